@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// An Invoker calls agents (S11, S12). The engine never sees a process: a queue
+// could stand behind it as well.
+type Invoker interface {
+	// Invoke sends one call and waits for the reply. The error is *Deferred if
+	// nothing was sent, or ctx's error if ctx ended first: then nothing is
+	// known and nothing may be concluded (S17, S28). Everything else, a lost
+	// agent included, is a Reply.
+	Invoke(ctx context.Context, call Call) (sdk.Reply, error)
+}
+
+// A Call is one request to one agent.
+type Call struct {
+	Agent   AgentSpec
+	Request sdk.Request
+	// OnProgress receives heartbeats and checkpoints while the call runs; nil = ignored.
+	OnProgress func(Progress)
+}
+
+// Progress is a sign of life of a running call.
+type Progress struct {
+	Number int
+	Note   string
+	Blob   []byte // a checkpoint; nil = heartbeat
+}
+
+// An AgentSpec is an agent as a definition pins it, with its configuration
+// evaluated. Equal keys share processes, breakers and limits.
+type AgentSpec struct {
+	*dsl.Agent
+	Config dsl.Value // may hold references to secrets, resolved at start
+	Key    string    // name, plugin, version, checksum and a hash of Config
+}
+
+// A Deferred says that a call was not sent.
+type Deferred struct {
+	Until time.Time // when to try again; zero = when a slot frees
+	Why   string    // "circuit open", "full", "secret env:X is not set", …
+}
+
+// Error says why and until when.
+func (d *Deferred) Error() string {
+	if d.Until.IsZero() {
+		return "engine: call not sent: " + d.Why
+	}
+	return fmt.Sprintf("engine: call not sent: %s until %s", d.Why, d.Until.UTC().Format(time.RFC3339))
+}
+
+// A Capacity tells and reserves what agents can take now. The scheduler
+// reserves before it commits an attempt, so that what it starts can be sent.
+type Capacity interface {
+	// Slot returns what may start now. It may be out of date at once.
+	Slot(spec AgentSpec) machine.Slot
+	// Reserve takes n slots, all or none.
+	Reserve(spec AgentSpec, n int) bool
+	// Release gives n slots back. OnFree callbacks follow.
+	Release(spec AgentSpec, n int)
+	// OnFree registers fn to be called, without locks held, whenever a slot of
+	// some agent may have become free; key is AgentSpec.Key.
+	OnFree(fn func(key string))
+}

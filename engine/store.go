@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// EngineID is an incarnation of an engine: a new positive number at every
+// start of a process. 0 is nobody.
+type EngineID int32
+
+// WorkflowID numbers one workflow of one stored definition.
+type WorkflowID int32
+
+// A Store keeps everything an engine must not lose. Implementations are
+// engine/postgres, engine/sqlite and engine/memory; engine/storetest holds the
+// rules they all obey. Each consumer takes the smallest role it needs.
+//
+// Errors that callers branch on are ErrNotFound, ErrExists, ErrFenced,
+// ErrLapsed and the typed *SchemaError, *LockedError; everything else is I/O.
+type Store interface {
+	Catalogue
+	Members
+	Journal
+	Reader
+	Close() error
+}
+
+// A Catalogue keeps definitions by digest.
+type Catalogue interface {
+	// PutDefinition stores a definition and returns the id of each of its
+	// workflows by name. It is idempotent.
+	PutDefinition(ctx context.Context, d Definition) (map[string]WorkflowID, error)
+	// Definition returns the definition that holds the workflow, and the
+	// workflow's name. Returns ErrNotFound.
+	Definition(ctx context.Context, id WorkflowID) (Definition, string, error)
+}
+
+// A Definition is a stored definition.
+type Definition struct {
+	Digest    string // hex sha256 of its canonical manifest
+	Data      []byte // dsl.Definition.Encode, sealed if it holds sensitive values
+	Workflows []DefinedWorkflow
+}
+
+// A DefinedWorkflow is one workflow of a definition, for views.
+type DefinedWorkflow struct {
+	Name  string
+	Steps []string // step names by index
+}
+
+// Members keeps who is alive. A lease in the past is the only sign of death.
+type Members interface {
+	// Join registers a new incarnation with a fence row for each writer.
+	Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error)
+	// Tick renews the lease and returns what needs attention. Returns ErrLapsed
+	// if the lease had run out or the engine was declared dead: it must stop
+	// everything it owns and join again.
+	Tick(ctx context.Context, engine EngineID, lease time.Duration, limit int) (Tick, error)
+	// Fence declares a member whose lease is past dead and removes its fence
+	// rows; afterwards none of its commits can land. It reports whether the
+	// member is dead now. Fencing a dead member again is harmless.
+	Fence(ctx context.Context, dead EngineID) (bool, error)
+	// Orphans returns up to limit not final runs owned by a dead member or by
+	// nobody, ascending by id, greater than after.
+	Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
+	// Leave ends a membership in order: the lease ends now and the engine is
+	// fenced. Runs it still owns become orphans.
+	Leave(ctx context.Context, engine EngineID) error
+}
+
+// A Tick is what one tick found.
+type Tick struct {
+	Now     time.Time // store time
+	Due     []DueRun  // own runs whose next check has passed
+	Unowned []DueRun  // runs of nobody whose next check has passed
+	Dead    []EngineID
+}
+
+// A DueRun is a run and the bound that has passed.
+type DueRun struct {
+	Run       machine.RunID
+	NextCheck time.Time
+}
+
+// Never is the NextCheck of a run that waits for nothing timed.
+var Never = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// A Journal is the truth about runs: records in order, appended only by the
+// owner, or by an engine that becomes the owner in that very record.
+type Journal interface {
+	// OpenWriter opens the n-th writer of an engine, with its own connection.
+	OpenWriter(ctx context.Context, engine EngineID, n int) (Writer, error)
+	// Load returns a run's head and all its rows. Returns ErrNotFound.
+	Load(ctx context.Context, run machine.RunID) (Head, []Row, error)
+	// Rows returns up to limit journal rows of a run with seq >= from. It never
+	// slows a writer.
+	Rows(ctx context.Context, run machine.RunID, from int32, limit int) ([]Row, error)
+}
+
+// A Writer commits transitions. One goroutine at a time may use it.
+type Writer interface {
+	// Commit lands a batch and returns an outcome for each transition, in
+	// order. The batch holds at most one transition of a run, sorted by run.
+	// Each transition is all or nothing. An unknown outcome is resolved inside:
+	// Commit sends the same batch under the same token until it knows, or ctx
+	// ends. Returns ErrFenced if the engine was fenced off: nothing landed.
+	Commit(ctx context.Context, batch []Transition) ([]Outcome, error)
+	// Submit lands the first transition of a run (Seq 0) together with its
+	// public name and its unique key, in one transaction. It never lands
+	// twice: an existing name or a key that is held is reported instead.
+	Submit(ctx context.Context, t Transition, s Names) (Submitted, error)
+	Close() error
+}
+
+// A Transition is what one commit writes for one run: one journal row and what
+// the run's row becomes.
+type Transition struct {
+	Run       machine.RunID
+	Seq       int32            // the row's number, from 0; the optimistic lock
+	At        time.Time        // store time of its last record
+	Workflow  WorkflowID       // Seq 0 only
+	State     machine.RunState // 0 = unchanged
+	Owner     *EngineID        // nil = unchanged
+	NextCheck time.Time        // zero = unchanged
+	Steps     []StepRow        // what changed, for the views
+	NewNodes  []NodeName       // instances added, for the views
+	Alerts    []Alert          // written with the row
+	Data      []byte           // encoded, perhaps sealed records
+}
+
+// A StepRow is one step's or instance's state as the views show it.
+type StepRow struct {
+	Node       int32
+	State      machine.StepState
+	Failures   int
+	Attempt    int
+	CompleteBy time.Time // zero = none; never zero while running (S10)
+}
+
+// A NodeName names an instance of a for_each.
+type NodeName struct {
+	Node int32
+	Step int32
+	Name string
+}
+
+// An Alert is something an operator should see.
+type Alert struct {
+	Kind    string
+	Step    string
+	Code    string
+	Message string
+}
+
+// An Outcome says what became of one transition of a batch.
+type Outcome struct {
+	Landed bool
+	// Err is nil if Landed; ErrStale if another token holds the seq: load and
+	// decide again; ErrExists if a create collided with another run's id; any
+	// other error: the store refuses this transition for what it contains.
+	Err error
+}
+
+// Names are the public names under which a run is submitted.
+type Names struct {
+	Name     string // public id, at most 100 characters; "" = derived from the internal id
+	Workflow string // workflow name: the scope of Key
+	Key      string // unique key; "" = none
+	// Version tells one submission of a name from another: attaching compares
+	// nothing, it only reports.
+}
+
+// Submitted is what became of a submission.
+type Submitted struct {
+	Run    machine.RunID
+	Name   string
+	Exists bool // the name or the key belongs to this earlier run; nothing was written
+}
+
+// A Head is a run's row.
+type Head struct {
+	Run        machine.RunID
+	Name       string
+	Workflow   WorkflowID
+	State      machine.RunState
+	Owner      EngineID
+	Fence      int32 // seq of the record that made Owner the owner
+	NextCheck  time.Time
+	CreatedAt  time.Time
+	FinishedAt time.Time // zero = not finished
+}
+
+// A Row is one journal row.
+type Row struct {
+	Seq  int32
+	At   time.Time
+	Data []byte
+}
+
+// A Reader answers questions of people; it never locks or slows a writer (S86).
+type Reader interface {
+	// Runs lists runs, newest first.
+	Runs(ctx context.Context, f RunFilter) ([]RunRow, error)
+	// Find returns the run with this public name, or internal id in decimal.
+	// Returns ErrNotFound.
+	Find(ctx context.Context, name string) (RunRow, error)
+	// StepRows returns the view of a run's steps, by node number.
+	StepRows(ctx context.Context, run machine.RunID) ([]StepView, error)
+	// Alerts lists alerts, newest first.
+	Alerts(ctx context.Context, run machine.RunID, limit int) ([]AlertRow, error)
+	// LiveEngines counts members whose lease has not passed.
+	LiveEngines(ctx context.Context) (int, error)
+}
+
+// A RunFilter selects runs. Zero fields select everything; Limit 0 means 100.
+type RunFilter struct {
+	States   []machine.RunState
+	Workflow string
+	Key      string
+	Digest   string
+	Since    time.Time // created at or after
+	Limit    int
+}
+
+// A RunRow is a run as lists show it.
+type RunRow struct {
+	Head
+	WorkflowName string
+	Digest       string
+	Key          string
+	OwnerAlive   bool
+}
+
+// A StepView is a step or instance as lists show it.
+type StepView struct {
+	StepRow
+	Name     string
+	LockedBy EngineID // while running
+}
+
+// An AlertRow is a recorded alert.
+type AlertRow struct {
+	Alert
+	Run machine.RunID
+	At  time.Time
+}
