@@ -1,0 +1,262 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"sync"
+)
+
+// An Agent is a set of actions under a name. Make one with New, add actions
+// with Action, then hand it to plugin.Serve. Adding is not safe for concurrent
+// use; Schema, Configure and Invoke are, once everything has been added.
+type Agent struct {
+	name    string
+	version string
+	doc     string
+	actions map[string]*action
+	config  *config
+	errs    []error // mistakes of the author, reported by Schema
+
+	mu         sync.Mutex // protects following fields
+	configured bool
+	configErr  error
+}
+
+// action is one registered action.
+type action struct {
+	schema  ActionSchema
+	in, out *plan
+	run     handler
+	lookup  *lookup
+	errs    []error
+}
+
+// handler runs an action on decoded JSON; it returns the output's JSON tree.
+type handler func(ctx context.Context, c *Call, in reflect.Value) (reflect.Value, error)
+
+// None is the input or output of an action that has none.
+type None struct{}
+
+// New makes an agent without actions. The name is the one in the binary's name
+// engine-agent-NAME; version is a semantic version such as "1.2.0". Mistakes in
+// them, as in everything added later, are reported by Schema.
+func New(name, version string) *Agent {
+	a := &Agent{name: name, version: version, actions: map[string]*action{}}
+	if !agentName.MatchString(name) {
+		a.errs = append(a.errs, fmt.Errorf("agent name %q: want lower-case letters, digits, - and _, starting with a letter", name))
+	}
+	if !semver.MatchString(version) {
+		a.errs = append(a.errs, fmt.Errorf("agent version %q: want a semantic version such as 1.2.0", version))
+	}
+	return a
+}
+
+var (
+	agentName  = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+	identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+	semver     = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+)
+
+// Name returns the agent's name.
+func (a *Agent) Name() string { return a.name }
+
+// Version returns the agent's version.
+func (a *Agent) Version() string { return a.version }
+
+// Doc sets the sentence that describes the agent, and returns the agent.
+func (a *Agent) Doc(text string) *Agent {
+	a.doc = text
+	return a
+}
+
+// Action adds an action: fn does the work, In and Out are structs whose tags
+// make the schema (None for nothing). The context ends when the engine cancels
+// the call or at Call.CompleteBy. What fn may return is described in the
+// package comment. It is called concurrently.
+func Action[In, Out any](a *Agent, name string, fn func(context.Context, *Call, In) (Out, error), opts ...Option) {
+	act := &action{run: func(ctx context.Context, c *Call, in reflect.Value) (reflect.Value, error) {
+		out, err := fn(ctx, c, in.Interface().(In))
+		return reflect.ValueOf(&out).Elem(), err
+	}}
+	act.in = act.plan(reflect.TypeFor[In](), planInput)
+	act.out = act.plan(reflect.TypeFor[Out](), planOutput)
+	if fn == nil {
+		act.errs = append(act.errs, errors.New("the function is nil"))
+	}
+	for _, o := range opts {
+		o(act)
+	}
+	a.add(name, act)
+}
+
+// plan makes the plan of an input or output struct and notes what is wrong.
+func (act *action) plan(t reflect.Type, u usage) *plan {
+	p, err := newPlan(t, u)
+	if err != nil {
+		act.errs = append(act.errs, err)
+		return nil
+	}
+	return p
+}
+
+func (a *Agent) add(name string, act *action) {
+	if !identifier.MatchString(name) {
+		act.errs = append(act.errs, errors.New("the name must be snake_case: lower-case letters, digits and _"))
+	}
+	if _, ok := a.actions[name]; ok {
+		act.errs = append(act.errs, errors.New("added twice"))
+	}
+	for _, err := range act.errs {
+		a.errs = append(a.errs, fmt.Errorf("action %q: %w", name, err))
+	}
+	if act.in != nil {
+		act.schema.Inputs = act.in.fieldsSchema()
+	}
+	if act.out != nil {
+		act.schema.Outputs = act.out.fieldsSchema()
+	}
+	a.actions[name] = act
+}
+
+// Schema says what the agent can do. It returns every mistake made while the
+// agent was put together, joined: bad tags, an action added twice, a
+// compensated_by that names nothing. An agent with mistakes is not served.
+func (a *Agent) Schema() (Schema, error) {
+	errs := append([]error(nil), a.errs...)
+	s := Schema{Name: a.name, Version: a.version, Doc: a.doc, Actions: make(map[string]ActionSchema, len(a.actions))}
+	if a.config != nil {
+		s.Config = a.config.plan.fieldsSchema()
+	}
+	for _, name := range sortedKeys(a.actions) {
+		act := a.actions[name]
+		s.Actions[name] = act.schema
+		for _, err := range a.soundness(act) {
+			errs = append(errs, fmt.Errorf("action %q: %w", name, err))
+		}
+	}
+	if len(a.actions) == 0 {
+		errs = append(errs, errors.New("no actions"))
+	}
+	if len(errs) > 0 {
+		return Schema{}, fmt.Errorf("sdk: agent %s: %w", a.name, errors.Join(errs...))
+	}
+	return s, nil
+}
+
+// soundness checks what can only be checked once every action is known.
+func (a *Agent) soundness(act *action) []error {
+	var errs []error
+	s := act.schema
+	if s.CompensatedBy != "" {
+		undo, ok := a.actions[s.CompensatedBy]
+		switch {
+		case !ok:
+			errs = append(errs, fmt.Errorf("compensated by %q, which is not an action of this agent", s.CompensatedBy))
+		case undo.schema.ReadOnly:
+			errs = append(errs, fmt.Errorf("compensated by %q, which is read-only and so undoes nothing", s.CompensatedBy))
+		}
+		if s.ReadOnly {
+			errs = append(errs, errors.New("read-only, so there is nothing to compensate"))
+		}
+	}
+	if s.ByKey {
+		for _, f := range s.Inputs {
+			if !f.Optional {
+				errs = append(errs, fmt.Errorf("called by key, so input %q must be optional", f.Name))
+			}
+		}
+	}
+	return errs
+}
+
+// config is the typed configuration of an agent.
+type config struct {
+	plan  *plan
+	apply func(ctx context.Context, v reflect.Value) error
+}
+
+// Configure declares the agent's configuration: T is a struct with the tags of
+// an input, filled from the config {} block. fn is called once per process,
+// before the first call of any action; an error keeps the process from being
+// used and is shown to the operator, so it should say what to mend.
+func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
+	if a.config != nil {
+		a.errs = append(a.errs, errors.New("configuration: declared twice"))
+		return
+	}
+	p, err := newPlan(reflect.TypeFor[T](), planInput)
+	if err != nil {
+		a.errs = append(a.errs, fmt.Errorf("configuration: %w", err))
+		return
+	}
+	if fn == nil {
+		a.errs = append(a.errs, errors.New("configuration: the function is nil"))
+		return
+	}
+	a.config = &config{plan: p, apply: func(ctx context.Context, v reflect.Value) error {
+		return fn(ctx, v.Interface().(T))
+	}}
+}
+
+// ErrConfigured is returned by Configure when the agent has its configuration.
+var ErrConfigured = errors.New("sdk: the agent is already configured")
+
+// Configure gives the agent its configuration, a JSON object; nil means {}. The
+// first call decides: a later one returns ErrConfigured. A call of an action
+// before any Configure configures the agent with {}.
+func (a *Agent) Configure(ctx context.Context, raw json.RawMessage) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.configured {
+		return ErrConfigured
+	}
+	return a.configureLocked(ctx, raw)
+}
+
+// ready configures an agent that nobody configured, and says whether it is fit
+// for calls.
+func (a *Agent) ready(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.configured {
+		return a.configureLocked(ctx, nil)
+	}
+	return a.configErr
+}
+
+func (a *Agent) configureLocked(ctx context.Context, raw json.RawMessage) error {
+	a.configured = true
+	a.configErr = a.applyConfig(ctx, raw)
+	if a.configErr != nil {
+		a.configErr = fmt.Errorf("configure agent %s: %w", a.name, a.configErr)
+	}
+	return a.configErr
+}
+
+func (a *Agent) applyConfig(ctx context.Context, raw json.RawMessage) (err error) {
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	c := a.config
+	if c == nil {
+		p, err := newPlan(reflect.TypeFor[None](), planInput)
+		if err != nil {
+			return err
+		}
+		c = &config{plan: p, apply: func(context.Context, reflect.Value) error { return nil }}
+	}
+	v, err := c.plan.decode(raw)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return c.apply(ctx, v)
+}

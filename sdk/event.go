@@ -1,0 +1,141 @@
+package sdk
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"time"
+)
+
+// An Event is what an agent says while it works: a Heartbeat or a Checkpoint.
+type Event interface{ event() }
+
+// A Heartbeat says that the work goes on.
+type Heartbeat struct {
+	Progress float64 // share done, 0 to 1
+	Note     string  // for people; at most 1 KiB
+}
+
+// A Checkpoint says that the work up to a step of the author's own counting is
+// done, with what is needed to continue from there.
+type Checkpoint struct {
+	Number int64
+	Blob   []byte // at most MaxCheckpoint; owned by the receiver
+}
+
+func (Heartbeat) event()  {}
+func (Checkpoint) event() {}
+
+// MaxCheckpoint is the most bytes a checkpoint may hold.
+const MaxCheckpoint = 256 << 10
+
+// maxNote is the most bytes of a heartbeat's note, maxMessage of an error text.
+const (
+	maxNote    = 1 << 10
+	maxMessage = 4 << 10
+)
+
+// A Call is what an action is told about the call besides its input. The zero
+// Call is good enough to try an action in a unit test.
+type Call struct {
+	IdempotencyKey string       // equal over all attempts of a step: hand it to the remote service
+	ForwardKey     string       // for an undo: IdempotencyKey of the call to undo
+	CompleteBy     time.Time    // also the context's deadline; afterwards nothing is sent
+	Purpose        Purpose      // do, undo or lookup
+	Run            string       // public run id
+	Workflow       string       // workflow's name
+	Step           string       // step's name
+	Attempt        int          // counts from 1
+	Fence          int64        // rises with every change of the engine that owns the run
+	TraceParent    string       // W3C trace context, or ""
+	Logger         *slog.Logger // tagged with run, step and attempt
+
+	last *Checkpoint
+	emit *emitter
+}
+
+// Heartbeat says that the work goes on, which part of it is done (0 to 1; other
+// values are clamped) and, if the note is not empty, what is being done. It
+// does nothing if the action does not declare Heartbeats.
+func (c *Call) Heartbeat(progress float64, note string) {
+	if c.emit == nil || !c.emit.schema.Heartbeats {
+		return
+	}
+	if math.IsNaN(progress) {
+		progress = 0
+	}
+	c.emit.send(Heartbeat{Progress: min(max(progress, 0), 1), Note: cut(note, maxNote)})
+}
+
+// ErrCallEnded is returned by Call.Checkpoint when the call is over.
+var ErrCallEnded = errors.New("sdk: the call has ended")
+
+// Checkpoint hands the engine progress that survives this attempt: everything
+// up to step n is done, and blob is what a rerun needs to continue after it. The
+// engine stores it while the work goes on, so a rerun may see an earlier one. It
+// keeps no reference to blob. It fails if the blob is larger than
+// MaxCheckpoint, if the action does not declare Checkpoints, and with
+// ErrCallEnded when the call is over.
+func (c *Call) Checkpoint(n int64, blob []byte) error {
+	if c.emit == nil {
+		return nil
+	}
+	if !c.emit.schema.Checkpoints {
+		return errors.New("sdk: checkpoint: the action does not declare Checkpoints")
+	}
+	if len(blob) > MaxCheckpoint {
+		return fmt.Errorf("sdk: checkpoint of %d bytes: the limit is %d", len(blob), MaxCheckpoint)
+	}
+	if !c.emit.send(Checkpoint{Number: n, Blob: append([]byte(nil), blob...)}) {
+		return ErrCallEnded
+	}
+	return nil
+}
+
+// LastCheckpoint returns what an earlier attempt recorded last; ok is false if
+// there is nothing to continue from.
+func (c *Call) LastCheckpoint() (n int64, blob []byte, ok bool) {
+	if c.last == nil {
+		return 0, nil, false
+	}
+	return c.last.Number, c.last.Blob, true
+}
+
+// emitter passes events on until it is closed; from then on it is silent.
+type emitter struct {
+	schema *ActionSchema
+	until  time.Time
+
+	mu     sync.Mutex // protects following fields
+	closed bool
+	out    func(Event)
+}
+
+func (e *emitter) send(ev Event) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || !time.Now().Before(e.until) {
+		return false
+	}
+	if e.out != nil {
+		e.out(ev)
+	}
+	return true
+}
+
+func (e *emitter) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+}
+
+// cut shortens text to at most n bytes and makes it valid UTF-8.
+func cut(text string, n int) string {
+	if len(text) > n {
+		text = text[:n]
+	}
+	return strings.ToValidUTF8(text, "")
+}

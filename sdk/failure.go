@@ -1,0 +1,113 @@
+package sdk
+
+import (
+	"errors"
+	"time"
+)
+
+// A Failure is a definite failure: whoever returns it vouches that nothing was
+// done. Every other error an action returns means that the outcome is unknown.
+type Failure struct {
+	Code       string        // what the workflow branches on; snake_case, declared with Errors or RetryableErrors
+	Message    string        // for people; "" = the text of Err
+	Permanent  bool          // not to be repeated, whatever the workflow's retry says
+	RetryAfter time.Duration // not to be repeated before this long; 0 = no wish
+	Err        error         // cause, or nil
+}
+
+// Error returns the message, or else the cause's text, or else the code.
+func (f *Failure) Error() string {
+	switch {
+	case f.Message != "":
+		return f.Message
+	case f.Err != nil:
+		return f.Err.Error()
+	}
+	return f.Code
+}
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Code turns err into a definite failure with the given code if it is target,
+// in the sense of errors.Is, and returns it unchanged otherwise. Calls nest:
+// an error that already is a *Failure stays as it is. Use it only for errors
+// which say that nothing was done.
+func Code(err, target error, code string) error {
+	if err == nil || !errors.Is(err, target) {
+		return err
+	}
+	if _, ok := err.(*Failure); ok { //nolint:errorlint // only the outermost error counts
+		return err
+	}
+	return &Failure{Code: code, Err: err}
+}
+
+// Unknown says that the action may or may not have been done, and why: code is
+// one that the action declares, or one of the transient codes. It returns nil
+// if err is nil.
+func Unknown(err error, code string) error {
+	if err == nil {
+		return nil
+	}
+	return &unknownError{err: err, code: code}
+}
+
+// unknownError carries a code for an outcome that is not known.
+type unknownError struct {
+	err  error
+	code string
+}
+
+func (u *unknownError) Error() string { return u.err.Error() }
+func (u *unknownError) Unwrap() error { return u.err }
+
+// classify finds what an error says about the outcome: the outermost *Failure
+// or Unknown decides. Where errors are joined, one of them that says unknown
+// outweighs a failure, because only "nothing was done" needs a guarantee. Both
+// results are nil for a plain error.
+func classify(err error) (*Failure, *unknownError) {
+	for err != nil {
+		switch e := err.(type) { //nolint:errorlint // walks the chain itself
+		case *Failure:
+			return e, nil
+		case *unknownError:
+			return nil, e
+		case interface{ Unwrap() []error }:
+			var failure *Failure
+			for _, child := range e.Unwrap() {
+				f, u := classify(child)
+				if u != nil {
+					return nil, u
+				}
+				if failure == nil {
+					failure = f
+				}
+			}
+			return failure, nil
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		default:
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// isReserved reports whether only the SDK and the engine say code.
+func isReserved(code string) bool {
+	switch code {
+	case CodeTimeout, CodeAgentLost, CodeInternal, CodeBadReply:
+		return true
+	}
+	return false
+}
+
+// isStandard reports whether every action may say code without declaring it.
+func isStandard(code string) bool {
+	switch code {
+	case CodeUnavailable, CodeRateLimited, CodeAborted, CodeInvalid, CodeDenied:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,179 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"runtime/debug"
+	"time"
+)
+
+// InvokeOptions is what a host gives beside a request. Its zero value is usable.
+type InvokeOptions struct {
+	Logger  *slog.Logger // for the action; nil = slog.Default()
+	OnEvent func(Event)  // called for each event, one at a time, never after Invoke has returned
+	Ended   func()       // called when the action's function has returned, which may be after Invoke has
+}
+
+// Invoke calls an action in this process. ok is false when the time is over:
+// then the host says nothing to the engine, not even an error (S28), because
+// another instance may already be at work on the step.
+//
+// A reply has OutcomeFailed only if nothing was done: the action said so with a
+// *Failure, or it was never called because the request makes no sense
+// (CodeInvalid). A failure whose code the action does not declare stays
+// definite, since it is the author's word that nothing was done, and is logged;
+// one without a code, or with a code that means unknown, is unknown. Invoke
+// returns when the action has answered or the time is over; it does not return
+// early because ctx ends, but hands that on to the action.
+func (a *Agent) Invoke(ctx context.Context, req Request, o InvokeOptions) (reply Reply, ok bool) {
+	start := time.Now()
+	left := req.TimeLeft(start)
+	if left <= 0 {
+		o.ended()
+		return Reply{}, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	c := &Call{
+		IdempotencyKey: req.IdempotencyKey, ForwardKey: req.ForwardKey, CompleteBy: start.Add(left),
+		Purpose: req.Purpose, Run: req.Run, Workflow: req.Workflow, Step: req.Step, Attempt: req.Attempt,
+		Fence: req.Fence, TraceParent: req.TraceParent, last: req.Checkpoint, Logger: o.logger(req),
+	}
+	act, in, err := a.prepare(ctx, req)
+	if err != nil {
+		o.ended()
+		return Reply{Outcome: OutcomeFailed, Code: CodeInvalid, Message: cut(err.Error(), maxMessage), Permanent: true}, true
+	}
+	c.emit = &emitter{schema: &act.schema, until: c.CompleteBy, out: o.OnEvent}
+	defer c.emit.close()
+
+	replies := make(chan Reply, 1)
+	go func() {
+		defer o.ended()
+		replies <- act.call(ctx, c, in)
+	}()
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case reply = <-replies:
+	case <-timer.C:
+		return Reply{}, false
+	}
+	// The wall clock is asked again: a machine that slept has passed complete-by
+	// without its timers noticing.
+	now := time.Now()
+	if now.Sub(start) >= left || !now.Round(0).Before(req.CompleteBy) {
+		return Reply{}, false
+	}
+	return reply, true
+}
+
+func (o InvokeOptions) ended() {
+	if o.Ended != nil {
+		o.Ended()
+	}
+}
+
+func (o InvokeOptions) logger(req Request) *slog.Logger {
+	l := o.Logger
+	if l == nil {
+		l = slog.Default()
+	}
+	return l.With("run", req.Run, "step", req.Step, "attempt", req.Attempt)
+}
+
+// prepare does everything that can be refused before the action is called.
+func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Value, error) {
+	act, ok := a.actions[req.Action]
+	if !ok {
+		return nil, reflect.Value{}, fmt.Errorf("agent %s has no action %q", a.name, req.Action)
+	}
+	if act.in == nil || act.out == nil || len(act.errs) > 0 {
+		return nil, reflect.Value{}, fmt.Errorf("action %q: %w", req.Action, errors.Join(act.errs...))
+	}
+	switch req.Purpose {
+	case PurposeDo, PurposeUndo:
+	case PurposeLookup:
+		if act.lookup == nil {
+			return nil, reflect.Value{}, fmt.Errorf("action %q has no lookup", req.Action)
+		}
+	default:
+		return nil, reflect.Value{}, fmt.Errorf("purpose %d is not known", req.Purpose)
+	}
+	if err := a.ready(ctx); err != nil {
+		return nil, reflect.Value{}, err
+	}
+	in, err := act.in.decode(req.Input)
+	if err != nil {
+		return nil, reflect.Value{}, fmt.Errorf("input: %w", err)
+	}
+	return act, in, nil
+}
+
+// call runs the author's function and makes a reply of whatever comes of it.
+func (act *action) call(ctx context.Context, c *Call, in reflect.Value) (reply Reply) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		// Either a panic or runtime.Goexit, for which recover returns nil.
+		p := recover()
+		c.Logger.Error("action panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		reply = Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: cut(fmt.Sprintf("panic: %v", p), maxMessage)}
+	}()
+	if c.Purpose == PurposeLookup {
+		out, done, err := act.lookup.run(ctx, c, in)
+		returned = true
+		if err == nil && !done {
+			return Reply{Outcome: OutcomeNotDone}
+		}
+		reply = act.reply(ctx, c, out, err)
+		if reply.Outcome == OutcomeFailed {
+			// A lookup that failed has learned nothing about the call.
+			reply = Reply{Outcome: OutcomeUnknown, Code: reply.Code, Message: reply.Message}
+		}
+		return reply
+	}
+	out, err := act.run(ctx, c, in)
+	returned = true
+	return act.reply(ctx, c, out, err)
+}
+
+func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err error) Reply {
+	if err == nil {
+		raw, err := act.out.encode(out)
+		if err != nil {
+			c.Logger.Error("output does not fit the schema", "error", err)
+			return Reply{Outcome: OutcomeUnknown, Code: CodeBadReply, Message: cut("output: "+err.Error(), maxMessage)}
+		}
+		return Reply{Outcome: OutcomeResult, Output: raw}
+	}
+	message := cut(err.Error(), maxMessage)
+	failure, unknown := classify(err)
+	switch {
+	case failure != nil && (failure.Code == "" || isReserved(failure.Code)):
+		c.Logger.Warn("failure without a code of its own", "code", failure.Code)
+		code := failure.Code
+		if code == "" {
+			code = CodeInternal
+		}
+		return Reply{Outcome: OutcomeUnknown, Code: code, Message: message}
+	case failure != nil:
+		if !isStandard(failure.Code) && !act.declares(failure.Code) {
+			c.Logger.Warn("failure with a code that the action does not declare", "code", failure.Code)
+		}
+		return Reply{
+			Outcome: OutcomeFailed, Code: failure.Code, Message: message,
+			Permanent: failure.Permanent, RetryAfter: max(failure.RetryAfter, 0),
+		}
+	case unknown != nil && unknown.code != "":
+		return Reply{Outcome: OutcomeUnknown, Code: unknown.code, Message: message}
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return Reply{Outcome: OutcomeUnknown, Code: CodeAborted, Message: message}
+	}
+	return Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}
+}

@@ -1,0 +1,123 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+)
+
+// An Option declares a capability of an action. What is declared is believed
+// by the engine, so declare only what is kept; sdktest checks it.
+type Option func(*action)
+
+// Idempotent declares that calls with the same idempotency key have one effect
+// and the same result, also when they run at the same time.
+func Idempotent() Option { return func(a *action) { a.schema.Idempotent = true } }
+
+// ReadOnly declares that the action changes nothing.
+func ReadOnly() Option { return func(a *action) { a.schema.ReadOnly = true } }
+
+// CompensatedBy names the action of the same agent that undoes this one.
+func CompensatedBy(name string) Option {
+	return func(a *action) { a.schema.CompensatedBy = name }
+}
+
+// ByKey declares of an undo that Call.ForwardKey alone is enough for it: it can
+// undo a call whose result nobody saw. All its inputs must be optional, and it
+// succeeds when there is nothing to undo.
+func ByKey() Option { return func(a *action) { a.schema.ByKey = true } }
+
+// lookup is the function behind the lookup capability.
+type lookup struct {
+	in, out reflect.Type
+	run     func(ctx context.Context, c *Call, in reflect.Value) (out reflect.Value, done bool, err error)
+}
+
+// Lookup declares that the outcome of a key can be asked: fn finds out what
+// became of the call with Call.IdempotencyKey, and does nothing else. It
+// returns done = true and the output if the call had its effect, done = false
+// if it never had and never will, and any error if it cannot tell. Its types
+// are those of the action.
+func Lookup[In, Out any](fn func(context.Context, *Call, In) (out Out, done bool, err error)) Option {
+	return func(a *action) {
+		if fn == nil {
+			a.errs = append(a.errs, errors.New("lookup: the function is nil"))
+			return
+		}
+		l := &lookup{in: reflect.TypeFor[In](), out: reflect.TypeFor[Out]()}
+		l.run = func(ctx context.Context, c *Call, in reflect.Value) (reflect.Value, bool, error) {
+			out, done, err := fn(ctx, c, in.Interface().(In))
+			return reflect.ValueOf(&out).Elem(), done, err
+		}
+		if a.in != nil && a.in.rt != l.in || a.out != nil && a.out.rt != l.out {
+			a.errs = append(a.errs, fmt.Errorf("lookup: takes %s and returns %s, unlike the action", l.in, l.out))
+		}
+		a.lookup, a.schema.Lookup = l, true
+	}
+}
+
+// Errors declares codes of definite failures that repeating does not mend.
+func Errors(codes ...string) Option {
+	return func(a *action) { a.declare(false, codes) }
+}
+
+// RetryableErrors declares codes of definite failures that are worth repeating.
+func RetryableErrors(codes ...string) Option {
+	return func(a *action) { a.declare(true, codes) }
+}
+
+func (act *action) declare(retryable bool, codes []string) {
+	for _, code := range codes {
+		switch {
+		case !identifier.MatchString(code):
+			act.errs = append(act.errs, fmt.Errorf("error code %q: want snake_case", code))
+		case isReserved(code):
+			act.errs = append(act.errs, fmt.Errorf("error code %q is the engine's own", code))
+		case act.declares(code):
+			act.errs = append(act.errs, fmt.Errorf("error code %q declared twice", code))
+		default:
+			act.schema.Errors = append(act.schema.Errors, ErrorCode{Code: code, Retryable: retryable})
+		}
+	}
+}
+
+func (act *action) declares(code string) bool {
+	for _, e := range act.schema.Errors {
+		if e.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// Heartbeats declares that the action calls Call.Heartbeat while it works.
+func Heartbeats() Option { return func(a *action) { a.schema.Heartbeats = true } }
+
+// Progress declares that the heartbeats carry progress and notes worth showing.
+// It implies Heartbeats.
+func Progress() Option {
+	return func(a *action) { a.schema.Heartbeats, a.schema.Progress = true, true }
+}
+
+// Checkpoints declares that the action calls Call.Checkpoint while it works and
+// continues from Call.LastCheckpoint.
+func Checkpoints() Option { return func(a *action) { a.schema.Checkpoints = true } }
+
+// Cancellable declares that the action stops early when its context ends.
+func Cancellable() Option { return func(a *action) { a.schema.Cancellable = true } }
+
+// Typical declares how long a call usually takes; for estimates only.
+func Typical(d time.Duration) Option {
+	return func(a *action) {
+		if d < 0 {
+			a.errs = append(a.errs, fmt.Errorf("typical duration %s is negative", d))
+			return
+		}
+		a.schema.Typical = d
+	}
+}
+
+// Doc describes the action in one sentence.
+func Doc(text string) Option { return func(a *action) { a.schema.Doc = text } }

@@ -1,0 +1,54 @@
+package sdk
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Schema says what an agent can do: its configuration and its actions. It
+// is what `engine-agent-NAME describe` prints as JSON, and what a workflow is
+// checked against before anything runs.
+type Schema struct {
+	Name    string                  `json:"name"`              // agent name, as in engine-agent-NAME
+	Version string                  `json:"version"`           // semantic version of the agent
+	Doc     string                  `json:"doc,omitempty"`     // one sentence
+	Config  []Field                 `json:"config,omitempty"`  // arguments of the agent block's config {}
+	Actions map[string]ActionSchema `json:"actions,omitempty"` // by action name
+}
+
+// An ActionSchema describes one action.
+type ActionSchema struct {
+	Doc     string      `json:"doc,omitempty"`
+	Inputs  []Field     `json:"inputs,omitempty"`
+	Outputs []Field     `json:"outputs,omitempty"`
+	Errors  []ErrorCode `json:"errors,omitempty"` // the only codes the action may answer with, besides the engine's own
+
+	Idempotent    bool          `json:"idempotent,omitempty"`     // same key, one effect (S32)
+	ReadOnly      bool          `json:"read_only,omitempty"`      // changes nothing
+	ByKey         bool          `json:"by_key,omitempty"`         // an undo that needs only the forward key
+	Lookup        bool          `json:"lookup,omitempty"`         // the outcome of a key can be asked
+	Heartbeats    bool          `json:"heartbeats,omitempty"`     // sends heartbeats
+	Progress      bool          `json:"progress,omitempty"`       // sends progress notes
+	Checkpoints   bool          `json:"checkpoints,omitempty"`    // records step-completed progress
+	Cancellable   bool          `json:"cancellable,omitempty"`    // stops early when told
+	CompensatedBy string        `json:"compensated_by,omitempty"` // name of the action that undoes this one
+	Typical       time.Duration `json:"typical,omitempty"`        // usual duration in nanoseconds; 0 = not known
+}
+
+// A Field is one named input, output or configuration argument.
+type Field struct {
+	Name      string            `json:"name"`
+	Type      Type              `json:"type"`
+	Optional  bool              `json:"optional,omitempty"` // inputs: may be left out or null; outputs: may be null
+	Default   json.RawMessage   `json:"default,omitempty"`  // value of an optional input left out; none = null
+	Enum      []json.RawMessage `json:"enum,omitempty"`     // the only values allowed; empty = any
+	Sensitive bool              `json:"sensitive,omitempty"`
+	Doc       string            `json:"doc,omitempty"`
+}
+
+// An ErrorCode is one failure an action may answer with.
+type ErrorCode struct {
+	Code      string `json:"code"`                // snake_case
+	Retryable bool   `json:"retryable,omitempty"` // a transient fault (S77): repeated by default
+	Doc       string `json:"doc,omitempty"`
+}
