@@ -126,21 +126,27 @@ func (act *action) call(ctx context.Context, c *Call, in reflect.Value) (reply R
 		reply = Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: cut(fmt.Sprintf("panic: %v", p), maxMessage)}
 	}()
 	if c.Purpose == PurposeLookup {
-		out, done, err := act.lookup.run(ctx, c, in)
-		returned = true
-		if err == nil && !done {
-			return Reply{Outcome: OutcomeNotDone}
-		}
+		reply = act.ask(ctx, c, in)
+	} else {
+		out, err := act.run(ctx, c, in)
 		reply = act.reply(ctx, c, out, err)
-		if reply.Outcome == OutcomeFailed {
-			// A lookup that failed has learned nothing about the call.
-			reply = Reply{Outcome: OutcomeUnknown, Code: reply.Code, Message: reply.Message}
-		}
-		return reply
 	}
-	out, err := act.run(ctx, c, in)
 	returned = true
-	return act.reply(ctx, c, out, err)
+	return reply
+}
+
+// ask runs the author's lookup. One that fails has learned nothing, whatever it
+// says about it.
+func (act *action) ask(ctx context.Context, c *Call, in reflect.Value) Reply {
+	out, done, err := act.lookup.run(ctx, c, in)
+	if err == nil && !done {
+		return Reply{Outcome: OutcomeNotDone}
+	}
+	reply := act.reply(ctx, c, out, err)
+	if reply.Outcome == OutcomeFailed {
+		reply = Reply{Outcome: OutcomeUnknown, Code: reply.Code, Message: reply.Message}
+	}
+	return reply
 }
 
 func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err error) Reply {

@@ -1,0 +1,111 @@
+package sdk
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// CheckObject reports what is wrong with a JSON object that should hold fields:
+// a field that is missing, not known or of another type, or a value outside its
+// enum. It is what a host checks a reply with before it believes it (S35).
+// Errors name fields but never show values.
+func CheckObject(fields []Field, raw json.RawMessage) error {
+	tree, err := parseTree(raw)
+	if err != nil {
+		return fmt.Errorf("not a JSON object: %w", err)
+	}
+	return checkFields(fields, tree, "")
+}
+
+func checkFields(fields []Field, tree any, path string) error {
+	object, ok := tree.(map[string]any)
+	if !ok {
+		return wantType(false, path, "an object", tree)
+	}
+	known := 0
+	for _, f := range fields {
+		at := join(path, f.Name)
+		value, present := object[f.Name]
+		if present {
+			known++
+		}
+		if value == nil && (f.Optional || present && f.Type.Kind == KindAny) {
+			continue
+		}
+		if !present {
+			return fmt.Errorf("%s: is missing", at)
+		}
+		if err := checkType(f.Type, value, at); err != nil {
+			return err
+		}
+		if err := checkAllowed(f, value); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	if known == len(object) {
+		return nil
+	}
+	for _, name := range sortedKeys(object) {
+		if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name }) {
+			return fmt.Errorf("%s: is not known", join(path, name))
+		}
+	}
+	return nil
+}
+
+func checkAllowed(f Field, value any) error {
+	if len(f.Enum) == 0 {
+		return nil
+	}
+	pf := planField{field: f}
+	for _, raw := range f.Enum {
+		tree, err := parseTree(raw)
+		if err != nil {
+			return fmt.Errorf("enum of the schema: %w", err)
+		}
+		pf.enum = append(pf.enum, tree)
+	}
+	return pf.checkEnum(value)
+}
+
+func checkType(t Type, tree any, path string) error {
+	switch t.Kind {
+	case KindAny:
+		return nil
+	case KindBool:
+		_, ok := tree.(bool)
+		return wantType(ok, path, "a boolean", tree)
+	case KindNumber:
+		_, ok := tree.(json.Number)
+		return wantType(ok, path, "a number", tree)
+	case KindString:
+		_, ok := tree.(string)
+		return wantType(ok, path, "a string", tree)
+	case KindObject:
+		return checkFields(t.Fields, tree, path)
+	case KindList, KindSet:
+		list, ok := tree.([]any)
+		if !ok {
+			return wantType(false, path, "a list", tree)
+		}
+		for i, e := range list {
+			if err := checkType(*t.Elem, e, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case KindMap:
+		object, ok := tree.(map[string]any)
+		if !ok {
+			return wantType(false, path, "a map", tree)
+		}
+		for _, key := range sortedKeys(object) {
+			if err := checkType(*t.Elem, object[key], fmt.Sprintf("%s[%q]", path, key)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("%s: the schema's type %q is not known", path, t.Kind)
+}
