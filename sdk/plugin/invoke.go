@@ -1,0 +1,207 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/saga-engine/engine/sdk"
+	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+)
+
+// Invoke sends one call and waits for its end. onEvent, if not nil, receives the
+// agent's heartbeats and checkpoints, in order, before Invoke returns.
+// Request.Remaining is set here.
+//
+// The reply is the agent's own, checked against its schema, or an unknown
+// outcome: sdk.CodeAgentLost if the process or the connection was lost,
+// sdk.CodeBadReply if the reply was too large or made no sense (S35). An input
+// over the payload limit is a definite sdk.CodeInvalid.
+//
+// The error is ctx's, or context.DeadlineExceeded when complete-by passes first
+// (S28): then there is no reply. When ctx is cancelled the agent is told, and may
+// still answer for OpenOptions.CancelGrace. An error that is ErrNotSent says that
+// the agent never saw the call.
+func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error) {
+	c := &call{process: p, req: req, onEvent: onEvent, start: time.Now()}
+	if err := c.check(ctx); err != nil {
+		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", p.schema.Name, req.Action, ErrNotSent, err)
+	}
+	msg := &pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: callToWire(c.req)}}
+	if size := proto.Size(msg); len(req.Input) > p.options.PayloadLimit || size > p.options.PayloadLimit+messageRoom {
+		return sdk.Reply{
+			Outcome: sdk.OutcomeFailed, Code: sdk.CodeInvalid, Permanent: true,
+			Message: fmt.Sprintf("the input has %d bytes, the limit is %d", len(req.Input), p.options.PayloadLimit),
+		}, nil
+	}
+	return c.run(ctx, msg)
+}
+
+// call is one Invoke.
+type call struct {
+	process *Process
+	req     sdk.Request
+	onEvent func(sdk.Event)
+	start   time.Time
+	left    time.Duration
+	expired atomic.Bool // complete-by passed while the call was out
+}
+
+// check finds out what keeps the call from being sent.
+func (c *call) check(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := c.process.Err(); err != nil {
+		return err
+	}
+	c.left = c.req.TimeLeft(c.start)
+	if c.left <= 0 {
+		return fmt.Errorf("%w: %w", errDeadline, context.DeadlineExceeded)
+	}
+	c.req.Remaining = c.left
+	return nil
+}
+
+func (c *call) run(ctx context.Context, msg *pb.InvokeRequest) (sdk.Reply, error) {
+	// The stream has no deadline of its own: gRPC would send it along, and the
+	// agent's side would then answer on its own at that time (S28).
+	sctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	timer := time.AfterFunc(c.left, func() {
+		c.expired.Store(true)
+		end()
+	})
+	defer timer.Stop()
+	stopEarly := context.AfterFunc(ctx, end)
+	stream, err := c.process.rpc.Invoke(sctx)
+	if err != nil {
+		stopEarly()
+		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", c.process.schema.Name, c.req.Action, ErrNotSent, c.cause(ctx, err))
+	}
+	// From here on the agent may have seen the call. Send reports its own
+	// failure as io.EOF, and Recv has the cause.
+	if err := stream.Send(msg); err != nil && !errors.Is(err, io.EOF) {
+		return c.lost(ctx, err)
+	}
+	if !stopEarly() {
+		return c.lost(ctx, ctx.Err())
+	}
+	defer context.AfterFunc(ctx, func() {
+		if stream.Send(&pb.InvokeRequest{Request: &pb.InvokeRequest_Cancel{Cancel: &pb.Cancel{}}}) != nil {
+			end()
+			return
+		}
+		grace := time.NewTimer(c.process.options.CancelGrace)
+		defer grace.Stop()
+		select {
+		case <-grace.C:
+			end()
+		case <-sctx.Done():
+		}
+	})()
+	for {
+		ev, err := stream.Recv()
+		if err != nil {
+			return c.lost(ctx, err)
+		}
+		if c.late() {
+			return sdk.Reply{}, c.silence()
+		}
+		if r := ev.GetReply(); r != nil {
+			return c.accept(replyFromWire(r)), nil
+		}
+		c.tell(ev)
+	}
+}
+
+// late reports whether complete-by has passed, by either clock.
+func (c *call) late() bool {
+	now := time.Now()
+	return c.expired.Load() || now.Sub(c.start) >= c.left || !now.Round(0).Before(c.req.CompleteBy)
+}
+
+func (c *call) silence() error {
+	return fmt.Errorf("plugin: invoke %s.%s: %w: %w", c.process.schema.Name, c.req.Action, errDeadline, context.DeadlineExceeded)
+}
+
+// cause says why the stream ended: time, the caller, the process, or the
+// transport, in this order.
+func (c *call) cause(ctx context.Context, err error) error {
+	if c.late() {
+		return fmt.Errorf("%w: %w", errDeadline, context.DeadlineExceeded)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return c.process.explain(err)
+}
+
+// lost decides what a call means that ended without a reply.
+func (c *call) lost(ctx context.Context, err error) (sdk.Reply, error) {
+	switch {
+	case c.late():
+		return sdk.Reply{}, c.silence()
+	case ctx.Err() != nil:
+		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w", c.process.schema.Name, c.req.Action, ctx.Err())
+	case status.Code(err) == codes.ResourceExhausted:
+		return badReply(fmt.Sprintf("the reply is over the limit of %d bytes", c.process.options.PayloadLimit)), nil
+	case errors.Is(err, io.EOF):
+		return badReply("the call ended without a reply"), nil
+	}
+	return sdk.Reply{
+		Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
+		Message: fmt.Sprintf("agent %s was lost: %v", c.process.schema.Name, c.process.explain(err)),
+	}, nil
+}
+
+func (c *call) tell(ev *pb.InvokeEvent) {
+	if c.onEvent == nil {
+		return
+	}
+	if h := ev.GetHeartbeat(); h != nil {
+		c.onEvent(sdk.Heartbeat{Progress: h.GetProgress(), Note: h.GetNote()})
+	}
+	if cp := ev.GetCheckpoint(); cp != nil {
+		c.onEvent(sdk.Checkpoint{Number: cp.GetNumber(), Blob: cp.GetBlob()})
+	}
+}
+
+// accept returns the reply if it is valid, or what it is worth if not (S35).
+func (c *call) accept(r sdk.Reply) sdk.Reply {
+	lookup := c.req.Purpose == sdk.PurposeLookup
+	switch r.Outcome {
+	case sdk.OutcomeResult:
+		if len(r.Output) > c.process.options.PayloadLimit {
+			return badReply(fmt.Sprintf("the output has %d bytes, the limit is %d", len(r.Output), c.process.options.PayloadLimit))
+		}
+		action := c.process.schema.Actions[c.req.Action]
+		if err := sdk.CheckObject(action.Outputs, r.Output); err != nil {
+			return badReply("output: " + err.Error())
+		}
+		return sdk.Reply{Outcome: sdk.OutcomeResult, Output: r.Output}
+	case sdk.OutcomeFailed, sdk.OutcomeUnknown:
+		if r.Code == "" {
+			return badReply("an error without a code")
+		}
+		r.Output = nil
+		r.RetryAfter = max(r.RetryAfter, 0)
+		return r
+	case sdk.OutcomeNotDone:
+		if lookup {
+			return sdk.Reply{Outcome: sdk.OutcomeNotDone}
+		}
+	}
+	return badReply(fmt.Sprintf("an outcome that is none: %d", r.Outcome))
+}
+
+func badReply(message string) sdk.Reply {
+	return sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: sdk.CodeBadReply, Message: message}
+}

@@ -1,0 +1,149 @@
+package plugin
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// How long an agent that has to end waits for what. Together they stay below the
+// two seconds within which an agent is gone after its engine.
+const (
+	endGrace    = time.Second            // for actions whose context has ended
+	closeNotice = 200 * time.Millisecond // for an orderly close to explain a broken stream
+	engineWait  = 30 * time.Second       // for the engine to connect after the handshake
+)
+
+// life is the lifetime of an agent process: it ends when the engine closes it
+// or when the engine is gone, and gives running actions a moment to stop what
+// they started elsewhere.
+type life struct {
+	socketDir string
+	connected atomic.Bool
+	served    chan struct{} // closed when the server has stopped in an orderly way
+	once      sync.Once
+	exit      func(reason string) // ends the process, at once
+
+	mu      sync.Mutex // protects following fields
+	ending  bool
+	running map[*running]struct{}
+	idle    chan struct{} // closed when the process is ending and nothing runs
+}
+
+// running is one action's function at work.
+type running struct{ cancel context.CancelFunc }
+
+func newLife(socketDir string) *life {
+	l := &life{
+		socketDir: socketDir,
+		served:    make(chan struct{}),
+		running:   map[*running]struct{}{},
+		idle:      make(chan struct{}),
+	}
+	l.exit = l.exitProcess
+	return l
+}
+
+// begin and the function it returns frame the run of an action's function;
+// cancel is called when the process ends in between.
+func (l *life) begin(cancel context.CancelFunc) (end func()) {
+	r := &running{cancel: cancel}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running[r] = struct{}{}
+	if l.ending {
+		cancel()
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.running, r)
+		l.noteIdleLocked()
+	}
+}
+
+func (l *life) noteIdleLocked() {
+	if !l.ending || len(l.running) > 0 {
+		return
+	}
+	select {
+	case <-l.idle:
+	default:
+		close(l.idle)
+	}
+}
+
+// expectEngine ends the process if no engine takes control of it.
+func (l *life) expectEngine() {
+	time.AfterFunc(engineWait, func() {
+		if !l.connected.Load() {
+			l.lost("no engine connected")
+		}
+	})
+}
+
+// close is the orderly end: the engine asked for it.
+func (l *life) close() {
+	l.once.Do(func() {
+		close(l.served)
+		l.drain()
+	})
+}
+
+// lost is the other end: the engine is gone, so the process and all its
+// children go too.
+func (l *life) lost(reason string) {
+	timer := time.NewTimer(closeNotice)
+	defer timer.Stop()
+	select {
+	case <-l.served:
+		return
+	case <-timer.C:
+	}
+	l.once.Do(func() {
+		l.drain()
+		l.exit(reason)
+	})
+}
+
+// drain ends the context of every action and waits for them, not for long.
+func (l *life) drain() {
+	l.mu.Lock()
+	l.ending = true
+	for r := range l.running {
+		r.cancel()
+	}
+	l.noteIdleLocked()
+	l.mu.Unlock()
+	timer := time.NewTimer(endGrace)
+	defer timer.Stop()
+	select {
+	case <-l.idle:
+	case <-timer.C:
+	}
+}
+
+func (l *life) exitProcess(string) {
+	l.removeSockets()
+	killOwnGroup()
+	os.Exit(1)
+}
+
+// removeSockets tidies up what the engine would have removed. Remove leaves a
+// directory that holds anything else alone.
+func (l *life) removeSockets() {
+	if l.socketDir == "" {
+		return
+	}
+	sockets, err := filepath.Glob(filepath.Join(l.socketDir, "plugin*"))
+	if err != nil {
+		return
+	}
+	for _, s := range sockets {
+		_ = os.Remove(s)
+	}
+	_ = os.Remove(l.socketDir)
+}

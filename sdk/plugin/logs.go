@@ -1,0 +1,240 @@
+package plugin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// Limits on what an agent may log: a line is cut, lines beyond the rate are
+// dropped and counted.
+const (
+	maxLine   = 64 << 10
+	lineRate  = 200  // a second
+	lineBurst = 1000 // at once
+	maxTail   = 20   // lines kept for an error message
+)
+
+// lines turns an agent's output into log records. It parses JSON lines as slog
+// and hclog write them; any other line becomes a record of its own.
+type lines struct {
+	logger *slog.Logger
+	now    func() time.Time
+
+	mu      sync.Mutex // protects following fields
+	tokens  float64
+	last    time.Time
+	dropped int
+	tail    []string // the latest lines, for errors
+	panicks bool     // a Go panic is being printed
+}
+
+func newLines(logger *slog.Logger, now func() time.Time) *lines {
+	return &lines{logger: logger, now: now, tokens: lineBurst, last: now()}
+}
+
+// read logs every line of r until it ends. Its errors are r's own end.
+func (l *lines) read(r io.Reader, stream string) {
+	br := bufio.NewReaderSize(r, maxLine)
+	for continued := false; ; {
+		line, more, err := br.ReadLine()
+		if err != nil {
+			l.flush()
+			return
+		}
+		if !continued {
+			l.log(line, stream, more)
+		}
+		continued = more
+	}
+}
+
+// writer returns a Writer that logs whole lines; go-plugin writes what the
+// agent prints after the handshake to it, in pieces.
+func (l *lines) writer(stream string) io.Writer { return &lineWriter{lines: l, stream: stream} }
+
+type lineWriter struct {
+	lines  *lines
+	stream string
+	buf    []byte
+	cut    bool
+}
+
+// Write never fails; it is not safe for concurrent use.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		line, after, complete := bytes.Cut(rest, []byte("\n"))
+		room := maxLine - len(w.buf)
+		w.cut = w.cut || len(line) > room
+		w.buf = append(w.buf, line[:min(len(line), room)]...)
+		if complete {
+			w.lines.log(w.buf, w.stream, w.cut)
+			w.buf, w.cut = w.buf[:0], false
+		}
+		rest = after
+	}
+	return len(p), nil
+}
+
+func (l *lines) log(line []byte, stream string, cut bool) {
+	line = bytes.TrimRight(line, "\r")
+	if len(line) == 0 || !l.admit(line) {
+		return
+	}
+	level, message, attrs := parseLine(line)
+	if message == "" {
+		message = strings.ToValidUTF8(string(line), "�")
+		attrs = append(attrs, slog.String("stream", stream))
+		level = l.plainLevel(line)
+	}
+	if cut {
+		attrs = append(attrs, slog.Bool("cut", true))
+	}
+	l.logger.LogAttrs(context.Background(), level, message, attrs...) // a log line belongs to no request
+}
+
+// admit takes a token for a line, and remembers the line for error messages.
+func (l *lines) admit(line []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	l.tokens = min(lineBurst, l.tokens+now.Sub(l.last).Seconds()*lineRate)
+	l.last = now
+	l.tail = append(l.tail, string(line[:min(len(line), 500)]))
+	if len(l.tail) > maxTail {
+		l.tail = l.tail[1:]
+	}
+	if l.tokens < 1 {
+		l.dropped++
+		return false
+	}
+	l.tokens--
+	l.reportLocked()
+	return true
+}
+
+func (l *lines) reportLocked() {
+	if l.dropped > 0 {
+		l.logger.Warn("agent logs too much; lines dropped", "dropped", l.dropped)
+		l.dropped = 0
+	}
+}
+
+func (l *lines) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reportLocked()
+}
+
+// plainLevel is the level of a line that does not say its own: a Go panic and
+// everything after it is an error.
+func (l *lines) plainLevel(line []byte) slog.Level {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if bytes.HasPrefix(line, []byte("panic: ")) || bytes.HasPrefix(line, []byte("fatal error: ")) {
+		l.panicks = true
+	}
+	if l.panicks {
+		return slog.LevelError
+	}
+	return slog.LevelInfo
+}
+
+// recent returns the latest lines, for an error message.
+func (l *lines) recent() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.ToValidUTF8(strings.Join(l.tail, "\n"), "�")
+}
+
+// parseLine reads a JSON log line. message is "" if it is not one; everything in
+// it comes from a foreign process, so nothing is assumed about its types.
+func parseLine(line []byte) (level slog.Level, message string, attrs []slog.Attr) {
+	if line[0] != '{' {
+		return 0, "", nil
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return 0, "", nil
+	}
+	message = take(fields, slog.MessageKey, "@message")
+	levelText := take(fields, slog.LevelKey, "@level")
+	take(fields, slog.TimeKey, "@timestamp")
+	if strings.EqualFold(levelText, "trace") {
+		levelText = "debug"
+	}
+	if err := level.UnmarshalText([]byte(levelText)); err != nil {
+		level = slog.LevelInfo
+	}
+	for key, value := range fields {
+		attrs = append(attrs, slog.Any(key, value))
+	}
+	return level, message, attrs
+}
+
+// take removes the keys from fields and returns the first string among them.
+func take(fields map[string]any, keys ...string) string {
+	text := ""
+	for _, key := range keys {
+		if s, ok := fields[key].(string); ok && text == "" {
+			text = s
+		}
+		delete(fields, key)
+	}
+	return text
+}
+
+// pluginLog passes what go-plugin itself says to a slog.Logger, as debug
+// messages: what matters of it is in the errors and outcomes of this package.
+type pluginLog struct{ logger *slog.Logger }
+
+var _ hclog.SinkAdapter = pluginLog{}
+
+// Accept logs one message.
+func (p pluginLog) Accept(_ string, _ hclog.Level, msg string, args ...any) {
+	p.logger.Debug(msg, append(args, "source", "go-plugin")...)
+}
+
+func newPluginLogger(logger *slog.Logger) hclog.Logger {
+	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{Output: io.Discard, Level: hclog.Debug})
+	l.RegisterSink(pluginLog{logger})
+	return l
+}
+
+// firstLine keeps the first line that passes through, for error messages.
+type firstLine struct {
+	io.Reader
+	mu   sync.Mutex // protects following fields
+	line []byte
+	done bool
+}
+
+const maxFirstLine = 8 << 10
+
+// Read passes bytes on.
+func (f *firstLine) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.done {
+		line, _, complete := bytes.Cut(p[:n], []byte("\n"))
+		f.line = append(f.line, line[:min(len(line), maxFirstLine-len(f.line))]...)
+		f.done = complete || len(f.line) == maxFirstLine || errors.Is(err, io.EOF)
+	}
+	return n, err
+}
+
+func (f *firstLine) text() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.TrimSpace(string(f.line))
+}

@@ -1,0 +1,145 @@
+package plugin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+)
+
+// OpenOptions says how to start an agent. Path is required; every other zero
+// field means its default.
+type OpenOptions struct {
+	Path         string        // of the binary; absolute, or relative to the working directory
+	Checksum     []byte        // SHA-256 the binary must have; nil = not checked
+	Env          []string      // KEY=value; nothing else is passed on
+	Dir          string        // working directory; "" = the host's
+	TempDir      string        // where the private directory is made; "" = os.TempDir
+	Logger       *slog.Logger  // for what the agent logs and prints; nil = discarded
+	PayloadLimit int           // bytes of an input or an output; 0 = DefaultPayloadLimit
+	StartTimeout time.Duration // until the handshake is complete; 0 = 15 s
+	CancelGrace  time.Duration // for a reply after a call was cancelled; 0 = 5 s
+	CloseGrace   time.Duration // for an orderly end, before the process is killed; 0 = 3 s
+}
+
+func (o OpenOptions) withDefaults() OpenOptions {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.PayloadLimit == 0 {
+		o.PayloadLimit = DefaultPayloadLimit
+	}
+	if o.StartTimeout == 0 {
+		o.StartTimeout = 15 * time.Second
+	}
+	if o.CancelGrace == 0 {
+		o.CancelGrace = 5 * time.Second
+	}
+	if o.CloseGrace == 0 {
+		o.CloseGrace = 3 * time.Second
+	}
+	return o
+}
+
+func (o *OpenOptions) validate() error {
+	switch {
+	case o.Path == "":
+		return errors.New("plugin: OpenOptions.Path is required")
+	case len(o.Checksum) != 0 && len(o.Checksum) != sha256.Size:
+		return fmt.Errorf("plugin: OpenOptions.Checksum has %d bytes, want %d", len(o.Checksum), sha256.Size)
+	case o.PayloadLimit < 0 || o.StartTimeout < 0 || o.CancelGrace < 0 || o.CloseGrace < 0:
+		return errors.New("plugin: OpenOptions: limits and times must not be negative")
+	}
+	return nil
+}
+
+// Open starts an agent and reads its schema. The process lives until it ends by
+// itself or Close or Kill is called, whatever becomes of ctx, which limits the
+// start only. The error is a *StartError where the binary is to blame.
+func Open(ctx context.Context, options OpenOptions) (*Process, error) {
+	o := options.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	path, err := executable(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	o.Path = path
+	ctx, cancel := context.WithTimeout(ctx, o.StartTimeout)
+	defer cancel()
+	l := newLines(o.Logger, time.Now)
+	c := newChild(&o, l)
+	client := goplugin.NewClient(&goplugin.ClientConfig{
+		HandshakeConfig:  handshake(),
+		VersionedPlugins: versions(nil),
+		RunnerFunc:       c.prepare,
+		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
+		AutoMTLS:         true,
+		SkipHostEnv:      true,
+		StartTimeout:     2 * o.StartTimeout, // ctx ends first
+		Logger:           newPluginLogger(o.Logger),
+		SyncStdout:       l.writer("stdout"),
+		SyncStderr:       l.writer("stderr"),
+		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: o.TempDir},
+		GRPCDialOptions: []grpc.DialOption{
+			grpc.WithDisableServiceConfig(),
+			grpc.WithDisableRetry(),
+			grpc.WithDefaultCallOptions(
+				grpc.MaxCallRecvMsgSize(o.PayloadLimit+messageRoom),
+				grpc.MaxCallSendMsgSize(o.PayloadLimit+messageRoom)),
+		},
+	})
+	stop := context.AfterFunc(ctx, c.kill)
+	p, err := connect(ctx, client, c)
+	if stop(); err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		c.kill()
+		client.Kill()
+		if c.dir != "" {
+			err = errors.Join(err, os.RemoveAll(c.dir)) // go-plugin removes it only after a start
+		}
+		return nil, c.startError(ctx, err)
+	}
+	return p, nil
+}
+
+func connect(ctx context.Context, client *goplugin.Client, c *child) (*Process, error) {
+	protocol, err := client.Client()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := protocol.Dispense(pluginName)
+	if err != nil {
+		return nil, err
+	}
+	conn, ok := raw.(*grpc.ClientConn)
+	if !ok {
+		return nil, fmt.Errorf("no connection: %T", raw)
+	}
+	p := &Process{child: c, client: client, conn: conn, rpc: pb.NewAgentClient(conn), options: *c.options}
+	if err := p.takeControl(ctx); err != nil {
+		return nil, err
+	}
+	reply, err := p.rpc.Describe(ctx, &pb.DescribeRequest{})
+	if err != nil {
+		p.release()
+		return nil, fmt.Errorf("describe: %w", err)
+	}
+	if err := json.Unmarshal(reply.GetSchema(), &p.schema); err != nil {
+		p.release()
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	return p, nil
+}

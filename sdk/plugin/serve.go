@@ -1,0 +1,114 @@
+package plugin
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// Serve turns the calling program into an agent process; it is the last call of
+// its main. It returns when the engine has closed the connection. Started as
+// `engine-agent-NAME describe` it prints the agent's Description as JSON
+// instead. It ends the process with status 1, after saying why, when the agent
+// was put together wrongly, when a person starts the program by hand, and when
+// the engine is gone.
+func Serve(a *sdk.Agent) {
+	if code := serve(a, os.Args[1:], os.Stderr); code != 0 {
+		os.Exit(code)
+	}
+}
+
+func serve(a *sdk.Agent, args []string, stderr io.Writer) int {
+	schema, err := a.Schema()
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	if len(args) == 1 && args[0] == "describe" {
+		if err := describeTo(realStdout, schema); err != nil {
+			fmt.Fprintln(stderr, err)
+			return 1
+		}
+		return 0
+	}
+	if os.Getenv(cookieName) != cookieValue {
+		fmt.Fprintf(stderr, `%s is the agent %q, version %s. The engine starts it when a workflow needs it;
+it does nothing on its own. To see what it can do:
+    %s describe
+`, filepath.Base(os.Args[0]), schema.Name, schema.Version, os.Args[0])
+		return 1
+	}
+	return serveProcess(a, schema)
+}
+
+func describeTo(w io.Writer, s sdk.Schema) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(Description{Schema: s, ProtocolVersions: sortedVersions(versions(nil))}); err != nil {
+		return fmt.Errorf("describe agent %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// serveProcess runs the gRPC server until the engine closes it or is gone.
+func serveProcess(a *sdk.Agent, schema sdk.Schema) int {
+	stderr := os.Stderr // go-plugin replaces the variable
+	logger := slog.New(slog.NewJSONHandler(stderr, nil))
+	limit := payloadLimit(logger)
+	life := newLife(os.Getenv(goplugin.EnvUnixSocketDir))
+	server := newServer(a, schema, life, logger, limit)
+
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	go func() {
+		<-terminated
+		life.lost("terminated")
+	}()
+	sent, err := openHandshake(realStdout, stderr)
+	if err != nil {
+		logger.Error("prepare the handshake", "error", err)
+		return 1
+	}
+	life.expectEngine()
+	// Serve prints the handshake, replaces os.Stdout, and serves.
+	goplugin.Serve(&goplugin.ServeConfig{
+		HandshakeConfig:  handshake(),
+		VersionedPlugins: versions(server),
+		Logger:           hclog.New(&hclog.LoggerOptions{Output: stderr, JSONFormat: true, Level: hclog.Warn}),
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			return grpc.NewServer(append(opts,
+				grpc.MaxRecvMsgSize(limit+messageRoom), grpc.MaxSendMsgSize(limit+messageRoom))...)
+		},
+	})
+	life.close()
+	if !sent.Load() {
+		return 1 // go-plugin has logged why
+	}
+	return 0
+}
+
+// payloadLimit is the one the engine gave.
+func payloadLimit(logger *slog.Logger) int {
+	text := os.Getenv(envLimit)
+	if text == "" {
+		return DefaultPayloadLimit
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit <= 0 {
+		logger.Warn("payload limit not understood", "variable", envLimit)
+		return DefaultPayloadLimit
+	}
+	return limit
+}

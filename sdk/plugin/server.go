@@ -1,0 +1,120 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/saga-engine/engine/sdk"
+	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+)
+
+// server is the author's half of the protocol, version 1.
+type server struct {
+	pb.UnimplementedAgentServer
+	agent  *sdk.Agent
+	schema sdk.Schema
+	life   *life
+	logger *slog.Logger
+	limit  int // bytes of an output
+}
+
+var _ pb.AgentServer = (*server)(nil)
+
+func newServer(a *sdk.Agent, schema sdk.Schema, l *life, logger *slog.Logger, limit int) *server {
+	return &server{agent: a, schema: schema, life: l, logger: logger, limit: limit}
+}
+
+// Describe returns the schema.
+func (s *server) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeReply, error) {
+	data, err := json.Marshal(s.schema)
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "schema: %v", err)
+	}
+	return &pb.DescribeReply{Schema: data}, nil
+}
+
+// Configure hands the configuration to the agent.
+func (s *server) Configure(ctx context.Context, req *pb.ConfigureRequest) (*pb.ConfigureReply, error) {
+	if err := s.agent.Configure(ctx, req.GetConfig()); err != nil {
+		return &pb.ConfigureReply{Error: err.Error()}, nil
+	}
+	return &pb.ConfigureReply{}, nil
+}
+
+// Control holds the process to the engine's life.
+func (s *server) Control(stream pb.Agent_ControlServer) error {
+	if !s.life.connected.CompareAndSwap(false, true) {
+		return status.Error(codes.AlreadyExists, "another engine is in control")
+	}
+	err := stream.Send(&pb.ControlEvent{Pid: int64(os.Getpid())})
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	go s.life.lost("the control stream ended")
+	return nil
+}
+
+// Invoke runs one call.
+func (s *server) Invoke(stream pb.Agent_InvokeServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	if first.GetCall() == nil {
+		return status.Error(codes.InvalidArgument, "the first message is not a call")
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	go func() {
+		// Ends with the stream. Whatever comes after the call means stop: a
+		// cancel, or the stream's own end.
+		_, _ = stream.Recv()
+		cancel()
+	}()
+
+	out := &sender{stream: stream}
+	reply, ok := s.agent.Invoke(ctx, callFromWire(first.GetCall()), sdk.InvokeOptions{
+		Logger:  s.logger,
+		OnEvent: func(ev sdk.Event) { _ = out.send(eventToWire(ev)) }, // a broken stream ends ctx
+		Ended:   s.life.begin(cancel),
+	})
+	if !ok {
+		// S28: say nothing. Returning would send the stream's end, so wait until
+		// the engine has closed it.
+		<-stream.Context().Done()
+		return nil
+	}
+	return out.send(replyToWire(s.fit(reply)))
+}
+
+// fit replaces a reply that is too large: its sender's limit would be an error
+// of the transport, which says nothing about the cause.
+func (s *server) fit(reply sdk.Reply) sdk.Reply {
+	if len(reply.Output) <= s.limit {
+		return reply
+	}
+	return sdk.Reply{
+		Outcome: sdk.OutcomeUnknown,
+		Code:    sdk.CodeBadReply,
+		Message: fmt.Sprintf("the output has %d bytes, the limit is %d", len(reply.Output), s.limit),
+	}
+}
+
+// sender serialises what an action says with what is said about it.
+type sender struct {
+	mu     sync.Mutex // protects stream.Send
+	stream pb.Agent_InvokeServer
+}
+
+func (s *sender) send(ev *pb.InvokeEvent) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stream.Send(ev)
+}
