@@ -63,8 +63,8 @@ type Members interface {
 	// rows; afterwards none of its commits can land. It reports whether the
 	// member is dead now. Fencing a dead member again is harmless.
 	Fence(ctx context.Context, dead EngineID) (bool, error)
-	// Orphans returns up to limit not final runs owned by a dead member or by
-	// nobody, ascending by id, greater than after.
+	// Orphans returns up to limit not final runs owned by nobody or by a member
+	// declared dead (Fence), ascending by id, greater than after.
 	Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
 	// Leave ends a membership in order: the lease ends now and the engine is
 	// fenced. Runs it still owns become orphans.
@@ -106,7 +106,9 @@ type Writer interface {
 	// order. The batch holds at most one transition of a run, sorted by run.
 	// Each transition is all or nothing. An unknown outcome is resolved inside:
 	// Commit sends the same batch under the same token until it knows, or ctx
-	// ends. Returns ErrFenced if the engine was fenced off: nothing landed.
+	// ends: only if ctx has ended may an error leave the outcome open, every
+	// other error means that nothing landed. Returns ErrFenced if the engine was
+	// fenced off.
 	Commit(ctx context.Context, batch []Transition) ([]Outcome, error)
 	// Submit lands the first transition of a run (Seq 0) together with its
 	// public name and its unique key, in one transaction. It never lands
@@ -209,13 +211,18 @@ type Reader interface {
 	Find(ctx context.Context, name string) (RunRow, error)
 	// StepRows returns the view of a run's steps, by node number.
 	StepRows(ctx context.Context, run machine.RunID) ([]StepView, error)
-	// Alerts lists alerts, newest first.
+	// Alerts lists up to limit alerts of a run, or of all runs if run is 0,
+	// newest first.
 	Alerts(ctx context.Context, run machine.RunID, limit int) ([]AlertRow, error)
 	// LiveEngines counts members whose lease has not passed.
 	LiveEngines(ctx context.Context) (int, error)
 }
 
-// A RunFilter selects runs. Zero fields select everything; Limit 0 means 100.
+// DefaultRunLimit is how many runs a list holds if its filter does not say.
+const DefaultRunLimit = 100
+
+// A RunFilter selects runs. Zero fields select everything; Limit 0 means
+// DefaultRunLimit.
 type RunFilter struct {
 	States   []machine.RunState
 	Workflow string

@@ -1,0 +1,54 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/saga-engine/engine/engine"
+)
+
+// PutDefinition stores a definition once by its digest.
+func (s *Store) PutDefinition(ctx context.Context, d engine.Definition) (map[string]engine.WorkflowID, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	if _, ok := s.defs[d.Digest]; !ok {
+		d.Data = slices.Clone(d.Data)
+		d.Workflows = slices.Clone(d.Workflows)
+		s.defs[d.Digest] = d
+		for _, w := range d.Workflows {
+			s.flows = append(s.flows, flow{d.Digest, w.Name, slices.Clone(w.Steps)})
+		}
+	}
+	ids := make(map[string]engine.WorkflowID, len(d.Workflows))
+	for i, f := range s.flows {
+		if f.digest == d.Digest {
+			ids[f.name] = engine.WorkflowID(i + 1)
+		}
+	}
+	return ids, nil
+}
+
+// Definition returns the definition that holds the workflow. Returns
+// ErrNotFound.
+func (s *Store) Definition(ctx context.Context, id engine.WorkflowID) (engine.Definition, string, error) {
+	if err := s.lock(ctx); err != nil {
+		return engine.Definition{}, "", err
+	}
+	defer s.mu.Unlock()
+	f, ok := s.flowLocked(id)
+	if !ok {
+		return engine.Definition{}, "", engine.ErrNotFound
+	}
+	d := s.defs[f.digest]
+	d.Data = slices.Clone(d.Data)
+	return d, f.name, nil
+}
+
+func (s *Store) flowLocked(id engine.WorkflowID) (flow, bool) {
+	if id < 1 || int(id) > len(s.flows) {
+		return flow{}, false
+	}
+	return s.flows[id-1], true
+}

@@ -1,0 +1,255 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A Writer commits for one fence row.
+type Writer struct {
+	s      *Store
+	engine engine.EngineID
+	n      int
+}
+
+var _ engine.Writer = (*Writer)(nil)
+
+// OpenWriter opens the n-th writer of an engine. Returns ErrFenced.
+func (s *Store) OpenWriter(ctx context.Context, id engine.EngineID, n int) (engine.Writer, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	w := &Writer{s, id, n}
+	if !w.mayCommitLocked() {
+		return nil, engine.ErrFenced
+	}
+	return w, nil
+}
+
+// Close does nothing: the writer holds no resources.
+func (w *Writer) Close() error { return nil }
+
+func (w *Writer) mayCommitLocked() bool {
+	m := w.s.members[w.engine]
+	return m != nil && m.fence[w.n]
+}
+
+// begin takes a token for a batch.
+func (w *Writer) begin(ctx context.Context) (int64, error) {
+	if err := w.s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer w.s.mu.Unlock()
+	w.s.token++
+	return w.s.token, nil
+}
+
+// Commit lands a batch. Returns ErrFenced.
+func (w *Writer) Commit(ctx context.Context, batch []engine.Transition) ([]engine.Outcome, error) {
+	if err := engine.ValidateBatch(batch); err != nil {
+		return nil, err
+	}
+	token, err := w.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for { // a lost reply: the same batch under the same token
+		out, known, err := w.send(ctx, token, batch)
+		if known || err != nil {
+			return out, err
+		}
+	}
+}
+
+func (w *Writer) send(ctx context.Context, token int64, batch []engine.Transition) (out []engine.Outcome, known bool, err error) {
+	if err := w.s.lock(ctx); err != nil {
+		return nil, false, err
+	}
+	defer w.s.mu.Unlock()
+	out = make([]engine.Outcome, len(batch))
+	if !w.mayCommitLocked() {
+		// Fenced while a reply was lost: what landed before still counts.
+		for i, t := range batch {
+			if w.s.mineLocked(token, t) {
+				out[i], known = engine.Outcome{Landed: true}, true
+			} else {
+				out[i] = engine.Outcome{Err: engine.ErrStale}
+			}
+		}
+		if !known {
+			return nil, false, engine.ErrFenced
+		}
+		return out, true, nil
+	}
+	for i, t := range batch {
+		err := w.s.appendLocked(token, t)
+		out[i] = engine.Outcome{Landed: err == nil, Err: err}
+	}
+	if w.s.fault != nil && w.s.fault() != nil {
+		return nil, false, nil
+	}
+	return out, true, nil
+}
+
+func (s *Store) mineLocked(token int64, t engine.Transition) bool {
+	r := s.runs[t.Run]
+	return r != nil && int(t.Seq) < len(r.rows) && r.rows[t.Seq].token == token
+}
+
+// appendLocked lands one transition: its row, and what the run becomes.
+// Returns nil also if the row is there already under this token.
+func (s *Store) appendLocked(token int64, t engine.Transition) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	r := s.runs[t.Run]
+	switch {
+	case s.mineLocked(token, t):
+		return nil
+	case r != nil && t.Seq == 0:
+		return engine.ErrExists
+	case r != nil && int(t.Seq) < len(r.rows):
+		return engine.ErrStale
+	case r == nil && t.Seq > 0 || r != nil && int(t.Seq) > len(r.rows):
+		return fmt.Errorf("memory: run %d: row %d would leave a gap", t.Run, t.Seq)
+	case r != nil && t.State != machine.RunInvalid && !engine.CanBecome(r.head.State, t.State):
+		return fmt.Errorf("memory: run %d: %v cannot become %v", t.Run, r.head.State, t.State)
+	case t.Seq == 0:
+		if _, ok := s.flowLocked(t.Workflow); !ok {
+			return fmt.Errorf("memory: run %d: no such workflow: %d", t.Run, t.Workflow)
+		}
+		r = &run{head: engine.Head{Run: t.Run, Name: strconv.FormatInt(int64(t.Run), 10), Workflow: t.Workflow, CreatedAt: micro(t.At)}}
+		s.runs[t.Run] = r
+	}
+	r.rows = append(r.rows, row{
+		Row:   engine.Row{Seq: t.Seq, At: micro(t.At), Data: slices.Clone(t.Data)},
+		token: token,
+		steps: engine.AppendStepRows(nil, t.Steps),
+	})
+	if t.State != machine.RunInvalid {
+		r.head.State, r.head.FinishedAt = t.State, time.Time{}
+		if t.State.Final() {
+			r.head.FinishedAt = micro(t.At)
+		}
+	}
+	if t.Owner != nil {
+		r.head.Owner, r.head.Fence = *t.Owner, t.Seq
+	}
+	if !t.NextCheck.IsZero() {
+		r.head.NextCheck = micro(t.NextCheck)
+	}
+	for _, n := range t.NewNodes {
+		n.Name = engine.CleanText(n.Name)
+		r.nodes = append(r.nodes, n)
+	}
+	for _, a := range t.Alerts {
+		a = engine.Alert{Kind: a.Kind, Step: engine.CleanText(a.Step), Code: engine.CleanText(a.Code), Message: engine.CleanText(a.Message)}
+		s.alerts = append(s.alerts, engine.AlertRow{Alert: a, Run: t.Run, At: micro(t.At)})
+	}
+	return nil
+}
+
+// Submit lands a run's first transition with its names, both or neither.
+// Returns ErrFenced, or ErrExists if the id belongs to another run.
+func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names) (engine.Submitted, error) {
+	if t.Seq != 0 {
+		return engine.Submitted{}, fmt.Errorf("memory: submission of run %d begins with seq %d", t.Run, t.Seq)
+	}
+	if err := n.Validate(); err != nil {
+		return engine.Submitted{}, err
+	}
+	if n.Name == "" {
+		n.Name = strconv.FormatInt(int64(t.Run), 10)
+	}
+	token, err := w.begin(ctx)
+	if err != nil {
+		return engine.Submitted{}, err
+	}
+	for {
+		sub, known, err := w.submit(ctx, token, t, n)
+		if known || err != nil {
+			return sub, err
+		}
+	}
+}
+
+func (w *Writer) submit(ctx context.Context, token int64, t engine.Transition, n engine.Names) (engine.Submitted, bool, error) {
+	s := w.s
+	if err := s.lock(ctx); err != nil {
+		return engine.Submitted{}, false, err
+	}
+	defer s.mu.Unlock()
+	mine := engine.Submitted{Run: t.Run, Name: n.Name}
+	if s.mineLocked(token, t) {
+		return mine, true, nil
+	}
+	if !w.mayCommitLocked() {
+		return engine.Submitted{}, false, engine.ErrFenced
+	}
+	if id, ok := s.names[n.Name]; ok {
+		return s.existsLocked(id), true, nil
+	}
+	k := key{n.Workflow, n.Key}
+	if id, ok := s.keys[k]; ok && n.Key != "" && engine.HoldsKey(s.runs[id].head.State) {
+		return s.existsLocked(id), true, nil
+	}
+	if err := s.appendLocked(token, t); err != nil {
+		return engine.Submitted{}, false, err
+	}
+	r := s.runs[t.Run]
+	r.head.Name, r.key = n.Name, n.Key
+	s.names[n.Name] = t.Run
+	if n.Key != "" {
+		s.keys[k] = t.Run
+	}
+	if s.fault != nil && s.fault() != nil {
+		return engine.Submitted{}, false, nil
+	}
+	return mine, true, nil
+}
+
+func (s *Store) existsLocked(id machine.RunID) engine.Submitted {
+	return engine.Submitted{Run: id, Name: s.runs[id].head.Name, Exists: true}
+}
+
+// Load returns a run's head and all its rows. Returns ErrNotFound.
+func (s *Store) Load(ctx context.Context, id machine.RunID) (engine.Head, []engine.Row, error) {
+	if err := s.lock(ctx); err != nil {
+		return engine.Head{}, nil, err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	if r == nil {
+		return engine.Head{}, nil, engine.ErrNotFound
+	}
+	return r.head, copyRows(r.rows), nil
+}
+
+// Rows returns up to limit rows with seq >= from.
+func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]engine.Row, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	if r == nil {
+		return nil, nil
+	}
+	rows := r.rows[min(int(max(from, 0)), len(r.rows)):]
+	return copyRows(rows[:min(len(rows), limit)]), nil
+}
+
+func copyRows(rows []row) []engine.Row {
+	out := make([]engine.Row, len(rows))
+	for i, r := range rows {
+		out[i] = engine.Row{Seq: r.Seq, At: r.At, Data: slices.Clone(r.Data)}
+	}
+	return out
+}

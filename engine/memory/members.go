@@ -1,0 +1,134 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// Join registers a new incarnation.
+func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	s.engines++
+	m := &member{address: address, lease: s.now().Add(lease), fence: make(map[int]bool, writers)}
+	for n := range writers {
+		m.fence[n] = true
+	}
+	s.members[s.engines] = m
+	return s.engines, nil
+}
+
+// Tick renews the lease and returns what needs attention. Returns ErrLapsed.
+func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
+	if err := s.lock(ctx); err != nil {
+		return engine.Tick{}, err
+	}
+	defer s.mu.Unlock()
+	now := s.now()
+	m := s.members[id]
+	if m == nil || m.dead || !m.lease.After(now) {
+		return engine.Tick{}, engine.ErrLapsed
+	}
+	m.lease = now.Add(lease)
+	t := engine.Tick{Now: micro(now), Due: s.dueLocked(id, now, limit), Unowned: s.dueLocked(0, now, limit)}
+	for other, m := range s.members {
+		if m.dead || !m.lease.After(now) {
+			t.Dead = append(t.Dead, other)
+		}
+	}
+	slices.Sort(t.Dead)
+	return t, nil
+}
+
+func (s *Store) dueLocked(owner engine.EngineID, now time.Time, limit int) []engine.DueRun {
+	var due []engine.DueRun
+	for id, r := range s.runs {
+		if !r.head.State.Final() && r.head.Owner == owner && !r.head.NextCheck.After(now) {
+			due = append(due, engine.DueRun{Run: id, NextCheck: r.head.NextCheck})
+		}
+	}
+	slices.SortFunc(due, func(a, b engine.DueRun) int {
+		return cmp.Or(a.NextCheck.Compare(b.NextCheck), cmp.Compare(a.Run, b.Run))
+	})
+	return due[:min(len(due), limit)]
+}
+
+// Fence declares a member whose lease is past dead. The mutex makes it wait
+// for batches in flight.
+func (s *Store) Fence(ctx context.Context, id engine.EngineID) (bool, error) {
+	if err := s.lock(ctx); err != nil {
+		return false, err
+	}
+	defer s.mu.Unlock()
+	m := s.members[id]
+	if m != nil && !m.dead && m.lease.After(s.now()) {
+		return false, nil
+	}
+	s.buryLocked(id)
+	return true, nil
+}
+
+// Leave ends a membership in order.
+func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	s.buryLocked(id)
+	return nil
+}
+
+// buryLocked fences a member off and forgets it once it owns no open run.
+func (s *Store) buryLocked(id engine.EngineID) {
+	m := s.members[id]
+	if m == nil {
+		return
+	}
+	m.dead, m.fence = true, nil
+	if m.lease.After(s.now()) {
+		m.lease = s.now()
+	}
+	if len(s.sortedRunsLocked(func(r *run) bool { return r.head.Owner == id && !r.head.State.Final() })) == 0 {
+		delete(s.members, id)
+	}
+}
+
+// Orphans returns open runs of nobody, or of a member declared dead.
+func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	ids := s.sortedRunsLocked(func(r *run) bool {
+		m := s.members[r.head.Owner]
+		return r.head.Run > after && !r.head.State.Final() && (r.head.Owner == 0 || m != nil && m.dead)
+	})
+	return ids[:min(len(ids), limit)], nil
+}
+
+// LiveEngines counts members whose lease has not passed.
+func (s *Store) LiveEngines(ctx context.Context) (int, error) {
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	n := 0
+	for id := range s.members {
+		if s.aliveLocked(id) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (s *Store) aliveLocked(id engine.EngineID) bool {
+	m := s.members[id]
+	return m != nil && !m.dead && m.lease.After(s.now())
+}

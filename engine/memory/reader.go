@@ -1,0 +1,99 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// Runs lists runs, newest first.
+func (s *Store) Runs(ctx context.Context, f engine.RunFilter) ([]engine.RunRow, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	ids := s.sortedRunsLocked(func(r *run) bool {
+		w := s.flows[r.head.Workflow-1]
+		return (len(f.States) == 0 || slices.Contains(f.States, r.head.State)) &&
+			(f.Workflow == "" || f.Workflow == w.name) &&
+			(f.Digest == "" || f.Digest == w.digest) &&
+			(f.Key == "" || f.Key == r.key) &&
+			!r.head.CreatedAt.Before(micro(f.Since))
+	})
+	slices.Reverse(ids)
+	if f.Limit == 0 {
+		f.Limit = engine.DefaultRunLimit
+	}
+	rows := make([]engine.RunRow, 0, min(len(ids), f.Limit))
+	for _, id := range ids[:min(len(ids), f.Limit)] {
+		rows = append(rows, s.runRowLocked(s.runs[id]))
+	}
+	return rows, nil
+}
+
+func (s *Store) runRowLocked(r *run) engine.RunRow {
+	w := s.flows[r.head.Workflow-1]
+	return engine.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key, OwnerAlive: s.aliveLocked(r.head.Owner)}
+}
+
+// Find returns the run with this public name, or internal id in decimal.
+// Returns ErrNotFound.
+func (s *Store) Find(ctx context.Context, name string) (engine.RunRow, error) {
+	if err := s.lock(ctx); err != nil {
+		return engine.RunRow{}, err
+	}
+	defer s.mu.Unlock()
+	id, ok := s.names[name]
+	if n, err := strconv.ParseInt(name, 10, 64); !ok && err == nil {
+		id = machine.RunID(n)
+	}
+	if r := s.runs[id]; r != nil {
+		return s.runRowLocked(r), nil
+	}
+	return engine.RunRow{}, engine.ErrNotFound
+}
+
+// StepRows returns the view of a run's steps, by node number.
+func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]engine.StepView, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	if r == nil {
+		return nil, nil
+	}
+	nodes := slices.Clone(r.nodes)
+	for i, name := range s.flows[r.head.Workflow-1].steps {
+		nodes = append(nodes, engine.NodeName{Node: int32(i), Step: int32(i), Name: name})
+	}
+	var changes []engine.StepRow
+	for _, row := range r.rows {
+		c, err := engine.DecodeStepRows(row.steps)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, c...)
+	}
+	return engine.FoldSteps(nodes, r.head.Owner, changes), nil
+}
+
+// Alerts lists alerts, newest first; run 0 means of all runs.
+func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]engine.AlertRow, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var rows []engine.AlertRow
+	for _, a := range s.alerts {
+		if id == 0 || a.Run == id {
+			rows = append(rows, a)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b engine.AlertRow) int { return a.At.Compare(b.At) })
+	slices.Reverse(rows)
+	return rows[:min(len(rows), limit)], nil
+}

@@ -1,0 +1,131 @@
+// Package memory keeps runs in maps: the store of tests and simulations, and
+// the deliberately simple twin that says in a few lines what engine/sqlite and
+// engine/postgres must do. It obeys every rule of engine/storetest; it only
+// does not survive its process.
+package memory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// Options of a Store. Zero fields mean defaults.
+type Options struct {
+	// Now is store time; nil = time.Now.
+	Now func() time.Time
+}
+
+// A Store is an engine.Store in memory. Several engines may share it.
+type Store struct {
+	now func() time.Time
+
+	// fault, if set by a test, is asked after each batch has landed; an error
+	// stands for a reply that was lost on the way.
+	fault func() error
+
+	mu      sync.Mutex // protects everything below
+	closed  bool
+	engines engine.EngineID // last number given
+	token   int64           // last commit token
+	members map[engine.EngineID]*member
+	defs    map[string]engine.Definition
+	flows   []flow // by WorkflowID - 1
+	runs    map[machine.RunID]*run
+	names   map[string]machine.RunID
+	keys    map[key]machine.RunID
+	alerts  []engine.AlertRow
+}
+
+type flow struct {
+	digest, name string
+	steps        []string
+}
+
+type key struct{ workflow, key string }
+
+type member struct {
+	address string
+	lease   time.Time
+	dead    bool
+	fence   map[int]bool // writers that may commit
+}
+
+type run struct {
+	head  engine.Head
+	key   string
+	rows  []row
+	nodes []engine.NodeName // of instances
+}
+
+type row struct {
+	engine.Row
+	token int64
+	steps []byte
+}
+
+var _ engine.Store = (*Store)(nil)
+
+// New returns an empty Store.
+func New(o Options) *Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Store{
+		now:     o.Now,
+		members: make(map[engine.EngineID]*member),
+		defs:    make(map[string]engine.Definition),
+		runs:    make(map[machine.RunID]*run),
+		names:   make(map[string]machine.RunID),
+		keys:    make(map[key]machine.RunID),
+	}
+}
+
+var errClosed = errors.New("memory: store is closed")
+
+// Close makes every later call fail.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+// lock takes the mutex for a call, unless ctx has ended or the store is closed.
+func (s *Store) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errClosed
+	}
+	return nil
+}
+
+// micro cuts a time to what every store keeps.
+func micro(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// sortedRunsLocked returns the ids of the runs that keep says, ascending.
+func (s *Store) sortedRunsLocked(keep func(*run) bool) []machine.RunID {
+	var ids []machine.RunID
+	for id, r := range s.runs {
+		if keep(r) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b machine.RunID) int { return cmp.Compare(a, b) })
+	return ids
+}
