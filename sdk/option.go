@@ -68,6 +68,21 @@ func RetryableErrors(codes ...string) Option {
 	return func(a *action) { a.declare(true, codes) }
 }
 
+// AnyCode in an action's error codes stands for every code: which ones there
+// are depends on the input.
+const AnyCode = "*"
+
+// AnyErrors declares that the action may answer with codes that its input
+// names, such as a map from status to code. Codes which are always the same are
+// declared beside it with Errors or RetryableErrors.
+func AnyErrors() Option {
+	return func(a *action) {
+		if !a.declares(AnyCode) {
+			a.schema.Errors = append(a.schema.Errors, ErrorCode{Code: AnyCode, Doc: "Codes that the input names."})
+		}
+	}
+}
+
 func (act *action) declare(retryable bool, codes []string) {
 	for _, code := range codes {
 		switch {
@@ -75,7 +90,7 @@ func (act *action) declare(retryable bool, codes []string) {
 			act.errs = append(act.errs, fmt.Errorf("error code %q: want snake_case", code))
 		case isReserved(code):
 			act.errs = append(act.errs, fmt.Errorf("error code %q is the engine's own", code))
-		case act.declares(code):
+		case act.lists(code):
 			act.errs = append(act.errs, fmt.Errorf("error code %q declared twice", code))
 		default:
 			act.schema.Errors = append(act.schema.Errors, ErrorCode{Code: code, Retryable: retryable})
@@ -83,7 +98,12 @@ func (act *action) declare(retryable bool, codes []string) {
 	}
 }
 
+// declares reports whether the action may answer with code.
 func (act *action) declares(code string) bool {
+	return act.lists(code) || act.lists(AnyCode)
+}
+
+func (act *action) lists(code string) bool {
 	for _, e := range act.schema.Errors {
 		if e.Code == code {
 			return true
