@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// maxRedirects is how many redirects a read follows.
+const maxRedirects = 10
+
+// exchange is one request and what to make of the response.
+type exchange struct {
+	callIn
+	method string
+	body   body
+	follow bool // redirects to the same origin
+}
+
+// body is what a request carries; the zero body is none.
+type body struct {
+	data        []byte
+	contentType string
+	present     bool
+}
+
+// body makes the request's body. Its errors are definite failures.
+func (in writeIn) body() (body, error) {
+	var b body
+	given := 0
+	if in.JSON != nil {
+		given++
+		b = body{data: in.JSON, contentType: "application/json", present: true}
+	}
+	if in.Form != nil {
+		given++
+		values := url.Values{}
+		for k, v := range in.Form {
+			values.Set(k, v)
+		}
+		b = body{data: []byte(values.Encode()), contentType: "application/x-www-form-urlencoded", present: true}
+	}
+	if in.Body != nil {
+		given++
+		b = body{data: []byte(*in.Body), contentType: "text/plain; charset=utf-8", present: true}
+	}
+	if given > 1 {
+		return body{}, invalid("only one of json, form and body can be sent")
+	}
+	if in.ContentType != "" {
+		b.contentType = in.ContentType
+	}
+	return b, nil
+}
+
+// do sends the request and judges the response.
+func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error) {
+	rules, err := parseRules(x.Expect, x.Errors)
+	if err != nil {
+		return callOut{}, err
+	}
+	u, err := h.target(x.URL, x.Query)
+	if err != nil {
+		return callOut{}, err
+	}
+	ctx, cancel := h.timeout(ctx)
+	defer cancel()
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	for redirects := 0; ; redirects++ {
+		resp, err := h.send(ctx, c, x, u)
+		if err != nil {
+			return callOut{}, transportError(ctx, x.method, u, err, connected.Load())
+		}
+		next := redirect(u, resp)
+		if !x.follow || next == nil || redirects == maxRedirects {
+			return h.judge(ctx, x, rules, u, resp)
+		}
+		_ = resp.Body.Close() // a redirect's body says nothing
+		u = next
+	}
+}
+
+// target makes the URL. With a base_url no other origin is called: the agent's
+// headers, which hold its credentials, go there and nowhere else.
+func (h *agent) target(text string, query map[string]string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, invalid("url: is not a URL")
+	}
+	if base := h.conf.base; base != nil {
+		if !u.IsAbs() && u.Host == "" {
+			u = relative(base, u)
+		}
+		if !sameOrigin(base, u) {
+			return nil, invalid("url: is not below the agent's base_url")
+		}
+	}
+	if err := checkURL(u); err != nil {
+		return nil, invalid("url: %v", err)
+	}
+	if len(query) > 0 {
+		q := u.Query()
+		for k, v := range query {
+			q.Set(k, v)
+		}
+		u.RawQuery = q.Encode()
+	}
+	return u, nil
+}
+
+// relative puts path and query of u below base: "/orders" and "orders" both
+// mean base's path followed by /orders.
+func relative(base, u *url.URL) *url.URL {
+	out := base.JoinPath(u.EscapedPath())
+	if u.Path == "" {
+		out = new(url.URL)
+		*out = *base
+	}
+	q := []string{}
+	for _, part := range []string{base.RawQuery, u.RawQuery} {
+		if part != "" {
+			q = append(q, part)
+		}
+	}
+	out.RawQuery = strings.Join(q, "&")
+	return out
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
+}
+
+// redirect returns where a response points to, or nil. Other origins are not
+// followed, for the sake of the headers.
+func redirect(from *url.URL, resp *http.Response) *url.URL {
+	switch resp.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil
+	}
+	to, err := resp.Location()
+	if err != nil || !sameOrigin(from, to) {
+		return nil
+	}
+	to.Fragment = ""
+	return to
+}
+
+func (h *agent) send(ctx context.Context, c *sdk.Call, x exchange, u *url.URL) (*http.Response, error) {
+	var reader io.Reader
+	if x.body.present {
+		reader = bytes.NewReader(x.body.data)
+	}
+	req, err := http.NewRequestWithContext(ctx, x.method, u.String(), reader)
+	if err != nil {
+		return nil, &buildError{err}
+	}
+	if x.body.contentType != "" {
+		req.Header.Set("Content-Type", x.body.contentType)
+	}
+	req.Header.Set("User-Agent", "engine-agent-http/"+version)
+	for _, headers := range []map[string]string{h.conf.Headers, x.Headers} {
+		for k, v := range headers {
+			if strings.EqualFold(k, "Host") {
+				req.Host = v
+				continue
+			}
+			if strings.EqualFold(k, "Idempotency-Key") || strings.EqualFold(k, "X-Idempotency-Key") {
+				setOwn(req.Header, k, v)
+				continue
+			}
+			req.Header.Set(k, v)
+		}
+	}
+	key := h.conf.IdempotencyHeader
+	if x.IdempotencyHeader != nil {
+		key = *x.IdempotencyHeader
+	}
+	setOwn(req.Header, key, c.IdempotencyKey)
+	setOwn(req.Header, h.conf.ForwardKeyHeader, c.ForwardKey)
+	if c.TraceParent != "" {
+		req.Header.Set("Traceparent", c.TraceParent)
+	}
+	return h.client.Do(req)
+}
+
+// setOwn sets a header under a name in lower case. net/http repeats a request
+// by itself if it carries Idempotency-Key, spelled so; but every call of the
+// remote service is an attempt that the engine decides on and records, and the
+// service compares names without regard to case.
+func setOwn(h http.Header, name, value string) {
+	if name == "" || value == "" {
+		return
+	}
+	h.Del(name)
+	h[strings.ToLower(name)] = []string{value}
+}
+
+// buildError says that no request could be made of the inputs.
+type buildError struct{ err error }
+
+func (e *buildError) Error() string { return e.err.Error() }
+func (e *buildError) Unwrap() error { return e.err }

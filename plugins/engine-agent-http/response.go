@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// judge turns a response into a result, a definite failure or doubt.
+func (h *agent) judge(ctx context.Context, x exchange, r rules, u *url.URL, resp *http.Response) (callOut, error) {
+	defer resp.Body.Close() //nolint:errcheck // nothing follows from it
+	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(h.conf.MaxResponseBytes)+1))
+	result, code := r.judge(resp.StatusCode)
+	if !result {
+		return callOut{}, refusal(x.method, u, resp, data, code)
+	}
+	switch {
+	case err != nil:
+		return callOut{}, transportError(ctx, x.method, u, fmt.Errorf("read the response: %w", err), true)
+	case len(data) > h.conf.MaxResponseBytes:
+		return callOut{}, &doubtful{code: sdk.CodeBadReply, err: fmt.Errorf(
+			"%s %s: the response is larger than max_response_bytes = %d", x.method, u.Host, h.conf.MaxResponseBytes)}
+	}
+	out := callOut{Status: resp.StatusCode, Headers: headers(resp.Header)}
+	if err := out.read(x.Response, resp.Header.Get("Content-Type"), data); err != nil {
+		return callOut{}, &doubtful{code: sdk.CodeBadReply, err: fmt.Errorf("%s %s: %w", x.method, u.Host, err)}
+	}
+	return out, nil
+}
+
+func headers(h http.Header) map[string]string {
+	m := make(map[string]string, len(h))
+	for k, v := range h {
+		m[strings.ToLower(k)] = strings.ToValidUTF8(strings.Join(v, ", "), "\uFFFD")
+	}
+	return m
+}
+
+// read fills in the body as the author wants it.
+func (out *callOut) read(how, contentType string, data []byte) error {
+	if how == "none" {
+		return nil
+	}
+	if how == "json" || how == "auto" && isJSON(contentType) && len(bytes.TrimSpace(data)) > 0 {
+		tree, err := parseJSON(data)
+		if err != nil && how == "json" {
+			return errors.New("the response is not JSON")
+		}
+		if err == nil {
+			out.JSON = tree
+		}
+		if how == "json" {
+			return nil
+		}
+	}
+	if utf8.Valid(data) {
+		out.Body = string(data)
+		return nil
+	}
+	if how == "text" {
+		return errors.New("the response is not text in UTF-8")
+	}
+	out.Body, out.Base64 = base64.StdEncoding.EncodeToString(data), true
+	return nil
+}
+
+func isJSON(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
+}
+
+// parseJSON keeps numbers exact.
+func parseJSON(data []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var tree any
+	if err := dec.Decode(&tree); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON document")
+	}
+	return tree, nil
+}
+
+// refusal is a response that is no result. code is what the author's errors
+// say; "" = nothing.
+func refusal(method string, u *url.URL, resp *http.Response, data []byte, code string) error {
+	status := resp.StatusCode
+	after := retryAfter(resp.Header.Get("Retry-After"), time.Now())
+	err := fmt.Errorf("%s %s: %d %s%s", method, u.Host, status, http.StatusText(status), excerpt(data))
+	if code != "" {
+		return &sdk.Failure{Code: code, RetryAfter: after, Err: err}
+	}
+	switch status {
+	case http.StatusTooManyRequests:
+		return &sdk.Failure{Code: sdk.CodeRateLimited, RetryAfter: after, Err: err}
+	case http.StatusTooEarly:
+		return &sdk.Failure{Code: sdk.CodeUnavailable, RetryAfter: after, Err: err}
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		return &sdk.Failure{Code: sdk.CodeDenied, Permanent: true, Err: err}
+	case http.StatusNotFound, http.StatusGone:
+		return &sdk.Failure{Code: codeNotFound, Err: err}
+	case http.StatusConflict, http.StatusPreconditionFailed, http.StatusLocked:
+		return &sdk.Failure{Code: codeConflict, Err: err}
+	case http.StatusRequestTimeout, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return &doubtful{code: sdk.CodeUnavailable, after: after, err: err}
+	}
+	if status >= 400 && status <= 499 {
+		return &sdk.Failure{Code: sdk.CodeInvalid, Permanent: true, Err: err}
+	}
+	return &doubtful{code: sdk.CodeInternal, after: after, err: err}
+}
+
+// maxExcerpt is how many bytes of a refusal's body go into its message.
+const maxExcerpt = 300
+
+// excerpt is the beginning of a body, on one line; "" for what is no text.
+func excerpt(data []byte) string {
+	cut := len(data) > maxExcerpt
+	if cut {
+		data = data[:maxExcerpt]
+	}
+	text := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(string(data), ""), func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}), " ")
+	switch {
+	case text == "":
+		return ""
+	case cut:
+		text += "…"
+	}
+	return ": " + text
+}
+
+// maxRetryAfter bounds what a service may ask for.
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter reads the header in both its forms; 0 = none.
+func retryAfter(text string, now time.Time) time.Duration {
+	if text == "" {
+		return 0
+	}
+	if s, err := strconv.Atoi(text); err == nil {
+		return min(max(time.Duration(min(s, 1<<30))*time.Second, 0), maxRetryAfter)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(at.Sub(now), 0), maxRetryAfter)
+	}
+	return 0
+}
