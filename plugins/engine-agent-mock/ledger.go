@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// An effect is what a call is about to do.
+type effect struct {
+	key    string
+	undoes string // forward key; "" = not an undo
+	value  any
+	dedupe bool // one effect for each key
+}
+
+// An entry is one line of the ledger: that a call arrived, or that it had its
+// effect or found it there already.
+type entry struct {
+	At      time.Time `json:"at"`
+	Kind    string    `json:"kind"` // "arrived", "applied", "repeated" or "refused"
+	Key     string    `json:"key"`
+	Purpose string    `json:"purpose"` // "do" or "undo"
+	Forward string    `json:"forward,omitempty"`
+	Run     string    `json:"run"`
+	Step    string    `json:"step"`
+	Attempt int       `json:"attempt"`
+	Fence   int64     `json:"fence"`
+	Applied bool      `json:"applied"` // something changed
+	Value   any       `json:"value,omitempty"`
+}
+
+// account is what is known of one key.
+type account struct {
+	arrivals int
+	applied  bool
+	closed   bool // undone: nothing may be applied any more
+	value    any
+}
+
+// A ledger remembers effects by key: in memory, and in a file that several
+// processes may share. Everything in the file is read before anything is added
+// to it, under a lock, so that a key has one effect across all of them.
+type ledger struct {
+	path string
+
+	mu       sync.Mutex // protects following fields
+	accounts map[string]*account
+	read     int64 // bytes of the file that accounts know
+}
+
+func newLedger(path string) *ledger {
+	return &ledger{path: path, accounts: map[string]*account{}}
+}
+
+// arrive notes that a call has come in and returns how many of its key have.
+func (l *ledger) arrive(c *sdk.Call, e effect) (n int, err error) {
+	err = l.update(func() (entry, error) {
+		n = l.accountLocked(e.key).arrivals + 1
+		return newEntry(c, e, "arrived"), nil
+	})
+	return n, err
+}
+
+var errUndone = &sdk.Failure{Code: "undone", Message: "the key was undone before", Permanent: true}
+
+// apply lets the effect happen, or finds that it has happened.
+func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
+	err = l.update(func() (entry, error) {
+		acc := l.accountLocked(e.key)
+		next := newEntry(c, e, "applied")
+		switch {
+		case e.undoes == "" && acc.closed:
+			next.Kind = "refused"
+			return next, errUndone
+		case acc.applied && e.dedupe:
+			next.Kind, value = "repeated", acc.value
+			return next, nil
+		case e.undoes != "":
+			next.Applied = l.accountLocked(e.undoes).applied
+		default:
+			next.Applied, next.Value, value = true, e.value, e.value
+		}
+		return next, nil
+	})
+	return value, err
+}
+
+// find returns what a key's call has done.
+func (l *ledger) find(key string) (value any, done bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.path != "" {
+		f, err := l.openLocked()
+		if err != nil {
+			return nil, false, err
+		}
+		defer f.Close() //nolint:errcheck // only read
+	}
+	acc := l.accountLocked(key)
+	return acc.value, acc.applied, nil
+}
+
+// update adds what fn decides on to the memory and to the file. What fn says
+// about the call is returned after it has been noted.
+func (l *ledger) update(fn func() (entry, error)) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.path == "" {
+		e, verdict := fn()
+		l.countLocked(e)
+		return verdict
+	}
+	f, err := l.openLocked()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	e, verdict := fn()
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	n, err := f.Write(append(line, '\n'))
+	l.read += int64(n)
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	l.countLocked(e)
+	return verdict
+}
+
+// openLocked locks the file and reads what others have added. Closing it ends
+// the lock.
+func (l *ledger) openLocked() (*os.File, error) {
+	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	if err := lockFile(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("ledger: lock: %w", err), f.Close())
+	}
+	if err := l.catchUpLocked(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("ledger: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+func (l *ledger) catchUpLocked(f *os.File) error {
+	if _, err := f.Seek(l.read, io.SeekStart); err != nil {
+		return err
+	}
+	r := bufio.NewReader(f)
+	for {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("line after byte %d: %w", l.read, err)
+		}
+		var e entry
+		dec := json.NewDecoder(bytes.NewReader(line))
+		dec.UseNumber()
+		if err := dec.Decode(&e); err != nil {
+			return fmt.Errorf("line after byte %d: %w", l.read, err)
+		}
+		l.read += int64(len(line))
+		l.countLocked(e)
+	}
+}
+
+// countLocked adds an entry to the accounts.
+func (l *ledger) countLocked(e entry) {
+	acc := l.accountLocked(e.Key)
+	switch e.Kind {
+	case "arrived":
+		acc.arrivals++
+	case "applied":
+		acc.applied, acc.value = true, e.Value
+		if e.Forward != "" {
+			l.accountLocked(e.Forward).closed = true
+		}
+	}
+}
+
+func (l *ledger) accountLocked(key string) *account {
+	acc := l.accounts[key]
+	if acc == nil {
+		acc = &account{}
+		l.accounts[key] = acc
+	}
+	return acc
+}
+
+func newEntry(c *sdk.Call, e effect, kind string) entry {
+	purpose := "do"
+	if e.undoes != "" {
+		purpose = "undo"
+	}
+	return entry{
+		At: time.Now().UTC(), Kind: kind, Key: e.key, Purpose: purpose, Forward: e.undoes,
+		Run: c.Run, Step: c.Step, Attempt: c.Attempt, Fence: c.Fence,
+	}
+}
