@@ -1,0 +1,238 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// StreamVersion is the version of the stream's format, in its first line.
+const StreamVersion = "1.0"
+
+// A JSON view writes one JSON object a line: Terraform's envelope with the
+// kind of fact as its type. Characters that could steer a terminal are escaped.
+type JSON struct {
+	out    io.Writer
+	exit   func(machine.Fact) int
+	now    func() time.Time
+	binary string
+	run    string
+	begun  bool
+}
+
+var _ View = (*JSON)(nil)
+
+// NewJSON returns a JSON view on out; version is that of the program. now
+// tells the time of lines that are not facts.
+func NewJSON(out io.Writer, version string, exit func(machine.Fact) int, now func() time.Time) *JSON {
+	return &JSON{out: out, exit: exit, now: now, binary: version}
+}
+
+// line is one object of the stream. Field order is the order of output.
+type line struct {
+	Level     string `json:"@level"`
+	Message   string `json:"@message"`
+	Module    string `json:"@module"`
+	Timestamp string `json:"@timestamp"`
+	Type      string `json:"type"`
+
+	UI     string `json:"ui,omitempty"`
+	Engine string `json:"engine,omitempty"`
+
+	Seq     int    `json:"seq,omitempty"`
+	Run     string `json:"run,omitempty"`
+	Step    string `json:"step,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+
+	Workflow   string            `json:"workflow,omitempty"`
+	Agent      string            `json:"agent,omitempty"`
+	State      string            `json:"state,omitempty"`
+	Of         int               `json:"of,omitempty"`
+	Undo       bool              `json:"undo,omitempty"`
+	Status     string            `json:"status,omitempty"`
+	ExitCode   *int              `json:"exit_code,omitempty"`
+	Code       string            `json:"code,omitempty"`
+	Reason     string            `json:"reason,omitempty"`
+	TookMillis *int64            `json:"took_ms,omitempty"`
+	CompleteBy *time.Time        `json:"complete_by,omitempty"`
+	StepBy     *time.Time        `json:"step_by,omitempty"`
+	RunBy      *time.Time        `json:"run_by,omitempty"`
+	Until      *time.Time        `json:"until,omitempty"`
+	Outputs    map[string]output `json:"outputs,omitempty"`
+	Undone     *int              `json:"undone,omitempty"`
+	LeftAsIs   *int              `json:"left_as_is,omitempty"`
+	Undeclared int               `json:"not_undone_by_declaration,omitempty"`
+	By         string            `json:"by,omitempty"`
+	Diagnostic *dsl.Diagnostic   `json:"diagnostic,omitempty"`
+}
+
+type output struct {
+	Sensitive bool            `json:"sensitive"`
+	Value     json.RawMessage `json:"value"`
+}
+
+// Outputs gives the outputs of a run as they stand in JSON: the value of a
+// sensitive one is null.
+func Outputs(values []machine.NamedValue) map[string]any {
+	out := map[string]any{}
+	for name, o := range outputs(values) {
+		out[name] = o
+	}
+	return out
+}
+
+func outputs(values []machine.NamedValue) map[string]output {
+	if len(values) == 0 {
+		return nil
+	}
+	out := map[string]output{}
+	for _, v := range values {
+		o := output{Sensitive: v.Sensitive || len(v.Value.Sensitive()) > 0, Value: json.RawMessage("null")}
+		if !o.Sensitive {
+			o.Value = v.Value.JSON()
+		}
+		out[v.Name] = o
+	}
+	return out
+}
+
+// Version writes the first line of the stream, once.
+func (j *JSON) Version() {
+	if j.begun {
+		return
+	}
+	j.begun = true
+	j.write(line{Message: "engine " + j.binary, Type: "version", UI: StreamVersion, Engine: j.binary}, j.now())
+}
+
+// Begin remembers the run, and says so if it existed already.
+func (j *JSON) Begin(s Story) {
+	j.Version()
+	j.run = s.Run
+	if s.Attached {
+		j.write(line{Type: "run_attached", Message: "attached to run " + s.Run, Run: s.Run, Workflow: s.Workflow, Status: s.Status}, j.now())
+	}
+}
+
+// Facts writes one object for each fact.
+func (j *JSON) Facts(first int, facts []machine.Fact) {
+	j.Version()
+	for i, f := range facts {
+		exit := j.exit(f)
+		l := line{
+			Type: string(f.Kind), Message: Sentence(f, exit), Level: level(f),
+			Seq: first + i, Run: j.run, Step: f.Step, Attempt: f.Attempt,
+			Agent: f.Agent, Of: f.Of, Undo: f.Undo, Status: f.Status, Code: f.Code, Reason: f.Message,
+			CompleteBy: timeOrNil(f.CompleteBy), StepBy: timeOrNil(f.StepBy), RunBy: timeOrNil(f.RunBy), Until: timeOrNil(f.Until),
+			Undeclared: f.Undeclared, By: f.By,
+		}
+		switch f.Kind {
+		case machine.FactAttemptFinished, machine.FactStepFinished, machine.FactUndoFinished:
+			ms := f.Took.Milliseconds()
+			l.TookMillis = &ms
+		case machine.FactRunFinished:
+			l.Outputs = outputs(f.Outputs)
+			l.Undone, l.LeftAsIs = &f.Undone, &f.LeftAsIs
+		}
+		if exit >= 0 {
+			l.ExitCode = &exit
+		}
+		j.write(l, f.At)
+	}
+}
+
+// Circuit writes a change of a circuit breaker.
+func (j *JSON) Circuit(c Circuit) {
+	j.Version()
+	l := line{Type: "circuit_changed", Message: circuitText(c), Agent: c.Agent, State: c.State, Until: timeOrNil(c.Until)}
+	if c.State == "open" {
+		l.Level = "warn"
+	}
+	j.write(l, c.At)
+}
+
+// Note writes a remark as a diagnostic of severity info.
+func (j *JSON) Note(text string) {
+	j.Diagnostics(dsl.Diagnostics{{Severity: dsl.SeverityInfo, Summary: text}})
+}
+
+// Diagnostics writes one object for each diagnostic.
+func (j *JSON) Diagnostics(diags dsl.Diagnostics) {
+	j.Version()
+	for i := range diags {
+		d := &diags[i]
+		l := line{Type: "diagnostic", Message: d.Severity.String() + ": " + Clean(d.Summary), Run: j.run, Diagnostic: d}
+		switch d.Severity {
+		case dsl.SeverityError:
+			l.Level = "error"
+		case dsl.SeverityWarning:
+			l.Level = "warn"
+		}
+		j.write(l, j.now())
+	}
+}
+
+// Tick does nothing: programs have clocks.
+func (j *JSON) Tick(time.Time) {}
+
+// End does nothing.
+func (j *JSON) End() {}
+
+// write ignores errors: a reader that went away must not stop the run.
+func (j *JSON) write(l line, at time.Time) {
+	if l.Level == "" {
+		l.Level = "info"
+	}
+	l.Module = "engine.ui"
+	l.Timestamp = at.UTC().Format("2006-01-02T15:04:05.000000Z")
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(l); err != nil { // a value that is not JSON; say at least what happened
+		l.Outputs = nil
+		_ = enc.Encode(l)
+	}
+	_, _ = io.WriteString(j.out, EscapeJSON(b.String()))
+}
+
+// EscapeJSON writes the characters of JSON text that Clean would replace as
+// \u escapes. They can stand in strings only, so the text means the same.
+func EscapeJSON(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r >= 0x7f && Clean(string(r)) != string(r) && r != utf8.RuneError {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func level(f machine.Fact) string {
+	switch {
+	case f.Kind == machine.FactAttemptFinished && f.Status != "ok", f.Kind == machine.FactRunTurned:
+		return "warn"
+	case f.Kind == machine.FactStepFinished && f.Status == machine.StepFailed.String(),
+		f.Kind == machine.FactUndoFinished && f.Status == machine.StepUndoFailed.String(),
+		f.Kind == machine.FactRunParked,
+		f.Kind == machine.FactRunFinished && f.Status != machine.RunSucceeded.String():
+		return "error"
+	}
+	return "info"
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}

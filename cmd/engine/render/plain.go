@@ -1,0 +1,131 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A Plain view writes one line for each thing that happens, for pipes and logs.
+type Plain struct {
+	mu    sync.Mutex // protects writes to out
+	out   io.Writer
+	exit  func(machine.Fact) int
+	board *board
+}
+
+var _ View = (*Plain)(nil)
+
+// NewPlain returns a Plain view on out. exit gives the exit code that a fact
+// leads to, negative if the fact does not end the command.
+func NewPlain(out io.Writer, exit func(machine.Fact) int) *Plain {
+	return &Plain{out: out, exit: exit, board: newBoard(Story{})}
+}
+
+// Begin remembers the run.
+func (p *Plain) Begin(s Story) {
+	p.board = newBoard(s)
+	if s.Attached {
+		p.write(fmt.Sprintf("attached to run %s of workflow %s%s\n", Clean(s.Run), Clean(s.Workflow), prefixed(", ", Clean(s.Status))))
+	}
+}
+
+// Facts writes the facts. A failed attempt and the retry it leads to share a
+// line; successful attempts are told by their step's end.
+func (p *Plain) Facts(_ int, facts []machine.Fact) {
+	for i, f := range facts {
+		p.board.apply(f)
+		switch {
+		case f.Kind == machine.FactAttemptFinished && f.Status == "ok":
+			continue
+		case f.Kind == machine.FactUndoStarted, f.Kind == machine.FactStepFinished && len(p.board.at(f.Step, false).parts) > 0 && f.Status == "succeeded":
+			continue
+		case f.Kind == machine.FactRetryScheduled && i > 0 && pairs(facts[i-1], f):
+			continue
+		}
+		line := Sentence(f, p.exit(f))
+		if i+1 < len(facts) && pairs(f, facts[i+1]) {
+			line += "; " + sentence(facts[i+1])
+		}
+		p.line(f.At, line)
+	}
+}
+
+// pairs reports whether b is the retry that follows the failed attempt a.
+func pairs(a, b machine.Fact) bool {
+	return a.Kind == machine.FactAttemptFinished && b.Kind == machine.FactRetryScheduled && a.Step == b.Step && a.Undo == b.Undo
+}
+
+// Circuit writes a change of a circuit breaker.
+func (p *Plain) Circuit(c Circuit) {
+	p.line(c.At, circuitText(c)+untilText(", next probe at ", c.Until, c.At))
+}
+
+// Note writes a remark.
+func (p *Plain) Note(text string) { p.write(Clean(text) + "\n") }
+
+// manyStill is how many steps are told one by one to be still running.
+const manyStill = 8
+
+// Tick writes "still running" lines.
+func (p *Plain) Tick(now time.Time) {
+	rows := p.board.still(now)
+	if len(rows) > manyStill {
+		p.line(now, fmt.Sprintf("%d steps still running, among them %s", len(rows), Clean(rows[0].name)))
+		return
+	}
+	for _, r := range rows {
+		p.line(now, stillText(r, now))
+	}
+}
+
+// End does nothing: what was written stays.
+func (p *Plain) End() {}
+
+// Write writes log lines between the view's own.
+func (p *Plain) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Write(b)
+}
+
+func (p *Plain) line(at time.Time, text string) {
+	p.write(fmt.Sprintf("%s %s %s\n", at.UTC().Format("15:04:05Z"), Clean(p.board.story.Run), text))
+}
+
+// write ignores errors: a view that nobody can read any more must not stop
+// the run, and there is nobody left to tell.
+func (p *Plain) write(s string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = io.WriteString(p.out, s)
+}
+
+func stillText(r *row, now time.Time) string {
+	f := machine.Fact{Attempt: r.attempt, Of: r.of, Undo: r.undo}
+	s := Clean(r.name) + ": still "
+	switch r.phase {
+	case phaseHeld:
+		s += "held" + prefixed(": ", reason(r.code, r.message)) + untilText(" until ", r.until, now)
+	case phaseBackoff:
+		s += "waiting to retry after " + attemptOf(f) + untilText(", next at ", r.until, now)
+	default:
+		s += "running, " + attemptOf(f) + untilText(", complete by ", r.by, now)
+	}
+	what := ", step by "
+	if r.undo {
+		what = ", undo by "
+	}
+	return s + untilText(what, r.stepBy, now)
+}
+
+func circuitText(c Circuit) string {
+	s := "circuit " + Clean(c.Agent) + " " + Clean(c.State)
+	if c.State == "closed" && c.Threshold > 0 && c.Failures > 0 {
+		s += fmt.Sprintf(" (%d of %d failures)", c.Failures, c.Threshold)
+	}
+	return s
+}

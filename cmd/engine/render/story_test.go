@@ -1,0 +1,156 @@
+package render_test
+
+import (
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// start is when all stories begin.
+var start = time.Date(2026, 3, 14, 10, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time {
+	return start.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+var order = render.Story{
+	Run: "o-1042", Workflow: "order",
+	Steps: []render.StepInfo{
+		{Name: "reserve", Action: "inventory.reserve", Undo: true},
+		{Name: "charge", Action: "payment.charge", After: []string{"reserve"}, Undo: true},
+		{Name: "book", Action: "shipping.book", After: []string{"charge"}, Undo: true},
+		{Name: "tell", Action: "slack.post", After: []string{"book"}},
+	},
+}
+
+// A beat is a batch of facts that a view sees at once, or a moment at which
+// nothing but time has passed.
+type beat struct {
+	now   time.Time
+	facts []machine.Fact
+}
+
+func value(json string) dsl.Value { return dsl.NewValue([]byte(json), nil, nil) }
+
+func reserved(name string, t float64) []machine.Fact {
+	return []machine.Fact{
+		{Kind: machine.FactAttemptFinished, At: at(t), Step: name, Agent: "inventory.reserve", Attempt: 1, Of: 3, Status: "ok", Took: seconds(t - 0.1)},
+		{Kind: machine.FactStepFinished, At: at(t), Step: name, Attempt: 1, Status: "succeeded", Took: seconds(t - 0.1)},
+	}
+}
+
+func began(step, action string, n, of int, t, by, stepBy float64) machine.Fact {
+	f := machine.Fact{Kind: machine.FactAttemptStarted, At: at(t), Step: step, Agent: action, Attempt: n, Of: of, CompleteBy: at(by)}
+	if stepBy > 0 {
+		f.StepBy = at(stepBy)
+	}
+	return f
+}
+
+func undoOf(f machine.Fact) machine.Fact { f.Undo = true; return f }
+
+// prologue reserves two items and fails to charge once.
+func prologue() []beat {
+	return []beat{
+		{at(0), []machine.Fact{
+			{Kind: machine.FactRunCreated, At: at(0), RunBy: at(7200)},
+			began(`reserve["mug"]`, "inventory.reserve", 1, 3, 0.1, 30.1, 0),
+			began(`reserve["tee"]`, "inventory.reserve", 1, 3, 0.1, 30.1, 0),
+		}},
+		{at(0.3), reserved(`reserve["mug"]`, 0.3)},
+		{at(0.4), append(reserved(`reserve["tee"]`, 0.4),
+			machine.Fact{Kind: machine.FactStepFinished, At: at(0.4), Step: "reserve", Status: "succeeded", Took: seconds(0.4)},
+			began("charge", "payment.charge", 1, 5, 0.4, 10.4, 120.4))},
+		{at(1.6), []machine.Fact{
+			{Kind: machine.FactAttemptFinished, At: at(1.6), Step: "charge", Agent: "payment.charge", Attempt: 1, Of: 5, Status: "failed", Code: "unavailable", Message: "gateway 503", Took: seconds(1.2)},
+			{Kind: machine.FactRetryScheduled, At: at(1.6), Step: "charge", Attempt: 2, Of: 5, Until: at(3), Code: "unavailable", Message: "gateway 503"},
+		}},
+	}
+}
+
+// happy ends well, after a slow second try.
+func happy() []beat {
+	return append(prologue(),
+		beat{at(3), []machine.Fact{began("charge", "payment.charge", 2, 5, 3, 13, 120.4)}},
+		beat{at(10.5), nil},
+		beat{at(11), nil},
+		beat{at(12), []machine.Fact{
+			{Kind: machine.FactAttemptFinished, At: at(12), Step: "charge", Agent: "payment.charge", Attempt: 2, Of: 5, Status: "ok", Took: seconds(9)},
+			{Kind: machine.FactStepFinished, At: at(12), Step: "charge", Attempt: 2, Status: "succeeded", Took: seconds(11.6)},
+			began("book", "shipping.book", 1, 1, 12, 42, 0),
+		}},
+		beat{at(13), []machine.Fact{
+			{Kind: machine.FactAttemptFinished, At: at(13), Step: "book", Agent: "shipping.book", Attempt: 1, Of: 1, Status: "ok", Took: seconds(1)},
+			{Kind: machine.FactStepFinished, At: at(13), Step: "book", Attempt: 1, Status: "succeeded", Took: seconds(1)},
+			{Kind: machine.FactStepHeld, At: at(13), Step: "tell", Message: "circuit open", Until: at(33)},
+		}},
+		beat{at(33), []machine.Fact{began("tell", "slack.post", 1, 3, 33, 63, 0)}},
+		beat{at(34), []machine.Fact{
+			{Kind: machine.FactAttemptFinished, At: at(34), Step: "tell", Agent: "slack.post", Attempt: 1, Of: 3, Status: "failed", Code: "no_channel", Message: "no such channel", Took: seconds(1)},
+			{Kind: machine.FactStepFinished, At: at(34), Step: "tell", Attempt: 1, Status: "caught", Code: "no_channel", Message: "no such channel", Took: seconds(21)},
+			{Kind: machine.FactRunFinished, At: at(34), Status: "succeeded", Outputs: []machine.NamedValue{
+				{Name: "tracking", Value: value(`"1Z-999"`)},
+				{Name: "token", Value: value(`"hunter2"`), Sensitive: true},
+				{Name: "total", Value: value(`12345678901234567890.5`)},
+			}},
+		}})
+}
+
+// undone fails at booking; one undo fails for good.
+func undone(lastUndo string) []beat {
+	end := machine.Fact{Kind: machine.FactUndoFinished, At: at(9), Step: `reserve["tee"]`, Undo: true, Attempt: 2, Status: lastUndo, Took: seconds(2.9)}
+	finish := machine.Fact{Kind: machine.FactRunFinished, At: at(9), Step: "book", Status: "compensated", Code: "no_carrier", Undone: 3}
+	if lastUndo == "undo_failed" {
+		end.Code, end.Message = "denied", "token expired"
+		finish = machine.Fact{Kind: machine.FactRunFinished, At: at(9), Step: "book", Status: "compensation_failed", Code: "no_carrier", Undone: 2}
+	}
+	undo := func(step, action string, t, took float64) []machine.Fact {
+		return []machine.Fact{
+			{Kind: machine.FactAttemptFinished, At: at(t), Step: step, Agent: action, Undo: true, Attempt: 1, Status: "ok", Took: seconds(took)},
+			{Kind: machine.FactUndoFinished, At: at(t), Step: step, Undo: true, Attempt: 1, Status: "undone", Took: seconds(took)},
+		}
+	}
+	return append(prologue(),
+		beat{at(3), []machine.Fact{began("charge", "payment.charge", 2, 5, 3, 13, 120.4)}},
+		beat{at(4), []machine.Fact{
+			{Kind: machine.FactAttemptFinished, At: at(4), Step: "charge", Agent: "payment.charge", Attempt: 2, Of: 5, Status: "ok", Took: seconds(1)},
+			{Kind: machine.FactStepFinished, At: at(4), Step: "charge", Attempt: 2, Status: "succeeded", Took: seconds(3.1)},
+			began("book", "shipping.book", 1, 1, 4, 34, 0),
+		}},
+		beat{at(5), []machine.Fact{
+			{Kind: machine.FactAttemptFinished, At: at(5), Step: "book", Agent: "shipping.book", Attempt: 1, Of: 1, Status: "failed", Code: "no_carrier", Message: "no_carrier", Took: seconds(1)},
+			{Kind: machine.FactStepFinished, At: at(5), Step: "book", Attempt: 1, Status: "failed", Code: "no_carrier", Took: seconds(1)},
+			{Kind: machine.FactRunTurned, At: at(5), Step: "book", Code: "no_carrier"},
+			{Kind: machine.FactStepFinished, At: at(5), Step: "tell", Status: "cancelled"},
+			{Kind: machine.FactUndoStarted, At: at(5), Step: "charge", Agent: "payment.refund", Undo: true},
+			undoOf(began("charge", "payment.refund", 1, 0, 5, 35, 86405)),
+		}},
+		beat{at(5.4), append(undo("charge", "payment.refund", 5.4, 0.4),
+			machine.Fact{Kind: machine.FactUndoStarted, At: at(5.4), Step: `reserve["mug"]`, Agent: "inventory.release", Undo: true},
+			undoOf(began(`reserve["mug"]`, "inventory.release", 1, 0, 5.4, 35.4, 86405)),
+			machine.Fact{Kind: machine.FactUndoStarted, At: at(5.4), Step: `reserve["tee"]`, Agent: "inventory.release", Undo: true},
+			undoOf(began(`reserve["tee"]`, "inventory.release", 1, 0, 5.4, 35.4, 86405)))},
+		beat{at(5.5), append(undo(`reserve["mug"]`, "inventory.release", 5.5, 0.1),
+			machine.Fact{Kind: machine.FactAttemptFinished, At: at(5.5), Step: `reserve["tee"]`, Agent: "inventory.release", Undo: true, Attempt: 1, Status: "unknown", Code: "timeout", Took: seconds(0.1)},
+			machine.Fact{Kind: machine.FactRetryScheduled, At: at(5.5), Step: `reserve["tee"]`, Undo: true, Attempt: 2, Until: at(7.5)})},
+		beat{at(7.5), []machine.Fact{undoOf(began(`reserve["tee"]`, "inventory.release", 2, 0, 7.5, 37.5, 86405))}},
+		beat{at(9), []machine.Fact{end, finish}},
+	)
+}
+
+// hostile carries escapes in everything an agent can say (T20).
+func hostile() []beat {
+	const bad = "\x1b]0;owned\x07\x1b[2J\nfake: run succeeded\u202egnp\x00"
+	return []beat{{at(0), []machine.Fact{
+		{Kind: machine.FactRunCreated, At: at(0)},
+		began(`reserve["`+bad+`"]`, "inventory.reserve", 1, 3, 0, 30, 0),
+		{Kind: machine.FactAttemptFinished, At: at(1), Step: `reserve["` + bad + `"]`, Attempt: 1, Of: 3, Status: "failed", Code: "e" + bad, Message: bad},
+		{Kind: machine.FactStepFinished, At: at(1), Step: `reserve["` + bad + `"]`, Status: "failed", Code: bad, Message: bad},
+		{Kind: machine.FactRunFinished, At: at(1), Step: bad, Status: "failed", Code: bad, Message: bad,
+			Outputs: []machine.NamedValue{{Name: "x", Value: value(`"\u001b[2J"`)}}},
+	}}}
+}

@@ -1,0 +1,365 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// TerminalOptions describe the screen.
+type TerminalOptions struct {
+	// Size gives the columns and lines of the screen; nil = 80 by 24.
+	Size func() (columns, lines int)
+	// Now tells the time of day; nil = time.Now. It only limits how often the
+	// screen is drawn.
+	Now   func() time.Time
+	Color bool
+	ASCII bool // the screen cannot show other characters
+}
+
+// A Terminal view is a block of lines that is redrawn in place: the run's
+// header, a line for each step, a summary. What has ended scrolls up when the
+// screen is full.
+type Terminal struct {
+	mu     sync.Mutex // protects all below
+	out    io.Writer
+	opts   TerminalOptions
+	board  *board
+	now    time.Time
+	drawn  int       // lines of the block on the screen
+	header bool      // the header has scrolled up
+	flown  int       // ended rows that have scrolled up, of board.ended
+	room   int       // lines the block may have
+	last   time.Time // of the last drawing
+	closed bool
+}
+
+var _ View = (*Terminal)(nil)
+
+// NewTerminal returns a Terminal view on out.
+func NewTerminal(out io.Writer, o TerminalOptions) *Terminal {
+	if o.Size == nil {
+		o.Size = func() (int, int) { return 80, 24 }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Terminal{out: out, opts: o, board: newBoard(Story{})}
+}
+
+// Begin draws the run's steps.
+func (t *Terminal) Begin(s Story) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.board = newBoard(s)
+	if s.Attached {
+		t.above("Attached to run " + Clean(s.Run) + prefixed(", ", Clean(s.Status)) + ".")
+	}
+}
+
+// Facts folds the facts in and redraws.
+func (t *Terminal) Facts(_ int, facts []machine.Fact) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range facts {
+		t.board.apply(f)
+		if f.At.After(t.now) {
+			t.now = f.At
+		}
+	}
+	if t.opts.Now().Sub(t.last) >= redrawEvery {
+		t.redraw()
+	}
+}
+
+// Circuit shows a change of a circuit breaker in the summary.
+func (t *Terminal) Circuit(c Circuit) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.board.circuits[c.Agent] = c
+	t.redraw()
+}
+
+// Note shows a remark above the block.
+func (t *Terminal) Note(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.above(Clean(text))
+}
+
+// Tick redraws, so that times count down.
+func (t *Terminal) Tick(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.now = now
+	t.redraw()
+}
+
+// End draws the block a last time, whole, and leaves it.
+func (t *Terminal) End() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.redraw()
+	t.closed, t.drawn = true, 0
+}
+
+// Write writes log lines above the block.
+func (t *Terminal) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.above(strings.TrimRight(string(b), "\n"))
+	return len(b), nil
+}
+
+// above writes text where the block stands and draws the block below it.
+func (t *Terminal) above(text string) {
+	var b strings.Builder
+	t.erase(&b)
+	b.WriteString(text + "\n")
+	t.write(b.String())
+	t.redraw()
+}
+
+func (t *Terminal) erase(b *strings.Builder) {
+	if t.drawn > 0 {
+		fmt.Fprintf(b, "\x1b[%dA\r\x1b[J", t.drawn)
+		t.drawn = 0
+	}
+}
+
+// redrawEvery keeps a run of many steps from drawing for each fact.
+const redrawEvery = 50 * time.Millisecond
+
+func (t *Terminal) redraw() {
+	if t.closed || t.board.story.Run == "" {
+		return
+	}
+	columns, lines := t.opts.Size()
+	t.room = max(lines-1, 4)
+	settled, live, hidden := t.lines()
+	var b strings.Builder
+	t.erase(&b)
+	for len(settled) > 0 && len(settled)+len(live) > t.room { // scroll up what has ended
+		b.WriteString(t.fit(settled[0], columns) + "\n")
+		settled = settled[1:]
+		if !t.header {
+			t.header = true
+		} else {
+			t.flown++
+		}
+	}
+	if over := len(live) - t.room; over > 0 || hidden > 0 {
+		keep := min(t.room-2, len(live)-1)
+		hidden += len(live) - 1 - keep
+		more := styled{text: fmt.Sprintf("  … and %d more", hidden), style: "2"}
+		live = append(live[:keep:keep], more, live[len(live)-1])
+	}
+	for _, l := range append(settled, live...) {
+		b.WriteString(t.fit(l, columns) + "\n")
+		t.drawn++
+	}
+	t.write(b.String())
+	t.last = t.opts.Now()
+}
+
+// write ignores errors: a screen that is gone must not stop the run.
+func (t *Terminal) write(s string) { _, _ = io.WriteString(t.out, s) }
+
+// A styled line is text and the colour it is shown in.
+type styled struct {
+	text  string
+	style string // SGR parameters, or ""
+}
+
+// fit cuts a line to the screen and colours it.
+func (t *Terminal) fit(l styled, columns int) string {
+	s := l.text
+	if columns > 1 {
+		s = Cut(s, columns-1)
+	}
+	if t.opts.ASCII {
+		s = toASCII(s)
+	}
+	if t.opts.Color && l.style != "" {
+		s = "\x1b[" + l.style + "m" + s + "\x1b[0m"
+	}
+	return s
+}
+
+// lines gives what has not scrolled up yet: settled lines, which change no
+// more (but for the header's countdown), and live ones, as many as the screen
+// can hold.
+func (t *Terminal) lines() (settled, live []styled, hidden int) {
+	b := t.board
+	nameWidth, actionWidth := t.widths()
+	if !t.header {
+		settled = append(settled, t.headline())
+	}
+	for _, r := range b.ended[t.flown:] {
+		settled = append(settled, t.rowLine(r, nameWidth, actionWidth))
+	}
+	room := t.room + 1 // lines beyond that are only counted
+	show := func(r *row, pending bool) {
+		if r.phase == phaseEnded || (r.phase == phasePending) != pending || pending && b.turned {
+			return
+		}
+		if len(live) < room {
+			live = append(live, t.rowLine(r, nameWidth, actionWidth))
+		} else {
+			hidden++
+		}
+	}
+	for _, pending := range []bool{false, true} {
+		leaves(b.forward, func(r *row) { show(r, pending) })
+		leaves(b.undos, func(r *row) { show(r, pending) })
+	}
+	return settled, append(live, t.summary()), hidden
+}
+
+// widths measures the columns by the steps and the first instances of each.
+func (t *Terminal) widths() (name, action int) {
+	name, action = 10, 10
+	measure := func(r *row) {
+		name = max(name, min(Width(Clean(r.name)), 32))
+		action = max(action, min(Width(Clean(r.action)), 28))
+	}
+	for _, r := range t.board.forward {
+		if len(r.parts) == 0 {
+			measure(r)
+		}
+		for _, part := range r.parts[:min(len(r.parts), 50)] {
+			measure(part)
+		}
+	}
+	for _, r := range t.board.undos[:min(len(t.board.undos), 50)] {
+		measure(r)
+	}
+	return name, action
+}
+
+func (t *Terminal) headline() styled {
+	s := Clean(t.board.story.Workflow) + "  " + Clean(t.board.story.Run)
+	if d := t.board.deadline; !d.IsZero() && t.board.status == "" && !t.board.turned {
+		right := "deadline in " + Span(d.Sub(t.now).Truncate(time.Second))
+		if t.now.After(d) {
+			right = "deadline passed"
+		}
+		s = pad(s, 52) + " " + right
+	}
+	return styled{text: s, style: "1"}
+}
+
+func (t *Terminal) rowLine(r *row, nameWidth, actionWidth int) styled {
+	if r.heading {
+		return styled{text: "Undoing " + Count(t.board.toUndo(), "step"), style: "1"}
+	}
+	symbol, detail, style := t.describe(r)
+	name := pad(Clean(r.name), nameWidth)
+	if r.phase == phasePending && !r.undo {
+		return styled{text: strings.TrimRight("  "+symbol+" "+name+"  "+detail, " "), style: style}
+	}
+	return styled{text: strings.TrimRight("  "+symbol+" "+name+"  "+pad(Clean(r.action), actionWidth)+"  "+detail, " "), style: style}
+}
+
+func (t *Terminal) describe(r *row) (symbol, detail, style string) {
+	switch r.phase {
+	case phasePending:
+		if after := t.board.waitsFor(r); len(after) > 0 {
+			return "·", "after " + Clean(strings.Join(after, ", ")), "2"
+		}
+		return "·", "", "2"
+	case phaseHeld:
+		detail = "held" + prefixed(": ", reason(r.code, r.message))
+		if !r.until.IsZero() {
+			detail += ", next try in " + Took(r.until.Sub(t.now))
+		}
+		return "‖", detail + t.remaining(r), "33"
+	case phaseBackoff:
+		detail = "try " + tryOf(r.attempt+1, r.of) + ", next in " + Took(r.until.Sub(t.now))
+		return "↻", detail + prefixed("  ", reason(r.code, r.message)) + t.remaining(r), "33"
+	case phaseRunning:
+		if r.attempt > 1 {
+			return "↻", "try " + tryOf(r.attempt, r.of) + prefixed("  ", reason(r.code, r.message)) + t.remaining(r), "33"
+		}
+		return "▸", Took(t.now.Sub(r.begun)) + t.remaining(r), "36"
+	}
+	return t.describeEnd(r)
+}
+
+func (t *Terminal) describeEnd(r *row) (symbol, detail, style string) {
+	n := ""
+	if r.attempt > 1 {
+		n = fmt.Sprintf("  (%d tries)", r.attempt)
+	}
+	why := reason(r.code, r.message)
+	switch r.status {
+	case machine.StepSucceeded.String():
+		return "✔", Took(r.took) + n, "32"
+	case machine.StepUndone.String():
+		return "↶", Took(r.took) + n, "32"
+	case machine.StepCaught.String():
+		return "✘", "caught" + prefixed("  ", why) + n, "33"
+	case machine.StepFailed.String():
+		return "✘", why + n, "31"
+	case machine.StepUndoFailed.String():
+		return "✘", "undo failed" + prefixed("  ", why) + n, "31"
+	}
+	return "-", Clean(r.status), "2"
+}
+
+// remaining is the time left of the step's deadline, else of the attempt.
+func (t *Terminal) remaining(r *row) string {
+	by := r.stepBy
+	if by.IsZero() && r.phase == phaseRunning {
+		by = r.by
+	}
+	if by.IsZero() {
+		return ""
+	}
+	return "   ⏱ " + Span(by.Sub(t.now).Truncate(time.Second))
+}
+
+func tryOf(n, of int) string {
+	if of > 0 {
+		return fmt.Sprintf("%d/%d", n, of)
+	}
+	return fmt.Sprint(n)
+}
+
+func (t *Terminal) summary() styled {
+	b := t.board
+	if b.status != "" {
+		style := "31"
+		if b.status == machine.RunSucceeded.String() {
+			style = "32"
+		}
+		return styled{text: "Run " + Clean(b.status) + ".", style: "1;" + style}
+	}
+	parts := []string{b.progress()}
+	names := make([]string, 0, len(b.circuits))
+	for name := range b.circuits {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		parts = append(parts, circuitText(b.circuits[name]))
+	}
+	parts = append(parts, "Ctrl-C detaches, state is kept")
+	return styled{text: strings.Join(parts, " · "), style: "2"}
+}
+
+var asciiSymbols = strings.NewReplacer("✔", "+", "✘", "x", "↻", "~", "·", ".", "↶", "<", "▸", ">", "‖", "=", "⏱", "left", "…", "...")
+
+func toASCII(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r > 0x7e {
+			return '?'
+		}
+		return r
+	}, asciiSymbols.Replace(s))
+}

@@ -1,0 +1,54 @@
+package render
+
+import (
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A View shows the progress of one run. A view that writes to a screen may be
+// written to by several goroutines (log lines); its other methods are called
+// by one goroutine at a time.
+type View interface {
+	// Begin says which run is shown. It is called once, before any fact.
+	Begin(s Story)
+	// Facts shows new facts; first is the number of facts[0] in the run's
+	// story, counted from 1.
+	Facts(first int, facts []machine.Fact)
+	// Circuit shows that an agent's circuit breaker changed its state.
+	Circuit(c Circuit)
+	// Note shows a remark that is no fact of the run, on one line.
+	Note(text string)
+	// Tick lets the view say what the passing of time calls for. It is to be
+	// called a few times a second.
+	Tick(now time.Time)
+	// End leaves the screen in order. No other method is called after it.
+	End()
+}
+
+// A Story is what is known of a run before its facts.
+type Story struct {
+	Run      string // public run id
+	Workflow string
+	Steps    []StepInfo // in order of the workflow
+	Attached bool       // the run existed already
+	Status   string     // of an attached run
+}
+
+// A StepInfo is what is known of a step before it runs.
+type StepInfo struct {
+	Name   string
+	Action string   // AGENT.ACTION
+	After  []string // steps it waits for directly
+	Undo   bool     // its effect can be undone
+}
+
+// A Circuit is the state of one agent's circuit breaker.
+type Circuit struct {
+	Agent     string
+	State     string // closed, open or half-open
+	Failures  int    // counted now
+	Threshold int    // consecutive failures that open it; 0 = by ratio
+	Until     time.Time
+	At        time.Time
+}
