@@ -73,6 +73,9 @@ func (w *Writer) send(ctx context.Context, token int64, batch []engine.Transitio
 		return nil, false, err
 	}
 	defer w.s.mu.Unlock()
+	if w.s.lostLocked(false) {
+		return nil, false, nil
+	}
 	out = make([]engine.Outcome, len(batch))
 	if !w.mayCommitLocked() {
 		// Fenced while a reply was lost: what landed before still counts.
@@ -92,11 +95,10 @@ func (w *Writer) send(ctx context.Context, token int64, batch []engine.Transitio
 		err := w.s.appendLocked(token, t)
 		out[i] = engine.Outcome{Landed: err == nil, Err: err}
 	}
-	if w.s.fault != nil && w.s.fault() != nil {
-		return nil, false, nil
-	}
-	return out, true, nil
+	return out, !w.s.lostLocked(true), nil
 }
+
+func (s *Store) lostLocked(landed bool) bool { return s.lose != nil && s.lose(landed) }
 
 func (s *Store) mineLocked(token int64, t engine.Transition) bool {
 	r := s.runs[t.Run]
@@ -186,6 +188,9 @@ func (w *Writer) submit(ctx context.Context, token int64, t engine.Transition, n
 		return engine.Submitted{}, false, err
 	}
 	defer s.mu.Unlock()
+	if s.lostLocked(false) {
+		return engine.Submitted{}, false, nil
+	}
 	mine := engine.Submitted{Run: t.Run, Name: n.Name}
 	if s.mineLocked(token, t) {
 		return mine, true, nil
@@ -209,10 +214,7 @@ func (w *Writer) submit(ctx context.Context, token int64, t engine.Transition, n
 	if n.Key != "" {
 		s.keys[k] = t.Run
 	}
-	if s.fault != nil && s.fault() != nil {
-		return engine.Submitted{}, false, nil
-	}
-	return mine, true, nil
+	return mine, !s.lostLocked(true), nil
 }
 
 func (s *Store) existsLocked(id machine.RunID) engine.Submitted {

@@ -26,9 +26,9 @@ type Options struct {
 type Store struct {
 	now func() time.Time
 
-	// fault, if set by a test, is asked after each batch has landed; an error
-	// stands for a reply that was lost on the way.
-	fault func() error
+	// lose, if set by a test, is asked before and after each batch lands; true
+	// stands for a request or a reply that was lost on the way.
+	lose func(landed bool) bool
 
 	mu      sync.Mutex // protects everything below
 	closed  bool

@@ -1,0 +1,336 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+var commitRules = []rule{
+	{name: "commit/what landed loads back", why: "the journal is the truth: an engine that takes over has nothing else (S22)", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		c := w.create(a)
+		w.land(a.writers[0], c)
+		n := next(c.Run, 1)
+		n.Data = bytes.Repeat([]byte{0, 255, 'x'}, 5000)
+		w.land(a.writers[0], n)
+		head, rows := w.load(c.Run)
+		if want := []engine.Row{{Seq: 0, At: c.At, Data: c.Data}, {Seq: 1, At: n.At, Data: n.Data}}; !reflect.DeepEqual(rows, want) {
+			w.Errorf("rows = %.200v, want %.200v", rows, want)
+		}
+		want := engine.Head{Run: c.Run, Name: head.Name, Workflow: w.flow, State: machine.RunRunning, Owner: a.id, NextCheck: c.NextCheck, CreatedAt: c.At}
+		if head != want {
+			w.Errorf("head = %+v, want %+v", head, want)
+		}
+	}},
+	{name: "commit/a stale run does not harm its neighbours", why: "batches mix runs: one that another engine moved on must not cost the others a commit", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		ids := w.started(a, 3)
+		moved := next(ids[1], 1)
+		moved.State = machine.RunPaused
+		w.land(a.writers[0], moved)
+		late := end(ids[1], 1, machine.RunSucceeded)
+		out := w.commit(a.writers[0], next(ids[0], 1), late, next(ids[2], 1))
+		if !out[0].Landed || !out[2].Landed || out[1].Landed || !errors.Is(out[1].Err, engine.ErrStale) {
+			w.Errorf("outcomes = %+v, want landed, ErrStale, landed", out)
+		}
+		if h, _ := w.load(ids[1]); h.State != machine.RunPaused || !h.FinishedAt.IsZero() {
+			w.Errorf("the stale transition changed the run: %+v", h)
+		}
+		w.wantRows(ids[1], 2)
+	}},
+	{name: "commit/a create that collides is refused", why: "a run id under a foreign token is another run: mint a new id, never take it for a success", run: func(w *world) {
+		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
+		c := w.create(a)
+		w.land(a.writers[0], c)
+		again, other := c, w.create(b)
+		again.Owner, again.Data = &b.id, []byte("foreign")
+		out := w.commit(b.writers[0], again, other)
+		if out[0].Landed || !errors.Is(out[0].Err, engine.ErrExists) || !out[1].Landed {
+			w.Errorf("outcomes = %+v, want ErrExists, landed", out)
+		}
+		if h, rows := w.load(c.Run); h.Owner != a.id || string(rows[0].Data) != string(c.Data) {
+			w.Errorf("the collision changed the run: %+v", h)
+		}
+	}},
+	{name: "commit/creates and changes share a batch", why: "one statement serves both shapes", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		id := w.started(a, 1)[0]
+		w.land(a.writers[0], end(id, 1, machine.RunSucceeded), w.create(a))
+	}},
+	{name: "commit/a run may be created in its final state", why: "a run whose first decision fails it is one record", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		c := w.create(a)
+		c.State, c.NextCheck = machine.RunFailed, engine.Never
+		w.land(a.writers[0], c)
+		if h, _ := w.load(c.Run); !h.FinishedAt.Equal(c.At) {
+			w.Errorf("finished at %v, want %v", h.FinishedAt, c.At)
+		}
+	}},
+	{name: "commit/batches that break the rules are refused whole", why: "two rows of one run in one statement corrupt the history when the first is stale; unsorted arrays deadlock", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		ids := w.started(a, 2)
+		for name, batch := range map[string][]engine.Transition{
+			"one run twice": {next(ids[0], 1), next(ids[0], 2)},
+			"unsorted":      {next(ids[1], 1), next(ids[0], 1)},
+		} {
+			if _, err := a.writers[0].Commit(w.ctx, batch); err == nil {
+				w.Errorf("%s: committed", name)
+			}
+		}
+		w.wantRows(ids[0], 1)
+		w.wantRows(ids[1], 1)
+	}},
+	{name: "commit/an empty batch is nothing", why: "a committer may drain to nothing", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		if out, err := a.writers[0].Commit(w.ctx, nil); err != nil || len(out) != 0 {
+			w.Errorf("outcomes = %v, err = %v", out, err)
+		}
+	}},
+	{name: "commit/a thousand runs in one batch", why: "a batch is what queued during the previous commit, up to 1,000 rows", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		var batch []engine.Transition
+		for _, id := range w.started(a, 1000) {
+			batch = append(batch, next(id, 1))
+		}
+		w.land(a.writers[0], batch...)
+		w.wantRows(batch[999].Run, 2)
+	}},
+	{name: "commit/an impossible row is refused without harming its neighbours", why: "constraints forbid illegal rows (S10, S53); one bad run must not stop the engine", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		bad := map[string]func(*engine.Transition){
+			"running without complete-by": func(t *engine.Transition) {
+				t.Steps = []engine.StepRow{{Node: 0, State: machine.StepSucceeded}, {Node: 1, State: machine.StepRunning, Attempt: 1}}
+			},
+			"no such step state": func(t *engine.Transition) { t.Steps = []engine.StepRow{{State: 99}} },
+			"no such run state":  func(t *engine.Transition) { t.State = 9 },
+			"negative owner":     func(t *engine.Transition) { t.Owner = ptr(engine.EngineID(-1)) },
+			"no data":            func(t *engine.Transition) { t.Data = nil },
+			"oversized":          func(t *engine.Transition) { t.Data = make([]byte, engine.MaxRowBytes+1) },
+			"back to the queue":  func(t *engine.Transition) { t.State = machine.RunQueued },
+		}
+		for name, spoil := range bad {
+			ids := w.started(a, 3)
+			t := next(ids[1], 1)
+			spoil(&t)
+			out := w.commit(a.writers[0], next(ids[0], 1), t, next(ids[2], 1))
+			if !out[0].Landed || !out[2].Landed {
+				w.Errorf("%s: neighbours = %+v", name, out)
+			}
+			if out[1].Landed || out[1].Err == nil || errors.Is(out[1].Err, engine.ErrStale) {
+				w.Errorf("%s: outcome = %+v, want a refusal", name, out[1])
+			}
+			w.wantRows(ids[1], 1)
+		}
+	}},
+	{name: "commit/final states absorb", why: "a run that ended has been reported and paid for; only a succeeded child is undone by its parent (S53)", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		for _, final := range []machine.RunState{machine.RunSucceeded, machine.RunFailed, machine.RunCompensated, machine.RunCancelled} {
+			ids := w.started(a, 2)
+			w.land(a.writers[0], end(ids[0], 1, final))
+			again := next(ids[0], 2)
+			again.State = machine.RunRunning
+			out := w.commit(a.writers[0], again, next(ids[1], 1))
+			if out[0].Landed || out[0].Err == nil || !out[1].Landed {
+				w.Errorf("%v to running: outcomes = %+v, want refused, landed", final, out)
+			}
+			if h, _ := w.load(ids[0]); h.State != final || h.FinishedAt.IsZero() {
+				w.Errorf("%v became %+v", final, h)
+			}
+		}
+		id := w.started(a, 1)[0]
+		w.land(a.writers[0], end(id, 1, machine.RunSucceeded))
+		undo := next(id, 2)
+		undo.State, undo.NextCheck = machine.RunCompensating, base
+		w.land(a.writers[0], undo)
+		if h, _ := w.load(id); h.State != machine.RunCompensating || !h.FinishedAt.IsZero() {
+			w.Errorf("undone child = %+v, want compensating and not finished", h)
+		}
+	}},
+	{name: "commit/text that cannot be stored is mended", why: "what an agent says must never keep a record from landing: one NUL would stop the run for ever", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		id := w.started(a, 1)[0]
+		t := next(id, 1)
+		t.Alerts = []engine.Alert{{Kind: "parked", Step: "s\xff", Code: "c\x00", Message: "m\x00\xfe"}}
+		t.NewNodes = []engine.NodeName{{Node: 3, Step: 2, Name: "ship[\"\x00\"]"}}
+		w.land(a.writers[0], t)
+		alerts, err := w.Other.Alerts(w.ctx, id, 10)
+		if err != nil || len(alerts) != 1 || alerts[0].Message != "m\uFFFD\uFFFD" || alerts[0].Code != "c\uFFFD" {
+			w.Errorf("alerts = %+v, err = %v", alerts, err)
+		}
+		if steps, err := w.Other.StepRows(w.ctx, id); err != nil || len(steps) != 4 || steps[3].Name != "ship[\"\uFFFD\"]" {
+			w.Errorf("steps = %+v, err = %v", steps, err)
+		}
+	}},
+	{name: "commit/markup and quotes are data", why: "SQL is never built from data (T20)", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		evil := `'); DROP TABLE run; -- "{}$1\ ` + strings.Repeat("é", 50)
+		s := w.submit(a.writers[0], w.create(a), engine.Names{Name: evil, Workflow: flowName, Key: evil})
+		if r, err := w.Other.Find(w.ctx, evil); err != nil || r.Run != s.Run || r.Key != evil {
+			w.Errorf("find = %+v, err = %v", r, err)
+		}
+		if rs, err := w.Other.Runs(w.ctx, engine.RunFilter{Key: evil, Workflow: flowName}); err != nil || len(rs) != 1 {
+			w.Errorf("runs = %+v, err = %v", rs, err)
+		}
+	}},
+	{name: "commit/two writers move different runs at once", why: "runs are hashed to two writers; neither may wait for or see the other", run: func(w *world) {
+		a := w.join(w.Store, 2)
+		ids := w.started(a, 40)
+		var wg sync.WaitGroup
+		for n, wr := range a.writers {
+			wg.Go(func() {
+				for seq := int32(1); seq <= 10; seq++ {
+					var batch []engine.Transition
+					for i := n; i < len(ids); i += 2 {
+						batch = append(batch, next(ids[i], seq))
+					}
+					out, err := wr.Commit(w.ctx, batch)
+					if err != nil || slices.ContainsFunc(out, func(o engine.Outcome) bool { return !o.Landed }) {
+						w.Errorf("writer %d seq %d: outcomes = %v, err = %v", n, seq, out, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for _, id := range ids {
+			w.wantRows(id, 11)
+		}
+	}},
+	{name: "commit/of two writers on one row one lands", why: "the journal's key is the optimistic lock; batches sorted by run cannot deadlock", run: func(w *world) {
+		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
+		ids := w.started(a, 30)
+		for seq := int32(1); seq <= 5; seq++ {
+			landed := make([][]engine.Outcome, 2)
+			var wg sync.WaitGroup
+			for n, wr := range []engine.Writer{a.writers[0], b.writers[0]} {
+				wg.Go(func() {
+					var batch []engine.Transition
+					for _, id := range ids {
+						batch = append(batch, next(id, seq))
+					}
+					var err error
+					if landed[n], err = wr.Commit(w.ctx, batch); err != nil {
+						w.Errorf("writer %d: %v", n, err)
+					}
+				})
+			}
+			wg.Wait()
+			for i := range landed[0] {
+				x, y := landed[0][i], landed[1][i]
+				if x.Landed == y.Landed || !x.Landed && !errors.Is(x.Err, engine.ErrStale) || !y.Landed && !errors.Is(y.Err, engine.ErrStale) {
+					w.Fatalf("run %d seq %d: outcomes = %+v and %+v, want one landed and one ErrStale", ids[i], seq, x, y)
+				}
+			}
+		}
+	}},
+	{name: "commit/an ended context is an error", why: "a caller that is going away must not wait for a store that is gone", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		id := w.started(a, 1)[0]
+		ctx, cancel := context.WithCancel(w.ctx)
+		cancel()
+		if _, err := a.writers[0].Commit(ctx, []engine.Transition{next(id, 1)}); !errors.Is(err, context.Canceled) {
+			w.Errorf("err = %v, want context canceled", err)
+		}
+		w.land(a.writers[0], next(id, 1))
+	}},
+}
+
+var unknownRules = []rule{
+	{name: "unknown/a lost reply is landed, once", why: "the same batch under the same token finds its own rows: mine, not stale, not doubled", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		ids := w.started(a, 2)
+		for seq := int32(1); seq <= 4; seq++ {
+			w.Lose(w.T, true)
+			w.land(a.writers[0], next(ids[0], seq), next(ids[1], seq))
+		}
+		w.wantRows(ids[0], 5)
+		w.wantRows(ids[1], 5)
+	}},
+	{name: "unknown/a lost request is sent again", why: "whether a batch landed is never guessed", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		ids := w.started(a, 2)
+		for seq := int32(1); seq <= 4; seq++ {
+			w.Lose(w.T, false)
+			w.land(a.writers[0], next(ids[0], seq), next(ids[1], seq))
+		}
+		w.wantRows(ids[0], 5)
+	}},
+	{name: "unknown/mine and stale are told apart", why: "of the rows that conflict on the second sending some are mine and some are foreign: only the token says", run: func(w *world) {
+		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
+		ids := w.started(a, 3)
+		w.land(b.writers[0], next(ids[1], 1))
+		for _, landed := range []bool{true, false} {
+			w.Lose(w.T, landed)
+			seq := int32(1)
+			if !landed {
+				seq = 2
+				w.land(b.writers[0], next(ids[1], 2))
+			}
+			out := w.commit(a.writers[0], next(ids[0], seq), next(ids[1], seq), next(ids[2], seq))
+			if !out[0].Landed || !out[2].Landed || !errors.Is(out[1].Err, engine.ErrStale) {
+				w.Errorf("lost after landing = %v: outcomes = %+v, want landed, ErrStale, landed", landed, out)
+			}
+		}
+	}},
+	{name: "unknown/a lost create is not a collision", why: "its own token makes it a success", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		w.Lose(w.T, true)
+		c := w.create(a)
+		w.land(a.writers[0], c)
+		w.wantRows(c.Run, 1)
+	}},
+	{name: "unknown/a lost submission lands once", why: "an accepted run is never lost and never doubled (I1); it must not report itself as an earlier run", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		for i, landed := range []bool{true, false} {
+			c := w.create(a)
+			w.Lose(w.T, landed)
+			n := engine.Names{Name: string(rune('a' + i)), Workflow: flowName, Key: string(rune('k' + i))}
+			if s := w.submit(a.writers[0], c, n); s.Exists || s.Run != c.Run || s.Name != n.Name {
+				w.Errorf("lost after landing = %v: submitted = %+v", landed, s)
+			}
+			w.wantRows(c.Run, 1)
+		}
+	}},
+	{name: "unknown/a batch still in flight is waited for", why: "the fence row makes the second sending wait for the old backend; a mere re-read would say too early that nothing is there",
+		need: func(h Harness) bool { return h.Hold != nil },
+		run: func(w *world) {
+			a := w.join(w.Store, 1)
+			ids := w.started(a, 3)
+			wait, release := w.Hold(w.T, ids[1], 1)
+			w.Lose(w.T, true) // cuts when the first reply would come
+			landed := w.landLater(a.writers[0], next(ids[0], 1), next(ids[1], 1), next(ids[2], 1))
+			wait(1)
+			release()
+			landed()
+			for _, id := range ids {
+				w.wantRows(id, 2)
+			}
+		}},
+	{name: "unknown/an ended context ends the wait", why: "shutdown must not hang on a store that does not answer",
+		need: func(h Harness) bool { return h.Hold != nil },
+		run: func(w *world) {
+			a := w.join(w.Store, 1)
+			id := w.started(a, 1)[0]
+			wait, release := w.Hold(w.T, id, 1)
+			ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+			done := make(chan error)
+			go func() {
+				_, err := a.writers[0].Commit(ctx, []engine.Transition{next(id, 1)})
+				done <- err
+			}()
+			wait(1)
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				w.Errorf("err = %v, want context canceled", err)
+			}
+			release()
+		}},
+}
