@@ -1,0 +1,274 @@
+// Package pgtest runs a private, throw-away PostgreSQL for tests: one cluster
+// on loopback, owned by an unprivileged user, removed at the end. Nothing of
+// the machine's own servers is touched.
+package pgtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// EnvDSN names the environment variable that holds the DSN of a superuser on
+// the server that tests use. `pgtest run` and Main set it.
+const EnvDSN = "ENGINE_TEST_DSN"
+
+// A Cluster is a running private server.
+type Cluster struct {
+	DSN string // of a superuser, database postgres
+
+	dir  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the server has ended
+	log  *tail
+}
+
+// Start creates and starts a cluster. It fails, saying what to install, where
+// no server binaries are found.
+func Start(ctx context.Context) (*Cluster, error) {
+	bin, err := findBin()
+	if err != nil {
+		return nil, err
+	}
+	owner, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := makeDir(owner)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{dir: dir, log: &tail{}}
+	if err := c.start(ctx, bin, owner); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return c, nil
+}
+
+// Check reports whether server binaries are there; the error says what to
+// install.
+func Check() error {
+	_, err := findBin()
+	return err
+}
+
+// findBin returns the directory of the newest server binaries.
+func findBin() (string, error) {
+	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		return "", fmt.Errorf("look for server binaries: %w", err)
+	}
+	version := func(dir string) int {
+		n, err := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
+		if err != nil {
+			return 0 // not a version directory: last choice
+		}
+		return n
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return version(b) - version(a) })
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+	}
+	for _, dir := range dirs {
+		if isFile(filepath.Join(dir, "initdb")) && isFile(filepath.Join(dir, "postgres")) {
+			return dir, nil
+		}
+	}
+	return "", errors.New("no PostgreSQL server binaries (initdb, postgres) in /usr/lib/postgresql/*/bin or PATH: " +
+		"install the package postgresql (engine/internal/pgtest/install.sh does on Debian), or set " + EnvDSN)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// unprivileged returns whom the server runs as where we are root, which it
+// refuses to run as; nil = ourselves.
+func unprivileged() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue // try the next one
+		}
+		uid, errU := strconv.ParseUint(u.Uid, 10, 32)
+		gid, errG := strconv.ParseUint(u.Gid, 10, 32)
+		if err := errors.Join(errU, errG); err != nil {
+			return nil, fmt.Errorf("user %s: %w", name, err)
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
+}
+
+// makeDir makes the cluster's directory where its owner can reach it: a
+// TMPDIR below somebody's home may be closed to it.
+func makeDir(owner *syscall.Credential) (string, error) {
+	var errs []error
+	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+		dir, err := os.MkdirTemp(parent, "pgtest-")
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if owner == nil {
+			return dir, nil
+		}
+		err = os.Chown(dir, int(owner.Uid), int(owner.Gid))
+		if err == nil {
+			cmd := exec.Command("test", "-w", dir)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: owner}
+			if err = cmd.Run(); err == nil {
+				return dir, nil
+			}
+		}
+		errs = append(errs, fmt.Errorf("%s is closed to the server's user: %w", dir, err), os.RemoveAll(dir))
+	}
+	return "", fmt.Errorf("make a directory for the cluster: %w", errors.Join(errs...))
+}
+
+const superuser = "pgtest"
+
+func (c *Cluster) start(ctx context.Context, bin string, owner *syscall.Credential) error {
+	password := rand.Text()
+	secret := filepath.Join(c.dir, "password")
+	if err := os.WriteFile(secret, []byte(password), 0o600); err != nil {
+		return fmt.Errorf("write password file: %w", err)
+	}
+	if owner != nil {
+		if err := os.Chown(secret, int(owner.Uid), int(owner.Gid)); err != nil {
+			return fmt.Errorf("hand over password file: %w", err)
+		}
+	}
+	data := filepath.Join(c.dir, "data")
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--no-sync", "--encoding=UTF8", "--locale=C",
+		"--auth=scram-sha-256", "--username="+superuser, "--pwfile="+secret, "--pgdata="+data)
+	initdb.Dir, initdb.SysProcAttr = c.dir, &syscall.SysProcAttr{Credential: owner}
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	// Another process may take the free port before the server does.
+	var err error
+	for range 5 {
+		var port int
+		if port, err = freePort(); err != nil {
+			return err
+		}
+		c.DSN = (&url.URL{
+			Scheme: "postgres", User: url.UserPassword(superuser, password), Host: fmt.Sprintf("127.0.0.1:%d", port),
+			Path: "/postgres", RawQuery: "sslmode=disable",
+		}).String()
+		if err = c.serve(ctx, bin, data, port, owner); err == nil {
+			return nil
+		}
+		if !strings.Contains(c.log.String(), "could not bind") {
+			return err
+		}
+	}
+	return err
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// serve starts the server and waits until it accepts connections.
+func (c *Cluster) serve(ctx context.Context, bin, data string, port int, owner *syscall.Credential) error {
+	c.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data,
+		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(port), "-c", "unix_socket_directories="+c.dir,
+		"-c", "max_connections=300", "-c", "log_min_messages=warning", "-c", "min_wal_size=256MB", "-c", "max_wal_size=1GB")
+	c.cmd.Dir = c.dir
+	c.cmd.SysProcAttr = withParent(&syscall.SysProcAttr{Credential: owner, Setpgid: true})
+	out, err := c.cmd.StderrPipe()
+	if err != nil {
+		return fmt.Errorf("start server: %w", err)
+	}
+	ready, started := make(chan struct{}), make(chan error)
+	c.done = make(chan struct{})
+	go c.watch(bufio.NewScanner(out), started, ready)
+	if err := <-started; err != nil {
+		return fmt.Errorf("start server: %w", err)
+	}
+	select {
+	case <-ready:
+		return nil
+	case <-c.done:
+		return fmt.Errorf("server ended at once:\n%s", c.log)
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), c.signalAndWait(syscall.SIGQUIT))
+	}
+}
+
+// Stop ends the server, by its pid, and removes everything it wrote.
+func (c *Cluster) Stop() error {
+	return errors.Join(c.signalAndWait(syscall.SIGINT), os.RemoveAll(c.dir))
+}
+
+// signalAndWait sends SIGINT (disconnect everybody and shut down) or SIGQUIT
+// (at once), and kills what has not ended a while later.
+func (c *Cluster) signalAndWait(sig syscall.Signal) error {
+	if err := c.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop server: %w", err)
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-time.After(30 * time.Second):
+	}
+	if err := c.cmd.Process.Signal(syscall.SIGQUIT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill server: %w", err)
+	}
+	<-c.done
+	return fmt.Errorf("server did not shut down:\n%s", c.log)
+}
+
+// A tail keeps the last lines of a log.
+type tail struct {
+	mu    sync.Mutex // protects following fields
+	lines []string
+}
+
+func (t *tail) add(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, line)
+	if len(t.lines) > 50 {
+		t.lines = t.lines[1:]
+	}
+}
+
+// String returns the lines.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var b bytes.Buffer
+	for _, l := range t.lines {
+		fmt.Fprintln(&b, l)
+	}
+	return b.String()
+}
