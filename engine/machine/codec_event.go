@@ -1,0 +1,249 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// Kinds of persisted events. Numbers are never reused.
+const (
+	kindStarted = iota + 1
+	kindAttemptOK
+	kindAttemptFailed
+	kindAttemptUnknown
+	kindAttemptNotDone
+	kindAttemptDeferred
+	kindAttemptProgress
+	kindTimePassed
+	kindSlotsFreed
+	kindTakenOver
+	kindCancelRequested
+	kindPauseRequested
+	kindResumeRequested
+	kindRetryRequested
+	kindCompensateRequested
+	kindSettleRequested
+	kindRefused
+)
+
+func (e *encoder) event(event Event) error {
+	switch ev := event.(type) {
+	case Started:
+		e.uint(kindStarted)
+		e.uint(uint64(ev.RunID))
+		e.string(ev.Name)
+		e.string(ev.Key)
+		e.value(ev.Vars)
+		e.string(ev.Trigger)
+		e.string(ev.StartedBy)
+	case AttemptOK:
+		e.uint(kindAttemptOK)
+		e.attemptID(ev.Attempt)
+		e.value(ev.Output)
+	case AttemptFailed:
+		e.uint(kindAttemptFailed)
+		e.attemptID(ev.Attempt)
+		e.string(ev.Code)
+		e.string(ev.Message)
+		e.bool(ev.Permanent)
+		e.duration(ev.RetryAfter)
+	case AttemptUnknown:
+		e.uint(kindAttemptUnknown)
+		e.attemptID(ev.Attempt)
+		e.string(ev.Code)
+		e.string(ev.Message)
+	case AttemptNotDone:
+		e.uint(kindAttemptNotDone)
+		e.attemptID(ev.Attempt)
+	case AttemptDeferred:
+		e.uint(kindAttemptDeferred)
+		e.attemptID(ev.Attempt)
+		e.time(ev.Until)
+		e.string(ev.Why)
+	case AttemptProgress:
+		e.uint(kindAttemptProgress)
+		e.attemptID(ev.Attempt)
+		e.int(int64(ev.Number))
+		e.string(ev.Note)
+		e.bytes(ev.Blob)
+	case TimePassed:
+		e.uint(kindTimePassed)
+	case SlotsFreed:
+		e.uint(kindSlotsFreed)
+	case TakenOver:
+		e.uint(kindTakenOver)
+		e.int(int64(ev.By))
+		e.int(int64(ev.From))
+	default:
+		return e.verb(event)
+	}
+	return nil
+}
+
+func (e *encoder) verb(event Event) error {
+	switch ev := event.(type) {
+	case CancelRequested:
+		e.uint(kindCancelRequested)
+		e.bool(ev.NoCompensate)
+		e.who(ev.By, ev.Reason)
+	case PauseRequested:
+		e.uint(kindPauseRequested)
+		e.who(ev.By, ev.Reason)
+	case ResumeRequested:
+		e.uint(kindResumeRequested)
+		e.duration(ev.Extend)
+		e.who(ev.By, ev.Reason)
+	case RetryRequested:
+		e.uint(kindRetryRequested)
+		e.string(ev.Step)
+		e.bool(ev.NewKey)
+		e.duration(ev.Extend)
+		e.who(ev.By, ev.Reason)
+	case CompensateRequested:
+		e.uint(kindCompensateRequested)
+		e.string(ev.Step)
+		e.bool(ev.Retry)
+		e.bool(ev.Skip)
+		e.who(ev.By, ev.Reason)
+	case SettleRequested:
+		e.uint(kindSettleRequested)
+		e.string(ev.Step)
+		e.uint(uint64(ev.As))
+		e.value(ev.Output)
+		e.who(ev.By, ev.Reason)
+	case Refused:
+		e.uint(kindRefused)
+		e.string(ev.Verb)
+		e.who(ev.By, ev.Reason)
+	default:
+		return fmt.Errorf("encode record: unknown event %T", event)
+	}
+	return nil
+}
+
+func (d *decoder) event() Event {
+	switch kind := d.uint(); kind {
+	case kindStarted:
+		return Started{RunID: RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+	case kindAttemptOK:
+		return AttemptOK{Attempt: d.attemptID(), Output: d.value()}
+	case kindAttemptFailed:
+		return AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration()}
+	case kindAttemptUnknown:
+		return AttemptUnknown{Attempt: d.attemptID(), Code: d.string(), Message: d.string()}
+	case kindAttemptNotDone:
+		return AttemptNotDone{Attempt: d.attemptID()}
+	case kindAttemptDeferred:
+		return AttemptDeferred{Attempt: d.attemptID(), Until: d.time(), Why: d.string()}
+	case kindAttemptProgress:
+		return AttemptProgress{Attempt: d.attemptID(), Number: int(d.int()), Note: d.string(), Blob: d.bytes()}
+	case kindTimePassed:
+		return TimePassed{}
+	case kindSlotsFreed:
+		return SlotsFreed{}
+	case kindTakenOver:
+		return TakenOver{By: int32(d.int()), From: int32(d.int())}
+	default:
+		return d.verb(kind)
+	}
+}
+
+func (d *decoder) verb(kind uint64) Event {
+	switch kind {
+	case kindCancelRequested:
+		ev := CancelRequested{NoCompensate: d.bool()}
+		ev.By, ev.Reason = d.who()
+		return ev
+	case kindPauseRequested:
+		ev := PauseRequested{}
+		ev.By, ev.Reason = d.who()
+		return ev
+	case kindResumeRequested:
+		ev := ResumeRequested{Extend: d.duration()}
+		ev.By, ev.Reason = d.who()
+		return ev
+	case kindRetryRequested:
+		ev := RetryRequested{Step: d.string(), NewKey: d.bool(), Extend: d.duration()}
+		ev.By, ev.Reason = d.who()
+		return ev
+	case kindCompensateRequested:
+		ev := CompensateRequested{Step: d.string(), Retry: d.bool(), Skip: d.bool()}
+		ev.By, ev.Reason = d.who()
+		return ev
+	case kindSettleRequested:
+		ev := SettleRequested{Step: d.string(), As: Settlement(d.uint()), Output: d.value()}
+		ev.By, ev.Reason = d.who()
+		return ev
+	case kindRefused:
+		ev := Refused{Verb: d.string()}
+		ev.By, ev.Reason = d.who()
+		return ev
+	}
+	d.fail()
+	return TimePassed{}
+}
+
+func (e *encoder) attemptID(id AttemptID) {
+	e.int(int64(id.Node))
+	e.int(int64(id.Call))
+}
+
+func (d *decoder) attemptID() AttemptID { return AttemptID{Node: int(d.int()), Call: int(d.int())} }
+
+func (e *encoder) duration(v time.Duration) { e.int(int64(v)) }
+
+func (d *decoder) duration() time.Duration { return time.Duration(d.int()) }
+
+func (e *encoder) who(by, reason string) {
+	e.string(by)
+	e.string(reason)
+}
+
+func (d *decoder) who() (by, reason string) { return d.string(), d.string() }
+
+func (e *encoder) failure(f dsl.Failure) {
+	e.string(f.Step)
+	e.string(f.Code)
+	e.string(f.Message)
+}
+
+func (d *decoder) failure() dsl.Failure {
+	return dsl.Failure{Step: d.string(), Code: d.string(), Message: d.string()}
+}
+
+func (e *encoder) holds(holds []hold) {
+	e.uint(uint64(len(holds)))
+	for _, h := range holds {
+		e.string(h.agent)
+		e.instant(h.until)
+		e.string(h.why)
+	}
+}
+
+func (d *decoder) holds() []hold {
+	var holds []hold
+	for range d.count() {
+		holds = append(holds, hold{agent: d.string(), until: d.instant(), why: d.string()})
+	}
+	return holds
+}
+
+func (e *encoder) outputs(outputs []output) {
+	e.uint(uint64(len(outputs)))
+	for _, o := range outputs {
+		e.string(o.name)
+		e.held(o.value)
+		e.bool(o.sensitive)
+		e.string(o.problem)
+	}
+}
+
+func (d *decoder) outputs() []output {
+	var outputs []output
+	for range d.count() {
+		outputs = append(outputs, output{name: d.string(), value: d.held(), sensitive: d.bool(), problem: d.string()})
+	}
+	return outputs
+}

@@ -1,0 +1,302 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// Decide says what an event means for a run: what ends, what starts, what is
+// owed. It first lets time pass to in.At, so that whatever is due then has
+// expired before the event is looked at, and then handles the event. It is
+// total and deterministic and changes nothing: the caller commits the record
+// and then applies it. A record that is Empty need not be committed.
+//
+// Only Started is meaningful for a state without records. An answer that
+// reached an engine earlier than it is decided on may be given with in.At of
+// its arrival, but never before State.Last.
+func Decide(wf *dsl.Workflow, s *State, in Input) Record {
+	d := newDecider(wf, s, in)
+	ev, isStart := in.Event.(Started)
+	switch {
+	case s.run.id == 0 && isStart && ev.RunID > 0:
+		d.accept(ev)
+	case s.run.id == 0 || isStart || in.Event == nil:
+		return d.nothing()
+	case s.run.state.Final():
+		return d.afterEnd()
+	default:
+		d.live()
+	}
+	d.advance()
+	return d.record()
+}
+
+// live handles an event of a run that has not ended.
+func (d *decider) live() {
+	if ev, ok := d.in.Event.(AttemptDeferred); ok {
+		d.deferral(ev) // before its complete-by is looked at: what was not sent cannot be unknown
+	}
+	d.pass()
+	switch ev := d.in.Event.(type) {
+	case AttemptOK:
+		d.answered(ev.Attempt, func(a *attempt) { d.gotResult(ev, a) })
+	case AttemptFailed:
+		d.answered(ev.Attempt, func(a *attempt) { d.gotFailure(ev, a) })
+	case AttemptUnknown:
+		d.answered(ev.Attempt, func(a *attempt) { d.gotUnknown(ev, a) })
+	case AttemptNotDone:
+		d.answered(ev.Attempt, func(a *attempt) { d.gotNotDone(ev, a) })
+	case AttemptDeferred, TimePassed, SlotsFreed, Started:
+	case AttemptProgress:
+		d.progress(ev)
+	case TakenOver:
+		d.takenOver(ev)
+	case CancelRequested:
+		d.cancelRequested(ev)
+	case PauseRequested:
+		d.pauseRequested(ev)
+	case ResumeRequested:
+		d.resumeRequested(ev)
+	case RetryRequested:
+		d.retryRequested(ev)
+	case CompensateRequested:
+		d.compensateRequested(ev)
+	case SettleRequested:
+		d.settleRequested(ev)
+	case Refused:
+	}
+}
+
+// answered calls f if the attempt is open; an answer to any other is late and
+// changes nothing (S28, S35).
+func (d *decider) answered(id AttemptID, f func(*attempt)) {
+	if d.isOpen(id) {
+		f(d.edit(id.Node).find(id.Call))
+		return
+	}
+	d.late = true
+}
+
+func (d *decider) isOpen(id AttemptID) bool {
+	if id.Node < 0 || id.Node >= d.count() {
+		return false
+	}
+	a := d.get(id.Node).find(id.Call)
+	return a != nil && a.status == attemptOpen
+}
+
+// afterEnd answers what reaches a finished run: nothing changes any more.
+func (d *decider) afterEnd() Record {
+	r := d.nothing()
+	switch ev := d.in.Event.(type) {
+	case AttemptOK, AttemptFailed, AttemptUnknown, AttemptNotDone, AttemptDeferred:
+		r.late = true
+	case CancelRequested:
+		r.event = d.refusal("cancel", "the run has ended: "+d.run.state.String(), ev.By)
+	case PauseRequested:
+		r.event = d.refusal("pause", "the run has ended: "+d.run.state.String(), ev.By)
+	case ResumeRequested:
+		r.event = d.refusal("resume", "the run has ended: "+d.run.state.String(), ev.By)
+	case RetryRequested:
+		r.event = d.refusal("retry", "the run has ended: "+d.run.state.String(), ev.By)
+	case CompensateRequested:
+		r.event = d.refusal("compensate", "the run has ended: "+d.run.state.String(), ev.By)
+	case SettleRequested:
+		r.event = d.refusal("settle", "the run has ended: "+d.run.state.String(), ev.By)
+	}
+	r.final = true
+	return r
+}
+
+// A decider is one decision: a draft over the state. Nodes are copied when
+// they are first changed; the state itself stays as it is.
+type decider struct {
+	wf *dsl.Workflow
+	s  *State
+	in Input
+	at instant
+
+	event Event
+	run   run
+	nodes map[int]*node // changed or added
+	added int           // nodes beyond the state's
+
+	commands []Command
+	names    []NodeName
+	late     bool
+
+	used     map[string]int  // slots taken by this decision, by agent
+	deferred map[string]bool // agents that have just refused a call
+
+	frozen int // a for_each step, plus one, whose instances are being ended together
+
+	ready  []int // steps whose dependencies have ended
+	fan    []int // for_each steps that may begin instances
+	launch []int // nodes to call an agent for
+	undo   []int // nodes whose undo may be possible now
+	passed []int // steps whose undo has passed
+}
+
+func newDecider(wf *dsl.Workflow, s *State, in Input) *decider {
+	d := &decider{wf: wf, s: s, in: in, run: s.run, nodes: map[int]*node{}}
+	d.at = max(toInstant(in.At), s.run.last)
+	d.event = normal(in.Event)
+	if s.cache == nil || s.cache.pending {
+		s.cache = &cache{memo: &dsl.Memo{}, results: map[int]dsl.StepResult{}}
+	}
+	return d
+}
+
+// nothing is the record of an event without consequences.
+func (d *decider) nothing() Record { return Record{at: d.at, event: d.event} }
+
+// count returns the number of nodes, added ones included.
+func (d *decider) count() int { return max(len(d.s.nodes), d.run.steps) + d.added }
+
+// get returns a node for reading.
+func (d *decider) get(i int) *node {
+	if n, ok := d.nodes[i]; ok {
+		return n
+	}
+	if i < len(d.s.nodes) {
+		return d.s.nodes[i]
+	}
+	return d.edit(i)
+}
+
+// edit returns a node for changing; what get returned for it before is stale.
+func (d *decider) edit(i int) *node {
+	if n, ok := d.nodes[i]; ok {
+		return n
+	}
+	var n node
+	if i < len(d.s.nodes) {
+		n = *d.s.nodes[i]
+		n.attempts = slices.Clone(n.attempts)
+	} else {
+		n = *newNode(i)
+	}
+	d.nodes[i] = &n
+	return &n
+}
+
+func (d *decider) step(n *node) *dsl.Step { return d.wf.Steps[n.step] }
+
+// name returns a node's name as people write it.
+func (d *decider) name(i int) string { return nodeName(d.wf, i, d.get(i)) }
+
+// advance does everything that has become possible, until nothing more is.
+func (d *decider) advance() {
+	d.drain()
+	d.wakeUp()
+	for {
+		switch {
+		case len(d.ready) > 0:
+			i := d.ready[0]
+			d.ready = d.ready[1:]
+			d.begin(i)
+		case len(d.launch) > 0:
+			i := d.launch[0]
+			d.launch = d.launch[1:]
+			d.call(i)
+		case len(d.fan) > 0:
+			i := d.fan[0]
+			d.fan = d.fan[1:]
+			d.fanOut(i)
+		case len(d.passed) > 0:
+			i := d.passed[0]
+			d.passed = d.passed[1:]
+			d.passOn(i)
+		case len(d.undo) > 0:
+			i := d.undo[0]
+			d.undo = d.undo[1:]
+			d.considerUndo(i)
+		default:
+			d.settle()
+			return
+		}
+	}
+}
+
+// record closes the draft.
+func (d *decider) record() Record {
+	d.run.state = d.runState()
+	d.run.live = d.liveNodes()
+	r := Record{at: d.at, event: d.event, commands: d.commands, late: d.late, names: d.names}
+	numbers := make([]int, 0, len(d.nodes))
+	for i := range d.nodes {
+		numbers = append(numbers, i)
+	}
+	slices.Sort(numbers)
+	for _, i := range numbers {
+		old := d.original(i)
+		if p, changed := diffNode(i, old, d.nodes[i]); changed {
+			r.nodes = append(r.nodes, p)
+		}
+	}
+	if mask := diff(runFields, &d.s.run, &d.run); mask != 0 {
+		r.run = &runPatch{mask: mask}
+		overwrite(runFields, mask, &r.run.to, &d.run)
+	}
+	if d.late && !r.Empty() {
+		r.event = TimePassed{} // only time had an effect
+	}
+	if r.Empty() {
+		r.commands = nil
+	}
+	return r
+}
+
+// original returns the node that a patch is measured against.
+func (d *decider) original(i int) *node { return d.s.before(&nodePatch{node: i}) }
+
+// liveNodes counts the nodes that will move by themselves.
+func (d *decider) liveNodes() int {
+	live := d.s.run.live
+	for i, n := range d.nodes {
+		if d.original(i).lives() {
+			live--
+		}
+		if n.lives() {
+			live++
+		}
+	}
+	return live
+}
+
+// runState is the state that the flags amount to.
+func (d *decider) runState() RunState {
+	r := &d.run
+	switch {
+	case r.finished != 0:
+		return r.state
+	case r.stuck:
+		return RunCompensationFailed
+	case r.parked:
+		return RunParked
+	case r.paused:
+		return RunPaused
+	case r.phase == phaseUndo:
+		return RunCompensating
+	case r.begun:
+		return RunRunning
+	}
+	return RunQueued
+}
+
+// normal returns the event with times as the journal keeps them.
+func normal(e Event) Event {
+	switch ev := e.(type) {
+	case AttemptDeferred:
+		ev.Until = toInstant(ev.Until).time()
+		return ev
+	case AttemptFailed:
+		ev.RetryAfter = max(0, ev.RetryAfter.Truncate(time.Microsecond))
+		return ev
+	case nil:
+		return TimePassed{}
+	}
+	return e
+}

@@ -1,0 +1,284 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// action returns what a call of this kind invokes.
+func (d *decider) action(n *node, kind callKind) *dsl.Action {
+	step := d.step(n)
+	if (kind == callUndo || kind == callUndoLookup) && step.Undo != nil {
+		return step.Undo.Do
+	}
+	return step.Do
+}
+
+func (d *decider) agentOf(n *node, kind callKind) string { return d.action(n, kind).Agent }
+
+// halted reports whether nothing may be dispatched.
+func (d *decider) halted() bool {
+	return d.run.paused || d.run.finished != 0 || d.run.parked && d.run.phase == phaseForward
+}
+
+// canStart reports whether a call of the agent may start now. What the shell
+// says about slots is newer than what the run remembers.
+func (d *decider) canStart(agent string) bool {
+	if d.halted() || d.deferred[agent] {
+		return false
+	}
+	if slot, limited := d.in.Slots[agent]; limited {
+		return d.used[agent] < slot.Free
+	}
+	if _, hint := d.in.Event.(SlotsFreed); hint {
+		return true
+	}
+	for _, h := range d.run.holds {
+		if h.agent == agent {
+			return h.until <= d.at
+		}
+	}
+	return true
+}
+
+// hold makes a node wait for its agent; it burns no attempt (S65).
+func (d *decider) hold(i int, agent string) {
+	until, why := instant(0), ""
+	k := slices.IndexFunc(d.run.holds, func(h hold) bool { return h.agent == agent })
+	if k >= 0 {
+		until, why = d.run.holds[k].until, d.run.holds[k].why
+	}
+	if slot, limited := d.in.Slots[agent]; limited && !d.halted() && !d.deferred[agent] {
+		until, why = toInstant(slot.Until), slot.Why
+	}
+	d.wait(i, agent, until, why)
+}
+
+// wait puts a node into the queue for an agent and notes until when nothing
+// can start there. Who waits keeps its place.
+func (d *decider) wait(i int, agent string, until instant, why string) {
+	if until <= d.at {
+		until = 0 // whoever frees a slot says so
+	}
+	k := d.noteHold(agent, until, why)
+	n := d.edit(i)
+	if n.queue == 0 || n.hold != k+1 {
+		n.queue, n.hold = d.at, k+1
+	}
+	t := n.track()
+	t.act = queued
+	if n.undo == undoNone {
+		n.state = StepHeld
+	}
+}
+
+// noteHold returns the agent's place in run.holds.
+func (d *decider) noteHold(agent string, until instant, why string) int {
+	k := slices.IndexFunc(d.run.holds, func(h hold) bool { return h.agent == agent })
+	h := hold{agent: agent, until: until, why: why}
+	switch {
+	case k < 0:
+		d.run.holds = append(slices.Clip(d.run.holds), h)
+		k = len(d.run.holds) - 1
+	case d.run.holds[k] != h:
+		d.run.holds = slices.Clone(d.run.holds)
+		d.run.holds[k] = h
+	}
+	return k
+}
+
+// drain starts what waits for agents, in the order in which it began to wait
+// and, within one decision, in the graph's order.
+func (d *decider) drain() {
+	if d.halted() {
+		return
+	}
+	for h := range d.s.queues {
+		agent := d.run.holds[h].agent
+		for e := range d.s.queues[h].inOrder {
+			n := d.get(e.node)
+			if n.place(h) != e.key {
+				continue
+			}
+			if !d.canStart(agent) {
+				if slot, limited := d.in.Slots[agent]; limited && !d.deferred[agent] {
+					d.wait(e.node, agent, toInstant(slot.Until), slot.Why)
+				}
+				break
+			}
+			n = d.edit(e.node)
+			n.queue, n.hold = 0, 0
+			n.track().act = idle
+			if n.expanded {
+				d.fanOut(e.node)
+			} else {
+				d.call(e.node)
+			}
+		}
+	}
+}
+
+// call starts the planned call of a node, or holds the node.
+func (d *decider) call(i int) {
+	n := d.get(i)
+	if n.undo == undoNone && (d.run.phase == phaseUndo || n.ended()) || n.undo != undoNone && n.undo != undoActive {
+		return // overtaken by what happened in the same decision
+	}
+	kind := n.track().kind
+	if kind == callNone {
+		kind = callDo
+		d.edit(i).fwd.kind = kind
+	}
+	agent := d.agentOf(n, kind)
+	if !d.canStart(agent) {
+		d.hold(i, agent)
+		return
+	}
+	if kind == callDo && !d.prepare(i) || kind == callUndo && !d.prepareUndo(i) {
+		return
+	}
+	d.start(i, kind)
+}
+
+// start opens an attempt and commands the call.
+func (d *decider) start(i int, kind callKind) {
+	n := d.edit(i)
+	act := d.action(n, kind)
+	t := n.track()
+	by := d.completeBy(i, kind)
+	if by <= d.at {
+		// A limit that passes this very moment expires at the next look at the
+		// clock; nothing is sent that could not be answered in time.
+		d.pause(i, d.at.add(time.Microsecond))
+		return
+	}
+	n.calls++
+	n.queue, n.hold = 0, 0
+	t.act = running
+	if t.began == 0 {
+		t.began = d.at
+	}
+	if n.undo == undoNone {
+		n.state = StepRunning
+	}
+	d.run.begun = true
+	number := t.lookups + 1
+	if kind == callDo || kind == callUndo || kind == callLearn {
+		t.attempt++
+		t.total++
+		number = t.attempt
+	}
+	if (kind == callDo || kind == callLearn) && !act.ReadOnly {
+		n.doubt++
+	}
+	n.attempts = append(n.attempts, attempt{
+		call: n.calls, kind: kind, number: number, started: d.at, completeBy: by,
+	})
+	if d.used == nil {
+		d.used = map[string]int{}
+	}
+	d.used[act.Agent]++
+	d.commands = append(d.commands, d.invocation(i, kind, act, number, by))
+}
+
+// completeBy is the earliest of the attempt's own timeout and of the limits
+// around it (S10, S11). Calls that resolve an outcome are not bounded by the
+// forward limits.
+func (d *decider) completeBy(i int, kind callKind) instant {
+	n := d.get(i)
+	by := d.at.add(d.timeout(n, kind))
+	switch {
+	case n.undo != undoNone:
+		by = earliest(by, n.und.deadline)
+		if !d.run.undoExpired {
+			by = earliest(by, d.run.undoDeadline)
+		}
+	case kind == callDo:
+		by = earliest(by, d.forwardBound(i))
+	}
+	return by
+}
+
+const defaultTimeout = 30 * time.Second
+
+func (d *decider) timeout(n *node, kind callKind) time.Duration {
+	var settings *dsl.Settings
+	if kind == callUndo || kind == callUndoLookup {
+		settings = d.undoSettings(n)
+	} else if s, err := d.step(n).Settings(d.scope(n)); err == nil {
+		settings = s
+	}
+	if settings == nil || settings.Timeout <= 0 {
+		return defaultTimeout
+	}
+	return settings.Timeout
+}
+
+// invocation is the command for an attempt.
+func (d *decider) invocation(i int, kind callKind, act *dsl.Action, number int, by instant) Invoke {
+	n := d.get(i)
+	inv := Invoke{
+		Attempt: AttemptID{Node: i, Call: n.calls}, Step: n.step, Key: n.key,
+		Agent: act.Agent, Action: act.Name, Number: number, CompleteBy: by.time(),
+		Purpose: kind.purpose(), Input: n.input.v, IdempotencyKey: d.forwardKey(n),
+	}
+	if kind == callUndo || kind == callUndoLookup {
+		inv.Input = n.undoInput.v
+		inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)
+	}
+	return inv
+}
+
+func (k callKind) purpose() sdk.Purpose {
+	switch k {
+	case callDo, callLearn:
+		return sdk.PurposeDo
+	case callUndo:
+		return sdk.PurposeUndo
+	case callLookup, callUndoLookup:
+		return sdk.PurposeLookup
+	}
+	return sdk.PurposeInvalid
+}
+
+// prepare evaluates what the first attempt needs; the input is stored once and
+// serves all later attempts and the undo. An expression that cannot be
+// evaluated fails the step, not the machine.
+func (d *decider) prepare(i int) bool {
+	n := d.get(i)
+	if n.prepared {
+		return true
+	}
+	step, scope := d.step(n), d.scope(n)
+	for _, c := range step.Pre {
+		if m, ok := checkCondition(c, scope, "precondition"); !ok {
+			d.edit(i).fwd.attempt++ // it counts, so that even `on = ["precondition_failed"]` ends
+			d.run.begun = true
+			d.missed(i, m)
+			return false
+		}
+	}
+	input, err := step.Input(scope)
+	if err != nil {
+		d.run.begun = true
+		d.missed(i, expressionMiss("input", err))
+		return false
+	}
+	key := ""
+	if step.IdempotencyKey != nil {
+		if key, err = step.IdempotencyKey(scope); err == nil && key == "" {
+			err = errEmptyKey
+		}
+		if err != nil {
+			d.run.begun = true
+			d.missed(i, expressionMiss("idempotency_key", err))
+			return false
+		}
+	}
+	n = d.edit(i)
+	n.prepared, n.input, n.bizKey = true, d.s.keep(input), key
+	return true
+}

@@ -1,0 +1,189 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// An Event is something that happened to a run: a closed set of small
+// structs, each persisted under a kind number that is never reused.
+type Event interface{ event() }
+
+// An Input is what Decide decides on: an event, when it happened in store
+// time, and what the deciding engine can start right now.
+type Input struct {
+	At    time.Time // store time; never before the run's last record
+	Event Event
+	// Slots says, by agent name, how many calls may start. An agent that is
+	// absent has no limit. A step that finds no slot becomes held.
+	Slots map[string]Slot
+	// Engine is the incarnation of the deciding engine, Fence the seq of the
+	// record that made it the owner; both are only copied into commands.
+	Engine int32
+}
+
+// A Slot is an agent's capacity at the moment of a decision.
+type Slot struct {
+	Free  int       // calls that may start now
+	Until time.Time // no call can start before this (open circuit's next probe); zero = when a slot frees
+	Why   string    // "circuit open", "full", "secret env:X is not set"
+}
+
+// An AttemptID names one call of a run: the node that makes it and the number
+// of the call within the node, counted over all purposes from 1.
+type AttemptID struct {
+	Node int
+	Call int
+}
+
+// Started accepts a run: its first record (S14).
+type Started struct {
+	RunID     RunID  // internal id
+	Name      string // public id
+	Key       string // value of unique.key, or ""
+	Vars      dsl.Value
+	Trigger   string // "manual"
+	StartedBy string // who asked, for people
+}
+
+// AttemptOK is a valid result of a call (S16, S35). For a lookup or an undo
+// Output may be null.
+type AttemptOK struct {
+	Attempt AttemptID
+	Output  dsl.Value
+}
+
+// AttemptFailed is a definite failure: the agent vouches that nothing was
+// done (S31).
+type AttemptFailed struct {
+	Attempt    AttemptID
+	Code       string
+	Message    string
+	Permanent  bool
+	RetryAfter time.Duration
+}
+
+// AttemptUnknown says that nobody knows whether the call took effect: agent
+// lost, bad reply, panic. A timeout is not reported by it: only TimePassed
+// says that time has passed.
+type AttemptUnknown struct {
+	Attempt AttemptID
+	Code    string
+	Message string
+}
+
+// AttemptNotDone answers a lookup: the key never had an effect.
+type AttemptNotDone struct {
+	Attempt AttemptID
+}
+
+// AttemptDeferred says that a call was not sent: a definite outcome that
+// spends no attempt. The step is held until Until, or until a slot frees if
+// Until is zero.
+type AttemptDeferred struct {
+	Attempt AttemptID
+	Until   time.Time
+	Why     string
+}
+
+// AttemptProgress is a durable checkpoint or a heartbeat of a running call.
+type AttemptProgress struct {
+	Attempt AttemptID
+	Number  int
+	Note    string
+	Blob    []byte // checkpoint; nil = heartbeat only
+}
+
+// TimePassed says that it is At; whatever is due expires. Only the Supervisor
+// delivers it (S37, S44).
+type TimePassed struct{}
+
+// SlotsFreed asks held steps to try again; a hint that changes nothing by
+// itself.
+type SlotsFreed struct{}
+
+// TakenOver says that an engine took over a run whose owner is gone. It
+// supersedes attempts without forgetting them.
+type TakenOver struct {
+	By   int32 // incarnation of the new owner
+	From int32 // incarnation of the former owner; 0 = nobody
+}
+
+// CancelRequested asks the run to turn back, or to stop dead.
+type CancelRequested struct {
+	NoCompensate bool
+	By, Reason   string
+}
+
+// PauseRequested holds all dispatch.
+type PauseRequested struct{ By, Reason string }
+
+// ResumeRequested ends a pause, or lets a parked run's deadline be extended.
+type ResumeRequested struct {
+	Extend     time.Duration // added to now as the new run deadline; 0 = keep
+	By, Reason string
+}
+
+// RetryRequested gives the failed step of a parked run a fresh round (S60).
+type RetryRequested struct {
+	Step       string // "" = every failed step
+	NewKey     bool
+	Extend     time.Duration
+	By, Reason string
+}
+
+// CompensateRequested starts the undo of a parked run, or with Step repeats or
+// skips one failed undo.
+type CompensateRequested struct {
+	Step       string
+	Retry      bool
+	Skip       bool
+	By, Reason string
+}
+
+// Settlement is what an operator states about an unknown outcome.
+type Settlement uint8
+
+// The settlements. The zero Settlement is invalid.
+const (
+	SettleInvalid Settlement = iota
+	SettleSucceeded
+	SettleNotDone
+	SettleUndone
+)
+
+// SettleRequested states what really happened with a step or undo whose
+// outcome is unknown.
+type SettleRequested struct {
+	Step       string
+	As         Settlement
+	Output     dsl.Value // SettleSucceeded
+	By, Reason string
+}
+
+// Refused is the answer to a verb that does not apply: it changes nothing and
+// is recorded so that the asker sees it.
+type Refused struct {
+	Verb   string
+	Reason string
+	By     string
+}
+
+func (Started) event()             {}
+func (AttemptOK) event()           {}
+func (AttemptFailed) event()       {}
+func (AttemptUnknown) event()      {}
+func (AttemptNotDone) event()      {}
+func (AttemptDeferred) event()     {}
+func (AttemptProgress) event()     {}
+func (TimePassed) event()          {}
+func (SlotsFreed) event()          {}
+func (TakenOver) event()           {}
+func (CancelRequested) event()     {}
+func (PauseRequested) event()      {}
+func (ResumeRequested) event()     {}
+func (RetryRequested) event()      {}
+func (CompensateRequested) event() {}
+func (SettleRequested) event()     {}
+func (Refused) event()             {}

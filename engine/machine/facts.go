@@ -1,0 +1,239 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// Facts returns the record's part of the run's story, in the order in which
+// people should read it. s is the state before the record; wf gives steps and
+// actions their names and the limits of attempts, and may be nil.
+func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
+	if r.Empty() && !r.final {
+		return nil
+	}
+	after := s.run
+	if r.run != nil {
+		overwrite(runFields, r.run.mask, &after, &r.run.to)
+	}
+	t := &teller{wf: wf, r: r, before: &s.run, after: &after}
+	t.heads()
+	views := make([]pair, len(r.nodes))
+	for k := range r.nodes {
+		views[k] = pair{r.nodes[k].node, s.before(&r.nodes[k]), s.after(&r.nodes[k])}
+	}
+	for _, v := range views {
+		t.endings(v)
+	}
+	t.turns()
+	for _, v := range views {
+		t.beginnings(v)
+	}
+	t.end(s)
+	return t.facts
+}
+
+// A teller turns the difference between two states into facts.
+type teller struct {
+	wf            *dsl.Workflow
+	r             Record
+	before, after *run
+	facts         []Fact
+}
+
+type pair struct {
+	i        int
+	old, now *node
+}
+
+func (t *teller) say(f Fact) {
+	f.At = t.r.at.time()
+	t.facts = append(t.facts, f)
+}
+
+// heads tells what came from outside.
+func (t *teller) heads() {
+	switch ev := t.r.event.(type) {
+	case Started:
+		t.say(Fact{Kind: FactRunCreated, RunBy: t.after.deadline.time(), By: ev.StartedBy})
+	case TakenOver:
+		t.say(Fact{Kind: FactRunTakenOver})
+	case CancelRequested:
+		t.verb("cancel", "", ev.By, ev.Reason)
+	case PauseRequested:
+		t.verb("pause", "", ev.By, ev.Reason)
+	case ResumeRequested:
+		t.verb("resume", "", ev.By, ev.Reason)
+	case RetryRequested:
+		t.verb("retry", ev.Step, ev.By, ev.Reason)
+	case CompensateRequested:
+		t.verb("compensate", ev.Step, ev.By, ev.Reason)
+	case SettleRequested:
+		t.verb("settle", ev.Step, ev.By, ev.Reason)
+	case Refused:
+		t.say(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By})
+	case AttemptProgress:
+		t.say(Fact{Kind: FactAttemptProgress, Step: t.nameOf(ev.Attempt.Node), Attempt: ev.Number, Message: ev.Note})
+	}
+}
+
+func (t *teller) verb(verb, step, by, reason string) {
+	t.say(Fact{Kind: FactVerb, Status: "accepted", Code: verb, Step: step, Message: reason, By: by})
+}
+
+// nameOf returns the name of a node of the record.
+func (t *teller) nameOf(i int) string {
+	if t.wf != nil && i >= 0 && i < len(t.wf.Steps) {
+		return t.wf.Steps[i].Name
+	}
+	return ""
+}
+
+func (t *teller) name(p pair) string { return nodeName(t.wf, p.i, p.now) }
+
+// endings tells which attempts, steps and undos of a node have ended.
+func (t *teller) endings(p pair) {
+	for k := range p.now.attempts {
+		a := &p.now.attempts[k]
+		if a.status == attemptOpen || a.ended != t.r.at {
+			continue
+		}
+		if old := p.old.find(a.call); old != nil && old.status != attemptOpen {
+			continue
+		}
+		f := t.attemptFact(p, a)
+		f.Kind = FactAttemptFinished
+		f.Status, f.Code, f.Message = attemptStatuses[a.status], a.code, a.message
+		f.Took = (a.ended.time()).Sub(a.started.time())
+		t.say(f)
+	}
+	if p.now.ended() && !p.old.ended() {
+		f := Fact{Kind: FactStepFinished, Step: t.name(p), Agent: actionName(t.wf, p.now, callDo), Status: p.now.state.String(), Attempt: p.now.fwd.total}
+		if p.now.state == StepFailed || p.now.state == StepCaught {
+			f.Code, f.Message = p.now.fwd.code, p.now.fwd.message
+		}
+		f.Took = since(p.now.fwd.began, p.now.fwd.ended)
+		t.say(f)
+	}
+	if p.now.undo != p.old.undo && !p.now.expanded {
+		f := Fact{
+			Kind: FactUndoFinished, Step: t.name(p), Undo: true, Agent: actionName(t.wf, p.now, callUndo),
+			Attempt: p.now.und.total, Took: since(p.now.und.began, p.now.und.ended),
+		}
+		switch p.now.undo {
+		case undoDone:
+			f.Status = "undone"
+		case undoFailed:
+			f.Status, f.Code, f.Message = "undo_failed", p.now.und.code, p.now.und.message
+		case undoLeft:
+			f.Status = "left_as_is"
+		case undoDeclared:
+			f.Status = "not_undone_by_declaration"
+		default:
+			return
+		}
+		t.say(f)
+	}
+}
+
+func since(from, to instant) time.Duration {
+	if from == 0 || to == 0 {
+		return 0
+	}
+	return to.time().Sub(from.time())
+}
+
+// attemptFact is what start and end of an attempt have in common.
+func (t *teller) attemptFact(p pair, a *attempt) Fact {
+	f := Fact{
+		Step: t.name(p), Attempt: a.number, Undo: a.kind == callUndo || a.kind == callUndoLookup || a.kind == callLearn,
+		CompleteBy: a.completeBy.time(), Of: t.allowed(p.now, a.kind), Lookup: a.kind.purpose() == sdk.PurposeLookup,
+	}
+	if act := actionOf(t.wf, p.now, a.kind); act.Name != "" {
+		f.Agent = act.Agent + "." + act.Name
+	}
+	if f.StepBy = p.now.fwd.deadline.time(); p.now.undo != undoNone {
+		f.StepBy = p.now.und.deadline.time()
+	}
+	return f
+}
+
+// allowed returns how many attempts a round has, where that is a constant of
+// the definition; else 0.
+func (t *teller) allowed(n *node, kind callKind) (attempts int) {
+	if t.wf == nil || n.step >= len(t.wf.Steps) {
+		return 0
+	}
+	step := t.wf.Steps[n.step]
+	settings := step.Settings
+	switch {
+	case kind == callUndo && step.Undo != nil && step.Undo.Settings != nil:
+		settings = step.Undo.Settings
+	case kind != callDo:
+		return 0
+	}
+	s, err := settings(&dsl.Scope{Vars: t.after.vars.v})
+	if err != nil {
+		return 0
+	}
+	return s.Retry.MaxAttempts
+}
+
+// turns tells that the run changed its direction.
+func (t *teller) turns() {
+	b, a := t.before, t.after
+	if a.phase != b.phase {
+		t.say(Fact{Kind: FactRunTurned, Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message, RunBy: a.undoDeadline.time()})
+	}
+	if a.parked && !b.parked {
+		t.say(Fact{Kind: FactRunParked, Status: RunParked.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message})
+	}
+	if a.stuck && !b.stuck {
+		t.say(Fact{Kind: FactRunParked, Status: RunCompensationFailed.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message, Undone: a.undone})
+	}
+	if a.overdue && !b.overdue && !a.parked {
+		t.say(Fact{Kind: FactVerb, Status: "overdue", Message: "the run's deadline has passed"})
+	}
+}
+
+// beginnings tells what a node starts or waits for.
+func (t *teller) beginnings(p pair) {
+	if p.now.undo == undoActive && p.old.undo != undoActive && p.old.und.began == 0 && !p.now.expanded {
+		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Agent: actionName(t.wf, p.now, callUndo), StepBy: p.now.und.deadline.time()})
+	}
+	for k := range p.now.attempts {
+		if a := &p.now.attempts[k]; a.started == t.r.at && p.old.find(a.call) == nil {
+			f := t.attemptFact(p, a)
+			f.Kind = FactAttemptStarted
+			t.say(f)
+		}
+	}
+	undo := p.now.undo != undoNone
+	track := p.now.track()
+	was := p.old.track()
+	if p.now.queue != 0 && p.now.hold <= len(t.after.holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) {
+		h := t.after.holds[p.now.hold-1]
+		t.say(Fact{Kind: FactStepHeld, Step: t.name(p), Undo: undo, Agent: h.agent, Until: h.until.time(), Message: h.why})
+	}
+	if track.act == backoff && (was.act != backoff || was.until != track.until) && p.now.undo != undoPending {
+		t.say(Fact{
+			Kind: FactRetryScheduled, Step: t.name(p), Undo: undo, Attempt: track.attempt + 1, Of: t.allowed(p.now, track.kind),
+			Until: track.until.time(), Code: track.code, Message: track.message, Lookup: track.kind.purpose() == sdk.PurposeLookup,
+		})
+	}
+}
+
+// end tells that the run has ended.
+func (t *teller) end(s *State) {
+	a := t.after
+	if a.finished == 0 || t.before.finished != 0 {
+		return
+	}
+	t.say(Fact{
+		Kind: FactRunFinished, Status: a.state.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message,
+		Outputs: namedValues(s.resolved(a.outputs)), Undone: a.undone, LeftAsIs: a.left, Undeclared: a.undeclared,
+		Took: since(a.started, a.finished),
+	})
+}

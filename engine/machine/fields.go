@@ -1,0 +1,319 @@
+package machine
+
+import (
+	"slices"
+)
+
+// A field is one persisted field of a run or node: how to compare, copy, write
+// and read it. A field's place in its table is its bit in a patch and is never
+// reused; new fields go to the end, and a record without them means "as
+// before".
+type field[T any] struct {
+	same func(a, b *T) bool
+	copy func(dst, src *T)
+	put  func(e *encoder, v *T)
+	get  func(d *decoder, v *T)
+}
+
+// diff returns the bits of the fields in which a and b differ.
+func diff[T any](fields []field[T], a, b *T) uint64 {
+	var mask uint64
+	for i := range fields {
+		if !fields[i].same(a, b) {
+			mask |= 1 << i
+		}
+	}
+	return mask
+}
+
+// overwrite copies the fields in mask.
+func overwrite[T any](fields []field[T], mask uint64, dst, src *T) {
+	for i := range fields {
+		if mask&(1<<i) != 0 {
+			fields[i].copy(dst, src)
+		}
+	}
+}
+
+// number is a field of an integer type that is rarely negative.
+func number[T any, N ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8](p func(*T) *N) field[T] {
+	return field[T]{
+		same: func(a, b *T) bool { return *p(a) == *p(b) },
+		copy: func(dst, src *T) { *p(dst) = *p(src) },
+		put:  func(e *encoder, v *T) { e.int(int64(*p(v))) },
+		get:  func(d *decoder, v *T) { *p(v) = N(d.int()) },
+	}
+}
+
+func moment[T any](p func(*T) *instant) field[T] {
+	return field[T]{
+		same: func(a, b *T) bool { return *p(a) == *p(b) },
+		copy: func(dst, src *T) { *p(dst) = *p(src) },
+		put:  func(e *encoder, v *T) { e.instant(*p(v)) },
+		get:  func(d *decoder, v *T) { *p(v) = d.instant() },
+	}
+}
+
+func flag[T any](p func(*T) *bool) field[T] {
+	return field[T]{
+		same: func(a, b *T) bool { return *p(a) == *p(b) },
+		copy: func(dst, src *T) { *p(dst) = *p(src) },
+		put:  func(e *encoder, v *T) { e.bool(*p(v)) },
+		get:  func(d *decoder, v *T) { *p(v) = d.bool() },
+	}
+}
+
+func text[T any](p func(*T) *string) field[T] {
+	return field[T]{
+		same: func(a, b *T) bool { return *p(a) == *p(b) },
+		copy: func(dst, src *T) { *p(dst) = *p(src) },
+		put:  func(e *encoder, v *T) { e.string(*p(v)) },
+		get:  func(d *decoder, v *T) { *p(v) = d.string() },
+	}
+}
+
+func value[T any](p func(*T) *held) field[T] {
+	return field[T]{
+		same: func(a, b *T) bool { return sameHeld(*p(a), *p(b)) },
+		copy: func(dst, src *T) { *p(dst) = *p(src) },
+		put:  func(e *encoder, v *T) { e.held(*p(v)) },
+		get:  func(d *decoder, v *T) { *p(v) = d.held() },
+	}
+}
+
+// blame is the last failure of a track.
+func blame(p func(*node) *track) field[node] {
+	return field[node]{
+		same: func(a, b *node) bool {
+			x, y := p(a), p(b)
+			return x.miss == y.miss && x.code == y.code && x.message == y.message
+		},
+		copy: func(dst, src *node) {
+			x, y := p(dst), p(src)
+			x.miss, x.code, x.message = y.miss, y.code, y.message
+		},
+		put: func(e *encoder, n *node) {
+			x := p(n)
+			e.int(int64(x.miss))
+			e.string(x.code)
+			e.string(x.message)
+		},
+		get: func(d *decoder, n *node) {
+			x := p(n)
+			x.miss, x.code, x.message = missKind(d.int()), d.string(), d.string()
+		},
+	}
+}
+
+// sameHeld compares by identity first: most values are not touched at all.
+func sameHeld(a, b held) bool { return a == b || (a.from == b.from && a.v.Equal(b.v)) }
+
+var runFields = []field[run]{
+	number(func(r *run) *RunState { return &r.state }), // runStateBit
+	number(func(r *run) *int { return &r.done }),
+	number(func(r *run) *int { return &r.live }),
+	flag(func(r *run) *bool { return &r.begun }),
+	moment(func(r *run) *instant { return &r.finished }),
+	{
+		same: func(a, b *run) bool { return slices.EqualFunc(a.outputs, b.outputs, sameOutput) },
+		copy: func(dst, src *run) { dst.outputs = src.outputs },
+		put:  func(e *encoder, r *run) { e.outputs(r.outputs) },
+		get:  func(d *decoder, r *run) { r.outputs = d.outputs() },
+	},
+	number(func(r *run) *RunID { return &r.id }),
+	text(func(r *run) *string { return &r.name }),
+	text(func(r *run) *string { return &r.key }),
+	value(func(r *run) *held { return &r.vars }),
+	text(func(r *run) *string { return &r.trigger }),
+	text(func(r *run) *string { return &r.startedBy }),
+	text(func(r *run) *string { return &r.workflow }),
+	number(func(r *run) *int { return &r.steps }),
+	number(func(r *run) *int32 { return &r.owner }),
+	moment(func(r *run) *instant { return &r.started }),
+	moment(func(r *run) *instant { return &r.deadline }),
+	number(func(r *run) *phase { return &r.phase }),
+	flag(func(r *run) *bool { return &r.paused }),
+	flag(func(r *run) *bool { return &r.parked }),
+	moment(func(r *run) *instant { return &r.parkedAt }),
+	flag(func(r *run) *bool { return &r.passed }),
+	flag(func(r *run) *bool { return &r.turning }),
+	flag(func(r *run) *bool { return &r.cancel }),
+	flag(func(r *run) *bool { return &r.noUndo }),
+	flag(func(r *run) *bool { return &r.overdue }),
+	{
+		same: func(a, b *run) bool { return a.failure == b.failure },
+		copy: func(dst, src *run) { dst.failure = src.failure },
+		put:  func(e *encoder, r *run) { e.failure(r.failure) },
+		get:  func(d *decoder, r *run) { r.failure = d.failure() },
+	},
+	moment(func(r *run) *instant { return &r.undoStarted }),
+	moment(func(r *run) *instant { return &r.undoDeadline }),
+	flag(func(r *run) *bool { return &r.undoExpired }),
+	flag(func(r *run) *bool { return &r.stuck }),
+	number(func(r *run) *int { return &r.undonePast }),
+	number(func(r *run) *int { return &r.undone }),
+	number(func(r *run) *int { return &r.left }),
+	number(func(r *run) *int { return &r.undeclared }),
+	{
+		same: func(a, b *run) bool { return slices.Equal(a.holds, b.holds) },
+		copy: func(dst, src *run) { dst.holds = src.holds },
+		put:  func(e *encoder, r *run) { e.holds(r.holds) },
+		get:  func(d *decoder, r *run) { r.holds = d.holds() },
+	},
+}
+
+const runStateBit = 1 << 0
+
+func sameOutput(a, b output) bool {
+	return a.name == b.name && a.sensitive == b.sensitive && a.problem == b.problem && sameHeld(a.value, b.value)
+}
+
+// The most frequent fields come first: their bits make the shortest masks.
+var nodeFields = []field[node]{
+	number(func(n *node) *StepState { return &n.state }),
+	number(func(n *node) *activity { return &n.fwd.act }),
+	number(func(n *node) *int { return &n.doubt }),
+	flag(func(n *node) *bool { return &n.done }),
+	number(func(n *node) *int { return &n.calls }),
+	number(func(n *node) *int { return &n.fwd.attempt }),
+	number(func(n *node) *int { return &n.fwd.total }),
+	number(func(n *node) *int { return &n.deps }),
+	number(func(n *node) *callKind { return &n.fwd.kind }),
+	moment(func(n *node) *instant { return &n.fwd.ready }),
+	moment(func(n *node) *instant { return &n.fwd.began }),
+	moment(func(n *node) *instant { return &n.fwd.ended }),
+	value(func(n *node) *held { return &n.input }),
+	flag(func(n *node) *bool { return &n.prepared }),
+	value(func(n *node) *held { return &n.output }),
+	flag(func(n *node) *bool { return &n.known }),
+	moment(func(n *node) *instant { return &n.fwd.deadline }),
+	moment(func(n *node) *instant { return &n.fwd.until }),
+	number(func(n *node) *int { return &n.fwd.failures }),
+	blame(func(n *node) *track { return &n.fwd }),
+	{ // who an instance is
+		same: func(a, b *node) bool { return a.step == b.step && a.key == b.key && sameHeld(a.each, b.each) },
+		copy: func(dst, src *node) { dst.step, dst.key, dst.each = src.step, src.key, src.each },
+		put:  func(e *encoder, n *node) { e.int(int64(n.step)); e.string(n.key); e.held(n.each) },
+		get:  func(d *decoder, n *node) { n.step = d.index(); n.key = d.string(); n.each = d.held() },
+	},
+	number(func(n *node) *int { return &n.next }),
+	number(func(n *node) *int { return &n.active }),
+	number(func(n *node) *int { return &n.over }),
+	number(func(n *node) *int { return &n.bad }),
+	number(func(n *node) *int { return &n.past }),
+	number(func(n *node) *undoState { return &n.undo }),
+	number(func(n *node) *activity { return &n.und.act }),
+	number(func(n *node) *int { return &n.back }),
+	number(func(n *node) *callKind { return &n.und.kind }),
+	number(func(n *node) *int { return &n.und.attempt }),
+	number(func(n *node) *int { return &n.und.total }),
+	value(func(n *node) *held { return &n.undoInput }),
+	flag(func(n *node) *bool { return &n.undoReady }),
+	moment(func(n *node) *instant { return &n.und.began }),
+	moment(func(n *node) *instant { return &n.und.ended }),
+	moment(func(n *node) *instant { return &n.und.ready }),
+	moment(func(n *node) *instant { return &n.und.deadline }),
+	moment(func(n *node) *instant { return &n.quiet }),
+	{ // its place in the queue for an agent
+		same: func(a, b *node) bool { return a.queue == b.queue && a.hold == b.hold },
+		copy: func(dst, src *node) { dst.queue, dst.hold = src.queue, src.hold },
+		put:  func(e *encoder, n *node) { e.instant(n.queue); e.int(int64(n.hold)) },
+		get:  func(d *decoder, n *node) { n.queue = d.instant(); n.hold = d.index() },
+	},
+	moment(func(n *node) *instant { return &n.und.until }),
+	number(func(n *node) *int { return &n.und.failures }),
+	blame(func(n *node) *track { return &n.und }),
+	number(func(n *node) *int { return &n.undoDoubt }),
+	{ // the instances of a for_each step
+		same: func(a, b *node) bool { return a.expanded == b.expanded && a.first == b.first && a.count == b.count },
+		copy: func(dst, src *node) { dst.expanded, dst.first, dst.count = src.expanded, src.first, src.count },
+		put:  func(e *encoder, n *node) { e.bool(n.expanded); e.int(int64(n.first)); e.int(int64(n.count)) },
+		get:  func(d *decoder, n *node) { n.expanded, n.first, n.count = d.bool(), d.index(), d.index() },
+	},
+	number(func(n *node) *int { return &n.fwd.rounds }),
+	number(func(n *node) *int { return &n.fwd.lookups }),
+	number(func(n *node) *int { return &n.und.lookups }),
+	value(func(n *node) *held { return &n.caught }),
+	flag(func(n *node) *bool { return &n.timedOut }),
+	text(func(n *node) *string { return &n.bizKey }),
+	number(func(n *node) *int { return &n.gen }),
+	{
+		same: func(a, b *node) bool { return a.point == b.point && string(a.blob) == string(b.blob) },
+		copy: func(dst, src *node) { dst.point, dst.blob = src.point, src.blob },
+		put:  func(e *encoder, n *node) { e.int(int64(n.point)); e.bytes(n.blob) },
+		get:  func(d *decoder, n *node) { n.point = int(d.int()); n.blob = d.bytes() },
+	},
+	text(func(n *node) *string { return &n.manual }),
+}
+
+// nodeValues are the values of a node that a record may hold.
+func nodeValues(n *node) []*held {
+	return []*held{&n.each, &n.input, &n.output, &n.caught, &n.undoInput}
+}
+
+var attemptFields = []field[attempt]{
+	number(func(a *attempt) *attemptStatus { return &a.status }),
+	moment(func(a *attempt) *instant { return &a.ended }),
+	number(func(a *attempt) *callKind { return &a.kind }),
+	number(func(a *attempt) *int { return &a.number }),
+	moment(func(a *attempt) *instant { return &a.started }),
+	moment(func(a *attempt) *instant { return &a.completeBy }),
+	text(func(a *attempt) *string { return &a.code }),
+	text(func(a *attempt) *string { return &a.message }),
+}
+
+// diffNode returns the patch that turns old into now.
+func diffNode(i int, old, now *node) (nodePatch, bool) {
+	p := nodePatch{node: i, mask: diff(nodeFields, old, now)}
+	p.attempts = diffAttempts(old.attempts, now.attempts)
+	if p.mask == 0 && len(p.attempts) == 0 {
+		return nodePatch{}, false
+	}
+	overwrite(nodeFields, p.mask, &p.to, now)
+	return p, true
+}
+
+func diffAttempts(old, now []attempt) []attemptPatch {
+	var out []attemptPatch
+	k := 0
+	for i := range now {
+		for k < len(old) && old[k].call < now[i].call {
+			k++
+		}
+		was := attempt{call: now[i].call}
+		if k < len(old) && old[k].call == now[i].call {
+			was = old[k]
+		}
+		if mask := diff(attemptFields, &was, &now[i]); mask != 0 {
+			p := attemptPatch{mask: uint8(mask), to: attempt{call: now[i].call}}
+			overwrite(attemptFields, mask, &p.to, &now[i])
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// withPatches returns the attempts after patches; it does not change old.
+func withPatches(old []attempt, patches []attemptPatch) []attempt {
+	if len(patches) == 0 {
+		return old
+	}
+	now := slices.Clone(old)
+	for _, p := range patches {
+		i, found := slices.BinarySearchFunc(now, p.to.call, func(a attempt, call int) int { return a.call - call })
+		if !found {
+			now = slices.Insert(now, i, attempt{call: p.to.call})
+		}
+		overwrite(attemptFields, uint64(p.mask), &now[i], &p.to)
+	}
+	closed := 0
+	for i := len(now) - 1; i >= 0; i-- {
+		if now[i].status == attemptOpen {
+			continue
+		}
+		if closed++; closed > keptAttempts {
+			now = slices.Delete(now, i, i+1)
+		}
+	}
+	return now
+}

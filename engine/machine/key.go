@@ -1,0 +1,41 @@
+package machine
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+)
+
+// forwardKey is the idempotency key of a node's work: the same for all its
+// attempts, on whatever engine, and for no other call (S26, S29). It holds
+// neither attempt number nor time nor list position.
+func (d *decider) forwardKey(n *node) string {
+	if n.bizKey != "" {
+		return n.bizKey
+	}
+	return idempotencyKey(d.run.id, d.step(n).Name, n.key, "do", n.gen)
+}
+
+// undoKey is the idempotency key of a node's undo.
+func (d *decider) undoKey(n *node) string {
+	if n.bizKey != "" {
+		return n.bizKey + ":undo"
+	}
+	return idempotencyKey(d.run.id, d.step(n).Name, n.key, "undo", n.gen)
+}
+
+// idempotencyKey hashes what identifies a call. Every part is preceded by its
+// length, so that no two lists of parts read alike. The zero after the key is
+// the repeat index of a step without repeat.
+func idempotencyKey(id RunID, step, key, direction string, generation int) string {
+	var b []byte
+	b = binary.BigEndian.AppendUint64(b, uint64(id))
+	for _, part := range []string{step, key, direction} {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(part)))
+		b = append(b, part...)
+	}
+	b = binary.BigEndian.AppendUint32(b, 0)
+	b = binary.BigEndian.AppendUint32(b, uint32(generation))
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}

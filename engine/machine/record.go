@@ -1,0 +1,180 @@
+package machine
+
+import (
+	"time"
+)
+
+// A Record is one step of a run's history: what happened and what was decided
+// about it. Records are made by Decide or DecodeRecords, folded by
+// State.Apply, and never changed.
+type Record struct {
+	at    instant
+	event Event
+	run   *runPatch
+	nodes []nodePatch // ascending by number
+
+	commands []Command  // not persisted: only the process that lands the record acts on it
+	late     bool       // not persisted
+	final    bool       // not persisted: an answer to what reached a finished run
+	names    []NodeName // not persisted
+}
+
+// A runPatch holds the fields of the run that a record changes.
+type runPatch struct {
+	mask uint64
+	to   run
+}
+
+// A nodePatch holds the fields of one node that a record changes. Attempts
+// are patched one by one.
+type nodePatch struct {
+	node     int
+	mask     uint64
+	to       node
+	attempts []attemptPatch
+}
+
+type attemptPatch struct {
+	mask uint8
+	to   attempt
+}
+
+// Empty reports whether the record changes nothing and says nothing: there is
+// nothing to commit.
+func (r Record) Empty() bool {
+	if r.run != nil || len(r.nodes) > 0 {
+		return false
+	}
+	if r.final {
+		return true
+	}
+	switch r.event.(type) {
+	case Refused, TakenOver:
+		return false
+	}
+	return true
+}
+
+// At returns the record's time on the store's clock.
+func (r Record) At() time.Time { return r.at.time() }
+
+// Event returns what happened. It is a Refused where a verb did not apply.
+func (r Record) Event() Event { return r.event }
+
+// Refused returns why a verb changed nothing, if this is the answer to one.
+// On a finished run such a record is Empty: it is answered, not recorded.
+func (r Record) Refused() (Refused, bool) {
+	v, ok := r.event.(Refused)
+	return v, ok
+}
+
+// Late reports whether the event was the answer of an attempt that is closed
+// or unknown: evidence that changes nothing (S28). It is not persisted.
+func (r Record) Late() bool { return r.late }
+
+// Commands returns what the process that lands the record must do afterwards.
+// A decoded record has none.
+func (r Record) Commands() []Command { return r.commands }
+
+// RunState returns the run's state after the record, if the record changes it.
+func (r Record) RunState() (RunState, bool) {
+	if r.run != nil && r.run.mask&runStateBit != 0 {
+		return r.run.to.state, true
+	}
+	return RunInvalid, false
+}
+
+// A StepRow is what the journal's `steps` column holds of one changed node.
+type StepRow struct {
+	Node       int
+	State      StepState
+	Failures   int       // attempts that ended without result; shown, never decides (S63)
+	Attempt    int       // attempts started, of the undo once it has begun
+	CompleteBy time.Time // of the open attempts, the latest; zero unless one is open
+}
+
+// Steps returns the rows of the nodes that the record changes, ascending. s is
+// the state before the record.
+func (r Record) Steps(s *State) []StepRow {
+	rows := make([]StepRow, 0, len(r.nodes))
+	for k := range r.nodes {
+		old, now := s.before(&r.nodes[k]), s.after(&r.nodes[k])
+		row, was := stepRow(r.nodes[k].node, now), stepRow(r.nodes[k].node, old)
+		if row != was {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// stepRow is a node's row. A for_each step runs nothing itself: it shows as
+// waiting for its instances, so that a running row always has a complete-by
+// (S10).
+func stepRow(i int, n *node) StepRow {
+	row := StepRow{Node: i, State: n.shown(), Failures: n.fwd.failures + n.und.failures, Attempt: n.fwd.total}
+	if n.und.total > 0 {
+		row.Attempt = n.und.total
+	}
+	var latest instant
+	for k := range n.attempts {
+		if n.attempts[k].status == attemptOpen {
+			latest = max(latest, n.attempts[k].completeBy)
+		}
+	}
+	row.CompleteBy = latest.time()
+	return row
+}
+
+// A NodeName is the name of an instance that a record adds.
+type NodeName struct {
+	Node int
+	Step int
+	Name string // step["key"]
+}
+
+// NewNodes returns the instances of for_each steps that the record adds. It is
+// only known to the process that decided the record.
+func (r Record) NewNodes() []NodeName { return r.names }
+
+// Sensitive reports whether the record's bytes hold sensitive values or the
+// literal text around a secret, so that they must be encrypted at rest.
+func (r Record) Sensitive() bool {
+	sensitive := false
+	r.values(func(h held) {
+		if h.from.kind != originInline {
+			return
+		}
+		if len(h.v.Sensitive()) > 0 {
+			sensitive = true
+		}
+		for _, s := range h.v.Secrets() {
+			for _, p := range s.Parts {
+				sensitive = sensitive || p.Text != ""
+			}
+		}
+	})
+	return sensitive
+}
+
+// values calls f with every value the record holds.
+func (r Record) values(f func(held)) {
+	switch ev := r.event.(type) {
+	case Started:
+		f(held{v: ev.Vars})
+	case AttemptOK:
+		f(held{v: ev.Output})
+	case SettleRequested:
+		f(held{v: ev.Output})
+	}
+	if r.run != nil {
+		f(r.run.to.vars)
+		for _, o := range r.run.to.outputs {
+			f(o.value)
+		}
+	}
+	for k := range r.nodes {
+		for _, p := range nodeValues(&r.nodes[k].to) {
+			f(*p)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package machine
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// transient are the codes that are worth another try whoever says them.
+var transient = []string{
+	sdk.CodeUnavailable, sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeRateLimited, sdk.CodeAborted,
+}
+
+// repeatable reports whether a failure of the forward part may be repeated at
+// all, attempts and time permitting (S77).
+func (d *decider) repeatable(i int, m miss) bool {
+	n := d.get(i)
+	step := d.step(n)
+	settings, err := step.Settings(d.scope(n))
+	if err != nil || n.expanded {
+		return false
+	}
+	if m.kind == missCondition && n.done && !step.Do.Idempotent {
+		return false // it has been done: doing it again is not a repetition
+	}
+	return mayRepeat(m, settings.Retry, step.Do.Idempotent, step.Retryable)
+}
+
+// mayRepeat is the rule for forward attempts and undo attempts alike.
+func mayRepeat(m miss, r dsl.Retry, idempotent bool, retryable func(string) bool) bool {
+	if slices.Contains(r.NotOn, m.code) {
+		return false
+	}
+	named := slices.Contains(r.On, m.code)
+	switch m.kind {
+	case missUnknown:
+		return idempotent
+	case missCondition:
+		return named
+	case missFailed:
+		if m.code == sdk.CodeInvalid || m.code == sdk.CodeDenied {
+			return named
+		}
+		return named || slices.Contains(transient, m.code) || retryable != nil && retryable(m.code)
+	}
+	return false // permanent, expressions, deadlines
+}
+
+// repeat plans the next attempt of this round, if attempts and time are left.
+// The ceiling is compared with the attempts of the present round (S64, S79).
+func (d *decider) repeat(i int, m miss) bool {
+	n := d.edit(i)
+	settings, err := d.step(n).Settings(d.scope(n))
+	if err != nil || !attemptsLeft(&n.fwd, settings.Retry) {
+		return false
+	}
+	until := d.at.add(d.interval(settings.Retry, n, &n.fwd, m.after))
+	if by := d.forwardBound(i); by != 0 && until >= by {
+		return false // a backoff that ends too late is not slept
+	}
+	n.fwd.kind = callDo
+	d.pause(i, until)
+	return true
+}
+
+func attemptsLeft(t *track, r dsl.Retry) bool {
+	return r.MaxAttempts == dsl.Unbounded || t.attempt < r.MaxAttempts
+}
+
+// coolDown plans a fresh round of attempts after a long pause that holds
+// nothing (S41).
+func (d *decider) coolDown(i int) bool {
+	n := d.edit(i)
+	settings, err := d.step(n).Settings(d.scope(n))
+	if err != nil {
+		return false
+	}
+	r := settings.Retry
+	if r.OnExhausted != dsl.ExhaustedCoolDown || n.fwd.rounds >= r.CoolDowns {
+		return false
+	}
+	until := d.at.add(max(r.CoolDown, time.Millisecond))
+	if by := d.forwardBound(i); by != 0 && until >= by {
+		return false
+	}
+	n.fwd.rounds++
+	n.fwd.attempt = 0
+	n.fwd.kind = callDo
+	d.pause(i, until)
+	return true
+}
+
+// forwardBound is the earlier of the step's deadline and, before the pivot has
+// succeeded, the run's; 0 = no bound.
+func (d *decider) forwardBound(i int) instant {
+	n := d.get(i)
+	by := n.fwd.deadline
+	if n.instance(i) {
+		by = d.get(n.step).fwd.deadline
+	}
+	if !d.run.passed && !d.run.overdue {
+		by = earliest(by, d.run.deadline)
+	}
+	return by
+}
+
+// interval is the pause before the next attempt. The agent's wish wins if it
+// is longer.
+func (d *decider) interval(r dsl.Retry, n *node, t *track, wish time.Duration) time.Duration {
+	pause := growth(r, max(1, t.attempt))
+	if r.Jitter {
+		pause = time.Duration(float64(pause) * d.chance(n, t))
+	}
+	return max(pause, wish, time.Millisecond)
+}
+
+// growth is the pause after the given number of attempts, without jitter.
+func growth(r dsl.Retry, attempts int) time.Duration {
+	pause := float64(r.InitialInterval)
+	switch r.Strategy {
+	case dsl.Linear:
+		pause *= float64(attempts)
+	case dsl.Constant:
+	default:
+		pause *= math.Pow(max(1, r.Multiplier), float64(attempts-1))
+	}
+	most := float64(365 * 24 * time.Hour)
+	if r.MaxInterval > 0 {
+		most = float64(r.MaxInterval)
+	}
+	return time.Duration(min(pause, most))
+}
+
+// lookupPause is the pause between two lookups.
+func (d *decider) lookupPause(n *node) time.Duration {
+	return time.Duration(max(1, n.fwd.lookups+n.und.lookups)) * time.Second
+}
+
+// chance is the machine's randomness: a number in [0, 1) that depends on run,
+// step and attempt only.
+func (d *decider) chance(n *node, t *track) float64 {
+	h := uint64(14695981039346656037)
+	mix := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }
+	for _, x := range []uint64{uint64(d.run.id), uint64(n.step), uint64(t.total), uint64(t.kind)} {
+		for k := range 8 {
+			mix(byte(x >> (8 * k)))
+		}
+	}
+	for k := range len(n.key) {
+		mix(n.key[k])
+	}
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	return float64(h>>11) / (1 << 53)
+}

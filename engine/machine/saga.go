@@ -1,0 +1,260 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// defaultCompensation is how long all undo work may take unless the workflow
+// says otherwise.
+const defaultCompensation = 24 * time.Hour
+
+// turn makes the run go back: nothing new starts, what runs is told to stop
+// and awaited, and everything with an effect is undone. While nobody knows
+// whether the pivot took effect, that has to be found out first.
+func (d *decider) turn(f dsl.Failure) {
+	r := &d.run
+	if r.failure == (dsl.Failure{}) {
+		r.failure = f
+	}
+	if d.pivotOpen() {
+		d.turnAtPivot()
+		return
+	}
+	r.phase = phaseUndo
+	r.parked, r.turning, r.begun = false, false, true
+	r.undoStarted = d.at
+	d.newUndoDeadline()
+	d.ready, d.launch, d.fan = nil, nil, nil
+	for i := range d.count() {
+		d.turnNode(i)
+	}
+	for i, step := range d.wf.Steps {
+		if len(step.Before) == 0 {
+			d.undo = append(d.undo, i)
+		}
+	}
+}
+
+// newUndoDeadline starts the compensation's own clock.
+func (d *decider) newUndoDeadline() {
+	limit := dsl.Limit{After: defaultCompensation}
+	if d.wf.CompensationDeadline != nil {
+		if l, err := d.wf.CompensationDeadline(d.scope(nil)); err == nil {
+			limit = l
+		}
+	}
+	d.run.undoExpired = false
+	d.run.undoDeadline = 0
+	if at, ok := limit.From(d.at.time()); ok {
+		d.run.undoDeadline = toInstant(at)
+	}
+}
+
+// turnNode stops the forward part of a node. An attempt in flight stays open:
+// its answer still decides the effect.
+func (d *decider) turnNode(i int) {
+	n := d.edit(i)
+	n.undo = undoPending
+	n.queue, n.hold = 0, 0
+	for _, a := range n.attempts {
+		if a.status == attemptOpen {
+			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: a.call}})
+		}
+	}
+	if n.open() {
+		n.fwd.act = running
+		return
+	}
+	n.fwd.act = idle
+	if !n.ended() {
+		n.state, n.fwd.ended = StepCancelled, d.at
+	}
+}
+
+// pivotOpen reports whether nobody knows yet if the point of no return has
+// been passed.
+func (d *decider) pivotOpen() bool {
+	if d.wf.Pivot < 0 || d.wf.Pivot >= d.run.steps || d.run.passed {
+		return false
+	}
+	n := d.get(d.wf.Pivot)
+	return n.effect() == EffectMaybe && n.undo == undoNone
+}
+
+// turnAtPivot postpones a turn until the pivot's outcome is known.
+func (d *decider) turnAtPivot() {
+	d.run.turning = true
+	n := d.get(d.wf.Pivot)
+	for _, a := range n.attempts {
+		if a.status == attemptOpen {
+			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: d.wf.Pivot, Call: a.call}})
+		}
+	}
+	if !n.open() && n.fwd.kind != callLookup {
+		d.rest(d.wf.Pivot)
+		d.resolvePivot(d.wf.Pivot)
+	}
+}
+
+// resolvePivot goes on when an attempt of the pivot has ended without result
+// while a turn waits: the run turns if nothing can have happened, else it
+// parks and nothing is undone.
+func (d *decider) resolvePivot(i int) {
+	n := d.edit(i)
+	if n.open() {
+		n.fwd.act = running
+		return
+	}
+	switch {
+	case n.effect() == EffectNone:
+		if !n.ended() {
+			d.endForward(i, StepFailed)
+		}
+		d.run.turning = false
+		if d.wf.CompensationMode == dsl.ModeManual && !d.run.cancel {
+			d.run.overdue = true
+			d.park(d.run.failure)
+			return
+		}
+		d.turn(d.run.failure)
+	case d.step(n).Do.Lookup && n.fwd.lookups < maxLookups && n.fwd.kind != callLookup:
+		d.lookUp(i)
+	default:
+		d.endForward(i, StepFailed)
+		d.park(d.failure(i, n.fwd.blamed()))
+	}
+}
+
+// pivotPassed notes the point of no return. A turn that waited is off.
+func (d *decider) pivotPassed() {
+	r := &d.run
+	r.passed = true
+	if !r.turning {
+		return
+	}
+	r.turning = false
+	if r.cancel {
+		r.cancel, r.noUndo = false, false
+	} else {
+		r.overdue = true
+		d.alert("overdue", "", r.failure.Code, r.failure.Message)
+	}
+	r.failure = dsl.Failure{}
+}
+
+// park sets the run aside for an operator (S59, S79). Nothing is undone.
+func (d *decider) park(f dsl.Failure) {
+	r := &d.run
+	if r.parked {
+		return
+	}
+	r.parked, r.parkedAt, r.begun = true, d.at, true
+	if !r.turning {
+		r.failure = f
+	}
+	d.ready, d.launch, d.fan = nil, nil, nil
+	d.alert("parked", f.Step, f.Code, f.Message)
+}
+
+// unpark lets the forward part go on. Clocks of steps stood still meanwhile.
+func (d *decider) unpark() {
+	r := &d.run
+	stood := d.at - r.parkedAt
+	if r.turning { // an operator goes on where a cancel had asked to turn back
+		r.turning, r.cancel, r.noUndo = false, false, false
+	}
+	r.parked, r.parkedAt = false, 0
+	r.failure = dsl.Failure{}
+	for i := range d.count() {
+		n := d.get(i)
+		if n.ended() {
+			continue
+		}
+		if n.fwd.deadline != 0 && n.fwd.ready != d.at {
+			d.edit(i).fwd.deadline += stood
+		}
+		d.reopen(i)
+	}
+}
+
+// reopen plans again what parking or a pause kept from starting.
+func (d *decider) reopen(i int) {
+	n := d.get(i)
+	switch {
+	case n.instance(i):
+	case n.expanded:
+		d.fan = append(d.fan, i)
+	case n.state == StepPending && n.fwd.ready == 0 && n.deps == len(d.step(n).After):
+		d.ready = append(d.ready, i)
+	}
+}
+
+// settle ends the run when nothing is left to do, or says that it is stuck.
+func (d *decider) settle() {
+	r := &d.run
+	switch {
+	case r.finished != 0:
+	case r.phase == phaseForward && r.done == r.steps:
+		r.parked = false
+		d.evaluateOutputs()
+		d.finish(RunSucceeded)
+	case d.liveNodes() > 0:
+	case r.phase == phaseUndo && r.undonePast == r.steps:
+		d.finish(d.undoneState())
+	case r.phase == phaseUndo && !r.stuck && !r.paused:
+		r.stuck = true
+		d.alert("compensation_failed", r.failure.Step, r.failure.Code, r.failure.Message)
+	case r.phase == phaseForward && !r.parked && !r.paused:
+		d.park(d.unresolved())
+	}
+}
+
+// undoneState names the end of a run that turned back.
+func (d *decider) undoneState() RunState {
+	switch {
+	case d.run.cancel:
+		return RunCancelled
+	case d.run.undone+d.run.left > 0:
+		return RunCompensated
+	}
+	return RunFailed
+}
+
+// unresolved returns the failure of the first step that has failed and that
+// nobody has dealt with.
+func (d *decider) unresolved() dsl.Failure {
+	for i := range d.run.steps {
+		if n := d.get(i); n.state == StepFailed {
+			return d.failure(i, n.fwd.blamed())
+		}
+	}
+	return d.run.failure
+}
+
+func (d *decider) finish(state RunState) {
+	r := &d.run
+	r.state, r.finished = state, d.at
+	r.paused, r.stuck = false, false
+}
+
+// evaluateOutputs computes the workflow's outputs. One that cannot be
+// evaluated is null with a note; the run keeps its status.
+func (d *decider) evaluateOutputs() {
+	for _, o := range d.wf.Outputs {
+		out := output{name: o.Name, sensitive: o.Sensitive}
+		v, err := o.Value(d.scope(nil))
+		if err != nil {
+			out.problem = err.Error()
+		} else {
+			out.value = d.s.keep(v)
+		}
+		d.run.outputs = append(d.run.outputs, out)
+	}
+}
+
+// alert tells an operator (S59).
+func (d *decider) alert(kind, step, code, message string) {
+	d.commands = append(d.commands, Alert{Kind: kind, Step: step, Code: code, Message: message})
+}

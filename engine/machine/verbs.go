@@ -1,0 +1,492 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// refuse answers a verb that does not apply; the record says so and changes
+// nothing else.
+func (d *decider) refuse(verb, by, format string, args ...any) {
+	d.event = d.refusal(verb, fmt.Sprintf(format, args...), by)
+}
+
+func (d *decider) refusal(verb, reason, by string) Refused {
+	return Refused{Verb: verb, Reason: reason, By: by}
+}
+
+// takenOver notes the new owner. Attempts of the former owner stay open: what
+// is idempotent is called again at once with the same key, everything else
+// waits until nobody can be at work any more.
+func (d *decider) takenOver(ev TakenOver) {
+	d.run.owner = ev.By
+	if len(d.run.holds) > 0 { // another engine, other circuits and slots
+		d.run.holds = slices.Clone(d.run.holds)
+		for k := range d.run.holds {
+			d.run.holds[k].until, d.run.holds[k].why = 0, ""
+		}
+	}
+	const always = instant(1<<63 - 1)
+	for _, i := range ascending(d.s.expiry.upTo(always, nil)) {
+		if d.get(i).open() {
+			d.supersede(i)
+		}
+	}
+}
+
+// supersede plans another attempt beside one that the former owner started, if
+// the action bears it and the round has attempts left.
+func (d *decider) supersede(i int) {
+	n := d.get(i)
+	t := n.track()
+	if t.act != running {
+		return
+	}
+	step := d.step(n)
+	switch t.kind {
+	case callDo:
+		settings, err := step.Settings(d.scope(n))
+		if n.undo != undoNone || d.run.turning || d.halted() || err != nil ||
+			!step.Do.Idempotent && !step.Do.ReadOnly || !attemptsLeft(t, settings.Retry) {
+			return
+		}
+	case callLookup, callUndoLookup: // asking twice harms nobody
+		d.needless(i, t.kind)
+	case callLearn:
+		if !attemptsLeft(t, d.undoSettings(n).Retry) {
+			return
+		}
+	case callUndo:
+		if !step.Undo.Do.Idempotent || !attemptsLeft(t, d.undoSettings(n).Retry) {
+			return
+		}
+	default:
+		return
+	}
+	d.launch = append(d.launch, i)
+}
+
+// cancelRequested asks the run to turn back, or to stop dead.
+func (d *decider) cancelRequested(ev CancelRequested) {
+	r := &d.run
+	switch {
+	case r.phase == phaseUndo && ev.NoCompensate:
+		d.refuse("cancel", ev.By, "the run is already being undone; that cannot be cut short")
+		return
+	case r.phase == phaseUndo || r.turning && r.cancel:
+		d.refuse("cancel", ev.By, "the run is already being cancelled or undone")
+		return
+	case r.passed && !ev.NoCompensate:
+		d.refuse("cancel", ev.By, "the pivot has succeeded: nothing is undone any more")
+		return
+	case r.parked && d.pivotOpen():
+		d.refuse("cancel", ev.By, "the pivot's outcome is unknown: settle it first")
+		return
+	}
+	r.cancel, r.noUndo = true, ev.NoCompensate
+	r.failure = dsl.Failure{Code: CodeCancelled, Message: ev.Reason}
+	d.turn(r.failure)
+}
+
+// pauseRequested holds all dispatch; clocks go on.
+func (d *decider) pauseRequested(ev PauseRequested) {
+	switch {
+	case d.run.parked || d.run.stuck:
+		d.refuse("pause", ev.By, "the run is %s: nothing starts anyway", d.runState())
+	case d.run.paused:
+		d.refuse("pause", ev.By, "the run is already paused")
+	default:
+		d.run.paused = true
+	}
+}
+
+// resumeRequested ends a pause, or gives a parked run a new deadline.
+func (d *decider) resumeRequested(ev ResumeRequested) {
+	r := &d.run
+	switch {
+	case r.paused:
+		r.paused = false
+		d.extend(ev.Extend)
+		for i := range d.count() {
+			if !d.get(i).ended() {
+				d.reopen(i)
+			}
+		}
+	case r.parked && ev.Extend > 0:
+		d.extend(ev.Extend)
+	case r.parked:
+		d.refuse("resume", ev.By, "the run is parked: retry or compensate it")
+	default:
+		d.refuse("resume", ev.By, "the run is not paused")
+	}
+}
+
+// extend gives the forward part a new deadline.
+func (d *decider) extend(by time.Duration) {
+	if by > 0 && d.run.phase == phaseForward {
+		d.run.deadline = d.at.add(by)
+		d.run.overdue = false
+	}
+}
+
+// retryRequested gives failed steps of a parked run a fresh round (S60).
+func (d *decider) retryRequested(ev RetryRequested) {
+	r := &d.run
+	if !r.parked {
+		d.refuse("retry", ev.By, "the run is %s, not parked", d.runState())
+		return
+	}
+	late := r.deadline != 0 && r.deadline <= d.at && !r.passed
+	if late && ev.Extend <= 0 {
+		d.refuse("retry", ev.By, "the run's deadline has passed: say by how much to extend it")
+		return
+	}
+	failed := d.pick(ev.Step, func(n *node) bool {
+		return n.state == StepFailed && !n.expanded && d.get(n.step).state == StepFailed // not what max_failures tolerates
+	})
+	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {
+		d.refuse("retry", ev.By, "no failed step %s", ev.Step)
+		return
+	}
+	for _, i := range failed {
+		n := d.get(i)
+		effect := n.effect()
+		do := d.step(n).Do
+		switch {
+		case ev.NewKey && effect != EffectNone:
+			d.refuse("retry", ev.By, "%s may have taken effect under its present key: settle that first", d.name(i))
+			return
+		case effect == EffectMaybe && !do.Idempotent:
+			d.refuse("retry", ev.By, "nobody knows whether %s took effect, and its action is not idempotent: settle that first", d.name(i))
+			return
+		case effect == EffectDone && !do.Idempotent:
+			d.refuse("retry", ev.By, "%s has taken effect, and its action is not idempotent", d.name(i))
+			return
+		}
+	}
+	d.extend(ev.Extend)
+	for _, i := range failed {
+		d.freshRound(i, ev.NewKey)
+	}
+	d.unpark()
+}
+
+// freshRound makes a failed node start over, with all its attempts and a new
+// step deadline.
+func (d *decider) freshRound(i int, newKey bool) {
+	n := d.edit(i)
+	n.fwd.attempt, n.fwd.rounds, n.fwd.lookups = 0, 0, 0
+	n.fwd.ended = 0
+	n.fwd.kind = callDo
+	n.fwd.blame(miss{})
+	if newKey {
+		n.gen++
+	}
+	if n.instance(i) {
+		a := d.edit(n.step)
+		a.bad--
+		a.over--
+		a.active++
+		if a.ended() {
+			a.state, a.fwd.ended = StepWaiting, 0
+		}
+		a.fwd.blame(miss{})
+		d.newDeadline(n.step)
+		n.state = StepPending
+		if n.fwd.ready == 0 { // the step's deadline passed before its turn came
+			n.fwd.ready = d.at
+			if !d.wanted(i) {
+				return
+			}
+		}
+		d.launch = append(d.launch, i)
+		return
+	}
+	n.state = StepPending
+	n.fwd.ready, n.fwd.deadline = 0, 0
+	if n.prepared { // the input is stored; only the clock starts anew
+		n.fwd.ready = d.at
+		d.newDeadline(i)
+		n.fwd.act = idle
+		d.launch = append(d.launch, i)
+	} else {
+		d.ready = append(d.ready, i)
+	}
+}
+
+// newDeadline starts a step's deadline anew.
+func (d *decider) newDeadline(i int) {
+	n := d.edit(i)
+	n.fwd.ready, n.fwd.deadline = d.at, 0
+	if settings, err := d.step(n).Settings(d.scope(n)); err == nil {
+		if at, ok := settings.Deadline.From(d.at.time()); ok {
+			n.fwd.deadline = toInstant(at)
+		}
+	}
+}
+
+// pick returns the nodes that a verb means: one step or instance by name,
+// all instances of a for_each step, or with "" every node, as far as they
+// qualify.
+func (d *decider) pick(name string, qualifies func(*node) bool) []int {
+	var found []int
+	for i := range d.count() {
+		n := d.get(i)
+		if !qualifies(n) {
+			continue
+		}
+		if name == "" || d.name(i) == name || d.step(n).Name == name {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// compensateRequested starts the undo of a parked run; with a step it repeats
+// or skips a failed undo.
+func (d *decider) compensateRequested(ev CompensateRequested) {
+	r := &d.run
+	if ev.Step == "" && !ev.Retry && !ev.Skip {
+		switch {
+		case !r.parked:
+			d.refuse("compensate", ev.By, "the run is %s, not parked", d.runState())
+		case r.passed:
+			d.refuse("compensate", ev.By, "the pivot has succeeded: nothing is undone any more")
+		case d.pivotOpen():
+			d.refuse("compensate", ev.By, "the pivot's outcome is unknown: settle it first")
+		default:
+			d.turn(r.failure)
+		}
+		return
+	}
+	if ev.Retry == ev.Skip {
+		d.refuse("compensate", ev.By, "say either to retry or to skip")
+		return
+	}
+	failed := d.pick(ev.Step, func(n *node) bool { return n.undo == undoFailed && !n.expanded })
+	if len(failed) == 0 {
+		d.refuse("compensate", ev.By, "no failed undo %s", ev.Step)
+		return
+	}
+	if ev.Retry {
+		for _, i := range failed {
+			n := d.get(i)
+			if n.undoDoubt > 0 && !d.step(n).Undo.Do.Idempotent {
+				d.refuse("compensate", ev.By, "nobody knows whether the undo of %s took effect, and it is not idempotent: settle that first", d.name(i))
+				return
+			}
+		}
+	}
+	d.reviveUndo()
+	for _, i := range failed {
+		d.edit(i).manual = ev.By
+		if ev.Retry {
+			d.freshUndo(i)
+			continue
+		}
+		d.awake(i)
+		d.endUndo(i, undoLeft)
+	}
+}
+
+// reviveUndo gives a run whose compensation had failed a new clock.
+func (d *decider) reviveUndo() {
+	d.run.stuck = false
+	d.newUndoDeadline()
+}
+
+// freshUndo makes a failed undo start over.
+func (d *decider) freshUndo(i int) {
+	d.awake(i)
+	n := d.edit(i)
+	n.undo = undoPending
+	n.und.attempt, n.und.lookups, n.fwd.lookups = 0, 0, 0
+	n.und.ready, n.und.deadline, n.und.ended = 0, 0, 0
+	n.und.blame(miss{})
+	d.undo = append(d.undo, i)
+}
+
+// awake takes the mark of a failed instance off its for_each step.
+func (d *decider) awake(i int) {
+	n := d.get(i)
+	if !n.instance(i) {
+		return
+	}
+	for k, a := d.get(n.step).first, d.get(n.step); k < a.first+a.count; k++ {
+		if k != i && d.get(k).undo == undoFailed {
+			return
+		}
+	}
+	d.edit(n.step).undo = undoActive
+}
+
+// settleRequested states what really happened where nobody knew.
+func (d *decider) settleRequested(ev SettleRequested) {
+	all := d.pick(ev.Step, func(n *node) bool { return !n.expanded })
+	var open []int
+	for _, i := range all {
+		n := d.get(i)
+		if n.effect() == EffectMaybe && (n.undo == undoNone && n.ended() || n.undo == undoFailed) || n.undo == undoFailed {
+			open = append(open, i)
+		}
+	}
+	switch {
+	case ev.Step == "" || len(all) == 0:
+		d.refuse("settle", ev.By, "no step %q", ev.Step)
+	case len(open) == 0:
+		d.refuse("settle", ev.By, "the outcome of %s is not in doubt, or still awaited", ev.Step)
+	case len(open) > 1:
+		var names []string
+		for _, i := range open {
+			names = append(names, d.name(i))
+		}
+		d.refuse("settle", ev.By, "name one of %s", strings.Join(names, ", "))
+	case d.get(open[0]).open():
+		d.refuse("settle", ev.By, "an attempt of %s is still in flight", ev.Step)
+	case d.get(open[0]).undo == undoNone:
+		d.settleForward(open[0], ev)
+	default:
+		d.settleUndo(open[0], ev)
+	}
+}
+
+// settleForward settles a step whose outcome is unknown while the run goes
+// forward. Stating that nothing was done undoes nothing by itself: where the
+// step may not be repeated the run stays parked for retry or compensate.
+func (d *decider) settleForward(i int, ev SettleRequested) {
+	n := d.edit(i)
+	switch ev.As {
+	case SettleSucceeded:
+		out, err := d.step(n).Do.Output(ev.Output.JSON())
+		if err != nil {
+			d.refuse("settle", ev.By, "output: %v", err)
+			return
+		}
+		n.done, n.known, n.output = true, true, d.s.keep(out)
+		n.manual = ev.By
+		if n.state != StepFailed || !d.run.parked {
+			return // a caught or tolerated failure stays what it is; only the effect is settled
+		}
+		d.forgive(i)
+		d.endForward(i, StepSucceeded)
+		d.goOn()
+	case SettleNotDone, SettleUndone:
+		n.doubt = 0
+		n.manual = ev.By
+		if n.state != StepFailed || !d.run.parked {
+			return
+		}
+		m := n.fwd.blamed()
+		m.kind = missFailed
+		n.fwd.blame(m)
+		switch {
+		case i == d.wf.Pivot && d.run.turning:
+			d.run.turning = false
+			d.turn(d.run.failure)
+		case d.catchAfter(i, m):
+			d.goOn()
+		case n.instance(i):
+			d.goOn()
+		}
+	default:
+		d.refuse("settle", ev.By, "say what happened")
+	}
+}
+
+// forgive takes back the failure of an instance that turned out well.
+func (d *decider) forgive(i int) {
+	n := d.edit(i)
+	n.fwd.blame(miss{})
+	if !n.instance(i) {
+		return
+	}
+	a := d.edit(n.step)
+	a.bad--
+	a.over--
+	a.active++
+	if a.ended() && a.bad <= d.tolerated(n.step) {
+		a.state, a.fwd.ended = StepWaiting, 0
+		a.fwd.blame(miss{})
+	}
+}
+
+// catchAfter lets the step's catch take a failure that has become definite.
+func (d *decider) catchAfter(i int, m miss) bool {
+	n := d.get(i)
+	if d.step(n).Catch == nil {
+		return false
+	}
+	d.forgive(i)
+	if d.catches(i, m) {
+		return true
+	}
+	n = d.edit(i)
+	n.fwd.blame(m)
+	if n.instance(i) {
+		a := d.edit(n.step)
+		a.bad++
+		a.over++
+		a.active--
+		if a.bad > d.tolerated(n.step) {
+			a.state = StepFailed
+		}
+	}
+	return false
+}
+
+// goOn unparks the run unless a failure is left that nobody dealt with.
+func (d *decider) goOn() {
+	for i := range d.count() {
+		n := d.get(i)
+		if n.instance(i) {
+			if n.state == StepFailed && d.hopeless(i) {
+				return
+			}
+			continue
+		}
+		if n.state == StepFailed {
+			return
+		}
+	}
+	d.unpark()
+}
+
+// settleUndo settles a failed undo, or the forward outcome it failed on.
+func (d *decider) settleUndo(i int, ev SettleRequested) {
+	n := d.edit(i)
+	unknown := n.effect() == EffectMaybe && !n.known
+	switch {
+	case ev.As == SettleUndone:
+		d.reviveUndo()
+		n.manual = ev.By
+		d.awake(i)
+		d.endUndo(i, undoDone)
+	case ev.As == SettleNotDone && unknown:
+		d.reviveUndo()
+		n.manual = ev.By
+		n.doubt = 0
+		d.awake(i)
+		d.endUndo(i, undoNothing)
+	case ev.As == SettleNotDone && n.undoDoubt > 0:
+		d.reviveUndo()
+		n.manual = ev.By
+		n.undoDoubt = 0
+		d.freshUndo(i)
+	case ev.As == SettleSucceeded && unknown:
+		out, err := d.step(n).Do.Output(ev.Output.JSON())
+		if err != nil {
+			d.refuse("settle", ev.By, "output: %v", err)
+			return
+		}
+		d.reviveUndo()
+		n.manual = ev.By
+		n.done, n.known, n.output = true, true, d.s.keep(out)
+		d.freshUndo(i)
+	default:
+		d.refuse("settle", ev.By, "that is known already; retry or skip the undo")
+	}
+}
