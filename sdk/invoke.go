@@ -53,7 +53,7 @@ func (a *Agent) Invoke(ctx context.Context, req Request, o InvokeOptions) (reply
 	replies := make(chan Reply, 1)
 	go func() {
 		defer o.ended()
-		replies <- act.call(ctx, c, in)
+		act.call(ctx, c, in, replies)
 	}()
 	timer := time.NewTimer(left)
 	defer timer.Stop()
@@ -113,17 +113,19 @@ func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Valu
 	return act, in, nil
 }
 
-// call runs the author's function and makes a reply of whatever comes of it.
-func (act *action) call(ctx context.Context, c *Call, in reflect.Value) (reply Reply) {
+// call runs the author's function and makes a reply of whatever comes of it,
+// exactly one.
+func (act *action) call(ctx context.Context, c *Call, in reflect.Value, replies chan<- Reply) {
+	var reply Reply
 	returned := false
 	defer func() {
-		if returned {
-			return
+		if !returned {
+			// Either a panic or runtime.Goexit, for which recover returns nil.
+			p := recover()
+			c.Logger.Error("action panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			reply = Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: cut(fmt.Sprintf("panic: %v", p), maxMessage)}
 		}
-		// Either a panic or runtime.Goexit, for which recover returns nil.
-		p := recover()
-		c.Logger.Error("action panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		reply = Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: cut(fmt.Sprintf("panic: %v", p), maxMessage)}
+		replies <- reply
 	}()
 	if c.Purpose == PurposeLookup {
 		reply = act.ask(ctx, c, in)
@@ -132,7 +134,6 @@ func (act *action) call(ctx context.Context, c *Call, in reflect.Value) (reply R
 		reply = act.reply(ctx, c, out, err)
 	}
 	returned = true
-	return reply
 }
 
 // ask runs the author's lookup. One that fails has learned nothing, whatever it

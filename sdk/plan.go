@@ -239,7 +239,13 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 		}
 	}
 	if text, ok := sf.Tag.Lookup("default"); ok {
-		if err := f.setDefault(text, pl.usage); err != nil {
+		if pl.usage == planOutput {
+			if len(outer) == 1 {
+				return f, errors.New("an output has no default")
+			}
+			return f, nil // of a type shared with an input
+		}
+		if err := f.setDefault(text); err != nil {
 			return f, err
 		}
 	}
@@ -263,10 +269,7 @@ func (f *planField) setEnum(text string) error {
 	return nil
 }
 
-func (f *planField) setDefault(text string, u usage) error {
-	if u == planOutput {
-		return errors.New("an output has no default")
-	}
+func (f *planField) setDefault(text string) error {
 	if !f.field.Optional {
 		return errors.New("has a default but is not optional")
 	}

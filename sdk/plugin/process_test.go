@@ -451,6 +451,7 @@ func TestAgentEndsWithItsEngine(t *testing.T) {
 	if err := engine.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = engine.Process.Kill() }) // should the test end early
 	line := firstLineOf(t, out)
 	var agent int
 	var child struct{ Pid int }
