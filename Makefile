@@ -1,0 +1,91 @@
+# Every target is one or two lines; what needs logic is a Go program.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+SEEDS  ?= 100000
+TIME   ?= 30s
+AGENTS := $(notdir $(wildcard plugins/engine-agent-*))
+TOOL   := go tool -modfile=cmd/tools.mod
+PGTEST := go run ./engine/internal/pgtest/cmd/pgtest
+FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode engine/machine:FuzzDecodeRecords
+MODULES := examples/own-agent
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/engine and the built-in agents
+	go build -o bin/ ./cmd/engine $(addprefix ./plugins/,$(AGENTS))
+
+.PHONY: demo
+demo: build ## run an order that succeeds and one that is undone, and show the shop's ledger
+	go run ./examples/order-saga/demo
+
+.PHONY: test
+test: postgres-binaries ## every test, on the embedded store and on a private PostgreSQL
+	$(PGTEST) run -- go test -timeout 20m ./...
+	@for m in $(MODULES); do echo "(cd $$m && go test ./...)"; (cd $$m && go test ./...) || exit 1; done
+
+.PHONY: postgres-binaries
+postgres-binaries:
+	@./engine/internal/pgtest/install.sh
+
+.PHONY: test-unit
+test-unit: ## the tests that need neither a database nor built binaries
+	go test ./dsl/... ./sdk ./sdk/sdktest ./engine ./engine/machine/... ./engine/memory/... ./docs/...
+
+.PHONY: race
+race: postgres-binaries ## the race detector, for the packages that have goroutines
+	$(PGTEST) run -- go test -race -timeout 20m ./engine ./engine/agents/... ./engine/memory/... ./engine/sqlite/... ./engine/postgres/... ./engine/internal/sim/... ./sdk/... ./plugins/...
+
+.PHONY: sim
+sim: ## simulate SEEDS=100000 random workflows in random worlds
+	SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 60m ./engine/machine/... ./engine/internal/sim/...
+
+.PHONY: mutants
+mutants: ## plant deliberate faults in the core and see each of them caught
+	MUTANTS=all go test -count=1 -timeout 30m -run Mutant ./engine/machine/...
+
+.PHONY: fuzz
+fuzz: ## fuzz each target for TIME=30s
+	@for f in $(FUZZ); do echo "fuzz $$f"; go test -run '^$$' -fuzz "^$${f#*:}$$" -fuzztime $(TIME) ./$${f%%:*} || exit 1; done
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck, and that the module files are tidy
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
+	go vet ./...
+	$(TOOL) staticcheck ./...
+	go mod tidy -diff
+	@for m in $(MODULES); do echo "(cd $$m && go vet ./... && go mod tidy -diff)"; (cd $$m && go vet ./... && go mod tidy -diff) || exit 1; done
+
+.PHONY: vuln
+vuln: ## look for known vulnerabilities; asks the Go vulnerability database
+	$(TOOL) govulncheck ./...
+
+.PHONY: cover
+cover: postgres-binaries ## coverage per package
+	$(PGTEST) run -- go test -timeout 20m -coverprofile=bin/cover.out -coverpkg=./... ./... && go tool cover -func=bin/cover.out | tail -1
+
+.PHONY: bench
+bench: build postgres-binaries ## steps per second and latency on each store, beside what the machine can do (SHORT=1 for a glimpse)
+	$(PGTEST) run -- go run ./cmd/bench $(if $(SHORT),-short)
+
+.PHONY: examples
+examples: postgres-binaries ## run every example with real processes
+	$(PGTEST) run -- go test -count=1 ./examples/...
+
+.PHONY: golden
+golden: ## rewrite the golden files; read the diff afterwards
+	go test ./dsl/... ./cmd/engine/... -run 'Golden|Script|Testdata|Render' -args -update
+
+.PHONY: generate
+generate: ## run the code generators (needs protoc) with the pinned plugins
+	GOBIN=$(CURDIR)/bin/tools go install -modfile=cmd/tools.mod tool && PATH=$(CURDIR)/bin/tools:$$PATH go generate ./...
+
+.PHONY: tidy
+tidy: ## tidy the module files and format the code
+	go mod tidy && $(TOOL) gofumpt -w $$(git ls-files '*.go' | grep -v '\.pb\.go$$')
+
+.PHONY: check
+check: demo lint race test ## what CI runs, in order
