@@ -1,0 +1,246 @@
+package dsl
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// run evaluates an expression for a run.
+func (ev *evaluator) run(c *compiled, s *Scope, self int) (cty.Value, error) {
+	v, diags := ev.value(c, &runWorld{ev: ev, s: s, self: self})
+	if diags.HasErrors() {
+		return cty.NilVal, runtimeError(diags)
+	}
+	return v, nil
+}
+
+// exprFunc makes a function of a run from an expression, nil from nil. What is
+// known already is checked and converted here, once.
+func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, conv func(cty.Value) (T, error)) func(*Scope) (T, error) {
+	if e == nil {
+		return nil
+	}
+	v := l.check(e)
+	bad := func(err error) {
+		l.errorf(e.rng, "Invalid value for "+name, "%s: %s.", name, err)
+	}
+	raw, _ := v.UnmarkDeep()
+	switch {
+	case e.bad || raw.Type() == cty.DynamicPseudoType && !raw.IsKnown():
+	case raw.IsWhollyKnown():
+		if _, err := conv(v); err != nil {
+			bad(err)
+		}
+	case !assignable(raw.Type(), want):
+		bad(fmt.Errorf("%s is required, this is %s", want.FriendlyName(), raw.Type().FriendlyName()))
+	}
+	ev, self, c := l.ev, max(l.cur, 0), e.comp
+	if c != nil && c.konst != nil {
+		val, err := conv(*c.konst)
+		return func(*Scope) (T, error) { return val, err }
+	}
+	at := toRange(e.rng)
+	return func(s *Scope) (T, error) {
+		v, err := ev.run(c, s, self)
+		if err != nil {
+			var zero T
+			return zero, err
+		}
+		out, err := conv(v)
+		if err != nil {
+			return out, fmt.Errorf("%s: %s: %w", at, name, err)
+		}
+		return out, nil
+	}
+}
+
+// valueFunc makes a ValueFunc from an expression; whole marks the result as
+// sensitive.
+func (l *workflowLinker) valueFunc(e *expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) ValueFunc {
+	return exprFunc(l, e, name, cty.DynamicPseudoType, func(v cty.Value) (Value, error) {
+		if accept != nil {
+			var err error
+			if v, err = accept(v); err != nil {
+				return Value{}, err
+			}
+		}
+		if whole {
+			v = v.Mark(sensitiveMark{})
+		}
+		return encodeValue(v, false)
+	})
+}
+
+// An argument is one attribute of an input or config block.
+type argument struct {
+	spec *argSpec
+	name string
+	c    *compiled
+	at   Range
+}
+
+// arguments are the compiled attributes of an input or config block.
+type arguments struct {
+	ev       *evaluator
+	self     int
+	list     []argument
+	absent   []*argSpec // arguments not written that have a default
+	usesSelf bool
+	konst    *Value
+}
+
+// arguments checks what is written against what is taken. byKey says that
+// arguments which depend on self.output may be left out.
+func (l *workflowLinker) arguments(specs map[string]*argSpec, args []arg, at hcl.Range, title string, byKey bool) *arguments {
+	out := &arguments{ev: l.ev, self: max(l.cur, 0)}
+	written := map[string]bool{}
+	for _, a := range args {
+		written[a.name] = true
+		spec, ok := specs[a.name]
+		if !ok {
+			l.errorf(a.where, "Unsupported argument", "%s has no argument %q.%s", upperFirst(title), a.name, didYouMean(a.name, sortedKeys(specs)))
+			l.check(a.expr)
+			continue
+		}
+		l.argument(spec, a, title)
+		if a.expr.bad || a.expr.comp == nil {
+			continue
+		}
+		if a.expr.comp.selfOut {
+			out.usesSelf = true
+			if byKey && spec.required() {
+				l.errorf(a.where, "Argument cannot be left out",
+					"The undo is called by key when the step's output is not known; then this argument is left out, but %s requires it.", title)
+			}
+		}
+		out.list = append(out.list, argument{spec: spec, name: a.name, c: a.expr.comp, at: toRange(a.expr.rng)})
+	}
+	for _, n := range sortedKeys(specs) {
+		switch spec := specs[n]; {
+		case written[n]:
+		case spec.required():
+			l.errorf(at, "Missing required argument", "%s requires argument %q (%s)%s.", upperFirst(title), n, typeText(spec.typ), docText(spec.field.Doc))
+		case spec.def != cty.NilVal:
+			out.absent = append(out.absent, spec)
+		}
+	}
+	sort.Slice(out.list, func(i, j int) bool { return out.list[i].name < out.list[j].name })
+	out.fold()
+	return out
+}
+
+func docText(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + trimStop(s)
+}
+
+func trimStop(s string) string {
+	for len(s) > 0 && s[len(s)-1] == '.' {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+func upperFirst(s string) string {
+	if s == "" || s[0] < 'a' || s[0] > 'z' {
+		return s
+	}
+	return string(s[0]-'a'+'A') + s[1:]
+}
+
+func (l *workflowLinker) argument(spec *argSpec, a arg, title string) {
+	v := l.check(a.expr)
+	if a.expr.bad {
+		return
+	}
+	l.extraAttributes(spec, a)
+	if _, err := spec.accept(v); err != nil {
+		l.errorf(a.expr.rng, "Invalid value for argument", "Argument %q of %s: %s.", a.name, title, err)
+	}
+}
+
+// extraAttributes reports attributes of an object written out that the
+// argument's type does not have: the conversion would drop them silently.
+func (l *workflowLinker) extraAttributes(spec *argSpec, a arg) {
+	cons, ok := a.expr.syn.(*hclsyntax.ObjectConsExpr)
+	if !ok || !spec.typ.IsObjectType() {
+		return
+	}
+	for _, item := range cons.Items {
+		key, diags := item.KeyExpr.Value(nil)
+		if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
+			continue
+		}
+		if name := key.AsString(); !spec.typ.HasAttribute(name) {
+			l.errorf(item.KeyExpr.Range(), "Unsupported attribute", "Argument %q has no attribute %q.%s", a.name, name,
+				didYouMean(name, attributeNames(spec.typ)))
+		}
+	}
+}
+
+// fold evaluates arguments that refer to nothing once.
+func (a *arguments) fold() {
+	for _, x := range a.list {
+		if x.c.konst == nil {
+			return
+		}
+	}
+	if v, err := a.build(nil, false); err == nil {
+		a.konst = &v
+	}
+}
+
+// eval is the ValueFunc of the arguments.
+func (a *arguments) eval(s *Scope) (Value, error) { return a.build(s, false) }
+
+// build evaluates the arguments; skipSelf leaves out those that depend on
+// self.output.
+func (a *arguments) build(s *Scope, skipSelf bool) (Value, error) {
+	if a.konst != nil {
+		return *a.konst, nil
+	}
+	attrs := make(map[string]cty.Value, len(a.list)+len(a.absent))
+	for _, spec := range a.absent {
+		attrs[spec.field.Name] = spec.mark(spec.def)
+	}
+	for _, x := range a.list {
+		if skipSelf && x.c.selfOut {
+			if x.spec.def != cty.NilVal {
+				attrs[x.name] = x.spec.mark(x.spec.def)
+			}
+			continue
+		}
+		v, err := a.ev.run(x.c, s, a.self)
+		if err == nil {
+			v, err = x.spec.accept(v)
+			if err != nil {
+				err = fmt.Errorf("%s: argument %q: %w", x.at, x.name, err)
+			}
+		}
+		if err != nil {
+			return Value{}, err
+		}
+		if v != cty.NilVal {
+			attrs[x.name] = v
+		}
+	}
+	v, err := encodeValue(cty.ObjectVal(attrs), true)
+	if err != nil {
+		return Value{}, fmt.Errorf("arguments: %w", err)
+	}
+	return v, nil
+}
+
+// mark marks a default like a value that was given.
+func (s *argSpec) mark(v cty.Value) cty.Value {
+	if s.field.Sensitive {
+		return v.Mark(sensitiveMark{})
+	}
+	return v
+}

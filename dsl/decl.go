@@ -1,0 +1,122 @@
+package dsl
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Declarations are what the blocks of a module say, checked as far as that is
+// possible without the agents. Link turns them into a Workflow.
+
+type agentDecl struct {
+	name, plugin, constraint string
+	where                    hcl.Range
+	implied                  bool
+	block                    *block // nil if implied
+	instances, concurrency   int
+	env                      []string
+	breaker                  Breaker
+	config                   []arg
+}
+
+type variableDecl struct {
+	name, description string
+	where             hcl.Range
+	deployment        bool
+	typ               cty.Type // cty.DynamicPseudoType if not written
+	typeText          string
+	typed             bool // a type was written
+	defaults          *typeexpr.Defaults
+	def               cty.Value // converted default; cty.NilVal = none
+	sensitive         bool
+	nullable          bool
+	validations       []*conditionDecl
+}
+
+type localDecl struct {
+	name  string
+	where hcl.Range
+	expr  *expr
+	file  bool
+	state visit
+}
+
+// visit is the colour of a node in a depth-first search.
+type visit uint8
+
+const (
+	unseen visit = iota
+	active
+	finished
+)
+
+type conditionDecl struct {
+	where                    hcl.Range
+	condition, message, code *expr
+}
+
+type workflowDecl struct {
+	name, description string
+	where             hcl.Range
+	block             *block
+	variables         map[string]*variableDecl // of the workflow and of the file
+	locals            map[string]*localDecl    // of the workflow and of the file
+	ownLocals         []*localDecl
+	steps             []*stepDecl
+	index             map[string]int
+	outputs           []*outputDecl
+	retry             *block
+	deadline          *expr
+	mode              Mode
+	compDeadline      *expr
+	unique            *expr
+	order             []int // nil where there is a cycle
+	ancestors         []map[int]bool
+}
+
+type outputDecl struct {
+	name, description string
+	where             hcl.Range
+	value             *expr
+	sensitive         bool
+}
+
+type stepDecl struct {
+	index      int
+	name       string
+	where      hcl.Range
+	block      *block
+	agent      string // of action; "" if broken
+	action     string
+	actionAt   hcl.Range
+	input      []arg
+	inputAt    hcl.Range
+	dependsOn  []int
+	after      map[int]hcl.Range // direct dependencies, and what made them
+	outputType cty.Type          // cty.NilType = not written
+	outputAt   hcl.Range
+	noUndo     bool
+	pivot      bool
+	idempotent *bool
+	readOnly   *bool
+	pre, post  []*conditionDecl
+	catch      *block
+	undo       *undoDecl
+}
+
+type undoDecl struct {
+	where         hcl.Range
+	block         *block
+	agent, action string
+	actionAt      hcl.Range
+	input         []arg
+	inputAt       hcl.Range
+	idempotent    *bool
+	byKey         *bool
+}
+
+func (s *stepDecl) attr(name string) *expr { return s.block.attr(name) }
+
+// each reports whether the step has for_each.
+func (s *stepDecl) each() bool { return s.attr("for_each") != nil }

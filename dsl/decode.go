@@ -1,0 +1,620 @@
+package dsl
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-version"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// A decoder turns blocks into declarations.
+type decoder struct {
+	*reporter
+	m             *Module
+	source        readSource
+	engineVersion string
+}
+
+// module reads the top level. What is needed to understand the rest (file()
+// and env(), then variables and locals) comes first.
+func (d *decoder) module(blocks []*block) {
+	for _, b := range blocks {
+		d.recordReads(b)
+	}
+	d.m.agents = map[string]*agentDecl{}
+	d.m.variables = map[string]*variableDecl{}
+	d.m.locals = map[string]*localDecl{}
+	for _, b := range blocks {
+		switch b.kind {
+		case "variable":
+			d.variable(b, d.m.variables, true)
+		case "locals":
+			d.localsBlock(b, d.m.locals, true)
+		}
+	}
+	seen := map[string]hcl.Range{}
+	for _, b := range blocks {
+		switch b.kind {
+		case "engine":
+			d.engine(b)
+		case "agent":
+			if first, dup := d.m.agents[b.label]; dup {
+				d.duplicate(b, first.where)
+				continue
+			}
+			d.m.agents[b.label] = d.agent(b)
+		case "workflow":
+			if first, dup := seen[b.label]; dup {
+				d.duplicate(b, first)
+				continue
+			}
+			seen[b.label] = b.def
+			d.m.workflows = append(d.m.workflows, d.workflow(b))
+		}
+	}
+}
+
+func (d *decoder) duplicate(b *block, first hcl.Range) {
+	d.errorf(b.def, fmt.Sprintf("Duplicate %s %q", b.kind, b.label), "The first one is at %s.", toRange(first))
+}
+
+// recordReads performs every file() and env() of a block once.
+func (d *decoder) recordReads(b *block) {
+	for _, name := range sortedKeys(b.attrs) {
+		d.recordExpr(b.attrs[name])
+	}
+	for _, a := range b.args {
+		d.recordExpr(a.expr)
+	}
+	for _, c := range b.blocks {
+		d.recordReads(c)
+	}
+}
+
+func (d *decoder) recordExpr(e *expr) {
+	for _, call := range calls(e.syn, "file", "env") {
+		text, ok := literalString(call)
+		if !ok {
+			e.bad = true
+			d.errorf(call.Range(), "Not a literal argument",
+				"%s() is read once, when the definition is loaded, so its argument must be a plain string.", call.Name)
+			continue
+		}
+		if call.Name == "env" {
+			d.source.readEnv(text)
+			continue
+		}
+		if err := d.source.readFile(text); err != nil {
+			e.bad = true
+			d.errorf(call.Range(), "Cannot read file", "file(%q): %s.", text, err)
+		}
+	}
+}
+
+// literalString returns the only argument of a call if it is a plain string.
+func literalString(call *hclsyntax.FunctionCallExpr) (string, bool) {
+	if len(call.Args) != 1 || call.ExpandFinal || len(call.Args[0].Variables()) > 0 || len(calls(call.Args[0])) > 0 {
+		return "", false
+	}
+	v, diags := call.Args[0].Value(nil)
+	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
+		return "", false
+	}
+	return v.AsString(), true
+}
+
+func (d *decoder) engine(b *block) {
+	e := b.attr("required_version")
+	if e == nil {
+		return
+	}
+	text, ok := d.literalText(e, "required_version")
+	if !ok {
+		return
+	}
+	c, err := version.NewConstraint(text)
+	if err != nil {
+		d.errorf(e.rng, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
+		return
+	}
+	if d.engineVersion == "" {
+		return
+	}
+	v, err := version.NewVersion(d.engineVersion)
+	if err != nil {
+		d.warnf(e.rng, "Engine version not checked", "This engine calls itself %q, which is not a version.", d.engineVersion)
+		return
+	}
+	if !c.Check(v.Core()) {
+		d.errorf(e.rng, "Unsupported engine version", "This module needs engine %s; this is %s.", text, d.engineVersion)
+	}
+}
+
+func (d *decoder) agent(b *block) *agentDecl {
+	a := &agentDecl{
+		name: b.label, plugin: b.label, where: b.def, block: b, instances: 1,
+		breaker: Breaker{TripAfter: 5, Window: minute, Cooldown: 30 * second, Probes: 1},
+	}
+	if e := b.attr("plugin"); e != nil {
+		if s, ok := d.literalText(e, "plugin"); ok {
+			if !validName(s) {
+				d.errorf(e.rng, "Invalid name", "plugin is the NAME of a binary engine-agent-NAME.")
+			} else {
+				a.plugin = s
+			}
+		}
+	}
+	if e := b.attr("version"); e != nil {
+		if s, ok := d.literalText(e, "version"); ok {
+			if _, err := version.NewConstraint(s); err != nil {
+				d.errorf(e.rng, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
+			} else {
+				a.constraint = s
+			}
+		}
+	}
+	if e := b.attr("env"); e != nil {
+		a.env = d.envNames(e)
+	}
+	if c := b.one("config"); c != nil {
+		a.config = c.args
+	}
+	return a
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (d *decoder) envNames(e *expr) []string {
+	v, ok := d.literal(e, "env")
+	if !ok {
+		return nil
+	}
+	list, err := convert.Convert(v, cty.List(cty.String))
+	if err != nil || list.IsNull() {
+		d.errorf(e.rng, "Invalid value for env", "env is a list of names of environment variables.")
+		return nil
+	}
+	names := []string{}
+	for _, n := range list.AsValueSlice() {
+		if n.IsNull() || !envName.MatchString(n.AsString()) {
+			d.errorf(e.rng, "Invalid value for env", "env is a list of names of environment variables.")
+			return nil
+		}
+		names = append(names, n.AsString())
+	}
+	sort.Strings(names)
+	return names
+}
+
+func (d *decoder) variable(b *block, into map[string]*variableDecl, deployment bool) {
+	if first, dup := into[b.label]; dup && first.deployment == deployment {
+		d.duplicate(b, first.where)
+		return
+	} else if dup {
+		d.errorf(b.def, "Variable shadows another",
+			"Variable %q is declared for the whole module at %s. There is one namespace var; use another name.",
+			b.label, toRange(first.where))
+		return
+	}
+	v := &variableDecl{
+		name: b.label, where: b.def, deployment: deployment, typ: cty.DynamicPseudoType,
+		typeText: "any", nullable: true, description: d.text(b, "description"),
+	}
+	v.sensitive = d.flag(b, "sensitive", false)
+	v.nullable = d.flag(b, "nullable", true)
+	if e := b.attr("type"); e != nil {
+		if ty, defs, ok := d.typeOf(e); ok {
+			v.typ, v.defaults, v.typed = ty, defs, true
+			v.typeText = typeexpr.TypeString(ty)
+		}
+	}
+	into[b.label] = v
+	if e := b.attr("default"); e != nil {
+		d.variableDefault(v, e)
+	}
+	for _, c := range b.all("validation") {
+		v.validations = append(v.validations, condition(c))
+	}
+}
+
+// variableDefault evaluates a default: functions may stand in it, references
+// may not.
+func (d *decoder) variableDefault(v *variableDecl, e *expr) {
+	val, ok := d.constant(e, "A default cannot refer to anything.")
+	if !ok {
+		v.def = cty.NullVal(v.typ.WithoutOptionalAttributesDeep()) // not missing, only broken
+		return
+	}
+	val, err := v.convert(val)
+	if err != nil {
+		d.errorf(e.rng, "Invalid default value", "The default of variable %q does not fit its type %s: %s.", v.name, v.typeText, err)
+	} else if val.IsNull() && !v.nullable {
+		d.errorf(e.rng, "Invalid default value", "Variable %q is not nullable, so its default cannot be null.", v.name)
+	}
+	v.def = val
+}
+
+func condition(b *block) *conditionDecl {
+	return &conditionDecl{where: b.def, condition: b.attr("condition"), message: b.attr("error_message"), code: b.attr("error_code")}
+}
+
+func (d *decoder) localsBlock(b *block, into map[string]*localDecl, file bool) []*localDecl {
+	var own []*localDecl
+	for _, a := range b.args {
+		if !validName(a.name) {
+			d.errorf(a.where, "Invalid name", "A local value's name holds only letters, digits, _ and -.")
+			continue
+		}
+		if first, dup := into[a.name]; dup {
+			d.errorf(a.where, fmt.Sprintf("Duplicate local value %q", a.name), "The first one is at %s.", toRange(first.where))
+			continue
+		}
+		l := &localDecl{name: a.name, where: a.where, expr: a.expr, file: file}
+		into[a.name] = l
+		own = append(own, l)
+	}
+	return own
+}
+
+func (d *decoder) workflow(b *block) *workflowDecl {
+	w := &workflowDecl{
+		name: b.label, where: b.def, block: b, mode: ModeAutomatic,
+		description: d.text(b, "description"), deadline: b.attr("deadline"),
+		variables: map[string]*variableDecl{}, locals: map[string]*localDecl{}, index: map[string]int{},
+		retry: b.one("retry"), unique: b.one("unique").attr("key"),
+	}
+	for n, v := range d.m.variables {
+		w.variables[n] = v
+	}
+	for n, l := range d.m.locals {
+		w.locals[n] = l
+	}
+	for _, c := range b.blocks {
+		switch c.kind {
+		case "variable":
+			d.variable(c, w.variables, false)
+		case "locals":
+			w.ownLocals = append(w.ownLocals, d.localsBlock(c, w.locals, false)...)
+		case "step":
+			if first, dup := w.index[c.label]; dup {
+				d.duplicate(c, w.steps[first].where)
+				continue
+			}
+			s := d.step(c)
+			s.index = len(w.steps)
+			w.index[s.name] = s.index
+			w.steps = append(w.steps, s)
+		case "output":
+			d.output(w, c)
+		case "compensation":
+			w.compDeadline = c.attr("deadline")
+			w.mode = d.mode(c.attr("mode"))
+		}
+	}
+	if len(w.steps) > maxSteps {
+		d.errorf(b.def, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)
+	}
+	return w
+}
+
+const maxSteps = 10_000
+
+func (d *decoder) output(w *workflowDecl, b *block) {
+	for _, o := range w.outputs {
+		if o.name == b.label {
+			d.duplicate(b, o.where)
+			return
+		}
+	}
+	w.outputs = append(w.outputs, &outputDecl{
+		name: b.label, where: b.def, value: b.attr("value"),
+		description: d.text(b, "description"), sensitive: d.flag(b, "sensitive", false),
+	})
+}
+
+func (d *decoder) mode(e *expr) Mode {
+	if e == nil {
+		return ModeAutomatic
+	}
+	v, ok := d.constant(e, "compensation.mode must be known before a run.")
+	if ok && v.Type() == cty.String && !v.IsNull() {
+		switch v.AsString() {
+		case "automatic":
+			return ModeAutomatic
+		case "manual":
+			return ModeManual
+		}
+		d.errorf(e.rng, "Invalid value for mode", "mode is \"automatic\" or \"manual\".%s",
+			didYouMean(v.AsString(), []string{"automatic", "manual"}))
+	} else if ok {
+		d.errorf(e.rng, "Invalid value for mode", "mode is \"automatic\" or \"manual\".")
+	}
+	return ModeAutomatic
+}
+
+func (d *decoder) step(b *block) *stepDecl {
+	s := &stepDecl{name: b.label, where: b.def, block: b, after: map[int]hcl.Range{}, outputType: cty.NilType, inputAt: b.def}
+	s.agent, s.action, s.actionAt = d.action(b)
+	s.pivot = d.flag(b, "pivot", false)
+	s.idempotent = d.promise(b, "idempotent")
+	s.readOnly = d.promise(b, "read_only")
+	if c := b.one("input"); c != nil {
+		s.input, s.inputAt = c.args, c.def
+	}
+	if e := b.attr("output_type"); e != nil {
+		s.outputAt = e.rng
+		if ty, _, ok := d.typeOf(e); ok {
+			if ty.IsObjectType() {
+				s.outputType = ty
+			} else {
+				d.errorf(e.rng, "Invalid output type", "output_type describes the whole output and is an object({ ... }).")
+			}
+		}
+	}
+	if e := b.attr("compensation"); e != nil {
+		if text, ok := d.literalText(e, "compensation"); ok {
+			s.noUndo = text == "none"
+			if !s.noUndo {
+				d.errorf(e.rng, "Invalid value for compensation",
+					"The only value is \"none\". To say how the step is undone write a compensate block.")
+			}
+		}
+	}
+	for _, c := range b.all("precondition") {
+		s.pre = append(s.pre, condition(c))
+	}
+	for _, c := range b.all("postcondition") {
+		s.post = append(s.post, condition(c))
+	}
+	s.catch = b.one("catch")
+	if c := b.one("compensate"); c != nil {
+		s.undo = d.undo(c)
+		if s.noUndo {
+			d.errorf(c.def, "Compensation stated twice", "The step says compensation = \"none\" and has a compensate block.")
+		}
+	}
+	return s
+}
+
+func (d *decoder) undo(b *block) *undoDecl {
+	u := &undoDecl{where: b.def, block: b, inputAt: b.def}
+	u.agent, u.action, u.actionAt = d.action(b)
+	u.idempotent = d.promise(b, "idempotent")
+	u.byKey = d.promise(b, "by_key")
+	if c := b.one("input"); c != nil {
+		u.input, u.inputAt = c.args, c.def
+	}
+	return u
+}
+
+// action reads agent.NAME.ACTION.
+func (d *decoder) action(b *block) (agent, action string, at hcl.Range) {
+	e := b.attr("action")
+	if e == nil {
+		if b.kind == "step" && !b.broken {
+			d.errorf(b.def, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION.")
+		}
+		return "", "", b.def
+	}
+	t := e.traversal()
+	if len(t) == 3 && t.RootName() == "agent" {
+		x, okX := t[1].(hcl.TraverseAttr)
+		y, okY := t[2].(hcl.TraverseAttr)
+		if okX && okY && validName(x.Name) && validName(y.Name) {
+			return x.Name, y.Name, e.rng
+		}
+	}
+	e.bad = true
+	d.errorf(e.rng, "Invalid action", "An action is written agent.NAME.ACTION, without quotes.")
+	return "", "", e.rng
+}
+
+func (d *decoder) promise(b *block, name string) *bool {
+	if b.attr(name) == nil {
+		return nil
+	}
+	v := d.flag(b, name, false)
+	return &v
+}
+
+// flag reads a literal bool.
+func (d *decoder) flag(b *block, name string, def bool) bool {
+	e := b.attr(name)
+	if e == nil {
+		return def
+	}
+	v, ok := d.literal(e, name)
+	if !ok {
+		return def
+	}
+	if v.Type() != cty.Bool || v.IsNull() {
+		d.errorf(e.rng, "Invalid value for "+name, "%s is true or false.", name)
+		return def
+	}
+	return v.True()
+}
+
+func (d *decoder) literalText(e *expr, name string) (string, bool) {
+	v, ok := d.literal(e, name)
+	if !ok {
+		return "", false
+	}
+	if v.Type() != cty.String || v.IsNull() {
+		d.errorf(e.rng, "Invalid value for "+name, "%s is a string.", name)
+		return "", false
+	}
+	return v.AsString(), true
+}
+
+// text reads a description: a constant string, "" if absent.
+func (d *decoder) text(b *block, name string) string {
+	e := b.attr(name)
+	if e == nil {
+		return ""
+	}
+	v, ok := d.constant(e, name+" must be known before a run.")
+	if !ok {
+		return ""
+	}
+	s, err := convert.Convert(v, cty.String)
+	if err != nil || s.IsNull() {
+		d.errorf(e.rng, "Invalid value for "+name, "%s is a string.", name)
+		return ""
+	}
+	return s.AsString()
+}
+
+// literal evaluates an attribute that must be written out: no references and
+// no functions.
+func (d *decoder) literal(e *expr, name string) (cty.Value, bool) {
+	if e.bad {
+		return cty.NilVal, false
+	}
+	if len(e.syn.Variables()) > 0 || len(calls(e.syn)) > 0 {
+		d.errorf(e.rng, "Not a literal value",
+			"%s must be known when the file is read, so it cannot refer to anything or call functions.", name)
+		e.bad = true
+		return cty.NilVal, false
+	}
+	v, diags := e.syn.Value(nil)
+	d.hcl(diags)
+	if diags.HasErrors() {
+		e.bad = true
+		return cty.NilVal, false
+	}
+	return v, true
+}
+
+// constant evaluates an attribute in which functions may stand, references
+// not.
+func (d *decoder) constant(e *expr, why string) (cty.Value, bool) {
+	if e.bad {
+		return cty.NilVal, false
+	}
+	if vars := e.syn.Variables(); len(vars) > 0 {
+		d.errorf(vars[0].SourceRange(), "Reference not available here", "%s", why)
+		e.bad = true
+		return cty.NilVal, false
+	}
+	for _, c := range calls(e.syn, "secret") {
+		d.errorf(c.Range(), "secret() not allowed here", "%s", secretRule)
+		e.bad = true
+		return cty.NilVal, false
+	}
+	v, diags := evaluateSafe(e.syn, &hcl.EvalContext{Functions: d.m.funcs})
+	d.hcl(diags)
+	if diags.HasErrors() {
+		e.bad = true
+		return cty.NilVal, false
+	}
+	return v, true
+}
+
+// typeOf reads a type constraint. In JSON it is a string.
+func (d *decoder) typeOf(e *expr) (cty.Type, *typeexpr.Defaults, bool) {
+	if e.bad {
+		return cty.NilType, nil, false
+	}
+	var syn hcl.Expression = e.syn
+	if e.raw != nil {
+		start := hcl.Pos{Line: e.rng.Start.Line, Column: e.rng.Start.Column + 1, Byte: e.rng.Start.Byte + 1}
+		if diag := prescan([]byte(*e.raw), e.rng.Filename); diag != nil {
+			d.hcl(hcl.Diagnostics{diag})
+			return cty.NilType, nil, false
+		}
+		x, diags := hclsyntax.ParseExpression([]byte(*e.raw), e.rng.Filename, start)
+		d.hcl(diags)
+		if diags.HasErrors() {
+			return cty.NilType, nil, false
+		}
+		syn = x
+	}
+	ty, defs, diags := typeexpr.TypeConstraintWithDefaults(syn)
+	for _, x := range diags {
+		if strings.Contains(x.Detail, "is not a valid type specification") {
+			name := hcl.ExprAsKeyword(syn)
+			x.Detail += didYouMean(name, []string{"string", "number", "bool", "list", "set", "map", "object", "tuple", "any"})
+		}
+	}
+	d.hcl(diags)
+	return ty, defs, !diags.HasErrors()
+}
+
+// limits reads circuit_breaker, instances and max_concurrency. They belong to
+// the definition, not to a run, so they cannot refer to variables.
+func (d *decoder) limits(a *agentDecl) {
+	if a.block == nil {
+		return
+	}
+	d.whole(a.block.attr("instances"), "instances", 1, 1000, &a.instances)
+	d.whole(a.block.attr("max_concurrency"), "max_concurrency", 1, 1_000_000, &a.concurrency)
+	b := a.block.one("circuit_breaker")
+	if b == nil {
+		return
+	}
+	br := &a.breaker
+	if b.attr("failure_ratio") != nil && b.attr("trip_after") == nil {
+		br.TripAfter = 0
+	}
+	d.whole(b.attr("trip_after"), "trip_after", 1, math.MaxInt32, &br.TripAfter)
+	if e := b.attr("failure_ratio"); e != nil {
+		br.MinCalls = 10
+		if v, ok := d.constant(e, mustBeKnown("failure_ratio")); ok {
+			n, err := convert.Convert(v, cty.Number)
+			f := 0.0
+			if err == nil && !n.IsNull() && n.IsWhollyKnown() {
+				f, _ = n.AsBigFloat().Float64()
+			}
+			if f <= 0 || f > 1 {
+				d.errorf(e.rng, "Invalid value for failure_ratio", "failure_ratio is a number above 0 and at most 1.")
+			} else {
+				br.FailureRatio = f
+			}
+		}
+	}
+	d.whole(b.attr("min_calls"), "min_calls", 1, math.MaxInt32, &br.MinCalls)
+	d.span(b.attr("window"), "window", &br.Window)
+	d.span(b.attr("cooldown"), "cooldown", &br.Cooldown)
+	d.whole(b.attr("probes"), "probes", 1, math.MaxInt32, &br.Probes)
+}
+
+func mustBeKnown(name string) string {
+	return name + " must be known before a run, so it cannot refer to anything; env() may be used."
+}
+
+func (d *decoder) whole(e *expr, name string, lo, hi int, out *int) {
+	if e == nil {
+		return
+	}
+	if v, ok := d.constant(e, mustBeKnown(name)); ok {
+		n, err := wholeNumber(v, lo, hi)
+		if err != nil {
+			d.errorf(e.rng, "Invalid value for "+name, "%s: %s.", name, err)
+			return
+		}
+		*out = n
+	}
+}
+
+func (d *decoder) span(e *expr, name string, out *time.Duration) {
+	if e == nil {
+		return
+	}
+	if v, ok := d.constant(e, mustBeKnown(name)); ok {
+		t, err := spanOf(v)
+		if err != nil {
+			d.errorf(e.rng, "Invalid value for "+name, "%s: %s.", name, err)
+			return
+		}
+		*out = t
+	}
+}

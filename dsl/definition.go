@@ -1,0 +1,206 @@
+package dsl
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// A Definition is a linked module: what a run pins. It is immutable and safe
+// for concurrent use.
+type Definition struct {
+	// Warnings are the findings of Link that are not errors.
+	Warnings Diagnostics
+
+	module    *Module
+	digest    string
+	encoded   []byte
+	names     []string
+	workflows map[string]*Workflow
+}
+
+// Digest returns the hex sha256 of the canonical manifest: equal digests mean
+// equal behaviour.
+func (d *Definition) Digest() string { return d.digest }
+
+// Encode returns the definition as it is stored; equal definitions have equal
+// bytes. The caller must not change them.
+func (d *Definition) Encode() []byte { return d.encoded }
+
+// Names returns the names of the workflows, in order of file and position.
+func (d *Definition) Names() []string { return append([]string(nil), d.names...) }
+
+// Workflow returns a workflow by name, or nil if there is none.
+func (d *Definition) Workflow(name string) *Workflow { return d.workflows[name] }
+
+// formatVersion is the version of the stored form.
+const formatVersion = 1
+
+// manifest lists by digest everything a definition consists of.
+type manifest struct {
+	Format   int                      `json:"format"`
+	Language string                   `json:"language"`
+	File     string                   `json:"file,omitempty"` // the module is this one file
+	Files    map[string]string        `json:"files"`          // sha256 of each source file
+	Reads    map[string]string        `json:"reads,omitempty"`
+	Env      map[string]*string       `json:"env,omitempty"` // sha256; null = was not set
+	Agents   map[string]manifestAgent `json:"agents"`
+}
+
+type manifestAgent struct {
+	Plugin   string `json:"plugin"`
+	Version  string `json:"version"`
+	Checksum string `json:"checksum,omitempty"`
+	Schema   string `json:"schema"` // sha256
+}
+
+// stored is the stored form: the manifest and the blobs it names.
+type stored struct {
+	Manifest manifest          `json:"manifest"`
+	Blobs    map[string][]byte `json:"blobs"`
+}
+
+// seal computes the stored form and the digest.
+func (d *Definition) seal(agents map[string]AgentBinary) error {
+	m := d.module
+	s := stored{
+		Manifest: manifest{
+			Format: formatVersion, Language: LanguageVersion, File: m.file,
+			Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, Agents: map[string]manifestAgent{},
+		},
+		Blobs: map[string][]byte{},
+	}
+	put := func(data []byte) string {
+		sum := sha256.Sum256(data)
+		key := hex.EncodeToString(sum[:])
+		s.Blobs[key] = data
+		return key
+	}
+	for name, src := range m.files {
+		s.Manifest.Files[name] = put(src)
+	}
+	for name, text := range m.reads.Files {
+		s.Manifest.Reads[name] = put([]byte(text))
+	}
+	for name, value := range m.reads.Env {
+		s.Manifest.Env[name] = nil
+		if value != nil {
+			key := put([]byte(*value))
+			s.Manifest.Env[name] = &key
+		}
+	}
+	for name, a := range m.agents {
+		bin := agents[name]
+		schema, err := json.Marshal(bin.Schema)
+		if err != nil {
+			return fmt.Errorf("encode the schema of agent %q: %w", name, err)
+		}
+		s.Manifest.Agents[name] = manifestAgent{
+			Plugin: a.plugin, Version: bin.Version, Checksum: bin.Checksum, Schema: put(schema),
+		}
+	}
+	man, err := json.Marshal(s.Manifest)
+	if err != nil {
+		return fmt.Errorf("encode the manifest: %w", err)
+	}
+	sum := sha256.Sum256(man)
+	d.digest = hex.EncodeToString(sum[:])
+	if d.encoded, err = json.Marshal(s); err != nil {
+		return fmt.Errorf("encode the definition: %w", err)
+	}
+	return nil
+}
+
+// ErrCorrupt is wrapped by the errors of Decode for data that is not a stored
+// definition, or no longer whole.
+var ErrCorrupt = errors.New("dsl: not a stored definition")
+
+// Decode reads a definition that Encode wrote, from nothing but data. It does
+// not fail for anything that Link accepted. Errors wrap ErrCorrupt, or are a
+// *DiagnosticsError.
+func Decode(data []byte) (*Definition, error) {
+	var s stored
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if err := dec.Decode(&s); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if s.Manifest.Format != formatVersion {
+		return nil, fmt.Errorf("%w: format %d is not known to this engine", ErrCorrupt, s.Manifest.Format)
+	}
+	for key, blob := range s.Blobs {
+		if sum := sha256.Sum256(blob); hex.EncodeToString(sum[:]) != key {
+			return nil, fmt.Errorf("%w: blob %.12s does not match its checksum", ErrCorrupt, key)
+		}
+	}
+	m := newModule(s.Manifest.File)
+	agents, err := s.fill(m)
+	if err != nil {
+		return nil, err
+	}
+	r := &reporter{sources: m.sources, places: m.places}
+	m.build(r, storedSource{&m.reads}, "")
+	diags := r.finish()
+	m.failed = m.failed || diags.HasErrors()
+	def, linkDiags := Link(m, agents)
+	if err := append(diags, linkDiags...).Err(); err != nil {
+		return nil, fmt.Errorf("link the stored definition: %w", err)
+	}
+	if def == nil {
+		return nil, fmt.Errorf("%w: it cannot be linked", ErrCorrupt)
+	}
+	return def, nil
+}
+
+// fill puts the stored files and answers into a module and returns the agents.
+func (s *stored) fill(m *Module) (map[string]AgentBinary, error) {
+	blob := func(key string) ([]byte, error) {
+		b, ok := s.Blobs[key]
+		if !ok {
+			return nil, fmt.Errorf("%w: blob %.12s is missing", ErrCorrupt, key)
+		}
+		return b, nil
+	}
+	for name, key := range s.Manifest.Files {
+		src, err := blob(key)
+		if err != nil {
+			return nil, err
+		}
+		m.files[name], m.sources[name] = src, src
+	}
+	for name, key := range s.Manifest.Reads {
+		text, err := blob(key)
+		if err != nil {
+			return nil, err
+		}
+		m.reads.Files[name] = string(text)
+	}
+	for name, key := range s.Manifest.Env {
+		m.reads.Env[name] = nil
+		if key != nil {
+			text, err := blob(*key)
+			if err != nil {
+				return nil, err
+			}
+			value := string(text)
+			m.reads.Env[name] = &value
+		}
+	}
+	agents := map[string]AgentBinary{}
+	for name, a := range s.Manifest.Agents {
+		raw, err := blob(a.Schema)
+		if err != nil {
+			return nil, err
+		}
+		var schema sdk.Schema
+		if err := json.Unmarshal(raw, &schema); err != nil {
+			return nil, fmt.Errorf("%w: schema of agent %q: %w", ErrCorrupt, name, err)
+		}
+		agents[name] = AgentBinary{Schema: schema, Version: a.Version, Checksum: a.Checksum}
+	}
+	return agents, nil
+}

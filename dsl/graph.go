@@ -1,0 +1,436 @@
+package dsl
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// resolve compiles every expression of the module and builds the graphs.
+func (d *decoder) resolve() {
+	fileNames := &names{variables: d.m.variables, locals: d.m.locals}
+	for _, n := range sortedKeys(d.m.locals) {
+		d.local(d.m.locals[n], fileNames)
+	}
+	for _, n := range sortedKeys(d.m.variables) {
+		d.validations(d.m.variables[n], fileNames)
+	}
+	for _, n := range sortedKeys(d.m.agents) {
+		a := d.m.agents[n]
+		d.limits(a)
+		for _, arg := range a.config {
+			d.compile(arg.expr, fileNames, allowVar|allowLocal|allowSecret)
+		}
+	}
+	for _, w := range d.m.workflows {
+		d.resolveWorkflow(w)
+		d.impliedAgents(w)
+	}
+}
+
+// impliedAgents adds the agents that are used without a block.
+func (d *decoder) impliedAgents(w *workflowDecl) {
+	use := func(name string, at hcl.Range) {
+		if name != "" && d.m.agents[name] == nil {
+			a := d.agent(&block{kind: "agent", label: name, def: at, attrs: map[string]*expr{}})
+			a.implied, a.block = true, nil
+			d.m.agents[name] = a
+		}
+	}
+	for _, s := range w.steps {
+		use(s.agent, s.actionAt)
+		if s.undo != nil {
+			use(s.undo.agent, s.undo.actionAt)
+		}
+	}
+}
+
+func (d *decoder) validations(v *variableDecl, ns *names) {
+	for _, c := range v.validations {
+		d.compile(c.condition, ns, allowVar|allowLocal)
+		d.compile(c.message, ns, allowVar|allowLocal)
+	}
+}
+
+func (w *workflowDecl) names() *names {
+	return &names{variables: w.variables, locals: w.locals, steps: w.steps, index: w.index}
+}
+
+func (d *decoder) resolveWorkflow(w *workflowDecl) {
+	ns := w.names()
+	for _, l := range w.ownLocals {
+		d.local(l, ns)
+	}
+	for _, n := range sortedKeys(w.variables) {
+		if v := w.variables[n]; !v.deployment {
+			d.validations(v, ns)
+		}
+	}
+	d.compile(w.deadline, ns, allowRunLevel)
+	d.compile(w.compDeadline, ns, allowRunLevel)
+	d.compile(w.unique, ns, allowVar|allowLocal|allowRun)
+	for _, n := range sortedKeys(attrsOf(w.retry)) {
+		d.compile(w.retry.attrs[n], ns, allowRunLevel)
+	}
+	for _, s := range w.steps {
+		d.resolveStep(w, s, ns)
+	}
+	for _, o := range w.outputs {
+		d.compile(o.value, ns, allowForward)
+	}
+	d.pivotEdges(w, d.sortSteps(w))
+	for _, s := range w.steps {
+		d.resolveUndo(w, s, ns)
+	}
+}
+
+func attrsOf(b *block) map[string]*expr {
+	if b == nil {
+		return nil
+	}
+	return b.attrs
+}
+
+// resolveStep compiles the forward part of a step; every step it refers to is
+// a dependency.
+func (d *decoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
+	whole := *ns
+	inst := *ns
+	inst.hasEach = s.each()
+	use := func(e *expr, ns *names, a allow) {
+		if c := d.compile(e, ns, a); c != nil {
+			for _, i := range c.steps {
+				d.depend(s, i, w, c, e)
+			}
+		}
+	}
+	for _, name := range []string{"for_each", "max_parallel", "max_failures", "timeout", "deadline"} {
+		use(s.attr(name), &whole, allowForward)
+	}
+	for _, n := range sortedKeys(attrsOf(s.block.one("retry"))) {
+		use(s.block.one("retry").attrs[n], &whole, allowForward)
+	}
+	perInstance := allowForward | allowEach
+	use(s.attr("when"), &inst, perInstance)
+	use(s.attr("idempotency_key"), &inst, perInstance)
+	for _, a := range s.input {
+		use(a.expr, &inst, perInstance|allowSecret)
+	}
+	for _, c := range s.pre {
+		use(c.condition, &inst, perInstance)
+		use(c.message, &inst, perInstance)
+		use(c.code, &inst, perInstance)
+	}
+	for _, c := range s.post {
+		use(c.condition, &inst, perInstance|allowSelf)
+		use(c.message, &inst, perInstance|allowSelf)
+		use(c.code, &inst, perInstance|allowSelf)
+	}
+	if s.catch != nil {
+		use(s.catch.attr("errors"), &inst, perInstance)
+		use(s.catch.attr("output"), &inst, perInstance)
+	}
+	d.dependsOn(w, s)
+}
+
+func (d *decoder) depend(s *stepDecl, on int, w *workflowDecl, c *compiled, e *expr) {
+	at, direct := c.direct[on]
+	if !direct {
+		at = e.rng
+	}
+	if on == s.index {
+		e.bad = true
+		d.errorf(at, "Step refers to itself", "Step %q cannot use its own result here. In postcondition and compensate it is self.output.", s.name)
+		return
+	}
+	if _, known := s.after[on]; !known {
+		s.after[on] = at
+	}
+}
+
+// dependsOn reads depends_on: a list of whole steps.
+func (d *decoder) dependsOn(w *workflowDecl, s *stepDecl) {
+	e := s.attr("depends_on")
+	if e == nil || e.bad {
+		return
+	}
+	items, ok := e.elements()
+	if !ok {
+		d.errorf(e.rng, "Invalid depends_on", "depends_on is a list of steps: depends_on = [step.NAME].")
+		return
+	}
+	for _, item := range items {
+		t := item.traversal()
+		if len(t) < 2 || t.RootName() != "step" {
+			d.errorf(item.rng, "Invalid depends_on", "depends_on is a list of steps: depends_on = [step.NAME].")
+			continue
+		}
+		attr, ok := t[1].(hcl.TraverseAttr)
+		if !ok || len(t) > 2 {
+			d.errorf(item.rng, "Invalid depends_on", "depends_on takes whole steps only: write step.NAME, without a key or an output.")
+			continue
+		}
+		i, ok := w.index[attr.Name]
+		if !ok {
+			d.errorf(item.rng, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
+				attr.Name, didYouMean(attr.Name, sortedKeys(w.index)))
+			continue
+		}
+		if i == s.index {
+			d.errorf(item.rng, "Step refers to itself", "Step %q cannot depend on itself.", s.name)
+			continue
+		}
+		if _, known := s.after[i]; !known {
+			s.after[i] = item.rng
+		}
+		s.dependsOn = append(s.dependsOn, i)
+	}
+}
+
+// sortSteps fills order; it reports cycles and returns false if
+// there are any.
+func (d *decoder) sortSteps(w *workflowDecl) bool {
+	w.order = nil
+	n := len(w.steps)
+	open := make([]int, n)
+	before := make([][]int, n)
+	for i, s := range w.steps {
+		open[i] = len(s.after)
+		for on := range s.after {
+			before[on] = append(before[on], i)
+		}
+	}
+	var ready intHeap
+	for i := range w.steps {
+		if open[i] == 0 {
+			ready.push(i)
+		}
+	}
+	order := make([]int, 0, n)
+	for len(ready) > 0 {
+		i := ready.pop()
+		order = append(order, i)
+		for _, j := range before[i] {
+			if open[j]--; open[j] == 0 {
+				ready.push(j)
+			}
+		}
+	}
+	if len(order) < n {
+		d.reportCycle(w, open)
+		return false
+	}
+	w.order = order
+	return true
+}
+
+// intHeap is a heap of small numbers: ready steps leave it in the order of
+// their declaration.
+type intHeap []int
+
+func (h *intHeap) push(x int) {
+	a := append(*h, x)
+	for i := len(a) - 1; i > 0 && a[(i-1)/2] > a[i]; i = (i - 1) / 2 {
+		a[i], a[(i-1)/2] = a[(i-1)/2], a[i]
+	}
+	*h = a
+}
+
+func (h *intHeap) pop() int {
+	a := *h
+	top, last := a[0], len(a)-1
+	a[0] = a[last]
+	a = a[:last]
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= len(a) {
+			break
+		}
+		if c+1 < len(a) && a[c+1] < a[c] {
+			c++
+		}
+		if a[i] <= a[c] {
+			break
+		}
+		a[i], a[c] = a[c], a[i]
+		i = c
+	}
+	*h = a
+	return top
+}
+
+// reportCycle walks back from a step that could not be ordered until it meets
+// itself.
+func (d *decoder) reportCycle(w *workflowDecl, open []int) {
+	cur := 0
+	for i, n := range open {
+		if n > 0 {
+			cur = i
+			break
+		}
+	}
+	back := func(i int) int { // a dependency that is itself blocked
+		best := -1
+		for on := range w.steps[i].after {
+			if open[on] > 0 && (best < 0 || on < best) {
+				best = on
+			}
+		}
+		return best
+	}
+	for range w.steps { // walk until surely inside the cycle
+		cur = back(cur)
+	}
+	path := []int{cur}
+	for next := back(cur); ; next = back(next) {
+		path = append(path, next)
+		if next == cur {
+			break
+		}
+	}
+	var text []string
+	for i := len(path) - 1; i >= 0; i-- { // from dependency to dependent
+		text = append(text, fmt.Sprintf("%q", w.steps[path[i]].name))
+	}
+	var why []string
+	for i := 0; i+1 < len(path); i++ {
+		a, b := w.steps[path[i]], w.steps[path[i+1]]
+		why = append(why, fmt.Sprintf("%q waits for %q (%s)", a.name, b.name, toRange(a.after[b.index])))
+	}
+	first := w.steps[path[0]]
+	d.errorf(first.after[path[1]], "Cycle in steps", "Steps wait for each other: %s.\n%s.",
+		strings.Join(text, " → "), strings.Join(why, ", "))
+}
+
+// pivotEdges makes the pivot wait for every step that does not wait for it,
+// so that nothing runs beside it.
+func (d *decoder) pivotEdges(w *workflowDecl, sorted bool) {
+	pivot := -1
+	for i, s := range w.steps {
+		if !s.pivot {
+			continue
+		}
+		if pivot >= 0 {
+			d.errorf(s.block.attr("pivot").rng, "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.steps[pivot].name)
+			s.pivot = false
+			continue
+		}
+		pivot = i
+	}
+	if pivot < 0 || !sorted {
+		return
+	}
+	p := w.steps[pivot]
+	later := w.downstream(pivot)
+	covered := w.upstream(pivot)
+	for k := len(w.order) - 1; k >= 0; k-- { // last ones first: they cover those before them
+		i := w.order[k]
+		if i != pivot && !later[i] && !covered[i] {
+			p.after[i] = p.block.attr("pivot").rng
+			covered[i] = true
+			for a := range w.upstream(i) {
+				covered[a] = true
+			}
+		}
+	}
+	d.sortSteps(w)
+}
+
+// downstream returns the steps that wait for step i, transitively. It needs
+// order.
+func (w *workflowDecl) downstream(i int) map[int]bool {
+	out := map[int]bool{}
+	for _, k := range w.order {
+		for on := range w.steps[k].after {
+			if on == i || out[on] {
+				out[k] = true
+				break
+			}
+		}
+	}
+	return out
+}
+
+// upstream returns what step i waits for, transitively.
+func (w *workflowDecl) upstream(i int) map[int]bool {
+	seen := map[int]bool{}
+	stack := []int{i}
+	for len(stack) > 0 {
+		cur := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for on := range w.steps[cur].after {
+			if !seen[on] {
+				seen[on] = true
+				stack = append(stack, on)
+			}
+		}
+	}
+	return seen
+}
+
+func (w *workflowDecl) waitsFor(i, on int) bool { return w.upstream(i)[on] }
+
+// resolveUndo compiles the compensate block. It may use the results of steps
+// that surely ran before, and is no dependency itself.
+func (d *decoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
+	u := s.undo
+	if u == nil {
+		return
+	}
+	inst := *ns
+	inst.hasEach, inst.inUndoOf = s.each(), s.name
+	var up map[int]bool
+	check := func(e *expr, a allow) {
+		c := d.compile(e, &inst, a)
+		if c == nil || e.bad || w.order == nil {
+			return
+		}
+		if up == nil {
+			up = w.upstream(s.index)
+		}
+		for _, i := range c.steps {
+			if !up[i] {
+				e.bad = true
+				d.undoReference(w, s, i, c, e)
+			}
+		}
+	}
+	for _, a := range u.input {
+		check(a.expr, allowForward|allowEach|allowSelf|allowFailure|allowSecret)
+	}
+	for _, name := range []string{"timeout", "deadline"} {
+		check(u.block.attr(name), allowForward|allowFailure)
+	}
+	for _, n := range sortedKeys(attrsOf(u.block.one("retry"))) {
+		check(u.block.one("retry").attrs[n], allowForward|allowFailure)
+	}
+}
+
+func (d *decoder) undoReference(w *workflowDecl, s *stepDecl, other int, c *compiled, e *expr) {
+	at, direct := c.direct[other]
+	if !direct {
+		at = e.rng
+	}
+	name := w.steps[other].name
+	if other == s.index {
+		d.errorf(at, "Undo refers to its own step", "In the undo of step %q its result is self.output, its arguments are self.input.", name)
+		return
+	}
+	relation := "does not run before"
+	if w.waitsFor(other, s.index) {
+		relation = "runs after"
+	}
+	d.errorf(at, "Undo refers to a step that may not have run",
+		"%q %s %q. Undo may use self, failure, var, local and earlier steps only.", name, relation, s.name)
+}
+
+func sortedInts[V any](m map[int]V) []int {
+	out := make([]int, 0, len(m))
+	for i := range m {
+		out = append(out, i)
+	}
+	sort.Ints(out)
+	return out
+}

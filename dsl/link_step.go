@@ -1,0 +1,541 @@
+package dsl
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// validations checks the validation blocks of the variables.
+func (l *workflowLinker) validations() {
+	for _, n := range sortedKeys(l.decl.variables) {
+		for _, c := range l.decl.variables[n].validations {
+			exprFunc(l, c.condition, "condition", cty.Bool, boolOf)
+			exprFunc(l, c.message, "error_message", cty.String, stringOf)
+		}
+	}
+}
+
+// limits links what belongs to the workflow as a whole.
+func (l *workflowLinker) limits() {
+	l.out.Deadline = exprFunc(l, l.decl.deadline, "deadline", cty.String, limitOf)
+	l.out.CompensationDeadline = exprFunc(l, l.decl.compDeadline, "deadline", cty.String, limitOf)
+	for name, e := range attrsOf(l.decl.retry) {
+		if v := l.check(e); v.IsWhollyKnown() && !e.bad {
+			scratch := forwardDefaults(true)
+			if err := retrySetters[name](&scratch, v); err != nil {
+				l.errorf(e.rng, "Invalid value for "+name, "%s: %s.", name, err)
+			}
+		}
+	}
+	if e := l.decl.unique; e != nil {
+		if l.check(e).ContainsMarked() {
+			l.errorf(e.rng, "Sensitive value in key", "unique.key is stored in clear and shown, so it cannot hold a sensitive value.")
+		}
+		l.out.UniqueKey = exprFunc(l, e, "unique.key", cty.String, keyOf)
+	}
+}
+
+// keyOf converts a value to a key: a string that is not empty.
+func keyOf(v cty.Value) (string, error) {
+	if v.ContainsMarked() {
+		return "", errors.New("a key cannot hold a sensitive value")
+	}
+	s, err := stringOf(v)
+	if err == nil && s == "" {
+		err = errors.New("a key cannot be empty")
+	}
+	return s, err
+}
+
+func (l *workflowLinker) outputs() {
+	for _, o := range l.decl.outputs {
+		if o.value == nil {
+			continue
+		}
+		if !o.sensitive && (l.check(o.value).ContainsMarked() || l.mentionsSensitive(o.value)) {
+			l.errorf(o.value.rng, "Output holds a sensitive value",
+				"Output %q shows a sensitive value. Write sensitive = true, or nonsensitive(...) around what may be shown.", o.name)
+		}
+		l.out.Outputs = append(l.out.Outputs, Output{
+			Name: o.name, Description: o.description, Sensitive: o.sensitive,
+			Value: l.valueFunc(o.value, "output "+o.name, o.sensitive, nil),
+		})
+	}
+}
+
+// mentionsSensitive finds what marks on unknown values cannot show: sensitive
+// outputs of the instances of a step.
+func (l *workflowLinker) mentionsSensitive(e *expr) bool {
+	if e.bad || e.comp == nil || len(calls(e.syn, "nonsensitive")) > 0 {
+		return false
+	}
+	fields := map[string]bool{}
+	for i := range e.comp.direct {
+		if a := l.steps[i].action; a != nil && l.ev.steps[i].each {
+			for _, f := range a.schema.Outputs {
+				if f.Sensitive || hasSensitive(f.Type) {
+					fields[f.Name] = true
+				}
+			}
+		}
+	}
+	found := false
+	look := func(t hcl.Traversal) {
+		for k := 1; k < len(t); k++ {
+			out, ok1 := t[k-1].(hcl.TraverseAttr)
+			attr, ok2 := t[k].(hcl.TraverseAttr)
+			found = found || ok1 && ok2 && out.Name == "output" && fields[attr.Name]
+		}
+	}
+	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
+		switch n := n.(type) {
+		case *hclsyntax.ScopeTraversalExpr:
+			look(n.Traversal)
+		case *hclsyntax.RelativeTraversalExpr:
+			look(n.Traversal)
+		}
+		return nil
+	})
+	return found
+}
+
+// step links one step.
+func (l *workflowLinker) step(i int) {
+	d, ls := l.decl.steps[i], l.steps[i]
+	l.cur = i
+	defer func() { l.cur = -1 }()
+	noun := &Step{
+		Index: i, Name: d.name, Where: toRange(d.where).String(),
+		After: sortedInts(d.after), NoUndo: d.noUndo, Pivot: d.pivot,
+	}
+	ls.noun = noun
+	l.out.Steps = append(l.out.Steps, noun)
+	if d.pivot {
+		l.out.Pivot = i
+	}
+	l.world.each = l.eachValue(d, noun)
+	l.world.self = l.selfValue(i)
+	noun.When = exprFunc(l, d.attr("when"), "when", cty.Bool, boolOf)
+	noun.IdempotencyKey = l.idempotencyKey(d)
+	noun.Pre = l.conditions(d.pre, "precondition_failed")
+	noun.Post = l.conditions(d.post, "postcondition_failed")
+	l.stepAction(d, ls, noun)
+	noun.Catch = l.catch(d, ls)
+	l.onlyWithEach(d)
+	l.undo(d, ls, noun)
+}
+
+func (l *workflowLinker) onlyWithEach(d *stepDecl) {
+	for _, name := range []string{"max_parallel", "max_failures"} {
+		if e := d.attr(name); e != nil && !d.each() {
+			l.errorf(e.rng, "Argument without for_each", "%s counts instances, so it needs for_each.", name)
+		}
+	}
+}
+
+// stepAction links the forward call.
+func (l *workflowLinker) stepAction(d *stepDecl, ls *linkedStep, noun *Step) {
+	a := ls.action
+	if a == nil { // reported; the arguments may still be looked at
+		for _, x := range d.input {
+			l.check(x.expr)
+		}
+		noun.Settings, ls.noun.static = l.settings(forwardDefaults(true), l.stepSettings(d, true))
+		return
+	}
+	noun.Do = l.actionNoun(a, d.idempotent, d.readOnly, nil, l.ev.steps[d.index].out)
+	ls.readOnly = noun.Do.ReadOnly
+	repeatable := noun.Do.Idempotent || noun.Do.ReadOnly
+	noun.Retryable = retryable(a.schema.Errors)
+	noun.Input = l.arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).eval
+	noun.Settings, ls.noun.static = l.settings(forwardDefaults(repeatable), l.stepSettings(d, repeatable))
+	l.codes(d.block.one("retry").attr("on"), a, d)
+	l.codes(d.block.one("retry").attr("not_on"), a, d)
+	if d.catch != nil {
+		l.codes(d.catch.attr("errors"), a, d)
+	}
+}
+
+// actionNoun merges the author's promises into the declared capabilities.
+func (l *workflowLinker) actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *Action {
+	pick := func(promise *bool, declared bool) bool {
+		if promise != nil {
+			return *promise
+		}
+		return declared
+	}
+	return &Action{
+		Agent: a.agent.decl.name, Name: a.name,
+		Idempotent: pick(idempotent, a.schema.Idempotent),
+		ReadOnly:   pick(readOnly, a.schema.ReadOnly),
+		ByKey:      pick(byKey, a.schema.ByKey),
+		Lookup:     a.schema.Lookup, Typical: a.schema.Typical,
+		Output: replyFunc(a.schema.Outputs, a.out, out),
+	}
+}
+
+// replyFunc checks, converts and marks replies (S35).
+func replyFunc(fields []sdk.Field, declared, narrowed cty.Type) func([]byte) (Value, error) {
+	return func(raw []byte) (Value, error) {
+		if len(raw) == 0 || string(raw) == "null" {
+			raw = []byte("{}")
+		}
+		if err := checkDepth(raw); err != nil {
+			return Value{}, fmt.Errorf("reply: %w", err)
+		}
+		if err := sdk.CheckObject(fields, raw); err != nil {
+			return Value{}, fmt.Errorf("reply: %w", err)
+		}
+		v, err := decodeJSON(raw)
+		if err == nil {
+			v, err = conform(v, declared)
+		}
+		if err == nil && !narrowed.Equals(declared) {
+			if v, err = conform(v, narrowed); err != nil {
+				err = fmt.Errorf("output_type: %w", err)
+			}
+		}
+		if err != nil {
+			return Value{}, fmt.Errorf("reply: %w", err)
+		}
+		return encodeValue(markFields(v, fields), false)
+	}
+}
+
+func retryable(codes []sdk.ErrorCode) func(string) bool {
+	set := map[string]bool{}
+	for _, c := range codes {
+		if c.Retryable {
+			set[c.Code] = true
+		}
+	}
+	return func(code string) bool { return set[code] }
+}
+
+// eachValue links for_each and returns what each is before a run.
+func (l *workflowLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
+	key := cty.UnknownVal(cty.String).RefineNotNull()
+	each := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"key": key, "value": v}) }
+	e := d.attr("for_each")
+	if e == nil {
+		return each(cty.DynamicVal)
+	}
+	v := l.check(e)
+	noun.ForEach = exprFunc(l, e, "for_each", cty.DynamicPseudoType, eachOf)
+	if e.bad {
+		return each(cty.DynamicVal)
+	}
+	raw, marks := v.Unmark()
+	ty := raw.Type()
+	switch {
+	case len(marks) > 0:
+		l.errorf(e.rng, "Sensitive for_each", "The keys of for_each become names of instances and are shown, so they cannot be sensitive. Use nonsensitive(), or a map with sensitive values only.")
+	case ty.IsListType() || ty.IsTupleType():
+		l.listHint(e, ty)
+	case ty.IsSetType() && ty.ElementType() != cty.String && ty.ElementType() != cty.DynamicPseudoType:
+		l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings; this is %s. Use { for x in ... : x.id => x }.", ty.FriendlyName())
+	case ty.IsPrimitiveType():
+		l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings; this is a %s.", ty.FriendlyName())
+	case ty.IsMapType():
+		return each(unknownOf(ty.ElementType()))
+	case ty.IsSetType():
+		return each(key)
+	case ty.IsObjectType():
+		return each(commonElement(ty))
+	}
+	return each(cty.DynamicVal)
+}
+
+func (l *workflowLinker) listHint(e *expr, ty cty.Type) {
+	elem := cty.DynamicPseudoType
+	if ty.IsListType() {
+		elem = ty.ElementType()
+	} else if types := ty.TupleElementTypes(); len(types) > 0 {
+		elem = types[0]
+	}
+	hint := "toset(...)"
+	if elem.IsObjectType() || elem.IsMapType() {
+		hint = "{ for x in ... : x.id => x }"
+	} else if elem == cty.DynamicPseudoType {
+		hint = "toset(...), or { for x in ... : x.id => x }"
+	}
+	l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings, because keys name the instances; this is a list. Use %s.", hint)
+}
+
+// commonElement is the type all attributes of an object have, if they do.
+func commonElement(ty cty.Type) cty.Value {
+	var common cty.Type
+	for _, at := range ty.AttributeTypes() {
+		if common != cty.NilType && !common.Equals(at) {
+			return cty.DynamicVal
+		}
+		common = at
+	}
+	if common == cty.NilType {
+		return cty.DynamicVal
+	}
+	return unknownOf(common)
+}
+
+// eachOf converts a value to instances.
+func eachOf(v cty.Value) (Each, error) {
+	raw, marks := v.Unmark()
+	ty := raw.Type()
+	switch {
+	case len(marks) > 0:
+		return Each{}, errors.New("the keys cannot be sensitive")
+	case raw.IsNull():
+		return Each{}, errors.New("a map or a set of strings is required, this is null")
+	case !raw.IsKnown():
+		return Each{}, errors.New("the value is not known")
+	case ty.IsSetType():
+		return eachOfSet(raw)
+	case ty.IsMapType(), ty.IsObjectType():
+		attrs := raw.AsValueMap()
+		out := Each{Keys: sortedKeys(attrs)}
+		for _, k := range out.Keys {
+			val, err := encodeValue(attrs[k], false)
+			if err != nil {
+				return Each{}, fmt.Errorf("element %q: %w", k, err)
+			}
+			out.Values = append(out.Values, val)
+		}
+		return out, nil
+	}
+	return Each{}, fmt.Errorf("a map or a set of strings is required, this is %s; use toset(), or { for x in ... : x.id => x }", ty.FriendlyName())
+}
+
+func eachOfSet(set cty.Value) (Each, error) {
+	out := Each{}
+	for _, x := range set.AsValueSlice() {
+		if x.IsNull() || x.Type() != cty.String {
+			return Each{}, errors.New("a set must hold strings only")
+		}
+		out.Keys = append(out.Keys, x.AsString())
+	}
+	sort.Strings(out.Keys)
+	for _, k := range out.Keys {
+		v, err := encodeValue(cty.StringVal(k), false)
+		if err != nil {
+			return Each{}, err
+		}
+		out.Values = append(out.Values, v)
+	}
+	return out, nil
+}
+
+// selfValue is self before a run.
+func (l *workflowLinker) selfValue(i int) cty.Value {
+	in, out := cty.DynamicVal, cty.DynamicVal
+	if a := l.steps[i].action; a != nil {
+		in = markFields(unknownOf(l.ev.steps[i].in), a.schema.Inputs)
+		out = markFields(unknownOf(l.ev.steps[i].out), a.schema.Outputs)
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"input": in, "output": out, "key": cty.UnknownVal(cty.String).RefineNotNull(),
+		"timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(),
+	})
+}
+
+func (l *workflowLinker) idempotencyKey(d *stepDecl) func(*Scope) (string, error) {
+	e := d.attr("idempotency_key")
+	if e == nil {
+		return nil
+	}
+	if d.each() && !e.bad && e.comp != nil && !e.comp.eachKey {
+		l.errorf(e.rng, "Key does not tell instances apart", "Inside for_each idempotency_key must mention each.key, or all instances would be one call to the far side.")
+	}
+	if l.check(e).ContainsMarked() {
+		l.errorf(e.rng, "Sensitive value in key", "idempotency_key is stored in clear and shown, so it cannot hold a sensitive value.")
+	}
+	return exprFunc(l, e, "idempotency_key", cty.String, keyOf)
+}
+
+func (l *workflowLinker) conditions(decls []*conditionDecl, code string) []Condition {
+	var out []Condition
+	for _, c := range decls {
+		if c.condition == nil || c.message == nil {
+			continue
+		}
+		x := Condition{
+			Check:   exprFunc(l, c.condition, "condition", cty.Bool, boolOf),
+			Message: exprFunc(l, c.message, "error_message", cty.String, func(v cty.Value) (string, error) { return messageText(v), nil }),
+			Code:    exprFunc(l, c.code, "error_code", cty.String, codeOf),
+		}
+		if x.Code == nil {
+			x.Code = func(*Scope) (string, error) { return code, nil }
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// codeOf converts a value to an error code.
+func codeOf(v cty.Value) (string, error) {
+	if v.ContainsMarked() {
+		return "", errors.New("an error code cannot be sensitive")
+	}
+	s, err := stringOf(v)
+	if err == nil && !validCode(s) {
+		err = errors.New("an error code is snake_case, at most 100 characters")
+	}
+	return s, err
+}
+
+func validCode(s string) bool {
+	for i, c := range []byte(s) {
+		if c != '_' && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 100
+}
+
+func (l *workflowLinker) catch(d *stepDecl, ls *linkedStep) *Catch {
+	if d.catch == nil || d.catch.attr("errors") == nil {
+		return nil
+	}
+	out := &Catch{Errors: exprFunc(l, d.catch.attr("errors"), "errors", cty.List(cty.String), stringsOf)}
+	e := d.catch.attr("output")
+	if e == nil {
+		return out
+	}
+	ty := cty.DynamicPseudoType
+	if ls.action != nil {
+		ty = substituteType(l.ev.steps[d.index].out)
+		if cons, ok := e.syn.(*hclsyntax.ObjectConsExpr); ok && !e.bad {
+			l.substituteAttributes(cons, ty, ls.action)
+		}
+	}
+	out.Output = l.valueFunc(e, "output", false, func(v cty.Value) (cty.Value, error) {
+		if v.IsKnown() && v.IsNull() {
+			return v, nil
+		}
+		return conform(v, ty)
+	})
+	return out
+}
+
+// substituteType is the output type with every attribute optional: what is
+// left out of a substitute output is null.
+func substituteType(ty cty.Type) cty.Type {
+	if !ty.IsObjectType() {
+		return ty
+	}
+	return cty.ObjectWithOptionalAttrs(ty.AttributeTypes(), attributeNames(ty))
+}
+
+func (l *workflowLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.Type, a *linkedAction) {
+	for _, item := range cons.Items {
+		key, diags := item.KeyExpr.Value(nil)
+		if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
+			continue
+		}
+		if name := key.AsString(); ty.IsObjectType() && !ty.HasAttribute(name) {
+			l.errorf(item.KeyExpr.Range(), "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name,
+				didYouMean(name, attributeNames(ty)))
+		}
+	}
+}
+
+// engineCodes are the codes that do not come from agents' schemas.
+var engineCodes = []string{
+	sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeInternal, sdk.CodeBadReply, sdk.CodeUnavailable, sdk.CodeRateLimited,
+	sdk.CodeAborted, sdk.CodeInvalid, sdk.CodeDenied,
+	"expression_error", "precondition_failed", "postcondition_failed", "deadline_exceeded", "cancelled",
+}
+
+// codes warns about error codes that cannot occur, which are most likely
+// spelled wrong. Codes that the input names are known too: generic agents
+// learn theirs there.
+func (l *workflowLinker) codes(e *expr, a *linkedAction, d *stepDecl) {
+	if e == nil || e.bad {
+		return
+	}
+	items, ok := e.elements()
+	if !ok {
+		return
+	}
+	known := append([]string{"*"}, engineCodes...)
+	for _, c := range a.schema.Errors {
+		if c.Code == sdk.AnyCode {
+			for _, in := range d.input {
+				known = append(known, literals(in.expr)...)
+			}
+			continue
+		}
+		known = append(known, c.Code)
+	}
+	for _, c := range append(append([]*conditionDecl(nil), d.pre...), d.post...) {
+		known = append(known, literals(c.code)...)
+	}
+	for _, item := range items {
+		if len(item.syn.Variables()) > 0 || len(calls(item.syn)) > 0 {
+			continue
+		}
+		v, diags := item.syn.Value(nil)
+		if diags.HasErrors() || v.Type() != cty.String || v.IsNull() || contains(known, v.AsString()) {
+			continue
+		}
+		l.warnf(item.rng, "Unknown error code", "Action %s does not answer with the code %q.%s", a.title(), v.AsString(), didYouMean(v.AsString(), known))
+	}
+}
+
+// literals returns the strings written in an expression.
+func literals(e *expr) []string {
+	if e == nil {
+		return nil
+	}
+	var out []string
+	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
+		switch n := n.(type) {
+		case *hclsyntax.LiteralValueExpr:
+			if n.Val.Type() == cty.String && n.Val.IsKnown() && !n.Val.IsNull() {
+				out = append(out, n.Val.AsString())
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// shortest is the shortest timeout or interval of the workflow; 0 where that
+// depends on the run.
+func (l *workflowLinker) shortest() time.Duration {
+	best := time.Duration(-1)
+	add := func(d time.Duration) {
+		if d > 0 && (best < 0 || d < best) {
+			best = d
+		}
+	}
+	for i, ls := range l.steps {
+		if ls.noun.static == nil {
+			return 0
+		}
+		add(ls.noun.static.Timeout)
+		add(ls.noun.static.Retry.InitialInterval)
+		add(ls.noun.static.Deadline.After)
+		if ls.noun.static.Retry.OnExhausted == ExhaustedCoolDown {
+			add(ls.noun.static.Retry.CoolDown)
+		}
+		u := l.out.Steps[i].Undo
+		if u == nil {
+			continue
+		}
+		if u.static == nil {
+			return 0
+		}
+		add(u.static.Timeout)
+		add(u.static.Retry.InitialInterval)
+		add(u.static.Deadline.After)
+	}
+	return max(best, 0)
+}

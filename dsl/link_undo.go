@@ -1,0 +1,288 @@
+package dsl
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// undo links what undoes a step: its compensate block, else the action that
+// its own action names.
+func (l *workflowLinker) undo(d *stepDecl, ls *linkedStep, noun *Step) {
+	switch {
+	case d.undo != nil:
+		noun.Undo = l.writtenUndo(d, d.undo)
+	case d.noUndo || ls.action == nil || noun.Do.ReadOnly || ls.action.schema.CompensatedBy == "":
+		return
+	default:
+		noun.Undo = l.declaredUndo(d, ls)
+	}
+	u := noun.Undo
+	if u == nil {
+		return
+	}
+	if !u.Do.Idempotent {
+		at := d.where
+		if d.undo != nil {
+			at = d.undo.actionAt
+		}
+		l.warnf(at, "Undo is not idempotent", "%s.%s does not say that it may be called twice. If its outcome is not known it cannot be repeated, and the run ends compensation_failed.",
+			u.Do.Agent, u.Do.Name)
+	}
+}
+
+func (l *workflowLinker) writtenUndo(d *stepDecl, u *undoDecl) *Undo {
+	a := l.action(u.agent, u.action, u.actionAt)
+	settings, static := l.settings(undoDefaults(), undoSettings(u.block))
+	if a == nil {
+		for _, x := range u.input {
+			l.check(x.expr)
+		}
+		return nil
+	}
+	l.out.Agents[u.agent] = a.agent.noun
+	l.codes(u.block.one("retry").attr("on"), a, d)
+	l.codes(u.block.one("retry").attr("not_on"), a, d)
+	do := l.actionNoun(a, u.idempotent, nil, u.byKey, a.out)
+	args := l.arguments(a.in, u.input, u.inputAt, "action "+a.title(), do.ByKey)
+	byKey := do.ByKey
+	return &Undo{
+		Do: do, UsesSelf: args.usesSelf, Retryable: retryable(a.schema.Errors), Settings: settings, static: static,
+		Input: func(s *Scope) (Value, error) { return args.build(s, byKey && !outputKnown(s)) },
+	}
+}
+
+func outputKnown(s *Scope) bool { return s != nil && s.Self != nil && s.Self.OutputKnown }
+
+// declaredUndo fills the arguments of compensated_by by name: from the
+// forward output, then from the forward input.
+func (l *workflowLinker) declaredUndo(d *stepDecl, ls *linkedStep) *Undo {
+	fwd := ls.action
+	a := l.action(d.agent, fwd.schema.CompensatedBy, d.actionAt)
+	if a == nil {
+		return nil
+	}
+	settings, static := l.settings(undoDefaults(), nil)
+	f := &filler{ev: l.ev, self: d.index, byKey: a.schema.ByKey}
+	ok := true
+	for _, name := range sortedKeys(a.in) {
+		spec := a.in[name]
+		from, ty := "", cty.NilType
+		switch shape := l.ev.steps[d.index]; {
+		case shape.out.IsObjectType() && shape.out.HasAttribute(name):
+			from, ty = "output", shape.out.AttributeType(name)
+		case shape.in.IsObjectType() && shape.in.HasAttribute(name):
+			from, ty = "input", shape.in.AttributeType(name)
+		case spec.required():
+			ok = false
+			l.errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
+				"%s is compensated by %s, which requires argument %q; neither the output nor the input of the step has it. Write a compensate block.",
+				fwd.short(), a.short(), name)
+			continue
+		}
+		if from != "" && !assignable(ty, spec.typ) {
+			ok = false
+			l.errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
+				"%s is compensated by %s, whose argument %q is %s; the step's %s %q is %s. Write a compensate block.",
+				fwd.short(), a.short(), name, typeText(spec.typ), from, name, typeText(ty))
+			continue
+		}
+		f.fields = append(f.fields, fill{spec: spec, from: from})
+		f.usesSelf = f.usesSelf || from == "output"
+	}
+	if !ok {
+		return nil
+	}
+	return &Undo{
+		Do: l.actionNoun(a, nil, nil, nil, a.out), Input: f.eval, UsesSelf: f.usesSelf,
+		Retryable: retryable(a.schema.Errors), Settings: settings, static: static, Declared: true,
+	}
+}
+
+// A filler builds the arguments of a declared undo.
+type filler struct {
+	ev       *evaluator
+	self     int
+	byKey    bool
+	usesSelf bool
+	fields   []fill
+}
+
+type fill struct {
+	spec *argSpec
+	from string // "output", "input" or "" for the default only
+}
+
+func (f *filler) eval(s *Scope) (Value, error) {
+	if s == nil || s.Self == nil {
+		return Value{}, errNoScope
+	}
+	self, err := selfValue(s.Self, f.ev.steps[f.self])
+	if err != nil {
+		return Value{}, err
+	}
+	attrs := map[string]cty.Value{}
+	for _, x := range f.fields {
+		name := x.spec.field.Name
+		v := cty.NullVal(cty.DynamicPseudoType)
+		switch {
+		case x.from == "output" && !s.Self.OutputKnown && !f.byKey:
+			return Value{}, fmt.Errorf("argument %q comes from the output of the step, which is not known", name)
+		case x.from == "output" && !s.Self.OutputKnown:
+		case x.from != "":
+			v = attribute(self.GetAttr(x.from), name)
+		}
+		if v, err = x.spec.accept(v); err != nil {
+			return Value{}, fmt.Errorf("argument %q, from self.%s: %w", name, x.from, err)
+		}
+		if v != cty.NilVal {
+			attrs[name] = v
+		}
+	}
+	v, err := encodeValue(cty.ObjectVal(attrs), true)
+	if err != nil {
+		return Value{}, fmt.Errorf("arguments: %w", err)
+	}
+	return v, nil
+}
+
+// attribute returns an attribute of an object that may be null.
+func attribute(v cty.Value, name string) cty.Value {
+	raw, marks := v.Unmark()
+	if raw.IsNull() || !raw.IsKnown() || !raw.Type().IsObjectType() || !raw.Type().HasAttribute(name) {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	return raw.GetAttr(name).WithMarks(marks)
+}
+
+// soundness checks rules about the workflow as a whole.
+func (l *workflowLinker) soundness() {
+	d := l.decl
+	if d.deadline == nil {
+		l.warnf(d.where, "Workflow without deadline", "Workflow %q may take any time. Write deadline = \"...\" to have it undone when it takes longer.", d.name)
+	}
+	l.before()
+	effects := false
+	for _, s := range l.steps {
+		effects = effects || s.action == nil || !s.readOnly
+	}
+	if !effects {
+		l.add(SeverityInfo, d.where, "No step changes anything", "Workflow %q has no step with an effect on the outside, so nothing in it ever needs to be undone. It runs; a script would do as well.", d.name)
+	}
+	later := map[int]bool{}
+	if p := l.out.Pivot; p >= 0 && d.order != nil {
+		later = d.downstream(p)
+		l.pivot(p, later)
+	}
+	for i, s := range l.steps {
+		l.undoable(i, s, later)
+		l.fits(s)
+	}
+	l.nullReads()
+}
+
+// before fills in the reverse edges.
+func (l *workflowLinker) before() {
+	for _, s := range l.out.Steps {
+		for _, on := range s.After {
+			l.out.Steps[on].Before = append(l.out.Steps[on].Before, s.Index)
+		}
+	}
+}
+
+// undoable enforces that what changes something says how it is undone, or
+// that it is not.
+func (l *workflowLinker) undoable(i int, s *linkedStep, later map[int]bool) {
+	d, noun := s.decl, l.out.Steps[i]
+	if s.action == nil || s.readOnly || d.noUndo || d.undo != nil || s.action.schema.CompensatedBy != "" {
+		return
+	}
+	if d.pivot || later[i] {
+		return
+	}
+	if len(l.steps) == 1 {
+		noun.NoUndo = true
+		return
+	}
+	l.errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
+		"%s changes things and declares no compensation. Add a compensate block, or state compensation = \"none\".", s.action.short())
+}
+
+// pivot enforces what makes the point of no return safe.
+func (l *workflowLinker) pivot(p int, later map[int]bool) {
+	d := l.steps[p].decl
+	for _, x := range []struct {
+		name string
+		bad  bool
+		at   func() hcl.Range
+	}{
+		{"for_each", d.each(), func() hcl.Range { return d.attr("for_each").rng }},
+		{"catch", d.catch != nil, func() hcl.Range { return d.catch.def }},
+		{"postcondition", len(d.post) > 0, func() hcl.Range { return d.post[0].where }},
+	} {
+		if x.bad {
+			l.errorf(x.at(), "Not allowed on a pivot", "The pivot is one call that succeeds or not, so it cannot have %s.", x.name)
+		}
+	}
+	for _, i := range sortedInts(later) {
+		s := l.steps[i]
+		if s.action == nil || s.readOnly || catchesAll(s.decl) {
+			continue
+		}
+		noun := l.out.Steps[i]
+		if st := noun.static; st != nil && st.Retry.MaxAttempts == Unbounded && noun.Do.Idempotent && s.decl.attr("deadline") == nil {
+			continue
+		}
+		why := ""
+		switch {
+		case !noun.Do.Idempotent:
+			why = fmt.Sprintf(" %s is not idempotent, so it cannot be repeated without end.", s.action.short())
+		case s.decl.attr("deadline") != nil:
+			why = " Its deadline would make it fail."
+		}
+		l.errorf(s.decl.where, "Step after the pivot can fail",
+			"After the pivot %q nothing is undone. Step %q must be read-only, have catch { errors = [\"*\"] }, or be an idempotent action with retry { max_attempts = \"unbounded\" } and no deadline.%s",
+			d.name, s.decl.name, why)
+	}
+}
+
+// catchesAll reports whether a step has catch { errors = ["*"] }.
+func catchesAll(d *stepDecl) bool {
+	e := d.catch.attr("errors")
+	if e == nil || e.bad {
+		return false
+	}
+	return contains(literals(e), "*")
+}
+
+// fits warns when attempts that were asked for can never start.
+func (l *workflowLinker) fits(s *linkedStep) {
+	st := s.noun.static
+	d := s.decl
+	written := d.attr("timeout") != nil || d.block.one("retry").attr("max_attempts") != nil
+	if st == nil || st.Deadline.After <= 0 || st.Retry.MaxAttempts < 2 || !written || st.Retry.MaxAttempts > 10_000 {
+		return
+	}
+	total, lost := st.Timeout, 0
+	for k := 1; k < st.Retry.MaxAttempts; k++ {
+		total += st.Retry.backoff(k)
+		if total >= st.Deadline.After && lost == 0 {
+			lost = k + 1
+		}
+		total += st.Timeout
+	}
+	if lost == 0 {
+		return
+	}
+	which := fmt.Sprintf("attempts %d to %d", lost, st.Retry.MaxAttempts)
+	switch st.Retry.MaxAttempts - lost {
+	case 0:
+		which = fmt.Sprintf("attempt %d", lost)
+	case 1:
+		which = fmt.Sprintf("attempts %d and %d", lost, st.Retry.MaxAttempts)
+	}
+	l.warnf(d.attr("deadline").rng, "Retries cannot fit the step deadline",
+		"%d attempts of %s plus backoff take up to %s; if each takes its full time, %s can never start.",
+		st.Retry.MaxAttempts, spanText(st.Timeout), spanText(total), which)
+}

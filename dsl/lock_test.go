@@ -1,0 +1,162 @@
+package dsl
+
+import (
+	"strings"
+	"testing"
+)
+
+var someHash = strings.Repeat("0123456789abcdef", 4)
+
+func TestLockRoundTrip(t *testing.T) {
+	l := Lock{Agents: []LockedAgent{
+		{Name: "stripe", Version: "1.2.3", Constraint: `~> 1.2, != 1.2.1`, Hashes: map[string]string{"linux_amd64": someHash, "darwin_arm64": strings.Repeat("ab", 32)}},
+		{Name: "http", Version: "0.1.0", Hashes: map[string]string{"linux_amd64": someHash}},
+	}}
+	text := FormatLock(l)
+	want := lockHeader + `
+agent "http" {
+  version = "0.1.0"
+  hashes = [
+    "linux_amd64:sha256:` + someHash + `",
+  ]
+}
+
+agent "stripe" {
+  version    = "1.2.3"
+  constraint = "~> 1.2, != 1.2.1"
+  hashes = [
+    "darwin_arm64:sha256:` + strings.Repeat("ab", 32) + `",
+    "linux_amd64:sha256:` + someHash + `",
+  ]
+}
+`
+	if got := string(text); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	back, diags := ReadLock(text, LockFile)
+	if diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	if again := string(FormatLock(back)); again != want {
+		t.Errorf("read back:\n%s\nwant:\n%s", again, want)
+	}
+	if a, ok := back.Agent("stripe"); !ok || a.Version != "1.2.3" || a.Hashes["linux_amd64"] != someHash {
+		t.Errorf("stripe=%+v %v", a, ok)
+	}
+	if a, ok := back.Agent("other"); ok {
+		t.Errorf("other=%+v, want none", a)
+	}
+}
+
+func TestReadLockErrors(t *testing.T) {
+	hash := `"linux_amd64:sha256:` + someHash + `"`
+	for name, tc := range map[string]struct{ src, want string }{
+		"syntax":        {`agent "a" {`, "Unclosed configuration block"},
+		"unknown block": {`agnt "a" {}`, "Unsupported block type"},
+		"unknown argument": {`agent "a" {
+  version = "1.0.0"
+  hashes  = []
+  size    = 3
+}`, "Unsupported argument"},
+		"no version": {`agent "a" {
+  hashes = [` + hash + `]
+}`, "Missing required argument"},
+		"empty version": {`agent "a" {
+  version = ""
+  hashes  = [` + hash + `]
+}`, "locked to no version"},
+		"twice": {`agent "a" {
+  version = "1.0.0"
+  hashes  = []
+}
+agent "a" {
+  version = "1.0.0"
+  hashes  = []
+}`, "locked twice"},
+		"bad name": {`agent "../a" {
+  version = "1.0.0"
+  hashes  = []
+}`, "cannot be the name"},
+		"short hash": {`agent "a" {
+  version = "1.0.0"
+  hashes  = ["linux_amd64:sha256:00"]
+}`, "is not a hash"},
+		"other algorithm": {`agent "a" {
+  version = "1.0.0"
+  hashes  = ["linux_amd64:md5:` + someHash + `"]
+}`, "is not a hash"},
+		"two for a platform": {`agent "a" {
+  version = "1.0.0"
+  hashes  = [` + hash + `, ` + hash + `]
+}`, "two hashes for linux_amd64"},
+		"an expression": {`agent "a" {
+  version = env("X")
+  hashes  = []
+}`, "Function calls not allowed"},
+		"too deep":  {"a = " + strings.Repeat("[", 100_000), "Nesting too deep"},
+		"too large": {"# " + strings.Repeat("x", 2<<20), "File too large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, diags := ReadLock([]byte(tc.src), LockFile)
+			err := diags.Err()
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("error=%v, want %q", err, tc.want)
+			}
+			if len(l.Agents) != 0 {
+				t.Errorf("agents=%v, want none of a lock with errors", l.Agents)
+			}
+			if !strings.HasPrefix(err.Error(), LockFile+":") {
+				t.Errorf("error=%v, want the place first", err)
+			}
+		})
+	}
+}
+
+func TestReadUserConfig(t *testing.T) {
+	conf, diags := ReadUserConfig([]byte(`
+dev_overrides {
+  http = "/src/bin"
+  my-agent = "bin/engine-agent-my-agent"
+}
+`), "config.hcl")
+	if diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	if len(conf.DevOverrides) != 2 || conf.DevOverrides["http"] != "/src/bin" || conf.DevOverrides["my-agent"] != "bin/engine-agent-my-agent" {
+		t.Errorf("overrides=%v", conf.DevOverrides)
+	}
+	for name, tc := range map[string]struct{ src, want string }{
+		"unknown block":    {`plugins {}`, "Unsupported block type"},
+		"unknown argument": {`colour = true`, "Unsupported argument"},
+		"not a path":       {`dev_overrides { http = 3 }`, "must be the path"},
+		"empty path":       {`dev_overrides { http = "" }`, "must be the path"},
+		"a reference":      {`dev_overrides { http = x }`, "Variables not allowed"},
+		"not a name":       {`dev_overrides { Http = "x" }`, "cannot be the name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, diags := ReadUserConfig([]byte(tc.src), "config.hcl")
+			if err := diags.Err(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error=%v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzReadLock(f *testing.F) {
+	f.Add([]byte(FormatLock(Lock{Agents: []LockedAgent{{Name: "a", Version: "1.0.0", Hashes: map[string]string{"linux_amd64": someHash}}}})))
+	f.Add([]byte(`agent "a" {`))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		l, diags := ReadLock(src, LockFile)
+		if diags.HasErrors() {
+			return
+		}
+		text := FormatLock(l)
+		back, diags := ReadLock(text, LockFile)
+		if diags.HasErrors() {
+			t.Fatalf("what was read cannot be read back: %v\n%s", diags.Err(), text)
+		}
+		if string(FormatLock(back)) != string(text) {
+			t.Fatalf("not stable:\n%s", text)
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package dsl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// ResolveSecrets returns the document with every secret in its place. lookup
+// gets references such as "env:X" or "file:X"; its first error is returned,
+// wrapped with the reference. The caller owns the result and must not store it.
+func ResolveSecrets(v Value, lookup func(ref string) (string, error)) ([]byte, error) {
+	if len(v.Secrets()) == 0 {
+		return append([]byte(nil), v.JSON()...), nil
+	}
+	doc, err := parseDocument(v.JSON())
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range v.Secrets() {
+		var text strings.Builder
+		for _, p := range s.Parts {
+			if p.Ref == "" {
+				text.WriteString(p.Text)
+				continue
+			}
+			got, err := lookup(p.Ref)
+			if err != nil {
+				return nil, fmt.Errorf("resolve secret %q: %w", p.Ref, err)
+			}
+			text.WriteString(got)
+		}
+		if doc, err = setPointer(doc, s.Path, text.String()); err != nil {
+			return nil, fmt.Errorf("place a secret at %q: %w", s.Path, err)
+		}
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(doc); err != nil {
+		return nil, fmt.Errorf("encode input: %w", err)
+	}
+	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}
+
+func parseDocument(data []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber() // keeps every digit
+	var doc any
+	if err := dec.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("decode value: %w", err)
+	}
+	return doc, nil
+}
+
+var errPointer = errors.New("the document has no such place")
+
+func setPointer(doc any, ptr, text string) (any, error) {
+	if ptr == "" {
+		return text, nil
+	}
+	tokens := strings.Split(ptr, "/")[1:]
+	cur := doc
+	for i, tok := range tokens {
+		last := i == len(tokens)-1
+		switch c := cur.(type) {
+		case map[string]any:
+			key := unescapePointer(tok)
+			if _, ok := c[key]; !ok {
+				return nil, errPointer
+			}
+			if last {
+				c[key] = text
+			}
+			cur = c[key]
+		case []any:
+			n, err := strconv.Atoi(tok)
+			if err != nil || n < 0 || n >= len(c) {
+				return nil, errPointer
+			}
+			if last {
+				c[n] = text
+			}
+			cur = c[n]
+		default:
+			return nil, errPointer
+		}
+	}
+	return doc, nil
+}
+
+func unescapePointer(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
+}
+
+// minSensitive is the length below which a sensitive text is not looked for
+// in other texts: it would be found everywhere.
+const minSensitive = 4
+
+// SensitiveStrings returns the texts of all strings and numbers in the
+// sensitive parts that have at least four characters, longest first, each
+// once: what has to be removed from logs and messages. Secrets are not among
+// them; who resolves one knows it.
+func (v Value) SensitiveStrings() []string {
+	if len(v.Sensitive()) == 0 {
+		return nil
+	}
+	doc, err := parseDocument(v.JSON())
+	if err != nil {
+		return nil // not a document, so nothing in it can have been shown
+	}
+	seen := map[string]bool{}
+	for _, ptr := range v.Sensitive() {
+		if part, ok := getPointer(doc, ptr); ok {
+			collectLeaves(part, seen)
+		}
+	}
+	out := sortedKeys(seen)
+	sort.SliceStable(out, func(i, j int) bool { return len(out[i]) > len(out[j]) })
+	return out
+}
+
+func getPointer(doc any, ptr string) (any, bool) {
+	if ptr == "" {
+		return doc, true
+	}
+	for _, tok := range strings.Split(ptr, "/")[1:] {
+		switch c := doc.(type) {
+		case map[string]any:
+			next, ok := c[unescapePointer(tok)]
+			if !ok {
+				return nil, false
+			}
+			doc = next
+		case []any:
+			n, err := strconv.Atoi(tok)
+			if err != nil || n < 0 || n >= len(c) {
+				return nil, false
+			}
+			doc = c[n]
+		default:
+			return nil, false
+		}
+	}
+	return doc, true
+}
+
+func collectLeaves(doc any, out map[string]bool) {
+	add := func(s string) {
+		if len([]rune(s)) >= minSensitive {
+			out[s] = true
+		}
+	}
+	switch x := doc.(type) {
+	case string:
+		add(x)
+	case json.Number:
+		add(x.String())
+	case []any:
+		for _, e := range x {
+			collectLeaves(e, out)
+		}
+	case map[string]any:
+		for _, e := range x {
+			collectLeaves(e, out)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package dsl
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// RenderOptions choose how diagnostics are shown.
+type RenderOptions struct {
+	Color bool // ANSI colours and underlined source
+	Width int  // columns to wrap details at; 0 = do not wrap
+}
+
+// Render writes diagnostics for people, with source lines, separated by blank
+// lines. It returns the first error of w.
+func Render(w io.Writer, diags Diagnostics, o RenderOptions) error {
+	out := bufio.NewWriter(w)
+	for i, d := range diags {
+		if i > 0 {
+			out.WriteByte('\n')
+		}
+		o.diagnostic(out, d)
+	}
+	return out.Flush() // bufio keeps the first error of all writes
+}
+
+func (o RenderOptions) diagnostic(out *bufio.Writer, d Diagnostic) {
+	title, colour := "Error", "31"
+	switch d.Severity {
+	case SeverityWarning:
+		title, colour = "Warning", "33"
+	case SeverityInfo:
+		title, colour = "Info", "36"
+	}
+	fmt.Fprintf(out, "%s %s\n", o.style("1;"+colour, title+":"), o.style("1", printable(d.Summary)))
+	if d.Range.File != "" {
+		fmt.Fprintf(out, "  on %s line %d", printable(d.Range.File), d.Range.Start.Line)
+		if d.Context != "" {
+			out.WriteString(", " + printable(d.Context))
+		}
+		out.WriteString(":\n")
+	}
+	if s := d.Snippet; s != nil {
+		code := printable(s.Code[:s.HighlightStart]) +
+			o.style("4", printable(s.Code[s.HighlightStart:s.HighlightEnd])) +
+			printable(s.Code[s.HighlightEnd:])
+		fmt.Fprintf(out, "%4d: %s\n", s.StartLine, code)
+		for _, v := range s.Values {
+			fmt.Fprintf(out, "      # %s %s\n", printable(v.Traversal), printable(v.Statement))
+		}
+	}
+	if d.Detail != "" {
+		for _, line := range strings.Split(d.Detail, "\n") {
+			for _, part := range wrap(printable(line), o.Width) {
+				out.WriteString(part + "\n")
+			}
+		}
+	}
+}
+
+func (o RenderOptions) style(code, text string) string {
+	if !o.Color || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// printable replaces what could steer a terminal or turn text around: names
+// and source lines may come from strangers.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return r
+		case r < 0x20, r == 0x7f, r >= 0x80 && r < 0xa0, r == utf8.RuneError:
+			return '\ufffd'
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f:
+			return '\ufffd'
+		}
+		return r
+	}, s)
+}
+
+// wrap breaks a line at blanks so that no part is wider than width, where
+// words allow it.
+func wrap(line string, width int) []string {
+	if width <= 0 || utf8.RuneCountInString(line) <= width {
+		return []string{line}
+	}
+	var out []string
+	cur := ""
+	for _, word := range strings.Fields(line) {
+		switch {
+		case cur == "":
+			cur = word
+		case utf8.RuneCountInString(cur)+1+utf8.RuneCountInString(word) > width:
+			out = append(out, cur)
+			cur = word
+		default:
+			cur += " " + word
+		}
+	}
+	return append(out, cur)
+}

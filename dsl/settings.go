@@ -1,0 +1,299 @@
+package dsl
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Defaults of the language.
+const (
+	defaultTimeout    = 30 * time.Second
+	defaultAttempts   = 3 // of idempotent and read-only actions; 1 of all others
+	defaultCoolDown   = 15 * time.Minute
+	defaultCoolDowns  = 3
+	maxAttemptsNumber = 1_000_000
+)
+
+// forwardDefaults are the settings of a step that says nothing.
+func forwardDefaults(repeatable bool) Settings {
+	attempts := 1
+	if repeatable {
+		attempts = defaultAttempts
+	}
+	return Settings{
+		Timeout: defaultTimeout,
+		Retry: Retry{
+			MaxAttempts: attempts, Strategy: Exponential, InitialInterval: time.Second, Multiplier: 2,
+			MaxInterval: 30 * time.Second, Jitter: true, CoolDown: defaultCoolDown, CoolDowns: defaultCoolDowns,
+		},
+	}
+}
+
+// undoDefaults are the settings of an undo: repeated until its deadline.
+func undoDefaults() Settings {
+	return Settings{
+		Timeout: defaultTimeout,
+		Retry: Retry{
+			MaxAttempts: Unbounded, Strategy: Exponential, InitialInterval: time.Second, Multiplier: 2,
+			MaxInterval: 5 * time.Minute, Jitter: true,
+		},
+	}
+}
+
+// A setter writes one attribute into settings.
+type setter func(*Settings, cty.Value) error
+
+var setters = map[string]setter{
+	"timeout": func(s *Settings, v cty.Value) (err error) {
+		s.Timeout, err = spanOf(v)
+		return err
+	},
+	"deadline": func(s *Settings, v cty.Value) (err error) {
+		s.Deadline, err = limitOf(v)
+		return err
+	},
+	"max_parallel": func(s *Settings, v cty.Value) (err error) {
+		s.MaxParallel, err = wholeNumber(v, 1, math.MaxInt32)
+		return err
+	},
+	"max_failures": setMaxFailures,
+}
+
+var retrySetters = map[string]setter{
+	"max_attempts": func(s *Settings, v cty.Value) (err error) {
+		if text, terr := stringOf(v); terr == nil && text == "unbounded" {
+			s.Retry.MaxAttempts = Unbounded
+			return nil
+		}
+		if s.Retry.MaxAttempts, err = wholeNumber(v, 1, maxAttemptsNumber); err != nil {
+			return errors.New(`a whole number of at least 1 is required (it counts the first try), or "unbounded"`)
+		}
+		return nil
+	},
+	"strategy": func(s *Settings, v cty.Value) error {
+		return choose(v, map[string]func(){
+			"exponential": func() { s.Retry.Strategy = Exponential },
+			"linear":      func() { s.Retry.Strategy = Linear },
+			"constant":    func() { s.Retry.Strategy = Constant },
+		})
+	},
+	"initial_interval": func(s *Settings, v cty.Value) (err error) {
+		s.Retry.InitialInterval, err = spanOf(v)
+		return err
+	},
+	"max_interval": func(s *Settings, v cty.Value) (err error) {
+		s.Retry.MaxInterval, err = spanOf(v)
+		return err
+	},
+	"multiplier": func(s *Settings, v cty.Value) error {
+		n, err := numberOf(v)
+		if err != nil {
+			return err
+		}
+		f, _ := n.Float64()
+		if f < 1 || f > 1000 {
+			return errors.New("a number from 1 to 1000 is required")
+		}
+		s.Retry.Multiplier = f
+		return nil
+	},
+	"jitter": func(s *Settings, v cty.Value) error {
+		return choose(v, map[string]func(){
+			"full": func() { s.Retry.Jitter = true },
+			"none": func() { s.Retry.Jitter = false },
+		})
+	},
+	"on": func(s *Settings, v cty.Value) (err error) {
+		s.Retry.On, err = stringsOf(v)
+		return err
+	},
+	"not_on": func(s *Settings, v cty.Value) (err error) {
+		s.Retry.NotOn, err = stringsOf(v)
+		return err
+	},
+	"on_exhausted": func(s *Settings, v cty.Value) error {
+		return choose(v, map[string]func(){
+			"compensate": func() { s.Retry.OnExhausted = ExhaustedCompensate },
+			"park":       func() { s.Retry.OnExhausted = ExhaustedPark },
+			"cool_down":  func() { s.Retry.OnExhausted = ExhaustedCoolDown },
+		})
+	},
+	"cool_down": func(s *Settings, v cty.Value) (err error) {
+		s.Retry.CoolDown, err = spanOf(v)
+		return err
+	},
+	"cool_downs": func(s *Settings, v cty.Value) (err error) {
+		s.Retry.CoolDowns, err = wholeNumber(v, 0, maxAttemptsNumber)
+		return err
+	},
+}
+
+// choose calls the function of the word the value is.
+func choose(v cty.Value, words map[string]func()) error {
+	text, err := stringOf(v)
+	if err != nil {
+		return err
+	}
+	set, ok := words[text]
+	if !ok {
+		return fmt.Errorf("it must be one of %s;%s", quotedList(sortedKeys(words)), strings.TrimSuffix(didYouMean(text, sortedKeys(words)), "?"))
+	}
+	set()
+	return nil
+}
+
+// setMaxFailures takes a count, or a share such as "20%", rounded down.
+func setMaxFailures(s *Settings, v cty.Value) error {
+	text, err := stringOf(v)
+	if err != nil {
+		return err
+	}
+	if share, ok := strings.CutSuffix(text, "%"); ok {
+		p, err := strconv.Atoi(strings.TrimSpace(share))
+		if err != nil || p < 0 || p > 100 {
+			return errors.New(`a share goes from "0%" to "100%"`)
+		}
+		s.MaxFailures = func(n int) int { return n * p / 100 }
+		return nil
+	}
+	count, err := wholeNumber(v, 0, math.MaxInt32)
+	if err != nil {
+		return errors.New(`a whole number of at least 0 or a share such as "20%" is required`)
+	}
+	s.MaxFailures = func(int) int { return count }
+	return nil
+}
+
+// A setting is one written attribute of a step's or undo's limits.
+type setting struct {
+	name string
+	e    *expr
+	set  setter
+}
+
+// settings makes the Settings function. The second result holds the settings
+// if they do not depend on the run.
+func (l *workflowLinker) settings(base Settings, list []setting) (func(*Scope) (*Settings, error), *Settings) {
+	constant, broken := true, false
+	for _, x := range list {
+		v := l.check(x.e)
+		if x.e.bad {
+			broken = true
+			continue
+		}
+		if raw, _ := v.UnmarkDeep(); raw.IsWhollyKnown() {
+			scratch := base
+			if err := x.set(&scratch, v); err != nil {
+				l.errorf(x.e.rng, "Invalid value for "+x.name, "%s: %s.", x.name, err)
+				broken = true
+			}
+		}
+		if x.e.comp.konst == nil {
+			constant = false
+		}
+	}
+	ev, self := l.ev, max(l.cur, 0)
+	build := func(s *Scope) (*Settings, error) {
+		out := base
+		written := map[string]bool{}
+		for _, x := range list {
+			v, err := ev.run(x.e.comp, s, self)
+			if err == nil {
+				err = x.set(&out, v)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", toRange(x.e.rng), x.name, err)
+			}
+			written[x.name] = true
+		}
+		return &out, out.Retry.settle(written)
+	}
+	if !constant || broken {
+		return build, nil
+	}
+	static, err := build(nil)
+	if err != nil {
+		for _, x := range list {
+			if x.name == "initial_interval" {
+				l.errorf(x.e.rng, "Invalid value for initial_interval", "%s.", err)
+			}
+		}
+		return build, nil
+	}
+	return func(*Scope) (*Settings, error) { return static, nil }, static
+}
+
+// settle brings intervals that were written into order with those that were
+// not.
+func (r *Retry) settle(written map[string]bool) error {
+	if r.InitialInterval <= r.MaxInterval {
+		return nil
+	}
+	switch {
+	case !written["max_interval"]:
+		r.MaxInterval = r.InitialInterval
+	case !written["initial_interval"]:
+		r.InitialInterval = r.MaxInterval
+	default:
+		return errors.New("initial_interval is longer than max_interval")
+	}
+	return nil
+}
+
+// stepSettings lists what a step says about its limits: retry merges
+// attribute by attribute, step over workflow. A workflow's max_attempts does
+// not reach actions that are not idempotent.
+func (l *workflowLinker) stepSettings(s *stepDecl, repeatable bool) []setting {
+	var list []setting
+	for _, name := range sortedKeys(setters) {
+		if e := s.attr(name); e != nil {
+			list = append(list, setting{name, e, setters[name]})
+		}
+	}
+	own := attrsOf(s.block.one("retry"))
+	for _, name := range sortedKeys(retrySetters) {
+		e := own[name]
+		if e == nil && (name != "max_attempts" || repeatable) {
+			e = attrsOf(l.decl.retry)[name]
+		}
+		if e != nil {
+			list = append(list, setting{name, e, retrySetters[name]})
+		}
+	}
+	return list
+}
+
+func undoSettings(b *block) []setting {
+	var list []setting
+	for _, name := range []string{"timeout", "deadline"} {
+		if e := b.attr(name); e != nil {
+			list = append(list, setting{name, e, setters[name]})
+		}
+	}
+	retry := attrsOf(b.one("retry"))
+	for _, name := range sortedKeys(retry) {
+		list = append(list, setting{name, retry[name], retrySetters[name]})
+	}
+	return list
+}
+
+// backoff is the longest pause after the given attempt (counted from 1).
+func (r *Retry) backoff(attempt int) time.Duration {
+	d := float64(r.InitialInterval)
+	switch r.Strategy {
+	case Exponential:
+		d *= math.Pow(r.Multiplier, float64(attempt-1))
+	case Linear:
+		d *= float64(attempt)
+	}
+	if d > float64(r.MaxInterval) {
+		return r.MaxInterval
+	}
+	return time.Duration(d)
+}

@@ -1,0 +1,225 @@
+package dsl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// typeFrom translates a type of an agent's schema.
+func typeFrom(t sdk.Type) (cty.Type, error) {
+	switch t.Kind {
+	case sdk.KindAny:
+		return cty.DynamicPseudoType, nil
+	case sdk.KindBool:
+		return cty.Bool, nil
+	case sdk.KindNumber:
+		return cty.Number, nil
+	case sdk.KindString:
+		return cty.String, nil
+	case sdk.KindList, sdk.KindSet, sdk.KindMap:
+		if t.Elem == nil {
+			return cty.NilType, fmt.Errorf("type %s has no element type", t.Kind)
+		}
+		elem, err := typeFrom(*t.Elem)
+		if err != nil {
+			return cty.NilType, err
+		}
+		switch t.Kind {
+		case sdk.KindList:
+			return cty.List(elem), nil
+		case sdk.KindSet:
+			return cty.Set(elem), nil
+		}
+		return cty.Map(elem), nil
+	case sdk.KindObject:
+		return objectFrom(t.Fields)
+	}
+	return cty.NilType, fmt.Errorf("unknown type %q", t.Kind)
+}
+
+func objectFrom(fields []sdk.Field) (cty.Type, error) {
+	attrs := map[string]cty.Type{}
+	var optional []string
+	for _, f := range fields {
+		ty, err := typeFrom(f.Type)
+		if err != nil {
+			return cty.NilType, fmt.Errorf("field %q: %w", f.Name, err)
+		}
+		attrs[f.Name] = ty
+		if f.Optional {
+			optional = append(optional, f.Name)
+		}
+	}
+	return cty.ObjectWithOptionalAttrs(attrs, optional), nil
+}
+
+// markFields marks the sensitive fields of an object of a schema. A field
+// below a list or a map marks its whole element.
+func markFields(v cty.Value, fields []sdk.Field) cty.Value {
+	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() {
+		return v
+	}
+	raw, marks := v.Unmark()
+	attrs := raw.AsValueMap()
+	if attrs == nil {
+		return v
+	}
+	for _, f := range fields {
+		if x, ok := attrs[f.Name]; ok {
+			x = markType(x, f.Type)
+			if f.Sensitive {
+				x = x.Mark(sensitiveMark{})
+			}
+			attrs[f.Name] = x
+		}
+	}
+	return cty.ObjectVal(attrs).WithMarks(marks)
+}
+
+func markType(v cty.Value, t sdk.Type) cty.Value {
+	switch {
+	case t.Kind == sdk.KindObject:
+		return markFields(v, t.Fields)
+	case t.Elem != nil && hasSensitive(*t.Elem):
+		return v.Mark(sensitiveMark{})
+	}
+	return v
+}
+
+func hasSensitive(t sdk.Type) bool {
+	if t.Elem != nil {
+		return hasSensitive(*t.Elem)
+	}
+	for _, f := range t.Fields {
+		if f.Sensitive || hasSensitive(f.Type) {
+			return true
+		}
+	}
+	return false
+}
+
+// typeText writes a type as in the language.
+func typeText(ty cty.Type) string {
+	if ty == cty.DynamicPseudoType {
+		return "any"
+	}
+	return ty.FriendlyNameForConstraint()
+}
+
+// assignable reports whether a value of one type may turn out to fit another.
+func assignable(from, to cty.Type) bool {
+	from, to = plainType(from), to.WithoutOptionalAttributesDeep()
+	if from == cty.DynamicPseudoType || to == cty.DynamicPseudoType || from.Equals(to) {
+		return true
+	}
+	return convert.GetConversionUnsafe(from, to) != nil
+}
+
+// An argSpec is one argument an action (or a config) takes.
+type argSpec struct {
+	field sdk.Field
+	typ   cty.Type
+	def   cty.Value // converted default; cty.NilVal = none
+	enum  []cty.Value
+}
+
+// argSpecs prepares the fields of a schema.
+func argSpecs(fields []sdk.Field) (map[string]*argSpec, error) {
+	out := map[string]*argSpec{}
+	for _, f := range fields {
+		ty, err := typeFrom(f.Type)
+		if err != nil {
+			return nil, fmt.Errorf("argument %q: %w", f.Name, err)
+		}
+		s := &argSpec{field: f, typ: ty, def: cty.NilVal}
+		if len(f.Default) > 0 {
+			if s.def, err = s.parse(f.Default); err != nil {
+				return nil, fmt.Errorf("default of argument %q: %w", f.Name, err)
+			}
+			if s.def.IsNull() {
+				s.def = cty.NilVal
+			}
+		}
+		for _, raw := range f.Enum {
+			v, err := s.parse(raw)
+			if err != nil {
+				return nil, fmt.Errorf("enum of argument %q: %w", f.Name, err)
+			}
+			s.enum = append(s.enum, v)
+		}
+		out[f.Name] = s
+	}
+	return out, nil
+}
+
+func (s *argSpec) parse(raw []byte) (cty.Value, error) {
+	v, err := decodeJSON(raw)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	return conform(v, s.typ)
+}
+
+func (s *argSpec) required() bool { return !s.field.Optional && s.def == cty.NilVal }
+
+var errRequired = errors.New("a value is required, this is null")
+
+// accept converts one argument. For null it returns the default, or
+// cty.NilVal to leave the argument out.
+func (s *argSpec) accept(v cty.Value) (cty.Value, error) {
+	if v.IsKnown() && v.IsNull() {
+		switch {
+		case s.def != cty.NilVal:
+			return s.mark(s.def), nil
+		case s.required():
+			return cty.NilVal, errRequired
+		}
+		return cty.NilVal, nil
+	}
+	out, err := conform(v, s.typ)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	if err := s.checkEnum(out); err != nil {
+		return cty.NilVal, err
+	}
+	out = markType(out, s.field.Type)
+	if s.field.Sensitive {
+		out = out.Mark(sensitiveMark{})
+	}
+	return out, nil
+}
+
+func (s *argSpec) checkEnum(v cty.Value) error {
+	raw, marks := v.UnmarkDeep()
+	if len(s.enum) == 0 || !raw.IsWhollyKnown() || isSecret(marks) {
+		return nil
+	}
+	var texts []string
+	for _, e := range s.enum {
+		if raw.RawEquals(e) {
+			return nil
+		}
+		text, err := encodeValue(e, false)
+		if err != nil {
+			return err
+		}
+		texts = append(texts, string(text.JSON()))
+	}
+	return fmt.Errorf("it must be one of %s", strings.Join(texts, ", "))
+}
+
+func isSecret(marks cty.ValueMarks) bool {
+	for m := range marks {
+		if _, ok := m.(secretMark); ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,94 @@
+package dsl
+
+import (
+	"encoding/json"
+	"sync/atomic"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Value is an immutable JSON document together with what must be kept apart
+// from it: which parts are sensitive, and which parts are references to
+// secrets that are resolved only right before a call. The zero Value is null.
+//
+// Numbers are exact decimals: an integer beyond 2^53 survives. Object keys are
+// sorted, so equal values have equal bytes.
+type Value struct{ d *valueData }
+
+type valueData struct {
+	json      []byte
+	sensitive []string
+	secrets   []Secret
+	decoded   atomic.Pointer[decodedValue] // a cache; see evaluator.decodeVars
+}
+
+type decodedValue struct {
+	owner *evaluator
+	value cty.Value
+}
+
+// A Secret says that the string at Path (a JSON pointer, RFC 6901; "" is the
+// whole value) is the concatenation of Parts. The JSON holds null there.
+type Secret struct {
+	Path  string       `json:"path"`
+	Parts []SecretPart `json:"parts"`
+}
+
+// A SecretPart is literal text or a reference such as "env:X" or "file:X";
+// exactly one field is set.
+type SecretPart struct {
+	Text string `json:"text,omitempty"`
+	Ref  string `json:"ref,omitempty"`
+}
+
+// NewValue makes a Value from canonical JSON; it keeps data, which the caller
+// must not change afterwards. sensitive lists JSON pointers (RFC 6901).
+func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
+	if len(data) == 0 && len(sensitive) == 0 && len(secrets) == 0 {
+		return Value{}
+	}
+	return Value{&valueData{json: data, sensitive: sensitive, secrets: secrets}}
+}
+
+// JSON returns the document; "null" for the zero Value. The caller must not
+// change it.
+func (v Value) JSON() []byte {
+	if v.d == nil || len(v.d.json) == 0 {
+		return []byte("null")
+	}
+	return v.d.json
+}
+
+// IsNull reports whether the value is JSON null.
+func (v Value) IsNull() bool { return v.d == nil || len(v.d.json) == 0 || string(v.d.json) == "null" }
+
+// Sensitive returns the JSON pointers of the sensitive parts.
+func (v Value) Sensitive() []string {
+	if v.d == nil {
+		return nil
+	}
+	return v.d.sensitive
+}
+
+// Secrets returns the references to secrets.
+func (v Value) Secrets() []Secret {
+	if v.d == nil {
+		return nil
+	}
+	return v.d.secrets
+}
+
+// Equal reports whether two values have the same bytes and the same marks.
+func (v Value) Equal(w Value) bool {
+	if string(v.JSON()) != string(w.JSON()) {
+		return false
+	}
+	a, errA := json.Marshal(marks{v.Sensitive(), v.Secrets()})
+	b, errB := json.Marshal(marks{w.Sensitive(), w.Secrets()})
+	return errA == nil && errB == nil && string(a) == string(b)
+}
+
+type marks struct {
+	Sensitive []string `json:"sensitive,omitempty"`
+	Secrets   []Secret `json:"secrets,omitempty"`
+}

@@ -1,0 +1,327 @@
+package dsl
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// An Assignment gives a value to a variable.
+type Assignment struct {
+	Name string
+	// Text is the value as given by a flag or the environment. For a variable
+	// of type string it is taken as it is, otherwise it is an expression.
+	Text   string
+	Source string // who says so: "--var", "ENGINE_VAR_x", "file.vars.hcl:3"
+	Where  Range  // place in a values file; zero for others
+
+	expr hclsyntax.Expression // from a values file; nil = Text
+	src  []byte
+}
+
+// ParseVars reads a values file: attributes at its top level, one for each
+// variable. A name that ends in .json is read as JSON.
+func ParseVars(filename string, src []byte) ([]Assignment, Diagnostics) {
+	r := &reporter{sources: map[string][]byte{filename: src}}
+	out := r.parseVars(filename, src)
+	return out, r.finish()
+}
+
+func (r *reporter) parseVars(name string, src []byte) []Assignment {
+	var f *hcl.File
+	var diags hcl.Diagnostics
+	scan, parse := prescan, func() { f, diags = hclsyntax.ParseConfig(src, name, hcl.InitialPos) }
+	if strings.HasSuffix(name, ".json") {
+		scan, parse = prescanJSON, func() { f, diags = hcljson.Parse(src, name) }
+	}
+	if d := scan(src, name); d != nil {
+		r.hcl(hcl.Diagnostics{d})
+		return nil
+	}
+	parse()
+	r.hcl(diags)
+	if diags.HasErrors() {
+		return nil
+	}
+	b := &block{kind: "values"}
+	r.readFree(f.Body, b)
+	var out []Assignment
+	for _, a := range b.args {
+		if a.expr.bad {
+			continue
+		}
+		if v := a.expr.syn.Variables(); len(v) > 0 {
+			r.errorf(v[0].SourceRange(), "Reference not available here", "A values file holds plain values; it cannot refer to anything.")
+			continue
+		}
+		if c := calls(a.expr.syn); len(c) > 0 {
+			r.errorf(c[0].Range(), "Function not available here", "A values file holds plain values; it cannot call functions.")
+			continue
+		}
+		at := toRange(a.where)
+		out = append(out, Assignment{Name: a.name, Source: at.String(), Where: at, expr: a.expr.syn, src: src})
+	}
+	return out
+}
+
+// literalText reports whether the text of a flag or variable is taken literally.
+func (v *variableDecl) literalText() bool {
+	return v.typ == cty.String || !v.typed
+}
+
+// convert brings a value to the variable's type, with defaults of optional
+// attributes filled in.
+func (v *variableDecl) convert(x cty.Value) (cty.Value, error) {
+	if v.defaults != nil && !x.IsNull() {
+		if !x.Type().IsPrimitiveType() {
+			x = v.defaults.Apply(x)
+		}
+	}
+	if x.IsNull() {
+		return cty.NullVal(plainType(v.typ)), nil
+	}
+	return conform(x, v.typ)
+}
+
+// value evaluates one assignment.
+func (v *variableDecl) value(a Assignment) (cty.Value, error) {
+	if a.expr != nil {
+		x, diags := evaluateSafe(a.expr, nil)
+		if diags.HasErrors() {
+			return cty.NilVal, errors.New(diags[0].Detail)
+		}
+		return x, nil
+	}
+	if v.literalText() {
+		return v.guess(a.Text), nil
+	}
+	name := "<" + a.Source + ">"
+	if d := prescan([]byte(a.Text), name); d != nil {
+		return cty.NilVal, errors.New(strings.TrimSuffix(d.Detail, "."))
+	}
+	e, diags := hclsyntax.ParseExpression([]byte(a.Text), name, hcl.InitialPos)
+	if !diags.HasErrors() && (len(e.Variables()) > 0 || len(calls(e)) > 0) {
+		diags = hcl.Diagnostics{{Severity: hcl.DiagError, Detail: "only plain values may stand here; strings inside it are written in double quotes"}}
+	}
+	if diags.HasErrors() {
+		if v.typ.IsPrimitiveType() { // let the conversion speak: "a number is required"
+			return cty.StringVal(a.Text), nil
+		}
+		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
+	}
+	x, diags := evaluateSafe(e, nil)
+	if diags.HasErrors() {
+		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
+	}
+	return x, nil
+}
+
+// guess gives a text the type of the default, where no type was written.
+func (v *variableDecl) guess(text string) cty.Value {
+	s := cty.StringVal(text)
+	if v.typed || v.def == cty.NilVal || v.def.IsNull() {
+		return s
+	}
+	if ty := v.def.Type(); ty == cty.Number || ty == cty.Bool {
+		if c, err := convert.Convert(s, ty); err == nil {
+			return c
+		}
+	}
+	return s
+}
+
+// bind is what Bind needs of the declarations.
+type bind struct {
+	ev      *evaluator
+	decls   map[string]*variableDecl
+	known   map[string]bool // variables of the other workflows of the module
+	sources map[string][]byte
+	places  places
+}
+
+// Bind gives values to all variables of the workflow and returns them as one
+// object. Of several assignments to a name the last one counts. It reports
+// names that are not declared, values that are missing, of the wrong type or
+// refused by a validation.
+func (w *Workflow) Bind(assigned []Assignment) (Value, Diagnostics) {
+	b := w.bind
+	r := &reporter{sources: map[string][]byte{}, places: b.places}
+	for n, src := range b.sources {
+		r.sources[n] = src
+	}
+	last := map[string]Assignment{}
+	for _, a := range assigned {
+		if a.src != nil {
+			r.sources[a.Where.File] = a.src
+		}
+		if b.declared(r, a) {
+			last[a.Name] = a
+		}
+	}
+	vals := map[string]cty.Value{}
+	for _, name := range sortedKeys(b.decls) {
+		a, given := last[name]
+		if v, ok := b.one(r, b.decls[name], a, given); ok {
+			vals[name] = v
+		}
+	}
+	if !(Diagnostics(r.list)).HasErrors() {
+		b.validate(r, vals, last)
+	}
+	if diags := r.finish(); diags.HasErrors() {
+		return Value{}, diags
+	}
+	out, err := encodeValue(cty.ObjectVal(vals), false)
+	if err != nil {
+		r.errorf(hcl.Range{}, "Invalid value", "The variables cannot be stored: %s.", err)
+	}
+	return out, r.finish()
+}
+
+func (b *bind) declared(r *reporter, a Assignment) bool {
+	if b.decls[a.Name] != nil {
+		return true
+	}
+	if b.known[a.Name] && a.Source != "--var" {
+		return false // for another workflow of the module
+	}
+	r.place(a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
+		a.source(), a.Name, didYouMean(a.Name, sortedKeys(b.decls)))
+	return false
+}
+
+func (a Assignment) source() string {
+	if a.Source == "" {
+		return "An assignment"
+	}
+	return a.Source
+}
+
+// place reports an error about an assignment at its place, if it has one.
+func (r *reporter) place(a Assignment, summary, format string, args ...any) {
+	r.list = append(r.list, Diagnostic{Severity: SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
+}
+
+func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.Value, bool) {
+	x := v.def
+	if given {
+		raw, err := v.value(a)
+		if err == nil {
+			raw, err = v.convert(raw)
+		}
+		if err != nil {
+			detail := fmt.Sprintf("%s gives variable %q a value that does not fit its type %s: %s.", a.source(), v.name, v.typeText, err)
+			if v.sensitive {
+				detail = fmt.Sprintf("%s gives variable %q a value that does not fit its type %s.", a.source(), v.name, v.typeText)
+			}
+			r.place(a, "Invalid value for variable", "%s", detail)
+			return cty.NilVal, false
+		}
+		x = raw
+		if x.IsNull() && !v.nullable && v.def != cty.NilVal {
+			x = v.def // null means: as if not given
+		}
+	}
+	switch {
+	case x == cty.NilVal:
+		hint := v.description
+		if hint != "" {
+			hint = " (" + strings.TrimSuffix(hint, ".") + ")"
+		}
+		r.errorf(v.where, "No value for required variable", "Variable %q has no default, so it needs a value%s: --var %s=VALUE, a values file, or the environment variable ENGINE_VAR_%s.",
+			v.name, hint, v.name, v.name)
+		return cty.NilVal, false
+	case x.IsNull() && !v.nullable:
+		r.place(a, "Invalid value for variable", "%s gives variable %q the value null, which it does not allow.", a.source(), v.name)
+		return cty.NilVal, false
+	}
+	if _, err := encodeValue(x, false); err != nil {
+		r.place(a, "Invalid value for variable", "%s gives variable %q a value that cannot be stored: %s.", a.source(), v.name, err)
+		return cty.NilVal, false
+	}
+	if v.sensitive {
+		x = x.Mark(sensitiveMark{})
+	}
+	return x, true
+}
+
+// validate runs the validation blocks with the values in place.
+func (b *bind) validate(r *reporter, vals map[string]cty.Value, last map[string]Assignment) {
+	w := &checkWorld{ev: b.ev, vars: cty.ObjectVal(vals), locals: map[*localDecl]cty.Value{}}
+	for _, name := range sortedKeys(b.decls) {
+		v := b.decls[name]
+		for _, c := range v.validations {
+			if c.condition == nil || c.condition.comp == nil {
+				continue
+			}
+			cond, diags := b.ev.value(c.condition.comp, w)
+			if diags.HasErrors() {
+				r.hcl(diags)
+				continue
+			}
+			ok, err := boolOf(cond)
+			if err != nil {
+				r.errorf(c.condition.rng, "Invalid condition", "The condition must be true or false: %s.", err)
+				continue
+			}
+			if ok {
+				continue
+			}
+			a := last[name]
+			detail := b.message(w, c)
+			if a.Where.File != "" {
+				r.place(a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, toRange(c.where))
+				continue
+			}
+			if a.Name != "" {
+				detail += "\nThe value comes from " + a.source() + "."
+			}
+			r.hcl(hcl.Diagnostics{{
+				Severity: hcl.DiagError, Summary: "Invalid value for variable", Detail: detail,
+				Subject: &c.condition.rng, Expression: c.condition.syn,
+				EvalContext: &hcl.EvalContext{Variables: map[string]cty.Value{"var": w.vars}},
+			}})
+		}
+	}
+}
+
+func (b *bind) message(w world, c *conditionDecl) string {
+	v, diags := b.ev.value(c.message.comp, w)
+	if diags.HasErrors() {
+		return "The condition is not met, and its error message cannot be evaluated."
+	}
+	return messageText(v)
+}
+
+// messageText returns an error message, unless it would show something
+// sensitive.
+func messageText(v cty.Value) string {
+	if v.ContainsMarked() {
+		return "The condition is not met. The message is hidden, because it holds a sensitive value."
+	}
+	s, err := stringOf(v)
+	if err != nil {
+		return "The condition is not met, and its error message is not a string."
+	}
+	return s
+}
+
+// variableList describes the variables in order of name.
+func variableList(decls map[string]*variableDecl) []Variable {
+	out := make([]Variable, 0, len(decls))
+	for _, v := range decls {
+		out = append(out, Variable{
+			Name: v.name, Description: v.description, Type: v.typeText, Sensitive: v.sensitive,
+			Nullable: v.nullable, HasDefault: v.def != cty.NilVal, Deployment: v.deployment,
+		})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
