@@ -1,0 +1,245 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/plugin"
+)
+
+// unlimited stands for the slots of an agent without max_concurrency.
+const unlimited = 1 << 30
+
+// An agent is what the calls of one AgentSpec.Key share: processes, limit and
+// breaker.
+type agent struct {
+	pool    *Pool
+	spec    engine.AgentSpec
+	breaker *breaker
+
+	mu        sync.Mutex // protects following fields, and those of instances
+	reserved  int        // slots that the scheduler holds
+	calls     int        // calls under way
+	instances []*instance
+	changed   chan struct{} // closed and replaced when an instance becomes ready or ends
+}
+
+func newAgent(p *Pool, spec engine.AgentSpec) *agent {
+	a := &agent{pool: p, spec: spec, changed: make(chan struct{})}
+	a.breaker = newBreaker(spec.Name, spec.Breaker, func(t transition) {
+		p.opts.Observer.CircuitChanged(CircuitChange{
+			Agent: spec.Name, Key: spec.Key, From: t.from, To: t.to, Failures: t.failures, Until: t.until,
+		})
+		a.free()
+	}, p.run)
+	for n := range max(1, spec.Instances) {
+		a.instances = append(a.instances, &instance{agent: a, number: n + 1})
+	}
+	return a
+}
+
+// slot says what the agent can take now.
+func (a *agent) slot() machine.Slot {
+	room, until, limited := a.breaker.room()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.slotLocked(room, until, limited)
+}
+
+func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot {
+	if limited && !until.IsZero() {
+		return machine.Slot{Until: until, Why: "circuit open"}
+	}
+	if until, why := a.downLocked(time.Now()); why != nil {
+		return machine.Slot{Until: until, Why: why.Error()}
+	}
+	free := unlimited
+	if a.spec.MaxConcurrency > 0 {
+		free = max(0, a.spec.MaxConcurrency-max(a.reserved, a.calls))
+	}
+	why := "full"
+	if limited {
+		waiting := max(0, a.reserved-a.calls) // reserved, not yet known to the breaker
+		if probes := max(0, room-waiting); probes < free {
+			free, why = probes, "circuit half-open, probe under way"
+		}
+	}
+	if free > 0 {
+		why = ""
+	}
+	return machine.Slot{Free: free, Why: why}
+}
+
+func (a *agent) reserve(n int) bool {
+	room, until, limited := a.breaker.room()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.slotLocked(room, until, limited).Free < n {
+		return false
+	}
+	a.reserved += n
+	return true
+}
+
+func (a *agent) release(n int) {
+	a.mu.Lock()
+	a.reserved = max(0, a.reserved-n)
+	a.mu.Unlock()
+	a.free()
+}
+
+// free tells those who wait for a slot, if there is one.
+func (a *agent) free() {
+	if a.slot().Free > 0 {
+		a.pool.free(a.spec.Key)
+	}
+}
+
+// call makes one call: limit, breaker, process.
+func (a *agent) call(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+	a.mu.Lock()
+	if a.spec.MaxConcurrency > 0 && a.calls >= a.spec.MaxConcurrency {
+		a.mu.Unlock()
+		return sdk.Reply{}, &engine.Deferred{Why: "full"}
+	}
+	a.calls++
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		a.calls--
+		a.mu.Unlock()
+		a.free()
+	}()
+	return a.breaker.do(call.Request.CompleteBy, func() (sdk.Reply, error) { return a.send(ctx, call) })
+}
+
+// send hands the call to a process, and to another one as long as it is certain
+// that none has seen it.
+func (a *agent) send(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+	limit, cancel := context.WithTimeout(ctx, call.Request.TimeLeft(time.Now()))
+	defer cancel()
+	for {
+		i, err := a.acquire(limit, false)
+		if err != nil {
+			return sdk.Reply{}, notSent(err)
+		}
+		reply, err := i.invoke(ctx, call)
+		switch {
+		case !errors.Is(err, plugin.ErrNotSent):
+			return reply, err
+		case limit.Err() != nil, !errors.Is(err, plugin.ErrExited):
+			return sdk.Reply{}, notSent(err)
+		}
+	}
+}
+
+// notSent makes a Deferred of what kept a call from being sent.
+func notSent(err error) error {
+	var down *downError
+	switch {
+	case errors.As(err, &down):
+		return &engine.Deferred{Until: down.until, Why: down.err.Error()}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &engine.Deferred{Why: "complete-by passed before it could be sent"}
+	case errors.Is(err, context.Canceled):
+		return &engine.Deferred{Why: "not wanted any more before it could be sent"}
+	}
+	return &engine.Deferred{Why: err.Error()}
+}
+
+// A downError says that no process can be started before a time.
+type downError struct {
+	until time.Time
+	err   error
+}
+
+func (e *downError) Error() string { return e.err.Error() }
+func (e *downError) Unwrap() error { return e.err }
+
+// check starts a process, if none is ready, whatever happened before.
+func (a *agent) check(ctx context.Context) error {
+	i, err := a.acquire(ctx, true)
+	var down *downError
+	if errors.As(err, &down) {
+		return down.err
+	}
+	if err == nil {
+		i.leave()
+	}
+	return err
+}
+
+// acquire returns the ready process with the fewest calls, and counts a call of
+// it. It starts those that are not running, and waits for one where none is
+// ready. At once also forgets the pause after earlier failures. Returns
+// *downError, ctx's error or errClosed.
+func (a *agent) acquire(ctx context.Context, atOnce bool) (*instance, error) {
+	for {
+		a.mu.Lock()
+		now := time.Now()
+		for _, i := range a.instances {
+			if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked(ctx) {
+				a.mu.Unlock()
+				return nil, errClosed
+			}
+		}
+		atOnce = false
+		if i := a.leastBusyLocked(); i != nil {
+			i.calls++
+			a.mu.Unlock()
+			return i, nil
+		}
+		if until, why := a.downLocked(now); why != nil {
+			a.mu.Unlock()
+			return nil, &downError{until: until, err: why}
+		}
+		changed := a.changed
+		a.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-a.pool.stop:
+			return nil, errClosed
+		}
+	}
+}
+
+// leastBusyLocked returns the ready process with the most free capacity (S33,
+// S70), or nil.
+func (a *agent) leastBusyLocked() *instance {
+	var best *instance
+	for _, i := range a.instances {
+		if i.readyLocked() && (best == nil || i.calls < best.calls) {
+			best = i
+		}
+	}
+	return best
+}
+
+// downLocked says why no process is there or about to be, and until when; the
+// error is nil otherwise.
+func (a *agent) downLocked(now time.Time) (time.Time, error) {
+	first := slices.MinFunc(a.instances, func(x, y *instance) int { return x.notBefore.Compare(y.notBefore) })
+	for _, i := range a.instances {
+		if i.state != stateIdle || !now.Before(i.notBefore) {
+			return time.Time{}, nil
+		}
+	}
+	return first.notBefore, cmp.Or(first.why, errNoReason)
+}
+
+var errNoReason = errors.New("the agent's process has ended")
+
+// changedLocked wakes those who wait for a process.
+func (a *agent) changedLocked() {
+	close(a.changed)
+	a.changed = make(chan struct{})
+}

@@ -1,0 +1,218 @@
+package agents
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// defaultCooldown is used where a definition gives none.
+const defaultCooldown = 30 * time.Second
+
+// windowBuckets is how many parts a window forgets its counts in.
+const windowBuckets = 10
+
+// A breaker keeps calls from an agent that does not work (S34). What it holds
+// back was not sent and spends no attempt.
+type breaker struct {
+	cb       *gobreaker.CircuitBreaker[struct{}]
+	cooldown time.Duration
+	probes   int
+	changed  func(transition) // called without locks held, one at a time
+	spawn    func(fn func()) bool
+
+	mu      sync.Mutex // protects following fields
+	until   time.Time  // next probe, while open
+	pending []transition
+	telling bool
+	timer   *time.Timer // ends the cooldown, while open
+	closed  bool
+}
+
+type transition struct {
+	from, to Circuit
+	failures int
+	until    time.Time
+}
+
+// What a call says about its agent, for gobreaker.
+var (
+	errBroken   = errors.New("the agent does not work")
+	errExcluded = errors.New("says nothing about the agent")
+)
+
+// newBreaker makes a closed breaker. spawn runs a function in a goroutine.
+func newBreaker(name string, s dsl.Breaker, changed func(transition), spawn func(fn func()) bool) *breaker {
+	b := &breaker{cooldown: s.Cooldown, probes: max(1, s.Probes), changed: changed, spawn: spawn}
+	if b.cooldown <= 0 {
+		b.cooldown = defaultCooldown
+	}
+	var failures int // of the counts that tripped; guarded by gobreaker's own lock
+	b.cb = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		Name:         name,
+		MaxRequests:  uint32(b.probes),
+		Interval:     s.Window,
+		BucketPeriod: s.Window / windowBuckets,
+		Timeout:      b.cooldown,
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			failures = int(c.ConsecutiveFailures)
+			if s.TripAfter > 0 && failures >= s.TripAfter {
+				return true
+			}
+			done := c.TotalSuccesses + c.TotalFailures
+			failures = int(c.TotalFailures)
+			return s.FailureRatio > 0 && int(done) >= s.MinCalls &&
+				float64(c.TotalFailures) >= s.FailureRatio*float64(done)
+		},
+		IsExcluded: func(err error) bool { return errors.Is(err, errExcluded) },
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			b.note(circuit(from), circuit(to), failures)
+			failures = 1 // what opens a half-open breaker again
+		},
+	})
+	return b
+}
+
+func circuit(s gobreaker.State) Circuit {
+	switch s {
+	case gobreaker.StateOpen:
+		return CircuitOpen
+	case gobreaker.StateHalfOpen:
+		return CircuitHalfOpen
+	}
+	return CircuitClosed
+}
+
+// note keeps a change of state until it can be told: gobreaker holds its lock.
+func (b *breaker) note(from, to Circuit, failures int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := transition{from: from, to: to}
+	b.until = time.Time{}
+	if b.timer != nil {
+		b.timer.Stop()
+		b.timer = nil
+	}
+	if to == CircuitOpen {
+		// gobreaker took the time a moment ago, so this is never too early.
+		b.until = time.Now().Add(b.cooldown)
+		t.until, t.failures = b.until, failures
+		if !b.closed {
+			b.timer = time.AfterFunc(b.cooldown+time.Millisecond, func() { b.state() })
+		}
+	}
+	b.pending = append(b.pending, t)
+}
+
+// tell passes noted changes on, in order.
+func (b *breaker) tell() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.telling {
+		return // whoever tells will tell these, too
+	}
+	b.telling = true
+	for len(b.pending) > 0 {
+		t := b.pending[0]
+		b.pending = b.pending[1:]
+		b.mu.Unlock()
+		b.changed(t)
+		b.mu.Lock()
+	}
+	b.telling = false
+}
+
+// state returns the present state; an open breaker whose cooldown has passed
+// becomes half-open by it. What that changes is told by another goroutine,
+// because the caller may be the one who would have to listen.
+func (b *breaker) state() Circuit {
+	s := circuit(b.cb.State())
+	b.mu.Lock()
+	news := len(b.pending) > 0
+	b.mu.Unlock()
+	if news {
+		b.spawn(b.tell)
+	}
+	return s
+}
+
+// room returns how many calls the breaker admits now; limited is false if it
+// does not limit them. until is the next probe of an open one.
+func (b *breaker) room() (n int, until time.Time, limited bool) {
+	switch b.state() {
+	case CircuitOpen:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return 0, b.until, true
+	case CircuitHalfOpen:
+		c := b.cb.Counts()
+		return max(0, b.probes-int(c.Requests-c.TotalExclusions)), time.Time{}, true
+	}
+	return 0, time.Time{}, false
+}
+
+// do makes a call if the breaker admits it, and otherwise returns *Deferred.
+func (b *breaker) do(completeBy time.Time, call func() (sdk.Reply, error)) (sdk.Reply, error) {
+	var reply sdk.Reply
+	var err error
+	made := false
+	_, refused := b.cb.Execute(func() (struct{}, error) {
+		made = true
+		reply, err = call()
+		return struct{}{}, verdict(reply, err, completeBy)
+	})
+	b.tell()
+	switch {
+	case made:
+		return reply, err
+	case errors.Is(refused, gobreaker.ErrTooManyRequests):
+		return sdk.Reply{}, &engine.Deferred{Why: "circuit half-open, probe under way"}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return sdk.Reply{}, &engine.Deferred{Until: b.until, Why: "circuit open"}
+}
+
+// verdict says what a call tells about its agent. Business codes show neither
+// that it works nor that it does not.
+func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
+	var deferred *engine.Deferred
+	switch {
+	case errors.As(err, &deferred):
+		return errExcluded
+	case err != nil && !time.Now().Before(completeBy):
+		return errBroken // no answer in time
+	case err != nil:
+		return errExcluded // given up by the engine
+	}
+	switch reply.Outcome {
+	case sdk.OutcomeResult, sdk.OutcomeNotDone:
+		return nil
+	case sdk.OutcomeFailed:
+		if reply.Code == sdk.CodeUnavailable || reply.Code == sdk.CodeRateLimited {
+			return errBroken
+		}
+		return errExcluded
+	}
+	if reply.Code == sdk.CodeAborted {
+		return errExcluded
+	}
+	return errBroken
+}
+
+// stop ends the cooldown's timer.
+func (b *breaker) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	if b.timer != nil {
+		b.timer.Stop()
+		b.timer = nil
+	}
+}

@@ -1,0 +1,354 @@
+package agents
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/go-version"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/plugin"
+)
+
+// A Binary is an agent's binary, described.
+type Binary struct {
+	Found
+	Checksum string // hex SHA-256
+	Schema   sdk.Schema
+}
+
+// Pin returns what a definition pins of the binary. One under dev_overrides has
+// no checksum: it may change under a run.
+func (b Binary) Pin() dsl.AgentBinary {
+	pin := dsl.AgentBinary{Schema: b.Schema, Version: b.Version, Checksum: b.Checksum}
+	if b.Source == SourceDev {
+		pin.Checksum = ""
+	}
+	return pin
+}
+
+// A Listed is a binary as lists show it.
+type Listed struct {
+	Binary
+	Shadows []Found // further ones of the name, which it keeps from being used
+	Err     error   // why it cannot be used; nil = it can
+}
+
+// CatalogOptions are the settings of a Catalog.
+type CatalogOptions struct {
+	Search   SearchOptions
+	CacheDir string       // for descriptions; "" = not cached
+	Logger   *slog.Logger // nil = nowhere
+}
+
+// A Catalog chooses agents' binaries. The places are searched when it is first
+// used and after Refresh. It is safe for concurrent use.
+type Catalog struct {
+	search SearchOptions
+	cache  cache
+	logger *slog.Logger
+
+	mu        sync.Mutex // protects following fields
+	searched  bool
+	warned    bool
+	found     []Found
+	err       error // of places that could not be searched
+	described map[string]*description
+}
+
+// description is what one binary said about itself.
+type description struct {
+	once   sync.Once
+	binary Binary
+	err    error
+}
+
+// NewCatalog makes a Catalog. It reads nothing yet.
+func NewCatalog(o CatalogOptions) *Catalog {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Catalog{
+		search: o.Search, cache: cache{dir: o.CacheDir, logger: o.Logger}, logger: o.Logger,
+		described: map[string]*description{},
+	}
+}
+
+// Refresh makes the next use search the places again.
+func (c *Catalog) Refresh() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.searched = false
+	c.described = map[string]*description{}
+}
+
+// all returns what is in the places, and what kept one from being searched.
+func (c *Catalog) all() ([]Found, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.searched {
+		c.found, c.err = Discover(c.search)
+		c.searched = true
+	}
+	if len(c.search.DevOverrides) > 0 && !c.warned {
+		c.warned = true
+		c.logger.Warn("dev_overrides are in effect: of these agents neither version nor checksum is checked",
+			"agents", strings.Join(sortedKeys(c.search.DevOverrides), ", "))
+	}
+	return c.found, c.err
+}
+
+// Find returns the binary to use for an agent: of the first place that holds
+// one whose version fits the constraint, the newest. constraint is as in
+// "~> 1.2"; "" = any version. An override fits always. Returns
+// *NotFoundError, *VersionError, or a *plugin.StartError about the binary.
+func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, error) {
+	want, err := parseConstraint(name, constraint)
+	if err != nil {
+		return Binary{}, err
+	}
+	var best *Binary
+	var others []Binary
+	for _, f := range c.named(name) {
+		if best != nil && f.Place != best.Place {
+			break // the first place that has one wins
+		}
+		if f.Version != "" && !fits(want, f.Version) {
+			others = append(others, Binary{Found: f})
+			continue
+		}
+		b, err := c.Describe(ctx, f)
+		switch {
+		case err != nil:
+			// Not passed over in silence: what would be used instead is not
+			// what the user put there.
+			return Binary{}, err
+		case f.Source == SourceDev:
+			return b, nil
+		case !fits(want, b.Version):
+			others = append(others, b)
+		case best == nil || newer(b.Version, best.Version):
+			best = &b
+		}
+	}
+	switch {
+	case best != nil:
+		return *best, nil
+	case len(others) > 0:
+		return Binary{}, &VersionError{Name: name, Constraint: constraint, Have: others}
+	}
+	return Binary{}, c.notFound(name, "")
+}
+
+// Exact returns the binary that a definition is pinned to. "" as version or
+// checksum means any; an override fits always. A binary of the version whose
+// checksum differs is a *ChecksumError.
+func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
+	if ver == "" && checksum == "" {
+		return c.Find(ctx, name, "")
+	}
+	var changed *ChecksumError
+	var others []Binary
+	for _, f := range c.named(name) {
+		if f.Version != "" && ver != "" && !sameVersion(f.Version, ver) {
+			others = append(others, Binary{Found: f})
+			continue
+		}
+		b, err := c.Describe(ctx, f)
+		switch {
+		case err != nil:
+			return Binary{}, err
+		case f.Source == SourceDev:
+			return b, nil
+		case ver != "" && !sameVersion(b.Version, ver):
+			others = append(others, b)
+		case checksum != "" && !strings.EqualFold(b.Checksum, checksum):
+			if changed == nil {
+				changed = &ChecksumError{Name: name, Version: b.Version, Path: b.Path, Want: checksum, Have: b.Checksum}
+			}
+		default:
+			return b, nil
+		}
+	}
+	switch {
+	case changed != nil:
+		return Binary{}, changed
+	case len(others) > 0:
+		return Binary{}, &VersionError{Name: name, Constraint: "= " + ver, Have: others}
+	}
+	return Binary{}, c.notFound(name, ver)
+}
+
+// List returns, for each agent name, the binary that wins without any
+// constraint, and what it shadows. Sorted by name.
+func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
+	byName := map[string][]Found{}
+	all, err := c.all()
+	for _, f := range all {
+		byName[f.Name] = append(byName[f.Name], f)
+	}
+	var list []Listed
+	for _, name := range sortedKeys(byName) {
+		l := Listed{Binary: Binary{Found: byName[name][0]}}
+		b, err := c.Find(ctx, name, "")
+		if err != nil {
+			l.Err = err
+		} else {
+			l.Binary = b
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		for _, f := range byName[name] {
+			if f.Path != l.Path {
+				l.Shadows = append(l.Shadows, f)
+			}
+		}
+		list = append(list, l)
+	}
+	return list, err
+}
+
+// Describe asks a binary what it is, or remembers it by its checksum, and says
+// whether this engine can talk to it.
+func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
+	c.mu.Lock()
+	d := c.described[f.Path]
+	if d == nil {
+		d = &description{}
+		c.described[f.Path] = d
+	}
+	c.mu.Unlock()
+	d.once.Do(func() { d.binary, d.err = c.describe(ctx, f) })
+	if d.err != nil && errors.Is(d.err, context.Canceled) { // says nothing about the binary
+		c.mu.Lock()
+		if c.described[f.Path] == d {
+			delete(c.described, f.Path)
+		}
+		c.mu.Unlock()
+	}
+	return d.binary, d.err
+}
+
+func (c *Catalog) describe(ctx context.Context, f Found) (Binary, error) {
+	sum, err := checksum(f.Path)
+	if err != nil {
+		sum = "" // plugin.Describe says it better
+	}
+	desc, ok := c.cache.get(sum)
+	if !ok {
+		if desc, err = plugin.Describe(ctx, f.Path); err != nil {
+			return Binary{}, err
+		}
+		c.cache.put(sum, desc)
+	}
+	if err := desc.Compatible(f.Path); err != nil {
+		return Binary{}, err
+	}
+	b := Binary{Found: f, Checksum: sum, Schema: desc.Schema}
+	switch {
+	case desc.Name != f.Name:
+		return Binary{}, &plugin.StartError{
+			Path: f.Path, Reason: plugin.ReasonDescription,
+			Hint: "rename the file to " + binaryName(desc.Name) + ", or install the agent that belongs there",
+			Err:  fmt.Errorf("the file is named for agent %q but holds agent %q", f.Name, desc.Name),
+		}
+	case f.Version != "" && !sameVersion(f.Version, desc.Version):
+		return Binary{}, &plugin.StartError{
+			Path: f.Path, Reason: plugin.ReasonDescription,
+			Hint: "install it under its own version",
+			Err:  fmt.Errorf("the directory is for version %s but the binary is version %s", f.Version, desc.Version),
+		}
+	}
+	b.Version = desc.Version
+	return b, nil
+}
+
+func (c *Catalog) named(name string) []Found {
+	all, _ := c.all() // what could not be searched is told where nothing is found
+	var fs []Found
+	for _, f := range all {
+		if f.Name == name {
+			fs = append(fs, f)
+		}
+	}
+	return fs
+}
+
+func (c *Catalog) notFound(name, ver string) error {
+	_, err := c.all()
+	e := &NotFoundError{Name: name, Version: ver, Err: err}
+	for _, p := range c.search.places() {
+		if p.source != SourceDev {
+			e.Searched = append(e.Searched, p.dir)
+		}
+	}
+	return e
+}
+
+// checksum returns a file's SHA-256 in hex.
+func checksum(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// parseConstraint reads a version constraint; nil = any version.
+func parseConstraint(name, text string) (version.Constraints, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	cs, err := version.NewConstraint(text)
+	if err != nil {
+		return nil, fmt.Errorf("agent %q: version constraint %q: %w", name, text, err)
+	}
+	return cs, nil
+}
+
+// fits reports whether a version meets a constraint; as everywhere, one that
+// names no pre-release is met by none.
+func fits(want version.Constraints, text string) bool {
+	v, err := version.NewSemver(text)
+	if err != nil {
+		return false
+	}
+	return want == nil || want.Check(v)
+}
+
+func sameVersion(a, b string) bool {
+	x, errX := version.NewSemver(a)
+	y, errY := version.NewSemver(b)
+	return errX == nil && errY == nil && x.Equal(y) && x.Metadata() == y.Metadata()
+}
+
+func newer(a, b string) bool {
+	x, errX := version.NewSemver(a)
+	y, errY := version.NewSemver(b)
+	return errX == nil && errY == nil && x.GreaterThan(y)
+}
+
+// Fits reports whether an agent's version meets a constraint such as "~> 1.2";
+// "" is met by every version.
+func Fits(constraint, ver string) (bool, error) {
+	cs, err := parseConstraint("", constraint)
+	if err != nil {
+		return false, err
+	}
+	return fits(cs, ver), nil
+}

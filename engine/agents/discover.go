@@ -1,0 +1,307 @@
+package agents
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-version"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// binaryPrefix is what the name of every agent's binary begins with.
+const binaryPrefix = "engine-agent-"
+
+// Source says which of the places an agent was found in.
+type Source string
+
+// The sources, in the order in which they are searched.
+const (
+	SourceFlag    Source = "plugin-dir"        // a directory named on the command line
+	SourceDev     Source = "dev_overrides"     // the user's configuration file
+	SourceProject Source = "project"           // .engine/agents of the module
+	SourceEnv     Source = "ENGINE_PLUGIN_DIR" // a directory named in the environment
+	SourceUser    Source = "user"              // the user's data directory
+	SourceEngine  Source = "engine"            // beside the engine's binary
+)
+
+// SearchOptions say where agents are looked for: an empty field is a place that
+// is not searched. The working directory and PATH never are.
+type SearchOptions struct {
+	PluginDirs   []string          // --plugin-dir
+	DevOverrides map[string]string // agent name to binary, or to the directory that holds it
+	Project      string            // directory of the module
+	EnvDirs      []string          // ENGINE_PLUGIN_DIR
+	UserDir      string            // holds agents by name; see UserDir
+	EngineDir    string            // directory of the engine's binary
+}
+
+// A Found is an agent's binary in one of the places.
+type Found struct {
+	Name    string // agent name
+	Version string // "" = the path does not say; Catalog asks the binary
+	Path    string // absolute
+	Source  Source
+	Place   string // the directory that was searched; "" for an override
+}
+
+// Platform is the name of this platform in paths and lock files, such as
+// "linux_amd64".
+func Platform() string { return runtime.GOOS + "_" + runtime.GOARCH }
+
+// place is one directory to search.
+type place struct {
+	source Source
+	dir    string
+	flat   bool // also holds binaries without a version in their path
+}
+
+func (o SearchOptions) places() []place {
+	var ps []place
+	add := func(source Source, dir string, flat bool) {
+		if dir != "" {
+			ps = append(ps, place{source, dir, flat})
+		}
+	}
+	for _, d := range o.PluginDirs {
+		add(SourceFlag, d, true)
+	}
+	if len(o.DevOverrides) > 0 {
+		ps = append(ps, place{source: SourceDev})
+	}
+	if o.Project != "" {
+		add(SourceProject, filepath.Join(o.Project, ".engine", "agents"), false)
+	}
+	for _, d := range o.EnvDirs {
+		add(SourceEnv, d, true)
+	}
+	add(SourceUser, o.UserDir, false)
+	add(SourceEngine, o.EngineDir, true)
+	return ps
+}
+
+// Discover lists every agent binary in order of precedence, without running
+// any: for each place first the newest version. A place that does not exist
+// holds nothing; one that cannot be read is an error, beside what was found
+// elsewhere. A directory of --plugin-dir or ENGINE_PLUGIN_DIR must exist.
+func Discover(o SearchOptions) ([]Found, error) {
+	var found []Found
+	var errs []error
+	seen := map[string]bool{}
+	for _, p := range o.places() {
+		var here []Found
+		var err error
+		if p.source == SourceDev {
+			here, err = overrides(o.DevOverrides)
+		} else {
+			here, err = p.search()
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+		for _, f := range here {
+			if !seen[f.Path] { // the same directory may be named twice
+				seen[f.Path] = true
+				found = append(found, f)
+			}
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// search lists NAME/VERSION/OS_ARCH/engine-agent-NAME and, where it is flat,
+// engine-agent-NAME.
+func (p place) search() ([]Found, error) {
+	dir, err := filepath.Abs(p.dir)
+	if err != nil {
+		return nil, fmt.Errorf("search agents in %s: %w", p.dir, err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		named := p.source == SourceFlag || p.source == SourceEnv
+		if errors.Is(err, fs.ErrNotExist) && !named {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("search agents (%s): %w", p.source, err)
+	}
+	var flat, versioned []Found
+	var errs []error
+	for _, e := range entries {
+		if name, ok := agentName(e.Name()); ok && p.flat && !e.IsDir() {
+			flat = append(flat, Found{Name: name, Path: filepath.Join(dir, e.Name()), Source: p.source, Place: dir})
+			continue
+		}
+		if !namePattern.MatchString(e.Name()) || !isDir(filepath.Join(dir, e.Name())) {
+			continue
+		}
+		vs, err := p.versions(dir, e.Name())
+		versioned = append(versioned, vs...)
+		errs = append(errs, err)
+	}
+	return append(flat, versioned...), errors.Join(errs...)
+}
+
+// versions lists what is below NAME/, newest first.
+func (p place) versions(placeDir, name string) ([]Found, error) {
+	dir := filepath.Join(placeDir, name)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("search agents (%s): %w", p.source, err)
+	}
+	var found []Found
+	parsed := map[string]*version.Version{}
+	for _, e := range entries {
+		v, err := version.NewSemver(e.Name())
+		if err != nil {
+			continue // some other directory
+		}
+		path := filepath.Join(dir, e.Name(), Platform(), binaryName(name))
+		if info, err := os.Stat(path); err != nil || info.IsDir() {
+			continue // another platform's only
+		}
+		parsed[e.Name()] = v
+		found = append(found, Found{Name: name, Version: e.Name(), Path: path, Source: p.source, Place: placeDir})
+	}
+	slices.SortFunc(found, func(a, b Found) int {
+		return cmp.Or(parsed[b.Version].Compare(parsed[a.Version]), cmp.Compare(a.Version, b.Version))
+	})
+	return found, nil
+}
+
+// overrides lists the user's dev_overrides. A binary that is not there is
+// listed too: starting it will say so, which is better than taking another one.
+func overrides(m map[string]string) ([]Found, error) {
+	var found []Found
+	for _, name := range sortedKeys(m) {
+		path, err := filepath.Abs(m[name])
+		if err != nil {
+			return found, fmt.Errorf("dev_overrides: agent %q: %w", name, err)
+		}
+		if isDir(path) {
+			path = filepath.Join(path, binaryName(name))
+		}
+		found = append(found, Found{Name: name, Path: path, Source: SourceDev})
+	}
+	return found, nil
+}
+
+var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+// agentName returns the NAME of engine-agent-NAME.
+func agentName(file string) (string, bool) {
+	name, ok := strings.CutPrefix(file, binaryPrefix)
+	if runtime.GOOS == "windows" {
+		name, ok = strings.CutSuffix(name, ".exe")
+	}
+	return name, ok && namePattern.MatchString(name)
+}
+
+func binaryName(agent string) string {
+	if runtime.GOOS == "windows" {
+		return binaryPrefix + agent + ".exe"
+	}
+	return binaryPrefix + agent
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// DefaultSearch returns the places that every user of the engine has: those
+// named in the environment and in the user's configuration file, the user's
+// data directory and the directory of the running binary. Flags and project
+// are the caller's to add. Warnings in the diagnostics are about the
+// configuration file.
+func DefaultSearch(getenv func(string) string) (SearchOptions, dsl.Diagnostics) {
+	o := SearchOptions{UserDir: userDir(getenv)}
+	for _, d := range filepath.SplitList(getenv("ENGINE_PLUGIN_DIR")) {
+		if d != "" {
+			o.EnvDirs = append(o.EnvDirs, d)
+		}
+	}
+	if exe, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(exe); err == nil {
+			exe = real
+		}
+		o.EngineDir = filepath.Dir(exe)
+	}
+	path := ConfigFile(getenv)
+	if path == "" {
+		return o, nil
+	}
+	src, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return o, nil
+	}
+	if err != nil {
+		return o, dsl.Diagnostics{{Severity: dsl.SeverityError, Summary: "Cannot read the configuration file", Detail: err.Error()}}
+	}
+	conf, diags := dsl.ReadUserConfig(src, path)
+	o.DevOverrides = conf.DevOverrides
+	for name, p := range o.DevOverrides {
+		if !filepath.IsAbs(p) {
+			o.DevOverrides[name] = filepath.Join(filepath.Dir(path), p)
+		}
+	}
+	return o, diags
+}
+
+// ConfigFile is the path of the user's configuration file: ENGINE_CONFIG, or
+// engine/config.hcl in the user's configuration directory; "" = there is none.
+func ConfigFile(getenv func(string) string) string {
+	if path := getenv("ENGINE_CONFIG"); path != "" {
+		return path
+	}
+	if dir := userBase(getenv, "XDG_CONFIG_HOME", ".config", "APPDATA"); dir != "" {
+		return filepath.Join(dir, "engine", "config.hcl")
+	}
+	return ""
+}
+
+// CacheDir is where descriptions of agents are kept; "" = nowhere.
+func CacheDir(getenv func(string) string) string {
+	if dir := userBase(getenv, "XDG_CACHE_HOME", ".cache", "LOCALAPPDATA"); dir != "" {
+		return filepath.Join(dir, "engine", "agents")
+	}
+	return ""
+}
+
+// userDir is where agents are installed for one user.
+func userDir(getenv func(string) string) string {
+	if dir := userBase(getenv, "XDG_DATA_HOME", filepath.Join(".local", "share"), "LOCALAPPDATA"); dir != "" {
+		return filepath.Join(dir, "engine", "agents")
+	}
+	return ""
+}
+
+// userBase finds one of the user's directories.
+func userBase(getenv func(string) string, xdg, below, windows string) string {
+	if runtime.GOOS == "windows" {
+		return getenv(windows)
+	}
+	if dir := getenv(xdg); filepath.IsAbs(dir) {
+		return dir
+	}
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, below)
+	}
+	return ""
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,105 @@
+package agents
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A NotFoundError says that there is no binary for an agent.
+type NotFoundError struct {
+	Name     string
+	Version  string   // "" = of no version
+	Searched []string // directories, in order
+	Err      error    // places that could not be searched, or nil
+}
+
+// Error names what is missing and where it was looked for.
+func (e *NotFoundError) Error() string {
+	what := binaryName(e.Name)
+	if e.Version != "" {
+		what += " " + e.Version
+	}
+	text := fmt.Sprintf("agent %q is not installed: no %s", e.Name, what)
+	if len(e.Searched) > 0 {
+		text += " in " + strings.Join(e.Searched, ", ")
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns what kept places from being searched.
+func (e *NotFoundError) Unwrap() error { return e.Err }
+
+// Hint says what to do.
+func (e *NotFoundError) Hint() string {
+	return fmt.Sprintf("install the agent, say where it is with --plugin-dir, or mend plugin = %q", e.Name)
+}
+
+// A VersionError says that an agent is there, but in no version that fits.
+type VersionError struct {
+	Name       string
+	Constraint string
+	Have       []Binary // what there is
+}
+
+// Error names the constraint and the versions there are.
+func (e *VersionError) Error() string {
+	var have []string
+	for _, b := range e.Have {
+		have = append(have, fmt.Sprintf("%s (%s)", b.Version, b.Path))
+	}
+	return fmt.Sprintf("agent %q: no version fits %q; there is %s", e.Name, e.Constraint, strings.Join(have, ", "))
+}
+
+// Hint says what to do.
+func (e *VersionError) Hint() string {
+	return "install a version that fits, or change the version argument of the agent block"
+}
+
+// A ChecksumError says that a binary is not the one that was recorded.
+type ChecksumError struct {
+	Name    string
+	Version string
+	Path    string
+	Want    string // hex SHA-256 as recorded
+	Have    string // hex SHA-256 of the file
+}
+
+// Error names the binary and both checksums.
+func (e *ChecksumError) Error() string {
+	return fmt.Sprintf("agent %q: %s is not the binary of version %s that was recorded: its SHA-256 is %s, not %s",
+		e.Name, e.Path, e.Version, e.Have, e.Want)
+}
+
+// Hint says what to do.
+func (e *ChecksumError) Hint() string {
+	return "if the change is meant, run `engine init --upgrade` to record it; otherwise reinstall the agent"
+}
+
+// A ConfigError says that an agent refuses its configuration, or that it could
+// not be put together.
+type ConfigError struct {
+	Name string // of the agent block
+	Err  error
+}
+
+// Error is the agent's own text.
+func (e *ConfigError) Error() string { return fmt.Sprintf("agent %q: %v", e.Name, e.Err) }
+
+// Unwrap returns the cause.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// A SecretError says that a secret in an agent's configuration cannot be
+// resolved here.
+type SecretError struct {
+	Name string // of the agent block
+	Err  error
+}
+
+// Error names the secret, never its value.
+func (e *SecretError) Error() string { return fmt.Sprintf("agent %q: %v", e.Name, e.Err) }
+
+// Unwrap returns the cause.
+func (e *SecretError) Unwrap() error { return e.Err }

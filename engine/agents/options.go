@@ -1,0 +1,144 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/saga-engine/engine/sdk/plugin"
+)
+
+// Options are the settings of a Pool. Catalog is required; every other zero
+// field means its default.
+type Options struct {
+	Catalog *Catalog
+	// Secrets resolves references such as "env:X" in configurations, right
+	// before a process starts. nil = none resolves.
+	Secrets func(ref string) (string, error)
+	// LookupEnv reads the engine's own environment, for the names that an
+	// agent block allows; nil = os.LookupEnv.
+	LookupEnv func(name string) (string, bool)
+	Observer  Observer     // nil = nobody
+	Logger    *slog.Logger // for what agents log, and about them; nil = nowhere
+
+	PayloadLimit int           // bytes of an input or an output; 0 = plugin.DefaultPayloadLimit
+	TempDir      string        // for private directories of processes; "" = os.TempDir
+	StartTimeout time.Duration // until a process is ready; 0 = 15 s
+	CloseGrace   time.Duration // for an orderly end of a process, before it is killed; 0 = 3 s
+
+	PingInterval time.Duration // between two signs of life; 0 = 15 s
+	PingTimeout  time.Duration // for one of them; two in a row missing kill the process; 0 = 10 s
+
+	// MinBackoff and MaxBackoff bound the pause before a process is started
+	// again that did not start or did not live long. 0 = 200 ms and 30 s.
+	MinBackoff, MaxBackoff time.Duration
+	// Stable is how long a process must have lived to be started again at
+	// once; 0 = 10 s.
+	Stable time.Duration
+	// RetrySecret is the pause before a secret that could not be resolved is
+	// tried again; 0 = 10 s.
+	RetrySecret time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	set := func(d *time.Duration, def time.Duration) {
+		if *d == 0 {
+			*d = def
+		}
+	}
+	set(&o.StartTimeout, 15*time.Second)
+	set(&o.CloseGrace, 3*time.Second)
+	set(&o.PingInterval, 15*time.Second)
+	set(&o.PingTimeout, 10*time.Second)
+	set(&o.MinBackoff, 200*time.Millisecond)
+	set(&o.MaxBackoff, 30*time.Second)
+	set(&o.Stable, 10*time.Second)
+	set(&o.RetrySecret, 10*time.Second)
+	if o.PayloadLimit == 0 {
+		o.PayloadLimit = plugin.DefaultPayloadLimit
+	}
+	if o.LookupEnv == nil {
+		o.LookupEnv = os.LookupEnv
+	}
+	if o.Secrets == nil {
+		o.Secrets = func(string) (string, error) { return "", errors.New("this engine resolves no secrets") }
+	}
+	if o.Observer == nil {
+		o.Observer = NoObserver{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Catalog == nil {
+		o.Catalog = NewCatalog(CatalogOptions{})
+	}
+	return o
+}
+
+// backoff is the pause before the next start after n short lives in a row.
+func (o Options) backoff(n int) time.Duration {
+	d := o.MinBackoff
+	for ; n > 1 && d < o.MaxBackoff; n-- {
+		d *= 2
+	}
+	return min(d, o.MaxBackoff)
+}
+
+// An Observer is told what happens to processes and breakers. Its methods are
+// called without locks held, from several goroutines, and must not block.
+type Observer interface {
+	// CircuitChanged reports that a breaker has another state.
+	CircuitChanged(c CircuitChange)
+	// ProcessStarted reports that a process is ready for calls.
+	ProcessStarted(p ProcessInfo)
+	// ProcessEnded reports the end of a process that was ready, and how.
+	ProcessEnded(p ProcessInfo, err error)
+}
+
+// A CircuitChange is a change of a breaker's state.
+type CircuitChange struct {
+	Agent    string // name of the agent block
+	Key      string // engine.AgentSpec.Key
+	From, To Circuit
+	Failures int       // that opened it; 0 unless To is CircuitOpen
+	Until    time.Time // next probe; zero unless To is CircuitOpen
+}
+
+// Circuit is a breaker's state.
+type Circuit string
+
+// The states of a breaker.
+const (
+	CircuitClosed   Circuit = "closed"
+	CircuitHalfOpen Circuit = "half-open"
+	CircuitOpen     Circuit = "open"
+)
+
+// ProcessInfo identifies a process.
+type ProcessInfo struct {
+	Agent    string // name of the agent block
+	Key      string // engine.AgentSpec.Key
+	Instance int    // from 1
+	Pid      int
+}
+
+// String names the process for people.
+func (p ProcessInfo) String() string {
+	return fmt.Sprintf("agent %s, instance %d, pid %d", p.Agent, p.Instance, p.Pid)
+}
+
+// NoObserver ignores everything.
+type NoObserver struct{}
+
+// CircuitChanged does nothing.
+func (NoObserver) CircuitChanged(CircuitChange) {}
+
+// ProcessStarted does nothing.
+func (NoObserver) ProcessStarted(ProcessInfo) {}
+
+// ProcessEnded does nothing.
+func (NoObserver) ProcessEnded(ProcessInfo, error) {}
+
+var _ Observer = NoObserver{}
