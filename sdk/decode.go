@@ -192,14 +192,14 @@ func (p *plan) assignStruct(tree any, v reflect.Value, path string) error {
 	if !ok {
 		return wantType(false, path, "an object", tree)
 	}
-	known := 0
+	// First what is not known: a misspelt name is also a missing one.
+	if err := p.unknown(object, path); err != nil {
+		return err
+	}
 	for i := range p.fields {
 		f := &p.fields[i]
 		at := join(path, f.field.Name)
 		value, present := object[f.field.Name]
-		if present {
-			known++
-		}
 		if value == nil && f.field.Optional {
 			if f.field.Default == nil {
 				continue
@@ -218,13 +218,19 @@ func (p *plan) assignStruct(tree any, v reflect.Value, path string) error {
 			return fmt.Errorf("%s: %w", at, err)
 		}
 	}
-	if known < len(object) {
-		return p.unknown(object, path)
-	}
 	return nil
 }
 
 func (p *plan) unknown(object map[string]any, path string) error {
+	known := 0
+	for _, f := range p.fields {
+		if _, ok := object[f.field.Name]; ok {
+			known++
+		}
+	}
+	if known == len(object) {
+		return nil
+	}
 	for _, name := range sortedKeys(object) {
 		if !slices.ContainsFunc(p.fields, func(f planField) bool { return f.field.Name == name }) {
 			return fmt.Errorf("%s: is not known", join(path, name))

@@ -367,7 +367,9 @@ func TestSchemaReportsMistakes(t *testing.T) {
 		"output default": {func(a *sdk.Agent) {
 			sdk.Action(a, "y", func(context.Context, *sdk.Call, sdk.None) (struct {
 				A int `agent:"a,optional" default:"1"`
-			}, error) { panic("not called") })
+			}, error) {
+				panic("not called")
+			})
 		}, "an output has no default"},
 		"undo": {func(a *sdk.Agent) { sdk.Action(a, "y", nothing, sdk.CompensatedBy("z")) }, `compensated by "z", which is not an action`},
 		"undo read-only": {func(a *sdk.Agent) {

@@ -1,0 +1,496 @@
+package sdktest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// agentRule is about the whole agent.
+type agentRule struct {
+	name, reason string
+	check        func(*harness) error
+}
+
+// caseRule is about one case.
+type caseRule struct {
+	name, reason string
+	applies      func(*subject) bool
+	check        func(*subject) error
+}
+
+func agentRules() []agentRule {
+	return []agentRule{{
+		"the schema survives its way through JSON",
+		"workflows are checked against the schema that describe prints, long before the agent runs",
+		schemaRoundTrip,
+	}}
+}
+
+func caseRules() []caseRule {
+	plain := func(s *subject) bool { return !s.Slow && !s.Panics }
+	succeeds := func(s *subject) bool { return plain(s) && s.Code == "" }
+	undone := func(s *subject) bool { return succeeds(s) && s.action.CompensatedBy != "" }
+	return []caseRule{
+		{
+			"a call ends as the case says, with a declared code and an output that fits the schema",
+			"codes decide what a workflow does next, and later steps read the output",
+			plain, callEnds,
+		},
+		{
+			"input that the action does not know is refused as invalid, without an effect",
+			"a misspelt input must not be dropped silently, nor bring the agent down",
+			func(s *subject) bool { return !s.Panics }, refusesNonsense,
+		},
+		{
+			"the same key twice gives one effect and one result",
+			"a reply can be lost after the work is done; the engine then calls an idempotent action again with the same key",
+			func(s *subject) bool { return succeeds(s) && s.action.Idempotent }, sameKeyTwice,
+		},
+		{
+			"the same key at the same time gives one effect",
+			"an engine that was thought dead may still be calling while another one has taken over",
+			func(s *subject) bool { return succeeds(s) && s.action.Idempotent }, sameKeyAtOnce,
+		},
+		{
+			"a read-only action has no effect",
+			"it is allowed where nothing can be undone any more",
+			func(s *subject) bool { return succeeds(s) && s.action.ReadOnly && s.Effects != nil }, readsOnly,
+		},
+		{
+			"the undo takes the effect back, and may be repeated",
+			"compensation is repeated until it succeeds, and its reply can be lost too",
+			undone, undoes,
+		},
+		{
+			"the undo of what was never done succeeds and does nothing",
+			"when a call's outcome is unknown the engine undoes it, whether it happened or not",
+			func(s *subject) bool { return undone(s) && s.undoByKey() }, undoesNothing,
+		},
+		{
+			"a call that arrives after its own undo is refused",
+			"a delayed message would leave an effect that nobody undoes any more",
+			func(s *subject) bool { return undone(s) && s.Suspends && s.undoByKey() }, refusesLateCall,
+		},
+		{
+			"the lookup tells done from never done, and does nothing itself",
+			"the engine believes it instead of repeating the call",
+			func(s *subject) bool { return succeeds(s) && s.action.Lookup }, looksUp,
+		},
+		{
+			"nothing is said after complete-by, and the work stops",
+			"by then another instance may be at work on the same step",
+			func(s *subject) bool { return s.Slow }, silentAfterDeadline,
+		},
+		{
+			"a cancelled call ends within its grace",
+			"an operator who cancels a run, and every compensation, waits for it",
+			func(s *subject) bool { return s.Slow && s.action.Cancellable }, stopsWhenCancelled,
+		},
+		{
+			"heartbeats and checkpoints are sent where they are declared",
+			"an action that declares heartbeats and sends none is taken for dead; one without checkpoints starts over",
+			func(s *subject) bool {
+				return s.Slow && (s.action.Heartbeats || s.action.Checkpoints)
+			}, sendsEvents,
+		},
+		{
+			"a panic is an unknown outcome, and the agent lives on",
+			"other calls run in the same process",
+			func(s *subject) bool { return s.Panics }, survivesPanic,
+		},
+	}
+}
+
+// undoByKey reports whether the undo can be called without an output.
+func (s *subject) undoByKey() bool { return s.schema.Actions[s.action.CompensatedBy].ByKey }
+
+func schemaRoundTrip(h *harness) error {
+	data, err := json.Marshal(h.schema)
+	if err != nil {
+		return err
+	}
+	var again sdk.Schema
+	if err := json.Unmarshal(data, &again); err != nil {
+		return err
+	}
+	data2, err := json.Marshal(again)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(data, data2) {
+		return fmt.Errorf("it reads back as %s, was %s", data2, data)
+	}
+	for name, a := range h.schema.Actions {
+		undo, ok := h.schema.Actions[a.CompensatedBy]
+		if a.CompensatedBy != "" && !ok {
+			return fmt.Errorf("action %q is compensated by %q, which does not exist", name, a.CompensatedBy)
+		}
+		if !undo.ByKey {
+			continue
+		}
+		for _, f := range undo.Inputs {
+			if !f.Optional {
+				return fmt.Errorf("input %q of %q, which is called by key, is not optional", f.Name, a.CompensatedBy)
+			}
+		}
+	}
+	return nil
+}
+
+func callEnds(s *subject) error {
+	before := s.effects()
+	key := s.key()
+	reply, err := s.send(s.request(key))
+	if err != nil {
+		return err
+	}
+	if err := s.checkReply(reply); err != nil {
+		return err
+	}
+	if s.Code != "" {
+		if reply.Outcome != sdk.OutcomeFailed || reply.Code != s.Code {
+			return fmt.Errorf("it ended with %s, not with the definite failure %s", say(reply), s.Code)
+		}
+		if after := s.effects(); after != before {
+			return fmt.Errorf("a definite failure says that nothing was done, but effects went from %d to %d", before, after)
+		}
+		return nil
+	}
+	if err := wantResult("it", reply); err != nil {
+		return err
+	}
+	return s.tidy(key, reply.Output)
+}
+
+// checkReply holds for every reply.
+func (s *subject) checkReply(r sdk.Reply) error {
+	if r.Outcome == sdk.OutcomeResult {
+		if err := sdk.CheckObject(s.action.Outputs, r.Output); err != nil {
+			return fmt.Errorf("output: %w", err)
+		}
+		return nil
+	}
+	switch r.Code {
+	case sdk.CodeUnavailable, sdk.CodeRateLimited, sdk.CodeAborted, sdk.CodeInvalid, sdk.CodeDenied:
+		return nil
+	case sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeInternal, sdk.CodeBadReply:
+		if r.Outcome == sdk.OutcomeUnknown {
+			return nil
+		}
+	}
+	for _, e := range s.action.Errors {
+		if e.Code == r.Code {
+			return nil
+		}
+	}
+	return fmt.Errorf("the code %q is not declared (%s)", r.Code, say(r))
+}
+
+// tidy undoes a call, so that the next rule finds the service as this one did.
+func (s *subject) tidy(key string, output json.RawMessage) error {
+	if s.action.CompensatedBy == "" {
+		return nil
+	}
+	return s.undo(key, output)
+}
+
+func refusesNonsense(s *subject) error {
+	before := s.effects()
+	for _, input := range []string{`{"sdktest_no_such_input":1}`, `[]`, `null`} {
+		req := s.request(s.key())
+		req.Input = json.RawMessage(input)
+		reply, err := s.send(req)
+		if err != nil {
+			return err
+		}
+		if reply.Outcome != sdk.OutcomeFailed || reply.Code != sdk.CodeInvalid {
+			return fmt.Errorf("input %s ended with %s, not with a definite failure, invalid", input, say(reply))
+		}
+	}
+	if after := s.effects(); after != before {
+		return fmt.Errorf("effects went from %d to %d", before, after)
+	}
+	return nil
+}
+
+func sameKeyTwice(s *subject) error {
+	key := s.key()
+	first, err := s.do(key)
+	if err != nil {
+		return err
+	}
+	once := s.effects()
+	second, err := s.do(key)
+	if err != nil {
+		return fmt.Errorf("second time: %w", err)
+	}
+	if twice := s.effects(); twice != once {
+		return fmt.Errorf("effects went from %d to %d with the second call", once, twice)
+	}
+	if !s.Varies && !bytes.Equal(first, second) {
+		return errors.New("the second result differs from the first (set Case.Varies if it may)")
+	}
+	return s.tidy(key, first)
+}
+
+// atOnce is how many calls with one key run at the same time.
+const atOnce = 8
+
+func sameKeyAtOnce(s *subject) error {
+	before := s.effects()
+	alone := s.key()
+	output, err := s.do(alone)
+	if err != nil {
+		return err
+	}
+	one := s.effects() - before
+	if err := s.tidy(alone, output); err != nil {
+		return err
+	}
+	before = s.effects()
+	key := s.key()
+	replies := make([]sdk.Reply, atOnce)
+	errs := make([]error, atOnce)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range atOnce {
+		wg.Go(func() {
+			<-start
+			replies[i], errs[i] = s.send(s.request(key))
+		})
+	}
+	close(start)
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	result := -1
+	for i, r := range replies {
+		if err := s.checkReply(r); err != nil {
+			return err
+		}
+		if r.Outcome == sdk.OutcomeResult {
+			result = i
+		}
+	}
+	if result < 0 {
+		return fmt.Errorf("none of %d calls gave a result; one ended with %s", atOnce, say(replies[0]))
+	}
+	if got := s.effects() - before; got != one {
+		return fmt.Errorf("%d effects of %d calls with one key, want %d", got, atOnce, one)
+	}
+	return s.tidy(key, replies[result].Output)
+}
+
+func readsOnly(s *subject) error {
+	before := s.effects()
+	if _, err := s.do(s.key()); err != nil {
+		return err
+	}
+	if after := s.effects(); after != before {
+		return fmt.Errorf("effects went from %d to %d", before, after)
+	}
+	return nil
+}
+
+func undoes(s *subject) error {
+	before := s.effects()
+	key := s.key()
+	output, err := s.do(key)
+	if err != nil {
+		return err
+	}
+	if s.Effects != nil && s.effects() == before {
+		return fmt.Errorf("Case.Effects counts nothing: still %d after the call", before)
+	}
+	req := s.request(s.key())
+	req.Action, req.Purpose, req.ForwardKey = s.action.CompensatedBy, sdk.PurposeUndo, key
+	req.Input = json.RawMessage(s.UndoInput(output))
+	if err := s.undoAgain(req); err != nil {
+		return err
+	}
+	if after := s.effects(); after != before {
+		return fmt.Errorf("effects were %d before the call and are %d after its undo", before, after)
+	}
+	if !s.schema.Actions[s.action.CompensatedBy].Idempotent {
+		return nil
+	}
+	if err := s.undoAgain(req); err != nil {
+		return fmt.Errorf("second time: %w", err)
+	}
+	if after := s.effects(); after != before {
+		return fmt.Errorf("effects were %d before the call and are %d after its second undo", before, after)
+	}
+	return nil
+}
+
+func undoesNothing(s *subject) error {
+	before := s.effects()
+	if err := s.undo(s.key(), nil); err != nil {
+		return err
+	}
+	if after := s.effects(); after != before {
+		return fmt.Errorf("effects went from %d to %d", before, after)
+	}
+	return nil
+}
+
+func refusesLateCall(s *subject) error {
+	before := s.effects()
+	key := s.key()
+	if err := s.undo(key, nil); err != nil {
+		return err
+	}
+	reply, err := s.send(s.request(key))
+	if err != nil {
+		return err
+	}
+	if err := s.checkReply(reply); err != nil {
+		return err
+	}
+	if reply.Outcome != sdk.OutcomeFailed {
+		return fmt.Errorf("it ended with %s, not with a definite failure", say(reply))
+	}
+	if after := s.effects(); after != before {
+		return fmt.Errorf("effects went from %d to %d", before, after)
+	}
+	return nil
+}
+
+func looksUp(s *subject) error {
+	ask := func(key string) (sdk.Reply, error) {
+		req := s.request(key)
+		req.Purpose = sdk.PurposeLookup
+		return s.send(req)
+	}
+	before := s.effects()
+	reply, err := ask(s.key())
+	if err != nil {
+		return err
+	}
+	if reply.Outcome != sdk.OutcomeNotDone {
+		return fmt.Errorf("of a key that was never used it says %s", say(reply))
+	}
+	key := s.key()
+	output, err := s.do(key)
+	if err != nil {
+		return err
+	}
+	done := s.effects()
+	if reply, err = ask(key); err != nil {
+		return err
+	}
+	if reply.Outcome != sdk.OutcomeResult {
+		return fmt.Errorf("of a call that gave a result it says %s", say(reply))
+	}
+	if !s.Varies && !bytes.Equal(reply.Output, output) {
+		return errors.New("it gives another output than the call (set Case.Varies if it may)")
+	}
+	if after := s.effects(); after != done {
+		return fmt.Errorf("effects went from %d to %d with the lookup", done, after)
+	}
+	if err := s.tidy(key, output); err != nil {
+		return err
+	}
+	if after := s.effects(); s.action.CompensatedBy != "" && after != before {
+		return fmt.Errorf("effects were %d and are %d after the undo", before, after)
+	}
+	return nil
+}
+
+// shortTime is a complete-by that a slow action cannot keep.
+const shortTime = 250 * time.Millisecond
+
+func silentAfterDeadline(s *subject) error {
+	req := s.request(s.key())
+	req.CompleteBy = time.Now().Add(shortTime)
+	var late atomic.Int64
+	reply, err := s.target.Invoke(s.ctx, req, func(sdk.Event) {
+		// An event that was on its way at that moment is no offence.
+		if time.Since(req.CompleteBy) > shortTime/2 {
+			late.Add(1)
+		}
+	})
+	if err == nil {
+		return fmt.Errorf("it ended with %s; is the case really slow?", say(reply))
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if p, ok := s.target.(*inProcess); ok && !p.stopped(s.Grace) {
+		return fmt.Errorf("its function still runs %s after complete-by", s.Grace)
+	}
+	if n := late.Load(); n > 0 {
+		return fmt.Errorf("%d events after complete-by", n)
+	}
+	return nil
+}
+
+func stopsWhenCancelled(s *subject) error {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	timer := time.AfterFunc(shortTime, cancel)
+	defer timer.Stop()
+	start := time.Now()
+	reply, err := s.target.Invoke(ctx, s.request(s.key()), nil)
+	took := time.Since(start)
+	switch {
+	case took < shortTime:
+		return fmt.Errorf("it ended after %s, before it was cancelled; is the case really slow?", took)
+	case took > shortTime+s.Grace:
+		return fmt.Errorf("it ended %s after it was cancelled", took-shortTime)
+	case errors.Is(err, context.Canceled):
+		return nil
+	case err != nil:
+		return err
+	}
+	return s.checkReply(reply)
+}
+
+func sendsEvents(s *subject) error {
+	req := s.request(s.key())
+	req.CompleteBy = time.Now().Add(s.Grace)
+	var heartbeats, checkpoints atomic.Int64
+	reply, err := s.target.Invoke(s.ctx, req, func(ev sdk.Event) {
+		switch ev.(type) {
+		case sdk.Heartbeat:
+			heartbeats.Add(1)
+		case sdk.Checkpoint:
+			checkpoints.Add(1)
+		}
+	})
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if err == nil {
+		if err := s.checkReply(reply); err != nil {
+			return err
+		}
+	}
+	if s.action.Heartbeats && heartbeats.Load() == 0 {
+		return fmt.Errorf("no heartbeat in %s", s.Grace)
+	}
+	if s.action.Checkpoints && checkpoints.Load() == 0 {
+		return fmt.Errorf("no checkpoint in %s", s.Grace)
+	}
+	return nil
+}
+
+func survivesPanic(s *subject) error {
+	reply, err := s.send(s.request(s.key()))
+	if err != nil {
+		return err
+	}
+	if reply.Outcome != sdk.OutcomeUnknown || reply.Code != sdk.CodeInternal {
+		return fmt.Errorf("it ended with %s, not with an unknown outcome, internal", say(reply))
+	}
+	return refusesNonsense(s)
+}

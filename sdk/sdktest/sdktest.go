@@ -1,0 +1,279 @@
+package sdktest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// T is the part of testing.TB that this package needs.
+type T interface {
+	Helper()
+	Context() context.Context
+	Errorf(format string, args ...any)
+}
+
+// A Target is an agent that can be called. *plugin.Process is one.
+type Target interface {
+	Schema() sdk.Schema
+	// Invoke returns the reply, or an error that is context.DeadlineExceeded
+	// where the agent stayed silent until complete-by had passed.
+	Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error)
+}
+
+// A Case is one input of one action. Action is required; every other zero field
+// means that what it says does not hold.
+type Case struct {
+	Name   string // "" = Action
+	Action string
+	Input  string // JSON object; "" = {}
+
+	// Effects counts the effects now in force at the remote service, for
+	// instance reservations that exist. nil = they are not counted, and what
+	// only counting shows is not checked.
+	Effects func() int
+	// UndoInput makes the input of the undo from the output of the action, or
+	// from null where that is not known. nil = {}.
+	UndoInput func(output json.RawMessage) string
+
+	Code     string // the input is refused with this code, instead of giving a result
+	Varies   bool   // two calls with one key may give different outputs
+	Suspends bool   // a call that arrives after its own undo is refused
+	Slow     bool   // the action is at work for longer than Grace, unless it is stopped
+	Panics   bool   // the action panics
+
+	Grace time.Duration // for an action to stop once its context has ended; 0 = 1 s
+}
+
+func (c Case) withDefaults() Case {
+	if c.Name == "" {
+		c.Name = c.Action
+	}
+	if c.Input == "" {
+		c.Input = "{}"
+	}
+	if c.UndoInput == nil {
+		c.UndoInput = func(json.RawMessage) string { return "{}" }
+	}
+	if c.Grace == 0 {
+		c.Grace = time.Second
+	}
+	return c
+}
+
+// A Problem is a rule that an agent breaks.
+type Problem struct {
+	Case   string // its name; "" for a rule about the whole agent
+	Rule   string // what must hold
+	Reason string // why it must
+	Err    error  // what was seen instead
+}
+
+// String says all of it.
+func (p Problem) String() string {
+	where := "agent"
+	if p.Case != "" {
+		where = fmt.Sprintf("case %q", p.Case)
+	}
+	return fmt.Sprintf("%s: %s: %v\n\twhy: %s", where, p.Rule, p.Err, p.Reason)
+}
+
+// Run checks an agent in this process and reports each Problem with t.Errorf. An
+// agent that needs a configuration gets it by a call of Configure beforehand.
+func Run(t T, a *sdk.Agent, cases ...Case) {
+	t.Helper()
+	schema, err := a.Schema()
+	if err != nil {
+		t.Errorf("%v", err)
+		return
+	}
+	RunTarget(t, &inProcess{agent: a, schema: schema}, cases...)
+}
+
+// RunTarget checks any target and reports each Problem with t.Errorf.
+func RunTarget(t T, target Target, cases ...Case) {
+	t.Helper()
+	for _, p := range Check(t.Context(), target, cases...) {
+		t.Errorf("%s", p)
+	}
+}
+
+// Check checks any target and returns the problems, in the order of the cases
+// and rules. nil means that it keeps every rule that applied.
+func Check(ctx context.Context, target Target, cases ...Case) []Problem {
+	h := &harness{ctx: ctx, target: target, schema: target.Schema(), prefix: "sdktest-" + rand.Text()}
+	var problems []Problem
+	for _, r := range agentRules() {
+		if err := r.check(h); err != nil {
+			problems = append(problems, Problem{Rule: r.name, Reason: r.reason, Err: err})
+		}
+	}
+	for _, c := range cases {
+		s := &subject{harness: h, Case: c.withDefaults()}
+		action, ok := h.schema.Actions[c.Action]
+		if !ok {
+			problems = append(problems, Problem{
+				Case: s.Name, Rule: "a case calls an action of the agent", Reason: "nothing is tested otherwise",
+				Err: fmt.Errorf("there is no action %q", c.Action),
+			})
+			continue
+		}
+		s.action = action
+		for _, r := range caseRules() {
+			if !r.applies(s) {
+				continue
+			}
+			if err := r.check(s); err != nil {
+				problems = append(problems, Problem{Case: s.Name, Rule: r.name, Reason: r.reason, Err: err})
+			}
+		}
+	}
+	return problems
+}
+
+// inProcess makes a Target of an agent.
+type inProcess struct {
+	agent   *sdk.Agent
+	schema  sdk.Schema
+	running sync.WaitGroup
+}
+
+var _ Target = (*inProcess)(nil)
+
+// Schema returns the agent's schema.
+func (p *inProcess) Schema() sdk.Schema { return p.schema }
+
+// Invoke calls the agent.
+func (p *inProcess) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error) {
+	p.running.Add(1)
+	reply, ok := p.agent.Invoke(ctx, req, sdk.InvokeOptions{
+		Logger: slog.New(slog.DiscardHandler), OnEvent: onEvent, Ended: p.running.Done,
+	})
+	if !ok {
+		return sdk.Reply{}, context.DeadlineExceeded
+	}
+	return reply, nil
+}
+
+// stopped reports whether every function has returned within limit.
+func (p *inProcess) stopped(limit time.Duration) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.running.Wait()
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// harness is one Check.
+type harness struct {
+	ctx    context.Context //nolint:containedctx // the life of this value is one call of Check
+	target Target
+	schema sdk.Schema
+	prefix string
+	calls  int
+}
+
+// subject is one case under test.
+type subject struct {
+	*harness
+	Case
+	action sdk.ActionSchema
+}
+
+// callTime is how long a call may take that is not meant to be cut short.
+const callTime = 30 * time.Second
+
+// key makes a key that nobody has used.
+func (h *harness) key() string {
+	h.calls++
+	return fmt.Sprintf("%s-%d", h.prefix, h.calls)
+}
+
+func (s *subject) request(key string) sdk.Request {
+	return sdk.Request{
+		Action: s.Action, Purpose: sdk.PurposeDo, Input: json.RawMessage(s.Input), IdempotencyKey: key,
+		CompleteBy: time.Now().Add(callTime), Run: "sdktest", Workflow: "sdktest", Step: s.Name, Attempt: 1, Fence: 1,
+	}
+}
+
+// send calls the action and checks what must hold for every reply.
+func (s *subject) send(req sdk.Request) (sdk.Reply, error) {
+	reply, err := s.target.Invoke(s.ctx, req, nil)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return reply, fmt.Errorf("no reply within %s", callTime)
+	}
+	return reply, err
+}
+
+// do calls the action with a key and wants a result.
+func (s *subject) do(key string) (json.RawMessage, error) {
+	reply, err := s.send(s.request(key))
+	if err != nil {
+		return nil, err
+	}
+	return reply.Output, wantResult("the call", reply)
+}
+
+// undo calls the action that undoes this one.
+func (s *subject) undo(key string, output json.RawMessage) error {
+	req := s.request(s.key())
+	req.Action, req.Purpose, req.ForwardKey = s.action.CompensatedBy, sdk.PurposeUndo, key
+	if len(output) == 0 {
+		output = json.RawMessage("null")
+	}
+	req.Input = json.RawMessage(s.UndoInput(output))
+	return s.undoAgain(req)
+}
+
+func (s *subject) undoAgain(req sdk.Request) error {
+	reply, err := s.send(req)
+	if err != nil {
+		return err
+	}
+	return wantResult("the undo", reply)
+}
+
+// effects counts, or returns 0 where nothing is counted.
+func (s *subject) effects() int {
+	if s.Effects == nil {
+		return 0
+	}
+	return s.Effects()
+}
+
+func wantResult(what string, r sdk.Reply) error {
+	if r.Outcome == sdk.OutcomeResult {
+		return nil
+	}
+	return fmt.Errorf("%s ended with %s", what, say(r))
+}
+
+// say describes a reply in a few words.
+func say(r sdk.Reply) string {
+	switch r.Outcome {
+	case sdk.OutcomeResult:
+		return "a result"
+	case sdk.OutcomeFailed:
+		return fmt.Sprintf("a definite failure, %s (%s)", r.Code, r.Message)
+	case sdk.OutcomeUnknown:
+		return fmt.Sprintf("an unknown outcome, %s (%s)", r.Code, r.Message)
+	case sdk.OutcomeNotDone:
+		return "not done"
+	}
+	return "no outcome"
+}
