@@ -12,6 +12,8 @@ var (
 	ErrStale    = errors.New("engine: run was changed by another engine")
 	ErrFenced   = errors.New("engine: this engine was declared dead")
 	ErrLapsed   = errors.New("engine: lease has lapsed")
+	ErrNotOwner = errors.New("engine: another engine owns the run")
+	ErrStopping = errors.New("engine: this engine is stopping")
 )
 
 // A SchemaError says that a store's layout does not fit this binary: missing,
@@ -44,3 +46,23 @@ type LockedError struct {
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is in use by %s", e.Path, e.Holder)
 }
+
+// A RunError says that one run cannot be worked on here, while the engine goes
+// on with the others: its journal or definition cannot be read, an agent it is
+// pinned to is missing, or deciding on it went wrong. The run's state is safe.
+type RunError struct {
+	Run  int64 // internal id
+	Err  error
+	Hint string // what to do about it; "" = nothing is known
+}
+
+// Error names the run, the cause and the remedy.
+func (e *RunError) Error() string {
+	if e.Hint == "" {
+		return fmt.Sprintf("run %d is set aside: %v", e.Run, e.Err)
+	}
+	return fmt.Sprintf("run %d is set aside: %v (%s)", e.Run, e.Err, e.Hint)
+}
+
+// Unwrap returns the cause.
+func (e *RunError) Unwrap() error { return e.Err }

@@ -26,6 +26,17 @@ type Call struct {
 	Request sdk.Request
 	// OnProgress receives heartbeats and checkpoints while the call runs; nil = ignored.
 	OnProgress func(Progress)
+	// Stop is closed when the answer is not wanted any more. The agent may be
+	// told, but the call is not over: Invoke goes on until the agent answers or
+	// ctx ends, because only the answer says what was done. nil = never.
+	Stop <-chan struct{}
+}
+
+// A Checker is an Invoker that can tell beforehand whether it could call an
+// agent at all. Implementing it is optional.
+type Checker interface {
+	// Check returns an error if the agent is missing or cannot be started.
+	Check(ctx context.Context, spec AgentSpec) error
 }
 
 // Progress is a sign of life of a running call.
@@ -45,7 +56,7 @@ type AgentSpec struct {
 
 // A Deferred says that a call was not sent.
 type Deferred struct {
-	Until time.Time // when to try again; zero = when a slot frees
+	Until time.Time // when to try again, by this process's clock; zero = soon
 	Why   string    // "circuit open", "full", "secret env:X is not set", …
 }
 
@@ -60,7 +71,8 @@ func (d *Deferred) Error() string {
 // A Capacity tells and reserves what agents can take now. The scheduler
 // reserves before it commits an attempt, so that what it starts can be sent.
 type Capacity interface {
-	// Slot returns what may start now. It may be out of date at once.
+	// Slot returns what may start now; Until by this process's clock. It may
+	// be out of date at once.
 	Slot(spec AgentSpec) machine.Slot
 	// Reserve takes n slots, all or none.
 	Reserve(spec AgentSpec, n int) bool

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// An agenda knows when each cached run is next due. It lets the Supervisor
+// wake at the exact time for everything this process started itself; what is
+// missing here is found by the store's scan.
+type agenda struct {
+	poke chan struct{} // tells that the earliest time moved forward; lossy
+
+	mu    sync.Mutex // protects following fields
+	items agendaHeap
+	byRun map[machine.RunID]*agendaItem
+}
+
+type agendaItem struct {
+	run   machine.RunID
+	at    time.Time
+	index int
+}
+
+func newAgenda() *agenda {
+	return &agenda{poke: make(chan struct{}, 1), byRun: map[machine.RunID]*agendaItem{}}
+}
+
+// set notes when the run is due next, or that it is not if due is false.
+func (a *agenda) set(run machine.RunID, at time.Time, due bool) {
+	a.mu.Lock()
+	it := a.byRun[run]
+	switch {
+	case !due && it == nil:
+	case !due:
+		heap.Remove(&a.items, it.index)
+		delete(a.byRun, run)
+	case it == nil:
+		it = &agendaItem{run: run, at: at}
+		a.byRun[run] = it
+		heap.Push(&a.items, it)
+	case !it.at.Equal(at):
+		it.at = at
+		heap.Fix(&a.items, it.index)
+	}
+	first := due && len(a.items) > 0 && a.items[0].run == run
+	a.mu.Unlock()
+	if first {
+		wake(a.poke)
+	}
+}
+
+// take removes and returns the runs due at now. Whoever handles a run notes it
+// again with its next time, so a run is not returned twice for one time.
+func (a *agenda) take(now time.Time) []machine.RunID {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var runs []machine.RunID
+	for len(a.items) > 0 && !a.items[0].at.After(now) {
+		it := heap.Pop(&a.items).(*agendaItem)
+		delete(a.byRun, it.run)
+		runs = append(runs, it.run)
+	}
+	return runs
+}
+
+// next returns the earliest time noted.
+func (a *agenda) next() (time.Time, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.items) == 0 {
+		return time.Time{}, false
+	}
+	return a.items[0].at, true
+}
+
+// wake puts a hint into a channel of capacity one.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+type agendaHeap []*agendaItem
+
+func (h agendaHeap) Len() int           { return len(h) }
+func (h agendaHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h agendaHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (h *agendaHeap) Push(x any) {
+	it := x.(*agendaItem)
+	it.index = len(*h)
+	*h = append(*h, it)
+}
+
+// Pop implements heap.Interface.
+func (h *agendaHeap) Pop() any {
+	old := *h
+	it := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return it
+}

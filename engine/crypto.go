@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A Sealer encrypts what is sensitive before it reaches a store, and opens it
+// again. Where says what the bytes belong to: bytes moved elsewhere do not
+// open. Implementations are safe for concurrent use.
+type Sealer interface {
+	// Seal returns the encrypted form of plain, which it does not keep.
+	Seal(where, plain []byte) ([]byte, error)
+	// Open returns what was sealed for the same where. Returns *KeyError if it
+	// was sealed with a key that is not known.
+	Open(where, sealed []byte) ([]byte, error)
+}
+
+// KeySize is the length of an encryption key in bytes.
+const KeySize = 32
+
+// keyIDSize is how many bytes of a key's hash name the key in sealed data.
+const keyIDSize = 4
+
+// A Key is a secret AES-256 key.
+type Key [KeySize]byte
+
+// NewKey makes a random key.
+func NewKey() (Key, error) {
+	var k Key
+	if _, err := rand.Read(k[:]); err != nil {
+		return Key{}, fmt.Errorf("make a key: %w", err)
+	}
+	return k, nil
+}
+
+// ParseKey reads a key written as 64 hex digits or as base64 of 32 bytes, the
+// form of ENGINE_ENCRYPTION_KEY.
+func ParseKey(text string) (Key, error) {
+	text = strings.TrimSpace(text)
+	var k Key
+	for _, decode := range []func(string) ([]byte, error){
+		hex.DecodeString,
+		base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString,
+		base64.URLEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
+	} {
+		if b, err := decode(text); err == nil && len(b) == KeySize {
+			copy(k[:], b)
+			return k, nil
+		}
+	}
+	return Key{}, errors.New("an encryption key is 32 bytes written in base64 or hex; make one with: openssl rand -base64 32")
+}
+
+// encode returns the key in base64, the form that ParseKey reads: the secret
+// itself, never to be logged.
+func (k Key) encode() string { return base64.StdEncoding.EncodeToString(k[:]) }
+
+// String says which key it is without telling it.
+func (k Key) String() string { return "key " + k.id().String() }
+
+// GoString says which key it is without telling it.
+func (k Key) GoString() string { return k.String() }
+
+func (k Key) id() keyID {
+	var id keyID
+	sum := sha256.Sum256(append([]byte("engine key id\x00"), k[:]...))
+	copy(id[:], sum[:])
+	return id
+}
+
+type keyID [keyIDSize]byte
+
+// String returns the id in hex.
+func (id keyID) String() string { return hex.EncodeToString(id[:]) }
+
+// A KeyError says that a value cannot be sealed or opened for want of a key.
+type KeyError struct {
+	ID   string // id of the key that is missing; "" = there is no key at all
+	Hint string
+}
+
+// Error says which key is missing and what to do.
+func (e *KeyError) Error() string {
+	if e.ID == "" {
+		return "no encryption key for sensitive values: " + e.Hint
+	}
+	return fmt.Sprintf("encryption key %s is missing: %s", e.ID, e.Hint)
+}
+
+const (
+	hintMakeKey = "make one with `openssl rand -base64 32` and set it as ENGINE_ENCRYPTION_KEY, the same for every engine on this store"
+	hintSetKey  = "set ENGINE_ENCRYPTION_KEY to the key that was used when this was written, or restore the key file beside the state file"
+)
+
+// A keyring seals with its first key and opens with any.
+type keyring struct {
+	first keyID
+	aeads map[keyID]cipher.AEAD
+}
+
+// NewSealer returns a Sealer that seals with the first key and opens what any
+// of the keys sealed, so that keys can be replaced. AES-256-GCM with a random
+// nonce; the key's id stands in front.
+func NewSealer(keys ...Key) (Sealer, error) {
+	if len(keys) == 0 {
+		return nil, &KeyError{Hint: hintMakeKey}
+	}
+	r := &keyring{first: keys[0].id(), aeads: map[keyID]cipher.AEAD{}}
+	for _, k := range keys {
+		block, err := aes.NewCipher(k[:])
+		if err != nil {
+			return nil, fmt.Errorf("prepare %s: %w", k, err)
+		}
+		aead, err := cipher.NewGCM(block)
+		if err != nil {
+			return nil, fmt.Errorf("prepare %s: %w", k, err)
+		}
+		r.aeads[k.id()] = aead
+	}
+	return r, nil
+}
+
+// Seal implements Sealer.
+func (r *keyring) Seal(where, plain []byte) ([]byte, error) {
+	aead := r.aeads[r.first]
+	out := make([]byte, keyIDSize+aead.NonceSize(), keyIDSize+aead.NonceSize()+len(plain)+aead.Overhead())
+	copy(out, r.first[:])
+	nonce := out[keyIDSize:]
+	if _, err := rand.Read(nonce); err != nil {
+		return nil, fmt.Errorf("make a nonce: %w", err)
+	}
+	return aead.Seal(out, nonce, plain, where), nil
+}
+
+// Open implements Sealer.
+func (r *keyring) Open(where, sealed []byte) ([]byte, error) {
+	if len(sealed) < keyIDSize {
+		return nil, errors.New("sealed data is cut short")
+	}
+	var id keyID
+	copy(id[:], sealed)
+	aead, ok := r.aeads[id]
+	if !ok {
+		return nil, &KeyError{ID: id.String(), Hint: hintSetKey}
+	}
+	rest := sealed[keyIDSize:]
+	if len(rest) < aead.NonceSize() {
+		return nil, errors.New("sealed data is cut short")
+	}
+	plain, err := aead.Open(nil, rest[:aead.NonceSize()], rest[aead.NonceSize():], where)
+	if err != nil {
+		return nil, errors.New("sealed data was changed, or belongs elsewhere")
+	}
+	return plain, nil
+}
+
+var _ Sealer = (*keyring)(nil)

@@ -1,0 +1,301 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// decide turns waiting events into one transition. Each is decided on the
+// state that the ones before it lead to: the state in memory runs ahead of the
+// journal by what is in flight, nothing is told or done before it has landed,
+// and where it does not land the state is read again. It returns nil if there
+// is nothing to write.
+func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
+	n := sh.s.n
+	f := &flight{t: Transition{Run: r.id, Seq: r.seq}, deliveries: todo}
+	ok := false
+	defer func() {
+		if !ok {
+			f.release(n.cfg.Capacity)
+		}
+	}()
+	var records []machine.Record
+	bytes, rebound, before := 0, false, r.state.Status()
+	for i, d := range todo {
+		if bytes > n.cfg.Options.MaxBatchBytes { // the rest makes the next row
+			r.pending = append(append([]*delivery(nil), todo[i:]...), r.pending...)
+			f.deliveries = todo[:i]
+			break
+		}
+		sh.begin(r, f, d)
+		rec := sh.decideOne(r, f, d)
+		if d.decided != nil {
+			d.decided()
+			d.decided = nil
+		}
+		_, taken := d.event.(machine.TakenOver)
+		if rec.Empty() && !taken {
+			if rec.Late() {
+				n.late(r.id, d.attempt)
+			}
+			_, passed := d.event.(machine.TimePassed)
+			rebound = rebound || passed && !r.bound.After(d.arrived)
+			continue
+		}
+		bytes += size(d.event)
+		f.facts = append(f.facts, rec.Facts(r.wf, r.state)...)
+		f.t.add(rec, r.state)
+		r.state.Apply(rec)
+		records = append(records, rec)
+	}
+	chk := sh.check(r, before)
+	switch {
+	case len(records) > 0:
+		f.t.At = records[len(records)-1].At()
+		chk.at = f.t.At
+		f.t.NextCheck = chk.next(r.bound, f.started != nil || f.adopting || chk.final)
+	case rebound && !before.Final():
+		// The bound in the run's row has passed but nothing is due. A row
+		// without a record raises it, so that no scan visits the run in vain.
+		f.t.At = n.clock.now()
+		f.t.NextCheck = chk.raised()
+	default:
+		ok = true
+		for _, d := range f.deliveries {
+			d.finish(nil)
+		}
+		return nil, nil
+	}
+	data, err := encodeRow(n.cfg.Sealer, r.id, r.seq, records)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > n.cfg.Options.MaxRow {
+		return nil, fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", r.seq, len(data), n.cfg.Options.MaxRow)
+	}
+	f.t.Data = data
+	ok = true
+	return f, nil
+}
+
+// begin prepares a run for its first event, and a transition for an event that
+// makes this engine the owner.
+func (sh *shard) begin(r *ownedRun, f *flight, d *delivery) {
+	engine := sh.s.engine
+	if d.start != nil {
+		r.wf, r.specs = d.start.flow, d.start.specs
+		f.started = d.start
+		f.t.Workflow, f.t.Owner = d.start.workflow, &engine
+	}
+	if _, ok := d.event.(machine.TakenOver); ok {
+		f.t.Owner, f.adopting = &engine, true
+	}
+}
+
+// decideOne decides one event and reserves a slot for every call the decision
+// starts, so that what is committed can be sent. A slot that was snatched in
+// between makes it decide again: Decide is pure, so that costs nothing.
+func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery) machine.Record {
+	in := machine.Input{At: sh.at(r, d), Event: d.event, Engine: int32(sh.s.engine)}
+	full := map[string]bool{} // agents that refused twice what they had offered
+	for try := 0; ; try++ {
+		in.Slots = sh.slots(r, d, full)
+		rec := machine.Decide(r.wf, r.state, in)
+		commands := rec.Commands()
+		agent, ok := sh.reserve(r, f, commands)
+		if ok {
+			f.commands = append(f.commands, commands...)
+			return rec
+		}
+		if try > 0 {
+			full[agent] = true
+		}
+	}
+}
+
+// at returns the time at which an event is decided: now, unless an answer came
+// in time and now is too late for it (what counts is when it reached us); and
+// never before the run's last record.
+func (sh *shard) at(r *ownedRun, d *delivery) time.Time {
+	at := sh.s.n.clock.now()
+	if d.answers() && !at.Before(d.completeBy) && d.arrived.Before(d.completeBy) {
+		at = d.arrived
+	}
+	if last := r.state.Last(); at.Before(last) {
+		at = last
+	}
+	return at
+}
+
+// slots says what may start now. Runs that are at the head of no line leave
+// the free slots to those that wait, except that an answer's run may use the
+// slot its own call has just given back: every run is finite, so nobody waits
+// for ever, and a run in progress is not made to queue between its steps.
+func (sh *shard) slots(r *ownedRun, d *delivery, full map[string]bool) map[string]machine.Slot {
+	n := sh.s.n
+	switch {
+	case n.draining.Load():
+		slots := map[string]machine.Slot{}
+		for agent := range r.specs {
+			slots[agent] = machine.Slot{Why: "engine is stopping"}
+		}
+		return slots
+	case n.cfg.Capacity == nil:
+		return nil
+	}
+	slots := map[string]machine.Slot{}
+	called := d.decided != nil // it was told that a slot is free
+	for agent, spec := range r.specs {
+		slot := n.cfg.Capacity.Slot(spec)
+		if !called && !d.answers() {
+			slot.Free = max(0, slot.Free-sh.s.queue.ahead(spec.Key))
+		}
+		if full[agent] {
+			slot.Free = 0
+		}
+		if !slot.Until.IsZero() { // agents go by this process's clock, runs by the store's
+			slot.Until = n.clock.now().Add(max(0, time.Until(slot.Until)))
+		}
+		if slot.Free == 0 && slot.Why == "" {
+			slot.Why = "full"
+		}
+		slots[agent] = slot
+	}
+	return slots
+}
+
+// reserve takes one slot for every call, or none and names the agent that had
+// too few.
+func (sh *shard) reserve(r *ownedRun, f *flight, commands []machine.Command) (string, bool) {
+	capacity := sh.s.n.cfg.Capacity
+	if capacity == nil {
+		return "", true
+	}
+	taken := flight{}
+	for _, c := range commands {
+		inv, ok := c.(machine.Invoke)
+		if !ok {
+			continue
+		}
+		spec := r.specs[inv.Agent]
+		if !capacity.Reserve(spec, 1) {
+			taken.release(capacity)
+			return inv.Agent, false
+		}
+		taken.reserved = append(taken.reserved, spec)
+	}
+	f.reserved = append(f.reserved, taken.reserved...)
+	return "", true
+}
+
+// check says what the run's bound depends on, after the records.
+func (sh *shard) check(r *ownedRun, before machine.RunState) check {
+	due, has := r.state.NextDue()
+	return check{
+		at: sh.s.n.clock.now(), due: due, hasDue: has, floor: r.wf.Shortest,
+		inFlight: func() bool { return len(r.state.OpenAttempts(r.wf)) > 0 },
+		final:    r.state.Status().Final() && !before.Final(),
+	}
+}
+
+// add takes over into the transition what the run's row and the views show of
+// a record.
+func (t *Transition) add(rec machine.Record, before *machine.State) {
+	if state, ok := rec.RunState(); ok {
+		t.State = state
+	}
+	for _, row := range rec.Steps(before) {
+		t.setStep(StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
+	}
+	for _, node := range rec.NewNodes() {
+		t.NewNodes = append(t.NewNodes, NodeName{Node: int32(node.Node), Step: int32(node.Step), Name: node.Name})
+	}
+	for _, c := range rec.Commands() {
+		if a, ok := c.(machine.Alert); ok {
+			t.Alerts = append(t.Alerts, Alert{Kind: a.Kind, Step: a.Step, Code: CleanText(a.Code), Message: CleanText(a.Message)})
+		}
+	}
+}
+
+// setStep keeps one entry for each step: the last one.
+func (t *Transition) setStep(row StepRow) {
+	if len(t.Steps) < 64 { // beyond that, views take the later of two entries
+		for i := range t.Steps {
+			if t.Steps[i].Node == row.Node {
+				t.Steps[i] = row
+				return
+			}
+		}
+	}
+	t.Steps = append(t.Steps, row)
+}
+
+// size estimates the bytes that an event brings into the journal.
+func size(e machine.Event) int {
+	switch e := e.(type) {
+	case machine.AttemptOK:
+		return 64 + len(e.Output.JSON())
+	case machine.AttemptProgress:
+		return 64 + len(e.Blob)
+	case machine.SettleRequested:
+		return 64 + len(e.Output.JSON())
+	}
+	return 64
+}
+
+// takeOver makes this engine the owner of a run whose owner is gone. Steps
+// that were held for want of a slot at the former owner are tried here.
+func (sh *shard) takeOver(ctx context.Context, r *ownedRun) {
+	now := sh.s.n.clock.now()
+	first := []*delivery{
+		{event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, arrived: now},
+		{event: machine.SlotsFreed{}, arrived: now},
+	}
+	r.pending = append(first, r.pending...)
+	sh.step(ctx, r)
+}
+
+// agentSpecs evaluates the configuration of every agent that a workflow's
+// steps call. It depends on deployment variables only, so it is refused before
+// a run starts and cannot fail later.
+func agentSpecs(wf *dsl.Workflow, vars dsl.Value) (map[string]AgentSpec, error) {
+	specs := map[string]AgentSpec{}
+	add := func(a *dsl.Action) error {
+		if a == nil {
+			return nil
+		}
+		if _, ok := specs[a.Agent]; ok {
+			return nil
+		}
+		agent := wf.Agents[a.Agent]
+		if agent == nil {
+			return fmt.Errorf("workflow %q calls agent %q, which its definition does not hold", wf.Name, a.Agent)
+		}
+		spec := AgentSpec{Agent: agent}
+		if agent.Config != nil {
+			config, err := agent.Config(&dsl.Scope{Vars: vars})
+			if err != nil {
+				return fmt.Errorf("evaluate the configuration of agent %q: %w", a.Agent, err)
+			}
+			spec.Config = config
+		}
+		spec.Key = specKey(spec)
+		specs[a.Agent] = spec
+		return nil
+	}
+	for _, step := range wf.Steps {
+		if err := add(step.Do); err != nil {
+			return nil, err
+		}
+		if step.Undo != nil {
+			if err := add(step.Undo.Do); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return specs, nil
+}

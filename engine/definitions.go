@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// maxDefinitions is how many definitions are kept compiled.
+const maxDefinitions = 256
+
+// Definitions keeps stored definitions compiled. It is safe for concurrent use.
+type Definitions struct {
+	store  Catalogue
+	sealer Sealer // nil = definitions that hold sensitive values cannot be read
+
+	mu       sync.Mutex // protects following fields
+	byID     map[WorkflowID]*dsl.Workflow
+	byDigest map[string]map[string]WorkflowID
+}
+
+// NewDefinitions returns an empty cache over a catalogue.
+func NewDefinitions(store Catalogue, sealer Sealer) *Definitions {
+	d := &Definitions{store: store, sealer: sealer}
+	d.resetLocked()
+	return d
+}
+
+func (d *Definitions) resetLocked() {
+	d.byID = map[WorkflowID]*dsl.Workflow{}
+	d.byDigest = map[string]map[string]WorkflowID{}
+}
+
+// Workflow returns a workflow of a stored definition. Returns ErrNotFound if
+// there is none, a *KeyError if it is sealed with a key that is not known.
+func (d *Definitions) Workflow(ctx context.Context, id WorkflowID) (*dsl.Workflow, error) {
+	d.mu.Lock()
+	wf := d.byID[id]
+	d.mu.Unlock()
+	if wf != nil {
+		return wf, nil
+	}
+	stored, name, err := d.store.Definition(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("load the definition of workflow %d: %w", id, err)
+	}
+	plain, err := unwrap(d.sealer, definitionPlace(stored.Digest), stored.Data)
+	if err != nil {
+		return nil, &unreadable{fmt.Errorf("open definition %.12s: %w", stored.Digest, err)}
+	}
+	def, err := dsl.Decode(plain)
+	if err != nil {
+		return nil, &unreadable{fmt.Errorf("read definition %.12s: %w", stored.Digest, err)}
+	}
+	if wf = def.Workflow(name); wf == nil {
+		return nil, &unreadable{fmt.Errorf("definition %.12s holds no workflow %q", stored.Digest, name)}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.byID) >= maxDefinitions {
+		d.resetLocked()
+	}
+	d.byID[id] = wf
+	return wf, nil
+}
+
+// unreadable marks an error that reading again would bring again.
+type unreadable struct{ error }
+
+// Unwrap returns the cause.
+func (u *unreadable) Unwrap() error { return u.error }
+
+// Put stores a definition, unless it is stored, and returns the ids of its
+// workflows by name.
+func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]WorkflowID, error) {
+	digest := def.Digest()
+	d.mu.Lock()
+	ids := d.byDigest[digest]
+	d.mu.Unlock()
+	if ids != nil {
+		return ids, nil
+	}
+	stored := Definition{Digest: digest}
+	sensitive := false
+	for _, name := range def.Names() {
+		wf := def.Workflow(name)
+		sensitive = sensitive || hasSensitiveDefault(wf)
+		w := DefinedWorkflow{Name: name}
+		for _, s := range wf.Steps {
+			w.Steps = append(w.Steps, s.Name)
+		}
+		stored.Workflows = append(stored.Workflows, w)
+	}
+	data, err := wrap(d.sealer, definitionPlace(digest), def.Encode(), sensitive)
+	if err != nil {
+		return nil, fmt.Errorf("store definition %.12s: %w", digest, err)
+	}
+	stored.Data = data
+	if ids, err = d.store.PutDefinition(ctx, stored); err != nil {
+		return nil, fmt.Errorf("store definition %.12s: %w", digest, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.byID) >= maxDefinitions {
+		d.resetLocked()
+	}
+	d.byDigest[digest] = ids
+	for name, id := range ids {
+		d.byID[id] = def.Workflow(name)
+	}
+	return ids, nil
+}
+
+// hasSensitiveDefault reports whether the source text of a workflow holds a
+// sensitive value.
+func hasSensitiveDefault(wf *dsl.Workflow) bool {
+	for _, v := range wf.Variables {
+		if v.Sensitive && v.HasDefault {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+var errDown = errors.New("the store is down")
+
+// A faultStore is a node's way to the store, which a test can break.
+type faultStore struct {
+	engine.Store
+	down   atomic.Bool  // nothing gets through
+	tickOK atomic.Bool  // false with down: ticks fail too
+	frozen atomic.Value // chan struct{}: calls wait until it is closed; nil = none
+
+	mu      sync.Mutex // protects following fields
+	commits int        // commits and submissions so far
+	batches []int      // rows of each commit
+	// plan is asked before the n-th commit or submission (from 1) and again
+	// after it; an error stands for an answer that did not arrive.
+	plan func(n int, after bool) error
+	// landed is called after every commit that landed something.
+	landed func(run machine.RunID)
+}
+
+func (s *faultStore) gate() error {
+	if c, ok := s.frozen.Load().(chan struct{}); ok && c != nil {
+		<-c
+	}
+	if s.down.Load() {
+		return errDown
+	}
+	return nil
+}
+
+func (s *faultStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
+	if err := s.gate(); err != nil {
+		return 0, err
+	}
+	return s.Store.Join(ctx, address, lease, writers)
+}
+
+func (s *faultStore) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
+	if err := s.gate(); err != nil {
+		return engine.Tick{}, err
+	}
+	return s.Store.Tick(ctx, e, lease, limit)
+}
+
+func (s *faultStore) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {
+	if err := s.gate(); err != nil {
+		return engine.Head{}, nil, err
+	}
+	return s.Store.Load(ctx, run)
+}
+
+func (s *faultStore) Leave(ctx context.Context, e engine.EngineID) error {
+	if err := s.gate(); err != nil {
+		return err
+	}
+	return s.Store.Leave(ctx, e)
+}
+
+func (s *faultStore) OpenWriter(ctx context.Context, e engine.EngineID, n int) (engine.Writer, error) {
+	if err := s.gate(); err != nil {
+		return nil, err
+	}
+	w, err := s.Store.OpenWriter(ctx, e, n)
+	if err != nil {
+		return nil, err
+	}
+	return &faultWriter{w, s}, nil
+}
+
+func (s *faultStore) ask(n int, after bool) error {
+	s.mu.Lock()
+	plan := s.plan
+	s.mu.Unlock()
+	if plan == nil {
+		return nil
+	}
+	return plan(n, after)
+}
+
+func (s *faultStore) next(rows int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commits++
+	s.batches = append(s.batches, rows)
+	return s.commits
+}
+
+func (s *faultStore) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commits
+}
+
+type faultWriter struct {
+	engine.Writer
+	s *faultStore
+}
+
+func (w *faultWriter) Commit(ctx context.Context, batch []engine.Transition) ([]engine.Outcome, error) {
+	if err := w.s.gate(); err != nil {
+		return nil, err
+	}
+	n := w.s.next(len(batch))
+	if err := w.s.ask(n, false); err != nil {
+		return nil, err
+	}
+	out, err := w.Writer.Commit(ctx, batch)
+	if err == nil && w.s.landed != nil {
+		for i, o := range out {
+			if o.Landed {
+				w.s.landed(batch[i].Run)
+			}
+		}
+	}
+	if err := w.s.ask(n, true); err != nil {
+		return nil, err
+	}
+	return out, err
+}
+
+func (w *faultWriter) Submit(ctx context.Context, t engine.Transition, s engine.Names) (engine.Submitted, error) {
+	if err := w.s.gate(); err != nil {
+		return engine.Submitted{}, err
+	}
+	n := w.s.next(1)
+	if err := w.s.ask(n, false); err != nil {
+		return engine.Submitted{}, err
+	}
+	out, err := w.Writer.Submit(ctx, t, s)
+	if err == nil && !out.Exists && w.s.landed != nil {
+		w.s.landed(t.Run)
+	}
+	if err := w.s.ask(n, true); err != nil {
+		return engine.Submitted{}, err
+	}
+	return out, err
+}
+
+// faulty puts a faultStore between the world's next nodes and its store, and
+// checks after every commit that the run's bound is no later than what is due
+// (I10, promise 13).
+func (w *world) faulty() *faultStore {
+	s := &faultStore{Store: w.mem}
+	s.landed = func(run machine.RunID) { w.check(run) }
+	w.store = s
+	return s
+}
+
+// within fails the test if f is not done in time, which in a bubble costs
+// nothing.
+func within(t *testing.T, d time.Duration, what string, f func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	if err := f(ctx); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}

@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// LoadOrCreateKeyFile reads the key in the file at path, or makes a key and
+// writes it there with mode 0600. Two processes that create it at once agree
+// on one key: the file appears complete under its name or not at all. A file
+// that others can read is refused.
+func LoadOrCreateKeyFile(path string) (Key, error) {
+	key, err := loadKeyFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	if key, err = NewKey(); err != nil {
+		return Key{}, err
+	}
+	if err := createKeyFile(path, key); err != nil && !errors.Is(err, fs.ErrExist) {
+		return Key{}, err
+	}
+	return loadKeyFile(path)
+}
+
+func loadKeyFile(path string) (Key, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Key{}, fmt.Errorf("read the key file: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return Key{}, fmt.Errorf("key file %s can be read by others (mode %04o): chmod 600 it, and treat the key as known", path, info.Mode().Perm())
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Key{}, fmt.Errorf("read the key file: %w", err)
+	}
+	key, err := ParseKey(string(text))
+	if err != nil {
+		return Key{}, fmt.Errorf("key file %s is damaged: %w", path, err)
+	}
+	return key, nil
+}
+
+// createKeyFile writes the key under a temporary name, flushes it, and links
+// it to its name, which fails if the name exists.
+func createKeyFile(path string, key Key) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".key-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("create the key file: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	_, err = f.WriteString(key.encode() + "\n")
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write the key file: %w", err)
+	}
+	if err := os.Link(f.Name(), path); err != nil {
+		return fmt.Errorf("create the key file: %w", err)
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("flush the key file's directory: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("flush the key file's directory: %w", err)
+	}
+	return nil
+}

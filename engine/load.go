@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A Story is a run as its journal tells it.
+type Story struct {
+	Head    Head
+	Flow    *dsl.Workflow
+	State   *machine.State
+	Records []machine.Record
+	Facts   int // number of facts in the records
+}
+
+// LoadRun reads a run's journal and folds it: the workflow it is pinned to,
+// its state, and its records in order (S22, S87). It needs no running engine
+// and slows none. Returns ErrNotFound; a *KeyError inside the error if it
+// holds sensitive values and the key is not known; a *RunError if what is
+// stored cannot be read by this version.
+func LoadRun(ctx context.Context, store Journal, sealer Sealer, defs *Definitions, run machine.RunID) (*dsl.Workflow, *machine.State, []machine.Record, error) {
+	story, _, err := loadStory(ctx, store, sealer, defs, run)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return story.Flow, story.State, story.Records, nil
+}
+
+// loadStory loads and folds a run, and returns the rows too.
+func loadStory(ctx context.Context, store Journal, sealer Sealer, defs *Definitions, run machine.RunID) (Story, []Row, error) {
+	head, rows, err := store.Load(ctx, run)
+	if err != nil {
+		return Story{}, nil, fmt.Errorf("load run %d: %w", run, err)
+	}
+	story := Story{Head: head, State: machine.NewState()}
+	if story.Flow, err = defs.Workflow(ctx, head.Workflow); err != nil {
+		return Story{}, nil, err
+	}
+	for i, row := range rows {
+		if row.Seq != int32(i) {
+			return Story{}, nil, &RunError{Run: int64(run), Err: fmt.Errorf("journal row %d is missing", i)}
+		}
+		if err := story.fold(sealer, row); err != nil {
+			return Story{}, nil, err
+		}
+	}
+	return story, rows, nil
+}
+
+// fold applies one row.
+func (st *Story) fold(sealer Sealer, row Row) error {
+	records, err := DecodeRow(sealer, st.Head.Run, row)
+	if err != nil {
+		return &RunError{Run: int64(st.Head.Run), Err: err, Hint: hintFor(err)}
+	}
+	err = guard(func() error {
+		for _, rec := range records {
+			st.Facts += len(rec.Facts(st.Flow, st.State))
+			st.State.Apply(rec)
+		}
+		return nil
+	})
+	if err != nil {
+		return &RunError{Run: int64(st.Head.Run), Err: fmt.Errorf("fold row %d: %w", row.Seq, err)}
+	}
+	st.Records = append(st.Records, records...)
+	return nil
+}
+
+// hintFor returns the remedy that an error names.
+func hintFor(err error) string {
+	var key *KeyError
+	switch {
+	case errors.As(err, &key):
+		return key.Hint
+	case errors.Is(err, machine.ErrFormat):
+		return "it was written by a newer version: update this engine"
+	}
+	return ""
+}
+
+// load reads a run's journal beside the shard's goroutine and posts the result.
+// A store that does not answer is asked again until this incarnation ends.
+func (sh *shard) load(ctx context.Context, r *ownedRun) {
+	n := sh.s.n
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		pause := 20 * time.Millisecond
+		for {
+			story, rows, err := loadStory(ctx, n.cfg.Store, n.cfg.Sealer, n.defs, r.id)
+			if err == nil || permanent(err) {
+				sh.post(func(ctx context.Context) { sh.loaded(ctx, r, story, rows, err) })
+				return
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			n.cfg.Logger.Warn("load a run, trying again", "run", r.id, "error", err)
+			if sleep(ctx, pause) != nil {
+				return
+			}
+			pause = min(2*pause, n.cfg.Options.RetryStore)
+		}
+	}()
+}
+
+// permanent reports whether loading again would bring the same error.
+func permanent(err error) bool {
+	var run *RunError
+	var bad *unreadable
+	return errors.Is(err, ErrNotFound) || errors.As(err, &run) || errors.As(err, &bad)
+}
+
+// loaded goes on with a run whose journal was read.
+func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Row, err error) {
+	if sh.runs[r.id] != r {
+		return
+	}
+	switch {
+	case errors.Is(err, ErrNotFound) && r.flight != nil && r.flight.started != nil:
+		sh.drop(r, ErrExists, nil) // it has never landed
+		return
+	case errors.Is(err, ErrNotFound):
+		sh.drop(r, err, nil)
+		return
+	case err != nil:
+		sh.drop(r, err, err)
+		return
+	}
+	f := r.flight
+	mine := f != nil && int(f.t.Seq) < len(rows) && bytes.Equal(rows[f.t.Seq].Data, f.t.Data)
+	if f != nil && f.started != nil && !mine {
+		sh.drop(r, ErrExists, nil) // another run has this id
+		return
+	}
+	head := story.Head
+	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
+	r.seq, r.fence, r.bound = int32(len(rows)), head.Fence, head.NextCheck
+	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
+	if r.specs == nil {
+		if r.specs, err = agentSpecs(r.wf, r.state.Vars()); err != nil {
+			err = &RunError{Run: int64(r.id), Err: err}
+			sh.drop(r, err, err)
+			return
+		}
+	}
+	if f != nil && !mine { // another's row stands there: decide again
+		f.release(sh.s.n.cfg.Capacity)
+		r.pending = append(f.deliveries, r.pending...)
+		r.flight, f = nil, nil
+	}
+	switch {
+	case r.owned && mine && len(rows) == int(f.t.Seq)+1:
+		// The row in flight had landed before its answer got lost.
+		r.facts -= len(f.facts)
+		sh.act(ctx, r, f)
+	case r.owned:
+		for _, done := range r.adopts {
+			done(nil)
+		}
+		r.adopts = nil
+		sh.settle(r)
+	case r.state.Status().Final():
+		for _, d := range r.pending {
+			if d.answers() {
+				sh.s.n.late(r.id, d.attempt)
+			}
+		}
+		sh.drop(r, nil, nil)
+		return
+	case len(r.adopts) > 0:
+		sh.takeOver(ctx, r)
+		return
+	default:
+		sh.drop(r, ErrNotOwner, nil)
+		return
+	}
+	sh.step(ctx, r)
+}

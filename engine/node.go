@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A Node is one engine: Scheduler, Committer, Workers and Supervisor of one
+// process over one store. Any number of nodes may share a store.
+type Node struct {
+	cfg       Config
+	defs      *Definitions
+	clock     *clock
+	worker    *worker
+	ids       *minter
+	followers *followers
+	troubles  *troubles
+
+	started  atomic.Bool
+	draining atomic.Bool
+	ready    chan struct{} // closed when the first incarnation accepts work
+	ended    chan struct{} // closed when Run has returned
+	stopNow  context.CancelFunc
+	stopped  context.Context // ends at StopNow
+
+	mu      sync.Mutex // protects following fields
+	term    *term      // present incarnation; nil = none
+	changed chan struct{}
+}
+
+// NewNode returns a node that is not running. It touches neither store nor
+// agents before Run.
+func NewNode(cfg Config) (*Node, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("configure the engine: %w", err)
+	}
+	n := &Node{
+		cfg: cfg, defs: NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &minter{},
+		followers: &followers{}, troubles: &troubles{},
+		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
+	}
+	n.stopped, n.stopNow = context.WithCancel(context.Background())
+	n.worker = newWorker(n)
+	if cfg.Capacity != nil {
+		cfg.Capacity.OnFree(n.slotFreed)
+	}
+	return n, nil
+}
+
+// Ready returns a channel that is closed when the node accepts work.
+func (n *Node) Ready() <-chan struct{} { return n.ready }
+
+// Done returns a channel that is closed when Run has returned.
+func (n *Node) Done() <-chan struct{} { return n.ended }
+
+// StopNow makes Run return at once, whether or not its context has ended.
+// Calls in flight are cut off and the lease is left to expire: nothing is
+// lost, but whoever goes on has to wait for it.
+func (n *Node) StopNow() { n.stopNow() }
+
+// Run joins the store and works until ctx ends. Then it starts nothing more,
+// waits for calls in flight until their complete-by, commits what they
+// brought, hands over its runs and returns nil. After StopNow it returns
+// ErrStopping at once. If the lease lapses or another engine declares this one
+// dead, it stops everything it owns and joins again under a new incarnation,
+// which takes over what the former one had. It returns an error if it cannot
+// join the first time. A store that stops answering later is waited for. Run
+// may be called once.
+func (n *Node) Run(ctx context.Context) error {
+	if n.started.Swap(true) {
+		return errors.New("engine: this node has been run before")
+	}
+	defer close(n.ended)
+	defer n.worker.stopAll()
+	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(n.stopped, cancel)()
+
+	t, err := n.join(ctx)
+	if err != nil {
+		return fmt.Errorf("join the store: %w", err)
+	}
+	for {
+		n.enter(t)
+		cause := t.run(ctx, hard)
+		runs := t.scheduler.close()
+		n.enter(nil)
+		switch {
+		case hard.Err() != nil:
+			return ErrStopping
+		case errors.Is(cause, errDrained):
+			return n.leave(hard, t)
+		}
+		n.cfg.Logger.Warn("the engine lost its lease and joins again", "engine", t.engine, "runs", len(runs), "cause", cause)
+		former := t.engine
+		if t, err = n.rejoin(ctx, hard); err != nil {
+			return fmt.Errorf("join the store again: %w", err)
+		}
+		t.former, t.inherited = former, runs
+	}
+}
+
+// leave ends the membership, so that the runs are free at once.
+func (n *Node) leave(ctx context.Context, t *term) error {
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Options.Lease)
+	defer cancel()
+	if err := n.cfg.Store.Leave(ctx, t.engine); err != nil && !notOwner(err) {
+		return fmt.Errorf("hand over: %w", err)
+	}
+	return nil
+}
+
+// rejoin joins until it succeeds or the node is told to stop.
+func (n *Node) rejoin(ctx, hard context.Context) (*term, error) {
+	pause := 20 * time.Millisecond
+	for {
+		t, err := n.join(hard)
+		if err == nil {
+			return t, nil
+		}
+		n.cfg.Logger.Warn("join the store again", "error", err)
+		if sleep(ctx, pause) != nil {
+			return nil, err
+		}
+		pause = min(2*pause, n.cfg.Options.RetryStore)
+	}
+}
+
+// enter makes t the present incarnation.
+func (n *Node) enter(t *term) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.term = t
+	close(n.changed)
+	n.changed = make(chan struct{})
+	if t != nil {
+		select {
+		case <-n.ready:
+		default:
+			close(n.ready)
+		}
+	}
+}
+
+// present returns the present incarnation, and waits for one if there is none.
+func (n *Node) present(ctx context.Context) (*term, error) {
+	for {
+		n.mu.Lock()
+		t, changed := n.term, n.changed
+		n.mu.Unlock()
+		if t != nil {
+			return t, nil
+		}
+		select {
+		case <-changed:
+		case <-n.ended:
+			return nil, ErrStopping
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// now returns the present incarnation, or nil.
+func (n *Node) now() *term {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.term
+}
+
+// Engine returns the present incarnation, 0 while there is none.
+func (n *Node) Engine() EngineID {
+	if t := n.now(); t != nil {
+		return t.engine
+	}
+	return 0
+}
+
+// Deliver hands an event to a run. nil means that it is committed, or that it
+// was a harmless duplicate; delivering again is safe. Returns ErrNotOwner if
+// another engine owns the run, ErrNotFound if there is no such run, ErrStopping
+// if this engine is not running, and a *RunError if the run is set aside.
+func (n *Node) Deliver(ctx context.Context, run machine.RunID, e machine.Event) error {
+	t, err := n.present(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.scheduler.ask(ctx, run, &delivery{event: e, arrived: n.clock.now()}); err != nil {
+		return fmt.Errorf("deliver to run %d: %w", run, err)
+	}
+	return nil
+}
+
+// deliver hands an agent's answer to the present incarnation.
+func (n *Node) deliver(ctx context.Context, run machine.RunID, d *delivery) error {
+	t := n.now()
+	if t == nil {
+		return ErrNotOwner
+	}
+	again := *d // d may be delivered again, to another incarnation
+	return t.scheduler.ask(ctx, run, &again)
+}
+
+// slotFreed is told by the agents' side that a slot may have become free.
+func (n *Node) slotFreed(key string) {
+	if t := n.now(); t != nil {
+		t.scheduler.queue.free(key)
+	}
+}
+
+// late tells that an answer came too late to count (S28).
+func (n *Node) late(run machine.RunID, attempt machine.AttemptID) {
+	n.cfg.Observer.LateReply(run, attempt)
+}
+
+// Troubles returns the runs that this node leaves alone, with the reason.
+func (n *Node) Troubles() map[machine.RunID]error { return n.troubles.all() }
+
+// troubles remembers runs that cannot be worked on here.
+type troubles struct {
+	mu   sync.Mutex // protects following field
+	runs map[machine.RunID]error
+}
+
+func (t *troubles) note(run machine.RunID, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.runs == nil {
+		t.runs = map[machine.RunID]error{}
+	}
+	t.runs[run] = err
+}
+
+func (t *troubles) all() map[machine.RunID]error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	runs := make(map[machine.RunID]error, len(t.runs))
+	for run, err := range t.runs {
+		runs[run] = err
+	}
+	return runs
+}

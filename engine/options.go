@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+)
+
+// Config is what a Node is made of.
+type Config struct {
+	Store    Store    // required
+	Invoker  Invoker  // required
+	Capacity Capacity // nil = agents take any number of calls
+	// Sealer encrypts what is sensitive. nil = a run with sensitive values is
+	// refused, and rows that hold some cannot be read.
+	Sealer Sealer
+	// Secrets resolves a reference such as "env:X" right before a call. An
+	// error holds the step and shows as the reason. nil = none resolves.
+	Secrets  func(ref string) (string, error)
+	Observer Observer     // nil = NoObserver
+	Logger   *slog.Logger // nil = nowhere
+	Options  Options
+}
+
+// Options are the settings of a Node. Zero fields mean their defaults.
+type Options struct {
+	Address string // how people find this engine, such as host:pid; shown in the store
+
+	// Lease is how long this engine counts as alive after its last sign of
+	// life. Default 30 s.
+	Lease time.Duration
+	// MinScan and MaxScan bound the pause between two passes of the
+	// Supervisor, each of which renews the lease (S36, S47). Defaults 200 ms
+	// and 10 s, less for a short lease. MaxScan is at most half a lease.
+	MinScan, MaxScan time.Duration
+
+	// Writers is the number of connections that commit. Default 2; an
+	// embedded store wants 1.
+	Writers int
+	// Shards is the number of goroutines that decide. Default: one for each CPU.
+	Shards int
+	// MaxBatchRows and MaxBatchBytes bound one commit. Defaults 1,000 and 1 MiB.
+	MaxBatchRows, MaxBatchBytes int
+
+	// MaxValue is the largest reply of an agent and the largest set of
+	// variables, in bytes. Default 1 MiB.
+	MaxValue int
+	// MaxRow is the largest journal row in bytes. A run that needs a larger
+	// one is set aside. Default 64 MiB.
+	MaxRow int
+
+	// Grace is how long past its complete-by a call is waited for when the
+	// node stops. Default 2 s.
+	Grace time.Duration
+	// RetryHeld is the pause before a call that could not be prepared, for
+	// want of a secret for example, is tried again. Default 10 s.
+	RetryHeld time.Duration
+	// Poll is the longest pause between two looks at a run that another
+	// engine owns. Default 1 s.
+	Poll time.Duration
+	// RetryStore bounds the growing pause between attempts to reach a store
+	// that does not answer. Default 5 s.
+	RetryStore time.Duration
+}
+
+// withDefaults returns a copy with every zero field set.
+func (o Options) withDefaults() Options {
+	set := func(d *time.Duration, def time.Duration) {
+		if *d == 0 {
+			*d = def
+		}
+	}
+	setInt := func(n *int, def int) {
+		if *n == 0 {
+			*n = def
+		}
+	}
+	set(&o.Lease, 30*time.Second)
+	set(&o.MaxScan, min(10*time.Second, o.Lease/3))
+	set(&o.MinScan, min(200*time.Millisecond, o.MaxScan))
+	setInt(&o.Writers, 2)
+	setInt(&o.Shards, runtime.GOMAXPROCS(0))
+	setInt(&o.MaxBatchRows, 1000)
+	setInt(&o.MaxBatchBytes, 1<<20)
+	setInt(&o.MaxValue, 1<<20)
+	setInt(&o.MaxRow, MaxRowBytes)
+	set(&o.Grace, 2*time.Second)
+	set(&o.RetryHeld, 10*time.Second)
+	set(&o.Poll, time.Second)
+	set(&o.RetryStore, 5*time.Second)
+	return o
+}
+
+// validate names the first field that is out of its bounds.
+func (o Options) validate() error {
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"Lease", o.Lease}, {"MinScan", o.MinScan}, {"MaxScan", o.MaxScan}, {"Grace", o.Grace},
+		{"RetryHeld", o.RetryHeld}, {"Poll", o.Poll}, {"RetryStore", o.RetryStore},
+	} {
+		if d.d <= 0 {
+			return fmt.Errorf("Options.%s must be above zero, not %s", d.name, d.d)
+		}
+	}
+	for _, n := range []struct {
+		name string
+		n    int
+	}{
+		{"Writers", o.Writers}, {"Shards", o.Shards}, {"MaxBatchRows", o.MaxBatchRows},
+		{"MaxBatchBytes", o.MaxBatchBytes}, {"MaxValue", o.MaxValue}, {"MaxRow", o.MaxRow},
+	} {
+		if n.n <= 0 {
+			return fmt.Errorf("Options.%s must be above zero, not %d", n.name, n.n)
+		}
+	}
+	switch {
+	case o.MinScan > o.MaxScan:
+		return fmt.Errorf("Options.MinScan must be at most MaxScan (%s), not %s", o.MaxScan, o.MinScan)
+	case 2*o.MaxScan > o.Lease:
+		return fmt.Errorf("Options.MaxScan must be at most half of Lease (%s), not %s", o.Lease, o.MaxScan)
+	case o.MaxRow > MaxRowBytes:
+		return fmt.Errorf("Options.MaxRow must be at most %d, not %d", MaxRowBytes, o.MaxRow)
+	case o.Writers > 64:
+		return fmt.Errorf("Options.Writers must be at most 64, not %d", o.Writers)
+	}
+	return nil
+}
+
+// withDefaults returns a copy with every optional part set.
+func (c Config) withDefaults() Config {
+	c.Options = c.Options.withDefaults()
+	if c.Observer == nil {
+		c.Observer = NoObserver{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Secrets == nil {
+		c.Secrets = func(ref string) (string, error) {
+			return "", fmt.Errorf("secret %s: this engine resolves no secrets", ref)
+		}
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("Config.Store is required")
+	case c.Invoker == nil:
+		return errors.New("Config.Invoker is required")
+	}
+	return c.Options.validate()
+}

@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// event turns an agent's reply into the event that reports it. Only a valid
+// reply completes a step (S35): everything else leaves the outcome unknown.
+func (e errand) event(reply sdk.Reply, redact redactor, maxValue int) machine.Event {
+	id := e.invoke.Attempt
+	bad := func(format string, args ...any) machine.Event {
+		return machine.AttemptUnknown{Attempt: id, Code: sdk.CodeBadReply, Message: redact.text(fmt.Sprintf(format, args...))}
+	}
+	if n := len(reply.Output) + len(reply.Message) + len(reply.Code); n > maxValue {
+		return bad("the reply has %d bytes, more than the %d allowed", n, maxValue)
+	}
+	switch reply.Outcome {
+	case sdk.OutcomeResult:
+		out, err := e.output(reply.Output)
+		if err != nil {
+			return bad("the reply does not fit the schema: %v", err)
+		}
+		return machine.AttemptOK{Attempt: id, Output: out}
+	case sdk.OutcomeFailed:
+		if reply.Code == "" {
+			return bad("the agent reports a failure without a code")
+		}
+		return machine.AttemptFailed{
+			Attempt: id, Code: redact.text(reply.Code), Message: redact.text(reply.Message),
+			Permanent: reply.Permanent, RetryAfter: max(0, reply.RetryAfter),
+		}
+	case sdk.OutcomeUnknown:
+		code := reply.Code
+		if code == "" {
+			code = sdk.CodeInternal
+		}
+		return machine.AttemptUnknown{Attempt: id, Code: redact.text(code), Message: redact.text(reply.Message)}
+	case sdk.OutcomeNotDone:
+		if e.invoke.Purpose == sdk.PurposeLookup {
+			return machine.AttemptNotDone{Attempt: id}
+		}
+		return bad("the agent answers a lookup that was not asked for")
+	}
+	return bad("the agent answers outcome %d, which does not exist", reply.Outcome)
+}
+
+// output checks a result against the schema of the action that was called.
+func (e errand) output(data json.RawMessage) (dsl.Value, error) {
+	step := e.flow.Steps[e.invoke.Step]
+	action := step.Do
+	undoing := e.invoke.Purpose == sdk.PurposeUndo || e.invoke.Purpose == sdk.PurposeLookup && e.invoke.ForwardKey != ""
+	if undoing && step.Undo != nil {
+		action = step.Undo.Do
+	}
+	if action == nil || action.Output == nil {
+		return dsl.Value{}, errors.New("the action has no schema")
+	}
+	if len(data) == 0 {
+		if e.invoke.Purpose != sdk.PurposeDo {
+			return dsl.Value{}, nil // whether it was done is all that was asked
+		}
+		data = json.RawMessage("{}")
+	}
+	return action.Output(data)
+}
+
+// A redactor takes the sensitive strings of one call out of texts that people
+// will read. The zero redactor changes nothing.
+type redactor struct{ r *strings.Replacer }
+
+// redacted stands where a sensitive string stood.
+const redacted = "(sensitive)"
+
+// newRedactor returns a redactor of the given strings. Strings of fewer than
+// four bytes would be found everywhere and are left.
+func newRedactor(secrets []string) redactor {
+	var found []string
+	for _, s := range secrets {
+		if len(s) < 4 {
+			continue
+		}
+		found = append(found, s)
+		if quoted, err := json.Marshal(s); err == nil && string(quoted[1:len(quoted)-1]) != s {
+			found = append(found, string(quoted[1:len(quoted)-1])) // as it stands in JSON
+		}
+		if quoted := fmt.Sprintf("%q", s); quoted[1:len(quoted)-1] != s {
+			found = append(found, quoted[1:len(quoted)-1]) // as Go prints it
+		}
+	}
+	// The longest first: a secret may begin with another.
+	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, s := range slices.Compact(found) {
+		pairs = append(pairs, s, redacted)
+	}
+	if len(pairs) == 0 {
+		return redactor{}
+	}
+	return redactor{strings.NewReplacer(pairs...)}
+}
+
+// text returns s without what is sensitive, as valid UTF-8.
+func (r redactor) text(s string) string {
+	s = strings.ToValidUTF8(s, "�")
+	if r.r == nil {
+		return s
+	}
+	return r.r.Replace(s)
+}
+
+// input returns the call's input with its secrets filled in, and a redactor
+// of everything sensitive in it.
+func (w *worker) input(e errand) (json.RawMessage, redactor, error) {
+	secrets := append(e.invoke.Input.SensitiveStrings(), e.spec.Config.SensitiveStrings()...)
+	data, err := dsl.ResolveSecrets(e.invoke.Input, func(ref string) (string, error) {
+		s, err := w.n.cfg.Secrets(ref)
+		secrets = append(secrets, s)
+		return s, err
+	})
+	redact := newRedactor(secrets)
+	if err != nil {
+		return nil, redact, errors.New(redact.text(err.Error()))
+	}
+	return data, redact, nil
+}
+
+// specKey names an agent as a definition pins it. Equal keys share processes.
+func specKey(spec AgentSpec) string {
+	h := sha256.New()
+	h.Write(spec.Config.JSON())
+	marks, err := json.Marshal(spec.Config.Secrets())
+	if err != nil { // strings only: cannot happen, and would only split processes
+		marks = []byte(err.Error())
+	}
+	h.Write(marks)
+	return strings.Join([]string{spec.Name, spec.Plugin, spec.Version, spec.Checksum, hex.EncodeToString(h.Sum(nil)[:8])}, "/")
+}

@@ -1,0 +1,358 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// runPhase is what an owned run can do now.
+type runPhase uint8
+
+const (
+	phaseLoading runPhase = iota // its journal is being read
+	phaseReady
+	phaseAside // it went wrong here and is left alone: see err
+)
+
+// An ownedRun is a run in the memory of the engine that owns it. Only its
+// shard's goroutine uses it.
+type ownedRun struct {
+	id    machine.RunID
+	phase runPhase
+	err   error // phaseAside: why
+
+	wf    *dsl.Workflow
+	state *machine.State // ahead of the journal by what is in flight
+	specs map[string]AgentSpec
+	owned bool      // the journal says that this engine is the owner
+	owner EngineID  // owner when it was loaded
+	seq   int32     // number of its next journal row
+	fence int32     // seq of the row that made this engine the owner
+	bound time.Time // next_check as the run's row holds it
+	facts int       // facts told so far
+
+	pending []*delivery
+	flight  *flight // on its way to the store; nil = nothing
+	adopts  []func(error)
+	waiters []chan *machine.State
+}
+
+// A flight is a transition on its way to the store, and what follows once it
+// has landed.
+type flight struct {
+	t          Transition
+	deliveries []*delivery
+	facts      []machine.Fact
+	commands   []machine.Command
+	reserved   []AgentSpec // one slot each
+	started    *start
+	adopting   bool
+}
+
+// release gives reserved slots back.
+func (f *flight) release(c Capacity) {
+	if c == nil {
+		return
+	}
+	for _, spec := range f.reserved {
+		c.Release(spec, 1)
+	}
+	f.reserved = nil
+}
+
+// maxEvents bounds how many waiting events become one row.
+const maxEvents = 256
+
+// accept queues an event for its run.
+func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
+	r := sh.runs[id]
+	switch {
+	case r == nil && d.start != nil:
+		r = &ownedRun{id: id, phase: phaseReady, state: machine.NewState(), bound: Never}
+		sh.runs[id] = r
+	case r == nil:
+		r = &ownedRun{id: id, phase: phaseLoading}
+		sh.runs[id] = r
+		sh.load(ctx, r)
+	case d.start != nil: // the id is taken: mint another
+		d.finish(ErrExists)
+		return
+	case r.phase == phaseAside:
+		d.finish(r.err)
+		return
+	}
+	r.pending = append(r.pending, d)
+	sh.step(ctx, r)
+}
+
+// adopt makes this engine the owner of a run.
+func (sh *shard) adopt(ctx context.Context, id machine.RunID, done func(error)) {
+	r := sh.runs[id]
+	switch {
+	case r == nil:
+		r = &ownedRun{id: id, phase: phaseLoading}
+		sh.runs[id] = r
+		r.adopts = append(r.adopts, done)
+		sh.load(ctx, r)
+	case r.phase == phaseAside:
+		done(r.err)
+	case r.phase == phaseReady && !r.adopting():
+		done(nil)
+	default:
+		r.adopts = append(r.adopts, done)
+	}
+}
+
+func (r *ownedRun) adopting() bool { return r.flight != nil && r.flight.adopting }
+
+// step decides what waits for the run, unless a commit of it is in flight.
+func (sh *shard) step(ctx context.Context, r *ownedRun) {
+	if r.phase != phaseReady || r.flight != nil || len(r.pending) == 0 {
+		return
+	}
+	n := min(len(r.pending), maxEvents)
+	todo := slices.Clone(r.pending[:n])
+	r.pending = slices.Delete(r.pending, 0, n)
+	var f *flight
+	err := guard(func() (err error) { f, err = sh.decide(r, todo); return err })
+	switch {
+	case err != nil:
+		sh.setAside(ctx, r, todo, err)
+	case f == nil:
+		sh.settle(r)
+		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.clock.until(due) <= 0 {
+			// Just decided, and nothing came of it: not again at once.
+			sh.s.agenda.set(r.id, sh.s.n.clock.now().Add(sh.s.n.cfg.Options.MinScan), true)
+		}
+		sh.step(ctx, r)
+	default:
+		sh.send(ctx, r, f)
+	}
+}
+
+// send commits a flight. It blocks while the committer is full, which is how
+// the store slows down what decides.
+func (sh *shard) send(ctx context.Context, r *ownedRun, f *flight) {
+	r.flight = f
+	sh.flights++
+	it := &commit{t: f.t, done: func(l landing) {
+		sh.post(func(ctx context.Context) { sh.landed(ctx, r, f, l) })
+	}}
+	if f.started != nil {
+		it.names = &f.started.names
+	}
+	// An error means that this incarnation ends: nobody waits for the rest.
+	_ = sh.s.committer.commit(ctx, it)
+}
+
+// landed goes on with a run after its commit was answered.
+func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) {
+	sh.flights--
+	if r.flight != f {
+		return
+	}
+	switch {
+	case l.err == nil && l.submitted.Exists && l.submitted.Run != r.id:
+		f.started.submitted = l.submitted
+		sh.drop(r, nil, nil)
+	case l.err == nil && !l.submitted.Exists:
+		sh.act(ctx, r, f)
+		sh.step(ctx, r)
+	case l.err == nil, errors.Is(l.err, ErrStale), errors.Is(l.err, ErrExists) && l.unsure:
+		// Somebody appended, or this very row had landed before its answer got
+		// lost: the journal tells. The flight stays until then.
+		r.phase = phaseLoading
+		sh.load(ctx, r)
+	case errors.Is(l.err, ErrExists):
+		sh.drop(r, l.err, nil)
+	case notOwner(l.err), ctx.Err() != nil:
+		sh.drop(r, ErrNotOwner, nil)
+	case f.started != nil:
+		sh.drop(r, fmt.Errorf("submit: %w", l.err), nil)
+	default:
+		f.release(sh.s.n.cfg.Capacity)
+		r.flight = nil
+		sh.setAside(ctx, r, f.deliveries, fmt.Errorf("the store refuses row %d: %w", f.t.Seq, l.err))
+	}
+}
+
+// act does what a landed transition asks for (commit before act).
+func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
+	n := sh.s.n
+	r.flight = nil
+	r.seq, r.owned = f.t.Seq+1, true
+	if f.t.Owner != nil {
+		r.fence = f.t.Seq
+	}
+	if !f.t.NextCheck.IsZero() {
+		r.bound = f.t.NextCheck
+	}
+	if len(f.facts) > 0 {
+		n.cfg.Observer.Facts(r.id, r.facts+1, f.facts)
+		r.facts += len(f.facts)
+	}
+	if f.started != nil {
+		f.started.submitted = Submitted{Run: r.id, Name: f.started.names.Name}
+	}
+	for _, d := range f.deliveries {
+		d.finish(nil)
+	}
+	if f.adopting {
+		for _, done := range r.adopts {
+			done(nil)
+		}
+		r.adopts = nil
+	}
+	for _, c := range f.commands {
+		switch c := c.(type) {
+		case machine.Invoke:
+			n.worker.start(ctx, sh.errand(r, c))
+		case machine.Stop:
+			n.worker.stop(r.id, c.Attempt)
+		case machine.Alert:
+			n.cfg.Logger.Warn("alert", "run", r.id, "kind", c.Kind, "step", c.Step, "code", c.Code, "message", c.Message)
+		}
+	}
+	f.reserved = nil // each is the worker's now, which gives it back
+	n.followers.tell(r.id)
+	sh.settle(r)
+}
+
+// settle notes what the run waits for now, and lets go of it if it has ended.
+func (sh *shard) settle(r *ownedRun) {
+	if sh.runs[r.id] != r || r.flight != nil || r.phase != phaseReady {
+		return
+	}
+	status := r.state.Status()
+	if status.Final() || status.NeedsHuman() {
+		for _, w := range r.waiters {
+			w <- r.state.Clone()
+		}
+		r.waiters = nil
+	}
+	if status.Final() {
+		sh.s.agenda.set(r.id, time.Time{}, false)
+		if len(r.pending) == 0 {
+			delete(sh.runs, r.id)
+		}
+		return
+	}
+	due, ok := r.state.NextDue()
+	sh.s.agenda.set(r.id, due, ok)
+	if sh.s.n.cfg.Capacity != nil && !sh.s.n.draining.Load() {
+		for _, held := range r.state.Held() {
+			if spec, ok := r.specs[held.Agent]; ok {
+				sh.s.queue.wait(r.id, spec)
+			}
+		}
+	}
+}
+
+// drop forgets a run that is not this engine's, or that could not be read, and
+// tells everyone who waits.
+func (sh *shard) drop(r *ownedRun, err, trouble error) {
+	if r.flight != nil {
+		r.flight.release(sh.s.n.cfg.Capacity)
+		for _, d := range r.flight.deliveries {
+			d.finish(err)
+		}
+		r.flight = nil
+	}
+	for _, d := range r.pending {
+		d.finish(err)
+	}
+	r.pending = nil
+	for _, done := range r.adopts {
+		done(err)
+	}
+	r.adopts = nil
+	for _, w := range r.waiters {
+		close(w)
+	}
+	r.waiters = nil
+	if trouble != nil {
+		sh.s.n.troubles.note(r.id, trouble)
+	}
+	sh.s.agenda.set(r.id, time.Time{}, false)
+	delete(sh.runs, r.id)
+}
+
+// guard runs f and turns a panic into an error, so that one run's misfortune
+// is not every run's.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, bytes.TrimSpace(debug.Stack()))
+		}
+	}()
+	return f()
+}
+
+// setAside stops working on a run for which deciding or storing went wrong.
+// Its state is what the journal holds. An alert is written beside it, so that
+// people see it in the store too; another engine, or a newer one, may go on.
+func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
+	n := sh.s.n
+	err := &RunError{Run: int64(r.id), Err: cause, Hint: hintFor(cause)}
+	if err.Hint == "" {
+		err.Hint = "its state is kept; an engine of another version may be able to go on"
+	}
+	n.cfg.Logger.Error("run is set aside", "run", r.id, "error", cause)
+	for _, d := range todo {
+		d.finish(err)
+	}
+	if !r.owned { // it is another's, or does not exist yet: nothing may be written
+		var trouble error
+		if r.seq > 0 {
+			trouble = err
+		}
+		sh.drop(r, err, trouble)
+		return
+	}
+	r.phase, r.err = phaseAside, err
+	for _, d := range r.pending {
+		d.finish(err)
+	}
+	r.pending = nil
+	for _, done := range r.adopts {
+		done(err)
+	}
+	r.adopts = nil
+	for _, w := range r.waiters {
+		close(w)
+	}
+	r.waiters = nil
+	n.troubles.note(r.id, err)
+	sh.s.agenda.set(r.id, time.Time{}, false)
+	sh.alert(ctx, r, cause)
+}
+
+// alert appends a row that holds no record, only the alert.
+func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
+	data, err := encodeRow(nil, r.id, r.seq, nil)
+	if err != nil {
+		sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.id, "error", err)
+		return
+	}
+	message, _, _ := bytes.Cut([]byte(cause.Error()), []byte("\n")) // without the stack
+	t := Transition{Run: r.id, Seq: r.seq, At: sh.s.n.clock.now(), Data: data,
+		Alerts: []Alert{{Kind: "set_aside", Code: "internal", Message: string(message)}}}
+	sh.flights++
+	err = sh.s.committer.commit(ctx, &commit{t: t, done: func(l landing) {
+		sh.post(func(context.Context) { sh.flights-- })
+		if l.err != nil && !notOwner(l.err) {
+			sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.id, "error", l.err)
+		}
+	}})
+	if err != nil {
+		sh.flights--
+	}
+}

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A scheduler moves the runs that one incarnation of this engine owns (S8,
+// S13). For every event: load the run, unless it is cached; decide; commit;
+// apply; act. Events that come while a run's commit is in flight wait and are
+// decided together, into one journal row; row n+1 is not sent before row n is
+// known to have landed.
+type scheduler struct {
+	n         *Node
+	engine    EngineID
+	committer *committer
+	agenda    *agenda
+	queue     *queue
+	shards    []*shard
+	done      <-chan struct{} // closed when this incarnation has ended
+	loads     sync.WaitGroup  // loading goroutines
+}
+
+// newScheduler returns a scheduler without a committer.
+func newScheduler(n *Node, engine EngineID, done <-chan struct{}) *scheduler {
+	s := &scheduler{n: n, engine: engine, agenda: newAgenda(), done: done}
+	s.queue = newQueue(n.cfg.Capacity, s.slotFreed)
+	for range n.cfg.Options.Shards {
+		s.shards = append(s.shards, newShard(s))
+	}
+	return s
+}
+
+func (s *scheduler) shard(run machine.RunID) *shard {
+	return s.shards[uint64(run)%uint64(len(s.shards))]
+}
+
+// A delivery is an event on its way to a run.
+type delivery struct {
+	event      machine.Event
+	arrived    time.Time   // store time when it reached this engine
+	completeBy time.Time   // of the attempt it answers; zero = it answers none
+	done       func(error) // told once what became of it; nil = nobody asks
+	decided    func()      // called once it was decided, or dropped; nil = nobody asks
+	start      *start      // the run's first event
+	attempt    machine.AttemptID
+}
+
+// A start is what the first transition of a run needs besides its event.
+type start struct {
+	workflow  WorkflowID
+	flow      *dsl.Workflow
+	specs     map[string]AgentSpec
+	names     Names
+	submitted Submitted // set when landed
+}
+
+// finish tells whoever waits what became of the delivery.
+func (d *delivery) finish(err error) {
+	if d.decided != nil {
+		d.decided()
+		d.decided = nil
+	}
+	if d.done != nil {
+		d.done(err)
+		d.done = nil
+	}
+}
+
+// answers reports whether the event is an agent's answer.
+func (d *delivery) answers() bool { return !d.completeBy.IsZero() }
+
+// deliver posts an event to its run.
+func (s *scheduler) deliver(run machine.RunID, d *delivery) {
+	sh := s.shard(run)
+	sh.post(func(ctx context.Context) { sh.accept(ctx, run, d) })
+}
+
+// ask delivers an event and waits for what becomes of it. Returns ErrNotOwner
+// if this incarnation ends first: what became of it is then not known.
+func (s *scheduler) ask(ctx context.Context, run machine.RunID, d *delivery) error {
+	answer := make(chan error, 1)
+	d.done = func(err error) { answer <- err }
+	s.deliver(run, d)
+	select {
+	case err := <-answer:
+		return err
+	case <-s.done:
+		select { // it may have been told just before the end
+		case err := <-answer:
+			return err
+		default:
+			return ErrNotOwner
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// slotFreed tells a run that waits for an agent that it may try again.
+func (s *scheduler) slotFreed(run machine.RunID, key string) {
+	s.deliver(run, &delivery{
+		event:   machine.SlotsFreed{},
+		arrived: s.n.clock.now(),
+		decided: func() { s.queue.told(key) },
+	})
+}
+
+// timePassed tells a run that something of it is due. It does not wait for the
+// commit: a Supervisor that waited for one run would be late for the others,
+// and what gets lost is found by its next pass.
+func (s *scheduler) timePassed(_ context.Context, run machine.RunID, e machine.Event) error {
+	s.deliver(run, &delivery{event: e, arrived: s.n.clock.now()})
+	return nil
+}
+
+// adopt takes a run over and waits until that is committed. It is harmless for
+// a run that this engine owns.
+func (s *scheduler) adopt(ctx context.Context, run machine.RunID) error {
+	answer := make(chan error, 1)
+	sh := s.shard(run)
+	sh.post(func(ctx context.Context) { sh.adopt(ctx, run, func(err error) { answer <- err }) })
+	select {
+	case err := <-answer:
+		return err
+	case <-s.done:
+		return ErrNotOwner
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// flush waits until no commit is on its way and no event waits.
+func (s *scheduler) flush(ctx context.Context) error {
+	for _, sh := range s.shards {
+		select {
+		case <-sh.quiet():
+		case <-s.done:
+			return ErrNotOwner
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// close gives back what the runs had reserved and returns the runs that were
+// owned. It is called after the shards' goroutines have ended.
+func (s *scheduler) close() []machine.RunID {
+	s.loads.Wait()
+	var runs []machine.RunID
+	for _, sh := range s.shards {
+		for id, r := range sh.runs {
+			if r.flight != nil {
+				r.flight.release(s.n.cfg.Capacity)
+			}
+			if r.phase != phaseAside {
+				runs = append(runs, id)
+			}
+			for _, w := range r.waiters {
+				close(w)
+			}
+		}
+		sh.runs = nil
+	}
+	return runs
+}
+
+// notOwner reports whether an error says that the run is not this
+// incarnation's any more.
+func notOwner(err error) bool {
+	return errors.Is(err, ErrNotOwner) || errors.Is(err, ErrFenced) || errors.Is(err, ErrLapsed)
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// The byte in front of stored data says whether it is sealed. Numbers are
+// persisted.
+const (
+	markPlain  = 0
+	markSealed = 1
+)
+
+// wrap puts the mark in front of plain and seals it if it is sensitive. A nil
+// sealer with sensitive data is a *KeyError.
+func wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
+	if !sensitive {
+		return append([]byte{markPlain}, plain...), nil
+	}
+	if sealer == nil {
+		return nil, &KeyError{Hint: hintMakeKey}
+	}
+	sealed, err := sealer.Seal(where, plain)
+	if err != nil {
+		return nil, fmt.Errorf("seal sensitive data: %w", err)
+	}
+	return append([]byte{markSealed}, sealed...), nil
+}
+
+// unwrap undoes wrap.
+func unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
+	if len(data) == 0 {
+		return nil, errors.New("stored data is empty")
+	}
+	switch data[0] {
+	case markPlain:
+		return data[1:], nil
+	case markSealed:
+		if sealer == nil {
+			return nil, &KeyError{ID: "for this data", Hint: hintSetKey}
+		}
+		return sealer.Open(where, data[1:])
+	}
+	return nil, fmt.Errorf("stored data begins with %d: written by a newer version", data[0])
+}
+
+// rowPlace is what a journal row's data is bound to.
+func rowPlace(run machine.RunID, seq int32) []byte {
+	b := make([]byte, 0, 16)
+	b = append(b, "row\x00"...)
+	b = binary.BigEndian.AppendUint64(b, uint64(run))
+	return binary.BigEndian.AppendUint32(b, uint32(seq))
+}
+
+// definitionPlace is what a definition's data is bound to.
+func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
+
+// encodeRow makes the data of a journal row.
+func encodeRow(sealer Sealer, run machine.RunID, seq int32, records []machine.Record) ([]byte, error) {
+	plain, err := machine.EncodeRecords(records)
+	if err != nil {
+		return nil, fmt.Errorf("encode records: %w", err)
+	}
+	sensitive := false
+	for _, rec := range records {
+		sensitive = sensitive || rec.Sensitive()
+	}
+	return wrap(sealer, rowPlace(run, seq), plain, sensitive)
+}
+
+// DecodeRow returns the records of a journal row. A nil sealer opens only rows
+// that hold nothing sensitive; otherwise a *KeyError says so.
+func DecodeRow(sealer Sealer, run machine.RunID, row Row) ([]machine.Record, error) {
+	plain, err := unwrap(sealer, rowPlace(run, row.Seq), row.Data)
+	if err != nil {
+		return nil, fmt.Errorf("open row %d of run %d: %w", row.Seq, run, err)
+	}
+	records, err := machine.DecodeRecords(plain)
+	if err != nil {
+		return nil, fmt.Errorf("decode row %d of run %d: %w", row.Seq, run, err)
+	}
+	return records, nil
+}

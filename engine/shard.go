@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A shard is one goroutine that owns the cached states of its share of the
+// runs: nobody else reads or writes them. What others want of a run they post.
+type shard struct {
+	s    *scheduler
+	hint chan struct{}
+
+	mu    sync.Mutex // protects following field
+	queue []func(context.Context)
+
+	// Only the shard's goroutine uses the rest.
+	runs    map[machine.RunID]*ownedRun
+	flights int             // commits of this shard on their way
+	idle    []chan struct{} // closed when no commit is on its way and no event waits
+}
+
+func newShard(s *scheduler) *shard {
+	return &shard{s: s, hint: make(chan struct{}, 1), runs: map[machine.RunID]*ownedRun{}}
+}
+
+// post has f run by the shard's goroutine, after what was posted before. It
+// never blocks: writers post to shards, and shards wait for writers. What is
+// posted after the shard has stopped is dropped.
+func (sh *shard) post(f func(context.Context)) {
+	sh.mu.Lock()
+	sh.queue = append(sh.queue, f)
+	sh.mu.Unlock()
+	wake(sh.hint)
+}
+
+// loop runs what is posted until ctx ends.
+func (sh *shard) loop(ctx context.Context) error {
+	var batch []func(context.Context)
+	for {
+		sh.mu.Lock()
+		batch, sh.queue = sh.queue, batch[:0]
+		sh.mu.Unlock()
+		if len(batch) == 0 {
+			select {
+			case <-sh.hint:
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		for i, f := range batch {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			f(ctx)
+			batch[i] = nil
+		}
+		sh.rest()
+	}
+}
+
+// rest tells those who wait for quiet.
+func (sh *shard) rest() {
+	if sh.flights > 0 || len(sh.idle) == 0 {
+		return
+	}
+	sh.mu.Lock()
+	waiting := len(sh.queue)
+	sh.mu.Unlock()
+	if waiting > 0 {
+		return
+	}
+	for _, c := range sh.idle {
+		close(c)
+	}
+	sh.idle = nil
+}
+
+// quiet returns a channel that is closed when nothing is on its way.
+func (sh *shard) quiet() <-chan struct{} {
+	c := make(chan struct{})
+	sh.post(func(context.Context) { sh.idle = append(sh.idle, c) })
+	return c
+}

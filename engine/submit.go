@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A Submission asks for a run.
+type Submission struct {
+	Definition *dsl.Definition
+	Workflow   string    // name of one of its workflows
+	Vars       dsl.Value // what dsl.Workflow.Bind returned
+	Name       string    // public run id; "" = derived from the internal one
+	By         string    // who asks, for people
+}
+
+// submitIDs is how many internal ids are tried for one submission.
+const submitIDs = 8
+
+// Submit accepts a run: the run and every step of it show in the store before
+// anything runs (S14), and this engine owns it. If the name is taken, or the
+// workflow's unique key is held, nothing is written and the earlier run is
+// returned with Exists set. After an error nobody was promised anything:
+// submitting again under the same name or key is safe. A workflow whose
+// expressions fail on these variables is refused.
+func (n *Node) Submit(ctx context.Context, s Submission) (Submitted, error) {
+	st, err := n.prepare(ctx, s)
+	if err != nil {
+		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+	}
+	for range submitIDs {
+		t, err := n.present(ctx)
+		if err != nil {
+			return Submitted{}, err
+		}
+		if n.draining.Load() {
+			return Submitted{}, ErrStopping
+		}
+		res, err := n.submit(ctx, t, s, *st)
+		if !errors.Is(err, ErrExists) {
+			return res, err
+		}
+	}
+	return Submitted{}, fmt.Errorf("submit %q: no free run id in %d tries", s.Workflow, submitIDs)
+}
+
+// prepare stores the definition and evaluates what can be refused.
+func (n *Node) prepare(ctx context.Context, s Submission) (*start, error) {
+	wf := s.Definition.Workflow(s.Workflow)
+	if wf == nil {
+		return nil, fmt.Errorf("the definition holds no such workflow")
+	}
+	if size := len(s.Vars.JSON()); size > n.cfg.Options.MaxValue {
+		return nil, fmt.Errorf("the variables have %d bytes, more than the %d allowed", size, n.cfg.Options.MaxValue)
+	}
+	specs, err := agentSpecs(wf, s.Vars)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := n.defs.Put(ctx, s.Definition)
+	if err != nil {
+		return nil, err
+	}
+	return &start{workflow: ids[s.Workflow], flow: wf, specs: specs, names: Names{Workflow: s.Workflow, Name: s.Name}}, nil
+}
+
+// submit tries one id. Returns ErrExists if it is taken.
+func (n *Node) submit(ctx context.Context, t *term, s Submission, st start) (Submitted, error) {
+	now := n.clock.now()
+	run, err := n.ids.mint(now)
+	if err != nil {
+		return Submitted{}, err
+	}
+	if st.names.Name == "" {
+		st.names.Name = RunName(run)
+	}
+	scope := &dsl.Scope{
+		Run:  dsl.RunInfo{ID: st.names.Name, Workflow: st.flow.Name, StartedAt: now},
+		Vars: s.Vars,
+	}
+	if st.flow.UniqueKey != nil {
+		st.names.Key, err = st.flow.UniqueKey(scope)
+		if err != nil {
+			return Submitted{}, fmt.Errorf("submit %q: evaluate unique.key: %w", s.Workflow, err)
+		}
+		if st.names.Key == "" {
+			return Submitted{}, fmt.Errorf("submit %q: unique.key is empty", s.Workflow)
+		}
+	}
+	if st.flow.Deadline != nil {
+		scope.Run.Key = st.names.Key
+		if _, err := st.flow.Deadline(scope); err != nil {
+			return Submitted{}, fmt.Errorf("submit %q: evaluate deadline: %w", s.Workflow, err)
+		}
+	}
+	if err := st.names.Validate(); err != nil {
+		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+	}
+	err = t.scheduler.ask(ctx, run, &delivery{
+		event: machine.Started{
+			RunID: run, Name: st.names.Name, Key: st.names.Key, Vars: s.Vars,
+			Trigger: "manual", StartedBy: s.By,
+		},
+		arrived: now, start: &st,
+	})
+	switch {
+	case errors.Is(err, ErrExists):
+		return Submitted{}, err
+	case err != nil:
+		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+	}
+	return st.submitted, nil
+}
+
+// RunName derives a public run id from an internal one.
+func RunName(run machine.RunID) string { return "r-" + strconv.FormatInt(int64(run), 36) }
+
+// minterEpoch is the zero of the time in run ids.
+var minterEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// minterBits is how many low bits of a run id are random. Above them stand
+// milliseconds, which last for 69 years.
+const minterBits = 22
+
+// A minter makes run ids: positive, rising, ordered by time between engines.
+type minter struct {
+	mu   sync.Mutex // protects following field
+	last machine.RunID
+}
+
+// mint returns a new id.
+func (m *minter) mint(now time.Time) (machine.RunID, error) {
+	var b [4]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return 0, fmt.Errorf("mint a run id: %w", err)
+	}
+	low := int64(binary.BigEndian.Uint32(b[:])) & (1<<minterBits - 1)
+	id := machine.RunID(max(0, now.Sub(minterEpoch).Milliseconds())<<minterBits | low)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if id <= m.last {
+		id = m.last + 1
+	}
+	m.last = id
+	return id, nil
+}

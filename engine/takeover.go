@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// takeOverBatch is how many runs are taken over at once.
+const takeOverBatch = 256
+
+// TakeOver makes this engine the owner of every open run whose owner is gone
+// or that nobody owns, and goes on with them (S19, S49). It returns how many.
+// Dead members are fenced off first, so that nothing of theirs can land
+// afterwards. Of two engines that try it for one run, one gets it. A run whose
+// definition cannot be read here, or whose agents are missing, is left alone
+// and shows in Troubles.
+func (n *Node) TakeOver(ctx context.Context) (int, error) {
+	t, err := n.present(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := t.tick(ctx); err != nil {
+		return 0, fmt.Errorf("take over: %w", err)
+	}
+	t.mu.Lock()
+	dead := t.dead
+	t.mu.Unlock()
+	for _, engine := range dead {
+		if _, err := n.cfg.Store.Fence(ctx, engine); err != nil {
+			return 0, fmt.Errorf("fence engine %d: %w", engine, err)
+		}
+	}
+	taken := 0
+	for after := machine.RunID(0); ; {
+		runs, err := n.cfg.Store.Orphans(ctx, after, takeOverBatch)
+		if err != nil {
+			return taken, fmt.Errorf("find runs without an owner: %w", err)
+		}
+		if len(runs) == 0 {
+			return taken, nil
+		}
+		got, err := n.takeAll(ctx, t, runs)
+		taken += got
+		if err != nil {
+			return taken, err
+		}
+		after = runs[len(runs)-1]
+	}
+}
+
+// takeAll takes runs over together, so that they share commits.
+func (n *Node) takeAll(ctx context.Context, t *term, runs []machine.RunID) (int, error) {
+	results := make(chan error, len(runs))
+	asked := 0
+	for _, run := range runs {
+		if err := n.able(ctx, run); err != nil {
+			if ctx.Err() != nil {
+				return 0, ctx.Err()
+			}
+			n.troubles.note(run, err)
+			n.cfg.Logger.Warn("run is left alone", "run", run, "error", err)
+			continue
+		}
+		asked++
+		sh := t.scheduler.shard(run)
+		sh.post(func(ctx context.Context) { sh.adopt(ctx, run, func(err error) { results <- err }) })
+	}
+	taken := 0
+	for range asked {
+		select {
+		case err := <-results:
+			if err == nil {
+				taken++
+			}
+		case <-t.ctx.Done():
+			return taken, fmt.Errorf("take over: %w", context.Cause(t.ctx))
+		case <-ctx.Done():
+			return taken, ctx.Err()
+		}
+	}
+	return taken, nil
+}
+
+// Adopt makes this engine the owner of one run, if its owner is gone or nobody
+// owns it. It is harmless for a run that this engine owns or that has ended.
+// Returns ErrNotOwner if its owner is alive, ErrNotFound if there is no such
+// run, a *RunError if it cannot be worked on here.
+func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
+	t, err := n.present(ctx)
+	if err != nil {
+		return err
+	}
+	head, _, err := n.cfg.Store.Load(ctx, run)
+	switch {
+	case err != nil:
+		return fmt.Errorf("take over run %d: %w", run, err)
+	case head.Owner == t.engine || head.State.Final():
+		return nil
+	}
+	if head.Owner != 0 {
+		dead, err := n.cfg.Store.Fence(ctx, head.Owner)
+		switch {
+		case err != nil:
+			return fmt.Errorf("fence engine %d: %w", head.Owner, err)
+		case !dead:
+			return fmt.Errorf("take over run %d: %w", run, ErrNotOwner)
+		}
+	}
+	if err := n.able(ctx, run); err != nil {
+		return err
+	}
+	if err := t.scheduler.adopt(ctx, run); err != nil {
+		return fmt.Errorf("take over run %d: %w", run, err)
+	}
+	return nil
+}
+
+// able reports why this engine cannot work on a run: its story cannot be read,
+// or an agent is missing.
+func (n *Node) able(ctx context.Context, run machine.RunID) error {
+	story, _, err := loadStory(ctx, n.cfg.Store, n.cfg.Sealer, n.defs, run)
+	var aside *RunError
+	switch {
+	case errors.As(err, &aside):
+		return err
+	case err != nil:
+		return &RunError{Run: int64(run), Err: err, Hint: hintFor(err)}
+	}
+	checker, ok := n.cfg.Invoker.(Checker)
+	if !ok {
+		return nil
+	}
+	specs, err := agentSpecs(story.Flow, story.State.Vars())
+	if err != nil {
+		return &RunError{Run: int64(run), Err: err}
+	}
+	for _, spec := range specs {
+		if err := checker.Check(ctx, spec); err != nil {
+			return &RunError{Run: int64(run), Err: err, Hint: "an engine that has this agent can go on with the run"}
+		}
+	}
+	return nil
+}
