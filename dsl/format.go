@@ -1,0 +1,138 @@
+package dsl
+
+import (
+	"bytes"
+	"encoding/json"
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+)
+
+// Format returns src in the canonical layout: two blanks of indentation,
+// aligned equal signs, values without needless "${...}", one new line at the
+// end. It changes nothing that has a meaning, and formatting twice is the same
+// as once. Source that cannot be parsed is returned as it is, with the reason.
+// A filename that ends in .json is laid out as JSON.
+func Format(src []byte, filename string) ([]byte, Diagnostics) {
+	r := &reporter{sources: map[string][]byte{filename: src}}
+	if strings.HasSuffix(filename, ".json") {
+		return r.formatJSON(src, filename)
+	}
+	body := r.formattable(src, filename)
+	if body == nil {
+		return src, r.finish()
+	}
+	out := unwrapTemplates(src, body)
+	for range maxFormatPasses { // the library's layout settles after a pass or two
+		next := endWithNewline(hclwrite.Format(out))
+		if bytes.Equal(next, out) {
+			break
+		}
+		out = next
+	}
+	if !sameMeaning(src, out) {
+		return src, r.finish() // never give out what reads differently
+	}
+	return out, r.finish()
+}
+
+const maxFormatPasses = 8
+
+// formattable parses source; nil after reporting why it cannot.
+func (r *reporter) formattable(src []byte, filename string) *hclsyntax.Body {
+	if d := prescan(src, filename); d != nil {
+		r.hcl(hcl.Diagnostics{d})
+		return nil
+	}
+	f, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
+	r.hcl(diags)
+	body, ok := f.Body.(*hclsyntax.Body)
+	if !ok || diags.HasErrors() {
+		return nil
+	}
+	return body
+}
+
+func (r *reporter) formatJSON(src []byte, filename string) ([]byte, Diagnostics) {
+	if d := prescanJSON(src, filename); d != nil {
+		r.hcl(hcl.Diagnostics{d})
+		return src, r.finish()
+	}
+	_, diags := hcljson.Parse(src, filename)
+	r.hcl(diags)
+	var out bytes.Buffer
+	if diags.HasErrors() || json.Indent(&out, bytes.TrimSpace(src), "", "  ") != nil {
+		return src, r.finish()
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), r.finish()
+}
+
+// unwrapTemplates rewrites attributes of the form name = "${expr}" to
+// name = expr, which means the same.
+func unwrapTemplates(src []byte, body *hclsyntax.Body) []byte {
+	type cut struct{ from, to, inFrom, inTo int }
+	var cuts []cut
+	var collect func(*hclsyntax.Body)
+	collect = func(b *hclsyntax.Body) {
+		for _, a := range b.Attributes {
+			w, ok := a.Expr.(*hclsyntax.TemplateWrapExpr)
+			if !ok {
+				continue
+			}
+			outer, inner := w.SrcRange, w.Wrapped.Range()
+			whole := src[outer.Start.Byte:outer.End.Byte]
+			if bytes.ContainsAny(whole, "\r\n") || bytes.HasPrefix(whole, []byte("<<")) || bytes.Contains(whole, []byte("/*")) {
+				continue
+			}
+			cuts = append(cuts, cut{outer.Start.Byte, outer.End.Byte, inner.Start.Byte, inner.End.Byte})
+		}
+		for _, c := range b.Blocks {
+			collect(c.Body)
+		}
+	}
+	collect(body)
+	sort.Slice(cuts, func(i, j int) bool { return cuts[i].from > cuts[j].from })
+	out := append([]byte(nil), src...)
+	for _, c := range cuts {
+		inner := append([]byte(nil), src[c.inFrom:c.inTo]...)
+		out = append(out[:c.from], append(inner, out[c.to:]...)...)
+	}
+	return out
+}
+
+func endWithNewline(b []byte) []byte {
+	trimmed := bytes.TrimRight(b, " \t\r\n")
+	if len(trimmed) == 0 {
+		return trimmed
+	}
+	return append(trimmed[:len(trimmed):len(trimmed)], '\n')
+}
+
+// sameMeaning reports whether two texts have the same tokens, but for white
+// space and the quotes of unwrapped templates.
+func sameMeaning(a, b []byte) bool {
+	return bytes.Equal(tokenText(a), tokenText(b))
+}
+
+func tokenText(src []byte) []byte {
+	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos) // both texts were parsed
+	var out []byte
+	for _, t := range tokens {
+		switch t.Type {
+		case hclsyntax.TokenNewline, hclsyntax.TokenEOF, hclsyntax.TokenOQuote, hclsyntax.TokenCQuote,
+			hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateSeqEnd:
+			continue
+		case hclsyntax.TokenComment:
+			out = append(out, bytes.TrimSpace(t.Bytes)...)
+		default:
+			out = append(out, t.Bytes...)
+		}
+		out = append(out, 0)
+	}
+	return out
+}
