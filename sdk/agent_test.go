@@ -66,6 +66,7 @@ func TestErrorsBecomeOutcomes(t *testing.T) {
 		"not declared":         {&sdk.Failure{Code: "odd"}, sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "odd", Message: "odd"}},
 		"standard":             {&sdk.Failure{Code: "rate_limited"}, sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "rate_limited", Message: "rate_limited"}},
 		"no code":              {&sdk.Failure{Message: "m"}, sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "internal", Message: "m"}},
+		"odd code":             {&sdk.Failure{Code: "No Money\xff"}, sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "internal", Message: "No Money"}},
 		"engine's code":        {&sdk.Failure{Code: "timeout"}, sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "timeout", Message: "timeout"}},
 		"unknown":              {sdk.Unknown(errGone, "unavailable"), sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "unavailable", Message: "gone"}},
 		"unknown, nil":         {sdk.Unknown(nil, "unavailable"), sdk.Reply{Outcome: sdk.OutcomeResult, Output: json.RawMessage(`{}`)}},

@@ -38,12 +38,16 @@ func ExampleAction() {
 			Action: "reserve", Purpose: sdk.PurposeDo, Input: json.RawMessage(input),
 			IdempotencyKey: "key-1", CompleteBy: time.Now().Add(time.Minute),
 		}, sdk.InvokeOptions{})
-		fmt.Printf("%s%s %s\n", reply.Output, reply.Code, reply.Message)
+		if reply.Outcome == sdk.OutcomeResult {
+			fmt.Println(string(reply.Output))
+		} else {
+			fmt.Printf("%s: %s\n", reply.Code, reply.Message)
+		}
 	}
 	// Output:
 	// {"reservation_id":"1 x chair for key-1"}
-	// out_of_stock sold out
-	// invalid input: skew: is not known
+	// out_of_stock: sold out
+	// invalid: input: skew: is not known
 }
 
 func ExampleAgent_Schema() {

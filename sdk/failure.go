@@ -94,6 +94,9 @@ func classify(err error) (*Failure, *unknownError) {
 	return nil, nil
 }
 
+// ValidCode reports whether code could be declared: snake_case, at most 63 bytes.
+func ValidCode(code string) bool { return identifier.MatchString(code) }
+
 // isReserved reports whether only the SDK and the engine say code.
 func isReserved(code string) bool {
 	switch code {

@@ -25,7 +25,7 @@ type InvokeOptions struct {
 // *Failure, or it was never called because the request makes no sense
 // (CodeInvalid). A failure whose code the action does not declare stays
 // definite, since it is the author's word that nothing was done, and is logged;
-// one without a code, or with a code that means unknown, is unknown. Invoke
+// one without a proper code, or with a code that means unknown, is unknown. Invoke
 // returns when the action has answered or the time is over; it does not return
 // early because ctx ends, but hands that on to the action.
 func (a *Agent) Invoke(ctx context.Context, req Request, o InvokeOptions) (reply Reply, ok bool) {
@@ -162,10 +162,10 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 	message := cut(err.Error(), maxMessage)
 	failure, unknown := classify(err)
 	switch {
-	case failure != nil && (failure.Code == "" || isReserved(failure.Code)):
+	case failure != nil && (!ValidCode(failure.Code) || isReserved(failure.Code)):
 		c.Logger.Warn("failure without a code of its own", "code", failure.Code)
 		code := failure.Code
-		if code == "" {
+		if !ValidCode(code) {
 			code = CodeInternal
 		}
 		return Reply{Outcome: OutcomeUnknown, Code: code, Message: message}
@@ -177,7 +177,7 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 			Outcome: OutcomeFailed, Code: failure.Code, Message: message,
 			Permanent: failure.Permanent, RetryAfter: max(failure.RetryAfter, 0),
 		}
-	case unknown != nil && unknown.code != "":
+	case unknown != nil && ValidCode(unknown.code):
 		return Reply{Outcome: OutcomeUnknown, Code: unknown.code, Message: message}
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return Reply{Outcome: OutcomeUnknown, Code: CodeAborted, Message: message}

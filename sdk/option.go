@@ -86,7 +86,7 @@ func AnyErrors() Option {
 func (act *action) declare(retryable bool, codes []string) {
 	for _, code := range codes {
 		switch {
-		case !identifier.MatchString(code):
+		case !ValidCode(code):
 			act.errs = append(act.errs, fmt.Errorf("error code %q: want snake_case", code))
 		case isReserved(code):
 			act.errs = append(act.errs, fmt.Errorf("error code %q is the engine's own", code))

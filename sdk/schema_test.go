@@ -42,7 +42,6 @@ type everything struct {
 	Token   string            `agent:"token,sensitive"`
 	Labels  map[string]string `agent:"labels,optional"`
 	Skipped chan int          `agent:"-"`
-	hidden  int
 }
 
 const fullInput = `{

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -34,6 +36,9 @@ func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.
 	if err := c.check(ctx); err != nil {
 		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", p.schema.Name, req.Action, ErrNotSent, err)
 	}
+	if err := validText(req); err != nil {
+		return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: sdk.CodeInvalid, Permanent: true, Message: err.Error()}, nil
+	}
 	msg := &pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: callToWire(c.req)}}
 	if size := proto.Size(msg); len(req.Input) > p.options.PayloadLimit || size > p.options.PayloadLimit+messageRoom {
 		return sdk.Reply{
@@ -42,6 +47,20 @@ func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.
 		}, nil
 	}
 	return c.run(ctx, msg)
+}
+
+// validText finds text that the wire does not carry; otherwise sending would fail
+// in the middle and leave an outcome that is not known.
+func validText(r sdk.Request) error {
+	for name, text := range map[string]string{
+		"action": r.Action, "idempotency key": r.IdempotencyKey, "forward key": r.ForwardKey,
+		"run": r.Run, "workflow": r.Workflow, "step": r.Step, "trace parent": r.TraceParent,
+	} {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("the %s is not valid UTF-8", name)
+		}
+	}
+	return nil
 }
 
 // call is one Invoke.
@@ -188,10 +207,11 @@ func (c *call) accept(r sdk.Reply) sdk.Reply {
 		}
 		return sdk.Reply{Outcome: sdk.OutcomeResult, Output: r.Output}
 	case sdk.OutcomeFailed, sdk.OutcomeUnknown:
-		if r.Code == "" {
-			return badReply("an error without a code")
+		if !sdk.ValidCode(r.Code) {
+			return badReply("an error without a proper code")
 		}
 		r.Output = nil
+		r.Message = strings.ToValidUTF8(r.Message[:min(len(r.Message), maxMessage)], "")
 		r.RetryAfter = max(r.RetryAfter, 0)
 		return r
 	case sdk.OutcomeNotDone:
@@ -201,6 +221,9 @@ func (c *call) accept(r sdk.Reply) sdk.Reply {
 	}
 	return badReply(fmt.Sprintf("an outcome that is none: %d", r.Outcome))
 }
+
+// maxMessage is the most bytes of an error text that are kept.
+const maxMessage = 4 << 10
 
 func badReply(message string) sdk.Reply {
 	return sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: sdk.CodeBadReply, Message: message}

@@ -105,6 +105,9 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
+		if p != nil {
+			p.release()
+		}
 		c.kill()
 		client.Kill()
 		if c.dir != "" {

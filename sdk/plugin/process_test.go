@@ -111,7 +111,10 @@ func TestInvokeDefiniteFailure(t *testing.T) {
 
 func TestInvokeBadInput(t *testing.T) {
 	p := open(t, OpenOptions{})
+	odd := request("echo", `{}`)
+	odd.Step = "a\xff"
 	for name, req := range map[string]sdk.Request{
+		"not UTF-8":      odd,
 		"unknown action": request("nothing", `{}`),
 		"wrong type":     request("big", `{"ms":"ten"}`),
 		"missing":        request("big", `{}`),
@@ -283,6 +286,7 @@ func TestOnlyValidRepliesCount(t *testing.T) {
 		"field not known":     {sdk.Reply{Outcome: sdk.OutcomeResult, Output: json.RawMessage(`{"id":"x","b":1}`)}, sdk.OutcomeInvalid},
 		"not JSON":            {sdk.Reply{Outcome: sdk.OutcomeResult, Output: json.RawMessage(`{"id"`)}, sdk.OutcomeInvalid},
 		"no output":           {sdk.Reply{Outcome: sdk.OutcomeResult}, sdk.OutcomeInvalid},
+		"odd code":            {sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "No Money"}, sdk.OutcomeInvalid},
 		"failure, no code":    {sdk.Reply{Outcome: sdk.OutcomeFailed}, sdk.OutcomeInvalid},
 		"not done, no lookup": {sdk.Reply{Outcome: sdk.OutcomeNotDone}, sdk.OutcomeInvalid},
 	} {
@@ -440,6 +444,37 @@ func TestCloseOfAFrozenAgent(t *testing.T) {
 	}
 }
 
+// T13: each of the two ways in which an agent learns of its engine's end is
+// enough, also while an action is at work that does not listen.
+func TestAgentEndsWhen(t *testing.T) {
+	for name, lose := range map[string]func(p *Process) error{
+		"the control stream breaks":     func(p *Process) error { p.release(); return nil },
+		"the parent-death signal comes": func(p *Process) error { return syscall.Kill(p.Pid(), syscall.SIGTERM) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, OpenOptions{})
+			working := make(chan struct{}, 10_000)
+			done := make(chan sdk.Reply, 1)
+			go func() {
+				reply, _ := p.Invoke(context.WithoutCancel(t.Context()), request("stubborn", `{"ms":30000}`), func(sdk.Event) { working <- struct{}{} })
+				done <- reply
+			}()
+			<-working
+			start := time.Now()
+			if err := lose(p); err != nil {
+				t.Fatal(err)
+			}
+			<-p.Done()
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("the agent ended after %s, want at most 2s", took)
+			}
+			if r := <-done; r.Code != sdk.CodeAgentLost {
+				t.Errorf("call that was out = %+v, want agent_lost", r)
+			}
+		})
+	}
+}
+
 // T13: an engine that is killed leaves neither agent nor agent's child behind.
 func TestAgentEndsWithItsEngine(t *testing.T) {
 	engine := exec.Command(os.Args[0])
@@ -470,14 +505,40 @@ func TestAgentEndsWithItsEngine(t *testing.T) {
 	awaitGone(t, "the agent's child", child.Pid, 500*time.Millisecond)
 }
 
-func TestChecksum(t *testing.T) {
-	path := buildInventory(t)
+// Many starts at once: none finds its own checked copy busy.
+func TestOpenManyAtOnce(t *testing.T) {
+	path, _, sum := inventoryWithSum(t)
+	errs := make(chan error, 12)
+	for range cap(errs) {
+		go func() {
+			p, err := Open(t.Context(), OpenOptions{Path: path, Checksum: sum})
+			if err == nil {
+				err = p.Close()
+			}
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func inventoryWithSum(t *testing.T) (path string, data, sum []byte) {
+	t.Helper()
+	path = buildInventory(t)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := sha256.Sum256(data)
-	p, err := Open(t.Context(), OpenOptions{Path: path, Checksum: sum[:]})
+	digest := sha256.Sum256(data)
+	return path, data, digest[:]
+}
+
+func TestChecksum(t *testing.T) {
+	path, data, sum := inventoryWithSum(t)
+	p, err := Open(t.Context(), OpenOptions{Path: path, Checksum: sum})
 	if err != nil {
 		t.Fatalf("Open with the right checksum: %v", err)
 	}
@@ -492,9 +553,35 @@ func TestChecksum(t *testing.T) {
 		t.Fatal(err)
 	}
 	temp := t.TempDir()
-	_, err = Open(t.Context(), OpenOptions{Path: path, Checksum: sum[:], TempDir: temp})
+	_, err = Open(t.Context(), OpenOptions{Path: path, Checksum: sum, TempDir: temp})
 	wantStartError(t, err, ReasonChecksum, "has changed", "engine init")
 	if left, _ := os.ReadDir(temp); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+func BenchmarkInvoke(b *testing.B) {
+	p, err := Open(b.Context(), OpenOptions{Path: os.Args[0], Env: []string{envMode + "=agent"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	call := func(b *testing.B) {
+		if r, err := p.Invoke(b.Context(), request("echo", `{"value":"x"}`), nil); err != nil || r.Outcome != sdk.OutcomeResult {
+			b.Fatal(r, err)
+		}
+	}
+	b.Run("one", func(b *testing.B) {
+		for b.Loop() {
+			call(b)
+		}
+	})
+	b.Run("parallel", func(b *testing.B) {
+		b.SetParallelism(32)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				call(b)
+			}
+		})
+	})
 }
