@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A fault makes calls of one kind go wrong.
+type fault struct {
+	Times      int           // only the first calls of a key, this many; 0 = every call
+	Status     int           // answer with this status; 0 = answer as usual
+	RetryAfter int           // seconds, as the Retry-After header; 0 = none
+	Delay      time.Duration // before the answer
+	After      bool          // the effect happens and only the answer goes wrong; else nothing happens
+}
+
+// faults holds the fault of each kind of call.
+type faults struct {
+	mu     sync.Mutex // protects following fields
+	byKind map[string]fault
+}
+
+func newFaults() *faults { return &faults{byKind: map[string]fault{}} }
+
+// set reads settings such as "times=2,status=503,retry_after=1,delay=100ms,after=true";
+// none at all takes the fault away.
+func (f *faults) set(kind, settings string) error {
+	if _, ok := operations[kind]; !ok {
+		return fmt.Errorf("there is no kind %q, only %s", kind, strings.Join(slices.Sorted(maps.Keys(operations)), ", "))
+	}
+	var x fault
+	for _, part := range strings.FieldsFunc(settings, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }) {
+		name, value, _ := strings.Cut(part, "=")
+		var err error
+		switch name {
+		case "times":
+			x.Times, err = strconv.Atoi(value)
+		case "status":
+			x.Status, err = strconv.Atoi(value)
+			if err == nil && (x.Status < 400 || x.Status > 599) {
+				err = fmt.Errorf("%d is no error status", x.Status)
+			}
+		case "retry_after":
+			x.RetryAfter, err = strconv.Atoi(value)
+		case "delay":
+			x.Delay, err = time.ParseDuration(value)
+		case "after":
+			x.After, err = strconv.ParseBool(value)
+		default:
+			err = fmt.Errorf("unknown setting")
+		}
+		if err != nil {
+			return fmt.Errorf("fault %s: %s: %w", kind, name, err)
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x == (fault{}) {
+		delete(f.byKind, kind)
+		return nil
+	}
+	f.byKind[kind] = x
+	return nil
+}
+
+// of returns what befalls the arrival-th call of a key; the zero fault is none.
+func (f *faults) of(kind string, arrival int) fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x := f.byKind[kind]
+	if x.Times > 0 && arrival > x.Times {
+		return fault{}
+	}
+	return x
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// rules are what the shop refuses.
+type rules struct {
+	NoCarrier []string // countries that nobody delivers to
+	CardLimit int64    // cents
+	Stock     int64    // pieces of an article before its first sale
+}
+
+// An operation is a kind of call.
+type operation struct {
+	path   string
+	undoes string // kind that it undoes; "" = it is no undo
+	id     string // name of the identifier in its answer
+}
+
+// operations names every kind once.
+var operations = map[string]operation{
+	"reserve": {path: "/inventory/reserve", id: "reservation_id"},
+	"release": {path: "/inventory/release", undoes: "reserve"},
+	"charge":  {path: "/payment/charge", id: "charge_id"},
+	"refund":  {path: "/payment/refund", undoes: "charge"},
+	"book":    {path: "/shipping/book", id: "booking_id"},
+	"cancel":  {path: "/shipping/cancel", undoes: "book"},
+	"message": {path: "/mail/send", id: "message_id"},
+}
+
+// A request is the body of any call.
+type request struct {
+	Order   string   `json:"order"`
+	SKU     string   `json:"sku,omitempty"`     // reserve
+	Qty     int64    `json:"qty,omitempty"`     // reserve
+	Amount  int64    `json:"amount,omitempty"`  // charge, in cents
+	Country string   `json:"country,omitempty"` // book, two letters
+	Parcels []string `json:"parcels,omitempty"` // book, reservations
+	To      string   `json:"to,omitempty"`      // message
+	Text    string   `json:"text,omitempty"`    // message
+	Key     string   `json:"key,omitempty"`     // of the call that an undo undoes
+	Reason  string   `json:"reason,omitempty"`  // of an undo
+}
+
+// service is the shop over HTTP.
+type service struct {
+	store  *store
+	rules  rules
+	faults *faults
+}
+
+func newService(st *store, r rules, f *faults) http.Handler {
+	s := &service{store: st, rules: r, faults: f}
+	mux := http.NewServeMux()
+	for kind, op := range operations {
+		mux.HandleFunc("POST "+op.path, func(w http.ResponseWriter, r *http.Request) { s.call(w, r, kind, op) })
+	}
+	mux.HandleFunc("PUT /faults/{kind}", s.setFault)
+	return mux
+}
+
+// setFault replaces the fault of a kind; the body holds its settings.
+func (s *service) setFault(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<10))
+	if err == nil {
+		err = s.faults.set(r.PathValue("kind"), string(body))
+	}
+	if err != nil {
+		refuse(http.StatusBadRequest, "invalid", err.Error()).write(w)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// call answers one call: notes its arrival, lets a fault befall it, acts.
+func (s *service) call(w http.ResponseWriter, r *http.Request, kind string, op operation) {
+	rec, req, bad := s.read(w, r, kind, op)
+	if bad != nil {
+		bad.write(w)
+		return
+	}
+	known, err := s.store.arrive(r.Context(), rec)
+	if err != nil {
+		broken(w, err)
+		return
+	}
+	if known.Kind != kind || known.Undoes != rec.Undoes || known.Fingerprint != rec.Fingerprint {
+		refuse(http.StatusUnprocessableEntity, "key_reused", "this Idempotency-Key came with another request before").write(w)
+		return
+	}
+	f := s.faults.of(kind, known.Arrivals)
+	if !f.After && !endure(r.Context(), w, f) {
+		return
+	}
+	// What was begun is finished also when the caller has gone: that is what a
+	// remote service does, and what an engine has to live with.
+	out, err := s.act(context.WithoutCancel(r.Context()), rec.Key, op, req)
+	if err != nil {
+		broken(w, err)
+		return
+	}
+	if f.After && !endure(r.Context(), w, f) {
+		return
+	}
+	out.write(w)
+}
+
+// endure lets a fault happen; false means that the call has been answered, or
+// that nobody waits for an answer any more.
+func endure(ctx context.Context, w http.ResponseWriter, f fault) bool {
+	if f.Delay > 0 {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(f.Delay):
+		}
+	}
+	if f.Status == 0 {
+		return true
+	}
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
+	}
+	refuse(f.Status, "fault", "failing on request").write(w)
+	return false
+}
+
+// read checks a call's form.
+func (s *service) read(w http.ResponseWriter, r *http.Request, kind string, op operation) (record, request, *answer) {
+	key := r.Header.Get("Idempotency-Key")
+	if key == "" || len(key) > 200 {
+		return record{}, request{}, refuse(http.StatusBadRequest, "key_required", "every call needs an Idempotency-Key of at most 200 bytes")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
+	if err != nil {
+		return record{}, request{}, refuse(http.StatusRequestEntityTooLarge, "too_large", err.Error())
+	}
+	var req request
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&req); err != nil {
+		return record{}, request{}, refuse(http.StatusBadRequest, "invalid", "body: "+err.Error())
+	}
+	missing := ""
+	switch {
+	case req.Order == "":
+		missing = "order"
+	case op.undoes != "" && req.Key == "":
+		missing = "key"
+	case op.undoes == "" && req.Key != "":
+		return record{}, request{}, refuse(http.StatusBadRequest, "invalid", "key: only an undo takes it")
+	case kind == "reserve" && (req.SKU == "" || req.Qty < 1):
+		missing = "sku and qty"
+	case kind == "charge" && req.Amount < 1:
+		missing = "amount"
+	case kind == "book" && len(req.Country) != 2:
+		missing = "country"
+	case kind == "message" && req.Text == "":
+		missing = "text"
+	}
+	if missing != "" {
+		return record{}, request{}, refuse(http.StatusBadRequest, "invalid", missing+": needed")
+	}
+	canonical, err := json.Marshal(req) // the order of members is no difference
+	if err != nil {
+		return record{}, request{}, refuse(http.StatusBadRequest, "invalid", err.Error())
+	}
+	sum := sha256.Sum256(canonical)
+	return record{
+		Key: key, Kind: kind, Order: req.Order, Item: req.SKU, Qty: req.Qty, Amount: req.Amount,
+		Undoes: req.Key, Fingerprint: hex.EncodeToString(sum[:8]),
+	}, req, nil
+}
+
+// act does what a call asks for unless its key says that it has been done, all
+// in one transaction.
+func (s *service) act(ctx context.Context, key string, op operation, req request) (out *answer, err error) {
+	err = s.store.tx(ctx, func(tx *sql.Tx) error {
+		rec, ok, err := find(ctx, tx, key)
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return fmt.Errorf("no arrival of %s", key)
+		case rec.Applied || op.undoes != "" && rec.Status != 0:
+			out = &answer{status: rec.Status, body: []byte(rec.Answer)}
+			return nil
+		case op.undoes != "":
+			out, err = s.undo(ctx, tx, &rec, op)
+		case rec.Undone:
+			out = refuse(http.StatusGone, "undone", "this call was undone before it came")
+		default:
+			out, err = s.do(ctx, tx, &rec, op, req)
+		}
+		if err != nil {
+			return err
+		}
+		rec.Status, rec.Answer = out.status, string(out.body)
+		return settle(ctx, tx, rec)
+	})
+	return out, err
+}
+
+// do applies a forward call, or refuses it; a refused one may come again.
+func (s *service) do(ctx context.Context, tx *sql.Tx, rec *record, op operation, req request) (*answer, error) {
+	switch rec.Kind {
+	case "reserve":
+		there, err := onHand(ctx, tx, req.SKU, s.rules.Stock)
+		if err != nil {
+			return nil, err
+		}
+		if there < req.Qty {
+			return refuse(http.StatusConflict, "out_of_stock", fmt.Sprintf("%d of %s wanted, %d there", req.Qty, req.SKU, there)), nil
+		}
+		if _, err := move(ctx, tx, req.SKU, s.rules.Stock, -req.Qty); err != nil {
+			return nil, err
+		}
+	case "charge":
+		if req.Amount > s.rules.CardLimit {
+			return refuse(http.StatusPaymentRequired, "card_declined", fmt.Sprintf("%d is over the card's limit of %d", req.Amount, s.rules.CardLimit)), nil
+		}
+	case "book":
+		if slices.Contains(s.rules.NoCarrier, req.Country) {
+			return refuse(http.StatusUnprocessableEntity, "no_carrier", "nobody delivers to "+req.Country), nil
+		}
+	}
+	rec.Applied = true
+	body := map[string]any{op.id: identifier(rec.Kind, rec.Key)}
+	if rec.Kind == "book" {
+		body["tracking"] = identifier("track", rec.Key)
+	}
+	return reply(http.StatusCreated, body), nil
+}
+
+// undo takes back what the call with the key rec.Undoes did. If that has not
+// come, or did nothing, then nothing is the right thing to do, and the late
+// call is made to be refused.
+func (s *service) undo(ctx context.Context, tx *sql.Tx, rec *record, op operation) (*answer, error) {
+	forward, ok, err := find(ctx, tx, rec.Undoes)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !ok:
+		if err := bury(ctx, tx, rec.Undoes, op.undoes, rec.Order); err != nil {
+			return nil, err
+		}
+	case forward.Kind != op.undoes || forward.Order != rec.Order:
+		return refuse(http.StatusUnprocessableEntity, "wrong_key", "the key belongs to another call"), nil
+	case !forward.Undone:
+		if forward.Applied && forward.Kind == "reserve" {
+			if _, err := move(ctx, tx, forward.Item, s.rules.Stock, forward.Qty); err != nil {
+				return nil, err
+			}
+		}
+		rec.Applied = forward.Applied
+		forward.Undone = true
+		if err := settle(ctx, tx, forward); err != nil {
+			return nil, err
+		}
+	}
+	return reply(http.StatusOK, map[string]any{"undone": rec.Applied}), nil
+}
+
+// identifier makes the shop's own identifier of something from the call's key.
+func identifier(kind, key string) string {
+	sum := sha256.Sum256([]byte(kind + "/" + key))
+	return kind + "-" + hex.EncodeToString(sum[:5])
+}
+
+// An answer is what a call gets.
+type answer struct {
+	status int
+	body   []byte
+}
+
+func reply(status int, body any) *answer {
+	data, err := json.Marshal(body)
+	if err != nil { // maps of strings and booleans do marshal
+		return &answer{status: http.StatusInternalServerError}
+	}
+	return &answer{status: status, body: data}
+}
+
+func refuse(status int, code, message string) *answer {
+	return reply(status, map[string]string{"code": code, "message": message})
+}
+
+func (a *answer) write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body) // a caller that has gone gets nothing
+}
+
+func broken(w http.ResponseWriter, err error) {
+	log.Print("shop: ", err)
+	refuse(http.StatusInternalServerError, "broken", "the shop could not do it").write(w)
+}

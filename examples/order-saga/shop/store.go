@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+)
+
+// schema holds one row for each idempotency key, which is all that the shop
+// needs to be safe to call again, and the stock.
+const schema = `
+CREATE TABLE IF NOT EXISTS effects (
+	seq         INTEGER PRIMARY KEY,
+	key         TEXT    NOT NULL UNIQUE,
+	kind        TEXT    NOT NULL,
+	order_id    TEXT    NOT NULL,
+	item        TEXT    NOT NULL DEFAULT '',
+	qty         INTEGER NOT NULL DEFAULT 0,
+	amount      INTEGER NOT NULL DEFAULT 0,  -- cents
+	undoes      TEXT    NOT NULL DEFAULT '', -- key of the call that this one undoes
+	fingerprint TEXT    NOT NULL DEFAULT '', -- of the request
+	arrivals    INTEGER NOT NULL DEFAULT 0,  -- calls that carried the key
+	applied     INTEGER NOT NULL DEFAULT 0,  -- 1 = something in the shop changed
+	undone      INTEGER NOT NULL DEFAULT 0,  -- 1 = never to be applied (again)
+	status      INTEGER NOT NULL DEFAULT 0,  -- of the last answer
+	answer      TEXT    NOT NULL DEFAULT '',
+	at          TEXT    NOT NULL
+);
+CREATE TABLE IF NOT EXISTS stock (
+	sku     TEXT PRIMARY KEY,
+	on_hand INTEGER NOT NULL CHECK (on_hand >= 0)
+) WITHOUT ROWID;`
+
+// A store is the shop's file.
+type store struct{ db *sql.DB }
+
+// openStore opens the file, and makes it if it is not there.
+func openStore(ctx context.Context, path string) (*store, error) {
+	st, err := open(path, url.Values{"_txlock": {"immediate"}, "_pragma": {"journal_mode(wal)", "busy_timeout(5000)"}})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := st.db.ExecContext(ctx, schema); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), st.Close())
+	}
+	return st, nil
+}
+
+func open(path string, q url.Values) (*store, error) {
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String())
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	db.SetMaxOpenConns(1) // one writer; each call's work is a single short transaction
+	return &store{db: db}, nil
+}
+
+// Close closes the file.
+func (s *store) Close() error { return s.db.Close() }
+
+// A record is one row of effects.
+type record struct {
+	Key, Kind, Order, Item string
+	Qty, Amount            int64
+	Undoes, Fingerprint    string
+	Arrivals               int
+	Applied, Undone        bool
+	Status                 int
+	Answer                 string
+	At                     string
+}
+
+const recordColumns = `key, kind, order_id, item, qty, amount, undoes, fingerprint, arrivals, applied, undone, status, answer, at`
+
+func (r *record) scan(row interface{ Scan(...any) error }) error {
+	return row.Scan(&r.Key, &r.Kind, &r.Order, &r.Item, &r.Qty, &r.Amount, &r.Undoes, &r.Fingerprint,
+		&r.Arrivals, &r.Applied, &r.Undone, &r.Status, &r.Answer, &r.At)
+}
+
+const effectArrive = `INSERT INTO effects (key, kind, order_id, item, qty, amount, undoes, fingerprint, arrivals, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, ?)
+ON CONFLICT (key) DO UPDATE SET arrivals = arrivals + 1,
+	order_id    = iif(effects.fingerprint = '', excluded.order_id, effects.order_id),
+	item        = iif(effects.fingerprint = '', excluded.item, effects.item),
+	qty         = iif(effects.fingerprint = '', excluded.qty, effects.qty),
+	amount      = iif(effects.fingerprint = '', excluded.amount, effects.amount),
+	fingerprint = iif(effects.fingerprint = '', excluded.fingerprint, effects.fingerprint)
+RETURNING ` + recordColumns
+
+// arrive notes that a call came, before anything else is done about it, and
+// returns what is known of its key. A tombstone, which knows no request yet,
+// takes over what the late call says.
+func (s *store) arrive(ctx context.Context, r record) (record, error) {
+	var known record
+	row := s.db.QueryRowContext(ctx, effectArrive, r.Key, r.Kind, r.Order, r.Item, r.Qty, r.Amount, r.Undoes, r.Fingerprint, now())
+	if err := known.scan(row); err != nil {
+		return record{}, fmt.Errorf("note arrival: %w", err)
+	}
+	return known, nil
+}
+
+// tx runs one transaction; an error rolls it back.
+func (s *store) tx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	if err := fn(tx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+const effectByKey = `SELECT ` + recordColumns + ` FROM effects WHERE key = ?`
+
+// find returns the row of a key; ok is false if there is none.
+func find(ctx context.Context, tx *sql.Tx, key string) (r record, ok bool, err error) {
+	err = r.scan(tx.QueryRowContext(ctx, effectByKey, key))
+	if errors.Is(err, sql.ErrNoRows) {
+		return record{}, false, nil
+	}
+	if err != nil {
+		return record{}, false, fmt.Errorf("find effect: %w", err)
+	}
+	return r, true, nil
+}
+
+const effectSettle = `UPDATE effects SET applied = ?, undone = ?, status = ?, answer = ? WHERE key = ?`
+
+func settle(ctx context.Context, tx *sql.Tx, r record) error {
+	if _, err := tx.ExecContext(ctx, effectSettle, r.Applied, r.Undone, r.Status, r.Answer, r.Key); err != nil {
+		return fmt.Errorf("settle effect: %w", err)
+	}
+	return nil
+}
+
+const effectBury = `INSERT INTO effects (key, kind, order_id, undone, at) VALUES (?, ?, ?, 1, ?)`
+
+// bury leaves a tombstone: the call with this key has not come, and must never
+// have an effect when it does.
+func bury(ctx context.Context, tx *sql.Tx, key, kind, order string) error {
+	if _, err := tx.ExecContext(ctx, effectBury, key, kind, order, now()); err != nil {
+		return fmt.Errorf("leave tombstone: %w", err)
+	}
+	return nil
+}
+
+const stockMove = `INSERT INTO stock (sku, on_hand) VALUES (?, ?) ON CONFLICT (sku) DO UPDATE SET on_hand = on_hand + ? RETURNING on_hand`
+
+// move changes what is on hand of an article that starts with first pieces,
+// and reports what is then there.
+func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, error) {
+	var left int64
+	if err := tx.QueryRowContext(ctx, stockMove, sku, first+by, by).Scan(&left); err != nil {
+		return 0, fmt.Errorf("move stock: %w", err)
+	}
+	return left, nil
+}
+
+const stockOnHand = `SELECT on_hand FROM stock WHERE sku = ?`
+
+// onHand returns what is there of an article that starts with first pieces.
+func onHand(ctx context.Context, tx *sql.Tx, sku string, first int64) (int64, error) {
+	n := first
+	if err := tx.QueryRowContext(ctx, stockOnHand, sku).Scan(&n); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("look at stock: %w", err)
+	}
+	return n, nil
+}
+
+func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
