@@ -152,7 +152,7 @@ func (s *Store) appendLocked(token int64, t engine.Transition) error {
 		r.nodes = append(r.nodes, n)
 	}
 	for _, a := range t.Alerts {
-		a = engine.Alert{Kind: a.Kind, Step: engine.CleanText(a.Step), Code: engine.CleanText(a.Code), Message: engine.CleanText(a.Message)}
+		a = engine.Alert{Kind: engine.CleanText(a.Kind), Step: engine.CleanText(a.Step), Code: engine.CleanText(a.Code), Message: engine.CleanText(a.Message)}
 		s.alerts = append(s.alerts, engine.AlertRow{Alert: a, Run: t.Run, At: micro(t.At)})
 	}
 	return nil

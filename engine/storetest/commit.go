@@ -305,9 +305,10 @@ var unknownRules = []rule{
 			a := w.join(w.Store, 1)
 			ids := w.started(a, 3)
 			wait, release := w.Hold(w.T, ids[1], 1)
-			w.Lose(w.T, true) // cuts when the first reply would come
 			landed := w.landLater(a.writers[0], next(ids[0], 1), next(ids[1], 1), next(ids[2], 1))
 			wait(1)
+			w.Cut(w.T)
+			wait(2) // the first sending waits for the row, the second for the first
 			release()
 			landed()
 			for _, id := range ids {

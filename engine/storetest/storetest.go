@@ -29,6 +29,9 @@ type Harness struct {
 	// called; wait returns once n of them wait. Nil where commits take turns in
 	// one process, so that none can be seen in flight.
 	Hold func(t *testing.T, run machine.RunID, seq int32) (wait func(n int), release func())
+	// Cut breaks the connections of Store's writers now, while the server goes on
+	// with what it has received. Nil where Hold is nil.
+	Cut func(t *testing.T)
 	// Read opens a reading transaction and returns what ends it. Nil where
 	// reads hold nothing open.
 	Read func(t *testing.T) (end func())

@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lib/pq"
+)
+
+// A source is where a database is and how it is reached.
+type source struct {
+	cfg pq.Config
+}
+
+// errDSN does not quote what it could not parse: a password may stand in it.
+var errDSN = errors.New(`postgres: the DSN is not a connection string: want postgres://USER@HOST/DATABASE (special characters of a password percent-encoded) or "host=… dbname=…"`)
+
+// parse reads a DSN and settles what it leaves open.
+func parse(dsn string) (source, error) {
+	if strings.TrimSpace(dsn) == "" {
+		return source{}, errDSN
+	}
+	cfg, err := pq.NewConfig(dsn)
+	if err != nil {
+		return source{}, errDSN
+	}
+	if cfg.SSLMode == "" {
+		cfg.SSLMode = pq.SSLModeVerifyFull
+		if local(cfg) {
+			cfg.SSLMode = pq.SSLModeDisable
+		}
+	}
+	cfg.BinaryParameters = true
+	if cfg.ConnectTimeout <= 0 {
+		cfg.ConnectTimeout = 10 * time.Second
+	}
+	if cfg.ApplicationName == "" {
+		cfg.ApplicationName = "engine"
+	}
+	return source{cfg}, nil
+}
+
+// local reports whether every host is a unix socket or a loopback address.
+func local(cfg pq.Config) bool {
+	hosts := []pq.ConfigMultihost{{Host: cfg.Host, Hostaddr: cfg.Hostaddr}}
+	return !slices.ContainsFunc(append(hosts, cfg.Multi...), func(h pq.ConfigMultihost) bool {
+		if h.Hostaddr.IsValid() {
+			return !h.Hostaddr.IsLoopback()
+		}
+		if h.Host == "" || h.Host == "localhost" || strings.HasPrefix(h.Host, "/") || strings.HasPrefix(h.Host, "@") {
+			return false
+		}
+		addr, err := netip.ParseAddr(h.Host)
+		return err != nil || !addr.IsLoopback()
+	})
+}
+
+// String is the DSN without its password, as messages show it.
+func (s source) String() string {
+	u := url.URL{Scheme: "postgres", Host: s.cfg.Host, Path: "/" + s.cfg.Database}
+	if s.cfg.User != "" {
+		u.User = url.User(s.cfg.User)
+	}
+	if strings.HasPrefix(s.cfg.Host, "/") || strings.HasPrefix(s.cfg.Host, "@") {
+		return fmt.Sprintf("host=%s dbname=%s", s.cfg.Host, s.cfg.Database)
+	}
+	if s.cfg.Host == "" && s.cfg.Hostaddr.IsValid() {
+		u.Host = s.cfg.Hostaddr.String()
+	}
+	if s.cfg.Port != 0 && s.cfg.Port != 5432 {
+		u.Host = net.JoinHostPort(u.Host, strconv.Itoa(int(s.cfg.Port)))
+	}
+	return u.String()
+}
+
+// open returns a pool for everything but commits. It does no I/O.
+func (s source) open() (*sql.DB, error) {
+	c, err := pq.NewConnectorConfig(s.cfg)
+	if err != nil {
+		return nil, wrap("configure connection", err)
+	}
+	c.Dialer(dialer{})
+	return sql.OpenDB(c), nil
+}
+
+// unreachable says what did not answer and what to look at.
+func (s source) unreachable(err error) error {
+	hint := "is the server running, and may this machine reach it?"
+	switch state := sqlstate(err); {
+	case state == "3D000":
+		hint = "create the database first (CREATE DATABASE …)"
+	case strings.HasPrefix(state, "28"):
+		hint = "check user and password"
+	case errors.Is(err, pq.ErrSSLNotSupported):
+		hint = "the server speaks no TLS: give it a certificate, or name a weaker sslmode in the DSN"
+	}
+	return fmt.Errorf("postgres: connect to %s: %w: %s", s, err, hint)
+}
+
+// A dialer notices a peer that is gone within seconds, not the quarter of an
+// hour that TCP takes by default. got, if set, receives each connection.
+type dialer struct {
+	got func(net.Conn)
+}
+
+// Dial connects within ten seconds.
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialTimeout(network, address, 10*time.Second)
+}
+
+// DialTimeout connects within a time.
+func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	return d.hand(d.net(timeout).Dial(network, address))
+}
+
+// DialContext connects before ctx ends.
+func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return d.hand(d.net(0).DialContext(ctx, network, address))
+}
+
+func (dialer) net(timeout time.Duration) *net.Dialer {
+	return &net.Dialer{
+		Timeout:         timeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3},
+	}
+}
+
+func (d dialer) hand(c net.Conn, err error) (net.Conn, error) {
+	if err == nil && d.got != nil {
+		d.got(c)
+	}
+	return c, err
+}
+
+var _ pq.DialerContext = dialer{}

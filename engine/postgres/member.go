@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// memberJoin writes the member and its fence rows in one statement.
+const memberJoin = `
+WITH m AS (
+  INSERT INTO engine.member (address, lease_until) VALUES ($1, clock_timestamp() + $2::float8 * interval '1 second') RETURNING engine
+), f AS (
+  INSERT INTO engine.fence (engine, writer) SELECT m.engine, w FROM m, generate_series(0, $3::int4 - 1) w
+)
+SELECT engine FROM m`
+
+// Join registers a new incarnation.
+func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
+	var id engine.EngineID
+	err := s.db.QueryRowContext(ctx, memberJoin, engine.CleanText(address), lease.Seconds(), writers).Scan(&id)
+	if err != nil {
+		return 0, wrap("join", err)
+	}
+	return id, nil
+}
+
+// memberTick compares next_check with a scalar subquery: clock_timestamp()
+// itself changes from row to row and could not bound an index scan, which would
+// then walk every open run of the owner.
+const memberTick = `
+WITH me AS (
+  UPDATE engine.member SET lease_until = clock_timestamp() + $2::float8 * interval '1 second'
+  WHERE engine = $1 AND NOT dead AND lease_until > clock_timestamp() RETURNING 1
+)
+SELECT 'alive' AS what, 0::int8 AS id, clock_timestamp() AS at FROM me
+UNION ALL SELECT 'dead', engine, lease_until FROM engine.member WHERE dead OR lease_until <= clock_timestamp()
+UNION ALL (SELECT 'due', run_id, next_check FROM engine.run
+           WHERE state < 10 AND owner = $1 AND next_check <= (SELECT clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
+UNION ALL (SELECT 'unowned', run_id, next_check FROM engine.run
+           WHERE state < 10 AND owner = 0 AND next_check <= (SELECT clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)`
+
+// Tick renews the lease and returns what needs attention. Returns ErrLapsed.
+func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
+	rows, err := s.db.QueryContext(ctx, memberTick, int64(id), lease.Seconds(), limit)
+	if err != nil {
+		return engine.Tick{}, wrap("tick", err)
+	}
+	defer rows.Close()
+	var (
+		t     engine.Tick
+		alive bool
+	)
+	for rows.Next() {
+		var (
+			what string
+			n    int64
+			at   time.Time
+		)
+		if err := rows.Scan(&what, &n, &at); err != nil {
+			return engine.Tick{}, wrap("tick", err)
+		}
+		at = at.UTC()
+		switch what {
+		case "alive":
+			alive, t.Now = true, at
+		case "dead":
+			t.Dead = append(t.Dead, engine.EngineID(n))
+		case "due":
+			t.Due = append(t.Due, engine.DueRun{Run: machine.RunID(n), NextCheck: at})
+		case "unowned":
+			t.Unowned = append(t.Unowned, engine.DueRun{Run: machine.RunID(n), NextCheck: at})
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return engine.Tick{}, wrap("tick", err)
+	}
+	if !alive {
+		return engine.Tick{}, engine.ErrLapsed
+	}
+	return t, nil
+}
+
+const (
+	// memberBury waits, at the fence rows, for the member's batches in flight;
+	// afterwards none can commit.
+	memberBury = `
+WITH d AS (UPDATE engine.member SET dead = true WHERE engine = $1 AND (dead OR lease_until <= clock_timestamp()) RETURNING engine)
+DELETE FROM engine.fence f USING d WHERE f.engine = d.engine`
+	memberAlive = `SELECT EXISTS (SELECT FROM engine.member WHERE engine = $1 AND NOT dead)`
+	memberLeave = `UPDATE engine.member SET lease_until = clock_timestamp() WHERE engine = $1 AND lease_until > clock_timestamp()`
+	// memberForget is a statement of its own: it must see what the batches it
+	// waited for have committed.
+	memberForget = `DELETE FROM engine.member m WHERE engine = $1 AND dead AND NOT EXISTS (SELECT FROM engine.run WHERE owner = $1 AND state < 10)`
+	memberCount  = `SELECT count(*) FROM engine.member WHERE NOT dead AND lease_until > clock_timestamp()`
+)
+
+// Fence declares a member whose lease is past dead.
+func (s *Store) Fence(ctx context.Context, id engine.EngineID) (bool, error) {
+	if _, err := s.db.ExecContext(ctx, memberBury, int64(id)); err != nil {
+		return false, wrap("fence", err)
+	}
+	var alive bool
+	if err := s.db.QueryRowContext(ctx, memberAlive, int64(id)).Scan(&alive); err != nil {
+		return false, wrap("fence", err)
+	}
+	if alive {
+		return false, nil
+	}
+	if _, err := s.db.ExecContext(ctx, memberForget, int64(id)); err != nil {
+		return false, wrap("fence", err)
+	}
+	return true, nil
+}
+
+// Leave ends a membership in order.
+func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
+	if _, err := s.db.ExecContext(ctx, memberLeave, int64(id)); err != nil {
+		return wrap("leave", err)
+	}
+	_, err := s.Fence(ctx, id)
+	return err
+}
+
+const orphanList = `
+SELECT run_id FROM engine.run
+WHERE state < 10 AND run_id > $1 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0))
+ORDER BY run_id LIMIT $2`
+
+// Orphans returns open runs of nobody, or of a member declared dead.
+func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	rows, err := s.db.QueryContext(ctx, orphanList, int64(after), limit)
+	if err != nil {
+		return nil, wrap("list orphans", err)
+	}
+	defer rows.Close()
+	var ids []machine.RunID
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, wrap("list orphans", err)
+		}
+		ids = append(ids, machine.RunID(id))
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("list orphans", err)
+	}
+	return ids, nil
+}
+
+// LiveEngines counts members whose lease has not passed.
+func (s *Store) LiveEngines(ctx context.Context) (int, error) {
+	var n int
+	if err := s.db.QueryRowContext(ctx, memberCount).Scan(&n); err != nil {
+		return 0, wrap("count engines", err)
+	}
+	return n, nil
+}

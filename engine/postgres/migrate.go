@@ -1,0 +1,167 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/saga-engine/engine/engine"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+const (
+	versionTable = "engine.schema_version"
+
+	// migrateLock is the key of the advisory lock that lets one migration run at
+	// a time; an arbitrary number of ours.
+	migrateLock = 7237102917305
+
+	// schemaVersion is the version this binary was written for: the number of
+	// its last migration. A test compares them.
+	schemaVersion = 1
+)
+
+const (
+	migrateAcquire = `SELECT pg_advisory_lock($1)`
+	migrateRelease = `SELECT pg_advisory_unlock($1)`
+	schemaCreate   = `CREATE SCHEMA IF NOT EXISTS engine`
+	schemaVersions = `SELECT coalesce(max(version_id), 0) FROM engine.schema_version WHERE is_applied`
+)
+
+// Migrate brings the schema up to this binary's version and returns the
+// versions before and after. Each migration is one transaction; an advisory
+// lock keeps several callers apart. Returns *engine.SchemaError if the schema is
+// newer.
+func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
+	src, db, err := connect(ctx, dsn)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return 0, 0, src.unreachable(err)
+	}
+	// Closing the connection would release the lock too, but a pooler may keep
+	// its session.
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if _, err := conn.ExecContext(ctx, migrateAcquire, migrateLock); err != nil {
+		return 0, 0, wrap("wait for another migration", err)
+	}
+	defer func() {
+		if _, e := conn.ExecContext(context.WithoutCancel(ctx), migrateRelease, migrateLock); e != nil {
+			err = errors.Join(err, wrap("release migration lock", e))
+		}
+	}()
+	if from, err = version(ctx, db); err != nil {
+		return 0, 0, err
+	}
+	if from > schemaVersion {
+		return from, from, src.mismatch(from)
+	}
+	if _, err := conn.ExecContext(ctx, schemaCreate); err != nil {
+		return from, from, wrap("create schema engine", err)
+	}
+	p, err := provider(db)
+	if err != nil {
+		return from, from, err
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return from, from, wrap("migrate", err)
+	}
+	to, err = version(ctx, db)
+	return from, to, err
+}
+
+// A SchemaStatus compares a database with this binary.
+type SchemaStatus struct {
+	Have int64 // 0 = no schema
+	Want int64
+}
+
+// Status returns the versions of the schema and of this binary.
+func Status(ctx context.Context, dsn string) (_ SchemaStatus, err error) {
+	_, db, err := connect(ctx, dsn)
+	if err != nil {
+		return SchemaStatus{}, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	have, err := version(ctx, db)
+	return SchemaStatus{Have: have, Want: schemaVersion}, err
+}
+
+func connect(ctx context.Context, dsn string) (source, *sql.DB, error) {
+	src, err := parse(dsn)
+	if err != nil {
+		return source{}, nil, err
+	}
+	db, err := src.open()
+	if err != nil {
+		return source{}, nil, err
+	}
+	if err := db.PingContext(ctx); err != nil {
+		return source{}, nil, errors.Join(src.unreachable(err), db.Close())
+	}
+	return src, db, nil
+}
+
+func provider(db *sql.DB) (*goose.Provider, error) {
+	dir, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, wrap("read migrations", err)
+	}
+	store, err := database.NewStore(database.DialectPostgres, versionTable)
+	if err != nil {
+		return nil, wrap("read migrations", err)
+	}
+	p, err := goose.NewProvider("", db, dir, goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return nil, wrap("read migrations", err)
+	}
+	return p, nil
+}
+
+// version returns the schema's version; 0 = no schema.
+func version(ctx context.Context, db *sql.DB) (int64, error) {
+	var v int64
+	err := db.QueryRowContext(ctx, schemaVersions).Scan(&v)
+	if unmigrated(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, wrap("read schema version", err)
+	}
+	return v, nil
+}
+
+// checkSchema reports a server that does not answer or a schema of another
+// version.
+func checkSchema(ctx context.Context, db *sql.DB, src source) error {
+	if err := db.PingContext(ctx); err != nil {
+		return src.unreachable(err)
+	}
+	have, err := version(ctx, db)
+	if err != nil {
+		return err
+	}
+	if have != schemaVersion {
+		return src.mismatch(have)
+	}
+	return nil
+}
+
+func (s source) mismatch(have int64) *engine.SchemaError {
+	hint := fmt.Sprintf("run engine db migrate --dsn '%s'", s)
+	if have > schemaVersion {
+		hint = "use a newer engine"
+	}
+	return &engine.SchemaError{Store: "postgres", Have: have, Want: schemaVersion, Hint: hint}
+}

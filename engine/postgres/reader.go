@@ -1,0 +1,262 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// runLoad is one statement, so that head and rows belong together: the head
+// stands in every row.
+const runLoad = `
+SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name, j.seq, j.at, j.data
+FROM engine.run r JOIN engine.journal j USING (run_id) LEFT JOIN engine.run_name n USING (run_id)
+WHERE r.run_id = $1 ORDER BY j.seq`
+
+// Load returns a run's head and all its rows. Returns ErrNotFound.
+func (s *Store) Load(ctx context.Context, id machine.RunID) (engine.Head, []engine.Row, error) {
+	rows, err := s.db.QueryContext(ctx, runLoad, int64(id))
+	if err != nil {
+		return engine.Head{}, nil, wrap("load run", err)
+	}
+	defer rows.Close()
+	var (
+		head headRow
+		out  []engine.Row
+	)
+	for rows.Next() {
+		var r engine.Row
+		if err := rows.Scan(append(head.fields(), &r.Seq, &r.At, &r.Data)...); err != nil {
+			return engine.Head{}, nil, wrap("load run", err)
+		}
+		r.At = r.At.UTC()
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		return engine.Head{}, nil, wrap("load run", err)
+	}
+	if len(out) == 0 {
+		return engine.Head{}, nil, engine.ErrNotFound
+	}
+	return head.head(id), out, nil
+}
+
+// A headRow scans the columns of a run's row.
+type headRow struct {
+	flow, owner, fence int32
+	state              int16
+	check, finished    sql.NullTime
+	created            time.Time
+	name               sql.NullString
+}
+
+func (h *headRow) fields() []any {
+	return []any{&h.flow, &h.state, &h.owner, &h.fence, &h.check, &h.created, &h.finished, &h.name}
+}
+
+func (h *headRow) head(id machine.RunID) engine.Head {
+	head := engine.Head{
+		Run: id, Name: h.name.String, Workflow: engine.WorkflowID(h.flow), State: machine.RunState(h.state),
+		Owner: engine.EngineID(h.owner), Fence: h.fence, NextCheck: engine.Never, CreatedAt: h.created.UTC(),
+	}
+	if !h.name.Valid {
+		head.Name = strconv.FormatInt(int64(id), 10)
+	}
+	if h.check.Valid {
+		head.NextCheck = h.check.Time.UTC()
+	}
+	if h.finished.Valid {
+		head.FinishedAt = h.finished.Time.UTC()
+	}
+	return head
+}
+
+const rowList = `SELECT seq, at, data FROM engine.journal WHERE run_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3`
+
+// Rows returns up to limit rows with seq >= from.
+func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]engine.Row, error) {
+	rows, err := s.db.QueryContext(ctx, rowList, int64(id), int64(from), limit)
+	if err != nil {
+		return nil, wrap("read rows", err)
+	}
+	defer rows.Close()
+	var out []engine.Row
+	for rows.Next() {
+		var r engine.Row
+		if err := rows.Scan(&r.Seq, &r.At, &r.Data); err != nil {
+			return nil, wrap("read rows", err)
+		}
+		r.At = r.At.UTC()
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("read rows", err)
+	}
+	return out, nil
+}
+
+// The columns of a listed run, and what they come from.
+const (
+	runColumns = `
+SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
+       r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > clock_timestamp(), false)
+FROM engine.run r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
+LEFT JOIN engine.member m ON m.engine = r.owner`
+	runList = runColumns + `
+WHERE (cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
+  AND r.created_at >= $4 ORDER BY r.run_id DESC LIMIT $5`
+	// runListByKey begins at the few runs of the key.
+	runListByKey = runColumns + `
+WHERE (cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
+  AND r.created_at >= $4 AND n.key = $6 ORDER BY r.run_id DESC LIMIT $5`
+	runFindByName = runColumns + ` WHERE n.name = $1`
+	runFindByID   = runColumns + ` WHERE r.run_id = $1`
+)
+
+// Runs lists runs, newest first.
+func (s *Store) Runs(ctx context.Context, f engine.RunFilter) ([]engine.RunRow, error) {
+	if !isText(f.Workflow) || !isText(f.Digest) || !isText(f.Key) {
+		return nil, nil
+	}
+	states := make(pq.Int64Array, len(f.States))
+	for i, st := range f.States {
+		states[i] = int64(st)
+	}
+	if f.Limit == 0 {
+		f.Limit = engine.DefaultRunLimit
+	}
+	query, args := runList, []any{states, f.Workflow, f.Digest, f.Since, f.Limit}
+	if f.Key != "" {
+		query, args = runListByKey, append(args, f.Key)
+	}
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, wrap("list runs", err)
+	}
+	defer rows.Close()
+	var out []engine.RunRow
+	for rows.Next() {
+		r, err := scanRun(rows)
+		if err != nil {
+			return nil, wrap("list runs", err)
+		}
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("list runs", err)
+	}
+	return out, nil
+}
+
+// isText reports whether the server takes s as text; what it does not take it
+// cannot hold.
+func isText(s string) bool { return engine.CleanText(s) == s }
+
+func scanRun(row interface{ Scan(...any) error }) (engine.RunRow, error) {
+	var (
+		head headRow
+		id   int64
+		r    engine.RunRow
+	)
+	if err := row.Scan(append(head.fields(), &id, &r.WorkflowName, &r.Digest, &r.Key, &r.OwnerAlive)...); err != nil {
+		return engine.RunRow{}, err
+	}
+	r.Head = head.head(machine.RunID(id))
+	return r, nil
+}
+
+// Find returns the run with this public name, or internal id in decimal.
+// Returns ErrNotFound.
+func (s *Store) Find(ctx context.Context, name string) (engine.RunRow, error) {
+	if !isText(name) {
+		return engine.RunRow{}, engine.ErrNotFound
+	}
+	r, err := scanRun(s.db.QueryRowContext(ctx, runFindByName, name))
+	if id, e := strconv.ParseInt(name, 10, 64); noRows(err) && e == nil {
+		r, err = scanRun(s.db.QueryRowContext(ctx, runFindByID, id))
+	}
+	if noRows(err) {
+		return engine.RunRow{}, engine.ErrNotFound
+	}
+	if err != nil {
+		return engine.RunRow{}, wrap("find run", err)
+	}
+	return r, nil
+}
+
+// stepList reads the view that people read.
+const stepList = `
+SELECT s.node, s.step, s.state, s.failure_count, s.attempt, s.complete_by, coalesce(s.locked_by, 0) FROM engine.steps s WHERE s.run_id = $1 ORDER BY s.node`
+
+// StepRows returns the view of a run's steps, by node number.
+func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]engine.StepView, error) {
+	rows, err := s.db.QueryContext(ctx, stepList, int64(id))
+	if err != nil {
+		return nil, wrap("read steps", err)
+	}
+	defer rows.Close()
+	states := make(map[string]machine.StepState)
+	for st := machine.StepPending; st <= machine.StepUndoFailed; st++ {
+		states[st.String()] = st
+	}
+	var out []engine.StepView
+	for rows.Next() {
+		var (
+			v     engine.StepView
+			state string
+			by    sql.NullTime
+		)
+		if err := rows.Scan(&v.Node, &v.Name, &state, &v.Failures, &v.Attempt, &by, &v.LockedBy); err != nil {
+			return nil, wrap("read steps", err)
+		}
+		v.State = states[state]
+		if by.Valid {
+			v.CompleteBy = by.Time.UTC()
+		}
+		out = append(out, v)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("read steps", err)
+	}
+	return out, nil
+}
+
+const (
+	alertList      = `SELECT run_id, at, kind, step, code, message FROM engine.alert ORDER BY at DESC, run_id DESC, seq DESC, n DESC LIMIT $1`
+	alertListOfRun = `SELECT run_id, at, kind, step, code, message FROM engine.alert WHERE run_id = $2 ORDER BY at DESC, seq DESC, n DESC LIMIT $1`
+)
+
+// Alerts lists alerts, newest first; run 0 means of all runs.
+func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]engine.AlertRow, error) {
+	query, args := alertList, []any{limit}
+	if id != 0 {
+		query, args = alertListOfRun, append(args, int64(id))
+	}
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, wrap("list alerts", err)
+	}
+	defer rows.Close()
+	var out []engine.AlertRow
+	for rows.Next() {
+		var (
+			a   engine.AlertRow
+			run int64
+		)
+		if err := rows.Scan(&run, &a.At, &a.Kind, &a.Step, &a.Code, &a.Message); err != nil {
+			return nil, wrap("list alerts", err)
+		}
+		a.Run, a.At = machine.RunID(run), a.At.UTC()
+		out = append(out, a)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("list alerts", err)
+	}
+	return out, nil
+}
