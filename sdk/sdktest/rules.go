@@ -187,7 +187,7 @@ func (s *subject) checkReply(r sdk.Reply) error {
 		}
 	}
 	for _, e := range s.action.Errors {
-		if e.Code == r.Code {
+		if e.Code == r.Code || e.Code == sdk.AnyCode && sdk.ValidCode(r.Code) {
 			return nil
 		}
 	}

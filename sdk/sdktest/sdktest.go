@@ -140,9 +140,12 @@ func Check(ctx context.Context, target Target, cases ...Case) []Problem {
 
 // inProcess makes a Target of an agent.
 type inProcess struct {
-	agent   *sdk.Agent
-	schema  sdk.Schema
-	running sync.WaitGroup
+	agent  *sdk.Agent
+	schema sdk.Schema
+
+	mu      sync.Mutex // protects following fields
+	running int
+	idle    chan struct{} // closed while nothing runs; nil before the first call
 }
 
 var _ Target = (*inProcess)(nil)
@@ -152,9 +155,9 @@ func (p *inProcess) Schema() sdk.Schema { return p.schema }
 
 // Invoke calls the agent.
 func (p *inProcess) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error) {
-	p.running.Add(1)
+	p.begin()
 	reply, ok := p.agent.Invoke(ctx, req, sdk.InvokeOptions{
-		Logger: slog.New(slog.DiscardHandler), OnEvent: onEvent, Ended: p.running.Done,
+		Logger: slog.New(slog.DiscardHandler), OnEvent: onEvent, Ended: p.end,
 	})
 	if !ok {
 		return sdk.Reply{}, context.DeadlineExceeded
@@ -162,17 +165,33 @@ func (p *inProcess) Invoke(ctx context.Context, req sdk.Request, onEvent func(sd
 	return reply, nil
 }
 
-// stopped reports whether every function has returned within limit.
+func (p *inProcess) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running == 0 {
+		p.idle = make(chan struct{})
+	}
+	p.running++
+}
+
+func (p *inProcess) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running--
+	if p.running == 0 {
+		close(p.idle)
+	}
+}
+
+// stopped reports whether every function returns within limit.
 func (p *inProcess) stopped(limit time.Duration) bool {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.running.Wait()
-	}()
+	p.mu.Lock()
+	idle := p.idle
+	p.mu.Unlock()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case <-done:
+	case <-idle:
 		return true
 	case <-timer.C:
 		return false

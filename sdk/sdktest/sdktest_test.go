@@ -384,6 +384,22 @@ func TestForeignTargets(t *testing.T) {
 	}
 }
 
+// An action that declares sdk.AnyErrors may answer with any code that is one.
+func TestAnyErrors(t *testing.T) {
+	for code, want := range map[string]int{"teapot": 0, "Tea Pot": 1} {
+		target := foreign{`{"name":"f","version":"1.0.0","actions":{"a":{"errors":[{"code":"*"}]}}}`,
+			func(req sdk.Request, _ func(sdk.Event)) (sdk.Reply, error) {
+				if string(req.Input) == `{}` {
+					return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: code}, nil
+				}
+				return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: sdk.CodeInvalid}, nil
+			}}
+		if problems := sdktest.Check(t.Context(), target, sdktest.Case{Action: "a", Code: code}); len(problems) != want {
+			t.Errorf("problems with code %q = %v, want %d", code, problems, want)
+		}
+	}
+}
+
 // Production code of this package does not depend on the testing package, so a
 // command can use it.
 func TestNoTestingImport(t *testing.T) {
