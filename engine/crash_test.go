@@ -236,7 +236,6 @@ func TestAnswerInTimeCountsWhenTheStoreIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		w.opts.Lease = 2 * time.Minute
-		w.opts.MinScan = time.Minute / 2
 		store := w.faulty()
 		w.shop.on("book", func(ctx context.Context, n int) error {
 			time.Sleep(9 * time.Second) // of 10 s
@@ -392,7 +391,7 @@ workflow "order" {
 		}{
 			"unknown workflow": {engine.Submission{Workflow: "ordr"}, "no such workflow"},
 			"name too long":    {engine.Submission{Workflow: "order", Name: strings.Repeat("x", 101), Vars: w.vars("order", map[string]string{"id": "k"})}, "101"},
-			"empty key":        {engine.Submission{Workflow: "order", Vars: w.vars("order", nil)}, "unique.key is empty"},
+			"empty key":        {engine.Submission{Workflow: "order", Vars: w.vars("order", nil)}, "empty"},
 			"bad deadline":     {engine.Submission{Workflow: "order", Vars: w.vars("order", map[string]string{"id": "k", "by": "soon"})}, "deadline"},
 			"too large":        {engine.Submission{Workflow: "order", Vars: w.vars("order", map[string]string{"id": strings.Repeat("k", 2000)})}, "bytes"},
 		}

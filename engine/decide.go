@@ -50,6 +50,7 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 		f.facts = append(f.facts, rec.Facts(r.wf, r.state)...)
 		f.t.add(rec, r.state)
 		r.state.Apply(rec)
+		r.note(rec.Event())
 		records = append(records, rec)
 	}
 	chk := sh.check(r, before)
@@ -80,6 +81,18 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	f.t.Data = data
 	ok = true
 	return f, nil
+}
+
+// note collects the sensitive strings that an event brings.
+func (r *ownedRun) note(e machine.Event) {
+	switch e := e.(type) {
+	case machine.Started:
+		r.sensitive = append(r.sensitive, e.Vars.SensitiveStrings()...)
+	case machine.AttemptOK:
+		r.sensitive = append(r.sensitive, e.Output.SensitiveStrings()...)
+	case machine.SettleRequested:
+		r.sensitive = append(r.sensitive, e.Output.SensitiveStrings()...)
+	}
 }
 
 // begin prepares a run for its first event, and a transition for an event that

@@ -16,5 +16,5 @@ var (
 	Wrap      = wrap
 	Unwrap    = unwrap
 	RowPlace  = rowPlace
-	NewRedact = func(secrets ...string) func(string) string { return newRedactor(secrets).text }
+	NewRedact = func(secrets ...string) func(string) string { return (&redactor{secrets: secrets}).text }
 )

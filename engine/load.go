@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -145,6 +146,10 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
 	r.seq, r.fence, r.bound = int32(len(rows)), head.Fence, head.NextCheck
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
+	r.sensitive = nil
+	for _, rec := range story.Records {
+		r.note(rec.Event())
+	}
 	if r.specs == nil {
 		if r.specs, err = agentSpecs(r.wf, r.state.Vars()); err != nil {
 			err = &RunError{Run: int64(r.id), Err: err}
@@ -163,8 +168,8 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		r.facts -= len(f.facts)
 		sh.act(ctx, r, f)
 	case r.owned:
-		for _, done := range r.adopts {
-			done(nil)
+		for _, a := range r.adopts {
+			a.done(nil)
 		}
 		r.adopts = nil
 		sh.settle(r)
@@ -176,7 +181,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		}
 		sh.drop(r, nil, nil)
 		return
-	case len(r.adopts) > 0:
+	case slices.ContainsFunc(r.adopts, func(a adoption) bool { return a.gone(head.Owner) }):
 		sh.takeOver(ctx, r)
 		return
 	default:

@@ -16,7 +16,7 @@ import (
 
 // event turns an agent's reply into the event that reports it. Only a valid
 // reply completes a step (S35): everything else leaves the outcome unknown.
-func (e errand) event(reply sdk.Reply, redact redactor, maxValue int) machine.Event {
+func (e errand) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Event {
 	id := e.invoke.Attempt
 	bad := func(format string, args ...any) machine.Event {
 		return machine.AttemptUnknown{Attempt: id, Code: sdk.CodeBadReply, Message: redact.text(fmt.Sprintf(format, args...))}
@@ -74,18 +74,23 @@ func (e errand) output(data json.RawMessage) (dsl.Value, error) {
 	return action.Output(data)
 }
 
-// A redactor takes the sensitive strings of one call out of texts that people
-// will read. The zero redactor changes nothing.
-type redactor struct{ r *strings.Replacer }
+// A redactor takes sensitive strings out of texts that people will read.
+type redactor struct {
+	secrets []string
+	r       *strings.Replacer // made when first needed: most calls say nothing
+}
 
 // redacted stands where a sensitive string stood.
 const redacted = "(sensitive)"
 
-// newRedactor returns a redactor of the given strings. Strings of fewer than
+// replacer returns what replaces the sensitive strings. Strings of fewer than
 // four bytes would be found everywhere and are left.
-func newRedactor(secrets []string) redactor {
+func (r *redactor) replacer() *strings.Replacer {
+	if r.r != nil {
+		return r.r
+	}
 	var found []string
-	for _, s := range secrets {
+	for _, s := range r.secrets {
 		if len(s) < 4 {
 			continue
 		}
@@ -103,31 +108,28 @@ func newRedactor(secrets []string) redactor {
 	for _, s := range slices.Compact(found) {
 		pairs = append(pairs, s, redacted)
 	}
-	if len(pairs) == 0 {
-		return redactor{}
-	}
-	return redactor{strings.NewReplacer(pairs...)}
+	r.r = strings.NewReplacer(pairs...)
+	return r.r
 }
 
 // text returns s without what is sensitive, as valid UTF-8.
-func (r redactor) text(s string) string {
-	s = strings.ToValidUTF8(s, "�")
-	if r.r == nil {
-		return s
+func (r *redactor) text(s string) string {
+	if s == "" {
+		return ""
 	}
-	return r.r.Replace(s)
+	return r.replacer().Replace(strings.ToValidUTF8(s, "�"))
 }
 
-// input returns the call's input with its secrets filled in, and a redactor
-// of everything sensitive in it.
-func (w *worker) input(e errand) (json.RawMessage, redactor, error) {
-	secrets := append(e.invoke.Input.SensitiveStrings(), e.spec.Config.SensitiveStrings()...)
+// input returns the call's input with its secrets filled in, and a redactor of
+// everything sensitive that the agent was told or may know of the run.
+func (w *worker) input(e errand) (json.RawMessage, *redactor, error) {
+	secrets := slices.Concat(e.sensitive, e.invoke.Input.SensitiveStrings(), e.spec.Config.SensitiveStrings())
 	data, err := dsl.ResolveSecrets(e.invoke.Input, func(ref string) (string, error) {
 		s, err := w.n.cfg.Secrets(ref)
 		secrets = append(secrets, s)
 		return s, err
 	})
-	redact := newRedactor(secrets)
+	redact := &redactor{secrets: secrets}
 	if err != nil {
 		return nil, redact, errors.New(redact.text(err.Error()))
 	}

@@ -32,16 +32,19 @@ type ownedRun struct {
 	wf    *dsl.Workflow
 	state *machine.State // ahead of the journal by what is in flight
 	specs map[string]AgentSpec
-	owned bool      // the journal says that this engine is the owner
-	owner EngineID  // owner when it was loaded
-	seq   int32     // number of its next journal row
-	fence int32     // seq of the row that made this engine the owner
-	bound time.Time // next_check as the run's row holds it
-	facts int       // facts told so far
+	// sensitive are the sensitive strings of its variables and outputs, for
+	// redaction; it only grows.
+	sensitive []string
+	owned     bool      // the journal says that this engine is the owner
+	owner     EngineID  // owner when it was loaded
+	seq       int32     // number of its next journal row
+	fence     int32     // seq of the row that made this engine the owner
+	bound     time.Time // next_check as the run's row holds it
+	facts     int       // facts told so far
 
 	pending []*delivery
 	flight  *flight // on its way to the store; nil = nothing
-	adopts  []func(error)
+	adopts  []adoption
 	waiters []chan *machine.State
 }
 
@@ -93,21 +96,27 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 	sh.step(ctx, r)
 }
 
-// adopt makes this engine the owner of a run.
-func (sh *shard) adopt(ctx context.Context, id machine.RunID, done func(error)) {
+// An adoption asks that a run be taken over from an owner who is gone.
+type adoption struct {
+	gone func(owner EngineID) bool // whether the run may be taken from owner
+	done func(error)
+}
+
+// adopt makes this engine the owner of a run, if its owner is gone.
+func (sh *shard) adopt(ctx context.Context, id machine.RunID, a adoption) {
 	r := sh.runs[id]
 	switch {
 	case r == nil:
 		r = &ownedRun{id: id, phase: phaseLoading}
 		sh.runs[id] = r
-		r.adopts = append(r.adopts, done)
+		r.adopts = append(r.adopts, a)
 		sh.load(ctx, r)
 	case r.phase == phaseAside:
-		done(r.err)
+		a.done(r.err)
 	case r.phase == phaseReady && !r.adopting():
-		done(nil)
+		a.done(nil)
 	default:
-		r.adopts = append(r.adopts, done)
+		r.adopts = append(r.adopts, a)
 	}
 }
 
@@ -206,8 +215,8 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 		d.finish(nil)
 	}
 	if f.adopting {
-		for _, done := range r.adopts {
-			done(nil)
+		for _, a := range r.adopts {
+			a.done(nil)
 		}
 		r.adopts = nil
 	}
@@ -270,8 +279,8 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 		d.finish(err)
 	}
 	r.pending = nil
-	for _, done := range r.adopts {
-		done(err)
+	for _, a := range r.adopts {
+		a.done(err)
 	}
 	r.adopts = nil
 	for _, w := range r.waiters {
@@ -322,8 +331,8 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 		d.finish(err)
 	}
 	r.pending = nil
-	for _, done := range r.adopts {
-		done(err)
+	for _, a := range r.adopts {
+		a.done(err)
 	}
 	r.adopts = nil
 	for _, w := range r.waiters {

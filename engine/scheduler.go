@@ -119,12 +119,15 @@ func (s *scheduler) timePassed(_ context.Context, run machine.RunID, e machine.E
 	return nil
 }
 
-// adopt takes a run over and waits until that is committed. It is harmless for
-// a run that this engine owns.
-func (s *scheduler) adopt(ctx context.Context, run machine.RunID) error {
+// adopt takes a run over from an owner who is gone and waits until that is
+// committed. It is harmless for a run that this engine owns. Returns
+// ErrNotOwner if somebody else has it by now.
+func (s *scheduler) adopt(ctx context.Context, run machine.RunID, gone func(EngineID) bool) error {
 	answer := make(chan error, 1)
 	sh := s.shard(run)
-	sh.post(func(ctx context.Context) { sh.adopt(ctx, run, func(err error) { answer <- err }) })
+	sh.post(func(ctx context.Context) {
+		sh.adopt(ctx, run, adoption{gone, func(err error) { answer <- err }})
+	})
 	select {
 	case err := <-answer:
 		return err

@@ -22,7 +22,8 @@ type Supervisor struct {
 }
 
 // A DueFunc returns the runs whose time has passed, and how long it is until
-// the next time that is already known; a negative wait = none is known.
+// the next time that is already known; a negative wait = none is known. With
+// an error it may still return the runs it found.
 type DueFunc func(ctx context.Context) (runs []machine.RunID, wait time.Duration, err error)
 
 // A DeliverFunc hands an event to a run. Delivering twice is harmless (S45).
@@ -59,7 +60,7 @@ func NewSupervisor(due DueFunc, deliver DeliverFunc, opts SupervisorOptions) *Su
 // pass that fails is repeated after the shortest pause.
 func (s *Supervisor) Run(ctx context.Context) error {
 	pause := s.opts.MinScan
-	for {
+	for ctx.Err() == nil {
 		n, wait, err := s.pass(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -83,6 +84,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 		timer.Stop()
 	}
+	return ctx.Err()
 }
 
 // scan makes one pass and returns how many runs it told that time has passed.
@@ -94,12 +96,12 @@ func (s *Supervisor) scan(ctx context.Context) (int, error) {
 // pass is scan that also returns how long it is to the next known time. One
 // run that cannot be told does not keep the others from being told.
 func (s *Supervisor) pass(ctx context.Context) (int, time.Duration, error) {
-	runs, wait, err := s.due(ctx)
-	if err != nil {
-		return 0, wait, fmt.Errorf("find what is due: %w", err)
-	}
 	n := 0
 	var errs []error
+	runs, wait, err := s.due(ctx)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("find what is due: %w", err))
+	}
 	for _, run := range runs {
 		if err := s.deliver(ctx, run, machine.TimePassed{}); err != nil {
 			errs = append(errs, fmt.Errorf("tell run %d that time has passed: %w", run, err))

@@ -51,7 +51,7 @@ func TestSupervisorPauseAdapts(t *testing.T) {
 		start := time.Now()
 		var passes []time.Duration
 		due := start.Add(2 * time.Second) // known from the fourth pass on
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
 		defer cancel()
 		s := engine.NewSupervisor(
 			func(context.Context) ([]machine.RunID, time.Duration, error) {

@@ -28,7 +28,9 @@ func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	t.mu.Lock()
 	dead := t.dead
 	t.mu.Unlock()
+	gone := map[EngineID]bool{0: true}
 	for _, engine := range dead {
+		gone[engine] = true
 		if _, err := n.cfg.Store.Fence(ctx, engine); err != nil {
 			return 0, fmt.Errorf("fence engine %d: %w", engine, err)
 		}
@@ -42,7 +44,7 @@ func (n *Node) TakeOver(ctx context.Context) (int, error) {
 		if len(runs) == 0 {
 			return taken, nil
 		}
-		got, err := n.takeAll(ctx, t, runs)
+		got, err := n.takeAll(ctx, t, runs, gone)
 		taken += got
 		if err != nil {
 			return taken, err
@@ -52,7 +54,7 @@ func (n *Node) TakeOver(ctx context.Context) (int, error) {
 }
 
 // takeAll takes runs over together, so that they share commits.
-func (n *Node) takeAll(ctx context.Context, t *term, runs []machine.RunID) (int, error) {
+func (n *Node) takeAll(ctx context.Context, t *term, runs []machine.RunID, gone map[EngineID]bool) (int, error) {
 	results := make(chan error, len(runs))
 	asked := 0
 	for _, run := range runs {
@@ -66,7 +68,9 @@ func (n *Node) takeAll(ctx context.Context, t *term, runs []machine.RunID) (int,
 		}
 		asked++
 		sh := t.scheduler.shard(run)
-		sh.post(func(ctx context.Context) { sh.adopt(ctx, run, func(err error) { results <- err }) })
+		sh.post(func(ctx context.Context) {
+			sh.adopt(ctx, run, adoption{func(owner EngineID) bool { return gone[owner] }, func(err error) { results <- err }})
+		})
 	}
 	taken := 0
 	for range asked {
@@ -112,7 +116,8 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	if err := n.able(ctx, run); err != nil {
 		return err
 	}
-	if err := t.scheduler.adopt(ctx, run); err != nil {
+	gone := func(owner EngineID) bool { return owner == 0 || owner == head.Owner }
+	if err := t.scheduler.adopt(ctx, run, gone); err != nil {
 		return fmt.Errorf("take over run %d: %w", run, err)
 	}
 	return nil

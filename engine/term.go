@@ -137,21 +137,17 @@ const tickLimit = 1000
 // Supervisor works.
 func (t *term) due(ctx context.Context) ([]machine.RunID, time.Duration, error) {
 	runs := t.scheduler.agenda.take(t.n.clock.now())
+	var err error
 	if time.Since(t.lastTick()) >= t.n.cfg.Options.MinScan {
-		found, err := t.tick(ctx)
-		if err != nil {
-			for _, run := range runs { // not lost: they are due still
-				t.scheduler.agenda.set(run, t.n.clock.now(), true)
-			}
-			return nil, -1, err
-		}
+		var found []machine.RunID
+		found, err = t.tick(ctx)
 		runs = append(runs, found...)
 	}
 	wait := time.Duration(-1)
 	if next, ok := t.scheduler.agenda.next(); ok {
 		wait = max(0, t.n.clock.until(next))
 	}
-	return runs, wait, nil
+	return runs, wait, err
 }
 
 func (t *term) lastTick() time.Time {
@@ -212,7 +208,8 @@ func (t *term) inherit(ctx context.Context) {
 		pause = min(2*pause, t.n.cfg.Options.RetryStore)
 	}
 	for _, run := range t.inherited {
-		if err := t.scheduler.adopt(ctx, run); err != nil && ctx.Err() == nil {
+		err := t.scheduler.adopt(ctx, run, func(owner EngineID) bool { return owner == t.former })
+		if err != nil && !errors.Is(err, ErrNotOwner) && ctx.Err() == nil {
 			t.n.cfg.Logger.Warn("take over from the former incarnation", "run", run, "error", err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,11 +48,13 @@ type errand struct {
 	fence  int32
 	spec   AgentSpec
 	invoke machine.Invoke
+	// sensitive are the sensitive strings of the run's variables and outputs.
+	sensitive []string
 }
 
 // errand copies out of the run what the call needs.
 func (sh *shard) errand(r *ownedRun, inv machine.Invoke) errand {
-	return errand{run: r.id, name: r.state.Name(), flow: r.wf, fence: r.fence, spec: r.specs[inv.Agent], invoke: inv}
+	return errand{run: r.id, name: r.state.Name(), flow: r.wf, fence: r.fence, spec: r.specs[inv.Agent], invoke: inv, sensitive: slices.Clip(r.sensitive)}
 }
 
 func newWorker(n *Node) *worker {
@@ -160,7 +163,7 @@ func (w *worker) wait(ctx context.Context, grace time.Duration) error {
 
 // call makes the call and returns what to deliver; nil = nothing.
 func (w *worker) call(ctx context.Context, e errand, c *running) (d *delivery) {
-	var redact redactor
+	redact := &redactor{}
 	sent := false
 	defer func() {
 		if p := recover(); p != nil {

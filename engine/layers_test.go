@@ -1,0 +1,168 @@
+package engine_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/saga-engine/engine"
+
+// A layer is a package (or, with a trailing /..., a tree) and what it may
+// import; an import that no entry allows is forbidden.
+type layer struct {
+	pkg   string
+	why   string   // why it may import no more of ours
+	ours  []string // of our packages, relative to the module; nil = none
+	third []string // prefixes of third-party packages; nil = none
+}
+
+// layers is the table of allowed imports, lower layers first.
+var layers = []layer{
+	{"sdk", "an agent's author depends on nothing but the standard library", nil, nil},
+	{"sdk/plugin/...", "the process protocol is the only place of go-plugin and gRPC", []string{"sdk", "sdk/plugin/..."},
+		[]string{"github.com/hashicorp/go-plugin", "github.com/hashicorp/go-hclog", "google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sys"}},
+	{"sdk/sdktest/...", "the rules for agents must run against any agent", []string{"sdk", "sdk/plugin", "sdk/sdktest/..."}, nil},
+	{"plugins/...", "built-in agents prove that the SDK suffices", []string{"sdk", "sdk/plugin", "sdk/sdktest", "plugins/..."},
+		[]string{"github.com/lib/pq"}},
+	{"dsl/...", "the language knows neither runs nor stores", []string{"sdk", "dsl/..."},
+		[]string{"github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty", "github.com/zclconf/go-cty-yaml", "github.com/apparentlymart/go-cidr",
+			"github.com/agext/levenshtein", "github.com/google/uuid", "github.com/hashicorp/go-version", "golang.org/x/text", "golang.org/x/crypto"}},
+	{"engine/machine/...", "what is decided depends on nothing but the definition and the history", []string{"dsl", "sdk", "engine/machine/..."}, nil},
+	{"engine", "the loops know contracts, not databases, processes or screens", []string{"engine/machine", "dsl", "sdk"}, nil},
+	{"engine/agents/...", "processes and breakers stay behind Invoker", []string{"engine", "engine/machine", "dsl", "sdk", "sdk/plugin", "engine/agents/..."},
+		[]string{"github.com/sony/gobreaker", "github.com/hashicorp/go-version", "golang.org/x/sys"}},
+	{"engine/postgres/...", "a store knows transitions, not workflows", []string{"engine", "engine/machine", "engine/postgres/..."},
+		[]string{"github.com/lib/pq", "github.com/pressly/goose"}},
+	{"engine/sqlite/...", "a store knows transitions, not workflows", []string{"engine", "engine/machine", "engine/sqlite/..."},
+		[]string{"modernc.org/sqlite", "github.com/pressly/goose", "golang.org/x/sys"}},
+	{"engine/memory/...", "a store knows transitions, not workflows", []string{"engine", "engine/machine", "engine/memory/..."}, nil},
+	{"engine/storetest/...", "the suite must run against any store", []string{"engine", "engine/machine", "engine/storetest/..."}, nil},
+	{"engine/internal/pgtest/...", "it starts a database server for tests", []string{"engine/internal/pgtest/..."}, []string{"github.com/lib/pq"}},
+	{"engine/internal/sim/...", "a simulation simulates the store and the agents", []string{"engine", "engine/machine", "engine/memory", "dsl", "sdk", "engine/internal/sim/..."}, nil},
+}
+
+// forbiddenStd are parts of the standard library that a package must do without.
+var forbiddenStd = map[string]map[string]string{
+	"engine/machine": {
+		"context": "deciding does not wait", "sync": "deciding is one goroutine's", "os": "deciding reads nothing",
+		"net": "deciding reads nothing", "math/rand": "chance would make two decisions differ", "math/rand/v2": "chance would make two decisions differ",
+		"crypto/rand": "chance would make two decisions differ",
+	},
+	"dsl": {"net/http": "the language reads only the files it is given", "os/exec": "expressions start nothing"},
+}
+
+// matches reports whether pkg is covered by pattern.
+func matches(pattern, pkg string) bool {
+	if tree, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return pkg == tree || strings.HasPrefix(pkg, tree+"/")
+	}
+	return pkg == pattern
+}
+
+// S13, S42: each package imports only what its layer allows; the definition
+// language knows no engine, the core no clock, the loops no database.
+func TestLayers(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "examples" || strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(rel)
+		i := slices.IndexFunc(layers, func(l layer) bool { return matches(l.pkg, pkg) })
+		if i < 0 {
+			if !matches("cmd/...", pkg) {
+				t.Errorf("%s: package %s is in no layer", file, pkg)
+			}
+			return nil
+		}
+		seen[layers[i].pkg] = true
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return fmt.Errorf("read imports: %w", err)
+		}
+		for _, imp := range f.Imports {
+			name, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				return err
+			}
+			if problem := layers[i].problem(pkg, name); problem != "" {
+				t.Errorf("%s: %s", path.Join(pkg, filepath.Base(file)), problem)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range []string{"sdk", "dsl/...", "engine/machine/...", "engine"} {
+		if !seen[pkg] {
+			t.Errorf("no file of layer %s was found: the test looks at the wrong tree", pkg)
+		}
+	}
+}
+
+// problem says why a package of the layer may not import name; "" = it may.
+func (l layer) problem(pkg, name string) string {
+	if ours, ok := strings.CutPrefix(name, module+"/"); ok {
+		if !slices.ContainsFunc(l.ours, func(p string) bool { return matches(p, ours) }) {
+			return fmt.Sprintf("imports %s: %s", ours, l.why)
+		}
+		return ""
+	}
+	if !strings.Contains(strings.SplitN(name, "/", 2)[0], ".") {
+		if why, bad := forbiddenStd[pkg][name]; bad {
+			return fmt.Sprintf("imports %s: %s", name, why)
+		}
+		return ""
+	}
+	if !slices.ContainsFunc(l.third, func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") }) {
+		return fmt.Sprintf("imports %s, which is not in its layer's list: %s", name, l.why)
+	}
+	return ""
+}
+
+// The rules of the table catch what they are for.
+func TestLayersCatch(t *testing.T) {
+	tests := []struct{ pkg, imports string }{
+		{"sdk", "github.com/hashicorp/go-plugin"},
+		{"dsl", module + "/engine"},
+		{"engine/machine", "context"},
+		{"engine/machine", module + "/engine"},
+		{"engine", "github.com/lib/pq"},
+		{"engine", module + "/engine/memory"},
+		{"engine/postgres", module + "/dsl"},
+		{"plugins/engine-agent-http", module + "/engine"},
+		{"engine/agents", "github.com/zclconf/go-cty/cty"},
+	}
+	for _, tt := range tests {
+		i := slices.IndexFunc(layers, func(l layer) bool { return matches(l.pkg, tt.pkg) })
+		if i < 0 || layers[i].problem(tt.pkg, tt.imports) == "" {
+			t.Errorf("%s may import %s", tt.pkg, tt.imports)
+		}
+	}
+	if _, err := os.Stat("supervisor.go"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,260 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/memory"
+	"github.com/saga-engine/engine/sdk"
+)
+
+const secretFlow = `
+workflow "pay" {
+  deadline = "1h"
+  variable "card" {
+    type      = string
+    sensitive = true
+  }
+  variable "pin" {
+    type      = string
+    default   = "canary-default"
+    sensitive = true
+  }
+  step "charge" {
+    action = agent.shop.charge
+    input {
+      name = "charge"
+      note = "${var.card} ${var.pin} ${secret("env:SHOP_TOKEN")}"
+    }
+  }
+}`
+
+// stored returns every byte that a run and its definition have in the store.
+func (w *world) stored(run machine.RunID) []byte {
+	head, rows, err := w.mem.Load(w.t.Context(), run)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	def, _, err := w.mem.Definition(w.t.Context(), head.Workflow)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all := bytes.Clone(def.Data)
+	for _, row := range rows {
+		all = append(all, row.Data...)
+	}
+	alerts, err := w.mem.Alerts(w.t.Context(), run, 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return append(all, fmt.Sprintf("%+v", alerts)...)
+}
+
+// I13: sensitive values are encrypted at rest, secrets are resolved only for
+// the call and stored nowhere, and neither shows in what people read.
+func TestSensitiveValuesStayInTheirPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, secretFlow)
+		sealer := newSealer(t, newKey(t))
+		w.cfg = func(c *engine.Config) {
+			c.Sealer = sealer
+			c.Secrets = func(ref string) (string, error) {
+				if ref != "env:SHOP_TOKEN" {
+					return "", errors.New("not set")
+				}
+				return "canary-token", nil
+			}
+		}
+		var note string
+		w.inv.before = func(call engine.Call) error {
+			note = string(call.Request.Input)
+			return nil
+		}
+		w.shop.on("charge", func(_ context.Context, n int) error {
+			if n == 1 {
+				return &sdk.Failure{Code: "busy", Message: "card canary-card with canary-token and canary-default was refused"}
+			}
+			return &sdk.Failure{Code: "card_declined", Message: `got "canary-card canary-default canary-token"`, Permanent: true}
+		})
+		n := w.start()
+		run := w.submit(n, "pay", map[string]string{"card": "canary-card"})
+		s := w.wait(n, run, machine.RunFailed)
+		if !strings.Contains(note, "canary-card canary-default canary-token") {
+			t.Errorf("the agent got %s", note)
+		}
+		if all := w.stored(run); bytes.Contains(all, []byte("canary")) {
+			t.Error("a sensitive value is stored in the clear")
+		}
+		if text := w.transcript(run) + fmt.Sprint(s.Failure()); strings.Contains(text, "canary") || !strings.Contains(text, "(sensitive)") {
+			t.Errorf("the story shows a sensitive value, or nothing in its place:\n%s", text)
+		}
+		// Without the key the story cannot be read, and the error says what to do.
+		_, _, _, err := engine.LoadRun(t.Context(), w.mem, nil, engine.NewDefinitions(w.mem, nil), run)
+		var missing *engine.KeyError
+		if !errors.As(err, &missing) || !strings.Contains(err.Error(), "ENGINE_ENCRYPTION_KEY") {
+			t.Errorf("LoadRun without a key = %v, want a KeyError with a remedy", err)
+		}
+		n.drain(t)
+	})
+}
+
+// A missing key is an error at submission that says how to make one; nothing
+// starts.
+func TestSensitiveSubmissionNeedsAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, strings.Replace(secretFlow, `default   = "canary-default"`, "", 1))
+		n := w.start()
+		_, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "pay", Vars: w.vars("pay", map[string]string{"card": "x", "pin": "y"})})
+		var missing *engine.KeyError
+		if !errors.As(err, &missing) || !strings.Contains(err.Error(), "openssl rand") {
+			t.Errorf("Submit = %v, want a KeyError that says how to make a key", err)
+		}
+		if rows, err := w.mem.Runs(t.Context(), engine.RunFilter{}); err != nil || len(rows) != 0 {
+			t.Errorf("%d runs, %v, want none", len(rows), err)
+		}
+		n.drain(t)
+	})
+}
+
+// A secret that this engine cannot resolve holds the step and says why; the
+// step goes on when it can.
+func TestMissingSecretHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, secretFlow)
+		w.faulty()
+		sealer := newSealer(t, newKey(t))
+		var set atomic.Bool
+		w.cfg = func(c *engine.Config) {
+			c.Sealer = sealer
+			c.Secrets = func(ref string) (string, error) {
+				if !set.Load() {
+					return "", fmt.Errorf("secret %s is not set", ref)
+				}
+				return "token", nil
+			}
+		}
+		n := w.start()
+		run := w.submit(n, "pay", map[string]string{"card": "canary-card"})
+		time.Sleep(time.Minute)
+		if calls := w.shop.called("charge"); len(calls) != 0 {
+			t.Errorf("the agent was called %d times without the secret", len(calls))
+		}
+		if text := w.transcript(run); !strings.Contains(text, "step_held charge") || !strings.Contains(text, "env:SHOP_TOKEN is not set") {
+			t.Errorf("the story does not say why the step is held:\n%s", text)
+		}
+		set.Store(true)
+		s := w.wait(n, run, machine.RunSucceeded)
+		if node := s.Node(nil, 0); node.Failures != 0 {
+			t.Errorf("failures = %d, want 0", node.Failures)
+		}
+		n.drain(t)
+	})
+}
+
+// A run whose rows another key sealed is left alone by takeover, visibly, and
+// the others are taken.
+func TestTakeOverLeavesAloneWhatItCannotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, secretFlow+oneStep)
+		key := newSealer(t, newKey(t))
+		w.cfg = func(c *engine.Config) { c.Sealer = key }
+		block := func(ctx context.Context, n int) error { <-ctx.Done(); return ctx.Err() }
+		w.shop.on("reserve", block)
+		first := w.start()
+		sealed := w.submit(first, "pay", map[string]string{"card": "canary-card"})
+		open := w.submit(first, "one", nil)
+		first.kill(t)
+		time.Sleep(w.opts.Lease)
+		w.shop.on("reserve", nil)
+		w.cfg = nil
+		second := w.start()
+		// The definition holds a sensitive default, so neither can be read without the key.
+		if n, err := second.TakeOver(t.Context()); n != 0 || err != nil {
+			t.Errorf("TakeOver = %d, %v, want 0", n, err)
+		}
+		for _, run := range []machine.RunID{sealed, open} {
+			var missing *engine.KeyError
+			if err := second.Troubles()[run]; !errors.As(err, &missing) {
+				t.Errorf("trouble of run %d = %v, want a KeyError", run, err)
+			}
+		}
+		second.drain(t)
+		w.cfg = func(c *engine.Config) { c.Sealer = key }
+		third := w.start()
+		if n, err := third.TakeOver(t.Context()); n != 2 || err != nil {
+			t.Errorf("TakeOver = %d, %v, want 2", n, err)
+		}
+		w.wait(third, open, machine.RunSucceeded)
+		third.drain(t)
+	})
+}
+
+// checked is an Invoker that lacks an agent.
+type checked struct {
+	*direct
+	err error
+}
+
+func (c checked) Check(context.Context, engine.AgentSpec) error { return c.err }
+
+// A run that needs an agent which is missing here is left to an engine that
+// has it.
+func TestTakeOverLeavesAloneWhatItCannotCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, oneStep)
+		w.shop.on("reserve", func(ctx context.Context, n int) error { <-ctx.Done(); return ctx.Err() })
+		first := w.start()
+		run := w.submit(first, "one", nil)
+		first.kill(t)
+		time.Sleep(w.opts.Lease)
+		w.shop.on("reserve", nil)
+		w.cfg = func(c *engine.Config) { c.Invoker = checked{w.inv, errors.New("engine-agent-shop is missing")} }
+		second := w.start()
+		if n, err := second.TakeOver(t.Context()); n != 0 || err != nil {
+			t.Errorf("TakeOver = %d, %v, want 0", n, err)
+		}
+		if err := second.Adopt(t.Context(), run); err == nil || !strings.Contains(err.Error(), "is missing") {
+			t.Errorf("Adopt = %v, want the reason", err)
+		}
+		second.drain(t)
+		w.cfg = nil
+		third := w.start()
+		if err := third.Adopt(t.Context(), run); err != nil {
+			t.Errorf("Adopt = %v", err)
+		}
+		w.wait(third, run, machine.RunSucceeded)
+		third.drain(t)
+	})
+}
+
+// S13, S22, S33: a definition is read back from the store alone, by an engine
+// that has never seen its source.
+func TestDefinitionsAreReadBack(t *testing.T) {
+	w := newWorld(t, orderFlow)
+	store := memory.New(memory.Options{})
+	first := engine.NewDefinitions(store, nil)
+	ids, err := first.Put(t.Context(), w.def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := first.Put(t.Context(), w.def)
+	if err != nil || again["order"] != ids["order"] {
+		t.Errorf("Put again = %v, %v, want %v", again, err, ids)
+	}
+	wf, err := engine.NewDefinitions(store, nil).Workflow(t.Context(), ids["order"])
+	if err != nil || wf.Name != "order" || len(wf.Steps) != 3 || wf.Digest != w.def.Digest() {
+		t.Errorf("Workflow = %+v, %v", wf, err)
+	}
+	if _, err := first.Workflow(t.Context(), 999); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("Workflow(999) = %v, want ErrNotFound", err)
+	}
+}
