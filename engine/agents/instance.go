@@ -194,9 +194,18 @@ func (i *instance) open(ctx context.Context) (*plugin.Process, error) {
 	}
 	if err := i.configure(ctx, process, binary, config); err != nil {
 		process.Kill()
-		return nil, errors.Join(err, process.Close())
+		return nil, errors.Join(scrub(err, secrets), process.Close())
 	}
 	return process, nil
+}
+
+// scrub removes secrets from what an agent says about its configuration.
+func scrub(err error, secrets []string) error {
+	var refused *ConfigError
+	if errors.As(err, &refused) {
+		return &ConfigError{Name: refused.Name, Err: errors.New(replacer(secrets).Replace(refused.Err.Error()))}
+	}
+	return err
 }
 
 // configure checks that the process is what was described, and hands it its

@@ -17,16 +17,20 @@ const minRedacted = 4
 // redact returns a handler that replaces the texts wherever they appear. It is
 // a second net: agents should not log secrets.
 func redact(h slog.Handler, texts []string) slog.Handler {
+	if len(texts) == 0 {
+		return h
+	}
+	return &redactor{next: h, replace: replacer(texts)}
+}
+
+func replacer(texts []string) *strings.Replacer {
 	var pairs []string
 	for _, t := range texts {
 		if len(t) >= minRedacted {
 			pairs = append(pairs, t, redacted)
 		}
 	}
-	if len(pairs) == 0 {
-		return h
-	}
-	return &redactor{next: h, replace: strings.NewReplacer(pairs...)}
+	return strings.NewReplacer(pairs...)
 }
 
 type redactor struct {

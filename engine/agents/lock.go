@@ -1,0 +1,135 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// A Use is a module's wish for an agent.
+type Use struct {
+	Name       string // plugin name
+	Constraint string // "" = any version
+}
+
+// A LockError says that a lock file does not fit the module or this platform.
+type LockError struct {
+	Name string
+	Err  error
+	hint string
+}
+
+// Error says what does not fit.
+func (e *LockError) Error() string { return fmt.Sprintf("agent %q: %v", e.Name, e.Err) }
+
+// Unwrap returns the cause.
+func (e *LockError) Unwrap() error { return e.Err }
+
+// Hint says what to do.
+func (e *LockError) Hint() string { return e.hint }
+
+// Resolve returns the binary that a module uses for an agent: the locked one,
+// its checksum compared, or what Find finds where lock is nil. An override is
+// taken whatever the lock says. Returns what Find and Exact return, or a
+// *LockError.
+func (c *Catalog) Resolve(ctx context.Context, use Use, lock *dsl.Lock) (Binary, error) {
+	if lock == nil || c.overridden(use.Name) {
+		return c.Find(ctx, use.Name, use.Constraint)
+	}
+	locked, ok := lock.Agent(use.Name)
+	if !ok {
+		return Binary{}, &LockError{Name: use.Name, Err: fmt.Errorf("is not in %s", dsl.LockFile), hint: "run `engine init`"}
+	}
+	fit, err := Fits(use.Constraint, locked.Version)
+	if err != nil {
+		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "mend the version argument of the agent block"}
+	}
+	if !fit {
+		return Binary{}, &LockError{
+			Name: use.Name, hint: "run `engine init --upgrade`",
+			Err: fmt.Errorf("%s holds version %s, which %q does not allow", dsl.LockFile, locked.Version, use.Constraint),
+		}
+	}
+	sum, ok := locked.Hashes[Platform()]
+	if !ok {
+		return Binary{}, &LockError{
+			Name: use.Name, hint: "run `engine init` on this platform",
+			Err: fmt.Errorf("%s holds no hash for %s", dsl.LockFile, Platform()),
+		}
+	}
+	return c.Exact(ctx, use.Name, locked.Version, sum)
+}
+
+// overridden reports whether an agent's first candidate is an override.
+func (c *Catalog) overridden(name string) bool {
+	found := c.named(name)
+	return len(found) > 0 && found[0].Source == SourceDev
+}
+
+// Lock makes the lock of a module from what is installed and what was locked
+// before. What was locked stays, as long as it fits and is there unchanged,
+// unless upgrade is set: then the newest that fits is taken. Hashes of other
+// platforms are kept with an unchanged version. Overrides are not locked.
+// Entries of agents that are not used any more are dropped.
+func (c *Catalog) Lock(ctx context.Context, uses []Use, old dsl.Lock, upgrade bool) (dsl.Lock, error) {
+	var out dsl.Lock
+	for _, use := range merge(uses) {
+		before, had := old.Agent(use.Name)
+		if c.overridden(use.Name) {
+			if had {
+				out.Agents = append(out.Agents, before)
+			}
+			continue
+		}
+		b, err := c.choose(ctx, use, before, upgrade)
+		if err != nil {
+			return dsl.Lock{}, err
+		}
+		next := dsl.LockedAgent{
+			Name: use.Name, Version: b.Version, Constraint: use.Constraint,
+			Hashes: map[string]string{Platform(): b.Checksum},
+		}
+		// Another build of the same version has other hashes everywhere.
+		same := had && sameVersion(before.Version, b.Version)
+		if sum, ok := before.Hashes[Platform()]; same && (!ok || sum == b.Checksum) {
+			maps.Copy(next.Hashes, before.Hashes)
+			next.Hashes[Platform()] = b.Checksum
+		}
+		out.Agents = append(out.Agents, next)
+	}
+	return out, nil
+}
+
+// choose finds the binary to lock. before is the former entry, or zero.
+func (c *Catalog) choose(ctx context.Context, use Use, before dsl.LockedAgent, upgrade bool) (Binary, error) {
+	fit, err := Fits(use.Constraint, before.Version)
+	if err != nil {
+		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "mend the version argument of the agent block"}
+	}
+	if upgrade || before.Version == "" || !fit {
+		return c.Find(ctx, use.Name, use.Constraint)
+	}
+	return c.Exact(ctx, use.Name, before.Version, before.Hashes[Platform()])
+}
+
+// merge makes one use of each agent, sorted by name, with all its constraints.
+func merge(uses []Use) []Use {
+	constraints := map[string][]string{}
+	for _, u := range uses {
+		list := constraints[u.Name]
+		if text := strings.TrimSpace(u.Constraint); text != "" && !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+		constraints[u.Name] = list
+	}
+	var out []Use
+	for _, name := range sortedKeys(constraints) {
+		slices.Sort(constraints[name])
+		out = append(out, Use{Name: name, Constraint: strings.Join(constraints[name], ", ")})
+	}
+	return out
+}
