@@ -162,7 +162,10 @@ func (r *row) apply(f machine.Fact) {
 	case machine.FactStepHeld:
 		r.phase, r.until, r.code, r.message = phaseHeld, f.Until, f.Code, f.Message
 	case machine.FactAttemptStarted:
-		r.phase, r.attempt, r.of, r.by = phaseRunning, f.Attempt, f.Of, f.CompleteBy
+		r.phase, r.by = phaseRunning, f.CompleteBy
+		if !f.Lookup {
+			r.attempt, r.of = f.Attempt, f.Of
+		}
 		if r.begun.IsZero() {
 			r.begun = f.At
 			r.next = f.At.Add(stillAfter(0))

@@ -130,6 +130,7 @@ func TestTerminal(t *testing.T) {
 			screen := newScreen(100, 24)
 			v := render.NewTerminal(screen, render.TerminalOptions{
 				Size: func() (int, int) { return 100, 24 },
+				Exit: exit,
 				Now:  func() time.Time { screen.ticks++; return start.Add(time.Duration(screen.ticks) * time.Second) },
 			})
 			v.Begin(s.begin)

@@ -11,7 +11,10 @@ import (
 // attemptOf is "attempt 2/5", or "attempt 2" where there is no limit.
 func attemptOf(f machine.Fact) string {
 	what := "attempt"
-	if f.Undo {
+	switch {
+	case f.Lookup:
+		return "lookup"
+	case f.Undo:
 		what = "undo attempt"
 	}
 	switch {
@@ -86,6 +89,9 @@ func runSentence(f machine.Fact, why string) string {
 	case machine.FactRunTakenOver:
 		return "run taken over from an engine that is gone"
 	case machine.FactVerb:
+		if f.Status == "overdue" {
+			return "run is overdue: " + Clean(f.Message)
+		}
 		return Clean(orText(f.Status, "operator")) + prefixed(" by ", Clean(f.By)) + prefixed(": ", why)
 	case machine.FactRunFinished:
 		s := "run " + Clean(f.Status)

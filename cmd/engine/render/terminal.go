@@ -17,7 +17,10 @@ type TerminalOptions struct {
 	Size func() (columns, lines int)
 	// Now tells the time of day; nil = time.Now. It only limits how often the
 	// screen is drawn.
-	Now   func() time.Time
+	Now func() time.Time
+	// Exit gives the exit code that a fact leads to, negative if it does not
+	// end the command; nil = none does.
+	Exit  func(machine.Fact) int
 	Color bool
 	ASCII bool // the screen cannot show other characters
 }
@@ -26,17 +29,18 @@ type TerminalOptions struct {
 // header, a line for each step, a summary. What has ended scrolls up when the
 // screen is full.
 type Terminal struct {
-	mu     sync.Mutex // protects all below
-	out    io.Writer
-	opts   TerminalOptions
-	board  *board
-	now    time.Time
-	drawn  int       // lines of the block on the screen
-	header bool      // the header has scrolled up
-	flown  int       // ended rows that have scrolled up, of board.ended
-	room   int       // lines the block may have
-	last   time.Time // of the last drawing
-	closed bool
+	mu      sync.Mutex // protects all below
+	out     io.Writer
+	opts    TerminalOptions
+	board   *board
+	now     time.Time
+	drawn   int       // lines of the block on the screen
+	header  bool      // the header has scrolled up
+	flown   int       // ended rows that have scrolled up, of board.ended
+	room    int       // lines the block may have
+	last    time.Time // of the last drawing
+	verdict string    // how the run has ended, or what it waits for
+	closed  bool
 }
 
 var _ View = (*Terminal)(nil)
@@ -45,6 +49,9 @@ var _ View = (*Terminal)(nil)
 func NewTerminal(out io.Writer, o TerminalOptions) *Terminal {
 	if o.Size == nil {
 		o.Size = func() (int, int) { return 80, 24 }
+	}
+	if o.Exit == nil {
+		o.Exit = func(machine.Fact) int { return -1 }
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -68,6 +75,10 @@ func (t *Terminal) Facts(_ int, facts []machine.Fact) {
 	defer t.mu.Unlock()
 	for _, f := range facts {
 		t.board.apply(f)
+		if exit := t.opts.Exit(f); exit >= 0 {
+			t.last = time.Time{} // draw at once
+			t.verdict = Sentence(f, exit)
+		}
 		if f.At.After(t.now) {
 			t.now = f.At
 		}
@@ -338,7 +349,11 @@ func (t *Terminal) summary() styled {
 		if b.status == machine.RunSucceeded.String() {
 			style = "32"
 		}
-		return styled{text: "Run " + Clean(b.status) + ".", style: "1;" + style}
+		text := t.verdict
+		if text == "" {
+			text = "run " + Clean(b.status)
+		}
+		return styled{text: strings.ToUpper(text[:1]) + text[1:] + ".", style: "1;" + style}
 	}
 	parts := []string{b.progress()}
 	names := make([]string, 0, len(b.circuits))

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/sdk/plugin"
+)
+
+// agentFlags say where agents are looked for.
+type agentFlags struct{ pluginDirs []string }
+
+func (f *agentFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&f.pluginDirs, "plugin-dir", nil, "directory of agents, searched first; may be repeated")
+}
+
+// catalog returns the catalogue of agents for a module's directory. dir may be
+// "": then no project is searched.
+func (a *app) catalog(dir string, f agentFlags) (*agents.Catalog, error) {
+	search, diags := agents.DefaultSearch(a.env)
+	if diags.HasErrors() {
+		return nil, &problem{diags}
+	}
+	search.Project = dir
+	for _, d := range f.pluginDirs {
+		search.PluginDirs = append(search.PluginDirs, a.path(d))
+	}
+	return agents.NewCatalog(agents.CatalogOptions{Search: search, CacheDir: agents.CacheDir(a.env), Logger: a.logger()}), nil
+}
+
+// A linked module is ready to run.
+type linked struct {
+	*module
+	def     *dsl.Definition
+	used    []usedAgent
+	catalog *agents.Catalog
+	locked  bool // a lock file chose the agents
+	all     dsl.Diagnostics
+}
+
+// A usedAgent is an agent of the module and the binary chosen for it.
+type usedAgent struct {
+	dsl.AgentUse
+	binary agents.Binary
+	err    error
+}
+
+// link parses and links the module at PATH. Its warnings are reported, its
+// errors returned.
+func (a *app) link(ctx context.Context, given string, f agentFlags) (*linked, error) {
+	l, err := a.check(ctx, given, f)
+	if err != nil {
+		return nil, err
+	}
+	if l.def == nil || l.all.HasErrors() {
+		return nil, &problem{l.all}
+	}
+	if warnings := l.all.Warnings(); !a.json {
+		a.show(warnings)
+	} else if a.stream != nil {
+		a.stream.Diagnostics(warnings)
+	}
+	return l, nil
+}
+
+// check parses and links the module at PATH and gathers everything that is
+// wrong with it.
+func (a *app) check(ctx context.Context, given string, f agentFlags) (*linked, error) {
+	m, err := a.parse(given)
+	if err != nil {
+		return nil, err
+	}
+	l := &linked{module: m}
+	if l.catalog, err = a.catalog(m.dir, f); err != nil {
+		return nil, err
+	}
+	lock, locked, err := m.readLock()
+	if err != nil {
+		return nil, err
+	}
+	l.locked = locked
+	bins := map[string]dsl.AgentBinary{}
+	for _, use := range m.parsed.Agents() {
+		u := usedAgent{AgentUse: use}
+		if locked {
+			u.binary, u.err = l.lockedBinary(ctx, lock, use)
+		} else {
+			u.binary, u.err = l.catalog.Find(ctx, use.Plugin, use.Constraint)
+		}
+		if u.err == nil {
+			bins[use.Name] = u.binary.Pin()
+		}
+		l.used = append(l.used, u)
+	}
+	def, diags := dsl.Link(m.parsed, bins)
+	l.def = def
+	l.all = append(l.all, m.diags...)
+	l.all = append(l.all, m.show(l.explain(diags))...)
+	return l, ctx.Err()
+}
+
+// explain says of each agent that is missing why.
+func (l *linked) explain(diags dsl.Diagnostics) dsl.Diagnostics {
+	out := slices.Clone(diags)
+	for _, u := range l.used {
+		if u.err == nil {
+			continue
+		}
+		summary, detail := explainAgent(u)
+		said := false
+		for i, d := range out {
+			if d.Severity == dsl.SeverityError && d.Range == u.Where && d.Summary == fmt.Sprintf("Agent %q not found", u.Name) {
+				out[i].Summary, out[i].Detail, said = summary, detail, true
+			}
+		}
+		if !said {
+			out = append(out, dsl.Diagnostic{Severity: dsl.SeverityError, Summary: summary, Detail: detail, Range: u.Where})
+		}
+	}
+	return out
+}
+
+// explainAgent says why there is no usable binary for an agent, and what to do.
+func explainAgent(u usedAgent) (summary, detail string) {
+	var missing *agents.NotFoundError
+	var version *agents.VersionError
+	var changed *agents.ChecksumError
+	var lock *lockError
+	switch {
+	case errors.As(u.err, &missing):
+		summary = fmt.Sprintf("Agent %q not found", u.Name)
+	case errors.As(u.err, &version):
+		summary = fmt.Sprintf("No fitting version of agent %q", u.Name)
+	case errors.As(u.err, &changed):
+		summary = fmt.Sprintf("Agent %q has changed since it was locked", u.Name)
+	case errors.As(u.err, &lock):
+		summary = fmt.Sprintf("Agent %q is not locked", u.Name)
+	default:
+		summary = fmt.Sprintf("Agent %q cannot be used", u.Name)
+	}
+	detail = upperFirst(u.err.Error()) + "."
+	if hint := hintOf(u.err); hint != "" {
+		detail += " " + upperFirst(hint) + "."
+	}
+	return summary, detail
+}
+
+// hintOf returns the remedy that an error knows of, or "".
+func hintOf(err error) string {
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		return hinted.Hint()
+	}
+	var start *plugin.StartError
+	if errors.As(err, &start) {
+		return start.Hint
+	}
+	return ""
+}
+
+// A lockError says that the lock file does not cover an agent.
+type lockError struct{ text string }
+
+// Error says what is missing.
+func (e *lockError) Error() string { return e.text }
+
+// Hint says what to do.
+func (e *lockError) Hint() string { return "run `engine init` to record it" }
+
+// lockedBinary returns the one binary that the lock file allows.
+func (l *linked) lockedBinary(ctx context.Context, lock dsl.Lock, use dsl.AgentUse) (agents.Binary, error) {
+	entry, ok := lock.Agent(use.Plugin)
+	if !ok {
+		if b, err := l.catalog.Find(ctx, use.Plugin, use.Constraint); err != nil || b.Source == agents.SourceDev {
+			return b, err
+		}
+		return agents.Binary{}, &lockError{fmt.Sprintf("%s has no entry for engine-agent-%s", dsl.LockFile, use.Plugin)}
+	}
+	if fits, err := agents.Fits(use.Constraint, entry.Version); err != nil || !fits {
+		return agents.Binary{}, &lockError{fmt.Sprintf("%s holds engine-agent-%s to version %s, which does not fit %q",
+			dsl.LockFile, use.Plugin, entry.Version, use.Constraint)}
+	}
+	hash := entry.Hashes[agents.Platform()]
+	if hash == "" {
+		return agents.Binary{}, &lockError{fmt.Sprintf("%s has no hash of engine-agent-%s for %s", dsl.LockFile, use.Plugin, agents.Platform())}
+	}
+	return l.catalog.Exact(ctx, use.Plugin, entry.Version, hash)
+}
+
+// readLock reads the lock file beside the module, if there is one.
+func (m *module) readLock() (lock dsl.Lock, found bool, err error) {
+	src, err := os.ReadFile(filepath.Join(m.dir, dsl.LockFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return dsl.Lock{}, false, nil
+	}
+	if err != nil {
+		return dsl.Lock{}, false, fmt.Errorf("read the lock file: %w", err)
+	}
+	lock, diags := dsl.ReadLock(src, path.Join(m.shown, dsl.LockFile))
+	if diags.HasErrors() {
+		return dsl.Lock{}, false, &problem{diags}
+	}
+	return lock, true, nil
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+type listOptions struct {
+	status        []string
+	workflow, key string
+	since         string
+	limit         int
+}
+
+func (a *app) listCommand() *cobra.Command {
+	var o listOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List runs, newest first",
+		Args:  wants(),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.status, "status", nil, "only runs in these states, such as running,parked; open = not ended")
+	f.StringVar(&o.workflow, "workflow", "", "only runs of this workflow")
+	f.StringVar(&o.key, "key", "", "only runs with this unique key")
+	f.StringVar(&o.since, "since", "", "only runs created since a time or for a duration: 24h, 2026-03-14T10:00:00Z")
+	f.IntVar(&o.limit, "limit", 100, "at most this many")
+	return cmd
+}
+
+func (a *app) list(ctx context.Context, o listOptions) error {
+	filter, err := a.runFilter(o)
+	if err != nil {
+		return err
+	}
+	s, err := a.openReader(ctx, ".", ".")
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	runs, err := s.store.Runs(ctx, filter)
+	if err != nil {
+		return s.wrap("list runs", err)
+	}
+	if a.json {
+		out := make([]map[string]any, len(runs))
+		for i, r := range runs {
+			out[i] = runJSON(r)
+		}
+		return a.printJSON(map[string]any{"runs": out})
+	}
+	if len(runs) == 0 {
+		a.note("No runs.")
+		return nil
+	}
+	table := render.Table{Head: []string{"RUN", "WORKFLOW", "STATUS", "KEY", "CREATED", "TOOK"}}
+	for _, r := range runs {
+		took := ""
+		if !r.FinishedAt.IsZero() {
+			took = render.Took(r.FinishedAt.Sub(r.CreatedAt))
+		}
+		table.Add(r.Name, r.WorkflowName, statusText(r), r.Key, stamp(r.CreatedAt), took)
+	}
+	return table.Write(a.stdout)
+}
+
+// statusText is a run's state, and whether anybody works on it.
+func statusText(r engine.RunRow) string {
+	if !r.State.Final() && !r.State.NeedsHuman() && !r.OwnerAlive {
+		return r.State.String() + " (no engine)"
+	}
+	return r.State.String()
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+func runJSON(r engine.RunRow) map[string]any {
+	m := map[string]any{
+		"run": r.Name, "id": strconv.FormatInt(int64(r.Run), 10), "workflow": r.WorkflowName, "definition": r.Digest,
+		"status": r.State.String(), "key": r.Key, "created_at": r.CreatedAt.UTC(), "owner_alive": r.OwnerAlive,
+	}
+	if !r.FinishedAt.IsZero() {
+		m["finished_at"] = r.FinishedAt.UTC()
+	}
+	return m
+}
+
+func (a *app) runFilter(o listOptions) (engine.RunFilter, error) {
+	f := engine.RunFilter{Workflow: o.workflow, Key: o.key, Limit: o.limit}
+	if o.limit < 1 || o.limit > 10000 {
+		return f, failed("Invalid flag", "--limit must be between 1 and 10000, not %d.", o.limit)
+	}
+	for _, name := range o.status {
+		if name == "open" {
+			f.States = append(f.States, openStates()...)
+			continue
+		}
+		s, ok := machine.ParseRunState(name)
+		if !ok {
+			return f, failed("Invalid flag", "--status %q is no state of a run.%s States: open, %s.",
+				name, didYouMean(name, stateNames()), strings.Join(stateNames(), ", "))
+		}
+		f.States = append(f.States, s)
+	}
+	if o.since == "" {
+		return f, nil
+	}
+	if t, err := time.Parse(time.RFC3339, o.since); err == nil {
+		f.Since = t
+		return f, nil
+	}
+	if d, err := time.ParseDuration(o.since); err == nil && d > 0 {
+		f.Since = a.now().Add(-d)
+		return f, nil
+	}
+	return f, failed("Invalid flag", "--since must be a duration such as 24h or a time such as 2026-03-14T10:00:00Z, not %q.", o.since)
+}
+
+// states lists every state of a run in order.
+func states() []machine.RunState {
+	var out []machine.RunState
+	for i := machine.RunQueued; i <= machine.RunCancelled; i++ {
+		if _, ok := machine.ParseRunState(i.String()); ok {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func stateNames() []string {
+	var out []string
+	for _, s := range states() {
+		out = append(out, s.String())
+	}
+	return out
+}
+
+func openStates() []machine.RunState {
+	var out []machine.RunState
+	for _, s := range states() {
+		if !s.Final() {
+			out = append(out, s)
+		}
+	}
+	return out
+}

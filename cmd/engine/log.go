@@ -1,0 +1,56 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+)
+
+// logLevel reads --log. Without it only warnings and errors are shown.
+func logLevel(name string) (slog.Level, error) {
+	switch strings.ToLower(name) {
+	case "", "warn", "warning":
+		return slog.LevelWarn, nil
+	case "error":
+		return slog.LevelError, nil
+	case "info":
+		return slog.LevelInfo, nil
+	case "debug":
+		return slog.LevelDebug, nil
+	}
+	return 0, failed("Invalid flag", "--log (or ENGINE_LOG) must be error, warn, info or debug, not %q.%s",
+		name, didYouMean(name, []string{"error", "warn", "info", "debug"}))
+}
+
+// A sink is where log lines go: to stderr, or to a view that owns the screen.
+type sink struct {
+	mu sync.Mutex // protects following field
+	to io.Writer
+}
+
+// Write writes one log line.
+func (s *sink) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	to := s.to
+	s.mu.Unlock()
+	return to.Write(b)
+}
+
+// set sends further lines elsewhere.
+func (s *sink) set(to io.Writer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to = to
+}
+
+// logger returns the logger of this invocation. Its text form quotes control
+// characters, so a line cannot be forged.
+func (a *app) logger() *slog.Logger {
+	if a.slog == nil {
+		a.logs = &sink{to: a.stderr}
+		level, _ := logLevel(a.log) // checked by prepare
+		a.slog = slog.New(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level}))
+	}
+	return a.slog
+}

@@ -1,0 +1,85 @@
+// Command engine runs durable workflows written in HCL.
+//
+// main.go and root.go are the frame, wire.go puts the concrete parts together,
+// and each command is in a file of its own name.
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run executes one command line and returns its exit code. Everything else it
+// takes from the process is its environment and, for apply, its signals.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{
+		stdin: stdin, stdout: stdout, stderr: stderr,
+		lookup: os.LookupEnv, environ: os.Environ, now: time.Now,
+	}
+	a.json = wantsJSON(args)
+	cmd := a.root()
+	cmd.SetArgs(args)
+	cmd.SetIn(stdin)
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	return a.finish(cmd.ExecuteContext(ctx))
+}
+
+// An app is one invocation of the command.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	lookup         func(string) (string, bool) // environment
+	environ        func() []string
+	now            func() time.Time
+
+	chdir   string
+	dsn     string
+	noColor bool
+	json    bool
+	log     string
+
+	slog *slog.Logger // see logger
+	logs *sink
+
+	// stream is set by a command whose JSON output is a stream: failures are
+	// written to it.
+	stream interface{ Diagnostics(dsl.Diagnostics) }
+}
+
+// finish reports what went wrong, once, and returns the exit code.
+func (a *app) finish(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var code exitError
+	if errors.As(err, &code) {
+		return int(code)
+	}
+	a.report(diagnose(err))
+	return exitFailed
+}
+
+// wantsJSON reports whether --json is among the arguments, for errors that are
+// found before the flags are parsed.
+func wantsJSON(args []string) bool {
+	for _, s := range args {
+		switch s {
+		case "--json", "--json=true":
+			return true
+		case "--":
+			return false
+		}
+	}
+	return false
+}

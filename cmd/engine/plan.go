@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+type planOptions struct {
+	workflow     string
+	values       []givenValue
+	detailedExit bool
+	agents       agentFlags
+}
+
+func (a *app) planCommand() *cobra.Command {
+	var o planOptions
+	cmd := &cobra.Command{
+		Use:   "plan PATH",
+		Short: "Show what apply would do",
+		Long: `Shows the waves of steps that apply would run, how each is undone, and how long
+it may take. It changes nothing.`,
+		Args: wants("PATH"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.plan(cmd.Context(), args[0], o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.workflow, "workflow", "", "which workflow, if the module has several")
+	f.BoolVar(&o.detailedExit, "detailed-exitcode", false, "exit 2 if there is work")
+	valueFlags(cmd, &o.values)
+	o.agents.add(cmd)
+	return cmd
+}
+
+// A request is what a run is made of.
+type request struct {
+	*linked
+	wf    *dsl.Workflow
+	vars  dsl.Value
+	given map[string]bool // variables that were given a value
+}
+
+// request links the module at PATH and binds values to its variables.
+func (a *app) request(ctx context.Context, path, workflow string, values []givenValue, f agentFlags) (*request, error) {
+	l, err := a.link(ctx, path, f)
+	if err != nil {
+		return nil, err
+	}
+	wf, err := choose(l.def, workflow)
+	if err != nil {
+		return nil, err
+	}
+	assigned, err := a.assignments(l.module, values)
+	if err != nil {
+		return nil, err
+	}
+	vars, diags := wf.Bind(assigned)
+	if diags.HasErrors() {
+		return nil, &problem{l.show(diags)}
+	}
+	r := &request{linked: l, wf: wf, vars: vars, given: map[string]bool{}}
+	for _, v := range assigned {
+		r.given[v.Name] = true
+	}
+	return r, nil
+}
+
+func (a *app) plan(ctx context.Context, path string, o planOptions) error {
+	r, err := a.request(ctx, path, o.workflow, o.values, o.agents)
+	if err != nil {
+		return err
+	}
+	p, err := a.planOf(ctx, r)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.printJSON(p.json())
+	} else {
+		err = p.write(a.stdout)
+	}
+	if err == nil && o.detailedExit && p.work() {
+		return exitError(exitChanges)
+	}
+	return err
+}
+
+// A planned run is what plan shows.
+type planned struct {
+	label    string
+	wf       *dsl.Workflow
+	steps    []plannedStep // in order of waves
+	times    times
+	key      string
+	earlier  *engine.RunRow // run that holds the key
+	others   map[string]int // open runs by definition, but for this one
+	sameOpen int            // open runs of this definition
+}
+
+func (a *app) planOf(ctx context.Context, r *request) (*planned, error) {
+	scope := &dsl.Scope{Vars: r.vars, Run: dsl.RunInfo{Workflow: r.wf.Name, StartedAt: a.now()}}
+	p := &planned{label: r.label(), wf: r.wf, steps: plannedSteps(r.wf, scope), others: map[string]int{}}
+	p.times = estimate(r.wf, p.steps, scope)
+	if r.wf.UniqueKey != nil {
+		key, err := r.wf.UniqueKey(scope)
+		if err != nil {
+			return nil, failed("Cannot evaluate unique.key", "%s.", upperFirst(err.Error()))
+		}
+		p.key = key
+	}
+	return p, a.addRuns(ctx, r, p)
+}
+
+// addRuns looks up what runs there are already. No state means no runs.
+func (a *app) addRuns(ctx context.Context, r *request, p *planned) error {
+	t, err := a.target(r.dir, r.shown)
+	if err != nil {
+		return err
+	}
+	if t.postgres == "" {
+		if _, err := os.Stat(t.path); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	s, err := a.open(ctx, t, true)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	open, err := s.store.Runs(ctx, engine.RunFilter{Workflow: r.wf.Name, States: openStates(), Limit: 10000})
+	if err != nil {
+		return s.wrap("list runs", err)
+	}
+	for _, row := range open {
+		if row.Digest == r.def.Digest() {
+			p.sameOpen++
+		} else {
+			p.others[row.Digest]++
+		}
+	}
+	if p.key != "" {
+		p.earlier, err = s.holder(ctx, r.wf.Name, p.key)
+	}
+	return err
+}
+
+// holder returns the run that holds a unique key: one that is open, needs a
+// human or has succeeded; nil if the key is free.
+func (s *session) holder(ctx context.Context, workflow, key string) (*engine.RunRow, error) {
+	holds := append(openStates(), machine.RunSucceeded)
+	rows, err := s.store.Runs(ctx, engine.RunFilter{Workflow: workflow, Key: key, States: holds, Limit: 1})
+	if err != nil {
+		return nil, s.wrap("look up the key", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return &rows[0], nil
+}
+
+// work reports whether apply would have something to do.
+func (p *planned) work() bool { return p.earlier == nil || p.earlier.State != machine.RunSucceeded }
+
+func (p *planned) write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  workflow %q  definition %s%s\n", render.Clean(p.label), p.wf.Name, short(p.wf.Digest), p.openText())
+	widths := [4]int{}
+	for _, s := range p.steps {
+		for i, c := range []string{s.waveText(), s.title(), s.action, s.undo} {
+			widths[i] = max(widths[i], render.Width(c))
+		}
+	}
+	for _, s := range p.steps {
+		cells := []string{s.waveText(), s.title(), s.action, s.undo}
+		line := " "
+		for i, c := range cells {
+			line += " " + c + strings.Repeat(" ", widths[i]-render.Width(c)+1)
+		}
+		b.WriteString(strings.TrimRight(line+"  "+strings.Join(s.notes, ", "), " ") + "\n")
+	}
+	fmt.Fprintf(&b, "%s  %s\n", p.times.text(), p.runText())
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p *planned) openText() string {
+	var parts []string
+	if p.sameOpen > 0 {
+		parts = append(parts, render.Count(p.sameOpen, "open run")+" of it")
+	}
+	n := 0
+	for _, c := range p.others {
+		n += c
+	}
+	switch {
+	case len(p.others) == 1:
+		for digest := range p.others {
+			verb := "use"
+			if n == 1 {
+				verb = "uses"
+			}
+			parts = append(parts, fmt.Sprintf("%s %s %s, untouched", render.Count(n, "open run"), verb, short(digest)))
+		}
+	case n > 0:
+		parts = append(parts, fmt.Sprintf("%s use %d other definitions, untouched", render.Count(n, "open run"), len(p.others)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+func (p *planned) runText() string {
+	key := render.Clean(p.key)
+	switch {
+	case p.wf.UniqueKey == nil:
+		return "Run: new, at each apply."
+	case p.earlier == nil:
+		return fmt.Sprintf("Run %s: new.", key)
+	case p.earlier.State == machine.RunSucceeded:
+		return fmt.Sprintf("Run %s: done by %s.", key, p.earlier.Name)
+	}
+	return fmt.Sprintf("Run %s: goes on with %s (%s).", key, p.earlier.Name, p.earlier.State)
+}
+
+func (p *planned) json() map[string]any {
+	steps := make([]map[string]any, len(p.steps))
+	for i, s := range p.steps {
+		steps[i] = s.json()
+	}
+	m := map[string]any{
+		"workflow": p.wf.Name, "definition": p.wf.Digest, "steps": steps, "time": p.times.json(), "work": p.work(),
+		"open_runs": map[string]any{"same_definition": p.sameOpen, "other_definitions": p.others},
+	}
+	if p.wf.UniqueKey != nil {
+		m["key"] = p.key
+	}
+	if p.earlier != nil {
+		m["earlier_run"] = runJSON(*p.earlier)
+	}
+	return m
+}
+
+// short is the beginning of a digest.
+func short(digest string) string {
+	if len(digest) <= 4 {
+		return digest
+	}
+	return digest[:4] + "…"
+}

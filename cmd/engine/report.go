@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+)
+
+// formatVersion is the version of the JSON that commands print.
+const formatVersion = "1.0"
+
+// A problem is diagnostics as an error. Unlike *dsl.DiagnosticsError it may
+// carry warnings beside the errors.
+type problem struct{ diags dsl.Diagnostics }
+
+// Error returns the diagnostics, one a line.
+func (p *problem) Error() string {
+	lines := make([]string, len(p.diags))
+	for i, d := range p.diags {
+		lines[i] = d.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// failed returns an error of one diagnostic.
+func failed(summary, format string, args ...any) error {
+	return &problem{dsl.Diagnostics{{Severity: dsl.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...)}}}
+}
+
+// warning returns a warning.
+func warning(summary, format string, args ...any) dsl.Diagnostic {
+	return dsl.Diagnostic{Severity: dsl.SeverityWarning, Summary: summary, Detail: fmt.Sprintf(format, args...)}
+}
+
+// diagnose turns any error into diagnostics for people: what, where, and what
+// to do.
+func diagnose(err error) dsl.Diagnostics {
+	var p *problem
+	var list *dsl.DiagnosticsError
+	switch {
+	case errors.As(err, &p):
+		return p.diags
+	case errors.As(err, &list):
+		return list.Diagnostics
+	}
+	summary, detail := explain(err)
+	return dsl.Diagnostics{{Severity: dsl.SeverityError, Summary: summary, Detail: detail}}
+}
+
+func explain(err error) (summary, detail string) {
+	var locked *engine.LockedError
+	var schema *engine.SchemaError
+	switch {
+	case errors.As(err, &locked):
+		return "State file is in use", fmt.Sprintf("%s is held by %s. Wait until that command ends, or stop it; "+
+			"`engine list` and `engine show` work beside it.", locked.Path, locked.Holder)
+	case errors.As(err, &schema):
+		return explainSchema(schema)
+	case errors.Is(err, fs.ErrNotExist):
+		return "No such file or directory", upperFirst(err.Error()) + "."
+	case errors.Is(err, fs.ErrPermission):
+		return "Permission denied", upperFirst(err.Error()) + "."
+	}
+	return upperFirst(err.Error()), ""
+}
+
+func explainSchema(e *engine.SchemaError) (summary, detail string) {
+	switch {
+	case e.Have == 0:
+		summary = "Database has no engine schema"
+	case e.Have > e.Want:
+		summary = "Database is newer than this engine"
+		detail = fmt.Sprintf("Its schema has version %d, this engine knows %d. ", e.Have, e.Want)
+	default:
+		summary = "Database must be migrated"
+		detail = fmt.Sprintf("Its schema has version %d, this engine needs %d. ", e.Have, e.Want)
+	}
+	return summary, detail + upperFirst(strings.TrimSuffix(e.Hint, ".")) + "."
+}
+
+// report writes diagnostics: for people to stderr, for programs to stdout.
+func (a *app) report(diags dsl.Diagnostics) {
+	switch {
+	case a.stream != nil:
+		a.stream.Diagnostics(diags)
+	case a.json:
+		_ = a.printJSON(map[string]any{"diagnostics": diags}) // nobody is left to be told
+	default:
+		a.show(diags)
+	}
+}
+
+// show writes diagnostics for people.
+func (a *app) show(diags dsl.Diagnostics) {
+	if len(diags) == 0 {
+		return
+	}
+	o := dsl.RenderOptions{Color: a.color(a.stderr)}
+	if columns, _, ok := size(a.stderr); ok {
+		o.Width = columns
+	}
+	_ = dsl.Render(a.stderr, diags, o) // stderr is gone: there is nobody to tell
+}
+
+// printJSON writes an object with format_version to stdout.
+func (a *app) printJSON(fields map[string]any) error {
+	fields["format_version"] = formatVersion
+	enc := json.NewEncoder(a.stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(fields); err != nil {
+		return fmt.Errorf("write to stdout: %w", err)
+	}
+	return nil
+}
+
+// print writes a result to stdout.
+func (a *app) print(format string, args ...any) error {
+	if _, err := fmt.Fprintf(a.stdout, format, args...); err != nil {
+		return fmt.Errorf("write to stdout: %w", err)
+	}
+	return nil
+}
+
+// note writes one line about what is going on to stderr.
+func (a *app) note(format string, args ...any) {
+	_, _ = fmt.Fprintln(a.stderr, render.Clean(fmt.Sprintf(format, args...))) // stderr is gone: nobody to tell
+}
+
+// live reports whether w is a screen that may be redrawn.
+func (a *app) live(w io.Writer) bool {
+	if a.noColor || a.env("NO_COLOR") != "" || a.env("TERM") == "dumb" {
+		return false
+	}
+	_, _, ok := size(w)
+	return ok
+}
+
+// color reports whether to write colours to w.
+func (a *app) color(w io.Writer) bool {
+	if a.noColor || a.env("NO_COLOR") != "" {
+		return false
+	}
+	if v := a.env("CLICOLOR_FORCE"); v != "" && v != "0" {
+		return true
+	}
+	return a.live(w)
+}
+
+func (a *app) env(name string) string {
+	v, _ := a.lookup(name)
+	return v
+}
+
+// size returns the size of the screen that w is, if it is one.
+func size(w io.Writer) (columns, lines int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, 0, false
+	}
+	columns, lines, err := term.GetSize(int(f.Fd()))
+	return columns, lines, err == nil && columns > 0
+}
+
+func upperFirst(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
+}

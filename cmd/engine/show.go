@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+type showOptions struct{ events, definition bool }
+
+func (a *app) showCommand() *cobra.Command {
+	var o showOptions
+	cmd := &cobra.Command{
+		Use:   "show RUN",
+		Short: "Show a run: steps, attempts, keys, limits and undo",
+		Long: `Shows a run by its name. It reads the run's journal and disturbs nobody who
+works on the run.`,
+		Args: wants("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.showRun(cmd.Context(), args[0], o) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.events, "events", false, "everything that happened, in order")
+	f.BoolVar(&o.definition, "definition", false, "the source that the run is pinned to")
+	return cmd
+}
+
+// A shownRun is everything there is to show.
+type shownRun struct {
+	row    engine.RunRow
+	wf     *dsl.Workflow
+	state  *machine.State
+	facts  []machine.Fact
+	alerts []engine.AlertRow
+	source map[string][]byte // with --definition
+}
+
+func (a *app) showRun(ctx context.Context, name string, o showOptions) error {
+	if o.events && o.definition {
+		return failed("Invalid flag", "--events and --definition cannot be combined.")
+	}
+	s, err := a.openReader(ctx, ".", ".")
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	r, err := s.load(ctx, name)
+	if err != nil {
+		return err
+	}
+	if o.definition {
+		def, err := s.defs.Definition(ctx, r.row.Workflow)
+		if err != nil {
+			return s.wrap("read the definition", err)
+		}
+		r.source = def.Sources()
+		return a.printSource(r)
+	}
+	if a.json {
+		return a.printJSON(r.json(o.events, a.now))
+	}
+	if o.events {
+		return a.printEvents(r)
+	}
+	return a.printRun(r)
+}
+
+// load reads a run and folds its journal.
+func (s *session) load(ctx context.Context, name string) (*shownRun, error) {
+	row, err := s.store.Find(ctx, name)
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil, failed("Unknown run", "There is no run %q in %s. `engine list` shows the runs.", name, s.shown)
+	}
+	if err != nil {
+		return nil, s.wrap("find the run", err)
+	}
+	r := &shownRun{row: row}
+	var records []machine.Record
+	if r.wf, r.state, records, err = engine.LoadRun(ctx, s.store, s.sealer, s.defs, row.Run); err != nil {
+		return nil, s.wrap("read the run", err)
+	}
+	fold := machine.NewState()
+	for _, rec := range records {
+		r.facts = append(r.facts, rec.Facts(r.wf, fold)...)
+		fold.Apply(rec)
+	}
+	if r.alerts, err = s.store.Alerts(ctx, row.Run, 20); err != nil {
+		return nil, s.wrap("read alerts", err)
+	}
+	return r, nil
+}
+
+func (a *app) printSource(r *shownRun) error {
+	if a.json {
+		files := map[string]string{}
+		for name, src := range r.source {
+			files[name] = string(src)
+		}
+		return a.printJSON(map[string]any{"run": r.row.Name, "definition": r.row.Digest, "files": files})
+	}
+	for _, name := range sortedNames(r.source) {
+		if err := a.print("# %s\n%s\n", render.Clean(name), bytes.TrimRight(r.source[name], "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) printEvents(r *shownRun) error {
+	table := render.Table{Head: []string{"SEQ", "TIME", "EVENT"}}
+	for i, f := range r.facts {
+		table.Add(strconv.Itoa(i+1), f.At.UTC().Format("2006-01-02 15:04:05.000Z"), render.Sentence(f, -1))
+	}
+	return table.Write(a.stdout)
+}
+
+func (a *app) printRun(r *shownRun) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Run %s  workflow %s  %s\n", render.Clean(r.row.Name), r.row.WorkflowName, statusText(r.row))
+	field := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-11s %s\n", name, render.Clean(fmt.Sprintf(format, args...)))
+	}
+	if r.row.Key != "" {
+		field("Key", "%s", r.row.Key)
+	}
+	field("Definition", "%.12s", r.row.Digest)
+	field("Created", "%s by %s", stamp(r.state.StartedAt()), r.state.StartedBy())
+	if d := r.state.Deadline(); !d.IsZero() && !r.state.Status().Final() {
+		field("Deadline", "%s", stamp(d))
+	}
+	if f := r.state.FinishedAt(); !f.IsZero() {
+		field("Finished", "%s, after %s", stamp(f), render.Took(f.Sub(r.state.StartedAt())))
+	}
+	if f := r.state.Failure(); f != (dsl.Failure{}) {
+		field("Failure", "%s", strings.TrimPrefix(join(": ", f.Step, f.Code, f.Message), ": "))
+		field("Undone", "%d, %d left as is, %d not undone by declaration", r.state.Undone(), r.state.LeftAsIs(), r.state.NotUndoneByDeclaration())
+	}
+	if held := r.state.Held(); len(held) > 0 && !r.state.Status().Final() {
+		for _, h := range held {
+			field("Waits for", "%s", heldText(h))
+		}
+	}
+	for _, line := range variableLines(r.state.Vars()) {
+		field("Variable", "%s", line)
+	}
+	for _, al := range r.alerts {
+		field("Alert", "%s %s", stamp(al.At), join(": ", al.Kind, al.Step, al.Code, al.Message))
+	}
+	if err := a.print("%s\n", b.String()); err != nil {
+		return err
+	}
+	if err := r.stepTable().Write(a.stdout); err != nil {
+		return err
+	}
+	calls := r.callTable()
+	if calls.Len() > 0 {
+		if err := a.print("\n"); err != nil {
+			return err
+		}
+		if err := calls.Write(a.stdout); err != nil {
+			return err
+		}
+	}
+	if len(r.state.Outputs()) == 0 {
+		return nil
+	}
+	if err := a.print("\n"); err != nil {
+		return err
+	}
+	return a.printOutputs(r.state.Outputs())
+}
+
+// join joins what is not empty.
+func join(sep string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
+}
+
+// variableLines lists the run's variables, sensitive ones hidden.
+func variableLines(v dsl.Value) []string {
+	var doc map[string]json.RawMessage
+	if json.Unmarshal(render.Redact(v), &doc) != nil {
+		return nil
+	}
+	var out []string
+	for _, name := range sortedNames(doc) {
+		out = append(out, name+" = "+render.Cut(render.Literal(doc[name], ""), 120))
+	}
+	return out
+}
+
+// nodes lists what is shown: every step, and the instances of those that have
+// been expanded right below them.
+func (r *shownRun) nodes() []machine.NodeView {
+	var steps []machine.NodeView
+	parts := map[int][]machine.NodeView{}
+	for n := range r.state.Nodes(r.wf) {
+		if n.Key == "" && n.Node < len(r.wf.Steps) {
+			steps = append(steps, n)
+		} else {
+			parts[n.Step] = append(parts[n.Step], n)
+		}
+	}
+	var out []machine.NodeView
+	for _, s := range steps {
+		out = append(out, s)
+		out = append(out, parts[s.Step]...)
+	}
+	return out
+}
+
+func (r *shownRun) stepTable() *render.Table {
+	t := &render.Table{Head: []string{"STEP", "ACTION", "STATE", "EFFECT", "ATTEMPTS", "COMPLETE BY", "UNDO", "DETAIL"}}
+	for _, n := range r.nodes() {
+		if n.Each && n.Count > 0 {
+			t.Add(n.Name, n.Action, n.State.String(), "", "", "", "", render.Count(n.Count, "instance"))
+			continue
+		}
+		by := ""
+		if !n.CompleteBy.IsZero() {
+			by = stamp(n.CompleteBy)
+		}
+		t.Add(n.Name, n.Action, n.State.String(), n.Effect.String(), strconv.Itoa(n.Attempts), by, undoState(n), nodeDetail(n))
+	}
+	return t
+}
+
+// undoState tells of a node's undo.
+func undoState(n machine.NodeView) string {
+	switch {
+	case n.LeftAsIs:
+		return "left as is"
+	case n.NotUndoneByDeclaration:
+		return "none by declaration"
+	case n.State == machine.StepUndone, n.State == machine.StepUndoing, n.State == machine.StepUndoFailed:
+		s := n.UndoAction
+		if n.UndoAttempts > 1 {
+			s += fmt.Sprintf(" (%d tries)", n.UndoAttempts)
+		}
+		return s
+	case n.UndoAction != "":
+		return n.UndoAction + " if needed"
+	}
+	return ""
+}
+
+func nodeDetail(n machine.NodeView) string {
+	var parts []string
+	if why := join(": ", n.Code, n.Message); why != "" {
+		parts = append(parts, why)
+	}
+	if n.State == machine.StepUndoFailed || n.State == machine.StepUndoing {
+		if why := join(": ", n.UndoCode, n.UndoMessage); why != "" {
+			parts = append(parts, "undo "+why)
+		}
+	}
+	if n.State == machine.StepHeld {
+		parts = append(parts, n.Why)
+	}
+	if !n.Until.IsZero() && (n.State == machine.StepHeld || n.State == machine.StepBackoff) {
+		parts = append(parts, "until "+stamp(n.Until))
+	}
+	return join("; ", parts...)
+}
+
+func (r *shownRun) callTable() *render.Table {
+	t := &render.Table{Head: []string{"CALL OF", "PURPOSE", "TRY", "STATUS", "STARTED", "TOOK", "COMPLETE BY", "KEY", "DETAIL"}}
+	for _, n := range r.nodes() {
+		for _, c := range n.Calls {
+			took := ""
+			if !c.EndedAt.IsZero() {
+				took = render.Took(c.EndedAt.Sub(c.StartedAt))
+			}
+			t.Add(n.Name, purposeText(c), strconv.Itoa(c.Number), c.Status, stamp(c.StartedAt), took, clock(c.CompleteBy),
+				n.IdempotencyKey, join(": ", c.Code, c.Message))
+		}
+	}
+	return t
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }

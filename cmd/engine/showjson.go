@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// json is a run as programs see it. The values of sensitive inputs and outputs
+// are replaced.
+func (r *shownRun) json(events bool, now func() time.Time) map[string]any {
+	m := runJSON(r.row)
+	f := r.state.Failure()
+	m["started_by"] = r.state.StartedBy()
+	m["variables"] = render.Redact(r.state.Vars())
+	m["outputs"] = render.Outputs(r.state.Outputs())
+	m["undone"], m["left_as_is"] = r.state.Undone(), r.state.LeftAsIs()
+	m["not_undone_by_declaration"] = r.state.NotUndoneByDeclaration()
+	m["overdue"] = r.state.Overdue()
+	m["exit_code"] = exitRun(r.state.Status(), r.state.LeftAsIs())
+	if f.Code != "" {
+		m["failure"] = map[string]string{"step": f.Step, "code": f.Code, "message": f.Message}
+	}
+	if d := r.state.Deadline(); !d.IsZero() {
+		m["deadline"] = d
+	}
+	steps := []map[string]any{}
+	for _, n := range r.nodes() {
+		steps = append(steps, nodeJSON(n))
+	}
+	m["steps"] = steps
+	alerts := []map[string]any{}
+	for _, a := range r.alerts {
+		alerts = append(alerts, map[string]any{"at": a.At, "kind": a.Kind, "step": a.Step, "code": a.Code, "message": a.Message})
+	}
+	m["alerts"] = alerts
+	if events {
+		m["events"] = r.events(now)
+	}
+	return m
+}
+
+// events are the facts in the form of apply's stream.
+func (r *shownRun) events(now func() time.Time) []json.RawMessage {
+	var b bytes.Buffer
+	view := render.NewJSON(&b, engineVersion, exitOfFact, now)
+	view.Begin(render.Story{Run: r.row.Name, Workflow: r.row.WorkflowName})
+	b.Reset() // the line that tells the stream's version
+	view.Facts(1, r.facts)
+	out := []json.RawMessage{}
+	for line := range bytes.Lines(b.Bytes()) {
+		out = append(out, bytes.TrimSpace(line))
+	}
+	return out
+}
+
+func nodeJSON(n machine.NodeView) map[string]any {
+	m := map[string]any{
+		"step": n.Name, "action": n.Action, "state": n.State.String(), "forward_state": n.Forward.String(),
+		"effect": n.Effect.String(), "attempts": n.Attempts, "failure_count": n.Failures,
+		"idempotency_key": n.IdempotencyKey, "left_as_is": n.LeftAsIs, "not_undone_by_declaration": n.NotUndoneByDeclaration,
+	}
+	if n.Each {
+		m["for_each"] = true
+		if n.Count >= 0 {
+			m["instances"] = n.Count
+		}
+	}
+	for name, t := range map[string]time.Time{
+		"started_at": n.StartedAt, "finished_at": n.FinishedAt, "complete_by": n.CompleteBy, "deadline": n.Deadline,
+		"until": n.Until, "undo_started_at": n.UndoStartedAt, "undo_finished_at": n.UndoFinishedAt,
+	} {
+		if !t.IsZero() {
+			m[name] = t
+		}
+	}
+	for name, s := range map[string]string{
+		"code": n.Code, "message": n.Message, "held_by": n.Why, "undo_action": n.UndoAction,
+		"undo_code": n.UndoCode, "undo_message": n.UndoMessage, "settled_by": n.By,
+	} {
+		if s != "" {
+			m[name] = s
+		}
+	}
+	if n.UndoAttempts > 0 {
+		m["undo_attempts"] = n.UndoAttempts
+		m["undo_input"] = render.Redact(n.UndoInput)
+	}
+	if !n.Input.IsNull() {
+		m["input"] = render.Redact(n.Input)
+	}
+	if n.OutputKnown {
+		m["output"] = render.Redact(n.Output)
+	}
+	calls := []map[string]any{}
+	for _, c := range n.Calls {
+		call := map[string]any{
+			"purpose": purposeText(c), "attempt": c.Number, "status": c.Status,
+			"started_at": c.StartedAt, "complete_by": c.CompleteBy,
+		}
+		if !c.EndedAt.IsZero() {
+			call["ended_at"] = c.EndedAt
+		}
+		if c.Code != "" {
+			call["code"], call["message"] = c.Code, c.Message
+		}
+		calls = append(calls, call)
+	}
+	m["calls"] = calls
+	return m
+}
+
+func purposeText(c machine.CallView) string {
+	switch c.Purpose {
+	case sdk.PurposeDo:
+		return "do"
+	case sdk.PurposeUndo:
+		return "undo"
+	case sdk.PurposeLookup:
+		return "lookup"
+	}
+	return fmt.Sprintf("purpose %d", c.Purpose)
+}
+
+func heldText(h machine.HeldAgent) string {
+	s := "agent " + h.Agent
+	if h.Why != "" {
+		s += ": " + h.Why
+	}
+	if !h.Until.IsZero() {
+		s += " until " + stamp(h.Until)
+	}
+	return s
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/postgres"
+	"github.com/saga-engine/engine/engine/sqlite"
+)
+
+// keyVariable holds the key that encrypts sensitive values.
+const keyVariable = "ENGINE_ENCRYPTION_KEY"
+
+// applyLease is how long an apply counts as alive after its last sign of life.
+// It is shorter than that of a server: somebody is likely to look on, and will
+// start the command again when it was killed.
+const applyLease = 10 * time.Second
+
+// A session is an open store and what it takes to read it.
+type session struct {
+	target
+	store  engine.Store
+	sealer engine.Sealer // nil = no key is known
+	defs   *engine.Definitions
+}
+
+// openReader opens the state to look at it, beside whoever works on it. dir is
+// the directory of the module as it is opened, shown the same as the user
+// wrote it. The embedded file must exist.
+func (a *app) openReader(ctx context.Context, dir, shown string) (*session, error) {
+	t, err := a.target(a.path(dir), shown)
+	if err != nil {
+		return nil, err
+	}
+	if t.postgres == "" {
+		if _, err := os.Stat(t.path); errors.Is(err, fs.ErrNotExist) {
+			return nil, noState(t)
+		}
+	}
+	return a.open(ctx, t, true)
+}
+
+// openBeside opens a module's state to look at it.
+func (a *app) openBeside(ctx context.Context, m *module) (*session, error) {
+	t, err := a.target(m.dir, m.shown)
+	if err != nil {
+		return nil, err
+	}
+	return a.open(ctx, t, true)
+}
+
+// noState says that there is no embedded state where it is looked for.
+func noState(t target) error {
+	if t.implied {
+		return failed("No state here", "There is no %s. Name the directory of the workflow with --chdir, or the state with --dsn.", t.shown)
+	}
+	return failed("No such state", "There is no %s.", t.shown)
+}
+
+// openWriter opens the state to work on it and says where it is.
+func (a *app) openWriter(ctx context.Context, m *module) (*session, error) {
+	t, err := a.target(m.dir, m.shown)
+	if err != nil {
+		return nil, err
+	}
+	return a.open(ctx, t, false)
+}
+
+func (a *app) open(ctx context.Context, t target, readOnly bool) (*session, error) {
+	s := &session{target: t}
+	var err error
+	if t.postgres != "" {
+		s.store, err = postgres.Open(ctx, t.postgres, postgres.Options{})
+	} else {
+		s.store, err = sqlite.Open(ctx, t.path, sqlite.Options{ReadOnly: readOnly})
+	}
+	if err != nil {
+		return nil, s.wrap("open the state", err)
+	}
+	if s.sealer, err = a.sealer(t, readOnly); err != nil {
+		return nil, errors.Join(err, s.store.Close())
+	}
+	s.defs = engine.NewDefinitions(s.store, s.sealer)
+	return s, nil
+}
+
+// sealer gathers the keys: that of the environment, and for the embedded store
+// that of the file beside it, which is made when there is none.
+func (a *app) sealer(t target, readOnly bool) (engine.Sealer, error) {
+	var keys []engine.Key
+	if text, ok := a.lookup(keyVariable); ok && text != "" {
+		key, err := engine.ParseKey(text)
+		if err != nil {
+			return nil, failed("Invalid "+keyVariable, "%s.", upperFirst(err.Error()))
+		}
+		keys = append(keys, key)
+	}
+	if t.postgres == "" {
+		file := t.path + ".key"
+		_, err := os.Stat(file)
+		if err == nil || len(keys) == 0 && !readOnly {
+			key, err := engine.LoadOrCreateKeyFile(file)
+			if err != nil {
+				return nil, failed("Cannot use the encryption key", "%s.", upperFirst(err.Error()))
+			}
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	return engine.NewSealer(keys...)
+}
+
+// close closes the store. What it could not write it has told whoever wrote.
+func (s *session) close() {
+	_ = s.store.Close()
+}
+
+// wrap says what was done when the state gave an error.
+func (s *session) wrap(doing string, err error) error {
+	var locked *engine.LockedError
+	var schema *engine.SchemaError
+	if errors.As(err, &locked) || errors.As(err, &schema) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &storeError{doing: doing, target: s.target, err: err}
+}
+
+// A storeError is an error of the store, with what was done.
+type storeError struct {
+	doing  string
+	target target
+	err    error
+}
+
+// Error names the store.
+func (e *storeError) Error() string {
+	return fmt.Sprintf("%s (%s): %v", e.doing, e.target.shown, e.err)
+}
+
+// Unwrap returns the cause.
+func (e *storeError) Unwrap() error { return e.err }
+
+// newPool makes the pool of agents that an engine calls.
+func (a *app) newPool(catalog *agents.Catalog, o agents.Observer) *agents.Pool {
+	return agents.NewPool(agents.Options{
+		Catalog: catalog, Secrets: a.secret, LookupEnv: a.lookup, Observer: o, Logger: a.logger(),
+	})
+}
+
+// newNode makes an engine over an open store.
+func (a *app) newNode(s *session, pool *agents.Pool) (*engine.Node, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	writers := 2
+	if s.postgres == "" {
+		writers = 1
+	}
+	return engine.NewNode(engine.Config{
+		Store: s.store, Invoker: pool, Capacity: pool, Sealer: s.sealer, Secrets: a.secret, Logger: a.logger(),
+		Options: engine.Options{
+			Address: fmt.Sprintf("%s:%d", host, os.Getpid()), Lease: applyLease, Writers: writers,
+		},
+	})
+}
+
+// checkAgents starts every agent that a run would call, so that whatever would
+// keep it from being called is known before anything has begun.
+func checkAgents(ctx context.Context, pool *agents.Pool, wf *dsl.Workflow, vars dsl.Value) error {
+	specs, err := engine.AgentSpecs(wf, vars)
+	if err != nil {
+		return err
+	}
+	var problems dsl.Diagnostics
+	for _, name := range sortedNames(specs) {
+		if err := pool.Check(ctx, specs[name]); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			summary, detail := explainAgent(usedAgent{AgentUse: dsl.AgentUse{Name: name, Plugin: specs[name].Plugin}, err: err})
+			problems = append(problems, dsl.Diagnostic{Severity: dsl.SeverityError, Summary: summary, Detail: detail})
+		}
+	}
+	if len(problems) > 0 {
+		return &problem{problems}
+	}
+	return nil
+}

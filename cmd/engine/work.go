@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"sort"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// work is one apply at work. Its loop runs in one goroutine, which alone calls
+// the view; others send it functions.
+type work struct {
+	a        *app
+	r        *request
+	o        applyOptions
+	path     string
+	view     render.View
+	stops    <-chan os.Signal
+	updates  chan func()
+	circuits chan render.Circuit
+
+	begun bool // the view knows the run
+	seen  int  // number of the last fact shown
+}
+
+const (
+	tickEvery  = 250 * time.Millisecond // the view's clock
+	adoptEvery = 2 * time.Second        // between two attempts to get a run whose owner is gone
+)
+
+// run works until the run has ended, needs a human, or the user stops it. If
+// another process holds the embedded state and already works on the run, it
+// looks on, and takes the state over when that process goes.
+func (w *work) run(ctx context.Context) (outcome, error) {
+	for {
+		s, err := w.a.openWriter(ctx, w.r.module)
+		var locked *engine.LockedError
+		if errors.As(err, &locked) {
+			end, done, err := w.lookOn(ctx, locked)
+			if err != nil || done {
+				return end, err
+			}
+			continue
+		}
+		if err != nil {
+			return outcome{}, err
+		}
+		if s.implied && !w.begun {
+			w.a.note("State is kept in %s. Use --dsn for another place.", s.shown)
+		}
+		end, err := w.with(ctx, s)
+		s.close()
+		return end, err
+	}
+}
+
+// with works on an open store.
+func (w *work) with(ctx context.Context, s *session) (outcome, error) {
+	pool := w.a.newPool(w.r.catalog, circuitObserver{w.circuits})
+	defer pool.Close()
+	if err := checkAgents(ctx, pool, w.r.wf, w.r.vars); err != nil {
+		return outcome{}, err
+	}
+	node, err := w.a.newNode(s, pool)
+	if err != nil {
+		return outcome{}, err
+	}
+	nodeCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- node.Run(nodeCtx) }()
+	e := &engineRun{node: node, stop: stop, ended: ended}
+	defer e.wait()
+	select {
+	case <-node.Ready():
+	case err := <-ended:
+		ended <- err
+		return outcome{}, s.wrap("start", err)
+	}
+	return w.drive(ctx, s, e)
+}
+
+// An engineRun is a node and how to stop it.
+type engineRun struct {
+	node    *engine.Node
+	stop    context.CancelFunc
+	ended   chan error
+	stopped bool
+}
+
+// wait stops the node and waits for its end.
+func (e *engineRun) wait() {
+	e.stop()
+	err := <-e.ended
+	e.ended <- err
+}
+
+// drive submits the run and follows it.
+func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, error) {
+	run, err := w.submit(ctx, s, e.node)
+	if err != nil {
+		return outcome{}, err
+	}
+	followCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ends := make(chan followed, 1)
+	go func() { ends <- w.follow(followCtx, s, e.node, run.Run) }()
+	adopts := make(chan error, 1)
+	var adopting bool
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	nextAdopt := w.a.now()
+	for {
+		select {
+		case fn := <-w.updates:
+			fn()
+		case c := <-w.circuits:
+			w.view.Circuit(c)
+		case f := <-ends:
+			if f.err != nil && f.state == nil {
+				return outcome{}, f.err
+			}
+			return outcome{run: run.Name, workflow: w.r.wf.Name, state: f.state, row: run}, nil
+		case err := <-e.ended: // stopped, and everything in flight has ended
+			e.ended <- err
+			if err != nil && !e.stopped {
+				return outcome{}, s.wrap("run the engine", err)
+			}
+			return w.last(ctx, s, run)
+		case <-w.stops:
+			w.interrupt(e)
+		case err := <-adopts:
+			adopting = false
+			if err != nil && !errors.Is(err, engine.ErrNotOwner) && permanent(err) {
+				return outcome{}, err
+			}
+		case <-ticker.C:
+			now := w.a.now()
+			w.view.Tick(now)
+			if err := e.node.Troubles()[run.Run]; err != nil {
+				return outcome{}, err
+			}
+			if !adopting && !e.stopped && !now.Before(nextAdopt) {
+				adopting, nextAdopt = true, now.Add(adoptEvery)
+				go func() { adopts <- e.node.Adopt(followCtx, run.Run) }()
+			}
+		}
+	}
+}
+
+// interrupt stops the node: first in order, then at once.
+func (w *work) interrupt(e *engineRun) {
+	if e.stopped {
+		e.node.StopNow()
+		return
+	}
+	e.stopped = true
+	w.view.Note("Stopping: nothing more is started, running attempts may still end. Ctrl-C again leaves now; state is kept.")
+	e.stop()
+}
+
+// last tells how the run stands after the node has stopped.
+func (w *work) last(ctx context.Context, s *session, run engine.RunRow) (outcome, error) {
+	_, state, _, err := engine.LoadRun(ctx, s.store, s.sealer, s.defs, run.Run)
+	if err != nil {
+		return outcome{}, s.wrap("read the run", err)
+	}
+	return outcome{run: run.Name, workflow: w.r.wf.Name, state: state, row: run}, nil
+}
+
+// submit takes over what nobody works on, then starts the run or finds the one
+// there is.
+func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engine.RunRow, error) {
+	if !w.o.only {
+		n, err := node.TakeOver(ctx)
+		if err != nil {
+			return engine.RunRow{}, s.wrap("take over open runs", err)
+		}
+		if n > 0 {
+			w.view.Note(fmt.Sprintf("Going on with %s that nobody works on.", render.Count(n, "open run")))
+		}
+	}
+	sub, err := node.Submit(ctx, engine.Submission{
+		Definition: w.r.def, Workflow: w.r.wf.Name, Vars: w.r.vars, Name: w.o.runID, By: userName(),
+	})
+	if err != nil {
+		return engine.RunRow{}, s.wrap("start the run", err)
+	}
+	row, err := s.store.Find(ctx, sub.Name)
+	if err != nil {
+		return engine.RunRow{}, s.wrap("find the run", err)
+	}
+	if sub.Exists {
+		if err := w.attach(ctx, s, row); err != nil {
+			return engine.RunRow{}, err
+		}
+	}
+	w.begin(row, sub.Exists)
+	return row, nil
+}
+
+// begin tells the view of the run, once.
+func (w *work) begin(row engine.RunRow, attached bool) {
+	if w.begun {
+		return
+	}
+	w.begun = true
+	w.view.Begin(story(w.r.wf, row, attached))
+}
+
+// followed is how following a run ended.
+type followed struct {
+	state *machine.State
+	err   error
+}
+
+// follow shows the run's facts until it has ended or needs a human. A store
+// that does not answer is asked again.
+func (w *work) follow(ctx context.Context, s *session, node *engine.Node, run machine.RunID) followed {
+	return w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact)) (*machine.State, error) {
+		return node.Follow(ctx, run, from, fn)
+	})
+}
+
+type followFunc func(ctx context.Context, from int, fn func(int, []machine.Fact)) (*machine.State, error)
+
+func (w *work) following(ctx context.Context, s *session, fn followFunc) followed {
+	pause := 100 * time.Millisecond
+	told := false
+	for {
+		state, err := fn(ctx, w.seen+1, func(first int, facts []machine.Fact) {
+			pause = 100 * time.Millisecond
+			w.do(ctx, func() {
+				w.view.Facts(first, facts)
+				w.seen = first + len(facts) - 1
+			})
+		})
+		if err == nil || ctx.Err() != nil || permanent(err) {
+			return followed{state, err}
+		}
+		if !told {
+			told = true
+			w.do(ctx, func() {
+				w.view.Note("The state does not answer; trying again. The run is kept. " + s.wrap("read", err).Error())
+			})
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		pause = min(2*pause, 5*time.Second)
+	}
+}
+
+// do has the loop call fn, and waits until it has.
+func (w *work) do(ctx context.Context, fn func()) {
+	done := make(chan struct{})
+	select {
+	case w.updates <- func() { fn(); close(done) }:
+		<-done
+	case <-ctx.Done():
+	}
+}
+
+// circuitObserver tells the loop about circuit breakers.
+type circuitObserver struct{ to chan<- render.Circuit }
+
+// CircuitChanged passes the change on, unless nobody listens.
+func (o circuitObserver) CircuitChanged(c agents.CircuitChange) {
+	select {
+	case o.to <- render.Circuit{Agent: c.Agent, State: string(c.To), Failures: c.Failures, Until: c.Until, At: time.Now()}:
+	default:
+	}
+}
+
+// ProcessStarted does nothing.
+func (circuitObserver) ProcessStarted(agents.ProcessInfo) {}
+
+// ProcessEnded does nothing.
+func (circuitObserver) ProcessEnded(agents.ProcessInfo, error) {}
+
+var _ agents.Observer = circuitObserver{}
+
+// userName is who started the command, for people.
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "unknown"
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}
