@@ -26,7 +26,7 @@ func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, con
 	}
 	v := l.check(e)
 	bad := func(err error) {
-		l.errorf(e.rng, "Invalid value for "+name, "%s: %s.", name, err)
+		l.invalid(e.rng, name, err)
 	}
 	raw, _ := v.UnmarkDeep()
 	switch {

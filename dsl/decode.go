@@ -362,8 +362,8 @@ func (d *decoder) step(b *block) *stepDecl {
 	}
 	if e := b.attr("compensation"); e != nil {
 		if text, ok := d.literalText(e, "compensation"); ok {
-			s.noUndo = text == "none"
-			if !s.noUndo {
+			s.noUndo = true // also where the word is wrong: something was meant
+			if text != "none" {
 				d.errorf(e.rng, "Invalid value for compensation",
 					"The only value is \"none\". To say how the step is undone write a compensate block.")
 			}
@@ -598,7 +598,7 @@ func (d *decoder) whole(e *expr, name string, lo, hi int, out *int) {
 	if v, ok := d.constant(e, mustBeKnown(name)); ok {
 		n, err := wholeNumber(v, lo, hi)
 		if err != nil {
-			d.errorf(e.rng, "Invalid value for "+name, "%s: %s.", name, err)
+			d.invalid(e.rng, name, err)
 			return
 		}
 		*out = n
@@ -612,7 +612,7 @@ func (d *decoder) span(e *expr, name string, out *time.Duration) {
 	if v, ok := d.constant(e, mustBeKnown(name)); ok {
 		t, err := spanOf(v)
 		if err != nil {
-			d.errorf(e.rng, "Invalid value for "+name, "%s: %s.", name, err)
+			d.invalid(e.rng, name, err)
 			return
 		}
 		*out = t

@@ -152,6 +152,14 @@ func (ds Diagnostics) Errors() Diagnostics { return ds.only(SeverityError) }
 // Warnings returns the findings that are warnings.
 func (ds Diagnostics) Warnings() Diagnostics { return ds.only(SeverityWarning) }
 
+// Sorted returns the findings in order of file and position, each once. It is
+// for lists put together from several.
+func (ds Diagnostics) Sorted() Diagnostics {
+	r := &reporter{list: append(Diagnostics(nil), ds...)}
+	r.sort()
+	return r.unique()
+}
+
 func (ds Diagnostics) only(s Severity) Diagnostics {
 	var out Diagnostics
 	for _, d := range ds {
@@ -192,6 +200,15 @@ type reporter struct {
 	sources map[string][]byte
 	places  places
 	list    Diagnostics
+}
+
+// invalid reports that the value of an argument cannot be used.
+func (r *reporter) invalid(rng hcl.Range, name string, err error) {
+	text := err.Error()
+	if !strings.HasSuffix(text, "?") {
+		text += "."
+	}
+	r.errorf(rng, "Invalid value for "+name, "%s: %s", name, text)
 }
 
 func (r *reporter) errorf(rng hcl.Range, summary, format string, args ...any) {
@@ -235,6 +252,17 @@ func (r *reporter) hcl(diags hcl.Diagnostics) {
 // finish sorts the findings, drops repeated ones and adds context and source
 // text.
 func (r *reporter) finish() Diagnostics {
+	r.sort()
+	out := r.unique()
+	for i, d := range out {
+		out[i].Context = r.places.at(d.Range)
+		d.Context = out[i].Context
+		out[i].Snippet = snippet(r.sources[d.Range.File], d)
+	}
+	return out
+}
+
+func (r *reporter) sort() {
 	sort.SliceStable(r.list, func(i, j int) bool {
 		a, b := r.list[i], r.list[j]
 		switch {
@@ -249,6 +277,10 @@ func (r *reporter) finish() Diagnostics {
 		}
 		return a.Detail < b.Detail
 	})
+}
+
+// unique returns the sorted findings without repetitions.
+func (r *reporter) unique() Diagnostics {
 	var out Diagnostics
 	for i, d := range r.list {
 		if i > 0 {
@@ -257,8 +289,6 @@ func (r *reporter) finish() Diagnostics {
 				continue
 			}
 		}
-		d.Context = r.places.at(d.Range)
-		d.Snippet = snippet(r.sources[d.Range.File], d)
 		out = append(out, d)
 	}
 	return out

@@ -21,7 +21,10 @@ const (
 	maxSpan = 100 * 366 * day
 )
 
-var errSpan = errors.New(`a duration is a string such as "500ms", "90s", "36h" or "2d"`)
+var (
+	errSpan  = errors.New(`a duration is a string such as "500ms", "90s", "36h" or "2d"`)
+	errLimit = errors.New(`a deadline is a duration such as "90s", "36h" or "2d", or a time such as "2030-01-31T18:00:00Z"`)
+)
 
 // parseSpan reads a positive duration such as "90s", "1h30m" or "2d12h".
 func parseSpan(s string) (time.Duration, error) {
@@ -74,10 +77,10 @@ func parseLimit(s string) (Limit, error) {
 		return Limit{At: at}, nil
 	}
 	span, err := parseSpan(s)
-	if err != nil {
-		return Limit{}, err
+	if errors.Is(err, errSpan) {
+		err = errLimit
 	}
-	return Limit{After: span}, nil
+	return Limit{After: span}, err
 }
 
 // spanText writes a duration for people: at most two units, whole seconds
@@ -132,7 +135,7 @@ func spanOf(v cty.Value) (time.Duration, error) {
 func limitOf(v cty.Value) (Limit, error) {
 	s, err := stringOf(v)
 	if err != nil {
-		return Limit{}, errSpan
+		return Limit{}, errLimit
 	}
 	return parseLimit(s)
 }

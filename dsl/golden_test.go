@@ -39,6 +39,8 @@ func usedAgents(m *Module) map[string]AgentBinary {
 	for _, a := range m.Agents() {
 		if bin, ok := all[a.Name]; ok {
 			out[a.Name] = bin
+		} else if bin, ok := all[a.Plugin]; ok {
+			out[a.Name] = bin
 		}
 	}
 	return out
@@ -73,6 +75,7 @@ func checkGolden(t *testing.T, path string, valid bool) {
 		t.Fatal(err)
 	}
 	def, diags := parseAndLink(archiveFS(a))
+	diags = diags.Sorted()
 	if valid != (def != nil) || valid == diags.HasErrors() {
 		t.Errorf("linked=%t errors=%t, want valid=%t", def != nil, diags.HasErrors(), valid)
 	}

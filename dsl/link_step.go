@@ -31,7 +31,7 @@ func (l *workflowLinker) limits() {
 		if v := l.check(e); v.IsWhollyKnown() && !e.bad {
 			scratch := forwardDefaults(true)
 			if err := retrySetters[name](&scratch, v); err != nil {
-				l.errorf(e.rng, "Invalid value for "+name, "%s: %s.", name, err)
+				l.invalid(e.rng, name, err)
 			}
 		}
 	}
@@ -228,8 +228,13 @@ func (l *workflowLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
 	if e == nil {
 		return each(cty.DynamicVal)
 	}
+	before := len(l.list)
 	v := l.check(e)
-	noun.ForEach = exprFunc(l, e, "for_each", cty.DynamicPseudoType, eachOf)
+	defer func() {
+		if len(l.list) == before { // else it was said already, better
+			noun.ForEach = exprFunc(l, e, "for_each", cty.DynamicPseudoType, eachOf)
+		}
+	}()
 	if e.bad {
 		return each(cty.DynamicVal)
 	}

@@ -1,8 +1,6 @@
 package dsl
 
 import (
-	"fmt"
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
@@ -189,6 +187,6 @@ func (v *nullVisitor) read(t hcl.Traversal) {
 		}
 	}
 	v.l.warnf(t.SourceRange(), "Output may be null",
-		"Step %q %s; then its output is null and reading an attribute fails. Use try(%s, ...), or test step.%s.status.",
-		name, why, fmt.Sprintf("step.%s.output...", name), name)
+		"Step %q %s; then its output is null and reading an attribute fails. Use try(%s, null), or test step.%s.status.",
+		name, why, traversalText(t), name)
 }

@@ -44,9 +44,8 @@ func (o RenderOptions) diagnostic(out *bufio.Writer, d Diagnostic) {
 		out.WriteString(":\n")
 	}
 	if s := d.Snippet; s != nil {
-		code := printable(s.Code[:s.HighlightStart]) +
-			o.style("4", printable(s.Code[s.HighlightStart:s.HighlightEnd])) +
-			printable(s.Code[s.HighlightEnd:])
+		before, marked, after := crop(s.Code[:s.HighlightStart], s.Code[s.HighlightStart:s.HighlightEnd], s.Code[s.HighlightEnd:])
+		code := printable(before) + o.style("4", printable(marked)) + printable(after)
 		fmt.Fprintf(out, "%4d: %s\n", s.StartLine, code)
 		for _, v := range s.Values {
 			fmt.Fprintf(out, "      # %s %s\n", printable(v.Traversal), printable(v.Statement))
@@ -59,6 +58,26 @@ func (o RenderOptions) diagnostic(out *bufio.Writer, d Diagnostic) {
 			}
 		}
 	}
+}
+
+// maxCode is the most of a source line that is shown.
+const maxCode = 200
+
+// crop shortens a very long source line around its marked part.
+func crop(before, marked, after string) (string, string, string) {
+	if len(before)+len(marked)+len(after) <= maxCode {
+		return before, marked, after
+	}
+	if len(before) > maxCode/4 {
+		before = "..." + strings.ToValidUTF8(before[len(before)-maxCode/4:], "")
+	}
+	if len(marked) > maxCode/2 {
+		marked = strings.ToValidUTF8(marked[:maxCode/2], "") + "..."
+	}
+	if len(after) > maxCode/4 {
+		after = strings.ToValidUTF8(after[:maxCode/4], "") + "..."
+	}
+	return before, marked, after
 }
 
 func (o RenderOptions) style(code, text string) string {

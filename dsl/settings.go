@@ -142,7 +142,8 @@ func choose(v cty.Value, words map[string]func()) error {
 	}
 	set, ok := words[text]
 	if !ok {
-		return fmt.Errorf("it must be one of %s;%s", quotedList(sortedKeys(words)), strings.TrimSuffix(didYouMean(text, sortedKeys(words)), "?"))
+		hint := didYouMean(text, sortedKeys(words))
+		return fmt.Errorf("it must be one of %s%s", quotedList(sortedKeys(words)), strings.Replace(hint, " Did", "; did", 1))
 	}
 	set()
 	return nil
@@ -190,7 +191,7 @@ func (l *workflowLinker) settings(base Settings, list []setting) (func(*Scope) (
 		if raw, _ := v.UnmarkDeep(); raw.IsWhollyKnown() {
 			scratch := base
 			if err := x.set(&scratch, v); err != nil {
-				l.errorf(x.e.rng, "Invalid value for "+x.name, "%s: %s.", x.name, err)
+				l.invalid(x.e.rng, x.name, err)
 				broken = true
 			}
 		}

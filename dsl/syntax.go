@@ -136,7 +136,7 @@ func (r *reporter) readFree(body hcl.Body, b *block) {
 func (r *reporter) checkName(b *block) {
 	if !validName(b.label) {
 		r.errorf(b.labelRange, "Invalid name",
-			"The name of a %s begins with a letter and holds only letters, digits, _ and -, at most 100 of them.", b.kind)
+			"The name of a %s begins with a letter or _ and holds only letters, digits, _ and -, at most 100 of them.", b.kind)
 		b.broken = true
 	}
 }
