@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -67,102 +66,52 @@ func (a *app) initModule(ctx context.Context, dir string, o initOptions) error {
 	if l.catalog, err = a.catalog(m.dir, o.agents); err != nil {
 		return err
 	}
-	old, _, err := m.readLock()
+	old, err := m.readLock()
 	if err != nil {
 		return err
 	}
-	lock, err := l.lock(ctx, old, o.upgrade)
+	if old == nil {
+		old = &dsl.Lock{}
+	}
+	lock, err := l.lock(ctx, *old, o.upgrade)
 	if err != nil {
 		return err
 	}
-	if err := l.writeLock(old, lock, o.lockfile == "readonly"); err != nil {
+	if err := l.writeLock(*old, lock, o.lockfile == "readonly"); err != nil {
 		return err
 	}
 	return a.initDone(l, written)
 }
 
-// lock chooses the binary of every plugin the module uses.
+// lock chooses the binary of every plugin the module uses, and reports every
+// plugin that has none.
 func (l *linked) lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock, error) {
 	var lock dsl.Lock
 	var problems dsl.Diagnostics
-	for _, use := range byPlugin(l.parsed.Agents()) {
-		entry, locked := old.Agent(use.Plugin)
-		u := usedAgent{AgentUse: use}
-		if locked && !upgrade {
-			u.binary, u.err = l.keep(ctx, entry, use)
-		} else {
-			u.binary, u.err = l.catalog.Find(ctx, use.Plugin, use.Constraint)
+	uses := map[string][]agents.Use{}
+	for _, use := range l.parsed.Agents() {
+		if len(uses[use.Plugin]) == 0 {
+			l.used = append(l.used, usedAgent{AgentUse: use})
 		}
-		l.used = append(l.used, u)
-		switch {
-		case u.err != nil:
-			summary, detail := explainAgent(u)
-			d := dsl.Diagnostic{Severity: dsl.SeverityError, Summary: summary, Detail: detail, Range: use.Where}
+		uses[use.Plugin] = append(uses[use.Plugin], agents.Use{Name: use.Plugin, Constraint: use.Constraint})
+	}
+	for i := range l.used {
+		u := &l.used[i]
+		part, err := l.catalog.Lock(ctx, uses[u.Plugin], old, upgrade)
+		if err == nil {
+			lock.Agents = append(lock.Agents, part.Agents...)
+			u.binary, err = l.catalog.Resolve(ctx, agents.Use{Name: u.Plugin}, &part)
+		}
+		if u.err = err; err != nil {
+			summary, detail := explainAgent(*u)
+			d := dsl.Diagnostic{Severity: dsl.SeverityError, Summary: summary, Detail: detail, Range: u.Where}
 			problems = append(problems, l.show(dsl.Diagnostics{d})...)
-			continue
-		case u.binary.Source == agents.SourceDev:
-			continue // never locked: it may change at any time
 		}
-		next := dsl.LockedAgent{
-			Name: use.Plugin, Version: u.binary.Version, Constraint: use.Constraint,
-			Hashes: map[string]string{agents.Platform(): u.binary.Checksum},
-		}
-		if entry.Version == next.Version {
-			for platform, hash := range entry.Hashes {
-				if platform != agents.Platform() {
-					next.Hashes[platform] = hash
-				}
-			}
-		}
-		lock.Agents = append(lock.Agents, next)
 	}
 	if problems.HasErrors() {
 		return dsl.Lock{}, &problem{problems}
 	}
 	return lock, ctx.Err()
-}
-
-// keep returns the binary that the lock names.
-func (l *linked) keep(ctx context.Context, entry dsl.LockedAgent, use dsl.AgentUse) (agents.Binary, error) {
-	fits, err := agents.Fits(use.Constraint, entry.Version)
-	if err != nil {
-		return agents.Binary{}, err
-	}
-	if !fits {
-		return agents.Binary{}, &staleLock{plugin: use.Plugin, version: entry.Version, constraint: use.Constraint}
-	}
-	return l.catalog.Exact(ctx, use.Plugin, entry.Version, entry.Hashes[agents.Platform()])
-}
-
-// A staleLock says that the module asks for another version than is locked.
-type staleLock struct{ plugin, version, constraint string }
-
-// Error names both.
-func (e *staleLock) Error() string {
-	return fmt.Sprintf("%s holds engine-agent-%s to version %s, and the module asks for %q", dsl.LockFile, e.plugin, e.version, e.constraint)
-}
-
-// Hint says what to do.
-func (e *staleLock) Hint() string { return "run `engine init --upgrade` to choose anew" }
-
-// byPlugin merges the uses of one plugin by several agent blocks: one version
-// must fit them all.
-func byPlugin(uses []dsl.AgentUse) []dsl.AgentUse {
-	var out []dsl.AgentUse
-	index := map[string]int{}
-	for _, u := range uses {
-		i, seen := index[u.Plugin]
-		switch {
-		case !seen:
-			index[u.Plugin] = len(out)
-			out = append(out, u)
-		case u.Constraint != "" && out[i].Constraint == "":
-			out[i].Constraint = u.Constraint
-		case u.Constraint != "" && u.Constraint != out[i].Constraint:
-			out[i].Constraint += ", " + u.Constraint
-		}
-	}
-	return out
 }
 
 // writeLock writes the lock file if it changes.

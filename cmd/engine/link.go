@@ -84,19 +84,15 @@ func (a *app) check(ctx context.Context, given string, f agentFlags) (*linked, e
 	if l.catalog, err = a.catalog(m.dir, f); err != nil {
 		return nil, err
 	}
-	lock, locked, err := m.readLock()
+	lock, err := m.readLock()
 	if err != nil {
 		return nil, err
 	}
-	l.locked = locked
+	l.locked = lock != nil
 	bins := map[string]dsl.AgentBinary{}
 	for _, use := range m.parsed.Agents() {
 		u := usedAgent{AgentUse: use}
-		if locked {
-			u.binary, u.err = l.lockedBinary(ctx, lock, use)
-		} else {
-			u.binary, u.err = l.catalog.Find(ctx, use.Plugin, use.Constraint)
-		}
+		u.binary, u.err = l.catalog.Resolve(ctx, agents.Use{Name: use.Plugin, Constraint: use.Constraint}, lock)
 		if u.err == nil {
 			bins[use.Name] = u.binary.Pin()
 		}
@@ -135,7 +131,7 @@ func explainAgent(u usedAgent) (summary, detail string) {
 	var missing *agents.NotFoundError
 	var version *agents.VersionError
 	var changed *agents.ChecksumError
-	var lock *lockError
+	var lock *agents.LockError
 	switch {
 	case errors.As(u.err, &missing):
 		summary = fmt.Sprintf("Agent %q not found", u.Name)
@@ -144,7 +140,7 @@ func explainAgent(u usedAgent) (summary, detail string) {
 	case errors.As(u.err, &changed):
 		summary = fmt.Sprintf("Agent %q has changed since it was locked", u.Name)
 	case errors.As(u.err, &lock):
-		summary = fmt.Sprintf("Agent %q is not locked", u.Name)
+		summary = fmt.Sprintf("Lock file does not fit agent %q", u.Name)
 	default:
 		summary = fmt.Sprintf("Agent %q cannot be used", u.Name)
 	}
@@ -168,47 +164,18 @@ func hintOf(err error) string {
 	return ""
 }
 
-// A lockError says that the lock file does not cover an agent.
-type lockError struct{ text string }
-
-// Error says what is missing.
-func (e *lockError) Error() string { return e.text }
-
-// Hint says what to do.
-func (e *lockError) Hint() string { return "run `engine init` to record it" }
-
-// lockedBinary returns the one binary that the lock file allows.
-func (l *linked) lockedBinary(ctx context.Context, lock dsl.Lock, use dsl.AgentUse) (agents.Binary, error) {
-	entry, ok := lock.Agent(use.Plugin)
-	if !ok {
-		if b, err := l.catalog.Find(ctx, use.Plugin, use.Constraint); err != nil || b.Source == agents.SourceDev {
-			return b, err
-		}
-		return agents.Binary{}, &lockError{fmt.Sprintf("%s has no entry for engine-agent-%s", dsl.LockFile, use.Plugin)}
-	}
-	if fits, err := agents.Fits(use.Constraint, entry.Version); err != nil || !fits {
-		return agents.Binary{}, &lockError{fmt.Sprintf("%s holds engine-agent-%s to version %s, which does not fit %q",
-			dsl.LockFile, use.Plugin, entry.Version, use.Constraint)}
-	}
-	hash := entry.Hashes[agents.Platform()]
-	if hash == "" {
-		return agents.Binary{}, &lockError{fmt.Sprintf("%s has no hash of engine-agent-%s for %s", dsl.LockFile, use.Plugin, agents.Platform())}
-	}
-	return l.catalog.Exact(ctx, use.Plugin, entry.Version, hash)
-}
-
-// readLock reads the lock file beside the module, if there is one.
-func (m *module) readLock() (lock dsl.Lock, found bool, err error) {
+// readLock reads the lock file beside the module; nil = there is none.
+func (m *module) readLock() (*dsl.Lock, error) {
 	src, err := os.ReadFile(filepath.Join(m.dir, dsl.LockFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return dsl.Lock{}, false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return dsl.Lock{}, false, fmt.Errorf("read the lock file: %w", err)
+		return nil, fmt.Errorf("read the lock file: %w", err)
 	}
 	lock, diags := dsl.ReadLock(src, path.Join(m.shown, dsl.LockFile))
 	if diags.HasErrors() {
-		return dsl.Lock{}, false, &problem{diags}
+		return nil, &problem{diags}
 	}
-	return lock, true, nil
+	return &lock, nil
 }
