@@ -56,6 +56,7 @@ func (d *decider) gotResult(ev AttemptOK, a *attempt) {
 	case callLookup:
 		d.result(i, ev.Output, !ev.Output.IsNull())
 	case callLearn:
+		d.needless(i, callLearn)
 		n := d.edit(i)
 		n.done, n.known, n.output = true, true, d.s.keep(ev.Output)
 		n.und.attempt = 0

@@ -81,7 +81,7 @@ func (r *run) deadlineRuns() bool {
 // forward while the run is parked.
 func (d *decider) passDeadline(i int) {
 	n := d.get(i)
-	if n.undo == undoActive {
+	if n.undo != undoNone {
 		d.closeAttempts(i, sdk.CodeTimeout)
 		d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the undo's deadline has passed", 0})
 		return

@@ -25,7 +25,17 @@ func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
 		views[k] = pair{r.nodes[k].node, s.before(&r.nodes[k]), s.after(&r.nodes[k])}
 	}
 	for _, v := range views {
-		t.endings(v)
+		t.attemptEnds(v)
+	}
+	for _, v := range views { // instances before their step
+		if v.now.instance(v.i) {
+			t.nodeEnds(v)
+		}
+	}
+	for _, v := range views {
+		if !v.now.instance(v.i) {
+			t.nodeEnds(v)
+		}
 	}
 	t.turns()
 	for _, v := range views {
@@ -93,8 +103,8 @@ func (t *teller) nameOf(i int) string {
 
 func (t *teller) name(p pair) string { return nodeName(t.wf, p.i, p.now) }
 
-// endings tells which attempts, steps and undos of a node have ended.
-func (t *teller) endings(p pair) {
+// attemptEnds tells which attempts of a node have ended.
+func (t *teller) attemptEnds(p pair) {
 	for k := range p.now.attempts {
 		a := &p.now.attempts[k]
 		if a.status == attemptOpen || a.ended != t.r.at {
@@ -109,6 +119,10 @@ func (t *teller) endings(p pair) {
 		f.Took = (a.ended.time()).Sub(a.started.time())
 		t.say(f)
 	}
+}
+
+// nodeEnds tells that a step or its undo has ended.
+func (t *teller) nodeEnds(p pair) {
 	if p.now.ended() && !p.old.ended() {
 		f := Fact{Kind: FactStepFinished, Step: t.name(p), Agent: actionName(t.wf, p.now, callDo), Status: p.now.state.String(), Attempt: p.now.fwd.total}
 		if p.now.state == StepFailed || p.now.state == StepCaught {

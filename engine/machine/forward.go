@@ -133,6 +133,9 @@ func (d *decider) fanOut(i int) {
 		}
 		k := a.first + a.next
 		a.next++
+		if n := d.get(k); n.state != StepPending || n.fwd.ready != 0 {
+			continue // begun before an operator set the turn back
+		}
 		a.active++
 		d.edit(k).fwd.ready = d.at
 		if d.wanted(k) {
@@ -184,6 +187,9 @@ func (d *decider) aggregate(i int) {
 		return
 	}
 	if a.over == a.count {
+		if d.anyHopeless(i, i) {
+			return // an operator has to find out first
+		}
 		d.edit(i).fwd.blame(miss{})
 		d.endForward(i, StepSucceeded)
 		return
@@ -356,7 +362,7 @@ func (d *decider) anyHopeless(step, i int) bool {
 	}
 	a := d.get(step)
 	for k := a.first; k < a.first+a.count; k++ {
-		if d.hopeless(k) {
+		if d.get(k).state == StepFailed && d.hopeless(k) {
 			return true
 		}
 	}

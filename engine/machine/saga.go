@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -55,6 +56,7 @@ func (d *decider) newUndoDeadline() {
 // turnNode stops the forward part of a node. An attempt in flight stays open:
 // its answer still decides the effect.
 func (d *decider) turnNode(i int) {
+	d.retract(i)
 	n := d.edit(i)
 	n.undo = undoPending
 	n.queue, n.hold = 0, 0
@@ -70,6 +72,34 @@ func (d *decider) turnNode(i int) {
 	n.fwd.act = idle
 	if !n.ended() {
 		n.state, n.fwd.ended = StepCancelled, d.at
+	}
+}
+
+// retract takes back an attempt that this very decision started: nothing has
+// been sent.
+func (d *decider) retract(i int) {
+	n, calls := d.get(i), d.original(i).calls
+	if n.calls == calls {
+		return
+	}
+	n = d.edit(i)
+	n.attempts = slices.DeleteFunc(n.attempts, func(a attempt) bool {
+		if a.call <= calls {
+			return false
+		}
+		if a.kind == callDo {
+			n.fwd.attempt, n.fwd.total = n.fwd.attempt-1, n.fwd.total-1
+			n.doubt = max(0, n.doubt-1)
+		}
+		return true
+	})
+	n.calls = calls
+	d.commands = slices.DeleteFunc(d.commands, func(c Command) bool {
+		inv, ok := c.(Invoke)
+		return ok && inv.Attempt.Node == i
+	})
+	if n.fwd.total == 0 {
+		n.fwd.began = 0
 	}
 }
 
@@ -154,7 +184,6 @@ func (d *decider) park(f dsl.Failure) {
 	if !r.turning {
 		r.failure = f
 	}
-	d.ready, d.launch, d.fan = nil, nil, nil
 	d.alert("parked", f.Step, f.Code, f.Message)
 }
 
@@ -197,7 +226,10 @@ func (d *decider) settle() {
 	switch {
 	case r.finished != 0:
 	case r.phase == phaseForward && r.done == r.steps:
-		r.parked = false
+		if r.parked { // what was in flight has brought it to a good end
+			r.parked, r.parkedAt, r.failure = false, 0, dsl.Failure{}
+			d.commands = slices.DeleteFunc(d.commands, func(c Command) bool { a, ok := c.(Alert); return ok && a.Kind == "parked" })
+		}
 		d.evaluateOutputs()
 		d.finish(RunSucceeded)
 	case d.liveNodes() > 0:
@@ -225,8 +257,9 @@ func (d *decider) undoneState() RunState {
 // unresolved returns the failure of the first step that has failed and that
 // nobody has dealt with.
 func (d *decider) unresolved() dsl.Failure {
-	for i := range d.run.steps {
-		if n := d.get(i); n.state == StepFailed {
+	for i := range d.count() {
+		n := d.get(i)
+		if n.state == StepFailed && (!n.instance(i) || d.hopeless(i)) {
 			return d.failure(i, n.fwd.blamed())
 		}
 	}

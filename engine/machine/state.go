@@ -372,7 +372,7 @@ func (n *node) expires() instant {
 // limit returns the deadline that is running.
 func (n *node) limit() instant {
 	switch {
-	case n.undo == undoActive:
+	case n.undo == undoActive, n.undo == undoPending && n.und.ready != 0:
 		return n.und.deadline
 	case n.undo == undoNone && !n.ended() && n.fwd.ready != 0:
 		return n.fwd.deadline

@@ -190,20 +190,13 @@ func (d *decider) freshRound(i int, newKey bool) {
 		a := d.edit(n.step)
 		a.bad--
 		a.over--
-		a.active++
+		a.next = min(a.next, i-a.first) // it takes its turn again
 		if a.ended() {
 			a.state, a.fwd.ended = StepWaiting, 0
 		}
 		a.fwd.blame(miss{})
 		d.newDeadline(n.step)
-		n.state = StepPending
-		if n.fwd.ready == 0 { // the step's deadline passed before its turn came
-			n.fwd.ready = d.at
-			if !d.wanted(i) {
-				return
-			}
-		}
-		d.launch = append(d.launch, i)
+		n.state, n.fwd.ready = StepPending, 0
 		return
 	}
 	n.state = StepPending
@@ -368,7 +361,7 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 		}
 		n.done, n.known, n.output = true, true, d.s.keep(out)
 		n.manual = ev.By
-		if n.state != StepFailed || !d.run.parked {
+		if !d.blocks(i) {
 			return // a caught or tolerated failure stays what it is; only the effect is settled
 		}
 		d.forgive(i)
@@ -377,7 +370,7 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 	case SettleNotDone, SettleUndone:
 		n.doubt = 0
 		n.manual = ev.By
-		if n.state != StepFailed || !d.run.parked {
+		if !d.blocks(i) {
 			return
 		}
 		m := n.fwd.blamed()
@@ -390,11 +383,19 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 		case d.catchAfter(i, m):
 			d.goOn()
 		case n.instance(i):
+			d.aggregate(n.step)
 			d.goOn()
 		}
 	default:
 		d.refuse("settle", ev.By, "say what happened")
 	}
+}
+
+// blocks reports whether the run is parked and the node's failure is one that
+// nobody has dealt with.
+func (d *decider) blocks(i int) bool {
+	n := d.get(i)
+	return d.run.parked && n.state == StepFailed && !d.get(n.step).well()
 }
 
 // forgive takes back the failure of an instance that turned out well.
@@ -408,7 +409,7 @@ func (d *decider) forgive(i int) {
 	a.bad--
 	a.over--
 	a.active++
-	if a.ended() && a.bad <= d.tolerated(n.step) {
+	if a.state == StepFailed && a.bad <= d.tolerated(n.step) {
 		a.state, a.fwd.ended = StepWaiting, 0
 		a.fwd.blame(miss{})
 	}

@@ -1,0 +1,125 @@
+package machine
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// snapshot is everything the state knows, byte for byte: the persisted fields
+// with the values behind references, and what the indexes answer.
+func snapshot(s *State) []byte {
+	e := &encoder{at: 1}
+	e.uint(uint64(s.run.records))
+	e.instant(s.run.last)
+	for _, f := range runFields {
+		f.put(e, &s.run)
+	}
+	for _, o := range s.run.outputs {
+		e.value(o.value.v)
+	}
+	for i, n := range s.nodes {
+		e.uint(uint64(i))
+		for _, f := range nodeFields {
+			f.put(e, n)
+		}
+		for _, h := range nodeValues(n) {
+			e.value(h.v)
+		}
+		for k := range n.attempts {
+			e.int(int64(n.attempts[k].call))
+			for _, f := range attemptFields {
+				f.put(e, &n.attempts[k])
+			}
+		}
+	}
+	e.instant(s.nextDue())
+	for _, h := range s.Held() {
+		e.string(h.Agent)
+		e.int(int64(h.Steps))
+		e.time(h.Until)
+	}
+	return e.b
+}
+
+// decideTwice decides and checks on the way that deciding changes nothing and
+// is deterministic: promise 1.
+func decideTwice(wf *dsl.Workflow, s *State, in Input) (Record, error) {
+	before := snapshot(s)
+	rec := Decide(wf, s, in)
+	again := Decide(wf, s, in)
+	if !bytes.Equal(before, snapshot(s)) {
+		return rec, fmt.Errorf("promise 1: Decide(%T) changed its input", in.Event)
+	}
+	a, err := EncodeRecords([]Record{rec})
+	if err != nil {
+		return rec, err
+	}
+	b, err := EncodeRecords([]Record{again})
+	if err != nil {
+		return rec, err
+	}
+	if !bytes.Equal(a, b) || !slices.Equal(tellAll(rec), tellAll(again)) {
+		return rec, fmt.Errorf("promise 1: Decide(%T) decided differently the second time", in.Event)
+	}
+	return rec, nil
+}
+
+// tellAll writes a record's commands out, values included.
+func tellAll(r Record) []string {
+	var told []string
+	for _, c := range r.Commands() {
+		if inv, ok := c.(Invoke); ok {
+			input := string(inv.Input.JSON())
+			inv.Input = dsl.Value{}
+			told = append(told, fmt.Sprintf("%+v %s", inv, input))
+			continue
+		}
+		told = append(told, fmt.Sprintf("%+v", c))
+	}
+	return told
+}
+
+// A journal is what a store would hold: bytes only.
+type journal struct{ rows [][]byte }
+
+func (j *journal) append(rec Record) error {
+	row, err := EncodeRecords([]Record{rec})
+	if err != nil {
+		return err
+	}
+	j.rows = append(j.rows, row)
+	return nil
+}
+
+// fold reads the journal back.
+func (j *journal) fold() (*State, error) {
+	s := NewState()
+	for _, row := range j.rows {
+		if err := foldRow(s, row); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func foldRow(s *State, row []byte) error {
+	records, err := DecodeRecords(slices.Clone(row))
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		s.Apply(r)
+	}
+	return nil
+}
+
+// sameFold compares two folds of the same records: promise 10.
+func sameFold(a, b *State) error {
+	if x, y := snapshot(a), snapshot(b); !bytes.Equal(x, y) {
+		return fmt.Errorf("promise 10: two folds differ (%d and %d bytes)", len(x), len(y))
+	}
+	return nil
+}

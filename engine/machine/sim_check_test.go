@@ -1,0 +1,381 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// check looks at what a record made of the state.
+func (w *world) check(before *State, rec Record) error {
+	s := w.s
+	r := &s.run
+	if len(rec.nodes) == 0 && rec.run == nil && len(rec.Commands()) > 0 {
+		return errors.New("a record without changes commands something")
+	}
+	if st := s.Status(); !st.Final() {
+		due, isDue := s.NextDue()
+		seen := len(s.OpenAttempts(w.wf)) > 0 || isDue || len(s.Held()) > 0 || st == RunPaused || st.NeedsHuman()
+		if !seen {
+			return fmt.Errorf("promise 4: a %s run is stuck unseen", st)
+		}
+		if isDue && !due.After(w.now) && w.slots == nil {
+			return fmt.Errorf("promise 13: NextDue %v is not after %v", due, w.now)
+		}
+	}
+	if need := s.NeedsHuman() && s.Status() != before.Status(); need {
+		w.asked++
+	}
+	alerts, want := w.alertsOf(rec), b2i(s.NeedsHuman() && s.Status() != before.Status())
+	if _, isTime := rec.Event().(TimePassed); !isTime && s.NeedsHuman() && before.NeedsHuman() {
+		want = alerts & 1 // an operator's attempt may fail within the record: one more alert
+	}
+	if alerts != want {
+		return fmt.Errorf("I9: %d alerts in a record that leads from %s to %s", alerts, before.Status(), s.Status())
+	}
+	if r.deadlineRuns() && !r.parked && !r.passed && r.deadline <= toInstant(w.now) {
+		return errors.New("S57: the run's deadline has passed and the run goes on")
+	}
+	if before.run.passed && r.phase == phaseUndo && !r.noUndo {
+		return errors.New("pivot: the run turned after its point of no return")
+	}
+	for i, n := range s.nodes {
+		if err := w.checkNode(i, n); err != nil {
+			return fmt.Errorf("%s: %w", s.Node(w.wf, i).Name, err)
+		}
+	}
+	return w.checkInstances()
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// alertsOf counts alerts that call for a person.
+func (w *world) alertsOf(rec Record) int {
+	n := 0
+	for _, c := range rec.Commands() {
+		if a, ok := c.(Alert); ok && a.Kind != "overdue" {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) checkNode(i int, n *node) error {
+	step := w.wf.Steps[n.step]
+	set, err := step.Settings(&dsl.Scope{})
+	if err != nil {
+		return err
+	}
+	if limit := set.Retry.MaxAttempts; limit != dsl.Unbounded && n.fwd.attempt > limit {
+		return fmt.Errorf("promise 7: attempt %d of %d", n.fwd.attempt, limit)
+	}
+	if n.fwd.rounds > set.Retry.CoolDowns {
+		return fmt.Errorf("promise 7: cool-down %d of %d", n.fwd.rounds, set.Retry.CoolDowns)
+	}
+	if step.Undo != nil {
+		us, err := step.Undo.Settings(&dsl.Scope{})
+		if err != nil {
+			return err
+		}
+		if limit := us.Retry.MaxAttempts; limit != dsl.Unbounded && n.und.attempt > limit && n.und.kind == callUndo {
+			return fmt.Errorf("promise 7: undo attempt %d of %d", n.und.attempt, limit)
+		}
+	}
+	for k := range n.attempts {
+		a := &n.attempts[k]
+		if a.completeBy <= a.started {
+			return fmt.Errorf("S10: attempt %d has no time to complete", a.call)
+		}
+		if a.status == attemptOpen && a.completeBy <= toInstant(w.now) {
+			return fmt.Errorf("S17: attempt %d is open past its complete-by", a.call)
+		}
+		if (a.status == attemptFailed || a.status == attemptUnknown) && a.kind != callLookup && a.kind != callUndoLookup {
+			w.misses[AttemptID{i, a.call}] = true
+		}
+	}
+	missed := 0
+	for id := range w.misses {
+		if id.Node == i {
+			missed++
+		}
+	}
+	if got := n.fwd.failures + n.und.failures; got != missed {
+		return fmt.Errorf("I9: failure count %d, but %d attempts ended without result", got, missed)
+	}
+	if row := stepRow(i, n); row.State == StepRunning && row.CompleteBy.IsZero() {
+		return errors.New("S10: a running row without complete-by")
+	}
+	if n.undo == undoNone && !n.ended() && !w.s.run.parked && !w.s.run.turning && n.fwd.ready != 0 && n.fwd.deadline != 0 && n.fwd.deadline <= toInstant(w.now) {
+		return errors.New("the step's deadline has passed and the step goes on")
+	}
+	return nil
+}
+
+// checkInstances compares the counters of for_each steps with their instances.
+func (w *world) checkInstances() error {
+	s := w.s
+	if s.run.phase == phaseUndo {
+		return nil // only effects matter now
+	}
+	for i := range s.run.steps {
+		a := s.nodes[i]
+		if !a.expanded {
+			continue
+		}
+		bad, over, active, flying := 0, 0, 0, 0
+		for k := a.first; k < a.first+a.count; k++ {
+			n := s.nodes[k]
+			switch {
+			case n.ended():
+				over++
+				if n.state == StepFailed {
+					bad++
+				}
+			case n.fwd.ready != 0:
+				active++
+			}
+			if n.open() {
+				flying++
+			}
+		}
+		set, _ := w.wf.Steps[i].Settings(&dsl.Scope{})
+		allowed := 0
+		if set.MaxFailures != nil {
+			allowed = set.MaxFailures(a.count)
+		}
+		name := w.wf.Steps[i].Name
+		switch {
+		case bad != a.bad || over != a.over || active != a.active:
+			return fmt.Errorf("%s: counters %d/%d/%d, instances %d/%d/%d", name, a.bad, a.over, a.active, bad, over, active)
+		case set.MaxParallel > 0 && flying > set.MaxParallel:
+			return fmt.Errorf("%s: %d instances in flight, max_parallel is %d", name, flying, set.MaxParallel)
+		case a.state == StepSucceeded && (bad > allowed || over != a.count):
+			return fmt.Errorf("%s: succeeded with %d failed, %d allowed, %d of %d over", name, bad, allowed, over, a.count)
+		case bad > allowed && !a.ended():
+			return fmt.Errorf("%s: goes on with %d failed, %d allowed", name, bad, allowed)
+		}
+	}
+	return nil
+}
+
+// checkInvoke looks at a call that the machine commands.
+func (w *world) checkInvoke(before *State, inv Invoke) error {
+	i := inv.Attempt.Node
+	n := w.s.nodes[i]
+	step := w.wf.Steps[inv.Step]
+	name := w.s.Node(w.wf, i).Name
+	a := n.find(inv.Attempt.Call)
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%s %s: %s", verb(inv.Purpose), name, fmt.Sprintf(format, args...))
+	}
+	if a == nil || a.status != attemptOpen || !a.completeBy.time().Equal(inv.CompleteBy) {
+		return fail("promise 12: the attempt is not in the record")
+	}
+	if !inv.CompleteBy.After(w.now) {
+		return fail("S10: complete-by %v is not in the future", inv.CompleteBy)
+	}
+	r := &w.s.run
+	if r.paused {
+		return fail("the run is paused")
+	}
+	if slot, ok := w.slots[inv.Agent]; ok && slot.Free == 0 {
+		return fail("no slot is free")
+	}
+	if r.phase == phaseForward && r.parked && r.parkedAt != toInstant(w.now) {
+		return fail("the run is parked")
+	}
+	if err := w.checkKey(inv, n); err != nil {
+		return fail("%v", err)
+	}
+	flying := func(kind ...callKind) bool {
+		for _, k := range w.calls {
+			for _, want := range kind {
+				if k.node == i && k.kind == want && !k.applyAt.IsZero() {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	switch a.kind {
+	case callDo:
+		return w.checkDo(inv, n, fail, flying(callDo, callLearn))
+	case callLookup:
+		if flying(callDo, callLearn) {
+			return fail("asked while an earlier attempt may still take effect")
+		}
+	case callLearn:
+		if !step.Do.Idempotent || flying(callDo) {
+			return fail("I7: invoked again although that is not safe")
+		}
+	case callUndo:
+		return w.checkUndo(inv, n, fail, flying(callDo, callLearn), flying(callUndo))
+	}
+	return nil
+}
+
+type failer func(string, ...any) error
+
+func (w *world) checkDo(inv Invoke, n *node, fail failer, flying bool) error {
+	step := w.wf.Steps[inv.Step]
+	r := &w.s.run
+	if r.phase == phaseUndo {
+		return fail("forward work after the turn")
+	}
+	if r.turning {
+		return fail("forward work while the run is about to turn")
+	}
+	for _, j := range step.After {
+		if !w.s.nodes[j].well() {
+			return fail("promise 6: %s has not ended", w.wf.Steps[j].Name)
+		}
+	}
+	if r.deadline != 0 && !r.passed && !r.overdue && toInstant(inv.CompleteBy) > r.deadline {
+		return fail("S57: complete-by is after the run's deadline")
+	}
+	d := n.fwd.deadline
+	if n.instance(inv.Attempt.Node) {
+		d = w.s.nodes[n.step].fwd.deadline
+	}
+	if d != 0 && toInstant(inv.CompleteBy) > d {
+		return fail("complete-by is after the step's deadline")
+	}
+	if !step.Do.Idempotent && !step.Do.ReadOnly {
+		if e := w.entry(inv.IdempotencyKey, inv.Attempt.Node); e.applied > 0 || flying {
+			return fail("I4: repeated although it may have taken effect and is not idempotent")
+		}
+	}
+	return nil
+}
+
+func (w *world) checkUndo(inv Invoke, n *node, fail failer, flying, undoing bool) error {
+	step := w.wf.Steps[inv.Step]
+	if w.s.run.passed {
+		return fail("undo after the pivot")
+	}
+	if flying {
+		return fail("I7: an attempt may still take effect")
+	}
+	if !step.Undo.Do.Idempotent && (w.undone[inv.IdempotencyKey] > 0 || undoing) {
+		return fail("repeated although it may have been carried out and is not idempotent")
+	}
+	if step.NoUndo {
+		return fail("undone against its declaration")
+	}
+	for i, d := range w.s.nodes { // promise 8: everything downstream is undone
+		if !w.downstream(n.step, d.step) || d.expanded {
+			continue
+		}
+		dep := w.wf.Steps[d.step]
+		if dep.Undo == nil || d.undo == undoLeft {
+			continue
+		}
+		if e := w.ledger[w.forwardKey(i)]; e != nil && e.applied > e.undone {
+			return fail("promise 8: %s is not undone yet", w.s.Node(w.wf, i).Name)
+		}
+		for _, k := range w.calls {
+			if k.node == i && k.kind == callDo && !k.applyAt.IsZero() {
+				return fail("promise 8: %s may still take effect", w.s.Node(w.wf, i).Name)
+			}
+		}
+	}
+	return nil
+}
+
+// downstream reports whether step b depends on step a, transitively.
+func (w *world) downstream(a, b int) bool {
+	for _, j := range w.wf.Steps[a].Before {
+		if j == b || w.downstream(j, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkKey holds S26 against every call: the same key for all attempts, and
+// for nothing else.
+func (w *world) checkKey(inv Invoke, n *node) error {
+	direction := "do"
+	if inv.Purpose == sdk.PurposeUndo || inv.ForwardKey != "" {
+		direction = "undo"
+	}
+	id := fmt.Sprintf("%d %s %d", inv.Attempt.Node, direction, n.gen)
+	if key, ok := w.keys[id]; ok && key != inv.IdempotencyKey {
+		return errors.New("S26: the key changed between attempts")
+	}
+	for other, key := range w.keys {
+		if key == inv.IdempotencyKey && other != id {
+			return errors.New("S26: two calls share a key")
+		}
+	}
+	w.keys[id] = inv.IdempotencyKey
+	if inv.IdempotencyKey == "" || direction == "undo" && inv.ForwardKey == "" {
+		return errors.New("S26: no key")
+	}
+	return nil
+}
+
+// audit compares the end of the run with the ledger: I5, I6, promise 9.
+func (w *world) audit() error {
+	s := w.s
+	left := 0
+	for i, n := range s.nodes {
+		if n.expanded {
+			continue
+		}
+		step := w.wf.Steps[n.step]
+		name := s.Node(w.wf, i).Name
+		applied, undone := 0, 0
+		for _, e := range w.ledger {
+			if e.node == i {
+				applied += e.applied
+				undone += e.undone
+			}
+		}
+		if n.undo == undoLeft {
+			left++
+		}
+		if applied > 1 {
+			return fmt.Errorf("%s: took effect %d times", name, applied)
+		}
+		if undone > applied {
+			return fmt.Errorf("%s: undone %d times, done %d times", name, undone, applied)
+		}
+		if s.Status() == RunSucceeded {
+			if undone > 0 {
+				return fmt.Errorf("I5: %s was undone in a run that succeeded", name)
+			}
+			if n.state == StepSucceeded && applied != 1 && !step.Do.ReadOnly {
+				return fmt.Errorf("I5: %s succeeded and took effect %d times", name, applied)
+			}
+			continue
+		}
+		if applied > undone && step.Undo != nil && n.undo != undoLeft {
+			return fmt.Errorf("I6: the run is %s, but the effect of %s is still there", s.Status(), name)
+		}
+	}
+	if left != s.LeftAsIs() {
+		return fmt.Errorf("promise 9: %d effects left by operators, counted %d", left, s.LeftAsIs())
+	}
+	if s.Status() == RunFailed && s.Undone()+s.LeftAsIs() > 0 {
+		return errors.New("failed means that there was nothing to undo")
+	}
+	if s.Status() == RunCancelled != s.Cancelled() {
+		return errors.New("cancelled exactly if cancel was asked")
+	}
+	if err := w.reload(); err != nil {
+		return err
+	}
+	if due, ok := s.NextDue(); ok {
+		return fmt.Errorf("promise 3: a final run is due at %v", due.Format(time.RFC3339))
+	}
+	return nil
+}

@@ -1,0 +1,607 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// A world runs one workflow against a remote that keeps a ledger of effects,
+// with agents that fail, lose and delay answers, engines that die, and
+// operators who intervene. Every line of what happens is kept for the report.
+type world struct {
+	c     *chooser
+	wf    *dsl.Workflow
+	s     *State
+	j     journal
+	now   time.Time
+	slots map[string]Slot
+
+	calls  []*call             // in flight, or with an effect still to come
+	old    []Event             // answers that were delivered, for duplicates
+	ledger map[string]*account // by forward key
+	undone map[string]int      // by undo key: how often it was carried out
+	keys   map[string]string   // (node, direction, generation) → key
+	misses map[AttemptID]bool
+	alerts int
+	asked  int // times the run came to need a person
+	engine int32
+	log    []string
+	trace  bool
+	deep   bool // check every decision in full
+	turns  int
+}
+
+// A call is one request on its way.
+type call struct {
+	inv      Invoke
+	kind     callKind
+	node     int
+	applyAt  time.Time // when the effect happens; zero = never, or already
+	answerAt time.Time
+	answer   Event // nil = lost
+}
+
+// account is the ledger's row of one forward key.
+type account struct {
+	node      int
+	applied   int  // effects that happened
+	undone    int  // effects that were undone
+	tombstone bool // a by-key undo came: nothing may happen any more
+}
+
+const simStart = 1_000_000
+
+func newWorld(c *chooser) *world {
+	return &world{
+		c: c, wf: randomFlow(c), s: NewState(), now: noon, engine: 1,
+		ledger: map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[AttemptID]bool{},
+	}
+}
+
+func (w *world) note(format string, args ...any) {
+	if w.trace {
+		w.log = append(w.log, w.now.Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+	}
+}
+
+// live runs the world to its end.
+func (w *world) live() error {
+	if err := w.deliver(Started{RunID: simStart, Name: "sim", Vars: js(`{"order":"a value that is long enough"}`)}); err != nil {
+		return err
+	}
+	for !w.s.Status().Final() {
+		if w.turns++; w.turns > 3000 {
+			return errors.New("promise 5: the run does not end")
+		}
+		if w.turns > 60 {
+			w.c.calm = true // the world heals
+			w.slots = nil
+		}
+		if err := w.turn(); err != nil {
+			return err
+		}
+	}
+	w.c.calm = true
+	if err := w.stragglers(); err != nil {
+		return err
+	}
+	return w.audit()
+}
+
+// turn lets one thing happen.
+func (w *world) turn() error {
+	if w.c.chance(22) {
+		return w.meddle()
+	}
+	w.randomSlots()
+	due, isDue := w.s.NextDue()
+	next := w.nextCall()
+	switch {
+	case next != nil && (!isDue || !next.answerAt.After(due) || w.c.chance(20)):
+		return w.deliverCall(next)
+	case isDue:
+		if due.After(w.now) {
+			if err := w.tooEarly(due); err != nil {
+				return err
+			}
+			w.pass(due)
+		}
+		if w.c.chance(15) {
+			w.pass(w.now.Add(time.Duration(w.c.n(5000)) * time.Millisecond)) // a Supervisor that lags
+		}
+		return w.deliver(TimePassed{})
+	case w.s.Status() == RunPaused:
+		return w.deliver(ResumeRequested{By: "op", Extend: time.Duration(w.c.n(2)) * time.Minute})
+	case w.s.NeedsHuman():
+		return w.operate()
+	case len(w.s.Held()) > 0:
+		w.slots = nil
+		return w.deliver(SlotsFreed{})
+	}
+	return errors.New("promise 4: the run is stuck unseen")
+}
+
+// tooEarly checks that nothing is due before NextDue: promise 13.
+func (w *world) tooEarly(due time.Time) error {
+	if !w.c.chance(20) {
+		return nil
+	}
+	at := w.now.Add(due.Sub(w.now) / 2).Truncate(time.Microsecond)
+	if !at.Before(due) || at.Before(w.now) || len(w.s.Held()) > 0 {
+		return nil
+	}
+	if rec := Decide(w.wf, w.s, Input{At: at, Event: TimePassed{}}); !rec.Empty() {
+		return fmt.Errorf("promise 13: something was due at %v, before NextDue %v", at, due)
+	}
+	return nil
+}
+
+// pass moves the clock; effects on the way happen.
+func (w *world) pass(to time.Time) {
+	for {
+		var first *call
+		for _, k := range w.calls {
+			if !k.applyAt.IsZero() && !k.applyAt.After(to) && (first == nil || k.applyAt.Before(first.applyAt)) {
+				first = k
+			}
+		}
+		if first == nil {
+			break
+		}
+		w.apply(first)
+	}
+	if to.After(w.now) {
+		w.now = to
+	}
+	w.forget()
+}
+
+// forget drops calls that can have no consequences any more.
+func (w *world) forget() {
+	kept := w.calls[:0]
+	for _, k := range w.calls {
+		if k.answer != nil || !k.applyAt.IsZero() {
+			kept = append(kept, k)
+		}
+	}
+	w.calls = kept
+}
+
+func (w *world) nextCall() *call {
+	var next *call
+	for _, k := range w.calls {
+		if k.answer != nil && (next == nil || k.answerAt.Before(next.answerAt)) {
+			next = k
+		}
+	}
+	return next
+}
+
+func (w *world) deliverCall(k *call) error {
+	w.pass(k.answerAt)
+	ev := k.answer
+	k.answer = nil
+	w.old = append(w.old, ev)
+	w.forget()
+	return w.deliver(ev)
+}
+
+// randomSlots makes agents full or their circuits open for a while.
+func (w *world) randomSlots() {
+	if !w.c.chance(10) {
+		return
+	}
+	w.slots = nil
+	for _, a := range []string{"shop", "bank"} {
+		switch w.c.pick(3, 1, 1) {
+		case 1:
+			w.slot(a, Slot{Free: w.c.n(3), Why: "full"})
+		case 2:
+			w.slot(a, Slot{Until: w.now.Add(time.Duration(1+w.c.n(10)) * time.Second), Why: "circuit open"})
+		}
+	}
+}
+
+func (w *world) slot(agent string, s Slot) {
+	if w.slots == nil {
+		w.slots = map[string]Slot{}
+	}
+	w.slots[agent] = s
+}
+
+// meddle makes something happen that nobody waited for.
+func (w *world) meddle() error {
+	switch w.c.pick(3, 4, 2, 2, 2, 4, 2, 3, 2) {
+	case 0:
+		return w.deliver(TimePassed{})
+	case 1: // a duplicate
+		if len(w.old) == 0 {
+			return nil
+		}
+		ev := w.old[w.c.n(len(w.old))]
+		if rec := Decide(w.wf, w.s, Input{At: w.s.Last(), Event: ev, Slots: map[string]Slot{"shop": {}, "bank": {}}}); len(rec.Commands()) > 0 {
+			return fmt.Errorf("promise 2: a duplicate %T commands %v", ev, rec.Commands())
+		}
+		if due, ok := w.s.NextDue(); (!ok || due.After(w.now)) && len(w.s.Held()) == 0 {
+			if rec := Decide(w.wf, w.s, Input{At: w.now, Event: ev}); !rec.Empty() || !rec.Late() {
+				return fmt.Errorf("promise 2: a duplicate %T changes something", ev)
+			}
+		}
+		return w.deliver(ev)
+	case 2:
+		return w.deliver(CancelRequested{By: "op", Reason: "because", NoCompensate: w.c.chance(25)})
+	case 3:
+		return w.deliver(PauseRequested{By: "op"})
+	case 4:
+		return w.deliver(ResumeRequested{By: "op"})
+	case 5: // the engine dies; its calls go on, their answers are lost or late
+		for _, k := range w.calls {
+			if w.c.chance(60) {
+				k.answer = nil
+			}
+		}
+		w.forget()
+		if err := w.reload(); err != nil {
+			return err
+		}
+		w.engine++
+		if w.c.chance(50) { // its lease takes a while to run out
+			w.pass(w.now.Add(time.Duration(w.c.n(8000)) * time.Millisecond))
+		}
+		return w.deliver(TakenOver{By: w.engine, From: w.engine - 1})
+	case 6: // a decision that is never committed
+		if k := w.nextCall(); k != nil {
+			Decide(w.wf, w.s, Input{At: later(w.now, k.answerAt), Event: k.answer, Slots: w.slots})
+		}
+		return nil
+	case 7:
+		return w.randomVerb()
+	case 8:
+		return w.deliver(SlotsFreed{})
+	}
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// reload folds the journal, as an engine does that takes over.
+func (w *world) reload() error {
+	s, err := w.j.fold()
+	if err != nil {
+		return err
+	}
+	if err := sameFold(w.s, s); err != nil {
+		return err
+	}
+	w.s = s
+	return nil
+}
+
+func (w *world) randomVerb() error {
+	step := stepName(w.c.n(len(w.wf.Steps)))
+	switch w.c.n(5) {
+	case 0:
+		return w.deliver(RetryRequested{By: "op", Step: step, Extend: time.Duration(w.c.n(2)) * time.Minute, NewKey: w.c.chance(30)})
+	case 1:
+		return w.deliver(CompensateRequested{By: "op"})
+	case 2:
+		return w.deliver(CompensateRequested{By: "op", Step: step, Retry: w.c.chance(50), Skip: w.c.chance(30)})
+	case 3:
+		return w.settle(w.c.n(len(w.s.nodes)))
+	}
+	return w.deliver(ResumeRequested{By: "op", Extend: time.Minute})
+}
+
+// operate does what an operator does for a run that needs one. In a healed
+// world it brings the run to its end.
+func (w *world) operate() error {
+	before := w.s.Records()
+	for i, n := range w.s.nodes {
+		doubt := n.effect() == EffectMaybe && (n.undo == undoNone && n.state == StepFailed || n.undo == undoFailed) || n.undo == undoFailed && n.undoDoubt > 0
+		if doubt && !w.c.chance(30) {
+			if err := w.settle(i); err != nil {
+				return err
+			}
+			if _, refused := w.lastRefusal(); !refused {
+				return nil
+			}
+		}
+	}
+	if w.s.Status() == RunCompensationFailed {
+		for i, n := range w.s.nodes {
+			if n.undo != undoFailed || n.expanded {
+				continue
+			}
+			ev := CompensateRequested{By: "op", Step: w.s.Node(w.wf, i).Name}
+			ev.Skip = w.turns > 1000 || w.c.chance(20) || n.und.miss == missExpression
+			ev.Retry = !ev.Skip
+			return w.deliver(ev)
+		}
+		return fmt.Errorf("compensation_failed without a failed undo")
+	}
+	switch w.c.pick(2, 2, 1) {
+	case 1:
+		if err := w.deliver(RetryRequested{By: "op", Extend: 10 * time.Minute}); err != nil {
+			return err
+		}
+	case 2:
+		if err := w.deliver(CancelRequested{By: "op", NoCompensate: w.c.chance(30)}); err != nil {
+			return err
+		}
+	default:
+		if err := w.deliver(CompensateRequested{By: "op"}); err != nil {
+			return err
+		}
+	}
+	if _, refused := w.lastRefusal(); !refused || w.s.Records() == before {
+		return nil
+	}
+	if w.turns < 1000 {
+		if err := w.deliver(RetryRequested{By: "op", Extend: 10 * time.Minute}); err != nil {
+			return err
+		}
+		if _, refused := w.lastRefusal(); !refused {
+			return nil
+		}
+	}
+	return w.deliver(CancelRequested{By: "op", NoCompensate: true})
+}
+
+// settle states the truth about a node, as the ledger knows it.
+func (w *world) settle(i int) error {
+	n := w.s.nodes[i]
+	if n.expanded {
+		return nil
+	}
+	for _, k := range w.calls {
+		if k.node == i && !k.applyAt.IsZero() {
+			w.pass(k.applyAt) // an operator looks when the dust has settled
+		}
+	}
+	ev := SettleRequested{Step: w.s.Node(w.wf, i).Name, By: "op", Reason: "looked", Output: js(fmt.Sprintf(`{"id":"settled %d"}`, i))}
+	e := w.entry(w.forwardKey(i), i)
+	switch {
+	case n.undo == undoFailed && e.applied > 0 && e.undone >= e.applied:
+		ev.As = SettleUndone
+	case n.undo == undoFailed && n.effect() == EffectDone:
+		ev.As = SettleNotDone
+	case e.applied > 0:
+		ev.As = SettleSucceeded
+	default:
+		ev.As = SettleNotDone
+	}
+	return w.deliver(ev)
+}
+
+func (w *world) forwardKey(i int) string {
+	n := w.s.nodes[i]
+	return idempotencyKey(simStart, w.wf.Steps[n.step].Name, n.key, "do", n.gen)
+}
+
+func (w *world) entry(key string, node int) *account {
+	e := w.ledger[key]
+	if e == nil {
+		e = &account{node: node}
+		w.ledger[key] = e
+	}
+	return e
+}
+
+func (w *world) lastRefusal() (Refused, bool) {
+	if len(w.j.rows) == 0 {
+		return Refused{}, false
+	}
+	recs, err := DecodeRecords(w.j.rows[len(w.j.rows)-1])
+	if err != nil || len(recs) != 1 {
+		return Refused{}, false
+	}
+	return recs[0].Refused()
+}
+
+// deliver decides, commits, applies and acts, with all checks.
+func (w *world) deliver(ev Event) error {
+	in := Input{At: w.now, Event: ev, Slots: w.slots}
+	before := w.s.Clone()
+	var rec Record
+	if deep := w.c.chance(5); deep || w.deep {
+		var err error
+		if rec, err = decideTwice(w.wf, w.s, in); err != nil {
+			return err
+		}
+	} else {
+		rec = Decide(w.wf, w.s, in)
+	}
+	if rec.Empty() {
+		w.note("%T: nothing", ev)
+		if len(rec.Commands()) > 0 {
+			return fmt.Errorf("promise 2: an empty record commands %v", rec.Commands())
+		}
+		if due, ok := w.s.NextDue(); ok && !due.After(w.now) {
+			return fmt.Errorf("promise 13: NextDue %v has passed and nothing happened at %v", due, w.now)
+		}
+		return nil
+	}
+	if before.Status().Final() {
+		return fmt.Errorf("promise 3: a final run changed on %T", ev)
+	}
+	if err := w.j.append(rec); err != nil {
+		return err
+	}
+	if w.c.chance(10) {
+		if err := foldRow(w.s, w.j.rows[len(w.j.rows)-1]); err != nil {
+			return err
+		}
+	} else {
+		w.s.Apply(rec)
+	}
+	w.note("%T%+v", ev, ev)
+	for _, f := range rec.Facts(w.wf, before) {
+		w.note("    %s %s %s %s %s", f.Kind, f.Step, f.Status, f.Code, f.Message)
+	}
+	if err := w.check(before, rec); err != nil {
+		return err
+	}
+	dies := w.c.chance(2) // between the commit and the calls
+	for _, cmd := range rec.Commands() {
+		switch cmd := cmd.(type) {
+		case Invoke:
+			if err := w.checkInvoke(before, cmd); err != nil {
+				return err
+			}
+			if !dies {
+				w.invoke(cmd)
+			}
+		case Alert:
+			w.alerts++
+			w.note("    alert %s", cmd.Kind)
+		}
+	}
+	if dies {
+		w.engine++
+		w.note("engine dies before it acts")
+		if err := w.reload(); err != nil {
+			return err
+		}
+		return w.deliver(TakenOver{By: w.engine, From: w.engine - 1})
+	}
+	return nil
+}
+
+// invoke plans what becomes of a call.
+func (w *world) invoke(inv Invoke) {
+	a := w.s.nodes[inv.Attempt.Node].find(inv.Attempt.Call)
+	k := &call{inv: inv, kind: a.kind, node: inv.Attempt.Node}
+	w.calls = append(w.calls, k)
+	k.answerAt = w.now.Add(time.Duration(1+w.c.n(3000)) * time.Millisecond)
+	id := inv.Attempt
+	rest := inv.CompleteBy.Sub(w.now)
+	late := func() time.Time { // up to just before the grace is over
+		return w.now.Add(time.Duration(w.c.n(int((rest+1900*time.Millisecond)/time.Millisecond))) * time.Millisecond)
+	}
+	switch fate := w.c.pick(14, 3, 3, 2, 2, 3, 2, 2, 2, 2); {
+	case fate == 8:
+		until := time.Time{}
+		if w.c.chance(60) {
+			until = w.now.Add(time.Duration(w.c.n(8)) * time.Second)
+		}
+		k.answer = AttemptDeferred{Attempt: id, Until: until, Why: "not sent"}
+	case inv.Purpose == sdk.PurposeLookup:
+		w.planLookup(k, fate)
+	case fate == 1:
+		k.answer = AttemptFailed{Attempt: id, Code: []string{"flaky", "unavailable", "invalid"}[w.c.n(3)], RetryAfter: time.Duration(w.c.n(4)) * time.Second}
+	case fate == 2:
+		k.answer = AttemptFailed{Attempt: id, Code: "declined", Permanent: w.c.chance(50)}
+	case fate == 3: // the agent is lost after it did it
+		w.apply(k)
+		k.answer = AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)]}
+	case fate == 4: // ... or before
+		k.answer = AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)]}
+	case fate == 5:
+		k.applyAt = late()
+	case fate == 6:
+	case fate == 7: // done, but the answer comes late
+		k.applyAt = late()
+		k.answerAt = inv.CompleteBy.Add(time.Duration(w.c.n(5000)) * time.Millisecond)
+		k.answer = w.result(k)
+	default:
+		w.apply(k)
+		k.answer = w.result(k)
+		if fate == 9 && k.kind == callDo {
+			k.answer = AttemptOK{Attempt: id, Output: js(`"poor"`)}
+		}
+	}
+	w.note("    call %s %s #%d answer %T at %v effect at %v", verb(inv.Purpose), w.s.Node(w.wf, k.node).Name, id.Call, k.answer, k.answerAt.Format("05.000"), k.applyAt.Format("05.000"))
+}
+
+func (w *world) result(k *call) Event {
+	return AttemptOK{Attempt: k.inv.Attempt, Output: js(fmt.Sprintf(`{"id":"output of node %d"}`, k.node))}
+}
+
+// planLookup answers truthfully, or not at all.
+func (w *world) planLookup(k *call, fate int) {
+	id := k.inv.Attempt
+	switch fate {
+	case 1, 2:
+		k.answer = AttemptFailed{Attempt: id, Code: "unavailable", Permanent: fate == 2}
+	case 3, 4:
+		k.answer = AttemptUnknown{Attempt: id, Code: "agent_lost"}
+	case 5, 6, 7:
+	default:
+		done := false
+		if k.kind == callUndoLookup {
+			done = w.undone[k.inv.IdempotencyKey] > 0
+		} else {
+			done = w.entry(k.inv.IdempotencyKey, k.node).applied > 0
+		}
+		k.answer = Event(AttemptNotDone{Attempt: id})
+		if done {
+			k.answer = w.result(k)
+		}
+	}
+}
+
+// apply lets the effect of a call happen at the remote.
+func (w *world) apply(k *call) {
+	k.applyAt = time.Time{}
+	step := w.wf.Steps[k.inv.Step]
+	switch k.kind {
+	case callDo, callLearn:
+		if step.Do.ReadOnly {
+			return
+		}
+		e := w.entry(k.inv.IdempotencyKey, k.node)
+		if e.tombstone || step.Do.Idempotent && e.applied > 0 {
+			return
+		}
+		e.applied++
+		w.note("    EFFECT of %s", w.s.Node(w.wf, k.node).Name)
+	case callUndo:
+		e := w.entry(k.inv.ForwardKey, k.node)
+		if step.Undo.Do.ByKey {
+			e.tombstone = true
+		}
+		if step.Undo.Do.Idempotent && w.undone[k.inv.IdempotencyKey] > 0 {
+			return
+		}
+		w.undone[k.inv.IdempotencyKey]++
+		if e.applied > 0 {
+			e.undone++
+			w.note("    UNDONE %s", w.s.Node(w.wf, k.node).Name)
+		}
+	}
+}
+
+// stragglers lets everything arrive that is still on its way to a run that has
+// ended; nothing of it may change anything.
+func (w *world) stragglers() error {
+	for len(w.calls) > 0 {
+		next := w.nextCall()
+		if next == nil {
+			w.pass(w.now.Add(time.Hour))
+			continue
+		}
+		if err := w.deliverCall(next); err != nil {
+			return err
+		}
+	}
+	for _, ev := range []Event{TimePassed{}, TakenOver{By: 9}, CancelRequested{}, PauseRequested{}, RetryRequested{}, CompensateRequested{}, SettleRequested{}, ResumeRequested{}, SlotsFreed{}} {
+		if err := w.deliver(ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) report() string {
+	return describe(w.wf) + strings.Join(w.log, "\n")
+}
