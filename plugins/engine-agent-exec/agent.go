@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+const version = "0.1.0"
+
+// Codes that the agent answers with by itself.
+const (
+	codeExit   = "exit_nonzero" // unknown: an exit code that errors does not list
+	codeKilled = "killed"       // unknown: ended by a signal
+)
+
+// Limits on what is kept of each output.
+const (
+	defaultOutput = 64 << 10
+	maxOutput     = 1 << 20
+)
+
+// runIn is the input of run and query.
+type runIn struct {
+	Argv      []string          `agent:"argv" doc:"Program and arguments. No shell is involved; write [\"sh\", \"-c\", …] for one."`
+	Env       map[string]string `agent:"env,optional,sensitive" doc:"The program's whole environment, beside ENGINE_*."`
+	Stdin     string            `agent:"stdin,optional" doc:"What the program reads; without it nothing."`
+	Cwd       string            `agent:"cwd,optional" doc:"Working directory; default: the engine's."`
+	OKCodes   []int             `agent:"ok_codes,optional" doc:"Exit codes that are results; default [0]."`
+	Errors    map[string]string `agent:"errors,optional" doc:"Exit code to error code. A code listed here is a definite failure: nothing was done."`
+	MaxOutput int               `agent:"max_output,optional" default:"65536" doc:"Bytes kept of each output, at most 1048576; the rest is dropped."`
+	Parse     string            `agent:"parse,optional" default:"auto" enum:"auto|json|none" doc:"Whether stdout is read as JSON; with json it must be."`
+}
+
+// runOut is the output of run and query.
+type runOut struct {
+	ExitCode  int    `agent:"exit_code"`
+	Stdout    string `agent:"stdout"`
+	Stderr    string `agent:"stderr"`
+	Truncated bool   `agent:"truncated" doc:"An output was longer than max_output."`
+	JSON      any    `agent:"json" doc:"Standard output, if it is JSON."`
+}
+
+// newAgent puts the agent together.
+func newAgent() *sdk.Agent {
+	a := sdk.New("exec", version).Doc("Runs programs on the engine's machine.")
+	opts := func(o ...sdk.Option) []sdk.Option {
+		return append(o, sdk.Errors(codeExit, codeKilled), sdk.AnyErrors(), sdk.Cancellable())
+	}
+	sdk.Action(a, "run", run, opts(sdk.Doc(
+		"Runs a program. Write idempotent = true on the step if the program honours ENGINE_IDEMPOTENCY_KEY or may simply be repeated."))...)
+	sdk.Action(a, "query", run, opts(sdk.ReadOnly(), sdk.Idempotent(), sdk.Doc(
+		"Runs a program that changes nothing."))...)
+	return a
+}
+
+// rules are what a runIn says about exit codes, checked.
+type rules struct {
+	ok     map[int]bool
+	errors map[int]string
+}
+
+var codePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+
+// check finds what makes no sense before anything is started.
+func (in *runIn) check() (rules, error) {
+	r := rules{ok: map[int]bool{}, errors: map[int]string{}}
+	switch {
+	case len(in.Argv) == 0 || in.Argv[0] == "":
+		return r, invalid("argv: names no program")
+	case in.MaxOutput < 0 || in.MaxOutput > maxOutput:
+		return r, invalid("max_output: must be between 0 and %d", maxOutput)
+	}
+	for _, s := range append(in.Argv[:len(in.Argv):len(in.Argv)], in.Cwd) {
+		if strings.ContainsRune(s, 0) {
+			return r, invalid("argv and cwd: must not contain a zero byte")
+		}
+	}
+	for name, value := range in.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return r, invalid("env: %q cannot be a variable", name)
+		}
+	}
+	for _, c := range in.OKCodes {
+		r.ok[c] = true
+	}
+	if len(in.OKCodes) == 0 {
+		r.ok[0] = true
+	}
+	for text, code := range in.Errors {
+		n, err := strconv.Atoi(text)
+		switch {
+		case err != nil || n < 0 || n > 255:
+			return r, invalid("errors: %q is not an exit code", text)
+		case !codePattern.MatchString(code) || meansUnknown(code):
+			return r, invalid("errors: %q cannot be an error code: want snake_case, and none of the engine's own", code)
+		}
+		r.errors[n] = code
+	}
+	return r, nil
+}
+
+// meansUnknown reports whether a code stands for an unknown outcome and so
+// cannot name a definite failure.
+func meansUnknown(code string) bool {
+	switch code {
+	case sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeInternal, sdk.CodeBadReply:
+		return true
+	}
+	return false
+}
+
+// run starts the program and judges how it ended.
+func run(ctx context.Context, c *sdk.Call, in runIn) (runOut, error) {
+	r, err := in.check()
+	if err != nil {
+		return runOut{}, err
+	}
+	p, err := newProgram(ctx, c, in)
+	if err != nil {
+		return runOut{}, err
+	}
+	if err := p.start(); err != nil {
+		return runOut{}, err
+	}
+	err = p.wait()
+	out := runOut{
+		ExitCode: p.cmd.ProcessState.ExitCode(), Stdout: p.stdout.text(), Stderr: p.stderr.text(),
+		Truncated: p.stdout.cut || p.stderr.cut,
+	}
+	switch {
+	case ctx.Err() != nil:
+		return runOut{}, sdk.Unknown(fmt.Errorf("%s was killed: %w", in.Argv[0], context.Cause(ctx)), sdk.CodeAborted)
+	case out.ExitCode < 0:
+		return runOut{}, sdk.Unknown(fmt.Errorf("%s ended by a signal: %w%s", in.Argv[0], err, tail(out.Stderr)), codeKilled)
+	case r.errors[out.ExitCode] != "":
+		return runOut{}, &sdk.Failure{Code: r.errors[out.ExitCode], Message: fmt.Sprintf("%s ended with exit code %d%s", in.Argv[0], out.ExitCode, tail(out.Stderr))}
+	case !r.ok[out.ExitCode]:
+		return runOut{}, sdk.Unknown(fmt.Errorf("%s ended with exit code %d%s", in.Argv[0], out.ExitCode, tail(out.Stderr)), codeExit)
+	}
+	if in.Parse == "none" {
+		return out, nil
+	}
+	out.JSON, err = parseJSON(p.stdout.buf)
+	if err != nil && in.Parse == "json" {
+		return runOut{}, sdk.Unknown(fmt.Errorf("standard output of %s is not JSON", in.Argv[0]), sdk.CodeBadReply)
+	}
+	return out, nil
+}
+
+func invalid(format string, args ...any) error {
+	return &sdk.Failure{Code: sdk.CodeInvalid, Message: fmt.Sprintf(format, args...), Permanent: true}
+}
+
+// parseJSON keeps numbers exact; what is no JSON is nil.
+func parseJSON(data []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var tree any
+	if err := dec.Decode(&tree); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON document")
+	}
+	return tree, nil
+}
+
+// tail is the last line of what a program said, for messages.
+func tail(stderr string) string {
+	text := strings.TrimSpace(stderr)
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[i+1:]
+	}
+	const most = 300
+	if len(text) > most {
+		text = text[len(text)-most:]
+		for !utf8.ValidString(text) {
+			text = text[1:]
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return ": " + strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)
+}

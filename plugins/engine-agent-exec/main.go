@@ -1,0 +1,6 @@
+// Command engine-agent-exec is the agent for programs on the engine's machine.
+package main
+
+import "github.com/saga-engine/engine/sdk/plugin"
+
+func main() { plugin.Serve(newAgent()) }
