@@ -202,12 +202,10 @@ func TestUnknownOutcomeParks(t *testing.T) {
 func TestLateReplyIsCountedOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		first := true
-		w.inv.around = func(ctx context.Context, call engine.Call) (sdk.Reply, bool) {
-			if call.Request.Step != "charge" || !first {
+		w.inv.around = func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+			if call.Request.Step != "charge" || call.Request.Attempt > 1 {
 				return sdk.Reply{}, false
 			}
-			first = false
 			time.Sleep(call.Request.Remaining + time.Second) // an Invoker that does not keep to ctx
 			return sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{"id":"late"}`)}, true
 		}
