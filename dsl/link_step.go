@@ -199,7 +199,7 @@ func replyFunc(fields []sdk.Field, declared, narrowed cty.Type) func([]byte) (Va
 			v, err = conform(v, declared)
 		}
 		if err == nil && !narrowed.Equals(declared) {
-			if v, err = conform(v, narrowed); err != nil {
+			if v, err = narrow(v, narrowed); err != nil {
 				err = fmt.Errorf("output_type: %w", err)
 			}
 		}
@@ -208,6 +208,21 @@ func replyFunc(fields []sdk.Field, declared, narrowed cty.Type) func([]byte) (Va
 		}
 		return encodeValue(markFields(v, fields), false)
 	}
+}
+
+// narrow converts a reply to the type that output_type gives it; what it names
+// without optional() must be there.
+func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
+	v, err := conform(v, ty)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	for _, name := range attributeNames(ty) {
+		if !ty.AttributeOptional(name) && v.GetAttr(name).IsNull() {
+			return cty.NilVal, fmt.Errorf("attribute %q is null", name)
+		}
+	}
+	return v, nil
 }
 
 func retryable(codes []sdk.ErrorCode) func(string) bool {

@@ -1,0 +1,117 @@
+package dsl
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// wideText is a workflow whose second step reads, for each of its instances,
+// the one of the first step with the same key.
+const wideText = `
+workflow "wide" {
+  deadline = "1h"
+  variable "items" { type = map(number) }
+  step "a" {
+    for_each = var.items
+    action   = agent.inventory.reserve
+    input { sku = each.key }
+  }
+  step "b" {
+    for_each     = var.items
+    action       = agent.mock.call
+    compensation = "none"
+    input { value = "${step.a[each.key].output.reservation_id}-${each.value}" }
+  }
+}`
+
+func wideScope(t testing.TB, n int) (*Workflow, *Scope) {
+	t.Helper()
+	wf := link(t, wideText).Workflow("wide")
+	var items strings.Builder
+	insts := make([]InstanceResult, n)
+	for i := range n {
+		key := fmt.Sprintf("k%06d", i)
+		fmt.Fprintf(&items, "%s = %d,", key, i)
+		insts[i] = InstanceResult{Key: key, Status: "succeeded", Output: jsonValue(fmt.Sprintf(`{"reservation_id":"r-%d"}`, i))}
+	}
+	scope := &Scope{
+		Vars: bindAll(t, wf, "items", "{"+items.String()+"}"), Memo: &Memo{},
+		Step: func(int) StepResult { return StepResult{Each: true, Final: true, Instances: insts} },
+	}
+	return wf, scope
+}
+
+// TestWideStepIsLinear: an instance that reads one of 10,000 others does not
+// pay for all of them.
+func TestWideStepIsLinear(t *testing.T) {
+	cost := func(n int) time.Duration {
+		wf, scope := wideScope(t, n)
+		calls := 0
+		inner := scope.Step
+		scope.Step = func(i int) StepResult { calls++; return inner(i) }
+		each := func(i int) {
+			scope.Each = &EachItem{Key: fmt.Sprintf("k%06d", i), Value: jsonValue(fmt.Sprint(i))}
+			in, err := wf.Steps[1].Input(scope)
+			if want := fmt.Sprintf(`{"value":"r-%d-%d"}`, i, i); err != nil || string(in.JSON()) != want {
+				t.Fatalf("input %s, %v; want %s", in.JSON(), err, want)
+			}
+		}
+		each(0)
+		start := time.Now()
+		for i := range 1000 {
+			each(i)
+		}
+		if calls != 1 {
+			t.Errorf("the result of the step was asked for %d times", calls)
+		}
+		return time.Since(start)
+	}
+	small, large := cost(1000), cost(20000)
+	if large > 8*small+50*time.Millisecond {
+		t.Errorf("1000 evaluations beside 1000 instances took %v, beside 20000 %v", small, large)
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	src := fstest.MapFS{"order.hcl": &fstest.MapFile{Data: []byte(orderText(b))}}
+	for b.Loop() {
+		if _, diags := Parse(src, ParseOptions{}); diags.HasErrors() {
+			b.Fatal(diags.Err())
+		}
+	}
+}
+
+func BenchmarkLink(b *testing.B) {
+	m, diags := Parse(fstest.MapFS{"order.hcl": &fstest.MapFile{Data: []byte(orderText(b))}}, ParseOptions{})
+	if diags.HasErrors() {
+		b.Fatal(diags.Err())
+	}
+	agents := usedAgents(m)
+	for b.Loop() {
+		if def, diags := Link(m, agents); def == nil {
+			b.Fatal(diags.Err())
+		}
+	}
+}
+
+func BenchmarkInput(b *testing.B) {
+	wf, scope := wideScope(b, 10000)
+	scope.Each = &EachItem{Key: "k000007", Value: jsonValue("7")}
+	for b.Loop() {
+		if _, err := wf.Steps[1].Input(scope); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkSettings(b *testing.B) {
+	s := link(b, orderText(b)).Workflow("order").Steps[1]
+	for b.Loop() {
+		if _, err := s.Settings(nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
