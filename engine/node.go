@@ -238,6 +238,13 @@ func (t *troubles) note(run machine.RunID, err error) {
 	t.runs[run] = err
 }
 
+// gone forgets a trouble that is over.
+func (t *troubles) gone(run machine.RunID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.runs, run)
+}
+
 func (t *troubles) all() map[machine.RunID]error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -215,6 +215,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 		d.finish(nil)
 	}
 	if f.adopting {
+		n.troubles.gone(r.id)
 		for _, a := range r.adopts {
 			a.done(nil)
 		}

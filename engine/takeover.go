@@ -59,8 +59,9 @@ func (n *Node) takeAll(ctx context.Context, t *term, runs []machine.RunID, gone 
 	asked := 0
 	for _, run := range runs {
 		if err := n.able(ctx, run); err != nil {
-			if ctx.Err() != nil {
-				return 0, ctx.Err()
+			var aside *RunError
+			if !errors.As(err, &aside) {
+				return 0, fmt.Errorf("take over run %d: %w", run, err)
 			}
 			n.troubles.note(run, err)
 			n.cfg.Logger.Warn("run is left alone", "run", run, "error", err)
@@ -123,16 +124,18 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	return nil
 }
 
-// able reports why this engine cannot work on a run: its story cannot be read,
-// or an agent is missing.
+// able reports why this engine cannot work on a run: a *RunError if its story
+// cannot be read or an agent is missing, any other error if that is not known.
 func (n *Node) able(ctx context.Context, run machine.RunID) error {
 	story, _, err := loadStory(ctx, n.cfg.Store, n.cfg.Sealer, n.defs, run)
 	var aside *RunError
 	switch {
 	case errors.As(err, &aside):
 		return err
-	case err != nil:
+	case err != nil && permanent(err):
 		return &RunError{Run: int64(run), Err: err, Hint: hintFor(err)}
+	case err != nil:
+		return err
 	}
 	checker, ok := n.cfg.Invoker.(Checker)
 	if !ok {

@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// A plan is a generated workflow: its source, and what the judge must know of
+// each step.
+type plan struct {
+	source string
+	steps  []planStep
+}
+
+type planStep struct {
+	name   string
+	action string
+	after  []int
+	keys   []string // of a for_each; nil = a single instance
+	catch  bool
+	none   bool // compensation = "none"
+}
+
+// actions are the far side's actions, by how their outcome can be found out
+// and how they are undone.
+var actions = []string{
+	"do",   // idempotent, undone by key
+	"do",   // the usual case, twice as often
+	"once", // not idempotent, undone by key
+	"look", // not idempotent, its outcome can be asked, undone by key
+	"pay",  // idempotent, undone by its output
+	"keep", // idempotent, nothing undoes it
+}
+
+// newPlan generates a workflow of 1 to 7 steps over a random graph.
+func newPlan(rng *rand.Rand) plan {
+	var p plan
+	var b strings.Builder
+	b.WriteString("workflow \"w\" {\n  deadline = \"10m\"\n")
+	for i := range 1 + rng.IntN(7) {
+		s := planStep{name: fmt.Sprintf("s%d", i), action: actions[rng.IntN(len(actions))]}
+		for j := range i {
+			if rng.IntN(3) == 0 {
+				s.after = append(s.after, j)
+			}
+		}
+		if rng.IntN(5) == 0 {
+			s.keys = []string{"a", "b", "c"}
+		}
+		s.catch = rng.IntN(6) == 0
+		s.none = s.action == "keep"
+		p.steps = append(p.steps, s)
+		s.write(&b, rng, p.steps)
+	}
+	b.WriteString("}\n")
+	p.source = b.String()
+	return p
+}
+
+func (s planStep) write(b *strings.Builder, rng *rand.Rand, all []planStep) {
+	fmt.Fprintf(b, "  step %q {\n    action  = agent.far.%s\n    timeout = \"%ds\"\n", s.name, s.action, 2+rng.IntN(8))
+	if s.keys != nil {
+		fmt.Fprintf(b, "    for_each = toset([\"%s\"])\n", strings.Join(s.keys, `", "`))
+		if rng.IntN(2) == 0 {
+			b.WriteString("    max_parallel = 2\n")
+		}
+	}
+	if len(s.after) > 0 {
+		var names []string
+		for _, j := range s.after {
+			names = append(names, "step."+all[j].name)
+		}
+		fmt.Fprintf(b, "    depends_on = [%s]\n", strings.Join(names, ", "))
+	}
+	if s.none {
+		b.WriteString("    compensation = \"none\"\n")
+	}
+	if s.catch {
+		b.WriteString("    catch { errors = [\"*\"] }\n")
+	}
+	if s.action == "pay" {
+		b.WriteString("    compensate {\n      action = agent.far.refund\n      input { id = self.output.id }\n    }\n")
+	}
+	if rng.IntN(3) == 0 && s.action != "once" && s.action != "look" {
+		fmt.Fprintf(b, "    retry {\n      max_attempts = %d\n    }\n", 1+rng.IntN(4))
+	}
+	name := fmt.Sprintf("%q", s.name)
+	if s.keys != nil {
+		name = fmt.Sprintf("\"%s-${each.key}\"", s.name)
+	}
+	fmt.Fprintf(b, "    input {\n      name = %s\n    }\n  }\n", name)
+}

@@ -1,0 +1,288 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// A remote is the far side: it honours keys, refuses what comes after its own
+// undo, and keeps the ledger that the judge believes.
+type remote struct {
+	agent *sdk.Agent
+	seed  uint64
+
+	mu     sync.Mutex // protects following fields
+	healed bool       // nothing goes wrong any more
+	calls  map[string]int
+	keys   map[string]*effect
+	order  int
+}
+
+// An effect is what the far side knows of one idempotency key.
+type effect struct {
+	name    string
+	run     string
+	calls   int
+	applied int // times it took effect; more than one is a doubled effect
+	when    int // order in which it took effect
+	undone  int // order in which it was undone, 0 = it was not
+}
+
+type callIn struct {
+	Name string `agent:"name"`
+}
+
+type callOut struct {
+	ID string `agent:"id"`
+}
+
+type undoIn struct {
+	ID string `agent:"id,optional"`
+}
+
+func newRemote(seed uint64) *remote {
+	r := &remote{seed: seed, calls: map[string]int{}, keys: map[string]*effect{}}
+	a := sdk.New("far", "1.0.0")
+	codes := sdk.Errors("refused")
+	sdk.Action(a, "do", r.do, sdk.Idempotent(), sdk.CompensatedBy("undo"), codes)
+	sdk.Action(a, "once", r.once, sdk.CompensatedBy("undo"), codes)
+	sdk.Action(a, "look", r.once, sdk.Lookup(r.lookup), sdk.CompensatedBy("undo"), codes)
+	sdk.Action(a, "pay", r.do, sdk.Idempotent(), codes)
+	sdk.Action(a, "keep", r.do, sdk.Idempotent(), codes)
+	sdk.Action(a, "undo", r.undo, sdk.Idempotent(), sdk.ByKey())
+	sdk.Action(a, "refund", r.refund, sdk.Idempotent())
+	r.agent = a
+	return r
+}
+
+// A mood is what goes wrong with one call.
+type mood int
+
+const (
+	fine mood = iota
+	busy
+	refuses
+	silent      // nothing is done and nothing is said
+	doneSilent  // it is done and nothing is said
+	doneUnsure  // it is done and the agent does not know
+	unsure      // it is not done and the agent does not know
+	slow        // it takes a while
+	doneThenBad // it is done and the reply is not valid
+)
+
+// mood is a pure function of seed, name and the number of the call.
+func (r *remote) mood(name string, n int) mood {
+	h := fnv.New64a()
+	for i := range 8 {
+		h.Write([]byte{byte(r.seed >> (8 * i))})
+	}
+	h.Write([]byte(name))
+	h.Write([]byte{byte(n), byte(n >> 8)})
+	v := h.Sum64() >> 7 % 100
+	switch {
+	case v < 62:
+		return fine
+	case v < 72:
+		return busy
+	case v < 77:
+		return refuses
+	case v < 82:
+		return silent
+	case v < 87:
+		return doneSilent
+	case v < 91:
+		return doneUnsure
+	case v < 94:
+		return unsure
+	default:
+		return slow
+	}
+}
+
+// next counts a call and says what goes wrong with it.
+func (r *remote) next(name string, c *sdk.Call, key string) mood {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls[name]++
+	r.effectLocked(c, key).calls++
+	if r.healed {
+		return fine
+	}
+	return r.mood(name, r.calls[name])
+}
+
+func (r *remote) effectLocked(c *sdk.Call, key string) *effect {
+	e := r.keys[key]
+	if e == nil {
+		e = &effect{name: c.Step, run: c.Run}
+		r.keys[key] = e
+	}
+	return e
+}
+
+var errUndone = &sdk.Failure{Code: "refused", Message: "this key was undone", Permanent: true}
+
+// apply lets a call take effect, unless it was undone before. dedupe is false
+// for an action that does not promise it: doing it twice doubles the effect.
+func (r *remote) apply(c *sdk.Call, dedupe bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.effectLocked(c, c.IdempotencyKey)
+	switch {
+	case e.undone > 0:
+		return errUndone
+	case e.applied > 0 && dedupe:
+		return nil
+	}
+	r.order++
+	e.applied++
+	e.when = r.order
+	return nil
+}
+
+func (r *remote) do(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
+	return r.work(ctx, c, in, true)
+}
+
+func (r *remote) once(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
+	return r.work(ctx, c, in, false)
+}
+
+func (r *remote) work(ctx context.Context, c *sdk.Call, in callIn, dedupe bool) (callOut, error) {
+	out := callOut{ID: c.IdempotencyKey}
+	switch r.next(in.Name, c, c.IdempotencyKey) {
+	case busy:
+		return out, &sdk.Failure{Code: sdk.CodeUnavailable}
+	case refuses:
+		return out, &sdk.Failure{Code: "refused", Permanent: true}
+	case silent:
+		return out, silence(ctx)
+	case unsure:
+		return out, errors.New("connection reset")
+	case doneSilent:
+		return out, errors.Join(r.apply(c, dedupe), silence(ctx))
+	case doneUnsure:
+		if err := r.apply(c, dedupe); err != nil {
+			return out, err
+		}
+		return out, errors.New("connection reset")
+	case slow:
+		if err := pause(ctx, 1500*time.Millisecond); err != nil {
+			return out, err
+		}
+	}
+	return out, r.apply(c, dedupe)
+}
+
+func (r *remote) lookup(ctx context.Context, c *sdk.Call, _ callIn) (callOut, bool, error) {
+	switch r.next("lookup", c, "lookup "+c.IdempotencyKey) {
+	case busy, unsure, doneUnsure:
+		return callOut{}, false, &sdk.Failure{Code: sdk.CodeUnavailable}
+	case silent, doneSilent:
+		return callOut{}, false, silence(ctx)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.effectLocked(c, c.IdempotencyKey)
+	if e.applied > 0 {
+		return callOut{ID: c.IdempotencyKey}, true, nil
+	}
+	r.order++
+	e.undone = r.order // it never will: a later arrival is refused
+	return callOut{}, false, nil
+}
+
+func (r *remote) undo(ctx context.Context, c *sdk.Call, _ undoIn) (sdk.None, error) {
+	return r.back(ctx, c)
+}
+
+func (r *remote) refund(ctx context.Context, c *sdk.Call, _ callOut) (sdk.None, error) {
+	return r.back(ctx, c)
+}
+
+func (r *remote) back(ctx context.Context, c *sdk.Call) (sdk.None, error) {
+	switch r.next("undo", c, c.IdempotencyKey) {
+	case busy:
+		return sdk.None{}, &sdk.Failure{Code: sdk.CodeUnavailable}
+	case silent:
+		return sdk.None{}, silence(ctx)
+	case unsure:
+		return sdk.None{}, errors.New("connection reset")
+	case slow:
+		if err := pause(ctx, 1500*time.Millisecond); err != nil {
+			return sdk.None{}, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.effectLocked(c, c.ForwardKey)
+	if e.undone == 0 {
+		r.order++
+		e.undone = r.order
+	}
+	return sdk.None{}, nil
+}
+
+// heal ends all misfortune of the far side.
+func (r *remote) heal() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.healed = true
+}
+
+func silence(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A line is one engine's way to the far side; it records under which fencing
+// tokens the engine calls.
+type line struct {
+	world *world
+	node  int
+}
+
+// Invoke implements engine.Invoker.
+func (l *line) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+	if err := l.world.called(l.node, call); err != nil {
+		return sdk.Reply{}, err
+	}
+	type answer struct {
+		reply sdk.Reply
+		ok    bool
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		reply, ok := l.world.remote.agent.Invoke(ctx, call.Request, sdk.InvokeOptions{Logger: slog.New(slog.DiscardHandler)})
+		answers <- answer{reply, ok}
+	}()
+	select {
+	case a := <-answers:
+		if a.ok && !l.world.loses() {
+			return a.reply, nil
+		}
+		<-ctx.Done()
+		return sdk.Reply{}, ctx.Err()
+	case <-ctx.Done():
+		return sdk.Reply{}, ctx.Err()
+	}
+}
