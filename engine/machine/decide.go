@@ -224,6 +224,10 @@ func (d *decider) advance() {
 func (d *decider) record() Record {
 	d.run.state = d.runState()
 	d.run.live = d.liveNodes()
+	d.commands = slices.DeleteFunc(d.commands, func(c Command) bool {
+		a, ok := c.(Alert) // what this very decision has put right alarms nobody
+		return ok && (a.Kind == "parked" && !d.run.parked || a.Kind == "compensation_failed" && !d.run.stuck)
+	})
 	r := Record{at: d.at, event: d.event, commands: d.commands, late: d.late, names: d.names}
 	numbers := make([]int, 0, len(d.nodes))
 	for i := range d.nodes {

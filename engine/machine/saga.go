@@ -122,7 +122,7 @@ func (d *decider) turnAtPivot() {
 			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: d.wf.Pivot, Call: a.call}})
 		}
 	}
-	if !n.open() && n.fwd.kind != callLookup {
+	if n.fwd.kind != callLookup { // what it planned to repeat is off
 		d.rest(d.wf.Pivot)
 		d.resolvePivot(d.wf.Pivot)
 	}
@@ -202,7 +202,7 @@ func (d *decider) unpark() {
 			continue
 		}
 		if n.fwd.deadline != 0 && n.fwd.ready != d.at {
-			d.edit(i).fwd.deadline += stood
+			d.edit(i).fwd.deadline = max(n.fwd.deadline+stood, d.at.add(time.Microsecond))
 		}
 		d.reopen(i)
 	}
@@ -228,7 +228,6 @@ func (d *decider) settle() {
 	case r.phase == phaseForward && r.done == r.steps:
 		if r.parked { // what was in flight has brought it to a good end
 			r.parked, r.parkedAt, r.failure = false, 0, dsl.Failure{}
-			d.commands = slices.DeleteFunc(d.commands, func(c Command) bool { a, ok := c.(Alert); return ok && a.Kind == "parked" })
 		}
 		d.evaluateOutputs()
 		d.finish(RunSucceeded)

@@ -45,8 +45,11 @@ func (d *decider) considerUndo(i int) {
 }
 
 // orderAllows reports whether the undo of everything that depended on the step
-// has finished.
+// has finished. Instances follow their step.
 func (d *decider) orderAllows(n *node) bool {
+	if a := d.get(n.step); a.expanded && !n.expanded && a.undo == undoPending {
+		return false
+	}
 	return d.get(n.step).back == len(d.wf.Steps[n.step].Before)
 }
 
