@@ -108,6 +108,7 @@ func (d *decider) passAll(i int, m miss) {
 	for k := a.first; k < a.first+a.count; k++ {
 		n := d.edit(k)
 		if n.ended() {
+			caught = caught && !(n.state == StepFailed && d.hopeless(k))
 			continue
 		}
 		if n.fwd.ready == 0 {

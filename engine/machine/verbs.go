@@ -145,8 +145,9 @@ func (d *decider) retryRequested(ev RetryRequested) {
 		d.refuse("retry", ev.By, "the run's deadline has passed: say by how much to extend it")
 		return
 	}
-	failed := d.pick(ev.Step, func(n *node) bool {
-		return n.state == StepFailed && !n.expanded && d.get(n.step).state == StepFailed // not what max_failures tolerates
+	failed := d.pick(ev.Step, func(i int, n *node) bool {
+		tolerated := d.get(n.step).state != StepFailed && !d.hopeless(i) // by max_failures
+		return n.state == StepFailed && !n.expanded && !tolerated
 	})
 	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {
 		d.refuse("retry", ev.By, "no failed step %s", ev.Step)
@@ -225,11 +226,11 @@ func (d *decider) newDeadline(i int) {
 // pick returns the nodes that a verb means: one step or instance by name,
 // all instances of a for_each step, or with "" every node, as far as they
 // qualify.
-func (d *decider) pick(name string, qualifies func(*node) bool) []int {
+func (d *decider) pick(name string, qualifies func(int, *node) bool) []int {
 	var found []int
 	for i := range d.count() {
 		n := d.get(i)
-		if !qualifies(n) {
+		if !qualifies(i, n) {
 			continue
 		}
 		if name == "" || d.name(i) == name || d.step(n).Name == name {
@@ -260,7 +261,7 @@ func (d *decider) compensateRequested(ev CompensateRequested) {
 		d.refuse("compensate", ev.By, "say either to retry or to skip")
 		return
 	}
-	failed := d.pick(ev.Step, func(n *node) bool { return n.undo == undoFailed && !n.expanded })
+	failed := d.pick(ev.Step, func(_ int, n *node) bool { return n.undo == undoFailed && !n.expanded })
 	if len(failed) == 0 {
 		d.refuse("compensate", ev.By, "no failed undo %s", ev.Step)
 		return
@@ -319,7 +320,7 @@ func (d *decider) awake(i int) {
 
 // settleRequested states what really happened where nobody knew.
 func (d *decider) settleRequested(ev SettleRequested) {
-	all := d.pick(ev.Step, func(n *node) bool { return !n.expanded })
+	all := d.pick(ev.Step, func(_ int, n *node) bool { return !n.expanded })
 	var open []int
 	for _, i := range all {
 		n := d.get(i)
