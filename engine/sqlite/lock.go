@@ -1,0 +1,77 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+)
+
+// A lock keeps a state file for one process. The kernel releases it when the
+// process ends, however it ends; the file beside the state file stays, and
+// means nothing without the lock.
+type lock struct {
+	f *os.File
+}
+
+// takeLock locks path for this process. shown is how messages name it. Returns
+// *engine.LockedError if another process has it.
+func takeLock(path, shown string) (*lock, error) {
+	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	if err := flock(f); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = &engine.LockedError{Path: shown, Holder: holder(f)}
+		} else {
+			err = fmt.Errorf("lock: %w", err)
+		}
+		return nil, errors.Join(err, f.Close())
+	}
+	if err := sign(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock: %w", err), f.Close())
+	}
+	return &lock{f}, nil
+}
+
+func flock(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// sign writes who holds the lock, for the message of whoever comes second. Of
+// the command line it says no more than the command: the rest may hold secrets.
+func sign(f *os.File) error {
+	command := filepath.Base(os.Args[0])
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		command += " " + os.Args[1]
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt(fmt.Appendf(nil, "process %d (%s), since %s\n", os.Getpid(), command, time.Now().UTC().Format(time.RFC3339)), 0)
+	return err
+}
+
+func holder(f *os.File) string {
+	text, err := io.ReadAll(io.LimitReader(f, 300))
+	if who := strings.TrimSpace(string(text)); err == nil && who != "" {
+		return engine.CleanText(who)
+	}
+	return "another process"
+}
+
+func (l *lock) release() error { return l.f.Close() }

@@ -1,0 +1,188 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+const (
+	memberLapse = `UPDATE member SET lease_until = ?1 WHERE lease_until > ?1`
+	memberJoin  = `INSERT INTO member (address, joined_at, lease_until) VALUES (?1, ?2, ?3)`
+	fenceAdd    = `INSERT INTO fence (engine, writer) VALUES (?1, ?2)`
+	memberRenew = `UPDATE member SET lease_until = ?3 WHERE engine = ?1 AND NOT dead AND lease_until > ?2`
+	memberDead  = `SELECT engine FROM member WHERE dead OR lease_until <= ?1 ORDER BY engine`
+	runDue      = `SELECT run_id, next_check FROM run WHERE state < 10 AND owner = ?1 AND next_check <= ?2 ORDER BY next_check, run_id LIMIT ?3`
+	memberBury  = `UPDATE member SET dead = 1 WHERE engine = ?1 AND (dead OR lease_until <= ?2)`
+	memberAlive = `SELECT EXISTS (SELECT 1 FROM member WHERE engine = ?1 AND NOT dead)`
+	fenceDrop   = `DELETE FROM fence WHERE engine = ?1`
+	memberLeave = `UPDATE member SET lease_until = ?2 WHERE engine = ?1 AND lease_until > ?2`
+	// memberForget drops a dead member once it owns no open run.
+	memberForget = `DELETE FROM member WHERE engine = ?1 AND dead AND NOT EXISTS (SELECT 1 FROM run WHERE owner = ?1 AND state < 10)`
+	memberCount  = `SELECT count(*) FROM member WHERE NOT dead AND lease_until > ?1`
+	orphanList   = `
+SELECT run_id FROM run WHERE state < 10 AND run_id > ?1 AND owner IN (SELECT engine FROM member WHERE dead UNION ALL SELECT 0)
+ORDER BY run_id LIMIT ?2`
+)
+
+// Join registers a new incarnation.
+func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (id engine.EngineID, err error) {
+	err = s.write(ctx, "join", func(tx *tx) error {
+		at := now()
+		res, err := tx.exec(memberJoin, engine.CleanText(address), micros(at), micros(at.Add(lease)))
+		if err != nil {
+			return err
+		}
+		n, err := res.LastInsertId()
+		if err != nil {
+			return err
+		}
+		id = engine.EngineID(n)
+		for w := range writers {
+			if _, err := tx.exec(fenceAdd, n, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return id, err
+}
+
+// Tick renews the lease and returns what needs attention. Returns ErrLapsed.
+func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duration, limit int) (t engine.Tick, err error) {
+	err = s.write(ctx, "tick", func(tx *tx) error {
+		t = engine.Tick{Now: now()}
+		res, err := tx.exec(memberRenew, int64(id), micros(t.Now), micros(t.Now.Add(lease)))
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			if err == nil {
+				err = engine.ErrLapsed
+			}
+			return err
+		}
+		err = tx.each(memberDead, []any{micros(t.Now)}, func(r row) error {
+			var dead int32
+			err := r.Scan(&dead)
+			t.Dead = append(t.Dead, engine.EngineID(dead))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if t.Due, err = tx.due(id, t.Now, limit); err != nil {
+			return err
+		}
+		t.Unowned, err = tx.due(0, t.Now, limit)
+		return err
+	})
+	if err != nil {
+		return engine.Tick{}, err
+	}
+	return t, nil
+}
+
+func (x *tx) due(owner engine.EngineID, at time.Time, limit int) ([]engine.DueRun, error) {
+	var due []engine.DueRun
+	err := x.each(runDue, []any{int64(owner), micros(at), limit}, func(r row) error {
+		var run, check int64
+		err := r.Scan(&run, &check)
+		due = append(due, engine.DueRun{Run: machine.RunID(run), NextCheck: fromMicros(check)})
+		return err
+	})
+	return due, err
+}
+
+// each calls fn for each row of a query.
+func (x *tx) each(query string, args []any, fn func(row) error) error {
+	st, err := x.stmt(query)
+	if err != nil {
+		return err
+	}
+	rows, err := st.QueryContext(x.ctx, args...)
+	if err != nil {
+		return err
+	}
+	return eachRow(rows, fn)
+}
+
+func eachRow(rows *sql.Rows, fn func(row) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Fence declares a member whose lease is past dead. No batch can be in flight
+// beside it: transactions take turns.
+func (s *Store) Fence(ctx context.Context, id engine.EngineID) (dead bool, err error) {
+	err = s.write(ctx, "fence", func(tx *tx) error {
+		dead, err = tx.bury(id)
+		return err
+	})
+	return dead, err
+}
+
+// Leave ends a membership in order.
+func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
+	return s.write(ctx, "leave", func(tx *tx) error {
+		if _, err := tx.exec(memberLeave, int64(id), micros(now())); err != nil {
+			return err
+		}
+		_, err := tx.bury(id)
+		return err
+	})
+}
+
+func (x *tx) bury(id engine.EngineID) (dead bool, err error) {
+	if _, err := x.exec(memberBury, int64(id), micros(now())); err != nil {
+		return false, err
+	}
+	var alive bool
+	if err := x.row(memberAlive, int64(id)).Scan(&alive); err != nil || alive {
+		return false, err
+	}
+	for _, query := range []string{fenceDrop, memberForget} {
+		if _, err := x.exec(query, int64(id)); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Orphans returns open runs of nobody, or of a member declared dead.
+func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	var ids []machine.RunID
+	err := s.query(ctx, "list orphans", orphanList, []any{int64(after), limit}, func(r row) error {
+		var id int64
+		err := r.Scan(&id)
+		ids = append(ids, machine.RunID(id))
+		return err
+	})
+	return ids, err
+}
+
+// LiveEngines counts members whose lease has not passed.
+func (s *Store) LiveEngines(ctx context.Context) (n int, err error) {
+	err = s.query(ctx, "count engines", memberCount, []any{micros(now())}, func(r row) error { return r.Scan(&n) })
+	return n, err
+}
+
+// query reads beside the writer and calls fn for each row.
+func (s *Store) query(ctx context.Context, what, query string, args []any, fn func(row) error) error {
+	rows, err := s.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return s.explain(what, err)
+	}
+	if err := eachRow(rows, fn); err != nil {
+		return s.explain(what, err)
+	}
+	return nil
+}

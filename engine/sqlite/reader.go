@@ -1,0 +1,228 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"strconv"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// runLoad is one statement, so that head and rows belong together: the head
+// stands in every row.
+const runLoad = `
+SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name, j.seq, j.at, j.data
+FROM run r JOIN journal j USING (run_id) LEFT JOIN run_name n USING (run_id) WHERE r.run_id = ?1 ORDER BY j.seq`
+
+// Load returns a run's head and all its rows. Returns ErrNotFound.
+func (s *Store) Load(ctx context.Context, id machine.RunID) (engine.Head, []engine.Row, error) {
+	var (
+		head headRow
+		rows []engine.Row
+	)
+	err := s.query(ctx, "load run", runLoad, []any{int64(id)}, func(r row) error {
+		var (
+			out engine.Row
+			at  int64
+		)
+		err := r.Scan(append(head.fields(), &out.Seq, &at, &out.Data)...)
+		out.At = fromMicros(at)
+		rows = append(rows, out)
+		return err
+	})
+	if err != nil {
+		return engine.Head{}, nil, err
+	}
+	if len(rows) == 0 {
+		return engine.Head{}, nil, engine.ErrNotFound
+	}
+	return head.head(id), rows, nil
+}
+
+// A headRow scans the columns of a run's row.
+type headRow struct {
+	flow, owner, fence int32
+	state              uint8
+	check, created     int64
+	finished           sql.NullInt64
+	name               sql.NullString
+}
+
+func (h *headRow) fields() []any {
+	return []any{&h.flow, &h.state, &h.owner, &h.fence, &h.check, &h.created, &h.finished, &h.name}
+}
+
+func (h *headRow) head(id machine.RunID) engine.Head {
+	head := engine.Head{
+		Run: id, Name: h.name.String, Workflow: engine.WorkflowID(h.flow), State: machine.RunState(h.state),
+		Owner: engine.EngineID(h.owner), Fence: h.fence, NextCheck: fromMicros(h.check), CreatedAt: fromMicros(h.created),
+	}
+	if !h.name.Valid {
+		head.Name = strconv.FormatInt(int64(id), 10)
+	}
+	if h.finished.Valid {
+		head.FinishedAt = fromMicros(h.finished.Int64)
+	}
+	return head
+}
+
+const rowList = `SELECT seq, at, data FROM journal WHERE run_id = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3`
+
+// Rows returns up to limit rows with seq >= from.
+func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]engine.Row, error) {
+	var rows []engine.Row
+	err := s.query(ctx, "read rows", rowList, []any{int64(id), from, limit}, func(r row) error {
+		var (
+			out engine.Row
+			at  int64
+		)
+		err := r.Scan(&out.Seq, &at, &out.Data)
+		out.At = fromMicros(at)
+		rows = append(rows, out)
+		return err
+	})
+	return rows, err
+}
+
+// The columns of a listed run, and what they come from.
+const (
+	runColumns = `
+SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
+       r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > ?1, 0)
+FROM run r JOIN workflow w USING (workflow_id) LEFT JOIN run_name n USING (run_id) LEFT JOIN member m ON m.engine = r.owner`
+	runList = runColumns + `
+WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
+  AND r.created_at >= ?5 ORDER BY r.run_id DESC LIMIT ?6`
+	// runListByKey begins at the few runs of the key.
+	runListByKey = runColumns + `
+WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
+  AND r.created_at >= ?5 AND n.key = ?7 ORDER BY r.run_id DESC LIMIT ?6`
+	runFindByName = runColumns + ` WHERE n.name = ?2`
+	runFindByID   = runColumns + ` WHERE r.run_id = ?2`
+)
+
+// Runs lists runs, newest first.
+func (s *Store) Runs(ctx context.Context, f engine.RunFilter) ([]engine.RunRow, error) {
+	if !isText(f.Workflow) || !isText(f.Digest) || !isText(f.Key) {
+		return nil, nil
+	}
+	states := make([]int, len(f.States))
+	for i, st := range f.States {
+		states[i] = int(st)
+	}
+	list, err := json.Marshal(states)
+	if err != nil {
+		return nil, s.explain("list runs", err)
+	}
+	if f.Limit == 0 {
+		f.Limit = engine.DefaultRunLimit
+	}
+	query, args := runList, []any{micros(now()), string(list), f.Workflow, f.Digest, micros(f.Since), f.Limit}
+	if f.Key != "" {
+		query, args = runListByKey, append(args, f.Key)
+	}
+	return s.runRows(ctx, "list runs", query, args)
+}
+
+func (s *Store) runRows(ctx context.Context, what, query string, args []any) ([]engine.RunRow, error) {
+	var out []engine.RunRow
+	err := s.query(ctx, what, query, args, func(r row) error {
+		var (
+			head headRow
+			id   int64
+			run  engine.RunRow
+		)
+		err := r.Scan(append(head.fields(), &id, &run.WorkflowName, &run.Digest, &run.Key, &run.OwnerAlive)...)
+		run.Head = head.head(machine.RunID(id))
+		out = append(out, run)
+		return err
+	})
+	return out, err
+}
+
+// Find returns the run with this public name, or internal id in decimal.
+// Returns ErrNotFound.
+func (s *Store) Find(ctx context.Context, name string) (engine.RunRow, error) {
+	if !isText(name) {
+		return engine.RunRow{}, engine.ErrNotFound
+	}
+	rows, err := s.runRows(ctx, "find run", runFindByName, []any{micros(now()), name})
+	if id, e := strconv.ParseInt(name, 10, 64); err == nil && len(rows) == 0 && e == nil {
+		rows, err = s.runRows(ctx, "find run", runFindByID, []any{micros(now()), id})
+	}
+	if err != nil {
+		return engine.RunRow{}, err
+	}
+	if len(rows) == 0 {
+		return engine.RunRow{}, engine.ErrNotFound
+	}
+	return rows[0], nil
+}
+
+// stepSource lists a run's nodes and then its changes, in one statement so that
+// they belong together. The view steps shows the same to people; decoding it in
+// SQL costs more.
+const stepSource = `
+SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL AS steps
+FROM run r JOIN workflow_step s USING (workflow_id) WHERE r.run_id = ?1
+UNION ALL SELECT 0, i.node, i.node, i.step, i.name, r.owner, NULL FROM run r JOIN run_step i USING (run_id) WHERE r.run_id = ?1
+UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM journal WHERE run_id = ?1 AND steps IS NOT NULL
+ORDER BY what, ord`
+
+// StepRows returns the view of a run's steps, by node number.
+func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]engine.StepView, error) {
+	var (
+		nodes   []engine.NodeName
+		changes []engine.StepRow
+		owner   engine.EngineID
+	)
+	err := s.query(ctx, "read steps", stepSource, []any{int64(id)}, func(r row) error {
+		var (
+			what, ord int64
+			n         engine.NodeName
+			by        int32
+			steps     []byte
+		)
+		if err := r.Scan(&what, &ord, &n.Node, &n.Step, &n.Name, &by, &steps); err != nil {
+			return err
+		}
+		if what == 0 {
+			nodes, owner = append(nodes, n), engine.EngineID(by)
+			return nil
+		}
+		c, err := engine.DecodeStepRows(steps)
+		changes = append(changes, c...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return engine.FoldSteps(nodes, owner, changes), nil
+}
+
+const (
+	alertList      = `SELECT run_id, at, kind, step, code, message FROM alert ORDER BY at DESC, run_id DESC, seq DESC, n DESC LIMIT ?1`
+	alertListOfRun = `SELECT run_id, at, kind, step, code, message FROM alert WHERE run_id = ?2 ORDER BY at DESC, seq DESC, n DESC LIMIT ?1`
+)
+
+// Alerts lists alerts, newest first; run 0 means of all runs.
+func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]engine.AlertRow, error) {
+	query, args := alertList, []any{limit}
+	if id != 0 {
+		query, args = alertListOfRun, append(args, int64(id))
+	}
+	var out []engine.AlertRow
+	err := s.query(ctx, "list alerts", query, args, func(r row) error {
+		var (
+			a       engine.AlertRow
+			run, at int64
+		)
+		err := r.Scan(&run, &at, &a.Kind, &a.Step, &a.Code, &a.Message)
+		a.Run, a.At = machine.RunID(run), fromMicros(at)
+		out = append(out, a)
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,269 @@
+// Package sqlite keeps runs in one file, in the process itself: the default for
+// one machine. It obeys every rule of engine/storetest. Commits are as durable
+// as the disk is (WAL, synchronous=FULL); one process at a time may write,
+// others may read beside it.
+//
+// The views runs and steps are for people, and for any sqlite3: they need
+// nothing of this program.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/saga-engine/engine/engine"
+)
+
+// Options of a Store. Zero fields mean defaults.
+type Options struct {
+	// ReadOnly opens the file beside whatever process writes it. Methods that
+	// write fail.
+	ReadOnly bool
+}
+
+// A Store is an engine.Store in one file. It is safe for concurrent use; its
+// writers are not.
+type Store struct {
+	path string
+	lock *lock   // nil = read only
+	read *sql.DB // sees what is committed, waits for nobody
+
+	mu     sync.Mutex // protects following fields: one transaction at a time
+	db     *sql.DB    // of one connection; nil = read only
+	conn   *sql.Conn
+	stmts  map[string]*sql.Stmt
+	tokens uint32
+
+	// commit ends a transaction. A test replaces it to lose an answer.
+	commit func(ctx context.Context, conn *sql.Conn) error
+}
+
+var _ engine.Store = (*Store)(nil)
+
+// Open opens the file at path. For writing it makes the file (mode 0600) and
+// its directory (0700) where they are missing, brings the schema up to date, and
+// takes the file for this process: every engine that was in it before is dead,
+// whatever its lease says. Returns *engine.LockedError if another process has
+// it, *engine.SchemaError if its schema is newer, or older and ReadOnly is set,
+// and an error that wraps fs.ErrNotExist if there is none to read.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %s: %w", path, err)
+	}
+	s := &Store{path: path, stmts: make(map[string]*sql.Stmt), commit: execCommit}
+	if o.ReadOnly {
+		err = s.openRead(ctx, abs)
+	} else {
+		err = s.openWrite(ctx, abs)
+	}
+	if err != nil {
+		return nil, errors.Join(s.explain("open", err), s.Close())
+	}
+	return s, nil
+}
+
+func execCommit(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+// prepareFile makes the file and its directory, so that they have our modes.
+func prepareFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if err := checkFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// checkFile reports what is there instead of a file.
+func checkFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return errDirectory
+	case !info.Mode().IsRegular():
+		return errNotRegular
+	}
+	return nil
+}
+
+var (
+	errDirectory  = errors.New("it is a directory: name the file in it")
+	errNotRegular = errors.New("it is not a regular file")
+	errReadOnly   = errors.New("sqlite: the store is open for reading only")
+	errForeign    = errors.New("it is an SQLite database of another program")
+)
+
+func (s *Store) openWrite(ctx context.Context, path string) (err error) {
+	if err := prepareFile(path); err != nil {
+		return err
+	}
+	if s.lock, err = takeLock(path, s.path); err != nil {
+		return err
+	}
+	s.db, err = sql.Open("sqlite", dsn(path, "rw",
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "wal_autocheckpoint(4000)", "foreign_keys(1)"))
+	if err != nil {
+		return err
+	}
+	s.db.SetMaxOpenConns(1)
+	if err := migrate(ctx, s.db); err != nil {
+		return err
+	}
+	if s.conn, err = s.db.Conn(ctx); err != nil {
+		return err
+	}
+	// The lock proves that every engine that was in this file has ended.
+	if _, err := s.conn.ExecContext(ctx, memberLapse, micros(time.Now())); err != nil {
+		return err
+	}
+	return s.openPool(path, "rw")
+}
+
+// openRead opens a file that another process may be writing. Where the file or
+// its directory cannot be written, SQLite cannot share the WAL's index: then
+// the file is read without it, if nobody has left a WAL, or as it stands on a
+// disk that does not change.
+func (s *Store) openRead(ctx context.Context, path string) error {
+	if err := checkFile(path); err != nil {
+		return err
+	}
+	var errs []error
+	for _, mode := range []string{"rw", "ro", "ro&immutable=1"} {
+		if mode == "ro&immutable=1" {
+			if _, err := os.Stat(path + "-wal"); err == nil {
+				break // what stands in it would be overlooked
+			}
+		}
+		if err := s.openPool(path, mode); err != nil {
+			return err
+		}
+		err := checkVersion(ctx, s.read)
+		if !cannotOpen(err) {
+			return err
+		}
+		errs = append(errs, err, s.read.Close())
+		s.read = nil
+	}
+	return errors.Join(errs...)
+}
+
+// cannotOpen reports that SQLite could not open the file in this mode.
+func cannotOpen(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
+		return true
+	}
+	return false
+}
+
+func (s *Store) openPool(path, mode string) (err error) {
+	s.read, err = sql.Open("sqlite", dsn(path, mode, "busy_timeout(10000)", "query_only(1)"))
+	if err == nil {
+		s.read.SetMaxOpenConns(4)
+		s.read.SetMaxIdleConns(4)
+	}
+	return err
+}
+
+func dsn(path, mode string, pragmas ...string) string {
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "mode=" + mode}
+	for _, p := range pragmas {
+		u.RawQuery += "&_pragma=" + p
+	}
+	return u.String()
+}
+
+// Close closes the file and gives it free. Writers end with it.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
+	}
+	if s.conn != nil {
+		if err := s.conn.Close(); !errors.Is(err, sql.ErrConnDone) {
+			errs = append(errs, err)
+		}
+	}
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.release())
+	}
+	s.conn, s.lock = nil, nil
+	return errors.Join(errs...)
+}
+
+// code returns the primary result code of SQLite's error, or 0.
+func code(err error) int {
+	var e *driver.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xFF
+	}
+	return 0
+}
+
+// explain wraps an error with what was being done to which file, and says what
+// to do about it.
+func (s *Store) explain(what string, err error) error {
+	var (
+		locked *engine.LockedError
+		schema *engine.SchemaError
+		hint   string
+	)
+	switch c := code(err); {
+	case err == nil || errors.As(err, &locked) || errors.As(err, &schema):
+		return err
+	case c == sqlite3.SQLITE_NOTADB:
+		hint = "it is not a state file, or its beginning is damaged: move it away, or restore it from a backup"
+	case c == sqlite3.SQLITE_CORRUPT:
+		hint = "the state file is damaged: restore it from a backup"
+	case c == sqlite3.SQLITE_FULL, errors.Is(err, syscall.ENOSPC):
+		hint = "the disk is full: make room; nothing that was accepted is lost"
+	case c == sqlite3.SQLITE_READONLY, errors.Is(err, syscall.EROFS):
+		hint = "the file or its directory is read-only"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "this user may not write there"
+	case c == sqlite3.SQLITE_CANTOPEN:
+		hint = "the file cannot be opened: check that it is readable and its directory writable"
+	case errors.Is(err, errForeign):
+		hint = "name another file"
+	}
+	if hint != "" {
+		return fmt.Errorf("sqlite: %s %s: %w: %s", what, s.path, err, hint)
+	}
+	return fmt.Errorf("sqlite: %s %s: %w", what, s.path, err)
+}
+
+// micros is how times are stored.
+func micros(t time.Time) int64 { return t.UnixMicro() }
+
+func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
+
+// isText reports whether s is text that the file can hold.
+func isText(s string) bool { return engine.CleanText(s) == s }

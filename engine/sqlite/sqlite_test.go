@@ -1,0 +1,94 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/storetest"
+)
+
+func open(t testing.TB, path string, o Options) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// raw is a connection beside any store, as the sqlite3 program has it.
+func raw(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", dsn(path, "rw", "busy_timeout(10000)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func exec(t testing.TB, db *sql.DB, query string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+var errLost = errors.New("the answer was lost")
+
+// lose replaces the next commit by one whose answer is lost.
+func lose(s *Store, landed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commit = func(ctx context.Context, conn *sql.Conn) error {
+		s.commit = execCommit
+		if landed {
+			if err := execCommit(ctx, conn); err != nil {
+				return err
+			}
+		}
+		return errLost
+	}
+}
+
+func harness(t *testing.T) storetest.Harness {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := open(t, path, Options{})
+	db := raw(t, path)
+	return storetest.Harness{
+		Store: s,
+		Expire: func(t *testing.T, id engine.EngineID) {
+			t.Helper()
+			exec(t, db, `UPDATE member SET lease_until = 1 WHERE engine = ?`, int64(id))
+		},
+		Lose: func(_ *testing.T, landed bool) { lose(s, landed) },
+		Read: func(t *testing.T) func() {
+			t.Helper()
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, table := range []string{"runs", "steps", "run", "journal", "run_name", "context", "member", "fence", "alert"} {
+				if _, err := tx.Exec("SELECT * FROM " + table); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return func() {
+				if err := tx.Rollback(); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	}
+}
+
+func TestStore(t *testing.T) { storetest.Run(t, harness) }

@@ -1,0 +1,445 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A Writer commits for one fence row. All writers share the file's one writing
+// connection, and take turns.
+type Writer struct {
+	s      *Store
+	engine engine.EngineID
+	n      int
+}
+
+var _ engine.Writer = (*Writer)(nil)
+
+const fenceOpen = `SELECT 1 FROM fence WHERE engine = ?1 AND writer = ?2`
+
+// OpenWriter opens the n-th writer of an engine. Returns ErrFenced.
+func (s *Store) OpenWriter(ctx context.Context, id engine.EngineID, n int) (engine.Writer, error) {
+	w := &Writer{s, id, n}
+	err := s.write(ctx, "open writer", func(tx *tx) error { return w.mayCommit(tx) })
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Close does nothing: the connection is the store's.
+func (w *Writer) Close() error { return nil }
+
+func (w *Writer) mayCommit(tx *tx) error {
+	var one int
+	err := tx.row(fenceOpen, int64(w.engine), w.n).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return engine.ErrFenced
+	}
+	return err
+}
+
+// token mints a commit's token: the engine's number and a number of ours.
+func (w *Writer) token() int64 {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	w.s.tokens++
+	return int64(w.engine)<<32 | int64(w.s.tokens)
+}
+
+// resends is how often a commit whose answer is in doubt is sent again.
+const resends = 3
+
+// Commit lands a batch. Returns ErrFenced.
+func (w *Writer) Commit(ctx context.Context, items []engine.Transition) ([]engine.Outcome, error) {
+	if err := engine.ValidateBatch(items); err != nil {
+		return nil, err
+	}
+	out := make([]engine.Outcome, len(items))
+	for i := range items {
+		out[i].Err = items[i].Validate()
+	}
+	if len(items) == 0 {
+		return out, nil
+	}
+	token := w.token()
+	for try := 0; ; try++ {
+		err := w.once(ctx, token, items, out, try > 0)
+		var bad *refusal
+		switch {
+		case err == nil || errors.Is(err, engine.ErrFenced) || ctx.Err() != nil:
+			return settled(out, err)
+		case errors.As(err, &bad):
+			// The transaction is rolled back; the others go again without it.
+			out[bad.item].Err, try = bad, -1
+		case try == resends || full(err):
+			return nil, err
+		}
+		// Whether it landed is in doubt: the same batch, under the same token.
+	}
+}
+
+func settled(out []engine.Outcome, err error) ([]engine.Outcome, error) {
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// full reports an error that sending again cannot mend.
+func full(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return true
+	}
+	return errors.Is(err, errReadOnly) || errors.Is(err, sql.ErrConnDone)
+}
+
+// A refusal says that the file's constraints forbid a transition.
+type refusal struct {
+	item int
+	err  error
+}
+
+// Error says what is forbidden.
+func (r *refusal) Error() string { return r.err.Error() }
+
+// Unwrap returns SQLite's error.
+func (r *refusal) Unwrap() error { return r.err }
+
+// refuses reports an error that is about the row, not about the file.
+func refuses(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE:
+		return true
+	}
+	return false
+}
+
+// once sends the batch once, but for what was refused before. doubt says that
+// an earlier sending may have landed.
+func (w *Writer) once(ctx context.Context, token int64, items []engine.Transition, out []engine.Outcome, doubt bool) error {
+	return w.s.write(ctx, "commit", func(tx *tx) error {
+		if err := w.mayCommit(tx); err != nil {
+			if errors.Is(err, engine.ErrFenced) && doubt {
+				return tx.settle(token, items, out)
+			}
+			return err
+		}
+		for i := range items {
+			if out[i].Err != nil && !errors.Is(out[i].Err, engine.ErrStale) && !errors.Is(out[i].Err, engine.ErrExists) {
+				continue
+			}
+			landed, err := tx.append(token, &items[i])
+			if refuses(err) {
+				return &refusal{i, fmt.Errorf("sqlite: run %d seq %d: %w", items[i].Run, items[i].Seq, err)}
+			}
+			if err != nil {
+				return err
+			}
+			out[i] = engine.Outcome{Landed: landed}
+			switch {
+			case landed:
+			case items[i].Seq == 0:
+				out[i].Err = engine.ErrExists
+			default:
+				out[i].Err = engine.ErrStale
+			}
+		}
+		return nil
+	})
+}
+
+// settle says what landed of a batch whose engine was fenced before it could be
+// sent again. Returns ErrFenced if nothing has.
+func (x *tx) settle(token int64, items []engine.Transition, out []engine.Outcome) error {
+	any := false
+	for i := range items {
+		var writer int64
+		err := x.row(journalWriter, int64(items[i].Run), items[i].Seq).Scan(&writer)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err == nil && writer == token {
+			out[i], any = engine.Outcome{Landed: true}, true
+		} else if out[i].Landed || out[i].Err == nil {
+			out[i] = engine.Outcome{Err: engine.ErrStale}
+		}
+	}
+	if !any {
+		return engine.ErrFenced
+	}
+	return nil
+}
+
+const (
+	journalAppend = `
+INSERT INTO journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (run_id, seq) DO NOTHING`
+	journalWriter = `SELECT writer FROM journal WHERE run_id = ?1 AND seq = ?2`
+	runCreate     = `
+INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
+VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, CASE WHEN ?3 >= 10 THEN ?6 END)`
+	runChange = `
+UPDATE run SET state = coalesce(?2, state), next_check = coalesce(?3, next_check),
+  owner = coalesce(?4, owner), fence = CASE WHEN ?4 IS NULL THEN fence ELSE ?5 END,
+  finished_at = CASE WHEN ?2 IS NULL THEN finished_at WHEN ?2 >= 10 THEN ?6 END
+WHERE run_id = ?1`
+	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?1, ?2, ?3, ?4)`
+	alertAdd   = `INSERT INTO alert (run_id, seq, n, at, kind, step, code, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
+)
+
+// append writes one transition: its row, and only if that is new what the run
+// becomes. It reports whether the row is there under this token.
+func (x *tx) append(token int64, t *engine.Transition) (landed bool, err error) {
+	var flow, state, owner, check, steps any // NULL = unchanged
+	if t.Seq == 0 {
+		flow = int64(t.Workflow)
+	}
+	if t.State != machine.RunInvalid {
+		state = int64(t.State)
+	}
+	if t.Owner != nil {
+		owner = int64(*t.Owner)
+	}
+	if !t.NextCheck.IsZero() {
+		check = micros(t.NextCheck)
+	}
+	if len(t.Steps) > 0 {
+		steps = engine.AppendStepRows(nil, t.Steps)
+	}
+	run, at := int64(t.Run), micros(t.At)
+	res, err := x.exec(journalAppend, run, t.Seq, at, flow, state, owner, check, token, steps, t.Data)
+	if err != nil {
+		return false, err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		var writer int64
+		if err == nil {
+			err = x.row(journalWriter, run, t.Seq).Scan(&writer)
+		}
+		return writer == token, err
+	}
+	switch {
+	case t.Seq == 0:
+		_, err = x.exec(runCreate, run, flow, state, owner, check, at)
+	case state != nil || owner != nil || check != nil:
+		_, err = x.exec(runChange, run, state, check, owner, t.Seq, at)
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, x.side(t, at)
+}
+
+// side writes what few transitions bring along.
+func (x *tx) side(t *engine.Transition, at int64) error {
+	for _, n := range t.NewNodes {
+		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, engine.CleanText(n.Name)); err != nil {
+			return err
+		}
+	}
+	for i, a := range t.Alerts {
+		_, err := x.exec(alertAdd, int64(t.Run), t.Seq, i, at,
+			engine.CleanText(a.Kind), engine.CleanText(a.Step), engine.CleanText(a.Code), engine.CleanText(a.Message))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	workflowExists = `SELECT EXISTS (SELECT 1 FROM workflow WHERE workflow_id = ?1)`
+	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
+	runNameAdd     = `INSERT INTO run_name (run_id, name, key) VALUES (?1, ?2, nullif(?3, ''))`
+	contextHolder  = `SELECT c.run_id, r.state, n.name FROM context c JOIN run r USING (run_id) JOIN run_name n USING (run_id) WHERE c.workflow = ?1 AND c.key = ?2`
+	contextPut     = `INSERT INTO context (workflow, key, run_id) VALUES (?1, ?2, ?3) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id`
+)
+
+// Submit lands a run's first transition with its names, in one transaction:
+// both or neither (S54). Returns ErrFenced, or ErrExists if the id belongs to
+// another run.
+func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names) (engine.Submitted, error) {
+	if t.Seq != 0 {
+		return engine.Submitted{}, fmt.Errorf("sqlite: submission of run %d begins with seq %d", t.Run, t.Seq)
+	}
+	if err := errors.Join(t.Validate(), n.Validate()); err != nil {
+		return engine.Submitted{}, err
+	}
+	if n.Name == "" {
+		n.Name = strconv.FormatInt(int64(t.Run), 10)
+	}
+	token := w.token()
+	for try := 0; ; try++ {
+		var sub engine.Submitted
+		err := w.s.write(ctx, "submit", func(tx *tx) (err error) {
+			sub, err = w.submit(tx, token, &t, n)
+			return err
+		})
+		switch {
+		case err == nil || errors.Is(err, errFound):
+			return sub, nil
+		case errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrExists), refuses(err), full(err), ctx.Err() != nil, try == resends:
+			return engine.Submitted{}, err
+		}
+	}
+}
+
+// errFound ends a submission's transaction because the run is there already.
+var errFound = errors.New("found")
+
+func (w *Writer) submit(tx *tx, token int64, t *engine.Transition, n engine.Names) (engine.Submitted, error) {
+	mine := engine.Submitted{Run: t.Run, Name: n.Name}
+	var writer int64
+	err := tx.row(journalWriter, int64(t.Run), 0).Scan(&writer)
+	taken := err == nil
+	switch {
+	case taken && writer == token: // this very submission, its answer lost
+		return mine, errFound
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
+		return mine, err
+	}
+	if err := w.mayCommit(tx); err != nil {
+		return mine, err
+	}
+	var known bool
+	if err := tx.row(workflowExists, int64(t.Workflow)).Scan(&known); err != nil {
+		return mine, err
+	}
+	if !known {
+		return mine, &refusal{0, fmt.Errorf("sqlite: run %d: no such workflow: %d", t.Run, t.Workflow)}
+	}
+	if found, err := held(tx, n); err != nil {
+		return found, err
+	}
+	if taken {
+		return mine, engine.ErrExists
+	}
+	if _, err := tx.append(token, t); err != nil {
+		return mine, err
+	}
+	if _, err := tx.exec(runNameAdd, int64(t.Run), n.Name, n.Key); err != nil {
+		return mine, err
+	}
+	if n.Key != "" {
+		if _, err := tx.exec(contextPut, n.Workflow, n.Key, int64(t.Run)); err != nil {
+			return mine, err
+		}
+	}
+	return mine, nil
+}
+
+// held returns errFound and the run that has the name or holds the key.
+func held(tx *tx, n engine.Names) (engine.Submitted, error) {
+	var (
+		run   int64
+		state uint8
+		found = engine.Submitted{Name: n.Name, Exists: true}
+	)
+	err := tx.row(runNameHolder, n.Name).Scan(&run)
+	if errors.Is(err, sql.ErrNoRows) && n.Key != "" {
+		err = tx.row(contextHolder, n.Workflow, n.Key).Scan(&run, &state, &found.Name)
+		if err == nil && !engine.HoldsKey(machine.RunState(state)) {
+			err = sql.ErrNoRows
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return engine.Submitted{}, nil
+	}
+	found.Run = machine.RunID(run)
+	if err == nil {
+		err = errFound
+	}
+	return found, err
+}
+
+// A tx is the one writing transaction.
+type tx struct {
+	s   *Store
+	ctx context.Context // without cancellation: it ends with the transaction
+}
+
+// stmt returns a prepared statement; Store.mu is held.
+func (x *tx) stmt(query string) (*sql.Stmt, error) {
+	if st, ok := x.s.stmts[query]; ok {
+		return st, nil
+	}
+	st, err := x.s.conn.PrepareContext(x.ctx, query)
+	if err == nil {
+		x.s.stmts[query] = st
+	}
+	return st, err
+}
+
+func (x *tx) exec(query string, args ...any) (sql.Result, error) {
+	st, err := x.stmt(query)
+	if err != nil {
+		return nil, err
+	}
+	return st.ExecContext(x.ctx, args...)
+}
+
+// A row is one row, or why there is none.
+type row interface{ Scan(dest ...any) error }
+
+type failedRow struct{ err error }
+
+// Scan returns the error.
+func (r failedRow) Scan(...any) error { return r.err }
+
+func (x *tx) row(query string, args ...any) row {
+	st, err := x.stmt(query)
+	if err != nil {
+		return failedRow{err}
+	}
+	return st.QueryRowContext(x.ctx, args...)
+}
+
+// write runs fn in a transaction, alone. ctx counts until it begins: from then
+// on it is a matter of milliseconds, and an interrupted commit would leave its
+// outcome in doubt.
+func (s *Store) write(ctx context.Context, what string, fn func(*tx) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case s.db == nil:
+		return errReadOnly
+	case s.conn == nil:
+		return s.explain(what, sql.ErrConnDone)
+	}
+	x := &tx{s, context.WithoutCancel(ctx)}
+	if _, err := s.conn.ExecContext(x.ctx, "BEGIN IMMEDIATE"); err != nil {
+		return s.explain(what, err)
+	}
+	err := fn(x)
+	if err == nil {
+		err = s.commit(x.ctx, s.conn)
+	}
+	if err == nil {
+		return nil
+	}
+	// After some errors SQLite has rolled back by itself, and says so: that
+	// there is no transaction is what we want.
+	if _, e := s.conn.ExecContext(x.ctx, "ROLLBACK"); e != nil && code(e) != sqlite3.SQLITE_ERROR {
+		err = errors.Join(err, e)
+	}
+	if code(err) == 0 {
+		return err
+	}
+	return s.explain(what, err)
+}
+
+// now is store time: the machine's.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
