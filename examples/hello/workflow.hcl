@@ -1,13 +1,16 @@
+# Runs one program and shows what it printed.
 workflow "hello" {
   deadline = "1m"
-  variable "name" { default = "world" }
 
-  step "greet" {
-    action       = agent.exec.run
-    compensation = "none" # a printed line cannot be taken back
-    timeout      = "10s"
-    input { argv = ["/bin/echo", "Hello, ${var.name}!"] }
+  variable "name" {
+    type    = string
+    default = "World"
   }
 
-  output "said" { value = trimspace(step.greet.output.stdout) }
+  step "greet" {
+    action = agent.exec.query # query = a program that changes nothing
+    input { argv = ["echo", "Hello, ${var.name}!"] }
+  }
+
+  output "greeting" { value = trimspace(step.greet.output.stdout) }
 }
