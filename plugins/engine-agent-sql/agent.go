@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+const version = "0.1.0"
+
+// Codes that the agent answers with by itself.
+const (
+	codeConflict    = "conflict"      // a constraint of the database
+	codeTooManyRows = "too_many_rows" // more than max_rows, or too many bytes
+	codeKeyReused   = "key_reused"    // the key was used for something else
+)
+
+// statement is one statement and its arguments.
+type statement struct {
+	SQL  string
+	Args []any // as the driver takes them
+}
+
+// queryIn is the input of query.
+type queryIn struct {
+	SQL    string            `agent:"sql" doc:"One statement, with $1, $2, … for the arguments."`
+	Args   any               `agent:"args,optional" doc:"List of arguments; lists and objects in it are sent as JSON."`
+	Errors map[string]string `agent:"errors,optional" doc:"SQLSTATE, or its first two characters, to error code."`
+}
+
+// execIn is the input of exec and exec_plain.
+type execIn struct {
+	SQL        string            `agent:"sql,optional" doc:"One statement, with $1, $2, … for the arguments."`
+	Args       any               `agent:"args,optional" doc:"List of arguments; lists and objects in it are sent as JSON."`
+	Statements any               `agent:"statements,optional" doc:"Instead of sql and args: a list of { sql, args }, executed in one transaction."`
+	Errors     map[string]string `agent:"errors,optional" doc:"SQLSTATE, or its first two characters, to error code."`
+}
+
+// rowsOut is the output of every action.
+type rowsOut struct {
+	Rows         any   `agent:"rows" doc:"What the last statement returned: a list of objects by column name."`
+	RowsAffected int64 `agent:"rows_affected" doc:"Rows that all statements changed or returned."`
+}
+
+// agent is one process's state: what config {} said.
+type agent struct {
+	conf config
+	db   *sql.DB
+}
+
+// newAgent puts the agent together.
+func newAgent() *sdk.Agent {
+	a := sdk.New("sql", version).Doc("Reads and changes PostgreSQL databases.")
+	s := &agent{}
+	sdk.Configure(a, s.configure)
+	codes := []sdk.Option{sdk.Errors(codeConflict, codeTooManyRows), sdk.AnyErrors(), sdk.Cancellable()}
+	with := func(opts ...sdk.Option) []sdk.Option { return append(opts, codes...) }
+
+	sdk.Action(a, "query", s.query, with(sdk.ReadOnly(), sdk.Idempotent(), sdk.Doc(
+		"Runs a statement in a read-only transaction."))...)
+	sdk.Action(a, "exec", s.exec, with(sdk.Idempotent(), sdk.Lookup(s.lookup), sdk.Errors(codeKeyReused), sdk.Doc(
+		"Runs statements in one transaction, once for each key: the key is recorded in the dedupe table by the same transaction."))...)
+	sdk.Action(a, "exec_plain", s.execPlain, with(sdk.Doc(
+		"Runs statements in one transaction, whenever it is called; for databases where no dedupe table may be made."))...)
+	return a
+}
+
+func (s *agent) query(ctx context.Context, _ *sdk.Call, in queryIn) (rowsOut, error) {
+	st, err := one(in.SQL, in.Args)
+	if err != nil {
+		return rowsOut{}, err
+	}
+	var out rowsOut
+	err = s.transact(ctx, in.Errors, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) error {
+		var err error
+		out, err = s.run(ctx, tx, []statement{st})
+		return err
+	})
+	return out, err
+}
+
+func (s *agent) execPlain(ctx context.Context, _ *sdk.Call, in execIn) (rowsOut, error) {
+	sts, err := in.statements()
+	if err != nil {
+		return rowsOut{}, err
+	}
+	var out rowsOut
+	err = s.transact(ctx, in.Errors, nil, func(tx *sql.Tx) error {
+		var err error
+		out, err = s.run(ctx, tx, sts)
+		return err
+	})
+	return out, err
+}
+
+// statements checks what is to be executed.
+func (in execIn) statements() ([]statement, error) {
+	if in.Statements == nil {
+		st, err := one(in.SQL, in.Args)
+		return []statement{st}, err
+	}
+	if in.SQL != "" || in.Args != nil {
+		return nil, invalid("statements: cannot stand beside sql and args")
+	}
+	list, ok := in.Statements.([]any)
+	if !ok || len(list) == 0 {
+		return nil, invalid("statements: must be a list of at least one { sql, args }")
+	}
+	var sts []statement
+	for i, e := range list {
+		obj, ok := e.(map[string]any)
+		if !ok {
+			return nil, invalid("statements[%d]: must be an object", i)
+		}
+		text, _ := obj["sql"].(string)
+		for k := range obj {
+			if k != "sql" && k != "args" {
+				return nil, invalid("statements[%d]: %q is not known", i, k)
+			}
+		}
+		st, err := one(text, obj["args"])
+		if err != nil {
+			return nil, fmt.Errorf("statements[%d]: %w", i, err)
+		}
+		sts = append(sts, st)
+	}
+	return sts, nil
+}
+
+// one checks a single statement.
+func one(text string, args any) (statement, error) {
+	if err := checkSQL(text); err != nil {
+		return statement{}, err
+	}
+	list, ok := args.([]any)
+	if args != nil && !ok {
+		return statement{}, invalid("args: must be a list")
+	}
+	values, err := arguments(list)
+	return statement{SQL: text, Args: values}, err
+}
+
+func invalid(format string, args ...any) error {
+	return &sdk.Failure{Code: sdk.CodeInvalid, Message: fmt.Sprintf(format, args...), Permanent: true}
+}

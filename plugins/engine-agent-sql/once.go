@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// exec executes statements once for each idempotency key. The key is a row of
+// the dedupe table, inserted by the same transaction: a second call of the key
+// waits for the first one's end at that row and then finds its result there.
+func (s *agent) exec(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, error) {
+	sts, err := in.statements()
+	if err != nil {
+		return rowsOut{}, err
+	}
+	if c.IdempotencyKey == "" {
+		return rowsOut{}, invalid("the call has no idempotency key")
+	}
+	request, err := fingerprint(sts)
+	if err != nil {
+		return rowsOut{}, err
+	}
+	var out rowsOut
+	attempt := func() error {
+		return s.transact(ctx, in.Errors, nil, func(tx *sql.Tx) error {
+			var err error
+			out, err = s.once(ctx, tx, c.IdempotencyKey, request, sts)
+			return err
+		})
+	}
+	err = attempt()
+	if errors.Is(err, errNoTable) {
+		if err := s.makeTable(ctx); err != nil {
+			return rowsOut{}, definite(ctx, in.Errors, err)
+		}
+		err = attempt()
+	}
+	return out, err
+}
+
+// errNoTable says that the dedupe table does not exist yet.
+var errNoTable = &sdk.Failure{Code: sdk.CodeUnavailable, Message: "the dedupe table does not exist"}
+
+func (s *agent) once(ctx context.Context, tx *sql.Tx, key, request string, sts []statement) (rowsOut, error) {
+	insert := "INSERT INTO " + s.conf.table + " (key, request) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING"
+	res, err := tx.ExecContext(ctx, insert, key, request)
+	if err != nil {
+		return rowsOut{}, noTable(err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		if err != nil {
+			return rowsOut{}, fmt.Errorf("record the key: %w", err)
+		}
+		return s.recorded(ctx, tx, key, request)
+	}
+	out, err := s.run(ctx, tx, sts)
+	if err != nil {
+		return rowsOut{}, err
+	}
+	result, err := json.Marshal(storedResult{Rows: out.Rows, Affected: out.RowsAffected})
+	if err != nil {
+		return rowsOut{}, fmt.Errorf("record the result: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, "UPDATE "+s.conf.table+" SET result = $2 WHERE key = $1", key, string(result)); err != nil {
+		return rowsOut{}, fmt.Errorf("record the result: %w", err)
+	}
+	return out, nil
+}
+
+// storedResult is what the dedupe table holds of a rowsOut.
+type storedResult struct {
+	Rows     any   `json:"rows"`
+	Affected int64 `json:"rows_affected"`
+}
+
+// recorded returns what the first call of a key returned. request "" = whatever
+// it was.
+func (s *agent) recorded(ctx context.Context, tx *sql.Tx, key, request string) (rowsOut, error) {
+	var was string
+	var result []byte
+	err := tx.QueryRowContext(ctx, "SELECT request, result FROM "+s.conf.table+" WHERE key = $1", key).Scan(&was, &result)
+	if err != nil {
+		return rowsOut{}, noTable(err)
+	}
+	if request != "" && was != request {
+		return rowsOut{}, &sdk.Failure{Code: codeKeyReused, Message: "the idempotency key was used for other statements", Permanent: true}
+	}
+	var stored storedResult
+	dec := json.NewDecoder(bytes.NewReader(result))
+	dec.UseNumber()
+	if err := dec.Decode(&stored); err != nil {
+		return rowsOut{}, fmt.Errorf("recorded result of the key: %w", err)
+	}
+	return rowsOut{Rows: stored.Rows, RowsAffected: stored.Affected}, nil
+}
+
+// lookup tells what became of a key. The row it tries to insert makes it wait
+// for a transaction that is still at work on the key.
+func (s *agent) lookup(ctx context.Context, c *sdk.Call, _ execIn) (out rowsOut, done bool, err error) {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return rowsOut{}, false, sdk.Unknown(err, sdk.CodeUnavailable)
+	}
+	defer tx.Rollback() //nolint:errcheck // nothing was changed
+	insert := "INSERT INTO " + s.conf.table + " (key, request) VALUES ($1, '') ON CONFLICT (key) DO NOTHING"
+	res, err := tx.ExecContext(ctx, insert, c.IdempotencyKey)
+	if err != nil {
+		if errors.Is(noTable(err), errNoTable) {
+			return rowsOut{}, false, nil
+		}
+		return rowsOut{}, false, sdk.Unknown(err, sdk.CodeUnavailable)
+	}
+	n, err := res.RowsAffected()
+	if err != nil {
+		return rowsOut{}, false, sdk.Unknown(err, sdk.CodeUnavailable)
+	}
+	if n > 0 {
+		return rowsOut{}, false, nil
+	}
+	out, err = s.recorded(ctx, tx, c.IdempotencyKey, "")
+	return out, err == nil, err
+}
+
+// makeTable makes the dedupe table. The lock keeps two who find it missing from
+// failing at each other.
+func (s *agent) makeTable(ctx context.Context) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("make the dedupe table: %w", err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+	for _, text := range []string{
+		"SELECT pg_advisory_xact_lock(hashtextextended('engine-agent-sql dedupe table', 0))",
+		"CREATE TABLE IF NOT EXISTS " + s.conf.table + " (key text PRIMARY KEY, request text NOT NULL, result jsonb, at timestamptz NOT NULL DEFAULT now())",
+	} {
+		if _, err := tx.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("make the dedupe table: %w", err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("make the dedupe table: %w", err)
+	}
+	return nil
+}
+
+func noTable(err error) error {
+	var pe *pq.Error
+	if errors.As(err, &pe) && pe.Code == "42P01" {
+		return errNoTable
+	}
+	return fmt.Errorf("dedupe table: %w", err)
+}
+
+// fingerprint tells one request from another.
+func fingerprint(sts []statement) (string, error) {
+	data, err := json.Marshal(sts)
+	if err != nil {
+		return "", invalid("args: %v", err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}

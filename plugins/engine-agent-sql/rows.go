@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// maxBytes is how much the rows of a statement may hold, to fit into a reply.
+const maxBytes = 512 << 10
+
+// run executes statements in order and returns the rows of the last one. Each is
+// prepared: a prepared statement is a single one, so that text cannot bring in a
+// second, such as COMMIT.
+func (s *agent) run(ctx context.Context, tx *sql.Tx, sts []statement) (rowsOut, error) {
+	out := rowsOut{Rows: []any{}}
+	for i, st := range sts {
+		rows, n, err := s.runOne(ctx, tx, st)
+		if err != nil {
+			if len(sts) > 1 {
+				err = fmt.Errorf("statements[%d]: %w", i, err)
+			}
+			return rowsOut{}, err
+		}
+		out.RowsAffected += n
+		if i == len(sts)-1 {
+			out.Rows = rows
+		}
+	}
+	return out, nil
+}
+
+func (s *agent) runOne(ctx context.Context, tx *sql.Tx, st statement) (rows []any, n int64, err error) {
+	rows = []any{}
+	stmt, err := tx.PrepareContext(ctx, st.SQL)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer stmt.Close() //nolint:errcheck // ends with the transaction anyway
+	if !returnsRows(st.SQL) {
+		res, err := stmt.ExecContext(ctx, st.Args...)
+		if err != nil {
+			return nil, 0, err
+		}
+		n, err = res.RowsAffected()
+		return rows, n, err
+	}
+	cursor, err := stmt.QueryContext(ctx, st.Args...)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, cursor.Close()) }()
+	columns, err := cursor.ColumnTypes()
+	if err != nil {
+		return nil, 0, err
+	}
+	if name := twice(columns); name != "" {
+		return nil, 0, invalid("sql: two columns are named %q; give one of them another name", name)
+	}
+	bytes := 0
+	for cursor.Next() {
+		row, size, err := scan(cursor, columns)
+		if err != nil {
+			return nil, 0, err
+		}
+		rows = append(rows, row)
+		if bytes += size; len(rows) > s.conf.MaxRows || bytes > maxBytes {
+			return nil, 0, &sdk.Failure{Code: codeTooManyRows, Permanent: true, Message: fmt.Sprintf(
+				"the statement returns more than %d rows or %d bytes", s.conf.MaxRows, maxBytes)}
+		}
+	}
+	return rows, int64(len(rows)), cursor.Err()
+}
+
+func twice(columns []*sql.ColumnType) string {
+	seen := map[string]bool{}
+	for _, c := range columns {
+		if seen[c.Name()] {
+			return c.Name()
+		}
+		seen[c.Name()] = true
+	}
+	return ""
+}
+
+func scan(cursor *sql.Rows, columns []*sql.ColumnType) (map[string]any, int, error) {
+	values := make([]any, len(columns))
+	targets := make([]any, len(columns))
+	for i := range values {
+		targets[i] = &values[i]
+	}
+	if err := cursor.Scan(targets...); err != nil {
+		return nil, 0, err
+	}
+	row, size := make(map[string]any, len(columns)), 0
+	for i, c := range columns {
+		v, err := value(c.DatabaseTypeName(), values[i])
+		if err != nil {
+			return nil, 0, fmt.Errorf("column %q: %w", c.Name(), err)
+		}
+		row[c.Name()] = v
+		size += len(c.Name()) + weight(values[i])
+	}
+	return row, size, nil
+}
+
+func weight(v any) int {
+	switch v := v.(type) {
+	case []byte:
+		return len(v)
+	case string:
+		return len(v)
+	}
+	return 16
+}
+
+// value makes the JSON form of a column: numbers exact, json as it is, bytea in
+// base64, times as RFC 3339 writes them, everything else as the database does.
+func value(typ string, v any) (any, error) {
+	switch v := v.(type) {
+	case nil, bool, string:
+		return v, nil
+	case int64:
+		return json.Number(strconv.FormatInt(v, 10)), nil
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return strconv.FormatFloat(v, 'g', -1, 64), nil
+		}
+		bits := 64
+		if typ == "FLOAT4" {
+			bits = 32
+		}
+		return json.Number(strconv.FormatFloat(v, 'g', -1, bits)), nil
+	case time.Time:
+		return timeText(typ, v), nil
+	case []byte:
+		return bytesValue(typ, v)
+	}
+	return nil, fmt.Errorf("values of type %s (%T) are not supported", typ, v)
+}
+
+func timeText(typ string, t time.Time) string {
+	switch typ {
+	case "DATE":
+		return t.Format(time.DateOnly)
+	case "TIME":
+		return t.Format("15:04:05.999999")
+	case "TIMETZ":
+		return t.Format("15:04:05.999999Z07:00")
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+var numberPattern = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+
+func bytesValue(typ string, b []byte) (any, error) {
+	switch typ {
+	case "BYTEA":
+		return base64.StdEncoding.EncodeToString(b), nil
+	case "NUMERIC":
+		if numberPattern.Match(b) {
+			return json.Number(b), nil
+		}
+	case "JSON", "JSONB":
+		dec := json.NewDecoder(strings.NewReader(string(b)))
+		dec.UseNumber()
+		var tree any
+		err := dec.Decode(&tree)
+		return tree, err
+	}
+	return string(b), nil
+}
+
+// arguments makes what the driver sends of JSON: numbers as their text, which
+// the database reads as what the parameter is; lists and objects as JSON.
+func arguments(list []any) ([]any, error) {
+	values := make([]any, 0, len(list))
+	for i, v := range list {
+		switch v := v.(type) {
+		case nil, bool, string:
+			values = append(values, v)
+		case json.Number:
+			values = append(values, v.String())
+		default:
+			data, err := json.Marshal(v)
+			if err != nil {
+				return nil, invalid("args[%d]: %v", i, err)
+			}
+			values = append(values, string(data))
+		}
+	}
+	return values, nil
+}
+
+var (
+	writes  = regexp.MustCompile(`(?i)\b(insert|update|delete|merge)\b`)
+	returns = regexp.MustCompile(`(?i)\breturning\b`)
+)
+
+// returnsRows guesses how a statement has to be sent to learn what it did: for
+// its rows, or for their number.
+func returnsRows(text string) bool {
+	switch firstWord(text) {
+	case "select", "values", "table", "show", "explain", "fetch", "call":
+		return true
+	case "with":
+		return returns.MatchString(text) || !writes.MatchString(text)
+	}
+	return returns.MatchString(text)
+}
+
+// checkSQL refuses what would reach out of the transaction.
+func checkSQL(text string) error {
+	switch word := firstWord(text); word {
+	case "":
+		return invalid("sql: is empty")
+	case "begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "prepare":
+		return invalid("sql: %s is not allowed: the statements of a call are one transaction", strings.ToUpper(word))
+	case "copy":
+		return invalid("sql: COPY is not supported")
+	}
+	if strings.ContainsRune(text, 0) {
+		return invalid("sql: contains a zero byte")
+	}
+	return nil
+}
+
+// firstWord returns a statement's first word in lower case, comments left out;
+// "(" for a bracket.
+func firstWord(text string) string {
+	for {
+		text = strings.TrimLeft(text, " \t\r\n\f\v;")
+		switch {
+		case strings.HasPrefix(text, "--"):
+			_, text, _ = strings.Cut(text, "\n")
+			continue
+		case strings.HasPrefix(text, "/*"):
+			text = afterComment(text)
+			continue
+		case strings.HasPrefix(text, "("):
+			return "select"
+		}
+		end := strings.IndexFunc(text, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '_'
+		})
+		if end < 0 {
+			end = len(text)
+		}
+		if end == 0 && text != "" {
+			end = 1
+		}
+		return strings.ToLower(text[:end])
+	}
+}
+
+// afterComment skips a comment; they nest.
+func afterComment(text string) string {
+	depth := 0
+	for i := 0; i+1 < len(text); i++ {
+		switch text[i : i+2] {
+		case "/*":
+			depth++
+			i++
+		case "*/":
+			depth--
+			i++
+			if depth == 0 {
+				return text[i+1:]
+			}
+		}
+	}
+	return ""
+}
