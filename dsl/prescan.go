@@ -53,13 +53,6 @@ func tooDeep(at hcl.Range) *hcl.Diagnostic {
 // scanTokens measures nesting and the length of operator chains. Each open
 // bracket is a frame with the length of the expression seen in it so far.
 func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
-	if len(tokens) > maxTokens {
-		at := tokens[0].Range
-		return &hcl.Diagnostic{
-			Severity: hcl.DiagError, Subject: &at,
-			Summary: "File too large", Detail: "A file may hold at most 300,000 tokens.",
-		}
-	}
 	type frame struct {
 		chain int
 		lines bool // a new line ends an expression here
@@ -67,6 +60,13 @@ func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	frames := []frame{{lines: true}}
 	directives, unary := 0, 0
 	for i, t := range tokens {
+		if i == maxTokens {
+			at := t.Range
+			return &hcl.Diagnostic{
+				Severity: hcl.DiagError, Subject: &at,
+				Summary: "File too large", Detail: "A file may hold at most 300,000 tokens.",
+			}
+		}
 		top := &frames[len(frames)-1]
 		prefix := false
 		switch t.Type {

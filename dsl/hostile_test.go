@@ -1,0 +1,160 @@
+package dsl
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// TestHostileSource: what would overflow the parser's stack or fill the memory
+// is refused with a clean message, and quickly.
+func TestHostileSource(t *testing.T) {
+	rep := strings.Repeat
+	wrap := func(expr string) string { return "locals {\n  x = " + expr + "\n}\n" }
+	for _, tt := range []struct{ name, file, src, want string }{
+		{"two MiB", "a.hcl", "# " + rep("x", 2<<20), "File too large"},
+		{"two MiB of JSON", "a.hcl.json", `{"locals":{"x":"` + rep("x", 2<<20) + `"}}`, "File too large"},
+		{"a million brackets", "a.hcl", wrap(rep("[", 1_000_000)), "Nesting too deep"},
+		{"brackets and parentheses", "a.hcl", wrap(rep("[(", 400_000)), "Nesting too deep"},
+		{"objects", "a.hcl", wrap(rep("{a=", 300_000)), "Nesting too deep"},
+		{"blocks", "a.hcl", rep("a {\n", 250_000), "Nesting too deep"},
+		{"templates", "a.hcl", wrap(rep(`"${`, 300_000)), "Nesting too deep"},
+		{"negations", "a.hcl", wrap(rep("!", 290_000) + "true"), "Nesting too deep"},
+		{"directives", "a.hcl", wrap(`"` + rep("%{if true}", 90_000) + `"`), "Nesting too deep"},
+		{"fewer directives", "a.hcl", wrap(`"` + rep("%{if true}", 1_000) + `"`), "Nesting too deep"},
+		{"a long sum", "a.hcl", wrap("1" + rep("+1", 140_000)), "Expression too long"},
+		{"conditions", "a.hcl", wrap(rep("true?1:", 60_000) + "1"), "Expression too long"},
+		{"indices", "a.hcl", wrap("x" + rep("[0]", 90_000)), "Expression too long"},
+		{"attributes", "a.hcl", wrap("x" + rep(".a", 140_000)), "Expression too long"},
+		{"splats", "a.hcl", wrap("x" + rep("[*]", 90_000)), "Expression too long"},
+		{"many tokens", "a.hcl", wrap("[" + rep("1,", 400_000) + "1]"), "File too large"},
+		{"JSON arrays", "a.hcl.json", `{"locals":{"x":` + rep("[", 1_000_000), "Nesting too deep"},
+		{"JSON objects", "a.hcl.json", rep(`{"a":`, 200_000), "Nesting too deep"},
+		{"a template in JSON", "a.hcl.json", `{"locals":{"x":"` + rep("${[", 100_000) + `"}}`, "Nesting too deep"},
+		{"a type in JSON", "a.hcl.json", `{"variable":{"x":{"type":"` + rep("list(", 100_000) + `"}}}`, "Nesting too deep"},
+		{"a huge exponent", "a.hcl", wrap("1e999999999999"), "Invalid number literal"},
+		{"a huge text of a huge number", "a.hcl", wrap(`"${1e999999999}"`), "Number too long"},
+		{"a huge width", "a.hcl", wrap(`format("%999999999d", 1)`), "Error in function call"},
+		{"doubling", "a.hcl", doubling(40), "Value too large"},
+		{"squaring", "a.hcl", squaring(40), "Value too large"},
+		{"not UTF-8", "a.hcl", "locals {\n  x = \"\xff\xfe\"\n}\n", "Invalid character encoding"},
+		{"NUL", "a.hcl", "locals {\n  x = \x00\n}\n", "Invalid character"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			start := time.Now()
+			_, diags := parseAndLink(fstest.MapFS{tt.file: {Data: []byte(tt.src)}})
+			if !diags.HasErrors() || !strings.Contains(fmt.Sprint(diags.Err()), tt.want) {
+				t.Errorf("diagnostics %.300v, want %q", diags.Err(), tt.want)
+			}
+			if d := time.Since(start); d > 10*time.Second {
+				t.Errorf("took %v", d)
+			}
+		})
+	}
+}
+
+// doubling makes locals each of which is twice as long as the one before.
+func doubling(n int) string {
+	var b strings.Builder
+	b.WriteString("locals {\n  x0 = env(\"REGION\")\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  x%d = \"${local.x%d}${local.x%d}\"\n", i+1, i, i)
+	}
+	return b.String() + "}\nworkflow \"w\" {\n  deadline = local.x40\n}\n"
+}
+
+// squaring makes numbers each of which has twice the digits of the one before.
+func squaring(n int) string {
+	var b strings.Builder
+	b.WriteString("locals {\n  x0 = 1e900\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  x%d = local.x%d * local.x%d\n", i+1, i, i)
+	}
+	return b.String() + "}\nworkflow \"w\" {\n  deadline = \"${local.x40}\"\n}\n"
+}
+
+// TestManyBlocks: 10^5 small blocks are too many tokens or work in two
+// seconds.
+func TestManyBlocks(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("workflow \"w\" {\n  deadline = \"1h\"\n")
+	for i := range 10_000 {
+		fmt.Fprintf(&b, "  step \"s%d\" {\n    action       = agent.mock.call\n    compensation = \"none\"\n  }\n", i)
+	}
+	b.WriteString("}\n")
+	start := time.Now()
+	def, diags := parseAndLink(fstest.MapFS{"a.hcl": {Data: []byte(b.String())}})
+	if def == nil {
+		t.Fatalf("diagnostics %.300v", diags.Err())
+	}
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("took %v", d)
+	}
+}
+
+// TestFileStaysInside: file() cannot leave the module, not even through a
+// symbolic link.
+func TestFileStaysInside(t *testing.T) {
+	root := t.TempDir()
+	module := filepath.Join(root, "module")
+	for path, text := range map[string]string{
+		filepath.Join(root, "outside.txt"):          "outside",
+		filepath.Join(module, "notes", "hello.txt"): "hello",
+		filepath.Join(module, "binary"):             "\xff",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{
+		"escape": "../outside.txt", "absolute": filepath.Join(root, "outside.txt"),
+		"up": "..", "inside": "notes/hello.txt", "loop": "loop",
+	} {
+		if err := os.Symlink(target, filepath.Join(module, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		path string
+		ok   bool
+	}{
+		{"notes/hello.txt", true}, {"inside", true}, {"./notes/../notes/hello.txt", true},
+		{"../outside.txt", false}, {"/etc/hostname", false}, {"escape", false}, {"absolute", false},
+		{"up/outside.txt", false}, {"loop", false}, {"notes", false}, {"binary", false}, {"", false}, {`..\outside.txt`, false},
+	} {
+		src := fmt.Sprintf("locals {\n  x = file(%q)\n}\n", tt.path)
+		if err := os.WriteFile(filepath.Join(module, "main.hcl"), []byte(src), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		m, diags := Parse(os.DirFS(module), ParseOptions{})
+		if diags.HasErrors() == tt.ok {
+			t.Errorf("file(%q): %v", tt.path, diags.Err())
+		}
+		if tt.ok && m.reads.Files[tt.path] != "hello" {
+			t.Errorf("file(%q) = %q", tt.path, m.reads.Files[tt.path])
+		}
+	}
+}
+
+// TestSingleFile: one file can be a module.
+func TestSingleFile(t *testing.T) {
+	fsys := fstest.MapFS{
+		"a.hcl":           {Data: []byte("locals {\n  x = 1\n}\n")},
+		"b.hcl":           {Data: []byte("nonsense {")},
+		"v.auto.vars.hcl": {Data: []byte("x = 1\n")},
+	}
+	m, diags := Parse(fsys, ParseOptions{File: "a.hcl"})
+	if diags.HasErrors() || len(m.Sources()) != 2 || len(m.AutoVars()) != 1 {
+		t.Errorf("%v, sources %d, values %d", diags.Err(), len(m.Sources()), len(m.AutoVars()))
+	}
+	if _, diags = Parse(fsys, ParseOptions{File: "c.hcl"}); !diags.HasErrors() {
+		t.Error("a missing file is no error")
+	}
+}
