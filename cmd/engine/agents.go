@@ -86,11 +86,7 @@ func (a *app) agentsList(ctx context.Context, dir string, f agentFlags) error {
 }
 
 func agentProblem(l agents.Listed) error {
-	text := upperFirst(l.Err.Error()) + "."
-	if hint := hintOf(l.Err); hint != "" {
-		text += " " + upperFirst(hint) + "."
-	}
-	return failed("Agent \""+l.Name+"\" cannot be used", "%s", text)
+	return failed("Agent \""+l.Name+"\" cannot be used", "%s", upperFirst(l.Err.Error())+"."+hintText(l.Err))
 }
 
 func agentsJSON(all []agents.Listed) []map[string]any {

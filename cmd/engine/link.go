@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -144,11 +145,22 @@ func explainAgent(u usedAgent) (summary, detail string) {
 	default:
 		summary = fmt.Sprintf("Agent %q cannot be used", u.Name)
 	}
-	detail = upperFirst(u.err.Error()) + "."
-	if hint := hintOf(u.err); hint != "" {
-		detail += " " + upperFirst(hint) + "."
+	return summary, upperFirst(u.err.Error()) + "." + hintText(u.err)
+}
+
+// hintText is the remedy that an error knows of as a sentence, with a blank in
+// front; "" if it knows none.
+func hintText(err error) string {
+	hint := hintOf(err)
+	switch {
+	case hint == "":
+		return ""
+	case strings.HasPrefix(hint, "chmod "):
+		return " Run `" + hint + "`."
+	case strings.HasSuffix(hint, "?") || strings.HasSuffix(hint, "."):
+		return " " + upperFirst(hint)
 	}
-	return summary, detail
+	return " " + upperFirst(hint) + "."
 }
 
 // hintOf returns the remedy that an error knows of, or "".

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -53,19 +52,7 @@ func (a *app) parse(given string) (*module, error) {
 	parsed, diags := dsl.Parse(root.FS(), dsl.ParseOptions{File: m.file, Env: a.lookup, EngineVersion: engineVersion})
 	m.parsed = parsed
 	m.diags = m.show(diags)
-	if !diags.HasErrors() && len(parsed.Workflows()) == 0 && !hasSource(root.FS()) && m.file == "" {
-		return nil, failed("No workflow found", "%s holds no *.hcl file. Name the directory or the file of a workflow.", given)
-	}
 	return m, nil
-}
-
-func hasSource(fsys fs.FS) bool {
-	for _, pattern := range []string{"*.hcl", "*.hcl.json"} {
-		if found, err := fs.Glob(fsys, pattern); err == nil && len(found) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // show gives the files in diagnostics the names that the user can open from

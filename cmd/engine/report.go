@@ -62,7 +62,10 @@ func diagnose(err error) dsl.Diagnostics {
 func explain(err error) (summary, detail string) {
 	var locked *engine.LockedError
 	var schema *engine.SchemaError
+	var store *storeError
 	switch {
+	case errors.As(err, &store):
+		return "Cannot " + store.doing, upperFirst(strings.TrimSuffix(store.err.Error(), ".")) + "."
 	case errors.As(err, &locked):
 		return "State file is in use", fmt.Sprintf("%s is held by %s. Wait until that command ends, or stop it; "+
 			"`engine list` and `engine show` work beside it.", locked.Path, locked.Holder)

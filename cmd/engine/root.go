@@ -22,6 +22,7 @@ done, so a run survives crashes, and a run that fails is undone step by step.
 Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
 		RunE:          a.group,
 	}
 	root.SetFlagErrorFunc(flagError)

@@ -125,6 +125,10 @@ func attemptEnd(f machine.Fact, why string) string {
 		return "ok in " + Took(f.Took)
 	case "unknown":
 		return "ended with unknown outcome after " + Took(f.Took) + prefixed(": ", why)
+	case "needless":
+		return "is not needed any more"
+	case "not_done":
+		return "answered after " + Took(f.Took) + ": it never took effect"
 	case "not_sent":
 		return "not sent" + prefixed(": ", why)
 	}
