@@ -65,3 +65,5 @@ func TestStoreTimeIsTheOptions(t *testing.T) {
 		t.Errorf("tick after the lease: err = %v, want ErrLapsed", err)
 	}
 }
+
+func TestStress(t *testing.T) { storetest.Stress(t, open(t), 300*time.Millisecond) }

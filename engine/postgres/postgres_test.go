@@ -145,3 +145,5 @@ func TestStore(t *testing.T) {
 	dsn := migrated(t)
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, dsn) })
 }
+
+func TestStress(t *testing.T) { storetest.Stress(t, harness(t, migrated(t)), 3*time.Second) }

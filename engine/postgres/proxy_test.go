@@ -29,7 +29,7 @@ type link struct {
 
 	// Guarded by p.mu.
 	writer bool // of a store's writer
-	bound  bool // a statement with arguments, or COMMIT, is on its way
+	bound  bool // a commit is on its way
 }
 
 // newProxy starts a proxy and returns the DSN that leads through it.
@@ -127,8 +127,10 @@ func (k *link) fromClient(kind byte, body []byte) error {
 	if !k.writer {
 		return nil
 	}
-	k.bound = k.bound || kind == 'B' || kind == 'Q'
-	if kind == 'B' && k.p.lose != nil && !*k.p.lose {
+	// Commits are bound to prepared statements, which have names.
+	prepared := kind == 'B' && body[0] == 0 && body[1] != 0
+	k.bound = k.bound || prepared || kind == 'Q' && bytes.HasPrefix(body, []byte("COMMIT"))
+	if prepared && k.p.lose != nil && !*k.p.lose {
 		k.p.lose = nil
 		return errCut
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/storetest"
@@ -92,3 +93,5 @@ func harness(t *testing.T) storetest.Harness {
 }
 
 func TestStore(t *testing.T) { storetest.Run(t, harness) }
+
+func TestStress(t *testing.T) { storetest.Stress(t, harness(t), time.Second) }

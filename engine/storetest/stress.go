@@ -1,0 +1,342 @@
+package storetest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// Stress lets several engines work on the same runs for a while, each with two
+// writers, while engines are declared dead in the middle of their batches,
+// survivors take over what they owned, and answers are lost. Then it checks the
+// journals: no gap, no record by anybody but the owner, none after the end,
+// every run row the fold of its journal, and nothing that was reported as
+// landed missing (I1, I2, I3, I10).
+//
+// Each row's data says what it did, so that the journal alone can be judged.
+func Stress(t *testing.T, h Harness, d time.Duration) {
+	w := newWorld(t, h)
+	s := &stress{world: w, seed: uint64(time.Now().UnixNano()), landed: make(map[machine.RunID][]note)}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", s.seed)
+		}
+	})
+	ctx, cancel := context.WithTimeout(w.ctx, d)
+	defer cancel()
+	var wg sync.WaitGroup
+	for n := range 4 {
+		wg.Go(func() { s.engines(ctx, n) })
+	}
+	wg.Go(func() { s.executioner(ctx) })
+	wg.Wait()
+	s.judge()
+}
+
+// A stress is the state of one Stress.
+type stress struct {
+	*world
+	seed uint64
+
+	mu     sync.Mutex // protects following fields
+	alive  []engine.EngineID
+	runs   machine.RunID
+	landed map[machine.RunID][]note // what was reported as landed
+	stale  int
+	fenced int
+}
+
+// A note is what a row's data says: who wrote it, whether it took the run over,
+// and a number that no other row has.
+type note struct {
+	seq  int32
+	by   engine.EngineID
+	take bool
+	id   uint64
+}
+
+func (n note) encode() []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(n.by))
+	if n.take {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	return binary.BigEndian.AppendUint64(b, n.id)
+}
+
+func decodeNote(seq int32, b []byte) (note, bool) {
+	if len(b) != 13 {
+		return note{}, false
+	}
+	return note{seq, engine.EngineID(binary.BigEndian.Uint32(b)), b[4] == 1, binary.BigEndian.Uint64(b[5:])}, true
+}
+
+// engines is one process after another in the same place.
+func (s *stress) engines(ctx context.Context, n int) {
+	rnd := rand.New(rand.NewPCG(s.seed, uint64(n)))
+	store := []engine.Store{s.Store, s.Other}[n%2]
+	for ctx.Err() == nil {
+		id, err := store.Join(s.ctx, "stress", time.Hour, 2)
+		if err != nil {
+			s.Errorf("join: %v", err)
+			return
+		}
+		s.mu.Lock()
+		s.alive = append(s.alive, id)
+		s.mu.Unlock()
+		var wg sync.WaitGroup
+		for k := range 2 {
+			seed := rnd.Uint64()
+			wg.Go(func() { s.work(ctx, store, id, k, rand.New(rand.NewPCG(seed, 0))) })
+		}
+		wg.Wait()
+	}
+}
+
+// owned is what an engine believes of a run.
+type owned struct {
+	run machine.RunID
+	seq int32 // of the last row
+}
+
+// work commits through one writer until the engine is fenced or time is up.
+func (s *stress) work(ctx context.Context, store engine.Store, id engine.EngineID, n int, rnd *rand.Rand) {
+	wr, err := store.OpenWriter(s.ctx, id, n)
+	if errors.Is(err, engine.ErrFenced) {
+		return
+	}
+	if err != nil {
+		s.Errorf("open writer: %v", err)
+		return
+	}
+	defer func() {
+		if err := wr.Close(); err != nil {
+			s.Errorf("close writer: %v", err)
+		}
+	}()
+	var mine []owned
+	for round := 0; ctx.Err() == nil; round++ {
+		batch := s.moves(id, n, rnd, mine)
+		if round%8 == 7 {
+			taken, err := s.takeovers(store, id, n)
+			if err != nil {
+				s.Errorf("find orphans: %v", err)
+				return
+			}
+			if len(taken) > 0 {
+				batch = taken
+			}
+		}
+		out, err := wr.Commit(s.ctx, batch)
+		if errors.Is(err, engine.ErrFenced) {
+			s.mu.Lock()
+			s.fenced++
+			s.mu.Unlock()
+			return
+		}
+		if err != nil {
+			s.Errorf("commit: %v", err)
+			return
+		}
+		mine = s.learn(mine, batch, out)
+	}
+}
+
+// moves makes a batch: new runs, and the next rows of the writer's own.
+func (s *stress) moves(id engine.EngineID, n int, rnd *rand.Rand, mine []owned) []engine.Transition {
+	var batch []engine.Transition
+	for _, o := range mine {
+		if rnd.IntN(3) == 0 {
+			continue
+		}
+		t := next(o.run, o.seq+1)
+		t.Data = note{by: id, id: rnd.Uint64()}.encode()
+		switch rnd.IntN(12) {
+		case 0:
+			t.State, t.NextCheck = machine.RunSucceeded, engine.Never
+		case 1:
+			t.State, t.NextCheck = machine.RunCompensating, t.At.Add(time.Minute)
+		case 2:
+			t.NextCheck = t.At.Add(time.Hour)
+		case 3:
+			t.Steps = []engine.StepRow{{Node: 1, State: machine.StepRunning, Attempt: int(t.Seq), CompleteBy: t.At.Add(time.Minute)}}
+		}
+		batch = append(batch, t)
+	}
+	for range rnd.IntN(3) {
+		if len(mine) > 60 {
+			break
+		}
+		s.mu.Lock()
+		s.runs += 2
+		run := 1<<50 + s.runs + machine.RunID(n)
+		s.mu.Unlock()
+		batch = append(batch, engine.Transition{
+			Run: run, At: base, Workflow: s.flow, State: machine.RunRunning, Owner: &id, NextCheck: base.Add(time.Hour),
+			Data: note{by: id, id: rnd.Uint64()}.encode(),
+		})
+	}
+	return sorted(batch)
+}
+
+// takeovers makes a batch that takes orphans over. Runs belong to the writer of
+// their parity, so that an engine does not compete with itself.
+func (s *stress) takeovers(store engine.Store, id engine.EngineID, n int) ([]engine.Transition, error) {
+	ids, err := store.Orphans(s.ctx, 0, 40)
+	if err != nil {
+		return nil, err
+	}
+	var batch []engine.Transition
+	for _, run := range ids {
+		if int(run)%2 != n {
+			continue
+		}
+		h, rows, err := store.Load(s.ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		if h.State.Final() {
+			continue // another survivor took it over and ended it meanwhile
+		}
+		last := rows[len(rows)-1].Seq
+		t := next(run, last+1)
+		t.Owner, t.NextCheck = &id, h.NextCheck
+		t.Data = note{by: id, take: true, id: uint64(id)<<32 | uint64(t.Seq)}.encode()
+		batch = append(batch, t)
+	}
+	return sorted(batch), nil
+}
+
+func sorted(batch []engine.Transition) []engine.Transition {
+	slices.SortFunc(batch, func(a, b engine.Transition) int { return int(a.Run - b.Run) })
+	return batch
+}
+
+// learn remembers what landed, and forgets what ended or was lost to others.
+func (s *stress) learn(mine []owned, batch []engine.Transition, out []engine.Outcome) []owned {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seq := make(map[machine.RunID]int32)
+	for i, t := range batch {
+		switch n, _ := decodeNote(t.Seq, t.Data); {
+		case out[i].Landed:
+			s.landed[t.Run] = append(s.landed[t.Run], n)
+			seq[t.Run] = t.Seq
+			if t.State.Final() {
+				seq[t.Run] = -1
+			}
+		case errors.Is(out[i].Err, engine.ErrStale):
+			s.stale++
+			seq[t.Run] = -1
+		default:
+			s.Errorf("run %d seq %d: %v", t.Run, t.Seq, out[i].Err)
+		}
+	}
+	var kept []owned
+	for _, o := range mine {
+		if n, ok := seq[o.run]; !ok {
+			kept = append(kept, o)
+		} else if n >= 0 {
+			kept = append(kept, owned{o.run, n})
+		}
+		delete(seq, o.run)
+	}
+	for run, n := range seq {
+		if n >= 0 {
+			kept = append(kept, owned{run, n})
+		}
+	}
+	return kept
+}
+
+// executioner declares engines dead that work on, and loses answers.
+func (s *stress) executioner(ctx context.Context) {
+	rnd := rand.New(rand.NewPCG(s.seed, 99))
+	tick := time.NewTicker(40 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if rnd.IntN(2) == 0 {
+			s.Lose(s.T, rnd.IntN(2) == 0)
+			continue
+		}
+		s.mu.Lock()
+		var victim engine.EngineID
+		if len(s.alive) > 2 {
+			i := rnd.IntN(len(s.alive))
+			victim = s.alive[i]
+			s.alive = slices.Delete(s.alive, i, i+1)
+		}
+		s.mu.Unlock()
+		if victim == 0 {
+			continue
+		}
+		s.Expire(s.T, victim)
+		if dead, err := s.Other.Fence(s.ctx, victim); err != nil || !dead {
+			s.Errorf("fence: dead = %v, err = %v", dead, err)
+		}
+	}
+}
+
+// judge reads every journal.
+func (s *stress) judge() {
+	rows := 0
+	for run, reported := range s.landed {
+		rows += s.judgeRun(run, reported)
+	}
+	if len(s.landed) < 10 || s.fenced == 0 {
+		s.Errorf("%d runs, %d fenced writers: too little happened to prove anything", len(s.landed), s.fenced)
+	}
+	s.Logf("%d runs, %d rows, %d stale, %d fenced writers", len(s.landed), rows, s.stale, s.fenced)
+}
+
+func (s *stress) judgeRun(run machine.RunID, reported []note) int {
+	head, rows := s.load(run) // checks for gaps
+	var (
+		owner engine.EngineID
+		fence int32
+		there = make(map[note]bool)
+	)
+	for _, r := range rows {
+		n, ok := decodeNote(r.Seq, r.Data)
+		if !ok {
+			s.Errorf("run %d seq %d: data = %x", run, r.Seq, r.Data)
+			return len(rows)
+		}
+		there[n] = true
+		if r.Seq == 0 || n.take {
+			owner, fence = n.by, r.Seq
+		}
+		if n.by != owner {
+			s.Errorf("run %d seq %d: written by %d while %d owned it", run, r.Seq, n.by, owner)
+		}
+	}
+	for _, n := range reported {
+		if !there[n] {
+			s.Errorf("run %d seq %d: reported as landed, but another row stands there", run, n.seq)
+		}
+	}
+	if head.Owner != owner || head.Fence != fence {
+		s.Errorf("run %d: owner = %d, fence = %d, want the fold %d, %d", run, head.Owner, head.Fence, owner, fence)
+	}
+	if head.State.Final() == head.FinishedAt.IsZero() {
+		s.Errorf("run %d: %v, finished at %v", run, head.State, head.FinishedAt)
+	}
+	if head.State.Final() && !head.FinishedAt.Equal(rows[len(rows)-1].At) {
+		s.Errorf("run %d: a row after the end: finished at %v, last row at %v", run, head.FinishedAt, rows[len(rows)-1].At)
+	}
+	return len(rows)
+}
