@@ -299,6 +299,7 @@ func TestLookupWaits(t *testing.T) {
 			if time.Now().After(limit) {
 				t.Fatalf("no %d statements are waiting", n)
 			}
+			mustExec(t, db, "select pg_sleep(0.01)")
 		}
 	}
 	waiting(1)
