@@ -59,7 +59,7 @@ func local(cfg pq.Config) bool {
 		if h.Host == "" || h.Host == "localhost" || strings.HasPrefix(h.Host, "/") || strings.HasPrefix(h.Host, "@") {
 			return false
 		}
-		addr, err := netip.ParseAddr(h.Host)
+		addr, err := netip.ParseAddr(strings.Trim(h.Host, "[]"))
 		return err != nil || !addr.IsLoopback()
 	})
 }

@@ -124,10 +124,13 @@ func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
 	return err
 }
 
+// orphanList is materialized so that it begins at the open runs of the dead, by
+// run_active: in the order of run_id it would walk all that have ended.
 const orphanList = `
-SELECT run_id FROM engine.run
-WHERE state < 10 AND run_id > $1 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0))
-ORDER BY run_id LIMIT $2`
+WITH o AS MATERIALIZED (
+  SELECT run_id FROM engine.run WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0))
+)
+SELECT run_id FROM o WHERE run_id > $1 ORDER BY run_id LIMIT $2`
 
 // Orphans returns open runs of nobody, or of a member declared dead.
 func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {

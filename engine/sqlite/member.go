@@ -23,9 +23,11 @@ const (
 	// memberForget drops a dead member once it owns no open run.
 	memberForget = `DELETE FROM member WHERE engine = ?1 AND dead AND NOT EXISTS (SELECT 1 FROM run WHERE owner = ?1 AND state < 10)`
 	memberCount  = `SELECT count(*) FROM member WHERE NOT dead AND lease_until > ?1`
-	orphanList   = `
-SELECT run_id FROM run WHERE state < 10 AND run_id > ?1 AND owner IN (SELECT engine FROM member WHERE dead UNION ALL SELECT 0)
-ORDER BY run_id LIMIT ?2`
+	// orphanList is materialized so that it begins at the open runs of the dead:
+	// in the order of run_id it would walk all that have ended.
+	orphanList = `
+WITH o AS MATERIALIZED (SELECT run_id FROM run WHERE state < 10 AND owner IN (SELECT engine FROM member WHERE dead UNION ALL SELECT 0))
+SELECT run_id FROM o WHERE run_id > ?1 ORDER BY run_id LIMIT ?2`
 )
 
 // Join registers a new incarnation.

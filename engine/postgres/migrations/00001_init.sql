@@ -135,7 +135,7 @@ CREATE TABLE engine.alert (
   message text NOT NULL,
   PRIMARY KEY (run_id, seq, n)
 );
-CREATE INDEX alert_at ON engine.alert (at);
+CREATE INDEX alert_at ON engine.alert (at, run_id, seq, n);
 
 -- Views for people. Names of states are those of engine/machine.
 CREATE FUNCTION engine.be_int(b bytea, off int, n int) RETURNS int8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS

@@ -138,7 +138,7 @@ CREATE TABLE alert (
   message TEXT NOT NULL,
   PRIMARY KEY (run_id, seq, n)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX alert_at ON alert (at);
+CREATE INDEX alert_at ON alert (at, run_id, seq, n);
 
 -- Names of states, and the numbers of two hex digits: SQLite cannot turn bytes
 -- into a number. Nothing here needs more than SQLite 3.38.

@@ -1,0 +1,340 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// queries are all SQL constants of the package by name; TestEveryQueryIsListed
+// keeps the list complete.
+var queries = map[string]string{
+	"migrateAcquire": migrateAcquire, "migrateRelease": migrateRelease, "schemaCreate": schemaCreate, "schemaVersions": schemaVersions,
+	"journalAppend": journalAppend, "journalCreate": journalCreate, "journalCreateSide": journalCreateSide,
+	"journalAppendIfNone": journalAppendIfNone, "journalCreateIfNone": journalCreateIfNone, "journalCreateSideIfNone": journalCreateSideIfNone,
+	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder,
+	"contextClaim": contextClaim, "contextHolder": contextHolder, "contextReplace": contextReplace,
+	"memberJoin": memberJoin, "memberTick": memberTick, "memberBury": memberBury, "memberAlive": memberAlive, "memberLeave": memberLeave,
+	"memberForget": memberForget, "memberCount": memberCount, "orphanList": orphanList,
+	"definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,
+	"workflowGet": workflowGet, "stepsByDigest": stepsByDigest,
+	"runLoad": runLoad, "rowList": rowList, "runList": runList, "runListByKey": runListByKey, "runFindByName": runFindByName, "runFindByID": runFindByID,
+	"stepList": stepList, "alertList": alertList, "alertListOfRun": alertListOfRun,
+}
+
+// pieces are constants that are part of queries, or many statements at once.
+var pieces = []string{"writerSession", "commitOwn", "commitLanded", "commitOnConflict", "commitReturning", "commitCreated", "commitChanged",
+	"commitSide", "commitAnswer", "runColumns"}
+
+var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
+
+func sources(t *testing.T) []*ast.File {
+	t.Helper()
+	names, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []*ast.File
+	for _, n := range names {
+		if !strings.HasSuffix(n.Name(), ".go") || strings.HasSuffix(n.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), n.Name(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// Every constant that looks like SQL is prepared by the next test.
+func TestEveryQueryIsListed(t *testing.T) {
+	known := make(map[string]bool)
+	for name := range queries {
+		known[name] = true
+	}
+	for _, name := range pieces {
+		known[name] = true
+	}
+	for _, f := range sources(t) {
+		for _, d := range f.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.CONST {
+				continue
+			}
+			for _, s := range g.Specs {
+				v := s.(*ast.ValueSpec)
+				for i, name := range v.Names {
+					if i < len(v.Values) && mentionsSQL(v.Values[i]) && !known[name.Name] {
+						t.Errorf("constant %s holds SQL and is not in the list of queries", name.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+func mentionsSQL(e ast.Expr) bool {
+	found := false
+	ast.Inspect(e, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+			found = found || sqlStart.MatchString(strings.Trim(l.Value, "`\""))
+		}
+		if i, ok := n.(*ast.Ident); ok {
+			found = found || strings.HasPrefix(i.Name, "commit") || i.Name == "runColumns"
+		}
+		return true
+	})
+	return found
+}
+
+// Every query is valid against the schema.
+func TestEveryQueryPrepares(t *testing.T) {
+	db := raw(t, migrated(t))
+	for name, q := range queries {
+		st, err := db.PrepareContext(t.Context(), q)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if err := st.Close(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// No SQL is built from data: what is sent is a constant, or a variable that only
+// constants are assigned to, and nothing concatenates or formats SQL at run
+// time (T20, security.md).
+func TestNoQueryIsBuilt(t *testing.T) {
+	calls := map[string]int{"QueryContext": 1, "QueryRowContext": 1, "ExecContext": 1, "PrepareContext": 1, "stmt": 1, "Query": 0, "Exec": 0, "Prepare": 0, "QueryRow": 0}
+	checked := 0
+	for _, f := range sources(t) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			c, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if sel, ok := c.Fun.(*ast.SelectorExpr); ok {
+				if at, ok := calls[sel.Sel.Name]; ok && len(c.Args) > at && !isStatement(sel) {
+					checked++
+					switch arg := c.Args[at].(type) {
+					case *ast.Ident, *ast.BasicLit:
+					case *ast.CallExpr: // batch.shape picks one of the constants
+						if s, ok := arg.Fun.(*ast.SelectorExpr); !ok || s.Sel.Name != "shape" {
+							t.Errorf("%s: query is the result of a call", sel.Sel.Name)
+						}
+					default:
+						t.Errorf("%s: query is %T, want a constant", sel.Sel.Name, arg)
+					}
+				}
+				if strings.HasPrefix(sel.Sel.Name, "Sprint") || strings.HasPrefix(sel.Sel.Name, "Append") {
+					for _, a := range c.Args {
+						if l, ok := a.(*ast.BasicLit); ok && sqlStart.MatchString(strings.Trim(l.Value, "`\"")) {
+							t.Errorf("SQL is formatted: %s", l.Value)
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+	if checked < 25 {
+		t.Errorf("%d calls checked: the test looks for the wrong names", checked)
+	}
+}
+
+// isStatement reports a call of a prepared statement, whose arguments are data.
+func isStatement(sel *ast.SelectorExpr) bool {
+	x, ok := sel.X.(*ast.Ident)
+	return ok && x.Name == "stmt"
+}
+
+// fill makes a database with enough rows that the planner's choice means
+// something: 20,000 ended runs and 2,000 open ones of ten engines.
+func fill(t *testing.T) *sql.DB {
+	t.Helper()
+	db := raw(t, migrated(t))
+	exec(t, db, `INSERT INTO engine.definition (digest, data) VALUES ('d', 'x')`)
+	exec(t, db, `INSERT INTO engine.workflow (digest, name) VALUES ('d', 'w')`)
+	exec(t, db, `INSERT INTO engine.workflow_step SELECT workflow_id, n, 's' || n FROM engine.workflow, generate_series(0, 4) n`)
+	exec(t, db, `INSERT INTO engine.member (address, lease_until, dead) SELECT 'a', now() + interval '1 hour', n = 3 FROM generate_series(1, 10) n`)
+	exec(t, db, `INSERT INTO engine.fence SELECT engine, w FROM engine.member, generate_series(0, 1) w`)
+	exec(t, db, `INSERT INTO engine.run SELECT n, 1, CASE WHEN n % 11 = 0 THEN 2 ELSE 10 END, 1 + n % 10, 0, now() + (n % 1000) * interval '1 second', now(), CASE WHEN n % 11 <> 0 THEN now() END FROM generate_series(1, 22000) n`)
+	exec(t, db, `INSERT INTO engine.journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
+		SELECT n, s, now(), 1, 2, 1, now(), 1, decode('00000000060000010000000000000000', 'hex'), 'x' FROM generate_series(1, 22000) n, generate_series(0, 5) s`)
+	exec(t, db, `INSERT INTO engine.run_name SELECT n, 'name' || n, CASE WHEN n % 3 = 0 THEN 'key' || n END FROM generate_series(1, 22000) n`)
+	exec(t, db, `INSERT INTO engine.context SELECT 'w', 'key' || n, n FROM generate_series(3, 22000, 3) n`)
+	exec(t, db, `INSERT INTO engine.alert SELECT n, 1, 0, now(), 'k', 's', 'c', 'm' FROM generate_series(1, 22000) n`)
+	exec(t, db, `VACUUM ANALYZE`)
+	return db
+}
+
+// The hot queries use the index they were laid out for, and read no table from
+// end to end, whatever the arguments (a generic plan).
+func TestPlans(t *testing.T) {
+	db := fill(t)
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	null := func(n int) []string {
+		args := make([]string, n)
+		for i := range args {
+			args[i] = "NULL"
+		}
+		return args
+	}
+	for _, c := range []struct {
+		name   string
+		writer bool // planned as in a writer's session
+		args   int
+		want   []string
+		may    string // a table so small that reading it whole is right
+	}{
+		{"journalAppend", true, 12, []string{"fence_pkey", "run_pkey"}, ""},
+		{"journalCreate", true, 12, []string{"fence_pkey", "run_pkey"}, ""},
+		{"journalCreateSide", true, 22, []string{"fence_pkey", "run_pkey"}, ""},
+		{"journalAppendIfNone", true, 12, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"journalCreateIfNone", true, 12, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"journalCreateSideIfNone", true, 22, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"journalWriters", true, 2, []string{"journal_pkey"}, ""},
+		{"runNameHolder", true, 1, []string{"run_name_name_key"}, ""},
+		{"contextHolder", true, 1, []string{"run_pkey", "run_name_pkey"}, ""},
+		{"contextReplace", true, 3, []string{"context_pkey"}, ""},
+		{"memberTick", false, 3, []string{"run_active", "Index Cond: ((owner = $1) AND (next_check <= $"}, "member"},
+		{"orphanList", false, 2, []string{"run_active"}, "member"},
+		{"memberForget", false, 1, []string{"run_active"}, "member"},
+		{"runLoad", false, 1, []string{"run_pkey", "journal_pkey", "run_name_pkey"}, ""},
+		{"rowList", false, 3, []string{"journal_pkey"}, ""},
+		{"runList", false, 5, []string{"run_pkey"}, "member workflow"},
+		{"runListByKey", false, 6, []string{"run_name_key"}, "member workflow"},
+		{"runFindByName", false, 1, []string{"run_name_name_key", "run_pkey"}, "member workflow"},
+		{"runFindByID", false, 1, []string{"run_pkey"}, "member workflow"},
+		{"stepList", false, 1, []string{"run_pkey", "journal_pkey"}, "workflow workflow_step run_step"},
+		{"alertList", false, 1, []string{"alert_at"}, ""},
+		{"alertListOfRun", false, 2, []string{"alert_pkey"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			mustConn(t, conn, "RESET ALL")
+			if c.writer {
+				mustConn(t, conn, writerSession)
+			}
+			mustConn(t, conn, "SET plan_cache_mode = force_generic_plan")
+			mustConn(t, conn, "PREPARE q AS "+queries[c.name])
+			defer mustConn(t, conn, "DEALLOCATE q")
+			plan := explain(t, conn, fmt.Sprintf("EXPLAIN EXECUTE q (%s)", strings.Join(null(c.args), ", ")))
+			for _, want := range c.want {
+				if !strings.Contains(plan, want) {
+					t.Errorf("plan does not use %q:\n%s", want, plan)
+				}
+			}
+			for _, m := range regexp.MustCompile(`Seq Scan on (\w+)`).FindAllStringSubmatch(plan, -1) {
+				if !strings.Contains(" "+c.may+" ", " "+m[1]+" ") {
+					t.Errorf("plan reads all of %s:\n%s", m[1], plan)
+				}
+			}
+		})
+	}
+}
+
+func mustConn(t *testing.T, conn *sql.Conn, q string) {
+	t.Helper()
+	if _, err := conn.ExecContext(context.WithoutCancel(t.Context()), q); err != nil {
+		t.Fatalf("%.60s: %v", q, err)
+	}
+}
+
+func explain(t *testing.T, conn *sql.Conn, q string) string {
+	t.Helper()
+	rows, err := conn.QueryContext(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var b strings.Builder
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&b, line)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// S53 S10: the constraints forbid illegal rows by themselves, whoever writes
+// them.
+func TestConstraints(t *testing.T) {
+	db := raw(t, migrated(t))
+	const run = `INSERT INTO engine.run VALUES ($1, 1, $2, $3, 0, now(), now(), $4)`
+	exec(t, db, run, 1, 2, 1, nil)
+	exec(t, db, run, 2, 10, 1, "2026-01-01")
+	const row = `INSERT INTO engine.journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
+		VALUES ($1, $2, now(), $3, 2, 1, now(), 1, decode($4, 'hex'), decode($5, 'hex'))`
+	exec(t, db, row, 1, 0, 1, "00000001020000010000000000000001", "01")
+	for name, c := range map[string]struct {
+		query string
+		args  []any
+	}{
+		"state outside the set":        {run, []any{3, 9, 1, nil}},
+		"state zero":                   {run, []any{3, 0, 1, nil}},
+		"negative owner":               {run, []any{3, 2, -1, nil}},
+		"run id zero":                  {run, []any{0, 2, 1, nil}},
+		"finished but open":            {run, []any{3, 2, 1, "2026-01-01"}},
+		"final but not finished":       {run, []any{3, 10, 1, nil}},
+		"final to running":             {`UPDATE engine.run SET state = 2, finished_at = NULL WHERE run_id = 2`, nil},
+		"back to the queue":            {`UPDATE engine.run SET state = 1 WHERE run_id = 1`, nil},
+		"negative seq":                 {row, []any{1, -1, 1, nil, "01"}},
+		"first row without workflow":   {row, []any{3, 0, nil, nil, "01"}},
+		"row without data":             {row, []any{1, 1, nil, nil, ""}},
+		"step entry cut short":         {row, []any{1, 1, nil, "0000", "01"}},
+		"step state zero":              {row, []any{1, 1, nil, "00000001000000010000000000000001", "01"}},
+		"step state too large":         {row, []any{1, 1, nil, "000000010e0000010000000000000001", "01"}},
+		"running without complete-by":  {row, []any{1, 1, nil, "00000001020000010000000000000000", "01"}},
+		"second one without":           {row, []any{1, 1, nil, "0000000102000001000000000000000100000002020000010000000000000000", "01"}},
+		"duplicate seq":                {row, []any{1, 0, 1, nil, "01"}},
+		"name too long":                {`INSERT INTO engine.run_name VALUES (1, repeat('x', 101))`, nil},
+		"name empty":                   {`INSERT INTO engine.run_name VALUES (1, '')`, nil},
+		"next_check missing":           {`UPDATE engine.run SET next_check = NULL WHERE run_id = 1`, nil},
+		"workflow of no definition":    {`INSERT INTO engine.workflow (digest, name) VALUES ('none', 'x')`, nil},
+		"two workflows of one name":    {`INSERT INTO engine.workflow (digest, name) SELECT d, 'x' FROM (VALUES ('d'), ('d')) v(d)`, nil},
+		"engine number given by hand":  {`INSERT INTO engine.member (engine, address, lease_until) VALUES (1, 'a', now())`, nil},
+		"unique key longer than index": {`INSERT INTO engine.run_name VALUES (1, 'n', repeat('k', 1025))`, nil},
+	} {
+		if _, err := db.ExecContext(t.Context(), c.query, c.args...); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// The names of states in the views are those of engine/machine.
+func TestStateNames(t *testing.T) {
+	db := raw(t, migrated(t))
+	for i := range 20 {
+		var run, step sql.NullString
+		if err := db.QueryRowContext(t.Context(), `SELECT engine.run_state($1::int2), engine.step_state($1)`, i).Scan(&run, &step); err != nil {
+			t.Fatal(err)
+		}
+		if st, ok := machine.ParseRunState(machine.RunState(i).String()); ok != run.Valid || ok && run.String != st.String() {
+			t.Errorf("run state %d is %q in the view, %v in the machine", i, run.String, machine.RunState(i))
+		}
+		if s := machine.StepState(i); step.Valid != !strings.HasPrefix(s.String(), "StepState(") || step.Valid && step.String != s.String() {
+			t.Errorf("step state %d is %q in the view, %v in the machine", i, step.String, s)
+		}
+	}
+}
