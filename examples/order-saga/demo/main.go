@@ -95,8 +95,8 @@ func demo(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		return errors.New(strings.Join(wrong, "; "))
 	}
 	p.title("All as expected. Look around:")
-	p.line("%s list --dsn sqlite:%s/state.db", engineBin, stateDir)
-	p.line("%s show o-1002 --dsn sqlite:%s/state.db", engineBin, stateDir)
+	p.line("%s list --chdir %s", engineBin, module)
+	p.line("%s show RUN --chdir %s", engineBin, module)
 	return p.err
 }
 
@@ -135,7 +135,7 @@ type shopProcess struct {
 func startShop(ctx context.Context, stderr io.Writer) (*shopProcess, error) {
 	ready := filepath.Join(stateDir, "shop.addr")
 	cmd := exec.Command(shopBin, "serve", "--addr", "127.0.0.1:0", "--db", shopDB, "--ready-file", ready, "--with-stdin", //nolint:noctx // it is stopped by its pid, after the engine
-		"--no-carrier", "AQ", "--fault", "charge:times=1,status=503,retry_after=1")
+		"--no-carrier", "AQ", "--fault", "charge:times=1,status=503")
 	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
