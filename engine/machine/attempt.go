@@ -270,7 +270,7 @@ func (d *decider) deferral(ev AttemptDeferred) {
 		}
 		return
 	}
-	if d.run.turning && a.kind == callDo && !n.open() {
+	if d.run.turning && a.kind == callDo {
 		d.rest(i)
 		d.resolvePivot(i)
 		return

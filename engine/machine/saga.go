@@ -60,11 +60,7 @@ func (d *decider) turnNode(i int) {
 	n := d.edit(i)
 	n.undo = undoPending
 	n.queue, n.hold = 0, 0
-	for _, a := range n.attempts {
-		if a.status == attemptOpen {
-			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: a.call}})
-		}
-	}
+	d.stop(i)
 	if n.open() {
 		n.fwd.act = running
 		return
@@ -72,6 +68,16 @@ func (d *decider) turnNode(i int) {
 	n.fwd.act = idle
 	if !n.ended() {
 		n.state, n.fwd.ended = StepCancelled, d.at
+	}
+}
+
+// stop tells the agents of a node that nobody wants their work any more; what
+// they do until then still counts.
+func (d *decider) stop(i int) {
+	for _, a := range d.get(i).attempts {
+		if a.status == attemptOpen && a.completeBy > d.at {
+			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: a.call}})
+		}
 	}
 }
 
@@ -117,11 +123,7 @@ func (d *decider) pivotOpen() bool {
 func (d *decider) turnAtPivot() {
 	d.run.turning = true
 	n := d.get(d.wf.Pivot)
-	for _, a := range n.attempts {
-		if a.status == attemptOpen {
-			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: d.wf.Pivot, Call: a.call}})
-		}
-	}
+	d.stop(d.wf.Pivot)
 	if n.fwd.kind != callLookup { // what it planned to repeat is off
 		d.rest(d.wf.Pivot)
 		d.resolvePivot(d.wf.Pivot)
@@ -172,6 +174,7 @@ func (d *decider) pivotPassed() {
 		d.alert("overdue", "", r.failure.Code, r.failure.Message)
 	}
 	r.failure = dsl.Failure{}
+	d.passRun() // the deadline may have passed while the turn waited
 }
 
 // park sets the run aside for an operator (S59, S79). Nothing is undone.

@@ -142,7 +142,12 @@ func (d *decider) undoMissed(i int, kind callKind, m miss) {
 		if m.kind == missUnknown && !undo.Do.Idempotent && undo.Do.Lookup {
 			n.und.lookups = 0
 			n.und.kind = callUndoLookup
-			d.pauseUndo(i, 0)
+			n.und.act = idle
+			if n.quiet > d.at {
+				d.pause(i, n.quiet)
+			} else {
+				d.launch = append(d.launch, i)
+			}
 			return
 		}
 		d.repeatUndo(i, m, mayRepeat(m, d.undoSettings(n).Retry, undo.Do.Idempotent, undo.Retryable))
