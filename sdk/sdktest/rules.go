@@ -437,9 +437,9 @@ func silentAfterDeadline(s *subject) error {
 func stopsWhenCancelled(s *subject) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
+	start := time.Now() // before the timer, which would else be the earlier of the two
 	timer := time.AfterFunc(shortTime, cancel)
 	defer timer.Stop()
-	start := time.Now()
 	reply, err := s.target.Invoke(ctx, s.request(s.key()), nil)
 	took := time.Since(start)
 	switch {
