@@ -2,18 +2,11 @@ package dsl
 
 import (
 	"fmt"
-	"math"
-	"regexp"
-	"sort"
-	"strings"
-	"time"
 
 	"github.com/hashicorp/go-version"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 )
 
 // A decoder turns blocks into declarations.
@@ -100,18 +93,6 @@ func (d *decoder) recordExpr(e *expr) {
 	}
 }
 
-// literalString returns the only argument of a call if it is a plain string.
-func literalString(call *hclsyntax.FunctionCallExpr) (string, bool) {
-	if len(call.Args) != 1 || call.ExpandFinal || len(call.Args[0].Variables()) > 0 || len(calls(call.Args[0])) > 0 {
-		return "", false
-	}
-	v, diags := call.Args[0].Value(nil)
-	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
-		return "", false
-	}
-	return v.AsString(), true
-}
-
 func (d *decoder) engine(b *block) {
 	e := b.attr("required_version")
 	if e == nil {
@@ -137,62 +118,6 @@ func (d *decoder) engine(b *block) {
 	if !c.Check(v.Core()) {
 		d.errorf(e.rng, "Unsupported engine version", "This module needs engine %s; this is %s.", text, d.engineVersion)
 	}
-}
-
-func (d *decoder) agent(b *block) *agentDecl {
-	a := &agentDecl{
-		name: b.label, plugin: b.label, where: b.def, block: b, instances: 1,
-		breaker: Breaker{TripAfter: 5, Window: minute, Cooldown: 30 * second, Probes: 1},
-	}
-	if e := b.attr("plugin"); e != nil {
-		if s, ok := d.literalText(e, "plugin"); ok {
-			if !validName(s) {
-				d.errorf(e.rng, "Invalid name", "plugin is the NAME of a binary engine-agent-NAME.")
-			} else {
-				a.plugin = s
-			}
-		}
-	}
-	if e := b.attr("version"); e != nil {
-		if s, ok := d.literalText(e, "version"); ok {
-			if _, err := version.NewConstraint(s); err != nil {
-				d.errorf(e.rng, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
-			} else {
-				a.constraint = s
-			}
-		}
-	}
-	if e := b.attr("env"); e != nil {
-		a.env = d.envNames(e)
-	}
-	if c := b.one("config"); c != nil {
-		a.config = c.args
-	}
-	return a
-}
-
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-func (d *decoder) envNames(e *expr) []string {
-	v, ok := d.literal(e, "env")
-	if !ok {
-		return nil
-	}
-	list, err := convert.Convert(v, cty.List(cty.String))
-	if err != nil || list.IsNull() {
-		d.errorf(e.rng, "Invalid value for env", "env is a list of names of environment variables.")
-		return nil
-	}
-	names := []string{}
-	for _, n := range list.AsValueSlice() {
-		if n.IsNull() || !envName.MatchString(n.AsString()) {
-			d.errorf(e.rng, "Invalid value for env", "env is a list of names of environment variables.")
-			return nil
-		}
-		names = append(names, n.AsString())
-	}
-	sort.Strings(names)
-	return names
 }
 
 func (d *decoder) variable(b *block, into map[string]*variableDecl, deployment bool) {
@@ -416,205 +341,4 @@ func (d *decoder) action(b *block) (agent, action string, at hcl.Range) {
 	e.bad = true
 	d.errorf(e.rng, "Invalid action", "An action is written agent.NAME.ACTION, without quotes.")
 	return "", "", e.rng
-}
-
-func (d *decoder) promise(b *block, name string) *bool {
-	if b.attr(name) == nil {
-		return nil
-	}
-	v := d.flag(b, name, false)
-	return &v
-}
-
-// flag reads a literal bool.
-func (d *decoder) flag(b *block, name string, def bool) bool {
-	e := b.attr(name)
-	if e == nil {
-		return def
-	}
-	v, ok := d.literal(e, name)
-	if !ok {
-		return def
-	}
-	if v.Type() != cty.Bool || v.IsNull() {
-		d.errorf(e.rng, "Invalid value for "+name, "%s is true or false.", name)
-		return def
-	}
-	return v.True()
-}
-
-func (d *decoder) literalText(e *expr, name string) (string, bool) {
-	v, ok := d.literal(e, name)
-	if !ok {
-		return "", false
-	}
-	if v.Type() != cty.String || v.IsNull() {
-		d.errorf(e.rng, "Invalid value for "+name, "%s is a string.", name)
-		return "", false
-	}
-	return v.AsString(), true
-}
-
-// text reads a description: a constant string, "" if absent.
-func (d *decoder) text(b *block, name string) string {
-	e := b.attr(name)
-	if e == nil {
-		return ""
-	}
-	v, ok := d.constant(e, name+" must be known before a run.")
-	if !ok {
-		return ""
-	}
-	s, err := convert.Convert(v, cty.String)
-	if err != nil || s.IsNull() {
-		d.errorf(e.rng, "Invalid value for "+name, "%s is a string.", name)
-		return ""
-	}
-	return s.AsString()
-}
-
-// literal evaluates an attribute that must be written out: no references and
-// no functions.
-func (d *decoder) literal(e *expr, name string) (cty.Value, bool) {
-	if e.bad {
-		return cty.NilVal, false
-	}
-	if len(e.syn.Variables()) > 0 || len(calls(e.syn)) > 0 {
-		d.errorf(e.rng, "Not a literal value",
-			"%s must be known when the file is read, so it cannot refer to anything or call functions.", name)
-		e.bad = true
-		return cty.NilVal, false
-	}
-	v, diags := e.syn.Value(nil)
-	d.hcl(diags)
-	if diags.HasErrors() {
-		e.bad = true
-		return cty.NilVal, false
-	}
-	return v, true
-}
-
-// constant evaluates an attribute in which functions may stand, references
-// not.
-func (d *decoder) constant(e *expr, why string) (cty.Value, bool) {
-	if e.bad {
-		return cty.NilVal, false
-	}
-	if vars := e.syn.Variables(); len(vars) > 0 {
-		d.errorf(vars[0].SourceRange(), "Reference not available here", "%s", why)
-		e.bad = true
-		return cty.NilVal, false
-	}
-	for _, c := range calls(e.syn, "secret") {
-		d.errorf(c.Range(), "secret() not allowed here", "%s", secretRule)
-		e.bad = true
-		return cty.NilVal, false
-	}
-	v, diags := evaluateSafe(e.syn, &hcl.EvalContext{Functions: d.m.funcs})
-	d.hcl(diags)
-	if diags.HasErrors() {
-		e.bad = true
-		return cty.NilVal, false
-	}
-	return v, true
-}
-
-// typeOf reads a type constraint. In JSON it is a string.
-func (d *decoder) typeOf(e *expr) (cty.Type, *typeexpr.Defaults, bool) {
-	if e.bad {
-		return cty.NilType, nil, false
-	}
-	var syn hcl.Expression = e.syn
-	if e.raw != nil {
-		start := hcl.Pos{Line: e.rng.Start.Line, Column: e.rng.Start.Column + 1, Byte: e.rng.Start.Byte + 1}
-		if diag := prescan([]byte(*e.raw), e.rng.Filename); diag != nil {
-			d.hcl(hcl.Diagnostics{diag})
-			return cty.NilType, nil, false
-		}
-		x, diags := hclsyntax.ParseExpression([]byte(*e.raw), e.rng.Filename, start)
-		d.hcl(diags)
-		if diags.HasErrors() {
-			return cty.NilType, nil, false
-		}
-		syn = x
-	}
-	ty, defs, diags := typeexpr.TypeConstraintWithDefaults(syn)
-	for _, x := range diags {
-		if strings.Contains(x.Detail, "is not a valid type specification") {
-			name := hcl.ExprAsKeyword(syn)
-			x.Detail += didYouMean(name, []string{"string", "number", "bool", "list", "set", "map", "object", "tuple", "any"})
-		}
-	}
-	d.hcl(diags)
-	return ty, defs, !diags.HasErrors()
-}
-
-// limits reads circuit_breaker, instances and max_concurrency. They belong to
-// the definition, not to a run, so they cannot refer to variables.
-func (d *decoder) limits(a *agentDecl) {
-	if a.block == nil {
-		return
-	}
-	d.whole(a.block.attr("instances"), "instances", 1, 1000, &a.instances)
-	d.whole(a.block.attr("max_concurrency"), "max_concurrency", 1, 1_000_000, &a.concurrency)
-	b := a.block.one("circuit_breaker")
-	if b == nil {
-		return
-	}
-	br := &a.breaker
-	if b.attr("failure_ratio") != nil && b.attr("trip_after") == nil {
-		br.TripAfter = 0
-	}
-	d.whole(b.attr("trip_after"), "trip_after", 1, math.MaxInt32, &br.TripAfter)
-	if e := b.attr("failure_ratio"); e != nil {
-		br.MinCalls = 10
-		if v, ok := d.constant(e, mustBeKnown("failure_ratio")); ok {
-			n, err := convert.Convert(v, cty.Number)
-			f := 0.0
-			if err == nil && !n.IsNull() && n.IsWhollyKnown() {
-				f, _ = n.AsBigFloat().Float64()
-			}
-			if f <= 0 || f > 1 {
-				d.errorf(e.rng, "Invalid value for failure_ratio", "failure_ratio is a number above 0 and at most 1.")
-			} else {
-				br.FailureRatio = f
-			}
-		}
-	}
-	d.whole(b.attr("min_calls"), "min_calls", 1, math.MaxInt32, &br.MinCalls)
-	d.span(b.attr("window"), "window", &br.Window)
-	d.span(b.attr("cooldown"), "cooldown", &br.Cooldown)
-	d.whole(b.attr("probes"), "probes", 1, math.MaxInt32, &br.Probes)
-}
-
-func mustBeKnown(name string) string {
-	return name + " must be known before a run, so it cannot refer to anything; env() may be used."
-}
-
-func (d *decoder) whole(e *expr, name string, lo, hi int, out *int) {
-	if e == nil {
-		return
-	}
-	if v, ok := d.constant(e, mustBeKnown(name)); ok {
-		n, err := wholeNumber(v, lo, hi)
-		if err != nil {
-			d.invalid(e.rng, name, err)
-			return
-		}
-		*out = n
-	}
-}
-
-func (d *decoder) span(e *expr, name string, out *time.Duration) {
-	if e == nil {
-		return
-	}
-	if v, ok := d.constant(e, mustBeKnown(name)); ok {
-		t, err := spanOf(v)
-		if err != nil {
-			d.invalid(e.rng, name, err)
-			return
-		}
-		*out = t
-	}
 }

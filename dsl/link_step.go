@@ -3,7 +3,6 @@ package dsl
 import (
 	"errors"
 	"fmt"
-	"sort"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -235,123 +234,6 @@ func retryable(codes []sdk.ErrorCode) func(string) bool {
 	return func(code string) bool { return set[code] }
 }
 
-// eachValue links for_each and returns what each is before a run.
-func (l *workflowLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
-	key := cty.UnknownVal(cty.String).RefineNotNull()
-	each := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"key": key, "value": v}) }
-	e := d.attr("for_each")
-	if e == nil {
-		return each(cty.DynamicVal)
-	}
-	before := len(l.list)
-	v := l.check(e)
-	defer func() {
-		if len(l.list) == before { // else it was said already, better
-			noun.ForEach = exprFunc(l, e, "for_each", cty.DynamicPseudoType, eachOf)
-		}
-	}()
-	if e.bad {
-		return each(cty.DynamicVal)
-	}
-	raw, marks := v.Unmark()
-	ty := raw.Type()
-	switch {
-	case len(marks) > 0:
-		l.errorf(e.rng, "Sensitive for_each", "The keys of for_each become names of instances and are shown, so they cannot be sensitive. Use nonsensitive(), or a map with sensitive values only.")
-	case ty.IsListType() || ty.IsTupleType():
-		l.listHint(e, ty)
-	case ty.IsSetType() && ty.ElementType() != cty.String && ty.ElementType() != cty.DynamicPseudoType:
-		l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings; this is %s. Use { for x in ... : x.id => x }.", ty.FriendlyName())
-	case ty.IsPrimitiveType():
-		l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings; this is a %s.", ty.FriendlyName())
-	case ty.IsMapType():
-		return each(unknownOf(ty.ElementType()))
-	case ty.IsSetType():
-		return each(key)
-	case ty.IsObjectType():
-		return each(commonElement(ty))
-	}
-	return each(cty.DynamicVal)
-}
-
-func (l *workflowLinker) listHint(e *expr, ty cty.Type) {
-	elem := cty.DynamicPseudoType
-	if ty.IsListType() {
-		elem = ty.ElementType()
-	} else if types := ty.TupleElementTypes(); len(types) > 0 {
-		elem = types[0]
-	}
-	hint := "toset(...)"
-	if elem.IsObjectType() || elem.IsMapType() {
-		hint = "{ for x in ... : x.id => x }"
-	} else if elem == cty.DynamicPseudoType {
-		hint = "toset(...), or { for x in ... : x.id => x }"
-	}
-	l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings, because keys name the instances; this is a list. Use %s.", hint)
-}
-
-// commonElement is the type all attributes of an object have, if they do.
-func commonElement(ty cty.Type) cty.Value {
-	var common cty.Type
-	for _, at := range ty.AttributeTypes() {
-		if common != cty.NilType && !common.Equals(at) {
-			return cty.DynamicVal
-		}
-		common = at
-	}
-	if common == cty.NilType {
-		return cty.DynamicVal
-	}
-	return unknownOf(common)
-}
-
-// eachOf converts a value to instances.
-func eachOf(v cty.Value) (Each, error) {
-	raw, marks := v.Unmark()
-	ty := raw.Type()
-	switch {
-	case len(marks) > 0:
-		return Each{}, errors.New("the keys cannot be sensitive")
-	case raw.IsNull():
-		return Each{}, errors.New("a map or a set of strings is required, this is null")
-	case !raw.IsKnown():
-		return Each{}, errors.New("the value is not known")
-	case ty.IsSetType():
-		return eachOfSet(raw)
-	case ty.IsMapType(), ty.IsObjectType():
-		attrs := raw.AsValueMap()
-		out := Each{Keys: sortedKeys(attrs)}
-		for _, k := range out.Keys {
-			val, err := encodeValue(attrs[k], false)
-			if err != nil {
-				return Each{}, fmt.Errorf("element %q: %w", k, err)
-			}
-			out.Values = append(out.Values, val)
-		}
-		return out, nil
-	}
-	return Each{}, fmt.Errorf("a map or a set of strings is required, this is %s; use toset(), or { for x in ... : x.id => x }", ty.FriendlyName())
-}
-
-func eachOfSet(set cty.Value) (Each, error) {
-	out := Each{}
-	for _, x := range set.AsValueSlice() {
-		if x.IsNull() || x.Type() != cty.String {
-			return Each{}, errors.New("a set must hold strings only")
-		}
-		out.Keys = append(out.Keys, x.AsString())
-	}
-	sort.Strings(out.Keys)
-	for _, k := range out.Keys {
-		v, err := encodeValue(cty.StringVal(k), false)
-		if err != nil {
-			return Each{}, err
-		}
-		out.Values = append(out.Values, v)
-	}
-	return out, nil
-}
-
 // selfValue is self before a run.
 func (l *workflowLinker) selfValue(i int) cty.Value {
 	in, out := cty.DynamicVal, cty.DynamicVal
@@ -396,27 +278,6 @@ func (l *workflowLinker) conditions(decls []*conditionDecl, code string) []Condi
 		out = append(out, x)
 	}
 	return out
-}
-
-// codeOf converts a value to an error code.
-func codeOf(v cty.Value) (string, error) {
-	if v.ContainsMarked() {
-		return "", errors.New("an error code cannot be sensitive")
-	}
-	s, err := stringOf(v)
-	if err == nil && !validCode(s) {
-		err = errors.New("an error code is snake_case, at most 100 characters")
-	}
-	return s, err
-}
-
-func validCode(s string) bool {
-	for i, c := range []byte(s) {
-		if c != '_' && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 100
 }
 
 func (l *workflowLinker) catch(d *stepDecl, ls *linkedStep) *Catch {
@@ -464,67 +325,6 @@ func (l *workflowLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty
 				didYouMean(name, attributeNames(ty)))
 		}
 	}
-}
-
-// engineCodes are the codes that do not come from agents' schemas.
-var engineCodes = []string{
-	sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeInternal, sdk.CodeBadReply, sdk.CodeUnavailable, sdk.CodeRateLimited,
-	sdk.CodeAborted, sdk.CodeInvalid, sdk.CodeDenied,
-	"expression_error", "precondition_failed", "postcondition_failed", "deadline_exceeded", "cancelled",
-}
-
-// codes warns about error codes that cannot occur, which are most likely
-// spelled wrong. Codes that the input names are known too: generic agents
-// learn theirs there.
-func (l *workflowLinker) codes(e *expr, a *linkedAction, d *stepDecl) {
-	if e == nil || e.bad {
-		return
-	}
-	items, ok := e.elements()
-	if !ok {
-		return
-	}
-	known := append([]string{"*"}, engineCodes...)
-	for _, c := range a.schema.Errors {
-		if c.Code == sdk.AnyCode {
-			for _, in := range d.input {
-				known = append(known, literals(in.expr)...)
-			}
-			continue
-		}
-		known = append(known, c.Code)
-	}
-	for _, c := range append(append([]*conditionDecl(nil), d.pre...), d.post...) {
-		known = append(known, literals(c.code)...)
-	}
-	for _, item := range items {
-		if len(item.syn.Variables()) > 0 || len(calls(item.syn)) > 0 {
-			continue
-		}
-		v, diags := item.syn.Value(nil)
-		if diags.HasErrors() || v.Type() != cty.String || v.IsNull() || contains(known, v.AsString()) {
-			continue
-		}
-		l.warnf(item.rng, "Unknown error code", "Action %s does not answer with the code %q.%s", a.title(), v.AsString(), didYouMean(v.AsString(), known))
-	}
-}
-
-// literals returns the strings written in an expression.
-func literals(e *expr) []string {
-	if e == nil {
-		return nil
-	}
-	var out []string
-	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
-		switch n := n.(type) {
-		case *hclsyntax.LiteralValueExpr:
-			if n.Val.Type() == cty.String && n.Val.IsKnown() && !n.Val.IsNull() {
-				out = append(out, n.Val.AsString())
-			}
-		}
-		return nil
-	})
-	return out
 }
 
 // shortest is the shortest timeout or interval of the workflow; 0 where that

@@ -202,7 +202,7 @@ func (l *workflowLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 		return
 	}
 	if len(l.steps) == 1 {
-		noun.NoUndo, noun.impliedNoUndo = true, true
+		noun.NoUndo = true
 		return
 	}
 	l.errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),

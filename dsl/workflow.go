@@ -111,8 +111,7 @@ type Step struct {
 	Settings       func(*Scope) (*Settings, error) // never nil; evaluated without each
 	Catch          *Catch
 
-	static        *Settings // nil where they depend on the run
-	impliedNoUndo bool      // NoUndo was not written
+	static *Settings // nil where they depend on the run
 }
 
 // An Action is a resolved action of an agent, with the author's promises

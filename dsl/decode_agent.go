@@ -1,0 +1,138 @@
+package dsl
+
+import (
+	"math"
+	"regexp"
+	"sort"
+	"time"
+
+	"github.com/hashicorp/go-version"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+func (d *decoder) agent(b *block) *agentDecl {
+	a := &agentDecl{
+		name: b.label, plugin: b.label, where: b.def, block: b, instances: 1,
+		breaker: Breaker{TripAfter: 5, Window: minute, Cooldown: 30 * second, Probes: 1},
+	}
+	if e := b.attr("plugin"); e != nil {
+		if s, ok := d.literalText(e, "plugin"); ok {
+			if !validName(s) {
+				d.errorf(e.rng, "Invalid name", "plugin is the NAME of a binary engine-agent-NAME.")
+			} else {
+				a.plugin = s
+			}
+		}
+	}
+	if e := b.attr("version"); e != nil {
+		if s, ok := d.literalText(e, "version"); ok {
+			if _, err := version.NewConstraint(s); err != nil {
+				d.errorf(e.rng, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
+			} else {
+				a.constraint = s
+			}
+		}
+	}
+	if e := b.attr("env"); e != nil {
+		a.env = d.envNames(e)
+	}
+	if c := b.one("config"); c != nil {
+		a.config = c.args
+	}
+	return a
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (d *decoder) envNames(e *expr) []string {
+	v, ok := d.literal(e, "env")
+	if !ok {
+		return nil
+	}
+	list, err := convert.Convert(v, cty.List(cty.String))
+	if err != nil || list.IsNull() {
+		d.errorf(e.rng, "Invalid value for env", "env is a list of names of environment variables.")
+		return nil
+	}
+	names := []string{}
+	for _, n := range list.AsValueSlice() {
+		if n.IsNull() || !envName.MatchString(n.AsString()) {
+			d.errorf(e.rng, "Invalid value for env", "env is a list of names of environment variables.")
+			return nil
+		}
+		names = append(names, n.AsString())
+	}
+	sort.Strings(names)
+	return names
+}
+
+// limits reads circuit_breaker, instances and max_concurrency. They belong to
+// the definition, not to a run, so they cannot refer to variables.
+func (d *decoder) limits(a *agentDecl) {
+	if a.block == nil {
+		return
+	}
+	d.whole(a.block.attr("instances"), "instances", 1, 1000, &a.instances)
+	d.whole(a.block.attr("max_concurrency"), "max_concurrency", 1, 1_000_000, &a.concurrency)
+	b := a.block.one("circuit_breaker")
+	if b == nil {
+		return
+	}
+	br := &a.breaker
+	if b.attr("failure_ratio") != nil && b.attr("trip_after") == nil {
+		br.TripAfter = 0
+	}
+	d.whole(b.attr("trip_after"), "trip_after", 1, math.MaxInt32, &br.TripAfter)
+	if e := b.attr("failure_ratio"); e != nil {
+		br.MinCalls = 10
+		if v, ok := d.constant(e, mustBeKnown("failure_ratio")); ok {
+			n, err := convert.Convert(v, cty.Number)
+			f := 0.0
+			if err == nil && !n.IsNull() && n.IsWhollyKnown() {
+				f, _ = n.AsBigFloat().Float64()
+			}
+			if f <= 0 || f > 1 {
+				d.errorf(e.rng, "Invalid value for failure_ratio", "failure_ratio is a number above 0 and at most 1.")
+			} else {
+				br.FailureRatio = f
+			}
+		}
+	}
+	d.whole(b.attr("min_calls"), "min_calls", 1, math.MaxInt32, &br.MinCalls)
+	d.span(b.attr("window"), "window", &br.Window)
+	d.span(b.attr("cooldown"), "cooldown", &br.Cooldown)
+	d.whole(b.attr("probes"), "probes", 1, math.MaxInt32, &br.Probes)
+}
+
+func mustBeKnown(name string) string {
+	return name + " must be known before a run, so it cannot refer to anything; env() may be used."
+}
+
+func (d *decoder) whole(e *expr, name string, lo, hi int, out *int) {
+	if e == nil {
+		return
+	}
+	if v, ok := d.constant(e, mustBeKnown(name)); ok {
+		n, err := wholeNumber(v, lo, hi)
+		if err != nil {
+			d.invalid(e.rng, name, err)
+			return
+		}
+		*out = n
+	}
+}
+
+func (d *decoder) span(e *expr, name string, out *time.Duration) {
+	if e == nil {
+		return
+	}
+	if v, ok := d.constant(e, mustBeKnown(name)); ok {
+		t, err := spanOf(v)
+		if err != nil {
+			d.invalid(e.rng, name, err)
+			return
+		}
+		*out = t
+	}
+}

@@ -1,0 +1,126 @@
+package dsl
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// eachValue links for_each and returns what each is before a run.
+func (l *workflowLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
+	key := cty.UnknownVal(cty.String).RefineNotNull()
+	each := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"key": key, "value": v}) }
+	e := d.attr("for_each")
+	if e == nil {
+		return each(cty.DynamicVal)
+	}
+	before := len(l.list)
+	v := l.check(e)
+	defer func() {
+		if len(l.list) == before { // else it was said already, better
+			noun.ForEach = exprFunc(l, e, "for_each", cty.DynamicPseudoType, eachOf)
+		}
+	}()
+	if e.bad {
+		return each(cty.DynamicVal)
+	}
+	raw, marks := v.Unmark()
+	ty := raw.Type()
+	switch {
+	case len(marks) > 0:
+		l.errorf(e.rng, "Sensitive for_each", "The keys of for_each become names of instances and are shown, so they cannot be sensitive. Use nonsensitive(), or a map with sensitive values only.")
+	case ty.IsListType() || ty.IsTupleType():
+		l.listHint(e, ty)
+	case ty.IsSetType() && ty.ElementType() != cty.String && ty.ElementType() != cty.DynamicPseudoType:
+		l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings; this is %s. Use { for x in ... : x.id => x }.", ty.FriendlyName())
+	case ty.IsPrimitiveType():
+		l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings; this is a %s.", ty.FriendlyName())
+	case ty.IsMapType():
+		return each(unknownOf(ty.ElementType()))
+	case ty.IsSetType():
+		return each(key)
+	case ty.IsObjectType():
+		return each(commonElement(ty))
+	}
+	return each(cty.DynamicVal)
+}
+
+func (l *workflowLinker) listHint(e *expr, ty cty.Type) {
+	elem := cty.DynamicPseudoType
+	if ty.IsListType() {
+		elem = ty.ElementType()
+	} else if types := ty.TupleElementTypes(); len(types) > 0 {
+		elem = types[0]
+	}
+	hint := "toset(...)"
+	if elem.IsObjectType() || elem.IsMapType() {
+		hint = "{ for x in ... : x.id => x }"
+	} else if elem == cty.DynamicPseudoType {
+		hint = "toset(...), or { for x in ... : x.id => x }"
+	}
+	l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings, because keys name the instances; this is a list. Use %s.", hint)
+}
+
+// commonElement is the type all attributes of an object have, if they do.
+func commonElement(ty cty.Type) cty.Value {
+	var common cty.Type
+	for _, at := range ty.AttributeTypes() {
+		if common != cty.NilType && !common.Equals(at) {
+			return cty.DynamicVal
+		}
+		common = at
+	}
+	if common == cty.NilType {
+		return cty.DynamicVal
+	}
+	return unknownOf(common)
+}
+
+// eachOf converts a value to instances.
+func eachOf(v cty.Value) (Each, error) {
+	raw, marks := v.Unmark()
+	ty := raw.Type()
+	switch {
+	case len(marks) > 0:
+		return Each{}, errors.New("the keys cannot be sensitive")
+	case raw.IsNull():
+		return Each{}, errors.New("a map or a set of strings is required, this is null")
+	case !raw.IsKnown():
+		return Each{}, errors.New("the value is not known")
+	case ty.IsSetType():
+		return eachOfSet(raw)
+	case ty.IsMapType(), ty.IsObjectType():
+		attrs := raw.AsValueMap()
+		out := Each{Keys: sortedKeys(attrs)}
+		for _, k := range out.Keys {
+			val, err := encodeValue(attrs[k], false)
+			if err != nil {
+				return Each{}, fmt.Errorf("element %q: %w", k, err)
+			}
+			out.Values = append(out.Values, val)
+		}
+		return out, nil
+	}
+	return Each{}, fmt.Errorf("a map or a set of strings is required, this is %s; use toset(), or { for x in ... : x.id => x }", ty.FriendlyName())
+}
+
+func eachOfSet(set cty.Value) (Each, error) {
+	out := Each{}
+	for _, x := range set.AsValueSlice() {
+		if x.IsNull() || x.Type() != cty.String {
+			return Each{}, errors.New("a set must hold strings only")
+		}
+		out.Keys = append(out.Keys, x.AsString())
+	}
+	sort.Strings(out.Keys)
+	for _, k := range out.Keys {
+		v, err := encodeValue(cty.StringVal(k), false)
+		if err != nil {
+			return Each{}, err
+		}
+		out.Values = append(out.Values, v)
+	}
+	return out, nil
+}

@@ -1,0 +1,281 @@
+package dsl
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A world supplies the values of references: those of a run, or unknown ones
+// while a definition is checked.
+type world interface {
+	variables() (cty.Value, error)
+	step(i int) (cty.Value, error)
+	root(name string) (cty.Value, error) // each, self, failure, run
+	localValue(l *localDecl) (cty.Value, bool)
+	keepLocal(l *localDecl, c *compiled, v cty.Value)
+}
+
+// A runWorld takes values from a run's scope.
+type runWorld struct {
+	ev   *evaluator
+	s    *Scope
+	self int // index of the step that self is about
+}
+
+var errNoScope = errors.New("no values are available here")
+
+func (w *runWorld) variables() (cty.Value, error) {
+	if w.s == nil {
+		return cty.NilVal, errNoScope
+	}
+	return w.ev.decodeVars(w.s.Vars)
+}
+
+// decodeVars decodes the object of all variables to their declared types; the
+// result is kept with the Value, so that it is decoded once a run.
+func (ev *evaluator) decodeVars(v Value) (cty.Value, error) {
+	if v.d != nil {
+		if c := v.d.decoded.Load(); c != nil && c.owner == ev {
+			return c.value, nil
+		}
+	}
+	raw, err := decodeValue(v)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode variables: %w", err)
+	}
+	attrs := map[string]cty.Value{}
+	given := map[string]cty.Value{}
+	if !raw.IsNull() && raw.Type().IsObjectType() {
+		given = raw.AsValueMap()
+	}
+	for name, decl := range ev.vars {
+		x, ok := given[name]
+		if !ok {
+			x = cty.NullVal(cty.DynamicPseudoType)
+		}
+		if c, err := conform(x, decl.typ); err == nil {
+			x = c
+		}
+		if decl.sensitive {
+			x = x.Mark(sensitiveMark{})
+		}
+		attrs[name] = x
+	}
+	out := cty.ObjectVal(attrs)
+	if v.d != nil {
+		v.d.decoded.Store(&decodedValue{owner: ev, value: out})
+	}
+	return out, nil
+}
+
+func (w *runWorld) memo() *Memo {
+	if w.s == nil || w.s.Memo == nil {
+		return nil
+	}
+	m := w.s.Memo
+	if m.owner != w.ev {
+		m.owner, m.steps, m.locals = w.ev, map[int]cty.Value{}, map[*localDecl]cty.Value{}
+	}
+	return m
+}
+
+func (w *runWorld) step(i int) (cty.Value, error) {
+	m := w.memo()
+	if m != nil {
+		if v, ok := m.steps[i]; ok {
+			return v, nil
+		}
+	}
+	if w.s == nil || w.s.Step == nil {
+		return cty.NilVal, errors.New("no step is visible here")
+	}
+	r := w.s.Step(i)
+	v, err := w.ev.stepValue(i, r)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode the result of step %q: %w", w.ev.steps[i].name, err)
+	}
+	if m != nil && r.Final {
+		m.steps[i] = v
+	}
+	return v, nil
+}
+
+func (ev *evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
+	shape := ev.steps[i]
+	if !shape.each {
+		return instanceValue(r.One, shape.out)
+	}
+	attrs := make(map[string]cty.Value, len(r.Instances))
+	for _, inst := range r.Instances {
+		v, err := instanceValue(inst, shape.out)
+		if err != nil {
+			return cty.NilVal, err
+		}
+		attrs[inst.Key] = v
+	}
+	return cty.ObjectVal(attrs), nil
+}
+
+var errorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String})
+
+func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
+	output, err := decodeOutput(r.Output, out)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	fault := cty.NullVal(errorType)
+	if r.ErrorCode != "" {
+		fault = cty.ObjectVal(map[string]cty.Value{
+			"code": cty.StringVal(r.ErrorCode), "message": cty.StringVal(r.ErrorText),
+		})
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"output": output, "status": cty.StringVal(r.Status), "attempts": cty.NumberIntVal(int64(r.Attempts)),
+		"error": fault, "started_at": timeValue(r.StartedAt), "timed_out": cty.BoolVal(r.TimedOut),
+	}), nil
+}
+
+func decodeOutput(v Value, ty cty.Type) (cty.Value, error) {
+	raw, err := decodeValue(v)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	if raw.IsNull() {
+		return cty.NullVal(plainType(ty)), nil
+	}
+	if c, err := conform(raw, ty); err == nil {
+		return c, nil
+	}
+	return raw, nil // such as the substitute output of another shape
+}
+
+// plainType is the type as values have it: without optional attributes, and
+// with nothing said where the constraint says any.
+func plainType(ty cty.Type) cty.Type {
+	if ty == cty.NilType || ty.HasDynamicTypes() && !ty.IsObjectType() {
+		return cty.DynamicPseudoType
+	}
+	return ty.WithoutOptionalAttributesDeep()
+}
+
+func timeValue(t time.Time) cty.Value {
+	if t.IsZero() {
+		return cty.NullVal(cty.String)
+	}
+	return cty.StringVal(t.UTC().Format(time.RFC3339Nano))
+}
+
+func (w *runWorld) root(name string) (cty.Value, error) {
+	s := w.s
+	if s == nil {
+		return cty.NilVal, errNoScope
+	}
+	switch {
+	case name == "run":
+		key := cty.NullVal(cty.String)
+		if s.Run.Key != "" {
+			key = cty.StringVal(s.Run.Key)
+		}
+		return cty.ObjectVal(map[string]cty.Value{
+			"id": cty.StringVal(s.Run.ID), "workflow": cty.StringVal(s.Run.Workflow), "key": key,
+			"started_at": timeValue(s.Run.StartedAt), "tick": cty.NullVal(cty.String),
+		}), nil
+	case name == "each" && s.Each != nil:
+		v, err := decodeValue(s.Each.Value)
+		if err != nil {
+			return cty.NilVal, fmt.Errorf("decode each.value: %w", err)
+		}
+		return cty.ObjectVal(map[string]cty.Value{"key": cty.StringVal(s.Each.Key), "value": v}), nil
+	case name == "self" && s.Self != nil:
+		return selfValue(s.Self, w.ev.steps[w.self])
+	case name == "failure" && s.Failure != nil:
+		return cty.ObjectVal(map[string]cty.Value{
+			"step": cty.StringVal(s.Failure.Step), "code": cty.StringVal(s.Failure.Code), "message": cty.StringVal(s.Failure.Message),
+		}), nil
+	}
+	return cty.NilVal, fmt.Errorf("%s has no value here", name)
+}
+
+func selfValue(s *Self, shape stepShape) (cty.Value, error) {
+	in, err := decodeOutput(s.Input, shape.in)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode self.input: %w", err)
+	}
+	out := cty.NullVal(plainType(shape.out))
+	if s.OutputKnown {
+		if out, err = decodeOutput(s.Output, shape.out); err != nil {
+			return cty.NilVal, fmt.Errorf("decode self.output: %w", err)
+		}
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"input": in, "output": out, "key": cty.StringVal(s.Key), "timed_out": cty.BoolVal(s.TimedOut),
+	}), nil
+}
+
+func (w *runWorld) localValue(l *localDecl) (cty.Value, bool) {
+	if m := w.memo(); m != nil {
+		v, ok := m.locals[l]
+		return v, ok
+	}
+	return cty.NilVal, false
+}
+
+// keepLocal remembers a local value if everything it was made of is final.
+func (w *runWorld) keepLocal(l *localDecl, c *compiled, v cty.Value) {
+	m := w.memo()
+	if m == nil {
+		return
+	}
+	for _, i := range c.steps {
+		if _, final := m.steps[i]; !final {
+			return
+		}
+	}
+	m.locals[l] = v
+}
+
+// A checkWorld knows types only: it finds what is wrong before a run.
+type checkWorld struct {
+	ev      *evaluator
+	vars    cty.Value
+	steps   []cty.Value
+	each    cty.Value
+	self    cty.Value
+	locals  map[*localDecl]cty.Value
+	binding bool // vars are the real ones
+}
+
+func (w *checkWorld) variables() (cty.Value, error) { return w.vars, nil }
+
+func (w *checkWorld) step(i int) (cty.Value, error) {
+	if i >= len(w.steps) {
+		return cty.DynamicVal, nil
+	}
+	return w.steps[i], nil
+}
+
+func (w *checkWorld) root(name string) (cty.Value, error) {
+	str := cty.UnknownVal(cty.String).RefineNotNull()
+	switch name {
+	case "each":
+		return w.each, nil
+	case "self":
+		return w.self, nil
+	case "failure":
+		return cty.ObjectVal(map[string]cty.Value{"step": str, "code": str, "message": str}), nil
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"id": str, "workflow": str, "started_at": str,
+		"key": cty.UnknownVal(cty.String), "tick": cty.UnknownVal(cty.String),
+	}), nil
+}
+
+func (w *checkWorld) localValue(l *localDecl) (cty.Value, bool) {
+	v, ok := w.locals[l]
+	return v, ok
+}
+
+func (w *checkWorld) keepLocal(l *localDecl, _ *compiled, v cty.Value) { w.locals[l] = v }
