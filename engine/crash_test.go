@@ -324,6 +324,39 @@ func TestStopNowDoesNotWait(t *testing.T) {
 	})
 }
 
+// S46: an engine that has lost its lease and cannot join again because the
+// store is away still obeys both stops.
+func TestStopWhileTheStoreIsAway(t *testing.T) {
+	for name, stop := range map[string]func(*testing.T, *testNode){
+		"in order": func(t *testing.T, n *testNode) { n.drain(t) },
+		"at once":  func(t *testing.T, n *testNode) { n.kill(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, orderFlow)
+				store := w.faulty()
+				n := w.start()
+				run := w.submit(n, "order", nil)
+				w.wait(n, run, machine.RunSucceeded)
+				thaw := make(chan struct{})
+				store.frozen.Store(thaw)
+				store.noJoin.Store(true)
+				time.Sleep(5 * time.Second)
+				close(thaw)
+				time.Sleep(5 * time.Second)
+				if e := n.Engine(); e != 0 {
+					t.Errorf("engine %d goes on without a lease", e)
+				}
+				start := time.Now()
+				stop(t, n)
+				if d := time.Since(start); d > time.Second {
+					t.Errorf("stopping took %s", d)
+				}
+			})
+		})
+	}
+}
+
 // S21, S55, I11: of many who submit one key at once one starts a run; the
 // others are attached to it.
 func TestSubmitOfOneKeyStartsOneRun(t *testing.T) {

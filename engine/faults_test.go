@@ -18,7 +18,7 @@ var errDown = errors.New("the store is down")
 type faultStore struct {
 	engine.Store
 	down   atomic.Bool  // nothing gets through
-	tickOK atomic.Bool  // false with down: ticks fail too
+	noJoin atomic.Bool  // joining fails
 	frozen atomic.Value // chan struct{}: calls wait until it is closed; nil = none
 
 	mu      sync.Mutex // protects following fields
@@ -44,6 +44,9 @@ func (s *faultStore) gate() error {
 func (s *faultStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
 	if err := s.gate(); err != nil {
 		return 0, err
+	}
+	if s.noJoin.Load() {
+		return 0, errDown
 	}
 	return s.Store.Join(ctx, address, lease, writers)
 }

@@ -285,7 +285,7 @@ func newWorld(t *testing.T, source string) *world {
 }
 
 // define parses and links a definition against in-process agents.
-func define(t *testing.T, source string, agents ...*sdk.Agent) *dsl.Definition {
+func define(t testing.TB, source string, agents ...*sdk.Agent) *dsl.Definition {
 	t.Helper()
 	m, diags := dsl.Parse(fstest.MapFS{"main.hcl": {Data: []byte(source)}}, dsl.ParseOptions{})
 	if diags.HasErrors() {

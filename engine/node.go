@@ -83,8 +83,14 @@ func (n *Node) Run(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(n.stopped, cancel)()
 
-	t, err := n.join(ctx)
-	if err != nil {
+	soft, cancelSoft := context.WithCancel(ctx) // ends with ctx or at StopNow
+	defer cancelSoft()
+	defer context.AfterFunc(hard, cancelSoft)()
+	t, err := n.join(soft)
+	switch {
+	case err != nil && hard.Err() != nil:
+		return ErrStopping
+	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
 	for {
@@ -100,8 +106,11 @@ func (n *Node) Run(ctx context.Context) error {
 		}
 		n.cfg.Logger.Warn("the engine lost its lease and joins again", "engine", t.engine, "runs", len(runs), "cause", cause)
 		former := t.engine
-		if t, err = n.rejoin(ctx, hard); err != nil {
-			return fmt.Errorf("join the store again: %w", err)
+		switch t, err = n.rejoin(soft); {
+		case err != nil && hard.Err() != nil:
+			return ErrStopping
+		case err != nil:
+			return nil // told to stop while it owned nothing: there is nothing to hand over
 		}
 		t.former, t.inherited = former, runs
 	}
@@ -117,13 +126,13 @@ func (n *Node) leave(ctx context.Context, t *term) error {
 	return nil
 }
 
-// rejoin joins until it succeeds or the node is told to stop.
-func (n *Node) rejoin(ctx, hard context.Context) (*term, error) {
+// rejoin joins until it succeeds or ctx ends.
+func (n *Node) rejoin(ctx context.Context) (*term, error) {
 	pause := 20 * time.Millisecond
 	for {
-		t, err := n.join(hard)
-		if err == nil {
-			return t, nil
+		t, err := n.join(ctx)
+		if err == nil || ctx.Err() != nil {
+			return t, err
 		}
 		n.cfg.Logger.Warn("join the store again", "error", err)
 		if sleep(ctx, pause) != nil {

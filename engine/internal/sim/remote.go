@@ -69,12 +69,11 @@ const (
 	fine mood = iota
 	busy
 	refuses
-	silent      // nothing is done and nothing is said
-	doneSilent  // it is done and nothing is said
-	doneUnsure  // it is done and the agent does not know
-	unsure      // it is not done and the agent does not know
-	slow        // it takes a while
-	doneThenBad // it is done and the reply is not valid
+	silent     // nothing is done and nothing is said
+	doneSilent // it is done and nothing is said
+	doneUnsure // it is done and the agent does not know
+	unsure     // it is not done and the agent does not know
+	slow       // it takes a while, sometimes too long
 )
 
 // mood is a pure function of seed, name and the number of the call.
@@ -87,22 +86,22 @@ func (r *remote) mood(name string, n int) mood {
 	h.Write([]byte{byte(n), byte(n >> 8)})
 	v := h.Sum64() >> 7 % 100
 	switch {
-	case v < 62:
+	case v < 36:
 		return fine
 	case v < 72:
-		return busy
-	case v < 77:
-		return refuses
-	case v < 82:
-		return silent
-	case v < 87:
-		return doneSilent
-	case v < 91:
-		return doneUnsure
-	case v < 94:
-		return unsure
-	default:
 		return slow
+	case v < 79:
+		return busy
+	case v < 83:
+		return refuses
+	case v < 88:
+		return silent
+	case v < 93:
+		return doneSilent
+	case v < 97:
+		return doneUnsure
+	default:
+		return unsure
 	}
 }
 
@@ -174,7 +173,7 @@ func (r *remote) work(ctx context.Context, c *sdk.Call, in callIn, dedupe bool) 
 		}
 		return out, errors.New("connection reset")
 	case slow:
-		if err := pause(ctx, 1500*time.Millisecond); err != nil {
+		if err := r.dawdle(ctx, c); err != nil {
 			return out, err
 		}
 	}
@@ -216,7 +215,7 @@ func (r *remote) back(ctx context.Context, c *sdk.Call) (sdk.None, error) {
 	case unsure:
 		return sdk.None{}, errors.New("connection reset")
 	case slow:
-		if err := pause(ctx, 1500*time.Millisecond); err != nil {
+		if err := r.dawdle(ctx, c); err != nil {
 			return sdk.None{}, err
 		}
 	}
@@ -228,6 +227,13 @@ func (r *remote) back(ctx context.Context, c *sdk.Call) (sdk.None, error) {
 		e.undone = r.order
 	}
 	return sdk.None{}, nil
+}
+
+// dawdle takes up to six seconds, decided by the key.
+func (r *remote) dawdle(ctx context.Context, c *sdk.Call) error {
+	h := fnv.New32a()
+	h.Write([]byte(c.IdempotencyKey))
+	return pause(ctx, time.Duration(h.Sum32()%6000)*time.Millisecond)
 }
 
 // heal ends all misfortune of the far side.

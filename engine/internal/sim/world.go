@@ -20,9 +20,9 @@ import (
 
 const (
 	engines   = 2
-	runs      = 3
+	runs      = 4
 	lease     = 2 * time.Second
-	trouble   = 90 * time.Second // how long things go wrong
+	trouble   = 60 * time.Second // how long things go wrong
 	judgement = 26 * time.Hour   // after the longest default deadline, that of a compensation
 )
 
@@ -126,6 +126,7 @@ func (n *node) live(ctx context.Context) {
 			}
 		})
 		err = node.Run(sub)
+		n.w.note("engine %d ends: %v", n.n, err)
 		n.set(nil)
 		stop()
 		wg.Wait()
@@ -151,8 +152,14 @@ func (n *node) get() *engine.Node {
 // takeOver looks for runs without an owner, as a server does.
 func (n *node) takeOver(ctx context.Context, node *engine.Node) {
 	for every := time.Second; pause(ctx, every) == nil; every = min(every*5/4, time.Minute) {
-		if _, err := node.TakeOver(ctx); errors.Is(err, engine.ErrStopping) {
+		got, err := node.TakeOver(ctx)
+		switch {
+		case errors.Is(err, engine.ErrStopping) || ctx.Err() != nil:
 			return
+		case err != nil:
+			n.w.note("engine %d: takeover: %v", n.n, err)
+		case got > 0:
+			n.w.note("engine %d took %d runs over", n.n, got)
 		}
 		if troubles := node.Troubles(); len(troubles) > 0 {
 			n.w.fault("engine %d set runs aside: %v", n.n, troubles)
@@ -165,6 +172,7 @@ func (w *world) submitAll(ctx context.Context) map[string]machine.RunID {
 	accepted := map[string]machine.RunID{}
 	for i := range runs {
 		name := fmt.Sprintf("run-%d", i)
+		_ = pause(ctx, time.Duration(w.draw(10000))*time.Millisecond)
 		for ctx.Err() == nil {
 			if node := w.nodes[w.draw(engines)].get(); node != nil {
 				vars, diags := w.def.Workflow("w").Bind(nil)
@@ -199,7 +207,7 @@ func (w *world) settled(ctx context.Context, accepted map[string]machine.RunID) 
 
 // freeze stops an engine's way to the store for a while, now and then.
 func (w *world) freeze(ctx context.Context) {
-	for pause(ctx, time.Duration(5+w.draw(20))*time.Second) == nil && !w.isHealed() {
+	for pause(ctx, time.Duration(1+w.draw(10))*time.Second) == nil && !w.isHealed() {
 		i := w.draw(engines)
 		c := make(chan struct{})
 		w.mu.Lock()
@@ -241,7 +249,7 @@ func (w *world) lifetime() time.Duration {
 	if w.isHealed() {
 		return 0
 	}
-	return time.Duration(1+w.draw(30000)) * time.Millisecond
+	return time.Duration(1+w.draw(12000)) * time.Millisecond
 }
 
 func (w *world) draw(n int) int {
