@@ -206,8 +206,9 @@ func TestNeverSent(t *testing.T) {
 	}
 }
 
-// TestStatus: which responses are results, which say that nothing was done
-// (S31), and which leave it open (S77).
+// TestStatus: the agent knows its remote's ways to fail (S25): which responses
+// are results, which say that nothing was done (S31), and which leave it open
+// (S77).
 func TestStatus(t *testing.T) {
 	s, _ := recorder(t, func(w http.ResponseWriter, r *http.Request) {
 		var status int
@@ -458,7 +459,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestS28Deadline: past complete-by the agent says nothing; told to stop, it
+// TestS28Deadline: all work is bounded by complete-by (S25), past which the agent
+// says nothing; told to stop, it
 // says that it does not know; its own timeout is a failure of the service.
 func TestS28Deadline(t *testing.T) {
 	release := make(chan struct{})
