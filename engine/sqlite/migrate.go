@@ -78,15 +78,11 @@ func mismatch(have int64) error {
 	return &engine.SchemaError{Store: "sqlite", Have: have, Want: schemaVersion, Hint: hint}
 }
 
-// migrate brings the schema up to date, one transaction a migration. The
-// process holds the file's lock.
+// migrate brings a schema that is not newer up to date, one transaction a
+// migration. The process holds the file's lock.
 func migrate(ctx context.Context, db *sql.DB) error {
-	have, err := version(ctx, db)
-	if err != nil || have == schemaVersion {
+	if have, err := version(ctx, db); err != nil || have == schemaVersion {
 		return err
-	}
-	if have > schemaVersion {
-		return mismatch(have)
 	}
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {

@@ -46,8 +46,9 @@ type Store struct {
 	stmts  map[string]*sql.Stmt
 	tokens uint32
 
-	// commit ends a transaction. A test replaces it to lose an answer.
-	commit func(ctx context.Context, conn *sql.Conn) error
+	// commit ends a transaction that does what. A test replaces it to lose an
+	// answer.
+	commit func(ctx context.Context, conn *sql.Conn, what string) error
 }
 
 var _ engine.Store = (*Store)(nil)
@@ -75,7 +76,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-func execCommit(ctx context.Context, conn *sql.Conn) error {
+func execCommit(ctx context.Context, conn *sql.Conn, _ string) error {
 	_, err := conn.ExecContext(ctx, "COMMIT")
 	return err
 }
@@ -123,6 +124,16 @@ func (s *Store) openWrite(ctx context.Context, path string) (err error) {
 	if s.lock, err = takeLock(path, s.path); err != nil {
 		return err
 	}
+	// Looked at before anything is changed: opening in WAL mode would mark even a
+	// file that is not ours.
+	if err := s.openPool(path, "rw"); err != nil {
+		return err
+	}
+	if have, err := version(ctx, s.read); err != nil {
+		return err
+	} else if have > schemaVersion {
+		return mismatch(have)
+	}
 	s.db, err = sql.Open("sqlite", dsn(path, "rw",
 		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "wal_autocheckpoint(4000)", "foreign_keys(1)"))
 	if err != nil {
@@ -136,10 +147,8 @@ func (s *Store) openWrite(ctx context.Context, path string) (err error) {
 		return err
 	}
 	// The lock proves that every engine that was in this file has ended.
-	if _, err := s.conn.ExecContext(ctx, memberLapse, micros(time.Now())); err != nil {
-		return err
-	}
-	return s.openPool(path, "rw")
+	_, err = s.conn.ExecContext(ctx, memberLapse, micros(time.Now()))
+	return err
 }
 
 // openRead opens a file that another process may be writing. Where the file or
@@ -204,6 +213,11 @@ func (s *Store) Close() error {
 	if s.read != nil {
 		errs = append(errs, s.read.Close())
 	}
+	// An open statement would keep the connection from closing, and the WAL from
+	// being written back.
+	for _, st := range s.stmts {
+		errs = append(errs, st.Close())
+	}
 	if s.conn != nil {
 		if err := s.conn.Close(); !errors.Is(err, sql.ErrConnDone) {
 			errs = append(errs, err)
@@ -215,7 +229,7 @@ func (s *Store) Close() error {
 	if s.lock != nil {
 		errs = append(errs, s.lock.release())
 	}
-	s.conn, s.lock = nil, nil
+	s.conn, s.lock, s.stmts = nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -37,7 +37,7 @@ func raw(t testing.TB, path string) *sql.DB {
 	return db
 }
 
-func exec(t testing.TB, db *sql.DB, query string, args ...any) {
+func must(t testing.TB, db *sql.DB, query string, args ...any) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
 		t.Fatalf("%s: %v", query, err)
@@ -46,14 +46,18 @@ func exec(t testing.TB, db *sql.DB, query string, args ...any) {
 
 var errLost = errors.New("the answer was lost")
 
-// lose replaces the next commit by one whose answer is lost.
+// lose replaces the next batch's or submission's commit by one whose answer is
+// lost.
 func lose(s *Store, landed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.commit = func(ctx context.Context, conn *sql.Conn) error {
+	s.commit = func(ctx context.Context, conn *sql.Conn, what string) error {
+		if what != "commit" && what != "submit" {
+			return execCommit(ctx, conn, what)
+		}
 		s.commit = execCommit
 		if landed {
-			if err := execCommit(ctx, conn); err != nil {
+			if err := execCommit(ctx, conn, what); err != nil {
 				return err
 			}
 		}
@@ -69,7 +73,13 @@ func harness(t *testing.T) storetest.Harness {
 		Store: s,
 		Expire: func(t *testing.T, id engine.EngineID) {
 			t.Helper()
-			exec(t, db, `UPDATE member SET lease_until = 1 WHERE engine = ?`, int64(id))
+			err := s.write(t.Context(), "expire", func(tx *tx) error {
+				_, err := tx.exec(`UPDATE member SET lease_until = 1 WHERE engine = ?1`, int64(id))
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
 		},
 		Lose: func(_ *testing.T, landed bool) { lose(s, landed) },
 		Read: func(t *testing.T) func() {

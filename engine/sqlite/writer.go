@@ -425,7 +425,7 @@ func (s *Store) write(ctx context.Context, what string, fn func(*tx) error) erro
 	}
 	err := fn(x)
 	if err == nil {
-		err = s.commit(x.ctx, s.conn)
+		err = s.commit(x.ctx, s.conn, what)
 	}
 	if err == nil {
 		return nil
