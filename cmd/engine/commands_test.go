@@ -26,6 +26,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"signal":  signalJob,
 	"ended":   ended,
 	"sql":     runSQL,
+	"sqlfile": runSQLFile,
 	"nobody":  nobody,
 }
 
@@ -124,7 +125,15 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sql TEXT")
 	}
-	ts.Check(execSQL(context.Background(), ts.Getenv("ENGINE_DSN"), args[0]))
+	ts.Check(execSQL(context.Background(), "postgres", ts.Getenv("ENGINE_DSN"), args[0]))
+}
+
+// sqlfile FILE TEXT runs a statement in an embedded state file.
+func runSQLFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sqlfile FILE TEXT")
+	}
+	ts.Check(execSQL(context.Background(), "sqlite", ts.MkAbs(args[0]), args[1]))
 }
 
 // nobody COMMAND… runs a command as a user whom permissions bind: root is
@@ -134,7 +143,8 @@ func nobody(ts *testscript.TestScript, neg bool, args []string) {
 	path := lookPath(ts, args[0])
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "ENGINE_PLUGIN_DIR", "TMPDIR"} {
+	cmd.Env = []string{"HOME=/nonexistent"}
+	for _, name := range []string{"PATH", "ENGINE_PLUGIN_DIR", "TMPDIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	if os.Getuid() == 0 {

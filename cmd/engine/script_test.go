@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -50,6 +51,11 @@ func (s suite) Run() int {
 		return code
 	}
 	if err := errors.Join(os.Setenv(envAgents, dir), os.Chmod(dir, 0o755)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	// Scripts mostly wait: for leases to run out, for latencies.
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -101,6 +107,7 @@ func TestScriptDatabase(t *testing.T) {
 }
 
 func scripts(t *testing.T, dir string, setup func(*testing.T, *testscript.Env)) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
@@ -139,13 +146,13 @@ func database(t *testing.T) string {
 
 func query(t *testing.T, dsn, text string) {
 	t.Helper()
-	if err := execSQL(context.WithoutCancel(t.Context()), dsn, text); err != nil {
+	if err := execSQL(context.WithoutCancel(t.Context()), "postgres", dsn, text); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
 }
 
-func execSQL(ctx context.Context, dsn, text string) (err error) {
-	db, err := sql.Open("postgres", dsn)
+func execSQL(ctx context.Context, driver, dsn, text string) (err error) {
+	db, err := sql.Open(driver, dsn)
 	if err != nil {
 		return err
 	}
