@@ -72,7 +72,6 @@ type workflowDecl struct {
 	compDeadline      *expr
 	unique            *expr
 	order             []int // nil where there is a cycle
-	ancestors         []map[int]bool
 }
 
 type outputDecl struct {

@@ -23,6 +23,8 @@ var impure = map[string]string{
 	"templatefile":  "Use file() and string templates.",
 }
 
+var errSecretPlace = errors.New("secret() cannot be evaluated here")
+
 // functions returns the function table of one module. All functions are pure;
 // file and env answer from what was recorded when the module was loaded.
 func functions(rd *reads) map[string]function.Function {
@@ -40,7 +42,7 @@ func functions(rd *reads) map[string]function.Function {
 		}
 		return cty.NullVal(cty.String), nil
 	})
-	f["secret"] = textFunction("ref", func(string) (cty.Value, error) { return cty.NilVal, errors.New(secretRule) })
+	f["secret"] = textFunction("ref", func(string) (cty.Value, error) { return cty.NilVal, errSecretPlace })
 	return f
 }
 

@@ -197,14 +197,13 @@ func (d *decoder) reference(c *compiled, t hcl.Traversal, ns *names, a allow, lo
 	rng := t.SourceRange()
 	root := t.RootName()
 	name, named := "", false
-	var nameRange hcl.Range
 	if len(t) > 1 {
 		switch s := t[1].(type) {
 		case hcl.TraverseAttr:
-			name, named, nameRange = s.Name, true, s.SrcRange
+			name, named = s.Name, true
 		case hcl.TraverseIndex:
 			if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() {
-				name, named, nameRange = s.Key.AsString(), true, s.SrcRange
+				name, named = s.Key.AsString(), true
 			}
 		}
 	}
@@ -213,11 +212,10 @@ func (d *decoder) reference(c *compiled, t hcl.Traversal, ns *names, a allow, lo
 		d.errorf(rng, "Invalid reference", "%q is not a value by itself; write %s.NAME.", root, root)
 		return false
 	}
-	nameRange = hcl.RangeBetween(t[0].SourceRange(), rng)
 	switch root {
 	case "var":
 		c.vars = true
-		return d.refVar(name, nameRange, ns, a)
+		return d.refVar(name, rng, ns, a)
 	case "local":
 		l, ok := ns.locals[name]
 		switch {
@@ -225,14 +223,14 @@ func (d *decoder) reference(c *compiled, t hcl.Traversal, ns *names, a allow, lo
 			d.unavailable(rng, "local")
 			return false
 		case !ok:
-			d.errorf(nameRange, "Reference to undeclared local value", "There is no local value named %q.%s",
+			d.errorf(rng, "Reference to undeclared local value", "There is no local value named %q.%s",
 				name, didYouMean(name, sortedKeys(ns.locals)))
 			return false
 		}
 		locals[name] = l
 		return d.refLocal(l, rng, ns, a, c)
 	case "step":
-		return d.refStep(c, t, name, nameRange, ns, a)
+		return d.refStep(c, t, name, rng, ns, a)
 	case "each", "self", "failure", "run":
 		return d.refField(c, root, name, rng, ns, a)
 	case "agent":

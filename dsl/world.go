@@ -239,13 +239,12 @@ func (w *runWorld) keepLocal(l *localDecl, c *compiled, v cty.Value) {
 
 // A checkWorld knows types only: it finds what is wrong before a run.
 type checkWorld struct {
-	ev      *evaluator
-	vars    cty.Value
-	steps   []cty.Value
-	each    cty.Value
-	self    cty.Value
-	locals  map[*localDecl]cty.Value
-	binding bool // vars are the real ones
+	ev     *evaluator
+	vars   cty.Value
+	steps  []cty.Value
+	each   cty.Value
+	self   cty.Value
+	locals map[*localDecl]cty.Value
 }
 
 func (w *checkWorld) variables() (cty.Value, error) { return w.vars, nil }
