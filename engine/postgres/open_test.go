@@ -154,7 +154,7 @@ func TestSchemaVersions(t *testing.T) {
 		t.Errorf("migrate again: %d to %d, err = %v", from, to, err)
 	}
 	open(t, dsn)
-	exec(t, raw(t, dsn), `INSERT INTO engine.schema_version (version_id, is_applied) VALUES (999, true)`)
+	must(t, raw(t, dsn), `INSERT INTO engine.schema_version (version_id, is_applied) VALUES (999, true)`)
 	for name, try := range map[string]func() error{
 		"open":    func() error { _, err := Open(t.Context(), dsn, Options{}); return err },
 		"migrate": func() error { _, _, err := Migrate(t.Context(), dsn); return err },
@@ -234,20 +234,20 @@ func TestKilledBackend(t *testing.T) {
 		seq := int32(0)
 		if name == "commit" {
 			seq = 1
-			exec(t, db, `DELETE FROM engine.journal`)
-			exec(t, db, `DELETE FROM engine.run`)
+			must(t, db, `DELETE FROM engine.journal`)
+			must(t, db, `DELETE FROM engine.run`)
 			if out, err := w.Commit(t.Context(), []engine.Transition{create}); err != nil || !out[0].Landed {
 				t.Fatalf("create: %+v, err = %v", out, err)
 			}
 		} else {
-			exec(t, db, `DELETE FROM engine.journal`)
-			exec(t, db, `DELETE FROM engine.run`)
+			must(t, db, `DELETE FROM engine.journal`)
+			must(t, db, `DELETE FROM engine.run`)
 		}
 		wait, release := hold(t, db, 7, seq)
 		done := make(chan error, 1)
 		go func() { done <- commit(t.Context()) }()
 		wait(1)
-		exec(t, db, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+		must(t, db, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
 		release()
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", name, err)

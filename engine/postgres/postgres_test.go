@@ -55,14 +55,14 @@ func harness(t *testing.T, dsn string) storetest.Harness {
 	p, through := newProxy(t, dsn)
 	db := raw(t, dsn)
 	for _, table := range []string{"member", "fence", "workflow_step", "workflow", "definition", "run", "journal", "run_name", "context", "run_step", "alert"} {
-		exec(t, db, "DELETE FROM engine."+table)
+		must(t, db, "DELETE FROM engine."+table)
 	}
 	return storetest.Harness{
 		Store: open(t, through),
 		Other: open(t, dsn),
 		Expire: func(t *testing.T, id engine.EngineID) {
 			t.Helper()
-			exec(t, db, `UPDATE engine.member SET lease_until = clock_timestamp() - interval '1 second' WHERE engine = $1`, int64(id))
+			must(t, db, `UPDATE engine.member SET lease_until = clock_timestamp() - interval '1 second' WHERE engine = $1`, int64(id))
 		},
 		Lose: func(_ *testing.T, landed bool) { p.loseNext(landed) },
 		Hold: func(t *testing.T, run machine.RunID, seq int32) (func(int), func()) { return hold(t, db, run, seq) },
@@ -87,7 +87,7 @@ func harness(t *testing.T, dsn string) storetest.Harness {
 	}
 }
 
-func exec(t testing.TB, db *sql.DB, query string, args ...any) {
+func must(t testing.TB, db *sql.DB, query string, args ...any) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
 		t.Fatalf("%s: %v", query, err)

@@ -165,18 +165,18 @@ func isStatement(sel *ast.SelectorExpr) bool {
 func fill(t *testing.T) *sql.DB {
 	t.Helper()
 	db := raw(t, migrated(t))
-	exec(t, db, `INSERT INTO engine.definition (digest, data) VALUES ('d', 'x')`)
-	exec(t, db, `INSERT INTO engine.workflow (digest, name) VALUES ('d', 'w')`)
-	exec(t, db, `INSERT INTO engine.workflow_step SELECT workflow_id, n, 's' || n FROM engine.workflow, generate_series(0, 4) n`)
-	exec(t, db, `INSERT INTO engine.member (address, lease_until, dead) SELECT 'a', now() + interval '1 hour', n = 3 FROM generate_series(1, 10) n`)
-	exec(t, db, `INSERT INTO engine.fence SELECT engine, w FROM engine.member, generate_series(0, 1) w`)
-	exec(t, db, `INSERT INTO engine.run SELECT n, 1, CASE WHEN n % 11 = 0 THEN 2 ELSE 10 END, 1 + n % 10, 0, now() + (n % 1000) * interval '1 second', now(), CASE WHEN n % 11 <> 0 THEN now() END FROM generate_series(1, 22000) n`)
-	exec(t, db, `INSERT INTO engine.journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
+	must(t, db, `INSERT INTO engine.definition (digest, data) VALUES ('d', 'x')`)
+	must(t, db, `INSERT INTO engine.workflow (digest, name) VALUES ('d', 'w')`)
+	must(t, db, `INSERT INTO engine.workflow_step SELECT workflow_id, n, 's' || n FROM engine.workflow, generate_series(0, 4) n`)
+	must(t, db, `INSERT INTO engine.member (address, lease_until, dead) SELECT 'a', now() + interval '1 hour', n = 3 FROM generate_series(1, 10) n`)
+	must(t, db, `INSERT INTO engine.fence SELECT engine, w FROM engine.member, generate_series(0, 1) w`)
+	must(t, db, `INSERT INTO engine.run SELECT n, 1, CASE WHEN n % 11 = 0 THEN 2 ELSE 10 END, 1 + n % 10, 0, now() + (n % 1000) * interval '1 second', now(), CASE WHEN n % 11 <> 0 THEN now() END FROM generate_series(1, 22000) n`)
+	must(t, db, `INSERT INTO engine.journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
 		SELECT n, s, now(), 1, 2, 1, now(), 1, decode('00000000060000010000000000000000', 'hex'), 'x' FROM generate_series(1, 22000) n, generate_series(0, 5) s`)
-	exec(t, db, `INSERT INTO engine.run_name SELECT n, 'name' || n, CASE WHEN n % 3 = 0 THEN 'key' || n END FROM generate_series(1, 22000) n`)
-	exec(t, db, `INSERT INTO engine.context SELECT 'w', 'key' || n, n FROM generate_series(3, 22000, 3) n`)
-	exec(t, db, `INSERT INTO engine.alert SELECT n, 1, 0, now(), 'k', 's', 'c', 'm' FROM generate_series(1, 22000) n`)
-	exec(t, db, `VACUUM ANALYZE`)
+	must(t, db, `INSERT INTO engine.run_name SELECT n, 'name' || n, CASE WHEN n % 3 = 0 THEN 'key' || n END FROM generate_series(1, 22000) n`)
+	must(t, db, `INSERT INTO engine.context SELECT 'w', 'key' || n, n FROM generate_series(3, 22000, 3) n`)
+	must(t, db, `INSERT INTO engine.alert SELECT n, 1, 0, now(), 'k', 's', 'c', 'm' FROM generate_series(1, 22000) n`)
+	must(t, db, `VACUUM ANALYZE`)
 	return db
 }
 
@@ -282,11 +282,11 @@ func explain(t *testing.T, conn *sql.Conn, q string) string {
 func TestConstraints(t *testing.T) {
 	db := raw(t, migrated(t))
 	const run = `INSERT INTO engine.run VALUES ($1, 1, $2, $3, 0, now(), now(), $4)`
-	exec(t, db, run, 1, 2, 1, nil)
-	exec(t, db, run, 2, 10, 1, "2026-01-01")
+	must(t, db, run, 1, 2, 1, nil)
+	must(t, db, run, 2, 10, 1, "2026-01-01")
 	const row = `INSERT INTO engine.journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
 		VALUES ($1, $2, now(), $3, 2, 1, now(), 1, decode($4, 'hex'), decode($5, 'hex'))`
-	exec(t, db, row, 1, 0, 1, "00000001020000010000000000000001", "01")
+	must(t, db, row, 1, 0, 1, "00000001020000010000000000000001", "01")
 	for name, c := range map[string]struct {
 		query string
 		args  []any

@@ -1,0 +1,9 @@
+package memory
+
+import (
+	"testing"
+
+	"github.com/saga-engine/engine/engine/storetest"
+)
+
+func BenchmarkCommit(b *testing.B) { storetest.Bench(b, New(Options{})) }
