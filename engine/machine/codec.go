@@ -19,6 +19,9 @@ import (
 // format is the number of the present format. A reader refuses higher ones.
 const format = 1
 
+// maxSteps is more than a definition of the permitted size can hold.
+const maxSteps = 1 << 16
+
 var (
 	// ErrFormat says that records were written by a newer engine.
 	ErrFormat = errors.New("machine: records of a newer format")
@@ -131,6 +134,9 @@ func (d *decoder) record() Record {
 			if mask&(1<<i) != 0 {
 				runFields[i].get(d, &r.run.to)
 			}
+		}
+		if r.run.to.steps < 0 || r.run.to.steps > maxSteps {
+			d.fail()
 		}
 	}
 	next := 0

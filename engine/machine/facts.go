@@ -227,7 +227,7 @@ func (t *teller) beginnings(p pair) {
 	undo := p.now.undo != undoNone
 	track := p.now.track()
 	was := p.old.track()
-	if p.now.queue != 0 && p.now.hold <= len(t.after.holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) {
+	if p.now.queue != 0 && p.now.hold > 0 && p.now.hold <= len(t.after.holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) {
 		h := t.after.holds[p.now.hold-1]
 		t.say(Fact{Kind: FactStepHeld, Step: t.name(p), Undo: undo, Agent: h.agent, Until: h.until.time(), Message: h.why})
 	}

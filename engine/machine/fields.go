@@ -54,7 +54,7 @@ func moment[T any](p func(*T) *instant) field[T] {
 	}
 }
 
-func flag[T any](p func(*T) *bool) field[T] {
+func boolean[T any](p func(*T) *bool) field[T] {
 	return field[T]{
 		same: func(a, b *T) bool { return *p(a) == *p(b) },
 		copy: func(dst, src *T) { *p(dst) = *p(src) },
@@ -112,7 +112,7 @@ var runFields = []field[run]{
 	number(func(r *run) *RunState { return &r.state }), // runStateBit
 	number(func(r *run) *int { return &r.done }),
 	number(func(r *run) *int { return &r.live }),
-	flag(func(r *run) *bool { return &r.begun }),
+	boolean(func(r *run) *bool { return &r.begun }),
 	moment(func(r *run) *instant { return &r.finished }),
 	{
 		same: func(a, b *run) bool { return slices.EqualFunc(a.outputs, b.outputs, sameOutput) },
@@ -132,14 +132,14 @@ var runFields = []field[run]{
 	moment(func(r *run) *instant { return &r.started }),
 	moment(func(r *run) *instant { return &r.deadline }),
 	number(func(r *run) *phase { return &r.phase }),
-	flag(func(r *run) *bool { return &r.paused }),
-	flag(func(r *run) *bool { return &r.parked }),
+	boolean(func(r *run) *bool { return &r.paused }),
+	boolean(func(r *run) *bool { return &r.parked }),
 	moment(func(r *run) *instant { return &r.parkedAt }),
-	flag(func(r *run) *bool { return &r.passed }),
-	flag(func(r *run) *bool { return &r.turning }),
-	flag(func(r *run) *bool { return &r.cancel }),
-	flag(func(r *run) *bool { return &r.noUndo }),
-	flag(func(r *run) *bool { return &r.overdue }),
+	boolean(func(r *run) *bool { return &r.passed }),
+	boolean(func(r *run) *bool { return &r.turning }),
+	boolean(func(r *run) *bool { return &r.cancel }),
+	boolean(func(r *run) *bool { return &r.noUndo }),
+	boolean(func(r *run) *bool { return &r.overdue }),
 	{
 		same: func(a, b *run) bool { return a.failure == b.failure },
 		copy: func(dst, src *run) { dst.failure = src.failure },
@@ -148,8 +148,8 @@ var runFields = []field[run]{
 	},
 	moment(func(r *run) *instant { return &r.undoStarted }),
 	moment(func(r *run) *instant { return &r.undoDeadline }),
-	flag(func(r *run) *bool { return &r.undoExpired }),
-	flag(func(r *run) *bool { return &r.stuck }),
+	boolean(func(r *run) *bool { return &r.undoExpired }),
+	boolean(func(r *run) *bool { return &r.stuck }),
 	number(func(r *run) *int { return &r.undonePast }),
 	number(func(r *run) *int { return &r.undone }),
 	number(func(r *run) *int { return &r.left }),
@@ -173,7 +173,7 @@ var nodeFields = []field[node]{
 	number(func(n *node) *StepState { return &n.state }),
 	number(func(n *node) *activity { return &n.fwd.act }),
 	number(func(n *node) *int { return &n.doubt }),
-	flag(func(n *node) *bool { return &n.done }),
+	boolean(func(n *node) *bool { return &n.done }),
 	number(func(n *node) *int { return &n.calls }),
 	number(func(n *node) *int { return &n.fwd.attempt }),
 	number(func(n *node) *int { return &n.fwd.total }),
@@ -183,9 +183,9 @@ var nodeFields = []field[node]{
 	moment(func(n *node) *instant { return &n.fwd.began }),
 	moment(func(n *node) *instant { return &n.fwd.ended }),
 	value(func(n *node) *held { return &n.input }),
-	flag(func(n *node) *bool { return &n.prepared }),
+	boolean(func(n *node) *bool { return &n.prepared }),
 	value(func(n *node) *held { return &n.output }),
-	flag(func(n *node) *bool { return &n.known }),
+	boolean(func(n *node) *bool { return &n.known }),
 	moment(func(n *node) *instant { return &n.fwd.deadline }),
 	moment(func(n *node) *instant { return &n.fwd.until }),
 	number(func(n *node) *int { return &n.fwd.failures }),
@@ -208,7 +208,7 @@ var nodeFields = []field[node]{
 	number(func(n *node) *int { return &n.und.attempt }),
 	number(func(n *node) *int { return &n.und.total }),
 	value(func(n *node) *held { return &n.undoInput }),
-	flag(func(n *node) *bool { return &n.undoReady }),
+	boolean(func(n *node) *bool { return &n.undoReady }),
 	moment(func(n *node) *instant { return &n.und.began }),
 	moment(func(n *node) *instant { return &n.und.ended }),
 	moment(func(n *node) *instant { return &n.und.ready }),
@@ -234,7 +234,7 @@ var nodeFields = []field[node]{
 	number(func(n *node) *int { return &n.fwd.lookups }),
 	number(func(n *node) *int { return &n.und.lookups }),
 	value(func(n *node) *held { return &n.caught }),
-	flag(func(n *node) *bool { return &n.timedOut }),
+	boolean(func(n *node) *bool { return &n.timedOut }),
 	text(func(n *node) *string { return &n.bizKey }),
 	number(func(n *node) *int { return &n.gen }),
 	{

@@ -12,8 +12,9 @@ import (
 )
 
 // TestPromises runs random workflows in random worlds and holds every promise
-// of the core against every record. SIM_SEEDS says how many (default 3000),
-// SIM_SEED replays one.
+// of the core against every record. SIM_SEEDS says how many (default 3000) and
+// SIM_FROM after which one to begin, SIM_SEED replays one, and with SIM_BRIEF a
+// failure is neither shrunk nor told.
 //
 // S1, S2, S6, S8, S10, S17, S18, S20, S22, S23, S24, S26, S28, S31, S57, S59,
 // S64, S77, S79: see check, checkInvoke and audit.
@@ -34,6 +35,14 @@ func TestPromises(t *testing.T) {
 		}
 		seeds = n
 	}
+	from := uint64(0)
+	if text := os.Getenv("SIM_FROM"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("SIM_FROM: %v", err)
+		}
+		from = n
+	}
 	var next, failed atomic.Uint64
 	failed.Store(^uint64(0))
 	ends := make([]map[RunState]int, runtime.GOMAXPROCS(0))
@@ -42,8 +51,8 @@ func TestPromises(t *testing.T) {
 		ends[k] = map[RunState]int{}
 		wg.Go(func() {
 			for {
-				seed := next.Add(1)
-				if seed > seeds || failed.Load() != ^uint64(0) {
+				seed := from + next.Add(1)
+				if seed > from+seeds || failed.Load() != ^uint64(0) {
 					return
 				}
 				w, err := runWorld(newChooser(seed), false)
@@ -114,6 +123,9 @@ func replay(t *testing.T, seed uint64) {
 		return
 	}
 	first := err
+	if os.Getenv("SIM_BRIEF") != "" {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
 	runs := 0
 	least := shrink(c.made, func(choices []uint16) bool {
 		if runs++; runs > 5000 {

@@ -484,9 +484,12 @@ func (d *decider) settleUndo(i int, ev SettleRequested) {
 			d.refuse("settle", ev.By, "output: %v", err)
 			return
 		}
-		d.reviveUndo()
 		n.manual = ev.By
 		n.done, n.known, n.output = true, true, d.s.keep(out)
+		if n.undoDoubt > 0 && !d.step(n).Undo.Do.Idempotent {
+			return // what became of the undo is a second question
+		}
+		d.reviveUndo()
 		d.freshUndo(i)
 	default:
 		d.refuse("settle", ev.By, "that is known already; retry or skip the undo")

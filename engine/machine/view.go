@@ -324,7 +324,7 @@ func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
 	if t.act == backoff {
 		v.Until = t.until.time()
 	}
-	if n.queue != 0 && n.hold <= len(s.run.holds) {
+	if n.queue != 0 && n.hold > 0 && n.hold <= len(s.run.holds) {
 		h := s.run.holds[n.hold-1]
 		v.Until, v.Why = h.until.time(), h.why
 	}

@@ -1,0 +1,312 @@
+package machine
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+var update = flag.Bool("update", false, "write the golden journal anew")
+
+// Promise 11: records survive their codec.
+func TestCodecRoundTrip(t *testing.T) {
+	for seed := uint64(1); seed <= 300; seed++ {
+		w, err := runWorld(newChooser(seed), false)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for k, row := range w.j.rows {
+			records, err := DecodeRecords(row)
+			if err != nil {
+				t.Fatalf("seed %d record %d: %v", seed, k, err)
+			}
+			again, err := EncodeRecords(records)
+			if err != nil || !bytes.Equal(row, again) {
+				t.Fatalf("seed %d record %d: decoding and encoding changed it (%v)", seed, k, err)
+			}
+		}
+	}
+}
+
+// Every event survives with all its fields.
+func TestCodecEvents(t *testing.T) {
+	id := AttemptID{Node: 3, Call: 7}
+	for _, ev := range []Event{
+		Started{RunID: 1 << 60, Name: "o-1", Key: "k", Vars: dsl.NewValue([]byte(`{"a":1}`), []string{"/a"}, nil), Trigger: "manual", StartedBy: "ann"},
+		AttemptOK{Attempt: id, Output: dsl.NewValue([]byte(`{"h":null}`), nil, []dsl.Secret{{Path: "/h", Parts: []dsl.SecretPart{{Text: "x"}, {Ref: "env:Y"}}}})},
+		AttemptFailed{Attempt: id, Code: "code", Message: "code", Permanent: true, RetryAfter: time.Minute},
+		AttemptUnknown{Attempt: id, Code: "agent_lost", Message: "gone"},
+		AttemptNotDone{Attempt: id},
+		AttemptDeferred{Attempt: id, Until: noon, Why: "full"},
+		AttemptProgress{Attempt: id, Number: 4, Note: "half", Blob: []byte{1, 2}},
+		TimePassed{}, SlotsFreed{}, TakenOver{By: 2, From: 1},
+		CancelRequested{NoCompensate: true, By: "ann", Reason: "why"},
+		PauseRequested{By: "ann", Reason: "why"},
+		ResumeRequested{Extend: time.Hour, By: "ann", Reason: "why"},
+		RetryRequested{Step: "step", NewKey: true, Extend: time.Hour, By: "ann", Reason: "why"},
+		CompensateRequested{Step: "step", Retry: true, By: "ann", Reason: "why"},
+		CompensateRequested{Skip: true},
+		SettleRequested{Step: "step", As: SettleUndone, Output: js(`{"a":1}`), By: "ann", Reason: "why"},
+		Refused{Verb: "retry", Reason: "why", By: "ann"},
+	} {
+		data, err := EncodeRecords([]Record{{at: toInstant(noon), event: ev}})
+		if err != nil {
+			t.Fatalf("%T: %v", ev, err)
+		}
+		back, err := DecodeRecords(data)
+		if err != nil || len(back) != 1 {
+			t.Fatalf("%T: %v", ev, err)
+		}
+		if !reflect.DeepEqual(back[0].Event(), ev) || !back[0].At().Equal(noon) {
+			t.Errorf("got %+v at %v, want %+v", back[0].Event(), back[0].At(), ev)
+		}
+	}
+}
+
+func TestCodecSeveralRecords(t *testing.T) {
+	p := start(t, flow(do("a"), do("b", after("a"))), "do a")
+	p.ok("a", "do b")
+	var all []Record
+	for _, row := range p.j.rows {
+		records, err := DecodeRecords(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, records...)
+	}
+	row, err := EncodeRecords(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewState()
+	if err := foldRow(s, row); err != nil {
+		t.Fatal(err)
+	}
+	if err := sameFold(p.s, s); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCodecRefusesWhatItCannotRead(t *testing.T) {
+	good, err := EncodeRecords([]Record{{at: 5, event: TimePassed{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := append([]byte{}, good...)
+	newer[0] = format + 1
+	if _, err := DecodeRecords(newer); !errors.Is(err, ErrFormat) {
+		t.Errorf("newer format: got %v, want ErrFormat", err)
+	}
+	for name, data := range map[string][]byte{
+		"empty": {}, "format zero": {0, 0}, "cut": good[:len(good)-1], "more": append(append([]byte{}, good...), 0), "long count": {1, 255, 255, 3},
+	} {
+		if _, err := DecodeRecords(data); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: got %v, want ErrCorrupt", name, err)
+		}
+	}
+	type alien struct{ Event }
+	if _, err := EncodeRecords([]Record{{event: alien{}}}); err == nil {
+		t.Error("an unknown event must not encode")
+	}
+}
+
+// The masks have 64 bits; the tables must fit.
+func TestCodecTablesFit(t *testing.T) {
+	if len(runFields) > 64 || len(nodeFields) > 64 || len(attemptFields) > 8 {
+		t.Errorf("%d run, %d node, %d attempt fields", len(runFields), len(nodeFields), len(attemptFields))
+	}
+	var n int
+	for i := range runFields { // the record's RunState reads the first bit
+		if !runFields[i].same(&run{state: RunRunning}, &run{}) {
+			n |= 1 << i
+		}
+	}
+	if n != runStateBit {
+		t.Errorf("the run's state has mask %b", n)
+	}
+}
+
+// Sequential runs of five steps with 100-byte outputs cost well under 300
+// bytes a record; nothing is stored twice.
+func TestCodecSize(t *testing.T) {
+	var steps []any
+	for i := range 5 {
+		s := do(fmt.Sprintf("step_%d", i))
+		if i > 0 {
+			after(fmt.Sprintf("step_%d", i-1))(s)
+		}
+		s.Input = func(sc *dsl.Scope) (dsl.Value, error) {
+			if i == 0 {
+				return sc.Vars, nil
+			}
+			return sc.Step(i - 1).One.Output, nil
+		}
+		steps = append(steps, s)
+	}
+	wf := flow(steps...)
+	s := NewState()
+	total, records := 0, 0
+	now := noon
+	deliver := func(ev Event) Record {
+		rec := Decide(wf, s, Input{At: now, Event: ev})
+		data, err := EncodeRecords([]Record{rec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += len(data)
+		records++
+		s.Apply(rec)
+		return rec
+	}
+	rec := deliver(Started{RunID: 1 << 52, Name: "order-1042", Vars: js(`{"order":"` + strings.Repeat("v", 80) + `"}`), Trigger: "manual", StartedBy: "ann"})
+	for i := range 5 {
+		now = now.Add(37 * time.Millisecond)
+		inv := rec.Commands()[0].(Invoke)
+		rec = deliver(AttemptOK{Attempt: inv.Attempt, Output: js(fmt.Sprintf(`{"n":%d,"out":"%s"}`, i, strings.Repeat("o", 84)))})
+	}
+	if s.Status() != RunSucceeded {
+		t.Fatalf("got %s", s.Status())
+	}
+	if total/records > 200 {
+		t.Errorf("%d bytes a record, want at most 200", total/records)
+	}
+	t.Logf("%d bytes in %d records, %d a record", total, records, total/records)
+}
+
+// A journal written by the first release still folds to the same state.
+func TestCodecGoldenJournal(t *testing.T) {
+	path := filepath.Join("testdata", "journal-v1.txt")
+	if *update {
+		writeGolden(t, path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewState()
+	var story []string
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
+		if row, isRow := strings.CutPrefix(line, "row "); isRow {
+			raw, err := hex.DecodeString(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := foldRow(s, raw); err != nil {
+				t.Fatal(err)
+			}
+		} else if want, isState := strings.CutPrefix(line, "state "); isState {
+			story = append(story, want)
+			if got := goldenState(s); got != want {
+				t.Errorf("after row %d:\ngot  %s\nwant %s", len(story), got, want)
+			}
+		}
+	}
+	if len(story) < 10 {
+		t.Errorf("only %d states checked", len(story))
+	}
+}
+
+// goldenState is what must stay readable for ever: what people see.
+func goldenState(s *State) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s failure=%s/%s undone=%d", s.Name(), s.Status(), s.Failure().Step, s.Failure().Code, s.Undone())
+	if due, ok := s.NextDue(); ok {
+		fmt.Fprintf(&b, " due=%s", due.Format("15:04:05.000"))
+	}
+	for v := range s.Nodes(nil) {
+		fmt.Fprintf(&b, "; %s %s %s attempts=%d failures=%d in=%s out=%s", v.Name, v.State, v.Effect, v.Attempts, v.Failures, v.Input.JSON(), v.Output.JSON())
+	}
+	return b.String()
+}
+
+func writeGolden(t *testing.T, path string) {
+	p := start(t, flow(
+		do("a", each("k", "l"), parallel(1)), do("b", after("a"), idempotent, agent("bank")), do("c", after("b"), tries(2)), runDeadline(second(600)),
+	), "do a[k]")
+	p.ok("a[k]", "do a[l]")
+	p.ok("a[l]", "do b")
+	p.unknown("b", "agent_lost")
+	p.slots = map[string]Slot{"bank": {Until: p.now.Add(second(5)), Why: "circuit open"}}
+	p.wait(second(1))
+	p.slots = nil
+	p.wait(second(4), "do b")
+	p.event(TakenOver{By: 2, From: 1}, "do b")
+	p.ok("b", "do c")
+	p.fail("c", "flaky")
+	p.wait(second(1), "do c")
+	p.permanent("c", "no_carrier")
+	p.wait(second(31), "undo b")
+	p.unknown("b", "internal")
+	p.wait(second(1), "undo b")
+	p.ok("b", "undo a[k]", "undo a[l]")
+	p.ok("a[k]")
+	p.permanent("a[l]", "gone", "alert compensation_failed")
+	p.event(CompensateRequested{Step: `a["l"]`, Skip: true, By: "ann", Reason: "by hand"}).is("compensated")
+	var b strings.Builder
+	s := NewState()
+	for _, row := range p.j.rows {
+		if err := foldRow(s, row); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "row %x\nstate %s\n", row, goldenState(s))
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever the bytes, decoding ends with records or an error, and folding
+// records never fails.
+func FuzzDecodeRecords(f *testing.F) {
+	for seed := uint64(1); seed <= 10; seed++ {
+		w, err := runWorld(newChooser(seed), false)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, row := range w.j.rows {
+			f.Add(row)
+		}
+	}
+	wf := flow(do("a"), do("b", after("a")))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		records, err := DecodeRecords(data)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) {
+				t.Fatalf("unexpected error %v", err)
+			}
+			return
+		}
+		if _, err := EncodeRecords(records); err != nil {
+			t.Fatal(err)
+		}
+		s := NewState()
+		for range 2 {
+			for _, r := range records {
+				r.Facts(wf, s)
+				r.Steps(s)
+				r.Sensitive()
+				s.Apply(r)
+				s.NextDue()
+			}
+		}
+		for v := range s.Nodes(wf) {
+			_ = v.Name
+		}
+		s.OpenAttempts(wf)
+		s.Held()
+	})
+}

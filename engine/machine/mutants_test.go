@@ -1,0 +1,140 @@
+//go:build mutants
+
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A mutant is a deliberate fault: a piece of source replaced by another. It
+// must be noticed by the random worlds of TestPromises alone.
+type mutant struct {
+	name, file, old, new string
+	also                 []mutant // further pieces, in other files
+}
+
+var mutants = []mutant{
+	{"answers of closed attempts count", "decide.go",
+		"return a != nil && a.status == attemptOpen", "return a != nil", nil},
+	{"undo in forward order", "undo.go",
+		"return d.get(n.step).back == len(d.wf.Steps[n.step].Before)", "return true",
+		[]mutant{{file: "saga.go", old: "if len(step.Before) == 0 {", new: "if len(step.Name) > 0 {"}}},
+	{"a lost attempt is forgotten", "expire.go",
+		"n.tally(a.kind)\n\tif a.kind == callDo", "if a.kind == callDo {\n\t\tn.doubt = max(0, n.doubt-1)\n\t}\n\tn.tally(a.kind)\n\tif a.kind == callDo", nil},
+	{"unknown is treated as failed", "attempt.go",
+		"d.ended(ev.Attempt.Node, a.call, a.kind, miss{missUnknown, ev.Code, ev.Message, 0})",
+		"n.doubt = max(0, n.doubt-1)\n\td.ended(ev.Attempt.Node, a.call, a.kind, miss{missFailed, ev.Code, ev.Message, 0})", nil},
+	{"no grace before an undo", "undo.go",
+		"case n.quiet > d.at:", "case false:", nil},
+	{"failures are counted twice", "attempt.go",
+		"n.tally(a.kind)\n\tif a.kind == callDo", "n.tally(a.kind)\n\tn.tally(a.kind)\n\tif a.kind == callDo", nil},
+	{"max_failures is ignored", "forward.go",
+		"if a.bad > d.tolerated(n.step) && !a.ended() {", "if false {", nil},
+	{"the effect of a caught step is not undone", "undo.go",
+		"case n.effect() == EffectNone:", "case n.effect() == EffectNone, n.state == StepCaught:", nil},
+	{"an unknown outcome is repeated though not idempotent", "retry.go",
+		"case missUnknown:\n\t\treturn idempotent", "case missUnknown:\n\t\treturn true", nil},
+	{"the key holds the attempt number", "key.go",
+		"return idempotencyKey(d.run.id, d.step(n).Name, n.key, \"do\", n.gen)",
+		"return idempotencyKey(d.run.id, d.step(n).Name, n.key, \"do\", n.gen+n.fwd.total)", nil},
+	{"the key forgets each.key", "key.go",
+		"return idempotencyKey(d.run.id, d.step(n).Name, n.key, \"undo\", n.gen)",
+		"return idempotencyKey(d.run.id, d.step(n).Name, \"\", \"undo\", n.gen)", nil},
+	{"deadlines are slept through", "dispatch.go",
+		"by = earliest(by, d.forwardBound(i))", "", nil},
+	{"the run's deadline does nothing", "expire.go",
+		"if d.deadlineRuns() && r.deadline <= d.at {", "if false {", nil},
+	{"undo after the pivot", "forward.go",
+		"case d.run.passed, d.pivotOpen(), d.anyHopeless(step, i):", "case d.pivotOpen(), d.anyHopeless(step, i):", nil},
+	{"an unknown pivot is compensated", "saga.go",
+		"return n.effect() == EffectMaybe && n.undo == undoNone", "return n == nil", nil},
+	{"a paused run dispatches", "dispatch.go",
+		"return d.run.paused || d.run.finished != 0", "return d.run.finished != 0", nil},
+	{"attempts beyond the limit", "retry.go",
+		"t.attempt < r.MaxAttempts", "t.attempt <= r.MaxAttempts", nil},
+	{"cool-downs beyond the limit", "retry.go",
+		"n.fwd.rounds >= r.CoolDowns", "n.fwd.rounds > r.CoolDowns", nil},
+	{"a step starts before all dependencies are done", "forward.go",
+		"if b.deps++; b.deps == len(d.wf.Steps[j].After) {", "if b.deps++; b.deps == 1 {", nil},
+	{"max_parallel is ignored", "forward.go",
+		"limit = settings.MaxParallel", "limit = 0 * settings.MaxParallel", nil},
+	{"a takeover repeats what is not idempotent", "verbs.go",
+		"!step.Do.Idempotent && !step.Do.ReadOnly || ", "", nil},
+	{"a takeover repeats an undo that is not idempotent", "verbs.go",
+		"if !step.Undo.Do.Idempotent || !attemptsLeft", "if !attemptsLeft", nil},
+	{"not done is taken for done", "attempt.go",
+		"n.doubt = 0\n\t\tn.fwd.lookups = 0", "n.done = true\n\t\tn.fwd.lookups = 0", nil},
+	{"the turn does not wait for attempts in flight", "undo.go",
+		"if n.open() || !n.ended() {", "if false {", nil},
+	{"a deferral spends an attempt and leaves doubt", "attempt.go",
+		"n.fwd.attempt, n.fwd.total = n.fwd.attempt-1, n.fwd.total-1\n\t\tn.doubt = max(0, n.doubt-1)\n\tcase callLearn:",
+		"\tcase callLearn:", nil},
+	{"nobody is alarmed", "saga.go",
+		"d.commands = append(d.commands, Alert{", "_ = append(d.commands, Alert{", nil},
+	{"a backoff is never due", "view.go",
+		"at = earliest(at, s.wakes.top())", "", nil},
+	{"a record forgets when an attempt must be complete", "fields.go",
+		"moment(func(a *attempt) *instant { return &a.completeBy }),", "moment(func(a *attempt) *instant { return new(instant) }),", nil},
+	{"a failed undo is passed through", "undo.go",
+		"n.undo = undoFailed\n\tn.und.blame(m)", "d.passed = append(d.passed, i)\n\tn.undo = undoFailed\n\tn.und.blame(m)", nil},
+	{"deciding changes the state", "decide.go",
+		"n = *d.s.nodes[i]\n\t\tn.attempts = slices.Clone(n.attempts)", "n = *d.s.nodes[i]", nil},
+}
+
+func TestMutants(t *testing.T) {
+	work := t.TempDir()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			replace := map[string]string{}
+			for j, e := range append([]mutant{m}, m.also...) {
+				path := filepath.Join(dir, e.file)
+				source, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := strings.Count(string(source), e.old); n != 1 {
+					t.Fatalf("the piece to replace occurs %d times in %s", n, e.file)
+				}
+				replace[path] = filepath.Join(work, fmt.Sprintf("m%d_%d.go", k, j))
+				if err := os.WriteFile(replace[path], []byte(strings.Replace(string(source), e.old, e.new, 1)), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			overlay := filepath.Join(work, fmt.Sprintf("m%d.json", k))
+			plan, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(overlay, plan, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-overlay", overlay, "-run", "^TestPromises$", ".")
+			cmd.Env = append(os.Environ(), "SIM_SEEDS=6000", "SIM_BRIEF=1")
+			out, err := cmd.CombinedOutput()
+			switch {
+			case err == nil:
+				t.Errorf("mutant %d survives", k+1)
+			case strings.Contains(string(out), "build failed"), strings.Contains(string(out), "setup failed"):
+				t.Errorf("mutant %d does not compile:\n%s", k+1, out)
+			default:
+				for line := range strings.Lines(string(out)) {
+					if strings.Contains(line, "seed ") {
+						t.Log(strings.TrimSpace(line))
+						break
+					}
+				}
+			}
+		})
+	}
+}
