@@ -20,6 +20,9 @@ type evaluator struct {
 	funcs map[string]function.Function
 	vars  map[string]*variableDecl
 	steps []stepShape
+	// shared is set for the file level, whose expressions see the scopes of
+	// other workflows: nothing is kept in those.
+	shared bool
 }
 
 // A stepShape is what is known of a step's result before a run.
@@ -61,8 +64,8 @@ func (ev *evaluator) context(c *compiled, w world) (*hcl.EvalContext, hcl.Diagno
 		vals["var"] = v
 	}
 	if len(c.direct) > 0 {
-		steps := make(map[string]cty.Value, len(c.direct))
-		for i := range c.direct {
+		steps := make(map[string]cty.Value, len(c.named))
+		for _, i := range c.named {
 			v, err := w.step(i)
 			if err != nil {
 				return fail(err)
@@ -82,15 +85,21 @@ func (ev *evaluator) context(c *compiled, w world) (*hcl.EvalContext, hcl.Diagno
 		}
 		vals["local"] = cty.ObjectVal(locals)
 	}
-	for name, used := range map[string]bool{"each": c.each, "self": c.self, "failure": c.failure, "run": c.run} {
-		if !used {
+	for _, root := range []struct {
+		name string
+		used bool
+	}{{"each", c.each}, {"self", c.self}, {"failure", c.failure}, {"run", c.run}} {
+		if !root.used {
 			continue
 		}
-		v, err := w.root(name)
+		v, err := w.root(root.name)
 		if err != nil {
 			return fail(err)
 		}
-		vals[name] = v
+		vals[root.name] = v
+	}
+	if c.loops {
+		vals[budgetName] = newBudget()
 	}
 	return &hcl.EvalContext{Variables: vals, Functions: ev.funcs}, nil
 }
@@ -115,6 +124,11 @@ func (ev *evaluator) local(l *localDecl, w world) (cty.Value, hcl.Diagnostics) {
 	}
 	w.keepLocal(l, c, v)
 	return v, nil
+}
+
+// constantContext is for expressions that refer to nothing.
+func constantContext(funcs map[string]function.Function) *hcl.EvalContext {
+	return &hcl.EvalContext{Functions: funcs, Variables: map[string]cty.Value{budgetName: newBudget()}}
 }
 
 // checkSize keeps local values from doubling each other until memory is full.
@@ -147,6 +161,10 @@ func evaluateSafe(syn hclsyntax.Expression, ctx *hcl.EvalContext) (v cty.Value, 
 		if p := recover(); p != nil {
 			rng := syn.Range()
 			v = cty.DynamicVal
+			if p == errBudget {
+				diags = exprError(rng, "Expression too expensive", fmt.Sprintf("The expression takes too long: %s.", errBudget))
+				return
+			}
 			diags = hcl.Diagnostics{{
 				Severity: hcl.DiagError, Subject: &rng, Summary: "Cannot evaluate",
 				Detail: fmt.Sprintf("The expression made the evaluator panic: %v\n%s", p, firstLines(debug.Stack(), 12)),

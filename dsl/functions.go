@@ -67,8 +67,8 @@ func pureFunctions() map[string]function.Function {
 		"signum": stdlib.SignumFunc, "sum": sumFunc,
 		// strings
 		"chomp": stdlib.ChompFunc, "format": limited(stdlib.FormatFunc), "formatlist": limited(stdlib.FormatListFunc),
-		"indent": stdlib.IndentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc,
-		"regexall": stdlib.RegexAllFunc, "replace": replaceFunc, "split": stdlib.SplitFunc,
+		"indent": indentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc,
+		"regexall": stdlib.RegexAllFunc, "replace": safeReplaceFunc, "split": stdlib.SplitFunc,
 		"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
 		"trimprefix": stdlib.TrimPrefixFunc, "trimsuffix": stdlib.TrimSuffixFunc, "trimspace": stdlib.TrimSpaceFunc,
 		"upper": stdlib.UpperFunc, "startswith": startsWithFunc, "endswith": endsWithFunc, "strcontains": strContainsFunc,
@@ -80,7 +80,7 @@ func pureFunctions() map[string]function.Function {
 		"flatten": stdlib.FlattenFunc, "index": indexFunc, "keys": stdlib.KeysFunc, "length": lengthFunc,
 		"lookup": lookupFunc, "matchkeys": matchkeysFunc, "merge": stdlib.MergeFunc, "one": oneFunc,
 		"range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc, "setintersection": stdlib.SetIntersectionFunc,
-		"setproduct": stdlib.SetProductFunc, "setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc,
+		"setproduct": setProductFunc, "setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc,
 		"slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "transpose": transposeFunc, "values": stdlib.ValuesFunc,
 		"zipmap": stdlib.ZipmapFunc,
 		// encoding and hashes

@@ -120,13 +120,13 @@ var (
 		Type: function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			s, old, with := args[0].AsString(), args[1].AsString(), args[2].AsString()
-			if (len(s)+1)*len(with) > maxText && old == "" {
-				return cty.NilVal, errors.New("the result is too large")
-			}
 			if len(old) > 2 && old[0] == '/' && old[len(old)-1] == '/' {
 				re, err := regexp.Compile(old[1 : len(old)-1])
 				if err != nil {
 					return cty.NilVal, fmt.Errorf("invalid regular expression: %w", err)
+				}
+				if (len(s)+1)*len(with) > maxText {
+					return cty.NilVal, errTooLargeResult // the pattern may match nothing, everywhere
 				}
 				return cty.StringVal(re.ReplaceAllString(s, with)), nil
 			}

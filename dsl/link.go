@@ -45,7 +45,7 @@ func Link(m *Module, agents map[string]AgentBinary) (*Definition, Diagnostics) {
 	if m.partial {
 		return nil, nil
 	}
-	l.fileLevel = &evaluator{funcs: m.funcs, vars: m.variables}
+	l.fileLevel = &evaluator{funcs: m.funcs, vars: m.variables, shared: true}
 	for _, n := range sortedKeys(m.agents) {
 		l.agent(m.agents[n], agents)
 	}
@@ -439,7 +439,7 @@ type loopVisitor struct {
 
 // Enter opens the scope of a for expression and evaluates its parts in it.
 func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
-	f, ok := n.(*hclsyntax.ForExpr)
+	f, ok := bare(n).(*hclsyntax.ForExpr)
 	if !ok {
 		return nil
 	}
@@ -474,7 +474,7 @@ func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 
 // Exit closes the scope of a for expression.
 func (v *loopVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
-	if _, ok := n.(*hclsyntax.ForExpr); ok {
+	if _, ok := bare(n).(*hclsyntax.ForExpr); ok {
 		v.ctx = v.ctx[:len(v.ctx)-1]
 	}
 	return nil

@@ -81,7 +81,7 @@ func literals(e *expr) []string {
 	}
 	var out []string
 	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
-		switch n := n.(type) {
+		switch n := bare(n).(type) {
 		case *hclsyntax.LiteralValueExpr:
 			if n.Val.Type() == cty.String && n.Val.IsKnown() && !n.Val.IsNull() {
 				out = append(out, n.Val.AsString())

@@ -95,7 +95,7 @@ func (l *workflowLinker) mentionsSensitive(e *expr) bool {
 		}
 	}
 	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
-		switch n := n.(type) {
+		switch n := bare(n).(type) {
 		case *hclsyntax.ScopeTraversalExpr:
 			look(n.Traversal)
 		case *hclsyntax.RelativeTraversalExpr:

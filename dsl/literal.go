@@ -89,7 +89,8 @@ func (d *decoder) literal(e *expr, name string) (cty.Value, bool) {
 		e.bad = true
 		return cty.NilVal, false
 	}
-	v, diags := e.syn.Value(nil)
+	countRounds(e.syn)
+	v, diags := evaluateSafe(e.syn, constantContext(nil))
 	d.hcl(diags)
 	if diags.HasErrors() {
 		e.bad = true
@@ -114,7 +115,8 @@ func (d *decoder) constant(e *expr, why string) (cty.Value, bool) {
 		e.bad = true
 		return cty.NilVal, false
 	}
-	v, diags := evaluateSafe(e.syn, &hcl.EvalContext{Functions: d.m.funcs})
+	countRounds(e.syn)
+	v, diags := evaluateSafe(e.syn, constantContext(d.m.funcs))
 	d.hcl(diags)
 	if diags.HasErrors() {
 		e.bad = true

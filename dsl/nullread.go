@@ -102,7 +102,7 @@ type guard struct {
 
 // Enter opens guards and looks at references.
 func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
-	switch n := n.(type) {
+	switch n := bare(n).(type) {
 	case *hclsyntax.FunctionCallExpr:
 		if n.Name == "try" || n.Name == "can" {
 			v.guards = append(v.guards, guard{node: n, all: true})
@@ -125,7 +125,7 @@ func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 
 // Exit closes guards.
 func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
-	if k := len(v.guards); k > 0 && v.guards[k-1].node == n {
+	if k := len(v.guards); k > 0 && v.guards[k-1].node == bare(n) {
 		v.guards = v.guards[:k-1]
 	}
 	return nil

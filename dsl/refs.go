@@ -38,8 +38,10 @@ type compiled struct {
 	syn     hclsyntax.Expression
 	vars    bool
 	locals  []*localDecl
-	steps   []int // direct and through locals, ascending
-	direct  map[int]hcl.Range
+	steps   []int             // direct and through locals, ascending
+	direct  map[int]hcl.Range // steps the expression names itself
+	named   []int             // the keys of direct, ascending
+	loops   bool              // has for expressions
 	each    bool
 	eachKey bool
 	self    bool
@@ -74,7 +76,7 @@ func sortedKeys[V any](m map[string]V) []string {
 func calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr {
 	var out []*hclsyntax.FunctionCallExpr
 	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
-		if c, ok := n.(*hclsyntax.FunctionCallExpr); ok {
+		if c, ok := bare(n).(*hclsyntax.FunctionCallExpr); ok {
 			if len(only) == 0 {
 				out = append(out, c)
 			}
@@ -174,6 +176,11 @@ func (d *decoder) compile(e *expr, ns *names, a allow) *compiled {
 		c.steps = append(c.steps, i)
 	}
 	sort.Ints(c.steps)
+	for i := range c.direct {
+		c.named = append(c.named, i)
+	}
+	sort.Ints(c.named)
+	c.loops = countRounds(e.syn)
 	d.fold(e, c)
 	return c
 }
@@ -183,7 +190,7 @@ func (d *decoder) fold(e *expr, c *compiled) {
 	if e.bad || c.secrets || len(e.syn.Variables()) > 0 {
 		return
 	}
-	v, diags := evaluateSafe(e.syn, &hcl.EvalContext{Functions: d.m.funcs})
+	v, diags := evaluateSafe(e.syn, constantContext(d.m.funcs))
 	d.hcl(diags)
 	if diags.HasErrors() {
 		e.bad = true

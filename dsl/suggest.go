@@ -75,7 +75,7 @@ func missingAttribute(d *hcl.Diagnostic) (string, cty.Type, bool) {
 		}
 		val, steps = v, e.Traversal[1:]
 	case *hclsyntax.RelativeTraversalExpr:
-		v, diags := e.Source.Value(d.EvalContext)
+		v, diags := evaluateSafe(e.Source, d.EvalContext)
 		if diags.HasErrors() {
 			return "", cty.NilType, false
 		}

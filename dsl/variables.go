@@ -93,7 +93,8 @@ func (v *variableDecl) convert(x cty.Value) (cty.Value, error) {
 // value evaluates one assignment.
 func (v *variableDecl) value(a Assignment) (cty.Value, error) {
 	if a.expr != nil {
-		x, diags := evaluateSafe(a.expr, nil)
+		countRounds(a.expr)
+		x, diags := evaluateSafe(a.expr, constantContext(nil))
 		if diags.HasErrors() {
 			return cty.NilVal, errors.New(diags[0].Detail)
 		}
@@ -116,7 +117,8 @@ func (v *variableDecl) value(a Assignment) (cty.Value, error) {
 		}
 		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
 	}
-	x, diags := evaluateSafe(e, nil)
+	countRounds(e)
+	x, diags := evaluateSafe(e, constantContext(nil))
 	if diags.HasErrors() {
 		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
 	}

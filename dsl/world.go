@@ -23,6 +23,9 @@ type runWorld struct {
 	ev   *evaluator
 	s    *Scope
 	self int // index of the step that self is about
+	// locals are those of this evaluation: one that several others use is
+	// still evaluated once.
+	locals map[*localDecl]cty.Value
 }
 
 var errNoScope = errors.New("no values are available here")
@@ -65,14 +68,14 @@ func (ev *evaluator) decodeVars(v Value) (cty.Value, error) {
 		attrs[name] = x
 	}
 	out := cty.ObjectVal(attrs)
-	if v.d != nil {
+	if v.d != nil && !ev.shared {
 		v.d.decoded.Store(&decodedValue{owner: ev, value: out})
 	}
 	return out, nil
 }
 
 func (w *runWorld) memo() *Memo {
-	if w.s == nil || w.s.Memo == nil {
+	if w.s == nil || w.s.Memo == nil || w.ev.shared {
 		return nil
 	}
 	m := w.s.Memo
@@ -216,6 +219,9 @@ func selfValue(s *Self, shape stepShape) (cty.Value, error) {
 }
 
 func (w *runWorld) localValue(l *localDecl) (cty.Value, bool) {
+	if v, ok := w.locals[l]; ok {
+		return v, true
+	}
 	if m := w.memo(); m != nil {
 		v, ok := m.locals[l]
 		return v, ok
@@ -223,8 +229,13 @@ func (w *runWorld) localValue(l *localDecl) (cty.Value, bool) {
 	return cty.NilVal, false
 }
 
-// keepLocal remembers a local value if everything it was made of is final.
+// keepLocal remembers a local value, for the whole run if everything it was
+// made of is final.
 func (w *runWorld) keepLocal(l *localDecl, c *compiled, v cty.Value) {
+	if w.locals == nil {
+		w.locals = map[*localDecl]cty.Value{}
+	}
+	w.locals[l] = v
 	m := w.memo()
 	if m == nil {
 		return
