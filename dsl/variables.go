@@ -65,6 +65,7 @@ func (r *reporter) parseVars(name string, src []byte) []Assignment {
 			r.errorf(c[0].Range(), "Function not available here", "A values file holds plain values; it cannot call functions.")
 			continue
 		}
+		countRounds(a.expr.syn)
 		at := toRange(a.where)
 		out = append(out, Assignment{Name: a.name, Source: at.String(), Where: at, expr: a.expr.syn, src: src})
 	}
@@ -93,7 +94,6 @@ func (v *variableDecl) convert(x cty.Value) (cty.Value, error) {
 // value evaluates one assignment.
 func (v *variableDecl) value(a Assignment) (cty.Value, error) {
 	if a.expr != nil {
-		countRounds(a.expr)
 		x, diags := evaluateSafe(a.expr, constantContext(nil))
 		if diags.HasErrors() {
 			return cty.NilVal, errors.New(diags[0].Detail)
