@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -148,16 +149,16 @@ func (a *app) confirm(ctx context.Context, r *request) error {
 	if strings.TrimSpace(answer) != "yes" {
 		return failed("Not confirmed", "Nothing was started.")
 	}
-	_ = err // an answer without a line break is an answer
+	if err != nil && !errors.Is(err, io.EOF) { // an answer may lack the line break
+		return fmt.Errorf("read the answer: %w", err)
+	}
 	return nil
 }
 
 // An outcome is how the command's run stands when the command ends.
 type outcome struct {
-	run      string
-	workflow string
-	state    *machine.State
-	row      engine.RunRow
+	run   string
+	state *machine.State
 }
 
 // finish prints the result and turns it into the exit code.

@@ -60,7 +60,7 @@ func (w *work) differing(recorded dsl.Value) []string {
 
 // story is what a view is told before a run's facts.
 func story(wf *dsl.Workflow, row engine.RunRow, attached bool) render.Story {
-	s := render.Story{Run: row.Name, Workflow: wf.Name, Attached: attached}
+	s := render.Story{Run: row.Name, Workflow: wf.Name, Key: row.Key, Attached: attached}
 	if attached {
 		s.Status = row.State.String()
 	}
@@ -115,7 +115,7 @@ func (w *work) lookOn(ctx context.Context, locked *engine.LockedError) (end outc
 		case f := <-ends:
 			switch {
 			case f.err == nil:
-				return outcome{run: row.Name, workflow: row.WorkflowName, state: f.state, row: *row}, true, nil
+				return outcome{run: row.Name, state: f.state}, true, nil
 			case errors.Is(context.Cause(followCtx), errFree):
 				return outcome{}, false, nil
 			}

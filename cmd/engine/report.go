@@ -63,7 +63,10 @@ func explain(err error) (summary, detail string) {
 	var locked *engine.LockedError
 	var schema *engine.SchemaError
 	var store *storeError
+	var key *engine.KeyError
 	switch {
+	case errors.As(err, &key):
+		return "Encryption key needed", upperFirst(key.Error()) + "."
 	case errors.As(err, &store):
 		text := strings.TrimSuffix(store.err.Error(), ".")
 		text = strings.TrimPrefix(strings.TrimPrefix(text, "sqlite: "), "postgres: ")
@@ -169,14 +172,18 @@ func (a *app) env(name string) string {
 	return v
 }
 
-// size returns the size of the screen that w is, if it is one.
+// size returns the size of the screen that w is, if it is one. One that does
+// not tell is taken for 80 by 24.
 func size(w io.Writer) (columns, lines int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, 0, false
 	}
 	columns, lines, err := term.GetSize(int(f.Fd()))
-	return columns, lines, err == nil && columns > 0
+	if err != nil || columns <= 0 || lines <= 0 {
+		return 80, 24, true
+	}
+	return columns, lines, true
 }
 
 func upperFirst(s string) string {

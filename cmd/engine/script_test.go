@@ -93,6 +93,7 @@ func TestScriptPostgres(t *testing.T) {
 	scripts(t, "testdata/both", func(t *testing.T, env *testscript.Env) {
 		dsn := database(t)
 		env.Setenv("ENGINE_DSN", dsn)
+		env.Setenv("ENGINE_ENCRYPTION_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
 		if _, _, err := postgres.Migrate(t.Context(), dsn); err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,8 @@ func (w *work) run(ctx context.Context) (outcome, error) {
 func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 	pool := w.a.newPool(w.r.catalog, circuitObserver{w.circuits})
 	defer pool.Close()
-	if err := checkAgents(ctx, pool, w.r.wf, w.r.vars); err != nil {
+	err := w.interruptible(ctx, func(ctx context.Context) error { return checkAgents(ctx, pool, w.r.wf, w.r.vars) })
+	if err != nil {
 		return outcome{}, err
 	}
 	node, err := w.a.newNode(s, pool)
@@ -87,6 +88,25 @@ func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 	return w.drive(ctx, s, e)
 }
 
+// interruptible calls fn, which a signal ends: nothing is shown yet that it
+// could stop in order.
+func (w *work) interruptible(ctx context.Context, fn func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- fn(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-w.stops:
+		cancel()
+		if err := <-ended; err == nil {
+			return failed("Interrupted", "The run was accepted and is kept; apply goes on with it.")
+		}
+		return failed("Interrupted", "Nothing was started, as far as is known; applying again is safe where the run has a name or a unique key.")
+	}
+}
+
 // An engineRun is a node and how to stop it.
 type engineRun struct {
 	node    *engine.Node
@@ -104,7 +124,11 @@ func (e *engineRun) wait() {
 
 // drive submits the run and follows it.
 func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, error) {
-	run, err := w.submit(ctx, s, e.node)
+	var run engine.RunRow
+	err := w.interruptible(ctx, func(ctx context.Context) (err error) {
+		run, err = w.submit(ctx, s, e.node)
+		return err
+	})
 	if err != nil {
 		return outcome{}, err
 	}
@@ -127,7 +151,7 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 			if f.err != nil && f.state == nil {
 				return outcome{}, f.err
 			}
-			return outcome{run: run.Name, workflow: w.r.wf.Name, state: f.state, row: run}, nil
+			return outcome{run: run.Name, state: f.state}, nil
 		case err := <-e.ended: // stopped, and everything in flight has ended
 			e.ended <- err
 			if err != nil && !e.stopped {
@@ -172,7 +196,7 @@ func (w *work) last(ctx context.Context, s *session, run engine.RunRow) (outcome
 	if err != nil {
 		return outcome{}, s.wrap("read the run", err)
 	}
-	return outcome{run: run.Name, workflow: w.r.wf.Name, state: state, row: run}, nil
+	return outcome{run: run.Name, state: state}, nil
 }
 
 // submit takes over what nobody works on, then starts the run or finds the one

@@ -255,6 +255,9 @@ func (t *Terminal) widths() (name, action int) {
 
 func (t *Terminal) headline() styled {
 	s := Clean(t.board.story.Workflow) + "  " + Clean(t.board.story.Run)
+	if key := Clean(t.board.story.Key); key != "" && key != t.board.story.Run {
+		s += "  " + key
+	}
 	if d := t.board.deadline; !d.IsZero() && t.board.status == "" && !t.board.turned {
 		right := "deadline in " + Span(d.Sub(t.now).Truncate(time.Second))
 		if t.now.After(d) {

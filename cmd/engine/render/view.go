@@ -30,6 +30,7 @@ type View interface {
 type Story struct {
 	Run      string // public run id
 	Workflow string
+	Key      string     // unique key, or ""
 	Steps    []StepInfo // in order of the workflow
 	Attached bool       // the run existed already
 	Status   string     // of an attached run
