@@ -36,8 +36,12 @@ func (s *State) Apply(r Record) {
 		s.install(r.nodes[k].node, after[k])
 	}
 	s.prune()
-	if s.cache != nil {
+	switch {
+	case s.cache == nil || !s.cache.pending:
+	case s.cache == r.cache:
 		s.cache.pending = false
+	default:
+		s.cache = nil // made for a record that did not land
 	}
 }
 

@@ -228,12 +228,13 @@ func (d *decider) record() Record {
 		a, ok := c.(Alert) // what this very decision has put right alarms nobody
 		return ok && (a.Kind == "parked" && !d.run.parked || a.Kind == "compensation_failed" && !d.run.stuck)
 	})
-	r := Record{at: d.at, event: d.event, commands: d.commands, late: d.late, names: d.names}
+	r := Record{at: d.at, event: d.event, commands: d.commands, late: d.late, names: d.names, cache: d.s.cache}
 	numbers := make([]int, 0, len(d.nodes))
 	for i := range d.nodes {
 		numbers = append(numbers, i)
 	}
 	slices.Sort(numbers)
+	r.nodes = make([]nodePatch, 0, len(numbers))
 	for _, i := range numbers {
 		old := d.original(i)
 		if p, changed := diffNode(i, old, d.nodes[i]); changed {

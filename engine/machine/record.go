@@ -17,6 +17,7 @@ type Record struct {
 	late     bool       // not persisted
 	final    bool       // not persisted: an answer to what reached a finished run
 	names    []NodeName // not persisted
+	cache    *cache     // not persisted: what was cached under the assumption that this record lands
 }
 
 // A runPatch holds the fields of the run that a record changes.

@@ -42,6 +42,9 @@ func (w *world) check(before *State, rec Record) error {
 	if before.run.passed && r.phase == phaseUndo && !r.noUndo {
 		return errors.New("pivot: the run turned after its point of no return")
 	}
+	if v := w.wf.Pivot; v >= 0 && r.phase == phaseUndo && before.run.phase == phaseForward && s.nodes[v].effect() == EffectMaybe {
+		return errors.New("pivot: the run turned while nobody knows whether the pivot took effect")
+	}
 	for i, n := range s.nodes {
 		if err := w.checkNode(i, n); err != nil {
 			return fmt.Errorf("%s: %w", s.Node(w.wf, i).Name, err)
