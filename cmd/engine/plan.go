@@ -3,15 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
@@ -170,91 +166,3 @@ func (s *session) holder(ctx context.Context, workflow, key string) (*engine.Run
 
 // work reports whether apply would have something to do.
 func (p *planned) work() bool { return p.earlier == nil || p.earlier.State != machine.RunSucceeded }
-
-func (p *planned) write(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s  workflow %q  definition %s%s\n", render.Clean(p.label), p.wf.Name, short(p.wf.Digest), p.openText())
-	widths := [4]int{}
-	for _, s := range p.steps {
-		for i, c := range []string{s.waveText(), s.title(), s.action, s.undo} {
-			widths[i] = max(widths[i], render.Width(c))
-		}
-	}
-	for _, s := range p.steps {
-		cells := []string{s.waveText(), s.title(), s.action, s.undo}
-		line := " "
-		for i, c := range cells {
-			line += " " + c + strings.Repeat(" ", widths[i]-render.Width(c)+1)
-		}
-		b.WriteString(strings.TrimRight(line+"  "+strings.Join(s.notes, ", "), " ") + "\n")
-	}
-	fmt.Fprintf(&b, "%s  %s\n", p.times.text(), p.runText())
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func (p *planned) openText() string {
-	var parts []string
-	if p.sameOpen > 0 {
-		parts = append(parts, render.Count(p.sameOpen, "open run")+" of it")
-	}
-	n := 0
-	for _, c := range p.others {
-		n += c
-	}
-	switch {
-	case len(p.others) == 1:
-		for digest := range p.others {
-			verb := "use"
-			if n == 1 {
-				verb = "uses"
-			}
-			parts = append(parts, fmt.Sprintf("%s %s %s, untouched", render.Count(n, "open run"), verb, short(digest)))
-		}
-	case n > 0:
-		parts = append(parts, fmt.Sprintf("%s use %d other definitions, untouched", render.Count(n, "open run"), len(p.others)))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, "; ") + ")"
-}
-
-func (p *planned) runText() string {
-	key := render.Clean(p.key)
-	switch {
-	case p.wf.UniqueKey == nil:
-		return "Run: new, at each apply."
-	case p.earlier == nil:
-		return fmt.Sprintf("Run %s: new.", key)
-	case p.earlier.State == machine.RunSucceeded:
-		return fmt.Sprintf("Run %s: done by %s.", key, p.earlier.Name)
-	}
-	return fmt.Sprintf("Run %s: goes on with %s (%s).", key, p.earlier.Name, p.earlier.State)
-}
-
-func (p *planned) json() map[string]any {
-	steps := make([]map[string]any, len(p.steps))
-	for i, s := range p.steps {
-		steps[i] = s.json()
-	}
-	m := map[string]any{
-		"workflow": p.wf.Name, "definition": p.wf.Digest, "steps": steps, "time": p.times.json(), "work": p.work(),
-		"open_runs": map[string]any{"same_definition": p.sameOpen, "other_definitions": p.others},
-	}
-	if p.wf.UniqueKey != nil {
-		m["key"] = p.key
-	}
-	if p.earlier != nil {
-		m["earlier_run"] = runJSON(*p.earlier)
-	}
-	return m
-}
-
-// short is the beginning of a digest.
-func short(digest string) string {
-	if len(digest) <= 4 {
-		return digest
-	}
-	return digest[:4] + "…"
-}

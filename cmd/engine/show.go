@@ -3,13 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -181,112 +178,3 @@ func (a *app) printRun(r *shownRun) error {
 	}
 	return a.printOutputs(r.state.Outputs())
 }
-
-// join joins what is not empty.
-func join(sep string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
-}
-
-// variableLines lists the run's variables, sensitive ones hidden.
-func variableLines(v dsl.Value) []string {
-	var doc map[string]json.RawMessage
-	if json.Unmarshal(render.Redact(v), &doc) != nil {
-		return nil
-	}
-	var out []string
-	for _, name := range sortedNames(doc) {
-		out = append(out, name+" = "+render.Cut(render.Literal(doc[name], ""), 120))
-	}
-	return out
-}
-
-// nodes lists what is shown: every step, and the instances of those that have
-// been expanded right below them.
-func (r *shownRun) nodes() []machine.NodeView {
-	var steps []machine.NodeView
-	parts := map[int][]machine.NodeView{}
-	for n := range r.state.Nodes(r.wf) {
-		if n.Key == "" && n.Node < len(r.wf.Steps) {
-			steps = append(steps, n)
-		} else {
-			parts[n.Step] = append(parts[n.Step], n)
-		}
-	}
-	var out []machine.NodeView
-	for _, s := range steps {
-		out = append(out, s)
-		out = append(out, parts[s.Step]...)
-	}
-	return out
-}
-
-func (r *shownRun) stepTable() *render.Table {
-	t := &render.Table{Head: []string{"STEP", "ACTION", "STATE", "EFFECT", "ATTEMPTS", "COMPLETE BY", "UNDO", "DETAIL"}}
-	for _, n := range r.nodes() {
-		if n.Each && n.Count > 0 {
-			t.Add(n.Name, n.Action, n.State.String(), "", "", "", "", render.Count(n.Count, "instance"))
-			continue
-		}
-		by := ""
-		if !n.CompleteBy.IsZero() {
-			by = stamp(n.CompleteBy)
-		}
-		t.Add(n.Name, n.Action, n.State.String(), n.Effect.String(), strconv.Itoa(n.Attempts), by, undoState(n), nodeDetail(n))
-	}
-	return t
-}
-
-// undoState tells of a node's undo.
-func undoState(n machine.NodeView) string {
-	switch {
-	case n.LeftAsIs:
-		return "left as is"
-	case n.NotUndoneByDeclaration:
-		return "none by declaration"
-	case n.State == machine.StepUndone, n.State == machine.StepUndoing, n.State == machine.StepUndoFailed:
-		s := n.UndoAction
-		if n.UndoAttempts > 1 {
-			s += fmt.Sprintf(" (%d tries)", n.UndoAttempts)
-		}
-		return s
-	case n.UndoAction != "":
-		return n.UndoAction + " if needed"
-	}
-	return ""
-}
-
-func nodeDetail(n machine.NodeView) string {
-	var parts []string
-	if why := join(": ", n.Code, n.Message); why != "" {
-		parts = append(parts, why)
-	}
-	if n.State == machine.StepUndoFailed || n.State == machine.StepUndoing {
-		if why := join(": ", n.UndoCode, n.UndoMessage); why != "" {
-			parts = append(parts, "undo "+why)
-		}
-	}
-	if n.State == machine.StepHeld {
-		parts = append(parts, n.Why)
-	}
-	if !n.Until.IsZero() && (n.State == machine.StepHeld || n.State == machine.StepBackoff) {
-		parts = append(parts, "until "+stamp(n.Until))
-	}
-	return join("; ", parts...)
-}
-
-func (r *shownRun) callTable() *render.Table {
-	t := &render.Table{Head: []string{"CALL OF", "PURPOSE", "TRY", "STATUS", "STARTED", "TOOK", "COMPLETE BY", "KEY", "DETAIL"}}
-	for _, n := range r.nodes() {
-		for _, c := range n.Calls {
-			took := ""
-			if !c.EndedAt.IsZero() {
-				took = render.Took(c.EndedAt.Sub(c.StartedAt))
-			}
-			t.Add(n.Name, purposeText(c), strconv.Itoa(c.Number), c.Status, stamp(c.StartedAt), took, clock(c.CompleteBy),
-				n.IdempotencyKey, join(": ", c.Code, c.Message))
-		}
-	}
-	return t
-}
-
-func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }

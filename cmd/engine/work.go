@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
-	"sort"
 	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/agents"
-	"github.com/saga-engine/engine/engine/machine"
 )
 
 // work is one apply at work. Its loop runs in one goroutine, which alone calls
@@ -78,11 +74,11 @@ func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- node.Run(nodeCtx) }()
 	e := &engineRun{node: node, stop: stop, ended: ended}
-	defer e.wait()
+	defer w.leave(e)
 	select {
 	case <-node.Ready():
 	case err := <-ended:
-		ended <- err
+		close(ended)
 		return outcome{}, s.wrap("start", err)
 	}
 	return w.drive(ctx, s, e)
@@ -115,11 +111,22 @@ type engineRun struct {
 	stopped bool
 }
 
-// wait stops the node and waits for its end.
-func (e *engineRun) wait() {
+// leave stops the node and waits for its end. Attempts of other runs that it
+// works on may still end; a signal leaves at once.
+func (w *work) leave(e *engineRun) {
 	e.stop()
-	err := <-e.ended
-	e.ended <- err
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	for {
+		select {
+		case <-e.ended:
+			return
+		case <-late.C:
+			w.view.Note("Waiting for running attempts of other runs to end. Ctrl-C leaves now.")
+		case <-w.stops:
+			e.node.StopNow()
+		}
+	}
 }
 
 // drive submits the run and follows it.
@@ -153,7 +160,7 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 			}
 			return outcome{run: run.Name, state: f.state}, nil
 		case err := <-e.ended: // stopped, and everything in flight has ended
-			e.ended <- err
+			close(e.ended)
 			if err != nil && !e.stopped {
 				return outcome{}, s.wrap("run the engine", err)
 			}
@@ -237,96 +244,4 @@ func (w *work) begin(row engine.RunRow, attached bool) {
 	}
 	w.begun = true
 	w.view.Begin(story(w.r.wf, row, attached))
-}
-
-// followed is how following a run ended.
-type followed struct {
-	state *machine.State
-	err   error
-}
-
-// follow shows the run's facts until it has ended or needs a human. A store
-// that does not answer is asked again.
-func (w *work) follow(ctx context.Context, s *session, node *engine.Node, run machine.RunID) followed {
-	return w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact)) (*machine.State, error) {
-		return node.Follow(ctx, run, from, fn)
-	})
-}
-
-type followFunc func(ctx context.Context, from int, fn func(int, []machine.Fact)) (*machine.State, error)
-
-func (w *work) following(ctx context.Context, s *session, fn followFunc) followed {
-	pause := 100 * time.Millisecond
-	told := false
-	for {
-		state, err := fn(ctx, w.seen+1, func(first int, facts []machine.Fact) {
-			pause = 100 * time.Millisecond
-			w.do(ctx, func() {
-				w.view.Facts(first, facts)
-				w.seen = first + len(facts) - 1
-			})
-		})
-		if err == nil || ctx.Err() != nil || permanent(err) {
-			return followed{state, err}
-		}
-		if !told {
-			told = true
-			w.do(ctx, func() {
-				w.view.Note("The state does not answer; trying again. The run is kept. " + s.wrap("read", err).Error())
-			})
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		pause = min(2*pause, 5*time.Second)
-	}
-}
-
-// do has the loop call fn, and waits until it has.
-func (w *work) do(ctx context.Context, fn func()) {
-	done := make(chan struct{})
-	select {
-	case w.updates <- func() { fn(); close(done) }:
-		<-done
-	case <-ctx.Done():
-	}
-}
-
-// circuitObserver tells the loop about circuit breakers.
-type circuitObserver struct{ to chan<- render.Circuit }
-
-// CircuitChanged passes the change on, unless nobody listens.
-func (o circuitObserver) CircuitChanged(c agents.CircuitChange) {
-	select {
-	case o.to <- render.Circuit{Agent: c.Agent, State: string(c.To), Failures: c.Failures, Until: c.Until, At: time.Now()}:
-	default:
-	}
-}
-
-// ProcessStarted does nothing.
-func (circuitObserver) ProcessStarted(agents.ProcessInfo) {}
-
-// ProcessEnded does nothing.
-func (circuitObserver) ProcessEnded(agents.ProcessInfo, error) {}
-
-var _ agents.Observer = circuitObserver{}
-
-// userName is who started the command, for people.
-func userName() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return "unknown"
-}
-
-func sortedNames[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
 }

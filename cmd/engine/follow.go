@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"os/user"
+	"sort"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// followed is how following a run ended.
+type followed struct {
+	state *machine.State
+	err   error
+}
+
+// follow shows the run's facts until it has ended or needs a human. A store
+// that does not answer is asked again.
+func (w *work) follow(ctx context.Context, s *session, node *engine.Node, run machine.RunID) followed {
+	return w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact)) (*machine.State, error) {
+		return node.Follow(ctx, run, from, fn)
+	})
+}
+
+type followFunc func(ctx context.Context, from int, fn func(int, []machine.Fact)) (*machine.State, error)
+
+func (w *work) following(ctx context.Context, s *session, fn followFunc) followed {
+	pause := 100 * time.Millisecond
+	told := false
+	for {
+		state, err := fn(ctx, w.seen+1, func(first int, facts []machine.Fact) {
+			pause = 100 * time.Millisecond
+			w.do(ctx, func() {
+				w.view.Facts(first, facts)
+				w.seen = first + len(facts) - 1
+			})
+		})
+		if err == nil || ctx.Err() != nil || permanent(err) {
+			return followed{state, err}
+		}
+		if !told {
+			told = true
+			w.do(ctx, func() {
+				w.view.Note("The state does not answer; trying again. The run is kept. " + s.wrap("read", err).Error())
+			})
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		pause = min(2*pause, 5*time.Second)
+	}
+}
+
+// do has the loop call fn, and waits until it has.
+func (w *work) do(ctx context.Context, fn func()) {
+	done := make(chan struct{})
+	select {
+	case w.updates <- func() { fn(); close(done) }:
+		<-done
+	case <-ctx.Done():
+	}
+}
+
+// circuitObserver tells the loop about circuit breakers.
+type circuitObserver struct{ to chan<- render.Circuit }
+
+// CircuitChanged passes the change on, unless nobody listens.
+func (o circuitObserver) CircuitChanged(c agents.CircuitChange) {
+	select {
+	case o.to <- render.Circuit{Agent: c.Agent, State: string(c.To), Failures: c.Failures, Until: c.Until, At: time.Now()}:
+	default:
+	}
+}
+
+// ProcessStarted does nothing.
+func (circuitObserver) ProcessStarted(agents.ProcessInfo) {}
+
+// ProcessEnded does nothing.
+func (circuitObserver) ProcessEnded(agents.ProcessInfo, error) {}
+
+var _ agents.Observer = circuitObserver{}
+
+// userName is who started the command, for people.
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "unknown"
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}
