@@ -7,7 +7,7 @@ TIME   ?= 30s
 AGENTS := $(notdir $(wildcard plugins/engine-agent-*))
 TOOL   := go tool -modfile=cmd/tools.mod
 PGTEST := go run ./engine/internal/pgtest/cmd/pgtest
-FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode engine/machine:FuzzDecodeRecords
+FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl:FuzzReadLock engine/machine:FuzzDecodeRecords
 MODULES := examples/own-agent
 
 .PHONY: help
@@ -40,8 +40,9 @@ race: postgres-binaries ## the race detector, for the packages that have gorouti
 	$(PGTEST) run -- go test -race -timeout 20m ./engine ./engine/agents/... ./engine/memory/... ./engine/sqlite/... ./engine/postgres/... ./engine/internal/sim/... ./sdk/... ./plugins/...
 
 .PHONY: sim
-sim: ## simulate SEEDS=100000 random workflows in random worlds
-	SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 60m ./engine/machine/... ./engine/internal/sim/...
+sim: ## simulate SEEDS=100000 random workflows in random worlds, and whole engines for a fiftieth of them
+	SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 60m -run TestPromises ./engine/machine
+	SIM_SEEDS=$$(($(SEEDS) / 50)) go test -count=1 -timeout 60m ./engine/internal/sim
 
 .PHONY: mutants
 mutants: ## plant deliberate faults in the core and see each of them caught
@@ -65,6 +66,7 @@ vuln: ## look for known vulnerabilities; asks the Go vulnerability database
 
 .PHONY: cover
 cover: postgres-binaries ## coverage per package
+	@mkdir -p bin
 	$(PGTEST) run -- go test -timeout 20m -coverprofile=bin/cover.out -coverpkg=./... ./... && go tool cover -func=bin/cover.out | tail -1
 
 .PHONY: bench
@@ -76,8 +78,9 @@ examples: postgres-binaries ## run every example with real processes
 	$(PGTEST) run -- go test -count=1 ./examples/...
 
 .PHONY: golden
-golden: ## rewrite the golden files; read the diff afterwards
-	go test ./dsl/... ./cmd/engine/... -run 'Golden|Script|Testdata|Render' -args -update
+golden: postgres-binaries ## rewrite the golden files; read the diff afterwards
+	go test ./dsl ./cmd/engine/render -update
+	UPDATE_SCRIPTS=1 $(PGTEST) run -- go test ./cmd/engine
 
 .PHONY: generate
 generate: ## run the code generators (needs protoc) with the pinned plugins
