@@ -49,6 +49,32 @@
 // the effect only. An attempt whose outcome nobody knows leaves "maybe" behind,
 // and only a definite answer takes it away.
 //
+// # Choices
+//
+// Where the language is silent the machine does this:
+//
+//   - A lookup starts only once no attempt can be at work, like an undo, and is
+//     tried three times.
+//   - A step deadline that passes is a failure that ran out of time: catch takes
+//     it, else on_exhausted decides. For a for_each step each instance's catch
+//     is asked.
+//   - max_parallel counts instances from their beginning to their end, pauses
+//     included. It does not bound undos; agents' slots do.
+//   - An instance whose outcome nobody can find out parks the run even where
+//     max_failures would tolerate its failure.
+//   - A for_each step shows as waiting while its instances run: it has no
+//     attempt of its own.
+//   - A postcondition's failure is repeated, if retry.on names it, only where
+//     the action is idempotent.
+//   - While nobody knows whether the pivot took effect, a cancel or a passed
+//     deadline waits for the answer; if it succeeded they are off.
+//   - A parked run's step deadlines stand still; they go on when it does.
+//   - settle --not-done repeats nothing and undoes nothing: unless a catch takes
+//     the failure the run stays parked for retry or compensate.
+//   - retry is refused for a step in doubt whose action is not idempotent, and so
+//     is compensate --retry for such an undo: settle comes first.
+//   - A settled or late answer never reopens what has ended.
+//
 // # Promises
 //
 // Each is a property test over generated workflows and worlds.

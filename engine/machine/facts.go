@@ -28,12 +28,12 @@ func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
 		t.attemptEnds(v)
 	}
 	for _, v := range views { // instances before their step
-		if v.now.instance(v.i) {
+		if v.now.item {
 			t.nodeEnds(v)
 		}
 	}
 	for _, v := range views {
-		if !v.now.instance(v.i) {
+		if !v.now.item {
 			t.nodeEnds(v)
 		}
 	}

@@ -103,7 +103,7 @@ func (d *decider) expand(i int) {
 	n.state = StepWaiting
 	for k, key := range each.Keys {
 		number := n.first + k
-		d.nodes[number] = &node{step: i, key: key, each: keepEach(key, each.Values[k]), state: StepPending}
+		d.nodes[number] = &node{item: true, step: i, key: key, each: keepEach(key, each.Values[k]), state: StepPending}
 		d.added++
 		d.names = append(d.names, NodeName{Node: number, Step: i, Name: nodeName(d.wf, number, d.nodes[number])})
 	}
@@ -161,7 +161,7 @@ func (d *decider) endForward(i int, state StepState) {
 	switch {
 	case n.undo != undoNone:
 		d.undo = append(d.undo, i)
-	case n.instance(i):
+	case n.item:
 		a := d.edit(n.step)
 		a.active--
 		a.over++
@@ -299,7 +299,7 @@ func (d *decider) catches(i int, m miss) bool {
 // have been repeated, had attempts or time been left.
 func (d *decider) giveUp(i int, m miss, exhausted bool) {
 	n := d.edit(i)
-	if !n.instance(i) {
+	if !n.item {
 		d.endForward(i, StepFailed)
 		d.failed(i, i, m, exhausted)
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// S41: what happens when the attempts are used up is chosen per step.
+// S2, S41: what happens when the attempts are used up is chosen per step.
 func TestOrderAfterAFailedAttempt(t *testing.T) {
 	t.Run("repeat before catch", func(t *testing.T) {
 		p := start(t, flow(do("a", tries(2), catch("", "flaky"))), "do a")
@@ -42,6 +42,8 @@ func TestOrderAfterAFailedAttempt(t *testing.T) {
 	})
 }
 
+// S3: a transient fault is outlasted by attempts, a long-lasting one by
+// cool-downs; a crash is the takeover of unknown_test.go.
 func TestOrderCoolDown(t *testing.T) {
 	p := start(t, flow(do("a", tries(2), exhausted(dsl.ExhaustedCoolDown))), "do a")
 	for round := range 3 {

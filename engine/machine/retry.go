@@ -98,7 +98,7 @@ func (d *decider) coolDown(i int) bool {
 func (d *decider) forwardBound(i int) instant {
 	n := d.get(i)
 	by := n.fwd.deadline
-	if n.instance(i) {
+	if n.item {
 		by = d.get(n.step).fwd.deadline
 	}
 	if !d.run.passed && !d.run.overdue {

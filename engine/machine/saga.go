@@ -215,7 +215,7 @@ func (d *decider) unpark() {
 func (d *decider) reopen(i int) {
 	n := d.get(i)
 	switch {
-	case n.instance(i):
+	case n.item:
 	case n.expanded:
 		d.fan = append(d.fan, i)
 	case n.state == StepPending && n.fwd.ready == 0 && n.deps == len(d.step(n).After):
@@ -261,7 +261,7 @@ func (d *decider) undoneState() RunState {
 func (d *decider) unresolved() dsl.Failure {
 	for i := range d.count() {
 		n := d.get(i)
-		if n.state == StepFailed && (!n.instance(i) || d.hopeless(i)) {
+		if n.state == StepFailed && (!n.item || d.hopeless(i)) {
 			return d.failure(i, n.fwd.blamed())
 		}
 	}

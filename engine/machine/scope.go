@@ -22,7 +22,7 @@ func (d *decider) scope(n *node) *dsl.Scope {
 		Step: d.stepResult,
 		Memo: d.s.cache.memo,
 	}
-	if n != nil && n.key != "" || n != nil && n.each != (held{}) {
+	if n != nil && n.item {
 		sc.Each = &dsl.EachItem{Key: n.key, Value: n.each.v}
 	}
 	return sc
@@ -137,7 +137,7 @@ func nodeName(wf *dsl.Workflow, i int, n *node) string {
 	if wf != nil && n.step < len(wf.Steps) {
 		name = wf.Steps[n.step].Name
 	}
-	if n.instance(i) {
+	if n.item {
 		name += "[" + strconv.Quote(n.key) + "]"
 	}
 	return name

@@ -245,7 +245,7 @@ func (w *world) checkDo(inv Invoke, n *node, fail failer, flying bool) error {
 		return fail("S57: complete-by is after the run's deadline")
 	}
 	d := n.fwd.deadline
-	if n.instance(inv.Attempt.Node) {
+	if n.item {
 		d = w.s.nodes[n.step].fwd.deadline
 	}
 	if d != 0 && toInstant(inv.CompleteBy) > d {

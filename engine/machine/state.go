@@ -219,6 +219,7 @@ func (u undoState) passed() bool { return u >= undoDone && u != undoFailed }
 // A node is a step or one instance of a for_each step.
 type node struct {
 	step int
+	item bool // an instance
 	key  string
 	each held // each.value
 
@@ -299,10 +300,6 @@ var attemptStatuses = map[attemptStatus]string{
 	attemptOpen: "open", attemptOK: "ok", attemptFailed: "failed", attemptUnknown: "unknown",
 	attemptNotSent: "not_sent", attemptNotDone: "not_done", attemptNeedless: "needless",
 }
-
-// instance reports whether the node is one instance of a for_each step; i is
-// its own number.
-func (n *node) instance(i int) bool { return i != n.step }
 
 // ended reports whether the forward part has ended.
 func (n *node) ended() bool { return forwardEnded(n.state) }

@@ -33,7 +33,7 @@ func TestTimeCompleteByIsTheEarliestLimit(t *testing.T) {
 	}
 }
 
-// S17, S18, S37, S44: no reply by complete-by ends the attempt, whatever the
+// S17, S18, S37, S44, S58, S61, S62: no reply by complete-by ends the attempt, whatever the
 // reason of the silence.
 func TestTimeoutIsUnknown(t *testing.T) {
 	p := start(t, flow(do("a", idempotent)), "do a")

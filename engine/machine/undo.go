@@ -193,7 +193,7 @@ func (d *decider) undoFails(i int, m miss) {
 	n.und.blame(m)
 	n.und.act, n.und.ended = idle, d.at
 	n.queue, n.hold = 0, 0
-	if n.instance(i) {
+	if n.item {
 		d.edit(n.step).undo = undoFailed
 	}
 }
@@ -213,7 +213,7 @@ func (d *decider) endUndo(i int, how undoState) {
 	case how == undoDeclared:
 		d.run.undeclared++
 	}
-	if !n.instance(i) {
+	if !n.item {
 		d.passed = append(d.passed, i)
 		return
 	}

@@ -187,7 +187,7 @@ func (d *decider) freshRound(i int, newKey bool) {
 	if newKey {
 		n.gen++
 	}
-	if n.instance(i) {
+	if n.item {
 		a := d.edit(n.step)
 		a.bad--
 		a.over--
@@ -307,7 +307,7 @@ func (d *decider) freshUndo(i int) {
 // awake takes the mark of a failed instance off its for_each step.
 func (d *decider) awake(i int) {
 	n := d.get(i)
-	if !n.instance(i) {
+	if !n.item {
 		return
 	}
 	for k, a := d.get(n.step).first, d.get(n.step); k < a.first+a.count; k++ {
@@ -383,7 +383,7 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 			d.turn(d.run.failure)
 		case d.catchAfter(i, m):
 			d.goOn()
-		case n.instance(i):
+		case n.item:
 			d.aggregate(n.step)
 			d.goOn()
 		}
@@ -403,7 +403,7 @@ func (d *decider) blocks(i int) bool {
 func (d *decider) forgive(i int) {
 	n := d.edit(i)
 	n.fwd.blame(miss{})
-	if !n.instance(i) {
+	if !n.item {
 		return
 	}
 	a := d.edit(n.step)
@@ -428,7 +428,7 @@ func (d *decider) catchAfter(i int, m miss) bool {
 	}
 	n = d.edit(i)
 	n.fwd.blame(m)
-	if n.instance(i) {
+	if n.item {
 		a := d.edit(n.step)
 		a.bad++
 		a.over++
@@ -444,7 +444,7 @@ func (d *decider) catchAfter(i int, m miss) bool {
 func (d *decider) goOn() {
 	for i := range d.count() {
 		n := d.get(i)
-		if n.instance(i) {
+		if n.item {
 			if n.state == StepFailed && d.hopeless(i) {
 				return
 			}

@@ -304,7 +304,7 @@ func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
 		v.Output = n.caught.v
 	}
 	if wf != nil && n.step < len(wf.Steps) {
-		if wf.Steps[n.step].ForEach != nil && !n.instance(i) {
+		if wf.Steps[n.step].ForEach != nil && !n.item {
 			v.Each, v.Count = true, -1
 			if n.expanded {
 				v.Count = n.count
