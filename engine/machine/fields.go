@@ -191,7 +191,9 @@ var nodeFields = []field[node]{
 	number(func(n *node) *int { return &n.fwd.failures }),
 	blame(func(n *node) *track { return &n.fwd }),
 	{ // who an instance is
-		same: func(a, b *node) bool { return a.item == b.item && a.step == b.step && a.key == b.key && sameHeld(a.each, b.each) },
+		same: func(a, b *node) bool {
+			return a.item == b.item && a.step == b.step && a.key == b.key && sameHeld(a.each, b.each)
+		},
 		copy: func(dst, src *node) { dst.item, dst.step, dst.key, dst.each = src.item, src.step, src.key, src.each },
 		put:  func(e *encoder, n *node) { e.bool(n.item); e.int(int64(n.step)); e.string(n.key); e.held(n.each) },
 		get: func(d *decoder, n *node) {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestPromises runs random workflows in random worlds and holds every promise
-// of the core against every record. SIM_SEEDS says how many (default 3000) and
+// of the core against every record. SIM_SEEDS says how many (default 5000) and
 // SIM_FROM after which one to begin, SIM_SEED replays one, and with SIM_BRIEF a
 // failure is neither shrunk nor told.
 //
@@ -27,7 +27,7 @@ func TestPromises(t *testing.T) {
 		replay(t, seed)
 		return
 	}
-	seeds := uint64(3000)
+	seeds := uint64(5000)
 	if text := os.Getenv("SIM_SEEDS"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
