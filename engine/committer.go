@@ -37,7 +37,6 @@ type landing struct {
 // transition waits for nobody. A run's transitions all pass one writer.
 type committer struct {
 	writers []*commitWriter
-	fenced  func() // called when the store says that this engine is dead
 	opts    Options
 	log     *slog.Logger
 }
@@ -48,8 +47,8 @@ type commitWriter struct {
 	oldest atomic.Int64 // unix nanoseconds when the oldest item of the batch in flight came; 0 = none
 }
 
-func newCommitter(writers []Writer, fenced func(), opts Options, log *slog.Logger) *committer {
-	c := &committer{fenced: fenced, opts: opts, log: log}
+func newCommitter(writers []Writer, opts Options, log *slog.Logger) *committer {
+	c := &committer{opts: opts, log: log}
 	for _, w := range writers {
 		c.writers = append(c.writers, &commitWriter{store: w, queue: make(chan *commit, opts.MaxBatchRows)})
 	}
@@ -80,7 +79,8 @@ func (c *committer) oldest() time.Duration {
 	return age
 }
 
-// run commits what is queued at the n-th writer until ctx ends.
+// run commits what is queued at the n-th writer until ctx ends. Returns
+// ErrFenced if the store says that this engine is dead.
 func (c *committer) run(ctx context.Context, n int) error {
 	w := c.writers[n]
 	for {
@@ -99,9 +99,6 @@ func (c *committer) run(ctx context.Context, n int) error {
 			}
 		}
 		w.oldest.Store(0)
-		if errors.Is(err, ErrFenced) {
-			c.fenced()
-		}
 		if err != nil {
 			return err
 		}

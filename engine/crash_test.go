@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/memory"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -234,20 +235,39 @@ func TestLapsedEngineGoesOn(t *testing.T) {
 // commit came after (language.md, What counts).
 func TestAnswerInTimeCountsWhenTheStoreIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, orderFlow)
+		w := newWorld(t, orderFlow+`
+workflow "two" {
+  deadline = "1h"
+  step "quick" {
+    action = agent.shop.charge
+    input { name = "quick" }
+  }
+  step "book" {
+    action  = agent.shop.book
+    timeout = "10s"
+    input { name = "book" }
+  }
+}`)
 		w.opts.Lease = 2 * time.Minute
 		store := w.faulty()
-		w.shop.on("book", func(ctx context.Context, n int) error {
-			time.Sleep(9 * time.Second) // of 10 s
-			store.down.Store(true)
+		w.shop.on("quick", func(ctx context.Context, n int) error {
+			time.Sleep(8 * time.Second)
+			store.down.Store(true) // the commit of this answer takes 20 s
 			time.AfterFunc(20*time.Second, func() { store.down.Store(false) })
 			return nil
 		})
+		w.shop.on("book", func(ctx context.Context, n int) error {
+			time.Sleep(9 * time.Second) // of 10 s; it waits for that commit
+			return nil
+		})
 		n := w.start()
-		run := w.submit(n, "order", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		run := w.submit(n, "two", nil)
+		s := w.wait(n, run, machine.RunSucceeded)
 		if calls := w.shop.called("book"); len(calls) != 1 {
 			t.Errorf("book was called %d times, want once", len(calls))
+		}
+		if node := s.Node(nil, 1); node.Failures != 0 {
+			t.Errorf("book shows %d failures, want none", node.Failures)
 		}
 		n.drain(t)
 	})
@@ -322,6 +342,154 @@ func TestStopNowDoesNotWait(t *testing.T) {
 			t.Errorf("run is %v, %v, want running: its lease expires and nothing is lost", head.State, err)
 		}
 	})
+}
+
+// Nothing is sent when no tick has succeeded for a lease, although commits
+// still land.
+func TestNothingIsSentWithoutALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		store := w.faulty()
+		w.shop.on("charge", func(context.Context, int) error {
+			time.Sleep(5 * time.Second)
+			return nil
+		})
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		time.Sleep(time.Second)
+		store.noTick.Store(true)
+		time.Sleep(8 * time.Second)
+		if calls := w.shop.called("book"); len(calls) > 0 {
+			t.Error("a call was sent without a lease")
+		}
+		store.noTick.Store(false)
+		w.wait(n, run, machine.RunSucceeded)
+		if calls := w.shop.called("book"); len(calls) != 1 {
+			t.Errorf("book was called %d times, want once", len(calls))
+		}
+		n.drain(t)
+	})
+}
+
+// An engine that cannot commit does not renew its lease, so that one that can
+// goes on with its runs.
+func TestEngineThatCannotCommitLosesItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		store := w.faulty()
+		w.shop.on("charge", func(context.Context, int) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		first := w.start()
+		run := w.submit(first, "order", nil)
+		time.Sleep(500 * time.Millisecond)
+		store.mu.Lock()
+		store.plan = func(int, bool) error { return errDown }
+		store.mu.Unlock()
+		w.store = w.mem
+		second := w.start()
+		time.Sleep(500*time.Millisecond + 2*w.opts.Lease)
+		if n, err := second.TakeOver(t.Context()); n != 1 || err != nil {
+			t.Errorf("TakeOver = %d, %v, want 1", n, err)
+		}
+		w.wait(second, run, machine.RunSucceeded)
+		w.shop.wantEffects(t, map[string]string{"reserve": "done", "charge": "done", "book": "done"})
+		store.mu.Lock()
+		store.plan = nil
+		store.mu.Unlock()
+		time.Sleep(time.Minute)
+		again := w.submit(first, "order", nil)
+		w.wait(first, again, machine.RunSucceeded)
+		first.drain(t)
+		second.drain(t)
+	})
+}
+
+// A stale row is decided again on what the journal holds; nobody's event is
+// lost and nothing is done for the row that did not land.
+func TestStaleIsDecidedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		s := &seats{limit: 2}
+		w.cfg = func(c *engine.Config) { c.Capacity = s }
+		store := w.faulty()
+		w.shop.on("reserve", func(context.Context, int) error {
+			time.Sleep(time.Second)
+			store.stale.Store(3)
+			return nil
+		})
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		start := time.Now()
+		w.wait(n, run, machine.RunSucceeded)
+		if d := time.Since(start); d > 2*time.Second {
+			t.Errorf("took %s: an answer was lost", d)
+		}
+		for _, name := range []string{"reserve", "charge", "book"} {
+			if calls := w.shop.called(name); len(calls) != 1 {
+				t.Errorf("%s was called %d times, want once", name, len(calls))
+			}
+		}
+		n.drain(t)
+		if s.taken != 0 {
+			t.Errorf("%d slots were not given back", s.taken)
+		}
+	})
+}
+
+// A run id that is taken is no success: another one is minted.
+func TestRunIDCollision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		store := w.faulty()
+		var tried []int
+		store.plan = func(n int, after bool) error {
+			if n <= 2 && !after {
+				tried = append(tried, n)
+				return engine.ErrExists
+			}
+			return nil
+		}
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		if len(tried) != 2 {
+			t.Errorf("collisions = %v, want two", tried)
+		}
+		if rows, err := w.mem.Runs(t.Context(), engine.RunFilter{}); err != nil || len(rows) != 1 || rows[0].Run != run {
+			t.Errorf("runs = %+v, %v, want the one that was accepted", rows, err)
+		}
+		n.drain(t)
+	})
+}
+
+// T7: a store whose clock jumps never makes time fall within a run, and the
+// run goes on.
+func TestStoreClockJumps(t *testing.T) {
+	for name, jump := range map[string]time.Duration{"back": -time.Hour, "ahead": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, strings.Replace(orderFlow, `deadline = "1h"`, `deadline = "3h"`, 1))
+				start := time.Now().Add(24 * time.Hour)
+				w.mem = memory.New(memory.Options{Now: func() time.Time {
+					if now := time.Now().Add(24 * time.Hour); now.Sub(start) > 2*time.Second {
+						return now.Add(jump)
+					}
+					return time.Now().Add(24 * time.Hour)
+				}})
+				w.faulty()
+				w.shop.on("charge", func(context.Context, int) error {
+					time.Sleep(4 * time.Second)
+					return nil
+				})
+				n := w.start()
+				run := w.submit(n, "order", nil)
+				w.wait(n, run, machine.RunSucceeded)
+				n.drain(t)
+			})
+		})
+	}
 }
 
 // S46: an engine that has lost its lease and cannot join again because the

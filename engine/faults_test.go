@@ -19,6 +19,8 @@ type faultStore struct {
 	engine.Store
 	down   atomic.Bool  // nothing gets through
 	noJoin atomic.Bool  // joining fails
+	noTick atomic.Bool  // ticks fail
+	stale  atomic.Int32 // so many commits are answered stale without landing
 	frozen atomic.Value // chan struct{}: calls wait until it is closed; nil = none
 
 	mu      sync.Mutex // protects following fields
@@ -54,6 +56,9 @@ func (s *faultStore) Join(ctx context.Context, address string, lease time.Durati
 func (s *faultStore) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
 	if err := s.gate(); err != nil {
 		return engine.Tick{}, err
+	}
+	if s.noTick.Load() {
+		return engine.Tick{}, errDown
 	}
 	return s.Store.Tick(ctx, e, lease, limit)
 }
@@ -119,6 +124,13 @@ func (w *faultWriter) Commit(ctx context.Context, batch []engine.Transition) ([]
 	n := w.s.next(len(batch))
 	if err := w.s.ask(n, false); err != nil {
 		return nil, err
+	}
+	if w.s.stale.Add(-1) >= 0 {
+		out := make([]engine.Outcome, len(batch))
+		for i := range out {
+			out[i].Err = engine.ErrStale
+		}
+		return out, nil
 	}
 	out, err := w.Writer.Commit(ctx, batch)
 	if err == nil && w.s.landed != nil {

@@ -153,7 +153,13 @@ func TestSilenceIsATimeout(t *testing.T) {
 		})
 		n := w.start()
 		start := time.Now()
-		w.wait(n, w.submit(n, "order", nil), machine.RunSucceeded)
+		run := w.submit(n, "order", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		for _, f := range w.story.facts[run] { // the Supervisor wakes for what it knows
+			if late := f.At.Sub(start.Add(10 * time.Second)); f.Status == "unknown" && (late < 0 || late > time.Millisecond) {
+				t.Errorf("the attempt was over %s after its complete-by", late)
+			}
+		}
 		calls := w.shop.called("charge")
 		if len(calls) != 2 || calls[0].key != calls[1].key {
 			t.Fatalf("calls = %+v, want two with one key", calls)

@@ -56,7 +56,7 @@ func (n *Node) join(ctx context.Context) (*term, error) {
 		}
 		t.writers = append(t.writers, w)
 	}
-	t.scheduler.committer = newCommitter(t.writers, func() { t.end(ErrFenced) }, o, n.cfg.Logger)
+	t.scheduler.committer = newCommitter(t.writers, o, n.cfg.Logger)
 	tick, err := n.cfg.Store.Tick(ctx, engine, o.Lease, tickLimit)
 	if err != nil {
 		return nil, fmt.Errorf("first tick: %w", err)
