@@ -39,11 +39,6 @@ func failed(summary, format string, args ...any) error {
 	return &problem{dsl.Diagnostics{{Severity: dsl.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...)}}}
 }
 
-// warning returns a warning.
-func warning(summary, format string, args ...any) dsl.Diagnostic {
-	return dsl.Diagnostic{Severity: dsl.SeverityWarning, Summary: summary, Detail: fmt.Sprintf(format, args...)}
-}
-
 // diagnose turns any error into diagnostics for people: what, where, and what
 // to do.
 func diagnose(err error) dsl.Diagnostics {

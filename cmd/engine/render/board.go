@@ -39,7 +39,6 @@ type row struct {
 	message string
 	took    time.Duration
 	unknown bool // the last attempt's outcome is not known
-	final   bool // the failure is not to be repeated
 
 	parts []*row    // instances seen; a step with any is not shown itself
 	said  int       // "still running" lines so far
