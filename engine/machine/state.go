@@ -212,10 +212,6 @@ const (
 	undoNothing  undoState = 7 // no effect
 )
 
-// passed reports whether ancestors may be undone as far as this node is
-// concerned.
-func (u undoState) passed() bool { return u >= undoDone && u != undoFailed }
-
 // A node is a step or one instance of a for_each step.
 type node struct {
 	step int
