@@ -12,12 +12,16 @@ import (
 func open(t *testing.T) storetest.Harness {
 	s := New(Options{})
 	t.Cleanup(func() { s.Close() })
-	var lost *bool
+	var (
+		lost *bool
+		bury engine.EngineID
+	)
 	s.lose = func(landed bool) bool {
 		if lost == nil || *lost != landed {
 			return false
 		}
-		lost = nil
+		s.buryLocked(bury)
+		lost, bury = nil, 0
 		return true
 	}
 	return storetest.Harness{
@@ -33,6 +37,11 @@ func open(t *testing.T) storetest.Harness {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			lost = &landed
+		},
+		LoseFenced: func(_ *testing.T, id engine.EngineID, landed bool) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			lost, bury = &landed, id
 		},
 	}
 }

@@ -64,7 +64,17 @@ func harness(t *testing.T, dsn string) storetest.Harness {
 			t.Helper()
 			must(t, db, `UPDATE engine.member SET lease_until = clock_timestamp() - interval '1 second' WHERE engine = $1`, int64(id))
 		},
-		Lose: func(_ *testing.T, landed bool) { p.loseNext(landed) },
+		Lose: func(_ *testing.T, landed bool) { p.loseNext(landed, func() {}) },
+		LoseFenced: func(t *testing.T, id engine.EngineID, landed bool) {
+			p.loseNext(landed, func() {
+				if _, err := db.Exec(`UPDATE engine.member SET dead = true WHERE engine = $1`, int64(id)); err != nil {
+					t.Error(err)
+				}
+				if _, err := db.Exec(`DELETE FROM engine.fence WHERE engine = $1`, int64(id)); err != nil {
+					t.Error(err)
+				}
+			})
+		},
 		Hold: func(t *testing.T, run machine.RunID, seq int32) (func(int), func()) { return hold(t, db, run, seq) },
 		Cut:  func(*testing.T) { p.cut(func(k *link) bool { return k.writer }) },
 		Read: func(t *testing.T) func() {

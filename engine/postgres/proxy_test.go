@@ -19,7 +19,8 @@ type proxy struct {
 
 	mu    sync.Mutex // protects following fields
 	links map[*link]bool
-	lose  *bool // cut the next commit: after it has landed (true) or before it is sent
+	lose  *bool  // cut the next commit: after it has landed (true) or before it is sent
+	then  func() // what happens before its sender can notice
 }
 
 // A link is one connection through the proxy.
@@ -131,8 +132,7 @@ func (k *link) fromClient(kind byte, body []byte) error {
 	prepared := kind == 'B' && body[0] == 0 && body[1] != 0
 	k.bound = k.bound || prepared || kind == 'Q' && bytes.HasPrefix(body, []byte("COMMIT"))
 	if prepared && k.p.lose != nil && !*k.p.lose {
-		k.p.lose = nil
-		return errCut
+		return k.p.cutLocked()
 	}
 	return nil
 }
@@ -142,22 +142,30 @@ func (k *link) fromClient(kind byte, body []byte) error {
 func (k *link) fromServer(kind byte, body []byte) error {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
+	if kind == 'E' { // nothing landed
+		k.bound = false
+	}
 	if kind != 'Z' || body[0] != 'I' || !k.bound {
 		return nil
 	}
 	k.bound = false
 	if k.p.lose != nil && *k.p.lose {
-		k.p.lose = nil
-		return errCut
+		return k.p.cutLocked()
 	}
 	return nil
 }
 
 // loseNext arms the proxy.
-func (p *proxy) loseNext(landed bool) {
+func (p *proxy) loseNext(landed bool, then func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lose = &landed
+	p.lose, p.then = &landed, then
+}
+
+func (p *proxy) cutLocked() error {
+	p.lose = nil
+	p.then()
+	return errCut
 }
 
 // cut breaks connections now. The server's side is left open for a writer at

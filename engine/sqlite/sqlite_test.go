@@ -47,8 +47,8 @@ func must(t testing.TB, db *sql.DB, query string, args ...any) {
 var errLost = errors.New("the answer was lost")
 
 // lose replaces the next batch's or submission's commit by one whose answer is
-// lost.
-func lose(s *Store, landed bool) {
+// lost; before the writer sends it again, the engine fence is dead.
+func lose(s *Store, landed bool, fence engine.EngineID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commit = func(ctx context.Context, conn *sql.Conn, what string) error {
@@ -60,6 +60,11 @@ func lose(s *Store, landed bool) {
 			if err := execCommit(ctx, conn, what); err != nil {
 				return err
 			}
+		} else if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+			return err
+		}
+		if _, err := conn.ExecContext(ctx, fenceDrop, int64(fence)); err != nil {
+			return err
 		}
 		return errLost
 	}
@@ -81,7 +86,8 @@ func harness(t *testing.T) storetest.Harness {
 				t.Error(err)
 			}
 		},
-		Lose: func(_ *testing.T, landed bool) { lose(s, landed) },
+		Lose:       func(_ *testing.T, landed bool) { lose(s, landed, 0) },
+		LoseFenced: func(_ *testing.T, id engine.EngineID, landed bool) { lose(s, landed, id) },
 		Read: func(t *testing.T) func() {
 			t.Helper()
 			tx, err := db.BeginTx(t.Context(), nil)

@@ -265,14 +265,41 @@ var memberRules = []rule{
 	}},
 	{name: "fence/what landed before counts, though its reply was lost", why: "a batch that landed is landed: its commands would otherwise be forgotten", run: func(w *world) {
 		a := w.join(w.Store, 1)
+		b := w.join(w.Store, 1)
 		ids := w.started(a, 2)
-		w.Lose(w.T, true)
-		w.land(a.writers[0], next(ids[0], 1), next(ids[1], 1))
-		w.bury(a)
+		w.land(b.writers[0], next(ids[1], 1))
+		w.LoseFenced(w.T, a.id, true)
+		out := w.commit(a.writers[0], next(ids[0], 1), next(ids[1], 1))
+		if !out[0].Landed || out[1].Landed || !errors.Is(out[1].Err, engine.ErrStale) {
+			w.Errorf("outcomes = %+v, want landed, ErrStale", out)
+		}
 		if _, err := a.writers[0].Commit(w.ctx, []engine.Transition{next(ids[0], 2)}); !errors.Is(err, engine.ErrFenced) {
 			w.Errorf("err = %v, want ErrFenced", err)
 		}
 		w.wantRows(ids[0], 2)
+
+		c := w.create(b)
+		w.LoseFenced(w.T, b.id, true)
+		if s := w.submit(b.writers[0], c, engine.Names{Name: "n", Workflow: flowName}); s.Exists || s.Run != c.Run {
+			w.Errorf("submitted = %+v, want run %d", s, c.Run)
+		}
+		w.wantRows(c.Run, 1)
+	}},
+	{name: "fence/what did not land before is refused", why: "nothing of a dead engine may land after survivors have read its runs", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		b := w.join(w.Store, 1)
+		ids := w.started(a, 1)
+		w.LoseFenced(w.T, a.id, false)
+		if out, err := a.writers[0].Commit(w.ctx, []engine.Transition{next(ids[0], 1)}); !errors.Is(err, engine.ErrFenced) {
+			w.Errorf("outcomes = %+v, err = %v, want ErrFenced", out, err)
+		}
+		w.wantRows(ids[0], 1)
+		c := w.create(b)
+		w.LoseFenced(w.T, b.id, false)
+		if s, err := b.writers[0].Submit(w.ctx, c, engine.Names{Name: "n", Workflow: flowName, Key: "k"}); !errors.Is(err, engine.ErrFenced) {
+			w.Errorf("submitted = %+v, err = %v, want ErrFenced", s, err)
+		}
+		w.wantNothing(c.Run, "k")
 	}},
 	{name: "fence/waits for batches in flight", why: "after it none can land: what survivors read next is final",
 		need: func(h Harness) bool { return h.Hold != nil },

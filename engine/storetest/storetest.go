@@ -13,7 +13,8 @@ import (
 )
 
 // A Harness is an empty store under test and what a test can do to it that no
-// caller may. Required: Store, Expire, Lose.
+// caller may. Required: Store, Expire, Lose,
+// LoseFenced.
 type Harness struct {
 	Store engine.Store
 	// Other is a second handle on the same data, as another process has one;
@@ -25,6 +26,9 @@ type Harness struct {
 	// its reply is lost after it has landed, or, with landed false, the request
 	// is lost before it lands.
 	Lose func(t *testing.T, landed bool)
+	// LoseFenced is Lose, and before the writer can ask again its engine has been
+	// declared dead.
+	LoseFenced func(t *testing.T, id engine.EngineID, landed bool)
 	// Hold keeps whoever appends row seq of a run waiting until release is
 	// called; wait returns once n of them wait. Nil where commits take turns in
 	// one process, so that none can be seen in flight.
