@@ -74,7 +74,11 @@ func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
 	if !r.locked && len(r.used) > 0 {
 		a.note("No lock file: using the agents that are installed. `engine init` locks their versions and checksums.")
 	}
-	signal.Ignore(syscall.SIGPIPE) // a reader that goes away must not kill the run
+	// A reader that goes away must not kill the run. The signal is caught, not
+	// ignored: what is ignored would stay so in agents and their programs.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	defer signal.Stop(pipes)
 	stops := make(chan os.Signal, 2)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
