@@ -190,41 +190,52 @@ func (s *Store) Find(ctx context.Context, name string) (engine.RunRow, error) {
 	return r, nil
 }
 
-// stepList reads the view that people read.
-const stepList = `
-SELECT s.node, s.step, s.state, s.failure_count, s.attempt, s.complete_by, coalesce(s.locked_by, 0) FROM engine.steps s WHERE s.run_id = $1 ORDER BY s.node`
+// stepSource lists a run's nodes and then its changes, in one statement so that
+// they belong together. The view engine.steps shows the same to people; decoding
+// it in SQL costs more.
+const stepSource = `
+SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL::bytea AS steps
+FROM engine.run r JOIN engine.workflow_step s USING (workflow_id) WHERE r.run_id = $1
+UNION ALL SELECT 0, i.node, i.node, i.step, i.name, r.owner, NULL FROM engine.run r JOIN engine.run_step i USING (run_id) WHERE r.run_id = $1
+UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM engine.journal WHERE run_id = $1 AND steps IS NOT NULL
+ORDER BY what, ord`
 
 // StepRows returns the view of a run's steps, by node number.
 func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]engine.StepView, error) {
-	rows, err := s.db.QueryContext(ctx, stepList, int64(id))
+	rows, err := s.db.QueryContext(ctx, stepSource, int64(id))
 	if err != nil {
 		return nil, wrap("read steps", err)
 	}
 	defer rows.Close()
-	states := make(map[string]machine.StepState)
-	for st := machine.StepPending; st <= machine.StepUndoFailed; st++ {
-		states[st.String()] = st
-	}
-	var out []engine.StepView
+	var (
+		nodes   []engine.NodeName
+		changes []engine.StepRow
+		owner   engine.EngineID
+	)
 	for rows.Next() {
 		var (
-			v     engine.StepView
-			state string
-			by    sql.NullTime
+			what, ord int64
+			n         engine.NodeName
+			by        int32
+			steps     []byte
 		)
-		if err := rows.Scan(&v.Node, &v.Name, &state, &v.Failures, &v.Attempt, &by, &v.LockedBy); err != nil {
+		if err := rows.Scan(&what, &ord, &n.Node, &n.Step, &n.Name, &by, &steps); err != nil {
 			return nil, wrap("read steps", err)
 		}
-		v.State = states[state]
-		if by.Valid {
-			v.CompleteBy = by.Time.UTC()
+		if what == 0 {
+			nodes, owner = append(nodes, n), engine.EngineID(by)
+			continue
 		}
-		out = append(out, v)
+		c, err := engine.DecodeStepRows(steps)
+		if err != nil {
+			return nil, wrap("read steps", err)
+		}
+		changes = append(changes, c...)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, wrap("read steps", err)
 	}
-	return out, nil
+	return engine.FoldSteps(nodes, owner, changes), nil
 }
 
 const (

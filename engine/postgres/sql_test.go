@@ -28,7 +28,7 @@ var queries = map[string]string{
 	"definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,
 	"workflowGet": workflowGet, "stepsByDigest": stepsByDigest,
 	"runLoad": runLoad, "rowList": rowList, "runList": runList, "runListByKey": runListByKey, "runFindByName": runFindByName, "runFindByID": runFindByID,
-	"stepList": stepList, "alertList": alertList, "alertListOfRun": alertListOfRun,
+	"stepSource": stepSource, "alertList": alertList, "alertListOfRun": alertListOfRun,
 }
 
 // pieces are constants that are part of queries, or many statements at once.
@@ -222,7 +222,7 @@ func TestPlans(t *testing.T) {
 		{"runListByKey", false, 6, []string{"run_name_key"}, "member workflow"},
 		{"runFindByName", false, 1, []string{"run_name_name_key", "run_pkey"}, "member workflow"},
 		{"runFindByID", false, 1, []string{"run_pkey"}, "member workflow"},
-		{"stepList", false, 1, []string{"run_pkey", "journal_pkey"}, "workflow workflow_step run_step"},
+		{"stepSource", false, 1, []string{"run_pkey", "journal_pkey"}, "workflow_step run_step"},
 		{"alertList", false, 1, []string{"alert_at"}, ""},
 		{"alertListOfRun", false, 2, []string{"alert_pkey"}, ""},
 	} {

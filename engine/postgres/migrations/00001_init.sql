@@ -97,6 +97,8 @@ CREATE TABLE engine.journal (
   PRIMARY KEY (run_id, seq),
   CHECK (seq > 0 OR workflow_id IS NOT NULL AND run_state IS NOT NULL AND owner IS NOT NULL AND next_check IS NOT NULL)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.4);
+-- The row that expands a wide for_each is read in slices.
+ALTER TABLE engine.journal ALTER COLUMN steps SET STORAGE EXTERNAL;
 
 -- Public names, and the unique key each run was submitted with.
 CREATE TABLE engine.run_name (
@@ -162,24 +164,23 @@ LEFT JOIN engine.member m ON m.engine = r.owner;
 
 CREATE VIEW engine.steps AS
 SELECT r.run_id, coalesce(n.name, r.run_id::text) AS run, w.name AS workflow, n.key, engine.run_state(r.state) AS run_state,
-       x.node, x.name AS step, engine.step_state(coalesce(x.state, 1)) AS state, coalesce(x.attempt, 0) AS attempt,
-       coalesce(x.failures, 0) AS failure_count, CASE WHEN x.state = 2 THEN r.owner END AS locked_by, x.complete_by
+       x.node, x.name AS step, engine.step_state(coalesce(get_byte(x.c, 4), 1)) AS state, coalesce(engine.be_int(x.c, 6, 2)::int4, 0) AS attempt,
+       coalesce(get_byte(x.c, 5), 0) AS failure_count, CASE WHEN get_byte(x.c, 4) = 2 THEN r.owner END AS locked_by,
+       timestamptz '2000-01-01 00:00:00+00' + nullif(engine.be_int(x.c, 8, 8), 0) * interval '1 microsecond' AS complete_by
 FROM engine.run r
 JOIN engine.workflow w USING (workflow_id)
 LEFT JOIN engine.run_name n USING (run_id)
 -- Everything of one run stands inside: a run with 10,000 instances joins its
--- two lists once.
+-- two lists once. c is the last change of a node.
 CROSS JOIN LATERAL (
-  SELECT d.node, d.name, s.state, s.failures, s.attempt, s.complete_by
+  SELECT d.node, d.name, s.c
   FROM (SELECT node, name FROM engine.workflow_step WHERE workflow_id = r.workflow_id
         UNION ALL SELECT node, name FROM engine.run_step WHERE run_id = r.run_id) d
   LEFT JOIN (
-    SELECT DISTINCT ON (node) * FROM (
-      SELECT j.seq, e, engine.be_int(j.steps, e * 16, 4)::int4 AS node, get_byte(j.steps, e * 16 + 4) AS state,
-             get_byte(j.steps, e * 16 + 5) AS failures, engine.be_int(j.steps, e * 16 + 6, 2)::int4 AS attempt,
-             timestamptz '2000-01-01 00:00:00+00' + nullif(engine.be_int(j.steps, e * 16 + 8, 8), 0) * interval '1 microsecond' AS complete_by
+    SELECT DISTINCT ON (engine.be_int(c, 0, 4)) engine.be_int(c, 0, 4)::int4 AS node, c FROM (
+      SELECT j.seq, e, substr(j.steps, e * 16 + 1, 16) AS c
       FROM engine.journal j, generate_series(0, length(j.steps) / 16 - 1) e
-      WHERE j.run_id = r.run_id AND j.steps IS NOT NULL
-    ) c ORDER BY node, seq DESC, e DESC
+      WHERE j.run_id = r.run_id AND j.steps IS NOT NULL OFFSET 0
+    ) entry ORDER BY engine.be_int(c, 0, 4), seq DESC, e DESC
   ) s USING (node)
 ) x;
