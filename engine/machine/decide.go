@@ -224,10 +224,7 @@ func (d *decider) advance() {
 func (d *decider) record() Record {
 	d.run.state = d.runState()
 	d.run.live = d.liveNodes()
-	d.commands = slices.DeleteFunc(d.commands, func(c Command) bool {
-		a, ok := c.(Alert) // what this very decision has put right alarms nobody
-		return ok && (a.Kind == "parked" && !d.run.parked || a.Kind == "compensation_failed" && !d.run.stuck)
-	})
+	d.commands = d.lastAlerts()
 	r := Record{at: d.at, event: d.event, commands: d.commands, late: d.late, names: d.names, cache: d.s.cache}
 	numbers := make([]int, 0, len(d.nodes))
 	for i := range d.nodes {
@@ -252,6 +249,32 @@ func (d *decider) record() Record {
 		r.commands = nil
 	}
 	return r
+}
+
+// lastAlerts returns the commands without the alerts that this very decision
+// has put right, or has repeated.
+func (d *decider) lastAlerts() []Command {
+	last := map[string]int{}
+	for k, c := range d.commands {
+		if a, ok := c.(Alert); ok {
+			last[a.Kind] = k
+		}
+	}
+	if len(last) == 0 {
+		return d.commands
+	}
+	var kept []Command
+	for k, c := range d.commands {
+		a, ok := c.(Alert)
+		switch {
+		case ok && last[a.Kind] != k:
+		case ok && a.Kind == "parked" && !d.run.parked:
+		case ok && a.Kind == "compensation_failed" && !d.run.stuck:
+		default:
+			kept = append(kept, c)
+		}
+	}
+	return kept
 }
 
 // original returns the node that a patch is measured against.
