@@ -772,8 +772,10 @@ func TestConcurrencyLimit(t *testing.T) {
 	if w.Reserve(spec, 3) {
 		t.Error("3 of 2 slots were reserved")
 	}
-	if !w.Reserve(spec, 1) || !w.Reserve(spec, 1) || w.Reserve(spec, 1) {
-		t.Error("want two reservations and no third")
+	for n, want := range []bool{true, true, false} {
+		if got := w.Reserve(spec, 1); got != want {
+			t.Errorf("reservation %d: got %t, want %t", n+1, got, want)
+		}
 	}
 	if slot := w.Slot(spec); slot.Free != 0 || slot.Why != "full" {
 		t.Errorf("slot=%+v, want full", slot)

@@ -39,7 +39,7 @@ func (s *agent) transact(ctx context.Context, codes map[string]string, opts *sql
 	case errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		// database/sql rolled back when ctx ended, and sent no COMMIT.
 		return &sdk.Failure{Code: sdk.CodeAborted, Err: fmt.Errorf("not committed: %w", err)}
-	case errors.As(err, &refused) && refused.Severity == pq.Efatal, errors.As(err, &refused) && refused.Severity == pq.Epanic:
+	case errors.As(err, &refused) && (refused.Severity == "FATAL" || refused.Severity == "PANIC"):
 		// The server went away while it committed.
 		return sdk.Unknown(fmt.Errorf("commit: %w", err), sdk.CodeUnavailable)
 	case errors.As(err, &refused):
