@@ -144,19 +144,26 @@ func (sh *shard) at(r *ownedRun, d *delivery) time.Time {
 	return at
 }
 
+const whyNoLease = "the engine's lease is not sure"
+
 // slots says what may start now. Runs that are at the head of no line leave
 // the free slots to those that wait, except that an answer's run may use the
 // slot its own call has just given back: every run is finite, so nobody waits
 // for ever, and a run in progress is not made to queue between its steps.
 func (sh *shard) slots(r *ownedRun, d *delivery, full map[string]bool) map[string]machine.Slot {
 	n := sh.s.n
-	switch {
-	case n.draining.Load():
+	none := func(slot machine.Slot) map[string]machine.Slot {
 		slots := map[string]machine.Slot{}
 		for agent := range r.specs {
-			slots[agent] = machine.Slot{Why: "engine is stopping"}
+			slots[agent] = slot
 		}
 		return slots
+	}
+	switch {
+	case n.draining.Load():
+		return none(machine.Slot{Why: "engine is stopping"})
+	case !n.clock.leased():
+		return none(machine.Slot{Why: whyNoLease, Until: n.clock.now().Add(n.cfg.Options.MaxScan)})
 	case n.cfg.Capacity == nil:
 		return nil
 	}

@@ -81,7 +81,10 @@ func (n *Node) Run(ctx context.Context) error {
 	defer n.worker.stopAll()
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(n.stopped, cancel)()
+	defer context.AfterFunc(n.stopped, func() {
+		n.worker.stopAll() // before anything else: nothing more is sent
+		cancel()
+	})()
 
 	soft, cancelSoft := context.WithCancel(ctx) // ends with ctx or at StopNow
 	defer cancelSoft()

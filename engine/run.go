@@ -124,7 +124,7 @@ func (r *ownedRun) adopting() bool { return r.flight != nil && r.flight.adopting
 
 // step decides what waits for the run, unless a commit of it is in flight.
 func (sh *shard) step(ctx context.Context, r *ownedRun) {
-	if r.phase != phaseReady || r.flight != nil || len(r.pending) == 0 {
+	if r.phase != phaseReady || r.flight != nil || len(r.pending) == 0 || ctx.Err() != nil {
 		return
 	}
 	n := min(len(r.pending), maxEvents)
@@ -183,7 +183,8 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) 
 	case errors.Is(l.err, ErrExists):
 		sh.drop(r, l.err, nil)
 	case notOwner(l.err), ctx.Err() != nil:
-		sh.drop(r, ErrNotOwner, nil)
+		// This incarnation is over. The run stays as it is, so that the next
+		// one knows that it was ours; those who wait are told by the end.
 	case f.started != nil:
 		sh.drop(r, fmt.Errorf("submit: %w", l.err), nil)
 	default:

@@ -36,29 +36,32 @@ func (sh *shard) post(f func(context.Context)) {
 	wake(sh.hint)
 }
 
-// loop runs what is posted until ctx ends.
-func (sh *shard) loop(ctx context.Context) error {
+// loop runs what is posted until last is closed, and then what is still
+// there: among it may be that a row has landed, and what that row asks for must
+// be done, or reported not sent, by this process. After ctx has ended nothing
+// new is decided.
+func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	var batch []func(context.Context)
-	for {
+	for ended := false; ; {
 		sh.mu.Lock()
 		batch, sh.queue = sh.queue, batch[:0]
 		sh.mu.Unlock()
-		if len(batch) == 0 {
-			select {
-			case <-sh.hint:
-				continue
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
 		for i, f := range batch {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
 			f(ctx)
 			batch[i] = nil
 		}
-		sh.rest()
+		if len(batch) > 0 {
+			sh.rest()
+			continue
+		}
+		if ended {
+			return
+		}
+		select {
+		case <-sh.hint:
+		case <-last:
+			ended = true
+		}
 	}
 }
 

@@ -83,12 +83,13 @@ func (t *term) run(ctx, hard context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()
 
-	var wg sync.WaitGroup
+	var wg, shards sync.WaitGroup
 	for i := range t.writers {
 		wg.Go(func() { t.over(t.scheduler.committer.run(work, i)) })
 	}
+	last := make(chan struct{}) // closed when the writers have said their last word
 	for _, sh := range t.scheduler.shards {
-		wg.Go(func() { t.over(sh.loop(work)) })
+		shards.Go(func() { sh.loop(work, last) })
 	}
 	supervisor := NewSupervisor(t.due, t.scheduler.timePassed, SupervisorOptions{
 		MinScan: t.n.cfg.Options.MinScan, MaxScan: t.n.cfg.Options.MaxScan,
@@ -103,6 +104,8 @@ func (t *term) run(ctx, hard context.Context) error {
 	case <-t.ctx.Done():
 	}
 	wg.Wait()
+	close(last)
+	shards.Wait()
 	t.closeWriters()
 	return context.Cause(t.ctx)
 }

@@ -185,7 +185,7 @@ func (w *worker) call(ctx context.Context, e errand, c *running) (d *delivery) {
 	case left <= 0:
 		return w.notSent(e, 0, "its complete-by had passed before it could be sent")
 	case !w.n.clock.leased():
-		return w.notSent(e, w.n.cfg.Options.MinScan, "the engine's lease is not sure")
+		return w.notSent(e, w.n.cfg.Options.MinScan, whyNoLease)
 	}
 	sent = true
 	reply, err := w.n.cfg.Invoker.Invoke(ctx, Call{

@@ -14,7 +14,7 @@ import (
 // every way it can, leave every run ended, or in the hands of a person, with
 // the effects its end promises.
 func TestSeeds(t *testing.T) {
-	first, count := uint64(1), uint64(150)
+	first, count := uint64(1), uint64(100)
 	if testing.Short() {
 		count = 20
 	}
