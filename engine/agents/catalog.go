@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -65,11 +66,22 @@ type Catalog struct {
 	described map[string]*description
 }
 
-// description is what one binary said about itself.
+// description is what one file is, and what it said about itself. The checksum
+// comes first and needs nothing to be run.
 type description struct {
+	hashOnce sync.Once
+	sum      string // hex SHA-256; "" with hashErr
+	hashErr  error
+
 	once   sync.Once
 	binary Binary
 	err    error
+}
+
+// hash returns the file's checksum, without running it.
+func (d *description) hash(path string) (string, error) {
+	d.hashOnce.Do(func() { d.sum, d.hashErr = checksum(path) })
+	return d.sum, d.hashErr
 }
 
 // NewCatalog makes a Catalog. It reads nothing yet.
@@ -150,8 +162,9 @@ func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, er
 }
 
 // Exact returns the binary that a definition is pinned to. "" as version or
-// checksum means any; an override fits always. A binary of the version whose
-// checksum differs is a *ChecksumError.
+// checksum means any; an override fits always. With a checksum no other file is
+// run, not even to ask what it is: one that stands where the binary should be
+// and has another checksum is a *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	if ver == "" && checksum == "" {
 		return c.Find(ctx, name, "")
@@ -163,6 +176,26 @@ func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary
 			others = append(others, Binary{Found: f})
 			continue
 		}
+		if checksum != "" && f.Source != SourceDev {
+			sum, err := c.entry(f.Path).hash(f.Path)
+			if err != nil {
+				return Binary{}, &plugin.StartError{
+					Path: f.Path, Reason: plugin.ReasonMissing, Hint: "let the engine read the file, or reinstall the agent",
+					Err: fmt.Errorf("its checksum cannot be compared: %w", err),
+				}
+			}
+			if !strings.EqualFold(sum, checksum) {
+				have := c.knownVersion(f, sum)
+				switch {
+				case have != "" && ver != "" && !sameVersion(have, ver):
+					f.Version = have
+					others = append(others, Binary{Found: f, Checksum: sum})
+				case changed == nil:
+					changed = &ChecksumError{Name: name, Version: cmp.Or(ver, have), Path: f.Path, Want: checksum, Have: sum}
+				}
+				continue
+			}
+		}
 		b, err := c.Describe(ctx, f)
 		switch {
 		case err != nil:
@@ -171,10 +204,6 @@ func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary
 			return b, nil
 		case ver != "" && !sameVersion(b.Version, ver):
 			others = append(others, b)
-		case checksum != "" && !strings.EqualFold(b.Checksum, checksum):
-			if changed == nil {
-				changed = &ChecksumError{Name: name, Version: b.Version, Path: b.Path, Want: checksum, Have: b.Checksum}
-			}
 		default:
 			return b, nil
 		}
@@ -221,14 +250,8 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 // Describe asks a binary what it is, or remembers it by its checksum, and says
 // whether this engine can talk to it.
 func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
-	c.mu.Lock()
-	d := c.described[f.Path]
-	if d == nil {
-		d = &description{}
-		c.described[f.Path] = d
-	}
-	c.mu.Unlock()
-	d.once.Do(func() { d.binary, d.err = c.describe(ctx, f) })
+	d := c.entry(f.Path)
+	d.once.Do(func() { d.binary, d.err = c.describe(ctx, f, d) })
 	if d.err != nil && errors.Is(d.err, context.Canceled) { // says nothing about the binary
 		c.mu.Lock()
 		if c.described[f.Path] == d {
@@ -239,11 +262,30 @@ func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 	return d.binary, d.err
 }
 
-func (c *Catalog) describe(ctx context.Context, f Found) (Binary, error) {
-	sum, err := checksum(f.Path)
-	if err != nil {
-		sum = "" // plugin.Describe says it better
+// entry is what is remembered of a file.
+func (c *Catalog) entry(path string) *description {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.described[path]
+	if d == nil {
+		d = &description{}
+		c.described[path] = d
 	}
+	return d
+}
+
+// knownVersion is a binary's version as far as that is known without running
+// it: from its path, or from an earlier description; "" = not known.
+func (c *Catalog) knownVersion(f Found, sum string) string {
+	if f.Version != "" {
+		return f.Version
+	}
+	desc, _ := c.cache.get(sum)
+	return desc.Version
+}
+
+func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary, error) {
+	sum, err := d.hash(f.Path) // plugin.Describe says better what is wrong with the file
 	desc, ok := c.cache.get(sum)
 	if !ok {
 		if desc, err = plugin.Describe(ctx, f.Path); err != nil {

@@ -231,6 +231,78 @@ func TestExact(t *testing.T) {
 	}
 }
 
+// TestOtherBinaryIsNotRun: what is not the recorded binary is told by its
+// checksum alone, whatever it would do or print.
+func TestOtherBinaryIsNotRun(t *testing.T) {
+	for name, install := range map[string]func(*testing.T, string, string, string) string{
+		"by version": func(t *testing.T, dir, describe, body string) string {
+			return script(t, filepath.Join(dir, "a", "1.0.0", agents.Platform(), "engine-agent-a"), describe, body)
+		},
+		"bare file": func(t *testing.T, dir, describe, body string) string {
+			return script(t, filepath.Join(dir, "engine-agent-a"), describe, body)
+		},
+	} {
+		for what, describe := range map[string]string{"wrapper": description("a", "1.0.0", 1), "junk": "hello"} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				dir, cache := t.TempDir(), filepath.Join(t.TempDir(), "cache")
+				catalog := func() *agents.Catalog {
+					return agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{dir}}, CacheDir: cache})
+				}
+				install(t, dir, description("a", "1.0.0", 1), "exit 9")
+				lock, err := catalog().Lock(t.Context(), []agents.Use{{Name: "a"}}, dsl.Lock{}, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				path := install(t, dir, describe, "echo x >> \"$0.calls\"")
+				if err := os.Remove(path + ".calls"); err != nil {
+					t.Fatal(err)
+				}
+				var changed *agents.ChecksumError
+				if _, err := catalog().Resolve(t.Context(), agents.Use{Name: "a"}, &lock); !errors.As(err, &changed) || changed.Path != path || changed.Version != "1.0.0" {
+					t.Errorf("resolve: error=%v, want *ChecksumError about %s", err, path)
+				}
+				if _, err := catalog().Lock(t.Context(), []agents.Use{{Name: "a"}}, lock, false); !errors.As(err, &changed) {
+					t.Errorf("lock: error=%v, want *ChecksumError", err)
+				}
+				if _, err := os.Stat(path + ".calls"); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("the binary was run (stat: %v)", err)
+				}
+			})
+		}
+	}
+}
+
+// TestExactBareFiles: a bare file with another checksum does not stand in the
+// way of the right one, and another version is called that where it is known.
+func TestExactBareFiles(t *testing.T) {
+	root := t.TempDir()
+	other := flat(t, filepath.Join(root, "x"), "a", "2.0.0")
+	right := flat(t, filepath.Join(root, "y"), "a", "1.0.0")
+	cache := filepath.Join(root, "cache")
+	catalog := func(dirs ...string) *agents.Catalog {
+		return agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: dirs}, CacheDir: cache})
+	}
+	want, err := catalog().Describe(t.Context(), agents.Found{Name: "a", Path: right})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := catalog(filepath.Dir(other), filepath.Dir(right)).Exact(t.Context(), "a", "1.0.0", want.Checksum)
+	if err != nil || b.Path != right {
+		t.Errorf("got %s, %v, want %s", b.Path, err, right)
+	}
+	var changed *agents.ChecksumError
+	if _, err := catalog(filepath.Dir(other)).Exact(t.Context(), "a", "1.0.0", want.Checksum); !errors.As(err, &changed) {
+		t.Errorf("error=%v, want *ChecksumError: nothing else is known of the file", err)
+	}
+	if _, err := catalog().Describe(t.Context(), agents.Found{Name: "a", Path: other}); err != nil {
+		t.Fatal(err)
+	}
+	var unmet *agents.VersionError
+	if _, err := catalog(filepath.Dir(other)).Exact(t.Context(), "a", "1.0.0", want.Checksum); !errors.As(err, &unmet) || !strings.Contains(err.Error(), "2.0.0") {
+		t.Errorf("error=%v, want *VersionError that names 2.0.0", err)
+	}
+}
+
 // TestDevOverrides: an override fits every version and checksum, and is warned
 // about once.
 func TestDevOverrides(t *testing.T) {
