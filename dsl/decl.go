@@ -59,11 +59,13 @@ type conditionDecl struct {
 type workflowDecl struct {
 	name, description string
 	where             hcl.Range
+	twin              bool // the name is another's: an error, and checked for others
 	block             *block
 	variables         map[string]*variableDecl // of the workflow and of the file
-	locals            map[string]*localDecl    // of the workflow and of the file
-	ownLocals         []*localDecl
-	steps             []*stepDecl
+	twinVariables     []*variableDecl
+	locals            map[string]*localDecl // of the workflow and of the file
+	ownLocals         []*localDecl          // with twins
+	steps             []*stepDecl           // with twins, which are not in index
 	index             map[string]int
 	outputs           []*outputDecl
 	retry             *block

@@ -29,9 +29,11 @@ func (d *decoder) module(blocks []*block) {
 	for _, b := range blocks {
 		switch b.kind {
 		case "variable":
-			d.variable(b, d.m.variables, true)
+			if twin := d.variable(b, d.m.variables, true); twin != nil {
+				d.m.twinVariables = append(d.m.twinVariables, twin)
+			}
 		case "locals":
-			d.localsBlock(b, d.m.locals, true)
+			d.m.ownLocals = append(d.m.ownLocals, d.localsBlock(b, d.m.locals, true)...)
 		}
 	}
 	seen := map[string]hcl.Range{}
@@ -40,22 +42,30 @@ func (d *decoder) module(blocks []*block) {
 		case "engine":
 			d.engine(b)
 		case "agent":
+			a := d.agent(b)
 			if first, dup := d.m.agents[b.label]; dup {
 				d.duplicate(b, first.where)
+				d.m.twinAgents = append(d.m.twinAgents, a)
 				continue
 			}
-			d.m.agents[b.label] = d.agent(b)
+			d.m.agents[b.label] = a
 		case "workflow":
-			if first, dup := seen[b.label]; dup {
+			w := d.workflow(b)
+			first, dup := seen[b.label]
+			if dup {
 				d.duplicate(b, first)
-				continue
+				w.twin = true
+			} else {
+				seen[b.label] = b.def
 			}
-			seen[b.label] = b.def
-			d.m.workflows = append(d.m.workflows, d.workflow(b))
+			d.m.workflows = append(d.m.workflows, w)
 		}
 	}
 }
 
+// duplicate reports a name that is taken. What bears it is a twin: it is
+// checked like any other, so that its own errors show at once, but nothing can
+// refer to it.
 func (d *decoder) duplicate(b *block, first hcl.Range) {
 	d.errorf(b.def, fmt.Sprintf("Duplicate %s %q", b.kind, b.label), "The first one is at %s.", toRange(first))
 }
@@ -120,15 +130,15 @@ func (d *decoder) engine(b *block) {
 	}
 }
 
-func (d *decoder) variable(b *block, into map[string]*variableDecl, deployment bool) {
-	if first, dup := into[b.label]; dup && first.deployment == deployment {
+// variable reads a declaration into a map. It returns it if its name is taken.
+func (d *decoder) variable(b *block, into map[string]*variableDecl, deployment bool) (twin *variableDecl) {
+	first, dup := into[b.label]
+	if dup && first.deployment == deployment {
 		d.duplicate(b, first.where)
-		return
 	} else if dup {
 		d.errorf(b.def, "Variable shadows another",
 			"Variable %q is declared for the whole module at %s. There is one namespace var; use another name.",
 			b.label, toRange(first.where))
-		return
 	}
 	v := &variableDecl{
 		name: b.label, where: b.def, deployment: deployment, typ: cty.DynamicPseudoType,
@@ -142,13 +152,17 @@ func (d *decoder) variable(b *block, into map[string]*variableDecl, deployment b
 			v.typeText = typeexpr.TypeString(ty)
 		}
 	}
-	into[b.label] = v
 	if e := b.attr("default"); e != nil {
 		d.variableDefault(v, e)
 	}
 	for _, c := range b.all("validation") {
 		v.validations = append(v.validations, condition(c))
 	}
+	if dup {
+		return v
+	}
+	into[b.label] = v
+	return nil
 }
 
 // variableDefault evaluates a default: functions may stand in it, references
@@ -172,6 +186,8 @@ func condition(b *block) *conditionDecl {
 	return &conditionDecl{where: b.def, condition: b.attr("condition"), message: b.attr("error_message"), code: b.attr("error_code")}
 }
 
+// localsBlock reads declarations into a map, and returns all of them, also
+// those whose name is taken.
 func (d *decoder) localsBlock(b *block, into map[string]*localDecl, file bool) []*localDecl {
 	var own []*localDecl
 	for _, a := range b.args {
@@ -179,12 +195,12 @@ func (d *decoder) localsBlock(b *block, into map[string]*localDecl, file bool) [
 			d.errorf(a.where, "Invalid name", "A local value's name holds only letters, digits, _ and -.")
 			continue
 		}
+		l := &localDecl{name: a.name, where: a.where, expr: a.expr, file: file}
 		if first, dup := into[a.name]; dup {
 			d.errorf(a.where, fmt.Sprintf("Duplicate local value %q", a.name), "The first one is at %s.", toRange(first.where))
-			continue
+		} else {
+			into[a.name] = l
 		}
-		l := &localDecl{name: a.name, where: a.where, expr: a.expr, file: file}
-		into[a.name] = l
 		own = append(own, l)
 	}
 	return own
@@ -206,18 +222,21 @@ func (d *decoder) workflow(b *block) *workflowDecl {
 	for _, c := range b.blocks {
 		switch c.kind {
 		case "variable":
-			d.variable(c, w.variables, false)
+			if twin := d.variable(c, w.variables, false); twin != nil {
+				w.twinVariables = append(w.twinVariables, twin)
+			}
 		case "locals":
 			w.ownLocals = append(w.ownLocals, d.localsBlock(c, w.locals, false)...)
 		case "step":
-			if first, dup := w.index[c.label]; dup {
-				d.duplicate(c, w.steps[first].where)
-				continue
-			}
 			s := d.step(c)
 			s.index = len(w.steps)
-			w.index[s.name] = s.index
 			w.steps = append(w.steps, s)
+			if first, dup := w.index[c.label]; dup {
+				d.duplicate(c, w.steps[first].where)
+				s.pivot = s.pivot && !w.steps[first].pivot // a second one is no news
+				continue
+			}
+			w.index[s.name] = s.index
 		case "output":
 			d.output(w, c)
 		case "compensation":
@@ -237,7 +256,7 @@ func (d *decoder) output(w *workflowDecl, b *block) {
 	for _, o := range w.outputs {
 		if o.name == b.label {
 			d.duplicate(b, o.where)
-			return
+			break
 		}
 	}
 	w.outputs = append(w.outputs, &outputDecl{

@@ -14,19 +14,31 @@ func (d *decoder) resolve() {
 	for _, n := range sortedKeys(d.m.locals) {
 		d.local(d.m.locals[n], fileNames)
 	}
+	for _, l := range d.m.ownLocals {
+		d.local(l, fileNames)
+	}
+	for _, v := range d.m.twinVariables {
+		d.validations(v, fileNames)
+	}
 	for _, n := range sortedKeys(d.m.variables) {
 		d.validations(d.m.variables[n], fileNames)
 	}
 	for _, n := range sortedKeys(d.m.agents) {
-		a := d.m.agents[n]
-		d.limits(a)
-		for _, arg := range a.config {
-			d.compile(arg.expr, fileNames, allowVar|allowLocal|allowSecret)
-		}
+		d.resolveAgent(d.m.agents[n], fileNames)
+	}
+	for _, a := range d.m.twinAgents {
+		d.resolveAgent(a, fileNames)
 	}
 	for _, w := range d.m.workflows {
 		d.resolveWorkflow(w)
 		d.impliedAgents(w)
+	}
+}
+
+func (d *decoder) resolveAgent(a *agentDecl, ns *names) {
+	d.limits(a)
+	for _, arg := range a.config {
+		d.compile(arg.expr, ns, allowVar|allowLocal|allowSecret)
 	}
 }
 
@@ -67,6 +79,9 @@ func (d *decoder) resolveWorkflow(w *workflowDecl) {
 		if v := w.variables[n]; !v.deployment {
 			d.validations(v, ns)
 		}
+	}
+	for _, v := range w.twinVariables {
+		d.validations(v, ns)
 	}
 	d.compile(w.deadline, ns, allowRunLevel)
 	d.compile(w.compDeadline, ns, allowRunLevel)
@@ -140,7 +155,7 @@ func (d *decoder) depend(s *stepDecl, on int, w *workflowDecl, c *compiled, e *e
 	if !direct {
 		at = e.rng
 	}
-	if on == s.index {
+	if w.steps[on].name == s.name { // or to the one whose name it took
 		e.bad = true
 		d.errorf(at, "Step refers to itself", "Step %q cannot use its own result here. In postcondition and compensate it is self.output.", s.name)
 		return
@@ -178,7 +193,7 @@ func (d *decoder) dependsOn(w *workflowDecl, s *stepDecl) {
 				attr.Name, didYouMean(attr.Name, sortedKeys(w.index)))
 			continue
 		}
-		if i == s.index {
+		if attr.Name == s.name {
 			d.errorf(item.rng, "Step refers to itself", "Step %q cannot depend on itself.", s.name)
 			continue
 		}
@@ -370,6 +385,20 @@ func (w *workflowDecl) upstream(i int) map[int]bool {
 	return seen
 }
 
+// maybeUpstream reports whether more steps than up may have to come before s:
+// where the steps have a cycle, what a pivot waits for is not known.
+func (w *workflowDecl) maybeUpstream(s *stepDecl, up map[int]bool) bool {
+	if w.order != nil {
+		return false
+	}
+	for i, p := range w.steps {
+		if p.pivot && (i == s.index || up[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 func (w *workflowDecl) waitsFor(i, on int) bool { return w.upstream(i)[on] }
 
 // resolveUndo compiles the compensate block. It may use the results of steps
@@ -384,14 +413,14 @@ func (d *decoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
 	var up map[int]bool
 	check := func(e *expr, a allow) {
 		c := d.compile(e, &inst, a)
-		if c == nil || e.bad || w.order == nil {
+		if c == nil {
 			return
 		}
 		if up == nil {
 			up = w.upstream(s.index)
 		}
 		for _, i := range c.steps {
-			if !up[i] {
+			if w.steps[i].name == s.name || !up[i] && !w.maybeUpstream(s, up) {
 				e.bad = true
 				d.undoReference(w, s, i, c, e)
 			}
@@ -414,7 +443,7 @@ func (d *decoder) undoReference(w *workflowDecl, s *stepDecl, other int, c *comp
 		at = e.rng
 	}
 	name := w.steps[other].name
-	if other == s.index {
+	if name == s.name {
 		d.errorf(at, "Undo refers to its own step", "In the undo of step %q its result is self.output, its arguments are self.input.", name)
 		return
 	}

@@ -46,6 +46,11 @@ func Link(m *Module, agents map[string]AgentBinary) (*Definition, Diagnostics) {
 		return nil, nil
 	}
 	l.fileLevel = &evaluator{funcs: m.funcs, vars: m.variables, shared: true}
+	for _, a := range m.twinAgents { // before those that the names stand for
+		if _, found := agents[a.name]; found && a.plugin == m.agents[a.name].plugin {
+			l.agent(a, agents)
+		}
+	}
 	for _, n := range sortedKeys(m.agents) {
 		l.agent(m.agents[n], agents)
 	}

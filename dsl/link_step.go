@@ -15,10 +15,17 @@ import (
 // validations checks the validation blocks of the variables.
 func (l *workflowLinker) validations() {
 	for _, n := range sortedKeys(l.decl.variables) {
-		for _, c := range l.decl.variables[n].validations {
-			exprFunc(l, c.condition, "condition", cty.Bool, boolOf)
-			exprFunc(l, c.message, "error_message", cty.String, stringOf)
-		}
+		l.validation(l.decl.variables[n])
+	}
+	for _, v := range append(append([]*variableDecl(nil), l.m.twinVariables...), l.decl.twinVariables...) {
+		l.validation(v)
+	}
+}
+
+func (l *workflowLinker) validation(v *variableDecl) {
+	for _, c := range v.validations {
+		exprFunc(l, c.condition, "condition", cty.Bool, boolOf)
+		exprFunc(l, c.message, "error_message", cty.String, stringOf)
 	}
 }
 

@@ -201,7 +201,7 @@ func (l *workflowLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 	if d.pivot || later[i] {
 		return
 	}
-	if len(l.steps) == 1 {
+	if len(l.decl.index) == 1 { // twins may be meant to go
 		noun.NoUndo = true
 		return
 	}

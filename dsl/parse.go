@@ -37,12 +37,18 @@ type Module struct {
 	agents    map[string]*agentDecl
 	variables map[string]*variableDecl // of file level
 	locals    map[string]*localDecl    // of file level
-	workflows []*workflowDecl
+	ownLocals []*localDecl             // those of locals, and their twins
+	workflows []*workflowDecl          // and their twins
 	auto      []Assignment
 	funcs     map[string]function.Function
 	file      string
 	failed    bool
 	partial   bool // a file could not be parsed: names are missing
+
+	// Declarations whose name is taken, which is an error: checked for others,
+	// and never used.
+	twinAgents    []*agentDecl
+	twinVariables []*variableDecl // of file level
 }
 
 // reads are the answers of file() and env(): recorded when first asked, so
@@ -85,9 +91,11 @@ func (m *Module) Sources() map[string][]byte { return m.sources }
 
 // Workflows returns the names of the workflows, in order of file and position.
 func (m *Module) Workflows() []string {
-	out := make([]string, len(m.workflows))
-	for i, w := range m.workflows {
-		out[i] = w.name
+	out := make([]string, 0, len(m.workflows))
+	for _, w := range m.workflows {
+		if !w.twin {
+			out = append(out, w.name)
+		}
 	}
 	return out
 }

@@ -97,6 +97,7 @@ func (r *reporter) read(body hcl.Body, spec *bodySpec, kind string, def hcl.Rang
 		if first, dup := once[hb.Type]; dup && !bs.many {
 			r.errorf(hb.DefRange, "Duplicate "+hb.Type+" block",
 				"Only one %s block is allowed here; the first is at %s.", hb.Type, toRange(first))
+			r.read(hb.Body, bs.body, hb.Type, hb.DefRange) // for what else is wrong with it
 			continue
 		}
 		once[hb.Type] = hb.DefRange
