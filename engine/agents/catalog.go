@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/agext/levenshtein"
 	"github.com/hashicorp/go-version"
 
 	"github.com/saga-engine/engine/dsl"
@@ -326,15 +327,34 @@ func (c *Catalog) named(name string) []Found {
 	return fs
 }
 
+// notFound says that nothing was found, and what is nearly it.
 func (c *Catalog) notFound(name, ver string) error {
-	_, err := c.all()
+	all, err := c.all()
 	e := &NotFoundError{Name: name, Version: ver, Err: err}
+	var installed []string
+	for _, f := range all {
+		installed = append(installed, f.Name)
+	}
+	e.Similar = similar(name, installed)
 	for _, p := range c.search.places() {
-		if p.source != SourceDev {
-			e.Searched = append(e.Searched, p.dir)
+		if p.source == SourceDev {
+			continue
 		}
+		e.Searched = append(e.Searched, p.dir)
+		e.Misplaced = append(e.Misplaced, p.misplaced(name)...)
 	}
 	return e
+}
+
+// similar returns the name most like another one, "" if none is close.
+func similar(name string, names []string) string {
+	best, at := "", len(name)/3+2
+	for _, n := range names {
+		if d := levenshtein.Distance(name, n, nil); n != name && d < at {
+			best, at = n, d
+		}
+	}
+	return best
 }
 
 // checksum returns a file's SHA-256 in hex.

@@ -107,6 +107,33 @@ func TestDiscoverNever(t *testing.T) {
 	}
 }
 
+// TestNotFoundHints: a binary that lies beside its place is named with that
+// place, an installed agent whose name is close is suggested.
+func TestNotFoundHints(t *testing.T) {
+	project := t.TempDir()
+	place := filepath.Join(project, ".engine", "agents")
+	bare := flat(t, place, "crane", "1.0.0")
+	high := flat(t, filepath.Join(place, "lift", "2.0.0"), "lift", "2.0.0")
+	versioned(t, place, "http", "1.0.0")
+	c := agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{Project: project}})
+	at := func(name, ver string) string {
+		return filepath.Join(place, name, ver, agents.Platform(), "engine-agent-"+name)
+	}
+	for name, tc := range map[string]struct{ text, hint string }{
+		"crane": {bare + " is not where it is looked for, NAME/VERSION/OS_ARCH/engine-agent-NAME", "move the file to " + at("crane", "VERSION")},
+		"lift":  {high + " is not where it is looked for", "move the file to " + at("lift", "2.0.0")},
+		"htp":   {"no engine-agent-htp in " + place, `did you mean "http"?`},
+		"htttp": {"no engine-agent-htttp in " + place, `did you mean "http"?`},
+		"zebra": {"no engine-agent-zebra in " + place, "install the agent, or say where it is with --plugin-dir"},
+	} {
+		var missing *agents.NotFoundError
+		_, err := c.Find(t.Context(), name, "")
+		if !errors.As(err, &missing) || !strings.Contains(err.Error(), tc.text) || missing.Hint() != tc.hint {
+			t.Errorf("%s: error=%v, want %q with hint %q", name, err, tc.text, tc.hint)
+		}
+	}
+}
+
 func TestDiscoverMissingPlaces(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
 	if found, err := agents.Discover(agents.SearchOptions{Project: gone, UserDir: gone, EngineDir: gone}); err != nil || len(found) > 0 {

@@ -176,6 +176,36 @@ func (p place) versions(placeDir, name string) ([]Found, error) {
 	return found, nil
 }
 
+// misplaced lists binaries of an agent that lie too high below the place:
+// the mistake of those who put them there by hand.
+func (p place) misplaced(name string) []Misplaced {
+	dir, err := filepath.Abs(p.dir)
+	if err != nil || !namePattern.MatchString(name) {
+		return nil
+	}
+	file := binaryName(name)
+	var list []Misplaced
+	add := func(path, ver string) {
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			list = append(list, Misplaced{Path: path, Want: filepath.Join(dir, name, ver, Platform(), file)})
+		}
+	}
+	if !p.flat {
+		add(filepath.Join(dir, file), "VERSION")
+	}
+	add(filepath.Join(dir, name, file), "VERSION")
+	versions, err := os.ReadDir(filepath.Join(dir, name))
+	if err != nil {
+		return list // there is no such directory
+	}
+	for _, v := range versions {
+		if _, err := version.NewSemver(v.Name()); err == nil {
+			add(filepath.Join(dir, name, v.Name(), file), v.Name())
+		}
+	}
+	return list
+}
+
 // overrides lists the user's dev_overrides. A binary that is not there is
 // listed too: starting it will say so, which is better than taking another one.
 func overrides(m map[string]string) ([]Found, error) {

@@ -7,10 +7,19 @@ import (
 
 // A NotFoundError says that there is no binary for an agent.
 type NotFoundError struct {
-	Name     string
-	Version  string   // "" = of no version
-	Searched []string // directories, in order
-	Err      error    // places that could not be searched, or nil
+	Name      string
+	Version   string      // "" = of no version
+	Searched  []string    // directories, in order
+	Misplaced []Misplaced // binaries of that name that do not count where they are
+	Similar   string      // the installed agent whose name is most like it; "" = none is
+	Err       error       // places that could not be searched, or nil
+}
+
+// A Misplaced binary is in a directory that is searched, but not where it is
+// looked for there.
+type Misplaced struct {
+	Path string
+	Want string // where it would be found; VERSION stands for a version that the path does not say
 }
 
 // Error names what is missing and where it was looked for.
@@ -23,6 +32,9 @@ func (e *NotFoundError) Error() string {
 	if len(e.Searched) > 0 {
 		text += " in " + strings.Join(e.Searched, ", ")
 	}
+	for _, m := range e.Misplaced {
+		text += fmt.Sprintf("; %s is not where it is looked for, NAME/VERSION/OS_ARCH/%sNAME", m.Path, binaryPrefix)
+	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
@@ -34,7 +46,13 @@ func (e *NotFoundError) Unwrap() error { return e.Err }
 
 // Hint says what to do.
 func (e *NotFoundError) Hint() string {
-	return fmt.Sprintf("install the agent, say where it is with --plugin-dir, or mend plugin = %q", e.Name)
+	switch {
+	case len(e.Misplaced) > 0:
+		return "move the file to " + e.Misplaced[0].Want
+	case e.Similar != "":
+		return fmt.Sprintf("did you mean %q?", e.Similar)
+	}
+	return "install the agent, or say where it is with --plugin-dir"
 }
 
 // A VersionError says that an agent is there, but in no version that fits.
