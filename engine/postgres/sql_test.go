@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -11,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/machine"
 )
@@ -287,39 +290,67 @@ func TestConstraints(t *testing.T) {
 	const row = `INSERT INTO engine.journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
 		VALUES ($1, $2, now(), $3, 2, 1, now(), 1, decode($4, 'hex'), decode($5, 'hex'))`
 	must(t, db, row, 1, 0, 1, "00000001020000010000000000000001", "01")
+	must(t, db, `INSERT INTO engine.definition (digest, data) VALUES ('d', 'x')`)
+	must(t, db, `INSERT INTO engine.workflow (digest, name) VALUES ('d', 'x')`)
+	const (
+		check   = "23514 "
+		unique  = "23505 "
+		foreign = "23503 "
+		notNull = "23502 "
+	)
 	for name, c := range map[string]struct {
 		query string
 		args  []any
+		want  string // SQLSTATE, and which constraint
 	}{
-		"state outside the set":        {run, []any{3, 9, 1, nil}},
-		"state zero":                   {run, []any{3, 0, 1, nil}},
-		"negative owner":               {run, []any{3, 2, -1, nil}},
-		"run id zero":                  {run, []any{0, 2, 1, nil}},
-		"finished but open":            {run, []any{3, 2, 1, "2026-01-01"}},
-		"final but not finished":       {run, []any{3, 10, 1, nil}},
-		"final to running":             {`UPDATE engine.run SET state = 2, finished_at = NULL WHERE run_id = 2`, nil},
-		"back to the queue":            {`UPDATE engine.run SET state = 1 WHERE run_id = 1`, nil},
-		"negative seq":                 {row, []any{1, -1, 1, nil, "01"}},
-		"first row without workflow":   {row, []any{3, 0, nil, nil, "01"}},
-		"row without data":             {row, []any{1, 1, nil, nil, ""}},
-		"step entry cut short":         {row, []any{1, 1, nil, "0000", "01"}},
-		"step state zero":              {row, []any{1, 1, nil, "00000001000000010000000000000001", "01"}},
-		"step state too large":         {row, []any{1, 1, nil, "000000010e0000010000000000000001", "01"}},
-		"running without complete-by":  {row, []any{1, 1, nil, "00000001020000010000000000000000", "01"}},
-		"second one without":           {row, []any{1, 1, nil, "0000000102000001000000000000000100000002020000010000000000000000", "01"}},
-		"duplicate seq":                {row, []any{1, 0, 1, nil, "01"}},
-		"name too long":                {`INSERT INTO engine.run_name VALUES (1, repeat('x', 101))`, nil},
-		"name empty":                   {`INSERT INTO engine.run_name VALUES (1, '')`, nil},
-		"next_check missing":           {`UPDATE engine.run SET next_check = NULL WHERE run_id = 1`, nil},
-		"workflow of no definition":    {`INSERT INTO engine.workflow (digest, name) VALUES ('none', 'x')`, nil},
-		"two workflows of one name":    {`INSERT INTO engine.workflow (digest, name) SELECT d, 'x' FROM (VALUES ('d'), ('d')) v(d)`, nil},
-		"engine number given by hand":  {`INSERT INTO engine.member (engine, address, lease_until) VALUES (1, 'a', now())`, nil},
-		"unique key longer than index": {`INSERT INTO engine.run_name VALUES (1, 'n', repeat('k', 1025))`, nil},
+		"state outside the set":        {run, []any{3, 9, 1, nil}, check + "run_state_check"},
+		"state zero":                   {run, []any{3, 0, 1, nil}, check + "run_state_check"},
+		"negative owner":               {run, []any{3, 2, -1, nil}, check + "run_owner_check"},
+		"run id zero":                  {run, []any{0, 2, 1, nil}, check + "run_run_id_check"},
+		"second run of an id":          {run, []any{1, 2, 1, nil}, unique + "run_pkey"},
+		"finished but open":            {run, []any{3, 2, 1, "2026-01-01"}, check + "run_check"},
+		"final but not finished":       {run, []any{3, 10, 1, nil}, check + "run_check"},
+		"final to running":             {`UPDATE engine.run SET state = 2, finished_at = NULL WHERE run_id = 2`, nil, check + "run 2: state 10 cannot become 2"},
+		"back to the queue":            {`UPDATE engine.run SET state = 1 WHERE run_id = 1`, nil, check + "run 1: state 2 cannot become 1"},
+		"negative seq":                 {row, []any{1, -1, 1, nil, "01"}, check + "journal_seq_check"},
+		"first row without workflow":   {row, []any{3, 0, nil, nil, "01"}, check + "journal_check"},
+		"row without data":             {row, []any{1, 1, nil, nil, ""}, check + "journal_data_check"},
+		"step entry cut short":         {row, []any{1, 1, nil, "0000", "01"}, check + "journal_steps_check"},
+		"step state zero":              {row, []any{1, 1, nil, "00000001000000010000000000000001", "01"}, check + "journal_steps_check"},
+		"step state too large":         {row, []any{1, 1, nil, "000000010e0000010000000000000001", "01"}, check + "journal_steps_check"},
+		"running without complete-by":  {row, []any{1, 1, nil, "00000001020000010000000000000000", "01"}, check + "journal_steps_check"},
+		"second one without":           {row, []any{1, 1, nil, "0000000102000001000000000000000100000002020000010000000000000000", "01"}, check + "journal_steps_check"},
+		"duplicate seq":                {row, []any{1, 0, 1, nil, "01"}, unique + "journal_pkey"},
+		"name too long":                {`INSERT INTO engine.run_name VALUES (1, repeat('x', 101))`, nil, check + "run_name_name_check"},
+		"name empty":                   {`INSERT INTO engine.run_name VALUES (1, '')`, nil, check + "run_name_name_check"},
+		"next_check missing":           {`UPDATE engine.run SET next_check = NULL WHERE run_id = 1`, nil, notNull + "next_check"},
+		"workflow of no definition":    {`INSERT INTO engine.workflow (digest, name) VALUES ('none', 'x')`, nil, foreign + "workflow_digest_fkey"},
+		"two workflows of one name":    {`INSERT INTO engine.workflow (digest, name) VALUES ('d', 'x')`, nil, unique + "workflow_digest_name_key"},
+		"engine number given by hand":  {`INSERT INTO engine.member (engine, address, lease_until) VALUES (1, 'a', now())`, nil, `428C9 cannot insert a non-DEFAULT value into column "engine"`},
+		"unique key longer than index": {`INSERT INTO engine.run_name VALUES (1, 'n', repeat('k', 1025))`, nil, check + "run_name_key_check"},
 	} {
-		if _, err := db.ExecContext(t.Context(), c.query, c.args...); err == nil {
-			t.Errorf("%s: accepted", name)
+		_, err := db.ExecContext(t.Context(), c.query, c.args...)
+		if got := brokenRule(err); got != c.want {
+			t.Errorf("%s: refused with %q, want %q (%v)", name, got, c.want, err)
 		}
 	}
+}
+
+// brokenRule tells which rule an error speaks of: SQLSTATE, and the name of the
+// constraint, else of the column, else what a trigger says; "" = none.
+func brokenRule(err error) string {
+	var e *pq.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	what := e.Constraint
+	if what == "" {
+		what = e.Column
+	}
+	if what == "" {
+		what = e.Message
+	}
+	return string(e.Code) + " " + what
 }
 
 // The names of states in the views are those of engine/machine.

@@ -2,12 +2,15 @@ package sqlite
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"modernc.org/sqlite"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
@@ -39,54 +42,80 @@ func TestConstraints(t *testing.T) {
 		fine  = "00000001020000010000000000000001"
 		naked = "00000002020000010000000000000000" // running without complete-by
 		none  = "00000002000000010000000000000001" // no such state
+
+		check      = "275 CHECK constraint failed: "
+		steps      = check + "length(steps) % 16 = 0" // and what follows it
+		manySteps  = "1811 illegal step in a row of the journal"
+		runChanged = "1811 a run in this state cannot become that"
 	)
 	must(t, db, row, 1, 0, 1, fine, "01")
 	must(t, db, row, 1, 1, nil, strings.Repeat(fine, 5000), "01")
+	must(t, db, `INSERT INTO definition VALUES ('d', x'01', 1)`)
+	must(t, db, `INSERT INTO workflow (digest, name) VALUES ('d', 'x')`)
 	cases := map[string]struct {
 		query string
 		args  []any
+		want  string // code, and the first line of which rule is broken
 	}{
-		"state outside the set":       {run, []any{3, 9, 1, nil}},
-		"state zero":                  {run, []any{3, 0, 1, nil}},
-		"negative owner":              {run, []any{3, 2, -1, nil}},
-		"run id zero":                 {run, []any{0, 2, 1, nil}},
-		"finished but open":           {run, []any{3, 2, 1, 5}},
-		"final but not finished":      {run, []any{3, 10, 1, nil}},
-		"final to running":            {`UPDATE run SET state = 2, finished_at = NULL WHERE run_id = 2`, nil},
-		"back to the queue":           {`UPDATE run SET state = 1 WHERE run_id = 1`, nil},
-		"text for a number":           {`UPDATE run SET next_check = 'soon' WHERE run_id = 1`, nil},
-		"next_check missing":          {`UPDATE run SET next_check = NULL WHERE run_id = 1`, nil},
-		"negative seq":                {row, []any{1, -1, 1, nil, "01"}},
-		"first row without workflow":  {row, []any{3, 0, nil, nil, "01"}},
-		"row without data":            {row, []any{1, 2, nil, nil, ""}},
-		"step entry cut short":        {row, []any{1, 2, nil, "0000", "01"}},
-		"step state too large":        {row, []any{1, 2, nil, "000000010e0000010000000000000001", "01"}},
-		"duplicate seq":               {row, []any{1, 0, 1, nil, "01"}},
-		"name too long":               {`INSERT INTO run_name VALUES (1, printf('%.101c', 'x'), NULL)`, nil},
-		"name empty":                  {`INSERT INTO run_name VALUES (1, '', NULL)`, nil},
-		"key too long":                {`INSERT INTO run_name VALUES (1, 'n', printf('%.1025c', 'k'))`, nil},
-		"workflow of no definition":   {`INSERT INTO workflow (digest, name) VALUES ('none', 'x')`, nil},
-		"neither dead nor alive":      {`INSERT INTO member (address, joined_at, lease_until, dead) VALUES ('a', 1, 1, 2)`, nil},
-		"first of many entries naked": {row, []any{1, 2, nil, naked + strings.Repeat(fine, 4), "01"}},
-		"last of many entries naked":  {row, []any{1, 2, nil, strings.Repeat(fine, 999) + naked, "01"}},
-		"last of many entries none":   {row, []any{1, 2, nil, strings.Repeat(fine, 999) + none, "01"}},
+		"state outside the set":       {run, []any{3, 9, 1, nil}, check + "state BETWEEN 1 AND 7 OR state BETWEEN 10 AND 13"},
+		"state zero":                  {run, []any{3, 0, 1, nil}, check + "state BETWEEN 1 AND 7 OR state BETWEEN 10 AND 13"},
+		"negative owner":              {run, []any{3, 2, -1, nil}, check + "owner >= 0"},
+		"run id zero":                 {run, []any{0, 2, 1, nil}, check + "run_id > 0"},
+		"finished but open":           {run, []any{3, 2, 1, 5}, check + "(finished_at IS NOT NULL) = (state >= 10)"},
+		"final but not finished":      {run, []any{3, 10, 1, nil}, check + "(finished_at IS NOT NULL) = (state >= 10)"},
+		"final to running":            {`UPDATE run SET state = 2, finished_at = NULL WHERE run_id = 2`, nil, runChanged},
+		"back to the queue":           {`UPDATE run SET state = 1 WHERE run_id = 1`, nil, runChanged},
+		"text for a number":           {`UPDATE run SET next_check = 'soon' WHERE run_id = 1`, nil, "3091 cannot store TEXT value in INTEGER column run.next_check"},
+		"next_check missing":          {`UPDATE run SET next_check = NULL WHERE run_id = 1`, nil, "1299 NOT NULL constraint failed: run.next_check"},
+		"negative seq":                {row, []any{1, -1, 1, nil, "01"}, check + "seq >= 0"},
+		"first row without workflow":  {row, []any{3, 0, nil, nil, "01"}, check + "seq > 0 OR workflow_id IS NOT NULL AND run_state IS NOT NULL AND owner IS NOT NULL AND next_check IS NOT NULL"},
+		"row without data":            {row, []any{1, 2, nil, nil, ""}, check + "length(data) > 0"},
+		"step entry cut short":        {row, []any{1, 2, nil, "0000", "01"}, steps},
+		"step state too large":        {row, []any{1, 2, nil, "000000010e0000010000000000000001", "01"}, steps},
+		"duplicate seq":               {row, []any{1, 0, 1, nil, "01"}, "1555 UNIQUE constraint failed: journal.run_id, journal.seq"},
+		"name too long":               {`INSERT INTO run_name VALUES (1, printf('%.101c', 'x'), NULL)`, nil, check + "length(name) BETWEEN 1 AND 100"},
+		"name empty":                  {`INSERT INTO run_name VALUES (1, '', NULL)`, nil, check + "length(name) BETWEEN 1 AND 100"},
+		"key too long":                {`INSERT INTO run_name VALUES (1, 'n', printf('%.1025c', 'k'))`, nil, check + "key <> '' AND length(CAST(key AS BLOB)) <= 1024"},
+		"second run of an id":         {run, []any{1, 2, 1, nil}, "1555 UNIQUE constraint failed: run.run_id"},
+		"two workflows of one name":   {`INSERT INTO workflow (digest, name) VALUES ('d', 'x')`, nil, "2067 UNIQUE constraint failed: workflow.digest, workflow.name"},
+		"workflow of no definition":   {`INSERT INTO workflow (digest, name) VALUES ('none', 'x')`, nil, "787 FOREIGN KEY constraint failed"},
+		"neither dead nor alive":      {`INSERT INTO member (address, joined_at, lease_until, dead) VALUES ('a', 1, 1, 2)`, nil, check + "dead IN (0, 1)"},
+		"first of many entries naked": {row, []any{1, 2, nil, naked + strings.Repeat(fine, 4), "01"}, manySteps},
+		"last of many entries naked":  {row, []any{1, 2, nil, strings.Repeat(fine, 999) + naked, "01"}, manySteps},
+		"last of many entries none":   {row, []any{1, 2, nil, strings.Repeat(fine, 999) + none, "01"}, manySteps},
 	}
 	for at := range 6 {
 		for what, entry := range map[string]string{"naked": naked, "none": none} {
 			name := fmt.Sprintf("entry %d %s", at, what)
-			cases[name] = struct {
-				query string
-				args  []any
-			}{row, []any{1, 2, nil, strings.Repeat(fine, at) + entry, "01"}}
+			c := cases["step state too large"]
+			c.args = []any{1, 2, nil, strings.Repeat(fine, at) + entry, "01"}
+			if at >= 4 {
+				c.want = manySteps
+			}
+			cases[name] = c
 		}
 	}
 	must(t, db, `PRAGMA foreign_keys = 1`)
 	db.SetMaxOpenConns(1)
 	for name, c := range cases {
-		if _, err := db.ExecContext(t.Context(), c.query, c.args...); err == nil {
-			t.Errorf("%s: accepted", name)
+		_, err := db.ExecContext(t.Context(), c.query, c.args...)
+		if got := brokenRule(err); got != c.want {
+			t.Errorf("%s: refused with %q, want %q (%v)", name, got, c.want, err)
 		}
 	}
+}
+
+// brokenRule tells which rule an error speaks of: the extended result code, and
+// the first line of what SQLite says of the constraint; "" = none.
+func brokenRule(err error) string {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	text := strings.TrimPrefix(e.Error(), "constraint failed: ")
+	text = strings.TrimSuffix(text, fmt.Sprintf(" (%d)", e.Code()))
+	text, _, _ = strings.Cut(text, "\n")
+	return fmt.Sprintf("%d %s", e.Code(), text)
 }
 
 // The views, which need no function of this program, show what StepRows and
