@@ -40,8 +40,8 @@ var engineCodes = []string{
 
 // codes warns about error codes that cannot occur, which are most likely
 // spelled wrong. Codes that the input names are known too: generic agents
-// learn theirs there.
-func (l *workflowLinker) codes(e *expr, a *linkedAction, d *stepDecl) {
+// learn theirs there. Where codes are known only in a run nothing can be said.
+func (l *workflowLinker) codes(e *expr, a *linkedAction, input []arg, conditions ...*conditionDecl) {
 	if e == nil || e.bad {
 		return
 	}
@@ -50,17 +50,26 @@ func (l *workflowLinker) codes(e *expr, a *linkedAction, d *stepDecl) {
 		return
 	}
 	known := append([]string{"*"}, engineCodes...)
+	var sources []*expr
 	for _, c := range a.schema.Errors {
 		if c.Code == sdk.AnyCode {
-			for _, in := range d.input {
-				known = append(known, literals(in.expr)...)
+			for _, in := range input {
+				sources = append(sources, in.expr)
 			}
 			continue
 		}
 		known = append(known, c.Code)
 	}
-	for _, c := range append(append([]*conditionDecl(nil), d.pre...), d.post...) {
-		known = append(known, literals(c.code)...)
+	for _, c := range conditions {
+		if c.code != nil {
+			sources = append(sources, c.code)
+		}
+	}
+	for _, from := range sources {
+		if !constant(from) {
+			return
+		}
+		known = append(known, literals(from)...)
 	}
 	for _, item := range items {
 		if len(item.syn.Variables()) > 0 || len(calls(item.syn)) > 0 {
@@ -73,6 +82,10 @@ func (l *workflowLinker) codes(e *expr, a *linkedAction, d *stepDecl) {
 		l.warnf(item.rng, "Unknown error code", "Action %s does not answer with the code %q.%s", a.title(), v.AsString(), didYouMean(v.AsString(), known))
 	}
 }
+
+// constant reports whether an expression holds nothing but literals, so that
+// literals finds every string in it.
+func constant(e *expr) bool { return len(e.syn.Variables()) == 0 && len(calls(e.syn)) == 0 }
 
 // literals returns the strings written in an expression.
 func literals(e *expr) []string {

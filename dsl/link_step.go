@@ -3,6 +3,7 @@ package dsl
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -163,10 +164,11 @@ func (l *workflowLinker) stepAction(d *stepDecl, ls *linkedStep, noun *Step) {
 	noun.Retryable = retryable(a.schema.Errors)
 	noun.Input = l.arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).eval
 	noun.Settings, ls.noun.static = l.settings(forwardDefaults(repeatable), l.stepSettings(d, repeatable))
-	l.codes(d.block.one("retry").attr("on"), a, d)
-	l.codes(d.block.one("retry").attr("not_on"), a, d)
+	conditions := slices.Concat(d.pre, d.post)
+	l.codes(d.block.one("retry").attr("on"), a, d.input, conditions...)
+	l.codes(d.block.one("retry").attr("not_on"), a, d.input, conditions...)
 	if d.catch != nil {
-		l.codes(d.catch.attr("errors"), a, d)
+		l.codes(d.catch.attr("errors"), a, d.input, conditions...)
 	}
 }
 

@@ -42,8 +42,8 @@ func (l *workflowLinker) writtenUndo(d *stepDecl, u *undoDecl) *Undo {
 		return nil
 	}
 	l.out.Agents[u.agent] = a.agent.noun
-	l.codes(u.block.one("retry").attr("on"), a, d)
-	l.codes(u.block.one("retry").attr("not_on"), a, d)
+	l.codes(u.block.one("retry").attr("on"), a, u.input)
+	l.codes(u.block.one("retry").attr("not_on"), a, u.input)
 	do := l.actionNoun(a, u.idempotent, nil, u.byKey, a.out)
 	args := l.arguments(a.in, u.input, u.inputAt, "action "+a.title(), do.ByKey)
 	byKey := do.ByKey
