@@ -304,13 +304,14 @@ func (d *decoder) step(b *block) *stepDecl {
 			}
 		}
 	}
+	stated := false
 	if e := b.attr("compensation"); e != nil {
-		if text, ok := d.literalText(e, "compensation"); ok {
-			s.noUndo = true // also where the word is wrong: something was meant
-			if text != "none" {
-				d.errorf(e.rng, "Invalid value for compensation",
-					"The only value is \"none\". To say how the step is undone write a compensate block.")
-			}
+		s.noUndo = true // also where the word is wrong: something was meant
+		text, ok := d.literalText(e, "compensation")
+		stated = ok && text == "none"
+		if ok && !stated {
+			d.errorf(e.rng, "Invalid value for compensation",
+				"The only value is \"none\". To say how the step is undone write a compensate block.")
 		}
 	}
 	for _, c := range b.all("precondition") {
@@ -322,7 +323,7 @@ func (d *decoder) step(b *block) *stepDecl {
 	s.catch = b.one("catch")
 	if c := b.one("compensate"); c != nil {
 		s.undo = d.undo(c)
-		if s.noUndo {
+		if stated {
 			d.errorf(c.def, "Compensation stated twice", "The step says compensation = \"none\" and has a compensate block.")
 		}
 	}

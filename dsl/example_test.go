@@ -68,6 +68,7 @@ func ExampleRender() {
 	// Error: Missing required argument
 	//   on hello.hcl line 5, in workflow "hello", step "greet":
 	//    5:     input { txt = "Hello!" }
+	//           ^^^^^
 	// Action chat.post (chat 1.0.0) requires argument "text" (string).
 }
 

@@ -22,6 +22,8 @@ type ParseOptions struct {
 	File string
 	// Env looks an environment variable up for env(); nil = none is set.
 	Env func(name string) (value string, ok bool)
+	// Dir is what messages call the directory; "" = "this directory".
+	Dir string
 	// EngineVersion is checked against required_version; "" = not checked.
 	EngineVersion string
 }
@@ -66,7 +68,7 @@ type reads struct {
 func Parse(fsys fs.FS, opts ParseOptions) (*Module, Diagnostics) {
 	m := newModule(opts.File)
 	r := &reporter{sources: m.sources, places: m.places}
-	m.load(r, fsys)
+	m.load(r, fsys, opts.Dir)
 	source := liveSource{fsys: fsys, env: opts.Env, reads: &m.reads}
 	m.build(r, source, opts.EngineVersion)
 	m.loadValues(r, fsys)
@@ -85,7 +87,8 @@ func newModule(file string) *Module {
 	}
 }
 
-// Sources returns every file that was read, by name. The caller must not
+// Sources returns every file that was read, by name; one that is too large is
+// there without its text. The caller must not
 // change it.
 func (m *Module) Sources() map[string][]byte { return m.sources }
 
@@ -116,7 +119,7 @@ func isAutoVars(name string) bool {
 }
 
 // load reads the files of the module.
-func (m *Module) load(r *reporter, fsys fs.FS) {
+func (m *Module) load(r *reporter, fsys fs.FS, dir string) {
 	var names []string
 	if m.file != "" {
 		names = []string{path.Clean(m.file)}
@@ -133,7 +136,11 @@ func (m *Module) load(r *reporter, fsys fs.FS) {
 			}
 		}
 		if len(names) == 0 {
-			r.errorf(hcl.Range{}, "No workflow files", "The directory holds no *.hcl file.")
+			where := "This directory"
+			if dir != "" {
+				where = fmt.Sprintf("The directory %q", dir)
+			}
+			r.errorf(hcl.Range{}, "No workflow files", "%s holds no *.hcl file.", where)
 			return
 		}
 	}
@@ -161,6 +168,7 @@ func (r *reporter) readSource(fsys fs.FS, name string) ([]byte, bool) {
 	src, err := readLimited(fsys, name)
 	switch {
 	case errors.Is(err, errTooLarge):
+		r.sources[name] = nil // known as a file, though none of it is kept
 		r.hcl(hcl.Diagnostics{tooBig(name)})
 	case err != nil:
 		r.errorf(hcl.Range{}, "Cannot read file", "%s.", err)

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 // RenderOptions choose how diagnostics are shown.
 type RenderOptions struct {
-	Color bool // ANSI colours and underlined source
+	Color bool // ANSI colours and underlined source, instead of a line of marks
 	Width int  // columns to wrap details at; 0 = do not wrap
 }
 
@@ -46,7 +47,11 @@ func (o RenderOptions) diagnostic(out *bufio.Writer, d Diagnostic) {
 	if s := d.Snippet; s != nil {
 		before, marked, after := crop(s.Code[:s.HighlightStart], s.Code[s.HighlightStart:s.HighlightEnd], s.Code[s.HighlightEnd:])
 		code := printable(before) + o.style("4", printable(marked)) + printable(after)
-		fmt.Fprintf(out, "%4d: %s\n", s.StartLine, code)
+		number := fmt.Sprintf("%4d: ", s.StartLine)
+		out.WriteString(number + code + "\n")
+		if !o.Color {
+			out.WriteString(blanks(number+printable(before)) + strings.Repeat("^", max(1, columns(printable(marked)))) + "\n")
+		}
 		for _, v := range s.Values {
 			fmt.Fprintf(out, "      # %s %s\n", printable(v.Traversal), printable(v.Statement))
 		}
@@ -58,6 +63,41 @@ func (o RenderOptions) diagnostic(out *bufio.Writer, d Diagnostic) {
 			}
 		}
 	}
+}
+
+// blanks is white space as wide as s. Tabs stay, as their width is the
+// terminal's affair.
+func blanks(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == '\t' {
+			b.WriteByte('\t')
+			continue
+		}
+		b.WriteString("  "[:runeColumns(r)])
+	}
+	return b.String()
+}
+
+// columns is the width of s in a terminal.
+func columns(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeColumns(r)
+	}
+	return n
+}
+
+// runeColumns is the width of a rune in most terminals.
+func runeColumns(r rune) int {
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul),
+		r >= 0xff01 && r <= 0xff60, r >= 0x1f300 && r <= 0x1faff:
+		return 2
+	}
+	return 1
 }
 
 // maxCode is the most of a source line that is shown.

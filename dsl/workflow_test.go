@@ -168,12 +168,42 @@ func TestRender(t *testing.T) {
 		o    RenderOptions
 		want string
 	}{
-		{RenderOptions{Width: 12}, "Error: Bad\ufffd[2J\n  on a.hcl line 120:\n 120: x = \ufffd[31m\ufffdevil\n      # var.x is \"y\"\none two\nthree four\nfive\n"},
+		{RenderOptions{Width: 12}, "Error: Bad\ufffd[2J\n  on a.hcl line 120:\n 120: x = \ufffd[31m\ufffdevil\n      ^\n      # var.x is \"y\"\none two\nthree four\nfive\n"},
 		{RenderOptions{Color: true}, "\x1b[1;31mError:\x1b[0m \x1b[1mBad\ufffd[2J\x1b[0m\n  on a.hcl line 120:\n 120: \x1b[4mx\x1b[0m = \ufffd[31m\ufffdevil\n      # var.x is \"y\"\none two three four five\n"},
 	} {
 		var out bytes.Buffer
 		if err := Render(&out, Diagnostics{d}, tt.o); err != nil || out.String() != tt.want {
 			t.Errorf("%q, %v\nwant %q", out.String(), err, tt.want)
+		}
+	}
+}
+
+// TestRenderMarks: without colour a line of marks stands under the place, also
+// after tabs and characters that are wide or have no width.
+func TestRenderMarks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		code, marked string
+		line         int
+		want         string
+	}{
+		"word":      {"a = bcd", "bcd", 7, "   7: a = bcd\n          ^^^\n"},
+		"nothing":   {"a = bcd", "", 7, "   7: a = bcd\n      ^\n"},
+		"long line": {"a = bcd", "bcd", 123456, "123456: a = bcd\n            ^^^\n"},
+		"tab":       {"\ta = b", "a", 7, "   7: \ta = b\n      \t^\n"},
+		"wide":      {"\"日本\" + x", "x", 7, "   7: \"日本\" + x\n               ^\n"},
+		"combining": {"\"e\u0301\" + x", "x", 7, "   7: \"e\u0301\" + x\n            ^\n"},
+	} {
+		from := max(0, strings.LastIndex(tt.code, tt.marked))
+		if tt.marked == "" {
+			from = 0
+		}
+		d := Diagnostic{
+			Severity: SeverityError, Summary: "S",
+			Snippet: &Snippet{Code: tt.code, StartLine: tt.line, HighlightStart: from, HighlightEnd: from + len(tt.marked)},
+		}
+		var out bytes.Buffer
+		if err := Render(&out, Diagnostics{d}, RenderOptions{}); err != nil || out.String() != "Error: S\n"+tt.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, out.String(), tt.want)
 		}
 	}
 }
