@@ -12,7 +12,7 @@ import (
 
 // ResolveSecrets returns the document with every secret in its place. lookup
 // gets references such as "env:X" or "file:X"; its first error is returned,
-// wrapped with the reference. The caller owns the result and must not store it.
+// with the reference in front of it. The caller owns the result and must not store it.
 func ResolveSecrets(v Value, lookup func(ref string) (string, error)) ([]byte, error) {
 	if len(v.Secrets()) == 0 {
 		return append([]byte(nil), v.JSON()...), nil
@@ -30,7 +30,7 @@ func ResolveSecrets(v Value, lookup func(ref string) (string, error)) ([]byte, e
 			}
 			got, err := lookup(p.Ref)
 			if err != nil {
-				return nil, fmt.Errorf("resolve secret %q: %w", p.Ref, err)
+				return nil, fmt.Errorf("secret %q: %w", p.Ref, err)
 			}
 			text.WriteString(got)
 		}

@@ -103,6 +103,7 @@ func (a *app) check(ctx context.Context, given string, f agentFlags) (*linked, e
 	l.def = def
 	l.all = append(l.all, m.diags...)
 	l.all = append(l.all, m.show(l.explain(diags))...)
+	l.all = l.all.Sorted()
 	return l, ctx.Err()
 }
 

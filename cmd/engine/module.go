@@ -49,7 +49,11 @@ func (a *app) parse(given string) (*module, error) {
 		return nil, fmt.Errorf("open module: %w", err)
 	}
 	defer root.Close()
-	parsed, diags := dsl.Parse(root.FS(), dsl.ParseOptions{File: m.file, Env: a.lookup, EngineVersion: engineVersion})
+	called := given
+	if abs, err := filepath.Abs(m.dir); err == nil && m.shown == "." {
+		called = abs // "." says nothing
+	}
+	parsed, diags := dsl.Parse(root.FS(), dsl.ParseOptions{File: m.file, Dir: called, Env: a.lookup, EngineVersion: engineVersion})
 	m.parsed = parsed
 	m.diags = m.show(diags)
 	return m, nil

@@ -12,38 +12,38 @@ import (
 const maxSecret = 64 << 10
 
 // secret resolves a reference of secret(): "env:NAME", or "file:PATH" relative
-// to the working directory, without the line break at its end. Errors name the
-// reference and never tell a value.
+// to the working directory, without the line break at its end. Errors say what to
+// do, never a value; the reference is the caller's to name.
 func (a *app) secret(ref string) (string, error) {
 	kind, name, _ := strings.Cut(ref, ":")
 	switch {
 	case kind == "env" && own[name]:
-		return "", fmt.Errorf("secret %s: the engine's own settings are not for workflows", ref)
+		return "", errors.New("the engine's own settings are not for workflows; use another variable")
 	case kind == "env" && name != "":
 		if v, ok := a.lookup(name); ok {
 			return v, nil
 		}
-		return "", fmt.Errorf("secret %s: the environment variable is not set", ref)
+		return "", fmt.Errorf("the environment variable is not set; set %s where the engine runs", name)
 	case kind == "file" && name != "":
-		return a.secretFile(ref, name)
+		return a.secretFile(name)
 	}
-	return "", fmt.Errorf("secret %s: a reference is env:NAME or file:PATH", ref)
+	return "", errors.New("a reference is env:NAME or file:PATH")
 }
 
 // own are settings of the engine itself.
 var own = map[string]bool{"ENGINE_ENCRYPTION_KEY": true, "ENGINE_DSN": true}
 
-func (a *app) secretFile(ref, name string) (string, error) {
+func (a *app) secretFile(name string) (string, error) {
 	f, err := os.Open(a.path(name))
 	if err != nil {
-		return "", fmt.Errorf("secret %s: %w", ref, err)
+		return "", err // it names the file
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
 	if err := errors.Join(err, f.Close()); err != nil {
-		return "", fmt.Errorf("secret %s: %w", ref, err)
+		return "", fmt.Errorf("read the file: %w", err)
 	}
 	if len(data) > maxSecret {
-		return "", fmt.Errorf("secret %s: the file is larger than %d bytes", ref, maxSecret)
+		return "", fmt.Errorf("the file is larger than %d bytes", maxSecret)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
