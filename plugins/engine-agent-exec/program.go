@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/plugin"
 )
 
 // defaultPath is where programs are looked for when neither the call nor the
@@ -125,6 +126,8 @@ func (p *program) start() error {
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &sdk.Failure{Code: sdk.CodeAborted, Err: err}
+	case errors.As(err, new(*sdk.Failure)):
+		return err
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return &sdk.Failure{Code: sdk.CodeUnavailable, Err: err}
 	}
@@ -137,6 +140,10 @@ func (p *program) start() error {
 func (p *program) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if err := plugin.CloseOnExec(); err != nil { // what the agent itself has inherited
+		started <- &sdk.Failure{Code: sdk.CodeUnavailable, Err: err}
+		return
+	}
 	err := p.cmd.Start()
 	started <- err
 	if err != nil {

@@ -104,6 +104,9 @@ func (c *child) checkedCopy() (string, error) {
 
 // Start starts the process, and a goroutine that stays with it to its end.
 func (c *child) Start(context.Context) error {
+	if err := CloseOnExec(); err != nil {
+		return err
+	}
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		return err

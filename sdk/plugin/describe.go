@@ -35,6 +35,9 @@ func Describe(ctx context.Context, path string) (Description, error) {
 	cmd.SysProcAttr = describeAttr()
 	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
 	cmd.WaitDelay = time.Second
+	if err := CloseOnExec(); err != nil {
+		return Description{}, err
+	}
 	err = cmd.Run()
 	if err == nil && !out.overflow {
 		return parseDescription(path, out.buf.Bytes())

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package plugin
+
+// CloseOnExec does nothing: a process inherits only what it is given.
+func CloseOnExec() error { return nil }
