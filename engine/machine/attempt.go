@@ -255,7 +255,7 @@ func (d *decider) deferral(ev AttemptDeferred) {
 		n.fwd.attempt, n.fwd.total = n.fwd.attempt-1, n.fwd.total-1
 		n.doubt = max(0, n.doubt-1)
 	case callLearn:
-		n.und.attempt, n.und.total = n.und.attempt-1, n.und.total-1
+		n.und.attempt--
 		n.doubt = max(0, n.doubt-1)
 	case callUndo:
 		n.und.attempt, n.und.total = n.und.attempt-1, n.und.total-1
@@ -280,7 +280,8 @@ func (d *decider) deferral(ev AttemptDeferred) {
 		d.deferred = map[string]bool{}
 	}
 	d.deferred[agent] = true
-	d.wait(i, agent, toInstant(ev.Until), ev.Why)
+	k := d.wait(i, agent, toInstant(ev.Until), ev.Why)
+	d.refuseUntil(k, d.run.holds[k].until)
 }
 
 // progress keeps a checkpoint of a running call (S82). A heartbeat without one

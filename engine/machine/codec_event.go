@@ -230,6 +230,21 @@ func (d *decoder) holds() []hold {
 	return holds
 }
 
+func (e *encoder) instants(list []instant) {
+	e.uint(uint64(len(list)))
+	for _, at := range list {
+		e.instant(at)
+	}
+}
+
+func (d *decoder) instants() []instant {
+	var list []instant
+	for range d.count() {
+		list = append(list, d.instant())
+	}
+	return list
+}
+
 func (e *encoder) outputs(outputs []output) {
 	e.uint(uint64(len(outputs)))
 	for _, o := range outputs {

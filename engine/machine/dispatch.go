@@ -25,12 +25,17 @@ func (d *decider) halted() bool {
 }
 
 // canStart reports whether a call of the agent may start now. What the shell
-// says about slots is newer than what the run remembers.
+// says about slots is newer than what the run remembers, except that a free
+// slot is no answer to a call that was refused: that waits for its time.
 func (d *decider) canStart(agent string) bool {
 	if d.halted() || d.deferred[agent] {
 		return false
 	}
-	if slot, limited := d.in.Slots[agent]; limited {
+	slot, limited := d.in.Slots[agent]
+	switch {
+	case d.refused(agent) > d.at:
+		return false
+	case limited:
 		return d.used[agent] < slot.Free
 	}
 	if _, hint := d.in.Event.(SlotsFreed); hint {
@@ -46,20 +51,56 @@ func (d *decider) canStart(agent string) bool {
 
 // hold makes a node wait for its agent; it burns no attempt (S65).
 func (d *decider) hold(i int, agent string) {
-	until, why := instant(0), ""
+	if until, why, news := d.news(agent); news {
+		d.wait(i, agent, until, why)
+		return
+	}
 	k := slices.IndexFunc(d.run.holds, func(h hold) bool { return h.agent == agent })
-	if k >= 0 {
-		until, why = d.run.holds[k].until, d.run.holds[k].why
+	if k < 0 {
+		d.wait(i, agent, 0, "")
+		return
 	}
-	if slot, limited := d.in.Slots[agent]; limited && !d.halted() && !d.deferred[agent] {
-		until, why = toInstant(slot.Until), slot.Why
+	d.wait(i, agent, d.run.holds[k].until, d.run.holds[k].why)
+}
+
+// news returns what the shell says about an agent of which nothing can start,
+// if that is newer than what the run remembers. After a refused call only
+// another time is news.
+func (d *decider) news(agent string) (until instant, why string, news bool) {
+	slot, limited := d.in.Slots[agent]
+	until = toInstant(slot.Until)
+	if !limited || d.halted() || d.deferred[agent] || until <= d.at && d.refused(agent) > d.at {
+		return 0, "", false
 	}
-	d.wait(i, agent, until, why)
+	return until, slot.Why, true
+}
+
+// refused returns before when no call of the agent starts because one was not
+// sent; 0 = none was.
+func (d *decider) refused(agent string) instant {
+	k := slices.IndexFunc(d.run.holds, func(h hold) bool { return h.agent == agent })
+	if k < 0 || k >= len(d.run.refused) {
+		return 0
+	}
+	return d.run.refused[k]
+}
+
+// refuseUntil notes that a call of the agent at this place in run.holds was
+// not sent and is not tried again before until; 0 = as soon as a slot frees.
+func (d *decider) refuseUntil(k int, until instant) {
+	if k < len(d.run.refused) && d.run.refused[k] == until || k >= len(d.run.refused) && until == 0 {
+		return
+	}
+	refused := make([]instant, max(k+1, len(d.run.refused)))
+	copy(refused, d.run.refused)
+	refused[k] = until
+	d.run.refused = refused
 }
 
 // wait puts a node into the queue for an agent and notes until when nothing
-// can start there. Who waits keeps its place.
-func (d *decider) wait(i int, agent string, until instant, why string) {
+// can start there. Who waits keeps its place. It returns the agent's place in
+// run.holds.
+func (d *decider) wait(i int, agent string, until instant, why string) int {
 	if until <= d.at {
 		until = 0 // whoever frees a slot says so
 	}
@@ -73,6 +114,7 @@ func (d *decider) wait(i int, agent string, until instant, why string) {
 	if n.undo == undoNone {
 		n.state = StepHeld
 	}
+	return k
 }
 
 // noteHold returns the agent's place in run.holds.
@@ -86,6 +128,9 @@ func (d *decider) noteHold(agent string, until instant, why string) int {
 	case d.run.holds[k] != h:
 		d.run.holds = slices.Clone(d.run.holds)
 		d.run.holds[k] = h
+	}
+	if d.refused(agent) != until {
+		d.refuseUntil(k, 0) // it waits for something else now
 	}
 	return k
 }
@@ -104,8 +149,8 @@ func (d *decider) drain() {
 				continue
 			}
 			if !d.canStart(agent) {
-				if slot, limited := d.in.Slots[agent]; limited && !d.deferred[agent] {
-					d.wait(e.node, agent, toInstant(slot.Until), slot.Why)
+				if until, why, news := d.news(agent); news {
+					d.wait(e.node, agent, until, why)
 				}
 				break
 			}
@@ -168,8 +213,10 @@ func (d *decider) start(i int, kind callKind) {
 	number := t.lookups + 1
 	if kind == callDo || kind == callUndo || kind == callLearn {
 		t.attempt++
-		t.total++
 		number = t.attempt
+		if kind != callLearn { // it undoes nothing
+			t.total++
+		}
 	}
 	if (kind == callDo || kind == callLearn) && !act.ReadOnly {
 		n.doubt++

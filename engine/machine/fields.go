@@ -160,6 +160,12 @@ var runFields = []field[run]{
 		put:  func(e *encoder, r *run) { e.holds(r.holds) },
 		get:  func(d *decoder, r *run) { r.holds = d.holds() },
 	},
+	{ // of run.holds, by place
+		same: func(a, b *run) bool { return slices.Equal(a.refused, b.refused) },
+		copy: func(dst, src *run) { dst.refused = src.refused },
+		put:  func(e *encoder, r *run) { e.instants(r.refused) },
+		get:  func(d *decoder, r *run) { r.refused = d.instants() },
+	},
 }
 
 const runStateBit = 1 << 0

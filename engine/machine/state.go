@@ -31,7 +31,7 @@ func NewState() *State { return &State{values: map[uint64]origin{}} }
 // Clone returns a copy that shares nothing that either of the two changes.
 func (s *State) Clone() *State {
 	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: maps.Clone(s.values)}
-	c.run.holds = slices.Clone(s.run.holds)
+	c.run.holds, c.run.refused = slices.Clone(s.run.holds), slices.Clone(s.run.refused)
 	c.expiry, c.limits, c.wakes = s.expiry.clone(), s.limits.clone(), s.wakes.clone()
 	for _, q := range s.queues {
 		c.queues = append(c.queues, q.clone())
@@ -138,6 +138,7 @@ type run struct {
 	undeclared int // effects not undone by declaration
 
 	holds   []hold
+	refused []instant // by hold: a call was not sent, and none is before; may be shorter
 	outputs []output
 }
 
@@ -185,7 +186,7 @@ type track struct {
 	kind     callKind // what is called, or will be
 	until    instant  // backoff: when it goes on
 	attempt  int      // attempts in this round
-	total    int      // attempts in all rounds
+	total    int      // attempts in all rounds, without those that only learn an output
 	failures int      // attempts that ended without result, all rounds
 	rounds   int      // rounds added by cool-downs
 	lookups  int      // lookups that brought no answer, since the last attempt

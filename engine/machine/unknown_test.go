@@ -179,6 +179,44 @@ func TestWhatCounts(t *testing.T) {
 			t.Errorf("got attempt %d, want the first", c.Number)
 		}
 	})
+	t.Run("not sent: only time brings it back", func(t *testing.T) { // S65
+		p := start(t, flow(do("a"), do("b")), "do a", "do b")
+		not := AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: noon.Add(second(3)), Why: "secret is not set"}
+		p.event(not).state("a held")
+		for range 3 {
+			p.event(SlotsFreed{}).nothing()
+			p.slots = map[string]Slot{"shop": {Free: 1}}
+			p.event(SlotsFreed{}).nothing()
+			p.event(TimePassed{}).nothing()
+			p.slots = map[string]Slot{"shop": {Why: "full"}}
+			p.event(SlotsFreed{}).nothing()
+			p.slots = nil
+			p.now = p.now.Add(900 * time.Millisecond)
+		}
+		if v := p.view("a"); v.Why != "secret is not set" || !v.Until.Equal(noon.Add(second(3))) {
+			t.Errorf("got %q until %v", v.Why, v.Until)
+		}
+		p.now = noon
+		p.wait(second(3), "do a")
+		p.ok("a")
+		p.ok("b").is("succeeded")
+	})
+	t.Run("not sent: a circuit that opened meanwhile is news", func(t *testing.T) {
+		p := start(t, flow(do("a")), "do a")
+		p.event(AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: noon.Add(second(3)), Why: "agent is down"})
+		p.slots = map[string]Slot{"shop": {Until: noon.Add(second(9)), Why: "circuit open"}}
+		p.event(SlotsFreed{}).state("a held")
+		if v := p.view("a"); v.Why != "circuit open" || !v.Until.Equal(noon.Add(second(9))) {
+			t.Errorf("got %q until %v", v.Why, v.Until)
+		}
+		p.slots = map[string]Slot{"shop": {Free: 1}} // it closed sooner
+		p.event(SlotsFreed{}, "do a")
+	})
+	t.Run("not sent: another engine tries at once", func(t *testing.T) {
+		p := start(t, flow(do("a")), "do a")
+		p.event(AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: noon.Add(second(60)), Why: "secret is not set"})
+		p.event(TakenOver{By: 2, From: 1}, "do a")
+	})
 	t.Run("not sent, reported after complete-by", func(t *testing.T) {
 		p := start(t, flow(do("a")), "do a")
 		p.now = p.now.Add(second(31))

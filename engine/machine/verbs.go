@@ -29,6 +29,7 @@ func (d *decider) takenOver(ev TakenOver) {
 		for k := range d.run.holds {
 			d.run.holds[k].until, d.run.holds[k].why = 0, ""
 		}
+		d.run.refused = nil
 	}
 	const always = instant(1<<63 - 1)
 	for _, i := range ascending(d.s.expiry.upTo(always, nil)) {
