@@ -51,7 +51,7 @@ type Progress struct {
 type AgentSpec struct {
 	*dsl.Agent
 	Config dsl.Value // may hold references to secrets, resolved at start
-	Key    string    // name, plugin, version, checksum and a hash of Config
+	Key    string    // name, plugin, version, checksum and a hash of Config, Env, the limits and the breaker
 }
 
 // A Deferred says that a call was not sent.

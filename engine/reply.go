@@ -140,10 +140,17 @@ func (w *worker) input(e errand) (json.RawMessage, *redactor, error) {
 func specKey(spec AgentSpec) string {
 	h := sha256.New()
 	h.Write(spec.Config.JSON())
-	marks, err := json.Marshal(spec.Config.Secrets())
-	if err != nil { // strings only: cannot happen, and would only split processes
-		marks = []byte(err.Error())
+	// Whatever a process, its limits or its breaker are made of: two definitions
+	// that differ there must not get what the first one asked for.
+	rest, err := json.Marshal(struct {
+		Secrets                   []dsl.Secret
+		Env                       []string
+		Instances, MaxConcurrency int
+		Breaker                   dsl.Breaker
+	}{spec.Config.Secrets(), spec.Env, spec.Instances, spec.MaxConcurrency, spec.Breaker})
+	if err != nil { // a ratio that is no number: would only split processes
+		rest = []byte(err.Error())
 	}
-	h.Write(marks)
+	h.Write(rest)
 	return strings.Join([]string{spec.Name, spec.Plugin, spec.Version, spec.Checksum, hex.EncodeToString(h.Sum(nil)[:8])}, "/")
 }
