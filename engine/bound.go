@@ -29,10 +29,12 @@ func (c check) bound() time.Time {
 // next returns the bound that a record must write, or zero if the row may keep
 // the present one. It is written iff the record creates, ends or takes over
 // the run (must), or something is due earlier than the present bound, or the
-// present bound has passed.
+// present bound has passed, or nothing timed is waited for any more: that tells
+// a run at rest from one that time still moves (Head.AtRest).
 func (c check) next(present time.Time, must bool) time.Time {
 	early := c.hasDue && !c.final && c.due.Before(present)
-	if !must && !early && present.After(c.at) {
+	rests := !c.hasDue && present.Before(Never)
+	if !must && !early && !rests && present.After(c.at) {
 		return time.Time{}
 	}
 	// Stores keep microseconds; rounded down it stays a lower bound.

@@ -63,8 +63,9 @@ type Members interface {
 	// rows; afterwards none of its commits can land. It reports whether the
 	// member is dead now. Fencing a dead member again is harmless.
 	Fence(ctx context.Context, dead EngineID) (bool, error)
-	// Orphans returns up to limit not final runs owned by nobody or by a member
-	// declared dead (Fence), ascending by id, greater than after.
+	// Orphans returns up to limit open runs owned by nobody or by a member
+	// declared dead (Fence), ascending by id, greater than after. Runs at rest
+	// (Head.AtRest) are not among them.
 	Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
 	// Leave ends a membership in order: the lease ends now and the engine is
 	// fenced. Runs it still owns become orphans.
@@ -194,6 +195,10 @@ type Head struct {
 	CreatedAt  time.Time
 	FinishedAt time.Time // zero = not finished
 }
+
+// AtRest reports whether the run waits for a person and for nothing else: no
+// engine has anything to do about it.
+func (h Head) AtRest() bool { return h.State.NeedsHuman() && !h.NextCheck.Before(Never) }
 
 // A Row is one journal row.
 type Row struct {

@@ -13,6 +13,8 @@ const takeOverBatch = 256
 
 // TakeOver makes this engine the owner of every open run whose owner is gone
 // or that nobody owns, and goes on with them (S19, S49). It returns how many.
+// Runs that wait for a person and that time does not move now stay as they are:
+// Adopt takes one.
 // Dead members are fenced off first, so that nothing of theirs can land
 // afterwards. Of two engines that try it for one run, one gets it. A run whose
 // definition cannot be read here, or whose agents are missing, is left alone
@@ -58,7 +60,11 @@ func (n *Node) takeAll(ctx context.Context, t *term, runs []machine.RunID, gone 
 	results := make(chan error, len(runs))
 	asked := 0
 	for _, run := range runs {
-		if err := n.able(ctx, run); err != nil {
+		story, err := n.able(ctx, run)
+		if err == nil && n.rests(story) {
+			continue
+		}
+		if err != nil {
 			var aside *RunError
 			if !errors.As(err, &aside) {
 				return 0, fmt.Errorf("take over run %d: %w", run, err)
@@ -114,7 +120,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 			return fmt.Errorf("take over run %d: %w", run, ErrNotOwner)
 		}
 	}
-	if err := n.able(ctx, run); err != nil {
+	if _, err := n.able(ctx, run); err != nil {
 		return err
 	}
 	gone := func(owner EngineID) bool { return owner == 0 || owner == head.Owner }
@@ -124,31 +130,43 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	return nil
 }
 
-// able reports why this engine cannot work on a run: a *RunError if its story
-// cannot be read or an agent is missing, any other error if that is not known.
-func (n *Node) able(ctx context.Context, run machine.RunID) error {
+// rests reports whether a run waits for a person and nothing of it is due now.
+// Its deadline may still be ahead: once that has passed an engine takes the run
+// to raise the alert, and then it is at rest for good (Head.AtRest).
+func (n *Node) rests(story Story) bool {
+	if !story.State.Status().NeedsHuman() || len(story.State.OpenAttempts(story.Flow)) > 0 {
+		return false
+	}
+	due, ok := story.State.NextDue()
+	return !ok || due.After(n.clock.now())
+}
+
+// able returns a run's story, or why this engine cannot work on it: a *RunError
+// if the story cannot be read or an agent is missing, any other error if that
+// is not known.
+func (n *Node) able(ctx context.Context, run machine.RunID) (Story, error) {
 	story, _, err := loadStory(ctx, n.cfg.Store, n.cfg.Sealer, n.defs, run)
 	var aside *RunError
 	switch {
 	case errors.As(err, &aside):
-		return err
+		return Story{}, err
 	case err != nil && permanent(err):
-		return &RunError{Run: int64(run), Err: err, Hint: hintFor(err)}
+		return Story{}, &RunError{Run: int64(run), Err: err, Hint: hintFor(err)}
 	case err != nil:
-		return err
+		return Story{}, err
 	}
 	checker, ok := n.cfg.Invoker.(Checker)
 	if !ok {
-		return nil
+		return story, nil
 	}
 	specs, err := agentSpecs(story.Flow, story.State.Vars())
 	if err != nil {
-		return &RunError{Run: int64(run), Err: err}
+		return Story{}, &RunError{Run: int64(run), Err: err}
 	}
 	for _, spec := range specs {
 		if err := checker.Check(ctx, spec); err != nil {
-			return &RunError{Run: int64(run), Err: err, Hint: "an engine that has this agent can go on with the run"}
+			return Story{}, &RunError{Run: int64(run), Err: err, Hint: "an engine that has this agent can go on with the run"}
 		}
 	}
-	return nil
+	return story, nil
 }

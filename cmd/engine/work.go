@@ -133,7 +133,7 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 			if err := e.node.Troubles()[run.Run]; err != nil {
 				return outcome{}, err
 			}
-			if !adopting && !e.stopped && !now.Before(nextAdopt) {
+			if !adopting && !e.stopped && !run.State.NeedsHuman() && !now.Before(nextAdopt) {
 				adopting, nextAdopt = true, now.Add(adoptEvery)
 				go func() { adopts <- e.node.Adopt(followCtx, run.Run) }()
 			}

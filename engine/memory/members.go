@@ -100,7 +100,8 @@ func (s *Store) buryLocked(id engine.EngineID) {
 	}
 }
 
-// Orphans returns open runs of nobody, or of a member declared dead.
+// Orphans returns open runs of nobody, or of a member declared dead, that are
+// not at rest.
 func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]
 	defer s.mu.Unlock()
 	ids := s.sortedRunsLocked(func(r *run) bool {
 		m := s.members[r.head.Owner]
-		return r.head.Run > after && !r.head.State.Final() && (r.head.Owner == 0 || m != nil && m.dead)
+		return r.head.Run > after && !r.head.State.Final() && !r.head.AtRest() && (r.head.Owner == 0 || m != nil && m.dead)
 	})
 	return ids[:min(len(ids), limit)], nil
 }

@@ -125,14 +125,17 @@ func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
 }
 
 // orphanList is materialized so that it begins at the open runs of the dead, by
-// run_active: in the order of run_id it would walk all that have ended.
+// run_active: in the order of run_id it would walk all that have ended. Left out
+// are runs at rest: parked or compensation_failed, and checked never.
 const orphanList = `
 WITH o AS MATERIALIZED (
-  SELECT run_id FROM engine.run WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0))
+  SELECT run_id FROM engine.run
+  WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0)) AND NOT (state IN (6, 7) AND next_check = 'infinity')
 )
 SELECT run_id FROM o WHERE run_id > $1 ORDER BY run_id LIMIT $2`
 
-// Orphans returns open runs of nobody, or of a member declared dead.
+// Orphans returns open runs of nobody, or of a member declared dead, that are
+// not at rest.
 func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
 	rows, err := s.db.QueryContext(ctx, orphanList, int64(after), limit)
 	if err != nil {

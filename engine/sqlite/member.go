@@ -24,9 +24,13 @@ const (
 	memberForget = `DELETE FROM member WHERE engine = ?1 AND dead AND NOT EXISTS (SELECT 1 FROM run WHERE owner = ?1 AND state < 10)`
 	memberCount  = `SELECT count(*) FROM member WHERE NOT dead AND lease_until > ?1`
 	// orphanList is materialized so that it begins at the open runs of the dead:
-	// in the order of run_id it would walk all that have ended.
+	// in the order of run_id it would walk all that have ended. Left out are runs
+	// at rest: parked or compensation_failed, and checked never.
 	orphanList = `
-WITH o AS MATERIALIZED (SELECT run_id FROM run WHERE state < 10 AND owner IN (SELECT engine FROM member WHERE dead UNION ALL SELECT 0))
+WITH o AS MATERIALIZED (
+  SELECT run_id FROM run
+  WHERE state < 10 AND owner IN (SELECT engine FROM member WHERE dead UNION ALL SELECT 0) AND NOT (state IN (6, 7) AND next_check >= 253402214400000000)
+)
 SELECT run_id FROM o WHERE run_id > ?1 ORDER BY run_id LIMIT ?2`
 )
 
@@ -159,7 +163,8 @@ func (x *tx) bury(id engine.EngineID) (dead bool, err error) {
 	return true, nil
 }
 
-// Orphans returns open runs of nobody, or of a member declared dead.
+// Orphans returns open runs of nobody, or of a member declared dead, that are
+// not at rest.
 func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
 	var ids []machine.RunID
 	err := s.query(ctx, "list orphans", orphanList, []any{int64(after), limit}, func(r row) error {

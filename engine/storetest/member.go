@@ -360,6 +360,30 @@ var memberRules = []rule{
 			w.Errorf("orphans = %v, want %v", got, want)
 		}
 	}},
+	{name: "orphans/leave out runs at rest", why: "a run that waits for a person gains nothing by changing hands, and would at every start", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		ids := w.started(a, 5)
+		for i, to := range []struct {
+			state machine.RunState
+			check time.Time
+		}{
+			{machine.RunParked, engine.Never},
+			{machine.RunParked, base.Add(time.Hour)}, // a step beside it still runs
+			{machine.RunCompensationFailed, engine.Never},
+			{machine.RunPaused, engine.Never},
+		} {
+			t := next(ids[i], 1)
+			t.State, t.NextCheck = to.state, to.check
+			w.land(a.writers[0], t)
+		}
+		w.bury(a)
+		if got, err := w.Other.Orphans(w.ctx, 0, 10); err != nil || !slices.Equal(got, []machine.RunID{ids[1], ids[3], ids[4]}) {
+			w.Errorf("orphans = %v, err = %v, want %v without the first and the third", got, err, ids)
+		}
+		if h, _ := w.load(ids[0]); !h.AtRest() {
+			w.Errorf("head = %+v, want it at rest", h)
+		}
+	}},
 	{name: "leave/ends a membership at once", why: "a planned stop must not cost others a lease", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		ids := w.started(a, 2)

@@ -1,0 +1,97 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// S59: a run that waits for a person stays as it is when engines come and go;
+// whoever wants to move it on takes it. One beside which a step still runs is
+// taken over, because time moves it.
+func TestTakeOverLeavesRunsAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+workflow "two" {
+  deadline     = "10m"
+  compensation { mode = "manual" }
+  step "bad" {
+    action = agent.shop.charge
+    input { name = "bad" }
+  }
+}
+workflow "beside" {
+  deadline     = "10m"
+  compensation { mode = "manual" }
+  step "bad" {
+    action = agent.shop.charge
+    input { name = "bad" }
+  }
+  step "slow" {
+    action  = agent.shop.reserve
+    timeout = "5m"
+    input { name = "slow" }
+  }
+}`)
+		block := func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
+		w.shop.on("slow", block)
+		w.shop.on("bad", func(context.Context, int) error { return &sdk.Failure{Code: "card_declined", Permanent: true} })
+		first := w.start()
+		rest := w.submit(first, "two", nil)
+		busy := w.submit(first, "beside", nil)
+		w.wait(first, rest, machine.RunParked)
+		w.wait(first, busy, machine.RunParked)
+		first.kill(t)
+		head, rows, err := w.mem.Load(t.Context(), rest)
+		if err != nil || head.AtRest() { // its deadline is ahead
+			t.Fatalf("head = %+v, %v", head, err)
+		}
+		for range 3 {
+			time.Sleep(w.opts.Lease)
+			n := w.start()
+			if _, err := n.TakeOver(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			n.kill(t)
+		}
+		if _, now, err := w.mem.Load(t.Context(), rest); err != nil || len(now) != len(rows) {
+			t.Errorf("the run at rest has %d rows, %v, want the %d it had", len(now), err, len(rows))
+		}
+		if head, _, err := w.mem.Load(t.Context(), busy); err != nil || head.Owner < 2 {
+			t.Errorf("owner of the run with a running step = %d, %v, want a later engine", head.Owner, err)
+		}
+		// Once the deadline has passed somebody says so, once.
+		time.Sleep(10 * time.Minute)
+		for range 2 {
+			n := w.start()
+			if _, err := n.TakeOver(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(w.opts.Lease)
+			n.kill(t)
+			time.Sleep(w.opts.Lease)
+		}
+		head, rows, err = w.mem.Load(t.Context(), rest)
+		if alerts, _ := w.mem.Alerts(t.Context(), rest, 10); err != nil || !head.AtRest() || len(alerts) != 2 || alerts[0].Kind != "overdue" {
+			t.Errorf("head = %+v, alerts %+v, %v, want it at rest and overdue", head, alerts, err)
+		}
+		last := w.start()
+		if n, err := last.TakeOver(t.Context()); err != nil {
+			t.Errorf("TakeOver = %d, %v", n, err)
+		}
+		if _, now, err := w.mem.Load(t.Context(), rest); err != nil || len(now) != len(rows) {
+			t.Errorf("the run at rest has %d rows, %v, want the %d it had", len(now), err, len(rows))
+		}
+		if err := last.Adopt(t.Context(), rest); err != nil {
+			t.Errorf("Adopt = %v", err)
+		}
+		if head, _, err := w.mem.Load(t.Context(), rest); err != nil || head.Owner != last.Engine() {
+			t.Errorf("owner = %d, %v, want %d", head.Owner, err, last.Engine())
+		}
+		last.drain(t)
+	})
+}
