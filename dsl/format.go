@@ -13,8 +13,8 @@ import (
 )
 
 // Format returns src in the canonical layout: two blanks of indentation,
-// aligned equal signs, values without needless "${...}", one new line at the
-// end. It changes nothing that has a meaning, and formatting twice is the same
+// aligned equal signs, values without needless "${...}", one line break at the
+// end, of the kind that ends the first line. It changes nothing that has a meaning, and formatting twice is the same
 // as once. Source that cannot be parsed is returned as it is, with the reason.
 // A filename that ends in .json is laid out as JSON.
 func Format(src []byte, filename string) ([]byte, Diagnostics) {
@@ -28,7 +28,7 @@ func Format(src []byte, filename string) ([]byte, Diagnostics) {
 	}
 	out := unwrapTemplates(src, body)
 	for range maxFormatPasses { // the library's layout settles after a pass or two
-		next := endWithNewline(hclwrite.Format(out))
+		next := endWithNewline(hclwrite.Format(out), lineBreak(src))
 		if bytes.Equal(next, out) {
 			break
 		}
@@ -69,7 +69,8 @@ func (r *reporter) formatJSON(src []byte, filename string) ([]byte, Diagnostics)
 		return src, r.finish()
 	}
 	out.WriteByte('\n')
-	return out.Bytes(), r.finish()
+	// Strings hold no raw line breaks, so these are all layout.
+	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), lineBreak(src)), r.finish()
 }
 
 // unwrapTemplates rewrites attributes of the form name = "${expr}" to
@@ -105,12 +106,20 @@ func unwrapTemplates(src []byte, body *hclsyntax.Body) []byte {
 	return out
 }
 
-func endWithNewline(b []byte) []byte {
+// lineBreak is what ends the first line of a text.
+func lineBreak(src []byte) []byte {
+	if i := bytes.IndexByte(src, '\n'); i > 0 && src[i-1] == '\r' {
+		return []byte("\r\n")
+	}
+	return []byte("\n")
+}
+
+func endWithNewline(b, lineBreak []byte) []byte {
 	trimmed := bytes.TrimRight(b, " \t\r\n")
 	if len(trimmed) == 0 {
 		return trimmed
 	}
-	return append(trimmed[:len(trimmed):len(trimmed)], '\n')
+	return append(trimmed[:len(trimmed):len(trimmed)], lineBreak...)
 }
 
 // sameMeaning reports whether two texts have the same tokens, but for white

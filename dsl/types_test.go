@@ -156,6 +156,15 @@ func TestFormatJSON(t *testing.T) {
 	}
 }
 
+// TestFormatJSONLineBreaks: the line breaks of a file stay of one kind.
+func TestFormatJSONLineBreaks(t *testing.T) {
+	out, diags := Format([]byte("{\r\n\"locals\":\r\n{\"a\":1}}\r\n"), "x.hcl.json")
+	want := "{\r\n  \"locals\": {\r\n    \"a\": 1\r\n  }\r\n}\r\n"
+	if string(out) != want || diags.HasErrors() {
+		t.Errorf("%q, %v; want %q", out, diags.Err(), want)
+	}
+}
+
 // TestFormat: the canonical layout.
 func TestFormat(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
@@ -166,6 +175,9 @@ func TestFormat(t *testing.T) {
 		{"comments", "# c\na = 1 // d\n/* e */\n", "# c\na = 1 // d\n/* e */\n"},
 		{"heredoc", "a = <<-EOT\n    x\n  ${var.y}\nEOT\n", "a = <<-EOT\n    x\n  ${var.y}\nEOT\n"},
 		{"no new line at the end", "a = 1", "a = 1\n"},
+		{"lines that end in CR LF", "a {\r\nx=1\r\n}\r\n", "a {\r\n  x = 1\r\n}\r\n"},
+		{"CR LF, but none at the end", "a=1\r\nb=2", "a = 1\r\nb = 2\r\n"},
+		{"CR LF, blank lines at the end", "a=1\r\n\r\n\r\n", "a = 1\r\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, diags := Format([]byte(tt.in), "x.hcl")
