@@ -12,6 +12,7 @@ import (
 type agentDecl struct {
 	name, plugin, constraint string
 	where                    hcl.Range
+	pluginAt                 hcl.Range // the plugin argument, else where
 	implied                  bool
 	block                    *block // nil if implied
 	instances, concurrency   int

@@ -13,10 +13,11 @@ import (
 
 func (d *decoder) agent(b *block) *agentDecl {
 	a := &agentDecl{
-		name: b.label, plugin: b.label, where: b.def, block: b, instances: 1,
+		name: b.label, plugin: b.label, where: b.def, pluginAt: b.def, block: b, instances: 1,
 		breaker: Breaker{TripAfter: 5, Window: minute, Cooldown: 30 * second, Probes: 1},
 	}
 	if e := b.attr("plugin"); e != nil {
+		a.pluginAt = e.rng
 		if s, ok := d.literalText(e, "plugin"); ok {
 			if !validName(s) {
 				d.errorf(e.rng, "Invalid name", "plugin is the NAME of a binary engine-agent-NAME.")

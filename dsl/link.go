@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/go-version"
 	"github.com/hashicorp/hcl/v2"
@@ -17,7 +18,10 @@ type AgentUse struct {
 	Name       string // of the block, as in agent.NAME.ACTION
 	Plugin     string // of the binary engine-agent-PLUGIN
 	Constraint string // on its version; "" = any
-	Where      Range  // the block, or the first use
+	Where      Range  // the plugin argument, else the block, else the first use
+	// Similar is, of an agent that is only implied, the declared one whose name
+	// is most like it: perhaps that was meant. "" = none is.
+	Similar string
 }
 
 // An AgentBinary is what is known of the binary chosen for an agent.
@@ -30,9 +34,19 @@ type AgentBinary struct {
 // Agents returns the agents the module uses, by name.
 func (m *Module) Agents() []AgentUse {
 	out := make([]AgentUse, 0, len(m.agents))
+	var declared []string
+	for _, n := range sortedKeys(m.agents) {
+		if !m.agents[n].implied {
+			declared = append(declared, n)
+		}
+	}
 	for _, n := range sortedKeys(m.agents) {
 		a := m.agents[n]
-		out = append(out, AgentUse{Name: a.name, Plugin: a.plugin, Constraint: a.constraint, Where: toRange(a.where)})
+		use := AgentUse{Name: a.name, Plugin: a.plugin, Constraint: a.constraint, Where: toRange(a.pluginAt)}
+		if a.implied {
+			use.Similar = nearest(n, declared)
+		}
+		out = append(out, use)
 	}
 	return out
 }
@@ -116,7 +130,7 @@ func (l *linker) agent(d *agentDecl, bins map[string]AgentBinary) {
 	bin, ok := bins[d.name]
 	if !ok {
 		la.missing = true
-		l.errorf(d.where, fmt.Sprintf("Agent %q not found", d.name),
+		l.errorf(d.pluginAt, fmt.Sprintf("Agent %q not found", d.name),
 			"No binary engine-agent-%s is known for it. Run engine init to look for it and lock it.", d.plugin)
 		return
 	}
@@ -347,7 +361,11 @@ func (l *workflowLinker) unknownStep(shape stepShape, a *linkedAction) cty.Value
 // check evaluates an expression with unknown values and reports what cannot
 // work. It returns cty.DynamicVal where nothing is known.
 func (l *workflowLinker) check(e *expr) cty.Value {
-	if e == nil || e.bad || e.comp == nil {
+	if e == nil || e.comp == nil {
+		return cty.DynamicVal
+	}
+	if e.bad {
+		l.checkReferences(e.comp)
 		return cty.DynamicVal
 	}
 	before := len(l.list)
@@ -360,6 +378,24 @@ func (l *workflowLinker) check(e *expr) cty.Value {
 		return cty.DynamicVal
 	}
 	return v
+}
+
+// checkReferences looks at the references of an expression that cannot be
+// evaluated, each by itself, so that one mistake does not hide the others.
+// Those inside try() and can() may fail.
+func (l *workflowLinker) checkReferences(c *compiled) {
+	ctx, diags := l.ev.context(c, l.world)
+	if diags.HasErrors() {
+		return // a local value's, reported there
+	}
+	bearing := calls(c.syn, "try", "can")
+	for _, t := range c.refs {
+		if slices.ContainsFunc(bearing, func(f *hclsyntax.FunctionCallExpr) bool { return f.Range().ContainsOffset(t.SourceRange().Start.Byte) }) {
+			continue
+		}
+		_, diags := evaluateSafe(&hclsyntax.ScopeTraversalExpr{Traversal: t, SrcRange: t.SourceRange()}, ctx)
+		l.explain(diags)
+	}
 }
 
 // explain reports diagnostics of an evaluation; where the result of a step

@@ -36,6 +36,7 @@ const secretRule = "secret() may stand only in an agent's config and in the inpu
 // into its evaluation context.
 type compiled struct {
 	syn     hclsyntax.Expression
+	refs    []hcl.Traversal // that were not refused
 	vars    bool
 	locals  []*localDecl
 	steps   []int             // direct and through locals, ascending
@@ -143,12 +144,11 @@ func (d *decoder) compile(e *expr, ns *names, a allow) *compiled {
 	}
 	c := &compiled{syn: e.syn, direct: map[int]hcl.Range{}}
 	e.comp = c
-	if e.bad {
-		return c
-	}
 	locals := map[string]*localDecl{}
-	for _, t := range e.syn.Variables() {
-		if !d.reference(c, t, ns, a, locals) {
+	for _, t := range e.syn.Variables() { // also where something else is wrong already
+		if d.reference(c, t, ns, a, locals) {
+			c.refs = append(c.refs, t)
+		} else {
 			e.bad = true
 		}
 	}
