@@ -21,6 +21,8 @@ type Sealer interface {
 	// Open returns what was sealed for the same where. Returns *KeyError if it
 	// was sealed with a key that is not known.
 	Open(where, sealed []byte) ([]byte, error)
+	// KeyID names the key that seals, without telling it; not "".
+	KeyID() string
 }
 
 // KeySize is the length of an encryption key in bytes.
@@ -83,14 +85,18 @@ func (id keyID) String() string { return hex.EncodeToString(id[:]) }
 
 // A KeyError says that a value cannot be sealed or opened for want of a key.
 type KeyError struct {
-	ID   string // id of the key that is missing; "" = there is no key at all
-	Hint string
+	ID    string // id of the key that is missing; "" = there is no key at all
+	Given string // id of the key that was given instead; "" = none, or it is not known
+	Hint  string
 }
 
 // Error says which key is missing and what to do.
 func (e *KeyError) Error() string {
-	if e.ID == "" {
+	switch {
+	case e.ID == "":
 		return "no encryption key for sensitive values: " + e.Hint
+	case e.Given != "":
+		return fmt.Sprintf("the state was written with encryption key %s, and the key given is %s: %s", e.ID, e.Given, e.Hint)
 	}
 	return fmt.Sprintf("encryption key %s is missing: %s", e.ID, e.Hint)
 }
@@ -107,8 +113,10 @@ type keyring struct {
 }
 
 // NewSealer returns a Sealer that seals with the first key and opens what any
-// of the keys sealed, so that keys can be replaced. AES-256-GCM with a random
-// nonce; the key's id stands in front.
+// of the keys sealed. A store keeps to the key that it was first written with
+// (Catalogue.PinKey), so that must be the first; the others help to read what
+// was brought from elsewhere. AES-256-GCM with a random nonce; the key's id
+// stands in front.
 func NewSealer(keys ...Key) (Sealer, error) {
 	if len(keys) == 0 {
 		return nil, &KeyError{Hint: hintMakeKey}
@@ -127,6 +135,9 @@ func NewSealer(keys ...Key) (Sealer, error) {
 	}
 	return r, nil
 }
+
+// KeyID implements Sealer.
+func (r *keyring) KeyID() string { return r.first.String() }
 
 // Seal implements Sealer.
 func (r *keyring) Seal(where, plain []byte) ([]byte, error) {

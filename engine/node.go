@@ -89,7 +89,11 @@ func (n *Node) Run(ctx context.Context) error {
 	soft, cancelSoft := context.WithCancel(ctx) // ends with ctx or at StopNow
 	defer cancelSoft()
 	defer context.AfterFunc(hard, cancelSoft)()
-	t, err := n.join(soft)
+	err := pinKey(soft, n.cfg.Store, n.cfg.Sealer)
+	var t *term
+	if err == nil {
+		t, err = n.join(soft)
+	}
 	switch {
 	case err != nil && hard.Err() != nil:
 		return ErrStopping

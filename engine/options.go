@@ -13,8 +13,9 @@ type Config struct {
 	Store    Store    // required
 	Invoker  Invoker  // required
 	Capacity Capacity // nil = agents take any number of calls
-	// Sealer encrypts what is sensitive. nil = a run with sensitive values is
-	// refused, and rows that hold some cannot be read.
+	// Sealer encrypts what is sensitive. A store keeps to the first key it is
+	// worked on with: Run returns a *KeyError for another, or for none. nil = a
+	// run with sensitive values is refused.
 	Sealer Sealer
 	// Secrets resolves a reference such as "env:X" right before a call. An
 	// error holds the step and shows as the reason. nil = none resolves.

@@ -160,6 +160,69 @@ func TestMissingSecretHolds(t *testing.T) {
 	})
 }
 
+// A store keeps to the key it was first worked on with: an engine with another
+// key, or with none, is refused before it writes anything.
+func TestOneKeyForAStore(t *testing.T) {
+	a, b := newSealer(t, newKey(t)), newSealer(t, newKey(t))
+	w := newWorld(t, oneStep)
+	run := func(s engine.Sealer) error {
+		t.Helper()
+		n, err := engine.NewNode(engine.Config{Store: w.mem, Invoker: w.inv, Sealer: s, Options: w.opts})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- n.Run(ctx) }()
+		select {
+		case <-n.Ready():
+			cancel()
+			return <-done
+		case err := <-done:
+			return err
+		}
+	}
+	for _, step := range []struct {
+		name   string
+		sealer engine.Sealer
+		refuse bool
+	}{
+		{"without a key", nil, false},
+		{"the first key", a, false},
+		{"another key", b, true},
+		{"no key any more", nil, true},
+		{"the first key again", a, false},
+	} {
+		before, err := w.mem.Join(t.Context(), "probe", time.Minute, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = run(step.sealer)
+		var key *engine.KeyError
+		if refused := errors.As(err, &key); refused != step.refuse || !refused && err != nil {
+			t.Errorf("%s: Run = %v, want refused = %t", step.name, err, step.refuse)
+		}
+		if step.refuse && (key.ID != a.KeyID() || !strings.Contains(err.Error(), a.KeyID()) || step.sealer != nil && !strings.Contains(err.Error(), step.sealer.KeyID())) {
+			t.Errorf("%s: %v does not say which key is needed and which was given", step.name, err)
+		}
+		after, err := w.mem.Join(t.Context(), "probe", time.Minute, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if joined := after - before - 1; joined != 0 && step.refuse {
+			t.Errorf("%s: it joined the store", step.name)
+		}
+	}
+}
+
+// blind is a Sealer with the right key that opens nothing.
+type blind struct{ engine.Sealer }
+
+func (b blind) Open(_, _ []byte) ([]byte, error) {
+	return nil, &engine.KeyError{ID: b.KeyID(), Hint: "none"}
+}
+
 // A run whose rows another key sealed is left alone by takeover, visibly, and
 // the others are taken.
 func TestTakeOverLeavesAloneWhatItCannotRead(t *testing.T) {
@@ -175,7 +238,7 @@ func TestTakeOverLeavesAloneWhatItCannotRead(t *testing.T) {
 		first.kill(t)
 		time.Sleep(w.opts.Lease)
 		w.shop.on("reserve", nil)
-		w.cfg = nil
+		w.cfg = func(c *engine.Config) { c.Sealer = blind{key} }
 		second := w.start()
 		// The definition holds a sensitive default, so neither can be read without the key.
 		if n, err := second.TakeOver(t.Context()); n != 0 || err != nil {

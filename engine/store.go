@@ -28,7 +28,7 @@ type Store interface {
 	Close() error
 }
 
-// A Catalogue keeps definitions by digest.
+// A Catalogue keeps definitions by digest, and which key seals them.
 type Catalogue interface {
 	// PutDefinition stores a definition and returns the id of each of its
 	// workflows by name. It is idempotent.
@@ -36,6 +36,10 @@ type Catalogue interface {
 	// Definition returns the definition that holds the workflow, and the
 	// workflow's name. Returns ErrNotFound.
 	Definition(ctx context.Context, id WorkflowID) (Definition, string, error)
+	// PinKey remembers the id of the key that seals what this store holds,
+	// unless one is remembered, and returns the one that is. Of two callers at
+	// once one is first and both learn of it. With id "" it only asks; "" = none.
+	PinKey(ctx context.Context, id string) (string, error)
 }
 
 // A Definition is a stored definition.

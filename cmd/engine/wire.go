@@ -84,7 +84,7 @@ func (a *app) open(ctx context.Context, t target, readOnly bool) (*session, erro
 	if err != nil {
 		return nil, s.wrap("open the state", err)
 	}
-	if s.sealer, err = a.sealer(t, readOnly); err != nil {
+	if s.sealer, err = a.sealer(ctx, s, readOnly); err != nil {
 		return nil, errors.Join(err, s.store.Close())
 	}
 	s.defs = engine.NewDefinitions(s.store, s.sealer)
@@ -92,8 +92,10 @@ func (a *app) open(ctx context.Context, t target, readOnly bool) (*session, erro
 }
 
 // sealer gathers the keys: that of the environment, and for the embedded store
-// that of the file beside it, which is made when there is none.
-func (a *app) sealer(t target, readOnly bool) (engine.Sealer, error) {
+// that of the file beside it, which is made for a new state when there is
+// neither. The first seals; that it is the one of the state is checked by the
+// engine before it writes.
+func (a *app) sealer(ctx context.Context, s *session, readOnly bool) (engine.Sealer, error) {
 	var keys []engine.Key
 	if text, ok := a.lookup(keyVariable); ok && text != "" {
 		key, err := engine.ParseKey(text)
@@ -102,9 +104,14 @@ func (a *app) sealer(t target, readOnly bool) (engine.Sealer, error) {
 		}
 		keys = append(keys, key)
 	}
-	if t.postgres == "" {
-		file := t.path + ".key"
+	if s.postgres == "" {
+		file := s.path + ".key"
 		_, err := os.Stat(file)
+		if errors.Is(err, fs.ErrNotExist) && len(keys) == 0 && !readOnly {
+			if err := s.unkeyed(ctx); err != nil {
+				return nil, err
+			}
+		}
 		if err == nil || len(keys) == 0 && !readOnly {
 			key, err := engine.LoadOrCreateKeyFile(file)
 			if err != nil {
@@ -117,6 +124,20 @@ func (a *app) sealer(t target, readOnly bool) (engine.Sealer, error) {
 		return nil, nil
 	}
 	return engine.NewSealer(keys...)
+}
+
+// unkeyed returns an error if the state was written with a key: then that of a
+// new file would not be the one.
+func (s *session) unkeyed(ctx context.Context) error {
+	pinned, err := s.store.PinKey(ctx, "")
+	if err != nil {
+		return s.wrap("ask which key seals", err)
+	}
+	if pinned == "" {
+		return nil
+	}
+	return failed("Encryption key is missing", "%s.key is not there, and %s was written with the key in it (%s). Restore the file, or set %s to that key. "+
+		"Without it the runs in this state cannot be read or finished; to begin anew, move the state file away.", s.shown, s.shown, pinned, keyVariable)
 }
 
 // close closes the store. What it could not write it has told whoever wrote.

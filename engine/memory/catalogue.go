@@ -52,3 +52,16 @@ func (s *Store) flowLocked(id engine.WorkflowID) (flow, bool) {
 	}
 	return s.flows[id-1], true
 }
+
+// PinKey remembers the id of the key, unless one is remembered, and returns the
+// one that is.
+func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
+	if err := s.lock(ctx); err != nil {
+		return "", err
+	}
+	defer s.mu.Unlock()
+	if s.key == "" {
+		s.key = id
+	}
+	return s.key, nil
+}

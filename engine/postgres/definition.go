@@ -11,6 +11,10 @@ import (
 )
 
 const (
+	keyGet = `SELECT value FROM engine.setting WHERE name = 'key'`
+	// keyPut returns what stands there, its own or another's: DO NOTHING would
+	// not show a row that was written after the statement began.
+	keyPut        = `INSERT INTO engine.setting AS s (name, value) VALUES ('key', $1) ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value`
 	definitionPut = `INSERT INTO engine.definition (digest, data) VALUES ($1, $2) ON CONFLICT DO NOTHING`
 	workflowPut   = `INSERT INTO engine.workflow (digest, name) VALUES ($1, $2) RETURNING workflow_id`
 	workflowSteps = `INSERT INTO engine.workflow_step (workflow_id, node, name) SELECT $1, n - 1, name FROM unnest($2::text[]) WITH ORDINALITY s(name, n)`
@@ -134,3 +138,20 @@ func (s *Store) steps(ctx context.Context, digest string) (map[string][]string, 
 }
 
 func noRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+
+// PinKey remembers the id of the key, unless one is remembered, and returns the
+// one that is.
+func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
+	var pinned string
+	if id != "" {
+		if err := s.db.QueryRowContext(ctx, keyPut, id).Scan(&pinned); err != nil {
+			return "", wrap("store the key's id", err)
+		}
+		return pinned, nil
+	}
+	err := s.db.QueryRowContext(ctx, keyGet).Scan(&pinned)
+	if err != nil && !noRows(err) {
+		return "", wrap("read the key's id", err)
+	}
+	return pinned, nil
+}

@@ -54,7 +54,7 @@ func raw(t testing.TB, dsn string) *sql.DB {
 func harness(t *testing.T, dsn string) storetest.Harness {
 	p, through := newProxy(t, dsn)
 	db := raw(t, dsn)
-	for _, table := range []string{"member", "fence", "workflow_step", "workflow", "definition", "run", "journal", "run_name", "context", "run_step", "alert"} {
+	for _, table := range []string{"member", "fence", "workflow_step", "workflow", "definition", "setting", "run", "journal", "run_name", "context", "run_step", "alert"} {
 		must(t, db, "DELETE FROM engine."+table)
 	}
 	return storetest.Harness{

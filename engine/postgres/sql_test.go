@@ -28,7 +28,7 @@ var queries = map[string]string{
 	"contextClaim": contextClaim, "contextHolder": contextHolder, "contextReplace": contextReplace,
 	"memberJoin": memberJoin, "memberTick": memberTick, "memberBury": memberBury, "memberAlive": memberAlive, "memberLeave": memberLeave,
 	"memberForget": memberForget, "memberCount": memberCount, "orphanList": orphanList,
-	"definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,
+	"keyGet": keyGet, "keyPut": keyPut, "definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,
 	"workflowGet": workflowGet, "stepsByDigest": stepsByDigest,
 	"runLoad": runLoad, "rowList": rowList, "runList": runList, "runListByKey": runListByKey, "runFindByName": runFindByName, "runFindByID": runFindByID,
 	"stepSource": stepSource, "alertList": alertList, "alertListOfRun": alertListOfRun,

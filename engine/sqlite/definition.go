@@ -7,6 +7,8 @@ import (
 )
 
 const (
+	keyGet        = `SELECT value FROM setting WHERE name = 'key'`
+	keyPut        = `INSERT INTO setting (name, value) VALUES ('key', ?1) ON CONFLICT (name) DO NOTHING`
 	definitionPut = `INSERT INTO definition (digest, data, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO NOTHING`
 	workflowPut   = `INSERT INTO workflow (digest, name) VALUES (?1, ?2)`
 	workflowStep  = `INSERT INTO workflow_step (workflow_id, node, name) VALUES (?1, ?2, ?3)`
@@ -113,4 +115,21 @@ func (s *Store) Definition(ctx context.Context, id engine.WorkflowID) (engine.De
 		return engine.Definition{}, "", err
 	}
 	return d, name, nil
+}
+
+// PinKey remembers the id of the key, unless one is remembered, and returns the
+// one that is.
+func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
+	if id != "" {
+		err := s.write(ctx, "store the key's id", func(tx *tx) error {
+			_, err := tx.exec(keyPut, id)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	var pinned string
+	err := s.query(ctx, "read the key's id", keyGet, nil, func(r row) error { return r.Scan(&pinned) })
+	return pinned, err
 }

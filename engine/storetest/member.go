@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
@@ -383,6 +384,40 @@ var memberRules = []rule{
 		if h, _ := w.load(ids[0]); !h.AtRest() {
 			w.Errorf("head = %+v, want it at rest", h)
 		}
+	}},
+	{name: "key/the first one stays", why: "with two keys on one store there would be runs that no engine can read", run: func(w *world) {
+		pin := func(s engine.Store, id, want string) {
+			w.Helper()
+			if got, err := s.PinKey(w.ctx, id); got != want || err != nil {
+				w.Errorf("PinKey(%q) = %q, %v, want %q", id, got, err, want)
+			}
+		}
+		pin(w.Store, "", "")
+		pin(w.Other, "", "")
+		ids := []string{"aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"}
+		got := make([]string, len(ids))
+		var wg sync.WaitGroup
+		for i, id := range ids {
+			wg.Go(func() {
+				s := []engine.Store{w.Store, w.Other}[i%2]
+				var err error
+				if got[i], err = s.PinKey(w.ctx, id); err != nil {
+					w.Errorf("PinKey: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		first := got[0]
+		if !slices.Contains(ids, first) {
+			w.Errorf("pinned = %q, want one of %v", first, ids)
+		}
+		for i, id := range ids {
+			if got[i] != first {
+				w.Errorf("%s learns of %q, the first of %q", id, got[i], first)
+			}
+			pin(w.Other, id, first)
+		}
+		pin(w.Store, "", first)
 	}},
 	{name: "leave/ends a membership at once", why: "a planned stop must not cost others a lease", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)

@@ -18,6 +18,12 @@ CREATE TABLE engine.fence (
   PRIMARY KEY (engine, writer)
 ) WITH (fillfactor = 10);
 
+-- What holds for the whole database. key: id of the encryption key.
+CREATE TABLE engine.setting (
+  name  text PRIMARY KEY CHECK (name <> ''),
+  value text NOT NULL CHECK (value <> '')
+);
+
 CREATE TABLE engine.definition (
   digest     text PRIMARY KEY,
   data       bytea NOT NULL,

@@ -22,6 +22,12 @@ CREATE TABLE fence (
   PRIMARY KEY (engine, writer)
 ) STRICT, WITHOUT ROWID;
 
+-- What holds for the whole file. key: id of the encryption key.
+CREATE TABLE setting (
+  name  TEXT PRIMARY KEY CHECK (name <> ''),
+  value TEXT NOT NULL CHECK (value <> '')
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE definition (
   digest     TEXT PRIMARY KEY,
   data       BLOB NOT NULL,
