@@ -102,7 +102,7 @@ func (l *workflowLinker) arguments(specs map[string]*argSpec, args []arg, at hcl
 		written[a.name] = true
 		spec, ok := specs[a.name]
 		if !ok {
-			l.errorf(a.where, "Unsupported argument", "%s has no argument %q.%s", upperFirst(title), a.name, didYouMean(a.name, sortedKeys(specs)))
+			l.errorf(a.where, "Unsupported argument", "%s has no argument %q.%s", upperFirst(title), a.name, DidYouMean(a.name, sortedKeys(specs)))
 			l.check(a.expr)
 			continue
 		}
@@ -179,7 +179,7 @@ func (l *workflowLinker) extraAttributes(spec *argSpec, a arg) {
 		}
 		if name := key.AsString(); !spec.typ.HasAttribute(name) {
 			l.errorf(item.KeyExpr.Range(), "Unsupported attribute", "Argument %q has no attribute %q.%s", a.name, name,
-				didYouMean(name, attributeNames(spec.typ)))
+				DidYouMean(name, attributeNames(spec.typ)))
 		}
 	}
 }

@@ -278,7 +278,7 @@ func (d *decoder) mode(e *expr) Mode {
 			return ModeManual
 		}
 		d.errorf(e.rng, "Invalid value for mode", "mode is \"automatic\" or \"manual\".%s",
-			didYouMean(v.AsString(), []string{"automatic", "manual"}))
+			DidYouMean(v.AsString(), []string{"automatic", "manual"}))
 	} else if ok {
 		d.errorf(e.rng, "Invalid value for mode", "mode is \"automatic\" or \"manual\".")
 	}

@@ -190,7 +190,7 @@ func (d *decoder) dependsOn(w *workflowDecl, s *stepDecl) {
 		i, ok := w.index[attr.Name]
 		if !ok {
 			d.errorf(item.rng, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
-				attr.Name, didYouMean(attr.Name, sortedKeys(w.index)))
+				attr.Name, DidYouMean(attr.Name, sortedKeys(w.index)))
 			continue
 		}
 		if attr.Name == s.name {

@@ -44,7 +44,7 @@ func (m *Module) Agents() []AgentUse {
 		a := m.agents[n]
 		use := AgentUse{Name: a.name, Plugin: a.plugin, Constraint: a.constraint, Where: toRange(a.pluginAt)}
 		if a.implied {
-			use.Similar = nearest(n, declared)
+			use.Similar = Nearest(n, declared)
 		}
 		out = append(out, use)
 	}
@@ -210,7 +210,7 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	schema, ok := la.bin.Schema.Actions[name]
 	if !ok {
 		l.errorf(at, "Unknown action", "Agent %q (%s %s) has no action %q.%s",
-			agent, la.decl.plugin, la.bin.Version, name, didYouMean(name, sortedKeys(la.bin.Schema.Actions)))
+			agent, la.decl.plugin, la.bin.Version, name, DidYouMean(name, sortedKeys(la.bin.Schema.Actions)))
 		return nil
 	}
 	a := &linkedAction{agent: la, name: name, schema: schema}
@@ -321,7 +321,7 @@ func (l *workflowLinker) outputType(s *stepDecl, a *linkedAction) cty.Type {
 		want := s.outputType.AttributeType(n)
 		switch {
 		case !ok:
-			hint := didYouMean(n, attributeNames(a.out))
+			hint := DidYouMean(n, attributeNames(a.out))
 			if hint == "" && attrs["json"] == cty.DynamicPseudoType {
 				hint = fmt.Sprintf(" output_type describes the whole output; write object({ json = object({ %s = %s }) }).", n, typeText(want))
 			}
@@ -412,7 +412,7 @@ func (l *workflowLinker) explain(diags hcl.Diagnostics) {
 			l.hcl(hcl.Diagnostics{d})
 			continue
 		}
-		hint := didYouMean(name, attributeNames(a.out))
+		hint := DidYouMean(name, attributeNames(a.out))
 		if hint == "" && len(a.out.AttributeTypes()) > 0 {
 			hint = " Its outputs are " + quotedList(attributeNames(a.out)) + "."
 		} else if hint == "" {

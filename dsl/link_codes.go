@@ -79,7 +79,7 @@ func (l *workflowLinker) codes(e *expr, a *linkedAction, input []arg, conditions
 		if diags.HasErrors() || v.Type() != cty.String || v.IsNull() || contains(known, v.AsString()) {
 			continue
 		}
-		l.warnf(item.rng, "Unknown error code", "Action %s does not answer with the code %q.%s", a.title(), v.AsString(), didYouMean(v.AsString(), known))
+		l.warnf(item.rng, "Unknown error code", "Action %s does not answer with the code %q.%s", a.title(), v.AsString(), DidYouMean(v.AsString(), known))
 	}
 }
 

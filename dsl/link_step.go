@@ -331,7 +331,7 @@ func (l *workflowLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty
 		}
 		if name := key.AsString(); ty.IsObjectType() && !ty.HasAttribute(name) {
 			l.errorf(item.KeyExpr.Range(), "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name,
-				didYouMean(name, attributeNames(ty)))
+				DidYouMean(name, attributeNames(ty)))
 		}
 	}
 }

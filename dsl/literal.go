@@ -148,7 +148,7 @@ func (d *decoder) typeOf(e *expr) (cty.Type, *typeexpr.Defaults, bool) {
 	for _, x := range diags {
 		if strings.Contains(x.Detail, "is not a valid type specification") {
 			name := hcl.ExprAsKeyword(syn)
-			x.Detail += didYouMean(name, []string{"string", "number", "bool", "list", "set", "map", "object", "tuple", "any"})
+			x.Detail += DidYouMean(name, []string{"string", "number", "bool", "list", "set", "map", "object", "tuple", "any"})
 		}
 	}
 	d.hcl(diags)

@@ -100,7 +100,7 @@ func (r *reporter) checkSyntax(e *expr) {
 		case *hclsyntax.FunctionCallExpr:
 			if !isFunction(n.Name) {
 				e.bad = true
-				hint := didYouMean(n.Name, functionNames())
+				hint := DidYouMean(n.Name, functionNames())
 				if why, ok := impure[n.Name]; ok {
 					hint = " " + why
 				}
@@ -231,7 +231,7 @@ func (d *decoder) reference(c *compiled, t hcl.Traversal, ns *names, a allow, lo
 			return false
 		case !ok:
 			d.errorf(rng, "Reference to undeclared local value", "There is no local value named %q.%s",
-				name, didYouMean(name, sortedKeys(ns.locals)))
+				name, DidYouMean(name, sortedKeys(ns.locals)))
 			return false
 		}
 		locals[name] = l
@@ -260,7 +260,7 @@ func (d *decoder) unknownRoot(root string, t hcl.Traversal, ns *names) {
 	case has(ns.locals, root):
 		hint = fmt.Sprintf(" Did you mean \"local.%s\"?", root)
 	default:
-		hint = didYouMean(root, []string{"var", "local", "step", "each", "self", "failure", "run"})
+		hint = DidYouMean(root, []string{"var", "local", "step", "each", "self", "failure", "run"})
 	}
 	if len(t) == 1 && hint == "" {
 		hint = fmt.Sprintf(" A string is written in quotes: %q.", root)
@@ -278,7 +278,7 @@ func (d *decoder) refVar(name string, at hcl.Range, ns *names, a allow) bool {
 	if has(ns.variables, name) {
 		return true
 	}
-	hint := didYouMean(name, sortedKeys(ns.variables))
+	hint := DidYouMean(name, sortedKeys(ns.variables))
 	if hint == "" && ns.steps == nil && ns.index == nil {
 		hint = " Only variables declared at the top of a file can be used here, not those of a workflow."
 	}
@@ -311,7 +311,7 @@ func (d *decoder) refStep(c *compiled, t hcl.Traversal, name string, at hcl.Rang
 	i, ok := ns.index[name]
 	if !ok {
 		d.errorf(at, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
-			name, didYouMean(name, sortedKeys(ns.index)))
+			name, DidYouMean(name, sortedKeys(ns.index)))
 		return false
 	}
 	if _, seen := c.direct[i]; !seen {
@@ -336,7 +336,7 @@ func (d *decoder) refStep(c *compiled, t hcl.Traversal, name string, at hcl.Rang
 	}
 	if len(t) > field {
 		if attr, ok := t[field].(hcl.TraverseAttr); ok && !contains(stepFields, attr.Name) {
-			hint := didYouMean(attr.Name, stepFields)
+			hint := DidYouMean(attr.Name, stepFields)
 			if hint == "" {
 				hint = fmt.Sprintf(" Results are under output: step.%s.output.%s.", name, attr.Name)
 			}
@@ -363,7 +363,7 @@ func (d *decoder) refField(c *compiled, root, name string, at hcl.Range, ns *nam
 		return false
 	}
 	if !contains(rootFields[root], name) {
-		d.errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, didYouMean(name, rootFields[root]))
+		d.errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, DidYouMean(name, rootFields[root]))
 		return false
 	}
 	switch root {

@@ -142,7 +142,7 @@ func choose(v cty.Value, words map[string]func()) error {
 	}
 	set, ok := words[text]
 	if !ok {
-		hint := didYouMean(text, sortedKeys(words))
+		hint := DidYouMean(text, sortedKeys(words))
 		return fmt.Errorf("it must be one of %s%s", quotedList(sortedKeys(words)), strings.Replace(hint, " Did", "; did", 1))
 	}
 	set()

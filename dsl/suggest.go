@@ -11,8 +11,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// nearest returns the candidate most like name, or "" if none is close.
-func nearest(name string, candidates []string) string {
+// Nearest returns the candidate most like name, or "" if none is close. A
+// candidate that equals name is no suggestion.
+func Nearest(name string, candidates []string) string {
 	best, bestDist := "", 4
 	if n := len(name); n < 4 {
 		bestDist = n // a short name is like nearly everything
@@ -20,7 +21,7 @@ func nearest(name string, candidates []string) string {
 	sorted := append([]string(nil), candidates...)
 	sort.Strings(sorted)
 	for _, c := range sorted {
-		if d := levenshtein.Distance(name, c, nil); d < bestDist {
+		if d := levenshtein.Distance(name, c, nil); d > 0 && d < bestDist {
 			best, bestDist = c, d
 		}
 	}
@@ -34,9 +35,10 @@ func nearest(name string, candidates []string) string {
 	return best
 }
 
-// didYouMean returns a sentence to append to a message, or "".
-func didYouMean(name string, candidates []string) string {
-	if s := nearest(name, candidates); s != "" {
+// DidYouMean returns a sentence to append to a message, with a blank in front,
+// or "" if no candidate is close to name.
+func DidYouMean(name string, candidates []string) string {
+	if s := Nearest(name, candidates); s != "" {
 		return fmt.Sprintf(" Did you mean %q?", s)
 	}
 	return ""
@@ -50,7 +52,7 @@ func suggestAttribute(d *hcl.Diagnostic) string {
 	if !ok {
 		return ""
 	}
-	if s := nearest(name, attributeNames(ty)); s != "" {
+	if s := Nearest(name, attributeNames(ty)); s != "" {
 		return fmt.Sprintf("Did you mean %q?", s)
 	}
 	if names := attributeNames(ty); len(names) > 0 && len(names) <= 12 {

@@ -195,7 +195,7 @@ func (b *bind) declared(r *reporter, a Assignment) bool {
 		return false // for another workflow of the module
 	}
 	r.place(a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
-		a.source(), a.Name, didYouMean(a.Name, sortedKeys(b.decls)))
+		a.source(), a.Name, DidYouMean(a.Name, sortedKeys(b.decls)))
 	return false
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/agents"
 )
 
@@ -123,7 +124,7 @@ func (a *app) agentsSchema(ctx context.Context, name, dir string, f agentFlags) 
 				names = append(names, l.Name)
 			}
 		}
-		return failed("Unknown agent", "%s.%s", upperFirst(err.Error()), didYouMean(name, names))
+		return failed("Unknown agent", "%s.%s", upperFirst(err.Error()), dsl.DidYouMean(name, names))
 	case err != nil:
 		return agentProblem(agents.Listed{Binary: agents.Binary{Found: agents.Found{Name: name}}, Err: err})
 	}

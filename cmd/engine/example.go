@@ -9,6 +9,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/saga-engine/engine/dsl"
 )
 
 // examples are what `init --example` can write.
@@ -36,7 +38,7 @@ func (a *app) writeExample(name, dir string) ([]string, error) {
 	entries, err := fs.ReadDir(examples, from)
 	if err != nil || strings.ContainsAny(name, `/\.`) {
 		return nil, failed("Unknown example", "There is no example %q.%s Examples: %s.",
-			name, didYouMean(name, exampleNames()), strings.Join(exampleNames(), ", "))
+			name, dsl.DidYouMean(name, exampleNames()), strings.Join(exampleNames(), ", "))
 	}
 	if err := os.MkdirAll(a.path(dir), 0o755); err != nil {
 		return nil, fmt.Errorf("write the example: %w", err)

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/dsl"
 )
 
 type graphOptions struct {
@@ -38,7 +40,7 @@ func (a *app) graph(ctx context.Context, path string, o graphOptions) error {
 	draw := map[string]func(graph) string{"dot": graph.dot, "mermaid": graph.mermaid}[o.format]
 	if draw == nil && o.format != "json" {
 		return failed("Invalid flag", "--format must be dot, mermaid or json, not %q.%s", o.format,
-			didYouMean(o.format, []string{"dot", "mermaid", "json"}))
+			dsl.DidYouMean(o.format, []string{"dot", "mermaid", "json"}))
 	}
 	l, err := a.link(ctx, path, o.agents)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 )
@@ -107,7 +108,7 @@ func (a *app) runFilter(o listOptions) (engine.RunFilter, error) {
 		s, ok := machine.ParseRunState(name)
 		if !ok {
 			return f, failed("Invalid flag", "--status %q is no state of a run.%s States: open, %s.",
-				name, didYouMean(name, stateNames()), strings.Join(stateNames(), ", "))
+				name, dsl.DidYouMean(name, stateNames()), strings.Join(stateNames(), ", "))
 		}
 		f.States = append(f.States, s)
 	}

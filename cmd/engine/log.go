@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+
+	"github.com/saga-engine/engine/dsl"
 )
 
 // logLevel reads --log. Without it only warnings and errors are shown.
@@ -20,7 +22,7 @@ func logLevel(name string) (slog.Level, error) {
 		return slog.LevelDebug, nil
 	}
 	return 0, failed("Invalid flag", "--log (or ENGINE_LOG) must be error, warn, info or debug, not %q.%s",
-		name, didYouMean(name, []string{"error", "warn", "info", "debug"}))
+		name, dsl.DidYouMean(name, []string{"error", "warn", "info", "debug"}))
 }
 
 // A sink is where log lines go: to stderr, or to a view that owns the screen.

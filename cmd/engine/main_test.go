@@ -62,8 +62,8 @@ func TestDidYouMean(t *testing.T) {
 		{"frobnicate", ""},
 		{"", ""},
 	} {
-		if got := didYouMean(c.name, names); got != c.want {
-			t.Errorf("didYouMean(%q) = %q, want %q", c.name, got, c.want)
+		if got := dsl.DidYouMean(c.name, names); got != c.want {
+			t.Errorf("dsl.DidYouMean(%q) = %q, want %q", c.name, got, c.want)
 		}
 	}
 }
@@ -143,11 +143,12 @@ func TestDiagnose(t *testing.T) {
 		{"newer", &engine.SchemaError{Have: 3, Want: 2, Hint: "use it"}, "Database is newer than this engine", "Its schema has version 3, this engine knows 2. Use it."},
 		{"key", &engine.KeyError{Hint: "make one"}, "Encryption key needed", "make one."},
 		{"store", &storeError{doing: "open the state", err: errors.New("sqlite: open x: full")}, "Cannot open the state", "Open x: full."},
+		{"store, asking", &storeError{doing: "open the state", err: errors.New("postgres: refused: is it running?")}, "Cannot open the state", "Refused: is it running?"},
 		{"other", errors.New("something else"), "Something else", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := diagnose(c.err)
-			if len(d) != 1 || d[0].Severity != dsl.SeverityError || d[0].Summary != c.summary || !strings.Contains(d[0].Detail, c.detail) {
+			if len(d) != 1 || d[0].Severity != dsl.SeverityError || d[0].Summary != c.summary || !strings.Contains(d[0].Detail, c.detail) || strings.Contains(d[0].Detail, "?.") {
 				t.Errorf("diagnose = %+v, want %s: %s", d, c.summary, c.detail)
 			}
 		})

@@ -100,7 +100,7 @@ func choose(def *dsl.Definition, name string) (*dsl.Workflow, error) {
 		if wf := def.Workflow(name); wf != nil {
 			return wf, nil
 		}
-		return nil, failed("Unknown workflow", "There is no workflow %q.%s", name, didYouMean(name, names))
+		return nil, failed("Unknown workflow", "There is no workflow %q.%s", name, dsl.DidYouMean(name, names))
 	case len(names) == 1:
 		return def.Workflow(names[0]), nil
 	case len(names) == 0:

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"path/filepath"
-	"sort"
 	"strings"
 
-	"github.com/agext/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/saga-engine/engine/dsl"
 )
 
 // root builds the command tree.
@@ -86,7 +85,7 @@ func (a *app) group(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return failed("Unknown command", "%s has no command %q.%s Run `%s --help` for the list.",
-		cmd.CommandPath(), args[0], didYouMean(args[0], names), cmd.CommandPath())
+		cmd.CommandPath(), args[0], dsl.DidYouMean(args[0], names), cmd.CommandPath())
 }
 
 // wants checks the number of arguments; names describe them, a name in
@@ -126,21 +125,5 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	})
 	return failed("Unknown flag", "%s has no flag %q.%s Run `%s --help` for the list.",
-		cmd.CommandPath(), "--"+name, didYouMean("--"+name, names), cmd.CommandPath())
-}
-
-// didYouMean suggests the closest of some names, with a blank in front; "" if
-// none is close.
-func didYouMean(name string, names []string) string {
-	sort.Strings(names)
-	best, at := "", len([]rune(name))/3+1
-	for _, n := range names {
-		if d := levenshtein.Distance(name, n, nil); d <= at && n != name {
-			best, at = n, d-1
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" Did you mean %q?", best)
+		cmd.CommandPath(), "--"+name, dsl.DidYouMean("--"+name, names), cmd.CommandPath())
 }

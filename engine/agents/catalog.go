@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/agext/levenshtein"
 	"github.com/hashicorp/go-version"
 
 	"github.com/saga-engine/engine/dsl"
@@ -335,7 +334,7 @@ func (c *Catalog) notFound(name, ver string) error {
 	for _, f := range all {
 		installed = append(installed, f.Name)
 	}
-	e.Similar = similar(name, installed)
+	e.Similar = dsl.Nearest(name, installed)
 	for _, p := range c.search.places() {
 		if p.source == SourceDev {
 			continue
@@ -344,17 +343,6 @@ func (c *Catalog) notFound(name, ver string) error {
 		e.Misplaced = append(e.Misplaced, p.misplaced(name)...)
 	}
 	return e
-}
-
-// similar returns the name most like another one, "" if none is close.
-func similar(name string, names []string) string {
-	best, at := "", len(name)/3+2
-	for _, n := range names {
-		if d := levenshtein.Distance(name, n, nil); n != name && d < at {
-			best, at = n, d
-		}
-	}
-	return best
 }
 
 // checksum returns a file's SHA-256 in hex.
