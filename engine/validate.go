@@ -12,7 +12,7 @@ import (
 // a last line: sizes are enforced where bytes enter.
 const (
 	MaxRowBytes = 64 << 20 // of Transition.Data
-	MaxNameLen  = 100      // characters of Names.Name
+	MaxNameLen  = 100      // characters of Names.Name, all of them ASCII
 	MaxKeyBytes = 1024     // of Names.Key: it stands in a unique index
 )
 
@@ -73,21 +73,34 @@ func HoldsKey(s machine.RunState) bool {
 	return s != machine.RunFailed && s != machine.RunCompensated && s != machine.RunCancelled
 }
 
-// Validate reports why the names cannot be kept.
+// Validate reports why the names cannot be kept. A run's name has a narrow
+// grammar, [A-Za-z0-9][A-Za-z0-9._:/-]*; a unique key is any text.
 func (n Names) Validate() error {
 	switch {
 	case utf8.RuneCountInString(n.Name) > MaxNameLen:
 		return fmt.Errorf("engine: run name of %d characters exceeds %d", utf8.RuneCountInString(n.Name), MaxNameLen)
 	case len(n.Key) > MaxKeyBytes:
 		return fmt.Errorf("engine: unique key of %d bytes exceeds %d", len(n.Key), MaxKeyBytes)
-	case n.Name != CleanText(n.Name):
-		return fmt.Errorf("engine: run name %q holds bytes that are not text", n.Name)
+	case n.Name != "" && !validName(n.Name):
+		return fmt.Errorf("engine: run name %q: it must begin with an ASCII letter or digit and hold only those and . _ : / -", n.Name)
 	case n.Key != CleanText(n.Key):
 		return fmt.Errorf("engine: unique key %q holds bytes that are not text", n.Key)
 	case n.Key != "" && n.Workflow == "":
 		return fmt.Errorf("engine: unique key %q has no workflow", n.Key)
 	}
 	return nil
+}
+
+// validName reports whether a text can name a run: what can stand unquoted in
+// a shell, a URL and a log. Its length is checked apart.
+func validName(s string) bool {
+	for i, c := range []byte(s) {
+		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alnum && (i == 0 || strings.IndexByte("._:/-", c) < 0) {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // ValidateBatch reports a batch that breaks the rules of Writer.Commit: sorted

@@ -173,9 +173,12 @@ var commitRules = []rule{
 	{name: "commit/markup and quotes are data", why: "SQL is never built from data (T20)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		evil := `'); DROP TABLE run; -- "{}$1\ ` + strings.Repeat("é", 50)
-		s := w.submit(a.writers[0], w.create(a), engine.Names{Name: evil, Workflow: flowName, Key: evil})
-		if r, err := w.Other.Find(w.ctx, evil); err != nil || r.Run != s.Run || r.Key != evil {
+		s := w.submit(a.writers[0], w.create(a), engine.Names{Name: "n", Workflow: flowName, Key: evil})
+		if r, err := w.Other.Find(w.ctx, "n"); err != nil || r.Run != s.Run || r.Key != evil {
 			w.Errorf("find = %+v, err = %v", r, err)
+		}
+		if r, err := w.Other.Find(w.ctx, evil); !errors.Is(err, engine.ErrNotFound) {
+			w.Errorf("find what no run is called = %+v, err = %v", r, err)
 		}
 		if rs, err := w.Other.Runs(w.ctx, engine.RunFilter{Key: evil, Workflow: flowName}); err != nil || len(rs) != 1 {
 			w.Errorf("runs = %+v, err = %v", rs, err)

@@ -193,8 +193,9 @@ var submitRules = []rule{
 		}{
 			"illegal row":    {func(t *engine.Transition) { t.Steps = []engine.StepRow{{State: machine.StepRunning}} }, engine.Names{Name: "n"}},
 			"no such flow":   {func(t *engine.Transition) { t.Workflow = 9999 }, engine.Names{Name: "n"}},
-			"name too long":  {func(*engine.Transition) {}, engine.Names{Name: strings.Repeat("é", engine.MaxNameLen+1)}},
+			"name too long":  {func(*engine.Transition) {}, engine.Names{Name: strings.Repeat("x", engine.MaxNameLen+1)}},
 			"key too long":   {func(*engine.Transition) {}, engine.Names{Name: "n", Key: strings.Repeat("k", engine.MaxKeyBytes+1)}},
+			"name not plain": {func(*engine.Transition) {}, engine.Names{Name: "n'; DROP TABLE run"}},
 			"name not text":  {func(*engine.Transition) {}, engine.Names{Name: "n\x00"}},
 			"key not text":   {func(*engine.Transition) {}, engine.Names{Name: "n", Key: "\xff"}},
 			"not at seq 0":   {func(t *engine.Transition) { t.Seq = 1 }, engine.Names{Name: "n"}},
@@ -213,7 +214,7 @@ var submitRules = []rule{
 			}
 			w.wantNothing(c.Run, try.names.Key)
 		}
-		longest := engine.Names{Name: strings.Repeat("é", engine.MaxNameLen), Workflow: flowName, Key: strings.Repeat("k", engine.MaxKeyBytes)}
+		longest := engine.Names{Name: strings.Repeat("x", engine.MaxNameLen), Workflow: flowName, Key: strings.Repeat("k", engine.MaxKeyBytes)}
 		if s := w.submit(a.writers[0], w.create(a), longest); s.Exists {
 			w.Errorf("longest names: submitted = %+v", s)
 		}
