@@ -62,6 +62,9 @@ func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
 	if a.json && o.confirm {
 		return failed("Invalid flag", "--confirm cannot be combined with --json.")
 	}
+	if err := (engine.Names{Name: o.runID}).Validate(); err != nil {
+		return failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))
+	}
 	r, err := a.request(ctx, path, o.workflow, o.values, o.agents)
 	if err != nil {
 		return err

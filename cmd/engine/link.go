@@ -135,6 +135,8 @@ func explainAgent(u usedAgent) (summary, detail string) {
 	var changed *agents.ChecksumError
 	var lock *agents.LockError
 	switch {
+	case errors.As(u.err, &missing) && u.Similar != "" && len(missing.Misplaced) == 0:
+		return fmt.Sprintf("Agent %q not found", u.Name), fmt.Sprintf("%s. Did you mean %q?", upperFirst(u.err.Error()), u.Similar)
 	case errors.As(u.err, &missing):
 		summary = fmt.Sprintf("Agent %q not found", u.Name)
 	case errors.As(u.err, &version):

@@ -65,7 +65,10 @@ func explain(err error) (summary, detail string) {
 	case errors.As(err, &store):
 		text := strings.TrimSuffix(store.err.Error(), ".")
 		text = strings.TrimPrefix(strings.TrimPrefix(text, "sqlite: "), "postgres: ")
-		return "Cannot " + store.doing, upperFirst(text) + "."
+		if !strings.HasSuffix(text, "?") {
+			text += "."
+		}
+		return "Cannot " + store.doing, upperFirst(text)
 	case errors.As(err, &locked):
 		return "State file is in use", fmt.Sprintf("%s is held by %s. Wait until that command ends, or stop it; "+
 			"`engine list` and `engine show` work beside it.", locked.Path, locked.Holder)
