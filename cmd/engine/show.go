@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,8 +22,8 @@ func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show a run: steps, attempts, keys, limits and undo",
-		Long: `Shows a run by its name. It reads the run's journal and disturbs nobody who
-works on the run.`,
+		Long: `Shows a run by its name, or the newest run of a unique key. It reads the run's
+journal and disturbs nobody who works on the run.`,
 		Args: wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.showRun(cmd.Context(), args[0], o) },
 	}
@@ -53,7 +52,11 @@ func (a *app) showRun(ctx context.Context, name string, o showOptions) error {
 		return err
 	}
 	defer s.close()
-	r, err := s.load(ctx, name)
+	row, err := a.findRun(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	r, err := s.load(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -75,16 +78,10 @@ func (a *app) showRun(ctx context.Context, name string, o showOptions) error {
 }
 
 // load reads a run and folds its journal.
-func (s *session) load(ctx context.Context, name string) (*shownRun, error) {
-	row, err := s.store.Find(ctx, name)
-	if errors.Is(err, engine.ErrNotFound) {
-		return nil, failed("Unknown run", "There is no run %q in %s. `engine list` shows the runs.", name, s.shown)
-	}
-	if err != nil {
-		return nil, s.wrap("find the run", err)
-	}
+func (s *session) load(ctx context.Context, row engine.RunRow) (*shownRun, error) {
 	r := &shownRun{row: row}
 	var records []machine.Record
+	var err error
 	if r.wf, r.state, records, err = engine.LoadRun(ctx, s.store, s.sealer, s.defs, row.Run); err != nil {
 		return nil, s.wrap("read the run", err)
 	}
@@ -137,12 +134,22 @@ func (a *app) printRun(r *shownRun) error {
 	if d := r.state.Deadline(); !d.IsZero() && !r.state.Status().Final() {
 		field("Deadline", "%s", stamp(d))
 	}
+	if d := r.state.CompensationDeadline(); !d.IsZero() && !r.state.Status().Final() {
+		field("Undo by", "%s", stamp(d))
+	}
 	if f := r.state.FinishedAt(); !f.IsZero() {
 		field("Finished", "%s, after %s", stamp(f), render.Took(f.Sub(r.state.StartedAt())))
 	}
 	if f := r.state.Failure(); f != (dsl.Failure{}) {
 		field("Failure", "%s", strings.TrimPrefix(join(": ", f.Step, f.Code, f.Message), ": "))
 		field("Undone", "%d, %d left as is, %d not undone by declaration", r.state.Undone(), r.state.LeftAsIs(), r.state.NotUndoneByDeclaration())
+	}
+	failures, blocked := r.state.UndoTroubles(r.wf)
+	for _, f := range failures {
+		field("Undo failed", "%s", join(": ", f.Step, f.Code, f.Message))
+	}
+	if blocked > 0 {
+		field("Blocked", "%s not undone, because the undo of a later step failed", render.Count(blocked, "effect"))
 	}
 	if held := r.state.Held(); len(held) > 0 && !r.state.Status().Final() {
 		for _, h := range held {
@@ -176,5 +183,6 @@ func (a *app) printRun(r *shownRun) error {
 	if err := a.print("\n"); err != nil {
 		return err
 	}
+	a.show(render.OutputProblems(r.state.Outputs()))
 	return a.printOutputs(r.state.Outputs())
 }

@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/sdk"
 )
 
 // json is a run as programs see it. The values of sensitive inputs and outputs
@@ -27,7 +25,17 @@ func (r *shownRun) json(events bool, now func() time.Time) map[string]any {
 		m["failure"] = map[string]string{"step": f.Step, "code": f.Code, "message": f.Message}
 	}
 	if d := r.state.Deadline(); !d.IsZero() {
-		m["deadline"] = d
+		m["run_deadline"] = d
+	}
+	if d := r.state.CompensationDeadline(); !d.IsZero() {
+		m["compensation_deadline"] = d
+	}
+	if failures, blocked := r.state.UndoTroubles(r.wf); len(failures) > 0 {
+		list := make([]map[string]string, len(failures))
+		for i, f := range failures {
+			list[i] = map[string]string{"step": f.Step, "code": f.Code, "message": f.Message}
+		}
+		m["undo_failures"], m["undo_blocked"] = list, blocked
 	}
 	steps := []map[string]any{}
 	for _, n := range r.nodes() {
@@ -72,20 +80,26 @@ func nodeJSON(n machine.NodeView) map[string]any {
 		}
 	}
 	for name, t := range map[string]time.Time{
-		"started_at": n.StartedAt, "finished_at": n.FinishedAt, "complete_by": n.CompleteBy, "deadline": n.Deadline,
-		"until": n.Until, "undo_started_at": n.UndoStartedAt, "undo_finished_at": n.UndoFinishedAt,
+		"started_at": n.StartedAt, "finished_at": n.FinishedAt, "complete_by": n.CompleteBy, "step_deadline": n.Deadline,
+		"undo_deadline": n.UndoDeadline, "until": n.Until, "undo_started_at": n.UndoStartedAt, "undo_finished_at": n.UndoFinishedAt,
 	} {
 		if !t.IsZero() {
 			m[name] = t
 		}
 	}
 	for name, s := range map[string]string{
-		"code": n.Code, "message": n.Message, "held_by": n.Why, "undo_action": n.UndoAction,
+		"code": n.Code, "message": n.Message, "undo_action": n.UndoAction,
 		"undo_code": n.UndoCode, "undo_message": n.UndoMessage, "settled_by": n.By,
 	} {
 		if s != "" {
 			m[name] = s
 		}
+	}
+	if n.HeldBy != "" {
+		m["held"] = map[string]string{"agent": n.HeldBy, "message": n.Why}
+	}
+	if n.UndoKey != "" {
+		m["undo_idempotency_key"] = n.UndoKey
 	}
 	if n.UndoAttempts > 0 {
 		m["undo_attempts"] = n.UndoAttempts
@@ -100,7 +114,7 @@ func nodeJSON(n machine.NodeView) map[string]any {
 	calls := []map[string]any{}
 	for _, c := range n.Calls {
 		call := map[string]any{
-			"purpose": purposeText(c), "attempt": c.Number, "status": c.Status,
+			"purpose": c.Purpose, "undo": c.Undo, "attempt": c.Number, "status": c.Status, "idempotency_key": c.Key,
 			"started_at": c.StartedAt, "complete_by": c.CompleteBy,
 		}
 		if !c.EndedAt.IsZero() {
@@ -115,21 +129,13 @@ func nodeJSON(n machine.NodeView) map[string]any {
 	return m
 }
 
-func purposeText(c machine.CallView) string {
-	switch c.Purpose {
-	case sdk.PurposeDo:
-		return "do"
-	case sdk.PurposeUndo:
-		return "undo"
-	case sdk.PurposeLookup:
-		return "lookup"
-	}
-	return fmt.Sprintf("purpose %d", c.Purpose)
-}
-
 func heldText(h machine.HeldAgent) string {
 	s := "agent " + h.Agent
-	if h.Why != "" {
+	switch h.Why {
+	case "":
+	case "full":
+		s += ": no slot is free"
+	default:
 		s += ": " + h.Why
 	}
 	if !h.Until.IsZero() {

@@ -97,12 +97,24 @@ func nodeDetail(n machine.NodeView) string {
 		}
 	}
 	if n.State == machine.StepHeld {
-		parts = append(parts, n.Why)
+		parts = append(parts, strings.TrimPrefix(heldText(machine.HeldAgent{Agent: n.HeldBy, Why: n.Why}), "agent "))
+	}
+	if !n.Deadline.IsZero() && !forwardOver(n) {
+		parts = append(parts, "step by "+stamp(n.Deadline))
+	}
+	if !n.UndoDeadline.IsZero() && n.State == machine.StepUndoing {
+		parts = append(parts, "undo by "+stamp(n.UndoDeadline))
 	}
 	if !n.Until.IsZero() && (n.State == machine.StepHeld || n.State == machine.StepBackoff) {
 		parts = append(parts, "until "+stamp(n.Until))
 	}
 	return join("; ", parts...)
+}
+
+// forwardOver reports whether the deadline of a step's work means nothing any
+// more.
+func forwardOver(n machine.NodeView) bool {
+	return !n.FinishedAt.IsZero() || n.State == machine.StepUndoing
 }
 
 func (r *shownRun) callTable() *render.Table {
@@ -113,8 +125,8 @@ func (r *shownRun) callTable() *render.Table {
 			if !c.EndedAt.IsZero() {
 				took = render.Took(c.EndedAt.Sub(c.StartedAt))
 			}
-			t.Add(n.Name, purposeText(c), strconv.Itoa(c.Number), c.Status, stamp(c.StartedAt), took, clock(c.CompleteBy),
-				n.IdempotencyKey, join(": ", c.Code, c.Message))
+			t.Add(n.Name, string(c.Purpose), strconv.Itoa(c.Number), c.Status, stamp(c.StartedAt), took, clock(c.CompleteBy),
+				c.Key, join(": ", c.Code, c.Message))
 		}
 	}
 	return t

@@ -12,26 +12,44 @@ import (
 type Fact struct {
 	Kind    FactKind
 	At      time.Time
-	Step    string // step name with ["key"] for an instance, or ""
-	Agent   string // AGENT.ACTION, where one is called
-	Attempt int    // number for people, from 1; 0 = none
-	Of      int    // attempts allowed in this round; 0 = not applicable, dsl.Unbounded = no limit
-	Undo    bool   // the attempt or wait belongs to the undo
-	Lookup  bool   // the attempt only asks what became of an earlier one
+	Run     string  // run_created: public name
+	Key     string  // run_created: unique key, or ""
+	Step    string  // step name with ["key"] for an instance, or ""
+	Action  string  // AGENT.ACTION, where one is called
+	Agent   string  // step_held: the agent that is waited for
+	Purpose Purpose // of the attempt, or of the one that is waited for; "" = none
+	Attempt int     // number for people, from 1; 0 = none
+	Of      int     // attempts allowed in this round; 0 = not applicable, dsl.Unbounded = no limit
+	Undo    bool    // the attempt or wait belongs to the undo
 
 	Status     string        // step_finished, undo_finished, run_finished, attempt_finished (ok, failed, unknown, not_sent)
 	Code       string        // failure code, or ""
 	Message    string        // failure message, or ""
 	Took       time.Duration // attempt_finished, step_finished, undo_finished
 	CompleteBy time.Time     // attempt_started: of the attempt
-	StepBy     time.Time     // deadline of the step or undo; zero = none
-	RunBy      time.Time     // run_created: deadline of the run; zero = none
 	Until      time.Time     // retry_scheduled, step_held: when it goes on; zero = not known
-	Outputs    []NamedValue  // run_finished
-	Undone     int           // run_finished
-	LeftAsIs   int           // run_finished: effects operators left in place
-	Undeclared int           // run_finished: effects not undone by declaration
+	CoolDown   bool          // retry_scheduled: the pause is a cool-down, a fresh round follows
 	By         string        // verbs: who
+
+	// Deadlines; zero = none.
+	StepDeadline         time.Time // attempts and waits of a step's work
+	UndoDeadline         time.Time // attempts and waits of its undo
+	RunDeadline          time.Time // run_created
+	CompensationDeadline time.Time // run_turned
+
+	Outputs      []NamedValue  // run_finished
+	Undone       int           // run_finished, run_parked
+	LeftAsIs     int           // run_finished, run_parked: effects operators left in place
+	Undeclared   int           // run_finished: effects not undone by declaration
+	UndoFailures []UndoFailure // run_parked, if undos have failed
+	UndoBlocked  int           // run_parked: effects not undone because an undo before theirs failed
+}
+
+// An UndoFailure is an undo that has failed for good.
+type UndoFailure struct {
+	Step    string // step name with ["key"] for an instance
+	Code    string
+	Message string
 }
 
 // A NamedValue is one output of a run.
@@ -41,6 +59,17 @@ type NamedValue struct {
 	Sensitive bool
 	Problem   string // why the value is null although the run succeeded; "" = none
 }
+
+// A Purpose says for people why an agent is called.
+type Purpose string
+
+// The purposes.
+const (
+	PurposeDo     Purpose = "do"
+	PurposeUndo   Purpose = "undo"
+	PurposeLookup Purpose = "lookup" // ask what became of an earlier call
+	PurposeLearn  Purpose = "learn"  // the action once more under its key, to learn the output that its undo needs
+)
 
 // FactKind is the type of a Fact, as in the `type` of the NDJSON stream.
 type FactKind string

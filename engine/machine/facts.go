@@ -1,10 +1,10 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/sdk"
 )
 
 // Facts returns the record's part of the run's story, in the order in which
@@ -18,7 +18,7 @@ func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
 	if r.run != nil {
 		overwrite(runFields, r.run.mask, &after, &r.run.to)
 	}
-	t := &teller{wf: wf, r: r, before: &s.run, after: &after}
+	t := &teller{wf: wf, r: r, s: s, before: &s.run, after: &after}
 	t.heads()
 	views := make([]pair, len(r.nodes))
 	for k := range r.nodes {
@@ -49,6 +49,7 @@ func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
 type teller struct {
 	wf            *dsl.Workflow
 	r             Record
+	s             *State // before the record
 	before, after *run
 	facts         []Fact
 }
@@ -67,7 +68,7 @@ func (t *teller) say(f Fact) {
 func (t *teller) heads() {
 	switch ev := t.r.event.(type) {
 	case Started:
-		t.say(Fact{Kind: FactRunCreated, RunBy: t.after.deadline.time(), By: ev.StartedBy})
+		t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after.deadline.time(), By: ev.StartedBy})
 	case TakenOver:
 		t.say(Fact{Kind: FactRunTakenOver})
 	case CancelRequested:
@@ -85,7 +86,7 @@ func (t *teller) heads() {
 	case Refused:
 		t.say(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By})
 	case AttemptProgress:
-		t.say(Fact{Kind: FactAttemptProgress, Step: t.nameOf(ev.Attempt.Node), Attempt: ev.Number, Message: ev.Note})
+		t.progress(ev)
 	}
 }
 
@@ -93,12 +94,17 @@ func (t *teller) verb(verb, step, by, reason string) {
 	t.say(Fact{Kind: FactVerb, Status: "accepted", Code: verb, Step: step, Message: reason, By: by})
 }
 
-// nameOf returns the name of a node of the record.
-func (t *teller) nameOf(i int) string {
-	if t.wf != nil && i >= 0 && i < len(t.wf.Steps) {
-		return t.wf.Steps[i].Name
+// progress tells what a running attempt says of itself.
+func (t *teller) progress(ev AttemptProgress) {
+	f := Fact{Kind: FactAttemptProgress, Message: ev.Note}
+	if i := ev.Attempt.Node; i >= 0 && i < len(t.s.nodes) {
+		p := pair{i, t.s.nodes[i], t.s.nodes[i]}
+		f.Step = t.name(p)
+		if a := p.now.find(ev.Attempt.Call); a != nil {
+			f.Attempt, f.Purpose, f.Undo = a.number, a.kind.told(), p.now.undoes(a)
+		}
 	}
-	return ""
+	t.say(f)
 }
 
 func (t *teller) name(p pair) string { return nodeName(t.wf, p.i, p.now) }
@@ -124,7 +130,7 @@ func (t *teller) attemptEnds(p pair) {
 // nodeEnds tells that a step or its undo has ended.
 func (t *teller) nodeEnds(p pair) {
 	if p.now.ended() && !p.old.ended() {
-		f := Fact{Kind: FactStepFinished, Step: t.name(p), Agent: actionName(t.wf, p.now, callDo), Status: p.now.state.String(), Attempt: p.now.fwd.total}
+		f := Fact{Kind: FactStepFinished, Step: t.name(p), Action: actionName(t.wf, p.now, callDo), Status: p.now.state.String(), Attempt: p.now.fwd.total}
 		if p.now.state == StepFailed || p.now.state == StepCaught {
 			f.Code, f.Message = p.now.fwd.code, p.now.fwd.message
 		}
@@ -133,7 +139,7 @@ func (t *teller) nodeEnds(p pair) {
 	}
 	if p.now.undo != p.old.undo && !p.now.expanded {
 		f := Fact{
-			Kind: FactUndoFinished, Step: t.name(p), Undo: true, Agent: actionName(t.wf, p.now, callUndo),
+			Kind: FactUndoFinished, Step: t.name(p), Undo: true, Action: actionName(t.wf, p.now, callUndo),
 			Attempt: p.now.und.total, Took: since(p.now.und.began, p.now.und.ended),
 		}
 		switch p.now.undo {
@@ -162,16 +168,48 @@ func since(from, to instant) time.Duration {
 // attemptFact is what start and end of an attempt have in common.
 func (t *teller) attemptFact(p pair, a *attempt) Fact {
 	f := Fact{
-		Step: t.name(p), Attempt: a.number, Undo: a.kind == callUndo || a.kind == callUndoLookup || a.kind == callLearn,
-		CompleteBy: a.completeBy.time(), Of: t.allowed(p.now, a.kind), Lookup: a.kind.purpose() == sdk.PurposeLookup,
+		Step: t.name(p), Action: actionName(t.wf, p.now, a.kind), Purpose: a.kind.told(), Undo: p.now.undoes(a),
+		Attempt: a.number, Of: t.allowed(p.now, a.kind), CompleteBy: a.completeBy.time(),
 	}
-	if act := actionOf(t.wf, p.now, a.kind); act.Name != "" {
-		f.Agent = act.Agent + "." + act.Name
-	}
-	if f.StepBy = p.now.fwd.deadline.time(); p.now.undo != undoNone {
-		f.StepBy = p.now.und.deadline.time()
-	}
+	f.deadline(p.now)
 	return f
+}
+
+// deadline adds the deadline of what the fact belongs to, whichever way the run
+// goes now.
+func (f *Fact) deadline(n *node) {
+	if f.Undo {
+		f.UndoDeadline = n.und.deadline.time()
+	} else {
+		f.StepDeadline = n.fwd.deadline.time()
+	}
+}
+
+// undoes reports whether an attempt belongs to the undo of the node. The undo
+// asks what became of the node's work only when none of that is at work.
+func (n *node) undoes(a *attempt) bool {
+	switch a.kind {
+	case callUndo, callUndoLookup, callLearn:
+		return true
+	case callLookup:
+		return n.und.began != 0 && a.started >= n.und.began
+	}
+	return false
+}
+
+// told is the purpose that people see.
+func (k callKind) told() Purpose {
+	switch k {
+	case callDo:
+		return PurposeDo
+	case callUndo:
+		return PurposeUndo
+	case callLookup, callUndoLookup:
+		return PurposeLookup
+	case callLearn:
+		return PurposeLearn
+	}
+	return ""
 }
 
 // allowed returns how many attempts a round has, where that is a constant of
@@ -199,23 +237,40 @@ func (t *teller) allowed(n *node, kind callKind) (attempts int) {
 func (t *teller) turns() {
 	b, a := t.before, t.after
 	if a.phase != b.phase {
-		t.say(Fact{Kind: FactRunTurned, Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message, RunBy: a.undoDeadline.time()})
+		t.say(Fact{Kind: FactRunTurned, Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message, CompensationDeadline: a.undoDeadline.time()})
 	}
 	if a.parked && !b.parked {
 		t.say(Fact{Kind: FactRunParked, Status: RunParked.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message})
 	}
 	if a.stuck && !b.stuck {
-		t.say(Fact{Kind: FactRunParked, Status: RunCompensationFailed.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message, Undone: a.undone})
+		f := Fact{
+			Kind: FactRunParked, Status: RunCompensationFailed.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message,
+			Undone: a.undone, LeftAsIs: a.left,
+		}
+		f.UndoFailures, f.UndoBlocked = undoTroubles(t.wf, t.nodes())
+		t.say(f)
 	}
 	if a.overdue && !b.overdue && !a.parked {
 		t.say(Fact{Kind: FactVerb, Status: "overdue", Message: "the run's deadline has passed"})
 	}
 }
 
+// nodes returns all nodes as they are after the record.
+func (t *teller) nodes() []*node {
+	all := slices.Clone(t.s.nodes)
+	for k := range t.r.nodes {
+		for len(all) <= t.r.nodes[k].node {
+			all = append(all, &blank)
+		}
+		all[t.r.nodes[k].node] = t.s.after(&t.r.nodes[k])
+	}
+	return all
+}
+
 // beginnings tells what a node starts or waits for.
 func (t *teller) beginnings(p pair) {
 	if p.now.undo == undoActive && p.old.undo != undoActive && p.old.und.began == 0 && !p.now.expanded {
-		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Agent: actionName(t.wf, p.now, callUndo), StepBy: p.now.und.deadline.time()})
+		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: actionName(t.wf, p.now, callUndo), UndoDeadline: p.now.und.deadline.time()})
 	}
 	for k := range p.now.attempts {
 		if a := &p.now.attempts[k]; a.started == t.r.at && p.old.find(a.call) == nil {
@@ -229,14 +284,39 @@ func (t *teller) beginnings(p pair) {
 	was := p.old.track()
 	if p.now.queue != 0 && p.now.hold > 0 && p.now.hold <= len(t.after.holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) {
 		h := t.after.holds[p.now.hold-1]
-		t.say(Fact{Kind: FactStepHeld, Step: t.name(p), Undo: undo, Agent: h.agent, Until: h.until.time(), Message: h.why})
+		f := Fact{Kind: FactStepHeld, Step: t.waiting(p), Undo: undo, Agent: h.agent, Until: h.until.time(), Message: h.why}
+		f.deadline(p.now)
+		t.say(f)
 	}
 	if track.act == backoff && (was.act != backoff || was.until != track.until) && p.now.undo != undoPending {
-		t.say(Fact{
-			Kind: FactRetryScheduled, Step: t.name(p), Undo: undo, Attempt: track.attempt + 1, Of: t.allowed(p.now, track.kind),
-			Until: track.until.time(), Code: track.code, Message: track.message, Lookup: track.kind.purpose() == sdk.PurposeLookup,
-		})
+		f := Fact{
+			Kind: FactRetryScheduled, Step: t.name(p), Undo: undo, Purpose: track.kind.told(), Until: track.until.time(),
+			Code: track.code, Message: track.message, CoolDown: p.now.fwd.rounds > p.old.fwd.rounds,
+		}
+		if f.Purpose != PurposeLookup {
+			f.Attempt, f.Of = track.attempt+1, t.allowed(p.now, track.kind)
+		}
+		f.deadline(p.now)
+		t.say(f)
 	}
+}
+
+// waiting names what waits for an agent. A for_each step waits on behalf of
+// the instance that is to begin next.
+func (t *teller) waiting(p pair) string {
+	n := p.now
+	if n.expanded && n.next < n.count {
+		next := n.first + n.next
+		for k := range t.r.nodes {
+			if t.r.nodes[k].node == next {
+				return nodeName(t.wf, next, t.s.after(&t.r.nodes[k]))
+			}
+		}
+		if next < len(t.s.nodes) {
+			return nodeName(t.wf, next, t.s.nodes[next])
+		}
+	}
+	return t.name(p)
 }
 
 // end tells that the run has ended.

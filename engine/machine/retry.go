@@ -144,7 +144,11 @@ func (d *decider) lookupPause(n *node) time.Duration {
 func (d *decider) chance(n *node, t *track) float64 {
 	h := uint64(14695981039346656037)
 	mix := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }
-	for _, x := range []uint64{uint64(d.run.id), uint64(n.step), uint64(t.total), uint64(t.kind)} {
+	tries := t.total
+	if t.kind == callLearn { // not counted there
+		tries = t.attempt
+	}
+	for _, x := range []uint64{uint64(d.run.id), uint64(n.step), uint64(tries), uint64(t.kind)} {
 		for k := range 8 {
 			mix(byte(x >> (8 * k)))
 		}

@@ -1,7 +1,9 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -239,10 +241,29 @@ func (d *decider) settle() {
 		d.finish(d.undoneState())
 	case r.phase == phaseUndo && !r.stuck && !r.paused:
 		r.stuck = true
-		d.alert("compensation_failed", r.failure.Step, r.failure.Code, r.failure.Message)
+		d.alertStuck()
 	case r.phase == phaseForward && !r.parked && !r.paused:
 		d.park(d.unresolved())
 	}
+}
+
+// alertStuck names the undo that has failed: what turned the run is no help to
+// whoever has to clean up.
+func (d *decider) alertStuck() {
+	nodes := make([]*node, d.count())
+	for i := range nodes {
+		nodes[i] = d.get(i)
+	}
+	failures, _ := undoTroubles(d.wf, nodes)
+	if len(failures) == 0 { // the deadline passed before any undo could begin
+		f := d.run.failure
+		failures = []UndoFailure{{f.Step, f.Code, f.Message}}
+	}
+	f := failures[0]
+	if more := len(failures) - 1; more > 0 {
+		f.Message = strings.TrimSpace(fmt.Sprintf("%s (and %d more)", f.Message, more))
+	}
+	d.alert("compensation_failed", f.Step, f.Code, f.Message)
 }
 
 // undoneState names the end of a run that turned back.

@@ -40,14 +40,12 @@ func (s *State) StartedAt() time.Time { return s.run.started.time() }
 // FinishedAt returns when the run ended; zero while it is open.
 func (s *State) FinishedAt() time.Time { return s.run.finished.time() }
 
-// Deadline returns the deadline of the forward part, or of the compensation
-// once the run has turned; zero = none.
-func (s *State) Deadline() time.Time {
-	if s.run.phase == phaseUndo {
-		return s.run.undoDeadline.time()
-	}
-	return s.run.deadline.time()
-}
+// Deadline returns the deadline of the forward part; zero = none.
+func (s *State) Deadline() time.Time { return s.run.deadline.time() }
+
+// CompensationDeadline returns the deadline of all undo work; zero = none, or
+// the run has not turned.
+func (s *State) CompensationDeadline() time.Time { return s.run.undoDeadline.time() }
 
 // Last returns the time of the last record.
 func (s *State) Last() time.Time { return s.run.last.time() }
@@ -77,6 +75,31 @@ func (s *State) LeftAsIs() int { return s.run.left }
 // NotUndoneByDeclaration returns how many effects stay because of
 // compensation = "none".
 func (s *State) NotUndoneByDeclaration() int { return s.run.undeclared }
+
+// UndoTroubles returns the undos that have failed for good, and how many
+// effects are in place only because an undo before theirs failed. wf may be
+// nil; names are then missing.
+func (s *State) UndoTroubles(wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
+	return undoTroubles(wf, s.nodes)
+}
+
+func undoTroubles(wf *dsl.Workflow, nodes []*node) (failures []UndoFailure, blocked int) {
+	for i, n := range nodes {
+		switch {
+		case n.expanded:
+		case n.undo == undoFailed:
+			failures = append(failures, UndoFailure{Step: nodeName(wf, i, n), Code: n.und.code, Message: n.und.message})
+		case n.undo == undoPending && n.effect() != EffectNone:
+			if wf == nil || wf.Steps[n.step].Undo != nil && !wf.Steps[n.step].NoUndo {
+				blocked++
+			}
+		}
+	}
+	if len(failures) == 0 {
+		return nil, 0 // what is pending waits for its turn
+	}
+	return failures, blocked
+}
 
 // Outputs returns the run's outputs; nil unless it has succeeded.
 func (s *State) Outputs() []NamedValue { return namedValues(s.run.outputs) }
@@ -232,18 +255,21 @@ type NodeView struct {
 	StartedAt  time.Time // first attempt; zero = none yet
 	FinishedAt time.Time
 	CompleteBy time.Time // latest of the open attempts; zero = none open
-	Deadline   time.Time // of the step, or of the undo once it is active; zero = none
+	Deadline   time.Time // of the step; zero = none
 	Until      time.Time // backoff, held: when it goes on; zero = not known
-	Why        string    // held: what it waits for
+	HeldBy     string    // held: the agent it waits for
+	Why        string    // held: why it has to wait
 
 	Code, Message  string // last failure, or ""
 	Input, Output  dsl.Value
 	OutputKnown    bool
-	IdempotencyKey string
+	IdempotencyKey string // of its work; the undo's is UndoKey
 	By             string // operator who settled or skipped it last
 
 	UndoAction             string
-	UndoAttempts           int
+	UndoAttempts           int    // of all rounds, without calls that only learn the output
+	UndoKey                string // idempotency key of the undo; "" = there is none
+	UndoDeadline           time.Time
 	UndoCode, UndoMessage  string
 	UndoStartedAt          time.Time
 	UndoFinishedAt         time.Time
@@ -256,8 +282,10 @@ type NodeView struct {
 // A CallView is one call as people see it.
 type CallView struct {
 	Call       int
-	Purpose    sdk.Purpose
+	Purpose    Purpose
+	Undo       bool   // it belongs to the undo
 	Number     int    // attempt number, from 1, in its round
+	Key        string // idempotency key that was sent; "" = not known any more
 	Status     string // open, ok, failed, unknown, not_sent, not_done, needless
 	Code       string
 	Message    string
@@ -313,32 +341,43 @@ func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
 		if wf.Steps[n.step].Undo != nil {
 			v.UndoAction = actionName(wf, n, callUndo)
 		}
-		v.IdempotencyKey = n.bizKey
-		if n.bizKey == "" {
-			v.IdempotencyKey = idempotencyKey(s.run.id, wf.Steps[n.step].Name, n.key, "do", n.gen)
+		keys := decider{wf: wf, run: run{id: s.run.id}}
+		v.IdempotencyKey = keys.forwardKey(n)
+		if v.UndoAction != "" {
+			v.UndoKey = keys.undoKey(n)
 		}
 	}
-	if n.undo != undoNone {
-		v.Deadline = n.und.deadline.time()
-	}
+	v.UndoDeadline = n.und.deadline.time()
 	if t.act == backoff {
 		v.Until = t.until.time()
 	}
 	if n.queue != 0 && n.hold > 0 && n.hold <= len(s.run.holds) {
 		h := s.run.holds[n.hold-1]
-		v.Until, v.Why = h.until.time(), h.why
+		v.Until, v.HeldBy, v.Why = h.until.time(), h.agent, h.why
 	}
 	for _, a := range n.attempts {
 		if a.status == attemptOpen && a.completeBy.time().After(v.CompleteBy) {
 			v.CompleteBy = a.completeBy.time()
 		}
 		v.Calls = append(v.Calls, CallView{
-			Call: a.call, Purpose: a.kind.purpose(), Number: a.number, Status: attemptStatuses[a.status],
+			Call: a.call, Purpose: a.kind.told(), Undo: n.undoes(&a), Number: a.number, Key: v.keyOf(n, &a), Status: attemptStatuses[a.status],
 			Code: a.code, Message: a.message,
 			StartedAt: a.started.time(), EndedAt: a.ended.time(), CompleteBy: a.completeBy.time(),
 		})
 	}
 	return v
+}
+
+// keyOf returns the idempotency key under which an attempt was sent. A new key
+// given by an operator leaves that of earlier attempts unknown.
+func (v *NodeView) keyOf(n *node, a *attempt) string {
+	switch {
+	case a.kind == callUndo || a.kind == callUndoLookup:
+		return v.UndoKey
+	case n.gen > 0 && n.bizKey == "" && a.started < n.fwd.ready:
+		return ""
+	}
+	return v.IdempotencyKey
 }
 
 // FindNode returns the number of the node with this name.

@@ -46,7 +46,7 @@ func TestViewOfANode(t *testing.T) {
 	if k.Key != "k" || k.Node != 2 || k.Step != 0 || k.Attempts != 1 || !k.CompleteBy.Equal(noon.Add(second(30))) || k.IdempotencyKey != p.call("a[k]", 0).IdempotencyKey {
 		t.Errorf("got %+v", k)
 	}
-	if len(k.Calls) != 1 || k.Calls[0].Status != "open" || k.Calls[0].Purpose != sdk.PurposeDo {
+	if len(k.Calls) != 1 || k.Calls[0].Status != "open" || k.Calls[0].Purpose != PurposeDo {
 		t.Errorf("got %+v", k.Calls)
 	}
 	for name, want := range map[string]int{"a": 0, "b": 1, `a["l"]`: 3} {

@@ -34,11 +34,15 @@ type row struct {
 	begun   time.Time // first attempt
 	until   time.Time // next try, or probe
 	by      time.Time // complete-by of the attempt
-	stepBy  time.Time
+	limit   time.Time // deadline of the step or undo
 	code    string
 	message string
 	took    time.Duration
 	unknown bool // the last attempt's outcome is not known
+
+	purpose  machine.Purpose // of the attempt, or of the one that is waited for
+	coolDown bool            // the pause is a cool-down
+	agent    string          // held: the agent that is waited for
 
 	parts []*row    // instances seen; a step with any is not shown itself
 	said  int       // "still running" lines so far
@@ -120,7 +124,7 @@ func leaves(rows []*row, fn func(*row)) {
 func (b *board) apply(f machine.Fact) {
 	switch f.Kind {
 	case machine.FactRunCreated:
-		b.deadline = f.RunBy
+		b.deadline = f.RunDeadline
 		return
 	case machine.FactRunTurned:
 		b.turned = true
@@ -151,18 +155,23 @@ func (b *board) apply(f machine.Fact) {
 }
 
 func (r *row) apply(f machine.Fact) {
-	if f.Agent != "" {
-		r.action = f.Agent
+	if f.Action != "" {
+		r.action = f.Action
 	}
-	if !f.StepBy.IsZero() {
-		r.stepBy = f.StepBy
+	for _, limit := range []time.Time{f.StepDeadline, f.UndoDeadline} {
+		if !limit.IsZero() {
+			r.limit = limit
+		}
 	}
 	switch f.Kind {
 	case machine.FactStepHeld:
-		r.phase, r.until, r.code, r.message = phaseHeld, f.Until, f.Code, f.Message
+		r.phase, r.until, r.agent, r.code, r.message = phaseHeld, f.Until, f.Agent, f.Code, f.Message
+		if r.next.IsZero() {
+			r.next = f.At.Add(stillAfter(0))
+		}
 	case machine.FactAttemptStarted:
-		r.phase, r.by = phaseRunning, f.CompleteBy
-		if !f.Lookup {
+		r.phase, r.by, r.purpose = phaseRunning, f.CompleteBy, f.Purpose
+		if tried(f.Purpose) {
 			r.attempt, r.of = f.Attempt, f.Of
 		}
 		if r.begun.IsZero() {
@@ -173,7 +182,10 @@ func (r *row) apply(f machine.Fact) {
 		r.code, r.message = f.Code, f.Message
 		r.unknown = f.Status == "unknown"
 	case machine.FactRetryScheduled:
-		r.phase, r.until = phaseBackoff, f.Until
+		r.phase, r.until, r.purpose, r.coolDown = phaseBackoff, f.Until, f.Purpose, f.CoolDown
+		if f.CoolDown {
+			r.attempt = 0 // a fresh round follows
+		}
 		if f.Code != "" {
 			r.code, r.message = f.Code, f.Message
 		}
@@ -188,6 +200,9 @@ func (r *row) apply(f machine.Fact) {
 		r.code, r.message = f.Code, f.Message
 	}
 }
+
+// tried reports whether an attempt counts as a try of the step or its undo.
+func tried(p machine.Purpose) bool { return p != machine.PurposeLookup && p != machine.PurposeLearn }
 
 // stillAfter is the pause before the n-th "still running" line of a step: at
 // 10 s, 30 s and then every 60 s.

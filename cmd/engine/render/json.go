@@ -52,30 +52,79 @@ type line struct {
 	Attempt int    `json:"attempt,omitempty"`
 
 	Workflow   string            `json:"workflow,omitempty"`
+	Key        string            `json:"key,omitempty"`
+	Action     string            `json:"action,omitempty"`
 	Agent      string            `json:"agent,omitempty"`
 	State      string            `json:"state,omitempty"`
-	Of         int               `json:"of,omitempty"`
+	Purpose    machine.Purpose   `json:"purpose,omitempty"`
+	Of         any               `json:"of,omitempty"` // a number, or Unbounded
 	Undo       bool              `json:"undo,omitempty"`
 	Status     string            `json:"status,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`
 	Code       string            `json:"code,omitempty"`
-	Reason     string            `json:"reason,omitempty"`
+	Reason     string            `json:"message,omitempty"` // beside Message, which is the sentence
 	TookMillis *int64            `json:"took_ms,omitempty"`
 	CompleteBy *time.Time        `json:"complete_by,omitempty"`
-	StepBy     *time.Time        `json:"step_by,omitempty"`
-	RunBy      *time.Time        `json:"run_by,omitempty"`
 	Until      *time.Time        `json:"until,omitempty"`
+	CoolDown   bool              `json:"cool_down,omitempty"`
 	Outputs    map[string]output `json:"outputs,omitempty"`
 	Undone     *int              `json:"undone,omitempty"`
+	Failures   []undoFailure     `json:"undo_failures,omitempty"`
+	Blocked    *int              `json:"undo_blocked,omitempty"`
 	LeftAsIs   *int              `json:"left_as_is,omitempty"`
 	Undeclared int               `json:"not_undone_by_declaration,omitempty"`
 	By         string            `json:"by,omitempty"`
 	Diagnostic *dsl.Diagnostic   `json:"diagnostic,omitempty"`
+
+	StepDeadline         *time.Time `json:"step_deadline,omitempty"`
+	UndoDeadline         *time.Time `json:"undo_deadline,omitempty"`
+	RunDeadline          *time.Time `json:"run_deadline,omitempty"`
+	CompensationDeadline *time.Time `json:"compensation_deadline,omitempty"`
+}
+
+// Unbounded stands in JSON where there is no limit to a number of attempts.
+const Unbounded = "unbounded"
+
+// Attempts gives a number of attempts as it stands in JSON.
+func Attempts(n int) any {
+	if n == dsl.Unbounded {
+		return Unbounded
+	}
+	return n
+}
+
+type undoFailure struct {
+	Step    string `json:"step"`
+	Code    string `json:"code"`
+	Message string `json:"message,omitempty"`
+}
+
+func undoFailures(all []machine.UndoFailure) []undoFailure {
+	out := make([]undoFailure, 0, len(all))
+	for _, u := range all {
+		out = append(out, undoFailure(u))
+	}
+	return out
 }
 
 type output struct {
 	Sensitive bool            `json:"sensitive"`
 	Value     json.RawMessage `json:"value"`
+	Problem   string          `json:"problem,omitempty"` // why the value is null
+}
+
+// OutputProblems warns of outputs that could not be evaluated.
+func OutputProblems(values []machine.NamedValue) dsl.Diagnostics {
+	var out dsl.Diagnostics
+	for _, v := range values {
+		if v.Problem != "" {
+			out = append(out, dsl.Diagnostic{
+				Severity: dsl.SeverityWarning, Summary: fmt.Sprintf("Output %q could not be evaluated", v.Name),
+				Detail: "It is null. " + strings.TrimSuffix(v.Problem, ".") + ".",
+			})
+		}
+	}
+	return out
 }
 
 // Outputs gives the outputs of a run as they stand in JSON: the value of a
@@ -94,7 +143,7 @@ func outputs(values []machine.NamedValue) map[string]output {
 	}
 	out := map[string]output{}
 	for _, v := range values {
-		o := output{Sensitive: v.Sensitive || len(v.Value.Sensitive()) > 0, Value: json.RawMessage("null")}
+		o := output{Sensitive: v.Sensitive || len(v.Value.Sensitive()) > 0, Value: json.RawMessage("null"), Problem: v.Problem}
 		if !o.Sensitive {
 			o.Value = v.Value.JSON()
 		}
@@ -117,7 +166,7 @@ func (j *JSON) Begin(s Story) {
 	j.Version()
 	j.run = s.Run
 	if s.Attached {
-		j.write(line{Type: "run_attached", Message: "attached to run " + s.Run, Run: s.Run, Workflow: s.Workflow, Status: s.Status}, j.now())
+		j.write(line{Type: "run_attached", Message: "attached to run " + s.Run, Run: s.Run, Workflow: s.Workflow, Key: s.Key, Status: s.Status}, j.now())
 	}
 }
 
@@ -129,15 +178,25 @@ func (j *JSON) Facts(first int, facts []machine.Fact) {
 		l := line{
 			Type: string(f.Kind), Message: Sentence(f, exit), Level: level(f),
 			Seq: first + i, Run: j.run, Step: f.Step, Attempt: f.Attempt,
-			Agent: f.Agent, Of: f.Of, Undo: f.Undo, Status: f.Status, Code: f.Code, Reason: f.Message,
-			CompleteBy: timeOrNil(f.CompleteBy), StepBy: timeOrNil(f.StepBy), RunBy: timeOrNil(f.RunBy), Until: timeOrNil(f.Until),
+			Key: f.Key, Action: f.Action, Agent: f.Agent, Purpose: f.Purpose, Undo: f.Undo, CoolDown: f.CoolDown, Status: f.Status, Code: f.Code, Reason: f.Message,
+			CompleteBy: timeOrNil(f.CompleteBy), Until: timeOrNil(f.Until),
+			StepDeadline: timeOrNil(f.StepDeadline), UndoDeadline: timeOrNil(f.UndoDeadline),
+			RunDeadline: timeOrNil(f.RunDeadline), CompensationDeadline: timeOrNil(f.CompensationDeadline),
 			Undeclared: f.Undeclared, By: f.By,
+		}
+		if f.Of != 0 {
+			l.Of = Attempts(f.Of)
 		}
 		switch f.Kind {
 		case machine.FactAttemptFinished, machine.FactStepFinished, machine.FactUndoFinished:
 			ms := f.Took.Milliseconds()
 			l.TookMillis = &ms
+		case machine.FactRunParked:
+			if len(f.UndoFailures) > 0 {
+				l.Failures, l.Undone, l.Blocked = undoFailures(f.UndoFailures), &f.Undone, &f.UndoBlocked
+			}
 		case machine.FactRunFinished:
+			j.Diagnostics(OutputProblems(f.Outputs))
 			l.Outputs = outputs(f.Outputs)
 			l.Undone, l.LeftAsIs = &f.Undone, &f.LeftAsIs
 		}

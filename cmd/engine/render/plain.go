@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ func NewPlain(out io.Writer, exit func(machine.Fact) int) *Plain {
 func (p *Plain) Begin(s Story) {
 	p.board = newBoard(s)
 	if s.Attached {
-		p.write(fmt.Sprintf("attached to run %s of workflow %s%s\n", Clean(s.Run), Clean(s.Workflow), prefixed(", ", Clean(s.Status))))
+		p.write(fmt.Sprintf("attached to run %s of workflow %s%s%s\n", Clean(s.Run), Clean(s.Workflow), prefixed(", key ", Clean(s.Key)), prefixed(", ", Clean(s.Status))))
 	}
 }
 
@@ -38,17 +39,22 @@ func (p *Plain) Begin(s Story) {
 func (p *Plain) Facts(_ int, facts []machine.Fact) {
 	for i, f := range facts {
 		p.board.apply(f)
+		paired := i+1 < len(facts) && pairs(f, facts[i+1])
 		switch {
-		case f.Kind == machine.FactAttemptFinished && f.Status == "ok":
+		case f.Kind == machine.FactAttemptFinished && f.Status == "ok" && !paired:
 			continue
 		case f.Kind == machine.FactUndoStarted, f.Kind == machine.FactStepFinished && len(p.board.at(f.Step, false).parts) > 0 && f.Status == "succeeded":
 			continue
 		case f.Kind == machine.FactRetryScheduled && i > 0 && pairs(facts[i-1], f):
 			continue
+		case f.Kind == machine.FactRunFinished:
+			for _, d := range OutputProblems(f.Outputs) {
+				p.line(f.At, strings.ToLower(Clean(d.Summary))+": "+Clean(d.Detail))
+			}
 		}
 		line := Sentence(f, p.exit(f))
-		if i+1 < len(facts) && pairs(f, facts[i+1]) {
-			line += "; " + sentence(facts[i+1])
+		if paired {
+			line += pairText(f, facts[i+1])
 		}
 		p.line(f.At, line)
 	}
@@ -57,6 +63,16 @@ func (p *Plain) Facts(_ int, facts []machine.Fact) {
 // pairs reports whether b is the retry that follows the failed attempt a.
 func pairs(a, b machine.Fact) bool {
 	return a.Kind == machine.FactAttemptFinished && b.Kind == machine.FactRetryScheduled && a.Step == b.Step && a.Undo == b.Undo
+}
+
+// pairText tells the retry b after the attempt a. An attempt that went well is
+// repeated because of what came of it.
+func pairText(a, b machine.Fact) string {
+	s := ""
+	if a.Status == "ok" {
+		s = prefixed(", but ", reason(b.Code, b.Message))
+	}
+	return s + "; " + retryText(b)
 }
 
 // Circuit writes a change of a circuit breaker.
@@ -93,7 +109,7 @@ func (p *Plain) Write(b []byte) (int, error) {
 }
 
 func (p *Plain) line(at time.Time, text string) {
-	p.write(fmt.Sprintf("%s %s %s\n", at.UTC().Format("15:04:05Z"), Clean(p.board.story.Run), text))
+	p.write(fmt.Sprintf("%s %s %s\n", at.UTC().Format("15:04:05Z"), Clean(p.board.story.Name()), text))
 }
 
 // write ignores errors: a view that nobody can read any more must not stop
@@ -105,13 +121,16 @@ func (p *Plain) write(s string) {
 }
 
 func stillText(r *row, now time.Time) string {
-	f := machine.Fact{Attempt: r.attempt, Of: r.of, Undo: r.undo}
+	f := machine.Fact{Purpose: r.purpose, Attempt: r.attempt, Of: r.of}
+	if r.purpose == machine.PurposeLearn {
+		f.Attempt, f.Of = 0, 0
+	}
 	s := Clean(r.name) + ": still "
 	switch r.phase {
 	case phaseHeld:
-		s += "held" + prefixed(": ", reason(r.code, r.message)) + untilText(" until ", r.until, now)
+		s += heldText(r.agent, reason(r.code, r.message)) + untilText(" until ", r.until, now)
 	case phaseBackoff:
-		s += "waiting to retry after " + attemptOf(f) + untilText(", next at ", r.until, now)
+		s += waitText(r, f) + untilText(", next at ", r.until, now)
 	default:
 		s += "running, " + attemptOf(f) + untilText(", complete by ", r.by, now)
 	}
@@ -119,7 +138,22 @@ func stillText(r *row, now time.Time) string {
 	if r.undo {
 		what = ", undo by "
 	}
-	return s + untilText(what, r.stepBy, now)
+	return s + untilText(what, r.limit, now)
+}
+
+// waitText says what a pause is for.
+func waitText(r *row, f machine.Fact) string {
+	switch {
+	case r.purpose == machine.PurposeLookup:
+		return "waiting to look up what became of it"
+	case r.purpose == machine.PurposeLearn:
+		return "waiting for another " + attemptOf(f)
+	case r.coolDown:
+		return "cooling down"
+	case r.attempt == 0:
+		return "waiting to try"
+	}
+	return "waiting to retry after " + attemptOf(f)
 }
 
 func circuitText(c Circuit) string {

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "rewrite golden files")
 
 func exit(f machine.Fact) int {
-	if f.Kind != machine.FactRunFinished {
+	if f.Kind != machine.FactRunFinished && f.Kind != machine.FactRunParked {
 		return -1
 	}
 	switch f.Status {
@@ -39,6 +39,7 @@ var stories = map[string]struct {
 	"undone":      {order, func() []beat { return undone("undone") }},
 	"undo-failed": {order, func() []beat { return undone("undo_failed") }},
 	"hostile":     {order, hostile},
+	"doubts":      {keyed, doubts},
 }
 
 func play(v render.View, s render.Story, beats []beat) {

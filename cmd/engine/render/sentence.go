@@ -10,20 +10,23 @@ import (
 
 // attemptOf is "attempt 2/5", or "attempt 2" where there is no limit.
 func attemptOf(f machine.Fact) string {
-	what := "attempt"
-	switch {
-	case f.Lookup:
+	what, why := "attempt", ""
+	switch f.Purpose {
+	case machine.PurposeLookup:
 		return "lookup"
-	case f.Undo:
+	case machine.PurposeLearn:
+		why = " to learn the output"
+	case machine.PurposeUndo:
 		what = "undo attempt"
 	}
 	switch {
 	case f.Attempt <= 0:
-		return what
 	case f.Of > 0:
-		return fmt.Sprintf("%s %d/%d", what, f.Attempt, f.Of)
+		what = fmt.Sprintf("%s %d/%d", what, f.Attempt, f.Of)
+	default:
+		what = fmt.Sprintf("%s %d", what, f.Attempt)
 	}
-	return fmt.Sprintf("%s %d", what, f.Attempt)
+	return what + why
 }
 
 // Sentence tells one fact in one line, without time and run. exit is the exit
@@ -53,27 +56,24 @@ func sentence(f machine.Fact) string {
 	why := reason(f.Code, f.Message)
 	switch f.Kind {
 	case machine.FactRunCreated:
-		if f.RunBy.IsZero() {
-			return "run accepted"
+		if f.Key != "" && f.Run != "" { // the line begins with the key
+			return "run " + Clean(f.Run) + " accepted, key " + Clean(f.Key) + untilText(", deadline ", f.RunDeadline, f.At)
 		}
-		return "run accepted, deadline " + Clock(f.RunBy, f.At)
+		return "run accepted" + untilText(", deadline ", f.RunDeadline, f.At)
 	case machine.FactStepHeld:
-		return "held" + prefixed(": ", why) + untilText(" until ", f.Until, f.At)
+		return heldText(f.Agent, why) + untilText(" until ", f.Until, f.At)
 	case machine.FactAttemptStarted:
-		return attemptOf(f) + " started" + prefixed(", ", Clean(f.Agent)) + untilText(", complete by ", f.CompleteBy, f.At)
+		return attemptOf(f) + " started" + prefixed(", ", Clean(f.Action)) + untilText(", complete by ", f.CompleteBy, f.At)
 	case machine.FactAttemptProgress:
 		return "progress" + prefixed(": ", Clean(f.Message))
 	case machine.FactAttemptFinished:
 		return attemptOf(f) + " " + attemptEnd(f, why)
 	case machine.FactRetryScheduled:
-		if f.Until.IsZero() {
-			return "retry"
-		}
-		return "retry in " + Took(f.Until.Sub(f.At))
+		return retryText(f) + prefixed(" after ", why)
 	case machine.FactStepFinished:
 		return stepEnd(f, why)
 	case machine.FactUndoStarted:
-		return "undo started" + prefixed(", ", Clean(f.Agent))
+		return "undo started" + prefixed(", ", Clean(f.Action))
 	case machine.FactUndoFinished:
 		return undoEnd(f, why)
 	}
@@ -85,7 +85,7 @@ func runSentence(f machine.Fact, why string) string {
 	case machine.FactRunTurned:
 		return "run turns back" + prefixed(": ", blame(f, why))
 	case machine.FactRunParked:
-		return "run " + orText(f.Status, "parked") + prefixed(": ", blame(f, why)) + "; it needs a human"
+		return "run " + orText(f.Status, "parked") + turnText(f, why) + "; it needs a human"
 	case machine.FactRunTakenOver:
 		return "run taken over from an engine that is gone"
 	case machine.FactVerb:
@@ -108,6 +108,64 @@ func runSentence(f machine.Fact, why string) string {
 		return s
 	}
 	return strings.ReplaceAll(string(f.Kind), "_", " ") + prefixed(": ", why)
+}
+
+// retryText says what follows a pause, and when.
+func retryText(f machine.Fact) string {
+	what := "retry"
+	switch {
+	case f.Purpose == machine.PurposeLookup:
+		what = "looking up what became of it"
+	case f.CoolDown:
+		return "cooling down" + untilText(" until ", f.Until, f.At)
+	}
+	if f.Until.IsZero() {
+		return what
+	}
+	return what + " in " + Took(f.Until.Sub(f.At))
+}
+
+// heldText says what a step waits for: why it has to, or at least for whom.
+func heldText(agent, why string) string {
+	agent = Clean(agent)
+	switch {
+	case why == "full", why == "" && agent != "":
+		return "held: waiting for a free slot of agent " + orText(agent, "unknown")
+	case agent == "" || strings.Contains(why, agent):
+		return "held" + prefixed(": ", why)
+	}
+	return "held: agent " + agent + ": " + why
+}
+
+// turnText says why a run needs a human.
+func turnText(f machine.Fact, why string) string {
+	undo := undoBlame(f)
+	if undo == "" {
+		return prefixed(": ", blame(f, why))
+	}
+	return ": " + undo + prefixed("; it turned back because ", blame(f, why))
+}
+
+// undoBlame names the undos that failed and counts the others; "" if none has
+// failed.
+func undoBlame(f machine.Fact) string {
+	const most = 3
+	if len(f.UndoFailures) == 0 {
+		return ""
+	}
+	var names []string
+	for _, u := range f.UndoFailures[:min(most, len(f.UndoFailures))] {
+		names = append(names, Clean(u.Step)+prefixed(": ", reason(u.Code, u.Message)))
+	}
+	s := "undo failed of " + strings.Join(names, ", of ")
+	if more := len(f.UndoFailures) - most; more > 0 {
+		s += fmt.Sprintf(" and of %d more", more)
+	}
+	s += fmt.Sprintf("; %d undone, %d failed, %d blocked", f.Undone, len(f.UndoFailures), f.UndoBlocked)
+	if f.LeftAsIs > 0 {
+		s += fmt.Sprintf(", %d left", f.LeftAsIs)
+	}
+	return s
 }
 
 // blame is "book failed: no_carrier", or only the reason where no step is to
@@ -152,7 +210,18 @@ func undoEnd(f machine.Fact, why string) string {
 	case machine.StepUndoFailed.String():
 		return "undo failed" + prefixed(": ", why) + tries(f.Attempt)
 	}
-	return Clean(f.Status) + prefixed(": ", why)
+	return undoneText(f.Status) + prefixed(": ", why)
+}
+
+// undoneText says how an undo ended without being done.
+func undoneText(status string) string {
+	switch status {
+	case "left_as_is":
+		return "its effect is left in place, by an operator"
+	case "not_undone_by_declaration":
+		return `its effect stays: compensation = "none"`
+	}
+	return Clean(status)
 }
 
 func tries(n int) string {

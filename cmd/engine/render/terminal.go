@@ -40,6 +40,7 @@ type Terminal struct {
 	room    int       // lines the block may have
 	last    time.Time // of the last drawing
 	verdict string    // how the run has ended, or what it waits for
+	whole   bool      // the last drawing: the verdict may wrap
 	closed  bool
 }
 
@@ -65,7 +66,7 @@ func (t *Terminal) Begin(s Story) {
 	defer t.mu.Unlock()
 	t.board = newBoard(s)
 	if s.Attached {
-		t.above("Attached to run " + Clean(s.Run) + prefixed(", ", Clean(s.Status)) + ".")
+		t.above("Attached to run " + Clean(s.Run) + prefixed(", key ", Clean(s.Key)) + prefixed(", ", Clean(s.Status)) + ".")
 	}
 }
 
@@ -75,6 +76,9 @@ func (t *Terminal) Facts(_ int, facts []machine.Fact) {
 	defer t.mu.Unlock()
 	for _, f := range facts {
 		t.board.apply(f)
+		for _, d := range OutputProblems(f.Outputs) {
+			t.above("Warning: " + Clean(d.Summary) + ": " + Clean(d.Detail))
+		}
 		if exit := t.opts.Exit(f); exit >= 0 {
 			t.last = time.Time{} // draw at once
 			t.verdict = Sentence(f, exit)
@@ -115,6 +119,7 @@ func (t *Terminal) Tick(now time.Time) {
 func (t *Terminal) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.whole = true
 	t.redraw()
 	t.closed, t.drawn = true, 0
 }
@@ -170,7 +175,10 @@ func (t *Terminal) redraw() {
 		more := styled{text: fmt.Sprintf("  … and %d more", hidden), style: "2"}
 		live = append(live[:keep:keep], more, live[len(live)-1])
 	}
-	for _, l := range append(settled, live...) {
+	for i, l := range append(settled, live...) {
+		if t.whole && i == len(settled)+len(live)-1 {
+			columns = 0
+		}
 		b.WriteString(t.fit(l, columns) + "\n")
 		t.drawn++
 	}
@@ -254,9 +262,9 @@ func (t *Terminal) widths() (name, action int) {
 }
 
 func (t *Terminal) headline() styled {
-	s := Clean(t.board.story.Workflow) + "  " + Clean(t.board.story.Run)
-	if key := Clean(t.board.story.Key); key != "" && key != t.board.story.Run {
-		s += "  " + key
+	s := Clean(t.board.story.Workflow) + "  " + Clean(t.board.story.Name())
+	if run := t.board.story.Run; run != t.board.story.Name() {
+		s += "  " + Clean(run)
 	}
 	if d := t.board.deadline; !d.IsZero() && t.board.status == "" && !t.board.turned {
 		right := "deadline in " + Span(d.Sub(t.now).Truncate(time.Second))
@@ -288,16 +296,31 @@ func (t *Terminal) describe(r *row) (symbol, detail, style string) {
 		}
 		return "·", "", "2"
 	case phaseHeld:
-		detail = "held" + prefixed(": ", reason(r.code, r.message))
+		detail = heldText(r.agent, reason(r.code, r.message))
 		if !r.until.IsZero() {
 			detail += ", next try in " + Took(r.until.Sub(t.now))
 		}
 		return "‖", detail + t.remaining(r), "33"
 	case phaseBackoff:
-		detail = "try " + tryOf(r.attempt+1, r.of) + ", next in " + Took(r.until.Sub(t.now))
+		next := ", next in " + Took(r.until.Sub(t.now))
+		switch {
+		case r.purpose == machine.PurposeLookup:
+			detail = "looking up what became of it in " + Took(r.until.Sub(t.now))
+		case r.purpose == machine.PurposeLearn:
+			detail = "learning the output" + next
+		case r.coolDown:
+			detail = "cooling down until " + Clock(r.until, t.now)
+		default:
+			detail = "try " + tryOf(r.attempt+1, r.of) + next
+		}
 		return "↻", detail + prefixed("  ", reason(r.code, r.message)) + t.remaining(r), "33"
 	case phaseRunning:
-		if r.attempt > 1 {
+		switch {
+		case r.purpose == machine.PurposeLookup:
+			return "▸", "looking up what became of it" + t.remaining(r), "36"
+		case r.purpose == machine.PurposeLearn:
+			return "▸", "learning the output" + t.remaining(r), "36"
+		case r.attempt > 1:
 			return "↻", "try " + tryOf(r.attempt, r.of) + prefixed("  ", reason(r.code, r.message)) + t.remaining(r), "33"
 		}
 		return "▸", Took(t.now.Sub(r.begun)) + t.remaining(r), "36"
@@ -323,12 +346,12 @@ func (t *Terminal) describeEnd(r *row) (symbol, detail, style string) {
 	case machine.StepUndoFailed.String():
 		return "✘", "undo failed" + prefixed("  ", why) + n, "31"
 	}
-	return "-", Clean(r.status), "2"
+	return "-", undoneText(r.status), "2"
 }
 
 // remaining is the time left of the step's deadline, else of the attempt.
 func (t *Terminal) remaining(r *row) string {
-	by := r.stepBy
+	by := r.limit
 	if by.IsZero() && r.phase == phaseRunning {
 		by = r.by
 	}

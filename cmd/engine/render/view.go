@@ -36,6 +36,14 @@ type Story struct {
 	Status   string     // of an attached run
 }
 
+// Name is what people call the run: its unique key if it has one.
+func (s Story) Name() string {
+	if s.Key != "" {
+		return s.Key
+	}
+	return s.Run
+}
+
 // A StepInfo is what is known of a step before it runs.
 type StepInfo struct {
 	Name   string

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine"
+)
+
+// findRun finds the run that a command means by RUN: the one of that name, else
+// the newest one of that unique key.
+func (a *app) findRun(ctx context.Context, s *session, name string) (engine.RunRow, error) {
+	row, err := s.store.Find(ctx, name)
+	if err == nil {
+		return row, nil
+	}
+	if !errors.Is(err, engine.ErrNotFound) {
+		return row, s.wrap("find the run", err)
+	}
+	unknown := failed("Unknown run", "There is no run %q in %s, and none with that unique key. `engine list` shows the runs.", name, s.shown)
+	if name == "" {
+		return row, unknown
+	}
+	rows, err := s.store.Runs(ctx, engine.RunFilter{Key: name, Limit: 10000})
+	if err != nil {
+		return row, s.wrap("find the run by its key", err)
+	}
+	if len(rows) == 0 {
+		return row, unknown
+	}
+	var newest []string // run of each workflow
+	var seen []string
+	for _, r := range rows {
+		if !slices.Contains(seen, r.WorkflowName) {
+			seen = append(seen, r.WorkflowName)
+			newest = append(newest, render.Clean(r.Name)+" of workflow "+r.WorkflowName)
+		}
+	}
+	if len(seen) > 1 {
+		return row, failed("Key of several workflows", "%q is the unique key of runs of %d workflows. Name one of the runs: %s.",
+			name, len(seen), strings.Join(newest, ", "))
+	}
+	if !a.json {
+		which := "the run"
+		if len(rows) > 1 {
+			which = "the newest of " + render.Count(len(rows), "run")
+		}
+		a.note("%s is %s with the unique key %s.", rows[0].Name, which, name)
+	}
+	return rows[0], nil
+}

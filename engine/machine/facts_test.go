@@ -1,0 +1,171 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// told returns the facts of a kind about a step, oldest first.
+func (p *play) told(kind FactKind, step string) []Fact {
+	p.t.Helper()
+	var found []Fact
+	for _, f := range p.facts {
+		if f.Kind == kind && f.Step == step {
+			found = append(found, f)
+		}
+	}
+	if len(found) == 0 {
+		p.t.Fatalf("no %s about %q in %+v", kind, step, p.facts)
+	}
+	return found
+}
+
+// S87: the call that learns an output before the undo is no try of the undo,
+// for the facts and for the views alike.
+func TestFactsOfACallThatLearns(t *testing.T) {
+	p := start(t, flow(do("a"), do("b", after("a"), idempotent, tries(1))), "do a")
+	p.ok("a", "do b")
+	p.unknown("b", "lost", "do b")
+	p.okWith("b", `{"id":"learned"}`, "undo b")
+	p.ok("b", "undo a")
+	starts := p.told(FactAttemptStarted, "b")
+	if len(starts) != 3 || starts[0].Purpose != PurposeDo || starts[1].Purpose != PurposeLearn || starts[2].Purpose != PurposeUndo {
+		t.Fatalf("got %+v", starts)
+	}
+	if starts[1].Action != "shop.b" || starts[2].Action != "shop.unb" || starts[0].Undo || !starts[1].Undo || starts[2].Attempt != 1 {
+		t.Errorf("got %+v", starts)
+	}
+	if f := p.told(FactUndoFinished, "b")[0]; f.Attempt != 1 || f.Status != "undone" {
+		t.Errorf("got %+v, want one try", f)
+	}
+	v := p.view("b")
+	if v.UndoAttempts != 1 || len(v.Calls) != 3 || v.Calls[1].Purpose != PurposeLearn {
+		t.Errorf("got %d undo attempts, calls %+v", v.UndoAttempts, v.Calls)
+	}
+}
+
+// S29: each call is shown with the key it was sent under.
+func TestViewShowsTheKeyOfEachCall(t *testing.T) {
+	p := start(t, flow(do("a", idempotent, tries(1), lookup, undoOnce, undoLookup), do("b", after("a"))), "do a")
+	p.unknown("a", "lost", "lookup a")
+	p.okWith("a", `{"id":"a-1"}`, "do b")
+	p.now = p.now.Add(second(1))
+	p.fail("b", "declined", "undo a")
+	p.now = p.now.Add(second(1))
+	p.unknown("a", "lost", "lookup a")
+	v := p.view("a")
+	if len(v.Calls) != len(p.calls)-1 {
+		t.Fatalf("%d calls are shown of %d", len(v.Calls), len(p.calls)-1)
+	}
+	for _, c := range v.Calls {
+		if sent := p.call("a", c.Call); sent.IdempotencyKey != c.Key || c.Key == "" {
+			t.Errorf("call %d (%s): shown %q, sent %q", c.Call, c.Purpose, c.Key, sent.IdempotencyKey)
+		}
+	}
+	if v.UndoKey == v.IdempotencyKey || v.Calls[2].Key != v.UndoKey || !v.Calls[3].Undo || v.Calls[1].Undo {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// The deadline told with an attempt is that of its own direction, also after
+// the run has turned.
+func TestFactsTellTheDeadlineOfTheDirection(t *testing.T) {
+	p := start(t, flow(do("a", deadline(second(50)), undoDeadline(second(700))), do("b"), runDeadline(second(300))), "do a", "do b")
+	p.fail("b", "declined", "stop a")
+	p.now = p.now.Add(second(1))
+	p.ok("a", "undo a")
+	step, undo := noon.Add(second(50)), noon.Add(second(701))
+	if f := p.told(FactAttemptFinished, "a")[0]; !f.StepDeadline.Equal(step) || !f.UndoDeadline.IsZero() {
+		t.Errorf("finished: got %v and %v", f.StepDeadline, f.UndoDeadline)
+	}
+	if f := p.told(FactAttemptStarted, "a")[1]; !f.UndoDeadline.Equal(undo) || !f.StepDeadline.IsZero() {
+		t.Errorf("undo started: got %v and %v", f.StepDeadline, f.UndoDeadline)
+	}
+	if v := p.view("a"); !v.Deadline.Equal(step) || !v.UndoDeadline.Equal(undo) {
+		t.Errorf("view: got %v and %v", v.Deadline, v.UndoDeadline)
+	}
+	if f, s := p.s.Deadline().Sub(noon), p.s.CompensationDeadline().Sub(noon); f != second(300) || s != 24*time.Hour {
+		t.Errorf("run: got %v and %v", f, s)
+	}
+	if f := p.told(FactRunTurned, "b")[0]; f.CompensationDeadline.Sub(noon) != 24*time.Hour {
+		t.Errorf("turned: got %v", f.CompensationDeadline)
+	}
+}
+
+// S59: a compensation that is stuck names the undos that failed, not what
+// turned the run, and counts what they hold up.
+func TestStuckCompensationNamesTheUndo(t *testing.T) {
+	p := start(t, flow(do("a"), do("b", after("a"), each("k")), do("c", after("a")), do("d", after("b", "c"))), "do a")
+	p.ok("a", "do b[k]", "do c")
+	p.ok("b[k]")
+	p.ok("c", "do d")
+	p.fail("d", "declined", "undo b[k]", "undo c")
+	p.ok("c")
+	p.permanent("b[k]", "denied", "alert compensation_failed")
+	f := p.told(FactRunParked, "d")[0]
+	if len(f.UndoFailures) != 1 || f.UndoFailures[0].Step != `b["k"]` || f.UndoFailures[0].Code != "denied" || f.Undone != 1 || f.UndoBlocked != 1 {
+		t.Errorf("got %+v", f)
+	}
+	var alert Alert
+	for _, c := range p.last.Commands() {
+		if a, ok := c.(Alert); ok {
+			alert = a
+		}
+	}
+	if alert.Step != `b["k"]` || alert.Code != "denied" {
+		t.Errorf("got alert %+v", alert)
+	}
+	if failures, blocked := p.twin.UndoTroubles(p.wf); len(failures) != 1 || blocked != 1 {
+		t.Errorf("from the journal: %+v and %d", failures, blocked)
+	}
+}
+
+// A wait is told as what it is for.
+func TestFactsOfWaits(t *testing.T) {
+	t.Run("cool-down", func(t *testing.T) { // S41
+		p := start(t, flow(do("a", tries(1), exhausted(dsl.ExhaustedCoolDown))), "do a")
+		p.fail("a", "flaky")
+		if f := p.told(FactRetryScheduled, "a")[0]; !f.CoolDown || f.Attempt != 1 || !f.Until.Equal(noon.Add(15*time.Minute)) {
+			t.Errorf("got %+v", f)
+		}
+	})
+	t.Run("backoff", func(t *testing.T) {
+		p := start(t, flow(do("a", tries(2))), "do a")
+		p.fail("a", "flaky")
+		if f := p.told(FactRetryScheduled, "a")[0]; f.CoolDown || f.Purpose != PurposeDo || f.Attempt != 2 {
+			t.Errorf("got %+v", f)
+		}
+	})
+	t.Run("grace before a lookup", func(t *testing.T) {
+		p := start(t, flow(do("a", lookup)), "do a")
+		p.wait(second(30))
+		if f := p.told(FactRetryScheduled, "a")[0]; f.Purpose != PurposeLookup || f.Attempt != 0 || !f.Until.Equal(p.now.Add(grace)) {
+			t.Errorf("got %+v", f)
+		}
+	})
+	t.Run("a slot, for an instance", func(t *testing.T) { // S65
+		p := startWith(t, flow(do("a", each("k", "l"))), map[string]Slot{"shop": {Free: 1}}, "do a[k]")
+		if f := p.told(FactStepHeld, `a["l"]`)[0]; f.Agent != "shop" {
+			t.Errorf("got %+v", f)
+		}
+	})
+}
+
+// S82: what an instance says of itself is told under its name and attempt.
+func TestFactsOfProgress(t *testing.T) {
+	p := start(t, flow(do("a", each("k"))), "do a[k]")
+	p.event(AttemptProgress{Attempt: p.call("a[k]", 0).Attempt, Number: 7, Note: "half", Blob: []byte("x")})
+	if f := p.told(FactAttemptProgress, `a["k"]`)[0]; f.Attempt != 1 || f.Purpose != PurposeDo || f.Message != "half" {
+		t.Errorf("got %+v", f)
+	}
+}
+
+// The story's first line names the run and its key.
+func TestFactsNameTheRun(t *testing.T) {
+	p := start(t, flow(do("a")), "do a")
+	if f := p.told(FactRunCreated, "")[0]; f.Run != "o-42" || f.Key != "k" {
+		t.Errorf("got %+v", f)
+	}
+}
