@@ -285,11 +285,15 @@ func (c *Catalog) knownVersion(f Found, sum string) string {
 }
 
 func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary, error) {
-	sum, err := d.hash(f.Path) // plugin.Describe says better what is wrong with the file
+	sum, hashErr := d.hash(f.Path)
 	desc, ok := c.cache.get(sum)
 	if !ok {
+		var err error
 		if desc, err = plugin.Describe(ctx, f.Path); err != nil {
-			return Binary{}, err
+			return Binary{}, err // it says better what is wrong with the file
+		}
+		if hashErr != nil { // it runs but cannot be read, so nobody could tell it from another
+			return Binary{}, &plugin.StartError{Path: f.Path, Reason: plugin.ReasonNotExecutable, Hint: "make the file readable for the engine", Err: hashErr}
 		}
 		c.cache.put(sum, desc)
 	}

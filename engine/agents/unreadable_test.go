@@ -1,0 +1,42 @@
+//go:build unix
+
+package agents
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/plugin"
+)
+
+// A binary that runs but cannot be read is not used: without its checksum it
+// would pass for one that nobody wants checked.
+func TestUnreadableBinary(t *testing.T) {
+	f := Found{Name: "x", Path: filepath.Join(t.TempDir(), "engine-agent-x")}
+	printed, err := json.Marshal(plugin.Description{
+		Schema:           sdk.Schema{Name: "x", Version: "1.0.0", Actions: map[string]sdk.ActionSchema{"do": {}}},
+		ProtocolVersions: []int{1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.Path, []byte("#!/bin/sh\necho '"+string(printed)+"'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := NewCatalog(CatalogOptions{})
+	if b, err := c.describe(t.Context(), f, &description{}); err != nil || len(b.Checksum) != 64 {
+		t.Fatalf("while it can be read: %+v, %v", b, err)
+	}
+	denied := errors.New("permission denied")
+	d := &description{}
+	d.hashOnce.Do(func() { d.hashErr = denied }) // a superuser may read any file
+	b, err := c.describe(t.Context(), f, d)
+	var start *plugin.StartError
+	if !errors.As(err, &start) || start.Reason != plugin.ReasonNotExecutable || !errors.Is(err, denied) {
+		t.Errorf("taken as %+v, %v", b, err)
+	}
+}
