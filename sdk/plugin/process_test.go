@@ -430,6 +430,10 @@ func TestCloseOfAFrozenAgent(t *testing.T) {
 	if err := syscall.Kill(p.Pid(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	var status syscall.WaitStatus // a signal takes its time to arrive
+	if _, err := syscall.Wait4(p.Pid(), &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("the agent does not stop: %v, %v", status, err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := p.Ping(ctx); err == nil {
