@@ -25,6 +25,14 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	}()
 	var records []machine.Record
 	bytes, rebound, before := 0, false, r.state.Status()
+	keep := func(d *delivery, rec machine.Record) {
+		bytes += size(d.event)
+		f.facts = append(f.facts, rec.Facts(r.wf, r.state)...)
+		f.t.add(rec, r.state)
+		r.state.Apply(rec)
+		r.note(rec.Event())
+		records = append(records, rec)
+	}
 	for i, d := range todo {
 		if bytes > n.cfg.Options.MaxBatchBytes { // the rest makes the next row
 			r.pending = append(append([]*delivery(nil), todo[i:]...), r.pending...)
@@ -32,7 +40,11 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 			break
 		}
 		sh.begin(r, f, d)
-		rec := sh.decideOne(r, f, d)
+		at := sh.at(r, d)
+		for _, unsent := range sh.recall(r, at) {
+			keep(unsent, sh.decideOne(r, f, unsent, at))
+		}
+		rec := sh.decideOne(r, f, d, at)
 		if d.decided != nil {
 			d.decided()
 			d.decided = nil
@@ -46,12 +58,7 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 			rebound = rebound || passed && !r.bound.After(d.arrived)
 			continue
 		}
-		bytes += size(d.event)
-		f.facts = append(f.facts, rec.Facts(r.wf, r.state)...)
-		f.t.add(rec, r.state)
-		r.state.Apply(rec)
-		r.note(rec.Event())
-		records = append(records, rec)
+		keep(d, rec)
 	}
 	chk := sh.check(r, before)
 	switch {
@@ -83,7 +90,8 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	return f, nil
 }
 
-// note collects the sensitive strings that an event brings.
+// note collects the sensitive strings that an event brings, and counts calls
+// that were not sent.
 func (r *ownedRun) note(e machine.Event) {
 	switch e := e.(type) {
 	case machine.Started:
@@ -92,6 +100,28 @@ func (r *ownedRun) note(e machine.Event) {
 		r.sensitive = append(r.sensitive, e.Output.SensitiveStrings()...)
 	case machine.SettleRequested:
 		r.sensitive = append(r.sensitive, e.Output.SensitiveStrings()...)
+	}
+	r.count(e)
+}
+
+// count counts how often in a row a node's call was not sent.
+func (r *ownedRun) count(e machine.Event) {
+	switch e := e.(type) {
+	case machine.AttemptDeferred:
+		if r.refusals == nil {
+			r.refusals = map[int]int{}
+		}
+		r.refusals[e.Attempt.Node]++
+	case machine.AttemptOK:
+		delete(r.refusals, e.Attempt.Node)
+	case machine.AttemptFailed:
+		delete(r.refusals, e.Attempt.Node)
+	case machine.AttemptUnknown:
+		delete(r.refusals, e.Attempt.Node)
+	case machine.AttemptNotDone:
+		delete(r.refusals, e.Attempt.Node)
+	case machine.TakenOver: // another engine may have what was missing
+		r.refusals = nil
 	}
 }
 
@@ -110,16 +140,22 @@ func (sh *shard) begin(r *ownedRun, f *flight, d *delivery) {
 }
 
 // decideOne decides one event and reserves a slot for every call the decision
-// starts, so that what is committed can be sent. A slot that was snatched in
-// between makes it decide again: Decide is pure, so that costs nothing.
-func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery) machine.Record {
-	in := machine.Input{At: sh.at(r, d), Event: d.event, Engine: int32(sh.s.engine)}
+// starts, so that what is committed can be sent. The slot of the call that
+// the event answers is the run's to use. A slot that was snatched in between
+// makes it decide again: Decide is pure, so that costs nothing.
+func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time) machine.Record {
+	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine)}
+	var own *seat
+	if d.seat.take() {
+		own = newSeat(d.seat.capacity, d.seat.spec)
+		defer own.release() // what is not used
+	}
 	full := map[string]bool{} // agents that refused twice what they had offered
 	for try := 0; ; try++ {
-		in.Slots = sh.slots(r, d, full)
+		in.Slots = sh.slots(r, d, own, full)
 		rec := machine.Decide(r.wf, r.state, in)
 		commands := rec.Commands()
-		agent, ok := sh.reserve(r, f, commands)
+		agent, ok := sh.reserve(r, f, own, commands)
 		if ok {
 			f.commands = append(f.commands, commands...)
 			return rec
@@ -128,6 +164,26 @@ func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery) machine.Record {
 			full[agent] = true
 		}
 	}
+}
+
+// recall returns what tells the run that calls whose complete-by has passed at
+// the given time were not sent, if this engine can still vouch for it: such a
+// call must not count as one without an answer.
+func (sh *shard) recall(r *ownedRun, at time.Time) []*delivery {
+	if due, ok := r.state.NextDue(); !ok || due.After(at) || !r.owned {
+		return nil
+	}
+	var unsent []*delivery
+	for _, a := range r.state.OpenAttempts(r.wf) {
+		if a.CompleteBy.After(at) || !sh.s.n.worker.recall(r.id, a.ID) {
+			continue
+		}
+		unsent = append(unsent, &delivery{
+			event:   machine.AttemptDeferred{Attempt: a.ID, Until: at.Add(sh.s.n.cfg.Options.MinScan), Why: whyTooLate},
+			arrived: at, attempt: a.ID, completeBy: a.CompleteBy,
+		})
+	}
+	return unsent
 }
 
 // at returns the time at which an event is decided: now, unless an answer came
@@ -148,9 +204,9 @@ const whyNoLease = "the engine's lease is not sure"
 
 // slots says what may start now. Runs that are at the head of no line leave
 // the free slots to those that wait, except that an answer's run may use the
-// slot its own call has just given back: every run is finite, so nobody waits
-// for ever, and a run in progress is not made to queue between its steps.
-func (sh *shard) slots(r *ownedRun, d *delivery, full map[string]bool) map[string]machine.Slot {
+// slot of its own call: every run is finite, so nobody waits for ever, and a
+// run in progress is not made to queue between its steps.
+func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool) map[string]machine.Slot {
 	n := sh.s.n
 	none := func(slot machine.Slot) map[string]machine.Slot {
 		slots := map[string]machine.Slot{}
@@ -177,6 +233,9 @@ func (sh *shard) slots(r *ownedRun, d *delivery, full map[string]bool) map[strin
 		if full[agent] {
 			slot.Free = 0
 		}
+		if own != nil && own.spec.Key == spec.Key && slot.Until.IsZero() {
+			slot.Free++
+		}
 		if !slot.Until.IsZero() { // agents go by this process's clock, runs by the store's
 			slot.Until = n.clock.now().Add(max(0, time.Until(slot.Until)))
 		}
@@ -188,20 +247,25 @@ func (sh *shard) slots(r *ownedRun, d *delivery, full map[string]bool) map[strin
 	return slots
 }
 
-// reserve takes one slot for every call, or none and names the agent that had
-// too few.
-func (sh *shard) reserve(r *ownedRun, f *flight, commands []machine.Command) (string, bool) {
+// reserve takes one slot for every call, own before any other, or none and
+// names the agent that had too few.
+func (sh *shard) reserve(r *ownedRun, f *flight, own *seat, commands []machine.Command) (string, bool) {
 	capacity := sh.s.n.cfg.Capacity
 	if capacity == nil {
 		return "", true
 	}
 	taken := flight{}
+	var used *AgentSpec // the agent for which own is used
 	for _, c := range commands {
 		inv, ok := c.(machine.Invoke)
 		if !ok {
 			continue
 		}
 		spec := r.specs[inv.Agent]
+		if used == nil && own != nil && own.spec.Key == spec.Key {
+			used = &spec
+			continue
+		}
 		if !capacity.Reserve(spec, 1) {
 			taken.release(capacity)
 			return inv.Agent, false
@@ -209,6 +273,9 @@ func (sh *shard) reserve(r *ownedRun, f *flight, commands []machine.Command) (st
 		taken.reserved = append(taken.reserved, spec)
 	}
 	f.reserved = append(f.reserved, taken.reserved...)
+	if used != nil && own.take() {
+		f.reserved = append(f.reserved, *used)
+	}
 	return "", true
 }
 

@@ -35,12 +35,13 @@ type ownedRun struct {
 	// sensitive are the sensitive strings of its variables and outputs, for
 	// redaction; it only grows.
 	sensitive []string
-	owned     bool      // the journal says that this engine is the owner
-	owner     EngineID  // owner when it was loaded
-	seq       int32     // number of its next journal row
-	fence     int32     // seq of the row that made this engine the owner
-	bound     time.Time // next_check as the run's row holds it
-	facts     int       // facts told so far
+	refusals  map[int]int // by node: how often in a row its call was not sent
+	owned     bool        // the journal says that this engine is the owner
+	owner     EngineID    // owner when it was loaded
+	seq       int32       // number of its next journal row
+	fence     int32       // seq of the row that made this engine the owner
+	bound     time.Time   // next_check as the run's row holds it
+	facts     int         // facts told so far
 
 	pending []*delivery
 	flight  *flight // on its way to the store; nil = nothing
@@ -259,7 +260,11 @@ func (sh *shard) settle(r *ownedRun) {
 	due, ok := r.state.NextDue()
 	sh.s.agenda.set(r.id, due, ok)
 	if sh.s.n.cfg.Capacity != nil && !sh.s.n.draining.Load() {
+		now := sh.s.n.clock.now()
 		for _, held := range r.state.Held() {
+			if held.Until.After(now) {
+				continue // it waits for a time, of which the agenda knows
+			}
 			if spec, ok := r.specs[held.Agent]; ok {
 				sh.s.queue.wait(r.id, spec)
 			}

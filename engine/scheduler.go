@@ -49,6 +49,7 @@ type delivery struct {
 	decided    func()      // called once it was decided, or dropped; nil = nobody asks
 	start      *start      // the run's first event
 	attempt    machine.AttemptID
+	seat       *seat // of the call that it answers; nil = none
 }
 
 // A start is what the first transition of a run needs besides its event.

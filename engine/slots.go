@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/saga-engine/engine/engine/machine"
 )
@@ -28,12 +29,18 @@ func newQueue(capacity Capacity, tell func(machine.RunID, string)) *queue {
 	return &queue{capacity: capacity, tell: tell, lines: map[string]*line{}}
 }
 
-// free tells the first run in line for the agent, if there is one and no other
-// is being told.
+// free tells the first run in line for the agent, if there is one, no other is
+// being told and there is room: who is told in vain loses its place.
 func (q *queue) free(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
-	if l == nil || l.telling || len(l.runs) == 0 {
+	idle := l == nil || l.telling || len(l.runs) == 0
+	q.mu.Unlock()
+	if idle || q.capacity.Slot(l.spec).Free <= 0 {
+		return
+	}
+	q.mu.Lock()
+	if l.telling || len(l.runs) == 0 {
 		q.mu.Unlock()
 		return
 	}
@@ -56,9 +63,7 @@ func (q *queue) told(key string) {
 	}
 	l.telling = false
 	q.mu.Unlock()
-	if q.capacity.Slot(l.spec).Free > 0 {
-		q.free(key)
-	}
+	q.free(key)
 }
 
 // wait puts a run in line for the agent, unless it stands there. A slot that
@@ -77,9 +82,7 @@ func (q *queue) wait(run machine.RunID, spec AgentSpec) {
 	l.has[run] = true
 	l.runs = append(l.runs, run)
 	q.mu.Unlock()
-	if q.capacity.Slot(spec).Free > 0 {
-		q.free(spec.Key)
-	}
+	q.free(spec.Key)
 }
 
 // ahead returns how many runs stand in line for the agent.
@@ -94,4 +97,33 @@ func (q *queue) ahead(key string) int {
 		return len(l.runs) + 1
 	}
 	return len(l.runs)
+}
+
+// A seat is the slot that a call in flight holds. When the call ends it passes
+// to the decision on the answer, so that the run's next call need not compete
+// for it; whoever is left with it gives it back.
+type seat struct {
+	capacity Capacity
+	spec     AgentSpec
+	gone     atomic.Bool // taken or given back
+}
+
+// newSeat returns the seat of a call for which a slot is reserved; nil if
+// nothing is limited.
+func newSeat(capacity Capacity, spec AgentSpec) *seat {
+	if capacity == nil {
+		return nil
+	}
+	return &seat{capacity: capacity, spec: spec}
+}
+
+// take makes the caller the owner of the slot, and reports false if somebody
+// was before. A nil seat has no slot.
+func (s *seat) take() bool { return s != nil && !s.gone.Swap(true) }
+
+// release gives the slot back, unless it is gone.
+func (s *seat) release() {
+	if s.take() {
+		s.capacity.Release(s.spec, 1)
+	}
 }

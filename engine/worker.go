@@ -38,7 +38,17 @@ type running struct {
 	once   sync.Once
 	cancel context.CancelFunc
 	until  time.Time // complete-by by this process's clock
+	phase  callPhase // protected by worker.mu
 }
+
+// callPhase says whether a call has left this process.
+type callPhase uint8
+
+const (
+	callPreparing callPhase = iota
+	callSent                // perhaps it was
+	callRecalled            // it never is: the run has been told so
+)
 
 // An errand is one call with everything it needs, copied from its run.
 type errand struct {
@@ -50,11 +60,14 @@ type errand struct {
 	invoke machine.Invoke
 	// sensitive are the sensitive strings of the run's variables and outputs.
 	sensitive []string
+	// refusals is how often in a row this node's call was not sent.
+	refusals int
 }
 
 // errand copies out of the run what the call needs.
 func (sh *shard) errand(r *ownedRun, inv machine.Invoke) errand {
-	return errand{run: r.id, name: r.state.Name(), flow: r.wf, fence: r.fence, spec: r.specs[inv.Agent], invoke: inv, sensitive: slices.Clip(r.sensitive)}
+	return errand{run: r.id, name: r.state.Name(), flow: r.wf, fence: r.fence, spec: r.specs[inv.Agent], invoke: inv,
+		sensitive: slices.Clip(r.sensitive), refusals: r.refusals[inv.Attempt.Node]}
 }
 
 func newWorker(n *Node) *worker {
@@ -69,31 +82,50 @@ func (w *worker) start(ctx context.Context, e errand) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
 	c := &running{stop: make(chan struct{}), cancel: cancel, until: time.Now().Add(left)}
 	id := callID{e.run, e.invoke.Attempt}
+	own := newSeat(w.n.cfg.Capacity, e.spec)
 	w.mu.Lock()
 	if w.quit {
 		w.mu.Unlock()
 		cancel()
-		w.release(e)
+		own.release()
 		return
 	}
 	w.calls[id] = c
 	w.mu.Unlock()
 	go func() {
 		defer cancel()
-		d := w.call(ctx, e, c)
-		w.release(e)
-		if d != nil {
+		defer own.release() // unless the decision on the answer has taken it
+		if d := w.call(ctx, e, c); d != nil {
+			d.seat = own
 			w.report(ctx, e, d)
 		}
 		w.end(id, c)
 	}()
 }
 
-// release gives the slot back that the scheduler reserved.
-func (w *worker) release(e errand) {
-	if w.n.cfg.Capacity != nil {
-		w.n.cfg.Capacity.Release(e.spec, 1)
+// send notes that a call leaves this process now. It reports false if the run
+// has been told that it never will.
+func (w *worker) send(c *running) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.phase == callRecalled {
+		return false
 	}
+	c.phase = callSent
+	return true
+}
+
+// recall makes sure that a call which is still being prepared is never sent.
+// It reports whether that is so: then its outcome is not in doubt.
+func (w *worker) recall(run machine.RunID, attempt machine.AttemptID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.calls[callID{run, attempt}]
+	if c == nil || c.phase != callPreparing {
+		return false
+	}
+	c.phase = callRecalled
+	return true
 }
 
 func (w *worker) end(id callID, c *running) {
@@ -168,24 +200,27 @@ func (w *worker) call(ctx context.Context, e errand, c *running) (d *delivery) {
 	defer func() {
 		if p := recover(); p != nil {
 			// A panic before the call proves that nothing was sent.
-			w.n.cfg.Logger.Error("call panicked", "run", e.run, "step", e.step(), "panic", redact.text(fmt.Sprint(p)))
+			w.n.cfg.Logger.Error("call panicked", "run", e.name, "step", e.step(), "panic", redact.text(fmt.Sprint(p)))
 			if sent {
 				d = w.answer(e, machine.AttemptUnknown{Attempt: e.invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"})
 			} else {
-				d = w.notSent(e, w.n.cfg.Options.RetryHeld, "preparing the call panicked")
+				d = w.notSent(e, w.n.cfg.Options.RetryHeld, maxRefusal, "preparing the call panicked")
 			}
 		}
 	}()
 	input, redact, err := w.input(e)
+	o := w.n.cfg.Options
 	if err != nil {
-		return w.notSent(e, w.n.cfg.Options.RetryHeld, err.Error())
+		return w.notSent(e, o.RetryHeld, maxRefusal, err.Error())
 	}
 	left := w.n.clock.until(e.invoke.CompleteBy)
 	switch {
 	case left <= 0:
-		return w.notSent(e, 0, "its complete-by had passed before it could be sent")
+		return w.notSent(e, o.MinScan, o.RetryHeld, whyTooLate)
 	case !w.n.clock.leased():
-		return w.notSent(e, w.n.cfg.Options.MinScan, whyNoLease)
+		return w.notSent(e, o.MinScan, o.RetryHeld, whyNoLease)
+	case !w.send(c):
+		return nil // the run knows
 	}
 	sent = true
 	reply, err := w.n.cfg.Invoker.Invoke(ctx, Call{
@@ -201,32 +236,51 @@ func (w *worker) call(ctx context.Context, e errand, c *running) (d *delivery) {
 	switch {
 	case errors.As(err, &deferred):
 		sent = false
-		pause := w.n.cfg.Options.MinScan // it had a slot, so it need not wait for one
-		if !deferred.Until.IsZero() {
-			pause = time.Until(deferred.Until)
+		if deferred.Until.IsZero() { // it had a slot, so it need not wait for one
+			return w.notSent(e, o.MinScan, o.RetryHeld, redact.text(deferred.Why))
 		}
-		return w.notSent(e, pause, redact.text(deferred.Why))
-	case err != nil && ctx.Err() != nil:
-		return nil // nothing is known and nothing may be concluded
+		pause := max(o.MinScan, time.Until(deferred.Until))
+		return w.notSent(e, pause, pause, redact.text(deferred.Why))
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), err != nil && ctx.Err() != nil:
+		// Nothing is known and nothing may be concluded, whoever's timer went
+		// off first: the agent's, its transport's or ours.
+		return nil
 	case err != nil:
 		return w.answer(e, machine.AttemptUnknown{Attempt: e.invoke.Attempt, Code: sdk.CodeInternal, Message: redact.text(err.Error())})
-	case !w.n.clock.now().Before(e.invoke.CompleteBy):
+	}
+	return w.answer(e, e.event(reply, redact, o.MaxValue))
+}
+
+const whyTooLate = "its complete-by had passed before it could be sent"
+
+// answer makes the delivery of what came of a call that was sent. Past its
+// complete-by nothing is said, only counted.
+func (w *worker) answer(e errand, event machine.Event) *delivery {
+	d := w.delivery(e, event)
+	if !d.arrived.Before(d.completeBy) {
 		w.n.late(e.run, e.invoke.Attempt)
 		return nil
 	}
-	return w.answer(e, e.event(reply, redact, w.n.cfg.Options.MaxValue))
+	return d
 }
 
-// answer makes the delivery of what an agent answered.
-func (w *worker) answer(e errand, event machine.Event) *delivery {
+func (w *worker) delivery(e errand, event machine.Event) *delivery {
 	return &delivery{event: event, arrived: w.n.clock.now(), attempt: e.invoke.Attempt, completeBy: e.invoke.CompleteBy}
 }
 
+// maxRefusal bounds the growing pause between attempts to prepare a call.
+const maxRefusal = time.Minute
+
 // notSent says that the call was not sent and should be tried again after
-// pause, in store time.
-func (w *worker) notSent(e errand, pause time.Duration, why string) *delivery {
-	until := w.n.clock.now().Add(max(0, pause))
-	return w.answer(e, machine.AttemptDeferred{Attempt: e.invoke.Attempt, Until: until, Why: why})
+// pause, in store time. The pause doubles up to limit with every time in a row.
+func (w *worker) notSent(e errand, pause, limit time.Duration, why string) *delivery {
+	limit = max(pause, limit)
+	for range e.refusals {
+		if pause = min(2*pause, limit); pause == limit {
+			break
+		}
+	}
+	return w.delivery(e, machine.AttemptDeferred{Attempt: e.invoke.Attempt, Until: w.n.clock.now().Add(pause), Why: why})
 }
 
 // report delivers until the run has it. A run that this engine lost may come
@@ -244,9 +298,12 @@ func (w *worker) report(ctx context.Context, e errand, d *delivery) {
 		case errors.As(err, &aside), errors.Is(err, ErrNotFound):
 			return // reported where it was set aside
 		case !w.n.clock.now().Before(d.completeBy):
-			w.n.late(e.run, e.invoke.Attempt)
+			if _, unsent := d.event.(machine.AttemptDeferred); !unsent {
+				w.n.late(e.run, e.invoke.Attempt)
+			}
 			return
 		}
+		d.seat.release() // nobody decides on it for now
 		w.mu.Lock()
 		quit := w.quit
 		w.mu.Unlock()
