@@ -267,6 +267,7 @@ func (l *linker) workflow(w *workflowDecl) *Workflow {
 	wl.outputs()
 	wl.soundness()
 	wl.out.Shortest = wl.shortest()
+	wl.out.Confidential = wl.confidential()
 	wl.out.bind = &bind{ev: ev, decls: w.variables, known: l.m.knownVariables(), sources: l.m.sources, places: l.m.places}
 	return wl.out
 }

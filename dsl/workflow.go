@@ -21,6 +21,10 @@ type Workflow struct {
 	Agents    map[string]*Agent
 	Outputs   []Output
 
+	// Confidential says that a run may come to hold sensitive values even if none
+	// of its variables is: it needs an encryption key before it starts.
+	Confidential bool
+
 	Deadline             LimitFunc // of the forward run, from acceptance; nil = none
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // nil = 24h

@@ -1,0 +1,80 @@
+package dsl
+
+import (
+	"slices"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// confidential reports whether a run of the workflow may come to hold sensitive
+// values, whatever its variables are: it writes secret() or sensitive(), or has
+// an output that is sensitive, or its actions are given or return what their
+// schemas call sensitive. Locals of the file count even where they are not
+// used.
+func (l *workflowLinker) confidential() bool {
+	d := l.decl
+	if blockHides(d.block) {
+		return true
+	}
+	for _, loc := range d.locals {
+		if exprHides(loc.expr) {
+			return true
+		}
+	}
+	for _, o := range d.outputs {
+		if o.sensitive {
+			return true
+		}
+	}
+	for _, s := range l.steps {
+		if s.action == nil {
+			continue
+		}
+		undo, given := s.action.schema.CompensatedBy, []arg(nil)
+		agent := s.decl.agent
+		if u := s.decl.undo; u != nil {
+			undo, agent, given = u.action, u.agent, u.input
+		}
+		if s.action.hides(s.decl.input) {
+			return true
+		}
+		if la := l.agents[agent]; la != nil && undo != "" {
+			if a := la.actions[undo]; a != nil && a.hides(given) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hides reports whether an action returns something sensitive, or takes it in
+// one of the arguments given.
+func (a *linkedAction) hides(given []arg) bool {
+	if slices.ContainsFunc(a.schema.Outputs, fieldHides) {
+		return true
+	}
+	for _, f := range a.schema.Inputs {
+		if fieldHides(f) && slices.ContainsFunc(given, func(x arg) bool { return x.name == f.Name }) {
+			return true
+		}
+	}
+	return false
+}
+
+func fieldHides(f sdk.Field) bool { return f.Sensitive || hasSensitive(f.Type) }
+
+func blockHides(b *block) bool {
+	if b == nil {
+		return false
+	}
+	for _, e := range b.attrs {
+		if exprHides(e) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(b.args, func(x arg) bool { return exprHides(x.expr) }) || slices.ContainsFunc(b.blocks, blockHides)
+}
+
+func exprHides(e *expr) bool {
+	return e != nil && e.syn != nil && len(calls(e.syn, "secret", "sensitive")) > 0
+}
