@@ -83,7 +83,10 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 		return ids, nil
 	}
 	stored := Definition{Digest: digest}
-	sensitive := false
+	// With a key every definition is sealed: beside what is marked sensitive it
+	// holds literals and the answers of env() and file(), of which nobody can
+	// tell what they are.
+	sensitive := d.sealer != nil
 	for _, name := range def.Names() {
 		wf := def.Workflow(name)
 		sensitive = sensitive || hasSensitiveDefault(wf)

@@ -13,8 +13,9 @@ func (o Options) Validate() error { return o.validate() }
 
 // Wrap and Unwrap are how definitions and rows are sealed.
 var (
-	Wrap      = wrap
-	Unwrap    = unwrap
-	RowPlace  = rowPlace
-	NewRedact = func(secrets ...string) func(string) string { return (&redactor{secrets: secrets}).text }
+	Wrap       = wrap
+	Unwrap     = unwrap
+	RowPlace   = rowPlace
+	MarkEchoes = markEchoes
+	NewRedact  = func(secrets ...string) func(string) string { return (&redactor{secrets: secrets}).text }
 )

@@ -30,7 +30,7 @@ func (e errand) event(reply sdk.Reply, redact *redactor, maxValue int) machine.E
 		if err != nil {
 			return bad("the reply does not fit the schema: %v", err)
 		}
-		return machine.AttemptOK{Attempt: id, Output: out}
+		return machine.AttemptOK{Attempt: id, Output: markEchoes(out, redact.secrets)}
 	case sdk.OutcomeFailed:
 		if reply.Code == "" {
 			return bad("the agent reports a failure without a code")
@@ -121,7 +121,9 @@ func (r *redactor) text(s string) string {
 }
 
 // input returns the call's input with its secrets filled in, and a redactor of
-// everything sensitive that the agent was told or may know of the run.
+// everything sensitive that the agent was told or may know of the run. A secret
+// of the agent's configuration that does not resolve is left to whoever starts
+// the agent: without it nothing can be told.
 func (w *worker) input(e errand) (json.RawMessage, *redactor, error) {
 	secrets := slices.Concat(e.sensitive, e.invoke.Input.SensitiveStrings(), e.spec.Config.SensitiveStrings())
 	data, err := dsl.ResolveSecrets(e.invoke.Input, func(ref string) (string, error) {
@@ -129,6 +131,16 @@ func (w *worker) input(e errand) (json.RawMessage, *redactor, error) {
 		secrets = append(secrets, s)
 		return s, err
 	})
+	for _, s := range e.spec.Config.Secrets() {
+		for _, part := range s.Parts {
+			if part.Ref == "" {
+				continue
+			}
+			if known, err := w.n.cfg.Secrets(part.Ref); err == nil {
+				secrets = append(secrets, known)
+			}
+		}
+	}
 	redact := &redactor{secrets: secrets}
 	if err != nil {
 		return nil, redact, errors.New(redact.text(err.Error()))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -105,6 +106,125 @@ func TestSensitiveValuesStayInTheirPlace(t *testing.T) {
 		}
 		n.drain(t)
 	})
+}
+
+// What an agent repeats of what it was told in confidence is as sensitive as
+// that, wherever it goes on to: a variable, a secret of the call and one of the
+// agent's configuration.
+func TestEchoesAreSensitive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+workflow "pay" {
+  deadline = "1h"
+  variable "card" {
+    type      = string
+    sensitive = true
+  }
+  step "charge" {
+    action = agent.shop.charge
+    input {
+      name = "charge"
+      note = secret("env:SHOP_TOKEN")
+    }
+  }
+  step "book" {
+    action = agent.shop.charge
+    input {
+      name = "book"
+      note = step.charge.output.id
+    }
+  }
+  output "id" { value = step.book.output.id }
+}`)
+		sealer := newSealer(t, newKey(t))
+		w.cfg = func(c *engine.Config) {
+			c.Sealer = sealer
+			c.Secrets = func(string) (string, error) { return "canary-token", nil }
+		}
+		note := ""
+		w.inv.around = func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+			id := "receipt for canary-token"
+			if call.Request.Step == "book" {
+				note = string(call.Request.Input)
+				id = "booked receipt for canary-token and canary-card"
+			}
+			return sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{"id":"` + id + `"}`)}, true
+		}
+		n := w.start()
+		run := w.submit(n, "pay", map[string]string{"card": "canary-card"})
+		s := w.wait(n, run, machine.RunSucceeded)
+		if !strings.Contains(note, "receipt for canary-token") {
+			t.Errorf("the second agent got %s", note)
+		}
+		for i := range 2 {
+			if got := s.Node(nil, i).Output.Sensitive(); !slices.Equal(got, []string{"/id"}) {
+				t.Errorf("sensitive parts of what step %d returned = %q, want its id", i, got)
+			}
+		}
+		if outs := s.Outputs(); len(outs) != 1 || !slices.Equal(outs[0].Value.Sensitive(), []string{""}) {
+			t.Errorf("outputs = %+v, want one that is sensitive", outs)
+		}
+		if all := w.stored(run); bytes.Contains(all, []byte("canary")) {
+			t.Error("an echoed value is stored in the clear")
+		}
+		n.drain(t)
+	})
+}
+
+// Without a key nothing starts that an agent could repeat a secret of.
+func TestConfidentialRunNeedsAKey(t *testing.T) {
+	step := func(settings, note string) string {
+		return "agent \"shop\" {" + settings + "\n}\nworkflow \"one\" {\n deadline = \"1h\"\n step \"reserve\" {\n action = agent.shop.reserve\n input {\n name = \"reserve\"\n note = " + note + "\n}\n}\n}"
+	}
+	for name, tt := range map[string]struct {
+		source string
+		refuse bool
+	}{
+		"nothing":            {step("", `"x"`), false},
+		"secret in an input": {step("", `secret("env:X")`), true},
+		"sensitive literal":  {step("", `sensitive("x")`), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tt.source)
+			w.cfg = func(c *engine.Config) { c.Secrets = func(string) (string, error) { return "canary", nil } }
+			n := w.start()
+			_, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "one", Vars: w.vars("one", nil)})
+			var missing *engine.KeyError
+			if refused := errors.As(err, &missing); refused != tt.refuse || !refused && err != nil {
+				t.Errorf("Submit = %v, want refused = %t", err, tt.refuse)
+			}
+			if rows, err := w.mem.Runs(t.Context(), engine.RunFilter{}); err != nil || tt.refuse && len(rows) != 0 {
+				t.Errorf("%d runs, %v, want none", len(rows), err)
+			}
+			n.drain(t)
+		})
+	}
+}
+
+// With a key a definition is sealed whatever stands in it: nobody can tell
+// what a literal, or an answer of env(), is.
+func TestDefinitionsAreSealed(t *testing.T) {
+	w := newWorld(t, oneStep+`
+workflow "other" {
+  deadline    = "1h"
+  description = "canary"
+  step "reserve" {
+    action = agent.shop.reserve
+    input { name = "reserve" }
+  }
+}`)
+	sealer := newSealer(t, newKey(t))
+	ids, err := engine.NewDefinitions(w.mem, sealer).Put(t.Context(), w.def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	def, _, err := w.mem.Definition(t.Context(), ids["other"])
+	if err != nil || bytes.Contains(def.Data, w.def.Encode()[:64]) {
+		t.Errorf("the definition is stored in the clear (%v)", err)
+	}
+	if wf, err := engine.NewDefinitions(w.mem, sealer).Workflow(t.Context(), ids["other"]); err != nil || wf.Description != "canary" {
+		t.Errorf("Workflow = %+v, %v", wf, err)
+	}
 }
 
 // A missing key is an error at submission that says how to make one; nothing

@@ -45,7 +45,7 @@ type Catalogue interface {
 // A Definition is a stored definition.
 type Definition struct {
 	Digest    string // hex sha256 of its canonical manifest
-	Data      []byte // dsl.Definition.Encode, sealed if it holds sensitive values
+	Data      []byte // dsl.Definition.Encode, sealed if there is a key
 	Workflows []DefinedWorkflow
 }
 

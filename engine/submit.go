@@ -66,11 +66,29 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*start, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n.cfg.Sealer == nil && confidential(wf, s.Vars, specs) {
+		return nil, &KeyError{Hint: hintMakeKey}
+	}
 	ids, err := n.defs.Put(ctx, s.Definition)
 	if err != nil {
 		return nil, err
 	}
 	return &start{workflow: ids[s.Workflow], flow: wf, specs: specs, names: Names{Workflow: s.Workflow, Name: s.Name}}, nil
+}
+
+// confidential reports whether a run may come to hold what must not be stored
+// in the clear. Whether an agent repeats a secret is known only when it has
+// been called, and then it is too late to ask for a key.
+func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]AgentSpec) bool {
+	if wf.Confidential || len(vars.Sensitive()) > 0 {
+		return true
+	}
+	for _, spec := range specs {
+		if len(spec.Config.Secrets()) > 0 || len(spec.Config.Sensitive()) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // submit tries one id. Returns ErrExists if it is taken.

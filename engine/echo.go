@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// leastEcho is the length in bytes from which a sensitive string is looked for:
+// shorter ones would be found everywhere.
+const leastEcho = 4
+
+// markEchoes marks what an agent repeats of what it was told in confidence:
+// every string and number of out that contains one of the secrets becomes
+// sensitive, so that it is sealed, masked and redacted like the secret itself.
+// An object one of whose keys contains one becomes sensitive whole.
+func markEchoes(out dsl.Value, secrets []string) dsl.Value {
+	var found []string
+	for _, s := range secrets {
+		s = strings.ToValidUTF8(s, "\ufffd") // as JSON holds it
+		if len(s) >= leastEcho && !slices.Contains(found, s) && bytes.Contains(out.JSON(), inJSON(s)) {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 0 {
+		return out
+	}
+	var doc any
+	dec := json.NewDecoder(bytes.NewReader(out.JSON()))
+	dec.UseNumber()
+	if dec.Decode(&doc) != nil {
+		return dsl.NewValue(out.JSON(), []string{""}, out.Secrets()) // never: it was encoded by us
+	}
+	m := &echoes{found: found, known: out.Sensitive()}
+	m.look(doc, "")
+	marks := slices.Concat(out.Sensitive(), m.marks)
+	slices.Sort(marks)
+	return dsl.NewValue(out.JSON(), marks, out.Secrets())
+}
+
+// inJSON returns a text as it stands inside of a string of canonical JSON.
+func inJSON(s string) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(s) != nil || buf.Len() < 3 {
+		return []byte(s)
+	}
+	return buf.Bytes()[1 : buf.Len()-2] // without quotes and line break
+}
+
+// echoes collects JSON pointers.
+type echoes struct {
+	found []string // what to look for
+	known []string // pointers of what is sensitive already
+	marks []string
+}
+
+func (m *echoes) look(doc any, at string) {
+	if slices.Contains(m.known, at) {
+		return
+	}
+	switch x := doc.(type) {
+	case string:
+		m.text(x, at)
+	case json.Number:
+		m.text(x.String(), at)
+	case []any:
+		for i, e := range x {
+			m.look(e, at+"/"+strconv.Itoa(i))
+		}
+	case map[string]any:
+		for k := range x {
+			if m.holds(k) { // a mark inside would say the key itself
+				m.marks = append(m.marks, at)
+				return
+			}
+		}
+		for k, e := range x {
+			m.look(e, at+"/"+pointerEscape.Replace(k))
+		}
+	}
+}
+
+// pointerEscape writes a key for a JSON pointer (RFC 6901).
+var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
+
+func (m *echoes) text(s, at string) {
+	if m.holds(s) {
+		m.marks = append(m.marks, at)
+	}
+}
+
+func (m *echoes) holds(s string) bool {
+	return slices.ContainsFunc(m.found, func(secret string) bool { return strings.Contains(s, secret) })
+}
