@@ -98,6 +98,7 @@ func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
 // newView chooses how progress is shown and sends log lines through it.
 func (a *app) newView() render.View {
 	a.logger()
+	a.runs.expect()
 	if a.json {
 		j := render.NewJSON(a.stdout, engineVersion, exitOfFact, a.now)
 		a.stream = j
@@ -125,6 +126,7 @@ func (a *app) newView() render.View {
 func (a *app) restoreLog() {
 	if a.logs != nil {
 		a.logs.set(a.stderr)
+		a.runs.release()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // logLevel reads --log. Without it only warnings and errors are shown.
@@ -52,7 +53,8 @@ func (a *app) logger() *slog.Logger {
 	if a.slog == nil {
 		a.logs = &sink{to: a.stderr}
 		level, _ := logLevel(a.log) // checked by prepare
-		a.slog = slog.New(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level}))
+		a.runs = &shownRuns{names: map[machine.RunID]string{}}
+		a.slog = slog.New(runHandler{slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level, ReplaceAttr: a.runs.public}), a.runs})
 	}
 	return a.slog
 }

@@ -50,6 +50,7 @@ type app struct {
 	log     string
 
 	slog *slog.Logger // see logger
+	runs *shownRuns   // what log lines know of runs; made with slog
 	logs *sink
 
 	// stream is set by a command whose JSON output is a stream: failures are

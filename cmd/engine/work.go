@@ -159,6 +159,11 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engin
 			return engine.RunRow{}, s.wrap("take over open runs", err)
 		}
 		if n > 0 {
+			open, err := s.store.Runs(ctx, engine.RunFilter{States: openStates(), Limit: 10000})
+			if err != nil {
+				return engine.RunRow{}, s.wrap("list runs", err)
+			}
+			w.a.runs.name(open...)
 			w.view.Note(fmt.Sprintf("Going on with %s that nobody works on.", render.Count(n, "open run")))
 		}
 	}
@@ -187,5 +192,6 @@ func (w *work) begin(row engine.RunRow, attached bool) {
 		return
 	}
 	w.begun = true
+	w.a.runs.follow(row)
 	w.view.Begin(story(w.r.wf, row, attached))
 }

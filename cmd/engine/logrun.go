@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// shownRuns is what log lines know of runs: their public names, and which one
+// a view shows. An alert about that one is told by the view; before it is known
+// which one that is, alerts wait.
+type shownRuns struct {
+	mu      sync.Mutex // protects following fields
+	names   map[machine.RunID]string
+	shown   machine.RunID
+	waiting bool // a view is about to show a run
+	alerts  []func()
+}
+
+// expect makes alerts wait until follow or release is called.
+func (s *shownRuns) expect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = true
+}
+
+// follow says which run the view shows.
+func (s *shownRuns) follow(row engine.RunRow) {
+	s.name(row)
+	s.mu.Lock()
+	s.shown = row.Run
+	s.mu.Unlock()
+	s.flush()
+}
+
+// release says that no view shows anything any more.
+func (s *shownRuns) release() {
+	s.mu.Lock()
+	s.shown = 0
+	s.mu.Unlock()
+	s.flush()
+}
+
+// flush lets the alerts go that have waited; each decides anew.
+func (s *shownRuns) flush() {
+	s.mu.Lock()
+	alerts := s.alerts
+	s.alerts, s.waiting = nil, false
+	s.mu.Unlock()
+	for _, write := range alerts {
+		write()
+	}
+}
+
+// name notes the public names of runs.
+func (s *shownRuns) name(rows ...engine.RunRow) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range rows {
+		s.names[r.Run] = r.Name
+	}
+}
+
+// public replaces an internal run id by the public name if it is known; either
+// is good for `engine show`.
+func (s *shownRuns) public(_ []string, a slog.Attr) slog.Attr {
+	id, ok := a.Value.Any().(machine.RunID)
+	if !ok {
+		return a
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name, ok := s.names[id]; ok {
+		a.Value = slog.StringValue(name)
+	}
+	return a
+}
+
+// keep reports whether an alert is not to be written now: the view tells it,
+// or it waits, to be written by write.
+func (s *shownRuns) keep(run machine.RunID, write func()) bool {
+	const most = 1000
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting && len(s.alerts) < most {
+		s.alerts = append(s.alerts, write)
+		return true
+	}
+	return !s.waiting && s.shown != 0 && s.shown == run
+}
+
+// A runHandler leaves out alerts that a view tells.
+type runHandler struct {
+	slog.Handler
+	runs *shownRuns
+}
+
+// Handle writes the record unless it is an alert that the view tells.
+func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "alert" {
+		var run machine.RunID
+		r.Attrs(func(a slog.Attr) bool {
+			if id, ok := a.Value.Any().(machine.RunID); ok {
+				run = id
+			}
+			return true
+		})
+		again := r.Clone()
+		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) { // a log that cannot be written has nobody to tell
+			return nil
+		}
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs keeps the handler around the new one.
+func (h runHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return runHandler{h.Handler.WithAttrs(attrs), h.runs}
+}
+
+// WithGroup keeps the handler around the new one.
+func (h runHandler) WithGroup(name string) slog.Handler {
+	return runHandler{h.Handler.WithGroup(name), h.runs}
+}
