@@ -5,6 +5,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // times says how long a run may take.
@@ -13,8 +14,11 @@ type times struct {
 	known     bool // some action has an estimate
 	worst     time.Duration
 	unbounded bool
+	passed    bool // the absolute deadline
 	runtime   bool // some limits are known only when they are evaluated
 	deadline  dsl.Limit
+	// compensation is the deadline of all undo work; zero = known at run time.
+	compensation dsl.Limit
 }
 
 // estimate adds up the slowest path through the graph.
@@ -38,7 +42,12 @@ func estimate(wf *dsl.Workflow, steps []plannedStep, scope *dsl.Scope) times {
 	if wf.Deadline != nil {
 		if l, err := wf.Deadline(scope); err == nil {
 			t.deadline = l
+			t.passed = !l.At.IsZero() && !l.At.After(scope.Run.StartedAt)
 		}
+	}
+	t.compensation = dsl.Limit{After: machine.DefaultCompensation}
+	if wf.CompensationDeadline != nil {
+		t.compensation, _ = wf.CompensationDeadline(scope) // it may need what only a run knows
 	}
 	return t
 }
@@ -111,6 +120,8 @@ func (t times) text() string {
 	switch {
 	case t.deadline.After > 0:
 		s += ", deadline " + render.Span(t.deadline.After)
+	case t.passed:
+		s += ", deadline " + stamp(t.deadline.At) + " has passed"
 	case !t.deadline.At.IsZero():
 		s += ", deadline " + stamp(t.deadline.At)
 	default:
@@ -126,6 +137,12 @@ func (t times) json() map[string]any {
 	}
 	if !t.unbounded && !t.runtime {
 		m["worst_s"] = t.worst.Seconds()
+	}
+	switch {
+	case t.compensation.After > 0:
+		m["compensation_deadline_s"] = t.compensation.After.Seconds()
+	case !t.compensation.At.IsZero():
+		m["compensation_deadline"] = t.compensation.At.UTC()
 	}
 	switch {
 	case t.deadline.After > 0:

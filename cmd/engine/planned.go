@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -26,9 +27,46 @@ func (p *planned) write(w io.Writer) error {
 		}
 		b.WriteString(strings.TrimRight(line+"  "+strings.Join(s.notes, ", "), " ") + "\n")
 	}
+	if text := p.undosText(); text != "" {
+		b.WriteString(text + "\n")
+	}
 	fmt.Fprintf(&b, "%s  %s\n", p.times.text(), p.runText())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// undosText sums up the undos: what is noted at no step holds for all.
+func (p *planned) undosText() string {
+	n, unbounded := 0, 0
+	for _, s := range p.steps {
+		if s.undoSettings == nil {
+			continue
+		}
+		if n++; s.undoSettings.Retry.MaxAttempts == dsl.Unbounded {
+			unbounded++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	text := "Undo: "
+	if p.wf.CompensationMode == dsl.ModeManual {
+		text += "when an operator says so, "
+	}
+	if unbounded > 0 {
+		text += "unbounded tries"
+		if unbounded < n {
+			text += " unless noted"
+		}
+		text += ", "
+	}
+	switch d := p.times.compensation; {
+	case d.After > 0:
+		return text + "deadline " + render.Span(d.After) + " in all."
+	case !d.At.IsZero():
+		return text + "deadline " + stamp(d.At) + "."
+	}
+	return text + "deadline known at run time."
 }
 
 func (p *planned) openText() string {
@@ -74,7 +112,7 @@ func (p *planned) runText() string {
 func (p *planned) json() map[string]any {
 	steps := make([]map[string]any, len(p.steps))
 	for i, s := range p.steps {
-		steps[i] = s.json()
+		steps[i] = s.json(p.wf.CompensationMode)
 	}
 	m := map[string]any{
 		"workflow": p.wf.Name, "definition": p.wf.Digest, "steps": steps, "time": p.times.json(), "work": p.work(),

@@ -18,6 +18,9 @@ type plannedStep struct {
 	undo     string
 	notes    []string
 	settings *dsl.Settings // nil = known only when it runs
+	// undoSettings are those of the undo; nil = there is none, or they are
+	// known only when it runs.
+	undoSettings *dsl.Settings
 }
 
 func plannedSteps(wf *dsl.Workflow, scope *dsl.Scope) []plannedStep {
@@ -41,6 +44,11 @@ func plannedSteps(wf *dsl.Workflow, scope *dsl.Scope) []plannedStep {
 				p.settings = settings
 			}
 			p.undo = undoText(wf, s)
+			if s.Undo != nil && s.Undo.Settings != nil && !afterPivot(wf, s) {
+				if settings, err := s.Undo.Settings(scope); err == nil {
+					p.undoSettings = settings
+				}
+			}
 			p.notes = p.describe()
 			out = append(out, p)
 		}
@@ -103,6 +111,9 @@ func (p *plannedStep) describe() []string {
 		notes = append(notes, "limits known at run time")
 	} else {
 		notes = append(notes, p.triesText(s.Retry.MaxAttempts))
+		if then := exhaustedText(s.Retry); then != "" {
+			notes = append(notes, then)
+		}
 		switch {
 		case s.Deadline.After > 0:
 			notes = append(notes, "≤"+render.Span(s.Deadline.After))
@@ -113,6 +124,17 @@ func (p *plannedStep) describe() []string {
 			notes = append(notes, fmt.Sprintf("%d at a time", s.MaxParallel))
 		}
 	}
+	if u := p.undoSettings; u != nil {
+		if u.Retry.MaxAttempts != dsl.Unbounded {
+			notes = append(notes, "undo "+boundText(u.Retry.MaxAttempts))
+		}
+		switch {
+		case u.Deadline.After > 0:
+			notes = append(notes, "undo ≤"+render.Span(u.Deadline.After))
+		case !u.Deadline.At.IsZero():
+			notes = append(notes, "undo until "+stamp(u.Deadline.At))
+		}
+	}
 	if p.step.Catch != nil {
 		notes = append(notes, "errors caught")
 	}
@@ -121,14 +143,48 @@ func (p *plannedStep) describe() []string {
 
 func (p *plannedStep) triesText(n int) string {
 	switch {
-	case n == dsl.Unbounded:
-		return "tries unbounded"
-	case n > 1:
-		return fmt.Sprintf("≤%d tries", n)
+	case n != 1:
+		return boundText(n)
 	case p.step.Do.Idempotent || p.step.Do.ReadOnly:
 		return "1 try"
 	}
 	return "1 try (not idempotent)"
+}
+
+func boundText(n int) string {
+	switch n {
+	case dsl.Unbounded:
+		return "unbounded tries"
+	case 1:
+		return "1 try"
+	}
+	return fmt.Sprintf("≤%d tries", n)
+}
+
+// exhaustedText says what follows when the tries are used up, where that was
+// chosen for the step.
+func exhaustedText(r dsl.Retry) string {
+	switch r.OnExhausted {
+	case dsl.ExhaustedCompensate:
+		return "then undo"
+	case dsl.ExhaustedPark:
+		return "then park"
+	case dsl.ExhaustedCoolDown:
+		return fmt.Sprintf("then cool down %s, %s", render.Span(r.CoolDown), render.Count(r.CoolDowns, "time"))
+	}
+	return ""
+}
+
+// onExhausted is the same for programs; mode is what holds if the step does
+// not choose.
+func onExhausted(r dsl.Retry, mode dsl.Mode) string {
+	switch {
+	case r.OnExhausted == dsl.ExhaustedCoolDown:
+		return "cool_down"
+	case r.OnExhausted == dsl.ExhaustedPark, r.OnExhausted == dsl.ExhaustedMode && mode == dsl.ModeManual:
+		return "park"
+	}
+	return "compensate"
 }
 
 func (p *plannedStep) waveText() string {
@@ -148,7 +204,7 @@ func (p *plannedStep) title() string {
 	return fmt.Sprintf("%s × %d", p.step.Name, p.each)
 }
 
-func (p *plannedStep) json() map[string]any {
+func (p *plannedStep) json(mode dsl.Mode) map[string]any {
 	m := map[string]any{"name": p.step.Name, "wave": p.wave, "action": p.action, "undo": p.undo[len("undo: "):], "pivot": p.step.Pivot}
 	if p.forEach {
 		m["for_each"] = true
@@ -157,12 +213,21 @@ func (p *plannedStep) json() map[string]any {
 		}
 	}
 	if s := p.settings; s != nil {
-		if s.Retry.MaxAttempts != dsl.Unbounded {
-			m["max_attempts"] = s.Retry.MaxAttempts
+		m["max_attempts"] = render.Attempts(s.Retry.MaxAttempts)
+		m["on_exhausted"] = onExhausted(s.Retry, mode)
+		if s.Retry.OnExhausted == dsl.ExhaustedCoolDown {
+			m["cool_down_s"], m["cool_downs"] = s.Retry.CoolDown.Seconds(), s.Retry.CoolDowns
 		}
 		m["timeout_s"] = s.Timeout.Seconds()
 		if s.Deadline.After > 0 {
 			m["deadline_s"] = s.Deadline.After.Seconds()
+		}
+	}
+	if u := p.undoSettings; u != nil {
+		m["undo_max_attempts"] = render.Attempts(u.Retry.MaxAttempts)
+		m["undo_timeout_s"] = u.Timeout.Seconds()
+		if u.Deadline.After > 0 {
+			m["undo_deadline_s"] = u.Deadline.After.Seconds()
 		}
 	}
 	return m

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 )
 
@@ -153,6 +154,9 @@ func (w *work) last(ctx context.Context, s *session, run engine.RunRow) (outcome
 // submit takes over what nobody works on, then starts the run or finds the one
 // there is.
 func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engine.RunRow, error) {
+	if err := w.inTime(ctx, s); err != nil {
+		return engine.RunRow{}, err
+	}
 	if !w.o.only {
 		n, err := node.TakeOver(ctx)
 		if err != nil {
@@ -184,6 +188,29 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engin
 	}
 	w.begin(row, sub.Exists)
 	return row, nil
+}
+
+// inTime refuses a new run whose deadline has passed already.
+func (w *work) inTime(ctx context.Context, s *session) error {
+	if w.r.wf.Deadline == nil {
+		return nil
+	}
+	now := w.a.now()
+	scope := &dsl.Scope{Vars: w.r.vars, Run: dsl.RunInfo{ID: w.o.runID, Workflow: w.r.wf.Name, StartedAt: now}}
+	limit, err := w.r.wf.Deadline(scope)
+	if err != nil {
+		return failed("Cannot evaluate deadline", "%s.", upperFirst(err.Error()))
+	}
+	by, limited := limit.From(now)
+	if !limited || by.After(now) {
+		return nil
+	}
+	earlier, err := w.find(ctx, s)
+	if err != nil || earlier != nil { // one that exists is followed, in time or not
+		return err
+	}
+	return failed("Deadline has passed", "The deadline of workflow %q is %s, which is %s ago. Nothing was started.",
+		w.r.wf.Name, stamp(by), render.Span(now.Sub(by)))
 }
 
 // begin tells the view of the run, once.

@@ -9,9 +9,9 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// defaultCompensation is how long all undo work may take unless the workflow
+// DefaultCompensation is how long all undo work may take unless the workflow
 // says otherwise.
-const defaultCompensation = 24 * time.Hour
+const DefaultCompensation = 24 * time.Hour
 
 // turn makes the run go back: nothing new starts, what runs is told to stop
 // and awaited, and everything with an effect is undone. While nobody knows
@@ -42,7 +42,7 @@ func (d *decider) turn(f dsl.Failure) {
 
 // newUndoDeadline starts the compensation's own clock.
 func (d *decider) newUndoDeadline() {
-	limit := dsl.Limit{After: defaultCompensation}
+	limit := dsl.Limit{After: DefaultCompensation}
 	if d.wf.CompensationDeadline != nil {
 		if l, err := d.wf.CompensationDeadline(d.scope(nil)); err == nil {
 			limit = l

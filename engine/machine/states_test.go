@@ -118,7 +118,7 @@ func TestExpressionErrorsInDeadlines(t *testing.T) {
 	p := start(t, wf, "do a")
 	p.ok("a", "do b")
 	p.fail("b", "declined", "undo a")
-	if got := p.s.CompensationDeadline().Sub(noon); got != defaultCompensation {
+	if got := p.s.CompensationDeadline().Sub(noon); got != DefaultCompensation {
 		t.Errorf("got %v, want the default", got)
 	}
 }
