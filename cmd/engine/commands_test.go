@@ -21,6 +21,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"await":   await,
 	"effects": effects,
 	"exits":   exits,
+	"screen":  screen,
 	"repeat":  repeat,
 	"launch":  launch,
 	"signal":  signalJob,

@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -49,7 +48,7 @@ func (p *Plain) Facts(_ int, facts []machine.Fact) {
 			continue
 		case f.Kind == machine.FactRunFinished:
 			for _, d := range OutputProblems(f.Outputs) {
-				p.line(f.At, strings.ToLower(Clean(d.Summary))+": "+Clean(d.Detail))
+				p.line(f.At, "warning: "+Clean(d.Summary)+": "+Clean(d.Detail))
 			}
 		}
 		line := Sentence(f, p.exit(f))
