@@ -96,7 +96,7 @@ func demo(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	}
 	p.title("All as expected. Look around:")
 	p.line("%s list --chdir %s", engineBin, module)
-	p.line("%s show RUN --chdir %s", engineBin, module)
+	p.line("%s show o-1002 --chdir %s", engineBin, module)
 	return p.err
 }
 
