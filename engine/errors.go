@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"fmt"
+
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // Conditions that callers branch on.
@@ -51,7 +53,8 @@ func (e *LockedError) Error() string {
 // on with the others: its journal or definition cannot be read, an agent it is
 // pinned to is missing, or deciding on it went wrong. The run's state is safe.
 type RunError struct {
-	Run  int64 // internal id
+	Run  int64  // internal id
+	Name string // public id; "" = derived from the internal one
 	Err  error
 	Hint string // what to do about it; "" = nothing is known
 }
@@ -59,9 +62,16 @@ type RunError struct {
 // Error names the run, the cause and the remedy.
 func (e *RunError) Error() string {
 	if e.Hint == "" {
-		return fmt.Sprintf("run %d is set aside: %v", e.Run, e.Err)
+		return fmt.Sprintf("run %s is set aside: %v", e.name(), e.Err)
 	}
-	return fmt.Sprintf("run %d is set aside: %v (%s)", e.Run, e.Err, e.Hint)
+	return fmt.Sprintf("run %s is set aside: %v (%s)", e.name(), e.Err, e.Hint)
+}
+
+func (e *RunError) name() string {
+	if e.Name != "" {
+		return e.Name
+	}
+	return RunName(machine.RunID(e.Run))
 }
 
 // Unwrap returns the cause.

@@ -108,11 +108,11 @@ type FollowOptions struct {
 func Follow(ctx context.Context, store Journal, sealer Sealer, defs *Definitions, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts FollowOptions) (*machine.State, error) {
 	head, rows, err := store.Load(ctx, run)
 	if err != nil {
-		return nil, fmt.Errorf("follow run %d: %w", run, err)
+		return nil, fmt.Errorf("follow run %s: %w", RunName(run), err)
 	}
 	story := Story{Head: head, State: machine.NewState()}
 	if story.Flow, err = defs.Workflow(ctx, head.Workflow); err != nil {
-		return nil, fmt.Errorf("follow run %d: %w", run, err)
+		return nil, fmt.Errorf("follow run %s: %w", RunName(run), err)
 	}
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second
@@ -144,7 +144,7 @@ func Follow(ctx context.Context, store Journal, sealer Sealer, defs *Definitions
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, fmt.Errorf("follow run %d: %w", run, err)
+			return nil, fmt.Errorf("follow run %s: %w", RunName(run), err)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func Follow(ctx context.Context, store Journal, sealer Sealer, defs *Definitions
 func (st *Story) tell(sealer Sealer, row Row, from int, fn func(int, []machine.Fact)) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err != nil {
-		return &RunError{Run: int64(st.Head.Run), Err: err, Hint: hintFor(err)}
+		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: err, Hint: hintFor(err)}
 	}
 	err = guard(func() error {
 		for _, rec := range records {
@@ -172,7 +172,7 @@ func (st *Story) tell(sealer Sealer, row Row, from int, fn func(int, []machine.F
 		return nil
 	})
 	if err != nil {
-		return &RunError{Run: int64(st.Head.Run), Err: fmt.Errorf("fold row %d: %w", row.Seq, err)}
+		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: fmt.Errorf("fold row %d: %w", row.Seq, err)}
 	}
 	return nil
 }

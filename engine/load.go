@@ -38,7 +38,7 @@ func LoadRun(ctx context.Context, store Journal, sealer Sealer, defs *Definition
 func loadStory(ctx context.Context, store Journal, sealer Sealer, defs *Definitions, run machine.RunID) (Story, []Row, error) {
 	head, rows, err := store.Load(ctx, run)
 	if err != nil {
-		return Story{}, nil, fmt.Errorf("load run %d: %w", run, err)
+		return Story{}, nil, fmt.Errorf("load run %s: %w", RunName(run), err)
 	}
 	story := Story{Head: head, State: machine.NewState()}
 	if story.Flow, err = defs.Workflow(ctx, head.Workflow); err != nil {
@@ -46,7 +46,7 @@ func loadStory(ctx context.Context, store Journal, sealer Sealer, defs *Definiti
 	}
 	for i, row := range rows {
 		if row.Seq != int32(i) {
-			return Story{}, nil, &RunError{Run: int64(run), Err: fmt.Errorf("journal row %d is missing", i)}
+			return Story{}, nil, &RunError{Run: int64(run), Name: head.Name, Err: fmt.Errorf("journal row %d is missing", i)}
 		}
 		if err := story.fold(sealer, row); err != nil {
 			return Story{}, nil, err
@@ -59,7 +59,7 @@ func loadStory(ctx context.Context, store Journal, sealer Sealer, defs *Definiti
 func (st *Story) fold(sealer Sealer, row Row) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err != nil {
-		return &RunError{Run: int64(st.Head.Run), Err: err, Hint: hintFor(err)}
+		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: err, Hint: hintFor(err)}
 	}
 	err = guard(func() error {
 		for _, rec := range records {
@@ -69,7 +69,7 @@ func (st *Story) fold(sealer Sealer, row Row) error {
 		return nil
 	})
 	if err != nil {
-		return &RunError{Run: int64(st.Head.Run), Err: fmt.Errorf("fold row %d: %w", row.Seq, err)}
+		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: fmt.Errorf("fold row %d: %w", row.Seq, err)}
 	}
 	st.Records = append(st.Records, records...)
 	return nil
@@ -78,11 +78,14 @@ func (st *Story) fold(sealer Sealer, row Row) error {
 // hintFor returns the remedy that an error names.
 func hintFor(err error) string {
 	var key *KeyError
+	var agent interface{ Hint() string } // an agent that is missing or another
 	switch {
 	case errors.As(err, &key):
 		return key.Hint
 	case errors.Is(err, machine.ErrFormat):
 		return "it was written by a newer version: update this engine"
+	case errors.As(err, &agent):
+		return agent.Hint() + "; an engine that has this agent can go on with the run"
 	}
 	return ""
 }
@@ -90,7 +93,7 @@ func hintFor(err error) string {
 // load reads a run's journal beside the shard's goroutine and posts the result.
 // A store that does not answer is asked again until this incarnation ends.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
-	n := sh.s.n
+	n, name := sh.s.n, r.name()
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
@@ -104,7 +107,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 			if ctx.Err() != nil {
 				return
 			}
-			n.cfg.Logger.Warn("load a run, trying again", "run", r.id, "error", err)
+			n.cfg.Logger.Warn("load a run, trying again", "run", name, "error", err)
 			if sleep(ctx, pause) != nil {
 				return
 			}
@@ -152,7 +155,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 	}
 	if r.specs == nil {
 		if r.specs, err = agentSpecs(r.wf, r.state.Vars()); err != nil {
-			err = &RunError{Run: int64(r.id), Err: err}
+			err = &RunError{Run: int64(r.id), Name: r.name(), Err: err}
 			sh.drop(r, err, err)
 			return
 		}

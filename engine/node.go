@@ -39,7 +39,7 @@ type Node struct {
 func NewNode(cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("configure the engine: %w", err)
+		return nil, err
 	}
 	n := &Node{
 		cfg: cfg, defs: NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &minter{},
@@ -209,7 +209,7 @@ func (n *Node) Deliver(ctx context.Context, run machine.RunID, e machine.Event) 
 		return err
 	}
 	if err := t.scheduler.ask(ctx, run, &delivery{event: e, arrived: n.clock.now()}); err != nil {
-		return fmt.Errorf("deliver to run %d: %w", run, err)
+		return fmt.Errorf("deliver to run %s: %w", RunName(run), err)
 	}
 	return nil
 }

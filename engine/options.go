@@ -104,7 +104,7 @@ func (o Options) validate() error {
 		{"RetryHeld", o.RetryHeld}, {"Poll", o.Poll}, {"RetryStore", o.RetryStore},
 	} {
 		if d.d <= 0 {
-			return fmt.Errorf("Options.%s must be above zero, not %s", d.name, d.d)
+			return fmt.Errorf("engine: Options.%s must be above zero, not %s", d.name, d.d)
 		}
 	}
 	for _, n := range []struct {
@@ -115,18 +115,18 @@ func (o Options) validate() error {
 		{"MaxBatchBytes", o.MaxBatchBytes}, {"MaxValue", o.MaxValue}, {"MaxRow", o.MaxRow},
 	} {
 		if n.n <= 0 {
-			return fmt.Errorf("Options.%s must be above zero, not %d", n.name, n.n)
+			return fmt.Errorf("engine: Options.%s must be above zero, not %d", n.name, n.n)
 		}
 	}
 	switch {
 	case o.MinScan > o.MaxScan:
-		return fmt.Errorf("Options.MinScan must be at most MaxScan (%s), not %s", o.MaxScan, o.MinScan)
+		return fmt.Errorf("engine: Options.MinScan must be at most MaxScan (%s), not %s", o.MaxScan, o.MinScan)
 	case 2*o.MaxScan > o.Lease:
-		return fmt.Errorf("Options.MaxScan must be at most half of Lease (%s), not %s", o.Lease, o.MaxScan)
+		return fmt.Errorf("engine: Options.MaxScan must be at most half of Lease (%s), not %s", o.Lease, o.MaxScan)
 	case o.MaxRow > MaxRowBytes:
-		return fmt.Errorf("Options.MaxRow must be at most %d, not %d", MaxRowBytes, o.MaxRow)
+		return fmt.Errorf("engine: Options.MaxRow must be at most %d, not %d", MaxRowBytes, o.MaxRow)
 	case o.Writers > 64:
-		return fmt.Errorf("Options.Writers must be at most 64, not %d", o.Writers)
+		return fmt.Errorf("engine: Options.Writers must be at most 64, not %d", o.Writers)
 	}
 	return nil
 }
@@ -151,9 +151,9 @@ func (c Config) withDefaults() Config {
 func (c Config) validate() error {
 	switch {
 	case c.Store == nil:
-		return errors.New("Config.Store is required")
+		return errors.New("engine: Config.Store is required")
 	case c.Invoker == nil:
-		return errors.New("Config.Invoker is required")
+		return errors.New("engine: Config.Invoker is required")
 	}
 	return c.Options.validate()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -121,6 +122,14 @@ func (sh *shard) adopt(ctx context.Context, id machine.RunID, a adoption) {
 	}
 }
 
+// name returns the run's public id, as far as it is known.
+func (r *ownedRun) name() string {
+	if r.state != nil && r.state.Name() != "" {
+		return r.state.Name()
+	}
+	return RunName(r.id)
+}
+
 func (r *ownedRun) adopting() bool { return r.flight != nil && r.flight.adopting }
 
 // step decides what waits for the run, unless a commit of it is in flight.
@@ -230,7 +239,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 		case machine.Stop:
 			n.worker.stop(r.id, c.Attempt)
 		case machine.Alert:
-			n.cfg.Logger.Warn("alert", "run", r.id, "kind", c.Kind, "step", c.Step, "code", c.Code, "message", c.Message)
+			n.cfg.Logger.Warn("alert", "run", r.name(), "kind", c.Kind, "step", c.Step, "code", c.Code, "message", c.Message)
 		}
 	}
 	f.reserved = nil // each is the worker's now, which gives it back
@@ -301,12 +310,21 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	delete(sh.runs, r.id)
 }
 
+// A panicError is a panic that was stopped. Its text is for people, the stack
+// for those who look for the fault.
+type panicError struct {
+	value any
+	stack string
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
 // guard runs f and turns a panic into an error, so that one run's misfortune
 // is not every run's.
 func guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, bytes.TrimSpace(debug.Stack()))
+			err = &panicError{value: p, stack: string(bytes.TrimSpace(debug.Stack()))}
 		}
 	}()
 	return f()
@@ -317,11 +335,15 @@ func guard(f func() error) (err error) {
 // people see it in the store too; another engine, or a newer one, may go on.
 func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
 	n := sh.s.n
-	err := &RunError{Run: int64(r.id), Err: cause, Hint: hintFor(cause)}
+	err := &RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: hintFor(cause)}
 	if err.Hint == "" {
 		err.Hint = "its state is kept; an engine of another version may be able to go on"
 	}
-	n.cfg.Logger.Error("run is set aside", "run", r.id, "error", cause)
+	n.cfg.Logger.Error("run is set aside", "run", r.name(), "error", cause)
+	var p *panicError
+	if errors.As(cause, &p) {
+		n.cfg.Logger.Debug("stack of the panic", "run", r.name(), "stack", p.stack)
+	}
 	for _, d := range todo {
 		d.finish(err)
 	}
@@ -355,17 +377,17 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	data, err := encodeRow(nil, r.id, r.seq, nil)
 	if err != nil {
-		sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.id, "error", err)
+		sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.name(), "error", err)
 		return
 	}
-	message, _, _ := bytes.Cut([]byte(cause.Error()), []byte("\n")) // without the stack
+	message, _, _ := strings.Cut(cause.Error(), "\n")
 	t := Transition{Run: r.id, Seq: r.seq, At: sh.s.n.clock.now(), Data: data,
-		Alerts: []Alert{{Kind: "set_aside", Code: "internal", Message: string(message)}}}
+		Alerts: []Alert{{Kind: "set_aside", Code: "internal", Message: message}}}
 	sh.flights++
 	err = sh.s.committer.commit(ctx, &commit{t: t, done: func(l landing) {
 		sh.post(func(context.Context) { sh.flights-- })
 		if l.err != nil && !notOwner(l.err) {
-			sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.id, "error", l.err)
+			sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.name(), "error", l.err)
 		}
 	}})
 	if err != nil {

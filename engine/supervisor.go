@@ -104,7 +104,7 @@ func (s *Supervisor) pass(ctx context.Context) (int, time.Duration, error) {
 	}
 	for _, run := range runs {
 		if err := s.deliver(ctx, run, machine.TimePassed{}); err != nil {
-			errs = append(errs, fmt.Errorf("tell run %d that time has passed: %w", run, err))
+			errs = append(errs, fmt.Errorf("tell run %s that time has passed: %w", RunName(run), err))
 			continue
 		}
 		n++

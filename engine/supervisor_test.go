@@ -36,7 +36,7 @@ func TestSupervisorScanTellsWhatIsDue(t *testing.T) {
 			return nil
 		}, engine.SupervisorOptions{})
 	n, err := s.Scan(t.Context())
-	if n != 2 || err == nil || !strings.Contains(err.Error(), "run 1") {
+	if n != 2 || err == nil || !strings.Contains(err.Error(), "run r-1") {
 		t.Errorf("Scan = %d, %v, want 2 and an error that names run 1", n, err)
 	}
 	if want := []machine.RunID{3, 1, 2}; !slices.Equal(told, want) {

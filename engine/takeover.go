@@ -67,10 +67,10 @@ func (n *Node) takeAll(ctx context.Context, t *term, runs []machine.RunID, gone 
 		if err != nil {
 			var aside *RunError
 			if !errors.As(err, &aside) {
-				return 0, fmt.Errorf("take over run %d: %w", run, err)
+				return 0, fmt.Errorf("take over run %s: %w", RunName(run), err)
 			}
 			n.troubles.note(run, err)
-			n.cfg.Logger.Warn("run is left alone", "run", run, "error", err)
+			n.cfg.Logger.Warn("run is left alone", "run", RunName(run), "error", err)
 			continue
 		}
 		asked++
@@ -107,7 +107,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	head, _, err := n.cfg.Store.Load(ctx, run)
 	switch {
 	case err != nil:
-		return fmt.Errorf("take over run %d: %w", run, err)
+		return fmt.Errorf("take over run %s: %w", RunName(run), err)
 	case head.Owner == t.engine || head.State.Final():
 		return nil
 	}
@@ -117,7 +117,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 		case err != nil:
 			return fmt.Errorf("fence engine %d: %w", head.Owner, err)
 		case !dead:
-			return fmt.Errorf("take over run %d: %w", run, ErrNotOwner)
+			return fmt.Errorf("take over run %s: %w", RunName(run), ErrNotOwner)
 		}
 	}
 	if _, err := n.able(ctx, run); err != nil {
@@ -125,7 +125,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	}
 	gone := func(owner EngineID) bool { return owner == 0 || owner == head.Owner }
 	if err := t.scheduler.adopt(ctx, run, gone); err != nil {
-		return fmt.Errorf("take over run %d: %w", run, err)
+		return fmt.Errorf("take over run %s: %w", RunName(run), err)
 	}
 	return nil
 }
@@ -161,11 +161,11 @@ func (n *Node) able(ctx context.Context, run machine.RunID) (Story, error) {
 	}
 	specs, err := agentSpecs(story.Flow, story.State.Vars())
 	if err != nil {
-		return Story{}, &RunError{Run: int64(run), Err: err}
+		return Story{}, &RunError{Run: int64(run), Name: story.Head.Name, Err: err}
 	}
 	for _, spec := range specs {
 		if err := checker.Check(ctx, spec); err != nil {
-			return Story{}, &RunError{Run: int64(run), Err: err, Hint: "an engine that has this agent can go on with the run"}
+			return Story{}, &RunError{Run: int64(run), Name: story.Head.Name, Err: err, Hint: hintFor(err)}
 		}
 	}
 	return story, nil

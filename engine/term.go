@@ -213,7 +213,7 @@ func (t *term) inherit(ctx context.Context) {
 	for _, run := range t.inherited {
 		err := t.scheduler.adopt(ctx, run, func(owner EngineID) bool { return owner == t.former })
 		if err != nil && !errors.Is(err, ErrNotOwner) && ctx.Err() == nil {
-			t.n.cfg.Logger.Warn("take over from the former incarnation", "run", run, "error", err)
+			t.n.cfg.Logger.Warn("take over from the former incarnation", "run", RunName(run), "error", err)
 		}
 	}
 }
