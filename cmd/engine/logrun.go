@@ -15,7 +15,7 @@ import (
 type shownRuns struct {
 	mu      sync.Mutex // protects following fields
 	names   map[machine.RunID]string
-	shown   machine.RunID
+	shown   string // public name; "" = none
 	waiting bool // a view is about to show a run
 	alerts  []func()
 }
@@ -31,7 +31,7 @@ func (s *shownRuns) expect() {
 func (s *shownRuns) follow(row engine.RunRow) {
 	s.name(row)
 	s.mu.Lock()
-	s.shown = row.Run
+	s.shown = row.Name
 	s.mu.Unlock()
 	s.flush()
 }
@@ -39,7 +39,7 @@ func (s *shownRuns) follow(row engine.RunRow) {
 // release says that no view shows anything any more.
 func (s *shownRuns) release() {
 	s.mu.Lock()
-	s.shown = 0
+	s.shown = ""
 	s.mu.Unlock()
 	s.flush()
 }
@@ -81,7 +81,7 @@ func (s *shownRuns) public(_ []string, a slog.Attr) slog.Attr {
 
 // keep reports whether an alert is not to be written now: the view tells it,
 // or it waits, to be written by write.
-func (s *shownRuns) keep(run machine.RunID, write func()) bool {
+func (s *shownRuns) keep(run slog.Value, write func()) bool {
 	const most = 1000
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,11 @@ func (s *shownRuns) keep(run machine.RunID, write func()) bool {
 		s.alerts = append(s.alerts, write)
 		return true
 	}
-	return !s.waiting && s.shown != 0 && s.shown == run
+	name := run.String()
+	if id, ok := run.Any().(machine.RunID); ok {
+		name = s.names[id]
+	}
+	return !s.waiting && s.shown != "" && s.shown == name
 }
 
 // A runHandler leaves out alerts that a view tells.
@@ -101,10 +105,10 @@ type runHandler struct {
 // Handle writes the record unless it is an alert that the view tells.
 func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == "alert" {
-		var run machine.RunID
+		var run slog.Value
 		r.Attrs(func(a slog.Attr) bool {
-			if id, ok := a.Value.Any().(machine.RunID); ok {
-				run = id
+			if a.Key == "run" {
+				run = a.Value
 			}
 			return true
 		})
