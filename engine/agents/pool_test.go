@@ -171,9 +171,7 @@ func TestFrozenProcess(t *testing.T) {
 	if err := w.Check(t.Context(), mock("m")); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(w.pids()[0], syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	w.freeze(w.pids()[0])
 	reply := w.mustInvoke(call(mock("m"), "echo", `{}`))
 	if reply.Outcome != sdk.OutcomeUnknown || reply.Code != sdk.CodeAgentLost {
 		t.Errorf("reply=%+v, want unknown agent_lost", reply)
@@ -191,9 +189,7 @@ func TestClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until(t, "two processes", func() bool { return len(w.started) == 2 })
-	if err := syscall.Kill(w.pids()[0], syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	w.freeze(w.pids()[0])
 	done := make(chan sdk.Reply, 4)
 	for n := range 4 {
 		go func() {

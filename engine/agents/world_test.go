@@ -112,6 +112,19 @@ func (s *syncBuilder) String() string {
 	return s.b.String()
 }
 
+// freeze stops a process and returns when it stands still: a signal takes its
+// time to arrive.
+func (w *world) freeze(pid int) {
+	w.t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		w.t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		w.t.Fatalf("process %d does not stop: %v, %v", pid, status, err)
+	}
+}
+
 // newWorld makes a pool that finds the mock agent, and what is in dirs.
 func newWorld(t *testing.T, o agents.Options, dirs ...string) *world {
 	t.Helper()
