@@ -16,7 +16,7 @@ type shownRuns struct {
 	mu      sync.Mutex // protects following fields
 	names   map[machine.RunID]string
 	shown   string // public name; "" = none
-	waiting bool // a view is about to show a run
+	waiting bool   // a view is about to show a run
 	alerts  []func()
 }
 
