@@ -107,12 +107,17 @@ func TestPanicAndGoexitAreUnknown(t *testing.T) {
 				f()
 				return sdk.None{}, nil
 			})
-			reply, ok := a.Invoke(t.Context(), request("x", `{}`), sdk.InvokeOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			reply, ok := a.Invoke(t.Context(), request("x", `{}`), sdk.InvokeOptions{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 			if !ok || reply.Outcome != sdk.OutcomeUnknown || reply.Code != sdk.CodeInternal {
 				t.Errorf("reply = %+v, %t; want unknown internal", reply, ok)
 			}
 			if !strings.Contains(log.String(), "agent_test.go") || !strings.Contains(log.String(), "run=r step=s attempt=1") {
 				t.Errorf("log has no stack or no tags: %s", &log)
+			}
+			for line := range strings.Lines(log.String()) {
+				if strings.Contains(line, "agent_test.go") != strings.Contains(line, "level=DEBUG") {
+					t.Errorf("the stack stands above debug level: %s", line)
+				}
 			}
 		})
 	}

@@ -122,7 +122,8 @@ func (act *action) call(ctx context.Context, c *Call, in reflect.Value, replies 
 		if !returned {
 			// Either a panic or runtime.Goexit, for which recover returns nil.
 			p := recover()
-			c.Logger.Error("action panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.Logger.Error("action panicked", "panic", fmt.Sprint(p))
+			c.Logger.Debug("stack of the panic", "stack", string(debug.Stack()))
 			reply = Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: cut(fmt.Sprintf("panic: %v", p), maxMessage)}
 		}
 		replies <- reply

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -311,7 +312,8 @@ func TestOnlyValidRepliesCount(t *testing.T) {
 
 func TestPanicIsUnknownInternal(t *testing.T) {
 	book := newLogBook()
-	p := open(t, OpenOptions{Logger: book.logger()})
+	logger := slog.New(slog.NewTextHandler(book, &slog.HandlerOptions{Level: slog.LevelDebug})) // stacks are for debugging
+	p := open(t, OpenOptions{Logger: logger})
 	r := invoke(t, p, request("panic", `{}`))
 	if r.Outcome != sdk.OutcomeUnknown || r.Code != sdk.CodeInternal || !strings.Contains(r.Message, "out of cheese") {
 		t.Errorf("reply = %+v, want unknown internal", r)

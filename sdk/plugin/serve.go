@@ -65,7 +65,8 @@ func describeTo(w io.Writer, s sdk.Schema) error {
 // serveProcess runs the gRPC server until the engine closes it or is gone.
 func serveProcess(a *sdk.Agent, schema sdk.Schema) int {
 	stderr := os.Stderr // go-plugin replaces the variable
-	logger := slog.New(slog.NewJSONHandler(stderr, nil))
+	// Everything is passed on: the engine knows what people want to see.
+	logger := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	limit := payloadLimit(logger)
 	life := newLife(os.Getenv(goplugin.EnvUnixSocketDir))
 	server := newServer(a, schema, life, logger, limit)
