@@ -481,10 +481,12 @@ func TestAgentEndsWhen(t *testing.T) {
 	}
 }
 
-// T13: an engine that is killed leaves neither agent nor agent's child behind.
+// T13: an engine that is killed leaves neither agent nor agent's child behind,
+// and no directory of theirs.
 func TestAgentEndsWithItsEngine(t *testing.T) {
 	engine := exec.Command(os.Args[0])
-	engine.Env = append(os.Environ(), envMode+"=engine")
+	temp := t.TempDir()
+	engine.Env = append(os.Environ(), envMode+"=engine", "TMPDIR="+temp)
 	out, err := engine.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -509,6 +511,9 @@ func TestAgentEndsWithItsEngine(t *testing.T) {
 	_ = engine.Wait()
 	awaitGone(t, "the agent", agent, 2*time.Second)
 	awaitGone(t, "the agent's child", child.Pid, 500*time.Millisecond)
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 }
 
 // Many starts at once: none finds its own checked copy busy.
