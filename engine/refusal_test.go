@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,13 @@ type invokerFunc func(ctx context.Context, call engine.Call) (sdk.Reply, error)
 
 func (f invokerFunc) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
 	return f(ctx, call)
+}
+
+// of returns what has been told of a run so far.
+func (s *story) of(run machine.RunID) []machine.Fact {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.facts[run])
 }
 
 // S17, S18, S28: whoever's timer goes off first, the agent's, its transport's
@@ -66,7 +74,7 @@ workflow "one" {
 					run := w.submit(n, "one", nil)
 					time.Sleep(1500 * time.Millisecond)
 					timeouts := 0
-					for _, f := range w.story.facts[run] {
+					for _, f := range w.story.of(run) {
 						if f.Kind != machine.FactAttemptFinished {
 							continue
 						}
@@ -210,7 +218,7 @@ workflow "pay" {
 				n := w.start()
 				run := w.submit(n, "pay", nil)
 				w.wait(n, run, machine.RunFailed) // nothing is in doubt, so nothing has to be looked up
-				for _, f := range w.story.facts[run] {
+				for _, f := range w.story.of(run) {
 					if f.Kind == machine.FactAttemptFinished && f.Code == sdk.CodeTimeout {
 						t.Errorf("an attempt that was not sent has timed out\n%s", w.transcript(run))
 					}
