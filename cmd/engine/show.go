@@ -85,15 +85,22 @@ func (s *session) load(ctx context.Context, row engine.RunRow) (*shownRun, error
 	if r.wf, r.state, records, err = engine.LoadRun(ctx, s.store, s.sealer, s.defs, row.Run); err != nil {
 		return nil, s.wrap("read the run", err)
 	}
-	fold := machine.NewState()
-	for _, rec := range records {
-		r.facts = append(r.facts, rec.Facts(r.wf, fold)...)
-		fold.Apply(rec)
-	}
+	r.facts = factsOf(r.wf, records)
 	if r.alerts, err = s.store.Alerts(ctx, row.Run, 20); err != nil {
 		return nil, s.wrap("read alerts", err)
 	}
 	return r, nil
+}
+
+// factsOf tells the whole story of a run.
+func factsOf(wf *dsl.Workflow, records []machine.Record) []machine.Fact {
+	var facts []machine.Fact
+	fold := machine.NewState()
+	for _, rec := range records {
+		facts = append(facts, rec.Facts(wf, fold)...)
+		fold.Apply(rec)
+	}
+	return facts
 }
 
 func (a *app) printSource(r *shownRun) error {

@@ -142,11 +142,16 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 	}
 }
 
-// last tells how the run stands after the node has stopped.
+// last shows what was recorded while the node stopped, and tells how the run
+// stands.
 func (w *work) last(ctx context.Context, s *session, run engine.RunRow) (outcome, error) {
-	_, state, _, err := engine.LoadRun(ctx, s.store, s.sealer, s.defs, run.Run)
+	flow, state, records, err := engine.LoadRun(ctx, s.store, s.sealer, s.defs, run.Run)
 	if err != nil {
 		return outcome{}, s.wrap("read the run", err)
+	}
+	if facts := factsOf(flow, records); len(facts) > w.seen {
+		w.view.Facts(w.seen+1, facts[w.seen:])
+		w.seen = len(facts)
 	}
 	return outcome{run: run.Name, state: state}, nil
 }
