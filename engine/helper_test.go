@@ -231,6 +231,7 @@ func (d *direct) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error
 
 // A story collects what an Observer is told.
 type story struct {
+	engine.NoObserver
 	mu    sync.Mutex
 	facts map[machine.RunID][]machine.Fact
 	late  int

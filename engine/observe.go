@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/saga-engine/engine/engine/machine"
+import (
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
 
 // An Observer receives what happens, after it is durable. Methods are called
 // from the engine's goroutines, in order for each run, and must not block.
@@ -10,6 +14,20 @@ type Observer interface {
 	Facts(run machine.RunID, first int, facts []machine.Fact)
 	// LateReply reports a reply that came too late to count (S28).
 	LateReply(run machine.RunID, attempt machine.AttemptID)
+	// Pass reports a pass of the Supervisor (S47).
+	Pass(p PassStats)
+	// Fenced reports that this engine lost its lease or was fenced off, and
+	// begins anew under another number.
+	Fenced()
+}
+
+// PassStats is what one pass of the Supervisor found and cost.
+type PassStats struct {
+	Took    time.Duration // of the scan and of what it delivered
+	Due     int           // own runs that were told that time has passed
+	Lag     time.Duration // how long what was most overdue had been due; 0 = nothing was
+	Foreign bool          // others' runs were looked at too
+	Taken   int           // runs taken over or claimed
 }
 
 // NoObserver ignores everything.
@@ -20,5 +38,11 @@ func (NoObserver) Facts(machine.RunID, int, []machine.Fact) {}
 
 // LateReply does nothing.
 func (NoObserver) LateReply(machine.RunID, machine.AttemptID) {}
+
+// Pass does nothing.
+func (NoObserver) Pass(PassStats) {}
+
+// Fenced does nothing.
+func (NoObserver) Fenced() {}
 
 var _ Observer = NoObserver{}

@@ -37,6 +37,17 @@ type Options struct {
 	// and 10 s, less for a short lease. MaxScan is at most half a lease.
 	MinScan, MaxScan time.Duration
 
+	// ClaimBatch is how many runs that nobody owns, or whose owner is gone, are
+	// taken at once (S75). Default 256.
+	ClaimBatch int
+	// ClaimInterval is the shortest pause between two looks for such runs
+	// (S74); it grows up to MaxScan while there are none and falls back when
+	// there are (S76). Default MinScan.
+	ClaimInterval time.Duration
+	// Alone leaves the runs of others alone, whatever becomes of their owners:
+	// the engine works on what is submitted to it and what Adopt is called for.
+	Alone bool
+
 	// Writers is the number of connections that commit. Default 2; an
 	// embedded store wants 1.
 	Writers int
@@ -81,6 +92,8 @@ func (o Options) withDefaults() Options {
 	set(&o.Lease, 30*time.Second)
 	set(&o.MaxScan, min(10*time.Second, o.Lease/3))
 	set(&o.MinScan, min(200*time.Millisecond, o.MaxScan))
+	setInt(&o.ClaimBatch, 256)
+	set(&o.ClaimInterval, o.MinScan)
 	setInt(&o.Writers, 2)
 	setInt(&o.Shards, runtime.GOMAXPROCS(0))
 	setInt(&o.MaxBatchRows, 1000)
@@ -101,7 +114,7 @@ func (o Options) validate() error {
 		d    time.Duration
 	}{
 		{"Lease", o.Lease}, {"MinScan", o.MinScan}, {"MaxScan", o.MaxScan}, {"Grace", o.Grace},
-		{"RetryHeld", o.RetryHeld}, {"Poll", o.Poll}, {"RetryStore", o.RetryStore},
+		{"RetryHeld", o.RetryHeld}, {"ClaimInterval", o.ClaimInterval}, {"Poll", o.Poll}, {"RetryStore", o.RetryStore},
 	} {
 		if d.d <= 0 {
 			return fmt.Errorf("engine: Options.%s must be above zero, not %s", d.name, d.d)
@@ -111,7 +124,7 @@ func (o Options) validate() error {
 		name string
 		n    int
 	}{
-		{"Writers", o.Writers}, {"Shards", o.Shards}, {"MaxBatchRows", o.MaxBatchRows},
+		{"Writers", o.Writers}, {"ClaimBatch", o.ClaimBatch}, {"Shards", o.Shards}, {"MaxBatchRows", o.MaxBatchRows},
 		{"MaxBatchBytes", o.MaxBatchBytes}, {"MaxValue", o.MaxValue}, {"MaxRow", o.MaxRow},
 	} {
 		if n.n <= 0 {

@@ -85,3 +85,31 @@ func DecodeRow(sealer Sealer, run machine.RunID, row Row) ([]machine.Record, err
 	}
 	return records, nil
 }
+
+// messagePlace is what a message's data is bound to.
+func messagePlace(run machine.RunID) []byte {
+	return binary.BigEndian.AppendUint64([]byte("message\x00"), uint64(run))
+}
+
+// encodeMessage makes the data of a message. Whatever carries a value is sealed
+// if there is a key: what is sensitive in it is known to the definition only.
+func encodeMessage(sealer Sealer, run machine.RunID, e machine.Event) ([]byte, error) {
+	plain, err := machine.EncodeEvent(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %w", err)
+	}
+	return wrap(sealer, messagePlace(run), plain, sealer != nil)
+}
+
+// decodeMessage undoes encodeMessage.
+func decodeMessage(sealer Sealer, run machine.RunID, data []byte) (machine.Event, error) {
+	plain, err := unwrap(sealer, messagePlace(run), data)
+	if err != nil {
+		return nil, fmt.Errorf("open message to run %s: %w", RunName(run), err)
+	}
+	e, err := machine.DecodeEvent(plain)
+	if err != nil {
+		return nil, fmt.Errorf("decode message to run %s: %w", RunName(run), err)
+	}
+	return e, nil
+}

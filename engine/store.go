@@ -24,9 +24,45 @@ type Store interface {
 	Catalogue
 	Members
 	Journal
+	Inbox
+	Evidence
+	Outbox
 	Reader
 	Close() error
 }
+
+// A Waker is a store that can tell that something may be waiting for an engine:
+// a message in an inbox, a run of nobody. Implementing it is optional, and a
+// hint may be lost: whoever listens looks by itself from time to time.
+type Waker interface {
+	// Wakes returns a channel that receives hints, coalesced, until ctx ends;
+	// then it is closed. A lost connection is made again.
+	Wakes(ctx context.Context) <-chan struct{}
+}
+
+// An Examiner is a store that can tell what is thin or wrong about itself.
+// Implementing it is optional.
+type Examiner interface {
+	Examine(ctx context.Context) ([]Finding, error)
+}
+
+// A Finding is one thing that was looked at.
+type Finding struct {
+	Name    string   // "sslmode", "pooler", …
+	Level   Severity // how bad it is
+	Message string   // what was found
+	Hint    string   // what to do; "" = nothing
+}
+
+// Severity says how bad a finding is.
+type Severity uint8
+
+// The severities.
+const (
+	FindingOK Severity = iota
+	FindingWarning
+	FindingError
+)
 
 // A Catalogue keeps definitions by digest, and which key seals them.
 type Catalogue interface {
@@ -69,11 +105,28 @@ type Members interface {
 	Fence(ctx context.Context, dead EngineID) (bool, error)
 	// Orphans returns up to limit open runs owned by nobody or by a member
 	// declared dead (Fence), ascending by id, greater than after. Runs at rest
-	// (Head.AtRest) are not among them.
+	// (Head.AtRest) are not among them unless a message waits for them.
 	Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
 	// Leave ends a membership in order: the lease ends now and the engine is
 	// fenced. Runs it still owns become orphans.
 	Leave(ctx context.Context, engine EngineID) error
+	// Pass reports whether the caller may make the named pass now: at most one
+	// caller in every period may, counted from the last permission (S45). One
+	// statement, no lock is held afterwards.
+	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
+	// Overdue returns up to limit open runs of other live engines whose next
+	// check passed more than grace ago, most overdue first.
+	Overdue(ctx context.Context, self EngineID, grace time.Duration, limit int) ([]machine.RunID, error)
+	// Live returns the members whose lease has not passed, by number.
+	Live(ctx context.Context) ([]Member, error)
+}
+
+// A Member is a live engine as people see it.
+type Member struct {
+	Engine     EngineID
+	Address    string
+	JoinedAt   time.Time
+	LeaseUntil time.Time
 }
 
 // A Tick is what one tick found.
@@ -81,7 +134,10 @@ type Tick struct {
 	Now     time.Time // store time
 	Due     []DueRun  // own runs whose next check has passed
 	Unowned []DueRun  // runs of nobody whose next check has passed
-	Dead    []EngineID
+	// Inbox are runs of this engine, or of nobody, for which messages wait,
+	// ended ones included.
+	Inbox []machine.RunID
+	Dead  []EngineID
 }
 
 // A DueRun is a run and the bound that has passed.
@@ -100,9 +156,109 @@ type Journal interface {
 	OpenWriter(ctx context.Context, engine EngineID, n int) (Writer, error)
 	// Load returns a run's head and all its rows. Returns ErrNotFound.
 	Load(ctx context.Context, run machine.RunID) (Head, []Row, error)
+	// LoadMany is Load of many runs at once, ascending by run; runs that do not
+	// exist are missing from the result. It reads no more than one statement
+	// does at a time, so that taking over many runs costs what reading them does.
+	LoadMany(ctx context.Context, runs []machine.RunID) ([]Loaded, error)
 	// Rows returns up to limit journal rows of a run with seq >= from. It never
 	// slows a writer.
 	Rows(ctx context.Context, run machine.RunID, from int32, limit int) ([]Row, error)
+}
+
+// A Loaded is a run's head and all its rows.
+type Loaded struct {
+	Head Head
+	Rows []Row
+}
+
+// An Inbox takes what anybody but its owner has to say to a run: verbs of
+// people, answers that reached a former owner. A message is durable at once,
+// never in conflict, and needs neither the definition nor a decision. It goes
+// when a transition of the run consumes it (Transition.Consumed).
+type Inbox interface {
+	// Post puts a message into its run's inbox and wakes engines. A message
+	// whose Dedup is in the run's inbox already is not put there twice: the
+	// earlier one's id is returned. Returns ErrNotFound if there is no such run.
+	Post(ctx context.Context, m Message) (MessageID, error)
+	// Messages returns up to limit messages of a run in order of arrival.
+	Messages(ctx context.Context, run machine.RunID, limit int) ([]Message, error)
+	// Discard removes messages of a run that has ended; those of an open run
+	// stay. What they said must have been kept elsewhere, if it matters.
+	Discard(ctx context.Context, run machine.RunID, ids []MessageID) error
+}
+
+// MessageID numbers the messages of a store, rising. 0 = none.
+type MessageID int64
+
+// A Message is one thing said to a run.
+type Message struct {
+	ID    MessageID // set by the store
+	Run   machine.RunID
+	At    time.Time // store time it reached an engine; zero = now, by the store's clock
+	Kind  MessageKind
+	By    string // who says it, for people
+	Dedup string // at most 100 characters; "" = none
+	Data  []byte // an encoded event, perhaps sealed
+}
+
+// MessageKind says what a message holds. Numbers are persisted.
+type MessageKind int16
+
+// The kinds of messages.
+const (
+	MessageVerb  MessageKind = 1 // an operator's verb
+	MessageReply MessageKind = 2 // an agent's answer that reached an engine which does not own the run
+)
+
+// Evidence keeps what came too late to count, and what agents logged.
+type Evidence interface {
+	// KeepLate keeps a late answer and an alert of kind late_reply beside it.
+	// It does not change the run (S28). Keeping the same one (run, node, call,
+	// outcome) again is harmless.
+	KeepLate(ctx context.Context, l LateReply) error
+	// LateReplies returns the late answers of a run, oldest first.
+	LateReplies(ctx context.Context, run machine.RunID) ([]LateReply, error)
+	// KeepLogs keeps lines that agents logged. Of a run the last MaxLogLines
+	// are kept, at least; runs that do not exist are ignored.
+	KeepLogs(ctx context.Context, lines []LogLine) error
+	// Logs returns up to limit lines of a run with an id greater than after, in
+	// order.
+	Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]LogLine, error)
+}
+
+// MaxLogLines is how many lines of agents' logs are kept of a run.
+const MaxLogLines = 1000
+
+// A LateReply is an answer that came too late to count.
+type LateReply struct {
+	Run     machine.RunID
+	Node    int32
+	Call    int32
+	Step    string // step name as people see it
+	At      time.Time
+	Outcome string // ok, failed, unknown, not_done
+	Code    string
+	Data    []byte // the encoded event, perhaps sealed
+}
+
+// A LogLine is one line that an agent logged while it worked on a call.
+type LogLine struct {
+	ID      int64 // set by the store, rising
+	Run     machine.RunID
+	At      time.Time
+	Step    string
+	Attempt int
+	Level   string // debug, info, warn, error
+	Message string // one line, scrubbed
+}
+
+// An Outbox holds alerts until they have been pushed to where people look.
+type Outbox interface {
+	// Undelivered returns up to limit alerts that were not pushed yet, oldest
+	// first.
+	Undelivered(ctx context.Context, limit int) ([]AlertRow, error)
+	// Delivered notes that alerts were pushed. Doing so again is harmless.
+	Delivered(ctx context.Context, ids []int64) error
 }
 
 // A Writer commits transitions. One goroutine at a time may use it.
@@ -135,6 +291,7 @@ type Transition struct {
 	Steps     []StepRow        // what changed, for the views
 	NewNodes  []NodeName       // instances added, for the views
 	Alerts    []Alert          // written with the row
+	Consumed  []MessageID      // messages that this row answers: they go if it lands
 	Data      []byte           // encoded, perhaps sealed records
 }
 
@@ -260,6 +417,9 @@ type StepView struct {
 // An AlertRow is a recorded alert.
 type AlertRow struct {
 	Alert
-	Run machine.RunID
-	At  time.Time
+	ID       int64 // rising
+	Run      machine.RunID
+	Name     string // public run id
+	Workflow string
+	At       time.Time
 }

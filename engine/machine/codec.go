@@ -16,8 +16,10 @@ import (
 // record's, a string or value that occurs twice in a record is written once,
 // and a value the run has already is a reference.
 
-// format is the number of the present format. A reader refuses higher ones.
-const format = 1
+// format is the number of the present format. A reader refuses higher ones and
+// reads lower ones: 2 added who is to be answered (Ask) and AttemptUnknown's
+// RetryAfter.
+const format = 2
 
 // maxSteps is more than a definition of the permitted size can hold.
 const maxSteps = 1 << 16
@@ -51,17 +53,13 @@ func EncodeRecords(records []Record) ([]byte, error) {
 // it cannot read.
 func DecodeRecords(data []byte) ([]Record, error) {
 	d := &decoder{b: data}
-	f := d.uint()
-	if d.err == nil && f > format {
-		return nil, fmt.Errorf("%w: %d, this engine reads up to %d", ErrFormat, f, format)
-	}
-	if f != format {
-		d.fail()
+	if err := d.header(); err != nil {
+		return nil, err
 	}
 	n := d.count()
 	records := make([]Record, 0, min(n, 1024))
 	for range n {
-		body := &decoder{b: d.take(d.uint())}
+		body := &decoder{b: d.take(d.uint()), format: d.format}
 		r := body.record()
 		if body.err != nil || len(body.b) > 0 || d.err != nil {
 			return nil, fmt.Errorf("%w: record %d", ErrCorrupt, len(records))
@@ -72,6 +70,42 @@ func DecodeRecords(data []byte) ([]Record, error) {
 		return nil, fmt.Errorf("%w: length", ErrCorrupt)
 	}
 	return records, nil
+}
+
+// EncodeEvent returns the bytes of an event that is on its way to a run.
+func EncodeEvent(ev Event) ([]byte, error) {
+	e := &encoder{}
+	e.uint(format)
+	if err := e.event(ev); err != nil {
+		return nil, err
+	}
+	return e.b, nil
+}
+
+// DecodeEvent reads what EncodeEvent wrote. Returns ErrFormat and ErrCorrupt as
+// DecodeRecords does.
+func DecodeEvent(data []byte) (Event, error) {
+	d := &decoder{b: data}
+	if err := d.header(); err != nil {
+		return nil, err
+	}
+	ev := d.event()
+	if d.err != nil || len(d.b) > 0 {
+		return nil, fmt.Errorf("%w: event", ErrCorrupt)
+	}
+	return ev, nil
+}
+
+// header reads the format number.
+func (d *decoder) header() error {
+	d.format = d.uint()
+	switch {
+	case d.err == nil && d.format > format:
+		return fmt.Errorf("%w: %d, this engine reads up to %d", ErrFormat, d.format, format)
+	case d.err != nil || d.format == 0:
+		return fmt.Errorf("%w: format", ErrCorrupt)
+	}
+	return nil
 }
 
 type encoder struct {
@@ -278,6 +312,7 @@ func (e *encoder) value(v dsl.Value) {
 
 // A decoder reads from b; after a failure everything reads as zero.
 type decoder struct {
+	format  uint64
 	b       []byte
 	err     error
 	at      instant

@@ -54,6 +54,7 @@ func (e *encoder) event(event Event) error {
 		e.attemptID(ev.Attempt)
 		e.string(ev.Code)
 		e.string(ev.Message)
+		e.duration(ev.RetryAfter)
 	case AttemptNotDone:
 		e.uint(kindAttemptNotDone)
 		e.attemptID(ev.Attempt)
@@ -87,36 +88,36 @@ func (e *encoder) verb(event Event) error {
 	case CancelRequested:
 		e.uint(kindCancelRequested)
 		e.bool(ev.NoCompensate)
-		e.who(ev.By, ev.Reason)
+		e.who(ev.By, ev.Reason, ev.Ask)
 	case PauseRequested:
 		e.uint(kindPauseRequested)
-		e.who(ev.By, ev.Reason)
+		e.who(ev.By, ev.Reason, ev.Ask)
 	case ResumeRequested:
 		e.uint(kindResumeRequested)
 		e.duration(ev.Extend)
-		e.who(ev.By, ev.Reason)
+		e.who(ev.By, ev.Reason, ev.Ask)
 	case RetryRequested:
 		e.uint(kindRetryRequested)
 		e.string(ev.Step)
 		e.bool(ev.NewKey)
 		e.duration(ev.Extend)
-		e.who(ev.By, ev.Reason)
+		e.who(ev.By, ev.Reason, ev.Ask)
 	case CompensateRequested:
 		e.uint(kindCompensateRequested)
 		e.string(ev.Step)
 		e.bool(ev.Retry)
 		e.bool(ev.Skip)
-		e.who(ev.By, ev.Reason)
+		e.who(ev.By, ev.Reason, ev.Ask)
 	case SettleRequested:
 		e.uint(kindSettleRequested)
 		e.string(ev.Step)
 		e.uint(uint64(ev.As))
 		e.value(ev.Output)
-		e.who(ev.By, ev.Reason)
+		e.who(ev.By, ev.Reason, ev.Ask)
 	case Refused:
 		e.uint(kindRefused)
 		e.string(ev.Verb)
-		e.who(ev.By, ev.Reason)
+		e.who(ev.By, ev.Reason, ev.Ask)
 	default:
 		return fmt.Errorf("encode record: unknown event %T", event)
 	}
@@ -132,7 +133,11 @@ func (d *decoder) event() Event {
 	case kindAttemptFailed:
 		return AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration()}
 	case kindAttemptUnknown:
-		return AttemptUnknown{Attempt: d.attemptID(), Code: d.string(), Message: d.string()}
+		ev := AttemptUnknown{Attempt: d.attemptID(), Code: d.string(), Message: d.string()}
+		if d.format >= 2 {
+			ev.RetryAfter = d.duration()
+		}
+		return ev
 	case kindAttemptNotDone:
 		return AttemptNotDone{Attempt: d.attemptID()}
 	case kindAttemptDeferred:
@@ -154,31 +159,31 @@ func (d *decoder) verb(kind uint64) Event {
 	switch kind {
 	case kindCancelRequested:
 		ev := CancelRequested{NoCompensate: d.bool()}
-		ev.By, ev.Reason = d.who()
+		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindPauseRequested:
 		ev := PauseRequested{}
-		ev.By, ev.Reason = d.who()
+		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindResumeRequested:
 		ev := ResumeRequested{Extend: d.duration()}
-		ev.By, ev.Reason = d.who()
+		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindRetryRequested:
 		ev := RetryRequested{Step: d.string(), NewKey: d.bool(), Extend: d.duration()}
-		ev.By, ev.Reason = d.who()
+		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindCompensateRequested:
 		ev := CompensateRequested{Step: d.string(), Retry: d.bool(), Skip: d.bool()}
-		ev.By, ev.Reason = d.who()
+		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindSettleRequested:
 		ev := SettleRequested{Step: d.string(), As: Settlement(d.uint()), Output: d.value()}
-		ev.By, ev.Reason = d.who()
+		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindRefused:
 		ev := Refused{Verb: d.string()}
-		ev.By, ev.Reason = d.who()
+		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	}
 	d.fail()
@@ -196,12 +201,19 @@ func (e *encoder) duration(v time.Duration) { e.int(int64(v)) }
 
 func (d *decoder) duration() time.Duration { return time.Duration(d.int()) }
 
-func (e *encoder) who(by, reason string) {
+func (e *encoder) who(by, reason string, ask int64) {
 	e.string(by)
 	e.string(reason)
+	e.int(ask)
 }
 
-func (d *decoder) who() (by, reason string) { return d.string(), d.string() }
+func (d *decoder) who() (by, reason string, ask int64) {
+	by, reason = d.string(), d.string()
+	if d.format >= 2 {
+		ask = d.int()
+	}
+	return by, reason, ask
+}
 
 func (e *encoder) failure(f dsl.Failure) {
 	e.string(f.Step)

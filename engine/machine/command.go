@@ -25,6 +25,7 @@ type Invoke struct {
 	ForwardKey     string
 	Number         int // attempt number for people, from 1, within its purpose and round
 	CompleteBy     time.Time
+	Checkpoint     *sdk.Checkpoint // what an earlier attempt recorded last; nil = none
 }
 
 // Stop tells the agent that a running call is not wanted any more. It does not

@@ -68,9 +68,10 @@ type AttemptFailed struct {
 // lost, bad reply, panic. A timeout is not reported by it: only TimePassed
 // says that time has passed.
 type AttemptUnknown struct {
-	Attempt AttemptID
-	Code    string
-	Message string
+	Attempt    AttemptID
+	Code       string
+	Message    string
+	RetryAfter time.Duration // no attempt before this much later; 0 = as the step says
 }
 
 // AttemptNotDone answers a lookup: the key never had an effect.
@@ -114,15 +115,20 @@ type TakenOver struct {
 type CancelRequested struct {
 	NoCompensate bool
 	By, Reason   string
+	Ask          int64 // number of the message that asked, so that the asker finds the answer; 0 = none
 }
 
 // PauseRequested holds all dispatch.
-type PauseRequested struct{ By, Reason string }
+type PauseRequested struct {
+	By, Reason string
+	Ask        int64
+}
 
 // ResumeRequested ends a pause, or lets a parked run's deadline be extended.
 type ResumeRequested struct {
 	Extend     time.Duration // added to now as the new run deadline; 0 = keep
 	By, Reason string
+	Ask        int64
 }
 
 // RetryRequested gives the failed step of a parked run a fresh round (S60).
@@ -131,6 +137,7 @@ type RetryRequested struct {
 	NewKey     bool
 	Extend     time.Duration
 	By, Reason string
+	Ask        int64
 }
 
 // CompensateRequested starts the undo of a parked run, or with Step repeats or
@@ -140,6 +147,7 @@ type CompensateRequested struct {
 	Retry      bool
 	Skip       bool
 	By, Reason string
+	Ask        int64
 }
 
 // Settlement is what an operator states about an unknown outcome.
@@ -160,6 +168,7 @@ type SettleRequested struct {
 	As         Settlement
 	Output     dsl.Value // SettleSucceeded
 	By, Reason string
+	Ask        int64
 }
 
 // Refused is the answer to a verb that does not apply: it changes nothing and
@@ -168,6 +177,7 @@ type Refused struct {
 	Verb   string
 	Reason string
 	By     string
+	Ask    int64
 }
 
 func (Started) event()             {}
@@ -187,3 +197,50 @@ func (RetryRequested) event()      {}
 func (CompensateRequested) event() {}
 func (SettleRequested) event()     {}
 func (Refused) event()             {}
+
+// Asked returns the number of the message that an operator's verb answers, and
+// the refusal if it was refused. ok is false for every other event.
+func Asked(e Event) (ask int64, refused Refused, ok bool) {
+	switch ev := e.(type) {
+	case CancelRequested:
+		return ev.Ask, Refused{}, true
+	case PauseRequested:
+		return ev.Ask, Refused{}, true
+	case ResumeRequested:
+		return ev.Ask, Refused{}, true
+	case RetryRequested:
+		return ev.Ask, Refused{}, true
+	case CompensateRequested:
+		return ev.Ask, Refused{}, true
+	case SettleRequested:
+		return ev.Ask, Refused{}, true
+	case Refused:
+		return ev.Ask, ev, true
+	}
+	return 0, Refused{}, false
+}
+
+// WithAsk returns a verb that answers the numbered message.
+func WithAsk(e Event, ask int64) Event {
+	switch ev := e.(type) {
+	case CancelRequested:
+		ev.Ask = ask
+		return ev
+	case PauseRequested:
+		ev.Ask = ask
+		return ev
+	case ResumeRequested:
+		ev.Ask = ask
+		return ev
+	case RetryRequested:
+		ev.Ask = ask
+		return ev
+	case CompensateRequested:
+		ev.Ask = ask
+		return ev
+	case SettleRequested:
+		ev.Ask = ask
+		return ev
+	}
+	return e
+}

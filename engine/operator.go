@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// An Operator speaks to runs from outside: what a person asks goes into the
+// run's inbox, and its owner decides. It needs no running engine, and owns
+// nothing.
+type Operator struct {
+	Store  Store        // required
+	Sealer Sealer       // nil = what is sensitive cannot be said
+	Defs   *Definitions // required
+}
+
+// A RefusedError says why a verb does not apply to a run.
+type RefusedError struct {
+	Verb   string
+	Reason string
+}
+
+// Error names the verb and the reason.
+func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.Verb, e.Reason) }
+
+// Ask says a verb to a run: durable when it returns, and answered by the run's
+// owner, now or when there is one. A verb that does not apply to the run as it
+// is now is refused at once, with a *RefusedError, and nothing is said. Returns
+// ErrNotFound, a *KeyError, a *RunError.
+func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Event, by string) (MessageID, error) {
+	if err := o.Try(ctx, run, verb); err != nil {
+		return 0, err
+	}
+	data, err := encodeMessage(o.Sealer, run, verb)
+	if err != nil {
+		return 0, err
+	}
+	var token [12]byte
+	if _, err := rand.Read(token[:]); err != nil {
+		return 0, fmt.Errorf("mint a message's number: %w", err)
+	}
+	id, err := o.Store.Post(ctx, Message{Run: run, Kind: MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data})
+	if err != nil {
+		return 0, fmt.Errorf("post to run %s: %w", RunName(run), err)
+	}
+	return id, nil
+}
+
+// Try tells whether a verb would be accepted as the run stands now. Returns a
+// *RefusedError if it would not. Decide is pure, so nothing comes of it.
+func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Event) error {
+	story, _, err := loadStory(ctx, o.Store, o.Sealer, o.Defs, run)
+	if err != nil {
+		return err
+	}
+	at := time.Now()
+	if last := story.State.Last(); at.Before(last) {
+		at = last
+	}
+	slots := map[string]machine.Slot{}
+	for name := range story.Flow.Agents {
+		slots[name] = machine.Slot{Why: "only asking"}
+	}
+	var refused machine.Refused
+	err = guard(func() error {
+		rec := machine.Decide(story.Flow, story.State, machine.Input{At: at, Event: verb, Slots: slots})
+		refused, _ = rec.Event().(machine.Refused)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return &RunError{Run: int64(run), Name: story.Head.Name, Err: err}
+	case refused.Verb != "":
+		return &RefusedError{Verb: refused.Verb, Reason: refused.Reason}
+	}
+	return nil
+}
+
+// Answer waits until the run's owner has answered a verb, or ctx ends. nil means
+// that it was accepted. Returns a *RefusedError if it was refused in the end,
+// as a verb is that lost a race.
+func (o *Operator) Answer(ctx context.Context, run machine.RunID, id MessageID) error {
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
+		waiting, err := o.waits(ctx, run, id)
+		if err != nil {
+			return fmt.Errorf("read the inbox of run %s: %w", RunName(run), err)
+		}
+		if !waiting {
+			break
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+	story, _, err := loadStory(ctx, o.Store, o.Sealer, o.Defs, run)
+	if err != nil {
+		return err
+	}
+	for i := len(story.Records) - 1; i >= 0; i-- {
+		ask, refused, ok := machine.Asked(story.Records[i].Event())
+		switch {
+		case !ok || ask != int64(id):
+		case refused.Verb != "":
+			return &RefusedError{Verb: refused.Verb, Reason: refused.Reason}
+		default:
+			return nil
+		}
+	}
+	if story.State.Status().Final() {
+		return &RefusedError{Verb: "verb", Reason: fmt.Sprintf("the run had ended before (%s)", story.State.Status())}
+	}
+	return errors.New("the message is gone without an answer")
+}
+
+// waits reports whether a message is still in its run's inbox.
+func (o *Operator) waits(ctx context.Context, run machine.RunID, id MessageID) (bool, error) {
+	const all = 10000
+	messages, err := o.Store.Messages(ctx, run, all)
+	for _, m := range messages {
+		if m.ID == id {
+			return true, err
+		}
+	}
+	return false, err
+}
