@@ -1,0 +1,188 @@
+// Command engine-agent-ledger is the agent of fault tests: it calls a ledger,
+// and misbehaves as its input says.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/chaos/ledger"
+	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/plugin"
+)
+
+func main() { plugin.Serve(newAgent()) }
+
+type config struct {
+	URL string `agent:"url" doc:"Where the ledger is."`
+}
+
+// workIn is the input of the forward actions. Faults are what becomes of the
+// first call of the key, of the second, and so on, separated by commas; calls
+// beyond the list go well.
+type workIn struct {
+	Faults     string `agent:"faults,optional"`
+	UndoFaults string `agent:"undo_faults,optional"`
+	Parts      int    `agent:"parts,optional" default:"1"`
+}
+
+type workOut struct {
+	ID         string `agent:"id"`
+	UndoFaults string `agent:"undo_faults"`
+}
+
+type undoIn struct {
+	UndoFaults string `agent:"undo_faults,optional"`
+}
+
+type far struct{ ledger ledger.Client }
+
+func newAgent() *sdk.Agent {
+	a := sdk.New("ledger", "0.1.0").Doc("Notes calls and effects in a ledger. For fault tests.")
+	f := &far{}
+	sdk.Configure(a, func(_ context.Context, c config) error {
+		f.ledger = ledger.Client{URL: c.URL}
+		return nil
+	})
+	common := func(opts ...sdk.Option) []sdk.Option { return append(opts, sdk.AnyErrors(), sdk.Cancellable()) }
+	sdk.Action(a, "do", f.work(true), common(sdk.Idempotent(), sdk.CompensatedBy("undo"), sdk.Lookup(f.find))...)
+	sdk.Action(a, "once", f.work(false), common(sdk.CompensatedBy("undo"), sdk.Lookup(f.find))...)
+	sdk.Action(a, "blind", f.work(false), common(sdk.CompensatedBy("undo"))...)
+	sdk.Action(a, "many", f.many, common(sdk.Idempotent(), sdk.CompensatedBy("undo"), sdk.Checkpoints(), sdk.Progress())...)
+	sdk.Action(a, "undo", f.undo, common(sdk.Idempotent(), sdk.ByKey())...)
+	return a
+}
+
+func (f *far) arrive(ctx context.Context, c *sdk.Call, kind ledger.Kind) (int, error) {
+	return f.ledger.Arrive(ctx, ledger.Call{
+		Kind: kind, Key: c.IdempotencyKey, Forward: c.ForwardKey, Run: c.Run, Step: c.Step, Attempt: c.Attempt, Fence: c.Fence,
+	})
+}
+
+func (f *far) work(honours bool) func(context.Context, *sdk.Call, workIn) (workOut, error) {
+	return func(ctx context.Context, c *sdk.Call, in workIn) (workOut, error) {
+		n, err := f.arrive(ctx, c, ledger.Do)
+		if err != nil {
+			return workOut{}, err
+		}
+		out := workOut{ID: c.IdempotencyKey, UndoFaults: in.UndoFaults}
+		return out, play(ctx, c, in.Faults, n, func(ctx context.Context) error {
+			ok, err := f.ledger.Apply(ctx, c.IdempotencyKey, c.Run, c.Step, honours)
+			if err == nil && !ok {
+				return &sdk.Failure{Code: "undone_before", Message: "its undo came first", Permanent: true}
+			}
+			return err
+		})
+	}
+}
+
+// many has its effect in parts, each under a key of its own, and records which
+// are done.
+func (f *far) many(ctx context.Context, c *sdk.Call, in workIn) (workOut, error) {
+	n, err := f.arrive(ctx, c, ledger.Do)
+	if err != nil {
+		return workOut{}, err
+	}
+	from, _, _ := c.LastCheckpoint()
+	for part := from + 1; part <= int64(in.Parts); part++ {
+		if _, err := f.ledger.Apply(ctx, fmt.Sprintf("%s/part-%d", c.IdempotencyKey, part), c.Run, fmt.Sprintf("%s/part-%d", c.Step, part), false); err != nil {
+			return workOut{}, err
+		}
+		if err := c.Checkpoint(part, nil); err != nil {
+			return workOut{}, err
+		}
+		c.Heartbeat(float64(part)/float64(in.Parts), "part")
+		if part == int64(in.Parts)/2 {
+			if err := play(ctx, c, in.Faults, n, func(context.Context) error { return nil }); err != nil {
+				return workOut{}, err
+			}
+		}
+	}
+	_, err = f.ledger.Apply(ctx, c.IdempotencyKey, c.Run, c.Step, true)
+	return workOut{ID: c.IdempotencyKey, UndoFaults: in.UndoFaults}, err
+}
+
+func (f *far) find(ctx context.Context, c *sdk.Call, in workIn) (workOut, bool, error) {
+	if _, err := f.arrive(ctx, c, ledger.Lookup); err != nil {
+		return workOut{}, false, err
+	}
+	done, err := f.ledger.Standing(ctx, c.IdempotencyKey)
+	return workOut{ID: c.IdempotencyKey, UndoFaults: in.UndoFaults}, done, err
+}
+
+func (f *far) undo(ctx context.Context, c *sdk.Call, in undoIn) (sdk.None, error) {
+	n, err := f.arrive(ctx, c, ledger.Undo)
+	if err != nil {
+		return sdk.None{}, err
+	}
+	return sdk.None{}, play(ctx, c, in.UndoFaults, n, func(ctx context.Context) error {
+		return f.ledger.Reverse(ctx, c.ForwardKey, c.Run, c.Step)
+	})
+}
+
+// play does what the n-th word of faults says, around the effect.
+func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(context.Context) error) error {
+	word := "ok"
+	if words := strings.Split(faults, ","); faults != "" && n <= len(words) {
+		word = strings.TrimSpace(words[n-1])
+	}
+	word, arg, _ := strings.Cut(word, ":")
+	pause, _ := time.ParseDuration(arg) // "" and nonsense: no pause
+	switch word {
+	case "refuse": // nothing was done, try again
+		return &sdk.Failure{Code: sdk.CodeUnavailable, Message: "refused"}
+	case "deny": // nothing was done, and never will be
+		return &sdk.Failure{Code: "denied_by_test", Message: "denied", Permanent: true}
+	case "vanish": // nothing was done, nobody knows
+		return sdk.Unknown(errors.New("the request was lost"), sdk.CodeUnavailable)
+	case "sleep": // nothing is done, nothing is said
+		<-ctx.Done()
+		return ctx.Err()
+	case "die":
+		kill()
+	case "exit":
+		os.Exit(0)
+	case "slow":
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if err := effect(ctx); err != nil {
+		return err
+	}
+	switch word {
+	case "twice": // the request was sent twice
+		return effect(ctx)
+	case "lose": // it was done, nobody knows
+		return sdk.Unknown(errors.New("the reply was lost"), sdk.CodeUnavailable)
+	case "hang": // it was done, nothing is said
+		<-ctx.Done()
+		return ctx.Err()
+	case "stubborn": // it was done; it goes on past the deadline and then answers
+		time.Sleep(time.Until(c.CompleteBy) + 200*time.Millisecond)
+	case "crash":
+		kill()
+	case "linger":
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// kill ends the process as kill -9 does.
+func kill() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Signal(syscall.SIGKILL)
+	}
+	select {}
+}

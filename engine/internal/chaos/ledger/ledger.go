@@ -1,0 +1,196 @@
+// Package ledger is the far side of fault tests: a service of its own that
+// notes every call and every effect. What it holds is the only truth about
+// effects; what an engine says of them is judged by it.
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// A Kind says what a call is for.
+type Kind string
+
+// The kinds of calls.
+const (
+	Do     Kind = "do"
+	Undo   Kind = "undo"
+	Lookup Kind = "lookup"
+)
+
+// A Call is one call as it reached the far side.
+type Call struct {
+	Number  int // over all calls, from 1
+	At      time.Time
+	Kind    Kind
+	Key     string // idempotency key
+	Forward string // undo: the key that is undone
+	Run     string
+	Step    string
+	Attempt int
+	Fence   int64
+}
+
+// An Entry is what the far side knows of one forward key.
+type Entry struct {
+	Key       string
+	Run       string
+	Step      string
+	Applied   int  // how often the effect happened
+	Undone    int  // how often it was undone while it stood
+	Tombstone bool // an undo came first: a later effect is refused where the remote honours keys
+	AppliedAt int  // order of the last effect, over all
+	UndoneAt  int  // order of the last undo
+	Refused   int  // effects that came after their undo and were refused
+}
+
+// A change is one line of the ledger's file.
+type change struct {
+	Call  *Call  `json:",omitempty"`
+	Entry *Entry `json:",omitempty"`
+}
+
+// A Ledger is the far side's state. It is kept in a file, so that it outlives
+// its process.
+type Ledger struct {
+	mu      sync.Mutex // protects following fields
+	file    *os.File
+	calls   []Call
+	counts  map[string]int // by kind and key
+	entries map[string]*Entry
+	order   int
+}
+
+// Open reads the ledger's file, or makes it.
+func Open(path string) (*Ledger, error) {
+	data, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	l := &Ledger{counts: map[string]int{}, entries: map[string]*Entry{}}
+	for dec := json.NewDecoder(bytes.NewReader(data)); dec.More(); {
+		var c change
+		if err := dec.Decode(&c); err != nil {
+			return nil, fmt.Errorf("ledger: %s: %w", path, err)
+		}
+		if c.Call != nil {
+			l.calls = append(l.calls, *c.Call)
+			l.counts[string(c.Call.Kind)+c.Call.Key]++
+		}
+		if c.Entry != nil {
+			l.entries[c.Entry.Key] = c.Entry
+			l.order = max(l.order, c.Entry.AppliedAt, c.Entry.UndoneAt)
+		}
+	}
+	if l.file, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return l, nil
+}
+
+// Close closes the file.
+func (l *Ledger) Close() error { return l.file.Close() }
+
+// Arrive notes a call and returns which call of its kind and key it is, from 1.
+func (l *Ledger) Arrive(c Call) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.Number, c.At = len(l.calls)+1, time.Now().UTC()
+	if err := l.write(change{Call: &c}); err != nil {
+		return 0, err
+	}
+	l.calls = append(l.calls, c)
+	l.counts[string(c.Kind)+c.Key]++
+	return l.counts[string(c.Kind)+c.Key], nil
+}
+
+// Apply makes the effect of a forward key happen. Where the remote honours
+// keys it happens once, and not after its undo: then it reports false.
+func (l *Ledger) Apply(key, run, step string, honours bool) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(key)
+	e.Run, e.Step = run, step
+	switch {
+	case honours && (e.Tombstone || e.Undone > 0):
+		e.Refused++
+	case honours && e.Applied > 0:
+		return true, nil
+	default:
+		l.order++
+		e.Applied++
+		e.AppliedAt = l.order
+	}
+	if err := l.write(change{Entry: e}); err != nil {
+		return false, err
+	}
+	l.entries[key] = e
+	return e.Refused == 0, nil
+}
+
+// Reverse undoes the effect of a forward key, or notes that it must not happen
+// any more.
+func (l *Ledger) Reverse(key, run, step string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(key)
+	e.Run, e.Step = run, step
+	if e.Applied > e.Undone {
+		l.order++
+		e.Undone, e.UndoneAt = e.Applied, l.order
+	}
+	e.Tombstone = true
+	if err := l.write(change{Entry: e}); err != nil {
+		return err
+	}
+	l.entries[key] = e
+	return nil
+}
+
+// Standing reports whether the effect of a key happened and stands.
+func (l *Ledger) Standing(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[key]
+	return e != nil && e.Applied > e.Undone
+}
+
+// A Snapshot is everything the ledger holds.
+type Snapshot struct {
+	Calls   []Call
+	Entries []Entry
+}
+
+// Snapshot copies what the ledger holds.
+func (l *Ledger) Snapshot() Snapshot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := Snapshot{Calls: append([]Call(nil), l.calls...)}
+	for _, e := range l.entries {
+		s.Entries = append(s.Entries, *e)
+	}
+	return s
+}
+
+func (l *Ledger) entry(key string) *Entry {
+	if e := l.entries[key]; e != nil {
+		c := *e
+		return &c
+	}
+	return &Entry{Key: key}
+}
+
+func (l *Ledger) write(c change) error {
+	line, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	if _, err := l.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+// Package source finds in the source where faults may strike.
+package source
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// List returns the names of all places that the module's source holds, sorted.
+// root is the module's directory.
+func List(root string) ([]string, error) {
+	events, err := eventTypes(filepath.Join(root, "engine", "machine", "event.go"))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	err = eachFile(filepath.Join(root, "engine"), func(file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			fn, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			pkg, ok := fn.X.(*ast.Ident)
+			lit, isLit := call.Args[0].(*ast.BasicLit)
+			if !ok || pkg.Name != "failpoint" || !isLit {
+				return true
+			}
+			name, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				return true
+			}
+			switch fn.Sel.Name {
+			case "Hit":
+				names = append(names, name)
+			case "HitEvent":
+				for _, e := range events {
+					names = append(names, name+"/"+e)
+				}
+			case "HitPurpose":
+				for _, p := range []string{"do", "undo", "lookup"} {
+					names = append(names, name+"/"+p)
+				}
+			}
+			return true
+		})
+	})
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// DurableMethods returns the methods of the store's roles that change it, as
+// engine/store.go declares them.
+func DurableMethods(root string) ([]string, error) {
+	reads := map[string]bool{}
+	for _, name := range []string{
+		"Definition", "Orphans", "Overdue", "Live", "Load", "LoadMany", "Rows", "Messages", "LateReplies", "Logs", "Undelivered",
+		"Runs", "Find", "StepRows", "Alerts", "LiveEngines", "Close",
+	} {
+		reads[name] = true
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "engine", "store.go"), nil, 0)
+	if err != nil {
+		return nil, fmt.Errorf("failpoint: %w", err)
+	}
+	var methods []string
+	for _, decl := range file.Decls {
+		gen, ok := decl.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range gen.Specs {
+			ts, ok := spec.(*ast.TypeSpec)
+			if !ok || ts.Name.Name == "Waker" || ts.Name.Name == "Examiner" {
+				continue
+			}
+			iface, ok := ts.Type.(*ast.InterfaceType)
+			if !ok {
+				continue
+			}
+			for _, m := range iface.Methods.List {
+				for _, name := range m.Names {
+					if !reads[name.Name] {
+						methods = append(methods, name.Name)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(methods)
+	return slices.Compact(methods), nil
+}
+
+// eventTypes returns the types that have the method event().
+func eventTypes(path string) ([]string, error) {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		return nil, fmt.Errorf("failpoint: %w", err)
+	}
+	var types []string
+	for _, decl := range file.Decls {
+		fn, ok := decl.(*ast.FuncDecl)
+		if !ok || fn.Recv == nil || fn.Name.Name != "event" {
+			continue
+		}
+		if id, ok := fn.Recv.List[0].Type.(*ast.Ident); ok {
+			types = append(types, id.Name)
+		}
+	}
+	return types, nil
+}
+
+// eachFile calls fn with every Go file below dir that is no test.
+func eachFile(dir string, fn func(*ast.File)) error {
+	return filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == "testdata":
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return fmt.Errorf("failpoint: %w", err)
+		}
+		fn(file)
+		return nil
+	})
+}
