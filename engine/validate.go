@@ -124,3 +124,32 @@ func CleanText(s string) string {
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
+
+// MaxDedupLen bounds Message.Dedup, in characters: it stands in a unique index.
+const MaxDedupLen = 100
+
+// Validate reports why no inbox may keep the message.
+func (m Message) Validate() error {
+	switch {
+	case m.Run <= 0:
+		return fmt.Errorf("engine: message for run id %d, which is not positive", m.Run)
+	case m.Kind <= 0:
+		return fmt.Errorf("engine: message for run %d: no such kind: %d", m.Run, m.Kind)
+	case utf8.RuneCountInString(m.Dedup) > MaxDedupLen:
+		return fmt.Errorf("engine: message for run %d: dedup of %d characters exceeds %d", m.Run, utf8.RuneCountInString(m.Dedup), MaxDedupLen)
+	case m.Dedup != CleanText(m.Dedup):
+		return fmt.Errorf("engine: message for run %d: dedup %q holds bytes that are not text", m.Run, m.Dedup)
+	case len(m.Data) > MaxRowBytes:
+		return fmt.Errorf("engine: message of %d bytes for run %d exceeds %d", len(m.Data), m.Run, MaxRowBytes)
+	}
+	return nil
+}
+
+// Alert returns the alert that every store keeps beside a late reply. All of
+// it is text that can be stored.
+func (l LateReply) Alert() Alert {
+	return Alert{
+		Kind: "late_reply", Step: CleanText(l.Step), Code: CleanText(l.Code),
+		Message: "an answer came too late to count: " + CleanText(l.Outcome),
+	}
+}

@@ -153,8 +153,9 @@ func (s *Store) appendLocked(token int64, t engine.Transition) error {
 	}
 	for _, a := range t.Alerts {
 		a = engine.Alert{Kind: engine.CleanText(a.Kind), Step: engine.CleanText(a.Step), Code: engine.CleanText(a.Code), Message: engine.CleanText(a.Message)}
-		s.alerts = append(s.alerts, engine.AlertRow{Alert: a, Run: t.Run, At: micro(t.At)})
+		s.alertLocked(t.Run, engine.AlertRow{Alert: a, At: micro(t.At)})
 	}
+	s.consumeLocked(t.Run, t.Consumed)
 	return nil
 }
 
@@ -214,6 +215,9 @@ func (w *Writer) submit(ctx context.Context, token int64, t engine.Transition, n
 	if n.Key != "" {
 		s.keys[k] = t.Run
 	}
+	if r.head.Owner == 0 {
+		s.hintLocked()
+	}
 	return mine, !s.lostLocked(true), nil
 }
 
@@ -232,6 +236,23 @@ func (s *Store) Load(ctx context.Context, id machine.RunID) (engine.Head, []engi
 		return engine.Head{}, nil, engine.ErrNotFound
 	}
 	return r.head, copyRows(r.rows), nil
+}
+
+// LoadMany is Load of many runs, ascending; those that do not exist are missing.
+func (s *Store) LoadMany(ctx context.Context, ids []machine.RunID) ([]engine.Loaded, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	var out []engine.Loaded
+	for _, id := range slices.Compact(ids) {
+		if r := s.runs[id]; r != nil {
+			out = append(out, engine.Loaded{Head: r.head, Rows: copyRows(r.rows)})
+		}
+	}
+	return out, nil
 }
 
 // Rows returns up to limit rows with seq >= from.

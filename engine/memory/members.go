@@ -17,7 +17,8 @@ func (s *Store) Join(ctx context.Context, address string, lease time.Duration, w
 	}
 	defer s.mu.Unlock()
 	s.engines++
-	m := &member{address: address, lease: s.now().Add(lease), fence: make(map[int]bool, writers)}
+	now := s.now()
+	m := &member{address: engine.CleanText(address), joined: now, lease: now.Add(lease), fence: make(map[int]bool, writers)}
 	for n := range writers {
 		m.fence[n] = true
 	}
@@ -44,6 +45,7 @@ func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duratio
 		}
 	}
 	slices.Sort(t.Dead)
+	t.Inbox = s.waitingLocked(id, limit)
 	return t, nil
 }
 
@@ -101,7 +103,7 @@ func (s *Store) buryLocked(id engine.EngineID) {
 }
 
 // Orphans returns open runs of nobody, or of a member declared dead, that are
-// not at rest.
+// not at rest, or have a message.
 func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -109,9 +111,54 @@ func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]
 	defer s.mu.Unlock()
 	ids := s.sortedRunsLocked(func(r *run) bool {
 		m := s.members[r.head.Owner]
-		return r.head.Run > after && !r.head.State.Final() && !r.head.AtRest() && (r.head.Owner == 0 || m != nil && m.dead)
+		rests := r.head.AtRest() && len(s.inbox[r.head.Run]) == 0
+		return r.head.Run > after && !r.head.State.Final() && !rests && (r.head.Owner == 0 || m != nil && m.dead)
 	})
 	return ids[:min(len(ids), limit)], nil
+}
+
+// Pass reports whether the caller may make the named pass now.
+func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
+	if err := s.lock(ctx); err != nil {
+		return false, err
+	}
+	defer s.mu.Unlock()
+	now := s.now()
+	if s.passes[name].After(now) {
+		return false, nil
+	}
+	s.passes[name] = now.Add(period)
+	return true, nil
+}
+
+// Overdue returns open runs of other live engines whose next check passed more
+// than grace ago, most overdue first.
+func (s *Store) Overdue(ctx context.Context, self engine.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	ids := s.sortedRunsLocked(func(r *run) bool {
+		return !r.head.State.Final() && r.head.Owner != self && s.aliveLocked(r.head.Owner) && r.head.NextCheck.Before(s.now().Add(-grace))
+	})
+	slices.SortStableFunc(ids, func(a, b machine.RunID) int { return s.runs[a].head.NextCheck.Compare(s.runs[b].head.NextCheck) })
+	return ids[:min(len(ids), limit)], nil
+}
+
+// Live returns the members whose lease has not passed, by number.
+func (s *Store) Live(ctx context.Context) ([]engine.Member, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var live []engine.Member
+	for id, m := range s.members {
+		if s.aliveLocked(id) {
+			live = append(live, engine.Member{Engine: id, Address: m.address, JoinedAt: micro(m.joined), LeaseUntil: micro(m.lease)})
+		}
+	}
+	slices.SortFunc(live, func(a, b engine.Member) int { return cmp.Compare(a.Engine, b.Engine) })
+	return live, nil
 }
 
 // LiveEngines counts members whose lease has not passed.

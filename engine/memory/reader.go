@@ -90,7 +90,7 @@ func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]engi
 	var rows []engine.AlertRow
 	for _, a := range s.alerts {
 		if id == 0 || a.Run == id {
-			rows = append(rows, a)
+			rows = append(rows, s.namedLocked(a.AlertRow))
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b engine.AlertRow) int { return a.At.Compare(b.At) })

@@ -41,7 +41,13 @@ type Store struct {
 	runs    map[machine.RunID]*run
 	names   map[string]machine.RunID
 	keys    map[key]machine.RunID
-	alerts  []engine.AlertRow
+	alerts  []alert // by AlertRow.ID - 1
+
+	messages engine.MessageID // last number given
+	inbox    map[machine.RunID][]engine.Message
+	wakes    []chan struct{}
+	logLines int64                // last number given
+	passes   map[string]time.Time // not before
 }
 
 type flow struct {
@@ -53,6 +59,7 @@ type key struct{ workflow, key string }
 
 type member struct {
 	address string
+	joined  time.Time
 	lease   time.Time
 	dead    bool
 	fence   map[int]bool // writers that may commit
@@ -63,6 +70,8 @@ type run struct {
 	key   string
 	rows  []row
 	nodes []engine.NodeName // of instances
+	late  []engine.LateReply
+	logs  []engine.LogLine
 }
 
 type row struct {
@@ -85,6 +94,8 @@ func New(o Options) *Store {
 		runs:    make(map[machine.RunID]*run),
 		names:   make(map[string]machine.RunID),
 		keys:    make(map[key]machine.RunID),
+		inbox:   make(map[machine.RunID][]engine.Message),
+		passes:  make(map[string]time.Time),
 	}
 }
 

@@ -106,9 +106,11 @@ var viewRules = []rule{
 			w.Errorf("run = %+v, err = %v, want running without a live owner", r, err)
 		}
 	}},
-	{name: "view/alerts come newest first", why: "each turn to parked gives exactly one alert, in the commit that makes it (S59, S62, I9)", run: func(w *world) {
+	{name: "view/alerts come newest first", why: "each turn to parked gives exactly one alert, in the commit that makes it, and says which run it is about (S59, S62, I9)", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		ids := w.started(a, 2)
+		ids := w.started(a, 1)
+		named := w.submit(a.writers[0], w.create(a), engine.Names{Name: "order-7", Workflow: flowName})
+		ids = append(ids, named.Run)
 		var want []engine.AlertRow
 		for seq := int32(1); seq <= 3; seq++ {
 			t, u := next(ids[0], seq), next(ids[1], seq)
@@ -116,16 +118,32 @@ var viewRules = []rule{
 			t.Alerts = []engine.Alert{{Kind: "parked", Step: "ship", Code: "c", Message: fmt.Sprint("m", seq)}}
 			u.Alerts = []engine.Alert{{Kind: "overdue"}}
 			w.land(a.writers[0], t, u)
-			want = append(want, engine.AlertRow{Alert: t.Alerts[0], Run: t.Run, At: t.At}, engine.AlertRow{Alert: u.Alerts[0], Run: u.Run, At: u.At})
+			want = append(want, 
+				engine.AlertRow{Alert: t.Alerts[0], Run: t.Run, Name: fmt.Sprint(t.Run), Workflow: flowName, At: t.At},
+				engine.AlertRow{Alert: u.Alerts[0], Run: u.Run, Name: "order-7", Workflow: flowName, At: u.At})
 		}
 		slices.Reverse(want)
-		if got, err := w.Other.Alerts(w.ctx, 0, 4); err != nil || !reflect.DeepEqual(got, want[:4]) {
+		got, err := w.Other.Alerts(w.ctx, 0, 4)
+		if plain := withoutIDs(got); err != nil || !reflect.DeepEqual(plain, want[:4]) {
 			w.Errorf("alerts = %+v, err = %v, want %+v", got, err, want[:4])
 		}
-		if got, err := w.Other.Alerts(w.ctx, ids[1], 10); err != nil || len(got) != 3 || got[0] != want[0] {
-			w.Errorf("alerts of one run = %+v, err = %v", got, err)
+		for i, a := range got {
+			if a.ID <= 0 || i > 0 && a.ID >= got[i-1].ID {
+				w.Errorf("alert %d has id %d, want rising ids: %+v", i, a.ID, got)
+			}
+		}
+		if one, err := w.Other.Alerts(w.ctx, ids[1], 10); err != nil || len(one) != 3 || one[0] != got[0] {
+			w.Errorf("alerts of one run = %+v, err = %v", one, err)
 		}
 	}},
+}
+
+func withoutIDs(rows []engine.AlertRow) []engine.AlertRow {
+	out := slices.Clone(rows)
+	for i := range out {
+		out[i].ID = 0
+	}
+	return out
 }
 
 func (w *world) wantSteps(id machine.RunID, want ...engine.StepView) {

@@ -1,0 +1,142 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// An alert is a recorded alert and whether it was pushed. The names of its run
+// are looked up when it is read.
+type alert struct {
+	engine.AlertRow
+	delivered bool
+}
+
+func (s *Store) alertLocked(run machine.RunID, a engine.AlertRow) {
+	a.ID, a.Run = int64(len(s.alerts))+1, run
+	s.alerts = append(s.alerts, alert{AlertRow: a})
+}
+
+// KeepLate keeps a late answer and an alert beside it, once. Returns
+// ErrNotFound if there is no such run.
+func (s *Store) KeepLate(ctx context.Context, l engine.LateReply) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[l.Run]
+	if r == nil {
+		return engine.ErrNotFound
+	}
+	if l.At.IsZero() {
+		l.At = s.now()
+	}
+	l.At, l.Data = micro(l.At), slices.Clone(l.Data)
+	l.Step, l.Outcome, l.Code = engine.CleanText(l.Step), engine.CleanText(l.Outcome), engine.CleanText(l.Code)
+	for _, old := range r.late {
+		if old.Node == l.Node && old.Call == l.Call && old.Outcome == l.Outcome {
+			return nil
+		}
+	}
+	r.late = append(r.late, l)
+	s.alertLocked(l.Run, engine.AlertRow{Alert: l.Alert(), At: l.At})
+	return nil
+}
+
+// LateReplies returns the late answers of a run, oldest first.
+func (s *Store) LateReplies(ctx context.Context, id machine.RunID) ([]engine.LateReply, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	if r == nil {
+		return nil, nil
+	}
+	out := slices.Clone(r.late)
+	slices.SortStableFunc(out, func(a, b engine.LateReply) int { return a.At.Compare(b.At) })
+	for i := range out {
+		out[i].Data = slices.Clone(out[i].Data)
+	}
+	return out, nil
+}
+
+// KeepLogs keeps lines that agents logged, the last MaxLogLines of a run.
+func (s *Store) KeepLogs(ctx context.Context, lines []engine.LogLine) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, l := range lines {
+		r := s.runs[l.Run]
+		if r == nil {
+			continue
+		}
+		if l.At.IsZero() {
+			l.At = s.now()
+		}
+		s.logLines++
+		l.ID, l.At = s.logLines, micro(l.At)
+		l.Step, l.Level, l.Message = engine.CleanText(l.Step), engine.CleanText(l.Level), engine.CleanText(l.Message)
+		r.logs = append(r.logs, l)
+		if n := len(r.logs) - engine.MaxLogLines; n > 0 {
+			r.logs = slices.Delete(r.logs, 0, n)
+		}
+	}
+	return nil
+}
+
+// Logs returns up to limit lines of a run with an id greater than after.
+func (s *Store) Logs(ctx context.Context, id machine.RunID, after int64, limit int) ([]engine.LogLine, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	if r == nil {
+		return nil, nil
+	}
+	i, _ := slices.BinarySearchFunc(r.logs, after+1, func(l engine.LogLine, id int64) int { return cmp.Compare(l.ID, id) })
+	return slices.Clone(r.logs[i:min(len(r.logs), i+limit)]), nil
+}
+
+// Undelivered returns up to limit alerts that were not pushed yet, oldest
+// first.
+func (s *Store) Undelivered(ctx context.Context, limit int) ([]engine.AlertRow, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var rows []engine.AlertRow
+	for _, a := range s.alerts {
+		if !a.delivered && len(rows) < limit {
+			rows = append(rows, s.namedLocked(a.AlertRow))
+		}
+	}
+	return rows, nil
+}
+
+// Delivered notes that alerts were pushed.
+func (s *Store) Delivered(ctx context.Context, ids []int64) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if id >= 1 && id <= int64(len(s.alerts)) {
+			s.alerts[id-1].delivered = true
+		}
+	}
+	return nil
+}
+
+// namedLocked puts the names of its run into an alert.
+func (s *Store) namedLocked(a engine.AlertRow) engine.AlertRow {
+	h := s.runs[a.Run].head
+	a.Name, a.Workflow = h.Name, s.flows[h.Workflow-1].name
+	return a
+}
