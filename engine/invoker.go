@@ -24,8 +24,20 @@ type Invoker interface {
 type Call struct {
 	Agent   AgentSpec
 	Request sdk.Request
-	// OnProgress receives heartbeats and checkpoints while the call runs; nil = ignored.
+	Run     machine.RunID // internal id of the run, of which Request has the public one
+	// OnProgress receives heartbeats and checkpoints while the call runs, in
+	// order, and not any more once Invoke has returned. It does not block.
+	// nil = ignored.
 	OnProgress func(Progress)
+	// OnLate receives an answer that the agent gave after its complete-by, when
+	// Invoke had returned without one: evidence only (S28). It is called at
+	// most once, and need not be: nobody has to wait for such an answer long.
+	// nil = ignored.
+	OnLate func(sdk.Reply)
+	// Scrub takes what is sensitive out of texts about the call that people
+	// will read, such as its agent's logs. It is safe for concurrent use, also
+	// after Invoke has returned. nil = nothing is sensitive.
+	Scrub func(string) string
 	// Stop is closed when the answer is not wanted any more. The agent may be
 	// told, but the call is not over: Invoke goes on until the agent answers or
 	// ctx ends, because only the answer says what was done. nil = never.

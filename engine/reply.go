@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
@@ -44,7 +45,9 @@ func (e errand) event(reply sdk.Reply, redact *redactor, maxValue int) machine.E
 		if code == "" {
 			code = sdk.CodeInternal
 		}
-		return machine.AttemptUnknown{Attempt: id, Code: redact.text(code), Message: redact.text(reply.Message)}
+		return machine.AttemptUnknown{
+			Attempt: id, Code: redact.text(code), Message: redact.text(reply.Message), RetryAfter: max(0, reply.RetryAfter),
+		}
 	case sdk.OutcomeNotDone:
 		if e.invoke.Purpose == sdk.PurposeLookup {
 			return machine.AttemptNotDone{Attempt: id}
@@ -74,9 +77,11 @@ func (e errand) output(data json.RawMessage) (dsl.Value, error) {
 	return action.Output(data)
 }
 
-// A redactor takes sensitive strings out of texts that people will read.
+// A redactor takes sensitive strings out of texts that people will read. It is
+// safe for concurrent use.
 type redactor struct {
 	secrets []string
+	once    sync.Once
 	r       *strings.Replacer // made when first needed: most calls say nothing
 }
 
@@ -86,9 +91,11 @@ const redacted = "(sensitive)"
 // replacer returns what replaces the sensitive strings. Strings of fewer than
 // four bytes would be found everywhere and are left.
 func (r *redactor) replacer() *strings.Replacer {
-	if r.r != nil {
-		return r.r
-	}
+	r.once.Do(func() { r.r = r.build() })
+	return r.r
+}
+
+func (r *redactor) build() *strings.Replacer {
 	var found []string
 	for _, s := range r.secrets {
 		if len(s) < 4 {
@@ -108,8 +115,7 @@ func (r *redactor) replacer() *strings.Replacer {
 	for _, s := range slices.Compact(found) {
 		pairs = append(pairs, s, redacted)
 	}
-	r.r = strings.NewReplacer(pairs...)
-	return r.r
+	return strings.NewReplacer(pairs...)
 }
 
 // text returns s without what is sensitive, as valid UTF-8.

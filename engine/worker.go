@@ -18,8 +18,9 @@ import (
 // complete-by passes it says nothing: only the Supervisor says that time has
 // passed (S17, S18).
 type worker struct {
-	n       *Node
-	deliver func(ctx context.Context, run machine.RunID, d *delivery) error
+	n        *Node
+	deliver  func(ctx context.Context, run machine.RunID, d *delivery) error
+	evidence *evidence
 
 	mu    sync.Mutex // protects following fields
 	calls map[callID]*running
@@ -71,7 +72,7 @@ func (sh *shard) errand(r *ownedRun, inv machine.Invoke) errand {
 }
 
 func newWorker(n *Node) *worker {
-	return &worker{n: n, deliver: n.deliver, calls: map[callID]*running{}}
+	return &worker{n: n, deliver: n.deliver, evidence: &evidence{n: n}, calls: map[callID]*running{}}
 }
 
 // start makes a call in a goroutine of its own. The call outlives the
@@ -95,9 +96,10 @@ func (w *worker) start(ctx context.Context, e errand) {
 	go func() {
 		defer cancel()
 		defer own.release() // unless the decision on the answer has taken it
-		if d := w.call(ctx, e, c); d != nil {
+		p := w.pump(e)
+		if d := w.call(ctx, e, c, p); d != nil {
 			d.seat = own
-			w.report(ctx, e, d)
+			w.report(ctx, e, d, p)
 		}
 		w.end(id, c)
 	}()
@@ -161,9 +163,18 @@ func (w *worker) stopAll() {
 	}
 }
 
-// wait returns when no call is in flight. It waits no longer than the latest
-// complete-by plus grace, in case an Invoker does not keep to it.
+// wait returns when no call is in flight and what came too late is kept. It
+// waits no longer than the latest complete-by plus grace, in case an Invoker
+// does not keep to it.
 func (w *worker) wait(ctx context.Context, grace time.Duration) error {
+	if err := w.waitCalls(ctx, grace); err != nil {
+		return err
+	}
+	w.evidence.wait(ctx, grace)
+	return nil
+}
+
+func (w *worker) waitCalls(ctx context.Context, grace time.Duration) error {
 	for {
 		w.mu.Lock()
 		if len(w.calls) == 0 {
@@ -193,10 +204,12 @@ func (w *worker) wait(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// call makes the call and returns what to deliver; nil = nothing.
-func (w *worker) call(ctx context.Context, e errand, c *running) (d *delivery) {
+// call makes the call and returns what to deliver; nil = nothing. Signs of life
+// go through p, which is closed when it returns.
+func (w *worker) call(ctx context.Context, e errand, c *running, p *pump) (d *delivery) {
 	redact := &redactor{}
 	sent := false
+	defer p.close()
 	defer func() {
 		if p := recover(); p != nil {
 			// A panic before the call proves that nothing was sent.
@@ -223,13 +236,18 @@ func (w *worker) call(ctx context.Context, e errand, c *running) (d *delivery) {
 		return nil // the run knows
 	}
 	sent = true
+	p.text = redact.text
 	reply, err := w.n.cfg.Invoker.Invoke(ctx, Call{
-		Agent: e.spec, Stop: c.stop,
+		Agent: e.spec, Run: e.run, Stop: c.stop, OnProgress: p.progress, Scrub: redact.text,
+		OnLate: func(reply sdk.Reply) {
+			w.n.keepLate(e.run, e.step(), e.invoke.Attempt, e.event(reply, redact, o.MaxValue), w.n.clock.now())
+		},
 		Request: sdk.Request{
 			Action: e.invoke.Action, Purpose: e.invoke.Purpose, Input: input,
 			IdempotencyKey: e.invoke.IdempotencyKey, ForwardKey: e.invoke.ForwardKey,
 			CompleteBy: time.Now().Add(left).UTC(), Remaining: left,
 			Run: e.name, Workflow: e.flow.Name, Step: e.step(), Attempt: e.invoke.Number, Fence: int64(e.fence),
+			Checkpoint: e.invoke.Checkpoint,
 		},
 	})
 	var deferred *Deferred
@@ -254,11 +272,11 @@ func (w *worker) call(ctx context.Context, e errand, c *running) (d *delivery) {
 const whyTooLate = "its complete-by had passed before it could be sent"
 
 // answer makes the delivery of what came of a call that was sent. Past its
-// complete-by nothing is said, only counted.
+// complete-by nothing is said, only counted and kept.
 func (w *worker) answer(e errand, event machine.Event) *delivery {
 	d := w.delivery(e, event)
 	if !d.arrived.Before(d.completeBy) {
-		w.n.late(e.run, e.invoke.Attempt)
+		w.n.keepLate(e.run, e.step(), e.invoke.Attempt, event, d.arrived)
 		return nil
 	}
 	return d
@@ -283,13 +301,20 @@ func (w *worker) notSent(e errand, pause, limit time.Duration, why string) *deli
 	return w.delivery(e, machine.AttemptDeferred{Attempt: e.invoke.Attempt, Until: w.n.clock.now().Add(pause), Why: why})
 }
 
-// report delivers until the run has it. A run that this engine lost may come
-// back to it under a new incarnation before the attempt's complete-by; past
-// that the answer would be late.
-func (w *worker) report(ctx context.Context, e errand, d *delivery) {
+// postFor is how long past complete-by an answer that the run's owner should
+// hear of is kept trying for, while the store does not answer: it counts by
+// when it arrived, and if it does not count any more it is evidence.
+const postFor = 10 * time.Minute
+
+// report delivers until the run has it, after what p still holds. An answer to
+// a run that another engine owns, or that nobody does, goes into the run's
+// inbox with the time at which it arrived here: who holds the run does not
+// matter for what counts (language.md, What counts), and it is durable there.
+func (w *worker) report(ctx context.Context, e errand, d *delivery, p *pump) {
 	ctx = context.WithoutCancel(ctx)
 	pause := 10 * time.Millisecond
 	for {
+		p.flush()
 		err := w.deliver(ctx, e.run, d)
 		var aside *RunError
 		switch {
@@ -297,21 +322,45 @@ func (w *worker) report(ctx context.Context, e errand, d *delivery) {
 			return
 		case errors.As(err, &aside), errors.Is(err, ErrNotFound):
 			return // reported where it was set aside
-		case !w.n.clock.now().Before(d.completeBy):
-			if _, unsent := d.event.(machine.AttemptDeferred); !unsent {
-				w.n.late(e.run, e.invoke.Attempt)
-			}
-			return
 		}
 		d.seat.release() // nobody decides on it for now
-		w.mu.Lock()
-		quit := w.quit
-		w.mu.Unlock()
-		if quit || sleep(ctx, pause) != nil {
+		if errors.Is(err, ErrNotOwner) && !w.quits() {
+			if err = w.post(ctx, e, d); err == nil || errors.Is(err, ErrNotFound) {
+				return
+			}
+			w.n.cfg.Logger.Warn("an answer could not be handed to the run's owner, trying again", "run", e.name, "step", e.step(), "error", err)
+		}
+		if w.n.clock.now().After(d.completeBy.Add(postFor)) {
+			w.n.keepLate(e.run, e.step(), e.invoke.Attempt, d.event, d.arrived)
 			return
 		}
-		pause = min(2*pause, time.Second)
+		if w.quits() || sleep(ctx, pause) != nil {
+			return
+		}
+		pause = min(2*pause, w.n.cfg.Options.RetryStore)
 	}
+}
+
+func (w *worker) quits() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.quit
+}
+
+// post puts an answer into its run's inbox. A call has one answer, so posting
+// again is harmless.
+func (w *worker) post(ctx context.Context, e errand, d *delivery) error {
+	data, err := encodeMessage(w.n.cfg.Sealer, e.run, d.event)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.n.cfg.Options.Lease)
+	defer cancel()
+	_, err = w.n.cfg.Store.Post(ctx, Message{
+		Run: e.run, At: d.arrived, Kind: MessageReply, By: "agent " + e.invoke.Agent, Data: data,
+		Dedup: fmt.Sprintf("reply/%d/%d", d.attempt.Node, d.attempt.Call),
+	})
+	return err
 }
 
 // step returns the step's name as agents and people see it.

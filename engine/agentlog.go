@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// Limits of what agents may have kept of their logs.
+const (
+	// MaxLogMessage is the most bytes that are kept of one line.
+	MaxLogMessage = 4 << 10
+
+	logBatch   = 100
+	logEvery   = time.Second
+	maxLogWait = 4000 // lines that wait to be stored
+	logFlush   = 2 * time.Second
+)
+
+// A LogKeeper stores what agents log while they work on calls: many lines in
+// one statement, in the background, and none at all rather than hold up
+// anybody. Logs are for people: a line that is lost changes nothing.
+type LogKeeper struct {
+	store  Evidence
+	logger *slog.Logger
+	full   chan struct{} // a hint that a batch is full
+
+	mu      sync.Mutex // protects following fields
+	lines   []LogLine
+	dropped int
+}
+
+// NewLogKeeper returns a keeper of which nothing is stored before Run. A nil
+// logger logs nowhere.
+func NewLogKeeper(store Evidence, logger *slog.Logger) *LogKeeper {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return &LogKeeper{store: store, logger: logger, full: make(chan struct{}, 1)}
+}
+
+// Keep takes a line to be stored soon. It never blocks: when too many lines
+// wait, because the store does not answer or agents log too much, the line is
+// dropped and counted. What is not text is replaced, a line break becomes a
+// space, and what is longer than MaxLogMessage is cut.
+func (k *LogKeeper) Keep(line LogLine) {
+	line.Message, line.Step = oneLine(line.Message, MaxLogMessage), oneLine(line.Step, MaxLogMessage)
+	if line.At.IsZero() {
+		line.At = time.Now()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.lines) >= maxLogWait {
+		k.dropped++
+		return
+	}
+	k.lines = append(k.lines, line)
+	if len(k.lines) >= logBatch {
+		wake(k.full)
+	}
+}
+
+// Run stores lines, a hundred at a time or those of a second, until ctx ends;
+// then it stores what is left, within two seconds, and returns ctx's error.
+func (k *LogKeeper) Run(ctx context.Context) error {
+	ticker := time.NewTicker(logEvery)
+	defer ticker.Stop()
+	failing := false
+	for {
+		select {
+		case <-k.full:
+			if failing {
+				continue // not more often than every second
+			}
+		case <-ticker.C:
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), logFlush)
+			defer cancel()
+			if err := k.flush(last); err != nil {
+				k.logger.Warn("what agents logged last could not be kept", "error", err)
+			}
+			return ctx.Err()
+		}
+		err := k.flush(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			k.logger.Warn("what agents log cannot be kept now", "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// flush stores everything that waits. What could not be stored waits on.
+func (k *LogKeeper) flush(ctx context.Context) error {
+	for {
+		k.mu.Lock()
+		if k.dropped > 0 {
+			k.logger.Warn("lines that agents logged were dropped", "lines", k.dropped)
+			k.dropped = 0
+		}
+		n := min(len(k.lines), logBatch)
+		batch := append([]LogLine(nil), k.lines[:n]...)
+		k.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+		if err := k.store.KeepLogs(ctx, batch); err != nil {
+			return fmt.Errorf("keep %d lines: %w", n, err)
+		}
+		k.mu.Lock()
+		k.lines = append(k.lines[:0], k.lines[n:]...) // only flush takes lines away
+		k.mu.Unlock()
+	}
+}
+
+// oneLine returns text without control characters, at most limit bytes long.
+func oneLine(s string, limit int) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	if len(s) <= limit {
+		return s
+	}
+	const mark = "…"
+	return strings.ToValidUTF8(s[:limit-len(mark)], "") + mark
+}

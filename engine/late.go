@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// Limits of what waits to be kept as evidence. Beyond them answers are counted
+// only, and how many were not kept is logged.
+const (
+	maxLateWaiting = 1000
+	maxLateBytes   = 16 << 20
+	lateTries      = 6
+)
+
+// A lateAnswer is an answer that came too late to count, not yet stored.
+type lateAnswer struct {
+	run     machine.RunID
+	step    string
+	attempt machine.AttemptID
+	event   machine.Event
+	at      time.Time
+	size    int
+}
+
+// keepLate counts an answer that came too late to count, and keeps it as
+// evidence (S28). It changes no run and never blocks: storing happens beside
+// whoever calls. What is no answer, such as a call that was not sent or a sign
+// of life, is nothing that came late. step is the step's name as people see it,
+// at the store time when the answer arrived.
+func (n *Node) keepLate(run machine.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
+	if _, _, ok := outcomeOf(event); !ok {
+		return
+	}
+	n.late(run, attempt)
+	n.worker.evidence.add(lateAnswer{run: run, step: step, attempt: attempt, event: event, at: at, size: size(event)})
+}
+
+// outcomeOf names the outcome and the code that an answer reports; ok is false
+// for what is no answer.
+func outcomeOf(e machine.Event) (outcome, code string, ok bool) {
+	switch e := e.(type) {
+	case machine.AttemptOK:
+		return "ok", "", true
+	case machine.AttemptFailed:
+		return "failed", e.Code, true
+	case machine.AttemptUnknown:
+		return "unknown", e.Code, true
+	case machine.AttemptNotDone:
+		return "not_done", "", true
+	}
+	return "", "", false
+}
+
+// evidence stores late answers, one after the other, in a goroutine that lives
+// only while there are any.
+type evidence struct {
+	n *Node
+
+	mu      sync.Mutex // protects following fields
+	waiting []lateAnswer
+	bytes   int
+	dropped int
+	failing bool          // the last one could not be stored
+	idle    chan struct{} // closed when nothing waits any more; nil = nothing waits
+}
+
+func (ev *evidence) add(l lateAnswer) {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	if len(ev.waiting) >= maxLateWaiting || ev.bytes+l.size > maxLateBytes {
+		ev.dropped++
+		return
+	}
+	ev.waiting = append(ev.waiting, l)
+	ev.bytes += l.size
+	if ev.idle == nil {
+		ev.idle = make(chan struct{})
+		go ev.work(ev.idle)
+	}
+}
+
+// work stores what waits.
+func (ev *evidence) work(idle chan struct{}) {
+	log := ev.n.cfg.Logger
+	for {
+		ev.mu.Lock()
+		if ev.dropped > 0 {
+			log.Warn("late answers were not kept: too many at once", "count", ev.dropped)
+			ev.dropped = 0
+		}
+		if len(ev.waiting) == 0 {
+			ev.waiting, ev.idle = nil, nil
+			close(idle)
+			ev.mu.Unlock()
+			return
+		}
+		l := ev.waiting[0]
+		ev.waiting[0] = lateAnswer{}
+		ev.waiting = ev.waiting[1:]
+		ev.bytes -= l.size
+		failed := ev.failing
+		ev.mu.Unlock()
+
+		err := ev.store(l, failed)
+		if err != nil && !failed && !errors.Is(err, context.Canceled) {
+			log.Error("a late answer could not be kept", "run", RunName(l.run), "step", l.step, "error", err)
+		}
+		ev.mu.Lock()
+		ev.failing = err != nil
+		ev.mu.Unlock()
+	}
+}
+
+// store stores one answer. A store that does not answer is asked again a few
+// times, and once only while it is known not to: an answer that is lost here
+// has changed nothing, and others wait.
+func (ev *evidence) store(l lateAnswer, failing bool) error {
+	data, err := encodeMessage(ev.n.cfg.Sealer, l.run, l.event)
+	if err != nil {
+		return err
+	}
+	outcome, code, _ := outcomeOf(l.event)
+	row := LateReply{
+		Run: l.run, Node: int32(l.attempt.Node), Call: int32(l.attempt.Call), Step: CleanText(l.step),
+		At: l.at, Outcome: outcome, Code: CleanText(code), Data: data,
+	}
+	tries := lateTries
+	if failing {
+		tries = 1
+	}
+	pause := 20 * time.Millisecond
+	for {
+		err := ev.n.cfg.Store.KeepLate(ev.n.stopped, row)
+		if err == nil || errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if tries--; tries == 0 || ev.n.stopped.Err() != nil {
+			return fmt.Errorf("keep a late answer: %w", err)
+		}
+		if err := sleep(ev.n.stopped, pause); err != nil {
+			return err
+		}
+		pause = min(4*pause, ev.n.cfg.Options.RetryStore)
+	}
+}
+
+// wait returns when nothing waits any more, or after limit.
+func (ev *evidence) wait(ctx context.Context, limit time.Duration) {
+	ev.mu.Lock()
+	idle := ev.idle
+	ev.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// beatEvery is how often at most a call's heartbeats are told to its run. All
+// the others stay in memory: a heartbeat replaces the one before it.
+const beatEvery = 10 * time.Second
+
+// A pump hands the signs of life of one call to its run, in order and before
+// the call's answer. Checkpoints become records (S82). One at a time is on its
+// way; what comes meanwhile waits, and a newer checkpoint replaces one that
+// waits, because only the last one is worth anything to a rerun. So an agent
+// that works faster than the store is not slowed down, and fills no memory.
+type pump struct {
+	w          *worker
+	run        machine.RunID
+	attempt    machine.AttemptID
+	completeBy time.Time // store time
+	text       func(string) string
+
+	mu     sync.Mutex // protects following fields
+	term   *term      // that has the one on its way; nil = none is
+	sent   *delivery  // on its way, or not known to be durable
+	next   *delivery  // waits; nil = nothing
+	retry  *time.Timer
+	pause  time.Duration
+	beat   time.Time // of the last heartbeat that was told
+	closed bool
+}
+
+func (w *worker) pump(e errand) *pump {
+	return &pump{w: w, run: e.run, attempt: e.invoke.Attempt, completeBy: e.invoke.CompleteBy, text: func(s string) string { return s }}
+}
+
+// progress takes a sign of life. It never blocks. Past complete-by nothing
+// counts any more.
+func (p *pump) progress(pr Progress) {
+	now := p.w.n.clock.now()
+	if !now.Before(p.completeBy) {
+		return
+	}
+	// The delivery is no answer: it must not be decided as if it had arrived
+	// earlier, nor use the slot of the call that goes on.
+	d := &delivery{arrived: now, attempt: p.attempt, event: machine.AttemptProgress{
+		Attempt: p.attempt, Number: pr.Number, Note: p.text(pr.Note), Blob: pr.Blob,
+	}}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	if pr.Blob == nil {
+		if time.Since(p.beat) < beatEvery {
+			return
+		}
+		p.beat = time.Now()
+		if t := p.w.n.now(); t != nil {
+			t.scheduler.deliver(p.run, d)
+		}
+		return
+	}
+	p.next = d
+	p.sendLocked()
+}
+
+// sendLocked sends what waits, unless something is on its way.
+func (p *pump) sendLocked() {
+	t := p.w.n.now()
+	switch {
+	case p.next == nil:
+		return
+	case t == nil:
+		p.laterLocked()
+		return
+	case p.term == t:
+		return
+	}
+	d := p.next
+	p.term, p.sent, p.next = t, d, nil
+	answer := make(chan error, 1)
+	again := *d // d may be sent again, to another incarnation
+	again.done = func(err error) { answer <- err }
+	t.scheduler.deliver(p.run, &again) // here and not in a goroutine: this is what keeps the order
+	go func() {
+		select {
+		case err := <-answer:
+			p.settled(t, d, err)
+		case <-t.scheduler.done:
+			p.settled(t, d, ErrNotOwner)
+		}
+	}()
+}
+
+// settled goes on after a checkpoint was committed or refused.
+func (p *pump) settled(t *term, d *delivery, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.term != t || p.sent != d {
+		return
+	}
+	p.term = nil
+	var aside *RunError
+	switch {
+	case err == nil, errors.As(err, &aside), errors.Is(err, ErrNotFound):
+		p.sent, p.pause = nil, 0
+		p.sendLocked()
+		return
+	case p.closed || !p.w.n.clock.now().Before(p.completeBy):
+		return // whoever closed it has taken what is left
+	}
+	if p.next == nil {
+		p.next = d
+	}
+	p.sent = nil
+	p.laterLocked()
+}
+
+// laterLocked tries to send after a pause, which grows.
+func (p *pump) laterLocked() {
+	if p.closed {
+		return
+	}
+	if p.retry != nil {
+		p.retry.Stop()
+	}
+	p.pause = min(max(10*time.Millisecond, 2*p.pause), time.Second)
+	p.retry = time.AfterFunc(p.pause, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.closed {
+			p.sendLocked()
+		}
+	})
+}
+
+// close ends the pump: nothing that comes later is taken. What is left is for
+// flush.
+func (p *pump) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.retry != nil {
+		p.retry.Stop()
+	}
+}
+
+// flush sends the last checkpoint, unless it is known to be durable or on its
+// way to the present incarnation, so that it comes to the run before whatever
+// is sent afterwards.
+func (p *pump) flush() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == nil && p.sent != nil && p.term != p.w.n.now() {
+		p.next = p.sent
+	}
+	if p.next != nil {
+		p.term = nil // a newer one overtakes nothing: the queue keeps the order
+	}
+	p.sendLocked()
+}
