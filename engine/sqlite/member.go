@@ -23,20 +23,29 @@ const (
 	// memberForget drops a dead member once it owns no open run.
 	memberForget = `DELETE FROM member WHERE engine = ?1 AND dead AND NOT EXISTS (SELECT 1 FROM run WHERE owner = ?1 AND state < 10)`
 	memberCount  = `SELECT count(*) FROM member WHERE NOT dead AND lease_until > ?1`
+	memberLive   = `SELECT engine, address, joined_at, lease_until FROM member WHERE NOT dead AND lease_until > ?1 ORDER BY engine`
+	passTake     = `
+INSERT INTO pass (name, not_before) VALUES (?1, ?3)
+ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_before <= ?2`
+	// runOverdue begins at the few members, and at the due runs of each.
+	runOverdue = `
+SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
+WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
 	// orphanList is materialized so that it begins at the open runs of the dead:
 	// in the order of run_id it would walk all that have ended. Left out are runs
-	// at rest: parked or compensation_failed, and checked never.
+	// at rest: parked or compensation_failed, checked never and without a message.
 	orphanList = `
 WITH o AS MATERIALIZED (
   SELECT run_id FROM run
-  WHERE state < 10 AND owner IN (SELECT engine FROM member WHERE dead UNION ALL SELECT 0) AND NOT (state IN (6, 7) AND next_check >= 253402214400000000)
+  WHERE state < 10 AND owner IN (SELECT engine FROM member WHERE dead UNION ALL SELECT 0)
+    AND NOT (state IN (6, 7) AND next_check >= 253402214400000000 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.run_id = run.run_id))
 )
 SELECT run_id FROM o WHERE run_id > ?1 ORDER BY run_id LIMIT ?2`
 )
 
 // Join registers a new incarnation.
 func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (id engine.EngineID, err error) {
-	err = s.write(ctx, "join", func(tx *tx) error {
+	err = s.anybody(ctx, "join", func(tx *tx) error {
 		at := now()
 		res, err := tx.exec(memberJoin, engine.CleanText(address), micros(at), micros(at.Add(lease)))
 		if err != nil {
@@ -83,8 +92,15 @@ func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duratio
 		if t.Due, err = tx.due(id, t.Now, limit); err != nil {
 			return err
 		}
-		t.Unowned, err = tx.due(0, t.Now, limit)
-		return err
+		if t.Unowned, err = tx.due(0, t.Now, limit); err != nil {
+			return err
+		}
+		return tx.each(inboxRuns, []any{int64(id), micros(t.Now), limit}, func(r row) error {
+			var run int64
+			err := r.Scan(&run)
+			t.Inbox = append(t.Inbox, machine.RunID(run))
+			return err
+		})
 	})
 	if err != nil {
 		return engine.Tick{}, err
@@ -138,7 +154,7 @@ func (s *Store) Fence(ctx context.Context, id engine.EngineID) (dead bool, err e
 
 // Leave ends a membership in order.
 func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
-	return s.write(ctx, "leave", func(tx *tx) error {
+	return s.anybody(ctx, "leave", func(tx *tx) error {
 		if _, err := tx.exec(memberLeave, int64(id), micros(now())); err != nil {
 			return err
 		}
@@ -164,16 +180,58 @@ func (x *tx) bury(id engine.EngineID) (dead bool, err error) {
 }
 
 // Orphans returns open runs of nobody, or of a member declared dead, that are
-// not at rest.
+// not at rest, or have a message.
 func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return s.runIDs(ctx, "list orphans", orphanList, int64(after), limit)
+}
+
+// Pass reports whether the caller may make the named pass now.
+func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (ok bool, err error) {
+	err = s.write(ctx, "pass", func(tx *tx) error {
+		at := now()
+		res, err := tx.exec(passTake, name, micros(at), micros(at.Add(period)))
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		ok = n > 0
+		return err
+	})
+	return ok && err == nil, err
+}
+
+// Overdue returns open runs of other live engines whose next check passed more
+// than grace ago, most overdue first.
+func (s *Store) Overdue(ctx context.Context, self engine.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+	at := now()
+	return s.runIDs(ctx, "list overdue runs", runOverdue, int64(self), micros(at), micros(at.Add(-grace)), limit)
+}
+
+func (s *Store) runIDs(ctx context.Context, what, query string, args ...any) ([]machine.RunID, error) {
 	var ids []machine.RunID
-	err := s.query(ctx, "list orphans", orphanList, []any{int64(after), limit}, func(r row) error {
+	err := s.query(ctx, what, query, args, func(r row) error {
 		var id int64
 		err := r.Scan(&id)
 		ids = append(ids, machine.RunID(id))
 		return err
 	})
 	return ids, err
+}
+
+// Live returns the members whose lease has not passed, by number.
+func (s *Store) Live(ctx context.Context) ([]engine.Member, error) {
+	var live []engine.Member
+	err := s.query(ctx, "list engines", memberLive, []any{micros(now())}, func(r row) error {
+		var (
+			m             engine.Member
+			joined, until int64
+		)
+		err := r.Scan(&m.Engine, &m.Address, &joined, &until)
+		m.JoinedAt, m.LeaseUntil = fromMicros(joined), fromMicros(until)
+		live = append(live, m)
+		return err
+	})
+	return live, err
 }
 
 // LiveEngines counts members whose lease has not passed.

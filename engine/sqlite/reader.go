@@ -1,9 +1,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/saga-engine/engine/engine"
@@ -39,6 +41,89 @@ func (s *Store) Load(ctx context.Context, id machine.RunID) (engine.Head, []engi
 		return engine.Head{}, nil, engine.ErrNotFound
 	}
 	return head.head(id), rows, nil
+}
+
+// Of many runs heads and rows are read apart, in one transaction. Neither is
+// sorted by SQLite, which would copy all of it: they are asked for in order.
+const (
+	headMany = `
+SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name, r.run_id
+FROM json_each(?1) e CROSS JOIN run r ON r.run_id = e.value LEFT JOIN run_name n ON n.run_id = r.run_id`
+	rowMany = `SELECT j.run_id, j.seq, j.at, j.data FROM json_each(?1) e CROSS JOIN journal j ON j.run_id = e.value`
+
+	// chunkRuns is how many runs one statement asks for.
+	chunkRuns = 500
+)
+
+// LoadMany is Load of many runs, ascending; those that do not exist are missing.
+func (s *Store) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
+	runs = slices.Clone(runs)
+	slices.Sort(runs)
+	out := make([]engine.Loaded, 0, len(runs))
+	for chunk := range slices.Chunk(slices.Compact(runs), chunkRuns) {
+		var err error
+		if out, err = s.loadChunk(ctx, chunk, out); err != nil {
+			return nil, s.explain("load runs", err)
+		}
+	}
+	return out, nil
+}
+
+// loadChunk appends what is stored of runs, which are sorted, to out.
+func (s *Store) loadChunk(ctx context.Context, runs []machine.RunID, out []engine.Loaded) ([]engine.Loaded, error) {
+	ids, err := json.Marshal(runs)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := s.read.BeginTx(ctx, nil) // both statements see the same
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback() // it has only read
+	each := func(query string, fn func(row) error) error {
+		rows, err := tx.QueryContext(ctx, query, string(ids))
+		if err != nil {
+			return err
+		}
+		return eachRow(rows, fn)
+	}
+	at := make(map[int64]int, len(runs)) // where in out a run stands
+	first := len(out)
+	err = each(headMany, func(r row) error {
+		var (
+			h  headRow
+			id int64
+		)
+		err := r.Scan(append(h.fields(), &id)...)
+		out = append(out, engine.Loaded{Head: h.head(machine.RunID(id))})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(out[first:], func(a, b engine.Loaded) int { return cmp.Compare(a.Head.Run, b.Head.Run) })
+	for i := range out[first:] {
+		at[int64(out[first+i].Head.Run)] = first + i
+	}
+	err = each(rowMany, func(r row) error {
+		var (
+			id, when int64
+			j        engine.Row
+		)
+		err := r.Scan(&id, &j.Seq, &when, &j.Data)
+		j.At = fromMicros(when)
+		if i, ok := at[id]; ok {
+			out[i].Rows = append(out[i].Rows, j)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range out[first:] { // in order already, by how SQLite walks its index
+		slices.SortFunc(l.Rows, func(a, b engine.Row) int { return cmp.Compare(a.Seq, b.Seq) })
+	}
+	return out, nil
 }
 
 // A headRow scans the columns of a run's row.
@@ -200,29 +285,4 @@ func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]engine.StepVi
 		return nil, err
 	}
 	return engine.FoldSteps(nodes, owner, changes), nil
-}
-
-const (
-	alertList      = `SELECT run_id, at, kind, step, code, message FROM alert ORDER BY at DESC, run_id DESC, seq DESC, n DESC LIMIT ?1`
-	alertListOfRun = `SELECT run_id, at, kind, step, code, message FROM alert WHERE run_id = ?2 ORDER BY at DESC, seq DESC, n DESC LIMIT ?1`
-)
-
-// Alerts lists alerts, newest first; run 0 means of all runs.
-func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]engine.AlertRow, error) {
-	query, args := alertList, []any{limit}
-	if id != 0 {
-		query, args = alertListOfRun, append(args, int64(id))
-	}
-	var out []engine.AlertRow
-	err := s.query(ctx, "list alerts", query, args, func(r row) error {
-		var (
-			a       engine.AlertRow
-			run, at int64
-		)
-		err := r.Scan(&run, &at, &a.Kind, &a.Step, &a.Code, &a.Message)
-		a.Run, a.At = machine.RunID(run), fromMicros(at)
-		out = append(out, a)
-		return err
-	})
-	return out, err
 }

@@ -31,20 +31,32 @@ type Options struct {
 	// ReadOnly opens the file beside whatever process writes it. Methods that
 	// write fail.
 	ReadOnly bool
+	// Beside opens the file beside whatever process holds it, as ReadOnly does,
+	// and lets this one say something: Post puts a message into an inbox, and a
+	// run of nobody may be submitted (PutDefinition, PinKey, Join, OpenWriter,
+	// Submit, Leave). Each does so by a short transaction on a connection of its
+	// own, also if no process holds the file. Such a store never takes the file,
+	// never brings its schema up to date and fences nobody off; what only a
+	// run's owner does fails.
+	Beside bool
 }
 
 // A Store is an engine.Store in one file. It is safe for concurrent use; its
 // writers are not.
 type Store struct {
-	path string
-	lock *lock   // nil = read only
-	read *sql.DB // sees what is committed, waits for nobody
+	path   string
+	lock   *lock   // nil = another process may hold the file
+	read   *sql.DB // sees what is committed, waits for nobody
+
+	wakeMu sync.Mutex // protects wakes
+	wakes  []chan struct{}
 
 	mu     sync.Mutex // protects following fields: one transaction at a time
 	db     *sql.DB    // of one connection; nil = read only
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt
 	tokens uint32
+	beside string // the file, if it was opened Beside; else ""
 
 	// commit ends a transaction that does what. A test replaces it to lose an
 	// answer.
@@ -57,7 +69,8 @@ var _ engine.Store = (*Store)(nil)
 // its directory (0700) where they are missing, brings the schema up to date, and
 // takes the file for this process: every engine that was in it before is dead,
 // whatever its lease says. Returns *engine.LockedError if another process has
-// it, *engine.SchemaError if its schema is newer, or older and ReadOnly is set,
+// it, *engine.SchemaError if its schema is newer, or older and ReadOnly or
+// Beside is set,
 // and an error that wraps fs.ErrNotExist if there is none to read.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	abs, err := filepath.Abs(path)
@@ -65,7 +78,10 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("sqlite: %s: %w", path, err)
 	}
 	s := &Store{path: path, stmts: make(map[string]*sql.Stmt), commit: execCommit}
-	if o.ReadOnly {
+	if o.ReadOnly || o.Beside {
+		if o.Beside {
+			s.beside = abs
+		}
 		err = s.openRead(ctx, abs)
 	} else {
 		err = s.openWrite(ctx, abs)
@@ -114,6 +130,7 @@ var (
 	errDirectory  = errors.New("it is a directory: name the file in it")
 	errNotRegular = errors.New("it is not a regular file")
 	errReadOnly   = errors.New("sqlite: the store is open for reading only")
+	errBeside     = errors.New("sqlite: beside the process that holds the file only a run of nobody can be submitted")
 	errForeign    = errors.New("it is an SQLite database of another program")
 )
 
@@ -134,12 +151,9 @@ func (s *Store) openWrite(ctx context.Context, path string) (err error) {
 	} else if have > schemaVersion {
 		return mismatch(have)
 	}
-	s.db, err = sql.Open("sqlite", dsn(path, "rw",
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "wal_autocheckpoint(4000)", "foreign_keys(1)"))
-	if err != nil {
+	if err := s.openWriter(path, "journal_mode(WAL)"); err != nil {
 		return err
 	}
-	s.db.SetMaxOpenConns(1)
 	if err := migrate(ctx, s.db); err != nil {
 		return err
 	}
@@ -148,6 +162,15 @@ func (s *Store) openWrite(ctx context.Context, path string) (err error) {
 	}
 	// The lock proves that every engine that was in this file has ended.
 	_, err = s.conn.ExecContext(ctx, memberLapse, micros(time.Now()))
+	return err
+}
+
+// openWriter opens a pool of one connection that writes durably.
+func (s *Store) openWriter(path string, pragmas ...string) (err error) {
+	pragmas = append(append([]string{"busy_timeout(10000)"}, pragmas...), "synchronous(FULL)", "wal_autocheckpoint(4000)", "foreign_keys(1)")
+	if s.db, err = sql.Open("sqlite", dsn(path, "rw", pragmas...)); err == nil {
+		s.db.SetMaxOpenConns(1)
+	}
 	return err
 }
 
@@ -213,6 +236,18 @@ func (s *Store) Close() error {
 	if s.read != nil {
 		errs = append(errs, s.read.Close())
 	}
+	errs = append(errs, s.disconnect())
+	if s.lock != nil {
+		errs = append(errs, s.lock.release())
+	}
+	s.lock, s.beside = nil, ""
+	return errors.Join(errs...)
+}
+
+// disconnect ends the writing connection; s.mu is held. The pool is kept where
+// the file is ours, so that later calls find it closed.
+func (s *Store) disconnect() error {
+	var errs []error
 	// An open statement would keep the connection from closing, and the WAL from
 	// being written back.
 	for _, st := range s.stmts {
@@ -226,10 +261,8 @@ func (s *Store) Close() error {
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
 	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.release())
-	}
-	s.conn, s.lock, s.stmts = nil, nil, nil
+	s.conn = nil
+	clear(s.stmts)
 	return errors.Join(errs...)
 }
 
@@ -259,6 +292,8 @@ func (s *Store) explain(what string, err error) error {
 		hint = "the state file is damaged: restore it from a backup"
 	case c == sqlite3.SQLITE_FULL, errors.Is(err, syscall.ENOSPC):
 		hint = "the disk is full: make room; nothing that was accepted is lost"
+	case c == sqlite3.SQLITE_BUSY:
+		hint = "another process has been writing to it for too long: try again"
 	case c == sqlite3.SQLITE_READONLY, errors.Is(err, syscall.EROFS):
 		hint = "the file or its directory is read-only"
 	case errors.Is(err, fs.ErrPermission):

@@ -29,7 +29,7 @@ const fenceOpen = `SELECT 1 FROM fence WHERE engine = ?1 AND writer = ?2`
 // OpenWriter opens the n-th writer of an engine. Returns ErrFenced.
 func (s *Store) OpenWriter(ctx context.Context, id engine.EngineID, n int) (engine.Writer, error) {
 	w := &Writer{s, id, n}
-	err := s.write(ctx, "open writer", func(tx *tx) error { return w.mayCommit(tx) })
+	err := s.anybody(ctx, "open writer", func(tx *tx) error { return w.mayCommit(tx) })
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,6 @@ UPDATE run SET state = coalesce(?2, state), next_check = coalesce(?3, next_check
   finished_at = CASE WHEN ?2 IS NULL THEN finished_at WHEN ?2 >= 10 THEN ?6 END
 WHERE run_id = ?1`
 	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?1, ?2, ?3, ?4)`
-	alertAdd   = `INSERT INTO alert (run_id, seq, n, at, kind, step, code, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 )
 
 // append writes one transition: its row, and only if that is new what the run
@@ -248,14 +247,12 @@ func (x *tx) side(t *engine.Transition, at int64) error {
 			return err
 		}
 	}
-	for i, a := range t.Alerts {
-		_, err := x.exec(alertAdd, int64(t.Run), t.Seq, i, at,
-			engine.CleanText(a.Kind), engine.CleanText(a.Step), engine.CleanText(a.Code), engine.CleanText(a.Message))
-		if err != nil {
+	for _, a := range t.Alerts {
+		if err := x.alert(t.Run, at, a); err != nil {
 			return err
 		}
 	}
-	return nil
+	return x.consume(t.Run, t.Consumed)
 }
 
 const (
@@ -282,14 +279,20 @@ func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names
 	token := w.token()
 	for try := 0; ; try++ {
 		var sub engine.Submitted
-		err := w.s.write(ctx, "submit", func(tx *tx) (err error) {
+		err := w.s.anybody(ctx, "submit", func(tx *tx) (err error) {
+			if w.s.beside != "" && *t.Owner != 0 {
+				return &refusal{0, errBeside}
+			}
 			sub, err = w.submit(tx, token, &t, n)
 			return err
 		})
 		switch {
 		case err == nil || errors.Is(err, errFound):
+			if err == nil && *t.Owner == 0 {
+				w.s.hint()
+			}
 			return sub, nil
-		case errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrExists), refuses(err), full(err), ctx.Err() != nil, try == resends:
+		case errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrExists), errors.Is(err, errBeside), refuses(err), full(err), ctx.Err() != nil, try == resends:
 			return engine.Submitted{}, err
 		}
 	}
@@ -405,20 +408,47 @@ func (x *tx) row(query string, args ...any) row {
 	return st.QueryRowContext(x.ctx, args...)
 }
 
+// anybody is write for what need not own the file: a store that was opened
+// Beside makes a connection for it, and ends it.
+func (s *Store) anybody(ctx context.Context, what string, fn func(*tx) error) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.beside == "" {
+		return s.writeLocked(ctx, what, fn)
+	}
+	defer func() { err = errors.Join(err, s.explain(what, s.disconnect())) }()
+	if err := s.openWriter(s.beside); err != nil {
+		return s.explain(what, err)
+	}
+	if s.conn, err = s.db.Conn(ctx); err != nil {
+		return s.explain(what, err)
+	}
+	return s.transact(ctx, what, fn)
+}
+
 // write runs fn in a transaction, alone. ctx counts until it begins: from then
 // on it is a matter of milliseconds, and an interrupted commit would leave its
 // outcome in doubt.
 func (s *Store) write(ctx context.Context, what string, fn func(*tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.writeLocked(ctx, what, fn)
+}
+
+func (s *Store) writeLocked(ctx context.Context, what string, fn func(*tx) error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case s.db == nil:
+	case s.lock == nil && s.db == nil || s.beside != "":
 		return errReadOnly
 	case s.conn == nil:
 		return s.explain(what, sql.ErrConnDone)
 	}
+	return s.transact(ctx, what, fn)
+}
+
+// transact runs fn in a transaction of the connection; s.mu is held.
+func (s *Store) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	x := &tx{s, context.WithoutCancel(ctx)}
 	if _, err := s.conn.ExecContext(x.ctx, "BEGIN IMMEDIATE"); err != nil {
 		return s.explain(what, err)
