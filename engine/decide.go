@@ -52,7 +52,7 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 		_, taken := d.event.(machine.TakenOver)
 		if rec.Empty() && !taken {
 			if rec.Late() {
-				n.late(r.id, d.attempt)
+				sh.keepLate(r, d)
 			}
 			_, passed := d.event.(machine.TimePassed)
 			rebound = rebound || passed && !r.bound.After(d.arrived)

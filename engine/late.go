@@ -37,8 +37,18 @@ func (n *Node) keepLate(run machine.RunID, step string, attempt machine.AttemptI
 	if _, _, ok := outcomeOf(event); !ok {
 		return
 	}
-	n.late(run, attempt)
+	n.cfg.Observer.LateReply(run, attempt)
 	n.worker.evidence.add(lateAnswer{run: run, step: step, attempt: attempt, event: event, at: at, size: size(event)})
+}
+
+// keepLate is Node.keepLate for an answer that was decided on, or would have
+// been, had its run not ended.
+func (sh *shard) keepLate(r *ownedRun, d *delivery) {
+	step := ""
+	if r.wf != nil && d.attempt.Node >= 0 && d.attempt.Node < r.state.NodeCount() {
+		step = r.state.Node(r.wf, d.attempt.Node).Name
+	}
+	sh.s.n.keepLate(r.id, step, d.attempt, d.event, d.arrived)
 }
 
 // outcomeOf names the outcome and the code that an answer reports; ok is false

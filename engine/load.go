@@ -179,7 +179,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 	case r.state.Status().Final():
 		for _, d := range r.pending {
 			if d.answers() {
-				sh.s.n.late(r.id, d.attempt)
+				sh.keepLate(r, d)
 			}
 		}
 		sh.drop(r, nil, nil)

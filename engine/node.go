@@ -231,11 +231,6 @@ func (n *Node) slotFreed(key string) {
 	}
 }
 
-// late tells that an answer came too late to count (S28).
-func (n *Node) late(run machine.RunID, attempt machine.AttemptID) {
-	n.cfg.Observer.LateReply(run, attempt)
-}
-
 // Troubles returns the runs that this node leaves alone, with the reason.
 func (n *Node) Troubles() map[machine.RunID]error { return n.troubles.all() }
 
