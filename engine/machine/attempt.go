@@ -32,13 +32,12 @@ const (
 type miss struct {
 	kind          missKind
 	code, message string
-	after         time.Duration // the agent's wish: not sooner than this
 }
 
 func (t *track) blame(m miss) { t.miss, t.code, t.message = m.kind, m.code, m.message }
 
 // blamed returns the last failure.
-func (t *track) blamed() miss { return miss{t.miss, t.code, t.message, 0} }
+func (t *track) blamed() miss { return miss{t.miss, t.code, t.message} }
 
 // close ends an attempt.
 func (d *decider) close(a *attempt, status attemptStatus, code, message string) {
@@ -114,11 +113,24 @@ func (d *decider) gotFailure(ev AttemptFailed, a *attempt) {
 	if a.kind == callDo || a.kind == callLearn {
 		n.doubt = max(0, n.doubt-1)
 	}
-	m := miss{missFailed, ev.Code, ev.Message, ev.RetryAfter}
+	d.wish(n, a.kind, ev.RetryAfter)
+	m := miss{missFailed, ev.Code, ev.Message}
 	if ev.Permanent {
 		m.kind = missPermanent
 	}
 	d.ended(ev.Attempt.Node, a.call, a.kind, m)
+}
+
+// wish notes how long the agent wants to be left alone.
+func (d *decider) wish(n *node, kind callKind, after time.Duration) {
+	if after <= 0 {
+		return
+	}
+	t := &n.fwd
+	if n.undo != undoNone && kind != callDo {
+		t = &n.und
+	}
+	t.rest = max(t.rest, d.at.add(after))
 }
 
 // gotUnknown handles an answer that leaves the outcome open.
@@ -126,10 +138,11 @@ func (d *decider) gotUnknown(ev AttemptUnknown, a *attempt) {
 	d.close(a, attemptUnknown, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
 	n.tally(a.kind)
+	d.wish(n, a.kind, ev.RetryAfter)
 	if a.kind == callUndo {
 		n.undoDoubt++
 	}
-	d.ended(ev.Attempt.Node, a.call, a.kind, miss{missUnknown, ev.Code, ev.Message, 0})
+	d.ended(ev.Attempt.Node, a.call, a.kind, miss{missUnknown, ev.Code, ev.Message})
 }
 
 // gotNotDone handles a lookup's answer that the key never had an effect. Other
@@ -288,7 +301,7 @@ func (d *decider) deferral(ev AttemptDeferred) {
 // changes nothing.
 func (d *decider) progress(ev AttemptProgress) {
 	if !d.isOpen(ev.Attempt) {
-		d.late = true
+		d.stray = true
 		return
 	}
 	if ev.Blob == nil {

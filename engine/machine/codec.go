@@ -17,8 +17,8 @@ import (
 // and a value the run has already is a reference.
 
 // format is the number of the present format. A reader refuses higher ones and
-// reads lower ones: 2 added who is to be answered (Ask) and AttemptUnknown's
-// RetryAfter.
+// reads lower ones: 2 added who is to be answered (Ask), AttemptUnknown's
+// RetryAfter, and tells a heartbeat from an empty checkpoint.
 const format = 2
 
 // maxSteps is more than a definition of the permitted size can hold.

@@ -68,7 +68,7 @@ func (e *encoder) event(event Event) error {
 		e.attemptID(ev.Attempt)
 		e.int(int64(ev.Number))
 		e.string(ev.Note)
-		e.bytes(ev.Blob)
+		e.optional(ev.Blob)
 	case TimePassed:
 		e.uint(kindTimePassed)
 	case SlotsFreed:
@@ -143,7 +143,13 @@ func (d *decoder) event() Event {
 	case kindAttemptDeferred:
 		return AttemptDeferred{Attempt: d.attemptID(), Until: d.time(), Why: d.string()}
 	case kindAttemptProgress:
-		return AttemptProgress{Attempt: d.attemptID(), Number: int(d.int()), Note: d.string(), Blob: d.bytes()}
+		ev := AttemptProgress{Attempt: d.attemptID(), Number: int(d.int()), Note: d.string()}
+		if d.format >= 2 {
+			ev.Blob = d.optional()
+		} else {
+			ev.Blob = d.bytes()
+		}
+		return ev
 	case kindTimePassed:
 		return TimePassed{}
 	case kindSlotsFreed:
@@ -196,6 +202,24 @@ func (e *encoder) attemptID(id AttemptID) {
 }
 
 func (d *decoder) attemptID() AttemptID { return AttemptID{Node: int(d.int()), Call: int(d.int())} }
+
+// optional writes bytes that may be nil.
+func (e *encoder) optional(b []byte) {
+	if b == nil {
+		e.uint(0)
+		return
+	}
+	e.uint(uint64(len(b)) + 1)
+	e.b = append(e.b, b...)
+}
+
+func (d *decoder) optional() []byte {
+	n := d.uint()
+	if n == 0 {
+		return nil
+	}
+	return d.take(n - 1)
+}
 
 func (e *encoder) duration(v time.Duration) { e.int(int64(v)) }
 

@@ -125,7 +125,8 @@ type decider struct {
 
 	commands []Command
 	names    []NodeName
-	late     bool
+	late     bool // an answer to no open attempt
+	stray    bool // a progress of no open attempt
 
 	used     map[string]int  // slots taken by this decision, by agent
 	deferred map[string]bool // agents that have just refused a call
@@ -242,7 +243,7 @@ func (d *decider) record() Record {
 		r.run = &runPatch{mask: mask}
 		overwrite(runFields, mask, &r.run.to, &d.run)
 	}
-	if d.late && !r.Empty() {
+	if stray := d.late || d.stray; stray && (r.run != nil || len(r.nodes) > 0) {
 		r.event = TimePassed{} // only time had an effect
 	}
 	if r.Empty() {
@@ -321,6 +322,9 @@ func normal(e Event) Event {
 		ev.Until = toInstant(ev.Until).time()
 		return ev
 	case AttemptFailed:
+		ev.RetryAfter = max(0, ev.RetryAfter.Truncate(time.Microsecond))
+		return ev
+	case AttemptUnknown:
 		ev.RetryAfter = max(0, ev.RetryAfter.Truncate(time.Microsecond))
 		return ev
 	case nil:

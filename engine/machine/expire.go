@@ -63,7 +63,7 @@ func (d *decider) passRun() {
 		for i := range d.count() {
 			if d.get(i).und.act != idle || d.get(i).undo == undoActive && !d.get(i).expanded {
 				d.closeAttempts(i, CodeDeadlineExceeded)
-				d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the compensation's deadline has passed", 0})
+				d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the compensation's deadline has passed"})
 			}
 		}
 	}
@@ -83,13 +83,13 @@ func (d *decider) passDeadline(i int) {
 	n := d.get(i)
 	if n.undo != undoNone {
 		d.closeAttempts(i, sdk.CodeTimeout)
-		d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the undo's deadline has passed", 0})
+		d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the undo's deadline has passed"})
 		return
 	}
 	if d.run.parked || d.run.phase == phaseUndo || d.run.turning {
 		return
 	}
-	m := miss{missDeadline, CodeDeadlineExceeded, "the step's deadline has passed", 0}
+	m := miss{missDeadline, CodeDeadlineExceeded, "the step's deadline has passed"}
 	if n.expanded {
 		d.passAll(i, m)
 		return
@@ -143,7 +143,7 @@ func (d *decider) passAttempts(i int) {
 		}
 	}
 	for _, a := range over {
-		d.ended(i, a.call, a.kind, miss{missUnknown, sdk.CodeTimeout, "no answer by complete-by", 0})
+		d.ended(i, a.call, a.kind, miss{missUnknown, sdk.CodeTimeout, "no answer by complete-by"})
 	}
 }
 

@@ -72,26 +72,26 @@ func (t *teller) heads() {
 	case TakenOver:
 		t.say(Fact{Kind: FactRunTakenOver})
 	case CancelRequested:
-		t.verb("cancel", "", ev.By, ev.Reason)
+		t.verb("cancel", "", ev.By, ev.Reason, ev.Ask)
 	case PauseRequested:
-		t.verb("pause", "", ev.By, ev.Reason)
+		t.verb("pause", "", ev.By, ev.Reason, ev.Ask)
 	case ResumeRequested:
-		t.verb("resume", "", ev.By, ev.Reason)
+		t.verb("resume", "", ev.By, ev.Reason, ev.Ask)
 	case RetryRequested:
-		t.verb("retry", ev.Step, ev.By, ev.Reason)
+		t.verb("retry", ev.Step, ev.By, ev.Reason, ev.Ask)
 	case CompensateRequested:
-		t.verb("compensate", ev.Step, ev.By, ev.Reason)
+		t.verb("compensate", ev.Step, ev.By, ev.Reason, ev.Ask)
 	case SettleRequested:
-		t.verb("settle", ev.Step, ev.By, ev.Reason)
+		t.verb("settle", ev.Step, ev.By, ev.Reason, ev.Ask)
 	case Refused:
-		t.say(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By})
+		t.say(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By, Ask: ev.Ask})
 	case AttemptProgress:
 		t.progress(ev)
 	}
 }
 
-func (t *teller) verb(verb, step, by, reason string) {
-	t.say(Fact{Kind: FactVerb, Status: "accepted", Code: verb, Step: step, Message: reason, By: by})
+func (t *teller) verb(verb, step, by, reason string, ask int64) {
+	t.say(Fact{Kind: FactVerb, Status: "accepted", Code: verb, Step: step, Message: reason, By: by, Ask: ask})
 }
 
 // progress tells what a running attempt says of itself.

@@ -254,6 +254,8 @@ var nodeFields = []field[node]{
 		get:  func(d *decoder, n *node) { n.point = int(d.int()); n.blob = d.bytes() },
 	},
 	text(func(n *node) *string { return &n.manual }),
+	moment(func(n *node) *instant { return &n.fwd.rest }),
+	moment(func(n *node) *instant { return &n.und.rest }),
 }
 
 // nodeValues are the values of a node that a record may hold.

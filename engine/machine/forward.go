@@ -58,7 +58,7 @@ func (d *decider) begin(i int) {
 	}
 	if at, ok := settings.Deadline.From(d.at.time()); ok {
 		if n.fwd.deadline = toInstant(at); n.fwd.deadline <= d.at {
-			d.missed(i, miss{missDeadline, CodeDeadlineExceeded, "the step's deadline has passed", 0})
+			d.missed(i, miss{missDeadline, CodeDeadlineExceeded, "the step's deadline has passed"})
 			return
 		}
 	}
@@ -226,8 +226,8 @@ func (d *decider) missed(i int, m miss) {
 func (d *decider) lookUp(i int) {
 	n := d.edit(i)
 	n.fwd.kind = callLookup
-	if n.quiet > d.at {
-		d.pause(i, n.quiet)
+	if until := max(n.quiet, n.fwd.rest); until > d.at {
+		d.pause(i, until)
 		return
 	}
 	d.launch = append(d.launch, i)
@@ -237,7 +237,7 @@ func (d *decider) lookUp(i int) {
 func (d *decider) lookupMissed(i int) {
 	n := d.edit(i)
 	if n.fwd.lookups++; n.fwd.lookups < maxLookups {
-		d.pause(i, d.at.add(d.lookupPause(n)))
+		d.pause(i, max(d.at.add(d.lookupPause(n)), n.fwd.rest))
 		return
 	}
 	d.follow(i, n.fwd.blamed())
@@ -257,7 +257,7 @@ func (d *decider) follow(i int, m miss) {
 		return
 	}
 	again := d.repeatable(i, m)
-	if again && d.repeat(i, m) {
+	if again && d.repeat(i) {
 		return
 	}
 	if n.open() {
@@ -415,5 +415,5 @@ func (d *decider) wakeUp() {
 }
 
 func expressionMiss(what string, err error) miss {
-	return miss{missExpression, CodeExpression, what + ": " + err.Error(), 0}
+	return miss{missExpression, CodeExpression, what + ": " + err.Error()}
 }

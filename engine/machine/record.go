@@ -49,11 +49,11 @@ func (r Record) Empty() bool {
 	if r.final {
 		return true
 	}
-	switch r.event.(type) {
-	case Refused, TakenOver:
+	if _, takeover := r.event.(TakenOver); takeover {
 		return false
 	}
-	return true
+	_, _, verb := Asked(r.event)
+	return !verb // whoever asked finds the answer in the journal, whatever it changed
 }
 
 // At returns the record's time on the store's clock.
@@ -69,8 +69,10 @@ func (r Record) Refused() (Refused, bool) {
 	return v, ok
 }
 
-// Late reports whether the event was the answer of an attempt that is closed
-// or unknown: evidence that changes nothing (S28). It is not persisted.
+// Late reports whether the event was the answer of an attempt that is not open
+// any more, or never was: evidence that changes nothing (S28), whatever state
+// the run is in. The record need not be empty: time may have passed. Progress of
+// such an attempt is no answer. It is not persisted.
 func (r Record) Late() bool { return r.late }
 
 // Commands returns what the process that lands the record must do afterwards.

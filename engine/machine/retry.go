@@ -51,13 +51,13 @@ func mayRepeat(m miss, r dsl.Retry, idempotent bool, retryable func(string) bool
 
 // repeat plans the next attempt of this round, if attempts and time are left.
 // The ceiling is compared with the attempts of the present round (S64, S79).
-func (d *decider) repeat(i int, m miss) bool {
+func (d *decider) repeat(i int) bool {
 	n := d.edit(i)
 	settings, err := d.step(n).Settings(d.scope(n))
 	if err != nil || !attemptsLeft(&n.fwd, settings.Retry) {
 		return false
 	}
-	until := d.at.add(d.interval(settings.Retry, n, &n.fwd, m.after))
+	until := d.interval(settings.Retry, n, &n.fwd)
 	if by := d.forwardBound(i); by != 0 && until >= by {
 		return false // a backoff that ends too late is not slept
 	}
@@ -82,7 +82,7 @@ func (d *decider) coolDown(i int) bool {
 	if r.OnExhausted != dsl.ExhaustedCoolDown || n.fwd.rounds >= r.CoolDowns {
 		return false
 	}
-	until := d.at.add(max(r.CoolDown, time.Millisecond))
+	until := max(d.at.add(max(r.CoolDown, time.Millisecond)), n.fwd.rest)
 	if by := d.forwardBound(i); by != 0 && until >= by {
 		return false
 	}
@@ -107,14 +107,14 @@ func (d *decider) forwardBound(i int) instant {
 	return by
 }
 
-// interval is the pause before the next attempt. The agent's wish wins if it
-// is longer.
-func (d *decider) interval(r dsl.Retry, n *node, t *track, wish time.Duration) time.Duration {
+// interval returns when the next attempt starts. The agent's wish wins if it
+// is later.
+func (d *decider) interval(r dsl.Retry, n *node, t *track) instant {
 	pause := growth(r, max(1, t.attempt))
 	if r.Jitter {
 		pause = time.Duration(float64(pause) * d.chance(n, t))
 	}
-	return max(pause, wish, time.Millisecond)
+	return max(d.at.add(max(pause, time.Millisecond)), t.rest)
 }
 
 // growth is the pause after the given number of attempts, without jitter.

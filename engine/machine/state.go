@@ -190,6 +190,7 @@ type track struct {
 	failures int      // attempts that ended without result, all rounds
 	rounds   int      // rounds added by cool-downs
 	lookups  int      // lookups that brought no answer, since the last attempt
+	rest     instant  // the agent asked not to be called before
 	ready    instant  // when it could start: the deadline's beginning
 	deadline instant
 	began    instant // first attempt

@@ -35,7 +35,7 @@ func (d *decider) considerUndo(i int) {
 	case d.run.noUndo:
 		d.endUndo(i, undoLeft)
 	case d.run.undoExpired:
-		d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the compensation's deadline has passed", 0})
+		d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the compensation's deadline has passed"})
 	case n.quiet > d.at:
 		d.edit(i).und.kind = callUndo
 		d.pause(i, n.quiet)
@@ -66,7 +66,7 @@ func (d *decider) climb(i int) {
 			n.und.deadline = earliest(toInstant(at), d.run.undoDeadline)
 		}
 		if n.und.deadline != 0 && n.und.deadline <= d.at {
-			d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the undo's deadline has passed", 0})
+			d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the undo's deadline has passed"})
 			return
 		}
 	}
@@ -83,7 +83,7 @@ func (d *decider) climb(i int) {
 		n.und.kind = callLearn
 	default:
 		d.undoFails(i, miss{missUnknown, CodeOutcomeUnknown,
-			"nobody knows whether the step took effect, and its undo needs the output", 0})
+			"nobody knows whether the step took effect, and its undo needs the output"})
 		return
 	}
 	d.launch = append(d.launch, i)
@@ -169,14 +169,14 @@ func (d *decider) undoLookupMissed(i int) {
 // earlier attempt can be at work.
 func (d *decider) pauseUndo(i int, wait time.Duration) {
 	n := d.get(i)
-	d.pause(i, max(d.at.add(max(wait, time.Microsecond)), n.quiet))
+	d.pause(i, max(d.at.add(max(wait, time.Microsecond)), n.quiet, n.und.rest))
 }
 
 // repeatUndo plans the next attempt of an undo, or ends it.
 func (d *decider) repeatUndo(i int, m miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry
-	until := d.at.add(d.interval(r, n, &n.und, m.after))
+	until := d.interval(r, n, &n.und)
 	bound := earliest(n.und.deadline, d.run.undoDeadline)
 	if !again || !attemptsLeft(&n.und, r) || bound != 0 && until >= bound {
 		d.undoFails(i, m)

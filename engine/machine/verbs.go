@@ -15,8 +15,11 @@ func (d *decider) refuse(verb, by, format string, args ...any) {
 	d.event = d.refusal(verb, fmt.Sprintf(format, args...), by)
 }
 
+// refusal keeps the number of the message that asked, so that the asker finds
+// the answer.
 func (d *decider) refusal(verb, reason, by string) Refused {
-	return Refused{Verb: verb, Reason: reason, By: by}
+	ask, _, _ := Asked(d.in.Event)
+	return Refused{Verb: verb, Reason: reason, By: by, Ask: ask}
 }
 
 // takenOver notes the new owner. Attempts of the former owner stay open: what
@@ -182,7 +185,7 @@ func (d *decider) retryRequested(ev RetryRequested) {
 func (d *decider) freshRound(i int, newKey bool) {
 	n := d.edit(i)
 	n.fwd.attempt, n.fwd.rounds, n.fwd.lookups = 0, 0, 0
-	n.fwd.ended = 0
+	n.fwd.ended, n.fwd.rest = 0, 0
 	n.fwd.kind = callDo
 	n.fwd.blame(miss{})
 	if newKey {
@@ -300,7 +303,7 @@ func (d *decider) freshUndo(i int) {
 	n := d.edit(i)
 	n.undo = undoPending
 	n.und.attempt, n.und.lookups, n.fwd.lookups = 0, 0, 0
-	n.und.ready, n.und.deadline, n.und.ended = 0, 0, 0
+	n.und.ready, n.und.deadline, n.und.ended, n.und.rest = 0, 0, 0, 0
 	n.und.blame(miss{})
 	d.undo = append(d.undo, i)
 }
