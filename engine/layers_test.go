@@ -46,6 +46,8 @@ var layers = []layer{
 		[]string{"modernc.org/sqlite", "github.com/pressly/goose", "golang.org/x/sys"}},
 	{"engine/memory/...", "a store knows transitions, not workflows", []string{"engine", "engine/machine", "engine/memory/..."}, nil},
 	{"engine/storetest/...", "the suite must run against any store", []string{"engine", "engine/machine", "engine/storetest/..."}, nil},
+	{"engine/telemetry/...", "metrics know what an engine tells, not its parts", []string{"engine", "engine/machine"},
+		[]string{"github.com/prometheus/client_golang"}},
 	{"engine/internal/pgtest/...", "it starts a database server for tests", []string{"engine/internal/pgtest/..."}, []string{"github.com/lib/pq"}},
 	{"engine/internal/sim/...", "a simulation simulates the store and the agents", []string{"engine", "engine/machine", "engine/memory", "dsl", "sdk", "engine/internal/sim/..."}, nil},
 }

@@ -1,0 +1,128 @@
+package telemetry
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// Meters count what an engine does. They are safe for concurrent use and never
+// block.
+type Meters struct {
+	registry *prometheus.Registry
+
+	lag      prometheus.Histogram
+	scan     prometheus.Histogram
+	passes   *prometheus.CounterVec
+	taken    prometheus.Counter
+	fenced   prometheus.Counter
+	late     prometheus.Counter
+	accepted prometheus.Counter
+	parked   prometheus.Counter
+	attempts *prometheus.CounterVec
+	finished *prometheus.CounterVec
+	pushed   *prometheus.CounterVec
+}
+
+var _ engine.Observer = (*Meters)(nil)
+
+// New returns meters at zero. now is asked at each scrape; nil = only what is
+// counted is shown.
+func New(now func(ctx context.Context) Snapshot) *Meters {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "engine_" + name, Help: help})
+	}
+	counters := func(name, label, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "engine_" + name, Help: help}, []string{label})
+	}
+	seconds := func(name, help string, from float64, n int) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "engine_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(from, 2, n),
+		})
+	}
+	m := &Meters{
+		registry: prometheus.NewRegistry(),
+		lag:      seconds("supervisor_detection_lag_seconds", "How long what a pass found most overdue had been due.", 0.001, 18),
+		scan:     seconds("supervisor_scan_seconds", "How long a pass of the Supervisor took, with what it delivered.", 0.0005, 16),
+		passes:   counters("supervisor_passes_total", "scope", "Passes of the Supervisor: over own runs, or over others' too."),
+		taken:    counter("runs_taken_over_total", "Runs taken over from engines that are gone, or claimed from nobody."),
+		fenced:   counter("fenced_total", "Times this engine lost its lease and began anew. Above zero: look why."),
+		late:     counter("late_replies_total", "Answers of agents that came too late to count."),
+		accepted: counter("runs_accepted_total", "Runs accepted by this engine."),
+		parked:   counter("runs_parked_total", "Times a run of this engine came to need a person."),
+		attempts: counters("attempts_finished_total", "status", "Attempts that ended on this engine."),
+		finished: counters("runs_finished_total", "status", "Runs that ended on this engine."),
+		pushed:   counters("alerts_pushed_total", "result", "Alerts pushed to where people look."),
+	}
+	m.registry.MustRegister(
+		m.lag, m.scan, m.passes, m.taken, m.fenced, m.late, m.accepted, m.parked, m.attempts, m.finished, m.pushed,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	for _, scope := range []string{"own", "all"} {
+		m.passes.WithLabelValues(scope) // shown before the first one too
+	}
+	if now != nil {
+		m.registry.MustRegister(&present{now: now})
+	}
+	return m
+}
+
+// Handler serves the metrics in the text format of Prometheus.
+func (m *Meters) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Facts counts what happened to runs and attempts.
+func (m *Meters) Facts(_ machine.RunID, _ int, facts []machine.Fact) {
+	for _, f := range facts {
+		switch f.Kind {
+		case machine.FactRunCreated:
+			m.accepted.Inc()
+		case machine.FactRunParked:
+			m.parked.Inc()
+		case machine.FactAttemptFinished:
+			m.attempts.WithLabelValues(f.Status).Inc()
+		case machine.FactRunFinished:
+			m.finished.WithLabelValues(f.Status).Inc()
+		}
+	}
+}
+
+// LateReply counts an answer that came too late (S28).
+func (m *Meters) LateReply(machine.RunID, machine.AttemptID) { m.late.Inc() }
+
+// Pass records a pass of the Supervisor (S47).
+func (m *Meters) Pass(p engine.PassStats) {
+	scope := "own"
+	if p.Foreign {
+		scope = "all"
+	}
+	m.passes.WithLabelValues(scope).Inc()
+	m.scan.Observe(p.Took.Seconds())
+	m.taken.Add(float64(p.Taken))
+	if p.Lag > 0 {
+		m.lag.Observe(p.Lag.Seconds())
+	}
+}
+
+// Fenced counts a lost lease.
+func (m *Meters) Fenced() { m.fenced.Inc() }
+
+// Pushed counts a try to push an alert.
+func (m *Meters) Pushed(ok bool) {
+	result := "failed"
+	if ok {
+		result = "delivered"
+	}
+	m.pushed.WithLabelValues(result).Inc()
+}
+
+// scrapePatience bounds what a scrape waits for.
+const scrapePatience = 2 * time.Second

@@ -1,0 +1,96 @@
+package telemetry_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/telemetry"
+)
+
+func scrape(t *testing.T, m *telemetry.Meters) string {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	m.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	if rec.Code != 200 {
+		t.Fatalf("status %d: %s", rec.Code, rec.Body)
+	}
+	return rec.Body.String()
+}
+
+// S47: detection lag and the cost of scans are published, beside what was
+// counted (S28: late answers).
+func TestMeters(t *testing.T) {
+	m := telemetry.New(func(context.Context) telemetry.Snapshot {
+		return telemetry.Snapshot{
+			RunsOwned: 7, InFlight: 3, LeaseSeconds: 12.5, Undelivered: -1,
+			Agents: []telemetry.AgentSnapshot{{Agent: "stripe", Instances: 1, InFlight: 2}, {Agent: "stripe", Circuit: 2, Instances: 1, InFlight: 1}},
+		}
+	})
+	m.Pass(engine.PassStats{Took: 3 * time.Millisecond})
+	m.Pass(engine.PassStats{Took: 5 * time.Millisecond, Due: 1, Lag: 90 * time.Millisecond, Foreign: true, Taken: 4})
+	m.Fenced()
+	m.LateReply(1, machine.AttemptID{Node: 0, Call: 1})
+	m.Pushed(true)
+	m.Facts(1, 1, []machine.Fact{
+		{Kind: machine.FactRunCreated, Run: "o-1"},
+		{Kind: machine.FactAttemptFinished, Status: "ok"},
+		{Kind: machine.FactAttemptFinished, Status: "unknown"},
+		{Kind: machine.FactRunFinished, Status: "succeeded"},
+	})
+	got := scrape(t, m)
+	for _, want := range []string{
+		`engine_supervisor_passes_total{scope="own"} 1`,
+		`engine_supervisor_passes_total{scope="all"} 1`,
+		`engine_supervisor_detection_lag_seconds_count 1`,
+		`engine_supervisor_detection_lag_seconds_sum 0.09`,
+		`engine_supervisor_scan_seconds_count 2`,
+		`engine_runs_taken_over_total 4`,
+		`engine_fenced_total 1`,
+		`engine_late_replies_total 1`,
+		`engine_runs_accepted_total 1`,
+		`engine_attempts_finished_total{status="ok"} 1`,
+		`engine_attempts_finished_total{status="unknown"} 1`,
+		`engine_runs_finished_total{status="succeeded"} 1`,
+		`engine_alerts_pushed_total{result="delivered"} 1`,
+		`engine_runs_owned 7`,
+		`engine_calls_in_flight 3`,
+		`engine_lease_seconds 12.5`,
+		`engine_agent_circuit_state{agent="stripe"} 2`,
+		`engine_agent_instances{agent="stripe"} 2`,
+		`engine_agent_calls_in_flight{agent="stripe"} 3`,
+		`go_goroutines `,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	for _, not := range []string{"engine_alerts_undelivered", "o-1"} {
+		if strings.Contains(got, not) {
+			t.Errorf("%q shows", not)
+		}
+	}
+}
+
+// However many agents there are, labels stay bounded.
+func TestLabelsAreBounded(t *testing.T) {
+	m := telemetry.New(func(context.Context) telemetry.Snapshot {
+		var s telemetry.Snapshot
+		for i := range 500 {
+			s.Agents = append(s.Agents, telemetry.AgentSnapshot{Agent: fmt.Sprintf("a%d", i), InFlight: 1})
+		}
+		return s
+	})
+	got := scrape(t, m)
+	if n := strings.Count(got, "engine_agent_calls_in_flight{"); n != 101 {
+		t.Errorf("%d agents show, want 100 and the others together", n)
+	}
+	if !strings.Contains(got, `engine_agent_calls_in_flight{agent="other"} 400`) {
+		t.Error("what the others have must add up")
+	}
+}

@@ -1,0 +1,99 @@
+package telemetry
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A Snapshot is what is true of an engine at one moment.
+type Snapshot struct {
+	RunsOwned    int
+	InFlight     int     // calls sent or about to be
+	LeaseSeconds float64 // until the lease runs out; 0 = it has
+	Troubles     int     // runs that this engine leaves alone
+	Undelivered  int     // alerts that were not pushed yet; below 0 = not known, or not pushed at all
+	Agents       []AgentSnapshot
+}
+
+// An AgentSnapshot is one agent. An agent of several versions or configurations
+// has several; their numbers add up and the worst circuit shows.
+type AgentSnapshot struct {
+	Agent     string
+	Circuit   int // 0 closed, 1 half-open, 2 open
+	Instances int // processes that take calls
+	InFlight  int
+}
+
+// mostAgents is how many agents have values of their own; what the others have
+// adds up under otherAgents.
+const (
+	mostAgents  = 100
+	otherAgents = "other"
+)
+
+var (
+	descOwned       = prometheus.NewDesc("engine_runs_owned", "Runs that this engine works on.", nil, nil)
+	descInFlight    = prometheus.NewDesc("engine_calls_in_flight", "Calls of agents in flight.", nil, nil)
+	descLease       = prometheus.NewDesc("engine_lease_seconds", "Until the lease runs out; 0 = it has.", nil, nil)
+	descTroubles    = prometheus.NewDesc("engine_runs_left_alone", "Runs that this engine cannot work on, for want of an agent for example.", nil, nil)
+	descUndelivered = prometheus.NewDesc("engine_alerts_undelivered", "Alerts that wait to be pushed, 1000 at most.", nil, nil)
+	descCircuit     = prometheus.NewDesc("engine_agent_circuit_state", "Circuit breaker of an agent: 0 closed, 1 half-open, 2 open.", []string{"agent"}, nil)
+	descInstances   = prometheus.NewDesc("engine_agent_instances", "Processes of an agent that take calls.", []string{"agent"}, nil)
+	descAgentCalls  = prometheus.NewDesc("engine_agent_calls_in_flight", "Calls of an agent in flight.", []string{"agent"}, nil)
+)
+
+// present collects a Snapshot at each scrape.
+type present struct {
+	now func(ctx context.Context) Snapshot
+}
+
+// Describe names what Collect gives.
+func (p *present) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descOwned, descInFlight, descLease, descTroubles, descUndelivered, descCircuit, descInstances, descAgentCalls} {
+		ch <- d
+	}
+}
+
+// Collect gives what is true now.
+func (p *present) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapePatience)
+	defer cancel()
+	s := p.now(ctx)
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(descOwned, float64(s.RunsOwned))
+	gauge(descInFlight, float64(s.InFlight))
+	gauge(descLease, s.LeaseSeconds)
+	gauge(descTroubles, float64(s.Troubles))
+	if s.Undelivered >= 0 {
+		gauge(descUndelivered, float64(s.Undelivered))
+	}
+	for _, a := range byAgent(s.Agents) {
+		gauge(descCircuit, float64(a.Circuit), a.Agent)
+		gauge(descInstances, float64(a.Instances), a.Agent)
+		gauge(descAgentCalls, float64(a.InFlight), a.Agent)
+	}
+}
+
+// byAgent puts what has one name together, in the order of its first.
+func byAgent(all []AgentSnapshot) []AgentSnapshot {
+	at := map[string]int{}
+	var out []AgentSnapshot
+	for _, a := range all {
+		if _, known := at[a.Agent]; !known && len(out) >= mostAgents {
+			a.Agent = otherAgents
+		}
+		i, known := at[a.Agent]
+		if !known {
+			at[a.Agent] = len(out)
+			out = append(out, a)
+			continue
+		}
+		out[i].Circuit = max(out[i].Circuit, a.Circuit)
+		out[i].Instances += a.Instances
+		out[i].InFlight += a.InFlight
+	}
+	return out
+}
