@@ -67,9 +67,16 @@ func encodeRow(sealer Sealer, run machine.RunID, seq int32, records []machine.Re
 	}
 	sensitive := false
 	for _, rec := range records {
-		sensitive = sensitive || rec.Sensitive()
+		sensitive = sensitive || rec.Sensitive() || sealer != nil && opaque(rec)
 	}
 	return wrap(sealer, rowPlace(run, seq), plain, sensitive)
+}
+
+// opaque reports whether a record holds bytes of which only the agent knows
+// what they are: a checkpoint may hold what the agent was told in confidence.
+func opaque(rec machine.Record) bool {
+	p, ok := rec.Event().(machine.AttemptProgress)
+	return ok && len(p.Blob) > 0
 }
 
 // DecodeRow returns the records of a journal row. A nil sealer opens only rows
@@ -112,4 +119,10 @@ func decodeMessage(sealer Sealer, run machine.RunID, data []byte) (machine.Event
 		return nil, fmt.Errorf("decode message to run %s: %w", RunName(run), err)
 	}
 	return e, nil
+}
+
+// EncodeMessage makes the data of a message that says e to a run, for whoever
+// posts without an Operator.
+func EncodeMessage(sealer Sealer, run machine.RunID, e machine.Event) ([]byte, error) {
+	return encodeMessage(sealer, run, e)
 }

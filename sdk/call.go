@@ -53,7 +53,7 @@ type Reply struct {
 	Code       string          // Outcome Failed or Unknown: error code
 	Message    string          // for people; never decides anything
 	Permanent  bool            // Failed: not to be repeated
-	RetryAfter time.Duration   // Failed: not before this long; 0 = no wish
+	RetryAfter time.Duration   // Failed or Unknown: not before this long; 0 = no wish
 }
 
 // Outcome is the three-valued result of a call.

@@ -73,10 +73,14 @@ func (c *Call) Heartbeat(progress float64, note string) {
 // ErrCallEnded is returned by Call.Checkpoint when the call is over.
 var ErrCallEnded = errors.New("sdk: the call has ended")
 
-// Checkpoint hands the engine progress that survives this attempt: everything
-// up to step n is done, and blob is what a rerun needs to continue after it. The
-// engine stores it while the work goes on, so a rerun may see an earlier one. It
-// keeps no reference to blob. It fails if the blob is larger than
+// Checkpoint hands the engine progress that is to survive this attempt:
+// everything up to step n is done, and blob is what a rerun needs to continue
+// after it. It returns when the checkpoint has been sent, not when it is
+// durable: the engine stores it while the work goes on, in order and before
+// the call's answer, and of several that come faster than it can store them
+// only the last. So a rerun after a crash may see an earlier checkpoint than
+// the last one of which this function returned, and must bear doing again what
+// came after it. It keeps no reference to blob. It fails if the blob is larger than
 // MaxCheckpoint, if the action does not declare Checkpoints, and with
 // ErrCallEnded when the call is over.
 func (c *Call) Checkpoint(n int64, blob []byte) error {

@@ -44,8 +44,9 @@ func Code(err, target error, code string) error {
 }
 
 // Unknown says that the action may or may not have been done, and why: code is
-// one that the action declares, or one of the transient codes. It returns nil
-// if err is nil.
+// one that the action declares, or one of the transient codes. If err holds a
+// *Failure, the outcome is unknown all the same, but its RetryAfter is kept:
+// no attempt before that. It returns nil if err is nil.
 func Unknown(err error, code string) error {
 	if err == nil {
 		return nil
@@ -60,6 +61,16 @@ type unknownError struct {
 }
 
 func (u *unknownError) Error() string { return u.err.Error() }
+
+// retryAfter is the wish of the failure inside, if there is one.
+func (u *unknownError) retryAfter() time.Duration {
+	var f *Failure
+	if errors.As(u.err, &f) {
+		return max(f.RetryAfter, 0)
+	}
+	return 0
+}
+
 func (u *unknownError) Unwrap() error { return u.err }
 
 // classify finds what an error says about the outcome: the outermost *Failure

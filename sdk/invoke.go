@@ -146,7 +146,7 @@ func (act *action) ask(ctx context.Context, c *Call, in reflect.Value) Reply {
 	}
 	reply := act.reply(ctx, c, out, err)
 	if reply.Outcome == OutcomeFailed {
-		reply = Reply{Outcome: OutcomeUnknown, Code: reply.Code, Message: reply.Message}
+		reply = Reply{Outcome: OutcomeUnknown, Code: reply.Code, Message: reply.Message, RetryAfter: reply.RetryAfter}
 	}
 	return reply
 }
@@ -169,7 +169,7 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 		if !ValidCode(code) {
 			code = CodeInternal
 		}
-		return Reply{Outcome: OutcomeUnknown, Code: code, Message: message}
+		return Reply{Outcome: OutcomeUnknown, Code: code, Message: message, RetryAfter: max(failure.RetryAfter, 0)}
 	case failure != nil:
 		if !isStandard(failure.Code) && !act.declares(failure.Code) {
 			c.Logger.Warn("failure with a code that the action does not declare", "code", failure.Code)
@@ -179,7 +179,7 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 			Permanent: failure.Permanent, RetryAfter: max(failure.RetryAfter, 0),
 		}
 	case unknown != nil && ValidCode(unknown.code):
-		return Reply{Outcome: OutcomeUnknown, Code: unknown.code, Message: message}
+		return Reply{Outcome: OutcomeUnknown, Code: unknown.code, Message: message, RetryAfter: unknown.retryAfter()}
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return Reply{Outcome: OutcomeUnknown, Code: CodeAborted, Message: message}
 	}

@@ -31,9 +31,14 @@ func (d *doubtful) Unwrap() error { return d.err }
 func maybeDone(err error) error {
 	var d *doubtful
 	if errors.As(err, &d) {
-		return sdk.Unknown(d.err, d.code)
+		return d.unknown()
 	}
 	return err
+}
+
+// unknown is the outcome that nobody knows, with the service's wish.
+func (d *doubtful) unknown() error {
+	return sdk.Unknown(&sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}, d.code)
 }
 
 // nothingDone is what doubt means for methods that change nothing: a failure.
@@ -43,7 +48,7 @@ func nothingDone(err error) error {
 		return err
 	}
 	if d.code == sdk.CodeInternal || d.code == sdk.CodeBadReply {
-		return sdk.Unknown(d.err, d.code) // codes that no failure may have
+		return d.unknown() // codes that no failure may have
 	}
 	return &sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"time"
 
@@ -46,7 +45,7 @@ func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, 
 		return nil, err
 	}
 	if f := s.Fail; f != nil && f.Unknown && within(arrival, f.Times) {
-		return nil, sdk.Unknown(errors.New(f.text()), f.code())
+		return nil, sdk.Unknown(f.failure(), f.code())
 	}
 	return value, nil
 }
