@@ -1,0 +1,260 @@
+package chaos
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/internal/chaos/ledger"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A Verdict is what the judge counted.
+type Verdict struct {
+	Runs, Attempts, Calls int
+	Ends                  map[machine.RunState]int
+}
+
+// Judge checks the invariants I1 to I10 on everything that was accepted, and
+// fails the test for each that does not hold.
+func (w *World) Judge() Verdict {
+	w.T.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 2*time.Minute)
+	defer cancel()
+	snap, err := w.Ledger.Snapshot(ctx)
+	if err != nil {
+		w.T.Fatalf("read the ledger: %v", err)
+	}
+	v := Verdict{Ends: map[machine.RunState]int{}, Calls: len(snap.Calls)}
+	j := &judge{w: w, entries: map[string]ledger.Entry{}, calls: map[string]int{}}
+	for _, e := range snap.Entries {
+		j.entries[e.Key] = e
+	}
+	for _, c := range snap.Calls {
+		j.calls[c.Run+" "+c.Step]++
+	}
+	for _, r := range w.Runs() {
+		v.Runs++
+		state, attempts := j.run(ctx, r)
+		v.Attempts += attempts
+		v.Ends[state]++
+	}
+	j.audit(ctx)
+	return v
+}
+
+type judge struct {
+	w       *World
+	entries map[string]ledger.Entry
+	calls   map[string]int // by run and step
+}
+
+func (j *judge) fault(format string, args ...any) {
+	j.w.T.Helper()
+	j.w.T.Errorf("seed %d: "+format, append([]any{j.w.Seed}, args...)...)
+}
+
+// run judges one run.
+func (j *judge) run(ctx context.Context, r Run) (machine.RunState, int) {
+	wf, state, records, err := engine.LoadRun(ctx, j.w.store, nil, j.w.defs, r.ID)
+	if err != nil {
+		j.fault("%s: an accepted run is lost: %v (I1)", r.Name, err)
+		return 0, 0
+	}
+	head, err := j.w.head(r.ID)
+	if err != nil {
+		j.fault("%s: %v (I1)", r.Name, err)
+		return 0, 0
+	}
+	if state.Status() != head.State {
+		j.fault("%s: the journal says %v, the row %v (I10)", r.Name, state.Status(), head.State)
+	}
+	if due, ok := state.NextDue(); ok && !head.State.Final() && head.NextCheck.After(due) {
+		j.fault("%s: the row's bound %v is later than what is due at %v (promise 13)", r.Name, head.NextCheck, due)
+	}
+	started, failures, parked := count(wf, records)
+	attempts := 0
+	for i := range state.NodeCount() {
+		node := state.Node(wf, i)
+		if node.Each {
+			continue
+		}
+		attempts += started[node.Name]
+		if sent := j.calls[r.Name+" "+node.Name]; sent > started[node.Name] {
+			j.fault("%s: %s was called %d times, the journal knows %d (I4)", r.Name, node.Name, sent, started[node.Name])
+		}
+		if node.Failures != failures[node.Name] {
+			j.fault("%s: %s counts %d failures, its story has %d (I9)", r.Name, node.Name, node.Failures, failures[node.Name])
+		}
+		j.effect(r, state, node)
+	}
+	if state.Status() == machine.RunCompensated {
+		j.order(r, wf, state)
+	}
+	j.alerts(ctx, r, parked)
+	return state.Status(), attempts
+}
+
+// count folds a run's story: attempts started and attempts that ended without
+// a result, by step, and how often the run came to need a person.
+func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[string]int, parked int) {
+	started, failures = map[string]int{}, map[string]int{}
+	state := machine.NewState()
+	for _, rec := range records {
+		for _, f := range rec.Facts(wf, state) {
+			switch f.Kind {
+			case machine.FactAttemptStarted:
+				started[f.Step]++
+			case machine.FactAttemptFinished:
+				if f.Purpose != machine.PurposeLookup && f.Purpose != machine.PurposeLearn && (f.Status == "failed" || f.Status == "unknown") {
+					failures[f.Step]++
+				}
+			case machine.FactRunParked:
+				parked++
+			}
+		}
+		state.Apply(rec)
+	}
+	return started, failures, parked
+}
+
+// effect judges what the far side knows of one node.
+func (j *judge) effect(r Run, state *machine.State, node machine.NodeView) {
+	e, known := j.entries[node.IdempotencyKey]
+	step := r.step(node.Name)
+	if known && step.Honours() && e.Applied > 1 {
+		j.fault("%s: %s took effect %d times (I4)", r.Name, node.Name, e.Applied)
+	}
+	standing := known && e.Applied > e.Undone
+	switch state.Status() {
+	case machine.RunSucceeded:
+		if node.Forward == machine.StepSucceeded && (!standing || e.Applied != 1 && step.Honours()) {
+			j.fault("%s succeeded, the effect of %s stands %d times (I5)", r.Name, node.Name, e.Applied-e.Undone)
+		}
+		if known && e.Undone > 0 {
+			j.fault("%s succeeded, but %s was undone (I5)", r.Name, node.Name)
+		}
+	case machine.RunCompensated, machine.RunFailed, machine.RunCancelled:
+		if standing && !node.LeftAsIs && !node.NotUndoneByDeclaration {
+			j.fault("%s is %v, but the effect of %s stands (I6, I7)", r.Name, state.Status(), node.Name)
+		}
+	case machine.RunParked, machine.RunCompensationFailed:
+	default:
+		j.fault("%s is %v: neither ended nor listed as needing a person (I8)", r.Name, state.Status())
+	}
+}
+
+// order checks that what depended on something was undone before it (I6).
+func (j *judge) order(r Run, wf *dsl.Workflow, state *machine.State) {
+	undoneAt := func(name string) int {
+		if i, ok := state.FindNode(wf, name); ok {
+			return j.entries[state.Node(wf, i).IdempotencyKey].UndoneAt
+		}
+		return 0
+	}
+	for _, s := range r.Flow.Steps {
+		for _, k := range s.After {
+			for _, later := range s.Names() {
+				for _, earlier := range r.Flow.Steps[k].Names() {
+					a, b := undoneAt(earlier), undoneAt(later)
+					if a != 0 && b != 0 && a < b {
+						j.fault("%s: %s was undone before %s, which depends on it (I6)", r.Name, earlier, later)
+					}
+				}
+			}
+		}
+	}
+}
+
+// alerts checks that each turn to a state that needs a person raised one alert
+// (I9).
+func (j *judge) alerts(ctx context.Context, r Run, parked int) {
+	rows, err := j.w.store.Alerts(ctx, r.ID, 1000)
+	if err != nil {
+		j.fault("%s: alerts: %v", r.Name, err)
+		return
+	}
+	raised := 0
+	for _, a := range rows {
+		if a.Kind == "parked" || a.Kind == "compensation_failed" {
+			raised++
+		}
+	}
+	if raised != parked {
+		j.fault("%s came to need a person %d times, and raised %d alerts (I9)", r.Name, parked, raised)
+	}
+}
+
+func (r Run) step(node string) Step {
+	name, _, _ := strings.Cut(node, "[")
+	i := slices.IndexFunc(r.Flow.Steps, func(s Step) bool { return s.Name == name })
+	if i < 0 {
+		return Step{}
+	}
+	return r.Flow.Steps[i]
+}
+
+// audits are questions to the store whose answer must be empty.
+var audits = map[string]string{
+	"journals have no gaps (I10)": `
+SELECT run_id::text || ' row ' || seq FROM (SELECT run_id, seq, row_number() OVER (PARTITION BY run_id ORDER BY seq) - 1 AS want FROM engine.journal) x WHERE seq <> want`,
+	"only the owner appends (I2, I3)": `
+SELECT run_id::text || ' row ' || seq || ' by ' || (writer >> 32) || ', owner ' || holder FROM (
+  SELECT run_id, seq, writer, (array_agg(owner) FILTER (WHERE owner IS NOT NULL) OVER w)[count(owner) OVER w] AS holder
+  FROM engine.journal WINDOW w AS (PARTITION BY run_id ORDER BY seq)
+) x WHERE holder <> 0 AND writer >> 32 <> holder`,
+	"nothing follows a run's end (promise 3)": `
+SELECT j.run_id::text || ' row ' || j.seq FROM engine.journal j
+JOIN (SELECT run_id, min(seq) AS seq FROM engine.journal WHERE run_state >= 10 GROUP BY run_id) e ON e.run_id = j.run_id AND j.seq > e.seq`,
+	"what runs has a complete-by (I8)": `
+SELECT run || ' ' || step FROM engine.steps WHERE state = 'running' AND complete_by IS NULL`,
+	"no message is left to a run that ended": `
+SELECT i.run_id::text FROM engine.inbox i JOIN engine.run r USING (run_id) WHERE r.state >= 10 AND i.at < clock_timestamp() - interval '20 seconds'`,
+}
+
+// audit asks the store itself.
+func (j *judge) audit(ctx context.Context) {
+	db, err := sql.Open("postgres", j.w.DSN)
+	if err != nil {
+		j.fault("audit: %v", err)
+		return
+	}
+	defer db.Close()
+	for what, query := range audits {
+		rows, err := db.QueryContext(ctx, query+" LIMIT 5")
+		if err != nil {
+			j.fault("audit: %s: %v", what, err)
+			continue
+		}
+		var found []string
+		for rows.Next() {
+			var s string
+			if err := rows.Scan(&s); err != nil {
+				j.fault("audit: %s: %v", what, err)
+			}
+			found = append(found, s)
+		}
+		if err := rows.Err(); err != nil {
+			j.fault("audit: %s: %v", what, err)
+		}
+		rows.Close()
+		if len(found) > 0 {
+			j.fault("%s: not so: %s", what, strings.Join(found, "; "))
+		}
+	}
+}
+
+// String tells the counts in one line.
+func (v Verdict) String() string {
+	var ends []string
+	for s, n := range v.Ends {
+		ends = append(ends, fmt.Sprintf("%d %v", n, s))
+	}
+	slices.Sort(ends)
+	return fmt.Sprintf("%d runs (%s), %d attempts, %d calls", v.Runs, strings.Join(ends, ", "), v.Attempts, v.Calls)
+}

@@ -1,0 +1,129 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+)
+
+// A way is a connection to the database that faults can strike.
+type way struct {
+	w     *World
+	proxy *toxiproxy.Proxy
+	DSN   string
+	n     int
+}
+
+// newWay puts a proxy in front of the world's database.
+func newWay(t *testing.T, w *World) *way {
+	t.Helper()
+	u, err := url.Parse(w.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := zerolog.Nop()
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), log)
+	y := &way{w: w, proxy: toxiproxy.NewProxy(server, "database", "127.0.0.1:0", u.Host)}
+	if err := y.proxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(y.proxy.Stop)
+	u.Host = y.proxy.Listen
+	y.DSN = u.String()
+	return y
+}
+
+// strike poisons the way for a while. toxic is what toxiproxy calls it with its
+// attributes, as JSON.
+func (y *way) strike(kind, stream, attributes string, d time.Duration) {
+	y.w.T.Helper()
+	y.n++
+	name := fmt.Sprintf("t%d", y.n)
+	y.w.Note("%s %s %s for %s", kind, stream, attributes, d)
+	_, err := y.proxy.Toxics.AddToxicJson(strings.NewReader(
+		fmt.Sprintf(`{"name":%q,"type":%q,"stream":%q,"attributes":%s}`, name, kind, stream, attributes)))
+	if err != nil {
+		y.w.T.Fatal(err)
+	}
+	time.Sleep(d) // that is the fault
+	if err := y.proxy.Toxics.RemoveToxic(context.Background(), name); err != nil {
+		y.w.T.Fatal(err)
+	}
+	y.w.Note("%s is over", kind)
+}
+
+// T2: the network between an engine and its database dies, resets, drags, and
+// is heard in one direction only, for less and for more than a lease
+// (S3 S5 S48, I2 I3 I8).
+func TestPartition(t *testing.T) {
+	began := time.Now()
+	faults := []struct{ kind, stream, attributes string }{
+		{"timeout", "downstream", `{"timeout":0}`}, // answers are swallowed
+		{"timeout", "upstream", `{"timeout":0}`},   // questions are swallowed
+		{"reset_peer", "downstream", `{"timeout":0}`},
+		{"latency", "downstream", `{"latency":300,"jitter":250}`},
+		{"bandwidth", "downstream", `{"rate":1}`},
+		{"slicer", "upstream", `{"average_size":64,"size_variation":32,"delay":2000}`},
+		{"limit_data", "downstream", `{"bytes":2000}`},
+	}
+	var mu sync.Mutex
+	var sum Verdict
+	rounds := times(1, 6)
+	t.Run("faults", func(t *testing.T) {
+		for _, fault := range faults {
+			for round := range rounds {
+				t.Run(fmt.Sprintf("%s-%s/%d", fault.kind, fault.stream, round), func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t, uint64(round))
+					y := newWay(t, w)
+					w.Submit(everything(w.URL), 3)
+					a := w.StartEngineOn(y.DSN, "a", "")
+					w.awaitCalls(1)
+					for _, held := range []float64{0.5, 2, 1, 10}[:times(2, 4)] {
+						y.strike(fault.kind, fault.stream, fault.attributes, time.Duration(float64(lease)*held))
+					}
+					w.StartEngine("b", "")
+					w.AwaitRest(120 * time.Second)
+					if a.Ended() {
+						t.Errorf("the engine behind the bad network ended:\n%s", a.Output())
+					}
+					v := w.Judge()
+					mu.Lock()
+					defer mu.Unlock()
+					sum.add(v)
+				})
+			}
+		}
+	})
+	report.count("T2 partition", rounds*len(faults), sum, began)
+}
+
+// T3: connections are cut at any byte of a commit's question or answer, so that
+// its outcome is not known (I1 I4 I9).
+func TestCommitUnknown(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	w := newWorld(t, 3)
+	y := newWay(t, w)
+	n := times(20, 1500)
+	for range n {
+		w.Submit(NewFlow(w.Rng, w.URL), 1)
+	}
+	w.StartEngineOn(y.DSN, "a", "")
+	w.awaitCalls(1)
+	// Each connection is cut once so many bytes have passed.
+	for range times(12, 600) {
+		stream := pick(w.Rng, "upstream", "downstream")
+		y.strike("limit_data", stream, fmt.Sprintf(`{"bytes":%d}`, 50+w.Rng.IntN(4000)), time.Duration(50+w.Rng.IntN(150))*time.Millisecond)
+	}
+	w.AwaitRest(5 * time.Minute)
+	v := w.Judge()
+	report.count("T3 commit outcome unknown", 1, v, began)
+}

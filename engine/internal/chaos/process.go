@@ -1,0 +1,132 @@
+package chaos
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A Process is a program that a test started and that it ends, by its pid.
+type Process struct {
+	Name string
+
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	out   *output
+	done  chan struct{}
+	err   error // valid once done is closed
+}
+
+// output keeps what a process printed.
+type output struct {
+	mu sync.Mutex // protects following field
+	b  bytes.Buffer
+}
+
+// maxOutput bounds what is kept of one process's output.
+const maxOutput = 4 << 20
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.b.Len() < maxOutput {
+		o.b.Write(p)
+	}
+	return len(p), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// start starts a program. Its standard input stays open until it is ended.
+func start(name, path string, env []string, args ...string) (*Process, error) {
+	p := &Process{Name: name, cmd: exec.Command(path, args...), out: &output{}, done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// Agents that outlive a killed engine for a moment hold its pipes open.
+	p.cmd.WaitDelay = 2 * time.Second
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// Pid returns the process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Output returns what the process has printed.
+func (p *Process) Output() string { return p.out.String() }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Ended reports whether the process has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Signal sends a signal, unless the process has ended.
+func (p *Process) Signal(sig syscall.Signal) error {
+	if p.Ended() {
+		return os.ErrProcessDone
+	}
+	return p.cmd.Process.Signal(sig)
+}
+
+// Kill ends the process as kill -9 does and waits for it.
+func (p *Process) Kill() {
+	// It may be frozen; SIGKILL ends it all the same.
+	_ = p.Signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// Terminate asks the process to end and waits, at most for limit. It returns
+// the exit code.
+func (p *Process) Terminate(limit time.Duration) (int, error) {
+	if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return 0, err
+	}
+	return p.Wait(limit)
+}
+
+// Wait waits for the end, at most for limit, and returns the exit code.
+func (p *Process) Wait(limit time.Duration) (int, error) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		return 0, fmt.Errorf("%s did not end in %s", p.Name, limit)
+	}
+	var exit *exec.ExitError
+	switch {
+	case p.err == nil, errors.Is(p.err, exec.ErrWaitDelay):
+		return p.cmd.ProcessState.ExitCode(), nil
+	case errors.As(p.err, &exit):
+		return exit.ExitCode(), nil
+	}
+	return 0, p.err
+}

@@ -1,0 +1,91 @@
+package chaos
+
+import (
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// T13: kill -9 of an engine takes its agents with it, within two seconds.
+func TestKilledEngineLeavesNoAgents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.Submit(slow(w.URL), 2)
+	a := w.StartEngine("a", "")
+	w.awaitCalls(1)
+	agents := descendants(a.Pid())
+	if len(agents) == 0 {
+		t.Fatal("the engine has no agents")
+	}
+	a.Kill()
+	w.Await("the agents to be gone", 2*time.Second, func() bool {
+		for _, pid := range agents {
+			if !gone(pid) {
+				return false
+			}
+		}
+		return true
+	})
+	w.StartEngine("b", "")
+	w.AwaitRest(60 * time.Second)
+	w.Judge()
+}
+
+// T25: SIGTERM with many calls in flight: what returns in time is recorded,
+// the rest is handed over at once, and nothing is cancelled (S49, E24).
+func TestGracefulStop(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	n := times(60, 1000)
+	w := newWorld(t, 1)
+	w.Submit(slow(w.URL), n)
+	a := w.StartEngine("a", "")
+	w.awaitCalls(n / 2)
+	code, err := a.Terminate(30 * time.Second)
+	if err != nil || code != 0 {
+		t.Fatalf("the engine ended with %d, %v\n%s", code, err, a.Output())
+	}
+	w.Note("a has stopped")
+	for _, r := range w.Runs() {
+		if head, err := w.head(r.ID); err != nil || head.State == machine.RunCancelled || head.State == machine.RunCompensating {
+			t.Errorf("%s is %v (%v): stopping an engine turned it", r.Name, head.State, err)
+		}
+	}
+	w.StartEngine("b", "")
+	w.AwaitRest(120 * time.Second)
+	v := w.Judge()
+	if v.Ends[machine.RunSucceeded] != n {
+		t.Errorf("%s: want %d succeeded", v, n)
+	}
+	report.count("T25 graceful stop", 1, v, began)
+}
+
+// T26: ten engines, each with its Supervisor, some of which die: every run is
+// one engine's, every expiry counts once (S21 S45 S55, I2 I9).
+func TestManySupervisors(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	w := newWorld(t, 1)
+	n := times(30, 400)
+	for range n {
+		w.Submit(NewFlow(w.Rng, w.URL), 1)
+	}
+	engines := times(5, 10)
+	var started []*Process
+	for i := range engines {
+		started = append(started, w.StartEngine(string(rune('a'+i)), ""))
+	}
+	w.awaitCalls(n / 2)
+	for i, p := range started[:engines/2] {
+		if i%2 == 0 {
+			p.Kill()
+			w.Note("%s is dead", p.Name)
+		} else {
+			w.Freeze(p, 2*lease)
+		}
+	}
+	w.AwaitRest(180 * time.Second)
+	v := w.Judge()
+	report.count("T26 many Supervisors", 1, v, began)
+}

@@ -1,0 +1,319 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/internal/chaos/ledger"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/postgres"
+)
+
+// A World is one test's engines, store and far side.
+type World struct {
+	T    testing.TB
+	Seed uint64
+	Rng  *rand.Rand
+	DSN  string // of the store as engines reach it; a test may put a proxy between
+
+	bins    *Binaries
+	dir     string
+	far     *Process
+	URL     string // of the ledger
+	Ledger  ledger.Client
+	store   *postgres.Store // beside the engines: to submit, to look, to judge
+	defs    *engine.Definitions
+	catalog *agents.Catalog
+
+	mu       sync.Mutex // protects following fields
+	began    time.Time
+	timeline []string
+	engines  []*Process
+	runs     []Run
+}
+
+// A Run is one accepted run.
+type Run struct {
+	ID   machine.RunID
+	Name string
+	Flow Flow
+}
+
+// lease is how long engines of tests count as alive.
+const lease = time.Second
+
+// NewWorld makes a world over an empty, migrated database. Everything it starts
+// it stops at the end of the test.
+func NewWorld(t testing.TB, bins *Binaries, dsn string, seed uint64) *World {
+	t.Helper()
+	w := &World{T: t, Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0xc4a05)), DSN: dsn, bins: bins, dir: t.TempDir(), began: time.Now()}
+	var err error
+	if _, _, err = postgres.Migrate(t.Context(), dsn); err != nil {
+		t.Fatalf("migrate: %v", err)
+	}
+	if w.store, err = postgres.Open(t.Context(), dsn, postgres.Options{}); err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	w.defs = engine.NewDefinitions(w.store, nil)
+	w.catalog = agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{bins.Dir}}})
+	if w.far, err = start("ledger", bins.Ledger, nil, filepath.Join(w.dir, "ledger")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.end)
+	w.URL = strings.TrimSpace(w.await("the ledger's address", 10*time.Second, func() (string, bool) {
+		out := w.far.Output()
+		return out, strings.HasSuffix(out, "\n")
+	}))
+	w.Ledger = ledger.Client{URL: w.URL}
+	return w
+}
+
+// end stops everything and, where the test failed, tells what happened.
+func (w *World) end() {
+	for _, p := range w.all() {
+		p.Kill()
+	}
+	w.far.Kill()
+	if err := w.store.Close(); err != nil {
+		w.T.Logf("close the store: %v", err)
+	}
+	if !w.T.Failed() {
+		return
+	}
+	w.T.Logf("seed %d, timeline:\n%s", w.Seed, strings.Join(w.Timeline(), "\n"))
+	for _, p := range w.all() {
+		out := p.Output()
+		if len(out) > 6000 {
+			out = out[:2000] + "\n…\n" + out[len(out)-4000:]
+		}
+		w.T.Logf("%s (pid %d) printed:\n%s", p.Name, p.Pid(), out)
+	}
+}
+
+func (w *World) all() []*Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]*Process(nil), w.engines...)
+}
+
+// Note adds a line to the timeline.
+func (w *World) Note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timeline = append(w.timeline, fmt.Sprintf("%8.3fs %s", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...)))
+}
+
+// Timeline returns what happened, in order.
+func (w *World) Timeline() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.timeline...)
+}
+
+// StartEngine starts `engine serve`. points is the value of ENGINE_FAILPOINTS.
+func (w *World) StartEngine(name, points string, args ...string) *Process {
+	w.T.Helper()
+	return w.StartEngineOn(w.DSN, name, points, args...)
+}
+
+// StartEngineOn is StartEngine for another way to the store.
+func (w *World) StartEngineOn(dsn, name, points string, args ...string) *Process {
+	w.T.Helper()
+	env := []string{
+		"ENGINE_DSN=" + dsn, "ENGINE_PLUGIN_DIR=" + w.bins.Dir, "HOME=" + w.dir, "ENGINE_ENCRYPTION_KEY=",
+		"ENGINE_FAILPOINTS=" + points, "ENGINE_FAILPOINTS_LOG=" + filepath.Join(w.dir, name+".points"),
+	}
+	args = append([]string{"serve", "--lease", lease.String(), "--log", "info", "--address", name}, args...)
+	p, err := start(name, w.bins.Engine, env, args...)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	w.mu.Lock()
+	w.engines = append(w.engines, p)
+	w.mu.Unlock()
+	w.Note("%s starts (pid %d) %s", name, p.Pid(), points)
+	return p
+}
+
+// Command runs `engine` with the given arguments against the world's store. It
+// returns what it printed and its exit code, -1 if a signal ended it.
+func (w *World) Command(args ...string) (string, int) {
+	w.T.Helper()
+	return w.CommandAt("", args...)
+}
+
+// CommandAt is Command with places where faults strike.
+func (w *World) CommandAt(points string, args ...string) (string, int) {
+	w.T.Helper()
+	env := []string{"ENGINE_DSN=" + w.DSN, "ENGINE_PLUGIN_DIR=" + w.bins.Dir, "HOME=" + w.dir, "ENGINE_ENCRYPTION_KEY=", "ENGINE_FAILPOINTS=" + points}
+	p, err := start("engine "+args[0], w.bins.Engine, env, args...)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	code, err := p.Wait(2 * time.Minute)
+	if err != nil {
+		p.Kill()
+		w.T.Fatalf("engine %v: %v\n%s", args, err, p.Output())
+	}
+	w.Note("engine %s: exit %d", strings.Join(args, " "), code)
+	return p.Output(), code
+}
+
+// Define links a workflow's source.
+func (w *World) Define(source string) *dsl.Definition {
+	w.T.Helper()
+	m, diags := dsl.Parse(fstest.MapFS{"w.hcl": {Data: []byte(source)}}, dsl.ParseOptions{})
+	if diags.HasErrors() {
+		w.T.Fatalf("parse: %v\n%s", diags.Err(), source)
+	}
+	pins := map[string]dsl.AgentBinary{}
+	for _, use := range m.Agents() {
+		b, err := w.catalog.Resolve(w.T.Context(), agents.Use{Name: use.Plugin, Constraint: use.Constraint}, nil)
+		if err != nil {
+			w.T.Fatalf("agent %s: %v", use.Plugin, err)
+		}
+		pins[use.Name] = b.Pin()
+	}
+	def, diags := dsl.Link(m, pins)
+	if diags.HasErrors() {
+		w.T.Fatalf("link: %v\n%s", diags.Err(), source)
+	}
+	return def
+}
+
+// Submit records runs of a flow, which any engine takes.
+func (w *World) Submit(f Flow, n int) []Run {
+	w.T.Helper()
+	def := w.Define(f.Source)
+	vars, diags := def.Workflow("w").Bind(nil)
+	if diags.HasErrors() {
+		w.T.Fatalf("bind: %v", diags.Err())
+	}
+	var runs []Run
+	for range n {
+		sub, err := w.Enqueue(engine.Submission{Definition: def, Workflow: "w", Vars: vars, By: "chaos"})
+		if err != nil {
+			w.T.Fatalf("submit: %v", err)
+		}
+		runs = append(runs, Run{ID: sub.Run, Name: sub.Name, Flow: f})
+	}
+	w.mu.Lock()
+	w.runs = append(w.runs, runs...)
+	w.mu.Unlock()
+	w.Note("%d runs accepted, from %s", n, runs[0].Name)
+	return runs
+}
+
+// Enqueue records one run that nobody owns yet.
+func (w *World) Enqueue(s engine.Submission) (engine.Submitted, error) {
+	ctx, cancel := context.WithTimeout(w.T.Context(), 30*time.Second)
+	defer cancel()
+	return engine.Enqueue(ctx, engine.Config{Store: w.store}, s)
+}
+
+// adopt adds a run that was accepted otherwise to those that are judged.
+func (w *World) adopt(r Run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs = append(w.runs, r)
+}
+
+// write writes a file below the world's directory and returns its path.
+func (w *World) write(name, text string) string {
+	w.T.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		w.T.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.T.Fatal(err)
+	}
+	return path
+}
+
+// Runs returns the accepted runs.
+func (w *World) Runs() []Run {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]Run(nil), w.runs...)
+}
+
+// AwaitRest waits until every run has ended or needs a person.
+func (w *World) AwaitRest(limit time.Duration) {
+	w.T.Helper()
+	var open []string
+	deadline := time.Now().Add(limit)
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
+		open = open[:0]
+		for _, r := range w.Runs() {
+			head, err := w.head(r.ID)
+			if err != nil || !head.State.Final() && !head.State.NeedsHuman() {
+				open = append(open, fmt.Sprintf("%s %v (%v)", r.Name, head.State, err))
+			}
+		}
+		if len(open) == 0 {
+			w.Note("all runs are at rest")
+			return
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(pause) // between two looks at the store
+	}
+	w.T.Fatalf("stuck after %s (I8): %s", limit, strings.Join(open, ", "))
+}
+
+func (w *World) head(run machine.RunID) (engine.Head, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
+	defer cancel()
+	head, _, err := w.store.Load(ctx, run)
+	return head, err
+}
+
+// await polls until fn has something to tell.
+func (w *World) await(what string, limit time.Duration, fn func() (string, bool)) string {
+	w.T.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		if s, ok := fn(); ok {
+			return s
+		}
+		if time.Now().After(deadline) {
+			w.T.Fatalf("waited %s for %s", limit, what)
+		}
+		time.Sleep(5 * time.Millisecond) // between two looks
+	}
+}
+
+// Await polls until fn is true.
+func (w *World) Await(what string, limit time.Duration, fn func() bool) {
+	w.T.Helper()
+	w.await(what, limit, func() (string, bool) { return "", fn() })
+}
+
+// Freeze stops a process for a while.
+func (w *World) Freeze(p *Process, d time.Duration) {
+	w.Note("%s freezes for %s", p.Name, d)
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		w.Note("%s: %v", p.Name, err)
+		return
+	}
+	time.Sleep(d) // that is the fault
+	if err := p.Signal(syscall.SIGCONT); err != nil {
+		w.Note("%s: %v", p.Name, err)
+		return
+	}
+	w.Note("%s thaws", p.Name)
+}
