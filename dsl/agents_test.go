@@ -123,6 +123,10 @@ func testAgents() map[string]AgentBinary {
 				Outputs: []sdk.Field{field("rows", sdk.Type{Kind: sdk.KindList, Elem: &anyType})}, ReadOnly: true, Idempotent: true,
 			},
 		}}},
+		"batch": {Version: "1.0.0", Schema: sdk.Schema{Name: "batch", Version: "1.0.0", Actions: map[string]sdk.ActionSchema{
+			"import": {Outputs: []sdk.Field{num("items")}, Idempotent: true, CompensatedBy: "drop", Heartbeats: true, Checkpoints: true},
+			"drop":   {Idempotent: true, ByKey: true},
+		}}},
 		"mock": {Version: "1.0.0", Schema: sdk.Schema{Name: "mock", Version: "1.0.0", Actions: map[string]sdk.ActionSchema{
 			"call": {
 				Inputs: []sdk.Field{field("value", anyType, optional), field("fail", sdk.Type{Kind: sdk.KindObject, Fields: []sdk.Field{

@@ -102,6 +102,7 @@ type stepDecl struct {
 	pivot      bool
 	idempotent *bool
 	readOnly   *bool
+	onRerun    Rerun // RerunDefault = not written, or broken
 	pre, post  []*conditionDecl
 	catch      *block
 	undo       *undoDecl

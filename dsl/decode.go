@@ -291,6 +291,7 @@ func (d *decoder) step(b *block) *stepDecl {
 	s.pivot = d.flag(b, "pivot", false)
 	s.idempotent = d.promise(b, "idempotent")
 	s.readOnly = d.promise(b, "read_only")
+	s.onRerun = d.rerun(b.attr("on_rerun"))
 	if c := b.one("input"); c != nil {
 		s.input, s.inputAt = c.args, c.def
 	}
@@ -328,6 +329,25 @@ func (d *decoder) step(b *block) *stepDecl {
 		}
 	}
 	return s
+}
+
+// rerun reads on_rerun.
+func (d *decoder) rerun(e *expr) Rerun {
+	if e == nil {
+		return RerunDefault
+	}
+	text, ok := d.literalText(e, "on_rerun")
+	if !ok {
+		return RerunDefault
+	}
+	for r, name := range rerunNames {
+		if text == name {
+			return r
+		}
+	}
+	d.errorf(e.rng, "Invalid value for on_rerun", "on_rerun is \"continue\" or \"undo_first\".%s",
+		DidYouMean(text, []string{"continue", "undo_first"}))
+	return RerunDefault
 }
 
 func (d *decoder) undo(b *block) *undoDecl {

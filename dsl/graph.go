@@ -121,7 +121,7 @@ func (d *decoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
 			}
 		}
 	}
-	for _, name := range []string{"for_each", "max_parallel", "max_failures", "timeout", "deadline"} {
+	for _, name := range []string{"for_each", "max_parallel", "max_failures", "timeout", "deadline", "heartbeat_timeout"} {
 		use(s.attr(name), &whole, allowForward)
 	}
 	for _, n := range sortedKeys(attrsOf(s.block.one("retry"))) {

@@ -138,6 +138,7 @@ func (l *workflowLinker) step(i int) {
 	noun.Catch = l.catch(d, ls)
 	l.onlyWithEach(d)
 	l.undo(d, ls, noun)
+	l.rerun(d, ls, noun)
 }
 
 func (l *workflowLinker) onlyWithEach(d *stepDecl) {
@@ -350,6 +351,7 @@ func (l *workflowLinker) shortest() time.Duration {
 			return 0
 		}
 		add(ls.noun.static.Timeout)
+		add(ls.noun.static.HeartbeatTimeout)
 		add(ls.noun.static.Retry.InitialInterval)
 		add(ls.noun.static.Deadline.After)
 		if ls.noun.static.Retry.OnExhausted == ExhaustedCoolDown {

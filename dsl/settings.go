@@ -58,6 +58,10 @@ var setters = map[string]setter{
 		s.Deadline, err = limitOf(v)
 		return err
 	},
+	"heartbeat_timeout": func(s *Settings, v cty.Value) (err error) {
+		s.HeartbeatTimeout, err = spanOf(v)
+		return err
+	},
 	"max_parallel": func(s *Settings, v cty.Value) (err error) {
 		s.MaxParallel, err = wholeNumber(v, 1, math.MaxInt32)
 		return err

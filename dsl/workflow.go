@@ -105,6 +105,7 @@ type Step struct {
 	Undo      *Undo                  // nil: nothing undoes it
 	NoUndo    bool                   // compensation = "none", stated or implied
 	Pivot     bool
+	OnRerun   Rerun
 
 	When           func(*Scope) (bool, error)
 	ForEach        func(*Scope) (Each, error) // nil: a single instance with key ""
@@ -117,6 +118,23 @@ type Step struct {
 
 	static *Settings // nil where they depend on the run
 }
+
+// Rerun says what another attempt of a step does with what earlier ones left
+// behind (S81, S83).
+type Rerun uint8
+
+// The choices. In a linked workflow RerunDefault means that attempts simply
+// repeat the call under the same key.
+const (
+	RerunDefault   Rerun = iota
+	RerunContinue        // goes on after the last checkpoint
+	RerunUndoFirst       // what may have been done is undone, then the step starts anew under a new key
+)
+
+var rerunNames = map[Rerun]string{RerunContinue: "continue", RerunUndoFirst: "undo_first"}
+
+// String returns the choice as it is written; "" for RerunDefault.
+func (r Rerun) String() string { return rerunNames[r] }
 
 // An Action is a resolved action of an agent, with the author's promises
 // (idempotent, read_only) merged into the declared capabilities.
@@ -164,10 +182,13 @@ type Catch struct {
 
 // Settings are the limits of one step, with every default in place.
 type Settings struct {
-	Timeout     time.Duration // of one attempt; default 30s
-	Deadline    Limit         // of all attempts; zero = none
-	Retry       Retry
-	MaxParallel int // 0 = no limit
+	Timeout  time.Duration // of one attempt; default 30s
+	Deadline Limit         // of all attempts; zero = none
+	// HeartbeatTimeout is how long an attempt may be silent; 0 = as long as it
+	// runs.
+	HeartbeatTimeout time.Duration
+	Retry            Retry
+	MaxParallel      int // 0 = no limit
 	// MaxFailures resolves the tolerated number of failed instances for n
 	// instances; nil = 0.
 	MaxFailures func(n int) int
