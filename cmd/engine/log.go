@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
@@ -57,4 +59,47 @@ func (a *app) logger() *slog.Logger {
 		a.slog = slog.New(runHandler{slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level, ReplaceAttr: a.runs.public}), a.runs})
 	}
 	return a.slog
+}
+
+// serveLogger makes the logger that of a server: with --json its lines are
+// objects on stdout, in the envelope of every stream.
+func (a *app) serveLogger() {
+	a.logger()
+	if !a.json {
+		return
+	}
+	level, _ := logLevel(a.log) // checked by prepare
+	a.logs.set(a.stdout)
+	a.stream = logStream{a}
+	a.slog = slog.New(slog.NewJSONHandler(a.logs, &slog.HandlerOptions{Level: level, ReplaceAttr: a.envelope})).With("@module", "engine", "type", "log")
+}
+
+// envelope gives the fields of a log line their names in the stream.
+func (a *app) envelope(groups []string, attr slog.Attr) slog.Attr {
+	if len(groups) > 0 {
+		return attr
+	}
+	switch attr.Key {
+	case slog.TimeKey:
+		return slog.String("@timestamp", attr.Value.Time().UTC().Format(time.RFC3339Nano))
+	case slog.LevelKey:
+		return slog.String("@level", strings.ToLower(attr.Value.String()))
+	case slog.MessageKey:
+		return slog.String("@message", attr.Value.String())
+	}
+	return a.runs.public(groups, attr)
+}
+
+// logStream writes diagnostics as lines of a server's stream.
+type logStream struct{ a *app }
+
+// Diagnostics writes them, one a line.
+func (s logStream) Diagnostics(diags dsl.Diagnostics) {
+	for _, d := range diags {
+		level := slog.LevelError
+		if d.Severity == dsl.SeverityWarning {
+			level = slog.LevelWarn
+		}
+		s.a.slog.Log(context.Background(), level, d.Error(), "diagnostic", d)
+	}
 }

@@ -35,6 +35,7 @@ Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 	root.PersistentPreRunE = a.prepare
 	root.AddCommand(
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(),
+		a.serveCommand(),
 		a.listCommand(), a.showCommand(), a.graphCommand(), a.agentsCommand(), a.dbCommand(), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd("completion")

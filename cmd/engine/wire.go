@@ -177,22 +177,34 @@ func (a *app) newPool(catalog *agents.Catalog, o agents.Observer) *agents.Pool {
 	})
 }
 
+// nodeParts are the parts of an engine that commands differ in.
+type nodeParts struct {
+	capacity engine.Capacity
+	observer engine.Observer // nil = nobody
+	options  engine.Options  // Address "" = HOST:PID; Writers 0 = what the store wants
+}
+
 // newNode makes an engine over an open store.
-func (a *app) newNode(s *session, pool *agents.Pool) (*engine.Node, error) {
+func (a *app) newNode(s *session, pool *agents.Pool, p nodeParts) (*engine.Node, error) {
+	if p.options.Address == "" {
+		p.options.Address = processName()
+	}
+	if p.options.Writers == 0 && s.postgres == "" {
+		p.options.Writers = 1
+	}
+	return engine.NewNode(engine.Config{
+		Store: s.store, Invoker: pool, Capacity: p.capacity, Sealer: s.sealer, Secrets: a.secret,
+		Observer: p.observer, Logger: a.logger(), Options: p.options,
+	})
+}
+
+// processName is how people find this process: HOST:PID.
+func processName() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
 	}
-	writers := 2
-	if s.postgres == "" {
-		writers = 1
-	}
-	return engine.NewNode(engine.Config{
-		Store: s.store, Invoker: pool, Capacity: pool, Sealer: s.sealer, Secrets: a.secret, Logger: a.logger(),
-		Options: engine.Options{
-			Address: fmt.Sprintf("%s:%d", host, os.Getpid()), Lease: applyLease, Writers: writers,
-		},
-	})
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
 // checkAgents starts every agent that a run would call, so that whatever would

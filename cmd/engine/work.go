@@ -67,7 +67,9 @@ func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	node, err := w.a.newNode(s, pool)
+	node, err := w.a.newNode(s, pool, nodeParts{
+		capacity: pool, options: engine.Options{Lease: applyLease, Alone: w.o.only},
+	})
 	if err != nil {
 		return outcome{}, err
 	}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// observers tells several what happens.
+type observers []engine.Observer
+
+var _ engine.Observer = observers{}
+
+// Facts passes a run's new facts on.
+func (all observers) Facts(run machine.RunID, first int, facts []machine.Fact) {
+	for _, o := range all {
+		o.Facts(run, first, facts)
+	}
+}
+
+// LateReply passes a late answer on.
+func (all observers) LateReply(run machine.RunID, attempt machine.AttemptID) {
+	for _, o := range all {
+		o.LateReply(run, attempt)
+	}
+}
+
+// Pass passes on what a pass of the Supervisor found.
+func (all observers) Pass(p engine.PassStats) {
+	for _, o := range all {
+		o.Pass(p)
+	}
+}
+
+// Fenced passes on that the engine lost its lease.
+func (all observers) Fenced() {
+	for _, o := range all {
+		o.Fenced()
+	}
+}
+
+// agentEvents tells the log what happens to agents.
+type agentEvents struct{ log *slog.Logger }
+
+var _ agents.Observer = agentEvents{}
+
+// CircuitChanged tells of a breaker.
+func (e agentEvents) CircuitChanged(c agents.CircuitChange) {
+	if c.To == agents.CircuitOpen {
+		e.log.Warn("circuit open: calls of this agent wait", "agent", c.Agent, "failures", c.Failures, "until", stamp(c.Until))
+		return
+	}
+	e.log.Info("circuit "+string(c.To), "agent", c.Agent)
+}
+
+// ProcessStarted tells of a process that is ready.
+func (e agentEvents) ProcessStarted(p agents.ProcessInfo) {
+	e.log.Info("agent started", "agent", p.Agent, "instance", p.Instance, "pid", p.Pid)
+}
+
+// ProcessEnded tells of a process that has ended.
+func (e agentEvents) ProcessEnded(p agents.ProcessInfo, err error) {
+	if err != nil {
+		e.log.Warn("agent ended", "agent", p.Agent, "instance", p.Instance, "pid", p.Pid, "error", err)
+		return
+	}
+	e.log.Info("agent ended", "agent", p.Agent, "instance", p.Instance, "pid", p.Pid)
+}

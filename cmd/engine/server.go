@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/telemetry"
+)
+
+// A server is one `engine serve` at work.
+type server struct {
+	o     serveOptions
+	s     *session
+	log   *slog.Logger
+	node  *engine.Node
+	pool  *agents.Pool
+	calls *callLimit
+	runs  *runLog
+	web   *webServer // nil = --http off
+	hook  *hook      // nil = alerts go nowhere
+}
+
+// stopOnSignals sends the signals that stop a server to stops. A terminal that
+// hangs up and a reader that goes away do not stop it.
+func stopOnSignals(stops chan<- os.Signal) {
+	signal.Notify(stops, os.Interrupt, syscall.SIGTERM)
+	ignored := make(chan os.Signal, 1) // caught, not ignored: agents would inherit that
+	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGPIPE)
+}
+
+func quietSignals(stops chan<- os.Signal) { signal.Stop(stops) }
+
+// newServer puts the parts together; nothing runs yet, but --http listens.
+func (a *app) newServer(s *session, catalog *agents.Catalog, o serveOptions) (*server, error) {
+	if o.address == "" {
+		o.address = processName()
+	}
+	v := &server{o: o, s: s, log: a.logger()}
+	v.pool = a.newPool(catalog, agentEvents{v.log})
+	v.calls = limitCalls(v.pool, o.concurrency)
+	meters := telemetry.New(v.snapshot)
+	v.runs = newRunLog(s.store, v.log)
+	var err error
+	v.node, err = a.newNode(s, v.pool, nodeParts{capacity: v.calls, observer: observers{meters, v.runs}, options: o.node()})
+	if err == nil && o.http != "off" {
+		v.web, err = listenWeb(o.http, meters.Handler(), v.ready)
+	}
+	if err != nil {
+		v.pool.Close()
+		return nil, err
+	}
+	if o.pushes() {
+		v.hook = newHook(s.store, pusherFor(o, a.environ()), v.log, meters.Pushed)
+	}
+	return v, nil
+}
+
+// close ends what newServer began.
+func (v *server) close() {
+	v.pool.Close()
+	if v.web != nil {
+		v.web.close(context.Background())
+	}
+}
+
+// run works until a signal stops it in order, or at once, or the state refuses
+// this engine for good.
+func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
+	var beside sync.WaitGroup
+	besideCtx, cancel := context.WithCancel(ctx)
+	defer beside.Wait()
+	defer cancel()
+	nodeCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- v.node.Run(nodeCtx) }()
+
+	beside.Go(func() { v.runs.run(besideCtx) })
+	if v.web != nil {
+		beside.Go(func() { v.web.run(v.log) })
+		defer v.web.close(besideCtx)
+	}
+	if v.hook != nil {
+		beside.Go(func() { v.hook.run(besideCtx) })
+	}
+	ready := v.node.Ready()
+	signals := 0
+	for {
+		select {
+		case <-ready:
+			ready = nil
+			v.log.Info("serving", "engine", v.node.Engine(), "address", v.o.address, "state", v.s.shown,
+				"lease", v.o.lease.String(), "version", engineVersion)
+			if v.web != nil {
+				v.log.Info("listening", "http", v.web.address())
+			}
+		case sig := <-stops:
+			signals++
+			if signals == 1 {
+				v.log.Info("stopping: nothing more is started, running attempts may still return; a second signal leaves at once",
+					"signal", sig.String(), "in_flight", v.calls.inFlight())
+				stop()
+				continue
+			}
+			v.log.Warn("leaving at once: other engines go on when the lease has run out", "signal", sig.String())
+			v.node.StopNow()
+		case err := <-ended:
+			return v.ended(err, signals)
+		}
+	}
+}
+
+// ended turns the node's end into that of the command.
+func (v *server) ended(err error, signals int) error {
+	switch {
+	case errors.Is(err, engine.ErrStopping) && signals > 1:
+		return exitError(exitOpen)
+	case err != nil:
+		return v.s.wrap("serve", err)
+	}
+	v.log.Info("stopped: everything is handed over")
+	return nil
+}
+
+// ready tells why the engine is not ready for work.
+func (v *server) ready() error {
+	if v.node.Engine() == 0 {
+		return errors.New("not joined to the state")
+	}
+	return nil
+}
+
+// snapshot is what the metrics show of this moment.
+func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
+	s := telemetry.Snapshot{InFlight: v.calls.inFlight(), Troubles: len(v.node.Troubles()), Undelivered: -1}
+	if v.hook != nil {
+		if alerts, err := v.s.store.Undelivered(ctx, 1000); err == nil {
+			s.Undelivered = len(alerts)
+		}
+	}
+	return s
+}
