@@ -44,9 +44,9 @@ type Options struct {
 // A Store is an engine.Store in one file. It is safe for concurrent use; its
 // writers are not.
 type Store struct {
-	path   string
-	lock   *lock   // nil = another process may hold the file
-	read   *sql.DB // sees what is committed, waits for nobody
+	path string
+	lock *lock   // nil = another process may hold the file
+	read *sql.DB // sees what is committed, waits for nobody
 
 	wakeMu sync.Mutex // protects wakes
 	wakes  []chan struct{}

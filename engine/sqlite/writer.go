@@ -281,7 +281,7 @@ func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names
 		var sub engine.Submitted
 		err := w.s.anybody(ctx, "submit", func(tx *tx) (err error) {
 			if w.s.beside != "" && *t.Owner != 0 {
-				return &refusal{0, errBeside}
+				return errBeside
 			}
 			sub, err = w.submit(tx, token, &t, n)
 			return err
