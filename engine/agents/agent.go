@@ -23,10 +23,12 @@ type agent struct {
 	pool    *Pool
 	spec    engine.AgentSpec
 	breaker *breaker
+	book    callBook
 
-	mu        sync.Mutex // protects following fields, and those of instances
+	mu        sync.Mutex // protects following fields, and those of instances and lives
 	reserved  int        // slots that the scheduler holds
 	calls     int        // calls under way
+	lastCall  time.Time  // when the last one began or ended, or a process started
 	instances []*instance
 	changed   chan struct{} // closed and replaced when an instance becomes ready or ends
 }
@@ -126,11 +128,11 @@ func (a *agent) send(ctx context.Context, call engine.Call) (sdk.Reply, error) {
 	limit, cancel := context.WithTimeout(ctx, call.Request.TimeLeft(time.Now()))
 	defer cancel()
 	for {
-		i, err := a.acquire(limit, false)
+		l, err := a.acquire(limit, false)
 		if err != nil {
 			return sdk.Reply{}, notSent(err)
 		}
-		reply, err := i.invoke(ctx, call)
+		reply, err := l.invoke(ctx, call)
 		switch {
 		case !errors.Is(err, plugin.ErrNotSent):
 			return reply, err
@@ -165,13 +167,13 @@ func (e *downError) Unwrap() error { return e.err }
 
 // check starts a process, if none is ready, whatever happened before.
 func (a *agent) check(ctx context.Context) error {
-	i, err := a.acquire(ctx, true)
+	l, err := a.acquire(ctx, true)
 	var down *downError
 	if errors.As(err, &down) {
 		return down.err
 	}
 	if err == nil {
-		i.leave()
+		l.leave()
 	}
 	return err
 }
@@ -180,7 +182,7 @@ func (a *agent) check(ctx context.Context) error {
 // it. It starts those that are not running, and waits for one where none is
 // ready. At once also forgets the pause after earlier failures. Returns
 // *downError, ctx's error or errClosed.
-func (a *agent) acquire(ctx context.Context, atOnce bool) (*instance, error) {
+func (a *agent) acquire(ctx context.Context, atOnce bool) (*life, error) {
 	for {
 		a.mu.Lock()
 		now := time.Now()
@@ -191,10 +193,11 @@ func (a *agent) acquire(ctx context.Context, atOnce bool) (*instance, error) {
 			}
 		}
 		atOnce = false
-		if i := a.leastBusyLocked(); i != nil {
-			i.calls++
+		if l := a.leastBusyLocked(); l != nil {
+			l.calls++
+			a.lastCall = now
 			a.mu.Unlock()
-			return i, nil
+			return l, nil
 		}
 		if until, why := a.downLocked(now); why != nil {
 			a.mu.Unlock()
@@ -212,13 +215,13 @@ func (a *agent) acquire(ctx context.Context, atOnce bool) (*instance, error) {
 	}
 }
 
-// leastBusyLocked returns the ready process with the most free capacity (S33,
-// S70), or nil.
-func (a *agent) leastBusyLocked() *instance {
-	var best *instance
+// leastBusyLocked returns the healthy process with the most free capacity (S33,
+// S69, S70), or nil.
+func (a *agent) leastBusyLocked() *life {
+	var best *life
 	for _, i := range a.instances {
-		if i.readyLocked() && (best == nil || i.calls < best.calls) {
-			best = i
+		if i.life.takesLocked() && (best == nil || i.life.calls < best.calls) {
+			best = i.life
 		}
 	}
 	return best

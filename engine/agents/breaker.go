@@ -27,12 +27,13 @@ type breaker struct {
 	changed  func(transition) // called without locks held, one at a time
 	spawn    func(fn func()) bool
 
-	mu      sync.Mutex // protects following fields
-	until   time.Time  // next probe, while open
-	pending []transition
-	telling bool
-	timer   *time.Timer // ends the cooldown, while open
-	closed  bool
+	mu       sync.Mutex // protects following fields
+	until    time.Time  // next probe, while open
+	failures int        // that opened it
+	pending  []transition
+	telling  bool
+	timer    *time.Timer // ends the cooldown, while open
+	closed   bool
 }
 
 type transition struct {
@@ -102,6 +103,7 @@ func (b *breaker) note(from, to Circuit, failures int) {
 	if to == CircuitOpen {
 		// gobreaker took the time a moment ago, so this is never too early.
 		b.until = time.Now().Add(b.cooldown)
+		b.failures = failures
 		t.until, t.failures = b.until, failures
 		if !b.closed {
 			b.timer = time.AfterFunc(b.cooldown+time.Millisecond, func() { b.state() })
@@ -155,6 +157,19 @@ func (b *breaker) room() (n int, until time.Time, limited bool) {
 		return max(0, b.probes-int(c.Requests-c.TotalExclusions)), time.Time{}, true
 	}
 	return 0, time.Time{}, false
+}
+
+// status returns the state, how many failures it goes by and, if it is open, when
+// the next probe is let through.
+func (b *breaker) status() (state Circuit, failures int, until time.Time) {
+	state = b.state()
+	failures = int(b.cb.Counts().ConsecutiveFailures)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if state == CircuitOpen {
+		return state, b.failures, b.until
+	}
+	return state, failures, time.Time{}
 }
 
 // do makes a call if the breaker admits it, and otherwise returns *Deferred.

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
@@ -25,22 +23,19 @@ const (
 	stateReady
 )
 
-// An instance is one of an agent's processes, and its successors.
+// An instance is one of an agent's places for a process.
 type instance struct {
 	agent  *agent
 	number int // from 1
 
 	// Protected by agent.mu.
 	state     instanceState
-	process   *plugin.Process // while ready
-	calls     int             // of the present process and earlier ones that are still out
-	failures  int             // starts that failed and lives that were short, in a row
-	notBefore time.Time       // of the next start
-	why       error           // of the last failure
+	life      *life     // while ready: the process that is given calls
+	old       []*life   // drained processes that have not ended, oldest first
+	failures  int       // starts that failed and lives that were short, in a row
+	notBefore time.Time // of the next start
+	why       error     // of the last failure
 }
-
-// readyLocked reports whether calls can be sent.
-func (i *instance) readyLocked() bool { return i.state == stateReady && i.process.Err() == nil }
 
 // startLocked starts a process in the background. It reports false if the pool
 // is closed. Whoever needed it first does not own it, so ctx gives values only.
@@ -65,65 +60,54 @@ func (i *instance) live(ctx context.Context) {
 	}()
 	process, err := i.open(ctx)
 	if err != nil {
-		i.ended(time.Time{}, err)
+		i.ended(nil, err)
 		return
 	}
-	born := time.Now()
+	l := &life{instance: i, process: process, born: time.Now(), empty: make(chan struct{})}
 	info := ProcessInfo{Agent: a.spec.Name, Key: a.spec.Key, Instance: i.number, Pid: process.Pid()}
 	a.mu.Lock()
-	i.state, i.process = stateReady, process
+	i.state, i.life = stateReady, l
+	a.lastCall = l.born
 	a.changedLocked()
 	a.mu.Unlock()
 	p.opts.Observer.ProcessStarted(info)
 	a.free()
 
-	i.watch(ctx, process)
+	l.watch(ctx)
 	err = process.Close()
 	err = errors.Join(process.Err(), err)
-	i.ended(born, err)
+	i.ended(l, err)
 	p.opts.Observer.ProcessEnded(info, err)
 }
 
-// watch returns when the process has ended, or should: it asks for signs of
-// life, and kills a process that gives none.
-func (i *instance) watch(ctx context.Context, process *plugin.Process) {
-	opts := i.agent.pool.opts
-	ticker := time.NewTicker(opts.PingInterval)
-	defer ticker.Stop()
-	for missed := 0; ; {
-		select {
-		case <-process.Done():
-			return
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		ping, cancel := context.WithTimeout(ctx, opts.PingTimeout)
-		err := process.Ping(ping)
-		cancel()
-		switch {
-		case err == nil:
-			missed = 0
-			continue
-		case ctx.Err() != nil, process.Err() != nil:
-			return
-		}
-		if missed++; missed >= 2 {
-			i.logger(nil).Warn("agent gives no sign of life; it is killed", "pid", process.Pid(), "error", err)
-			process.Kill()
-			return
-		}
+// ended notes the end of a life, or a failed start (nil), and when the next one
+// may begin.
+func (i *instance) ended(l *life, why error) {
+	a := i.agent
+	a.mu.Lock()
+	if l != nil && i.life != l { // it was replaced long ago
+		i.old = slices.DeleteFunc(i.old, func(o *life) bool { return o == l })
+		a.mu.Unlock()
+		i.logger(nil).Debug("drained agent process has ended", "error", why)
+		return
 	}
+	born := time.Time{}
+	if l != nil {
+		born = l.born
+	}
+	pause := i.vacateLocked(born, why)
+	a.mu.Unlock()
+	i.logger(nil).Debug("agent process is not running", "error", why, "next_start_in", pause)
+	a.pool.run(func() { i.announce(pause) })
 }
 
-// ended notes the end of a life, or a failed start, and when the next one may
-// begin.
-func (i *instance) ended(born time.Time, why error) {
-	a, opts := i.agent, i.agent.pool.opts
+// vacateLocked notes that no process is there to be given calls, and returns
+// the pause before the next one may start: none after a long life.
+func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
+	opts := i.agent.pool.opts
 	now := time.Now()
 	pause := time.Duration(0)
 	var secret *SecretError
-	a.mu.Lock()
 	switch {
 	case errors.As(why, &secret):
 		pause = opts.RetrySecret
@@ -133,11 +117,9 @@ func (i *instance) ended(born time.Time, why error) {
 		i.failures++
 		pause = opts.backoff(i.failures)
 	}
-	i.state, i.process, i.why, i.notBefore = stateIdle, nil, why, now.Add(pause)
-	a.changedLocked()
-	a.mu.Unlock()
-	i.logger(nil).Debug("agent process is not running", "error", why, "next_start_in", pause)
-	a.pool.run(func() { i.announce(pause) })
+	i.state, i.life, i.why, i.notBefore = stateIdle, nil, why, now.Add(pause)
+	i.agent.changedLocked()
+	return pause
 }
 
 // announce tells those who wait for a slot when the next start may begin.
@@ -235,90 +217,7 @@ func (i *instance) environ() []string {
 }
 
 func (i *instance) logger(secrets []string) *slog.Logger {
-	l := slog.New(redact(i.agent.pool.opts.Logger.Handler(), secrets))
+	base := &tagged{next: i.agent.pool.opts.Logger.Handler(), book: &i.agent.book, sink: i.agent.pool.opts.LogSink}
+	l := slog.New(redact(base, secrets))
 	return l.With("agent", i.agent.spec.Name, "instance", i.number)
-}
-
-// leave ends a call of the instance.
-func (i *instance) leave() {
-	i.agent.mu.Lock()
-	defer i.agent.mu.Unlock()
-	i.calls--
-}
-
-// invoke sends a call to the process and waits for its reply, for ctx, or for
-// complete-by. The instance counts it until the process is done with it.
-func (i *instance) invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
-	i.agent.mu.Lock()
-	process := i.process
-	i.agent.mu.Unlock()
-	if process == nil {
-		i.leave()
-		return sdk.Reply{}, fmt.Errorf("%w: %w", plugin.ErrNotSent, plugin.ErrExited)
-	}
-	type result struct {
-		reply sdk.Reply
-		err   error
-	}
-	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan result, 1)
-	progress := &reporter{to: call.OnProgress}
-	defer progress.close()
-	started := i.agent.pool.run(func() {
-		defer cancel()
-		reply, err := process.Invoke(inner, call.Request, progress.report)
-		i.leave()
-		done <- result{reply, err}
-	})
-	if !started {
-		cancel()
-		i.leave()
-		return sdk.Reply{}, fmt.Errorf("%w: %w", plugin.ErrNotSent, errClosed)
-	}
-	stop := call.Stop
-	for {
-		select {
-		case r := <-done:
-			if errors.Is(r.err, context.Canceled) && !errors.Is(r.err, plugin.ErrNotSent) && ctx.Err() == nil {
-				// Told to stop, and gone before it said what it had done.
-				return sdk.Reply{
-					Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
-					Message: fmt.Sprintf("agent %s was lost after it had been told to stop", i.agent.spec.Name),
-				}, nil
-			}
-			return r.reply, r.err
-		case <-stop:
-			cancel()
-			stop = nil
-		case <-ctx.Done():
-			cancel()
-			return sdk.Reply{}, ctx.Err()
-		}
-	}
-}
-
-// A reporter passes signs of life on until it is closed.
-type reporter struct {
-	mu sync.Mutex // protects following fields
-	to func(engine.Progress)
-}
-
-func (r *reporter) report(ev sdk.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.to == nil {
-		return
-	}
-	switch ev := ev.(type) {
-	case sdk.Heartbeat:
-		r.to(engine.Progress{Number: int(ev.Progress * 100), Note: ev.Note})
-	case sdk.Checkpoint:
-		r.to(engine.Progress{Number: int(ev.Number), Blob: ev.Blob})
-	}
-}
-
-func (r *reporter) close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.to = nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
@@ -22,6 +23,10 @@ type Options struct {
 	LookupEnv func(name string) (string, bool)
 	Observer  Observer     // nil = nobody
 	Logger    *slog.Logger // for what agents log, and about them; nil = nowhere
+	// LogSink receives every line that an agent logs while it works on a call,
+	// of whatever level, without what is sensitive. It is called from several
+	// goroutines and must not block. engine.LogKeeper.Keep is one; nil = nobody.
+	LogSink func(engine.LogLine)
 
 	PayloadLimit int           // bytes of an input or an output; 0 = plugin.DefaultPayloadLimit
 	TempDir      string        // for private directories of processes; "" = os.TempDir
@@ -29,7 +34,17 @@ type Options struct {
 	CloseGrace   time.Duration // for an orderly end of a process, before it is killed; 0 = 3 s
 
 	PingInterval time.Duration // between two signs of life; 0 = 15 s
-	PingTimeout  time.Duration // for one of them; two in a row missing kill the process; 0 = 10 s
+	// PingTimeout is how long one of them may take. A process that gives none
+	// in that time is slow: it gets no more calls and is replaced, and ends when
+	// its calls have. Four missing in a row kill it. 0 = 10 s.
+	PingTimeout time.Duration
+	// SlowAfter is how many calls in a row must not be answered in time by a
+	// process, while another one of the agent answers, for it to be replaced
+	// too. 0 = 5, negative = never.
+	SlowAfter int
+	// IdleAfter is how long an agent must have had no call for its processes to
+	// be ended; the next call starts them again. 0 = 5 min, negative = never.
+	IdleAfter time.Duration
 
 	// MinBackoff and MaxBackoff bound the pause before a process is started
 	// again that did not start or did not live long. 0 = 200 ms and 30 s.
@@ -52,6 +67,10 @@ func (o Options) withDefaults() Options {
 	set(&o.CloseGrace, 3*time.Second)
 	set(&o.PingInterval, 15*time.Second)
 	set(&o.PingTimeout, 10*time.Second)
+	set(&o.IdleAfter, 5*time.Minute)
+	if o.SlowAfter == 0 {
+		o.SlowAfter = 5
+	}
 	set(&o.MinBackoff, 200*time.Millisecond)
 	set(&o.MaxBackoff, 30*time.Second)
 	set(&o.Stable, 10*time.Second)

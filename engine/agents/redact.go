@@ -20,7 +20,7 @@ func redact(h slog.Handler, texts []string) slog.Handler {
 	if len(texts) == 0 {
 		return h
 	}
-	return &redactor{next: h, replace: replacer(texts)}
+	return &redactor{next: h, replace: replacer(texts).Replace}
 }
 
 func replacer(texts []string) *strings.Replacer {
@@ -35,7 +35,7 @@ func replacer(texts []string) *strings.Replacer {
 
 type redactor struct {
 	next    slog.Handler
-	replace *strings.Replacer
+	replace func(string) string
 }
 
 // Enabled asks the next handler.
@@ -45,7 +45,7 @@ func (r *redactor) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle passes a redacted copy on.
 func (r *redactor) Handle(ctx context.Context, rec slog.Record) error {
-	out := slog.NewRecord(rec.Time, rec.Level, r.replace.Replace(rec.Message), rec.PC)
+	out := slog.NewRecord(rec.Time, rec.Level, r.replace(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
 		out.AddAttrs(r.attr(a))
 		return true
@@ -71,10 +71,10 @@ func (r *redactor) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
 	case slog.KindString:
-		return slog.String(a.Key, r.replace.Replace(v.String()))
+		return slog.String(a.Key, r.replace(v.String()))
 	case slog.KindAny:
 		// Whatever it is, it is shown as text that can be searched.
-		return slog.String(a.Key, r.replace.Replace(fmt.Sprint(v.Any())))
+		return slog.String(a.Key, r.replace(fmt.Sprint(v.Any())))
 	case slog.KindGroup:
 		var in []any
 		for _, g := range v.Group() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -32,7 +33,27 @@ import (
 // still answer for OpenOptions.CancelGrace. An error that is ErrNotSent says that
 // the agent never saw the call.
 func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error) {
-	c := &call{process: p, req: req, onEvent: onEvent, start: time.Now()}
+	return p.Call(ctx, req, CallOptions{OnEvent: onEvent})
+}
+
+// CallOptions says who hears what of a call besides its reply. Zero fields hear
+// nothing.
+type CallOptions struct {
+	// OnEvent receives the agent's heartbeats and checkpoints, in order.
+	OnEvent func(sdk.Event)
+	// OnExpired is called once when complete-by passes without a reply, by
+	// another goroutine perhaps. It returns for how long the call is listened to
+	// all the same; 0 = no longer.
+	OnExpired func() time.Duration
+	// OnLate receives what the agent answers in that time, checked like any
+	// reply: evidence against an agent that does not keep silent (S28).
+	OnLate func(sdk.Reply)
+}
+
+// Call is Invoke with options. While an expired call is listened to, Call has
+// not returned; its error is context.DeadlineExceeded in any case.
+func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk.Reply, error) {
+	c := &call{process: p, req: req, options: o, start: time.Now()}
 	if err := c.check(ctx); err != nil {
 		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", p.schema.Name, req.Action, ErrNotSent, err)
 	}
@@ -67,10 +88,28 @@ func validText(r sdk.Request) error {
 type call struct {
 	process *Process
 	req     sdk.Request
-	onEvent func(sdk.Event)
+	options CallOptions
 	start   time.Time
 	left    time.Duration
 	expired atomic.Bool // complete-by passed while the call was out
+	expiry  sync.Once
+}
+
+// expire notes that complete-by has passed, and ends the call now or when it
+// has been listened to long enough.
+func (c *call) expire(end func()) {
+	c.expiry.Do(func() {
+		c.expired.Store(true)
+		listen := time.Duration(0)
+		if c.options.OnExpired != nil {
+			listen = c.options.OnExpired()
+		}
+		if listen <= 0 {
+			end()
+			return
+		}
+		time.AfterFunc(listen, end) // harmless once the call is over
+	})
 }
 
 // check finds out what keeps the call from being sent.
@@ -94,10 +133,7 @@ func (c *call) run(ctx context.Context, msg *pb.InvokeRequest) (sdk.Reply, error
 	// agent's side would then answer on its own at that time (S28).
 	sctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	timer := time.AfterFunc(c.left, func() {
-		c.expired.Store(true)
-		end()
-	})
+	timer := time.AfterFunc(c.left, func() { c.expire(end) })
 	defer timer.Stop()
 	stopEarly := context.AfterFunc(ctx, end)
 	stream, err := c.process.rpc.Invoke(sctx)
@@ -131,10 +167,18 @@ func (c *call) run(ctx context.Context, msg *pb.InvokeRequest) (sdk.Reply, error
 		if err != nil {
 			return c.lost(ctx, err)
 		}
+		r := ev.GetReply()
 		if c.late() {
-			return sdk.Reply{}, c.silence()
+			c.expire(end)
+			if r != nil {
+				if c.options.OnLate != nil {
+					c.options.OnLate(c.accept(replyFromWire(r)))
+				}
+				return sdk.Reply{}, c.silence()
+			}
+			continue
 		}
-		if r := ev.GetReply(); r != nil {
+		if r != nil {
 			return c.accept(replyFromWire(r)), nil
 		}
 		c.tell(ev)
@@ -182,14 +226,14 @@ func (c *call) lost(ctx context.Context, err error) (sdk.Reply, error) {
 }
 
 func (c *call) tell(ev *pb.InvokeEvent) {
-	if c.onEvent == nil {
+	if c.options.OnEvent == nil {
 		return
 	}
 	if h := ev.GetHeartbeat(); h != nil {
-		c.onEvent(sdk.Heartbeat{Progress: h.GetProgress(), Note: h.GetNote()})
+		c.options.OnEvent(sdk.Heartbeat{Progress: h.GetProgress(), Note: h.GetNote()})
 	}
 	if cp := ev.GetCheckpoint(); cp != nil {
-		c.onEvent(sdk.Checkpoint{Number: cp.GetNumber(), Blob: cp.GetBlob()})
+		c.options.OnEvent(sdk.Checkpoint{Number: cp.GetNumber(), Blob: cp.GetBlob()})
 	}
 }
 

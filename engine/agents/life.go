@@ -1,0 +1,306 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/plugin"
+)
+
+// Limits that nobody needs to set.
+const (
+	// deadAfter is how many signs of life in a row must be missing before a
+	// process is killed. The first one that is missing drains it.
+	deadAfter = 4
+	// maxOld is how many drained processes of an instance may go on with their
+	// calls; where there are more, the oldest is killed.
+	maxOld = 2
+	// listenFor is how long an answer is listened for that comes too late to
+	// count, and maxListening for how many calls of a process at once.
+	listenFor    = 30 * time.Second
+	maxListening = 100
+)
+
+// A life is one process of an instance, from its start to its end. It is given
+// calls until it is drained: then it goes on with those that it has, each up to
+// its complete-by, and ends.
+type life struct {
+	instance *instance
+	process  *plugin.Process
+	born     time.Time
+
+	// Protected by agent.mu.
+	calls     int       // under way, not counting those past their complete-by
+	listening int       // calls past their complete-by that are listened to
+	expired   int       // calls in a row that it did not answer in time
+	since     time.Time // when the first of them expired
+	answered  time.Time // when it answered last
+	missed    int       // signs of life in a row that are missing
+	draining  string    // why it is given no more calls; "" = it is given calls
+	empty     chan struct{}
+}
+
+// takesLocked reports whether calls can be sent.
+func (l *life) takesLocked() bool { return l != nil && l.draining == "" && l.process.Err() == nil }
+
+// watch returns when the process has ended, or should: it asks for signs of
+// life, drains a process that gives none, and kills it if it gives none for
+// long; and it ends one that has had nothing to do for long.
+func (l *life) watch(ctx context.Context) {
+	opts := l.instance.agent.pool.opts
+	pings := time.NewTicker(opts.PingInterval)
+	defer pings.Stop()
+	var bored <-chan time.Time
+	if opts.IdleAfter > 0 {
+		ticker := time.NewTicker(max(opts.IdleAfter/4, time.Millisecond))
+		defer ticker.Stop()
+		bored = ticker.C
+	}
+	for {
+		select {
+		case <-l.process.Done():
+			return
+		case <-ctx.Done():
+			return
+		case <-l.empty:
+			return
+		case <-bored:
+			l.retire()
+			continue
+		case <-pings.C:
+		}
+		if !l.ping(ctx) {
+			return
+		}
+	}
+}
+
+// ping asks for a sign of life; it reports false if the process is dead.
+func (l *life) ping(ctx context.Context) bool {
+	a := l.instance.agent
+	ping, cancel := context.WithTimeout(ctx, a.pool.opts.PingTimeout)
+	err := l.process.Ping(ping)
+	cancel()
+	if ctx.Err() != nil || l.process.Err() != nil {
+		return false
+	}
+	a.mu.Lock()
+	if err == nil {
+		l.missed = 0
+		a.mu.Unlock()
+		return true
+	}
+	l.missed++
+	missed := l.missed
+	a.mu.Unlock()
+	if missed < deadAfter {
+		l.drain("it gives no sign of life")
+		return true
+	}
+	l.instance.logger(nil).Warn("agent gives no sign of life; it is killed", "pid", l.process.Pid(), "error", err)
+	l.process.Kill()
+	return false
+}
+
+// drain gives the process no more calls and puts another one in its place.
+func (l *life) drain(why string) {
+	i, a := l.instance, l.instance.agent
+	a.mu.Lock()
+	if l.draining != "" || i.life != l {
+		a.mu.Unlock()
+		return
+	}
+	l.draining = why
+	calls := l.calls
+	l.emptyLocked()
+	pause := i.vacateLocked(l.born, fmt.Errorf("the agent's process is replaced: %s", why))
+	i.old = append(i.old, l)
+	var excess *life
+	if len(i.old) > maxOld {
+		excess = i.old[0]
+	}
+	if pause == 0 {
+		i.startLocked(context.Background()) // false: the pool is closed, and with it everything ends
+	}
+	a.mu.Unlock()
+	i.logger(nil).Warn("agent is given no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)
+	if excess != nil {
+		i.logger(nil).Warn("too many drained processes; the oldest is killed", "pid", excess.process.Pid())
+		excess.process.Kill()
+	}
+	if pause > 0 {
+		a.pool.run(func() { i.announce(pause) })
+	}
+}
+
+// retire ends the process if its agent has had no call for long.
+func (l *life) retire() {
+	i, a := l.instance, l.instance.agent
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l.draining != "" || i.life != l || a.reserved > 0 || a.calls > 0 || l.calls > 0 || time.Since(a.lastCall) < a.pool.opts.IdleAfter {
+		return
+	}
+	l.draining = "idle"
+	i.old = append(i.old, l)
+	i.state, i.life, i.why, i.notBefore, i.failures = stateIdle, nil, nil, time.Time{}, 0
+	l.emptyLocked()
+	a.changedLocked()
+}
+
+// emptyLocked tells watch when a drained process has nothing left to do.
+func (l *life) emptyLocked() {
+	if l.draining == "" || l.calls > 0 {
+		return
+	}
+	select {
+	case <-l.empty:
+	default:
+		close(l.empty)
+	}
+}
+
+// leave ends a call of the process.
+func (l *life) leave() {
+	a := l.instance.agent
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l.calls--
+	a.lastCall = time.Now()
+	l.emptyLocked()
+}
+
+// answers notes that the process answered in time.
+func (l *life) answers() {
+	a := l.instance.agent
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l.expired, l.answered = 0, time.Now()
+}
+
+// expires notes that the process did not answer a call in time, and drains it
+// if that has been so for many in a row while another process of the agent
+// answered: then it is not the far side that is slow (S69). It returns for how
+// long the call is listened to.
+func (l *life) expires() time.Duration {
+	a := l.instance.agent
+	a.mu.Lock()
+	now := time.Now()
+	if l.expired++; l.expired == 1 {
+		l.since = now
+	}
+	slow := false
+	if limit := a.pool.opts.SlowAfter; limit > 0 && l.expired >= limit {
+		for _, other := range a.instances {
+			o := other.life
+			slow = slow || o != l && o.takesLocked() && o.expired == 0 && o.answered.After(l.since)
+		}
+	}
+	listen := time.Duration(0)
+	if l.listening < maxListening {
+		l.listening++
+		listen = listenFor
+	}
+	a.mu.Unlock()
+	if slow {
+		l.drain("it does not answer in time while others do")
+	}
+	return listen
+}
+
+// invoke sends a call to the process and waits for its reply, for ctx, or for
+// complete-by. The process counts it until then, or until it is done with it.
+func (l *life) invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+	a := l.instance.agent
+	type result struct {
+		reply sdk.Reply
+		err   error
+	}
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan result, 2) // complete-by, and the end of the call
+	left := sync.OnceFunc(l.leave)
+	progress := &reporter{to: call.OnProgress}
+	defer progress.close()
+	tag := a.book.begin(call)
+	options := plugin.CallOptions{
+		OnEvent: progress.report,
+		OnExpired: func() time.Duration {
+			listen := l.expires()
+			left()
+			done <- result{err: fmt.Errorf("agent %s did not answer: %w", a.spec.Name, context.DeadlineExceeded)}
+			return listen
+		},
+		OnLate: call.OnLate,
+	}
+	started := a.pool.run(func() {
+		defer cancel()
+		reply, err := l.process.Call(inner, call.Request, options)
+		if err == nil && reply.Code != sdk.CodeAgentLost {
+			l.answers()
+		}
+		left()
+		a.book.end(tag)
+		done <- result{reply, err}
+	})
+	if !started {
+		cancel()
+		left()
+		a.book.end(tag)
+		return sdk.Reply{}, fmt.Errorf("%w: %w", plugin.ErrNotSent, errClosed)
+	}
+	stop := call.Stop
+	for {
+		select {
+		case r := <-done:
+			if errors.Is(r.err, context.Canceled) && !errors.Is(r.err, plugin.ErrNotSent) && ctx.Err() == nil {
+				// Told to stop, and gone before it said what it had done.
+				return sdk.Reply{
+					Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
+					Message: fmt.Sprintf("agent %s was lost after it had been told to stop", a.spec.Name),
+				}, nil
+			}
+			return r.reply, r.err
+		case <-stop:
+			cancel()
+			stop = nil
+		case <-ctx.Done():
+			cancel()
+			return sdk.Reply{}, ctx.Err()
+		}
+	}
+}
+
+// A reporter passes signs of life on until it is closed.
+type reporter struct {
+	mu sync.Mutex // protects following fields
+	to func(engine.Progress)
+}
+
+func (r *reporter) report(ev sdk.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.to == nil {
+		return
+	}
+	switch ev := ev.(type) {
+	case sdk.Heartbeat:
+		r.to(engine.Progress{Number: int(ev.Progress * 100), Note: ev.Note})
+	case sdk.Checkpoint:
+		blob := ev.Blob
+		if blob == nil {
+			blob = []byte{} // nil would be a heartbeat
+		}
+		r.to(engine.Progress{Number: int(ev.Number), Blob: blob})
+	}
+}
+
+func (r *reporter) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.to = nil
+}
