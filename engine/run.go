@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -162,6 +163,9 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 func (sh *shard) send(ctx context.Context, r *ownedRun, f *flight) {
 	r.flight = f
 	sh.flights++
+	for _, d := range f.deliveries {
+		failpoint.HitEvent("record.before", d.event)
+	}
 	it := &commit{t: f.t, done: func(l landing) {
 		sh.post(func(ctx context.Context) { sh.landed(ctx, r, f, l) })
 	}}
@@ -207,6 +211,9 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) 
 // act does what a landed transition asks for (commit before act).
 func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	n := sh.s.n
+	for _, d := range f.deliveries {
+		failpoint.HitEvent("record.after", d.event)
+	}
 	r.flight = nil
 	r.seq, r.owned = f.t.Seq+1, true
 	if f.t.Owner != nil {
