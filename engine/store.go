@@ -135,7 +135,7 @@ type Tick struct {
 	Due     []DueRun  // own runs whose next check has passed
 	Unowned []DueRun  // runs of nobody whose next check has passed
 	// Inbox are runs of this engine, or of nobody, for which messages wait,
-	// ended ones included.
+	// ended ones included. Ended runs whose owner is gone are nobody's.
 	Inbox []machine.RunID
 	Dead  []EngineID
 }

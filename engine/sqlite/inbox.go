@@ -34,7 +34,7 @@ func (s *Store) Post(ctx context.Context, m engine.Message) (id engine.MessageID
 		m.At = now()
 	}
 	fresh := false
-	err = s.write(ctx, "post message", func(tx *tx) error {
+	err = s.anybody(ctx, "post message", func(tx *tx) error {
 		var there bool
 		if err := tx.row(runExists, int64(m.Run)).Scan(&there); err != nil {
 			return err

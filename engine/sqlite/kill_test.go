@@ -33,6 +33,10 @@ func TestMain(m *testing.M) {
 		os.Exit(childWrite(path))
 	case how == "open":
 		os.Exit(childOpen(path))
+	case how == "say":
+		os.Exit(childSay(path))
+	case how == "rest":
+		os.Exit(childRest(path))
 	}
 	os.Exit(2)
 }

@@ -84,20 +84,28 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	if have, err := version(ctx, db); err != nil || have == schemaVersion {
 		return err
 	}
-	dir, err := fs.Sub(migrations, "migrations")
+	p, err := migrator(db)
 	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
-	store, err := database.NewStore(database.DialectSQLite3, versionTable)
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
-	p, err := goose.NewProvider("", db, dir, goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
+		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+func migrator(db *sql.DB) (*goose.Provider, error) {
+	dir, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	store, err := database.NewStore(database.DialectSQLite3, versionTable)
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	p, err := goose.NewProvider("", db, dir, goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	return p, nil
 }

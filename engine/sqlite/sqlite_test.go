@@ -94,7 +94,7 @@ func harness(t *testing.T) storetest.Harness {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, table := range []string{"runs", "steps", "run", "journal", "run_name", "context", "member", "fence", "alert"} {
+			for _, table := range []string{"runs", "steps", "run", "journal", "run_name", "context", "member", "fence", "alert", "inbox", "pass", "late_reply", "log"} {
 				if _, err := tx.Exec("SELECT * FROM " + table); err != nil {
 					t.Fatal(err)
 				}
