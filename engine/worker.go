@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -100,6 +101,7 @@ func (w *worker) start(ctx context.Context, e errand) {
 		if d := w.call(ctx, e, c, p); d != nil {
 			d.seat = own
 			w.report(ctx, e, d, p)
+			failpoint.HitPurpose("receive.after", uint8(e.invoke.Purpose))
 		}
 		w.end(id, c)
 	}()
@@ -237,6 +239,7 @@ func (w *worker) call(ctx context.Context, e errand, c *running, p *pump) (d *de
 	}
 	sent = true
 	p.text = redact.text
+	failpoint.HitPurpose("send.before", uint8(e.invoke.Purpose))
 	reply, err := w.n.cfg.Invoker.Invoke(ctx, Call{
 		Agent: e.spec, Run: e.run, Stop: c.stop, OnProgress: p.progress, Scrub: redact.text,
 		OnLate: func(reply sdk.Reply) {
@@ -250,6 +253,7 @@ func (w *worker) call(ctx context.Context, e errand, c *running, p *pump) (d *de
 			Checkpoint: e.invoke.Checkpoint,
 		},
 	})
+	failpoint.HitPurpose("receive.before", uint8(e.invoke.Purpose))
 	var deferred *Deferred
 	switch {
 	case errors.As(err, &deferred):
