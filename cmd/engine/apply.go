@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,8 @@ type applyOptions struct {
 	runID    string
 	confirm  bool
 	only     bool
+	detach   bool
+	wait     time.Duration // 0 = until the run has ended
 	agents   agentFlags
 }
 
@@ -42,6 +45,9 @@ and goes on with the next apply. A second Ctrl-C leaves at once.
 While it works it also goes on with open runs in the same state that no other
 engine owns; --only leaves them alone.
 
+On a PostgreSQL database other engines work too: a run that one of them owns is
+followed, and taken over when that engine dies.
+
 Exit code: 0 succeeded, 4 ended otherwise with nothing left behind, 5 needs a
 human, 6 still open, 1 could not be done.`,
 		Args: wants("PATH"),
@@ -52,6 +58,7 @@ human, 6 still open, 1 could not be done.`,
 	f.StringVar(&o.runID, "run-id", "", "name of the run")
 	f.BoolVar(&o.confirm, "confirm", false, "show the plan and ask first")
 	f.BoolVar(&o.only, "only", false, "leave other open runs alone")
+	f.DurationVar(&o.wait, "wait-timeout", 0, "stop as Ctrl-C does if the run is still open after this time (exit 6)")
 	valueFlags(cmd, &o.values)
 	o.agents.add(cmd)
 	return cmd
@@ -59,11 +66,8 @@ human, 6 still open, 1 could not be done.`,
 
 func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
 	view := a.newView()
-	if a.json && o.confirm {
-		return failed("Invalid flag", "--confirm cannot be combined with --json.")
-	}
-	if err := (engine.Names{Name: o.runID}).Validate(); err != nil {
-		return failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))
+	if err := o.check(a); err != nil {
+		return err
 	}
 	r, err := a.request(ctx, path, o.workflow, o.values, o.agents)
 	if err != nil {
@@ -93,6 +97,22 @@ func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
 		return err
 	}
 	return w.finish(end)
+}
+
+// check refuses flags that cannot be meant.
+func (o *applyOptions) check(a *app) error {
+	switch {
+	case a.json && o.confirm:
+		return failed("Invalid flag", "--confirm cannot be combined with --json.")
+	case o.wait < 0:
+		return failed("Invalid flag", "--wait-timeout must be above zero.")
+	case o.detach && (o.wait > 0 || o.only):
+		return failed("Invalid flag", "--detach waits for nothing and works on nothing: it cannot be combined with --wait-timeout or --only.")
+	}
+	if err := (engine.Names{Name: o.runID}).Validate(); err != nil {
+		return failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))
+	}
+	return nil
 }
 
 // newView chooses how progress is shown and sends log lines through it.

@@ -108,6 +108,8 @@ func (w *work) lookOn(ctx context.Context, locked *engine.LockedError) (end outc
 	}()
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
+	timeout, stopTimer := w.timeout()
+	defer stopTimer()
 	for {
 		select {
 		case fn := <-w.updates:
@@ -121,6 +123,10 @@ func (w *work) lookOn(ctx context.Context, locked *engine.LockedError) (end outc
 			}
 			return outcome{}, false, f.err
 		case <-w.stops: // nothing of ours is running: leave
+			end, err := w.last(ctx, s, *row)
+			return end, true, err
+		case <-timeout:
+			w.timedOut()
 			end, err := w.last(ctx, s, *row)
 			return end, true, err
 		case <-ticker.C:

@@ -145,5 +145,25 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 			s.Undelivered = len(alerts)
 		}
 	}
+	for _, a := range v.pool.Status() {
+		shown := telemetry.AgentSnapshot{Agent: a.Agent, InFlight: a.InFlight, Circuit: circuitNumber(a.Circuit)}
+		for _, i := range a.Instances {
+			if i.Healthy {
+				shown.Instances++
+			}
+		}
+		s.Agents = append(s.Agents, shown)
+	}
 	return s
+}
+
+// circuitNumber is a breaker's state as metrics show it.
+func circuitNumber(c agents.Circuit) int {
+	switch c {
+	case agents.CircuitHalfOpen:
+		return 1
+	case agents.CircuitOpen:
+		return 2
+	}
+	return 0
 }

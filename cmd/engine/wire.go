@@ -44,7 +44,7 @@ func (a *app) openReader(ctx context.Context, dir, shown string) (*session, erro
 			return nil, noState(t)
 		}
 	}
-	return a.open(ctx, t, true)
+	return a.open(ctx, t, toRead)
 }
 
 // openBeside opens a module's state to look at it.
@@ -53,7 +53,7 @@ func (a *app) openBeside(ctx context.Context, m *module) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.open(ctx, t, true)
+	return a.open(ctx, t, toRead)
 }
 
 // noState says that there is no embedded state where it is looked for.
@@ -70,21 +70,45 @@ func (a *app) openWriter(ctx context.Context, m *module) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.open(ctx, t, false)
+	return a.open(ctx, t, toWork)
 }
 
-func (a *app) open(ctx context.Context, t target, readOnly bool) (*session, error) {
+// access says what a state is opened for.
+type access int
+
+const (
+	toRead  access = iota // look at it, beside whoever works on it
+	toSpeak               // that, and say something to its runs, or leave a new one there
+	toWork                // work on it; the embedded one for this process alone
+)
+
+// openSpeaker opens the state to say something to its runs, beside whoever
+// works on it. dir and shown are as for openReader. The embedded file must exist.
+func (a *app) openSpeaker(ctx context.Context, dir, shown string) (*session, error) {
+	t, err := a.target(a.path(dir), shown)
+	if err != nil {
+		return nil, err
+	}
+	if t.postgres == "" {
+		if _, err := os.Stat(t.path); errors.Is(err, fs.ErrNotExist) {
+			return nil, noState(t)
+		}
+	}
+	return a.open(ctx, t, toSpeak)
+}
+
+func (a *app) open(ctx context.Context, t target, to access) (*session, error) {
 	s := &session{target: t}
 	var err error
 	if t.postgres != "" {
 		s.store, err = postgres.Open(ctx, t.postgres, postgres.Options{})
 	} else {
-		s.store, err = sqlite.Open(ctx, t.path, sqlite.Options{ReadOnly: readOnly})
+		s.store, err = sqlite.Open(ctx, t.path, sqlite.Options{ReadOnly: to == toRead, Beside: to == toSpeak})
 	}
 	if err != nil {
 		return nil, s.wrap("open the state", err)
 	}
-	if s.sealer, err = a.sealer(ctx, s, readOnly); err != nil {
+	if s.sealer, err = a.sealer(ctx, s, to != toWork); err != nil {
 		return nil, errors.Join(err, s.store.Close())
 	}
 	s.defs = engine.NewDefinitions(s.store, s.sealer)

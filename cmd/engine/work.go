@@ -105,6 +105,8 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 	var adopting bool
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
+	timeout, stopTimer := w.timeout()
+	defer stopTimer()
 	nextAdopt := w.a.now()
 	for {
 		select {
@@ -125,6 +127,11 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 			return w.last(ctx, s, run)
 		case <-w.stops:
 			w.interrupt(e)
+		case <-timeout:
+			w.timedOut()
+			if !e.stopped {
+				w.interrupt(e)
+			}
 		case err := <-adopts:
 			adopting = false
 			if err != nil && !errors.Is(err, engine.ErrNotOwner) && permanent(err) {
@@ -142,6 +149,20 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 			}
 		}
 	}
+}
+
+// timeout fires when --wait-timeout is over.
+func (w *work) timeout() (<-chan time.Time, func()) {
+	if w.o.wait == 0 {
+		return nil, func() {}
+	}
+	timer := time.NewTimer(w.o.wait)
+	return timer.C, func() { timer.Stop() }
+}
+
+// timedOut says that --wait-timeout is over.
+func (w *work) timedOut() {
+	w.view.Note(fmt.Sprintf("The run is still open after %s.", w.o.wait))
 }
 
 // last shows what was recorded while the node stopped, and tells how the run

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+)
+
+// outbox is an engine's outbox in memory, with permissions as stores give them.
+type outbox struct {
+	mu      sync.Mutex // protects following fields
+	alerts  []engine.AlertRow
+	done    map[int64]bool
+	granted time.Time
+	markErr error // of the next Delivered
+}
+
+func newOutbox(alerts ...engine.AlertRow) *outbox {
+	return &outbox{alerts: alerts, done: map[int64]bool{}}
+}
+
+func (o *outbox) Undelivered(_ context.Context, limit int) ([]engine.AlertRow, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []engine.AlertRow
+	for _, a := range o.alerts {
+		if !o.done[a.ID] && len(out) < limit {
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}
+
+func (o *outbox) Delivered(_ context.Context, ids []int64) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.markErr; err != nil {
+		o.markErr = nil
+		return err
+	}
+	for _, id := range ids {
+		o.done[id] = true
+	}
+	return nil
+}
+
+func (o *outbox) Pass(_ context.Context, _ string, period time.Duration) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if time.Since(o.granted) < period {
+		return false, nil
+	}
+	o.granted = time.Now()
+	return true, nil
+}
+
+func (o *outbox) left() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.alerts) - len(o.done)
+}
+
+// receiver is a webhook that answers as it is told, and remembers what it took.
+type receiver struct {
+	mu     sync.Mutex // protects following fields
+	answer func(n int) int
+	calls  int
+	got    []string
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	var body struct {
+		Run, Kind string
+	}
+	data, _ := io.ReadAll(req.Body)
+	if err := json.Unmarshal(data, &body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls++
+	status := r.answer(r.calls)
+	if status == http.StatusOK {
+		r.got = append(r.got, body.Run+" "+body.Kind+" "+req.Header.Get("Idempotency-Key"))
+	}
+	if status == http.StatusFound {
+		w.Header().Set("Location", "http://"+req.Host+"/elsewhere")
+	}
+	w.WriteHeader(status)
+}
+
+func (r *receiver) taken() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.got)
+}
+
+func testHook(o hookStore, to pusher) *hook {
+	h := newHook(o, to, slog.New(slog.DiscardHandler), func(bool) {})
+	h.watch, h.patience, h.poll, h.backoffFrom, h.backoff = 2*time.Second, time.Second, 20*time.Millisecond, time.Millisecond, 10*time.Millisecond
+	return h
+}
+
+func alertRow(id int64, run string) engine.AlertRow {
+	return engine.AlertRow{
+		Alert: engine.Alert{Kind: "parked", Step: "charge", Code: "declined", Message: "no"}, ID: id, Name: run, Workflow: "order", At: time.Now(),
+	}
+}
+
+// runHook runs a hook until the outbox is empty.
+func runHook(t *testing.T, h *hook, o *outbox) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { h.run(ctx); close(done) }()
+	defer func() { cancel(); <-done }()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(patience); o.left() > 0; <-ticker.C {
+		if time.Now().After(end) {
+			t.Fatalf("%d alerts were not pushed", o.left())
+		}
+	}
+}
+
+// S59: a webhook that fails at first gets every alert, in order; a redirect is
+// not followed and counts as a failure.
+func TestHookRetries(t *testing.T) {
+	r := &receiver{answer: func(n int) int {
+		switch n {
+		case 1, 4:
+			return http.StatusInternalServerError
+		case 2:
+			return http.StatusFound
+		}
+		return http.StatusOK
+	}}
+	server := httptest.NewServer(r)
+	defer server.Close()
+	o := newOutbox(alertRow(1, "o-1"), alertRow(2, "o-2"), alertRow(3, "o-3"))
+	runHook(t, testHook(o, pusherFor(serveOptions{webhook: server.URL + "/secret-token"}, nil)), o)
+	want := []string{"o-1 parked alert-1", "o-2 parked alert-2", "o-3 parked alert-3"}
+	if got := r.taken(); !slices.Equal(got, want) {
+		t.Errorf("pushed %q, want %q", got, want)
+	}
+}
+
+// An engine that dies between pushing an alert and noting it leaves it to be
+// pushed again: twice, not lost.
+func TestHookAtLeastOnce(t *testing.T) {
+	r := &receiver{answer: func(int) int { return http.StatusOK }}
+	server := httptest.NewServer(r)
+	defer server.Close()
+	o := newOutbox(alertRow(7, "o-7"))
+	o.markErr = context.DeadlineExceeded // the note is lost
+	runHook(t, testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil)), o)
+	if got := r.taken(); len(got) != 2 || got[0] != got[1] {
+		t.Errorf("pushed %q, want the same alert twice", got)
+	}
+}
+
+// Of two engines one pushes; when it stops the other goes on.
+func TestHookOneAtATime(t *testing.T) {
+	r := &receiver{answer: func(int) int { return http.StatusOK }}
+	server := httptest.NewServer(r)
+	defer server.Close()
+	o := newOutbox()
+	for i := range 50 {
+		o.alerts = append(o.alerts, alertRow(int64(i+1), "o"))
+	}
+	other := testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { other.run(ctx); close(done) }()
+	runHook(t, testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil)), o)
+	cancel()
+	<-done
+	if got := r.taken(); len(got) != 50 {
+		t.Errorf("%d pushes of 50 alerts, want one each", len(got))
+	}
+}
+
+// Alerts from long before the engine started are noted, not pushed.
+func TestHookLeavesOldOnes(t *testing.T) {
+	r := &receiver{answer: func(int) int { return http.StatusOK }}
+	server := httptest.NewServer(r)
+	defer server.Close()
+	old := alertRow(1, "o-1")
+	old.At = time.Now().Add(-25 * time.Hour)
+	o := newOutbox(old, alertRow(2, "o-2"))
+	runHook(t, testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil)), o)
+	if got := r.taken(); len(got) != 1 || !strings.HasPrefix(got[0], "o-2 ") {
+		t.Errorf("pushed %q, want only that of o-2", got)
+	}
+}
+
+// A failed push does not tell the URL, which may hold a token.
+func TestWebhookKeepsItsSecret(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	address := server.URL
+	server.Close() // nobody listens
+	w := pusherFor(serveOptions{webhook: strings.Replace(address, "http://", "http://me:hunter2@", 1) + "/hunter2?t=hunter2"}, nil)
+	err := w.push(t.Context(), alertRow(1, "o-1"), []byte("{}"))
+	if err == nil || strings.Contains(err.Error(), "hunter2") || strings.Contains(w.String(), "hunter2") {
+		t.Errorf("push to %s: %v", w, err)
+	}
+}
+
+// The program of --on-alert reads the alert, sees what it is about in its
+// environment, and nothing that opens the state; one that fails says why.
+func TestProgram(t *testing.T) {
+	dir := t.TempDir()
+	script := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	environ := []string{"PATH=" + os.Getenv("PATH"), "OUT=" + dir, "ENGINE_DSN=postgres://x", keyVariable + "=k3y", "PGPASSWORD=p"}
+	a := alertRow(3, "o-3")
+	body, err := alertBody(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pusherFor(serveOptions{onAlert: script("good", `cat > "$OUT/stdin"; env > "$OUT/env"`)}, environ)
+	if err := p.push(t.Context(), a, body); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	data, err := os.ReadFile(filepath.Join(dir, "stdin"))
+	if err == nil {
+		err = json.Unmarshal(data, &got)
+	}
+	if err != nil || got["run"] != "o-3" || got["kind"] != "parked" || got["code"] != "declined" || got["workflow"] != "order" {
+		t.Errorf("read %v, %v", got, err)
+	}
+	env, err := os.ReadFile(filepath.Join(dir, "env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ENGINE_ALERT_ID=3", "ENGINE_ALERT_KIND=parked", "ENGINE_ALERT_RUN=o-3", "ENGINE_ALERT_STEP=charge", "ENGINE_ALERT_CODE=declined"} {
+		if !strings.Contains(string(env), want+"\n") {
+			t.Errorf("no %s in its environment", want)
+		}
+	}
+	for _, not := range []string{"ENGINE_DSN", keyVariable, "PGPASSWORD"} {
+		if strings.Contains(string(env), not) {
+			t.Errorf("%s is in its environment", not)
+		}
+	}
+
+	bad := pusherFor(serveOptions{onAlert: script("bad", "echo pager is down >&2; exit 3")}, environ)
+	if err := bad.push(t.Context(), a, body); err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "pager is down") {
+		t.Errorf("push = %v, want what it said", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	slow := pusherFor(serveOptions{onAlert: script("slow", "sleep 600 & sleep 600")}, environ)
+	began := time.Now()
+	if err := slow.push(ctx, a, body); err == nil || !strings.Contains(err.Error(), "took too long") {
+		t.Errorf("push = %v, want that it took too long", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it was waited for %s", took)
+	}
+}
+
+func TestServeFlags(t *testing.T) {
+	good := serveOptions{lease: 30 * time.Second, http: "off"}
+	for _, c := range []struct {
+		name   string
+		change func(*serveOptions)
+		want   string // "" = accepted
+	}{
+		{"defaults", func(*serveOptions) {}, ""},
+		{"short lease", func(o *serveOptions) { o.lease = 500 * time.Millisecond }, "--lease must be at least 1s"},
+		{"scan-max", func(o *serveOptions) { o.maxScan = 16 * time.Second }, "--scan-max must be at most half"},
+		{"scan-min", func(o *serveOptions) { o.minScan, o.maxScan = 5*time.Second, time.Second }, "--scan-min must be at most"},
+		{"negative", func(o *serveOptions) { o.concurrency = -1 }, "--concurrency"},
+		{"negative pause", func(o *serveOptions) { o.claimInterval = -1 }, "--claim-interval"},
+		{"negative batch", func(o *serveOptions) { o.claimBatch = -1 }, "--claim-batch"},
+		{"loopback", func(o *serveOptions) { o.http = "127.0.0.1:0" }, ""},
+		{"loopback of six", func(o *serveOptions) { o.http = "[::1]:0" }, ""},
+		{"localhost", func(o *serveOptions) { o.http = "localhost:9464" }, ""},
+		{"everywhere", func(o *serveOptions) { o.http = ":9464" }, "could be reached from other machines"},
+		{"remote", func(o *serveOptions) { o.http = "10.1.2.3:9464" }, "could be reached from other machines"},
+		{"remote, wanted", func(o *serveOptions) { o.http, o.remoteHTTP = ":9464", true }, ""},
+		{"no port", func(o *serveOptions) { o.http = "localhost" }, "ADDRESS:PORT"},
+		{"webhook", func(o *serveOptions) { o.webhook = "ftp://x" }, "http or https"},
+		{"program", func(o *serveOptions) { o.onAlert = "/nowhere/x" }, "not a program"},
+		{"both", func(o *serveOptions) { o.onAlert, o.webhook = "/bin/sh", "http://x" }, "cannot be combined"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := good
+			c.change(&o)
+			err := o.check(&app{})
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("error %v, want one with %q", err, c.want)
+			case c.want == "" && o.node().Lease != o.lease:
+				t.Error("the lease is lost")
+			}
+		})
+	}
+}
