@@ -426,6 +426,33 @@ func (s *Store) anybody(ctx context.Context, what string, fn func(*tx) error) (e
 	return s.transact(ctx, what, fn)
 }
 
+const (
+	turnWait  = 10 * time.Second     // how long a turn at writing is waited for
+	turnPause = 2 * time.Millisecond // between two looks
+)
+
+// begin waits for the file's one turn at writing. Beside a busy holder SQLite's
+// own waiting comes too rarely to meet the moments between two commits; it
+// looks every 100 ms.
+func (s *Store) begin(ctx context.Context) error {
+	if s.beside != "" {
+		if _, err := s.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
+			return err
+		}
+	}
+	for start := time.Now(); ; {
+		_, err := s.conn.ExecContext(context.WithoutCancel(ctx), "BEGIN IMMEDIATE")
+		if s.beside == "" || code(err) != sqlite3.SQLITE_BUSY || time.Since(start) > turnWait {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(turnPause):
+		}
+	}
+}
+
 // write runs fn in a transaction, alone. ctx counts until it begins: from then
 // on it is a matter of milliseconds, and an interrupted commit would leave its
 // outcome in doubt.
@@ -450,7 +477,7 @@ func (s *Store) writeLocked(ctx context.Context, what string, fn func(*tx) error
 // transact runs fn in a transaction of the connection; s.mu is held.
 func (s *Store) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	x := &tx{s, context.WithoutCancel(ctx)}
-	if _, err := s.conn.ExecContext(x.ctx, "BEGIN IMMEDIATE"); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return s.explain(what, err)
 	}
 	err := fn(x)
