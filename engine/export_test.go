@@ -19,3 +19,6 @@ var (
 	MarkEchoes = markEchoes
 	NewRedact  = func(secrets ...string) func(string) string { return (&redactor{secrets: secrets}).text }
 )
+
+// DecodeMessage opens a message of an inbox.
+var DecodeMessage = decodeMessage

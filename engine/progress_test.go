@@ -1,0 +1,368 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// importFlow is one step whose agent says how far it has come.
+const importFlow = `
+workflow "import" {
+  deadline = "1h"
+  step "load" {
+    action  = agent.shop.load
+    timeout = "1m"
+    retry {
+      max_attempts     = 3
+      initial_interval = "1s"
+      jitter           = "none"
+    }
+    input { name = "load" }
+    compensation = "none"
+  }
+}
+workflow "once" {
+  deadline = "1h"
+  step "load" {
+    action  = agent.shop.load_once
+    timeout = "1m"
+    input { name = "load" }
+    compensation = "none"
+  }
+}`
+
+// importer makes a world whose shop can also load, with checkpoints.
+func importer(t *testing.T, do func(ctx context.Context, call engine.Call) (sdk.Reply, bool)) *world {
+	t.Helper()
+	s := newShop()
+	sdk.Action(s.agent, "load", s.do, sdk.Idempotent(), sdk.Checkpoints(), sdk.Heartbeats())
+	sdk.Action(s.agent, "load_once", s.do, sdk.Checkpoints(), sdk.Heartbeats())
+	w := newWorld(t, oneStep)
+	w.shop = s
+	w.inv.agents["shop"] = s.agent
+	w.def = define(t, importFlow, s.agent)
+	w.inv.around = do
+	return w
+}
+
+// progressed returns the checkpoints in a run's journal.
+func (w *world) progressed(run machine.RunID) []string {
+	w.t.Helper()
+	_, _, records, err := engine.LoadRun(context.WithoutCancel(w.t.Context()), w.mem, w.sealer(), engine.NewDefinitions(w.mem, w.sealer()), run)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var list []string
+	for _, rec := range records {
+		if p, ok := rec.Event().(machine.AttemptProgress); ok {
+			list = append(list, fmt.Sprintf("%d %s", p.Number, p.Blob))
+		}
+	}
+	return list
+}
+
+// S81, S82, S83: what an agent says it has done is in the journal before its
+// answer is, in order, and the next attempt gets the last of it.
+func TestCheckpointsReachTheNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+			last := "none"
+			if c := call.Request.Checkpoint; c != nil {
+				last = fmt.Sprintf("%d %s", c.Number, c.Blob)
+			}
+			got = append(got, last)
+			switch call.Request.Attempt {
+			case 1: // slowly: each is stored
+				for n := 1; n <= 3; n++ {
+					call.OnProgress(engine.Progress{Number: n, Blob: []byte{byte('a' + n - 1)}})
+					time.Sleep(time.Second)
+				}
+				return sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost}, true
+			case 2: // faster than anything can be stored, and answers at once
+				for n := 4; n <= 100; n++ {
+					call.OnProgress(engine.Progress{Number: n, Blob: []byte("fast")})
+				}
+				return sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost}, true
+			}
+			return sdk.Reply{}, false
+		})
+		n := w.start()
+		run := w.submit(n, "import", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		if want := []string{"none", "3 c", "100 fast"}; fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("attempts got %v, want %v", got, want)
+		}
+		list := w.progressed(run)
+		if len(list) < 5 || len(list) > 20 || fmt.Sprint(list[:3]) != "[1 a 2 b 3 c]" || list[len(list)-1] != "100 fast" {
+			t.Errorf("journal has %v, want 1 to 3, few of the fast ones, and the last", list)
+		}
+		n.drain(t)
+	})
+}
+
+// S82: a checkpoint outlives the engine's incarnation in which it was sent; the
+// answer that follows it does too.
+func TestCheckpointAcrossIncarnations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store *faultStore
+		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+			store.down.Store(true)
+			call.OnProgress(engine.Progress{Number: 7, Blob: []byte("seven")})
+			time.Sleep(10 * time.Second) // the lease is lost
+			store.down.Store(false)
+			time.Sleep(5 * time.Second) // and the run is taken over again
+			return sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{"id":"x"}`)}, true
+		})
+		store = w.faulty()
+		n := w.start()
+		run := w.submit(n, "once", nil)
+		time.Sleep(20 * time.Second)
+		w.wait(n, run, machine.RunSucceeded)
+		list := w.progressed(run)
+		if len(list) == 0 || list[0] != "7 seven" {
+			t.Errorf("journal has %v, want the checkpoint", list)
+		}
+		n.drain(t)
+	})
+}
+
+// S28: what an agent says of its work after complete-by changes nothing.
+func TestCheckpointAfterTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+			if call.Request.Attempt > 1 {
+				return sdk.Reply{}, false
+			}
+			time.Sleep(call.Request.Remaining)
+			call.OnProgress(engine.Progress{Number: 1, Blob: []byte("late")})
+			time.Sleep(time.Second)
+			call.OnProgress(engine.Progress{Number: 2, Blob: []byte("later")})
+			return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "busy"}, true
+		})
+		n := w.start()
+		run := w.submit(n, "import", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		synctest.Wait()
+		if list := w.progressed(run); len(list) != 0 {
+			t.Errorf("journal has %v, want nothing", list)
+		}
+		if late := w.story.lateReplies(); late != 1 {
+			t.Errorf("%d late replies, want the answer only", late)
+		}
+		n.drain(t)
+	})
+}
+
+// S28: an answer past complete-by is kept beside the run, with its outcome and
+// what it says, whether the engine heard it while it waited or afterwards; it
+// raises one alert and changes nothing.
+func TestLateAnswersAreKept(t *testing.T) {
+	late := sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{"id":"late"}`)}
+	tests := map[string]struct {
+		say     func(call engine.Call)
+		reply   sdk.Reply
+		outcome string
+	}{
+		"by an invoker that waits too long": {func(engine.Call) {}, late, "ok"},
+		"by one that listens on": {func(call engine.Call) {
+			go func() {
+				time.Sleep(5 * time.Second)
+				call.OnLate(late)
+			}()
+		}, sdk.Reply{}, "ok"},
+		"failure": {func(engine.Call) {}, sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "busy"}, "failed"},
+		"unknown": {func(engine.Call) {}, sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "agent_lost"}, "unknown"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := importer(t, nil)
+				w.cfg = func(c *engine.Config) {
+					c.Invoker = invokerFunc(func(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+						if call.Request.Attempt > 1 {
+							return w.inv.Invoke(ctx, call)
+						}
+						time.Sleep(call.Request.Remaining + time.Second)
+						tt.say(call)
+						if tt.reply.Outcome == sdk.OutcomeInvalid {
+							return sdk.Reply{}, context.DeadlineExceeded
+						}
+						return tt.reply, nil
+					})
+				}
+				n := w.start()
+				run := w.submit(n, "import", nil)
+				w.wait(n, run, machine.RunSucceeded)
+				time.Sleep(10 * time.Second)
+				kept, err := w.mem.LateReplies(t.Context(), run)
+				if err != nil || len(kept) != 1 {
+					t.Fatalf("late replies: %+v, %v, want one", kept, err)
+				}
+				if l := kept[0]; l.Outcome != tt.outcome || l.Step != "load" || l.Call != 1 || l.Run != run {
+					t.Errorf("kept %+v, want %s of the first call of load", l, tt.outcome)
+				}
+				event, err := engine.DecodeLate(nil, kept[0])
+				if ok, is := event.(machine.AttemptOK); err != nil || is != (tt.outcome == "ok") || is && string(ok.Output.JSON()) != `{"id":"late"}` {
+					t.Errorf("evidence: %+v, %v", event, err)
+				}
+				if alerts, err := w.mem.Alerts(t.Context(), run, 10); err != nil || len(alerts) != 1 || alerts[0].Kind != "late_reply" {
+					t.Errorf("alerts: %+v, %v, want one of kind late_reply", alerts, err)
+				}
+				if got := w.story.lateReplies(); got != 1 {
+					t.Errorf("counted %d, want 1", got)
+				}
+				n.drain(t)
+			})
+		})
+	}
+}
+
+// keepFails refuses evidence as often as it is told.
+type keepFails struct {
+	engine.Store
+	mu    sync.Mutex
+	left  int
+	asked int
+}
+
+func (s *keepFails) KeepLate(ctx context.Context, l engine.LateReply) error {
+	s.mu.Lock()
+	s.asked++
+	fail := s.left > 0
+	s.left--
+	s.mu.Unlock()
+	if fail {
+		return errors.New("no room")
+	}
+	return s.Store.KeepLate(ctx, l)
+}
+
+// S28: evidence that cannot be stored at once is tried again, not for ever, and
+// holds up neither the run nor the end of the engine.
+func TestEvidenceIsTriedAgain(t *testing.T) {
+	for name, tt := range map[string]struct{ fails, kept int }{"a few times": {3, 1}, "always": {1 << 20, 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+					if call.Request.Attempt > 1 {
+						return sdk.Reply{}, false
+					}
+					time.Sleep(call.Request.Remaining + time.Second)
+					return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "busy"}, true
+				})
+				store := &keepFails{Store: w.mem, left: tt.fails}
+				w.store = store
+				n := w.start()
+				run := w.submit(n, "import", nil)
+				w.wait(n, run, machine.RunSucceeded)
+				time.Sleep(time.Minute)
+				n.drain(t)
+				kept, err := w.mem.LateReplies(t.Context(), run)
+				if err != nil || len(kept) != tt.kept {
+					t.Errorf("late replies: %+v, %v, want %d", kept, err, tt.kept)
+				}
+				if store.asked > 20 {
+					t.Errorf("asked %d times", store.asked)
+				}
+			})
+		})
+	}
+}
+
+// What counts is when an answer reached an engine, whoever holds the run: one
+// that reaches a former owner is durable in the run's inbox at once, with the
+// time of its arrival, also when it says that the call was not sent.
+func TestAnswerAtAFormerOwner(t *testing.T) {
+	tests := map[string]struct {
+		reply sdk.Reply
+		err   error
+		want  machine.Event
+	}{
+		"result":   {sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{"id":"x"}`)}, nil, machine.AttemptOK{}},
+		"failure":  {sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "busy"}, nil, machine.AttemptFailed{}},
+		"unknown":  {sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "internal"}, nil, machine.AttemptUnknown{}},
+		"not sent": {sdk.Reply{}, &engine.Deferred{Why: "full"}, machine.AttemptDeferred{}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := importer(t, nil)
+				stolen := make(chan struct{})
+				var arrived time.Time
+				w.cfg = func(c *engine.Config) {
+					c.Invoker = invokerFunc(func(context.Context, engine.Call) (sdk.Reply, error) {
+						<-stolen
+						arrived = time.Now()
+						return tt.reply, tt.err
+					})
+				}
+				store := w.faulty()
+				n := w.start()
+				run := w.submit(n, "import", nil)
+				synctest.Wait()
+				// Another engine, of which nothing is asked, takes the run.
+				store.down.Store(true)
+				time.Sleep(2 * w.opts.Lease)
+				other, err := w.mem.Join(t.Context(), "other", time.Hour, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if dead, err := w.mem.Fence(t.Context(), 1); err != nil || !dead {
+					t.Fatalf("fence: %t, %v", dead, err)
+				}
+				steal(t, w, run, other)
+				store.down.Store(false)
+				time.Sleep(time.Second)
+				close(stolen)
+				synctest.Wait()
+				time.Sleep(100 * time.Millisecond)
+				messages, err := w.mem.Messages(t.Context(), run, 10)
+				if err != nil || len(messages) != 1 {
+					t.Fatalf("inbox: %+v, %v, want the answer", messages, err)
+				}
+				m := messages[0]
+				if m.Kind != engine.MessageReply || m.At.Sub(arrived).Abs() > time.Millisecond || m.By != "agent shop" {
+					t.Errorf("message %+v, want an answer of %s", m, arrived)
+				}
+				event, err := engine.DecodeMessage(nil, run, m.Data)
+				if err != nil || fmt.Sprintf("%T", event) != fmt.Sprintf("%T", tt.want) {
+					t.Errorf("it says %T, %v, want %T", event, err, tt.want)
+				}
+				n.kill(t)
+			})
+		})
+	}
+}
+
+// steal makes another engine the owner of a run, by an empty row.
+func steal(t *testing.T, w *world, run machine.RunID, owner engine.EngineID) {
+	t.Helper()
+	_, rows, err := w.mem.Load(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer, err := w.mem.OpenWriter(t.Context(), owner, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := machine.EncodeRecords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := writer.Commit(t.Context(), []engine.Transition{{
+		Run: run, Seq: int32(len(rows)), At: time.Now(), Owner: &owner, Data: append([]byte{0}, data...),
+	}})
+	if err != nil || !out[0].Landed {
+		t.Fatalf("steal: %+v, %v", out, err)
+	}
+}
