@@ -3,6 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 SEEDS  ?= 100000
+FROM   ?= 1
 TIME   ?= 30s
 AGENTS := $(notdir $(wildcard plugins/engine-agent-*))
 TOOL   := go tool -modfile=cmd/tools.mod
@@ -40,9 +41,9 @@ race: postgres-binaries ## the race detector, for the packages that have gorouti
 	$(PGTEST) run -- go test -race -timeout 20m ./engine ./engine/agents/... ./engine/memory/... ./engine/sqlite/... ./engine/postgres/... ./engine/internal/sim/... ./sdk/... ./plugins/...
 
 .PHONY: sim
-sim: ## simulate SEEDS=100000 random workflows in random worlds, and whole engines for a fiftieth of them
-	SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 60m -run TestPromises ./engine/machine
-	SIM_SEEDS=$$(($(SEEDS) / 50)) go test -count=1 -timeout 60m ./engine/internal/sim
+sim: ## simulate SEEDS=100000 random workflows in random worlds, and as many worlds of whole engines, from FROM=1 on
+	SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 4h -run TestPromises ./engine/machine
+	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -count=1 -timeout 4h -run TestSteady ./engine/internal/sim
 
 .PHONY: mutants
 mutants: ## plant deliberate faults in the core and see each of them caught

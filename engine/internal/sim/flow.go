@@ -33,12 +33,12 @@ var actions = []string{
 	"keep", // idempotent, nothing undoes it
 }
 
-// newPlan generates a workflow of 1 to 7 steps over a random graph.
+// newPlan generates a workflow of 1 to 5 steps over a random graph.
 func newPlan(rng *rand.Rand) plan {
 	var p plan
 	var b strings.Builder
 	b.WriteString("workflow \"w\" {\n  deadline = \"10m\"\n")
-	for i := range 1 + rng.IntN(7) {
+	for i := range 1 + rng.IntN(5) {
 		s := planStep{name: fmt.Sprintf("s%d", i), action: actions[rng.IntN(len(actions))]}
 		for j := range i {
 			if rng.IntN(3) == 0 {

@@ -3,56 +3,31 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// landed checks a run after each commit: its row is what its journal says, and
-// its bound is no later than what is due (I10, promise 13).
-func (w *world) landed(ctx context.Context, run machine.RunID) {
-	ctx = context.WithoutCancel(ctx)
-	head, rows, err := w.store.Load(ctx, run)
-	if err != nil {
-		w.fault("load run %d: %v", run, err)
-		return
-	}
-	_, state, _, err := engine.LoadRun(ctx, w.store, nil, engine.NewDefinitions(w.store, nil), run)
-	if err != nil {
-		w.fault("replay run %d: %v", run, err)
-		return
-	}
-	if state.Records() > 0 && len(rows) > 0 && state.Status() != head.State {
-		// Another engine may have appended between the two reads.
-		if again, _, err := w.store.Load(ctx, run); err == nil && again.State == head.State && again.NextCheck.Equal(head.NextCheck) && again.Owner == head.Owner {
-			w.fault("run %d: replay says %v, the row says %v (I10)", run, state.Status(), head.State)
-		}
-	}
-	if due, ok := state.NextDue(); ok && !head.State.Final() && head.NextCheck.After(due) {
-		if again, now, err := w.store.Load(ctx, run); err == nil && len(now) == len(rows) && again.NextCheck.Equal(head.NextCheck) {
-			w.fault("run %d: bound %v is later than what is due at %v (promise 13)", run, head.NextCheck, due)
-		}
-	}
-}
-
 // judge compares what every run says of itself with the ledger of the far side.
 func (w *world) judge(ctx context.Context, accepted map[string]machine.RunID) {
-	for name, run := range accepted {
-		defs := engine.NewDefinitions(w.store, nil)
+	defs := engine.NewDefinitions(w.store, nil)
+	for _, name := range slices.Sorted(maps.Keys(accepted)) {
+		run := accepted[name]
 		wf, state, records, err := engine.LoadRun(ctx, w.store, nil, defs, run)
 		if err != nil {
 			w.fault("%s: an accepted run is lost: %v (I1)", name, err)
 			continue
 		}
-		w.tell(name, wf, records)
 		status := state.Status()
 		if !status.Final() && !status.NeedsHuman() {
 			w.fault("%s is %v after everything healed: stuck (I8)", name, status)
 		}
-		w.judgeCalls(name, wf, records)
-		for _, e := range w.remote.keys {
-			if e.run == name {
+		w.judgeStory(name, run, state, len(records))
+		for _, key := range slices.Sorted(maps.Keys(w.remote.keys)) {
+			if e := w.remote.keys[key]; e.run == name {
 				w.judgeEffect(name, status, e, state, wf)
 			}
 		}
@@ -62,34 +37,15 @@ func (w *world) judge(ctx context.Context, accepted map[string]machine.RunID) {
 	}
 }
 
-// tell writes a run's story into the journal.
-func (w *world) tell(name string, wf *dsl.Workflow, records []machine.Record) {
-	state := machine.NewState()
-	for _, rec := range records {
-		for _, f := range rec.Facts(wf, state) {
-			w.journal = append(w.journal, fmt.Sprintf("%s %s: %s %s #%d undo=%t %s %s %s", f.At.Format("04:05.000"), name, f.Kind, f.Step, f.Attempt, f.Undo, f.Status, f.Code, f.Message))
-		}
-		state.Apply(rec)
-	}
-}
-
-// judgeCalls checks that no call was made that the journal does not know (I4).
-func (w *world) judgeCalls(name string, wf *dsl.Workflow, records []machine.Record) {
-	started := map[string]int{}
-	state := machine.NewState()
-	for _, rec := range records {
-		for _, f := range rec.Facts(wf, state) {
-			if f.Kind == machine.FactAttemptStarted {
-				started[f.Step]++
-			}
-		}
-		state.Apply(rec)
-	}
-	for i := range state.NodeCount() {
-		step := state.Node(wf, i).Name
-		if sent := w.sent[name+" "+step]; sent > started[step] {
-			w.fault("%s: %s was called %d times, the journal knows %d (I4)", name, step, sent, started[step])
-		}
+// judgeStory checks that the journal, read again from its beginning, says what
+// its rows said as they landed (I10).
+func (w *world) judgeStory(name string, run machine.RunID, state *machine.State, records int) {
+	s := w.stories[run]
+	switch {
+	case s == nil:
+		w.fault("%s: no row of it has landed, and yet it is there (I1)", name)
+	case s.state.Status() != state.Status() || len(s.records) != records:
+		w.fault("%s: %d records say %v, but %d said %v as they landed (I10)", name, records, state.Status(), len(s.records), s.state.Status())
 	}
 }
 

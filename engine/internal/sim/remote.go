@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
-	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -17,6 +15,7 @@ import (
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64
+	moody bool // it fails in its many ways
 
 	mu     sync.Mutex // protects following fields
 	healed bool       // nothing goes wrong any more
@@ -47,8 +46,8 @@ type undoIn struct {
 	ID string `agent:"id,optional"`
 }
 
-func newRemote(seed uint64) *remote {
-	r := &remote{seed: seed, calls: map[string]int{}, keys: map[string]*effect{}}
+func newRemote(seed uint64, moody bool) *remote {
+	r := &remote{seed: seed, moody: moody, calls: map[string]int{}, keys: map[string]*effect{}}
 	a := sdk.New("far", "1.0.0")
 	codes := sdk.Errors("refused")
 	sdk.Action(a, "do", r.do, sdk.Idempotent(), sdk.CompensatedBy("undo"), codes)
@@ -111,7 +110,7 @@ func (r *remote) next(name string, c *sdk.Call, key string) mood {
 	defer r.mu.Unlock()
 	r.calls[name]++
 	r.effectLocked(c, key).calls++
-	if r.healed {
+	if r.healed || !r.moody {
 		return fine
 	}
 	return r.mood(name, r.calls[name])
@@ -257,38 +256,5 @@ func pause(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-// A line is one engine's way to the far side; it records under which fencing
-// tokens the engine calls.
-type line struct {
-	world *world
-	node  int
-}
-
-// Invoke implements engine.Invoker.
-func (l *line) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
-	if err := l.world.called(l.node, call); err != nil {
-		return sdk.Reply{}, err
-	}
-	type answer struct {
-		reply sdk.Reply
-		ok    bool
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		reply, ok := l.world.remote.agent.Invoke(ctx, call.Request, sdk.InvokeOptions{Logger: slog.New(slog.DiscardHandler)})
-		answers <- answer{reply, ok}
-	}()
-	select {
-	case a := <-answers:
-		if a.ok && !l.world.loses() {
-			return a.reply, nil
-		}
-		<-ctx.Done()
-		return sdk.Reply{}, ctx.Err()
-	case <-ctx.Done():
-		return sdk.Reply{}, ctx.Err()
 	}
 }

@@ -1,51 +1,199 @@
 package sim
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/cryptotest"
 	"testing/synctest"
+
+	"github.com/saga-engine/engine/engine/internal/sim/steady"
 )
 
-// S1, S3, S5, S6, S19, S21, S22, S30, S45, S49, S87 and I1, I2, I4 to I8, I10:
-// engines that crash, freeze and lose messages, over a far side that fails in
-// every way it can, leave every run ended, or in the hands of a person, with
-// the effects its end promises.
-func TestSeeds(t *testing.T) {
-	first, count := uint64(1), uint64(100)
-	if testing.Short() {
-		count = 20
+// number reads a number from the environment.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return otherwise
 	}
-	if s := os.Getenv("SIM_SEEDS"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("SIM_SEEDS: %v", err)
-		}
-		count = n
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
 	}
-	if s := os.Getenv("SIM_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("SIM_SEED: %v", err)
-		}
-		first, count = n, 1
-	}
-	for seed := first; seed < first+count; seed++ {
-		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				faults, story, err := Simulate(t.Context(), seed)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, strings.Join(story, "\n"))
-				}
-				if len(faults) > 0 {
-					t.Errorf("%s\nagain: SIM_SEED=%d go test ./engine/internal/sim\n%s", strings.Join(faults, "\n"), seed, strings.Join(story, "\n"))
-				}
-			})
+	return n
+}
+
+// simulate runs the world of one seed.
+func simulate(t *testing.T, seed uint64) (res Result) {
+	t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, seed)
+		synctest.Test(t, func(t *testing.T) {
+			reseed(seed)
+			var err error
+			if res, err = Simulate(t.Context(), seed); err != nil {
+				t.Fatal(err)
+			}
 		})
-		if !ok {
-			return // one story is enough to read
+	})
+	return res
+}
+
+// block is how many seeds share a process. What a process has done before, such
+// as caches that it has filled, shifts what it draws later; so a process always
+// begins with the first seed of a block, and a seed's trace is a function of the
+// seed.
+const block = 100
+
+// TestWorlds runs the worlds of SIM_SEEDS seeds from SIM_FROM on, in this very
+// process: what TestSteady has done in steady ones. Here goroutines take turns
+// as the runtime likes, so it needs no second build, and sees what the race
+// detector says.
+func TestWorlds(t *testing.T) {
+	if steadied {
+		debug.SetGCPercent(-1) // a collection would be a turn that no seed decides on
+	}
+	from, count := number(t, "SIM_FROM", 1), number(t, "SIM_SEEDS", 40)
+	traces := os.Getenv("SIM_TRACES") // a file for a digest of each trace
+	var digests bytes.Buffer
+	failed := 0
+	first := from
+	if steadied {
+		first = (from-1)/block*block + 1
+	}
+	for seed := first; seed < from+count && failed < 3; seed++ {
+		if steadied && seed%16 == 0 {
+			runtime.GC()
 		}
+		res := simulate(t, seed)
+		if seed < from {
+			continue
+		}
+		if dir := os.Getenv("SIM_TRACE"); dir != "" {
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("seed-%d", seed)), res.Trace, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fmt.Fprintf(&digests, "%d %x\n", seed, sha256.Sum256(res.Trace))
+		if len(res.Faults) > 0 || t.Failed() {
+			failed++
+			t.Errorf("seed %d:\n%s\nagain: make sim FROM=%d SEEDS=1\n%s", seed, strings.Join(res.Faults, "\n"), seed, res.Trace)
+		}
+	}
+	if traces != "" {
+		if err := os.WriteFile(traces, digests.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// build builds this package's tests so that their seed decides everything.
+func build(t *testing.T, dir string, more map[string]string) string {
+	t.Helper()
+	overlay, err := steady.Overlay(dir, more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(dir, "sim.test")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-tags", steady.Tag, "-overlay", overlay, "-o", bin, ".")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// hunt runs worlds in a steady process and returns what it says.
+func hunt(ctx context.Context, bin string, from, count uint64, env ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, bin, "-test.run", "^TestWorlds$", "-test.timeout", "0")
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("SIM_FROM=%d", from), fmt.Sprintf("SIM_SEEDS=%d", count))
+	cmd.Env = append(cmd.Env, env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestSteady builds these tests once more, so that a seed decides everything,
+// and runs the worlds of SIM_SEEDS=10000 seeds from SIM_FROM=1 on.
+func TestSteady(t *testing.T) {
+	bin := build(t, t.TempDir(), nil)
+	t.Run("same seed same trace", func(t *testing.T) { sameTrace(t, bin) })
+	t.Run("seeds", func(t *testing.T) { seeds(t, bin) })
+}
+
+// S1, S3, S5, S6, S19, S21, S22, S28, S29, S30, S45, S49, S87 and I1 to I10:
+// several engines that crash, stop, freeze and lose messages, over a far side
+// that fails in every way it can, leave every run ended, or in the hands of a
+// person, with the effects its end promises.
+func seeds(t *testing.T, bin string) {
+	from, count := number(t, "SIM_FROM", 1), number(t, "SIM_SEEDS", 10000)
+	if testing.Short() {
+		count = min(count, 500)
+	}
+	var wg sync.WaitGroup
+	blocks := make(chan uint64)
+	for range min(runtime.NumCPU(), 8) {
+		wg.Go(func() {
+			for at := range blocks {
+				if t.Failed() {
+					continue // one story is enough to read
+				}
+				end := min((at-1)/block*block+1+block, from+count)
+				if out, err := hunt(t.Context(), bin, at, end-at); err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+			}
+		})
+	}
+	for at := from; at < from+count; at = (at-1)/block*block + 1 + block {
+		blocks <- at
+	}
+	close(blocks)
+	wg.Wait()
+}
+
+// The same seed makes the same trace, byte by byte, in another process too.
+func sameTrace(t *testing.T, bin string) {
+	dir := t.TempDir()
+	digests := map[string]string{}
+	run := func(name string, from, count uint64) {
+		file := filepath.Join(dir, "traces")
+		if out, err := hunt(t.Context(), bin, from, count, "SIM_TRACES="+file); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			seed, digest, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if known, ok := digests[seed]; ok && known != digest {
+				t.Errorf("seed %s: another trace %s", seed, name)
+			}
+			digests[seed] = digest
+		}
+	}
+	run("", 1, block)
+	run("in a second process", 1, block)
+	for _, seed := range []uint64{3, 17, 58, 99} {
+		run("when it is looked at by itself", seed, 1)
+	}
+	if len(digests) != block {
+		t.Errorf("%d traces of %d seeds", len(digests), block)
+	}
+	different := map[string]bool{}
+	for _, d := range digests {
+		different[d] = true
+	}
+	if len(different) != block {
+		t.Errorf("%d seeds make %d different traces", block, len(different))
 	}
 }

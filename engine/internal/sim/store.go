@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
@@ -11,44 +13,151 @@ import (
 
 var errLost = errors.New("sim: the store's answer was lost")
 
-// A wire is one engine's way to the store. It loses answers, sometimes after
-// the store has acted, and freezes.
+// A wire is one engine process's way to the store. It loses answers, sometimes
+// after the store has acted, is slow, and stands still with its engine.
 type wire struct {
 	engine.Store
 	world *world
-	node  int
+	node  *node
 }
 
-// fault waits out a freeze and says whether this message is lost.
-func (w *wire) fault(ctx context.Context) error {
-	if err := w.world.thawed(ctx, w.node); err != nil {
+// A part of an engine that can stand still by itself.
+type part int
+
+const (
+	partOther   part = iota
+	partMembers      // the Supervisor's calls
+)
+
+// away waits out whatever keeps a message from getting through and says
+// whether it is lost.
+func (w *wire) away(ctx context.Context, p part) error {
+	if d := w.world.latency(); d > 0 {
+		if err := pause(ctx, d); err != nil {
+			return err
+		}
+	}
+	if err := w.world.frozen[w.node.n].wait(ctx); err != nil {
 		return err
 	}
-	if w.world.cut(w.node) {
+	if p == partMembers {
+		if err := w.world.still[w.node.n].wait(ctx); err != nil {
+			return err
+		}
+	}
+	if w.world.draws(w.world.weather.lose) {
 		return errLost
 	}
 	return nil
 }
 
-func (w *wire) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
-	if err := w.fault(ctx); err != nil {
-		return 0, err
+// over passes one call to the store, there and back, and tells the trace.
+func over[T any](ctx context.Context, w *wire, p part, what string, f func() (T, error)) (T, error) {
+	var none T
+	if err := w.away(ctx, p); err != nil {
+		return none, err
 	}
-	return w.Store.Join(ctx, address, lease, writers)
+	v, err := f()
+	w.world.trace("e%d %s %v", w.node.n, what, err)
+	if lost := w.away(ctx, p); lost != nil {
+		return none, lost
+	}
+	return v, err
 }
 
+type nothing struct{}
+
+func (w *wire) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
+	return over(ctx, w, partMembers, "join", func() (engine.EngineID, error) { return w.Store.Join(ctx, address, lease, writers) })
+}
+
+// Tick remembers until when the engine may believe in its lease: counted from
+// when it asked.
 func (w *wire) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
-	if err := w.fault(ctx); err != nil {
-		return engine.Tick{}, err
+	asked := time.Now()
+	tick, err := over(ctx, w, partMembers, "tick", func() (engine.Tick, error) { return w.Store.Tick(ctx, e, lease, limit) })
+	if err == nil {
+		w.world.leased(w.node, asked.Add(lease))
 	}
-	return w.Store.Tick(ctx, e, lease, limit)
+	return tick, err
+}
+
+// Fence remembers whom the store has declared dead: nothing of theirs may land
+// afterwards.
+func (w *wire) Fence(ctx context.Context, dead engine.EngineID) (bool, error) {
+	return over(ctx, w, partMembers, fmt.Sprintf("fence %d", dead), func() (bool, error) {
+		ok, err := w.Store.Fence(ctx, dead)
+		if ok && err == nil {
+			w.world.bury(dead)
+		}
+		return ok, err
+	})
+}
+
+func (w *wire) Leave(ctx context.Context, e engine.EngineID) error {
+	_, err := over(ctx, w, partMembers, "leave", func() (nothing, error) {
+		err := w.Store.Leave(ctx, e)
+		if err == nil {
+			w.world.bury(e)
+		}
+		return nothing{}, err
+	})
+	return err
+}
+
+func (w *wire) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return over(ctx, w, partMembers, "orphans", func() ([]machine.RunID, error) { return w.Store.Orphans(ctx, after, limit) })
+}
+
+func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
+	return over(ctx, w, partMembers, "pass", func() (bool, error) { return w.Store.Pass(ctx, name, period) })
+}
+
+func (w *wire) Overdue(ctx context.Context, self engine.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+	return over(ctx, w, partMembers, "overdue", func() ([]machine.RunID, error) { return w.Store.Overdue(ctx, self, grace, limit) })
 }
 
 func (w *wire) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {
-	if err := w.fault(ctx); err != nil {
-		return engine.Head{}, nil, err
+	type loaded struct {
+		head engine.Head
+		rows []engine.Row
 	}
-	return w.Store.Load(ctx, run)
+	l, err := over(ctx, w, partOther, "load", func() (loaded, error) {
+		head, rows, err := w.Store.Load(ctx, run)
+		return loaded{head, rows}, err
+	})
+	return l.head, l.rows, err
+}
+
+func (w *wire) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
+	return over(ctx, w, partOther, "load many", func() ([]engine.Loaded, error) { return w.Store.LoadMany(ctx, runs) })
+}
+
+func (w *wire) Messages(ctx context.Context, run machine.RunID, limit int) ([]engine.Message, error) {
+	return over(ctx, w, partOther, "messages", func() ([]engine.Message, error) { return w.Store.Messages(ctx, run, limit) })
+}
+
+func (w *wire) Post(ctx context.Context, m engine.Message) (engine.MessageID, error) {
+	return over(ctx, w, partOther, "post", func() (engine.MessageID, error) { return w.Store.Post(ctx, m) })
+}
+
+func (w *wire) Discard(ctx context.Context, run machine.RunID, ids []engine.MessageID) error {
+	_, err := over(ctx, w, partOther, "discard", func() (nothing, error) { return nothing{}, w.Store.Discard(ctx, run, ids) })
+	return err
+}
+
+func (w *wire) KeepLate(ctx context.Context, l engine.LateReply) error {
+	_, err := over(ctx, w, partOther, "keep late", func() (nothing, error) { return nothing{}, w.Store.KeepLate(ctx, l) })
+	return err
+}
+
+// Wakes passes hints on, if this world has them.
+func (w *wire) Wakes(ctx context.Context) <-chan struct{} {
+	waker, ok := w.Store.(engine.Waker)
+	if !ok || !w.world.weather.hints {
+		return nil
+	}
+	return waker.Wakes(ctx)
 }
 
 func (w *wire) OpenWriter(ctx context.Context, e engine.EngineID, n int) (engine.Writer, error) {
@@ -56,37 +165,45 @@ func (w *wire) OpenWriter(ctx context.Context, e engine.EngineID, n int) (engine
 	if err != nil {
 		return nil, err
 	}
-	return &wireWriter{writer, w}, nil
+	return &wireWriter{writer, w, e}, nil
 }
 
 type wireWriter struct {
 	engine.Writer
-	wire *wire
+	wire   *wire
+	engine engine.EngineID
 }
 
 func (w *wireWriter) Commit(ctx context.Context, batch []engine.Transition) ([]engine.Outcome, error) {
-	if err := w.wire.fault(ctx); err != nil {
-		return nil, err
-	}
-	out, err := w.Writer.Commit(ctx, batch)
-	for i, o := range out {
-		if err == nil && o.Landed {
-			w.wire.world.landed(ctx, batch[i].Run)
+	return over(ctx, w.wire, partOther, what(w.engine, batch), func() ([]engine.Outcome, error) {
+		dead := w.wire.world.isBuried(w.engine)
+		out, err := w.Writer.Commit(ctx, batch)
+		for i, o := range out {
+			if err == nil && o.Landed {
+				w.wire.world.landed(ctx, w.engine, dead, batch[i].Run)
+			}
 		}
-	}
-	if lost := w.wire.fault(ctx); lost != nil {
-		return nil, lost
-	}
-	return out, err
+		return out, err
+	})
 }
 
 func (w *wireWriter) Submit(ctx context.Context, t engine.Transition, n engine.Names) (engine.Submitted, error) {
-	if err := w.wire.fault(ctx); err != nil {
-		return engine.Submitted{}, err
+	return over(ctx, w.wire, partOther, what(w.engine, []engine.Transition{t}), func() (engine.Submitted, error) {
+		dead := w.wire.world.isBuried(w.engine)
+		s, err := w.Writer.Submit(ctx, t, n)
+		if err == nil && !s.Exists {
+			w.wire.world.landed(ctx, w.engine, dead, t.Run)
+		}
+		return s, err
+	})
+}
+
+// what names a batch for the trace.
+func what(e engine.EngineID, batch []engine.Transition) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "as %d commits", e)
+	for _, t := range batch {
+		fmt.Fprintf(&b, " %d/%d", t.Run, t.Seq)
 	}
-	s, err := w.Writer.Submit(ctx, t, n)
-	if lost := w.wire.fault(ctx); lost != nil {
-		return engine.Submitted{}, lost
-	}
-	return s, err
+	return b.String()
 }

@@ -1,12 +1,12 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing/fstest"
 	"time"
@@ -18,32 +18,37 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-const (
-	engines   = 2
-	runs      = 4
-	lease     = 2 * time.Second
-	trouble   = 60 * time.Second // how long things go wrong
-	judgement = 26 * time.Hour   // after the longest default deadline, that of a compensation
-)
+// judgement is how long after the healing runs may take to end: more than the
+// longest default deadline, that of a compensation.
+const judgement = 26 * time.Hour
 
 // A world is one simulation.
 type world struct {
-	seed   uint64
-	plan   plan
-	def    *dsl.Definition
-	store  *memory.Store
-	remote *remote
-	nodes  [engines]*node
-	wg     sync.WaitGroup
+	seed    uint64
+	weather weather
+	plan    plan
+	def     *dsl.Definition
+	flow    *dsl.Workflow
+	store   *memory.Store
+	remote  *remote
+	nodes   []*node
+	frozen  []gate // by engine: its way to the store
+	still   []gate // by engine: its Supervisor's way to the store
+	held    []gate // by engine: its way to agents
+	ctx     context.Context
+	wg      sync.WaitGroup
 
-	mu      sync.Mutex // protects following fields
-	rng     *rand.Rand
-	healed  bool
-	frozen  [engines]chan struct{}
-	fences  map[string]map[int64]int // by run and fencing token: the engine that called under it
-	sent    map[string]int           // calls sent, by run and key
-	faults  []string
-	journal []string // what happened, for people
+	mu       sync.Mutex // protects following fields
+	rng      *rand.Rand
+	healedAt time.Time // zero = things still go wrong
+	stories  map[machine.RunID]*story
+	order    []*story                        // by first row
+	fences   map[machine.RunID]map[int64]int // by fencing token: the engine that called under it
+	buried   map[engine.EngineID]bool        // declared dead by the store
+	faults   []string
+	log      bytes.Buffer // the trace
+	start    time.Time
+	latest   time.Time // complete-by of any call
 }
 
 // A node is one engine that crashes and comes back.
@@ -51,42 +56,54 @@ type node struct {
 	w *world
 	n int
 
-	mu   sync.Mutex // protects following field
-	node *engine.Node
+	mu    sync.Mutex // protects following field
+	node  *engine.Node
+	lease time.Time // until when it may believe in its lease; protected by world.mu
 }
 
-// Simulate runs the world of a seed and returns what is wrong with what it
-// left behind, and its story. It must run in a testing/synctest bubble.
-func Simulate(ctx context.Context, seed uint64) (faults, story []string, err error) {
+// A Result is what came of a simulation.
+type Result struct {
+	Faults []string // what is wrong; empty = nothing
+	Trace  []byte   // everything that happened, in order
+}
+
+// Simulate runs the world of a seed. It must run in a testing/synctest bubble.
+// The error says that the world could not be made.
+func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w := &world{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5a6a)), store: memory.New(memory.Options{}), remote: newRemote(seed),
-		fences: map[string]map[int64]int{}, sent: map[string]int{},
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5a6a)), store: memory.New(memory.Options{}),
+		stories: map[machine.RunID]*story{}, fences: map[machine.RunID]map[int64]int{}, buried: map[engine.EngineID]bool{}, start: time.Now(),
 	}
+	w.weather = newWeather(w.rng)
 	w.plan = newPlan(w.rng)
+	w.remote = newRemote(seed, w.weather.moody)
+	var err error
 	if w.def, err = define(w.plan.source, w.remote.agent); err != nil {
-		return nil, []string{w.plan.source}, fmt.Errorf("seed %d: %w", seed, err)
+		return Result{}, fmt.Errorf("seed %d: %w\n%s", seed, err, w.plan.source)
 	}
+	w.flow = w.def.Workflow("w")
+	w.trace("seed %d: %v\n%s", seed, w.weather, w.plan.source)
 	ctx, cancel := context.WithCancel(ctx)
-	for i := range w.nodes {
-		w.nodes[i] = &node{w: w, n: i}
-		w.wg.Go(func() { w.nodes[i].live(ctx) })
+	defer cancel()
+	w.ctx = ctx
+	n := w.weather.engines
+	w.frozen, w.still, w.held = make([]gate, n), make([]gate, n), make([]gate, n)
+	for i := range n {
+		w.nodes = append(w.nodes, &node{w: w, n: i})
 	}
-	w.wg.Go(func() { w.freeze(ctx) })
+	for _, n := range w.nodes {
+		w.wg.Go(func() { n.live(ctx) })
+	}
+	w.misfortunes(ctx)
 	accepted := w.submitAll(ctx)
-	if err := pause(ctx, trouble); err != nil {
-		cancel()
-		return nil, nil, err
-	}
+	_ = pause(ctx, time.Until(w.start.Add(w.weather.trouble)))
 	w.heal()
-	for start := time.Now(); time.Since(start) < judgement && !w.settled(ctx, accepted); {
-		if err := pause(ctx, 5*time.Second); err != nil {
-			break
-		}
-	}
+	w.watch(ctx, accepted)
 	cancel()
 	w.wg.Wait()
+	_ = pause(context.WithoutCancel(ctx), time.Until(w.latest)+time.Second) // agents may outlive engines
 	w.judge(context.WithoutCancel(ctx), accepted)
-	return w.faults, append([]string{w.plan.source}, w.journal...), nil
+	return Result{w.faults, w.log.Bytes()}, nil
 }
 
 func define(source string, agent *sdk.Agent) (*dsl.Definition, error) {
@@ -102,38 +119,55 @@ func define(source string, agent *sdk.Agent) (*dsl.Definition, error) {
 	return def, diags.Err()
 }
 
-// live runs an engine, kills it now and then while things go wrong, and starts
+// live runs an engine, ends it now and then while things go wrong, and starts
 // it again.
 func (n *node) live(ctx context.Context) {
+	w := n.w
 	for ctx.Err() == nil {
-		life := n.w.lifetime()
-		node, err := engine.NewNode(engine.Config{
-			Store: &wire{n.w.store, n.w, n.n}, Invoker: &line{n.w, n.n}, Logger: slog.New(slog.DiscardHandler),
-			Options: engine.Options{Address: fmt.Sprintf("sim-%d", n.n), Lease: lease, Writers: 2, Shards: 2},
-		})
+		cfg := engine.Config{
+			Store: &wire{w.store, w, n}, Invoker: &line{w, n}, Logger: slog.New(slog.DiscardHandler),
+			Options: engine.Options{Address: n.name(), Lease: w.weather.lease, Writers: w.weather.writers, Shards: w.weather.shards},
+		}
+		if w.weather.slots > 0 {
+			cfg.Capacity = newSlots(w, n, w.weather.slots)
+		}
+		node, err := engine.NewNode(cfg)
 		if err != nil {
-			n.w.fault("engine %d: %v", n.n, err)
+			w.fault("engine %d: %v", n.n, err)
 			return
 		}
-		n.set(node)
-		sub, stop := context.WithCancel(ctx)
-		var wg sync.WaitGroup
-		wg.Go(func() { n.takeOver(sub, node) })
-		wg.Go(func() {
-			if life > 0 && pause(sub, life) == nil {
-				n.w.note("engine %d dies", n.n)
-				node.StopNow()
-			}
-		})
-		err = node.Run(sub)
-		n.w.note("engine %d ends: %v", n.n, err)
-		n.set(nil)
-		stop()
-		wg.Wait()
-		if err != nil && !errors.Is(err, engine.ErrStopping) && !errors.Is(err, errLost) && ctx.Err() == nil {
-			n.w.fault("engine %d: Run = %v", n.n, err)
+		n.run(ctx, node)
+		_ = pause(ctx, time.Duration(1+w.draw(3000))*time.Millisecond)
+	}
+}
+
+// run runs one life of an engine.
+func (n *node) run(ctx context.Context, node *engine.Node) {
+	w := n.w
+	n.set(node)
+	sub, stop := context.WithCancel(ctx)
+	defer stop()
+	var wg sync.WaitGroup
+	wg.Go(func() { n.takeOver(sub, node) })
+	life, kill := w.lifetime()
+	wg.Go(func() {
+		switch {
+		case life == 0 || pause(sub, life) != nil:
+		case kill:
+			w.trace("e%d is killed", n.n)
+			node.StopNow()
+		default:
+			w.trace("e%d is told to stop", n.n)
+			stop()
 		}
-		_ = pause(ctx, time.Duration(1+n.w.draw(4000))*time.Millisecond)
+	})
+	err := node.Run(sub)
+	w.trace("e%d ends: %v", n.n, err)
+	n.set(nil)
+	stop()
+	wg.Wait()
+	if err != nil && !errors.Is(err, engine.ErrStopping) && !errors.Is(err, errLost) && ctx.Err() == nil && sub.Err() == nil {
+		w.fault("engine %d: Run = %v", n.n, err)
 	}
 }
 
@@ -152,14 +186,9 @@ func (n *node) get() *engine.Node {
 // takeOver looks for runs without an owner, as a server does.
 func (n *node) takeOver(ctx context.Context, node *engine.Node) {
 	for every := time.Second; pause(ctx, every) == nil; every = min(every*5/4, time.Minute) {
-		got, err := node.TakeOver(ctx)
-		switch {
-		case errors.Is(err, engine.ErrStopping) || ctx.Err() != nil:
+		_, err := node.TakeOver(ctx)
+		if errors.Is(err, engine.ErrStopping) || ctx.Err() != nil {
 			return
-		case err != nil:
-			n.w.note("engine %d: takeover: %v", n.n, err)
-		case got > 0:
-			n.w.note("engine %d took %d runs over", n.n, got)
 		}
 		if troubles := node.Troubles(); len(troubles) > 0 {
 			n.w.fault("engine %d set runs aside: %v", n.n, troubles)
@@ -170,23 +199,14 @@ func (n *node) takeOver(ctx context.Context, node *engine.Node) {
 // submitAll submits every run until it is accepted.
 func (w *world) submitAll(ctx context.Context) map[string]machine.RunID {
 	accepted := map[string]machine.RunID{}
-	for i := range runs {
+	for i := range w.weather.runs {
 		name := fmt.Sprintf("run-%d", i)
-		_ = pause(ctx, time.Duration(w.draw(10000))*time.Millisecond)
+		_ = pause(ctx, time.Duration(w.draw(2500))*time.Millisecond)
 		for ctx.Err() == nil {
-			if node := w.nodes[w.draw(engines)].get(); node != nil {
-				vars, diags := w.def.Workflow("w").Bind(nil)
-				if diags.HasErrors() {
-					w.fault("bind: %v", diags.Err())
-					return accepted
-				}
-				sub, cancel := context.WithTimeout(ctx, 5*time.Second)
-				s, err := node.Submit(sub, engine.Submission{Definition: w.def, Workflow: "w", Vars: vars, Name: name})
-				cancel()
-				if err == nil {
-					accepted[name] = s.Run
-					break
-				}
+			run, err := w.submit(ctx, name)
+			if err == nil {
+				accepted[name] = run
+				break
 			}
 			_ = pause(ctx, 300*time.Millisecond)
 		}
@@ -194,63 +214,63 @@ func (w *world) submitAll(ctx context.Context) map[string]machine.RunID {
 	return accepted
 }
 
-// settled reports whether every run has ended or needs a human.
-func (w *world) settled(ctx context.Context, accepted map[string]machine.RunID) bool {
-	for _, run := range accepted {
-		head, _, err := w.store.Load(ctx, run)
-		if err != nil || !head.State.Final() && !head.State.NeedsHuman() {
-			return false
+var errNobody = errors.New("sim: no engine is running")
+
+func (w *world) submit(ctx context.Context, name string) (machine.RunID, error) {
+	node := w.nodes[w.draw(len(w.nodes))].get()
+	if node == nil {
+		return 0, errNobody
+	}
+	vars, diags := w.flow.Bind(nil)
+	if diags.HasErrors() {
+		w.fault("bind: %v", diags.Err())
+		return 0, diags.Err()
+	}
+	sub, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	s, err := node.Submit(sub, engine.Submission{Definition: w.def, Workflow: "w", Vars: vars, Name: name, By: "sim"})
+	w.trace("submit %s: %d %t %v", name, s.Run, s.Exists, err)
+	return s.Run, err
+}
+
+// watch waits until every run has ended or needs a person. Nothing may be due
+// for long meanwhile without being noticed (I8).
+func (w *world) watch(ctx context.Context, accepted map[string]machine.RunID) {
+	for time.Since(w.healedAt) < judgement && ctx.Err() == nil {
+		if w.settled(accepted) {
+			return
 		}
-	}
-	return true
-}
-
-// freeze stops an engine's way to the store for a while, now and then.
-func (w *world) freeze(ctx context.Context) {
-	for pause(ctx, time.Duration(1+w.draw(10))*time.Second) == nil && !w.isHealed() {
-		i := w.draw(engines)
-		c := make(chan struct{})
-		w.mu.Lock()
-		w.frozen[i] = c
-		w.mu.Unlock()
-		w.note("engine %d freezes", i)
-		_ = pause(ctx, time.Duration(w.draw(6000))*time.Millisecond)
-		w.mu.Lock()
-		w.frozen[i] = nil
-		w.mu.Unlock()
-		close(c)
-		w.note("engine %d thaws", i)
+		_ = pause(ctx, time.Second)
 	}
 }
 
-func (w *world) thawed(ctx context.Context, node int) error {
+// settled reports whether every run has ended or needs a person.
+func (w *world) settled(accepted map[string]machine.RunID) bool {
 	w.mu.Lock()
-	c := w.frozen[node]
-	w.mu.Unlock()
-	if c == nil {
-		return nil
+	defer w.mu.Unlock()
+	all := true
+	for _, run := range accepted {
+		s := w.stories[run]
+		if s == nil {
+			return true // the judge will say so
+		}
+		status := s.state.Status()
+		if status.Final() {
+			continue
+		}
+		due, ok := s.state.NextDue()
+		if late := time.Since(due); ok && time.Since(w.healedAt) > w.patience() && late > w.patience() {
+			w.faultLocked("%s: something is due for %v and nobody has noticed (I8)", s.name, late)
+			return true
+		}
+		all = all && status.NeedsHuman()
 	}
-	select {
-	case <-c:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return all
 }
 
-// cut decides whether a message between an engine and the store is lost.
-func (w *world) cut(int) bool { return !w.isHealed() && w.draw(40) == 0 }
-
-// loses decides whether an agent's reply is lost.
-func (w *world) loses() bool { return !w.isHealed() && w.draw(25) == 0 }
-
-// lifetime decides how long an engine lives; 0 = to the end.
-func (w *world) lifetime() time.Duration {
-	if w.isHealed() {
-		return 0
-	}
-	return time.Duration(1+w.draw(12000)) * time.Millisecond
-}
+// patience is how long a healed world may take to notice what is due: a lease
+// for an owner to be found dead, and two looks at others' runs.
+func (w *world) patience() time.Duration { return 4*w.weather.lease + 5*time.Second }
 
 func (w *world) draw(n int) int {
 	w.mu.Lock()
@@ -258,47 +278,52 @@ func (w *world) draw(n int) int {
 	return w.rng.IntN(n)
 }
 
-func (w *world) isHealed() bool {
+// draws reports, once in n, that something goes wrong; never for 0, nor when
+// all is healed.
+func (w *world) draws(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.healed
+	return n > 0 && w.healedAt.IsZero() && w.rng.IntN(n) == 0
 }
 
-func (w *world) heal() {
-	w.remote.heal()
+// output reads an answer as the engine does.
+func (w *world) output(req sdk.Request, reply sdk.Reply) (dsl.Value, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.healed = true
-}
-
-// called records a call before it reaches the far side.
-func (w *world) called(node int, call engine.Call) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	req := call.Request
-	if !w.healed && w.rng.IntN(30) == 0 {
-		return &engine.Deferred{Until: time.Now().Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond), Why: "circuit open"}
+	for _, s := range w.order {
+		if s.name != req.Run {
+			continue
+		}
+		if i, ok := s.state.FindNode(w.flow, req.Step); ok {
+			return w.flow.Steps[s.state.Node(w.flow, i).Step].Do.Output(reply.Output)
+		}
 	}
-	if w.fences[req.Run] == nil {
-		w.fences[req.Run] = map[int64]int{}
-	}
-	if other, ok := w.fences[req.Run][req.Fence]; ok && other != node {
-		w.faults = append(w.faults, fmt.Sprintf("%s: engines %d and %d called under one fencing token %d (I2)", req.Run, other, node, req.Fence))
-	}
-	w.fences[req.Run][req.Fence] = node
-	w.sent[req.Run+" "+req.Step]++
-	w.journal = append(w.journal, fmt.Sprintf("%s engine %d calls %s %s %s purpose %d attempt %d fence %d", time.Now().Format("04:05.000"), node, req.Run, req.Step, req.Action, req.Purpose, req.Attempt, req.Fence))
-	return nil
+	return dsl.Value{}, errors.New("the journal does not know the step")
 }
 
 func (w *world) fault(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.faults = append(w.faults, fmt.Sprintf(format, args...))
+	w.faultLocked(format, args...)
 }
 
-func (w *world) note(format string, args ...any) {
+func (w *world) faultLocked(format string, args ...any) {
+	const enough = 20
+	w.traceLocked("FAULT "+format, args...)
+	if len(w.faults) < enough {
+		w.faults = append(w.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+// trace writes a line into the trace.
+func (w *world) trace(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.journal = append(w.journal, time.Now().Format("04:05.000")+" "+strings.TrimSpace(fmt.Sprintf(format, args...)))
+	w.traceLocked(format, args...)
+}
+
+func (w *world) traceLocked(format string, args ...any) {
+	fmt.Fprintf(&w.log, "%9.3f ", time.Since(w.start).Seconds())
+	fmt.Fprintf(&w.log, format, args...)
+	w.log.WriteByte('\n')
 }

@@ -1,0 +1,192 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// A line is one engine's way to the far side.
+type line struct {
+	world *world
+	node  *node
+}
+
+type answer struct {
+	reply sdk.Reply
+	ok    bool
+}
+
+// Invoke implements engine.Invoker. What was sent may be done and the answer
+// lost, held up, or said again later, to whoever owns the run by then.
+func (l *line) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+	w := l.world
+	id, err := w.called(l.node, call)
+	if err != nil {
+		return sdk.Reply{}, err
+	}
+	n := l.node.n
+	if err := w.held[n].wait(ctx); err != nil { // it leaves late, if at all
+		return sdk.Reply{}, err
+	}
+	work, cancel := ctx, context.CancelFunc(func() {})
+	if w.weather.orphans { // the agent does not die with its engine
+		work, cancel = context.WithDeadline(context.WithoutCancel(ctx), call.Request.CompleteBy)
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		defer cancel()
+		reply, ok := w.remote.agent.Invoke(work, call.Request, sdk.InvokeOptions{Logger: slog.New(slog.DiscardHandler)})
+		answers <- answer{reply, ok}
+	}()
+	select {
+	case a := <-answers:
+		if a.ok {
+			return l.back(ctx, call, id, a.reply)
+		}
+	case <-ctx.Done():
+		return sdk.Reply{}, ctx.Err()
+	}
+	<-ctx.Done()
+	return sdk.Reply{}, ctx.Err()
+}
+
+// back carries an answer to the engine, or does not.
+func (l *line) back(ctx context.Context, call engine.Call, id machine.AttemptID, reply sdk.Reply) (sdk.Reply, error) {
+	w := l.world
+	if err := w.held[l.node.n].wait(ctx); err != nil {
+		return sdk.Reply{}, err
+	}
+	if w.draws(w.weather.double) {
+		w.again(call, id, reply)
+	}
+	switch {
+	case w.draws(w.weather.loseReplies):
+		<-ctx.Done()
+		return sdk.Reply{}, ctx.Err()
+	case w.draws(w.weather.late):
+		<-ctx.Done()
+		if call.OnLate != nil {
+			w.trace("e%d hears late of %s %s", l.node.n, call.Request.Run, call.Request.Step)
+			call.OnLate(reply)
+		}
+		return sdk.Reply{}, ctx.Err()
+	}
+	w.trace("e%d hears of %s %s: %d %s", l.node.n, call.Request.Run, call.Request.Step, reply.Outcome, reply.Code)
+	return reply, nil
+}
+
+// again has an answer delivered once more, after a while and by any engine.
+func (w *world) again(call engine.Call, id machine.AttemptID, reply sdk.Reply) {
+	if id.Call == 0 {
+		return
+	}
+	var event machine.Event
+	switch reply.Outcome {
+	case sdk.OutcomeFailed:
+		event = machine.AttemptFailed{Attempt: id, Code: reply.Code, Message: reply.Message, Permanent: reply.Permanent}
+	case sdk.OutcomeUnknown:
+		event = machine.AttemptUnknown{Attempt: id, Code: reply.Code, Message: reply.Message}
+	case sdk.OutcomeNotDone:
+		event = machine.AttemptNotDone{Attempt: id}
+	case sdk.OutcomeResult:
+		ok := machine.AttemptOK{Attempt: id}
+		if call.Request.Purpose == sdk.PurposeDo {
+			value, err := w.output(call.Request, reply)
+			if err != nil {
+				w.fault("read what %s answered: %v", call.Request.Step, err)
+				return
+			}
+			ok.Output = value
+		}
+		event = ok
+	default:
+		return
+	}
+	after := time.Duration(w.draw(8000)) * time.Millisecond
+	go func() {
+		if pause(w.ctx, after) != nil {
+			return
+		}
+		n := w.nodes[w.draw(len(w.nodes))]
+		if node := n.get(); node != nil {
+			ctx, cancel := context.WithTimeout(w.ctx, 5*time.Second)
+			defer cancel()
+			err := node.Deliver(ctx, call.Run, event)
+			w.trace("e%d hears again of %s %s: %v", n.n, call.Request.Run, call.Request.Step, err)
+		}
+	}()
+}
+
+// called checks a call before it leaves: the engine believes in its lease, its
+// complete-by is ahead, the journal knows the attempt (commit before act), and
+// no other engine calls under the same fencing token (I2, I4). It returns the
+// attempt.
+func (w *world) called(n *node, call engine.Call) (machine.AttemptID, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	req, now := call.Request, time.Now()
+	w.traceLocked("e%d calls %s %s %s %d #%d fence %d key %s", n.n, req.Run, req.Step, req.Action, req.Purpose, req.Attempt, req.Fence, req.IdempotencyKey)
+	if !now.Before(n.lease) {
+		w.faultLocked("%s: engine %d calls %s after its lease lapsed", req.Run, n.n, req.Step)
+	}
+	if !now.Before(req.CompleteBy) {
+		w.faultLocked("%s: engine %d calls %s after its complete-by", req.Run, n.n, req.Step)
+	}
+	if req.CompleteBy.After(w.latest) {
+		w.latest = req.CompleteBy
+	}
+	id := machine.AttemptID{}
+	s := w.stories[call.Run]
+	if s == nil {
+		w.faultLocked("%s: engine %d calls %s of a run that the journal does not know (I4)", req.Run, n.n, req.Step)
+		return id, nil
+	}
+	for _, a := range s.state.OpenAttempts(w.flow) {
+		if a.Step == req.Step && a.Purpose == req.Purpose {
+			id = a.ID
+		}
+	}
+	if w.healedAt.IsZero() && w.weather.defers > 0 && w.rng.IntN(w.weather.defers) == 0 {
+		return id, &engine.Deferred{Until: now.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond), Why: "circuit open"}
+	}
+	k := attempt{req.Step, req.Attempt}
+	if s.sent[k]++; s.sent[k] > s.started[k] {
+		w.faultLocked("%s: attempt %d of %s is called %d times, the journal knows %d (I4)", req.Run, req.Attempt, req.Step, s.sent[k], s.started[k])
+	}
+	if fences := w.fences[call.Run]; fences == nil {
+		w.fences[call.Run] = map[int64]int{req.Fence: n.n}
+	} else if other, ok := fences[req.Fence]; ok && other != n.n {
+		w.faultLocked("%s: engines %d and %d call under one fencing token %d (I2)", req.Run, other, n.n, req.Fence)
+	} else {
+		fences[req.Fence] = n.n
+	}
+	return id, nil
+}
+
+// leased notes until when an engine may believe in its lease.
+func (w *world) leased(n *node, until time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.lease = until
+}
+
+func (w *world) bury(e engine.EngineID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buried[e] = true
+}
+
+func (w *world) isBuried(e engine.EngineID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buried[e]
+}
+
+// name says who an engine is in the trace.
+func (n *node) name() string { return fmt.Sprintf("e%d", n.n) }

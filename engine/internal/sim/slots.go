@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"sync"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// slots is what an engine's agents can take. It counts what is taken and what
+// is given back.
+type slots struct {
+	w     *world
+	n     *node
+	total int
+
+	mu   sync.Mutex // protects following fields
+	free int
+	fns  []func(key string)
+}
+
+var _ engine.Capacity = (*slots)(nil)
+
+func newSlots(w *world, n *node, total int) *slots {
+	return &slots{w: w, n: n, total: total, free: total}
+}
+
+// Slot implements engine.Capacity.
+func (s *slots) Slot(engine.AgentSpec) machine.Slot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return machine.Slot{Free: max(0, s.free)}
+}
+
+// Reserve implements engine.Capacity.
+func (s *slots) Reserve(_ engine.AgentSpec, n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free < n {
+		return false
+	}
+	s.free -= n
+	return true
+}
+
+// Release implements engine.Capacity.
+func (s *slots) Release(spec engine.AgentSpec, n int) {
+	s.mu.Lock()
+	s.free += n
+	free, fns := s.free, s.fns
+	s.mu.Unlock()
+	if free > s.total {
+		s.w.fault("engine %d gave back a slot that it had not taken: %d of %d are free", s.n.n, free, s.total)
+	}
+	for _, fn := range fns {
+		fn(spec.Key)
+	}
+}
+
+// OnFree implements engine.Capacity.
+func (s *slots) OnFree(fn func(key string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fns = append(s.fns, fn)
+}

@@ -1,0 +1,108 @@
+// Package steady builds test binaries whose goroutines take turns as a seed
+// says. Go leaves three things to chance: which goroutine that may run runs
+// next, which ready case a select takes and which of two timers of one instant
+// goes off first, and what rand and maps draw. Overlay replaces these few lines
+// of the runtime's source, for one build, by draws from one generator that a
+// test can reseed; and it leaves out the thread that takes the processor from a
+// goroutine when its time is up. With one processor (GOMAXPROCS=1), the
+// collector off while a seed runs, and time that only passes in a
+// testing/synctest bubble, a program is then a function of its seed, down to the
+// last interleaving.
+//
+// A binary built like this is for simulations only.
+package steady
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// An edit replaces a piece of a source file that occurs exactly once.
+type edit struct{ file, old, new string }
+
+var edits = []edit{
+	{"proc.go", `const haveSysmon = GOARCH != "wasm"`, `const haveSysmon = false`},
+	{"proc.go", `if !haveSysmon && next {`, `if next && steadyRand()&1 == 0 {`},
+	{"select.go", `cheaprandn(uint32(norder + 1))`, `uint32(steadyRand()>>32) % uint32(norder+1)`},
+	{"time.go", `t.rand = cheaprand()`, `t.rand = uint32(steadyRand() >> 32)`},
+	{"rand.go", "if len(startupRand) >= 16 &&\n", "if seed[0] = 1; false &&\n"},
+	{"rand.go", `if readRandom(seed[:]) != len(seed) || allZero(seed[:]) {`, `if false {`},
+	{"rand.go", "\tmp := getg().m\n\tc := &mp.chacha8\n", "\tif true {\n\t\treturn steadyRand()\n\t}\n\tmp := getg().m\n\tc := &mp.chacha8\n"},
+}
+
+// generator is added to the runtime. A test reaches it by
+//
+//	//go:linkname reseed runtime.steadyReseed
+//	func reseed(seed uint64)
+const generator = `package runtime
+
+import _ "unsafe"
+
+var steadyState uint64
+
+//go:nosplit
+func steadyRand() uint64 {
+	steadyState += 0x9e3779b97f4a7c15
+	z := steadyState
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+//go:linkname steadyReseed
+func steadyReseed(seed uint64) {
+	steadyState = seed
+	getg().m.p.ptr().schedtick = 0
+}
+`
+
+// Tag is the build tag of the files that call the generator.
+const Tag = "steady"
+
+// Overlay writes the changed sources into dir and returns the path of the file
+// for go build -overlay. more are further replacements, original by changed
+// path; nil = none. It fails if the runtime is not the one that it knows.
+func Overlay(dir string, more map[string]string) (string, error) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the runtime's source: %w", err)
+	}
+	src := filepath.Join(strings.TrimSpace(string(root)), "src", "runtime")
+	replace := map[string]string{}
+	for path, by := range more {
+		replace[path] = by
+	}
+	texts := map[string]string{"steady.go": generator}
+	for _, e := range edits {
+		text, ok := texts[e.file]
+		if !ok {
+			data, err := os.ReadFile(filepath.Join(src, e.file))
+			if err != nil {
+				return "", fmt.Errorf("read the runtime's source: %w", err)
+			}
+			text = string(data)
+		}
+		if n := strings.Count(text, e.old); n != 1 {
+			return "", fmt.Errorf("runtime/%s of %s is not known: %q occurs %d times", e.file, runtime.Version(), e.old, n)
+		}
+		texts[e.file] = strings.Replace(text, e.old, e.new, 1)
+	}
+	for file, text := range texts {
+		to := filepath.Join(dir, "runtime_"+file)
+		if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(src, file)] = to
+	}
+	data, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "overlay.json")
+	return file, os.WriteFile(file, data, 0o644)
+}

@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"context"
+	"time"
+)
+
+// misfortunes starts what goes wrong by itself.
+func (w *world) misfortunes(ctx context.Context) {
+	for _, m := range []struct {
+		name  string
+		on    bool
+		gates []gate
+	}{
+		{"stands still", w.weather.freeze, nil},
+		{"has no Supervisor", w.weather.freezeMembers, w.still},
+		{"is cut off from agents", w.weather.freezeAgents, w.held},
+	} {
+		if !m.on {
+			continue
+		}
+		w.wg.Go(func() {
+			for pause(ctx, time.Duration(500+w.draw(5000))*time.Millisecond) == nil && !w.isHealed() {
+				i := w.draw(len(w.nodes))
+				var open []func()
+				if m.gates != nil {
+					open = append(open, m.gates[i].close())
+				} else { // the whole process
+					open = append(open, w.frozen[i].close(), w.held[i].close())
+				}
+				w.trace("e%d %s", i, m.name)
+				_ = pause(ctx, time.Duration(w.draw(int(3*w.weather.lease/time.Millisecond)))*time.Millisecond)
+				for _, f := range open {
+					f()
+				}
+				w.trace("e%d %s no more", i, m.name)
+			}
+		})
+	}
+}
+
+// latency decides how long a message to the store takes.
+func (w *world) latency() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.weather.slow || !w.healedAt.IsZero() || w.rng.IntN(3) > 0 {
+		return 0
+	}
+	return time.Duration(w.rng.IntN(40)) * time.Millisecond
+}
+
+// lifetime decides how long an engine lives, 0 = to the end, and whether it is
+// killed then or told to stop.
+func (w *world) lifetime() (time.Duration, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.healedAt.IsZero() || !w.weather.crash && !w.weather.drain {
+		return 0, false
+	}
+	kill := w.weather.crash && (!w.weather.drain || w.rng.IntN(2) == 0)
+	return time.Duration(500+w.rng.IntN(8000)) * time.Millisecond, kill
+}
+
+func (w *world) isHealed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.healedAt.IsZero()
+}
+
+// heal ends all misfortune, but for engines whose end is on its way.
+func (w *world) heal() {
+	w.remote.heal()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.healedAt = time.Now()
+	w.traceLocked("all is well from now on")
+}
