@@ -128,7 +128,7 @@ func (a *app) addRuns(ctx context.Context, r *request, p *planned) error {
 			return nil
 		}
 	}
-	s, err := a.open(ctx, t, toRead)
+	s, err := a.open(ctx, t, true)
 	if err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func (a *app) serve(ctx context.Context, paths []string, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.open(ctx, t, toWork)
+	s, err := a.open(ctx, t, false)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (a *app) openReader(ctx context.Context, dir, shown string) (*session, erro
 			return nil, noState(t)
 		}
 	}
-	return a.open(ctx, t, toRead)
+	return a.open(ctx, t, true)
 }
 
 // openBeside opens a module's state to look at it.
@@ -53,7 +53,7 @@ func (a *app) openBeside(ctx context.Context, m *module) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.open(ctx, t, toRead)
+	return a.open(ctx, t, true)
 }
 
 // noState says that there is no embedded state where it is looked for.
@@ -70,7 +70,7 @@ func (a *app) openWriter(ctx context.Context, m *module) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.open(ctx, t, toWork)
+	return a.open(ctx, t, false)
 }
 
 // access says what a state is opened for.
@@ -82,22 +82,14 @@ const (
 	toWork                // work on it; the embedded one for this process alone
 )
 
-// openSpeaker opens the state to say something to its runs, beside whoever
-// works on it. dir and shown are as for openReader. The embedded file must exist.
-func (a *app) openSpeaker(ctx context.Context, dir, shown string) (*session, error) {
-	t, err := a.target(a.path(dir), shown)
-	if err != nil {
-		return nil, err
+func (a *app) open(ctx context.Context, t target, readOnly bool) (*session, error) {
+	if readOnly {
+		return a.openTo(ctx, t, toRead)
 	}
-	if t.postgres == "" {
-		if _, err := os.Stat(t.path); errors.Is(err, fs.ErrNotExist) {
-			return nil, noState(t)
-		}
-	}
-	return a.open(ctx, t, toSpeak)
+	return a.openTo(ctx, t, toWork)
 }
 
-func (a *app) open(ctx context.Context, t target, to access) (*session, error) {
+func (a *app) openTo(ctx context.Context, t target, to access) (*session, error) {
 	s := &session{target: t}
 	var err error
 	if t.postgres != "" {
