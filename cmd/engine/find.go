@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 )
 
@@ -20,16 +21,15 @@ func (a *app) findRun(ctx context.Context, s *session, name string) (engine.RunR
 	if !errors.Is(err, engine.ErrNotFound) {
 		return row, s.wrap("find the run", err)
 	}
-	unknown := failed("Unknown run", "There is no run %q in %s, and none with that unique key. `engine list` shows the runs.", name, s.shown)
 	if name == "" {
-		return row, unknown
+		return row, s.unknownRun(ctx, name)
 	}
 	rows, err := s.store.Runs(ctx, engine.RunFilter{Key: name, Limit: 10000})
 	if err != nil {
 		return row, s.wrap("find the run by its key", err)
 	}
 	if len(rows) == 0 {
-		return row, unknown
+		return row, s.unknownRun(ctx, name)
 	}
 	var newest []string // run of each workflow
 	var seen []string
@@ -51,4 +51,23 @@ func (a *app) findRun(ctx context.Context, s *session, name string) (engine.RunR
 		a.note("%s is %s with the unique key %s.", rows[0].Name, which, name)
 	}
 	return rows[0], nil
+}
+
+// unknownRun says that there is no such run, and which one may have been meant
+// among the newest.
+func (s *session) unknownRun(ctx context.Context, name string) error {
+	const among = 1000
+	rows, err := s.store.Runs(ctx, engine.RunFilter{Limit: among})
+	if err != nil {
+		return s.wrap("find the run", err)
+	}
+	var names []string
+	for _, r := range rows {
+		names = append(names, render.Clean(r.Name))
+		if r.Key != "" {
+			names = append(names, render.Clean(r.Key))
+		}
+	}
+	return failed("Unknown run", "There is no run %q in %s, and none with that unique key.%s `engine list` shows the runs.",
+		name, s.shown, dsl.DidYouMean(name, names))
 }

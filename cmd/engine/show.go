@@ -35,12 +35,16 @@ journal and disturbs nobody who works on the run.`,
 
 // A shownRun is everything there is to show.
 type shownRun struct {
-	row    engine.RunRow
-	wf     *dsl.Workflow
-	state  *machine.State
-	facts  []machine.Fact
-	alerts []engine.AlertRow
-	source map[string][]byte // with --definition
+	row     engine.RunRow
+	wf      *dsl.Workflow
+	state   *machine.State
+	records []machine.Record
+	facts   []machine.Fact
+	alerts  []engine.AlertRow
+	late    []late
+	inbox   []engine.Message
+	owner   *engine.Member    // nil = nobody alive
+	source  map[string][]byte // with --definition
 }
 
 func (a *app) showRun(ctx context.Context, name string, o showOptions) error {
@@ -79,17 +83,22 @@ func (a *app) showRun(ctx context.Context, name string, o showOptions) error {
 
 // load reads a run and folds its journal.
 func (s *session) load(ctx context.Context, row engine.RunRow) (*shownRun, error) {
-	r := &shownRun{row: row}
-	var records []machine.Record
-	var err error
-	if r.wf, r.state, records, err = engine.LoadRun(ctx, s.store, s.sealer, s.defs, row.Run); err != nil {
-		return nil, s.wrap("read the run", err)
+	r, err := s.fold(ctx, row)
+	if err != nil {
+		return nil, err
 	}
-	r.facts = factsOf(r.wf, records)
+	r.facts = factsOf(r.wf, r.records)
 	if r.alerts, err = s.store.Alerts(ctx, row.Run, 20); err != nil {
 		return nil, s.wrap("read alerts", err)
 	}
-	return r, nil
+	if r.late, err = s.lateReplies(ctx, r); err != nil {
+		return nil, err
+	}
+	if r.inbox, err = s.store.Messages(ctx, row.Run, maxInboxShown); err != nil {
+		return nil, s.wrap("read the inbox", err)
+	}
+	r.owner, err = s.ownerOf(ctx, row)
+	return r, err
 }
 
 // factsOf tells the whole story of a run.
@@ -138,6 +147,9 @@ func (a *app) printRun(r *shownRun) error {
 	}
 	field("Definition", "%.12s", r.row.Digest)
 	field("Created", "%s by %s", stamp(r.state.StartedAt()), r.state.StartedBy())
+	if !r.state.Status().Final() {
+		field("Owner", "%s", r.ownerText())
+	}
 	if d := r.state.Deadline(); !d.IsZero() && !r.state.Status().Final() {
 		field("Deadline", "%s", stamp(d))
 	}
@@ -165,6 +177,12 @@ func (a *app) printRun(r *shownRun) error {
 	}
 	for _, line := range variableLines(r.state.Vars()) {
 		field("Variable", "%s", line)
+	}
+	for _, line := range r.inboxLines() {
+		field("Waiting", "%s", line)
+	}
+	for _, l := range r.late {
+		field("Late", "%s", l.text())
 	}
 	for _, al := range r.alerts {
 		field("Alert", "%s %s", stamp(al.At), join(": ", al.Kind, al.Step, al.Code, al.Message))

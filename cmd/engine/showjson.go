@@ -47,6 +47,7 @@ func (r *shownRun) json(events bool, now func() time.Time) map[string]any {
 		alerts = append(alerts, map[string]any{"at": a.At, "kind": a.Kind, "step": a.Step, "code": a.Code, "message": a.Message})
 	}
 	m["alerts"] = alerts
+	r.addStore(m)
 	if events {
 		m["events"] = r.events(now)
 	}

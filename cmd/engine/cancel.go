@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+func (a *app) cancelCommand() *cobra.Command {
+	var noCompensate, wait bool
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "cancel RUN",
+		Short: "Undo a run, or stop it dead",
+		Long: `Cancels a run: nothing more is started, running attempts are told and awaited,
+and everything that was done is undone. With --no-compensate what was done stays
+as it is, which needs a --reason.
+
+--wait stays until the run has ended or needs a person, and the exit code is that
+of the run: 4 everything undone, 5 needs a person or something was left in place,
+6 interrupted.`,
+		Args: wants("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			needed := ""
+			if noCompensate {
+				needed = "cancel --no-compensate"
+			}
+			if err := checkReason(reason, needed); err != nil {
+				return err
+			}
+			return a.say(cmd.Context(), verb{name: "cancel", run: args[0], wait: wait,
+				event: func(_ context.Context, _ *session, _ *shownRun, by string) (machine.Event, error) {
+					return machine.CancelRequested{NoCompensate: noCompensate, By: by, Reason: reason}, nil
+				}})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&noCompensate, "no-compensate", false, "leave what was done as it is")
+	f.BoolVar(&wait, "wait", false, "stay until the run has ended")
+	reasonFlag(cmd, &reason)
+	return cmd
+}

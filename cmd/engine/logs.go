@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine"
+)
+
+type logsOptions struct {
+	step   string
+	follow bool
+}
+
+func (a *app) logsCommand() *cobra.Command {
+	var o logsOptions
+	cmd := &cobra.Command{
+		Use:   "logs RUN",
+		Short: "Show what agents logged while they worked on a run",
+		Long: fmt.Sprintf(`Shows the lines that agents logged while they worked on a run's calls, without
+secrets and sensitive values. The last %d lines of a run are kept.
+
+--follow goes on until the run has ended or needs a human; Ctrl-C ends it with
+exit code 6.`, engine.MaxLogLines),
+		Args: wants("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.agentLogs(cmd.Context(), args[0], o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.step, "step", "", "only of this step, or of this instance of one")
+	f.BoolVar(&o.follow, "follow", false, "go on as lines come")
+	return cmd
+}
+
+const (
+	logPage  = 500
+	logPause = 500 * time.Millisecond // between two looks
+)
+
+func (a *app) agentLogs(ctx context.Context, name string, o logsOptions) error {
+	if o.follow && a.json {
+		return failed("Invalid flag", "--follow cannot be combined with --json.")
+	}
+	s, err := a.openReader(ctx, ".", ".")
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	row, err := a.findRun(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	if o.step != "" {
+		r, err := s.fold(ctx, row)
+		if err != nil {
+			return err
+		}
+		if err := r.knows(o.step); err != nil {
+			return err
+		}
+	}
+	if o.follow {
+		return a.followLogs(ctx, s, row, o.step)
+	}
+	if a.json {
+		list := []map[string]any{}
+		_, err := s.logs(ctx, row, o.step, 0, func(l engine.LogLine) error {
+			list = append(list, map[string]any{
+				"at": l.At.UTC(), "step": l.Step, "attempt": l.Attempt, "level": l.Level, "message": l.Message,
+			})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return a.printJSON(map[string]any{"run": row.Name, "logs": list})
+	}
+	last, err := s.logs(ctx, row, o.step, 0, a.printLog)
+	if err == nil && last == 0 {
+		a.note("No agent has logged anything for run %s.", row.Name)
+	}
+	return err
+}
+
+// logs calls fn for the log lines of a run after the one with that number, and
+// returns the number of the last line there is.
+func (s *session) logs(ctx context.Context, row engine.RunRow, step string, after int64, fn func(engine.LogLine) error) (int64, error) {
+	for {
+		lines, err := s.store.Logs(ctx, row.Run, after, logPage)
+		if err != nil {
+			return after, s.wrap("read the logs", err)
+		}
+		for _, l := range lines {
+			after = l.ID
+			if step != "" && l.Step != step && !strings.HasPrefix(l.Step, step+"[") {
+				continue
+			}
+			if err := fn(l); err != nil {
+				return after, err
+			}
+		}
+		if len(lines) < logPage {
+			return after, nil
+		}
+	}
+}
+
+// followLogs prints lines as they come, until nothing more can come.
+func (a *app) followLogs(ctx context.Context, s *session, row engine.RunRow, step string) error {
+	stops := make(chan os.Signal, 1)
+	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(stops)
+	ticker := time.NewTicker(logPause)
+	defer ticker.Stop()
+	after, over := int64(0), 0
+	for {
+		last, err := s.logs(ctx, row, step, after, a.printLog)
+		if err != nil {
+			return err
+		}
+		if over > 0 && last == after {
+			if over++; over > logLag {
+				return nil
+			}
+		}
+		after = last
+		if row, err = s.store.Find(ctx, row.Name); err != nil {
+			return s.wrap("find the run", err)
+		}
+		if over == 0 && (row.State.Final() || row.State.NeedsHuman()) {
+			over = 1
+		}
+		select {
+		case <-stops:
+			return exitError(exitOpen)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// logLag is how many looks in a row must find nothing new when a run is over:
+// lines are stored about a second after they were logged.
+const logLag = 4
+
+// printLog prints one line; what could steer a terminal is taken out.
+func (a *app) printLog(l engine.LogLine) error {
+	return a.print("%s %s\n", l.At.UTC().Format("2006-01-02 15:04:05.000Z"),
+		render.Clean(fmt.Sprintf("%-5s %s (attempt %d): %s", l.Level, l.Step, l.Attempt, l.Message)))
+}

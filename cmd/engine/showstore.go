@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// maxInboxShown is how many waiting messages are counted.
+const maxInboxShown = 1000
+
+// ownerOf returns the living engine that owns a run; nil if there is none.
+func (s *session) ownerOf(ctx context.Context, row engine.RunRow) (*engine.Member, error) {
+	if row.Owner == 0 || row.State.Final() {
+		return nil, nil
+	}
+	live, err := s.store.Live(ctx)
+	if err != nil {
+		return nil, s.wrap("list engines", err)
+	}
+	for _, m := range live {
+		if m.Engine == row.Owner {
+			return &m, nil
+		}
+	}
+	return nil, nil
+}
+
+// ownerText says who works on a run that has not ended.
+func (r *shownRun) ownerText() string {
+	switch {
+	case r.owner != nil:
+		return fmt.Sprintf("engine %d, %s, alive", r.owner.Engine, r.owner.Address)
+	case r.row.Owner == 0:
+		return "nobody yet"
+	}
+	return fmt.Sprintf("engine %d, which is gone", r.row.Owner)
+}
+
+// inboxLines tell of the messages that wait for the run's owner.
+func (r *shownRun) inboxLines() []string {
+	const most = 5
+	var out []string
+	for i, m := range r.inbox {
+		if i == most {
+			out = append(out, fmt.Sprintf("and %d more", len(r.inbox)-most))
+			break
+		}
+		out = append(out, messageText(m))
+	}
+	return out
+}
+
+func messageText(m engine.Message) string {
+	if m.Kind == engine.MessageReply {
+		return stamp(m.At) + " an agent's answer"
+	}
+	return stamp(m.At) + " a request of " + m.By
+}
+
+// messageKind is the kind of a message for programs.
+func messageKind(m engine.Message) string {
+	if m.Kind == engine.MessageReply {
+		return "reply"
+	}
+	return "verb"
+}
+
+// lateText tells of a late answer.
+func (l late) text() string {
+	s := fmt.Sprintf("%s %s: %s", stamp(l.At), l.Step, l.outcomeText())
+	if l.purpose != "" && l.purpose != machine.PurposeDo {
+		s += " (" + string(l.purpose) + ")"
+	}
+	return s
+}
+
+func (l late) outcomeText() string {
+	message := ""
+	switch e := l.event.(type) {
+	case machine.AttemptFailed:
+		message = e.Message
+	case machine.AttemptUnknown:
+		message = e.Message
+	}
+	what := map[string]string{"ok": "it had succeeded", "failed": "it had failed", "unknown": "the agent does not know", "not_done": "it never took effect"}[l.Outcome]
+	if what == "" {
+		what = l.Outcome
+	}
+	if why := join(": ", l.Code, message); why != "" {
+		what += ": " + why
+	}
+	return what
+}
+
+// json is a late answer as programs see it. What it brought is shown where it
+// can be read; the values of sensitive outputs are not known to be such, so
+// none is.
+func (l late) json() map[string]any {
+	m := map[string]any{"at": l.At, "step": l.Step, "call": l.Call, "outcome": l.Outcome, "readable": l.err == nil}
+	for name, s := range map[string]string{"code": l.Code, "purpose": string(l.purpose)} {
+		if s != "" {
+			m[name] = s
+		}
+	}
+	return m
+}
+
+// addStore adds what only the store knows: who owns the run, what waits, what
+// came too late.
+func (r *shownRun) addStore(m map[string]any) {
+	if !r.row.State.Final() {
+		owner := map[string]any{"engine": int32(r.row.Owner), "alive": r.owner != nil}
+		if r.owner != nil {
+			owner["address"], owner["since"], owner["lease_until"] = r.owner.Address, r.owner.JoinedAt.UTC(), r.owner.LeaseUntil.UTC()
+		}
+		m["owner"] = owner
+	}
+	if !r.row.NextCheck.IsZero() && r.row.NextCheck.Before(engine.Never) && !r.row.State.Final() {
+		m["next_check"] = r.row.NextCheck.UTC()
+	}
+	waiting := []map[string]any{}
+	for _, msg := range r.inbox {
+		waiting = append(waiting, map[string]any{"message": int64(msg.ID), "at": msg.At.UTC(), "kind": messageKind(msg), "by": msg.By})
+	}
+	m["messages_waiting"] = waiting
+	replies := []map[string]any{}
+	for _, l := range r.late {
+		replies = append(replies, l.json())
+	}
+	m["late_replies"] = replies
+}
+
+// since is how long ago something was, for people.
+func since(at, now time.Time) string {
+	return render.Span(now.Sub(at).Truncate(time.Second)) + " ago"
+}

@@ -1,0 +1,20 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// DecodeLate returns the answer that a late reply holds: machine.AttemptOK,
+// AttemptFailed, AttemptUnknown or AttemptNotDone. A nil sealer opens only what
+// is not sealed. Returns a *KeyError inside the error if the key is not known,
+// machine.ErrFormat if a newer version wrote it, machine.ErrCorrupt if it is
+// damaged.
+func DecodeLate(sealer Sealer, l LateReply) (machine.Event, error) {
+	e, err := decodeMessage(sealer, l.Run, l.Data)
+	if err != nil {
+		return nil, fmt.Errorf("read the late answer of %s: %w", l.Step, err)
+	}
+	return e, nil
+}
