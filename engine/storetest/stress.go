@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -16,15 +18,16 @@ import (
 
 // Stress lets several engines work on the same runs for a while, each with two
 // writers, while engines are declared dead in the middle of their batches,
-// survivors take over what they owned, and answers are lost. Then it checks the
-// journals: no gap, no record by anybody but the owner, none after the end,
-// every run row the fold of its journal, and nothing that was reported as
-// landed missing (I1, I2, I3, I10).
+// survivors take over what they owned, answers are lost, and others post
+// messages. Then it checks the journals: no gap, no record by anybody but the
+// owner, none after the end, every run row the fold of its journal, nothing
+// that was reported as landed missing (I1, I2, I3, I10), and every message that
+// was posted either waiting still or consumed by exactly one row.
 //
 // Each row's data says what it did, so that the journal alone can be judged.
 func Stress(t *testing.T, h Harness, d time.Duration) {
 	w := newWorld(t, h)
-	s := &stress{world: w, seed: uint64(time.Now().UnixNano()), landed: make(map[machine.RunID][]note)}
+	s := &stress{world: w, seed: uint64(time.Now().UnixNano()), landed: make(map[machine.RunID][]note), said: make(map[machine.RunID][]engine.MessageID)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d", s.seed)
@@ -37,6 +40,9 @@ func Stress(t *testing.T, h Harness, d time.Duration) {
 		wg.Go(func() { s.engines(ctx, n) })
 	}
 	wg.Go(func() { s.executioner(ctx) })
+	for n := range 2 {
+		wg.Go(func() { s.people(ctx, n) })
+	}
 	wg.Wait()
 	s.judge()
 }
@@ -50,17 +56,20 @@ type stress struct {
 	alive  []engine.EngineID
 	runs   machine.RunID
 	landed map[machine.RunID][]note // what was reported as landed
+	known  []machine.RunID          // of landed
+	said   map[machine.RunID][]engine.MessageID
 	stale  int
 	fenced int
 }
 
 // A note is what a row's data says: who wrote it, whether it took the run over,
-// and a number that no other row has.
+// a number that no other row has, and which message it consumes, if one.
 type note struct {
 	seq  int32
 	by   engine.EngineID
 	take bool
 	id   uint64
+	ate  engine.MessageID
 }
 
 func (n note) encode() []byte {
@@ -70,14 +79,15 @@ func (n note) encode() []byte {
 	} else {
 		b = append(b, 0)
 	}
-	return binary.BigEndian.AppendUint64(b, n.id)
+	b = binary.BigEndian.AppendUint64(b, n.id)
+	return binary.BigEndian.AppendUint64(b, uint64(n.ate))
 }
 
 func decodeNote(seq int32, b []byte) (note, bool) {
-	if len(b) != 13 {
+	if len(b) != 21 {
 		return note{}, false
 	}
-	return note{seq, engine.EngineID(binary.BigEndian.Uint32(b)), b[4] == 1, binary.BigEndian.Uint64(b[5:])}, true
+	return note{seq, engine.EngineID(binary.BigEndian.Uint32(b)), b[4] == 1, binary.BigEndian.Uint64(b[5:]), engine.MessageID(binary.BigEndian.Uint64(b[13:]))}, true
 }
 
 // engines is one process after another in the same place.
@@ -125,7 +135,11 @@ func (s *stress) work(ctx context.Context, store engine.Store, id engine.EngineI
 	}()
 	var mine []owned
 	for round := 0; ctx.Err() == nil; round++ {
-		batch := s.moves(id, n, rnd, mine)
+		batch, err := s.moves(store, id, n, rnd, mine)
+		if err != nil {
+			s.Errorf("read messages: %v", err)
+			return
+		}
 		if round%8 == 7 {
 			taken, err := s.takeovers(store, id, n)
 			if err != nil {
@@ -151,15 +165,27 @@ func (s *stress) work(ctx context.Context, store engine.Store, id engine.EngineI
 	}
 }
 
-// moves makes a batch: new runs, and the next rows of the writer's own.
-func (s *stress) moves(id engine.EngineID, n int, rnd *rand.Rand, mine []owned) []engine.Transition {
+// moves makes a batch: new runs, and the next rows of the writer's own, some of
+// which consume the first message that waits for their run.
+func (s *stress) moves(store engine.Store, id engine.EngineID, n int, rnd *rand.Rand, mine []owned) ([]engine.Transition, error) {
 	var batch []engine.Transition
 	for _, o := range mine {
 		if rnd.IntN(3) == 0 {
 			continue
 		}
 		t := next(o.run, o.seq+1)
-		t.Data = note{by: id, id: rnd.Uint64()}.encode()
+		said := note{by: id, id: rnd.Uint64()}
+		if rnd.IntN(4) == 0 {
+			waiting, err := store.Messages(s.ctx, o.run, 1)
+			if err != nil {
+				return nil, err
+			}
+			if len(waiting) > 0 {
+				said.ate = waiting[0].ID
+				t.Consumed = []engine.MessageID{said.ate}
+			}
+		}
+		t.Data = said.encode()
 		switch rnd.IntN(12) {
 		case 0:
 			t.State, t.NextCheck = machine.RunSucceeded, engine.Never
@@ -185,7 +211,49 @@ func (s *stress) moves(id engine.EngineID, n int, rnd *rand.Rand, mine []owned) 
 			Data: note{by: id, id: rnd.Uint64()}.encode(),
 		})
 	}
-	return sorted(batch)
+	return sorted(batch), nil
+}
+
+// people post messages to runs, whoever owns them and whatever their state; the
+// half of them twice, as one does who has got no answer.
+func (s *stress) people(ctx context.Context, n int) {
+	rnd := rand.New(rand.NewPCG(s.seed, uint64(100+n)))
+	store := []engine.Store{s.Store, s.Other}[n%2]
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		var run machine.RunID
+		if len(s.known) > 0 {
+			run = s.known[len(s.known)-1-rnd.IntN(min(len(s.known), 20))]
+		}
+		s.mu.Unlock()
+		if run == 0 {
+			continue
+		}
+		m, times := engine.Message{Run: run, Kind: engine.MessageVerb}, 1
+		if rnd.IntN(2) == 0 {
+			times = 2
+			m.Dedup = strconv.FormatUint(rnd.Uint64(), 36)
+		}
+		ids := make(map[engine.MessageID]bool)
+		for range times {
+			id, err := store.Post(s.ctx, m)
+			if err != nil {
+				s.Errorf("post: %v", err)
+				return
+			}
+			ids[id] = true // another one if the first was consumed meanwhile
+		}
+		s.mu.Lock()
+		s.said[run] = slices.AppendSeq(s.said[run], maps.Keys(ids))
+		s.mu.Unlock()
+	}
 }
 
 // takeovers makes a batch that takes orphans over. Runs belong to the writer of
@@ -229,6 +297,9 @@ func (s *stress) learn(mine []owned, batch []engine.Transition, out []engine.Out
 	for i, t := range batch {
 		switch n, _ := decodeNote(t.Seq, t.Data); {
 		case out[i].Landed:
+			if s.landed[t.Run] == nil {
+				s.known = append(s.known, t.Run)
+			}
 			s.landed[t.Run] = append(s.landed[t.Run], n)
 			seq[t.Run] = t.Seq
 			if t.State.Final() {
@@ -297,10 +368,46 @@ func (s *stress) judge() {
 	for run, reported := range s.landed {
 		rows += s.judgeRun(run, reported)
 	}
-	if len(s.landed) < 10 || s.fenced == 0 {
-		s.Errorf("%d runs, %d fenced writers: too little happened to prove anything", len(s.landed), s.fenced)
+	posted, eaten := 0, 0
+	for run, ids := range s.said {
+		posted += len(ids)
+		eaten += s.judgeMessages(run, ids)
 	}
-	s.Logf("%d runs, %d rows, %d stale, %d fenced writers", len(s.landed), rows, s.stale, s.fenced)
+	if len(s.landed) < 10 || s.fenced == 0 || eaten == 0 {
+		s.Errorf("%d runs, %d fenced writers, %d of %d messages consumed: too little happened to prove anything", len(s.landed), s.fenced, eaten, posted)
+	}
+	s.Logf("%d runs, %d rows, %d stale, %d fenced writers, %d of %d messages consumed", len(s.landed), rows, s.stale, s.fenced, eaten, posted)
+}
+
+// judgeMessages checks that each message of a run waits still, or was consumed
+// by one row, and returns how many were.
+func (s *stress) judgeMessages(run machine.RunID, ids []engine.MessageID) (eaten int) {
+	waiting, err := s.Store.Messages(s.ctx, run, 1<<20)
+	if err != nil {
+		s.Errorf("messages of run %d: %v", run, err)
+		return 0
+	}
+	places := make(map[engine.MessageID]int)
+	for _, m := range waiting {
+		places[m.ID]++
+	}
+	_, rows := s.load(run)
+	for _, r := range rows {
+		if n, ok := decodeNote(r.Seq, r.Data); ok && n.ate != 0 {
+			places[n.ate]++
+			eaten++
+		}
+	}
+	for _, id := range ids {
+		if places[id] != 1 {
+			s.Errorf("run %d: message %d is in %d places, want it waiting or consumed once", run, id, places[id])
+		}
+		delete(places, id)
+	}
+	if len(places) > 0 {
+		s.Errorf("run %d: messages that nobody posted: %v", run, places)
+	}
+	return eaten
 }
 
 func (s *stress) judgeRun(run machine.RunID, reported []note) int {
