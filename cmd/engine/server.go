@@ -23,6 +23,7 @@ type server struct {
 	pool  *agents.Pool
 	calls *callLimit
 	runs  *runLog
+	logs  *engine.LogKeeper
 	web   *webServer // nil = --http off
 	hook  *hook      // nil = alerts go nowhere
 }
@@ -43,7 +44,8 @@ func (a *app) newServer(s *session, catalog *agents.Catalog, o serveOptions) (*s
 		o.address = processName()
 	}
 	v := &server{o: o, s: s, log: a.logger()}
-	v.pool = a.newPool(catalog, agentEvents{v.log})
+	v.logs = engine.NewLogKeeper(s.store, v.log)
+	v.pool = a.newPool(catalog, agentEvents{v.log}, v.logs.Keep)
 	v.calls = limitCalls(v.pool, o.concurrency)
 	meters := telemetry.New(v.snapshot)
 	v.runs = newRunLog(s.store, v.log)
@@ -82,6 +84,7 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 	ended := make(chan error, 1)
 	go func() { ended <- v.node.Run(nodeCtx) }()
 
+	defer keepLogs(ctx, v.logs)()
 	beside.Go(func() { v.runs.run(besideCtx) })
 	if v.web != nil {
 		beside.Go(func() { v.web.run(v.log) })

@@ -186,11 +186,24 @@ func (e *storeError) Error() string {
 // Unwrap returns the cause.
 func (e *storeError) Unwrap() error { return e.err }
 
-// newPool makes the pool of agents that an engine calls.
-func (a *app) newPool(catalog *agents.Catalog, o agents.Observer) *agents.Pool {
+// newPool makes the pool of agents that an engine calls. logs takes what they
+// log while they work on calls.
+func (a *app) newPool(catalog *agents.Catalog, o agents.Observer, logs func(engine.LogLine)) *agents.Pool {
 	return agents.NewPool(agents.Options{
-		Catalog: catalog, Secrets: a.secret, LookupEnv: a.lookup, Observer: o, Logger: a.logger(),
+		Catalog: catalog, Secrets: a.secret, LookupEnv: a.lookup, Observer: o, Logger: a.logger(), LogSink: logs,
 	})
+}
+
+// keepLogs stores what keeper takes, until stop is called: it waits until the
+// rest is stored.
+func keepLogs(ctx context.Context, keeper *engine.LogKeeper) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = keeper.Run(ctx) // only that it was stopped; what it could not store it has told
+	}()
+	return func() { cancel(); <-done }
 }
 
 // nodeParts are the parts of an engine that commands differ in.

@@ -61,8 +61,10 @@ func (w *work) run(ctx context.Context) (outcome, error) {
 
 // with works on an open store.
 func (w *work) with(ctx context.Context, s *session) (outcome, error) {
-	pool := w.a.newPool(w.r.catalog, circuitObserver{w.circuits})
+	logs := engine.NewLogKeeper(s.store, w.a.logger())
+	pool := w.a.newPool(w.r.catalog, circuitObserver{w.circuits}, logs.Keep)
 	defer pool.Close()
+	defer keepLogs(ctx, logs)()
 	err := w.interruptible(ctx, func(ctx context.Context) error { return checkAgents(ctx, pool, w.r.wf, w.r.vars) })
 	if err != nil {
 		return outcome{}, err
