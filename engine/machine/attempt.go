@@ -70,6 +70,7 @@ func (d *decider) gotResult(ev AttemptOK, a *attempt) {
 // of any attempt settles the step, whoever holds the run.
 func (d *decider) result(i int, output dsl.Value, known bool) {
 	d.needless(i, callDo)
+	d.abandon(i) // it has been done all along
 	n := d.edit(i)
 	if !d.step(n).Do.ReadOnly {
 		n.done = true
@@ -110,8 +111,8 @@ func (d *decider) gotFailure(ev AttemptFailed, a *attempt) {
 	d.close(a, attemptFailed, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
 	n.tally(a.kind)
-	if a.kind == callDo || a.kind == callLearn {
-		n.doubt = max(0, n.doubt-1)
+	if (a.kind == callDo || a.kind == callLearn) && !n.marked() {
+		n.doubt = max(0, n.doubt-1) // what it vouches for began after the last checkpoint
 	}
 	d.wish(n, a.kind, ev.RetryAfter)
 	m := miss{missFailed, ev.Code, ev.Message}
@@ -155,7 +156,12 @@ func (d *decider) gotNotDone(ev AttemptNotDone, a *attempt) {
 		d.close(a, attemptNotDone, "", "")
 		n.doubt = 0
 		n.fwd.lookups = 0
+		n.point, n.blob = 0, nil
 		d.rest(i)
+		if n.clearing {
+			d.rerun(i)
+			return
+		}
 		if n.undo == undoNone {
 			m := n.fwd.blamed()
 			m.kind = missFailed // now it is known that nothing was done
@@ -191,7 +197,7 @@ func (d *decider) ended(i, call int, kind callKind, m miss) {
 			return
 		}
 		n.fwd.lookups++
-		if !n.ended() {
+		if !n.ended() && !n.clearing {
 			d.rest(i)
 			d.endForward(i, StepFailed)
 		}
@@ -297,16 +303,48 @@ func (d *decider) deferral(ev AttemptDeferred) {
 	d.refuseUntil(k, d.run.holds[k].until)
 }
 
-// progress keeps a checkpoint of a running call (S82). A heartbeat without one
-// changes nothing.
+// progress keeps a checkpoint of a running call (S82). A heartbeat only says
+// that the call goes on, which matters where heartbeat_timeout asks for it.
 func (d *decider) progress(ev AttemptProgress) {
 	if !d.isOpen(ev.Attempt) {
 		d.stray = true
 		return
 	}
+	n := d.edit(ev.Attempt.Node)
+	a := n.find(ev.Attempt.Call)
+	d.hear(n, a)
 	if ev.Blob == nil {
 		return
 	}
-	n := d.edit(ev.Attempt.Node)
-	n.point, n.blob = ev.Number, ev.Blob
+	d.secret = len(ev.Blob) > 0 && (confidential(n.input.v) || confidential(n.undoInput.v))
+	switch a.kind {
+	case callDo, callLearn:
+		if !n.marked() || ev.Number >= n.point { // else an older attempt lags behind
+			n.point, n.blob = ev.Number, ev.Blob
+		}
+	case callUndo:
+		if ev.Number >= n.undoPoint {
+			n.undoPoint, n.undoBlob = ev.Number, ev.Blob
+		}
+	}
+}
+
+// confidential reports whether what an agent makes of the value may have to be
+// hidden.
+func confidential(v dsl.Value) bool { return len(v.Sensitive())+len(v.Secrets()) > 0 }
+
+// hear notes that an attempt is alive: the time for which it may be silent
+// starts anew.
+func (d *decider) hear(n *node, a *attempt) {
+	if a.kind != callDo && a.kind != callLearn {
+		return
+	}
+	settings, err := d.step(n).Settings(d.scope(n))
+	if err != nil || settings.HeartbeatTimeout <= 0 {
+		return
+	}
+	a.silent = d.at.add(settings.HeartbeatTimeout)
+	if a.silent >= a.completeBy {
+		a.silent = 0
+	}
 }

@@ -190,7 +190,7 @@ func (d *decoder) record() Record {
 		}
 		for range d.count() {
 			a := attemptPatch{to: attempt{call: d.index()}}
-			a.mask = uint8(d.mask(len(attemptFields)))
+			a.mask = uint16(d.mask(len(attemptFields)))
 			for i := range attemptFields {
 				if a.mask&(1<<i) != 0 {
 					attemptFields[i].get(d, &a.to)

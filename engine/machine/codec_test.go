@@ -129,7 +129,7 @@ func TestCodecRefusesWhatItCannotRead(t *testing.T) {
 
 // The masks have 64 bits; the tables must fit.
 func TestCodecTablesFit(t *testing.T) {
-	if len(runFields) > 64 || len(nodeFields) > 64 || len(attemptFields) > 8 {
+	if len(runFields) > 64 || len(nodeFields) > 64 || len(attemptFields) > 16 {
 		t.Errorf("%d run, %d node, %d attempt fields", len(runFields), len(nodeFields), len(attemptFields))
 	}
 	var n int

@@ -127,6 +127,7 @@ type decider struct {
 	names    []NodeName
 	late     bool // an answer to no open attempt
 	stray    bool // a progress of no open attempt
+	secret   bool // the event holds bytes that may be sensitive
 
 	used     map[string]int  // slots taken by this decision, by agent
 	deferred map[string]bool // agents that have just refused a call
@@ -226,7 +227,7 @@ func (d *decider) record() Record {
 	d.run.state = d.runState()
 	d.run.live = d.liveNodes()
 	d.commands = d.lastAlerts()
-	r := Record{at: d.at, event: d.event, commands: d.commands, late: d.late, names: d.names, cache: d.s.cache}
+	r := Record{at: d.at, event: d.event, commands: d.commands, late: d.late, secret: d.secret, names: d.names, cache: d.s.cache}
 	numbers := make([]int, 0, len(d.nodes))
 	for i := range d.nodes {
 		numbers = append(numbers, i)

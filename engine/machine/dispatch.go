@@ -177,6 +177,10 @@ func (d *decider) call(i int) {
 		kind = callDo
 		d.edit(i).fwd.kind = kind
 	}
+	if kind == callDo && !d.halted() && d.mustClear(n) {
+		d.clear(i)
+		return
+	}
 	agent := d.agentOf(n, kind)
 	if !d.canStart(agent) {
 		d.hold(i, agent)
@@ -222,8 +226,9 @@ func (d *decider) start(i int, kind callKind) {
 		n.doubt++
 	}
 	n.attempts = append(n.attempts, attempt{
-		call: n.calls, kind: kind, number: number, started: d.at, completeBy: by,
+		call: n.calls, kind: kind, number: number, started: d.at, completeBy: by, gen: n.gen,
 	})
+	d.hear(n, &n.attempts[len(n.attempts)-1])
 	if d.used == nil {
 		d.used = map[string]int{}
 	}
@@ -242,6 +247,9 @@ func (d *decider) completeBy(i int, kind callKind) instant {
 		by = earliest(by, n.und.deadline)
 		if !d.run.undoExpired {
 			by = earliest(by, d.run.undoDeadline)
+		}
+		if n.clearing {
+			by = earliest(by, d.forwardBound(i))
 		}
 	case kind == callDo:
 		by = earliest(by, d.forwardBound(i))
@@ -275,6 +283,12 @@ func (d *decider) invocation(i int, kind callKind, act *dsl.Action, number int, 
 	if kind == callUndo || kind == callUndoLookup {
 		inv.Input = n.undoInput.v
 		inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)
+	}
+	switch {
+	case (kind == callDo || kind == callLearn) && n.marked():
+		inv.Checkpoint = &sdk.Checkpoint{Number: int64(n.point), Blob: slices.Clone(n.blob)}
+	case kind == callUndo && (n.undoPoint != 0 || len(n.undoBlob) > 0):
+		inv.Checkpoint = &sdk.Checkpoint{Number: int64(n.undoPoint), Blob: slices.Clone(n.undoBlob)}
 	}
 	return inv
 }

@@ -88,12 +88,13 @@ type AttemptDeferred struct {
 	Why     string
 }
 
-// AttemptProgress is a durable checkpoint or a heartbeat of a running call.
+// AttemptProgress is a durable checkpoint or a heartbeat of a running call. It is
+// a checkpoint if Blob is not nil, also if Blob is empty.
 type AttemptProgress struct {
 	Attempt AttemptID
-	Number  int
+	Number  int // of the checkpoint, in the author's own counting, rising
 	Note    string
-	Blob    []byte // checkpoint; nil = heartbeat only
+	Blob    []byte // what a rerun needs to continue after the checkpoint
 }
 
 // TimePassed says that it is At; whatever is due expires. Only the Supervisor

@@ -81,6 +81,10 @@ func (r *run) deadlineRuns() bool {
 // forward while the run is parked.
 func (d *decider) passDeadline(i int) {
 	n := d.get(i)
+	if n.clearing {
+		d.passClearing(i)
+		return
+	}
 	if n.undo != undoNone {
 		d.closeAttempts(i, sdk.CodeTimeout)
 		d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the undo's deadline has passed"})
@@ -115,6 +119,7 @@ func (d *decider) passAll(i int, m miss) {
 			a.active++ // it never began; it ends as if it had
 		}
 		d.closeAttempts(k, sdk.CodeTimeout)
+		d.abandon(k)
 		d.edit(k).fwd.blame(m)
 		if !d.catches(k, m) {
 			caught = false
@@ -131,19 +136,26 @@ func (d *decider) passAll(i int, m miss) {
 	d.giveUp(i, m, true)
 }
 
-// passAttempts ends the attempts of a node whose complete-by has passed: their
-// outcome is unknown (S17, S18).
+// passAttempts ends the attempts of a node whose complete-by has passed, or of
+// which nothing was heard for too long: their outcome is unknown (S17, S18).
 func (d *decider) passAttempts(i int) {
 	n := d.edit(i)
 	var over []attempt
 	for k := range n.attempts {
-		if a := &n.attempts[k]; a.status == attemptOpen && a.completeBy <= d.at {
-			d.closeUnknown(i, a, sdk.CodeTimeout, "no answer by complete-by")
-			over = append(over, *a)
+		a := &n.attempts[k]
+		if a.status != attemptOpen || a.expires() > d.at {
+			continue
 		}
+		message := "no answer by complete-by"
+		if a.completeBy > d.at { // it may go on until then, but nobody waits for it
+			message = "no heartbeat in time"
+			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: a.call}})
+		}
+		d.closeUnknown(i, a, sdk.CodeTimeout, message)
+		over = append(over, *a)
 	}
 	for _, a := range over {
-		d.ended(i, a.call, a.kind, miss{missUnknown, sdk.CodeTimeout, "no answer by complete-by"})
+		d.ended(i, a.call, a.kind, miss{missUnknown, sdk.CodeTimeout, a.message})
 	}
 }
 

@@ -151,6 +151,16 @@ func (t *teller) nodeEnds(p pair) {
 			f.Status = "left_as_is"
 		case undoDeclared:
 			f.Status = "not_undone_by_declaration"
+		case undoNone: // before another attempt
+			switch {
+			case p.now.gen > p.old.gen:
+				f.Status, f.Attempt, f.Took = "undone", p.old.und.total, since(p.old.und.began, t.r.at)
+			case p.now.ended() && p.now.und.miss != missNone && !p.now.done:
+				f.Status, f.Code, f.Message = "undo_failed", p.now.und.code, p.now.und.message
+				f.Took = since(p.old.und.began, t.r.at)
+			default:
+				return
+			}
 		default:
 			return
 		}

@@ -256,6 +256,13 @@ var nodeFields = []field[node]{
 	text(func(n *node) *string { return &n.manual }),
 	moment(func(n *node) *instant { return &n.fwd.rest }),
 	moment(func(n *node) *instant { return &n.und.rest }),
+	boolean(func(n *node) *bool { return &n.clearing }),
+	{
+		same: func(a, b *node) bool { return a.undoPoint == b.undoPoint && string(a.undoBlob) == string(b.undoBlob) },
+		copy: func(dst, src *node) { dst.undoPoint, dst.undoBlob = src.undoPoint, src.undoBlob },
+		put:  func(e *encoder, n *node) { e.int(int64(n.undoPoint)); e.bytes(n.undoBlob) },
+		get:  func(d *decoder, n *node) { n.undoPoint = int(d.int()); n.undoBlob = d.bytes() },
+	},
 }
 
 // nodeValues are the values of a node that a record may hold.
@@ -272,6 +279,8 @@ var attemptFields = []field[attempt]{
 	moment(func(a *attempt) *instant { return &a.completeBy }),
 	text(func(a *attempt) *string { return &a.code }),
 	text(func(a *attempt) *string { return &a.message }),
+	moment(func(a *attempt) *instant { return &a.silent }),
+	number(func(a *attempt) *int { return &a.gen }),
 }
 
 // diffNode returns the patch that turns old into now.
@@ -297,7 +306,7 @@ func diffAttempts(old, now []attempt) []attemptPatch {
 			was = old[k]
 		}
 		if mask := diff(attemptFields, &was, &now[i]); mask != 0 {
-			p := attemptPatch{mask: uint8(mask), to: attempt{call: now[i].call}}
+			p := attemptPatch{mask: uint16(mask), to: attempt{call: now[i].call}}
 			overwrite(attemptFields, mask, &p.to, &now[i])
 			out = append(out, p)
 		}

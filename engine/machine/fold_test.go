@@ -74,6 +74,10 @@ func tellAll(r Record) []string {
 		if inv, ok := c.(Invoke); ok {
 			input := string(inv.Input.JSON())
 			inv.Input = dsl.Value{}
+			if inv.Checkpoint != nil {
+				input += fmt.Sprintf(" %+v", *inv.Checkpoint)
+				inv.Checkpoint = nil
+			}
 			told = append(told, fmt.Sprintf("%+v %s", inv, input))
 			continue
 		}

@@ -15,6 +15,7 @@ type Record struct {
 
 	commands []Command  // not persisted: only the process that lands the record acts on it
 	late     bool       // not persisted
+	secret   bool       // not persisted: bytes of which the machine knows nothing may be sensitive
 	final    bool       // not persisted: an answer to what reached a finished run
 	names    []NodeName // not persisted
 	cache    *cache     // not persisted: what was cached under the assumption that this record lands
@@ -36,7 +37,7 @@ type nodePatch struct {
 }
 
 type attemptPatch struct {
-	mask uint8
+	mask uint16
 	to   attempt
 }
 
@@ -142,7 +143,7 @@ func (r Record) NewNodes() []NodeName { return r.names }
 // Sensitive reports whether the record's bytes hold sensitive values or the
 // literal text around a secret, so that they must be encrypted at rest.
 func (r Record) Sensitive() bool {
-	sensitive := false
+	sensitive := r.secret
 	r.values(func(h held) {
 		if h.from.kind != originInline {
 			return

@@ -23,7 +23,14 @@ func (d *decider) repeatable(i int, m miss) bool {
 	if err != nil || n.expanded {
 		return false
 	}
-	if m.kind == missCondition && n.done && !step.Do.Idempotent {
+	again := step.Do.Idempotent
+	if !again && d.clearable(n) { // what was done, or may have been, is undone first
+		again = true
+		if m.kind == missUnknown {
+			m.kind = missFailed
+		}
+	}
+	if m.kind == missCondition && n.done && !again {
 		return false // it has been done: doing it again is not a repetition
 	}
 	return mayRepeat(m, settings.Retry, step.Do.Idempotent, step.Retryable)

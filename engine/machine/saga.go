@@ -60,6 +60,12 @@ func (d *decider) newUndoDeadline() {
 func (d *decider) turnNode(i int) {
 	d.retract(i)
 	n := d.edit(i)
+	if n.clearing { // what its undo brings still counts
+		d.abandon(i)
+		n.undo = undoPending
+		n.state, n.fwd.ended = StepFailed, d.at
+		return
+	}
 	n.undo = undoPending
 	n.queue, n.hold = 0, 0
 	d.stop(i)
@@ -98,6 +104,9 @@ func (d *decider) retract(i int) {
 		if a.kind == callDo {
 			n.fwd.attempt, n.fwd.total = n.fwd.attempt-1, n.fwd.total-1
 			n.doubt = max(0, n.doubt-1)
+		}
+		if a.kind == callUndo {
+			n.und.attempt, n.und.total = n.und.attempt-1, n.und.total-1
 		}
 		return true
 	})
@@ -208,6 +217,9 @@ func (d *decider) unpark() {
 		}
 		if n.fwd.deadline != 0 && n.fwd.ready != d.at {
 			d.edit(i).fwd.deadline = max(n.fwd.deadline+stood, d.at.add(time.Microsecond))
+		}
+		if n.clearing {
+			d.edit(i).und.deadline = max(n.und.deadline+stood, d.at.add(time.Microsecond))
 		}
 		d.reopen(i)
 	}

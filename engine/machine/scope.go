@@ -41,6 +41,9 @@ func (d *decider) selfScope(n *node) *dsl.Scope {
 func (d *decider) undoScope(n *node) *dsl.Scope {
 	sc := d.selfScope(n)
 	f := d.run.failure
+	if n.clearing { // nothing has turned the run
+		f = dsl.Failure{Step: d.step(n).Name, Code: n.fwd.code, Message: n.fwd.message}
+	}
 	sc.Failure = &f
 	return sc
 }

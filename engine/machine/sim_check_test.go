@@ -13,7 +13,7 @@ import (
 func (w *world) check(before *State, rec Record) error {
 	s := w.s
 	r := &s.run
-	if len(rec.nodes) == 0 && rec.run == nil && len(rec.Commands()) > 0 {
+	if _, _, verb := Asked(rec.Event()); !verb && len(rec.nodes) == 0 && rec.run == nil && len(rec.Commands()) > 0 {
 		return errors.New("a record without changes commands something")
 	}
 	if st := s.Status(); !st.Final() {
@@ -97,8 +97,11 @@ func (w *world) checkNode(i int, n *node) error {
 		if a.completeBy <= a.started {
 			return fmt.Errorf("S10: attempt %d has no time to complete", a.call)
 		}
-		if a.status == attemptOpen && a.completeBy <= toInstant(w.now) {
-			return fmt.Errorf("S17: attempt %d is open past its complete-by", a.call)
+		if a.status == attemptOpen && a.expires() <= toInstant(w.now) {
+			return fmt.Errorf("S17: attempt %d is open past its complete-by, or silent for too long", a.call)
+		}
+		if set.HeartbeatTimeout > 0 && a.status == attemptOpen && (a.kind == callDo || a.kind == callLearn) && a.expires() > toInstant(w.now.Add(set.HeartbeatTimeout)) {
+			return fmt.Errorf("attempt %d may be silent for longer than its step says", a.call)
 		}
 		if (a.status == attemptFailed || a.status == attemptUnknown) && a.kind != callLookup && a.kind != callUndoLookup {
 			w.misses[AttemptID{i, a.call}] = true
@@ -220,6 +223,9 @@ func (w *world) checkInvoke(before *State, inv Invoke) error {
 			return fail("I7: invoked again although that is not safe")
 		}
 	case callUndo:
+		if n.clearing {
+			return w.checkClearing(inv, n, fail, flying(callDo, callLearn), flying(callUndo))
+		}
 		return w.checkUndo(inv, n, fail, flying(callDo, callLearn), flying(callUndo))
 	}
 	return nil
@@ -251,10 +257,33 @@ func (w *world) checkDo(inv Invoke, n *node, fail failer, flying bool) error {
 	if d != 0 && toInstant(inv.CompleteBy) > d {
 		return fail("complete-by is after the step's deadline")
 	}
+	parts := w.entry(inv.IdempotencyKey, inv.Attempt.Node).parts
+	switch c := inv.Checkpoint; {
+	case step.OnRerun == dsl.RerunUndoFirst && (c != nil || parts > 0 || flying):
+		return fail("S83: started anew though something is left of an earlier attempt")
+	case c != nil && int(c.Number) != parts || c == nil && parts > 0:
+		return fail("S83: continues after %+v, but the last checkpoint is %d", c, parts)
+	}
 	if !step.Do.Idempotent && !step.Do.ReadOnly {
 		if e := w.entry(inv.IdempotencyKey, inv.Attempt.Node); e.applied > 0 || flying {
 			return fail("I4: repeated although it may have taken effect and is not idempotent")
 		}
+	}
+	return nil
+}
+
+// checkClearing looks at an undo that is called before another attempt (S83).
+func (w *world) checkClearing(inv Invoke, n *node, fail failer, flying, undoing bool) error {
+	step := w.wf.Steps[inv.Step]
+	switch {
+	case step.OnRerun != dsl.RerunUndoFirst:
+		return fail("S83: undone before another attempt though nobody said so")
+	case w.s.run.phase == phaseUndo:
+		return fail("S83: cleared for another attempt after the turn")
+	case flying || n.effect() == EffectNone:
+		return fail("S83: an attempt may still take effect, or there is none")
+	case !step.Undo.Do.Idempotent && (w.undone[inv.IdempotencyKey] > 0 || undoing):
+		return fail("repeated although it may have been carried out and is not idempotent")
 	}
 	return nil
 }
@@ -337,11 +366,15 @@ func (w *world) audit() error {
 		step := w.wf.Steps[n.step]
 		name := s.Node(w.wf, i).Name
 		applied, undone := 0, 0
-		for _, e := range w.ledger {
-			if e.node == i {
-				applied += e.applied
-				undone += e.undone
+		for key, e := range w.ledger {
+			if e.node != i {
+				continue
 			}
+			if e.applied == e.undone && key != w.forwardKey(i) {
+				continue // undone before another attempt, under another key
+			}
+			applied += e.applied
+			undone += e.undone
 		}
 		if n.undo == undoLeft {
 			left++
@@ -353,7 +386,7 @@ func (w *world) audit() error {
 			return fmt.Errorf("%s: undone %d times, done %d times", name, undone, applied)
 		}
 		if s.Status() == RunSucceeded {
-			if undone > 0 {
+			if undone > 0 && (step.OnRerun != dsl.RerunUndoFirst || n.state == StepSucceeded) {
 				return fmt.Errorf("I5: %s was undone in a run that succeeded", name)
 			}
 			if n.state == StepSucceeded && applied != 1 && !step.Do.ReadOnly {

@@ -76,6 +76,7 @@ func randomStep(c *chooser, i, n, pivotAt int) *spec {
 		when(false)(s)
 	}
 	randomLimits(c, s)
+	randomRerun(c, s, i == pivotAt)
 	if i == pivotAt {
 		pivot(s)
 		return s
@@ -114,6 +115,23 @@ func randomUndo(c *chooser, s *spec) {
 	}
 	if c.chance(3) {
 		s.Undo.Input = func(*dsl.Scope) (dsl.Value, error) { return dsl.Value{}, errBroken }
+	}
+}
+
+// randomRerun gives a step checkpoints, heartbeats, and something to do with
+// what earlier attempts left behind.
+func randomRerun(c *chooser, s *spec, pivot bool) {
+	if c.chance(20) {
+		heartbeat(time.Duration(1+c.n(8)) * time.Second)(s)
+	}
+	switch {
+	case c.chance(30):
+		continueIt(s)
+	case s.Undo != nil && !pivot && (s.Undo.Do.ByKey || !s.Undo.UsesSelf) && c.chance(50):
+		undoFirst(s)
+		if c.chance(60) {
+			tries(2 + c.n(3))(s)
+		}
 	}
 }
 
@@ -165,6 +183,7 @@ func describe(wf *dsl.Workflow) string {
 				fmt.Fprintf(&b, " %s", f.word)
 			}
 		}
+		fmt.Fprintf(&b, " on_rerun %q heartbeat %v", s.OnRerun, set.HeartbeatTimeout)
 		fmt.Fprintf(&b, " timeout %v deadline %v tries %d exhausted %d cool_downs %d on %v not_on %v parallel %d",
 			set.Timeout, set.Deadline.After, set.Retry.MaxAttempts, set.Retry.OnExhausted, set.Retry.CoolDowns, set.Retry.On, set.Retry.NotOn, set.MaxParallel)
 		if s.Undo != nil {

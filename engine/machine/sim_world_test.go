@@ -43,12 +43,15 @@ type call struct {
 	node     int
 	applyAt  time.Time // when the effect happens; zero = never, or already
 	answerAt time.Time
-	answer   Event // nil = lost
+	answer   Event     // nil = lost
+	beatAt   time.Time // when it is heard of next; zero = never again
+	point    int       // checkpoints it has recorded
 }
 
 // account is the ledger's row of one forward key.
 type account struct {
 	node      int
+	parts     int  // the last checkpoint that was recorded under the key
 	applied   int  // effects that happened
 	undone    int  // effects that were undone
 	tombstone bool // a by-key undo came: nothing may happen any more
@@ -101,7 +104,10 @@ func (w *world) turn() error {
 	w.randomSlots()
 	due, isDue := w.s.NextDue()
 	next := w.nextCall()
+	beat := w.nextBeat()
 	switch {
+	case beat != nil && (next == nil || beat.beatAt.Before(next.answerAt)) && (!isDue || !beat.beatAt.After(due)):
+		return w.progress(beat)
 	case next != nil && (!isDue || !next.answerAt.After(due) || w.c.chance(20)):
 		return w.deliverCall(next)
 	case isDue:
@@ -165,7 +171,7 @@ func (w *world) pass(to time.Time) {
 func (w *world) forget() {
 	kept := w.calls[:0]
 	for _, k := range w.calls {
-		if k.answer != nil || !k.applyAt.IsZero() {
+		if k.answer != nil || !k.applyAt.IsZero() || !k.beatAt.IsZero() {
 			kept = append(kept, k)
 		}
 	}
@@ -182,7 +188,39 @@ func (w *world) nextCall() *call {
 	return next
 }
 
+// nextBeat returns the call that is heard of next.
+func (w *world) nextBeat() *call {
+	var next *call
+	for _, k := range w.calls {
+		if !k.beatAt.IsZero() && (next == nil || k.beatAt.Before(next.beatAt)) {
+			next = k
+		}
+	}
+	return next
+}
+
+// progress delivers a heartbeat or a checkpoint of a call, and plans the next.
+func (w *world) progress(k *call) error {
+	w.pass(k.beatAt)
+	ev := AttemptProgress{Attempt: k.inv.Attempt}
+	if w.c.chance(40) {
+		k.point++
+		ev.Number, ev.Blob = k.point, []byte(fmt.Sprint("at ", k.point))
+	}
+	k.beatAt = time.Time{}
+	if next := w.now.Add(time.Duration(200+w.c.n(3000)) * time.Millisecond); next.Before(k.inv.CompleteBy) && !w.c.chance(20) {
+		k.beatAt = next
+	}
+	if a := w.s.nodes[k.node].find(k.inv.Attempt.Call); ev.Blob != nil && a != nil && a.status == attemptOpen && a.expires() > toInstant(w.now) && k.kind == callDo {
+		e := w.entry(k.inv.IdempotencyKey, k.node)
+		e.parts = max(e.parts, k.point)
+	}
+	w.forget()
+	return w.deliver(ev)
+}
+
 func (w *world) deliverCall(k *call) error {
+	k.beatAt = time.Time{} // it is over
 	w.pass(k.answerAt)
 	ev := k.answer
 	k.answer = nil
@@ -242,7 +280,7 @@ func (w *world) meddle() error {
 	case 5: // the engine dies; its calls go on, their answers are lost or late
 		for _, k := range w.calls {
 			if w.c.chance(60) {
-				k.answer = nil
+				k.answer, k.beatAt = nil, time.Time{}
 			}
 		}
 		w.forget()
@@ -375,6 +413,8 @@ func (w *world) settle(i int) error {
 		ev.As = SettleUndone
 	case n.undo == undoFailed && n.effect() == EffectDone:
 		ev.As = SettleNotDone
+	case n.undo == undoNone && e.applied > 0 && e.undone >= e.applied: // before another attempt
+		ev.As = SettleUndone
 	case e.applied > 0:
 		ev.As = SettleSucceeded
 	default:
@@ -451,6 +491,7 @@ func (w *world) deliver(ev Event) error {
 	if err := w.check(before, rec); err != nil {
 		return err
 	}
+	w.forgetParts(before)
 	dies := w.c.chance(2) // between the commit and the calls
 	for _, cmd := range rec.Commands() {
 		switch cmd := cmd.(type) {
@@ -477,12 +518,28 @@ func (w *world) deliver(ev Event) error {
 	return nil
 }
 
+// forgetParts drops what was recorded under keys of which it has become known
+// that nothing was done.
+func (w *world) forgetParts(before *State) {
+	for i, n := range w.s.nodes {
+		if n.effect() == EffectNone && i < len(before.nodes) && before.nodes[i].effect() != EffectNone {
+			w.entry(w.forwardKey(i), i).parts = 0
+		}
+	}
+}
+
 // invoke plans what becomes of a call.
 func (w *world) invoke(inv Invoke) {
 	a := w.s.nodes[inv.Attempt.Node].find(inv.Attempt.Call)
 	k := &call{inv: inv, kind: a.kind, node: inv.Attempt.Node}
 	w.calls = append(w.calls, k)
 	k.answerAt = w.now.Add(time.Duration(1+w.c.n(3000)) * time.Millisecond)
+	if c := inv.Checkpoint; c != nil {
+		k.point = int(c.Number)
+	}
+	if inv.Purpose != sdk.PurposeLookup && w.c.chance(20) {
+		k.beatAt = w.now.Add(time.Duration(w.c.n(2500)) * time.Millisecond)
+	}
 	id := inv.Attempt
 	rest := inv.CompleteBy.Sub(w.now)
 	late := func() time.Time { // up to just before the grace is over
@@ -494,7 +551,7 @@ func (w *world) invoke(inv Invoke) {
 		if w.c.chance(60) {
 			until = w.now.Add(time.Duration(w.c.n(8)) * time.Second)
 		}
-		k.answer = AttemptDeferred{Attempt: id, Until: until, Why: "not sent"}
+		k.answer, k.beatAt = AttemptDeferred{Attempt: id, Until: until, Why: "not sent"}, time.Time{}
 	case inv.Purpose == sdk.PurposeLookup:
 		w.planLookup(k, fate)
 	case fate == 1:
@@ -585,6 +642,12 @@ func (w *world) apply(k *call) {
 // ended; nothing of it may change anything.
 func (w *world) stragglers() error {
 	for len(w.calls) > 0 {
+		if beat := w.nextBeat(); beat != nil {
+			if err := w.progress(beat); err != nil {
+				return err
+			}
+			continue
+		}
 		next := w.nextCall()
 		if next == nil {
 			w.pass(w.now.Add(time.Hour))

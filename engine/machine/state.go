@@ -16,7 +16,7 @@ type State struct {
 	nodes []*node // nodes are never changed in place: Apply replaces them
 
 	// Indexes, derived from nodes.
-	expiry lazyHeap   // complete-by of nodes with an open attempt
+	expiry lazyHeap   // of nodes with an open attempt, when the first is over
 	limits lazyHeap   // deadlines of steps and of undos
 	wakes  lazyHeap   // ends of backoffs and of waits for a quiet node
 	queues []lazyHeap // by hold: nodes that wait for an agent, in order
@@ -262,6 +262,10 @@ type node struct {
 	point  int     // last checkpoint
 	blob   []byte
 	manual string // who settled or skipped it last, for people
+
+	clearing  bool // its undo is called before another attempt; undo says how far that is
+	undoPoint int  // last checkpoint of the undo
+	undoBlob  []byte
 }
 
 // An attempt is one call. Open attempts are always kept; of closed ones only
@@ -273,6 +277,8 @@ type attempt struct {
 	status     attemptStatus
 	started    instant
 	completeBy instant
+	silent     instant // it must be heard of before; 0 = it need not
+	gen        int     // of its key
 	ended      instant
 	code       string
 	message    string
@@ -303,6 +309,13 @@ var attemptStatuses = map[attemptStatus]string{
 func (n *node) ended() bool { return forwardEnded(n.state) }
 
 func forwardEnded(s StepState) bool { return s >= StepSucceeded && s <= StepCancelled }
+
+// marked reports whether an attempt has recorded a checkpoint: then something
+// was done, whatever the attempt says of itself later.
+func (n *node) marked() bool { return n.point != 0 || len(n.blob) > 0 }
+
+// expires returns when the attempt is over if nothing is heard of it.
+func (a *attempt) expires() instant { return earliest(a.completeBy, a.silent) }
 
 // well reports whether dependents may run.
 func (n *node) well() bool {
@@ -353,12 +366,12 @@ func (n *node) lives() bool {
 	return n.fwd.act != idle || n.und.act != idle || n.queue != 0 || n.open()
 }
 
-// expires returns the earliest complete-by of the open attempts.
+// expires returns when the first of the open attempts is over.
 func (n *node) expires() instant {
 	var at instant
 	for k := range n.attempts {
 		if n.attempts[k].status == attemptOpen {
-			at = earliest(at, n.attempts[k].completeBy)
+			at = earliest(at, n.attempts[k].expires())
 		}
 	}
 	return at
@@ -367,6 +380,8 @@ func (n *node) expires() instant {
 // limit returns the deadline that is running.
 func (n *node) limit() instant {
 	switch {
+	case n.clearing:
+		return earliest(n.und.deadline, n.fwd.deadline)
 	case n.undo == undoActive, n.undo == undoPending && n.und.ready != 0:
 		return n.und.deadline
 	case n.undo == undoNone && !n.ended() && n.fwd.ready != 0:

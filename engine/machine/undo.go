@@ -10,6 +10,10 @@ import (
 // depended on it is undone, and none of its own attempts can be at work.
 func (d *decider) considerUndo(i int) {
 	n := d.get(i)
+	if n.clearing {
+		d.reconsider(i)
+		return
+	}
 	if d.run.phase != phaseUndo || n.undo != undoPending || !d.orderAllows(n) {
 		return
 	}
@@ -62,8 +66,11 @@ func (d *decider) climb(i int) {
 	if n.und.ready == 0 {
 		n.und.ready = d.at
 		n.und.deadline = d.run.undoDeadline
+		if n.clearing {
+			n.und.deadline = d.at.add(DefaultCompensation)
+		}
 		if at, ok := d.undoSettings(n).Deadline.From(d.at.time()); ok {
-			n.und.deadline = earliest(toInstant(at), d.run.undoDeadline)
+			n.und.deadline = earliest(toInstant(at), n.und.deadline)
 		}
 		if n.und.deadline != 0 && n.und.deadline <= d.at {
 			d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the undo's deadline has passed"})
@@ -72,14 +79,19 @@ func (d *decider) climb(i int) {
 	}
 	n.undo = undoActive
 	maybe := n.effect() == EffectMaybe
+	undo := step.Undo.Do
+	twice := n.undoDoubt > 0 && !undo.Idempotent // an undo before another attempt was cut short
 	switch {
-	case n.known:
-		n.und.kind = callUndo
-	case maybe && step.Do.Lookup && n.fwd.lookups < maxLookups:
+	case !n.known && maybe && step.Do.Lookup && n.fwd.lookups < maxLookups:
 		n.und.kind = callLookup
-	case step.Undo.Do.ByKey || !step.Undo.UsesSelf:
+	case (n.known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.und.lookups < maxLookups:
+		n.und.kind = callUndoLookup
+	case twice:
+		d.undoFails(i, miss{missUnknown, CodeOutcomeUnknown, "nobody knows whether the undo took effect, and it is not idempotent"})
+		return
+	case n.known || undo.ByKey || !step.Undo.UsesSelf:
 		n.und.kind = callUndo
-	case step.Do.Idempotent:
+	case step.Do.Idempotent && !n.clearing:
 		n.und.kind = callLearn
 	default:
 		d.undoFails(i, miss{missUnknown, CodeOutcomeUnknown,
@@ -118,6 +130,10 @@ func (d *decider) prepareUndo(i int) bool {
 // undoMissed handles an attempt of the undo track without result.
 func (d *decider) undoMissed(i int, kind callKind, m miss) {
 	n := d.edit(i)
+	if n.undo == undoPending && !n.open() { // the run turned while it was called before another attempt
+		d.undo = append(d.undo, i)
+		return
+	}
 	if n.undo != undoActive || n.und.act != running {
 		return // another attempt is planned, or all is over
 	}
@@ -178,6 +194,10 @@ func (d *decider) repeatUndo(i int, m miss, again bool) {
 	r := d.undoSettings(n).Retry
 	until := d.interval(r, n, &n.und)
 	bound := earliest(n.und.deadline, d.run.undoDeadline)
+	if by := d.forwardBound(i); n.clearing && again && by != 0 && until >= by {
+		d.outOfTime(i)
+		return
+	}
 	if !again || !attemptsLeft(&n.und, r) || bound != 0 && until >= bound {
 		d.undoFails(i, m)
 		return
@@ -189,6 +209,10 @@ func (d *decider) repeatUndo(i int, m miss, again bool) {
 // ancestors only.
 func (d *decider) undoFails(i int, m miss) {
 	n := d.edit(i)
+	if n.clearing {
+		d.clearingFails(i, m)
+		return
+	}
 	n.undo = undoFailed
 	n.und.blame(m)
 	n.und.act, n.und.ended = idle, d.at
@@ -201,6 +225,10 @@ func (d *decider) undoFails(i int, m miss) {
 // endUndo ends the undo of a node so that its ancestors may be undone.
 func (d *decider) endUndo(i int, how undoState) {
 	n := d.edit(i)
+	if n.clearing {
+		d.cleared(i)
+		return
+	}
 	n.undo = how
 	n.und.act, n.und.ended = idle, d.at
 	n.queue, n.hold = 0, 0

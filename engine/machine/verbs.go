@@ -129,11 +129,11 @@ func (d *decider) resumeRequested(ev ResumeRequested) {
 	}
 }
 
-// extend gives the forward part a new deadline.
+// extend gives the forward part a new deadline, if it has one; never an earlier.
 func (d *decider) extend(by time.Duration) {
-	if by > 0 && d.run.phase == phaseForward {
-		d.run.deadline = d.at.add(by)
-		d.run.overdue = false
+	if r := &d.run; by > 0 && r.phase == phaseForward && r.deadline != 0 {
+		r.deadline = max(r.deadline, d.at.add(by))
+		r.overdue = r.overdue && r.deadline <= d.at
 	}
 }
 
@@ -162,13 +162,19 @@ func (d *decider) retryRequested(ev RetryRequested) {
 		effect := n.effect()
 		do := d.step(n).Do
 		switch {
+		case ev.NewKey && n.bizKey != "":
+			d.refuse("retry", ev.By, "the key of %s is set by idempotency_key: it cannot have a new one", d.name(i))
+			return
+		case n.undoDoubt > 0 && !d.step(n).Undo.Do.Idempotent && !d.step(n).Undo.Do.Lookup:
+			d.refuse("retry", ev.By, "nobody knows whether the undo of %s took effect, and it is not idempotent: settle that first", d.name(i))
+			return
 		case ev.NewKey && effect != EffectNone:
 			d.refuse("retry", ev.By, "%s may have taken effect under its present key: settle that first", d.name(i))
 			return
-		case effect == EffectMaybe && !do.Idempotent:
+		case effect == EffectMaybe && !do.Idempotent && !d.clearable(n):
 			d.refuse("retry", ev.By, "nobody knows whether %s took effect, and its action is not idempotent: settle that first", d.name(i))
 			return
-		case effect == EffectDone && !do.Idempotent:
+		case effect == EffectDone && !do.Idempotent && !d.clearable(n):
 			d.refuse("retry", ev.By, "%s has taken effect, and its action is not idempotent", d.name(i))
 			return
 		}
@@ -190,6 +196,7 @@ func (d *decider) freshRound(i int, newKey bool) {
 	n.fwd.blame(miss{})
 	if newKey {
 		n.gen++
+		n.point, n.blob = 0, nil
 	}
 	if n.item {
 		a := d.edit(n.step)
@@ -373,7 +380,7 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 		d.endForward(i, StepSucceeded)
 		d.goOn()
 	case SettleNotDone, SettleUndone:
-		n.doubt = 0
+		n.wipe(n.und.total > 0)
 		n.manual = ev.By
 		if !d.blocks(i) {
 			return
@@ -474,7 +481,7 @@ func (d *decider) settleUndo(i int, ev SettleRequested) {
 	case ev.As == SettleNotDone && unknown:
 		d.reviveUndo()
 		n.manual = ev.By
-		n.doubt = 0
+		n.doubt, n.point, n.blob = 0, 0, nil
 		d.awake(i)
 		d.endUndo(i, undoNothing)
 	case ev.As == SettleNotDone && n.undoDoubt > 0:

@@ -292,6 +292,7 @@ type CallView struct {
 	StartedAt  time.Time
 	EndedAt    time.Time
 	CompleteBy time.Time
+	Silent     time.Time // open: it has to be heard of before; zero = it need not
 }
 
 // Nodes returns the views of all nodes: first the steps in order of
@@ -362,7 +363,7 @@ func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
 		v.Calls = append(v.Calls, CallView{
 			Call: a.call, Purpose: a.kind.told(), Undo: n.undoes(&a), Number: a.number, Key: v.keyOf(n, &a), Status: attemptStatuses[a.status],
 			Code: a.code, Message: a.message,
-			StartedAt: a.started.time(), EndedAt: a.ended.time(), CompleteBy: a.completeBy.time(),
+			StartedAt: a.started.time(), EndedAt: a.ended.time(), CompleteBy: a.completeBy.time(), Silent: a.silent.time(),
 		})
 	}
 	return v
@@ -374,7 +375,7 @@ func (v *NodeView) keyOf(n *node, a *attempt) string {
 	switch {
 	case a.kind == callUndo || a.kind == callUndoLookup:
 		return v.UndoKey
-	case n.gen > 0 && n.bizKey == "" && a.started < n.fwd.ready:
+	case a.gen != n.gen && n.bizKey == "":
 		return ""
 	}
 	return v.IdempotencyKey
