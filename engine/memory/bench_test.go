@@ -7,3 +7,5 @@ import (
 )
 
 func BenchmarkCommit(b *testing.B) { storetest.Bench(b, New(Options{})) }
+
+func BenchmarkLoad(b *testing.B) { storetest.BenchLoad(b, New(Options{})) }

@@ -11,6 +11,14 @@ func BenchmarkCommit(b *testing.B) {
 	storetest.Bench(b, open(b, filepath.Join(b.TempDir(), "state.db"), Options{}))
 }
 
+func BenchmarkLoad(b *testing.B) {
+	storetest.BenchLoad(b, open(b, filepath.Join(b.TempDir(), "state.db"), Options{}))
+}
+
+func BenchmarkTick(b *testing.B) {
+	storetest.BenchTick(b, open(b, filepath.Join(b.TempDir(), "state.db"), Options{}), 200_000)
+}
+
 // BenchmarkYardstick commits one updated row at a time, as durably: what the
 // machine can do in this run.
 func BenchmarkYardstick(b *testing.B) {

@@ -76,3 +76,101 @@ func benchCommit(b *testing.B, w engine.Writer, batch []engine.Transition) {
 		}
 	}
 }
+
+// BenchLoad measures taking 10,000 runs of five rows over as far as reading
+// goes: LoadMany of all of them, beside one Load of each. It reports runs per
+// second.
+func BenchLoad(b *testing.B, s engine.Store) {
+	const runs, rows = 10_000, 5
+	ids := fill(b, s, "load", runs, rows, machine.RunInvalid)
+	b.Run("many", func(b *testing.B) {
+		for b.Loop() {
+			got, err := s.LoadMany(b.Context(), ids)
+			if err != nil || len(got) != runs || len(got[runs-1].Rows) != rows {
+				b.Fatalf("%d runs, err = %v", len(got), err)
+			}
+		}
+		b.ReportMetric(float64(b.N*runs)/b.Elapsed().Seconds(), "runs/s")
+	})
+	b.Run("each", func(b *testing.B) {
+		n := 0
+		for b.Loop() {
+			if _, got, err := s.Load(b.Context(), ids[n%runs]); err != nil || len(got) != rows {
+				b.Fatalf("%d rows, err = %v", len(got), err)
+			}
+			n++
+		}
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
+	})
+}
+
+// BenchTick measures a tick of an engine with a thousand open runs of which
+// none is due, next to no finished runs and then next to finished of them: the
+// scan must not see what has ended.
+func BenchTick(b *testing.B, s engine.Store, finished int) {
+	fill(b, s, "open", 1000, 1, machine.RunInvalid)
+	for _, n := range []int{0, finished} {
+		if n > 0 {
+			fill(b, s, "finished", n, 2, machine.RunSucceeded)
+		}
+		b.Run(fmt.Sprintf("finished=%d", n), func(b *testing.B) {
+			id, err := s.Join(b.Context(), "bench", time.Hour, 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				t, err := s.Tick(b.Context(), id, time.Hour, 1000)
+				if err != nil || len(t.Due)+len(t.Unowned)+len(t.Inbox) > 0 {
+					b.Fatalf("tick = %+v, err = %v", t, err)
+				}
+			}
+		})
+	}
+}
+
+// fill makes runs of an engine of their own, each with the given number of rows
+// of 100 bytes, the last of which ends it in the state, if one is given. A
+// store may be filled several times.
+func fill(b *testing.B, s engine.Store, digest string, runs, rows int, state machine.RunState) []machine.RunID {
+	b.Helper()
+	ctx := b.Context()
+	flows, err := s.PutDefinition(ctx, engine.Definition{Digest: digest, Data: []byte("x"), Workflows: []engine.DefinedWorkflow{{Name: flowName, Steps: stepNames}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	id, err := s.Join(ctx, "filler", time.Hour, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w, err := s.OpenWriter(ctx, id, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		if err := w.Close(); err != nil {
+			b.Error(err)
+		}
+	}()
+	var ids []machine.RunID
+	at := time.Now().Add(time.Hour)
+	for first := 0; first < runs; first += 1000 {
+		batch := make([]engine.Transition, min(1000, runs-first))
+		for i := range batch {
+			run := machine.RunID(id)<<40 + machine.RunID(first+i) + 1
+			ids = append(ids, run)
+			batch[i] = engine.Transition{Run: run, At: base, Workflow: flows[flowName], State: machine.RunRunning, Owner: &id, NextCheck: at, Data: make([]byte, 100)}
+		}
+		for seq := range rows {
+			for i := range batch {
+				if batch[i].Seq = int32(seq); seq > 0 {
+					batch[i].State, batch[i].Owner, batch[i].NextCheck = machine.RunInvalid, nil, time.Time{}
+				}
+				if seq == rows-1 && state != machine.RunInvalid {
+					batch[i].State, batch[i].NextCheck = state, engine.Never
+				}
+			}
+			benchCommit(b, w, batch)
+		}
+	}
+	return ids
+}
