@@ -44,6 +44,8 @@ func TestMain(m *testing.M) {
 		os.Exit(3)
 	case mode == "future":
 		serveFuture()
+	case mode == "rogue":
+		serveRogue()
 	case mode == "careless":
 		os.Setenv(envLimit, "100000000") // as if the SDK did not check
 		Serve(testAgent())

@@ -1,0 +1,317 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/saga-engine/engine/sdk"
+	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+)
+
+// rogue speaks the protocol itself, without the SDK, and keeps to none of its
+// rules; what it does is the action's name.
+type rogue struct {
+	goplugin.NetRPCUnsupportedPlugin
+	pb.UnimplementedAgentServer
+}
+
+// rogueActions are what it claims to do.
+func rogueActions() map[string]sdk.ActionSchema {
+	out := []sdk.Field{{Name: "id", Type: sdk.Type{Kind: sdk.KindString}}}
+	actions := map[string]sdk.ActionSchema{}
+	for _, name := range []string{
+		"good", "twice", "wrong_call", "after_the_end", "empty_events", "nothing", "error", "late", "late_garbage", "dies", "quits",
+		"random_stdout", "stderr_flood", "long_line", "huge",
+	} {
+		actions[name] = sdk.ActionSchema{Outputs: out}
+	}
+	return actions
+}
+
+func serveRogue() {
+	os.Stdout = realStdout
+	r := &rogue{}
+	goplugin.Serve(&goplugin.ServeConfig{
+		HandshakeConfig:  handshake(),
+		VersionedPlugins: map[int]goplugin.PluginSet{1: {pluginName: r}},
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			return grpc.NewServer(append(opts, grpc.MaxSendMsgSize(1<<30))...)
+		},
+	})
+}
+
+func (r *rogue) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
+	pb.RegisterAgentServer(s, r)
+	return nil
+}
+
+func (r *rogue) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, errors.New("not a host")
+}
+
+func (r *rogue) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeReply, error) {
+	data, err := json.Marshal(sdk.Schema{Name: "rogue", Version: "1.0.0", Actions: rogueActions()})
+	return &pb.DescribeReply{Schema: data}, err
+}
+
+func (r *rogue) Control(stream pb.Agent_ControlServer) error {
+	if err := stream.Send(&pb.ControlEvent{Pid: int64(os.Getpid())}); err != nil {
+		return err
+	}
+	<-stream.Context().Done()
+	os.Exit(1)
+	return nil
+}
+
+func (r *rogue) Invoke(stream pb.Agent_InvokeServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	answer := func(text string) error {
+		return stream.Send(replyToWire(sdk.Reply{Outcome: sdk.OutcomeResult, Output: json.RawMessage(text)}))
+	}
+	good := `{"id":"x"}`
+	switch first.GetCall().GetAction() {
+	case "twice":
+		for range 5 {
+			if err := answer(good); err != nil {
+				return nil // the engine has what it wanted
+			}
+		}
+		return stream.Send(replyToWire(sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "denied"}))
+	case "wrong_call": // what another call would answer
+		return answer(`{"count":7}`)
+	case "after_the_end":
+		err := answer(good)
+		for range 100 {
+			if err != nil {
+				return nil
+			}
+			err = stream.Send(eventToWire(sdk.Checkpoint{Number: 99, Blob: []byte("late")}))
+		}
+		return nil
+	case "empty_events":
+		for range 100 {
+			if err := stream.Send(&pb.InvokeEvent{}); err != nil {
+				return err
+			}
+		}
+		return answer(good)
+	case "nothing":
+		return nil
+	case "error":
+		return status.Error(codes.PermissionDenied, "go away\x1b[31m")
+	case "late", "late_garbage":
+		for time.Now().Before(time.Unix(0, first.GetCall().GetCompleteByUnixNano()).Add(300 * time.Millisecond)) {
+			<-time.After(10 * time.Millisecond)
+			if err := stream.Send(eventToWire(sdk.Heartbeat{Note: "still at it"})); err != nil {
+				return err
+			}
+		}
+		if first.GetCall().GetAction() == "late_garbage" {
+			return answer(`{"count":7}`)
+		}
+		return answer(good)
+	case "dies": // while its reply is on its way
+		err := answer(`{"id":"` + strings.Repeat("x", 900<<10) + `"}`)
+		os.Exit(3)
+		return err
+	case "quits":
+		os.Exit(0)
+	case "random_stdout":
+		data := make([]byte, 1<<20)
+		rnd := rand.NewChaCha8([32]byte{1})
+		for range 4 {
+			_, _ = rnd.Read(data)
+			_, _ = realStdout.Write(data)
+		}
+	case "stderr_flood":
+		line := append(bytes.Repeat([]byte("flood "), 50), '\n')
+		for range 64 << 20 / len(line) {
+			_, _ = os.Stderr.Write(line)
+		}
+	case "long_line":
+		part := bytes.Repeat([]byte("x"), 1<<20)
+		for range 100 {
+			_, _ = os.Stderr.Write(part)
+		}
+		_, _ = os.Stderr.Write([]byte("\n"))
+	case "huge":
+		return answer(`{"id":"` + strings.Repeat("x", 200<<20) + `"}`)
+	}
+	return answer(good)
+}
+
+func openRogue(t *testing.T, book *logBook) *Process {
+	t.Helper()
+	o := OpenOptions{Path: os.Args[0], Env: []string{envMode + "=rogue"}}
+	if book != nil {
+		o.Logger = book.logger()
+	}
+	p, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// T11, S35: whatever an agent says, a call has one outcome; only a valid reply
+// to this very call is a result, and the process is good for the next call
+// where it still lives.
+func TestRogueReplies(t *testing.T) {
+	p := openRogue(t, nil)
+	for name, want := range map[string]struct {
+		outcome sdk.Outcome
+		code    string
+	}{
+		"good":          {sdk.OutcomeResult, ""},
+		"twice":         {sdk.OutcomeResult, ""},
+		"after_the_end": {sdk.OutcomeResult, ""},
+		"empty_events":  {sdk.OutcomeResult, ""},
+		"wrong_call":    {sdk.OutcomeUnknown, sdk.CodeBadReply},
+		"nothing":       {sdk.OutcomeUnknown, sdk.CodeBadReply},
+		"huge":          {sdk.OutcomeUnknown, sdk.CodeBadReply},
+		"error":         {sdk.OutcomeUnknown, sdk.CodeAgentLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 3 {
+				events := 0
+				reply, err := p.Invoke(t.Context(), request(name, `{}`), func(sdk.Event) { events++ })
+				if err != nil || reply.Outcome != want.outcome || reply.Code != want.code {
+					t.Errorf("reply = %.200v, %v, want %v %s", reply, err, want.outcome, want.code)
+				}
+				if events > 0 {
+					t.Errorf("%d events, want none", events)
+				}
+				if name == "huge" {
+					break // once is enough
+				}
+			}
+			if r := invoke(t, p, request("good", `{}`)); r.Outcome != sdk.OutcomeResult {
+				t.Errorf("next call = %+v", r)
+			}
+		})
+	}
+}
+
+// T11, S28: what comes after complete-by is no reply, whatever it is. It can be
+// heard as evidence, once and checked; nothing else of that time is passed on.
+func TestRogueLateReply(t *testing.T) {
+	p := openRogue(t, nil)
+	for name, code := range map[string]string{"late": "", "late_garbage": sdk.CodeBadReply} {
+		t.Run(name, func(t *testing.T) {
+			late := make(chan sdk.Reply, 10)
+			expired := make(chan time.Time, 10)
+			req := request(name, `{}`)
+			req.CompleteBy = time.Now().Add(200 * time.Millisecond)
+			reply, err := p.Call(t.Context(), req, CallOptions{
+				OnEvent: func(sdk.Event) {
+					if !time.Now().Before(req.CompleteBy.Add(50 * time.Millisecond)) {
+						t.Error("an event after complete-by")
+					}
+				},
+				OnExpired: func() time.Duration { expired <- time.Now(); return time.Minute },
+				OnLate:    func(r sdk.Reply) { late <- r },
+			})
+			if !errors.Is(err, context.DeadlineExceeded) || reply.Outcome != sdk.OutcomeInvalid {
+				t.Errorf("reply = %+v, %v, want DeadlineExceeded and none", reply, err)
+			}
+			if len(late) != 1 || len(expired) != 1 {
+				t.Fatalf("%d late replies, expired %d times, want one and one", len(late), len(expired))
+			}
+			if at := <-expired; at.Before(req.CompleteBy) || at.After(req.CompleteBy.Add(150*time.Millisecond)) {
+				t.Errorf("expired %s after complete-by", at.Sub(req.CompleteBy))
+			}
+			if r := <-late; r.Code != code {
+				t.Errorf("late reply = %+v, want code %q", r, code)
+			}
+		})
+	}
+	t.Run("nobody listens", func(t *testing.T) {
+		req := request("late", `{}`)
+		req.CompleteBy = time.Now().Add(100 * time.Millisecond)
+		_, err := p.Invoke(t.Context(), req, nil)
+		if took := time.Since(req.CompleteBy); !errors.Is(err, context.DeadlineExceeded) || took > 200*time.Millisecond {
+			t.Errorf("Invoke = %v, %s after complete-by", err, took)
+		}
+	})
+	t.Run("not for ever", func(t *testing.T) {
+		req := request("late", `{}`)
+		req.CompleteBy = time.Now().Add(100 * time.Millisecond)
+		_, err := p.Call(t.Context(), req, CallOptions{
+			OnExpired: func() time.Duration { return 50 * time.Millisecond },
+			OnLate:    func(r sdk.Reply) { t.Errorf("late reply %+v", r) },
+		})
+		if took := time.Since(req.CompleteBy); !errors.Is(err, context.DeadlineExceeded) || took < 50*time.Millisecond || took > 250*time.Millisecond {
+			t.Errorf("Call = %v, %s after complete-by", err, took)
+		}
+	})
+	if r := invoke(t, p, request("good", `{}`)); r.Outcome != sdk.OutcomeResult {
+		t.Errorf("next call = %+v", r)
+	}
+}
+
+// T10: an agent that dies while its reply is on its way has answered or not;
+// there is nothing in between. One that ends in good order has not answered.
+func TestRogueDies(t *testing.T) {
+	for range 10 {
+		p := openRogue(t, nil)
+		r := invoke(t, p, request("dies", `{}`))
+		whole := r.Outcome == sdk.OutcomeResult && len(r.Output) == len(`{"id":""}`)+900<<10
+		if !whole && (r.Outcome != sdk.OutcomeUnknown || r.Code != sdk.CodeAgentLost) {
+			t.Fatalf("reply = %.200v, want all of it or unknown agent_lost", r)
+		}
+		<-p.Done()
+	}
+	p := openRogue(t, nil)
+	if r := invoke(t, p, request("quits", `{}`)); r.Outcome != sdk.OutcomeUnknown || r.Code != sdk.CodeAgentLost {
+		t.Errorf("reply = %+v, want unknown agent_lost", r)
+	}
+	<-p.Done()
+	if err := p.Err(); err == nil || !strings.Contains(err.Error(), "exit status 0") {
+		t.Errorf("Err = %v, want exit status 0", err)
+	}
+}
+
+// T11: garbage on the outputs, however much of it, neither breaks a call nor
+// fills the engine's memory or log.
+func TestRogueOutput(t *testing.T) {
+	for _, name := range []string{"random_stdout", "stderr_flood", "long_line"} {
+		t.Run(name, func(t *testing.T) {
+			book := newLogBook()
+			p := openRogue(t, book)
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			if r := invoke(t, p, request(name, `{}`)); r.Outcome != sdk.OutcomeResult {
+				t.Errorf("reply = %+v", r)
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
+				t.Errorf("the heap has grown by %d bytes", grown)
+			}
+			if n := len(book.String()); n > 4<<20 {
+				t.Errorf("%d bytes were logged", n)
+			}
+			if r := invoke(t, p, request("good", `{}`)); r.Outcome != sdk.OutcomeResult {
+				t.Errorf("next call = %+v", r)
+			}
+		})
+	}
+}
