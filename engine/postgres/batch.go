@@ -10,22 +10,25 @@ type batch struct {
 	items   []engine.Transition
 	creates bool
 	side    bool
+	consume bool // messages too; then the shape has everything
 
 	run, seq, at, workflow, state, owner, check, steps, data array
 	nodeRun, node, nodeStep, nodeName                        array
 	alertRun, alertN, kind, alertStep, code, message         array
+	consumedRun, consumed                                    array
 	scratch                                                  []byte
 }
 
 // fill encodes items; a batch is filled again and again, and its arrays are
 // valid until then.
 func (b *batch) fill(items []engine.Transition) {
-	b.items, b.creates, b.side = items, false, false
+	b.items, b.creates, b.side, b.consume = items, false, false, false
 	b.reset()
 	for i := range items {
 		t := &items[i]
 		b.creates = b.creates || t.Seq == 0
 		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0
+		b.consume = b.consume || len(t.Consumed) > 0
 		b.add(t)
 	}
 }
@@ -39,6 +42,7 @@ func (b *batch) reset() {
 		{&b.owner, oidInt4}, {&b.check, oidTimestamptz}, {&b.steps, oidBytea}, {&b.data, oidBytea},
 		{&b.nodeRun, oidInt8}, {&b.node, oidInt4}, {&b.nodeStep, oidInt4}, {&b.nodeName, oidText},
 		{&b.alertRun, oidInt8}, {&b.alertN, oidInt4}, {&b.kind, oidText}, {&b.alertStep, oidText}, {&b.code, oidText}, {&b.message, oidText},
+		{&b.consumedRun, oidInt8}, {&b.consumed, oidInt8},
 	} {
 		c.a.reset(c.oid)
 	}
@@ -89,11 +93,19 @@ func (b *batch) add(t *engine.Transition) {
 		b.code.text(engine.CleanText(a.Code))
 		b.message.text(engine.CleanText(a.Message))
 	}
+	for _, id := range t.Consumed {
+		b.consumedRun.int8(int64(t.Run))
+		b.consumed.int8(int64(id))
+	}
 }
 
 // shape picks the statement for what the batch holds.
 func (b *batch) shape(ifNone bool) string {
 	switch {
+	case b.consume && ifNone:
+		return journalConsumeIfNone
+	case b.consume:
+		return journalConsume
 	case b.side && ifNone:
 		return journalCreateSideIfNone
 	case b.side:
@@ -114,9 +126,12 @@ func (b *batch) args(id engine.EngineID, writer int, token int64) []any {
 		int64(id), int64(writer), token,
 		b.run.bytes(), b.seq.bytes(), b.at.bytes(), b.workflow.bytes(), b.state.bytes(), b.owner.bytes(), b.check.bytes(), b.steps.bytes(), b.data.bytes(),
 	}
-	if b.side {
+	if b.side || b.consume {
 		args = append(args, b.nodeRun.bytes(), b.node.bytes(), b.nodeStep.bytes(), b.nodeName.bytes(),
 			b.alertRun.bytes(), b.alertN.bytes(), b.kind.bytes(), b.alertStep.bytes(), b.code.bytes(), b.message.bytes())
+	}
+	if b.consume {
+		args = append(args, b.consumedRun.bytes(), b.consumed.bytes())
 	}
 	return args
 }

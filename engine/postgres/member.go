@@ -29,7 +29,9 @@ func (s *Store) Join(ctx context.Context, address string, lease time.Duration, w
 
 // memberTick compares next_check with a scalar subquery: clock_timestamp()
 // itself changes from row to row and could not bound an index scan, which would
-// then walk every open run of the owner.
+// then walk every open run of the owner. Messages wait for runs of this engine
+// or of nobody; an ended run whose owner is gone is nobody's too. Inboxes are
+// read whole: they hold what was said and not answered yet.
 const memberTick = `
 WITH me AS (
   UPDATE engine.member SET lease_until = clock_timestamp() + $2::float8 * interval '1 second'
@@ -40,7 +42,12 @@ UNION ALL SELECT 'dead', engine, lease_until FROM engine.member WHERE dead OR le
 UNION ALL (SELECT 'due', run_id, next_check FROM engine.run
            WHERE state < 10 AND owner = $1 AND next_check <= (SELECT clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
 UNION ALL (SELECT 'unowned', run_id, next_check FROM engine.run
-           WHERE state < 10 AND owner = 0 AND next_check <= (SELECT clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)`
+           WHERE state < 10 AND owner = 0 AND next_check <= (SELECT clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
+UNION ALL (SELECT 'inbox', i.run_id, min(i.at) FROM engine.inbox i
+           CROSS JOIN LATERAL (SELECT owner, state FROM engine.run WHERE run_id = i.run_id OFFSET 0) r
+           WHERE r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
+             SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > clock_timestamp())
+           GROUP BY i.run_id ORDER BY min(i.id) LIMIT $3)`
 
 // Tick renews the lease and returns what needs attention. Returns ErrLapsed.
 func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
@@ -70,6 +77,8 @@ func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duratio
 			t.Dead = append(t.Dead, engine.EngineID(n))
 		case "due":
 			t.Due = append(t.Due, engine.DueRun{Run: machine.RunID(n), NextCheck: at})
+		case "inbox":
+			t.Inbox = append(t.Inbox, machine.RunID(n))
 		case "unowned":
 			t.Unowned = append(t.Unowned, engine.DueRun{Run: machine.RunID(n), NextCheck: at})
 		}
@@ -122,38 +131,6 @@ func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
 	}
 	_, err := s.Fence(ctx, id)
 	return err
-}
-
-// orphanList is materialized so that it begins at the open runs of the dead, by
-// run_active: in the order of run_id it would walk all that have ended. Left out
-// are runs at rest: parked or compensation_failed, and checked never.
-const orphanList = `
-WITH o AS MATERIALIZED (
-  SELECT run_id FROM engine.run
-  WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0)) AND NOT (state IN (6, 7) AND next_check = 'infinity')
-)
-SELECT run_id FROM o WHERE run_id > $1 ORDER BY run_id LIMIT $2`
-
-// Orphans returns open runs of nobody, or of a member declared dead, that are
-// not at rest.
-func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	rows, err := s.db.QueryContext(ctx, orphanList, int64(after), limit)
-	if err != nil {
-		return nil, wrap("list orphans", err)
-	}
-	defer rows.Close()
-	var ids []machine.RunID
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, wrap("list orphans", err)
-		}
-		ids = append(ids, machine.RunID(id))
-	}
-	if err := rows.Err(); err != nil {
-		return nil, wrap("list orphans", err)
-	}
-	return ids, nil
 }
 
 // LiveEngines counts members whose lease has not passed.

@@ -50,6 +50,8 @@ type Store struct {
 	source source
 	db     *sql.DB       // everything but commits
 	tokens atomic.Uint32 // last commit number; with the engine's number it is a token
+
+	orphans walk
 }
 
 var _ engine.Store = (*Store)(nil)

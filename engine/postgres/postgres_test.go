@@ -54,7 +54,8 @@ func raw(t testing.TB, dsn string) *sql.DB {
 func harness(t *testing.T, dsn string) storetest.Harness {
 	p, through := newProxy(t, dsn)
 	db := raw(t, dsn)
-	for _, table := range []string{"member", "fence", "workflow_step", "workflow", "definition", "setting", "run", "journal", "run_name", "context", "run_step", "alert"} {
+	for _, table := range []string{"member", "fence", "workflow_step", "workflow", "definition", "setting", "run", "journal", "run_name", "context", "run_step", "alert",
+		"inbox", "pass", "late_reply", "log"} {
 		must(t, db, "DELETE FROM engine."+table)
 	}
 	return storetest.Harness{
@@ -83,7 +84,7 @@ func harness(t *testing.T, dsn string) storetest.Harness {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, q := range []string{"runs", "steps", "run", "journal", "run_name", "context", "member", "fence", "alert"} {
+			for _, q := range []string{"runs", "steps", "run", "journal", "run_name", "context", "member", "fence", "alert", "inbox", "pass", "late_reply", "log"} {
 				if _, err := tx.Exec("SELECT * FROM engine." + q); err != nil {
 					t.Fatal(err)
 				}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -45,6 +46,75 @@ func (s *Store) Load(ctx context.Context, id machine.RunID) (engine.Head, []engi
 		return engine.Head{}, nil, engine.ErrNotFound
 	}
 	return head.head(id), out, nil
+}
+
+// runLoadMany has the head in the first row of each run only: repeated, it would
+// cost as much as the rows.
+const runLoadMany = `
+SELECT j.run_id, j.seq, j.at, j.data, h.workflow_id, h.state, h.owner, h.fence, h.next_check, h.created_at, h.finished_at, h.name
+FROM (SELECT DISTINCT unnest($1::int8[]) AS run_id) v CROSS JOIN LATERAL (
+  SELECT run_id, seq, at, data FROM engine.journal WHERE run_id = v.run_id OFFSET 0) j
+LEFT JOIN LATERAL (
+  SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity') AS next_check, r.created_at, r.finished_at, n.name
+  FROM engine.run r LEFT JOIN engine.run_name n USING (run_id) WHERE j.seq = 0 AND r.run_id = j.run_id OFFSET 0) h ON true
+ORDER BY j.run_id, j.seq`
+
+// LoadMany is Load of many runs, ascending; those that do not exist are missing.
+// It is one statement, prepared so that numbers and data come in binary.
+func (s *Store) LoadMany(ctx context.Context, ids []machine.RunID) ([]engine.Loaded, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	stmt, err := s.db.PrepareContext(ctx, runLoadMany)
+	if err != nil {
+		return nil, wrap("load runs", err)
+	}
+	out, err := loadMany(ctx, stmt, runArray(ids))
+	if e := stmt.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return nil, wrap("load runs", err)
+	}
+	return out, nil
+}
+
+func loadMany(ctx context.Context, stmt *sql.Stmt, ids pq.Int64Array) ([]engine.Loaded, error) {
+	rows, err := stmt.QueryContext(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var (
+		out  []engine.Loaded
+		head struct {
+			flow, owner, fence sql.NullInt32
+			state              sql.NullInt16
+			created            sql.NullTime
+			headRow
+		}
+		run int64
+		row engine.Row
+	)
+	fields := []any{&run, &row.Seq, &row.At, &row.Data, &head.flow, &head.state, &head.owner, &head.fence, &head.check, &head.created, &head.finished, &head.name}
+	for rows.Next() {
+		row.Data = nil
+		if err := rows.Scan(fields...); err != nil {
+			return nil, err
+		}
+		row.At = row.At.UTC()
+		if row.Seq == 0 {
+			head.headRow.flow, head.headRow.owner, head.headRow.fence = head.flow.Int32, head.owner.Int32, head.fence.Int32
+			head.headRow.state, head.headRow.created = head.state.Int16, head.created.Time
+			out = append(out, engine.Loaded{Head: head.head(machine.RunID(run))})
+		}
+		if len(out) == 0 || out[len(out)-1].Head.Run != machine.RunID(run) {
+			return nil, fmt.Errorf("run %d has no first row", run)
+		}
+		l := &out[len(out)-1]
+		l.Rows = append(l.Rows, row)
+	}
+	return out, rows.Err()
 }
 
 // A headRow scans the columns of a run's row.
@@ -238,36 +308,47 @@ func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]engine.StepVi
 	return engine.FoldSteps(nodes, owner, changes), nil
 }
 
+// The columns of a listed alert, and what they come from. The limit stands
+// inside: the joins touch only what is shown.
 const (
-	alertList      = `SELECT run_id, at, kind, step, code, message FROM engine.alert ORDER BY at DESC, run_id DESC, seq DESC, n DESC LIMIT $1`
-	alertListOfRun = `SELECT run_id, at, kind, step, code, message FROM engine.alert WHERE run_id = $2 ORDER BY at DESC, seq DESC, n DESC LIMIT $1`
+	alertColumns = `
+SELECT a.id, a.run_id, coalesce(x.name, a.run_id::text), coalesce(x.workflow, ''), a.at, a.kind, a.step, a.code, a.message
+FROM `
+	alertJoins = ` a LEFT JOIN LATERAL (
+  SELECT n.name, w.name AS workflow FROM engine.run r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
+  WHERE r.run_id = a.run_id OFFSET 0) x ON true`
+
+	alertList      = alertColumns + `(SELECT * FROM engine.alert ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
+	alertListOfRun = alertColumns + `(SELECT * FROM engine.alert WHERE run_id = $2 ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
+	// alertUndelivered has the oldest first.
+	alertUndelivered = alertColumns + `(SELECT * FROM engine.alert WHERE delivered_at IS NULL ORDER BY id LIMIT $1)` + alertJoins + ` ORDER BY a.id`
 )
 
 // Alerts lists alerts, newest first; run 0 means of all runs.
 func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]engine.AlertRow, error) {
-	query, args := alertList, []any{limit}
 	if id != 0 {
-		query, args = alertListOfRun, append(args, int64(id))
+		return s.alerts(ctx, "list alerts", alertListOfRun, limit, int64(id))
 	}
+	return s.alerts(ctx, "list alerts", alertList, limit)
+}
+
+func (s *Store) alerts(ctx context.Context, what, query string, args ...any) ([]engine.AlertRow, error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, wrap("list alerts", err)
+		return nil, wrap(what, err)
 	}
 	defer rows.Close()
 	var out []engine.AlertRow
 	for rows.Next() {
-		var (
-			a   engine.AlertRow
-			run int64
-		)
-		if err := rows.Scan(&run, &a.At, &a.Kind, &a.Step, &a.Code, &a.Message); err != nil {
-			return nil, wrap("list alerts", err)
+		var a engine.AlertRow
+		if err := rows.Scan(&a.ID, &a.Run, &a.Name, &a.Workflow, &a.At, &a.Kind, &a.Step, &a.Code, &a.Message); err != nil {
+			return nil, wrap(what, err)
 		}
-		a.Run, a.At = machine.RunID(run), a.At.UTC()
+		a.At = a.At.UTC()
 		out = append(out, a)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, wrap("list alerts", err)
+		return nil, wrap(what, err)
 	}
 	return out, nil
 }

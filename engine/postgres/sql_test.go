@@ -31,12 +31,17 @@ var queries = map[string]string{
 	"keyGet": keyGet, "keyPut": keyPut, "definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,
 	"workflowGet": workflowGet, "stepsByDigest": stepsByDigest,
 	"runLoad": runLoad, "rowList": rowList, "runList": runList, "runListByKey": runListByKey, "runFindByName": runFindByName, "runFindByID": runFindByID,
+	"journalConsume": journalConsume, "journalConsumeIfNone": journalConsumeIfNone,
+	"messagePost": messagePost, "messageList": messageList, "messageDiscard": messageDiscard, "transactionStatus": transactionStatus,
+	"lateKeep": lateKeep, "lateList": lateList, "logKeep": logKeep, "logList": logList,
+	"alertUndelivered": alertUndelivered, "alertDelivered": alertDelivered,
+	"passTake": passTake, "runOverdue": runOverdue, "memberLive": memberLive, "orphanCheck": orphanCheck, "runLoadMany": runLoadMany,
 	"stepSource": stepSource, "alertList": alertList, "alertListOfRun": alertListOfRun,
 }
 
 // pieces are constants that are part of queries, or many statements at once.
 var pieces = []string{"writerSession", "commitOwn", "commitLanded", "commitOnConflict", "commitReturning", "commitCreated", "commitChanged",
-	"commitSide", "commitAnswer", "runColumns"}
+	"commitSide", "commitConsumed", "commitAnswer", "runColumns", "alertColumns", "alertJoins"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
 
@@ -94,7 +99,7 @@ func mentionsSQL(e ast.Expr) bool {
 			found = found || sqlStart.MatchString(strings.Trim(l.Value, "`\""))
 		}
 		if i, ok := n.(*ast.Ident); ok {
-			found = found || strings.HasPrefix(i.Name, "commit") || i.Name == "runColumns"
+			found = found || strings.HasPrefix(i.Name, "commit") || i.Name == "runColumns" || i.Name == "alertColumns"
 		}
 		return true
 	})
@@ -178,7 +183,11 @@ func fill(t *testing.T) *sql.DB {
 		SELECT n, s, now(), 1, 2, 1, now(), 1, decode('00000000060000010000000000000000', 'hex'), 'x' FROM generate_series(1, 22000) n, generate_series(0, 5) s`)
 	must(t, db, `INSERT INTO engine.run_name SELECT n, 'name' || n, CASE WHEN n % 3 = 0 THEN 'key' || n END FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.context SELECT 'w', 'key' || n, n FROM generate_series(3, 22000, 3) n`)
-	must(t, db, `INSERT INTO engine.alert SELECT n, 1, 0, now(), 'k', 's', 'c', 'm' FROM generate_series(1, 22000) n`)
+	must(t, db, `INSERT INTO engine.alert (run_id, at, kind, step, code, message) SELECT n, now(), 'k', 's', 'c', 'm' FROM generate_series(1, 22000) n`)
+	must(t, db, `INSERT INTO engine.alert (run_id, at, kind, step, code, message, delivered_at) SELECT n, now(), 'k', 's', 'c', 'm', now() FROM generate_series(1, 22000) n`)
+	must(t, db, `INSERT INTO engine.inbox (run_id, at, kind, by, dedup) SELECT n, now(), 1, 'x', 'd' FROM generate_series(1, 22000, 7) n`)
+	must(t, db, `INSERT INTO engine.late_reply SELECT n, 1, 1, 'ok', now(), 's', 'c' FROM generate_series(1, 22000) n`)
+	must(t, db, `INSERT INTO engine.log (run_id, at, step, attempt, level, message) SELECT n, now(), 's', 1, 'info', 'm' FROM generate_series(1, 22000) n, generate_series(1, 3)`)
 	must(t, db, `VACUUM ANALYZE`)
 	return db
 }
@@ -216,8 +225,22 @@ func TestPlans(t *testing.T) {
 		{"runNameHolder", true, 1, []string{"run_name_name_key"}, ""},
 		{"contextHolder", true, 1, []string{"run_pkey", "run_name_pkey"}, ""},
 		{"contextReplace", true, 3, []string{"context_pkey"}, ""},
-		{"memberTick", false, 3, []string{"run_active", "Index Cond: ((owner = $1) AND (next_check <= $"}, "member"},
-		{"orphanList", false, 2, []string{"run_active"}, "member"},
+		{"memberTick", false, 3, []string{"run_active", "Index Cond: ((owner = $1) AND (next_check <= $"}, "member inbox"},
+		{"orphanList", false, 2, []string{"run_active"}, "member inbox"},
+		{"orphanCheck", false, 1, []string{"run_pkey", "inbox_run_id_dedup_key"}, "member"},
+		{"runOverdue", false, 3, []string{"run_active", "Index Cond: ((owner = m.engine) AND (next_check < $"}, "member"},
+		{"journalConsume", true, 24, []string{"fence_pkey", "run_pkey", "inbox_pkey"}, ""},
+		{"journalConsumeIfNone", true, 24, []string{"fence_pkey", "run_pkey", "inbox_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"messagePost", false, 6, []string{"run_pkey", "Conflict Arbiter Indexes: inbox_run_id_dedup_key"}, ""},
+		{"messageList", false, 2, []string{"inbox_run_id_dedup_key"}, ""},
+		{"messageDiscard", false, 2, []string{"inbox_run_id_dedup_key", "run_pkey"}, ""},
+		{"lateKeep", false, 12, []string{"run_pkey"}, ""},
+		{"lateList", false, 1, []string{"late_reply_pkey"}, ""},
+		{"logKeep", false, 7, []string{"run_pkey", "log_run"}, ""},
+		{"logList", false, 3, []string{"log_run"}, ""},
+		{"alertUndelivered", false, 1, []string{"alert_undelivered", "run_pkey", "run_name_pkey"}, "workflow"},
+		{"alertDelivered", false, 1, []string{"alert_undelivered"}, ""},
+		{"runLoadMany", false, 1, []string{"run_pkey", "journal_pkey", "run_name_pkey"}, ""},
 		{"memberForget", false, 1, []string{"run_active"}, "member"},
 		{"runLoad", false, 1, []string{"run_pkey", "journal_pkey", "run_name_pkey"}, ""},
 		{"rowList", false, 3, []string{"journal_pkey"}, ""},
@@ -226,8 +249,8 @@ func TestPlans(t *testing.T) {
 		{"runFindByName", false, 1, []string{"run_name_name_key", "run_pkey"}, "member workflow"},
 		{"runFindByID", false, 1, []string{"run_pkey"}, "member workflow"},
 		{"stepSource", false, 1, []string{"run_pkey", "journal_pkey"}, "workflow_step run_step"},
-		{"alertList", false, 1, []string{"alert_at"}, ""},
-		{"alertListOfRun", false, 2, []string{"alert_pkey"}, ""},
+		{"alertList", false, 1, []string{"alert_at", "run_pkey", "run_name_pkey"}, "workflow"},
+		{"alertListOfRun", false, 2, []string{"alert_run", "run_pkey", "run_name_pkey"}, "workflow"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mustConn(t, conn, "RESET ALL")

@@ -45,9 +45,15 @@ WITH own AS MATERIALIZED (
   SELECT s.run_id, s.node, s.step, s.name
   FROM unnest($13::int8[], $14::int4[], $15::int4[], $16::text[]) s(run_id, node, step, name) JOIN landed l USING (run_id)
 ), alerted AS (
-  INSERT INTO engine.alert (run_id, seq, n, at, kind, step, code, message)
-  SELECT l.run_id, l.seq, a.n, l.at, a.kind, a.step, a.code, a.message
+  INSERT INTO engine.alert (run_id, at, kind, step, code, message)
+  SELECT l.run_id, l.at, a.kind, a.step, a.code, a.message
   FROM unnest($17::int8[], $18::int4[], $19::text[], $20::text[], $21::text[], $22::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
+  ORDER BY l.run_id, a.n
+)`
+	commitConsumed = `, consumed AS (
+  DELETE FROM engine.inbox i
+  USING unnest($23::int8[], $24::int8[]) c(run_id, id) JOIN landed l USING (run_id)
+  WHERE i.id = c.id AND i.run_id = c.run_id
 )`
 	commitAnswer = `
 SELECT o.alive, l.n, CASE WHEN l.n < cardinality($4::int8[]) THEN l.ids END
@@ -65,6 +71,8 @@ const (
 	journalAppendIfNone     = commitOwn + commitLanded + commitOnConflict + commitReturning + commitChanged + commitAnswer
 	journalCreateIfNone     = commitOwn + commitLanded + commitOnConflict + commitReturning + commitCreated + commitChanged + commitAnswer
 	journalCreateSideIfNone = commitOwn + commitLanded + commitOnConflict + commitReturning + commitCreated + commitChanged + commitSide + commitAnswer
+	journalConsume          = commitOwn + commitLanded + commitReturning + commitCreated + commitChanged + commitSide + commitConsumed + commitAnswer
+	journalConsumeIfNone    = commitOwn + commitLanded + commitOnConflict + commitReturning + commitCreated + commitChanged + commitSide + commitConsumed + commitAnswer
 	journalWriters          = `SELECT j.run_id, j.writer FROM unnest($1::int8[], $2::int4[]) v(run_id, seq) JOIN engine.journal j USING (run_id, seq)`
 	fenceOpen               = `SELECT EXISTS (SELECT FROM engine.fence WHERE engine = $1 AND writer = $2)`
 	runNameClaim            = `
