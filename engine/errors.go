@@ -49,6 +49,44 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is in use by %s", e.Path, e.Holder)
 }
 
+// A LossError says that a store went back behind what it had confirmed: a
+// standby that lagged was promoted, or a backup was restored. What was committed
+// in between is gone, and calls that followed from it were made. Commit and Tick
+// return it from then on; the outcome of a batch they were called with is open.
+// No engine may go on by itself: it stops claiming and raises the alarm.
+type LossError struct {
+	Store    string // "postgres"
+	From, To int64  // timelines before and after; equal if a backup was restored
+	Known    string // position up to which From was confirmed
+	Switch   string // position from which To goes on; "" = not known
+}
+
+// Error says what is lost and what to do.
+func (e *LossError) Error() string {
+	at := e.Switch
+	if at == "" {
+		at = "before that"
+	}
+	return fmt.Sprintf("%s: committed history is lost: timeline %d was confirmed up to %s, and timeline %d goes on from %s "+
+		"(a standby that lagged was promoted, or a backup restored): find out which runs and effects are missing, then start the engines again",
+		e.Store, e.From, e.Known, e.To, at)
+}
+
+// A WrongServerError says that a store's address leads to a server that must not
+// be written to any more: the former primary of a database that was failed over,
+// or another database altogether. Nothing was written to it.
+type WrongServerError struct {
+	Store      string // "postgres"
+	Seen, Have int64  // timelines: the highest one seen, and that of this server
+	Reason     string // what is wrong, for people
+}
+
+// Error names what is wrong and the remedy.
+func (e *WrongServerError) Error() string {
+	return fmt.Sprintf("%s: nothing is written to this server: %s (timeline %d, seen before: %d): let the DSN lead to the present primary, and stop the former one",
+		e.Store, e.Reason, e.Have, e.Seen)
+}
+
 // A RunError says that one run cannot be worked on here, while the engine goes
 // on with the others: its journal or definition cannot be read, an agent it is
 // pinned to is missing, or deciding on it went wrong. The run's state is safe.
