@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ type listOptions struct {
 	workflow, key string
 	since         string
 	limit         int
+	alerts        bool
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -26,15 +28,27 @@ func (a *app) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs, newest first",
-		Args:  wants(),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), o) },
+		Long: `Lists runs, newest first. --status takes states, and two words that stand for
+several: open = whatever has not ended; attention = whatever needs a person: runs
+that are parked, whose undo failed, or that are past their deadline.
+
+--alerts lists what an operator was told instead, newest first: parked,
+compensation_failed, overdue and late_reply.`,
+		Args: wants(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.alerts {
+				return a.listAlerts(cmd.Context(), o)
+			}
+			return a.list(cmd.Context(), o)
+		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&o.status, "status", nil, "only runs in these states, such as running,parked; open = not ended")
+	f.StringSliceVar(&o.status, "status", nil, "only runs in these states, such as running,parked; also open, attention")
 	f.StringVar(&o.workflow, "workflow", "", "only runs of this workflow")
 	f.StringVar(&o.key, "key", "", "only runs with this unique key")
 	f.StringVar(&o.since, "since", "", "only runs created since a time or for a duration: 24h, 2026-03-14T10:00:00Z")
 	f.IntVar(&o.limit, "limit", 100, "at most this many")
+	f.BoolVar(&o.alerts, "alerts", false, "list alerts instead of runs")
 	return cmd
 }
 
@@ -51,6 +65,11 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 	runs, err := s.store.Runs(ctx, filter)
 	if err != nil {
 		return s.wrap("list runs", err)
+	}
+	if slices.Contains(o.status, attention) {
+		if runs, err = s.withOverdue(ctx, filter, runs); err != nil {
+			return err
+		}
 	}
 	if a.json {
 		out := make([]map[string]any, len(runs))
@@ -105,25 +124,34 @@ func (a *app) runFilter(o listOptions) (engine.RunFilter, error) {
 			f.States = append(f.States, openStates()...)
 			continue
 		}
+		if name == attention {
+			f.States = append(f.States, machine.RunParked, machine.RunCompensationFailed)
+			continue
+		}
 		s, ok := machine.ParseRunState(name)
 		if !ok {
-			return f, failed("Invalid flag", "--status %q is no state of a run.%s States: open, %s.",
-				name, dsl.DidYouMean(name, stateNames()), strings.Join(stateNames(), ", "))
+			return f, failed("Invalid flag", "--status %q is no state of a run.%s States: open, attention, %s.",
+				name, dsl.DidYouMean(name, append(stateNames(), "open", attention)), strings.Join(stateNames(), ", "))
 		}
 		f.States = append(f.States, s)
 	}
-	if o.since == "" {
-		return f, nil
+	var err error
+	f.Since, err = a.sinceFlag(o.since)
+	return f, err
+}
+
+// sinceFlag reads --since; zero = it is not given.
+func (a *app) sinceFlag(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
 	}
-	if t, err := time.Parse(time.RFC3339, o.since); err == nil {
-		f.Since = t
-		return f, nil
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
 	}
-	if d, err := time.ParseDuration(o.since); err == nil && d > 0 {
-		f.Since = a.now().Add(-d)
-		return f, nil
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return a.now().Add(-d), nil
 	}
-	return f, failed("Invalid flag", "--since must be a duration such as 24h or a time such as 2026-03-14T10:00:00Z, not %q.", o.since)
+	return time.Time{}, failed("Invalid flag", "--since must be a duration such as 24h or a time such as 2026-03-14T10:00:00Z, not %q.", text)
 }
 
 // states lists every state of a run in order.

@@ -37,7 +37,7 @@ Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(),
 		a.serveCommand(),
 		a.listCommand(), a.showCommand(), a.watchCommand(), a.logsCommand(),
-		a.cancelCommand(), a.pauseCommand(), a.resumeCommand(), a.retryCommand(), a.compensateCommand(), a.settleCommand(),
+		a.cancelCommand(), a.pauseCommand(), a.resumeCommand(), a.retryCommand(), a.compensateCommand(), a.settleCommand(), a.doctorCommand(),
 		a.graphCommand(), a.agentsCommand(), a.dbCommand(), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd("completion")

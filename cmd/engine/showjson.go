@@ -44,7 +44,7 @@ func (r *shownRun) json(events bool, now func() time.Time) map[string]any {
 	m["steps"] = steps
 	alerts := []map[string]any{}
 	for _, a := range r.alerts {
-		alerts = append(alerts, map[string]any{"at": a.At, "kind": a.Kind, "step": a.Step, "code": a.Code, "message": a.Message})
+		alerts = append(alerts, alertJSON(a))
 	}
 	m["alerts"] = alerts
 	r.addStore(m)

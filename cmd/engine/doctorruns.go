@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/agents"
+)
+
+const (
+	// maxOpenLooked is how many open runs are looked at.
+	maxOpenLooked = 10000
+	// leaseAlarm is how near its end a lease must be to be looked at again.
+	leaseAlarm = 3 * time.Second
+	// leaseLook is the pause before that second look.
+	leaseLook = time.Second
+	// staleAlert is how long an alert may wait to be pushed.
+	staleAlert = 10 * time.Minute
+)
+
+// engines looks whether anybody works on what is open.
+func (c *checkup) engines(ctx context.Context) error {
+	var err error
+	if c.live, err = c.s.store.Live(ctx); err != nil {
+		return c.s.wrap("list engines", err)
+	}
+	if c.open, err = c.s.store.Runs(ctx, engine.RunFilter{States: openStates(), Limit: maxOpenLooked}); err != nil {
+		return c.s.wrap("list open runs", err)
+	}
+	moving := 0
+	for _, r := range c.open {
+		if !r.State.NeedsHuman() {
+			moving++
+		}
+	}
+	switch {
+	case len(c.live) == 0 && moving > 0:
+		c.say("engines", engine.FindingError, "Start one with `engine serve`.", "No engine is alive, and %s.", waits(moving))
+	case len(c.live) == 0:
+		c.say("engines", engine.FindingOK, "", "No engine is alive, and no run waits for one.")
+	case len(c.live) == 1 && c.s.postgres == "":
+		c.say("engines", engine.FindingOK, "", "One engine works on the embedded state: %s. It can have no other beside it.", memberText(c.live[0]))
+	case len(c.live) == 1 && moving > 0: // S84
+		c.say("engines", engine.FindingWarning, "Run `engine serve` on another machine too.",
+			"A single engine, %s, carries %s: until it is replaced nothing moves.", memberText(c.live[0]), render.Count(moving, "open run"))
+	default:
+		var names []string
+		for _, m := range c.live {
+			names = append(names, memberText(m))
+		}
+		c.say("engines", engine.FindingOK, "", "%s alive: %s.", render.Count(len(c.live), "engine"), strings.Join(names, ", "))
+	}
+	return nil
+}
+
+func waits(n int) string {
+	if n == 1 {
+		return "1 open run waits"
+	}
+	return fmt.Sprintf("%d open runs wait", n)
+}
+
+func memberText(m engine.Member) string { return fmt.Sprintf("%d at %s", m.Engine, m.Address) }
+
+// leases looks again at engines whose lease is about to end: one that works
+// renews it long before.
+func (c *checkup) leases(ctx context.Context) error {
+	near := map[engine.EngineID]engine.Member{}
+	for _, m := range c.live {
+		if left := m.LeaseUntil.Sub(c.a.now()); left < leaseAlarm {
+			near[m.Engine] = m
+		}
+	}
+	if len(near) == 0 {
+		return nil
+	}
+	timer := time.NewTimer(leaseLook)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	live, err := c.s.store.Live(ctx)
+	if err != nil {
+		return c.s.wrap("list engines", err)
+	}
+	for _, m := range live {
+		if was, ok := near[m.Engine]; ok && m.LeaseUntil.Equal(was.LeaseUntil) {
+			c.say("lease", engine.FindingWarning, "Look at its log: it may be frozen, overloaded, or cut off from the database.",
+				"Engine %s does not renew its lease, which ends at %s; others then take its runs over.", memberText(m), stamp(m.LeaseUntil))
+		}
+	}
+	return nil
+}
+
+// runs looks for runs that only a person moves on.
+func (c *checkup) runs(context.Context) error {
+	human, oldest := 0, time.Time{}
+	for _, r := range c.open {
+		if !r.State.NeedsHuman() {
+			continue
+		}
+		human++
+		if oldest.IsZero() || r.CreatedAt.Before(oldest) {
+			oldest = r.CreatedAt
+		}
+	}
+	switch {
+	case human == 1:
+		c.say("runs", engine.FindingWarning, "`engine list --status attention` shows it, `engine explain RUN` says what to do.",
+			"1 run needs a person; it is %s old.", render.Span(c.a.now().Sub(oldest).Truncate(time.Second)))
+	case human > 1:
+		c.say("runs", engine.FindingWarning, "`engine list --status attention` shows them, `engine explain RUN` says what to do.",
+			"%d runs need a person; the oldest is %s old.", human, render.Span(c.a.now().Sub(oldest).Truncate(time.Second)))
+	default:
+		c.say("runs", engine.FindingOK, "", "No run needs a person.")
+	}
+	if len(c.open) == maxOpenLooked {
+		c.say("runs", engine.FindingOK, "", "Only the newest %d open runs were looked at.", maxOpenLooked)
+	}
+	return nil
+}
+
+// definitions reads the workflows that have open runs.
+func (c *checkup) definitions(ctx context.Context) error {
+	for _, r := range c.open {
+		use := c.flow[r.Workflow]
+		if use == nil {
+			use = &flowUse{}
+			c.flow[r.Workflow] = use
+			flow, err := c.s.defs.Workflow(ctx, r.Workflow)
+			if err != nil {
+				c.say("definition", engine.FindingError, "", "Workflow %q, definition %s, has open runs such as %s but cannot be read: %s.",
+					r.WorkflowName, short(r.Digest), r.Name, strings.TrimSuffix(err.Error(), "."))
+			} else {
+				use.flow = flow
+			}
+		}
+		use.runs++
+	}
+	return nil
+}
+
+// redundancy looks for agents of which one instance carries a workflow: it may
+// die at any time, and being replaced takes a while (S84).
+func (c *checkup) redundancy(context.Context) error {
+	single := map[string][]string{} // workflows by agent
+	for _, use := range c.flow {
+		if use.flow == nil {
+			continue
+		}
+		for name, agent := range use.flow.Agents {
+			if agent.Instances*max(1, len(c.live)) < 2 && !slices.Contains(single[name], use.flow.Name) {
+				single[name] = append(single[name], use.flow.Name)
+			}
+		}
+	}
+	for _, name := range sortedNames(single) {
+		slices.Sort(single[name])
+		hint := fmt.Sprintf("Give it `instances = 2` in agent %q, or run a second engine.", name)
+		if c.s.postgres == "" {
+			hint = fmt.Sprintf("Give it `instances = 2` in agent %q.", name)
+		}
+		c.say("agent "+name, engine.FindingWarning, hint, "A single instance carries %s.", workflows(single[name]))
+	}
+	return nil
+}
+
+func workflows(names []string) string {
+	if len(names) == 1 {
+		return "workflow " + names[0]
+	}
+	return "workflows " + strings.Join(names, ", ")
+}
+
+// plugins looks for the binaries that open runs are pinned to.
+func (c *checkup) plugins(ctx context.Context, f agentFlags) error {
+	catalog, err := c.a.catalog(c.a.path("."), f)
+	if err != nil {
+		return err
+	}
+	type pin struct{ plugin, version, checksum string }
+	runs := map[pin]int{}
+	var order []pin
+	for _, use := range c.flow {
+		if use.flow == nil {
+			continue
+		}
+		for _, agent := range use.flow.Agents {
+			p := pin{agent.Plugin, agent.Version, agent.Checksum}
+			if runs[p] == 0 {
+				order = append(order, p)
+			}
+			runs[p] += use.runs
+		}
+	}
+	slices.SortFunc(order, func(x, y pin) int {
+		return strings.Compare(x.plugin+"\x00"+x.version+"\x00"+x.checksum, y.plugin+"\x00"+y.version+"\x00"+y.checksum)
+	})
+	level, where := engine.FindingError, ""
+	if c.s.postgres != "" && len(c.live) > 0 {
+		level, where = engine.FindingWarning, " on this machine; other engines may have it"
+	}
+	for _, p := range order {
+		name := "agent " + p.plugin
+		if _, err := catalog.Exact(ctx, p.plugin, p.version, p.checksum); err != nil {
+			var changed *agents.ChecksumError
+			what := "is missing"
+			if errors.As(err, &changed) {
+				what = "has changed"
+			}
+			c.say(name, level, strings.TrimSpace(hintText(err)), "%s, to which %s pinned, %s%s: %s.",
+				strings.TrimSpace("Version "+orAny(p.version)), pinnedRuns(runs[p]), what, where, strings.TrimSuffix(err.Error(), "."))
+			continue
+		}
+		c.say(name, engine.FindingOK, "", "Version %s is here, for %s.", orAny(p.version), render.Count(runs[p], "open run"))
+	}
+	return nil
+}
+
+func pinnedRuns(n int) string {
+	if n == 1 {
+		return "1 open run is"
+	}
+	return fmt.Sprintf("%d open runs are", n)
+}
+
+func orAny(version string) string {
+	if version == "" {
+		return "any"
+	}
+	return version
+}
+
+// alerts looks for alerts that were not pushed to where people look.
+func (c *checkup) alerts(ctx context.Context) error {
+	const many = 1000
+	waiting, err := c.s.store.Undelivered(ctx, many)
+	if err != nil {
+		return c.s.wrap("list alerts that were not pushed", err)
+	}
+	if len(waiting) == 0 {
+		c.say("alerts", engine.FindingOK, "", "Every alert was pushed.")
+		return nil
+	}
+	age := c.a.now().Sub(waiting[0].At)
+	level := engine.FindingOK
+	if age > staleAlert {
+		level = engine.FindingWarning
+	}
+	count := render.Count(len(waiting), "alert")
+	if len(waiting) == many {
+		count = fmt.Sprintf("%d alerts or more", many)
+	}
+	c.say("alerts", level, "`engine serve --on-alert PROGRAM` or `--alert-webhook URL` pushes them; `engine list --alerts` shows them.",
+		"%s not pushed, the oldest of %s.", count, stamp(waiting[0].At))
+	return nil
+}
