@@ -59,10 +59,14 @@ type LossError struct {
 	From, To int64  // timelines before and after; equal if a backup was restored
 	Known    string // position up to which From was confirmed
 	Switch   string // position from which To goes on; "" = not known
+	Run      int64  // internal id of a run that lost rows (Known, Switch: rows known, rows there); 0 = none is known
 }
 
 // Error says what is lost and what to do.
 func (e *LossError) Error() string {
+	if e.Run != 0 {
+		return fmt.Sprintf("the store lost committed rows of run %s: it holds %s where %s had been committed", RunName(machine.RunID(e.Run)), e.Switch, e.Known)
+	}
 	at := e.Switch
 	if at == "" {
 		at = "before that"
@@ -114,23 +118,3 @@ func (e *RunError) name() string {
 
 // Unwrap returns the cause.
 func (e *RunError) Unwrap() error { return e.Err }
-
-// A LossError says that the store lost what it had promised to keep: it was
-// failed over to a copy that did not have everything, or restored from an older
-// one. An engine that meets it stops: what it knows and what the store holds are
-// two histories now, and people must decide.
-type LossError struct {
-	Store    string // "postgres"; "" = found by comparing a run
-	From, To int64  // timelines before and after; 0 = not known
-	Known    string // what was known to be durable: a log position, or so many rows of a run
-	Switch   string // where the present history parts from the known one
-	Run      int64  // internal id of a run that lost rows; 0 = none is known
-}
-
-// Error tells what is missing.
-func (e *LossError) Error() string {
-	if e.Run != 0 {
-		return fmt.Sprintf("the store lost committed rows of run %s: it holds %s where %s had been committed", RunName(machine.RunID(e.Run)), e.Switch, e.Known)
-	}
-	return fmt.Sprintf("%s lost committed work in a failover: timeline %d became %d at %s, but %s had been committed", e.Store, e.From, e.To, e.Switch, e.Known)
-}
