@@ -32,15 +32,30 @@ const EnvDSN = "ENGINE_TEST_DSN"
 type Cluster struct {
 	DSN string // of a superuser, database postgres
 
-	dir  string
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the server has ended
-	log  *tail
+	dir   string
+	bin   string
+	owner *syscall.Credential // whom the server runs as; nil = ourselves
+	port  int
+	cmd   *exec.Cmd
+	done  chan struct{} // closed when the server has ended
+	log   *tail
 }
 
 // Start creates and starts a cluster. It fails, saying what to install, where
 // no server binaries are found.
 func Start(ctx context.Context) (*Cluster, error) {
+	c, err := prepare()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(c.dir))
+	}
+	return c, nil
+}
+
+// prepare makes a cluster's directory; nothing runs yet.
+func prepare() (*Cluster, error) {
 	bin, err := findBin()
 	if err != nil {
 		return nil, err
@@ -53,11 +68,7 @@ func Start(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, log: &tail{}}
-	if err := c.start(ctx, bin, owner); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return c, nil
+	return &Cluster{dir: dir, bin: bin, owner: owner, log: &tail{}}, nil
 }
 
 // Check reports whether server binaries are there; the error says what to
@@ -149,36 +160,47 @@ func makeDir(owner *syscall.Credential) (string, error) {
 
 const superuser = "pgtest"
 
-func (c *Cluster) start(ctx context.Context, bin string, owner *syscall.Credential) error {
+func (c *Cluster) start(ctx context.Context) error {
 	password := rand.Text()
 	secret := filepath.Join(c.dir, "password")
 	if err := os.WriteFile(secret, []byte(password), 0o600); err != nil {
 		return fmt.Errorf("write password file: %w", err)
 	}
-	if owner != nil {
-		if err := os.Chown(secret, int(owner.Uid), int(owner.Gid)); err != nil {
+	if c.owner != nil {
+		if err := os.Chown(secret, int(c.owner.Uid), int(c.owner.Gid)); err != nil {
 			return fmt.Errorf("hand over password file: %w", err)
 		}
 	}
-	data := filepath.Join(c.dir, "data")
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--no-sync", "--encoding=UTF8", "--locale=C",
-		"--auth=scram-sha-256", "--username="+superuser, "--pwfile="+secret, "--pgdata="+data)
-	initdb.Dir, initdb.SysProcAttr = c.dir, &syscall.SysProcAttr{Credential: owner}
+	initdb := c.command(ctx, "initdb", "--no-sync", "--encoding=UTF8", "--locale=C",
+		"--auth=scram-sha-256", "--username="+superuser, "--pwfile="+secret, "--pgdata="+c.data())
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	// Another process may take the free port before the server does.
+	return c.serveSomewhere(ctx, password)
+}
+
+// command is one of the server's programs, run as its owner.
+func (c *Cluster) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, name), args...)
+	cmd.Dir, cmd.SysProcAttr = c.dir, &syscall.SysProcAttr{Credential: c.owner}
+	return cmd
+}
+
+func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+
+// serveSomewhere starts the server on a free port. Another process may take the
+// port before the server does.
+func (c *Cluster) serveSomewhere(ctx context.Context, password string) error {
 	var err error
 	for range 5 {
-		var port int
-		if port, err = freePort(); err != nil {
+		if c.port, err = freePort(); err != nil {
 			return err
 		}
 		c.DSN = (&url.URL{
-			Scheme: "postgres", User: url.UserPassword(superuser, password), Host: fmt.Sprintf("127.0.0.1:%d", port),
+			Scheme: "postgres", User: url.UserPassword(superuser, password), Host: fmt.Sprintf("127.0.0.1:%d", c.port),
 			Path: "/postgres", RawQuery: "sslmode=disable",
 		}).String()
-		if err = c.serve(ctx, bin, data, port, owner); err == nil {
+		if err = c.serve(ctx); err == nil {
 			return nil
 		}
 		if !strings.Contains(c.log.String(), "could not bind") {
@@ -198,12 +220,13 @@ func freePort() (int, error) {
 }
 
 // serve starts the server and waits until it accepts connections.
-func (c *Cluster) serve(ctx context.Context, bin, data string, port int, owner *syscall.Credential) error {
-	c.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data,
-		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(port), "-c", "unix_socket_directories="+c.dir,
-		"-c", "max_connections=300", "-c", "log_min_messages=warning", "-c", "min_wal_size=256MB", "-c", "max_wal_size=1GB")
+func (c *Cluster) serve(ctx context.Context) error {
+	c.cmd = exec.Command(filepath.Join(c.bin, "postgres"), "-D", c.data(),
+		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(c.port), "-c", "unix_socket_directories="+c.dir,
+		"-c", "max_connections=300", "-c", "log_min_messages=warning", "-c", "min_wal_size=256MB", "-c", "max_wal_size=1GB",
+		"-c", "wal_keep_size=256MB")
 	c.cmd.Dir = c.dir
-	c.cmd.SysProcAttr = withParent(&syscall.SysProcAttr{Credential: owner, Setpgid: true})
+	c.cmd.SysProcAttr = withParent(&syscall.SysProcAttr{Credential: c.owner, Setpgid: true})
 	out, err := c.cmd.StderrPipe()
 	if err != nil {
 		return fmt.Errorf("start server: %w", err)
@@ -226,7 +249,7 @@ func (c *Cluster) serve(ctx context.Context, bin, data string, port int, owner *
 
 // Stop ends the server, by its pid, and removes everything it wrote.
 func (c *Cluster) Stop() error {
-	return errors.Join(c.signalAndWait(syscall.SIGINT), os.RemoveAll(c.dir))
+	return errors.Join(c.Thaw(), c.signalAndWait(syscall.SIGINT), os.RemoveAll(c.dir))
 }
 
 // signalAndWait sends SIGINT (disconnect everybody and shut down) or SIGQUIT

@@ -20,7 +20,7 @@ func (c *Cluster) watch(log *bufio.Scanner, started chan<- error, ready chan<- s
 	}
 	for log.Scan() {
 		c.log.add(log.Text())
-		if ready != nil && strings.Contains(log.Text(), "database system is ready to accept connections") {
+		if ready != nil && strings.Contains(log.Text(), "database system is ready to accept ") {
 			close(ready)
 			ready = nil
 		}

@@ -1,0 +1,209 @@
+package pgtest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	_ "github.com/lib/pq" // the driver
+)
+
+// Standby makes and starts a copy of c that follows it: with sync, c confirms
+// no commit before the copy has written it too. The copy is stopped with its own
+// Stop.
+func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
+	s, err := prepare()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.follow(ctx, c); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(s.dir))
+	}
+	want := "async"
+	if sync {
+		want = "sync"
+		if err := errors.Join(c.exec(ctx, "ALTER SYSTEM SET synchronous_standby_names = '*'"), c.exec(ctx, "SELECT pg_reload_conf()")); err != nil {
+			return nil, errors.Join(err, s.Stop())
+		}
+	}
+	if err := c.await(ctx, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = '"+want+"')"); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+// follow copies a running cluster and starts the copy.
+func (c *Cluster) follow(ctx context.Context, from *Cluster) error {
+	u, err := url.Parse(from.DSN)
+	if err != nil {
+		return fmt.Errorf("DSN: %w", err)
+	}
+	password, _ := u.User.Password()
+	backup := c.command(ctx, "pg_basebackup", "--host=127.0.0.1", "--port="+u.Port(), "--username="+superuser, "--pgdata="+c.data(),
+		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
+	backup.Env = append(os.Environ(), "PGPASSWORD="+password)
+	if out, err := backup.CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_basebackup: %w\n%s", err, out)
+	}
+	return c.serveSomewhere(ctx, password)
+}
+
+// Detach makes a standby receive nothing more, as if the network to its primary
+// were cut; what it has it keeps.
+func (c *Cluster) Detach(ctx context.Context) error {
+	return errors.Join(c.exec(ctx, "ALTER SYSTEM SET primary_conninfo = ''"), c.exec(ctx, "SELECT pg_reload_conf()"),
+		c.await(ctx, "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)"))
+}
+
+// Promote makes a standby a primary on a timeline of its own.
+func (c *Cluster) Promote(ctx context.Context) error {
+	return c.await(ctx, "SELECT pg_promote(true, 60)")
+}
+
+// StopImmediate ends the server at once, as a crash does: nothing is written on
+// the way. Start starts it again.
+func (c *Cluster) StopImmediate() error { return c.signalAndWait(syscall.SIGQUIT) }
+
+// Start starts a server that was stopped, on the same port.
+func (c *Cluster) Start(ctx context.Context) error {
+	select {
+	case <-c.done:
+	default:
+		return errors.New("the server is running")
+	}
+	c.log = &tail{}
+	return c.serve(ctx)
+}
+
+// Freeze stops every process of the server where it stands, until Thaw.
+func (c *Cluster) Freeze() error { return c.signalAll(syscall.SIGSTOP) }
+
+// Thaw lets a frozen server go on; it is harmless otherwise.
+func (c *Cluster) Thaw() error { return c.signalAll(syscall.SIGCONT) }
+
+// signalAll signals the server, and then its children: it starts none in
+// between if it is frozen first.
+func (c *Cluster) signalAll(sig syscall.Signal) error {
+	select {
+	case <-c.done:
+		return nil // nothing runs
+	default:
+	}
+	pid := c.cmd.Process.Pid
+	if err := c.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal server: %w", err)
+	}
+	children, err := childrenOf(pid)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := syscall.Kill(child, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("signal process %d of the server: %w", child, err)
+		}
+	}
+	return nil
+}
+
+// childrenOf lists the processes that pid started; none where there is no
+// /proc.
+func childrenOf(pid int) ([]int, error) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var out []int
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		// pid (name) state ppid …; the name may hold anything but ends last.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
+			child, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			if err != nil {
+				return nil, fmt.Errorf("process %s: %w", path, err)
+			}
+			out = append(out, child)
+		}
+	}
+	return out, nil
+}
+
+// FailoverDSN returns a DSN of a database that leads to whichever of the
+// clusters takes writes.
+func FailoverDSN(database string, clusters ...*Cluster) (string, error) {
+	var hosts, ports []string
+	for _, c := range clusters {
+		hosts, ports = append(hosts, "127.0.0.1"), append(ports, strconv.Itoa(c.port))
+	}
+	u, err := url.Parse(clusters[0].DSN)
+	if err != nil {
+		return "", fmt.Errorf("DSN: %w", err)
+	}
+	password, _ := u.User.Password()
+	return fmt.Sprintf("host=%s port=%s user=%s password=%s dbname=%s sslmode=disable target_session_attrs=read-write connect_timeout=5",
+		strings.Join(hosts, ","), strings.Join(ports, ","), superuser, password, database), nil
+}
+
+// Database creates an empty database and returns its DSN.
+func (c *Cluster) Database(ctx context.Context, name string) (string, error) {
+	if err := c.exec(ctx, `CREATE DATABASE "`+strings.ReplaceAll(name, `"`, `""`)+`"`); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(c.DSN)
+	if err != nil {
+		return "", fmt.Errorf("DSN: %w", err)
+	}
+	u.Path = "/" + name
+	return u.String(), nil
+}
+
+// exec runs a statement as the superuser.
+func (c *Cluster) exec(ctx context.Context, query string) (err error) {
+	db, err := sql.Open("postgres", c.DSN)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, query); err != nil {
+		return fmt.Errorf("%s: %w", query, err)
+	}
+	return nil
+}
+
+// await asks until the answer is true.
+func (c *Cluster) await(ctx context.Context, query string) (err error) {
+	db, err := sql.Open("postgres", c.DSN)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var yes bool
+		if err := db.QueryRowContext(ctx, query).Scan(&yes); err != nil {
+			return fmt.Errorf("%s: %w", query, err)
+		}
+		if yes {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", query, ctx.Err())
+		}
+	}
+}
