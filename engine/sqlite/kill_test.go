@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(2)
 }
 
-// childWrite submits and moves runs until it is killed, and prints what was
-// acknowledged.
+// childWrite submits runs, asks each something and answers the last but two
+// until it is killed, and prints what was acknowledged.
 func childWrite(path string) int {
 	t := &childTest{}
 	ctx := t.Context()
@@ -53,16 +53,29 @@ func childWrite(path string) int {
 	}
 	id, w := join(t, s)
 	start := machine.RunID(time.Now().UnixNano())
+	var asked []engine.Message
 	for i := machine.RunID(0); ; i++ {
 		run := start + i
 		submit(t, s, w, id, run)
 		fmt.Println(run, 0)
-		out, err := w.Commit(ctx, []engine.Transition{{Run: run, Seq: 1, At: time.Now(), State: machine.RunSucceeded, NextCheck: engine.Never, Data: []byte("1")}})
+		m := engine.Message{Run: run, Kind: engine.MessageVerb}
+		if m.ID, err = s.Post(ctx, m); err != nil {
+			fmt.Println("error:", err)
+			return 1
+		}
+		fmt.Println(run, "asked")
+		if asked = append(asked, m); len(asked) < 3 {
+			continue
+		}
+		m, asked = asked[0], asked[1:]
+		out, err := w.Commit(ctx, []engine.Transition{{
+			Run: m.Run, Seq: 1, At: time.Now(), State: machine.RunSucceeded, NextCheck: engine.Never, Consumed: []engine.MessageID{m.ID}, Data: []byte("1"),
+		}})
 		if err != nil || !out[0].Landed {
 			fmt.Println("error:", out, err)
 			return 1
 		}
-		fmt.Println(run, 1)
+		fmt.Println(m.Run, 1)
 	}
 }
 
@@ -121,6 +134,7 @@ func openUp(t *testing.T, dir string) {
 func TestKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	acknowledged := make(map[string]bool)
+	waiting := 0
 	for round := range 6 {
 		cmd := child(t, "write", path, nil)
 		out, err := cmd.StdoutPipe()
@@ -147,14 +161,16 @@ func TestKill(t *testing.T) {
 		if err := cmd.Wait(); err == nil {
 			t.Error("the child ended by itself")
 		}
-		checkWhole(t, path, acknowledged)
+		waiting += checkWhole(t, path, acknowledged)
 	}
-	if len(acknowledged) < 400 {
-		t.Errorf("%d acknowledgements: too few to prove anything", len(acknowledged))
+	if len(acknowledged) < 400 || waiting == 0 {
+		t.Errorf("%d acknowledgements, %d unanswered: too few to prove anything", len(acknowledged), waiting)
 	}
 }
 
-func checkWhole(t *testing.T, path string, acknowledged map[string]bool) {
+// checkWhole looks for what stands there by halves and returns how many runs
+// were asked and have not answered.
+func checkWhole(t *testing.T, path string, acknowledged map[string]bool) (waiting int) {
 	t.Helper()
 	s, err := Open(t.Context(), path, Options{})
 	if err != nil {
@@ -167,11 +183,12 @@ func checkWhole(t *testing.T, path string, acknowledged map[string]bool) {
 		t.Errorf("integrity check: %s, err = %v", bad, err)
 	}
 	for what, query := range map[string]string{
-		"runs without a name":    `SELECT count(*) FROM run WHERE run_id NOT IN (SELECT run_id FROM run_name)`,
-		"names without a run":    `SELECT count(*) FROM run_name WHERE run_id NOT IN (SELECT run_id FROM run)`,
-		"runs without a row":     `SELECT count(*) FROM run WHERE run_id NOT IN (SELECT run_id FROM journal WHERE seq = 0)`,
-		"rows without a run":     `SELECT count(*) FROM journal WHERE run_id NOT IN (SELECT run_id FROM run)`,
-		"runs unlike their rows": `SELECT count(*) FROM run r WHERE state <> (SELECT run_state FROM journal j WHERE j.run_id = r.run_id AND run_state IS NOT NULL ORDER BY seq DESC LIMIT 1)`,
+		"runs without a name":            `SELECT count(*) FROM run WHERE run_id NOT IN (SELECT run_id FROM run_name)`,
+		"names without a run":            `SELECT count(*) FROM run_name WHERE run_id NOT IN (SELECT run_id FROM run)`,
+		"questions answered but waiting": `SELECT count(*) FROM inbox i JOIN journal j ON j.run_id = i.run_id AND j.seq = 1`,
+		"runs without a row":             `SELECT count(*) FROM run WHERE run_id NOT IN (SELECT run_id FROM journal WHERE seq = 0)`,
+		"rows without a run":             `SELECT count(*) FROM journal WHERE run_id NOT IN (SELECT run_id FROM run)`,
+		"runs unlike their rows":         `SELECT count(*) FROM run r WHERE state <> (SELECT run_state FROM journal j WHERE j.run_id = r.run_id AND run_state IS NOT NULL ORDER BY seq DESC LIMIT 1)`,
 	} {
 		var n int
 		if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil || n != 0 {
@@ -188,7 +205,14 @@ func checkWhole(t *testing.T, path string, acknowledged map[string]bool) {
 		if err != nil || seq == "1" && len(rows) != 2 {
 			t.Errorf("run %s seq %s was acknowledged: %d rows, err = %v", id, seq, len(rows), err)
 		}
+		if seq == "asked" && len(rows) == 1 {
+			waiting++
+			if got, err := s.Messages(t.Context(), machine.RunID(run), 10); err != nil || len(got) != 1 {
+				t.Errorf("run %s was asked and has not answered: messages = %+v, err = %v", id, got, err)
+			}
+		}
 	}
+	return waiting
 }
 
 // childOpen opens a file as an ordinary user and prints what it is told.

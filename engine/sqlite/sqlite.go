@@ -1,7 +1,8 @@
 // Package sqlite keeps runs in one file, in the process itself: the default for
 // one machine. It obeys every rule of engine/storetest. Commits are as durable
-// as the disk is (WAL, synchronous=FULL); one process at a time may write,
-// others may read beside it.
+// as the disk is (WAL, synchronous=FULL); one process at a time holds it and
+// runs engines in it, others may read beside it, post messages to its runs and
+// leave it runs to do (Options.Beside).
 //
 // The views runs and steps are for people, and for any sqlite3: they need
 // nothing of this program.
