@@ -166,6 +166,16 @@ var runFields = []field[run]{
 		put:  func(e *encoder, r *run) { e.instants(r.refused) },
 		get:  func(d *decoder, r *run) { r.refused = d.instants() },
 	},
+	{ // who paused it, when and why
+		same: func(a, b *run) bool {
+			return a.pausedAt == b.pausedAt && a.pausedBy == b.pausedBy && a.pauseWhy == b.pauseWhy
+		},
+		copy: func(dst, src *run) {
+			dst.pausedAt, dst.pausedBy, dst.pauseWhy = src.pausedAt, src.pausedBy, src.pauseWhy
+		},
+		put: func(e *encoder, r *run) { e.instant(r.pausedAt); e.string(r.pausedBy); e.string(r.pauseWhy) },
+		get: func(d *decoder, r *run) { r.pausedAt, r.pausedBy, r.pauseWhy = d.instant(), d.string(), d.string() },
+	},
 }
 
 const runStateBit = 1 << 0

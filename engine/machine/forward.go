@@ -157,7 +157,9 @@ func (d *decider) endForward(i int, state StepState) {
 	n.state = state
 	n.fwd.act, n.fwd.ended = idle, d.at
 	n.queue, n.hold = 0, 0
-	d.run.begun = true
+	if state != StepSkipped && (!n.expanded || n.count > 0) { // else there was nothing to start
+		d.run.begun = true
+	}
 	switch {
 	case n.undo != undoNone:
 		d.undo = append(d.undo, i)

@@ -305,6 +305,7 @@ func (d *decider) finish(state RunState) {
 	r := &d.run
 	r.state, r.finished = state, d.at
 	r.paused, r.stuck = false, false
+	r.pausedAt, r.pausedBy, r.pauseWhy = 0, "", ""
 }
 
 // evaluateOutputs computes the workflow's outputs. One that cannot be

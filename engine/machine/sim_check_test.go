@@ -60,6 +60,19 @@ func b2i(b bool) int {
 	return 0
 }
 
+// checkExplanation holds against a run that needs a person that this person is
+// told what to do: every remedy is accepted, and there is one.
+func (w *world) checkExplanation() error {
+	if !w.c.chance(30) {
+		return nil
+	}
+	x := w.s.Explain(w.wf, w.now)
+	if !x.NeedsHuman || len(x.Remedies) == 0 || len(x.Sentences) == 0 {
+		return fmt.Errorf("nobody is told what to do about a run that is %s: %+v", w.s.Status(), x)
+	}
+	return nil
+}
+
 // alertsOf counts alerts that call for a person.
 func (w *world) alertsOf(rec Record) int {
 	n := 0

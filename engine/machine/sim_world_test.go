@@ -124,6 +124,9 @@ func (w *world) turn() error {
 	case w.s.Status() == RunPaused:
 		return w.deliver(ResumeRequested{By: "op", Extend: time.Duration(w.c.n(2)) * time.Minute})
 	case w.s.NeedsHuman():
+		if err := w.checkExplanation(); err != nil {
+			return err
+		}
 		return w.operate()
 	case len(w.s.Held()) > 0:
 		w.slots = nil

@@ -125,6 +125,9 @@ type run struct {
 	overdue  bool
 	failure  dsl.Failure
 
+	pausedAt           instant
+	pausedBy, pauseWhy string
+
 	undoStarted  instant
 	undoDeadline instant
 	undoExpired  bool // undoDeadline has passed and was dealt with

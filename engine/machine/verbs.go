@@ -105,6 +105,7 @@ func (d *decider) pauseRequested(ev PauseRequested) {
 		d.refuse("pause", ev.By, "the run is already paused")
 	default:
 		d.run.paused = true
+		d.run.pausedAt, d.run.pausedBy, d.run.pauseWhy = d.at, ev.By, ev.Reason
 	}
 }
 
@@ -114,6 +115,7 @@ func (d *decider) resumeRequested(ev ResumeRequested) {
 	switch {
 	case r.paused:
 		r.paused = false
+		r.pausedAt, r.pausedBy, r.pauseWhy = 0, "", ""
 		d.extend(ev.Extend)
 		for i := range d.count() {
 			if !d.get(i).ended() {

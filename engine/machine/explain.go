@@ -1,0 +1,305 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// An Explanation says why a run is where it is, what will move it next and
+// when.
+type Explanation struct {
+	Sentences []string
+	// Next is when time alone moves the run on; zero = something else has to
+	// happen first, which the sentences name.
+	Next time.Time
+	// NeedsHuman says that only a person can move the run on.
+	NeedsHuman bool
+	// Remedies are command lines that would be accepted now. Words in capitals
+	// are to be filled in.
+	Remedies []string
+}
+
+// String returns the sentences as one paragraph.
+func (e Explanation) String() string { return strings.Join(e.Sentences, " ") }
+
+// mostTold is how many steps an explanation describes one by one.
+const mostTold = 5
+
+// Explain says why the run is where it is. wf must be the workflow that the run
+// is pinned to, now a time of the store's clock.
+func (s *State) Explain(wf *dsl.Workflow, now time.Time) Explanation {
+	x := &explainer{wf: wf, s: s, now: now}
+	r := &s.run
+	switch {
+	case r.id == 0:
+		x.say("The run has not been accepted yet.")
+	case r.state.Final():
+		x.ended()
+	default:
+		x.open()
+	}
+	return x.out
+}
+
+type explainer struct {
+	wf  *dsl.Workflow
+	s   *State
+	now time.Time
+	out Explanation
+}
+
+func (x *explainer) say(format string, args ...any) {
+	x.out.Sentences = append(x.out.Sentences, fmt.Sprintf(format, args...))
+}
+
+// ended explains a run that is over.
+func (x *explainer) ended() {
+	r := &x.s.run
+	at := x.when(r.finished)
+	switch r.state {
+	case RunSucceeded:
+		x.say("The run has succeeded at %s; nothing is left to do.", at)
+	case RunFailed:
+		x.say("The run has failed at %s%s; nothing had to be undone.", at, because(r.failure))
+	case RunCompensated:
+		x.say("The run was undone and ended at %s%s: %s undone.", at, because(r.failure), effects(r.undone))
+	default:
+		x.say("The run was cancelled and ended at %s%s: %s undone.", at, because(r.failure), effects(r.undone))
+	}
+	if r.left > 0 {
+		x.say("%s left in place by an operator.", sentence(effects(r.left)))
+	}
+	if r.undeclared > 0 {
+		x.say("%s not undone because the workflow says so.", sentence(effects(r.undeclared)))
+	}
+}
+
+// open explains a run that is not over.
+func (x *explainer) open() {
+	r := &x.s.run
+	x.out.NeedsHuman = x.s.NeedsHuman()
+	x.out.Next, _ = x.s.NextDue()
+	switch r.state {
+	case RunQueued:
+		x.say("The run is queued: nothing of it has started.")
+	case RunPaused:
+		x.say("The run was paused%s%s; nothing starts, but deadlines go on.", x.by(r.pausedBy, r.pausedAt), reason(r.pauseWhy))
+		x.remedy(ResumeRequested{}, "resume %s", x.run())
+	case RunParked:
+		x.say("The run was parked at %s%s: nothing starts until somebody says how it goes on.", x.when(r.parkedAt), because(r.failure))
+	case RunCompensating:
+		x.say("The run is being undone since %s%s.", x.when(r.undoStarted), because(r.failure))
+	case RunCompensationFailed:
+		x.say("The run could not be undone altogether%s: an undo has failed, and somebody has to say how it goes on.", because(r.failure))
+	default:
+		x.say("The run is %s.", r.state)
+	}
+	if r.paused && r.phase == phaseUndo {
+		x.say("It is being undone%s.", because(r.failure))
+	}
+	if r.turning {
+		x.say("Whether it turns back%s is decided when the outcome of its pivot is known.", because(r.failure))
+	}
+	x.steps()
+	x.undos()
+	x.limits()
+	x.verbs()
+	x.overdue()
+}
+
+// steps describes what moves, or waits to move.
+func (x *explainer) steps() {
+	told, more := 0, 0
+	for i, n := range x.s.nodes {
+		text := x.step(i, n)
+		switch {
+		case text == "":
+		case told == mostTold:
+			more++
+		default:
+			told++
+			x.say("%s", text)
+		}
+	}
+	if more > 0 {
+		x.say("%d more of its steps are under way or wait.", more)
+	}
+}
+
+// undos names the undos that have failed, and what waits for them.
+func (x *explainer) undos() {
+	if x.s.run.phase != phaseUndo {
+		return
+	}
+	failed, blocked := x.s.UndoTroubles(x.wf)
+	for k, f := range failed {
+		if k == mostTold {
+			x.say("%d more undos have failed.", len(failed)-k)
+			break
+		}
+		x.say("The undo of %s has failed%s.", f.Step, because(dsl.Failure{Code: f.Code, Message: f.Message}))
+	}
+	if blocked > 0 {
+		x.say("%s in place because their undo comes after: %s.", sentence(effects(blocked)), x.blocked())
+	}
+}
+
+// blocked names the steps whose undo waits for another.
+func (x *explainer) blocked() string {
+	var names []string
+	for i, n := range x.s.nodes {
+		step := x.wf.Steps[n.step]
+		if !n.expanded && n.undo == undoPending && n.effect() != EffectNone && step.Undo != nil && !step.NoUndo {
+			if len(names) == mostTold {
+				return strings.Join(names, ", ") + " and others"
+			}
+			names = append(names, nodeName(x.wf, i, n))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// limits tells which deadlines are running.
+func (x *explainer) limits() {
+	r := &x.s.run
+	switch {
+	case r.overdue && r.phase == phaseForward:
+		x.say("It is overdue: its deadline was %s.", x.when(r.deadline))
+	case r.deadlineRuns() && (r.passed || r.parked):
+		x.say("Its deadline is %s; then it is reported as overdue.", x.when(r.deadline))
+	case r.deadlineRuns():
+		then := "it turns back"
+		if x.wf.CompensationMode == dsl.ModeManual {
+			then = "it is parked"
+		}
+		x.say("Its deadline is %s; then %s.", x.when(r.deadline), then)
+	case r.phase == phaseUndo && !r.undoExpired && !r.stuck && r.undoDeadline != 0:
+		x.say("All undo work has to be done by %s.", x.when(r.undoDeadline))
+	}
+}
+
+// overdue tells that something is due that nobody has done.
+func (x *explainer) overdue() {
+	if next := x.out.Next; !next.IsZero() && x.now.Sub(next) > 5*time.Second {
+		x.say("This was due at %s and nobody has acted on it: no engine may be running.", x.when(toInstant(next)))
+	}
+}
+
+// when writes a time and how far it is.
+func (x *explainer) when(at instant) string {
+	t := at.time()
+	text := t.Format("2006-01-02 15:04:05Z")
+	if y, m, d := t.Date(); sameDay(x.now, y, m, d) {
+		text = t.Format("15:04:05Z")
+	}
+	far := t.Sub(x.now)
+	switch {
+	case far == 0:
+		return text + " (now)"
+	case far < 0:
+		return text + " (" + span(-far) + " ago)"
+	}
+	return text + " (in " + span(far) + ")"
+}
+
+func sameDay(t time.Time, year int, month time.Month, day int) bool {
+	y, m, d := t.UTC().Date()
+	return y == year && m == month && d == day
+}
+
+// span writes a duration as finely as it matters.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+// because writes what a failure was.
+func because(f dsl.Failure) string {
+	text := f.Code
+	if f.Message != "" {
+		text += ": " + strings.TrimSuffix(f.Message, ".")
+	}
+	switch {
+	case f.Step != "" && text != "":
+		return fmt.Sprintf(" because %s failed (%s)", f.Step, text)
+	case text != "":
+		return " (" + text + ")"
+	}
+	return ""
+}
+
+func reason(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf(", who said %q", text)
+}
+
+func (x *explainer) by(who string, at instant) string {
+	text := ""
+	if who != "" {
+		text = " by " + who
+	}
+	if at != 0 {
+		text += " at " + x.when(at)
+	}
+	return text
+}
+
+func effects(n int) string {
+	if n == 1 {
+		return "1 effect is"
+	}
+	return fmt.Sprintf("%d effects are", n)
+}
+
+// sentence begins with a capital.
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// run is the run's name as a word of a command line.
+func (x *explainer) run() string { return word(x.s.run.name) }
+
+// word quotes what a shell would not take as one word.
+func word(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:/-@=", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// remedy adds a command line if the verb would be accepted now.
+func (x *explainer) remedy(ev Event, format string, args ...any) bool {
+	line := "engine " + fmt.Sprintf(format, args...)
+	if slices.Contains(x.out.Remedies, line) || !x.accepted(ev) {
+		return false
+	}
+	x.out.Remedies = append(x.out.Remedies, line)
+	return true
+}
+
+// accepted reports whether a verb would be accepted now. It is decided like any
+// other and never applied.
+func (x *explainer) accepted(ev Event) bool {
+	at := x.now
+	if last := x.s.Last(); last.After(at) {
+		at = last
+	}
+	rec := Decide(x.wf, x.s.Clone(), Input{At: at, Event: ev})
+	r, refused := rec.Refused()
+	if settle, ok := ev.(SettleRequested); ok && refused && settle.As == SettleSucceeded {
+		return strings.HasPrefix(r.Reason, "output: ") // what the person says will fit
+	}
+	return !refused
+}
