@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -93,6 +94,7 @@ func newAgent() *sdk.Agent {
 	sdk.Action(a, "echo", m.echo, sdk.Idempotent(), sdk.ReadOnly(), sdk.Doc("Gives its value back."))
 	sdk.Action(a, "big", m.big, sdk.Idempotent(), sdk.ReadOnly(), sdk.Doc("Gives a string of the wanted length back."))
 	sdk.Action(a, "junk", m.junk, sdk.Idempotent(), sdk.ReadOnly(), sdk.Doc("Prints to both outputs, which become log lines."))
+	sdk.Action(a, "log", m.log, sdk.Idempotent(), sdk.ReadOnly(), sdk.Doc("Logs a line about the call."))
 	return a
 }
 
@@ -155,5 +157,19 @@ func (m *mock) junk(ctx context.Context, _ *sdk.Call, in junkIn) (sdk.None, erro
 		fmt.Fprintln(os.Stdout, in.Text)
 		fmt.Fprintln(os.Stderr, in.Text)
 	}
+	return sdk.None{}, nil
+}
+
+type logIn struct {
+	Text  string `agent:"text,optional" default:"logged"`
+	Level string `agent:"level,optional" default:"info" enum:"debug|info|warn|error"`
+}
+
+func (m *mock) log(ctx context.Context, c *sdk.Call, in logIn) (sdk.None, error) {
+	level := slog.LevelInfo
+	if err := level.UnmarshalText([]byte(in.Level)); err != nil {
+		return sdk.None{}, &sdk.Failure{Code: sdk.CodeInvalid, Message: "level: " + err.Error(), Permanent: true}
+	}
+	c.Logger.Log(ctx, level, in.Text, "answer", 42)
 	return sdk.None{}, nil
 }
