@@ -144,6 +144,8 @@ func TestDiagnose(t *testing.T) {
 		{"key", &engine.KeyError{Hint: "make one"}, "Encryption key needed", "make one."},
 		{"store", &storeError{doing: "open the state", err: errors.New("sqlite: open x: full")}, "Cannot open the state", "Open x: full."},
 		{"store, asking", &storeError{doing: "open the state", err: errors.New("postgres: refused: is it running?")}, "Cannot open the state", "Refused: is it running?"},
+		{"loss", &storeError{doing: "serve", err: &engine.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5", Switch: "0/4"}}, "Committed work is lost", "0/5"},
+		{"former primary", &engine.WrongServerError{Store: "postgres", Reason: "it is a former primary", Have: 1, Seen: 2}, "Not the server that holds the state", "former primary"},
 		{"other", errors.New("something else"), "Something else", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -59,7 +59,14 @@ func explain(err error) (summary, detail string) {
 	var schema *engine.SchemaError
 	var store *storeError
 	var key *engine.KeyError
+	var loss *engine.LossError
+	var other *engine.WrongServerError
 	switch {
+	case errors.As(err, &loss):
+		return "Committed work is lost", upperFirst(loss.Error()) + ". The engine has stopped: what it knows and what the database holds " +
+			"are two histories now. Compare the runs with what was really done before an engine is started again."
+	case errors.As(err, &other):
+		return "Not the server that holds the state", upperFirst(other.Error()) + "."
 	case errors.As(err, &key):
 		return "Encryption key needed", upperFirst(key.Error()) + "."
 	case errors.As(err, &store):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
@@ -26,6 +27,8 @@ type work struct {
 
 	begun bool // the view knows the run
 	seen  int  // number of the last fact shown
+
+	taken atomic.Int64 // open runs that were taken over, not told yet
 }
 
 const (
@@ -70,7 +73,7 @@ func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 		return outcome{}, err
 	}
 	node, err := w.a.newNode(s, pool, nodeParts{
-		capacity: pool, options: engine.Options{Lease: applyLease, Alone: w.o.only},
+		capacity: pool, observer: takenRuns{to: &w.taken}, options: engine.Options{Lease: applyLease, Alone: w.o.only},
 	})
 	if err != nil {
 		return outcome{}, err
@@ -142,6 +145,7 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 		case <-ticker.C:
 			now := w.a.now()
 			w.view.Tick(now)
+			w.tellTaken(ctx, s)
 			if err := e.node.Troubles()[run.Run]; err != nil {
 				return outcome{}, err
 			}
@@ -192,14 +196,8 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engin
 		if err != nil {
 			return engine.RunRow{}, s.wrap("take over open runs", err)
 		}
-		if n > 0 {
-			open, err := s.store.Runs(ctx, engine.RunFilter{States: openStates(), Limit: 10000})
-			if err != nil {
-				return engine.RunRow{}, s.wrap("list runs", err)
-			}
-			w.a.runs.name(open...)
-			w.view.Note(fmt.Sprintf("Going on with %s that nobody works on.", render.Count(n, "open run")))
-		}
+		w.taken.Add(int64(n))
+		w.tellTaken(ctx, s)
 	}
 	sub, err := node.Submit(ctx, engine.Submission{
 		Definition: w.r.def, Workflow: w.r.wf.Name, Vars: w.r.vars, Name: w.o.runID, By: userName(),
@@ -219,6 +217,29 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engin
 	w.begin(row, sub.Exists)
 	return row, nil
 }
+
+// tellTaken tells of open runs that were taken over since the last time.
+func (w *work) tellTaken(ctx context.Context, s *session) {
+	n := int(w.taken.Swap(0))
+	if n == 0 {
+		return
+	}
+	open, err := s.store.Runs(ctx, engine.RunFilter{States: openStates(), Limit: 10000})
+	if err != nil {
+		w.a.logger().Debug("look up the names of open runs", "error", err)
+	}
+	w.a.runs.name(open...)
+	w.view.Note(fmt.Sprintf("Going on with %s that nobody works on.", render.Count(n, "open run")))
+}
+
+// takenRuns counts the runs that the engine takes over by itself.
+type takenRuns struct {
+	engine.NoObserver
+	to *atomic.Int64
+}
+
+// Pass counts what a pass took over.
+func (o takenRuns) Pass(p engine.PassStats) { o.to.Add(int64(p.Taken)) }
 
 // inTime refuses a new run whose deadline has passed already.
 func (w *work) inTime(ctx context.Context, s *session) error {
