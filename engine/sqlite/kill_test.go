@@ -226,6 +226,13 @@ func childOpen(path string) int {
 		}
 		fmt.Printf("read only %v: %v\n", ro, err)
 	}
+	t := &childTest{}
+	s, err := Open(t.Context(), path, Options{Beside: true})
+	if err == nil {
+		_, err = s.Post(t.Context(), engine.Message{Run: 1, Kind: engine.MessageVerb})
+		err = errors.Join(err, s.Close())
+	}
+	fmt.Printf("beside: %v\n", err)
 	return 0
 }
 
@@ -249,11 +256,12 @@ func TestReadOnlyPlaces(t *testing.T) {
 		file, dir fs.FileMode
 		write     string
 		read      string
+		beside    string
 	}{
-		"file and directory": {0o444, 0o555, "permission denied", "<nil>"},
-		"directory":          {0o666, 0o555, "permission denied", "<nil>"},
-		"file":               {0o444, 0o777, "permission denied", "<nil>"},
-		"secret file":        {0o000, 0o777, "permission denied", "cannot be opened"},
+		"file and directory": {0o444, 0o555, "permission denied", "<nil>", "read-only"},
+		"directory":          {0o666, 0o555, "permission denied", "<nil>", "its directory is read-only"},
+		"file":               {0o444, 0o777, "permission denied", "<nil>", "read-only"},
+		"secret file":        {0o000, 0o777, "permission denied", "cannot be opened", "cannot be opened"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "place")
@@ -277,9 +285,10 @@ func TestReadOnlyPlaces(t *testing.T) {
 				}
 			})
 			out, err := child(t, "open", path, as).CombinedOutput()
-			write, read, ok := strings.Cut(string(out), "\n")
-			if err != nil || !ok || !strings.Contains(write, c.write) || !strings.Contains(read, c.read) {
-				t.Errorf("child: err = %v\n%s\nwant %q to write, %q to read", err, out, c.write, c.read)
+			write, rest, _ := strings.Cut(string(out), "\n")
+			read, beside, ok := strings.Cut(rest, "\nbeside: ")
+			if err != nil || !ok || !strings.Contains(write, c.write) || !strings.Contains(read, c.read) || !strings.Contains(beside, c.beside) {
+				t.Errorf("child: err = %v\n%s\nwant %q to write, %q to read, %q to speak", err, out, c.write, c.read, c.beside)
 			}
 		})
 	}
