@@ -71,21 +71,23 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 	defer ticker.Stop()
 	failing := false
 	for {
+		least := 1
 		select {
 		case <-k.full:
 			if failing {
 				continue // not more often than every second
 			}
+			least = logBatch
 		case <-ticker.C:
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), logFlush)
 			defer cancel()
-			if err := k.flush(last); err != nil {
+			if err := k.flush(last, 1); err != nil {
 				k.logger.Warn("what agents logged last could not be kept", "error", err)
 			}
 			return ctx.Err()
 		}
-		err := k.flush(ctx)
+		err := k.flush(ctx, least)
 		if err != nil && !failing && ctx.Err() == nil {
 			k.logger.Warn("what agents log cannot be kept now", "error", err)
 		}
@@ -93,8 +95,9 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 	}
 }
 
-// flush stores everything that waits. What could not be stored waits on.
-func (k *LogKeeper) flush(ctx context.Context) error {
+// flush stores what waits, as long as that is at least so many lines. What could
+// not be stored waits on.
+func (k *LogKeeper) flush(ctx context.Context, least int) error {
 	for {
 		k.mu.Lock()
 		if k.dropped > 0 {
@@ -104,7 +107,7 @@ func (k *LogKeeper) flush(ctx context.Context) error {
 		n := min(len(k.lines), logBatch)
 		batch := append([]LogLine(nil), k.lines[:n]...)
 		k.mu.Unlock()
-		if n == 0 {
+		if n < least {
 			return nil
 		}
 		if err := k.store.KeepLogs(ctx, batch); err != nil {

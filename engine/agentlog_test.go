@@ -70,7 +70,7 @@ func TestLogsAreKeptInBatches(t *testing.T) {
 			k.Keep(engine.LogLine{Run: 1, Message: fmt.Sprint(n)})
 		}
 		synctest.Wait() // a hundred do not wait for the second
-		if len(s.lines()) < 200 || len(s.batches) > 3 {
+		if len(s.lines()) != 200 || len(s.batches) != 2 {
 			t.Errorf("%d lines in %d statements at once", len(s.lines()), len(s.batches))
 		}
 		time.Sleep(time.Second)

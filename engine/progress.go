@@ -8,10 +8,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// beatEvery is how often at most a call's heartbeats are told to its run. All
-// the others stay in memory: a heartbeat replaces the one before it.
-const beatEvery = 10 * time.Second
-
 // A pump hands the signs of life of one call to its run, in order and before
 // the call's answer. Checkpoints become records (S82). One at a time is on its
 // way; what comes meanwhile waits, and a newer checkpoint replaces one that
@@ -21,7 +17,8 @@ type pump struct {
 	w          *worker
 	run        machine.RunID
 	attempt    machine.AttemptID
-	completeBy time.Time // store time
+	completeBy time.Time     // store time
+	every      time.Duration // between two heartbeats that are told; 0 = none is
 	text       func(string) string
 
 	mu     sync.Mutex // protects following fields
@@ -35,7 +32,7 @@ type pump struct {
 }
 
 func (w *worker) pump(e errand) *pump {
-	return &pump{w: w, run: e.run, attempt: e.invoke.Attempt, completeBy: e.invoke.CompleteBy, text: func(s string) string { return s }}
+	return &pump{w: w, run: e.run, attempt: e.invoke.Attempt, completeBy: e.invoke.CompleteBy, every: e.silence / 2, text: func(s string) string { return s }}
 }
 
 // progress takes a sign of life. It never blocks. Past complete-by nothing
@@ -56,17 +53,23 @@ func (p *pump) progress(pr Progress) {
 		return
 	}
 	if pr.Blob == nil {
-		if time.Since(p.beat) < beatEvery {
-			return
-		}
-		p.beat = time.Now()
-		if t := p.w.n.now(); t != nil {
-			t.scheduler.deliver(p.run, d)
-		}
+		p.beatLocked(d)
 		return
 	}
 	p.next = d
 	p.sendLocked()
+}
+
+// beatLocked tells the run a heartbeat, where it matters and was not done just
+// now: all others stay in memory (storage.md, Heartbeats). A checkpoint is a
+// sign of life too.
+func (p *pump) beatLocked(d *delivery) {
+	t := p.w.n.now()
+	if p.every == 0 || t == nil || time.Since(p.beat) < p.every {
+		return
+	}
+	p.beat = time.Now()
+	t.scheduler.deliver(p.run, d)
 }
 
 // sendLocked sends what waits, unless something is on its way.

@@ -30,6 +30,17 @@ workflow "import" {
     compensation = "none"
   }
 }
+workflow "watched" {
+  deadline = "1h"
+  step "load" {
+    action            = agent.shop.load
+    timeout           = "10m"
+    heartbeat_timeout = "10s"
+    retry { max_attempts = 2 }
+    input { name = "load" }
+    compensation = "none"
+  }
+}
 workflow "once" {
   deadline = "1h"
   step "load" {
@@ -131,6 +142,40 @@ func TestCheckpointAcrossIncarnations(t *testing.T) {
 		list := w.progressed(run)
 		if len(list) == 0 || list[0] != "7 seven" {
 			t.Errorf("journal has %v, want the checkpoint", list)
+		}
+		n.drain(t)
+	})
+}
+
+// S10, S37: an agent that falls silent for heartbeat_timeout is given up long
+// before complete-by; one that goes on saying so is not. Of many heartbeats few
+// reach the journal: one in half of that time.
+func TestHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := importer(t, func(ctx context.Context, call engine.Call) (sdk.Reply, bool) {
+			beats := 900 // for 90 s
+			if call.Request.Attempt > 1 {
+				beats = 600
+			}
+			for range beats {
+				call.OnProgress(engine.Progress{Number: 10, Note: "working"})
+				time.Sleep(100 * time.Millisecond)
+			}
+			if call.Request.Attempt > 1 {
+				return sdk.Reply{}, false
+			}
+			<-ctx.Done() // silence
+			return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "busy"}, true
+		})
+		n := w.start()
+		run := w.submit(n, "watched", nil)
+		start := time.Now()
+		w.wait(n, run, machine.RunSucceeded)
+		if took := time.Since(start).Round(time.Second); took < 155*time.Second || took > 165*time.Second {
+			t.Errorf("the run took %s, want 90 s, the silence of 10 s and 60 s", took)
+		}
+		if n := len(w.progressed(run)); n < 20 || n > 40 {
+			t.Errorf("%d heartbeats in the journal for 150 s, want one in 5 s", n)
 		}
 		n.drain(t)
 	})

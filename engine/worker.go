@@ -64,12 +64,25 @@ type errand struct {
 	sensitive []string
 	// refusals is how often in a row this node's call was not sent.
 	refusals int
+	// silence is how long the call may be silent (heartbeat_timeout); 0 = as
+	// long as it runs.
+	silence time.Duration
 }
 
 // errand copies out of the run what the call needs.
 func (sh *shard) errand(r *ownedRun, inv machine.Invoke) errand {
 	return errand{run: r.id, name: r.state.Name(), flow: r.wf, fence: r.fence, spec: r.specs[inv.Agent], invoke: inv,
-		sensitive: slices.Clip(r.sensitive), refusals: r.refusals[inv.Attempt.Node]}
+		sensitive: slices.Clip(r.sensitive), refusals: r.refusals[inv.Attempt.Node], silence: silence(r, inv.Attempt)}
+}
+
+// silence returns how long a call may be silent.
+func silence(r *ownedRun, id machine.AttemptID) time.Duration {
+	for _, c := range r.state.Node(r.wf, id.Node).Calls {
+		if c.Call == id.Call && !c.Silent.IsZero() {
+			return c.Silent.Sub(c.StartedAt)
+		}
+	}
+	return 0
 }
 
 func newWorker(n *Node) *worker {
