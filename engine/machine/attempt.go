@@ -159,6 +159,7 @@ func (d *decider) gotNotDone(ev AttemptNotDone, a *attempt) {
 		n.point, n.blob = 0, nil
 		d.rest(i)
 		if n.clearing {
+			n.wipe(n.und.total > 0)
 			d.rerun(i)
 			return
 		}

@@ -227,6 +227,16 @@ func TestRerunUndoFails(t *testing.T) {
 	begin := func(t *testing.T, more ...option) *play {
 		p := start(t, flow(do("z"), do("a", append([]option{after("z"), undoByKey, undoFirst, tries(3)}, more...)...)), "do z")
 		p.ok("z", "do a")
+		p.checkpoint("a", 1, "x")
+		if p.wf.Steps[1].Do.Lookup {
+			p.fail("a", "flaky")
+			p.wait(second(1), "lookup a")
+			p.fail("a", "unavailable")
+			p.wait(second(1), "lookup a")
+			p.fail("a", "unavailable")
+			p.wait(second(2), "lookup a")
+			return p.fail("a", "unavailable", "undo a")
+		}
 		p.unknown("a", "agent_lost")
 		return p.wait(second(1), "undo a")
 	}
@@ -250,6 +260,14 @@ func TestRerunUndoFails(t *testing.T) {
 			t.Error("the key under which it may have been undone is used again")
 		}
 		q.event(CompensateRequested{}, "alert compensation_failed").is("compensation_failed").state("a undo_failed")
+	})
+	t.Run("unknown: the step itself is not asked any more", func(t *testing.T) { // it may have been undone since
+		p := begin(t, lookup, tries(2))
+		p.unknown("a", "agent_lost")
+		p.wait(second(1), "undo a")
+		p.permanent("a", "locked", "alert parked")
+		p.event(RetryRequested{}, "undo a")
+		p.ok("a", "do a")
 	})
 	t.Run("unknown: asked", func(t *testing.T) {
 		p := begin(t, undoOnce, undoLookup)

@@ -60,6 +60,42 @@ func b2i(b bool) int {
 	return 0
 }
 
+// checkLate holds against every answer that it is late exactly if nobody waited
+// for it any more (S28).
+func (w *world) checkLate(before *State, ev Event, rec Record) error {
+	var id AttemptID
+	switch ev := ev.(type) {
+	case AttemptOK:
+		id = ev.Attempt
+	case AttemptFailed:
+		id = ev.Attempt
+	case AttemptUnknown:
+		id = ev.Attempt
+	case AttemptNotDone:
+		id = ev.Attempt
+	case AttemptDeferred:
+		id = ev.Attempt
+	default:
+		if rec.Late() {
+			return fmt.Errorf("S28: %T is called late, but is no answer", ev)
+		}
+		return nil
+	}
+	open := false
+	if id.Node >= 0 && id.Node < len(before.nodes) {
+		a := before.nodes[id.Node].find(id.Call)
+		open = a != nil && a.status == attemptOpen
+	}
+	due, isDue := before.NextDue()
+	switch passed := isDue && !due.After(w.now); {
+	case !open && !rec.Late():
+		return fmt.Errorf("S28: a late %T is not called so", ev)
+	case open && rec.Late() && !passed:
+		return fmt.Errorf("S28: %T is called late, but was awaited", ev)
+	}
+	return nil
+}
+
 // checkExplanation holds against a run that needs a person that this person is
 // told what to do: every remedy is accepted, and there is one.
 func (w *world) checkExplanation() error {

@@ -257,7 +257,7 @@ func (w *world) slot(agent string, s Slot) {
 
 // meddle makes something happen that nobody waited for.
 func (w *world) meddle() error {
-	switch w.c.pick(3, 4, 2, 2, 2, 4, 2, 3, 2) {
+	switch w.c.pick(3, 4, 2, 2, 2, 4, 2, 3, 2, 3) {
 	case 0:
 		return w.deliver(TimePassed{})
 	case 1: // a duplicate
@@ -304,6 +304,19 @@ func (w *world) meddle() error {
 		return w.randomVerb()
 	case 8:
 		return w.deliver(SlotsFreed{})
+	case 9: // the engine freezes; others take over, and what it hears it tells late
+		for _, k := range w.calls {
+			if k.answer != nil && w.c.chance(70) {
+				k.answerAt = k.answerAt.Add(time.Duration(w.c.n(60000)) * time.Millisecond)
+				k.beatAt = time.Time{}
+			}
+		}
+		for range 1 + w.c.n(3) {
+			w.engine++
+			if err := w.deliver(TakenOver{By: w.engine, From: w.engine - int32(w.c.n(3))}); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -464,6 +477,9 @@ func (w *world) deliver(ev Event) error {
 	} else {
 		rec = Decide(w.wf, w.s, in)
 	}
+	if err := w.checkLate(before, ev, rec); err != nil {
+		return err
+	}
 	if rec.Empty() {
 		w.note("%T: nothing", ev)
 		if len(rec.Commands()) > 0 {
@@ -493,6 +509,9 @@ func (w *world) deliver(ev Event) error {
 	}
 	if err := w.check(before, rec); err != nil {
 		return err
+	}
+	if answer, ok := ev.(AttemptNotDone); ok && !rec.Late() {
+		w.entry(w.forwardKey(answer.Attempt.Node), answer.Attempt.Node).parts = 0
 	}
 	w.forgetParts(before)
 	dies := w.c.chance(2) // between the commit and the calls

@@ -82,7 +82,7 @@ func (d *decider) climb(i int) {
 	undo := step.Undo.Do
 	twice := n.undoDoubt > 0 && !undo.Idempotent // an undo before another attempt was cut short
 	switch {
-	case !n.known && maybe && step.Do.Lookup && n.fwd.lookups < maxLookups:
+	case !n.known && maybe && step.Do.Lookup && n.fwd.lookups < maxLookups && n.undoDoubt == 0: // else it may have been undone since
 		n.und.kind = callLookup
 	case (n.known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.und.lookups < maxLookups:
 		n.und.kind = callUndoLookup

@@ -1,0 +1,116 @@
+package machine
+
+import (
+	"testing"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// nobody are the slots of an engine that records runs and starts nothing.
+var nobody = map[string]Slot{"shop": {Why: "no engine"}, "bank": {Why: "no engine"}}
+
+// S14, S52, S55: a run that nobody starts yet is queued, whatever could be told
+// of it without starting anything, and has spent nothing.
+func TestQueued(t *testing.T) {
+	for name, wf := range map[string]*dsl.Workflow{
+		"one step":           flow(do("a")),
+		"several":            flow(do("a"), do("b", agent("bank")), do("c", after("a", "b"))),
+		"instances":          flow(do("a", each("k", "l"), parallel(1))),
+		"a skipped step":     flow(do("s", when(false)), do("a", after("s"))),
+		"an empty for_each":  flow(do("s", each()), do("a", after("s"))),
+		"input that fails":   flow(brokenInput("a")),
+		"precondition fails": flow(do("a", pre(false))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startWith(t, wf, nobody)
+			p.is("queued")
+			for v := range p.s.Nodes(wf) {
+				if v.Attempts != 0 || v.Failures != 0 || v.Effect != EffectNone || v.State == StepRunning || !v.CompleteBy.IsZero() {
+					t.Errorf("got %+v", v)
+				}
+			}
+			p.event(SlotsFreed{}).is("queued") // still nobody
+			p.event(TimePassed{}).is("queued")
+		})
+	}
+}
+
+func brokenInput(name string) *spec {
+	s := do(name)
+	s.Input = func(*dsl.Scope) (dsl.Value, error) { return dsl.Value{}, errBroken }
+	return s
+}
+
+// S19, S55: whoever takes a queued run over starts it.
+func TestQueuedStarts(t *testing.T) {
+	wf := func() *dsl.Workflow { return flow(do("a"), do("b", each("k"), agent("bank")), do("c", after("a"))) }
+	t.Run("by a takeover", func(t *testing.T) {
+		p := startWith(t, wf(), nobody)
+		p.slots = nil
+		p.event(TakenOver{By: 2}, "do a", "do b[k]").is("running")
+		p.event(SlotsFreed{}).nothing()
+	})
+	t.Run("by a takeover with slots of its own", func(t *testing.T) {
+		p := startWith(t, wf(), nobody)
+		p.slots = map[string]Slot{"shop": {Free: 3}, "bank": {Free: 3}}
+		p.event(TakenOver{By: 2}, "do a", "do b[k]").is("running")
+	})
+	t.Run("when slots free", func(t *testing.T) {
+		p := startWith(t, wf(), nobody)
+		p.event(TakenOver{By: 2}).is("queued")
+		p.slots = map[string]Slot{"shop": {}, "bank": {Free: 1}}
+		p.event(SlotsFreed{}, "do b[k]").is("running")
+		p.slots = nil
+		p.event(SlotsFreed{}, "do a")
+	})
+}
+
+// S57, S65: only limits that the language starts at acceptance pass in the
+// queue, and no attempt is counted.
+func TestQueuedLimits(t *testing.T) {
+	t.Run("the run's deadline ends it", func(t *testing.T) {
+		p := startWith(t, flow(do("a"), runDeadline(second(60))), nobody)
+		p.wait(second(60)).is("failed").failure("deadline_exceeded").state("a cancelled")
+		if v := p.view("a"); v.Failures != 0 || v.Attempts != 0 {
+			t.Errorf("got %+v", v)
+		}
+	})
+	t.Run("or parks it", func(t *testing.T) {
+		p := startWith(t, flow(do("a"), runDeadline(second(60)), manual), nobody)
+		p.wait(second(60), "alert parked").is("parked")
+		p.slots = nil
+		p.event(RetryRequested{Extend: second(60)}, "do a")
+	})
+	t.Run("without a deadline it waits for ever", func(t *testing.T) {
+		p := startWith(t, flow(do("a")), nobody)
+		p.wait(1000 * second(3600)).is("queued")
+		p.slots = nil
+		p.event(TakenOver{By: 2}, "do a")
+		if c := p.call("a", 0); c.Number != 1 || !c.CompleteBy.Equal(p.now.Add(second(30))) {
+			t.Errorf("got attempt %d until %v", c.Number, c.CompleteBy)
+		}
+	})
+	t.Run("the step's deadline covers queueing", func(t *testing.T) {
+		p := startWith(t, flow(do("a", deadline(second(20)))), nobody)
+		p.wait(second(20)).is("failed").failure("a deadline_exceeded")
+	})
+}
+
+// Verbs on a queued run.
+func TestQueuedVerbs(t *testing.T) {
+	p := startWith(t, flow(do("a")), nobody)
+	p.event(RetryRequested{}).refused("queued, not parked")
+	p.event(CompensateRequested{}).refused("queued, not parked")
+	p.event(ResumeRequested{}).refused("not paused")
+	p.event(SettleRequested{Step: "a", As: SettleNotDone}).refused("not in doubt")
+	p.event(PauseRequested{By: "ann"}).is("paused")
+	p.slots = nil
+	p.event(TakenOver{By: 2}).is("paused")
+	p.event(ResumeRequested{By: "ann"}, "do a").is("running")
+
+	p = startWith(t, flow(do("a"), do("b", after("a"))), nobody)
+	p.event(CancelRequested{By: "ann"}).is("cancelled").failure("cancelled") // ends at once
+	if p.s.Undone()+p.s.LeftAsIs() != 0 {
+		t.Error("something was undone in a run that did nothing")
+	}
+}
