@@ -24,20 +24,27 @@ type way struct {
 // newWay puts a proxy in front of the world's database.
 func newWay(t *testing.T, w *World) *way {
 	t.Helper()
-	u, err := url.Parse(w.DSN)
+	y, _ := newAddress(t, w.DSN)
+	y.w = w
+	return y
+}
+
+// newAddress puts a proxy in front of a database and returns its DSN too.
+func newAddress(t *testing.T, dsn string) (*way, string) {
+	t.Helper()
+	u, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := zerolog.Nop()
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), log)
-	y := &way{w: w, proxy: toxiproxy.NewProxy(server, "database", "127.0.0.1:0", u.Host)}
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	y := &way{proxy: toxiproxy.NewProxy(server, "database", "127.0.0.1:0", u.Host)}
 	if err := y.proxy.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(y.proxy.Stop)
 	u.Host = y.proxy.Listen
 	y.DSN = u.String()
-	return y
+	return y, y.DSN
 }
 
 // strike poisons the way for a while. toxic is what toxiproxy calls it with its
