@@ -15,6 +15,10 @@ func BenchmarkLoad(b *testing.B) {
 	storetest.BenchLoad(b, open(b, filepath.Join(b.TempDir(), "state.db"), Options{}))
 }
 
+func BenchmarkOrphans(b *testing.B) {
+	storetest.BenchOrphans(b, open(b, filepath.Join(b.TempDir(), "state.db"), Options{}))
+}
+
 func BenchmarkTick(b *testing.B) {
 	storetest.BenchTick(b, open(b, filepath.Join(b.TempDir(), "state.db"), Options{}), 200_000)
 }

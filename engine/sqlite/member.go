@@ -31,16 +31,17 @@ ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_befo
 	runOverdue = `
 SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
 WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
-	// orphanList is materialized so that it begins at the open runs of the dead:
-	// in the order of run_id it would walk all that have ended. Left out are runs
-	// at rest: parked or compensation_failed, checked never and without a message.
+	// orphanList seeks a page of each dead member's open runs: a takeover of many
+	// runs goes in pages, and none of them may walk them all. Left out are runs at
+	// rest: parked or compensation_failed, checked never and without a message.
 	orphanList = `
-WITH o AS MATERIALIZED (
-  SELECT run_id FROM run
-  WHERE state < 10 AND owner IN (SELECT engine FROM member WHERE dead UNION ALL SELECT 0)
-    AND NOT (state IN (6, 7) AND next_check >= 253402214400000000 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.run_id = run.run_id))
-)
-SELECT run_id FROM o WHERE run_id > ?1 ORDER BY run_id LIMIT ?2`
+WITH o AS MATERIALIZED (SELECT engine FROM member WHERE dead UNION ALL SELECT 0)
+SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
+  SELECT x.run_id FROM run x
+  WHERE x.state < 10 AND x.owner = o.engine AND x.run_id > ?1
+    AND NOT (x.state IN (6, 7) AND x.next_check >= 253402214400000000 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.run_id = x.run_id))
+  ORDER BY x.run_id LIMIT ?2)
+ORDER BY r.run_id LIMIT ?2`
 )
 
 // Join registers a new incarnation.

@@ -257,8 +257,8 @@ func TestPlans(t *testing.T) {
 		want  string
 	}{
 		"runDue":        {runDue, 3, "SEARCH run USING INDEX run_active (owner=? AND next_check<?)"},
-		"orphanList":    {orphanList, 2, "SEARCH run USING INDEX run_active (owner=?)"},
-		"memberForget":  {memberForget, 1, "SEARCH run USING INDEX run_active (owner=?)"},
+		"orphanList":    {orphanList, 2, "SEARCH x USING INDEX run_owned (owner=? AND run_id>?)"},
+		"memberForget":  {memberForget, 1, "SEARCH run USING INDEX run_"},
 		"runLoad":       {runLoad, 1, "SEARCH j USING PRIMARY KEY (run_id=?)"},
 		"rowList":       {rowList, 3, "SEARCH journal USING PRIMARY KEY (run_id=? AND seq>?)"},
 		"journalWriter": {journalWriter, 2, "SEARCH journal USING PRIMARY KEY (run_id=? AND seq=?)"},
@@ -306,7 +306,7 @@ func TestPlans(t *testing.T) {
 		if !strings.Contains(plan.String(), c.want) {
 			t.Errorf("%s: plan does not say %q:\n%s", name, c.want, &plan)
 		}
-		scans := regexp.MustCompile(`SCAN (run|r|journal|j|run_name|n|alert|a|late_reply|log)\b.*`).FindAllString(plan.String(), -1)
+		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|run_name|n|alert|a|late_reply|log)\b.*`).FindAllString(plan.String(), -1)
 		for _, scan := range scans {
 			// Lists begin at one end of an index and stop at their limit.
 			if name != "runList" && !strings.Contains(scan, "USING INDEX alert_") {

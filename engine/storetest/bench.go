@@ -104,6 +104,21 @@ func BenchLoad(b *testing.B, s engine.Store) {
 	})
 }
 
+// BenchOrphans measures one page of a thousand orphans in the midst of 100,000:
+// a takeover of them reads a hundred such pages.
+func BenchOrphans(b *testing.B, s engine.Store) {
+	ids := fill(b, s, "orphans", 100_000, 1, machine.RunInvalid)
+	if err := s.Leave(b.Context(), engine.EngineID(ids[0]>>40)); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		page, err := s.Orphans(b.Context(), ids[len(ids)/2], 1000)
+		if err != nil || len(page) != 1000 {
+			b.Fatalf("%d runs, err = %v", len(page), err)
+		}
+	}
+}
+
 // BenchTick measures a tick of an engine with a thousand open runs of which
 // none is due, next to no finished runs and then next to finished of them: the
 // scan must not see what has ended.

@@ -64,3 +64,6 @@ DROP TABLE alert_before;
 CREATE INDEX alert_at ON alert (at, id);
 CREATE INDEX alert_run ON alert (run_id, at, id);
 CREATE INDEX alert_undelivered ON alert (id) WHERE delivered_at IS NULL;
+
+-- A takeover goes through the open runs of the dead in pages, by their number.
+CREATE INDEX run_owned ON run (owner, run_id) WHERE state < 10;
