@@ -45,6 +45,11 @@ sim: ## simulate SEEDS=100000 random workflows in random worlds, and as many wor
 	SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 4h -run TestPromises ./engine/machine
 	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -count=1 -timeout 4h -run TestSteady ./engine/internal/sim
 
+.PHONY: chaos
+chaos: postgres-binaries ## faults on real engines, with the numbers of docs/reliability.md; takes an hour or two
+	@mkdir -p bin
+	CHAOS=full $(PGTEST) run -- go test -count=1 -timeout 6h -parallel 8 ./engine/internal/chaos -v 2>&1 | tee bin/chaos.log | grep -E '^(---|ok|FAIL|panic|\||    [a-z_]+\.go)' ; exit $${PIPESTATUS[0]}
+
 .PHONY: mutants
 mutants: ## plant deliberate faults in the core and see each of them caught
 	MUTANTS=all go test -count=1 -timeout 30m -run Mutant ./engine/machine/...
