@@ -105,6 +105,9 @@ func TestS69SlowByItsCalls(t *testing.T) {
 	}
 	t.Run("alone", func(t *testing.T) {
 		w := newWorld(t, agents.Options{SlowAfter: 2})
+		if err := w.Check(t.Context(), mock("m")); err != nil {
+			t.Fatal(err)
+		}
 		for n := range 5 {
 			<-w.background(hang(mock("m"), fmt.Sprint(n)))
 		}

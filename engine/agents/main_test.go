@@ -11,7 +11,12 @@ import (
 // mockBinary is the mock agent, built once for all tests.
 var mockBinary string
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(engineMode); dir != "" {
+		actEngine(dir)
+	}
+	os.Exit(testMain(m))
+}
 
 func testMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "agents-test-*")

@@ -1,0 +1,82 @@
+// Command late is an agent that does not use the SDK and answers every call
+// shortly after its complete-by, which no agent should.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"time"
+
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/plugin"
+	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+)
+
+func schema() sdk.Schema {
+	return sdk.Schema{Name: "late", Version: "1.0.0", Actions: map[string]sdk.ActionSchema{
+		"answer": {Outputs: []sdk.Field{{Name: "id", Type: sdk.Type{Kind: sdk.KindString}}}},
+	}}
+}
+
+func main() {
+	os.Stdout = os.NewFile(1, "stdout") // the SDK's package has put the log there
+	if len(os.Args) > 1 && os.Args[1] == "describe" {
+		if json.NewEncoder(os.Stdout).Encode(plugin.Description{Schema: schema(), ProtocolVersions: []int{1}}) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	goplugin.Serve(&goplugin.ServeConfig{
+		HandshakeConfig:  goplugin.HandshakeConfig{MagicCookieKey: "ENGINE_AGENT_PLUGIN", MagicCookieValue: "c1d5f7a0-agent"},
+		VersionedPlugins: map[int]goplugin.PluginSet{1: {"agent": &late{}}},
+		GRPCServer:       goplugin.DefaultGRPCServer,
+	})
+}
+
+type late struct {
+	goplugin.NetRPCUnsupportedPlugin
+	pb.UnimplementedAgentServer
+}
+
+func (l *late) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
+	pb.RegisterAgentServer(s, l)
+	return nil
+}
+
+func (l *late) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, errors.New("not an engine")
+}
+
+func (l *late) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeReply, error) {
+	data, err := json.Marshal(schema())
+	return &pb.DescribeReply{Schema: data}, err
+}
+
+func (l *late) Configure(context.Context, *pb.ConfigureRequest) (*pb.ConfigureReply, error) {
+	return &pb.ConfigureReply{}, nil
+}
+
+func (l *late) Control(stream pb.Agent_ControlServer) error {
+	if err := stream.Send(&pb.ControlEvent{Pid: int64(os.Getpid())}); err != nil {
+		return err
+	}
+	<-stream.Context().Done()
+	os.Exit(1)
+	return nil
+}
+
+func (l *late) Invoke(stream pb.Agent_InvokeServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	<-time.After(time.Until(time.Unix(0, first.GetCall().GetCompleteByUnixNano()).Add(200 * time.Millisecond)))
+	return stream.Send(&pb.InvokeEvent{Event: &pb.InvokeEvent_Reply{Reply: &pb.Reply{
+		Outcome: pb.Outcome_OUTCOME_RESULT, Output: []byte(`{"id":"too late"}`),
+	}}})
+}
