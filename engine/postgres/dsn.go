@@ -19,6 +19,7 @@ import (
 // A source is where a database is and how it is reached.
 type source struct {
 	cfg pq.Config
+	dsn string // the same as text, for the connection that listens
 }
 
 // errDSN does not quote what it could not parse: a password may stand in it.
@@ -33,20 +34,39 @@ func parse(dsn string) (source, error) {
 	if err != nil {
 		return source{}, errDSN
 	}
+	more := make(map[string]string) // what the text leaves open
 	if cfg.SSLMode == "" {
 		cfg.SSLMode = pq.SSLModeVerifyFull
 		if local(cfg) {
 			cfg.SSLMode = pq.SSLModeDisable
 		}
+		more["sslmode"] = string(cfg.SSLMode)
 	}
 	cfg.BinaryParameters = true
 	if cfg.ConnectTimeout <= 0 {
 		cfg.ConnectTimeout = 10 * time.Second
+		more["connect_timeout"] = "10"
 	}
 	if cfg.ApplicationName == "" {
 		cfg.ApplicationName = "engine"
 	}
-	return source{cfg}, nil
+	return source{cfg: cfg, dsn: settled(dsn, more)}, nil
+}
+
+// settled adds settings to a DSN that has none of them.
+func settled(dsn string, more map[string]string) string {
+	if u, err := url.Parse(dsn); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
+		q := u.Query()
+		for k, v := range more {
+			q.Set(k, v)
+		}
+		u.RawQuery = q.Encode()
+		return u.String()
+	}
+	for k, v := range more {
+		dsn += " " + k + "=" + v
+	}
+	return dsn
 }
 
 // local reports whether every host is a unix socket or a loopback address.
@@ -82,13 +102,22 @@ func (s source) String() string {
 	return u.String()
 }
 
-// open returns a pool for everything but commits. It does no I/O.
-func (s source) open() (*sql.DB, error) {
+// connector makes connections. It does no I/O.
+func (s source) connector(d dialer) (*pq.Connector, error) {
 	c, err := pq.NewConnectorConfig(s.cfg)
 	if err != nil {
 		return nil, wrap("configure connection", err)
 	}
-	c.Dialer(dialer{})
+	c.Dialer(d)
+	return c, nil
+}
+
+// open returns a pool beside any store.
+func (s source) open() (*sql.DB, error) {
+	c, err := s.connector(dialer{})
+	if err != nil {
+		return nil, err
+	}
 	return sql.OpenDB(c), nil
 }
 
@@ -100,6 +129,8 @@ func (s source) unreachable(err error) error {
 		hint = "create the database first (CREATE DATABASE …)"
 	case strings.HasPrefix(state, "28"):
 		hint = "check user and password"
+	case state != "" && meaning(err) != "":
+		hint = meaning(err)
 	case errors.Is(err, pq.ErrSSLNotSupported):
 		hint = "the server speaks no TLS: give it a certificate, or name a weaker sslmode in the DSN"
 	}

@@ -48,6 +48,9 @@ func (s *Store) Post(ctx context.Context, m engine.Message) (engine.MessageID, e
 		if noRows(err) {
 			return "", engine.ErrNotFound
 		}
+		if err == nil && s.notifyNow() {
+			_, err = tx.ExecContext(ctx, wakeNotify)
+		}
 		return xid, err
 	})
 	if err != nil {
@@ -100,6 +103,9 @@ const transactionStatus = `SELECT coalesce(pg_xact_status($1::xid8), '')`
 // is asked what became of the transaction.
 func (s *Store) once(ctx context.Context, what string, write func(tx *sql.Tx) (xid string, err error)) error {
 	for try := 0; ; try++ {
+		if err := s.lineage.err(); err != nil {
+			return err
+		}
 		if try > 0 {
 			if err := backoff(ctx, try); err != nil {
 				return err

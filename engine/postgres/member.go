@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
@@ -19,11 +21,15 @@ SELECT engine FROM m`
 
 // Join registers a new incarnation.
 func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
+	if err := s.lineage.err(); err != nil {
+		return 0, err
+	}
 	var id engine.EngineID
 	err := s.db.QueryRowContext(ctx, memberJoin, engine.CleanText(address), lease.Seconds(), writers).Scan(&id)
 	if err != nil {
 		return 0, wrap("join", err)
 	}
+	s.lineage.join(id)
 	return id, nil
 }
 
@@ -32,7 +38,8 @@ func (s *Store) Join(ctx context.Context, address string, lease time.Duration, w
 // then walk every open run of the owner. Messages wait for runs of this engine
 // or of nobody; an ended run whose owner is gone is nobody's too. Inboxes are
 // read whole: they hold what was said and not answered yet.
-const memberTick = `
+const (
+	memberTick = `
 WITH me AS (
   UPDATE engine.member SET lease_until = clock_timestamp() + $2::float8 * interval '1 second'
   WHERE engine = $1 AND NOT dead AND lease_until > clock_timestamp() RETURNING 1
@@ -48,31 +55,90 @@ UNION ALL (SELECT 'inbox', i.run_id, min(i.at) FROM engine.inbox i
            WHERE r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
              SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > clock_timestamp())
            GROUP BY i.run_id ORDER BY min(i.id) LIMIT $3)`
+	// memberTickLine tells besides on which timeline the lease was renewed, and a
+	// position that is durable once the renewal is.
+	memberTickLine = memberTick + `
+UNION ALL SELECT 'line', ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int8, NULL FROM me
+UNION ALL SELECT 'log', (pg_current_wal_insert_lsn() - '0/0')::int8, NULL FROM me`
+)
 
-// Tick renews the lease and returns what needs attention. Returns ErrLapsed.
+// Tick renews the lease and returns what needs attention. Returns ErrLapsed,
+// also after the server was replaced by another that has all that was
+// confirmed; *engine.LossError if it has not, *engine.WrongServerError.
 func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
-	rows, err := s.db.QueryContext(ctx, memberTick, int64(id), lease.Seconds(), limit)
+	if err := s.lineage.err(); err != nil {
+		return engine.Tick{}, err
+	}
+	query := memberTickLine
+	if s.lineage.disabled() != nil {
+		query = memberTick
+	}
+	t, line, at, err := s.tick(ctx, query, int64(id), lease.Seconds(), limit)
 	if err != nil {
-		return engine.Tick{}, wrap("tick", err)
+		return engine.Tick{}, err
+	}
+	if line != 0 && !s.lineage.ticked(line, at) {
+		if err := s.lookAgain(ctx); err != nil {
+			return engine.Tick{}, err
+		}
+	}
+	if err := s.lineage.err(); err != nil {
+		return engine.Tick{}, err
+	}
+	if s.lineage.moved(id) {
+		// Fenced now, its runs need not wait until the lease has passed.
+		return engine.Tick{}, errors.Join(engine.ErrLapsed, s.Leave(ctx, id))
+	}
+	return t, nil
+}
+
+// lookAgain compares the server that a session leads to with what is known: a
+// standby may have been promoted under it.
+func (s *Store) lookAgain(ctx context.Context) (err error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return wrap("look at the server", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	return conn.Raw(func(c any) error {
+		l, ok := c.(*checked)
+		if !ok {
+			return nil
+		}
+		id, err := s.identify(ctx, l.wire)
+		if err != nil {
+			return wrap("look at the server", err)
+		}
+		l.line, err = s.lineage.see(id, func(m mark) (bool, error) { return stands(ctx, l.wire, m) })
+		return err
+	})
+}
+
+// tick runs the tick's statement. line is 0 if it did not tell.
+func (s *Store) tick(ctx context.Context, query string, args ...any) (t engine.Tick, line, pos int64, err error) {
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return engine.Tick{}, 0, 0, wrap("tick", err)
 	}
 	defer rows.Close()
-	var (
-		t     engine.Tick
-		alive bool
-	)
+	alive := false
 	for rows.Next() {
 		var (
 			what string
 			n    int64
-			at   time.Time
+			when sql.NullTime
 		)
-		if err := rows.Scan(&what, &n, &at); err != nil {
-			return engine.Tick{}, wrap("tick", err)
+		if err := rows.Scan(&what, &n, &when); err != nil {
+			return engine.Tick{}, 0, 0, wrap("tick", err)
 		}
-		at = at.UTC()
+		at := when.Time.UTC()
 		switch what {
 		case "alive":
 			alive, t.Now = true, at
+		case "line":
+			line = n
+		case "log":
+			pos = n
 		case "dead":
 			t.Dead = append(t.Dead, engine.EngineID(n))
 		case "due":
@@ -84,12 +150,12 @@ func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duratio
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return engine.Tick{}, wrap("tick", err)
+		return engine.Tick{}, 0, 0, wrap("tick", err)
 	}
 	if !alive {
-		return engine.Tick{}, engine.ErrLapsed
+		return engine.Tick{}, 0, 0, engine.ErrLapsed
 	}
-	return t, nil
+	return t, line, pos, nil
 }
 
 const (
@@ -129,6 +195,7 @@ func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
 	if _, err := s.db.ExecContext(ctx, memberLeave, int64(id)); err != nil {
 		return wrap("leave", err)
 	}
+	s.lineage.leave(id)
 	_, err := s.Fence(ctx, id)
 	return err
 }

@@ -16,7 +16,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/lib/pq"
 
@@ -28,11 +30,15 @@ type Options struct {
 	// MaxConns is how many connections beside those of writers may be open; 0 =
 	// 8.
 	MaxConns int
+	Logger   *slog.Logger // nil = nowhere
 }
 
 func (o Options) withDefaults() Options {
 	if o.MaxConns == 0 {
 		o.MaxConns = 8
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o
 }
@@ -50,8 +56,13 @@ type Store struct {
 	source source
 	db     *sql.DB       // everything but commits
 	tokens atomic.Uint32 // last commit number; with the engine's number it is a token
+	log    *slog.Logger
 
+	pooled  atomic.Bool // a pooler in transaction mode stands before the server
+	lineage *lineage
 	orphans walk
+	bell    bell
+	probe   time.Duration // between two probes of the connection that listens
 }
 
 var _ engine.Store = (*Store)(nil)
@@ -67,21 +78,42 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := src.open()
+	s := &Store{source: src, log: o.Logger, lineage: newLineage(), probe: wakeProbe}
+	c, err := src.connector(dialer{})
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(o.MaxConns)
-	db.SetMaxIdleConns(o.MaxConns)
-	if err := checkSchema(ctx, db, src); err != nil {
-		return nil, errors.Join(err, db.Close())
+	s.db = sql.OpenDB(connector{c, s})
+	if err := s.examineServer(ctx, o); err != nil {
+		return nil, errors.Join(err, s.db.Close())
 	}
-	return &Store{source: src, db: db}, nil
+	return s, nil
+}
+
+// examineServer checks what Open promises, and how the server is reached.
+func (s *Store) examineServer(ctx context.Context, o Options) error {
+	s.db.SetMaxIdleConns(max(2, o.MaxConns))
+	if err := checkSchema(ctx, s.db, s.source); err != nil {
+		return err
+	}
+	pooled, err := detectPooler(ctx, s.db)
+	if err != nil {
+		return wrap("look for a pooler", err)
+	}
+	if pooled {
+		s.behindPooler()
+	}
+	s.db.SetMaxOpenConns(o.MaxConns)
+	s.db.SetMaxIdleConns(o.MaxConns)
+	return nil
 }
 
 // Close closes the connections of everything but the writers, which are
 // closed by whoever opened them.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	s.bell.close()
+	return s.db.Close()
+}
 
 // sqlstate returns the SQLSTATE of a server's error, or "".
 func sqlstate(err error) string {
@@ -98,6 +130,37 @@ func unmigrated(err error) bool {
 	return state == "3F000" || state == "42P01"
 }
 
+// wrap says what went wrong while doing what, and where the server's words do
+// not, what that means.
 func wrap(what string, err error) error {
+	if why := meaning(err); why != "" {
+		return fmt.Errorf("postgres: %s: %w: %s", what, err, why)
+	}
 	return fmt.Errorf("postgres: %s: %w", what, err)
+}
+
+// meaning explains conditions of a database that no statement can help; "" =
+// the error says enough.
+func meaning(err error) string {
+	switch sqlstate(err) {
+	case "25006":
+		return "the database takes no writes: it is a standby, or default_transaction_read_only is set; let the DSN lead to the primary"
+	case "53100":
+		return "the database's disk is full: nothing is lost, and work goes on once there is space"
+	case "53200":
+		return "the database's server is out of memory"
+	case "53300":
+		return "the database's server has no connection left: raise max_connections, or let fewer engines connect"
+	case "57014":
+		return "the statement took longer than allowed, or was cancelled: is something locked, or the server overloaded?"
+	case "57P01", "57P02":
+		return "the database's server is stopping or was restarted"
+	case "57P03":
+		return "the database's server is starting or stopping"
+	case "42501":
+		return "the database's user lacks a privilege"
+	case "26000", "42P05":
+		return "a pooler in transaction mode stands before the server"
+	}
+	return ""
 }

@@ -36,12 +36,15 @@ var queries = map[string]string{
 	"lateKeep": lateKeep, "lateList": lateList, "logKeep": logKeep, "logList": logList,
 	"alertUndelivered": alertUndelivered, "alertDelivered": alertDelivered,
 	"passTake": passTake, "runOverdue": runOverdue, "memberLive": memberLive, "orphanCheck": orphanCheck, "runLoadMany": runLoadMany,
+	"memberTickLine": memberTickLine, "serverIdentity": serverIdentity, "serverIdentityPooled": serverIdentityPooled, "journalWriter": journalWriter,
+	"backendPID": backendPID,
 	"stepSource": stepSource, "alertList": alertList, "alertListOfRun": alertListOfRun,
 }
 
 // pieces are constants that are part of queries, or many statements at once.
 var pieces = []string{"writerSession", "commitOwn", "commitLanded", "commitOnConflict", "commitReturning", "commitCreated", "commitChanged",
-	"commitSide", "commitConsumed", "commitAnswer", "runColumns", "alertColumns", "alertJoins"}
+	"commitSide", "commitConsumed", "commitAnswer", "runColumns", "alertColumns", "alertJoins",
+	"poolerBegin", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
 
@@ -99,7 +102,7 @@ func mentionsSQL(e ast.Expr) bool {
 			found = found || sqlStart.MatchString(strings.Trim(l.Value, "`\""))
 		}
 		if i, ok := n.(*ast.Ident); ok {
-			found = found || strings.HasPrefix(i.Name, "commit") || i.Name == "runColumns" || i.Name == "alertColumns"
+			found = found || strings.HasPrefix(i.Name, "commit") || i.Name == "memberTick" || i.Name == "runColumns" || i.Name == "alertColumns"
 		}
 		return true
 	})
@@ -125,7 +128,7 @@ func TestEveryQueryPrepares(t *testing.T) {
 // constants are assigned to, and nothing concatenates or formats SQL at run
 // time (T20, security.md).
 func TestNoQueryIsBuilt(t *testing.T) {
-	calls := map[string]int{"QueryContext": 1, "QueryRowContext": 1, "ExecContext": 1, "PrepareContext": 1, "stmt": 1, "Query": 0, "Exec": 0, "Prepare": 0, "QueryRow": 0}
+	calls := map[string]int{"QueryContext": 1, "QueryRowContext": 1, "ExecContext": 1, "PrepareContext": 1, "queryRow": 1, "Query": 0, "Exec": 0, "Prepare": 0, "QueryRow": 0}
 	checked := 0
 	for _, f := range sources(t) {
 		ast.Inspect(f, func(n ast.Node) bool {

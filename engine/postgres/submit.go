@@ -44,7 +44,16 @@ func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names
 		if open && errors.Is(err, engine.ErrFenced) {
 			return s.afterFence(ctx, err)
 		}
+		var (
+			lost    *engine.LossError
+			nothing connectError
+		)
 		switch v := judge(err); {
+		case errors.As(err, &lost):
+			return engine.Submitted{}, err
+		case errors.As(err, &nothing) && !open && (try >= giveUp || !temporary(err)):
+			return engine.Submitted{}, wrap("submit", err)
+		case errors.As(err, &nothing):
 		case v == unknown:
 			open = true
 		case v == deferred && try < giveUp, v != refused && v != taken && open:
@@ -72,25 +81,23 @@ type submission struct {
 // once runs the transaction once.
 func (s *submission) once(ctx context.Context, sub *engine.Submitted) (err error) {
 	w := s.w
-	if w.conn == nil {
-		if err := w.connect(ctx); err != nil {
-			return err
-		}
-	}
-	err = w.answered(ctx, func(ctx context.Context) error {
-		if _, err := w.conn.ExecContext(ctx, "BEGIN"); err != nil {
-			return err
-		}
-		keep, err := s.write(ctx, sub)
-		if err == nil && keep {
-			_, err = w.conn.ExecContext(ctx, "COMMIT")
-			return err
-		}
-		if _, e := w.conn.ExecContext(ctx, "ROLLBACK"); e != nil {
-			w.drop(e)
-		}
+	if err := w.connect(ctx); err != nil {
 		return err
+	}
+	kept := false
+	err = w.answered(ctx, func(ctx context.Context) error {
+		return w.transact(ctx, func(ctx context.Context) (bool, error) {
+			keep, err := s.write(ctx, sub)
+			if err == nil && keep && *s.t.Owner == 0 && w.s.notifyNow() {
+				_, err = w.conn.ExecContext(ctx, wakeNotify)
+			}
+			kept = keep
+			return keep, err
+		})
 	})
+	if err == nil && kept && !w.s.lineage.confirm(w, w.line, mark{s.t.Run, 0, s.token}) {
+		err = errReplaced
+	}
 	if err != nil && !errors.Is(err, engine.ErrFenced) && !errors.Is(err, engine.ErrExists) && !errors.Is(err, errRefused) {
 		w.drop(err)
 	}
@@ -102,15 +109,11 @@ func (s *submission) once(ctx context.Context, sub *engine.Submitted) (err error
 func (s *submission) write(ctx context.Context, sub *engine.Submitted) (keep bool, err error) {
 	w := s.w
 	w.batch.fill([]engine.Transition{s.t})
-	stmt, err := w.stmt(ctx, w.batch.shape(true))
-	if err != nil {
-		return false, err
-	}
 	var (
 		own, landed int64
 		ids         pq.Int64Array
 	)
-	if err := stmt.QueryRowContext(ctx, w.batch.args(w.engine, w.n, s.token)...).Scan(&own, &landed, &ids); err != nil {
+	if err := w.queryRow(ctx, w.batch.shape(true), w.batch.args(w.engine, w.n, s.token), &own, &landed, &ids); err != nil {
 		return false, err
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,7 @@ type Writer struct {
 	conn  *sql.Conn // nil = to be opened
 	stmts map[string]*sql.Stmt
 	raw   atomic.Pointer[net.Conn] // of conn, to cut it
+	line  int64                    // timeline of the server that conn leads to
 	batch batch
 }
 
@@ -40,6 +42,10 @@ var _ engine.Writer = (*Writer)(nil)
 func (s *Store) OpenWriter(ctx context.Context, id engine.EngineID, n int) (engine.Writer, error) {
 	w := &Writer{s: s, engine: id, n: n}
 	if err := w.connect(ctx); err != nil {
+		var nothing connectError
+		if errors.As(err, &nothing) {
+			err = nothing.error
+		}
 		return nil, err
 	}
 	var open bool
@@ -54,6 +60,11 @@ func (s *Store) OpenWriter(ctx context.Context, id engine.EngineID, n int) (engi
 
 // Close closes the writer's connection.
 func (w *Writer) Close() error {
+	w.s.lineage.forget(w)
+	return w.hangUp()
+}
+
+func (w *Writer) hangUp() error {
 	var err error
 	if w.conn != nil {
 		if err = w.conn.Close(); errors.Is(err, sql.ErrConnDone) {
@@ -67,20 +78,53 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// connect opens the connection.
+// A connectError says that nothing was sent, for want of a connection.
+type connectError struct{ error }
+
+// Unwrap returns the cause.
+func (e connectError) Unwrap() error { return e.error }
+
+// connect opens the connection, unless there is one to the present server.
+// Returns *engine.LossError, else a connectError.
 func (w *Writer) connect(ctx context.Context) error {
-	c, err := pq.NewConnectorConfig(w.s.source.cfg)
-	if err != nil {
-		return wrap("configure connection", err)
+	if w.conn != nil && w.s.lineage.stale(w.line) {
+		w.cut()
+		// It leads to a server that was replaced: how it closes does not matter.
+		_ = w.hangUp()
 	}
-	c.Dialer(dialer{got: func(c net.Conn) { w.raw.Store(&c) }})
-	w.db, w.stmts = sql.OpenDB(c), make(map[string]*sql.Stmt)
+	if w.conn == nil {
+		if err := w.dial(ctx); err != nil {
+			return connectError{err}
+		}
+	}
+	return w.s.lineage.err()
+}
+
+func (w *Writer) dial(ctx context.Context) error {
+	c, err := w.s.source.connector(dialer{got: func(c net.Conn) { w.raw.Store(&c) }})
+	if err != nil {
+		return err
+	}
+	w.db, w.stmts = sql.OpenDB(connector{c, w.s}), make(map[string]*sql.Stmt)
 	w.db.SetMaxOpenConns(1)
 	if w.conn, err = w.db.Conn(ctx); err != nil {
-		return errors.Join(w.s.source.unreachable(err), w.Close())
+		var wrong *engine.WrongServerError
+		if !errors.As(err, &wrong) {
+			err = w.s.source.unreachable(err)
+		}
+		return errors.Join(err, w.hangUp())
 	}
-	if _, err := w.conn.ExecContext(ctx, writerSession); err != nil {
-		return errors.Join(wrap("prepare writer session", err), w.Close())
+	err = w.conn.Raw(func(c any) error {
+		if l, ok := c.(*checked); ok {
+			w.line = l.line
+		}
+		return nil
+	})
+	if err == nil && !w.s.pooled.Load() {
+		_, err = w.conn.ExecContext(ctx, writerSession)
+	}
+	if err != nil {
+		return errors.Join(wrap("prepare writer session", err), w.hangUp())
 	}
 	return nil
 }
@@ -105,16 +149,42 @@ func (w *Writer) answered(ctx context.Context, fn func(ctx context.Context) erro
 	return fn(context.WithoutCancel(ctx))
 }
 
-// stmt returns a prepared statement of the connection.
-func (w *Writer) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
-	if s, ok := w.stmts[query]; ok {
-		return s, nil
+// queryRow runs one of the big statements and scans its row. It is prepared
+// once, unless a pooler gives every transaction another session.
+func (w *Writer) queryRow(ctx context.Context, query string, args []any, to ...any) error {
+	if w.s.pooled.Load() {
+		return w.conn.QueryRowContext(ctx, query, args...).Scan(to...)
 	}
-	s, err := w.conn.PrepareContext(ctx, query)
-	if err == nil {
-		w.stmts[query] = s
+	stmt, ok := w.stmts[query]
+	if !ok {
+		var err error
+		if stmt, err = w.conn.PrepareContext(ctx, query); err != nil {
+			return err
+		}
+		w.stmts[query] = stmt
 	}
-	return s, err
+	return stmt.QueryRowContext(ctx, args...).Scan(to...)
+}
+
+// transact runs fn in a transaction of the connection; fn says whether to keep
+// what it did. After an error of COMMIT itself the outcome may be open.
+func (w *Writer) transact(ctx context.Context, fn func(ctx context.Context) (keep bool, err error)) error {
+	begin := "BEGIN"
+	if w.s.pooled.Load() {
+		begin = poolerBegin
+	}
+	if _, err := w.conn.ExecContext(ctx, begin); err != nil {
+		return err
+	}
+	keep, err := fn(ctx)
+	if err == nil && keep {
+		_, err = w.conn.ExecContext(ctx, "COMMIT")
+		return err
+	}
+	if _, e := w.conn.ExecContext(ctx, "ROLLBACK"); e != nil {
+		w.drop(e)
+	}
+	return err
 }
 
 // A verdict says what an error means for the transitions that were sent.
@@ -142,7 +212,7 @@ func judge(err error) verdict {
 		return taken
 	case class == "22", class == "23", class == "54":
 		return refused
-	case class == "40", state == "57014", state == "55P03", strings.HasPrefix(state, "25P"):
+	case class == "40", state == "57014", state == "55P03", strings.HasPrefix(state, "25P"), state == "25006", state == "26000", state == "42P05":
 		return deferred
 	}
 	return failed
@@ -226,7 +296,16 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			}
 			open, ifNone = true, true // some landed, and who wrote the others could not be read
 		}
+		var (
+			lost    *engine.LossError
+			nothing connectError
+		)
 		switch v := judge(err); {
+		case errors.As(err, &lost):
+			return err
+		case errors.As(err, &nothing) && !open && !c.split && (try >= giveUp || !temporary(err)):
+			return wrap("commit", err)
+		case errors.As(err, &nothing):
 		case v == unknown:
 			open, ifNone = true, true
 		case v == taken && !ifNone:
@@ -243,6 +322,13 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			return fmt.Errorf("postgres: commit: outcome unknown: %w (last: %v)", ctx.Err(), err)
 		}
 	}
+}
+
+// temporary reports whether a connection that failed is worth another attempt.
+func temporary(err error) bool {
+	var wrong *engine.WrongServerError
+	v := judge(err)
+	return !errors.As(err, &wrong) && (v == unknown || v == deferred || sqlstate(err) == "53300")
 }
 
 // bisect finds the transition that the server refuses.
@@ -262,22 +348,23 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, why error)
 // send sends the batch once. landed is nil if all landed.
 func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[machine.RunID]bool, err error) {
 	w := c.w
-	if w.conn == nil {
-		if err := w.connect(ctx); err != nil {
-			return false, nil, err
-		}
+	if err := w.connect(ctx); err != nil {
+		return false, nil, err
 	}
 	var (
 		own, n int64
 		ids    pq.Int64Array
 	)
 	err = w.answered(ctx, func(ctx context.Context) error {
-		stmt, err := w.stmt(ctx, w.batch.shape(ifNone))
-		if err != nil {
-			return err
+		query, args := w.batch.shape(ifNone), w.batch.args(w.engine, w.n, c.token)
+		if !w.s.pooled.Load() {
+			return w.queryRow(ctx, query, args, &own, &n, &ids)
 		}
-		return stmt.QueryRowContext(ctx, w.batch.args(w.engine, w.n, c.token)...).Scan(&own, &n, &ids)
+		return w.transact(ctx, func(ctx context.Context) (bool, error) { return true, w.queryRow(ctx, query, args, &own, &n, &ids) })
 	})
+	if err == nil && n > 0 {
+		err = w.confirm(c.token, w.batch.items, ids)
+	}
 	if err != nil {
 		w.drop(err)
 		return false, nil, err
@@ -292,14 +379,37 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 	return own > 0, landed, nil
 }
 
-// drop gives up a connection that an error has broken.
+// errReplaced says that the server that answered had been replaced by then: what
+// it confirmed counts nothing.
+var errReplaced = errors.New("postgres: the server that answered has been replaced by another")
+
+// confirm notes what has landed: one row is as good as all, since a history is
+// kept up to some point. ids is nil if all landed.
+func (w *Writer) confirm(token int64, items []engine.Transition, ids pq.Int64Array) error {
+	t := &items[len(items)-1]
+	if ids != nil {
+		for i := range items {
+			if slices.Contains(ids, int64(items[i].Run)) {
+				t = &items[i]
+			}
+		}
+	}
+	if !w.s.lineage.confirm(w, w.line, mark{t.Run, t.Seq, token}) {
+		return errReplaced
+	}
+	return nil
+}
+
+// drop gives up a connection that an error has broken, or that leads to a server
+// which takes no writes: the next one may lead elsewhere.
 func (w *Writer) drop(err error) {
+	w.s.noteLost(err)
 	var e *pq.Error
-	if !errors.As(err, &e) || e.Fatal() || judge(err) == unknown {
+	if !errors.As(err, &e) || e.Fatal() || judge(err) == unknown || e.Code == "25006" || e.Code == "26000" || e.Code == "42P05" {
 		w.cut()
 		// The cause is err; that the broken connection does not close well adds
 		// nothing.
-		_ = w.Close()
+		_ = w.hangUp()
 	}
 }
 

@@ -1,0 +1,191 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine"
+)
+
+var _ engine.Waker = (*Store)(nil)
+
+const (
+	// wakeNotify is never part of a commit of transitions: NOTIFY takes a lock of
+	// the whole database while its transaction commits.
+	wakeNotify = `NOTIFY engine_wake`
+	wakeListen = `LISTEN engine_wake`
+
+	wakePause = 100 * time.Millisecond // between two NOTIFYs of one store
+	wakeProbe = 5 * time.Second        // between two probes of the listening connection, and for an answer
+)
+
+// A bell coalesces notifications: the first goes at once, with what it speaks
+// of; others within a pause are told together after it.
+type bell struct {
+	mu     sync.Mutex // protects following fields
+	next   time.Time  // not before
+	late   *time.Timer
+	closed bool
+}
+
+// ring reports whether to notify now. If not, after is called once the pause is
+// over.
+func (b *bell) ring(now time.Time, after func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed || b.late != nil:
+		return false
+	case now.Before(b.next):
+		b.late = time.AfterFunc(b.next.Sub(now), func() {
+			b.mu.Lock()
+			b.late, b.next = nil, time.Now().Add(wakePause)
+			closed := b.closed
+			b.mu.Unlock()
+			if !closed {
+				after()
+			}
+		})
+		return false
+	}
+	b.next = now.Add(wakePause)
+	return true
+}
+
+func (b *bell) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	if b.late != nil {
+		b.late.Stop()
+	}
+}
+
+// notifyNow reports whether the transaction at hand is to notify.
+func (s *Store) notifyNow() bool {
+	return !s.pooled.Load() && s.bell.ring(time.Now(), s.notifyLate)
+}
+
+// notifyLate tells what was not told in the transactions that it speaks of. It
+// is a hint, which may be lost.
+func (s *Store) notifyLate() {
+	ctx, cancel := context.WithTimeout(context.Background(), wakeProbe)
+	defer cancel()
+	if _, err := s.db.ExecContext(ctx, wakeNotify); err != nil {
+		s.log.Debug("a hint to other engines is lost", "error", err)
+	}
+}
+
+// Wakes returns a channel that receives a hint when a message was posted or a
+// run of nobody submitted, and whenever hints may have been missed. Behind a
+// pooler in transaction mode there are none. The connection is probed, so that
+// one that died without a word is made again.
+func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
+	hints := make(chan struct{}, 1)
+	go func() {
+		defer close(hints)
+		for try := 0; ctx.Err() == nil; try++ {
+			if s.pooled.Load() {
+				<-ctx.Done()
+				return
+			}
+			if try > 0 && backoff(ctx, try) != nil {
+				return
+			}
+			if worked, err := s.listen(ctx, hints); err != nil && ctx.Err() == nil {
+				s.log.Debug("the connection for hints is made again", "error", err)
+				if worked {
+					try = 0
+				}
+			}
+		}
+	}()
+	return hints
+}
+
+// listen passes hints on until the connection breaks or ctx ends. It reports
+// whether it listened at all.
+func (s *Store) listen(ctx context.Context, hints chan<- struct{}) (worked bool, err error) {
+	type dialled struct {
+		conn *pq.ListenerConn
+		err  error
+	}
+	told := make(chan *pq.Notification, 32)
+	dial := make(chan dialled, 1)
+	go func() { // it cannot be interrupted, only left behind
+		c, err := pq.NewListenerConn(s.source.dsn, told)
+		dial <- dialled{c, err}
+	}()
+	var c *pq.ListenerConn
+	select {
+	case d := <-dial:
+		if d.err != nil {
+			return false, d.err
+		}
+		c = d.conn
+	case <-ctx.Done():
+		go func() {
+			if d := <-dial; d.err == nil {
+				hangUp(d.conn, told)
+			}
+		}()
+		return false, ctx.Err()
+	}
+	defer hangUp(c, told)
+	if err := ask(ctx, c, wakeListen); err != nil {
+		return false, err
+	}
+	hint(hints) // something may have been said before
+	probe := time.NewTicker(s.probe)
+	defer probe.Stop()
+	for {
+		select {
+		case _, ok := <-told:
+			if !ok {
+				return true, c.Err()
+			}
+			hint(hints)
+		case <-probe.C:
+			// Notifications wait in their channel meanwhile.
+			if err := ask(ctx, c, ";"); err != nil {
+				return true, err
+			}
+		case <-ctx.Done():
+			return true, ctx.Err()
+		}
+	}
+}
+
+// ask runs a statement on a listening connection, and hangs up if there is no
+// answer in time: a peer may be gone without a word.
+func ask(ctx context.Context, c *pq.ListenerConn, query string) error {
+	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		// Closing twice is an error that nobody needs.
+		_ = c.Close()
+	})
+	defer stop()
+	_, err := c.ExecSimpleQuery(query)
+	return err
+}
+
+// hangUp closes a listening connection and lets its reader end.
+func hangUp(c *pq.ListenerConn, told <-chan *pq.Notification) {
+	// It may be closed or broken already.
+	_ = c.Close()
+	go func() {
+		for range told { // until the reader has ended
+		}
+	}()
+}
+
+func hint(hints chan<- struct{}) {
+	select {
+	case hints <- struct{}{}:
+	default: // one is waiting there already
+	}
+}
