@@ -177,6 +177,10 @@ func (d *decider) call(i int) {
 		kind = callDo
 		d.edit(i).fwd.kind = kind
 	}
+	if kind == callDo && n.fwd.rest > d.at { // an older attempt has asked for it meanwhile
+		d.pause(i, n.fwd.rest)
+		return
+	}
 	if kind == callDo && !d.halted() && d.mustClear(n) {
 		d.clear(i)
 		return

@@ -96,6 +96,20 @@ func (w *world) checkLate(before *State, ev Event, rec Record) error {
 	return nil
 }
 
+// checkHeard holds that an attempt that has just been heard of may be silent
+// from now on for as long as its step says.
+func (w *world) checkHeard(k *call) error {
+	a := w.s.nodes[k.node].find(k.inv.Attempt.Call)
+	set, err := w.wf.Steps[k.inv.Step].Settings(&dsl.Scope{})
+	if err != nil || a == nil || a.status != attemptOpen || set.HeartbeatTimeout == 0 || k.kind != callDo {
+		return err
+	}
+	if want := earliest(a.completeBy, toInstant(w.now.Add(set.HeartbeatTimeout))); a.expires() != want {
+		return fmt.Errorf("heard of now, but is over at %v instead of %v", a.expires().time(), want.time())
+	}
+	return nil
+}
+
 // checkExplanation holds against a run that needs a person that this person is
 // told what to do: every remedy is accepted, and there is one.
 func (w *world) checkExplanation() error {
@@ -305,6 +319,9 @@ func (w *world) checkDo(inv Invoke, n *node, fail failer, flying bool) error {
 	}
 	if d != 0 && toInstant(inv.CompleteBy) > d {
 		return fail("complete-by is after the step's deadline")
+	}
+	if wish := w.wishes[inv.Attempt.Node]; wish.After(w.now) {
+		return fail("called before %v, when the agent wants to be left alone", wish)
 	}
 	parts := w.entry(inv.IdempotencyKey, inv.Attempt.Node).parts
 	switch c := inv.Checkpoint; {

@@ -28,7 +28,9 @@ type world struct {
 	keys   map[string]string   // (node, direction, generation) → key
 	misses map[AttemptID]bool
 	alerts int
-	asked  int // times the run came to need a person
+	asked  int               // times the run came to need a person
+	asks   int64             // verbs delivered
+	wishes map[int]time.Time // by node: before it the agent does not want to be called
 	engine int32
 	log    []string
 	trace  bool
@@ -62,7 +64,7 @@ const simStart = 1_000_000
 func newWorld(c *chooser) *world {
 	return &world{
 		c: c, wf: randomFlow(c), s: NewState(), now: noon, engine: 1,
-		ledger: map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[AttemptID]bool{},
+		ledger: map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[AttemptID]bool{}, wishes: map[int]time.Time{},
 	}
 }
 
@@ -219,7 +221,10 @@ func (w *world) progress(k *call) error {
 		e.parts = max(e.parts, k.point)
 	}
 	w.forget()
-	return w.deliver(ev)
+	if err := w.deliver(ev); err != nil {
+		return err
+	}
+	return w.checkHeard(k)
 }
 
 func (w *world) deliverCall(k *call) error {
@@ -466,6 +471,11 @@ func (w *world) lastRefusal() (Refused, bool) {
 
 // deliver decides, commits, applies and acts, with all checks.
 func (w *world) deliver(ev Event) error {
+	_, _, isVerb := Asked(ev)
+	if isVerb {
+		w.asks++
+		ev = WithAsk(ev, w.asks)
+	}
 	in := Input{At: w.now, Event: ev, Slots: w.slots}
 	before := w.s.Clone()
 	var rec Record
@@ -480,6 +490,10 @@ func (w *world) deliver(ev Event) error {
 	if err := w.checkLate(before, ev, rec); err != nil {
 		return err
 	}
+	if ask, _, ok := Asked(rec.Event()); isVerb && (!ok || ask != w.asks || rec.Empty() != before.Status().Final()) {
+		return fmt.Errorf("S85: whoever asked for %T finds no answer", ev)
+	}
+	w.noteWish(before, ev, rec)
 	if rec.Empty() {
 		w.note("%T: nothing", ev)
 		if len(rec.Commands()) > 0 {
@@ -540,6 +554,26 @@ func (w *world) deliver(ev Event) error {
 	return nil
 }
 
+// noteWish notes how long an agent wants to be left alone with the work of a
+// node. An operator need not wait.
+func (w *world) noteWish(before *State, ev Event, rec Record) {
+	var id AttemptID
+	var after time.Duration
+	switch ev := ev.(type) {
+	case AttemptFailed:
+		id, after = ev.Attempt, ev.RetryAfter
+	case AttemptUnknown:
+		id, after = ev.Attempt, ev.RetryAfter
+	case RetryRequested:
+		if _, refused := rec.Refused(); !refused {
+			clear(w.wishes)
+		}
+	}
+	if after > 0 && !rec.Late() && before.nodes[id.Node].find(id.Call).kind == callDo {
+		w.wishes[id.Node] = later(w.wishes[id.Node], w.now.Add(after))
+	}
+}
+
 // forgetParts drops what was recorded under keys of which it has become known
 // that nothing was done.
 func (w *world) forgetParts(before *State) {
@@ -582,9 +616,9 @@ func (w *world) invoke(inv Invoke) {
 		k.answer = AttemptFailed{Attempt: id, Code: "declined", Permanent: w.c.chance(50)}
 	case fate == 3: // the agent is lost after it did it
 		w.apply(k)
-		k.answer = AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)]}
+		k.answer = AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)], RetryAfter: time.Duration(w.c.n(3)) * time.Second}
 	case fate == 4: // ... or before
-		k.answer = AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)]}
+		k.answer = AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)], RetryAfter: time.Duration(w.c.n(3)) * time.Second}
 	case fate == 5:
 		k.applyAt = late()
 	case fate == 6:

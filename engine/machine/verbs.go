@@ -54,7 +54,7 @@ func (d *decider) supersede(i int) {
 	switch t.kind {
 	case callDo:
 		settings, err := step.Settings(d.scope(n))
-		if n.undo != undoNone || d.run.turning || d.halted() || err != nil ||
+		if n.undo != undoNone || d.run.turning || d.halted() || err != nil || t.rest > d.at ||
 			!step.Do.Idempotent && !step.Do.ReadOnly || !attemptsLeft(t, settings.Retry) {
 			return
 		}
