@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/saga-engine/engine/engine"
@@ -26,6 +27,8 @@ type server struct {
 	logs  *engine.LogKeeper
 	web   *webServer // nil = --http off
 	hook  *hook      // nil = alerts go nowhere
+
+	stopping atomic.Bool
 }
 
 // stopOnSignals sends the signals that stop a server to stops. A terminal that
@@ -106,6 +109,7 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 			}
 		case sig := <-stops:
 			signals++
+			v.stopping.Store(true)
 			if signals == 1 {
 				v.log.Info("stopping: nothing more is started, running attempts may still return; a second signal leaves at once",
 					"signal", sig.String(), "in_flight", v.calls.inFlight())
@@ -134,7 +138,10 @@ func (v *server) ended(err error, signals int) error {
 
 // ready tells why the engine is not ready for work.
 func (v *server) ready() error {
-	if v.node.Engine() == 0 {
+	switch {
+	case v.stopping.Load():
+		return errors.New("stopping")
+	case v.node.Engine() == 0:
 		return errors.New("not joined to the state")
 	}
 	return nil
