@@ -251,8 +251,10 @@ func goldenState(s *State) string {
 
 func writeGolden(t *testing.T, path string) {
 	p := start(t, flow(
-		do("a", each("k", "l"), parallel(1)), do("b", after("a"), idempotent, agent("bank")), do("c", after("b"), tries(2)), runDeadline(second(600)),
+		do("a", each("k", "l"), parallel(1)), do("b", after("a"), idempotent, agent("bank"), heartbeat(second(25)), continueIt),
+		do("c", after("b"), tries(2)), do("r", after("b"), undoByKey, undoFirst, tries(2)), runDeadline(second(600)),
 	), "do a[k]")
+	p.event(PauseRequested{By: "ann", Reason: "a break", Ask: 3}).event(ResumeRequested{By: "ann", Extend: second(700), Ask: 4})
 	p.ok("a[k]", "do a[l]")
 	p.ok("a[l]", "do b")
 	p.unknown("b", "agent_lost")
@@ -260,18 +262,24 @@ func writeGolden(t *testing.T, path string) {
 	p.wait(second(1))
 	p.slots = nil
 	p.wait(second(4), "do b")
+	p.beat("b").checkpoint("b", 3, "at 3")
 	p.event(TakenOver{By: 2, From: 1}, "do b")
-	p.ok("b", "do c")
+	p.ok("b", "do c", "do r")
+	p.event(AttemptUnknown{Attempt: p.call("r", 0).Attempt, Code: "unavailable", RetryAfter: 500 * time.Millisecond})
 	p.fail("c", "flaky")
-	p.wait(second(1), "do c")
-	p.permanent("c", "no_carrier")
+	p.wait(second(1), "do c", "undo r")
+	p.checkpoint("r", 1, "").ok("r", "do r")
+	p.event(RetryRequested{By: "ann", Ask: 5}).refused("not parked")
+	p.ok("r")
+	p.permanent("c", "no_carrier", "undo r")
+	p.ok("r")
 	p.wait(second(31), "undo b")
 	p.unknown("b", "internal")
 	p.wait(second(1), "undo b")
 	p.ok("b", "undo a[k]", "undo a[l]")
 	p.ok("a[k]")
 	p.permanent("a[l]", "gone", "alert compensation_failed")
-	p.event(CompensateRequested{Step: `a["l"]`, Skip: true, By: "ann", Reason: "by hand"}).is("compensated")
+	p.event(CompensateRequested{Step: `a["l"]`, Skip: true, By: "ann", Reason: "by hand", Ask: 6}).is("compensated")
 	var b strings.Builder
 	s := NewState()
 	for _, row := range p.j.rows {

@@ -122,6 +122,8 @@ func (d *decider) resumeRequested(ev ResumeRequested) {
 				d.reopen(i)
 			}
 		}
+	case r.parked && ev.Extend > 0 && r.deadline == 0:
+		d.refuse("resume", ev.By, "the run has no deadline to extend; retry or compensate it")
 	case r.parked && ev.Extend > 0:
 		d.extend(ev.Extend)
 	case r.parked:
