@@ -42,13 +42,32 @@ func (n *Node) keepLate(run machine.RunID, step string, attempt machine.AttemptI
 }
 
 // keepLate is Node.keepLate for an answer that was decided on, or would have
-// been, had its run not ended.
+// been, had its run not ended. One that counted and was only delivered again,
+// because nobody could know that, did not come late.
 func (sh *shard) keepLate(r *ownedRun, d *delivery) {
+	if repeats(r.state, d.attempt, d.event) {
+		return
+	}
 	step := ""
 	if r.wf != nil && d.attempt.Node >= 0 && d.attempt.Node < r.state.NodeCount() {
 		step = r.state.Node(r.wf, d.attempt.Node).Name
 	}
 	sh.s.n.keepLate(r.id, step, d.attempt, d.event, d.arrived)
+}
+
+// repeats reports whether an answer says what the run has recorded as the
+// outcome of that very attempt.
+func repeats(s *machine.State, id machine.AttemptID, e machine.Event) bool {
+	outcome, code, ok := outcomeOf(e)
+	if !ok || s == nil {
+		return false
+	}
+	for _, c := range s.Node(nil, id.Node).Calls {
+		if c.Call == id.Call {
+			return c.Status == outcome && c.Code == code
+		}
+	}
+	return false
 }
 
 // outcomeOf names the outcome and the code that an answer reports; ok is false

@@ -77,7 +77,7 @@ func (sh *shard) errand(r *ownedRun, inv machine.Invoke) errand {
 
 // silence returns how long a call may be silent.
 func silence(r *ownedRun, id machine.AttemptID) time.Duration {
-	for _, c := range r.state.Node(r.wf, id.Node).Calls {
+	for _, c := range r.state.Node(nil, id.Node).Calls {
 		if c.Call == id.Call && !c.Silent.IsZero() {
 			return c.Silent.Sub(c.StartedAt)
 		}
