@@ -53,18 +53,28 @@ func (a *agenda) set(run machine.RunID, at time.Time, due bool) {
 	}
 }
 
-// take removes and returns the runs due at now. Whoever handles a run notes it
-// again with its next time, so a run is not returned twice for one time.
-func (a *agenda) take(now time.Time) []machine.RunID {
+// take removes and returns the runs due at now, and for how long the first has
+// been. Whoever handles a run notes it again with its next time, so a run is not
+// returned twice for one time.
+func (a *agenda) take(now time.Time) ([]machine.RunID, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var runs []machine.RunID
+	var lag time.Duration
 	for len(a.items) > 0 && !a.items[0].at.After(now) {
 		it := heap.Pop(&a.items).(*agendaItem)
 		delete(a.byRun, it.run)
 		runs = append(runs, it.run)
+		lag = max(lag, now.Sub(it.at))
 	}
-	return runs
+	return runs, lag
+}
+
+// has reports whether the run's next time is noted.
+func (a *agenda) has(run machine.RunID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.byRun[run] != nil
 }
 
 // next returns the earliest time noted.

@@ -169,7 +169,8 @@ func (c *committer) submit(ctx context.Context, w *commitWriter, it *commit) err
 	s, err := retryStore(ctx, c, "submit", []*commit{it}, submitTries, func() (Submitted, error) {
 		return w.store.Submit(ctx, it.t, *it.names)
 	})
-	if errors.Is(err, ErrFenced) || ctx.Err() != nil {
+	var loss *LossError
+	if errors.Is(err, ErrFenced) || errors.As(err, &loss) || ctx.Err() != nil {
 		return tell([]*commit{it}, err)
 	}
 	it.done(landing{err: err, submitted: s, unsure: it.unsure})
@@ -183,7 +184,8 @@ func retryStore[T any](ctx context.Context, c *committer, what string, rows []*c
 	pause := 20 * time.Millisecond
 	for n := 1; ; n++ {
 		res, err := f()
-		if err == nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrExists) || ctx.Err() != nil {
+		var loss *LossError
+		if err == nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrExists) || errors.As(err, &loss) || ctx.Err() != nil {
 			return res, err
 		}
 		for _, it := range rows {

@@ -33,13 +33,24 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 		r.note(rec.Event())
 		records = append(records, rec)
 	}
+	consume := func(d *delivery) {
+		if d.message != 0 {
+			f.t.Consumed = append(f.t.Consumed, d.message)
+		}
+	}
 	for i, d := range todo {
 		if bytes > n.cfg.Options.MaxBatchBytes { // the rest makes the next row
 			r.pending = append(append([]*delivery(nil), todo[i:]...), r.pending...)
 			f.deliveries = todo[:i]
 			break
 		}
+		if d.message != 0 && r.state.Status().Final() {
+			r.inbox.wanted = true // its inbox is emptied when it is let go of
+			delete(r.inbox.held, d.message)
+			continue
+		}
 		sh.begin(r, f, d)
+		r.time(d)
 		at := sh.at(r, d)
 		for _, unsent := range sh.recall(r, at) {
 			keep(unsent, sh.decideOne(r, f, unsent, at))
@@ -51,13 +62,19 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 		}
 		_, taken := d.event.(machine.TakenOver)
 		if rec.Empty() && !taken {
-			if rec.Late() {
+			switch {
+			case rec.Late() && d.message != 0 && !d.kept:
+				f.late = append(f.late, d)
+			case rec.Late() && d.message == 0:
 				sh.keepLate(r, d)
+			default:
+				consume(d)
 			}
 			_, passed := d.event.(machine.TimePassed)
 			rebound = rebound || passed && !r.bound.After(d.arrived)
 			continue
 		}
+		consume(d)
 		keep(d, rec)
 	}
 	chk := sh.check(r, before)
@@ -71,12 +88,18 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 		// without a record raises it, so that no scan visits the run in vain.
 		f.t.At = n.clock.now()
 		f.t.NextCheck = chk.raised()
+	case len(f.t.Consumed) > 0:
+		// What was said changes nothing and must go all the same.
+		f.t.At = n.clock.now()
 	default:
 		ok = true
 		for _, d := range f.deliveries {
 			d.finish(nil)
 		}
-		return nil, nil
+		return f, nil
+	}
+	if last := r.state.Last(); f.t.At.Before(last) {
+		f.t.At = last
 	}
 	data, err := encodeRow(n.cfg.Sealer, r.id, r.seq, records)
 	if err != nil {
@@ -122,6 +145,18 @@ func (r *ownedRun) count(e machine.Event) {
 		delete(r.refusals, e.Attempt.Node)
 	case machine.TakenOver: // another engine may have what was missing
 		r.refusals = nil
+	}
+}
+
+// time notes until when the answer that a message brings counts.
+func (r *ownedRun) time(d *delivery) {
+	if _, ok := answered(d.event); d.message == 0 || !ok {
+		return
+	}
+	for _, a := range r.state.OpenAttempts(r.wf) {
+		if a.ID == d.attempt {
+			d.completeBy = a.CompleteBy
+		}
 	}
 }
 
@@ -216,6 +251,10 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool
 		return slots
 	}
 	switch {
+	case d.quiet:
+		return none(machine.Slot{Why: "the engine takes the run over"})
+	case n.idle != "":
+		return none(machine.Slot{Why: n.idle})
 	case n.draining.Load():
 		return none(machine.Slot{Why: "engine is stopping"})
 	case !n.clock.leased():
@@ -336,13 +375,38 @@ func size(e machine.Event) int {
 
 // takeOver makes this engine the owner of a run whose owner is gone. Steps
 // that were held for want of a slot at the former owner are tried here.
-func (sh *shard) takeOver(ctx context.Context, r *ownedRun) {
+//
+// An answer that waits in the inbox and reached an engine before its attempt's
+// complete-by counts, although time has passed since: it is decided before the
+// takeover, but what follows from it starts after.
+func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a adoption) {
 	now := sh.s.n.clock.now()
-	first := []*delivery{
-		{event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, arrived: now},
-		{event: machine.SlotsFreed{}, arrived: now},
+	for _, l := range a.mail {
+		if l.err == nil && !r.inbox.held[l.ID] {
+			if r.inbox.held == nil {
+				r.inbox.held = map[MessageID]bool{}
+			}
+			r.inbox.held[l.ID] = true
+			r.pending = append(r.pending, l.delivery())
+		}
 	}
-	r.pending = append(first, r.pending...)
+	var inTime, rest []*delivery
+	room := sh.s.n.cfg.Options.MaxBatchBytes // the takeover must be in the same row
+	for _, d := range r.pending {
+		if r.time(d); d.message != 0 && d.answers() && d.arrived.Before(d.completeBy) && !now.Before(d.completeBy) &&
+			len(inTime) < maxEvents/2 && size(d.event) <= room {
+			d.quiet = true
+			inTime, room = append(inTime, d), room-size(d.event)
+			continue
+		}
+		rest = append(rest, d)
+	}
+	r.pending = append(inTime, &delivery{event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, arrived: now})
+	if a.passed {
+		r.pending = append(r.pending, &delivery{event: machine.TimePassed{}, arrived: now})
+	}
+	r.pending = append(r.pending, &delivery{event: machine.SlotsFreed{}, arrived: now})
+	r.pending = append(r.pending, rest...)
 	sh.step(ctx, r)
 }
 

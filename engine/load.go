@@ -40,19 +40,26 @@ func loadStory(ctx context.Context, store Journal, sealer Sealer, defs *Definiti
 	if err != nil {
 		return Story{}, nil, fmt.Errorf("load run %s: %w", RunName(run), err)
 	}
-	story := Story{Head: head, State: machine.NewState()}
-	if story.Flow, err = defs.Workflow(ctx, head.Workflow); err != nil {
-		return Story{}, nil, err
+	story, err := foldStory(ctx, sealer, defs, Loaded{Head: head, Rows: rows})
+	return story, rows, err
+}
+
+// foldStory folds what was loaded of a run.
+func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l Loaded) (Story, error) {
+	story := Story{Head: l.Head, State: machine.NewState()}
+	var err error
+	if story.Flow, err = defs.Workflow(ctx, l.Head.Workflow); err != nil {
+		return Story{}, err
 	}
-	for i, row := range rows {
+	for i, row := range l.Rows {
 		if row.Seq != int32(i) {
-			return Story{}, nil, &RunError{Run: int64(run), Name: head.Name, Err: fmt.Errorf("journal row %d is missing", i)}
+			return Story{}, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: fmt.Errorf("journal row %d is missing", i)}
 		}
 		if err := story.fold(sealer, row); err != nil {
-			return Story{}, nil, err
+			return Story{}, err
 		}
 	}
-	return story, rows, nil
+	return story, nil
 }
 
 // fold applies one row.
@@ -160,10 +167,28 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 			return
 		}
 	}
+	if f != nil && mine && len(rows) > int(f.t.Seq)+1 {
+		// This engine landed the very same row before, and went on from there:
+		// the run was read before that. What the row asked for has been done.
+		f.release(sh.s.n.cfg.Capacity)
+		if f.started != nil {
+			f.started.submitted = Submitted{Run: r.id, Name: f.started.names.Name}
+		}
+		for _, d := range f.deliveries {
+			d.finish(nil)
+		}
+		r.flight, f, mine = nil, nil, false
+		r.inbox.reset()
+	}
 	if f != nil && !mine { // another's row stands there: decide again
 		f.release(sh.s.n.cfg.Capacity)
-		r.pending = append(f.deliveries, r.pending...)
+		// What was read before that row may have gone with it.
+		r.pending = append(unread(f.deliveries), unread(r.pending)...)
+		for i := range r.adopts {
+			r.adopts[i].mail = nil
+		}
 		r.flight, f = nil, nil
+		r.inbox.reset()
 	}
 	switch {
 	case r.owned && mine && len(rows) == int(f.t.Seq)+1:
@@ -175,8 +200,12 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 			a.done(nil)
 		}
 		r.adopts = nil
-		sh.settle(r)
+		sh.settle(ctx, r)
+		sh.readMail(ctx, r)
 	case r.state.Status().Final():
+		if r.inbox.wanted {
+			sh.clear(ctx, r)
+		}
 		for _, d := range r.pending {
 			if d.answers() {
 				sh.keepLate(r, d)
@@ -184,10 +213,17 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		}
 		sh.drop(r, nil, nil)
 		return
-	case slices.ContainsFunc(r.adopts, func(a adoption) bool { return a.gone(head.Owner) }):
-		sh.takeOver(ctx, r)
+	case slices.ContainsFunc(r.adopts, func(a adoption) bool { return a.from == head.Owner }):
+		i := slices.IndexFunc(r.adopts, func(a adoption) bool { return a.from == head.Owner })
+		sh.takeOver(ctx, r, r.adopts[i])
+		return
+	case r.inbox.wanted && head.Owner == 0 && sh.s.n.claims():
+		sh.readMail(ctx, r)
 		return
 	default:
+		if r.inbox.wanted {
+			sh.s.n.left.leave(r.id, sh.s.n.clock.now(), sh.s.n.cfg.Options.MaxScan)
+		}
 		sh.drop(r, ErrNotOwner, nil)
 		return
 	}

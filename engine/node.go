@@ -21,9 +21,12 @@ type Node struct {
 	ids       *minter
 	followers *followers
 	troubles  *troubles
+	left      *shelf
+	idle      string // why this node starts nothing at all; "" = it does
 
 	started  atomic.Bool
 	draining atomic.Bool
+	lastPass atomic.Int64  // unix nanoseconds of the last pass, by this process's clock; 0 = none
 	ready    chan struct{} // closed when the first incarnation accepts work
 	ended    chan struct{} // closed when Run has returned
 	stopNow  context.CancelFunc
@@ -44,7 +47,7 @@ func NewNode(cfg Config) (*Node, error) {
 	cfg.Store = pointed(cfg.Store)
 	n := &Node{
 		cfg: cfg, defs: NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &minter{},
-		followers: &followers{}, troubles: &troubles{},
+		followers: &followers{}, troubles: &troubles{}, left: &shelf{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
@@ -72,7 +75,8 @@ func (n *Node) StopNow() { n.stopNow() }
 // ErrStopping at once. If the lease lapses or another engine declares this one
 // dead, it stops everything it owns and joins again under a new incarnation,
 // which takes over what the former one had. It returns an error if it cannot
-// join the first time. A store that stops answering later is waited for. Run
+// join the first time, and a *LossError when it finds that the store lost what
+// had been committed. Any other store that stops answering later is waited for. Run
 // may be called once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
@@ -101,6 +105,7 @@ func (n *Node) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
+	var loss *LossError
 	for {
 		n.enter(t)
 		cause := t.run(ctx, hard)
@@ -111,12 +116,18 @@ func (n *Node) Run(ctx context.Context) error {
 			return ErrStopping
 		case errors.Is(cause, errDrained):
 			return n.leave(hard, t)
+		case errors.As(cause, &loss):
+			n.cfg.Logger.Error("the engine stops: the store lost what it had promised", "engine", t.engine, "error", loss)
+			return cause
 		}
+		n.cfg.Observer.Fenced()
 		n.cfg.Logger.Warn("the engine lost its lease and joins again", "engine", t.engine, "runs", len(runs), "cause", cause)
 		former := t.engine
 		switch t, err = n.rejoin(soft); {
 		case err != nil && hard.Err() != nil:
 			return ErrStopping
+		case errors.As(err, &loss):
+			return err
 		case err != nil:
 			return nil // told to stop while it owned nothing: there is nothing to hand over
 		}
@@ -139,7 +150,8 @@ func (n *Node) rejoin(ctx context.Context) (*term, error) {
 	pause := 20 * time.Millisecond
 	for {
 		t, err := n.join(ctx)
-		if err == nil || ctx.Err() != nil {
+		var loss *LossError
+		if err == nil || ctx.Err() != nil || errors.As(err, &loss) {
 			return t, err
 		}
 		n.cfg.Logger.Warn("join the store again", "error", err)
@@ -225,6 +237,17 @@ func (n *Node) deliver(ctx context.Context, run machine.RunID, d *delivery) erro
 	return t.scheduler.ask(ctx, run, &again)
 }
 
+// claims reports whether this node takes up runs that nobody owns.
+func (n *Node) claims() bool {
+	return !n.cfg.Options.Alone && !n.draining.Load() && n.idle == ""
+}
+
+// passed reports a pass.
+func (n *Node) passed(p PassStats) {
+	n.lastPass.Store(time.Now().UnixNano())
+	n.cfg.Observer.Pass(p)
+}
+
 // slotFreed is told by the agents' side that a slot may have become free.
 func (n *Node) slotFreed(key string) {
 	if t := n.now(); t != nil {
@@ -241,13 +264,16 @@ type troubles struct {
 	runs map[machine.RunID]error
 }
 
-func (t *troubles) note(run machine.RunID, err error) {
+// note remembers why a run is left alone, and reports whether that is news.
+func (t *troubles) note(run machine.RunID, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.runs == nil {
 		t.runs = map[machine.RunID]error{}
 	}
+	old := t.runs[run]
 	t.runs[run] = err
+	return old == nil || old.Error() != err.Error()
 }
 
 // gone forgets a trouble that is over.

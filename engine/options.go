@@ -34,7 +34,7 @@ type Options struct {
 	Lease time.Duration
 	// MinScan and MaxScan bound the pause between two passes of the
 	// Supervisor, each of which renews the lease (S36, S47). Defaults 200 ms
-	// and 10 s, less for a short lease. MaxScan is at most half a lease.
+	// and half a lease, a third of one below 10 s. MaxScan is at most half a lease.
 	MinScan, MaxScan time.Duration
 
 	// ClaimBatch is how many runs that nobody owns, or whose owner is gone, are
@@ -90,7 +90,10 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	set(&o.Lease, 30*time.Second)
-	set(&o.MaxScan, min(10*time.Second, o.Lease/3))
+	if o.MaxScan == 0 && o.Lease < 10*time.Second {
+		o.MaxScan = o.Lease / 3 // what is short has less room for a pass that comes late
+	}
+	set(&o.MaxScan, o.Lease/2)
 	set(&o.MinScan, min(200*time.Millisecond, o.MaxScan))
 	setInt(&o.ClaimBatch, 256)
 	set(&o.ClaimInterval, o.MinScan)

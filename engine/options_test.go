@@ -23,7 +23,7 @@ func TestOptions(t *testing.T) {
 		want string
 	}{
 		"negative lease":       {engine.Options{Lease: -1}, "Options.Lease must be above zero"},
-		"MinScan over MaxScan": {engine.Options{MinScan: time.Minute}, "Options.MinScan must be at most MaxScan (10s)"},
+		"MinScan over MaxScan": {engine.Options{MinScan: time.Minute}, "Options.MinScan must be at most MaxScan (15s)"},
 		"MaxScan over lease":   {engine.Options{Lease: time.Second, MaxScan: time.Second}, "Options.MaxScan must be at most half of Lease (1s)"},
 		"no writers":           {engine.Options{Writers: -1}, "Options.Writers must be above zero"},
 		"too many writers":     {engine.Options{Writers: 65}, "Options.Writers must be at most 64"},

@@ -49,6 +49,7 @@ type ownedRun struct {
 	flight  *flight // on its way to the store; nil = nothing
 	adopts  []adoption
 	waiters []chan *machine.State
+	inbox   mailbox
 }
 
 // A flight is a transition on its way to the store, and what follows once it
@@ -61,6 +62,7 @@ type flight struct {
 	reserved   []AgentSpec // one slot each
 	started    *start
 	adopting   bool
+	late       []*delivery // messages that came too late to count
 }
 
 // release gives reserved slots back.
@@ -101,8 +103,13 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 
 // An adoption asks that a run be taken over from an owner who is gone.
 type adoption struct {
-	gone func(owner EngineID) bool // whether the run may be taken from owner
-	done func(error)
+	from   EngineID // whose it may be taken from; 0 = nobody's
+	passed bool     // its owner is alive, but time passed and nothing came of it
+	story  *Story   // the run as it was read; nil = it must be read
+	rows   []Row    // of story
+	specs  map[string]AgentSpec
+	mail   []letter // messages to be decided in the row that takes it over
+	done   func(error)
 }
 
 // adopt makes this engine the owner of a run, if its owner is gone.
@@ -110,14 +117,23 @@ func (sh *shard) adopt(ctx context.Context, id machine.RunID, a adoption) {
 	r := sh.runs[id]
 	switch {
 	case r == nil:
-		r = &ownedRun{id: id, phase: phaseLoading}
+		r = &ownedRun{id: id, phase: phaseLoading, specs: a.specs}
 		sh.runs[id] = r
 		r.adopts = append(r.adopts, a)
+		if a.story != nil {
+			sh.loaded(ctx, r, *a.story, a.rows, nil)
+			return
+		}
 		sh.load(ctx, r)
 	case r.phase == phaseAside:
 		a.done(r.err)
-	case r.phase == phaseReady && !r.adopting():
+	case r.phase == phaseReady && r.owned && !r.adopting():
 		a.done(nil)
+	case r.phase == phaseReady && r.flight == nil: // its messages are being read
+		r.adopts = append(r.adopts, a)
+		if r.owner == a.from {
+			sh.takeOver(ctx, r, a)
+		}
 	default:
 		r.adopts = append(r.adopts, a)
 	}
@@ -138,6 +154,9 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	if r.phase != phaseReady || r.flight != nil || len(r.pending) == 0 || ctx.Err() != nil {
 		return
 	}
+	if !r.owned && !r.becoming() || sh.mailFirst(ctx, r) {
+		return
+	}
 	n := min(len(r.pending), maxEvents)
 	todo := slices.Clone(r.pending[:n])
 	r.pending = slices.Delete(r.pending, 0, n)
@@ -146,16 +165,28 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	switch {
 	case err != nil:
 		sh.setAside(ctx, r, todo, err)
-	case f == nil:
-		sh.settle(r)
+	case f == nil || f.t.Data == nil:
+		if f != nil {
+			sh.keepMessages(ctx, r, f)
+		}
+		sh.settle(ctx, r)
 		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.clock.until(due) <= 0 {
 			// Just decided, and nothing came of it: not again at once.
 			sh.s.agenda.set(r.id, sh.s.n.clock.now().Add(sh.s.n.cfg.Options.MinScan), true)
 		}
 		sh.step(ctx, r)
 	default:
+		sh.keepMessages(ctx, r, f)
 		sh.send(ctx, r, f)
 	}
+}
+
+// becoming reports whether what waits makes this engine the owner.
+func (r *ownedRun) becoming() bool {
+	return slices.ContainsFunc(r.pending, func(d *delivery) bool {
+		_, taken := d.event.(machine.TakenOver)
+		return taken || d.start != nil
+	})
 }
 
 // send commits a flight. It blocks while the committer is full, which is how
@@ -196,7 +227,7 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) 
 		sh.load(ctx, r)
 	case errors.Is(l.err, ErrExists):
 		sh.drop(r, l.err, nil)
-	case notOwner(l.err), ctx.Err() != nil:
+	case overFor(l.err), ctx.Err() != nil:
 		// This incarnation is over. The run stays as it is, so that the next
 		// one knows that it was ours; those who wait are told by the end.
 	case f.started != nil:
@@ -229,11 +260,13 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	if f.started != nil {
 		f.started.submitted = Submitted{Run: r.id, Name: f.started.names.Name}
 	}
+	r.inbox.consumed(f.t.Consumed)
 	for _, d := range f.deliveries {
 		d.finish(nil)
 	}
 	if f.adopting {
 		n.troubles.gone(r.id)
+		n.left.take(r.id)
 		for _, a := range r.adopts {
 			a.done(nil)
 		}
@@ -251,11 +284,14 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	}
 	f.reserved = nil // each is the worker's now, which gives it back
 	n.followers.tell(r.id)
-	sh.settle(r)
+	sh.settle(ctx, r)
+	if sh.runs[r.id] == r {
+		sh.readMail(ctx, r)
+	}
 }
 
 // settle notes what the run waits for now, and lets go of it if it has ended.
-func (sh *shard) settle(r *ownedRun) {
+func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.flight != nil || r.phase != phaseReady {
 		return
 	}
@@ -269,6 +305,9 @@ func (sh *shard) settle(r *ownedRun) {
 	if status.Final() {
 		sh.s.agenda.set(r.id, time.Time{}, false)
 		if len(r.pending) == 0 {
+			if r.inbox.wanted {
+				sh.clear(ctx, r)
+			}
 			delete(sh.runs, r.id)
 		}
 		return
@@ -376,6 +415,7 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 	}
 	r.waiters = nil
 	n.troubles.note(r.id, err)
+	sh.s.aside.begin(r.id)
 	sh.s.agenda.set(r.id, time.Time{}, false)
 	sh.alert(ctx, r, cause)
 }
@@ -393,7 +433,7 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	sh.flights++
 	err = sh.s.committer.commit(ctx, &commit{t: t, done: func(l landing) {
 		sh.post(func(context.Context) { sh.flights-- })
-		if l.err != nil && !notOwner(l.err) {
+		if l.err != nil && !overFor(l.err) {
 			sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.name(), "error", l.err)
 		}
 	}})

@@ -23,12 +23,15 @@ type scheduler struct {
 	queue     *queue
 	shards    []*shard
 	done      <-chan struct{} // closed when this incarnation has ended
-	loads     sync.WaitGroup  // loading goroutines
+	loads     sync.WaitGroup  // goroutines that read for shards
+	reads     chan struct{}   // bounds how many inboxes are read at once
+	clearing  claimset        // ended runs whose inbox is being emptied
+	aside     claimset        // runs that were set aside
 }
 
 // newScheduler returns a scheduler without a committer.
 func newScheduler(n *Node, engine EngineID, done <-chan struct{}) *scheduler {
-	s := &scheduler{n: n, engine: engine, agenda: newAgenda(), done: done}
+	s := &scheduler{n: n, engine: engine, agenda: newAgenda(), done: done, reads: make(chan struct{}, 16)}
 	s.queue = newQueue(n.cfg.Capacity, s.slotFreed)
 	for range n.cfg.Options.Shards {
 		s.shards = append(s.shards, newShard(s))
@@ -49,7 +52,11 @@ type delivery struct {
 	decided    func()      // called once it was decided, or dropped; nil = nobody asks
 	start      *start      // the run's first event
 	attempt    machine.AttemptID
-	seat       *seat // of the call that it answers; nil = none
+	seat       *seat     // of the call that it answers; nil = none
+	message    MessageID // that said it; 0 = none
+	data       []byte    // of the message
+	kept       bool      // it came too late to count and is kept as evidence
+	quiet      bool      // nothing may start because of it
 }
 
 // A start is what the first transition of a run needs besides its event.
@@ -120,23 +127,10 @@ func (s *scheduler) timePassed(_ context.Context, run machine.RunID, e machine.E
 	return nil
 }
 
-// adopt takes a run over from an owner who is gone and waits until that is
-// committed. It is harmless for a run that this engine owns. Returns
-// ErrNotOwner if somebody else has it by now.
-func (s *scheduler) adopt(ctx context.Context, run machine.RunID, gone func(EngineID) bool) error {
-	answer := make(chan error, 1)
+// mail tells that messages wait for a run.
+func (s *scheduler) mail(run machine.RunID) {
 	sh := s.shard(run)
-	sh.post(func(ctx context.Context) {
-		sh.adopt(ctx, run, adoption{gone, func(err error) { answer <- err }})
-	})
-	select {
-	case err := <-answer:
-		return err
-	case <-s.done:
-		return ErrNotOwner
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	sh.post(func(ctx context.Context) { sh.mail(ctx, run) })
 }
 
 // flush waits until no commit is on its way and no event waits.
@@ -153,18 +147,27 @@ func (s *scheduler) flush(ctx context.Context) error {
 	return nil
 }
 
+// size returns how many runs are in memory.
+func (s *scheduler) size() int {
+	n := int64(0)
+	for _, sh := range s.shards {
+		n += sh.size.Load()
+	}
+	return int(n)
+}
+
 // close gives back what the runs had reserved and returns the runs that were
-// owned. It is called after the shards' goroutines have ended.
-func (s *scheduler) close() []machine.RunID {
+// owned, with the number of rows that are known to have landed. It is called after the shards' goroutines have ended.
+func (s *scheduler) close() map[machine.RunID]int32 {
 	s.loads.Wait()
-	var runs []machine.RunID
+	runs := map[machine.RunID]int32{}
 	for _, sh := range s.shards {
 		for id, r := range sh.runs {
 			if r.flight != nil {
 				r.flight.release(s.n.cfg.Capacity)
 			}
-			if r.phase != phaseAside {
-				runs = append(runs, id)
+			if r.phase != phaseAside && r.owned {
+				runs[id] = r.seq
 			}
 			for _, w := range r.waiters {
 				close(w)
@@ -179,4 +182,10 @@ func (s *scheduler) close() []machine.RunID {
 // incarnation's any more.
 func notOwner(err error) bool {
 	return errors.Is(err, ErrNotOwner) || errors.Is(err, ErrFenced) || errors.Is(err, ErrLapsed)
+}
+
+// overFor reports whether an error says that this incarnation is over.
+func overFor(err error) bool {
+	var loss *LossError
+	return notOwner(err) || errors.As(err, &loss)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/saga-engine/engine/engine/machine"
 )
@@ -12,6 +13,8 @@ import (
 type shard struct {
 	s    *scheduler
 	hint chan struct{}
+
+	size atomic.Int64 // runs in memory
 
 	mu    sync.Mutex // protects following field
 	queue []func(context.Context)
@@ -51,6 +54,7 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 			batch[i] = nil
 		}
 		if len(batch) > 0 {
+			sh.size.Store(int64(len(sh.runs)))
 			sh.rest()
 			continue
 		}

@@ -99,6 +99,17 @@ func (q *queue) ahead(key string) int {
 	return len(l.runs)
 }
 
+// waiting returns how many runs stand in line for any agent.
+func (q *queue) waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for _, l := range q.lines {
+		n += len(l.runs)
+	}
+	return n
+}
+
 // A seat is the slot that a call in flight holds. When the call ends it passes
 // to the decision on the answer, so that the run's next call need not compete
 // for it; whoever is left with it gives it back.

@@ -36,6 +36,12 @@ type SupervisorOptions struct {
 	MinScan, MaxScan time.Duration
 	// Poke wakes the loop before its pause is over; nil = never.
 	Poke <-chan struct{}
+	// Busy reports, after a pass, whether there was other work: then the pause
+	// does not grow. nil = there never is.
+	Busy func() bool
+	// Passed is told of every pass how many runs it told that time has passed,
+	// and how long it took; nil = nobody asks.
+	Passed func(told int, took time.Duration)
 	// Logger reports passes that failed; nil = nowhere.
 	Logger *slog.Logger
 }
@@ -48,6 +54,12 @@ func NewSupervisor(due DueFunc, deliver DeliverFunc, opts SupervisorOptions) *Su
 	}
 	if opts.MaxScan < opts.MinScan {
 		opts.MaxScan = max(opts.MinScan, 10*time.Second)
+	}
+	if opts.Busy == nil {
+		opts.Busy = func() bool { return false }
+	}
+	if opts.Passed == nil {
+		opts.Passed = func(int, time.Duration) {}
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -68,7 +80,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		case err != nil:
 			s.opts.Logger.Warn("supervisor pass", "error", err)
 			pause, wait = s.opts.MinScan, -1
-		case n > 0:
+		case n > 0, s.opts.Busy():
 			pause = s.opts.MinScan
 		default:
 			pause = min(2*pause, s.opts.MaxScan)
@@ -96,7 +108,8 @@ func (s *Supervisor) scan(ctx context.Context) (int, error) {
 // pass is scan that also returns how long it is to the next known time. One
 // run that cannot be told does not keep the others from being told.
 func (s *Supervisor) pass(ctx context.Context) (int, time.Duration, error) {
-	n := 0
+	n, began := 0, time.Now()
+	defer func() { s.opts.Passed(n, time.Since(began)) }()
 	var errs []error
 	runs, wait, err := s.due(ctx)
 	if err != nil {

@@ -4,15 +4,172 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// takeOverBatch is how many runs are taken over at once.
-const takeOverBatch = 256
+// A taking says which runs may be taken over, and how.
+type taking struct {
+	// from reports whether a run may be taken over as its row stands.
+	from func(h Head) bool
+	// passed: the owner is alive, but the runs are overdue.
+	passed bool
+	// due: only runs of which something is due.
+	due bool
+}
+
+// take takes runs over together, so that they share commits, and waits until
+// each is committed or refused. It returns how many it got. A run that cannot be
+// worked on here is left alone, shows in Troubles, and is not looked at again
+// for a while; so is one that waits for a person.
+func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int, error) {
+	n := t.n
+	if len(runs) == 0 {
+		return 0, nil
+	}
+	loaded, err := n.cfg.Store.LoadMany(ctx, runs)
+	if err != nil {
+		return 0, fmt.Errorf("take runs over: %w", err)
+	}
+	results := make(chan error, len(loaded))
+	asked := 0
+	checked := map[string]error{} // by AgentSpec.Key
+	for _, l := range loaded {
+		if l.Head.State.Final() || l.Head.Owner == t.engine || !how.from(l.Head) {
+			continue
+		}
+		a, err := t.consider(ctx, l, how, checked)
+		var aside *RunError
+		switch {
+		case errors.As(err, &aside):
+			n.leaveAlone(l.Head.Run, aside)
+			continue
+		case err != nil:
+			return 0, fmt.Errorf("take over run %s: %w", RunName(l.Head.Run), err)
+		case a == nil:
+			continue
+		}
+		a.from, a.passed, a.done = l.Head.Owner, how.passed, func(err error) { results <- err }
+		asked++
+		sh := t.scheduler.shard(l.Head.Run)
+		sh.post(func(ctx context.Context) { sh.adopt(ctx, l.Head.Run, *a) })
+	}
+	taken := 0
+	for range asked {
+		select {
+		case err := <-results:
+			if err == nil {
+				taken++
+			}
+		case <-t.ctx.Done():
+			return taken, fmt.Errorf("take runs over: %w", context.Cause(t.ctx))
+		case <-ctx.Done():
+			return taken, ctx.Err()
+		}
+	}
+	return taken, nil
+}
+
+// consider returns how to take a run over; nil = not now. Returns a *RunError if
+// it cannot be worked on here.
+func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[string]error) (*adoption, error) {
+	n, now := t.n, t.n.clock.now()
+	story, err := n.fold(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	a := &adoption{story: &story, rows: l.Rows}
+	rests, silent := n.rests(story), false
+	for _, o := range story.State.OpenAttempts(story.Flow) {
+		silent = silent || !o.CompleteBy.After(now)
+	}
+	if rests || silent { // what is said to it decides
+		if a.mail, err = t.scheduler.letters(ctx, l.Head.Run, mailLimit); err != nil {
+			return nil, err
+		}
+	}
+	due, timed := story.State.NextDue()
+	switch {
+	case rests && !readable(a.mail):
+		if !timed {
+			due = now.Add(20 * n.cfg.Options.MaxScan)
+		}
+		n.left.rest(l.Head.Run, due)
+		return nil, nil
+	case how.due && (!timed || due.After(now)) && !readable(a.mail):
+		return nil, nil
+	}
+	if a.specs, err = agentSpecs(story.Flow, story.State.Vars()); err != nil {
+		return nil, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err}
+	}
+	for _, spec := range a.specs {
+		if _, ok := checked[spec.Key]; !ok {
+			checked[spec.Key] = n.check(ctx, spec)
+		}
+		if err := checked[spec.Key]; err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: hintFor(err)}
+		}
+	}
+	return a, nil
+}
+
+// readable reports whether there is a message that can be decided here.
+func readable(letters []letter) bool {
+	for _, l := range letters {
+		if l.err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// leaveAlone notes a run that cannot be worked on here. It is told once.
+func (n *Node) leaveAlone(run machine.RunID, err *RunError) {
+	if n.troubles.note(run, err) {
+		n.cfg.Logger.Warn("run is left alone", "run", err.name(), "error", err)
+	}
+	n.left.leave(run, n.clock.now(), n.cfg.Options.MaxScan)
+}
+
+// fold makes a run's story out of what was loaded. Returns a *RunError if it
+// cannot be read here; any other error says that this is not known.
+func (n *Node) fold(ctx context.Context, l Loaded) (Story, error) {
+	story, err := foldStory(ctx, n.cfg.Sealer, n.defs, l)
+	var aside *RunError
+	if err != nil && !errors.As(err, &aside) && permanent(err) {
+		err = &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: hintFor(err)}
+	}
+	return story, err
+}
+
+// check reports whether an agent can be called here.
+func (n *Node) check(ctx context.Context, spec AgentSpec) error {
+	if checker, ok := n.cfg.Invoker.(Checker); ok && n.idle == "" {
+		return checker.Check(ctx, spec)
+	}
+	return nil
+}
+
+// equipped returns a *RunError if one of a run's agents cannot be called here.
+func (n *Node) equipped(ctx context.Context, run machine.RunID, name string, specs map[string]AgentSpec) error {
+	for _, spec := range specs {
+		if err := n.check(ctx, spec); err != nil {
+			return &RunError{Run: int64(run), Name: name, Err: err, Hint: hintFor(err)}
+		}
+	}
+	return nil
+}
 
 // TakeOver makes this engine the owner of every open run whose owner is gone
-// or that nobody owns, and goes on with them (S19, S49). It returns how many.
+// or that nobody owns, and goes on with them (S19, S49). It returns how many it
+// got. It is what the node does by itself, unless Options.Alone, from time to
+// time; here it is done now, and for all runs at once.
 // Runs that wait for a person and that time does not move now stay as they are:
 // Adopt takes one.
 // Dead members are fenced off first, so that nothing of theirs can land
@@ -24,75 +181,63 @@ func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, err := t.tick(ctx); err != nil {
+	tick, err := t.tick(ctx)
+	if err != nil {
 		return 0, fmt.Errorf("take over: %w", err)
 	}
-	t.mu.Lock()
-	dead := t.dead
-	t.mu.Unlock()
+	return t.orphans(ctx, tick.Dead, taking{from: func(Head) bool { return true }})
+}
+
+// orphans fences dead members off and takes over the runs that nobody works on.
+func (t *term) orphans(ctx context.Context, dead []EngineID, how taking) (int, error) {
+	store, o := t.n.cfg.Store, t.n.cfg.Options
 	gone := map[EngineID]bool{0: true}
 	for _, engine := range dead {
-		gone[engine] = true
-		if _, err := n.cfg.Store.Fence(ctx, engine); err != nil {
+		ok, err := store.Fence(ctx, engine)
+		if err != nil {
 			return 0, fmt.Errorf("fence engine %d: %w", engine, err)
 		}
+		gone[engine] = ok
 	}
+	from := how.from
+	how.from = func(h Head) bool { return gone[h.Owner] && from(h) }
 	taken := 0
 	for after := machine.RunID(0); ; {
-		runs, err := n.cfg.Store.Orphans(ctx, after, takeOverBatch)
+		runs, err := store.Orphans(ctx, after, o.ClaimBatch)
 		if err != nil {
 			return taken, fmt.Errorf("find runs without an owner: %w", err)
 		}
 		if len(runs) == 0 {
-			return taken, nil
+			break
 		}
-		got, err := n.takeAll(ctx, t, runs, gone)
+		after = runs[len(runs)-1]
+		got, err := t.take(ctx, t.unshelved(runs), how)
 		taken += got
 		if err != nil {
 			return taken, err
 		}
-		after = runs[len(runs)-1]
 	}
-}
-
-// takeAll takes runs over together, so that they share commits.
-func (n *Node) takeAll(ctx context.Context, t *term, runs []machine.RunID, gone map[EngineID]bool) (int, error) {
-	results := make(chan error, len(runs))
-	asked := 0
-	for _, run := range runs {
-		story, err := n.able(ctx, run)
-		if err == nil && n.rests(story) {
+	for _, engine := range dead { // whoever owns nothing any more is forgotten
+		if !gone[engine] {
 			continue
 		}
-		if err != nil {
-			var aside *RunError
-			if !errors.As(err, &aside) {
-				return 0, fmt.Errorf("take over run %s: %w", RunName(run), err)
-			}
-			n.troubles.note(run, err)
-			n.cfg.Logger.Warn("run is left alone", "run", RunName(run), "error", err)
-			continue
-		}
-		asked++
-		sh := t.scheduler.shard(run)
-		sh.post(func(ctx context.Context) {
-			sh.adopt(ctx, run, adoption{func(owner EngineID) bool { return gone[owner] }, func(err error) { results <- err }})
-		})
-	}
-	taken := 0
-	for range asked {
-		select {
-		case err := <-results:
-			if err == nil {
-				taken++
-			}
-		case <-t.ctx.Done():
-			return taken, fmt.Errorf("take over: %w", context.Cause(t.ctx))
-		case <-ctx.Done():
-			return taken, ctx.Err()
+		if _, err := store.Fence(ctx, engine); err != nil {
+			return taken, fmt.Errorf("fence engine %d: %w", engine, err)
 		}
 	}
 	return taken, nil
+}
+
+// unshelved leaves out runs for which nothing can be done here.
+func (t *term) unshelved(runs []machine.RunID) []machine.RunID {
+	now := t.n.clock.now()
+	var out []machine.RunID
+	for _, run := range runs {
+		if !t.n.left.has(run, now) {
+			out = append(out, run)
+		}
+	}
+	return out
 }
 
 // Adopt makes this engine the owner of one run, if its owner is gone or nobody
@@ -104,7 +249,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	if err != nil {
 		return err
 	}
-	head, _, err := n.cfg.Store.Load(ctx, run)
+	head, rows, err := n.cfg.Store.Load(ctx, run)
 	switch {
 	case err != nil:
 		return fmt.Errorf("take over run %s: %w", RunName(run), err)
@@ -120,11 +265,30 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 			return fmt.Errorf("take over run %s: %w", RunName(run), ErrNotOwner)
 		}
 	}
-	if _, err := n.able(ctx, run); err != nil {
+	story, err := n.fold(ctx, Loaded{Head: head, Rows: rows})
+	if err != nil {
 		return err
 	}
-	gone := func(owner EngineID) bool { return owner == 0 || owner == head.Owner }
-	if err := t.scheduler.adopt(ctx, run, gone); err != nil {
+	specs, err := agentSpecs(story.Flow, story.State.Vars())
+	if err != nil {
+		return &RunError{Run: int64(run), Name: head.Name, Err: err}
+	}
+	if err := n.equipped(ctx, run, head.Name, specs); err != nil {
+		return err
+	}
+	answer := make(chan error, 1)
+	sh := t.scheduler.shard(run)
+	sh.post(func(ctx context.Context) {
+		sh.adopt(ctx, run, adoption{from: head.Owner, specs: specs, done: func(err error) { answer <- err }})
+	})
+	select {
+	case err = <-answer:
+	case <-t.ctx.Done():
+		err = ErrNotOwner
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err != nil {
 		return fmt.Errorf("take over run %s: %w", RunName(run), err)
 	}
 	return nil
@@ -141,32 +305,65 @@ func (n *Node) rests(story Story) bool {
 	return !ok || due.After(n.clock.now())
 }
 
-// able returns a run's story, or why this engine cannot work on it: a *RunError
-// if the story cannot be read or an agent is missing, any other error if that
-// is not known.
-func (n *Node) able(ctx context.Context, run machine.RunID) (Story, error) {
-	story, _, err := loadStory(ctx, n.cfg.Store, n.cfg.Sealer, n.defs, run)
-	var aside *RunError
-	switch {
-	case errors.As(err, &aside):
-		return Story{}, err
-	case err != nil && permanent(err):
-		return Story{}, &RunError{Run: int64(run), Err: err, Hint: hintFor(err)}
-	case err != nil:
-		return Story{}, err
+// inherit takes over what the former incarnation of this node owned. A run of
+// which the store holds fewer rows than had landed shows that the store lost
+// what it had promised: it returns a *LossError then. A store that does not
+// answer is asked again until ctx ends.
+func (t *term) inherit(ctx context.Context) error {
+	n := t.n
+	if len(t.inherited) == 0 || n.draining.Load() {
+		return nil
 	}
-	checker, ok := n.cfg.Invoker.(Checker)
-	if !ok {
-		return story, nil
+	runs := slices.Sorted(maps.Keys(t.inherited))
+	how := taking{from: func(h Head) bool { return h.Owner == t.former }}
+	pause, fenced := 20*time.Millisecond, false
+	for len(runs) > 0 {
+		err := error(nil)
+		if !fenced {
+			fenced, err = n.cfg.Store.Fence(ctx, t.former)
+		}
+		if fenced && err == nil {
+			batch := runs[:min(len(runs), n.cfg.Options.ClaimBatch)]
+			if err = t.lost(ctx, batch); err == nil {
+				_, err = t.take(ctx, batch, how)
+			}
+			if err == nil {
+				runs, pause = runs[len(batch):], 20*time.Millisecond
+				continue
+			}
+		}
+		var loss *LossError
+		switch {
+		case errors.As(err, &loss):
+			return err
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			n.cfg.Logger.Warn("take over from the former incarnation, trying again", "engine", t.former, "error", err)
+		}
+		if sleep(ctx, pause) != nil {
+			return nil
+		}
+		pause = min(2*pause, n.cfg.Options.RetryStore)
 	}
-	specs, err := agentSpecs(story.Flow, story.State.Vars())
+	return nil
+}
+
+// lost returns a *LossError if the store holds fewer rows of a run than had
+// landed.
+func (t *term) lost(ctx context.Context, runs []machine.RunID) error {
+	loaded, err := t.n.cfg.Store.LoadMany(ctx, runs)
 	if err != nil {
-		return Story{}, &RunError{Run: int64(run), Name: story.Head.Name, Err: err}
+		return fmt.Errorf("compare runs with the store: %w", err)
 	}
-	for _, spec := range specs {
-		if err := checker.Check(ctx, spec); err != nil {
-			return Story{}, &RunError{Run: int64(run), Name: story.Head.Name, Err: err, Hint: hintFor(err)}
+	rows := map[machine.RunID]int{}
+	for _, l := range loaded {
+		rows[l.Head.Run] = len(l.Rows)
+	}
+	for _, run := range runs {
+		if have, known := rows[run], int(t.inherited[run]); have < known {
+			return &LossError{Run: int64(run), Known: fmt.Sprintf("%d rows", known), Switch: fmt.Sprintf("%d rows", have)}
 		}
 	}
-	return story, nil
+	return nil
 }

@@ -23,12 +23,15 @@ type term struct {
 	ctx       context.Context // ends with the incarnation; only its Done and cause are used
 	end       context.CancelCauseFunc
 
-	former    EngineID        // the incarnation before this one; 0 = none
-	inherited []machine.RunID // what the former one owned
+	former    EngineID                // the incarnation before this one; 0 = none
+	inherited map[machine.RunID]int32 // what the former one owned, with the number of rows that had landed
+	patrol    *patrol
 
 	mu     sync.Mutex // protects following fields
 	ticked time.Time  // when the last tick was sent
-	dead   []EngineID // dead members as the last tick saw them
+	hinted bool       // something may be waiting: the next tick comes early
+	lag    time.Duration
+	busy   bool // the last pass found work that is not the own runs'
 }
 
 // join registers a new incarnation and learns the store's time.
@@ -62,7 +65,9 @@ func (n *Node) join(ctx context.Context) (*term, error) {
 		return nil, fmt.Errorf("first tick: %w", err)
 	}
 	n.clock.ticked(sent, tick.Now, o.Lease)
-	t.ticked, t.dead = sent, tick.Dead
+	t.ticked = sent
+	t.patrol = newPatrol(t)
+	t.see(tick, false)
 	ok = true
 	return t, nil
 }
@@ -93,10 +98,18 @@ func (t *term) run(ctx, hard context.Context) error {
 	}
 	supervisor := NewSupervisor(t.due, t.scheduler.timePassed, SupervisorOptions{
 		MinScan: t.n.cfg.Options.MinScan, MaxScan: t.n.cfg.Options.MaxScan,
-		Poke: t.scheduler.agenda.poke, Logger: t.n.cfg.Logger,
+		Poke: t.scheduler.agenda.poke, Busy: t.isBusy, Passed: t.passed, Logger: t.n.cfg.Logger,
 	})
 	wg.Go(func() { t.over(supervisor.Run(work)) })
-	wg.Go(func() { t.inherit(work) })
+	wg.Go(func() {
+		if err := t.inherit(work); err != nil {
+			t.over(err)
+		}
+	})
+	if t.n.claims() {
+		wg.Go(func() { t.patrol.run(work) })
+	}
+	wg.Go(func() { t.listen(work) })
 
 	select {
 	case <-ctx.Done():
@@ -133,87 +146,142 @@ func (t *term) drain(ctx context.Context) {
 // tickLimit bounds the runs that one tick returns.
 const tickLimit = 1000
 
+// hintPause is the shortest pause between two ticks when hints come.
+const hintPause = 20 * time.Millisecond
+
+// listen ticks early when the store tells that something may be waiting. The
+// hints may be lost, or never come: then the next tick finds it.
+func (t *term) listen(ctx context.Context) {
+	w, ok := t.n.cfg.Store.(Waker)
+	if !ok {
+		return
+	}
+	for range w.Wakes(ctx) {
+		t.look()
+	}
+}
+
+// look has the next tick come early.
+func (t *term) look() {
+	t.mu.Lock()
+	t.hinted = true
+	t.mu.Unlock()
+	wake(t.scheduler.agenda.poke)
+}
+
 // due finds runs whose time has passed: at the exact time those in memory, and
 // by the store's scan whatever else this engine owns. The scan renews the
 // lease. That is on purpose: an engine whose Supervisor stands still, or
 // cannot reach the store, loses its lease and with it its runs, to one whose
 // Supervisor works.
 func (t *term) due(ctx context.Context) ([]machine.RunID, time.Duration, error) {
-	runs := t.scheduler.agenda.take(t.n.clock.now())
-	var err error
-	if time.Since(t.lastTick()) >= t.n.cfg.Options.MinScan {
-		var found []machine.RunID
-		found, err = t.tick(ctx)
-		runs = append(runs, found...)
-	}
+	runs, lag := t.scheduler.agenda.take(t.n.clock.now())
 	wait := time.Duration(-1)
+	t.mu.Lock()
+	since, spacing, hinted := time.Since(t.ticked), t.n.cfg.Options.MinScan, t.hinted
+	if hinted {
+		spacing = min(spacing, hintPause)
+	}
+	t.lag, t.busy = lag, hinted
+	if since >= spacing {
+		t.hinted = false
+	} else if hinted {
+		wait = spacing - since
+	}
+	t.mu.Unlock()
+	var err error
+	if since >= spacing {
+		var tick Tick
+		if tick, err = t.tick(ctx); err == nil {
+			found, late := t.see(tick, hinted)
+			runs = append(runs, found...)
+			t.mu.Lock()
+			t.lag = max(t.lag, late)
+			t.mu.Unlock()
+		}
+	}
 	if next, ok := t.scheduler.agenda.next(); ok {
-		wait = max(0, t.n.clock.until(next))
+		if until := max(0, t.n.clock.until(next)); wait < 0 || until < wait {
+			wait = until
+		}
 	}
 	return runs, wait, err
 }
 
-func (t *term) lastTick() time.Time {
+// see hands on what a tick found: messages to the runs they are for, what others
+// left to the patrol. It returns the own runs that may be due, and how long the
+// most overdue of those that are not in memory has been.
+func (t *term) see(tick Tick, hinted bool) ([]machine.RunID, time.Duration) {
+	busy := false
+	if hinted {
+		t.n.left.wakeResting()
+	}
+	for _, run := range tick.Inbox {
+		if t.n.left.has(run, tick.Now) || t.scheduler.aside.has(run) {
+			continue
+		}
+		busy = true
+		t.scheduler.mail(run)
+	}
+	if t.n.claims() && t.patrol.see(tick, hinted) {
+		busy = true
+	}
+	var lag time.Duration
+	runs := make([]machine.RunID, 0, len(tick.Due))
+	for _, d := range tick.Due {
+		if t.scheduler.aside.has(d.Run) {
+			continue
+		}
+		runs = append(runs, d.Run)
+		if !t.scheduler.agenda.has(d.Run) { // of the others its bound says nothing
+			lag = max(lag, tick.Now.Sub(d.NextCheck))
+		}
+	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ticked
+	t.busy = t.busy || busy
+	t.mu.Unlock()
+	return runs, lag
 }
 
-// tick renews the lease and returns the own runs that the store finds due. An
-// engine that cannot commit does not renew: it must lose its lease.
-func (t *term) tick(ctx context.Context) ([]machine.RunID, error) {
+// isBusy reports whether the last pass found work.
+func (t *term) isBusy() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.busy
+}
+
+// passed reports a pass over the own runs.
+func (t *term) passed(told int, took time.Duration) {
+	t.mu.Lock()
+	stats := PassStats{Took: took, Due: told, Lag: t.lag}
+	t.mu.Unlock()
+	t.n.passed(stats)
+}
+
+// tick renews the lease and returns what the store found. An engine that cannot
+// commit does not renew: it must lose its lease.
+func (t *term) tick(ctx context.Context) (Tick, error) {
 	o := t.n.cfg.Options
 	if age := t.scheduler.committer.oldest(); age > o.Lease/2 {
 		if !t.n.clock.leased() {
 			t.end(ErrLapsed)
 		}
-		return nil, fmt.Errorf("a commit has been waiting for %s: the lease is not renewed", age.Round(time.Millisecond))
+		return Tick{}, fmt.Errorf("a commit has been waiting for %s: the lease is not renewed", age.Round(time.Millisecond))
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Lease)
 	defer cancel()
 	sent := time.Now()
 	tick, err := t.n.cfg.Store.Tick(ctx, t.engine, o.Lease, tickLimit)
-	if errors.Is(err, ErrLapsed) || errors.Is(err, ErrFenced) {
+	if overFor(err) {
 		t.end(err)
-		return nil, err
+		return Tick{}, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("tick: %w", err)
+		return Tick{}, fmt.Errorf("tick: %w", err)
 	}
 	t.n.clock.ticked(sent, tick.Now, o.Lease)
 	t.mu.Lock()
-	t.ticked, t.dead = sent, tick.Dead
+	t.ticked = sent
 	t.mu.Unlock()
-	runs := make([]machine.RunID, 0, len(tick.Due))
-	for _, d := range tick.Due {
-		runs = append(runs, d.Run)
-	}
-	return runs, nil
-}
-
-// inherit takes over what the former incarnation of this node owned.
-func (t *term) inherit(ctx context.Context) {
-	if len(t.inherited) == 0 || t.n.draining.Load() {
-		return
-	}
-	pause := 20 * time.Millisecond
-	for {
-		dead, err := t.n.cfg.Store.Fence(ctx, t.former)
-		if err == nil && dead {
-			break
-		}
-		if err != nil {
-			t.n.cfg.Logger.Warn("fence the former incarnation", "engine", t.former, "error", err)
-		}
-		if sleep(ctx, pause) != nil {
-			return
-		}
-		pause = min(2*pause, t.n.cfg.Options.RetryStore)
-	}
-	for _, run := range t.inherited {
-		err := t.scheduler.adopt(ctx, run, func(owner EngineID) bool { return owner == t.former })
-		if err != nil && !errors.Is(err, ErrNotOwner) && ctx.Err() == nil {
-			t.n.cfg.Logger.Warn("take over from the former incarnation", "run", RunName(run), "error", err)
-		}
-	}
+	return tick, nil
 }

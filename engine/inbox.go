@@ -1,0 +1,376 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// mailLimit is how many messages of a run are read at once.
+const mailLimit = 256
+
+// A mailbox is what an engine that works on a run knows of its inbox. Messages
+// are read after the run was, so that none is decided twice: a row of somebody
+// else's that consumed one makes ours stale, and then both are read again.
+type mailbox struct {
+	wanted  bool // there may be messages that were not read
+	reading bool
+	first   bool               // nothing is decided before they were read
+	epoch   int                // what was read under another number is void
+	held    map[MessageID]bool // read: being decided, or not decidable here
+	stuck   int                // how many of them are not decidable here
+	gone    map[MessageID]bool // consumed since reading began
+	read    time.Time          // store time when they were read last
+	quiet   time.Time          // store time before which nobody looks again, because only what is stuck was there
+	pause   time.Duration      // how long the next such rest is
+}
+
+// reset forgets what was read.
+func (b *mailbox) reset() {
+	*b = mailbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
+}
+
+// A letter is a message as it was read.
+type letter struct {
+	Message
+	event machine.Event
+	err   error // why it cannot be decided here
+}
+
+// mail looks into the inbox of a run of this engine or of nobody.
+func (sh *shard) mail(ctx context.Context, id machine.RunID) {
+	r := sh.runs[id]
+	if r == nil {
+		r = &ownedRun{id: id, phase: phaseLoading}
+		sh.runs[id] = r
+		r.inbox.wanted = true
+		sh.load(ctx, r)
+		return
+	}
+	r.inbox.wanted = true
+	sh.readMail(ctx, r)
+}
+
+// readMail reads a run's messages beside the shard's goroutine, if there may be
+// some.
+func (sh *shard) readMail(ctx context.Context, r *ownedRun) {
+	b, n := &r.inbox, sh.s.n
+	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {
+		return
+	}
+	if !b.first && n.clock.now().Before(b.quiet) {
+		return
+	}
+	b.wanted, b.reading, b.gone, b.read = false, true, nil, n.clock.now()
+	limit, epoch := mailLimit+len(b.held), b.epoch
+	var specs map[string]AgentSpec
+	if !r.owned {
+		specs = r.specs
+	}
+	id, name := r.id, r.name()
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		letters, err := sh.s.letters(ctx, id, limit)
+		if err == nil && specs != nil {
+			if unable := n.equipped(ctx, id, name, specs); unable != nil {
+				err = unable
+			}
+		}
+		sh.post(func(ctx context.Context) { sh.gotMail(ctx, r, epoch, letters, len(letters) == limit, err) })
+	}()
+}
+
+// mailFirst reports whether a run's messages are being read before anything is
+// decided. An engine that had the run before may have put an answer there that
+// came in time: without it the attempt would expire.
+func (sh *shard) mailFirst(ctx context.Context, r *ownedRun) bool {
+	b := &r.inbox
+	if b.first || r.fence == 0 || !r.owned {
+		return b.first
+	}
+	now := sh.s.n.clock.now()
+	if due, ok := r.state.NextDue(); !ok || due.After(now) {
+		return false
+	}
+	for _, a := range r.state.OpenAttempts(r.wf) {
+		if !a.CompleteBy.After(now) && b.read.Before(a.CompleteBy) {
+			b.wanted, b.first = true, true
+			sh.readMail(ctx, r)
+			b.first = b.reading
+			return b.first
+		}
+	}
+	return false
+}
+
+// letters reads and decodes up to limit messages of a run.
+func (s *scheduler) letters(ctx context.Context, run machine.RunID, limit int) ([]letter, error) {
+	select {
+	case s.reads <- struct{}{}:
+		defer func() { <-s.reads }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	messages, err := s.n.cfg.Store.Messages(ctx, run, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the inbox of run %s: %w", RunName(run), err)
+	}
+	letters := make([]letter, len(messages))
+	for i, m := range messages {
+		letters[i] = s.n.open(m)
+	}
+	return letters, nil
+}
+
+// open decodes a message.
+func (n *Node) open(m Message) letter {
+	l := letter{Message: m}
+	l.event, l.err = decodeMessage(n.cfg.Sealer, m.Run, m.Data)
+	if l.err != nil {
+		return l
+	}
+	fits := false
+	switch m.Kind {
+	case MessageVerb:
+		if _, _, fits = machine.Asked(l.event); fits {
+			l.event = machine.WithAsk(l.event, int64(m.ID))
+		}
+	case MessageReply:
+		_, fits = answered(l.event)
+	}
+	if !fits {
+		l.err = fmt.Errorf("message %d of kind %d holds %T: written by a newer version", m.ID, m.Kind, l.event)
+	}
+	return l
+}
+
+// answered returns the attempt that an event answers; ok is false for what is
+// no answer.
+func answered(e machine.Event) (id machine.AttemptID, ok bool) {
+	switch e := e.(type) {
+	case machine.AttemptOK:
+		return e.Attempt, true
+	case machine.AttemptFailed:
+		return e.Attempt, true
+	case machine.AttemptUnknown:
+		return e.Attempt, true
+	case machine.AttemptNotDone:
+		return e.Attempt, true
+	case machine.AttemptDeferred:
+		return e.Attempt, true
+	}
+	return machine.AttemptID{}, false
+}
+
+// delivery makes an event on its way out of a letter.
+func (l letter) delivery() *delivery {
+	d := &delivery{event: l.event, arrived: l.At, message: l.ID, data: l.Data}
+	d.attempt, _ = answered(l.event)
+	return d
+}
+
+// gotMail goes on with a run whose messages were read.
+func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []letter, more bool, err error) {
+	b, n := &r.inbox, sh.s.n
+	if sh.runs[r.id] != r || b.epoch != epoch {
+		return
+	}
+	b.reading, b.first = false, false
+	gone := b.gone
+	b.gone = nil
+	var unable *RunError
+	switch {
+	case r.phase != phaseReady:
+		return
+	case errors.As(err, &unable):
+		sh.drop(r, unable, unable)
+		n.left.leave(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+		return
+	case err != nil:
+		if ctx.Err() == nil {
+			n.cfg.Logger.Warn("read messages", "run", r.name(), "error", err)
+		}
+	}
+	fresh, stuck := 0, 0
+	for _, l := range letters {
+		switch {
+		case l.err != nil:
+			stuck++
+			if !b.held[l.ID] {
+				n.cfg.Logger.Error("a message cannot be read here and is left", "run", r.name(), "message", l.ID, "error", l.err)
+				n.troubles.note(r.id, &RunError{Run: int64(r.id), Name: r.name(), Err: l.err, Hint: hintFor(l.err)})
+			}
+		case b.held[l.ID] || gone[l.ID]:
+			continue
+		default:
+			fresh++
+			r.pending = append(r.pending, l.delivery())
+		}
+		if b.held == nil {
+			b.held = map[MessageID]bool{}
+		}
+		b.held[l.ID] = true
+	}
+	b.stuck = stuck
+	switch {
+	case fresh > 0:
+		b.pause, b.quiet = 0, time.Time{}
+		b.wanted = b.wanted || more
+		slices.SortStableFunc(r.pending, func(a, b *delivery) int { return a.arrived.Compare(b.arrived) })
+	case stuck > 0:
+		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
+		b.quiet = n.clock.now().Add(b.pause)
+	}
+	switch {
+	case r.owned:
+		sh.step(ctx, r)
+		sh.readMail(ctx, r)
+	case r.flight != nil: // it is being taken over by now
+	case fresh > 0:
+		sh.takeOver(ctx, r, adoption{})
+	default:
+		if stuck > 0 {
+			n.left.leave(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+		}
+		sh.drop(r, ErrNotOwner, nil)
+	}
+}
+
+// consumed notes that messages went with a row that has landed.
+func (b *mailbox) consumed(ids []MessageID) {
+	for _, id := range ids {
+		delete(b.held, id)
+		if b.reading {
+			if b.gone == nil {
+				b.gone = map[MessageID]bool{}
+			}
+			b.gone[id] = true
+		}
+	}
+}
+
+// unread takes out of deliveries what has to be read or asked for again:
+// messages and takeovers.
+func unread(deliveries []*delivery) []*delivery {
+	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
+		_, taken := d.event.(machine.TakenOver)
+		return taken || d.message != 0
+	})
+}
+
+// keepMessages keeps what came too late to count of what was decided.
+func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *flight) {
+	for _, d := range f.late {
+		sh.keepMessage(ctx, r, d)
+	}
+	f.late = nil
+}
+
+// keepMessage keeps an answer that came too late to count as evidence and then
+// has its message consumed: it is in one of the two places at any time.
+func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
+	late := lateReply(r.id, r.wf, r.state, d)
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		if !sh.s.n.keepSurely(ctx, late) {
+			return // this incarnation ends, and the message is still there
+		}
+		sh.s.n.cfg.Observer.LateReply(r.id, d.attempt)
+		sh.post(func(ctx context.Context) {
+			if sh.runs[r.id] != r || !r.inbox.held[d.message] {
+				return
+			}
+			again := *d
+			again.kept = true
+			r.pending = append(r.pending, &again)
+			sh.step(ctx, r)
+		})
+	}()
+}
+
+// lateReply makes the row that keeps a late answer that came as a message.
+func lateReply(run machine.RunID, wf *dsl.Workflow, state *machine.State, d *delivery) LateReply {
+	step := ""
+	if wf != nil && d.attempt.Node >= 0 && d.attempt.Node < state.NodeCount() {
+		step = state.Node(wf, d.attempt.Node).Name
+	}
+	outcome, code, _ := outcomeOf(d.event)
+	return LateReply{
+		Run: run, Node: int32(d.attempt.Node), Call: int32(d.attempt.Call), Step: CleanText(step),
+		At: d.arrived, Outcome: outcome, Code: CleanText(code), Data: d.data,
+	}
+}
+
+// keepSurely keeps a late answer, and tries until it is kept or ctx ends.
+func (n *Node) keepSurely(ctx context.Context, l LateReply) bool {
+	pause := 20 * time.Millisecond
+	for {
+		err := n.cfg.Store.KeepLate(ctx, l)
+		if err == nil || errors.Is(err, ErrNotFound) {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		n.cfg.Logger.Warn("keep a late answer, trying again", "run", RunName(l.Run), "error", err)
+		if sleep(ctx, pause) != nil {
+			return false
+		}
+		pause = min(2*pause, n.cfg.Options.RetryStore)
+	}
+}
+
+// clear empties the inbox of a run that has ended: answers are kept as
+// evidence, and whoever asked for something finds that the run has ended.
+func (sh *shard) clear(ctx context.Context, r *ownedRun) {
+	n, s := sh.s.n, sh.s
+	if !s.clearing.begin(r.id) {
+		return
+	}
+	id, wf, state := r.id, r.wf, r.state // it has ended: the state does not change any more
+	s.loads.Add(1)
+	go func() {
+		defer s.loads.Done()
+		defer s.clearing.end(id)
+		for {
+			letters, err := s.letters(ctx, id, mailLimit)
+			if err != nil || len(letters) == 0 {
+				if err != nil && ctx.Err() == nil {
+					n.cfg.Logger.Warn("read messages to a run that has ended", "run", RunName(id), "error", err)
+				}
+				return
+			}
+			var ids []MessageID
+			for _, l := range letters {
+				if l.err != nil && l.Kind != MessageVerb {
+					continue // a newer version may read it
+				}
+				d := l.delivery()
+				if _, _, ok := outcomeOf(l.event); ok {
+					if !n.keepSurely(ctx, lateReply(id, wf, state, d)) {
+						return
+					}
+					n.cfg.Observer.LateReply(id, d.attempt)
+				}
+				ids = append(ids, l.ID)
+			}
+			if err := n.cfg.Store.Discard(ctx, id, ids); err != nil {
+				n.cfg.Logger.Warn("discard messages to a run that has ended", "run", RunName(id), "error", err)
+				return
+			}
+			if len(ids) < len(letters) {
+				n.left.leave(id, n.clock.now(), n.cfg.Options.MaxScan)
+			}
+			if len(ids) < mailLimit {
+				return
+			}
+		}
+	}()
+}

@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A patrol looks after runs that are not this engine's: those of nobody, those
+// of members that died, and those of live ones that do not get on with them. It
+// works on what ticks find, beside the Supervisor's loop, and keeps nothing that
+// another engine's patrol could not find out by itself (S46, S49).
+type patrol struct {
+	t    *term
+	hint chan struct{}
+
+	mu      sync.Mutex        // protects following fields
+	tick    Tick              // the newest
+	hinted  bool              // something may have been said to a run whose owner is gone
+	routine time.Time         // by this process's clock: when to look at everything again
+	passed  map[EngineID]bool // dead members whose runs were looked at
+	working bool
+}
+
+// The names of the passes. Of all engines one makes such a pass in a period.
+const (
+	passForeign = "foreign" // everything, from time to time
+	passOrphans = "orphans" // the runs of members that have just died
+)
+
+func newPatrol(t *term) *patrol {
+	return &patrol{t: t, hint: make(chan struct{}, 1), passed: map[EngineID]bool{},
+		routine: time.Now().Add(2 * t.n.cfg.Options.MaxScan)}
+}
+
+// see takes what a tick found, and reports whether there is work in it.
+func (p *patrol) see(tick Tick, hinted bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tick, p.hinted = tick, p.hinted || hinted && len(tick.Dead) > 0
+	still := map[EngineID]bool{}
+	for _, engine := range tick.Dead {
+		still[engine] = p.passed[engine]
+	}
+	p.passed = still // whoever is not listed any more is forgotten
+	work := len(p.unownedLocked()) > 0 || len(p.deadLocked()) > 0
+	if work || p.hinted || !time.Now().Before(p.routine) {
+		wake(p.hint)
+	}
+	return work || p.working
+}
+
+// unownedLocked returns the runs of nobody that this engine may be able to take.
+func (p *patrol) unownedLocked() []machine.RunID {
+	runs := make([]machine.RunID, 0, len(p.tick.Unowned))
+	for _, d := range p.tick.Unowned {
+		runs = append(runs, d.Run)
+	}
+	return p.t.unshelved(runs)
+}
+
+// deadLocked returns the members that died since the last pass.
+func (p *patrol) deadLocked() []EngineID {
+	var dead []EngineID
+	for _, engine := range p.tick.Dead {
+		if !p.passed[engine] && engine != p.t.former {
+			dead = append(dead, engine)
+		}
+	}
+	return dead
+}
+
+// run makes rounds until ctx ends.
+func (p *patrol) run(ctx context.Context) {
+	for {
+		select {
+		case <-p.hint:
+		case <-ctx.Done():
+			return
+		}
+		p.setWorking(true)
+		err := p.round(ctx)
+		p.setWorking(false)
+		if err != nil && ctx.Err() == nil && !overFor(err) {
+			p.t.n.cfg.Logger.Warn("look after runs of others", "error", err)
+			if sleep(ctx, p.t.n.cfg.Options.MinScan) != nil {
+				return
+			}
+		}
+	}
+}
+
+func (p *patrol) setWorking(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.working = is
+}
+
+// round does what there is to do now.
+func (p *patrol) round(ctx context.Context) error {
+	n := p.t.n
+	began := time.Now()
+	p.mu.Lock()
+	unowned, dead, all, hinted, routine := p.unownedLocked(), p.deadLocked(), p.tick.Dead, p.hinted, !began.Before(p.routine)
+	full := len(p.tick.Unowned) == tickLimit
+	p.mu.Unlock()
+	if !n.claims() {
+		return nil
+	}
+	stats := PassStats{}
+	var errs []error
+	note := func(taken int, err error) {
+		stats.Taken += taken
+		errs = append(errs, err)
+	}
+	foreign := routine
+	if routine {
+		p.next(len(unowned) > 0 || len(dead) > 0)
+		may, err := n.cfg.Store.Pass(ctx, passForeign, n.cfg.Options.MaxScan)
+		foreign = may
+		errs = append(errs, err)
+	}
+	switch {
+	case foreign && (len(all) > 0 || full && len(unowned) == 0):
+		note(p.orphans(ctx, all, full && len(unowned) == 0))
+	case len(dead) > 0 || hinted:
+		may, err := n.cfg.Store.Pass(ctx, passOrphans, n.cfg.Options.ClaimInterval)
+		errs = append(errs, err)
+		if may {
+			foreign = true
+			note(p.orphans(ctx, all, false))
+		}
+	}
+	note(p.claim(ctx, unowned))
+	if routine && foreign {
+		note(p.overdue(ctx))
+	}
+	if foreign || stats.Taken > 0 {
+		stats.Took, stats.Foreign = time.Since(began), foreign
+		n.passed(stats)
+	}
+	if stats.Taken > 0 {
+		p.t.look() // there may be more
+	}
+	return errors.Join(errs...)
+}
+
+// next says when to look at everything again: later while there is nothing to
+// do, so that an idle engine costs the store next to nothing.
+func (p *patrol) next(work bool) {
+	d := 2 * p.t.n.cfg.Options.MaxScan
+	if !work && p.t.scheduler.size() == 0 {
+		d *= 2
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Ticks come at multiples of MaxScan then: a little less meets the right one.
+	p.routine = time.Now().Add(d - p.t.n.cfg.Options.MaxScan/4)
+}
+
+// orphans takes over the runs of members that died. Runs that nobody ever owned
+// are claimed as far as there is room for them, elsewhere, unless those that
+// nobody can work on here stand in front of all the others.
+func (p *patrol) orphans(ctx context.Context, dead []EngineID, unowned bool) (int, error) {
+	p.mu.Lock()
+	p.hinted = false
+	p.mu.Unlock()
+	taken, err := p.t.orphans(ctx, dead, taking{from: func(h Head) bool {
+		return p.t.n.claims() && (h.Owner != 0 || unowned && p.room())
+	}})
+	if err == nil {
+		p.mu.Lock()
+		for _, engine := range dead {
+			p.passed[engine] = true
+		}
+		p.mu.Unlock()
+	}
+	return taken, err
+}
+
+// room reports whether this engine should take up more runs of nobody. One
+// whose runs wait for agents already leaves them to others.
+func (p *patrol) room() bool {
+	return p.t.n.claims() && p.t.scheduler.queue.waiting() < p.t.n.cfg.Options.ClaimBatch
+}
+
+// claim takes up runs that nobody owns, in batches (S55, S75). Engines begin at
+// different ones, so that they do not all go for the same.
+func (p *patrol) claim(ctx context.Context, runs []machine.RunID) (int, error) {
+	batch := p.t.n.cfg.Options.ClaimBatch
+	if len(runs) > batch {
+		at := rand.IntN(len(runs)/batch+1) * batch
+		runs = append(append([]machine.RunID(nil), runs[at:]...), runs[:at]...)
+	}
+	taken := 0
+	for len(runs) > 0 && p.room() {
+		n := min(len(runs), batch)
+		got, err := p.t.take(ctx, runs[:n], taking{from: func(h Head) bool { return h.Owner == 0 }})
+		taken += got
+		if err != nil {
+			return taken, err
+		}
+		runs = runs[n:]
+	}
+	return taken, nil
+}
+
+// overdue takes over runs of live engines that are long past their time: telling
+// a slow owner would make it slower.
+func (p *patrol) overdue(ctx context.Context) (int, error) {
+	o, now := p.t.n.cfg.Options, p.t.n.clock.now()
+	grace := max(o.Lease, 2*o.MaxScan)
+	runs, err := p.t.n.cfg.Store.Overdue(ctx, p.t.engine, grace, o.ClaimBatch)
+	if err != nil {
+		return 0, err
+	}
+	return p.t.take(ctx, p.t.unshelved(runs), taking{passed: true, from: func(h Head) bool {
+		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && p.t.n.claims()
+	}})
+}

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// maxLeft bounds how many runs are remembered as left alone. Beyond it all are
+// forgotten, and looked at again.
+const maxLeft = 100000
+
+// A shelf remembers runs that an engine found and can do nothing for: an agent
+// is missing, a newer version wrote them, they wait for a person. They stay
+// visible to other engines; this one does not look at them again at every pass.
+// It is safe for concurrent use.
+type shelf struct {
+	mu   sync.Mutex // protects following field
+	runs map[machine.RunID]shelved
+}
+
+type shelved struct {
+	until time.Time // store time
+	pause time.Duration
+	rests bool // nothing is wrong with it: it waits for a person
+}
+
+// leave puts a run on the shelf for pause, or for twice as long as the last
+// time, up to 20 times pause.
+func (s *shelf) leave(run machine.RunID, now time.Time, pause time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := min(max(pause, 2*s.runs[run].pause), 20*pause)
+	s.putLocked(run, shelved{until: now.Add(d), pause: d})
+}
+
+// rest puts a run on the shelf that waits for a person, until something of it
+// is due.
+func (s *shelf) rest(run machine.RunID, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.putLocked(run, shelved{until: until, rests: true})
+}
+
+func (s *shelf) putLocked(run machine.RunID, e shelved) {
+	if s.runs == nil || len(s.runs) >= maxLeft {
+		s.runs = map[machine.RunID]shelved{}
+	}
+	s.runs[run] = e
+}
+
+// has reports whether a run is on the shelf at store time now.
+func (s *shelf) has(run machine.RunID, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.Before(s.runs[run].until)
+}
+
+// take takes a run off the shelf.
+func (s *shelf) take(run machine.RunID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.runs, run)
+}
+
+// wakeResting takes off the shelf what waits for a person: somebody may have
+// said something to it.
+func (s *shelf) wakeResting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for run, e := range s.runs {
+		if e.rests {
+			delete(s.runs, run)
+		}
+	}
+}
+
+// A claimset lets one goroutine at a time work on a run.
+type claimset struct {
+	mu   sync.Mutex // protects following field
+	runs map[machine.RunID]bool
+}
+
+// begin reports whether nobody works on the run, and that from now on the
+// caller does.
+func (c *claimset) begin(run machine.RunID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs[run] {
+		return false
+	}
+	if c.runs == nil {
+		c.runs = map[machine.RunID]bool{}
+	}
+	c.runs[run] = true
+	return true
+}
+
+// has reports whether somebody works on the run.
+func (c *claimset) has(run machine.RunID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs[run]
+}
+
+func (c *claimset) end(run machine.RunID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.runs, run)
+}
