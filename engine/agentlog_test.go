@@ -45,6 +45,14 @@ func (s *logStore) lines() (all []engine.LogLine) {
 	return all
 }
 
+// statements returns how many statements stored something, and how many there
+// were.
+func (s *logStore) statements() (stored, asked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.batches), s.asked
+}
+
 // keeper runs a keeper until end is called.
 func keeper(t *testing.T, s *logStore, log *strings.Builder) (k *engine.LogKeeper, end func()) {
 	t.Helper()
@@ -70,18 +78,18 @@ func TestLogsAreKeptInBatches(t *testing.T) {
 			k.Keep(engine.LogLine{Run: 1, Message: fmt.Sprint(n)})
 		}
 		synctest.Wait() // a hundred do not wait for the second
-		if len(s.lines()) != 200 || len(s.batches) != 2 {
-			t.Errorf("%d lines in %d statements at once", len(s.lines()), len(s.batches))
+		if stored, _ := s.statements(); len(s.lines()) != 200 || stored != 2 {
+			t.Errorf("%d lines in %d statements at once", len(s.lines()), stored)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if len(s.lines()) != 250 {
 			t.Errorf("%d lines after a second, want 250", len(s.lines()))
 		}
-		idle := s.asked
+		_, idle := s.statements()
 		time.Sleep(time.Minute)
-		if s.asked != idle {
-			t.Errorf("the store was asked %d times for nothing", s.asked-idle)
+		if _, asked := s.statements(); asked != idle {
+			t.Errorf("the store was asked %d times for nothing", asked-idle)
 		}
 		k.Keep(engine.LogLine{Run: 1, Message: "250"})
 		end()
@@ -106,8 +114,8 @@ func TestLogsAreBounded(t *testing.T) {
 			k.Keep(engine.LogLine{Run: 1, Message: fmt.Sprint(n)})
 		}
 		time.Sleep(10 * time.Second)
-		if s.asked > 15 {
-			t.Errorf("a store that is down was asked %d times in 10 s", s.asked)
+		if _, asked := s.statements(); asked > 15 {
+			t.Errorf("a store that is down was asked %d times in 10 s", asked)
 		}
 		s.mu.Lock()
 		s.down = false
@@ -117,12 +125,12 @@ func TestLogsAreBounded(t *testing.T) {
 		if len(all) != 4000 || all[0].Message != "0" || all[3999].Message != "3999" {
 			t.Errorf("%d lines were kept, want the first 4000", len(all))
 		}
+		end()
 		for _, b := range s.batches {
 			if len(b) > 100 {
 				t.Errorf("%d lines in one statement", len(b))
 			}
 		}
-		end()
 		if text := log.String(); !strings.Contains(text, "lines=1000") || strings.Count(text, "cannot be kept now") != 1 {
 			t.Errorf("log: %s", text)
 		}
