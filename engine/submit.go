@@ -94,33 +94,8 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]AgentSpec) 
 // submit tries one id. Returns ErrExists if it is taken.
 func (n *Node) submit(ctx context.Context, t *term, s Submission, st start) (Submitted, error) {
 	now := n.clock.now()
-	run, err := n.ids.mint(now)
+	run, err := n.christen(s, &st, now)
 	if err != nil {
-		return Submitted{}, err
-	}
-	if st.names.Name == "" {
-		st.names.Name = RunName(run)
-	}
-	scope := &dsl.Scope{
-		Run:  dsl.RunInfo{ID: st.names.Name, Workflow: st.flow.Name, StartedAt: now},
-		Vars: s.Vars,
-	}
-	if st.flow.UniqueKey != nil {
-		st.names.Key, err = st.flow.UniqueKey(scope)
-		if err != nil {
-			return Submitted{}, fmt.Errorf("submit %q: evaluate unique.key: %w", s.Workflow, err)
-		}
-		if st.names.Key == "" {
-			return Submitted{}, fmt.Errorf("submit %q: unique.key is empty", s.Workflow)
-		}
-	}
-	if st.flow.Deadline != nil {
-		scope.Run.Key = st.names.Key
-		if _, err := st.flow.Deadline(scope); err != nil {
-			return Submitted{}, fmt.Errorf("submit %q: evaluate deadline: %w", s.Workflow, err)
-		}
-	}
-	if err := st.names.Validate(); err != nil {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	err = t.scheduler.ask(ctx, run, &delivery{
@@ -137,6 +112,36 @@ func (n *Node) submit(ctx context.Context, t *term, s Submission, st start) (Sub
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	return st.submitted, nil
+}
+
+// christen mints an internal id and fills in the names that depend on it.
+func (n *Node) christen(s Submission, st *start, now time.Time) (machine.RunID, error) {
+	run, err := n.ids.mint(now)
+	if err != nil {
+		return 0, err
+	}
+	if st.names.Name == "" {
+		st.names.Name = RunName(run)
+	}
+	scope := &dsl.Scope{
+		Run:  dsl.RunInfo{ID: st.names.Name, Workflow: st.flow.Name, StartedAt: now},
+		Vars: s.Vars,
+	}
+	if st.flow.UniqueKey != nil {
+		if st.names.Key, err = st.flow.UniqueKey(scope); err != nil {
+			return 0, fmt.Errorf("evaluate unique.key: %w", err)
+		}
+		if st.names.Key == "" {
+			return 0, errors.New("unique.key is empty")
+		}
+	}
+	if st.flow.Deadline != nil {
+		scope.Run.Key = st.names.Key
+		if _, err := st.flow.Deadline(scope); err != nil {
+			return 0, fmt.Errorf("evaluate deadline: %w", err)
+		}
+	}
+	return run, st.names.Validate()
 }
 
 // RunName derives a public run id from an internal one.
