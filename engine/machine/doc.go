@@ -74,6 +74,21 @@
 //   - retry is refused for a step in doubt whose action is not idempotent, and so
 //     is compensate --retry for such an undo: settle comes first.
 //   - A settled or late answer never reopens what has ended.
+//   - A checkpoint says that something was done: the effect stays maybe although
+//     the attempt fails for certain. Of several attempts the highest number counts.
+//   - An undo before another attempt (on_rerun = "undo_first") is called where an
+//     effect may exist, and gives the step a new key. If it fails for good, catch
+//     takes the step's own failure, max_failures may tolerate it, else the run is
+//     parked. See docs/decisions/0011.
+//   - An attempt that is silent for too long is told to stop and its outcome is
+//     unknown; until its complete-by and the grace have passed it counts as at
+//     work wherever that matters.
+//   - What an agent asks for by retry_after also holds for lookups and undos. An
+//     operator's retry does not wait for it.
+//   - A run is queued until something is attempted or fails; steps that are
+//     skipped or have no instances start nothing.
+//   - --extend never brings a deadline forward and makes none where there is none.
+//   - Every verb is recorded while the run is open, also one that changes nothing.
 //
 // # Promises
 //

@@ -313,7 +313,6 @@ func (w *world) meddle() error {
 		for _, k := range w.calls {
 			if k.answer != nil && w.c.chance(70) {
 				k.answerAt = k.answerAt.Add(time.Duration(w.c.n(60000)) * time.Millisecond)
-				k.beatAt = time.Time{}
 			}
 		}
 		for range 1 + w.c.n(3) {
