@@ -69,7 +69,7 @@ func (s *Store) Join(ctx context.Context, address string, lease time.Duration, w
 
 // Tick renews the lease and returns what needs attention. Returns ErrLapsed.
 func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duration, limit int) (t engine.Tick, err error) {
-	err = s.write(ctx, "tick", func(tx *tx) error {
+	err = s.anybody(ctx, "tick", func(tx *tx) error {
 		t = engine.Tick{Now: now()}
 		res, err := tx.exec(memberRenew, int64(id), micros(t.Now), micros(t.Now.Add(lease)))
 		if err != nil {
