@@ -132,7 +132,7 @@ func (p *pump) laterLocked() {
 	if p.retry != nil {
 		p.retry.Stop()
 	}
-	p.pause = min(max(10*time.Millisecond, 2*p.pause), time.Second)
+	p.pause = min(max(10*time.Millisecond, 2*p.pause), 5*time.Second)
 	p.retry = time.AfterFunc(p.pause, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
