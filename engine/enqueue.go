@@ -4,131 +4,224 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// whyQueued is why nothing of a run has started that nobody owns.
-const whyQueued = "no engine has taken the run yet"
+// whyUnowned is why nothing of a run starts that no engine has taken up.
+const whyUnowned = "no engine has taken the run yet"
 
-// enqueueLease is how long whoever enqueues counts as alive. Nothing depends on
-// it but how long a dead one is remembered.
-const enqueueLease = 30 * time.Second
-
-// Enqueue accepts a run that nobody owns yet, without a running engine: it is
-// queued until one claims it (S55), and waiting costs it nothing but its
-// deadline (S65). Of cfg only Store, Sealer and Options are used. What Submit
-// says about names, keys and errors holds here too.
+// Enqueue accepts a run that nobody owns yet: it is durable when Enqueue
+// returns, shows as queued with every step, and any engine on the store takes it
+// up (S14, S55). Waiting for one burns no failure count (S65). It needs no
+// running engine, no agents and no Invoker: cfg.Invoker is not used. What Submit
+// refuses is refused here too, and a name or key that is taken returns the
+// earlier run with Exists set.
 func Enqueue(ctx context.Context, cfg Config, s Submission) (Submitted, error) {
-	all, err := EnqueueAll(ctx, cfg, []Submission{s})
-	if err != nil {
+	out, err := EnqueueAll(ctx, cfg, []Submission{s})
+	if len(out) == 0 {
 		return Submitted{}, err
 	}
-	return all[0], nil
+	return out[0], err
 }
 
-// EnqueueAll is Enqueue of many runs, one after the other. With an error it
-// returns what was accepted before.
-func EnqueueAll(ctx context.Context, cfg Config, submissions []Submission) (accepted []Submitted, err error) {
-	q := &enqueuer{n: &Node{cfg: cfg.withDefaults(), ids: &minter{}, clock: &clock{}}}
-	q.n.cfg.Store = pointed(q.n.cfg.Store)
-	q.n.defs = NewDefinitions(q.n.cfg.Store, q.n.cfg.Sealer)
-	if err := q.open(ctx); err != nil {
-		return nil, fmt.Errorf("enqueue: %w", err)
+// EnqueueAll is Enqueue of many, over Options.Writers connections at once. It
+// returns what became of each, in order, up to the first that was refused or
+// failed; those after it may have been accepted too, and show with a Run other
+// than 0. Doing it again under the same names or keys is safe.
+func EnqueueAll(ctx context.Context, cfg Config, all []Submission) (accepted []Submitted, err error) {
+	cfg = cfg.withDefaults()
+	if cfg.Store == nil {
+		return nil, errors.New("engine: Config.Store is required")
 	}
-	defer func() { err = errors.Join(err, q.close(ctx)) }()
-	for _, s := range submissions {
-		sub, err := q.enqueue(ctx, s)
-		if err != nil {
-			return accepted, fmt.Errorf("submit %q: %w", s.Workflow, err)
+	if err := cfg.Options.validate(); err != nil {
+		return nil, err
+	}
+	if err := pinKey(ctx, cfg.Store, cfg.Sealer); err != nil {
+		return nil, err
+	}
+	writers := min(cfg.Options.Writers, len(all))
+	if writers == 0 {
+		return nil, nil
+	}
+	cfg.Store = pointed(cfg.Store)
+	e := &enqueuer{cfg: cfg, n: &Node{cfg: cfg, clock: &clock{}, ids: &minter{}, defs: NewDefinitions(cfg.Store, cfg.Sealer)}}
+	if e.engine, err = cfg.Store.Join(ctx, cfg.Options.Address, cfg.Options.Lease, writers); err != nil {
+		return nil, fmt.Errorf("join the store: %w", err)
+	}
+	defer func() {
+		// It owns nothing, so nobody waits for it; but nobody should wonder either.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Options.Lease)
+		defer cancel()
+		if left := cfg.Store.Leave(ctx, e.engine); left != nil && !notOwner(left) && err == nil {
+			err = fmt.Errorf("leave the store: %w", left)
 		}
-		accepted = append(accepted, sub)
+	}()
+	if err := e.tick(ctx); err != nil {
+		return nil, err
 	}
-	return accepted, nil
+	return e.run(ctx, all, writers)
 }
 
-// An enqueuer is a membership that lasts as long as it takes to submit.
+// An enqueuer is a short membership that only submits.
 type enqueuer struct {
+	cfg    Config
 	n      *Node // of which only what submitting needs is there
 	engine EngineID
-	writer Writer
 }
 
-func (q *enqueuer) open(ctx context.Context) (err error) {
-	if err := pinKey(ctx, q.n.cfg.Store, q.n.cfg.Sealer); err != nil {
-		return err
-	}
+// tick renews the membership and learns the store's time.
+func (e *enqueuer) tick(ctx context.Context) error {
 	sent := time.Now()
-	if q.engine, err = q.n.cfg.Store.Join(ctx, q.n.cfg.Options.Address, enqueueLease, 1); err != nil {
-		return err
-	}
-	q.writer, err = q.n.cfg.Store.OpenWriter(ctx, q.engine, 0)
+	tick, err := e.cfg.Store.Tick(ctx, e.engine, e.cfg.Options.Lease, 1)
 	if err != nil {
-		return errors.Join(err, q.n.cfg.Store.Leave(ctx, q.engine))
+		return fmt.Errorf("tick: %w", err)
 	}
-	// Only the time of it matters: what is due or unowned is for engines.
-	tick, err := q.n.cfg.Store.Tick(ctx, q.engine, enqueueLease, 1)
-	if err != nil {
-		return errors.Join(err, q.close(ctx))
-	}
-	q.n.clock.ticked(sent, tick.Now, enqueueLease)
+	e.n.clock.ticked(sent, tick.Now, e.cfg.Options.Lease)
 	return nil
 }
 
-func (q *enqueuer) close(ctx context.Context) error {
-	return errors.Join(q.writer.Close(), q.n.cfg.Store.Leave(context.WithoutCancel(ctx), q.engine))
+// run submits everything over a number of writers.
+func (e *enqueuer) run(ctx context.Context, all []Submission, writers int) ([]Submitted, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	out := make([]Submitted, len(all))
+	errs := make([]error, len(all))
+	var work, renew sync.WaitGroup
+	for n := range writers {
+		w, err := e.cfg.Store.OpenWriter(ctx, e.engine, n)
+		if err != nil {
+			cancel(err)
+			work.Wait()
+			return nil, fmt.Errorf("open writer %d: %w", n, err)
+		}
+		work.Go(func() {
+			defer func() {
+				if err := w.Close(); err != nil {
+					e.cfg.Logger.Debug("close a writer", "error", err)
+				}
+			}()
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(all) {
+					return
+				}
+				if out[i], errs[i] = e.one(ctx, w, all[i]); errs[i] != nil {
+					cancel(errs[i])
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	renew.Go(func() {
+		for {
+			timer := time.NewTimer(e.cfg.Options.Lease / 3)
+			select {
+			case <-timer.C:
+				if err := e.tick(ctx); overFor(err) {
+					cancel(err)
+				}
+			case <-done:
+				timer.Stop()
+				return
+			}
+		}
+	})
+	work.Wait()
+	close(done)
+	renew.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return out[:i], err
+		}
+		if out[i].Run == 0 {
+			return out[:i], context.Cause(ctx)
+		}
+	}
+	return out, nil
 }
 
-// enqueue accepts one run.
-func (q *enqueuer) enqueue(ctx context.Context, s Submission) (Submitted, error) {
-	st, err := q.n.prepare(ctx, s)
+// one submits one run that nobody owns. A store that does not answer is asked
+// again a few times, as by Node.Submit.
+func (e *enqueuer) one(ctx context.Context, w Writer, s Submission) (Submitted, error) {
+	st, err := e.n.prepare(ctx, s)
 	if err != nil {
-		return Submitted{}, err
+		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	for range submitIDs {
-		names := *st
-		now := q.n.clock.now()
-		run, err := q.n.christen(s, &names, now)
-		if err != nil {
-			return Submitted{}, err
+	pause, unsure := 20*time.Millisecond, machine.RunID(0)
+	var t Transition
+	var names Names
+	for try := 1; ; try++ {
+		if unsure == 0 {
+			again := *st
+			if t, err = e.transition(s, &again); err != nil {
+				return Submitted{}, err
+			}
+			names = again.names
 		}
-		t, err := q.first(s, names, run, now)
-		if err != nil {
-			return Submitted{}, err
+		res, err := w.Submit(ctx, t, names)
+		var loss *LossError
+		switch {
+		case err == nil && res.Exists && res.Run == t.Run: // an earlier sending had landed
+			res.Exists = false
+			return res, nil
+		case err == nil:
+			return res, nil
+		case errors.Is(err, ErrExists): // the id is another's, or an earlier sending landed
+			unsure = 0
+		case overFor(err), errors.As(err, &loss), ctx.Err() != nil:
+			return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+		default:
+			unsure = t.Run // the same row is sent again, so that it cannot land twice
 		}
-		sub, err := q.writer.Submit(ctx, t, names.names)
-		if !errors.Is(err, ErrExists) {
-			return sub, err
+		if try == submitTries {
+			return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+		}
+		if unsure != 0 {
+			if sleep(ctx, pause) != nil {
+				return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+			}
+			pause *= 2
 		}
 	}
-	return Submitted{}, fmt.Errorf("no free run id in %d tries", submitIDs)
 }
 
-// first makes the run's first row: nobody owns it, nothing of it has started,
-// and it is looked for at once.
-func (q *enqueuer) first(s Submission, st start, run machine.RunID, now time.Time) (Transition, error) {
+// transition makes the first row of a run that nobody owns: nothing of it
+// starts, and whoever looks for runs of nobody finds it at once.
+func (e *enqueuer) transition(s Submission, st *start) (Transition, error) {
+	now := e.n.clock.now()
+	run, err := e.n.christen(s, st, now)
+	if err != nil {
+		return Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+	}
+	event := machine.Started{RunID: run, Name: st.names.Name, Key: st.names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By}
 	slots := map[string]machine.Slot{}
 	for agent := range st.specs {
-		slots[agent] = machine.Slot{Why: whyQueued}
+		slots[agent] = machine.Slot{Why: whyUnowned}
 	}
-	state := machine.NewState()
-	rec := machine.Decide(st.flow, state, machine.Input{At: now, Slots: slots, Event: machine.Started{
-		RunID: run, Name: st.names.Name, Key: st.names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
-	}})
-	nobody := EngineID(0)
-	t := Transition{Run: run, At: rec.At(), Workflow: st.workflow, Owner: &nobody, NextCheck: rec.At().Truncate(time.Microsecond)}
-	t.add(rec, state)
-	state.Apply(rec)
-	if state.Status().Final() {
-		t.NextCheck = Never
+	nobody, state := EngineID(0), machine.NewState()
+	t := Transition{Run: run, Workflow: st.workflow, Owner: &nobody}
+	err = guard(func() error {
+		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots})
+		t.add(rec, state)
+		t.At = rec.At()
+		t.Data, err = encodeRow(e.cfg.Sealer, run, 0, []machine.Record{rec})
+		return err
+	})
+	if err != nil {
+		return Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	var err error
-	if t.Data, err = encodeRow(q.n.cfg.Sealer, run, 0, []machine.Record{rec}); err != nil {
-		return Transition{}, err
+	if len(t.Data) > e.cfg.Options.MaxRow {
+		return Transition{}, fmt.Errorf("submit %q: its first row has %d bytes, more than the %d allowed", s.Workflow, len(t.Data), e.cfg.Options.MaxRow)
 	}
-	if len(t.Data) > q.n.cfg.Options.MaxRow {
-		return Transition{}, fmt.Errorf("its first row has %d bytes, more than the %d allowed", len(t.Data), q.n.cfg.Options.MaxRow)
+	t.NextCheck = t.At.Truncate(time.Microsecond)
+	if t.State.Final() {
+		t.NextCheck = Never // a workflow without steps has ended already
 	}
 	return t, nil
 }

@@ -219,6 +219,6 @@ func (p *patrol) overdue(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return p.t.take(ctx, p.t.unshelved(runs), taking{passed: true, from: func(h Head) bool {
-		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && p.t.n.claims()
+		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.t.n.draining.Load()
 	}})
 }

@@ -156,7 +156,11 @@ func (t *term) listen(ctx context.Context) {
 	if !ok {
 		return
 	}
-	for range w.Wakes(ctx) {
+	hints := w.Wakes(ctx)
+	if hints == nil {
+		return
+	}
+	for range hints {
 		t.look()
 	}
 }

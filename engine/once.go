@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// whySupervising is why nothing starts during a single pass.
+const whySupervising = "only a supervisor has the run: an engine goes on with it"
+
+// noInvoker stands for the agents of an engine that starts nothing.
+type noInvoker struct{}
+
+// Invoke sends nothing.
+func (noInvoker) Invoke(context.Context, Call) (sdk.Reply, error) {
+	return sdk.Reply{}, &Deferred{Why: whySupervising}
+}
+
+// SuperviseOnce makes one full pass as a member of its own and leaves: members
+// that died are fenced off, whatever is due of runs whose owner is gone, of
+// nobody's and of those whose owner does not get on with them is decided and
+// committed, and then they are free again. It calls no agents: what should start
+// waits for an engine (S46, S68). cfg.Invoker is not used. Of several at once one
+// makes the pass; the others return at once with Foreign false.
+func SuperviseOnce(ctx context.Context, cfg Config) (PassStats, error) {
+	cfg.Invoker, cfg.Capacity, cfg.Options.Alone = noInvoker{}, nil, true
+	n, err := NewNode(cfg)
+	if err != nil {
+		return PassStats{}, err
+	}
+	n.idle = whySupervising
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(work) }()
+	select {
+	case <-n.Ready():
+	case err := <-ended:
+		return PassStats{}, err
+	}
+	stats, err := n.superviseOnce(ctx)
+	stop()
+	return stats, errors.Join(err, <-ended)
+}
+
+// superviseOnce makes the pass.
+func (n *Node) superviseOnce(ctx context.Context) (PassStats, error) {
+	began := time.Now()
+	t, err := n.present(ctx)
+	if err != nil {
+		return PassStats{}, err
+	}
+	may, err := n.cfg.Store.Pass(ctx, passForeign, n.cfg.Options.MaxScan)
+	if err != nil || !may {
+		return PassStats{Took: time.Since(began)}, err
+	}
+	stats := PassStats{Foreign: true}
+	tick, err := t.tick(ctx)
+	if err != nil {
+		return stats, fmt.Errorf("look for what is due: %w", err)
+	}
+	for _, d := range tick.Unowned {
+		stats.Lag = max(stats.Lag, tick.Now.Sub(d.NextCheck))
+	}
+	var errs []error
+	taken, err := t.orphans(ctx, tick.Dead, taking{due: true, from: func(Head) bool { return true }})
+	errs = append(errs, err)
+	stats.Taken += taken
+	taken, err = t.patrol.overdue(ctx)
+	errs = append(errs, err)
+	stats.Taken += taken
+	// Every run that was taken was told at once that time has passed.
+	stats.Due = stats.Taken
+	errs = append(errs, t.scheduler.flush(ctx))
+	stats.Took = time.Since(began)
+	n.passed(stats)
+	return stats, errors.Join(errs...)
+}

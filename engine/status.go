@@ -1,0 +1,51 @@
+package engine
+
+import "time"
+
+// NodeStatus is a node at one moment, for people.
+type NodeStatus struct {
+	Engine   EngineID // 0 = it is not a member now
+	Address  string
+	Runs     int           // in memory: those it works on, at rest included
+	Waiting  int           // of them, places in the lines for agents
+	Calls    int           // in flight
+	Lease    time.Duration // for how long the lease is still good; 0 = it is not
+	LastPass time.Time     // of the Supervisor, by this process's clock; zero = none yet
+	Stopping bool
+	Troubles int // runs that are left alone here: see Troubles
+}
+
+// Status tells what the node is doing.
+func (n *Node) Status() NodeStatus {
+	s := NodeStatus{
+		Address: n.cfg.Options.Address, Calls: n.worker.inFlight(), Lease: n.clock.leaseLeft(),
+		Stopping: n.draining.Load(), Troubles: n.troubles.count(),
+	}
+	if at := n.lastPass.Load(); at != 0 {
+		s.LastPass = time.Unix(0, at)
+	}
+	if t := n.now(); t != nil {
+		s.Engine, s.Runs, s.Waiting = t.engine, t.scheduler.size(), t.scheduler.queue.waiting()
+	}
+	return s
+}
+
+// inFlight returns how many calls are in flight.
+func (w *worker) inFlight() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.calls)
+}
+
+// leaseLeft returns for how long the lease is still good, at least 0.
+func (c *clock) leaseLeft() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(0, time.Until(c.lease))
+}
+
+func (t *troubles) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.runs)
+}
