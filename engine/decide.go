@@ -63,7 +63,7 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 		_, taken := d.event.(machine.TakenOver)
 		if rec.Empty() && !taken {
 			switch {
-			case rec.Late() && d.message != 0 && !d.kept:
+			case rec.Late() && d.message != 0 && !d.kept && evident(r.state, d):
 				f.late = append(f.late, d)
 			case rec.Late() && d.message == 0:
 				sh.keepLate(r, d)

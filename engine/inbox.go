@@ -353,7 +353,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 					continue // a newer version may read it
 				}
 				d := l.delivery()
-				if _, _, ok := outcomeOf(l.event); ok {
+				if evident(state, d) {
 					if !n.keepSurely(ctx, lateReply(id, wf, state, d)) {
 						return
 					}

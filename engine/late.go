@@ -45,7 +45,7 @@ func (n *Node) keepLate(run machine.RunID, step string, attempt machine.AttemptI
 // been, had its run not ended. One that counted and was only delivered again,
 // because nobody could know that, did not come late.
 func (sh *shard) keepLate(r *ownedRun, d *delivery) {
-	if repeats(r.state, d.attempt, d.event) {
+	if !evident(r.state, d) {
 		return
 	}
 	step := ""
@@ -55,19 +55,20 @@ func (sh *shard) keepLate(r *ownedRun, d *delivery) {
 	sh.s.n.keepLate(r.id, step, d.attempt, d.event, d.arrived)
 }
 
-// repeats reports whether an answer says what the run has recorded as the
-// outcome of that very attempt.
-func repeats(s *machine.State, id machine.AttemptID, e machine.Event) bool {
-	outcome, code, ok := outcomeOf(e)
-	if !ok || s == nil {
+// evident reports whether an answer that changes nothing is evidence of
+// something: not one that says what the run has recorded of that very attempt,
+// and nothing that is no answer.
+func evident(s *machine.State, d *delivery) bool {
+	outcome, code, ok := outcomeOf(d.event)
+	if !ok {
 		return false
 	}
-	for _, c := range s.Node(nil, id.Node).Calls {
-		if c.Call == id.Call {
-			return c.Status == outcome && c.Code == code
+	for _, c := range s.Node(nil, d.attempt.Node).Calls {
+		if c.Call == d.attempt.Call {
+			return c.Status != outcome || c.Code != code
 		}
 	}
-	return false
+	return true
 }
 
 // outcomeOf names the outcome and the code that an answer reports; ok is false
