@@ -46,7 +46,8 @@ While it works it also goes on with open runs in the same state that no other
 engine owns; --only leaves them alone.
 
 On a PostgreSQL database other engines work too: a run that one of them owns is
-followed, and taken over when that engine dies.
+followed, and taken over when that engine dies. --detach only records the run
+and prints its name; an engine that serves the state takes it.
 
 Exit code: 0 succeeded, 4 ended otherwise with nothing left behind, 5 needs a
 human, 6 still open, 1 could not be done.`,
@@ -58,6 +59,7 @@ human, 6 still open, 1 could not be done.`,
 	f.StringVar(&o.runID, "run-id", "", "name of the run")
 	f.BoolVar(&o.confirm, "confirm", false, "show the plan and ask first")
 	f.BoolVar(&o.only, "only", false, "leave other open runs alone")
+	f.BoolVar(&o.detach, "detach", false, "record the run, print its name and leave it to an engine that serves")
 	f.DurationVar(&o.wait, "wait-timeout", 0, "stop as Ctrl-C does if the run is still open after this time (exit 6)")
 	valueFlags(cmd, &o.values)
 	o.agents.add(cmd)
@@ -65,6 +67,9 @@ human, 6 still open, 1 could not be done.`,
 }
 
 func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
+	if o.detach {
+		return a.detach(ctx, path, o)
+	}
 	view := a.newView()
 	if err := o.check(a); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A callLimit counts the calls in flight of all agents together and, with
-// --concurrency, bounds them.
+// A callLimit bounds the calls in flight of all agents together, as --concurrency
+// asks for.
 type callLimit struct {
 	inner engine.Capacity
 	most  int // 0 = no bound
@@ -24,13 +24,6 @@ var _ engine.Capacity = (*callLimit)(nil)
 
 func limitCalls(inner engine.Capacity, most int) *callLimit {
 	return &callLimit{inner: inner, most: most, refused: map[string]bool{}}
-}
-
-// inFlight returns how many slots are taken.
-func (l *callLimit) inFlight() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.used
 }
 
 // Slot returns what the agent can take, within the bound.

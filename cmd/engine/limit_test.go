@@ -46,8 +46,8 @@ func TestCallLimit(t *testing.T) {
 	if s := l.Slot(a); s.Free != 0 || s.Why == "" {
 		t.Errorf("Slot = %+v, want none and why", s)
 	}
-	if l.inFlight() != 3 {
-		t.Errorf("%d in flight, want 3", l.inFlight())
+	if l.used != 3 {
+		t.Errorf("%d in flight, want 3", l.used)
 	}
 	told = nil
 	l.Release(b, 1)
@@ -57,12 +57,12 @@ func TestCallLimit(t *testing.T) {
 	if !l.Reserve(a, 1) {
 		t.Error("there must be room for one of a")
 	}
-	if l.Reserve(b, 2) || l.inFlight() != 3 {
-		t.Errorf("2 of b were had, or %d are in flight instead of 3", l.inFlight())
+	if l.Reserve(b, 2) || l.used != 3 {
+		t.Errorf("2 of b were had, or %d are in flight instead of 3", l.used)
 	}
 
 	free := limitCalls(roomy{map[string]int{"a": 10}}, 0)
-	if s := free.Slot(a); s.Free != 10 || !free.Reserve(a, 10) || free.Reserve(a, 1) || free.inFlight() != 10 {
-		t.Errorf("without a bound the agent's 10 are to be had: %+v, %d in flight", s, free.inFlight())
+	if s := free.Slot(a); s.Free != 10 || !free.Reserve(a, 10) || free.Reserve(a, 1) || free.used != 10 {
+		t.Errorf("without a bound the agent's 10 are to be had: %+v, %d in flight", s, free.used)
 	}
 }

@@ -17,16 +17,15 @@ import (
 
 // A server is one `engine serve` at work.
 type server struct {
-	o     serveOptions
-	s     *session
-	log   *slog.Logger
-	node  *engine.Node
-	pool  *agents.Pool
-	calls *callLimit
-	runs  *runLog
-	logs  *engine.LogKeeper
-	web   *webServer // nil = --http off
-	hook  *hook      // nil = alerts go nowhere
+	o    serveOptions
+	s    *session
+	log  *slog.Logger
+	node *engine.Node
+	pool *agents.Pool
+	runs *runLog
+	logs *engine.LogKeeper
+	web  *webServer // nil = --http off
+	hook *hook      // nil = alerts go nowhere
 
 	stopping atomic.Bool
 }
@@ -49,11 +48,10 @@ func (a *app) newServer(s *session, catalog *agents.Catalog, o serveOptions) (*s
 	v := &server{o: o, s: s, log: a.logger()}
 	v.logs = engine.NewLogKeeper(s.store, v.log)
 	v.pool = a.newPool(catalog, agentEvents{v.log}, v.logs.Keep)
-	v.calls = limitCalls(v.pool, o.concurrency)
 	meters := telemetry.New(v.snapshot)
 	v.runs = newRunLog(s.store, v.log)
 	var err error
-	v.node, err = a.newNode(s, v.pool, nodeParts{capacity: v.calls, observer: observers{meters, v.runs}, options: o.node()})
+	v.node, err = a.newNode(s, v.pool, nodeParts{capacity: limitCalls(v.pool, o.concurrency), observer: observers{meters, v.runs}, options: o.node()})
 	if err == nil && o.http != "off" {
 		v.web, err = listenWeb(o.http, meters.Handler(), v.ready)
 	}
@@ -112,7 +110,7 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 			v.stopping.Store(true)
 			if signals == 1 {
 				v.log.Info("stopping: nothing more is started, running attempts may still return; a second signal leaves at once",
-					"signal", sig.String(), "in_flight", v.calls.inFlight())
+					"signal", sig.String(), "in_flight", v.node.Status().Calls)
 				stop()
 				continue
 			}
@@ -138,18 +136,23 @@ func (v *server) ended(err error, signals int) error {
 
 // ready tells why the engine is not ready for work.
 func (v *server) ready() error {
-	switch {
+	switch now := v.node.Status(); {
 	case v.stopping.Load():
 		return errors.New("stopping")
-	case v.node.Engine() == 0:
+	case now.Engine == 0:
 		return errors.New("not joined to the state")
+	case now.Lease == 0:
+		return errors.New("the lease has run out: the state does not answer")
 	}
 	return nil
 }
 
 // snapshot is what the metrics show of this moment.
 func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
-	s := telemetry.Snapshot{InFlight: v.calls.inFlight(), Troubles: len(v.node.Troubles()), Undelivered: -1}
+	now := v.node.Status()
+	s := telemetry.Snapshot{
+		RunsOwned: now.Runs, InFlight: now.Calls, LeaseSeconds: now.Lease.Seconds(), Troubles: now.Troubles, Undelivered: -1,
+	}
 	if v.hook != nil {
 		if alerts, err := v.s.store.Undelivered(ctx, 1000); err == nil {
 			s.Undelivered = len(alerts)

@@ -29,6 +29,7 @@ type session struct {
 	store  engine.Store
 	sealer engine.Sealer // nil = no key is known
 	defs   *engine.Definitions
+	held   bool // another process holds the embedded file
 }
 
 // openReader opens the state to look at it, beside whoever works on it. dir is
@@ -225,6 +226,12 @@ func (a *app) newNode(s *session, pool *agents.Pool, p nodeParts) (*engine.Node,
 		Store: s.store, Invoker: pool, Capacity: p.capacity, Sealer: s.sealer, Secrets: a.secret,
 		Observer: p.observer, Logger: a.logger(), Options: p.options,
 	})
+}
+
+// visitor is what somebody who only drops by needs of an engine: no agents.
+func (a *app) visitor(s *session, o engine.Options) engine.Config {
+	o.Address, o.Writers = processName(), 1
+	return engine.Config{Store: s.store, Sealer: s.sealer, Secrets: a.secret, Logger: a.logger(), Options: o}
 }
 
 // processName is how people find this process: HOST:PID.
