@@ -60,6 +60,9 @@ func launch(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LEDGER", "ENGINE_DSN", "ENGINE_PLUGIN_DIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
+	if key := ts.Getenv(keyVariable); key != "" {
+		cmd.Env = append(cmd.Env, keyVariable+"="+key)
+	}
 	ts.Check(cmd.Start())
 	j := &job{cmd: cmd, done: make(chan error, 1)}
 	go func() { j.done <- cmd.Wait() }()
@@ -68,9 +71,12 @@ func launch(ts *testscript.TestScript, neg bool, args []string) {
 
 // signal NAME SIGNAL sends a signal to a launched process.
 func signalJob(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
+	signals := map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL,
+		"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+	}
 	if neg || len(args) != 2 || signals[args[1]] == 0 {
-		ts.Fatalf("usage: signal NAME INT|TERM|KILL")
+		ts.Fatalf("usage: signal NAME INT|TERM|KILL|STOP|CONT")
 	}
 	ts.Check(jobNamed(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
 }

@@ -35,7 +35,7 @@ Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 	root.PersistentPreRunE = a.prepare
 	root.AddCommand(
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(),
-		a.serveCommand(),
+		a.serveCommand(), a.superviseCommand(),
 		a.listCommand(), a.showCommand(), a.watchCommand(), a.logsCommand(),
 		a.cancelCommand(), a.pauseCommand(), a.resumeCommand(), a.retryCommand(), a.compensateCommand(), a.settleCommand(), a.doctorCommand(),
 		a.graphCommand(), a.agentsCommand(), a.dbCommand(), a.versionCommand(),
