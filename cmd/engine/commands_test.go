@@ -19,6 +19,7 @@ import (
 // commands are what scripts have beside the predefined ones.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"await":   await,
+	"until":   until,
 	"effects": effects,
 	"exits":   exits,
 	"screen":  screen,
@@ -49,6 +50,27 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if time.Now().After(end) {
 			ts.Fatalf("%s does not match %q; it holds:\n%s", args[0], args[1], data)
+		}
+	}
+}
+
+// until REGEXP COMMAND… runs a command again and again until a line of what it
+// prints matches, whatever its exit code.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until REGEXP COMMAND…")
+	}
+	want := regexp.MustCompile("(?m)" + args[0])
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(patience); ; <-ticker.C {
+		_ = ts.Exec(args[1], args[2:]...) // what it prints decides
+		out := ts.ReadFile("stdout")
+		if want.MatchString(out) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%v never printed %q; it prints:\n%s", args[1:], args[0], out)
 		}
 	}
 }

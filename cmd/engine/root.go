@@ -36,7 +36,7 @@ Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 	root.AddCommand(
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(),
 		a.serveCommand(), a.superviseCommand(),
-		a.listCommand(), a.showCommand(), a.watchCommand(), a.logsCommand(),
+		a.listCommand(), a.showCommand(), a.explainCommand(), a.watchCommand(), a.logsCommand(),
 		a.cancelCommand(), a.pauseCommand(), a.resumeCommand(), a.retryCommand(), a.compensateCommand(), a.settleCommand(), a.doctorCommand(),
 		a.graphCommand(), a.agentsCommand(), a.dbCommand(), a.versionCommand(),
 	)

@@ -73,6 +73,7 @@ func (a *app) untilEnded(ctx context.Context, s *session, op *engine.Operator, y
 		return asExit(end.state)
 	}
 	a.note("%s", y.text())
+	y.row.State = y.now
 	if err := a.look(ctx, s, y.row, y.seen+1, answered); err != nil {
 		return y.problem(s, y.row, err)
 	}
@@ -176,6 +177,10 @@ func (a *app) ended(row engine.RunRow, state *machine.State) error {
 		case exitOpen:
 			a.note("Run %s is %s; it goes on without this command.", name, state.Status())
 		case exitHuman:
+			if state.Status().Final() {
+				a.note("Run %s has ended, with %s left in place by an operator.", name, render.Count(state.LeftAsIs(), "effect"))
+				break
+			}
 			a.note("Run %s needs a human. What to do: engine explain %s", name, quoteArg(name))
 		}
 	}
