@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -32,6 +33,9 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 		r.state.Apply(rec)
 		r.note(rec.Event())
 		records = append(records, rec)
+		if failpoint.Enabled {
+			f.events = append(f.events, rec.Event())
+		}
 	}
 	consume := func(d *delivery) {
 		if d.message != 0 {

@@ -47,7 +47,7 @@ func EnqueueAll(ctx context.Context, cfg Config, all []Submission) (accepted []S
 	if writers == 0 {
 		return nil, nil
 	}
-	cfg.Store = pointed(cfg.Store)
+	cfg.Store = Pointed(cfg.Store)
 	e := &enqueuer{cfg: cfg, n: &Node{cfg: cfg, clock: &clock{}, ids: &minter{}, defs: NewDefinitions(cfg.Store, cfg.Sealer)}}
 	if e.engine, err = cfg.Store.Join(ctx, cfg.Options.Address, cfg.Options.Lease, writers); err != nil {
 		return nil, fmt.Errorf("join the store: %w", err)

@@ -44,7 +44,7 @@ func NewNode(cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	cfg.Store = pointed(cfg.Store)
+	cfg.Store = Pointed(cfg.Store)
 	n := &Node{
 		cfg: cfg, defs: NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &minter{},
 		followers: &followers{}, troubles: &troubles{}, left: &shelf{},

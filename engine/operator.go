@@ -45,7 +45,7 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 	if _, err := rand.Read(token[:]); err != nil {
 		return 0, fmt.Errorf("mint a message's number: %w", err)
 	}
-	id, err := pointed(o.Store).Post(ctx, Message{Run: run, Kind: MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data})
+	id, err := Pointed(o.Store).Post(ctx, Message{Run: run, Kind: MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data})
 	if err != nil {
 		return 0, fmt.Errorf("post to run %s: %w", RunName(run), err)
 	}

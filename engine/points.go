@@ -10,10 +10,15 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// pointed returns the store with a place before and after everything that
+// Pointed returns the store with a place before and after everything that
 // changes it, where a fault may strike. Only builds with the tag failpoints
-// have it.
-func pointed(s Store) Store { return &pointedStore{s} }
+// have them.
+func Pointed(s Store) Store {
+	if _, ok := s.(*pointedStore); ok {
+		return s
+	}
+	return &pointedStore{s}
+}
 
 // pointedStore passes everything on.
 type pointedStore struct{ Store }
@@ -24,6 +29,14 @@ func (s *pointedStore) Wakes(ctx context.Context) <-chan struct{} {
 		return w.Wakes(ctx)
 	}
 	return nil
+}
+
+// Examine passes the question on, if the store can be asked.
+func (s *pointedStore) Examine(ctx context.Context) ([]Finding, error) {
+	if e, ok := s.Store.(Examiner); ok {
+		return e.Examine(ctx)
+	}
+	return nil, nil
 }
 
 func (s *pointedStore) PutDefinition(ctx context.Context, d Definition) (map[string]WorkflowID, error) {

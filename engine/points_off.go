@@ -2,6 +2,6 @@
 
 package engine
 
-// pointed returns the store as it is: this build has no places where faults
+// Pointed returns the store as it is: this build has no places where faults
 // strike.
-func pointed(s Store) Store { return s }
+func Pointed(s Store) Store { return s }

@@ -62,7 +62,8 @@ type flight struct {
 	reserved   []AgentSpec // one slot each
 	started    *start
 	adopting   bool
-	late       []*delivery // messages that came too late to count
+	late       []*delivery     // messages that came too late to count
+	events     []machine.Event // what the records say; only kept where faults may strike
 }
 
 // release gives reserved slots back.
@@ -194,8 +195,8 @@ func (r *ownedRun) becoming() bool {
 func (sh *shard) send(ctx context.Context, r *ownedRun, f *flight) {
 	r.flight = f
 	sh.flights++
-	for _, d := range f.deliveries {
-		failpoint.HitEvent("record.before", d.event)
+	for _, e := range f.events {
+		failpoint.HitEvent("record.before", e)
 	}
 	it := &commit{t: f.t, done: func(l landing) {
 		sh.post(func(ctx context.Context) { sh.landed(ctx, r, f, l) })
@@ -242,8 +243,8 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) 
 // act does what a landed transition asks for (commit before act).
 func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	n := sh.s.n
-	for _, d := range f.deliveries {
-		failpoint.HitEvent("record.after", d.event)
+	for _, e := range f.events {
+		failpoint.HitEvent("record.after", e)
 	}
 	r.flight = nil
 	r.seq, r.owned = f.t.Seq+1, true

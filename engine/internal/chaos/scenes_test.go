@@ -24,6 +24,7 @@ var scenes = []scene{
 	{[]string{"store.Leave"}, playTerminate},
 	{[]string{"store.Fence", "store.Pass"}, playTakeover},
 	{[]string{"store.Delivered"}, playHook},
+	{[]string{"store.KeepLate"}, playLate},
 	{[]string{"store.Post"}, playCommand},
 	{[]string{"store.Discard"}, playDiscard},
 	{[]string{"/CancelRequested"}, verbOn(slow, func(r Run) machine.Event { return machine.CancelRequested{By: "test", Reason: "test"} })},
@@ -110,6 +111,7 @@ func doubts(url string) Flow {
 	return flowOf(url, head,
 		flowStep{Step{Name: "s0", Action: "do"}, "", "", ""},
 		flowStep{Step{Name: "s1", Action: "blind", After: []int{0}}, "vanish", "", ""},
+		flowStep{Step{Name: "s2", Action: "do", After: []int{1}}, "", "", ""},
 	)
 }
 
@@ -159,6 +161,25 @@ func playTerminate(t *testing.T, w *World, point string) {
 		t.Fatal(err)
 	}
 	rescue(w, a, point)
+}
+
+// playLate has an engine die while it keeps an answer that came too late: it
+// was frozen while its agent worked, and another engine went on.
+func playLate(t *testing.T, w *World, point string) {
+	w.Submit(slow(w.URL), 1)
+	a := w.StartEngine("a", kill(point))
+	w.awaitCalls(2)
+	if err := a.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	w.Note("a is frozen")
+	w.StartEngine("b", "")
+	w.AwaitRest(30 * time.Second)
+	if err := a.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	w.Note("a thaws")
+	w.Await("the engine to die at "+point, 30*time.Second, a.Ended)
 }
 
 // playHook has an engine die while it tells people about an alert.

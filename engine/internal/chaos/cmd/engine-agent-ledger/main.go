@@ -40,6 +40,12 @@ type undoIn struct {
 	UndoFaults string `agent:"undo_faults,optional"`
 }
 
+// undoIDIn is the input of the undo that needs to know what was done.
+type undoIDIn struct {
+	ID         string `agent:"id"`
+	UndoFaults string `agent:"undo_faults,optional"`
+}
+
 type far struct{ ledger ledger.Client }
 
 func newAgent() *sdk.Agent {
@@ -52,8 +58,9 @@ func newAgent() *sdk.Agent {
 	common := func(opts ...sdk.Option) []sdk.Option { return append(opts, sdk.AnyErrors(), sdk.Cancellable()) }
 	sdk.Action(a, "do", f.work(true), common(sdk.Idempotent(), sdk.CompensatedBy("undo"), sdk.Lookup(f.find))...)
 	sdk.Action(a, "once", f.work(false), common(sdk.CompensatedBy("undo"), sdk.Lookup(f.find))...)
-	sdk.Action(a, "blind", f.work(false), common(sdk.CompensatedBy("undo"))...)
+	sdk.Action(a, "blind", f.work(false), common(sdk.CompensatedBy("undo_id"))...)
 	sdk.Action(a, "many", f.many, common(sdk.Idempotent(), sdk.CompensatedBy("undo"), sdk.Checkpoints(), sdk.Progress())...)
+	sdk.Action(a, "undo_id", f.undoID, common(sdk.Idempotent())...)
 	sdk.Action(a, "undo", f.undo, common(sdk.Idempotent(), sdk.ByKey())...)
 	return a
 }
@@ -70,6 +77,7 @@ func (f *far) work(honours bool) func(context.Context, *sdk.Call, workIn) (workO
 		if err != nil {
 			return workOut{}, err
 		}
+		c.Logger.Info("a call has arrived", "number", n)
 		out := workOut{ID: c.IdempotencyKey, UndoFaults: in.UndoFaults}
 		return out, play(ctx, c, in.Faults, n, func(ctx context.Context) error {
 			ok, err := f.ledger.Apply(ctx, c.IdempotencyKey, c.Run, c.Step, honours)
@@ -113,6 +121,16 @@ func (f *far) find(ctx context.Context, c *sdk.Call, in workIn) (workOut, bool, 
 	}
 	done, err := f.ledger.Standing(ctx, c.IdempotencyKey)
 	return workOut{ID: c.IdempotencyKey, UndoFaults: in.UndoFaults}, done, err
+}
+
+func (f *far) undoID(ctx context.Context, c *sdk.Call, in undoIDIn) (sdk.None, error) {
+	n, err := f.arrive(ctx, c, ledger.Undo)
+	if err != nil {
+		return sdk.None{}, err
+	}
+	return sdk.None{}, play(ctx, c, in.UndoFaults, n, func(ctx context.Context) error {
+		return f.ledger.Reverse(ctx, in.ID, c.Run, c.Step)
+	})
 }
 
 func (f *far) undo(ctx context.Context, c *sdk.Call, in undoIn) (sdk.None, error) {
