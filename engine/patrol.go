@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -24,6 +23,8 @@ type patrol struct {
 	routine time.Time         // by this process's clock: when to look at everything again
 	passed  map[EngineID]bool // dead members whose runs were looked at
 	working bool
+
+	turns uint64 // only the patrol's goroutine uses it
 }
 
 // The names of the passes. Of all engines one makes such a pass in a period.
@@ -152,14 +153,25 @@ func (p *patrol) round(ctx context.Context) error {
 // next says when to look at everything again: later while there is nothing to
 // do, so that an idle engine costs the store next to nothing.
 func (p *patrol) next(work bool) {
-	d := 2 * p.t.n.cfg.Options.MaxScan
+	scans := 2
 	if !work && p.t.scheduler.size() == 0 {
-		d *= 2
+		scans = 4
 	}
+	// Engines that keep step would have one of them make every pass, which never
+	// finds what that one itself does not get on with.
+	scans += p.some(2)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// Ticks come at multiples of MaxScan then: a little less meets the right one.
-	p.routine = time.Now().Add(d - p.t.n.cfg.Options.MaxScan/4)
+	p.routine = time.Now().Add(time.Duration(scans)*p.t.n.cfg.Options.MaxScan - p.t.n.cfg.Options.MaxScan/4)
+}
+
+// some returns a number below n that differs between engines and from one call
+// to the next. It is no chance: a simulation sees the same every time.
+func (p *patrol) some(n int) int {
+	p.turns++
+	h := (uint64(p.t.engine)<<32 | p.turns) * 0x9e3779b97f4a7c15
+	return int((h >> 33) % uint64(n))
 }
 
 // orphans takes over the runs of members that died. Runs that nobody ever owned
@@ -193,7 +205,7 @@ func (p *patrol) room() bool {
 func (p *patrol) claim(ctx context.Context, runs []machine.RunID) (int, error) {
 	batch := p.t.n.cfg.Options.ClaimBatch
 	if len(runs) > batch {
-		at := rand.IntN(len(runs)/batch+1) * batch
+		at := p.some(len(runs)/batch) * batch
 		runs = append(append([]machine.RunID(nil), runs[at:]...), runs[:at]...)
 	}
 	taken := 0

@@ -1,0 +1,598 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/memory"
+)
+
+// A countStore counts the statements that reach it.
+type countStore struct {
+	engine.Store
+	mu      sync.Mutex // protects following fields
+	calls   map[string]int
+	granted int // passes that were permitted
+}
+
+func (s *countStore) note(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls == nil {
+		s.calls = map[string]int{}
+	}
+	s.calls[what]++
+}
+
+func (s *countStore) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls, s.granted = nil, 0
+}
+
+// count returns how many statements there were of a name, or of all.
+func (s *countStore) count(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for name, calls := range s.calls {
+		if what == "" || what == name {
+			n += calls
+		}
+	}
+	return n
+}
+
+func (s *countStore) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
+	s.note("Tick")
+	return s.Store.Tick(ctx, e, lease, limit)
+}
+
+func (s *countStore) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
+	s.note("Pass")
+	may, err := s.Store.Pass(ctx, name, period)
+	if may && name == "foreign" {
+		s.mu.Lock()
+		s.granted++
+		s.mu.Unlock()
+	}
+	return may, err
+}
+
+func (s *countStore) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	s.note("Orphans")
+	return s.Store.Orphans(ctx, after, limit)
+}
+
+func (s *countStore) Overdue(ctx context.Context, self engine.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+	s.note("Overdue")
+	return s.Store.Overdue(ctx, self, grace, limit)
+}
+
+func (s *countStore) Fence(ctx context.Context, dead engine.EngineID) (bool, error) {
+	s.note("Fence")
+	return s.Store.Fence(ctx, dead)
+}
+
+func (s *countStore) Messages(ctx context.Context, run machine.RunID, limit int) ([]engine.Message, error) {
+	s.note("Messages")
+	return s.Store.Messages(ctx, run, limit)
+}
+
+func (s *countStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
+	s.note("LoadMany")
+	return s.Store.LoadMany(ctx, runs)
+}
+
+func (s *countStore) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {
+	s.note("Load")
+	return s.Store.Load(ctx, run)
+}
+
+// pause is a call that takes d.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// S19, S46, S49: the runs of an engine that dies are gone on with by another by
+// itself, soon after its lease.
+func TestSurvivorsTakeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", func(ctx context.Context, n int) error {
+			if n <= 20 {
+				return pause(ctx, 8*time.Second)
+			}
+			return nil
+		})
+		first := w.start()
+		second, third := w.start(), w.start()
+		var runs []machine.RunID
+		for range 20 {
+			runs = append(runs, w.submit(first, "order", nil))
+		}
+		time.Sleep(time.Second)
+		first.kill(t)
+		began := time.Now()
+		for _, run := range runs {
+			w.wait(second, run, machine.RunSucceeded)
+		}
+		if d := time.Since(began); d > w.opts.Lease+2*time.Second {
+			t.Errorf("took %s with a lease of %s", d, w.opts.Lease)
+		}
+		w.shop.wantEffects(t, map[string]string{"nobody": "nothing"})
+		if live, err := w.mem.Live(t.Context()); err != nil || len(live) != 2 {
+			t.Errorf("live = %+v, %v", live, err)
+		}
+		second.drain(t)
+		third.drain(t)
+	})
+}
+
+// T25: an engine that leaves in order is followed at once.
+func TestLeavingHandsOverAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", func(context.Context, int) error { time.Sleep(5 * time.Second); return nil })
+		first := w.start()
+		second := w.start()
+		run := w.submit(first, "order", nil)
+		time.Sleep(time.Second)
+		first.drain(t)
+		began := time.Now()
+		w.wait(second, run, machine.RunSucceeded)
+		if d := time.Since(began); d > 2*time.Second {
+			t.Errorf("the rest took %s", d)
+		}
+		if calls := w.shop.called("charge"); len(calls) != 1 {
+			t.Errorf("charge was called %d times", len(calls))
+		}
+		second.drain(t)
+	})
+}
+
+// S74, S76, S89: an idle engine on a lease of 30 s asks its store at most six
+// things a minute, and still finds what it is told of soon.
+func TestIdleEngineIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		store := &countStore{Store: w.mem}
+		w.store, w.opts = store, engine.Options{Address: "test"}
+		n := w.start()
+		time.Sleep(10 * time.Minute)
+		store.reset()
+		time.Sleep(time.Hour)
+		if got := store.count(""); got > 6*60 {
+			t.Errorf("%d statements in an hour, want at most 360: %v", got, store.calls)
+		}
+		// Work nobody hints at is found within the longest pause.
+		s, err := engine.Enqueue(t.Context(), engine.Config{Store: w.mem}, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		w.wait(n, s.Run, machine.RunSucceeded)
+		if d := time.Since(began); d > 16*time.Second {
+			t.Errorf("found after %s", d)
+		}
+		n.drain(t)
+
+		// With hints it is found at once.
+		w.store = w.mem
+		n = w.start()
+		time.Sleep(10 * time.Minute)
+		began = time.Now()
+		if s, err = engine.Enqueue(t.Context(), engine.Config{Store: w.mem}, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)}); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(n, s.Run, machine.RunSucceeded)
+		if d := time.Since(began); d > 100*time.Millisecond {
+			t.Errorf("found after %s although it was told", d)
+		}
+		n.drain(t)
+	})
+}
+
+// S45: however many engines there are, one at a time passes over others' runs.
+func TestOneForeignPassInAPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		store := &countStore{Store: w.mem}
+		w.store = store
+		var nodes []*testNode
+		for range 10 {
+			nodes = append(nodes, w.start())
+		}
+		time.Sleep(time.Minute)
+		store.reset()
+		time.Sleep(time.Minute)
+		if limit := int(time.Minute/w.opts.WithDefaults().MaxScan) + 1; store.granted > limit || store.granted == 0 {
+			t.Errorf("%d passes in a minute, want at most %d", store.granted, limit)
+		}
+		if store.count("Overdue") > store.granted {
+			t.Errorf("%d looks at others' runs in %d passes", store.count("Overdue"), store.granted)
+		}
+		for _, n := range nodes {
+			n.drain(t)
+		}
+	})
+}
+
+// S14, S55, S65, S75: runs that nobody owns show whole, wait without a failure,
+// and are each claimed once, whoever looks.
+func TestRunsOfNobodyAreClaimedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		var all []engine.Submission
+		for i := range 300 {
+			all = append(all, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil), Name: fmt.Sprintf("o-%d", i)})
+		}
+		cfg := engine.Config{Store: w.mem, Options: engine.Options{Address: "apply", Writers: 3}}
+		subs, err := engine.EnqueueAll(t.Context(), cfg, all)
+		if err != nil || len(subs) != 300 {
+			t.Fatalf("EnqueueAll = %d, %v", len(subs), err)
+		}
+		again, err := engine.EnqueueAll(t.Context(), cfg, all[:5])
+		if err != nil || !again[0].Exists || again[4].Run != subs[4].Run {
+			t.Errorf("again = %+v, %v, want the same runs", again, err)
+		}
+		steps, err := w.mem.StepRows(t.Context(), subs[0].Run)
+		if err != nil || len(steps) != 3 {
+			t.Errorf("steps = %+v, %v, want all three", steps, err)
+		}
+		if head, _, err := w.mem.Load(t.Context(), subs[0].Run); err != nil || head.State != machine.RunQueued || head.Owner != 0 {
+			t.Errorf("head = %+v, %v, want it queued and nobody's", head, err)
+		}
+		time.Sleep(10 * time.Minute) // waiting burns nothing
+		w.opts.ClaimBatch = 32
+		var nodes []*testNode
+		for range 4 {
+			nodes = append(nodes, w.start())
+		}
+		for _, s := range subs {
+			state := w.wait(nodes[0], s.Run, machine.RunSucceeded)
+			for i := range 3 {
+				if f := state.Node(nil, i).Failures; f != 0 {
+					t.Errorf("run %d step %d shows %d failures", s.Run, i, f)
+				}
+			}
+			_, _, records, err := engine.LoadRun(t.Context(), w.mem, nil, engine.NewDefinitions(w.mem, nil), s.Run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken := 0
+			for _, r := range records {
+				if _, ok := r.Event().(machine.TakenOver); ok {
+					taken++
+				}
+			}
+			if taken != 1 {
+				t.Errorf("run %d was claimed %d times", s.Run, taken)
+			}
+		}
+		if calls := w.shop.called("book"); len(calls) != 300 {
+			t.Errorf("book was called %d times, want 300", len(calls))
+		}
+		for _, n := range nodes {
+			n.drain(t)
+		}
+	})
+}
+
+// S75: an engine whose runs wait for agents leaves runs of nobody to others.
+func TestClaimingLeavesRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", func(context.Context, int) error { time.Sleep(time.Second); return nil })
+		w.opts.ClaimBatch = 10
+		w.cfg = func(c *engine.Config) { c.Capacity = &seats{limit: 2} }
+		var all []engine.Submission
+		for range 100 {
+			all = append(all, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)})
+		}
+		subs, err := engine.EnqueueAll(t.Context(), engine.Config{Store: w.mem}, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := w.start()
+		time.Sleep(5 * time.Second)
+		mine := 0
+		for _, s := range subs {
+			if head, _, err := w.mem.Load(t.Context(), s.Run); err != nil {
+				t.Fatal(err)
+			} else if head.Owner == first.Engine() {
+				mine++
+			}
+		}
+		if mine == 0 || mine > 40 {
+			t.Errorf("one engine with two slots took %d of 100 runs", mine)
+		}
+		second := w.start()
+		for _, s := range subs {
+			w.wait(second, s.Run, machine.RunSucceeded)
+		}
+		first.drain(t)
+		second.drain(t)
+	})
+}
+
+// S37, S61: a run whose live owner does not get on with it is taken from it,
+// after a while, in one row.
+func TestOverdueRunOfALiveOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", block)
+		stuck := w.start()
+		run := w.submit(stuck, "order", nil)
+		time.Sleep(time.Second)
+		wf := w.def.Workflow("order")
+		good := wf.Steps[1].Settings
+		wf.Steps[1].Settings = nil // deciding on an expiry panics: the engine sets the run aside
+		time.Sleep(20 * time.Second)
+		if stuck.Troubles()[run] == nil {
+			t.Fatal("the run was not set aside")
+		}
+		wf.Steps[1].Settings = good
+		w.shop.on("charge", nil)
+		second := w.start()
+		began := time.Now()
+		w.wait(second, run, machine.RunSucceeded)
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("taken over after %s", d)
+		}
+		second.drain(t)
+		stuck.drain(t)
+	})
+}
+
+// A poorly equipped engine checks agents as a pool does.
+type poorly struct {
+	engine.Invoker
+	gone func(plugin string) bool
+}
+
+func (m poorly) Check(_ context.Context, spec engine.AgentSpec) error {
+	if m.gone(spec.Agent.Plugin) {
+		return errors.New("no such agent here")
+	}
+	return nil
+}
+
+// S49, S77: a run whose agent is missing here shows as a trouble, is not looked
+// at again and again, and goes to an engine that has the agent.
+func TestRunWithoutAgentIsLeftToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		s, err := engine.Enqueue(t.Context(), engine.Config{Store: w.mem}, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := &countStore{Store: w.mem}
+		w.store = store
+		w.cfg = func(c *engine.Config) {
+			c.Invoker = poorly{w.inv, func(string) bool { return true }}
+		}
+		poor := w.start()
+		time.Sleep(time.Minute)
+		if err := poor.Troubles()[s.Run]; err == nil || !strings.Contains(err.Error(), "no such agent") {
+			t.Errorf("trouble = %v", err)
+		}
+		store.reset()
+		time.Sleep(time.Minute)
+		if got := store.count("LoadMany"); got > 4 {
+			t.Errorf("the run was looked at %d times in a minute", got)
+		}
+		w.cfg, w.store = nil, w.mem
+		rich := w.start()
+		w.wait(rich, s.Run, machine.RunSucceeded)
+		poor.drain(t)
+		rich.drain(t)
+	})
+}
+
+// S68, S46: one pass of a Supervisor alone raises what is due, starts nothing,
+// and leaves the run to the next engine.
+func TestSuperviseOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, strings.Replace(orderFlow, `deadline = "1h"`, `deadline = "30s"`, 1))
+		w.shop.on("book", block)
+		first := w.start()
+		run := w.submit(first, "order", nil)
+		time.Sleep(time.Second)
+		first.kill(t)
+		cfg := engine.Config{Store: w.mem, Options: engine.Options{Address: "cron", Lease: w.opts.Lease}}
+		if p, err := engine.SuperviseOnce(t.Context(), cfg); err != nil || p.Taken != 0 {
+			t.Errorf("SuperviseOnce = %+v, %v, want nothing: the lease is good", p, err)
+		}
+		time.Sleep(time.Minute)
+		calls := len(w.shop.calls)
+		p, err := engine.SuperviseOnce(t.Context(), cfg)
+		if err != nil || !p.Foreign || p.Taken != 1 {
+			t.Errorf("SuperviseOnce = %+v, %v, want one run", p, err)
+		}
+		head, _, err := w.mem.Load(t.Context(), run)
+		if err != nil || head.State != machine.RunCompensating && head.State != machine.RunParked {
+			t.Errorf("head = %+v, %v, want what its deadline asks for", head, err)
+		}
+		if len(w.shop.calls) != calls {
+			t.Error("an agent was called")
+		}
+		if live, err := w.mem.Live(t.Context()); err != nil || len(live) != 0 {
+			t.Errorf("live = %+v, %v: it did not leave", live, err)
+		}
+		next := w.start()
+		within(t, time.Minute, "the rest", func(ctx context.Context) error {
+			s, err := next.Wait(ctx, run)
+			if err == nil && !s.Status().Final() && !s.Status().NeedsHuman() {
+				err = fmt.Errorf("run is %v", s.Status())
+			}
+			return err
+		})
+		next.drain(t)
+	})
+}
+
+// S45 (T7): engines go by the store's clock, whatever their own says.
+func TestStoreClockAnHourAhead(t *testing.T) {
+	for _, skew := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(skew.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, orderFlow)
+				w.mem = memory.New(memory.Options{Now: func() time.Time { return time.Now().Add(skew) }})
+				w.store = w.mem
+				w.shop.on("charge", func(ctx context.Context, n int) error {
+					if n == 1 {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return nil
+				})
+				first := w.start()
+				second := w.start()
+				began := time.Now()
+				run := w.submit(first, "order", nil)
+				w.wait(first, run, machine.RunSucceeded)
+				if d := time.Since(began); d < 10*time.Second || d > 12*time.Second {
+					t.Errorf("took %s, want one timeout of 10 s", d)
+				}
+				other := w.submit(first, "order", nil)
+				w.shop.on("charge", nil)
+				first.kill(t)
+				began = time.Now()
+				w.wait(second, other, machine.RunSucceeded)
+				if d := time.Since(began); d > w.opts.Lease+2*time.Second {
+					t.Errorf("taken over after %s", d)
+				}
+				second.drain(t)
+			})
+		})
+	}
+}
+
+// A forgetfulStore has lost rows.
+type forgetfulStore struct {
+	*faultStore
+	forget bool
+}
+
+func (s *forgetfulStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
+	loaded, err := s.faultStore.LoadMany(ctx, runs)
+	if s.forget {
+		for i := range loaded {
+			loaded[i].Rows = loaded[i].Rows[:1]
+		}
+	}
+	return loaded, err
+}
+
+// S48: an engine that finds that the store lost what had been committed stops
+// and says so, whether the store tells or the engine finds out.
+func TestLossStopsTheEngine(t *testing.T) {
+	t.Run("the store tells", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, orderFlow)
+			store := w.faulty()
+			n := w.start()
+			store.mu.Lock()
+			store.plan = func(int, bool) error {
+				return fmt.Errorf("commit: %w", &engine.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5000", Switch: "0/4000"})
+			}
+			store.mu.Unlock()
+			if _, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)}); err == nil {
+				t.Error("a run was accepted")
+			}
+			var loss *engine.LossError
+			if err := <-n.done; !errors.As(err, &loss) || loss.To != 2 {
+				t.Errorf("Run = %v, want a LossError", err)
+			}
+		})
+	})
+	t.Run("a run has fewer rows than it had", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, orderFlow)
+			w.shop.on("charge", block)
+			faults := w.faulty()
+			store := &forgetfulStore{faultStore: faults}
+			w.store = store
+			n := w.start()
+			run := w.submit(n, "order", nil)
+			time.Sleep(time.Second)
+			faults.down.Store(true)
+			time.Sleep(8 * time.Second)
+			store.forget = true
+			faults.down.Store(false)
+			var loss *engine.LossError
+			if err := <-n.done; !errors.As(err, &loss) || loss.Run != int64(run) {
+				t.Errorf("Run = %v, want a LossError of the run", err)
+			}
+		})
+	})
+}
+
+// S47: passes are reported with how late they were.
+func TestPassesAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", block)
+		seen := &passes{}
+		w.cfg = func(c *engine.Config) { c.Observer = seen }
+		store := w.faulty()
+		n := w.start()
+		if st := n.Status(); st.Engine != n.Engine() || st.Lease <= 0 || st.Address != "test" {
+			t.Errorf("status = %+v", st)
+		}
+		w.submit(n, "order", nil)
+		time.Sleep(11 * time.Second)
+		if st := n.Status(); st.Runs != 1 || st.LastPass.IsZero() {
+			t.Errorf("status = %+v", st)
+		}
+		seen.mu.Lock()
+		if seen.due == 0 || seen.lag > 10*time.Millisecond {
+			t.Errorf("told %d, late by up to %s", seen.due, seen.lag)
+		}
+		seen.mu.Unlock()
+		store.down.Store(true)
+		time.Sleep(10 * time.Second)
+		store.down.Store(false)
+		time.Sleep(10 * time.Second)
+		seen.mu.Lock()
+		if seen.fenced != 1 {
+			t.Errorf("fenced %d times, want once", seen.fenced)
+		}
+		seen.mu.Unlock()
+		n.kill(t)
+	})
+}
+
+type passes struct {
+	engine.NoObserver
+	mu          sync.Mutex
+	due, fenced int
+	lag         time.Duration
+}
+
+func (p *passes) Pass(s engine.PassStats) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.due += s.Due
+	p.lag = max(p.lag, s.Lag)
+}
+
+func (p *passes) Fenced() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fenced++
+}
