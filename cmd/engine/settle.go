@@ -129,5 +129,9 @@ func (a *app) jsonFlag(flag, text string) (dsl.Value, error) {
 		}
 		return dsl.Value{}, failed("Invalid flag", "%s is not JSON: %s.", flag, err)
 	}
-	return dsl.NewValue(doc, nil, nil), nil
+	var out bytes.Buffer
+	if err := json.Compact(&out, doc); err != nil {
+		return dsl.Value{}, failed("Invalid flag", "%s is not JSON: %s.", flag, err)
+	}
+	return dsl.NewValue(out.Bytes(), nil, nil), nil
 }

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/sqlite"
+)
+
+func TestSpan(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want time.Duration // 0 = refused
+	}{
+		{"90s", 90 * time.Second},
+		{"1.5h", 90 * time.Minute},
+		{"2d", 48 * time.Hour},
+		{"1d12h", 36 * time.Hour},
+		{"2", 0},
+		{"0s", 0},
+		{"0d", 0},
+		{"-1h", 0},
+		{"-1d", 0},
+		{"1d-25h", 0},
+		{"d", 0},
+		{"99999d", 0},
+		{"soon", 0},
+		{"", 0},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			var s span
+			err := s.Set(c.text)
+			if (err == nil) != (c.want > 0) || time.Duration(s) != c.want {
+				t.Errorf("%q is %s, error %v; want %s", c.text, time.Duration(s), err, c.want)
+			}
+		})
+	}
+}
+
+func TestCheckReason(t *testing.T) {
+	for _, c := range []struct {
+		name, reason, needed, want string
+	}{
+		{"none needed", "", "", ""},
+		{"given", "because", "settle", ""},
+		{"missing", "", "settle", "Reason needed"},
+		{"blank", " \t", "settle", "Reason needed"},
+		{"long", strings.Repeat("x", maxReason+1), "", "Invalid flag"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := ""
+			if err := checkReason(c.reason, c.needed); err != nil {
+				got = diagnose(err)[0].Summary
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestJSONFlag(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "out.json"), []byte(" {\"a\": 1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{chdir: dir}
+	for _, c := range []struct{ name, text, want, err string }{
+		{"object", `{"a":12345678901234567890}`, `{"a":12345678901234567890}`, ""},
+		{"nothing", "", "{}", ""},
+		{"file", "@out.json", `{"a":1}`, ""},
+		{"no file", "@none.json", "", "no such file"},
+		{"half", `{"a":`, "", "not JSON"},
+		{"two", `{} {}`, "", "not JSON"},
+		{"large", `"` + strings.Repeat("x", maxJSONFlag) + `"`, "", "larger than"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := a.jsonFlag("--output", c.text)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("error %v, want one with %q", err, c.err)
+				}
+				return
+			}
+			if err != nil || string(got.JSON()) != c.want {
+				t.Errorf("%s, error %v; want %s", got.JSON(), err, c.want)
+			}
+		})
+	}
+}
+
+// S28: a late answer changes nothing by itself; settle --from-late-reply makes
+// it count, as far as it says what happened.
+func TestSettleFromLateReply(t *testing.T) {
+	const flow = `
+workflow "pay" {
+  deadline = "5m"
+  step "pay" {
+    action = agent.mock.call_once
+    input {
+      value = 1
+      fail  = { code = "lost", unknown = true }
+    }
+    compensate {
+      action = agent.mock.call
+      input { value = self.output.value }
+    }
+  }
+  output "paid" { value = step.pay.output.value }
+}
+`
+	value := func(s string) dsl.Value { return dsl.NewValue([]byte(s), nil, nil) }
+	pay := machine.AttemptID{Node: 0, Call: 1}
+	for _, c := range []struct {
+		name   string
+		late   []machine.Event
+		want   string // in the answer, or in the error if it begins with "!"
+		status string
+	}{
+		{"it had succeeded", []machine.Event{machine.AttemptOK{Attempt: pay, Output: value(`{"value":5}`)}}, "Settle of run p is recorded", "succeeded"},
+		{"the same twice", []machine.Event{
+			machine.AttemptOK{Attempt: pay, Output: value(`{"value":5}`)}, machine.AttemptUnknown{Attempt: pay, Code: "lost"},
+		}, "Settle of run p is recorded", "succeeded"},
+		{"it had failed", []machine.Event{machine.AttemptFailed{Attempt: pay, Code: "no"}}, "Settle of run p is recorded", "parked"},
+		{"it does not know either", []machine.Event{machine.AttemptUnknown{Attempt: pay, Code: "lost"}}, "!Late answers do not tell", ""},
+		{"not what the action gives", []machine.Event{machine.AttemptOK{Attempt: pay, Output: value(`{"amount":5}`)}}, "!Cannot settle run p", ""},
+		{"none", nil, "!No late answer", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "a.hcl"), []byte(flow), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("ENGINE_PLUGIN_DIR", os.Getenv(envAgents))
+			t.Setenv("ENGINE_DSN", "")
+			if code, _, errs := command(t, "--chdir", dir, "apply", ".", "--run-id", "p"); code != exitHuman {
+				t.Fatalf("apply: exit code %d\n%s", code, errs)
+			}
+			keepLate(t, filepath.Join(dir, filepath.FromSlash(stateFile)), "p", c.late)
+			if len(c.late) > 0 {
+				_, out, _ := command(t, "--chdir", dir, "show", "p")
+				if !strings.Contains(out, "Late ") {
+					t.Errorf("show tells of no late answer:\n%s", out)
+				}
+			}
+			code, out, errs := command(t, "--chdir", dir, "settle", "p", "--step", "pay", "--from-late-reply", "--reason", "test")
+			if text, refused := strings.CutPrefix(c.want, "!"); refused {
+				if code != exitFailed || !strings.Contains(errs, text) {
+					t.Errorf("exit code %d, want 1 and %q:\n%s", code, text, errs)
+				}
+				return
+			}
+			if code != exitOK || !strings.Contains(out, c.want) {
+				t.Fatalf("exit code %d, want 0 and %q:\n%s%s", code, c.want, out, errs)
+			}
+			if _, out, _ := command(t, "--chdir", dir, "explain", "p"); !strings.Contains(out, "--from-late-reply") {
+				t.Errorf("explain does not offer the late answer:\n%s", out)
+			}
+			if code, _, errs := command(t, "--chdir", dir, "supervise", "--once"); code != exitOK {
+				t.Fatalf("supervise: exit code %d\n%s", code, errs)
+			}
+			_, out, _ = command(t, "--chdir", dir, "list", "--json")
+			if !strings.Contains(out, `"status": "`+c.status+`"`) {
+				t.Errorf("the run is not %s:\n%s", c.status, out)
+			}
+		})
+	}
+}
+
+// command runs one command line in this process.
+func command(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), args, strings.NewReader(""), &o, &e)
+	return code, o.String(), e.String()
+}
+
+// keepLate keeps late answers of a run's step "pay" as an engine does.
+func keepLate(t *testing.T, path, name string, events []machine.Event) {
+	t.Helper()
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	row, err := store.Find(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range events {
+		outcome := map[bool]string{true: "ok", false: "failed"}[i == 0]
+		data, err := engine.EncodeMessage(nil, row.Run, e)
+		if err == nil {
+			err = store.KeepLate(ctx, engine.LateReply{Run: row.Run, Node: 0, Call: 1, Step: "pay", At: time.Now(), Outcome: outcome, Data: data})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// S85: every view and verb gives programs one object.
+func TestVerbsJSON(t *testing.T) {
+	dir := t.TempDir()
+	const flow = `
+workflow "w" {
+  deadline = "5m"
+  compensation { mode = "manual" }
+  step "s" {
+    action       = agent.mock.call
+    compensation = "none"
+    input {
+      fail = { code = "no", permanent = true }
+    }
+  }
+}
+`
+	if err := os.WriteFile(filepath.Join(dir, "a.hcl"), []byte(flow), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ENGINE_PLUGIN_DIR", os.Getenv(envAgents))
+	t.Setenv("ENGINE_DSN", "")
+	if code, _, errs := command(t, "--chdir", dir, "apply", ".", "--run-id", "r"); code != exitHuman {
+		t.Fatalf("apply: exit code %d\n%s", code, errs)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want []string // fields
+	}{
+		{"explain r", exitOK, []string{"run", "status", "text", "sentences", "needs_human", "remedies", "engines_alive", "messages_waiting", "owner"}},
+		{"show r", exitOK, []string{"owner", "messages_waiting", "late_replies", "alerts", "steps"}},
+		{"list --alerts", exitOK, []string{"alerts"}},
+		{"list --status attention", exitOK, []string{"runs"}},
+		{"logs r", exitOK, []string{"run", "logs"}},
+		{"doctor", exitOK, []string{"findings", "error_count", "warning_count"}},
+		{"retry r", exitOK, []string{"run", "verb", "message", "recorded", "answered", "engine_alive", "status"}},
+		{"compensate r", exitOK, []string{"run", "verb", "recorded"}},
+		{"pause r", exitFailed, []string{"diagnostics"}},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			code, out, errs := command(t, append([]string{"--chdir", dir, "--json"}, strings.Fields(c.args)...)...)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d: %s", code, c.code, errs)
+			}
+			var doc map[string]any
+			if err := json.Unmarshal([]byte(out), &doc); err != nil {
+				t.Fatalf("not one object: %v\n%s", err, out)
+			}
+			for _, name := range append(c.want, "format_version") {
+				if _, ok := doc[name]; !ok {
+					t.Errorf("no field %q in:\n%s", name, out)
+				}
+			}
+		})
+	}
+}
