@@ -30,10 +30,10 @@ const (
 )
 
 const (
-	migrateAcquire = `SELECT pg_advisory_lock($1)`
-	migrateRelease = `SELECT pg_advisory_unlock($1)`
-	schemaCreate   = `CREATE SCHEMA IF NOT EXISTS engine`
-	schemaVersions = `SELECT coalesce(max(version_id), 0) FROM engine.schema_version WHERE is_applied`
+	migratePatience = `SET LOCAL idle_in_transaction_session_timeout = 0`
+	migrateAcquire  = `SELECT pg_advisory_xact_lock($1)`
+	schemaCreate    = `CREATE SCHEMA IF NOT EXISTS engine`
+	schemaVersions  = `SELECT coalesce(max(version_id), 0) FROM engine.schema_version WHERE is_applied`
 )
 
 // Migrate brings the schema up to this binary's version and returns the
@@ -46,28 +46,26 @@ func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	conn, err := db.Conn(ctx)
+	// The lock is a transaction's: behind a pooler a session's would stay behind
+	// with a session that is somebody else's next.
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, 0, src.unreachable(err)
 	}
-	// Closing the connection would release the lock too, but a pooler may keep
-	// its session.
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	if _, err := conn.ExecContext(ctx, migrateAcquire, migrateLock); err != nil {
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
+	if _, err := tx.ExecContext(ctx, migratePatience); err != nil {
 		return 0, 0, wrap("wait for another migration", err)
 	}
-	defer func() {
-		if _, e := conn.ExecContext(context.WithoutCancel(ctx), migrateRelease, migrateLock); e != nil {
-			err = errors.Join(err, wrap("release migration lock", e))
-		}
-	}()
+	if _, err := tx.ExecContext(ctx, migrateAcquire, migrateLock); err != nil {
+		return 0, 0, wrap("wait for another migration", err)
+	}
 	if from, err = version(ctx, db); err != nil {
 		return 0, 0, err
 	}
 	if from > schemaVersion {
 		return from, from, src.mismatch(from)
 	}
-	if _, err := conn.ExecContext(ctx, schemaCreate); err != nil {
+	if _, err := db.ExecContext(ctx, schemaCreate); err != nil {
 		return from, from, wrap("create schema engine", err)
 	}
 	p, err := provider(db)

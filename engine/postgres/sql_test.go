@@ -21,7 +21,7 @@ import (
 // queries are all SQL constants of the package by name; TestEveryQueryIsListed
 // keeps the list complete.
 var queries = map[string]string{
-	"migrateAcquire": migrateAcquire, "migrateRelease": migrateRelease, "schemaCreate": schemaCreate, "schemaVersions": schemaVersions,
+	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaVersions": schemaVersions,
 	"journalAppend": journalAppend, "journalCreate": journalCreate, "journalCreateSide": journalCreateSide,
 	"journalAppendIfNone": journalAppendIfNone, "journalCreateIfNone": journalCreateIfNone, "journalCreateSideIfNone": journalCreateSideIfNone,
 	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder,
@@ -37,14 +37,14 @@ var queries = map[string]string{
 	"alertUndelivered": alertUndelivered, "alertDelivered": alertDelivered,
 	"passTake": passTake, "runOverdue": runOverdue, "memberLive": memberLive, "orphanCheck": orphanCheck, "runLoadMany": runLoadMany,
 	"memberTickLine": memberTickLine, "serverIdentity": serverIdentity, "serverIdentityPooled": serverIdentityPooled, "journalWriter": journalWriter,
-	"backendPID": backendPID,
+	"backendPID": backendPID, "serverCondition": serverCondition,
 	"stepSource": stepSource, "alertList": alertList, "alertListOfRun": alertListOfRun,
 }
 
 // pieces are constants that are part of queries, or many statements at once.
 var pieces = []string{"writerSession", "commitOwn", "commitLanded", "commitOnConflict", "commitReturning", "commitCreated", "commitChanged",
 	"commitSide", "commitConsumed", "commitAnswer", "runColumns", "alertColumns", "alertJoins",
-	"poolerBegin", "wakeNotify", "wakeListen"}
+	"poolerBegin", "migratePatience", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
 

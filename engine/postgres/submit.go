@@ -30,10 +30,11 @@ func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names
 	}
 	s := submission{w: w, t: t, n: n, token: w.token()}
 	open := false
+	var last error
 	for try := 0; ; try++ {
 		if try > 0 {
 			if err := backoff(ctx, try); err != nil {
-				return engine.Submitted{}, err
+				return engine.Submitted{}, fmt.Errorf("%w (last: %w)", err, wrap("submit: outcome unknown", last))
 			}
 		}
 		var sub engine.Submitted
@@ -60,9 +61,8 @@ func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names
 		default:
 			return engine.Submitted{}, wrap("submit", err)
 		}
-		if ctx.Err() != nil {
-			return engine.Submitted{}, fmt.Errorf("postgres: submit: outcome unknown: %w (last: %v)", ctx.Err(), err)
-		}
+		last = err
+		w.s.stuck("submit", try, err)
 	}
 }
 

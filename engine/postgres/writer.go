@@ -283,10 +283,11 @@ const giveUp = 5
 func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	c.w.batch.fill(c.items[from:to])
 	ifNone := open // the form that survives conflicts
+	var last error
 	for try := 0; ; try++ {
 		if try > 0 {
 			if err := backoff(ctx, try); err != nil {
-				return err
+				return fmt.Errorf("%w (last: %w)", err, wrap("commit: outcome unknown", last))
 			}
 		}
 		alive, landed, err := c.send(ctx, ifNone)
@@ -318,9 +319,15 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 		default:
 			return wrap("commit", err)
 		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("postgres: commit: outcome unknown: %w (last: %v)", ctx.Err(), err)
-		}
+		last = err
+		c.w.s.stuck("commit", try, err)
+	}
+}
+
+// stuck tells people, from time to time, why something has not come to an end.
+func (s *Store) stuck(what string, try int, err error) {
+	if try > 0 && try%giveUp == 0 {
+		s.log.Warn("the outcome is not known yet, asking again", "doing", what, "tries", try, "error", wrap(what, err))
 	}
 }
 
