@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/postgres"
 	"github.com/saga-engine/engine/engine/sqlite"
 )
 
@@ -60,50 +57,14 @@ func sqliteBed(ctx context.Context, dir string) (*bed, error) {
 
 // postgresBed makes a database of its own on a server, and drops it in the end.
 func postgresBed(ctx context.Context, dsn string) (*bed, error) {
-	u, err := url.Parse(dsn)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, errors.New("postgres: the DSN must be of the form postgres://…") // the text may hold a password
-	}
-	admin, err := sql.Open("postgres", dsn)
+	d, err := makeDatabase(ctx, dsn, "steps")
 	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, err
 	}
-	name := fmt.Sprintf("engine_bench_%d", os.Getpid())
-	if _, err := admin.ExecContext(ctx, `CREATE DATABASE `+name); err != nil {
-		return nil, errors.Join(fmt.Errorf("postgres: make a database: %w", err), admin.Close())
-	}
-	var store engine.Store
-	var db *sql.DB
-	b := &bed{name: "postgres", writers: 2, clients: 64, update: `UPDATE yardstick SET n = n + 1 WHERE id = $1`}
-	b.close = func() error {
-		var errs error
-		if db != nil {
-			errs = errors.Join(errs, db.Close())
-		}
-		if store != nil {
-			errs = errors.Join(errs, store.Close())
-		}
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		_, err := admin.ExecContext(last, `DROP DATABASE IF EXISTS `+name+` WITH (FORCE)`)
-		return errors.Join(errs, err, admin.Close())
-	}
-	own := *u
-	own.Path = "/" + name
-	if err := func() (err error) {
-		if _, _, err := postgres.Migrate(ctx, own.String()); err != nil {
-			return err
-		}
-		if store, err = postgres.Open(ctx, own.String(), postgres.Options{}); err != nil {
-			return err
-		}
-		if db, err = sql.Open("postgres", own.String()); err != nil {
-			return err
-		}
-		db.SetMaxOpenConns(b.clients)
-		b.store, b.db = store, db
-		return b.prepare(ctx, `INSERT INTO yardstick SELECT g, 0 FROM generate_series(0, $1 - 1) g`)
-	}(); err != nil {
+	b := &bed{name: "postgres", writers: 2, clients: 64, update: `UPDATE yardstick SET n = n + 1 WHERE id = $1`,
+		store: d.store, db: d.db, close: d.close}
+	b.db.SetMaxOpenConns(b.clients)
+	if err := b.prepare(ctx, `INSERT INTO yardstick SELECT g, 0 FROM generate_series(0, $1 - 1) g`); err != nil {
 		return nil, errors.Join(fmt.Errorf("postgres: %w", err), b.close())
 	}
 	return b, nil

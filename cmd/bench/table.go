@@ -35,11 +35,62 @@ func (t *table) row(store string, inFlight int, r result, yard float64, clients 
 		fmt.Sprintf("%.0f (%d)", yard, clients), fmt.Sprintf("%.2f", r.stepsPerSecond()/yard))
 }
 
-func (t *table) notes() {
+func (t *table) notes(p plan) {
 	t.say("")
-	t.say("A run has %d steps in a row that hand on %d bytes; its latency is from submission to its end.", steps, payload)
+	t.say("Each row took %s. A run has %d steps in a row that hand on %d bytes; its latency is from submission to its end.", p.steps, steps, payload)
 	t.say("plain commits/s: updates of one row by its key, each in a commit of its own, by as many clients as the brackets say.")
 	t.say("ratio: steps/s to plain commits/s.")
+}
+
+// scans prints a Supervisor's pass next to no finished runs, and next to many.
+func (t *table) scans(found [2]scan, finished int) {
+	const columns = "%-22s %10s %10s %10s %10s %9s"
+	t.say("")
+	t.say(columns, "scan of a Supervisor", "tick", "overdue", "orphans", "sum", "ratio")
+	base := found[0]
+	for k, n := range []int{0, finished} {
+		s := found[k]
+		t.say(columns, count(n)+" finished runs", micros(s.tick), micros(s.overdue), micros(s.orphans), micros(s.sum()), fmt.Sprintf("%.2f", ratio(s.sum(), base.sum())))
+	}
+	t.say("%-22s %10s %10s %10s", "  ratio of each", fmt.Sprintf("%.2f", ratio(found[1].tick, base.tick)),
+		fmt.Sprintf("%.2f", ratio(found[1].overdue, base.overdue)), fmt.Sprintf("%.2f", ratio(found[1].orphans, base.orphans)))
+	t.say("")
+	t.say("Medians of passes in turn on two databases. Each holds %d open runs: of this engine (%d due), another (%d long overdue) and a dead one (%d).",
+		openRuns, dueRuns, lateRuns, orphanRuns)
+	t.say("The finished runs are rows of the table of runs, vacuumed, without journals: no scan reads those.")
+}
+
+// takeovers prints the rounds, the best one first.
+func (t *table) takeovers(rounds []takeover, n, finished int) {
+	const columns = "%-34s %10s %10s %12s %9s"
+	t.say("")
+	t.say(columns, "takeover of "+count(n)+" runs in flight", "psql", "took", "runs/s", "ratio")
+	for k, r := range rounds {
+		name := ""
+		if k == len(rounds)/2 {
+			name = "  median"
+		}
+		t.say(columns, name, millis(r.psql), millis(r.took), fmt.Sprintf("%.0f", float64(n)/r.took.Seconds()), fmt.Sprintf("%.2f", r.ratio()))
+	}
+	t.say("")
+	t.say("Each run has %d of %d steps done and the next one called; beside them stand %s finished runs.", done, steps, count(finished))
+	t.say("psql: reads the same rows of runs and journals into nothing, before each takeover. took: from the start of an engine, with the owner known dead, until every run is its own and decided.")
+}
+
+// ratio is a to b.
+func ratio(a, b time.Duration) float64 { return a.Seconds() / b.Seconds() }
+
+// count writes a number with commas.
+func count(n int) string {
+	s := fmt.Sprint(n)
+	for at := len(s) - 3; at > 0; at -= 3 {
+		s = s[:at] + "," + s[at:]
+	}
+	return s
+}
+
+func micros(d time.Duration) string {
+	return fmt.Sprintf("%.0fµs", float64(d)/float64(time.Microsecond))
 }
 
 func millis(d time.Duration) string {

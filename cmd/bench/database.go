@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/postgres"
+)
+
+// A database is one of the benchmark's own on a server, with the engine's
+// tables in it.
+type database struct {
+	dsn   *url.URL
+	store engine.Store
+	db    *sql.DB // for whatever an engine does not do
+	admin *sql.DB
+	name  string
+}
+
+// makeDatabase makes a database; close drops it.
+func makeDatabase(ctx context.Context, dsn, suffix string) (*database, error) {
+	u, err := url.Parse(dsn)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, errors.New("postgres: the DSN must be of the form postgres://…") // the text may hold a password
+	}
+	d := &database{name: fmt.Sprintf("engine_bench_%d_%s", os.Getpid(), suffix)}
+	if d.admin, err = sql.Open("postgres", dsn); err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	if _, err := d.admin.ExecContext(ctx, `CREATE DATABASE `+d.name); err != nil {
+		return nil, errors.Join(fmt.Errorf("postgres: make a database: %w", err), d.admin.Close())
+	}
+	own := *u
+	own.Path = "/" + d.name
+	d.dsn = &own
+	if err := d.open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("postgres: %w", err), d.close())
+	}
+	return d, nil
+}
+
+func (d *database) open(ctx context.Context) (err error) {
+	if _, _, err = postgres.Migrate(ctx, d.dsn.String()); err != nil {
+		return err
+	}
+	if d.store, err = postgres.Open(ctx, d.dsn.String(), postgres.Options{}); err != nil {
+		return err
+	}
+	d.db, err = sql.Open("postgres", d.dsn.String())
+	return err
+}
+
+// close drops the database, also where ctx has ended by now.
+func (d *database) close() error {
+	var errs error
+	if d.db != nil {
+		errs = errors.Join(errs, d.db.Close())
+	}
+	if d.store != nil {
+		errs = errors.Join(errs, d.store.Close())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	_, err := d.admin.ExecContext(ctx, `DROP DATABASE IF EXISTS `+d.name+` WITH (FORCE)`)
+	return errors.Join(errs, err, d.admin.Close())
+}
+
+// exec runs statements that are not worth a transaction.
+func (d *database) exec(ctx context.Context, doing string, statements ...string) error {
+	for _, s := range statements {
+		if _, err := d.db.ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", doing, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// done is how many steps of a run in flight have ended; the next is called.
+const done = 3
+
+// firstID is above the ids of finished rows, as those of young runs are.
+const firstID = machine.RunID(1) << 50
+
+// A flock makes runs in flight: their journals are what an engine's decisions
+// write, only that a thousand runs share a commit and no agent is asked.
+type flock struct {
+	d      *database
+	wf     *workflow
+	flow   *dsl.Workflow
+	id     engine.WorkflowID
+	owner  engine.EngineID
+	now    time.Time
+	output dsl.Value
+}
+
+// flocked makes n runs with three of five steps done, of an engine that is then
+// dead, and returns its number.
+func flocked(ctx context.Context, d *database, wf *workflow, n int) (engine.EngineID, error) {
+	f := &flock{d: d, wf: wf, flow: wf.def.Workflow("five"), output: dsl.NewValue(fmt.Appendf(nil, `{"value":%s}`, wf.value()), nil, nil)}
+	ids, err := engine.NewDefinitions(d.store, nil).Put(ctx, wf.def)
+	if err != nil {
+		return 0, fmt.Errorf("store the workflow: %w", err)
+	}
+	f.id = ids["five"]
+	const writers = 2
+	if f.owner, err = d.store.Join(ctx, "dead", time.Hour, writers); err != nil {
+		return 0, fmt.Errorf("join: %w", err)
+	}
+	tick, err := d.store.Tick(ctx, f.owner, time.Hour, 1)
+	if err != nil {
+		return 0, fmt.Errorf("tick: %w", err)
+	}
+	f.now = tick.Now
+	errs := make([]error, writers)
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() { errs[w] = f.write(ctx, w, writers, n) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return 0, fmt.Errorf("make runs: %w", err)
+	}
+	if err := d.exec(ctx, "make runs",
+		fmt.Sprintf(`INSERT INTO engine.run_name (run_id, name) SELECT run_id, run_id::text FROM engine.run WHERE owner = %d`, f.owner),
+		`VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
+		return 0, err
+	}
+	if err := d.store.Leave(ctx, f.owner); err != nil {
+		return 0, fmt.Errorf("leave: %w", err)
+	}
+	return f.owner, nil
+}
+
+// write makes the runs of one writer, batch after batch.
+func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
+	w, err := f.d.store.OpenWriter(ctx, f.owner, writer)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	const batch = 1000
+	for from := writer * batch; from < n; from += writers * batch {
+		rows := make([][]engine.Transition, done+1) // by seq
+		for i := from; i < min(from+batch, n); i++ {
+			one, err := f.run(firstID + machine.RunID(i))
+			if err != nil {
+				return err
+			}
+			for seq, t := range one {
+				rows[seq] = append(rows[seq], t)
+			}
+		}
+		for _, batch := range rows {
+			if err := landed(w.Commit(ctx, batch)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// landed returns the first error of a batch.
+func landed(outcomes []engine.Outcome, err error) error {
+	for _, o := range outcomes {
+		if err == nil && !o.Landed {
+			err = fmt.Errorf("a row did not land: %w", o.Err)
+		}
+	}
+	return err
+}
+
+// run decides the beginning of one run and returns its rows.
+func (f *flock) run(run machine.RunID) ([]engine.Transition, error) {
+	state := machine.NewState()
+	events := []machine.Event{machine.Started{RunID: run, Name: fmt.Sprint(run), Vars: f.wf.vars, Trigger: "manual", StartedBy: "bench"}}
+	for node := range done {
+		events = append(events, machine.AttemptOK{Attempt: machine.AttemptID{Node: node, Call: 1}, Output: f.output})
+	}
+	var out []engine.Transition
+	for seq, e := range events {
+		rec := machine.Decide(f.flow, state, machine.Input{At: f.now, Event: e, Engine: int32(f.owner)})
+		data, err := machine.EncodeRecords([]machine.Record{rec})
+		if err != nil {
+			return nil, err
+		}
+		t := engine.Transition{Run: run, Seq: int32(seq), At: rec.At(), Data: append([]byte{plain}, data...)}
+		t.State, _ = rec.RunState()
+		for _, row := range rec.Steps(state) {
+			t.Steps = append(t.Steps, engine.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
+		}
+		state.Apply(rec)
+		if seq == 0 {
+			t.Workflow, t.Owner, t.NextCheck = f.id, &f.owner, f.now.Add(f.flow.Shortest)
+		}
+		out = append(out, t)
+	}
+	if open := state.OpenAttempts(f.flow); len(open) != 1 || open[0].ID.Node != done {
+		return nil, fmt.Errorf("run %d waits for %v, not for its step %d", run, open, done)
+	}
+	return out, nil
+}
+
+// plain stands in front of records that are not sealed; engine.DecodeRow reads
+// them.
+const plain = 0

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// What a scan finds: so many open runs in all, of which some are due.
+const (
+	openRuns   = 1000 // of a live engine, of another one and of a dead one
+	dueRuns    = 10   // of this engine
+	lateRuns   = 10   // of the other one, long overdue
+	orphanRuns = 100  // of the dead one
+	grace      = time.Minute
+)
+
+// A scan is how long the parts of a Supervisor's pass took, as medians.
+type scan struct {
+	tick, overdue, orphans time.Duration
+}
+
+func (s scan) sum() time.Duration { return s.tick + s.overdue + s.orphans }
+
+// A scene is a database with open runs for an engine to look for.
+type scene struct {
+	d    *database
+	self engine.EngineID
+}
+
+// stage makes open runs next to finished ones, which are rows of the table of
+// runs without a journal: no scan reads the journal.
+func stage(ctx context.Context, d *database, wf *workflow, finished int) (*scene, error) {
+	flows, err := engine.NewDefinitions(d.store, nil).Put(ctx, wf.def)
+	if err != nil {
+		return nil, fmt.Errorf("store the workflow: %w", err)
+	}
+	s := &scene{d: d}
+	var members [3]engine.EngineID // self, other, dead
+	for i := range members {
+		if members[i], err = d.store.Join(ctx, "bench", time.Hour, 1); err != nil {
+			return nil, fmt.Errorf("join: %w", err)
+		}
+	}
+	s.self = members[0]
+	row := `INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at) SELECT `
+	if err := d.exec(ctx, "make runs",
+		row+fmt.Sprintf(`g, %d, 10, %d, 0, 'infinity', now(), now() FROM generate_series(1, %d) g`, flows["five"], s.self, finished),
+		row+fmt.Sprintf(`%[1]d + g, %[2]d, 2,
+			CASE WHEN g <= %[3]d THEN %[4]d WHEN g %% 2 = 0 THEN %[5]d ELSE %[6]d END, 0,
+			CASE WHEN g %% 2 = 0 AND g <= %[3]d + 2 * %[7]d THEN now() - interval '1 hour'
+			     WHEN g > %[8]d - %[9]d THEN now() - interval '1 second' ELSE now() + interval '1 hour' END, now(), NULL
+			FROM generate_series(1, %[8]d) g`,
+			int64(firstID), flows["five"], orphanRuns, members[2], members[1], s.self, lateRuns, openRuns, 2*dueRuns),
+		`VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
+		return nil, err
+	}
+	if err := d.store.Leave(ctx, members[2]); err != nil {
+		return nil, fmt.Errorf("leave: %w", err)
+	}
+	return s, nil
+}
+
+// once makes one pass, and tells how long its parts took.
+func (s *scene) once(ctx context.Context) (scan, error) {
+	var out scan
+	began := time.Now()
+	lap := func(d *time.Duration) { *d, began = time.Since(began), time.Now() }
+	tick, err := s.d.store.Tick(ctx, s.self, time.Hour, 1000)
+	lap(&out.tick)
+	if err != nil {
+		return scan{}, fmt.Errorf("tick: %w", err)
+	}
+	overdue, err := s.d.store.Overdue(ctx, s.self, grace, 256)
+	lap(&out.overdue)
+	if err != nil {
+		return scan{}, fmt.Errorf("overdue: %w", err)
+	}
+	orphans, err := s.d.store.Orphans(ctx, machine.RunID(0), 256)
+	lap(&out.orphans)
+	if err != nil {
+		return scan{}, fmt.Errorf("orphans: %w", err)
+	}
+	if len(tick.Due) != dueRuns || len(overdue) != lateRuns || len(orphans) != orphanRuns {
+		return scan{}, fmt.Errorf("a pass found %d due, %d overdue, %d orphans; want %d, %d, %d",
+			len(tick.Due), len(overdue), len(orphans), dueRuns, lateRuns, orphanRuns)
+	}
+	return out, nil
+}
+
+// scans makes passes in turn next to none and next to many finished runs, and
+// returns the medians of both.
+func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, err error) {
+	var all [2][]scan
+	for i := range passes + passes/10 {
+		for k, s := range []*scene{without, with} {
+			one, err := s.once(ctx)
+			if err != nil {
+				return out, err
+			}
+			if i >= passes/10 { // those before are the warm-up
+				all[k] = append(all[k], one)
+			}
+		}
+	}
+	for k := range out {
+		out[k] = scan{
+			tick:    median(all[k], func(s scan) time.Duration { return s.tick }),
+			overdue: median(all[k], func(s scan) time.Duration { return s.overdue }),
+			orphans: median(all[k], func(s scan) time.Duration { return s.orphans }),
+		}
+	}
+	return out, nil
+}
+
+// median returns the median of something of each.
+func median[T any](of []T, what func(T) time.Duration) time.Duration {
+	all := make([]time.Duration, len(of))
+	for i, v := range of {
+		all[i] = what(v)
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}

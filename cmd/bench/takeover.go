@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// A takeover is what one round found.
+type takeover struct {
+	psql, took time.Duration
+}
+
+func (t takeover) ratio() float64 { return t.took.Seconds() / t.psql.Seconds() }
+
+// takeovers makes n runs in flight, and has one engine after the other take them
+// over from one that is dead. psql reads the same rows before each.
+func takeovers(ctx context.Context, d *database, wf *workflow, n, rounds int, profile string) (out []takeover, err error) {
+	psql, err := findPsql(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := flocked(ctx, d, wf, n)
+	if err != nil {
+		return nil, err
+	}
+	if profile != "" {
+		f, err := os.Create(profile)
+		if err != nil {
+			return nil, fmt.Errorf("write a profile: %w", err)
+		}
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return nil, errors.Join(fmt.Errorf("write a profile: %w", err), f.Close())
+		}
+		defer func() {
+			pprof.StopCPUProfile()
+			err = errors.Join(err, f.Close())
+		}()
+	}
+	for range rounds {
+		var t takeover
+		if t.psql, err = psqlRead(ctx, psql, d, owner); err != nil {
+			return nil, err
+		}
+		if owner, t.took, err = takeOver(ctx, d, n); err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b takeover) int { return int(a.ratio()*1000) - int(b.ratio()*1000) })
+	return out, nil
+}
+
+// takeOver starts an engine and measures how long it takes until every run is
+// its own and decided: each would be sent if its agent had room. It returns the
+// engine's number, which is dead by then.
+func takeOver(ctx context.Context, d *database, n int) (owner engine.EngineID, took time.Duration, err error) {
+	seen := &passes{all: make(chan struct{})}
+	seen.left.Store(int64(n))
+	node, err := engine.NewNode(engine.Config{
+		Store: d.store, Invoker: silent{}, Capacity: occupied{}, Observer: seen,
+		Options: engine.Options{Address: "bench"},
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	ended := make(chan error, 1)
+	began := time.Now()
+	go func() { ended <- node.Run(ctx) }()
+	select {
+	case <-seen.all:
+		took = time.Since(began)
+	case err := <-ended:
+		return 0, 0, fmt.Errorf("takeover: the engine ended: %w", err)
+	}
+	owner = node.Engine()
+	node.StopNow()
+	if err := <-ended; !errors.Is(err, engine.ErrStopping) {
+		return 0, 0, fmt.Errorf("takeover: stop the engine: %w", err)
+	}
+	if err := d.store.Leave(ctx, owner); err != nil { // nobody has to wait for its lease
+		return 0, 0, fmt.Errorf("takeover: %w", err)
+	}
+	var have int
+	if err := d.db.QueryRowContext(ctx, `SELECT count(*) FROM engine.run WHERE owner = $1 AND state < 10 AND fence > 0`, owner).Scan(&have); err != nil {
+		return 0, 0, fmt.Errorf("takeover: count: %w", err)
+	}
+	if have != n {
+		return 0, 0, fmt.Errorf("takeover: the engine owns %d runs, not %d", have, n)
+	}
+	return owner, took, nil
+}
+
+// passes waits until an engine has told that it took so many runs over.
+type passes struct {
+	engine.NoObserver
+	left atomic.Int64
+	all  chan struct{}
+}
+
+// Pass counts what was taken.
+func (p *passes) Pass(s engine.PassStats) {
+	if n := int64(s.Taken); n > 0 {
+		if left := p.left.Add(-n); left <= 0 && left+n > 0 {
+			close(p.all)
+		}
+	}
+}
+
+// silent stands for agents that are not asked anything: none has room.
+type silent struct{}
+
+// Invoke refuses, since no slot was ever granted.
+func (silent) Invoke(context.Context, engine.Call) (sdk.Reply, error) {
+	return sdk.Reply{}, &engine.Deferred{Why: "no agent has room"}
+}
+
+// occupied is a Capacity of agents that have no room.
+type occupied struct{}
+
+// Slot says that nothing may start.
+func (occupied) Slot(engine.AgentSpec) machine.Slot { return machine.Slot{Why: "full"} }
+
+// Reserve reports that there is nothing to be had.
+func (occupied) Reserve(engine.AgentSpec, int) bool { return false }
+
+// Release takes nothing back.
+func (occupied) Release(engine.AgentSpec, int) {}
+
+// OnFree never calls.
+func (occupied) OnFree(func(key string)) {}
