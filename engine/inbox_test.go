@@ -101,7 +101,7 @@ func TestManyMessages(t *testing.T) {
 		run := w.submit(n, "order", nil)
 		time.Sleep(time.Second)
 		var ids []engine.MessageID
-		for i := range 700 { // more than are read at once
+		for i := range 400 { // more than are read at once
 			var e machine.Event = machine.PauseRequested{By: "ann"}
 			if i%2 == 1 {
 				e = machine.ResumeRequested{By: "ann"}
