@@ -83,9 +83,7 @@ func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
 			return err
 		}
 	}
-	if !r.locked && len(r.used) > 0 {
-		a.note("No lock file: using the agents that are installed. `engine init` locks their versions and checksums.")
-	}
+	a.noteUnlocked(r)
 	// A reader that goes away must not kill the run. The signal is caught, not
 	// ignored: what is ignored would stay so in agents and their programs.
 	pipes := make(chan os.Signal, 1)
@@ -102,6 +100,13 @@ func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
 		return err
 	}
 	return w.finish(end)
+}
+
+// noteUnlocked says that no lock file chose the agents.
+func (a *app) noteUnlocked(r *request) {
+	if !r.locked && len(r.used) > 0 {
+		a.note("No lock file: using the agents that are installed. `engine init` locks their versions and checksums.")
+	}
 }
 
 // check refuses flags that cannot be meant.

@@ -23,11 +23,13 @@ func (a *app) detach(ctx context.Context, path string, o applyOptions) error {
 			return err
 		}
 	}
+	a.noteUnlocked(r)
 	s, err := a.openDetached(ctx, r.module)
 	if err != nil {
 		return err
 	}
 	defer s.close()
+	a.notePlace(s)
 	w := &work{a: a, r: r, o: o, path: path, view: render.NewPlain(a.stderr, exitOfFact)}
 	defer w.view.End()
 	if err := w.inTime(ctx, s); err != nil {

@@ -53,12 +53,19 @@ func (w *work) run(ctx context.Context) (outcome, error) {
 		if err != nil {
 			return outcome{}, err
 		}
-		if s.implied && !w.begun {
-			w.a.note("State is kept in %s. Use --dsn for another place.", s.shown)
+		if !w.begun {
+			w.a.notePlace(s)
 		}
 		end, err := w.with(ctx, s)
 		s.close()
 		return end, err
+	}
+}
+
+// notePlace says where the state is if nobody said where to keep it.
+func (a *app) notePlace(s *session) {
+	if s.implied {
+		a.note("State is kept in %s. Use --dsn for another place.", s.shown)
 	}
 }
 
