@@ -65,25 +65,38 @@ func (s *Store) LoadMany(ctx context.Context, ids []machine.RunID) ([]engine.Loa
 	if len(ids) == 0 {
 		return nil, nil
 	}
+	if s.pooled.Load() { // a prepared statement may be unknown to the next session
+		rows, err := s.db.QueryContext(ctx, runLoadMany, runArray(ids))
+		if err != nil {
+			return nil, wrap("load runs", err)
+		}
+		out, err := loadMany(rows)
+		if err != nil {
+			return nil, wrap("load runs", err)
+		}
+		return out, nil
+	}
 	stmt, err := s.db.PrepareContext(ctx, runLoadMany)
 	if err != nil {
 		return nil, wrap("load runs", err)
 	}
-	out, err := loadMany(ctx, stmt, runArray(ids))
+	var out []engine.Loaded
+	rows, err := stmt.QueryContext(ctx, runArray(ids))
+	if err == nil {
+		out, err = loadMany(rows)
+	}
 	if e := stmt.Close(); err == nil {
 		err = e
 	}
 	if err != nil {
+		s.noteLost(err)
 		return nil, wrap("load runs", err)
 	}
 	return out, nil
 }
 
-func loadMany(ctx context.Context, stmt *sql.Stmt, ids pq.Int64Array) ([]engine.Loaded, error) {
-	rows, err := stmt.QueryContext(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
+// loadMany reads what runLoadMany finds and closes it.
+func loadMany(rows *sql.Rows) ([]engine.Loaded, error) {
 	defer rows.Close()
 	var (
 		out  []engine.Loaded
