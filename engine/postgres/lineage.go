@@ -41,6 +41,7 @@ type identity struct {
 	line     int64 // timeline: rises with every promotion; 0 = a standby
 	at       int64 // where its log ends
 	replayed int64 // where it stopped to follow another; 0 = it never did since its start
+	back     bool  // its log ends before what was known, on the same timeline, when it was asked
 }
 
 // A mark is a row that the store has confirmed.
@@ -99,6 +100,14 @@ func (l *lineage) stale(line int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return line < l.line
+}
+
+// reached returns the timeline and up to where it is confirmed. Whoever asks a
+// server how far its log goes asks for this first: other connections go on.
+func (l *lineage) reached() (line, known int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.line, l.known
 }
 
 // confirm notes a row that has landed. It reports false if the server that said
@@ -191,7 +200,7 @@ func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, err
 		return l.line, nil // it takes no writes
 	case id.line < l.line:
 		return 0, &engine.WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it was the primary until another one was promoted"}
-	case id.line == l.line && id.at < l.known:
+	case id.line == l.line && id.back:
 		l.lost = &engine.LossError{Store: "postgres", From: l.line, To: id.line, Known: lsn(l.known), Switch: lsn(id.at)}
 		l.known = id.at
 		return id.line, nil
@@ -265,7 +274,11 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if c.s.lineage.disabled() != nil {
 		return out, nil
 	}
+	line, known := c.s.lineage.reached()
 	id, err := c.s.identify(ctx, w)
+	if id.line == line && id.at < known {
+		id.back = true
+	}
 	switch state := sqlstate(err); {
 	case state == "42501", state == "42883", state == "0A000":
 		c.s.lineage.disable(err)
