@@ -126,10 +126,17 @@ func (p *patrol) round(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	switch {
+	case full && len(dead) == 0 && len(unowned) > 0:
+		// Among so many runs of nobody the few of dead members that wait for a
+		// person are not looked for: it would cost more than everything else.
 	case foreign && (len(all) > 0 || full && len(unowned) == 0):
 		note(p.orphans(ctx, all, full && len(unowned) == 0))
 	case len(dead) > 0 || hinted:
-		may, err := n.cfg.Store.Pass(ctx, passOrphans, n.cfg.Options.ClaimInterval)
+		period := n.cfg.Options.ClaimInterval
+		if len(dead) == 0 {
+			period = max(period, n.cfg.Options.MaxScan/10) // hints come for everything
+		}
+		may, err := n.cfg.Store.Pass(ctx, passOrphans, period)
 		errs = append(errs, err)
 		if may {
 			foreign = true

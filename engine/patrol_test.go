@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -608,4 +609,80 @@ func (p *passes) Fenced() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fenced++
+}
+
+// T9, S45: a Supervisor that freezes after it was permitted a pass costs the
+// others one period, nothing more, and does no harm when it goes on.
+func TestFrozenSupervisorCostsOnePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", func(ctx context.Context, _ int) error { return pause(ctx, 5*time.Second) })
+		first := w.start()
+		run := w.submit(first, "order", nil)
+		time.Sleep(time.Second)
+		frozen := &freezingStore{Store: w.mem, thaw: make(chan struct{})}
+		w.store = frozen
+		zombie := w.start()
+		w.store = w.mem
+		healthy := w.start()
+		first.kill(t)
+		w.shop.on("charge", nil)
+		began := time.Now()
+		w.wait(healthy, run, machine.RunSucceeded)
+		if d := time.Since(began); d > w.opts.Lease+4*time.Second {
+			t.Errorf("taken over after %s", d)
+		}
+		close(frozen.thaw)
+		time.Sleep(time.Minute)
+		s := w.check(run)
+		if s.Node(nil, 1).Failures > 1 {
+			t.Errorf("charge shows %d failures, want at most one", s.Node(nil, 1).Failures)
+		}
+		healthy.drain(t)
+		zombie.drain(t)
+	})
+}
+
+// A freezingStore stands still right after a pass was permitted.
+type freezingStore struct {
+	engine.Store
+	thaw chan struct{}
+}
+
+func (s *freezingStore) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
+	may, err := s.Store.Pass(ctx, name, period)
+	if may {
+		<-s.thaw
+	}
+	return may, err
+}
+
+// S19, T16: what needs nothing now costs memory when it is taken over, and no
+// goroutine.
+func TestTakeoverOfManyCostsNoGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.cfg = func(c *engine.Config) { c.Capacity = &seats{limit: 1} }
+		w.shop.on("charge", block)
+		first := w.start()
+		var runs []machine.RunID
+		for range 500 {
+			runs = append(runs, w.submit(first, "order", nil))
+		}
+		time.Sleep(time.Second)
+		first.kill(t)
+		second := w.start()
+		time.Sleep(w.opts.Lease + 3*time.Second)
+		synctest.Wait()
+		goroutines := runtime.NumGoroutine()
+		for _, run := range runs {
+			if head, _, err := w.mem.Load(t.Context(), run); err != nil || head.Owner != second.Engine() {
+				t.Fatalf("head = %+v, %v, want it taken over", head, err)
+			}
+		}
+		if goroutines > 60 {
+			t.Errorf("%d goroutines for 500 runs", goroutines)
+		}
+		second.kill(t)
+	})
 }
