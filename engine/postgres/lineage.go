@@ -274,11 +274,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if c.s.lineage.disabled() != nil {
 		return out, nil
 	}
-	line, known := c.s.lineage.reached()
 	id, err := c.s.identify(ctx, w)
-	if id.line == line && id.at < known {
-		id.back = true
-	}
 	switch state := sqlstate(err); {
 	case state == "42501", state == "42883", state == "0A000":
 		c.s.lineage.disable(err)
@@ -299,6 +295,7 @@ func (s *Store) identify(ctx context.Context, w wire) (id identity, err error) {
 	if s.pooled.Load() {
 		query = serverIdentityPooled
 	}
+	line, known := s.lineage.reached()
 	values, err := first(ctx, w, 6, query)
 	if err != nil {
 		return identity{}, err
@@ -313,6 +310,7 @@ func (s *Store) identify(ctx context.Context, w wire) (id identity, err error) {
 		return identity{}, fmt.Errorf("the server does not say whether it is a standby: %T", values[0])
 	}
 	id.standby = standby
+	id.back = !standby && id.line == line && id.at < known
 	return id, nil
 }
 
