@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,14 @@ func TestSynchronousFailover(t *testing.T) {
 		}
 	}
 	b.mustTick(t)
+	alone, err := pgtest.FailoverDSN("runs", standby)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := open(t, strings.ReplaceAll(alone, "target_session_attrs=read-write", ""))
+	if _, err := reader.Post(t.Context(), engine.Message{Run: 1, Kind: engine.MessageVerb}); err == nil || !strings.Contains(err.Error(), "takes no writes") {
+		t.Errorf("post to a standby: err = %v, want it to say that it takes no writes", err)
+	}
 	if err := errors.Join(primary.StopImmediate(), standby.Promote(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +96,7 @@ func TestSynchronousFailover(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	err := b.commit(ctx, engine.Transition{Run: 2, Seq: 1, At: at, Data: []byte("1")})
+	err = b.commit(ctx, engine.Transition{Run: 2, Seq: 1, At: at, Data: []byte("1")})
 	var wrong *engine.WrongServerError
 	if !errors.As(err, &wrong) || wrong.Seen != 2 || wrong.Have != 1 {
 		t.Errorf("commit on the former primary: err = %v, want *WrongServerError", err)

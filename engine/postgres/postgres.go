@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -142,9 +143,14 @@ func wrap(what string, err error) error {
 // meaning explains conditions of a database that no statement can help; "" =
 // the error says enough.
 func meaning(err error) string {
+	const readOnly = "the database takes no writes: it is a standby, or default_transaction_read_only is set; let the DSN lead to the primary"
 	switch sqlstate(err) {
 	case "25006":
-		return "the database takes no writes: it is a standby, or default_transaction_read_only is set; let the DSN lead to the primary"
+		return readOnly
+	case "0A000":
+		if strings.Contains(err.Error(), "during recovery") { // BEGIN READ WRITE on a standby
+			return readOnly
+		}
 	case "53100":
 		return "the database's disk is full: nothing is lost, and work goes on once there is space"
 	case "53200":

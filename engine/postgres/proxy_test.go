@@ -19,6 +19,7 @@ type proxy struct {
 
 	mu    sync.Mutex // protects following fields
 	links map[*link]bool
+	posts bool   // cut those of other connections than writers
 	lose  *bool  // cut the next commit: after it has landed (true) or before it is sent
 	then  func() // what happens before its sender can notice
 }
@@ -31,6 +32,7 @@ type link struct {
 	// Guarded by p.mu.
 	writer bool // of a store's writer
 	bound  bool // a commit is on its way
+	mute   bool // nothing passes any more, and nobody is told
 }
 
 // newProxy starts a proxy and returns the DSN that leads through it.
@@ -112,6 +114,9 @@ func (k *link) pump(from, to net.Conn, typed bool, see func(kind byte, body []by
 		if see(kind, body) != nil {
 			return
 		}
+		if k.muted() {
+			continue
+		}
 		if _, err := to.Write(append(head, body...)); err != nil {
 			return
 		}
@@ -125,7 +130,13 @@ func (k *link) fromClient(kind byte, body []byte) error {
 		k.writer = true
 		return nil
 	}
-	if !k.writer {
+	if k.p.posts && kind == 'Q' && bytes.HasPrefix(body, []byte("COMMIT")) {
+		k.bound = true
+		if k.p.lose != nil && !*k.p.lose {
+			return k.p.cutLocked()
+		}
+	}
+	if !k.writer || k.p.posts {
 		return nil
 	}
 	// Commits are bound to prepared statements, which have names.
@@ -153,6 +164,22 @@ func (k *link) fromServer(kind byte, body []byte) error {
 		return k.p.cutLocked()
 	}
 	return nil
+}
+
+func (k *link) muted() bool {
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
+	return k.mute
+}
+
+// silence lets nothing pass on the present connections any more, as when a
+// network forgets them.
+func (p *proxy) silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k := range p.links {
+		k.mute = true
+	}
 }
 
 // loseNext arms the proxy.

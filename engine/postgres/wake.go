@@ -135,7 +135,7 @@ func (s *Store) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 		return false, ctx.Err()
 	}
 	defer hangUp(c, told)
-	if err := ask(ctx, c, wakeListen); err != nil {
+	if err := ask(ctx, c, wakeListen, s.probe); err != nil {
 		return false, err
 	}
 	hint(hints) // something may have been said before
@@ -150,7 +150,7 @@ func (s *Store) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 			hint(hints)
 		case <-probe.C:
 			// Notifications wait in their channel meanwhile.
-			if err := ask(ctx, c, ";"); err != nil {
+			if err := ask(ctx, c, ";", s.probe); err != nil {
 				return true, err
 			}
 		case <-ctx.Done():
@@ -161,8 +161,8 @@ func (s *Store) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 
 // ask runs a statement on a listening connection, and hangs up if there is no
 // answer in time: a peer may be gone without a word.
-func ask(ctx context.Context, c *pq.ListenerConn, query string) error {
-	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
+func ask(ctx context.Context, c *pq.ListenerConn, query string, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		// Closing twice is an error that nobody needs.
