@@ -162,7 +162,7 @@ func TestJSONFailures(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range []string{
 		"init --lockfile=x", "validate nowhere", "fmt nowhere", "plan nowhere", "list", "show x", "graph nowhere",
-		"agents list --plugin-dir nowhere", "agents schema nope", "db migrate", "db status", "version extra", "nothing",
+		"agents list --plugin-dir nowhere", "supervise", "supervise --once", "apply nowhere --detach", "agents schema nope", "db migrate", "db status", "version extra", "nothing",
 	} {
 		t.Run(args, func(t *testing.T) {
 			var out, errs bytes.Buffer

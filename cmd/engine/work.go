@@ -158,10 +158,23 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 			}
 			if !adopting && !e.stopped && !run.State.NeedsHuman() && !now.Before(nextAdopt) {
 				adopting, nextAdopt = true, now.Add(adoptEvery)
-				go func() { adopts <- e.node.Adopt(followCtx, run.Run) }()
+				go func() { adopts <- adopt(followCtx, s, e.node, run) }()
 			}
 		}
 	}
+}
+
+// adopt makes the node the owner of a run whose owner is gone. A look at its
+// row comes first: it costs less than reading the run.
+func adopt(ctx context.Context, s *session, node *engine.Node, run engine.RunRow) error {
+	row, err := s.store.Find(ctx, run.Name)
+	if err != nil {
+		return s.wrap("look at the run", err)
+	}
+	if row.State.Final() || row.OwnerAlive {
+		return nil
+	}
+	return node.Adopt(ctx, run.Run)
 }
 
 // timeout fires when --wait-timeout is over.
