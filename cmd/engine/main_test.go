@@ -162,6 +162,8 @@ func TestJSONFailures(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range []string{
 		"init --lockfile=x", "validate nowhere", "fmt nowhere", "plan nowhere", "list", "show x", "graph nowhere",
+		"explain x", "watch x --from-seq 0", "logs x", "cancel x", "pause x", "resume x", "retry x", "compensate x", "settle x --step y",
+		"doctor",
 		"agents list --plugin-dir nowhere", "supervise", "supervise --once", "apply nowhere --detach", "agents schema nope", "db migrate", "db status", "version extra", "nothing",
 	} {
 		t.Run(args, func(t *testing.T) {
