@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
@@ -42,7 +43,10 @@ func (all observers) Fenced() {
 }
 
 // agentEvents tells the log what happens to agents.
-type agentEvents struct{ log *slog.Logger }
+type agentEvents struct {
+	log      *slog.Logger
+	stopping *atomic.Bool // their end is wanted
+}
 
 var _ agents.Observer = agentEvents{}
 
@@ -62,7 +66,7 @@ func (e agentEvents) ProcessStarted(p agents.ProcessInfo) {
 
 // ProcessEnded tells of a process that has ended.
 func (e agentEvents) ProcessEnded(p agents.ProcessInfo, err error) {
-	if err != nil {
+	if err != nil && !e.stopping.Load() {
 		e.log.Warn("agent ended", "agent", p.Agent, "instance", p.Instance, "pid", p.Pid, "error", err)
 		return
 	}
