@@ -12,16 +12,21 @@ import (
 // A story is what a run's journal says, folded as its rows land. It is kept
 // beside the engines, so that what they keep in memory is not believed.
 type story struct {
-	id      machine.RunID
-	name    string
-	state   *machine.State
-	rows    int
-	records []machine.Record
-	facts   []machine.Fact
-	alerts  map[string]int // that the facts call for, by kind
-	started map[attempt]int
-	sent    map[attempt]int
-	asked   map[int64]int // by message: times answered
+	id       machine.RunID
+	name     string
+	state    *machine.State
+	rows     int
+	records  []machine.Record
+	facts    []machine.Fact
+	started  map[attempt]int
+	sent     map[attempt]int
+	row      engine.Head              // as it was after the last row that was looked at
+	heard    map[attempt]int          // answers that reached an engine before their complete-by
+	accepted int                      // verbs
+	turns    map[string]int           // times it came to need a person, by the alert that is due
+	answers  map[int64][]machine.Fact // to verbs, by message
+	skipped  map[string]bool          // steps whose effect a person decided to leave
+	stopped  bool                     // a person asked to stop dead, without undo
 }
 
 // An attempt names calls as agents see them. A repeated round may use a number
@@ -57,9 +62,11 @@ func (w *world) landed(ctx context.Context, by engine.EngineID, dead bool, run m
 	if row.State != status {
 		w.faultLocked("%s: replay says %v, the row says %v (I10)", s.name, status, row.State)
 	}
-	if row.Owner != by {
+	if row.Owner != by && (row.Owner != 0 || s.rows > 1) { // a run may be submitted to nobody
 		w.faultLocked("%s: engine %d wrote, but engine %d owns it (I3)", s.name, by, row.Owner)
 	}
+	w.judgeTakeoverLocked(s, row.Head)
+	s.row = row.Head
 	if due, ok := s.state.NextDue(); ok && !status.Final() && row.NextCheck.After(due) {
 		w.faultLocked("%s: bound %v is later than what is due at %v (promise 13)", s.name, row.NextCheck, due)
 	}
@@ -68,7 +75,7 @@ func (w *world) landed(ctx context.Context, by engine.EngineID, dead bool, run m
 func (w *world) storyLocked(run machine.RunID) *story {
 	s := w.stories[run]
 	if s == nil {
-		s = &story{id: run, state: machine.NewState(), alerts: map[string]int{}, started: map[attempt]int{}, sent: map[attempt]int{}, asked: map[int64]int{}}
+		s = &story{id: run, state: machine.NewState(), started: map[attempt]int{}, sent: map[attempt]int{}, heard: map[attempt]int{}, turns: map[string]int{}, answers: map[int64][]machine.Fact{}, skipped: map[string]bool{}}
 		w.stories[run] = s
 		w.order = append(w.order, s)
 	}
@@ -104,19 +111,52 @@ func (w *world) applyLocked(s *story, rec machine.Record) {
 	if s.state.Records() > 0 && rec.At().Before(s.state.Last()) {
 		w.faultLocked("%s: time falls from %v to %v within the run", s.name, s.state.Last(), rec.At())
 	}
-	facts := rec.Facts(w.flow, s.state)
+	facts, before := rec.Facts(w.flow, s.state), s.state.Status()
 	s.state.Apply(rec)
+	if after := s.state.Status(); after.NeedsHuman() && after != before {
+		s.turns[after.String()]++
+	}
 	s.name = s.state.Name()
 	s.records = append(s.records, rec)
+	switch ev := rec.Event().(type) {
+	case machine.CancelRequested:
+		s.stopped = s.stopped || ev.NoCompensate
+	case machine.CompensateRequested:
+		if ev.Skip {
+			s.skipped[ev.Step] = true
+		}
+	}
 	for _, f := range facts {
 		s.facts = append(s.facts, f)
 		w.traceLocked("%s %s", s.name, tell(f))
 		switch f.Kind {
 		case machine.FactAttemptStarted:
 			s.started[attempt{f.Step, f.Attempt}]++
+		case machine.FactAttemptFinished:
+			if k := (attempt{f.Step, f.Attempt}); f.Status == "ok" && s.heard[k] == 0 {
+				w.faultLocked("%s: attempt %d of %s is done, but no answer came in time (S28)", s.name, f.Attempt, f.Step)
+			}
 		case machine.FactVerb:
-			s.asked[f.Ask]++
+			if f.Status == "accepted" {
+				s.accepted++
+			}
+			if f.Ask != 0 {
+				s.answers[f.Ask] = append(s.answers[f.Ask], f)
+			}
 		}
+	}
+}
+
+// judgeTakeoverLocked checks that a run was taken from nobody, from an engine
+// that the store had declared dead, or from one that was late beyond the grace
+// (I2).
+func (w *world) judgeTakeoverLocked(s *story, now engine.Head) {
+	was := s.row
+	if was.Run == 0 || was.Owner == now.Owner || was.Owner == 0 || w.buried[was.Owner] {
+		return
+	}
+	if late := w.now().Sub(was.NextCheck); late < w.weather.lease {
+		w.faultLocked("%s: engine %d took it from engine %d, which is alive and %v late (I2)", s.name, now.Owner, was.Owner, late)
 	}
 }
 

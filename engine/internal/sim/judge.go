@@ -13,6 +13,13 @@ import (
 
 // judge compares what every run says of itself with the ledger of the far side.
 func (w *world) judge(ctx context.Context, accepted map[string]machine.RunID) {
+	names := map[string]bool{}
+	for _, s := range w.order {
+		if names[s.name] {
+			w.fault("%s is the name of two runs (I1, I11)", s.name)
+		}
+		names[s.name] = true
+	}
 	defs := engine.NewDefinitions(w.store, nil)
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		run := accepted[name]
@@ -28,12 +35,74 @@ func (w *world) judge(ctx context.Context, accepted map[string]machine.RunID) {
 		w.judgeStory(name, run, state, len(records))
 		for _, key := range slices.Sorted(maps.Keys(w.remote.keys)) {
 			if e := w.remote.keys[key]; e.run == name {
-				w.judgeEffect(name, status, e, state, wf)
+				w.judgeEffect(name, run, status, e, state, wf)
 			}
 		}
 		if status == machine.RunCompensated {
 			w.judgeOrder(name)
 		}
+		w.judgeAnswers(ctx, w.stories[run])
+		w.judgeAlerts(ctx, w.stories[run])
+	}
+}
+
+// judgeAlerts checks that each turn of a run to a state that needs a person
+// gave one alert (I9, S59).
+func (w *world) judgeAlerts(ctx context.Context, s *story) {
+	if s == nil {
+		return
+	}
+	alerts, err := w.store.Alerts(ctx, s.id, 1000)
+	if err != nil {
+		w.fault("%s: alerts: %v", s.name, err)
+		return
+	}
+	got := map[string]int{}
+	for _, a := range alerts {
+		got[a.Kind]++
+	}
+	for _, kind := range []string{machine.RunParked.String(), machine.RunCompensationFailed.String()} {
+		// A person's verb may mend one thing and leave the run in that state for
+		// another, which is told too.
+		if n := s.turns[kind]; got[kind] < n || got[kind] > n+s.accepted {
+			w.fault("%s: %d alerts say %s, which it became %d times (I9)", s.name, got[kind], kind, s.turns[kind])
+		}
+	}
+}
+
+// judgeAnswers checks that what people asked was answered once, to whom asked,
+// and that nothing was answered that nobody asked.
+func (w *world) judgeAnswers(ctx context.Context, s *story) {
+	if s == nil {
+		return
+	}
+	asked := map[int64]bool{}
+	for _, q := range w.questions {
+		if q.run != s.id {
+			continue
+		}
+		asked[int64(q.id)] = true
+		got := s.answers[int64(q.id)]
+		switch {
+		case len(got) > 1:
+			w.fault("%s: %s (message %d) was answered %d times", s.name, q.verb, q.id, len(got))
+		case len(got) == 0 && !s.state.Status().Final():
+			w.fault("%s: %s (message %d) was never answered (I8)", s.name, q.verb, q.id)
+		case len(got) == 1 && got[0].By != q.by:
+			w.fault("%s: %s asked for %s (message %d), the journal says %q", s.name, q.by, q.verb, q.id, got[0].By)
+		}
+	}
+	for _, ask := range slices.Sorted(maps.Keys(s.answers)) {
+		if !asked[ask] {
+			w.fault("%s: message %d was answered, which nobody wrote", s.name, ask)
+		}
+	}
+	if s.state.Status() == machine.RunCancelled && len(s.answers) == 0 {
+		w.fault("%s was cancelled, which nobody asked for (S68)", s.name)
+	}
+	left, err := w.store.Messages(ctx, s.id, 10)
+	if err != nil || len(left) > 0 {
+		w.fault("%s: %d messages are left in its inbox: %v (I8)", s.name, len(left), err)
 	}
 }
 
@@ -50,7 +119,7 @@ func (w *world) judgeStory(name string, run machine.RunID, state *machine.State,
 }
 
 // judgeEffect checks one key of the ledger against the run's end.
-func (w *world) judgeEffect(name string, status machine.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
+func (w *world) judgeEffect(name string, run machine.RunID, status machine.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
 	i, ok := state.FindNode(wf, e.name)
 	if !ok {
 		w.fault("%s: the far side knows a step %s that the run does not have", name, e.name)
@@ -70,7 +139,7 @@ func (w *world) judgeEffect(name string, status machine.RunState, e *effect, sta
 			w.fault("%s succeeded, but %s took no effect (I5)", name, e.name)
 		}
 	case machine.RunCompensated, machine.RunFailed, machine.RunCancelled:
-		if standing && !w.keeps(e.name) {
+		if standing && !w.keeps(e.name) && !w.stories[run].stopped && !w.stories[run].skipped[e.name] {
 			w.fault("%s is %v, but the effect of %s stands (I6)", name, status, e.name)
 		}
 	}

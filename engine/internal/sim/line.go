@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
@@ -77,6 +78,7 @@ func (l *line) back(ctx context.Context, call engine.Call, id machine.AttemptID,
 		}
 		return sdk.Reply{}, ctx.Err()
 	}
+	w.hear(l.node, call)
 	w.trace("e%d hears of %s %s: %d %s", l.node.n, call.Request.Run, call.Request.Step, reply.Outcome, reply.Code)
 	return reply, nil
 }
@@ -117,10 +119,21 @@ func (w *world) again(call engine.Call, id machine.AttemptID, reply sdk.Reply) {
 		if node := n.get(); node != nil {
 			ctx, cancel := context.WithTimeout(w.ctx, 5*time.Second)
 			defer cancel()
+			w.hear(n, call)
 			err := node.Deliver(ctx, call.Run, event)
 			w.trace("e%d hears again of %s %s: %v", n.n, call.Request.Run, call.Request.Step, err)
 		}
 	}()
+}
+
+// hear notes that an answer reaches an engine, if it does so before its
+// complete-by as the engine knows the time.
+func (w *world) hear(n *node, call engine.Call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.stories[call.Run]; s != nil && time.Now().Before(call.Request.CompleteBy.Add(n.lag)) {
+		s.heard[attempt{call.Request.Step, call.Request.Attempt}]++
+	}
 }
 
 // called checks a call before it leaves: the engine believes in its lease, its
@@ -147,11 +160,7 @@ func (w *world) called(n *node, call engine.Call) (machine.AttemptID, error) {
 		w.faultLocked("%s: engine %d calls %s of a run that the journal does not know (I4)", req.Run, n.n, req.Step)
 		return id, nil
 	}
-	for _, a := range s.state.OpenAttempts(w.flow) {
-		if a.Step == req.Step && a.Purpose == req.Purpose {
-			id = a.ID
-		}
-	}
+	id = s.find(w.flow, req)
 	if w.healedAt.IsZero() && w.weather.defers > 0 && w.rng.IntN(w.weather.defers) == 0 {
 		return id, &engine.Deferred{Until: now.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond), Why: "circuit open"}
 	}
@@ -169,11 +178,32 @@ func (w *world) called(n *node, call engine.Call) (machine.AttemptID, error) {
 	return id, nil
 }
 
-// leased notes until when an engine may believe in its lease.
-func (w *world) leased(n *node, until time.Time) {
+// find returns the open attempt that a request carries out; the zero id if more
+// than one may be meant.
+func (s *story) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) {
+	i, ok := s.state.FindNode(wf, req.Step)
+	if !ok {
+		return id
+	}
+	for _, c := range s.state.Node(wf, i).Calls {
+		does := c.Purpose == machine.PurposeDo || c.Purpose == machine.PurposeLearn
+		if c.Status != "open" || c.Number != req.Attempt || does != (req.Purpose == sdk.PurposeDo) {
+			continue
+		}
+		if id.Call != 0 {
+			return machine.AttemptID{}
+		}
+		id = machine.AttemptID{Node: i, Call: c.Call}
+	}
+	return id
+}
+
+// leased notes until when an engine may believe in its lease, and by how much
+// its clock is behind the store's.
+func (w *world) leased(n *node, until time.Time, lag time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n.lease = until
+	n.lease, n.lag = until, lag
 }
 
 func (w *world) bury(e engine.EngineID) {

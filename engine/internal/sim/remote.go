@@ -16,6 +16,8 @@ type remote struct {
 	agent *sdk.Agent
 	seed  uint64
 	moody bool // it fails in its many ways
+	// stubborn says that it refuses some undos for good.
+	stubborn bool
 
 	mu     sync.Mutex // protects following fields
 	healed bool       // nothing goes wrong any more
@@ -46,8 +48,8 @@ type undoIn struct {
 	ID string `agent:"id,optional"`
 }
 
-func newRemote(seed uint64, moody bool) *remote {
-	r := &remote{seed: seed, moody: moody, calls: map[string]int{}, keys: map[string]*effect{}}
+func newRemote(seed uint64, moody, stubborn bool) *remote {
+	r := &remote{seed: seed, moody: moody, stubborn: stubborn, calls: map[string]int{}, keys: map[string]*effect{}}
 	a := sdk.New("far", "1.0.0")
 	codes := sdk.Errors("refused")
 	sdk.Action(a, "do", r.do, sdk.Idempotent(), sdk.CompensatedBy("undo"), codes)
@@ -55,8 +57,8 @@ func newRemote(seed uint64, moody bool) *remote {
 	sdk.Action(a, "look", r.once, sdk.Lookup(r.lookup), sdk.CompensatedBy("undo"), codes)
 	sdk.Action(a, "pay", r.do, sdk.Idempotent(), codes)
 	sdk.Action(a, "keep", r.do, sdk.Idempotent(), codes)
-	sdk.Action(a, "undo", r.undo, sdk.Idempotent(), sdk.ByKey())
-	sdk.Action(a, "refund", r.refund, sdk.Idempotent())
+	sdk.Action(a, "undo", r.undo, sdk.Idempotent(), sdk.ByKey(), codes)
+	sdk.Action(a, "refund", r.refund, sdk.Idempotent(), codes)
 	r.agent = a
 	return r
 }
@@ -113,7 +115,11 @@ func (r *remote) next(name string, c *sdk.Call, key string) mood {
 	if r.healed || !r.moody {
 		return fine
 	}
-	return r.mood(name, r.calls[name])
+	m := r.mood(name, r.calls[name])
+	if name == "undo" && r.stubborn && m == slow && r.calls[name]%2 == 0 {
+		return refuses
+	}
+	return m
 }
 
 func (r *remote) effectLocked(c *sdk.Call, key string) *effect {
@@ -207,6 +213,10 @@ func (r *remote) refund(ctx context.Context, c *sdk.Call, _ callOut) (sdk.None, 
 
 func (r *remote) back(ctx context.Context, c *sdk.Call) (sdk.None, error) {
 	switch r.next("undo", c, c.IdempotencyKey) {
+	case refuses:
+		if r.stubborn {
+			return sdk.None{}, &sdk.Failure{Code: "refused", Permanent: true}
+		}
 	case busy:
 		return sdk.None{}, &sdk.Failure{Code: sdk.CodeUnavailable}
 	case silent:
@@ -233,6 +243,14 @@ func (r *remote) dawdle(ctx context.Context, c *sdk.Call) error {
 	h := fnv.New32a()
 	h.Write([]byte(c.IdempotencyKey))
 	return pause(ctx, time.Duration(h.Sum32()%6000)*time.Millisecond)
+}
+
+// did reports whether what a key stands for is done and was not undone.
+func (r *remote) did(key string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.keys[key]
+	return e != nil && e.applied > 0 && e.undone == 0
 }
 
 // heal ends all misfortune of the far side.

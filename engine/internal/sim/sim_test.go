@@ -16,6 +16,7 @@ import (
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
+	"time"
 
 	"github.com/saga-engine/engine/engine/internal/sim/steady"
 )
@@ -35,8 +36,8 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 }
 
 // simulate runs the world of one seed.
-func simulate(t *testing.T, seed uint64) (res Result) {
-	t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+func simulate(t *testing.T, seed uint64) (res Result, ok bool) {
+	ok = t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, seed)
 		synctest.Test(t, func(t *testing.T) {
 			reseed(seed)
@@ -46,7 +47,7 @@ func simulate(t *testing.T, seed uint64) (res Result) {
 			}
 		})
 	})
-	return res
+	return res, ok
 }
 
 // block is how many seeds share a process. What a process has done before, such
@@ -62,11 +63,12 @@ const block = 100
 func TestWorlds(t *testing.T) {
 	if steadied {
 		debug.SetGCPercent(-1) // a collection would be a turn that no seed decides on
+		debug.SetMemoryLimit(1 << 30)
 	}
 	from, count := number(t, "SIM_FROM", 1), number(t, "SIM_SEEDS", 40)
 	traces := os.Getenv("SIM_TRACES") // a file for a digest of each trace
 	var digests bytes.Buffer
-	failed := 0
+	failed, tally := 0, map[string]int{}
 	first := from
 	if steadied {
 		first = (from-1)/block*block + 1
@@ -75,7 +77,7 @@ func TestWorlds(t *testing.T) {
 		if steadied && seed%16 == 0 {
 			runtime.GC()
 		}
-		res := simulate(t, seed)
+		res, ok := simulate(t, seed)
 		if seed < from {
 			continue
 		}
@@ -85,11 +87,15 @@ func TestWorlds(t *testing.T) {
 			}
 		}
 		fmt.Fprintf(&digests, "%d %x\n", seed, sha256.Sum256(res.Trace))
-		if len(res.Faults) > 0 || t.Failed() {
+		for k, n := range res.Tally {
+			tally[k] += n
+		}
+		if len(res.Faults) > 0 || !ok {
 			failed++
 			t.Errorf("seed %d:\n%s\nagain: make sim FROM=%d SEEDS=1\n%s", seed, strings.Join(res.Faults, "\n"), seed, res.Trace)
 		}
 	}
+	t.Log(tally)
 	if traces != "" {
 		if err := os.WriteFile(traces, digests.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -114,6 +120,8 @@ func build(t *testing.T, dir string, more map[string]string) string {
 
 // hunt runs worlds in a steady process and returns what it says.
 func hunt(ctx context.Context, bin string, from, count uint64, env ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // a block takes a second
+	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, "-test.run", "^TestWorlds$", "-test.timeout", "0")
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("SIM_FROM=%d", from), fmt.Sprintf("SIM_SEEDS=%d", count))
 	cmd.Env = append(cmd.Env, env...)

@@ -63,3 +63,13 @@ func (s *slots) OnFree(fn func(key string)) {
 	defer s.mu.Unlock()
 	s.fns = append(s.fns, fn)
 }
+
+// judge checks that nothing is taken when nothing is called.
+func (s *slots) judge() {
+	s.mu.Lock()
+	free := s.free
+	s.mu.Unlock()
+	if free != s.total {
+		s.w.fault("engine %d: %d of %d slots are free and nothing is called", s.n.n, free, s.total)
+	}
+}

@@ -72,12 +72,16 @@ func (w *wire) Join(ctx context.Context, address string, lease time.Duration, wr
 }
 
 // Tick remembers until when the engine may believe in its lease: counted from
-// when it asked.
+// when it asked; and by how much its idea of store time is behind: by as long as
+// the answer took.
 func (w *wire) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
-	asked := time.Now()
-	tick, err := over(ctx, w, partMembers, "tick", func() (engine.Tick, error) { return w.Store.Tick(ctx, e, lease, limit) })
+	asked, read := time.Now(), time.Time{}
+	tick, err := over(ctx, w, partMembers, "tick", func() (engine.Tick, error) {
+		read = time.Now()
+		return w.Store.Tick(ctx, e, lease, limit)
+	})
 	if err == nil {
-		w.world.leased(w.node, asked.Add(lease))
+		w.world.leased(w.node, asked.Add(lease), time.Since(read))
 	}
 	return tick, err
 }
@@ -147,17 +151,27 @@ func (w *wire) Discard(ctx context.Context, run machine.RunID, ids []engine.Mess
 }
 
 func (w *wire) KeepLate(ctx context.Context, l engine.LateReply) error {
-	_, err := over(ctx, w, partOther, "keep late", func() (nothing, error) { return nothing{}, w.Store.KeepLate(ctx, l) })
+	_, err := over(ctx, w, partOther, "keep late", func() (nothing, error) {
+		w.world.late()
+		return nothing{}, w.Store.KeepLate(ctx, l)
+	})
 	return err
+}
+
+func (w *world) late() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lates++
 }
 
 // Wakes passes hints on, if this world has them.
 func (w *wire) Wakes(ctx context.Context) <-chan struct{} {
-	waker, ok := w.Store.(engine.Waker)
-	if !ok || !w.world.weather.hints {
-		return nil
+	if w.world.weather.hints {
+		return w.world.store.Wakes(ctx)
 	}
-	return waker.Wakes(ctx)
+	none := make(chan struct{})
+	context.AfterFunc(ctx, func() { close(none) })
+	return none
 }
 
 func (w *wire) OpenWriter(ctx context.Context, e engine.EngineID, n int) (engine.Writer, error) {

@@ -12,21 +12,25 @@ type weather struct {
 	engines, runs   int
 	lease, trouble  time.Duration
 	writers, shards int
-	slots           int  // of each engine at the far side; 0 = no limit
-	crash           bool // engines are killed
-	drain           bool // engines are stopped in order
-	freeze          bool // whole engines stand still: neither store nor agents hear of them
-	freezeMembers   bool // Supervisors stand still: their calls to the store wait
-	freezeAgents    bool // what goes to and comes from agents is held up
-	lose            int  // one in so many messages to or from the store is lost; 0 = none
-	loseReplies     int  // one in so many replies of agents is lost; 0 = none
-	double          int  // one in so many replies comes again, anywhere; 0 = none
-	late            int  // one in so many replies is held beyond its complete-by; 0 = none
-	defers          int  // one in so many calls is not sent; 0 = none
-	hints           bool // the store tells when something waits
-	slow            bool // each message to the store takes a while
-	orphans         bool // agents go on when their engine dies, until their complete-by
-	moody           bool // the far side fails in its many ways
+	slots           int           // of each engine at the far side; 0 = no limit
+	crash           bool          // engines are killed
+	drain           bool          // engines are stopped in order
+	freeze          bool          // whole engines stand still: neither store nor agents hear of them
+	freezeMembers   bool          // Supervisors stand still: their calls to the store wait
+	freezeAgents    bool          // what goes to and comes from agents is held up
+	lose            int           // one in so many messages to or from the store is lost; 0 = none
+	loseReplies     int           // one in so many replies of agents is lost; 0 = none
+	double          int           // one in so many replies comes again, anywhere; 0 = none
+	late            int           // one in so many replies is held beyond its complete-by; 0 = none
+	defers          int           // one in so many calls is not sent; 0 = none
+	hints           bool          // the store tells when something waits
+	slow            bool          // each message to the store takes a while
+	orphans         bool          // agents go on when their engine dies, until their complete-by
+	skew            time.Duration // by which the store's clock is ahead of the engines'
+	stubborn        bool          // the far side refuses undos for good
+	detached        bool          // runs are submitted to nobody
+	verbs           bool          // people meddle
+	moody           bool          // the far side fails in its many ways
 }
 
 // newWeather draws a weather.
@@ -44,7 +48,8 @@ func newWeather(rng *rand.Rand) weather {
 		writers: 1 + rng.IntN(2), shards: 1 + rng.IntN(2), slots: rng.IntN(2) * (1 + rng.IntN(3)),
 		crash: flip(), drain: flip(), freeze: flip(), freezeMembers: flip(), freezeAgents: flip(),
 		lose: oneIn(40), loseReplies: oneIn(20), double: oneIn(8), late: oneIn(12), defers: oneIn(30),
-		hints: flip(), slow: flip(), orphans: flip(), moody: rng.IntN(4) > 0,
+		hints: flip(), slow: flip(), orphans: flip(), skew: time.Duration(rng.IntN(3)-1) * time.Duration(rng.IntN(3600)) * time.Second, stubborn: rng.IntN(4) == 0,
+		detached: rng.IntN(3) == 0, verbs: rng.IntN(3) == 0, moody: rng.IntN(4) > 0,
 	}
 }
 

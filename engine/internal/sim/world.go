@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing/fstest"
 	"time"
@@ -18,9 +20,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// judgement is how long after the healing runs may take to end: more than the
-// longest default deadline, that of a compensation.
-const judgement = 26 * time.Hour
+// judgement is how long after the healing runs may take to end: far more than
+// their deadline and than any pause between attempts.
+const judgement = time.Hour
 
 // A world is one simulation.
 type world struct {
@@ -32,23 +34,27 @@ type world struct {
 	store   *memory.Store
 	remote  *remote
 	nodes   []*node
+	client  *node  // who submits to nobody; it has a way to the store, and no engine
 	frozen  []gate // by engine: its way to the store
 	still   []gate // by engine: its Supervisor's way to the store
 	held    []gate // by engine: its way to agents
 	ctx     context.Context
+	cancel  context.CancelFunc // ends it
 	wg      sync.WaitGroup
 
-	mu       sync.Mutex // protects following fields
-	rng      *rand.Rand
-	healedAt time.Time // zero = things still go wrong
-	stories  map[machine.RunID]*story
-	order    []*story                        // by first row
-	fences   map[machine.RunID]map[int64]int // by fencing token: the engine that called under it
-	buried   map[engine.EngineID]bool        // declared dead by the store
-	faults   []string
-	log      bytes.Buffer // the trace
-	start    time.Time
-	latest   time.Time // complete-by of any call
+	mu        sync.Mutex // protects following fields
+	rng       *rand.Rand
+	healedAt  time.Time // zero = things still go wrong
+	stories   map[machine.RunID]*story
+	order     []*story                        // by first row
+	fences    map[machine.RunID]map[int64]int // by fencing token: the engine that called under it
+	buried    map[engine.EngineID]bool        // declared dead by the store
+	questions []question
+	faults    []string
+	log       bytes.Buffer // the trace
+	start     time.Time
+	latest    time.Time // complete-by of any call
+	lates     int       // answers kept as evidence
 }
 
 // A node is one engine that crashes and comes back.
@@ -56,38 +62,46 @@ type node struct {
 	w *world
 	n int
 
-	mu    sync.Mutex // protects following field
+	mu    sync.Mutex // protects following fields
 	node  *engine.Node
-	lease time.Time // until when it may believe in its lease; protected by world.mu
+	slots *slots
+	lease time.Time     // until when it may believe in its lease; protected by world.mu
+	lag   time.Duration // by which its idea of store time is behind; protected by world.mu
 }
 
 // A Result is what came of a simulation.
 type Result struct {
 	Faults []string // what is wrong; empty = nothing
-	Trace  []byte   // everything that happened, in order
+	// Tally counts how runs ended, and what happened to them on the way, by
+	// fact: a simulation in which nothing goes wrong, or nothing succeeds, proves
+	// little.
+	Tally map[string]int
+	Trace []byte // everything that happened, in order
 }
 
 // Simulate runs the world of a seed. It must run in a testing/synctest bubble.
 // The error says that the world could not be made.
 func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w := &world{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5a6a)), store: memory.New(memory.Options{}),
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5a6a)),
 		stories: map[machine.RunID]*story{}, fences: map[machine.RunID]map[int64]int{}, buried: map[engine.EngineID]bool{}, start: time.Now(),
 	}
 	w.weather = newWeather(w.rng)
+	w.store = memory.New(memory.Options{Now: w.now})
 	w.plan = newPlan(w.rng)
-	w.remote = newRemote(seed, w.weather.moody)
+	w.remote = newRemote(seed, w.weather.moody, w.weather.stubborn)
 	var err error
 	if w.def, err = define(w.plan.source, w.remote.agent); err != nil {
 		return Result{}, fmt.Errorf("seed %d: %w\n%s", seed, err, w.plan.source)
 	}
 	w.flow = w.def.Workflow("w")
-	w.trace("seed %d: %v\n%s", seed, w.weather, w.plan.source)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w.ctx = ctx
+	w.ctx, w.cancel = ctx, cancel
+	w.trace("seed %d: %v\n%s", seed, w.weather, w.plan.source)
 	n := w.weather.engines
-	w.frozen, w.still, w.held = make([]gate, n), make([]gate, n), make([]gate, n)
+	w.frozen, w.still, w.held = make([]gate, n+1), make([]gate, n+1), make([]gate, n+1)
+	w.client = &node{w: w, n: n}
 	for i := range n {
 		w.nodes = append(w.nodes, &node{w: w, n: i})
 	}
@@ -95,15 +109,38 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 		w.wg.Go(func() { n.live(ctx) })
 	}
 	w.misfortunes(ctx)
+	if w.weather.verbs {
+		w.wg.Go(func() { w.meddle(ctx) })
+	}
 	accepted := w.submitAll(ctx)
 	_ = pause(ctx, time.Until(w.start.Add(w.weather.trouble)))
 	w.heal()
 	w.watch(ctx, accepted)
+	if w.weather.verbs {
+		w.rescue(ctx, accepted)
+	}
+	w.rest(ctx)
 	cancel()
 	w.wg.Wait()
 	_ = pause(context.WithoutCancel(ctx), time.Until(w.latest)+time.Second) // agents may outlive engines
 	w.judge(context.WithoutCancel(ctx), accepted)
-	return Result{w.faults, w.log.Bytes()}, nil
+	return Result{w.faults, w.tally(), w.log.Bytes()}, nil
+}
+
+func (w *world) tally() map[string]int {
+	counts := map[string]int{}
+	for _, s := range w.order {
+		counts[s.state.Status().String()]++
+		counts["runs"]++
+		for _, f := range s.facts {
+			counts[string(f.Kind)]++
+			if f.Kind == machine.FactVerb {
+				counts["verb "+f.Status]++
+			}
+		}
+	}
+	counts["late"] = w.lates
+	return counts
 }
 
 func define(source string, agent *sdk.Agent) (*dsl.Definition, error) {
@@ -129,7 +166,11 @@ func (n *node) live(ctx context.Context) {
 			Options: engine.Options{Address: n.name(), Lease: w.weather.lease, Writers: w.weather.writers, Shards: w.weather.shards},
 		}
 		if w.weather.slots > 0 {
-			cfg.Capacity = newSlots(w, n, w.weather.slots)
+			s := newSlots(w, n, w.weather.slots)
+			n.mu.Lock()
+			n.slots = s
+			n.mu.Unlock()
+			cfg.Capacity = s
 		}
 		node, err := engine.NewNode(cfg)
 		if err != nil {
@@ -148,7 +189,6 @@ func (n *node) run(ctx context.Context, node *engine.Node) {
 	sub, stop := context.WithCancel(ctx)
 	defer stop()
 	var wg sync.WaitGroup
-	wg.Go(func() { n.takeOver(sub, node) })
 	life, kill := w.lifetime()
 	wg.Go(func() {
 		switch {
@@ -166,6 +206,9 @@ func (n *node) run(ctx context.Context, node *engine.Node) {
 	n.set(nil)
 	stop()
 	wg.Wait()
+	if troubles := node.Troubles(); len(troubles) > 0 {
+		w.fault("engine %d left runs alone: %v", n.n, troubles)
+	}
 	if err != nil && !errors.Is(err, engine.ErrStopping) && !errors.Is(err, errLost) && ctx.Err() == nil && sub.Err() == nil {
 		w.fault("engine %d: Run = %v", n.n, err)
 	}
@@ -183,15 +226,19 @@ func (n *node) get() *engine.Node {
 	return n.node
 }
 
-// takeOver looks for runs without an owner, as a server does.
-func (n *node) takeOver(ctx context.Context, node *engine.Node) {
-	for every := time.Second; pause(ctx, every) == nil; every = min(every*5/4, time.Minute) {
-		_, err := node.TakeOver(ctx)
-		if errors.Is(err, engine.ErrStopping) || ctx.Err() != nil {
-			return
-		}
-		if troubles := node.Troubles(); len(troubles) > 0 {
-			n.w.fault("engine %d set runs aside: %v", n.n, troubles)
+// rest waits until no call can be in flight any more. Then nothing may hold a
+// slot.
+func (w *world) rest(ctx context.Context) {
+	w.mu.Lock()
+	latest := w.latest
+	w.mu.Unlock()
+	_ = pause(ctx, time.Until(latest)+5*time.Second)
+	for _, n := range w.nodes {
+		n.mu.Lock()
+		s := n.slots
+		n.mu.Unlock()
+		if s != nil {
+			s.judge()
 		}
 	}
 }
@@ -217,10 +264,6 @@ func (w *world) submitAll(ctx context.Context) map[string]machine.RunID {
 var errNobody = errors.New("sim: no engine is running")
 
 func (w *world) submit(ctx context.Context, name string) (machine.RunID, error) {
-	node := w.nodes[w.draw(len(w.nodes))].get()
-	if node == nil {
-		return 0, errNobody
-	}
 	vars, diags := w.flow.Bind(nil)
 	if diags.HasErrors() {
 		w.fault("bind: %v", diags.Err())
@@ -228,45 +271,72 @@ func (w *world) submit(ctx context.Context, name string) (machine.RunID, error) 
 	}
 	sub, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	s, err := node.Submit(sub, engine.Submission{Definition: w.def, Workflow: "w", Vars: vars, Name: name, By: "sim"})
+	ask := engine.Submission{Definition: w.def, Workflow: "w", Vars: vars, Name: name, By: "sim"}
+	var s engine.Submitted
+	var err error
+	switch node := w.nodes[w.draw(len(w.nodes))].get(); {
+	case w.weather.detached:
+		s, err = engine.Enqueue(sub, engine.Config{
+			Store: &wire{w.store, w, w.client}, Options: engine.Options{Address: "client", Lease: w.weather.lease, Writers: 1},
+		}, ask)
+	case node == nil:
+		return 0, errNobody
+	default:
+		s, err = node.Submit(sub, ask)
+	}
 	w.trace("submit %s: %d %t %v", name, s.Run, s.Exists, err)
 	return s.Run, err
 }
 
-// watch waits until every run has ended or needs a person. Nothing may be due
-// for long meanwhile without being noticed (I8).
+// watch waits until every run has ended or needs a person, and has no mail.
+// Nothing may be due for long meanwhile without being noticed (I8).
 func (w *world) watch(ctx context.Context, accepted map[string]machine.RunID) {
-	for time.Since(w.healedAt) < judgement && ctx.Err() == nil {
-		if w.settled(accepted) {
+	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
+		settled, paused := w.look(accepted)
+		if settled {
 			return
+		}
+		for _, s := range paused {
+			w.ask(ctx, s.id, "resume", machine.ResumeRequested{})
 		}
 		_ = pause(ctx, time.Second)
 	}
 }
 
-// settled reports whether every run has ended or needs a person.
-func (w *world) settled(accepted map[string]machine.RunID) bool {
+// look reports whether there is nothing to wait for, and which runs are paused
+// and not asked to resume.
+func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []*story) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := true
-	for _, run := range accepted {
-		s := w.stories[run]
+	settled = true
+	for _, name := range slices.Sorted(maps.Keys(accepted)) {
+		s := w.stories[accepted[name]]
 		if s == nil {
-			return true // the judge will say so
+			return true, nil // the judge will say so
+		}
+		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 1); err != nil || len(mail) > 0 {
+			settled = false
 		}
 		status := s.state.Status()
 		if status.Final() {
 			continue
 		}
 		due, ok := s.state.NextDue()
-		if late := time.Since(due); ok && time.Since(w.healedAt) > w.patience() && late > w.patience() {
+		if late := w.now().Sub(due); ok && time.Since(w.healedAt) > w.patience() && late > w.patience() {
 			w.faultLocked("%s: something is due for %v and nobody has noticed (I8)", s.name, late)
-			return true
+			return true, nil
 		}
-		all = all && status.NeedsHuman()
+		asked := w.askedLocked(s)
+		if status == machine.RunPaused && !asked {
+			paused = append(paused, s)
+		}
+		settled = settled && status.NeedsHuman() && !asked
 	}
-	return all
+	return settled, paused
 }
+
+// now is store time: the engines' clocks are off by up to an hour.
+func (w *world) now() time.Time { return time.Now().Add(w.weather.skew) }
 
 // patience is how long a healed world may take to notice what is due: a lease
 // for an owner to be found dead, and two looks at others' runs.
@@ -323,6 +393,14 @@ func (w *world) trace(format string, args ...any) {
 }
 
 func (w *world) traceLocked(format string, args ...any) {
+	const enough = 4 << 20
+	if w.log.Len() > enough {
+		w.cancel()
+		if len(w.faults) == 0 {
+			w.faults = append(w.faults, "the world does not come to rest")
+		}
+		return
+	}
 	fmt.Fprintf(&w.log, "%9.3f ", time.Since(w.start).Seconds())
 	fmt.Fprintf(&w.log, format, args...)
 	w.log.WriteByte('\n')

@@ -1,0 +1,124 @@
+//go:build !steady
+
+package sim
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A mutant is a deliberate fault: a piece of source replaced by another. It
+// must be noticed by the random worlds alone.
+type mutant struct {
+	name, file, old, new string
+	also                 []mutant // further pieces, in other files
+}
+
+var mutants = []mutant{
+	{"the fence does not keep writers out", "memory/journal.go",
+		"return m != nil && m.fence[w.n]", "return m != nil || w.n >= 0", nil},
+	{"a number is taken twice", "memory/journal.go",
+		"case r != nil && int(t.Seq) < len(r.rows):\n\t\treturn engine.ErrStale", "case r != nil && int(t.Seq) < len(r.rows):\n\t\treturn nil", nil},
+	{"a stale row counts as landed", "committer.go",
+		"if !outcomes[i].Landed && res.err == nil {\n\t\t\tres.err = ErrStale\n\t\t}", "if i >= 0 {\n\t\t\tres.err = nil\n\t\t}", nil},
+	{"an error of the store counts as a commit", "committer.go",
+		"\t\treturn w.store.Commit(ctx, batch)\n", "\t\tout, err := w.store.Commit(ctx, batch)\n\t\tif err != nil && !errors.Is(err, ErrFenced) && ctx.Err() == nil {\n\t\t\tout, err = make([]Outcome, len(batch)), nil\n\t\t\tfor i := range out {\n\t\t\t\tout[i].Landed = true\n\t\t\t}\n\t\t}\n\t\treturn out, err\n", nil},
+	{"calls are made before the commit", "run.go",
+		"r.flight = f\n\tsh.flights++\n", "r.flight = f\n\tsh.flights++\n\tfor _, c := range f.commands {\n\t\tif inv, ok := c.(machine.Invoke); ok {\n\t\t\tsh.s.n.worker.start(ctx, sh.errand(r, inv))\n\t\t}\n\t}\n", nil},
+	{"the process's clock is believed", "decide.go",
+		"at := sh.s.n.clock.now()\n\tif d.answers()", "at := time.Now()\n\tif d.answers()", nil},
+	{"a late answer counts as in time", "decide.go",
+		"if d.answers() && !at.Before(d.completeBy) && d.arrived.Before(d.completeBy) {\n\t\tat = d.arrived", "if d.answers() && !at.Before(d.completeBy) {\n\t\tat = d.completeBy.Add(-1)", []mutant{
+			{file: "worker.go", old: "if !d.arrived.Before(d.completeBy) {", new: "if false {"}}},
+	{"calls are made without a lease", "worker.go",
+		"case !w.n.clock.leased():", "case false:", nil},
+	{"the lease counts from the store's answer", "clock.go",
+		"c.lease = sent.Add(lease)", "c.lease = c.local.Add(lease)", nil},
+	{"the bound is too late", "bound.go",
+		"return c.due\n}\n\n// next", "return c.due.Add(time.Minute)\n}\n\n// next", nil},
+	{"a bound is never lowered", "bound.go",
+		"early := c.hasDue && !c.final && c.due.Before(present)", "early := false", nil},
+	{"what was sent is recalled", "worker.go",
+		"if c == nil || c.phase != callPreparing {", "if c == nil {", nil},
+	{"what is recalled is sent all the same", "worker.go",
+		"if c.phase == callRecalled {\n\t\treturn false", "if c.phase == callRecalled {\n\t\treturn true", nil},
+	{"a call keeps its slot for ever", "worker.go",
+		"defer own.release() // unless the decision on the answer has taken it", "", nil},
+	{"a slot is given back twice", "slots.go",
+		"func (s *seat) take() bool { return s != nil && !s.gone.Swap(true) }", "func (s *seat) take() bool { return s != nil && !(s.gone.Swap(true) && s.spec.Agent == nil) }", nil},
+	{"no slot is reserved", "decide.go",
+		"if !capacity.Reserve(spec, 1) {", "if false {", nil},
+	{"a call past its complete-by is made", "worker.go",
+		"case left <= 0:", "case false:", nil},
+}
+
+// Mutants: the faults are planted one by one, and worlds are run until one of
+// them notices. MUTANTS=all plants all of them; without it only three are
+// planted, and the list is checked to fit the source.
+func TestMutants(t *testing.T) {
+	all := os.Getenv("MUTANTS") == "all"
+	engine, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			dir := t.TempDir()
+			replace := plant(t, m, engine, dir)
+			if !all && k%10 != 1 {
+				return
+			}
+			bin := build(t, dir, replace)
+			const enough = 4000
+			for from := uint64(1); from < enough; from += block {
+				out, err := hunt(t.Context(), bin, from, block)
+				if err == nil {
+					continue
+				}
+				if out == "" && strings.Contains(err.Error(), "killed") {
+					t.Logf("from %d: it never comes to rest", from)
+					return
+				}
+				if !strings.Contains(out, "--- FAIL: TestWorlds") && !strings.Contains(out, "panic: ") && !strings.Contains(out, "fatal error: ") {
+					t.Fatalf("the mutant was not tried: %v\n%s", err, out)
+				}
+				for line := range strings.Lines(out) {
+					if strings.Contains(line, "FAULT") || strings.HasPrefix(line, "panic: ") {
+						t.Logf("from %d: %s", from, strings.TrimSpace(line))
+						return
+					}
+				}
+				t.Logf("from %d: %.300s", from, out)
+				return
+			}
+			t.Error("the mutant survives")
+		})
+	}
+}
+
+// plant writes the changed sources and returns what they replace.
+func plant(t *testing.T, m mutant, engine, dir string) map[string]string {
+	t.Helper()
+	replace, texts := map[string]string{}, map[string]string{}
+	for _, e := range append([]mutant{m}, m.also...) {
+		path := filepath.Join(engine, filepath.FromSlash(e.file))
+		if texts[path] == "" {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[path] = string(data)
+		}
+		if n := strings.Count(texts[path], e.old); n != 1 {
+			t.Fatalf("the piece to replace occurs %d times in %s: %q", n, e.file, e.old)
+		}
+		texts[path] = strings.Replace(texts[path], e.old, e.new, 1)
+		replace[path] = filepath.Join(dir, strings.ReplaceAll(e.file, "/", "_"))
+		if err := os.WriteFile(replace[path], []byte(texts[path]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return replace
+}

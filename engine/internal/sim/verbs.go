@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A question is a verb that somebody said to a run.
+type question struct {
+	id   engine.MessageID
+	run  machine.RunID
+	verb string
+	by   string
+}
+
+// meddle says verbs to runs at random times, as people do, until all is well.
+// Then it takes back what would hold a run up.
+func (w *world) meddle(ctx context.Context) {
+	for pause(ctx, time.Duration(300+w.draw(4000))*time.Millisecond) == nil && !w.isHealed() {
+		s := w.some()
+		if s == nil {
+			continue
+		}
+		switch w.draw(8) {
+		case 0:
+			w.ask(ctx, s.id, "cancel", machine.CancelRequested{})
+		case 1:
+			w.ask(ctx, s.id, "cancel --no-compensate", machine.CancelRequested{NoCompensate: true})
+		case 2, 3:
+			w.ask(ctx, s.id, "pause", machine.PauseRequested{})
+		case 4, 5:
+			w.ask(ctx, s.id, "resume", machine.ResumeRequested{})
+		case 6:
+			w.ask(ctx, s.id, "retry", machine.RetryRequested{})
+		default:
+			w.mend(ctx, s)
+		}
+	}
+}
+
+// rescue resumes what is paused and helps runs that need a person, for a while.
+func (w *world) rescue(ctx context.Context, accepted map[string]machine.RunID) {
+	for range 3 {
+		for i := range w.weather.runs {
+			w.mu.Lock()
+			s := w.stories[accepted[fmt.Sprintf("run-%d", i)]]
+			w.mu.Unlock()
+			if s != nil && w.status(s).NeedsHuman() {
+				w.mend(ctx, s)
+			}
+		}
+		w.watch(ctx, accepted)
+	}
+}
+
+func (w *world) status(s *story) machine.RunState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return s.state.Status()
+}
+
+// some returns a run, nil if there is none.
+func (w *world) some() *story {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.order) == 0 {
+		return nil
+	}
+	return w.order[w.rng.IntN(len(w.order))]
+}
+
+// ask says a verb to a run.
+func (w *world) ask(ctx context.Context, run machine.RunID, name string, verb machine.Event) {
+	by := fmt.Sprintf("person-%d", w.draw(1000))
+	op := &engine.Operator{Store: w.store, Defs: engine.NewDefinitions(w.store, nil)}
+	id, err := op.Ask(ctx, run, signed(verb, by), by)
+	w.trace("%s asks run %d to %s: message %d %v", by, run, name, id, err)
+	var refused *engine.RefusedError
+	switch {
+	case err == nil:
+		w.mu.Lock()
+		w.questions = append(w.questions, question{id, run, name, by})
+		w.mu.Unlock()
+	case !errors.As(err, &refused) && ctx.Err() == nil:
+		w.fault("ask run %d to %s: %v", run, name, err)
+	}
+}
+
+// signed puts the name of who asks into a verb.
+func signed(verb machine.Event, by string) machine.Event {
+	const why = "because"
+	switch v := verb.(type) {
+	case machine.CancelRequested:
+		v.By, v.Reason = by, why
+		return v
+	case machine.PauseRequested:
+		v.By, v.Reason = by, why
+		return v
+	case machine.ResumeRequested:
+		v.By, v.Reason = by, why
+		return v
+	case machine.RetryRequested:
+		v.By, v.Reason = by, why
+		return v
+	case machine.CompensateRequested:
+		v.By, v.Reason = by, why
+		return v
+	case machine.SettleRequested:
+		v.By, v.Reason = by, why
+		return v
+	}
+	return verb
+}
+
+// mend does what a person may do about a run that needs one. What it states
+// about an outcome is true: it looks into the far side's ledger, when nothing
+// can be at work there any more.
+func (w *world) mend(ctx context.Context, s *story) {
+	w.mu.Lock()
+	status := s.state.Status()
+	var doubtful, undone []machine.NodeView
+	latest := w.latest
+	for v := range s.state.Nodes(w.flow) {
+		switch {
+		case v.Each:
+		case v.State == machine.StepUndoFailed:
+			undone = append(undone, v)
+		case v.Effect == machine.EffectMaybe:
+			doubtful = append(doubtful, v)
+		}
+	}
+	w.mu.Unlock()
+	switch {
+	case status == machine.RunPaused:
+		w.ask(ctx, s.id, "resume", machine.ResumeRequested{})
+	case !status.NeedsHuman():
+	case len(undone) > 0:
+		v := undone[w.draw(len(undone))]
+		if w.draw(3) == 0 {
+			w.ask(ctx, s.id, "compensate --skip "+v.Name, machine.CompensateRequested{Step: v.Name, Skip: true})
+		} else {
+			w.ask(ctx, s.id, "compensate --retry "+v.Name, machine.CompensateRequested{Step: v.Name, Retry: true})
+		}
+	case len(doubtful) > 0 && w.draw(2) == 0:
+		if pause(ctx, time.Until(latest)+3*time.Second) == nil {
+			w.settle(ctx, s, doubtful[w.draw(len(doubtful))])
+		}
+	case w.draw(3) == 0:
+		w.ask(ctx, s.id, "retry", machine.RetryRequested{})
+	case w.draw(2) == 0:
+		w.ask(ctx, s.id, "compensate", machine.CompensateRequested{})
+	default:
+		w.ask(ctx, s.id, "cancel", machine.CancelRequested{})
+	}
+}
+
+// settle states what really became of a step.
+func (w *world) settle(ctx context.Context, s *story, v machine.NodeView) {
+	verb := machine.SettleRequested{Step: v.Name, As: machine.SettleNotDone}
+	if w.remote.did(v.IdempotencyKey) {
+		verb.As = machine.SettleSucceeded
+		data, err := json.Marshal(map[string]string{"id": v.IdempotencyKey})
+		if err == nil {
+			verb.Output, err = w.flow.Steps[v.Step].Do.Output(data)
+		}
+		if err != nil {
+			w.fault("settle %s: %v", v.Name, err)
+			return
+		}
+	}
+	w.ask(ctx, s.id, fmt.Sprintf("settle %s as %d", v.Name, verb.As), verb)
+}
+
+// askedLocked reports whether something was said to a run that it has not
+// answered yet.
+func (w *world) askedLocked(s *story) bool {
+	for _, q := range w.questions {
+		if q.run == s.id && len(s.answers[int64(q.id)]) == 0 {
+			return true
+		}
+	}
+	return false
+}
