@@ -54,3 +54,14 @@ func BenchmarkYardstick(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkLoad(b *testing.B) { storetest.BenchLoad(b, open(b, migrated(b))) }
+
+func BenchmarkOrphans(b *testing.B) { storetest.BenchOrphans(b, open(b, migrated(b))) }
+
+// BenchmarkTick beside nothing and beside 20,000 runs that have ended.
+func BenchmarkTick(b *testing.B) {
+	for _, finished := range []int{0, 20_000} {
+		b.Run(fmt.Sprintf("finished=%d", finished), func(b *testing.B) { storetest.BenchTick(b, open(b, migrated(b)), finished) })
+	}
+}

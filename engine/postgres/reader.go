@@ -1,9 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -48,16 +52,15 @@ func (s *Store) Load(ctx context.Context, id machine.RunID) (engine.Head, []engi
 	return head.head(id), out, nil
 }
 
-// runLoadMany has the head in the first row of each run only: repeated, it would
-// cost as much as the rows.
+// runLoadMany is one statement, so that heads and rows belong together. A head
+// is packed into data, under seq -1: columns of its own would cost every row.
+// Neither half is sorted; that is cheaper done here.
 const runLoadMany = `
-SELECT j.run_id, j.seq, j.at, j.data, h.workflow_id, h.state, h.owner, h.fence, h.next_check, h.created_at, h.finished_at, h.name
-FROM (SELECT DISTINCT unnest($1::int8[]) AS run_id) v CROSS JOIN LATERAL (
-  SELECT run_id, seq, at, data FROM engine.journal WHERE run_id = v.run_id OFFSET 0) j
-LEFT JOIN LATERAL (
-  SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity') AS next_check, r.created_at, r.finished_at, n.name
-  FROM engine.run r LEFT JOIN engine.run_name n USING (run_id) WHERE j.seq = 0 AND r.run_id = j.run_id OFFSET 0) h ON true
-ORDER BY j.run_id, j.seq`
+SELECT r.run_id, -1 AS seq, timestamptz_send(r.created_at) AS at,
+       int4send(r.workflow_id) || int2send(r.state) || int4send(r.owner) || int4send(r.fence) || timestamptz_send(r.next_check)
+       || timestamptz_send(coalesce(r.finished_at, '-infinity')) || textsend(coalesce(n.name, '')) AS data
+FROM engine.run r LEFT JOIN engine.run_name n USING (run_id) WHERE r.run_id = ANY ($1::int8[])
+UNION ALL SELECT run_id, seq, timestamptz_send(at), data FROM engine.journal WHERE run_id = ANY ($1::int8[])`
 
 // LoadMany is Load of many runs, ascending; those that do not exist are missing.
 // It is one statement, prepared so that numbers and data come in binary.
@@ -98,36 +101,85 @@ func (s *Store) LoadMany(ctx context.Context, ids []machine.RunID) ([]engine.Loa
 // loadMany reads what runLoadMany finds and closes it.
 func loadMany(rows *sql.Rows) ([]engine.Loaded, error) {
 	defer rows.Close()
-	var (
-		out  []engine.Loaded
-		head struct {
-			flow, owner, fence sql.NullInt32
-			state              sql.NullInt16
-			created            sql.NullTime
-			headRow
-		}
-		run int64
-		row engine.Row
-	)
-	fields := []any{&run, &row.Seq, &row.At, &row.Data, &head.flow, &head.state, &head.owner, &head.fence, &head.check, &head.created, &head.finished, &head.name}
+	found := make(map[machine.RunID]*engine.Loaded)
 	for rows.Next() {
-		row.Data = nil
-		if err := rows.Scan(fields...); err != nil {
+		var (
+			run int64
+			row engine.Row
+			at  sql.RawBytes
+		)
+		if err := rows.Scan(&run, &row.Seq, &at, &row.Data); err != nil {
 			return nil, err
 		}
-		row.At = row.At.UTC()
-		if row.Seq == 0 {
-			head.headRow.flow, head.headRow.owner, head.headRow.fence = head.flow.Int32, head.owner.Int32, head.fence.Int32
-			head.headRow.state, head.headRow.created = head.state.Int16, head.created.Time
-			out = append(out, engine.Loaded{Head: head.head(machine.RunID(run))})
+		when, err := moment(at)
+		if err != nil {
+			return nil, err
 		}
-		if len(out) == 0 || out[len(out)-1].Head.Run != machine.RunID(run) {
-			return nil, fmt.Errorf("run %d has no first row", run)
+		l := found[machine.RunID(run)]
+		if l == nil {
+			l = &engine.Loaded{}
+			found[machine.RunID(run)] = l
 		}
-		l := &out[len(out)-1]
+		if row.Seq < 0 {
+			if l.Head, err = unpackHead(machine.RunID(run), when, row.Data); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		row.At = when
 		l.Rows = append(l.Rows, row)
 	}
-	return out, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	out := make([]engine.Loaded, 0, len(found))
+	for run, l := range found {
+		if l.Head.Run == 0 || len(l.Rows) == 0 {
+			return nil, fmt.Errorf("run %d has no row of its own, or no journal", run)
+		}
+		if bySeq := func(a, b engine.Row) int { return cmp.Compare(a.Seq, b.Seq) }; !slices.IsSortedFunc(l.Rows, bySeq) {
+			slices.SortFunc(l.Rows, bySeq)
+		}
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b engine.Loaded) int { return cmp.Compare(a.Head.Run, b.Head.Run) })
+	return out, nil
+}
+
+// moment decodes a timestamptz in the wire's binary format: microseconds since
+// 2000. Infinity is engine.Never, and minus infinity no time.
+func moment(b []byte) (time.Time, error) {
+	if len(b) != 8 {
+		return time.Time{}, fmt.Errorf("a time of %d bytes", len(b))
+	}
+	switch us := int64(binary.BigEndian.Uint64(b)); us {
+	case infinity:
+		return engine.Never, nil
+	case -infinity - 1:
+		return time.Time{}, nil
+	default:
+		return time.UnixMicro(us + epoch).UTC(), nil
+	}
+}
+
+// unpackHead decodes the head that runLoadMany packs.
+func unpackHead(run machine.RunID, created time.Time, b []byte) (engine.Head, error) {
+	const fixed = 4 + 2 + 4 + 4 + 8 + 8
+	if len(b) < fixed {
+		return engine.Head{}, fmt.Errorf("run %d: a head of %d bytes", run, len(b))
+	}
+	h := engine.Head{
+		Run: run, Workflow: engine.WorkflowID(binary.BigEndian.Uint32(b)), State: machine.RunState(binary.BigEndian.Uint16(b[4:])),
+		Owner: engine.EngineID(binary.BigEndian.Uint32(b[6:])), Fence: int32(binary.BigEndian.Uint32(b[10:])),
+		CreatedAt: created, Name: string(b[fixed:]),
+	}
+	if h.Name == "" {
+		h.Name = strconv.FormatInt(int64(run), 10)
+	}
+	var err, err2 error
+	h.NextCheck, err = moment(b[14:22])
+	h.FinishedAt, err2 = moment(b[22:30])
+	return h, errors.Join(err, err2)
 }
 
 // A headRow scans the columns of a run's row.
