@@ -78,7 +78,7 @@ func explain(err error) (summary, detail string) {
 		return "Cannot " + store.doing, upperFirst(text)
 	case errors.As(err, &locked):
 		return "State file is in use", fmt.Sprintf("%s is held by %s. Wait until that command ends, or stop it; "+
-			"`engine list` and `engine show` work beside it.", locked.Path, locked.Holder)
+			"Commands that look at runs or say something to them (`engine list`, `show`, `cancel`, …) and `engine apply --detach` work beside it.", locked.Path, locked.Holder)
 	case errors.As(err, &schema):
 		return explainSchema(schema)
 	case errors.Is(err, fs.ErrNotExist):

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
@@ -133,9 +132,4 @@ func (r *shownRun) addStore(m map[string]any) {
 		replies = append(replies, l.json())
 	}
 	m["late_replies"] = replies
-}
-
-// since is how long ago something was, for people.
-func since(at, now time.Time) string {
-	return render.Span(now.Sub(at).Truncate(time.Second)) + " ago"
 }

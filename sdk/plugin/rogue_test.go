@@ -127,9 +127,10 @@ func (r *rogue) Invoke(stream pb.Agent_InvokeServer) error {
 		}
 		return answer(good)
 	case "dies": // while its reply is on its way
-		err := answer(`{"id":"` + strings.Repeat("x", 900<<10) + `"}`)
+		if err := answer(`{"id":"` + strings.Repeat("x", 900<<10) + `"}`); err != nil {
+			return err
+		}
 		os.Exit(3)
-		return err
 	case "quits":
 		os.Exit(0)
 	case "random_stdout":
