@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 )
