@@ -84,6 +84,7 @@ func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
 	}
 	defer s.mu.Unlock()
 	s.buryLocked(id)
+	s.hintLocked() // its runs are free now
 	return nil
 }
 

@@ -196,8 +196,14 @@ func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
 		return wrap("leave", err)
 	}
 	s.lineage.leave(id)
-	_, err := s.Fence(ctx, id)
-	return err
+	if _, err := s.Fence(ctx, id); err != nil {
+		return err
+	}
+	// Its runs are free now: whoever listens need not wait for its own scan.
+	if _, err := s.db.ExecContext(ctx, wakeNotify); err != nil {
+		s.log.Debug("a hint to other engines is lost", "error", err)
+	}
+	return nil
 }
 
 // LiveEngines counts members whose lease has not passed.
