@@ -51,8 +51,8 @@ chaos: postgres-binaries ## faults on real engines, with the numbers of docs/rel
 	CHAOS=full $(PGTEST) run -- go test -count=1 -timeout 6h -parallel 8 ./engine/internal/chaos -v 2>&1 | tee bin/chaos.log | grep -E '^(---|ok|FAIL|panic|\||    [a-z_]+\.go)' ; exit $${PIPESTATUS[0]}
 
 .PHONY: mutants
-mutants: ## plant deliberate faults in the core and see each of them caught
-	MUTANTS=all go test -count=1 -timeout 30m -run Mutant ./engine/machine/...
+mutants: ## plant deliberate faults in the core and in the engine, and see each of them caught
+	MUTANTS=all go test -count=1 -timeout 60m -run Mutant ./engine/machine/... ./engine/internal/sim
 
 .PHONY: fuzz
 fuzz: ## fuzz each target for TIME=30s

@@ -120,7 +120,7 @@ func build(t *testing.T, dir string, more map[string]string) string {
 
 // hunt runs worlds in a steady process and returns what it says.
 func hunt(ctx context.Context, bin string, from, count uint64, env ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // a block takes a second
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // a block takes a second
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, "-test.run", "^TestWorlds$", "-test.timeout", "0")
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("SIM_FROM=%d", from), fmt.Sprintf("SIM_SEEDS=%d", count))

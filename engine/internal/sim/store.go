@@ -113,12 +113,29 @@ func (w *wire) Orphans(ctx context.Context, after machine.RunID, limit int) ([]m
 	return over(ctx, w, partMembers, "orphans", func() ([]machine.RunID, error) { return w.Store.Orphans(ctx, after, limit) })
 }
 
+// Pass remembers who may look at others' runs: one engine in a period (S45).
 func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
-	return over(ctx, w, partMembers, "pass", func() (bool, error) { return w.Store.Pass(ctx, name, period) })
+	may, err := over(ctx, w, partMembers, "pass "+name, func() (bool, error) { return w.Store.Pass(ctx, name, period) })
+	if may && err == nil {
+		w.world.permit(w.node, true)
+	}
+	return may, err
 }
 
 func (w *wire) Overdue(ctx context.Context, self engine.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+	if !w.world.permit(w.node, false) {
+		w.world.fault("engine %d looks for what is overdue out of turn (S45)", w.node.n)
+	}
 	return over(ctx, w, partMembers, "overdue", func() ([]machine.RunID, error) { return w.Store.Overdue(ctx, self, grace, limit) })
+}
+
+// permit notes whether an engine may make a pass, and returns whether it might.
+func (w *world) permit(n *node, may bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := n.permit
+	n.permit = may
+	return was
 }
 
 func (w *wire) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {

@@ -62,11 +62,12 @@ type node struct {
 	w *world
 	n int
 
-	mu    sync.Mutex // protects following fields
-	node  *engine.Node
-	slots *slots
-	lease time.Time     // until when it may believe in its lease; protected by world.mu
-	lag   time.Duration // by which its idea of store time is behind; protected by world.mu
+	mu     sync.Mutex // protects following fields
+	node   *engine.Node
+	slots  *slots
+	lease  time.Time     // until when it may believe in its lease; protected by world.mu
+	permit bool          // it may look at others' runs once; protected by world.mu
+	lag    time.Duration // by which its idea of store time is behind; protected by world.mu
 }
 
 // A Result is what came of a simulation.
