@@ -94,7 +94,7 @@ func (a *app) openTo(ctx context.Context, t target, to access) (*session, error)
 	s := &session{target: t}
 	var err error
 	if t.postgres != "" {
-		s.store, err = postgres.Open(ctx, t.postgres, postgres.Options{})
+		s.store, err = postgres.Open(ctx, t.postgres, postgres.Options{Logger: a.logger()})
 	} else {
 		s.store, err = sqlite.Open(ctx, t.path, sqlite.Options{ReadOnly: to == toRead, Beside: to == toSpeak})
 	}

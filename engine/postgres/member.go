@@ -200,8 +200,8 @@ func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
 		return err
 	}
 	// Its runs are free now: whoever listens need not wait for its own scan.
-	if _, err := s.db.ExecContext(ctx, wakeNotify); err != nil {
-		s.log.Debug("a hint to other engines is lost", "error", err)
+	if s.notifyNow() {
+		s.notifyLate()
 	}
 	return nil
 }
