@@ -221,11 +221,15 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 	switch {
 	case fresh > 0:
 		b.pause, b.quiet = 0, time.Time{}
+		sh.s.hushed.take(r.id)
 		b.wanted = b.wanted || more
 		slices.SortStableFunc(r.pending, func(a, b *delivery) int { return a.arrived.Compare(b.arrived) })
 	case stuck > 0:
 		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
 		b.quiet = n.clock.now().Add(b.pause)
+		if r.owned { // else every tick would take the message for work
+			sh.s.hushed.rest(r.id, b.quiet)
+		}
 	}
 	switch {
 	case r.owned:

@@ -143,6 +143,9 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		sh.drop(r, err, nil)
 		return
 	case err != nil:
+		if r.inbox.wanted { // else every tick would have it read again
+			sh.s.n.left.leave(r.id, sh.s.n.clock.now(), sh.s.n.cfg.Options.MaxScan)
+		}
 		sh.drop(r, err, err)
 		return
 	}

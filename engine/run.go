@@ -398,6 +398,7 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 		var trouble error
 		if r.seq > 0 {
 			trouble = err
+			n.left.leave(r.id, n.clock.now(), n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, err, trouble)
 		return

@@ -27,6 +27,7 @@ type scheduler struct {
 	reads     chan struct{}   // bounds how many inboxes are read at once
 	clearing  claimset        // ended runs whose inbox is being emptied
 	aside     claimset        // runs that were set aside
+	hushed    shelf           // own runs for which only messages wait that cannot be decided here
 }
 
 // newScheduler returns a scheduler without a committer.

@@ -1,0 +1,82 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// S73, S76: an engine beside which a message waits that it cannot read is as
+// idle as one beside which none does, whether it owns the run or not.
+func TestUnreadableMessageKeepsNobodyAwake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", block)
+		store := &countStore{Store: w.mem}
+		w.store, w.opts = store, engine.Options{Address: "test"}
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		if err := n.Deliver(t.Context(), run, machine.PauseRequested{By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Minute) // its call has ended, and it is paused
+		if _, err := w.mem.Post(t.Context(), engine.Message{Run: run, Kind: engine.MessageReply, Data: []byte{0, 250, 1}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		store.reset()
+		time.Sleep(10 * time.Minute)
+		if got := store.count(""); got > 10*10 {
+			t.Errorf("%d statements in ten minutes: %v", got, store.calls)
+		}
+		// What can be read is answered all the same.
+		id := w.post(run, engine.MessageVerb, machine.ResumeRequested{By: "ann"}, time.Time{})
+		within(t, 6*time.Minute, "answer", func(ctx context.Context) error { return w.operator().Answer(ctx, run, id) })
+		n.kill(t)
+	})
+}
+
+// S73, S76: a run that has ended, whose journal a newer version wrote and to
+// which a message waits, is not read at every tick.
+func TestUnreadableRunWithAMessageIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		store := &newerStore{countStore: &countStore{Store: w.mem}}
+		w.store, w.opts = store, engine.Options{Address: "test"}
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		n.drain(t)
+		store.newer = run
+		w.post(run, engine.MessageReply, machine.AttemptUnknown{Attempt: machine.AttemptID{Node: 1}, Code: "x"}, time.Time{})
+		n = w.start()
+		time.Sleep(10 * time.Minute)
+		store.reset()
+		time.Sleep(10 * time.Minute)
+		if got := store.count(""); got > 10*10 {
+			t.Errorf("%d statements in ten minutes: %v", got, store.calls)
+		}
+		if n.Troubles()[run] == nil {
+			t.Error("it does not show")
+		}
+		n.drain(t)
+	})
+}
+
+// A newerStore holds a run that a newer version wrote.
+type newerStore struct {
+	*countStore
+	newer machine.RunID
+}
+
+func (s *newerStore) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {
+	head, rows, err := s.countStore.Load(ctx, run)
+	if run == s.newer && err == nil {
+		rows[0].Data = []byte{250, 1, 2}
+	}
+	return head, rows, err
+}
