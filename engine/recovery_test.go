@@ -294,6 +294,85 @@ func TestSupervisorOnlyRequests(t *testing.T) {
 	})
 }
 
+// S24: an undo has attempts, a ceiling and a deadline of its own. With either
+// reached the run is compensation_failed and its alert is there, in one commit;
+// nothing tries again by itself, whatever engines come and go, until an operator
+// asks for it: then the undo goes on to its end.
+func TestUndoThatFailsIsResumed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		undo  script
+		calls int // of the undo until it has failed; 0 = as many as fit into its deadline
+		code  string
+	}{
+		"the ceiling":  {func(context.Context, int) error { return &sdk.Failure{Code: "unavailable"} }, 3, "unavailable"},
+		"the deadline": {block, 0, "deadline_exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, `
+workflow "order" {
+  deadline     = "1m"
+  compensation { deadline = "2m" }
+  step "charge" {
+    action = agent.shop.charge
+    input { name = "charge" }
+    compensate {
+      action  = agent.shop.release
+      timeout = "25s"
+      input { id = self.output.id }
+      retry {
+        max_attempts     = `+map[bool]string{true: `"unbounded"`, false: "3"}[tt.calls == 0]+`
+        initial_interval = "1s"
+        jitter           = "none"
+      }
+    }
+  }
+  step "book" {
+    action       = agent.shop.book
+    depends_on   = [step.charge]
+    compensation = "none"
+    input { name = "book" }
+  }
+}`)
+				w.shop.on("book", func(context.Context, int) error { return &sdk.Failure{Code: "no_carrier", Permanent: true} })
+				w.shop.on("undo", tt.undo)
+				audit := &auditStore{Store: w.mem}
+				w.store = audit
+				first := w.start()
+				began := time.Now()
+				run := w.submit(first, "order", nil)
+				w.wait(first, run, machine.RunCompensationFailed)
+				undos := func() int { return len(w.shop.called("undo " + w.shop.called("charge")[0].key)) }
+				if tt.calls > 0 && undos() != tt.calls {
+					t.Errorf("the undo was tried %d times, want %d", undos(), tt.calls)
+				}
+				if d := time.Since(began); tt.calls == 0 && (d < 2*time.Minute || d > 2*time.Minute+time.Second) {
+					t.Errorf("the undo was given up after %s, want its deadline of 2 min", d)
+				}
+				if turn := audit.turn(t, run, machine.RunCompensationFailed); len(turn.Alerts) != 1 ||
+					turn.Alerts[0].Kind != "compensation_failed" || turn.Alerts[0].Code != tt.code {
+					t.Errorf("alerts beside the state: %+v", turn.Alerts)
+				}
+				failed := undos()
+				first.kill(t)
+				second := w.start()
+				time.Sleep(time.Hour)
+				if undos() != failed {
+					t.Errorf("%d more undos by themselves", undos()-failed)
+				}
+				w.shop.on("undo", nil)
+				if _, err := w.operator().Ask(t.Context(), run, machine.CompensateRequested{Step: "charge", Retry: true, By: "ann"}, "ann"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				w.wait(second, run, machine.RunCompensated)
+				w.shop.wantEffects(t, map[string]string{"charge": "undone"})
+				second.drain(t)
+			})
+		})
+	}
+}
+
 // S59, S62: an agent's permanent error sets the run aside and alerts the
 // operator, in the commit that sets it, whether it struck the step or its undo.
 func TestErrorAndAlertAreOneCommit(t *testing.T) {
