@@ -15,7 +15,25 @@ import (
 // finishes everything, and the far side agrees (S3 S9 S19 S22 S30 S46 S49 S58,
 // I1 to I10).
 func TestKillAtEveryPoint(t *testing.T) {
-	points := listed(t)
+	killEverywhere(t, "T1 kill -9 at every place", times(1, 25), listed(t), func(t *testing.T, seed uint64) *World { return newWorld(t, seed) })
+}
+
+// T1 on the embedded store: whoever held the file is gone, and the next process
+// goes on at once (S19 S22 S46 S49, I1 to I10).
+func TestKillAtEveryPointEmbedded(t *testing.T) {
+	var points []string
+	for _, p := range listed(t) {
+		switch {
+		case strings.HasPrefix(p, "store.Fence"): // opening the file fences whoever held it
+		case strings.HasPrefix(p, "store.KeepLate"): // takes two engines at once
+		default:
+			points = append(points, p)
+		}
+	}
+	killEverywhere(t, "T1 on the embedded store", times(1, 5), points, func(t *testing.T, seed uint64) *World { return NewEmbeddedWorld(t, programs, seed) })
+}
+
+func killEverywhere(t *testing.T, name string, seeds int, points []string, world func(*testing.T, uint64) *World) {
 	began := time.Now()
 	var mu sync.Mutex
 	var sum Verdict
@@ -26,14 +44,10 @@ func TestKillAtEveryPoint(t *testing.T) {
 				continue
 			}
 			s := sceneOf(point)
-			if s == nil {
-				t.Errorf("no scene makes an engine pass %s", point)
-				continue
-			}
-			for seed := range times(1, 25) {
+			for seed := range seeds {
 				t.Run(fmt.Sprintf("%s/%d", strings.ReplaceAll(point, "/", ":"), seed), func(t *testing.T) {
 					t.Parallel()
-					w := newWorld(t, uint64(seed))
+					w := world(t, uint64(seed))
 					s.play(t, w, point)
 					v := w.Judge()
 					mu.Lock()
@@ -44,7 +58,7 @@ func TestKillAtEveryPoint(t *testing.T) {
 			}
 		}
 	})
-	report.count("T1 kill -9 at every place", rounds, sum, began)
+	report.count(name, rounds, sum, began)
 }
 
 // chosen picks one side of each pair of places for the short test.

@@ -19,6 +19,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/chaos/ledger"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/postgres"
+	"github.com/saga-engine/engine/engine/sqlite"
 )
 
 // A World is one test's engines, store and far side.
@@ -33,7 +34,8 @@ type World struct {
 	far     *Process
 	URL     string // of the ledger
 	Ledger  ledger.Client
-	store   *postgres.Store // beside the engines: to submit, to look, to judge
+	store   engine.Store // beside the engines: to submit, to look, to judge
+	sealer  engine.Sealer // nil = no key is known
 	defs    *engine.Definitions
 	catalog *agents.Catalog
 
@@ -54,20 +56,46 @@ type Run struct {
 // lease is how long engines of tests count as alive.
 const lease = time.Second
 
-// NewWorld makes a world over an empty, migrated database. Everything it starts
+// NewWorld makes a world over an empty PostgreSQL database. Everything it starts
 // it stops at the end of the test.
 func NewWorld(t testing.TB, bins *Binaries, dsn string, seed uint64) *World {
 	t.Helper()
-	w := &World{T: t, Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0xc4a05)), DSN: dsn, bins: bins, dir: t.TempDir(), began: time.Now()}
-	var err error
-	if _, _, err = postgres.Migrate(t.Context(), dsn); err != nil {
+	if _, _, err := postgres.Migrate(t.Context(), dsn); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
-	if w.store, err = postgres.Open(t.Context(), dsn, postgres.Options{}); err != nil {
+	store, err := postgres.Open(t.Context(), dsn, postgres.Options{})
+	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
+	return newWorldOver(t, bins, store, dsn, t.TempDir(), seed)
+}
+
+// NewEmbeddedWorld makes a world over a state file, which one process at a time
+// may hold.
+func NewEmbeddedWorld(t testing.TB, bins *Binaries, seed uint64) *World {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state.db")
+	first, err := sqlite.Open(t.Context(), path, sqlite.Options{}) // makes it
+	if err != nil {
+		t.Fatalf("make: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	store, err := sqlite.Open(t.Context(), path, sqlite.Options{Beside: true})
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return newWorldOver(t, bins, store, "sqlite:"+path, dir, seed)
+}
+
+func newWorldOver(t testing.TB, bins *Binaries, store engine.Store, dsn, dir string, seed uint64) *World {
+	t.Helper()
+	w := &World{T: t, Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0xc4a05)), DSN: dsn, bins: bins, dir: dir, began: time.Now(), store: store}
 	w.defs = engine.NewDefinitions(w.store, nil)
 	w.catalog = agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{bins.Dir}}})
+	var err error
 	if w.far, err = start("ledger", bins.Ledger, nil, filepath.Join(w.dir, "ledger")); err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +107,27 @@ func NewWorld(t testing.TB, bins *Binaries, dsn string, seed uint64) *World {
 	w.Ledger = ledger.Client{URL: w.URL}
 	return w
 }
+
+// learnKey reads the key that a command has made beside the state file.
+func (w *World) learnKey() {
+	w.T.Helper()
+	path := strings.TrimPrefix(w.DSN, "sqlite:") + ".key"
+	if _, err := os.Stat(path); !w.Embedded() || err != nil {
+		return
+	}
+	key, err := engine.LoadOrCreateKeyFile(path)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	if w.sealer, err = engine.NewSealer(key); err != nil {
+		w.T.Fatal(err)
+	}
+	w.defs = engine.NewDefinitions(w.store, w.sealer)
+}
+
+// Embedded reports whether the state is a file, which one process at a time
+// may hold.
+func (w *World) Embedded() bool { return strings.HasPrefix(w.DSN, "sqlite:") }
 
 // end stops everything and, where the test failed, tells what happened.
 func (w *World) end() {
