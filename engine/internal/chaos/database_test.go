@@ -41,14 +41,14 @@ func TestDatabaseRestarts(t *testing.T) {
 	began := time.Now()
 	c, dsn := ownCluster(t)
 	w := NewWorld(t, programs, dsn, 4)
-	n := times(16, 3000)
+	n := times(16, 400)
 	for range n {
 		w.Submit(NewFlow(w.Rng, w.URL), 1)
 	}
 	a := w.StartEngine("a", "")
 	b := w.StartEngine("b", "")
 	w.awaitCalls(2)
-	for round := range times(3, 60) {
+	for round := range times(3, 20) {
 		if round == 1 { // the crash meets the takeover of a's runs
 			a.Kill()
 			w.Note("a is dead")
@@ -63,14 +63,14 @@ func TestDatabaseRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Note("the database is back")
-		time.Sleep(time.Duration(300+w.Rng.IntN(times(700, 20000))) * time.Millisecond) // until the next one
+		time.Sleep(time.Duration(300+w.Rng.IntN(min(10000, times(700, 5000)))) * time.Millisecond) // until the next one
 	}
 	w.AwaitRest(5 * time.Minute)
 	if b.Ended() {
 		t.Errorf("the engine ended because its database did:\n%s", b.Output())
 	}
 	v := w.Judge()
-	report.count("T4 database restarts", times(3, 60), v, began)
+	report.count("T4 database restarts", times(3, 20), v, began)
 }
 
 // lead makes the way lead to another server; who was connected is cut off.

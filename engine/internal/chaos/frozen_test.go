@@ -22,7 +22,7 @@ func TestFrozenEngine(t *testing.T) {
 	began := time.Now()
 	var mu sync.Mutex
 	var sum Verdict
-	rounds := times(len(freezing), 500)
+	rounds := times(len(freezing), 120)
 	t.Run("rounds", func(t *testing.T) {
 		for i := range rounds {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestFrozenSupervisor(t *testing.T) {
 	began := time.Now()
 	var mu sync.Mutex
 	var sum Verdict
-	rounds := times(3, 60)
+	rounds := times(3, 24)
 	t.Run("rounds", func(t *testing.T) {
 		for i := range rounds {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // finishes everything, and the far side agrees (S3 S9 S19 S22 S30 S46 S49 S58,
 // I1 to I10).
 func TestKillAtEveryPoint(t *testing.T) {
-	killEverywhere(t, "T1 kill -9 at every place", times(1, 25), listed(t), func(t *testing.T, seed uint64) *World { return newWorld(t, seed) })
+	killEverywhere(t, "T1 kill -9 at every place", times(1, 5), listed(t), func(t *testing.T, seed uint64) *World { return newWorld(t, seed) })
 }
 
 // T1 on the embedded store: whoever held the file is gone, and the next process
@@ -30,7 +30,7 @@ func TestKillAtEveryPointEmbedded(t *testing.T) {
 			points = append(points, p)
 		}
 	}
-	killEverywhere(t, "T1 on the embedded store", times(1, 5), points, func(t *testing.T, seed uint64) *World { return NewEmbeddedWorld(t, programs, seed) })
+	killEverywhere(t, "T1 on the embedded store", times(1, 2), points, func(t *testing.T, seed uint64) *World { return NewEmbeddedWorld(t, programs, seed) })
 }
 
 func killEverywhere(t *testing.T, name string, seeds int, points []string, world func(*testing.T, uint64) *World) {

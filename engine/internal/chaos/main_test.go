@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -15,10 +16,19 @@ import (
 // does, instead of the short ones.
 var full = os.Getenv("CHAOS") == "full"
 
+// scale multiplies the numbers of a full run.
+var scale = func() int {
+	n, err := strconv.Atoi(os.Getenv("CHAOS_SCALE"))
+	if err != nil || n < 1 {
+		return 1
+	}
+	return n
+}()
+
 // times picks the number of rounds.
 func times(short, long int) int {
 	if full {
-		return long
+		return long * scale
 	}
 	return short
 }

@@ -82,7 +82,7 @@ func TestPartition(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var sum Verdict
-	rounds := times(1, 6)
+	rounds := times(1, 2)
 	t.Run("faults", func(t *testing.T) {
 		for _, fault := range faults {
 			for round := range rounds {
@@ -93,7 +93,7 @@ func TestPartition(t *testing.T) {
 					w.Submit(everything(w.URL), 3)
 					a := w.StartEngineOn(y.DSN, "a", "")
 					w.awaitCalls(1)
-					for _, held := range []float64{0.5, 2, 1, 10}[:times(2, 4)] {
+					for _, held := range []float64{0.5, 2, 1, 10}[:min(4, times(2, 4))] {
 						y.strike(fault.kind, fault.stream, fault.attributes, time.Duration(float64(lease)*held))
 					}
 					w.StartEngine("b", "")
@@ -119,14 +119,14 @@ func TestCommitUnknown(t *testing.T) {
 	began := time.Now()
 	w := newWorld(t, 3)
 	y := newWay(t, w)
-	n := times(20, 1500)
+	n := times(20, 200)
 	for range n {
 		w.Submit(NewFlow(w.Rng, w.URL), 1)
 	}
 	w.StartEngineOn(y.DSN, "a", "")
 	w.awaitCalls(1)
 	// Each connection is cut once so many bytes have passed.
-	for range times(12, 600) {
+	for range times(12, 300) {
 		stream := pick(w.Rng, "upstream", "downstream")
 		y.strike("limit_data", stream, fmt.Sprintf(`{"bytes":%d}`, 50+w.Rng.IntN(4000)), time.Duration(50+w.Rng.IntN(150))*time.Millisecond)
 	}

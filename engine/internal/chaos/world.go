@@ -34,7 +34,7 @@ type World struct {
 	far     *Process
 	URL     string // of the ledger
 	Ledger  ledger.Client
-	store   engine.Store // beside the engines: to submit, to look, to judge
+	store   engine.Store  // beside the engines: to submit, to look, to judge
 	sealer  engine.Sealer // nil = no key is known
 	defs    *engine.Definitions
 	catalog *agents.Catalog
