@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
 )
 
 // S73, S76: an engine beside which a message waits that it cannot read is as
@@ -79,4 +80,35 @@ func (s *newerStore) Load(ctx context.Context, run machine.RunID) (engine.Head, 
 		rows[0].Data = []byte{250, 1, 2}
 	}
 	return head, rows, err
+}
+
+// S59, S74: a verb to a run at rest whose owner is gone and whose deadline is far
+// ahead is answered although no hint ever comes.
+func TestVerbToARunAtRestWithoutHints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+workflow "two" {
+  deadline     = "48h"
+  compensation { mode = "manual" }
+  step "bad" {
+    action = agent.shop.charge
+    input { name = "bad" }
+  }
+}`)
+		w.shop.on("bad", func(context.Context, int) error { return &sdk.Failure{Code: "card_declined", Permanent: true} })
+		w.store, w.opts = &countStore{Store: w.mem}, engine.Options{Address: "test"} // which does not hint
+		first := w.start()
+		run := w.submit(first, "two", nil)
+		w.wait(first, run, machine.RunParked)
+		first.drain(t)
+		n := w.start()
+		time.Sleep(10 * time.Minute) // it was looked at by now
+		op := w.operator()
+		id, err := op.Ask(t.Context(), run, machine.CancelRequested{By: "ann"}, "ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, 8*time.Minute, "answer", func(ctx context.Context) error { return op.Answer(ctx, run, id) })
+		n.drain(t)
+	})
 }

@@ -47,7 +47,7 @@ func NewNode(cfg Config) (*Node, error) {
 	cfg.Store = Pointed(cfg.Store)
 	n := &Node{
 		cfg: cfg, defs: NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &minter{},
-		followers: &followers{}, troubles: &troubles{}, left: &shelf{},
+		followers: &followers{}, troubles: &troubles{}, left: &shelf{restFor: 20 * cfg.Options.MaxScan},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	n.stopped, n.stopNow = context.WithCancel(context.Background())

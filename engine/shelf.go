@@ -16,6 +16,10 @@ const maxLeft = 100000
 // visible to other engines; this one does not look at them again at every pass.
 // It is safe for concurrent use.
 type shelf struct {
+	// restFor bounds for how long a run that rests is not looked at: hints may
+	// be lost, or never come. 0 = until something of it is due.
+	restFor time.Duration
+
 	mu   sync.Mutex // protects following field
 	runs map[machine.RunID]shelved
 }
@@ -23,7 +27,8 @@ type shelf struct {
 type shelved struct {
 	until time.Time // store time
 	pause time.Duration
-	rests bool // nothing is wrong with it: it waits for a person
+	rests bool      // nothing is wrong with it: it waits for a person
+	since time.Time // by this process's clock
 }
 
 // leave puts a run on the shelf for pause, or for twice as long as the last
@@ -36,11 +41,11 @@ func (s *shelf) leave(run machine.RunID, now time.Time, pause time.Duration) {
 }
 
 // rest puts a run on the shelf that waits for a person, until something of it
-// is due.
+// is due, or for restFor.
 func (s *shelf) rest(run machine.RunID, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.putLocked(run, shelved{until: until, rests: true})
+	s.putLocked(run, shelved{until: until, rests: true, since: time.Now()})
 }
 
 func (s *shelf) putLocked(run machine.RunID, e shelved) {
@@ -54,7 +59,8 @@ func (s *shelf) putLocked(run machine.RunID, e shelved) {
 func (s *shelf) has(run machine.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return now.Before(s.runs[run].until)
+	e := s.runs[run]
+	return now.Before(e.until) && (!e.rests || s.restFor == 0 || time.Since(e.since) < s.restFor)
 }
 
 // take takes a run off the shelf.
