@@ -315,7 +315,9 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	}
 	due, ok := r.state.NextDue()
 	sh.s.agenda.set(r.id, due, ok)
-	if sh.s.n.cfg.Capacity != nil && !sh.s.n.draining.Load() {
+	// What is paused starts nothing, so it must not stand in line: it would be
+	// told of a free slot, leave it, and be told again.
+	if sh.s.n.cfg.Capacity != nil && !sh.s.n.draining.Load() && status != machine.RunPaused {
 		now := sh.s.n.clock.now()
 		for _, held := range r.state.Held() {
 			if held.Until.After(now) {

@@ -108,6 +108,13 @@ func TestQueuedVerbs(t *testing.T) {
 	p.event(TakenOver{By: 2}).is("paused")
 	p.event(ResumeRequested{By: "ann"}, "do a").is("running")
 
+	// S53: what was paused in the queue does not return to it.
+	p = startWith(t, flow(do("a")), nobody)
+	p.event(PauseRequested{By: "ann"}).is("paused").event(ResumeRequested{By: "ann"})
+	if got := p.s.Status(); got == RunQueued {
+		t.Errorf("resumed in the queue: %v", got)
+	}
+
 	p = startWith(t, flow(do("a"), do("b", after("a"))), nobody)
 	p.event(CancelRequested{By: "ann"}).is("cancelled").failure("cancelled") // ends at once
 	if p.s.Undone()+p.s.LeftAsIs() != 0 {

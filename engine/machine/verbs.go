@@ -116,6 +116,7 @@ func (d *decider) resumeRequested(ev ResumeRequested) {
 	case r.paused:
 		r.paused = false
 		r.pausedAt, r.pausedBy, r.pauseWhy = 0, "", ""
+		r.begun = true // no run returns to the queue (S53)
 		d.extend(ev.Extend)
 		for i := range d.count() {
 			if !d.get(i).ended() {
