@@ -27,8 +27,9 @@ type hook struct {
 	backoff     time.Duration // longest pause after a failure
 	backoffFrom time.Duration // first pause after a failure
 
-	failures int       // in a row
-	next     time.Time // nothing is tried before
+	idle     time.Duration // pause before the next look; it outlives a watch
+	failures int           // in a row
+	next     time.Time     // nothing is tried before
 }
 
 // hookStore is what a hook needs of a store.
@@ -92,16 +93,15 @@ func (h *hook) run(ctx context.Context) {
 func (h *hook) stand(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	idle := h.poll / 10
 	for ctx.Err() == nil {
 		n, err := h.drain(ctx, end)
 		switch {
-		case n > 0:
-			idle = h.poll / 10
+		case n > 0 || h.idle == 0:
+			h.idle = h.poll / 10
 		case err == nil:
-			idle = min(2*idle, h.poll)
+			h.idle = min(2*h.idle, h.poll)
 		}
-		rest(ctx, idle)
+		rest(ctx, h.idle)
 	}
 }
 
