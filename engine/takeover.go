@@ -201,21 +201,30 @@ func (t *term) orphans(ctx context.Context, dead []EngineID, how taking) (int, e
 	}
 	from := how.from
 	how.from = func(h Head) bool { return gone[h.Owner] && from(h) }
-	taken := 0
-	for after := machine.RunID(0); ; {
-		runs, err := store.Orphans(ctx, after, o.ClaimBatch)
-		if err != nil {
-			return taken, fmt.Errorf("find runs without an owner: %w", err)
+	pages := newPager(ctx, func(ctx context.Context, runs []machine.RunID) (int, error) { return t.take(ctx, runs, how) })
+	var err error
+	for after := machine.RunID(0); pages.ctx.Err() == nil; {
+		var runs []machine.RunID
+		if runs, err = store.Orphans(pages.ctx, after, o.ClaimBatch); err != nil {
+			err = fmt.Errorf("find runs without an owner: %w", err)
+			break
 		}
 		if len(runs) == 0 {
 			break
 		}
 		after = runs[len(runs)-1]
-		got, err := t.take(ctx, t.unshelved(runs), how)
-		taken += got
-		if err != nil {
-			return taken, err
+		if free := t.unshelved(runs); len(runs) == o.ClaimBatch {
+			pages.add(free)
+		} else { // there is hardly more to come
+			pages.now(free)
 		}
+	}
+	taken, failed := pages.wait()
+	if failed != nil {
+		return taken, failed
+	}
+	if err != nil {
+		return taken, err
 	}
 	for _, engine := range dead { // whoever owns nothing any more is forgotten
 		if !gone[engine] {
