@@ -70,8 +70,7 @@ func (st *Story) fold(sealer Sealer, row Row) error {
 	}
 	err = guard(func() error {
 		for _, rec := range records {
-			st.Facts += len(rec.Facts(st.Flow, st.State))
-			st.State.Apply(rec)
+			st.Facts += st.State.ApplyCounted(st.Flow, rec)
 		}
 		return nil
 	})

@@ -1,21 +1,47 @@
 package machine
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/saga-engine/engine/dsl"
+)
 
 // Apply folds the next record of the run into the state, in place. It needs
 // neither the definition nor expressions: the record says what the fields
 // become. Records are applied in the order in which they were committed, each
 // once.
 func (s *State) Apply(r Record) {
-	if r.Empty() {
-		return
+	if !r.Empty() {
+		s.apply(r, s.afterAll(r))
 	}
-	// References mean the state before the record, so everything is computed
-	// before anything is installed.
+}
+
+// ApplyCounted is Apply, and returns how many Facts the record has. It costs
+// less than asking for them.
+func (s *State) ApplyCounted(wf *dsl.Workflow, r Record) int {
+	if r.Empty() {
+		return len(r.Facts(wf, s))
+	}
+	after := s.afterAll(r)
+	t := &teller{wf: wf, r: r, s: s, counts: true}
+	t.tell(after)
+	s.apply(r, after)
+	return t.count
+}
+
+// afterAll returns the record's nodes as they are after it. References mean the
+// state before the record, so everything is computed before anything is
+// installed.
+func (s *State) afterAll(r Record) []*node {
 	after := make([]*node, len(r.nodes))
 	for k := range r.nodes {
 		after[k] = s.after(&r.nodes[k])
 	}
+	return after
+}
+
+// apply installs what a record amounts to.
+func (s *State) apply(r Record, after []*node) {
 	vars := s.run.vars
 	if r.run != nil {
 		overwrite(runFields, r.run.mask, &s.run, &r.run.to)

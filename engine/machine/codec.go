@@ -174,7 +174,11 @@ func (d *decoder) record() Record {
 		}
 	}
 	next := 0
-	for range d.count() {
+	count := d.count()
+	if count > 0 {
+		r.nodes = make([]nodePatch, 0, min(count, 64)) // a patch is large: growing is dear
+	}
+	for range count {
 		p := nodePatch{node: next + d.small(int64(d.uint()))}
 		if next = p.node + 1; next > maxNodes {
 			d.fail()

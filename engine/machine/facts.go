@@ -14,15 +14,24 @@ func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
 	if r.Empty() && !r.final {
 		return nil
 	}
+	t := &teller{wf: wf, r: r, s: s}
+	t.tell(s.afterAll(r))
+	return t.facts
+}
+
+// tell goes through the record. now holds the record's nodes as they are after
+// it, in its order.
+func (t *teller) tell(now []*node) {
+	r, s := t.r, t.s
 	after := s.run
 	if r.run != nil {
 		overwrite(runFields, r.run.mask, &after, &r.run.to)
 	}
-	t := &teller{wf: wf, r: r, s: s, before: &s.run, after: &after}
+	t.before, t.after = &s.run, &after
 	t.heads()
 	views := make([]pair, len(r.nodes))
 	for k := range r.nodes {
-		views[k] = pair{r.nodes[k].node, s.before(&r.nodes[k]), s.after(&r.nodes[k])}
+		views[k] = pair{r.nodes[k].node, s.before(&r.nodes[k]), now[k]}
 	}
 	for _, v := range views {
 		t.attemptEnds(v)
@@ -42,7 +51,6 @@ func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
 		t.beginnings(v)
 	}
 	t.end(s)
-	return t.facts
 }
 
 // A teller turns the difference between two states into facts.
@@ -52,6 +60,8 @@ type teller struct {
 	s             *State // before the record
 	before, after *run
 	facts         []Fact
+	counts        bool // facts are counted and not kept
+	count         int
 }
 
 type pair struct {
@@ -60,6 +70,9 @@ type pair struct {
 }
 
 func (t *teller) say(f Fact) {
+	if t.count++; t.counts {
+		return
+	}
 	f.At = t.r.at.time()
 	t.facts = append(t.facts, f)
 }

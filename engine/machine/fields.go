@@ -276,8 +276,8 @@ var nodeFields = []field[node]{
 }
 
 // nodeValues are the values of a node that a record may hold.
-func nodeValues(n *node) []*held {
-	return []*held{&n.each, &n.input, &n.output, &n.caught, &n.undoInput}
+func nodeValues(n *node) [5]*held {
+	return [5]*held{&n.each, &n.input, &n.output, &n.caught, &n.undoInput}
 }
 
 var attemptFields = []field[attempt]{
