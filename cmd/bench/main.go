@@ -4,7 +4,7 @@
 // recovery on PostgreSQL: a Supervisor's scan next to finished runs, and the
 // takeover of runs in flight beside psql that reads the same rows.
 //
-//	bench [-short] [-only steps|recovery] [-profile FILE] [-agents DIR] [-dsn postgres://…]
+//	bench [-short] [-only steps|recovery] [-finished N] [-flight N] [-profile FILE] [-agents DIR] [-dsn postgres://…]
 //
 // `make bench` runs it with a private PostgreSQL.
 package main
@@ -71,6 +71,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	short := fs.Bool("short", false, "a glimpse: short measurements")
 	dir := fs.String("agents", "bin", "`directory` of engine-agent-mock")
 	only := fs.String("only", "", "measure only this `part`: steps or recovery")
+	finished := fs.Int("finished", 0, "how many finished `runs` stand beside a scan and a takeover; 0 = as planned")
+	flight := fs.Int("flight", 0, "how many `runs` are taken over; 0 = as planned")
 	profile := fs.String("profile", "", "write a CPU profile of the takeovers to this `file`")
 	dsn := fs.String("dsn", getenv("ENGINE_TEST_DSN"), "a PostgreSQL `server` to make a throw-away database on")
 	if err := fs.Parse(args); err != nil {
@@ -86,6 +88,12 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()
 	p.profile = *profile
+	if *finished > 0 {
+		p.finished = *finished
+	}
+	if *flight > 0 {
+		p.flight = *flight
+	}
 	if *only != "" && *only != "steps" && *only != "recovery" {
 		return fmt.Errorf("-only %s: there are steps and recovery", *only)
 	}

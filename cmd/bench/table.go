@@ -62,19 +62,21 @@ func (t *table) scans(found [2]scan, finished int) {
 
 // takeovers prints the rounds, the best one first.
 func (t *table) takeovers(rounds []takeover, n, finished int) {
-	const columns = "%-34s %10s %10s %12s %9s"
+	const columns = "%-36s %10s %10s %8s %9s %12s %12s %9s"
 	t.say("")
-	t.say(columns, "takeover of "+count(n)+" runs in flight", "psql", "took", "runs/s", "ratio")
+	t.say(columns, "takeover of "+count(n)+" runs in flight", "psql", "took", "runs/s", "ratio", "CPU of psql", "CPU", "ratio")
 	for k, r := range rounds {
 		name := ""
 		if k == len(rounds)/2 {
 			name = "  median"
 		}
-		t.say(columns, name, millis(r.psql), millis(r.took), fmt.Sprintf("%.0f", float64(n)/r.took.Seconds()), fmt.Sprintf("%.2f", r.ratio()))
+		t.say(columns, name, millis(r.psql), millis(r.took), fmt.Sprintf("%.0f", float64(n)/r.took.Seconds()), fmt.Sprintf("%.2f", r.ratio()),
+			millis(r.psqlCPU), millis(r.tookCPU), fmt.Sprintf("%.2f", ratio(r.tookCPU, r.psqlCPU)))
 	}
 	t.say("")
 	t.say("Each run has %d of %d steps done and the next one called; beside them stand %s finished runs.", done, steps, count(finished))
 	t.say("psql: reads the same rows of runs and journals into nothing, before each takeover. took: from the start of an engine, with the owner known dead, until every run is its own and decided.")
+	t.say("CPU: of the engine or psql and of the whole server, who share the CPUs.")
 }
 
 // ratio is a to b.

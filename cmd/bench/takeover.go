@@ -17,7 +17,8 @@ import (
 
 // A takeover is what one round found.
 type takeover struct {
-	psql, took time.Duration
+	psql, took       time.Duration
+	psqlCPU, tookCPU time.Duration // of everybody who takes part; 0 = not known
 }
 
 func (t takeover) ratio() float64 { return t.took.Seconds() / t.psql.Seconds() }
@@ -48,11 +49,16 @@ func takeovers(ctx context.Context, d *database, wf *workflow, n, rounds int, pr
 	}
 	for range rounds {
 		var t takeover
+		before, _ := d.cpu(ctx)
 		if t.psql, err = psqlRead(ctx, psql, d, owner); err != nil {
 			return nil, err
 		}
+		between, _ := d.cpu(ctx)
 		if owner, t.took, err = takeOver(ctx, d, n); err != nil {
 			return nil, err
+		}
+		if after, ok := d.cpu(ctx); ok {
+			t.psqlCPU, t.tookCPU = between-before, after-between
 		}
 		out = append(out, t)
 	}
