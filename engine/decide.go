@@ -82,6 +82,9 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 		keep(d, rec)
 	}
 	chk := sh.check(r, before)
+	if f.adopting { // what it waits for may take long: nobody should visit so many runs in vain soon
+		chk.floor = 0
+	}
 	switch {
 	case len(records) > 0:
 		f.t.At = records[len(records)-1].At()
