@@ -97,7 +97,7 @@ func (n *Node) Run(ctx context.Context) error {
 	err := pinKey(soft, n.cfg.Store, n.cfg.Sealer)
 	var t *term
 	if err == nil {
-		t, err = n.join(soft)
+		t, err = n.joinFirst(soft)
 	}
 	switch {
 	case err != nil && hard.Err() != nil:
@@ -128,6 +128,8 @@ func (n *Node) Run(ctx context.Context) error {
 			return ErrStopping
 		case errors.As(err, &loss):
 			return err
+		case err != nil && len(runs) > 0:
+			return fmt.Errorf("hand over: %w", err) // others find its runs when they see that it is gone
 		case err != nil:
 			return nil // told to stop while it owned nothing: there is nothing to hand over
 		}
@@ -143,6 +145,22 @@ func (n *Node) leave(ctx context.Context, t *term) error {
 		return fmt.Errorf("hand over: %w", err)
 	}
 	return nil
+}
+
+// joinTries is how often joining is tried at the start where the lease runs out
+// before the engine has begun, as a short one may on a machine that is busy.
+const joinTries = 20
+
+// joinFirst joins. A store that does not answer is an error; a lease that ran
+// out meanwhile is not.
+func (n *Node) joinFirst(ctx context.Context) (*term, error) {
+	for try := 1; ; try++ {
+		t, err := n.join(ctx)
+		if !notOwner(err) || try == joinTries || ctx.Err() != nil {
+			return t, err
+		}
+		n.cfg.Logger.Warn("the lease ran out before the engine had begun, joining again", "lease", n.cfg.Options.Lease)
+	}
 }
 
 // rejoin joins until it succeeds or ctx ends.

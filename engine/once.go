@@ -54,10 +54,6 @@ func (n *Node) superviseOnce(ctx context.Context) (PassStats, error) {
 	if err != nil {
 		return PassStats{}, err
 	}
-	may, err := n.cfg.Store.Pass(ctx, passForeign, n.cfg.Options.MaxScan)
-	if err != nil || !may {
-		return PassStats{Took: time.Since(began)}, err
-	}
 	stats := PassStats{Foreign: true}
 	tick, err := t.tick(ctx)
 	if err != nil {

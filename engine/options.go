@@ -40,9 +40,9 @@ type Options struct {
 	// ClaimBatch is how many runs that nobody owns, or whose owner is gone, are
 	// taken at once (S75). Default 256.
 	ClaimBatch int
-	// ClaimInterval is the shortest pause between two looks for such runs
-	// (S74); it grows up to MaxScan while there are none and falls back when
-	// there are (S76). Default MinScan.
+	// ClaimInterval is the shortest pause between two looks for runs whose owner
+	// has died since, of all engines together (S74). Runs of nobody are claimed
+	// with every scan: MinScan bounds that. Default MinScan.
 	ClaimInterval time.Duration
 	// Alone leaves the runs of others alone, whatever becomes of their owners:
 	// the engine works on what is submitted to it and what Adopt is called for.

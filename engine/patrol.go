@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -128,7 +130,11 @@ func (p *patrol) round(ctx context.Context) error {
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
 		// Among so many runs of nobody the few of dead members that wait for a
-		// person are not looked for: it would cost more than everything else.
+		// person are not looked for, unless somebody speaks to them: it would cost
+		// more than everything else.
+		if hinted || foreign {
+			note(p.addressed(ctx, all))
+		}
 	case foreign && (len(all) > 0 || full && len(unowned) == 0):
 		note(p.orphans(ctx, all, full && len(unowned) == 0))
 	case len(dead) > 0 || hinted:
@@ -199,6 +205,18 @@ func (p *patrol) orphans(ctx context.Context, dead []EngineID, unowned bool) (in
 		p.mu.Unlock()
 	}
 	return taken, err
+}
+
+// addressed takes over runs of dead members for which messages wait.
+func (p *patrol) addressed(ctx context.Context, dead []EngineID) (int, error) {
+	p.mu.Lock()
+	p.hinted = false
+	p.mu.Unlock()
+	runs, err := p.t.n.cfg.Store.Addressed(ctx, p.t.n.cfg.Options.ClaimBatch)
+	if err != nil {
+		return 0, fmt.Errorf("find runs that are spoken to: %w", err)
+	}
+	return p.t.take(ctx, p.t.unshelved(runs), taking{from: func(h Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
 // room reports whether this engine should take up more runs of nobody. One

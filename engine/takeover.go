@@ -86,7 +86,7 @@ func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[s
 	for _, o := range story.State.OpenAttempts(story.Flow) {
 		silent = silent || !o.CompleteBy.After(now)
 	}
-	if rests || silent { // what is said to it decides
+	if rests || silent || how.due { // what is said to it decides
 		if a.mail, err = t.scheduler.letters(ctx, l.Head.Run, mailLimit); err != nil {
 			return nil, err
 		}

@@ -337,8 +337,13 @@ func (w *worker) report(ctx context.Context, e errand, d *delivery, p *pump) {
 		switch {
 		case err == nil:
 			return
-		case errors.As(err, &aside), errors.Is(err, ErrNotFound):
-			return // reported where it was set aside
+		case errors.As(err, &aside):
+			// The run is set aside here, and nobody decides on the answer: it is kept
+			// for whoever looks into the run.
+			w.n.keepLate(e.run, e.step(), e.invoke.Attempt, d.event, d.arrived)
+			return
+		case errors.Is(err, ErrNotFound):
+			return
 		}
 		d.seat.release() // nobody decides on it for now
 		if errors.Is(err, ErrNotOwner) && !w.quits() {

@@ -131,6 +131,9 @@ func (x *explained) next() string {
 
 // agents tells which agents of the run this machine does not have.
 func (x *explained) agents(ctx context.Context, a *app, r *shownRun) error {
+	if r.row.OwnerAlive {
+		return nil // it is the owner's machine that matters
+	}
 	catalog, err := a.catalog(a.path("."), agentFlags{})
 	if err != nil {
 		return err

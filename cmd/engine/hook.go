@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -15,6 +16,7 @@ import (
 // the permission for a watch keeps it until the watch is over, and when it dies
 // another one has the next.
 type hook struct {
+	hint   chan struct{} // this engine has raised an alert
 	store  hookStore
 	to     pusher
 	log    *slog.Logger
@@ -49,12 +51,13 @@ const (
 	hookPatience = 30 * time.Second
 	hookOld      = 24 * time.Hour // alerts older than this when the engine starts are not pushed
 	hookBatch    = 100
+	hookRefusals = 20 // times in a row, over an hour and more, after which a refused alert no longer stands before the others
 )
 
 func newHook(store hookStore, to pusher, log *slog.Logger, pushed func(bool)) *hook {
 	return &hook{
-		store: store, to: to, log: log, pushed: pushed, since: time.Now().Add(-hookOld), watch: hookWatch, patience: hookPatience,
-		poll: 15 * time.Second, backoff: 5 * time.Minute, backoffFrom: time.Second,
+		hint: make(chan struct{}, 1), store: store, to: to, log: log, pushed: pushed, since: time.Now().Add(-hookOld), watch: hookWatch, patience: hookPatience,
+		poll: time.Minute, backoff: 5 * time.Minute, backoffFrom: time.Second,
 	}
 }
 
@@ -101,7 +104,30 @@ func (h *hook) stand(ctx context.Context, end time.Time) {
 		case err == nil:
 			h.idle = min(2*h.idle, h.poll)
 		}
-		rest(ctx, h.idle)
+		h.doze(ctx, h.idle)
+	}
+}
+
+// wake has the outbox looked at soon. It does not block; a nil hook is fine.
+func (h *hook) wake() {
+	if h == nil {
+		return
+	}
+	select {
+	case h.hint <- struct{}{}:
+	default:
+	}
+}
+
+// doze waits for d, for a hint or until ctx ends.
+func (h *hook) doze(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-h.hint:
+		h.idle = h.poll / 10
+	case <-ctx.Done():
 	}
 }
 
@@ -130,6 +156,13 @@ func (h *hook) drain(ctx context.Context, end time.Time) (int, error) {
 				return sent, ctx.Err()
 			}
 			h.failures++
+			if refused := (*refusedError)(nil); errors.As(err, &refused) && h.failures >= hookRefusals {
+				h.log.Error("an alert that the receiver keeps refusing is given up", "to", h.to.String(), "alert", a.ID, "run", a.Name, "kind", a.Kind, "error", err)
+				if err := h.store.Delivered(ctx, []int64{a.ID}); err == nil {
+					h.failures = 0
+					continue
+				}
+			}
 			wait := h.wait(h.failures)
 			h.next = time.Now().Add(wait)
 			h.log.Warn("alert could not be pushed; trying again", "to", h.to.String(), "alert", a.ID, "run", a.Name, "kind", a.Kind,

@@ -42,6 +42,26 @@ func (all observers) Fenced() {
 	}
 }
 
+// An alertWatch has a hook look at once when this engine has raised an alert.
+// What others raise it finds by itself, a little later.
+type alertWatch struct {
+	engine.NoObserver
+	hook *hook // nil = nobody is told
+}
+
+// Facts looks for what raises alerts.
+func (w alertWatch) Facts(_ machine.RunID, _ int, facts []machine.Fact) {
+	for _, f := range facts {
+		if f.Kind == machine.FactRunParked {
+			w.hook.wake()
+			return
+		}
+	}
+}
+
+// LateReply raises an alert.
+func (w alertWatch) LateReply(machine.RunID, machine.AttemptID) { w.hook.wake() }
+
 // agentEvents tells the log what happens to agents.
 type agentEvents struct {
 	log      *slog.Logger

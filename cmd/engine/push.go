@@ -62,10 +62,21 @@ func (w webhook) push(ctx context.Context, a engine.AlertRow, body []byte) error
 	defer res.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be used again
 	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return fmt.Errorf("the webhook answered %s", render.Clean(res.Status))
+		err := fmt.Errorf("the webhook answered %s", render.Clean(res.Status))
+		if res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusTooManyRequests {
+			return &refusedError{err}
+		}
+		return err
 	}
 	return nil
 }
+
+// A refusedError says that the receiver does not want this alert, however often
+// it is sent.
+type refusedError struct{ error }
+
+// Unwrap returns the answer.
+func (e *refusedError) Unwrap() error { return e.error }
 
 // A program is run for every alert.
 type program struct {

@@ -108,6 +108,10 @@ func (l *runLog) write(ctx context.Context, line runLine) {
 		add("key", f.Key)
 		l.log.Info("run accepted", attrs...)
 	case machine.FactRunTakenOver:
+		if f.Unowned {
+			l.log.Info("run claimed", attrs...)
+			return
+		}
 		l.log.Info("run taken over", attrs...)
 	case machine.FactRunTurned:
 		add("step", f.Step)

@@ -50,17 +50,19 @@ func (a *app) newServer(s *session, catalog *agents.Catalog, o serveOptions) (*s
 	v.pool = a.newPool(catalog, agentEvents{v.log, &v.stopping}, v.logs.Keep)
 	meters := telemetry.New(v.snapshot)
 	v.runs = newRunLog(s.store, v.log)
+	if o.pushes() {
+		v.hook = newHook(s.store, pusherFor(o, a.environ()), v.log, meters.Pushed)
+	}
 	var err error
-	v.node, err = a.newNode(s, v.pool, nodeParts{capacity: limitCalls(v.pool, o.concurrency), observer: observers{meters, v.runs}, options: o.node()})
+	v.node, err = a.newNode(s, v.pool, nodeParts{
+		capacity: limitCalls(v.pool, o.concurrency), observer: observers{meters, v.runs, alertWatch{hook: v.hook}}, options: o.node(),
+	})
 	if err == nil && o.http != "off" {
 		v.web, err = listenWeb(o.http, meters.Handler(), v.ready)
 	}
 	if err != nil {
 		v.pool.Close()
 		return nil, err
-	}
-	if o.pushes() {
-		v.hook = newHook(s.store, pusherFor(o, a.environ()), v.log, meters.Pushed)
 	}
 	return v, nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,13 +15,16 @@ import (
 	"github.com/saga-engine/engine/engine"
 )
 
-type superviseOptions struct{ once bool }
+type superviseOptions struct {
+	once  bool
+	every time.Duration
+}
 
 func (a *app) superviseCommand() *cobra.Command {
 	var o superviseOptions
 	cmd := &cobra.Command{
-		Use:   "supervise --once [PATH]",
-		Short: "Make one pass of the Supervisor, as for cron",
+		Use:   "supervise --once|--every D [PATH]",
+		Short: "Make passes of the Supervisor: one, as for cron, or one after another",
 		Long: `Looks once at the open runs of the state that no living engine gets on with: what
 has passed its time is told so, engines that are gone are fenced off, and what
 follows is recorded. It calls no agents: engines that serve the state do what is
@@ -34,12 +39,18 @@ state is the embedded file beside PATH, or in this directory.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.once, "once", false, "make one pass and exit")
+	cmd.Flags().DurationVar(&o.every, "every", 0, "make a pass this often until told to stop; not on an embedded state")
 	return cmd
 }
 
 func (a *app) supervise(ctx context.Context, path string, o superviseOptions) error {
-	if !o.once {
-		return failed("Missing flag", "`engine supervise` makes one pass and needs --once. What goes on all the time is `engine serve`.")
+	switch {
+	case o.once && o.every != 0:
+		return failed("Invalid flags", "--once and --every cannot be combined.")
+	case o.every != 0 && o.every < oncePeriod:
+		return failed("Invalid flag", "--every must be at least %s, not %s.", oncePeriod, o.every)
+	case !o.once && o.every == 0:
+		return failed("Missing flag", "`engine supervise` needs --once for one pass, or --every D for one after another. What works on runs too is `engine serve`.")
 	}
 	m, err := a.locate(path)
 	if err != nil {
@@ -48,6 +59,9 @@ func (a *app) supervise(ctx context.Context, path string, o superviseOptions) er
 	t, err := a.target(m.dir, m.shown)
 	if err != nil {
 		return err
+	}
+	if t.postgres == "" && o.every != 0 {
+		return failed("Invalid flag", "--every is for a PostgreSQL database: an embedded state is held by one process at a time, and looked after by it. Use --once.")
 	}
 	if t.postgres == "" {
 		if _, err := os.Stat(t.path); errors.Is(err, fs.ErrNotExist) {
@@ -59,6 +73,9 @@ func (a *app) supervise(ctx context.Context, path string, o superviseOptions) er
 		return err
 	}
 	defer s.close()
+	if o.every != 0 {
+		return a.superviseEvery(ctx, s, o.every)
+	}
 	p, err := engine.SuperviseOnce(ctx, a.visitor(s, engine.Options{Lease: onceLease, MaxScan: oncePeriod}))
 	if err != nil {
 		return s.wrap("supervise", err)
@@ -66,9 +83,39 @@ func (a *app) supervise(ctx context.Context, path string, o superviseOptions) er
 	return a.supervised(p)
 }
 
+// superviseEvery makes passes until a signal: a Supervisor in a process of its own
+// (S68). A pass that fails is told and made again, but for what the state has lost.
+func (a *app) superviseEvery(ctx context.Context, s *session, every time.Duration) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		p, err := engine.SuperviseOnce(ctx, a.visitor(s, engine.Options{Lease: onceLease, MaxScan: oncePeriod}))
+		var loss *engine.LossError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &loss):
+			return s.wrap("supervise", err)
+		case err != nil:
+			a.logger().Warn("supervise", "error", err)
+		case p.Taken > 0 || a.json:
+			if err := a.supervised(p); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
 const (
 	onceLease  = 30 * time.Second // how overdue a living engine's run must be, too
-	oncePeriod = time.Second      // another pass so short ago makes this one needless
+	oncePeriod = time.Second      // of its own scans, while it works
 )
 
 // supervised tells what a pass found.
@@ -78,8 +125,6 @@ func (a *app) supervised(p engine.PassStats) error {
 		return a.printJSON(map[string]any{
 			"passed": p.Foreign, "due": p.Due, "taken_over": p.Taken, "lag_ms": p.Lag.Milliseconds(), "took_ms": p.Took.Milliseconds(),
 		})
-	case !p.Foreign:
-		return a.print("Another engine has just made the pass.\n")
 	case p.Due == 0 && p.Taken == 0:
 		return a.print("Nothing is due. Took %s.\n", render.Span(p.Took))
 	}

@@ -30,6 +30,7 @@ type Fact struct {
 	Until      time.Time     // retry_scheduled, step_held: when it goes on; zero = not known
 	CoolDown   bool          // retry_scheduled: the pause is a cool-down, a fresh round follows
 	By         string        // verbs: who
+	Unowned    bool          // run_taken_over: nobody had it before
 	Ask        int64         // verbs: number of the message that asked; 0 = none
 
 	// Deadlines; zero = none.

@@ -83,7 +83,7 @@ func (t *teller) heads() {
 	case Started:
 		t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after.deadline.time(), By: ev.StartedBy})
 	case TakenOver:
-		t.say(Fact{Kind: FactRunTakenOver})
+		t.say(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
 	case CancelRequested:
 		t.verb("cancel", "", ev.By, ev.Reason, ev.Ask)
 	case PauseRequested:

@@ -118,6 +118,20 @@ func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]
 	return ids[:min(len(ids), limit)], nil
 }
 
+// Addressed returns open runs of members declared dead for which messages wait.
+func (s *Store) Addressed(ctx context.Context, limit int) ([]machine.RunID, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	ids := s.sortedRunsLocked(func(r *run) bool {
+		m := s.members[r.head.Owner]
+		return len(s.inbox[r.head.Run]) > 0 && !r.head.State.Final() && m != nil && m.dead
+	})
+	slices.SortStableFunc(ids, func(a, b machine.RunID) int { return cmp.Compare(s.inbox[a][0].ID, s.inbox[b][0].ID) })
+	return ids[:min(len(ids), limit)], nil
+}
+
 // Pass reports whether the caller may make the named pass now.
 func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	if err := s.lock(ctx); err != nil {

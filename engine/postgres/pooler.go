@@ -17,6 +17,10 @@ SET LOCAL enable_seqscan = off; SET LOCAL enable_memoize = off; SET LOCAL jit = 
 SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
 `
 
+// poolerTurns is how often the two sessions are asked: others may take a backend
+// from the pooler and give it back meanwhile.
+const poolerTurns = 24
+
 // detectPooler reports whether a pooler in transaction mode stands before the
 // server: then what a session was told is not known to the next transaction, and
 // prepared statements, session locks and LISTEN do not work. Two sessions that
@@ -31,7 +35,8 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 		defer func() { err = errors.Join(err, conns[i].Close()) }()
 	}
 	var pids [2]int64
-	for _, i := range []int{0, 1, 1, 0, 0, 1} {
+	for turn := range poolerTurns {
+		i := turn % 3 % 2 // 0 1 0, again and again: with pauses of one and of none
 		var pid int64
 		if err := conns[i].QueryRowContext(ctx, backendPID).Scan(&pid); err != nil {
 			return false, err

@@ -99,6 +99,18 @@ func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]
 	return out, nil
 }
 
+// inboxAddressed begins at the messages, of which there are few.
+const inboxAddressed = `
+SELECT i.run_id FROM engine.inbox i
+CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND state < 10 OFFSET 0) r
+JOIN engine.member m ON m.engine = r.owner AND m.dead
+GROUP BY i.run_id ORDER BY min(i.id) LIMIT $1`
+
+// Addressed returns open runs of members declared dead for which messages wait.
+func (s *Store) Addressed(ctx context.Context, limit int) ([]machine.RunID, error) {
+	return s.runIDs(ctx, "list runs that are spoken to", inboxAddressed, limit)
+}
+
 // rename makes a list go on after another run than the last of its page.
 func (w *walk) rename(from, to machine.RunID) {
 	w.mu.Lock()

@@ -19,7 +19,8 @@ const (
 	wakeListen = `LISTEN engine_wake`
 
 	wakePause = 100 * time.Millisecond // between two NOTIFYs of one store
-	wakeProbe = 5 * time.Second        // between two probes of the listening connection, and for an answer
+	wakeProbe = 5 * time.Second        // for an answer to a probe of the listening connection
+	wakeEvery = 12                     // so many times that lie between two probes: engines look by themselves too
 )
 
 // A bell coalesces notifications: the first goes at once, with what it speaks
@@ -139,7 +140,7 @@ func (s *Store) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 		return false, err
 	}
 	hint(hints) // something may have been said before
-	probe := time.NewTicker(s.probe)
+	probe := time.NewTicker(wakeEvery * s.probe)
 	defer probe.Stop()
 	for {
 		select {

@@ -22,6 +22,9 @@ const (
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id
 WHERE r.owner IN (?1, 0) OR r.state >= 10 AND NOT EXISTS (SELECT 1 FROM member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > ?2)
 GROUP BY i.run_id ORDER BY min(i.id) LIMIT ?3`
+	inboxAddressed = `
+SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id CROSS JOIN member m ON m.engine = r.owner
+WHERE r.state < 10 AND m.dead GROUP BY i.run_id ORDER BY min(i.id) LIMIT ?1`
 )
 
 // Post puts a message into its run's inbox. A store that was opened Beside does

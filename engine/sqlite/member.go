@@ -186,6 +186,11 @@ func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]
 	return s.runIDs(ctx, "list orphans", orphanList, int64(after), limit)
 }
 
+// Addressed returns open runs of members declared dead for which messages wait.
+func (s *Store) Addressed(ctx context.Context, limit int) ([]machine.RunID, error) {
+	return s.runIDs(ctx, "list runs that are spoken to", inboxAddressed, limit)
+}
+
 // Pass reports whether the caller may make the named pass now.
 func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (ok bool, err error) {
 	err = s.write(ctx, "pass", func(tx *tx) error {

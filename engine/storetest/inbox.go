@@ -157,6 +157,9 @@ var inboxRules = []rule{
 		// own[3] has none; dead[1] is an orphan, and shows there.
 		w.wantInbox(a, own[0], own[1], own[2], dead[0])
 		w.wantInbox(b, own[1], foreign[0], foreign[1], dead[0])
+		if got, err := w.Store.Addressed(w.ctx, 10); err != nil || !slices.Equal(got, dead[1:2]) {
+			w.Errorf("open runs of the dead that are spoken to = %v, err = %v, want %v", got, err, dead[1:2])
+		}
 		if got, err := w.Store.Tick(w.ctx, a.id, time.Hour, 1); err != nil || len(got.Inbox) != 1 {
 			w.Errorf("tick with limit 1 = %+v, err = %v", got, err)
 		}
@@ -178,6 +181,9 @@ var inboxRules = []rule{
 		w.bury(a)
 		if got, err := w.Other.Orphans(w.ctx, 0, 10); err != nil || !slices.Equal(got, ids[1:2]) {
 			w.Errorf("orphans = %v, err = %v, want %v", got, err, ids[1:2])
+		}
+		if got, err := w.Other.Addressed(w.ctx, 10); err != nil || !slices.Equal(got, ids[1:2]) {
+			w.Errorf("spoken to = %v, err = %v, want %v", got, err, ids[1:2])
 		}
 	}},
 	{name: "wake/a message and a run of nobody are hinted at", why: "people and detached runs do not wait for the next scan; hints may be lost, so it is said until one comes",

@@ -87,6 +87,9 @@ func runSentence(f machine.Fact, why string) string {
 	case machine.FactRunParked:
 		return "run " + orText(f.Status, "parked") + turnText(f, why) + "; it needs a human"
 	case machine.FactRunTakenOver:
+		if f.Unowned {
+			return "run claimed by an engine"
+		}
 		return "run taken over from an engine that is gone"
 	case machine.FactVerb:
 		if f.Status == "overdue" {

@@ -65,7 +65,7 @@ func TestDatabaseRestarts(t *testing.T) {
 		w.Note("the database is back")
 		time.Sleep(time.Duration(300+w.Rng.IntN(min(10000, times(700, 5000)))) * time.Millisecond) // until the next one
 	}
-	w.AwaitRest(5 * time.Minute)
+	w.AwaitRest(10 * time.Minute)
 	if b.Ended() {
 		t.Errorf("the engine ended because its database did:\n%s", b.Output())
 	}

@@ -97,7 +97,7 @@ func TestPartition(t *testing.T) {
 						y.strike(fault.kind, fault.stream, fault.attributes, time.Duration(float64(lease)*held))
 					}
 					w.StartEngine("b", "")
-					w.AwaitRest(120 * time.Second)
+					w.AwaitRest(5 * time.Minute)
 					if a.Ended() {
 						t.Errorf("the engine behind the bad network ended:\n%s", a.Output())
 					}
@@ -130,7 +130,7 @@ func TestCommitUnknown(t *testing.T) {
 		stream := pick(w.Rng, "upstream", "downstream")
 		y.strike("limit_data", stream, fmt.Sprintf(`{"bytes":%d}`, 50+w.Rng.IntN(4000)), time.Duration(50+w.Rng.IntN(150))*time.Millisecond)
 	}
-	w.AwaitRest(5 * time.Minute)
+	w.AwaitRest(10 * time.Minute)
 	v := w.Judge()
 	report.count("T3 commit outcome unknown", 1, v, began)
 }

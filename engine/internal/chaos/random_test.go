@@ -29,7 +29,7 @@ func TestRandomRuns(t *testing.T) {
 		w.Note("a is dead")
 		a = w.StartEngine(fmt.Sprintf("a%d", round), "")
 	}
-	w.AwaitRest(5 * time.Minute)
+	w.AwaitRest(10 * time.Minute)
 	v := w.Judge()
 	if helped := w.help(); helped > 0 {
 		w.AwaitRest(2 * time.Minute)

@@ -53,7 +53,7 @@ func TestGracefulStop(t *testing.T) {
 		}
 	}
 	w.StartEngine("b", "")
-	w.AwaitRest(120 * time.Second)
+	w.AwaitRest(5 * time.Minute)
 	v := w.Judge()
 	if v.Ends[machine.RunSucceeded] != n {
 		t.Errorf("%s: want %d succeeded", v, n)
@@ -85,7 +85,7 @@ func TestManySupervisors(t *testing.T) {
 			w.Freeze(p, 2*lease)
 		}
 	}
-	w.AwaitRest(180 * time.Second)
+	w.AwaitRest(10 * time.Minute)
 	v := w.Judge()
 	report.count("T26 many Supervisors", 1, v, began)
 }
