@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -196,6 +197,9 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 		if ctx.Err() == nil {
 			n.cfg.Logger.Warn("read messages", "run", r.name(), "error", err)
 		}
+	}
+	if len(letters) > 0 {
+		failpoint.Hit("inbox.read")
 	}
 	fresh, stuck := 0, 0
 	for _, l := range letters {

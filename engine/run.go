@@ -273,6 +273,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 		}
 		r.adopts = nil
 	}
+	failpoint.Hit("act.before")
 	for _, c := range f.commands {
 		switch c := c.(type) {
 		case machine.Invoke:
@@ -283,6 +284,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 			n.cfg.Logger.Warn("alert", "run", r.name(), "kind", c.Kind, "step", c.Step, "code", c.Code, "message", c.Message)
 		}
 	}
+	failpoint.Hit("act.after")
 	f.reserved = nil // each is the worker's now, which gives it back
 	n.followers.tell(r.id)
 	sh.settle(ctx, r)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -37,6 +38,7 @@ func (n *Node) Submit(ctx context.Context, s Submission) (Submitted, error) {
 	if err != nil {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
+	failpoint.Hit("submit.prepared")
 	for range submitIDs {
 		t, err := n.present(ctx)
 		if err != nil {

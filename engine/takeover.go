@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -34,6 +35,7 @@ func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int,
 	if err != nil {
 		return 0, fmt.Errorf("take runs over: %w", err)
 	}
+	failpoint.Hit("takeover.loaded")
 	results := make(chan error, len(loaded))
 	asked := 0
 	checked := map[string]error{} // by AgentSpec.Key

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -130,12 +131,14 @@ func (t *term) over(err error) { t.end(err) }
 // flight are waited for, and what they brought is committed.
 func (t *term) drain(ctx context.Context) {
 	t.n.draining.Store(true)
+	failpoint.Hit("drain.begun")
 	err := t.scheduler.flush(ctx)
 	if err == nil {
 		if err := t.n.worker.wait(ctx, t.n.cfg.Options.Grace); err != nil && ctx.Err() == nil {
 			t.n.cfg.Logger.Warn("stopping", "error", err)
 		}
 		err = t.scheduler.flush(ctx)
+		failpoint.Hit("drain.flushed")
 	}
 	if err == nil {
 		t.end(errDrained)

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"strconv"
@@ -36,6 +37,14 @@ func times(short, long int) int {
 var programs *Binaries
 
 func TestMain(m *testing.M) {
+	// Engines of tests mostly wait: for leases to run out, for calls.
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
+		if err := p.Value.Set("8"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	dir, err := os.MkdirTemp("", "chaos-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -20,8 +20,9 @@ type scene struct {
 
 // scenes are tried in order; the last one is the ordinary life of a run.
 var scenes = []scene{
-	{[]string{"/Started", "store.Submit", "store.PutDefinition"}, playApply},
-	{[]string{"store.Leave"}, playTerminate},
+	{[]string{"/Started", "store.Submit", "store.PutDefinition", "submit.prepared"}, playApply},
+	{[]string{"store.Leave", "drain.begun", "drain.flushed"}, playTerminate},
+	{[]string{"inbox.read"}, verbOn(slow, func(r Run) machine.Event { return machine.CancelRequested{By: "test", Reason: "test"} })},
 	{[]string{"store.Fence", "store.Pass"}, playTakeover},
 	{[]string{"store.Delivered"}, playHook},
 	{[]string{"store.KeepLate"}, playLate},
