@@ -154,6 +154,9 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		sh.drop(r, ErrExists, nil) // another run has this id
 		return
 	}
+	if f != nil && f.started != nil { // whoever has taken the run by now, it was accepted
+		f.started.submitted = Submitted{Run: r.id, Name: f.started.names.Name}
+	}
 	head := story.Head
 	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
 	r.seq, r.fence, r.bound = int32(len(rows)), head.Fence, head.NextCheck
