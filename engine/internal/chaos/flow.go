@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"time"
 )
 
 // A Flow is a generated workflow and what the judge must know of it.
@@ -35,6 +36,9 @@ func (s Step) Names() []string {
 	}
 	return names
 }
+
+// stepTimeout is how long each attempt may take.
+const stepTimeout = 2 * time.Second
 
 // How a generated flow is meant to end.
 type ending int
@@ -102,7 +106,7 @@ func head(b *strings.Builder, url string) {
 }
 
 func (f *Flow) write(b *strings.Builder, s Step, words, undo []string, park string) {
-	fmt.Fprintf(b, "  step %q {\n    action  = agent.far.%s\n    timeout = \"2s\"\n", s.Name, s.Action)
+	fmt.Fprintf(b, "  step %q {\n    action  = agent.far.%s\n    timeout = %q\n", s.Name, s.Action, stepTimeout.String())
 	if s.Keys != nil {
 		fmt.Fprintf(b, "    for_each = toset([\"%s\"])\n", strings.Join(s.Keys, `", "`))
 	}

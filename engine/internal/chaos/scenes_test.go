@@ -178,6 +178,7 @@ func playLate(t *testing.T, w *World, point string) {
 	w.Note("a is frozen")
 	w.StartEngine("b", "")
 	w.AwaitRest(30 * time.Second)
+	time.Sleep(stepTimeout) // before its complete-by the answer would go to the other engine
 	if err := a.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
