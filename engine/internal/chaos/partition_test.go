@@ -11,6 +11,8 @@ import (
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
+
+	"github.com/saga-engine/engine/engine/internal/pgtest"
 )
 
 // A way is a connection to the database that faults can strike.
@@ -37,7 +39,11 @@ func newAddress(t *testing.T, dsn string) (*way, string) {
 		t.Fatal(err)
 	}
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	y := &way{proxy: toxiproxy.NewProxy(server, "database", "127.0.0.1:0", u.Host)}
+	port, err := pgtest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := &way{proxy: toxiproxy.NewProxy(server, "database", fmt.Sprintf("127.0.0.1:%d", port), u.Host)}
 	if err := y.proxy.Start(); err != nil {
 		t.Fatal(err)
 	}

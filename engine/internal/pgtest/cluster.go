@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -193,7 +194,7 @@ func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 func (c *Cluster) serveSomewhere(ctx context.Context, password string) error {
 	var err error
 	for range 5 {
-		if c.port, err = freePort(); err != nil {
+		if c.port, err = FreePort(); err != nil {
 			return err
 		}
 		c.DSN = (&url.URL{
@@ -210,13 +211,20 @@ func (c *Cluster) serveSomewhere(ctx context.Context, password string) error {
 	return err
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+// FreePort returns a port of loopback that nobody listens on. It lies below the
+// ports that systems give to outgoing connections, so that whoever stops
+// listening on it finds it free again.
+func FreePort() (int, error) {
+	var last error
+	for range 100 {
+		port := 20000 + mathrand.IntN(12000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			return port, l.Close()
+		}
+		last = err
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, fmt.Errorf("find a free port: %w", last)
 }
 
 // serve starts the server and waits until it accepts connections.
