@@ -608,3 +608,30 @@ workflow "order" {
 		n.drain(t)
 	})
 }
+
+// slowStore takes longer than a lease to open the first writers.
+type slowStore struct {
+	engine.Store
+	slow time.Duration
+	left int
+}
+
+func (s *slowStore) OpenWriter(ctx context.Context, id engine.EngineID, n int) (engine.Writer, error) {
+	if s.left > 0 {
+		s.left--
+		time.Sleep(s.slow)
+	}
+	return s.Store.OpenWriter(ctx, id, n)
+}
+
+// S49: a lease that runs out before the engine has begun, on a machine that is
+// busy, is no reason not to begin.
+func TestLeaseRunsOutBeforeTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.store = &slowStore{Store: w.mem, slow: 2 * w.opts.Lease, left: 2}
+		n := w.start()
+		w.wait(n, w.submit(n, "order", nil), machine.RunSucceeded)
+		n.drain(t)
+	})
+}

@@ -24,8 +24,8 @@ func (noInvoker) Invoke(context.Context, Call) (sdk.Reply, error) {
 // that died are fenced off, whatever is due of runs whose owner is gone, of
 // nobody's and of those whose owner does not get on with them is decided and
 // committed, and then they are free again. It calls no agents: what should start
-// waits for an engine (S46, S68). cfg.Invoker is not used. Of several at once one
-// makes the pass; the others return at once with Foreign false.
+// waits for an engine (S46, S68). cfg.Invoker is not used. It asks nobody for
+// leave: of several at once each makes the pass, and of each run one gets it.
 func SuperviseOnce(ctx context.Context, cfg Config) (PassStats, error) {
 	cfg.Invoker, cfg.Capacity, cfg.Options.Alone = noInvoker{}, nil, true
 	n, err := NewNode(cfg)

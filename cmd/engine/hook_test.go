@@ -158,6 +158,27 @@ func TestHookRetries(t *testing.T) {
 	}
 }
 
+// An alert that the receiver refuses for good does not keep all later ones from
+// being pushed; one that it cannot take now does, because order is kept.
+func TestHookGivesUpWhatIsRefused(t *testing.T) {
+	r := &receiver{answer: func(n int) int {
+		switch {
+		case n <= 5:
+			return http.StatusServiceUnavailable
+		case n <= hookRefusals:
+			return http.StatusRequestEntityTooLarge
+		}
+		return http.StatusOK
+	}}
+	server := httptest.NewServer(r)
+	defer server.Close()
+	o := newOutbox(alertRow(1, "o-1"), alertRow(2, "o-2"))
+	runHook(t, testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil)), o)
+	if got := r.taken(); !slices.Equal(got, []string{"o-2 parked alert-2"}) {
+		t.Errorf("pushed %q, want the second alert only", got)
+	}
+}
+
 // An engine that dies between pushing an alert and noting it leaves it to be
 // pushed again: twice, not lost.
 func TestHookAtLeastOnce(t *testing.T) {
