@@ -112,3 +112,43 @@ workflow "two" {
 		n.drain(t)
 	})
 }
+
+// S60, S85: a verb to a run that waits for a person, and whose engine is gone,
+// is answered soon however many runs of nobody wait for agents.
+func TestVerbBehindALongQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+workflow "two" {
+  deadline     = "48h"
+  compensation { mode = "manual" }
+  step "bad" {
+    action = agent.shop.charge
+    input { name = "bad" }
+  }
+}`)
+		w.shop.on("bad", func(_ context.Context, n int) error { return &sdk.Failure{Code: "card_declined", Permanent: true} })
+		first := w.start()
+		run := w.submit(first, "two", nil)
+		w.wait(first, run, machine.RunParked)
+		first.drain(t)
+
+		var all []engine.Submission
+		for range 1300 { // more than a tick tells of
+			all = append(all, engine.Submission{Definition: w.def, Workflow: "two", Vars: w.vars("two", nil)})
+		}
+		if _, err := engine.EnqueueAll(t.Context(), engine.Config{Store: w.mem}, all); err != nil {
+			t.Fatal(err)
+		}
+		w.opts.ClaimBatch = 10
+		w.cfg = func(c *engine.Config) { c.Capacity = &seats{} } // no call can start
+		n := w.start()
+		time.Sleep(10 * time.Minute) // it was looked at by now
+		op := w.operator()
+		id, err := op.Ask(t.Context(), run, machine.CancelRequested{By: "ann"}, "ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, time.Minute, "answer", func(ctx context.Context) error { return op.Answer(ctx, run, id) })
+		n.drain(t)
+	})
+}
