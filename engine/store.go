@@ -268,15 +268,17 @@ type Outbox interface {
 type Writer interface {
 	// Commit lands a batch and returns an outcome for each transition, in
 	// order. The batch holds at most one transition of a run, sorted by run.
+	// A transition with Names submits a run: it lands together with its public
+	// name and its unique key, or not at all, and never twice: an existing name or
+	// a key that is held is reported in its outcome instead (Submitted.Exists).
+	// That costs no commit of its own unless a name or key is in dispute.
 	// Each transition is all or nothing. An unknown outcome is resolved inside:
 	// Commit sends the same batch under the same token until it knows, or ctx
 	// ends: only if ctx has ended may an error leave the outcome open, every
 	// other error means that nothing landed. Returns ErrFenced if the engine was
 	// fenced off.
 	Commit(ctx context.Context, batch []Transition) ([]Outcome, error)
-	// Submit lands the first transition of a run (Seq 0) together with its
-	// public name and its unique key, in one transaction. It never lands
-	// twice: an existing name or a key that is held is reported instead.
+	// Submit is Commit of one transition with Names.
 	Submit(ctx context.Context, t Transition, s Names) (Submitted, error)
 	Close() error
 }
@@ -296,6 +298,7 @@ type Transition struct {
 	Alerts    []Alert          // written with the row
 	Consumed  []MessageID      // messages that this row answers: they go if it lands
 	Data      []byte           // encoded, perhaps sealed records
+	Names     *Names           // Seq 0 only: submits a run under these names; nil = the run has none yet
 }
 
 // A StepRow is one step's or instance's state as the views show it.
@@ -325,6 +328,9 @@ type Alert struct {
 // An Outcome says what became of one transition of a batch.
 type Outcome struct {
 	Landed bool
+	// Submitted is what became of a transition with Names, if Err is nil: Landed
+	// and the run itself, or not Landed and the earlier run that Exists.
+	Submitted Submitted
 	// Err is nil if Landed; ErrStale if another token holds the seq: load and
 	// decide again; ErrExists if a create collided with another run's id; any
 	// other error: the store refuses this transition for what it contains.
