@@ -20,6 +20,28 @@ type Invoker interface {
 	Invoke(ctx context.Context, call Call) (sdk.Reply, error)
 }
 
+// An AsyncInvoker is an Invoker that needs no goroutine for each call.
+// Implementing it is optional; a node prefers Start where it is there.
+type AsyncInvoker interface {
+	Invoker
+	// Start sends one call and returns at once: it neither waits for the agent nor
+	// for room. done is called exactly once, from any goroutine, perhaps before
+	// Start returns, with what Invoke would have returned; it does not block. The
+	// call ends with context.DeadlineExceeded when Request.Remaining has passed
+	// since Start, and with ctx's error when ctx ends. ctx is the same for all
+	// calls of a node, and ends when that stops at once: an implementation watches
+	// it once and not for each call. Call.Stop is nil: what it would tell is said
+	// by the returned Started, which is nil where nothing was sent.
+	Start(ctx context.Context, call Call, done func(sdk.Reply, error)) Started
+}
+
+// A Started is a call in flight.
+type Started interface {
+	// Stop says that the answer is not wanted any more, like Call.Stop. It does
+	// not block and may be called more than once, also after the call has ended.
+	Stop()
+}
+
 // A Call is one request to one agent.
 type Call struct {
 	Agent   AgentSpec
