@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -81,7 +82,7 @@ func (w *Writer) send(ctx context.Context, token int64, batch []engine.Transitio
 		// Fenced while a reply was lost: what landed before still counts.
 		for i, t := range batch {
 			if w.s.mineLocked(token, t) {
-				out[i], known = engine.Outcome{Landed: true}, true
+				out[i], known = landedNow(t), true
 			} else {
 				out[i] = engine.Outcome{Err: engine.ErrStale}
 			}
@@ -92,8 +93,7 @@ func (w *Writer) send(ctx context.Context, token int64, batch []engine.Transitio
 		return out, true, nil
 	}
 	for i, t := range batch {
-		err := w.s.appendLocked(token, t)
-		out[i] = engine.Outcome{Landed: err == nil, Err: err}
+		out[i] = w.s.landLocked(token, t)
 	}
 	return out, !w.s.lostLocked(true), nil
 }
@@ -159,70 +159,81 @@ func (s *Store) appendLocked(token int64, t engine.Transition) error {
 	return nil
 }
 
-// Submit lands a run's first transition with its names, both or neither.
+// landLocked lands one transition, if it can, and says what became of it.
+func (s *Store) landLocked(token int64, t engine.Transition) engine.Outcome {
+	if t.Names != nil {
+		return s.submitLocked(token, t)
+	}
+	if err := s.appendLocked(token, t); err != nil {
+		return engine.Outcome{Err: err}
+	}
+	return landedNow(t)
+}
+
+// landedNow is the outcome of a transition that landed.
+func landedNow(t engine.Transition) engine.Outcome {
+	o := engine.Outcome{Landed: true}
+	if t.Names != nil {
+		o.Submitted = engine.Submitted{Run: t.Run, Name: publicName(t)}
+	}
+	return o
+}
+
+// publicName is the name under which a transition submits its run.
+func publicName(t engine.Transition) string {
+	if t.Names.Name == "" {
+		return strconv.FormatInt(int64(t.Run), 10)
+	}
+	return t.Names.Name
+}
+
+// Submit is Commit of one transition with its names: both land or neither.
 // Returns ErrFenced, or ErrExists if the id belongs to another run.
 func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names) (engine.Submitted, error) {
-	if t.Seq != 0 {
-		return engine.Submitted{}, fmt.Errorf("memory: submission of run %d begins with seq %d", t.Run, t.Seq)
-	}
-	if err := n.Validate(); err != nil {
-		return engine.Submitted{}, err
-	}
-	if n.Name == "" {
-		n.Name = strconv.FormatInt(int64(t.Run), 10)
-	}
-	token, err := w.begin(ctx)
+	t.Names = &n
+	out, err := w.Commit(ctx, []engine.Transition{t})
 	if err != nil {
 		return engine.Submitted{}, err
 	}
-	for {
-		sub, known, err := w.submit(ctx, token, t, n)
-		if known || err != nil {
-			return sub, err
-		}
-	}
+	return out[0].Submitted, out[0].Err
 }
 
-func (w *Writer) submit(ctx context.Context, token int64, t engine.Transition, n engine.Names) (engine.Submitted, bool, error) {
-	s := w.s
-	if err := s.lock(ctx); err != nil {
-		return engine.Submitted{}, false, err
+// submitLocked lands a run's first transition and its names, unless the name or
+// the key is an earlier run's.
+func (s *Store) submitLocked(token int64, t engine.Transition) engine.Outcome {
+	if t.Seq != 0 {
+		return engine.Outcome{Err: fmt.Errorf("memory: submission of run %d begins with seq %d", t.Run, t.Seq)}
 	}
-	defer s.mu.Unlock()
-	if s.lostLocked(false) {
-		return engine.Submitted{}, false, nil
+	if err := errors.Join(t.Validate(), t.Names.Validate()); err != nil {
+		return engine.Outcome{Err: err}
 	}
-	mine := engine.Submitted{Run: t.Run, Name: n.Name}
-	if s.mineLocked(token, t) {
-		return mine, true, nil
+	if s.mineLocked(token, t) { // an earlier sending landed
+		return landedNow(t)
 	}
-	if !w.mayCommitLocked() {
-		return engine.Submitted{}, false, engine.ErrFenced
+	name, k := publicName(t), key{t.Names.Workflow, t.Names.Key}
+	if id, ok := s.names[name]; ok {
+		return s.existsLocked(id)
 	}
-	if id, ok := s.names[n.Name]; ok {
-		return s.existsLocked(id), true, nil
-	}
-	k := key{n.Workflow, n.Key}
-	if id, ok := s.keys[k]; ok && n.Key != "" && engine.HoldsKey(s.runs[id].head.State) {
-		return s.existsLocked(id), true, nil
+	if id, ok := s.keys[k]; ok && k.key != "" && engine.HoldsKey(s.runs[id].head.State) {
+		return s.existsLocked(id)
 	}
 	if err := s.appendLocked(token, t); err != nil {
-		return engine.Submitted{}, false, err
+		return engine.Outcome{Err: err}
 	}
 	r := s.runs[t.Run]
-	r.head.Name, r.key = n.Name, n.Key
-	s.names[n.Name] = t.Run
-	if n.Key != "" {
+	r.head.Name, r.key = name, k.key
+	s.names[name] = t.Run
+	if k.key != "" {
 		s.keys[k] = t.Run
 	}
 	if r.head.Owner == 0 {
 		s.hintLocked()
 	}
-	return mine, !s.lostLocked(true), nil
+	return landedNow(t)
 }
 
-func (s *Store) existsLocked(id machine.RunID) engine.Submitted {
-	return engine.Submitted{Run: id, Name: s.runs[id].head.Name, Exists: true}
+func (s *Store) existsLocked(id machine.RunID) engine.Outcome {
+	return engine.Outcome{Submitted: engine.Submitted{Run: id, Name: s.runs[id].head.Name, Exists: true}}
 }
 
 // Load returns a run's head and all its rows. Returns ErrNotFound.

@@ -46,13 +46,12 @@ func must(t testing.TB, db *sql.DB, query string, args ...any) {
 
 var errLost = errors.New("the answer was lost")
 
-// lose replaces the next batch's or submission's commit by one whose answer is
-// lost; before the writer sends it again, the engine fence is dead.
+// lose replaces the next batch's commit by one whose answer is lost; before the writer sends it again, the engine fence is dead.
 func lose(s *Store, landed bool, fence engine.EngineID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commit = func(ctx context.Context, conn *sql.Conn, what string) error {
-		if what != "commit" && what != "submit" {
+		if what != "commit" {
 			return execCommit(ctx, conn, what)
 		}
 		s.commit = execCommit

@@ -59,21 +59,25 @@ func (w *Writer) token() int64 {
 // resends is how often a commit whose answer is in doubt is sent again.
 const resends = 3
 
-// Commit lands a batch. Returns ErrFenced.
+// Commit lands a batch. Returns ErrFenced. A store that was opened Beside lands
+// only submissions of runs that nobody owns.
 func (w *Writer) Commit(ctx context.Context, items []engine.Transition) ([]engine.Outcome, error) {
 	if err := engine.ValidateBatch(items); err != nil {
 		return nil, err
 	}
+	if err := w.s.mayLand(items); err != nil {
+		return nil, err
+	}
 	out := make([]engine.Outcome, len(items))
 	for i := range items {
-		out[i].Err = items[i].Validate()
+		out[i].Err = validate(&items[i])
 	}
 	if len(items) == 0 {
 		return out, nil
 	}
-	token := w.token()
+	token, doubt := w.token(), false
 	for try := 0; ; try++ {
-		err := w.once(ctx, token, items, out, try > 0)
+		err := w.once(ctx, token, items, out, doubt)
 		var bad *refusal
 		switch {
 		case err == nil || errors.Is(err, engine.ErrFenced) || ctx.Err() != nil:
@@ -83,9 +87,40 @@ func (w *Writer) Commit(ctx context.Context, items []engine.Transition) ([]engin
 			out[bad.item].Err, try = bad, -1
 		case try == resends || full(err):
 			return nil, err
+		default:
+			doubt = true // the same batch, under the same token
 		}
-		// Whether it landed is in doubt: the same batch, under the same token.
 	}
+}
+
+// mayLand reports what a store that does not hold its file cannot land.
+func (s *Store) mayLand(items []engine.Transition) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.beside == "" {
+		return nil
+	}
+	for i := range items {
+		switch t := &items[i]; {
+		case t.Names == nil:
+			return errReadOnly
+		case t.Owner == nil || *t.Owner != 0:
+			return errBeside
+		}
+	}
+	return nil
+}
+
+// validate reports why the transition cannot be kept, whatever is stored.
+func validate(t *engine.Transition) error {
+	err := t.Validate()
+	if err != nil || t.Names == nil {
+		return err
+	}
+	if t.Seq != 0 {
+		return fmt.Errorf("sqlite: submission of run %d begins with seq %d", t.Run, t.Seq)
+	}
+	return t.Names.Validate()
 }
 
 func settled(out []engine.Outcome, err error) ([]engine.Outcome, error) {
@@ -128,7 +163,8 @@ func refuses(err error) bool {
 // once sends the batch once, but for what was refused before. doubt says that
 // an earlier sending may have landed.
 func (w *Writer) once(ctx context.Context, token int64, items []engine.Transition, out []engine.Outcome, doubt bool) error {
-	return w.s.write(ctx, "commit", func(tx *tx) error {
+	unowned := false
+	err := w.s.anybody(ctx, "commit", func(tx *tx) error {
 		if err := w.mayCommit(tx); err != nil {
 			if errors.Is(err, engine.ErrFenced) && doubt {
 				return tx.settle(token, items, out)
@@ -139,24 +175,40 @@ func (w *Writer) once(ctx context.Context, token int64, items []engine.Transitio
 			if out[i].Err != nil && !errors.Is(out[i].Err, engine.ErrStale) && !errors.Is(out[i].Err, engine.ErrExists) {
 				continue
 			}
-			landed, err := tx.append(token, &items[i])
+			t := &items[i]
+			o, err := tx.land(token, t)
 			if refuses(err) {
-				return &refusal{i, fmt.Errorf("sqlite: run %d seq %d: %w", items[i].Run, items[i].Seq, err)}
+				return &refusal{i, fmt.Errorf("sqlite: run %d seq %d: %w", t.Run, t.Seq, err)}
 			}
 			if err != nil {
 				return err
 			}
-			out[i] = engine.Outcome{Landed: landed}
-			switch {
-			case landed:
-			case items[i].Seq == 0:
-				out[i].Err = engine.ErrExists
-			default:
-				out[i].Err = engine.ErrStale
-			}
+			out[i] = o
+			unowned = unowned || o.Landed && t.Names != nil && *t.Owner == 0
 		}
 		return nil
 	})
+	if err == nil && unowned {
+		w.s.hint()
+	}
+	return err
+}
+
+// land writes one transition and says what became of it. It has written nothing
+// if that did not land. An error ends the transaction.
+func (x *tx) land(token int64, t *engine.Transition) (o engine.Outcome, err error) {
+	if t.Names != nil {
+		return x.submit(token, t)
+	}
+	o.Landed, err = x.append(token, t)
+	switch {
+	case err != nil || o.Landed:
+	case t.Seq == 0:
+		o.Err = engine.ErrExists
+	default:
+		o.Err = engine.ErrStale
+	}
+	return o, err
 }
 
 // settle says what landed of a batch whose engine was fenced before it could be
@@ -170,7 +222,7 @@ func (x *tx) settle(token int64, items []engine.Transition, out []engine.Outcome
 			return err
 		}
 		if err == nil && writer == token {
-			out[i], any = engine.Outcome{Landed: true}, true
+			out[i], any = landedNow(&items[i]), true
 		} else if out[i].Landed || out[i].Err == nil {
 			out[i] = engine.Outcome{Err: engine.ErrStale}
 		}
@@ -263,95 +315,96 @@ const (
 	contextPut     = `INSERT INTO context (workflow, key, run_id) VALUES (?1, ?2, ?3) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id`
 )
 
-// Submit lands a run's first transition with its names, in one transaction:
-// both or neither (S54). Returns ErrFenced, or ErrExists if the id belongs to
-// another run.
+// Submit is Commit of one transition with its names: both land or neither
+// (S54). Returns ErrFenced, or ErrExists if the id belongs to another run.
 func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names) (engine.Submitted, error) {
-	if t.Seq != 0 {
-		return engine.Submitted{}, fmt.Errorf("sqlite: submission of run %d begins with seq %d", t.Run, t.Seq)
-	}
-	if err := errors.Join(t.Validate(), n.Validate()); err != nil {
+	t.Names = &n
+	out, err := w.Commit(ctx, []engine.Transition{t})
+	if err != nil {
 		return engine.Submitted{}, err
 	}
-	if n.Name == "" {
-		n.Name = strconv.FormatInt(int64(t.Run), 10)
-	}
-	token := w.token()
-	for try := 0; ; try++ {
-		var sub engine.Submitted
-		err := w.s.anybody(ctx, "submit", func(tx *tx) (err error) {
-			if w.s.beside != "" && *t.Owner != 0 {
-				return errBeside
-			}
-			sub, err = w.submit(tx, token, &t, n)
-			return err
-		})
-		switch {
-		case err == nil || errors.Is(err, errFound):
-			if err == nil && *t.Owner == 0 {
-				w.s.hint()
-			}
-			return sub, nil
-		case errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrExists), errors.Is(err, errBeside), refuses(err), full(err), ctx.Err() != nil, try == resends:
-			return engine.Submitted{}, err
-		}
-	}
+	return out[0].Submitted, out[0].Err
 }
 
-// errFound ends a submission's transaction because the run is there already.
-var errFound = errors.New("found")
+// landedNow is the outcome of a transition that landed.
+func landedNow(t *engine.Transition) engine.Outcome {
+	o := engine.Outcome{Landed: true}
+	if t.Names != nil {
+		o.Submitted = engine.Submitted{Run: t.Run, Name: publicName(t)}
+	}
+	return o
+}
 
-func (w *Writer) submit(tx *tx, token int64, t *engine.Transition, n engine.Names) (engine.Submitted, error) {
-	mine := engine.Submitted{Run: t.Run, Name: n.Name}
-	var writer int64
-	err := tx.row(journalWriter, int64(t.Run), 0).Scan(&writer)
-	taken := err == nil
-	switch {
-	case taken && writer == token: // this very submission, its answer lost
-		return mine, errFound
-	case err != nil && !errors.Is(err, sql.ErrNoRows):
-		return mine, err
+// publicName is the name under which a transition submits its run.
+func publicName(t *engine.Transition) string {
+	if t.Names.Name == "" {
+		return strconv.FormatInt(int64(t.Run), 10)
 	}
-	if err := w.mayCommit(tx); err != nil {
-		return mine, err
-	}
+	return t.Names.Name
+}
+
+// submit writes a run's first transition and its names, unless the name or the
+// key is an earlier run's.
+func (x *tx) submit(token int64, t *engine.Transition) (engine.Outcome, error) {
+	name := publicName(t)
 	var known bool
-	if err := tx.row(workflowExists, int64(t.Workflow)).Scan(&known); err != nil {
-		return mine, err
+	if err := x.row(workflowExists, int64(t.Workflow)).Scan(&known); err != nil {
+		return engine.Outcome{}, err
 	}
 	if !known {
-		return mine, &refusal{0, fmt.Errorf("sqlite: run %d: no such workflow: %d", t.Run, t.Workflow)}
+		return engine.Outcome{Err: fmt.Errorf("sqlite: run %d: no such workflow: %d", t.Run, t.Workflow)}, nil
 	}
-	if found, err := held(tx, n); err != nil {
-		return found, err
+	found, err := x.held(name, t.Names)
+	if err != nil {
+		return engine.Outcome{}, err
 	}
-	if taken {
-		return mine, engine.ErrExists
+	if found.Exists {
+		return x.disputed(token, t, found)
 	}
-	if _, err := tx.append(token, t); err != nil {
-		return mine, err
+	landed, err := x.append(token, t)
+	switch {
+	case err != nil:
+		return engine.Outcome{}, err
+	case !landed:
+		return engine.Outcome{Err: engine.ErrExists}, nil
 	}
-	if _, err := tx.exec(runNameAdd, int64(t.Run), n.Name, n.Key); err != nil {
-		return mine, err
+	if _, err := x.exec(runNameAdd, int64(t.Run), name, t.Names.Key); err != nil {
+		return engine.Outcome{}, err
 	}
-	if n.Key != "" {
-		if _, err := tx.exec(contextPut, n.Workflow, n.Key, int64(t.Run)); err != nil {
-			return mine, err
+	if t.Names.Key != "" {
+		if _, err := x.exec(contextPut, t.Names.Workflow, t.Names.Key, int64(t.Run)); err != nil {
+			return engine.Outcome{}, err
 		}
 	}
-	return mine, nil
+	return landedNow(t), nil
 }
 
-// held returns errFound and the run that has the name or holds the key.
-func held(tx *tx, n engine.Names) (engine.Submitted, error) {
+// disputed says what becomes of a submission whose name or key is held: it may
+// be this very one, its answer lost.
+func (x *tx) disputed(token int64, t *engine.Transition, found engine.Submitted) (engine.Outcome, error) {
+	if found.Run == t.Run {
+		var writer int64
+		err := x.row(journalWriter, int64(t.Run), 0).Scan(&writer)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return engine.Outcome{}, err
+		}
+		if err == nil && writer == token {
+			return landedNow(t), nil
+		}
+	}
+	return engine.Outcome{Submitted: found}, nil
+}
+
+// held returns the run that has the name or holds the key; it Exists or not.
+func (x *tx) held(name string, n *engine.Names) (engine.Submitted, error) {
 	var (
 		run   int64
 		state uint8
-		found = engine.Submitted{Name: n.Name, Exists: true}
+		found = engine.Submitted{Name: name, Exists: true}
 	)
-	err := tx.row(runNameHolder, n.Name).Scan(&run)
+	err := x.row(runNameHolder, name).Scan(&run)
 	if errors.Is(err, sql.ErrNoRows) && n.Key != "" {
-		err = tx.row(contextHolder, n.Workflow, n.Key).Scan(&run, &state, &found.Name)
+		err = x.row(contextHolder, n.Workflow, n.Key).Scan(&run, &state, &found.Name)
 		if err == nil && !engine.HoldsKey(machine.RunState(state)) {
 			err = sql.ErrNoRows
 		}
@@ -360,9 +413,6 @@ func held(tx *tx, n engine.Names) (engine.Submitted, error) {
 		return engine.Submitted{}, nil
 	}
 	found.Run = machine.RunID(run)
-	if err == nil {
-		err = errFound
-	}
 	return found, err
 }
 
