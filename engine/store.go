@@ -46,6 +46,33 @@ type Examiner interface {
 	Examine(ctx context.Context) ([]Finding, error)
 }
 
+// A Retainer is a store that can forget runs that ended long ago. Implementing
+// it is optional.
+type Retainer interface {
+	// Retain removes runs that finished before a time, with everything that is
+	// kept of them: rows, names, steps, alerts, late answers, logs. It looks at
+	// up to limit runs created before that time, oldest first, and goes on from
+	// there when called again, beginning anew once it is through; RetainStats.More
+	// says that it is not. A run is gone at once and whole: afterwards Load, Find
+	// and whatever else asks for it find nothing, and its name and its unique key
+	// are free, even if the run succeeded (language.md, Uniqueness). A run that is
+	// open, that finished since, or for which messages wait in the inbox stays.
+	//
+	// It holds no lock that a commit could wait for longer than 200 ms. Calling it
+	// again is harmless, and so is stopping in the midst of it: what is left goes
+	// with the next call. Space may come back later than runs go.
+	Retain(ctx context.Context, before time.Time, limit int) (RetainStats, error)
+}
+
+// RetainStats is what one call of Retain did.
+type RetainStats struct {
+	Runs       int  // runs that are gone
+	Rows       int  // other rows that were removed one by one
+	Partitions int  // partitions that were dropped; 0 where a store has none
+	Held       int  // runs looked at that stay
+	More       bool // there may be more to do now: call again
+}
+
 // A Finding is one thing that was looked at.
 type Finding struct {
 	Name    string   // "sslmode", "pooler", …
@@ -170,8 +197,9 @@ type Journal interface {
 
 // A Loaded is a run's head and all its rows.
 type Loaded struct {
-	Head Head
-	Rows []Row
+	Head    Head
+	Rows    []Row
+	Waiting bool // messages wait for it
 }
 
 // An Inbox takes what anybody but its owner has to say to a run: verbs of
@@ -185,6 +213,8 @@ type Inbox interface {
 	Post(ctx context.Context, m Message) (MessageID, error)
 	// Messages returns up to limit messages of a run in order of arrival.
 	Messages(ctx context.Context, run machine.RunID, limit int) ([]Message, error)
+	// Waits reports whether a message of a run is in its inbox still.
+	Waits(ctx context.Context, run machine.RunID, id MessageID) (bool, error)
 	// Discard removes messages of a run that has ended; those of an open run
 	// stay. What they said must have been kept elsewhere, if it matters.
 	Discard(ctx context.Context, run machine.RunID, ids []MessageID) error
