@@ -251,6 +251,14 @@ func (w *world) wantMessages(run machine.RunID, want ...engine.MessageID) {
 	if !slices.Equal(ids, want) {
 		w.Errorf("messages of run %d = %v, want %v", run, ids, want)
 	}
+	for _, id := range want {
+		if waits, err := w.Other.Waits(w.ctx, run, id); err != nil || !waits {
+			w.Errorf("message %d of run %d waits: %t, err = %v", id, run, waits, err)
+		}
+		if waits, err := w.Other.Waits(w.ctx, run+1, id); err != nil || waits {
+			w.Errorf("message %d of another run waits: %t, err = %v", id, waits, err)
+		}
+	}
 }
 
 // wantInbox checks which runs a tick says have messages, in any order.
@@ -276,6 +284,9 @@ var consumedRules = []rule{
 		w.wantMessages(ids[0], m[1])
 		w.wantMessages(ids[1], other...)
 		w.wantInbox(a, ids[0], ids[1])
+		if waits, err := w.Store.Waits(w.ctx, ids[0], m[2]); err != nil || waits {
+			w.Errorf("a message that was answered waits: %t, err = %v", waits, err)
+		}
 		// Beside a create and an end, of two runs at once.
 		t, u := next(ids[0], 2), end(ids[1], 2, machine.RunSucceeded)
 		t.Consumed, u.Consumed = m[1:2], other

@@ -256,6 +256,10 @@ var passRules = []rule{
 		w.land(a.writers[0], big)
 		w.land(a.writers[0], end(named.Run, 2, machine.RunSucceeded))
 		ids = append(ids, named.Run)
+		spoken := map[machine.RunID]bool{ids[3]: true, ids[700]: true, named.Run: true}
+		for id := range spoken {
+			w.posted(id, 2)
+		}
 		ask := slices.Concat([]machine.RunID{77, 1 << 60}, ids, ids[:3])
 		slices.Reverse(ask)
 		before := slices.Clone(ask)
@@ -269,6 +273,9 @@ var passRules = []rule{
 		for i, l := range got {
 			if l.Head.Run != ids[i] {
 				w.Fatalf("run %d stands at %d, want %d: ascending", l.Head.Run, i, ids[i])
+			}
+			if l.Waiting != spoken[ids[i]] {
+				w.Errorf("messages wait for run %d: %t, want %t", ids[i], l.Waiting, spoken[ids[i]])
 			}
 			if i%97 != 0 && i != len(ids)-1 {
 				if len(l.Rows) != 1+i%4 {
