@@ -192,10 +192,12 @@ func (s *submission) claimKey(ctx context.Context, sub *engine.Submitted) (held 
 		state int16
 		name  string
 	)
-	if err := s.w.conn.QueryRowContext(ctx, contextHolder, holder).Scan(&state, &name); err != nil {
+	err = s.w.conn.QueryRowContext(ctx, contextHolder, holder).Scan(&state, &name)
+	if err != nil && !noRows(err) {
 		return false, err
 	}
-	if engine.HoldsKey(machine.RunState(state)) {
+	// A holder that retention has removed holds nothing.
+	if err == nil && engine.HoldsKey(machine.RunState(state)) {
 		*sub = engine.Submitted{Run: machine.RunID(holder), Name: name, Exists: true}
 		return true, nil
 	}
