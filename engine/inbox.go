@@ -232,7 +232,7 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
 		b.quiet = n.clock.now().Add(b.pause)
 		if r.owned { // else every tick would take the message for work
-			sh.s.hushed.rest(r.id, b.quiet)
+			sh.s.hushed.rest(r.id, b.quiet, sh.s.hushed.woken())
 		}
 	}
 	switch {

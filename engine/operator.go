@@ -92,7 +92,7 @@ func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Even
 // as a verb is that lost a race.
 func (o *Operator) Answer(ctx context.Context, run machine.RunID, id MessageID) error {
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
-		waiting, err := o.waits(ctx, run, id)
+		waiting, err := o.Store.Waits(ctx, run, id)
 		if err != nil {
 			return fmt.Errorf("read the inbox of run %s: %w", RunName(run), err)
 		}
@@ -121,16 +121,4 @@ func (o *Operator) Answer(ctx context.Context, run machine.RunID, id MessageID) 
 		return &RefusedError{Verb: "verb", Reason: fmt.Sprintf("the run had ended before (%s)", story.State.Status())}
 	}
 	return errors.New("the message is gone without an answer")
-}
-
-// waits reports whether a message is still in its run's inbox.
-func (o *Operator) waits(ctx context.Context, run machine.RunID, id MessageID) (bool, error) {
-	const all = 10000
-	messages, err := o.Store.Messages(ctx, run, all)
-	for _, m := range messages {
-		if m.ID == id {
-			return true, err
-		}
-	}
-	return false, err
 }

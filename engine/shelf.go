@@ -20,8 +20,9 @@ type shelf struct {
 	// be lost, or never come. 0 = until something of it is due.
 	restFor time.Duration
 
-	mu   sync.Mutex // protects following field
-	runs map[machine.RunID]shelved
+	mu    sync.Mutex // protects following fields
+	runs  map[machine.RunID]shelved
+	wakes uint64 // how often wakeResting was called
 }
 
 type shelved struct {
@@ -40,11 +41,22 @@ func (s *shelf) leave(run machine.RunID, now time.Time, pause time.Duration) {
 	s.putLocked(run, shelved{until: now.Add(d), pause: d})
 }
 
-// rest puts a run on the shelf that waits for a person, until something of it
-// is due, or for restFor.
-func (s *shelf) rest(run machine.RunID, until time.Time) {
+// woken returns how often wakeResting was called.
+func (s *shelf) woken() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.wakes
+}
+
+// rest puts a run on the shelf that waits for a person, until something of it
+// is due, or for restFor. It does nothing if what waits was woken since woken
+// returned the given number: what was seen of the run may be out of date.
+func (s *shelf) rest(run machine.RunID, until time.Time, woken uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wakes != woken {
+		return
+	}
 	s.putLocked(run, shelved{until: until, rests: true, since: time.Now()})
 }
 
@@ -75,6 +87,7 @@ func (s *shelf) take(run machine.RunID) {
 func (s *shelf) wakeResting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.wakes++
 	for run, e := range s.runs {
 		if e.rests {
 			delete(s.runs, run)

@@ -20,6 +20,8 @@ type taking struct {
 	passed bool
 	// due: only runs of which something is due.
 	due bool
+	// woken is the shelf's count from before the runs were read. take sets it.
+	woken uint64
 }
 
 // take takes runs over together, so that they share commits, and waits until
@@ -31,6 +33,7 @@ func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int,
 	if len(runs) == 0 {
 		return 0, nil
 	}
+	how.woken = n.left.woken()
 	loaded, err := n.cfg.Store.LoadMany(ctx, runs)
 	if err != nil {
 		return 0, fmt.Errorf("take runs over: %w", err)
@@ -88,7 +91,7 @@ func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[s
 	for _, o := range story.State.OpenAttempts(story.Flow) {
 		silent = silent || !o.CompleteBy.After(now)
 	}
-	if rests || silent || how.due { // what is said to it decides
+	if l.Waiting && (rests || silent || how.due) { // what is said to it decides
 		if a.mail, err = t.scheduler.letters(ctx, l.Head.Run, mailLimit); err != nil {
 			return nil, err
 		}
@@ -99,7 +102,7 @@ func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[s
 		if !timed {
 			due = now.Add(20 * n.cfg.Options.MaxScan)
 		}
-		n.left.rest(l.Head.Run, due)
+		n.left.rest(l.Head.Run, due, how.woken)
 		return nil, nil
 	case how.due && (!timed || due.After(now)) && !readable(a.mail):
 		return nil, nil

@@ -2,10 +2,12 @@ package engine_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -93,5 +95,39 @@ workflow "beside" {
 			t.Errorf("owner = %d, %v, want %d", head.Owner, err, last.Engine())
 		}
 		last.drain(t)
+	})
+}
+
+// S76: a takeover asks for the messages of those runs only for which there are
+// some, and whether there are is told with the runs themselves.
+func TestTakeOverReadsTheInboxWhereThereIsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, strings.Replace(orderFlow, `deadline = "1h"`, "deadline = \"1h\"\n  compensation { mode = \"manual\" }", 1))
+		w.shop.on("charge", func(context.Context, int) error { return &sdk.Failure{Code: "card_declined", Permanent: true} })
+		first := w.start()
+		var runs []machine.RunID
+		for range 20 {
+			run := w.submit(first, "order", nil)
+			w.wait(first, run, machine.RunParked)
+			runs = append(runs, run)
+		}
+		first.kill(t)
+		time.Sleep(2 * w.opts.Lease)
+		id := w.post(runs[7], engine.MessageVerb, machine.RetryRequested{Step: "charge", By: "ann"}, time.Time{})
+		store := &countStore{Store: w.mem}
+		w.store = store
+		w.opts.Alone = true
+		second := w.start()
+		store.reset()
+		if n, err := second.TakeOver(t.Context()); err != nil || n != 1 {
+			t.Errorf("TakeOver = %d, %v, want the run that is spoken to", n, err)
+		}
+		if got := store.count("Messages"); got > 2 { // as it is taken over, and once more behind that
+			t.Errorf("inboxes were read %d times for one message", got)
+		}
+		if err := w.operator().Answer(t.Context(), runs[7], id); err != nil {
+			t.Errorf("Answer = %v", err)
+		}
+		second.drain(t)
 	})
 }

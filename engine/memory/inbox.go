@@ -53,6 +53,15 @@ func (s *Store) Messages(ctx context.Context, run machine.RunID, limit int) ([]e
 	return out, nil
 }
 
+// Waits reports whether a message of a run is in its inbox still.
+func (s *Store) Waits(ctx context.Context, run machine.RunID, id engine.MessageID) (bool, error) {
+	if err := s.lock(ctx); err != nil {
+		return false, err
+	}
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.inbox[run], func(m engine.Message) bool { return m.ID == id }), nil
+}
+
 // Discard removes messages of a run that has ended.
 func (s *Store) Discard(ctx context.Context, run machine.RunID, ids []engine.MessageID) error {
 	if err := s.lock(ctx); err != nil {

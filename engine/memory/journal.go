@@ -260,7 +260,7 @@ func (s *Store) LoadMany(ctx context.Context, ids []machine.RunID) ([]engine.Loa
 	var out []engine.Loaded
 	for _, id := range slices.Compact(ids) {
 		if r := s.runs[id]; r != nil {
-			out = append(out, engine.Loaded{Head: r.head, Rows: copyRows(r.rows)})
+			out = append(out, engine.Loaded{Head: r.head, Rows: copyRows(r.rows), Waiting: len(s.inbox[id]) > 0})
 		}
 	}
 	return out, nil

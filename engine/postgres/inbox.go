@@ -23,7 +23,8 @@ SELECT $1::int8, coalesce($2::timestamptz, clock_timestamp()), $3::int2, $4::tex
 FROM engine.run WHERE run_id = $1
 ON CONFLICT (run_id, dedup) DO UPDATE SET kind = i.kind
 RETURNING id, pg_current_xact_id()::text`
-	messageList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM engine.inbox WHERE run_id = $1 ORDER BY id LIMIT $2`
+	messageList  = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM engine.inbox WHERE run_id = $1 ORDER BY id LIMIT $2`
+	messageWaits = `SELECT EXISTS (SELECT FROM engine.inbox WHERE id = $1 AND run_id = $2)`
 	// messageDiscard leaves the messages of an open run alone.
 	messageDiscard = `
 DELETE FROM engine.inbox i USING engine.run r
@@ -79,6 +80,15 @@ func (s *Store) Messages(ctx context.Context, run machine.RunID, limit int) ([]e
 		return nil, wrap("read messages", err)
 	}
 	return out, nil
+}
+
+// Waits reports whether a message of a run is in its inbox still.
+func (s *Store) Waits(ctx context.Context, run machine.RunID, id engine.MessageID) (bool, error) {
+	var waits bool
+	if err := s.db.QueryRowContext(ctx, messageWaits, int64(id), int64(run)).Scan(&waits); err != nil {
+		return false, wrap("look for a message", err)
+	}
+	return waits, nil
 }
 
 // Discard removes messages of a run that has ended.

@@ -53,12 +53,14 @@ func (s *Store) Load(ctx context.Context, id machine.RunID) (engine.Head, []engi
 }
 
 // runLoadMany is one statement, so that heads and rows belong together. A head
-// is packed into data, under seq -1: columns of its own would cost every row.
-// Neither half is sorted; that is cheaper done here.
+// is packed into data, under seq -1, and with it whether messages wait: columns
+// of its own would cost every row. Neither half is sorted; that is cheaper done
+// here.
 const runLoadMany = `
 SELECT r.run_id, -1 AS seq, timestamptz_send(r.created_at) AS at,
        int4send(r.workflow_id) || int2send(r.state) || int4send(r.owner) || int4send(r.fence) || timestamptz_send(r.next_check)
-       || timestamptz_send(coalesce(r.finished_at, '-infinity')) || textsend(coalesce(n.name, '')) AS data
+       || timestamptz_send(coalesce(r.finished_at, '-infinity')) || boolsend(EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id))
+       || textsend(coalesce(n.name, '')) AS data
 FROM engine.run r LEFT JOIN engine.run_name n USING (run_id) WHERE r.run_id = ANY ($1::int8[])
 UNION ALL SELECT run_id, seq, timestamptz_send(at), data FROM engine.journal WHERE run_id = ANY ($1::int8[])`
 
@@ -121,7 +123,7 @@ func loadMany(rows *sql.Rows) ([]engine.Loaded, error) {
 			found[machine.RunID(run)] = l
 		}
 		if row.Seq < 0 {
-			if l.Head, err = unpackHead(machine.RunID(run), when, row.Data); err != nil {
+			if l.Head, l.Waiting, err = unpackHead(machine.RunID(run), when, row.Data); err != nil {
 				return nil, err
 			}
 			continue
@@ -162,13 +164,13 @@ func moment(b []byte) (time.Time, error) {
 	}
 }
 
-// unpackHead decodes the head that runLoadMany packs.
-func unpackHead(run machine.RunID, created time.Time, b []byte) (engine.Head, error) {
-	const fixed = 4 + 2 + 4 + 4 + 8 + 8
+// unpackHead decodes the head that runLoadMany packs, and whether messages wait.
+func unpackHead(run machine.RunID, created time.Time, b []byte) (h engine.Head, waiting bool, err error) {
+	const fixed = 4 + 2 + 4 + 4 + 8 + 8 + 1
 	if len(b) < fixed {
-		return engine.Head{}, fmt.Errorf("run %d: a head of %d bytes", run, len(b))
+		return engine.Head{}, false, fmt.Errorf("run %d: a head of %d bytes", run, len(b))
 	}
-	h := engine.Head{
+	h = engine.Head{
 		Run: run, Workflow: engine.WorkflowID(binary.BigEndian.Uint32(b)), State: machine.RunState(binary.BigEndian.Uint16(b[4:])),
 		Owner: engine.EngineID(binary.BigEndian.Uint32(b[6:])), Fence: int32(binary.BigEndian.Uint32(b[10:])),
 		CreatedAt: created, Name: string(b[fixed:]),
@@ -176,10 +178,10 @@ func unpackHead(run machine.RunID, created time.Time, b []byte) (engine.Head, er
 	if h.Name == "" {
 		h.Name = strconv.FormatInt(int64(run), 10)
 	}
-	var err, err2 error
+	var err2 error
 	h.NextCheck, err = moment(b[14:22])
 	h.FinishedAt, err2 = moment(b[22:30])
-	return h, errors.Join(err, err2)
+	return h, b[30] != 0, errors.Join(err, err2)
 }
 
 // A headRow scans the columns of a run's row.

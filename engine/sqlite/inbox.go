@@ -14,6 +14,7 @@ const (
 	inboxFind = `SELECT id FROM inbox WHERE run_id = ?1 AND dedup = ?2`
 	inboxAdd  = `INSERT INTO inbox (run_id, at, kind, by, dedup, data) VALUES (?1, ?2, ?3, ?4, nullif(?5, ''), ?6)`
 	inboxList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM inbox WHERE run_id = ?1 ORDER BY id LIMIT ?2`
+	inboxHas  = `SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ?1 AND run_id = ?2)`
 	inboxDrop = `DELETE FROM inbox WHERE id = ?1 AND run_id = ?2`
 	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
 	// inboxRuns begins at the messages, of which there are few. Ended runs whose
@@ -82,6 +83,12 @@ func (s *Store) Messages(ctx context.Context, run machine.RunID, limit int) ([]e
 		return err
 	})
 	return out, err
+}
+
+// Waits reports whether a message of a run is in its inbox still.
+func (s *Store) Waits(ctx context.Context, run machine.RunID, id engine.MessageID) (waits bool, err error) {
+	err = s.query(ctx, "look for a message", inboxHas, []any{int64(id), int64(run)}, func(r row) error { return r.Scan(&waits) })
+	return waits, err
 }
 
 // Discard removes messages of a run that has ended.

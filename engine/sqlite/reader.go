@@ -47,7 +47,8 @@ func (s *Store) Load(ctx context.Context, id machine.RunID) (engine.Head, []engi
 // sorted by SQLite, which would copy all of it: they are asked for in order.
 const (
 	headMany = `
-SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name, r.run_id
+SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name, r.run_id,
+  EXISTS (SELECT 1 FROM inbox i WHERE i.run_id = r.run_id)
 FROM json_each(?1) e CROSS JOIN run r ON r.run_id = e.value LEFT JOIN run_name n ON n.run_id = r.run_id`
 	rowMany = `SELECT j.run_id, j.seq, j.at, j.data FROM json_each(?1) e CROSS JOIN journal j ON j.run_id = e.value`
 
@@ -91,11 +92,12 @@ func (s *Store) loadChunk(ctx context.Context, runs []machine.RunID, out []engin
 	first := len(out)
 	err = each(headMany, func(r row) error {
 		var (
-			h  headRow
-			id int64
+			h       headRow
+			id      int64
+			waiting bool
 		)
-		err := r.Scan(append(h.fields(), &id)...)
-		out = append(out, engine.Loaded{Head: h.head(machine.RunID(id))})
+		err := r.Scan(append(h.fields(), &id, &waiting)...)
+		out = append(out, engine.Loaded{Head: h.head(machine.RunID(id)), Waiting: waiting})
 		return err
 	})
 	if err != nil {

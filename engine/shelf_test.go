@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A message that comes while a run is looked at must not leave it on the shelf:
+// what was seen of it is out of date.
+func TestShelfRestsOnlyWhatWasNotSpokenTo(t *testing.T) {
+	now := time.Unix(0, 0)
+	for _, c := range []struct {
+		name  string
+		hints bool // a hint comes between looking and resting
+		want  bool
+	}{
+		{"nobody spoke", false, true},
+		{"somebody spoke meanwhile", true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, run := &shelf{}, machine.RunID(1)
+			seen := s.woken()
+			if c.hints {
+				s.wakeResting()
+			}
+			s.rest(run, now.Add(time.Hour), seen)
+			if got := s.has(run, now); got != c.want {
+				t.Errorf("on the shelf: %t, want %t", got, c.want)
+			}
+		})
+	}
+}
