@@ -193,10 +193,26 @@ func (l *workflowLinker) actionNoun(a *linkedAction, idempotent, readOnly, byKey
 
 // replyFunc checks, converts and marks replies (S35).
 func replyFunc(fields []sdk.Field, declared, narrowed cty.Type) func([]byte) (Value, error) {
+	var sh *shape // of replies that need no conversion
+	if narrowed.Equals(declared) {
+		sh = shapeOfFields(fields)
+	}
+	slow := replyConverted(fields, declared, narrowed)
 	return func(raw []byte) (Value, error) {
 		if len(raw) == 0 || string(raw) == "null" {
 			raw = []byte("{}")
 		}
+		if v, ok := canonical(sh, raw); ok {
+			return v, nil
+		}
+		return slow(raw)
+	}
+}
+
+// replyConverted is replyFunc by way of the evaluator's types: it converts,
+// and says what is wrong.
+func replyConverted(fields []sdk.Field, declared, narrowed cty.Type) func([]byte) (Value, error) {
+	return func(raw []byte) (Value, error) {
 		if err := checkDepth(raw); err != nil {
 			return Value{}, fmt.Errorf("reply: %w", err)
 		}

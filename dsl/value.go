@@ -1,7 +1,8 @@
 package dsl
 
 import (
-	"encoding/json"
+	"bytes"
+	"slices"
 	"sync/atomic"
 
 	"github.com/zclconf/go-cty/cty"
@@ -16,10 +17,9 @@ import (
 type Value struct{ d *valueData }
 
 type valueData struct {
-	json      []byte
-	sensitive []string
-	secrets   []Secret
-	decoded   atomic.Pointer[decodedValue] // a cache; see evaluator.decodeVars
+	json    []byte
+	marks   *marks                       // nil = none, as nearly always
+	decoded atomic.Pointer[decodedValue] // a cache; see evaluator.decodeVars
 }
 
 type decodedValue struct {
@@ -47,14 +47,18 @@ func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	if len(data) == 0 && len(sensitive) == 0 && len(secrets) == 0 {
 		return Value{}
 	}
-	return Value{&valueData{json: data, sensitive: sensitive, secrets: secrets}}
+	d := &valueData{json: data}
+	if len(sensitive) > 0 || len(secrets) > 0 {
+		d.marks = &marks{sensitive, secrets}
+	}
+	return Value{d}
 }
 
 // JSON returns the document; "null" for the zero Value. The caller must not
 // change it.
 func (v Value) JSON() []byte {
 	if v.d == nil || len(v.d.json) == 0 {
-		return []byte("null")
+		return []byte("null") // not shared: the caller might change it
 	}
 	return v.d.json
 }
@@ -64,31 +68,37 @@ func (v Value) IsNull() bool { return v.d == nil || len(v.d.json) == 0 || string
 
 // Sensitive returns the JSON pointers of the sensitive parts.
 func (v Value) Sensitive() []string {
-	if v.d == nil {
+	if !v.marked() {
 		return nil
 	}
-	return v.d.sensitive
+	return v.d.marks.Sensitive
 }
 
 // Secrets returns the references to secrets.
 func (v Value) Secrets() []Secret {
-	if v.d == nil {
+	if !v.marked() {
 		return nil
 	}
-	return v.d.secrets
+	return v.d.marks.Secrets
 }
+
+// marked reports whether any part is sensitive or a secret.
+func (v Value) marked() bool { return v.d != nil && v.d.marks != nil }
 
 // Equal reports whether two values have the same bytes and the same marks.
 func (v Value) Equal(w Value) bool {
-	if string(v.JSON()) != string(w.JSON()) {
+	if v.d == w.d {
+		return true
+	}
+	if !bytes.Equal(v.JSON(), w.JSON()) || v.marked() != w.marked() {
 		return false
 	}
-	a, errA := json.Marshal(marks{v.Sensitive(), v.Secrets()})
-	b, errB := json.Marshal(marks{w.Sensitive(), w.Secrets()})
-	return errA == nil && errB == nil && string(a) == string(b)
+	return !v.marked() || slices.Equal(v.Sensitive(), w.Sensitive()) &&
+		slices.EqualFunc(v.Secrets(), w.Secrets(), func(a, b Secret) bool { return a.Path == b.Path && slices.Equal(a.Parts, b.Parts) })
 }
 
+// marks are what a value says beside its document.
 type marks struct {
-	Sensitive []string `json:"sensitive,omitempty"`
-	Secrets   []Secret `json:"secrets,omitempty"`
+	Sensitive []string
+	Secrets   []Secret
 }

@@ -1,0 +1,315 @@
+package dsl
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sort"
+	"unicode/utf8"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// A copier checks JSON against a shape and writes its canonical form, in one
+// pass and without building a tree. It knows only the common case: it gives up
+// where a value has to be converted and where something is wrong, and then the
+// value goes through the evaluator, which converts, or says what is wrong.
+// Where it does not give up, the outcome is the evaluator's to the byte.
+type copier struct {
+	lexer
+	out   []byte
+	depth int
+	path  []byte   // JSON pointer of the value being read, where its shape is marked
+	marks []string // pointers of what is sensitive
+
+	scratch []byte   // see arrange
+	members []member // see arrange
+}
+
+// A member is one attribute of an object: its key without quotes, and all of it.
+type member struct{ key, whole []byte }
+
+// canonical checks a document against a shape; ok is false if it gives up.
+func canonical(sh *shape, raw []byte) (v Value, ok bool) {
+	if sh == nil {
+		return Value{}, false
+	}
+	c := copier{lexer: lexer{src: raw}, out: make([]byte, 0, len(raw))}
+	if !c.value(sh, false) || !c.end() {
+		return Value{}, false
+	}
+	sort.Strings(c.marks)
+	return NewValue(c.out, c.marks, nil), true
+}
+
+// value copies one value. hidden says that it is inside of something
+// sensitive, where marks say nothing new.
+func (c *copier) value(sh *shape, hidden bool) bool {
+	if len(c.out) > maxValueSize {
+		return false
+	}
+	free := sh.kind == sdk.KindAny
+	switch c.peek() {
+	case '"':
+		return (free || sh.kind == sdk.KindString) && c.string()
+	case '{':
+		return (free || sh.kind == sdk.KindObject || sh.kind == sdk.KindMap) && c.object(sh, hidden)
+	case '[':
+		return (free || sh.kind == sdk.KindList) && c.list(sh)
+	case 't':
+		return (free || sh.kind == sdk.KindBool) && c.literal("true")
+	case 'f':
+		return (free || sh.kind == sdk.KindBool) && c.literal("false")
+	case 'n':
+		return free && c.literal("null")
+	}
+	return (free || sh.kind == sdk.KindNumber) && c.numeral()
+}
+
+func (c *copier) literal(w string) bool {
+	c.out = append(c.out, w...)
+	return c.word(w)
+}
+
+func (c *copier) string() bool {
+	raw, plain, ok := c.text()
+	if plain && ok {
+		c.out = append(c.out, raw...)
+		return true
+	}
+	if !ok {
+		return false
+	}
+	var s string
+	if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) && !hasControl(raw) {
+		s = string(raw[1 : len(raw)-1])
+	} else if json.Unmarshal(raw, &s) != nil {
+		return false
+	}
+	c.out = appendText(c.out, cty.NormalizeString(s))
+	return true
+}
+
+func hasControl(b []byte) bool {
+	return slices.ContainsFunc(b, func(c byte) bool { return c < 0x20 })
+}
+
+func (c *copier) numeral() bool {
+	raw, ok := c.number()
+	if !ok {
+		return false
+	}
+	c.out, ok = appendNumber(c.out, raw)
+	return ok
+}
+
+// shortNumber is a length up to which a number has far fewer digits than the
+// evaluator keeps, so that it is read and written without loss.
+const shortNumber = 100
+
+// appendNumber writes a number as numberText does.
+func appendNumber(out, raw []byte) ([]byte, bool) {
+	if len(raw) <= shortNumber && bytes.IndexByte(raw, 'e') < 0 && bytes.IndexByte(raw, 'E') < 0 {
+		if bytes.IndexByte(raw, '.') >= 0 {
+			raw = bytes.TrimSuffix(bytes.TrimRight(raw, "0"), []byte("."))
+		}
+		if string(raw) == "-0" {
+			raw = raw[1:]
+		}
+		return append(out, raw...), true
+	}
+	v, err := parseNumber(string(raw))
+	if err != nil {
+		return out, false
+	}
+	s, err := numberText(v.AsBigFloat())
+	return append(out, s...), err == nil
+}
+
+func (c *copier) list(sh *shape) bool {
+	elem := anything
+	if sh.elem != nil {
+		elem = sh.elem
+	}
+	if c.depth++; c.depth > maxValueDepth {
+		return false
+	}
+	c.pos++
+	c.out = append(c.out, '[')
+	for first := true; ; first = false {
+		if first && c.peek() == ']' {
+			break
+		}
+		if !c.value(elem, true) {
+			return false
+		}
+		if c.peek() != ',' {
+			break
+		}
+		c.pos++
+		c.out = append(c.out, ',')
+	}
+	c.out = append(c.out, ']')
+	c.depth--
+	return c.take(']')
+}
+
+func (c *copier) object(sh *shape, hidden bool) bool {
+	if c.depth++; c.depth > maxValueDepth {
+		return false
+	}
+	start, n := len(c.out), 0
+	c.pos++
+	c.out = append(c.out, '{')
+	ordered := true
+	var last []byte
+	for ; ; n++ {
+		if n == 0 && c.peek() == '}' {
+			break
+		}
+		key, ok := c.key()
+		if !ok {
+			return false
+		}
+		c.out = append(append(c.out, key...), ':')
+		ordered = ordered && (n == 0 || bytes.Compare(last[1:len(last)-1], key[1:len(key)-1]) < 0)
+		last = key
+		if !c.attribute(sh, key[1:len(key)-1], hidden) {
+			return false
+		}
+		if c.peek() != ',' {
+			n++
+			break
+		}
+		c.pos++
+		c.out = append(c.out, ',')
+	}
+	c.out = append(c.out, '}')
+	if !ordered || sh.kind == sdk.KindObject && n < len(sh.fields) {
+		if !c.arrange(sh, start, hidden) {
+			return false
+		}
+	}
+	c.depth--
+	return c.take('}')
+}
+
+func (c *copier) key() (raw []byte, ok bool) {
+	if c.peek() != '"' {
+		return nil, false
+	}
+	raw, plain, ok := c.text()
+	return raw, ok && plain && c.take(':')
+}
+
+// attribute copies the value of one attribute of an object or map.
+func (c *copier) attribute(sh *shape, name []byte, hidden bool) bool {
+	switch sh.kind {
+	case sdk.KindAny:
+		return c.value(anything, true)
+	case sdk.KindMap:
+		return c.value(sh.elem, true)
+	}
+	f := sh.field(name)
+	if f == nil {
+		return false
+	}
+	if f.hidden() && !hidden {
+		c.mark(f.name)
+	}
+	if f.optional && c.peek() == 'n' {
+		return c.literal("null")
+	}
+	from, at := c.pos, len(c.out)
+	if f.shape.marked && !hidden {
+		n := len(c.path)
+		c.path = append(append(c.path, '/'), escapePointer(f.name)...)
+		defer func() { c.path = c.path[:n] }()
+	}
+	return c.value(f.shape, hidden || f.hidden()) && f.allows(bytes.TrimLeft(c.src[from:c.pos], " \t\r\n"), c.out[at:])
+}
+
+// allows reports whether a value is among those of the enum. A string counts
+// only as it was written: the evaluator compares before it normalises.
+func (f *shapeField) allows(src, out []byte) bool {
+	if f.enum == nil {
+		return true
+	}
+	return slices.Contains(f.enum, string(out)) && (out[0] != '"' || bytes.Equal(src, out))
+}
+
+func (c *copier) mark(name string) {
+	c.marks = append(c.marks, string(c.path)+"/"+escapePointer(name))
+}
+
+// field finds an attribute by name; nil if there is none.
+func (s *shape) field(name []byte) *shapeField {
+	lo, hi := 0, len(s.fields)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if s.fields[mid].name < string(name) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(s.fields) && s.fields[lo].name == string(name) {
+		return &s.fields[lo]
+	}
+	return nil
+}
+
+// arrange writes an object again, with its members in order and null for those
+// that were left out. It gives up if two members have one name, or one is
+// required.
+func (c *copier) arrange(sh *shape, start int, hidden bool) bool {
+	c.scratch = append(c.scratch[:0], c.out[start:]...)
+	c.members = c.members[:0]
+	for l := (lexer{src: c.scratch, pos: 1}); l.peek() == '"'; {
+		from := l.pos
+		key, _, _ := l.text()
+		l.pos++
+		l.skip()
+		c.members = append(c.members, member{key[1 : len(key)-1], c.scratch[from:l.pos]})
+		l.take(',')
+	}
+	slices.SortFunc(c.members, func(a, b member) int { return bytes.Compare(a.key, b.key) })
+	for i := 1; i < len(c.members); i++ {
+		if bytes.Equal(c.members[i-1].key, c.members[i].key) {
+			return false
+		}
+	}
+	c.out = append(c.out[:start], '{')
+	absent := func(f *shapeField) bool {
+		if !f.optional {
+			return false
+		}
+		if f.hidden() && !hidden {
+			c.mark(f.name)
+		}
+		c.out = append(append(append(c.out, '"'), f.name...), `":null,`...)
+		return true
+	}
+	next := 0
+	for _, m := range c.members {
+		for ; next < len(sh.fields) && sh.fields[next].name < string(m.key); next++ {
+			if !absent(&sh.fields[next]) {
+				return false
+			}
+		}
+		next++
+		c.out = append(append(c.out, m.whole...), ',')
+	}
+	for ; next < len(sh.fields); next++ {
+		if !absent(&sh.fields[next]) {
+			return false
+		}
+	}
+	if n := len(c.out); c.out[n-1] == ',' {
+		c.out = c.out[:n-1]
+	}
+	c.out = append(c.out, '}')
+	return true
+}
