@@ -105,7 +105,7 @@ func TestOwnCommitsAreNoHints(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, id, w := populate(t, path)
 	hints := s.Wakes(t.Context())
-	start := s.version(t.Context())
+	start := s.version()
 	for seq := int32(1); seq < 20; seq++ {
 		if out, err := w.Commit(t.Context(), []engine.Transition{{Run: 1, Seq: seq, At: time.Now(), Data: []byte("1")}}); err != nil || !out[0].Landed {
 			t.Fatalf("commit: %+v, err = %v", out, err)
@@ -114,14 +114,14 @@ func TestOwnCommitsAreNoHints(t *testing.T) {
 	if _, err := s.Tick(t.Context(), id, time.Hour, 10); err != nil {
 		t.Fatal(err)
 	}
-	if v := s.version(t.Context()); v != start || v == 0 {
+	if v := s.version(); v != start || v == 0 {
 		t.Errorf("version = %d, then %d: the engine's own commits show", start, v)
 	}
 	b := open(t, path, Options{Beside: true})
 	if _, err := b.Post(t.Context(), engine.Message{Run: 1, Kind: engine.MessageVerb}); err != nil {
 		t.Fatal(err)
 	}
-	if v := s.version(t.Context()); v == start {
+	if v := s.version(); v == start {
 		t.Errorf("version = %d as before: what another connection commits does not show", v)
 	}
 	select {

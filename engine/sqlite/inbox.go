@@ -47,8 +47,9 @@ func (s *Store) Post(ctx context.Context, m engine.Message) (id engine.MessageID
 			return engine.ErrNotFound
 		}
 		if m.Dedup != "" {
-			err := tx.row(inboxFind, int64(m.Run), m.Dedup).Scan(&id)
-			if !errors.Is(err, sql.ErrNoRows) {
+			var old int64
+			err := tx.row(inboxFind, int64(m.Run), m.Dedup).Scan(&old)
+			if id = engine.MessageID(old); !errors.Is(err, sql.ErrNoRows) {
 				return err
 			}
 		}

@@ -120,19 +120,6 @@ func (x *tx) due(owner engine.EngineID, at time.Time, limit int) ([]engine.DueRu
 	return due, err
 }
 
-// each calls fn for each row of a query.
-func (x *tx) each(query string, args []any, fn func(row) error) error {
-	st, err := x.stmt(query)
-	if err != nil {
-		return err
-	}
-	rows, err := st.QueryContext(x.ctx, args...)
-	if err != nil {
-		return err
-	}
-	return eachRow(rows, fn)
-}
-
 func eachRow(rows *sql.Rows, fn func(row) error) error {
 	defer rows.Close()
 	for rows.Next() {

@@ -55,13 +55,13 @@ type Store struct {
 	mu     sync.Mutex // protects following fields: one transaction at a time
 	db     *sql.DB    // of one connection; nil = read only
 	conn   *sql.Conn
-	stmts  map[string]*sql.Stmt
+	stmts  map[string]*stmt
 	tokens uint32
 	beside string // the file, if it was opened Beside; else ""
 
 	// commit ends a transaction that does what. A test replaces it to lose an
 	// answer.
-	commit func(ctx context.Context, conn *sql.Conn, what string) error
+	commit func(x *tx, what string) error
 }
 
 var _ engine.Store = (*Store)(nil)
@@ -78,7 +78,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %s: %w", path, err)
 	}
-	s := &Store{path: path, stmts: make(map[string]*sql.Stmt), commit: execCommit}
+	s := &Store{path: path, stmts: make(map[string]*stmt), commit: execCommit}
 	if o.ReadOnly || o.Beside {
 		if o.Beside {
 			s.beside = abs
@@ -91,11 +91,6 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, errors.Join(s.explain("open", err), s.Close())
 	}
 	return s, nil
-}
-
-func execCommit(ctx context.Context, conn *sql.Conn, _ string) error {
-	_, err := conn.ExecContext(ctx, "COMMIT")
-	return err
 }
 
 // prepareFile makes the file and its directory, so that they have our modes.
@@ -251,8 +246,14 @@ func (s *Store) disconnect() error {
 	var errs []error
 	// An open statement would keep the connection from closing, and the WAL from
 	// being written back.
-	for _, st := range s.stmts {
-		errs = append(errs, st.Close())
+	if len(s.stmts) > 0 && s.conn != nil {
+		errs = append(errs, s.raw(func(*tx) error {
+			var errs []error
+			for _, st := range s.stmts {
+				errs = append(errs, st.Close())
+			}
+			return errors.Join(errs...)
+		}))
 	}
 	if s.conn != nil {
 		if err := s.conn.Close(); !errors.Is(err, sql.ErrConnDone) {

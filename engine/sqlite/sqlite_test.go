@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"path/filepath"
@@ -50,19 +49,19 @@ var errLost = errors.New("the answer was lost")
 func lose(s *Store, landed bool, fence engine.EngineID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.commit = func(ctx context.Context, conn *sql.Conn, what string) error {
+	s.commit = func(x *tx, what string) error {
 		if what != "commit" {
-			return execCommit(ctx, conn, what)
+			return execCommit(x, what)
 		}
 		s.commit = execCommit
 		if landed {
-			if err := execCommit(ctx, conn, what); err != nil {
+			if err := execCommit(x, what); err != nil {
 				return err
 			}
-		} else if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		} else if _, err := x.exec(txRollback); err != nil {
 			return err
 		}
-		if _, err := conn.ExecContext(ctx, fenceDrop, int64(fence)); err != nil {
+		if _, err := x.exec(fenceDrop, int64(fence)); err != nil {
 			return err
 		}
 		return errLost

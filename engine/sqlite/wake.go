@@ -40,7 +40,7 @@ func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
 func (s *Store) watch(ctx context.Context) {
 	tick := time.NewTicker(wakePoll)
 	defer tick.Stop()
-	last := s.version(ctx)
+	last := s.version()
 	for {
 		select {
 		case <-ctx.Done():
@@ -48,7 +48,7 @@ func (s *Store) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		// Not seen is only a hint lost: whoever listens looks by itself too.
-		if v := s.version(ctx); v != last && v != 0 {
+		if v := s.version(); v != last && v != 0 {
 			if last != 0 {
 				s.hint()
 			}
@@ -59,14 +59,13 @@ func (s *Store) watch(ctx context.Context) {
 
 // version returns what the writing connection sees of others' commits; 0 =
 // cannot tell.
-func (s *Store) version(ctx context.Context) (v int64) {
+func (s *Store) version() (v int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil {
 		return 0
 	}
-	x := &tx{s, context.WithoutCancel(ctx)}
-	if err := x.row(dataVersion).Scan(&v); err != nil {
+	if err := s.raw(func(x *tx) error { return x.row(dataVersion).Scan(&v) }); err != nil {
 		return 0
 	}
 	return v

@@ -1,0 +1,122 @@
+package sqlite
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// benchSteps is how many steps a run of BenchmarkSteps has: a create, a row for
+// every step that ends and the next that begins, and the end.
+const benchSteps = 5
+
+// A flight is one run on its way through BenchmarkSteps.
+type flight struct {
+	run machine.RunID
+	seq int32
+}
+
+// BenchmarkSteps measures durable steps with a number of runs in flight: every
+// commit moves each of them on by one transition of 100 bytes, and replaces
+// those that end by new ones under a name. Beside steps per second it reports
+// CPU and written bytes for each step, which do not depend on what else the
+// machine does.
+func BenchmarkSteps(b *testing.B) {
+	for _, flying := range []int{1, 64, 256, 1000} {
+		b.Run(fmt.Sprintf("flying=%d", flying), func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "state.db")
+			s := open(b, path, Options{})
+			id, w := join(b, s)
+			submit(b, s, w, id, 1)
+			benchFly(b, w, id, flying)
+			if info, err := os.Stat(path); err == nil {
+				b.ReportMetric(float64(info.Size())/float64(b.N*flying*benchSteps/(benchSteps+1)), "filebytes/step")
+			}
+		})
+	}
+}
+
+func benchFly(b *testing.B, w engine.Writer, id engine.EngineID, flying int) {
+	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	data := make([]byte, 100)
+	minted := machine.RunID(1 << 40)
+	fly := make([]flight, flying)
+	batch := make([]engine.Transition, 0, flying)
+	for i := range fly { // they begin one after the other, so that all stages are in every batch
+		minted += 1 << 12
+		fly[i] = flight{minted, -int32(i % (benchSteps + 1))}
+	}
+	before := cpu(b)
+	ended := 0
+	var took []time.Duration
+	b.ResetTimer()
+	for b.Loop() {
+		for i := range fly {
+			if f := &fly[i]; f.seq > benchSteps {
+				minted += 1 << 12
+				*f = flight{run: minted}
+			}
+		}
+		slices.SortFunc(fly, func(a, b flight) int { return int(a.run - b.run) })
+		batch = batch[:0]
+		for i := range fly {
+			if fly[i].seq >= 0 {
+				batch = append(batch, benchTransition(fly[i], id, at, data))
+			}
+			if fly[i].seq > 0 {
+				ended++
+			}
+			fly[i].seq++
+		}
+		start := time.Now()
+		out, err := w.Commit(b.Context(), batch)
+		took = append(took, time.Since(start))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i, o := range out {
+			if !o.Landed {
+				b.Fatal(batch[i].Run, o.Err)
+			}
+		}
+	}
+	b.StopTimer()
+	slices.Sort(took)
+	b.ReportMetric(float64(ended)/b.Elapsed().Seconds(), "steps/s")
+	b.ReportMetric(float64((cpu(b)-before).Nanoseconds())/1000/float64(ended), "cpu-us/step")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+}
+
+func benchTransition(f flight, id engine.EngineID, at time.Time, data []byte) engine.Transition {
+	t := engine.Transition{Run: f.run, Seq: f.seq, At: at, Data: data}
+	switch f.seq {
+	case 0:
+		t.Workflow, t.State, t.Owner, t.NextCheck = 1, machine.RunRunning, &id, at.Add(time.Hour)
+		t.Names = &engine.Names{Name: engine.RunName(f.run), Workflow: "w"}
+		t.Steps = []engine.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: at}}
+	case benchSteps:
+		t.State, t.NextCheck = machine.RunSucceeded, engine.Never
+		t.Steps = []engine.StepRow{{Node: f.seq - 1, State: machine.StepSucceeded, Attempt: 1}}
+	default:
+		t.Steps = []engine.StepRow{{Node: f.seq - 1, State: machine.StepSucceeded, Attempt: 1}, {Node: f.seq, State: machine.StepRunning, Attempt: 1, CompleteBy: at}}
+	}
+	return t
+}
+
+// cpu returns what this process has used.
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
