@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -120,12 +121,16 @@ func build(t *testing.T, dir string, more map[string]string) string {
 
 // hunt runs worlds in a steady process and returns what it says.
 func hunt(ctx context.Context, bin string, from, count uint64, env ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // a block takes a second
+	// A block takes a second, and many on a machine that has other things to do.
+	ctx, cancel := context.WithTimeoutCause(ctx, 15*time.Minute, errors.New("the block did not end"))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, "-test.run", "^TestWorlds$", "-test.timeout", "0")
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("SIM_FROM=%d", from), fmt.Sprintf("SIM_SEEDS=%d", count))
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("seeds from %d on: %w", from, context.Cause(ctx))
+	}
 	return string(out), err
 }
 
