@@ -84,11 +84,21 @@ func (s *Store) workflowIDs(ctx context.Context, digest string) (map[string]engi
 			return nil, wrap("read workflows", err)
 		}
 		ids[name] = engine.WorkflowID(id)
+		s.known(engine.WorkflowID(id))
 	}
 	if err := rows.Err(); err != nil {
 		return nil, wrap("read workflows", err)
 	}
 	return ids, nil
+}
+
+// known remembers that a workflow stands in the database; none ever goes.
+func (s *Store) known(id engine.WorkflowID) { s.flows.Store(id, true) }
+
+// knows reports whether a workflow is known to stand in the database.
+func (s *Store) knows(id engine.WorkflowID) bool {
+	_, ok := s.flows.Load(id)
+	return ok
 }
 
 // Definition returns the definition that holds the workflow. Returns

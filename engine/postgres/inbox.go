@@ -134,7 +134,7 @@ func (s *Store) once(ctx context.Context, what string, write func(tx *sql.Tx) (x
 				return nil
 			}
 		}
-		if v := judge(err); errors.Is(err, engine.ErrNotFound) || ctx.Err() != nil || v != unknown && v != deferred || try >= giveUp {
+		if v := judge(err); errors.Is(err, engine.ErrNotFound) || ctx.Err() != nil || v != unknown && v != later || try >= giveUp {
 			if errors.Is(err, engine.ErrNotFound) {
 				return err
 			}

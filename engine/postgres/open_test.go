@@ -264,12 +264,17 @@ func TestJudge(t *testing.T) {
 		"08006": unknown, "08P01": unknown, "57P01": unknown, "57P02": unknown, "57P03": unknown,
 		"23505": taken,
 		"22021": refused, "22P02": refused, "54000": refused, "23514": refused, "23502": refused,
-		"40P01": deferred, "40001": deferred, "57014": deferred, "25P03": deferred, "55P03": deferred,
-		"42P01": failed, "53100": failed, "28P01": failed, "XX000": failed,
+		"40P01": later, "40001": later, "57014": later, "25P03": later, "55P03": later,
+		"53100": later, "53200": later, "53300": later, "25006": later, "58030": later,
+		"XX000": suspected, "P0001": suspected, "42501": suspected,
+		"42P01": failed, "28P01": failed,
 	} {
 		if got := judge(&pq.Error{Code: pqerror.Code(state)}); got != want {
 			t.Errorf("%s: %v, want %v", state, got, want)
 		}
+	}
+	if got := judge(&pq.Error{Code: "23502", Table: "context"}); got != taken {
+		t.Errorf("a key that is held: %v, want %v", got, taken)
 	}
 	for _, err := range []error{net.ErrClosed, context.DeadlineExceeded, errors.New("any")} {
 		if got := judge(err); got != unknown {

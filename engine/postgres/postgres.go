@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,7 @@ type Store struct {
 
 	pooled  atomic.Bool // a pooler in transaction mode stands before the server
 	lineage *lineage
+	flows   sync.Map // of WorkflowID that are known to stand in the database
 	orphans walk
 	bell    bell
 	probe   time.Duration // between two probes of the connection that listens

@@ -22,8 +22,8 @@ import (
 // keeps the list complete.
 var queries = map[string]string{
 	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaVersions": schemaVersions,
-	"journalAppend": journalAppend, "journalCreate": journalCreate, "journalCreateSide": journalCreateSide,
-	"journalAppendIfNone": journalAppendIfNone, "journalCreateIfNone": journalCreateIfNone, "journalCreateSideIfNone": journalCreateSideIfNone,
+	"journalAppend": journalAppend, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
+	"journalAppendIfNone": journalAppendIfNone, "journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
 	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder,
 	"contextClaim": contextClaim, "contextHolder": contextHolder, "contextReplace": contextReplace,
 	"memberJoin": memberJoin, "memberTick": memberTick, "memberBury": memberBury, "memberAlive": memberAlive, "memberLeave": memberLeave,
@@ -32,7 +32,7 @@ var queries = map[string]string{
 	"workflowGet": workflowGet, "stepsByDigest": stepsByDigest,
 	"runLoad": runLoad, "rowList": rowList, "runList": runList, "runListByKey": runListByKey, "runFindByName": runFindByName, "runFindByID": runFindByID,
 	"journalConsume": journalConsume, "journalConsumeIfNone": journalConsumeIfNone,
-	"messagePost": messagePost, "messageList": messageList, "messageDiscard": messageDiscard, "transactionStatus": transactionStatus,
+	"messagePost": messagePost, "messageWaits": messageWaits, "messageList": messageList, "messageDiscard": messageDiscard, "transactionStatus": transactionStatus,
 	"lateKeep": lateKeep, "lateList": lateList, "logKeep": logKeep, "logList": logList,
 	"alertUndelivered": alertUndelivered, "alertDelivered": alertDelivered,
 	"passTake": passTake, "runOverdue": runOverdue, "memberLive": memberLive, "orphanCheck": orphanCheck, "inboxAddressed": inboxAddressed, "runLoadMany": runLoadMany,
@@ -42,7 +42,8 @@ var queries = map[string]string{
 }
 
 // pieces are constants that are part of queries, or many statements at once.
-var pieces = []string{"writerSession", "commitOwn", "commitLanded", "commitOnConflict", "commitReturning", "commitCreated", "commitChanged",
+var pieces = []string{"writerSession", "commitOwn", "commitInto", "commitRows", "commitLanded", "commitOnConflict", "commitReturning",
+	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged",
 	"commitSide", "commitConsumed", "commitAnswer", "runColumns", "alertColumns", "alertJoins",
 	"poolerBegin", "migratePatience", "wakeNotify", "wakeListen"}
 
@@ -220,10 +221,13 @@ func TestPlans(t *testing.T) {
 	}{
 		{"journalAppend", true, 12, []string{"fence_pkey", "run_pkey"}, ""},
 		{"journalCreate", true, 12, []string{"fence_pkey", "run_pkey"}, ""},
-		{"journalCreateSide", true, 22, []string{"fence_pkey", "run_pkey"}, ""},
+		{"journalNamed", true, 15, []string{"fence_pkey", "run_pkey"}, ""},
+		{"journalKeyed", true, 18, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: context_pkey"}, ""},
+		{"journalSide", true, 28, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: context_pkey"}, ""},
 		{"journalAppendIfNone", true, 12, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
 		{"journalCreateIfNone", true, 12, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
-		{"journalCreateSideIfNone", true, 22, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"journalKeyedIfNone", true, 18, []string{"fence_pkey", "run_pkey", "run_name_name_key", "context_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"journalSideIfNone", true, 28, []string{"fence_pkey", "run_pkey", "run_name_name_key", "context_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
 		{"journalWriters", true, 2, []string{"journal_pkey"}, ""},
 		{"runNameHolder", true, 1, []string{"run_name_name_key"}, ""},
 		{"contextHolder", true, 1, []string{"run_pkey", "run_name_pkey"}, ""},
@@ -233,8 +237,8 @@ func TestPlans(t *testing.T) {
 		{"orphanCheck", false, 1, []string{"run_pkey", "inbox_run_id_dedup_key"}, "member"},
 		{"inboxAddressed", false, 1, []string{"run_pkey"}, "member inbox"},
 		{"runOverdue", false, 3, []string{"run_active", "Index Cond: ((owner = m.engine) AND (next_check < $"}, "member"},
-		{"journalConsume", true, 24, []string{"fence_pkey", "run_pkey", "inbox_pkey"}, ""},
-		{"journalConsumeIfNone", true, 24, []string{"fence_pkey", "run_pkey", "inbox_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"journalConsume", true, 30, []string{"fence_pkey", "run_pkey", "inbox_pkey"}, ""},
+		{"journalConsumeIfNone", true, 30, []string{"fence_pkey", "run_pkey", "inbox_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
 		{"messagePost", false, 6, []string{"run_pkey", "Conflict Arbiter Indexes: inbox_run_id_dedup_key"}, ""},
 		{"messageList", false, 2, []string{"inbox_run_id_dedup_key"}, ""},
 		{"messageDiscard", false, 2, []string{"inbox_run_id_dedup_key", "run_pkey"}, ""},

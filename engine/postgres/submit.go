@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/lib/pq"
 
@@ -12,38 +11,43 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Submit lands a run's first transition with its names, in one transaction:
-// both or neither (S54). Returns ErrFenced, or ErrExists if the id belongs to
-// another run.
+// Submit is Commit of one transition with names: both land or neither (S54).
+// Returns ErrFenced, or ErrExists if the id belongs to another run.
 func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names) (engine.Submitted, error) {
-	if t.Seq != 0 {
-		return engine.Submitted{}, fmt.Errorf("postgres: submission of run %d begins with seq %d", t.Run, t.Seq)
-	}
-	if err := errors.Join(t.Validate(), n.Validate()); err != nil {
+	t.Names = &n
+	out, err := w.Commit(ctx, []engine.Transition{t})
+	if err != nil {
 		return engine.Submitted{}, err
 	}
-	if err := ctx.Err(); err != nil {
-		return engine.Submitted{}, err
-	}
-	if n.Name == "" {
-		n.Name = strconv.FormatInt(int64(t.Run), 10)
-	}
-	s := submission{w: w, t: t, n: n, token: w.token()}
+	return out[0].Submitted, out[0].Err
+}
+
+// alone settles a submission of which a statement could not say what is in its
+// way, in a transaction of its own. An error means that ctx ended, that history
+// was lost, or that nothing of the whole commit has landed.
+func (c *commit) alone(ctx context.Context, i int) error {
+	s := submission{w: c.w, t: c.items[i], name: publicName(&c.items[i]), token: c.w.token()}
 	open := false
 	var last error
 	for try := 0; ; try++ {
 		if try > 0 {
 			if err := backoff(ctx, try); err != nil {
-				return engine.Submitted{}, fmt.Errorf("%w (last: %w)", err, wrap("submit: outcome unknown", last))
+				return c.w.interrupted("submit", open || c.any(), err, last)
 			}
 		}
 		var sub engine.Submitted
 		err := s.once(ctx, &sub)
-		if err == nil || errors.Is(err, engine.ErrFenced) && !open || errors.Is(err, engine.ErrExists) || errors.Is(err, errRefused) {
-			return sub, err
-		}
 		if open && errors.Is(err, engine.ErrFenced) {
-			return s.afterFence(ctx, err)
+			err = s.afterFence(ctx, &sub, err)
+		}
+		switch {
+		case err == nil:
+			c.w.s.known(s.t.Workflow)
+			c.out[i] = engine.Outcome{Landed: !sub.Exists, Submitted: sub}
+			return nil
+		case errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrExists), errors.Is(err, errRefused):
+			c.out[i] = engine.Outcome{Err: err}
+			return nil
 		}
 		var (
 			lost    *engine.LossError
@@ -51,18 +55,19 @@ func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names
 		)
 		switch v := judge(err); {
 		case errors.As(err, &lost):
-			return engine.Submitted{}, err
-		case errors.As(err, &nothing) && !open && (try >= giveUp || !temporary(err)):
-			return engine.Submitted{}, wrap("submit", err)
+			return err
+		case errors.As(err, &nothing) && !open && !c.any() && (try >= giveUp || !temporary(err)):
+			return wrap("submit", err)
 		case errors.As(err, &nothing):
 		case v == unknown:
 			open = true
-		case v == deferred && try < giveUp, v != refused && v != taken && open:
+		case v == later, v == suspected && try < giveUp, v == failed && open, v == taken && try < giveUp:
 		default:
-			return engine.Submitted{}, wrap("submit", err)
+			c.out[i] = engine.Outcome{Err: wrap("submit", err)}
+			return nil
 		}
 		last = err
-		w.s.stuck("submit", try, err)
+		c.w.s.stuck("submit", try, open, err)
 	}
 }
 
@@ -74,7 +79,7 @@ var errRefused = errors.New("postgres: submission refused")
 type submission struct {
 	w     *Writer
 	t     engine.Transition
-	n     engine.Names
+	name  string
 	token int64
 }
 
@@ -87,12 +92,8 @@ func (s *submission) once(ctx context.Context, sub *engine.Submitted) (err error
 	kept := false
 	err = w.answered(ctx, func(ctx context.Context) error {
 		return w.transact(ctx, func(ctx context.Context) (bool, error) {
-			keep, err := s.write(ctx, sub)
-			if err == nil && keep && *s.t.Owner == 0 && w.s.notifyNow() {
-				_, err = w.conn.ExecContext(ctx, wakeNotify)
-			}
-			kept = keep
-			return keep, err
+			kept, err = s.write(ctx, sub)
+			return kept, err
 		})
 	})
 	if err == nil && kept && !w.s.lineage.confirm(w, w.line, mark{s.t.Run, 0, s.token}) {
@@ -105,54 +106,61 @@ func (s *submission) once(ctx context.Context, sub *engine.Submitted) (err error
 }
 
 // write does what the transaction does and reports whether to keep it. The
-// order of locks is fence, journal, name, key.
+// order of locks is that of the commit statement: fence, name, key, journal.
 func (s *submission) write(ctx context.Context, sub *engine.Submitted) (keep bool, err error) {
-	w := s.w
-	w.batch.fill([]engine.Transition{s.t})
-	var (
-		own, landed int64
-		ids         pq.Int64Array
-	)
-	if err := w.queryRow(ctx, w.batch.shape(true), w.batch.args(w.engine, w.n, s.token), &own, &landed, &ids); err != nil {
-		return false, err
-	}
+	w, n := s.w, s.t.Names
+	var open, named, known bool
+	err = w.conn.QueryRowContext(ctx, runNameClaim, int64(w.engine), int64(w.n), int64(s.t.Run), s.name, n.Key, int64(s.t.Workflow)).Scan(&open, &named, &known)
 	switch {
-	case own == 0:
+	case err != nil:
+		return false, err
+	case !open:
 		return false, engine.ErrFenced
-	case landed == 0:
-		return false, s.found(ctx, sub)
-	}
-	var named, known bool
-	if err := w.conn.QueryRowContext(ctx, runNameClaim, int64(s.t.Run), s.n.Name, s.n.Key, int64(s.t.Workflow)).Scan(&named, &known); err != nil {
-		return false, err
-	}
-	switch {
 	case !known:
 		return false, fmt.Errorf("%w: run %d: no such workflow: %d", errRefused, s.t.Run, s.t.Workflow)
 	case !named:
-		return false, s.byName(ctx, sub)
+		return false, s.found(ctx, sub)
 	}
-	if s.n.Key != "" {
+	if n.Key != "" {
 		if held, err := s.claimKey(ctx, sub); held || err != nil {
 			return false, err
 		}
 	}
-	*sub = engine.Submitted{Run: s.t.Run, Name: s.n.Name}
+	t := s.t
+	t.Names = nil // they are written
+	w.batch.fill([]engine.Transition{t})
+	var (
+		own, landed int64
+		ids         pq.Int64Array
+	)
+	if err := w.queryRow(ctx, w.batch.shape(true), w.batch.args(w.engine, w.n, s.token, true), &own, &landed, &ids); err != nil {
+		return false, err
+	}
+	if landed == 0 { // the id is that of a run without names
+		return false, engine.ErrExists
+	}
+	*sub = engine.Submitted{Run: s.t.Run, Name: s.name}
 	return true, nil
 }
 
-// found settles a run id that is taken: by this very submission, by an earlier
-// one of the same name, or by another run.
+// found settles a name or an id that is taken: by this very submission, by the
+// run that has the name, or by another run.
 func (s *submission) found(ctx context.Context, sub *engine.Submitted) error {
 	token, err := s.writer(ctx)
 	if err != nil {
 		return err
 	}
 	if token == s.token {
-		*sub = engine.Submitted{Run: s.t.Run, Name: s.n.Name}
+		*sub = engine.Submitted{Run: s.t.Run, Name: s.name}
 		return nil
 	}
-	return s.byName(ctx, sub)
+	var run int64
+	err = s.w.conn.QueryRowContext(ctx, runNameHolder, s.name).Scan(&run, &sub.Name)
+	if noRows(err) {
+		return engine.ErrExists
+	}
+	sub.Run, sub.Exists = machine.RunID(run), err == nil
+	return err
 }
 
 // writer reads under which token the run's first row stands; 0 = none.
@@ -166,23 +174,13 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 	return token, err
 }
 
-// byName reports the run that has the name. Returns ErrExists if none has: then
-// it was the id that was taken.
-func (s *submission) byName(ctx context.Context, sub *engine.Submitted) error {
-	var run int64
-	err := s.w.conn.QueryRowContext(ctx, runNameHolder, s.n.Name).Scan(&run, &sub.Name)
-	if noRows(err) {
-		return engine.ErrExists
-	}
-	sub.Run, sub.Exists = machine.RunID(run), err == nil
-	return err
-}
-
 // claimKey takes the key, unless a run holds it. The upsert locks the key's
-// row; only a statement after it sees what the one before us committed.
+// row; only a statement after it sees what the one before us committed. A run
+// that is not there any more holds nothing.
 func (s *submission) claimKey(ctx context.Context, sub *engine.Submitted) (held bool, err error) {
+	n := s.t.Names
 	var holder int64
-	if err := s.w.conn.QueryRowContext(ctx, contextClaim, s.n.Workflow, s.n.Key, int64(s.t.Run)).Scan(&holder); err != nil {
+	if err := s.w.conn.QueryRowContext(ctx, contextClaim, n.Workflow, n.Key, int64(s.t.Run)).Scan(&holder); err != nil {
 		return false, err
 	}
 	if machine.RunID(holder) == s.t.Run {
@@ -196,25 +194,25 @@ func (s *submission) claimKey(ctx context.Context, sub *engine.Submitted) (held 
 	if err != nil && !noRows(err) {
 		return false, err
 	}
-	// A holder that retention has removed holds nothing.
 	if err == nil && engine.HoldsKey(machine.RunState(state)) {
 		*sub = engine.Submitted{Run: machine.RunID(holder), Name: name, Exists: true}
 		return true, nil
 	}
-	_, err = s.w.conn.ExecContext(ctx, contextReplace, s.n.Workflow, s.n.Key, int64(s.t.Run))
+	_, err = s.w.conn.ExecContext(ctx, contextReplace, n.Workflow, n.Key, int64(s.t.Run))
 	return false, err
 }
 
 // afterFence settles a submission that was sent, whose answer was lost, and
 // whose engine was fenced before it could ask again: fencing waited for it, so
-// what is there now is final.
-func (s *submission) afterFence(ctx context.Context, fenced error) (engine.Submitted, error) {
+// what is there now is final. Returns fenced if it did not land.
+func (s *submission) afterFence(ctx context.Context, sub *engine.Submitted, fenced error) error {
 	token, err := s.writer(ctx)
 	switch {
 	case err != nil:
-		return engine.Submitted{}, wrap("submit: outcome unknown", err)
+		return err
 	case token == s.token:
-		return engine.Submitted{Run: s.t.Run, Name: s.n.Name}, nil
+		*sub = engine.Submitted{Run: s.t.Run, Name: s.name}
+		return nil
 	}
-	return engine.Submitted{}, fenced
+	return fenced
 }
