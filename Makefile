@@ -77,8 +77,8 @@ cover: postgres-binaries ## coverage per package
 	$(PGTEST) run -- go test -timeout 20m -coverprofile=bin/cover.out -coverpkg=./... ./... && go tool cover -func=bin/cover.out | tail -1
 
 .PHONY: bench
-bench: build postgres-binaries ## steps per second and latency on each store, beside what the machine can do (SHORT=1 for a glimpse)
-	$(PGTEST) run -- go run ./cmd/bench $(if $(SHORT),-short)
+bench: build postgres-binaries ## every figure of docs/performance.md beside its yardstick, in an hour or two (SHORT=1: the main ones, in minutes; ONLY=PART,…)
+	$(PGTEST) run -- go run ./cmd/bench -tune $(if $(SHORT),-short) $(if $(ONLY),-only $(ONLY)) $(BENCHFLAGS)
 
 .PHONY: examples
 examples: postgres-binaries ## run every example with real processes

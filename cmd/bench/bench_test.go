@@ -29,32 +29,13 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-func TestTable(t *testing.T) {
-	var out bytes.Buffer
-	tab := newTable(&out)
-	tab.head()
-	tab.row("sqlite", 64, result{runs: 200, took: 2 * time.Second, latencies: []time.Duration{1500 * time.Microsecond}, commits: 500, rows: 1200}, 1000, 1)
-	want := []string{"sqlite", "64", "100", "500", "1.5ms", "1.5ms", "1.5ms", "0.50", "2.4", "1000", "(1)", "0.50"}
-	if got := strings.Fields(strings.Split(out.String(), "\n")[1]); strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("row = %v, want %v", got, want)
-	}
-	if tab.err != nil {
-		t.Error(tab.err)
-	}
-}
-
-// The workflow has as many steps as the figures assume.
+// The workflows that are measured have as many steps as the figures assume.
 func TestWorkflow(t *testing.T) {
-	m, diags := dsl.Parse(source, dsl.ParseOptions{})
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
-	src, err := source.ReadFile("workflow.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(src, []byte("\n  step ")); n != steps || len(m.Workflows()) != 1 {
-		t.Errorf("%d steps in %v, want %d", n, m.Workflows(), steps)
+	w := linked(t)
+	for _, name := range []string{"five", "undone"} {
+		if n := len(w.def.Workflow(name).Steps); n != steps {
+			t.Errorf("%s has %d steps, want %d", name, n, steps)
+		}
 	}
 }
 
@@ -106,8 +87,8 @@ func TestMedian(t *testing.T) {
 // The runs of the takeover have the journal that an engine writes: it folds to
 // a run that waits for its fourth step.
 func TestFlock(t *testing.T) {
-	wf := linked(t)
-	f := &flock{wf: wf, flow: wf.def.Workflow("five"), id: 1, owner: 7, now: time.Now(), output: dsl.NewValue([]byte(`{"value":"x"}`), nil, nil)}
+	w := linked(t)
+	f := &flock{work: w, flow: w.def.Workflow("five"), id: 1, owner: 7, now: time.Now(), output: dsl.NewValue([]byte(`{"value":"x"}`), nil, nil)}
 	rows, err := f.run(firstID)
 	if err != nil {
 		t.Fatal(err)
@@ -130,33 +111,34 @@ func TestFlock(t *testing.T) {
 	}
 }
 
-// linked is the workflow against an agent of the mock's shape.
-func linked(t *testing.T) *workflow {
+// linked is the workflows against an agent of the mock's shape.
+func linked(t testing.TB) *work {
 	t.Helper()
 	type value struct {
 		Value any `agent:"value,optional"`
 	}
+	type script struct {
+		value
+		Latency time.Duration `agent:"latency,optional"`
+		Fail    any           `agent:"fail,optional"`
+	}
 	a := sdk.New("mock", "0.1.0")
-	sdk.Action(a, "call", func(_ context.Context, _ *sdk.Call, in value) (value, error) { return in, nil }, sdk.Idempotent())
+	give := func(_ context.Context, _ *sdk.Call, in value) (value, error) { return in, nil }
+	play := func(_ context.Context, _ *sdk.Call, in script) (value, error) { return in.value, nil }
+	sdk.Action(a, "echo", give, sdk.Idempotent(), sdk.ReadOnly())
+	sdk.Action(a, "call", play, sdk.Idempotent(), sdk.AnyErrors())
+	sdk.Action(a, "call_once", play, sdk.AnyErrors())
+	sdk.Action(a, "do", play, sdk.Idempotent(), sdk.CompensatedBy("undo"), sdk.AnyErrors())
+	sdk.Action(a, "undo", func(context.Context, *sdk.Call, sdk.None) (sdk.None, error) { return sdk.None{}, nil }, sdk.Idempotent(), sdk.ByKey())
 	schema, err := a.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, diags := dsl.Parse(source, dsl.ParseOptions{})
-	if err := diags.Err(); err != nil {
+	w, err := bind(func(dsl.AgentUse) (dsl.AgentBinary, error) {
+		return dsl.AgentBinary{Schema: schema, Version: schema.Version, Checksum: "00"}, nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	binaries := map[string]dsl.AgentBinary{}
-	for _, use := range m.Agents() {
-		binaries[use.Name] = dsl.AgentBinary{Schema: schema, Version: schema.Version, Checksum: "00"}
-	}
-	def, diags := dsl.Link(m, binaries)
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
-	vars, diags := def.Workflow("five").Bind([]dsl.Assignment{{Name: "value", Text: "x", Source: "test"}})
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return &workflow{def: def, vars: vars}
+	return w
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,30 +11,77 @@ import (
 	"time"
 )
 
-// tick is the unit of /proc/PID/stat, 1/100 s on every Linux that Go runs on.
-const tick = 10 * time.Millisecond
+// jiffy is the unit of /proc/PID/stat, 1/100 s on every Linux that Go runs on.
+const jiffy = 10 * time.Millisecond
 
-// cpu returns the CPU time that this process, the children it has waited for
-// and the server have used so far. It is false where /proc does not tell, or
-// the server is on another machine.
-func (d *database) cpu(ctx context.Context) (time.Duration, bool) {
+// A usage is what has been used so far.
+type usage struct {
+	engine, agent, server time.Duration // CPU time; of the engine: with who drives it
+	log                   float64       // bytes that the server wrote to its log
+	commits               float64       // transactions that wrote, ticks included; where the store has no server: sends
+	sends                 float64       // commits of transitions
+	rows                  float64       // transitions
+}
+
+func (u usage) minus(v usage) usage {
+	return usage{
+		engine: u.engine - v.engine, agent: u.agent - v.agent, server: u.server - v.server,
+		log: u.log - v.log, commits: u.commits - v.commits, sends: u.sends - v.sends, rows: u.rows - v.rows,
+	}
+}
+
+// usage returns what the engine, its agent and its server have used.
+func (r *running) usage(ctx context.Context) (u usage, err error) {
+	if u.engine, _, err = processCPU(os.Getpid(), false); err != nil {
+		return u, err
+	}
+	u.agent = r.procs.cpu()
+	u.sends, u.rows = float64(r.store.commits.Load()), float64(r.store.rows.Load())
+	u.commits = u.sends
+	if r.d == nil {
+		return u, nil
+	}
+	// What was committed is what has a transaction id: reading takes none.
+	err = r.d.db.QueryRowContext(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8, txid_snapshot_xmax(txid_current_snapshot())::float8`).Scan(&u.log, &u.commits)
+	if err == nil {
+		u.server, err = r.d.serverCPU(ctx)
+	}
+	return u, err
+}
+
+var errElsewhere = errors.New("the server's processes cannot be seen")
+
+// postmaster returns the pid of the server, if it stands on this machine.
+func (d *database) postmaster(ctx context.Context) (int, error) {
+	if d.pid != 0 {
+		return d.pid, nil
+	}
 	var file string
 	if err := d.db.QueryRowContext(ctx, `SELECT pg_read_file('postmaster.pid')`).Scan(&file); err != nil {
-		return 0, false // not a superuser
+		return 0, fmt.Errorf("%w: %w", errElsewhere, err) // not a superuser
 	}
 	first, _, _ := strings.Cut(file, "\n")
-	postmaster, err := strconv.Atoi(first)
+	pid, err := strconv.Atoi(first)
 	if err != nil {
-		return 0, false
+		return 0, fmt.Errorf("%w: %w", errElsewhere, err)
 	}
-	sum, ok := time.Duration(0), true
-	for _, pid := range []int{os.Getpid(), postmaster} {
-		used, _, err := processCPU(pid, true)
-		sum, ok = sum+used, ok && err == nil
+	d.pid = pid
+	return pid, nil
+}
+
+// serverCPU returns what all processes of the server have used.
+func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
+	postmaster, err := d.postmaster(ctx)
+	if err != nil {
+		return 0, err
+	}
+	sum, _, err := processCPU(postmaster, true) // and those that have ended
+	if err != nil {
+		return 0, err
 	}
 	all, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil || !ok {
-		return 0, false
+	if err != nil {
+		return 0, err
 	}
 	for _, dir := range all {
 		pid, err := strconv.Atoi(filepath.Base(dir))
@@ -44,7 +92,18 @@ func (d *database) cpu(ctx context.Context) (time.Duration, bool) {
 			sum += used
 		}
 	}
-	return sum, true
+	return sum, nil
+}
+
+// cpu returns the CPU time that this process, the children it has waited for
+// and the server have used so far; false where that cannot be told.
+func (d *database) cpu(ctx context.Context) (time.Duration, bool) {
+	own, _, err := processCPU(os.Getpid(), true)
+	if err != nil {
+		return 0, false
+	}
+	server, err := d.serverCPU(ctx)
+	return own + server, err == nil
 }
 
 // processCPU returns what a process has used, with the children it has waited
@@ -68,7 +127,7 @@ func processCPU(pid int, children bool) (used time.Duration, parent int, err err
 		if err != nil {
 			return 0, 0, err
 		}
-		used += time.Duration(ticks) * tick
+		used += time.Duration(ticks) * jiffy
 	}
 	parent, err = strconv.Atoi(fields[1])
 	return used, parent, err

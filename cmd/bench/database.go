@@ -21,6 +21,7 @@ type database struct {
 	db    *sql.DB // for whatever an engine does not do
 	admin *sql.DB
 	name  string
+	pid   int // of the server; 0 = not known yet
 }
 
 // makeDatabase makes a database; close drops it.
@@ -79,4 +80,16 @@ func (d *database) exec(ctx context.Context, doing string, statements ...string)
 		}
 	}
 	return nil
+}
+
+// arguments returns the database's address without its password, for the
+// arguments of a command, which others can read, and the environment that has
+// the password.
+func (d *database) arguments() (address string, env []string) {
+	u := *d.dsn
+	password, _ := u.User.Password()
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	return u.String(), append(os.Environ(), "PGPASSWORD="+password)
 }

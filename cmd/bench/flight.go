@@ -22,7 +22,7 @@ const firstID = machine.RunID(1) << 50
 // write, only that a thousand runs share a commit and no agent is asked.
 type flock struct {
 	d      *database
-	wf     *workflow
+	work   *work
 	flow   *dsl.Workflow
 	id     engine.WorkflowID
 	owner  engine.EngineID
@@ -32,9 +32,9 @@ type flock struct {
 
 // flocked makes n runs with three of five steps done, of an engine that is then
 // dead, and returns its number.
-func flocked(ctx context.Context, d *database, wf *workflow, n int) (engine.EngineID, error) {
-	f := &flock{d: d, wf: wf, flow: wf.def.Workflow("five"), output: dsl.NewValue(fmt.Appendf(nil, `{"value":%s}`, wf.value()), nil, nil)}
-	ids, err := engine.NewDefinitions(d.store, nil).Put(ctx, wf.def)
+func flocked(ctx context.Context, d *database, w *work, n int) (engine.EngineID, error) {
+	f := &flock{d: d, work: w, flow: w.def.Workflow("five"), output: dsl.NewValue(fmt.Appendf(nil, `{"value":%s}`, w.value()), nil, nil)}
+	ids, err := engine.NewDefinitions(d.store, nil).Put(ctx, w.def)
 	if err != nil {
 		return 0, fmt.Errorf("store the workflow: %w", err)
 	}
@@ -109,7 +109,7 @@ func landed(outcomes []engine.Outcome, err error) error {
 // run decides the beginning of one run and returns its rows.
 func (f *flock) run(run machine.RunID) ([]engine.Transition, error) {
 	state := machine.NewState()
-	events := []machine.Event{machine.Started{RunID: run, Name: fmt.Sprint(run), Vars: f.wf.vars, Trigger: "manual", StartedBy: "bench"}}
+	events := []machine.Event{machine.Started{RunID: run, Name: fmt.Sprint(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}
 	for node := range done {
 		events = append(events, machine.AttemptOK{Attempt: machine.AttemptID{Node: node, Call: 1}, Output: f.output})
 	}

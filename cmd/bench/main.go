@@ -1,12 +1,13 @@
-// Command bench measures the engine: steps per second and latency of a run of
-// five steps, on each store, with the mock agent in a real process, beside what
-// the same machine does in single-row commits within the same minutes; and
-// recovery on PostgreSQL: a Supervisor's scan next to finished runs, and the
-// takeover of runs in flight beside psql that reads the same rows.
+// Command bench measures the engine beside what the same machine does without
+// it, in the same minutes: end-to-end steps per second and latencies on each
+// store, with the mock agent in a real process, and what each step costs in
+// commits, log and CPU; then recovery, long queues, memory, a cold start and
+// idleness. Its last table holds each figure against what it should be.
 //
-//	bench [-short] [-only steps|recovery] [-finished N] [-flight N] [-profile FILE] [-agents DIR] [-dsn postgres://…]
+//	bench [-short] [-only PART,…] [-rounds N] [-json FILE] [-profile FILE] [-bin DIR] [-tune] [-dsn postgres://…]
 //
-// `make bench` runs it with a private PostgreSQL.
+// `make bench` runs it with a private PostgreSQL. It exits 0 whatever the
+// figures are: times are printed, and what does not drift is for tests.
 package main
 
 import (
@@ -18,8 +19,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
-	"time"
 )
 
 func main() {
@@ -35,47 +36,24 @@ func main() {
 	}
 }
 
-// plan is how long each measurement takes, and how much it is made of.
-type plan struct {
-	warm, steps, commits time.Duration
-
-	finished int // runs that have ended, next to which a Supervisor looks for what is due
-	scans    int // passes of it
-	flight   int // runs in flight that are taken over
-	rounds   int // takeovers of them
-
-	profile string // file for a CPU profile of the takeovers; "" = none
-
-	limit time.Duration // ends a benchmark that hangs
-}
-
-// whole is the plan of make bench.
-func whole() plan {
-	return plan{
-		warm: time.Second, steps: 10 * time.Second, commits: 5 * time.Second,
-		finished: 10_000_000, scans: 500, flight: 100_000, rounds: 3, limit: 30 * time.Minute,
-	}
-}
-
-// glimpse is the plan of make bench SHORT=1.
-func glimpse() plan {
-	return plan{
-		warm: 500 * time.Millisecond, steps: 2 * time.Second, commits: time.Second,
-		finished: 300_000, scans: 100, flight: 5_000, rounds: 3, limit: 5 * time.Minute,
-	}
-}
-
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	short := fs.Bool("short", false, "a glimpse: short measurements")
-	dir := fs.String("agents", "bin", "`directory` of engine-agent-mock")
-	only := fs.String("only", "", "measure only this `part`: steps or recovery")
+	short := fs.Bool("short", false, "a glimpse: the main rows, measured briefly")
+	bin := fs.String("bin", "bin", "`directory` of engine and engine-agent-mock")
+	only := fs.String("only", "", "measure only these `parts`, with commas between them: "+strings.Join(partNames(), ", "))
+	rounds := fs.Int("rounds", 0, "how often everything is measured in turn; 0 = as planned")
 	finished := fs.Int("finished", 0, "how many finished `runs` stand beside a scan and a takeover; 0 = as planned")
 	flight := fs.Int("flight", 0, "how many `runs` are taken over; 0 = as planned")
-	profile := fs.String("profile", "", "write a CPU profile of the takeovers to this `file`")
-	dsn := fs.String("dsn", getenv("ENGINE_TEST_DSN"), "a PostgreSQL `server` to make a throw-away database on")
+	profile := fs.String("profile", "", "write a CPU profile of the first part's engine to this `file`")
+	raw := fs.String("json", "", "write every figure of every round to this `file`")
+	tune := fs.Bool("tune", false, "let the server keep more log between two checkpoints: for a server that is ours alone")
+	dsn := fs.String("dsn", getenv("ENGINE_TEST_DSN"), "a PostgreSQL `server` to make throw-away databases on")
 	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	wanted, err := chosen(*only)
+	if err != nil {
 		return err
 	}
 	if *dsn == "" {
@@ -85,97 +63,36 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if *short {
 		p = glimpse()
 	}
+	override(&p.rounds, *rounds)
+	override(&p.finished, *finished)
+	override(&p.flight, *flight)
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()
-	p.profile = *profile
-	if *finished > 0 {
-		p.finished = *finished
-	}
-	if *flight > 0 {
-		p.flight = *flight
-	}
-	if *only != "" && *only != "steps" && *only != "recovery" {
-		return fmt.Errorf("-only %s: there are steps and recovery", *only)
-	}
-	wf, err := link(ctx, *dir)
+
+	w, err := link(ctx, *bin)
 	if err != nil {
 		return err
 	}
-	t := newTable(stdout)
-	t.say("%d CPUs, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	l := &lab{dsn: *dsn, bin: *bin, p: p, work: w, book: &book{}, t: newTable(stdout), progress: stderr, prof: &profiler{path: *profile}}
+	if *tune {
+		if err := l.tune(ctx); err != nil {
+			return err
+		}
+	}
+	l.t.say("%d CPUs, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	if *short {
-		t.say("A glimpse with smaller numbers: compare figures of the whole benchmark only.")
+		l.t.say("A glimpse with smaller numbers: compare figures of the whole benchmark only.")
 	}
-	if *only != "recovery" {
-		if err := steady(ctx, *dsn, wf, p, t); err != nil {
-			return err
-		}
+	err = l.measure(ctx, wanted)
+	if *raw != "" {
+		err = errors.Join(err, l.book.write(*raw))
 	}
-	if *only != "steps" {
-		if err := recovery(ctx, *dsn, wf, p, t); err != nil {
-			return err
-		}
-	}
-	return t.err
+	return errors.Join(err, l.t.err)
 }
 
-// steady measures steps on each store.
-func steady(ctx context.Context, dsn string, wf *workflow, p plan, t *table) error {
-	temp, err := os.MkdirTemp("", "engine-bench-")
-	if err != nil {
-		return fmt.Errorf("make a temporary directory: %w", err)
+// override replaces what was planned by what was asked for, if anything was.
+func override(planned *int, asked int) {
+	if asked > 0 {
+		*planned = asked
 	}
-	defer os.RemoveAll(temp)
-
-	t.say("")
-	t.head()
-	for _, open := range []func() (*bed, error){
-		func() (*bed, error) { return sqliteBed(ctx, temp) },
-		func() (*bed, error) { return postgresBed(ctx, dsn) },
-	} {
-		if err := measure(ctx, open, wf, p, t); err != nil {
-			return err
-		}
-	}
-	t.notes(p)
-	return nil
-}
-
-// measure runs everything on one store.
-func measure(ctx context.Context, open func() (*bed, error), wf *workflow, p plan, t *table) (err error) {
-	b, err := open()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	alone, err := b.commits(ctx, 1, p.commits)
-	if err != nil {
-		return fmt.Errorf("%s: %w", b.name, err)
-	}
-	many := alone
-	if b.clients > 1 {
-		if many, err = b.commits(ctx, b.clients, p.commits); err != nil {
-			return fmt.Errorf("%s: %w", b.name, err)
-		}
-	}
-	e, err := start(ctx, b, wf)
-	if err != nil {
-		return fmt.Errorf("%s: %w", b.name, err)
-	}
-	defer func() { err = errors.Join(err, e.stop()) }()
-	if _, err := e.load(ctx, 64, p.warm); err != nil {
-		return fmt.Errorf("%s: warm up: %w", b.name, err)
-	}
-	for _, inFlight := range []int{1, 64, 256} {
-		r, err := e.load(ctx, inFlight, p.steps)
-		if err != nil {
-			return fmt.Errorf("%s: %d in flight: %w", b.name, inFlight, err)
-		}
-		yard, clients := alone, 1
-		if inFlight > 1 {
-			yard, clients = many, b.clients
-		}
-		t.row(b.name, inFlight, r, yard, clients)
-	}
-	return nil
 }

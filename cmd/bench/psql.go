@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,19 +11,19 @@ import (
 	"github.com/saga-engine/engine/engine"
 )
 
-// findPsql returns psql: the server's own if it stands on this machine, else
-// the one in PATH.
-func findPsql(ctx context.Context, d *database) (string, error) {
+// findTool finds a program of PostgreSQL: the server's own if it stands on this
+// machine, else the one in PATH.
+func findTool(ctx context.Context, d *database, name string) (string, error) {
 	var dir string
 	if err := d.db.QueryRowContext(ctx, `SELECT setting FROM pg_config WHERE name = 'BINDIR'`).Scan(&dir); err == nil {
-		path := filepath.Join(dir, "psql")
+		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path, nil
 		}
 	}
-	path, err := exec.LookPath("psql")
+	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("find psql, the yardstick of a takeover: %w", err)
+		return "", fmt.Errorf("find %s: %w", name, err)
 	}
 	return path, nil
 }
@@ -32,18 +31,14 @@ func findPsql(ctx context.Context, d *database) (string, error) {
 // psqlRead measures how long psql takes to read the open runs of an engine and
 // their journals into nothing, from its start to its end.
 func psqlRead(ctx context.Context, psql string, d *database, owner engine.EngineID) (time.Duration, error) {
-	u := *d.dsn
-	password, _ := u.User.Password()
-	if u.User != nil {
-		u.User = url.User(u.User.Username()) // what stands in arguments others can read
-	}
+	address, env := d.arguments()
 	open := fmt.Sprintf(`r.owner = %d AND r.state < 10`, owner)
 	cmd := exec.CommandContext(ctx, psql, "--no-psqlrc", "--no-password", "--quiet", "--no-align", "--tuples-only",
 		"--set=ON_ERROR_STOP=1", "--output="+os.DevNull,
 		"--command=SELECT * FROM engine.run r WHERE "+open,
 		"--command=SELECT j.* FROM engine.run r JOIN engine.journal j USING (run_id) WHERE "+open,
-		u.String())
-	cmd.Env = append(os.Environ(), "PGPASSWORD="+password)
+		address)
+	cmd.Env = env
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
 	if err != nil {

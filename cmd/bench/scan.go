@@ -34,8 +34,8 @@ type scene struct {
 
 // stage makes open runs next to finished ones, which are rows of the table of
 // runs without a journal: no scan reads the journal.
-func stage(ctx context.Context, d *database, wf *workflow, finished int) (*scene, error) {
-	flows, err := engine.NewDefinitions(d.store, nil).Put(ctx, wf.def)
+func stage(ctx context.Context, d *database, w *work, finished int) (*scene, error) {
+	flows, err := engine.NewDefinitions(d.store, nil).Put(ctx, w.def)
 	if err != nil {
 		return nil, fmt.Errorf("store the workflow: %w", err)
 	}

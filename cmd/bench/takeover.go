@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/pprof"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -25,27 +23,14 @@ func (t takeover) ratio() float64 { return t.took.Seconds() / t.psql.Seconds() }
 
 // takeovers makes n runs in flight, and has one engine after the other take them
 // over from one that is dead. psql reads the same rows before each.
-func takeovers(ctx context.Context, d *database, wf *workflow, n, rounds int, profile string) (out []takeover, err error) {
-	psql, err := findPsql(ctx, d)
+func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *profiler) (out []takeover, err error) {
+	psql, err := findTool(ctx, d, "psql")
 	if err != nil {
 		return nil, err
 	}
-	owner, err := flocked(ctx, d, wf, n)
+	owner, err := flocked(ctx, d, w, n)
 	if err != nil {
 		return nil, err
-	}
-	if profile != "" {
-		f, err := os.Create(profile)
-		if err != nil {
-			return nil, fmt.Errorf("write a profile: %w", err)
-		}
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return nil, errors.Join(fmt.Errorf("write a profile: %w", err), f.Close())
-		}
-		defer func() {
-			pprof.StopCPUProfile()
-			err = errors.Join(err, f.Close())
-		}()
 	}
 	for range rounds {
 		var t takeover
@@ -54,7 +39,8 @@ func takeovers(ctx context.Context, d *database, wf *workflow, n, rounds int, pr
 			return nil, err
 		}
 		between, _ := d.cpu(ctx)
-		if owner, t.took, err = takeOver(ctx, d, n); err != nil {
+		err = prof.during(func() (err error) { owner, t.took, err = takeOver(ctx, d, n); return err })
+		if err != nil {
 			return nil, err
 		}
 		if after, ok := d.cpu(ctx); ok {

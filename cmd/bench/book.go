@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// A book holds every figure that was measured.
+type book struct {
+	figures []figure
+}
+
+// A figure is one number of one round.
+type figure struct {
+	Row   string  `json:"row"`  // what was measured: postgres/256
+	Name  string  `json:"name"` // which of its numbers: steps/s
+	Round int     `json:"round"`
+	Value float64 `json:"value"`
+}
+
+func (b *book) put(round int, row, name string, v float64) {
+	b.figures = append(b.figures, figure{Row: row, Name: name, Round: round, Value: v})
+}
+
+// values returns a number of a row by round.
+func (b *book) values(row, name string) map[int]float64 {
+	out := map[int]float64{}
+	for _, f := range b.figures {
+		if f.Row == row && f.Name == name {
+			out[f.Round] = f.Value
+		}
+	}
+	return out
+}
+
+// median returns the median of a row's number over all rounds; ok is false
+// where it was not measured.
+func (b *book) median(row, name string) (v float64, ok bool) {
+	return middle(b.values(row, name))
+}
+
+// ratio returns the median of the ratios of a number of two rows, each of one
+// round: what drifts over minutes drifts in both.
+func (b *book) ratio(row, to, name, toName string) (v float64, ok bool) {
+	of, base := b.values(row, name), b.values(to, toName)
+	ratios := map[int]float64{}
+	for round, v := range of {
+		if u, ok := base[round]; ok && u != 0 {
+			ratios[round] = v / u
+		}
+	}
+	return middle(ratios)
+}
+
+func middle(values map[int]float64) (float64, bool) {
+	var all []float64
+	for _, v := range values {
+		all = append(all, v)
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	slices.Sort(all)
+	n := len(all)
+	return (all[(n-1)/2] + all[n/2]) / 2, true
+}
+
+// write keeps all figures in a file.
+func (b *book) write(path string) error {
+	data, err := json.MarshalIndent(struct {
+		At      time.Time `json:"at"`
+		CPUs    int       `json:"cpus"`
+		System  string    `json:"system"`
+		Go      string    `json:"go"`
+		Figures []figure  `json:"figures"`
+	}{time.Now().UTC(), runtime.NumCPU(), runtime.GOOS + "/" + runtime.GOARCH, runtime.Version(), b.figures}, "", " ")
+	if err == nil {
+		err = os.WriteFile(path, append(data, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write the figures: %w", err)
+	}
+	return nil
+}

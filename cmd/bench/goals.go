@@ -1,0 +1,78 @@
+package main
+
+import "fmt"
+
+// A goal is a figure that was set before anything was measured.
+type goal struct {
+	what, beside string
+	must, aim    float64
+	least        bool // must and aim are lower bounds, not upper ones
+	digits       int
+	got          func(*book) (float64, bool)
+}
+
+// between is the ratio of a number of two rows.
+func between(row, to, name, toName string) func(*book) (float64, bool) {
+	return func(b *book) (float64, bool) { return b.ratio(row, to, name, toName) }
+}
+
+// of is a number of a row.
+func of(row, name string) func(*book) (float64, bool) {
+	return func(b *book) (float64, bool) { return b.median(row, name) }
+}
+
+func goals() []goal {
+	return []goal{
+		{"end-to-end steps/s, 256 in flight", "pgbench, 64 clients", 2, 4, true, 2, between("postgres/256", "pgbench/64", "steps/s", "tps")},
+		{"end-to-end steps/s, 256 in flight", "naive, 64 in flight", 10, 30, true, 1, between("postgres/256", "naive/64", "steps/s", "steps/s")},
+		{"lone 5-step run, p50", "naive, lone", 0.5, 0.33, false, 2, between("postgres/1", "naive/1", "p50", "p50")},
+		{"p99 of run latency at 256", "its p50", 3, 1.5, false, 2, of("postgres/256", "p99/p50")},
+		{"commits per step, 64 in flight", "", 0.08, 0.02, false, 3, of("postgres/64", "commits/step")},
+		{"commits per step, 256 in flight", "", 0.08, 0.02, false, 3, of("postgres/256", "commits/step")},
+		{"commits per step, lone", "without the Supervisor's", 1.2, 1.2, false, 2, of("postgres/1", "sends/step")},
+		{"log bytes per step, 256 in flight", "naive, 64 in flight", 0.55, 0.35, false, 2, between("postgres/256", "naive/64", "log/step", "log/step")},
+		{"steps/s in minute 5", "minute 1", 0.9, 0.98, true, 2, between("long/minute 5", "long/minute 1", "steps/s", "steps/s")},
+		{"batched calls/s, 64 callers", "unary", 2.5, 5, true, 2, between("batched/64", "unary/64", "calls/s", "calls/s")},
+		{"Supervisor's scan beside finished runs", "beside none", 2, 1.1, false, 2, between("scan beside finished", "scan", "sum µs", "sum µs")},
+		{"takeover until dispatchable", "psql that reads the same", 5, 2, false, 2, between("takeover", "psql", "ms", "ms")},
+		{"SQLite steps/s, 256 in flight", "Postgres", 0.5, 1, true, 2, between("sqlite/256", "postgres/256", "steps/s", "steps/s")},
+		{"idle engine, statements a minute", "", 6, 6, false, 1, of("idle", "statements/min")},
+	}
+}
+
+// holds says how a figure stands to its goal. Figures are compared as they are
+// printed: a bound is not missed by a rounding error.
+func (g goal) holds(v float64) string {
+	var rounded float64
+	if _, err := fmt.Sscanf(g.print(v), "%g", &rounded); err != nil {
+		return "?"
+	}
+	reaches := func(bound float64) bool { return g.least && rounded >= bound || !g.least && rounded <= bound }
+	switch {
+	case reaches(g.aim):
+		return "aim"
+	case reaches(g.must):
+		return "yes"
+	}
+	return "NO"
+}
+
+func (g goal) print(v float64) string { return fmt.Sprintf("%.*f", g.digits, v) }
+
+// goals prints what was set beside what was measured.
+func (t *table) goals(b *book) {
+	const columns = "%-40s %-26s %9s %9s %10s %6s"
+	t.say("")
+	t.say(columns, "figure", "beside", "must", "aim", "measured", "holds")
+	for _, g := range goals() {
+		sign := "≤"
+		if g.least {
+			sign = "≥"
+		}
+		measured, holds := "-", "-"
+		if v, ok := g.got(b); ok {
+			measured, holds = g.print(v), g.holds(v)
+		}
+		t.say(columns, g.what, g.beside, fmt.Sprintf("%s %g", sign, g.must), fmt.Sprintf("%s %g", sign, g.aim), measured, holds)
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A lab is what every part measures with.
+type lab struct {
+	dsn      string // of a server
+	bin      string // directory of binaries
+	p        plan
+	work     *work
+	book     *book
+	t        *table
+	progress io.Writer
+	prof     *profiler
+}
+
+// A part is a group of measurements that can be asked for alone.
+type part struct {
+	name    string
+	measure func(*lab, context.Context) error
+}
+
+func parts() []part {
+	return []part{
+		{"steps", (*lab).steps},
+		{"saga", (*lab).saga},
+		{"calls", (*lab).calls},
+		{"long", (*lab).long},
+		{"queue", (*lab).queue},
+		{"recovery", (*lab).recovery},
+		{"memory", (*lab).memory},
+		{"cold", (*lab).cold},
+		{"idle", (*lab).idle},
+	}
+}
+
+func partNames() []string {
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// chosen returns the parts of a list with commas; "" = all.
+func chosen(list string) ([]part, error) {
+	if list == "" {
+		return parts(), nil
+	}
+	names := strings.Split(list, ",")
+	for _, name := range names {
+		if !slices.Contains(partNames(), name) {
+			return nil, fmt.Errorf("-only %s: the parts are %s", name, strings.Join(partNames(), ", "))
+		}
+	}
+	return slices.DeleteFunc(parts(), func(p part) bool { return !slices.Contains(names, p.name) }), nil
+}
+
+// measure makes the parts, and prints what their figures should have been. A
+// part that fails does not keep the others from being measured.
+func (l *lab) measure(ctx context.Context, wanted []part) error {
+	var errs error
+	for _, p := range wanted {
+		at := time.Now()
+		if err := p.measure(l, ctx); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("%s: %w", p.name, err))
+			l.t.say("")
+			l.t.say("%s: could not be measured: %v", p.name, err)
+		}
+		l.tell("%s took %s", p.name, time.Since(at).Round(time.Second))
+		if ctx.Err() != nil {
+			return errors.Join(errs, context.Cause(ctx))
+		}
+	}
+	l.t.goals(l.book)
+	return errs
+}
+
+// tell says how far the benchmark is.
+func (l *lab) tell(format string, args ...any) {
+	// Nobody who measures minds whether it can be read.
+	_, _ = fmt.Fprintf(l.progress, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
+}
+
+// tune keeps checkpoints out of measurements of seconds: with the defaults one
+// would begin every minute or so, in whichever measurement it falls.
+func (l *lab) tune(ctx context.Context) (err error) {
+	db, err := sql.Open("postgres", l.dsn)
+	if err != nil {
+		return fmt.Errorf("tune the server: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	for _, s := range []string{`ALTER SYSTEM SET max_wal_size = '4GB'`, `ALTER SYSTEM SET min_wal_size = '1GB'`, `SELECT pg_reload_conf()`} {
+		if _, err := db.ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("tune the server: %w", err)
+		}
+	}
+	return nil
+}

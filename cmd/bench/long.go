@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// minutes is how many minutes the long measurement has.
+const minutes = 5
+
+// long measures five minutes without a pause, with autovacuum on: a store that
+// rots shows it in the last one.
+func (l *lab) long(ctx context.Context) (err error) {
+	var closing closers
+	defer func() { err = errors.Join(err, closing.close()) }()
+	pg, err := l.postgres(ctx, "long", &closing)
+	if err != nil {
+		return err
+	}
+	var res result
+	err = l.prof.during(func() (err error) {
+		res, err = pg.load(ctx, load{workflow: "five", end: machine.RunSucceeded, inFlight: 256, warm: l.p.warm, window: l.p.minute, windows: minutes})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	res.put(l.book, 0, "long/256", steps)
+	for i, runs := range res.runs {
+		l.book.put(0, fmt.Sprintf("long/minute %d", i+1), "steps/s", float64(runs*steps)/l.p.minute.Seconds())
+	}
+	var vacuums int
+	const counted = `SELECT coalesce(sum(autovacuum_count), 0) FROM pg_stat_user_tables WHERE schemaname = 'engine'`
+	if err := pg.d.db.QueryRowContext(ctx, counted).Scan(&vacuums); err != nil {
+		return fmt.Errorf("count autovacuums: %w", err)
+	}
+	l.book.put(0, "long/256", "autovacuums", float64(vacuums))
+	l.t.long(l.book, l.p)
+	return nil
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/memory"
+)
+
+// naiveConnections is how many connections the naive mode commits over.
+const naiveConnections = 64
+
+// A naive store is how engines are mostly built, driven by the very same
+// engine: rows of runs and steps that are updated in place, and a transaction
+// (BEGIN, UPDATE, COMMIT) of its own for each thing that happens. A run is
+// created with all its steps pending; then each start, each finish and the end
+// is a commit: twelve for five steps. It writes the same bytes of values as the
+// engine's own store does, once, and nothing happens before it is committed.
+//
+// What the engine reads back it reads from memory, to the advantage of this
+// mode.
+type naive struct {
+	engine.Store
+	conns chan *naiveConn
+	db    *sql.DB
+
+	mu    sync.Mutex // protects following field
+	steps map[engine.WorkflowID]int
+}
+
+const naiveSchema = `
+CREATE SCHEMA naive;
+CREATE TABLE naive.run (
+  run_id int8 PRIMARY KEY, name text NOT NULL UNIQUE, workflow_id int4 NOT NULL, state int2 NOT NULL, owner int4 NOT NULL,
+  next_check timestamptz, created_at timestamptz NOT NULL, finished_at timestamptz, data bytea NOT NULL);
+CREATE INDEX ON naive.run (owner, next_check) WHERE state < 10;
+CREATE TABLE naive.step (
+  run_id int8, step int4, state int2 NOT NULL, attempt int2 NOT NULL, failures int2 NOT NULL, complete_by timestamptz, data bytea,
+  PRIMARY KEY (run_id, step))`
+
+// newNaive makes the naive tables in a database.
+func newNaive(ctx context.Context, d *database) (*naive, error) {
+	if err := d.exec(ctx, "make the naive tables", naiveSchema); err != nil {
+		return nil, err
+	}
+	u := *d.dsn
+	u.RawQuery = addQuery(u.RawQuery, "binary_parameters=yes")
+	db, err := sql.Open("postgres", u.String())
+	if err != nil {
+		return nil, fmt.Errorf("naive: %w", err)
+	}
+	n := &naive{Store: memory.New(memory.Options{}), db: db, conns: make(chan *naiveConn, naiveConnections), steps: map[engine.WorkflowID]int{}}
+	for range naiveConnections {
+		c, err := openNaive(ctx, db)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("naive: %w", err), n.Close())
+		}
+		n.conns <- c
+	}
+	return n, nil
+}
+
+func addQuery(query, more string) string {
+	if query == "" {
+		return more
+	}
+	return query + "&" + more
+}
+
+// naiveOptions are those of an engine that commits each transition alone: as
+// many writers as there are connections.
+func naiveOptions() engine.Options { return engine.Options{Writers: naiveConnections} }
+
+// Close closes the connections.
+func (n *naive) Close() error { return errors.Join(n.db.Close(), n.Store.Close()) }
+
+// PutDefinition remembers how many steps each workflow has.
+func (n *naive) PutDefinition(ctx context.Context, d engine.Definition) (map[string]engine.WorkflowID, error) {
+	ids, err := n.Store.PutDefinition(ctx, d)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, w := range d.Workflows {
+		if id, ok := ids[w.Name]; ok {
+			n.steps[id] = len(w.Steps)
+		}
+	}
+	return ids, err
+}
+
+func (n *naive) stepsOf(id engine.WorkflowID) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.steps[id]
+}
+
+// OpenWriter wraps the writer of the store in memory.
+func (n *naive) OpenWriter(ctx context.Context, id engine.EngineID, k int) (engine.Writer, error) {
+	w, err := n.Store.OpenWriter(ctx, id, k)
+	if err != nil {
+		return nil, err
+	}
+	return &naiveWriter{Writer: w, n: n}, nil
+}
+
+type naiveWriter struct {
+	engine.Writer
+	n *naive
+}
+
+// Commit makes the transactions of each transition, side by side.
+func (w *naiveWriter) Commit(ctx context.Context, batch []engine.Transition) ([]engine.Outcome, error) {
+	errs := make([]error, len(batch))
+	var wg sync.WaitGroup
+	for i := range batch[1:] {
+		wg.Go(func() { errs[i+1] = w.n.commit(&batch[i+1]) })
+	}
+	errs[0] = w.n.commit(&batch[0])
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return w.Writer.Commit(ctx, batch)
+}
+
+// Submit makes the transactions of a run's first transition.
+func (w *naiveWriter) Submit(ctx context.Context, t engine.Transition, s engine.Names) (engine.Submitted, error) {
+	t.Names = &s
+	out, err := w.Commit(ctx, []engine.Transition{t})
+	if err != nil {
+		return engine.Submitted{}, err
+	}
+	return out[0].Submitted, out[0].Err
+}
+
+// commit makes the transactions of one transition, one after the other: what
+// has ended, what starts, and the end of the run.
+func (n *naive) commit(t *engine.Transition) error {
+	c := <-n.conns
+	defer func() { n.conns <- c }()
+	data := t.Data
+	if t.Seq == 0 {
+		if err := c.create(t, n.stepsOf(t.Workflow)); err != nil {
+			return err
+		}
+		data = nil
+	}
+	commits := 0
+	for _, starting := range []bool{false, true} {
+		for _, s := range t.Steps {
+			if (s.State == machine.StepRunning) != starting || t.Seq == 0 && !starting {
+				continue
+			}
+			if err := c.step(t.Run, s, data); err != nil {
+				return err
+			}
+			data = nil
+			commits++
+		}
+	}
+	if t.Seq > 0 && (t.State != machine.RunInvalid || commits == 0) {
+		return c.run(t, data)
+	}
+	return nil
+}
+
+// A naiveConn is a connection with its statements.
+type naiveConn struct {
+	conn                                 *sql.Conn
+	insertRun, insertSteps, update, stat *sql.Stmt
+}
+
+func openNaive(ctx context.Context, db *sql.DB) (*naiveConn, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &naiveConn{conn: conn}
+	for text, stmt := range map[string]**sql.Stmt{
+		`INSERT INTO naive.run (run_id, name, workflow_id, state, owner, next_check, created_at, data) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`:         &c.insertRun,
+		`INSERT INTO naive.step (run_id, step, state, attempt, failures) SELECT $1, g, 1, 0, 0 FROM generate_series(0, $2::int4 - 1) g`:                 &c.insertSteps,
+		`UPDATE naive.step SET state = $3, attempt = $4, failures = $5, complete_by = $6, data = coalesce($7, data) WHERE run_id = $1 AND step = $2`:    &c.update,
+		`UPDATE naive.run SET state = CASE $2::int2 WHEN 0 THEN state ELSE $2::int2 END, finished_at = $3, data = coalesce($4, data) WHERE run_id = $1`: &c.stat,
+	} {
+		if *stmt, err = conn.PrepareContext(ctx, text); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// transact is one transaction. Its context cannot be cancelled: that would cost
+// a goroutine for each statement.
+func (c *naiveConn) transact(fn func(ctx context.Context) error) error {
+	ctx := context.Background()
+	if _, err := c.conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	if err := fn(ctx); err != nil {
+		return err // it is the end of the benchmark
+	}
+	_, err := c.conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+func (c *naiveConn) create(t *engine.Transition, steps int) error {
+	return c.transact(func(ctx context.Context) error {
+		name := engine.RunName(t.Run)
+		if t.Names != nil && t.Names.Name != "" {
+			name = t.Names.Name
+		}
+		if _, err := c.insertRun.ExecContext(ctx, int64(t.Run), name, int64(t.Workflow), int64(t.State), int64(*t.Owner), instant(t.NextCheck), t.At, t.Data); err != nil {
+			return fmt.Errorf("naive: create: %w", err)
+		}
+		if _, err := c.insertSteps.ExecContext(ctx, int64(t.Run), steps); err != nil {
+			return fmt.Errorf("naive: create: %w", err)
+		}
+		return nil
+	})
+}
+
+func (c *naiveConn) step(run machine.RunID, s engine.StepRow, data []byte) error {
+	return c.transact(func(ctx context.Context) error {
+		if _, err := c.update.ExecContext(ctx, int64(run), int64(s.Node), int64(s.State), s.Attempt, s.Failures, instant(s.CompleteBy), data); err != nil {
+			return fmt.Errorf("naive: step: %w", err)
+		}
+		return nil
+	})
+}
+
+func (c *naiveConn) run(t *engine.Transition, data []byte) error {
+	return c.transact(func(ctx context.Context) error {
+		var finished any
+		if t.State.Final() {
+			finished = t.At
+		}
+		if _, err := c.stat.ExecContext(ctx, int64(t.Run), int64(t.State), finished, data); err != nil {
+			return fmt.Errorf("naive: run: %w", err)
+		}
+		return nil
+	})
+}
+
+// instant is a time as a parameter; the zero time is NULL.
+func instant(t time.Time) pq.NullTime { return pq.NullTime{Time: t, Valid: !t.IsZero()} }

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A yardstick measures what the machine does without an engine: updates of one
+// row by its key, each in a commit of its own.
+type yardstick interface {
+	// rate returns commits per second.
+	rate(ctx context.Context, clients int, d time.Duration) (float64, error)
+	name() string
+}
+
+// newYardstick returns pgbench where it is to be had, else clients of our own.
+// The table is new.
+func newYardstick(ctx context.Context, d *database, dir string, scale int) (yardstick, error) {
+	path, err := findTool(ctx, d, "pgbench")
+	if err != nil {
+		return newClients(ctx, d, scale)
+	}
+	p := &pgbench{path: path, d: d, script: filepath.Join(dir, "update.sql")}
+	// One row of pgbench's own table, found by its key.
+	script := fmt.Sprintf("\\set aid random(1, %d)\nUPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n", scale*rowsPerScale)
+	if err := os.WriteFile(p.script, []byte(script), 0o644); err != nil {
+		return nil, fmt.Errorf("pgbench: %w", err)
+	}
+	_, err = p.run(ctx, "--initialize", "--quiet", "--scale="+strconv.Itoa(scale))
+	return p, err
+}
+
+// rowsPerScale is how many accounts pgbench makes for each unit of its scale.
+const rowsPerScale = 100_000
+
+type pgbench struct {
+	path, script string
+	d            *database
+}
+
+func (p *pgbench) name() string { return "pgbench" }
+
+func (p *pgbench) run(ctx context.Context, args ...string) (string, error) {
+	address, env := p.d.arguments()
+	cmd := exec.CommandContext(ctx, p.path, append(args, address)...)
+	cmd.Env = env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("pgbench: %w\n%s", err, out)
+	}
+	return string(out), nil
+}
+
+var tps = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
+
+func (p *pgbench) rate(ctx context.Context, clients int, d time.Duration) (float64, error) {
+	out, err := p.run(ctx, "--no-vacuum", "--protocol=prepared", "--file="+p.script, "--client="+strconv.Itoa(clients),
+		"--jobs="+strconv.Itoa(min(2, clients)), "--time="+strconv.Itoa(max(1, int(d.Round(time.Second).Seconds()))))
+	if err != nil {
+		return 0, err
+	}
+	m := tps.FindStringSubmatch(out)
+	switch {
+	case m == nil && strings.Contains(out, "actually processed: 0\n"): // a disk that hangs for seconds
+		return 0, nil
+	case m == nil:
+		return 0, errors.New("pgbench: it did not say how many transactions it made:\n" + out)
+	}
+	return strconv.ParseFloat(m[1], 64)
+}

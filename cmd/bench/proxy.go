@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// A proxy stands between an engine and its server and counts the statements
+// that pass: a BEGIN is one as well.
+type proxy struct {
+	listener   net.Listener
+	server     string
+	statements atomic.Int64
+
+	wg    sync.WaitGroup
+	mu    sync.Mutex // protects following field
+	conns []net.Conn
+}
+
+// listen starts a proxy on loopback.
+func listen(server string) (*proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start a proxy: %w", err)
+	}
+	p := &proxy{listener: l, server: server}
+	p.wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			p.wg.Go(func() { p.serve(c) })
+		}
+	})
+	return p, nil
+}
+
+func (p *proxy) address() string { return p.listener.Addr().String() }
+
+// close ends all connections.
+func (p *proxy) close() error {
+	err := p.listener.Close()
+	p.mu.Lock()
+	for _, c := range p.conns {
+		err = errors.Join(err, ignoreClosed(c.Close()))
+	}
+	p.mu.Unlock()
+	p.wg.Wait()
+	return err
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (p *proxy) serve(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", p.server)
+	if err != nil {
+		return // the client sees its connection end
+	}
+	defer server.Close()
+	p.mu.Lock()
+	p.conns = append(p.conns, client, server)
+	p.mu.Unlock()
+	p.wg.Go(func() {
+		defer client.Close()
+		_, _ = io.Copy(client, server) // its end is the connection's
+	})
+	p.forward(server, client)
+}
+
+// forward passes the client's messages on and counts those that execute
+// something. The first one has no kind.
+func (p *proxy) forward(server io.Writer, client io.Reader) {
+	head := make([]byte, 5)
+	for size := 4; ; size = 5 {
+		if _, err := io.ReadFull(client, head[:size]); err != nil {
+			return
+		}
+		if size == 5 && (head[0] == 'Q' || head[0] == 'E') {
+			p.statements.Add(1)
+		}
+		if _, err := server.Write(head[:size]); err != nil {
+			return
+		}
+		rest := int64(binary.BigEndian.Uint32(head[size-4:size])) - 4
+		if _, err := io.CopyN(server, client, rest); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+)
+
+// queue measures a queue of a million runs that nobody owns: how fast it grows
+// and whether its length slows that down, and how fast an engine takes runs from
+// it, with agents that have no room and with one that works.
+func (l *lab) queue(ctx context.Context) (err error) {
+	var closing closers
+	defer func() { err = errors.Join(err, closing.close()) }()
+	d, err := makeDatabase(ctx, l.dsn, "queue")
+	if err != nil {
+		return err
+	}
+	closing.add(d.close)
+	n, err := l.enqueue(ctx, d)
+	if err != nil {
+		return err
+	}
+	l.book.put(0, "queue", "runs", float64(n))
+	if err := d.exec(ctx, "queue", `VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
+		return err
+	}
+	if err := l.claim(ctx, d, "claim, agents full", true); err != nil {
+		return err
+	}
+	if err := l.claim(ctx, d, "claim, agents at work", false); err != nil {
+		return err
+	}
+	l.t.queue(l.book)
+	return nil
+}
+
+// enqueue submits runs, as many at once as a program would that has a lot of
+// them, and returns how many it came to in its time.
+func (l *lab) enqueue(ctx context.Context, d *database) (int, error) {
+	chunk := make([]engine.Submission, min(l.p.queued, 10_000))
+	for i := range chunk {
+		chunk[i] = engine.Submission{Definition: l.work.def, Workflow: "five", Vars: l.work.vars, By: "bench"}
+	}
+	cfg := engine.Config{Store: d.store, Options: engine.Options{Address: "bench"}}
+	began := time.Now()
+	n := 0
+	for round := 0; n < l.p.queued && time.Since(began) < l.p.queueLimit; round++ {
+		at := time.Now()
+		if _, err := engine.EnqueueAll(ctx, cfg, chunk); err != nil {
+			return n, err
+		}
+		n += len(chunk)
+		rate := float64(len(chunk)) / time.Since(at).Seconds()
+		if round == 0 {
+			l.book.put(0, "submit, first", "runs/s", rate)
+		}
+		l.book.put(round, "submit, each", "runs/s", rate)
+		l.book.put(0, "submit, last", "runs/s", rate)
+		if round%10 == 0 {
+			l.tell("queue: %d runs, %.0f/s", n, rate)
+		}
+	}
+	l.book.put(0, "submit", "runs/s", float64(n)/time.Since(began).Seconds())
+	return n, nil
+}
+
+// claim has an engine take up runs for a while.
+func (l *lab) claim(ctx context.Context, d *database, row string, full bool) (err error) {
+	seen := &taken{}
+	s := setup{store: d.store, d: d, observer: seen}
+	if full {
+		s.invoker, s.full = silent{}, occupied{}
+	}
+	began := time.Now()
+	r, err := start(ctx, l.work, s)
+	if err != nil {
+		return err
+	}
+	err = pause(ctx, l.p.claim)
+	took, n := time.Since(began), seen.n.Load()
+	if err := errors.Join(err, r.stopNow()); err != nil {
+		return err
+	}
+	var done int
+	if err := d.db.QueryRowContext(ctx, `SELECT count(*) FROM engine.run WHERE state >= 10`).Scan(&done); err != nil {
+		return fmt.Errorf("count: %w", err)
+	}
+	l.book.put(0, row, "runs/s", float64(n)/took.Seconds())
+	l.book.put(0, row, "steps/s", float64(done*steps)/took.Seconds())
+	l.tell("queue: %s: %.0f runs/s, %d done", row, float64(n)/took.Seconds(), done)
+	return d.store.Leave(ctx, r.engine)
+}
+
+// taken counts runs that were taken up.
+type taken struct {
+	engine.NoObserver
+	n atomic.Int64
+}
+
+// Pass counts.
+func (t *taken) Pass(s engine.PassStats) { t.n.Add(int64(s.Taken)) }

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A setup says what an engine is made of.
+type setup struct {
+	store    engine.Store
+	options  engine.Options
+	unary    bool            // its agent is called with one stream for each call
+	invoker  engine.Invoker  // instead of agents; nil = a process of the mock agent
+	full     engine.Capacity // instead of the agents' own; nil = theirs
+	observer engine.Observer // nil = none
+	d        *database       // whose server's costs count; nil = it has none
+}
+
+// A running is an engine at work.
+type running struct {
+	work   *work
+	store  *counted
+	d      *database
+	pool   *agents.Pool // nil = it calls no processes
+	procs  *processes
+	node   *engine.Node
+	engine engine.EngineID // its number when it began
+	end    context.CancelFunc
+	ended  chan error
+}
+
+// start starts an engine in this process; its agent is a process of its own.
+func start(ctx context.Context, w *work, s setup) (*running, error) {
+	r := &running{work: w, store: &counted{Store: s.store}, d: s.d, procs: &processes{}, ended: make(chan error, 1)}
+	cfg := engine.Config{Store: r.store, Invoker: s.invoker, Capacity: s.full, Observer: s.observer, Options: s.options}
+	if s.invoker == nil {
+		r.pool = newPool(w, s.unary, r.procs)
+		cfg.Invoker = r.pool
+		if s.full == nil {
+			cfg.Capacity = r.pool
+		}
+	}
+	cfg.Options.Address = "bench"
+	var err error
+	if r.node, err = engine.NewNode(cfg); err != nil {
+		r.closePool()
+		return nil, err
+	}
+	ctx, r.end = context.WithCancel(ctx)
+	go func() { r.ended <- r.node.Run(ctx) }()
+	select {
+	case <-r.node.Ready():
+		r.engine = r.node.Engine()
+		return r, nil
+	case err := <-r.ended:
+		r.end()
+		r.closePool()
+		return nil, fmt.Errorf("start the engine: %w", err)
+	}
+}
+
+// stop ends the engine and its agent.
+func (r *running) stop() error {
+	r.end()
+	return r.stopped()
+}
+
+// stopNow ends the engine without waiting for calls in flight. Its runs are
+// left to whoever finds them.
+func (r *running) stopNow() error {
+	r.node.StopNow()
+	return r.stopped()
+}
+
+func (r *running) stopped() error {
+	err := <-r.ended
+	r.end()
+	r.closePool()
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, engine.ErrStopping) {
+		return fmt.Errorf("stop the engine: %w", err)
+	}
+	return nil
+}
+
+func (r *running) closePool() {
+	if r.pool != nil {
+		r.pool.Close()
+	}
+}
+
+// submit submits a run of a workflow.
+func (r *running) submit(ctx context.Context, workflow string) (engine.Submitted, error) {
+	return r.node.Submit(ctx, engine.Submission{Definition: r.work.def, Workflow: workflow, Vars: r.work.vars, By: "bench"})
+}
+
+// once takes one run to its end.
+func (r *running) once(ctx context.Context, workflow string, end machine.RunState) error {
+	run, err := r.submit(ctx, workflow)
+	if err != nil {
+		return err
+	}
+	s, err := r.node.Wait(ctx, run.Run)
+	if err != nil {
+		return fmt.Errorf("wait: %w", err)
+	}
+	if s.Status() != end {
+		return fmt.Errorf("run %s: %s: %s", run.Name, s.Status(), s.Failure().Message)
+	}
+	return nil
+}
+
+// quiet waits until nothing was committed for a while.
+func (r *running) quiet(ctx context.Context) error {
+	const still = 500 * time.Millisecond
+	for last := int64(-1); ; {
+		rows := r.store.rows.Load()
+		if rows == last {
+			return nil
+		}
+		last = rows
+		if err := pause(ctx, still); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// processes knows the agents' processes that live.
+type processes struct {
+	agents.NoObserver
+	mu   sync.Mutex // protects following field
+	pids map[int]bool
+}
+
+// ProcessStarted notes a process.
+func (p *processes) ProcessStarted(info agents.ProcessInfo) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pids == nil {
+		p.pids = map[int]bool{}
+	}
+	p.pids[info.Pid] = true
+}
+
+// ProcessEnded forgets it.
+func (p *processes) ProcessEnded(info agents.ProcessInfo, _ error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pids, info.Pid)
+}
+
+// cpu returns what they have used so far.
+func (p *processes) cpu() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var sum time.Duration
+	for pid := range p.pids {
+		if used, _, err := processCPU(pid, true); err == nil { // else it has just ended
+			sum += used
+		}
+	}
+	return sum
+}
+
+// counted counts what reaches a store.
+type counted struct {
+	engine.Store
+	commits, rows atomic.Int64
+}
+
+// OpenWriter wraps the store's writer.
+func (c *counted) OpenWriter(ctx context.Context, id engine.EngineID, n int) (engine.Writer, error) {
+	w, err := c.Store.OpenWriter(ctx, id, n)
+	if err != nil {
+		return nil, err
+	}
+	return &countedWriter{Writer: w, c: c}, nil
+}
+
+type countedWriter struct {
+	engine.Writer
+	c *counted
+}
+
+// Commit counts one commit and its rows.
+func (w *countedWriter) Commit(ctx context.Context, batch []engine.Transition) ([]engine.Outcome, error) {
+	w.c.commits.Add(1)
+	w.c.rows.Add(int64(len(batch)))
+	return w.Writer.Commit(ctx, batch)
+}
+
+// Submit counts one commit of one row.
+func (w *countedWriter) Submit(ctx context.Context, t engine.Transition, s engine.Names) (engine.Submitted, error) {
+	w.c.commits.Add(1)
+	w.c.rows.Add(1)
+	return w.Writer.Submit(ctx, t, s)
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/sqlite"
+)
+
+// A subject is one thing that is measured in every round.
+type subject struct {
+	row     string
+	measure func(ctx context.Context, round int) error
+}
+
+// steps measures the engine at work, beside pgbench and the naive mode, all in
+// turn.
+func (l *lab) steps(ctx context.Context) (err error) {
+	var closing closers
+	defer func() { err = errors.Join(err, closing.close()) }()
+	dir, err := os.MkdirTemp("", "engine-bench-")
+	if err != nil {
+		return fmt.Errorf("make a temporary directory: %w", err)
+	}
+	closing.add(func() error { return os.RemoveAll(dir) })
+
+	yard, err := l.yardstick(ctx, dir, &closing)
+	if err != nil {
+		return err
+	}
+	naive, err := l.naive(ctx, &closing)
+	if err != nil {
+		return err
+	}
+	pg, err := l.postgres(ctx, "steps", &closing)
+	if err != nil {
+		return err
+	}
+	lite, err := l.sqlite(ctx, dir, &closing)
+	if err != nil {
+		return err
+	}
+	subjects := []subject{
+		l.pgbenchAt(yard, 64), l.engineAt("postgres", pg, 256), l.engineAt("naive", naive, 64), l.engineAt("postgres", pg, 64),
+		l.engineAt("sqlite", lite, 256), l.engineAt("postgres", pg, 1024), l.pgbenchAt(yard, 1), l.engineAt("naive", naive, 1),
+		l.engineAt("postgres", pg, 1), l.engineAt("sqlite", lite, 1), l.engineAt("sqlite", lite, 64), l.engineAt("sqlite", lite, 1024),
+	}
+	if err := l.inTurn(ctx, subjects); err != nil {
+		return err
+	}
+	l.t.steps(l.book, l.p, yard.name())
+	return nil
+}
+
+// inTurn measures all subjects, round after round.
+func (l *lab) inTurn(ctx context.Context, subjects []subject) error {
+	for round := range l.p.rounds {
+		for _, s := range subjects {
+			if err := s.measure(ctx, round); err != nil {
+				return fmt.Errorf("%s: %w", s.row, err)
+			}
+		}
+	}
+	return nil
+}
+
+// yardstick makes the table of single-row updates, and warms it.
+func (l *lab) yardstick(ctx context.Context, dir string, closing *closers) (yardstick, error) {
+	d, err := makeDatabase(ctx, l.dsn, "yardstick")
+	if err != nil {
+		return nil, err
+	}
+	closing.add(d.close)
+	yard, err := newYardstick(ctx, d, dir, l.p.scale)
+	if err != nil {
+		return nil, err
+	}
+	_, err = yard.rate(ctx, 64, min(l.p.each, 5*l.p.warm))
+	return yard, err
+}
+
+// naive starts an engine in naive mode.
+func (l *lab) naive(ctx context.Context, closing *closers) (*running, error) {
+	d, err := makeDatabase(ctx, l.dsn, "naive")
+	if err != nil {
+		return nil, err
+	}
+	closing.add(d.close)
+	store, err := newNaive(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	closing.add(store.Close)
+	return l.start(ctx, setup{store: store, d: d, options: naiveOptions(), unary: true}, closing)
+}
+
+// postgres starts an engine on a database of its own.
+func (l *lab) postgres(ctx context.Context, name string, closing *closers) (*running, error) {
+	d, err := makeDatabase(ctx, l.dsn, name)
+	if err != nil {
+		return nil, err
+	}
+	closing.add(d.close)
+	return l.start(ctx, setup{store: d.store, d: d}, closing)
+}
+
+// sqlite starts an engine on a file in dir.
+func (l *lab) sqlite(ctx context.Context, dir string, closing *closers) (*running, error) {
+	store, err := sqlite.Open(ctx, filepath.Join(dir, "state.db"), sqlite.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	closing.add(store.Close)
+	return l.start(ctx, setup{store: store, options: engine.Options{Writers: 1}}, closing)
+}
+
+func (l *lab) start(ctx context.Context, s setup, closing *closers) (*running, error) {
+	r, err := start(ctx, l.work, s)
+	if err != nil {
+		return nil, err
+	}
+	closing.add(r.stop)
+	return r, nil
+}
+
+// pgbenchAt is the yardstick with so many clients.
+func (l *lab) pgbenchAt(yard yardstick, clients int) subject {
+	row := fmt.Sprintf("pgbench/%d", clients)
+	return subject{row, func(ctx context.Context, round int) error {
+		rate, err := yard.rate(ctx, clients, l.p.each)
+		l.book.put(round, row, "tps", rate)
+		l.tell("round %d: %s: %.0f commits/s", round+1, row, rate)
+		return err
+	}}
+}
+
+// engineAt is an engine with so many runs of five steps in flight.
+func (l *lab) engineAt(name string, r *running, inFlight int) subject {
+	return l.loaded(fmt.Sprintf("%s/%d", name, inFlight), r, name == "postgres" && inFlight == 256, steps,
+		load{workflow: "five", end: machine.RunSucceeded, inFlight: inFlight, warm: l.p.warm, window: l.p.each})
+}
+
+// loaded is an engine under a load, of which each run makes so many calls.
+func (l *lab) loaded(row string, r *running, profiled bool, calls int, ld load) subject {
+	return subject{row, func(ctx context.Context, round int) error {
+		var res result
+		measure := func() (err error) { res, err = r.load(ctx, ld); return err }
+		var err error
+		if profiled {
+			err = l.prof.during(measure)
+		} else {
+			err = measure()
+		}
+		if err != nil {
+			return err
+		}
+		res.put(l.book, round, row, calls)
+		l.tell("round %d: %s: %.0f steps/s, p50 %.1f ms", round+1, row, res.stepsPerSecond(), milliseconds(res.quantile(0.5)))
+		return nil
+	}}
+}
+
+// closers are closed in the order opposite to that in which they were added.
+type closers struct{ all []func() error }
+
+func (c *closers) add(fn func() error) { c.all = append(c.all, fn) }
+
+func (c *closers) close() error {
+	var errs error
+	for i := len(c.all) - 1; i >= 0; i-- {
+		errs = errors.Join(errs, c.all[i]())
+	}
+	return errs
+}

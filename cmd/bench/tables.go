@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// cell is a median as the tables show it; "-" where there is none.
+func cell(b *book, row, name, format string) string {
+	v, ok := b.median(row, name)
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf(format, v)
+}
+
+// ratioCell is the ratio of a number of two rows.
+func ratioCell(b *book, row, to, name, toName string) string {
+	v, ok := b.ratio(row, to, name, toName)
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// steps prints the engine's rows beside the yardsticks.
+func (t *table) steps(b *book, p plan, yard string) {
+	const columns = "%-14s %8s %10s %10s %10s %8s %8s %8s %8s %9s %8s %9s %9s %9s"
+	t.say("")
+	t.say(columns, "end to end", "steps/s", "to pgbench", "to naive", "to naive", "p50 ms", "p95 ms", "p99 ms", "p99/p50", "commits", "log B", "engine µs", "agent µs", "server µs")
+	t.say(columns, "(in flight)", "", "64 clients", "64", "lone p50", "", "", "", "", "/step", "/step", "/step", "/step", "/step")
+	for _, row := range []string{
+		"postgres/1", "postgres/64", "postgres/256", "postgres/1024", "sqlite/1", "sqlite/64", "sqlite/256", "sqlite/1024", "naive/1", "naive/64",
+	} {
+		lone := "-"
+		if strings.HasSuffix(row, "/1") {
+			lone = ratioCell(b, row, "naive/1", "p50", "p50")
+		}
+		log, server := cell(b, row, "log/step", "%.0f"), cell(b, row, "server µs/step", "%.1f")
+		if strings.HasPrefix(row, "sqlite") {
+			log, server = "-", "-"
+		}
+		t.say(columns, row, cell(b, row, "steps/s", "%.0f"), ratioCell(b, row, "pgbench/64", "steps/s", "tps"), ratioCell(b, row, "naive/64", "steps/s", "steps/s"), lone,
+			cell(b, row, "p50", "%.1f"), cell(b, row, "p95", "%.1f"), cell(b, row, "p99", "%.1f"), cell(b, row, "p99/p50", "%.2f"),
+			cell(b, row, "commits/step", "%.3f"), log, cell(b, row, "engine µs/step", "%.1f"), cell(b, row, "agent µs/step", "%.1f"), server)
+	}
+	for _, row := range []string{"pgbench/1", "pgbench/64"} {
+		t.say(columns, row, cell(b, row, "tps", "%.0f"), ratioCell(b, row, "pgbench/64", "tps", "tps"), "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-")
+	}
+	t.say("")
+	t.say("Medians of %d rounds of %s each, everything in turn; ratios are medians of the ratios of each round. A run is %d steps in a row that echo %d bytes.", p.rounds, p.each, steps, payload)
+	t.say("pgbench: single-row updates by key, prepared, by %s; its figure is commits/s. naive: the same engine with a transaction for each start, finish and end, and unary calls.", yard)
+}
+
+// saga prints runs that turn back.
+func (t *table) saga(b *book) {
+	const columns = "%-28s %8s %9s %8s %8s %8s %9s %8s"
+	t.say("")
+	t.say(columns, "saga with undo (in flight)", "runs/s", "calls/s", "p50 ms", "p95 ms", "p99 ms", "commits", "log B")
+	for _, row := range []string{"saga/1", "saga/256"} {
+		calls := "-"
+		if v, ok := b.median(row, "runs/s"); ok {
+			calls = fmt.Sprintf("%.0f", v*sagaCalls)
+		}
+		t.say(columns, row, cell(b, row, "runs/s", "%.0f"), calls, cell(b, row, "p50", "%.1f"), cell(b, row, "p95", "%.1f"), cell(b, row, "p99", "%.1f"),
+			cell(b, row, "commits/step", "%.3f"), cell(b, row, "log/step", "%.0f"))
+	}
+	t.say("The fourth of %d steps fails for good and three are undone: %d calls; commits and log are for each of them.", steps, sagaCalls)
+}
+
+// calls prints calls of an agent, batched and not.
+func (t *table) calls(b *book) {
+	const columns = "%-20s %10s %10s %10s %16s %16s"
+	t.say("")
+	t.say(columns, "calls of an agent", "calls/s", "to unary", "µs each", "engine µs/call", "agent µs/call")
+	for _, n := range []string{"1", "64", "256"} {
+		for _, kind := range []string{"unary/", "batched/"} {
+			row := kind + n
+			t.say(columns, row, cell(b, row, "calls/s", "%.0f"), ratioCell(b, row, "unary/"+n, "calls/s", "calls/s"), cell(b, row, "µs", "%.0f"),
+				cell(b, row, "engine µs/call", "%.1f"), cell(b, row, "agent µs/call", "%.1f"))
+		}
+	}
+	t.say("Through the engine's pool with its breaker and TLS, so many callers at once, %d bytes both ways.", payload)
+}
+
+// long prints five minutes.
+func (t *table) long(b *book, p plan) {
+	t.say("")
+	t.say("%-28s %8s %10s", "256 in flight, no pause", "steps/s", "to first")
+	for i := range minutes {
+		row := fmt.Sprintf("long/minute %d", i+1)
+		t.say("%-28s %8s %10s", fmt.Sprintf("minute %d", i+1), cell(b, row, "steps/s", "%.0f"), ratioCell(b, row, "long/minute 1", "steps/s", "steps/s"))
+	}
+	t.say("Each of %s, with autovacuum on (it ran %s times); p50 %s ms, p99 %s ms; %s bytes of log for each step.", p.minute,
+		cell(b, "long/256", "autovacuums", "%.0f"), cell(b, "long/256", "p50", "%.1f"), cell(b, "long/256", "p99", "%.1f"), cell(b, "long/256", "log/step", "%.0f"))
+}
+
+// queue prints a long queue.
+func (t *table) queue(b *book) {
+	t.say("")
+	t.say("%-36s %10s %10s", "a queue of "+cell(b, "queue", "runs", "%.0f")+" runs", "runs/s", "steps/s")
+	for _, row := range []string{"submit", "submit, first", "submit, last", "claim, agents full", "claim, agents at work"} {
+		t.say("%-36s %10s %10s", row, cell(b, row, "runs/s", "%.0f"), cell(b, row, "steps/s", "%.0f"))
+	}
+	t.say("submit: EnqueueAll of 10,000 at a time; the first of them and the last. claim: by one engine that finds the whole queue.")
+}
+
+// memory prints what an engine keeps.
+func (t *table) memory(b *book, p plan) {
+	t.say("")
+	t.say("%-28s %12s %16s", "memory of each open run", "bytes", "goroutines")
+	for _, row := range []string{"in flight", "held", "in backoff", "parked"} {
+		t.say("%-28s %12s %16s", row, cell(b, "memory, "+row, "bytes/run", "%.0f"), cell(b, "memory, "+row, "goroutines/run", "%.2f"))
+	}
+	t.say("Heap and stacks of the engine with %s runs, less what it had before, for each. In flight: a call of a real agent is under way.", count(p.kept))
+}
+
+// cold prints starts of the binary.
+func (t *table) cold(b *book, p plan) {
+	t.say("")
+	t.say("%-28s %16s %16s", "engine apply, cold", "first step ms", "end ms")
+	for _, row := range []string{"cold/sqlite", "cold/postgres"} {
+		t.say("%-28s %16s %16s", row, cell(b, row, "first step ms", "%.0f"), cell(b, row, "end ms", "%.0f"))
+	}
+	t.say("Medians of %d, from the start of the process to the start of the first of %d steps, which has committed twice by then, and to the end of the process.", p.colds, steps)
+}
+
+// idle prints what an idle engine asks.
+func (t *table) idle(b *book, p plan) {
+	t.say("")
+	t.say("idle engine: %s statements a minute, over %s", cell(b, "idle", "statements/min", "%.1f"), p.idle)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/agents"
+)
+
+//go:embed workflow.hcl
+var source embed.FS
+
+// steps is the number of steps of the workflows five and undone.
+const steps = 5
+
+// payload is what the steps hand on, in bytes.
+const payload = 100
+
+// A work is what is run, and where its agent is.
+type work struct {
+	def     *dsl.Definition
+	vars    dsl.Value // of each of its workflows
+	catalog *agents.Catalog
+}
+
+// value is what the runs are submitted with, as JSON.
+func (w *work) value() string { return strconv.Quote(strings.Repeat("x", payload)) }
+
+// link prepares the workflows against the agent in a directory.
+func link(ctx context.Context, dir string) (*work, error) {
+	catalog := agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{dir}}})
+	w, err := bind(func(use dsl.AgentUse) (dsl.AgentBinary, error) {
+		bin, err := catalog.Find(ctx, use.Plugin, use.Constraint)
+		if err != nil {
+			return dsl.AgentBinary{}, fmt.Errorf("find agent %s in %s: %w", use.Plugin, dir, err)
+		}
+		return bin.Pin(), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.catalog = catalog
+	return w, nil
+}
+
+// bind links the workflows against the agents that find returns.
+func bind(find func(dsl.AgentUse) (dsl.AgentBinary, error)) (*work, error) {
+	m, diags := dsl.Parse(source, dsl.ParseOptions{})
+	if err := diags.Err(); err != nil {
+		return nil, fmt.Errorf("parse: %w", err)
+	}
+	binaries := map[string]dsl.AgentBinary{}
+	for _, use := range m.Agents() {
+		bin, err := find(use)
+		if err != nil {
+			return nil, err
+		}
+		binaries[use.Name] = bin
+	}
+	def, diags := dsl.Link(m, binaries)
+	if err := diags.Err(); err != nil {
+		return nil, fmt.Errorf("link: %w", err)
+	}
+	vars, diags := def.Workflow("five").Bind([]dsl.Assignment{{Name: "value", Text: strings.Repeat("x", payload), Source: "bench"}})
+	if err := diags.Err(); err != nil {
+		return nil, fmt.Errorf("bind: %w", err)
+	}
+	return &work{def: def, vars: vars}, nil
+}
