@@ -12,7 +12,12 @@ import (
 // S32: the agent of the documentation keeps every rule, as a real process
 // behind the real handshake.
 func TestDocumentedAgentPassesTheHarness(t *testing.T) {
-	p, err := Open(t.Context(), OpenOptions{Path: buildInventory(t)})
+	path := buildInventory(t)
+	both(t, func(t *testing.T, protocol int) { testDocumentedAgent(t, path, protocol) })
+}
+
+func testDocumentedAgent(t *testing.T, path string, protocol int) {
+	p, err := Open(t.Context(), OpenOptions{Path: path, Protocol: protocol})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,8 +29,10 @@ func TestDocumentedAgentPassesTheHarness(t *testing.T) {
 }
 
 // The harness works on a process, and catches what a process does wrong.
-func TestHarnessOnAProcess(t *testing.T) {
-	p := open(t, OpenOptions{})
+func TestHarnessOnAProcess(t *testing.T) { both(t, testHarnessOnAProcess) }
+
+func testHarnessOnAProcess(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol})
 	sdktest.RunTarget(t, p,
 		sdktest.Case{Action: "slow", Input: `{"ms":20000}`, Slow: true},
 		sdktest.Case{Action: "panic", Panics: true})

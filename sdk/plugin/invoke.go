@@ -2,21 +2,11 @@ package plugin
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-	"unicode/utf8"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/saga-engine/engine/sdk"
-	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
 // Invoke sends one call and waits for its end. onEvent, if not nil, receives the
@@ -53,222 +43,127 @@ type CallOptions struct {
 // Call is Invoke with options. While an expired call is listened to, Call has
 // not returned; its error is context.DeadlineExceeded in any case.
 func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk.Reply, error) {
-	c := &call{process: p, req: req, options: o, start: time.Now()}
-	if err := c.check(ctx); err != nil {
+	if err := ctx.Err(); err != nil {
 		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", p.schema.Name, req.Action, ErrNotSent, err)
 	}
-	if err := validText(req); err != nil {
-		return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: sdk.CodeInvalid, Permanent: true, Message: err.Error()}, nil
+	c := &call{process: p, req: req, options: o, start: time.Now()}
+	if reply, err, over := c.prepare(); over {
+		return reply, err
 	}
-	msg := &pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: callToWire(c.req)}}
-	if size := proto.Size(msg); len(req.Input) > p.options.PayloadLimit || size > p.options.PayloadLimit+messageRoom {
-		return sdk.Reply{
-			Outcome: sdk.OutcomeFailed, Code: sdk.CodeInvalid, Permanent: true,
-			Message: fmt.Sprintf("the input has %d bytes, the limit is %d", len(req.Input), p.options.PayloadLimit),
-		}, nil
+	s := p.liveSession()
+	if s == nil {
+		return c.unary(ctx)
 	}
-	return c.run(ctx, msg)
+	w := &waiter{wake: make(chan struct{}, 1), onEvent: o.OnEvent}
+	c.options.OnEvent, c.done = nil, w.done
+	if o.OnEvent != nil {
+		c.options.OnEvent = w.event
+	}
+	s.start(c)
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, func() { c.cancel(ctx.Err()) })()
+	}
+	return w.wait()
 }
 
-// validText finds text that the wire does not carry; otherwise sending would fail
-// in the middle and leave an outcome that is not known.
-func validText(r sdk.Request) error {
-	for name, text := range map[string]string{
-		"action": r.Action, "idempotency key": r.IdempotencyKey, "forward key": r.ForwardKey,
-		"run": r.Run, "workflow": r.Workflow, "step": r.Step, "trace parent": r.TraceParent,
-	} {
-		if !utf8.ValidString(text) {
-			return fmt.Errorf("the %s is not valid UTF-8", name)
-		}
+// Start is Call without a goroutine that waits: done is called once with what
+// Call would have returned, the functions of o are called before that. It may be
+// called before Start returns. None of them may block, because the answers to
+// other calls wait behind them, and none may call Close.
+//
+// An event may still be on its way to OnEvent while done is called, where it is
+// the time or a cancel that ends the call.
+func (p *Process) Start(ctx context.Context, req sdk.Request, o CallOptions, done func(sdk.Reply, error)) *Ongoing {
+	c := &call{process: p, req: req, options: o, start: time.Now(), done: done}
+	g := &Ongoing{call: c}
+	reply, err, over := c.prepare()
+	if over {
+		c.finish(reply, err)
+		return g
 	}
-	return nil
+	if s := p.liveSession(); s != nil {
+		s.start(c)
+		return g
+	}
+	ctx, g.end = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer g.end()
+		c.finish(c.unary(ctx))
+	}()
+	return g
 }
 
-// call is one Invoke.
-type call struct {
-	process *Process
-	req     sdk.Request
-	options CallOptions
-	start   time.Time
-	left    time.Duration
-	expired atomic.Bool // complete-by passed while the call was out
-	expiry  sync.Once
+// Ongoing is a call that Start made.
+type Ongoing struct {
+	call *call
+	end  context.CancelFunc // of a call that goes alone; nil = it is part of a session
 }
 
-// expire notes that complete-by has passed, and ends the call now or when it
-// has been listened to long enough.
-func (c *call) expire(end func()) {
-	c.expiry.Do(func() {
-		c.expired.Store(true)
-		listen := time.Duration(0)
-		if c.options.OnExpired != nil {
-			listen = c.options.OnExpired()
-		}
-		if listen <= 0 {
-			end()
-			return
-		}
-		time.AfterFunc(listen, end) // harmless once the call is over
-	})
-}
-
-// check finds out what keeps the call from being sent.
-func (c *call) check(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := c.process.Err(); err != nil {
-		return err
-	}
-	c.left = c.req.TimeLeft(c.start)
-	if c.left <= 0 {
-		return fmt.Errorf("%w: %w", errDeadline, context.DeadlineExceeded)
-	}
-	c.req.Remaining = c.left
-	return nil
-}
-
-func (c *call) run(ctx context.Context, msg *pb.InvokeRequest) (sdk.Reply, error) {
-	// The stream has no deadline of its own: gRPC would send it along, and the
-	// agent's side would then answer on its own at that time (S28).
-	sctx, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	timer := time.AfterFunc(c.left, func() { c.expire(end) })
-	defer timer.Stop()
-	stopEarly := context.AfterFunc(ctx, end)
-	stream, err := c.process.rpc.Invoke(sctx)
-	if err != nil {
-		stopEarly()
-		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", c.process.schema.Name, c.req.Action, ErrNotSent, c.cause(ctx, err))
-	}
-	// From here on the agent may have seen the call. Send reports its own
-	// failure as io.EOF, and Recv has the cause.
-	if err := stream.Send(msg); err != nil && !errors.Is(err, io.EOF) {
-		return c.lost(ctx, err)
-	}
-	if !stopEarly() {
-		return c.lost(ctx, ctx.Err())
-	}
-	defer context.AfterFunc(ctx, func() {
-		if stream.Send(&pb.InvokeRequest{Request: &pb.InvokeRequest_Cancel{Cancel: &pb.Cancel{}}}) != nil {
-			end()
-			return
-		}
-		grace := time.NewTimer(c.process.options.CancelGrace)
-		defer grace.Stop()
-		select {
-		case <-grace.C:
-			end()
-		case <-sctx.Done():
-		}
-	})()
-	for {
-		ev, err := stream.Recv()
-		if err != nil {
-			return c.lost(ctx, err)
-		}
-		r := ev.GetReply()
-		if c.late() {
-			c.expire(end)
-			if r != nil {
-				if c.options.OnLate != nil {
-					c.options.OnLate(c.accept(replyFromWire(r)))
-				}
-				return sdk.Reply{}, c.silence()
-			}
-			continue
-		}
-		if r != nil {
-			return c.accept(replyFromWire(r)), nil
-		}
-		c.tell(ev)
-	}
-}
-
-// late reports whether complete-by has passed, by either clock.
-func (c *call) late() bool {
-	now := time.Now()
-	return c.expired.Load() || now.Sub(c.start) >= c.left || !now.Round(0).Before(c.req.CompleteBy)
-}
-
-func (c *call) silence() error {
-	return fmt.Errorf("plugin: invoke %s.%s: %w: %w", c.process.schema.Name, c.req.Action, errDeadline, context.DeadlineExceeded)
-}
-
-// cause says why the stream ended: time, the caller, the process, or the
-// transport, in this order.
-func (c *call) cause(ctx context.Context, err error) error {
-	if c.late() {
-		return fmt.Errorf("%w: %w", errDeadline, context.DeadlineExceeded)
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return c.process.explain(err)
-}
-
-// lost decides what a call means that ended without a reply.
-func (c *call) lost(ctx context.Context, err error) (sdk.Reply, error) {
-	switch {
-	case c.late():
-		return sdk.Reply{}, c.silence()
-	case ctx.Err() != nil:
-		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w", c.process.schema.Name, c.req.Action, ctx.Err())
-	case status.Code(err) == codes.ResourceExhausted:
-		return badReply(fmt.Sprintf("the reply is over the limit of %d bytes", c.process.options.PayloadLimit)), nil
-	case errors.Is(err, io.EOF):
-		return badReply("the call ended without a reply"), nil
-	}
-	return sdk.Reply{
-		Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
-		Message: fmt.Sprintf("agent %s was lost: %v", c.process.schema.Name, c.process.explain(err)),
-	}, nil
-}
-
-func (c *call) tell(ev *pb.InvokeEvent) {
-	if c.options.OnEvent == nil {
+// Cancel tells the agent that the answer is not wanted any more. The call goes
+// on for OpenOptions.CancelGrace, or until it is answered; without an answer its
+// error is context.Canceled. It does nothing once the call is over.
+func (g *Ongoing) Cancel() {
+	if g.end != nil {
+		g.end()
 		return
 	}
-	if h := ev.GetHeartbeat(); h != nil {
-		c.options.OnEvent(sdk.Heartbeat{Progress: h.GetProgress(), Note: h.GetNote()})
+	g.call.cancel(context.Canceled)
+}
+
+// maxEvents is how many events wait for a caller that is slow to take them: a
+// call's events must not hold up the answers to others. The oldest are dropped.
+const maxEvents = 256
+
+// A waiter brings what happens to a call of a session to the goroutine of the
+// one who made it.
+type waiter struct {
+	wake    chan struct{} // has room for one: something is there
+	onEvent func(sdk.Event)
+
+	mu     sync.Mutex // protects following fields
+	events []sdk.Event
+	over   bool
+	reply  sdk.Reply
+	err    error
+}
+
+func (w *waiter) event(ev sdk.Event) {
+	w.mu.Lock()
+	if len(w.events) == maxEvents {
+		w.events = append(w.events[:0], w.events[1:]...)
 	}
-	if cp := ev.GetCheckpoint(); cp != nil {
-		c.options.OnEvent(sdk.Checkpoint{Number: cp.GetNumber(), Blob: cp.GetBlob()})
+	w.events = append(w.events, ev)
+	w.mu.Unlock()
+	w.ring()
+}
+
+func (w *waiter) done(reply sdk.Reply, err error) {
+	w.mu.Lock()
+	w.over, w.reply, w.err = true, reply, err
+	w.mu.Unlock()
+	w.ring()
+}
+
+func (w *waiter) ring() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
 	}
 }
 
-// accept returns the reply if it is valid, or what it is worth if not (S35).
-func (c *call) accept(r sdk.Reply) sdk.Reply {
-	lookup := c.req.Purpose == sdk.PurposeLookup
-	switch r.Outcome {
-	case sdk.OutcomeResult:
-		if len(r.Output) > c.process.options.PayloadLimit {
-			return badReply(fmt.Sprintf("the output has %d bytes, the limit is %d", len(r.Output), c.process.options.PayloadLimit))
+// wait returns the call's end, after its events.
+func (w *waiter) wait() (sdk.Reply, error) {
+	for {
+		<-w.wake
+		w.mu.Lock()
+		events, over := w.events, w.over
+		w.events = nil
+		w.mu.Unlock()
+		for _, ev := range events {
+			w.onEvent(ev)
 		}
-		action := c.process.schema.Actions[c.req.Action]
-		if err := sdk.CheckObject(action.Outputs, r.Output); err != nil {
-			return badReply("output: " + err.Error())
-		}
-		return sdk.Reply{Outcome: sdk.OutcomeResult, Output: r.Output}
-	case sdk.OutcomeFailed, sdk.OutcomeUnknown:
-		if !sdk.ValidCode(r.Code) {
-			return badReply("an error without a proper code")
-		}
-		r.Output = nil
-		r.Message = strings.ToValidUTF8(r.Message[:min(len(r.Message), maxMessage)], "")
-		r.RetryAfter = max(r.RetryAfter, 0)
-		return r
-	case sdk.OutcomeNotDone:
-		if lookup {
-			return sdk.Reply{Outcome: sdk.OutcomeNotDone}
+		if over {
+			return w.reply, w.err
 		}
 	}
-	return badReply(fmt.Sprintf("an outcome that is none: %d", r.Outcome))
-}
-
-// maxMessage is the most bytes of an error text that are kept.
-const maxMessage = 4 << 10
-
-func badReply(message string) sdk.Reply {
-	return sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: sdk.CodeBadReply, Message: message}
 }

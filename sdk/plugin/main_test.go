@@ -209,6 +209,16 @@ func request(action, input string) sdk.Request {
 	}
 }
 
+// both runs a test over each of the ways in which calls travel.
+func both(t *testing.T, test func(t *testing.T, protocol int)) {
+	for _, way := range []struct {
+		name     string
+		protocol int
+	}{{"alone", protocolAlone}, {"batches", protocolBatches}} {
+		t.Run(way.name, func(t *testing.T) { test(t, way.protocol) })
+	}
+}
+
 // open starts the test binary as an agent.
 func open(t *testing.T, o OpenOptions) *Process {
 	t.Helper()

@@ -26,6 +26,7 @@ type OpenOptions struct {
 	TempDir      string        // where the private directory is made; "" = os.TempDir
 	Logger       *slog.Logger  // for what the agent logs and prints; nil = discarded
 	PayloadLimit int           // bytes of an input or an output; 0 = DefaultPayloadLimit
+	Protocol     int           // newest version of the protocol to agree on; 0 = the newest there is
 	StartTimeout time.Duration // until the handshake is complete; 0 = 15 s
 	CancelGrace  time.Duration // for a reply after a call was cancelled; 0 = 5 s
 	CloseGrace   time.Duration // for an orderly end, before the process is killed; 0 = 3 s
@@ -56,7 +57,7 @@ func (o *OpenOptions) validate() error {
 		return errors.New("plugin: OpenOptions.Path is required")
 	case len(o.Checksum) != 0 && len(o.Checksum) != sha256.Size:
 		return fmt.Errorf("plugin: OpenOptions.Checksum has %d bytes, want %d", len(o.Checksum), sha256.Size)
-	case o.PayloadLimit < 0 || o.StartTimeout < 0 || o.CancelGrace < 0 || o.CloseGrace < 0:
+	case o.PayloadLimit < 0 || o.StartTimeout < 0 || o.CancelGrace < 0 || o.CloseGrace < 0 || o.Protocol < 0:
 		return errors.New("plugin: OpenOptions: limits and times must not be negative")
 	}
 	return nil
@@ -81,7 +82,7 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 	c := newChild(&o, l)
 	client := goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  handshake(),
-		VersionedPlugins: versions(nil),
+		VersionedPlugins: versions(nil, o.Protocol),
 		RunnerFunc:       c.prepare,
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		AutoMTLS:         true,
@@ -131,7 +132,10 @@ func connect(ctx context.Context, client *goplugin.Client, c *child) (*Process, 
 	if !ok {
 		return nil, fmt.Errorf("no connection: %T", raw)
 	}
-	p := &Process{child: c, client: client, conn: conn, rpc: pb.NewAgentClient(conn), options: *c.options}
+	p := &Process{
+		child: c, client: client, conn: conn, rpc: pb.NewAgentClient(conn), options: *c.options,
+		version: client.NegotiatedVersion(),
+	}
 	if err := p.takeControl(ctx); err != nil {
 		return nil, err
 	}
@@ -143,6 +147,12 @@ func connect(ctx context.Context, client *goplugin.Client, c *child) (*Process, 
 	if err := json.Unmarshal(reply.GetSchema(), &p.schema); err != nil {
 		p.release()
 		return nil, fmt.Errorf("schema: %w", err)
+	}
+	if p.version >= protocolBatches {
+		if err := p.openSession(ctx); err != nil {
+			p.release()
+			return nil, err
+		}
 	}
 	return p, nil
 }

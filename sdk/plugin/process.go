@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	goplugin "github.com/hashicorp/go-plugin"
@@ -25,8 +26,23 @@ type Process struct {
 	rpc     pb.AgentClient
 	options OpenOptions
 	schema  sdk.Schema
+	version int                // of the protocol
 	release context.CancelFunc // ends the control stream
 	closing sync.Once
+	session *session    // of version 2 on; nil = every call goes alone
+	broken  atomic.Bool // the session ended while the process lived: every call goes alone
+}
+
+// Protocol returns the version of the protocol that the process and this host
+// have agreed on. Calls go in batches from version 2 on.
+func (p *Process) Protocol() int { return p.version }
+
+// liveSession returns what carries calls in batches; nil if they go alone.
+func (p *Process) liveSession() *session {
+	if p.broken.Load() {
+		return nil
+	}
+	return p.session
 }
 
 // takeControl opens the stream whose end ends the agent.

@@ -52,8 +52,10 @@ func TestOpenHandshakeAndSchema(t *testing.T) {
 }
 
 // S26, S29: the key, the fence and everything else reach the agent unchanged.
-func TestInvokeCarriesTheWholeRequest(t *testing.T) {
-	p := open(t, OpenOptions{})
+func TestInvokeCarriesTheWholeRequest(t *testing.T) { both(t, testInvokeCarriesTheWholeRequest) }
+
+func testInvokeCarriesTheWholeRequest(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol})
 	req := request("call", `{}`)
 	req.ForwardKey, req.Purpose, req.Attempt, req.Fence, req.TraceParent = "key-0", sdk.PurposeUndo, 3, 1<<60, "00-aa-bb-01"
 	req.Checkpoint = &sdk.Checkpoint{Number: 7, Blob: []byte("blob")}
@@ -71,8 +73,10 @@ func TestInvokeCarriesTheWholeRequest(t *testing.T) {
 	}
 }
 
-func TestInvokeKeepsNumbersExact(t *testing.T) {
-	p := open(t, OpenOptions{})
+func TestInvokeKeepsNumbersExact(t *testing.T) { both(t, testInvokeKeepsNumbersExact) }
+
+func testInvokeKeepsNumbersExact(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol})
 	in := `{"value":{"a":12345678901234567890123,"b":[0.1,1e400,true,null,"<&>"]}}`
 	if got := string(invoke(t, p, request("echo", in)).Output); got != in {
 		t.Errorf("echo = %s, want %s", got, in)
@@ -102,16 +106,20 @@ func TestConfigure(t *testing.T) {
 }
 
 // S31: an error reply comes at once, with everything the agent said.
-func TestInvokeDefiniteFailure(t *testing.T) {
-	p := open(t, OpenOptions{})
+func TestInvokeDefiniteFailure(t *testing.T) { both(t, testInvokeDefiniteFailure) }
+
+func testInvokeDefiniteFailure(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol})
 	want := sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "refused", Message: "no", Permanent: true, RetryAfter: time.Minute}
 	if got := invoke(t, p, request("fail", `{}`)); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("fail = %+v, want %+v", got, want)
 	}
 }
 
-func TestInvokeBadInput(t *testing.T) {
-	p := open(t, OpenOptions{})
+func TestInvokeBadInput(t *testing.T) { both(t, testInvokeBadInput) }
+
+func testInvokeBadInput(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol})
 	odd := request("echo", `{}`)
 	odd.Step = "a\xff"
 	for name, req := range map[string]sdk.Request{
@@ -202,9 +210,11 @@ func TestConnectionIsAuthenticated(t *testing.T) {
 	}
 }
 
-func TestStrayPrintsBecomeLogLines(t *testing.T) {
+func TestStrayPrintsBecomeLogLines(t *testing.T) { both(t, testStrayPrintsBecomeLogLines) }
+
+func testStrayPrintsBecomeLogLines(t *testing.T, protocol int) {
 	book := newLogBook()
-	p, err := Open(t.Context(), OpenOptions{Path: os.Args[0], Env: []string{envMode + "=chatty"}, Logger: book.logger()})
+	p, err := Open(t.Context(), OpenOptions{Protocol: protocol, Path: os.Args[0], Env: []string{envMode + "=chatty"}, Logger: book.logger()})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
@@ -219,8 +229,10 @@ func TestStrayPrintsBecomeLogLines(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsAndCheckpoints(t *testing.T) {
-	p := open(t, OpenOptions{})
+func TestHeartbeatsAndCheckpoints(t *testing.T) { both(t, testHeartbeatsAndCheckpoints) }
+
+func testHeartbeatsAndCheckpoints(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol})
 	var events []sdk.Event
 	record := func(ev sdk.Event) { events = append(events, ev) }
 	if _, err := p.Invoke(t.Context(), request("slow", `{"ms":60}`), record); err != nil {
@@ -239,8 +251,10 @@ func TestHeartbeatsAndCheckpoints(t *testing.T) {
 	}
 }
 
-func TestReplyTooLarge(t *testing.T) {
-	p := open(t, OpenOptions{PayloadLimit: 10_000})
+func TestReplyTooLarge(t *testing.T) { both(t, testReplyTooLarge) }
+
+func testReplyTooLarge(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol, PayloadLimit: 10_000})
 	if r := invoke(t, p, request("big", `{"ms":9000}`)); r.Outcome != sdk.OutcomeResult {
 		t.Errorf("reply below the limit = %+v", r)
 	}
@@ -252,8 +266,10 @@ func TestReplyTooLarge(t *testing.T) {
 }
 
 // The host's own limit holds for an agent that does not keep to it.
-func TestReplyTooLargeFromACarelessAgent(t *testing.T) {
-	p, err := Open(t.Context(), OpenOptions{Path: os.Args[0], Env: []string{envMode + "=careless"}, PayloadLimit: 10_000})
+func TestReplyTooLargeFromACarelessAgent(t *testing.T) { both(t, testReplyTooLargeFromACarelessAgent) }
+
+func testReplyTooLargeFromACarelessAgent(t *testing.T, protocol int) {
+	p, err := Open(t.Context(), OpenOptions{Protocol: protocol, Path: os.Args[0], Env: []string{envMode + "=careless"}, PayloadLimit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,10 +326,12 @@ func TestOnlyValidRepliesCount(t *testing.T) {
 	}
 }
 
-func TestPanicIsUnknownInternal(t *testing.T) {
+func TestPanicIsUnknownInternal(t *testing.T) { both(t, testPanicIsUnknownInternal) }
+
+func testPanicIsUnknownInternal(t *testing.T, protocol int) {
 	book := newLogBook()
 	logger := slog.New(slog.NewTextHandler(book, &slog.HandlerOptions{Level: slog.LevelDebug})) // stacks are for debugging
-	p := open(t, OpenOptions{Logger: logger})
+	p := open(t, OpenOptions{Protocol: protocol, Logger: logger})
 	r := invoke(t, p, request("panic", `{}`))
 	if r.Outcome != sdk.OutcomeUnknown || r.Code != sdk.CodeInternal || !strings.Contains(r.Message, "out of cheese") {
 		t.Errorf("reply = %+v, want unknown internal", r)
@@ -325,8 +343,10 @@ func TestPanicIsUnknownInternal(t *testing.T) {
 }
 
 // S30: a dead agent gives no reply, and nobody waits for one.
-func TestCrashMidCallIsAgentLost(t *testing.T) {
-	p := open(t, OpenOptions{})
+func TestCrashMidCallIsAgentLost(t *testing.T) { both(t, testCrashMidCallIsAgentLost) }
+
+func testCrashMidCallIsAgentLost(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol})
 	r := invoke(t, p, request("crash", `{}`))
 	if r.Outcome != sdk.OutcomeUnknown || r.Code != sdk.CodeAgentLost {
 		t.Errorf("reply = %+v, want unknown agent_lost", r)
@@ -345,8 +365,10 @@ func TestCrashMidCallIsAgentLost(t *testing.T) {
 }
 
 // S28: when complete-by passes there is no reply, whatever the agent does.
-func TestDeadlineEndsTheCallWithoutReply(t *testing.T) {
-	p := open(t, OpenOptions{})
+func TestDeadlineEndsTheCallWithoutReply(t *testing.T) { both(t, testDeadlineEndsTheCallWithoutReply) }
+
+func testDeadlineEndsTheCallWithoutReply(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol})
 	for _, action := range []string{"slow", "stubborn"} {
 		t.Run(action, func(t *testing.T) {
 			req := request(action, `{"ms":1500}`)
@@ -373,8 +395,10 @@ func TestDeadlineEndsTheCallWithoutReply(t *testing.T) {
 	})
 }
 
-func TestCancelReachesTheAgent(t *testing.T) {
-	p := open(t, OpenOptions{CancelGrace: 10 * time.Second})
+func TestCancelReachesTheAgent(t *testing.T) { both(t, testCancelReachesTheAgent) }
+
+func testCancelReachesTheAgent(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol, CancelGrace: 10 * time.Second})
 	ctx, cancel := context.WithCancel(t.Context())
 	working := func(sdk.Event) { cancel() }
 	start := time.Now()
@@ -391,7 +415,11 @@ func TestCancelReachesTheAgent(t *testing.T) {
 }
 
 func TestCancelOfAnAgentThatDoesNotListen(t *testing.T) {
-	p := open(t, OpenOptions{CancelGrace: 100 * time.Millisecond})
+	both(t, testCancelOfAnAgentThatDoesNotListen)
+}
+
+func testCancelOfAnAgentThatDoesNotListen(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol, CancelGrace: 100 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	start := time.Now()
 	_, err := p.Invoke(ctx, request("stubborn", `{"ms":30000}`), func(sdk.Event) { cancel() })
@@ -403,8 +431,10 @@ func TestCancelOfAnAgentThatDoesNotListen(t *testing.T) {
 	}
 }
 
-func TestKillEndsTheProcessGroup(t *testing.T) {
-	p := open(t, OpenOptions{})
+func TestKillEndsTheProcessGroup(t *testing.T) { both(t, testKillEndsTheProcessGroup) }
+
+func testKillEndsTheProcessGroup(t *testing.T, protocol int) {
+	p := open(t, OpenOptions{Protocol: protocol})
 	var spawned struct{ Pid int }
 	if err := json.Unmarshal(invoke(t, p, request("spawn", `{}`)).Output, &spawned); err != nil {
 		t.Fatal(err)
@@ -452,13 +482,15 @@ func TestCloseOfAFrozenAgent(t *testing.T) {
 
 // T13: each of the two ways in which an agent learns of its engine's end is
 // enough, also while an action is at work that does not listen.
-func TestAgentEndsWhen(t *testing.T) {
+func TestAgentEndsWhen(t *testing.T) { both(t, testAgentEndsWhen) }
+
+func testAgentEndsWhen(t *testing.T, protocol int) {
 	for name, lose := range map[string]func(p *Process) error{
 		"the control stream breaks":     func(p *Process) error { p.release(); return nil },
 		"the parent-death signal comes": func(p *Process) error { return syscall.Kill(p.Pid(), syscall.SIGTERM) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := open(t, OpenOptions{})
+			p := open(t, OpenOptions{Protocol: protocol})
 			working := make(chan struct{}, 10_000)
 			done := make(chan sdk.Reply, 1)
 			go func() {
@@ -569,30 +601,4 @@ func TestChecksum(t *testing.T) {
 	if left, _ := os.ReadDir(temp); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-}
-
-func BenchmarkInvoke(b *testing.B) {
-	p, err := Open(b.Context(), OpenOptions{Path: os.Args[0], Env: []string{envMode + "=agent"}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer p.Close()
-	call := func(b *testing.B) {
-		if r, err := p.Invoke(b.Context(), request("echo", `{"value":"x"}`), nil); err != nil || r.Outcome != sdk.OutcomeResult {
-			b.Fatal(r, err)
-		}
-	}
-	b.Run("one", func(b *testing.B) {
-		for b.Loop() {
-			call(b)
-		}
-	})
-	b.Run("parallel", func(b *testing.B) {
-		b.SetParallelism(32)
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				call(b)
-			}
-		})
-	})
 }

@@ -31,7 +31,13 @@ const messageRoom = 64 << 10
 
 // supported lists the versions of the protocol that this package speaks. The
 // engine speaks the current and the previous one.
-func supported() []int { return []int{1} }
+func supported() []int { return []int{protocolAlone, protocolBatches} }
+
+// The versions of the protocol. They differ in how calls travel.
+const (
+	protocolAlone   = 1 // each on a stream of its own
+	protocolBatches = 2 // all on one stream, in batches
+)
 
 // handshake is go-plugin's; the cookie keeps people from starting an agent by
 // hand, it is not a secret.
@@ -39,8 +45,9 @@ func handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{MagicCookieKey: cookieName, MagicCookieValue: cookieValue}
 }
 
-// agentPlugin carries version 1 through go-plugin: the author's half registers
-// the service, the host's half hands out the connection.
+// agentPlugin carries the protocol through go-plugin: the author's half registers
+// the service, the host's half hands out the connection. The service is the same
+// in both versions; what was agreed on tells the host what it may use.
 type agentPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 	server *server // nil in a host
@@ -59,12 +66,16 @@ func (p *agentPlugin) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, conn
 	return conn, nil
 }
 
-// versions maps each version of the protocol to what serves or consumes it. A
-// second version gets its own plugin type here, and its number in supported.
-func versions(s *server) map[int]goplugin.PluginSet {
-	return map[int]goplugin.PluginSet{
-		1: {pluginName: &agentPlugin{server: s}},
+// versions maps each version of the protocol up to the newest that is wanted to
+// what serves or consumes it; 0 = all that there are.
+func versions(s *server, newest int) map[int]goplugin.PluginSet {
+	sets := map[int]goplugin.PluginSet{}
+	for _, v := range supported() {
+		if newest == 0 || v <= newest {
+			sets[v] = goplugin.PluginSet{pluginName: &agentPlugin{server: s}}
+		}
 	}
+	return sets
 }
 
 // mismatch says which side to update when the versions of an agent and those of

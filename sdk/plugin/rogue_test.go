@@ -82,7 +82,7 @@ func (r *rogue) Invoke(stream pb.Agent_InvokeServer) error {
 		return err
 	}
 	answer := func(text string) error {
-		return stream.Send(replyToWire(sdk.Reply{Outcome: sdk.OutcomeResult, Output: json.RawMessage(text)}))
+		return stream.Send(replyToEvent(sdk.Reply{Outcome: sdk.OutcomeResult, Output: json.RawMessage(text)}))
 	}
 	good := `{"id":"x"}`
 	switch first.GetCall().GetAction() {
@@ -92,7 +92,7 @@ func (r *rogue) Invoke(stream pb.Agent_InvokeServer) error {
 				return nil // the engine has what it wanted
 			}
 		}
-		return stream.Send(replyToWire(sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "denied"}))
+		return stream.Send(replyToEvent(sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "denied"}))
 	case "wrong_call": // what another call would answer
 		return answer(`{"count":7}`)
 	case "after_the_end":

@@ -56,7 +56,7 @@ it does nothing on its own. To see what it can do:
 func describeTo(w io.Writer, s sdk.Schema) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(Description{Schema: s, ProtocolVersions: sortedVersions(versions(nil))}); err != nil {
+	if err := enc.Encode(Description{Schema: s, ProtocolVersions: sortedVersions(versions(nil, 0))}); err != nil {
 		return fmt.Errorf("describe agent %s: %w", s.Name, err)
 	}
 	return nil
@@ -86,7 +86,7 @@ func serveProcess(a *sdk.Agent, schema sdk.Schema) int {
 	// Serve prints the handshake, replaces os.Stdout, and serves.
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  handshake(),
-		VersionedPlugins: versions(server),
+		VersionedPlugins: versions(server, 0),
 		Logger:           hclog.New(&hclog.LoggerOptions{Output: stderr, JSONFormat: true, Level: hclog.Warn}),
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts,

@@ -15,7 +15,7 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// server is the author's half of the protocol, version 1.
+// server is the author's half of the protocol.
 type server struct {
 	pb.UnimplementedAgentServer
 	agent  *sdk.Agent
@@ -91,7 +91,7 @@ func (s *server) Invoke(stream pb.Agent_InvokeServer) error {
 		<-stream.Context().Done()
 		return nil
 	}
-	return out.send(replyToWire(s.fit(reply)))
+	return out.send(replyToEvent(s.fit(reply)))
 }
 
 // fit replaces a reply that is too large: its sender's limit would be an error

@@ -50,8 +50,8 @@ func TestOpenBadBinary(t *testing.T) {
 		"endless junk":     {OpenOptions{Path: script(t, "exec tr '\\0' x </dev/zero")}, ReasonHandshake, "instead of a handshake", "describe"},
 		"silent exit":      {OpenOptions{Path: os.Args[0], Env: []string{envMode + "=exit"}}, ReasonExited, "no licence found", "describe"},
 		"hang":             {OpenOptions{Path: os.Args[0], Env: []string{envMode + "=hang"}, StartTimeout: 300 * time.Millisecond}, ReasonTimeout, "no handshake within 300ms", "describe"},
-		"newer protocol":   {OpenOptions{Path: os.Args[0], Env: []string{envMode + "=future"}}, ReasonProtocol, "agent speaks protocol 7, this engine speaks 1", "update the engine"},
-		"older protocol":   {OpenOptions{Path: script(t, "echo '1|0|unix|/x|grpc|'; sleep 60")}, ReasonProtocol, "agent speaks protocol 0, this engine speaks 1", "update the agent"},
+		"newer protocol":   {OpenOptions{Path: os.Args[0], Env: []string{envMode + "=future"}}, ReasonProtocol, "agent speaks protocol 7, this engine speaks 1 and 2", "update the engine"},
+		"older protocol":   {OpenOptions{Path: script(t, "echo '1|0|unix|/x|grpc|'; sleep 60")}, ReasonProtocol, "agent speaks protocol 0, this engine speaks 1 and 2", "update the agent"},
 		"net/rpc":          {OpenOptions{Path: script(t, "echo '1|1|unix|/x|netrpc|'; sleep 60")}, ReasonProtocol, "netrpc", "rebuild"},
 		"foreign socket":   {OpenOptions{Path: script(t, "echo '1|1|unix|/tmp/other|grpc|'; sleep 60")}, ReasonHandshake, "not in its directory", ""},
 		"tcp":              {OpenOptions{Path: script(t, "echo '1|1|tcp|127.0.0.1:1|grpc|'; sleep 60")}, ReasonHandshake, "not in its directory", ""},
@@ -109,14 +109,14 @@ func TestDescribe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Name != "test" || d.Version != "1.2.3" || !slices.Equal(d.ProtocolVersions, []int{1}) || len(d.Actions["slow"].Inputs) != 1 {
+	if d.Name != "test" || d.Version != "1.2.3" || !slices.Equal(d.ProtocolVersions, []int{1, 2}) || len(d.Actions["slow"].Inputs) != 1 {
 		t.Errorf("description = %+v", d)
 	}
 	if err := d.Compatible("x"); err != nil {
 		t.Errorf("Compatible: %v", err)
 	}
-	d.ProtocolVersions = []int{2, 3}
-	wantStartError(t, d.Compatible("x"), ReasonProtocol, "agent speaks protocol 2 and 3, this engine speaks 1", "update the engine")
+	d.ProtocolVersions = []int{3, 4}
+	wantStartError(t, d.Compatible("x"), ReasonProtocol, "agent speaks protocol 3 and 4, this engine speaks 1 and 2", "update the engine")
 }
 
 func TestDescribeBadBinary(t *testing.T) {

@@ -70,15 +70,29 @@ func eventToWire(ev sdk.Event) *pb.InvokeEvent {
 	return &pb.InvokeEvent{}
 }
 
-func replyToWire(r sdk.Reply) *pb.InvokeEvent {
-	return &pb.InvokeEvent{Event: &pb.InvokeEvent_Reply{Reply: &pb.Reply{
+func eventToResult(id uint64, ev sdk.Event) *pb.Result {
+	switch ev := ev.(type) {
+	case sdk.Heartbeat:
+		return &pb.Result{Id: id, Event: &pb.Result_Heartbeat{Heartbeat: &pb.Heartbeat{Progress: ev.Progress, Note: ev.Note}}}
+	case sdk.Checkpoint:
+		return &pb.Result{Id: id, Event: &pb.Result_Checkpoint{Checkpoint: checkpointToWire(&ev)}}
+	}
+	return &pb.Result{Id: id}
+}
+
+func replyToWire(r sdk.Reply) *pb.Reply {
+	return &pb.Reply{
 		Outcome:        pb.Outcome(r.Outcome),
 		Output:         r.Output,
 		Code:           r.Code,
 		Message:        r.Message,
 		Permanent:      r.Permanent,
 		RetryAfterNano: int64(r.RetryAfter),
-	}}}
+	}
+}
+
+func replyToEvent(r sdk.Reply) *pb.InvokeEvent {
+	return &pb.InvokeEvent{Event: &pb.InvokeEvent_Reply{Reply: replyToWire(r)}}
 }
 
 func replyFromWire(r *pb.Reply) sdk.Reply {

@@ -1,4 +1,4 @@
-// Package proto holds the generated code of the agent protocol, version 1. Only
+// Package proto holds the generated code of the agent protocol. Only
 // package plugin uses it.
 package proto
 

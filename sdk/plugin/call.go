@@ -1,0 +1,160 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/saga-engine/engine/sdk"
+	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+)
+
+// call is one call, whichever way it goes.
+type call struct {
+	process *Process
+	req     sdk.Request
+	options CallOptions
+	done    func(sdk.Reply, error) // nil for a call that goes alone and is waited for
+	start   time.Time
+	left    time.Duration
+	wire    *pb.Call
+
+	// Of a call that goes alone.
+	expired atomic.Bool // complete-by passed while the call was out
+	expiry  sync.Once
+
+	// Of a call in a session; protected by session.mu.
+	session   *session
+	id        uint64
+	size      int // bytes in a batch
+	state     callState
+	timer     *time.Timer // for complete-by, then for the end of listening
+	grace     *time.Timer // since the agent was told to stop; nil = it was not
+	cancelled error       // why it was
+}
+
+// prepare finds out what keeps the call from being sent, and what it means.
+func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // over says whether the others count
+	p := c.process
+	if err := p.Err(); err != nil {
+		return sdk.Reply{}, c.notSent(err), true
+	}
+	c.left = c.req.TimeLeft(c.start)
+	if c.left <= 0 {
+		return sdk.Reply{}, c.notSent(errSilence), true
+	}
+	c.req.Remaining = c.left
+	if err := validText(&c.req); err != nil {
+		return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: sdk.CodeInvalid, Permanent: true, Message: err.Error()}, nil, true
+	}
+	c.wire = callToWire(c.req)
+	c.size = proto.Size(c.wire) + frame
+	if len(c.req.Input) > p.options.PayloadLimit || c.size > p.options.PayloadLimit+messageRoom {
+		return sdk.Reply{
+			Outcome: sdk.OutcomeFailed, Code: sdk.CodeInvalid, Permanent: true,
+			Message: fmt.Sprintf("the input has %d bytes, the limit is %d", len(c.req.Input), p.options.PayloadLimit),
+		}, nil, true
+	}
+	return sdk.Reply{}, nil, false
+}
+
+// frame is more than what a message adds to what it carries: tags, lengths and
+// the call's number.
+const frame = 64
+
+// validText finds text that the wire does not carry; otherwise sending would fail
+// in the middle and leave an outcome that is not known.
+func validText(r *sdk.Request) error {
+	for _, text := range [...]struct{ name, value string }{
+		{"action", r.Action}, {"idempotency key", r.IdempotencyKey}, {"forward key", r.ForwardKey},
+		{"run", r.Run}, {"workflow", r.Workflow}, {"step", r.Step}, {"trace parent", r.TraceParent},
+	} {
+		if !utf8.ValidString(text.value) {
+			return fmt.Errorf("the %s is not valid UTF-8", text.name)
+		}
+	}
+	return nil
+}
+
+// finish tells whoever started the call. It is called once.
+func (c *call) finish(reply sdk.Reply, err error) { c.done(reply, err) }
+
+// expire says that complete-by has passed, and returns for how long the call is
+// listened to. It is called once.
+func (c *call) expire() time.Duration {
+	if c.options.OnExpired == nil {
+		return 0
+	}
+	return c.options.OnExpired()
+}
+
+// late reports whether complete-by has passed, by either clock.
+func (c *call) late(now time.Time) bool {
+	return now.Sub(c.start) >= c.left || !now.Round(0).Before(c.req.CompleteBy)
+}
+
+// errSilence is the error of a call that complete-by has passed for.
+var errSilence = fmt.Errorf("%w: %w", errDeadline, context.DeadlineExceeded)
+
+func (c *call) fail(err error) error {
+	return fmt.Errorf("plugin: invoke %s.%s: %w", c.process.schema.Name, c.req.Action, err)
+}
+
+func (c *call) notSent(err error) error {
+	return fmt.Errorf("plugin: invoke %s.%s: %w: %w", c.process.schema.Name, c.req.Action, ErrNotSent, err)
+}
+
+func (c *call) silence() error { return c.fail(errSilence) }
+
+// tell passes a sign of life on; one of the two is nil, or both are.
+func (c *call) tell(h *pb.Heartbeat, cp *pb.Checkpoint) {
+	switch {
+	case c.options.OnEvent == nil:
+	case h != nil:
+		c.options.OnEvent(sdk.Heartbeat{Progress: h.GetProgress(), Note: h.GetNote()})
+	case cp != nil:
+		c.options.OnEvent(sdk.Checkpoint{Number: cp.GetNumber(), Blob: cp.GetBlob()})
+	}
+}
+
+// accept returns the reply if it is valid, or what it is worth if not (S35).
+func (c *call) accept(r sdk.Reply) sdk.Reply {
+	lookup := c.req.Purpose == sdk.PurposeLookup
+	switch r.Outcome {
+	case sdk.OutcomeResult:
+		if len(r.Output) > c.process.options.PayloadLimit {
+			return badReply(fmt.Sprintf("the output has %d bytes, the limit is %d", len(r.Output), c.process.options.PayloadLimit))
+		}
+		action := c.process.schema.Actions[c.req.Action]
+		if err := sdk.CheckObject(action.Outputs, r.Output); err != nil {
+			return badReply("output: " + err.Error())
+		}
+		return sdk.Reply{Outcome: sdk.OutcomeResult, Output: r.Output}
+	case sdk.OutcomeFailed, sdk.OutcomeUnknown:
+		if !sdk.ValidCode(r.Code) {
+			return badReply("an error without a proper code")
+		}
+		r.Output = nil
+		r.Message = strings.ToValidUTF8(r.Message[:min(len(r.Message), maxMessage)], "")
+		r.RetryAfter = max(r.RetryAfter, 0)
+		return r
+	case sdk.OutcomeNotDone:
+		if lookup {
+			return sdk.Reply{Outcome: sdk.OutcomeNotDone}
+		}
+	}
+	return badReply(fmt.Sprintf("an outcome that is none: %d", r.Outcome))
+}
+
+// maxMessage is the most bytes of an error text that are kept.
+const maxMessage = 4 << 10
+
+func badReply(message string) sdk.Reply {
+	return sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: sdk.CodeBadReply, Message: message}
+}

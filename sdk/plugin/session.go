@@ -1,0 +1,458 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/saga-engine/engine/sdk"
+	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+)
+
+// What a batch holds at most. There is no timer: a batch is what queued while
+// the one before it was sent, so a call that is alone waits for nobody.
+const (
+	maxBatch   = 256
+	batchBytes = 1 << 20 // and never more than one message may have
+)
+
+// exitNotice is how long a connection that broke is given to turn out to be the
+// end of its process: that says more than the transport does.
+const exitNotice = 200 * time.Millisecond
+
+// callState is what a session knows of a call.
+type callState uint8
+
+const (
+	callNew       callState = iota
+	callWaiting             // the agent has certainly not seen it
+	callSent                // the agent may have it
+	callListening           // the same, past complete-by
+	callOver
+)
+
+// A session is the host's half of the stream that carries calls in batches. One
+// goroutine sends and one receives. The end of the stream ends the session and
+// every call that it has.
+type session struct {
+	process *Process
+	stream  pb.Agent_SessionClient
+	end     context.CancelFunc // ends the stream
+	wake    chan struct{}      // has room for one: there is something to send
+	over    chan struct{}      // closed when nothing is received any more
+	limit   int                // bytes of a batch
+	window  int                // calls that the agent takes at once; 0 = any number
+
+	mu      sync.Mutex // protects following fields
+	calls   map[uint64]*call
+	last    uint64 // id of a call
+	busy    int    // calls that are in state callSent
+	waiting []*call
+	stale   int // of waiting, those that are over
+	cancels []uint64
+	lost    error // why nothing is sent any more; nil = something is
+
+	out pb.InvocationBatch // the sender's
+	in  []arrival          // the receiver's
+}
+
+// openSession opens the session of a process that was just started.
+func (p *Process) openSession(ctx context.Context) error {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
+	stream, err := p.rpc.Session(inner)
+	var hello *pb.ResultBatch
+	if err == nil {
+		hello, err = stream.Recv()
+	}
+	if err != nil {
+		cancel()
+		return fmt.Errorf("open the session: %w", err)
+	}
+	s := &session{
+		process: p, stream: stream, end: cancel, wake: make(chan struct{}, 1), over: make(chan struct{}),
+		limit: min(batchBytes, p.options.PayloadLimit+messageRoom), window: int(hello.GetWindow()), calls: map[uint64]*call{},
+	}
+	p.session = s
+	go s.send()
+	go s.receive()
+	return nil
+}
+
+func (s *session) ring() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// start sends a call as soon as the agent takes it. It does not wait.
+func (s *session) start(c *call) {
+	s.mu.Lock()
+	if s.lost != nil {
+		err := s.lost
+		s.mu.Unlock()
+		c.finish(sdk.Reply{}, c.notSent(s.process.explain(err)))
+		return
+	}
+	s.last++
+	c.session, c.id, c.state = s, s.last, callWaiting
+	s.calls[c.id] = c
+	s.waiting = append(s.waiting, c)
+	c.timer = time.AfterFunc(c.left, c.timeout)
+	s.mu.Unlock()
+	s.ring()
+}
+
+// cancel tells the agent that the answer is not wanted any more, or makes sure
+// that it never sees the call.
+func (c *call) cancel(why error) {
+	s := c.session
+	if s == nil {
+		return // it was over before it could be sent
+	}
+	s.mu.Lock()
+	switch {
+	case c.state == callWaiting:
+		s.removeLocked(c)
+		s.mu.Unlock()
+		c.finish(sdk.Reply{}, c.notSent(why))
+		return
+	case c.state != callOver && c.cancelled == nil:
+		c.cancelled = why
+		c.grace = time.AfterFunc(s.process.options.CancelGrace, c.abandon)
+		s.cancels = append(s.cancels, c.id)
+	}
+	s.mu.Unlock()
+	s.ring()
+}
+
+// timeout is what complete-by does, and the end of listening after it.
+func (c *call) timeout() {
+	s := c.session
+	s.mu.Lock()
+	switch c.state {
+	case callWaiting:
+		s.removeLocked(c)
+		s.mu.Unlock()
+		c.finish(sdk.Reply{}, c.notSent(errSilence))
+	case callSent:
+		s.expireLocked(c)
+		s.mu.Unlock()
+		s.ring() // there may be room for another
+		c.listen()
+	case callListening:
+		s.mu.Unlock()
+		c.abandon()
+	default:
+		s.mu.Unlock()
+	}
+}
+
+// expireLocked notes that complete-by has passed for a call that was sent.
+// Whoever does must call listen afterwards.
+func (s *session) expireLocked(c *call) {
+	c.timer.Stop()
+	c.state = callListening
+	s.busy--
+}
+
+// listen hears the call for as long as is wanted.
+func (c *call) listen() {
+	listen := c.expire()
+	if listen <= 0 {
+		c.abandon()
+		return
+	}
+	c.session.mu.Lock()
+	defer c.session.mu.Unlock()
+	if c.state == callListening {
+		c.timer = time.AfterFunc(listen, c.timeout)
+	}
+}
+
+// abandon ends a call that the agent has and does not answer.
+func (c *call) abandon() {
+	s := c.session
+	s.mu.Lock()
+	if c.state == callOver {
+		s.mu.Unlock()
+		return
+	}
+	if c.cancelled == nil {
+		s.cancels = append(s.cancels, c.id) // its context should have ended already
+	}
+	err := c.cancelled
+	if c.state == callListening || c.late(time.Now()) {
+		err = errSilence
+	}
+	s.removeLocked(c)
+	s.mu.Unlock()
+	s.ring()
+	c.finish(sdk.Reply{}, c.fail(err))
+}
+
+// removeLocked ends what the session knows of a call.
+func (s *session) removeLocked(c *call) {
+	switch c.state {
+	case callSent:
+		s.busy--
+	case callWaiting:
+		s.stale++
+	}
+	c.state, c.wire = callOver, nil
+	c.timer.Stop()
+	if c.grace != nil {
+		c.grace.Stop()
+	}
+	delete(s.calls, c.id)
+}
+
+// send is the goroutine that sends.
+func (s *session) send() {
+	for {
+		select {
+		case <-s.wake:
+		case <-s.over:
+			return
+		}
+		for s.fill() {
+			if err := s.stream.Send(&s.out); err != nil {
+				// Of io.EOF the receiver knows the cause. Anything else is of this
+				// side, and the agent may have half a message.
+				if !errors.Is(err, io.EOF) {
+					s.stop(err)
+				}
+				s.end()
+				return
+			}
+		}
+	}
+}
+
+// fill puts what waits into the next batch; it reports false if nothing does, or
+// nothing can be sent now.
+func (s *session) fill() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil {
+		return false
+	}
+	list, size := s.out.Invocations[:0], 0
+	cancels := min(len(s.cancels), maxBatch)
+	for _, id := range s.cancels[:cancels] {
+		list = append(list, &pb.Invocation{Id: id, Request: &pb.Invocation_Cancel{Cancel: &pb.Cancel{}}})
+		size += frame
+	}
+	s.cancels = append(s.cancels[:0], s.cancels[cancels:]...)
+	n := 0
+	for _, c := range s.waiting {
+		if c.state == callOver {
+			n++
+			s.stale--
+			continue
+		}
+		if len(list) >= maxBatch || len(list) > 0 && size+c.size > s.limit || s.window > 0 && s.busy >= s.window {
+			break
+		}
+		n++
+		size += c.size
+		s.busy++
+		c.state = callSent
+		list = append(list, &pb.Invocation{Id: c.id, Request: &pb.Invocation_Call{Call: c.wire}})
+		c.wire = nil
+	}
+	s.dropLocked(n)
+	clear(list[len(list):cap(list)])
+	s.out.Invocations = list
+	return len(list) > 0
+}
+
+// dropLocked takes the first n from those who wait, and those who wait in vain
+// where they are many.
+func (s *session) dropLocked(n int) {
+	clear(s.waiting[:n])
+	if s.waiting = s.waiting[n:]; len(s.waiting) == 0 {
+		s.waiting = nil
+	}
+	if s.stale > maxBatch && s.stale > len(s.waiting)/2 {
+		kept := make([]*call, 0, len(s.waiting)-s.stale)
+		for _, c := range s.waiting {
+			if c.state != callOver {
+				kept = append(kept, c)
+			}
+		}
+		s.waiting, s.stale = kept, 0
+	}
+}
+
+// stop keeps further calls from being sent, for the first reason given.
+func (s *session) stop(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == nil {
+		s.lost = err
+	}
+}
+
+// receive is the goroutine that receives, and ends what is left.
+func (s *session) receive() {
+	for {
+		batch, err := s.stream.Recv()
+		if err != nil {
+			s.lose(err)
+			return
+		}
+		s.take(batch.GetResults(), time.Now())
+	}
+}
+
+// An arrival is what the agent said of a call.
+type arrival struct {
+	call   *call
+	result *pb.Result
+	first  bool // it shows that complete-by has passed
+	late   bool // it does not count
+}
+
+// take passes on what the agent said. What belongs to no call, or to none any
+// more, is dropped.
+func (s *session) take(results []*pb.Result, now time.Time) {
+	s.in = s.in[:0]
+	s.mu.Lock()
+	for _, r := range results {
+		c := s.calls[r.GetId()]
+		if c == nil || c.state == callWaiting {
+			continue
+		}
+		a := arrival{call: c, result: r, late: c.state == callListening}
+		if !a.late && c.late(now) {
+			s.expireLocked(c)
+			a.first, a.late = true, true
+		}
+		if r.GetReply() != nil {
+			s.removeLocked(c)
+		}
+		s.in = append(s.in, a)
+	}
+	more := len(s.waiting) > 0
+	s.mu.Unlock()
+	if more {
+		s.ring()
+	}
+	for i := range s.in {
+		s.in[i].tell()
+		s.in[i] = arrival{}
+	}
+}
+
+// largeReply is the size from which on a reply is checked beside the receiver,
+// so that it does not hold up others.
+const largeReply = 32 << 10
+
+func (a arrival) tell() {
+	c, reply := a.call, a.result.GetReply()
+	switch {
+	case reply == nil:
+		if a.first {
+			c.listen()
+		} else if !a.late {
+			c.tell(a.result.GetHeartbeat(), a.result.GetCheckpoint())
+		}
+	case len(reply.GetOutput()) > largeReply:
+		go a.answer(reply)
+	default:
+		a.answer(reply)
+	}
+}
+
+func (a arrival) answer(reply *pb.Reply) {
+	c := a.call
+	if !a.late {
+		c.finish(c.accept(replyFromWire(reply)), nil)
+		return
+	}
+	if a.first {
+		c.expire()
+	}
+	if c.options.OnLate != nil {
+		c.options.OnLate(c.accept(replyFromWire(reply)))
+	}
+	c.finish(sdk.Reply{}, c.silence())
+}
+
+// lose ends the session and its calls: what the agent may have seen has an
+// unknown outcome. Where the process lives on its calls go alone from now on, so
+// that an agent which breaks the rules of a session breaks only its own calls.
+func (s *session) lose(err error) {
+	defer close(s.over)
+	s.end()
+	s.stop(err)
+	if status.Code(err) == codes.Unavailable {
+		notice := time.NewTimer(exitNotice)
+		select {
+		case <-s.process.Done():
+		case <-notice.C:
+		}
+		notice.Stop()
+	}
+	s.process.broken.Store(true)
+	s.mu.Lock()
+	err = s.lost
+	calls := s.calls
+	s.calls, s.waiting, s.cancels = nil, nil, nil
+	ends := make([]func(), 0, len(calls))
+	now := time.Now()
+	for _, c := range calls {
+		ends = append(ends, c.endLocked(err, now))
+	}
+	s.mu.Unlock()
+	if s.process.Err() == nil {
+		s.process.options.Logger.Warn("the agent's session ended; its calls go one by one from now on", "error", err, "calls", len(ends))
+	}
+	for _, end := range ends {
+		end()
+	}
+}
+
+// endLocked ends a call with its session, and returns how to tell.
+func (c *call) endLocked(err error, now time.Time) func() {
+	p, state := c.process, c.state
+	c.session.removeLocked(c)
+	switch {
+	case state == callWaiting:
+		return func() { c.finish(sdk.Reply{}, c.notSent(p.explain(err))) }
+	case state == callListening:
+		return func() { c.finish(sdk.Reply{}, c.silence()) }
+	case c.late(now):
+		return func() {
+			c.expire()
+			c.finish(sdk.Reply{}, c.silence())
+		}
+	case c.cancelled != nil:
+		return func() { c.finish(sdk.Reply{}, c.fail(c.cancelled)) }
+	}
+	return func() { c.finish(p.lostReply(err), nil) }
+}
+
+// lostReply is what a call means that the agent may have seen when its stream
+// ended.
+func (p *Process) lostReply(err error) sdk.Reply {
+	switch {
+	case status.Code(err) == codes.ResourceExhausted:
+		return badReply(fmt.Sprintf("the reply is over the limit of %d bytes", p.options.PayloadLimit))
+	case errors.Is(err, io.EOF):
+		return badReply("the call ended without a reply")
+	}
+	return sdk.Reply{
+		Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
+		Message: fmt.Sprintf("agent %s was lost: %v", p.schema.Name, p.explain(err)),
+	}
+}

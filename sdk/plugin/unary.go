@@ -1,0 +1,108 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/saga-engine/engine/sdk"
+	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+)
+
+// unary makes the call on a stream of its own: the way of version 1, and of an
+// agent whose session broke.
+func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
+	msg := &pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: c.wire}}
+	// The stream has no deadline of its own: gRPC would send it along, and the
+	// agent's side would then answer on its own at that time (S28).
+	sctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	timer := time.AfterFunc(c.left, func() { c.expireUnary(end) })
+	defer timer.Stop()
+	stopEarly := context.AfterFunc(ctx, end)
+	stream, err := c.process.rpc.Invoke(sctx)
+	if err != nil {
+		stopEarly()
+		return sdk.Reply{}, c.notSent(c.cause(ctx, err))
+	}
+	// From here on the agent may have seen the call. Send reports its own
+	// failure as io.EOF, and Recv has the cause.
+	if err := stream.Send(msg); err != nil && !errors.Is(err, io.EOF) {
+		return c.lost(ctx, err)
+	}
+	if !stopEarly() {
+		return c.lost(ctx, ctx.Err())
+	}
+	defer context.AfterFunc(ctx, func() {
+		if stream.Send(&pb.InvokeRequest{Request: &pb.InvokeRequest_Cancel{Cancel: &pb.Cancel{}}}) != nil {
+			end()
+			return
+		}
+		grace := time.NewTimer(c.process.options.CancelGrace)
+		defer grace.Stop()
+		select {
+		case <-grace.C:
+			end()
+		case <-sctx.Done():
+		}
+	})()
+	for {
+		ev, err := stream.Recv()
+		if err != nil {
+			return c.lost(ctx, err)
+		}
+		r := ev.GetReply()
+		if c.expired.Load() || c.late(time.Now()) {
+			c.expireUnary(end)
+			if r != nil {
+				if c.options.OnLate != nil {
+					c.options.OnLate(c.accept(replyFromWire(r)))
+				}
+				return sdk.Reply{}, c.silence()
+			}
+			continue
+		}
+		if r != nil {
+			return c.accept(replyFromWire(r)), nil
+		}
+		c.tell(ev.GetHeartbeat(), ev.GetCheckpoint())
+	}
+}
+
+// cause says why the stream ended: time, the caller, the process, or the
+// transport, in this order.
+func (c *call) cause(ctx context.Context, err error) error {
+	if c.expired.Load() || c.late(time.Now()) {
+		return errSilence
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return c.process.explain(err)
+}
+
+// lost decides what the call means when it ended without a reply.
+func (c *call) lost(ctx context.Context, err error) (sdk.Reply, error) {
+	switch {
+	case c.expired.Load() || c.late(time.Now()):
+		return sdk.Reply{}, c.silence()
+	case ctx.Err() != nil:
+		return sdk.Reply{}, c.fail(ctx.Err())
+	}
+	return c.process.lostReply(err), nil
+}
+
+// expireUnary notes that complete-by has passed, and ends the call now or when
+// it has been listened to long enough.
+func (c *call) expireUnary(end func()) {
+	c.expiry.Do(func() {
+		c.expired.Store(true)
+		listen := c.expire()
+		if listen <= 0 {
+			end()
+			return
+		}
+		time.AfterFunc(listen, end) // harmless once the call is over
+	})
+}
