@@ -165,7 +165,7 @@ func (i *instance) open(ctx context.Context) (*plugin.Process, error) {
 	defer cancel()
 	process, err := plugin.Open(ctx, plugin.OpenOptions{
 		Path: binary.Path, Checksum: sum, Env: i.environ(), TempDir: opts.TempDir,
-		Logger: i.logger(secrets), PayloadLimit: opts.PayloadLimit,
+		Logger: i.logger(secrets), PayloadLimit: opts.PayloadLimit, Protocol: opts.protocol(),
 		StartTimeout: opts.StartTimeout, CloseGrace: opts.CloseGrace,
 		// Whether a cancelled call is still waited for is decided in invoke.
 		CancelGrace: 1 << 62,

@@ -33,6 +33,10 @@ type Options struct {
 	StartTimeout time.Duration // until a process is ready; 0 = 15 s
 	CloseGrace   time.Duration // for an orderly end of a process, before it is killed; 0 = 3 s
 
+	// Unary makes every call on a stream of its own, as with agents that know no
+	// other way: for comparisons. Otherwise calls travel in batches.
+	Unary bool
+
 	PingInterval time.Duration // between two signs of life; 0 = 15 s
 	// PingTimeout is how long one of them may take. A process that gives none
 	// in that time is slow: it gets no more calls and is replaced, and ends when
@@ -94,6 +98,14 @@ func (o Options) withDefaults() Options {
 		o.Catalog = NewCatalog(CatalogOptions{})
 	}
 	return o
+}
+
+// protocol is the newest version of the protocol to agree on; 0 = any.
+func (o Options) protocol() int {
+	if o.Unary {
+		return plugin.ProtocolUnary
+	}
+	return 0
 }
 
 // backoff is the pause before the next start after n short lives in a row.

@@ -23,7 +23,7 @@ func BenchmarkCalls(b *testing.B) {
 		for _, way := range []struct {
 			name     string
 			protocol int
-		}{{"alone", protocolAlone}, {"batches", protocolBatches}} {
+		}{{"unary", ProtocolUnary}, {"batched", ProtocolBatched}} {
 			b.Run(fmt.Sprintf("%s/%d", way.name, callers), func(b *testing.B) {
 				p, err := Open(b.Context(), OpenOptions{Path: os.Args[0], Env: []string{envMode + "=agent"}, Protocol: way.protocol})
 				if err != nil {

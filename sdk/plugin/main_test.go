@@ -214,7 +214,7 @@ func both(t *testing.T, test func(t *testing.T, protocol int)) {
 	for _, way := range []struct {
 		name     string
 		protocol int
-	}{{"alone", protocolAlone}, {"batches", protocolBatches}} {
+	}{{"unary", ProtocolUnary}, {"batched", ProtocolBatched}} {
 		t.Run(way.name, func(t *testing.T) { test(t, way.protocol) })
 	}
 }

@@ -148,7 +148,7 @@ func connect(ctx context.Context, client *goplugin.Client, c *child) (*Process, 
 		p.release()
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	if p.version >= protocolBatches {
+	if p.version >= ProtocolBatched {
 		if err := p.openSession(ctx); err != nil {
 			p.release()
 			return nil, err

@@ -31,12 +31,12 @@ const messageRoom = 64 << 10
 
 // supported lists the versions of the protocol that this package speaks. The
 // engine speaks the current and the previous one.
-func supported() []int { return []int{protocolAlone, protocolBatches} }
+func supported() []int { return []int{ProtocolUnary, ProtocolBatched} }
 
 // The versions of the protocol. They differ in how calls travel.
 const (
-	protocolAlone   = 1 // each on a stream of its own
-	protocolBatches = 2 // all on one stream, in batches
+	ProtocolUnary   = 1 // each on a stream of its own
+	ProtocolBatched = 2 // all on one stream, in batches
 )
 
 // handshake is go-plugin's; the cookie keeps people from starting an agent by
