@@ -256,6 +256,7 @@ SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL A
 FROM run r JOIN workflow_step s USING (workflow_id) WHERE r.run_id = ?1
 UNION ALL SELECT 0, i.node, i.node, i.step, i.name, r.owner, NULL FROM run r JOIN run_step i USING (run_id) WHERE r.run_id = ?1
 UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM journal WHERE run_id = ?1 AND steps IS NOT NULL
+UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM wide WHERE run_id = ?1
 ORDER BY what, ord`
 
 // StepRows returns the view of a run's steps, by node number.

@@ -57,7 +57,10 @@ type Store struct {
 	conn   *sql.Conn
 	stmts  map[string]*stmt
 	tokens uint32
-	beside string // the file, if it was opened Beside; else ""
+	beside string                     // the file, if it was opened Beside; else ""
+	flows  map[engine.WorkflowID]bool // that are known to be there
+
+	stepRows []byte // reused by each transition
 
 	// commit ends a transaction that does what. A test replaces it to lose an
 	// answer.
@@ -78,7 +81,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %s: %w", path, err)
 	}
-	s := &Store{path: path, stmts: make(map[string]*stmt), commit: execCommit}
+	s := &Store{path: path, stmts: make(map[string]*stmt), flows: make(map[engine.WorkflowID]bool), commit: execCommit}
 	if o.ReadOnly || o.Beside {
 		if o.Beside {
 			s.beside = abs

@@ -19,6 +19,9 @@ import (
 type tx struct {
 	s  *Store
 	dc driver.Conn
+
+	last  int64 // that was boxed
+	boxed any
 }
 
 // A stmt is a prepared statement of the writing connection.
@@ -277,7 +280,7 @@ func (s *Store) raw(fn func(*tx) error) error {
 		if !ok {
 			return fmt.Errorf("the driver's connection is a %T", dc)
 		}
-		return fn(&tx{s, c})
+		return fn(&tx{s: s, dc: c})
 	})
 }
 

@@ -232,63 +232,107 @@ func (x *tx) settle(token int64, items []engine.Transition, out []engine.Outcome
 	return nil
 }
 
+// The statements of every batch. Their parameters have no numbers: the driver
+// asks for the name of each that has one.
 const (
 	journalAppend = `
 INSERT INTO journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (run_id, seq) DO NOTHING`
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
+	// journalNext is the form of rows that leave the run's row alone: most.
+	journalNext   = `INSERT INTO journal (run_id, seq, at, writer, steps, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	journalWriter = `SELECT writer FROM journal WHERE run_id = ?1 AND seq = ?2`
+	wideAdd       = `INSERT INTO wide (run_id, seq, steps) VALUES (?, ?, ?)`
 	runCreate     = `
-INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
-VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, CASE WHEN ?3 >= 10 THEN ?6 END)`
-	runChange = `
-UPDATE run SET state = coalesce(?2, state), next_check = coalesce(?3, next_check),
-  owner = coalesce(?4, owner), fence = CASE WHEN ?4 IS NULL THEN fence ELSE ?5 END,
-  finished_at = CASE WHEN ?2 IS NULL THEN finished_at WHEN ?2 >= 10 THEN ?6 END
-WHERE run_id = ?1`
-	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?1, ?2, ?3, ?4)`
+INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at) VALUES (?, ?, ?, ?, 0, ?, ?, ?)`
+	// Each change of a run's row names the columns it sets and no others: an
+	// index is written for a column that is named.
+	runBecome = `
+UPDATE run SET state = ?, finished_at = ?, next_check = coalesce(?, next_check), owner = coalesce(?, owner), fence = coalesce(?, fence)
+WHERE run_id = ?`
+	runTake    = `UPDATE run SET owner = ?, fence = ?, next_check = coalesce(?, next_check) WHERE run_id = ?`
+	runCheck   = `UPDATE run SET next_check = ? WHERE run_id = ?`
+	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?)`
 )
+
+// mostSteps is how many bytes of changes a row of the journal holds itself.
+const mostSteps = 4 * engine.StepRowSize
 
 // append writes one transition: its row, and only if that is new what the run
 // becomes. It reports whether the row is there under this token.
 func (x *tx) append(token int64, t *engine.Transition) (landed bool, err error) {
-	var flow, state, owner, check, steps any // NULL = unchanged
+	var steps, wide any // NULL = unchanged
+	if len(t.Steps) > 0 {
+		x.s.stepRows = engine.AppendStepRows(x.s.stepRows[:0], t.Steps)
+		if steps = x.s.stepRows; len(x.s.stepRows) > mostSteps {
+			steps, wide = nil, steps
+		}
+	}
+	var run, seq, at any = int64(t.Run), int64(t.Seq), x.box(micros(t.At))
+	var n int64
+	if t.Seq > 0 && t.State == machine.RunInvalid && t.Owner == nil && t.NextCheck.IsZero() {
+		n, err = x.changed(journalNext, run, seq, at, token, steps, t.Data)
+	} else {
+		n, err = x.become(token, t, run, seq, at, steps)
+	}
+	if err != nil {
+		return false, err
+	}
+	if n == 0 {
+		var writer int64
+		err := x.row(journalWriter, run, seq).Scan(&writer)
+		return err == nil && writer == token, err
+	}
+	if wide != nil {
+		if _, err := x.exec(wideAdd, run, seq, wide); err != nil {
+			return false, err
+		}
+	}
+	return true, x.side(t, micros(t.At))
+}
+
+// become writes a row that changes what the run is, and that change if the row
+// is new. It returns how many rows of the journal that made.
+func (x *tx) become(token int64, t *engine.Transition, run, seq, at, steps any) (n int64, err error) {
+	var flow, state, owner, fence, check, finished any // NULL = unchanged
 	if t.Seq == 0 {
 		flow = int64(t.Workflow)
 	}
 	if t.State != machine.RunInvalid {
 		state = int64(t.State)
 	}
+	if t.State.Final() {
+		finished = at
+	}
 	if t.Owner != nil {
-		owner = int64(*t.Owner)
+		owner, fence = int64(*t.Owner), seq
 	}
 	if !t.NextCheck.IsZero() {
-		check = micros(t.NextCheck)
+		check = x.box(micros(t.NextCheck))
 	}
-	if len(t.Steps) > 0 {
-		steps = engine.AppendStepRows(nil, t.Steps)
-	}
-	run, at := int64(t.Run), micros(t.At)
-	res, err := x.exec(journalAppend, run, t.Seq, at, flow, state, owner, check, token, steps, t.Data)
-	if err != nil {
-		return false, err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		var writer int64
-		if err == nil {
-			err = x.row(journalWriter, run, t.Seq).Scan(&writer)
-		}
-		return writer == token, err
+	n, err = x.changed(journalAppend, run, seq, at, flow, state, owner, check, token, steps, t.Data)
+	if err != nil || n == 0 {
+		return n, err
 	}
 	switch {
 	case t.Seq == 0:
-		_, err = x.exec(runCreate, run, flow, state, owner, check, at)
-	case state != nil || owner != nil || check != nil:
-		_, err = x.exec(runChange, run, state, check, owner, t.Seq, at)
+		_, err = x.exec(runCreate, run, flow, state, owner, check, at, finished)
+	case state != nil:
+		_, err = x.exec(runBecome, state, finished, check, owner, fence, run)
+	case owner != nil:
+		_, err = x.exec(runTake, owner, fence, check, run)
+	default:
+		_, err = x.exec(runCheck, check, run)
 	}
-	if err != nil {
-		return false, err
+	return n, err
+}
+
+// box returns n as an argument. Most times of a batch are one and the same, and
+// need not be allocated again.
+func (x *tx) box(n int64) any {
+	if x.boxed == nil || n != x.last {
+		x.last, x.boxed = n, n
 	}
-	return true, x.side(t, at)
+	return x.boxed
 }
 
 // side writes what few transitions bring along.
@@ -309,9 +353,10 @@ func (x *tx) side(t *engine.Transition, at int64) error {
 const (
 	workflowExists = `SELECT EXISTS (SELECT 1 FROM workflow WHERE workflow_id = ?1)`
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
-	runNameAdd     = `INSERT INTO run_name (run_id, name, key) VALUES (?1, ?2, nullif(?3, ''))`
+	runNameAdd     = `INSERT INTO run_name (run_id, name, key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
+	runNameDrop    = `DELETE FROM run_name WHERE run_id = ?1`
 	contextHolder  = `SELECT c.run_id, r.state, n.name FROM context c JOIN run r USING (run_id) JOIN run_name n USING (run_id) WHERE c.workflow = ?1 AND c.key = ?2`
-	contextPut     = `INSERT INTO context (workflow, key, run_id) VALUES (?1, ?2, ?3) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id`
+	contextPut     = `INSERT INTO context (workflow, key, run_id) VALUES (?, ?, ?) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id`
 )
 
 // Submit is Commit of one transition with its names: both land or neither
@@ -343,39 +388,61 @@ func publicName(t *engine.Transition) string {
 }
 
 // submit writes a run's first transition and its names, unless the name or the
-// key is an earlier run's.
+// key is an earlier run's. The name goes first: whether it is free need not be
+// asked apart.
 func (x *tx) submit(token int64, t *engine.Transition) (engine.Outcome, error) {
+	if known, err := x.knows(t.Workflow); err != nil || !known {
+		return engine.Outcome{Err: fmt.Errorf("sqlite: run %d: no such workflow: %d", t.Run, t.Workflow)}, err
+	}
+	var key any // NULL = none
 	name := publicName(t)
-	var known bool
-	if err := x.row(workflowExists, int64(t.Workflow)).Scan(&known); err != nil {
-		return engine.Outcome{}, err
+	if t.Names.Key != "" {
+		key = t.Names.Key
+		found, err := x.held(name, t.Names)
+		if err != nil {
+			return engine.Outcome{}, err
+		}
+		if found.Exists {
+			return x.disputed(token, t, found)
+		}
 	}
-	if !known {
-		return engine.Outcome{Err: fmt.Errorf("sqlite: run %d: no such workflow: %d", t.Run, t.Workflow)}, nil
-	}
-	found, err := x.held(name, t.Names)
+	n, err := x.changed(runNameAdd, int64(t.Run), name, key)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	if found.Exists {
+	if n == 0 {
+		found, err := x.held(name, t.Names)
+		if err != nil || !found.Exists { // the run has another name: the id is another's
+			return engine.Outcome{Err: engine.ErrExists}, err
+		}
 		return x.disputed(token, t, found)
 	}
 	landed, err := x.append(token, t)
-	switch {
-	case err != nil:
-		return engine.Outcome{}, err
-	case !landed:
-		return engine.Outcome{Err: engine.ErrExists}, nil
-	}
-	if _, err := x.exec(runNameAdd, int64(t.Run), name, t.Names.Key); err != nil {
+	if err != nil {
 		return engine.Outcome{}, err
 	}
-	if t.Names.Key != "" {
-		if _, err := x.exec(contextPut, t.Names.Workflow, t.Names.Key, int64(t.Run)); err != nil {
+	if !landed {
+		_, err := x.exec(runNameDrop, int64(t.Run))
+		return engine.Outcome{Err: engine.ErrExists}, err
+	}
+	if key != nil {
+		if _, err := x.exec(contextPut, t.Names.Workflow, key, int64(t.Run)); err != nil {
 			return engine.Outcome{}, err
 		}
 	}
 	return landedNow(t), nil
+}
+
+// knows reports whether there is such a workflow. There is one for ever.
+func (x *tx) knows(id engine.WorkflowID) (known bool, err error) {
+	if x.s.flows[id] {
+		return true, nil
+	}
+	err = x.row(workflowExists, int64(id)).Scan(&known)
+	if known {
+		x.s.flows[id] = true
+	}
+	return known, err
 }
 
 // disputed says what becomes of a submission whose name or key is held: it may
