@@ -190,8 +190,8 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 	case r.phase != phaseReady:
 		return
 	case errors.As(err, &unable):
-		sh.drop(r, unable, unable)
-		n.left.leave(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+		sh.drop(r, unable, nil)
+		sh.unable(ctx, r.id)
 		return
 	case err != nil:
 		if ctx.Err() == nil {

@@ -135,6 +135,7 @@ func (p *patrol) round(ctx context.Context) error {
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
+		hinted = false
 	case foreign && (len(all) > 0 || full && len(unowned) == 0):
 		note(p.orphans(ctx, all, full && len(unowned) == 0))
 	case len(dead) > 0 || hinted:
@@ -148,6 +149,9 @@ func (p *patrol) round(ctx context.Context) error {
 			foreign = true
 			note(p.orphans(ctx, all, false))
 		}
+	}
+	if hinted { // also those whose agents are missing here
+		note(p.addressed(ctx, all))
 	}
 	note(p.claim(ctx, unowned))
 	if routine && foreign {
@@ -216,7 +220,9 @@ func (p *patrol) addressed(ctx context.Context, dead []EngineID) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find runs that are spoken to: %w", err)
 	}
-	return p.t.take(ctx, p.t.unshelved(runs), taking{from: func(h Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
+	now := p.t.n.clock.now()
+	runs = slices.DeleteFunc(runs, func(run machine.RunID) bool { return p.t.n.left.deaf(run, now) })
+	return p.t.take(ctx, runs, taking{from: func(h Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
 // room reports whether this engine should take up more runs of nobody. One

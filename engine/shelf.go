@@ -30,6 +30,11 @@ type shelved struct {
 	pause time.Duration
 	rests bool      // nothing is wrong with it: it waits for a person
 	since time.Time // by this process's clock
+	// lacks: its agents are missing, but what is said to it can be decided. Only
+	// until deaf, store time, it is not looked at for that either.
+	lacks bool
+	deaf  time.Time
+	told  int // number of its rows when people were told of it; 0 = they were not
 }
 
 // leave puts a run on the shelf for pause, or for twice as long as the last
@@ -39,6 +44,55 @@ func (s *shelf) leave(run machine.RunID, now time.Time, pause time.Duration) {
 	defer s.mu.Unlock()
 	d := min(max(pause, 2*s.runs[run].pause), 20*pause)
 	s.putLocked(run, shelved{until: now.Add(d), pause: d})
+}
+
+// leaveLacking is leave for a run whose agents are missing, but not beyond what
+// of it must be told people, if that is ahead. What is said to it is looked at
+// all the same, unless that was just done in vain.
+func (s *shelf) leaveLacking(run machine.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.runs[run]
+	d := min(max(pause, 2*old.pause), 20*pause)
+	e := shelved{until: now.Add(d), pause: d, lacks: true, told: old.told}
+	if tell.After(now) && tell.Before(e.until) {
+		e.until = tell
+	}
+	if vain {
+		e.deaf = now.Add(pause)
+	}
+	s.putLocked(run, e)
+}
+
+// tell notes that people were told of a run with so many rows, as long as it is
+// on the shelf.
+func (s *shelf) tell(run machine.RunID, rows int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.runs[run]; ok {
+		e.told = rows
+		s.runs[run] = e
+	}
+}
+
+// told returns how many rows a run had when people were told of it; 0 = it is
+// not known that they were.
+func (s *shelf) told(run machine.RunID) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[run].told
+}
+
+// deaf reports whether what is said to a run need not be looked at, at store
+// time now.
+func (s *shelf) deaf(run machine.RunID, now time.Time) bool {
+	s.mu.Lock()
+	e := s.runs[run]
+	s.mu.Unlock()
+	if e.lacks {
+		return now.Before(e.deaf)
+	}
+	return s.has(run, now)
 }
 
 // woken returns how often wakeResting was called.

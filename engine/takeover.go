@@ -42,19 +42,31 @@ func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int,
 	results := make(chan error, len(loaded))
 	asked := 0
 	checked := map[string]error{} // by AgentSpec.Key
+	elsewhere := t.elsewhere(ctx)
+	var asides []*aside
 	for _, l := range loaded {
 		if l.Head.State.Final() || l.Head.Owner == t.engine || !how.from(l.Head) {
 			continue
 		}
-		a, err := t.consider(ctx, l, how, checked)
-		var aside *RunError
+		a, lacks, err := t.consider(ctx, l, how, checked)
 		switch {
-		case errors.As(err, &aside):
-			n.leaveAlone(l.Head.Run, aside)
+		case err != nil || lacks == nil:
+		case how.passed: // its owner lives, and may have what is lacking here
+			err = lacks.err
+		default:
+			var row *aside
+			if row, err = t.standBy(ctx, *lacks, elsewhere); row != nil {
+				asides = append(asides, row)
+			}
+		}
+		var alone *RunError
+		switch {
+		case errors.As(err, &alone):
+			n.leaveAlone(l.Head.Run, alone)
 			continue
 		case err != nil:
 			return 0, fmt.Errorf("take over run %s: %w", RunName(l.Head.Run), err)
-		case a == nil:
+		case a == nil: // or its row is on its way
 			continue
 		}
 		a.from, a.passed, a.done = l.Head.Owner, how.passed, func(err error) { results <- err }
@@ -75,16 +87,21 @@ func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int,
 			return taken, ctx.Err()
 		}
 	}
+	for _, row := range asides {
+		if err := t.settleAside(ctx, row); err != nil {
+			return taken, err
+		}
+	}
 	return taken, nil
 }
 
-// consider returns how to take a run over; nil = not now. Returns a *RunError if
-// it cannot be worked on here.
-func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[string]error) (*adoption, error) {
+// consider returns how to take a run over, or what is lacking here to do so; nil
+// = not now. Returns a *RunError if it cannot be worked on here.
+func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[string]error) (*adoption, *lacking, error) {
 	n, now := t.n, t.n.clock.now()
 	story, err := n.fold(ctx, l)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	a := &adoption{story: &story, rows: l.Rows}
 	rests, silent := n.rests(story), false
@@ -93,7 +110,7 @@ func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[s
 	}
 	if l.Waiting && (rests || silent || how.due) { // what is said to it decides
 		if a.mail, err = t.scheduler.letters(ctx, l.Head.Run, mailLimit); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	due, timed := story.State.NextDue()
@@ -103,25 +120,34 @@ func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[s
 			due = now.Add(20 * n.cfg.Options.MaxScan)
 		}
 		n.left.rest(l.Head.Run, due, how.woken)
-		return nil, nil
+		return nil, nil, nil
 	case how.due && (!timed || due.After(now)) && !readable(a.mail):
-		return nil, nil
+		return nil, nil, nil
 	}
 	if a.specs, err = agentSpecs(story.Flow, story.State.Vars()); err != nil {
-		return nil, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err}
+		return nil, nil, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err}
 	}
-	for _, spec := range a.specs {
+	x := &lacking{Loaded: l, story: story, specs: a.specs, mail: a.mail, why: map[string]string{}}
+	for _, agent := range slices.Sorted(maps.Keys(a.specs)) {
+		spec := a.specs[agent]
 		if _, ok := checked[spec.Key]; !ok {
 			checked[spec.Key] = n.check(ctx, spec)
 		}
-		if err := checked[spec.Key]; err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			return nil, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: hintFor(err)}
+		err := checked[spec.Key]
+		switch {
+		case err == nil:
+			continue
+		case ctx.Err() != nil:
+			return nil, nil, ctx.Err()
+		case x.err == nil:
+			x.err = &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: hintFor(err)}
 		}
+		x.why[agent] = err.Error()
 	}
-	return a, nil
+	if x.err != nil {
+		return nil, x, nil
+	}
+	return a, nil, nil
 }
 
 // readable reports whether there is a message that can be decided here.
@@ -134,12 +160,17 @@ func readable(letters []letter) bool {
 	return false
 }
 
-// leaveAlone notes a run that cannot be worked on here. It is told once.
+// leaveAlone leaves a run that cannot be worked on here.
 func (n *Node) leaveAlone(run machine.RunID, err *RunError) {
+	n.troubled(run, err)
+	n.left.leave(run, n.clock.now(), n.cfg.Options.MaxScan)
+}
+
+// troubled notes why a run is left alone. It is told once.
+func (n *Node) troubled(run machine.RunID, err *RunError) {
 	if n.troubles.note(run, err) {
 		n.cfg.Logger.Warn("run is left alone", "run", err.name(), "error", err)
 	}
-	n.left.leave(run, n.clock.now(), n.cfg.Options.MaxScan)
 }
 
 // fold makes a run's story out of what was loaded. Returns a *RunError if it

@@ -224,7 +224,7 @@ func (t *term) see(tick Tick, hinted bool) ([]machine.RunID, time.Duration) {
 		t.n.left.wakeResting()
 	}
 	for _, run := range tick.Inbox {
-		if t.n.left.has(run, tick.Now) || t.scheduler.aside.has(run) || t.scheduler.hushed.has(run, tick.Now) {
+		if t.n.left.deaf(run, tick.Now) || t.scheduler.aside.has(run) || t.scheduler.hushed.has(run, tick.Now) {
 			continue
 		}
 		busy = true

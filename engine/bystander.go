@@ -1,0 +1,366 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// AlertAgentMissing is the code of an alert of kind overdue that says that no
+// engine goes on with a run, because its agents are missing.
+const AlertAgentMissing = "agent_missing"
+
+// maxSeen is how many engines an alert names.
+const maxSeen = 8
+
+// A lacking run is one that this engine could take, had it the agents. What
+// needs none of them is decided all the same: what people say to the run, and
+// that its time has passed. It is nobody's afterwards, so that whoever has the
+// agents finds it.
+type lacking struct {
+	Loaded
+	story Story
+	specs map[string]AgentSpec
+	mail  []letter
+	why   map[string]string // by agent, of those that cannot be called here
+	err   *RunError
+}
+
+// An aside is a row for a lacking run, on its way to the store.
+type aside struct {
+	lacking
+	t       Transition
+	records []machine.Record
+	facts   []machine.Fact
+	told    bool // it holds the alert
+	landed  chan landing
+}
+
+// grace is for how long past its time a run of others is left alone.
+func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
+
+// standBy decides of a lacking run what needs no agent, and sends the row on its
+// way; nil = there is nothing to write. It puts the run on the shelf.
+func (t *term) standBy(ctx context.Context, x lacking, elsewhere func(string) (bool, error)) (*aside, error) {
+	n := t.n
+	n.troubled(x.Head.Run, x.err)
+	if x.Waiting && x.mail == nil {
+		var err error
+		if x.mail, err = t.scheduler.letters(ctx, x.Head.Run, mailLimit); err != nil {
+			return nil, err
+		}
+	}
+	overdue := x.overdueFrom().Add(n.cfg.Options.grace())
+	now := n.clock.now()
+	spoken := slices.ContainsFunc(x.mail, func(l letter) bool { return l.err == nil && l.Kind == MessageVerb })
+	n.left.leaveLacking(x.Head.Run, now, n.cfg.Options.MaxScan, overdue, len(x.mail) > 0)
+	if !spoken && (overdue.After(now) || n.left.told(x.Head.Run) == len(x.Rows)) {
+		return nil, nil
+	}
+	a := &aside{lacking: x, landed: make(chan landing, 1)}
+	if err := t.decideAside(ctx, a, now, spoken, elsewhere); err != nil {
+		return nil, err
+	}
+	if a.t.Data == nil {
+		if a.told {
+			n.left.tell(x.Head.Run, len(x.Rows))
+		}
+		return nil, nil
+	}
+	sh := t.scheduler.shard(x.Head.Run)
+	sh.post(func(ctx context.Context) { sh.sendAside(ctx, a) })
+	return a, nil
+}
+
+// unable has what is said to a run of nobody decided, although its agents are
+// missing here.
+func (sh *shard) unable(ctx context.Context, run machine.RunID) {
+	t := sh.s.n.now()
+	if t == nil || t.scheduler != sh.s {
+		return
+	}
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		_, err := t.take(ctx, []machine.RunID{run}, taking{from: func(h Head) bool { return h.Owner == 0 }})
+		if err != nil && ctx.Err() == nil && !overFor(err) {
+			sh.s.n.cfg.Logger.Warn("look after a run whose agents are missing", "run", RunName(run), "error", err)
+		}
+	}()
+}
+
+// sendAside commits the row, unless this engine is at work on the run for
+// another reason. Until it has landed, whoever wants something of the run waits.
+func (sh *shard) sendAside(ctx context.Context, a *aside) {
+	id := a.Head.Run
+	if sh.runs[id] != nil {
+		a.landed <- landing{err: ErrStale}
+		return
+	}
+	r := &ownedRun{id: id, phase: phaseLoading}
+	sh.runs[id] = r
+	sh.flights++
+	for _, rec := range a.records {
+		failpoint.HitEvent("record.before", rec.Event())
+	}
+	err := sh.s.committer.commit(ctx, &commit{t: a.t, done: func(l landing) {
+		sh.post(func(context.Context) {
+			sh.flights--
+			sh.drop(r, ErrNotOwner, nil)
+			a.landed <- l
+		})
+	}})
+	if err != nil { // this incarnation ends
+		sh.flights--
+		sh.drop(r, ErrNotOwner, nil)
+		a.landed <- landing{err: ErrNotOwner}
+	}
+}
+
+// overdueFrom returns since when the run should have moved; Never if nothing of
+// it is waited for.
+func (x *lacking) overdueFrom() time.Time {
+	state := x.story.State
+	if x.Head.Owner == 0 {
+		return x.Head.NextCheck
+	}
+	if moves(state.Status()) && slices.ContainsFunc(state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
+		return state.Last() // for a slot at an engine that is gone
+	}
+	if due, timed := state.NextDue(); timed {
+		return due
+	}
+	return Never
+}
+
+// moves reports whether an engine could go on with a run in this state, had it
+// the agents.
+func moves(s machine.RunState) bool {
+	return !s.Final() && !s.NeedsHuman() && s != machine.RunPaused
+}
+
+// decideAside makes the row. Nothing is started by it: what could start is held,
+// and says for want of what.
+func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, spoken bool, elsewhere func(string) (bool, error)) error {
+	n, wf, state := t.n, a.story.Flow, a.story.State
+	alarm := !spoken && moves(state.Status())
+	if alarm {
+		if may, err := t.mayAlert(ctx, a, elsewhere); err != nil || !may {
+			return err
+		}
+	}
+	run := &ownedRun{id: a.Head.Run, wf: wf, state: state}
+	var todo, later []*delivery
+	for _, l := range slices.SortedStableFunc(slices.Values(a.mail), func(a, b letter) int { return a.At.Compare(b.At) }) {
+		if l.err != nil {
+			continue // a newer version may read it
+		}
+		d := l.delivery()
+		if run.time(d); d.answers() && d.arrived.Before(d.completeBy) && !now.Before(d.completeBy) {
+			todo = append(todo, d) // it came in time, and counts before anything is said to be over
+			continue
+		}
+		later = append(later, d)
+	}
+	if a.Head.Owner != 0 {
+		todo = append(todo, &delivery{event: machine.TakenOver{By: int32(t.engine), From: int32(a.Head.Owner)}, arrived: now})
+	}
+	todo = append(todo, later...)
+	if !spoken {
+		todo = append(todo, &delivery{event: machine.TimePassed{}, arrived: now})
+	}
+	a.t = Transition{Run: a.Head.Run, Seq: int32(len(a.Rows))}
+	slots := a.slots()
+	var late []LateReply
+	err := guard(func() error {
+		for _, d := range todo {
+			if state.Status().Final() {
+				break // what else was said finds a run that has ended
+			}
+			at := now
+			if d.answers() && !now.Before(d.completeBy) && d.arrived.Before(d.completeBy) {
+				at = d.arrived
+			}
+			if last := state.Last(); at.Before(last) {
+				at = last
+			}
+			rec := machine.Decide(wf, state, machine.Input{At: at, Event: d.event, Engine: int32(t.engine), Slots: slots})
+			if d.message != 0 {
+				a.t.Consumed = append(a.t.Consumed, d.message)
+			}
+			if _, taken := d.event.(machine.TakenOver); rec.Empty() && !taken {
+				if rec.Late() && evident(state, d) {
+					late = append(late, lateReply(a.Head.Run, wf, state, d))
+				}
+				continue
+			}
+			a.facts = append(a.facts, rec.Facts(wf, state)...)
+			a.t.add(rec, state)
+			state.Apply(rec)
+			a.records = append(a.records, rec)
+		}
+		return nil
+	})
+	if err != nil {
+		return &RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: err, Hint: "another version of the engine may be able to go on"}
+	}
+	status := state.Status()
+	if alarm && moves(status) {
+		live, err := n.cfg.Store.Live(ctx)
+		if err != nil {
+			return fmt.Errorf("list engines: %w", err)
+		}
+		a.told = true
+		a.t.Alerts = append(a.t.Alerts, Alert{Kind: "overdue", Code: AlertAgentMissing, Message: CleanText(a.lament(t.engine, live))})
+	}
+	if len(a.records) == 0 && len(a.t.Alerts) == 0 && len(a.t.Consumed) == 0 {
+		return nil
+	}
+	for _, l := range late { // first kept, then gone from the inbox
+		if !n.keepSurely(ctx, l) {
+			return context.Cause(ctx)
+		}
+		n.cfg.Observer.LateReply(l.Run, machine.AttemptID{Node: int(l.Node), Call: int(l.Call)})
+	}
+	nobody := EngineID(0)
+	a.t.Owner, a.t.At = &nobody, now
+	if last := state.Last(); now.Before(last) {
+		a.t.At = last
+	}
+	a.t.NextCheck = a.t.At // whoever has the agents finds it at once
+	if due, timed := state.NextDue(); !moves(status) {
+		a.t.NextCheck = Never
+		if timed && !status.Final() {
+			a.t.NextCheck = due
+		}
+	}
+	a.t.NextCheck = a.t.NextCheck.Truncate(time.Microsecond)
+	data, err := encodeRow(n.cfg.Sealer, a.Head.Run, a.t.Seq, a.records)
+	if err == nil && len(data) > n.cfg.Options.MaxRow {
+		err = &RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", a.t.Seq, len(data), n.cfg.Options.MaxRow)}
+	}
+	a.t.Data = data
+	return err
+}
+
+// slots says of every agent why it is not called.
+func (x *lacking) slots() map[string]machine.Slot {
+	missing := slices.Sorted(maps.Keys(x.why))
+	slots := map[string]machine.Slot{}
+	for agent := range x.specs {
+		why, lacks := x.why[agent]
+		if !lacks {
+			why = "no engine has taken it that has agent " + strings.Join(missing, ", ") + " too"
+		}
+		slots[agent] = machine.Slot{Why: CleanText(why)}
+	}
+	return slots
+}
+
+// mayAlert reports whether people should be told of the run: not if they were
+// since it last moved, nor if other engines get on with runs like it, because
+// then this one only has to wait.
+func (t *term) mayAlert(ctx context.Context, a *aside, elsewhere func(string) (bool, error)) (bool, error) {
+	alerts, err := t.n.cfg.Store.Alerts(ctx, a.Head.Run, 20)
+	if err != nil {
+		return false, fmt.Errorf("look for an alert: %w", err)
+	}
+	since := a.Rows[len(a.Rows)-1].At
+	for _, al := range alerts {
+		if al.Kind == "overdue" && al.Code == AlertAgentMissing && !al.At.Before(since) {
+			a.told = true
+			return false, nil
+		}
+	}
+	busy, err := elsewhere(a.story.Flow.Name)
+	return !busy, err
+}
+
+// lament says which agents are missing, and which engines were seen.
+func (x *lacking) lament(self EngineID, live []Member) string {
+	var missing []string
+	for _, agent := range slices.Sorted(maps.Keys(x.why)) {
+		name := x.specs[agent].Plugin
+		if v := x.specs[agent].Version; v != "" {
+			name += " " + v
+		}
+		missing = append(missing, fmt.Sprintf("%s (%s)", name, x.why[agent]))
+	}
+	var seen []string
+	for i, m := range live {
+		if i == maxSeen {
+			seen = append(seen, fmt.Sprintf("%d more", len(live)-i))
+			break
+		}
+		seen = append(seen, fmt.Sprintf("engine %d at %s", m.Engine, m.Address))
+	}
+	return fmt.Sprintf("no engine goes on with the run; engine %d lacks agent %s; engines seen: %s",
+		self, strings.Join(missing, ", "), strings.Join(seen, ", "))
+}
+
+// elsewhere tells whether other live engines have runs of a workflow in
+// progress: then somebody has its agents. It asks once for each workflow.
+func (t *term) elsewhere(ctx context.Context) func(flow string) (bool, error) {
+	known := map[string]bool{}
+	return func(flow string) (bool, error) {
+		if busy, ok := known[flow]; ok {
+			return busy, nil
+		}
+		rows, err := t.n.cfg.Store.Runs(ctx, RunFilter{
+			Workflow: flow, States: []machine.RunState{machine.RunRunning, machine.RunWaiting, machine.RunCompensating}, Limit: 1000,
+		})
+		if err != nil {
+			return false, fmt.Errorf("look for runs of workflow %q in progress: %w", flow, err)
+		}
+		known[flow] = slices.ContainsFunc(rows, func(r RunRow) bool { return r.OwnerAlive && r.Owner != 0 && r.Owner != t.engine })
+		return known[flow], nil
+	}
+}
+
+// settleAside waits for what became of the row, and tells of it.
+func (t *term) settleAside(ctx context.Context, a *aside) error {
+	var l landing
+	select {
+	case l = <-a.landed:
+	case <-t.ctx.Done():
+		return context.Cause(t.ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	n, run := t.n, a.Head.Run
+	switch {
+	case errors.Is(l.err, ErrStale), overFor(l.err): // somebody was faster, or this incarnation is over
+		return nil
+	case l.err != nil:
+		n.leaveAlone(run, &RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.t.Seq, l.err)})
+		return nil
+	}
+	for _, rec := range a.records {
+		failpoint.HitEvent("record.after", rec.Event())
+	}
+	if len(a.facts) > 0 {
+		n.cfg.Observer.Facts(run, a.story.Facts+1, a.facts)
+	}
+	for _, al := range a.t.Alerts {
+		n.cfg.Logger.Warn("alert", "run", a.Head.Name, "kind", al.Kind, "step", al.Step, "code", al.Code, "message", al.Message)
+	}
+	n.followers.tell(run)
+	if a.t.State.Final() {
+		n.troubles.gone(run)
+		n.left.take(run)
+		return nil
+	}
+	now := n.clock.now()
+	n.left.leaveLacking(run, now, n.cfg.Options.MaxScan, now.Add(n.cfg.Options.grace()), false)
+	if a.told {
+		n.left.tell(run, len(a.Rows)+1)
+	}
+	return nil
+}

@@ -1,0 +1,248 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// poor starts an engine that has no agents.
+func (w *world) poor() *testNode {
+	w.t.Helper()
+	defer func(cfg func(*engine.Config)) { w.cfg = cfg }(w.cfg)
+	w.cfg = func(c *engine.Config) { c.Invoker = poorly{w.inv, func(string) bool { return true }} }
+	return w.start()
+}
+
+// ask says a verb and waits for the answer.
+func (w *world) ask(run machine.RunID, verb machine.Event) error {
+	w.t.Helper()
+	op := w.operator()
+	id, err := op.Ask(w.t.Context(), run, verb, "ann")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+	defer cancel()
+	return op.Answer(ctx, run, id)
+}
+
+// agentAlerts counts the alerts that say that agents are missing.
+func (w *world) agentAlerts(run machine.RunID) []engine.AlertRow {
+	w.t.Helper()
+	all, err := w.mem.Alerts(w.t.Context(), run, 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var found []engine.AlertRow
+	for _, a := range all {
+		if a.Kind == "overdue" && a.Code == engine.AlertAgentMissing {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+// S85, E3: what a person says to a run whose agents no living engine has is
+// decided all the same, soon, by one that has none of them; nothing of it is
+// called, the run is nobody's afterwards, and goes on where the agents are.
+func TestVerbsNeedNoAgent(t *testing.T) {
+	const parking = "deadline = \"1h\"\n  compensation { mode = \"manual\" }"
+	declined := func(context.Context, int) error { return &sdk.Failure{Code: "card_declined", Permanent: true} }
+	for _, c := range []struct {
+		name  string
+		flow  string
+		setup func(w *world) machine.RunID
+		verbs []machine.Event
+		want  machine.RunState
+		ends  machine.RunState // once an engine has the agents
+	}{
+		{name: "cancel of a run with nothing to undo", setup: (*world).queued,
+			verbs: []machine.Event{machine.CancelRequested{By: "ann"}}, want: machine.RunCancelled, ends: machine.RunCancelled},
+		{name: "pause", setup: (*world).queued,
+			verbs: []machine.Event{machine.PauseRequested{By: "ann"}}, want: machine.RunPaused},
+		{name: "pause and resume", setup: (*world).queued,
+			verbs: []machine.Event{machine.PauseRequested{By: "ann"}, machine.ResumeRequested{By: "ann"}}, want: machine.RunRunning, ends: machine.RunSucceeded},
+		{name: "pause of a run whose owner died", setup: func(w *world) machine.RunID { return w.orphaned(machine.RunRunning, "charge", block) },
+			verbs: []machine.Event{machine.PauseRequested{By: "ann"}}, want: machine.RunPaused},
+		{name: "cancel of a run with something to undo", setup: func(w *world) machine.RunID { return w.orphaned(machine.RunRunning, "charge", block) },
+			verbs: []machine.Event{machine.CancelRequested{By: "ann"}}, want: machine.RunCompensating, ends: machine.RunCancelled},
+		{name: "retry of a parked run", flow: parking, setup: func(w *world) machine.RunID { return w.orphaned(machine.RunParked, "charge", declined) },
+			verbs: []machine.Event{machine.RetryRequested{Step: "charge", By: "ann"}}, want: machine.RunRunning, ends: machine.RunSucceeded},
+		{name: "settle of a parked run", flow: parking, setup: func(w *world) machine.RunID {
+			return w.orphaned(machine.RunParked, "book", func(context.Context, int) error { return errors.New("who knows") })
+		}, verbs: []machine.Event{machine.SettleRequested{Step: "book", As: machine.SettleNotDone, Reason: "looked", By: "ann"}}, want: machine.RunParked},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				flow := orderFlow
+				if c.flow != "" {
+					flow = strings.Replace(orderFlow, `deadline = "1h"`, c.flow, 1)
+				}
+				w := newWorld(t, flow)
+				run := c.setup(w)
+				poor := w.poor()
+				time.Sleep(3 * w.opts.Lease) // it has looked at the run, and left it alone
+				calls := len(w.shop.calls)
+				for _, verb := range c.verbs {
+					if err := w.ask(run, verb); err != nil {
+						t.Fatalf("%T: %v", verb, err)
+					}
+				}
+				if s := w.check(run); s.Status() != c.want {
+					t.Errorf("the run is %v, want %v", s.Status(), c.want)
+				}
+				head, _, err := w.mem.Load(t.Context(), run)
+				if err != nil || head.Owner != 0 {
+					t.Errorf("head = %+v, %v, want it nobody's", head, err)
+				}
+				w.empty(run)
+				if len(w.shop.calls) != calls {
+					t.Error("an agent was called")
+				}
+				w.shop.on("charge", nil)
+				if c.ends != machine.RunInvalid {
+					rich := w.start()
+					w.wait(rich, run, c.ends)
+					rich.drain(t)
+				}
+				poor.drain(t)
+			})
+		})
+	}
+}
+
+// queued returns a run that waits for any engine.
+func (w *world) queued() machine.RunID {
+	w.t.Helper()
+	s, err := engine.Enqueue(w.t.Context(), engine.Config{Store: w.mem}, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s.Run
+}
+
+// orphaned returns a run of an engine that died when the named call had done as
+// the script says.
+func (w *world) orphaned(state machine.RunState, name string, f script) machine.RunID {
+	w.t.Helper()
+	w.shop.on(name, f)
+	n := w.start()
+	run := w.submit(n, "order", nil)
+	if state.NeedsHuman() {
+		w.wait(n, run, state)
+	}
+	time.Sleep(time.Second)
+	n.kill(w.t)
+	return run
+}
+
+// A verb that does not apply any more is refused by an engine without the
+// agents too, and an answer that came in time counts although nobody could take
+// the run then.
+func TestAnswerCountsBeforeAVerb(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		run := w.orphaned(machine.RunRunning, "charge", block)
+		w.post(run, engine.MessageReply, found(t, w, 1, 1, "elsewhere"), time.Now())
+		poor := w.poor()
+		time.Sleep(time.Minute) // long past its complete-by
+		if err := w.ask(run, machine.PauseRequested{By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		s := w.check(run)
+		if got := s.Node(nil, 1).State; got != machine.StepSucceeded {
+			t.Errorf("charge is %v, want what the answer says", got)
+		}
+		lost := w.post(run, engine.MessageVerb, machine.PauseRequested{By: "bob"}, time.Time{})
+		var refused *engine.RefusedError
+		within(t, 5*time.Second, "answer", func(ctx context.Context) error {
+			if err := w.operator().Answer(ctx, run, lost); !errors.As(err, &refused) {
+				return errors.Join(errors.New("not refused"), err)
+			}
+			return nil
+		})
+		poor.drain(t)
+	})
+}
+
+// S39, S58, E1: a run whose agents no living engine has raises one alert when it
+// is past its time by the usual grace, which names what is missing and who was
+// seen; it raises none while others get on with runs of its kind.
+func TestRunWithoutAgentRaisesAnAlert(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		setup func(w *world) machine.RunID
+	}{
+		{"of nobody", (*world).queued},
+		{"whose owner died", func(w *world) machine.RunID { return w.orphaned(machine.RunRunning, "charge", block) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, orderFlow)
+				run := c.setup(w)
+				poor, second := w.poor(), w.poor()
+				time.Sleep(w.opts.Lease / 2)
+				if got := w.agentAlerts(run); len(got) > 0 {
+					t.Errorf("alerts = %+v before the grace was over", got)
+				}
+				time.Sleep(time.Hour)
+				got := w.agentAlerts(run)
+				if len(got) != 1 {
+					t.Fatalf("alerts = %+v, want one", got)
+				}
+				if m := got[0].Message; !strings.Contains(m, "shop 1.0.0 (no such agent here)") || !strings.Contains(m, "engine 2 at test") {
+					t.Errorf("the alert says %q", m)
+				}
+				rows, err := w.mem.Rows(t.Context(), run, 0, 100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Hour)
+				if again, err := w.mem.Rows(t.Context(), run, 0, 100); err != nil || len(again) != len(rows) {
+					t.Errorf("%d rows became %d, %v", len(rows), len(again), err)
+				}
+				w.shop.on("charge", nil)
+				rich := w.start()
+				within(t, time.Minute, "the rest", func(ctx context.Context) error {
+					_, err := rich.Wait(ctx, run)
+					return err
+				})
+				for _, n := range []*testNode{poor, second, rich} {
+					n.drain(t)
+				}
+			})
+		})
+	}
+	t.Run("others are busy with such runs", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, orderFlow)
+			w.shop.on("reserve", block)
+			w.opts.ClaimBatch = 1
+			w.cfg = func(c *engine.Config) { c.Capacity = &seats{limit: 1} }
+			rich := w.start()
+			w.cfg = nil
+			for range 3 {
+				w.submit(rich, "order", nil)
+			}
+			waiting := w.queued()
+			poor := w.poor()
+			time.Sleep(20 * time.Second)
+			if head, _, err := w.mem.Load(t.Context(), waiting); err != nil || head.Owner != 0 {
+				t.Fatalf("head = %+v, %v, want it in the line still", head, err)
+			}
+			if got := w.agentAlerts(waiting); len(got) > 0 {
+				t.Errorf("alerts = %+v of a run that stands in line", got)
+			}
+			poor.drain(t)
+			rich.kill(t)
+		})
+	})
+}
