@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,11 +12,100 @@ import (
 // enum. It is what a host checks a reply with before it believes it (S35).
 // Errors name fields but never show values.
 func CheckObject(fields []Field, raw json.RawMessage) error {
+	if s := (scanner{src: raw}); s.hasFields(fields) && s.end() {
+		return nil
+	}
 	tree, err := parseTree(raw)
 	if err != nil {
 		return fmt.Errorf("not a JSON object: %w", err)
 	}
 	return checkFields(fields, tree, "")
+}
+
+// hasFields reads an object and reports whether it surely holds the fields:
+// false says nothing.
+func (s *scanner) hasFields(fields []Field) bool {
+	if s.depth++; s.depth > scanDepth || len(fields) > 64 || !s.take('{') {
+		return false
+	}
+	seen, next := uint64(0), 0
+	if s.peek() != '}' {
+		for {
+			raw, plain, ok := s.text()
+			if !ok || !plain || !s.take(':') {
+				return false
+			}
+			i := fieldAt(fields, raw[1:len(raw)-1], next)
+			if i < 0 || !s.hasField(&fields[i]) {
+				return false
+			}
+			seen |= 1 << i
+			next = i + 1
+			if s.peek() != ',' {
+				break
+			}
+			s.pos++
+		}
+	}
+	for i := range fields {
+		if seen&(1<<i) == 0 && !fields[i].Optional {
+			return false
+		}
+	}
+	s.depth--
+	return s.take('}')
+}
+
+// fieldAt finds a field by name, starting where it most likely is; -1 if there
+// is none.
+func fieldAt(fields []Field, name []byte, guess int) int {
+	for k := range fields {
+		i := (guess + k) % len(fields)
+		if fields[i].Name == string(name) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *scanner) hasField(f *Field) bool {
+	if f.Optional && s.peek() == 'n' {
+		return s.word("null")
+	}
+	if len(f.Enum) == 0 {
+		return s.hasType(f.Type)
+	}
+	s.peek()
+	from := s.pos
+	if !s.hasType(f.Type) {
+		return false
+	}
+	return slices.ContainsFunc(f.Enum, func(e json.RawMessage) bool { return bytes.Equal(e, s.src[from:s.pos]) })
+}
+
+func (s *scanner) hasType(t Type) bool {
+	switch t.Kind {
+	case KindAny:
+		return s.skip()
+	case KindBool:
+		if s.peek() == 't' {
+			return s.word("true")
+		}
+		return s.word("false")
+	case KindNumber:
+		_, ok := s.number()
+		return ok
+	case KindString:
+		_, _, ok := s.text()
+		return ok
+	case KindObject:
+		return s.hasFields(t.Fields)
+	case KindList, KindSet:
+		return t.Elem != nil && s.list(func() bool { return s.hasType(*t.Elem) })
+	case KindMap:
+		return t.Elem != nil && s.object(func([]byte) bool { return s.hasType(*t.Elem) })
+	}
+	return false
 }
 
 func checkFields(fields []Field, tree any, path string) error {

@@ -34,6 +34,10 @@ func parseTree(raw []byte) (any, error) {
 // show a value, because it may be sensitive.
 func (p *plan) decode(raw json.RawMessage) (reflect.Value, error) {
 	v := reflect.New(p.rt).Elem()
+	if s := (scanner{src: raw}); p.read(&s, v) && s.end() {
+		return v, nil
+	}
+	v.SetZero()
 	tree, err := parseTree(raw)
 	if err != nil {
 		return v, fmt.Errorf("not a JSON object: %w", err)

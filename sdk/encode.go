@@ -25,6 +25,9 @@ func marshalTree(tree any) (json.RawMessage, error) {
 
 // encode writes the struct as a JSON object that holds every field.
 func (p *plan) encode(v reflect.Value) (json.RawMessage, error) {
+	if out, ok := p.write(make([]byte, 0, 128), v); ok {
+		return out, nil
+	}
 	tree, err := p.tree(v, "")
 	if err != nil {
 		return nil, err

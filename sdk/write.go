@@ -1,0 +1,234 @@
+package sdk
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// write appends v as JSON. It is tree and marshalTree in one; ok is false where
+// something is unusual or wrong.
+func (p *plan) write(out []byte, v reflect.Value) (_ []byte, ok bool) {
+	switch p.form {
+	case formAny:
+		if v.IsNil() {
+			return append(out, "null"...), true
+		}
+		return appendTree(out, v.Interface(), 0)
+	case formRaw:
+		return writeRaw(out, v.Bytes())
+	case formPointer:
+		if v.IsNil() {
+			return append(out, "null"...), true
+		}
+		return p.elem.write(out, v.Elem())
+	case formBool:
+		return strconv.AppendBool(out, v.Bool()), true
+	case formInt:
+		return strconv.AppendInt(out, v.Int(), 10), true
+	case formUint:
+		return strconv.AppendUint(out, v.Uint(), 10), true
+	case formFloat:
+		if p.rt.NumMethod() > 0 {
+			return out, false // it may write itself
+		}
+		return appendFloat(out, v.Float(), p.rt.Bits())
+	case formNumber:
+		return appendTree(out, json.Number(v.String()), 0)
+	case formString:
+		return appendText(out, v.String()), true
+	case formDuration:
+		return appendText(out, time.Duration(v.Int()).String()), true
+	case formText:
+		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
+		return appendText(out, string(text)), err == nil
+	case formList:
+		return p.writeList(out, v)
+	case formMap:
+		return p.writeMap(out, v)
+	case formStruct:
+		return p.writeStruct(out, v)
+	}
+	return out, false
+}
+
+func writeRaw(out, raw []byte) ([]byte, bool) {
+	if len(raw) == 0 {
+		return append(out, "null"...), true
+	}
+	s := scanner{src: raw}
+	tree, ok := s.tree()
+	if !ok || !s.end() {
+		return out, false
+	}
+	return appendTree(out, tree, 0)
+}
+
+func (p *plan) writeList(out []byte, v reflect.Value) (_ []byte, ok bool) {
+	out = append(out, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if out, ok = p.elem.write(out, v.Index(i)); !ok {
+			return out, false
+		}
+	}
+	return append(out, ']'), true
+}
+
+func (p *plan) writeMap(out []byte, v reflect.Value) (_ []byte, ok bool) {
+	keys := make([]string, 0, v.Len())
+	for iter := v.MapRange(); iter.Next(); {
+		key := iter.Key().String()
+		if !utf8.ValidString(key) {
+			return out, false
+		}
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	out = append(out, '{')
+	for i, key := range keys {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(appendText(out, key), ':')
+		if out, ok = p.elem.write(out, v.MapIndex(reflect.ValueOf(key).Convert(p.rt.Key()))); !ok {
+			return out, false
+		}
+	}
+	return append(out, '}'), true
+}
+
+// writeStruct writes every field; they are sorted by name.
+func (p *plan) writeStruct(out []byte, v reflect.Value) (_ []byte, ok bool) {
+	out = append(out, '{')
+	for i := range p.fields {
+		f := &p.fields[i]
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, '"'), f.field.Name...), '"', ':')
+		value := v.FieldByIndex(f.index)
+		if len(f.enum) > 0 && f.field.Optional && value.IsZero() {
+			out = append(out, "null"...) // the zero value says that there is none
+			continue
+		}
+		from := len(out)
+		if out, ok = f.plan.write(out, value); !ok {
+			return out, false
+		}
+		if len(f.enum) > 0 && !slices.ContainsFunc(f.field.Enum, func(e json.RawMessage) bool { return bytes.Equal(e, out[from:]) }) {
+			return out, false
+		}
+	}
+	return append(out, '}'), true
+}
+
+// appendTree writes what an author put into a value of type any, as
+// encoding/json would, keys sorted.
+func appendTree(out []byte, tree any, depth int) (_ []byte, ok bool) {
+	if depth > scanDepth {
+		return out, false // perhaps it contains itself
+	}
+	switch x := tree.(type) {
+	case nil:
+		return append(out, "null"...), true
+	case bool:
+		return strconv.AppendBool(out, x), true
+	case string:
+		return appendText(out, x), utf8.ValidString(x)
+	case json.Number:
+		s := scanner{src: []byte(x)}
+		raw, ok := s.number()
+		return append(out, raw...), ok && len(raw) == len(x)
+	case int:
+		return strconv.AppendInt(out, int64(x), 10), true
+	case int64:
+		return strconv.AppendInt(out, x, 10), true
+	case float64:
+		return appendFloat(out, x, 64)
+	case []any:
+		return appendList(out, x, depth)
+	case map[string]any:
+		return appendObject(out, x, depth)
+	}
+	return out, false
+}
+
+func appendList(out []byte, list []any, depth int) (_ []byte, ok bool) {
+	if list == nil {
+		return append(out, "null"...), true
+	}
+	out = append(out, '[')
+	for i, e := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if out, ok = appendTree(out, e, depth+1); !ok {
+			return out, false
+		}
+	}
+	return append(out, ']'), true
+}
+
+func appendObject(out []byte, object map[string]any, depth int) (_ []byte, ok bool) {
+	if object == nil {
+		return append(out, "null"...), true
+	}
+	out = append(out, '{')
+	for i, key := range sortedKeys(object) {
+		if !utf8.ValidString(key) {
+			return out, false
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(appendText(out, key), ':')
+		if out, ok = appendTree(out, object[key], depth+1); !ok {
+			return out, false
+		}
+	}
+	return append(out, '}'), true
+}
+
+// appendText writes a string as encoding/json does without the escapes that
+// are only meant for HTML.
+func appendText(out []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			raw, err := marshalTree(s)
+			if err != nil { // never: a string always encodes
+				return append(out, `""`...)
+			}
+			return append(out, raw...)
+		}
+	}
+	return append(append(append(out, '"'), s...), '"')
+}
+
+// appendFloat writes a float as encoding/json does: very small and very large
+// ones with an exponent.
+func appendFloat(out []byte, f float64, bits int) (_ []byte, ok bool) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return out, false
+	}
+	format := byte('f')
+	if abs := math.Abs(f); abs != 0 {
+		if bits == 64 && (abs < 1e-6 || abs >= 1e21) || bits == 32 && (float32(abs) < 1e-6 || float32(abs) >= 1e21) {
+			format = 'e'
+		}
+	}
+	out = strconv.AppendFloat(out, f, format, -1, bits)
+	if n := len(out); format == 'e' && n >= 4 && out[n-4] == 'e' && out[n-3] == '-' && out[n-2] == '0' {
+		out[n-2] = out[n-1] // 1e-09 is written 1e-9
+		out = out[:n-1]
+	}
+	return out, true
+}
