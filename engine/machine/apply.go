@@ -12,7 +12,7 @@ import (
 // once.
 func (s *State) Apply(r Record) {
 	if !r.Empty() {
-		s.apply(r, s.afterAll(r))
+		s.apply(&r, s.foresee(&r))
 	}
 }
 
@@ -20,46 +20,90 @@ func (s *State) Apply(r Record) {
 // less than asking for them.
 func (s *State) ApplyCounted(wf *dsl.Workflow, r Record) int {
 	if r.Empty() {
-		return len(r.Facts(wf, s))
+		return r.CountFacts(wf, s)
 	}
-	after := s.afterAll(r)
-	t := &teller{wf: wf, r: r, s: s, counts: true}
-	t.tell(after)
-	s.apply(r, after)
+	o := s.foresee(&r)
+	t := teller{wf: wf, r: &r, s: s, counts: true}
+	t.tell(&o)
+	s.apply(&r, o)
 	return t.count
 }
 
-// afterAll returns the record's nodes as they are after it. References mean the
-// state before the record, so everything is computed before anything is
-// installed.
-func (s *State) afterAll(r Record) []*node {
-	after := make([]*node, len(r.nodes))
-	for k := range r.nodes {
-		after[k] = s.after(&r.nodes[k])
+// An outcome is what a record amounts to. References mean the state before the
+// record, so everything is computed before anything is installed.
+type outcome struct {
+	run   run
+	nodes []*node // in the record's order; nil = what the record holds
+}
+
+// foresee computes what a record amounts to.
+func (s *State) foresee(r *Record) outcome {
+	o := outcome{run: s.run}
+	if r.decidedOn(s) {
+		if r.run != nil {
+			o.run = r.run.to
+		}
+		return o
 	}
-	return after
+	if r.run != nil {
+		o.run = s.afterRun(r.run)
+	}
+	o.nodes = make([]*node, len(r.nodes))
+	for k := range r.nodes {
+		o.nodes[k] = s.after(&r.nodes[k])
+	}
+	return o
+}
+
+// node returns the k-th node of the record as it is after it.
+func (o *outcome) node(r *Record, k int) *node {
+	if o.nodes == nil {
+		return r.nodes[k].to
+	}
+	return o.nodes[k]
+}
+
+// afterRun returns the run as it is after the record.
+func (s *State) afterRun(p *runPatch) run {
+	now := s.run
+	if p.mask&headBits != 0 {
+		own := *now.head
+		now.head = &own
+	}
+	if p.mask&troubleBits != 0 {
+		own := *now.trouble
+		now.trouble = &own
+	}
+	overwrite(runFields, p.mask, &now, &p.to)
+	if p.mask&runOutputsBit != 0 {
+		now.outputs = slices.Clone(now.outputs)
+		for k := range now.outputs {
+			s.resolve(&now.outputs[k].value, "")
+		}
+	}
+	return now
 }
 
 // apply installs what a record amounts to.
-func (s *State) apply(r Record, after []*node) {
-	vars := s.run.vars
-	if r.run != nil {
-		overwrite(runFields, r.run.mask, &s.run, &r.run.to)
-		s.run.outputs = s.resolved(s.run.outputs)
-	}
-	s.run.records++
+func (s *State) apply(r *Record, o outcome) {
+	vars, records := s.run.vars, s.run.records
+	s.run = o.run
+	s.run.records = records + 1
 	s.run.last = r.at
 	if s.run.vars != vars {
 		s.remember(s.run.vars, origin{kind: originVars})
 	}
-	for len(s.nodes) < min(s.run.steps, maxNodes) {
-		s.nodes = append(s.nodes, newNode(len(s.nodes)))
+	if steps := min(int(s.run.steps), maxNodes); len(s.nodes) < steps {
+		s.nodes = slices.Grow(s.nodes, steps-len(s.nodes))
+		for len(s.nodes) < steps {
+			s.nodes = append(s.nodes, newNode(len(s.nodes)))
+		}
 	}
 	for len(s.queues) < len(s.run.holds) {
 		s.queues = append(s.queues, lazyHeap{})
 	}
 	for k := range r.nodes {
-		s.install(r.nodes[k].node, after[k])
+		s.install(r.nodes[k].node, o.node(r, k))
 	}
 	s.prune()
 	switch {
@@ -71,42 +115,42 @@ func (s *State) apply(r Record, after []*node) {
 	}
 }
 
-// resolved returns outputs with their references filled in.
-func (s *State) resolved(outputs []output) []output {
-	outputs = slices.Clone(outputs)
-	for k := range outputs {
-		s.resolve(&outputs[k].value, "")
-	}
-	return outputs
-}
-
 // maxNodes bounds what a damaged record can make the state allocate.
 const maxNodes = 1 << 22
 
-// before returns the node as it was before the record.
-func (s *State) before(p *nodePatch) *node {
+// before returns a node as it was before the record.
+func (s *State) before(i int) *node {
 	switch {
-	case p.node < len(s.nodes):
-		return s.nodes[p.node]
+	case i < len(s.nodes):
+		return s.nodes[i]
 	case s.run.id == 0:
-		return newNode(p.node) // a step, in the record that accepts the run
+		return newNode(i) // a step, in the record that accepts the run
 	}
 	return &blank
 }
 
-// after returns the node as it is after the record.
+// after returns the node as it is after a record that was not decided on this
+// state.
 func (s *State) after(p *nodePatch) *node {
-	old := s.before(p)
-	n := *old
-	overwrite(nodeFields, p.mask, &n, &p.to)
+	n := s.before(p.node).box()
+	if p.mask&moreBits != 0 {
+		own := *n.more
+		n.more = &own
+	}
+	overwrite(nodeFields, p.mask, n, p.to)
 	n.attempts = withPatches(n.attempts, p.attempts)
-	was := nodeValues(old)
-	for k, h := range nodeValues(&n) {
-		if *h != *was[k] { // what was resolved earlier keeps its value
+	s.resolveNode(n, p.mask)
+	return n
+}
+
+// resolveNode fills in the values of the fields in mask; what was resolved
+// earlier keeps its value.
+func (s *State) resolveNode(n *node, mask uint64) {
+	for k, h := range nodeValues(n) {
+		if mask&valueBits[k] != 0 {
 			s.resolve(h, n.key)
 		}
 	}
-	return &n
 }
 
 // install replaces a node and keeps the indexes right.
@@ -128,16 +172,16 @@ func (s *State) install(i int, n *node) {
 		s.queues[h].change(i, old.place(h), n.place(h))
 	}
 	if old.output != n.output {
-		s.remember(n.output, origin{originOutput, i})
+		s.remember(n.output, origin{originOutput, int32(i)})
 	}
 	if old.input != n.input {
-		s.remember(n.input, origin{originInput, i})
+		s.remember(n.input, origin{originInput, int32(i)})
 	}
 }
 
 // place returns the node's key in the queue of hold h; 0 = not in it.
 func (n *node) place(h int) instant {
-	if n.hold == h+1 {
+	if int(n.hold) == h+1 {
 		return n.queue
 	}
 	return 0

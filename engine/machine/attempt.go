@@ -34,14 +34,19 @@ type miss struct {
 	code, message string
 }
 
-func (t *track) blame(m miss) { t.miss, t.code, t.message = m.kind, m.code, m.message }
+func (t *track) blame(m miss) {
+	if t.miss == m.kind && t.code() == m.code && t.message() == m.message {
+		return
+	}
+	t.miss, t.said = m.kind, said(m.code, m.message)
+}
 
 // blamed returns the last failure.
-func (t *track) blamed() miss { return miss{t.miss, t.code, t.message} }
+func (t *track) blamed() miss { return miss{t.miss, t.code(), t.message()} }
 
 // close ends an attempt.
 func (d *decider) close(a *attempt, status attemptStatus, code, message string) {
-	a.status, a.ended, a.code, a.message = status, d.at, code, message
+	a.status, a.ended, a.said = status, d.at, said(code, message)
 }
 
 // gotResult handles a valid reply (S16).
@@ -119,7 +124,7 @@ func (d *decider) gotFailure(ev AttemptFailed, a *attempt) {
 	if ev.Permanent {
 		m.kind = missPermanent
 	}
-	d.ended(ev.Attempt.Node, a.call, a.kind, m)
+	d.ended(ev.Attempt.Node, int(a.call), a.kind, m)
 }
 
 // wish notes how long the agent wants to be left alone.
@@ -143,7 +148,7 @@ func (d *decider) gotUnknown(ev AttemptUnknown, a *attempt) {
 	if a.kind == callUndo {
 		n.undoDoubt++
 	}
-	d.ended(ev.Attempt.Node, a.call, a.kind, miss{missUnknown, ev.Code, ev.Message})
+	d.ended(ev.Attempt.Node, int(a.call), a.kind, miss{missUnknown, ev.Code, ev.Message})
 }
 
 // gotNotDone handles a lookup's answer that the key never had an effect. Other
@@ -220,14 +225,14 @@ func (d *decider) endedDo(i, call int, m miss) {
 			if !n.ended() {
 				d.endForward(i, StepFailed)
 			}
-			d.undo = append(d.undo, i)
+			d.undo.push(i)
 		}
 		return
 	}
 	if n.fwd.act != running {
 		return // a newer attempt is planned
 	}
-	if n.newest(callDo) != call {
+	if int(n.newest(callDo)) != call {
 		if n.open() {
 			return // another one decides
 		}
@@ -240,7 +245,7 @@ func (d *decider) endedDo(i, call int, m miss) {
 }
 
 // newest returns the number of the latest call of this kind; 0 = none.
-func (n *node) newest(kind callKind) int {
+func (n *node) newest(kind callKind) int32 {
 	for k := len(n.attempts) - 1; k >= 0; k-- {
 		if n.attempts[k].kind == kind {
 			return n.attempts[k].call
@@ -286,7 +291,7 @@ func (d *decider) deferral(ev AttemptDeferred) {
 			if !n.ended() {
 				d.endForward(i, StepCancelled)
 			}
-			d.undo = append(d.undo, i)
+			d.undo.push(i)
 		}
 		return
 	}
@@ -296,10 +301,7 @@ func (d *decider) deferral(ev AttemptDeferred) {
 		return
 	}
 	agent := d.agentOf(n, n.track().kind)
-	if d.deferred == nil {
-		d.deferred = map[string]bool{}
-	}
-	d.deferred[agent] = true
+	d.deferred = append(d.deferred, agent)
 	k := d.wait(i, agent, toInstant(ev.Until), ev.Why)
 	d.refuseUntil(k, d.run.holds[k].until)
 }
@@ -340,7 +342,7 @@ func (d *decider) hear(n *node, a *attempt) {
 	if a.kind != callDo && a.kind != callLearn {
 		return
 	}
-	settings, err := d.step(n).Settings(d.scope(n))
+	settings, err := d.settings(n)
 	if err != nil || settings.HeartbeatTimeout <= 0 {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -34,18 +35,36 @@ var (
 // EncodeRecords returns the journal's bytes for records of one run, in order.
 // It returns an error only for an event of a type it does not know.
 func EncodeRecords(records []Record) ([]byte, error) {
-	e := &encoder{}
+	return AppendRecords(make([]byte, 0, 256), records)
+}
+
+// AppendRecords appends to b what EncodeRecords returns. After an error b is as
+// long as before.
+func AppendRecords(b []byte, records []Record) ([]byte, error) {
+	var fewStrings, fewDocs [8]part
+	e := encoder{b: b, strings: fewStrings[:0], docs: fewDocs[:0]}
 	e.uint(format)
 	e.uint(uint64(len(records)))
-	for _, r := range records {
-		body := &encoder{}
-		if err := body.record(r); err != nil {
-			return nil, err
+	for k := range records {
+		first := len(e.b)
+		e.strings, e.docs, e.named, e.valued = e.strings[:0], e.docs[:0], nil, nil
+		if err := e.record(&records[k]); err != nil {
+			return b, err
 		}
-		e.uint(uint64(len(body.b)))
-		e.b = append(e.b, body.b...)
+		e.b = precede(e.b, first)
 	}
 	return e.b, nil
+}
+
+// precede puts the length of what begins at first before it.
+func precede(b []byte, first int) []byte {
+	size := len(b) - first
+	var length [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(length[:], uint64(size))
+	b = append(b, length[:n]...)
+	copy(b[first+n:], b[first:first+size])
+	copy(b[first:], length[:n])
+	return b
 }
 
 // DecodeRecords reads what EncodeRecords wrote. The records share memory with
@@ -111,11 +130,48 @@ func (d *decoder) header() error {
 type encoder struct {
 	b       []byte
 	at      instant
-	strings map[string]int
-	values  map[string]int // JSON and marks of inline values
+	strings []part         // where strings of the record stand, in order
+	named   map[string]int // the same, of many
+	docs    []part         // where inline values stand, with their tags
+	valued  map[string]int // the same, of many
 }
 
-func (e *encoder) record(r Record) error {
+// A part is where some of the encoder's bytes stand.
+type part struct{ from, to int }
+
+// manyParts is from how many on they are looked up in a map.
+const manyParts = 24
+
+// said returns the number of an earlier string that is the same.
+func (e *encoder) said(text string) (int, bool) {
+	if e.named != nil {
+		k, ok := e.named[text]
+		return k, ok
+	}
+	for k, s := range e.strings {
+		if s.to-s.from == len(text) && string(e.b[s.from:s.to]) == text {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+// note adds a part to a list, and to the map of a long one.
+func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[string]int) {
+	list = append(list, s)
+	switch {
+	case many != nil:
+		many[string(e.b[s.from:s.to])] = len(list) - 1
+	case len(list) > manyParts:
+		many = make(map[string]int, 2*manyParts)
+		for k, s := range list {
+			many[string(e.b[s.from:s.to])] = k
+		}
+	}
+	return list, many
+}
+
+func (e *encoder) record(r *Record) error {
 	e.at = r.at
 	e.uint(uint64(r.at))
 	if err := e.event(r.event); err != nil {
@@ -125,11 +181,7 @@ func (e *encoder) record(r Record) error {
 		e.uint(0)
 	} else {
 		e.uint(r.run.mask)
-		for i := range runFields {
-			if r.run.mask&(1<<i) != 0 {
-				runFields[i].put(e, &r.run.to)
-			}
-		}
+		put(e, runFields, r.run.mask, &r.run.to)
 	}
 	e.uint(uint64(len(r.nodes)))
 	next := 0
@@ -138,24 +190,30 @@ func (e *encoder) record(r Record) error {
 		e.uint(uint64(p.node - next))
 		next = p.node + 1
 		e.uint(p.mask)
-		for i := range nodeFields {
-			if p.mask&(1<<i) != 0 {
-				nodeFields[i].put(e, &p.to)
-			}
-		}
+		put(e, nodeFields, p.mask, p.to)
 		e.uint(uint64(len(p.attempts)))
 		for j := range p.attempts {
 			a := &p.attempts[j]
 			e.int(int64(a.to.call))
 			e.uint(uint64(a.mask))
-			for i := range attemptFields {
-				if a.mask&(1<<i) != 0 {
-					attemptFields[i].put(e, &a.to)
-				}
-			}
+			put(e, attemptFields, uint64(a.mask), &a.to)
 		}
 	}
 	return nil
+}
+
+// put writes the fields in mask.
+func put[T any](e *encoder, fields []field[T], mask uint64, v *T) {
+	for ; mask != 0; mask &= mask - 1 {
+		fields[bits.TrailingZeros64(mask)].put(e, v)
+	}
+}
+
+// get reads the fields in mask.
+func get[T any](d *decoder, fields []field[T], mask uint64, v *T) {
+	for ; mask != 0; mask &= mask - 1 {
+		fields[bits.TrailingZeros64(mask)].get(d, v)
+	}
 }
 
 func (d *decoder) record() Record {
@@ -163,48 +221,64 @@ func (d *decoder) record() Record {
 	d.at = r.at
 	r.event = d.event()
 	if mask := d.mask(len(runFields)); mask != 0 {
-		r.run = &runPatch{mask: mask}
-		for i := range runFields {
-			if mask&(1<<i) != 0 {
-				runFields[i].get(d, &r.run.to)
-			}
+		r.run = &runPatch{mask: mask, to: run{head: &noHead, trouble: &noTrouble}}
+		if mask&headBits != 0 {
+			r.run.to.head = new(head)
 		}
-		if r.run.to.steps < 0 || r.run.to.steps > maxSteps {
-			d.fail()
+		if mask&troubleBits != 0 {
+			r.run.to.trouble = new(trouble)
 		}
+		d.runFields(mask, &r.run.to)
 	}
 	next := 0
 	count := d.count()
 	if count > 0 {
-		r.nodes = make([]nodePatch, 0, min(count, 64)) // a patch is large: growing is dear
+		r.nodes = make([]nodePatch, 0, min(count, 64))
 	}
-	for range count {
-		p := nodePatch{node: next + d.small(int64(d.uint()))}
-		if next = p.node + 1; next > maxNodes {
-			d.fail()
-		}
+	var to []node
+	for left := count; left > 0; left-- {
+		p := nodePatch{node: d.nodeNumber(&next)}
 		if d.err != nil {
 			break
 		}
-		p.mask = d.mask(len(nodeFields))
-		for i := range nodeFields {
-			if p.mask&(1<<i) != 0 {
-				nodeFields[i].get(d, &p.to)
-			}
+		if len(to) == 0 { // no more at once than the bytes left can fill
+			to = make([]node, min(left, 64))
 		}
-		for range d.count() {
-			a := attemptPatch{to: attempt{call: d.index()}}
-			a.mask = uint16(d.mask(len(attemptFields)))
-			for i := range attemptFields {
-				if a.mask&(1<<i) != 0 {
-					attemptFields[i].get(d, &a.to)
-				}
+		p.to, to = &to[0], to[1:]
+		p.to.more = &noMore
+		if p.mask = d.mask(len(nodeFields)); p.mask&moreBits != 0 {
+			p.to.more = new(more)
+		}
+		get(d, nodeFields, p.mask, p.to)
+		for n := d.count(); n > 0; n-- {
+			if p.attempts == nil {
+				p.attempts = make([]attemptPatch, 0, min(n, 16))
 			}
+			a := attemptPatch{to: attempt{call: int32(d.index())}}
+			a.mask = uint16(d.mask(len(attemptFields)))
+			get(d, attemptFields, uint64(a.mask), &a.to)
 			p.attempts = append(p.attempts, a)
 		}
 		r.nodes = append(r.nodes, p)
 	}
 	return r
+}
+
+// runFields reads the run's fields in mask.
+func (d *decoder) runFields(mask uint64, to *run) {
+	get(d, runFields, mask, to)
+	if to.steps < 0 || to.steps > maxSteps {
+		d.fail()
+	}
+}
+
+// nodeNumber reads the number of the next node: never lower than next.
+func (d *decoder) nodeNumber(next *int) int {
+	i := *next + d.small(int64(d.uint()))
+	if *next = i + 1; *next > maxNodes {
+		d.fail()
+	}
+	return i
 }
 
 func (e *encoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
@@ -242,16 +316,13 @@ func (e *encoder) string(s string) {
 		e.b = append(e.b, s...)
 		return
 	}
-	if k, ok := e.strings[s]; ok {
+	if k, ok := e.said(s); ok {
 		e.uint(uint64(k)<<1 | 1)
 		return
 	}
-	if e.strings == nil {
-		e.strings = map[string]int{}
-	}
-	e.strings[s] = len(e.strings)
 	e.uint(uint64(len(s)) << 1)
 	e.b = append(e.b, s...)
+	e.strings, e.named = e.note(e.strings, e.named, part{len(e.b) - len(s), len(e.b)})
 }
 
 // Tags of values.
@@ -282,36 +353,51 @@ func (e *encoder) value(v dsl.Value) {
 		e.uint(valueNull)
 		return
 	}
-	var body encoder
+	from := len(e.b)
 	tag := uint64(valuePlain)
-	body.bytes(v.JSON())
 	if len(marks)+len(secrets) > 0 {
 		tag = valueMarked
-		body.uint(uint64(len(marks)))
+	}
+	e.uint(tag)
+	e.bytes(v.JSON())
+	if tag == valueMarked {
+		e.uint(uint64(len(marks)))
 		for _, m := range marks {
-			body.bytes([]byte(m))
+			e.bytes([]byte(m))
 		}
-		body.uint(uint64(len(secrets)))
+		e.uint(uint64(len(secrets)))
 		for _, s := range secrets {
-			body.bytes([]byte(s.Path))
-			body.uint(uint64(len(s.Parts)))
+			e.bytes([]byte(s.Path))
+			e.uint(uint64(len(s.Parts)))
 			for _, p := range s.Parts {
-				body.bytes([]byte(p.Text))
-				body.bytes([]byte(p.Ref))
+				e.bytes([]byte(p.Text))
+				e.bytes([]byte(p.Ref))
 			}
 		}
 	}
-	id := string(append([]byte{byte(tag)}, body.b...))
-	if k, ok := e.values[id]; ok {
+	if k, ok := e.same(from); ok {
+		e.b = e.b[:from]
 		e.uint(valueSame)
 		e.uint(uint64(k))
 		return
 	}
-	if e.values == nil {
-		e.values = map[string]int{}
+	e.docs, e.valued = e.note(e.docs, e.valued, part{from, len(e.b)})
+}
+
+// same returns the number of an earlier value that reads as what stands from
+// here to the end.
+func (e *encoder) same(from int) (int, bool) {
+	text := e.b[from:]
+	if e.valued != nil {
+		k, ok := e.valued[string(text)]
+		return k, ok
 	}
-	e.values[id] = len(e.values)
-	e.b = append(e.b, id...)
+	for k, s := range e.docs {
+		if s.to-s.from == len(text) && string(e.b[s.from:s.to]) == string(text) {
+			return k, true
+		}
+	}
+	return 0, false
 }
 
 // A decoder reads from b; after a failure everything reads as zero.
@@ -434,7 +520,7 @@ func (d *decoder) held() held {
 	case originVars, originKey:
 		return held{from: origin{kind: kind}}
 	case originOutput, originInput:
-		return held{from: origin{kind: kind, node: d.small(int64(d.uint()))}}
+		return held{from: origin{kind: kind, node: int32(d.small(int64(d.uint())))}}
 	}
 	d.fail()
 	return held{}

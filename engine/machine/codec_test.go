@@ -134,7 +134,7 @@ func TestCodecTablesFit(t *testing.T) {
 	}
 	var n int
 	for i := range runFields { // the record's RunState reads the first bit
-		if !runFields[i].same(&run{state: RunRunning}, &run{}) {
+		if !runFields[i].same(&run{state: RunRunning, head: &noHead, trouble: &noTrouble}, &run{head: &noHead, trouble: &noTrouble}) {
 			n |= 1 << i
 		}
 	}

@@ -17,7 +17,8 @@ import (
 // reached an engine earlier than it is decided on may be given with in.At of
 // its arrival, but never before State.Last.
 func Decide(wf *dsl.Workflow, s *State, in Input) Record {
-	d := newDecider(wf, s, in)
+	d := in.Scratch.decider()
+	d.open(wf, s, in)
 	ev, isStart := in.Event.(Started)
 	switch {
 	case s.run.id == 0 && isStart && ev.RunID > 0:
@@ -118,10 +119,12 @@ type decider struct {
 	in Input
 	at instant
 
-	event Event
-	run   run
-	nodes map[int]*node // changed or added
-	added int           // nodes beyond the state's
+	event   Event
+	run     run
+	head    head    // of run: its own
+	trouble trouble // of run: its own
+	draft   draft
+	added   int // nodes beyond the state's
 
 	commands []Command
 	names    []NodeName
@@ -129,37 +132,48 @@ type decider struct {
 	stray    bool // a progress of no open attempt
 	secret   bool // the event holds bytes that may be sensitive
 
-	used     map[string]int  // slots taken by this decision, by agent
-	deferred map[string]bool // agents that have just refused a call
+	used     []use    // slots taken by this decision
+	deferred []string // agents that have just refused a call
 
 	frozen int // a for_each step, plus one, whose instances are being ended together
 
-	ready  []int // steps whose dependencies have ended
-	fan    []int // for_each steps that may begin instances
-	launch []int // nodes to call an agent for
-	undo   []int // nodes whose undo may be possible now
-	passed []int // steps whose undo has passed
+	ready  queue // steps whose dependencies have ended
+	fan    queue // for_each steps that may begin instances
+	launch queue // nodes to call an agent for
+	undo   queue // nodes whose undo may be possible now
+	passed queue // steps whose undo has passed
+
+	seen seen // by expressions
 }
 
-func newDecider(wf *dsl.Workflow, s *State, in Input) *decider {
-	d := &decider{wf: wf, s: s, in: in, run: s.run, nodes: map[int]*node{}}
+// A use is how many slots of an agent are taken.
+type use struct {
+	agent string
+	calls int
+}
+
+// open makes the decider ready for a decision.
+func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
+	d.wf, d.s, d.in = wf, s, in
+	d.run = s.run
+	d.head, d.trouble = *s.run.head, *s.run.trouble
+	d.run.head, d.run.trouble = &d.head, &d.trouble
 	d.at = max(toInstant(in.At), s.run.last)
 	d.event = normal(in.Event)
 	if s.cache == nil || s.cache.pending {
-		s.cache = &cache{memo: &dsl.Memo{}, results: map[int]dsl.StepResult{}}
+		s.cache = &cache{}
 	}
-	return d
 }
 
 // nothing is the record of an event without consequences.
 func (d *decider) nothing() Record { return Record{at: d.at, event: d.event} }
 
 // count returns the number of nodes, added ones included.
-func (d *decider) count() int { return max(len(d.s.nodes), d.run.steps) + d.added }
+func (d *decider) count() int { return max(len(d.s.nodes), int(d.run.steps)) + d.added }
 
 // get returns a node for reading.
 func (d *decider) get(i int) *node {
-	if n, ok := d.nodes[i]; ok {
+	if n := d.draft.find(i); n != nil {
 		return n
 	}
 	if i < len(d.s.nodes) {
@@ -170,18 +184,10 @@ func (d *decider) get(i int) *node {
 
 // edit returns a node for changing; what get returned for it before is stale.
 func (d *decider) edit(i int) *node {
-	if n, ok := d.nodes[i]; ok {
+	if n := d.draft.find(i); n != nil {
 		return n
 	}
-	var n node
-	if i < len(d.s.nodes) {
-		n = *d.s.nodes[i]
-		n.attempts = slices.Clone(n.attempts)
-	} else {
-		n = *newNode(i)
-	}
-	d.nodes[i] = &n
-	return &n
+	return d.draft.add(i, d.s.before(i))
 }
 
 func (d *decider) step(n *node) *dsl.Step { return d.wf.Steps[n.step] }
@@ -195,26 +201,16 @@ func (d *decider) advance() {
 	d.wakeUp()
 	for {
 		switch {
-		case len(d.ready) > 0:
-			i := d.ready[0]
-			d.ready = d.ready[1:]
-			d.begin(i)
-		case len(d.launch) > 0:
-			i := d.launch[0]
-			d.launch = d.launch[1:]
-			d.call(i)
-		case len(d.fan) > 0:
-			i := d.fan[0]
-			d.fan = d.fan[1:]
-			d.fanOut(i)
-		case len(d.passed) > 0:
-			i := d.passed[0]
-			d.passed = d.passed[1:]
-			d.passOn(i)
-		case len(d.undo) > 0:
-			i := d.undo[0]
-			d.undo = d.undo[1:]
-			d.considerUndo(i)
+		case d.ready.len() > 0:
+			d.begin(d.ready.next())
+		case d.launch.len() > 0:
+			d.call(d.launch.next())
+		case d.fan.len() > 0:
+			d.fanOut(d.fan.next())
+		case d.passed.len() > 0:
+			d.passOn(d.passed.next())
+		case d.undo.len() > 0:
+			d.considerUndo(d.undo.next())
 		default:
 			d.settle()
 			return
@@ -227,22 +223,22 @@ func (d *decider) record() Record {
 	d.run.state = d.runState()
 	d.run.live = d.liveNodes()
 	d.commands = d.lastAlerts()
-	r := Record{at: d.at, event: d.event, commands: d.commands, late: d.late, secret: d.secret, names: d.names, cache: d.s.cache}
-	numbers := make([]int, 0, len(d.nodes))
-	for i := range d.nodes {
-		numbers = append(numbers, i)
+	r := Record{
+		at: d.at, event: d.event, commands: d.commands, late: d.late, secret: d.secret, names: d.names, cache: d.s.cache,
+		base: d.s, records: d.s.run.records,
 	}
-	slices.Sort(numbers)
-	r.nodes = make([]nodePatch, 0, len(numbers))
-	for _, i := range numbers {
-		old := d.original(i)
-		if p, changed := diffNode(i, old, d.nodes[i]); changed {
-			r.nodes = append(r.nodes, p)
+	r.nodes = d.draft.patches()
+	if mask := diffRun(&d.s.run, &d.run); mask != 0 {
+		r.run = &runPatch{mask: mask, to: d.run}
+		r.run.to.head, r.run.to.trouble = d.s.run.head, d.s.run.trouble
+		if mask&headBits != 0 {
+			own := d.head
+			r.run.to.head = &own
 		}
-	}
-	if mask := diff(runFields, &d.s.run, &d.run); mask != 0 {
-		r.run = &runPatch{mask: mask}
-		overwrite(runFields, mask, &r.run.to, &d.run)
+		if mask&troubleBits != 0 {
+			own := d.trouble
+			r.run.to.trouble = &own
+		}
 	}
 	if stray := d.late || d.stray; stray && (r.run != nil || len(r.nodes) > 0) {
 		r.event = TimePassed{} // only time had an effect
@@ -256,14 +252,14 @@ func (d *decider) record() Record {
 // lastAlerts returns the commands without the alerts that this very decision
 // has put right, or has repeated.
 func (d *decider) lastAlerts() []Command {
+	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
+		return d.commands
+	}
 	last := map[string]int{}
 	for k, c := range d.commands {
 		if a, ok := c.(Alert); ok {
 			last[a.Kind] = k
 		}
-	}
-	if len(last) == 0 {
-		return d.commands
 	}
 	var kept []Command
 	for k, c := range d.commands {
@@ -280,16 +276,17 @@ func (d *decider) lastAlerts() []Command {
 }
 
 // original returns the node that a patch is measured against.
-func (d *decider) original(i int) *node { return d.s.before(&nodePatch{node: i}) }
+func (d *decider) original(i int) *node { return d.s.before(i) }
 
 // liveNodes counts the nodes that will move by themselves.
-func (d *decider) liveNodes() int {
+func (d *decider) liveNodes() int32 {
 	live := d.s.run.live
-	for i, n := range d.nodes {
-		if d.original(i).lives() {
+	for k := range d.draft.list {
+		e := &d.draft.list[k]
+		if e.old.lives() {
 			live--
 		}
-		if n.lives() {
+		if e.now.lives() {
 			live++
 		}
 	}

@@ -28,7 +28,7 @@ func (d *decider) halted() bool {
 // says about slots is newer than what the run remembers, except that a free
 // slot is no answer to a call that was refused: that waits for its time.
 func (d *decider) canStart(agent string) bool {
-	if d.halted() || d.deferred[agent] {
+	if d.halted() || d.refusedNow(agent) {
 		return false
 	}
 	slot, limited := d.in.Slots[agent]
@@ -36,7 +36,7 @@ func (d *decider) canStart(agent string) bool {
 	case d.refused(agent) > d.at:
 		return false
 	case limited:
-		return d.used[agent] < slot.Free
+		return d.taken(agent) < slot.Free
 	}
 	if _, hint := d.in.Event.(SlotsFreed); hint {
 		return true
@@ -47,6 +47,30 @@ func (d *decider) canStart(agent string) bool {
 		}
 	}
 	return true
+}
+
+// refusedNow reports whether the agent has refused a call in this decision.
+func (d *decider) refusedNow(agent string) bool { return slices.Contains(d.deferred, agent) }
+
+// taken returns how many of the agent's slots this decision has taken.
+func (d *decider) taken(agent string) int {
+	for k := range d.used {
+		if d.used[k].agent == agent {
+			return d.used[k].calls
+		}
+	}
+	return 0
+}
+
+// take takes a slot of the agent.
+func (d *decider) take(agent string) {
+	for k := range d.used {
+		if d.used[k].agent == agent {
+			d.used[k].calls++
+			return
+		}
+	}
+	d.used = append(d.used, use{agent, 1})
 }
 
 // hold makes a node wait for its agent; it burns no attempt (S65).
@@ -69,7 +93,7 @@ func (d *decider) hold(i int, agent string) {
 func (d *decider) news(agent string) (until instant, why string, news bool) {
 	slot, limited := d.in.Slots[agent]
 	until = toInstant(slot.Until)
-	if !limited || d.halted() || d.deferred[agent] || until <= d.at && d.refused(agent) > d.at {
+	if !limited || d.halted() || d.refusedNow(agent) || until <= d.at && d.refused(agent) > d.at {
 		return 0, "", false
 	}
 	return until, slot.Why, true
@@ -106,8 +130,8 @@ func (d *decider) wait(i int, agent string, until instant, why string) int {
 	}
 	k := d.noteHold(agent, until, why)
 	n := d.edit(i)
-	if n.queue == 0 || n.hold != k+1 {
-		n.queue, n.hold = d.at, k+1
+	if n.queue == 0 || int(n.hold) != k+1 {
+		n.queue, n.hold = d.at, int32(k+1)
 	}
 	t := n.track()
 	t.act = queued
@@ -218,7 +242,7 @@ func (d *decider) start(i int, kind callKind) {
 		n.state = StepRunning
 	}
 	d.run.begun = true
-	number := t.lookups + 1
+	number := int32(t.lookups) + 1
 	if kind == callDo || kind == callUndo || kind == callLearn {
 		t.attempt++
 		number = t.attempt
@@ -233,11 +257,8 @@ func (d *decider) start(i int, kind callKind) {
 		call: n.calls, kind: kind, number: number, started: d.at, completeBy: by, gen: n.gen,
 	})
 	d.hear(n, &n.attempts[len(n.attempts)-1])
-	if d.used == nil {
-		d.used = map[string]int{}
-	}
-	d.used[act.Agent]++
-	d.commands = append(d.commands, d.invocation(i, kind, act, number, by))
+	d.take(act.Agent)
+	d.commands = append(d.commands, d.invocation(i, kind, act, int(number), by))
 }
 
 // completeBy is the earliest of the attempt's own timeout and of the limits
@@ -267,7 +288,7 @@ func (d *decider) timeout(n *node, kind callKind) time.Duration {
 	var settings *dsl.Settings
 	if kind == callUndo || kind == callUndoLookup {
 		settings = d.undoSettings(n)
-	} else if s, err := d.step(n).Settings(d.scope(n)); err == nil {
+	} else if s, err := d.settings(n); err == nil {
 		settings = s
 	}
 	if settings == nil || settings.Timeout <= 0 {
@@ -280,7 +301,7 @@ func (d *decider) timeout(n *node, kind callKind) time.Duration {
 func (d *decider) invocation(i int, kind callKind, act *dsl.Action, number int, by instant) Invoke {
 	n := d.get(i)
 	inv := Invoke{
-		Attempt: AttemptID{Node: i, Call: n.calls}, Step: n.step, Key: n.key,
+		Attempt: AttemptID{Node: i, Call: int(n.calls)}, Step: n.of(), Key: n.key,
 		Agent: act.Agent, Action: act.Name, Number: number, CompleteBy: by.time(),
 		Purpose: kind.purpose(), Input: n.input.v, IdempotencyKey: d.forwardKey(n),
 	}

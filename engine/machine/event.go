@@ -21,6 +21,8 @@ type Input struct {
 	// Engine is the incarnation of the deciding engine, Fence the seq of the
 	// record that made it the owner; both are only copied into commands.
 	Engine int32
+	// Scratch is memory that the decision may use; nil = its own.
+	Scratch *Scratch
 }
 
 // A Slot is an agent's capacity at the moment of a decision.

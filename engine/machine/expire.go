@@ -149,13 +149,13 @@ func (d *decider) passAttempts(i int) {
 		message := "no answer by complete-by"
 		if a.completeBy > d.at { // it may go on until then, but nobody waits for it
 			message = "no heartbeat in time"
-			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: a.call}})
+			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.call)}})
 		}
 		d.closeUnknown(i, a, sdk.CodeTimeout, message)
 		over = append(over, *a)
 	}
 	for _, a := range over {
-		d.ended(i, a.call, a.kind, miss{missUnknown, sdk.CodeTimeout, a.message})
+		d.ended(i, int(a.call), a.kind, miss{missUnknown, sdk.CodeTimeout, a.message()})
 	}
 }
 
@@ -173,7 +173,7 @@ func (d *decider) closeAttempts(i int, code string) {
 // be at work until its complete-by and some more.
 func (d *decider) closeUnknown(i int, a *attempt, code, message string) {
 	n := d.edit(i)
-	a.status, a.ended, a.code, a.message = attemptUnknown, d.at, code, message
+	a.status, a.ended, a.said = attemptUnknown, d.at, said(code, message)
 	n.quiet = max(n.quiet, a.completeBy.add(grace))
 	n.tally(a.kind)
 	if a.kind == callDo || a.kind == callLearn {

@@ -66,15 +66,15 @@ func (x *explainer) ended() {
 	case RunFailed:
 		x.say("The run has failed at %s%s; nothing had to be undone.", at, because(r.failure))
 	case RunCompensated:
-		x.say("The run was undone and ended at %s%s: %s undone.", at, because(r.failure), effects(r.undone))
+		x.say("The run was undone and ended at %s%s: %s undone.", at, because(r.failure), effects(int(r.undone)))
 	default:
-		x.say("The run was cancelled and ended at %s%s: %s undone.", at, because(r.failure), effects(r.undone))
+		x.say("The run was cancelled and ended at %s%s: %s undone.", at, because(r.failure), effects(int(r.undone)))
 	}
 	if r.left > 0 {
-		x.say("%s left in place by an operator.", sentence(effects(r.left)))
+		x.say("%s left in place by an operator.", sentence(effects(int(r.left))))
 	}
 	if r.undeclared > 0 {
-		x.say("%s not undone because the workflow says so.", sentence(effects(r.undeclared)))
+		x.say("%s not undone because the workflow says so.", sentence(effects(int(r.undeclared))))
 	}
 }
 

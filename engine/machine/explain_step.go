@@ -21,7 +21,7 @@ func (x *explainer) step(i int, n *node) string {
 		undo = "The undo of "
 	}
 	switch {
-	case n.queue != 0 && n.hold > 0 && n.hold <= len(r.holds):
+	case n.queue != 0 && n.hold > 0 && int(n.hold) <= len(r.holds):
 		if r.paused || r.parked && r.phase == phaseForward {
 			return fmt.Sprintf("%s%s is ready and starts when the run goes on.", undo, name)
 		}
@@ -112,12 +112,12 @@ func (x *explainer) pause(n *node, name string, t *track) string {
 		text = fmt.Sprintf("%s is tried again at %s", subject, until)
 	}
 	switch {
-	case t.code == "":
+	case t.code() == "":
 		return text + "."
-	case t.message == "":
-		return fmt.Sprintf("%s; the last failure was %s.", text, t.code)
+	case t.message() == "":
+		return fmt.Sprintf("%s; the last failure was %s.", text, t.code())
 	}
-	return fmt.Sprintf("%s; the last failure was %s: %s.", text, t.code, strings.TrimSuffix(t.message, "."))
+	return fmt.Sprintf("%s; the last failure was %s: %s.", text, t.code(), strings.TrimSuffix(t.message(), "."))
 }
 
 // verbs lists what a person can do about a run that needs one.

@@ -14,53 +14,58 @@ func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
 	if r.Empty() && !r.final {
 		return nil
 	}
-	t := &teller{wf: wf, r: r, s: s}
-	t.tell(s.afterAll(r))
+	t := teller{wf: wf, r: &r, s: s}
+	o := s.foresee(&r)
+	t.tell(&o)
 	return t.facts
 }
 
-// tell goes through the record. now holds the record's nodes as they are after
-// it, in its order.
-func (t *teller) tell(now []*node) {
+// CountFacts returns how many Facts the record has, at much less cost than
+// telling them.
+func (r Record) CountFacts(wf *dsl.Workflow, s *State) int {
+	if r.Empty() && !r.final {
+		return 0
+	}
+	t := teller{wf: wf, r: &r, s: s, counts: true}
+	o := s.foresee(&r)
+	t.tell(&o)
+	return t.count
+}
+
+// tell goes through the record, of which o is the outcome.
+func (t *teller) tell(o *outcome) {
 	r, s := t.r, t.s
-	after := s.run
-	if r.run != nil {
-		overwrite(runFields, r.run.mask, &after, &r.run.to)
-	}
-	t.before, t.after = &s.run, &after
+	t.before, t.after, t.o = &s.run, &o.run, o
 	t.heads()
-	views := make([]pair, len(r.nodes))
 	for k := range r.nodes {
-		views[k] = pair{r.nodes[k].node, s.before(&r.nodes[k]), now[k]}
+		t.attemptEnds(t.pair(k))
 	}
-	for _, v := range views {
-		t.attemptEnds(v)
-	}
-	for _, v := range views { // instances before their step
-		if v.now.item {
+	for k := range r.nodes { // instances before their step
+		if v := t.pair(k); v.now.item {
 			t.nodeEnds(v)
 		}
 	}
-	for _, v := range views {
-		if !v.now.item {
+	for k := range r.nodes {
+		if v := t.pair(k); !v.now.item {
 			t.nodeEnds(v)
 		}
 	}
 	t.turns()
-	for _, v := range views {
-		t.beginnings(v)
+	for k := range r.nodes {
+		t.beginnings(t.pair(k))
 	}
-	t.end(s)
+	t.end()
 }
 
 // A teller turns the difference between two states into facts.
 type teller struct {
 	wf            *dsl.Workflow
-	r             Record
+	r             *Record
 	s             *State // before the record
+	o             *outcome
 	before, after *run
 	facts         []Fact
-	counts        bool // facts are counted and not kept
+	counts        bool // facts are counted and not made
 	count         int
 }
 
@@ -69,16 +74,36 @@ type pair struct {
 	old, now *node
 }
 
+// pair returns the k-th node of the record before and after it.
+func (t *teller) pair(k int) pair {
+	i := t.r.nodes[k].node
+	return pair{i, t.s.before(i), t.o.node(t.r, k)}
+}
+
 func (t *teller) say(f Fact) {
-	if t.count++; t.counts {
-		return
-	}
+	t.count++
 	f.At = t.r.at.time()
 	t.facts = append(t.facts, f)
 }
 
+// counted counts a fact that need not be made.
+func (t *teller) counted() bool {
+	if t.counts {
+		t.count++
+	}
+	return t.counts
+}
+
 // heads tells what came from outside.
 func (t *teller) heads() {
+	if t.counts {
+		switch t.r.event.(type) {
+		case Started, TakenOver, AttemptProgress, Refused,
+			CancelRequested, PauseRequested, ResumeRequested, RetryRequested, CompensateRequested, SettleRequested:
+			t.count++
+		}
+		return
+	}
 	switch ev := t.r.event.(type) {
 	case Started:
 		t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after.deadline.time(), By: ev.StartedBy})
@@ -114,7 +139,7 @@ func (t *teller) progress(ev AttemptProgress) {
 		p := pair{i, t.s.nodes[i], t.s.nodes[i]}
 		f.Step = t.name(p)
 		if a := p.now.find(ev.Attempt.Call); a != nil {
-			f.Attempt, f.Purpose, f.Undo = a.number, a.kind.told(), p.now.undoes(a)
+			f.Attempt, f.Purpose, f.Undo = int(a.number), a.kind.told(), p.now.undoes(a)
 		}
 	}
 	t.say(f)
@@ -129,12 +154,15 @@ func (t *teller) attemptEnds(p pair) {
 		if a.status == attemptOpen || a.ended != t.r.at {
 			continue
 		}
-		if old := p.old.find(a.call); old != nil && old.status != attemptOpen {
+		if old := p.old.find(int(a.call)); old != nil && old.status != attemptOpen {
+			continue
+		}
+		if t.counted() {
 			continue
 		}
 		f := t.attemptFact(p, a)
 		f.Kind = FactAttemptFinished
-		f.Status, f.Code, f.Message = attemptStatuses[a.status], a.code, a.message
+		f.Status, f.Code, f.Message = attemptStatuses[a.status], a.code(), a.message()
 		f.Took = (a.ended.time()).Sub(a.started.time())
 		t.say(f)
 	}
@@ -142,43 +170,55 @@ func (t *teller) attemptEnds(p pair) {
 
 // nodeEnds tells that a step or its undo has ended.
 func (t *teller) nodeEnds(p pair) {
-	if p.now.ended() && !p.old.ended() {
-		f := Fact{Kind: FactStepFinished, Step: t.name(p), Action: actionName(t.wf, p.now, callDo), Status: p.now.state.String(), Attempt: p.now.fwd.total}
+	if p.now.ended() && !p.old.ended() && !t.counted() {
+		f := Fact{Kind: FactStepFinished, Step: t.name(p), Action: actionName(t.wf, p.now, callDo), Status: p.now.state.String(), Attempt: int(p.now.fwd.total)}
 		if p.now.state == StepFailed || p.now.state == StepCaught {
-			f.Code, f.Message = p.now.fwd.code, p.now.fwd.message
+			f.Code, f.Message = p.now.fwd.code(), p.now.fwd.message()
 		}
 		f.Took = since(p.now.fwd.began, p.now.fwd.ended)
 		t.say(f)
 	}
-	if p.now.undo != p.old.undo && !p.now.expanded {
-		f := Fact{
-			Kind: FactUndoFinished, Step: t.name(p), Undo: true, Action: actionName(t.wf, p.now, callUndo),
-			Attempt: p.now.und.total, Took: since(p.now.und.began, p.now.und.ended),
-		}
-		switch p.now.undo {
-		case undoDone:
-			f.Status = "undone"
-		case undoFailed:
-			f.Status, f.Code, f.Message = "undo_failed", p.now.und.code, p.now.und.message
-		case undoLeft:
-			f.Status = "left_as_is"
-		case undoDeclared:
-			f.Status = "not_undone_by_declaration"
-		case undoNone: // before another attempt
-			switch {
-			case p.now.gen > p.old.gen:
-				f.Status, f.Attempt, f.Took = "undone", p.old.und.total, since(p.old.und.began, t.r.at)
-			case p.now.ended() && p.now.und.miss != missNone && !p.now.done:
-				f.Status, f.Code, f.Message = "undo_failed", p.now.und.code, p.now.und.message
-				f.Took = since(p.old.und.began, t.r.at)
-			default:
-				return
-			}
-		default:
-			return
-		}
-		t.say(f)
+	if t.undoEnds(p) && !t.counted() {
+		t.undoEnd(p)
 	}
+}
+
+// undoEnds reports whether the undo of a node has ended.
+func (t *teller) undoEnds(p pair) bool {
+	if p.now.undo == p.old.undo || p.now.expanded {
+		return false
+	}
+	switch p.now.undo {
+	case undoDone, undoFailed, undoLeft, undoDeclared:
+		return true
+	case undoNone: // before another attempt
+		return p.now.gen > p.old.gen || p.now.ended() && p.now.und.miss != missNone && !p.now.done
+	}
+	return false
+}
+
+// undoEnd tells that the undo of a node has ended.
+func (t *teller) undoEnd(p pair) {
+	f := Fact{
+		Kind: FactUndoFinished, Step: t.name(p), Undo: true, Action: actionName(t.wf, p.now, callUndo),
+		Attempt: int(p.now.und.total), Took: since(p.now.und.began, p.now.und.ended),
+	}
+	switch {
+	case p.now.undo == undoDone:
+		f.Status = "undone"
+	case p.now.undo == undoFailed:
+		f.Status, f.Code, f.Message = "undo_failed", p.now.und.code(), p.now.und.message()
+	case p.now.undo == undoLeft:
+		f.Status = "left_as_is"
+	case p.now.undo == undoDeclared:
+		f.Status = "not_undone_by_declaration"
+	case p.now.gen > p.old.gen:
+		f.Status, f.Attempt, f.Took = "undone", int(p.old.und.total), since(p.old.und.began, t.r.at)
+	default:
+		f.Status, f.Code, f.Message = "undo_failed", p.now.und.code(), p.now.und.message()
+		f.Took = since(p.old.und.began, t.r.at)
+	}
+	t.say(f)
 }
 
 func since(from, to instant) time.Duration {
@@ -192,7 +232,7 @@ func since(from, to instant) time.Duration {
 func (t *teller) attemptFact(p pair, a *attempt) Fact {
 	f := Fact{
 		Step: t.name(p), Action: actionName(t.wf, p.now, a.kind), Purpose: a.kind.told(), Undo: p.now.undoes(a),
-		Attempt: a.number, Of: t.allowed(p.now, a.kind), CompleteBy: a.completeBy.time(),
+		Attempt: int(a.number), Of: t.allowed(p.now, a.kind), CompleteBy: a.completeBy.time(),
 	}
 	f.deadline(p.now)
 	return f
@@ -238,7 +278,7 @@ func (k callKind) told() Purpose {
 // allowed returns how many attempts a round has, where that is a constant of
 // the definition; else 0.
 func (t *teller) allowed(n *node, kind callKind) (attempts int) {
-	if t.wf == nil || n.step >= len(t.wf.Steps) {
+	if t.wf == nil || int(n.step) >= len(t.wf.Steps) {
 		return 0
 	}
 	step := t.wf.Steps[n.step]
@@ -259,21 +299,21 @@ func (t *teller) allowed(n *node, kind callKind) (attempts int) {
 // turns tells that the run changed its direction.
 func (t *teller) turns() {
 	b, a := t.before, t.after
-	if a.phase != b.phase {
+	if a.phase != b.phase && !t.counted() {
 		t.say(Fact{Kind: FactRunTurned, Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message, CompensationDeadline: a.undoDeadline.time()})
 	}
-	if a.parked && !b.parked {
+	if a.parked && !b.parked && !t.counted() {
 		t.say(Fact{Kind: FactRunParked, Status: RunParked.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message})
 	}
-	if a.stuck && !b.stuck {
+	if a.stuck && !b.stuck && !t.counted() {
 		f := Fact{
 			Kind: FactRunParked, Status: RunCompensationFailed.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message,
-			Undone: a.undone, LeftAsIs: a.left,
+			Undone: int(a.undone), LeftAsIs: int(a.left),
 		}
 		f.UndoFailures, f.UndoBlocked = undoTroubles(t.wf, t.nodes())
 		t.say(f)
 	}
-	if a.overdue && !b.overdue && !a.parked {
+	if a.overdue && !b.overdue && !a.parked && !t.counted() {
 		t.say(Fact{Kind: FactVerb, Status: "overdue", Message: "the run's deadline has passed"})
 	}
 }
@@ -285,18 +325,18 @@ func (t *teller) nodes() []*node {
 		for len(all) <= t.r.nodes[k].node {
 			all = append(all, &blank)
 		}
-		all[t.r.nodes[k].node] = t.s.after(&t.r.nodes[k])
+		all[t.r.nodes[k].node] = t.o.node(t.r, k)
 	}
 	return all
 }
 
 // beginnings tells what a node starts or waits for.
 func (t *teller) beginnings(p pair) {
-	if p.now.undo == undoActive && p.old.undo != undoActive && p.old.und.began == 0 && !p.now.expanded {
+	if p.now.undo == undoActive && p.old.undo != undoActive && p.old.und.began == 0 && !p.now.expanded && !t.counted() {
 		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: actionName(t.wf, p.now, callUndo), UndoDeadline: p.now.und.deadline.time()})
 	}
 	for k := range p.now.attempts {
-		if a := &p.now.attempts[k]; a.started == t.r.at && p.old.find(a.call) == nil {
+		if a := &p.now.attempts[k]; a.started == t.r.at && p.old.find(int(a.call)) == nil && !t.counted() {
 			f := t.attemptFact(p, a)
 			f.Kind = FactAttemptStarted
 			t.say(f)
@@ -305,19 +345,19 @@ func (t *teller) beginnings(p pair) {
 	undo := p.now.undo != undoNone
 	track := p.now.track()
 	was := p.old.track()
-	if p.now.queue != 0 && p.now.hold > 0 && p.now.hold <= len(t.after.holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) {
+	if p.now.queue != 0 && p.now.hold > 0 && int(p.now.hold) <= len(t.after.holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) && !t.counted() {
 		h := t.after.holds[p.now.hold-1]
 		f := Fact{Kind: FactStepHeld, Step: t.waiting(p), Undo: undo, Agent: h.agent, Until: h.until.time(), Message: h.why}
 		f.deadline(p.now)
 		t.say(f)
 	}
-	if track.act == backoff && (was.act != backoff || was.until != track.until) && p.now.undo != undoPending {
+	if track.act == backoff && (was.act != backoff || was.until != track.until) && p.now.undo != undoPending && !t.counted() {
 		f := Fact{
 			Kind: FactRetryScheduled, Step: t.name(p), Undo: undo, Purpose: track.kind.told(), Until: track.until.time(),
-			Code: track.code, Message: track.message, CoolDown: p.now.fwd.rounds > p.old.fwd.rounds,
+			Code: track.code(), Message: track.message(), CoolDown: p.now.fwd.rounds > p.old.fwd.rounds,
 		}
 		if f.Purpose != PurposeLookup {
-			f.Attempt, f.Of = track.attempt+1, t.allowed(p.now, track.kind)
+			f.Attempt, f.Of = int(track.attempt)+1, t.allowed(p.now, track.kind)
 		}
 		f.deadline(p.now)
 		t.say(f)
@@ -332,7 +372,7 @@ func (t *teller) waiting(p pair) string {
 		next := n.first + n.next
 		for k := range t.r.nodes {
 			if t.r.nodes[k].node == next {
-				return nodeName(t.wf, next, t.s.after(&t.r.nodes[k]))
+				return nodeName(t.wf, next, t.o.node(t.r, k))
 			}
 		}
 		if next < len(t.s.nodes) {
@@ -343,14 +383,14 @@ func (t *teller) waiting(p pair) string {
 }
 
 // end tells that the run has ended.
-func (t *teller) end(s *State) {
+func (t *teller) end() {
 	a := t.after
-	if a.finished == 0 || t.before.finished != 0 {
+	if a.finished == 0 || t.before.finished != 0 || t.counted() {
 		return
 	}
 	t.say(Fact{
 		Kind: FactRunFinished, Status: a.state.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message,
-		Outputs: namedValues(s.resolved(a.outputs)), Undone: a.undone, LeftAsIs: a.left, Undeclared: a.undeclared,
+		Outputs: namedValues(a.outputs), Undone: int(a.undone), LeftAsIs: int(a.left), Undeclared: int(a.undeclared),
 		Took: since(a.started, a.finished),
 	})
 }

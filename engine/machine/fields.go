@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"math/bits"
 	"slices"
 )
 
@@ -28,20 +29,23 @@ func diff[T any](fields []field[T], a, b *T) uint64 {
 
 // overwrite copies the fields in mask.
 func overwrite[T any](fields []field[T], mask uint64, dst, src *T) {
-	for i := range fields {
-		if mask&(1<<i) != 0 {
-			fields[i].copy(dst, src)
-		}
+	for ; mask != 0; mask &= mask - 1 {
+		fields[bits.TrailingZeros64(mask)].copy(dst, src)
 	}
 }
 
 // number is a field of an integer type that is rarely negative.
-func number[T any, N ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8](p func(*T) *N) field[T] {
+func number[T any, N ~int | ~int16 | ~int32 | ~int64 | ~uint8](p func(*T) *N) field[T] {
 	return field[T]{
 		same: func(a, b *T) bool { return *p(a) == *p(b) },
 		copy: func(dst, src *T) { *p(dst) = *p(src) },
 		put:  func(e *encoder, v *T) { e.int(int64(*p(v))) },
-		get:  func(d *decoder, v *T) { *p(v) = N(d.int()) },
+		get: func(d *decoder, v *T) {
+			read := d.int()
+			if *p(v) = N(read); int64(*p(v)) != read {
+				d.fail()
+			}
+		},
 	}
 }
 
@@ -86,32 +90,34 @@ func blame(p func(*node) *track) field[node] {
 	return field[node]{
 		same: func(a, b *node) bool {
 			x, y := p(a), p(b)
-			return x.miss == y.miss && x.code == y.code && x.message == y.message
+			return x.miss == y.miss && x.said.same(y.said)
 		},
 		copy: func(dst, src *node) {
 			x, y := p(dst), p(src)
-			x.miss, x.code, x.message = y.miss, y.code, y.message
+			x.miss, x.said = y.miss, y.said
 		},
 		put: func(e *encoder, n *node) {
 			x := p(n)
+			code, message := x.said.words()
 			e.int(int64(x.miss))
-			e.string(x.code)
-			e.string(x.message)
+			e.string(code)
+			e.string(message)
 		},
 		get: func(d *decoder, n *node) {
 			x := p(n)
-			x.miss, x.code, x.message = missKind(d.int()), d.string(), d.string()
+			x.miss = missKind(d.int())
+			x.said = said(d.string(), d.string())
 		},
 	}
 }
 
 // sameHeld compares by identity first: most values are not touched at all.
-func sameHeld(a, b held) bool { return a == b || (a.from == b.from && a.v.Equal(b.v)) }
+func sameHeld(a, b held) bool { return a == b || (a.from == b.from && sameValue(a.v, b.v)) }
 
 var runFields = []field[run]{
 	number(func(r *run) *RunState { return &r.state }), // runStateBit
-	number(func(r *run) *int { return &r.done }),
-	number(func(r *run) *int { return &r.live }),
+	number(func(r *run) *int32 { return &r.done }),
+	number(func(r *run) *int32 { return &r.live }),
 	boolean(func(r *run) *bool { return &r.begun }),
 	moment(func(r *run) *instant { return &r.finished }),
 	{
@@ -127,7 +133,7 @@ var runFields = []field[run]{
 	text(func(r *run) *string { return &r.trigger }),
 	text(func(r *run) *string { return &r.startedBy }),
 	text(func(r *run) *string { return &r.workflow }),
-	number(func(r *run) *int { return &r.steps }),
+	number(func(r *run) *int32 { return &r.steps }),
 	number(func(r *run) *int32 { return &r.owner }),
 	moment(func(r *run) *instant { return &r.started }),
 	moment(func(r *run) *instant { return &r.deadline }),
@@ -150,10 +156,10 @@ var runFields = []field[run]{
 	moment(func(r *run) *instant { return &r.undoDeadline }),
 	boolean(func(r *run) *bool { return &r.undoExpired }),
 	boolean(func(r *run) *bool { return &r.stuck }),
-	number(func(r *run) *int { return &r.undonePast }),
-	number(func(r *run) *int { return &r.undone }),
-	number(func(r *run) *int { return &r.left }),
-	number(func(r *run) *int { return &r.undeclared }),
+	number(func(r *run) *int32 { return &r.undonePast }),
+	number(func(r *run) *int32 { return &r.undone }),
+	number(func(r *run) *int32 { return &r.left }),
+	number(func(r *run) *int32 { return &r.undeclared }),
 	{
 		same: func(a, b *run) bool { return slices.Equal(a.holds, b.holds) },
 		copy: func(dst, src *run) { dst.holds = src.holds },
@@ -178,7 +184,15 @@ var runFields = []field[run]{
 	},
 }
 
-const runStateBit = 1 << 0
+// Bits of the run's fields that are looked at one by one, and of those behind a
+// pointer.
+const (
+	runStateBit   = 1 << 0
+	runOutputsBit = 1 << 5
+	runVarsBit    = 1 << 9
+	headBits      = 1<<6 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12 | 1<<15
+	troubleBits   = 1<<5 | 1<<20 | 1<<26 | 1<<27 | 1<<28 | 1<<35 | 1<<36 | 1<<37
+)
 
 func sameOutput(a, b output) bool {
 	return a.name == b.name && a.sensitive == b.sensitive && a.problem == b.problem && sameHeld(a.value, b.value)
@@ -188,12 +202,12 @@ func sameOutput(a, b output) bool {
 var nodeFields = []field[node]{
 	number(func(n *node) *StepState { return &n.state }),
 	number(func(n *node) *activity { return &n.fwd.act }),
-	number(func(n *node) *int { return &n.doubt }),
+	number(func(n *node) *int32 { return &n.doubt }),
 	boolean(func(n *node) *bool { return &n.done }),
-	number(func(n *node) *int { return &n.calls }),
-	number(func(n *node) *int { return &n.fwd.attempt }),
-	number(func(n *node) *int { return &n.fwd.total }),
-	number(func(n *node) *int { return &n.deps }),
+	number(func(n *node) *int32 { return &n.calls }),
+	number(func(n *node) *int32 { return &n.fwd.attempt }),
+	number(func(n *node) *int32 { return &n.fwd.total }),
+	number(func(n *node) *int32 { return &n.deps }),
 	number(func(n *node) *callKind { return &n.fwd.kind }),
 	moment(func(n *node) *instant { return &n.fwd.ready }),
 	moment(func(n *node) *instant { return &n.fwd.began }),
@@ -204,7 +218,7 @@ var nodeFields = []field[node]{
 	boolean(func(n *node) *bool { return &n.known }),
 	moment(func(n *node) *instant { return &n.fwd.deadline }),
 	moment(func(n *node) *instant { return &n.fwd.until }),
-	number(func(n *node) *int { return &n.fwd.failures }),
+	number(func(n *node) *int32 { return &n.fwd.failures }),
 	blame(func(n *node) *track { return &n.fwd }),
 	{ // who an instance is
 		same: func(a, b *node) bool {
@@ -213,7 +227,7 @@ var nodeFields = []field[node]{
 		copy: func(dst, src *node) { dst.item, dst.step, dst.key, dst.each = src.item, src.step, src.key, src.each },
 		put:  func(e *encoder, n *node) { e.bool(n.item); e.int(int64(n.step)); e.string(n.key); e.held(n.each) },
 		get: func(d *decoder, n *node) {
-			n.item, n.step, n.key, n.each = d.bool(), d.index(), d.string(), d.held()
+			n.item, n.step, n.key, n.each = d.bool(), int32(d.index()), d.string(), d.held()
 		},
 	},
 	number(func(n *node) *int { return &n.next }),
@@ -223,10 +237,10 @@ var nodeFields = []field[node]{
 	number(func(n *node) *int { return &n.past }),
 	number(func(n *node) *undoState { return &n.undo }),
 	number(func(n *node) *activity { return &n.und.act }),
-	number(func(n *node) *int { return &n.back }),
+	number(func(n *node) *int32 { return &n.back }),
 	number(func(n *node) *callKind { return &n.und.kind }),
-	number(func(n *node) *int { return &n.und.attempt }),
-	number(func(n *node) *int { return &n.und.total }),
+	number(func(n *node) *int32 { return &n.und.attempt }),
+	number(func(n *node) *int32 { return &n.und.total }),
 	value(func(n *node) *held { return &n.undoInput }),
 	boolean(func(n *node) *bool { return &n.undoReady }),
 	moment(func(n *node) *instant { return &n.und.began }),
@@ -238,10 +252,10 @@ var nodeFields = []field[node]{
 		same: func(a, b *node) bool { return a.queue == b.queue && a.hold == b.hold },
 		copy: func(dst, src *node) { dst.queue, dst.hold = src.queue, src.hold },
 		put:  func(e *encoder, n *node) { e.instant(n.queue); e.int(int64(n.hold)) },
-		get:  func(d *decoder, n *node) { n.queue = d.instant(); n.hold = d.index() },
+		get:  func(d *decoder, n *node) { n.queue = d.instant(); n.hold = int32(d.index()) },
 	},
 	moment(func(n *node) *instant { return &n.und.until }),
-	number(func(n *node) *int { return &n.und.failures }),
+	number(func(n *node) *int32 { return &n.und.failures }),
 	blame(func(n *node) *track { return &n.und }),
 	number(func(n *node) *int { return &n.undoDoubt }),
 	{ // the instances of a for_each step
@@ -250,13 +264,13 @@ var nodeFields = []field[node]{
 		put:  func(e *encoder, n *node) { e.bool(n.expanded); e.int(int64(n.first)); e.int(int64(n.count)) },
 		get:  func(d *decoder, n *node) { n.expanded, n.first, n.count = d.bool(), d.index(), d.index() },
 	},
-	number(func(n *node) *int { return &n.fwd.rounds }),
-	number(func(n *node) *int { return &n.fwd.lookups }),
-	number(func(n *node) *int { return &n.und.lookups }),
+	number(func(n *node) *int16 { return &n.fwd.rounds }),
+	number(func(n *node) *int16 { return &n.fwd.lookups }),
+	number(func(n *node) *int16 { return &n.und.lookups }),
 	value(func(n *node) *held { return &n.caught }),
 	boolean(func(n *node) *bool { return &n.timedOut }),
 	text(func(n *node) *string { return &n.bizKey }),
-	number(func(n *node) *int { return &n.gen }),
+	number(func(n *node) *int32 { return &n.gen }),
 	{
 		same: func(a, b *node) bool { return a.point == b.point && string(a.blob) == string(b.blob) },
 		copy: func(dst, src *node) { dst.point, dst.blob = src.point, src.blob },
@@ -275,76 +289,46 @@ var nodeFields = []field[node]{
 	},
 }
 
+// Bits of a node's values, and of what lies behind a pointer.
+const (
+	inputBit     = 1 << 12
+	outputBit    = 1 << 14
+	eachBit      = 1 << 20
+	undoInputBit = 1 << 32
+	caughtBit    = 1 << 48
+	moreBits     = 0x1f<<21 | 1<<27 | 0xf<<29 | 0xf<<34 | 0x1f<<40 | 3<<47 | 1<<50 | 3<<52 | 1<<55 | 1<<57
+)
+
+// valueBits are the bits of nodeValues.
+var valueBits = [5]uint64{eachBit, inputBit, outputBit, caughtBit, undoInputBit}
+
 // nodeValues are the values of a node that a record may hold.
 func nodeValues(n *node) [5]*held {
 	return [5]*held{&n.each, &n.input, &n.output, &n.caught, &n.undoInput}
 }
 
+// saidBits are the bits of an attempt's code and message.
+const saidBits = 3 << 6
+
 var attemptFields = []field[attempt]{
 	number(func(a *attempt) *attemptStatus { return &a.status }),
 	moment(func(a *attempt) *instant { return &a.ended }),
 	number(func(a *attempt) *callKind { return &a.kind }),
-	number(func(a *attempt) *int { return &a.number }),
+	number(func(a *attempt) *int32 { return &a.number }),
 	moment(func(a *attempt) *instant { return &a.started }),
 	moment(func(a *attempt) *instant { return &a.completeBy }),
-	text(func(a *attempt) *string { return &a.code }),
-	text(func(a *attempt) *string { return &a.message }),
+	{
+		same: func(a, b *attempt) bool { return a.said == b.said || a.code() == b.code() },
+		copy: func(dst, src *attempt) { dst.said = said(src.code(), dst.message()) },
+		put:  func(e *encoder, a *attempt) { e.string(a.code()) },
+		get:  func(d *decoder, a *attempt) { a.said = said(d.string(), a.message()) },
+	},
+	{
+		same: func(a, b *attempt) bool { return a.said == b.said || a.message() == b.message() },
+		copy: func(dst, src *attempt) { dst.said = said(dst.code(), src.message()) },
+		put:  func(e *encoder, a *attempt) { e.string(a.message()) },
+		get:  func(d *decoder, a *attempt) { a.said = said(a.code(), d.string()) },
+	},
 	moment(func(a *attempt) *instant { return &a.silent }),
-	number(func(a *attempt) *int { return &a.gen }),
-}
-
-// diffNode returns the patch that turns old into now.
-func diffNode(i int, old, now *node) (nodePatch, bool) {
-	p := nodePatch{node: i, mask: diff(nodeFields, old, now)}
-	p.attempts = diffAttempts(old.attempts, now.attempts)
-	if p.mask == 0 && len(p.attempts) == 0 {
-		return nodePatch{}, false
-	}
-	overwrite(nodeFields, p.mask, &p.to, now)
-	return p, true
-}
-
-func diffAttempts(old, now []attempt) []attemptPatch {
-	var out []attemptPatch
-	k := 0
-	for i := range now {
-		for k < len(old) && old[k].call < now[i].call {
-			k++
-		}
-		was := attempt{call: now[i].call}
-		if k < len(old) && old[k].call == now[i].call {
-			was = old[k]
-		}
-		if mask := diff(attemptFields, &was, &now[i]); mask != 0 {
-			p := attemptPatch{mask: uint16(mask), to: attempt{call: now[i].call}}
-			overwrite(attemptFields, mask, &p.to, &now[i])
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// withPatches returns the attempts after patches; it does not change old.
-func withPatches(old []attempt, patches []attemptPatch) []attempt {
-	if len(patches) == 0 {
-		return old
-	}
-	now := slices.Clone(old)
-	for _, p := range patches {
-		i, found := slices.BinarySearchFunc(now, p.to.call, func(a attempt, call int) int { return a.call - call })
-		if !found {
-			now = slices.Insert(now, i, attempt{call: p.to.call})
-		}
-		overwrite(attemptFields, uint64(p.mask), &now[i], &p.to)
-	}
-	closed := 0
-	for i := len(now) - 1; i >= 0; i-- {
-		if now[i].status == attemptOpen {
-			continue
-		}
-		if closed++; closed > keptAttempts {
-			now = slices.Delete(now, i, i+1)
-		}
-	}
-	return now
+	number(func(a *attempt) *int32 { return &a.gen }),
 }

@@ -13,7 +13,7 @@ func (d *decider) accept(ev Started) {
 	r.id, r.name, r.key = ev.RunID, ev.Name, ev.Key
 	r.vars = held{v: ev.Vars}
 	r.trigger, r.startedBy, r.workflow = ev.Trigger, ev.StartedBy, d.wf.Name
-	r.steps = len(d.wf.Steps)
+	r.steps = int32(len(d.wf.Steps))
 	r.started = d.at
 	r.state = RunQueued
 	if d.wf.Deadline != nil {
@@ -32,7 +32,7 @@ func (d *decider) accept(ev Started) {
 	}
 	for i := range d.wf.Steps {
 		if len(d.wf.Steps[i].After) == 0 {
-			d.ready = append(d.ready, i)
+			d.ready.push(i)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func (d *decider) begin(i int) {
 	n = d.edit(i)
 	n.fwd.ready = d.at
 	step := d.step(n)
-	settings, err := step.Settings(d.scope(n))
+	settings, err := d.settings(n)
 	if err != nil {
 		d.missed(i, expressionMiss("settings", err))
 		return
@@ -67,7 +67,7 @@ func (d *decider) begin(i int) {
 		return
 	}
 	if d.wanted(i) {
-		d.launch = append(d.launch, i)
+		d.launch.push(i)
 	}
 }
 
@@ -103,15 +103,17 @@ func (d *decider) expand(i int) {
 	n.state = StepWaiting
 	for k, key := range each.Keys {
 		number := n.first + k
-		d.nodes[number] = &node{item: true, step: i, key: key, each: keepEach(key, each.Values[k]), state: StepPending}
+		item := d.edit(number)
+		item.item, item.step, item.key, item.each = true, int32(i), key, keepEach(key, each.Values[k])
+		item.state = StepPending
 		d.added++
-		d.names = append(d.names, NodeName{Node: number, Step: i, Name: nodeName(d.wf, number, d.nodes[number])})
+		d.names = append(d.names, NodeName{Node: number, Step: i, Name: nodeName(d.wf, number, item)})
 	}
 	if n.count == 0 {
 		d.endForward(i, StepSucceeded)
 		return
 	}
-	d.fan = append(d.fan, i)
+	d.fan.push(i)
 }
 
 // fanOut begins instances as far as max_parallel and the agent allow.
@@ -122,7 +124,7 @@ func (d *decider) fanOut(i int) {
 	}
 	step := d.step(a)
 	limit := 0
-	if settings, err := step.Settings(d.scope(a)); err == nil {
+	if settings, err := d.settings(a); err == nil {
 		limit = settings.MaxParallel
 	}
 	a = d.edit(i)
@@ -162,12 +164,12 @@ func (d *decider) endForward(i int, state StepState) {
 	}
 	switch {
 	case n.undo != undoNone:
-		d.undo = append(d.undo, i)
+		d.undo.push(i)
 	case n.item:
-		a := d.edit(n.step)
+		a := d.edit(n.of())
 		a.active--
 		a.over++
-		d.aggregate(n.step)
+		d.aggregate(n.of())
 	case n.well():
 		d.run.done++
 		if i == d.wf.Pivot && state == StepSucceeded {
@@ -175,8 +177,8 @@ func (d *decider) endForward(i int, state StepState) {
 		}
 		for _, j := range d.wf.Steps[i].Before {
 			b := d.edit(j)
-			if b.deps++; b.deps == len(d.wf.Steps[j].After) {
-				d.ready = append(d.ready, j)
+			if b.deps++; int(b.deps) == len(d.wf.Steps[j].After) {
+				d.ready.push(j)
 			}
 		}
 	}
@@ -196,15 +198,15 @@ func (d *decider) aggregate(i int) {
 		d.endForward(i, StepSucceeded)
 		return
 	}
-	if last := len(d.fan) - 1; last < 0 || d.fan[last] != i {
-		d.fan = append(d.fan, i)
+	if d.fan.last() != i {
+		d.fan.push(i)
 	}
 }
 
 // tolerated returns how many instances may fail.
 func (d *decider) tolerated(i int) int {
 	a := d.get(i)
-	settings, err := d.step(a).Settings(d.scope(a))
+	settings, err := d.settings(a)
 	if err != nil || settings.MaxFailures == nil {
 		return 0
 	}
@@ -232,7 +234,7 @@ func (d *decider) lookUp(i int) {
 		d.pause(i, until)
 		return
 	}
-	d.launch = append(d.launch, i)
+	d.launch.push(i)
 }
 
 // lookupMissed handles a lookup that brought no answer.
@@ -306,15 +308,15 @@ func (d *decider) giveUp(i int, m miss, exhausted bool) {
 		d.failed(i, i, m, exhausted)
 		return
 	}
-	a := d.edit(n.step)
+	a := d.edit(n.of())
 	a.bad++
 	if a.fwd.miss == missNone {
 		a.fwd.blame(m)
 	}
 	d.endForward(i, StepFailed)
-	if a.bad > d.tolerated(n.step) && !a.ended() {
-		d.endForward(n.step, StepFailed)
-		d.failed(n.step, i, a.fwd.blamed(), exhausted)
+	if a.bad > d.tolerated(n.of()) && !a.ended() {
+		d.endForward(n.of(), StepFailed)
+		d.failed(n.of(), i, a.fwd.blamed(), exhausted)
 		return
 	}
 	if d.hopeless(i) {
@@ -373,7 +375,7 @@ func (d *decider) anyHopeless(step, i int) bool {
 
 func (d *decider) exhausted(step int) dsl.Exhausted {
 	n := d.get(step)
-	settings, err := d.step(n).Settings(d.scope(n))
+	settings, err := d.settings(n)
 	if err != nil {
 		return dsl.ExhaustedMode
 	}
@@ -409,9 +411,9 @@ func (d *decider) wakeUp() {
 		n = d.edit(i)
 		n.track().act = idle
 		if n.undo == undoPending {
-			d.undo = append(d.undo, i)
+			d.undo.push(i)
 		} else {
-			d.launch = append(d.launch, i)
+			d.launch.push(i)
 		}
 	}
 }

@@ -25,18 +25,43 @@ func (a entry) less(b entry) bool {
 	return a.node < b.node
 }
 
-func (h *lazyHeap) Len() int           { return len(h.items) }
-func (h *lazyHeap) Less(i, j int) bool { return h.items[i].less(h.items[j]) }
-func (h *lazyHeap) Swap(i, j int)      { h.items[i], h.items[j] = h.items[j], h.items[i] }
+// push adds an entry.
+func (h *lazyHeap) push(e entry) {
+	h.items = append(h.items, e)
+	i := len(h.items) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !h.items[i].less(h.items[up]) {
+			return
+		}
+		h.items[i], h.items[up] = h.items[up], h.items[i]
+		i = up
+	}
+}
 
-// Push appends x; it belongs to container/heap.
-func (h *lazyHeap) Push(x any) { h.items = append(h.items, x.(entry)) }
+// pop removes the smallest entry.
+func (h *lazyHeap) pop() {
+	last := len(h.items) - 1
+	h.items[0] = h.items[last]
+	h.items = h.items[:last]
+	h.sink(0)
+}
 
-// Pop removes the last item; it belongs to container/heap.
-func (h *lazyHeap) Pop() any {
-	last := h.items[len(h.items)-1]
-	h.items = h.items[:len(h.items)-1]
-	return last
+// sink moves an entry down to its place.
+func (h *lazyHeap) sink(i int) {
+	for {
+		least := i
+		for _, c := range [2]int{2*i + 1, 2*i + 2} {
+			if c < len(h.items) && h.items[c].less(h.items[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		h.items[i], h.items[least] = h.items[least], h.items[i]
+		i = least
+	}
 }
 
 func (h *lazyHeap) clone() lazyHeap {
@@ -53,7 +78,7 @@ func (h *lazyHeap) change(node int, old, key instant) {
 	}
 	if key != 0 {
 		h.valid++
-		heap.Push(h, entry{key, node})
+		h.push(entry{key, node})
 	}
 }
 
@@ -68,11 +93,13 @@ func (h *lazyHeap) prune(key func(node int) instant) {
 			}
 		}
 		h.items = kept
-		heap.Init(h)
+		for i := len(kept)/2 - 1; i >= 0; i-- {
+			h.sink(i)
+		}
 		return
 	}
-	for len(h.items) > 0 && key(h.items[0].node) != h.items[0].key {
-		heap.Pop(h)
+	for len(h.items) > h.valid && key(h.items[0].node) != h.items[0].key {
+		h.pop()
 	}
 }
 
@@ -87,17 +114,19 @@ func (h *lazyHeap) top() instant {
 // upTo appends the nodes of all entries whose key is at most limit, stale
 // ones included, in no order. It costs what it finds.
 func (h *lazyHeap) upTo(limit instant, found []int) []int {
-	var visit func(i int)
-	visit = func(i int) {
-		if i >= len(h.items) || h.items[i].key > limit {
-			return
-		}
-		found = append(found, h.items[i].node)
-		visit(2*i + 1)
-		visit(2*i + 2)
+	if top := h.top(); top == 0 || top > limit {
+		return found
 	}
-	visit(0)
-	return found
+	return h.visit(0, limit, found)
+}
+
+// visit appends the entries under position i whose key is at most limit.
+func (h *lazyHeap) visit(i int, limit instant, found []int) []int {
+	if i >= len(h.items) || h.items[i].key > limit {
+		return found
+	}
+	found = append(found, h.items[i].node)
+	return h.visit(2*i+2, limit, h.visit(2*i+1, limit, found))
 }
 
 // inOrder yields entries smallest first, stale ones included, without changing

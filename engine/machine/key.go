@@ -13,7 +13,7 @@ func (d *decider) forwardKey(n *node) string {
 	if n.bizKey != "" {
 		return n.bizKey
 	}
-	return idempotencyKey(d.run.id, d.step(n).Name, n.key, "do", n.gen)
+	return idempotencyKey(d.run.id, d.step(n).Name, n.key, "do", int(n.gen))
 }
 
 // undoKey is the idempotency key of a node's undo.
@@ -21,7 +21,7 @@ func (d *decider) undoKey(n *node) string {
 	if n.bizKey != "" {
 		return n.bizKey + ":undo"
 	}
-	return idempotencyKey(d.run.id, d.step(n).Name, n.key, "undo", n.gen)
+	return idempotencyKey(d.run.id, d.step(n).Name, n.key, "undo", int(n.gen))
 }
 
 // idempotencyKey hashes what identifies a call. Every part is preceded by its

@@ -19,26 +19,37 @@ type Record struct {
 	final    bool       // not persisted: an answer to what reached a finished run
 	names    []NodeName // not persisted
 	cache    *cache     // not persisted: what was cached under the assumption that this record lands
+
+	base    *State // not persisted: the state it was decided on, and
+	records int32  // how many records that had; the nodes are then what they become
 }
 
-// A runPatch holds the fields of the run that a record changes.
+// A runPatch holds the fields of the run that a record changes; other fields
+// mean nothing.
 type runPatch struct {
 	mask uint64
 	to   run
 }
 
-// A nodePatch holds the fields of one node that a record changes. Attempts
-// are patched one by one.
+// A nodePatch holds the fields of one node that a record changes; other fields
+// mean nothing unless the record was decided here. Attempts are patched one by
+// one.
 type nodePatch struct {
 	node     int
 	mask     uint64
-	to       node
+	to       *node
 	attempts []attemptPatch
 }
 
 type attemptPatch struct {
 	mask uint16
 	to   attempt
+}
+
+// decidedOn reports whether s is what the record was decided on: then its run
+// and nodes are as they will be.
+func (r *Record) decidedOn(s *State) bool {
+	return r.base == s && r.records == s.run.records && s != nil
 }
 
 // Empty reports whether the record changes nothing and says nothing: there is
@@ -100,10 +111,19 @@ type StepRow struct {
 // Steps returns the rows of the nodes that the record changes, ascending. s is
 // the state before the record.
 func (r Record) Steps(s *State) []StepRow {
-	rows := make([]StepRow, 0, len(r.nodes))
+	return r.AppendSteps(make([]StepRow, 0, len(r.nodes)), s)
+}
+
+// AppendSteps appends to rows what Steps returns.
+func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
+	decided := r.decidedOn(s)
 	for k := range r.nodes {
-		old, now := s.before(&r.nodes[k]), s.after(&r.nodes[k])
-		row, was := stepRow(r.nodes[k].node, now), stepRow(r.nodes[k].node, old)
+		p := &r.nodes[k]
+		now := p.to
+		if !decided {
+			now = s.after(p)
+		}
+		row, was := stepRow(p.node, now), stepRow(p.node, s.before(p.node))
 		if row != was {
 			rows = append(rows, row)
 		}
@@ -115,9 +135,9 @@ func (r Record) Steps(s *State) []StepRow {
 // waiting for its instances, so that a running row always has a complete-by
 // (S10).
 func stepRow(i int, n *node) StepRow {
-	row := StepRow{Node: i, State: n.shown(), Failures: n.fwd.failures + n.und.failures, Attempt: n.fwd.total}
+	row := StepRow{Node: i, State: n.shown(), Failures: int(n.fwd.failures + n.und.failures), Attempt: int(n.fwd.total)}
 	if n.und.total > 0 {
-		row.Attempt = n.und.total
+		row.Attempt = int(n.und.total)
 	}
 	var latest instant
 	for k := range n.attempts {
@@ -170,15 +190,20 @@ func (r Record) values(f func(held)) {
 	case SettleRequested:
 		f(held{v: ev.Output})
 	}
-	if r.run != nil {
+	if r.run != nil && r.run.mask&runVarsBit != 0 {
 		f(r.run.to.vars)
+	}
+	if r.run != nil && r.run.mask&runOutputsBit != 0 {
 		for _, o := range r.run.to.outputs {
 			f(o.value)
 		}
 	}
 	for k := range r.nodes {
-		for _, p := range nodeValues(&r.nodes[k].to) {
-			f(*p)
+		p := &r.nodes[k]
+		for j, h := range nodeValues(p.to) {
+			if p.mask&valueBits[j] != 0 {
+				f(*h)
+			}
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (n *node) wipe(newKey bool) {
 func (d *decider) rerun(i int) {
 	d.abandon(i)
 	d.edit(i).fwd.kind = callDo
-	d.launch = append(d.launch, i)
+	d.launch.push(i)
 }
 
 // clearingFails ends a clearing without success: there is no further attempt,
@@ -112,14 +112,14 @@ func (d *decider) clearingFails(i int, m miss) {
 		d.park(f)
 		return
 	}
-	a := d.edit(n.step)
+	a := d.edit(n.of())
 	a.bad++
 	if a.fwd.miss == missNone {
 		a.fwd.blame(first)
 	}
 	d.endForward(i, StepFailed)
-	if a.bad > d.tolerated(n.step) && !a.ended() {
-		d.endForward(n.step, StepFailed)
+	if a.bad > d.tolerated(n.of()) && !a.ended() {
+		d.endForward(n.of(), StepFailed)
 		d.park(f)
 	}
 }

@@ -19,7 +19,7 @@ var transient = []string{
 func (d *decider) repeatable(i int, m miss) bool {
 	n := d.get(i)
 	step := d.step(n)
-	settings, err := step.Settings(d.scope(n))
+	settings, err := d.settings(n)
 	if err != nil || n.expanded {
 		return false
 	}
@@ -60,7 +60,7 @@ func mayRepeat(m miss, r dsl.Retry, idempotent bool, retryable func(string) bool
 // The ceiling is compared with the attempts of the present round (S64, S79).
 func (d *decider) repeat(i int) bool {
 	n := d.edit(i)
-	settings, err := d.step(n).Settings(d.scope(n))
+	settings, err := d.settings(n)
 	if err != nil || !attemptsLeft(&n.fwd, settings.Retry) {
 		return false
 	}
@@ -74,19 +74,19 @@ func (d *decider) repeat(i int) bool {
 }
 
 func attemptsLeft(t *track, r dsl.Retry) bool {
-	return r.MaxAttempts == dsl.Unbounded || t.attempt < r.MaxAttempts
+	return r.MaxAttempts == dsl.Unbounded || int(t.attempt) < r.MaxAttempts
 }
 
 // coolDown plans a fresh round of attempts after a long pause that holds
 // nothing (S41).
 func (d *decider) coolDown(i int) bool {
 	n := d.edit(i)
-	settings, err := d.step(n).Settings(d.scope(n))
+	settings, err := d.settings(n)
 	if err != nil {
 		return false
 	}
 	r := settings.Retry
-	if r.OnExhausted != dsl.ExhaustedCoolDown || n.fwd.rounds >= r.CoolDowns {
+	if r.OnExhausted != dsl.ExhaustedCoolDown || int(n.fwd.rounds) >= r.CoolDowns {
 		return false
 	}
 	until := max(d.at.add(max(r.CoolDown, time.Millisecond)), n.fwd.rest)
@@ -106,7 +106,7 @@ func (d *decider) forwardBound(i int) instant {
 	n := d.get(i)
 	by := n.fwd.deadline
 	if n.item {
-		by = d.get(n.step).fwd.deadline
+		by = d.get(n.of()).fwd.deadline
 	}
 	if !d.run.passed && !d.run.overdue {
 		by = earliest(by, d.run.deadline)
@@ -117,7 +117,7 @@ func (d *decider) forwardBound(i int) instant {
 // interval returns when the next attempt starts. The agent's wish wins if it
 // is later.
 func (d *decider) interval(r dsl.Retry, n *node, t *track) instant {
-	pause := growth(r, max(1, t.attempt))
+	pause := growth(r, max(1, int(t.attempt)))
 	if r.Jitter {
 		pause = time.Duration(float64(pause) * d.chance(n, t))
 	}

@@ -29,13 +29,15 @@ func (d *decider) turn(f dsl.Failure) {
 	r.parked, r.turning, r.begun = false, false, true
 	r.undoStarted = d.at
 	d.newUndoDeadline()
-	d.ready, d.launch, d.fan = nil, nil, nil
+	d.ready.reset()
+	d.launch.reset()
+	d.fan.reset()
 	for i := range d.count() {
 		d.turnNode(i)
 	}
 	for i, step := range d.wf.Steps {
 		if len(step.Before) == 0 {
-			d.undo = append(d.undo, i)
+			d.undo.push(i)
 		}
 	}
 }
@@ -84,7 +86,7 @@ func (d *decider) turnNode(i int) {
 func (d *decider) stop(i int) {
 	for _, a := range d.get(i).attempts {
 		if a.status == attemptOpen && a.completeBy > d.at {
-			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: a.call}})
+			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.call)}})
 		}
 	}
 }
@@ -123,7 +125,7 @@ func (d *decider) retract(i int) {
 // pivotOpen reports whether nobody knows yet if the point of no return has
 // been passed.
 func (d *decider) pivotOpen() bool {
-	if d.wf.Pivot < 0 || d.wf.Pivot >= d.run.steps || d.run.passed {
+	if d.wf.Pivot < 0 || d.wf.Pivot >= int(d.run.steps) || d.run.passed {
 		return false
 	}
 	n := d.get(d.wf.Pivot)
@@ -231,9 +233,9 @@ func (d *decider) reopen(i int) {
 	switch {
 	case n.item:
 	case n.expanded:
-		d.fan = append(d.fan, i)
-	case n.state == StepPending && n.fwd.ready == 0 && n.deps == len(d.step(n).After):
-		d.ready = append(d.ready, i)
+		d.fan.push(i)
+	case n.state == StepPending && n.fwd.ready == 0 && int(n.deps) == len(d.step(n).After):
+		d.ready.push(i)
 	}
 }
 

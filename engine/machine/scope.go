@@ -12,25 +12,56 @@ var (
 	errEmptyKey = errors.New("the key is empty")
 )
 
-// scope is what the expressions of a node see; nil for the workflow's own.
+// A seen is what expressions have been shown, or have said, in a decision.
+type seen struct {
+	scope    dsl.Scope
+	ready    bool // scope is
+	each     dsl.EachItem
+	step     int32         // of settings
+	settings *dsl.Settings // of the step last asked for; nil = none
+}
+
+// scope is what the expressions of a node see; nil for the workflow's own. It is
+// the decision's only one, good until it is asked for again.
 func (d *decider) scope(n *node) *dsl.Scope {
-	sc := &dsl.Scope{
-		Run: dsl.RunInfo{
-			ID: d.run.name, Workflow: d.wf.Name, Key: d.run.key, StartedAt: d.run.started.time(),
-		},
-		Vars: d.run.vars.v,
-		Step: d.stepResult,
-		Memo: d.s.cache.memo,
+	sc := &d.seen.scope
+	if !d.seen.ready {
+		d.seen.ready = true
+		*sc = dsl.Scope{
+			Run: dsl.RunInfo{
+				ID: d.run.name, Workflow: d.wf.Name, Key: d.run.key, StartedAt: d.run.started.time(),
+			},
+			Vars: d.run.vars.v,
+			Step: d.stepResult,
+			Memo: &d.s.cache.memo,
+		}
 	}
+	sc.Each = nil
 	if n != nil && n.item {
-		sc.Each = &dsl.EachItem{Key: n.key, Value: n.each.v}
+		d.seen.each = dsl.EachItem{Key: n.key, Value: n.each.v}
+		sc.Each = &d.seen.each
 	}
 	return sc
 }
 
+// settings are the limits of a node's step. They are the same for all its
+// instances and all its attempts, so that a decision asks once.
+func (d *decider) settings(n *node) (*dsl.Settings, error) {
+	if d.seen.settings != nil && d.seen.step == n.step {
+		return d.seen.settings, nil
+	}
+	settings, err := d.step(n).Settings(d.scope(n))
+	if err != nil {
+		return nil, err
+	}
+	d.seen.step, d.seen.settings = n.step, settings
+	return settings, nil
+}
+
 // selfScope adds self.* for a postcondition.
 func (d *decider) selfScope(n *node) *dsl.Scope {
-	sc := d.scope(n)
+	sc := new(dsl.Scope)
+	*sc = *d.scope(n)
 	sc.Self = &dsl.Self{
 		Input: n.input.v, Output: n.output.v, OutputKnown: n.known, Key: d.forwardKey(n), TimedOut: n.timedOut,
 	}
@@ -42,7 +73,7 @@ func (d *decider) undoScope(n *node) *dsl.Scope {
 	sc := d.selfScope(n)
 	f := d.run.failure
 	if n.clearing { // nothing has turned the run
-		f = dsl.Failure{Step: d.step(n).Name, Code: n.fwd.code, Message: n.fwd.message}
+		f = dsl.Failure{Step: d.step(n).Name, Code: n.fwd.code(), Message: n.fwd.message()}
 	}
 	sc.Failure = &f
 	return sc
@@ -52,7 +83,7 @@ func (d *decider) undoScope(n *node) *dsl.Scope {
 // cached for the run, also those that this very decision finished: the cache
 // is dropped if the record is not applied.
 func (d *decider) stepResult(i int) dsl.StepResult {
-	if i < 0 || i >= d.run.steps {
+	if i < 0 || i >= int(d.run.steps) {
 		return dsl.StepResult{}
 	}
 	c := d.s.cache
@@ -61,7 +92,7 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 	}
 	n := d.get(i)
 	final := n.ended()
-	if _, touched := d.nodes[i]; touched && final {
+	if final && d.draft.find(i) != nil {
 		c.pending = true
 	}
 	r := dsl.StepResult{Final: final, One: instanceResult(n)}
@@ -71,6 +102,9 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 			r.Instances = append(r.Instances, instanceResult(d.get(k)))
 		}
 		if final {
+			if c.results == nil {
+				c.results = map[int]dsl.StepResult{}
+			}
 			c.results[i] = r
 		}
 	}
@@ -79,7 +113,7 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 
 func instanceResult(n *node) dsl.InstanceResult {
 	r := dsl.InstanceResult{
-		Key: n.key, Status: n.state.String(), Attempts: n.fwd.total,
+		Key: n.key, Status: n.state.String(), Attempts: int(n.fwd.total),
 		StartedAt: n.fwd.began.time(), TimedOut: n.timedOut,
 	}
 	switch n.state {
@@ -89,7 +123,7 @@ func instanceResult(n *node) dsl.InstanceResult {
 		r.Output = n.caught.v
 	}
 	if n.state == StepCaught || n.state == StepFailed {
-		r.ErrorCode, r.ErrorText = n.fwd.code, n.fwd.message
+		r.ErrorCode, r.ErrorText = n.fwd.code(), n.fwd.message()
 	}
 	return r
 }
@@ -136,8 +170,8 @@ func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (miss, bool) {
 
 // nodeName returns a node's name as people write it: step, or step["key"].
 func nodeName(wf *dsl.Workflow, i int, n *node) string {
-	name := "#" + strconv.Itoa(n.step)
-	if wf != nil && n.step < len(wf.Steps) {
+	name := "#" + strconv.Itoa(int(n.step))
+	if wf != nil && int(n.step) < len(wf.Steps) {
 		name = wf.Steps[n.step].Name
 	}
 	if n.item {

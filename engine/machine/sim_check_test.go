@@ -140,10 +140,10 @@ func (w *world) checkNode(i int, n *node) error {
 	if err != nil {
 		return err
 	}
-	if limit := set.Retry.MaxAttempts; limit != dsl.Unbounded && n.fwd.attempt > limit {
+	if limit := set.Retry.MaxAttempts; limit != dsl.Unbounded && int(n.fwd.attempt) > limit {
 		return fmt.Errorf("promise 7: attempt %d of %d", n.fwd.attempt, limit)
 	}
-	if n.fwd.rounds > set.Retry.CoolDowns {
+	if int(n.fwd.rounds) > set.Retry.CoolDowns {
 		return fmt.Errorf("promise 7: cool-down %d of %d", n.fwd.rounds, set.Retry.CoolDowns)
 	}
 	if step.Undo != nil {
@@ -151,7 +151,7 @@ func (w *world) checkNode(i int, n *node) error {
 		if err != nil {
 			return err
 		}
-		if limit := us.Retry.MaxAttempts; limit != dsl.Unbounded && n.und.attempt > limit && n.und.kind == callUndo {
+		if limit := us.Retry.MaxAttempts; limit != dsl.Unbounded && int(n.und.attempt) > limit && n.und.kind == callUndo {
 			return fmt.Errorf("promise 7: undo attempt %d of %d", n.und.attempt, limit)
 		}
 	}
@@ -167,7 +167,7 @@ func (w *world) checkNode(i int, n *node) error {
 			return fmt.Errorf("attempt %d may be silent for longer than its step says", a.call)
 		}
 		if (a.status == attemptFailed || a.status == attemptUnknown) && a.kind != callLookup && a.kind != callUndoLookup {
-			w.misses[AttemptID{i, a.call}] = true
+			w.misses[AttemptID{i, int(a.call)}] = true
 		}
 	}
 	missed := 0
@@ -176,7 +176,7 @@ func (w *world) checkNode(i int, n *node) error {
 			missed++
 		}
 	}
-	if got := n.fwd.failures + n.und.failures; got != missed {
+	if got := int(n.fwd.failures + n.und.failures); got != missed {
 		return fmt.Errorf("I9: failure count %d, but %d attempts ended without result", got, missed)
 	}
 	if row := stepRow(i, n); row.State == StepRunning && row.CompleteBy.IsZero() {
@@ -369,7 +369,7 @@ func (w *world) checkUndo(inv Invoke, n *node, fail failer, flying, undoing bool
 		return fail("undone against its declaration")
 	}
 	for i, d := range w.s.nodes { // promise 8: everything downstream is undone
-		if !w.downstream(n.step, d.step) || d.expanded {
+		if !w.downstream(n.of(), d.of()) || d.expanded {
 			continue
 		}
 		dep := w.wf.Steps[d.step]

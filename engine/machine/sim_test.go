@@ -69,6 +69,7 @@ func TestPromises(t *testing.T) {
 		replay(t, seed)
 		return
 	}
+	checkShared(t)
 	total := map[RunState]int{}
 	for _, m := range ends {
 		for state, n := range m {

@@ -445,7 +445,7 @@ func (w *world) settle(i int) error {
 
 func (w *world) forwardKey(i int) string {
 	n := w.s.nodes[i]
-	return idempotencyKey(simStart, w.wf.Steps[n.step].Name, n.key, "do", n.gen)
+	return idempotencyKey(simStart, w.wf.Steps[n.step].Name, n.key, "do", int(n.gen))
 }
 
 func (w *world) entry(key string, node int) *account {

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 // A State is everything known of one run: the fold of its records. It is
 // plain data with a few indexes that Apply maintains. One goroutine at a time
 // uses a State; Decide only reads it, except for caches of decoded values.
+// States, records and drafts share what they do not change.
 type State struct {
 	run   run
 	nodes []*node // nodes are never changed in place: Apply replaces them
@@ -20,18 +20,17 @@ type State struct {
 	limits lazyHeap   // deadlines of steps and of undos
 	wakes  lazyHeap   // ends of backoffs and of waits for a quiet node
 	queues []lazyHeap // by hold: nodes that wait for an agent, in order
-	values map[uint64]origin
+	values known
 
 	cache *cache
 }
 
 // NewState returns the state before a run's first record.
-func NewState() *State { return &State{values: map[uint64]origin{}} }
+func NewState() *State { return &State{run: run{head: &noHead, trouble: &noTrouble}} }
 
 // Clone returns a copy that shares nothing that either of the two changes.
 func (s *State) Clone() *State {
-	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: maps.Clone(s.values)}
-	c.run.holds, c.run.refused = slices.Clone(s.run.holds), slices.Clone(s.run.refused)
+	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone()}
 	c.expiry, c.limits, c.wakes = s.expiry.clone(), s.limits.clone(), s.wakes.clone()
 	for _, q := range s.queues {
 		c.queues = append(c.queues, q.clone())
@@ -43,7 +42,7 @@ func (s *State) Clone() *State {
 // Entries made while a record was being decided are only valid once that
 // record is applied, hence pending.
 type cache struct {
-	memo    *dsl.Memo
+	memo    dsl.Memo
 	results map[int]dsl.StepResult // results of finished for_each steps
 	pending bool                   // holds results of a record that is not applied yet
 }
@@ -95,34 +94,59 @@ const (
 	phaseUndo    phase = 1
 )
 
-// run is the part of the state that belongs to no step.
+// run is the part of the state that belongs to no step. What a run is told once,
+// and what most runs never have, lies behind pointers: a decision copies little,
+// and what did not change is shared.
 type run struct {
+	*head
+	*trouble
+
+	last     instant
+	finished instant
+	deadline instant // of the forward part
+
+	records int32 // records applied
+	steps   int32 // number of steps; nodes below it are steps
+	owner   int32 // incarnation that took the run over last; 0 = the one that accepted it
+
+	done       int32 // steps that ended well
+	undonePast int32 // steps whose undo has finished or was passed through
+	live       int32 // nodes with an open attempt, a queue place or a wake-up
+	undone     int32 // effects undone
+	left       int32 // effects operators left in place
+	undeclared int32 // effects not undone by declaration
+
+	state   RunState
+	phase   phase
+	begun   bool // something was started
+	paused  bool
+	parked  bool
+	passed  bool // the pivot has succeeded: nothing is undone any more
+	turning bool // a turn waits for the pivot's outcome
+	cancel  bool // cancel was asked
+	noUndo  bool // ... with --no-compensate
+	overdue bool
+
+	undoExpired bool // undoDeadline has passed and was dealt with
+	stuck       bool // compensation_failed
+}
+
+// A head is what the record that accepts a run says of it. It is shared by
+// states and records, and changed only in a draft.
+type head struct {
 	id        RunID
 	name, key string
 	vars      held
 	trigger   string
 	startedBy string
 	workflow  string // name, for views
-	steps     int    // number of steps; nodes below it are steps
-	owner     int32  // incarnation that took the run over last; 0 = the one that accepted it
+	started   instant
+}
 
-	records  int // records applied
-	last     instant
-	started  instant
-	finished instant
-	deadline instant // of the forward part
-
-	state    RunState
-	phase    phase
-	begun    bool // something was started
-	paused   bool
-	parked   bool
+// A trouble is what the state of a smooth run does not have until it ends. It is
+// shared by states and records, and changed only in a draft.
+type trouble struct {
 	parkedAt instant
-	passed   bool // the pivot has succeeded: nothing is undone any more
-	turning  bool // a turn waits for the pivot's outcome
-	cancel   bool // cancel was asked
-	noUndo   bool // ... with --no-compensate
-	overdue  bool
 	failure  dsl.Failure
 
 	pausedAt           instant
@@ -130,20 +154,17 @@ type run struct {
 
 	undoStarted  instant
 	undoDeadline instant
-	undoExpired  bool // undoDeadline has passed and was dealt with
-	stuck        bool // compensation_failed
-
-	done       int // steps that ended well
-	undonePast int // steps whose undo has finished or was passed through
-	live       int // nodes with an open attempt, a queue place or a wake-up
-	undone     int // effects undone
-	left       int // effects operators left in place
-	undeclared int // effects not undone by declaration
 
 	holds   []hold
 	refused []instant // by hold: a call was not sent, and none is before; may be shorter
 	outputs []output
 }
+
+// noHead and noTrouble stand where there is none.
+var (
+	noHead    = head{}
+	noTrouble = trouble{}
+)
 
 // A hold is an agent that this run has waited for.
 type hold struct {
@@ -187,20 +208,55 @@ const (
 type track struct {
 	act      activity
 	kind     callKind // what is called, or will be
+	miss     missKind // the last failure; missNone = none
+	attempt  int32    // attempts in this round
+	total    int32    // attempts in all rounds, without those that only learn an output
+	failures int32    // attempts that ended without result, all rounds
+	rounds   int16    // rounds added by cool-downs
+	lookups  int16    // lookups that brought no answer, since the last attempt
 	until    instant  // backoff: when it goes on
-	attempt  int      // attempts in this round
-	total    int      // attempts in all rounds, without those that only learn an output
-	failures int      // attempts that ended without result, all rounds
-	rounds   int      // rounds added by cool-downs
-	lookups  int      // lookups that brought no answer, since the last attempt
 	rest     instant  // the agent asked not to be called before
 	ready    instant  // when it could start: the deadline's beginning
 	deadline instant
 	began    instant // first attempt
 	ended    instant
+	said     *saying // of the last failure; nil = nothing
+}
 
-	miss          missKind // the last failure; missNone = none
-	code, message string
+// A saying is what was said about a failure. It is never changed.
+type saying struct{ code, message string }
+
+func said(code, message string) *saying {
+	if code == "" && message == "" {
+		return nil
+	}
+	return &saying{code, message}
+}
+
+// words returns code and message.
+func (s *saying) words() (code, message string) {
+	if s == nil {
+		return "", ""
+	}
+	return s.code, s.message
+}
+
+// same reports whether the same was said.
+func (s *saying) same(o *saying) bool {
+	return s == o || s != nil && o != nil && *s == *o
+}
+
+// of returns the number of the node's step.
+func (n *node) of() int { return int(n.step) }
+
+func (t *track) code() string {
+	code, _ := t.said.words()
+	return code
+}
+
+func (t *track) message() string {
+	_, message := t.said.words()
+	return message
 }
 
 // undoState says how far the undo of a node has come.
@@ -217,74 +273,96 @@ const (
 	undoNothing  undoState = 7 // no effect
 )
 
-// A node is a step or one instance of a for_each step.
+// A node is a step or one instance of a for_each step. What most nodes never
+// have lies behind a pointer.
 type node struct {
-	step int
-	item bool // an instance
 	key  string
 	each held // each.value
 
-	// A for_each step only: its instances are nodes first to first+count-1.
-	expanded bool
-	first    int
-	count    int
-	next     int // instances begun
-	active   int // instances begun and not ended
-	over     int // instances ended
-	bad      int // instances failed
-	past     int // instances whose undo has passed
-
-	deps int // dependencies that have ended well
-	back int // dependents whose undo has passed
-
-	state    StepState // forward
-	fwd      track
-	prepared bool // input and keys are evaluated
 	input    held
 	output   held // of the action
-	known    bool // output is the action's result
-	done     bool // there was a result
-	doubt    int  // attempts sent that were not answered by a definite failure
-	caught   held // substitute output of catch
-	timedOut bool
-	bizKey   string // idempotency_key, if stated
-	gen      int    // raised by retry --new-key
-
-	calls    int
-	quiet    instant // before it an attempt that nobody waits for may still be running
 	attempts []attempt
 
+	fwd   track
+	quiet instant // before it an attempt that nobody waits for may still be running
+	queue instant // when it began to wait for its agent; 0 = it does not
+	*more
+
+	step  int32
+	deps  int32 // dependencies that have ended well
+	back  int32 // dependents whose undo has passed
+	doubt int32 // attempts sent that were not answered by a definite failure
+	calls int32
+	gen   int32 // raised by retry --new-key
+	hold  int32 // index in run.holds plus one
+
+	state     StepState // forward
 	undo      undoState
-	und       track
+	item      bool // an instance
+	expanded  bool // a for_each step whose instances are nodes
+	prepared  bool // input and keys are evaluated
+	known     bool // output is the action's result
+	done      bool // there was a result
+	timedOut  bool
+	clearing  bool // its undo is called before another attempt; undo says how far that is
 	undoReady bool // undo input is evaluated
+}
+
+// more is what most nodes never have. It is never nil; nodes and records share
+// it, and it is changed only in a draft or by the state that alone has it.
+type more struct {
+	// A for_each step only: its instances are nodes first to first+count-1.
+	first  int
+	count  int
+	next   int // instances begun
+	active int // instances begun and not ended
+	over   int // instances ended
+	bad    int // instances failed
+	past   int // instances whose undo has passed
+
+	caught held   // substitute output of catch
+	bizKey string // idempotency_key, if stated
+	manual string // who settled or skipped it last, for people
+	point  int    // last checkpoint
+	blob   []byte
+
+	und       track
 	undoInput held
 	undoDoubt int // undo attempts with an unknown outcome
-
-	queue  instant // when it began to wait for its agent; 0 = it does not
-	hold   int     // index in run.holds plus one
-	point  int     // last checkpoint
-	blob   []byte
-	manual string // who settled or skipped it last, for people
-
-	clearing  bool // its undo is called before another attempt; undo says how far that is
-	undoPoint int  // last checkpoint of the undo
+	undoPoint int // last checkpoint of the undo
 	undoBlob  []byte
+}
+
+// noMore stands where there is nothing more. Nobody changes it.
+var noMore = more{}
+
+// A boxed node has room for its first attempt, so that both are one piece of
+// memory.
+type boxed struct {
+	node
+	one [1]attempt
+}
+
+// box returns a copy of a node that shares only what is never changed.
+func (n *node) box() *node {
+	b := &boxed{node: *n}
+	b.attempts = append(b.one[:0], n.attempts...)
+	return &b.node
 }
 
 // An attempt is one call. Open attempts are always kept; of closed ones only
 // the last few.
 type attempt struct {
-	call       int
+	call       int32
+	number     int32 // for people, from 1, in its round
+	gen        int32 // of its key
 	kind       callKind
-	number     int // for people, from 1, in its round
 	status     attemptStatus
 	started    instant
 	completeBy instant
 	silent     instant // it must be heard of before; 0 = it need not
-	gen        int     // of its key
 	ended      instant
-	code       string
-	message    string
+	said       *saying // about its end; nil = nothing
 }
 
 // keptAttempts is how many closed attempts of a node the state remembers; the
@@ -317,6 +395,16 @@ func forwardEnded(s StepState) bool { return s >= StepSucceeded && s <= StepCanc
 // was done, whatever the attempt says of itself later.
 func (n *node) marked() bool { return n.point != 0 || len(n.blob) > 0 }
 
+func (a *attempt) code() string {
+	code, _ := a.said.words()
+	return code
+}
+
+func (a *attempt) message() string {
+	_, message := a.said.words()
+	return message
+}
+
 // expires returns when the attempt is over if nothing is heard of it.
 func (a *attempt) expires() instant { return earliest(a.completeBy, a.silent) }
 
@@ -338,7 +426,7 @@ func (n *node) open() bool {
 // find returns the attempt with this call number, or nil.
 func (n *node) find(call int) *attempt {
 	for k := len(n.attempts) - 1; k >= 0; k-- {
-		if n.attempts[k].call == call {
+		if int(n.attempts[k].call) == call {
 			return &n.attempts[k]
 		}
 	}
@@ -417,7 +505,23 @@ func (n *node) shown() StepState {
 	return n.state
 }
 
-func newNode(step int) *node { return &node{step: step, state: StepPending} }
+// newNode returns a step to which nothing has happened yet. It must not be
+// changed.
+func newNode(step int) *node {
+	if step < len(pristine) {
+		return &pristine[step]
+	}
+	return &node{step: int32(step), state: StepPending, more: &noMore}
+}
+
+// pristine are the steps of a run to which nothing has happened yet: they need no
+// memory of their own.
+var pristine = func() (steps [64]node) {
+	for i := range steps {
+		steps[i] = node{step: int32(i), state: StepPending, more: &noMore}
+	}
+	return steps
+}()
 
 // blank is what a node is compared with when it is added by a record.
-var blank = node{}
+var blank = node{more: &noMore}

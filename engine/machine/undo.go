@@ -20,7 +20,7 @@ func (d *decider) considerUndo(i int) {
 	if n.expanded {
 		d.edit(i).undo = undoActive
 		for k := n.first + n.count - 1; k >= n.first; k-- {
-			d.undo = append(d.undo, k)
+			d.undo.push(k)
 		}
 		if n.count == 0 {
 			d.endUndo(i, undoNothing)
@@ -51,10 +51,10 @@ func (d *decider) considerUndo(i int) {
 // orderAllows reports whether the undo of everything that depended on the step
 // has finished. Instances follow their step.
 func (d *decider) orderAllows(n *node) bool {
-	if a := d.get(n.step); a.expanded && !n.expanded && a.undo == undoPending {
+	if a := d.get(n.of()); a.expanded && !n.expanded && a.undo == undoPending {
 		return false
 	}
-	return d.get(n.step).back == len(d.wf.Steps[n.step].Before)
+	return int(d.get(n.of()).back) == len(d.wf.Steps[n.step].Before)
 }
 
 // climb takes the next rung of the ladder for a node that has something to
@@ -98,7 +98,7 @@ func (d *decider) climb(i int) {
 			"nobody knows whether the step took effect, and its undo needs the output"})
 		return
 	}
-	d.launch = append(d.launch, i)
+	d.launch.push(i)
 }
 
 // resumeUndo goes on with an undo after what was in its way has been resolved.
@@ -107,7 +107,7 @@ func (d *decider) resumeUndo(i int) {
 	n.undo = undoPending
 	n.und.act = idle
 	n.queue, n.hold = 0, 0
-	d.undo = append(d.undo, i)
+	d.undo.push(i)
 }
 
 // prepareUndo evaluates compensate.input. If that is impossible the undo has
@@ -131,7 +131,7 @@ func (d *decider) prepareUndo(i int) bool {
 func (d *decider) undoMissed(i int, kind callKind, m miss) {
 	n := d.edit(i)
 	if n.undo == undoPending && !n.open() { // the run turned while it was called before another attempt
-		d.undo = append(d.undo, i)
+		d.undo.push(i)
 		return
 	}
 	if n.undo != undoActive || n.und.act != running {
@@ -162,7 +162,7 @@ func (d *decider) undoMissed(i int, kind callKind, m miss) {
 			if n.quiet > d.at {
 				d.pause(i, n.quiet)
 			} else {
-				d.launch = append(d.launch, i)
+				d.launch.push(i)
 			}
 			return
 		}
@@ -218,7 +218,7 @@ func (d *decider) undoFails(i int, m miss) {
 	n.und.act, n.und.ended = idle, d.at
 	n.queue, n.hold = 0, 0
 	if n.item {
-		d.edit(n.step).undo = undoFailed
+		d.edit(n.of()).undo = undoFailed
 	}
 }
 
@@ -242,12 +242,12 @@ func (d *decider) endUndo(i int, how undoState) {
 		d.run.undeclared++
 	}
 	if !n.item {
-		d.passed = append(d.passed, i)
+		d.passed.push(i)
 		return
 	}
-	a := d.edit(n.step)
+	a := d.edit(n.of())
 	if a.past++; a.past == a.count {
-		d.endUndo(n.step, d.strongest(a))
+		d.endUndo(n.of(), d.strongest(a))
 	}
 }
 
@@ -266,8 +266,8 @@ func (d *decider) passOn(i int) {
 	d.run.undonePast++
 	for _, j := range d.wf.Steps[i].After {
 		b := d.edit(j)
-		if b.back++; b.back == len(d.wf.Steps[j].Before) {
-			d.undo = append(d.undo, j)
+		if b.back++; int(b.back) == len(d.wf.Steps[j].Before) {
+			d.undo.push(j)
 		}
 	}
 }

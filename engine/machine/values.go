@@ -1,6 +1,9 @@
 package machine
 
 import (
+	"encoding/binary"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/saga-engine/engine/dsl"
@@ -17,7 +20,7 @@ type held struct {
 // record is applied. The zero origin means that the value stands by itself.
 type origin struct {
 	kind originKind
-	node int
+	node int32
 }
 
 type originKind uint8
@@ -36,19 +39,79 @@ const worthSharing = 16
 // keep wraps a value for the state, as a reference if the state has it.
 func (s *State) keep(v dsl.Value) held {
 	if len(v.JSON()) >= worthSharing {
-		if o, ok := s.values[hashValue(v)]; ok && s.at(o).Equal(v) {
+		if o, ok := s.values.get(hashValue(v)); ok && sameValue(s.at(o), v) {
 			return held{v: v, from: o}
 		}
 	}
 	return held{v: v}
 }
 
+// sameValue is v.Equal(w), at less cost where nothing is marked.
+func sameValue(v, w dsl.Value) bool {
+	if string(v.JSON()) != string(w.JSON()) {
+		return false
+	}
+	return !confidential(v) && !confidential(w) || v.Equal(w)
+}
+
+// A known is where the state has values, by hash: the last one counts. Few are
+// kept in a list, many in a map.
+type known struct {
+	list []knownValue
+	more map[uint64]origin
+}
+
+type knownValue struct {
+	hash uint64
+	from origin
+}
+
+// fewValues is how many are kept in a list.
+const fewValues = 32
+
+func (k *known) get(hash uint64) (origin, bool) {
+	if k.more != nil {
+		o, ok := k.more[hash]
+		return o, ok
+	}
+	for i := range k.list {
+		if k.list[i].hash == hash {
+			return k.list[i].from, true
+		}
+	}
+	return origin{}, false
+}
+
+func (k *known) put(hash uint64, from origin) {
+	if k.more != nil {
+		k.more[hash] = from
+		return
+	}
+	for i := range k.list {
+		if k.list[i].hash == hash {
+			k.list[i].from = from
+			return
+		}
+	}
+	if len(k.list) < fewValues {
+		k.list = append(k.list, knownValue{hash, from})
+		return
+	}
+	k.more = make(map[uint64]origin, 2*fewValues)
+	for _, v := range k.list {
+		k.more[v.hash] = v.from
+	}
+	k.more[hash], k.list = from, nil
+}
+
+func (k *known) clone() known { return known{list: slices.Clone(k.list), more: maps.Clone(k.more)} }
+
 // at returns the value an origin points to; null if there is none.
 func (s *State) at(o origin) dsl.Value {
 	if o.kind == originVars {
 		return s.run.vars.v
 	}
-	if o.node < 0 || o.node >= len(s.nodes) {
+	if o.node < 0 || int(o.node) >= len(s.nodes) {
 		return dsl.Value{}
 	}
 	switch o.kind {
@@ -76,7 +139,7 @@ func (s *State) remember(h held, o origin) {
 	if h.from.kind != originInline || len(h.v.JSON()) < worthSharing {
 		return
 	}
-	s.values[hashValue(h.v)] = o
+	s.values.put(hashValue(h.v), o)
 }
 
 // keyValue is the each.value of a set's element.
@@ -102,11 +165,18 @@ func plain(key string) bool {
 	return true
 }
 
-// hashValue is FNV-1a over the document; equal hashes are compared in full.
+// hashValue hashes the document; equal hashes are compared in full. It is not
+// persisted.
 func hashValue(v dsl.Value) uint64 {
-	h := uint64(14695981039346656037)
-	for _, c := range v.JSON() {
-		h = (h ^ uint64(c)) * 1099511628211
+	const prime = 0x9e3779b97f4a7c15
+	doc := v.JSON()
+	h := uint64(len(doc)) * prime
+	for ; len(doc) >= 8; doc = doc[8:] {
+		h = (h ^ binary.LittleEndian.Uint64(doc)) * prime
+		h ^= h >> 32
 	}
-	return h
+	for _, c := range doc {
+		h = (h ^ uint64(c)) * prime
+	}
+	return h ^ h>>29
 }

@@ -53,7 +53,7 @@ func (d *decider) supersede(i int) {
 	step := d.step(n)
 	switch t.kind {
 	case callDo:
-		settings, err := step.Settings(d.scope(n))
+		settings, err := d.settings(n)
 		if n.undo != undoNone || d.run.turning || d.halted() || err != nil || t.rest > d.at ||
 			!step.Do.Idempotent && !step.Do.ReadOnly || !attemptsLeft(t, settings.Retry) {
 			return
@@ -71,7 +71,7 @@ func (d *decider) supersede(i int) {
 	default:
 		return
 	}
-	d.launch = append(d.launch, i)
+	d.launch.push(i)
 }
 
 // cancelRequested asks the run to turn back, or to stop dead.
@@ -155,7 +155,7 @@ func (d *decider) retryRequested(ev RetryRequested) {
 		return
 	}
 	failed := d.pick(ev.Step, func(i int, n *node) bool {
-		tolerated := d.get(n.step).state != StepFailed && !d.hopeless(i) // by max_failures
+		tolerated := d.get(n.of()).state != StepFailed && !d.hopeless(i) // by max_failures
 		return n.state == StepFailed && !n.expanded && !tolerated
 	})
 	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {
@@ -204,7 +204,7 @@ func (d *decider) freshRound(i int, newKey bool) {
 		n.point, n.blob = 0, nil
 	}
 	if n.item {
-		a := d.edit(n.step)
+		a := d.edit(n.of())
 		a.bad--
 		a.over--
 		a.next = min(a.next, i-a.first) // it takes its turn again
@@ -212,7 +212,7 @@ func (d *decider) freshRound(i int, newKey bool) {
 			a.state, a.fwd.ended = StepWaiting, 0
 		}
 		a.fwd.blame(miss{})
-		d.newDeadline(n.step)
+		d.newDeadline(n.of())
 		n.state, n.fwd.ready = StepPending, 0
 		return
 	}
@@ -222,9 +222,9 @@ func (d *decider) freshRound(i int, newKey bool) {
 		n.fwd.ready = d.at
 		d.newDeadline(i)
 		n.fwd.act = idle
-		d.launch = append(d.launch, i)
+		d.launch.push(i)
 	} else {
-		d.ready = append(d.ready, i)
+		d.ready.push(i)
 	}
 }
 
@@ -232,7 +232,7 @@ func (d *decider) freshRound(i int, newKey bool) {
 func (d *decider) newDeadline(i int) {
 	n := d.edit(i)
 	n.fwd.ready, n.fwd.deadline = d.at, 0
-	if settings, err := d.step(n).Settings(d.scope(n)); err == nil {
+	if settings, err := d.settings(n); err == nil {
 		if at, ok := settings.Deadline.From(d.at.time()); ok {
 			n.fwd.deadline = toInstant(at)
 		}
@@ -317,7 +317,7 @@ func (d *decider) freshUndo(i int) {
 	n.und.attempt, n.und.lookups, n.fwd.lookups = 0, 0, 0
 	n.und.ready, n.und.deadline, n.und.ended, n.und.rest = 0, 0, 0, 0
 	n.und.blame(miss{})
-	d.undo = append(d.undo, i)
+	d.undo.push(i)
 }
 
 // awake takes the mark of a failed instance off its for_each step.
@@ -326,12 +326,12 @@ func (d *decider) awake(i int) {
 	if !n.item {
 		return
 	}
-	for k, a := d.get(n.step).first, d.get(n.step); k < a.first+a.count; k++ {
+	for k, a := d.get(n.of()).first, d.get(n.of()); k < a.first+a.count; k++ {
 		if k != i && d.get(k).undo == undoFailed {
 			return
 		}
 	}
-	d.edit(n.step).undo = undoActive
+	d.edit(n.of()).undo = undoActive
 }
 
 // settleRequested states what really happened where nobody knew.
@@ -400,7 +400,7 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 		case d.catchAfter(i, m):
 			d.goOn()
 		case n.item:
-			d.aggregate(n.step)
+			d.aggregate(n.of())
 			d.goOn()
 		}
 	default:
@@ -412,7 +412,7 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 // nobody has dealt with.
 func (d *decider) blocks(i int) bool {
 	n := d.get(i)
-	return d.run.parked && n.state == StepFailed && !d.get(n.step).well()
+	return d.run.parked && n.state == StepFailed && !d.get(n.of()).well()
 }
 
 // forgive takes back the failure of an instance that turned out well.
@@ -422,11 +422,11 @@ func (d *decider) forgive(i int) {
 	if !n.item {
 		return
 	}
-	a := d.edit(n.step)
+	a := d.edit(n.of())
 	a.bad--
 	a.over--
 	a.active++
-	if a.state == StepFailed && a.bad <= d.tolerated(n.step) {
+	if a.state == StepFailed && a.bad <= d.tolerated(n.of()) {
 		a.state, a.fwd.ended = StepWaiting, 0
 		a.fwd.blame(miss{})
 	}
@@ -445,11 +445,11 @@ func (d *decider) catchAfter(i int, m miss) bool {
 	n = d.edit(i)
 	n.fwd.blame(m)
 	if n.item {
-		a := d.edit(n.step)
+		a := d.edit(n.of())
 		a.bad++
 		a.over++
 		a.active--
-		if a.bad > d.tolerated(n.step) {
+		if a.bad > d.tolerated(n.of()) {
 			a.state = StepFailed
 		}
 	}

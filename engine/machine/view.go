@@ -51,7 +51,7 @@ func (s *State) CompensationDeadline() time.Time { return s.run.undoDeadline.tim
 func (s *State) Last() time.Time { return s.run.last.time() }
 
 // Records returns how many records the state is the fold of.
-func (s *State) Records() int { return s.run.records }
+func (s *State) Records() int { return int(s.run.records) }
 
 // NeedsHuman reports whether only a person can move the run on.
 func (s *State) NeedsHuman() bool { return s.run.state.NeedsHuman() }
@@ -67,14 +67,14 @@ func (s *State) Failure() dsl.Failure { return s.run.failure }
 func (s *State) Cancelled() bool { return s.run.cancel }
 
 // Undone returns how many effects were undone.
-func (s *State) Undone() int { return s.run.undone }
+func (s *State) Undone() int { return int(s.run.undone) }
 
 // LeftAsIs returns how many effects operators have left in place.
-func (s *State) LeftAsIs() int { return s.run.left }
+func (s *State) LeftAsIs() int { return int(s.run.left) }
 
 // NotUndoneByDeclaration returns how many effects stay because of
 // compensation = "none".
-func (s *State) NotUndoneByDeclaration() int { return s.run.undeclared }
+func (s *State) NotUndoneByDeclaration() int { return int(s.run.undeclared) }
 
 // UndoTroubles returns the undos that have failed for good, and how many
 // effects are in place only because an undo before theirs failed. wf may be
@@ -88,7 +88,7 @@ func undoTroubles(wf *dsl.Workflow, nodes []*node) (failures []UndoFailure, bloc
 		switch {
 		case n.expanded:
 		case n.undo == undoFailed:
-			failures = append(failures, UndoFailure{Step: nodeName(wf, i, n), Code: n.und.code, Message: n.und.message})
+			failures = append(failures, UndoFailure{Step: nodeName(wf, i, n), Code: n.und.code(), Message: n.und.message()})
 		case n.undo == undoPending && n.effect() != EffectNone:
 			if wf == nil || wf.Steps[n.step].Undo != nil && !wf.Steps[n.step].NoUndo {
 				blocked++
@@ -214,7 +214,7 @@ func (s *State) OpenAttempts(wf *dsl.Workflow) []OpenAttempt {
 		for _, a := range n.attempts {
 			if a.status == attemptOpen {
 				open = append(open, OpenAttempt{
-					ID: AttemptID{Node: i, Call: a.call}, Purpose: a.kind.purpose(), Step: nodeName(wf, i, n),
+					ID: AttemptID{Node: i, Call: int(a.call)}, Purpose: a.kind.purpose(), Step: nodeName(wf, i, n),
 					Agent: actionOf(wf, n, a.kind).Agent, StartedAt: a.started.time(), CompleteBy: a.completeBy.time(),
 				})
 			}
@@ -226,7 +226,7 @@ func (s *State) OpenAttempts(wf *dsl.Workflow) []OpenAttempt {
 var noAction = dsl.Action{}
 
 func actionOf(wf *dsl.Workflow, n *node, kind callKind) *dsl.Action {
-	if wf == nil || n.step >= len(wf.Steps) {
+	if wf == nil || n.of() >= len(wf.Steps) {
 		return &noAction
 	}
 	step := wf.Steps[n.step]
@@ -319,20 +319,20 @@ func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
 	n := s.nodes[i]
 	t := n.track()
 	v := NodeView{
-		Node: i, Step: n.step, Name: nodeName(wf, i, n), Key: n.key, Count: 1,
+		Node: i, Step: n.of(), Name: nodeName(wf, i, n), Key: n.key, Count: 1,
 		State: n.shown(), Forward: n.state, Effect: n.effect(), Action: actionName(wf, n, callDo),
-		Attempt: t.attempt, Attempts: n.fwd.total, Failures: n.fwd.failures + n.und.failures,
+		Attempt: int(t.attempt), Attempts: int(n.fwd.total), Failures: int(n.fwd.failures + n.und.failures),
 		StartedAt: n.fwd.began.time(), FinishedAt: n.fwd.ended.time(), Deadline: n.fwd.deadline.time(),
-		Code: n.fwd.code, Message: n.fwd.message,
+		Code: n.fwd.code(), Message: n.fwd.message(),
 		Input: n.input.v, Output: n.output.v, OutputKnown: n.known, By: n.manual,
-		UndoAttempts: n.und.total, UndoCode: n.und.code, UndoMessage: n.und.message,
+		UndoAttempts: int(n.und.total), UndoCode: n.und.code(), UndoMessage: n.und.message(),
 		UndoStartedAt: n.und.began.time(), UndoFinishedAt: n.und.ended.time(), UndoInput: n.undoInput.v,
 		LeftAsIs: n.undo == undoLeft, NotUndoneByDeclaration: n.undo == undoDeclared,
 	}
 	if n.state == StepCaught {
 		v.Output = n.caught.v
 	}
-	if wf != nil && n.step < len(wf.Steps) {
+	if wf != nil && n.of() < len(wf.Steps) {
 		if wf.Steps[n.step].ForEach != nil && !n.item {
 			v.Each, v.Count = true, -1
 			if n.expanded {
@@ -342,7 +342,7 @@ func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
 		if wf.Steps[n.step].Undo != nil {
 			v.UndoAction = actionName(wf, n, callUndo)
 		}
-		keys := decider{wf: wf, run: run{id: s.run.id}}
+		keys := decider{wf: wf, run: s.run}
 		v.IdempotencyKey = keys.forwardKey(n)
 		if v.UndoAction != "" {
 			v.UndoKey = keys.undoKey(n)
@@ -352,7 +352,7 @@ func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
 	if t.act == backoff {
 		v.Until = t.until.time()
 	}
-	if n.queue != 0 && n.hold > 0 && n.hold <= len(s.run.holds) {
+	if n.queue != 0 && n.hold > 0 && int(n.hold) <= len(s.run.holds) {
 		h := s.run.holds[n.hold-1]
 		v.Until, v.HeldBy, v.Why = h.until.time(), h.agent, h.why
 	}
@@ -361,8 +361,8 @@ func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
 			v.CompleteBy = a.completeBy.time()
 		}
 		v.Calls = append(v.Calls, CallView{
-			Call: a.call, Purpose: a.kind.told(), Undo: n.undoes(&a), Number: a.number, Key: v.keyOf(n, &a), Status: attemptStatuses[a.status],
-			Code: a.code, Message: a.message,
+			Call: int(a.call), Purpose: a.kind.told(), Undo: n.undoes(&a), Number: int(a.number), Key: v.keyOf(n, &a), Status: attemptStatuses[a.status],
+			Code: a.code(), Message: a.message(),
 			StartedAt: a.started.time(), EndedAt: a.ended.time(), CompleteBy: a.completeBy.time(), Silent: a.silent.time(),
 		})
 	}
@@ -383,7 +383,7 @@ func (v *NodeView) keyOf(n *node, a *attempt) string {
 
 // FindNode returns the number of the node with this name.
 func (s *State) FindNode(wf *dsl.Workflow, name string) (int, bool) {
-	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.step < len(wf.Steps) && wf.Steps[n.step].Name == name })
+	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.of() < len(wf.Steps) && wf.Steps[n.step].Name == name })
 	if i >= 0 {
 		return i, true
 	}

@@ -1,0 +1,207 @@
+package machine
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// chain is a workflow of n steps in a row.
+func chain(n int) *dsl.Workflow {
+	steps := make([]any, n)
+	for i := range steps {
+		if i == 0 {
+			steps[i] = do("s0")
+		} else {
+			steps[i] = do(fmt.Sprintf("s%d", i), after(fmt.Sprintf("s%d", i-1)))
+		}
+	}
+	return flow(steps...)
+}
+
+// payload is an output of 100 bytes, different for every step.
+func payload(i int) dsl.Value {
+	return js(fmt.Sprintf(`{"n":%08d,"out":"%080d"}`, i+10_000_000, i))
+}
+
+// chainRows are the journal rows of a chain of five steps until step `done` has
+// ended.
+func chainRows(tb testing.TB, wf *dsl.Workflow, done int) [][]byte {
+	tb.Helper()
+	s := NewState()
+	var rows [][]byte
+	deliver := func(at time.Time, ev Event) {
+		rec := Decide(wf, s, Input{At: at, Event: ev})
+		row, err := EncodeRecords([]Record{rec})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		rows = append(rows, row)
+		s.Apply(rec)
+	}
+	deliver(noon, Started{RunID: 1 << 52, Name: "r-0123456789", Vars: js(`{"order":"0123456789"}`), Trigger: "manual", StartedBy: "ann"})
+	for i := range done {
+		deliver(noon.Add(time.Duration(i+1)*time.Millisecond), AttemptOK{Attempt: AttemptID{Node: i, Call: 1}, Output: payload(i)})
+	}
+	return rows
+}
+
+func foldRows(tb testing.TB, wf *dsl.Workflow, rows [][]byte) (*State, int) {
+	tb.Helper()
+	s, facts := NewState(), 0
+	for _, row := range rows {
+		records, err := DecodeRecords(row)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, r := range records {
+			facts += s.ApplyCounted(wf, r)
+		}
+	}
+	return s, facts
+}
+
+// BenchmarkFold reads four rows of a run of five steps and folds them, as a
+// takeover does.
+func BenchmarkFold(b *testing.B) {
+	wf := chain(5)
+	rows := chainRows(b, wf, 3)
+	b.ReportAllocs()
+	for b.Loop() {
+		if s, _ := foldRows(b, wf, rows); s.Status() != RunRunning {
+			b.Fatal(s.Status())
+		}
+	}
+}
+
+// BenchmarkEvent is what one event of a run of five steps costs: decided, told
+// to the views, applied and encoded. An op is a whole run of six events.
+func BenchmarkEvent(b *testing.B) {
+	wf := chain(5)
+	outputs := make([]dsl.Value, 5)
+	for i := range outputs {
+		outputs[i] = payload(i)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s := NewState()
+		deliver := func(ev Event) {
+			rec := Decide(wf, s, Input{At: noon, Event: ev})
+			rec.Steps(s)
+			s.Apply(rec)
+			s.NextDue()
+			if _, err := EncodeRecords([]Record{rec}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		deliver(Started{RunID: 1 << 52, Name: "r-0123456789", Vars: js(`{"order":"0123456789"}`), Trigger: "manual", StartedBy: "ann"})
+		for i := range 5 {
+			deliver(AttemptOK{Attempt: AttemptID{Node: i, Call: 1}, Output: outputs[i]})
+		}
+		if s.Status() != RunSucceeded {
+			b.Fatal(s.Status())
+		}
+	}
+}
+
+// BenchmarkStateBytes reports what a run of five steps in flight keeps in
+// memory, three of its steps done, with and without its payloads' bytes.
+func BenchmarkStateBytes(b *testing.B) {
+	wf := chain(5)
+	rows := chainRows(b, wf, 3)
+	size := 0
+	for _, row := range rows {
+		size += len(row)
+	}
+	for _, kind := range []string{"folded", "decided"} {
+		b.Run(kind, func(b *testing.B) {
+			states := make([]*State, 2000)
+			var before, after runtime.MemStats
+			for b.Loop() {
+				clear(states)
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				for i := range states {
+					if kind == "folded" {
+						states[i], _ = foldRows(b, wf, rows)
+					} else {
+						states[i] = decidedRun(wf)
+					}
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+			}
+			b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/float64(len(states)), "B/run")
+			b.ReportMetric(float64(size), "row-B/run")
+			runtime.KeepAlive(states)
+		})
+	}
+}
+
+func decidedRun(wf *dsl.Workflow) *State {
+	s := NewState()
+	s.Apply(Decide(wf, s, Input{At: noon, Event: Started{RunID: 1 << 52, Name: "r-0123456789", Vars: js(`{"order":"0123456789"}`), Trigger: "manual", StartedBy: "ann"}}))
+	for i := range 3 {
+		s.Apply(Decide(wf, s, Input{At: noon, Event: AttemptOK{Attempt: AttemptID{Node: i, Call: 1}, Output: payload(i)}}))
+	}
+	return s
+}
+
+// BenchmarkLong is one event late in a run of many steps in a row, and of many
+// attempts of one step, against one early in a short run.
+func BenchmarkLong(b *testing.B) {
+	for _, n := range []int{10, 10_000} {
+		b.Run(fmt.Sprintf("steps/%d", n), func(b *testing.B) {
+			wf, s, in := longChain(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				Decide(wf, s, in)
+			}
+		})
+		b.Run(fmt.Sprintf("attempts/%d", n), func(b *testing.B) {
+			wf, s, in := manyAttempts(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				Decide(wf, s, in)
+			}
+		})
+	}
+}
+
+// longChain returns a run of n+1 steps in a row of which all but the last two
+// are done, and the answer of the one that runs.
+func longChain(tb testing.TB, n int) (*dsl.Workflow, *State, Input) {
+	tb.Helper()
+	wf := chain(n + 1)
+	s := NewState()
+	now := noon
+	s.Apply(Decide(wf, s, Input{At: now, Event: Started{RunID: 1, Name: "long"}}))
+	for i := range n - 1 {
+		now = now.Add(time.Millisecond)
+		s.Apply(Decide(wf, s, Input{At: now, Event: AttemptOK{Attempt: AttemptID{Node: i, Call: 1}, Output: payload(i)}}))
+	}
+	return wf, s, Input{At: now.Add(time.Millisecond), Event: AttemptOK{Attempt: AttemptID{Node: n - 1, Call: 1}, Output: payload(n)}}
+}
+
+// manyAttempts returns a run whose step has failed n-1 times, and the failure of
+// its n-th attempt.
+func manyAttempts(tb testing.TB, n int) (*dsl.Workflow, *State, Input) {
+	tb.Helper()
+	wf := flow(do("a", tries(dsl.Unbounded)), do("b", after("a")))
+	s := NewState()
+	now := noon
+	s.Apply(Decide(wf, s, Input{At: now, Event: Started{RunID: 1, Name: "stubborn"}}))
+	for i := range n - 1 {
+		s.Apply(Decide(wf, s, Input{At: now, Event: AttemptFailed{Attempt: AttemptID{Node: 0, Call: i + 1}, Code: "unavailable", Message: "no"}}))
+		due, ok := s.NextDue()
+		if !ok {
+			tb.Fatal("nothing is due")
+		}
+		now = due
+		s.Apply(Decide(wf, s, Input{At: now, Event: TimePassed{}}))
+	}
+	return wf, s, Input{At: now, Event: AttemptFailed{Attempt: AttemptID{Node: 0, Call: n}, Code: "unavailable", Message: "no"}}
+}

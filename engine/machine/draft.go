@@ -1,0 +1,178 @@
+package machine
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A Scratch is memory that decisions use one after the other, so that each does
+// not ask for its own. The zero Scratch is ready to use. One goroutine at a time
+// uses it; nothing that Decide returns refers to it.
+type Scratch struct{ d decider }
+
+// decider returns a decider to which nothing has happened yet.
+func (s *Scratch) decider() *decider {
+	if s == nil {
+		return &decider{}
+	}
+	d := &s.d
+	d.draft.reset()
+	for _, q := range []*queue{&d.ready, &d.fan, &d.launch, &d.undo, &d.passed} {
+		q.reset()
+	}
+	clear(d.used)
+	clear(d.deferred)
+	*d = decider{
+		draft: d.draft, used: d.used[:0], deferred: d.deferred[:0],
+		ready: d.ready, fan: d.fan, launch: d.launch, undo: d.undo, passed: d.passed,
+	}
+	return d
+}
+
+// keptScratch is how many items a Scratch keeps room for between decisions.
+const keptScratch = 256
+
+// A draft is the nodes that a decision has changed or added.
+type draft struct {
+	list  []edited
+	index map[int]int // of the list, once that is long
+	mores []*more     // each node's own; handed out in order
+	given int         // how many of mores
+}
+
+type edited struct {
+	i        int
+	old, now *node
+}
+
+// shortDraft is how many nodes are looked for one by one.
+const shortDraft = 12
+
+func (t *draft) reset() {
+	if cap(t.list) > keptScratch {
+		*t = draft{}
+		return
+	}
+	for _, m := range t.mores[:t.given] {
+		*m = more{}
+	}
+	clear(t.list)
+	t.list, t.index, t.given = t.list[:0], nil, 0
+}
+
+// find returns a node of the draft, or nil.
+func (t *draft) find(i int) *node {
+	if t.index != nil {
+		if k, ok := t.index[i]; ok {
+			return t.list[k].now
+		}
+		return nil
+	}
+	for k := range t.list {
+		if t.list[k].i == i {
+			return t.list[k].now
+		}
+	}
+	return nil
+}
+
+// add makes a node part of the draft and returns it for changing.
+func (t *draft) add(i int, old *node) *node {
+	now := old.box()
+	if t.given == len(t.mores) {
+		t.mores = append(t.mores, new(more))
+	}
+	now.more = t.mores[t.given]
+	*now.more = *old.more
+	t.given++
+	if t.list == nil {
+		t.list = make([]edited, 0, 4)
+	}
+	t.list = append(t.list, edited{i, old, now})
+	switch {
+	case t.index != nil:
+		t.index[i] = len(t.list) - 1
+	case len(t.list) > shortDraft:
+		t.index = make(map[int]int, 2*shortDraft)
+		for k := range t.list {
+			t.index[t.list[k].i] = k
+		}
+	}
+	return now
+}
+
+// patches closes the draft: what it did not change it shares with the state.
+func (t *draft) patches() []nodePatch {
+	if len(t.list) == 0 {
+		return nil
+	}
+	slices.SortFunc(t.list, func(a, b edited) int { return cmp.Compare(a.i, b.i) })
+	nodes := make([]nodePatch, 0, len(t.list))
+	var attempts []attemptPatch
+	for k := range t.list {
+		old, now := t.list[k].old, t.list[k].now
+		p := nodePatch{node: t.list[k].i, mask: diffNode(old, now), to: now}
+		if attempts == nil && len(now.attempts) > 0 {
+			attempts = make([]attemptPatch, 0, min(len(t.list), 64))
+		}
+		first := len(attempts)
+		attempts = diffAttempts(attempts, old.attempts, now.attempts)
+		p.attempts = attempts[first:len(attempts):len(attempts)]
+		if p.mask == 0 && len(p.attempts) == 0 {
+			continue
+		}
+		now.share(old, p.mask)
+		nodes = append(nodes, p)
+	}
+	return nodes
+}
+
+// share makes a node of a draft one of a state.
+func (n *node) share(old *node, mask uint64) {
+	if mask&moreBits == 0 {
+		n.more = old.more
+	} else {
+		own := *n.more
+		n.more = &own
+	}
+	was := nodeValues(old)
+	for k, h := range nodeValues(n) {
+		if mask&valueBits[k] == 0 && *h != *was[k] {
+			*h = *was[k] // an equal one: keep the memory that is there
+		}
+	}
+	n.attempts = forget(n.attempts)
+}
+
+// A queue holds numbers of nodes, first in, first out.
+type queue struct {
+	items []int
+	first int
+}
+
+func (q *queue) len() int { return len(q.items) - q.first }
+
+func (q *queue) push(i int) { q.items = append(q.items, i) }
+
+func (q *queue) next() int {
+	i := q.items[q.first]
+	if q.first++; q.first == len(q.items) {
+		q.items, q.first = q.items[:0], 0
+	}
+	return i
+}
+
+// last returns the number that was pushed last; -1 = none is waiting.
+func (q *queue) last() int {
+	if q.len() == 0 {
+		return -1
+	}
+	return q.items[len(q.items)-1]
+}
+
+func (q *queue) reset() {
+	if q.first = 0; cap(q.items) > keptScratch {
+		q.items = nil
+	}
+	q.items = q.items[:0]
+}
