@@ -3,6 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +75,118 @@ func TestRecoveryTables(t *testing.T) {
 	}
 	if tab.err != nil {
 		t.Error(tab.err)
+	}
+}
+
+// A proxy counts what executes something, and passes everything on.
+func TestProxyCounts(t *testing.T) {
+	d := testDatabase(t, "proxy")
+	p, err := listen(d.dsn.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, p.close) })
+	dsn := *d.dsn
+	dsn.Host = p.address()
+	db, err := sql.Open("postgres", dsn.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, db.Close) })
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	before := p.statements.Load()
+	for i := range 10 {
+		var got int
+		if err := conn.QueryRowContext(t.Context(), `SELECT $1::int4 + 1`, i).Scan(&got); err != nil || got != i+1 {
+			t.Fatalf("%d + 1 = %d, err = %v", i, got, err)
+		}
+	}
+	if _, err := conn.ExecContext(t.Context(), `SELECT 1`); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.statements.Load() - before; n != 11 {
+		t.Errorf("%d statements were counted, want 11", n)
+	}
+}
+
+func TestBook(t *testing.T) {
+	b := &book{}
+	for round, v := range []float64{10, 30, 20} {
+		b.put(round, "a", "n", v)
+		b.put(round, "b", "n", []float64{5, 10, 0}[round])
+	}
+	if v, ok := b.median("a", "n"); !ok || v != 20 {
+		t.Errorf("median = %v, %v", v, ok)
+	}
+	if v, ok := b.ratio("a", "b", "n", "n"); !ok || v != 2.5 { // of 2 and 3: the third has nothing to compare with
+		t.Errorf("ratio = %v, %v", v, ok)
+	}
+	if _, ok := b.median("a", "m"); ok {
+		t.Error("there is a median of nothing")
+	}
+	path := filepath.Join(t.TempDir(), "raw.json")
+	if err := b.write(path); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw struct{ Figures []figure }
+	if err := json.Unmarshal(data, &raw); err != nil || !slices.Equal(raw.Figures, b.figures) {
+		t.Errorf("%+v, err = %v", raw.Figures, err)
+	}
+}
+
+func TestGoals(t *testing.T) {
+	atLeast := goal{must: 2, aim: 4, least: true, digits: 2}
+	atMost := goal{must: 0.55, aim: 0.35, digits: 2}
+	for _, c := range []struct {
+		name string
+		g    goal
+		v    float64
+		want string
+	}{
+		{"below both", atLeast, 1.99, "NO"}, {"rounded up", atLeast, 1.996, "yes"}, {"between", atLeast, 3, "yes"}, {"the aim", atLeast, 4, "aim"},
+		{"above both", atMost, 0.56, "NO"}, {"rounded down", atMost, 0.554, "yes"}, {"within the aim", atMost, 0.2, "aim"},
+	} {
+		if got := c.g.holds(c.v); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	var out bytes.Buffer
+	tab := newTable(&out)
+	b := &book{}
+	b.put(0, "postgres/256", "steps/s", 50_000)
+	b.put(0, "pgbench/64", "tps", 20_000)
+	tab.goals(b)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 1+len(goals()) {
+		t.Errorf("%d lines for %d goals", len(lines), len(goals()))
+	}
+	if got, want := strings.Join(strings.Fields(lines[1]), " "), "end-to-end steps/s, 256 in flight pgbench, 64 clients ≥ 2 ≥ 4 2.50 yes"; got != want {
+		t.Errorf("the first goal is %q, want %q", got, want)
+	}
+	if !strings.HasSuffix(lines[2], "-      -") {
+		t.Errorf("what was not measured shows as %q", lines[2])
+	}
+}
+
+func TestParts(t *testing.T) {
+	all, err := chosen("")
+	if err != nil || len(all) != len(parts()) {
+		t.Errorf("%d parts, err = %v", len(all), err)
+	}
+	some, err := chosen("idle,steps")
+	if err != nil || len(some) != 2 || some[0].name != "steps" {
+		t.Errorf("%+v, err = %v", some, err)
+	}
+	if _, err := chosen("steps,nothing"); err == nil {
+		t.Error("an unknown part was accepted")
 	}
 }
 

@@ -18,15 +18,13 @@ const jiffy = 10 * time.Millisecond
 type usage struct {
 	engine, agent, server time.Duration // CPU time; of the engine: with who drives it
 	log                   float64       // bytes that the server wrote to its log
-	commits               float64       // transactions that wrote, ticks included; where the store has no server: sends
-	sends                 float64       // commits of transitions
-	rows                  float64       // transitions
+	commits               float64       // transactions that wrote, ticks included; where the store has no server, only those of transitions
 }
 
 func (u usage) minus(v usage) usage {
 	return usage{
 		engine: u.engine - v.engine, agent: u.agent - v.agent, server: u.server - v.server,
-		log: u.log - v.log, commits: u.commits - v.commits, sends: u.sends - v.sends, rows: u.rows - v.rows,
+		log: u.log - v.log, commits: u.commits - v.commits,
 	}
 }
 
@@ -36,8 +34,7 @@ func (r *running) usage(ctx context.Context) (u usage, err error) {
 		return u, err
 	}
 	u.agent = r.procs.cpu()
-	u.sends, u.rows = float64(r.store.commits.Load()), float64(r.store.rows.Load())
-	u.commits = u.sends
+	u.commits = float64(r.store.commits.Load())
 	if r.d == nil {
 		return u, nil
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // settling is how long after its start an engine is not idle yet.
-const settling = 20 * time.Second
+const settling = 15 * time.Second
 
 // idle counts what an engine asks its database while there is nothing to do:
 // the real binary, serving, with its defaults.

@@ -27,6 +27,9 @@ type result struct {
 	runs      []int           // that ended, by window
 	latencies []time.Duration // of all of them, sorted
 	used      usage
+
+	ended       int   // runs, also before and after what counts
+	sends, rows int64 // commits of transitions and their rows, of all those
 }
 
 // all is how many runs ended.
@@ -52,6 +55,7 @@ func (r result) quantile(q float64) time.Duration {
 func (r *running) load(ctx context.Context, l load) (result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	sends, rows := r.store.commits.Load(), r.store.rows.Load()
 	var over atomic.Bool
 	var wg sync.WaitGroup
 	ends := make([][]finish, l.inFlight) // by who waited
@@ -73,6 +77,7 @@ func (r *running) load(ctx context.Context, l load) (result, error) {
 	out, begin, err := r.watch(ctx, l)
 	over.Store(true)
 	wg.Wait()
+	out.sends, out.rows = r.store.commits.Load()-sends, r.store.rows.Load()-rows
 	if cause := context.Cause(ctx); cause != nil {
 		return result{}, fmt.Errorf("%d in flight: %w", l.inFlight, cause)
 	}
@@ -81,6 +86,7 @@ func (r *running) load(ctx context.Context, l load) (result, error) {
 	}
 	width := out.took / time.Duration(len(out.runs))
 	for _, own := range ends {
+		out.ended += len(own)
 		for _, f := range own {
 			if in := f.at.Sub(begin); in >= 0 && in < out.took {
 				out.runs[min(len(out.runs)-1, int(in/width))]++
@@ -124,19 +130,23 @@ func (r *running) watch(ctx context.Context, l load) (out result, begin time.Tim
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())
 	b.put(round, row, "runs/s", float64(r.all())/r.took.Seconds())
+	if r.all() == 0 {
+		return // too slow for the time it was given: nothing else can be said
+	}
 	for name, q := range map[string]float64{"p50": 0.5, "p95": 0.95, "p99": 0.99} {
 		b.put(round, row, name, milliseconds(r.quantile(q)))
 	}
-	if median := r.quantile(0.5); median > 0 {
-		b.put(round, row, "p99/p50", r.quantile(0.99).Seconds()/median.Seconds())
-	}
-	n := float64(max(1, r.all()*calls))
+	b.put(round, row, "p99/p50", r.quantile(0.99).Seconds()/r.quantile(0.5).Seconds())
+	n := float64(r.all() * calls)
 	for name, v := range map[string]float64{
-		"commits/step": r.used.commits, "sends/step": r.used.sends, "rows/step": r.used.rows, "log/step": r.used.log,
+		"commits/step": r.used.commits, "log/step": r.used.log,
 		"engine µs/step": microseconds(r.used.engine), "agent µs/step": microseconds(r.used.agent), "server µs/step": microseconds(r.used.server),
 	} {
 		b.put(round, row, name, v/n)
 	}
+	// Exact: every run from its submission to its end.
+	b.put(round, row, "sends/step", float64(r.sends)/float64(r.ended*calls))
+	b.put(round, row, "rows/step", float64(r.rows)/float64(r.ended*calls))
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -59,7 +59,7 @@ func (l *lab) keep(ctx context.Context, d *database, k keeping) (err error) {
 		return err
 	}
 	before := inUse()
-	if err := fill(l.p.kept); err != nil {
+	if err := l.prof.during(func() error { return fill(l.p.kept) }); err != nil {
 		return err
 	}
 	after := inUse()

@@ -40,9 +40,9 @@ func whole() plan {
 // glimpse is the plan of make bench SHORT=1.
 func glimpse() plan {
 	return plan{
-		rounds: 2, warm: 500 * time.Millisecond, each: 2 * time.Second, scale: 10, minute: 3 * time.Second,
+		rounds: 2, warm: time.Second, each: 2 * time.Second, scale: 10, minute: 3 * time.Second,
 		queued: 10_000, queueLimit: 10 * time.Second, claim: 3 * time.Second,
 		finished: 300_000, scans: 100, flight: 5_000, takes: 3,
-		kept: 2_000, colds: 3, idle: 30 * time.Second, limit: 15 * time.Minute,
+		kept: 1_000, colds: 3, idle: 45 * time.Second, limit: 15 * time.Minute,
 	}
 }

@@ -21,18 +21,21 @@ func (l *lab) queue(ctx context.Context) (err error) {
 		return err
 	}
 	closing.add(d.close)
-	n, err := l.enqueue(ctx, d)
+	err = l.prof.during(func() error {
+		n, err := l.enqueue(ctx, d)
+		if err != nil {
+			return err
+		}
+		l.book.put(0, "queue", "runs", float64(n))
+		if err := d.exec(ctx, "queue", `VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
+			return err
+		}
+		if err := l.claim(ctx, d, "claim, agents full", true); err != nil {
+			return err
+		}
+		return l.claim(ctx, d, "claim, agents at work", false)
+	})
 	if err != nil {
-		return err
-	}
-	l.book.put(0, "queue", "runs", float64(n))
-	if err := d.exec(ctx, "queue", `VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
-		return err
-	}
-	if err := l.claim(ctx, d, "claim, agents full", true); err != nil {
-		return err
-	}
-	if err := l.claim(ctx, d, "claim, agents at work", false); err != nil {
 		return err
 	}
 	l.t.queue(l.book)
