@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -21,6 +22,28 @@ func BenchmarkOrphans(b *testing.B) {
 
 func BenchmarkTick(b *testing.B) {
 	storetest.BenchTick(b, open(b, filepath.Join(b.TempDir(), "state.db"), Options{}), 200_000)
+}
+
+// BenchmarkView reads the view of a run's steps: what it costs for each of them
+// must not depend on how many there are.
+func BenchmarkView(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprintf("instances=%d", n), func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "state.db")
+			s := open(b, path, Options{})
+			id, w := join(b, s)
+			submit(b, s, w, id, 1)
+			widen(b, w, n)
+			db := raw(b, path)
+			for b.Loop() {
+				var sum int
+				if err := db.QueryRowContext(b.Context(), "SELECT sum(attempt) FROM steps WHERE run_id = 1").Scan(&sum); err != nil || sum < n {
+					b.Fatal(sum, err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*n), "us/step")
+		})
+	}
 }
 
 // BenchmarkYardstick commits one updated row at a time, as durably: what the

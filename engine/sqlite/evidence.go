@@ -12,10 +12,10 @@ const (
 	lateAdd = `
 INSERT INTO late_reply (run_id, node, call, outcome, at, step, code, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT (run_id, node, call, outcome) DO NOTHING`
-	lateList = `SELECT node, call, outcome, at, step, code, data FROM late_reply WHERE run_id = ?1 ORDER BY at, rowid`
+	lateList = `SELECT node, call, outcome, at, step, code, data FROM late_reply WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM run WHERE run_id = ?1) ORDER BY at, late_reply.rowid`
 	logAdd   = `INSERT INTO log (run_id, at, step, attempt, level, message) SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM run WHERE run_id = ?1)`
 	logTrim  = `DELETE FROM log WHERE run_id = ?1 AND id <= (SELECT id FROM log WHERE run_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`
-	logList  = `SELECT id, at, step, attempt, level, message FROM log WHERE run_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3`
+	logList  = `SELECT id, at, step, attempt, level, message FROM log WHERE run_id = ?1 AND id > ?2 AND EXISTS (SELECT 1 FROM run WHERE run_id = ?1) ORDER BY id LIMIT ?3`
 )
 
 // KeepLate keeps a late answer and an alert beside it, once. Returns

@@ -155,7 +155,9 @@ func (h *headRow) head(id machine.RunID) engine.Head {
 	return head
 }
 
-const rowList = `SELECT seq, at, data FROM journal WHERE run_id = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3`
+// Of a run that is gone rows may be left: retention takes them away in parts.
+const rowList = `
+SELECT j.seq, j.at, j.data FROM run r CROSS JOIN journal j ON j.run_id = r.run_id WHERE r.run_id = ?1 AND j.seq >= ?2 ORDER BY j.seq LIMIT ?3`
 
 // Rows returns up to limit rows with seq >= from.
 func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]engine.Row, error) {

@@ -25,6 +25,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // Options of a Store. Zero fields mean defaults.
@@ -48,6 +49,9 @@ type Store struct {
 	path string
 	lock *lock   // nil = another process may hold the file
 	read *sql.DB // sees what is committed, waits for nobody
+
+	retainMu sync.Mutex    // protects retained: one call at a time
+	retained machine.RunID // the last run that Retain has looked at
 
 	wakeMu sync.Mutex // protects wakes
 	wakes  []chan struct{}

@@ -95,3 +95,6 @@ CROSS JOIN json_each((
 LEFT JOIN workflow_step s ON s.workflow_id = r.workflow_id AND s.node = CAST(x.key AS INTEGER)
 LEFT JOIN run_step i ON i.run_id = r.run_id AND i.node = CAST(x.key AS INTEGER)
 LEFT JOIN step_state ss ON ss.state = (SELECT value FROM byte WHERE hex = substr(x.value, 9, 2));
+
+-- Runs that retention has removed: what is left of them goes in small parts.
+CREATE TABLE gone (run_id INTEGER PRIMARY KEY) STRICT;
