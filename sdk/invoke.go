@@ -37,15 +37,11 @@ func (a *Agent) Invoke(ctx context.Context, req Request, o InvokeOptions) (reply
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	c := &Call{
-		IdempotencyKey: req.IdempotencyKey, ForwardKey: req.ForwardKey, CompleteBy: start.Add(left),
-		Purpose: req.Purpose, Run: req.Run, Workflow: req.Workflow, Step: req.Step, Attempt: req.Attempt,
-		Fence: req.Fence, TraceParent: req.TraceParent, last: req.Checkpoint, Logger: o.logger(req),
-	}
+	c := newCall(req, start.Add(left), o)
 	act, in, err := a.prepare(ctx, req)
 	if err != nil {
 		o.ended()
-		return Reply{Outcome: OutcomeFailed, Code: CodeInvalid, Message: cut(err.Error(), maxMessage), Permanent: true}, true
+		return refusal(err), true
 	}
 	c.emit = &emitter{schema: &act.schema, until: c.CompleteBy, out: o.OnEvent}
 	defer c.emit.close()
@@ -53,7 +49,7 @@ func (a *Agent) Invoke(ctx context.Context, req Request, o InvokeOptions) (reply
 	replies := make(chan Reply, 1)
 	go func() {
 		defer o.ended()
-		act.call(ctx, c, in, replies)
+		act.call(ctx, c, in, func(reply Reply) { replies <- reply })
 	}()
 	timer := time.NewTimer(left)
 	defer timer.Stop()
@@ -62,10 +58,7 @@ func (a *Agent) Invoke(ctx context.Context, req Request, o InvokeOptions) (reply
 	case <-timer.C:
 		return Reply{}, false
 	}
-	// The wall clock is asked again: a machine that slept has passed complete-by
-	// without its timers noticing.
-	now := time.Now()
-	if now.Sub(start) >= left || !now.Round(0).Before(req.CompleteBy) {
+	if req.over(start, left, time.Now()) {
 		return Reply{}, false
 	}
 	return reply, true
@@ -82,7 +75,7 @@ func (o InvokeOptions) logger(req Request) *slog.Logger {
 	if l == nil {
 		l = slog.Default()
 	}
-	return l.With("run", req.Run, "step", req.Step, "attempt", req.Attempt)
+	return slog.New(&callLog{base: l.Handler(), run: req.Run, step: req.Step, try: req.Attempt})
 }
 
 // prepare does everything that can be refused before the action is called.
@@ -115,7 +108,7 @@ func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Valu
 
 // call runs the author's function and makes a reply of whatever comes of it,
 // exactly one.
-func (act *action) call(ctx context.Context, c *Call, in reflect.Value, replies chan<- Reply) {
+func (act *action) call(ctx context.Context, c *Call, in reflect.Value, answer func(Reply)) {
 	var reply Reply
 	returned := false
 	defer func() {
@@ -126,7 +119,7 @@ func (act *action) call(ctx context.Context, c *Call, in reflect.Value, replies 
 			c.Logger.Debug("stack of the panic", "stack", string(debug.Stack()))
 			reply = Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: cut(fmt.Sprintf("panic: %v", p), maxMessage)}
 		}
-		replies <- reply
+		answer(reply)
 	}()
 	if c.Purpose == PurposeLookup {
 		reply = act.ask(ctx, c, in)

@@ -9,10 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/saga-engine/engine/sdk"
-	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
 // call is one call, whichever way it goes.
@@ -23,7 +20,6 @@ type call struct {
 	done    func(sdk.Reply, error) // nil for a call that goes alone and is waited for
 	start   time.Time
 	left    time.Duration
-	wire    *pb.Call
 
 	// Of a call that goes alone.
 	expired atomic.Bool // complete-by passed while the call was out
@@ -53,8 +49,7 @@ func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revi
 	if err := validText(&c.req); err != nil {
 		return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: sdk.CodeInvalid, Permanent: true, Message: err.Error()}, nil, true
 	}
-	c.wire = callToWire(c.req)
-	c.size = proto.Size(c.wire) + frame
+	c.size = callBound(&c.req)
 	if len(c.req.Input) > p.options.PayloadLimit || c.size > p.options.PayloadLimit+messageRoom {
 		return sdk.Reply{
 			Outcome: sdk.OutcomeFailed, Code: sdk.CodeInvalid, Permanent: true,
@@ -63,10 +58,6 @@ func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revi
 	}
 	return sdk.Reply{}, nil, false
 }
-
-// frame is more than what a message adds to what it carries: tags, lengths and
-// the call's number.
-const frame = 64
 
 // validText finds text that the wire does not carry; otherwise sending would fail
 // in the middle and leave an outcome that is not known.
@@ -111,17 +102,6 @@ func (c *call) notSent(err error) error {
 }
 
 func (c *call) silence() error { return c.fail(errSilence) }
-
-// tell passes a sign of life on; one of the two is nil, or both are.
-func (c *call) tell(h *pb.Heartbeat, cp *pb.Checkpoint) {
-	switch {
-	case c.options.OnEvent == nil:
-	case h != nil:
-		c.options.OnEvent(sdk.Heartbeat{Progress: h.GetProgress(), Note: h.GetNote()})
-	case cp != nil:
-		c.options.OnEvent(sdk.Checkpoint{Number: cp.GetNumber(), Blob: cp.GetBlob()})
-	}
-}
 
 // accept returns the reply if it is valid, or what it is worth if not (S35).
 func (c *call) accept(r sdk.Reply) sdk.Reply {

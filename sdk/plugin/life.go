@@ -51,18 +51,24 @@ func newLife(socketDir string) *life {
 // cancel is called when the process ends in between.
 func (l *life) begin(cancel context.CancelFunc) (end func()) {
 	r := &running{cancel: cancel}
+	l.enter(r)
+	return func() { l.leave(r) }
+}
+
+func (l *life) enter(r *running) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.running[r] = struct{}{}
 	if l.ending {
-		cancel()
+		r.cancel()
 	}
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.running, r)
-		l.noteIdleLocked()
-	}
+}
+
+func (l *life) leave(r *running) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.running, r)
+	l.noteIdleLocked()
 }
 
 func (l *life) noteIdleLocked() {

@@ -90,6 +90,7 @@ func serveProcess(a *sdk.Agent, schema sdk.Schema) int {
 		Logger:           hclog.New(&hclog.LoggerOptions{Output: stderr, JSONFormat: true, Level: hclog.Warn}),
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts,
+				grpc.ForceServerCodecV2(newCodec()),
 				grpc.MaxRecvMsgSize(limit+messageRoom), grpc.MaxSendMsgSize(limit+messageRoom))...)
 		},
 	})

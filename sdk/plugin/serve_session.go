@@ -3,9 +3,10 @@ package plugin
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/grpc"
 
 	"github.com/saga-engine/engine/sdk"
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
@@ -19,6 +20,10 @@ const agentWindow = 1 << 16
 // who say more have to wait. Answers never do.
 const maxQueued = 1024
 
+// maxIdle is how many goroutines that have run a call wait for another one: they
+// are at hand, and their stacks have the right size.
+const maxIdle = 64
+
 // Session runs calls until the engine ends the stream, each in a goroutine of
 // its own.
 func (s *server) Session(stream pb.Agent_SessionServer) error {
@@ -26,8 +31,8 @@ func (s *server) Session(stream pb.Agent_SessionServer) error {
 		return err
 	}
 	l := &link{
-		server: s, stream: stream, wake: make(chan struct{}, 1), room: make(chan struct{}),
-		limit: min(batchBytes, s.limit+messageRoom), cancels: map[uint64]context.CancelFunc{},
+		server: s, stream: stream, wake: make(chan struct{}, 1), room: make(chan struct{}), next: make(chan *job),
+		limit: min(batchBytes, s.limit+messageRoom), jobs: map[uint64]*job{},
 	}
 	var cancel context.CancelFunc
 	l.ctx, cancel = context.WithCancel(stream.Context())
@@ -38,17 +43,17 @@ func (s *server) Session(stream pb.Agent_SessionServer) error {
 	}()
 	defer func() { <-sent }() // nothing is sent once this function has returned
 	defer cancel()            // the end of the stream is the end of its calls
+	batch := received{names: names{}}
 	for {
-		batch, err := stream.Recv()
-		if err != nil {
+		if err := stream.RecvMsg(&batch); err != nil {
 			return err
 		}
-		for _, inv := range batch.GetInvocations() {
-			switch {
-			case inv.GetCall() != nil:
-				l.begin(inv.GetId(), inv.GetCall())
-			case inv.GetCancel() != nil:
-				l.cancel(inv.GetId())
+		for i := range batch.list {
+			switch inv := &batch.list[i]; {
+			case inv.call:
+				l.begin(inv.id, inv.req)
+			case inv.cancel:
+				l.cancel(inv.id)
 			}
 		}
 	}
@@ -57,78 +62,124 @@ func (s *server) Session(stream pb.Agent_SessionServer) error {
 // A link is the agent's half of a session.
 type link struct {
 	server *server
-	stream pb.Agent_SessionServer
+	stream grpc.ServerStream
 	ctx    context.Context // ends with the stream
 	wake   chan struct{}   // has room for one: there is something to send
 	limit  int             // bytes of a batch
+	next   chan *job       // for goroutines that are idle
+	idle   atomic.Int32    // how many are
 
-	mu      sync.Mutex // protects following fields
-	cancels map[uint64]context.CancelFunc
-	queue   []outgoing
-	events  int           // of the queue
-	room    chan struct{} // closed and replaced when there is room for events
+	mu     sync.Mutex // protects following fields
+	jobs   map[uint64]*job
+	queue  []outgoing
+	events int           // of queue
+	room   chan struct{} // closed and replaced when there is room for events again
 
-	out pb.ResultBatch // the sender's
+	out results // the sender's
 }
 
-// outgoing is something to be said of a call, as long as its time is not over.
-type outgoing struct {
-	result *pb.Result
-	size   int
-	late   func(now time.Time) bool
+// A job is a call that the agent has.
+type job struct {
+	link *link
+	id   uint64
+	req  sdk.Request
+	time allowance
+	ctx  context.Context // of the action's function
+	running
 }
 
-// begin runs a call in a goroutine of its own. A number that is in use is not
-// a new call.
-func (l *link) begin(id uint64, wire *pb.Call) {
-	ctx, cancel := context.WithCancel(l.ctx)
+// An allowance is the time in which a call may be answered.
+type allowance struct {
+	start      time.Time
+	left       time.Duration
+	completeBy time.Time
+}
+
+// over reports whether it has passed, by either clock.
+func (a *allowance) over(now time.Time) bool {
+	return now.Sub(a.start) >= a.left || !now.Round(0).Before(a.completeBy)
+}
+
+// begin runs a call. A number that is in use is not a new one.
+func (l *link) begin(id uint64, req sdk.Request) {
+	now := time.Now()
+	j := &job{link: l, id: id, req: req, time: allowance{start: now, left: req.TimeLeft(now), completeBy: req.CompleteBy}}
+	if j.time.left <= 0 {
+		return // S28
+	}
 	l.mu.Lock()
-	if _, ok := l.cancels[id]; ok {
+	if _, ok := l.jobs[id]; ok {
 		l.mu.Unlock()
-		cancel()
 		l.server.logger.Error("the engine used a call's number twice", "id", id)
 		return
 	}
-	l.cancels[id] = cancel
+	j.ctx, j.cancel = context.WithDeadline(l.ctx, now.Add(j.time.left))
+	l.jobs[id] = j
 	l.mu.Unlock()
-	go l.run(ctx, cancel, id, callFromWire(wire))
+	select {
+	case l.next <- j:
+	default:
+		go l.work(j)
+	}
 }
 
 func (l *link) cancel(id uint64) {
 	l.mu.Lock()
-	cancel := l.cancels[id]
+	j := l.jobs[id]
 	l.mu.Unlock()
-	if cancel != nil {
-		cancel()
+	if j != nil {
+		j.cancel()
 	}
 }
 
-func (l *link) run(ctx context.Context, cancel context.CancelFunc, id uint64, req sdk.Request) {
-	defer cancel()
-	start := time.Now()
-	left := req.TimeLeft(start)
-	late := func(now time.Time) bool {
-		return now.Sub(start) >= left || !now.Round(0).Before(req.CompleteBy)
+// work runs a call, and then others unless enough goroutines are idle.
+func (l *link) work(j *job) {
+	for {
+		j.run()
+		if l.idle.Add(1) > maxIdle {
+			l.idle.Add(-1)
+			return
+		}
+		select {
+		case j = <-l.next:
+			l.idle.Add(-1)
+		case <-l.ctx.Done():
+			return
+		}
 	}
-	reply, ok := l.server.agent.Invoke(ctx, req, sdk.InvokeOptions{
-		Logger:  l.server.logger,
-		OnEvent: func(ev sdk.Event) { l.event(ctx, id, ev, late) },
-		Ended:   l.server.life.begin(cancel),
-	})
+}
+
+func (j *job) run() {
+	defer j.cancel()
+	l := j.link
+	l.server.life.enter(&j.running)
+	l.server.agent.Run(j.ctx, j.req, sdk.InvokeOptions{Logger: l.server.logger, OnEvent: j.event, Ended: j.ended}, j.answer)
+}
+
+// ended is called when the action's function has returned.
+func (j *job) ended() {
+	l := j.link
+	l.server.life.leave(&j.running)
 	l.mu.Lock()
-	delete(l.cancels, id)
+	delete(l.jobs, j.id)
 	l.mu.Unlock()
-	if !ok {
-		return // S28: say nothing
-	}
-	result := &pb.Result{Id: id, Event: &pb.Result_Reply{Reply: replyToWire(l.server.fit(reply))}}
-	l.put(outgoing{result: result, size: proto.Size(result) + frame, late: late})
+}
+
+func (j *job) answer(reply sdk.Reply) {
+	o := outgoing{id: j.id, reply: j.link.server.fit(reply), time: &j.time}
+	o.bound()
+	l := j.link
+	l.mu.Lock()
+	l.queue = append(l.queue, o)
+	l.mu.Unlock()
+	l.ring()
 }
 
 // event queues a heartbeat or a checkpoint; it waits while too many are queued.
-func (l *link) event(ctx context.Context, id uint64, ev sdk.Event, late func(time.Time) bool) {
-	result := eventToResult(id, ev)
-	o := outgoing{result: result, size: proto.Size(result) + frame, late: late}
+func (j *job) event(ev sdk.Event) {
+	l := j.link
+	o := outgoing{id: j.id, event: ev, time: &j.time}
+	o.bound()
 	if o.size > l.server.limit+messageRoom {
 		l.server.logger.Warn("an event is too large to be sent", "bytes", o.size)
 		return
@@ -146,17 +197,10 @@ func (l *link) event(ctx context.Context, id uint64, ev sdk.Event, late func(tim
 		l.mu.Unlock()
 		select {
 		case <-room:
-		case <-ctx.Done():
+		case <-j.ctx.Done():
 			return
 		}
 	}
-}
-
-func (l *link) put(o outgoing) {
-	l.mu.Lock()
-	l.queue = append(l.queue, o)
-	l.mu.Unlock()
-	l.ring()
 }
 
 func (l *link) ring() {
@@ -168,49 +212,52 @@ func (l *link) ring() {
 
 // send sends what is queued, in batches, until the stream ends.
 func (l *link) send() {
+	var list []outgoing
 	for {
 		select {
 		case <-l.wake:
 		case <-l.ctx.Done():
 			return
 		}
-		for l.fill(time.Now()) {
-			if l.stream.Send(&l.out) != nil {
-				return // the stream is over, as the receiver sees too
+		for list = l.take(list); len(list) > 0; list = l.take(list) {
+			for rest := list; len(rest) > 0; {
+				rest = l.fill(rest, time.Now())
+				if len(l.out.list) > 0 && l.stream.SendMsg(&l.out) != nil {
+					return // the stream is over, as the receiver sees too
+				}
 			}
 		}
 	}
 }
 
-// fill makes the next batch of what is queued and still counts (S28); it reports
-// false if there is none.
-func (l *link) fill(now time.Time) bool {
+// take returns what is queued, and makes a queue of the list that was sent.
+func (l *link) take(sent []outgoing) []outgoing {
+	clear(sent)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	list, size, n := l.out.Results[:0], 0, 0
-	for _, o := range l.queue {
-		if len(list) >= maxBatch || len(list) > 0 && size+o.size > l.limit {
-			break
-		}
-		n++
-		if o.result.GetReply() == nil {
-			l.events--
-		}
-		if o.late(now) {
-			continue
-		}
-		size += o.size
-		list = append(list, o.result)
-	}
-	clear(l.queue[:n])
-	if l.queue = l.queue[n:]; len(l.queue) == 0 {
-		l.queue = nil
-	}
-	if l.events < maxQueued {
+	list := l.queue
+	l.queue = sent[:0]
+	if l.events >= maxQueued {
 		close(l.room)
 		l.room = make(chan struct{})
 	}
-	clear(list[len(list):cap(list)])
-	l.out.Results = list
-	return len(list) > 0
+	l.events = 0
+	return list
+}
+
+// fill makes the next batch of what still counts (S28), and returns the rest.
+func (l *link) fill(list []outgoing, now time.Time) []outgoing {
+	clear(l.out.list)
+	l.out.list, l.out.size = l.out.list[:0], 0
+	for i := range list {
+		o := &list[i]
+		if len(l.out.list) >= maxBatch || len(l.out.list) > 0 && l.out.size+o.size > l.limit {
+			return list[i:]
+		}
+		if !o.time.over(now) {
+			l.out.size += o.size
+			l.out.list = append(l.out.list, *o)
+		}
+	}
+	return nil
 }

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/saga-engine/engine/sdk"
-	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
 // What a batch holds at most. There is no timer: a batch is what queued while
@@ -42,7 +42,7 @@ const (
 // every call that it has.
 type session struct {
 	process *Process
-	stream  pb.Agent_SessionClient
+	stream  grpc.ClientStream
 	end     context.CancelFunc // ends the stream
 	wake    chan struct{}      // has room for one: there is something to send
 	over    chan struct{}      // closed when nothing is received any more
@@ -58,8 +58,8 @@ type session struct {
 	cancels []uint64
 	lost    error // why nothing is sent any more; nil = something is
 
-	out pb.InvocationBatch // the sender's
-	in  []arrival          // the receiver's
+	out invocations // the sender's
+	in  []arrival   // the receiver's
 }
 
 // openSession opens the session of a process that was just started.
@@ -67,10 +67,10 @@ func (p *Process) openSession(ctx context.Context) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
-	stream, err := p.rpc.Session(inner)
-	var hello *pb.ResultBatch
+	stream, err := p.rpc.Session(inner, grpc.ForceCodecV2(newCodec()))
+	var hello answers
 	if err == nil {
-		hello, err = stream.Recv()
+		err = stream.RecvMsg(&hello)
 	}
 	if err != nil {
 		cancel()
@@ -78,7 +78,7 @@ func (p *Process) openSession(ctx context.Context) error {
 	}
 	s := &session{
 		process: p, stream: stream, end: cancel, wake: make(chan struct{}, 1), over: make(chan struct{}),
-		limit: min(batchBytes, p.options.PayloadLimit+messageRoom), window: int(hello.GetWindow()), calls: map[uint64]*call{},
+		limit: min(batchBytes, p.options.PayloadLimit+messageRoom), window: hello.window, calls: map[uint64]*call{},
 	}
 	p.session = s
 	go s.send()
@@ -207,7 +207,7 @@ func (s *session) removeLocked(c *call) {
 	case callWaiting:
 		s.stale++
 	}
-	c.state, c.wire = callOver, nil
+	c.state = callOver
 	c.timer.Stop()
 	if c.grace != nil {
 		c.grace.Stop()
@@ -224,7 +224,7 @@ func (s *session) send() {
 			return
 		}
 		for s.fill() {
-			if err := s.stream.Send(&s.out); err != nil {
+			if err := s.stream.SendMsg(&s.out); err != nil {
 				// Of io.EOF the receiver knows the cause. Anything else is of this
 				// side, and the agent may have half a message.
 				if !errors.Is(err, io.EOF) {
@@ -245,13 +245,12 @@ func (s *session) fill() bool {
 	if s.lost != nil {
 		return false
 	}
-	list, size := s.out.Invocations[:0], 0
 	cancels := min(len(s.cancels), maxBatch)
-	for _, id := range s.cancels[:cancels] {
-		list = append(list, &pb.Invocation{Id: id, Request: &pb.Invocation_Cancel{Cancel: &pb.Cancel{}}})
-		size += frame
-	}
+	size := cancels * frame
+	s.out.cancels = append(s.out.cancels[:0], s.cancels[:cancels]...)
 	s.cancels = append(s.cancels[:0], s.cancels[cancels:]...)
+	clear(s.out.calls)
+	s.out.calls = s.out.calls[:0]
 	n := 0
 	for _, c := range s.waiting {
 		if c.state == callOver {
@@ -259,20 +258,18 @@ func (s *session) fill() bool {
 			s.stale--
 			continue
 		}
-		if len(list) >= maxBatch || len(list) > 0 && size+c.size > s.limit || s.window > 0 && s.busy >= s.window {
+		items := cancels + len(s.out.calls)
+		if items >= maxBatch || items > 0 && size+c.size > s.limit || s.window > 0 && s.busy >= s.window {
 			break
 		}
 		n++
 		size += c.size
 		s.busy++
 		c.state = callSent
-		list = append(list, &pb.Invocation{Id: c.id, Request: &pb.Invocation_Call{Call: c.wire}})
-		c.wire = nil
+		s.out.calls = append(s.out.calls, c)
 	}
 	s.dropLocked(n)
-	clear(list[len(list):cap(list)])
-	s.out.Invocations = list
-	return len(list) > 0
+	return cancels+len(s.out.calls) > 0
 }
 
 // dropLocked takes the first n from those who wait, and those who wait in vain
@@ -304,40 +301,40 @@ func (s *session) stop(err error) {
 
 // receive is the goroutine that receives, and ends what is left.
 func (s *session) receive() {
+	var batch answers
 	for {
-		batch, err := s.stream.Recv()
-		if err != nil {
+		if err := s.stream.RecvMsg(&batch); err != nil {
 			s.lose(err)
 			return
 		}
-		s.take(batch.GetResults(), time.Now())
+		s.take(batch.list, time.Now())
 	}
 }
 
 // An arrival is what the agent said of a call.
 type arrival struct {
-	call   *call
-	result *pb.Result
-	first  bool // it shows that complete-by has passed
-	late   bool // it does not count
+	call *call
+	answer
+	first bool // it shows that complete-by has passed
+	late  bool // it does not count
 }
 
 // take passes on what the agent said. What belongs to no call, or to none any
 // more, is dropped.
-func (s *session) take(results []*pb.Result, now time.Time) {
+func (s *session) take(list []answer, now time.Time) {
 	s.in = s.in[:0]
 	s.mu.Lock()
-	for _, r := range results {
-		c := s.calls[r.GetId()]
+	for _, said := range list {
+		c := s.calls[said.id]
 		if c == nil || c.state == callWaiting {
 			continue
 		}
-		a := arrival{call: c, result: r, late: c.state == callListening}
+		a := arrival{call: c, answer: said, late: c.state == callListening}
 		if !a.late && c.late(now) {
 			s.expireLocked(c)
 			a.first, a.late = true, true
 		}
-		if r.GetReply() != nil {
+		if said.final {
 			s.removeLocked(c)
 		}
 		s.in = append(s.in, a)
@@ -357,33 +354,32 @@ func (s *session) take(results []*pb.Result, now time.Time) {
 // so that it does not hold up others.
 const largeReply = 32 << 10
 
-func (a arrival) tell() {
-	c, reply := a.call, a.result.GetReply()
+func (a *arrival) tell() {
+	c := a.call
 	switch {
-	case reply == nil:
-		if a.first {
-			c.listen()
-		} else if !a.late {
-			c.tell(a.result.GetHeartbeat(), a.result.GetCheckpoint())
-		}
-	case len(reply.GetOutput()) > largeReply:
-		go a.answer(reply)
-	default:
-		a.answer(reply)
+	case a.final && len(a.reply.Output) > largeReply:
+		go c.answered(a.reply, a.late, a.first)
+	case a.final:
+		c.answered(a.reply, a.late, a.first)
+	case a.first:
+		c.listen()
+	case !a.late && a.event != nil && c.options.OnEvent != nil:
+		c.options.OnEvent(a.event)
 	}
 }
 
-func (a arrival) answer(reply *pb.Reply) {
-	c := a.call
-	if !a.late {
-		c.finish(c.accept(replyFromWire(reply)), nil)
+// answered ends a call with what the agent said. An answer that is late is
+// evidence; first says that nobody knows yet that it is.
+func (c *call) answered(reply sdk.Reply, late, first bool) {
+	if !late {
+		c.finish(c.accept(reply), nil)
 		return
 	}
-	if a.first {
+	if first {
 		c.expire()
 	}
 	if c.options.OnLate != nil {
-		c.options.OnLate(c.accept(replyFromWire(reply)))
+		c.options.OnLate(c.accept(reply))
 	}
 	c.finish(sdk.Reply{}, c.silence())
 }

@@ -13,7 +13,7 @@ import (
 // unary makes the call on a stream of its own: the way of version 1, and of an
 // agent whose session broke.
 func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
-	msg := &pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: c.wire}}
+	msg := &pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: callToWire(c.req)}}
 	// The stream has no deadline of its own: gRPC would send it along, and the
 	// agent's side would then answer on its own at that time (S28).
 	sctx, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -66,7 +66,7 @@ func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 		if r != nil {
 			return c.accept(replyFromWire(r)), nil
 		}
-		c.tell(ev.GetHeartbeat(), ev.GetCheckpoint())
+		c.tell(ev)
 	}
 }
 
@@ -105,4 +105,16 @@ func (c *call) expireUnary(end func()) {
 		}
 		time.AfterFunc(listen, end) // harmless once the call is over
 	})
+}
+
+func (c *call) tell(ev *pb.InvokeEvent) {
+	if c.options.OnEvent == nil {
+		return
+	}
+	if h := ev.GetHeartbeat(); h != nil {
+		c.options.OnEvent(sdk.Heartbeat{Progress: h.GetProgress(), Note: h.GetNote()})
+	}
+	if cp := ev.GetCheckpoint(); cp != nil {
+		c.options.OnEvent(sdk.Checkpoint{Number: cp.GetNumber(), Blob: cp.GetBlob()})
+	}
 }

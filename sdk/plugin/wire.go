@@ -70,16 +70,6 @@ func eventToWire(ev sdk.Event) *pb.InvokeEvent {
 	return &pb.InvokeEvent{}
 }
 
-func eventToResult(id uint64, ev sdk.Event) *pb.Result {
-	switch ev := ev.(type) {
-	case sdk.Heartbeat:
-		return &pb.Result{Id: id, Event: &pb.Result_Heartbeat{Heartbeat: &pb.Heartbeat{Progress: ev.Progress, Note: ev.Note}}}
-	case sdk.Checkpoint:
-		return &pb.Result{Id: id, Event: &pb.Result_Checkpoint{Checkpoint: checkpointToWire(&ev)}}
-	}
-	return &pb.Result{Id: id}
-}
-
 func replyToWire(r sdk.Reply) *pb.Reply {
 	return &pb.Reply{
 		Outcome:        pb.Outcome(r.Outcome),

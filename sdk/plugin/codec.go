@@ -1,0 +1,465 @@
+package plugin
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/encoding"
+	grpcproto "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/saga-engine/engine/sdk"
+	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+)
+
+// The batches of a session are written and read here, field by field, because
+// the messages between would cost more than all the rest of a call. What is on
+// the wire is InvocationBatch and ResultBatch of agent.proto; a test holds both
+// codecs to each other. Everything else goes through the generated code.
+
+// codec is gRPC's codec for protobuf, and knows batches besides.
+type codec struct{ encoding.CodecV2 }
+
+func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
+
+// A batch encodes itself; bound is an upper bound of its size.
+type batch interface {
+	bound() int
+	append(b []byte) []byte
+}
+
+// A parser takes a message apart. It keeps no reference to it.
+type parser interface{ parse(b []byte) error }
+
+// Marshal encodes a message.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	m, ok := v.(batch)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	pool := mem.DefaultBufferPool()
+	buf := pool.Get(m.bound())
+	*buf = m.append((*buf)[:0])
+	return mem.BufferSlice{mem.NewBuffer(buf, pool)}, nil
+}
+
+// Unmarshal decodes a message.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	m, ok := v.(parser)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buf.Free()
+	return m.parse(buf.ReadOnlyData())
+}
+
+// frame is more than what a call or an answer adds to its texts and payloads:
+// tags, lengths and numbers.
+const frame = 160
+
+func appendString[T ~string | ~[]byte](b []byte, n protowire.Number, s T) []byte {
+	if len(s) == 0 {
+		return b
+	}
+	b = protowire.AppendTag(b, n, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+func appendNumber(b []byte, n protowire.Number, v int64) []byte {
+	if v == 0 {
+		return b
+	}
+	b = protowire.AppendTag(b, n, protowire.VarintType)
+	return protowire.AppendVarint(b, uint64(v))
+}
+
+// openField begins a message in a message whose length is not known yet, and
+// shutField writes the length once it is.
+func openField(b []byte, n protowire.Number) (out []byte, at int) {
+	b = protowire.AppendTag(b, n, protowire.BytesType)
+	return append(b, 0), len(b) + 1
+}
+
+func shutField(b []byte, at int) []byte {
+	size := len(b) - at
+	if size < 1<<7 {
+		b[at-1] = byte(size)
+		return b
+	}
+	extra := protowire.SizeVarint(uint64(size)) - 1
+	b = append(b, make([]byte, extra)...)
+	copy(b[at+extra:], b[at:at+size])
+	protowire.AppendVarint(b[:at-1], uint64(size))
+	return b
+}
+
+// invocations is what the engine sends: an InvocationBatch.
+type invocations struct {
+	cancels []uint64
+	calls   []*call
+}
+
+func (m *invocations) bound() int {
+	n := len(m.cancels) * frame
+	for _, c := range m.calls {
+		n += c.size
+	}
+	return n
+}
+
+func (m *invocations) append(b []byte) []byte {
+	var inv, body int
+	for _, id := range m.cancels {
+		b, inv = openField(b, 1)
+		b = appendNumber(b, 1, int64(id))
+		b, body = openField(b, 3)
+		b = shutField(shutField(b, body), inv)
+	}
+	for _, c := range m.calls {
+		b, inv = openField(b, 1)
+		b = appendNumber(b, 1, int64(c.id))
+		b, body = openField(b, 2)
+		b = appendCall(b, &c.req)
+		b = shutField(shutField(b, body), inv)
+	}
+	return b
+}
+
+// callBound is an upper bound of a call's size in a batch.
+func callBound(r *sdk.Request) int {
+	n := frame + len(r.Action) + len(r.Input) + len(r.IdempotencyKey) + len(r.ForwardKey) + len(r.Run) +
+		len(r.Workflow) + len(r.Step) + len(r.TraceParent)
+	if r.Checkpoint != nil {
+		n += len(r.Checkpoint.Blob)
+	}
+	return n
+}
+
+func appendCall(b []byte, r *sdk.Request) []byte {
+	b = appendString(b, 1, r.Action)
+	b = appendNumber(b, 2, int64(r.Purpose))
+	b = appendString(b, 3, r.Input)
+	b = appendString(b, 4, r.IdempotencyKey)
+	b = appendString(b, 5, r.ForwardKey)
+	b = appendNumber(b, 6, r.CompleteBy.UnixNano())
+	b = appendNumber(b, 7, int64(r.Remaining))
+	b = appendString(b, 8, r.Run)
+	b = appendString(b, 9, r.Workflow)
+	b = appendString(b, 10, r.Step)
+	b = appendNumber(b, 11, int64(int32(r.Attempt)))
+	b = appendNumber(b, 12, r.Fence)
+	b = appendString(b, 13, r.TraceParent)
+	if r.Checkpoint != nil {
+		b = appendCheckpoint(b, 14, r.Checkpoint)
+	}
+	return b
+}
+
+func appendCheckpoint(b []byte, n protowire.Number, c *sdk.Checkpoint) []byte {
+	b, at := openField(b, n)
+	b = appendNumber(b, 1, c.Number)
+	b = appendString(b, 2, c.Blob)
+	return shutField(b, at)
+}
+
+// A field is one field of a message, in the two forms that the protocol has
+// besides the double of a heartbeat.
+type field struct {
+	number protowire.Number
+	value  uint64 // of a number, or the bits of a double
+	data   []byte // of everything else
+}
+
+var errGarbage = errors.New("plugin: a message that makes no sense")
+
+// fields calls take for every field of a message. Forms that the protocol does
+// not have are left out.
+func fields(b []byte, take func(f field) error) error {
+	for len(b) > 0 {
+		number, form, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return errGarbage
+		}
+		b = b[n:]
+		f := field{number: number}
+		switch form {
+		case protowire.VarintType:
+			f.value, n = protowire.ConsumeVarint(b)
+		case protowire.Fixed64Type:
+			f.value, n = protowire.ConsumeFixed64(b)
+		case protowire.BytesType:
+			f.data, n = protowire.ConsumeBytes(b)
+		default:
+			n = protowire.ConsumeFieldValue(number, form, b)
+			f.number = 0
+		}
+		if n < 0 {
+			return errGarbage
+		}
+		b = b[n:]
+		if err := take(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// received is what the agent hears: an InvocationBatch.
+type received struct {
+	list  []invocation
+	names names
+}
+
+type invocation struct {
+	id     uint64
+	call   bool
+	cancel bool
+	req    sdk.Request
+}
+
+func (m *received) parse(b []byte) error {
+	clear(m.list)
+	m.list = m.list[:0]
+	return fields(b, func(f field) error {
+		if f.number != 1 {
+			return nil
+		}
+		m.list = append(m.list, invocation{})
+		inv := &m.list[len(m.list)-1]
+		return fields(f.data, func(f field) error {
+			switch f.number {
+			case 1:
+				inv.id = f.value
+			case 2:
+				inv.call, inv.cancel, inv.req = true, false, sdk.Request{}
+				return m.names.request(f.data, &inv.req)
+			case 3:
+				inv.call, inv.cancel = false, true
+			}
+			return nil
+		})
+	})
+}
+
+// names keeps texts that come again and again, so that each is made once.
+type names map[string]string
+
+// maxNames bounds it: the names of steps may have keys in them.
+const maxNames = 1000
+
+func (m names) get(b []byte) string {
+	if s, ok := m[string(b)]; ok {
+		return s
+	}
+	if len(m) >= maxNames {
+		clear(m)
+	}
+	s := string(b)
+	m[s] = s
+	return s
+}
+
+// request reads a Call. A purpose that is not known stays zero, which is none.
+func (m names) request(b []byte, r *sdk.Request) error {
+	r.CompleteBy = time.Unix(0, 0)
+	return fields(b, func(f field) error {
+		switch f.number {
+		case 1:
+			r.Action = m.get(f.data)
+		case 2:
+			if p := int64(f.value); p >= int64(sdk.PurposeDo) && p <= int64(sdk.PurposeLookup) {
+				r.Purpose = sdk.Purpose(p)
+			}
+		case 3:
+			r.Input = bytes.Clone(f.data)
+		case 4:
+			r.IdempotencyKey = string(f.data)
+		case 5:
+			r.ForwardKey = string(f.data)
+		case 6:
+			r.CompleteBy = time.Unix(0, int64(f.value))
+		case 7:
+			r.Remaining = time.Duration(f.value)
+		case 8:
+			r.Run = string(f.data)
+		case 9:
+			r.Workflow = m.get(f.data)
+		case 10:
+			r.Step = m.get(f.data)
+		case 11:
+			r.Attempt = int(int32(f.value))
+		case 12:
+			r.Fence = int64(f.value)
+		case 13:
+			r.TraceParent = string(f.data)
+		case 14:
+			r.Checkpoint = &sdk.Checkpoint{}
+			return parseCheckpoint(f.data, r.Checkpoint)
+		}
+		return nil
+	})
+}
+
+func parseCheckpoint(b []byte, c *sdk.Checkpoint) error {
+	return fields(b, func(f field) error {
+		switch f.number {
+		case 1:
+			c.Number = int64(f.value)
+		case 2:
+			c.Blob = bytes.Clone(f.data)
+		}
+		return nil
+	})
+}
+
+// outgoing is what an agent says of a call: an event or the reply.
+type outgoing struct {
+	id    uint64
+	event sdk.Event // nil = the reply
+	reply sdk.Reply
+	size  int // upper bound of its size in a batch
+	time  *allowance
+}
+
+// results is what the agent sends: a ResultBatch.
+type results struct {
+	list []outgoing
+	size int
+}
+
+func (m *results) bound() int { return m.size }
+
+func (m *results) append(b []byte) []byte {
+	for i := range m.list {
+		o := &m.list[i]
+		var at, body int
+		b, at = openField(b, 1)
+		b = appendNumber(b, 1, int64(o.id))
+		switch ev := o.event.(type) {
+		case nil:
+			b, body = openField(b, 4)
+			b = shutField(appendReply(b, &o.reply), body)
+		case sdk.Heartbeat:
+			b, body = openField(b, 2)
+			if ev.Progress != 0 {
+				b = protowire.AppendTag(b, 1, protowire.Fixed64Type)
+				b = protowire.AppendFixed64(b, math.Float64bits(ev.Progress))
+			}
+			b = shutField(appendString(b, 2, ev.Note), body)
+		case sdk.Checkpoint:
+			b = appendCheckpoint(b, 3, &ev)
+		}
+		b = shutField(b, at)
+	}
+	return b
+}
+
+// bound sets the upper bound of what it takes in a batch.
+func (o *outgoing) bound() {
+	o.size = frame + len(o.reply.Output) + len(o.reply.Code) + len(o.reply.Message)
+	switch ev := o.event.(type) {
+	case sdk.Heartbeat:
+		o.size += len(ev.Note)
+	case sdk.Checkpoint:
+		o.size += len(ev.Blob)
+	}
+}
+
+func appendReply(b []byte, r *sdk.Reply) []byte {
+	b = appendNumber(b, 1, int64(r.Outcome))
+	b = appendString(b, 2, r.Output)
+	b = appendString(b, 3, strings.ToValidUTF8(r.Code, ""))
+	b = appendString(b, 4, strings.ToValidUTF8(r.Message, ""))
+	if r.Permanent {
+		b = appendNumber(b, 5, 1)
+	}
+	return appendNumber(b, 6, int64(r.RetryAfter))
+}
+
+// answers is what the engine hears: a ResultBatch.
+type answers struct {
+	list   []answer
+	window int
+}
+
+// An answer is what an agent said of a call.
+type answer struct {
+	id    uint64
+	event sdk.Event // nil = none that is known
+	final bool      // reply is the call's
+	reply sdk.Reply
+}
+
+func (m *answers) parse(b []byte) error {
+	clear(m.list)
+	m.list = m.list[:0]
+	return fields(b, func(f field) error {
+		switch f.number {
+		case 1:
+			m.list = append(m.list, answer{})
+			return m.list[len(m.list)-1].parse(f.data)
+		case 2:
+			m.window = int(uint32(f.value))
+		}
+		return nil
+	})
+}
+
+func (a *answer) parse(b []byte) error {
+	return fields(b, func(f field) error {
+		switch f.number {
+		case 1:
+			a.id = f.value
+		case 2:
+			var h sdk.Heartbeat
+			err := fields(f.data, func(f field) error {
+				switch f.number {
+				case 1:
+					h.Progress = math.Float64frombits(f.value)
+				case 2:
+					h.Note = strings.ToValidUTF8(string(f.data), "")
+				}
+				return nil
+			})
+			a.event, a.final = h, false
+			return err
+		case 3:
+			var c sdk.Checkpoint
+			err := parseCheckpoint(f.data, &c)
+			a.event, a.final = c, false
+			return err
+		case 4:
+			a.event, a.final, a.reply = nil, true, sdk.Reply{}
+			return parseReply(f.data, &a.reply)
+		}
+		return nil
+	})
+}
+
+func parseReply(b []byte, r *sdk.Reply) error {
+	return fields(b, func(f field) error {
+		switch f.number {
+		case 1:
+			if o := pb.Outcome(f.value); o >= pb.Outcome_OUTCOME_RESULT && o <= pb.Outcome_OUTCOME_NOT_DONE {
+				r.Outcome = sdk.Outcome(o)
+			}
+		case 2:
+			r.Output = bytes.Clone(f.data)
+		case 3:
+			r.Code = string(f.data)
+		case 4:
+			r.Message = string(f.data)
+		case 5:
+			r.Permanent = f.value != 0
+		case 6:
+			r.RetryAfter = time.Duration(f.value)
+		}
+		return nil
+	})
+}
