@@ -149,14 +149,18 @@ type Members interface {
 	Overdue(ctx context.Context, self EngineID, grace time.Duration, limit int) ([]machine.RunID, error)
 	// Live returns the members whose lease has not passed, by number.
 	Live(ctx context.Context) ([]Member, error)
+	// Member returns a member that lives, or that is dead and still owns open
+	// runs. Returns ErrNotFound.
+	Member(ctx context.Context, engine EngineID) (Member, error)
 }
 
-// A Member is a live engine as people see it.
+// A Member is an engine as people see it.
 type Member struct {
 	Engine     EngineID
 	Address    string
 	JoinedAt   time.Time
-	LeaseUntil time.Time
+	LeaseUntil time.Time     // of a dead member: when its lease ended
+	Left       time.Duration // of the lease when it was asked for, by the store's clock; at most 0 = it is dead
 }
 
 // A Tick is what one tick found.

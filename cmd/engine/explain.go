@@ -41,6 +41,12 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 	if x.live, err = s.store.Live(ctx); err != nil {
 		return s.wrap("list engines", err)
 	}
+	if x.owner, err = s.ownerOf(ctx, row); err != nil {
+		return err
+	}
+	if x.alerts, err = s.store.Alerts(ctx, row.Run, 20); err != nil {
+		return s.wrap("read alerts", err)
+	}
 	if x.inbox, err = s.store.Messages(ctx, row.Run, maxInboxShown); err != nil {
 		return s.wrap("read the inbox", err)
 	}
@@ -69,9 +75,11 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 // An explained is what the run says of itself and what only the store knows.
 type explained struct {
 	machine.Explanation
-	row   engine.RunRow
-	live  []engine.Member
-	inbox []engine.Message
+	row    engine.RunRow
+	live   []engine.Member
+	owner  *engine.Member // nil = nobody that is known; it may be dead
+	alerts []engine.AlertRow
+	inbox  []engine.Message
 }
 
 func (x *explained) say(format string, args ...any) {
@@ -111,7 +119,10 @@ func (x *explained) engines() {
 	case x.row.Owner == 0:
 		x.say("No engine has taken it yet; %s.", x.next())
 	default:
-		x.say("Engine %d, which worked on it, is gone; %s.", x.row.Owner, x.next())
+		x.say("Engine %d, which worked on it, is %s; %s.", x.row.Owner, goneText(x.owner), x.next())
+	}
+	if al, ok := missing(x.alerts, x.row); ok && owner < 0 {
+		x.say("An alert of %s says: %s.", stamp(al.At), strings.TrimSuffix(al.Message, "."))
 	}
 	switch n := len(x.inbox); {
 	case n == 1:
@@ -126,7 +137,16 @@ func (x *explained) next() string {
 	if len(x.live) == 1 {
 		return fmt.Sprintf("engine %d at %s, the only one alive, takes it at its next pass if it has the agents", x.live[0].Engine, x.live[0].Address)
 	}
-	return fmt.Sprintf("one of the %d engines alive takes it at its next pass if it has the agents", len(x.live))
+	const most = 8
+	var seen []string
+	for i, m := range x.live {
+		if i == most {
+			seen = append(seen, fmt.Sprintf("%d more", len(x.live)-i))
+			break
+		}
+		seen = append(seen, memberText(m))
+	}
+	return fmt.Sprintf("one of the %d engines alive (%s) takes it at its next pass if it has the agents", len(x.live), strings.Join(seen, ", "))
 }
 
 // agents tells which agents of the run this machine does not have.
@@ -187,10 +207,15 @@ func (x *explained) print(a *app) error {
 			"run": x.row.Name, "status": x.row.State.String(), "text": x.String(), "sentences": x.Sentences,
 			"needs_human": x.NeedsHuman, "remedies": append([]string{}, x.Remedies...),
 			"engines_alive": len(x.live), "messages_waiting": len(x.inbox),
-			"owner": map[string]any{
-				"engine": int32(x.row.Owner),
-				"alive":  slices.ContainsFunc(x.live, func(m engine.Member) bool { return m.Engine == x.row.Owner }),
-			},
+		}
+		alive := slices.ContainsFunc(x.live, func(m engine.Member) bool { return m.Engine == x.row.Owner })
+		owner := map[string]any{"engine": int32(x.row.Owner), "alive": alive}
+		if !alive && x.owner != nil {
+			owner["gone_since"] = x.owner.LeaseUntil.UTC()
+		}
+		m["owner"] = owner
+		if al, ok := missing(x.alerts, x.row); ok && !alive {
+			m["agents_missing"] = alertJSON(al)
 		}
 		if !x.Next.IsZero() {
 			m["next"] = x.Next.In(time.UTC)

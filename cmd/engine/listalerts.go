@@ -18,7 +18,8 @@ const attention = "attention"
 const maxAlerts = 10000
 
 // withOverdue adds the open runs that are past their deadline and have not
-// turned back for it: an alert told of each when it happened.
+// turned back for it, and those whose agents no engine has: an alert told of each
+// when it happened.
 func (s *session) withOverdue(ctx context.Context, f engine.RunFilter, runs []engine.RunRow) ([]engine.RunRow, error) {
 	alerts, err := s.store.Alerts(ctx, 0, maxAlerts)
 	if err != nil {
@@ -37,7 +38,7 @@ func (s *session) withOverdue(ctx context.Context, f engine.RunFilter, runs []en
 		if err != nil {
 			return nil, s.wrap("find the run", err)
 		}
-		if row.State.Final() || f.Key != "" && row.Key != f.Key || row.CreatedAt.Before(f.Since) {
+		if row.State.Final() || al.Code == engine.AlertAgentMissing && row.OwnerAlive || f.Key != "" && row.Key != f.Key || row.CreatedAt.Before(f.Since) {
 			continue
 		}
 		runs = append(runs, row)

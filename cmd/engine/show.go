@@ -43,7 +43,7 @@ type shownRun struct {
 	alerts  []engine.AlertRow
 	late    []late
 	inbox   []engine.Message
-	owner   *engine.Member    // nil = nobody alive
+	owner   *engine.Member    // nil = nobody that is known; it may be dead
 	source  map[string][]byte // with --definition
 }
 

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
+	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 )
@@ -11,30 +14,55 @@ import (
 // maxInboxShown is how many waiting messages are counted.
 const maxInboxShown = 1000
 
-// ownerOf returns the living engine that owns a run; nil if there is none.
+// ownerOf returns the engine that owns an open run, or did until it died; nil if
+// there is none, or nothing is known of it any more.
 func (s *session) ownerOf(ctx context.Context, row engine.RunRow) (*engine.Member, error) {
 	if row.Owner == 0 || row.State.Final() {
 		return nil, nil
 	}
-	live, err := s.store.Live(ctx)
-	if err != nil {
-		return nil, s.wrap("list engines", err)
+	m, err := s.store.Member(ctx, row.Owner)
+	switch {
+	case errors.Is(err, engine.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, s.wrap("look for the run's engine", err)
 	}
-	for _, m := range live {
-		if m.Engine == row.Owner {
-			return &m, nil
+	return &m, nil
+}
+
+// alive reports whether the run's owner lives.
+func (r *shownRun) alive() bool { return r.owner != nil && r.owner.Left > 0 }
+
+// goneText says since when an engine is gone; nil = that is not known.
+func goneText(m *engine.Member) string {
+	if m == nil {
+		return "gone"
+	}
+	return fmt.Sprintf("gone since %s, %s ago", stamp(m.LeaseUntil), render.Span((-m.Left).Truncate(time.Second)))
+}
+
+// missing is what was told of an open run whose agents no engine has.
+func missing(alerts []engine.AlertRow, row engine.RunRow) (engine.AlertRow, bool) {
+	if row.State.Final() || row.OwnerAlive {
+		return engine.AlertRow{}, false
+	}
+	for _, al := range alerts { // newest first
+		if al.Code == engine.AlertAgentMissing {
+			return al, true
 		}
 	}
-	return nil, nil
+	return engine.AlertRow{}, false
 }
 
 // ownerText says who works on a run that has not ended.
 func (r *shownRun) ownerText() string {
 	switch {
-	case r.owner != nil:
+	case r.alive():
 		return fmt.Sprintf("engine %d, %s, alive", r.owner.Engine, r.owner.Address)
 	case r.row.Owner == 0:
 		return "nobody yet"
+	case r.owner != nil:
+		return fmt.Sprintf("engine %d, %s, %s", r.owner.Engine, r.owner.Address, goneText(r.owner))
 	}
 	return fmt.Sprintf("engine %d, which is gone", r.row.Owner)
 }
@@ -112,11 +140,14 @@ func (l late) json() map[string]any {
 // came too late.
 func (r *shownRun) addStore(m map[string]any) {
 	if !r.row.State.Final() {
-		owner := map[string]any{"engine": int32(r.row.Owner), "alive": r.owner != nil}
+		owner := map[string]any{"engine": int32(r.row.Owner), "alive": r.alive()}
 		if r.owner != nil {
 			owner["address"], owner["since"], owner["lease_until"] = r.owner.Address, r.owner.JoinedAt.UTC(), r.owner.LeaseUntil.UTC()
 		}
 		m["owner"] = owner
+		if al, ok := missing(r.alerts, r.row); ok {
+			m["agents_missing"] = alertJSON(al)
+		}
 	}
 	if !r.row.NextCheck.IsZero() && r.row.NextCheck.Before(engine.Never) && !r.row.State.Final() {
 		m["next_check"] = r.row.NextCheck.UTC()

@@ -169,11 +169,28 @@ func (s *Store) Live(ctx context.Context) ([]engine.Member, error) {
 	var live []engine.Member
 	for id, m := range s.members {
 		if s.aliveLocked(id) {
-			live = append(live, engine.Member{Engine: id, Address: m.address, JoinedAt: micro(m.joined), LeaseUntil: micro(m.lease)})
+			live = append(live, s.memberLocked(id, m))
 		}
 	}
 	slices.SortFunc(live, func(a, b engine.Member) int { return cmp.Compare(a.Engine, b.Engine) })
 	return live, nil
+}
+
+// Member returns a member that lives, or that is dead and still owns open runs.
+func (s *Store) Member(ctx context.Context, id engine.EngineID) (engine.Member, error) {
+	if err := s.lock(ctx); err != nil {
+		return engine.Member{}, err
+	}
+	defer s.mu.Unlock()
+	m := s.members[id]
+	if m == nil {
+		return engine.Member{}, engine.ErrNotFound
+	}
+	return s.memberLocked(id, m), nil
+}
+
+func (s *Store) memberLocked(id engine.EngineID, m *member) engine.Member {
+	return engine.Member{Engine: id, Address: m.address, JoinedAt: micro(m.joined), LeaseUntil: micro(m.lease), Left: m.lease.Sub(s.now())}
 }
 
 // LiveEngines counts members whose lease has not passed.

@@ -23,8 +23,9 @@ SELECT o.run_id FROM engine.member m CROSS JOIN LATERAL (
   ORDER BY r.next_check, r.run_id LIMIT $3) o
 WHERE m.engine <> $1 AND NOT m.dead AND m.lease_until > clock_timestamp()
 ORDER BY o.next_check, o.run_id LIMIT $3`
-	memberLive = `
-SELECT engine, address, joined_at, lease_until FROM engine.member WHERE NOT dead AND lease_until > clock_timestamp() ORDER BY engine`
+	memberColumns = `SELECT engine, address, joined_at, lease_until, extract(epoch FROM lease_until - clock_timestamp())::float8 FROM engine.member`
+	memberLive    = memberColumns + ` WHERE NOT dead AND lease_until > clock_timestamp() ORDER BY engine`
+	memberOne     = memberColumns + ` WHERE engine = $1`
 )
 
 // Pass reports whether the caller may make the named pass now. An answer that
@@ -49,17 +50,38 @@ func (s *Store) Overdue(ctx context.Context, self engine.EngineID, grace time.Du
 
 // Live returns the members whose lease has not passed, by number.
 func (s *Store) Live(ctx context.Context) ([]engine.Member, error) {
-	rows, err := s.db.QueryContext(ctx, memberLive)
+	return s.members(ctx, memberLive)
+}
+
+// Member returns a member that lives, or that is dead and still owns open runs.
+func (s *Store) Member(ctx context.Context, id engine.EngineID) (engine.Member, error) {
+	found, err := s.members(ctx, memberOne, int64(id))
+	switch {
+	case err != nil:
+		return engine.Member{}, err
+	case len(found) == 0:
+		return engine.Member{}, engine.ErrNotFound
+	}
+	return found[0], nil
+}
+
+// members reads what a query of members finds.
+func (s *Store) members(ctx context.Context, query string, args ...any) ([]engine.Member, error) {
+	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, wrap("list engines", err)
 	}
 	defer rows.Close()
 	var out []engine.Member
 	for rows.Next() {
-		var m engine.Member
-		if err := rows.Scan(&m.Engine, &m.Address, &m.JoinedAt, &m.LeaseUntil); err != nil {
+		var (
+			m    engine.Member
+			left float64 // seconds
+		)
+		if err := rows.Scan(&m.Engine, &m.Address, &m.JoinedAt, &m.LeaseUntil, &left); err != nil {
 			return nil, wrap("list engines", err)
 		}
+		m.Left = time.Duration(left * float64(time.Second))
 		m.JoinedAt, m.LeaseUntil = m.JoinedAt.UTC(), m.LeaseUntil.UTC()
 		out = append(out, m)
 	}

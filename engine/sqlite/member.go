@@ -24,6 +24,7 @@ const (
 	memberForget = `DELETE FROM member WHERE engine = ?1 AND dead AND NOT EXISTS (SELECT 1 FROM run WHERE owner = ?1 AND state < 10)`
 	memberCount  = `SELECT count(*) FROM member WHERE NOT dead AND lease_until > ?1`
 	memberLive   = `SELECT engine, address, joined_at, lease_until FROM member WHERE NOT dead AND lease_until > ?1 ORDER BY engine`
+	memberOne    = `SELECT engine, address, joined_at, lease_until FROM member WHERE engine = ?1`
 	passTake     = `
 INSERT INTO pass (name, not_before) VALUES (?1, ?3)
 ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_before <= ?2`
@@ -213,18 +214,36 @@ func (s *Store) runIDs(ctx context.Context, what, query string, args ...any) ([]
 
 // Live returns the members whose lease has not passed, by number.
 func (s *Store) Live(ctx context.Context) ([]engine.Member, error) {
-	var live []engine.Member
-	err := s.query(ctx, "list engines", memberLive, []any{micros(now())}, func(r row) error {
+	at := now()
+	return s.members(ctx, at, memberLive, micros(at))
+}
+
+// Member returns a member that lives, or that is dead and still owns open runs.
+func (s *Store) Member(ctx context.Context, id engine.EngineID) (engine.Member, error) {
+	found, err := s.members(ctx, now(), memberOne, int64(id))
+	switch {
+	case err != nil:
+		return engine.Member{}, err
+	case len(found) == 0:
+		return engine.Member{}, engine.ErrNotFound
+	}
+	return found[0], nil
+}
+
+// members reads what a query of members finds at a time.
+func (s *Store) members(ctx context.Context, at time.Time, query string, args ...any) (found []engine.Member, err error) {
+	err = s.query(ctx, "list engines", query, args, func(r row) error {
 		var (
 			m             engine.Member
 			joined, until int64
 		)
 		err := r.Scan(&m.Engine, &m.Address, &joined, &until)
 		m.JoinedAt, m.LeaseUntil = fromMicros(joined), fromMicros(until)
-		live = append(live, m)
+		m.Left = m.LeaseUntil.Sub(at)
+		found = append(found, m)
 		return err
 	})
-	return live, err
+	return found, err
 }
 
 // LiveEngines counts members whose lease has not passed.

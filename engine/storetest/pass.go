@@ -133,10 +133,38 @@ var passRules = []rule{
 				w.Errorf("member = %+v, want it to have joined after %v and to live half an hour", m, start)
 			}
 		}
+		for _, m := range got {
+			if m.Left <= 0 || m.Left > time.Hour/2 {
+				w.Errorf("member = %+v, want a lease that is good by the store's clock", m)
+			}
+			if one, err := w.Other.Member(w.ctx, m.Engine); err != nil || one.Address != m.Address || !one.LeaseUntil.Equal(m.LeaseUntil) {
+				w.Errorf("member %d = %+v, err = %v, want %+v", m.Engine, one, err, m)
+			}
+		}
 		before := got[0].LeaseUntil
 		w.tick(actor{id: ids[0]})
 		if got := live(); len(got) != 2 || !got[0].LeaseUntil.After(before) {
 			w.Errorf("after a tick: live = %+v, want the lease renewed from %v", got, before)
+		}
+	}},
+	{name: "member/one that died, and since when", why: "people must see since when the owner of a run has been gone", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		id := w.started(a, 1)[0]
+		w.Expire(w.T, a.id)
+		for _, how := range []string{"its lease has passed", "it was fenced off"} {
+			m, err := w.Other.Member(w.ctx, a.id)
+			if err != nil || m.Left > 0 || m.Engine != a.id || m.LeaseUntil.After(w.Now(w.Other)) {
+				w.Errorf("%s: member = %+v, err = %v, want it dead, and since when", how, m, err)
+			}
+			w.bury(a)
+		}
+		b := w.join(w.Other, 1)
+		take := end(id, 1, machine.RunFailed)
+		take.Owner = &b.id
+		w.land(b.writers[0], take)
+		w.bury(a) // owns nothing now, and is forgotten
+		if m, err := w.Store.Member(w.ctx, a.id); !errors.Is(err, engine.ErrNotFound) {
+			w.Errorf("member = %+v, err = %v, want ErrNotFound", m, err)
 		}
 	}},
 	{name: "nobody/a run may be submitted to nobody", why: "a detached run waits for any engine, unclaimed and whole: names and key are its own at once (S54, S55)", run: func(w *world) {
