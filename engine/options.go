@@ -44,6 +44,10 @@ type Options struct {
 	// has died since, of all engines together (S74). Runs of nobody are claimed
 	// with every scan: MinScan bounds that. Default MinScan.
 	ClaimInterval time.Duration
+	// Retention is how long runs are kept after they have finished, with their
+	// names, their unique keys and all that is known of them, if the store is a
+	// Retainer. Default 0: for ever. The engines of a store should agree.
+	Retention time.Duration
 	// Alone leaves the runs of others alone, whatever becomes of their owners:
 	// the engine works on what is submitted to it and what Adopt is called for.
 	Alone bool
@@ -135,6 +139,8 @@ func (o Options) validate() error {
 		}
 	}
 	switch {
+	case o.Retention < 0:
+		return fmt.Errorf("engine: Options.Retention must not be negative, as %s is", o.Retention)
 	case o.MinScan > o.MaxScan:
 		return fmt.Errorf("engine: Options.MinScan must be at most MaxScan (%s), not %s", o.MaxScan, o.MinScan)
 	case 2*o.MaxScan > o.Lease:

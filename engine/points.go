@@ -39,6 +39,17 @@ func (s *pointedStore) Examine(ctx context.Context) ([]Finding, error) {
 	return nil, nil
 }
 
+// Retain passes the call on, if the store forgets anything.
+func (s *pointedStore) Retain(ctx context.Context, before time.Time, limit int) (RetainStats, error) {
+	r, ok := s.Store.(Retainer)
+	if !ok {
+		return RetainStats{}, nil
+	}
+	failpoint.Hit("store.Retain.before")
+	defer failpoint.Hit("store.Retain.after")
+	return r.Retain(ctx, before, limit)
+}
+
 func (s *pointedStore) PutDefinition(ctx context.Context, d Definition) (map[string]WorkflowID, error) {
 	failpoint.Hit("store.PutDefinition.before")
 	defer failpoint.Hit("store.PutDefinition.after")

@@ -111,6 +111,7 @@ func (t *term) run(ctx, hard context.Context) error {
 		wg.Go(func() { t.patrol.run(work) })
 	}
 	wg.Go(func() { t.listen(work) })
+	wg.Go(func() { t.retain(work) })
 
 	select {
 	case <-ctx.Done():

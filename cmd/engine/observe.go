@@ -35,6 +35,15 @@ func (all observers) Pass(p engine.PassStats) {
 	}
 }
 
+// Retained passes on what retention removed.
+func (all observers) Retained(s engine.RetainStats) {
+	for _, o := range all {
+		if r, ok := o.(engine.RetentionObserver); ok {
+			r.Retained(s)
+		}
+	}
+}
+
 // Fenced passes on that the engine lost its lease.
 func (all observers) Fenced() {
 	for _, o := range all {

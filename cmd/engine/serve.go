@@ -21,6 +21,7 @@ type serveOptions struct {
 	maxScan       time.Duration
 	claimBatch    int
 	claimInterval time.Duration
+	retention     time.Duration
 	address       string
 	http          string
 	remoteHTTP    bool
@@ -32,6 +33,10 @@ type serveOptions struct {
 // leastLease is the shortest lease that --lease takes: below it the pauses of
 // an ordinary machine would look like deaths.
 const leastLease = time.Second
+
+// leastRetention is the shortest --retention: whoever waits for a run's end must
+// have time to read it.
+const leastRetention = time.Minute
 
 func (a *app) serveCommand() *cobra.Command {
 	var o serveOptions
@@ -61,6 +66,7 @@ code 0. A second one leaves at once; exit code 6. SIGHUP is ignored.`,
 	f.DurationVar(&o.maxScan, "scan-max", 0, "longest pause between two passes, at most half of --lease; 0 = chosen by --lease")
 	f.IntVar(&o.claimBatch, "claim-batch", 0, "runs that are taken at once; 0 = 256")
 	f.DurationVar(&o.claimInterval, "claim-interval", 0, "shortest pause between two looks for runs that nobody owns; 0 = that of --scan-min")
+	f.DurationVar(&o.retention, "retention", 0, "how long runs are kept after they have finished, with their names and unique keys; 0 = for ever")
 	f.StringVar(&o.address, "address", "", "name of this engine for people (default HOST:PID)")
 	f.StringVar(&o.http, "http", "off", "address for /metrics, /healthz and /readyz, such as 127.0.0.1:9464; off = none")
 	f.BoolVar(&o.remoteHTTP, "http-allow-remote", false, "let --http listen beyond this machine; it asks nobody who they are")
@@ -83,6 +89,8 @@ func (o *serveOptions) check(a *app) error {
 		return failed("Invalid flag", "--scan-max must be at most half of --lease (%s), not %s: every pass renews the lease.", o.lease, o.maxScan)
 	case 2*o.minScan > o.lease || o.maxScan > 0 && o.minScan > o.maxScan:
 		return failed("Invalid flag", "--scan-min must be at most --scan-max and half of --lease, not %s.", o.minScan)
+	case o.retention < 0 || o.retention > 0 && o.retention < leastRetention:
+		return failed("Invalid flag", "--retention must be 0 or at least %s, not %s.", leastRetention, o.retention)
 	case o.claimBatch < 0:
 		return failed("Invalid flag", "--claim-batch must not be negative.")
 	case len(o.address) > 200:
@@ -121,7 +129,7 @@ func (o *serveOptions) check(a *app) error {
 func (o *serveOptions) node() engine.Options {
 	n := engine.Options{
 		Address: o.address, Lease: o.lease, MinScan: o.minScan, MaxScan: o.maxScan,
-		ClaimBatch: o.claimBatch, ClaimInterval: o.claimInterval,
+		ClaimBatch: o.claimBatch, ClaimInterval: o.claimInterval, Retention: o.retention,
 	}
 	if n.MinScan > 0 && n.MaxScan == 0 {
 		n.MaxScan = max(n.MinScan, min(10*time.Second, o.lease/3))

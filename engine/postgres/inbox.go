@@ -20,7 +20,7 @@ const (
 	messagePost = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT $1::int8, coalesce($2::timestamptz, clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
-FROM engine.run WHERE run_id = $1
+FROM engine.run WHERE run_id = $1 FOR KEY SHARE
 ON CONFLICT (run_id, dedup) DO UPDATE SET kind = i.kind
 RETURNING id, pg_current_xact_id()::text`
 	messageList  = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM engine.inbox WHERE run_id = $1 ORDER BY id LIMIT $2`

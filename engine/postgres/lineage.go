@@ -31,7 +31,12 @@ SELECT pg_is_in_recovery(),
        CASE WHEN NOT pg_is_in_recovery() THEN (pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
        coalesce((pg_last_wal_replay_lsn() - '0/0')::int8, 0),
        (SELECT system_identifier FROM pg_control_system()), NULL`
-	journalWriter = `SELECT writer FROM engine.journal WHERE run_id = $1::int8 AND seq = $2::int4`
+	// journalWriter tells under which token a row stands; 0 = retention has removed
+	// its run.
+	journalWriter = `
+SELECT writer FROM engine.journal WHERE run_id = $1::int8 AND seq = $2::int4
+UNION ALL SELECT 0 FROM engine.setting
+WHERE name = 'retained' AND value::int8 >= $1::int8 AND NOT EXISTS (SELECT FROM engine.run WHERE run_id = $1::int8)`
 )
 
 // An identity is what a server says of itself.
@@ -314,13 +319,14 @@ func (s *Store) identify(ctx context.Context, w wire) (id identity, err error) {
 	return id, nil
 }
 
-// stands reports whether a row stands in the journal under its token.
+// stands reports whether a row stands in the journal under its token, or its run
+// was removed since.
 func stands(ctx context.Context, w wire, m mark) (bool, error) {
 	values, err := first(ctx, w, 1, journalWriter, driver.NamedValue{Ordinal: 1, Value: int64(m.run)}, driver.NamedValue{Ordinal: 2, Value: int64(m.seq)})
 	if unmigrated(err) || errors.Is(err, errNoRow) {
 		return false, nil
 	}
-	return err == nil && values[0] == m.token, err
+	return err == nil && (values[0] == m.token || values[0] == int64(0)), err
 }
 
 var errNoRow = errors.New("postgres: no row")

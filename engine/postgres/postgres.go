@@ -64,8 +64,9 @@ type Store struct {
 	lineage *lineage
 	flows   sync.Map // of WorkflowID that are known to stand in the database
 	orphans walk
-	bell    bell
-	probe   time.Duration // between two probes of the connection that listens
+	retention
+	bell  bell
+	probe time.Duration // between two probes of the connection that listens
 }
 
 var _ engine.Store = (*Store)(nil)

@@ -136,8 +136,11 @@ func loadMany(rows *sql.Rows) ([]engine.Loaded, error) {
 	}
 	out := make([]engine.Loaded, 0, len(found))
 	for run, l := range found {
-		if l.Head.Run == 0 || len(l.Rows) == 0 {
-			return nil, fmt.Errorf("run %d has no row of its own, or no journal", run)
+		if l.Head.Run == 0 {
+			continue // retention has removed it, and its partition is still there
+		}
+		if len(l.Rows) == 0 {
+			return nil, fmt.Errorf("run %d has no journal", run)
 		}
 		if bySeq := func(a, b engine.Row) int { return cmp.Compare(a.Seq, b.Seq) }; !slices.IsSortedFunc(l.Rows, bySeq) {
 			slices.SortFunc(l.Rows, bySeq)
@@ -214,7 +217,11 @@ func (h *headRow) head(id machine.RunID) engine.Head {
 	return head
 }
 
-const rowList = `SELECT seq, at, data FROM engine.journal WHERE run_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3`
+// rowList shows nothing of a run that retention has removed, while its partition
+// is still there.
+const rowList = `
+SELECT seq, at, data FROM engine.journal
+WHERE run_id = $1 AND seq >= $2 AND EXISTS (SELECT FROM engine.run WHERE run_id = $1) ORDER BY seq LIMIT $3`
 
 // Rows returns up to limit rows with seq >= from.
 func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]engine.Row, error) {

@@ -29,9 +29,14 @@ type Meters struct {
 	attempts *prometheus.CounterVec
 	finished *prometheus.CounterVec
 	pushed   *prometheus.CounterVec
+	removed  prometheus.Counter
+	dropped  prometheus.Counter
 }
 
-var _ engine.Observer = (*Meters)(nil)
+var (
+	_ engine.Observer          = (*Meters)(nil)
+	_ engine.RetentionObserver = (*Meters)(nil)
+)
 
 // New returns meters at zero. now is asked at each scrape; nil = only what is
 // counted is shown.
@@ -60,9 +65,11 @@ func New(now func(ctx context.Context) Snapshot) *Meters {
 		attempts: counters("attempts_finished_total", "status", "Attempts that ended on this engine."),
 		finished: counters("runs_finished_total", "status", "Runs that ended on this engine."),
 		pushed:   counters("alerts_pushed_total", "result", "Alerts pushed to where people look."),
+		removed:  counter("runs_removed_total", "Runs removed because they finished longer ago than they are kept."),
+		dropped:  counter("partitions_dropped_total", "Partitions of the journal dropped after their runs."),
 	}
 	m.registry.MustRegister(
-		m.lag, m.scan, m.passes, m.taken, m.fenced, m.late, m.accepted, m.parked, m.attempts, m.finished, m.pushed,
+		m.lag, m.scan, m.passes, m.taken, m.fenced, m.late, m.accepted, m.parked, m.attempts, m.finished, m.pushed, m.removed, m.dropped,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	for _, scope := range []string{"own", "all"} {
@@ -110,6 +117,12 @@ func (m *Meters) Pass(p engine.PassStats) {
 	if p.Lag > 0 {
 		m.lag.Observe(p.Lag.Seconds())
 	}
+}
+
+// Retained counts what retention removed.
+func (m *Meters) Retained(s engine.RetainStats) {
+	m.removed.Add(float64(s.Runs))
+	m.dropped.Add(float64(s.Partitions))
 }
 
 // Fenced counts a lost lease.

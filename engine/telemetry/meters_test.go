@@ -34,6 +34,7 @@ func TestMeters(t *testing.T) {
 	})
 	m.Pass(engine.PassStats{Took: 3 * time.Millisecond})
 	m.Pass(engine.PassStats{Took: 5 * time.Millisecond, Due: 1, Lag: 90 * time.Millisecond, Foreign: true, Taken: 4})
+	m.Retained(engine.RetainStats{Runs: 11, Rows: 40, Partitions: 2, Held: 3})
 	m.Fenced()
 	m.LateReply(1, machine.AttemptID{Node: 0, Call: 1})
 	m.Pushed(true)
@@ -51,6 +52,8 @@ func TestMeters(t *testing.T) {
 		`engine_supervisor_detection_lag_seconds_sum 0.09`,
 		`engine_supervisor_scan_seconds_count 2`,
 		`engine_runs_taken_over_total 4`,
+		`engine_runs_removed_total 11`,
+		`engine_partitions_dropped_total 2`,
 		`engine_fenced_total 1`,
 		`engine_late_replies_total 1`,
 		`engine_runs_accepted_total 1`,

@@ -184,7 +184,7 @@ func (w *World) StartEngineOn(dsn, name, points string, args ...string) *Process
 		"ENGINE_DSN=" + dsn, "ENGINE_PLUGIN_DIR=" + w.bins.Dir, "HOME=" + w.dir, "ENGINE_ENCRYPTION_KEY=",
 		"ENGINE_FAILPOINTS=" + points, "ENGINE_FAILPOINTS_LOG=" + filepath.Join(w.dir, name+".points"),
 	}
-	args = append([]string{"serve", "--lease", lease.String(), "--log", "info", "--address", name}, args...)
+	args = append([]string{"serve", "--lease", lease.String(), "--log", "info", "--retention", "720h", "--address", name}, args...)
 	p, err := start(name, w.bins.Engine, env, args...)
 	if err != nil {
 		w.T.Fatal(err)

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// passRetention is the pass that removes runs which ended long ago.
+const passRetention = "retention"
+
+// retainBatch is how many runs one call of Retain looks at.
+const retainBatch = 500
+
+// FirstRunOf returns the lowest id that a run submitted at t can have: the ids
+// of all runs submitted before are lower.
+func FirstRunOf(t time.Time) machine.RunID {
+	return machine.RunID(max(0, t.Sub(minterEpoch).Milliseconds()) << minterBits)
+}
+
+// TimeOfRun returns when a run with this id was submitted, to the millisecond.
+func TimeOfRun(id machine.RunID) time.Time {
+	return minterEpoch.Add(time.Duration(id>>minterBits) * time.Millisecond)
+}
+
+// retentionPeriod is how often runs are looked for that are older than age.
+func (o Options) retentionPeriod() time.Duration {
+	return max(o.MaxScan, min(o.Retention/16, time.Hour))
+}
+
+// A RetentionObserver is an Observer that is also told what retention removed.
+type RetentionObserver interface {
+	// Retained reports what went in one pass. It is called from one of the
+	// engine's goroutines and must not block.
+	Retained(s RetainStats)
+}
+
+// retain removes runs that ended longer ago than Options.Retention, from time
+// to time, until ctx ends. Of all engines one does so in a period; what it
+// leaves undone, because it dies or the store does not answer, the next one
+// finds by itself (S22).
+func (t *term) retain(ctx context.Context) {
+	store, ok := t.n.cfg.Store.(Retainer)
+	if !ok || t.n.cfg.Options.Retention == 0 {
+		return
+	}
+	log, period := t.n.cfg.Logger, t.n.cfg.Options.retentionPeriod()
+	for {
+		may, err := t.n.cfg.Store.Pass(ctx, passRetention, period)
+		if err == nil && may && !t.n.draining.Load() {
+			began := time.Now()
+			var stats RetainStats
+			stats, err = t.forget(ctx, store, period)
+			if stats.Runs > 0 || stats.Partitions > 0 {
+				log.Info("runs that ended long ago were removed", "age", t.n.cfg.Options.Retention, "runs", stats.Runs,
+					"rows", stats.Rows, "partitions", stats.Partitions, "held", stats.Held, "took", time.Since(began).Round(time.Millisecond))
+			}
+			if o, ok := t.n.cfg.Observer.(RetentionObserver); ok {
+				o.Retained(stats)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("remove runs that ended long ago", "error", err)
+		}
+		if sleep(ctx, period) != nil {
+			return
+		}
+	}
+}
+
+// forget removes what there is to remove, batch after batch, and rests between
+// two as long as one took. It stops where others may begin.
+func (t *term) forget(ctx context.Context, store Retainer, period time.Duration) (sum RetainStats, err error) {
+	began, before := time.Now(), t.n.clock.now().Add(-t.n.cfg.Options.Retention)
+	for {
+		sent := time.Now()
+		s, err := store.Retain(ctx, before, retainBatch)
+		sum.Runs, sum.Rows, sum.Partitions, sum.Held = sum.Runs+s.Runs, sum.Rows+s.Rows, sum.Partitions+s.Partitions, sum.Held+s.Held
+		sum.More = s.More
+		if err != nil || !s.More || time.Since(began) > period || t.n.draining.Load() {
+			return sum, err
+		}
+		if err := sleep(ctx, time.Since(sent)); err != nil {
+			return sum, err
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// retainRules speak of stores that forget.
+var retainRules = []rule{
+	{name: "retain/what ended before is gone whole", need: retains, why: "a run that is half gone misleads whoever reads it, and a name nobody can see but that is taken helps nobody", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		old, key := w.whole(a, "old", "k1"), engine.Names{Name: "old", Workflow: flowName, Key: "k1"}
+		w.land(a.writers[0], end(old, 2, machine.RunSucceeded))
+		stays := w.whole(a, "stays", "k2")
+		w.forgets(w.Other, base.Add(time.Hour), 1, 1)
+		w.gone(old, key.Name)
+		w.wantRows(stays, 2)
+		if sub := w.submit(a.writers[0], w.create(a), engine.Names{Name: "new", Workflow: flowName, Key: "k2"}); !sub.Exists || sub.Run != stays {
+			w.Errorf("the key of the run that stays: %+v, want run %d", sub, stays)
+		}
+		again := w.create(a)
+		if sub := w.submit(a.writers[0], again, key); sub.Exists || sub.Run != again.Run {
+			w.Errorf("the name and key of the run that is gone: %+v, want a new run", sub)
+		}
+		if got := w.tail(old); got != "" {
+			w.Errorf("of the run that is gone there is %s", got)
+		}
+		if got := w.tail(stays); got != "1 late, 1 alerts, 1 logs, 4 steps" {
+			w.Errorf("of the run that stays there is %s", got)
+		}
+	}},
+	{name: "retain/what is open, ended since or is spoken to stays", need: retains, why: "age counts from the end, and whoever says something to a run is answered", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		open, parked, since, spoken, ended := w.whole(a, "open", ""), w.whole(a, "parked", ""), w.whole(a, "since", ""), w.whole(a, "spoken", ""), w.whole(a, "ended", "")
+		w.land(a.writers[0], end(parked, 2, machine.RunParked))
+		late := end(since, 2, machine.RunFailed)
+		late.At = base.Add(time.Hour)
+		w.land(a.writers[0], late)
+		w.land(a.writers[0], end(spoken, 2, machine.RunSucceeded), end(ended, 2, machine.RunCancelled))
+		id := w.post(engine.Message{Run: spoken, Kind: engine.MessageVerb, By: "p", Data: []byte("x")})
+		w.forgets(w.Store, base.Add(time.Hour), 1, 4)
+		w.gone(ended, "ended")
+		for _, run := range []machine.RunID{open, parked, since, spoken} {
+			w.load(run)
+		}
+		if err := w.Store.Discard(w.ctx, spoken, []engine.MessageID{id}); err != nil {
+			w.Fatal(err)
+		}
+		w.forgets(w.Store, base.Add(2*time.Hour), 2, 2)
+		w.gone(since, "since")
+		w.gone(spoken, "spoken")
+		w.load(open)
+		w.load(parked)
+		if _, err := w.Store.Post(w.ctx, engine.Message{Run: spoken, Kind: engine.MessageVerb, By: "p", Data: []byte("x")}); !errors.Is(err, engine.ErrNotFound) {
+			w.Errorf("a message to a run that is gone: err = %v, want ErrNotFound", err)
+		}
+	}},
+	{name: "retain/a few at a time, all in the end", need: retains, why: "a walk that is long must not hold anybody up, nor stop short", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		ids := w.started(a, 25)
+		for i, id := range ids {
+			if i%5 != 0 {
+				w.land(a.writers[0], end(id, 1, machine.RunSucceeded))
+			}
+		}
+		r, gone := w.Store.(engine.Retainer), 0
+		for n := 1; ; n++ {
+			s, err := r.Retain(w.ctx, base.Add(time.Hour), 4)
+			if err != nil || s.Runs+s.Held > 4 {
+				w.Fatalf("retain: %+v, err = %v, want 4 runs at most", s, err)
+			}
+			gone += s.Runs
+			if !s.More {
+				break
+			}
+			if n == 10 {
+				w.Fatal("no end after 10 calls for 25 runs")
+			}
+		}
+		if gone != 20 {
+			w.Errorf("%d runs went, want 20", gone)
+		}
+		for i, id := range ids {
+			if i%5 == 0 {
+				w.load(id)
+			} else {
+				w.gone(id, fmt.Sprint(id))
+			}
+		}
+		w.forgets(w.Other, base.Add(time.Hour), 0, 5)
+		w.land(a.writers[0], end(ids[0], 1, machine.RunFailed))
+		w.forgets(w.Store, base.Add(time.Hour), 1, 4)
+		w.land(a.writers[0], next(ids[5], 1))
+		w.wantRows(ids[5], 2)
+	}},
+}
+
+func retains(h Harness) bool { _, ok := h.Store.(engine.Retainer); return ok }
+
+// whole begins a run of which everything is kept that can be.
+func (w *world) whole(a actor, name, key string) machine.RunID {
+	w.Helper()
+	t := w.create(a)
+	t.NewNodes = []engine.NodeName{{Node: 3, Step: 2, Name: "ship[1]"}}
+	if sub := w.submit(a.writers[0], t, engine.Names{Name: name, Workflow: flowName, Key: key}); sub.Exists {
+		w.Fatalf("submit %s: it exists", name)
+	}
+	second := next(t.Run, 1)
+	second.Steps = []engine.StepRow{{Node: 0, State: machine.StepSucceeded, Attempt: 1}}
+	w.land(a.writers[0], second)
+	if err := w.Store.KeepLate(w.ctx, engine.LateReply{Run: t.Run, Node: 1, Call: 1, Step: "charge", At: base, Outcome: "ok"}); err != nil {
+		w.Fatal(err)
+	}
+	if err := w.Store.KeepLogs(w.ctx, []engine.LogLine{{Run: t.Run, At: base, Step: "charge", Attempt: 1, Level: "info", Message: "m"}}); err != nil {
+		w.Fatal(err)
+	}
+	return t.Run
+}
+
+// forgets has a store forget what ended before a time, and says how many runs go
+// and how many stay.
+func (w *world) forgets(s engine.Store, before time.Time, gone, held int) {
+	w.Helper()
+	got, err := s.(engine.Retainer).Retain(w.ctx, before, 1000)
+	if err != nil || got.Runs != gone || got.Held != held || got.More {
+		w.Fatalf("retain: %+v, err = %v, want %d runs to go and %d to stay", got, err, gone, held)
+	}
+}
+
+// gone checks that nothing tells of a run.
+func (w *world) gone(run machine.RunID, name string) {
+	w.Helper()
+	for i, s := range []engine.Store{w.Store, w.Other} {
+		if _, _, err := s.Load(w.ctx, run); !errors.Is(err, engine.ErrNotFound) {
+			w.Errorf("store %d: load: err = %v, want ErrNotFound", i, err)
+		}
+		if got, err := s.LoadMany(w.ctx, []machine.RunID{run}); err != nil || len(got) != 0 {
+			w.Errorf("store %d: load many: %d runs, err = %v", i, len(got), err)
+		}
+		if rows, err := s.Rows(w.ctx, run, 0, 10); err != nil && !errors.Is(err, engine.ErrNotFound) || len(rows) != 0 {
+			w.Errorf("store %d: %d rows, err = %v", i, len(rows), err)
+		}
+		for _, id := range []string{name, fmt.Sprint(run)} {
+			if r, err := s.Find(w.ctx, id); !errors.Is(err, engine.ErrNotFound) {
+				w.Errorf("store %d: find %s: %+v, err = %v, want ErrNotFound", i, id, r, err)
+			}
+		}
+		list, err := s.Runs(w.ctx, engine.RunFilter{})
+		for _, r := range list {
+			if r.Run == run {
+				w.Errorf("store %d: the run is listed", i)
+			}
+		}
+		if err != nil {
+			w.Error(err)
+		}
+	}
+}
+
+// tail says what is kept beside a run; "" = nothing.
+func (w *world) tail(run machine.RunID) string {
+	w.Helper()
+	late, err1 := w.Store.LateReplies(w.ctx, run)
+	alerts, err2 := w.Store.Alerts(w.ctx, run, 10)
+	logs, err3 := w.Store.Logs(w.ctx, run, 0, 10)
+	steps, err4 := w.Store.StepRows(w.ctx, run)
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			w.Error(err)
+		}
+	}
+	if len(late)+len(alerts)+len(logs)+len(steps) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d late, %d alerts, %d logs, %d steps", len(late), len(alerts), len(logs), len(steps))
+}
