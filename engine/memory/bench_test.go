@@ -9,3 +9,7 @@ import (
 func BenchmarkCommit(b *testing.B) { storetest.Bench(b, New(Options{})) }
 
 func BenchmarkLoad(b *testing.B) { storetest.BenchLoad(b, New(Options{})) }
+
+func BenchmarkOrphans(b *testing.B) { storetest.BenchOrphans(b, New(Options{})) }
+
+func BenchmarkTick(b *testing.B) { storetest.BenchTick(b, New(Options{}), 200_000) }

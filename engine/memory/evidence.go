@@ -17,7 +17,8 @@ type alert struct {
 }
 
 func (s *Store) alertLocked(run machine.RunID, a engine.AlertRow) {
-	a.ID, a.Run = int64(len(s.alerts))+1, run
+	s.alertIDs++
+	a.ID, a.Run = s.alertIDs, run
 	s.alerts = append(s.alerts, alert{AlertRow: a})
 }
 
@@ -112,8 +113,11 @@ func (s *Store) Undelivered(ctx context.Context, limit int) ([]engine.AlertRow, 
 	}
 	defer s.mu.Unlock()
 	var rows []engine.AlertRow
-	for _, a := range s.alerts {
-		if !a.delivered && len(rows) < limit {
+	for _, a := range s.alerts[s.delivered:] {
+		if len(rows) == limit {
+			break
+		}
+		if !a.delivered {
 			rows = append(rows, s.namedLocked(a.AlertRow))
 		}
 	}
@@ -127,9 +131,13 @@ func (s *Store) Delivered(ctx context.Context, ids []int64) error {
 	}
 	defer s.mu.Unlock()
 	for _, id := range ids {
-		if id >= 1 && id <= int64(len(s.alerts)) {
-			s.alerts[id-1].delivered = true
+		i, ok := slices.BinarySearchFunc(s.alerts, id, func(a alert, id int64) int { return cmp.Compare(a.ID, id) })
+		if ok {
+			s.alerts[i].delivered = true
 		}
+	}
+	for s.delivered < len(s.alerts) && s.alerts[s.delivered].delivered {
+		s.delivered++
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func (s *Store) appendLocked(token int64, t engine.Transition) error {
 			return fmt.Errorf("memory: run %d: no such workflow: %d", t.Run, t.Workflow)
 		}
 		r = &run{head: engine.Head{Run: t.Run, Name: strconv.FormatInt(int64(t.Run), 10), Workflow: t.Workflow, CreatedAt: micro(t.At)}}
-		s.runs[t.Run] = r
+		s.addLocked(r)
 	}
 	r.rows = append(r.rows, row{
 		Row:   engine.Row{Seq: t.Seq, At: micro(t.At), Data: slices.Clone(t.Data)},
@@ -146,6 +146,9 @@ func (s *Store) appendLocked(token int64, t engine.Transition) error {
 	}
 	if !t.NextCheck.IsZero() {
 		r.head.NextCheck = micro(t.NextCheck)
+	}
+	if t.State != machine.RunInvalid || t.Owner != nil || !t.NextCheck.IsZero() {
+		s.queueLocked(r)
 	}
 	for _, n := range t.NewNodes {
 		n.Name = engine.CleanText(n.Name)
@@ -221,10 +224,10 @@ func (s *Store) submitLocked(token int64, t engine.Transition) engine.Outcome {
 		return engine.Outcome{Err: err}
 	}
 	r := s.runs[t.Run]
-	r.head.Name, r.key = name, k.key
+	r.head.Name = name
 	s.names[name] = t.Run
 	if k.key != "" {
-		s.keys[k] = t.Run
+		r.key, s.keys[k] = k, t.Run
 	}
 	if r.head.Owner == 0 {
 		s.hintLocked()

@@ -51,15 +51,10 @@ func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duratio
 
 func (s *Store) dueLocked(owner engine.EngineID, now time.Time, limit int) []engine.DueRun {
 	var due []engine.DueRun
-	for id, r := range s.runs {
-		if !r.head.State.Final() && r.head.Owner == owner && !r.head.NextCheck.After(now) {
-			due = append(due, engine.DueRun{Run: id, NextCheck: r.head.NextCheck})
-		}
+	for _, r := range s.open[owner].due(now, limit) {
+		due = append(due, engine.DueRun{Run: r.head.Run, NextCheck: r.head.NextCheck})
 	}
-	slices.SortFunc(due, func(a, b engine.DueRun) int {
-		return cmp.Or(a.NextCheck.Compare(b.NextCheck), cmp.Compare(a.Run, b.Run))
-	})
-	return due[:min(len(due), limit)]
+	return due
 }
 
 // Fence declares a member whose lease is past dead. The mutex makes it wait
@@ -98,7 +93,7 @@ func (s *Store) buryLocked(id engine.EngineID) {
 	if m.lease.After(s.now()) {
 		m.lease = s.now()
 	}
-	if len(s.sortedRunsLocked(func(r *run) bool { return r.head.Owner == id && !r.head.State.Final() })) == 0 {
+	if s.open[id] == nil {
 		delete(s.members, id)
 	}
 }
@@ -110,12 +105,19 @@ func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	ids := s.sortedRunsLocked(func(r *run) bool {
-		m := s.members[r.head.Owner]
-		rests := r.head.AtRest() && len(s.inbox[r.head.Run]) == 0
-		return r.head.Run > after && !r.head.State.Final() && !rests && (r.head.Owner == 0 || m != nil && m.dead)
-	})
-	return ids[:min(len(ids), limit)], nil
+	var runs []*run
+	for owner, q := range s.open {
+		if m := s.members[owner]; owner != 0 && (m == nil || !m.dead) {
+			continue
+		}
+		for _, r := range q.runs {
+			if r.head.Run > after && !(r.head.AtRest() && len(s.inbox[r.head.Run]) == 0) {
+				runs = append(runs, r)
+			}
+		}
+	}
+	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(a.head.Run, b.head.Run) })
+	return idsOf(runs, limit), nil
 }
 
 // Addressed returns open runs of members declared dead for which messages wait.
@@ -124,12 +126,15 @@ func (s *Store) Addressed(ctx context.Context, limit int) ([]machine.RunID, erro
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	ids := s.sortedRunsLocked(func(r *run) bool {
-		m := s.members[r.head.Owner]
-		return len(s.inbox[r.head.Run]) > 0 && !r.head.State.Final() && m != nil && m.dead
-	})
-	slices.SortStableFunc(ids, func(a, b machine.RunID) int { return cmp.Compare(s.inbox[a][0].ID, s.inbox[b][0].ID) })
-	return ids[:min(len(ids), limit)], nil
+	var runs []*run
+	for id := range s.inbox {
+		r := s.runs[id]
+		if m := s.members[r.head.Owner]; !r.head.State.Final() && m != nil && m.dead {
+			runs = append(runs, r)
+		}
+	}
+	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(s.inbox[a.head.Run][0].ID, s.inbox[b.head.Run][0].ID) })
+	return idsOf(runs, limit), nil
 }
 
 // Pass reports whether the caller may make the named pass now.
@@ -153,11 +158,17 @@ func (s *Store) Overdue(ctx context.Context, self engine.EngineID, grace time.Du
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	ids := s.sortedRunsLocked(func(r *run) bool {
-		return !r.head.State.Final() && r.head.Owner != self && s.aliveLocked(r.head.Owner) && r.head.NextCheck.Before(s.now().Add(-grace))
+	var runs []*run
+	past := s.now().Add(-grace).Add(-time.Nanosecond)
+	for owner, q := range s.open {
+		if owner != self && s.aliveLocked(owner) {
+			runs = append(runs, q.due(past, limit)...)
+		}
+	}
+	slices.SortFunc(runs, func(a, b *run) int {
+		return cmp.Or(a.head.NextCheck.Compare(b.head.NextCheck), cmp.Compare(a.head.Run, b.head.Run))
 	})
-	slices.SortStableFunc(ids, func(a, b machine.RunID) int { return s.runs[a].head.NextCheck.Compare(s.runs[b].head.NextCheck) })
-	return ids[:min(len(ids), limit)], nil
+	return idsOf(runs, limit), nil
 }
 
 // Live returns the members whose lease has not passed, by number.

@@ -15,28 +15,32 @@ func (s *Store) Runs(ctx context.Context, f engine.RunFilter) ([]engine.RunRow, 
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	ids := s.sortedRunsLocked(func(r *run) bool {
+	if f.Limit == 0 {
+		f.Limit = engine.DefaultRunLimit
+	}
+	asked := func(r *run) bool {
 		w := s.flows[r.head.Workflow-1]
 		return (len(f.States) == 0 || slices.Contains(f.States, r.head.State)) &&
 			(f.Workflow == "" || f.Workflow == w.name) &&
 			(f.Digest == "" || f.Digest == w.digest) &&
-			(f.Key == "" || f.Key == r.key) &&
+			(f.Key == "" || f.Key == r.key.key) &&
 			!r.head.CreatedAt.Before(micro(f.Since))
-	})
-	slices.Reverse(ids)
-	if f.Limit == 0 {
-		f.Limit = engine.DefaultRunLimit
 	}
-	rows := make([]engine.RunRow, 0, min(len(ids), f.Limit))
-	for _, id := range ids[:min(len(ids), f.Limit)] {
-		rows = append(rows, s.runRowLocked(s.runs[id]))
+	var rows []engine.RunRow
+	for _, id := range slices.Backward(s.order) {
+		if len(rows) == f.Limit {
+			break
+		}
+		if r := s.runs[id]; asked(r) {
+			rows = append(rows, s.runRowLocked(r))
+		}
 	}
 	return rows, nil
 }
 
 func (s *Store) runRowLocked(r *run) engine.RunRow {
 	w := s.flows[r.head.Workflow-1]
-	return engine.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key, OwnerAlive: s.aliveLocked(r.head.Owner)}
+	return engine.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key.key, OwnerAlive: s.aliveLocked(r.head.Owner)}
 }
 
 // Find returns the run with this public name, or internal id in decimal.

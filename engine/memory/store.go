@@ -5,7 +5,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -41,7 +40,13 @@ type Store struct {
 	runs    map[machine.RunID]*run
 	names   map[string]machine.RunID
 	keys    map[key]machine.RunID
-	alerts  []alert // by AlertRow.ID - 1
+	alerts  []alert // by AlertRow.ID
+
+	open      map[engine.EngineID]*queue // of owners that have an open run
+	order     []machine.RunID            // all runs, ascending
+	alertIDs  int64                      // last number given
+	delivered int                        // how many of the first alerts were pushed
+	retained  machine.RunID              // the last run that Retain has looked at
 
 	messages engine.MessageID // last number given
 	inbox    map[machine.RunID][]engine.Message
@@ -67,11 +72,15 @@ type member struct {
 
 type run struct {
 	head  engine.Head
-	key   string
+	key   key // zero = none
 	rows  []row
 	nodes []engine.NodeName // of instances
 	late  []engine.LateReply
 	logs  []engine.LogLine
+
+	queue *queue // in which the run stands; nil = ended
+	owner engine.EngineID
+	place int // in the queue
 }
 
 type row struct {
@@ -92,6 +101,7 @@ func New(o Options) *Store {
 		members: make(map[engine.EngineID]*member),
 		defs:    make(map[string]engine.Definition),
 		runs:    make(map[machine.RunID]*run),
+		open:    make(map[engine.EngineID]*queue),
 		names:   make(map[string]machine.RunID),
 		keys:    make(map[key]machine.RunID),
 		inbox:   make(map[machine.RunID][]engine.Message),
@@ -130,14 +140,21 @@ func micro(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-// sortedRunsLocked returns the ids of the runs that keep says, ascending.
-func (s *Store) sortedRunsLocked(keep func(*run) bool) []machine.RunID {
-	var ids []machine.RunID
-	for id, r := range s.runs {
-		if keep(r) {
-			ids = append(ids, id)
-		}
+// addLocked adds a run. Ids rise, but not strictly from engine to engine.
+func (s *Store) addLocked(r *run) {
+	s.runs[r.head.Run] = r
+	i := len(s.order)
+	if i > 0 && s.order[i-1] > r.head.Run {
+		i, _ = slices.BinarySearch(s.order, r.head.Run)
 	}
-	slices.SortFunc(ids, func(a, b machine.RunID) int { return cmp.Compare(a, b) })
+	s.order = slices.Insert(s.order, i, r.head.Run)
+}
+
+// idsOf returns the ids of up to limit runs, in the order given.
+func idsOf(runs []*run, limit int) []machine.RunID {
+	ids := make([]machine.RunID, min(len(runs), limit))
+	for i := range ids {
+		ids[i] = runs[i].head.Run
+	}
 	return ids
 }

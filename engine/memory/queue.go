@@ -1,0 +1,128 @@
+package memory
+
+import (
+	"cmp"
+	"container/heap"
+	"time"
+)
+
+// A queue holds the open runs of one owner, that of the earliest next check
+// first: a tick looks at what is due, not at what there is.
+type queue struct {
+	runs []*run // a heap; a run knows its place
+}
+
+// before is the order in which runs fall due.
+func (r *run) before(other *run) bool {
+	return cmp.Or(r.head.NextCheck.Compare(other.head.NextCheck), cmp.Compare(r.head.Run, other.head.Run)) < 0
+}
+
+// Len implements heap.Interface.
+func (q *queue) Len() int { return len(q.runs) }
+
+// Less implements heap.Interface.
+func (q *queue) Less(i, j int) bool { return q.runs[i].before(q.runs[j]) }
+
+// Swap implements heap.Interface.
+func (q *queue) Swap(i, j int) {
+	q.runs[i], q.runs[j] = q.runs[j], q.runs[i]
+	q.runs[i].place, q.runs[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (q *queue) Push(r any) {
+	r.(*run).place = len(q.runs)
+	q.runs = append(q.runs, r.(*run))
+}
+
+// Pop implements heap.Interface.
+func (q *queue) Pop() any {
+	n := len(q.runs) - 1
+	r := q.runs[n]
+	q.runs[n], q.runs = nil, q.runs[:n]
+	return r
+}
+
+// due returns up to limit runs whose next check is not after a time, in order.
+// They stay in the queue.
+func (q *queue) due(at time.Time, limit int) []*run {
+	if q == nil {
+		return nil
+	}
+	var out []*run
+	// Of a heap only what is below a run that is due can be due too.
+	next := &places{q: q}
+	next.look(0, at)
+	for len(out) < limit && next.Len() > 0 {
+		i := heap.Pop(next).(int)
+		out = append(out, q.runs[i])
+		next.look(2*i+1, at)
+		next.look(2*i+2, at)
+	}
+	return out
+}
+
+// places is a heap of places in a queue, for walking it in order.
+type places struct {
+	q  *queue
+	at []int
+}
+
+// look adds a place, if what stands there is due.
+func (p *places) look(i int, at time.Time) {
+	if i < len(p.q.runs) && !p.q.runs[i].head.NextCheck.After(at) {
+		heap.Push(p, i)
+	}
+}
+
+// Len implements heap.Interface.
+func (p *places) Len() int { return len(p.at) }
+
+// Less implements heap.Interface.
+func (p *places) Less(i, j int) bool { return p.q.runs[p.at[i]].before(p.q.runs[p.at[j]]) }
+
+// Swap implements heap.Interface.
+func (p *places) Swap(i, j int) { p.at[i], p.at[j] = p.at[j], p.at[i] }
+
+// Push implements heap.Interface.
+func (p *places) Push(i any) { p.at = append(p.at, i.(int)) }
+
+// Pop implements heap.Interface.
+func (p *places) Pop() any {
+	n := len(p.at) - 1
+	i := p.at[n]
+	p.at = p.at[:n]
+	return i
+}
+
+// queueLocked puts a run into the queue in which its head belongs now: its
+// owner's, or none if it has ended.
+func (s *Store) queueLocked(r *run) {
+	var q *queue
+	if !r.head.State.Final() {
+		if q = s.open[r.head.Owner]; q == nil {
+			q = new(queue)
+			s.open[r.head.Owner] = q
+		}
+	}
+	switch {
+	case r.queue == q && q != nil:
+		heap.Fix(q, r.place)
+		return
+	case r.queue != nil:
+		s.unqueueLocked(r)
+	}
+	if q != nil {
+		heap.Push(q, r)
+		r.queue, r.owner = q, r.head.Owner
+	}
+}
+
+// unqueueLocked takes a run out of its queue.
+func (s *Store) unqueueLocked(r *run) {
+	heap.Remove(r.queue, r.place)
+	if r.queue.Len() == 0 {
+		delete(s.open, r.owner)
+	}
+	r.queue = nil
+}
