@@ -141,6 +141,7 @@ func (r result) put(b *book, round int, row string, calls int) {
 	for name, v := range map[string]float64{
 		"commits/step": r.used.commits, "log/step": r.used.log,
 		"engine µs/step": microseconds(r.used.engine), "agent µs/step": microseconds(r.used.agent), "server µs/step": microseconds(r.used.server),
+		"all µs/step": microseconds(r.used.engine + r.used.agent + r.used.server),
 	} {
 		b.put(round, row, name, v/n)
 	}

@@ -48,9 +48,18 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	profile := fs.String("profile", "", "write a CPU profile of the first part's engine to this `file`")
 	raw := fs.String("json", "", "write every figure of every round to this `file`")
 	tune := fs.Bool("tune", false, "let the server keep more log between two checkpoints: for a server that is ours alone")
+	keep := fs.String("keep", "", "for the benchmark itself: say what runs take that are kept this `way`")
+	kepts := fs.Int("kept", 0, "how many `runs` are kept in memory; 0 = as planned")
 	dsn := fs.String("dsn", getenv("ENGINE_TEST_DSN"), "a PostgreSQL `server` to make throw-away databases on")
 	if err := fs.Parse(args); err != nil {
 		return err
+	}
+	if *keep != "" {
+		w, err := link(ctx, *bin)
+		if err != nil {
+			return err
+		}
+		return kept(ctx, w, *keep, getenv(envKeep), *kepts, stdout)
 	}
 	wanted, err := chosen(*only)
 	if err != nil {
@@ -66,6 +75,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	override(&p.rounds, *rounds)
 	override(&p.finished, *finished)
 	override(&p.flight, *flight)
+	override(&p.kept, *kepts)
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()
 

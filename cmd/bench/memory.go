@@ -2,13 +2,20 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"runtime"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/postgres"
 )
 
 // A keeping is a way for runs to stay in an engine's memory.
@@ -27,10 +34,8 @@ func (l *lab) memory(ctx context.Context) (err error) {
 		return err
 	}
 	closing.add(d.close)
-	for _, k := range []keeping{
-		{"in flight", "flying", false}, {"held", "five", true}, {"in backoff", "backoff", false}, {"parked", "parked", false},
-	} {
-		if err := l.keep(ctx, d, k); err != nil {
+	for _, k := range keepings() {
+		if err := l.keptApart(ctx, d, k); err != nil {
 			return fmt.Errorf("%s: %w", k.row, err)
 		}
 	}
@@ -38,15 +43,65 @@ func (l *lab) memory(ctx context.Context) (err error) {
 	return nil
 }
 
-// keep has an engine of its own keep runs.
-func (l *lab) keep(ctx context.Context, d *database, k keeping) (err error) {
-	s := setup{store: d.store, options: engine.Options{Alone: true}}
+func keepings() []keeping {
+	return []keeping{{"in flight", "flying", false}, {"held", "five", true}, {"in backoff", "backoff", false}, {"parked", "parked", false}}
+}
+
+// keptApart measures one way in a process of its own, where nothing else that
+// goes or stays falls into the measurement.
+func (l *lab) keptApart(ctx context.Context, d *database, k keeping) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, self, "-keep="+k.row, "-kept="+strconv.Itoa(l.p.kept), "-bin="+l.bin)
+	cmd.Env = append(os.Environ(), envKeep+"="+d.dsn.String())
+	cmd.Stderr = l.progress
+	out, err := cmd.Output()
+	if err != nil {
+		return err
+	}
+	var f footprint
+	if err := json.Unmarshal(out, &f); err != nil {
+		return err
+	}
+	n := float64(l.p.kept)
+	l.book.put(0, "memory, "+k.row, "bytes/run", f.Bytes/n)
+	l.book.put(0, "memory, "+k.row, "goroutines/run", f.Goroutines/n)
+	l.tell("memory: %s: %.0f bytes", k.row, f.Bytes/n)
+	return nil
+}
+
+// envKeep names the variable that tells such a process its database.
+const envKeep = "ENGINE_BENCH_KEEP_DSN"
+
+// kept is such a process: it says what runs took that are kept one way.
+func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (err error) {
+	i := slices.IndexFunc(keepings(), func(k keeping) bool { return k.row == row })
+	if i < 0 {
+		return fmt.Errorf("-keep %s: unknown", row)
+	}
+	store, err := postgres.Open(ctx, dsn, postgres.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	f, err := keep(ctx, w, store, keepings()[i], n)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(f)
+}
+
+// keep has an engine keep runs, and returns how much more it holds then.
+func keep(ctx context.Context, w *work, store engine.Store, k keeping, n int) (f footprint, err error) {
+	s := setup{store: store, options: engine.Options{Alone: true}}
 	if k.full {
 		s.invoker, s.full = silent{}, occupied{}
 	}
-	r, err := start(ctx, l.work, s)
+	r, err := start(ctx, w, s)
 	if err != nil {
-		return err
+		return f, err
 	}
 	defer func() { err = errors.Join(err, r.stopNow()) }()
 	fill := func(n int) error {
@@ -56,18 +111,14 @@ func (l *lab) keep(ctx context.Context, d *database, k keeping) (err error) {
 		return r.quiet(ctx)
 	}
 	if err := fill(64); err != nil { // so that everything is there that does not grow with the runs
-		return err
+		return f, err
 	}
 	before := inUse()
-	if err := l.prof.during(func() error { return fill(l.p.kept) }); err != nil {
-		return err
+	if err := fill(n); err != nil {
+		return f, err
 	}
 	after := inUse()
-	n := float64(l.p.kept)
-	l.book.put(0, "memory, "+k.row, "bytes/run", (float64(after.bytes)-float64(before.bytes))/n)
-	l.book.put(0, "memory, "+k.row, "goroutines/run", float64(after.goroutines-before.goroutines)/n)
-	l.tell("memory: %s: %.0f bytes", k.row, (float64(after.bytes)-float64(before.bytes))/n)
-	return nil
+	return footprint{after.Bytes - before.Bytes, after.Goroutines - before.Goroutines}, nil
 }
 
 // fill submits runs and does not wait for them.
@@ -86,9 +137,9 @@ func (r *running) fill(ctx context.Context, workflow string, n int) error {
 	return errors.Join(errs...)
 }
 
+// A footprint is what a process holds.
 type footprint struct {
-	bytes      uint64
-	goroutines int
+	Bytes, Goroutines float64
 }
 
 // inUse returns what this process holds, once garbage has gone: heap and stacks.
@@ -98,5 +149,5 @@ func inUse() footprint {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return footprint{m.HeapAlloc + m.StackInuse, runtime.NumGoroutine()}
+	return footprint{float64(m.HeapAlloc + m.StackInuse), float64(runtime.NumGoroutine())}
 }

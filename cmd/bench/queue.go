@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
@@ -74,8 +73,7 @@ func (l *lab) enqueue(ctx context.Context, d *database) (int, error) {
 
 // claim has an engine take up runs for a while.
 func (l *lab) claim(ctx context.Context, d *database, row string, full bool) (err error) {
-	seen := &taken{}
-	s := setup{store: d.store, d: d, observer: seen}
+	s := setup{store: d.store, d: d}
 	if full {
 		s.invoker, s.full = silent{}, occupied{}
 	}
@@ -85,25 +83,17 @@ func (l *lab) claim(ctx context.Context, d *database, row string, full bool) (er
 		return err
 	}
 	err = pause(ctx, l.p.claim)
-	took, n := time.Since(began), seen.n.Load()
+	took := time.Since(began)
 	if err := errors.Join(err, r.stopNow()); err != nil {
 		return err
 	}
-	var done int
-	if err := d.db.QueryRowContext(ctx, `SELECT count(*) FROM engine.run WHERE state >= 10`).Scan(&done); err != nil {
+	var taken, done int
+	const counted = `SELECT count(*), count(*) FILTER (WHERE state >= 10) FROM engine.run WHERE owner = $1`
+	if err := d.db.QueryRowContext(ctx, counted, int(r.engine)).Scan(&taken, &done); err != nil {
 		return fmt.Errorf("count: %w", err)
 	}
-	l.book.put(0, row, "runs/s", float64(n)/took.Seconds())
+	l.book.put(0, row, "runs/s", float64(taken)/took.Seconds())
 	l.book.put(0, row, "steps/s", float64(done*steps)/took.Seconds())
-	l.tell("queue: %s: %.0f runs/s, %d done", row, float64(n)/took.Seconds(), done)
+	l.tell("queue: %s: %d runs, %d done", row, taken, done)
 	return d.store.Leave(ctx, r.engine)
 }
-
-// taken counts runs that were taken up.
-type taken struct {
-	engine.NoObserver
-	n atomic.Int64
-}
-
-// Pass counts.
-func (t *taken) Pass(s engine.PassStats) { t.n.Add(int64(s.Taken)) }

@@ -15,13 +15,12 @@ import (
 
 // A setup says what an engine is made of.
 type setup struct {
-	store    engine.Store
-	options  engine.Options
-	unary    bool            // its agent is called with one stream for each call
-	invoker  engine.Invoker  // instead of agents; nil = a process of the mock agent
-	full     engine.Capacity // instead of the agents' own; nil = theirs
-	observer engine.Observer // nil = none
-	d        *database       // whose server's costs count; nil = it has none
+	store   engine.Store
+	options engine.Options
+	unary   bool            // its agent is called with one stream for each call
+	invoker engine.Invoker  // instead of agents; nil = a process of the mock agent
+	full    engine.Capacity // instead of the agents' own; nil = theirs
+	d       *database       // whose server's costs count; nil = it has none
 }
 
 // A running is an engine at work.
@@ -40,7 +39,7 @@ type running struct {
 // start starts an engine in this process; its agent is a process of its own.
 func start(ctx context.Context, w *work, s setup) (*running, error) {
 	r := &running{work: w, store: &counted{Store: s.store}, d: s.d, procs: &processes{}, ended: make(chan error, 1)}
-	cfg := engine.Config{Store: r.store, Invoker: s.invoker, Capacity: s.full, Observer: s.observer, Options: s.options}
+	cfg := engine.Config{Store: r.store, Invoker: s.invoker, Capacity: s.full, Options: s.options}
 	if s.invoker == nil {
 		r.pool = newPool(w, s.unary, r.procs)
 		cfg.Invoker = r.pool

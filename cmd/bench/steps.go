@@ -29,7 +29,7 @@ func (l *lab) steps(ctx context.Context) (err error) {
 	}
 	closing.add(func() error { return os.RemoveAll(dir) })
 
-	yard, err := l.yardstick(ctx, dir, &closing)
+	yard, yardDB, err := l.yardstick(ctx, dir, &closing)
 	if err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func (l *lab) steps(ctx context.Context) (err error) {
 		return err
 	}
 	subjects := []subject{
-		l.pgbenchAt(yard, 64), l.engineAt("postgres", pg, 256), l.engineAt("naive", naive, 64), l.engineAt("postgres", pg, 64),
-		l.engineAt("sqlite", lite, 256), l.engineAt("postgres", pg, 1024), l.pgbenchAt(yard, 1), l.engineAt("naive", naive, 1),
+		l.pgbenchAt(yard, yardDB, 64), l.engineAt("postgres", pg, 256), l.engineAt("naive", naive, 64), l.engineAt("postgres", pg, 64),
+		l.engineAt("sqlite", lite, 256), l.engineAt("postgres", pg, 1024), l.pgbenchAt(yard, yardDB, 1), l.engineAt("naive", naive, 1),
 		l.engineAt("postgres", pg, 1), l.engineAt("sqlite", lite, 1), l.engineAt("sqlite", lite, 64), l.engineAt("sqlite", lite, 1024),
 	}
 	if err := l.inTurn(ctx, subjects); err != nil {
@@ -70,18 +70,18 @@ func (l *lab) inTurn(ctx context.Context, subjects []subject) error {
 }
 
 // yardstick makes the table of single-row updates, and warms it.
-func (l *lab) yardstick(ctx context.Context, dir string, closing *closers) (yardstick, error) {
+func (l *lab) yardstick(ctx context.Context, dir string, closing *closers) (yardstick, *database, error) {
 	d, err := makeDatabase(ctx, l.dsn, "yardstick")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	closing.add(d.close)
 	yard, err := newYardstick(ctx, d, dir, l.p.scale)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	_, err = yard.rate(ctx, 64, min(l.p.each, 5*l.p.warm))
-	return yard, err
+	return yard, d, err
 }
 
 // naive starts an engine in naive mode.
@@ -129,13 +129,21 @@ func (l *lab) start(ctx context.Context, s setup, closing *closers) (*running, e
 }
 
 // pgbenchAt is the yardstick with so many clients.
-func (l *lab) pgbenchAt(yard yardstick, clients int) subject {
+func (l *lab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 	row := fmt.Sprintf("pgbench/%d", clients)
 	return subject{row, func(ctx context.Context, round int) error {
+		before, known := d.cpu(ctx)
 		rate, err := yard.rate(ctx, clients, l.p.each)
+		if err != nil {
+			return err
+		}
+		after, _ := d.cpu(ctx)
 		l.book.put(round, row, "tps", rate)
+		if known && rate > 0 {
+			l.book.put(round, row, "all µs/step", microseconds(after-before)/(rate*l.p.each.Seconds()))
+		}
 		l.tell("round %d: %s: %.0f commits/s", round+1, row, rate)
-		return err
+		return nil
 	}}
 }
 
