@@ -77,20 +77,39 @@ func (s *State) afterRun(p *runPatch) run {
 	overwrite(runFields, p.mask, &now, &p.to)
 	if p.mask&runOutputsBit != 0 {
 		now.outputs = slices.Clone(now.outputs)
-		for k := range now.outputs {
-			s.resolve(&now.outputs[k].value, "")
-		}
+		s.resolveOutputs(now.outputs)
 	}
 	return now
 }
 
+// resolveOutputs fills in the references of outputs.
+func (s *State) resolveOutputs(outputs []output) {
+	for k := range outputs {
+		s.resolve(&outputs[k].value, "")
+	}
+}
+
 // apply installs what a record amounts to.
 func (s *State) apply(r *Record, o outcome) {
-	vars, records := s.run.vars, s.run.records
-	s.run = o.run
+	s.private = false // it may share nodes with the record from now on
+	s.installRun(o.run, r.at, s.run.vars != o.run.vars)
+	for k := range r.nodes {
+		i, n := r.nodes[k].node, o.node(r, k)
+		if s.index(i, n) != nil {
+			s.set(i, n)
+		}
+	}
+	s.prune()
+	s.cached(r.cache)
+}
+
+// installRun replaces the run and makes room for its steps and queues.
+func (s *State) installRun(now run, at instant, vars bool) {
+	records := s.run.records
+	s.run = now
 	s.run.records = records + 1
-	s.run.last = r.at
-	if s.run.vars != vars {
+	s.run.last = at
+	if vars {
 		s.remember(s.run.vars, origin{kind: originVars})
 	}
 	if steps := min(int(s.run.steps), maxNodes); len(s.nodes) < steps {
@@ -102,13 +121,13 @@ func (s *State) apply(r *Record, o outcome) {
 	for len(s.queues) < len(s.run.holds) {
 		s.queues = append(s.queues, lazyHeap{})
 	}
-	for k := range r.nodes {
-		s.install(r.nodes[k].node, o.node(r, k))
-	}
-	s.prune()
+}
+
+// cached keeps what was cached if the record that it was cached for has landed.
+func (s *State) cached(landed *cache) {
 	switch {
 	case s.cache == nil || !s.cache.pending:
-	case s.cache == r.cache:
+	case s.cache == landed:
 		s.cache.pending = false
 	default:
 		s.cache = nil // made for a record that did not land
@@ -153,17 +172,15 @@ func (s *State) resolveNode(n *node, mask uint64) {
 	}
 }
 
-// install replaces a node and keeps the indexes right.
-func (s *State) install(i int, n *node) {
-	old := &blank
+// index keeps the indexes right for a node that is about to be replaced, and
+// returns it as it was; nil if there is no place for it.
+func (s *State) index(i int, n *node) (old *node) {
+	old = &blank
 	switch {
 	case i < len(s.nodes):
 		old = s.nodes[i]
-		s.nodes[i] = n
-	case i == len(s.nodes) && i < maxNodes:
-		s.nodes = append(s.nodes, n)
-	default:
-		return // a gap: only a damaged record has one
+	case i > len(s.nodes) || i >= maxNodes:
+		return nil // a gap: only a damaged record has one
 	}
 	s.expiry.change(i, old.expires(), n.expires())
 	s.limits.change(i, old.limit(), n.limit())
@@ -177,6 +194,16 @@ func (s *State) install(i int, n *node) {
 	if old.input != n.input {
 		s.remember(n.input, origin{originInput, int32(i)})
 	}
+	return old
+}
+
+// set replaces a node that index has been told of.
+func (s *State) set(i int, n *node) {
+	if i == len(s.nodes) {
+		s.nodes = append(s.nodes, n)
+		return
+	}
+	s.nodes[i] = n
 }
 
 // place returns the node's key in the queue of hold h; 0 = not in it.

@@ -408,6 +408,7 @@ type decoder struct {
 	at      instant
 	strings []string
 	values  []dsl.Value
+	pool    *pool
 }
 
 func (d *decoder) fail() {
@@ -503,7 +504,7 @@ func (d *decoder) string() string {
 		d.fail()
 		return ""
 	}
-	s := string(d.take(n >> 1))
+	s := d.pool.string(d.take(n >> 1))
 	if len(s) >= 3 {
 		d.strings = append(d.strings, s)
 	}

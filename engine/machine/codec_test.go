@@ -311,6 +311,11 @@ func FuzzDecodeRecords(f *testing.F) {
 	wf := flow(do("a"), do("b", after("a")))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		records, err := DecodeRecords(data)
+		plain := NewState()
+		var scratch Scratch
+		if _, other := scratch.Fold(plain, wf, data, nil); errors.Is(err, ErrCorrupt) != errors.Is(other, ErrCorrupt) || errors.Is(err, ErrFormat) != errors.Is(other, ErrFormat) {
+			t.Fatalf("decoding says %v, folding %v", err, other)
+		}
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) {
 				t.Fatalf("unexpected error %v", err)
@@ -321,7 +326,12 @@ func FuzzDecodeRecords(f *testing.F) {
 			t.Fatal(err)
 		}
 		s := NewState()
-		for range 2 {
+		for pass := range 2 {
+			if pass == 1 {
+				if err := sameFold(s, plain); err != nil {
+					t.Fatal(err)
+				}
+			}
 			for _, r := range records {
 				r.Facts(wf, s)
 				r.Steps(s)

@@ -146,14 +146,14 @@ func TestWhenAnUndoFailsItBlocksItsAncestorsOnly(t *testing.T) {
 	p.ok("x", "alert compensation_failed").is("compensation_failed").state("a succeeded")
 	t.Run("retry", func(t *testing.T) {
 		q := *p
-		q.t, q.s, q.twin = t, p.s.Clone(), p.twin.Clone()
+		q.t, q.s, q.twin, q.plain = t, p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		q.event(CompensateRequested{Step: "b", Retry: true}, "undo b").is("compensating")
 		q.ok("b", "undo a")
 		q.ok("a").is("compensated")
 	})
 	t.Run("skip", func(t *testing.T) {
 		q := *p
-		q.t, q.s, q.twin = t, p.s.Clone(), p.twin.Clone()
+		q.t, q.s, q.twin, q.plain = t, p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		q.event(CompensateRequested{Step: "b", Skip: true, By: "ann"}, "undo a")
 		q.ok("a").is("compensated")
 		if q.s.LeftAsIs() != 1 || q.s.Undone() != 3 || q.s.ExitClass() != ExitHuman {
@@ -162,13 +162,13 @@ func TestWhenAnUndoFailsItBlocksItsAncestorsOnly(t *testing.T) {
 	})
 	t.Run("settle", func(t *testing.T) {
 		q := *p
-		q.t, q.s, q.twin = t, p.s.Clone(), p.twin.Clone()
+		q.t, q.s, q.twin, q.plain = t, p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		q.event(SettleRequested{Step: "b", As: SettleUndone}, "undo a")
 		q.ok("a").is("compensated")
 	})
 	t.Run("refused", func(t *testing.T) {
 		q := *p
-		q.t, q.s, q.twin = t, p.s.Clone(), p.twin.Clone()
+		q.t, q.s, q.twin, q.plain = t, p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		q.event(CompensateRequested{Step: "a", Retry: true}).refused("no failed undo")
 		q.event(CompensateRequested{Step: "b", Retry: true, Skip: true}).refused("either")
 		q.event(CompensateRequested{}).refused("not parked")

@@ -69,12 +69,34 @@ func foldRows(tb testing.TB, wf *dsl.Workflow, rows [][]byte) (*State, int) {
 func BenchmarkFold(b *testing.B) {
 	wf := chain(5)
 	rows := chainRows(b, wf, 3)
-	b.ReportAllocs()
-	for b.Loop() {
-		if s, _ := foldRows(b, wf, rows); s.Status() != RunRunning {
-			b.Fatal(s.Status())
+	b.Run("records", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if s, _ := foldRows(b, wf, rows); s.Status() != RunRunning {
+				b.Fatal(s.Status())
+			}
+		}
+	})
+	b.Run("plain", func(b *testing.B) {
+		var scratch Scratch
+		b.ReportAllocs()
+		for b.Loop() {
+			if s := foldPlain(b, &scratch, wf, rows); s.Status() != RunRunning {
+				b.Fatal(s.Status())
+			}
+		}
+	})
+}
+
+func foldPlain(tb testing.TB, scratch *Scratch, wf *dsl.Workflow, rows [][]byte) *State {
+	tb.Helper()
+	s := NewState()
+	for _, row := range rows {
+		if _, err := scratch.Fold(s, wf, row, nil); err != nil {
+			tb.Fatal(err)
 		}
 	}
+	return s
 }
 
 // BenchmarkEvent is what one event of a run of five steps costs: decided, told
@@ -85,15 +107,21 @@ func BenchmarkEvent(b *testing.B) {
 	for i := range outputs {
 		outputs[i] = payload(i)
 	}
+	var scratch Scratch
+	var row []byte
+	var rows []StepRow
+	var records []Record
 	b.ReportAllocs()
 	for b.Loop() {
 		s := NewState()
 		deliver := func(ev Event) {
-			rec := Decide(wf, s, Input{At: noon, Event: ev})
-			rec.Steps(s)
+			rec := Decide(wf, s, Input{At: noon, Event: ev, Scratch: &scratch})
+			rows = rec.AppendSteps(rows[:0], s)
 			s.Apply(rec)
 			s.NextDue()
-			if _, err := EncodeRecords([]Record{rec}); err != nil {
+			records = append(records[:0], rec)
+			var err error
+			if row, err = AppendRecords(row[:0], records); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -116,8 +144,9 @@ func BenchmarkStateBytes(b *testing.B) {
 	for _, row := range rows {
 		size += len(row)
 	}
-	for _, kind := range []string{"folded", "decided"} {
+	for _, kind := range []string{"records", "plain", "decided"} {
 		b.Run(kind, func(b *testing.B) {
+			var scratch Scratch
 			states := make([]*State, 2000)
 			var before, after runtime.MemStats
 			for b.Loop() {
@@ -125,9 +154,12 @@ func BenchmarkStateBytes(b *testing.B) {
 				runtime.GC()
 				runtime.ReadMemStats(&before)
 				for i := range states {
-					if kind == "folded" {
+					switch kind {
+					case "records":
 						states[i], _ = foldRows(b, wf, rows)
-					} else {
+					case "plain":
+						states[i] = foldPlain(b, &scratch, wf, rows)
+					default:
 						states[i] = decidedRun(wf)
 					}
 				}

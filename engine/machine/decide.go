@@ -159,6 +159,7 @@ func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 	d.head, d.trouble = *s.run.head, *s.run.trouble
 	d.run.head, d.run.trouble = &d.head, &d.trouble
 	d.at = max(toInstant(in.At), s.run.last)
+	s.private = false // the record may share nodes with it
 	d.event = normal(in.Event)
 	if s.cache == nil || s.cache.pending {
 		s.cache = &cache{}

@@ -262,14 +262,28 @@ func diffAttempts(out []attemptPatch, old, now []attempt) []attemptPatch {
 		if k < len(old) && old[k].call == now[i].call {
 			was = old[k]
 		}
-		if was == now[i] {
-			continue
-		}
-		if mask := diff(attemptFields, &was, &now[i]); mask != 0 {
-			out = append(out, attemptPatch{mask: uint16(mask), to: now[i]})
+		if mask := diffAttempt(was, now[i]); mask != 0 {
+			out = append(out, attemptPatch{mask: mask, to: now[i]})
 		}
 	}
 	return out
+}
+
+// diffAttempt returns the bits of attemptFields in which two attempts differ.
+func diffAttempt(a, b attempt) uint16 {
+	if a == b {
+		return 0
+	}
+	var m uint16
+	for i, differs := range [...]bool{
+		a.status != b.status, a.ended != b.ended, a.kind != b.kind, a.number != b.number, a.started != b.started,
+		a.completeBy != b.completeBy, a.code() != b.code(), a.message() != b.message(), a.silent != b.silent, a.gen != b.gen,
+	} {
+		if differs {
+			m |= 1 << i
+		}
+	}
+	return m
 }
 
 // withPatches returns the attempts after patches; it does not change old.
@@ -282,7 +296,7 @@ func withPatches(old []attempt, patches []attemptPatch) []attempt {
 		p := &patches[k]
 		i, found := place(now, p.to.call)
 		if !found {
-			now = slices.Insert(now, i, attempt{call: p.to.call})
+			now = insert(now, i, attempt{call: p.to.call})
 		}
 		mask := uint64(p.mask)
 		if mask&saidBits == saidBits {
@@ -303,6 +317,14 @@ func place(list []attempt, call int32) (i int, found bool) {
 		}
 	}
 	return i, false
+}
+
+// insert puts an attempt into its place.
+func insert(list []attempt, i int, a attempt) []attempt {
+	list = append(list, a)
+	copy(list[i+1:], list[i:])
+	list[i] = a
+	return list
 }
 
 // forget drops closed attempts that are too old to be kept, in place.

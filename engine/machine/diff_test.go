@@ -63,6 +63,22 @@ func TestDiffAgreesWithTheTables(t *testing.T) {
 			t.Errorf("run field %d never differed", i)
 		}
 	}
+	for i, f := range attemptFields {
+		differed := false
+		for range 200 {
+			var a, b attempt
+			read(func(d *decoder) { a = attempt{}; f.get(d, &a) })
+			read(func(d *decoder) { b = attempt{}; f.get(d, &b) })
+			mask := diff(attemptFields, &a, &b)
+			if mask&^(1<<i) != 0 || uint64(diffAttempt(a, b)) != mask {
+				t.Fatalf("attempt field %d: the table says %b, diffAttempt %b", i, mask, diffAttempt(a, b))
+			}
+			differed = differed || mask != 0
+		}
+		if !differed {
+			t.Errorf("attempt field %d never differed", i)
+		}
+	}
 	for k, h := range nodeValues(&node{more: &more{}}) {
 		var found uint64
 		for i, f := range nodeFields {

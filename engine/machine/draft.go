@@ -5,10 +5,14 @@ import (
 	"slices"
 )
 
-// A Scratch is memory that decisions use one after the other, so that each does
-// not ask for its own. The zero Scratch is ready to use. One goroutine at a time
+// A Scratch is memory that decisions and folds use one after the other, so that
+// each does not ask for its own. The zero Scratch is ready to use. One goroutine at a time
 // uses it; nothing that Decide returns refers to it.
-type Scratch struct{ d decider }
+type Scratch struct {
+	d    decider
+	fold folder
+	pool pool
+}
 
 // decider returns a decider to which nothing has happened yet.
 func (s *Scratch) decider() *decider {

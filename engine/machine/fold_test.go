@@ -3,6 +3,7 @@ package machine
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/saga-engine/engine/dsl"
@@ -49,7 +50,13 @@ func snapshot(s *State) []byte {
 func decideTwice(wf *dsl.Workflow, s *State, in Input) (Record, error) {
 	before := snapshot(s)
 	rec := Decide(wf, s, in)
-	again := Decide(wf, s, in)
+	scratch := in.Scratch
+	if scratch == nil {
+		scratch = &Scratch{}
+	}
+	in.Scratch = scratch
+	Decide(wf, s, in)
+	again := Decide(wf, s, in) // in memory that was used before
 	if !bytes.Equal(before, snapshot(s)) {
 		return rec, fmt.Errorf("promise 1: Decide(%T) changed its input", in.Event)
 	}
@@ -98,13 +105,36 @@ func (j *journal) append(rec Record) error {
 	return nil
 }
 
-// fold reads the journal back.
-func (j *journal) fold() (*State, error) {
-	s := NewState()
+// fold reads the journal back, with and without making records of it, which must
+// come to the same: promise 10.
+func (j *journal) fold(wf *dsl.Workflow, scratch *Scratch) (*State, error) {
+	s, plain := NewState(), NewState()
 	for _, row := range j.rows {
-		if err := foldRow(s, row); err != nil {
+		facts := 0
+		records, err := DecodeRecords(slices.Clone(row))
+		if err != nil {
 			return nil, err
 		}
+		var told []Event
+		for _, r := range records {
+			facts += len(r.Facts(wf, s))
+			s.Apply(r)
+		}
+		counted, err := scratch.Fold(plain, wf, row, func(e Event) { told = append(told, e) })
+		if err != nil {
+			return nil, err
+		}
+		if counted != facts {
+			return nil, fmt.Errorf("%d facts were counted, %d told", counted, facts)
+		}
+		for k, r := range records {
+			if k >= len(told) || !reflect.DeepEqual(told[k], r.Event()) {
+				return nil, fmt.Errorf("event %d was told as %+v, want %+v", k, told, r.Event())
+			}
+		}
+	}
+	if err := sameFold(s, plain); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

@@ -19,7 +19,9 @@ type play struct {
 	t     *testing.T
 	wf    *dsl.Workflow
 	s     *State
-	twin  *State // folded from bytes
+	twin  *State // folded from bytes, record by record
+	plain *State // folded from bytes alone
+	mem   Scratch
 	j     journal
 	now   time.Time
 	slots map[string]Slot
@@ -38,7 +40,7 @@ func start(t *testing.T, wf *dsl.Workflow, want ...string) *play {
 
 func startWith(t *testing.T, wf *dsl.Workflow, slots map[string]Slot, want ...string) *play {
 	t.Helper()
-	p := &play{t: t, wf: wf, s: NewState(), twin: NewState(), now: noon, slots: slots}
+	p := &play{t: t, wf: wf, s: NewState(), twin: NewState(), plain: NewState(), now: noon, slots: slots}
 	p.event(Started{RunID: 42, Name: "o-42", Key: "k", Vars: js(`{"x":1}`), Trigger: "manual", StartedBy: "ann"}, want...)
 	return p
 }
@@ -79,8 +81,13 @@ func (p *play) event(e Event, want ...string) *play {
 	if err := foldRow(p.twin, p.j.rows[len(p.j.rows)-1]); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := sameFold(p.s, p.twin); err != nil {
+	if _, err := p.mem.Fold(p.plain, p.wf, p.j.rows[len(p.j.rows)-1], nil); err != nil {
 		p.t.Fatal(err)
+	}
+	for _, twin := range []*State{p.twin, p.plain} {
+		if err := sameFold(p.s, twin); err != nil {
+			p.t.Fatal(err)
+		}
 	}
 	return p
 }

@@ -252,7 +252,7 @@ func TestRerunUndoFails(t *testing.T) {
 		p.unknown("a", "agent_lost", "alert parked").is("parked")
 		p.event(RetryRequested{}).refused("settle")
 		q := *p
-		q.s, q.twin = p.s.Clone(), p.twin.Clone()
+		q.s, q.twin, q.plain = p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		key := p.calls[1].IdempotencyKey
 		p.event(SettleRequested{Step: "a", As: SettleNotDone}).effects("a none").is("parked")
 		p.event(RetryRequested{}, "do a")

@@ -14,12 +14,13 @@ import (
 // with agents that fail, lose and delay answers, engines that die, and
 // operators who intervene. Every line of what happens is kept for the report.
 type world struct {
-	c     *chooser
-	wf    *dsl.Workflow
-	s     *State
-	j     journal
-	now   time.Time
-	slots map[string]Slot
+	scratch Scratch // of all decisions and folds
+	c       *chooser
+	wf      *dsl.Workflow
+	s       *State
+	j       journal
+	now     time.Time
+	slots   map[string]Slot
 
 	calls  []*call             // in flight, or with an effect still to come
 	old    []Event             // answers that were delivered, for duplicates
@@ -334,7 +335,7 @@ func later(a, b time.Time) time.Time {
 
 // reload folds the journal, as an engine does that takes over.
 func (w *world) reload() error {
-	s, err := w.j.fold()
+	s, err := w.j.fold(w.wf, &w.scratch)
 	if err != nil {
 		return err
 	}
@@ -475,7 +476,7 @@ func (w *world) deliver(ev Event) error {
 		w.asks++
 		ev = WithAsk(ev, w.asks)
 	}
-	in := Input{At: w.now, Event: ev, Slots: w.slots}
+	in := Input{At: w.now, Event: ev, Slots: w.slots, Scratch: &w.scratch}
 	before := w.s.Clone()
 	var rec Record
 	if deep := w.c.chance(5); deep || w.deep {
@@ -510,7 +511,12 @@ func (w *world) deliver(ev Event) error {
 		return err
 	}
 	if w.c.chance(10) {
-		if err := foldRow(w.s, w.j.rows[len(w.j.rows)-1]); err != nil {
+		row := w.j.rows[len(w.j.rows)-1]
+		if len(w.j.rows)%2 == 0 {
+			if _, err := w.scratch.Fold(w.s, w.wf, row, nil); err != nil {
+				return err
+			}
+		} else if err := foldRow(w.s, row); err != nil {
 			return err
 		}
 	} else {

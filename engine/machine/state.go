@@ -13,7 +13,9 @@ import (
 // States, records and drafts share what they do not change.
 type State struct {
 	run   run
-	nodes []*node // nodes are never changed in place: Apply replaces them
+	nodes []*node // never changed in place, except by Fold where they are private
+
+	private bool // nodes, and what they point to, are in no record, draft or other state
 
 	// Indexes, derived from nodes.
 	expiry lazyHeap   // of nodes with an open attempt, when the first is over
@@ -26,10 +28,11 @@ type State struct {
 }
 
 // NewState returns the state before a run's first record.
-func NewState() *State { return &State{run: run{head: &noHead, trouble: &noTrouble}} }
+func NewState() *State { return &State{run: run{head: &noHead, trouble: &noTrouble}, private: true} }
 
 // Clone returns a copy that shares nothing that either of the two changes.
 func (s *State) Clone() *State {
+	s.private = false
 	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone()}
 	c.expiry, c.limits, c.wakes = s.expiry.clone(), s.limits.clone(), s.wakes.clone()
 	for _, q := range s.queues {

@@ -74,14 +74,14 @@ func TestUnknownOutcomesPark(t *testing.T) {
 	}
 	t.Run("settled as done", func(t *testing.T) {
 		q := *p
-		q.s, q.twin = p.s.Clone(), p.twin.Clone()
+		q.s, q.twin, q.plain = p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		q.t = t
 		q.event(SettleRequested{Step: "b", As: SettleSucceeded, Output: js(`"bad"`)}).refused("schema")
 		q.event(SettleRequested{Step: "b", As: SettleSucceeded, Output: js(`{"id":"b"}`)}).is("succeeded")
 	})
 	t.Run("settled as not done, then retried", func(t *testing.T) {
 		q := *p
-		q.s, q.twin = p.s.Clone(), p.twin.Clone()
+		q.s, q.twin, q.plain = p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		q.t = t
 		q.event(RetryRequested{}).refused("settle")
 		q.event(SettleRequested{Step: "b", As: SettleNotDone}).is("parked").effects("b none")
@@ -89,7 +89,7 @@ func TestUnknownOutcomesPark(t *testing.T) {
 	})
 	t.Run("settled as not done, then compensated", func(t *testing.T) {
 		q := *p
-		q.s, q.twin = p.s.Clone(), p.twin.Clone()
+		q.s, q.twin, q.plain = p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		q.t = t
 		q.event(SettleRequested{Step: "b", As: SettleNotDone})
 		q.event(CompensateRequested{}, "undo a")

@@ -92,7 +92,7 @@ func TestValuesAreStoredOnce(t *testing.T) {
 	vars := func(s *spec) { s.Input = func(sc *dsl.Scope) (dsl.Value, error) { return sc.Vars, nil } }
 	wf := flow(do("a"), do("b", after("a")), do("c", after("a", "b"), from(0)), do("d", after("c"), vars))
 	wf.Outputs = []dsl.Output{{Name: "first", Value: func(sc *dsl.Scope) (dsl.Value, error) { return sc.Step(0).One.Output, nil }}}
-	p := &play{t: t, wf: wf, s: NewState(), twin: NewState(), now: noon}
+	p := &play{t: t, wf: wf, s: NewState(), twin: NewState(), plain: NewState(), now: noon}
 	secret := dsl.NewValue([]byte(`{"email":"`+long+`"}`), []string{"/email"}, nil)
 	p.event(Started{RunID: 42, Name: "o-42", Vars: secret}, "do a")
 	if !p.last.Sensitive() {
@@ -154,6 +154,7 @@ func TestDecisionsThatNeverLandLeaveNoTrace(t *testing.T) {
 	Decide(wf, p.s, Input{At: noon, Event: AttemptOK{Attempt: id, Output: js(`{"id":"lost"}`)}})
 	p.s.Apply(foldOnly) // somebody else's record came first
 	p.twin.Apply(foldOnly)
+	p.plain.Apply(foldOnly)
 	p.okWith("a[k]", `{"id":"kept"}`, "do b")
 	if in := string(p.call("b", 0).Input.JSON()); in != `{"step":"b","in0":[{"id":"kept"}]}` {
 		t.Errorf("got %s", in)
