@@ -8,7 +8,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// An agenda knows when each cached run is next due. It lets the Supervisor
+// An agenda knows for each cached run a time before which nothing of it is due,
+// nearly always when it is. It lets the Supervisor
 // wake at the exact time for everything this process started itself; what is
 // missing here is found by the store's scan.
 type agenda struct {
@@ -21,7 +22,7 @@ type agenda struct {
 
 type agendaItem struct {
 	run   machine.RunID
-	at    time.Time
+	at    time.Time // not later than the run is due
 	index int
 }
 
@@ -29,7 +30,9 @@ func newAgenda() *agenda {
 	return &agenda{poke: make(chan struct{}, 1), byRun: map[machine.RunID]*agendaItem{}}
 }
 
-// set notes when the run is due next, or that it is not if due is false.
+// set notes when the run is due next, or that it is not if due is false. A later
+// time than the one noted is not noted: whoever is woken too early sets it again,
+// and most runs have moved on long before.
 func (a *agenda) set(run machine.RunID, at time.Time, due bool) {
 	a.mu.Lock()
 	it := a.byRun[run]
@@ -42,9 +45,11 @@ func (a *agenda) set(run machine.RunID, at time.Time, due bool) {
 		it = &agendaItem{run: run, at: at}
 		a.byRun[run] = it
 		heap.Push(&a.items, it)
-	case !it.at.Equal(at):
+	case at.Before(it.at):
 		it.at = at
 		heap.Fix(&a.items, it.index)
+	default:
+		due = false // it is not earlier than what is known
 	}
 	first := due && len(a.items) > 0 && a.items[0].run == run
 	a.mu.Unlock()

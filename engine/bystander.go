@@ -110,12 +110,10 @@ func (sh *shard) sendAside(ctx context.Context, a *aside) {
 	for _, rec := range a.records {
 		failpoint.HitEvent("record.before", rec.Event())
 	}
-	err := sh.s.committer.commit(ctx, &commit{t: a.t, done: func(l landing) {
-		sh.post(func(context.Context) {
-			sh.flights--
-			sh.drop(r, ErrNotOwner, nil)
-			a.landed <- l
-		})
+	err := sh.s.committer.commit(ctx, &commit{t: a.t, sh: sh, done: func(l landing) {
+		sh.flights--
+		sh.drop(r, ErrNotOwner, nil)
+		a.landed <- l
 	}})
 	if err != nil { // this incarnation ends
 		sh.flights--

@@ -13,12 +13,15 @@ import (
 
 // A commit is one transition on its way to the store.
 type commit struct {
-	t     Transition
-	names *Names // the transition submits a new run under these names; nil = it does not
-	// done is told the result, once, from a writer's goroutine. It must not
-	// block. It is not told if the committer stops first.
-	done func(landing)
+	t Transition // with Names: it submits a new run
+	// sh is told the result, once, unless the committer stops first; what it is
+	// for is r and f, or done.
+	sh   *shard
+	r    *ownedRun
+	f    *flight
+	done func(landing) // called by the shard's goroutine in place of going on with r; nil = go on
 
+	res    landing
 	queued time.Time // when it came, by this process's clock
 	unsure bool      // an earlier sending ended without an answer
 }
@@ -26,7 +29,7 @@ type commit struct {
 // A landing is what became of a commit.
 type landing struct {
 	err       error     // nil = landed
-	submitted Submitted // of a commit with names
+	submitted Submitted // of a transition with names
 	// unsure says that an earlier sending may have landed this very
 	// transition: ErrStale and ErrExists do not prove that another did.
 	unsure bool
@@ -45,6 +48,11 @@ type commitWriter struct {
 	store  Writer
 	queue  chan *commit // bounded: who commits faster than the store waits
 	oldest atomic.Int64 // unix nanoseconds when the oldest item of the batch in flight came; 0 = none
+
+	// Only the writer's goroutine uses the rest, from batch to batch.
+	rows  []*commit
+	batch []Transition
+	tasks []task
 }
 
 func newCommitter(writers []Writer, opts Options, log *slog.Logger) *committer {
@@ -90,14 +98,9 @@ func (c *committer) run(ctx context.Context, n int) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		rows, submissions := c.gather(w, first)
+		rows := c.gather(w, first)
 		w.oldest.Store(first.queued.UnixNano())
 		err := c.land(ctx, w, rows)
-		for _, s := range submissions {
-			if err == nil {
-				err = c.submit(ctx, w, s)
-			}
-		}
 		w.oldest.Store(0)
 		if err != nil {
 			return err
@@ -105,109 +108,116 @@ func (c *committer) run(ctx context.Context, n int) error {
 	}
 }
 
-// gather drains the queue into one batch sorted by run, and the submissions
-// found on the way, each of which is a transaction of its own.
-func (c *committer) gather(w *commitWriter, first *commit) (rows, submissions []*commit) {
-	bytes := 0
-	add := func(it *commit) {
-		bytes += len(it.t.Data)
-		if it.names != nil {
-			submissions = append(submissions, it)
-		} else {
-			rows = append(rows, it)
+// gather drains the queue into one batch sorted by run.
+func (c *committer) gather(w *commitWriter, first *commit) []*commit {
+	rows, bytes := w.rows[:0], 0
+	for it := first; it != nil; {
+		rows, bytes = append(rows, it), bytes+len(it.t.Data)
+		it = nil
+		if len(rows) < c.opts.MaxBatchRows && bytes < c.opts.MaxBatchBytes {
+			select {
+			case it = <-w.queue:
+			default:
+			}
 		}
-	}
-	for add(first); len(rows) < c.opts.MaxBatchRows && bytes < c.opts.MaxBatchBytes; {
-		select {
-		case it := <-w.queue:
-			add(it)
-			continue
-		default:
-		}
-		break
 	}
 	slices.SortFunc(rows, func(a, b *commit) int { return cmp.Compare(a.t.Run, b.t.Run) })
-	return rows, submissions
-}
-
-// land commits a batch and tells everyone in it. A store that does not answer
-// is asked again until ctx ends: a run never fails for that.
-func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	batch := make([]Transition, len(rows))
-	for i, it := range rows {
-		batch[i] = it.t
-	}
-	outcomes, err := retryStore(ctx, c, "commit", rows, 0, func() ([]Outcome, error) {
-		return w.store.Commit(ctx, batch)
-	})
-	if err != nil {
-		return tell(rows, err)
-	}
-	if len(outcomes) != len(rows) {
-		return tell(rows, fmt.Errorf("commit: the store answered %d outcomes for %d transitions", len(outcomes), len(rows)))
-	}
-	for i, it := range rows {
-		res := landing{err: outcomes[i].Err, unsure: it.unsure}
-		if !outcomes[i].Landed && res.err == nil {
-			res.err = ErrStale
-		}
-		it.done(res)
-	}
-	return nil
+	w.rows = rows
+	return rows
 }
 
 // submitTries is how often a submission is sent when the store does not
 // answer. It is bounded, unlike that of other rows, because somebody waits who
-// can try again, and because others wait behind it.
+// can try again.
 const submitTries = 6
 
-// submit lands the first transition of a run.
-func (c *committer) submit(ctx context.Context, w *commitWriter, it *commit) error {
-	s, err := retryStore(ctx, c, "submit", []*commit{it}, submitTries, func() (Submitted, error) {
-		return w.store.Submit(ctx, it.t, *it.names)
-	})
-	var loss *LossError
-	if errors.Is(err, ErrFenced) || errors.As(err, &loss) || ctx.Err() != nil {
-		return tell([]*commit{it}, err)
-	}
-	it.done(landing{err: err, submitted: s, unsure: it.unsure})
-	return nil
-}
-
-// retryStore calls f until it answers, with a result or with a condition that
-// the contract names, at most tries times (0 = no limit). Any other error
-// leaves the outcome open: the same rows are sent again, and marked.
-func retryStore[T any](ctx context.Context, c *committer, what string, rows []*commit, tries int, f func() (T, error)) (T, error) {
+// land commits a batch and tells everyone in it. A store that does not answer
+// is asked again until ctx ends: a run never fails for that.
+func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) error {
 	pause := 20 * time.Millisecond
-	for n := 1; ; n++ {
-		res, err := f()
-		var loss *LossError
-		if err == nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrExists) || errors.As(err, &loss) || ctx.Err() != nil {
-			return res, err
+	for try := 1; len(rows) > 0; try++ {
+		batch := w.batch[:0]
+		for _, it := range rows {
+			batch = append(batch, it.t)
 		}
+		outcomes, err := w.store.Commit(ctx, batch)
+		clear(batch)
+		w.batch = batch
+		if err == nil && len(outcomes) != len(rows) {
+			return w.tell(rows, fmt.Errorf("commit: the store answered %d outcomes for %d transitions", len(outcomes), len(rows)))
+		}
+		if err == nil {
+			for i, it := range rows {
+				it.res = landing{err: outcomes[i].Err, submitted: outcomes[i].Submitted, unsure: it.unsure}
+				if !outcomes[i].Landed && !it.res.submitted.Exists && it.res.err == nil {
+					it.res.err = ErrStale
+				}
+			}
+			w.answer(rows)
+			return nil
+		}
+		var loss *LossError
+		if errors.Is(err, ErrFenced) || errors.As(err, &loss) || ctx.Err() != nil {
+			return w.tell(rows, err)
+		}
+		// The outcome is open: the same rows are sent again, and marked.
 		for _, it := range rows {
 			it.unsure = true
 		}
-		if n == tries {
-			return res, fmt.Errorf("%s: %w", what, err)
+		if try == submitTries {
+			rows = w.giveUp(rows, err)
 		}
-		c.log.Warn("the store does not answer, trying again", "doing", what, "runs", len(rows), "error", err)
+		c.log.Warn("the store does not answer, trying again", "doing", "commit", "runs", len(rows), "error", err)
 		if err := sleep(ctx, pause); err != nil {
-			return res, err
+			return w.tell(rows, err)
 		}
 		pause = min(2*pause, c.opts.RetryStore)
 	}
+	return nil
+}
+
+// giveUp tells the submissions among the rows that the store does not answer,
+// and returns the others.
+func (w *commitWriter) giveUp(rows []*commit, err error) []*commit {
+	var rest, submissions []*commit
+	for _, it := range rows {
+		if it.t.Names == nil {
+			rest = append(rest, it)
+			continue
+		}
+		it.res = landing{err: err, unsure: true}
+		submissions = append(submissions, it)
+	}
+	w.answer(submissions)
+	return rest
 }
 
 // tell gives every item the same error and returns it.
-func tell(items []*commit, err error) error {
-	for _, it := range items {
-		it.done(landing{err: err, unsure: true})
+func (w *commitWriter) tell(rows []*commit, err error) error {
+	for _, it := range rows {
+		it.res = landing{err: err, unsure: true}
 	}
+	w.answer(rows)
 	return err
+}
+
+// answer tells shards what became of their commits, each shard once.
+func (w *commitWriter) answer(rows []*commit) {
+	for len(rows) > 0 {
+		sh, tasks, n := rows[0].sh, w.tasks[:0], 0
+		for _, it := range rows {
+			if it.sh == sh {
+				tasks = append(tasks, task{it: it})
+				continue
+			}
+			rows[n] = it
+			n++
+		}
+		rows = rows[:n]
+		sh.give(tasks...)
+		clear(tasks)
+		w.tasks = tasks
+	}
 }
 
 // sleep waits for d or until ctx ends.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 )
@@ -28,7 +27,9 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	bytes, rebound, before := 0, false, r.state.Status()
 	keep := func(d *delivery, rec machine.Record) {
 		bytes += size(d.event)
-		f.facts = append(f.facts, rec.Facts(r.wf, r.state)...)
+		if n.observed {
+			f.facts = append(f.facts, rec.Facts(r.wf, r.state)...)
+		}
 		f.t.add(rec, r.state)
 		r.state.Apply(rec)
 		r.note(rec.Event())
@@ -189,10 +190,11 @@ func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time) ma
 	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine)}
 	var own *seat
 	if d.seat.take() {
-		own = newSeat(d.seat.capacity, d.seat.spec)
+		own = &seat{}
+		own.init(d.seat.capacity, d.seat.spec)
 		defer own.release() // what is not used
 	}
-	full := map[string]bool{} // agents that refused twice what they had offered
+	var full map[string]bool // agents that refused twice what they had offered
 	for try := 0; ; try++ {
 		in.Slots = sh.slots(r, d, own, full)
 		rec := machine.Decide(r.wf, r.state, in)
@@ -203,6 +205,9 @@ func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time) ma
 			return rec
 		}
 		if try > 0 {
+			if full == nil {
+				full = map[string]bool{}
+			}
 			full[agent] = true
 		}
 	}
@@ -250,8 +255,12 @@ const whyNoLease = "the engine's lease is not sure"
 // run in progress is not made to queue between its steps.
 func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool) map[string]machine.Slot {
 	n := sh.s.n
+	if sh.slotsOf == nil {
+		sh.slotsOf = map[string]machine.Slot{}
+	}
+	slots := sh.slotsOf // of the last decision, which is over
+	clear(slots)
 	none := func(slot machine.Slot) map[string]machine.Slot {
-		slots := map[string]machine.Slot{}
 		for agent := range r.specs {
 			slots[agent] = slot
 		}
@@ -269,7 +278,6 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool
 	case n.cfg.Capacity == nil:
 		return nil
 	}
-	slots := map[string]machine.Slot{}
 	called := d.decided != nil // it was told that a slot is free
 	for agent, spec := range r.specs {
 		slot := n.cfg.Capacity.Slot(spec)
@@ -415,45 +423,4 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a adoption) {
 	r.pending = append(r.pending, &delivery{event: machine.SlotsFreed{}, arrived: now})
 	r.pending = append(r.pending, rest...)
 	sh.step(ctx, r)
-}
-
-// agentSpecs evaluates the configuration of every agent that a workflow's
-// steps call. It depends on deployment variables only, so it is refused before
-// a run starts and cannot fail later.
-func agentSpecs(wf *dsl.Workflow, vars dsl.Value) (map[string]AgentSpec, error) {
-	specs := map[string]AgentSpec{}
-	add := func(a *dsl.Action) error {
-		if a == nil {
-			return nil
-		}
-		if _, ok := specs[a.Agent]; ok {
-			return nil
-		}
-		agent := wf.Agents[a.Agent]
-		if agent == nil {
-			return fmt.Errorf("workflow %q calls agent %q, which its definition does not hold", wf.Name, a.Agent)
-		}
-		spec := AgentSpec{Agent: agent}
-		if agent.Config != nil {
-			config, err := agent.Config(&dsl.Scope{Vars: vars})
-			if err != nil {
-				return fmt.Errorf("evaluate the configuration of agent %q: %w", a.Agent, err)
-			}
-			spec.Config = config
-		}
-		spec.Key = specKey(spec)
-		specs[a.Agent] = spec
-		return nil
-	}
-	for _, step := range wf.Steps {
-		if err := add(step.Do); err != nil {
-			return nil, err
-		}
-		if step.Undo != nil {
-			if err := add(step.Undo.Do); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return specs, nil
 }

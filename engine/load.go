@@ -166,7 +166,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		r.note(rec.Event())
 	}
 	if r.specs == nil {
-		if r.specs, err = agentSpecs(r.wf, r.state.Vars()); err != nil {
+		if r.specs, err = sh.s.n.specs.specs(r.wf, r.state.Vars()); err != nil {
 			err = &RunError{Run: int64(r.id), Name: r.name(), Err: err}
 			sh.drop(r, err, err)
 			return

@@ -19,9 +19,11 @@ type Node struct {
 	clock     *clock
 	worker    *worker
 	ids       *minter
+	specs     specCache
 	followers *followers
 	troubles  *troubles
 	left      *shelf
+	observed  bool   // somebody is told facts
 	idle      string // why this node starts nothing at all; "" = it does
 
 	started  atomic.Bool
@@ -50,6 +52,8 @@ func NewNode(cfg Config) (*Node, error) {
 		followers: &followers{}, troubles: &troubles{}, left: &shelf{restFor: 20 * cfg.Options.MaxScan},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
+	_, blind := cfg.Observer.(NoObserver)
+	n.observed = !blind
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
 	n.worker = newWorker(n)
 	if cfg.Capacity != nil {

@@ -6,5 +6,5 @@ import "github.com/saga-engine/engine/dsl"
 // workflow with these variables may call: what a Checker can look at before
 // the run is submitted. It fails where Submit would.
 func AgentSpecs(wf *dsl.Workflow, vars dsl.Value) (map[string]AgentSpec, error) {
-	return agentSpecs(wf, vars)
+	return (&specCache{}).specs(wf, vars)
 }

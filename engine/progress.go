@@ -14,12 +14,7 @@ import (
 // waits, because only the last one is worth anything to a rerun. So an agent
 // that works faster than the store is not slowed down, and fills no memory.
 type pump struct {
-	w          *worker
-	run        machine.RunID
-	attempt    machine.AttemptID
-	completeBy time.Time     // store time
-	every      time.Duration // between two heartbeats that are told; 0 = none is
-	text       func(string) string
+	c *running // whose signs of life they are
 
 	mu     sync.Mutex // protects following fields
 	term   *term      // that has the one on its way; nil = none is
@@ -31,21 +26,22 @@ type pump struct {
 	closed bool
 }
 
-func (w *worker) pump(e errand) *pump {
-	return &pump{w: w, run: e.run, attempt: e.invoke.Attempt, completeBy: e.invoke.CompleteBy, every: e.silence / 2, text: func(s string) string { return s }}
-}
+func (p *pump) init(c *running) { p.c = c }
+
+// every is the time between two heartbeats that are told; 0 = none is.
+func (p *pump) every() time.Duration { return p.c.silence / 2 }
 
 // progress takes a sign of life. It never blocks. Past complete-by nothing
 // counts any more.
 func (p *pump) progress(pr Progress) {
-	now := p.w.n.clock.now()
-	if !now.Before(p.completeBy) {
+	now := p.c.w.n.clock.now()
+	if !now.Before(p.c.invoke.CompleteBy) {
 		return
 	}
 	// The delivery is no answer: it must not be decided as if it had arrived
 	// earlier, nor use the slot of the call that goes on.
-	d := &delivery{arrived: now, attempt: p.attempt, event: machine.AttemptProgress{
-		Attempt: p.attempt, Number: pr.Number, Note: p.text(pr.Note), Blob: pr.Blob,
+	d := &delivery{arrived: now, attempt: p.c.invoke.Attempt, event: machine.AttemptProgress{
+		Attempt: p.c.invoke.Attempt, Number: pr.Number, Note: p.c.redact.text(pr.Note), Blob: pr.Blob,
 	}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,17 +60,17 @@ func (p *pump) progress(pr Progress) {
 // now: all others stay in memory (storage.md, Heartbeats). A checkpoint is a
 // sign of life too.
 func (p *pump) beatLocked(d *delivery) {
-	t := p.w.n.now()
-	if p.every == 0 || t == nil || time.Since(p.beat) < p.every {
+	t := p.c.w.n.now()
+	if p.every() == 0 || t == nil || time.Since(p.beat) < p.every() {
 		return
 	}
 	p.beat = time.Now()
-	t.scheduler.deliver(p.run, d)
+	t.scheduler.deliver(p.c.run, d)
 }
 
 // sendLocked sends what waits, unless something is on its way.
 func (p *pump) sendLocked() {
-	t := p.w.n.now()
+	t := p.c.w.n.now()
 	switch {
 	case p.next == nil:
 		return
@@ -89,7 +85,7 @@ func (p *pump) sendLocked() {
 	answer := make(chan error, 1)
 	again := *d // d may be sent again, to another incarnation
 	again.done = func(err error) { answer <- err }
-	t.scheduler.deliver(p.run, &again) // here and not in a goroutine: this is what keeps the order
+	t.scheduler.deliver(p.c.run, &again) // here and not in a goroutine: this is what keeps the order
 	go func() {
 		select {
 		case err := <-answer:
@@ -114,7 +110,7 @@ func (p *pump) settled(t *term, d *delivery, err error) {
 		p.sent, p.pause = nil, 0
 		p.sendLocked()
 		return
-	case p.closed || !p.w.n.clock.now().Before(p.completeBy):
+	case p.closed || !p.c.w.n.clock.now().Before(p.c.invoke.CompleteBy):
 		return // whoever closed it has taken what is left
 	}
 	if p.next == nil {
@@ -155,15 +151,16 @@ func (p *pump) close() {
 
 // flush sends the last checkpoint, unless it is known to be durable or on its
 // way to the present incarnation, so that it comes to the run before whatever
-// is sent afterwards.
-func (p *pump) flush() {
+// is sent afterwards. It reports whether there was any to send, now or before.
+func (p *pump) flush() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.next == nil && p.sent != nil && p.term != p.w.n.now() {
+	if p.next == nil && p.sent != nil && p.term != p.c.w.n.now() {
 		p.next = p.sent
 	}
 	if p.next != nil {
 		p.term = nil // a newer one overtakes nothing: the queue keeps the order
 	}
 	p.sendLocked()
+	return p.sent != nil
 }

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +15,7 @@ import (
 
 // event turns an agent's reply into the event that reports it. Only a valid
 // reply completes a step (S35): everything else leaves the outcome unknown.
-func (e errand) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Event {
+func (e *errand) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Event {
 	id := e.invoke.Attempt
 	bad := func(format string, args ...any) machine.Event {
 		return machine.AttemptUnknown{Attempt: id, Code: sdk.CodeBadReply, Message: redact.text(fmt.Sprintf(format, args...))}
@@ -58,7 +56,7 @@ func (e errand) event(reply sdk.Reply, redact *redactor, maxValue int) machine.E
 }
 
 // output checks a result against the schema of the action that was called.
-func (e errand) output(data json.RawMessage) (dsl.Value, error) {
+func (e *errand) output(data json.RawMessage) (dsl.Value, error) {
 	step := e.flow.Steps[e.invoke.Step]
 	action := step.Do
 	undoing := e.invoke.Purpose == sdk.PurposeUndo || e.invoke.Purpose == sdk.PurposeLookup && e.invoke.ForwardKey != ""
@@ -123,52 +121,37 @@ func (r *redactor) text(s string) string {
 	if s == "" {
 		return ""
 	}
+	if len(r.secrets) == 0 {
+		return strings.ToValidUTF8(s, "\ufffd")
+	}
 	return r.replacer().Replace(strings.ToValidUTF8(s, "�"))
 }
 
-// input returns the call's input with its secrets filled in, and a redactor of
-// everything sensitive that the agent was told or may know of the run. A secret
-// of the agent's configuration that does not resolve is left to whoever starts
-// the agent: without it nothing can be told.
-func (w *worker) input(e errand) (json.RawMessage, *redactor, error) {
-	secrets := slices.Concat(e.sensitive, e.invoke.Input.SensitiveStrings(), e.spec.Config.SensitiveStrings())
-	data, err := dsl.ResolveSecrets(e.invoke.Input, func(ref string) (string, error) {
-		s, err := w.n.cfg.Secrets(ref)
+// input returns the call's input with its secrets filled in, and notes for the
+// redactor everything sensitive that the agent was told or may know of the run.
+// A secret of the agent's configuration that does not resolve is left to whoever
+// starts the agent: without it nothing can be told.
+func (c *running) input() (json.RawMessage, error) {
+	n, config := c.w.n, c.spec.Config
+	secrets := slices.Concat(c.sensitive, c.invoke.Input.SensitiveStrings(), config.SensitiveStrings())
+	data, err := dsl.ResolveSecrets(c.invoke.Input, func(ref string) (string, error) {
+		s, err := n.cfg.Secrets(ref)
 		secrets = append(secrets, s)
 		return s, err
 	})
-	for _, s := range e.spec.Config.Secrets() {
+	for _, s := range config.Secrets() {
 		for _, part := range s.Parts {
 			if part.Ref == "" {
 				continue
 			}
-			if known, err := w.n.cfg.Secrets(part.Ref); err == nil {
+			if known, err := n.cfg.Secrets(part.Ref); err == nil {
 				secrets = append(secrets, known)
 			}
 		}
 	}
-	redact := &redactor{secrets: secrets}
+	c.redact.secrets = secrets
 	if err != nil {
-		return nil, redact, errors.New(redact.text(err.Error()))
+		return nil, errors.New(c.redact.text(err.Error()))
 	}
-	return data, redact, nil
-}
-
-// specKey names an agent as a definition pins it. Equal keys share processes.
-func specKey(spec AgentSpec) string {
-	h := sha256.New()
-	h.Write(spec.Config.JSON())
-	// Whatever a process, its limits or its breaker are made of: two definitions
-	// that differ there must not get what the first one asked for.
-	rest, err := json.Marshal(struct {
-		Secrets                   []dsl.Secret
-		Env                       []string
-		Instances, MaxConcurrency int
-		Breaker                   dsl.Breaker
-	}{spec.Config.Secrets(), spec.Env, spec.Instances, spec.MaxConcurrency, spec.Breaker})
-	if err != nil { // a ratio that is no number: would only split processes
-		rest = []byte(err.Error())
-	}
-	h.Write(rest)
-	return strings.Join([]string{spec.Name, spec.Plugin, spec.Version, spec.Checksum, hex.EncodeToString(h.Sum(nil)[:8])}, "/")
+	return data, nil
 }

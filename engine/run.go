@@ -198,14 +198,20 @@ func (sh *shard) send(ctx context.Context, r *ownedRun, f *flight) {
 	for _, e := range f.events {
 		failpoint.HitEvent("record.before", e)
 	}
-	it := &commit{t: f.t, done: func(l landing) {
-		sh.post(func(ctx context.Context) { sh.landed(ctx, r, f, l) })
-	}}
 	if f.started != nil {
-		it.names = &f.started.names
+		f.t.Names = &f.started.names
 	}
 	// An error means that this incarnation ends: nobody waits for the rest.
-	_ = sh.s.committer.commit(ctx, it)
+	_ = sh.s.committer.commit(ctx, &commit{t: f.t, sh: sh, r: r, f: f})
+}
+
+// answered goes on after a commit was answered.
+func (sh *shard) answered(ctx context.Context, it *commit) {
+	if it.done != nil {
+		it.done(it.res)
+		return
+	}
+	sh.landed(ctx, it.r, it.f, it.res)
 }
 
 // landed goes on with a run after its commit was answered.
@@ -277,7 +283,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	for _, c := range f.commands {
 		switch c := c.(type) {
 		case machine.Invoke:
-			n.worker.start(ctx, sh.errand(r, c))
+			n.worker.start(sh.errand(r, c))
 		case machine.Stop:
 			n.worker.stop(r.id, c.Attempt)
 		case machine.Alert:
@@ -300,7 +306,11 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	}
 	status := r.state.Status()
 	if status.Final() || status.NeedsHuman() {
-		for _, w := range r.waiters {
+		for i, w := range r.waiters {
+			if status.Final() && len(r.pending) == 0 && i == len(r.waiters)-1 {
+				w <- r.state // the run is let go of here, and its state is the last one's to use
+				continue
+			}
 			w <- r.state.Clone()
 		}
 		r.waiters = nil
@@ -437,8 +447,8 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	t := Transition{Run: r.id, Seq: r.seq, At: sh.s.n.clock.now(), Data: data,
 		Alerts: []Alert{{Kind: "set_aside", Code: "internal", Message: message}}}
 	sh.flights++
-	err = sh.s.committer.commit(ctx, &commit{t: t, done: func(l landing) {
-		sh.post(func(context.Context) { sh.flights-- })
+	err = sh.s.committer.commit(ctx, &commit{t: t, sh: sh, done: func(l landing) {
+		sh.flights--
 		if l.err != nil && !overFor(l.err) {
 			sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.name(), "error", l.err)
 		}

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +52,7 @@ type delivery struct {
 	arrived    time.Time   // store time when it reached this engine
 	completeBy time.Time   // of the attempt it answers; zero = it answers none
 	done       func(error) // told once what became of it; nil = nobody asks
+	call       *running    // whose answer it is, told like done; nil = none's
 	decided    func()      // called once it was decided, or dropped; nil = nobody asks
 	start      *start      // the run's first event
 	attempt    machine.AttemptID
@@ -79,15 +82,19 @@ func (d *delivery) finish(err error) {
 		d.done(err)
 		d.done = nil
 	}
+	if c := d.call; c != nil {
+		d.call = nil
+		c.reported(d, err)
+	}
 }
 
 // answers reports whether the event is an agent's answer.
 func (d *delivery) answers() bool { return !d.completeBy.IsZero() }
 
-// deliver posts an event to its run.
-func (s *scheduler) deliver(run machine.RunID, d *delivery) {
-	sh := s.shard(run)
-	sh.post(func(ctx context.Context) { sh.accept(ctx, run, d) })
+// deliver posts an event to its run. It reports false where this incarnation has
+// ended.
+func (s *scheduler) deliver(run machine.RunID, d *delivery) bool {
+	return s.shard(run).give(task{run: run, d: d})
 }
 
 // ask delivers an event and waits for what becomes of it. Returns ErrNotOwner
@@ -163,9 +170,15 @@ func (s *scheduler) close() map[machine.RunID]int32 {
 	s.loads.Wait()
 	runs := map[machine.RunID]int32{}
 	for _, sh := range s.shards {
-		for id, r := range sh.runs {
+		for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
+			r := sh.runs[id]
+			var told []*delivery
 			if r.flight != nil {
 				r.flight.release(s.n.cfg.Capacity)
+				told = r.flight.deliveries
+			}
+			for _, d := range slices.Concat(told, r.pending) {
+				d.finish(ErrNotOwner) // whoever it is from finds the run's next owner
 			}
 			if r.phase != phaseAside && r.owned {
 				runs[id] = r.seq

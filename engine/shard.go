@@ -16,11 +16,13 @@ type shard struct {
 
 	size atomic.Int64 // runs in memory
 
-	mu    sync.Mutex // protects following field
-	queue []func(context.Context)
+	mu    sync.Mutex // protects following fields
+	queue []task
+	over  bool // nothing is taken any more
 
 	// Only the shard's goroutine uses the rest.
 	runs    map[machine.RunID]*ownedRun
+	slotsOf map[string]machine.Slot
 	flights int             // commits of this shard on their way
 	idle    []chan struct{} // closed when no commit is on its way and no event waits
 }
@@ -29,14 +31,47 @@ func newShard(s *scheduler) *shard {
 	return &shard{s: s, hint: make(chan struct{}, 1), runs: map[machine.RunID]*ownedRun{}}
 }
 
+// A task is something that a shard has to do: an event for a run, a transition
+// that has landed, a call that was answered, or anything else. Most of them need no closure.
+type task struct {
+	run  machine.RunID
+	d    *delivery
+	it   *commit
+	call *running // that was answered
+	fn   func(context.Context)
+}
+
 // post has f run by the shard's goroutine, after what was posted before. It
 // never blocks: writers post to shards, and shards wait for writers. What is
 // posted after the shard has stopped is dropped.
-func (sh *shard) post(f func(context.Context)) {
+func (sh *shard) post(f func(context.Context)) { sh.give(task{fn: f}) }
+
+// give is post for tasks. It reports false where the shard has stopped.
+func (sh *shard) give(tasks ...task) bool {
 	sh.mu.Lock()
-	sh.queue = append(sh.queue, f)
+	taken := !sh.over
+	if taken {
+		sh.queue = append(sh.queue, tasks...)
+	}
 	sh.mu.Unlock()
-	wake(sh.hint)
+	if taken {
+		wake(sh.hint)
+	}
+	return taken
+}
+
+// do does what a task asks for.
+func (sh *shard) do(ctx context.Context, t *task) {
+	switch {
+	case t.d != nil:
+		sh.accept(ctx, t.run, t.d)
+	case t.it != nil:
+		sh.answered(ctx, t.it)
+	case t.call != nil:
+		sh.heard(ctx, t.call)
+	default:
+		t.fn(ctx)
+	}
 }
 
 // loop runs what is posted until last is closed, and then what is still
@@ -44,14 +79,15 @@ func (sh *shard) post(f func(context.Context)) {
 // be done, or reported not sent, by this process. After ctx has ended nothing
 // new is decided.
 func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
-	var batch []func(context.Context)
+	var batch []task
 	for ended := false; ; {
 		sh.mu.Lock()
 		batch, sh.queue = sh.queue, batch[:0]
+		sh.over = ended && len(batch) == 0
 		sh.mu.Unlock()
-		for i, f := range batch {
-			f(ctx)
-			batch[i] = nil
+		for i := range batch {
+			sh.do(ctx, &batch[i])
+			batch[i] = task{}
 		}
 		if len(batch) > 0 {
 			sh.size.Store(int64(len(sh.runs)))

@@ -119,18 +119,13 @@ type seat struct {
 	gone     atomic.Bool // taken or given back
 }
 
-// newSeat returns the seat of a call for which a slot is reserved; nil if
-// nothing is limited.
-func newSeat(capacity Capacity, spec AgentSpec) *seat {
-	if capacity == nil {
-		return nil
-	}
-	return &seat{capacity: capacity, spec: spec}
-}
+// init makes it the seat of a call for which a slot is reserved. capacity is nil
+// if nothing is limited: then it is no seat.
+func (s *seat) init(capacity Capacity, spec AgentSpec) { s.capacity, s.spec = capacity, spec }
 
 // take makes the caller the owner of the slot, and reports false if somebody
-// was before. A nil seat has no slot.
-func (s *seat) take() bool { return s != nil && !s.gone.Swap(true) }
+// was before, or if it is no seat.
+func (s *seat) take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
 
 // release gives the slot back, unless it is gone.
 func (s *seat) release() {

@@ -64,7 +64,7 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*start, error) {
 	if size := len(s.Vars.JSON()); size > n.cfg.Options.MaxValue {
 		return nil, fmt.Errorf("the variables have %d bytes, more than the %d allowed", size, n.cfg.Options.MaxValue)
 	}
-	specs, err := agentSpecs(wf, s.Vars)
+	specs, err := n.specs.specs(wf, s.Vars)
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[s
 	case how.due && (!timed || due.After(now)) && !readable(a.mail):
 		return nil, nil, nil
 	}
-	if a.specs, err = agentSpecs(story.Flow, story.State.Vars()); err != nil {
+	if a.specs, err = n.specs.specs(story.Flow, story.State.Vars()); err != nil {
 		return nil, nil, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err}
 	}
 	x := &lacking{Loaded: l, story: story, specs: a.specs, mail: a.mail, why: map[string]string{}}
@@ -314,7 +314,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	if err != nil {
 		return err
 	}
-	specs, err := agentSpecs(story.Flow, story.State.Vars())
+	specs, err := n.specs.specs(story.Flow, story.State.Vars())
 	if err != nil {
 		return &RunError{Run: int64(run), Name: head.Name, Err: err}
 	}

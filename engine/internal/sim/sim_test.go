@@ -119,10 +119,17 @@ func build(t *testing.T, dir string, more map[string]string) string {
 	return bin
 }
 
-// hunt runs worlds in a steady process and returns what it says.
-func hunt(ctx context.Context, bin string, from, count uint64, env ...string) (string, error) {
-	// A block takes a second, and many on a machine that has other things to do.
-	ctx, cancel := context.WithTimeoutCause(ctx, 15*time.Minute, errors.New("the block did not end"))
+// patient is how long a block may take: a second, and many on a machine that has
+// other things to do.
+const patient = 15 * time.Minute
+
+// errRestless says that a block of seeds did not end.
+var errRestless = errors.New("the block did not end")
+
+// hunt runs worlds in a steady process and returns what it says. Returns
+// errRestless if it takes longer than patience.
+func hunt(ctx context.Context, patience time.Duration, bin string, from, count uint64, env ...string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errRestless)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, "-test.run", "^TestWorlds$", "-test.timeout", "0")
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("SIM_FROM=%d", from), fmt.Sprintf("SIM_SEEDS=%d", count))
@@ -160,7 +167,7 @@ func seeds(t *testing.T, bin string) {
 					continue // one story is enough to read
 				}
 				end := min((at-1)/block*block+1+block, from+count)
-				if out, err := hunt(t.Context(), bin, at, end-at); err != nil {
+				if out, err := hunt(t.Context(), patient, bin, at, end-at); err != nil {
 					t.Errorf("%v\n%s", err, out)
 				}
 			}
@@ -179,7 +186,7 @@ func sameTrace(t *testing.T, bin string) {
 	digests := map[string]string{}
 	run := func(name string, from, count uint64) {
 		file := filepath.Join(dir, "traces")
-		if out, err := hunt(t.Context(), bin, from, count, "SIM_TRACES="+file); err != nil {
+		if out, err := hunt(t.Context(), patient, bin, from, count, "SIM_TRACES="+file); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		data, err := os.ReadFile(file)

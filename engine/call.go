@@ -1,0 +1,305 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// An errand is one call with everything it needs, copied from its run.
+type errand struct {
+	run    machine.RunID
+	name   string // public run id
+	flow   *dsl.Workflow
+	fence  int32
+	spec   AgentSpec
+	invoke machine.Invoke
+	// sensitive are the sensitive strings of the run's variables and outputs.
+	sensitive []string
+	// refusals is how often in a row this node's call was not sent.
+	refusals int
+	// silence is how long the call may be silent (heartbeat_timeout); 0 = as
+	// long as it runs.
+	silence time.Duration
+}
+
+// errand copies out of the run what the call needs.
+func (sh *shard) errand(r *ownedRun, inv machine.Invoke) errand {
+	return errand{run: r.id, name: r.state.Name(), flow: r.wf, fence: r.fence, spec: r.specs[inv.Agent], invoke: inv,
+		sensitive: slices.Clip(r.sensitive), refusals: r.refusals[inv.Attempt.Node], silence: r.state.Silence(inv.Attempt)}
+}
+
+// step returns the step's name as agents and people see it.
+func (e *errand) step() string {
+	name := e.flow.Steps[e.invoke.Step].Name
+	if e.invoke.Key == "" && e.flow.Steps[e.invoke.Step].ForEach == nil {
+		return name
+	}
+	return fmt.Sprintf("%s[%q]", name, e.invoke.Key)
+}
+
+// running is a call in flight. It goes from goroutine to goroutine: whoever
+// prepares it, the Invoker, and the shard of its run, which handles the answer.
+type running struct {
+	w *worker
+	errand
+	until time.Time // complete-by by this process's clock
+	seat  seat      // the slot it holds
+	pump  pump
+
+	redact redactor // set before the call is sent
+	sent   bool     // the outcome is in doubt from here on
+
+	reply   sdk.Reply
+	err     error
+	arrived time.Time // store time when the answer reached this engine
+
+	// Protected by worker.mu.
+	phase    callPhase
+	unwanted bool
+	stop     chan struct{}      // of a call with a goroutine; closed once unwanted
+	cancel   context.CancelFunc // of a call with a goroutine
+	handle   Started            // of a call without
+}
+
+// callPhase says whether a call has left this process.
+type callPhase uint8
+
+const (
+	callPreparing callPhase = iota
+	callSent                // perhaps it was
+	callRecalled            // it never is: the run has been told so
+)
+
+func (c *running) id() callID { return callID{c.run, c.invoke.Attempt} }
+
+// unwantLocked notes that the answer is not wanted any more, and returns whom to
+// tell; nil = nobody.
+func (c *running) unwantLocked() Started {
+	if !c.unwanted && c.stop != nil {
+		close(c.stop)
+	}
+	c.unwanted = true
+	return c.handle
+}
+
+// slow reports whether preparing the call may wait for something.
+func (c *running) slow() bool {
+	return len(c.invoke.Input.Secrets())+len(c.spec.Config.Secrets()) > 0
+}
+
+// begin prepares the call and sends it. The answer, if there is one, goes to
+// answered; otherwise the call ends here.
+func (c *running) begin() {
+	var refused *delivery // why it was not sent
+	err := guard(func() error {
+		var request sdk.Request
+		if request, refused = c.prepare(); refused == nil && c.w.send(c) {
+			c.send(request)
+			return nil
+		}
+		c.pump.close()
+		if refused == nil {
+			c.finish() // the run knows
+			return nil
+		}
+		c.report(refused)
+		return nil
+	})
+	if err == nil {
+		return
+	}
+	c.w.n.cfg.Logger.Error("call panicked", "run", c.name, "step", c.step(), "panic", c.redact.text(err.Error()))
+	c.pump.close()
+	if c.sent {
+		c.report(c.answer(machine.AttemptUnknown{Attempt: c.invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"}))
+		return
+	}
+	// A panic before the call proves that nothing was sent.
+	c.report(c.notSent(c.w.n.cfg.Options.RetryHeld, maxRefusal, "preparing the call panicked"))
+}
+
+// prepare makes the request, or says why there is none.
+func (c *running) prepare() (sdk.Request, *delivery) {
+	n, o := c.w.n, c.w.n.cfg.Options
+	input, err := c.input()
+	if err != nil {
+		return sdk.Request{}, c.notSent(o.RetryHeld, maxRefusal, err.Error())
+	}
+	left := n.clock.until(c.invoke.CompleteBy)
+	switch {
+	case left <= 0:
+		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, whyTooLate)
+	case !n.clock.leased():
+		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, whyNoLease)
+	}
+	return sdk.Request{
+		Action: c.invoke.Action, Purpose: c.invoke.Purpose, Input: input,
+		IdempotencyKey: c.invoke.IdempotencyKey, ForwardKey: c.invoke.ForwardKey,
+		CompleteBy: time.Now().Add(left).UTC(), Remaining: left,
+		Run: c.name, Workflow: c.flow.Name, Step: c.step(), Attempt: c.invoke.Number, Fence: int64(c.fence),
+		Checkpoint: c.invoke.Checkpoint,
+	}, nil
+}
+
+const whyTooLate = "its complete-by had passed before it could be sent"
+
+// send makes the call. Where a goroutine belongs to it, it waits for the answer.
+func (c *running) send(request sdk.Request) {
+	c.sent = true
+	call := Call{
+		Agent: c.spec, Run: c.run, Request: request,
+		OnProgress: c.pump.progress, OnLate: c.late, Scrub: c.redact.text,
+	}
+	failpoint.HitPurpose("send.before", uint8(c.invoke.Purpose))
+	w := c.w
+	if w.async == nil || c.slow() {
+		ctx, cancel := context.WithTimeout(context.Background(), request.Remaining)
+		defer cancel()
+		w.mu.Lock()
+		if w.quit {
+			cancel()
+		}
+		c.stop, c.cancel = make(chan struct{}), cancel
+		if c.unwanted {
+			close(c.stop)
+		}
+		call.Stop = c.stop
+		w.mu.Unlock()
+		reply, err := w.n.cfg.Invoker.Invoke(ctx, call)
+		var deferred *Deferred
+		if err != nil && ctx.Err() != nil && !errors.As(err, &deferred) {
+			err = ctx.Err() // whoever's timer went off first: the agent's, its transport's or ours
+		}
+		c.answered(reply, err)
+		return
+	}
+	handle := w.async.Start(w.ctx, call, c.answered)
+	w.mu.Lock()
+	c.handle = handle
+	unwanted := c.unwanted && handle != nil
+	w.mu.Unlock()
+	if unwanted {
+		handle.Stop()
+	}
+}
+
+// late keeps an answer that came after complete-by.
+func (c *running) late(reply sdk.Reply) {
+	now := c.w.n.clock.now()
+	c.w.n.keepLate(c.run, c.step(), c.invoke.Attempt, c.event(reply, &c.redact, c.w.n.cfg.Options.MaxValue), now)
+}
+
+// largeReply is the size in bytes from which a reply is not checked by a shard,
+// for whose other runs that would take too long.
+const largeReply = 64 << 10
+
+// answered takes what came of the call. It does not block.
+func (c *running) answered(reply sdk.Reply, err error) {
+	failpoint.HitPurpose("receive.before", uint8(c.invoke.Purpose))
+	c.reply, c.err, c.arrived = reply, err, c.w.n.clock.now()
+	if len(reply.Output) < largeReply {
+		if t := c.w.n.now(); t != nil && t.scheduler.shard(c.run).give(task{call: c}) {
+			return
+		}
+	}
+	go c.conclude()
+}
+
+// conclude delivers what the answer says.
+func (c *running) conclude() {
+	if d := c.concluded(); d != nil {
+		c.report(d)
+		return
+	}
+	c.finish()
+}
+
+// heard is conclude on the goroutine of the run's shard.
+func (sh *shard) heard(ctx context.Context, c *running) {
+	d := c.concluded()
+	switch {
+	case d == nil:
+		c.finish()
+	case c.pump.flush(): // what it said before comes first
+		c.report(d)
+	default:
+		d.call, d.seat = c, &c.seat
+		sh.accept(ctx, c.run, d)
+	}
+}
+
+// concluded returns what to deliver; nil = nothing. After it no sign of life is
+// taken any more.
+func (c *running) concluded() (d *delivery) {
+	c.pump.close()
+	err := guard(func() error {
+		d = c.outcome()
+		return nil
+	})
+	if err != nil {
+		c.w.n.cfg.Logger.Error("call panicked", "run", c.name, "step", c.step(), "panic", c.redact.text(err.Error()))
+		d = c.answer(machine.AttemptUnknown{Attempt: c.invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"})
+	}
+	return d
+}
+
+// outcome says what an answer means.
+func (c *running) outcome() *delivery {
+	o := c.w.n.cfg.Options
+	var deferred *Deferred
+	switch {
+	case errors.As(c.err, &deferred):
+		if deferred.Until.IsZero() { // it had a slot, so it need not wait for one
+			return c.notSent(o.MinScan, o.RetryHeld, c.redact.text(deferred.Why))
+		}
+		pause := max(o.MinScan, time.Until(deferred.Until))
+		return c.notSent(pause, pause, c.redact.text(deferred.Why))
+	case errors.Is(c.err, context.DeadlineExceeded), errors.Is(c.err, context.Canceled):
+		return nil // nothing is known and nothing may be concluded
+	case c.err != nil:
+		return c.answer(machine.AttemptUnknown{Attempt: c.invoke.Attempt, Code: sdk.CodeInternal, Message: c.redact.text(c.err.Error())})
+	}
+	return c.answer(c.event(c.reply, &c.redact, o.MaxValue))
+}
+
+// answer makes the delivery of what came of a call that was sent. Past its
+// complete-by nothing is said, only counted and kept.
+func (c *running) answer(event machine.Event) *delivery {
+	d := c.delivery(event)
+	if !d.arrived.Before(d.completeBy) {
+		c.w.n.keepLate(c.run, c.step(), c.invoke.Attempt, event, d.arrived)
+		return nil
+	}
+	return d
+}
+
+func (c *running) delivery(event machine.Event) *delivery {
+	arrived := c.arrived
+	if arrived.IsZero() {
+		arrived = c.w.n.clock.now()
+	}
+	return &delivery{event: event, arrived: arrived, attempt: c.invoke.Attempt, completeBy: c.invoke.CompleteBy}
+}
+
+// maxRefusal bounds the growing pause between attempts to prepare a call.
+const maxRefusal = time.Minute
+
+// notSent says that the call was not sent and should be tried again after
+// pause, in store time. The pause doubles up to limit with every time in a row.
+func (c *running) notSent(pause, limit time.Duration, why string) *delivery {
+	limit = max(pause, limit)
+	for range c.refusals {
+		if pause = min(2*pause, limit); pause == limit {
+			break
+		}
+	}
+	return c.delivery(machine.AttemptDeferred{Attempt: c.invoke.Attempt, Until: c.w.n.clock.now().Add(pause), Why: why})
+}

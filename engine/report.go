@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+)
+
+// postFor is how long past complete-by an answer that the run's owner should
+// hear of is kept trying for, while the store does not answer: it counts by
+// when it arrived, and if it does not count any more it is evidence.
+const postFor = 10 * time.Minute
+
+// report hands a call's delivery to its run, after what the pump still holds.
+// It does not block.
+func (c *running) report(d *delivery) {
+	c.pump.flush()
+	d.call, d.seat = c, &c.seat
+	if t := c.w.n.now(); t != nil && t.scheduler.deliver(c.run, d) {
+		return // reported is called
+	}
+	go c.insist(d, ErrNotOwner)
+}
+
+// reported is told what became of the delivery. It does not block.
+func (c *running) reported(d *delivery, err error) {
+	if err == nil {
+		c.finish()
+		return
+	}
+	go c.insist(d, err)
+}
+
+// finish ends a call of which nothing is left to be done. The slot is given back
+// unless the decision on the answer has taken it.
+func (c *running) finish() {
+	c.seat.release()
+	failpoint.HitPurpose("receive.after", uint8(c.invoke.Purpose))
+	c.w.end(c)
+}
+
+// insist delivers until the run has it. An answer to a run that another engine
+// owns, or that nobody does, goes into the run's inbox with the time at which it
+// arrived here: who holds the run does not matter for what counts (language.md,
+// What counts), and it is durable there. err is what became of the last attempt.
+func (c *running) insist(first *delivery, err error) {
+	defer c.finish()
+	w, ctx, pause := c.w, context.Background(), 10*time.Millisecond
+	d := delivery{event: first.event, arrived: first.arrived, completeBy: first.completeBy, attempt: first.attempt, seat: &c.seat}
+	for {
+		var aside *RunError
+		switch {
+		case err == nil:
+			return
+		case errors.As(err, &aside):
+			// The run is set aside here, and nobody decides on the answer: it is kept
+			// for whoever looks into the run.
+			w.n.keepLate(c.run, c.step(), c.invoke.Attempt, d.event, d.arrived)
+			return
+		case errors.Is(err, ErrNotFound):
+			return
+		}
+		c.seat.release() // nobody decides on it for now
+		if errors.Is(err, ErrNotOwner) && !w.quits() {
+			if err = c.post(ctx, &d); err == nil || errors.Is(err, ErrNotFound) {
+				return
+			}
+			w.n.cfg.Logger.Warn("an answer could not be handed to the run's owner, trying again", "run", c.name, "step", c.step(), "error", err)
+		}
+		if w.n.clock.now().After(d.completeBy.Add(postFor)) {
+			w.n.keepLate(c.run, c.step(), c.invoke.Attempt, d.event, d.arrived)
+			return
+		}
+		if w.quits() || sleep(ctx, pause) != nil {
+			return
+		}
+		pause = min(2*pause, w.n.cfg.Options.RetryStore)
+		c.pump.flush()
+		again := d // it may have to be delivered once more, to another incarnation
+		err = w.n.deliver(ctx, c.run, &again)
+	}
+}
+
+// post puts an answer into its run's inbox. A call has one answer, so posting
+// again is harmless.
+func (c *running) post(ctx context.Context, d *delivery) error {
+	data, err := encodeMessage(c.w.n.cfg.Sealer, c.run, d.event)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.w.n.cfg.Options.Lease)
+	defer cancel()
+	_, err = c.w.n.cfg.Store.Post(ctx, Message{
+		Run: c.run, At: d.arrived, Kind: MessageReply, By: "agent " + c.invoke.Agent, Data: data,
+		Dedup: fmt.Sprintf("reply/%d/%d", d.attempt.Node, d.attempt.Call),
+	})
+	return err
+}
