@@ -41,19 +41,39 @@ func EncodeRecords(records []Record) ([]byte, error) {
 // AppendRecords appends to b what EncodeRecords returns. After an error b is as
 // long as before.
 func AppendRecords(b []byte, records []Record) ([]byte, error) {
-	var fewStrings, fewDocs [8]part
-	e := encoder{b: b, strings: fewStrings[:0], docs: fewDocs[:0]}
+	e := encoder{b: b}
+	err := e.records(records)
+	if err != nil {
+		return b, err
+	}
+	return e.b, nil
+}
+
+// AppendRecords is the package's AppendRecords.
+func (t *Scratch) AppendRecords(b []byte, records []Record) ([]byte, error) {
+	e := &t.encoder
+	e.b = b
+	err := e.records(records)
+	data := e.b
+	if e.b = nil; err != nil {
+		return b, err
+	}
+	return data, nil
+}
+
+// records writes what EncodeRecords returns.
+func (e *encoder) records(records []Record) error {
 	e.uint(format)
 	e.uint(uint64(len(records)))
 	for k := range records {
 		first := len(e.b)
 		e.strings, e.docs, e.named, e.valued = e.strings[:0], e.docs[:0], nil, nil
 		if err := e.record(&records[k]); err != nil {
-			return b, err
+			return err
 		}
 		e.b = precede(e.b, first)
 	}
-	return e.b, nil
+	return nil
 }
 
 // precede puts the length of what begins at first before it.

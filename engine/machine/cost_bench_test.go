@@ -121,7 +121,7 @@ func BenchmarkEvent(b *testing.B) {
 			s.NextDue()
 			records = append(records[:0], rec)
 			var err error
-			if row, err = AppendRecords(row[:0], records); err != nil {
+			if row, err = scratch.AppendRecords(row[:0], records); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -225,12 +225,19 @@ func (d *decider) record() Record {
 	d.run.live = d.liveNodes()
 	d.commands = d.lastAlerts()
 	r := Record{
-		at: d.at, event: d.event, commands: d.commands, late: d.late, secret: d.secret, names: d.names, cache: d.s.cache,
+		at: d.at, event: d.event, late: d.late, secret: d.secret, names: d.names, cache: d.s.cache,
 		base: d.s, records: d.s.run.records,
 	}
-	r.nodes = d.draft.patches()
-	if mask := diffRun(&d.s.run, &d.run); mask != 0 {
-		r.run = &runPatch{mask: mask, to: d.run}
+	mask := diffRun(&d.s.run, &d.run)
+	if mask == 0 && len(d.draft.list) == 0 && len(d.commands) == 0 {
+		return r
+	}
+	paper := new(sheet)
+	r.nodes = d.draft.patches(paper)
+	r.commands = append(paper.commands[:0], d.commands...)
+	if mask != 0 {
+		paper.run = runPatch{mask: mask, to: d.run}
+		r.run = &paper.run
 		r.run.to.head, r.run.to.trouble = d.s.run.head, d.s.run.trouble
 		if mask&headBits != 0 {
 			own := d.head

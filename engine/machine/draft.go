@@ -12,6 +12,8 @@ type Scratch struct {
 	d    decider
 	fold folder
 	pool pool
+
+	encoder encoder
 }
 
 // decider returns a decider to which nothing has happened yet.
@@ -26,9 +28,14 @@ func (s *Scratch) decider() *decider {
 	}
 	clear(d.used)
 	clear(d.deferred)
+	clear(d.commands)
+	if cap(d.commands) > keptScratch {
+		d.commands = nil
+	}
 	*d = decider{
-		draft: d.draft, used: d.used[:0], deferred: d.deferred[:0],
+		draft: d.draft, used: d.used[:0], deferred: d.deferred[:0], commands: d.commands[:0],
 		ready: d.ready, fan: d.fan, launch: d.launch, undo: d.undo, passed: d.passed,
+		seen: seen{results: d.seen.results},
 	}
 	return d
 }
@@ -105,20 +112,29 @@ func (t *draft) add(i int, old *node) *node {
 	return now
 }
 
+// A sheet is one piece of memory for what most records hold.
+type sheet struct {
+	run      runPatch
+	commands [1]Command
+	attempts [2]attemptPatch
+	nodes    [2]nodePatch
+}
+
 // patches closes the draft: what it did not change it shares with the state.
-func (t *draft) patches() []nodePatch {
+func (t *draft) patches(paper *sheet) []nodePatch {
 	if len(t.list) == 0 {
 		return nil
 	}
-	slices.SortFunc(t.list, func(a, b edited) int { return cmp.Compare(a.i, b.i) })
-	nodes := make([]nodePatch, 0, len(t.list))
-	var attempts []attemptPatch
+	nodes, attempts := paper.nodes[:0], paper.attempts[:0]
+	if many := len(t.list); many > len(paper.nodes) {
+		slices.SortFunc(t.list, func(a, b edited) int { return cmp.Compare(a.i, b.i) })
+		nodes, attempts = make([]nodePatch, 0, many), make([]attemptPatch, 0, many)
+	} else if many == 2 && t.list[0].i > t.list[1].i {
+		t.list[0], t.list[1] = t.list[1], t.list[0]
+	}
 	for k := range t.list {
 		old, now := t.list[k].old, t.list[k].now
 		p := nodePatch{node: t.list[k].i, mask: diffNode(old, now), to: now}
-		if attempts == nil && len(now.attempts) > 0 {
-			attempts = make([]attemptPatch, 0, min(len(t.list), 64))
-		}
 		first := len(attempts)
 		attempts = diffAttempts(attempts, old.attempts, now.attempts)
 		p.attempts = attempts[first:len(attempts):len(attempts)]

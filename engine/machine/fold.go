@@ -34,7 +34,7 @@ func (t *Scratch) Fold(s *State, wf *dsl.Workflow, data []byte, told func(Event)
 			told(t.fold.r.event)
 		}
 	}
-	if len(d.b) > 0 {
+	if d.err != nil || len(d.b) > 0 {
 		return 0, fmt.Errorf("%w: length", ErrCorrupt)
 	}
 	return facts, nil

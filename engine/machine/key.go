@@ -28,14 +28,17 @@ func (d *decider) undoKey(n *node) string {
 // length, so that no two lists of parts read alike. The zero after the key is
 // the repeat index of a step without repeat.
 func idempotencyKey(id RunID, step, key, direction string, generation int) string {
-	var b []byte
+	var short [128]byte
+	b := short[:0]
 	b = binary.BigEndian.AppendUint64(b, uint64(id))
-	for _, part := range []string{step, key, direction} {
+	for _, part := range [...]string{step, key, direction} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(part)))
 		b = append(b, part...)
 	}
 	b = binary.BigEndian.AppendUint32(b, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(generation))
 	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:16])
+	var text [32]byte
+	hex.Encode(text[:], sum[:16])
+	return string(text[:])
 }

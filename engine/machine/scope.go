@@ -15,7 +15,8 @@ var (
 // A seen is what expressions have been shown, or have said, in a decision.
 type seen struct {
 	scope    dsl.Scope
-	ready    bool // scope is
+	ready    bool                     // scope is
+	results  func(int) dsl.StepResult // of this decider
 	each     dsl.EachItem
 	step     int32         // of settings
 	settings *dsl.Settings // of the step last asked for; nil = none
@@ -27,12 +28,15 @@ func (d *decider) scope(n *node) *dsl.Scope {
 	sc := &d.seen.scope
 	if !d.seen.ready {
 		d.seen.ready = true
+		if d.seen.results == nil {
+			d.seen.results = d.stepResult
+		}
 		*sc = dsl.Scope{
 			Run: dsl.RunInfo{
 				ID: d.run.name, Workflow: d.wf.Name, Key: d.run.key, StartedAt: d.run.started.time(),
 			},
 			Vars: d.run.vars.v,
-			Step: d.stepResult,
+			Step: d.seen.results,
 			Memo: &d.s.cache.memo,
 		}
 	}

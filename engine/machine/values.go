@@ -94,6 +94,9 @@ func (k *known) put(hash uint64, from origin) {
 		}
 	}
 	if len(k.list) < fewValues {
+		if k.list == nil {
+			k.list = make([]knownValue, 0, 4)
+		}
 		k.list = append(k.list, knownValue{hash, from})
 		return
 	}
