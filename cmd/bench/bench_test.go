@@ -108,8 +108,11 @@ func TestProxyCounts(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), `SELECT 1`); err != nil {
 		t.Fatal(err)
 	}
-	if n := p.statements.Load() - before; n != 11 {
-		t.Errorf("%d statements were counted, want 11", n)
+	if _, err := conn.ExecContext(t.Context(), `;`); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.statements.Load() - before; n != 11 || p.pings.Load() != 1 {
+		t.Errorf("%d statements and %d pings were counted, want 11 and 1", n, p.pings.Load())
 	}
 }
 

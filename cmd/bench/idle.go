@@ -42,7 +42,7 @@ func (l *lab) idle(ctx context.Context) (err error) {
 	if err := pause(ctx, settling); err != nil {
 		return err
 	}
-	before := p.statements.Load()
+	before, pings := p.statements.Load(), p.pings.Load()
 	if err := pause(ctx, l.p.idle); err != nil {
 		return err
 	}
@@ -51,6 +51,7 @@ func (l *lab) idle(ctx context.Context) (err error) {
 		return errors.New("the engine never asked its database anything")
 	}
 	l.book.put(0, "idle", "statements/min", float64(n)/l.p.idle.Minutes())
+	l.book.put(0, "idle", "pings/min", float64(p.pings.Load()-pings)/l.p.idle.Minutes())
 	l.t.idle(l.book, l.p)
 	return nil
 }

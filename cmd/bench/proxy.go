@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,11 +12,12 @@ import (
 )
 
 // A proxy stands between an engine and its server and counts the statements
-// that pass: a BEGIN is one as well.
+// that pass: a BEGIN is one as well. An empty one, by which a connection that
+// only listens finds out that it is still there, is a ping.
 type proxy struct {
-	listener   net.Listener
-	server     string
-	statements atomic.Int64
+	listener          net.Listener
+	server            string
+	statements, pings atomic.Int64
 
 	wg    sync.WaitGroup
 	mu    sync.Mutex // protects following field
@@ -87,15 +89,25 @@ func (p *proxy) forward(server io.Writer, client io.Reader) {
 		if _, err := io.ReadFull(client, head[:size]); err != nil {
 			return
 		}
-		if size == 5 && (head[0] == 'Q' || head[0] == 'E') {
-			p.statements.Add(1)
-		}
-		if _, err := server.Write(head[:size]); err != nil {
+		body := make([]byte, max(4, binary.BigEndian.Uint32(head[size-4:size]))-4)
+		if _, err := io.ReadFull(client, body); err != nil {
 			return
 		}
-		rest := int64(binary.BigEndian.Uint32(head[size-4:size])) - 4
-		if _, err := io.CopyN(server, client, rest); err != nil {
+		if size == 5 {
+			p.count(head[0], body)
+		}
+		if _, err := server.Write(append(head[:size:size], body...)); err != nil {
 			return
 		}
+	}
+}
+
+// count counts one message: Q is a query, E executes a prepared statement.
+func (p *proxy) count(kind byte, body []byte) {
+	switch {
+	case kind == 'Q' && len(bytes.Trim(body, "; \x00")) == 0:
+		p.pings.Add(1)
+	case kind == 'Q' || kind == 'E':
+		p.statements.Add(1)
 	}
 }

@@ -25,7 +25,7 @@ func ratioCell(b *book, row, to, name, toName string) string {
 
 // steps prints the engine's rows beside the yardsticks.
 func (t *table) steps(b *book, p plan, yard string) {
-	const columns = "%-14s %8s %10s %10s %10s %8s %8s %8s %8s %9s %8s %9s %9s %9s"
+	const columns = "%-14s %8s %10s %10s %10s %8s %8s %8s %8s %9s %8s %9s %9s %9s %10s"
 	t.say("")
 	t.say(columns, "end to end", "steps/s", "to pgbench", "to naive", "to naive", "p50 ms", "p95 ms", "p99 ms", "p99/p50", "commits", "log B", "engine µs", "agent µs", "server µs", "to pgbench")
 	t.say(columns, "(in flight)", "", "64 clients", "64", "lone p50", "", "", "", "", "/step", "/step", "/step", "/step", "/step", "by CPU")
@@ -131,5 +131,6 @@ func (t *table) cold(b *book, p plan) {
 // idle prints what an idle engine asks.
 func (t *table) idle(b *book, p plan) {
 	t.say("")
-	t.say("idle engine: %s statements a minute, over %s", cell(b, "idle", "statements/min", "%.1f"), p.idle)
+	t.say("idle engine: %s statements a minute, and %s empty ones of the connection that listens, over %s",
+		cell(b, "idle", "statements/min", "%.1f"), cell(b, "idle", "pings/min", "%.1f"), p.idle)
 }
