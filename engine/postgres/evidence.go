@@ -22,7 +22,7 @@ WITH r AS (SELECT run_id FROM engine.run WHERE run_id = $1::int8
   INSERT INTO engine.alert (run_id, at, kind, step, code, message) SELECT run_id, at, $9::text, $10::text, $11::text, $12::text FROM kept
 )
 SELECT EXISTS (SELECT FROM r)`
-	lateList = `SELECT node, call, step, at, outcome, code, data FROM engine.late_reply WHERE run_id = $1 ORDER BY at, node, call, outcome`
+	lateList = `SELECT node, call, step, at, outcome, code, data FROM engine.late_reply WHERE run_id = $1 ORDER BY at, node, call, outcome LIMIT $2`
 
 	// logKeep removes, of each run it adds to, what is older than the last
 	// lines: $7 of them, less the new ones, which this statement cannot see yet.
@@ -58,9 +58,12 @@ func (s *Store) KeepLate(ctx context.Context, l engine.LateReply) error {
 	return nil
 }
 
-// LateReplies returns the late answers of a run, oldest first.
+// maxLate is how many late answers LateReplies returns.
+const maxLate = 1000
+
+// LateReplies returns the first 1,000 late answers of a run, oldest first.
 func (s *Store) LateReplies(ctx context.Context, run machine.RunID) ([]engine.LateReply, error) {
-	rows, err := s.db.QueryContext(ctx, lateList, int64(run))
+	rows, err := s.look(ctx, lateList, int64(run), maxLate)
 	if err != nil {
 		return nil, wrap("read late answers", err)
 	}
@@ -140,7 +143,7 @@ func newest(lines []engine.LogLine) []engine.LogLine {
 
 // Logs returns up to limit lines of a run with an id greater than after.
 func (s *Store) Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]engine.LogLine, error) {
-	rows, err := s.db.QueryContext(ctx, logList, int64(run), after, limit)
+	rows, err := s.look(ctx, logList, int64(run), after, limit)
 	if err != nil {
 		return nil, wrap("read logs", err)
 	}

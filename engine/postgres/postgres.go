@@ -30,7 +30,8 @@ import (
 // Options of a Store. Zero fields mean defaults.
 type Options struct {
 	// MaxConns is how many connections beside those of writers may be open; 0 =
-	// 8.
+	// 8. Half of them, one at least, answer people's questions; the others, one at
+	// least, do the engine's work.
 	MaxConns int
 	Logger   *slog.Logger // nil = nowhere
 }
@@ -56,7 +57,8 @@ func (o Options) validate() error {
 // concurrent use; its writers are not.
 type Store struct {
 	source source
-	db     *sql.DB       // everything but commits
+	db     *sql.DB       // everything but commits and people's questions
+	reads  *sql.DB       // people's questions: see look
 	tokens atomic.Uint32 // last commit number; with the engine's number it is a token
 	log    *slog.Logger
 
@@ -87,9 +89,9 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.db = sql.OpenDB(connector{c, s})
+	s.db, s.reads = sql.OpenDB(connector{c, s}), sql.OpenDB(connector{c, s})
 	if err := s.examineServer(ctx, o); err != nil {
-		return nil, errors.Join(err, s.db.Close())
+		return nil, errors.Join(err, s.reads.Close(), s.db.Close())
 	}
 	return s, nil
 }
@@ -107,8 +109,12 @@ func (s *Store) examineServer(ctx context.Context, o Options) error {
 	if pooled {
 		s.behindPooler()
 	}
-	s.db.SetMaxOpenConns(o.MaxConns)
-	s.db.SetMaxIdleConns(o.MaxConns)
+	reads := max(1, o.MaxConns/2)
+	work := max(1, o.MaxConns-reads)
+	s.db.SetMaxOpenConns(work)
+	s.db.SetMaxIdleConns(work)
+	s.reads.SetMaxOpenConns(reads)
+	s.reads.SetMaxIdleConns(1)
 	return nil
 }
 
@@ -116,7 +122,7 @@ func (s *Store) examineServer(ctx context.Context, o Options) error {
 // closed by whoever opened them.
 func (s *Store) Close() error {
 	s.bell.close()
-	return s.db.Close()
+	return errors.Join(s.reads.Close(), s.db.Close())
 }
 
 // sqlstate returns the SQLSTATE of a server's error, or "".

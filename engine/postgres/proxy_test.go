@@ -22,6 +22,8 @@ type proxy struct {
 	posts bool   // cut those of other connections than writers
 	lose  *bool  // cut the next commit: after it has landed (true) or before it is sent
 	then  func() // what happens before its sender can notice
+
+	answers int // how often the server said to a writer that it is done
 }
 
 // A link is one connection through the proxy.
@@ -153,6 +155,9 @@ func (k *link) fromClient(kind byte, body []byte) error {
 func (k *link) fromServer(kind byte, body []byte) error {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
+	if kind == 'Z' && k.writer {
+		k.p.answers++
+	}
 	if kind == 'E' { // nothing landed
 		k.bound = false
 	}

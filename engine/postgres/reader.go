@@ -225,7 +225,7 @@ WHERE run_id = $1 AND seq >= $2 AND EXISTS (SELECT FROM engine.run WHERE run_id 
 
 // Rows returns up to limit rows with seq >= from.
 func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]engine.Row, error) {
-	rows, err := s.db.QueryContext(ctx, rowList, int64(id), int64(from), limit)
+	rows, err := s.look(ctx, rowList, int64(id), int64(from), limit)
 	if err != nil {
 		return nil, wrap("read rows", err)
 	}
@@ -279,7 +279,7 @@ func (s *Store) Runs(ctx context.Context, f engine.RunFilter) ([]engine.RunRow, 
 	if f.Key != "" {
 		query, args = runListByKey, append(args, f.Key)
 	}
-	rows, err := s.db.QueryContext(ctx, query, args...)
+	rows, err := s.look(ctx, query, args...)
 	if err != nil {
 		return nil, wrap("list runs", err)
 	}
@@ -321,9 +321,14 @@ func (s *Store) Find(ctx context.Context, name string) (engine.RunRow, error) {
 	if !isText(name) {
 		return engine.RunRow{}, engine.ErrNotFound
 	}
-	r, err := scanRun(s.db.QueryRowContext(ctx, runFindByName, name))
+	var r engine.RunRow
+	scan := func(row interface{ Scan(...any) error }) (err error) {
+		r, err = scanRun(row)
+		return err
+	}
+	err := s.lookOne(ctx, scan, runFindByName, name)
 	if id, e := strconv.ParseInt(name, 10, 64); noRows(err) && e == nil {
-		r, err = scanRun(s.db.QueryRowContext(ctx, runFindByID, id))
+		err = s.lookOne(ctx, scan, runFindByID, id)
 	}
 	if noRows(err) {
 		return engine.RunRow{}, engine.ErrNotFound
@@ -346,7 +351,7 @@ ORDER BY what, ord`
 
 // StepRows returns the view of a run's steps, by node number.
 func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]engine.StepView, error) {
-	rows, err := s.db.QueryContext(ctx, stepSource, int64(id))
+	rows, err := s.look(ctx, stepSource, int64(id))
 	if err != nil {
 		return nil, wrap("read steps", err)
 	}
@@ -407,7 +412,7 @@ func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]engi
 }
 
 func (s *Store) alerts(ctx context.Context, what, query string, args ...any) ([]engine.AlertRow, error) {
-	rows, err := s.db.QueryContext(ctx, query, args...)
+	rows, err := s.look(ctx, query, args...)
 	if err != nil {
 		return nil, wrap(what, err)
 	}

@@ -21,13 +21,14 @@ import (
 // survivors take over what they owned, answers are lost, and others post
 // messages. Then it checks the journals: no gap, no record by anybody but the
 // owner, none after the end, every run row the fold of its journal, nothing
-// that was reported as landed missing (I1, I2, I3, I10), and every message that
-// was posted either waiting still or consumed by exactly one row.
+// that was reported as landed missing (I1, I2, I3, I10), every message that
+// was posted either waiting still or consumed by exactly one row, every name
+// that of one run, every key held by one run at most (I11).
 //
 // Each row's data says what it did, so that the journal alone can be judged.
 func Stress(t *testing.T, h Harness, d time.Duration) {
 	w := newWorld(t, h)
-	s := &stress{world: w, seed: uint64(time.Now().UnixNano()), landed: make(map[machine.RunID][]note), said: make(map[machine.RunID][]engine.MessageID)}
+	s := &stress{world: w, seed: uint64(time.Now().UnixNano()), landed: make(map[machine.RunID][]note), said: make(map[machine.RunID][]engine.MessageID), named: make(map[machine.RunID]engine.Names)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d", s.seed)
@@ -58,8 +59,16 @@ type stress struct {
 	landed map[machine.RunID][]note // what was reported as landed
 	known  []machine.RunID          // of landed
 	said   map[machine.RunID][]engine.MessageID
+	named  map[machine.RunID]engine.Names // of those that landed under names
+	found  []claim
 	stale  int
 	fenced int
+}
+
+// A claim is what a submission was told that did not land.
+type claim struct {
+	names engine.Names
+	run   machine.RunID // that is said to have the name or to hold the key
 }
 
 // A note is what a row's data says: who wrote it, whether it took the run over,
@@ -189,6 +198,9 @@ func (s *stress) moves(store engine.Store, id engine.EngineID, n int, rnd *rand.
 		switch rnd.IntN(12) {
 		case 0:
 			t.State, t.NextCheck = machine.RunSucceeded, engine.Never
+			if rnd.IntN(3) > 0 {
+				t.State = machine.RunCancelled // which frees a key
+			}
 		case 1:
 			t.State, t.NextCheck = machine.RunCompensating, t.At.Add(time.Minute)
 		case 2:
@@ -206,10 +218,17 @@ func (s *stress) moves(store engine.Store, id engine.EngineID, n int, rnd *rand.
 		s.runs += 2
 		run := 1<<50 + s.runs + machine.RunID(n)
 		s.mu.Unlock()
-		batch = append(batch, engine.Transition{
+		t := engine.Transition{
 			Run: run, At: base, Workflow: s.flow, State: machine.RunRunning, Owner: &id, NextCheck: base.Add(time.Hour),
 			Data: note{by: id, id: rnd.Uint64()}.encode(),
-		})
+		}
+		if rnd.IntN(3) > 0 { // few enough names and keys that engines want the same ones at once
+			t.Names = &engine.Names{Name: "name-" + strconv.Itoa(rnd.IntN(2000)), Workflow: flowName}
+			if rnd.IntN(2) > 0 {
+				t.Names.Key = "key-" + strconv.Itoa(rnd.IntN(40))
+			}
+		}
+		batch = append(batch, t)
 	}
 	return sorted(batch), nil
 }
@@ -301,10 +320,19 @@ func (s *stress) learn(mine []owned, batch []engine.Transition, out []engine.Out
 				s.known = append(s.known, t.Run)
 			}
 			s.landed[t.Run] = append(s.landed[t.Run], n)
+			if t.Names != nil {
+				s.named[t.Run] = *t.Names
+				if want := (engine.Submitted{Run: t.Run, Name: t.Names.Name}); out[i].Submitted != want {
+					s.Errorf("run %d: submitted = %+v, want %+v", t.Run, out[i].Submitted, want)
+				}
+			}
 			seq[t.Run] = t.Seq
 			if t.State.Final() {
 				seq[t.Run] = -1
 			}
+		case t.Names != nil && out[i].Err == nil && out[i].Submitted.Exists:
+			s.found = append(s.found, claim{*t.Names, out[i].Submitted.Run})
+		case t.Names != nil && errors.Is(out[i].Err, engine.ErrFenced):
 		case errors.Is(out[i].Err, engine.ErrStale):
 			s.stale++
 			seq[t.Run] = -1
@@ -373,10 +401,42 @@ func (s *stress) judge() {
 		posted += len(ids)
 		eaten += s.judgeMessages(run, ids)
 	}
-	if len(s.landed) < 10 || s.fenced == 0 || eaten == 0 {
-		s.Errorf("%d runs, %d fenced writers, %d of %d messages consumed: too little happened to prove anything", len(s.landed), s.fenced, eaten, posted)
+	s.judgeNames()
+	if len(s.landed) < 10 || len(s.named) < 5 || len(s.found) == 0 || s.fenced == 0 || eaten == 0 {
+		s.Errorf("%d runs, %d under names, %d submissions told of another, %d fenced writers, %d of %d messages consumed: too little happened to prove anything",
+			len(s.landed), len(s.named), len(s.found), s.fenced, eaten, posted)
 	}
-	s.Logf("%d runs, %d rows, %d stale, %d fenced writers, %d of %d messages consumed", len(s.landed), rows, s.stale, s.fenced, eaten, posted)
+	s.Logf("%d runs, %d under names, %d submissions told of another, %d rows, %d stale, %d fenced writers, %d of %d messages consumed",
+		len(s.landed), len(s.named), len(s.found), rows, s.stale, s.fenced, eaten, posted)
+}
+
+// judgeNames checks that every run that landed under names has them, that what
+// others were told of it is true, and that no key is held twice.
+func (s *stress) judgeNames() {
+	held := make(map[string]machine.RunID)
+	for run, n := range s.named {
+		r, err := s.Store.Find(s.ctx, n.Name)
+		if err != nil || r.Run != run || r.Key != n.Key {
+			s.Errorf("find %q = run %d with key %q, err = %v, want run %d with key %q", n.Name, r.Run, r.Key, err, run, n.Key)
+		}
+		if n.Key == "" || !engine.HoldsKey(r.State) {
+			continue
+		}
+		if other := held[n.Key]; other != 0 {
+			s.Errorf("runs %d and %d hold the key %q", run, other, n.Key)
+		}
+		held[n.Key] = run
+	}
+	for _, c := range s.found {
+		switch has, ok := s.named[c.run]; {
+		case ok && has.Name != c.names.Name && (c.names.Key == "" || has.Key != c.names.Key):
+			s.Errorf("a submission as %+v was told of run %d, which has %+v", c.names, c.run, has)
+		case !ok: // what it landed with was not reported: its engine was fenced
+			if r, err := s.Store.Find(s.ctx, strconv.FormatInt(int64(c.run), 10)); err != nil || r.Name != c.names.Name && r.Key != c.names.Key {
+				s.Errorf("a submission as %+v was told of run %d: %+v, err = %v", c.names, c.run, r, err)
+			}
+		}
+	}
 }
 
 // judgeMessages checks that each message of a run waits still, or was consumed
