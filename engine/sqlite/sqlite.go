@@ -65,6 +65,10 @@ type Store struct {
 	flows  map[engine.WorkflowID]bool // that are known to be there
 
 	stepRows []byte // reused by each transition
+	written  int    // bytes since the last checkpoint, about
+	closing  bool   // no checkpoint begins any more
+
+	checkpoints sync.WaitGroup // those that go on
 
 	// commit ends a transaction that does what. A test replaces it to lose an
 	// answer.
@@ -170,7 +174,7 @@ func (s *Store) openWrite(ctx context.Context, path string) (err error) {
 
 // openWriter opens a pool of one connection that writes durably.
 func (s *Store) openWriter(path string, pragmas ...string) (err error) {
-	pragmas = append(append([]string{"busy_timeout(10000)"}, pragmas...), "synchronous(FULL)", "wal_autocheckpoint(4000)", "foreign_keys(1)")
+	pragmas = append(append([]string{"busy_timeout(10000)"}, pragmas...), "synchronous(FULL)", autoCheckpoint, "foreign_keys(1)")
 	if s.db, err = sql.Open("sqlite", dsn(path, "rw", pragmas...)); err == nil {
 		s.db.SetMaxOpenConns(1)
 	}
@@ -214,11 +218,14 @@ func cannotOpen(err error) bool {
 	return false
 }
 
+// readers is how many read at once, and one that writes the WAL back.
+const readers = 4 + 1
+
 func (s *Store) openPool(path, mode string) (err error) {
-	s.read, err = sql.Open("sqlite", dsn(path, mode, "busy_timeout(10000)", "query_only(1)"))
+	s.read, err = sql.Open("sqlite", dsn(path, mode, "busy_timeout(10000)", "synchronous(FULL)", "query_only(1)"))
 	if err == nil {
-		s.read.SetMaxOpenConns(4)
-		s.read.SetMaxIdleConns(4)
+		s.read.SetMaxOpenConns(readers)
+		s.read.SetMaxIdleConns(readers)
 	}
 	return err
 }
@@ -233,6 +240,10 @@ func dsn(path, mode string, pragmas ...string) string {
 
 // Close closes the file and gives it free. Writers end with it.
 func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	s.checkpoints.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error

@@ -292,10 +292,10 @@ func (s *Store) transact(ctx context.Context, what string, fn func(*tx) error) e
 		}
 		err := fn(x)
 		if err == nil {
-			err = s.commit(x, what)
-		}
-		if err == nil {
-			return nil
+			if err = s.commit(x, what); err == nil {
+				return nil
+			}
+			err = &unanswered{err}
 		}
 		// After some errors SQLite has rolled back by itself, and says so: that
 		// there is no transaction is what we want.
@@ -309,6 +309,16 @@ func (s *Store) transact(ctx context.Context, what string, fn func(*tx) error) e
 	}
 	return s.explain(what, err)
 }
+
+// unanswered is the error of a transaction whose end was asked for: that it did
+// not happen is not certain.
+type unanswered struct{ err error }
+
+// Error says what went wrong.
+func (u *unanswered) Error() string { return u.err.Error() }
+
+// Unwrap returns what went wrong.
+func (u *unanswered) Unwrap() error { return u.err }
 
 func execCommit(x *tx, _ string) error {
 	_, err := x.exec(txCommit)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -55,8 +56,11 @@ func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens)
 }
 
-// resends is how often a commit whose answer is in doubt is sent again.
-const resends = 3
+// How long the store waits before it asks again what became of a commit.
+const (
+	askPause     = 10 * time.Millisecond
+	askPauseMost = time.Second
+)
 
 // Commit lands a batch. Returns ErrFenced. A store that was opened Beside lands
 // only submissions of runs that nobody owns.
@@ -75,20 +79,33 @@ func (w *Writer) Commit(ctx context.Context, items []engine.Transition) ([]engin
 		return out, nil
 	}
 	token, doubt := w.token(), false
-	for try := 0; ; try++ {
+	for pause := askPause; ; {
 		err := w.once(ctx, token, items, out, doubt)
-		var bad *refusal
+		var (
+			bad  *refusal
+			lost *unanswered
+		)
 		switch {
 		case err == nil || errors.Is(err, engine.ErrFenced) || ctx.Err() != nil:
 			return settled(out, err)
 		case errors.As(err, &bad):
 			// The transaction is rolled back; the others go again without it.
-			out[bad.item].Err, try = bad, -1
-		case try == resends || full(err):
-			return nil, err
-		default:
-			doubt = true // the same batch, under the same token
+			out[bad.item].Err = bad
+			continue
+		case hopeless(err) || !doubt && (!errors.As(err, &lost) || full(err)):
+			return nil, err // nothing landed
 		}
+		// Whether it landed is in doubt: the same batch, under the same token.
+		if doubt {
+			timer := time.NewTimer(pause)
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
+			}
+			timer.Stop()
+			pause = min(2*pause, askPauseMost)
+		}
+		doubt = true
 	}
 }
 
@@ -129,10 +146,13 @@ func settled(out []engine.Outcome, err error) ([]engine.Outcome, error) {
 	return out, nil
 }
 
-// full reports an error that sending again cannot mend.
-func full(err error) bool {
+// full reports an error by which SQLite says that a commit did not happen.
+func full(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
+
+// hopeless reports an error that sending again cannot mend.
+func hopeless(err error) bool {
 	switch code(err) {
-	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return true
 	}
 	return errors.Is(err, errReadOnly) || errors.Is(err, sql.ErrConnDone)
@@ -185,6 +205,7 @@ func (w *Writer) once(ctx context.Context, token int64, items []engine.Transitio
 			out[i] = o
 			unowned = unowned || o.Landed && t.Names != nil && *t.Owner == 0
 		}
+		tx.s.wrote(items)
 		return nil
 	})
 	if err == nil && unowned {
