@@ -37,6 +37,7 @@ type Cluster struct {
 	bin   string
 	owner *syscall.Credential // whom the server runs as; nil = ourselves
 	port  int
+	env   []string // what the server's environment has besides ours
 	cmd   *exec.Cmd
 	done  chan struct{} // closed when the server has ended
 	log   *tail
@@ -233,7 +234,7 @@ func (c *Cluster) serve(ctx context.Context) error {
 		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(c.port), "-c", "unix_socket_directories="+c.dir,
 		"-c", "max_connections=300", "-c", "log_min_messages=warning", "-c", "min_wal_size=256MB", "-c", "max_wal_size=1GB",
 		"-c", "wal_keep_size=256MB")
-	c.cmd.Dir = c.dir
+	c.cmd.Dir, c.cmd.Env = c.dir, append(os.Environ(), c.env...)
 	c.cmd.SysProcAttr = withParent(&syscall.SysProcAttr{Credential: c.owner, Setpgid: true})
 	out, err := c.cmd.StderrPipe()
 	if err != nil {

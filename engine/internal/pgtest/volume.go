@@ -1,0 +1,72 @@
+package pgtest
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+//go:embed volume/volume.c
+var volumeSource []byte
+
+// StartOnVolume is Start of a cluster whose volume can be full: see Fill. It
+// needs a C compiler (cc) beside the server's binaries, and a system whose
+// loader knows LD_PRELOAD.
+func StartOnVolume(ctx context.Context) (*Cluster, error) {
+	c, err := prepare()
+	if err != nil {
+		return nil, err
+	}
+	if err = c.mountVolume(ctx); err == nil {
+		err = c.start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(c.dir))
+	}
+	return c, nil
+}
+
+// mountVolume compiles what stands between the server and its files.
+func (c *Cluster) mountVolume(ctx context.Context) error {
+	source, library := filepath.Join(c.dir, "volume.c"), filepath.Join(c.dir, "volume.so")
+	if err := os.WriteFile(source, volumeSource, 0o644); err != nil {
+		return fmt.Errorf("write the volume's source: %w", err)
+	}
+	if out, err := exec.CommandContext(ctx, "cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl").CombinedOutput(); err != nil {
+		return fmt.Errorf("compile the volume (is a C compiler installed as cc?): %w\n%s", err, out)
+	}
+	if err := os.Chmod(library, 0o755); err != nil {
+		return fmt.Errorf("let the server read the volume: %w", err)
+	}
+	c.env = []string{"LD_PRELOAD=" + library, "PGTEST_FULL=" + c.fullFlag()}
+	return nil
+}
+
+func (c *Cluster) fullFlag() string { return filepath.Join(c.dir, "full") }
+
+// Fill makes the volume of a cluster that StartOnVolume started full: no file of
+// the server can grow until Free.
+func (c *Cluster) Fill() error {
+	if c.env == nil {
+		return errors.New("fill the volume: the cluster was not started on one")
+	}
+	if err := os.WriteFile(c.fullFlag(), nil, 0o644); err != nil {
+		return fmt.Errorf("fill the volume: %w", err)
+	}
+	return nil
+}
+
+// Free makes room again; it is harmless otherwise.
+func (c *Cluster) Free() error {
+	if err := os.Remove(c.fullFlag()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("make room on the volume: %w", err)
+	}
+	return nil
+}
+
+// Ended is closed once the server has ended, whoever ended it.
+func (c *Cluster) Ended() <-chan struct{} { return c.done }
