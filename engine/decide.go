@@ -123,36 +123,36 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 
 // note collects the sensitive strings that an event brings, and counts calls
 // that were not sent.
-func (r *ownedRun) note(e machine.Event) {
+func (n *notes) note(e machine.Event) {
 	switch e := e.(type) {
 	case machine.Started:
-		r.sensitive = append(r.sensitive, e.Vars.SensitiveStrings()...)
+		n.sensitive = append(n.sensitive, e.Vars.SensitiveStrings()...)
 	case machine.AttemptOK:
-		r.sensitive = append(r.sensitive, e.Output.SensitiveStrings()...)
+		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
 	case machine.SettleRequested:
-		r.sensitive = append(r.sensitive, e.Output.SensitiveStrings()...)
+		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
 	}
-	r.count(e)
+	n.count(e)
 }
 
 // count counts how often in a row a node's call was not sent.
-func (r *ownedRun) count(e machine.Event) {
+func (n *notes) count(e machine.Event) {
 	switch e := e.(type) {
 	case machine.AttemptDeferred:
-		if r.refusals == nil {
-			r.refusals = map[int]int{}
+		if n.refusals == nil {
+			n.refusals = map[int]int{}
 		}
-		r.refusals[e.Attempt.Node]++
+		n.refusals[e.Attempt.Node]++
 	case machine.AttemptOK:
-		delete(r.refusals, e.Attempt.Node)
+		delete(n.refusals, e.Attempt.Node)
 	case machine.AttemptFailed:
-		delete(r.refusals, e.Attempt.Node)
+		delete(n.refusals, e.Attempt.Node)
 	case machine.AttemptUnknown:
-		delete(r.refusals, e.Attempt.Node)
+		delete(n.refusals, e.Attempt.Node)
 	case machine.AttemptNotDone:
-		delete(r.refusals, e.Attempt.Node)
+		delete(n.refusals, e.Attempt.Node)
 	case machine.TakenOver: // another engine may have what was missing
-		r.refusals = nil
+		n.refusals = nil
 	}
 }
 
@@ -187,7 +187,7 @@ func (sh *shard) begin(r *ownedRun, f *flight, d *delivery) {
 // the event answers is the run's to use. A slot that was snatched in between
 // makes it decide again: Decide is pure, so that costs nothing.
 func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time) machine.Record {
-	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine)}
+	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine), Scratch: &sh.scratch}
 	var own *seat
 	if d.seat.take() {
 		own = &seat{}

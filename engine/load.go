@@ -17,8 +17,18 @@ type Story struct {
 	Head    Head
 	Flow    *dsl.Workflow
 	State   *machine.State
-	Records []machine.Record
-	Facts   int // number of facts in the records
+	Records []machine.Record // nil where only the state was asked for
+	Facts   int              // number of facts in the records
+
+	notes notes
+}
+
+// notes are what an engine keeps of a run beside its state.
+type notes struct {
+	// sensitive are the sensitive strings of its variables and outputs, for
+	// redaction; it only grows.
+	sensitive []string
+	refusals  map[int]int // by node: how often in a row its call was not sent
 }
 
 // LoadRun reads a run's journal and folds it: the workflow it is pinned to,
@@ -40,12 +50,13 @@ func loadStory(ctx context.Context, store Journal, sealer Sealer, defs *Definiti
 	if err != nil {
 		return Story{}, nil, fmt.Errorf("load run %s: %w", RunName(run), err)
 	}
-	story, err := foldStory(ctx, sealer, defs, Loaded{Head: head, Rows: rows})
+	story, err := foldStory(ctx, sealer, defs, Loaded{Head: head, Rows: rows}, nil)
 	return story, rows, err
 }
 
-// foldStory folds what was loaded of a run.
-func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l Loaded) (Story, error) {
+// foldStory folds what was loaded of a run. With a scratch it makes no records,
+// which costs a fraction.
+func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l Loaded, scratch *machine.Scratch) (Story, error) {
 	story := Story{Head: l.Head, State: machine.NewState()}
 	var err error
 	if story.Flow, err = defs.Workflow(ctx, l.Head.Workflow); err != nil {
@@ -55,7 +66,7 @@ func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l Loaded) 
 		if row.Seq != int32(i) {
 			return Story{}, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: fmt.Errorf("journal row %d is missing", i)}
 		}
-		if err := story.fold(sealer, row); err != nil {
+		if err := story.fold(sealer, row, scratch); err != nil {
 			return Story{}, err
 		}
 	}
@@ -63,22 +74,43 @@ func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l Loaded) 
 }
 
 // fold applies one row.
-func (st *Story) fold(sealer Sealer, row Row) error {
-	records, err := DecodeRow(sealer, st.Head.Run, row)
-	if err != nil {
-		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: err, Hint: hintFor(err)}
+func (st *Story) fold(sealer Sealer, row Row, scratch *machine.Scratch) error {
+	if scratch == nil {
+		return st.foldRecords(sealer, row)
 	}
-	err = guard(func() error {
-		for _, rec := range records {
-			st.Facts += st.State.ApplyCounted(st.Flow, rec)
-		}
-		return nil
-	})
-	if err != nil {
-		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: fmt.Errorf("fold row %d: %w", row.Seq, err)}
+	plain, err := openRow(sealer, st.Head.Run, row)
+	if err == nil {
+		err = guard(func() error {
+			facts, err := scratch.Fold(st.State, st.Flow, plain, st.notes.note)
+			st.Facts += facts
+			return err
+		})
+	}
+	return st.blame(row, err)
+}
+
+// foldRecords is fold that keeps the records.
+func (st *Story) foldRecords(sealer Sealer, row Row) error {
+	records, err := DecodeRow(sealer, st.Head.Run, row)
+	if err == nil {
+		err = guard(func() error {
+			for _, rec := range records {
+				st.Facts += st.State.ApplyCounted(st.Flow, rec)
+				st.notes.note(rec.Event())
+			}
+			return nil
+		})
 	}
 	st.Records = append(st.Records, records...)
-	return nil
+	return st.blame(row, err)
+}
+
+// blame says of which row an error is.
+func (st *Story) blame(row Row, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: fmt.Errorf("fold row %d: %w", row.Seq, err), Hint: hintFor(err)}
 }
 
 // hintFor returns the remedy that an error names.
@@ -105,7 +137,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 		defer sh.s.loads.Done()
 		pause := 20 * time.Millisecond
 		for {
-			story, rows, err := loadStory(ctx, n.cfg.Store, n.cfg.Sealer, n.defs, r.id)
+			story, rows, err := n.loadState(ctx, r.id)
 			if err == nil || permanent(err) {
 				sh.post(func(ctx context.Context) { sh.loaded(ctx, r, story, rows, err) })
 				return
@@ -120,6 +152,16 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 			pause = min(2*pause, n.cfg.Options.RetryStore)
 		}
 	}()
+}
+
+// loadState is loadStory without records.
+func (n *Node) loadState(ctx context.Context, run machine.RunID) (Story, []Row, error) {
+	head, rows, err := n.cfg.Store.Load(ctx, run)
+	if err != nil {
+		return Story{}, nil, fmt.Errorf("load run %s: %w", RunName(run), err)
+	}
+	story, err := foldStory(ctx, n.cfg.Sealer, n.defs, Loaded{Head: head, Rows: rows}, &machine.Scratch{})
+	return story, rows, err
 }
 
 // permanent reports whether loading again would bring the same error.
@@ -161,10 +203,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
 	r.seq, r.fence, r.bound = int32(len(rows)), head.Fence, head.NextCheck
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
-	r.sensitive = nil
-	for _, rec := range story.Records {
-		r.note(rec.Event())
-	}
+	r.notes = story.notes
 	if r.specs == nil {
 		if r.specs, err = sh.s.n.specs.specs(r.wf, r.state.Vars()); err != nil {
 			err = &RunError{Run: int64(r.id), Name: r.name(), Err: err}

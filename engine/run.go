@@ -34,16 +34,13 @@ type ownedRun struct {
 	wf    *dsl.Workflow
 	state *machine.State // ahead of the journal by what is in flight
 	specs map[string]AgentSpec
-	// sensitive are the sensitive strings of its variables and outputs, for
-	// redaction; it only grows.
-	sensitive []string
-	refusals  map[int]int // by node: how often in a row its call was not sent
-	owned     bool        // the journal says that this engine is the owner
-	owner     EngineID    // owner when it was loaded
-	seq       int32       // number of its next journal row
-	fence     int32       // seq of the row that made this engine the owner
-	bound     time.Time   // next_check as the run's row holds it
-	facts     int         // facts told so far
+	notes
+	owned bool      // the journal says that this engine is the owner
+	owner EngineID  // owner when it was loaded
+	seq   int32     // number of its next journal row
+	fence int32     // seq of the row that made this engine the owner
+	bound time.Time // next_check as the run's row holds it
+	facts int       // facts told so far
 
 	pending []*delivery
 	flight  *flight // on its way to the store; nil = nothing

@@ -61,7 +61,7 @@ func definitionPlace(digest string) []byte { return []byte("definition\x00" + di
 
 // encodeRow makes the data of a journal row.
 func encodeRow(sealer Sealer, run machine.RunID, seq int32, records []machine.Record) ([]byte, error) {
-	plain, err := machine.EncodeRecords(records)
+	data, err := machine.AppendRecords(append(make([]byte, 0, 256), markPlain), records)
 	if err != nil {
 		return nil, fmt.Errorf("encode records: %w", err)
 	}
@@ -69,7 +69,10 @@ func encodeRow(sealer Sealer, run machine.RunID, seq int32, records []machine.Re
 	for _, rec := range records {
 		sensitive = sensitive || rec.Sensitive() || sealer != nil && opaque(rec)
 	}
-	return wrap(sealer, rowPlace(run, seq), plain, sensitive)
+	if !sensitive {
+		return data, nil
+	}
+	return wrap(sealer, rowPlace(run, seq), data[1:], sensitive)
 }
 
 // opaque reports whether a record holds bytes of which only the agent knows
@@ -82,15 +85,27 @@ func opaque(rec machine.Record) bool {
 // DecodeRow returns the records of a journal row. A nil sealer opens only rows
 // that hold nothing sensitive; otherwise a *KeyError says so.
 func DecodeRow(sealer Sealer, run machine.RunID, row Row) ([]machine.Record, error) {
-	plain, err := unwrap(sealer, rowPlace(run, row.Seq), row.Data)
+	plain, err := openRow(sealer, run, row)
 	if err != nil {
-		return nil, fmt.Errorf("open row %d of run %d: %w", row.Seq, run, err)
+		return nil, err
 	}
 	records, err := machine.DecodeRecords(plain)
 	if err != nil {
 		return nil, fmt.Errorf("decode row %d of run %d: %w", row.Seq, run, err)
 	}
 	return records, nil
+}
+
+// openRow returns the encoded records of a journal row.
+func openRow(sealer Sealer, run machine.RunID, row Row) ([]byte, error) {
+	if len(row.Data) > 0 && row.Data[0] == markPlain {
+		return row.Data[1:], nil
+	}
+	plain, err := unwrap(sealer, rowPlace(run, row.Seq), row.Data)
+	if err != nil {
+		return nil, fmt.Errorf("open row %d of run %d: %w", row.Seq, run, err)
+	}
+	return plain, nil
 }
 
 // messagePlace is what a message's data is bound to.

@@ -22,6 +22,7 @@ type shard struct {
 
 	// Only the shard's goroutine uses the rest.
 	runs    map[machine.RunID]*ownedRun
+	scratch machine.Scratch
 	slotsOf map[string]machine.Slot
 	flights int             // commits of this shard on their way
 	idle    []chan struct{} // closed when no commit is on its way and no event waits

@@ -42,13 +42,14 @@ func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int,
 	results := make(chan error, len(loaded))
 	asked := 0
 	checked := map[string]error{} // by AgentSpec.Key
+	scratch := &machine.Scratch{}
 	elsewhere := t.elsewhere(ctx)
 	var asides []*aside
 	for _, l := range loaded {
 		if l.Head.State.Final() || l.Head.Owner == t.engine || !how.from(l.Head) {
 			continue
 		}
-		a, lacks, err := t.consider(ctx, l, how, checked)
+		a, lacks, err := t.consider(ctx, l, how, checked, scratch)
 		switch {
 		case err != nil || lacks == nil:
 		case how.passed: // its owner lives, and may have what is lacking here
@@ -97,23 +98,25 @@ func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int,
 
 // consider returns how to take a run over, or what is lacking here to do so; nil
 // = not now. Returns a *RunError if it cannot be worked on here.
-func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[string]error) (*adoption, *lacking, error) {
+func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[string]error, scratch *machine.Scratch) (*adoption, *lacking, error) {
 	n, now := t.n, t.n.clock.now()
-	story, err := n.fold(ctx, l)
+	story, err := n.fold(ctx, l, scratch)
 	if err != nil {
 		return nil, nil, err
 	}
 	a := &adoption{story: &story, rows: l.Rows}
+	due, timed := story.State.NextDue()
 	rests, silent := n.rests(story), false
-	for _, o := range story.State.OpenAttempts(story.Flow) {
-		silent = silent || !o.CompleteBy.After(now)
+	if timed && !due.After(now) {
+		for _, o := range story.State.OpenAttempts(story.Flow) {
+			silent = silent || !o.CompleteBy.After(now)
+		}
 	}
 	if l.Waiting && (rests || silent || how.due) { // what is said to it decides
 		if a.mail, err = t.scheduler.letters(ctx, l.Head.Run, mailLimit); err != nil {
 			return nil, nil, err
 		}
 	}
-	due, timed := story.State.NextDue()
 	switch {
 	case rests && !readable(a.mail):
 		if !timed {
@@ -126,6 +129,9 @@ func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[s
 	}
 	if a.specs, err = n.specs.specs(story.Flow, story.State.Vars()); err != nil {
 		return nil, nil, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err}
+	}
+	if equipped(a.specs, checked) {
+		return a, nil, nil
 	}
 	x := &lacking{Loaded: l, story: story, specs: a.specs, mail: a.mail, why: map[string]string{}}
 	for _, agent := range slices.Sorted(maps.Keys(a.specs)) {
@@ -148,6 +154,16 @@ func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[s
 		return nil, x, nil
 	}
 	return a, nil, nil
+}
+
+// equipped reports whether all agents are known to be at hand.
+func equipped(specs map[string]AgentSpec, checked map[string]error) bool {
+	for _, spec := range specs {
+		if err, ok := checked[spec.Key]; !ok || err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // readable reports whether there is a message that can be decided here.
@@ -175,8 +191,8 @@ func (n *Node) troubled(run machine.RunID, err *RunError) {
 
 // fold makes a run's story out of what was loaded. Returns a *RunError if it
 // cannot be read here; any other error says that this is not known.
-func (n *Node) fold(ctx context.Context, l Loaded) (Story, error) {
-	story, err := foldStory(ctx, n.cfg.Sealer, n.defs, l)
+func (n *Node) fold(ctx context.Context, l Loaded, scratch *machine.Scratch) (Story, error) {
+	story, err := foldStory(ctx, n.cfg.Sealer, n.defs, l, scratch)
 	var aside *RunError
 	if err != nil && !errors.As(err, &aside) && permanent(err) {
 		err = &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: hintFor(err)}
@@ -310,7 +326,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 			return fmt.Errorf("take over run %s: %w", RunName(run), ErrNotOwner)
 		}
 	}
-	story, err := n.fold(ctx, Loaded{Head: head, Rows: rows})
+	story, err := n.fold(ctx, Loaded{Head: head, Rows: rows}, &machine.Scratch{})
 	if err != nil {
 		return err
 	}
