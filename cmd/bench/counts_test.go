@@ -15,7 +15,7 @@ import (
 
 // Bounds of what a step costs with 64 runs in flight.
 const (
-	mostCommits = 0.3
+	mostCommits = 0.2
 	mostLog     = 0.9 // of the naive mode's
 )
 
