@@ -10,8 +10,6 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/sdk"
-	"github.com/saga-engine/engine/sdk/plugin"
 )
 
 // unlimited stands for the slots of an agent without max_concurrency.
@@ -30,6 +28,7 @@ type agent struct {
 	calls     int        // calls under way
 	lastCall  time.Time  // when the last one began or ended, or a process started
 	instances []*instance
+	watched   *flight       // calls that the end of their ctx cuts off
 	changed   chan struct{} // closed and replaced when an instance becomes ready or ends
 }
 
@@ -94,51 +93,21 @@ func (a *agent) release(n int) {
 	a.mu.Lock()
 	a.reserved = max(0, a.reserved-n)
 	a.mu.Unlock()
-	a.free()
+	a.freed()
+}
+
+// freed is free after a call or a reservation: where neither the agent block nor
+// the breaker limits calls nobody waits for that.
+func (a *agent) freed() {
+	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
+		a.free()
+	}
 }
 
 // free tells those who wait for a slot, if there is one.
 func (a *agent) free() {
 	if a.slot().Free > 0 {
 		a.pool.free(a.spec.Key)
-	}
-}
-
-// call makes one call: limit, breaker, process.
-func (a *agent) call(ctx context.Context, call engine.Call) (sdk.Reply, error) {
-	a.mu.Lock()
-	if a.spec.MaxConcurrency > 0 && a.calls >= a.spec.MaxConcurrency {
-		a.mu.Unlock()
-		return sdk.Reply{}, &engine.Deferred{Why: "full"}
-	}
-	a.calls++
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		a.calls--
-		a.mu.Unlock()
-		a.free()
-	}()
-	return a.breaker.do(call.Request.CompleteBy, func() (sdk.Reply, error) { return a.send(ctx, call) })
-}
-
-// send hands the call to a process, and to another one as long as it is certain
-// that none has seen it.
-func (a *agent) send(ctx context.Context, call engine.Call) (sdk.Reply, error) {
-	limit, cancel := context.WithTimeout(ctx, call.Request.TimeLeft(time.Now()))
-	defer cancel()
-	for {
-		l, err := a.acquire(limit, false)
-		if err != nil {
-			return sdk.Reply{}, notSent(err)
-		}
-		reply, err := l.invoke(ctx, call)
-		switch {
-		case !errors.Is(err, plugin.ErrNotSent):
-			return reply, err
-		case limit.Err() != nil, !errors.Is(err, plugin.ErrExited):
-			return sdk.Reply{}, notSent(err)
-		}
 	}
 }
 
@@ -173,32 +142,42 @@ func (a *agent) check(ctx context.Context) error {
 		return down.err
 	}
 	if err == nil {
-		l.leave()
+		a.mu.Lock()
+		l.leaveLocked(time.Now())
+		a.mu.Unlock()
 	}
 	return err
 }
 
-// acquire returns the ready process with the fewest calls, and counts a call of
-// it. It starts those that are not running, and waits for one where none is
-// ready. At once also forgets the pause after earlier failures. Returns
-// *downError, ctx's error or errClosed.
+// readyLocked returns the ready process with the fewest calls, and counts a call
+// of it; nil if none is ready. It starts those that are not running; at once also
+// forgets the pause after earlier failures.
+func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
+	for _, i := range a.instances {
+		if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked() {
+			return nil, errClosed
+		}
+	}
+	l := a.leastBusyLocked()
+	if l != nil {
+		l.calls++
+		a.lastCall = now
+	}
+	return l, nil
+}
+
+// acquire returns what readyLocked does, and waits for a process where none is
+// ready. Returns *downError, ctx's error or errClosed.
 func (a *agent) acquire(ctx context.Context, atOnce bool) (*life, error) {
 	for {
 		a.mu.Lock()
 		now := time.Now()
-		for _, i := range a.instances {
-			if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked(ctx) {
-				a.mu.Unlock()
-				return nil, errClosed
-			}
+		l, err := a.readyLocked(now, atOnce)
+		if l != nil || err != nil {
+			a.mu.Unlock()
+			return l, err
 		}
 		atOnce = false
-		if l := a.leastBusyLocked(); l != nil {
-			l.calls++
-			a.lastCall = now
-			a.mu.Unlock()
-			return l, nil
-		}
 		if until, why := a.downLocked(now); why != nil {
 			a.mu.Unlock()
 			return nil, &downError{until: until, err: why}

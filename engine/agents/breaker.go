@@ -3,6 +3,7 @@ package agents
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -21,11 +22,14 @@ const windowBuckets = 10
 // A breaker keeps calls from an agent that does not work (S34). What it holds
 // back was not sent and spends no attempt.
 type breaker struct {
-	cb       *gobreaker.CircuitBreaker[struct{}]
+	cb       *gobreaker.TwoStepCircuitBreaker[struct{}]
 	cooldown time.Duration
 	probes   int
 	changed  func(transition) // called without locks held, one at a time
 	spawn    func(fn func()) bool
+
+	limits atomic.Bool // it is not closed
+	news   atomic.Bool // pending is not empty
 
 	mu       sync.Mutex // protects following fields
 	until    time.Time  // next probe, while open
@@ -55,7 +59,7 @@ func newBreaker(name string, s dsl.Breaker, changed func(transition), spawn func
 		b.cooldown = defaultCooldown
 	}
 	var failures int // of the counts that tripped; guarded by gobreaker's own lock
-	b.cb = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+	b.cb = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:         name,
 		MaxRequests:  uint32(b.probes),
 		Interval:     s.Window,
@@ -110,10 +114,15 @@ func (b *breaker) note(from, to Circuit, failures int) {
 		}
 	}
 	b.pending = append(b.pending, t)
+	b.limits.Store(to != CircuitClosed)
+	b.news.Store(true)
 }
 
 // tell passes noted changes on, in order.
 func (b *breaker) tell() {
+	if !b.news.Load() {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.telling {
@@ -127,6 +136,7 @@ func (b *breaker) tell() {
 		b.changed(t)
 		b.mu.Lock()
 	}
+	b.news.Store(false)
 	b.telling = false
 }
 
@@ -135,10 +145,7 @@ func (b *breaker) tell() {
 // because the caller may be the one who would have to listen.
 func (b *breaker) state() Circuit {
 	s := circuit(b.cb.State())
-	b.mu.Lock()
-	news := len(b.pending) > 0
-	b.mu.Unlock()
-	if news {
+	if b.news.Load() {
 		b.spawn(b.tell)
 	}
 	return s
@@ -147,6 +154,9 @@ func (b *breaker) state() Circuit {
 // room returns how many calls the breaker admits now; limited is false if it
 // does not limit them. until is the next probe of an open one.
 func (b *breaker) room() (n int, until time.Time, limited bool) {
+	if !b.limits.Load() {
+		return 0, time.Time{}, false // only a call's end can change it
+	}
 	switch b.state() {
 	case CircuitOpen:
 		b.mu.Lock()
@@ -172,26 +182,20 @@ func (b *breaker) status() (state Circuit, failures int, until time.Time) {
 	return state, failures, time.Time{}
 }
 
-// do makes a call if the breaker admits it, and otherwise returns *Deferred.
-func (b *breaker) do(completeBy time.Time, call func() (sdk.Reply, error)) (sdk.Reply, error) {
-	var reply sdk.Reply
-	var err error
-	made := false
-	_, refused := b.cb.Execute(func() (struct{}, error) {
-		made = true
-		reply, err = call()
-		return struct{}{}, verdict(reply, err, completeBy)
-	})
+// allow asks for leave to make a call, and returns what must be told its verdict,
+// or *Deferred.
+func (b *breaker) allow() (done func(verdict error), err error) {
+	done, refused := b.cb.Allow()
 	b.tell()
 	switch {
-	case made:
-		return reply, err
+	case refused == nil:
+		return done, nil
 	case errors.Is(refused, gobreaker.ErrTooManyRequests):
-		return sdk.Reply{}, &engine.Deferred{Why: "circuit half-open, probe under way"}
+		return nil, &engine.Deferred{Why: "circuit half-open, probe under way"}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return sdk.Reply{}, &engine.Deferred{Until: b.until, Why: "circuit open"}
+	return nil, &engine.Deferred{Until: b.until, Why: "circuit open"}
 }
 
 // verdict says what a call tells about its agent. Business codes show neither

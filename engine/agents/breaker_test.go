@@ -48,12 +48,12 @@ func TestVerdict(t *testing.T) {
 func TestNoBreaker(t *testing.T) {
 	b := newBreaker("x", dsl.Breaker{}, func(tr transition) { t.Errorf("changed: %+v", tr) }, func(fn func()) bool { fn(); return true })
 	for range 100 {
-		_, err := b.do(time.Now().Add(time.Hour), func() (sdk.Reply, error) {
-			return sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost}, nil
-		})
+		done, err := b.allow()
 		if err != nil {
 			t.Fatal(err)
 		}
+		done(errBroken)
+		b.tell()
 	}
 	if _, _, limited := b.room(); limited {
 		t.Error("the breaker limits calls")

@@ -31,48 +31,42 @@ const maxEnded = 256
 // A callBook knows the calls of an agent by their tags. Only a run whose calls
 // an agent has can it write into the logs of. The zero callBook is ready.
 type callBook struct {
-	mu    sync.Mutex // protects following fields
-	calls map[callTag]*knownCall
-	ended []callTag // oldest first
+	mu     sync.Mutex // protects following fields
+	calls  map[callTag]knownCall
+	ended  [maxEnded]callTag // a ring
+	oldest int               // of ended; those before it wrap around
 }
 
-func (b *callBook) begin(c engine.Call) callTag {
+func (b *callBook) begin(c *engine.Call) callTag {
 	tag := callTag{c.Request.Run, c.Request.Step, c.Request.Attempt}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.calls == nil {
-		b.calls = map[callTag]*knownCall{}
+		b.calls = map[callTag]knownCall{}
 	}
-	k := b.calls[tag]
-	if k == nil {
-		k = &knownCall{}
-		b.calls[tag] = k
-	}
-	k.run, k.scrub = c.Run, c.Scrub
-	k.calls++
+	b.calls[tag] = knownCall{run: c.Run, scrub: c.Scrub, calls: b.calls[tag].calls + 1}
 	return tag
 }
 
 func (b *callBook) end(tag callTag) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.calls[tag].calls--
-	b.ended = append(b.ended, tag)
-	if len(b.ended) <= maxEnded {
-		return
-	}
-	oldest := b.ended[0]
-	b.ended = b.ended[1:]
-	if k := b.calls[oldest]; k != nil && k.calls == 0 {
-		delete(b.calls, oldest)
+	k := b.calls[tag]
+	k.calls--
+	b.calls[tag] = k
+	forget := b.ended[b.oldest]
+	b.ended[b.oldest] = tag
+	b.oldest = (b.oldest + 1) % maxEnded
+	if k, ok := b.calls[forget]; ok && k.calls == 0 && forget != (callTag{}) {
+		delete(b.calls, forget)
 	}
 }
 
 func (b *callBook) find(tag callTag) (run machine.RunID, scrub func(string) string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k := b.calls[tag]
-	if k == nil {
+	k, ok := b.calls[tag]
+	if !ok {
 		return 0, nil, false
 	}
 	return k.run, k.scrub, true

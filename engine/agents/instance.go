@@ -37,13 +37,12 @@ type instance struct {
 	why       error     // of the last failure
 }
 
-// startLocked starts a process in the background. It reports false if the pool
-// is closed. Whoever needed it first does not own it, so ctx gives values only.
-func (i *instance) startLocked(ctx context.Context) bool {
-	ctx = context.WithoutCancel(ctx)
+// startLocked starts a process in the background, which belongs to the pool and
+// not to whoever needed it first. It reports false if the pool is closed.
+func (i *instance) startLocked() bool {
 	i.state = stateStarting
 	// The pool's lock is never held by those who take the agent's.
-	return i.agent.pool.run(func() { i.live(ctx) })
+	return i.agent.pool.run(func() { i.live(context.Background()) })
 }
 
 // live is one life of a process: start, watch, end.

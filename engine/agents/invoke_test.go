@@ -77,7 +77,8 @@ func TestS30Crash(t *testing.T) {
 	if reply := w.eventually(c); reply.Outcome != sdk.OutcomeResult || string(reply.Output) != `{"value":7}` {
 		t.Errorf("reply=%+v, want the result", reply)
 	}
-	if pids := w.pids(); len(pids) != 2 || pids[0] == pids[1] {
+	w.until(t, "another process", func() bool { return len(w.started) == 2 })
+	if pids := w.pids(); pids[0] == pids[1] {
 		t.Errorf("processes %v, want two", pids)
 	}
 	kinds, applied := ledger(t, path)

@@ -2,13 +2,9 @@ package agents
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
@@ -125,7 +121,7 @@ func (l *life) drain(why string) {
 		excess = i.old[0]
 	}
 	if pause == 0 {
-		i.startLocked(context.Background()) // false: the pool is closed, and with it everything ends
+		i.startLocked() // false: the pool is closed, and with it everything ends
 	}
 	a.mu.Unlock()
 	i.logger(nil).Warn("agent is given no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)
@@ -165,32 +161,22 @@ func (l *life) emptyLocked() {
 	}
 }
 
-// leave ends a call of the process.
-func (l *life) leave() {
-	a := l.instance.agent
-	a.mu.Lock()
-	defer a.mu.Unlock()
+// leaveLocked ends a call of the process.
+func (l *life) leaveLocked(now time.Time) {
 	l.calls--
-	a.lastCall = time.Now()
+	l.instance.agent.lastCall = now
 	l.emptyLocked()
-}
-
-// answers notes that the process answered in time.
-func (l *life) answers() {
-	a := l.instance.agent
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	l.expired, l.answered = 0, time.Now()
 }
 
 // expires notes that the process did not answer a call in time, and drains it
 // if that has been so for many in a row while another process of the agent
 // answered: then it is not the far side that is slow (S69). It returns for how
 // long the call is listened to.
-func (l *life) expires() time.Duration {
+func (l *life) expires(f *flight) time.Duration {
 	a := l.instance.agent
 	a.mu.Lock()
 	now := time.Now()
+	f.leaveLocked(now)
 	if l.expired++; l.expired == 1 {
 		l.since = now
 	}
@@ -204,6 +190,7 @@ func (l *life) expires() time.Duration {
 	listen := time.Duration(0)
 	if l.listening < maxListening {
 		l.listening++
+		f.listening = true
 		listen = listenFor
 	}
 	a.mu.Unlock()
@@ -211,96 +198,4 @@ func (l *life) expires() time.Duration {
 		l.drain("it does not answer in time while others do")
 	}
 	return listen
-}
-
-// invoke sends a call to the process and waits for its reply, for ctx, or for
-// complete-by. The process counts it until then, or until it is done with it.
-func (l *life) invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
-	a := l.instance.agent
-	type result struct {
-		reply sdk.Reply
-		err   error
-	}
-	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan result, 2) // complete-by, and the end of the call
-	left := sync.OnceFunc(l.leave)
-	progress := &reporter{to: call.OnProgress}
-	defer progress.close()
-	tag := a.book.begin(call)
-	options := plugin.CallOptions{
-		OnEvent: progress.report,
-		OnExpired: func() time.Duration {
-			listen := l.expires()
-			left()
-			done <- result{err: fmt.Errorf("agent %s did not answer: %w", a.spec.Name, context.DeadlineExceeded)}
-			return listen
-		},
-		OnLate: call.OnLate,
-	}
-	started := a.pool.run(func() {
-		defer cancel()
-		reply, err := l.process.Call(inner, call.Request, options)
-		if err == nil && reply.Code != sdk.CodeAgentLost {
-			l.answers()
-		}
-		left()
-		a.book.end(tag)
-		done <- result{reply, err}
-	})
-	if !started {
-		cancel()
-		left()
-		a.book.end(tag)
-		return sdk.Reply{}, fmt.Errorf("%w: %w", plugin.ErrNotSent, errClosed)
-	}
-	stop := call.Stop
-	for {
-		select {
-		case r := <-done:
-			if errors.Is(r.err, context.Canceled) && !errors.Is(r.err, plugin.ErrNotSent) && ctx.Err() == nil {
-				// Told to stop, and gone before it said what it had done.
-				return sdk.Reply{
-					Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
-					Message: fmt.Sprintf("agent %s was lost after it had been told to stop", a.spec.Name),
-				}, nil
-			}
-			return r.reply, r.err
-		case <-stop:
-			cancel()
-			stop = nil
-		case <-ctx.Done():
-			cancel()
-			return sdk.Reply{}, ctx.Err()
-		}
-	}
-}
-
-// A reporter passes signs of life on until it is closed.
-type reporter struct {
-	mu sync.Mutex // protects following fields
-	to func(engine.Progress)
-}
-
-func (r *reporter) report(ev sdk.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.to == nil {
-		return
-	}
-	switch ev := ev.(type) {
-	case sdk.Heartbeat:
-		r.to(engine.Progress{Number: int(ev.Progress * 100), Note: ev.Note})
-	case sdk.Checkpoint:
-		blob := ev.Blob
-		if blob == nil {
-			blob = []byte{} // nil would be a heartbeat
-		}
-		r.to(engine.Progress{Number: int(ev.Number), Blob: blob})
-	}
-}
-
-func (r *reporter) close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.to = nil
 }

@@ -19,29 +19,85 @@ type Pool struct {
 
 	mu     sync.Mutex // protects following fields
 	agents map[string]*agent
+	ctxs   map[<-chan struct{}]bool // by their Done: those whose end cuts calls off
 	onFree []func(key string)
 	closed bool
 }
 
 var (
-	_ engine.Invoker  = (*Pool)(nil)
-	_ engine.Capacity = (*Pool)(nil)
-	_ engine.Checker  = (*Pool)(nil)
+	_ engine.AsyncInvoker = (*Pool)(nil)
+	_ engine.Capacity     = (*Pool)(nil)
+	_ engine.Checker      = (*Pool)(nil)
 )
 
 // NewPool makes a Pool. It starts nothing: processes start when they are first
 // called, or by Check.
 func NewPool(o Options) *Pool {
-	return &Pool{opts: o.withDefaults(), stop: make(chan struct{}), agents: map[string]*agent{}}
+	return &Pool{opts: o.withDefaults(), stop: make(chan struct{}), agents: map[string]*agent{}, ctxs: map[<-chan struct{}]bool{}}
 }
 
 // Invoke sends a call to a process of its agent. See engine.Invoker.
 func (p *Pool) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
-	a, err := p.agent(call.Agent)
-	if err != nil {
-		return sdk.Reply{}, &engine.Deferred{Why: err.Error()}
+	if err := ctx.Err(); err != nil {
+		return sdk.Reply{}, notSent(err)
 	}
-	return a.call(ctx, call)
+	type result struct {
+		reply sdk.Reply
+		err   error
+	}
+	done := make(chan result, 1)
+	f := &flight{call: call, done: func(reply sdk.Reply, err error) { done <- result{reply, err} }}
+	p.launch(f)
+	for stop := call.Stop; ; {
+		select {
+		case r := <-done:
+			return r.reply, r.err
+		case <-stop:
+			f.Stop()
+			stop = nil
+		case <-ctx.Done():
+			f.cut(ctx.Err())
+			r := <-done
+			return r.reply, r.err
+		}
+	}
+}
+
+// Start sends a call to a process of its agent. See engine.AsyncInvoker.
+func (p *Pool) Start(ctx context.Context, call engine.Call, done func(sdk.Reply, error)) engine.Started {
+	f := &flight{call: call, done: done}
+	if err := ctx.Err(); err != nil {
+		f.fail(notSent(err))
+		return nil
+	}
+	if ctx.Done() != nil {
+		f.ctx = ctx
+		p.watch(ctx)
+	}
+	p.launch(f)
+	if err := ctx.Err(); err != nil {
+		f.cut(err) // it may have begun too late for those who watch
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over && !f.sent {
+		return nil
+	}
+	return f
+}
+
+func (p *Pool) launch(f *flight) {
+	p.mu.Lock()
+	a, err := p.agentLocked(&f.call.Agent)
+	if err != nil {
+		p.mu.Unlock()
+		f.fail(&engine.Deferred{Why: err.Error()})
+		return
+	}
+	p.work.Add(1)
+	p.mu.Unlock()
+	f.agent = a
+	f.start()
 }
 
 // Check starts the agent, so that whatever would keep a run from calling it is
@@ -106,12 +162,16 @@ var errClosed = errors.New("the engine is stopping")
 func (p *Pool) agent(spec engine.AgentSpec) (*agent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.agentLocked(&spec)
+}
+
+func (p *Pool) agentLocked(spec *engine.AgentSpec) (*agent, error) {
 	if p.closed {
 		return nil, errClosed
 	}
 	a := p.agents[spec.Key]
 	if a == nil {
-		a = newAgent(p, spec)
+		a = newAgent(p, *spec)
 		p.agents[spec.Key] = a
 	}
 	return a, nil

@@ -139,9 +139,19 @@ func running(pid int) bool {
 // TestS28LateAnswer: an agent that does not keep silent after complete-by is
 // heard, as evidence: its call had ended without an answer.
 func TestS28LateAnswer(t *testing.T) {
+	dir := buildLate(t)
+	ways(t, func(t *testing.T, o agents.Options) { testLateAnswer(t, o, dir) })
+}
+
+// buildLate builds the agent that answers too late, and returns its directory.
+func buildLate(t *testing.T) string {
 	dir := t.TempDir()
 	build(t, "sdk/plugin/testdata/late", filepath.Join(dir, "engine-agent-late"))
-	w := newWorld(t, agents.Options{}, dir)
+	return dir
+}
+
+func testLateAnswer(t *testing.T, o agents.Options, dir string) {
+	w := newWorld(t, o, dir)
 	spec := mock("late", func(s *engine.AgentSpec) { s.Plugin = "late" })
 	if err := w.Check(t.Context(), spec); err != nil {
 		t.Fatal(err)

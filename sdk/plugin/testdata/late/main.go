@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	goplugin "github.com/hashicorp/go-plugin"
@@ -26,14 +27,14 @@ func schema() sdk.Schema {
 func main() {
 	os.Stdout = os.NewFile(1, "stdout") // the SDK's package has put the log there
 	if len(os.Args) > 1 && os.Args[1] == "describe" {
-		if json.NewEncoder(os.Stdout).Encode(plugin.Description{Schema: schema(), ProtocolVersions: []int{1}}) != nil {
+		if json.NewEncoder(os.Stdout).Encode(plugin.Description{Schema: schema(), ProtocolVersions: []int{1, 2}}) != nil {
 			os.Exit(1)
 		}
 		return
 	}
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  goplugin.HandshakeConfig{MagicCookieKey: "ENGINE_AGENT_PLUGIN", MagicCookieValue: "c1d5f7a0-agent"},
-		VersionedPlugins: map[int]goplugin.PluginSet{1: {"agent": &late{}}},
+		VersionedPlugins: map[int]goplugin.PluginSet{1: {"agent": &late{}}, 2: {"agent": &late{}}},
 		GRPCServer:       goplugin.DefaultGRPCServer,
 	})
 }
@@ -75,8 +76,38 @@ func (l *late) Invoke(stream pb.Agent_InvokeServer) error {
 	if err != nil {
 		return err
 	}
-	<-time.After(time.Until(time.Unix(0, first.GetCall().GetCompleteByUnixNano()).Add(200 * time.Millisecond)))
-	return stream.Send(&pb.InvokeEvent{Event: &pb.InvokeEvent_Reply{Reply: &pb.Reply{
-		Outcome: pb.Outcome_OUTCOME_RESULT, Output: []byte(`{"id":"too late"}`),
-	}}})
+	<-tooLate(first.GetCall())
+	return stream.Send(&pb.InvokeEvent{Event: &pb.InvokeEvent_Reply{Reply: answer()}})
+}
+
+func (l *late) Session(stream pb.Agent_SessionServer) error {
+	if err := stream.Send(&pb.ResultBatch{}); err != nil {
+		return err
+	}
+	var mu sync.Mutex // protects stream.Send
+	for {
+		batch, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		for _, inv := range batch.GetInvocations() {
+			if inv.GetCall() == nil {
+				continue
+			}
+			go func() {
+				<-tooLate(inv.GetCall())
+				mu.Lock()
+				defer mu.Unlock()
+				_ = stream.Send(&pb.ResultBatch{Results: []*pb.Result{{Id: inv.GetId(), Event: &pb.Result_Reply{Reply: answer()}}}})
+			}()
+		}
+	}
+}
+
+func tooLate(c *pb.Call) <-chan time.Time {
+	return time.After(time.Until(time.Unix(0, c.GetCompleteByUnixNano()).Add(200 * time.Millisecond)))
+}
+
+func answer() *pb.Reply {
+	return &pb.Reply{Outcome: pb.Outcome_OUTCOME_RESULT, Output: []byte(`{"id":"too late"}`)}
 }

@@ -1,0 +1,293 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/plugin"
+)
+
+// A flight is one call, from the wish to make it until nobody listens to its
+// agent any more: limit, breaker, process. Pool.work counts it that long. No
+// goroutine waits for it, unless no process is ready.
+type flight struct {
+	agent   *agent
+	call    engine.Call
+	done    func(sdk.Reply, error)
+	verdict func(error) // the breaker's; nil = it was not asked
+	tag     callTag
+
+	// Protected by agent.mu.
+	life      *life // the process that has the call
+	counted   bool  // in life.calls
+	listening bool  // in life.listening
+
+	// Of a call whose ctx is watched; protected by agent.mu.
+	ctx        context.Context
+	prev, next *flight // in agent.watched
+
+	mu      sync.Mutex // protects following fields
+	over    bool       // done was called, or will be
+	stopped bool       // the answer is not wanted any more
+	sent    bool       // it was given to a process, which may have sent it
+	search  context.CancelFunc
+	ongoing *plugin.Ongoing
+
+	telling sync.Mutex // held while OnProgress is called
+	quiet   bool       // protected by telling: it is not called any more
+}
+
+var _ engine.Started = (*flight)(nil)
+
+// start makes the call or defers it.
+func (f *flight) start() {
+	a := f.agent
+	a.mu.Lock()
+	if a.spec.MaxConcurrency > 0 && a.calls >= a.spec.MaxConcurrency {
+		a.mu.Unlock()
+		f.fail(&engine.Deferred{Why: "full"})
+		a.pool.work.Done()
+		return
+	}
+	a.calls++
+	a.watchLocked(f)
+	a.mu.Unlock()
+	var err error
+	if f.verdict, err = a.breaker.allow(); err != nil {
+		f.land(sdk.Reply{}, err)
+		return
+	}
+	f.route()
+}
+
+// route gives the call to a process, at once where one is ready.
+func (f *flight) route() {
+	a, now := f.agent, time.Now()
+	left := f.call.Request.TimeLeft(now)
+	if left <= 0 {
+		f.land(sdk.Reply{}, notSent(context.DeadlineExceeded))
+		return
+	}
+	a.mu.Lock()
+	l, err := a.readyLocked(now, false)
+	f.life, f.counted = l, l != nil
+	a.mu.Unlock()
+	switch {
+	case err != nil:
+		f.land(sdk.Reply{}, notSent(err))
+	case l == nil:
+		go f.await(left)
+	default:
+		f.send()
+	}
+}
+
+// await waits for a process.
+func (f *flight) await(left time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), left) // cut ends it
+	defer cancel()
+	f.mu.Lock()
+	f.search = cancel
+	if f.over {
+		cancel()
+	}
+	f.mu.Unlock()
+	l, err := f.agent.acquire(ctx, false)
+	if err != nil {
+		f.land(sdk.Reply{}, notSent(err))
+		return
+	}
+	f.agent.mu.Lock()
+	f.life, f.counted = l, true
+	f.agent.mu.Unlock()
+	f.send()
+}
+
+// send gives the call to its process.
+func (f *flight) send() {
+	f.mu.Lock()
+	f.search = nil
+	if f.over { // it was cut off
+		f.mu.Unlock()
+		f.leave()
+		f.agent.pool.work.Done()
+		return
+	}
+	f.sent = true
+	f.mu.Unlock()
+	f.tag = f.agent.book.begin(&f.call)
+	o := plugin.CallOptions{OnExpired: f.expired, OnLate: f.call.OnLate}
+	if f.call.OnProgress != nil {
+		o.OnEvent = f.progress
+	}
+	// What becomes of the call decides itself by its complete-by, Stop and cut.
+	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
+	f.mu.Lock()
+	f.ongoing = ongoing
+	unwanted := f.stopped
+	f.mu.Unlock()
+	if unwanted {
+		ongoing.Cancel()
+	}
+}
+
+// Stop tells the agent that the answer is not wanted any more.
+func (f *flight) Stop() {
+	f.mu.Lock()
+	f.stopped = true
+	ongoing := f.ongoing
+	f.mu.Unlock()
+	if ongoing != nil {
+		ongoing.Cancel()
+	}
+}
+
+// cut ends the call here. Its agent is told, and still counts it until it answers
+// or complete-by passes.
+func (f *flight) cut(why error) {
+	f.mu.Lock()
+	search, sent := f.search, f.sent
+	f.mu.Unlock()
+	if sent {
+		f.finish(sdk.Reply{}, why)
+	} else {
+		f.finish(sdk.Reply{}, notSent(why))
+	}
+	f.Stop()
+	if search != nil {
+		search()
+	}
+}
+
+// expired is called when complete-by passes without an answer. It returns for
+// how long one is listened for.
+func (f *flight) expired() time.Duration {
+	listen := f.life.expires(f)
+	f.finish(sdk.Reply{}, fmt.Errorf("agent %s did not answer: %w", f.agent.spec.Name, context.DeadlineExceeded))
+	return listen
+}
+
+// answered is called when the process is done with the call.
+func (f *flight) answered(reply sdk.Reply, err error) {
+	a := f.agent
+	a.mu.Lock()
+	now := time.Now()
+	if err == nil && reply.Code != sdk.CodeAgentLost {
+		f.life.expired, f.life.answered = 0, now
+	}
+	f.leaveLocked(now)
+	a.mu.Unlock()
+	a.book.end(f.tag)
+	switch {
+	case errors.Is(err, plugin.ErrNotSent):
+		if errors.Is(err, plugin.ErrExited) && f.again() {
+			return
+		}
+		err = notSent(err)
+	case errors.Is(err, context.Canceled):
+		// Told to stop, and gone before it said what it had done.
+		reply, err = sdk.Reply{
+			Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
+			Message: fmt.Sprintf("agent %s was lost after it had been told to stop", a.spec.Name),
+		}, nil
+	}
+	f.land(reply, err)
+}
+
+// again tries another process, as it is certain that this one has not seen the
+// call. It reports false if nobody wants that.
+func (f *flight) again() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		return false
+	}
+	f.sent, f.ongoing = false, nil
+	go f.route() // the caller may be the one who would have to listen
+	return true
+}
+
+// land ends a call that no process has, or has any more.
+func (f *flight) land(reply sdk.Reply, err error) {
+	f.finish(reply, err)
+	f.agent.pool.work.Done()
+}
+
+// finish settles the call with breaker and limit and tells its maker, unless
+// that was done before.
+func (f *flight) finish(reply sdk.Reply, err error) {
+	f.mu.Lock()
+	if f.over {
+		f.mu.Unlock()
+		return
+	}
+	f.over = true
+	f.mu.Unlock()
+	if f.call.OnProgress != nil {
+		f.telling.Lock()
+		f.quiet = true
+		f.telling.Unlock()
+	}
+	a := f.agent
+	if f.verdict != nil {
+		f.verdict(verdict(reply, err, f.call.Request.CompleteBy))
+		a.breaker.tell()
+	}
+	a.mu.Lock()
+	a.calls--
+	a.unwatchLocked(f)
+	a.mu.Unlock()
+	a.freed()
+	f.done(reply, err)
+}
+
+// fail tells the maker of a call that was not even counted.
+func (f *flight) fail(err error) {
+	f.mu.Lock()
+	f.over = true
+	f.mu.Unlock()
+	f.done(sdk.Reply{}, err)
+}
+
+// leave ends what the process counts of the call.
+func (f *flight) leave() {
+	f.agent.mu.Lock()
+	defer f.agent.mu.Unlock()
+	f.leaveLocked(time.Now())
+}
+
+func (f *flight) leaveLocked(now time.Time) {
+	l := f.life
+	if f.listening {
+		f.listening = false
+		l.listening--
+	}
+	if f.counted {
+		f.counted = false
+		l.leaveLocked(now)
+	}
+}
+
+// progress passes a sign of life on while the call runs.
+func (f *flight) progress(ev sdk.Event) {
+	f.telling.Lock()
+	defer f.telling.Unlock()
+	if f.quiet {
+		return
+	}
+	switch ev := ev.(type) {
+	case sdk.Heartbeat:
+		f.call.OnProgress(engine.Progress{Number: int(ev.Progress * 100), Note: ev.Note})
+	case sdk.Checkpoint:
+		blob := ev.Blob
+		if blob == nil {
+			blob = []byte{} // nil would be a heartbeat
+		}
+		f.call.OnProgress(engine.Progress{Number: int(ev.Number), Blob: blob})
+	}
+}

@@ -1,0 +1,69 @@
+package agents
+
+import "context"
+
+// watch makes sure that the end of ctx cuts its calls off, with one look-out for
+// all of them.
+func (p *Pool) watch(ctx context.Context) {
+	done := ctx.Done()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctxs[done] {
+		return
+	}
+	p.ctxs[done] = true
+	context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		delete(p.ctxs, done)
+		agents := make([]*agent, 0, len(p.agents))
+		for _, a := range p.agents {
+			agents = append(agents, a)
+		}
+		p.mu.Unlock()
+		for _, a := range agents {
+			for _, f := range a.watchedBy(done) {
+				f.cut(ctx.Err())
+			}
+		}
+	})
+}
+
+// watchLocked adds a call to those that are cut off when their ctx ends.
+func (a *agent) watchLocked(f *flight) {
+	if f.ctx == nil {
+		return
+	}
+	if f.next = a.watched; f.next != nil {
+		f.next.prev = f
+	}
+	a.watched = f
+}
+
+// unwatchLocked takes a call out again.
+func (a *agent) unwatchLocked(f *flight) {
+	if f.ctx == nil {
+		return
+	}
+	if f.next != nil {
+		f.next.prev = f.prev
+	}
+	if f.prev != nil {
+		f.prev.next = f.next
+	} else {
+		a.watched = f.next
+	}
+	f.ctx, f.prev, f.next = nil, nil, nil
+}
+
+// watchedBy returns the calls of a ctx by its Done.
+func (a *agent) watchedBy(done <-chan struct{}) []*flight {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []*flight
+	for f := a.watched; f != nil; f = f.next {
+		if f.ctx.Done() == done {
+			list = append(list, f)
+		}
+	}
+	return list
+}
