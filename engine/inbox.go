@@ -151,8 +151,8 @@ func (n *Node) open(m Message) letter {
 	return l
 }
 
-// answered returns the attempt that an event answers; ok is false for what is
-// no answer.
+// answered returns the attempt that an event answers, or of which it is a sign of
+// life; ok is false for what comes from no agent.
 func answered(e machine.Event) (id machine.AttemptID, ok bool) {
 	switch e := e.(type) {
 	case machine.AttemptOK:
@@ -164,6 +164,8 @@ func answered(e machine.Event) (id machine.AttemptID, ok bool) {
 	case machine.AttemptNotDone:
 		return e.Attempt, true
 	case machine.AttemptDeferred:
+		return e.Attempt, true
+	case machine.AttemptProgress:
 		return e.Attempt, true
 	}
 	return machine.AttemptID{}, false

@@ -362,3 +362,39 @@ func TestMessagesAreAnsweredOnce(t *testing.T) {
 		})
 	}
 }
+
+// A pageStore shows a page of a tick's lists only.
+type pageStore struct {
+	engine.Store
+	limit int
+}
+
+func (s pageStore) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
+	return s.Store.Tick(ctx, e, lease, min(limit, s.limit))
+}
+
+// S60, S85: runs for which messages wait that nobody here can read do not keep
+// what is said to others from being answered, however many they are.
+func TestUnreadableMessagesDoNotStarveOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", block)
+		w.store = pageStore{w.mem, 5}
+		n := w.start()
+		for range 30 {
+			run := w.submit(n, "order", nil)
+			if _, err := w.mem.Post(t.Context(), engine.Message{Run: run, Kind: engine.MessageVerb, By: "the future", Data: []byte("what?")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last := w.submit(n, "order", nil)
+		time.Sleep(30 * time.Second) // the others are known
+		op := w.operator()
+		id, err := op.Ask(t.Context(), last, machine.PauseRequested{By: "ann"}, "ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, 10*time.Second, "answer", func(ctx context.Context) error { return op.Answer(ctx, last, id) })
+		n.kill(t)
+	})
+}

@@ -256,12 +256,14 @@ func (p *patrol) claim(ctx context.Context, runs []machine.RunID) (int, error) {
 // a slow owner would make it slower.
 func (p *patrol) overdue(ctx context.Context) (int, error) {
 	o, now := p.t.n.cfg.Options, p.t.n.clock.now()
-	grace := max(o.Lease, 2*o.MaxScan)
-	runs, err := p.t.n.cfg.Store.Overdue(ctx, p.t.engine, grace, o.ClaimBatch)
+	grace := o.grace()
+	// Those that could not be worked on here may stand before all others.
+	runs, err := p.t.n.cfg.Store.Overdue(ctx, p.t.engine, grace, o.ClaimBatch+p.t.n.left.size())
 	if err != nil {
 		return 0, err
 	}
-	return p.t.take(ctx, p.t.unshelved(runs), taking{passed: true, from: func(h Head) bool {
+	runs = p.t.n.left.newFirst(p.t.unshelved(runs))
+	return p.t.take(ctx, runs[:min(len(runs), o.ClaimBatch)], taking{passed: true, from: func(h Head) bool {
 		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.t.n.draining.Load()
 	}})
 }

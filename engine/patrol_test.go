@@ -372,6 +372,52 @@ func TestOverdueRunOfALiveOwner(t *testing.T) {
 	})
 }
 
+// S37, S61: overdue runs of a live owner that cannot be worked on here do not
+// keep this engine from taking those that can, however many stand before them.
+func TestOverdueRunsBehindOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", block)
+		w.opts.ClaimBatch = 2
+		owner, err := w.mem.Join(t.Context(), "does nothing", 24*time.Hour, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writer, err := w.mem.OpenWriter(t.Context(), owner, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last machine.RunID
+		for i := range 9 {
+			run := w.queued()
+			_, rows, err := w.mem.Load(t.Context(), run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			records, err := machine.EncodeRecords(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr := engine.Transition{Run: run, Seq: int32(len(rows)), At: time.Now(), Owner: &owner, NextCheck: time.Now(), Data: append([]byte{0}, records...)}
+			if last = run; i < 8 {
+				tr.Data = []byte("written by nobody")
+			}
+			if out, err := writer.Commit(t.Context(), []engine.Transition{tr}); err != nil || !out[0].Landed {
+				t.Fatalf("commit = %+v, %v", out, err)
+			}
+			time.Sleep(time.Millisecond) // the last is the least overdue
+		}
+		w.shop.on("charge", nil)
+		n := w.start()
+		within(t, time.Minute, "the run behind the others", func(ctx context.Context) error {
+			_, err := n.Wait(ctx, last)
+			return err
+		})
+		w.check(last)
+		n.drain(t)
+	})
+}
+
 // A poorly equipped engine checks agents as a pool does.
 type poorly struct {
 	engine.Invoker

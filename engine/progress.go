@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -12,7 +14,9 @@ import (
 // the call's answer. Checkpoints become records (S82). One at a time is on its
 // way; what comes meanwhile waits, and a newer checkpoint replaces one that
 // waits, because only the last one is worth anything to a rerun. So an agent
-// that works faster than the store is not slowed down, and fills no memory.
+// that works faster than the store is not slowed down, and fills no memory. Those
+// of a run that this engine does not own any more go into the run's inbox, not
+// more often than postEvery.
 type pump struct {
 	c *running // whose signs of life they are
 
@@ -24,12 +28,19 @@ type pump struct {
 	pause  time.Duration
 	beat   time.Time // of the last heartbeat that was told
 	closed bool
+
+	foreign bool      // the run was not this engine's when it was last told
+	posted  time.Time // when a checkpoint went into its inbox; zero = none did
 }
 
 func (p *pump) init(c *running) { p.c = c }
 
 // every is the time between two heartbeats that are told; 0 = none is.
 func (p *pump) every() time.Duration { return p.c.silence / 2 }
+
+// postEvery is the shortest pause between two checkpoints of a call that are put
+// into an inbox: only the last one is worth anything to a rerun.
+const postEvery = time.Second
 
 // progress takes a sign of life. It never blocks. Past complete-by nothing
 // counts any more.
@@ -79,6 +90,9 @@ func (p *pump) sendLocked() {
 		return
 	case p.term == t:
 		return
+	case p.foreign && !p.closed && time.Since(p.posted) < postEvery:
+		p.laterLocked()
+		return
 	}
 	d := p.next
 	p.term, p.sent, p.next = t, d, nil
@@ -107,17 +121,84 @@ func (p *pump) settled(t *term, d *delivery, err error) {
 	var aside *RunError
 	switch {
 	case err == nil, errors.As(err, &aside), errors.Is(err, ErrNotFound):
-		p.sent, p.pause = nil, 0
+		p.sent, p.pause, p.foreign = nil, 0, false
 		p.sendLocked()
 		return
 	case p.closed || !p.c.w.n.clock.now().Before(p.c.invoke.CompleteBy):
 		return // whoever closed it has taken what is left
+	case errors.Is(err, ErrNotOwner) && p.c.w.n.now() != nil && !p.c.w.quits():
+		p.foreign = true
+		go p.hand(d)
+		return
 	}
 	if p.next == nil {
 		p.next = d
 	}
 	p.sent = nil
 	p.laterLocked()
+}
+
+// hand puts a checkpoint that was refused into its run's inbox.
+func (p *pump) hand(d *delivery) {
+	err := p.post(d)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.term != nil || p.sent != d {
+		return // it went another way meanwhile
+	}
+	p.sent = nil
+	if err == nil {
+		p.pause, p.posted = 0, time.Now()
+	} else if p.next == nil {
+		p.next = d
+	}
+	if p.next != nil {
+		p.laterLocked()
+	}
+}
+
+// handOver puts the last checkpoint, unless it is known to be durable, into its
+// run's inbox: before the answer of the call, which goes there too.
+func (p *pump) handOver() {
+	p.mu.Lock()
+	d := p.next
+	if d == nil {
+		d = p.sent
+	}
+	p.mu.Unlock()
+	if d == nil || p.post(d) != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == d {
+		p.next = nil
+	}
+	if p.sent == d {
+		p.term, p.sent = nil, nil
+	}
+}
+
+// post puts a checkpoint into its run's inbox, with the time at which it arrived
+// here: it counts if it came in time, whoever decides on it (language.md, What
+// counts).
+func (p *pump) post(d *delivery) error {
+	n := p.c.w.n
+	data, err := encodeMessage(n.cfg.Sealer, p.c.run, d.event)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(n.stopped, n.cfg.Options.Lease)
+	defer cancel()
+	_, err = n.cfg.Store.Post(ctx, Message{
+		Run: p.c.run, At: d.arrived, Kind: MessageReply, By: "agent " + p.c.invoke.Agent, Data: data,
+		Dedup: fmt.Sprintf("checkpoint/%d/%d/%d", d.attempt.Node, d.attempt.Call, d.arrived.UnixNano()),
+	})
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		n.cfg.Logger.Warn("a checkpoint could not be handed to the run's owner", "run", p.c.name, "error", err)
+		return err
+	}
+	return nil
 }
 
 // laterLocked tries to send after a pause, which grows.

@@ -411,3 +411,111 @@ func steal(t *testing.T, w *world, run machine.RunID, owner engine.EngineID) {
 		t.Fatalf("steal: %+v, %v", out, err)
 	}
 }
+
+// S82: a checkpoint that reaches a former owner of the run counts: it is in the
+// run's inbox before the answer that follows it, and the next attempt goes on
+// from it, whoever makes that.
+func TestCheckpointAtAFormerOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			mu    sync.Mutex
+			calls int
+			got   []string
+		)
+		taken, said := make(chan struct{}), make(chan struct{})
+		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+			mu.Lock()
+			calls++
+			n := calls
+			last := "none"
+			if c := call.Request.Checkpoint; c != nil {
+				last = fmt.Sprintf("%d %s", c.Number, c.Blob)
+			}
+			got = append(got, last)
+			mu.Unlock()
+			lost := sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost}
+			switch n {
+			case 1: // at the engine that loses the run
+				<-taken
+				for n := 1; n <= 50; n++ {
+					call.OnProgress(engine.Progress{Number: n, Blob: []byte("early")})
+				}
+				time.Sleep(5 * time.Second)
+				call.OnProgress(engine.Progress{Number: 51, Blob: []byte("last")})
+				close(said)
+				return lost, true
+			case 2: // beside it, at the engine that has taken the run
+				<-said
+				time.Sleep(5 * time.Second)
+				return lost, true
+			}
+			return sdk.Reply{}, false
+		})
+		store := w.faulty()
+		former := w.start()
+		run := w.submit(former, "import", nil)
+		synctest.Wait()
+		store.down.Store(true)
+		time.Sleep(2 * w.opts.Lease)
+		w.store = w.mem
+		next := w.start()
+		time.Sleep(2 * w.opts.Lease)
+		if head, _, err := w.mem.Load(t.Context(), run); err != nil || head.Owner != next.Engine() {
+			t.Fatalf("head = %+v, %v, want it taken", head, err)
+		}
+		store.down.Store(false)
+		time.Sleep(time.Second)
+		close(taken)
+		w.wait(next, run, machine.RunSucceeded)
+		mu.Lock()
+		if want := "[none none 51 last]"; fmt.Sprint(got) != want {
+			t.Errorf("attempts went on from %v, want %v", got, want)
+		}
+		mu.Unlock()
+		if list := w.progressed(run); len(list) < 2 || len(list) > 10 || list[len(list)-1] != "51 last" {
+			t.Errorf("the journal has the checkpoints %v, want few and the last", list)
+		}
+		w.empty(run)
+		former.drain(t)
+		next.drain(t)
+	})
+}
+
+// S28, S82: a checkpoint in the inbox that reached an engine after its attempt's
+// complete-by counts nowhere, and is no evidence either; one in time does.
+func TestCheckpointFromTheInbox(t *testing.T) {
+	for name, tt := range map[string]struct {
+		at   time.Duration // of its arrival, since the call began, which has a minute
+		read time.Duration // when it is put into the inbox
+		want int
+	}{
+		"in time":               {30 * time.Second, 30 * time.Second, 1},
+		"in time but read late": {30 * time.Second, 2 * time.Minute, 0}, // the attempt was given up by then
+		"late":                  {90 * time.Second, 2 * time.Minute, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := importer(t, func(ctx context.Context, _ engine.Call) (sdk.Reply, bool) {
+					<-ctx.Done()
+					return sdk.Reply{}, false
+				})
+				n := w.start()
+				began := time.Now()
+				run := w.submit(n, "once", nil)
+				time.Sleep(tt.read)
+				w.post(run, engine.MessageReply, machine.AttemptProgress{
+					Attempt: machine.AttemptID{Node: 0, Call: 1}, Number: 3, Blob: []byte("three"),
+				}, began.Add(tt.at))
+				time.Sleep(5 * time.Minute)
+				w.empty(run)
+				if list := w.progressed(run); len(list) != tt.want {
+					t.Errorf("the journal has the checkpoints %v, want %d", list, tt.want)
+				}
+				if late, err := w.mem.LateReplies(t.Context(), run); err != nil || len(late) > 0 {
+					t.Errorf("late replies = %+v, %v, want none", late, err)
+				}
+				n.drain(t)
+			})
+		})
+	}
+}

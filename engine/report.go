@@ -65,6 +65,7 @@ func (c *running) insist(first *delivery, err error) {
 		}
 		c.seat.release() // nobody decides on it for now
 		if errors.Is(err, ErrNotOwner) && !w.quits() {
+			c.pump.handOver()
 			if err = c.post(ctx, &d); err == nil || errors.Is(err, ErrNotFound) {
 				return
 			}

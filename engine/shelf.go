@@ -129,6 +129,28 @@ func (s *shelf) has(run machine.RunID, now time.Time) bool {
 	return now.Before(e.until) && (!e.rests || s.restFor == 0 || time.Since(e.since) < s.restFor)
 }
 
+// size returns how many runs are remembered.
+func (s *shelf) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs)
+}
+
+// newFirst returns the runs with those first that are not remembered.
+func (s *shelf) newFirst(runs []machine.RunID) []machine.RunID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var fresh, known []machine.RunID
+	for _, run := range runs {
+		if _, ok := s.runs[run]; ok {
+			known = append(known, run)
+		} else {
+			fresh = append(fresh, run)
+		}
+	}
+	return append(fresh, known...)
+}
+
 // take takes a run off the shelf.
 func (s *shelf) take(run machine.RunID) {
 	s.mu.Lock()

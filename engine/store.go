@@ -169,7 +169,8 @@ type Tick struct {
 	Due     []DueRun  // own runs whose next check has passed
 	Unowned []DueRun  // runs of nobody whose next check has passed
 	// Inbox are runs of this engine, or of nobody, for which messages wait,
-	// ended ones included. Ended runs whose owner is gone are nobody's.
+	// ended ones included, ascending. Ended runs whose owner is gone are nobody's.
+	// After a full page the engine's next tick goes on behind it (Rotation).
 	Inbox []machine.RunID
 	Dead  []EngineID
 }
@@ -244,7 +245,7 @@ type MessageKind int16
 // The kinds of messages.
 const (
 	MessageVerb  MessageKind = 1 // an operator's verb
-	MessageReply MessageKind = 2 // an agent's answer that reached an engine which does not own the run
+	MessageReply MessageKind = 2 // an agent's answer or checkpoint that reached an engine which does not own the run
 )
 
 // Evidence keeps what came too late to count, and what agents logged.

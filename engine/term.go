@@ -220,7 +220,7 @@ func (t *term) due(ctx context.Context) ([]machine.RunID, time.Duration, error) 
 // left to the patrol. It returns the own runs that may be due, and how long the
 // most overdue of those that are not in memory has been.
 func (t *term) see(tick Tick, hinted bool) ([]machine.RunID, time.Duration) {
-	busy := false
+	busy := len(tick.Inbox) == tickLimit // there may be more, and they have their turn with the next tick
 	if hinted {
 		t.n.left.wakeResting()
 	}

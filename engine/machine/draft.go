@@ -91,10 +91,7 @@ func (t *draft) find(i int) *node {
 func (t *draft) add(i int, old *node) *node {
 	now := old.box()
 	if t.given == len(t.mores) {
-		chunk := make([]more, min(2+len(t.mores), 64))
-		for k := range chunk {
-			t.mores = append(t.mores, &chunk[k])
-		}
+		t.mores = append(t.mores, new(more))
 	}
 	now.more = t.mores[t.given]
 	*now.more = *old.more

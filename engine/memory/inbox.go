@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -86,17 +85,24 @@ func (s *Store) consumeLocked(run machine.RunID, ids []engine.MessageID) {
 }
 
 // waitingLocked returns up to limit runs for which messages wait and that are
-// the engine's, or nobody's: ended ones whose owner is gone are nobody's too.
+// the engine's, or nobody's, in turn: ended ones whose owner is gone are
+// nobody's too.
 func (s *Store) waitingLocked(id engine.EngineID, limit int) []machine.RunID {
 	var runs []machine.RunID
+	after := s.turns.After(id)
 	for run := range s.inbox {
+		if run <= after {
+			continue
+		}
 		h := s.runs[run].head
 		if h.Owner == id || h.Owner == 0 || h.State.Final() && !s.aliveLocked(h.Owner) {
 			runs = append(runs, run)
 		}
 	}
-	slices.SortFunc(runs, func(a, b machine.RunID) int { return cmp.Compare(s.inbox[a][0].ID, s.inbox[b][0].ID) })
-	return runs[:min(len(runs), limit)]
+	slices.Sort(runs)
+	runs = runs[:min(len(runs), limit)]
+	s.turns.Shown(id, runs, limit)
+	return runs
 }
 
 // Wakes returns a channel that receives a hint for every message, and for every

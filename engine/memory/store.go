@@ -53,6 +53,7 @@ type Store struct {
 	wakes    []chan struct{}
 	logLines int64                // last number given
 	passes   map[string]time.Time // not before
+	turns    engine.Rotation      // of the runs for which messages wait
 }
 
 type flow struct {

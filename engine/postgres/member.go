@@ -36,8 +36,9 @@ func (s *Store) Join(ctx context.Context, address string, lease time.Duration, w
 // memberTick compares next_check with a scalar subquery: clock_timestamp()
 // itself changes from row to row and could not bound an index scan, which would
 // then walk every open run of the owner. Messages wait for runs of this engine
-// or of nobody; an ended run whose owner is gone is nobody's too. Inboxes are
-// read whole: they hold what was said and not answered yet.
+// or of nobody; an ended run whose owner is gone is nobody's too. Inboxes hold
+// what was said and not answered yet; they are read behind the page that was
+// shown before.
 const (
 	memberTick = `
 WITH me AS (
@@ -52,9 +53,9 @@ UNION ALL (SELECT 'unowned', run_id, next_check FROM engine.run
            WHERE state < 10 AND owner = 0 AND next_check <= (SELECT clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
 UNION ALL (SELECT 'inbox', i.run_id, min(i.at) FROM engine.inbox i
            CROSS JOIN LATERAL (SELECT owner, state FROM engine.run WHERE run_id = i.run_id OFFSET 0) r
-           WHERE r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
-             SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > clock_timestamp())
-           GROUP BY i.run_id ORDER BY min(i.id) LIMIT $3)`
+           WHERE i.run_id > $4 AND (r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
+             SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > clock_timestamp()))
+           GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)`
 	// memberTickLine tells besides on which timeline the lease was renewed, and a
 	// position that is durable once the renewal is.
 	memberTickLine = memberTick + `
@@ -73,10 +74,11 @@ func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duratio
 	if s.lineage.disabled() != nil {
 		query = memberTick
 	}
-	t, line, at, err := s.tick(ctx, query, int64(id), lease.Seconds(), limit)
+	t, line, at, err := s.tick(ctx, query, int64(id), lease.Seconds(), limit, int64(s.turns.After(id)))
 	if err != nil {
 		return engine.Tick{}, err
 	}
+	s.turns.Shown(id, t.Inbox, limit)
 	if line != 0 && !s.lineage.ticked(line, at) {
 		if err := s.lookAgain(ctx); err != nil {
 			return engine.Tick{}, err

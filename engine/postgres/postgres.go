@@ -66,6 +66,7 @@ type Store struct {
 	lineage *lineage
 	flows   sync.Map // of WorkflowID that are known to stand in the database
 	orphans walk
+	turns   engine.Rotation // of the runs for which messages wait
 	retention
 	bell  bell
 	probe time.Duration // between two probes of the connection that listens

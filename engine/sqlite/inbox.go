@@ -17,12 +17,13 @@ const (
 	inboxHas  = `SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ?1 AND run_id = ?2)`
 	inboxDrop = `DELETE FROM inbox WHERE id = ?1 AND run_id = ?2`
 	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
-	// inboxRuns begins at the messages, of which there are few. Ended runs whose
-	// owner is gone are nobody's.
+	// inboxRuns begins at the messages, of which there are few, behind the page
+	// that was shown before. Ended runs whose owner is gone are nobody's.
 	inboxRuns = `
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id
-WHERE r.owner IN (?1, 0) OR r.state >= 10 AND NOT EXISTS (SELECT 1 FROM member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > ?2)
-GROUP BY i.run_id ORDER BY min(i.id) LIMIT ?3`
+WHERE i.run_id > ?4 AND (r.owner IN (?1, 0)
+  OR r.state >= 10 AND NOT EXISTS (SELECT 1 FROM member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > ?2))
+GROUP BY i.run_id ORDER BY i.run_id LIMIT ?3`
 	inboxAddressed = `
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id CROSS JOIN member m ON m.engine = r.owner
 WHERE r.state < 10 AND m.dead GROUP BY i.run_id ORDER BY min(i.id) LIMIT ?1`

@@ -97,7 +97,7 @@ func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duratio
 		if t.Unowned, err = tx.due(0, t.Now, limit); err != nil {
 			return err
 		}
-		return tx.each(inboxRuns, []any{int64(id), micros(t.Now), limit}, func(r row) error {
+		return tx.each(inboxRuns, []any{int64(id), micros(t.Now), limit, int64(s.turns.After(id))}, func(r row) error {
 			var run int64
 			err := r.Scan(&run)
 			t.Inbox = append(t.Inbox, machine.RunID(run))
@@ -107,6 +107,7 @@ func (s *Store) Tick(ctx context.Context, id engine.EngineID, lease time.Duratio
 	if err != nil {
 		return engine.Tick{}, err
 	}
+	s.turns.Shown(id, t.Inbox, limit)
 	return t, nil
 }
 

@@ -388,7 +388,7 @@ func TestPlans(t *testing.T) {
 		"alertListOfRun":   {alertListOfRun, 2, "SEARCH a USING INDEX alert_run (run_id=?)"},
 		"alertUndelivered": {alertUndelivered, 1, "SCAN a USING INDEX alert_undelivered"},
 		"alertDelivered":   {alertDelivered, 2, "SEARCH alert USING INTEGER PRIMARY KEY"},
-		"inboxRuns":        {inboxRuns, 3, "SEARCH r USING INTEGER PRIMARY KEY"},
+		"inboxRuns":        {inboxRuns, 4, "SEARCH r USING INTEGER PRIMARY KEY"},
 		"inboxAddressed":   {inboxAddressed, 1, "SEARCH r USING INTEGER PRIMARY KEY"},
 		"inboxList":        {inboxList, 2, "SEARCH inbox USING INDEX sqlite_autoindex_inbox_1 (run_id=?)"},
 		"inboxFind":        {inboxFind, 2, "SEARCH inbox USING COVERING INDEX sqlite_autoindex_inbox_1 (run_id=? AND dedup=?)"},

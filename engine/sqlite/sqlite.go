@@ -53,6 +53,8 @@ type Store struct {
 	retainMu sync.Mutex    // protects retained: one call at a time
 	retained machine.RunID // the last run that Retain has looked at
 
+	turns engine.Rotation // of the runs for which messages wait
+
 	wakeMu sync.Mutex // protects wakes
 	wakes  []chan struct{}
 

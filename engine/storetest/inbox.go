@@ -167,6 +167,31 @@ var inboxRules = []rule{
 			w.Errorf("orphans = %v, err = %v, want %v", got, err, []machine.RunID{own[1], dead[1]})
 		}
 	}},
+	{name: "tick/whoever waits has a turn", why: "runs for which nobody can do anything must not stand before all others for ever", run: func(w *world) {
+		a, b := w.join(w.Store, 1), w.join(w.Store, 1)
+		ids := w.started(a, 7)
+		for i := range ids { // the oldest message is of the last run
+			w.post(engine.Message{Run: ids[len(ids)-1-i], Kind: engine.MessageVerb})
+		}
+		page := func(x actor) []machine.RunID {
+			w.Helper()
+			got, err := w.Store.Tick(w.ctx, x.id, time.Hour, 3)
+			if err != nil {
+				w.Fatal(err)
+			}
+			return got.Inbox
+		}
+		for range 2 {
+			for _, want := range [][]machine.RunID{ids[:3], ids[3:6], ids[6:]} {
+				if got := page(a); !slices.Equal(got, want) {
+					w.Errorf("page = %v, want %v", got, want)
+				}
+				if got := page(b); len(got) != 0 { // whose turns are its own
+					w.Errorf("page of another engine = %v, want none", got)
+				}
+			}
+		}
+	}},
 	{name: "orphans/a run at rest with a message", why: "a verb to a run whose engine is gone needs an engine that answers: nothing else would ever look at it", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 3)
