@@ -22,10 +22,9 @@ func (s *State) ApplyCounted(wf *dsl.Workflow, r Record) int {
 	if r.Empty() {
 		return r.CountFacts(wf, s)
 	}
-	o := s.foresee(&r)
-	t := teller{wf: wf, r: &r, s: s, counts: true}
-	t.tell(&o)
-	s.apply(&r, o)
+	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r), counts: true}
+	t.tell()
+	s.apply(&r, t.o)
 	return t.count
 }
 
@@ -114,8 +113,8 @@ func (s *State) installRun(now run, at instant, vars bool) {
 	}
 	if steps := min(int(s.run.steps), maxNodes); len(s.nodes) < steps {
 		s.nodes = slices.Grow(s.nodes, steps-len(s.nodes))
-		for len(s.nodes) < steps {
-			s.nodes = append(s.nodes, newNode(len(s.nodes)))
+		for first := len(s.nodes); first < steps; first = len(s.nodes) {
+			s.nodes = appendSteps(s.nodes, first, min(len(pristine), steps-first))
 		}
 	}
 	for len(s.queues) < len(s.run.holds) {

@@ -91,7 +91,10 @@ func (t *draft) find(i int) *node {
 func (t *draft) add(i int, old *node) *node {
 	now := old.box()
 	if t.given == len(t.mores) {
-		t.mores = append(t.mores, new(more))
+		chunk := make([]more, min(2+len(t.mores), 64))
+		for k := range chunk {
+			t.mores = append(t.mores, &chunk[k])
+		}
 	}
 	now.more = t.mores[t.given]
 	*now.more = *old.more

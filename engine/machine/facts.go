@@ -14,9 +14,8 @@ func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
 	if r.Empty() && !r.final {
 		return nil
 	}
-	t := teller{wf: wf, r: &r, s: s}
-	o := s.foresee(&r)
-	t.tell(&o)
+	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r)}
+	t.tell()
 	return t.facts
 }
 
@@ -26,16 +25,14 @@ func (r Record) CountFacts(wf *dsl.Workflow, s *State) int {
 	if r.Empty() && !r.final {
 		return 0
 	}
-	t := teller{wf: wf, r: &r, s: s, counts: true}
-	o := s.foresee(&r)
-	t.tell(&o)
+	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r), counts: true}
+	t.tell()
 	return t.count
 }
 
-// tell goes through the record, of which o is the outcome.
-func (t *teller) tell(o *outcome) {
-	r, s := t.r, t.s
-	t.before, t.after, t.o = &s.run, &o.run, o
+// tell goes through the record.
+func (t *teller) tell() {
+	r := &t.r
 	t.heads()
 	for k := range r.nodes {
 		t.attemptEnds(t.pair(k))
@@ -59,14 +56,13 @@ func (t *teller) tell(o *outcome) {
 
 // A teller turns the difference between two states into facts.
 type teller struct {
-	wf            *dsl.Workflow
-	r             *Record
-	s             *State // before the record
-	o             *outcome
-	before, after *run
-	facts         []Fact
-	counts        bool // facts are counted and not made
-	count         int
+	wf     *dsl.Workflow
+	r      Record
+	s      *State // before the record
+	o      outcome
+	facts  []Fact
+	counts bool // facts are counted and not made
+	count  int
 }
 
 type pair struct {
@@ -74,10 +70,14 @@ type pair struct {
 	old, now *node
 }
 
+// before and after return the run before and after the record.
+func (t *teller) before() *run { return &t.s.run }
+func (t *teller) after() *run  { return &t.o.run }
+
 // pair returns the k-th node of the record before and after it.
 func (t *teller) pair(k int) pair {
 	i := t.r.nodes[k].node
-	return pair{i, t.s.before(i), t.o.node(t.r, k)}
+	return pair{i, t.s.before(i), t.o.node(&t.r, k)}
 }
 
 func (t *teller) say(f Fact) {
@@ -106,7 +106,7 @@ func (t *teller) heads() {
 	}
 	switch ev := t.r.event.(type) {
 	case Started:
-		t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after.deadline.time(), By: ev.StartedBy})
+		t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().deadline.time(), By: ev.StartedBy})
 	case TakenOver:
 		t.say(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
 	case CancelRequested:
@@ -289,7 +289,7 @@ func (t *teller) allowed(n *node, kind callKind) (attempts int) {
 	case kind != callDo:
 		return 0
 	}
-	s, err := settings(&dsl.Scope{Vars: t.after.vars.v})
+	s, err := settings(&dsl.Scope{Vars: t.after().vars.v})
 	if err != nil {
 		return 0
 	}
@@ -298,7 +298,7 @@ func (t *teller) allowed(n *node, kind callKind) (attempts int) {
 
 // turns tells that the run changed its direction.
 func (t *teller) turns() {
-	b, a := t.before, t.after
+	b, a := t.before(), t.after()
 	if a.phase != b.phase && !t.counted() {
 		t.say(Fact{Kind: FactRunTurned, Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message, CompensationDeadline: a.undoDeadline.time()})
 	}
@@ -325,7 +325,7 @@ func (t *teller) nodes() []*node {
 		for len(all) <= t.r.nodes[k].node {
 			all = append(all, &blank)
 		}
-		all[t.r.nodes[k].node] = t.o.node(t.r, k)
+		all[t.r.nodes[k].node] = t.o.node(&t.r, k)
 	}
 	return all
 }
@@ -345,8 +345,8 @@ func (t *teller) beginnings(p pair) {
 	undo := p.now.undo != undoNone
 	track := p.now.track()
 	was := p.old.track()
-	if p.now.queue != 0 && p.now.hold > 0 && int(p.now.hold) <= len(t.after.holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) && !t.counted() {
-		h := t.after.holds[p.now.hold-1]
+	if p.now.queue != 0 && p.now.hold > 0 && int(p.now.hold) <= len(t.after().holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) && !t.counted() {
+		h := t.after().holds[p.now.hold-1]
 		f := Fact{Kind: FactStepHeld, Step: t.waiting(p), Undo: undo, Agent: h.agent, Until: h.until.time(), Message: h.why}
 		f.deadline(p.now)
 		t.say(f)
@@ -372,7 +372,7 @@ func (t *teller) waiting(p pair) string {
 		next := n.first + n.next
 		for k := range t.r.nodes {
 			if t.r.nodes[k].node == next {
-				return nodeName(t.wf, next, t.o.node(t.r, k))
+				return nodeName(t.wf, next, t.o.node(&t.r, k))
 			}
 		}
 		if next < len(t.s.nodes) {
@@ -384,8 +384,8 @@ func (t *teller) waiting(p pair) string {
 
 // end tells that the run has ended.
 func (t *teller) end() {
-	a := t.after
-	if a.finished == 0 || t.before.finished != 0 || t.counted() {
+	a := t.after()
+	if a.finished == 0 || t.before().finished != 0 || t.counted() {
 		return
 	}
 	t.say(Fact{

@@ -79,8 +79,8 @@ func (f *folder) record(s *State, wf *dsl.Workflow) int {
 	if d.err != nil || mask == 0 && f.r.Empty() {
 		return 0
 	}
-	t := teller{wf: wf, r: &f.r, s: s, counts: true}
-	t.tell(&f.o)
+	t := teller{wf: wf, r: f.r, s: s, o: f.o, counts: true}
+	t.tell()
 	f.install(s, mask)
 	f.release()
 	return t.count

@@ -20,6 +20,18 @@ type seen struct {
 	each     dsl.EachItem
 	step     int32         // of settings
 	settings *dsl.Settings // of the step last asked for; nil = none
+
+	undo         undoTold
+	undoSettings *dsl.Settings // of the node in undo; nil = none
+}
+
+// An undoTold is what the limits of a node's undo may depend on.
+type undoTold struct {
+	n               *node
+	output          held
+	known, timedOut bool
+	said            *saying
+	failure         dsl.Failure
 }
 
 // scope is what the expressions of a node see; nil for the workflow's own. It is

@@ -517,6 +517,23 @@ func newNode(step int) *node {
 	return &node{step: int32(step), state: StepPending, more: &noMore}
 }
 
+// appendSteps appends n steps, in one piece of memory, to which nothing has
+// happened yet.
+func appendSteps(nodes []*node, first, n int) []*node {
+	if first+n <= len(pristine) {
+		for i := range n {
+			nodes = append(nodes, &pristine[first+i])
+		}
+		return nodes
+	}
+	steps := make([]node, n)
+	for i := range steps {
+		steps[i] = node{step: int32(first + i), state: StepPending, more: &noMore}
+		nodes = append(nodes, &steps[i])
+	}
+	return nodes
+}
+
 // pristine are the steps of a run to which nothing has happened yet: they need no
 // memory of their own.
 var pristine = func() (steps [64]node) {

@@ -275,16 +275,27 @@ func (d *decider) passOn(i int) {
 // undoSettings are the limits of a step's undo, with defaults where none are
 // given: transient failures are repeated, 1s to 5m apart, until the deadline.
 func (d *decider) undoSettings(n *node) *dsl.Settings {
-	if undo := d.step(n).Undo; undo != nil && undo.Settings != nil {
-		if s, err := undo.Settings(d.undoScope(n)); err == nil {
-			return s
+	undo := d.step(n).Undo
+	if undo == nil || undo.Settings == nil {
+		return &undoDefaults
+	}
+	told := undoTold{n: n, output: n.output, known: n.known, timedOut: n.timedOut, said: n.fwd.said, failure: d.run.failure}
+	if d.seen.undoSettings == nil || d.seen.undo != told {
+		s, err := undo.Settings(d.undoScope(n))
+		if err != nil {
+			return &undoDefaults
 		}
+		d.seen.undo, d.seen.undoSettings = told, s
 	}
-	return &dsl.Settings{
-		Timeout: defaultTimeout,
-		Retry: dsl.Retry{
-			MaxAttempts: dsl.Unbounded, Strategy: dsl.Exponential,
-			InitialInterval: time.Second, Multiplier: 2, MaxInterval: 5 * time.Minute, Jitter: true,
-		},
-	}
+	return d.seen.undoSettings
+}
+
+// undoDefaults are the limits of an undo for which none are stated. Nobody
+// changes them.
+var undoDefaults = dsl.Settings{
+	Timeout: defaultTimeout,
+	Retry: dsl.Retry{
+		MaxAttempts: dsl.Unbounded, Strategy: dsl.Exponential,
+		InitialInterval: time.Second, Multiplier: 2, MaxInterval: 5 * time.Minute, Jitter: true,
+	},
 }

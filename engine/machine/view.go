@@ -208,19 +208,52 @@ type OpenAttempt struct {
 // finds.
 func (s *State) OpenAttempts(wf *dsl.Workflow) []OpenAttempt {
 	const always = instant(1<<63 - 1)
+	return s.openUpTo(wf, always)
+}
+
+// ExpiredAttempts returns the calls in flight whose complete-by is not after at,
+// by node and call. It costs what it finds, and next to nothing where nothing is
+// due.
+func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []OpenAttempt {
+	return s.openUpTo(wf, toInstant(at))
+}
+
+// openUpTo returns the calls in flight whose complete-by is not after limit. A
+// node is in the index by what comes first: its silence, or a complete-by.
+func (s *State) openUpTo(wf *dsl.Workflow, limit instant) []OpenAttempt {
 	var open []OpenAttempt
-	for _, i := range ascending(s.expiry.upTo(always, nil)) {
+	for _, i := range ascending(s.expiry.upTo(limit, nil)) {
 		n := s.nodes[i]
-		for _, a := range n.attempts {
-			if a.status == attemptOpen {
-				open = append(open, OpenAttempt{
-					ID: AttemptID{Node: i, Call: int(a.call)}, Purpose: a.kind.purpose(), Step: nodeName(wf, i, n),
-					Agent: actionOf(wf, n, a.kind).Agent, StartedAt: a.started.time(), CompleteBy: a.completeBy.time(),
-				})
+		for k := range n.attempts {
+			if a := &n.attempts[k]; a.status == attemptOpen && a.completeBy <= limit {
+				open = append(open, openAttempt(wf, i, n, a))
 			}
 		}
 	}
 	return open
+}
+
+// InFlight reports whether a call is in flight, at no cost.
+func (s *State) InFlight() bool { return s.expiry.valid > 0 }
+
+// OpenAttempt returns one call in flight; false if it is none.
+func (s *State) OpenAttempt(wf *dsl.Workflow, id AttemptID) (OpenAttempt, bool) {
+	if id.Node < 0 || id.Node >= len(s.nodes) {
+		return OpenAttempt{}, false
+	}
+	n := s.nodes[id.Node]
+	a := n.find(id.Call)
+	if a == nil || a.status != attemptOpen {
+		return OpenAttempt{}, false
+	}
+	return openAttempt(wf, id.Node, n, a), true
+}
+
+func openAttempt(wf *dsl.Workflow, i int, n *node, a *attempt) OpenAttempt {
+	return OpenAttempt{
+		ID: AttemptID{Node: i, Call: int(a.call)}, Purpose: a.kind.purpose(), Step: nodeName(wf, i, n),
+		Agent: actionOf(wf, n, a.kind).Agent, StartedAt: a.started.time(), CompleteBy: a.completeBy.time(),
+	}
 }
 
 var noAction = dsl.Action{}
