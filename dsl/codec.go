@@ -207,8 +207,8 @@ func conformDynamic(v cty.Value, ty cty.Type) (cty.Value, error) {
 		}
 		attrs := v.AsValueMap()
 		out := make(map[string]cty.Value, len(attrs))
-		for k, x := range attrs {
-			c, err := conform(x, ty.ElementType())
+		for _, k := range sortedKeys(attrs) { // the first mistake is always the same
+			c, err := conform(attrs[k], ty.ElementType())
 			if err != nil {
 				return cty.NilVal, fmt.Errorf("element %q: %w", k, err)
 			}

@@ -43,8 +43,13 @@ func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, con
 		val, err := conv(*c.konst)
 		return func(*Scope) (T, error) { return val, err }
 	}
-	at := toRange(e.rng)
+	at, d := toRange(e.rng), l.directOf(e, anything)
 	return func(s *Scope) (T, error) {
+		if v, ok := d.scalar(&sight{ev: ev, s: s, self: self}); ok {
+			if out, err := conv(v); err == nil {
+				return out, nil
+			}
+		}
 		v, err := ev.run(c, s, self)
 		if err != nil {
 			var zero T
@@ -61,7 +66,7 @@ func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, con
 // valueFunc makes a ValueFunc from an expression; whole marks the result as
 // sensitive.
 func (l *workflowLinker) valueFunc(e *expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) ValueFunc {
-	return exprFunc(l, e, name, cty.DynamicPseudoType, func(v cty.Value) (Value, error) {
+	eval := exprFunc(l, e, name, cty.DynamicPseudoType, func(v cty.Value) (Value, error) {
 		if accept != nil {
 			var err error
 			if v, err = accept(v); err != nil {
@@ -73,22 +78,45 @@ func (l *workflowLinker) valueFunc(e *expr, name string, whole bool, accept func
 		}
 		return encodeValue(v, false)
 	})
+	if accept != nil {
+		return eval
+	}
+	d, ev, self := l.directOf(e, anything), l.ev, max(l.cur, 0)
+	if d == nil || e.comp.konst != nil {
+		return eval
+	}
+	return func(s *Scope) (Value, error) {
+		if v, ok := d.value(&sight{ev: ev, s: s, self: self}, whole); ok {
+			return v, nil
+		}
+		return eval(s)
+	}
 }
 
 // An argument is one attribute of an input or config block.
 type argument struct {
-	spec *argSpec
-	name string
-	c    *compiled
-	at   Range
+	spec   *argSpec
+	name   string
+	c      *compiled // nil: it was not written and has a default
+	at     Range
+	direct *direct // nil: the evaluator evaluates it
+	ready  *ready  // its value, if that is known
+	preset *ready  // its default; nil = none
+}
+
+// A ready is the value of an argument that depends on nothing, as it is
+// written; without JSON the argument is left out.
+type ready struct {
+	json      []byte
+	sensitive []string // pointers from the object of all arguments
+	secrets   []Secret
 }
 
 // arguments are the compiled attributes of an input or config block.
 type arguments struct {
 	ev       *evaluator
 	self     int
-	list     []argument
-	absent   []*argSpec // arguments not written that have a default
+	list     []argument // by name; also those not written that have a default
 	usesSelf bool
 	konst    *Value
 }
@@ -117,7 +145,7 @@ func (l *workflowLinker) arguments(specs map[string]*argSpec, args []arg, at hcl
 					"The undo is called by key when the step's output is not known; then this argument is left out, but %s requires it.", title)
 			}
 		}
-		out.list = append(out.list, argument{spec: spec, name: a.name, c: a.expr.comp, at: toRange(a.expr.rng)})
+		out.list = append(out.list, l.compiledArgument(spec, a))
 	}
 	for _, n := range sortedKeys(specs) {
 		switch spec := specs[n]; {
@@ -125,7 +153,7 @@ func (l *workflowLinker) arguments(specs map[string]*argSpec, args []arg, at hcl
 		case spec.required():
 			l.errorf(at, "Missing required argument", "%s requires argument %q (%s)%s.", upperFirst(title), n, typeText(spec.typ), docText(spec.field.Doc))
 		case spec.def != cty.NilVal:
-			out.absent = append(out.absent, spec)
+			out.list = append(out.list, argument{spec: spec, name: n, ready: spec.preset()})
 		}
 	}
 	sort.Slice(out.list, func(i, j int) bool { return out.list[i].name < out.list[j].name })
@@ -182,59 +210,6 @@ func (l *workflowLinker) extraAttributes(spec *argSpec, a arg) {
 				DidYouMean(name, attributeNames(spec.typ)))
 		}
 	}
-}
-
-// fold evaluates arguments that refer to nothing once.
-func (a *arguments) fold() {
-	for _, x := range a.list {
-		if x.c.konst == nil {
-			return
-		}
-	}
-	if v, err := a.build(nil, false); err == nil {
-		a.konst = &v
-	}
-}
-
-// eval is the ValueFunc of the arguments.
-func (a *arguments) eval(s *Scope) (Value, error) { return a.build(s, false) }
-
-// build evaluates the arguments; skipSelf leaves out those that depend on
-// self.output.
-func (a *arguments) build(s *Scope, skipSelf bool) (Value, error) {
-	if a.konst != nil {
-		return *a.konst, nil
-	}
-	attrs := make(map[string]cty.Value, len(a.list)+len(a.absent))
-	for _, spec := range a.absent {
-		attrs[spec.field.Name] = spec.mark(spec.def)
-	}
-	for _, x := range a.list {
-		if skipSelf && x.c.selfOut {
-			if x.spec.def != cty.NilVal {
-				attrs[x.name] = x.spec.mark(x.spec.def)
-			}
-			continue
-		}
-		v, err := a.ev.run(x.c, s, a.self)
-		if err == nil {
-			v, err = x.spec.accept(v)
-			if err != nil {
-				err = fmt.Errorf("%s: argument %q: %w", x.at, x.name, err)
-			}
-		}
-		if err != nil {
-			return Value{}, err
-		}
-		if v != cty.NilVal {
-			attrs[x.name] = v
-		}
-	}
-	v, err := encodeValue(cty.ObjectVal(attrs), true)
-	if err != nil {
-		return Value{}, fmt.Errorf("arguments: %w", err)
-	}
-	return v, nil
 }
 
 // mark marks a default like a value that was given.

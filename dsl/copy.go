@@ -28,7 +28,8 @@ type copier struct {
 	members []member // see arrange
 }
 
-// A member is one attribute of an object: its key without quotes, and all of it.
+// A member is one attribute of an object: its key without quotes, and all of
+// it or its value.
 type member struct{ key, whole []byte }
 
 // canonical checks a document against a shape; ok is false if it gives up.

@@ -37,9 +37,11 @@ func (e *valueEncoder) finish() Value {
 	return NewValue(e.out, e.sensitive, e.secrets)
 }
 
+var errValueSize = fmt.Errorf("the value is larger than %d MiB", maxValueSize>>20)
+
 func (e *valueEncoder) value(v cty.Value, hidden bool) error {
 	if len(e.out) > maxValueSize {
-		return fmt.Errorf("the value is larger than %d MiB", maxValueSize>>20)
+		return errValueSize
 	}
 	if e.depth > maxValueDepth {
 		return fmt.Errorf("the value is nested more than %d deep", maxValueDepth)

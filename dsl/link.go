@@ -56,6 +56,10 @@ func (m *Module) Agents() []AgentUse {
 // are errors, or were any in Parse; the diagnostics do not repeat those.
 func Link(m *Module, agents map[string]AgentBinary) (*Definition, Diagnostics) {
 	l := &linker{reporter: &reporter{sources: m.sources, places: m.places}, m: m, agents: map[string]*linkedAgent{}}
+	return l.link(m, agents)
+}
+
+func (l *linker) link(m *Module, agents map[string]AgentBinary) (*Definition, Diagnostics) {
 	if m.partial {
 		return nil, nil
 	}
@@ -94,6 +98,8 @@ type linker struct {
 	m         *Module
 	fileLevel *evaluator
 	agents    map[string]*linkedAgent
+	// undirected leaves every expression to the evaluator: tests compare.
+	undirected bool
 }
 
 type linkedAgent struct {

@@ -28,9 +28,10 @@ type Scope struct {
 // steps. A finished step's result never changes, so entries never go stale.
 // The zero Memo is ready to use.
 type Memo struct {
-	owner  *evaluator // whose values these are
-	steps  map[int]cty.Value
-	locals map[*localDecl]cty.Value
+	owner   *evaluator // whose values these are
+	steps   map[int]cty.Value
+	results map[int]StepResult // of steps with instances
+	locals  map[*localDecl]cty.Value
 }
 
 // RunInfo is run.* in expressions.

@@ -127,6 +127,9 @@ type argSpec struct {
 	typ   cty.Type
 	def   cty.Value // converted default; cty.NilVal = none
 	enum  []cty.Value
+	// enumText is enum as canonical JSON.
+	enumText []string
+	hide     bool // sensitive as a whole because of what is below a list
 }
 
 // argSpecs prepares the fields of a schema.
@@ -137,7 +140,7 @@ func argSpecs(fields []sdk.Field) (map[string]*argSpec, error) {
 		if err != nil {
 			return nil, fmt.Errorf("argument %q: %w", f.Name, err)
 		}
-		s := &argSpec{field: f, typ: ty, def: cty.NilVal}
+		s := &argSpec{field: f, typ: ty, def: cty.NilVal, hide: f.Type.Elem != nil && hasSensitive(*f.Type.Elem)}
 		if len(f.Default) > 0 {
 			if s.def, err = s.parse(f.Default); err != nil {
 				return nil, fmt.Errorf("default of argument %q: %w", f.Name, err)
@@ -152,6 +155,9 @@ func argSpecs(fields []sdk.Field) (map[string]*argSpec, error) {
 				return nil, fmt.Errorf("enum of argument %q: %w", f.Name, err)
 			}
 			s.enum = append(s.enum, v)
+			if text, err := encodeValue(v, false); err == nil {
+				s.enumText = append(s.enumText, string(text.JSON()))
+			}
 		}
 		out[f.Name] = s
 	}

@@ -20,7 +20,42 @@ type valueData struct {
 	json    []byte
 	marks   *marks                       // nil = none, as nearly always
 	decoded atomic.Pointer[decodedValue] // a cache; see evaluator.decodeVars
+	index   atomic.Pointer[[]member]     // a cache; see attribute
 }
+
+// attribute returns one attribute of a large object. Where the attributes are
+// is noted when the first is wanted.
+func (d *valueData) attribute(name string) (raw []byte, ok bool) {
+	index := d.index.Load()
+	if index == nil {
+		index = &[]member{}
+		for l := (lexer{src: d.json}); l.take('{') || l.take(','); {
+			key, _, ok := l.text()
+			if !ok || !l.take(':') {
+				break
+			}
+			raw, ok := l.skip()
+			if !ok {
+				break
+			}
+			*index = append(*index, member{key[1 : len(key)-1], raw})
+			if len(*index) > maxIndex {
+				break
+			}
+		}
+		d.index.Store(index)
+	}
+	for _, m := range *index {
+		if string(m.key) == name {
+			return m.whole, true
+		}
+	}
+	return nil, false
+}
+
+// maxIndex is the most attributes that are noted: what has more is data, not
+// variables or outputs.
+const maxIndex = 200
 
 type decodedValue struct {
 	owner *evaluator

@@ -74,15 +74,39 @@ func (ev *evaluator) decodeVars(v Value) (cty.Value, error) {
 	return out, nil
 }
 
-func (w *runWorld) memo() *Memo {
-	if w.s == nil || w.s.Memo == nil || w.ev.shared {
+func (w *runWorld) memo() *Memo { return w.s.memo(w.ev) }
+
+// memo returns the memo of a run for an evaluator; nil if there is none.
+func (s *Scope) memo(ev *evaluator) *Memo {
+	if s == nil || s.Memo == nil || ev.shared {
 		return nil
 	}
-	m := w.s.Memo
-	if m.owner != w.ev {
-		m.owner, m.steps, m.locals = w.ev, map[int]cty.Value{}, map[*localDecl]cty.Value{}
+	if m := s.Memo; m.owner != ev {
+		*m = Memo{owner: ev}
 	}
-	return m
+	return s.Memo
+}
+
+// result asks for the result of a step. That of a finished step with instances
+// is kept: to put it together takes time for each of them.
+func (s *Scope) result(ev *evaluator, i int) StepResult {
+	if !ev.steps[i].each {
+		return s.Step(i)
+	}
+	m := s.memo(ev)
+	if m != nil {
+		if r, ok := m.results[i]; ok {
+			return r
+		}
+	}
+	r := s.Step(i)
+	if m != nil && r.Final {
+		if m.results == nil {
+			m.results = map[int]StepResult{}
+		}
+		m.results[i] = r
+	}
+	return r
 }
 
 func (w *runWorld) step(i int) (cty.Value, error) {
@@ -95,12 +119,15 @@ func (w *runWorld) step(i int) (cty.Value, error) {
 	if w.s == nil || w.s.Step == nil {
 		return cty.NilVal, errors.New("no step is visible here")
 	}
-	r := w.s.Step(i)
+	r := w.s.result(w.ev, i)
 	v, err := w.ev.stepValue(i, r)
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode the result of step %q: %w", w.ev.steps[i].name, err)
 	}
 	if m != nil && r.Final {
+		if m.steps == nil {
+			m.steps = map[int]cty.Value{}
+		}
 		m.steps[i] = v
 	}
 	return v, nil
@@ -244,6 +271,9 @@ func (w *runWorld) keepLocal(l *localDecl, c *compiled, v cty.Value) {
 		if _, final := m.steps[i]; !final {
 			return
 		}
+	}
+	if m.locals == nil {
+		m.locals = map[*localDecl]cty.Value{}
 	}
 	m.locals[l] = v
 }

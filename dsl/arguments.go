@@ -1,0 +1,164 @@
+package dsl
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// compiledArgument prepares an argument that was written.
+func (l *workflowLinker) compiledArgument(spec *argSpec, a arg) argument {
+	out := argument{spec: spec, name: a.name, c: a.expr.comp, at: toRange(a.expr.rng), preset: spec.preset()}
+	switch {
+	case len(a.expr.syn.Variables()) == 0: // perhaps with secret()
+		v, err := l.ev.run(out.c, &Scope{}, max(l.cur, 0))
+		if err == nil {
+			v, err = spec.accept(v)
+		}
+		if err == nil {
+			out.ready = readyOf(a.name, v) // else the error is that of each evaluation
+		}
+	case isPlain(a.name):
+		out.direct = l.directOf(a.expr, shapeOf(spec.field.Type))
+	}
+	return out
+}
+
+// preset is what stands for an argument that is not written; nil if it has no
+// default.
+func (s *argSpec) preset() *ready {
+	if s.def == cty.NilVal {
+		return nil
+	}
+	return readyOf(s.field.Name, s.mark(s.def))
+}
+
+// readyOf writes an argument; nil if it cannot be.
+func readyOf(name string, v cty.Value) *ready {
+	if v == cty.NilVal {
+		return &ready{}
+	}
+	e := valueEncoder{allowSecrets: true}
+	if err := e.attribute(name, v, false); err != nil {
+		return nil
+	}
+	return &ready{json: e.out, sensitive: e.sensitive, secrets: e.secrets}
+}
+
+// fold evaluates arguments that refer to nothing once.
+func (a *arguments) fold() {
+	for _, x := range a.list {
+		if x.ready == nil {
+			return
+		}
+	}
+	if v, err := a.build(nil, false); err == nil {
+		a.konst = &v
+	}
+}
+
+// eval is the ValueFunc of the arguments.
+func (a *arguments) eval(s *Scope) (Value, error) { return a.build(s, false) }
+
+// build evaluates the arguments; skipSelf leaves out those that depend on
+// self.output. They are written one after the other. What cannot be written
+// matters only if all can be evaluated.
+func (a *arguments) build(s *Scope, skipSelf bool) (Value, error) {
+	if a.konst != nil {
+		return *a.konst, nil
+	}
+	e := valueEncoder{allowSecrets: true}
+	e.out = append(e.out, '{')
+	var failed error
+	for i := range a.list {
+		x := &a.list[i]
+		r := x.ready
+		if skipSelf && x.c != nil && x.c.selfOut {
+			if r = x.preset; r == nil {
+				continue
+			}
+		}
+		if r != nil {
+			e.ready(r)
+			continue
+		}
+		if x.direct != nil && e.direct(x, sight{ev: a.ev, s: s, self: a.self}) {
+			continue
+		}
+		v, err := a.evaluate(x, s)
+		if err != nil {
+			return Value{}, err
+		}
+		if v != cty.NilVal && failed == nil {
+			e.next()
+			failed = e.attribute(x.name, v, false)
+		}
+	}
+	if failed != nil {
+		return Value{}, fmt.Errorf("arguments: %w", failed)
+	}
+	if len(e.out) > maxValueSize {
+		return Value{}, fmt.Errorf("arguments: %w", errValueSize)
+	}
+	e.out = append(e.out, '}')
+	return e.finish(), nil
+}
+
+// evaluate has the evaluator evaluate one argument.
+func (a *arguments) evaluate(x *argument, s *Scope) (cty.Value, error) {
+	if x.c == nil {
+		return x.spec.mark(x.spec.def), nil
+	}
+	v, err := a.ev.run(x.c, s, a.self)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	if v, err = x.spec.accept(v); err != nil {
+		return cty.NilVal, fmt.Errorf("%s: argument %q: %w", x.at, x.name, err)
+	}
+	return v, nil
+}
+
+// next begins another attribute.
+func (e *valueEncoder) next() {
+	if e.out[len(e.out)-1] != '{' {
+		e.out = append(e.out, ',')
+	}
+}
+
+func (e *valueEncoder) ready(r *ready) {
+	if r.json == nil {
+		return
+	}
+	e.next()
+	e.out = append(e.out, r.json...)
+	e.sensitive = append(e.sensitive, r.sensitive...)
+	e.secrets = append(e.secrets, r.secrets...)
+}
+
+// direct writes an argument without the evaluator; false leaves e as it was.
+func (e *valueEncoder) direct(x *argument, at sight) bool {
+	before, marks := len(e.out), len(e.sensitive)
+	e.next()
+	e.out = append(append(append(e.out, '"'), x.name...), '"', ':')
+	from := len(e.out)
+	e.path = append(append(e.path[:0], '/'), x.name...)
+	c := copier{out: e.out, path: e.path, marks: e.sensitive, depth: 1}
+	hidden := x.spec.field.Sensitive || x.spec.hide
+	if hidden {
+		c.marks = append(c.marks, string(c.path))
+	}
+	ok := x.direct.write(&at, &c, hidden) && x.spec.takes(c.out[from:])
+	e.out, e.path, e.sensitive = c.out, c.path[:0], c.marks
+	if !ok {
+		e.out, e.sensitive = e.out[:before], e.sensitive[:marks]
+	}
+	return ok
+}
+
+// takes reports whether an argument is surely taken as it is written: neither
+// null, for which there may be a default, nor outside its enum.
+func (s *argSpec) takes(json []byte) bool {
+	return string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
+}

@@ -1,0 +1,511 @@
+package dsl
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// A direct is an expression in a form that is evaluated on the bytes of the
+// values it refers to: references, templates, objects and lists made of them,
+// comparisons. It gives up, like a copier, wherever anything is unusual, and
+// then the evaluator has its turn: so its outcome is always the evaluator's.
+type direct struct {
+	kind  directKind
+	json  []byte     // constant: canonical JSON; in a template: as it stands in a JSON string
+	ref   *reference // reference
+	shape *shape     // of a constant or reference, as it is wanted
+	keys  []string   // object: sorted, parallel to parts
+	parts []*direct  // template, object, list, operation
+	op    *hclsyntax.Operation
+	local bool // it is the value of a local, which may not be too large
+}
+
+// maxNodes bounds the size of a direct expression: local values that name each
+// other twice would double it each time.
+const maxNodes = 200
+
+// smallLocal is a size in bytes of JSON that checkSize never refuses.
+const smallLocal = 64 << 10
+
+type directKind uint8
+
+const (
+	directConstant directKind = iota + 1
+	directReference
+	directTemplate
+	directObject
+	directList
+	directOperation
+)
+
+// directOf compiles an expression of a definition; nil if the evaluator must
+// evaluate it.
+func (l *workflowLinker) directOf(e *expr, to *shape) *direct {
+	if l.undirected || e == nil || e.bad || e.comp == nil || e.comp.secrets {
+		return nil
+	}
+	nodes := 0
+	x := sight{ev: l.ev, self: max(l.cur, 0), locals: e.comp.locals, nodes: &nodes}
+	return x.direct(e.syn, to)
+}
+
+// direct compiles an expression whose value is wanted in a shape; nil if the
+// evaluator must do it.
+func (x *sight) direct(e hclsyntax.Expression, to *shape) *direct {
+	if *x.nodes++; to == nil || *x.nodes > maxNodes {
+		return nil
+	}
+	if len(e.Variables()) == 0 {
+		return x.constant(e, to)
+	}
+	switch e := e.(type) {
+	case *hclsyntax.TemplateWrapExpr:
+		return x.direct(e.Wrapped, to)
+	case *hclsyntax.ParenthesesExpr:
+		return x.direct(e.Expression, to)
+	case *hclsyntax.ScopeTraversalExpr:
+		if e.Traversal.RootName() == "local" {
+			return x.localValue(e, to)
+		}
+		return referring(x.reference(e.Traversal), to)
+	case *hclsyntax.RelativeTraversalExpr:
+		return referring(x.instanceReference(e), to)
+	case *hclsyntax.TemplateExpr:
+		return x.template(e, to)
+	case *hclsyntax.ObjectConsExpr:
+		return x.object(e, to)
+	case *hclsyntax.TupleConsExpr:
+		if to.kind != sdk.KindAny {
+			return nil
+		}
+		d := &direct{kind: directList}
+		return d.of(x, anything, e.Exprs...)
+	case *hclsyntax.BinaryOpExpr:
+		return x.operation(e.Op, to, e.LHS, e.RHS)
+	case *hclsyntax.UnaryOpExpr:
+		return x.operation(e.Op, to, e.Val)
+	}
+	return nil
+}
+
+// localValue compiles the expression behind local.NAME.
+func (x *sight) localValue(e *hclsyntax.ScopeTraversalExpr, to *shape) *direct {
+	if len(e.Traversal) != 2 {
+		return nil
+	}
+	first, ok := pathStepOf(e.Traversal[1])
+	i := slices.IndexFunc(x.locals, func(l *localDecl) bool { return ok && l.name == first.name })
+	if i < 0 || x.locals[i].expr.bad || x.locals[i].expr.comp == nil || x.locals[i].expr.comp.secrets {
+		return nil
+	}
+	c := x.locals[i].expr.comp
+	inner := sight{ev: x.ev, self: x.self, locals: c.locals, nodes: x.nodes}
+	d := inner.direct(c.syn, to)
+	if d != nil {
+		d.local = true
+	}
+	return d
+}
+
+// of compiles the parts; nil if one cannot be.
+func (d *direct) of(x *sight, to *shape, list ...hclsyntax.Expression) *direct {
+	for _, e := range list {
+		p := x.direct(e, to)
+		if p == nil {
+			return nil
+		}
+		d.parts = append(d.parts, p)
+	}
+	return d
+}
+
+// constant evaluates what refers to nothing.
+func (x *sight) constant(e hclsyntax.Expression, to *shape) *direct {
+	if len(calls(e, "secret")) > 0 {
+		return nil
+	}
+	v, diags := evaluateSafe(e, constantContext(x.ev.funcs))
+	if diags.HasErrors() || v.ContainsMarked() {
+		return nil
+	}
+	out, err := encodeValue(v, false)
+	if err != nil {
+		return nil
+	}
+	d := &direct{kind: directConstant, json: out.JSON(), shape: to}
+	// A set is written in order already, a number in full: only what the bytes
+	// can say may become another type.
+	if to.kind != sdk.KindAny {
+		if _, ok := canonical(to, d.json); !ok {
+			return nil
+		}
+	}
+	return d
+}
+
+func referring(r *reference, to *shape) *direct {
+	if r == nil {
+		return nil
+	}
+	sh := meet(r.shape, to)
+	if sh == nil {
+		return nil
+	}
+	return &direct{kind: directReference, ref: r, shape: sh}
+}
+
+// instanceReference compiles step.NAME[KEY].output.A with a key that is itself
+// a reference.
+func (x *sight) instanceReference(e *hclsyntax.RelativeTraversalExpr) *reference {
+	index, ok := e.Source.(*hclsyntax.IndexExpr)
+	if !ok {
+		return nil
+	}
+	coll, ok := index.Collection.(*hclsyntax.ScopeTraversalExpr)
+	if !ok || coll.Traversal.RootName() != "step" || len(coll.Traversal) != 2 {
+		return nil
+	}
+	key, ok := index.Key.(*hclsyntax.ScopeTraversalExpr)
+	if !ok {
+		return nil
+	}
+	first, ok := pathStepOf(coll.Traversal[1])
+	if !ok {
+		return nil
+	}
+	r := &reference{root: "step", key: x.reference(key.Traversal)}
+	if r.key == nil || r.key.shape == nil {
+		return nil
+	}
+	r.step = slices.IndexFunc(x.ev.steps, func(s stepShape) bool { return s.name == first.name })
+	if r.step < 0 || !x.ev.steps[r.step].each {
+		return nil
+	}
+	r.each = true
+	var rest []pathStep
+	for _, t := range e.Traversal {
+		p, ok := pathStepOf(t)
+		if !ok {
+			return nil
+		}
+		rest = append(rest, p)
+	}
+	return x.ofStep(r, rest)
+}
+
+// template compiles a string with interpolations.
+func (x *sight) template(e *hclsyntax.TemplateExpr, to *shape) *direct {
+	if to.kind != sdk.KindAny && to.kind != sdk.KindString {
+		return nil
+	}
+	d := &direct{kind: directTemplate}
+	for _, p := range e.Parts {
+		part := x.direct(p, anything)
+		if part == nil {
+			return nil
+		}
+		switch part.kind {
+		case directConstant:
+			text, ok := inTemplate(part.json)
+			if !ok {
+				return nil
+			}
+			part.json = text
+		case directReference:
+		default:
+			return nil
+		}
+		d.parts = append(d.parts, part)
+	}
+	return d
+}
+
+// inTemplate returns a JSON value as it stands inside of a string. Only ASCII
+// is sure to stay what it is, whatever it is put together with, and only
+// small whole numbers are sure to be written the same way.
+func inTemplate(raw []byte) ([]byte, bool) {
+	switch {
+	case len(raw) == 0:
+	case raw[0] == '"':
+		ascii := !bytes.Contains(raw, []byte(`\u`)) && !slices.ContainsFunc(raw, func(c byte) bool { return c >= 0x7f })
+		return raw[1 : len(raw)-1], ascii
+	case raw[0] == 't', raw[0] == 'f':
+		return raw, true
+	case raw[0] != '{' && raw[0] != '[' && raw[0] != 'n':
+		return raw, len(raw) <= 15 && bytes.IndexByte(raw, '.') < 0
+	}
+	return nil, false
+}
+
+// object compiles an object with keys that are known.
+func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
+	if to.kind != sdk.KindAny {
+		return nil
+	}
+	values := map[string]hclsyntax.Expression{}
+	for _, item := range e.Items {
+		if len(item.KeyExpr.Variables()) > 0 || len(calls(item.KeyExpr, "secret")) > 0 {
+			return nil
+		}
+		k, diags := evaluateSafe(item.KeyExpr, constantContext(x.ev.funcs))
+		if diags.HasErrors() || k.IsMarked() || k.Type() != cty.String || !k.IsKnown() || k.IsNull() || !isPlain(k.AsString()) {
+			return nil
+		}
+		if has(values, k.AsString()) {
+			return nil
+		}
+		values[k.AsString()] = item.ValueExpr
+	}
+	d := &direct{kind: directObject, keys: sortedKeys(values)}
+	for _, k := range d.keys {
+		if d.of(x, anything, values[k]) == nil {
+			return nil
+		}
+	}
+	return d
+}
+
+// operation compiles comparisons and logic.
+func (x *sight) operation(op *hclsyntax.Operation, to *shape, operands ...hclsyntax.Expression) *direct {
+	if to.kind != sdk.KindAny && to.kind != sdk.KindBool {
+		return nil
+	}
+	switch op {
+	case hclsyntax.OpEqual, hclsyntax.OpNotEqual, hclsyntax.OpLogicalAnd, hclsyntax.OpLogicalOr, hclsyntax.OpLogicalNot,
+		hclsyntax.OpGreaterThan, hclsyntax.OpGreaterThanOrEqual, hclsyntax.OpLessThan, hclsyntax.OpLessThanOrEqual:
+		d := &direct{kind: directOperation, op: op}
+		return d.of(x, anything, operands...)
+	}
+	return nil
+}
+
+// write appends the value as canonical JSON; false if it gives up. c.path says
+// where the value stands.
+func (d *direct) write(x *sight, c *copier, hidden bool) bool {
+	from := len(c.out)
+	return d.append(x, c, hidden) && (!d.local || len(c.out)-from <= smallLocal)
+}
+
+func (d *direct) append(x *sight, c *copier, hidden bool) bool {
+	switch d.kind {
+	case directConstant:
+		return c.other(d.json, d.shape, hidden)
+	case directReference:
+		f, ok := d.ref.find(x)
+		if !ok {
+			return false
+		}
+		if f.sensitive && !hidden {
+			c.marks = append(c.marks, string(c.path))
+			hidden = true
+		}
+		if f.raw == nil {
+			c.out = appendText(c.out, cty.NormalizeString(f.text))
+			return d.shape.kind == sdk.KindAny || d.shape.kind == sdk.KindString
+		}
+		return c.other(f.raw, d.shape, hidden)
+	case directTemplate:
+		return d.writeTemplate(x, c, hidden)
+	case directObject, directList:
+		return d.writeParts(x, c, hidden)
+	case directOperation:
+		v, ok := d.truth(x, c)
+		c.out = strconv.AppendBool(c.out, v)
+		return ok
+	}
+	return false
+}
+
+// scalar evaluates to a string, number or boolean that is not sensitive; ok is
+// false for anything else.
+func (d *direct) scalar(x *sight) (v cty.Value, ok bool) {
+	if d == nil {
+		return cty.NilVal, false
+	}
+	if d.kind == directReference && !d.local {
+		if f, ok := d.ref.find(x); ok && !f.sensitive && f.raw == nil {
+			return cty.StringVal(f.text), true
+		}
+	}
+	c := copier{out: make([]byte, 0, 64)}
+	if !d.write(x, &c, false) || len(c.marks) > 0 {
+		return cty.NilVal, false
+	}
+	switch c.out[0] {
+	case '"':
+		s, ok := plainText(c.out)
+		return cty.StringVal(s), ok
+	case 't', 'f':
+		return cty.BoolVal(c.out[0] == 't'), true
+	case '{', '[', 'n':
+		return cty.NilVal, false
+	}
+	v, err := parseNumber(string(c.out))
+	return v, err == nil
+}
+
+// value evaluates to a Value, sensitive as a whole where that is said.
+func (d *direct) value(x *sight, whole bool) (Value, bool) {
+	c := copier{}
+	if whole {
+		c.marks = []string{""}
+	}
+	if !d.write(x, &c, whole) || len(c.out) > maxValueSize {
+		return Value{}, false
+	}
+	slices.Sort(c.marks)
+	return NewValue(c.out, c.marks, nil), true
+}
+
+// other copies a value from another document.
+func (c *copier) other(raw []byte, sh *shape, hidden bool) bool {
+	c.lexer = lexer{src: raw}
+	return c.value(sh, hidden) && c.end()
+}
+
+func (d *direct) writeTemplate(x *sight, c *copier, hidden bool) bool {
+	c.out = append(c.out, '"')
+	sensitive := false
+	for _, p := range d.parts {
+		if p.kind == directConstant {
+			c.out = append(c.out, p.json...)
+			continue
+		}
+		f, ok := p.ref.find(x)
+		if !ok || p.local && len(f.raw)+len(f.text) > smallLocal {
+			return false
+		}
+		sensitive = sensitive || f.sensitive
+		at := len(c.out)
+		if f.raw == nil {
+			c.out = appendText(c.out, f.text)
+		} else if !c.other(f.raw, p.shape, true) {
+			return false
+		}
+		text, ok := inTemplate(c.out[at:])
+		if !ok {
+			return false
+		}
+		c.out = append(c.out[:at], text...)
+	}
+	c.out = append(c.out, '"')
+	if sensitive && !hidden {
+		c.marks = append(c.marks, string(c.path))
+	}
+	return true
+}
+
+func (d *direct) writeParts(x *sight, c *copier, hidden bool) bool {
+	brackets := "{}"
+	if d.kind == directList {
+		brackets = "[]"
+	}
+	if c.depth++; c.depth > maxValueDepth {
+		return false
+	}
+	c.out = append(c.out, brackets[0])
+	n := len(c.path)
+	for i, p := range d.parts {
+		if i > 0 {
+			c.out = append(c.out, ',')
+		}
+		c.path = append(c.path[:n], '/')
+		if d.kind == directList {
+			c.path = strconv.AppendInt(c.path, int64(i), 10)
+		} else {
+			c.path = append(c.path, escapePointer(d.keys[i])...)
+			c.out = append(append(append(c.out, '"'), d.keys[i]...), '"', ':')
+		}
+		if !p.write(x, c, hidden) {
+			return false
+		}
+	}
+	c.path = c.path[:n]
+	c.out = append(c.out, brackets[1])
+	c.depth--
+	return true
+}
+
+// truth evaluates an operation. Both operands are wanted, also where one
+// decides: the other may be sensitive.
+func (d *direct) truth(x *sight, c *copier) (v, ok bool) {
+	var buf [2][]byte
+	at := len(c.out)
+	for i, p := range d.parts {
+		marks, from := len(c.marks), len(c.out)
+		if !p.write(x, c, false) || len(c.marks) > marks {
+			return false, false
+		}
+		buf[i] = c.out[from:len(c.out):len(c.out)]
+	}
+	c.out = c.out[:at] // the operands stay readable until something is written
+	a, b := buf[0], buf[1]
+	switch d.op {
+	case hclsyntax.OpLogicalNot:
+		v, ok = truthOf(a)
+		return !v, ok
+	case hclsyntax.OpLogicalAnd, hclsyntax.OpLogicalOr:
+		l, okL := truthOf(a)
+		r, okR := truthOf(b)
+		if d.op == hclsyntax.OpLogicalAnd {
+			return l && r, okL && okR
+		}
+		return l || r, okL && okR
+	case hclsyntax.OpEqual:
+		return bytes.Equal(a, b), scalars(a, b)
+	case hclsyntax.OpNotEqual:
+		return !bytes.Equal(a, b), scalars(a, b)
+	}
+	l, okL := wholeOf(a)
+	r, okR := wholeOf(b)
+	switch d.op {
+	case hclsyntax.OpGreaterThan:
+		v = l > r
+	case hclsyntax.OpGreaterThanOrEqual:
+		v = l >= r
+	case hclsyntax.OpLessThan:
+		v = l < r
+	case hclsyntax.OpLessThanOrEqual:
+		v = l <= r
+	}
+	return v, okL && okR
+}
+
+func truthOf(raw []byte) (v, ok bool) {
+	return string(raw) == "true", string(raw) == "true" || string(raw) == "false"
+}
+
+// scalars reports whether two JSON values are of one scalar type, so that
+// they are equal where their canonical forms are.
+func scalars(a, b []byte) bool {
+	class := func(raw []byte) byte {
+		switch c := raw[0]; {
+		case c == '"', c == 'n', c == '{', c == '[':
+			return c
+		case c == 't', c == 'f':
+			return 't'
+		}
+		return '0'
+	}
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	k := class(a)
+	return k == class(b) && strings.IndexByte(`"t0`, k) >= 0
+}
+
+// wholeOf reads a small whole number.
+func wholeOf(raw []byte) (int64, bool) {
+	if len(raw) > 15 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	return n, err == nil
+}

@@ -1,0 +1,425 @@
+package dsl
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// A sight is what a direct expression sees: when it is compiled the
+// declarations, when it is evaluated a scope.
+type sight struct {
+	ev     *evaluator
+	self   int          // index of the step that self is about
+	locals []*localDecl // that the expression refers to
+	nodes  *int         // compiled so far
+	s      *Scope
+}
+
+// A reference reads one value by a path known when the definition is linked.
+type reference struct {
+	root  string
+	field string     // of a step or its instance, each, self, failure, run; "" of var
+	step  int        // of root step
+	key   *reference // key of the instance; nil where name says it, or there are none
+	name  string     // key of the instance
+	each  bool       // the step has instances
+	path  []pathStep // in the document
+	ptr   string     // path as a JSON pointer
+
+	shape     *shape // of what is found; nil if it has none
+	sensitive bool   // whatever its value
+}
+
+// A pathStep names an attribute, or counts elements.
+type pathStep struct {
+	name  string
+	index int // -1 for a name
+}
+
+// A finding is what a reference found: a part of a document, or a text.
+type finding struct {
+	raw       []byte // canonical JSON; nil = text
+	text      string
+	sensitive bool // as a whole
+}
+
+// reference compiles a traversal; nil if it can be left to the evaluator only.
+func (x *sight) reference(t hcl.Traversal) *reference {
+	steps := make([]pathStep, 0, len(t))
+	for _, s := range t[1:] {
+		p, ok := pathStepOf(s)
+		if !ok {
+			return nil
+		}
+		steps = append(steps, p)
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	r := &reference{root: t.RootName()}
+	first, rest := steps[0].name, steps[1:]
+	switch r.root {
+	case "var":
+		decl := x.ev.vars[first]
+		if decl == nil {
+			return nil
+		}
+		r.sensitive = decl.sensitive
+		r.through(steps, cty.Object(map[string]cty.Type{first: decl.typ}))
+		return r
+	case "step":
+		r.step = -1
+		for i := range x.ev.steps {
+			if x.ev.steps[i].name == first {
+				r.step = i
+			}
+		}
+		if r.step < 0 {
+			return nil
+		}
+		r.each = x.ev.steps[r.step].each
+		if r.each && len(rest) > 0 {
+			r.name, rest = rest[0].name, rest[1:]
+			if !isPlain(r.name) || r.name == "" {
+				return nil
+			}
+		}
+		return x.ofStep(r, rest)
+	}
+	r.field = first
+	switch r.root + "." + first {
+	case "each.value":
+		r.through(rest, cty.DynamicPseudoType)
+	case "self.output":
+		r.through(rest, x.ev.steps[x.self].out)
+	case "self.input":
+		r.through(rest, x.ev.steps[x.self].in)
+	case "self.timed_out":
+		r.scalar(rest, sdk.KindBool)
+	case "each.key", "self.key", "failure.step", "failure.code", "failure.message",
+		"run.id", "run.workflow", "run.key", "run.started_at":
+		r.scalar(rest, sdk.KindString)
+	}
+	return r
+}
+
+// ofStep adds what follows the name of a step or of its instance.
+func (x *sight) ofStep(r *reference, rest []pathStep) *reference {
+	if len(rest) == 0 {
+		return nil
+	}
+	r.field = rest[0].name
+	switch r.field {
+	case "output":
+		r.through(rest[1:], x.ev.steps[r.step].out)
+	case "status", "started_at":
+		r.scalar(rest[1:], sdk.KindString)
+	case "timed_out":
+		r.scalar(rest[1:], sdk.KindBool)
+	case "attempts":
+		r.scalar(rest[1:], sdk.KindNumber)
+	case "error":
+		if len(rest) == 2 && (rest[1].name == "code" || rest[1].name == "message") {
+			r.field = rest[1].name
+			r.scalar(nil, sdk.KindString)
+		}
+	}
+	return r
+}
+
+func (r *reference) scalar(rest []pathStep, k sdk.Kind) {
+	if len(rest) == 0 {
+		r.shape = &shape{kind: k}
+	}
+}
+
+// through notes a path into a document of a type.
+func (r *reference) through(path []pathStep, ty cty.Type) {
+	var ptr strings.Builder
+	for _, p := range path {
+		switch {
+		case p.index < 0 && !isPlain(p.name):
+			return
+		case ty == cty.DynamicPseudoType:
+		case ty.IsObjectType() && p.index < 0 && ty.HasAttribute(p.name):
+			ty = ty.AttributeType(p.name)
+		case ty.IsMapType() && p.index < 0, ty.IsListType() && p.index >= 0:
+			ty = ty.ElementType()
+		default:
+			return
+		}
+		ptr.WriteByte('/')
+		if p.index >= 0 {
+			ptr.WriteString(strconv.Itoa(p.index))
+		} else {
+			ptr.WriteString(escapePointer(p.name))
+		}
+	}
+	r.path, r.ptr, r.shape = path, ptr.String(), shapeFrom(ty)
+}
+
+func pathStepOf(s hcl.Traverser) (pathStep, bool) {
+	switch s := s.(type) {
+	case hcl.TraverseAttr:
+		return pathStep{s.Name, -1}, true
+	case hcl.TraverseIndex:
+		if !s.Key.IsKnown() || s.Key.IsNull() || s.Key.IsMarked() {
+			return pathStep{}, false
+		}
+		if s.Key.Type() == cty.String {
+			return pathStep{s.Key.AsString(), -1}, true
+		}
+		if s.Key.Type() == cty.Number {
+			if n, acc := s.Key.AsBigFloat().Int64(); acc == 0 && n >= 0 && n < 1<<31 {
+				return pathStep{"", int(n)}, true
+			}
+		}
+	}
+	return pathStep{}, false
+}
+
+// find reads the value; false leaves it to the evaluator, which knows what to
+// do about null, about what is missing, and about marks inside of the value.
+func (r *reference) find(x *sight) (f finding, ok bool) {
+	if x.s == nil {
+		return finding{}, false
+	}
+	switch r.root {
+	case "var":
+		f, ok = r.within(x.s.Vars)
+		f.sensitive = f.sensitive || r.sensitive
+		return f, ok
+	case "step":
+		if inst, ok := r.instance(x); ok {
+			return r.ofInstance(&inst)
+		}
+	case "each":
+		switch e := x.s.Each; {
+		case e == nil:
+		case r.field == "key":
+			return finding{text: e.Key}, true
+		default:
+			return r.within(e.Value)
+		}
+	case "self":
+		return r.ofSelf(x.s.Self)
+	case "failure":
+		return r.ofFailure(x.s.Failure)
+	case "run":
+		return r.ofRun(&x.s.Run)
+	}
+	return finding{}, false
+}
+
+// instance returns the result of the step, or of one of its instances.
+func (r *reference) instance(x *sight) (inst InstanceResult, ok bool) {
+	if x.s.Step == nil {
+		return inst, false
+	}
+	res := x.s.result(x.ev, r.step)
+	if res.Each != r.each {
+		return inst, false
+	}
+	if !r.each {
+		return res.One, true
+	}
+	name := r.name
+	if r.key != nil {
+		f, ok := r.key.find(x)
+		if !ok || f.sensitive {
+			return inst, false
+		}
+		if name = f.text; f.raw != nil {
+			if name, ok = plainText(f.raw); !ok {
+				return inst, false
+			}
+		}
+	}
+	i := sort.Search(len(res.Instances), func(i int) bool { return res.Instances[i].Key >= name })
+	if i == len(res.Instances) || res.Instances[i].Key != name || !isPlain(name) {
+		return inst, false
+	}
+	return res.Instances[i], true
+}
+
+// plainText returns the text of a JSON string that is written as it is.
+func plainText(raw []byte) (string, bool) {
+	l := lexer{src: raw}
+	if l.peek() != '"' {
+		return "", false
+	}
+	t, plain, ok := l.text()
+	if !plain || !ok || !l.end() {
+		return "", false
+	}
+	return string(t[1 : len(t)-1]), true
+}
+
+func (r *reference) ofInstance(i *InstanceResult) (finding, bool) {
+	switch r.field {
+	case "output":
+		return r.within(i.Output)
+	case "status":
+		return finding{text: i.Status}, true
+	case "code":
+		return finding{text: i.ErrorCode}, i.ErrorCode != ""
+	case "message":
+		return finding{text: i.ErrorText}, i.ErrorCode != ""
+	case "attempts":
+		return finding{raw: strconv.AppendInt(nil, int64(i.Attempts), 10)}, true
+	case "timed_out":
+		return finding{raw: strconv.AppendBool(nil, i.TimedOut)}, true
+	case "started_at":
+		return instant(i.StartedAt)
+	}
+	return finding{}, false
+}
+
+func instant(t time.Time) (finding, bool) {
+	if t.IsZero() {
+		return finding{}, false
+	}
+	return finding{text: t.UTC().Format(time.RFC3339Nano)}, true
+}
+
+func (r *reference) ofSelf(s *Self) (finding, bool) {
+	switch {
+	case s == nil:
+	case r.field == "input":
+		return r.within(s.Input)
+	case r.field == "output" && s.OutputKnown:
+		return r.within(s.Output)
+	case r.field == "key":
+		return finding{text: s.Key}, true
+	case r.field == "timed_out":
+		return finding{raw: strconv.AppendBool(nil, s.TimedOut)}, true
+	}
+	return finding{}, false
+}
+
+func (r *reference) ofFailure(f *Failure) (finding, bool) {
+	switch {
+	case f == nil:
+	case r.field == "step":
+		return finding{text: f.Step}, true
+	case r.field == "code":
+		return finding{text: f.Code}, true
+	case r.field == "message":
+		return finding{text: f.Message}, true
+	}
+	return finding{}, false
+}
+
+func (r *reference) ofRun(i *RunInfo) (finding, bool) {
+	switch r.field {
+	case "id":
+		return finding{text: i.ID}, true
+	case "workflow":
+		return finding{text: i.Workflow}, true
+	case "key":
+		return finding{text: i.Key}, i.Key != ""
+	case "started_at":
+		return instant(i.StartedAt)
+	}
+	return finding{}, false
+}
+
+// within follows the path into a document.
+func (r *reference) within(v Value) (finding, bool) {
+	sensitive, ok := v.marksAt(r.ptr)
+	if !ok {
+		return finding{}, false
+	}
+	raw, ok := v.part(r.path)
+	return finding{raw: raw, sensitive: sensitive}, ok
+}
+
+// marksAt reports whether the part at ptr is sensitive as a whole; ok is false
+// if it has marks of its own inside, or secrets.
+func (v Value) marksAt(ptr string) (sensitive, ok bool) {
+	if !v.marked() {
+		return false, true
+	}
+	for _, s := range v.d.marks.Secrets {
+		if below(ptr, s.Path) || below(s.Path, ptr) {
+			return false, false
+		}
+	}
+	for _, p := range v.d.marks.Sensitive {
+		switch {
+		case below(ptr, p):
+			sensitive = true
+		case below(p, ptr):
+			return false, false
+		}
+	}
+	return sensitive, true
+}
+
+// below reports whether a pointer is another or leads into it.
+func below(ptr, outer string) bool {
+	return strings.HasPrefix(ptr, outer) && (len(ptr) == len(outer) || ptr[len(outer)] == '/')
+}
+
+// farPart is the size of a document from which looking for a part of a part is
+// dearer than decoding it once for the whole run.
+const farPart = 4 << 10
+
+// part returns a part of the document.
+func (v Value) part(path []pathStep) (raw []byte, ok bool) {
+	raw = v.JSON()
+	for i, p := range path {
+		if i == 0 && p.index < 0 && len(raw) >= farPart {
+			raw, ok = v.d.attribute(p.name)
+		} else if len(raw) >= farPart {
+			return nil, false
+		} else {
+			l := lexer{src: raw}
+			raw, ok = l.part(p)
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	return raw, true
+}
+
+// part returns one attribute of an object or one element of a list.
+func (l *lexer) part(p pathStep) (raw []byte, ok bool) {
+	switch open := l.peek(); {
+	case open == '{' && p.index < 0:
+	case open == '[' && p.index >= 0:
+	default:
+		return nil, false
+	}
+	l.pos++
+	for i := 0; ; i++ {
+		found := i == p.index
+		if p.index < 0 {
+			if l.peek() != '"' {
+				return nil, false
+			}
+			key, _, ok := l.text()
+			if !ok || !l.take(':') {
+				return nil, false
+			}
+			found = string(key[1:len(key)-1]) == p.name
+		} else if l.peek() == ']' {
+			return nil, false
+		}
+		raw, ok = l.skip()
+		if found || !ok {
+			return raw, ok
+		}
+		if !l.take(',') {
+			return nil, false
+		}
+	}
+}
