@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -91,18 +92,40 @@ func (l *lab) tell(format string, args ...any) {
 	_, _ = fmt.Fprintf(l.progress, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
 
-// tune keeps checkpoints out of measurements of seconds: with the defaults one
-// would begin every minute or so, in whichever measurement it falls.
-func (l *lab) tune(ctx context.Context) (err error) {
+// onServer calls fn with a connection to the server.
+func (l *lab) onServer(fn func(db *sql.DB) error) (err error) {
 	db, err := sql.Open("postgres", l.dsn)
 	if err != nil {
-		return fmt.Errorf("tune the server: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	for _, s := range []string{`ALTER SYSTEM SET max_wal_size = '4GB'`, `ALTER SYSTEM SET min_wal_size = '1GB'`, `SELECT pg_reload_conf()`} {
-		if _, err := db.ExecContext(ctx, s); err != nil {
-			return fmt.Errorf("tune the server: %w", err)
+	return fn(db)
+}
+
+// heading says where the figures come from.
+func (l *lab) heading(ctx context.Context) error {
+	var version string
+	err := l.onServer(func(db *sql.DB) error { return db.QueryRowContext(ctx, `SHOW server_version`).Scan(&version) })
+	if err != nil {
+		return fmt.Errorf("ask the server for its version: %w", err)
+	}
+	l.t.say("%d CPUs, %s/%s, %s, PostgreSQL %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), version)
+	return nil
+}
+
+// tune keeps checkpoints out of measurements of seconds: with the defaults one
+// would begin every minute or so, in whichever measurement it falls.
+func (l *lab) tune(ctx context.Context) error {
+	err := l.onServer(func(db *sql.DB) error {
+		for _, s := range []string{`ALTER SYSTEM SET max_wal_size = '4GB'`, `ALTER SYSTEM SET min_wal_size = '1GB'`, `SELECT pg_reload_conf()`} {
+			if _, err := db.ExecContext(ctx, s); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("tune the server: %w", err)
 	}
 	return nil
 }

@@ -20,7 +20,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"strings"
 	"syscall"
 )
@@ -91,7 +90,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 			return err
 		}
 	}
-	l.t.say("%d CPUs, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	if err := l.heading(ctx); err != nil {
+		return err
+	}
 	if *short {
 		l.t.say("A glimpse with smaller numbers: compare figures of the whole benchmark only.")
 	}

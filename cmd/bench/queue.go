@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/sdk"
 )
 
 // queue measures a queue of a million runs that nobody owns: how fast it grows
@@ -29,10 +30,10 @@ func (l *lab) queue(ctx context.Context) (err error) {
 		if err := d.exec(ctx, "queue", `VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
 			return err
 		}
-		if err := l.claim(ctx, d, "claim, agents full", true); err != nil {
+		if err := l.claim(ctx, d, "claim and work", nil); err != nil {
 			return err
 		}
-		return l.claim(ctx, d, "claim, agents at work", false)
+		return l.claim(ctx, d, "claim alone", mute{})
 	})
 	if err != nil {
 		return err
@@ -72,18 +73,14 @@ func (l *lab) enqueue(ctx context.Context, d *database) (int, error) {
 }
 
 // claim has an engine take up runs for a while.
-func (l *lab) claim(ctx context.Context, d *database, row string, full bool) (err error) {
-	s := setup{store: d.store, d: d}
-	if full {
-		s.invoker, s.full = silent{}, occupied{}
-	}
+func (l *lab) claim(ctx context.Context, d *database, row string, invoker engine.Invoker) (err error) {
 	began := time.Now()
-	r, err := start(ctx, l.work, s)
+	r, err := start(ctx, l.work, setup{store: d.store, d: d, invoker: invoker})
 	if err != nil {
 		return err
 	}
-	err = pause(ctx, l.p.claim)
-	took := time.Since(began)
+	ended, err := r.busy(ctx, l.p.claim)
+	took := ended.Sub(began)
 	if err := errors.Join(err, r.stopNow()); err != nil {
 		return err
 	}
@@ -97,3 +94,25 @@ func (l *lab) claim(ctx context.Context, d *database, row string, full bool) (er
 	l.tell("queue: %s: %d runs, %d done", row, taken, done)
 	return d.store.Leave(ctx, r.engine)
 }
+
+// mute stands for agents that have room for any number of calls and answer none:
+// what is left is taking runs up and starting their first steps. An engine whose
+// agents have no room leaves a queue to others.
+type mute struct{}
+
+// Invoke waits for the end.
+func (mute) Invoke(ctx context.Context, _ engine.Call) (sdk.Reply, error) {
+	<-ctx.Done()
+	return sdk.Reply{}, ctx.Err()
+}
+
+// Start answers nothing before the end.
+func (mute) Start(ctx context.Context, _ engine.Call, done func(sdk.Reply, error)) engine.Started {
+	context.AfterFunc(ctx, func() { done(sdk.Reply{}, ctx.Err()) })
+	return mute{}
+}
+
+// Stop changes nothing.
+func (mute) Stop() {}
+
+var _ engine.AsyncInvoker = mute{}

@@ -131,6 +131,23 @@ func (r *running) quiet(ctx context.Context) error {
 	}
 }
 
+// busy waits for a while, or until nothing was committed for a second of it, and
+// returns when the last commit was seen.
+func (r *running) busy(ctx context.Context, limit time.Duration) (time.Time, error) {
+	const still, look = time.Second, 50 * time.Millisecond
+	began := time.Now()
+	last := began
+	for rows := int64(-1); time.Since(began) < limit && time.Since(last) < still; {
+		if n := r.store.rows.Load(); n != rows {
+			rows, last = n, time.Now()
+		}
+		if err := pause(ctx, look); err != nil {
+			return last, err
+		}
+	}
+	return last, nil
+}
+
 // pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

@@ -102,10 +102,10 @@ func (t *table) long(b *book, p plan) {
 func (t *table) queue(b *book) {
 	t.say("")
 	t.say("%-36s %10s %10s", "a queue of "+cell(b, "queue", "runs", "%.0f")+" runs", "runs/s", "steps/s")
-	for _, row := range []string{"submit", "submit, first", "submit, last", "claim, agents full", "claim, agents at work"} {
+	for _, row := range []string{"submit", "submit, first", "submit, last", "claim and work", "claim alone"} {
 		t.say("%-36s %10s %10s", row, cell(b, row, "runs/s", "%.0f"), cell(b, row, "steps/s", "%.0f"))
 	}
-	t.say("submit: EnqueueAll of 10,000 at a time; the first of them and the last. claim: by one engine that finds the whole queue.")
+	t.say("submit: EnqueueAll of 10,000 at a time; the first of them and the last. claim: by one engine that finds the queue, with a real agent, then with agents that never answer.")
 }
 
 // memory prints what an engine keeps.
