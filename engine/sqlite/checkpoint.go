@@ -15,14 +15,14 @@ import (
 const (
 	// checkpointBytes is how much is committed between two checkpoints, as far as
 	// that can be told: SQLite does not say how long the WAL is.
-	checkpointBytes = 12 << 20
+	checkpointBytes = 16 << 20
 	// autoCheckpoint is the number of pages after which a commit does it all the
 	// same.
 	autoCheckpoint = "wal_autocheckpoint(16000)"
 
 	// What a commit and each of its rows write, beside their data.
 	commitBytes = 12 << 10
-	rowBytes    = 1 << 10
+	rowBytes    = 512
 
 	walBack = `PRAGMA wal_checkpoint(PASSIVE)`
 )
