@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func rogueActions() map[string]sdk.ActionSchema {
 	actions := map[string]sdk.ActionSchema{}
 	for _, name := range []string{
 		"good", "twice", "wrong_call", "after_the_end", "empty_events", "nothing", "error", "late", "late_garbage", "dies", "quits",
-		"random_stdout", "stderr_flood", "long_line", "huge",
+		"random_stdout", "stderr_flood", "long_line", "huge", "stranger", "hangs",
 	} {
 		actions[name] = sdk.ActionSchema{Outputs: out}
 	}
@@ -46,7 +47,7 @@ func serveRogue() {
 	r := &rogue{}
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  handshake(),
-		VersionedPlugins: map[int]goplugin.PluginSet{1: {pluginName: r}},
+		VersionedPlugins: map[int]goplugin.PluginSet{ProtocolUnary: {pluginName: r}, ProtocolBatched: {pluginName: r}},
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts, grpc.MaxSendMsgSize(1<<30))...)
 		},
@@ -81,18 +82,75 @@ func (r *rogue) Invoke(stream pb.Agent_InvokeServer) error {
 	if err != nil {
 		return err
 	}
+	return r.act(first.GetCall(), stream.Send)
+}
+
+// Session does for each call what Invoke does. It uses the generated code, so
+// that the engine's own is seen to agree with it.
+func (r *rogue) Session(stream pb.Agent_SessionServer) error {
+	if err := stream.Send(&pb.ResultBatch{}); err != nil {
+		return err
+	}
+	var mu sync.Mutex // protects stream.Send
+	send := func(results ...*pb.Result) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return stream.Send(&pb.ResultBatch{Results: results})
+	}
+	broken := make(chan error, 1)
+	go func() {
+		for {
+			batch, err := stream.Recv()
+			if err != nil {
+				broken <- err
+				return
+			}
+			for _, inv := range batch.GetInvocations() {
+				if inv.GetCall() == nil {
+					continue
+				}
+				go func() {
+					if inv.GetCall().GetAction() == "stranger" { // says things of calls that there are not
+						for _, id := range []uint64{0, inv.GetId() + 1, 1 << 63} {
+							_ = send(&pb.Result{Id: id, Event: &pb.Result_Reply{Reply: replyToWire(sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "denied"})}})
+						}
+					}
+					err := r.act(inv.GetCall(), func(ev *pb.InvokeEvent) error {
+						result := &pb.Result{Id: inv.GetId()}
+						switch ev := ev.GetEvent().(type) {
+						case *pb.InvokeEvent_Heartbeat:
+							result.Event = &pb.Result_Heartbeat{Heartbeat: ev.Heartbeat}
+						case *pb.InvokeEvent_Checkpoint:
+							result.Event = &pb.Result_Checkpoint{Checkpoint: ev.Checkpoint}
+						case *pb.InvokeEvent_Reply:
+							result.Event = &pb.Result_Reply{Reply: ev.Reply}
+						}
+						return send(result)
+					})
+					if err != nil {
+						broken <- err
+					}
+				}()
+			}
+		}
+	}()
+	return <-broken
+}
+
+// act does what the call is named after.
+func (r *rogue) act(call *pb.Call, send func(*pb.InvokeEvent) error) error {
 	answer := func(text string) error {
-		return stream.Send(replyToEvent(sdk.Reply{Outcome: sdk.OutcomeResult, Output: json.RawMessage(text)}))
+		return send(replyToEvent(sdk.Reply{Outcome: sdk.OutcomeResult, Output: json.RawMessage(text)}))
 	}
 	good := `{"id":"x"}`
-	switch first.GetCall().GetAction() {
+	switch call.GetAction() {
 	case "twice":
 		for range 5 {
 			if err := answer(good); err != nil {
 				return nil // the engine has what it wanted
 			}
 		}
-		return stream.Send(replyToEvent(sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "denied"}))
+		return send(replyToEvent(sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "denied"}))
 	case "wrong_call": // what another call would answer
 		return answer(`{"count":7}`)
 	case "after_the_end":
@@ -101,28 +159,30 @@ func (r *rogue) Invoke(stream pb.Agent_InvokeServer) error {
 			if err != nil {
 				return nil
 			}
-			err = stream.Send(eventToWire(sdk.Checkpoint{Number: 99, Blob: []byte("late")}))
+			err = send(eventToWire(sdk.Checkpoint{Number: 99, Blob: []byte("late")}))
 		}
 		return nil
 	case "empty_events":
 		for range 100 {
-			if err := stream.Send(&pb.InvokeEvent{}); err != nil {
+			if err := send(&pb.InvokeEvent{}); err != nil {
 				return err
 			}
 		}
 		return answer(good)
 	case "nothing":
 		return nil
+	case "hangs":
+		select {}
 	case "error":
 		return status.Error(codes.PermissionDenied, "go away\x1b[31m")
 	case "late", "late_garbage":
-		for time.Now().Before(time.Unix(0, first.GetCall().GetCompleteByUnixNano()).Add(300 * time.Millisecond)) {
+		for time.Now().Before(time.Unix(0, call.GetCompleteByUnixNano()).Add(300 * time.Millisecond)) {
 			<-time.After(10 * time.Millisecond)
-			if err := stream.Send(eventToWire(sdk.Heartbeat{Note: "still at it"})); err != nil {
+			if err := send(eventToWire(sdk.Heartbeat{Note: "still at it"})); err != nil {
 				return err
 			}
 		}
-		if first.GetCall().GetAction() == "late_garbage" {
+		if call.GetAction() == "late_garbage" {
 			return answer(`{"count":7}`)
 		}
 		return answer(good)
@@ -157,9 +217,9 @@ func (r *rogue) Invoke(stream pb.Agent_InvokeServer) error {
 	return answer(good)
 }
 
-func openRogue(t *testing.T, book *logBook) *Process {
+func openRogue(t *testing.T, protocol int, book *logBook) *Process {
 	t.Helper()
-	o := OpenOptions{Path: os.Args[0], Env: []string{envMode + "=rogue"}}
+	o := OpenOptions{Path: os.Args[0], Env: []string{envMode + "=rogue"}, Protocol: protocol}
 	if book != nil {
 		o.Logger = book.logger()
 	}
@@ -174,8 +234,9 @@ func openRogue(t *testing.T, book *logBook) *Process {
 // T11, S35: whatever an agent says, a call has one outcome; only a valid reply
 // to this very call is a result, and the process is good for the next call
 // where it still lives.
-func TestRogueReplies(t *testing.T) {
-	p := openRogue(t, nil)
+func TestRogueReplies(t *testing.T) { both(t, testRogueReplies) }
+
+func testRogueReplies(t *testing.T, protocol int) {
 	for name, want := range map[string]struct {
 		outcome sdk.Outcome
 		code    string
@@ -185,11 +246,12 @@ func TestRogueReplies(t *testing.T) {
 		"after_the_end": {sdk.OutcomeResult, ""},
 		"empty_events":  {sdk.OutcomeResult, ""},
 		"wrong_call":    {sdk.OutcomeUnknown, sdk.CodeBadReply},
-		"nothing":       {sdk.OutcomeUnknown, sdk.CodeBadReply},
 		"huge":          {sdk.OutcomeUnknown, sdk.CodeBadReply},
 		"error":         {sdk.OutcomeUnknown, sdk.CodeAgentLost},
+		"stranger":      {sdk.OutcomeResult, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			p := openRogue(t, protocol, nil)
 			for range 3 {
 				events := 0
 				reply, err := p.Invoke(t.Context(), request(name, `{}`), func(sdk.Event) { events++ })
@@ -210,10 +272,65 @@ func TestRogueReplies(t *testing.T) {
 	}
 }
 
+// A call that ends without a reply has none: on a stream of its own that shows at
+// once, in a session at complete-by.
+func TestRogueSaysNothing(t *testing.T) {
+	if r := invoke(t, openRogue(t, ProtocolUnary, nil), request("nothing", `{}`)); r.Outcome != sdk.OutcomeUnknown || r.Code != sdk.CodeBadReply {
+		t.Errorf("reply = %+v, want unknown bad_reply", r)
+	}
+	req := request("nothing", `{}`)
+	req.CompleteBy = time.Now().Add(100 * time.Millisecond)
+	if r, err := openRogue(t, ProtocolBatched, nil).Invoke(t.Context(), req, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("reply = %+v, %v, want DeadlineExceeded", r, err)
+	}
+}
+
+// What breaks a session hurts the calls that are out: their outcome is unknown.
+// Afterwards calls go one by one, and only those that break a rule are hurt.
+func TestRogueBreaksItsSession(t *testing.T) {
+	for action, code := range map[string]string{"error": sdk.CodeAgentLost, "huge": sdk.CodeBadReply} {
+		t.Run(action, func(t *testing.T) {
+			book := newLogBook()
+			p := openRogue(t, ProtocolBatched, book)
+			ends := make(chan sdk.Reply, 10)
+			out := func(action string) {
+				p.Start(t.Context(), request(action, `{}`), CallOptions{}, func(r sdk.Reply, err error) {
+					if err != nil {
+						t.Error(err)
+					}
+					ends <- r
+				})
+			}
+			for range 5 {
+				out("hangs")
+			}
+			out(action)
+			for range 6 {
+				if r := <-ends; r.Outcome != sdk.OutcomeUnknown || r.Code != code {
+					t.Errorf("reply = %.200v, want unknown %s", r, code)
+				}
+			}
+			book.await(t, "its calls go one by one")
+			out(action)
+			out("good")
+			for range 2 {
+				if r := <-ends; r.Outcome == sdk.OutcomeUnknown && r.Code != code || r.Outcome != sdk.OutcomeUnknown && r.Outcome != sdk.OutcomeResult {
+					t.Errorf("reply = %.200v", r)
+				}
+			}
+			if p.Err() != nil {
+				t.Error("the process has ended")
+			}
+		})
+	}
+}
+
 // T11, S28: what comes after complete-by is no reply, whatever it is. It can be
 // heard as evidence, once and checked; nothing else of that time is passed on.
-func TestRogueLateReply(t *testing.T) {
-	p := openRogue(t, nil)
+func TestRogueLateReply(t *testing.T) { both(t, testRogueLateReply) }
+
+func testRogueLateReply(t *testing.T, protocol int) {
+	p := openRogue(t, protocol, nil)
 	for name, code := range map[string]string{"late": "", "late_garbage": sdk.CodeBadReply} {
 		t.Run(name, func(t *testing.T) {
 			late := make(chan sdk.Reply, 10)
@@ -269,9 +386,11 @@ func TestRogueLateReply(t *testing.T) {
 
 // T10: an agent that dies while its reply is on its way has answered or not;
 // there is nothing in between. One that ends in good order has not answered.
-func TestRogueDies(t *testing.T) {
+func TestRogueDies(t *testing.T) { both(t, testRogueDies) }
+
+func testRogueDies(t *testing.T, protocol int) {
 	for range 10 {
-		p := openRogue(t, nil)
+		p := openRogue(t, protocol, nil)
 		r := invoke(t, p, request("dies", `{}`))
 		whole := r.Outcome == sdk.OutcomeResult && len(r.Output) == len(`{"id":""}`)+900<<10
 		if !whole && (r.Outcome != sdk.OutcomeUnknown || r.Code != sdk.CodeAgentLost) {
@@ -279,7 +398,7 @@ func TestRogueDies(t *testing.T) {
 		}
 		<-p.Done()
 	}
-	p := openRogue(t, nil)
+	p := openRogue(t, protocol, nil)
 	if r := invoke(t, p, request("quits", `{}`)); r.Outcome != sdk.OutcomeUnknown || r.Code != sdk.CodeAgentLost {
 		t.Errorf("reply = %+v, want unknown agent_lost", r)
 	}
@@ -291,11 +410,13 @@ func TestRogueDies(t *testing.T) {
 
 // T11: garbage on the outputs, however much of it, neither breaks a call nor
 // fills the engine's memory or log.
-func TestRogueOutput(t *testing.T) {
+func TestRogueOutput(t *testing.T) { both(t, testRogueOutput) }
+
+func testRogueOutput(t *testing.T, protocol int) {
 	for _, name := range []string{"random_stdout", "stderr_flood", "long_line"} {
 		t.Run(name, func(t *testing.T) {
 			book := newLogBook()
-			p := openRogue(t, book)
+			p := openRogue(t, protocol, book)
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)

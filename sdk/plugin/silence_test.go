@@ -36,7 +36,7 @@ func serveInProcess(t *testing.T, a *sdk.Agent) (pb.AgentClient, *atomic.Int64) 
 		t.Fatal(err)
 	}
 	listener := bufconn.Listen(1 << 16)
-	s := grpc.NewServer()
+	s := grpc.NewServer(grpc.ForceServerCodecV2(newCodec()))
 	pb.RegisterAgentServer(s, newServer(a, schema, newLife(""), slog.New(slog.DiscardHandler), DefaultPayloadLimit))
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(listener) }()
@@ -64,6 +64,62 @@ func serveInProcess(t *testing.T, a *sdk.Agent) (pb.AgentClient, *atomic.Int64) 
 // no error, not even the end of the stream; here towards an engine that is too
 // frozen to close the call.
 func TestNoBytesAfterTheDeadline(t *testing.T) {
+	t.Run("unary", func(t *testing.T) { testNoBytesAfterTheDeadline(t, askAlone) })
+	t.Run("batched", func(t *testing.T) { testNoBytesAfterTheDeadline(t, askInSession) })
+}
+
+// askAlone makes a call and passes on what is said about it.
+func askAlone(t *testing.T, client pb.AgentClient, req sdk.Request, answers chan<- *pb.InvokeEvent) {
+	stream, err := client.Invoke(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: callToWire(req)}}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(answers)
+		for {
+			ev, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			answers <- ev
+		}
+	}()
+}
+
+// askInSession does the same in a session. It is an engine of another make, as
+// far as the code that writes its messages goes.
+func askInSession(t *testing.T, client pb.AgentClient, req sdk.Request, answers chan<- *pb.InvokeEvent) {
+	stream, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hello, err := stream.Recv(); err != nil || hello.GetWindow() != agentWindow || len(hello.GetResults()) != 0 {
+		t.Fatalf("first batch = %v, %v, want the window and nothing else", hello, err)
+	}
+	if err := stream.Send(&pb.InvocationBatch{Invocations: []*pb.Invocation{{Id: 7, Request: &pb.Invocation_Call{Call: callToWire(req)}}}}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(answers)
+		for {
+			batch, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			for _, r := range batch.GetResults() {
+				if r.GetId() != 7 {
+					t.Errorf("a result of call %d", r.GetId())
+				}
+				answers <- asEvent(r)
+			}
+		}
+	}()
+}
+
+func testNoBytesAfterTheDeadline(t *testing.T, ask func(*testing.T, pb.AgentClient, sdk.Request, chan<- *pb.InvokeEvent)) {
 	for name, work := range map[string]func(ctx context.Context) error{
 		"ends with its context": func(ctx context.Context) error {
 			<-ctx.Done()
@@ -108,24 +164,8 @@ func TestNoBytesAfterTheDeadline(t *testing.T) {
 
 			req := request("work", `{}`)
 			req.CompleteBy = time.Now().Add(250 * time.Millisecond)
-			stream, err := client.Invoke(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := stream.Send(&pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: callToWire(req)}}); err != nil {
-				t.Fatal(err)
-			}
 			answers := make(chan *pb.InvokeEvent, 1000)
-			go func() {
-				defer close(answers)
-				for {
-					ev, err := stream.Recv()
-					if err != nil {
-						return
-					}
-					answers <- ev
-				}
-			}()
+			ask(t, client, req, answers)
 			if ev := <-answers; ev.GetHeartbeat() == nil {
 				t.Fatalf("first event = %v, want a heartbeat", ev)
 			}
@@ -144,6 +184,19 @@ func TestNoBytesAfterTheDeadline(t *testing.T) {
 			}
 		})
 	}
+}
+
+// asEvent is what a result says, in the words of a call that goes alone.
+func asEvent(r *pb.Result) *pb.InvokeEvent {
+	switch ev := r.GetEvent().(type) {
+	case *pb.Result_Heartbeat:
+		return &pb.InvokeEvent{Event: &pb.InvokeEvent_Heartbeat{Heartbeat: ev.Heartbeat}}
+	case *pb.Result_Checkpoint:
+		return &pb.InvokeEvent{Event: &pb.InvokeEvent_Checkpoint{Checkpoint: ev.Checkpoint}}
+	case *pb.Result_Reply:
+		return &pb.InvokeEvent{Event: &pb.InvokeEvent_Reply{Reply: ev.Reply}}
+	}
+	return &pb.InvokeEvent{}
 }
 
 // The numbers of the enums are the same on both sides.
