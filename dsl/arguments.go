@@ -9,7 +9,7 @@ import (
 
 // compiledArgument prepares an argument that was written.
 func (l *workflowLinker) compiledArgument(spec *argSpec, a arg) argument {
-	out := argument{spec: spec, name: a.name, c: a.expr.comp, at: toRange(a.expr.rng), preset: spec.preset()}
+	out := argument{spec: spec, name: a.name, path: []byte("/" + escapePointer(a.name)), c: a.expr.comp, at: toRange(a.expr.rng), preset: spec.preset()}
 	switch {
 	case len(a.expr.syn.Variables()) == 0: // perhaps with secret()
 		v, err := l.ev.run(out.c, &Scope{}, max(l.cur, 0))
@@ -46,8 +46,19 @@ func readyOf(name string, v cty.Value) *ready {
 	return &ready{json: e.out, sensitive: e.sensitive, secrets: e.secrets}
 }
 
+// usualSize is what room is made for in advance for a value that is not known.
+const usualSize = 112
+
 // fold evaluates arguments that refer to nothing once.
 func (a *arguments) fold() {
+	a.room = 2
+	for _, x := range a.list {
+		if x.ready == nil {
+			a.room += len(x.name) + 4 + usualSize
+		} else {
+			a.room += len(x.ready.json) + 1
+		}
+	}
 	for _, x := range a.list {
 		if x.ready == nil {
 			return
@@ -68,7 +79,7 @@ func (a *arguments) build(s *Scope, skipSelf bool) (Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil
 	}
-	e := valueEncoder{allowSecrets: true}
+	e := valueEncoder{allowSecrets: true, out: make([]byte, 0, a.room)}
 	e.out = append(e.out, '{')
 	var failed error
 	for i := range a.list {
@@ -143,14 +154,13 @@ func (e *valueEncoder) direct(x *argument, at sight) bool {
 	e.next()
 	e.out = append(append(append(e.out, '"'), x.name...), '"', ':')
 	from := len(e.out)
-	e.path = append(append(e.path[:0], '/'), x.name...)
-	c := copier{out: e.out, path: e.path, marks: e.sensitive, depth: 1}
+	c := copier{out: e.out, path: x.path[:len(x.path):len(x.path)], marks: e.sensitive, depth: 1}
 	hidden := x.spec.field.Sensitive || x.spec.hide
 	if hidden {
 		c.marks = append(c.marks, string(c.path))
 	}
 	ok := x.direct.write(&at, &c, hidden) && x.spec.takes(c.out[from:])
-	e.out, e.path, e.sensitive = c.out, c.path[:0], c.marks
+	e.out, e.sensitive = c.out, c.marks
 	if !ok {
 		e.out, e.sensitive = e.out[:before], e.sensitive[:marks]
 	}

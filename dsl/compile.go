@@ -97,6 +97,7 @@ func (l *workflowLinker) valueFunc(e *expr, name string, whole bool, accept func
 type argument struct {
 	spec   *argSpec
 	name   string
+	path   []byte    // JSON pointer
 	c      *compiled // nil: it was not written and has a default
 	at     Range
 	direct *direct // nil: the evaluator evaluates it
@@ -119,6 +120,7 @@ type arguments struct {
 	list     []argument // by name; also those not written that have a default
 	usesSelf bool
 	konst    *Value
+	room     int // bytes to make room for
 }
 
 // arguments checks what is written against what is taken. byKey says that

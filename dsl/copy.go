@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"sort"
 	"unicode/utf8"
 
 	"github.com/zclconf/go-cty/cty"
@@ -29,7 +28,7 @@ type copier struct {
 }
 
 // A member is one attribute of an object: its key without quotes, and all of
-// it or its value.
+// it or its value alone.
 type member struct{ key, whole []byte }
 
 // canonical checks a document against a shape; ok is false if it gives up.
@@ -41,7 +40,7 @@ func canonical(sh *shape, raw []byte) (v Value, ok bool) {
 	if !c.value(sh, false) || !c.end() {
 		return Value{}, false
 	}
-	sort.Strings(c.marks)
+	slices.Sort(c.marks)
 	return NewValue(c.out, c.marks, nil), true
 }
 
@@ -262,20 +261,25 @@ func (s *shape) field(name []byte) *shapeField {
 	return nil
 }
 
+// attributes notes the members of a canonical object.
+func (c *copier) attributes(object []byte) {
+	c.members = c.members[:0]
+	for l := (lexer{src: object, pos: 1}); l.peek() == '"'; {
+		from := l.pos
+		key, _, _ := l.text()
+		l.pos++
+		l.skip()
+		c.members = append(c.members, member{key[1 : len(key)-1], object[from:l.pos]})
+		l.take(',')
+	}
+}
+
 // arrange writes an object again, with its members in order and null for those
 // that were left out. It gives up if two members have one name, or one is
 // required.
 func (c *copier) arrange(sh *shape, start int, hidden bool) bool {
 	c.scratch = append(c.scratch[:0], c.out[start:]...)
-	c.members = c.members[:0]
-	for l := (lexer{src: c.scratch, pos: 1}); l.peek() == '"'; {
-		from := l.pos
-		key, _, _ := l.text()
-		l.pos++
-		l.skip()
-		c.members = append(c.members, member{key[1 : len(key)-1], c.scratch[from:l.pos]})
-		l.take(',')
-	}
+	c.attributes(c.scratch)
 	slices.SortFunc(c.members, func(a, b member) int { return bytes.Compare(a.key, b.key) })
 	for i := 1; i < len(c.members); i++ {
 		if bytes.Equal(c.members[i-1].key, c.members[i].key) {

@@ -3,8 +3,9 @@ package dsl
 import (
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/zclconf/go-cty/cty"
@@ -32,8 +33,8 @@ type valueEncoder struct {
 
 // finish makes a Value of what was written.
 func (e *valueEncoder) finish() Value {
-	sort.Strings(e.sensitive)
-	sort.Slice(e.secrets, func(i, j int) bool { return e.secrets[i].Path < e.secrets[j].Path })
+	slices.Sort(e.sensitive)
+	slices.SortFunc(e.secrets, func(a, b Secret) int { return strings.Compare(a.Path, b.Path) })
 	return NewValue(e.out, e.sensitive, e.secrets)
 }
 

@@ -172,3 +172,51 @@ func BenchmarkWide(b *testing.B) {
 		})
 	}
 }
+
+// TestHotAllocations gates what evaluations cost that every step makes: an
+// input costs its bytes and its Value, what is known at link time nothing.
+func TestHotAllocations(t *testing.T) {
+	wf, scope := hotScope(t)
+	input := func(i int) func() error {
+		return func() error { _, err := wf.Steps[i].Input(scope); return err }
+	}
+	for _, tt := range []struct {
+		name string
+		most float64
+		f    func() error
+	}{
+		{"a variable", 2, input(0)},
+		{"an output", 2, input(1)},
+		{"a template", 3, input(2)}, // and its growing
+		{"an object", 4, input(3)},
+		{"constants and secrets", 0, input(4)},
+		{"when", 4, func() error { _, err := wf.Steps[1].When(scope); return err }},
+		{"idempotency_key", 4, func() error { _, err := wf.Steps[1].IdempotencyKey(scope); return err }},
+		{"settings", 0, func() error { _, err := wf.Steps[1].Settings(scope); return err }},
+		{"a workflow's output", 2, func() error { _, err := wf.Outputs[0].Value(scope); return err }},
+	} {
+		got := testing.AllocsPerRun(200, func() {
+			if err := tt.f(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got > tt.most {
+			t.Errorf("%s: %.0f allocations, want at most %.0f", tt.name, got, tt.most)
+		}
+	}
+}
+
+// TestForEachIsShared: the values of many instances share what they are cut
+// from; each costs its key.
+func TestForEachIsShared(t *testing.T) {
+	const n = 1000
+	wf, scope := wideScope(t, n)
+	got := testing.AllocsPerRun(20, func() {
+		if each, err := wf.Steps[0].ForEach(scope); err != nil || len(each.Keys) != n || string(each.Values[n-1].JSON()) != "999" {
+			t.Fatal(len(each.Keys), err)
+		}
+	})
+	if got > 1.1*n {
+		t.Errorf("for_each over %d elements costs %.0f allocations", n, got)
+	}
+}

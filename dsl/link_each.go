@@ -20,7 +20,7 @@ func (l *workflowLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
 	v := l.check(e)
 	defer func() {
 		if len(l.list) == before { // else it was said already, better
-			noun.ForEach = exprFunc(l, e, "for_each", cty.DynamicPseudoType, eachOf)
+			noun.ForEach = l.forEach(e)
 		}
 	}()
 	if e.bad {
@@ -45,6 +45,39 @@ func (l *workflowLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
 		return each(commonElement(ty))
 	}
 	return each(cty.DynamicVal)
+}
+
+// forEach makes the function of a for_each. A map that is only referred to is
+// taken apart where it stands.
+func (l *workflowLinker) forEach(e *expr) func(*Scope) (Each, error) {
+	eval := exprFunc(l, e, "for_each", cty.DynamicPseudoType, eachOf)
+	d, ev, self := l.directOf(e, anything), l.ev, max(l.cur, 0)
+	if d == nil || d.kind != directReference || e.comp.konst != nil {
+		return eval
+	}
+	return func(s *Scope) (Each, error) {
+		if out, ok := d.each(&sight{ev: ev, s: s, self: self}); ok {
+			return out, nil
+		}
+		return eval(s)
+	}
+}
+
+// each evaluates to instances. Their values share the bytes of one document.
+func (d *direct) each(x *sight) (Each, bool) {
+	c := copier{}
+	if !d.write(x, &c, false) || len(c.marks) > 0 || c.out[0] != '{' {
+		return Each{}, false
+	}
+	c.attributes(c.out)
+	out := Each{Keys: make([]string, len(c.members)), Values: make([]Value, len(c.members))}
+	data := make([]valueData, len(c.members))
+	for i, m := range c.members {
+		from := len(m.key) + len(`"":`)
+		data[i].json = m.whole[from:len(m.whole):len(m.whole)]
+		out.Keys[i], out.Values[i] = string(m.key), Value{&data[i]}
+	}
+	return out, true
 }
 
 func (l *workflowLinker) listHint(e *expr, ty cty.Type) {

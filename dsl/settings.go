@@ -180,13 +180,17 @@ type setting struct {
 	name string
 	e    *expr
 	set  setter
+	d    *direct
 }
 
 // settings makes the Settings function. The second result holds the settings
 // if they do not depend on the run.
 func (l *workflowLinker) settings(base Settings, list []setting) (func(*Scope) (*Settings, error), *Settings) {
 	constant, broken := true, false
-	for _, x := range list {
+	written := map[string]bool{}
+	for i, x := range list {
+		written[x.name] = true
+		list[i].d = l.directOf(x.e, anything)
 		v := l.check(x.e)
 		if x.e.bad {
 			broken = true
@@ -206,16 +210,18 @@ func (l *workflowLinker) settings(base Settings, list []setting) (func(*Scope) (
 	ev, self := l.ev, max(l.cur, 0)
 	build := func(s *Scope) (*Settings, error) {
 		out := base
-		written := map[string]bool{}
-		for _, x := range list {
-			v, err := ev.run(x.e.comp, s, self)
+		for i := range list {
+			x, err := &list[i], error(nil)
+			v, ok := x.d.scalar(&sight{ev: ev, s: s, self: self})
+			if !ok {
+				v, err = ev.run(x.e.comp, s, self)
+			}
 			if err == nil {
 				err = x.set(&out, v)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", toRange(x.e.rng), x.name, err)
 			}
-			written[x.name] = true
 		}
 		return &out, out.Retry.settle(written)
 	}
@@ -258,7 +264,7 @@ func (l *workflowLinker) stepSettings(s *stepDecl, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sortedKeys(setters) {
 		if e := s.attr(name); e != nil {
-			list = append(list, setting{name, e, setters[name]})
+			list = append(list, setting{name: name, e: e, set: setters[name]})
 		}
 	}
 	own := attrsOf(s.block.one("retry"))
@@ -268,7 +274,7 @@ func (l *workflowLinker) stepSettings(s *stepDecl, repeatable bool) []setting {
 			e = attrsOf(l.decl.retry)[name]
 		}
 		if e != nil {
-			list = append(list, setting{name, e, retrySetters[name]})
+			list = append(list, setting{name: name, e: e, set: retrySetters[name]})
 		}
 	}
 	return list
@@ -278,12 +284,12 @@ func undoSettings(b *block) []setting {
 	var list []setting
 	for _, name := range []string{"timeout", "deadline"} {
 		if e := b.attr(name); e != nil {
-			list = append(list, setting{name, e, setters[name]})
+			list = append(list, setting{name: name, e: e, set: setters[name]})
 		}
 	}
 	retry := attrsOf(b.one("retry"))
 	for _, name := range sortedKeys(retry) {
-		list = append(list, setting{name, retry[name], retrySetters[name]})
+		list = append(list, setting{name: name, e: retry[name], set: retrySetters[name]})
 	}
 	return list
 }
