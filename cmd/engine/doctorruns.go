@@ -259,7 +259,7 @@ func (c *checkup) alerts(ctx context.Context) error {
 	if len(waiting) == many {
 		count = fmt.Sprintf("%d alerts or more", many)
 	}
-	c.say("alerts", level, "`engine serve --on-alert PROGRAM` or `--alert-webhook URL` pushes them; `engine list --alerts` shows them.",
+	c.say("alerts", level, "`engine serve --on-alert PROGRAM` or `--alert-webhook URL` pushes them, and its log says why that fails; `engine list --alerts` shows them.",
 		"%s not pushed, the oldest of %s.", count, stamp(waiting[0].At))
 	return nil
 }

@@ -20,8 +20,8 @@ type hook struct {
 	store  hookStore
 	to     pusher
 	log    *slog.Logger
-	pushed func(ok bool) // counts; never nil
-	since  time.Time     // older alerts are not pushed
+	counts hookCounts
+	since  time.Time // older alerts are not pushed
 
 	watch       time.Duration // one permission
 	patience    time.Duration // for one push
@@ -31,6 +31,7 @@ type hook struct {
 
 	idle     time.Duration // pause before the next look; it outlives a watch
 	failures int           // in a row
+	refusals int           // of the alert that is first now
 	next     time.Time     // nothing is tried before
 }
 
@@ -38,6 +39,12 @@ type hook struct {
 type hookStore interface {
 	engine.Outbox
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
+}
+
+// hookCounts counts what a hook does.
+type hookCounts interface {
+	Pushed(ok bool)
+	GivenUp()
 }
 
 // A pusher delivers one alert. nil means that it was taken.
@@ -51,12 +58,12 @@ const (
 	hookPatience = 30 * time.Second
 	hookOld      = 24 * time.Hour // alerts older than this when the engine starts are not pushed
 	hookBatch    = 100
-	hookRefusals = 20 // times in a row, over an hour and more, after which a refused alert no longer stands before the others
+	hookRefusals = 20 // times, over an hour and more, after which a refused alert no longer stands before the others
 )
 
-func newHook(store hookStore, to pusher, log *slog.Logger, pushed func(bool)) *hook {
+func newHook(store hookStore, to pusher, log *slog.Logger, counts hookCounts) *hook {
 	return &hook{
-		hint: make(chan struct{}, 1), store: store, to: to, log: log, pushed: pushed, since: time.Now().Add(-hookOld), watch: hookWatch, patience: hookPatience,
+		hint: make(chan struct{}, 1), store: store, to: to, log: log, counts: counts, since: time.Now().Add(-hookOld), watch: hookWatch, patience: hookPatience,
 		poll: time.Minute, backoff: 5 * time.Minute, backoffFrom: time.Second,
 	}
 }
@@ -149,17 +156,23 @@ func (h *hook) drain(ctx context.Context, end time.Time) (int, error) {
 		for _, a := range alerts {
 			err := h.one(ctx, a, end)
 			if err == nil {
-				sent, h.failures = sent+1, 0
+				sent, h.failures, h.refusals = sent+1, 0, 0
 				continue
 			}
 			if ctx.Err() != nil {
 				return sent, ctx.Err()
 			}
 			h.failures++
-			if refused := (*refusedError)(nil); errors.As(err, &refused) && h.failures >= hookRefusals {
+			// What the receiver cannot take now is tried for ever; only what it does not
+			// want is not.
+			if refused := (*refusedError)(nil); errors.As(err, &refused) {
+				h.refusals++
+			}
+			if h.refusals >= hookRefusals {
 				h.log.Error("an alert that the receiver keeps refusing is given up", "to", h.to.String(), "alert", a.ID, "run", a.Name, "kind", a.Kind, "error", err)
 				if err := h.store.Delivered(ctx, []int64{a.ID}); err == nil {
-					h.failures = 0
+					h.counts.GivenUp()
+					h.failures, h.refusals = 0, 0
 					continue
 				}
 			}
@@ -208,7 +221,7 @@ func (h *hook) push(ctx context.Context, a engine.AlertRow, end time.Time) error
 	ctx, cancel := context.WithTimeout(ctx, h.patience)
 	defer cancel()
 	err = h.to.push(ctx, a, body)
-	h.pushed(err == nil)
+	h.counts.Pushed(err == nil)
 	return err
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,10 +112,23 @@ func (r *receiver) taken() []string {
 }
 
 func testHook(o hookStore, to pusher) *hook {
-	h := newHook(o, to, slog.New(slog.DiscardHandler), func(bool) {})
+	h := newHook(o, to, slog.New(slog.DiscardHandler), &tally{})
 	h.watch, h.patience, h.poll, h.backoffFrom, h.backoff = 2*time.Second, time.Second, 20*time.Millisecond, time.Millisecond, 10*time.Millisecond
 	return h
 }
+
+// A tally counts what a hook does.
+type tally struct{ failed, delivered, givenUp atomic.Int64 }
+
+func (c *tally) Pushed(ok bool) {
+	if ok {
+		c.delivered.Add(1)
+	} else {
+		c.failed.Add(1)
+	}
+}
+
+func (c *tally) GivenUp() { c.givenUp.Add(1) }
 
 func alertRow(id int64, run string) engine.AlertRow {
 	return engine.AlertRow{
@@ -159,23 +175,67 @@ func TestHookRetries(t *testing.T) {
 }
 
 // An alert that the receiver refuses for good does not keep all later ones from
-// being pushed; one that it cannot take now does, because order is kept.
+// being pushed; one that it cannot take now does, because order is kept, and is
+// never given up. Only refusals are counted towards giving up.
 func TestHookGivesUpWhatIsRefused(t *testing.T) {
-	r := &receiver{answer: func(n int) int {
-		switch {
-		case n <= 5:
-			return http.StatusServiceUnavailable
-		case n <= hookRefusals:
-			return http.StatusRequestEntityTooLarge
+	for _, c := range []struct {
+		name    string
+		answer  func(n int) int
+		want    []string
+		givenUp int64
+	}{
+		{"refused for good", func(n int) int {
+			if n <= hookRefusals {
+				return http.StatusRequestEntityTooLarge
+			}
+			return http.StatusOK
+		}, []string{"o-2 parked alert-2"}, 1},
+		{"away for long, then refused once", func(n int) int {
+			switch {
+			case n <= 2*hookRefusals:
+				return http.StatusServiceUnavailable
+			case n == 2*hookRefusals+1:
+				return http.StatusRequestEntityTooLarge
+			}
+			return http.StatusOK
+		}, []string{"o-1 parked alert-1", "o-2 parked alert-2"}, 0},
+		{"too early, too many, too slow", func(n int) int {
+			if n <= 3*hookRefusals {
+				return []int{http.StatusTooEarly, http.StatusTooManyRequests, http.StatusRequestTimeout}[n%3]
+			}
+			return http.StatusOK
+		}, []string{"o-1 parked alert-1", "o-2 parked alert-2"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := &receiver{answer: c.answer}
+			server := httptest.NewServer(r)
+			defer server.Close()
+			o := newOutbox(alertRow(1, "o-1"), alertRow(2, "o-2"))
+			h := testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil))
+			h.backoff = 2 * time.Millisecond
+			runHook(t, h, o)
+			if got := r.taken(); !slices.Equal(got, c.want) {
+				t.Errorf("pushed %q, want %q", got, c.want)
+			}
+			if n := h.counts.(*tally).givenUp.Load(); n != c.givenUp {
+				t.Errorf("%d alerts were given up, want %d", n, c.givenUp)
+			}
+		})
+	}
+}
+
+// A program refuses an alert for good by one exit code only.
+func TestProgramRefuses(t *testing.T) {
+	for code, want := range map[int]bool{1: false, 9: false, 64: false, programRefuses: true, 127: false} {
+		path := filepath.Join(t.TempDir(), "pager.sh")
+		if err := os.WriteFile(path, []byte(fmt.Sprintf("#!/bin/sh\ncat > /dev/null\nexit %d\n", code)), 0o755); err != nil {
+			t.Fatal(err)
 		}
-		return http.StatusOK
-	}}
-	server := httptest.NewServer(r)
-	defer server.Close()
-	o := newOutbox(alertRow(1, "o-1"), alertRow(2, "o-2"))
-	runHook(t, testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil)), o)
-	if got := r.taken(); !slices.Equal(got, []string{"o-2 parked alert-2"}) {
-		t.Errorf("pushed %q, want the second alert only", got)
+		err := program{path: path}.push(t.Context(), alertRow(1, "o-1"), []byte("{}"))
+		var refused *refusedError
+		if err == nil || errors.As(err, &refused) != want {
+			t.Errorf("exit code %d: %v, refused: %t, want %t", code, err, !want, want)
+		}
 	}
 }
 

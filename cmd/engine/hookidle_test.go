@@ -16,7 +16,7 @@ import (
 func TestIdleHookIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &countedOutbox{outbox: newOutbox()}
-		h := newHook(o, program{path: "none"}, slog.New(slog.DiscardHandler), func(bool) {})
+		h := newHook(o, program{path: "none"}, slog.New(slog.DiscardHandler), &tally{})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { h.run(ctx); close(done) }()

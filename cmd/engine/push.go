@@ -63,7 +63,9 @@ func (w webhook) push(ctx context.Context, a engine.AlertRow, body []byte) error
 	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be used again
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		err := fmt.Errorf("the webhook answered %s", render.Clean(res.Status))
-		if res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusTooManyRequests {
+		switch {
+		case res.StatusCode == http.StatusRequestTimeout, res.StatusCode == http.StatusTooEarly, res.StatusCode == http.StatusTooManyRequests:
+		case res.StatusCode >= 400 && res.StatusCode < 500:
 			return &refusedError{err}
 		}
 		return err
@@ -86,6 +88,11 @@ type program struct {
 
 // String names the program.
 func (p program) String() string { return p.path }
+
+// programRefuses is the exit code by which a program says that it does not want
+// an alert, however often it is asked (EX_DATAERR). After any other it is asked
+// again.
+const programRefuses = 65
 
 // programGrace is how long a program's output is read once it was killed.
 const programGrace = time.Second
@@ -112,7 +119,12 @@ func (p program) push(ctx context.Context, a engine.AlertRow, body []byte) error
 	case ctx.Err() != nil:
 		return fmt.Errorf("run %s: it took too long and was ended%s", filepath.Base(p.path), said.text())
 	}
-	return fmt.Errorf("run %s: %w%s", filepath.Base(p.path), err, said.text())
+	failure := fmt.Errorf("run %s: %w%s", filepath.Base(p.path), err, said.text())
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == programRefuses {
+		return &refusedError{failure}
+	}
+	return failure
 }
 
 // plain is text as an environment variable can hold it.

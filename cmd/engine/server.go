@@ -51,7 +51,7 @@ func (a *app) newServer(s *session, catalog *agents.Catalog, o serveOptions) (*s
 	meters := telemetry.New(v.snapshot)
 	v.runs = newRunLog(s.store, v.log)
 	if o.pushes() {
-		v.hook = newHook(s.store, pusherFor(o, a.environ()), v.log, meters.Pushed)
+		v.hook = newHook(s.store, pusherFor(o, a.environ()), v.log, meters)
 	}
 	var err error
 	v.node, err = a.newNode(s, v.pool, nodeParts{

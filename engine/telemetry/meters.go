@@ -128,6 +128,10 @@ func (m *Meters) Retained(s engine.RetainStats) {
 // Fenced counts a lost lease.
 func (m *Meters) Fenced() { m.fenced.Inc() }
 
+// GivenUp counts an alert that its receiver does not want, however often it is
+// sent.
+func (m *Meters) GivenUp() { m.pushed.WithLabelValues("given_up").Inc() }
+
 // Pushed counts a try to push an alert.
 func (m *Meters) Pushed(ok bool) {
 	result := "failed"

@@ -57,7 +57,7 @@ var mutants = []mutant{
 	{"the inbox of a run that ended is left", "run.go",
 		"if r.inbox.wanted {\n\t\t\t\tsh.clear(ctx, r)", "if false {\n\t\t\t\tsh.clear(ctx, r)", nil},
 	{"runs are taken from engines that are alive", "patrol.go",
-		"grace := max(o.Lease, 2*o.MaxScan)", "grace := o.Lease / 100", nil},
+		"grace := o.grace()", "grace := o.Lease / 100", nil},
 	{"runs of the dead are left", "patrol.go",
 		"taken, err := p.t.orphans(ctx, dead, taking{", "taken, err := p.t.orphans(ctx, nil, taking{", nil},
 	{"runs of nobody are left", "patrol.go",
