@@ -45,6 +45,7 @@ func (w *Writer) Commit(ctx context.Context, items []engine.Transition) ([]engin
 			c.items, c.out, c.doubt = items, all, aside
 		}
 	}
+	c.meet(ctx)
 	for _, i := range c.doubt {
 		if err := c.alone(ctx, i); err != nil {
 			return nil, err

@@ -247,14 +247,22 @@ func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit in
 
 // The columns of a listed run, and what they come from.
 const (
-	runColumns = `
+	runShown = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
        r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > clock_timestamp(), false)
-FROM engine.run r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
+FROM `
+	runJoins = ` r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
 LEFT JOIN engine.member m ON m.engine = r.owner`
-	runList = runColumns + `
+	runColumns = runShown + `engine.run` + runJoins
+	runList    = runColumns + `
 WHERE (cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
   AND r.created_at >= $4 ORDER BY r.run_id DESC LIMIT $5`
+	// runListOpen looks at open runs only, of which there are few beside those
+	// that have ended; the joins touch what is shown.
+	runListOpen = runShown + `(
+  SELECT o.* FROM (SELECT * FROM engine.run WHERE state < 10 OFFSET 0) o JOIN engine.workflow f USING (workflow_id)
+  WHERE o.state = ANY ($1::int2[]) AND ($2 = '' OR f.name = $2) AND ($3 = '' OR f.digest = $3) AND o.created_at >= $4
+  ORDER BY o.run_id DESC LIMIT $5)` + runJoins + ` ORDER BY r.run_id DESC`
 	// runListByKey begins at the few runs of the key.
 	runListByKey = runColumns + `
 WHERE (cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
@@ -268,16 +276,19 @@ func (s *Store) Runs(ctx context.Context, f engine.RunFilter) ([]engine.RunRow, 
 	if !isText(f.Workflow) || !isText(f.Digest) || !isText(f.Key) {
 		return nil, nil
 	}
-	states := make(pq.Int64Array, len(f.States))
+	states, open := make(pq.Int64Array, len(f.States)), len(f.States) > 0
 	for i, st := range f.States {
-		states[i] = int64(st)
+		states[i], open = int64(st), open && !st.Final()
 	}
 	if f.Limit == 0 {
 		f.Limit = engine.DefaultRunLimit
 	}
 	query, args := runList, []any{states, f.Workflow, f.Digest, f.Since, f.Limit}
-	if f.Key != "" {
+	switch {
+	case f.Key != "":
 		query, args = runListByKey, append(args, f.Key)
+	case open:
+		query = runListOpen
 	}
 	rows, err := s.look(ctx, query, args...)
 	if err != nil {

@@ -24,13 +24,13 @@ var queries = map[string]string{
 	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaVersions": schemaVersions,
 	"journalAppend": journalAppend, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
 	"journalAppendIfNone": journalAppendIfNone, "journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
-	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder,
+	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder, "submissionsMet": submissionsMet,
 	"contextClaim": contextClaim, "contextHolder": contextHolder, "contextReplace": contextReplace,
 	"memberJoin": memberJoin, "memberTick": memberTick, "memberBury": memberBury, "memberAlive": memberAlive, "memberLeave": memberLeave,
 	"memberForget": memberForget, "memberCount": memberCount, "orphanList": orphanList,
 	"keyGet": keyGet, "keyPut": keyPut, "definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,
 	"workflowGet": workflowGet, "stepsByDigest": stepsByDigest,
-	"runLoad": runLoad, "rowList": rowList, "runList": runList, "runListByKey": runListByKey, "runFindByName": runFindByName, "runFindByID": runFindByID,
+	"runLoad": runLoad, "rowList": rowList, "runList": runList, "runListByKey": runListByKey, "runListOpen": runListOpen, "runFindByName": runFindByName, "runFindByID": runFindByID,
 	"journalConsume": journalConsume, "journalConsumeIfNone": journalConsumeIfNone,
 	"messagePost": messagePost, "messageWaits": messageWaits, "messageList": messageList, "messageDiscard": messageDiscard, "transactionStatus": transactionStatus,
 	"lateKeep": lateKeep, "lateList": lateList, "logKeep": logKeep, "logList": logList,
@@ -49,7 +49,7 @@ var queries = map[string]string{
 // pieces are constants that are part of queries, or many statements at once.
 var pieces = []string{"writerSession", "commitOwn", "commitInto", "commitRows", "commitLanded", "commitOnConflict", "commitReturning",
 	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged",
-	"commitSide", "commitConsumed", "commitAnswer", "runColumns", "alertColumns", "alertJoins",
+	"commitSide", "commitConsumed", "commitAnswer", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
 	"poolerBegin", "lookBegin", "memberColumns", "migratePatience", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
@@ -108,7 +108,7 @@ func mentionsSQL(e ast.Expr) bool {
 			found = found || sqlStart.MatchString(strings.Trim(l.Value, "`\""))
 		}
 		if i, ok := n.(*ast.Ident); ok {
-			found = found || strings.HasPrefix(i.Name, "commit") || i.Name == "memberTick" || i.Name == "runColumns" || i.Name == "alertColumns"
+			found = found || strings.HasPrefix(i.Name, "commit") || i.Name == "memberTick" || i.Name == "runColumns" || i.Name == "runShown" || i.Name == "alertColumns"
 		}
 		return true
 	})
@@ -235,6 +235,7 @@ func TestPlans(t *testing.T) {
 		{"journalSideIfNone", true, 28, []string{"fence_pkey", "run_pkey", "run_name_name_key", "context_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
 		{"journalWriters", true, 2, []string{"journal_first_pkey"}, ""},
 		{"runNameHolder", true, 1, []string{"run_name_name_key"}, ""},
+		{"submissionsMet", true, 4, []string{"run_name_name_key", "context_pkey", "run_pkey"}, ""},
 		{"contextHolder", true, 1, []string{"run_pkey", "run_name_pkey"}, ""},
 		{"contextReplace", true, 3, []string{"context_pkey"}, ""},
 		{"memberTick", false, 4, []string{"run_active", "Index Cond: ((owner = $1) AND (next_check <= $"}, "member inbox"},
@@ -259,6 +260,7 @@ func TestPlans(t *testing.T) {
 		{"runLoad", false, 1, []string{"run_pkey", "journal_first_pkey", "run_name_pkey"}, ""},
 		{"rowList", false, 3, []string{"journal_first_pkey"}, ""},
 		{"runList", false, 5, []string{"run_pkey"}, "member workflow"},
+		{"runListOpen", false, 5, []string{"run_active", "run_name_pkey"}, "member workflow"},
 		{"runListByKey", false, 6, []string{"run_name_key"}, "member workflow"},
 		{"runFindByName", false, 1, []string{"run_name_name_key", "run_pkey"}, "member workflow"},
 		{"runFindByID", false, 1, []string{"run_pkey"}, "member workflow"},

@@ -143,6 +143,16 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.run_name (run_id, name, key) SELECT $3::int8, $4::text, nullif($5::text, '') FROM own ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM claimed), EXISTS (SELECT FROM engine.workflow WHERE workflow_id = $6::int4)`
+	// submissionsMet finds, for submissions, the run that has the name or else holds
+	// the key.
+	submissionsMet = `
+SELECT s.n, coalesce(named.run_id, held.run_id), coalesce(named.name, held.name)
+FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[]) s(n, name, workflow, key)
+LEFT JOIN engine.run_name named ON named.name = s.name
+LEFT JOIN LATERAL (
+  SELECT c.run_id, h.name FROM engine.context c JOIN engine.run r USING (run_id) JOIN engine.run_name h USING (run_id)
+  WHERE c.workflow = s.workflow AND c.key = s.key AND r.state NOT IN (11, 12, 13)) held ON named.run_id IS NULL
+WHERE coalesce(named.run_id, held.run_id) IS NOT NULL`
 	runNameHolder = `SELECT run_id, name FROM engine.run_name WHERE name = $1`
 	contextClaim  = `
 INSERT INTO engine.context AS c (workflow, key, run_id) VALUES ($1, $2, $3)

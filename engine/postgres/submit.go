@@ -22,6 +22,62 @@ func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names
 	return out[0].Submitted, out[0].Err
 }
 
+// meet answers doubtful submissions whose name or key belongs to another run
+// that can be seen, all with one question. What is left is looked at one by one.
+// So is everything if the question fails: then they ask by themselves.
+func (c *commit) meet(ctx context.Context) {
+	w := c.w
+	if len(c.doubt) == 0 || w.connect(ctx) != nil {
+		return
+	}
+	var at, name, flow, key array
+	for _, col := range []struct {
+		a   *array
+		oid uint32
+	}{{&at, oidInt4}, {&name, oidText}, {&flow, oidText}, {&key, oidText}} {
+		col.a.reset(col.oid)
+	}
+	for _, i := range c.doubt {
+		t := &c.items[i]
+		at.int4(int32(i))
+		name.text(publicName(t))
+		flow.text(t.Names.Workflow)
+		key.text(t.Names.Key)
+	}
+	met := make(map[int]engine.Submitted)
+	err := w.answered(ctx, func(ctx context.Context) error {
+		rows, err := w.conn.QueryContext(ctx, submissionsMet, at.bytes(), name.bytes(), flow.bytes(), key.bytes())
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var (
+				i int
+				s = engine.Submitted{Exists: true}
+			)
+			if err := rows.Scan(&i, &s.Run, &s.Name); err != nil {
+				return err
+			}
+			met[i] = s
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		w.drop(err)
+		return
+	}
+	left := c.doubt[:0]
+	for _, i := range c.doubt {
+		if s, ok := met[i]; ok && s.Run != c.items[i].Run { // its own id may be its own earlier sending
+			c.out[i] = engine.Outcome{Submitted: s}
+			continue
+		}
+		left = append(left, i)
+	}
+	c.doubt = left
+}
+
 // alone settles a submission of which a statement could not say what is in its
 // way, in a transaction of its own. An error means that ctx ended, that history
 // was lost, or that nothing of the whole commit has landed.
