@@ -228,6 +228,15 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 			c.doubt = append(c.doubt, from)
 			return nil
 		}
+		if open {
+			// The server does not take it now, yet it may have before. This sending
+			// has waited for the earlier one, so that what stands there is final.
+			mine, err := c.stands(ctx, from)
+			if mine || err != nil {
+				c.out[from].Landed = mine
+				return err
+			}
+		}
 		c.cast = c.cast || v == suspected
 		c.out[from].Err = wrap(fmt.Sprintf("run %d seq %d", c.items[from].Run, c.items[from].Seq), why)
 		return nil
@@ -311,6 +320,28 @@ func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, lan
 		return engine.ErrFenced
 	}
 	return nil
+}
+
+// stands reports whether the batch's only transition, the i-th of the commit,
+// has landed; it asks until it knows or ctx ends.
+func (c *commit) stands(ctx context.Context, i int) (bool, error) {
+	for try := 1; ; try++ {
+		err := c.w.connect(ctx)
+		if err == nil {
+			var writers map[machine.RunID]int64
+			if writers, err = c.writers(ctx); err == nil {
+				return writers[c.items[i].Run] == c.token, nil
+			}
+		}
+		var lost *engine.LossError
+		if errors.As(err, &lost) {
+			return false, err
+		}
+		if e := backoff(ctx, try); e != nil {
+			return false, c.w.interrupted("commit", true, e, err)
+		}
+		c.w.s.stuck("commit", try, true, err)
+	}
 }
 
 // writers reads under which token the rows of the batch stand.

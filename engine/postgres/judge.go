@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 
 	"github.com/saga-engine/engine/engine"
 )
@@ -24,7 +25,7 @@ const (
 // judge sorts errors by SQLSTATE. What the server did not say is unknown.
 func judge(err error) verdict {
 	var e *pq.Error
-	if !errors.As(err, &e) || len(e.Code) != 5 {
+	if !errors.As(err, &e) || len(e.Code) != 5 || e.Severity == pqerror.SeverityPanic { // a server that ends in the midst of a commit
 		return unknown
 	}
 	state := string(e.Code)

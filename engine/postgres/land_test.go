@@ -279,6 +279,33 @@ func TestOneRowIsRefused(t *testing.T) {
 	}
 }
 
+// A row that landed before its answer was lost, and that the server would not
+// take any more, has landed.
+func TestRefusedAfterItLanded(t *testing.T) {
+	dsn := migrated(t)
+	p, through := newProxy(t, dsn)
+	b := newBench(t, through)
+	db := raw(t, dsn)
+	named := b.create(2)
+	named.Names = &engine.Names{Name: "n", Workflow: "w", Key: "k"}
+	batch := []engine.Transition{b.create(1), named, b.create(3)}
+	p.loseNext(true, func() { spoil(t, db, "P0001", "NEW.run_id < 3") })
+	out, err := b.w.Commit(t.Context(), batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range out {
+		if !o.Landed || o.Err != nil {
+			t.Errorf("transition %d: %+v, want landed", i, o)
+		}
+	}
+	p.loseNext(false, func() {})
+	out, err = b.w.Commit(t.Context(), []engine.Transition{{Run: 1, Seq: 1, At: at, Data: []byte("1")}, {Run: 3, Seq: 1, At: at, Data: []byte("1")}})
+	if err != nil || out[0].Landed || out[0].Err == nil || !out[1].Landed {
+		t.Errorf("outcomes = %+v, err = %v, want refused, landed", out, err)
+	}
+}
+
 // Where every row is refused for what may be the server's own fault, each is
 // tried before it counts, and none is tried for ever.
 func TestEveryRowIsRefused(t *testing.T) {

@@ -273,6 +273,9 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %v, want %v", state, got, want)
 		}
 	}
+	if got := judge(&pq.Error{Code: "53100", Severity: "PANIC"}); got != unknown {
+		t.Errorf("a server that panics: %v, want unknown", got)
+	}
 	if got := judge(&pq.Error{Code: "23502", Table: "context"}); got != taken {
 		t.Errorf("a key that is held: %v, want %v", got, taken)
 	}
