@@ -22,6 +22,7 @@ func (w *Writer) Commit(ctx context.Context, items []engine.Transition) ([]engin
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	defer w.s.lows.lower(w.engine, items)
 	c := commit{w: w, items: items, out: make([]engine.Outcome, len(items))}
 	send, where := c.sortOut()
 	if len(send) > 0 {

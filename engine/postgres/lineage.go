@@ -16,14 +16,17 @@ import (
 const (
 	// serverIdentity tells which server this is and how far its history goes. A
 	// session of a server that confirms commits before they are durable is told
-	// to wait; more than that is the database's own choice.
+	// to wait; more than that is the database's own choice. It scans indexes one by
+	// one: only such a scan marks the entries of ended runs, so that the next one
+	// does not visit their rows again.
 	serverIdentity = `
 SELECT pg_is_in_recovery(),
        CASE WHEN NOT pg_is_in_recovery() THEN ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
        CASE WHEN NOT pg_is_in_recovery() THEN (pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
        coalesce((pg_last_wal_replay_lsn() - '0/0')::int8, 0),
        (SELECT system_identifier FROM pg_control_system()),
-       CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN set_config('synchronous_commit', 'on', false) END`
+       concat(CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN set_config('synchronous_commit', 'on', false) END,
+              set_config('enable_bitmapscan', 'off', false))`
 	// serverIdentityPooled leaves the session as it is: it is somebody else's next.
 	serverIdentityPooled = `
 SELECT pg_is_in_recovery(),

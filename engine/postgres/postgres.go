@@ -68,6 +68,7 @@ type Store struct {
 	orphans walk
 	turns   engine.Rotation // of the runs for which messages wait
 	retention
+	lows  lows
 	bell  bell
 	probe time.Duration // between two probes of the connection that listens
 }

@@ -238,7 +238,7 @@ func TestPlans(t *testing.T) {
 		{"submissionsMet", true, 4, []string{"run_name_name_key", "context_pkey", "run_pkey"}, ""},
 		{"contextHolder", true, 1, []string{"run_pkey", "run_name_pkey"}, ""},
 		{"contextReplace", true, 3, []string{"context_pkey"}, ""},
-		{"memberTick", false, 4, []string{"run_active", "Index Cond: ((owner = $1) AND (next_check <= $"}, "member inbox"},
+		{"memberTick", false, 5, []string{"run_active", "Index Cond: ((owner = $1) AND (next_check > COALESCE($5, ", "Index Cond: ((owner = 0) AND (next_check <= $"}, "member inbox"},
 		{"orphanList", false, 2, []string{"run_active"}, "member inbox"},
 		{"orphanCheck", false, 1, []string{"run_pkey", "inbox_run_id_dedup_key"}, "member"},
 		{"inboxAddressed", false, 1, []string{"run_pkey"}, "member inbox"},
