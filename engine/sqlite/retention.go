@@ -65,12 +65,12 @@ func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (stats 
 			return stats, err
 		}
 		runs, err := s.remove(ctx, page, before)
+		stats.Runs += runs
 		if err != nil {
 			return stats, err
 		}
 		rows, err := s.sweep(ctx)
-		stats.Runs, stats.Rows = stats.Runs+runs, stats.Rows+rows
-		stats.Held += page.looked - runs
+		stats.Rows, stats.Held = stats.Rows+rows, stats.Held+page.looked-runs
 		if err != nil {
 			return stats, err
 		}
