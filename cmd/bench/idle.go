@@ -14,45 +14,65 @@ import (
 // settling is how long after its start an engine is not idle yet.
 const settling = 15 * time.Second
 
-// idle counts what an engine asks its database while there is nothing to do:
-// the real binary, serving, with its defaults.
-func (l *lab) idle(ctx context.Context) (err error) {
-	var closing closers
-	defer func() { err = errors.Join(err, closing.close()) }()
-	d, err := makeDatabase(ctx, l.dsn, "idle")
-	if err != nil {
+// An idling is an engine with nothing to do, and who listens to what it asks its
+// database: the real binary, serving, with its defaults. It lives beside the
+// other parts, so that it can be listened to for long: it takes nothing from them.
+type idling struct {
+	closing closers
+	p       *proxy
+	begun   time.Time // since when it counts
+	before  [2]int64  // statements and pings until then
+	err     error
+}
+
+// startIdling starts the engine, and waits until it has settled.
+func (l *lab) startIdling(ctx context.Context) *idling {
+	i := &idling{}
+	i.err = func() error {
+		d, err := makeDatabase(ctx, l.dsn, "idle")
+		if err != nil {
+			return err
+		}
+		i.closing.add(d.close)
+		if i.p, err = listen(d.dsn.Host); err != nil {
+			return err
+		}
+		i.closing.add(i.p.close)
+		dsn := *d.dsn
+		dsn.Host = i.p.address()
+		query := dsn.Query()
+		query.Set("sslmode", "disable") // else there is nothing to be seen
+		dsn.RawQuery = query.Encode()
+		stop, err := l.serve(ctx, &dsn)
+		if err != nil {
+			return err
+		}
+		i.closing.add(stop)
+		if err := pause(ctx, settling); err != nil {
+			return err
+		}
+		i.begun, i.before = time.Now(), i.p.counts()
+		if i.before[0] == 0 {
+			return errors.New("the engine never asked its database anything")
+		}
+		return nil
+	}()
+	return i
+}
+
+// idle counts what the idle engine has asked since the other parts began.
+func (l *lab) idle(ctx context.Context) error {
+	i := l.idling
+	if i.err != nil {
+		return i.err
+	}
+	if err := pause(ctx, time.Until(i.begun.Add(l.p.idle))); err != nil {
 		return err
 	}
-	closing.add(d.close)
-	p, err := listen(d.dsn.Host)
-	if err != nil {
-		return err
-	}
-	closing.add(p.close)
-	dsn := *d.dsn
-	dsn.Host = p.address()
-	query := dsn.Query()
-	query.Set("sslmode", "disable") // else there is nothing to be seen
-	dsn.RawQuery = query.Encode()
-	stop, err := l.serve(ctx, &dsn)
-	if err != nil {
-		return err
-	}
-	closing.add(stop)
-	if err := pause(ctx, settling); err != nil {
-		return err
-	}
-	before, pings := p.statements.Load(), p.pings.Load()
-	if err := pause(ctx, l.p.idle); err != nil {
-		return err
-	}
-	n := p.statements.Load() - before
-	if before == 0 {
-		return errors.New("the engine never asked its database anything")
-	}
-	l.book.put(0, "idle", "statements/min", float64(n)/l.p.idle.Minutes())
-	l.book.put(0, "idle", "pings/min", float64(p.pings.Load()-pings)/l.p.idle.Minutes())
-	l.t.idle(l.book, l.p)
+	took, after := time.Since(i.begun), i.p.counts()
+	l.book.put(0, "idle", "statements/min", float64(after[0]-i.before[0])/took.Minutes())
+	l.book.put(0, "idle", "pings/min", float64(after[1]-i.before[1])/took.Minutes())
+	l.t.idle(l.book, took.Round(time.Second))
 	return nil
 }
 

@@ -22,6 +22,7 @@ type lab struct {
 	t        *table
 	progress io.Writer
 	prof     *profiler
+	idling   *idling // nil = nobody wants to know
 }
 
 // A part is a group of measurements that can be asked for alone.
@@ -68,8 +69,11 @@ func chosen(list string) ([]part, error) {
 
 // measure makes the parts, and prints what their figures should have been. A
 // part that fails does not keep the others from being measured.
-func (l *lab) measure(ctx context.Context, wanted []part) error {
-	var errs error
+func (l *lab) measure(ctx context.Context, wanted []part) (errs error) {
+	if slices.ContainsFunc(wanted, func(p part) bool { return p.name == "idle" }) {
+		l.idling = l.startIdling(ctx)
+		defer func() { errs = errors.Join(errs, l.idling.closing.close()) }()
+	}
 	for _, p := range wanted {
 		at := time.Now()
 		if err := p.measure(l, ctx); err != nil {

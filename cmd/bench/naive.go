@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lib/pq"
-
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/memory"
@@ -249,4 +247,4 @@ func (c *naiveConn) run(t *engine.Transition, data []byte) error {
 }
 
 // instant is a time as a parameter; the zero time is NULL.
-func instant(t time.Time) pq.NullTime { return pq.NullTime{Time: t, Valid: !t.IsZero()} }
+func instant(t time.Time) sql.NullTime { return sql.NullTime{Time: t, Valid: !t.IsZero()} }

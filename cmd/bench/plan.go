@@ -22,7 +22,7 @@ type plan struct {
 
 	kept  int           // runs that are held in memory at once, to see what one takes
 	colds int           // cold starts
-	idle  time.Duration // how long an idle engine is listened to
+	idle  time.Duration // how long an idle engine is listened to, at least
 
 	limit time.Duration // ends a benchmark that hangs
 }
@@ -43,6 +43,6 @@ func glimpse() plan {
 		rounds: 2, warm: time.Second, each: 2 * time.Second, scale: 10, minute: 3 * time.Second,
 		queued: 10_000, queueLimit: 10 * time.Second, claim: 3 * time.Second,
 		finished: 300_000, scans: 100, flight: 5_000, takes: 3,
-		kept: 1_000, colds: 3, idle: 45 * time.Second, limit: 15 * time.Minute,
+		kept: 1_000, colds: 3, idle: 75 * time.Second, limit: 15 * time.Minute,
 	}
 }

@@ -45,6 +45,9 @@ func listen(server string) (*proxy, error) {
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
+// counts returns statements and pings so far.
+func (p *proxy) counts() [2]int64 { return [2]int64{p.statements.Load(), p.pings.Load()} }
+
 // close ends all connections.
 func (p *proxy) close() error {
 	err := p.listener.Close()

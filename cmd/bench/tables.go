@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // cell is a median as the tables show it; "-" where there is none.
@@ -129,8 +130,8 @@ func (t *table) cold(b *book, p plan) {
 }
 
 // idle prints what an idle engine asks.
-func (t *table) idle(b *book, p plan) {
+func (t *table) idle(b *book, took time.Duration) {
 	t.say("")
 	t.say("idle engine: %s statements a minute, and %s empty ones of the connection that listens, over %s",
-		cell(b, "idle", "statements/min", "%.1f"), cell(b, "idle", "pings/min", "%.1f"), p.idle)
+		cell(b, "idle", "statements/min", "%.1f"), cell(b, "idle", "pings/min", "%.1f"), took)
 }
