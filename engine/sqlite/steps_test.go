@@ -43,6 +43,48 @@ func BenchmarkSteps(b *testing.B) {
 	}
 }
 
+// BenchmarkRetain removes finished runs of five steps, beside nothing else, and
+// reports how long a commit would have had to wait at most.
+func BenchmarkRetain(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "state.db")
+	s := open(b, path, Options{})
+	id, w := join(b, s)
+	submit(b, s, w, id, 1)
+	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	data := make([]byte, 100)
+	for first := 0; first < b.N; first += 1000 {
+		batch := make([]engine.Transition, min(1000, b.N-first))
+		for seq := range int32(benchSteps + 1) {
+			for i := range batch {
+				batch[i] = benchTransition(flight{machine.RunID(first + i + 2), seq}, id, at, data)
+			}
+			if _, err := w.Commit(b.Context(), batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	var longest time.Duration
+	s.mu.Lock()
+	begun := time.Now()
+	s.commit = func(x *tx, what string) error {
+		err := execCommit(x, what)
+		longest = max(longest, time.Since(begun))
+		begun = time.Now()
+		return err
+	}
+	s.mu.Unlock()
+	before := cpu(b)
+	b.ResetTimer()
+	got, err := s.Retain(b.Context(), at.Add(time.Hour), b.N+1)
+	b.StopTimer()
+	if err != nil || got.Runs != b.N {
+		b.Fatalf("%+v, err = %v, want %d runs", got, err, b.N)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
+	b.ReportMetric(float64((cpu(b)-before).Nanoseconds())/1000/float64(b.N), "cpu-us/run")
+	b.ReportMetric(float64(longest.Microseconds()), "longest-us")
+}
+
 func benchFly(b *testing.B, w engine.Writer, id engine.EngineID, flying int) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	data := make([]byte, 100)
