@@ -26,7 +26,7 @@ func TestCountsOfSteps(t *testing.T) {
 	ctx := t.Context()
 	w := linked(t)
 	engineStore, naiveStore := testDatabase(t, "counts"), testDatabase(t, "counts_naive")
-	n, err := newNaive(ctx, naiveStore)
+	n, err := newNaive(ctx, naiveStore, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestCountsOfSteps(t *testing.T) {
 func TestNaive(t *testing.T) {
 	ctx := t.Context()
 	d := testDatabase(t, "naive")
-	n, err := newNaive(ctx, d)
+	n, err := newNaive(ctx, d, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,8 +44,8 @@ CREATE TABLE naive.step (
   run_id int8, step int4, state int2 NOT NULL, attempt int2 NOT NULL, failures int2 NOT NULL, complete_by timestamptz, data bytea,
   PRIMARY KEY (run_id, step))`
 
-// newNaive makes the naive tables in a database.
-func newNaive(ctx context.Context, d *database) (*naive, error) {
+// newNaive makes the naive tables in a database, and connections to it.
+func newNaive(ctx context.Context, d *database, connections int) (*naive, error) {
 	if err := d.exec(ctx, "make the naive tables", naiveSchema); err != nil {
 		return nil, err
 	}
@@ -55,8 +55,8 @@ func newNaive(ctx context.Context, d *database) (*naive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("naive: %w", err)
 	}
-	n := &naive{Store: memory.New(memory.Options{}), db: db, conns: make(chan *naiveConn, naiveConnections), steps: map[engine.WorkflowID]int{}}
-	for range naiveConnections {
+	n := &naive{Store: memory.New(memory.Options{}), db: db, conns: make(chan *naiveConn, connections), steps: map[engine.WorkflowID]int{}}
+	for range connections {
 		c, err := openNaive(ctx, db)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("naive: %w", err), n.Close())

@@ -91,7 +91,7 @@ func (l *lab) naive(ctx context.Context, closing *closers) (*running, error) {
 		return nil, err
 	}
 	closing.add(d.close)
-	store, err := newNaive(ctx, d)
+	store, err := newNaive(ctx, d, naiveConnections)
 	if err != nil {
 		return nil, err
 	}
