@@ -46,6 +46,8 @@ func TestMain(m *testing.M) {
 		serveFuture()
 	case mode == "rogue":
 		serveRogue()
+	case mode == "old":
+		serveOld()
 	case mode == "careless":
 		os.Setenv(envLimit, "100000000") // as if the SDK did not check
 		Serve(testAgent())
@@ -69,6 +71,32 @@ func serveFuture() {
 		HandshakeConfig:  handshake(),
 		VersionedPlugins: map[int]goplugin.PluginSet{7: {pluginName: &agentPlugin{server: &server{}}}},
 		GRPCServer:       func(opts []grpc.ServerOption) *grpc.Server { return grpc.NewServer(opts...) },
+	})
+}
+
+// serveOld is an agent that was built before there were batches: its service has
+// no Session.
+func serveOld() {
+	os.Stdout = realStdout
+	a := testAgent()
+	schema, err := a.Schema()
+	if err != nil {
+		panic(err)
+	}
+	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	s := newServer(a, schema, newLife(""), logger, DefaultPayloadLimit)
+	goplugin.Serve(&goplugin.ServeConfig{
+		HandshakeConfig:  handshake(),
+		VersionedPlugins: map[int]goplugin.PluginSet{ProtocolUnary: {pluginName: &agentPlugin{server: s}}},
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			return grpc.NewServer(append(opts, grpc.ChainStreamInterceptor(
+				func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+					if strings.HasSuffix(info.FullMethod, "/Session") {
+						return errors.New("this agent knows no Session")
+					}
+					return next(srv, stream)
+				}))...)
+		},
 	})
 }
 

@@ -35,9 +35,16 @@ func serveInProcess(t *testing.T, a *sdk.Agent) (pb.AgentClient, *atomic.Int64) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	received := new(atomic.Int64)
+	return dial(t, newServer(a, schema, newLife(""), slog.New(slog.DiscardHandler), DefaultPayloadLimit), received), received
+}
+
+// dial serves the service in this process and connects to it.
+func dial(t *testing.T, agent pb.AgentServer, received *atomic.Int64) pb.AgentClient {
+	t.Helper()
 	listener := bufconn.Listen(1 << 16)
 	s := grpc.NewServer(grpc.ForceServerCodecV2(newCodec()))
-	pb.RegisterAgentServer(s, newServer(a, schema, newLife(""), slog.New(slog.DiscardHandler), DefaultPayloadLimit))
+	pb.RegisterAgentServer(s, agent)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(listener) }()
 	t.Cleanup(func() {
@@ -46,7 +53,6 @@ func serveInProcess(t *testing.T, a *sdk.Agent) (pb.AgentClient, *atomic.Int64) 
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	received := new(atomic.Int64)
 	conn, err := grpc.NewClient("passthrough:agent",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -57,7 +63,7 @@ func serveInProcess(t *testing.T, a *sdk.Agent) (pb.AgentClient, *atomic.Int64) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return pb.NewAgentClient(conn), received
+	return pb.NewAgentClient(conn)
 }
 
 // S28: after complete-by not one byte leaves the agent: no heartbeat, no result,
