@@ -198,7 +198,7 @@ func (p *patrol) orphans(ctx context.Context, dead []EngineID, unowned bool) (in
 	p.mu.Lock()
 	p.hinted = false
 	p.mu.Unlock()
-	taken, err := p.t.orphans(ctx, dead, taking{from: func(h Head) bool {
+	taken, err := p.t.orphans(ctx, dead, taking{owned: !unowned, from: func(h Head) bool {
 		return p.t.n.claims() && (h.Owner != 0 || unowned && p.room())
 	}})
 	if err == nil {

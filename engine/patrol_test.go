@@ -75,6 +75,11 @@ func (s *countStore) Orphans(ctx context.Context, after machine.RunID, limit int
 	return s.Store.Orphans(ctx, after, limit)
 }
 
+func (s *countStore) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	s.note("Abandoned")
+	return s.Store.Abandoned(ctx, after, limit)
+}
+
 func (s *countStore) Overdue(ctx context.Context, self engine.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
 	s.note("Overdue")
 	return s.Store.Overdue(ctx, self, grace, limit)
@@ -415,6 +420,39 @@ func TestOverdueRunsBehindOthers(t *testing.T) {
 		})
 		w.check(last)
 		n.drain(t)
+	})
+}
+
+// S74, S75: taking over from an engine that died costs nothing for the runs of
+// nobody that wait in line, however many they are.
+func TestTakeoverBesideALongLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", block)
+		w.opts.ClaimBatch = 10
+		dying := w.start()
+		run := w.submit(dying, "order", nil)
+		time.Sleep(time.Second)
+		store := &countStore{Store: w.mem}
+		w.store = store
+		w.cfg = func(c *engine.Config) { c.Capacity = &seats{limit: 1} }
+		busy := w.start()
+		for range 20 { // it has no room for more
+			w.submit(busy, "order", nil)
+		}
+		dying.kill(t)
+		for range 400 {
+			w.queued()
+		}
+		store.reset()
+		time.Sleep(2 * w.opts.Lease)
+		if head, _, err := w.mem.Load(t.Context(), run); err != nil || head.Owner != busy.Engine() {
+			t.Errorf("head = %+v, %v, want the run of the dead engine taken over", head, err)
+		}
+		if got := store.count("LoadMany"); got > 10 {
+			t.Errorf("pages of runs were read %d times for one run: %v", got, store.calls)
+		}
+		busy.kill(t)
 	})
 }
 

@@ -134,6 +134,9 @@ type Members interface {
 	// declared dead (Fence), ascending by id, greater than after. Runs at rest
 	// (Head.AtRest) are not among them unless a message waits for them.
 	Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
+	// Abandoned is Orphans without the runs of nobody, of which there may be very
+	// many and which ticks show anyhow.
+	Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
 	// Addressed returns up to limit open runs of members declared dead for which
 	// messages wait, those of the oldest messages first.
 	Addressed(ctx context.Context, limit int) ([]machine.RunID, error)

@@ -18,6 +18,8 @@ type taking struct {
 	from func(h Head) bool
 	// passed: the owner is alive, but the runs are overdue.
 	passed bool
+	// owned: runs of nobody are left out.
+	owned bool
 	// due: only runs of which something is due.
 	due bool
 	// woken is the shelf's count from before the runs were read. take sets it.
@@ -253,11 +255,15 @@ func (t *term) orphans(ctx context.Context, dead []EngineID, how taking) (int, e
 	}
 	from := how.from
 	how.from = func(h Head) bool { return gone[h.Owner] && from(h) }
+	list := store.Orphans
+	if how.owned {
+		list = store.Abandoned
+	}
 	pages := newPager(ctx, func(ctx context.Context, runs []machine.RunID) (int, error) { return t.take(ctx, runs, how) })
 	var err error
 	for after := machine.RunID(0); pages.ctx.Err() == nil; {
 		var runs []machine.RunID
-		if runs, err = store.Orphans(pages.ctx, after, o.ClaimBatch); err != nil {
+		if runs, err = list(pages.ctx, after, o.ClaimBatch); err != nil {
 			err = fmt.Errorf("find runs without an owner: %w", err)
 			break
 		}

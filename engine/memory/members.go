@@ -101,13 +101,22 @@ func (s *Store) buryLocked(id engine.EngineID) {
 // Orphans returns open runs of nobody, or of a member declared dead, that are
 // not at rest, or have a message.
 func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return s.orphans(ctx, after, limit, true)
+}
+
+// Abandoned is Orphans without the runs of nobody.
+func (s *Store) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return s.orphans(ctx, after, limit, false)
+}
+
+func (s *Store) orphans(ctx context.Context, after machine.RunID, limit int, unowned bool) ([]machine.RunID, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
 	var runs []*run
 	for owner, q := range s.open {
-		if m := s.members[owner]; owner != 0 && (m == nil || !m.dead) {
+		if m := s.members[owner]; owner == 0 && !unowned || owner != 0 && (m == nil || !m.dead) {
 			continue
 		}
 		for _, r := range q.runs {

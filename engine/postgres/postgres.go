@@ -66,7 +66,9 @@ type Store struct {
 	lineage *lineage
 	flows   sync.Map // of WorkflowID that are known to stand in the database
 	orphans walk
-	turns   engine.Rotation // of the runs for which messages wait
+	// abandoned is the same without the runs of nobody.
+	abandoned walk
+	turns     engine.Rotation // of the runs for which messages wait
 	retention
 	lows  lows
 	bell  bell

@@ -17,14 +17,14 @@ const (
 	orphanList = `
 WITH o AS MATERIALIZED (
   SELECT run_id FROM engine.run r
-  WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0))
+  WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0 WHERE $3::bool))
     AND (state NOT IN (6, 7) OR next_check < 'infinity' OR EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id))
 )
 SELECT run_id FROM o WHERE run_id > $1 ORDER BY run_id LIMIT $2`
 	// orphanCheck tells which runs of a list are orphans still.
 	orphanCheck = `
 SELECT run_id FROM unnest($1::int8[]) v(run_id) JOIN engine.run r USING (run_id)
-WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0))
+WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0 WHERE $2::bool))
   AND (state NOT IN (6, 7) OR next_check < 'infinity' OR EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id))
 ORDER BY run_id`
 )
@@ -72,13 +72,23 @@ func (w *walk) put(page, list []machine.RunID) {
 // the last run of the one before, pays for one walk in many pages; what became
 // an orphan since that walk began may show only in the next one.
 func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return s.walked(ctx, &s.orphans, after, limit, true)
+}
+
+// Abandoned is Orphans without the runs of nobody.
+func (s *Store) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return s.walked(ctx, &s.abandoned, after, limit, false)
+}
+
+// walked returns a page of a walk over orphans, those of nobody included or not.
+func (s *Store) walked(ctx context.Context, w *walk, after machine.RunID, limit int, unowned bool) ([]machine.RunID, error) {
 	var out []machine.RunID
 	for len(out) < limit {
-		page := s.orphans.take(after, limit-len(out))
+		page := w.take(after, limit-len(out))
 		if len(page) == 0 {
 			break
 		}
-		still, err := s.runIDs(ctx, "list orphans", orphanCheck, runArray(page)) // others may have been faster
+		still, err := s.runIDs(ctx, "list orphans", orphanCheck, runArray(page), unowned) // others may have been faster
 		if err != nil {
 			return nil, err
 		}
@@ -86,15 +96,15 @@ func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]
 	}
 	if len(out) < limit {
 		left := limit - len(out)
-		list, err := s.runIDs(ctx, "list orphans", orphanList, int64(after), max(left, orphanScan))
+		list, err := s.runIDs(ctx, "list orphans", orphanList, int64(after), max(left, orphanScan), unowned)
 		if err != nil {
 			return nil, err
 		}
 		page := list[:min(left, len(list))]
-		s.orphans.keep(page, list)
+		w.keep(page, list)
 		out = append(out, page...)
 	} else if last := out[len(out)-1]; last != after {
-		s.orphans.rename(after, last)
+		w.rename(after, last)
 	}
 	return out, nil
 }

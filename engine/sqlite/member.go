@@ -36,7 +36,7 @@ WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND 
 	// runs goes in pages, and none of them may walk them all. Left out are runs at
 	// rest: parked or compensation_failed, checked never and without a message.
 	orphanList = `
-WITH o AS MATERIALIZED (SELECT engine FROM member WHERE dead UNION ALL SELECT 0)
+WITH o AS MATERIALIZED (SELECT engine FROM member WHERE dead UNION ALL SELECT 0 WHERE ?3)
 SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
   SELECT x.run_id FROM run x
   WHERE x.state < 10 AND x.owner = o.engine AND x.run_id > ?1
@@ -172,7 +172,12 @@ func (x *tx) bury(id engine.EngineID) (dead bool, err error) {
 // Orphans returns open runs of nobody, or of a member declared dead, that are
 // not at rest, or have a message.
 func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	return s.runIDs(ctx, "list orphans", orphanList, int64(after), limit)
+	return s.runIDs(ctx, "list orphans", orphanList, int64(after), limit, true)
+}
+
+// Abandoned is Orphans without the runs of nobody.
+func (s *Store) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return s.runIDs(ctx, "list orphans", orphanList, int64(after), limit, false)
 }
 
 // Addressed returns open runs of members declared dead for which messages wait.

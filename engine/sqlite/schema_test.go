@@ -368,7 +368,7 @@ func TestPlans(t *testing.T) {
 		want  string
 	}{
 		"runDue":        {runDue, 3, "SEARCH run USING INDEX run_active (owner=? AND next_check<?)"},
-		"orphanList":    {orphanList, 2, "SEARCH x USING INDEX run_owned (owner=? AND run_id>?)"},
+		"orphanList":    {orphanList, 3, "SEARCH x USING INDEX run_owned (owner=? AND run_id>?)"},
 		"memberForget":  {memberForget, 1, "SEARCH run USING INDEX run_"},
 		"runLoad":       {runLoad, 1, "SEARCH j USING INDEX sqlite_autoindex_journal_1 (run_id=?)"},
 		"rowList":       {rowList, 3, "SEARCH j USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq>?)"},

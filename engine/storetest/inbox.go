@@ -166,6 +166,9 @@ var inboxRules = []rule{
 		if got, err := w.Store.Orphans(w.ctx, 0, 10); err != nil || !slices.Equal(got, []machine.RunID{own[1], dead[1]}) {
 			w.Errorf("orphans = %v, err = %v, want %v", got, err, []machine.RunID{own[1], dead[1]})
 		}
+		if got, err := w.Other.Abandoned(w.ctx, 0, 10); err != nil || !slices.Equal(got, dead[1:2]) {
+			w.Errorf("orphans of the dead = %v, err = %v, want %v", got, err, dead[1:2])
+		}
 	}},
 	{name: "tick/whoever waits has a turn", why: "runs for which nobody can do anything must not stand before all others for ever", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Store, 1)

@@ -109,6 +109,10 @@ func (w *wire) Leave(ctx context.Context, e engine.EngineID) error {
 	return err
 }
 
+func (w *wire) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return over(ctx, w, partMembers, "abandoned", func() ([]machine.RunID, error) { return w.Store.Abandoned(ctx, after, limit) })
+}
+
 func (w *wire) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
 	return over(ctx, w, partMembers, "orphans", func() ([]machine.RunID, error) { return w.Store.Orphans(ctx, after, limit) })
 }

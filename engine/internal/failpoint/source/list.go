@@ -64,7 +64,7 @@ func List(root string) ([]string, error) {
 func DurableMethods(root string) ([]string, error) {
 	reads := map[string]bool{}
 	for _, name := range []string{
-		"Definition", "Orphans", "Addressed", "Overdue", "Live", "Member", "Load", "LoadMany", "Rows", "Messages", "Waits", "LateReplies", "Logs", "Undelivered",
+		"Definition", "Orphans", "Abandoned", "Addressed", "Overdue", "Live", "Member", "Load", "LoadMany", "Rows", "Messages", "Waits", "LateReplies", "Logs", "Undelivered",
 		"Runs", "Find", "StepRows", "Alerts", "LiveEngines", "Close",
 	} {
 		reads[name] = true
