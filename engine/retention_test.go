@@ -1,0 +1,133 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A ledger collects what retention is said to have removed.
+type ledger struct {
+	*story
+	mu     sync.Mutex // protects following fields
+	passes int
+	sum    engine.RetainStats
+}
+
+func (k *ledger) Retained(s engine.RetainStats) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.passes++
+	k.sum.Runs += s.Runs
+}
+
+func (k *ledger) told() (passes, runs int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.passes, k.sum.Runs
+}
+
+// Runs go when they have been over for as long as they are kept, once, whichever
+// of the engines does it; an engine that keeps them for ever removes none (S45).
+func TestRetention(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		k := &ledger{story: w.story}
+		w.cfg = func(c *engine.Config) { c.Observer = k }
+		keeps := w.start()
+		w.opts.Retention = time.Hour
+		a, b := w.start(), w.start()
+		old := w.submit(a, "order", nil)
+		w.wait(a, old, machine.RunSucceeded)
+		time.Sleep(40 * time.Minute)
+		young := w.submit(keeps, "order", nil)
+		w.wait(keeps, young, machine.RunSucceeded)
+		time.Sleep(15 * time.Minute)
+		w.check(old)
+		time.Sleep(15 * time.Minute)
+		if _, _, err := w.store.Load(t.Context(), old); !errors.Is(err, engine.ErrNotFound) {
+			t.Errorf("a run that has been over for 70 minutes: err = %v, want ErrNotFound", err)
+		}
+		w.check(young)
+		passes, runs := k.told()
+		if runs != 1 {
+			t.Errorf("%d runs were removed, want 1", runs)
+		}
+		if passes < 5 || passes > 20 {
+			t.Errorf("%d passes in 70 minutes of two engines, want one in about four minutes", passes)
+		}
+		// Whoever asks for the run is told that there is none, in order.
+		if _, err := a.Wait(t.Context(), old); !errors.Is(err, engine.ErrNotFound) {
+			t.Errorf("waiting for a run that is gone: err = %v, want ErrNotFound", err)
+		}
+		if err := a.Deliver(t.Context(), old, machine.CancelRequested{By: "test"}); !errors.Is(err, engine.ErrNotFound) {
+			t.Errorf("a verb for a run that is gone: err = %v, want ErrNotFound", err)
+		}
+		for _, n := range []*testNode{a, b, keeps} {
+			n.drain(t)
+		}
+	})
+}
+
+// A store that does not answer costs a pass, not the engine; one that is through
+// only in part goes on at once.
+func TestRetentionOfAStoreInTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		s := &partsStore{Store: w.mem, fail: 2, parts: 5}
+		w.store = s
+		k := &ledger{story: w.story}
+		w.cfg = func(c *engine.Config) { c.Observer = k }
+		w.opts.Retention = time.Hour
+		n := w.start()
+		time.Sleep(30 * time.Minute)
+		if passes, runs := k.told(); passes < 3 || runs != 5 {
+			t.Errorf("%d passes removed %d runs, want 5 in the third", passes, runs)
+		}
+		run := w.submit(n, "order", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		n.drain(t)
+	})
+}
+
+// A partsStore fails at first, and then has one run to remove at a time.
+type partsStore struct {
+	engine.Store
+	mu          sync.Mutex // protects following fields
+	fail, parts int
+}
+
+func (s *partsStore) Retain(context.Context, time.Time, int) (engine.RetainStats, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail > 0 {
+		s.fail--
+		return engine.RetainStats{}, errors.New("no answer")
+	}
+	if s.parts == 0 {
+		return engine.RetainStats{}, nil
+	}
+	s.parts--
+	return engine.RetainStats{Runs: 1, More: s.parts > 0}, nil
+}
+
+// The ids of runs tell when they were submitted.
+func TestRunTime(t *testing.T) {
+	at := time.Date(2026, 11, 21, 9, 0, 0, 123_000_000, time.UTC)
+	id := engine.FirstRunOf(at)
+	if got := engine.TimeOfRun(id); !got.Equal(at) {
+		t.Errorf("the first run of %v is of %v", at, got)
+	}
+	if got := engine.TimeOfRun(id - 1); !got.Equal(at.Add(-time.Millisecond)) {
+		t.Errorf("the run before is of %v", got)
+	}
+	if got := engine.FirstRunOf(time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)); got != 0 {
+		t.Errorf("the first run of before there were any is %d", got)
+	}
+}
