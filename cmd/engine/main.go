@@ -12,11 +12,14 @@ import (
 	"os"
 	"time"
 
+	"github.com/saga-engine/engine/cmd/internal/heap"
 	"github.com/saga-engine/engine/dsl"
 )
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	ctx := context.Background()
+	go heap.Pace(ctx)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run executes one command line and returns its exit code. Everything else it
