@@ -13,27 +13,6 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// poor starts an engine that has no agents.
-func (w *world) poor() *testNode {
-	w.t.Helper()
-	defer func(cfg func(*engine.Config)) { w.cfg = cfg }(w.cfg)
-	w.cfg = func(c *engine.Config) { c.Invoker = poorly{w.inv, func(string) bool { return true }} }
-	return w.start()
-}
-
-// ask says a verb and waits for the answer.
-func (w *world) ask(run machine.RunID, verb machine.Event) error {
-	w.t.Helper()
-	op := w.operator()
-	id, err := op.Ask(w.t.Context(), run, verb, "ann")
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
-	defer cancel()
-	return op.Answer(ctx, run, id)
-}
-
 // agentAlerts counts the alerts that say that agents are missing.
 func (w *world) agentAlerts(run machine.RunID) []engine.AlertRow {
 	w.t.Helper()
@@ -117,31 +96,6 @@ func TestVerbsNeedNoAgent(t *testing.T) {
 			})
 		})
 	}
-}
-
-// queued returns a run that waits for any engine.
-func (w *world) queued() machine.RunID {
-	w.t.Helper()
-	s, err := engine.Enqueue(w.t.Context(), engine.Config{Store: w.mem}, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return s.Run
-}
-
-// orphaned returns a run of an engine that died when the named call had done as
-// the script says.
-func (w *world) orphaned(state machine.RunState, name string, f script) machine.RunID {
-	w.t.Helper()
-	w.shop.on(name, f)
-	n := w.start()
-	run := w.submit(n, "order", nil)
-	if state.NeedsHuman() {
-		w.wait(n, run, state)
-	}
-	time.Sleep(time.Second)
-	n.kill(w.t)
-	return run
 }
 
 // A verb that does not apply any more is refused by an engine without the

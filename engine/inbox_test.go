@@ -14,36 +14,6 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// operator returns somebody who speaks to the world's runs from outside.
-func (w *world) operator() *engine.Operator {
-	return &engine.Operator{Store: w.mem, Sealer: w.sealer(), Defs: engine.NewDefinitions(w.mem, w.sealer())}
-}
-
-// post puts an event into a run's inbox as it is.
-func (w *world) post(run machine.RunID, kind engine.MessageKind, e machine.Event, at time.Time) engine.MessageID {
-	w.t.Helper()
-	data, err := engine.EncodeMessage(w.sealer(), run, e)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	id, err := w.mem.Post(w.t.Context(), engine.Message{Run: run, Kind: kind, At: at, By: "test", Data: data})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return id
-}
-
-// empty checks that nothing waits in a run's inbox.
-func (w *world) empty(run machine.RunID) {
-	w.t.Helper()
-	if left, err := w.mem.Messages(w.t.Context(), run, 100); err != nil || len(left) > 0 {
-		w.t.Errorf("inbox = %+v, %v, want it empty", left, err)
-	}
-}
-
-// block answers when the call is given up.
-func block(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
-
 // found is an answer with an output.
 func found(t *testing.T, w *world, node, call int, id string) machine.Event {
 	t.Helper()
@@ -96,10 +66,7 @@ func TestVerbReachesTheOwner(t *testing.T) {
 func TestManyMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		w.shop.on("charge", block)
-		n := w.start()
-		run := w.submit(n, "order", nil)
-		time.Sleep(time.Second)
+		n, run := w.under("charge")
 		var ids []engine.MessageID
 		for i := range 400 { // more than are read at once
 			var e machine.Event = machine.PauseRequested{By: "ann"}
@@ -114,10 +81,7 @@ func TestManyMessages(t *testing.T) {
 			}
 		}
 		w.empty(run)
-		_, _, records, err := engine.LoadRun(t.Context(), w.mem, nil, engine.NewDefinitions(w.mem, nil), run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		records := w.records(run)
 		var answered []engine.MessageID
 		for _, r := range records {
 			if ask, _, ok := machine.Asked(r.Event()); ok {
@@ -141,10 +105,7 @@ func TestManyMessages(t *testing.T) {
 func TestAnswerFromTheInboxCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		w.shop.on("book", block)
-		n := w.start()
-		run := w.submit(n, "order", nil)
-		time.Sleep(time.Second)
+		n, run := w.under("book")
 		w.post(run, engine.MessageReply, found(t, w, 2, 1, "elsewhere"), time.Now())
 		s := w.wait(n, run, machine.RunSucceeded)
 		if got := output(t, s, "id"); got != "elsewhere" {
@@ -186,10 +147,7 @@ func TestAnswerInTimeCountsAtATakeover(t *testing.T) {
 func TestLateAnswerFromTheInbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		w.shop.on("book", block)
-		n := w.start()
-		run := w.submit(n, "order", nil)
-		time.Sleep(time.Second)
+		n, run := w.under("book")
 		w.post(run, engine.MessageReply, found(t, w, 1, 7, "never asked"), time.Now())
 		time.Sleep(time.Second)
 		if late, err := w.mem.LateReplies(t.Context(), run); err != nil || len(late) != 1 || late[0].Step != "charge" || late[0].Outcome != "ok" || len(late[0].Data) == 0 {
@@ -344,10 +302,7 @@ func TestMessagesAreAnsweredOnce(t *testing.T) {
 				}
 				time.Sleep(3 * time.Second)
 				w.empty(run)
-				_, _, records, err := engine.LoadRun(t.Context(), w.mem, nil, engine.NewDefinitions(w.mem, nil), run)
-				if err != nil {
-					t.Fatal(err)
-				}
+				records := w.records(run)
 				asked := 0
 				for _, r := range records {
 					if _, _, ok := machine.Asked(r.Event()); ok {

@@ -187,12 +187,9 @@ func TestIdleEngineIsQuiet(t *testing.T) {
 			t.Errorf("%d statements in an hour, want at most 360: %v", got, store.calls)
 		}
 		// Work nobody hints at is found within the longest pause.
-		s, err := engine.Enqueue(t.Context(), engine.Config{Store: w.mem}, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := w.queued()
 		began := time.Now()
-		w.wait(n, s.Run, machine.RunSucceeded)
+		w.wait(n, run, machine.RunSucceeded)
 		if d := time.Since(began); d > 16*time.Second {
 			t.Errorf("found after %s", d)
 		}
@@ -203,10 +200,8 @@ func TestIdleEngineIsQuiet(t *testing.T) {
 		n = w.start()
 		time.Sleep(10 * time.Minute)
 		began = time.Now()
-		if s, err = engine.Enqueue(t.Context(), engine.Config{Store: w.mem}, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)}); err != nil {
-			t.Fatal(err)
-		}
-		w.wait(n, s.Run, machine.RunSucceeded)
+		run = w.queued()
+		w.wait(n, run, machine.RunSucceeded)
 		if d := time.Since(began); d > 100*time.Millisecond {
 			t.Errorf("found after %s although it was told", d)
 		}
@@ -281,10 +276,7 @@ func TestRunsOfNobodyAreClaimedOnce(t *testing.T) {
 					t.Errorf("run %d step %d shows %d failures", s.Run, i, f)
 				}
 			}
-			_, _, records, err := engine.LoadRun(t.Context(), w.mem, nil, engine.NewDefinitions(w.mem, nil), s.Run)
-			if err != nil {
-				t.Fatal(err)
-			}
+			records := w.records(s.Run)
 			taken := 0
 			for _, r := range records {
 				if _, ok := r.Event().(machine.TakenOver); ok {
@@ -474,10 +466,7 @@ func (m poorly) Check(_ context.Context, spec engine.AgentSpec) error {
 func TestRunWithoutAgentIsLeftToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		s, err := engine.Enqueue(t.Context(), engine.Config{Store: w.mem}, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := w.queued()
 		store := &countStore{Store: w.mem}
 		w.store = store
 		w.cfg = func(c *engine.Config) {
@@ -485,7 +474,7 @@ func TestRunWithoutAgentIsLeftToOthers(t *testing.T) {
 		}
 		poor := w.start()
 		time.Sleep(time.Minute)
-		if err := poor.Troubles()[s.Run]; err == nil || !strings.Contains(err.Error(), "no such agent") {
+		if err := poor.Troubles()[run]; err == nil || !strings.Contains(err.Error(), "no such agent") {
 			t.Errorf("trouble = %v", err)
 		}
 		store.reset()
@@ -495,7 +484,7 @@ func TestRunWithoutAgentIsLeftToOthers(t *testing.T) {
 		}
 		w.cfg, w.store = nil, w.mem
 		rich := w.start()
-		w.wait(rich, s.Run, machine.RunSucceeded)
+		w.wait(rich, run, machine.RunSucceeded)
 		poor.drain(t)
 		rich.drain(t)
 	})

@@ -68,12 +68,8 @@ func importer(t *testing.T, do func(ctx context.Context, call engine.Call) (sdk.
 // progressed returns the checkpoints in a run's journal.
 func (w *world) progressed(run machine.RunID) []string {
 	w.t.Helper()
-	_, _, records, err := engine.LoadRun(context.WithoutCancel(w.t.Context()), w.mem, w.sealer(), engine.NewDefinitions(w.mem, w.sealer()), run)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	var list []string
-	for _, rec := range records {
+	for _, rec := range w.records(run) {
 		if p, ok := rec.Event().(machine.AttemptProgress); ok {
 			list = append(list, fmt.Sprintf("%d %s", p.Number, p.Blob))
 		}

@@ -545,9 +545,7 @@ func TestPendingIsRebuiltFromStreams(t *testing.T) {
 		for range 15 {
 			runs = append(runs, w.submit(n, "order", nil))
 		}
-		if _, err := engine.Enqueue(t.Context(), engine.Config{Store: w.mem}, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)}); err != nil {
-			t.Fatal(err)
-		}
+		w.queued()
 		backoffs := 0
 		for range 40 {
 			backoffs += w.replayAll(t)
