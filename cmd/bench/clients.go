@@ -47,7 +47,7 @@ func (c *clients) rate(ctx context.Context, n int, d time.Duration) (float64, er
 	var wg sync.WaitGroup
 	for i, stmt := range conns {
 		wg.Go(func() {
-			for errs[i] == nil && time.Now().Before(end) {
+			for first := true; errs[i] == nil && (first || time.Now().Before(end)); first = false {
 				_, errs[i] = stmt.ExecContext(context.Background(), 1+rand.IntN(c.rows))
 				done.Add(1)
 			}

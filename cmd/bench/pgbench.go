@@ -16,7 +16,8 @@ import (
 // A yardstick measures what the machine does without an engine: updates of one
 // row by its key, each in a commit of its own.
 type yardstick interface {
-	// rate returns commits per second.
+	// rate returns commits per second. Duration 0 makes one commit of each client,
+	// for what connecting takes.
 	rate(ctx context.Context, clients int, d time.Duration) (float64, error)
 	name() string
 }
@@ -62,8 +63,12 @@ func (p *pgbench) run(ctx context.Context, args ...string) (string, error) {
 var tps = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
 
 func (p *pgbench) rate(ctx context.Context, clients int, d time.Duration) (float64, error) {
+	length := "--time=" + strconv.Itoa(max(1, int(d.Round(time.Second).Seconds())))
+	if d == 0 {
+		length = "--transactions=1"
+	}
 	out, err := p.run(ctx, "--no-vacuum", "--protocol=prepared", "--file="+p.script, "--client="+strconv.Itoa(clients),
-		"--jobs="+strconv.Itoa(min(2, clients)), "--time="+strconv.Itoa(max(1, int(d.Round(time.Second).Seconds()))))
+		"--jobs="+strconv.Itoa(min(2, clients)), length)
 	if err != nil {
 		return 0, err
 	}

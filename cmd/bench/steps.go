@@ -132,15 +132,19 @@ func (l *lab) start(ctx context.Context, s setup, closing *closers) (*running, e
 func (l *lab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 	row := fmt.Sprintf("pgbench/%d", clients)
 	return subject{row, func(ctx context.Context, round int) error {
-		before, known := d.cpu(ctx)
+		begin, known := d.cpu(ctx)
+		if _, err := yard.rate(ctx, clients, 0); err != nil {
+			return err
+		}
+		before, _ := d.cpu(ctx)
 		rate, err := yard.rate(ctx, clients, l.p.each)
 		if err != nil {
 			return err
 		}
 		after, _ := d.cpu(ctx)
 		l.book.put(round, row, "tps", rate)
-		if known && rate > 0 {
-			l.book.put(round, row, "all µs/step", microseconds(after-before)/(rate*l.p.each.Seconds()))
+		if connecting := before - begin; known && rate > 0 {
+			l.book.put(round, row, "all µs/step", microseconds(after-before-connecting)/(rate*l.p.each.Seconds()))
 		}
 		l.tell("round %d: %s: %.0f commits/s", round+1, row, rate)
 		return nil

@@ -53,7 +53,7 @@ func (t *table) steps(b *book, p plan, yard string) {
 	t.say("")
 	t.say("Medians of %d rounds of %s each, everything in turn; ratios are medians of the ratios of each round. A run is %d steps in a row that echo %d bytes.", p.rounds, p.each, steps, payload)
 	t.say("pgbench: single-row updates by key, prepared, by %s; its figure is commits/s. naive: the same engine with a transaction for each start, finish and end, and unary calls.", yard)
-	t.say("by CPU: the CPU time of a commit of pgbench with 64 clients, pgbench's own included, to that of a step: what the throughputs would be to each other if nothing else ran on the machine.")
+	t.say("by CPU: the CPU time of a commit of pgbench with 64 clients, pgbench's own included and connecting not, to that of a step by all processes.")
 }
 
 // saga prints runs that turn back.
