@@ -17,6 +17,9 @@
 //	act(rec.Commands())  // only now, and only by who committed
 //	wake(state.NextDue()) // deliver TimePassed then
 //
+// Who decides often gives Input.Scratch, so that decisions share their memory;
+// who only wants a state reads its rows with Scratch.Fold.
+//
 // A state is the fold of its run's records. Records hold what was decided, not
 // only what happened, so that a newer engine reads an old journal to the same
 // state.

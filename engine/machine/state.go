@@ -32,7 +32,9 @@ func NewState() *State { return &State{run: run{head: &noHead, trouble: &noTroub
 
 // Clone returns a copy that shares nothing that either of the two changes.
 func (s *State) Clone() *State {
-	s.private = false
+	if s.private { // else it may be read by many
+		s.private = false
+	}
 	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone()}
 	c.expiry, c.limits, c.wakes = s.expiry.clone(), s.limits.clone(), s.wakes.clone()
 	for _, q := range s.queues {
