@@ -160,31 +160,36 @@ func (c *copier) object(sh *shape, hidden bool) bool {
 	if c.depth++; c.depth > maxValueDepth {
 		return false
 	}
-	start, n := len(c.out), 0
+	start, n := len(c.out), 0 // n counts what is kept
 	c.pos++
 	c.out = append(c.out, '{')
 	ordered := true
 	var last []byte
-	for ; ; n++ {
-		if n == 0 && c.peek() == '}' {
-			break
-		}
+	for first := true; !first || c.peek() != '}'; first = false {
 		key, ok := c.key()
 		if !ok {
 			return false
 		}
-		c.out = append(append(c.out, key...), ':')
-		ordered = ordered && (n == 0 || bytes.Compare(last[1:len(last)-1], key[1:len(key)-1]) < 0)
+		ordered = ordered && (first || bytes.Compare(last[1:len(last)-1], key[1:len(key)-1]) < 0)
 		last = key
-		if !c.attribute(sh, key[1:len(key)-1], hidden) {
+		at := len(c.out)
+		if n > 0 {
+			c.out = append(c.out, ',')
+		}
+		c.out = append(append(c.out, key...), ':')
+		keep, ok := c.attribute(sh, key[1:len(key)-1], hidden)
+		if !ok {
 			return false
 		}
-		if c.peek() != ',' {
+		if keep {
 			n++
+		} else {
+			c.out = c.out[:at]
+		}
+		if c.peek() != ',' {
 			break
 		}
 		c.pos++
-		c.out = append(c.out, ',')
 	}
 	c.out = append(c.out, '}')
 	if !ordered || sh.kind == sdk.KindObject && n < len(sh.fields) {
@@ -204,31 +209,33 @@ func (c *copier) key() (raw []byte, ok bool) {
 	return raw, ok && plain && c.take(':')
 }
 
-// attribute copies the value of one attribute of an object or map.
-func (c *copier) attribute(sh *shape, name []byte, hidden bool) bool {
+// attribute copies the value of one attribute of an object or map; keep says
+// whether it belongs to the object.
+func (c *copier) attribute(sh *shape, name []byte, hidden bool) (keep, ok bool) {
 	switch sh.kind {
 	case sdk.KindAny:
-		return c.value(anything, true)
+		return true, c.value(anything, true)
 	case sdk.KindMap:
-		return c.value(sh.elem, true)
+		return true, c.value(sh.elem, true)
 	}
 	f := sh.field(name)
 	if f == nil {
-		return false
+		return false, sh.open && c.value(anything, true)
 	}
 	if f.hidden() && !hidden {
 		c.mark(f.name)
 	}
-	if f.optional && c.peek() == 'n' {
-		return c.literal("null")
+	if c.peek() == 'n' && (f.optional || f.filled) {
+		return true, f.optional && c.literal("null")
 	}
 	from, at := c.pos, len(c.out)
+	n := len(c.path)
 	if f.shape.marked && !hidden {
-		n := len(c.path)
 		c.path = append(append(c.path, '/'), escapePointer(f.name)...)
-		defer func() { c.path = c.path[:n] }()
 	}
-	return c.value(f.shape, hidden || f.hidden()) && f.allows(bytes.TrimLeft(c.src[from:c.pos], " \t\r\n"), c.out[at:])
+	ok = c.value(f.shape, hidden || f.hidden()) && f.allows(bytes.TrimLeft(c.src[from:c.pos], " \t\r\n"), c.out[at:])
+	c.path = c.path[:n]
+	return true, ok
 }
 
 // allows reports whether a value is among those of the enum. A string counts

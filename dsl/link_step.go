@@ -192,12 +192,9 @@ func (l *workflowLinker) actionNoun(a *linkedAction, idempotent, readOnly, byKey
 }
 
 // replyFunc checks, converts and marks replies (S35).
-func replyFunc(fields []sdk.Field, declared, narrowed cty.Type) func([]byte) (Value, error) {
-	var sh *shape // of replies that need no conversion
-	if narrowed.Equals(declared) {
-		sh = shapeOfFields(fields)
-	}
-	slow := replyConverted(fields, declared, narrowed)
+func replyFunc(fields []sdk.Field, declared, wanted cty.Type) func([]byte) (Value, error) {
+	sh := replyShape(fields, declared, wanted)
+	slow := replyConverted(fields, declared, wanted)
 	return func(raw []byte) (Value, error) {
 		if len(raw) == 0 || string(raw) == "null" {
 			raw = []byte("{}")
@@ -209,9 +206,19 @@ func replyFunc(fields []sdk.Field, declared, narrowed cty.Type) func([]byte) (Va
 	}
 }
 
+// replyShape is the shape of replies that need no conversion; nil if there are
+// none.
+func replyShape(fields []sdk.Field, declared, wanted cty.Type) *shape {
+	sh := shapeOfFields(fields)
+	if wanted.Equals(declared) {
+		return sh
+	}
+	return narrowed(sh, shapeFrom(wanted))
+}
+
 // replyConverted is replyFunc by way of the evaluator's types: it converts,
 // and says what is wrong.
-func replyConverted(fields []sdk.Field, declared, narrowed cty.Type) func([]byte) (Value, error) {
+func replyConverted(fields []sdk.Field, declared, wanted cty.Type) func([]byte) (Value, error) {
 	return func(raw []byte) (Value, error) {
 		if err := checkDepth(raw); err != nil {
 			return Value{}, fmt.Errorf("reply: %w", err)
@@ -223,8 +230,8 @@ func replyConverted(fields []sdk.Field, declared, narrowed cty.Type) func([]byte
 		if err == nil {
 			v, err = conform(v, declared)
 		}
-		if err == nil && !narrowed.Equals(declared) {
-			if v, err = narrow(v, narrowed); err != nil {
+		if err == nil && !wanted.Equals(declared) {
+			if v, err = narrow(v, wanted); err != nil {
 				err = fmt.Errorf("output_type: %w", err)
 			}
 		}

@@ -18,6 +18,7 @@ type shape struct {
 	fields []shapeField // of an object, sorted by name
 	marked bool         // has sensitive parts
 	hide   bool         // is sensitive as a whole, because what is below a list cannot be marked
+	open   bool         // of an object: other attributes are dropped
 }
 
 // A shapeField is one attribute of an object.
@@ -25,6 +26,7 @@ type shapeField struct {
 	name      string
 	shape     *shape
 	optional  bool // may be left out or null
+	filled    bool // may not be null, of whatever type it is
 	sensitive bool
 	enum      []string // canonical JSON of the values allowed; nil = any
 }
@@ -153,6 +155,44 @@ func meet(from, to *shape) *shape {
 		if f.shape = meet(from.fields[i].shape, f.shape); f.shape == nil {
 			return nil
 		}
+	}
+	return &out
+}
+
+// narrowed returns the shape of replies that output_type narrows; nil if it has
+// none. What the schema says nothing about may hold more than is wanted of it.
+func narrowed(declared, wanted *shape) *shape {
+	if declared == nil || wanted == nil || len(declared.fields) != len(wanted.fields) {
+		return nil
+	}
+	out := *declared
+	out.fields = slices.Clone(declared.fields)
+	for i := range out.fields {
+		f, w := &out.fields[i], wanted.fields[i]
+		if f.shape.kind == sdk.KindAny {
+			f.shape = w.shape.opened()
+		} else {
+			f.shape = meet(w.shape, f.shape)
+		}
+		if f.shape == nil || f.name != w.name {
+			return nil
+		}
+		f.optional = f.optional && w.optional
+		f.filled = !f.optional
+	}
+	return &out
+}
+
+// opened returns the shape with all its objects open.
+func (s *shape) opened() *shape {
+	out := *s
+	out.open = s.kind == sdk.KindObject
+	if s.elem != nil {
+		out.elem = s.elem.opened()
+	}
+	out.fields = slices.Clone(s.fields)
+	for i := range out.fields {
+		out.fields[i].shape = out.fields[i].shape.opened()
 	}
 	return &out
 }
