@@ -143,8 +143,8 @@ func (l *lab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 		}
 		after, _ := d.cpu(ctx)
 		l.book.put(round, row, "tps", rate)
-		if connecting := before - begin; known && rate > 0 {
-			l.book.put(round, row, "all µs/step", microseconds(after-before-connecting)/(rate*l.p.each.Seconds()))
+		if used := (after - before) - (before - begin); known && rate > 0 && used > 0 { // else connecting took nearly all of it
+			l.book.put(round, row, "all µs/step", microseconds(used)/(rate*l.p.each.Seconds()))
 		}
 		l.tell("round %d: %s: %.0f commits/s", round+1, row, rate)
 		return nil
