@@ -245,9 +245,12 @@ func TestStatus(t *testing.T) {
 // TestT10Crashes: processes that crash or hang make outcomes unknown, and three
 // in a row open the breaker; what the open breaker holds back never arrives and
 // so spends no attempt; the probe closes it, and every effect is there once.
-func TestT10Crashes(t *testing.T) {
+func TestT10Crashes(t *testing.T) { ways(t, testT10Crashes) }
+
+func testT10Crashes(t *testing.T, o agents.Options) {
+	o.MinBackoff, o.MaxBackoff = time.Millisecond, 5*time.Millisecond
 	path := filepath.Join(t.TempDir(), "ledger")
-	w := newWorld(t, agents.Options{MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond})
+	w := newWorld(t, o)
 	spec := mock("m", config(fmt.Sprintf(`{"ledger":%q}`, path)), breaker(dsl.Breaker{TripAfter: 3, Cooldown: 200 * time.Millisecond, Probes: 1}))
 	const rounds = 6
 	sent, held := 0, 0

@@ -64,9 +64,12 @@ func TestS31ErrorReplyAtOnce(t *testing.T) {
 // TestS30Crash: a process that dies in the middle of a call makes its outcome
 // unknown, nothing else; the next attempt starts another one, with the same
 // idempotency key (S26), and the effect is there once.
-func TestS30Crash(t *testing.T) {
+func TestS30Crash(t *testing.T) { ways(t, testS30Crash) }
+
+func testS30Crash(t *testing.T, o agents.Options) {
+	o.MinBackoff = time.Millisecond
 	path := filepath.Join(t.TempDir(), "ledger")
-	w := newWorld(t, agents.Options{MinBackoff: time.Millisecond})
+	w := newWorld(t, o)
 	spec := mock("m", config(fmt.Sprintf(`{"ledger":%q}`, path)))
 	c := call(spec, "call", `{"crash":true,"times":1,"value":7}`)
 	if reply := w.mustInvoke(c); reply.Outcome != sdk.OutcomeUnknown || reply.Code != sdk.CodeAgentLost {
@@ -89,8 +92,10 @@ func TestS30Crash(t *testing.T) {
 
 // TestS28Hang: a call that is not answered ends at complete-by with an error
 // and no reply, and the process goes on serving others.
-func TestS28Hang(t *testing.T) {
-	w := newWorld(t, agents.Options{})
+func TestS28Hang(t *testing.T) { ways(t, testS28Hang) }
+
+func testS28Hang(t *testing.T, o agents.Options) {
+	w := newWorld(t, o)
 	w.mustInvoke(call(mock("m"), "echo", `{}`))
 	c := call(mock("m"), "call", `{"hang":true}`)
 	c.Request.CompleteBy = time.Now().Add(300 * time.Millisecond)
@@ -126,8 +131,10 @@ func TestNotSentInTime(t *testing.T) {
 
 // TestStop: a call that is not wanted any more is told so and still awaited;
 // one whose context ends is not.
-func TestStop(t *testing.T) {
-	w := newWorld(t, agents.Options{})
+func TestStop(t *testing.T) { ways(t, testStop) }
+
+func testStop(t *testing.T, o agents.Options) {
+	w := newWorld(t, o)
 	if err := w.Check(t.Context(), mock("m")); err != nil {
 		t.Fatal(err)
 	}
