@@ -181,3 +181,10 @@ BEGIN
   RETURN cardinality(old);
 END $$;
 -- +goose StatementEnd
+
+-- Changes of state are refused after the update and not before it: a trigger
+-- that comes first has each row locked once more, and logged.
+DROP TRIGGER run_transition ON engine.run;
+CREATE TRIGGER run_transition AFTER UPDATE OF state ON engine.run FOR EACH ROW
+  WHEN (OLD.state <> NEW.state AND (OLD.state >= 10 AND NOT (OLD.state = 10 AND NEW.state = 5) OR NEW.state = 1))
+  EXECUTE FUNCTION engine.refuse_run_change();
