@@ -206,6 +206,7 @@ func (s *session) removeLocked(c *call) {
 		s.busy--
 	case callWaiting:
 		s.stale++
+		defer s.tidyLocked()
 	}
 	c.state = callOver
 	c.timer.Stop()
@@ -272,22 +273,26 @@ func (s *session) fill() bool {
 	return cancels+len(s.out.calls) > 0
 }
 
-// dropLocked takes the first n from those who wait, and those who wait in vain
-// where they are many.
+// dropLocked takes the first n from those who wait.
 func (s *session) dropLocked(n int) {
 	clear(s.waiting[:n])
 	if s.waiting = s.waiting[n:]; len(s.waiting) == 0 {
 		s.waiting = nil
 	}
-	if s.stale > maxBatch && s.stale > len(s.waiting)/2 {
-		kept := make([]*call, 0, len(s.waiting)-s.stale)
-		for _, c := range s.waiting {
-			if c.state != callOver {
-				kept = append(kept, c)
-			}
-		}
-		s.waiting, s.stale = kept, 0
+}
+
+// tidyLocked takes out those who wait in vain, where they are many.
+func (s *session) tidyLocked() {
+	if s.stale <= maxBatch || s.stale <= len(s.waiting)/2 || len(s.waiting) == 0 {
+		return
 	}
+	kept := make([]*call, 0, len(s.waiting)-s.stale)
+	for _, c := range s.waiting {
+		if c.state != callOver {
+			kept = append(kept, c)
+		}
+	}
+	s.waiting, s.stale = kept, 0
 }
 
 // stop keeps further calls from being sent, for the first reason given.
