@@ -106,12 +106,13 @@ func (e *enqueuer) run(ctx context.Context, all []Submission, writers int) ([]Su
 				}
 			}()
 			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(all) {
+				to := int(next.Add(enqueueBatch))
+				from := to - enqueueBatch
+				if to = min(to, len(all)); from >= to {
 					return
 				}
-				if out[i], errs[i] = e.one(ctx, w, all[i]); errs[i] != nil {
-					cancel(errs[i])
+				if err := e.many(ctx, w, all[from:to], out[from:to], errs[from:to]); err != nil {
+					cancel(err)
 					return
 				}
 			}
@@ -146,25 +147,76 @@ func (e *enqueuer) run(ctx context.Context, all []Submission, writers int) ([]Su
 	return out, nil
 }
 
-// one submits one run that nobody owns. A store that does not answer is asked
-// again a few times, as by Node.Submit.
-func (e *enqueuer) one(ctx context.Context, w Writer, s Submission) (Submitted, error) {
-	st, err := e.n.prepare(ctx, s)
-	if err != nil {
-		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+// enqueueBatch is how many runs are submitted in one commit at most.
+const enqueueBatch = 256
+
+// many submits runs that nobody owns, in one commit if nothing is in the way. It
+// returns the first error, which is among errs too.
+func (e *enqueuer) many(ctx context.Context, w Writer, all []Submission, out []Submitted, errs []error) error {
+	starts, batch, bytes := make([]*start, len(all)), make([]Transition, 0, len(all)), 0
+	for i, s := range all {
+		var err error
+		if starts[i], err = e.n.prepare(ctx, s); err != nil {
+			errs[i] = fmt.Errorf("submit %q: %w", s.Workflow, err)
+			break
+		}
+		var t Transition
+		if t, errs[i] = e.transition(s, *starts[i]); errs[i] != nil {
+			break
+		}
+		batch, bytes = append(batch, t), bytes+len(t.Data)
+		if bytes > e.cfg.Options.MaxBatchBytes {
+			break
+		}
 	}
-	pause, unsure := 20*time.Millisecond, machine.RunID(0)
-	var t Transition
-	var names Names
+	var outcomes []Outcome
+	if len(batch) > 0 {
+		var err error
+		if outcomes, err = w.Commit(ctx, batch); err != nil || len(outcomes) != len(batch) {
+			outcomes = make([]Outcome, len(batch)) // each is settled by itself
+		}
+	}
+	for i := range batch {
+		if o := outcomes[i]; o.Err == nil && (o.Landed || o.Submitted.Exists) {
+			out[i] = o.Submitted
+			continue
+		}
+		if out[i], errs[i] = e.one(ctx, w, all[i], *starts[i], batch[i]); errs[i] != nil {
+			return errs[i]
+		}
+	}
+	for i := len(batch); i < len(all); i++ { // what is refused, or one batch cannot hold
+		if errs[i] != nil {
+			return errs[i]
+		}
+		st, err := e.n.prepare(ctx, all[i])
+		if err != nil {
+			errs[i] = fmt.Errorf("submit %q: %w", all[i].Workflow, err)
+			return errs[i]
+		}
+		var t Transition
+		if t, errs[i] = e.transition(all[i], *st); errs[i] == nil {
+			out[i], errs[i] = e.one(ctx, w, all[i], *st, t)
+		}
+		if errs[i] != nil {
+			return errs[i]
+		}
+	}
+	return nil
+}
+
+// one submits one run that nobody owns, at first as t. A store that does not
+// answer is asked again a few times, as by Node.Submit.
+func (e *enqueuer) one(ctx context.Context, w Writer, s Submission, st start, t Transition) (Submitted, error) {
+	pause, unsure := 20*time.Millisecond, t.Run
 	for try := 1; ; try++ {
 		if unsure == 0 {
-			again := *st
-			if t, err = e.transition(s, &again); err != nil {
+			var err error
+			if t, err = e.transition(s, st); err != nil {
 				return Submitted{}, err
 			}
-			names = again.names
 		}
-		res, err := w.Submit(ctx, t, names)
+		res, err := w.Submit(ctx, t, *t.Names)
 		var loss *LossError
 		switch {
 		case err == nil && res.Exists && res.Run == t.Run: // an earlier sending had landed
@@ -193,9 +245,9 @@ func (e *enqueuer) one(ctx context.Context, w Writer, s Submission) (Submitted, 
 
 // transition makes the first row of a run that nobody owns: nothing of it
 // starts, and whoever looks for runs of nobody finds it at once.
-func (e *enqueuer) transition(s Submission, st *start) (Transition, error) {
+func (e *enqueuer) transition(s Submission, st start) (Transition, error) {
 	now := e.n.clock.now()
-	run, err := e.n.christen(s, st, now)
+	run, err := e.n.christen(s, &st, now)
 	if err != nil {
 		return Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
@@ -205,7 +257,7 @@ func (e *enqueuer) transition(s Submission, st *start) (Transition, error) {
 		slots[agent] = machine.Slot{Why: whyUnowned}
 	}
 	nobody, state := EngineID(0), machine.NewState()
-	t := Transition{Run: run, Workflow: st.workflow, Owner: &nobody}
+	t := Transition{Run: run, Workflow: st.workflow, Owner: &nobody, Names: &st.names}
 	err = guard(func() error {
 		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots})
 		t.add(rec, state)
