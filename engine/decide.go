@@ -109,7 +109,7 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	if last := r.state.Last(); f.t.At.Before(last) {
 		f.t.At = last
 	}
-	data, err := encodeRow(n.cfg.Sealer, r.id, r.seq, records)
+	data, err := encodeRow(n.cfg.Sealer, &sh.scratch, r.id, r.seq, records)
 	if err != nil {
 		return nil, err
 	}
@@ -161,10 +161,8 @@ func (r *ownedRun) time(d *delivery) {
 	if _, ok := answered(d.event); d.message == 0 || !ok {
 		return
 	}
-	for _, a := range r.state.OpenAttempts(r.wf) {
-		if a.ID == d.attempt {
-			d.completeBy = a.CompleteBy
-		}
+	if a, ok := r.state.OpenAttempt(r.wf, d.attempt); ok {
+		d.completeBy = a.CompleteBy
 	}
 }
 
@@ -221,8 +219,8 @@ func (sh *shard) recall(r *ownedRun, at time.Time) []*delivery {
 		return nil
 	}
 	var unsent []*delivery
-	for _, a := range r.state.OpenAttempts(r.wf) {
-		if a.CompleteBy.After(at) || !sh.s.n.worker.recall(r.id, a.ID) {
+	for _, a := range r.state.ExpiredAttempts(r.wf, at) {
+		if !sh.s.n.worker.recall(r.id, a.ID) {
 			continue
 		}
 		unsent = append(unsent, &delivery{
@@ -338,7 +336,7 @@ func (sh *shard) check(r *ownedRun, before machine.RunState) check {
 	due, has := r.state.NextDue()
 	return check{
 		at: sh.s.n.clock.now(), due: due, hasDue: has, floor: r.wf.Shortest,
-		inFlight: func() bool { return len(r.state.OpenAttempts(r.wf)) > 0 },
+		inFlight: r.state.InFlight,
 		final:    r.state.Status().Final() && !before.Final(),
 	}
 }
@@ -349,7 +347,8 @@ func (t *Transition) add(rec machine.Record, before *machine.State) {
 	if state, ok := rec.RunState(); ok {
 		t.State = state
 	}
-	for _, row := range rec.Steps(before) {
+	var few [4]machine.StepRow
+	for _, row := range rec.AppendSteps(few[:0], before) {
 		t.setStep(StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
 	}
 	for _, node := range rec.NewNodes() {

@@ -99,8 +99,8 @@ func (sh *shard) mailFirst(ctx context.Context, r *ownedRun) bool {
 	if due, ok := r.state.NextDue(); !ok || due.After(now) {
 		return false
 	}
-	for _, a := range r.state.OpenAttempts(r.wf) {
-		if !a.CompleteBy.After(now) && b.read.Before(a.CompleteBy) {
+	for _, a := range r.state.ExpiredAttempts(r.wf, now) {
+		if b.read.Before(a.CompleteBy) {
 			b.wanted, b.first = true, true
 			sh.readMail(ctx, r)
 			b.first = b.reading

@@ -435,7 +435,7 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 
 // alert appends a row that holds no record, only the alert.
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
-	data, err := encodeRow(nil, r.id, r.seq, nil)
+	data, err := encodeRow(nil, &sh.scratch, r.id, r.seq, nil)
 	if err != nil {
 		sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.name(), "error", err)
 		return

@@ -59,9 +59,9 @@ func rowPlace(run machine.RunID, seq int32) []byte {
 // definitionPlace is what a definition's data is bound to.
 func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
 
-// encodeRow makes the data of a journal row.
-func encodeRow(sealer Sealer, run machine.RunID, seq int32, records []machine.Record) ([]byte, error) {
-	data, err := machine.AppendRecords(append(make([]byte, 0, 256), markPlain), records)
+// encodeRow makes the data of a journal row, in memory of its own.
+func encodeRow(sealer Sealer, scratch *machine.Scratch, run machine.RunID, seq int32, records []machine.Record) ([]byte, error) {
+	data, err := scratch.AppendRecords(append(make([]byte, 0, 256), markPlain), records)
 	if err != nil {
 		return nil, fmt.Errorf("encode records: %w", err)
 	}

@@ -110,9 +110,7 @@ func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[s
 	due, timed := story.State.NextDue()
 	rests, silent := n.rests(story), false
 	if timed && !due.After(now) {
-		for _, o := range story.State.OpenAttempts(story.Flow) {
-			silent = silent || !o.CompleteBy.After(now)
-		}
+		silent = len(story.State.ExpiredAttempts(story.Flow, now)) > 0
 	}
 	if l.Waiting && (rests || silent || how.due) { // what is said to it decides
 		if a.mail, err = t.scheduler.letters(ctx, l.Head.Run, mailLimit); err != nil {
@@ -365,7 +363,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 // Its deadline may still be ahead: once that has passed an engine takes the run
 // to raise the alert, and then it is at rest for good (Head.AtRest).
 func (n *Node) rests(story Story) bool {
-	if !story.State.Status().NeedsHuman() || len(story.State.OpenAttempts(story.Flow)) > 0 {
+	if !story.State.Status().NeedsHuman() || story.State.InFlight() {
 		return false
 	}
 	due, ok := story.State.NextDue()

@@ -11,11 +11,10 @@ import (
 
 // A course is a run on which one event after the other costs what it costs.
 type course struct {
-	wf    *dsl.Workflow
-	s     *State
-	now   time.Time
-	next  func(*course) Event
-	calls []Invoke // since the beginning of the last event
+	wf   *dsl.Workflow
+	s    *State
+	now  time.Time
+	next func(*course) Event
 
 	scratch Scratch
 	rows    []StepRow
