@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/telemetry"
 )
 
 // A setup says what an engine is made of.
@@ -39,7 +40,8 @@ type running struct {
 // start starts an engine in this process; its agent is a process of its own.
 func start(ctx context.Context, w *work, s setup) (*running, error) {
 	r := &running{work: w, store: &counted{Store: s.store}, d: s.d, procs: &processes{}, ended: make(chan error, 1)}
-	cfg := engine.Config{Store: r.store, Invoker: s.invoker, Capacity: s.full, Options: s.options}
+	// Everything is counted as `engine serve` counts it.
+	cfg := engine.Config{Store: r.store, Invoker: s.invoker, Capacity: s.full, Options: s.options, Observer: telemetry.New(nil)}
 	if s.invoker == nil {
 		r.pool = newPool(w, s.unary, r.procs)
 		cfg.Invoker = r.pool
