@@ -70,9 +70,10 @@ type Store struct {
 	abandoned walk
 	turns     engine.Rotation // of the runs for which messages wait
 	retention
-	lows  lows
-	bell  bell
-	probe time.Duration // between two probes of the connection that listens
+	lows       lows
+	bell       bell
+	probe      time.Duration // within which the connection that listens must answer
+	probeEvery time.Duration // between two probes of it
 }
 
 var _ engine.Store = (*Store)(nil)
@@ -88,7 +89,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{source: src, log: o.Logger, lineage: newLineage(), probe: wakeProbe}
+	s := &Store{source: src, log: o.Logger, lineage: newLineage(), probe: wakeProbe, probeEvery: wakeEvery}
 	c, err := src.connector(dialer{})
 	if err != nil {
 		return nil, err

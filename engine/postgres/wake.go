@@ -20,7 +20,7 @@ const (
 
 	wakePause = 100 * time.Millisecond // between two NOTIFYs of one store
 	wakeProbe = 5 * time.Second        // for an answer to a probe of the listening connection
-	wakeEvery = 12                     // so many times that lie between two probes: engines look by themselves too
+	wakeEvery = 5 * time.Minute        // between two probes: engines look by themselves too, and an idle one asks little
 )
 
 // A bell coalesces notifications: the first goes at once, with what it speaks
@@ -140,7 +140,7 @@ func (s *Store) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 		return false, err
 	}
 	hint(hints) // something may have been said before
-	probe := time.NewTicker(wakeEvery * s.probe)
+	probe := time.NewTicker(s.probeEvery)
 	defer probe.Stop()
 	for {
 		select {

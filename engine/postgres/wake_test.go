@@ -35,14 +35,14 @@ func post(t *testing.T, b *bench, run machine.RunID) {
 	}
 }
 
-// S74 S76: messages and runs of nobody wake others; a connection that is cut, or
+// S74 S76, T18: messages and runs of nobody wake others; a connection that is cut, or
 // that a network forgets without a word, is made again; nothing stands once the
 // listener has gone.
 func TestWakes(t *testing.T) {
 	dsn := migrated(t)
 	p, through := newProxy(t, dsn)
 	b, other := newBench(t, dsn), open(t, through)
-	other.probe = 200 * time.Millisecond
+	other.probe, other.probeEvery = 200*time.Millisecond, 2*time.Second
 	if err := b.commit(t.Context(), b.create(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestWakes(t *testing.T) {
 	}
 }
 
-// S74: notifications are few, however much is said: each takes a lock of the
+// S74, T18: notifications are few, however much is said: each takes a lock of the
 // whole database. The last of a burst is told too.
 func TestNotificationsAreCoalesced(t *testing.T) {
 	dsn := migrated(t)
