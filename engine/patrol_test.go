@@ -172,7 +172,7 @@ func TestLeavingHandsOverAtOnce(t *testing.T) {
 	})
 }
 
-// S74, S76, S89: an idle engine on a lease of 30 s asks its store at most six
+// S74, S76, S89, T18: an idle engine on a lease of 30 s asks its store at most six
 // things a minute, and still finds what it is told of soon.
 func TestIdleEngineIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -98,7 +98,7 @@ workflow "beside" {
 	})
 }
 
-// S76: a takeover asks for the messages of those runs only for which there are
+// S19: a takeover asks for the messages of those runs only for which there are
 // some, and whether there are is told with the runs themselves.
 func TestTakeOverReadsTheInboxWhereThereIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// S76: what ended long ago goes whole, in pages, and frees its names; what is
+// What ended long ago goes whole, in pages, and frees its names; what is
 // open, young or spoken to stays.
 func TestRetain(t *testing.T) {
 	s := New(Options{})

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// The volume of a real server runs full, first under its tables, then under its
+// T6: the volume of a real server runs full, first under its tables, then under its
 // log, which ends the server: the engine says so, loses nothing that was
 // confirmed, and what it was about to commit lands once, when there is room and
 // a server again.

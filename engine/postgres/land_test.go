@@ -18,7 +18,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A batch of submissions with names and keys beside other transitions is one
+// S54: a batch of submissions with names and keys beside other transitions is one
 // statement and one commit: the server answers once.
 func TestBatchIsOneStatement(t *testing.T) {
 	dsn := migrated(t)
@@ -82,7 +82,7 @@ func TestBatchIsOneStatement(t *testing.T) {
 	}
 }
 
-// Several engines submit the same names and keys at once, in batches, while
+// S55: several engines submit the same names and keys at once, in batches, while
 // their server processes are killed: nobody deadlocks, each name is one run's,
 // each key is held by one run, and whoever did not land is told of who did.
 func TestStressBatches(t *testing.T) {

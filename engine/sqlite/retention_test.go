@@ -85,7 +85,7 @@ func left(t testing.TB, path string) (n int) {
 	return n
 }
 
-// S76: what ended long ago goes whole, in pages, and frees its names; what is
+// What ended long ago goes whole, in pages, and frees its names; what is
 // open, young or spoken to stays.
 func TestRetain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")

@@ -272,7 +272,7 @@ func testRogueReplies(t *testing.T, protocol int) {
 	}
 }
 
-// A call that ends without a reply has none: on a stream of its own that shows at
+// T11: a call that ends without a reply has none: on a stream of its own that shows at
 // once, in a session at complete-by.
 func TestRogueSaysNothing(t *testing.T) {
 	if r := invoke(t, openRogue(t, ProtocolUnary, nil), request("nothing", `{}`)); r.Outcome != sdk.OutcomeUnknown || r.Code != sdk.CodeBadReply {
@@ -285,7 +285,7 @@ func TestRogueSaysNothing(t *testing.T) {
 	}
 }
 
-// What breaks a session hurts the calls that are out: their outcome is unknown.
+// T11: what breaks a session hurts the calls that are out: their outcome is unknown.
 // Afterwards calls go one by one, and only those that break a rule are hurt.
 func TestRogueBreaksItsSession(t *testing.T) {
 	for action, code := range map[string]string{"error": sdk.CodeAgentLost, "huge": sdk.CodeBadReply} {
