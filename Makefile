@@ -9,7 +9,7 @@ SCALE  ?= 1
 AGENTS := $(notdir $(wildcard plugins/engine-agent-*))
 TOOL   := go tool -modfile=cmd/tools.mod
 PGTEST := go run ./engine/internal/pgtest/cmd/pgtest
-FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl:FuzzReadLock engine/machine:FuzzDecodeRecords
+FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl:FuzzReadLock dsl:FuzzReply sdk:FuzzDecode sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent
 MODULES := examples/own-agent
 
 .PHONY: help
