@@ -244,7 +244,7 @@ func TestSchemaVersionIsTheLastMigration(t *testing.T) {
 	}
 }
 
-// A full disk is said, costs nothing that was accepted, and passes.
+// T6: a full disk is said, costs nothing that was accepted, and passes.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, id, w := populate(t, path)
