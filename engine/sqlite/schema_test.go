@@ -186,20 +186,27 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// A file of the first schema is brought up to date with all that stands in it;
-// its alerts get ids in the order of their time.
-func TestMigrateFromTheFirst(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := rawNew(t, path)
+// older makes a file of an earlier schema with one workflow in it.
+func older(t *testing.T, schema int64) (path string, db *sql.DB) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "state.db")
+	db = rawNew(t, path)
 	p, err := migrator(db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.UpTo(t.Context(), 1); err != nil {
+	if _, err := p.UpTo(t.Context(), schema); err != nil {
 		t.Fatal(err)
 	}
 	must(t, db, `INSERT INTO definition VALUES ('d', x'01', 1)`)
 	must(t, db, `INSERT INTO workflow VALUES (1, 'd', 'w')`)
+	return path, db
+}
+
+// A file of the first schema is brought up to date with all that stands in it;
+// its alerts get ids in the order of their time.
+func TestMigrateFromTheFirst(t *testing.T) {
+	path, db := older(t, 1)
 	for run := range 2 {
 		must(t, db, `INSERT INTO run VALUES (?1, 1, 6, 0, 0, 1, 1, NULL)`, run+1)
 		must(t, db, `INSERT INTO journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, data) VALUES (?1, 0, 1, 1, 6, 0, 1, 1, x'01')`, run+1)
@@ -234,17 +241,7 @@ func TestMigrateFromTheFirst(t *testing.T) {
 // A file of the second schema keeps its rows, the steps of wide ones too, and
 // may be written on.
 func TestMigrateFromTheSecond(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := rawNew(t, path)
-	p, err := migrator(db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.UpTo(t.Context(), 2); err != nil {
-		t.Fatal(err)
-	}
-	must(t, db, `INSERT INTO definition VALUES ('d', x'01', 1)`)
-	must(t, db, `INSERT INTO workflow VALUES (1, 'd', 'w')`)
+	path, db := older(t, 2)
 	must(t, db, `INSERT INTO run VALUES (1, 1, 2, 1, 0, 1, 1, NULL)`)
 	const row = `INSERT INTO journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data) VALUES (1, ?1, 1, 1, 2, 1, 1, 7, ?2, ?3)`
 	for seq, n := range []int{0, 1, 4, 5, 1000} {
