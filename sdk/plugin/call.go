@@ -31,6 +31,7 @@ type call struct {
 	size      int // bytes in a batch
 	state     callState
 	timer     *time.Timer // for complete-by, then for the end of listening
+	listening bool        // timer is for the end of listening
 	grace     *time.Timer // since the agent was told to stop; nil = it was not
 	cancelled error       // why it was
 }

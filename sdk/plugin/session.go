@@ -149,8 +149,11 @@ func (c *call) timeout() {
 		s.ring() // there may be room for another
 		c.listen()
 	case callListening:
+		enough := c.listening // else it is the timer of complete-by, which the agent's word overtook
 		s.mu.Unlock()
-		c.abandon()
+		if enough {
+			c.abandon()
+		}
 	default:
 		s.mu.Unlock()
 	}
@@ -174,6 +177,7 @@ func (c *call) listen() {
 	c.session.mu.Lock()
 	defer c.session.mu.Unlock()
 	if c.state == callListening {
+		c.listening = true
 		c.timer = time.AfterFunc(listen, c.timeout)
 	}
 }

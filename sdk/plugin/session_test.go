@@ -394,3 +394,28 @@ func TestSessionEndsAtTheAgent(t *testing.T) {
 		t.Error("the call goes on")
 	}
 }
+
+// S28: complete-by may be noticed by the agent's word before its own timer has
+// said so. The timer that comes second does not end the listening.
+func TestTimerBehindTheAgentsWord(t *testing.T) {
+	s := &session{calls: map[uint64]*call{}, wake: make(chan struct{}, 1)}
+	var late, ended int
+	c := &call{
+		session: s, id: 1, state: callSent, timer: time.NewTimer(time.Hour), process: &Process{schema: sdk.Schema{Name: "x"}},
+		options: CallOptions{OnExpired: func() time.Duration { return time.Hour }, OnLate: func(sdk.Reply) { late++ }},
+		done:    func(sdk.Reply, error) { ended++ },
+	}
+	s.calls[1] = c
+	s.mu.Lock()
+	s.expireLocked(c)
+	s.mu.Unlock()
+	c.timeout() // had gone off before it could be stopped
+	c.listen()
+	if ended != 0 || c.state != callListening {
+		t.Fatalf("ended %d times, state %d: it is not listened to", ended, c.state)
+	}
+	s.take([]answer{{id: 1, final: true, reply: sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "x"}}}, time.Now())
+	if late != 1 || ended != 1 {
+		t.Errorf("%d late answers, ended %d times, want one and one", late, ended)
+	}
+}
