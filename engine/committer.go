@@ -87,6 +87,16 @@ func (c *committer) oldest() time.Duration {
 	return age
 }
 
+// waiting returns how many transitions wait for the commit that is on its way to
+// end. At MaxBatchRows for each writer, whoever decides waits too.
+func (c *committer) waiting() int {
+	n := 0
+	for _, w := range c.writers {
+		n += len(w.queue)
+	}
+	return n
+}
+
 // run commits what is queued at the n-th writer until ctx ends. Returns
 // ErrFenced if the store says that this engine is dead.
 func (c *committer) run(ctx context.Context, n int) error {

@@ -9,6 +9,8 @@ type NodeStatus struct {
 	Runs     int           // in memory: those it works on, at rest included
 	Waiting  int           // of them, places in the lines for agents
 	Calls    int           // in flight
+	Queued   int           // transitions that wait for the commit before theirs; bounded (Options.MaxBatchRows)
+	Behind   time.Duration // for how long the oldest transition has waited for its commit; 0 = none waits
 	Lease    time.Duration // for how long the lease is still good; 0 = it is not
 	LastPass time.Time     // of the Supervisor, by this process's clock; zero = none yet
 	Stopping bool
@@ -26,6 +28,7 @@ func (n *Node) Status() NodeStatus {
 	}
 	if t := n.now(); t != nil {
 		s.Engine, s.Runs, s.Waiting = t.engine, t.scheduler.size(), t.scheduler.queue.waiting()
+		s.Queued, s.Behind = t.scheduler.committer.waiting(), t.scheduler.committer.oldest()
 	}
 	return s
 }

@@ -153,7 +153,8 @@ func (v *server) ready() error {
 func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 	now := v.node.Status()
 	s := telemetry.Snapshot{
-		RunsOwned: now.Runs, InFlight: now.Calls, LeaseSeconds: now.Lease.Seconds(), Troubles: now.Troubles, Undelivered: -1,
+		RunsOwned: now.Runs, InFlight: now.Calls, LeaseSeconds: now.Lease.Seconds(),
+		Queued: now.Queued, Behind: now.Behind.Seconds(), Troubles: now.Troubles, Undelivered: -1,
 	}
 	if v.hook != nil {
 		if alerts, err := v.s.store.Undelivered(ctx, 1000); err == nil {

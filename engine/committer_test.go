@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A slowWriter lands what it is given when it is told to.
+type slowWriter struct {
+	Writer
+	batches chan int
+	land    chan struct{}
+}
+
+func (w *slowWriter) Commit(_ context.Context, batch []Transition) ([]Outcome, error) {
+	w.batches <- len(batch)
+	<-w.land
+	out := make([]Outcome, len(batch))
+	for i := range out {
+		out[i].Landed = true
+	}
+	return out, nil
+}
+
+// What queues while a commit is on its way becomes the next one; how much waits,
+// and for how long, is visible, and it is bounded: who decides has to wait.
+func TestCommitsQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowWriter{batches: make(chan int, 10), land: make(chan struct{})}
+		c := newCommitter([]Writer{store}, Options{MaxBatchRows: 4, MaxBatchBytes: 1 << 20}, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		sh := newShard(&scheduler{})
+		ended := make(chan error, 1)
+		go func() { ended <- c.run(ctx, 0) }()
+		add := func(n int) {
+			for range n {
+				if err := c.commit(ctx, &commit{t: Transition{Run: machine.RunID(1)}, sh: sh}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		add(1)
+		synctest.Wait()
+		add(4)
+		full := make(chan struct{})
+		go func() { add(1); close(full) }()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		select {
+		case <-full:
+			t.Error("the queue takes more than its bound")
+		default:
+		}
+		if c.waiting() != 4 || c.oldest() != time.Second {
+			t.Errorf("%d wait, the oldest for %s, want 4 and 1s", c.waiting(), c.oldest())
+		}
+		for range 3 {
+			store.land <- struct{}{}
+			synctest.Wait()
+		}
+		<-full
+		if c.waiting() != 0 || c.oldest() != 0 {
+			t.Errorf("%d wait, the oldest for %s, want none", c.waiting(), c.oldest())
+		}
+		close(store.batches)
+		var got []int
+		for n := range store.batches {
+			got = append(got, n)
+		}
+		if len(got) != 3 || got[0] != 1 || got[1] != 4 || got[2] != 1 {
+			t.Errorf("batches of %v, want 1, 4 and 1", got)
+		}
+		if len(sh.queue) != 6 {
+			t.Errorf("%d were told, want 6", len(sh.queue))
+		}
+		cancel()
+		if err := <-ended; err != context.Canceled {
+			t.Error(err)
+		}
+	})
+}
