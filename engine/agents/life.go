@@ -175,6 +175,10 @@ func (l *life) leaveLocked(now time.Time) {
 func (l *life) expires(f *flight) time.Duration {
 	a := l.instance.agent
 	a.mu.Lock()
+	if !f.counted { // its answer came at the same time, and was first
+		a.mu.Unlock()
+		return 0
+	}
 	now := time.Now()
 	f.leaveLocked(now)
 	if l.expired++; l.expired == 1 {
