@@ -70,6 +70,10 @@ func (s *faultStore) Load(ctx context.Context, run machine.RunID) (engine.Head, 
 	return s.Store.Load(ctx, run)
 }
 
+func (s *faultStore) Retained(ctx context.Context) (machine.RunID, error) {
+	return s.Store.(engine.RetainTeller).Retained(ctx)
+}
+
 func (s *faultStore) Leave(ctx context.Context, e engine.EngineID) error {
 	if err := s.gate(); err != nil {
 		return err

@@ -50,6 +50,14 @@ func (s *pointedStore) Retain(ctx context.Context, before time.Time, limit int) 
 	return r.Retain(ctx, before, limit)
 }
 
+// Retained passes the question on, if the store forgets anything.
+func (s *pointedStore) Retained(ctx context.Context) (machine.RunID, error) {
+	if r, ok := s.Store.(RetainTeller); ok {
+		return r.Retained(ctx)
+	}
+	return 0, nil
+}
+
 func (s *pointedStore) PutDefinition(ctx context.Context, d Definition) (map[string]WorkflowID, error) {
 	failpoint.Hit("store.PutDefinition.before")
 	defer failpoint.Hit("store.PutDefinition.after")

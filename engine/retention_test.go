@@ -96,6 +96,37 @@ func TestRetentionOfAStoreInTrouble(t *testing.T) {
 	})
 }
 
+// An engine that was cut off for longer than runs are kept finds those of its
+// runs gone that others ended meanwhile. It has lost nothing, and goes on (S49).
+func TestRemovedWhileCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", block)
+		faults := w.faulty()
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		time.Sleep(time.Second)
+		faults.down.Store(true)
+		w.store, w.opts.Retention = w.mem, time.Minute
+		w.shop.on("charge", nil)
+		other := w.start()
+		time.Sleep(5 * time.Minute)
+		if _, _, err := w.mem.Load(t.Context(), run); !errors.Is(err, engine.ErrNotFound) {
+			t.Fatalf("the run: err = %v, want ErrNotFound", err)
+		}
+		faults.down.Store(false)
+		time.Sleep(time.Minute)
+		select {
+		case err := <-n.done:
+			t.Fatalf("Run = %v, want the engine to go on", err)
+		default:
+		}
+		w.wait(n, w.submit(n, "order", nil), machine.RunSucceeded)
+		n.drain(t)
+		other.drain(t)
+	})
+}
+
 // A partsStore fails at first, and then has one run to remove at a time.
 type partsStore struct {
 	engine.Store

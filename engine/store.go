@@ -64,6 +64,14 @@ type Retainer interface {
 	Retain(ctx context.Context, before time.Time, limit int) (RetainStats, error)
 }
 
+// A RetainTeller is a Retainer that tells how far it has got, so that nobody
+// takes a run that was removed for one that was lost. Implementing it is optional.
+type RetainTeller interface {
+	// Retained returns the highest id up to which runs may have been removed, by
+	// whichever engine; 0 = none was.
+	Retained(ctx context.Context) (machine.RunID, error)
+}
+
 // RetainStats is what one call of Retain did.
 type RetainStats struct {
 	Runs       int  // runs that are gone

@@ -427,8 +427,31 @@ func (t *term) lost(ctx context.Context, runs []machine.RunID) error {
 	}
 	for _, run := range runs {
 		if have, known := rows[run], int(t.inherited[run]); have < known {
+			if have == 0 {
+				removed, err := t.n.removed(ctx, run)
+				if err != nil {
+					return err
+				}
+				if removed { // others went on with it, and it ended long ago
+					continue
+				}
+			}
 			return &LossError{Run: int64(run), Known: fmt.Sprintf("%d rows", known), Switch: fmt.Sprintf("%d rows", have)}
 		}
 	}
 	return nil
+}
+
+// removed reports whether a run that is not there may have been removed by
+// retention: who was cut off for that long has lost nothing.
+func (n *Node) removed(ctx context.Context, run machine.RunID) (bool, error) {
+	teller, ok := n.cfg.Store.(RetainTeller)
+	if !ok {
+		return false, nil
+	}
+	last, err := teller.Retained(ctx)
+	if err != nil {
+		return false, fmt.Errorf("ask how far runs were removed: %w", err)
+	}
+	return run <= last, nil
 }

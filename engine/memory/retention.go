@@ -9,7 +9,19 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-var _ engine.Retainer = (*Store)(nil)
+var (
+	_ engine.Retainer     = (*Store)(nil)
+	_ engine.RetainTeller = (*Store)(nil)
+)
+
+// Retained returns the highest id of a run that was removed.
+func (s *Store) Retained(ctx context.Context) (machine.RunID, error) {
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	return s.removed, nil
+}
 
 // Retain removes runs that finished before a time, whole.
 func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (stats engine.RetainStats, err error) {
@@ -51,6 +63,7 @@ func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (stats 
 // removeLocked removes a run that has ended, and its names.
 func (s *Store) removeLocked(r *run) {
 	delete(s.runs, r.head.Run)
+	s.removed = max(s.removed, r.head.Run)
 	if s.names[r.head.Name] == r.head.Run {
 		delete(s.names, r.head.Name)
 	}

@@ -47,6 +47,7 @@ type Store struct {
 	alertIDs  int64                      // last number given
 	delivered int                        // how many of the first alerts were pushed
 	retained  machine.RunID              // the last run that Retain has looked at
+	removed   machine.RunID              // the highest that it has removed
 
 	messages engine.MessageID // last number given
 	inbox    map[machine.RunID][]engine.Message

@@ -11,7 +11,10 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-var _ engine.Retainer = (*Store)(nil)
+var (
+	_ engine.Retainer     = (*Store)(nil)
+	_ engine.RetainTeller = (*Store)(nil)
+)
 
 const (
 	// retainNote tells, before the first of them goes, up to which id runs may be
@@ -19,6 +22,7 @@ const (
 	retainNote = `
 INSERT INTO engine.setting AS s (name, value) VALUES ('retained', $1::int8::text)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value::int8 < excluded.value::int8`
+	retainTold = `SELECT coalesce(max(value::int8), 0) FROM engine.setting WHERE name = 'retained'`
 	// retainWindow finds where the next runs end.
 	retainWindow = `
 SELECT count(*), coalesce(max(run_id), 0) FROM (SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 ORDER BY run_id LIMIT $3) w`
@@ -75,6 +79,15 @@ type retention struct {
 	after  machine.RunID
 	noted  machine.RunID // the highest id that was noted
 	walked bool          // a walk has been to its end: what others left behind is swept up
+}
+
+// Retained returns the highest id up to which runs may have been removed.
+func (s *Store) Retained(ctx context.Context) (machine.RunID, error) {
+	var last int64
+	if err := s.db.QueryRowContext(ctx, retainTold).Scan(&last); err != nil {
+		return 0, wrap("ask how far runs were removed", err)
+	}
+	return machine.RunID(last), nil
 }
 
 // Retain removes runs that finished before a time: their rows, names and keys at

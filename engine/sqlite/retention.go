@@ -8,7 +8,16 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-var _ engine.Retainer = (*Store)(nil)
+var (
+	_ engine.Retainer     = (*Store)(nil)
+	_ engine.RetainTeller = (*Store)(nil)
+)
+
+// Retained returns the highest id of a run that was removed. Whoever may ask has
+// held the file since it accepted the run, so nobody else can have removed it.
+func (s *Store) Retained(context.Context) (machine.RunID, error) {
+	return machine.RunID(s.removed.Load()), nil
+}
 
 const (
 	// retainRuns lists runs in the order of their numbers, which is that of their
@@ -151,6 +160,7 @@ func (x *tx) remove(run, before int64) (bool, error) {
 	if err := x.row(retainStays, run, before).Scan(&stays); err != nil || stays {
 		return false, err
 	}
+	x.s.removed.Store(max(x.s.removed.Load(), run)) // one transaction at a time
 	for _, query := range []string{retainKey, retainName, retainRun, retainGone} {
 		if _, err := x.exec(query, run); err != nil {
 			return false, err

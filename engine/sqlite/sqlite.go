@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -52,6 +53,7 @@ type Store struct {
 
 	retainMu sync.Mutex    // protects retained: one call at a time
 	retained machine.RunID // the last run that Retain has looked at
+	removed  atomic.Int64  // the highest that it has removed
 
 	turns engine.Rotation // of the runs for which messages wait
 

@@ -68,6 +68,10 @@ var retainRules = []rule{
 			}
 		}
 		r, gone := w.Store.(engine.Retainer), 0
+		teller := w.Store.(engine.RetainTeller)
+		if last, err := teller.Retained(w.ctx); err != nil || last >= ids[0] {
+			w.Errorf("removed up to %d, err = %v, before anything was", last, err)
+		}
 		for n := 1; ; n++ {
 			s, err := r.Retain(w.ctx, base.Add(time.Hour), 4)
 			if err != nil || s.Runs+s.Held > 4 {
@@ -83,6 +87,9 @@ var retainRules = []rule{
 		}
 		if gone != 20 {
 			w.Errorf("%d runs went, want 20", gone)
+		}
+		if last, err := teller.Retained(w.ctx); err != nil || last < ids[24] {
+			w.Errorf("removed up to %d, err = %v, want %d: it would pass for lost", last, err, ids[24])
 		}
 		for i, id := range ids {
 			if i%5 == 0 {
