@@ -37,7 +37,7 @@ type landing struct {
 
 // A committer is the group commit: what queued while the last batch was in
 // flight becomes the next one. There is no timer and no linger, so a lone
-// transition waits for nobody. A run's transitions all pass one writer.
+// transition waits for nobody.
 type committer struct {
 	writers []*commitWriter
 	opts    Options
@@ -63,11 +63,25 @@ func newCommitter(writers []Writer, opts Options, log *slog.Logger) *committer {
 	return c
 }
 
-// commit queues a transition. It blocks while the queue is full, and returns
-// ctx's error if ctx ends before there is room.
+// spill is how many transitions wait at a writer before another takes some: two
+// commits of half the size cost the store more than one, and a lone writer that
+// keeps up has no use for company.
+const spill = 128
+
+// commit queues a transition. It blocks while the queues are full, and returns
+// ctx's error if ctx ends before there is room. A run has at most one transition
+// on its way, so any writer may take it.
 func (c *committer) commit(ctx context.Context, it *commit) error {
 	it.queued = time.Now()
-	w := c.writers[uint64(it.t.Run)%uint64(len(c.writers))]
+	w := c.writers[0]
+	for _, other := range c.writers[1:] {
+		if len(w.queue) < spill {
+			break
+		}
+		if len(other.queue) < len(w.queue) {
+			w = other
+		}
+	}
 	select {
 	case w.queue <- it:
 		return nil

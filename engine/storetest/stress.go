@@ -34,9 +34,10 @@ func Stress(t *testing.T, h Harness, d time.Duration) {
 			t.Logf("seed %d", s.seed)
 		}
 	})
-	ctx, cancel := context.WithTimeout(w.ctx, d)
+	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	var wg sync.WaitGroup
+	wg.Go(func() { s.timekeeper(ctx, cancel, d) })
 	for n := range 4 {
 		wg.Go(func() { s.engines(ctx, n) })
 	}
@@ -46,6 +47,32 @@ func Stress(t *testing.T, h Harness, d time.Duration) {
 	}
 	wg.Wait()
 	s.judge()
+}
+
+// timekeeper ends the stress after d, and later where the machine was too slow
+// for enough to happen by then.
+func (s *stress) timekeeper(ctx context.Context, end context.CancelFunc, d time.Duration) {
+	defer end()
+	look := time.NewTicker(d)
+	defer look.Stop()
+	for range 60 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		enough := s.enoughLocked()
+		s.mu.Unlock()
+		if enough {
+			return
+		}
+	}
+}
+
+// enoughLocked reports whether everything has happened that is to be judged.
+func (s *stress) enoughLocked() bool {
+	return len(s.landed) >= 10 && len(s.named) >= 5 && len(s.found) > 0 && s.fenced > 0 && s.ate > 0
 }
 
 // A stress is the state of one Stress.
@@ -63,6 +90,7 @@ type stress struct {
 	found  []claim
 	stale  int
 	fenced int
+	ate    int // rows that consumed messages
 }
 
 // A claim is what a submission was told that did not land.
@@ -320,6 +348,9 @@ func (s *stress) learn(mine []owned, batch []engine.Transition, out []engine.Out
 				s.known = append(s.known, t.Run)
 			}
 			s.landed[t.Run] = append(s.landed[t.Run], n)
+			if len(t.Consumed) > 0 {
+				s.ate++
+			}
 			if t.Names != nil {
 				s.named[t.Run] = *t.Names
 				if want := (engine.Submitted{Run: t.Run, Name: t.Names.Name}); out[i].Submitted != want {
@@ -402,7 +433,7 @@ func (s *stress) judge() {
 		eaten += s.judgeMessages(run, ids)
 	}
 	s.judgeNames()
-	if len(s.landed) < 10 || len(s.named) < 5 || len(s.found) == 0 || s.fenced == 0 || eaten == 0 {
+	if !s.enoughLocked() || eaten == 0 {
 		s.Errorf("%d runs, %d under names, %d submissions told of another, %d fenced writers, %d of %d messages consumed: too little happened to prove anything",
 			len(s.landed), len(s.named), len(s.found), s.fenced, eaten, posted)
 	}
