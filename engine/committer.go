@@ -150,9 +150,10 @@ func (c *committer) gather(w *commitWriter, first *commit) []*commit {
 	return rows
 }
 
-// submitTries is how often a submission is sent when the store does not
-// answer. It is bounded, unlike that of other rows, because somebody waits who
-// can try again.
+// submitTries is how often a submission is sent when the store returns without
+// having landed it. It is bounded, unlike that of other rows, because somebody
+// waits who can try again. What a store waits for inside Commit is bounded by
+// the submitter's own patience.
 const submitTries = 6
 
 // land commits a batch and tells everyone in it. A store that does not answer

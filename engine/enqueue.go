@@ -179,6 +179,9 @@ func (e *enqueuer) many(ctx context.Context, w Writer, all []Submission, out []S
 	for i := range batch {
 		if o := outcomes[i]; o.Err == nil && (o.Landed || o.Submitted.Exists) {
 			out[i] = o.Submitted
+			if o.Submitted.Run == batch[i].Run { // an earlier sending had landed
+				out[i].Exists = false
+			}
 			continue
 		}
 		if out[i], errs[i] = e.one(ctx, w, all[i], *starts[i], batch[i]); errs[i] != nil {

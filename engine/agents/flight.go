@@ -37,6 +37,9 @@ type flight struct {
 	sent    bool       // it was given to a process, which may have sent it
 	search  context.CancelFunc
 	ongoing *plugin.Ongoing
+	// sendings counts how often it was given to a process: again where the one
+	// before turned out to have ended.
+	sendings int
 
 	telling sync.Mutex // held while OnProgress is called
 	quiet   bool       // protected by telling: it is not called any more
@@ -55,10 +58,17 @@ func (f *flight) start() {
 		return
 	}
 	a.calls++
-	a.watchLocked(f)
 	a.mu.Unlock()
 	var err error
-	if f.verdict, err = a.breaker.allow(); err != nil {
+	f.verdict, err = a.breaker.allow()
+	ctx := f.ctx
+	a.mu.Lock()
+	a.watchLocked(f) // whoever cuts the call off knows its verdict
+	a.mu.Unlock()
+	if ctx != nil && ctx.Err() != nil {
+		f.cut(ctx.Err()) // its end may have been dealt with before this call was among the watched
+	}
+	if err != nil {
 		f.land(sdk.Reply{}, err)
 		return
 	}
@@ -119,6 +129,8 @@ func (f *flight) send() {
 		return
 	}
 	f.sent = true
+	f.sendings++
+	mine := f.sendings
 	f.mu.Unlock()
 	f.tag = f.agent.book.begin(&f.call)
 	o := plugin.CallOptions{OnExpired: f.expired, OnLate: f.call.OnLate}
@@ -128,7 +140,9 @@ func (f *flight) send() {
 	// What becomes of the call decides itself by its complete-by, Stop and cut.
 	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
 	f.mu.Lock()
-	f.ongoing = ongoing
+	if f.sendings == mine { // else it was answered at once, and sent again
+		f.ongoing = ongoing
+	}
 	unwanted := f.stopped
 	f.mu.Unlock()
 	if unwanted {

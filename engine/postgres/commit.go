@@ -177,10 +177,13 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			ifNone, try = true, -1 // once, and at once
 		case v == taken && c.w.batch.names && try < giveUp:
 			// Somebody was faster; what is in the way can be seen now.
-		case v == taken, v == refused, v == suspected && to-from > 1, v == suspected && (c.cast || c.split && c.any() || try >= giveUp):
+		case v == taken, v == refused, v == suspected && to-from > 1:
+			return c.bisect(ctx, from, to, open, v, err)
+		case v == suspected && (c.any() || (c.cast || try >= giveUp) && c.w.takes(ctx)):
 			return c.bisect(ctx, from, to, open, v, err)
 		case v == suspected:
-			// Alone it cannot be told from a server that refuses everything.
+			// Alone it cannot be told from a server that refuses everything: then
+			// nobody's row is to blame, and all wait.
 		case v == later, open, c.split:
 			// Nothing landed now, but it may later, or something did before: go on.
 		default:
@@ -248,6 +251,28 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 		return err
 	}
 	return c.land(ctx, mid, to, open)
+}
+
+// takes reports whether the server takes rows at all, other ones than that which
+// it refuses: it is asked with rows of its own that are rolled back.
+func (w *Writer) takes(ctx context.Context) bool {
+	if w.connect(ctx) != nil {
+		return false
+	}
+	err := w.answered(ctx, func(ctx context.Context) error {
+		return w.transact(ctx, func(ctx context.Context) (bool, error) {
+			for _, q := range []string{trialJournal, trialRun, trialMove} {
+				if _, err := w.conn.ExecContext(ctx, q, int64(trialID)); err != nil {
+					return false, err
+				}
+			}
+			return false, nil
+		})
+	})
+	if err != nil {
+		w.drop(err)
+	}
+	return err == nil
 }
 
 // send sends the batch once. landed is nil if all landed.

@@ -26,6 +26,7 @@ var queries = map[string]string{
 	"journalAppendIfNone": journalAppendIfNone, "journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
 	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder, "submissionsMet": submissionsMet,
 	"contextClaim": contextClaim, "contextHolder": contextHolder, "contextReplace": contextReplace,
+	"trialJournal": trialJournal, "trialRun": trialRun, "trialMove": trialMove,
 	"memberJoin": memberJoin, "memberTick": memberTick, "memberBury": memberBury, "memberAlive": memberAlive, "memberLeave": memberLeave,
 	"memberForget": memberForget, "memberCount": memberCount, "orphanList": orphanList,
 	"keyGet": keyGet, "keyPut": keyPut, "definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,

@@ -14,6 +14,9 @@ SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s';
 // by name, keys by workflow and key. The order of locks everywhere is fence,
 // names, keys, journal rows by run, run rows; the counts make each piece wait
 // for the one before it.
+// trialID is larger than any run's id.
+const trialID = 1<<63 - 1
+
 const (
 	commitOwn = `
 WITH own AS MATERIALIZED (
@@ -159,4 +162,9 @@ INSERT INTO engine.context AS c (workflow, key, run_id) VALUES ($1, $2, $3)
 ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
 	contextHolder  = `SELECT r.state, n.name FROM engine.run r JOIN engine.run_name n USING (run_id) WHERE r.run_id = $1`
 	contextReplace = `UPDATE engine.context SET run_id = $3 WHERE workflow = $1 AND key = $2`
+
+	// What a commit does, with a run that there never is: always rolled back.
+	trialJournal = `INSERT INTO engine.journal (run_id, seq, at, writer, data) VALUES ($1, 1, clock_timestamp(), 0, '\x00')`
+	trialRun     = `INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES ($1, 0, 1, 0, 0, 'infinity', clock_timestamp())`
+	trialMove    = `UPDATE engine.run SET fence = 1 WHERE run_id = $1`
 )

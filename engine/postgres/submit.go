@@ -117,7 +117,7 @@ func (c *commit) alone(ctx context.Context, i int) error {
 		case errors.As(err, &nothing):
 		case v == unknown:
 			open = true
-		case v == later, v == suspected && try < giveUp, v == failed && open, v == taken && try < giveUp:
+		case v == later, v == suspected && (try < giveUp || !c.any() && !c.w.takes(ctx)), v == failed && open, v == taken && try < giveUp:
 		default:
 			c.out[i] = engine.Outcome{Err: wrap("submit", err)}
 			return nil
