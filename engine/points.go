@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
@@ -143,6 +144,10 @@ func (s *pointedStore) OpenWriter(ctx context.Context, engine EngineID, n int) (
 type pointedWriter struct{ Writer }
 
 func (w *pointedWriter) Commit(ctx context.Context, batch []Transition) ([]Outcome, error) {
+	if slices.ContainsFunc(batch, func(t Transition) bool { return t.Names != nil }) {
+		failpoint.Hit("store.Submit.before") // submissions are part of batches
+		defer failpoint.Hit("store.Submit.after")
+	}
 	failpoint.Hit("store.Commit.before")
 	defer failpoint.Hit("store.Commit.after")
 	return w.Writer.Commit(ctx, batch)

@@ -120,7 +120,7 @@ func doubts(url string) Flow {
 // finish.
 func rescue(w *World, a *Process, point string) {
 	w.T.Helper()
-	w.Await("the engine to die at "+point, 30*time.Second, a.Ended)
+	w.Await("the engine to die at "+point, time.Minute, a.Ended)
 	w.Note("%s is dead", a.Name)
 	w.StartEngine("b", "")
 	w.AwaitRest(90 * time.Second)
@@ -183,7 +183,7 @@ func playLate(t *testing.T, w *World, point string) {
 		t.Fatal(err)
 	}
 	w.Note("a thaws")
-	w.Await("the engine to die at "+point, 30*time.Second, a.Ended)
+	w.Await("the engine to die at "+point, time.Minute, a.Ended)
 }
 
 // playHook has an engine die while it tells people about an alert.
@@ -211,10 +211,10 @@ func playCrowded(t *testing.T, w *World, point string) {
 // sent to.
 func playDeferred(t *testing.T, w *World, point string) {
 	w.Submit(flowOf(w.URL, head,
-		flowStep{Step{Name: "s0", Action: "do", Keys: []string{"a", "b"}}, "die,slow:50ms,die", "", ""},
+		flowStep{Step{Name: "s0", Action: "do", Keys: []string{"a", "b", "c", "d"}}, "die,slow:50ms,die,slow:20ms,die", "", ""},
 		flowStep{Step{Name: "s1", Action: "do", Keys: []string{"a", "b", "c"}}, "slow:100ms", "", ""},
 		flowStep{Step{Name: "s2", Action: "do", After: []int{1}}, "", "", ""},
-	), 3)
+	), 8)
 	rescue(w, w.StartEngine("a", kill(point)), point)
 }
 
@@ -238,7 +238,7 @@ func verbOn(flow func(string) Flow, verb func(Run) machine.Event) func(*testing.
 		w.awaitCalls(1)
 		w.Await("the verb to apply", 30*time.Second, func() bool { return op.Try(t.Context(), r.ID, verb(r)) == nil })
 		w.say(r, verb(r))
-		w.Await("the engine to die at "+point, 30*time.Second, a.Ended)
+		w.Await("the engine to die at "+point, time.Minute, a.Ended)
 		w.Note("a is dead")
 		w.StartEngine("b", "")
 		if _, ok := verb(r).(machine.PauseRequested); ok {
