@@ -2,6 +2,8 @@ package chaos
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -207,15 +209,41 @@ func playCrowded(t *testing.T, w *World, point string) {
 	rescue(w, w.StartEngine("a", kill(point)), point)
 }
 
-// playDeferred has an agent die again and again, so that calls find nobody to be
-// sent to.
+// playDeferred has an agent die whose binary is gone by then, so that calls find
+// nobody to be sent to until it is back.
 func playDeferred(t *testing.T, w *World, point string) {
+	agents, err := filepath.Glob(filepath.Join(w.bins.Dir, "engine-agent-*"))
+	if err != nil || len(agents) == 0 {
+		t.Fatalf("agents: %v, %v", agents, err)
+	}
+	own := *w.bins
+	own.Dir = t.TempDir()
+	w.bins = &own
+	install := func() {
+		for _, from := range agents {
+			if err := os.Link(from, filepath.Join(own.Dir, filepath.Base(from))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	install()
 	w.Submit(flowOf(w.URL, head,
-		flowStep{Step{Name: "s0", Action: "do", Keys: []string{"a", "b", "c", "d"}}, "die,slow:50ms,die,slow:20ms,die", "", ""},
-		flowStep{Step{Name: "s1", Action: "do", Keys: []string{"a", "b", "c"}}, "slow:100ms", "", ""},
+		flowStep{Step{Name: "s0", Action: "do", Keys: []string{"a", "b"}}, "slow:1s", "", ""},
+		flowStep{Step{Name: "s1", Action: "do", After: []int{0}}, "die", "", ""},
 		flowStep{Step{Name: "s2", Action: "do", After: []int{1}}, "", "", ""},
-	), 8)
-	rescue(w, w.StartEngine("a", kill(point)), point)
+	), 3)
+	a := w.StartEngine("a", kill(point))
+	w.awaitCalls(1)
+	for _, from := range agents {
+		if err := os.Remove(filepath.Join(own.Dir, filepath.Base(from))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Await("the engine to die at "+point, time.Minute, a.Ended)
+	w.Note("%s is dead", a.Name)
+	install()
+	w.StartEngine("b", "")
+	w.AwaitRest(90 * time.Second)
 }
 
 // say posts a verb as another process would.
