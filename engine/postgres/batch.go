@@ -14,6 +14,7 @@ import (
 type batch struct {
 	items   []engine.Transition
 	creates bool
+	moves   bool // the row of a run that is there changes
 	names   bool // some of what begins does so under names
 	keys    bool
 	side    bool // instances or alerts; then the shape has names and keys too
@@ -33,11 +34,12 @@ type batch struct {
 // fill encodes items; a batch is filled again and again, and its arrays are
 // valid until then.
 func (b *batch) fill(items []engine.Transition) {
-	b.items, b.creates, b.names, b.keys, b.side, b.consume = items, false, false, false, false, false
+	b.items, b.creates, b.moves, b.names, b.keys, b.side, b.consume = items, false, false, false, false, false, false
 	b.order = b.order[:0]
 	for i := range items {
 		t := &items[i]
 		b.creates = b.creates || t.Seq == 0
+		b.moves = b.moves || t.Seq > 0 && (t.State != 0 || t.Owner != nil || !t.NextCheck.IsZero())
 		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0
 		b.consume = b.consume || len(t.Consumed) > 0
 		if t.Names != nil {
@@ -179,6 +181,8 @@ func (b *batch) shape(ifNone bool) string {
 		return journalKeyedIfNone
 	case b.keys:
 		return journalKeyed
+	case b.names && !b.moves:
+		return journalBegin
 	case b.names:
 		return journalNamed
 	case b.creates && ifNone:
@@ -187,6 +191,8 @@ func (b *batch) shape(ifNone bool) string {
 		return journalCreate
 	case ifNone:
 		return journalAppendIfNone
+	case !b.moves:
+		return journalPlain
 	}
 	return journalAppend
 }

@@ -22,7 +22,7 @@ import (
 // keeps the list complete.
 var queries = map[string]string{
 	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaVersions": schemaVersions,
-	"journalAppend": journalAppend, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
+	"journalPlain": journalPlain, "journalBegin": journalBegin, "journalAppend": journalAppend, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
 	"journalAppendIfNone": journalAppendIfNone, "journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
 	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder, "submissionsMet": submissionsMet,
 	"contextClaim": contextClaim, "contextHolder": contextHolder, "contextReplace": contextReplace,
@@ -225,6 +225,8 @@ func TestPlans(t *testing.T) {
 		want   []string
 		may    string // a table so small that reading it whole is right
 	}{
+		{"journalPlain", true, 12, []string{"fence_pkey"}, ""},
+		{"journalBegin", true, 15, []string{"fence_pkey"}, ""},
 		{"journalAppend", true, 12, []string{"fence_pkey", "run_pkey"}, ""},
 		{"journalCreate", true, 12, []string{"fence_pkey", "run_pkey"}, ""},
 		{"journalNamed", true, 15, []string{"fence_pkey", "run_pkey"}, ""},

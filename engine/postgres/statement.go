@@ -14,9 +14,6 @@ SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s';
 // by name, keys by workflow and key. The order of locks everywhere is fence,
 // names, keys, journal rows by run, run rows; the counts make each piece wait
 // for the one before it.
-// trialID is larger than any run's id.
-const trialID = 1<<63 - 1
-
 const (
 	commitOwn = `
 WITH own AS MATERIALIZED (
@@ -121,6 +118,8 @@ FROM (SELECT count(*) AS alive FROM own) o, (SELECT count(*) AS n, array_agg(run
 // which costs more than it is worth while nothing conflicts: a conflict is
 // SQLSTATE 23505 and nothing has landed. What is rare shares one shape.
 const (
+	journalPlain         = commitOwn + commitLanded + commitReturning + commitAnswer
+	journalBegin         = commitOwn + commitNamed + commitLandedNamed + commitReturning + commitCreated + commitAnswer
 	journalAppend        = commitOwn + commitLanded + commitReturning + commitChanged + commitAnswer
 	journalCreate        = commitOwn + commitLanded + commitReturning + commitCreated + commitChanged + commitAnswer
 	journalNamed         = commitOwn + commitNamed + commitLandedNamed + commitReturning + commitCreated + commitChanged + commitAnswer
@@ -163,8 +162,12 @@ ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
 	contextHolder  = `SELECT r.state, n.name FROM engine.run r JOIN engine.run_name n USING (run_id) WHERE r.run_id = $1`
 	contextReplace = `UPDATE engine.context SET run_id = $3 WHERE workflow = $1 AND key = $2`
 
-	// What a commit does, with a run that there never is: always rolled back.
+	// What a commit does, with a run that there never is (trialID): always rolled
+	// back.
 	trialJournal = `INSERT INTO engine.journal (run_id, seq, at, writer, data) VALUES ($1, 1, clock_timestamp(), 0, '\x00')`
 	trialRun     = `INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES ($1, 0, 1, 0, 0, 'infinity', clock_timestamp())`
 	trialMove    = `UPDATE engine.run SET fence = 1 WHERE run_id = $1`
 )
+
+// trialID is larger than any run's id.
+const trialID = 1<<63 - 1
