@@ -94,6 +94,13 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 	case r.phase == phaseAside:
 		d.finish(r.err)
 		return
+	case r.phase == phaseReady && r.state.Status().Final():
+		if _, freed := d.event.(machine.SlotsFreed); freed {
+			// It had stood in line and has ended since, or does when its commit lands:
+			// whoever is next must not wait for that.
+			d.finish(nil)
+			return
+		}
 	}
 	r.pending = append(r.pending, d)
 	sh.step(ctx, r)
