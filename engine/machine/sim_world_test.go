@@ -434,7 +434,7 @@ func (w *world) settle(i int) error {
 		ev.As = SettleUndone
 	case n.undo == undoFailed && n.effect() == EffectDone:
 		ev.As = SettleNotDone
-	case n.undo == undoNone && e.applied > 0 && e.undone >= e.applied: // before another attempt
+	case n.undo != undoFailed && e.applied > 0 && e.undone >= e.applied: // before another attempt, whether or not the run knows yet that this has ended
 		ev.As = SettleUndone
 	case e.applied > 0:
 		ev.As = SettleSucceeded
