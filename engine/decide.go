@@ -28,7 +28,10 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	keep := func(d *delivery, rec machine.Record) {
 		bytes += size(d.event)
 		if n.observed {
-			f.facts = append(f.facts, rec.Facts(r.wf, r.state)...)
+			if f.facts == nil {
+				f.facts = sh.blankFacts()
+			}
+			f.facts = rec.AppendFacts(f.facts, r.wf, r.state)
 		}
 		f.t.add(rec, r.state)
 		r.state.Apply(rec)

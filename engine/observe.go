@@ -10,7 +10,8 @@ import (
 // from the engine's goroutines, in order for each run, and must not block.
 type Observer interface {
 	// Facts reports a run's new facts; first is the number of facts[0] in the
-	// run's story, counted from 1.
+	// run's story, counted from 1. The list is the engine's: whoever wants to keep
+	// facts copies them.
 	Facts(run machine.RunID, first int, facts []machine.Fact)
 	// LateReply reports a reply that came too late to count (S28).
 	LateReply(run machine.RunID, attempt machine.AttemptID)

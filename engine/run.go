@@ -268,6 +268,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 		n.cfg.Observer.Facts(r.id, r.facts+1, f.facts)
 		r.facts += len(f.facts)
 	}
+	sh.toldFacts(f)
 	if f.started != nil {
 		f.started.submitted = Submitted{Run: r.id, Name: f.started.names.Name}
 	}

@@ -24,8 +24,9 @@ type shard struct {
 	runs    map[machine.RunID]*ownedRun
 	scratch machine.Scratch
 	slotsOf map[string]machine.Slot
-	flights int             // commits of this shard on their way
-	idle    []chan struct{} // closed when no commit is on its way and no event waits
+	facts   [][]machine.Fact // told, to be filled again
+	flights int              // commits of this shard on their way
+	idle    []chan struct{}  // closed when no commit is on its way and no event waits
 }
 
 func newShard(s *scheduler) *shard {
@@ -104,6 +105,29 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 			ended = true
 		}
 	}
+}
+
+// blankFacts returns an empty list of facts: those of a transition are made for
+// observers only, and are much larger than all else it needs.
+func (sh *shard) blankFacts() []machine.Fact {
+	if n := len(sh.facts); n > 0 {
+		list := sh.facts[n-1]
+		sh.facts = sh.facts[:n-1]
+		return list
+	}
+	return make([]machine.Fact, 0, 4)
+}
+
+// toldFacts keeps a list whose facts have been told.
+func (sh *shard) toldFacts(f *flight) {
+	const most, longest = 256, 16 // what lies idle is bounded
+	list := f.facts
+	f.facts = nil
+	if list == nil || cap(list) > longest || len(sh.facts) == most {
+		return
+	}
+	clear(list)
+	sh.facts = append(sh.facts, list[:0])
 }
 
 // rest tells those who wait for quiet.

@@ -60,8 +60,8 @@ type alertWatch struct {
 
 // Facts looks for what raises alerts.
 func (w alertWatch) Facts(_ machine.RunID, _ int, facts []machine.Fact) {
-	for _, f := range facts {
-		if f.Kind == machine.FactRunParked {
+	for i := range facts {
+		if facts[i].Kind == machine.FactRunParked {
 			w.hook.wake()
 			return
 		}

@@ -43,15 +43,15 @@ func newRunLog(store engine.Reader, log *slog.Logger) *runLog {
 
 // Facts keeps those that are worth a line.
 func (l *runLog) Facts(run machine.RunID, _ int, facts []machine.Fact) {
-	for _, f := range facts {
-		switch f.Kind {
+	for i := range facts {
+		switch facts[i].Kind {
 		case machine.FactRunCreated, machine.FactRunTakenOver, machine.FactRunTurned, machine.FactRunParked,
 			machine.FactRunFinished, machine.FactVerb:
 		default:
 			continue
 		}
 		select {
-		case l.lines <- runLine{run, f}:
+		case l.lines <- runLine{run, facts[i]}:
 		default:
 			l.lost.Add(1)
 		}

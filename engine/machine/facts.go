@@ -10,11 +10,14 @@ import (
 // Facts returns the record's part of the run's story, in the order in which
 // people should read it. s is the state before the record; wf gives steps and
 // actions their names and the limits of attempts, and may be nil.
-func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
+func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact { return r.AppendFacts(nil, wf, s) }
+
+// AppendFacts appends to facts what Facts returns.
+func (r Record) AppendFacts(facts []Fact, wf *dsl.Workflow, s *State) []Fact {
 	if r.Empty() && !r.final {
-		return nil
+		return facts
 	}
-	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r)}
+	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r), facts: facts}
 	t.tell()
 	return t.facts
 }

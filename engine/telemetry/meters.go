@@ -88,8 +88,8 @@ func (m *Meters) Handler() http.Handler {
 
 // Facts counts what happened to runs and attempts.
 func (m *Meters) Facts(_ machine.RunID, _ int, facts []machine.Fact) {
-	for _, f := range facts {
-		switch f.Kind {
+	for i := range facts {
+		switch f := &facts[i]; f.Kind {
 		case machine.FactRunCreated:
 			m.accepted.Inc()
 		case machine.FactRunParked:
