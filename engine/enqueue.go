@@ -254,7 +254,7 @@ func (e *enqueuer) transition(s Submission, st start) (Transition, error) {
 	if err != nil {
 		return Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	event := machine.Started{RunID: run, Name: st.names.Name, Key: st.names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By}
+	event := machine.Started{RunID: run, Name: st.public, Key: st.names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By}
 	slots := map[string]machine.Slot{}
 	for agent := range st.specs {
 		slots[agent] = machine.Slot{Why: whyUnowned}

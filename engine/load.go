@@ -197,7 +197,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		return
 	}
 	if f != nil && f.started != nil { // whoever has taken the run by now, it was accepted
-		f.started.submitted = Submitted{Run: r.id, Name: f.started.names.Name}
+		f.started.submitted = Submitted{Run: r.id, Name: f.started.public}
 	}
 	head := story.Head
 	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
@@ -216,7 +216,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		// the run was read before that. What the row asked for has been done.
 		f.release(sh.s.n.cfg.Capacity)
 		if f.started != nil {
-			f.started.submitted = Submitted{Run: r.id, Name: f.started.names.Name}
+			f.started.submitted = Submitted{Run: r.id, Name: f.started.public}
 		}
 		for _, d := range f.deliveries {
 			d.finish(nil)

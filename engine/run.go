@@ -270,7 +270,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	}
 	sh.toldFacts(f)
 	if f.started != nil {
-		f.started.submitted = Submitted{Run: r.id, Name: f.started.names.Name}
+		f.started.submitted = Submitted{Run: r.id, Name: f.started.public}
 	}
 	r.inbox.consumed(f.t.Consumed)
 	for _, d := range f.deliveries {

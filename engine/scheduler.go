@@ -69,6 +69,7 @@ type start struct {
 	flow      *dsl.Workflow
 	specs     map[string]AgentSpec
 	names     Names
+	public    string    // the run's name
 	submitted Submitted // set when landed
 }
 

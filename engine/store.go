@@ -385,7 +385,7 @@ type Outcome struct {
 
 // Names are the public names under which a run is submitted.
 type Names struct {
-	Name     string // public id, at most 100 characters; "" = derived from the internal id
+	Name     string // public id, at most 100 characters; "" = RunName of the internal id
 	Workflow string // workflow name: the scope of Key
 	Key      string // unique key; "" = none
 	// Version tells one submission of a name from another: attaching compares

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -34,6 +33,9 @@ const submitIDs = 8
 // submitting again under the same name or key is safe. A workflow whose
 // expressions fail on these variables is refused.
 func (n *Node) Submit(ctx context.Context, s Submission) (Submitted, error) {
+	if _, given := ParseRunName(s.Name); given {
+		return n.again(ctx, s)
+	}
 	st, err := n.prepare(ctx, s)
 	if err != nil {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
@@ -53,6 +55,18 @@ func (n *Node) Submit(ctx context.Context, s Submission) (Submitted, error) {
 		}
 	}
 	return Submitted{}, fmt.Errorf("submit %q: no free run id in %d tries", s.Workflow, submitIDs)
+}
+
+// again finds the run of a submission under a name that an engine gave.
+func (n *Node) again(ctx context.Context, s Submission) (Submitted, error) {
+	run, err := n.cfg.Store.Find(ctx, s.Name)
+	if errors.Is(err, ErrNotFound) {
+		err = Names{Name: s.Name}.Validate()
+	}
+	if err != nil {
+		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+	}
+	return Submitted{Run: run.Run, Name: run.Name, Exists: true}, nil
 }
 
 // prepare stores the definition and evaluates what can be refused.
@@ -102,7 +116,7 @@ func (n *Node) submit(ctx context.Context, t *term, s Submission, st start) (Sub
 	}
 	err = t.scheduler.ask(ctx, run, &delivery{
 		event: machine.Started{
-			RunID: run, Name: st.names.Name, Key: st.names.Key, Vars: s.Vars,
+			RunID: run, Name: st.public, Key: st.names.Key, Vars: s.Vars,
 			Trigger: "manual", StartedBy: s.By,
 		},
 		arrived: now, start: &st,
@@ -122,11 +136,9 @@ func (n *Node) christen(s Submission, st *start, now time.Time) (machine.RunID, 
 	if err != nil {
 		return 0, err
 	}
-	if st.names.Name == "" {
-		st.names.Name = RunName(run)
-	}
+	st.public = st.names.Public(run)
 	scope := &dsl.Scope{
-		Run:  dsl.RunInfo{ID: st.names.Name, Workflow: st.flow.Name, StartedAt: now},
+		Run:  dsl.RunInfo{ID: st.public, Workflow: st.flow.Name, StartedAt: now},
 		Vars: s.Vars,
 	}
 	if st.flow.UniqueKey != nil {
@@ -145,9 +157,6 @@ func (n *Node) christen(s Submission, st *start, now time.Time) (machine.RunID, 
 	}
 	return run, st.names.Validate()
 }
-
-// RunName derives a public run id from an internal one.
-func RunName(run machine.RunID) string { return "r-" + strconv.FormatInt(int64(run), 36) }
 
 // minterEpoch is the zero of the time in run ids.
 var minterEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -74,13 +74,17 @@ func HoldsKey(s machine.RunState) bool {
 }
 
 // Validate reports why the names cannot be kept. A run's name has a narrow
-// grammar, [A-Za-z0-9][A-Za-z0-9._:/-]*; a unique key is any text.
+// grammar, [A-Za-z0-9][A-Za-z0-9._:/-]*, and is no RunName; a unique key is any
+// text.
 func (n Names) Validate() error {
+	_, given := ParseRunName(n.Name)
 	switch {
 	case utf8.RuneCountInString(n.Name) > MaxNameLen:
 		return fmt.Errorf("engine: run name of %d characters exceeds %d", utf8.RuneCountInString(n.Name), MaxNameLen)
 	case len(n.Key) > MaxKeyBytes:
 		return fmt.Errorf("engine: unique key of %d bytes exceeds %d", len(n.Key), MaxKeyBytes)
+	case given:
+		return fmt.Errorf("engine: run name %q: no run has it, and names of this form are given by engines: choose another", n.Name)
 	case n.Name != "" && !validName(n.Name):
 		return fmt.Errorf("engine: run name %q: it must begin with an ASCII letter or digit and hold only those and . _ : / -", n.Name)
 	case n.Key != CleanText(n.Key):

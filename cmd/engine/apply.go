@@ -119,6 +119,9 @@ func (o *applyOptions) check(a *app) error {
 	case o.detach && (o.wait > 0 || o.only):
 		return failed("Invalid flag", "--detach waits for nothing and works on nothing: it cannot be combined with --wait-timeout or --only.")
 	}
+	if _, given := engine.ParseRunName(o.runID); given {
+		return nil // if there is such a run, it is the one that is meant
+	}
 	if err := (engine.Names{Name: o.runID}).Validate(); err != nil {
 		return failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
@@ -127,7 +126,7 @@ func (s *Store) appendLocked(token int64, t engine.Transition) error {
 		if _, ok := s.flowLocked(t.Workflow); !ok {
 			return fmt.Errorf("memory: run %d: no such workflow: %d", t.Run, t.Workflow)
 		}
-		r = &run{head: engine.Head{Run: t.Run, Name: strconv.FormatInt(int64(t.Run), 10), Workflow: t.Workflow, CreatedAt: micro(t.At)}}
+		r = &run{head: engine.Head{Run: t.Run, Name: engine.RunName(t.Run), Workflow: t.Workflow, CreatedAt: micro(t.At)}}
 		s.addLocked(r)
 	}
 	r.rows = append(r.rows, row{
@@ -177,17 +176,9 @@ func (s *Store) landLocked(token int64, t engine.Transition) engine.Outcome {
 func landedNow(t engine.Transition) engine.Outcome {
 	o := engine.Outcome{Landed: true}
 	if t.Names != nil {
-		o.Submitted = engine.Submitted{Run: t.Run, Name: publicName(t)}
+		o.Submitted = engine.Submitted{Run: t.Run, Name: t.Names.Public(t.Run)}
 	}
 	return o
-}
-
-// publicName is the name under which a transition submits its run.
-func publicName(t engine.Transition) string {
-	if t.Names.Name == "" {
-		return strconv.FormatInt(int64(t.Run), 10)
-	}
-	return t.Names.Name
 }
 
 // Submit is Commit of one transition with its names: both land or neither.
@@ -213,7 +204,7 @@ func (s *Store) submitLocked(token int64, t engine.Transition) engine.Outcome {
 	if s.mineLocked(token, t) { // an earlier sending landed
 		return landedNow(t)
 	}
-	name, k := publicName(t), key{t.Names.Workflow, t.Names.Key}
+	name, k := t.Names.Name, key{t.Names.Workflow, t.Names.Key}
 	if id, ok := s.names[name]; ok {
 		return s.existsLocked(id)
 	}
@@ -224,8 +215,9 @@ func (s *Store) submitLocked(token int64, t engine.Transition) engine.Outcome {
 		return engine.Outcome{Err: err}
 	}
 	r := s.runs[t.Run]
-	r.head.Name = name
-	s.names[name] = t.Run
+	if name != "" {
+		r.head.Name, s.names[name] = name, t.Run
+	}
 	if k.key != "" {
 		r.key, s.keys[k] = k, t.Run
 	}

@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
@@ -51,8 +50,8 @@ func (s *Store) Find(ctx context.Context, name string) (engine.RunRow, error) {
 	}
 	defer s.mu.Unlock()
 	id, ok := s.names[name]
-	if n, err := strconv.ParseInt(name, 10, 64); !ok && err == nil {
-		id = machine.RunID(n)
+	if !ok {
+		id, _ = engine.ParseRunID(name)
 	}
 	if r := s.runs[id]; r != nil {
 		return s.runRowLocked(r), nil

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/saga-engine/engine/engine"
@@ -20,15 +19,17 @@ type batch struct {
 	side    bool // instances or alerts; then the shape has names and keys too
 	consume bool // messages too; then the shape has everything
 
-	run, seq, at, workflow, state, owner, check, steps, data array
-	nameRun, name, nameKey                                   array
-	keyFlow, key, keyRun                                     array
-	nodeRun, node, nodeStep, nodeName                        array
-	alertRun, alertN, kind, alertStep, code, message         array
-	consumedRun, consumed                                    array
-	scratch                                                  []byte
-	order                                                    []*engine.Transition // those with names
-	sent                                                     []any                // arguments
+	run, seq, at, owner, state, steps, data              array
+	newRun, newAt, newFlow, newState, newOwner, newCheck array // rows of runs that begin
+	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck  array // rows of runs that change
+	nameRun, name, nameKey                               array
+	keyFlow, key, keyRun                                 array
+	nodeRun, node, nodeStep, nodeName                    array
+	alertRun, alertN, kind, alertStep, code, message     array
+	consumedRun, consumed                                array
+	scratch                                              []byte
+	order                                                []*engine.Transition // those with names
+	sent                                                 []any                // arguments
 }
 
 // fill encodes items; a batch is filled again and again, and its arrays are
@@ -39,10 +40,10 @@ func (b *batch) fill(items []engine.Transition) {
 	for i := range items {
 		t := &items[i]
 		b.creates = b.creates || t.Seq == 0
-		b.moves = b.moves || t.Seq > 0 && (t.State != 0 || t.Owner != nil || !t.NextCheck.IsZero())
+		b.moves = b.moves || moves(t)
 		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0
 		b.consume = b.consume || len(t.Consumed) > 0
-		if t.Names != nil {
+		if t.Names != nil && t.Names.Kept() {
 			b.names, b.keys = true, b.keys || t.Names.Key != ""
 			b.order = append(b.order, t)
 		}
@@ -61,7 +62,7 @@ func (b *batch) addNames() {
 	slices.SortFunc(b.order, byName)
 	for _, t := range b.order {
 		b.nameRun.int8(int64(t.Run))
-		b.name.text(publicName(t))
+		b.name.text(t.Names.Public(t.Run))
 		if t.Names.Key != "" {
 			b.nameKey.text(t.Names.Key)
 		} else {
@@ -81,16 +82,13 @@ func (b *batch) addNames() {
 	}
 }
 
-// publicName is the name under which a transition with names submits its run.
-func publicName(t *engine.Transition) string {
-	if t.Names.Name == "" {
-		return strconv.FormatInt(int64(t.Run), 10)
-	}
-	return t.Names.Name
+// moves reports whether a transition changes the row of a run that is there.
+func moves(t *engine.Transition) bool {
+	return t.Seq > 0 && (t.State != machine.RunInvalid || t.Owner != nil || !t.NextCheck.IsZero())
 }
 
 func byName(a, b *engine.Transition) int {
-	return cmp.Or(strings.Compare(publicName(a), publicName(b)), cmp.Compare(a.Run, b.Run))
+	return cmp.Or(strings.Compare(a.Names.Public(a.Run), b.Names.Public(b.Run)), cmp.Compare(a.Run, b.Run))
 }
 
 func byKey(a, b *engine.Transition) int {
@@ -103,8 +101,9 @@ func (b *batch) reset() {
 		a   *array
 		oid uint32
 	}{
-		{&b.run, oidInt8}, {&b.seq, oidInt4}, {&b.at, oidTimestamptz}, {&b.workflow, oidInt4}, {&b.state, oidInt2},
-		{&b.owner, oidInt4}, {&b.check, oidTimestamptz}, {&b.steps, oidBytea}, {&b.data, oidBytea},
+		{&b.run, oidInt8}, {&b.seq, oidInt4}, {&b.at, oidTimestamptz}, {&b.owner, oidInt4}, {&b.state, oidInt2}, {&b.steps, oidBytea}, {&b.data, oidBytea},
+		{&b.newRun, oidInt8}, {&b.newAt, oidTimestamptz}, {&b.newFlow, oidInt4}, {&b.newState, oidInt2}, {&b.newOwner, oidInt4}, {&b.newCheck, oidTimestamptz},
+		{&b.oldRun, oidInt8}, {&b.oldAt, oidTimestamptz}, {&b.oldSeq, oidInt4}, {&b.oldState, oidInt2}, {&b.oldOwner, oidInt4}, {&b.oldCheck, oidTimestamptz},
 		{&b.nameRun, oidInt8}, {&b.name, oidText}, {&b.nameKey, oidText},
 		{&b.keyFlow, oidText}, {&b.key, oidText}, {&b.keyRun, oidInt8},
 		{&b.nodeRun, oidInt8}, {&b.node, oidInt4}, {&b.nodeStep, oidInt4}, {&b.nodeName, oidText},
@@ -119,25 +118,23 @@ func (b *batch) add(t *engine.Transition) {
 	b.run.int8(int64(t.Run))
 	b.seq.int4(t.Seq)
 	b.at.time(t.At)
-	if t.Seq == 0 {
-		b.workflow.int4(int32(t.Workflow))
-	} else {
-		b.workflow.null()
-	}
-	if t.State != machine.RunInvalid {
-		b.state.int2(int16(t.State))
-	} else {
-		b.state.null()
-	}
-	if t.Owner != nil {
-		b.owner.int4(int32(*t.Owner))
-	} else {
-		b.owner.null()
-	}
-	if !t.NextCheck.IsZero() {
-		b.check.time(t.NextCheck)
-	} else {
-		b.check.null()
+	addOwner(&b.owner, t)
+	addState(&b.state, t)
+	switch {
+	case t.Seq == 0:
+		b.newRun.int8(int64(t.Run))
+		b.newAt.time(t.At)
+		b.newFlow.int4(int32(t.Workflow))
+		addState(&b.newState, t)
+		addOwner(&b.newOwner, t)
+		addCheck(&b.newCheck, t)
+	case moves(t):
+		b.oldRun.int8(int64(t.Run))
+		b.oldAt.time(t.At)
+		b.oldSeq.int4(t.Seq)
+		addState(&b.oldState, t)
+		addOwner(&b.oldOwner, t)
+		addCheck(&b.oldCheck, t)
 	}
 	if len(t.Steps) > 0 {
 		b.scratch = engine.AppendStepRows(b.scratch[:0], t.Steps)
@@ -166,6 +163,33 @@ func (b *batch) add(t *engine.Transition) {
 	}
 }
 
+// addState appends the state that a transition gives its run, or NULL.
+func addState(a *array, t *engine.Transition) {
+	if t.State == machine.RunInvalid {
+		a.null()
+		return
+	}
+	a.int2(int16(t.State))
+}
+
+// addOwner appends the owner that a transition gives its run, or NULL.
+func addOwner(a *array, t *engine.Transition) {
+	if t.Owner == nil {
+		a.null()
+		return
+	}
+	a.int4(int32(*t.Owner))
+}
+
+// addCheck appends the bound that a transition sets, or NULL.
+func addCheck(a *array, t *engine.Transition) {
+	if t.NextCheck.IsZero() {
+		a.null()
+		return
+	}
+	a.time(t.NextCheck)
+}
+
 // shape picks the statement for what the batch holds.
 func (b *batch) shape(ifNone bool) string {
 	switch {
@@ -181,16 +205,14 @@ func (b *batch) shape(ifNone bool) string {
 		return journalKeyedIfNone
 	case b.keys:
 		return journalKeyed
-	case b.names && !b.moves:
-		return journalBegin
 	case b.names:
 		return journalNamed
-	case b.creates && ifNone:
-		return journalCreateIfNone
-	case b.creates:
-		return journalCreate
 	case ifNone:
-		return journalAppendIfNone
+		return journalCreateIfNone
+	case b.creates && b.moves:
+		return journalCreate
+	case b.creates:
+		return journalBegin
 	case !b.moves:
 		return journalPlain
 	}
@@ -199,9 +221,15 @@ func (b *batch) shape(ifNone bool) string {
 
 // args are the arguments of the shape, valid until the next call.
 func (b *batch) args(id engine.EngineID, writer int, token int64, ifNone bool) []any {
-	args := append(b.sent[:0], int64(id), int64(writer), token,
-		b.run.bytes(), b.seq.bytes(), b.at.bytes(), b.workflow.bytes(), b.state.bytes(), b.owner.bytes(), b.check.bytes(), b.steps.bytes(), b.data.bytes())
+	args := append(b.sent[:0], int64(id), int64(writer), token, b.run.bytes(), b.seq.bytes(), b.at.bytes(), b.owner.bytes(), b.state.bytes(), b.steps.bytes(), b.data.bytes())
 	side := b.side || b.consume
+	whole := b.names || side || ifNone
+	if whole || b.creates {
+		args = append(args, b.newRun.bytes(), b.newAt.bytes(), b.newFlow.bytes(), b.newState.bytes(), b.newOwner.bytes(), b.newCheck.bytes())
+	}
+	if whole || b.moves {
+		args = append(args, b.oldRun.bytes(), b.oldAt.bytes(), b.oldSeq.bytes(), b.oldState.bytes(), b.oldOwner.bytes(), b.oldCheck.bytes())
+	}
 	if b.names || side {
 		args = append(args, b.nameRun.bytes(), b.name.bytes(), b.nameKey.bytes())
 	}

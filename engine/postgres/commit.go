@@ -85,11 +85,13 @@ func (c *commit) sortOut() (send []engine.Transition, where []int) {
 		}
 		apart := err != nil
 		if n := t.Names; n != nil && !apart {
-			name, key := publicName(t), [2]string{n.Workflow, n.Key}
-			if apart = names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
+			name, key := n.Public(t.Run), [2]string{n.Workflow, n.Key}
+			if apart = n.Kept() && names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
 				c.doubt = append(c.doubt, i)
 			}
-			names[name] = true
+			if n.Kept() {
+				names[name] = true
+			}
 			if n.Key != "" {
 				keys[key] = true
 			}
@@ -121,7 +123,7 @@ func (c *commit) finish() ([]engine.Outcome, error) {
 		case o.Err == nil:
 			told = true
 			if t := &c.items[i]; o.Landed && t.Names != nil {
-				o.Submitted = engine.Submitted{Run: t.Run, Name: publicName(t)}
+				o.Submitted = engine.Submitted{Run: t.Run, Name: t.Names.Public(t.Run)}
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func benchSteps(b *testing.B, size int, keyed bool) {
 		case 0:
 			t.Workflow, t.State, t.Owner, t.NextCheck, t.Steps = flows["w"], machine.RunRunning, &id, now.Add(time.Minute), []engine.StepRow{running(0)}
 			if named {
-				n := engine.Names{Name: "r-" + strconv.FormatInt(int64(f.run), 36), Workflow: "w"}
+				n := engine.Names{Workflow: "w"}
 				if keyed {
 					n.Key = "order-" + strconv.FormatInt(int64(f.run), 10)
 				}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lib/pq"
@@ -179,7 +178,7 @@ func unpackHead(run machine.RunID, created time.Time, b []byte) (h engine.Head, 
 		CreatedAt: created, Name: string(b[fixed:]),
 	}
 	if h.Name == "" {
-		h.Name = strconv.FormatInt(int64(run), 10)
+		h.Name = engine.RunName(run)
 	}
 	var err2 error
 	h.NextCheck, err = moment(b[14:22])
@@ -206,7 +205,7 @@ func (h *headRow) head(id machine.RunID) engine.Head {
 		Owner: engine.EngineID(h.owner), Fence: h.fence, NextCheck: engine.Never, CreatedAt: h.created.UTC(),
 	}
 	if !h.name.Valid {
-		head.Name = strconv.FormatInt(int64(id), 10)
+		head.Name = engine.RunName(id)
 	}
 	if h.check.Valid {
 		head.NextCheck = h.check.Time.UTC()
@@ -338,8 +337,8 @@ func (s *Store) Find(ctx context.Context, name string) (engine.RunRow, error) {
 		return err
 	}
 	err := s.lookOne(ctx, scan, runFindByName, name)
-	if id, e := strconv.ParseInt(name, 10, 64); noRows(err) && e == nil {
-		err = s.lookOne(ctx, scan, runFindByID, id)
+	if id, ok := engine.ParseRunID(name); noRows(err) && ok {
+		err = s.lookOne(ctx, scan, runFindByID, int64(id))
 	}
 	if noRows(err) {
 		return engine.RunRow{}, engine.ErrNotFound
@@ -402,7 +401,7 @@ func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]engine.StepVi
 // inside: the joins touch only what is shown.
 const (
 	alertColumns = `
-SELECT a.id, a.run_id, coalesce(x.name, a.run_id::text), coalesce(x.workflow, ''), a.at, a.kind, a.step, a.code, a.message
+SELECT a.id, a.run_id, coalesce(x.name, engine.run_public(a.run_id)), coalesce(x.workflow, ''), a.at, a.kind, a.step, a.code, a.message
 FROM `
 	alertJoins = ` a LEFT JOIN LATERAL (
   SELECT n.name, w.name AS workflow FROM engine.run r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)

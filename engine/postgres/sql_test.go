@@ -15,6 +15,7 @@ import (
 
 	"github.com/lib/pq"
 
+	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -23,7 +24,7 @@ import (
 var queries = map[string]string{
 	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaVersions": schemaVersions,
 	"journalPlain": journalPlain, "journalBegin": journalBegin, "journalAppend": journalAppend, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
-	"journalAppendIfNone": journalAppendIfNone, "journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
+	"journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
 	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder, "submissionsMet": submissionsMet,
 	"contextClaim": contextClaim, "contextHolder": contextHolder, "contextReplace": contextReplace,
 	"trialJournal": trialJournal, "trialRun": trialRun, "trialMove": trialMove,
@@ -49,8 +50,8 @@ var queries = map[string]string{
 
 // pieces are constants that are part of queries, or many statements at once.
 var pieces = []string{"writerSession", "commitOwn", "commitInto", "commitRows", "commitLanded", "commitOnConflict", "commitReturning",
-	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged",
-	"commitSide", "commitConsumed", "commitAnswer", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
+	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged", "changesBeside", "changesAlone", "createdLanded", "changedLanded", "commitRuns", "commitRunsLanded",
+	"commitSide", "commitConsumed", "commitAnswer", "commitAnswerSome", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
 	"poolerBegin", "lookBegin", "memberColumns", "migratePatience", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
@@ -189,8 +190,8 @@ func fill(t *testing.T) *sql.DB {
 	must(t, db, `INSERT INTO engine.member (address, lease_until, dead) SELECT 'a', now() + interval '1 hour', n = 3 FROM generate_series(1, 10) n`)
 	must(t, db, `INSERT INTO engine.fence SELECT engine, w FROM engine.member, generate_series(0, 1) w`)
 	must(t, db, `INSERT INTO engine.run SELECT n, 1, CASE WHEN n % 11 = 0 THEN 2 ELSE 10 END, 1 + n % 10, 0, now() + (n % 1000) * interval '1 second', now(), CASE WHEN n % 11 <> 0 THEN now() END FROM generate_series(1, 22000) n`)
-	must(t, db, `INSERT INTO engine.journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
-		SELECT n, s, now(), 1, 2, 1, now(), 1, decode('00000000060000010000000000000000', 'hex'), 'x' FROM generate_series(1, 22000) n, generate_series(0, 5) s`)
+	must(t, db, `INSERT INTO engine.journal (run_id, seq, at, owner, run_state, writer, steps, data)
+		SELECT n, s, now(), 1, 2, 1, decode('00000000060000010000000000000000', 'hex'), 'x' FROM generate_series(1, 22000) n, generate_series(0, 5) s`)
 	must(t, db, `INSERT INTO engine.run_name SELECT n, 'name' || n, CASE WHEN n % 3 = 0 THEN 'key' || n END FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.context SELECT 'w', 'key' || n, n FROM generate_series(3, 22000, 3) n`)
 	must(t, db, `INSERT INTO engine.alert (run_id, at, kind, step, code, message) SELECT n, now(), 'k', 's', 'c', 'm' FROM generate_series(1, 22000) n`)
@@ -225,17 +226,16 @@ func TestPlans(t *testing.T) {
 		want   []string
 		may    string // a table so small that reading it whole is right
 	}{
-		{"journalPlain", true, 12, []string{"fence_pkey"}, ""},
-		{"journalBegin", true, 15, []string{"fence_pkey"}, ""},
-		{"journalAppend", true, 12, []string{"fence_pkey", "run_pkey"}, ""},
-		{"journalCreate", true, 12, []string{"fence_pkey", "run_pkey"}, ""},
-		{"journalNamed", true, 15, []string{"fence_pkey", "run_pkey"}, ""},
-		{"journalKeyed", true, 18, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: context_pkey"}, ""},
-		{"journalSide", true, 28, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: context_pkey"}, ""},
-		{"journalAppendIfNone", true, 12, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
-		{"journalCreateIfNone", true, 12, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
-		{"journalKeyedIfNone", true, 18, []string{"fence_pkey", "run_pkey", "run_name_name_key", "context_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
-		{"journalSideIfNone", true, 28, []string{"fence_pkey", "run_pkey", "run_name_name_key", "context_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"journalPlain", true, 10, []string{"fence_pkey"}, ""},
+		{"journalBegin", true, 16, []string{"fence_pkey"}, ""},
+		{"journalAppend", true, 16, []string{"fence_pkey", "run_pkey"}, ""},
+		{"journalCreate", true, 22, []string{"fence_pkey", "run_pkey"}, ""},
+		{"journalNamed", true, 25, []string{"fence_pkey", "run_pkey"}, ""},
+		{"journalKeyed", true, 28, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: context_pkey"}, ""},
+		{"journalSide", true, 38, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: context_pkey"}, ""},
+		{"journalCreateIfNone", true, 22, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"journalKeyedIfNone", true, 28, []string{"fence_pkey", "run_pkey", "run_name_name_key", "context_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"journalSideIfNone", true, 38, []string{"fence_pkey", "run_pkey", "run_name_name_key", "context_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
 		{"journalWriters", true, 2, []string{"journal_first_pkey"}, ""},
 		{"runNameHolder", true, 1, []string{"run_name_name_key"}, ""},
 		{"submissionsMet", true, 4, []string{"run_name_name_key", "context_pkey", "run_pkey"}, ""},
@@ -246,8 +246,8 @@ func TestPlans(t *testing.T) {
 		{"orphanCheck", false, 2, []string{"run_pkey", "inbox_run_id_dedup_key"}, "member"},
 		{"inboxAddressed", false, 1, []string{"run_pkey"}, "member inbox"},
 		{"runOverdue", false, 3, []string{"run_active", "Index Cond: ((owner = m.engine) AND (next_check < $"}, "member"},
-		{"journalConsume", true, 30, []string{"fence_pkey", "run_pkey", "inbox_pkey"}, ""},
-		{"journalConsumeIfNone", true, 30, []string{"fence_pkey", "run_pkey", "inbox_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"journalConsume", true, 40, []string{"fence_pkey", "run_pkey", "inbox_pkey"}, ""},
+		{"journalConsumeIfNone", true, 40, []string{"fence_pkey", "run_pkey", "inbox_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
 		{"messagePost", false, 6, []string{"run_pkey", "Conflict Arbiter Indexes: inbox_run_id_dedup_key"}, ""},
 		{"messageList", false, 2, []string{"inbox_run_id_dedup_key"}, ""},
 		{"messageWaits", false, 2, []string{"inbox_"}, ""},
@@ -329,8 +329,8 @@ func TestConstraints(t *testing.T) {
 	const run = `INSERT INTO engine.run VALUES ($1, 1, $2, $3, 0, now(), now(), $4)`
 	must(t, db, run, 1, 2, 1, nil)
 	must(t, db, run, 2, 10, 1, "2026-01-01")
-	const row = `INSERT INTO engine.journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
-		VALUES ($1, $2, now(), $3, 2, 1, now(), 1, decode($4, 'hex'), decode($5, 'hex'))`
+	const row = `INSERT INTO engine.journal (run_id, seq, at, owner, run_state, writer, steps, data)
+		VALUES ($1, $2, now(), $3, 2, 1, decode($4, 'hex'), decode($5, 'hex'))`
 	must(t, db, row, 1, 0, 1, "00000001020000010000000000000001", "01")
 	must(t, db, `INSERT INTO engine.definition (digest, data) VALUES ('d', 'x')`)
 	must(t, db, `INSERT INTO engine.workflow (digest, name) VALUES ('d', 'x')`)
@@ -355,13 +355,13 @@ func TestConstraints(t *testing.T) {
 		"final to running":             {`UPDATE engine.run SET state = 2, finished_at = NULL WHERE run_id = 2`, nil, check + "run 2: state 10 cannot become 2"},
 		"back to the queue":            {`UPDATE engine.run SET state = 1 WHERE run_id = 1`, nil, check + "run 1: state 2 cannot become 1"},
 		"negative seq":                 {row, []any{1, -1, 1, nil, "01"}, check + "journal_seq_check"},
-		"first row without workflow":   {row, []any{3, 0, nil, nil, "01"}, check + "journal_check"},
-		"row without data":             {row, []any{1, 1, nil, nil, ""}, check + "journal_data_check"},
-		"step entry cut short":         {row, []any{1, 1, nil, "0000", "01"}, check + "journal_steps_check"},
-		"step state zero":              {row, []any{1, 1, nil, "00000001000000010000000000000001", "01"}, check + "journal_steps_check"},
-		"step state too large":         {row, []any{1, 1, nil, "000000010e0000010000000000000001", "01"}, check + "journal_steps_check"},
-		"running without complete-by":  {row, []any{1, 1, nil, "00000001020000010000000000000000", "01"}, check + "journal_steps_check"},
-		"second one without":           {row, []any{1, 1, nil, "0000000102000001000000000000000100000002020000010000000000000000", "01"}, check + "journal_steps_check"},
+		"first row without owner":      {row, []any{3, 0, nil, nil, "01"}, check + "journal_check"},
+		"row without data":             {row, []any{1, 1, 1, nil, ""}, check + "journal_data_check"},
+		"step entry cut short":         {row, []any{1, 1, 1, "0000", "01"}, check + "journal_steps_check"},
+		"step state zero":              {row, []any{1, 1, 1, "00000001000000010000000000000001", "01"}, check + "journal_steps_check"},
+		"step state too large":         {row, []any{1, 1, 1, "000000010e0000010000000000000001", "01"}, check + "journal_steps_check"},
+		"running without complete-by":  {row, []any{1, 1, 1, "00000001020000010000000000000000", "01"}, check + "journal_steps_check"},
+		"second one without":           {row, []any{1, 1, 1, "0000000102000001000000000000000100000002020000010000000000000000", "01"}, check + "journal_steps_check"},
 		"duplicate seq":                {row, []any{1, 0, 1, nil, "01"}, unique + "journal_first_pkey"},
 		"name too long":                {`INSERT INTO engine.run_name VALUES (1, repeat('x', 101))`, nil, check + "run_name_name_check"},
 		"name empty":                   {`INSERT INTO engine.run_name VALUES (1, '')`, nil, check + "run_name_name_check"},
@@ -393,6 +393,17 @@ func brokenRule(err error) string {
 		what = e.Message
 	}
 	return string(e.Code) + " " + what
+}
+
+// A run without a name of its own has the same one in the views as everywhere.
+func TestNamesThatFollowFromIDs(t *testing.T) {
+	db := raw(t, migrated(t))
+	for _, id := range []machine.RunID{1, 35, 36, 1295, 1296, 1 << 40, 909_090_909_090_909, 1<<63 - 1} {
+		var name string
+		if err := db.QueryRowContext(t.Context(), `SELECT engine.run_public($1)`, int64(id)).Scan(&name); err != nil || name != engine.RunName(id) {
+			t.Errorf("run %d is %q in the views, %q elsewhere, err = %v", id, name, engine.RunName(id), err)
+		}
+	}
 }
 
 // The names of states in the views are those of engine/machine.

@@ -20,12 +20,11 @@ WITH own AS MATERIALIZED (
   SELECT 1 FROM engine.fence WHERE engine = $1::int4 AND writer = $2::int2 FOR NO KEY UPDATE
 )`
 	commitInto = `
-  INSERT INTO engine.journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
-  SELECT v.run_id, v.seq, v.at, v.workflow_id, v.run_state, v.owner, v.next_check, $3::int8, v.steps, v.data`
-	commitRows = `unnest($4::int8[], $5::int4[], $6::timestamptz[], $7::int4[], $8::int2[], $9::int4[], $10::timestamptz[], $11::bytea[], $12::bytea[])
-       v(run_id, seq, at, workflow_id, run_state, owner, next_check, steps, data)`
+  INSERT INTO engine.journal (run_id, at, writer, seq, owner, run_state, steps, data)
+  SELECT v.run_id, v.at, $3::int8, v.seq, v.owner, v.run_state, v.steps, v.data`
+	commitRows      = `unnest($4::int8[], $5::int4[], $6::timestamptz[], $7::int4[], $8::int2[], $9::bytea[], $10::bytea[]) v(run_id, seq, at, owner, run_state, steps, data)`
 	commitReturning = `
-  RETURNING run_id, seq, at, workflow_id, run_state, owner, next_check
+  RETURNING run_id, at
 )`
 	commitLanded = `, landed AS (` + commitInto + `
   FROM own, ` + commitRows
@@ -35,7 +34,7 @@ WITH own AS MATERIALIZED (
 	// commitNamed fails where a name or an id is taken: nothing lands.
 	commitNamed = `, named AS (
   INSERT INTO engine.run_name (run_id, name, key)
-  SELECT s.run_id, s.name, s.key FROM own, unnest($13::int8[], $14::text[], $15::text[]) s(run_id, name, key)
+  SELECT s.run_id, s.name, s.key FROM own, unnest($23::int8[], $24::text[], $25::text[]) s(run_id, name, key)
   RETURNING run_id
 )`
 	// commitKeyed takes a key that is free, or that a run held which has freed it
@@ -45,7 +44,7 @@ WITH own AS MATERIALIZED (
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id)
   SELECT k.workflow, k.key, k.run_id
-  FROM own, (SELECT count(*) FROM named) first, unnest($16::text[], $17::text[], $18::int8[]) k(workflow, key, run_id)` + commitTake
+  FROM own, (SELECT count(*) FROM named) first, unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)` + commitTake
 	commitTake = `
   ON CONFLICT (workflow, key) DO UPDATE SET run_id =
     CASE WHEN (SELECT r.state FROM engine.run r WHERE r.run_id = c.run_id) IN (11, 12, 13) THEN excluded.run_id END
@@ -60,11 +59,11 @@ WITH own AS MATERIALIZED (
 	// survived: fresh are those in whose way nothing stands that can be seen. What
 	// cannot be seen yet fails the statement, and can be seen by the next.
 	commitFresh = `, held AS MATERIALIZED (
-  SELECT k.run_id FROM unnest($16::text[], $17::text[], $18::int8[]) k(workflow, key, run_id)
+  SELECT k.run_id FROM unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
   JOIN engine.context c ON c.workflow = k.workflow AND c.key = k.key
   WHERE (SELECT r.state FROM engine.run r WHERE r.run_id = c.run_id) IN (11, 12, 13) IS NOT TRUE
 ), fresh AS MATERIALIZED (
-  SELECT s.run_id, s.name, s.key FROM own, unnest($13::int8[], $14::text[], $15::text[]) s(run_id, name, key)
+  SELECT s.run_id, s.name, s.key FROM own, unnest($23::int8[], $24::text[], $25::text[]) s(run_id, name, key)
   WHERE NOT EXISTS (SELECT FROM engine.run_name n WHERE n.name = s.name)
     AND NOT EXISTS (SELECT FROM engine.journal j WHERE j.run_id = s.run_id AND j.seq = 0)
     AND s.run_id <> ALL (ARRAY(SELECT run_id FROM held))
@@ -72,43 +71,59 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.run_name (run_id, name, key) SELECT run_id, name, key FROM fresh RETURNING run_id
 ), keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id)
-  SELECT k.workflow, k.key, k.run_id FROM (SELECT count(*) FROM named) first, unnest($16::text[], $17::text[], $18::int8[]) k(workflow, key, run_id)
+  SELECT k.workflow, k.key, k.run_id FROM (SELECT count(*) FROM named) first, unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
   WHERE k.run_id = ANY (ARRAY(SELECT run_id FROM fresh))` + commitTake
 	commitLandedFresh = `, begun AS (` + commitInto + `
   FROM own, (SELECT count(*) FROM keyed) first, ` + commitRows + `
   WHERE v.seq = 0 AND v.run_id = ANY (ARRAY(SELECT run_id FROM fresh))` + commitReturning + `, others AS (` + commitInto + `
   FROM own, (SELECT count(*) FROM begun) first, ` + commitRows + `
-  WHERE v.run_id <> ALL ($13::int8[])` + commitOnConflict + commitReturning + `, landed AS MATERIALIZED (SELECT * FROM begun UNION ALL SELECT * FROM others)`
+  WHERE v.run_id <> ALL ($23::int8[])` + commitOnConflict + commitReturning + `, landed AS MATERIALIZED (SELECT * FROM begun UNION ALL SELECT * FROM others)`
 
+	// Rows of runs: those that begin, and those that are there and change. They
+	// come as arrays of their own, so that a row of the journal that leaves its run
+	// as it is carries nothing of it. Where conflicts are survived only what has
+	// landed counts.
 	commitCreated = `, created AS (
   INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
-  SELECT run_id, workflow_id, run_state, owner, seq, next_check, at, CASE WHEN run_state >= 10 THEN at END
-  FROM landed WHERE seq = 0
-)`
+  SELECT c.run_id, c.workflow_id, c.state, c.owner, 0, c.next_check, c.at, CASE WHEN c.state >= 10 THEN c.at END
+  FROM own, (SELECT count(*) FROM landed) first,
+       unnest($11::int8[], $12::timestamptz[], $13::int4[], $14::int2[], $15::int4[], $16::timestamptz[]) c(run_id, at, workflow_id, state, owner, next_check)`
 	commitChanged = `, changed AS (
   UPDATE engine.run r
-  SET state = coalesce(l.run_state, r.state), next_check = coalesce(l.next_check, r.next_check),
-      owner = coalesce(l.owner, r.owner), fence = CASE WHEN l.owner IS NULL THEN r.fence ELSE l.seq END,
-      finished_at = CASE WHEN l.run_state IS NULL THEN r.finished_at WHEN l.run_state >= 10 THEN l.at END
-  FROM landed l
-  WHERE l.seq > 0 AND (l.run_state IS NOT NULL OR l.next_check IS NOT NULL OR l.owner IS NOT NULL) AND r.run_id = l.run_id
-)`
-	commitSide = `, listed AS (
+  SET state = coalesce(c.state, r.state), next_check = coalesce(c.next_check, r.next_check),
+      owner = coalesce(c.owner, r.owner), fence = CASE WHEN c.owner IS NULL THEN r.fence ELSE c.seq END,
+      finished_at = CASE WHEN c.state IS NULL THEN r.finished_at WHEN c.state >= 10 THEN c.at END
+  FROM own, (SELECT count(*) FROM landed) first, `
+	changesBeside = `unnest($17::int8[], $18::timestamptz[], $19::int4[], $20::int2[], $21::int4[], $22::timestamptz[]) c(run_id, at, seq, state, owner, next_check)
+  WHERE r.run_id = c.run_id`
+	changesAlone = `unnest($11::int8[], $12::timestamptz[], $13::int4[], $14::int2[], $15::int4[], $16::timestamptz[]) c(run_id, at, seq, state, owner, next_check)
+  WHERE r.run_id = c.run_id`
+	commitEnd     = `)`
+	createdLanded = `
+  WHERE c.run_id = ANY (ARRAY(SELECT run_id FROM landed)))`
+	changedLanded = ` AND c.run_id = ANY (ARRAY(SELECT run_id FROM landed)))`
+
+	commitRuns       = commitCreated + commitEnd + commitChanged + changesBeside + commitEnd
+	commitRunsLanded = commitCreated + createdLanded + commitChanged + changesBeside + changedLanded
+	commitSide       = `, listed AS (
   INSERT INTO engine.run_step (run_id, node, step, name)
   SELECT s.run_id, s.node, s.step, s.name
-  FROM unnest($19::int8[], $20::int4[], $21::int4[], $22::text[]) s(run_id, node, step, name) JOIN landed l USING (run_id)
+  FROM unnest($29::int8[], $30::int4[], $31::int4[], $32::text[]) s(run_id, node, step, name) JOIN landed l USING (run_id)
 ), alerted AS (
   INSERT INTO engine.alert (run_id, at, kind, step, code, message)
   SELECT l.run_id, l.at, a.kind, a.step, a.code, a.message
-  FROM unnest($23::int8[], $24::int4[], $25::text[], $26::text[], $27::text[], $28::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
+  FROM unnest($33::int8[], $34::int4[], $35::text[], $36::text[], $37::text[], $38::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
   ORDER BY l.run_id, a.n
 )`
 	commitConsumed = `, consumed AS (
   DELETE FROM engine.inbox i
-  USING unnest($29::int8[], $30::int8[]) c(run_id, id) JOIN landed l USING (run_id)
+  USING unnest($39::int8[], $40::int8[]) c(run_id, id) JOIN landed l USING (run_id)
   WHERE i.id = c.id AND i.run_id = c.run_id
 )`
+	// All has landed, or nothing.
 	commitAnswer = `
+SELECT (SELECT count(*) FROM own), (SELECT count(*) FROM landed), NULL::int8[]`
+	commitAnswerSome = `
 SELECT o.alive, l.n, CASE WHEN l.n < cardinality($4::int8[]) THEN l.ids END
 FROM (SELECT count(*) AS alive FROM own) o, (SELECT count(*) AS n, array_agg(run_id) AS ids FROM landed) l`
 )
@@ -119,18 +134,17 @@ FROM (SELECT count(*) AS alive FROM own) o, (SELECT count(*) AS n, array_agg(run
 // SQLSTATE 23505 and nothing has landed. What is rare shares one shape.
 const (
 	journalPlain         = commitOwn + commitLanded + commitReturning + commitAnswer
-	journalBegin         = commitOwn + commitNamed + commitLandedNamed + commitReturning + commitCreated + commitAnswer
-	journalAppend        = commitOwn + commitLanded + commitReturning + commitChanged + commitAnswer
-	journalCreate        = commitOwn + commitLanded + commitReturning + commitCreated + commitChanged + commitAnswer
-	journalNamed         = commitOwn + commitNamed + commitLandedNamed + commitReturning + commitCreated + commitChanged + commitAnswer
-	journalKeyed         = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitCreated + commitChanged + commitAnswer
-	journalSide          = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitCreated + commitChanged + commitSide + commitAnswer
-	journalConsume       = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitCreated + commitChanged + commitSide + commitConsumed + commitAnswer
-	journalAppendIfNone  = commitOwn + commitLanded + commitOnConflict + commitReturning + commitChanged + commitAnswer
-	journalCreateIfNone  = commitOwn + commitLanded + commitOnConflict + commitReturning + commitCreated + commitChanged + commitAnswer
-	journalKeyedIfNone   = commitOwn + commitFresh + commitLandedFresh + commitCreated + commitChanged + commitAnswer
-	journalSideIfNone    = commitOwn + commitFresh + commitLandedFresh + commitCreated + commitChanged + commitSide + commitAnswer
-	journalConsumeIfNone = commitOwn + commitFresh + commitLandedFresh + commitCreated + commitChanged + commitSide + commitConsumed + commitAnswer
+	journalBegin         = commitOwn + commitLanded + commitReturning + commitCreated + commitEnd + commitAnswer
+	journalAppend        = commitOwn + commitLanded + commitReturning + commitChanged + changesAlone + commitEnd + commitAnswer
+	journalCreate        = commitOwn + commitLanded + commitReturning + commitRuns + commitAnswer
+	journalNamed         = commitOwn + commitNamed + commitLandedNamed + commitReturning + commitRuns + commitAnswer
+	journalKeyed         = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitAnswer
+	journalSide          = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitSide + commitAnswer
+	journalConsume       = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitSide + commitConsumed + commitAnswer
+	journalCreateIfNone  = commitOwn + commitLanded + commitOnConflict + commitReturning + commitRunsLanded + commitAnswerSome
+	journalKeyedIfNone   = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitAnswerSome
+	journalSideIfNone    = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitSide + commitAnswerSome
+	journalConsumeIfNone = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitSide + commitConsumed + commitAnswerSome
 	journalWriters       = `SELECT j.run_id, j.writer FROM unnest($1::int8[], $2::int4[]) v(run_id, seq) JOIN engine.journal j USING (run_id, seq)`
 	fenceOpen            = `SELECT EXISTS (SELECT FROM engine.fence WHERE engine = $1 AND writer = $2)`
 )
@@ -142,7 +156,7 @@ const (
 WITH own AS MATERIALIZED (
   SELECT 1 FROM engine.fence WHERE engine = $1::int4 AND writer = $2::int2 FOR NO KEY UPDATE
 ), claimed AS (
-  INSERT INTO engine.run_name (run_id, name, key) SELECT $3::int8, $4::text, nullif($5::text, '') FROM own ON CONFLICT DO NOTHING RETURNING 1
+  INSERT INTO engine.run_name (run_id, name, key) SELECT $3::int8, $4::text, nullif($5::text, '') FROM own WHERE $4 <> '' ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM claimed), EXISTS (SELECT FROM engine.workflow WHERE workflow_id = $6::int4)`
 	// submissionsMet finds, for submissions, the run that has the name or else holds

@@ -40,7 +40,7 @@ func (c *commit) meet(ctx context.Context) {
 	for _, i := range c.doubt {
 		t := &c.items[i]
 		at.int4(int32(i))
-		name.text(publicName(t))
+		name.text(t.Names.Public(t.Run))
 		flow.text(t.Names.Workflow)
 		key.text(t.Names.Key)
 	}
@@ -82,7 +82,7 @@ func (c *commit) meet(ctx context.Context) {
 // way, in a transaction of its own. An error means that ctx ended, that history
 // was lost, or that nothing of the whole commit has landed.
 func (c *commit) alone(ctx context.Context, i int) error {
-	s := submission{w: c.w, t: c.items[i], name: publicName(&c.items[i]), token: c.w.token()}
+	s := submission{w: c.w, t: c.items[i], name: c.items[i].Names.Public(c.items[i].Run), token: c.w.token()}
 	open := false
 	var last error
 	for try := 0; ; try++ {
@@ -166,7 +166,11 @@ func (s *submission) once(ctx context.Context, sub *engine.Submitted) (err error
 func (s *submission) write(ctx context.Context, sub *engine.Submitted) (keep bool, err error) {
 	w, n := s.w, s.t.Names
 	var open, named, known bool
-	err = w.conn.QueryRowContext(ctx, runNameClaim, int64(w.engine), int64(w.n), int64(s.t.Run), s.name, n.Key, int64(s.t.Workflow)).Scan(&open, &named, &known)
+	claim := ""
+	if n.Kept() {
+		claim = s.name
+	}
+	err = w.conn.QueryRowContext(ctx, runNameClaim, int64(w.engine), int64(w.n), int64(s.t.Run), claim, n.Key, int64(s.t.Workflow)).Scan(&open, &named, &known)
 	switch {
 	case err != nil:
 		return false, err
@@ -174,7 +178,7 @@ func (s *submission) write(ctx context.Context, sub *engine.Submitted) (keep boo
 		return false, engine.ErrFenced
 	case !known:
 		return false, fmt.Errorf("%w: run %d: no such workflow: %d", errRefused, s.t.Run, s.t.Workflow)
-	case !named:
+	case !named && n.Kept():
 		return false, s.found(ctx, sub)
 	}
 	if n.Key != "" {
@@ -192,8 +196,14 @@ func (s *submission) write(ctx context.Context, sub *engine.Submitted) (keep boo
 	if err := w.queryRow(ctx, w.batch.shape(true), w.batch.args(w.engine, w.n, s.token, true), &own, &landed, &ids); err != nil {
 		return false, err
 	}
-	if landed == 0 { // the id is that of a run without names
-		return false, engine.ErrExists
+	if landed == 0 { // the id is that of a run without names, maybe of this one
+		token, err := s.writer(ctx)
+		if err == nil && token != s.token {
+			err = engine.ErrExists
+		}
+		if err != nil {
+			return false, err
+		}
 	}
 	*sub = engine.Submitted{Run: s.t.Run, Name: s.name}
 	return true, nil

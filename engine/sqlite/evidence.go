@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
@@ -139,11 +138,11 @@ func (s *Store) alerts(ctx context.Context, query string, args ...any) ([]engine
 		var (
 			a       engine.AlertRow
 			run, at int64
-			name    *string // NULL = the run is known by its number
+			name    *string // NULL = the one that follows from the id
 		)
 		err := r.Scan(&a.ID, &run, &name, &a.Workflow, &at, &a.Kind, &a.Step, &a.Code, &a.Message)
 		a.Run, a.At = machine.RunID(run), fromMicros(at)
-		if a.Name = strconv.FormatInt(run, 10); name != nil {
+		if a.Name = engine.RunName(a.Run); name != nil {
 			a.Name = *name
 		}
 		out = append(out, a)

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func submit(t testing.TB, s *Store, w engine.Writer, id engine.EngineID, run mac
 	_, err = w.Submit(t.Context(), engine.Transition{
 		Run: run, At: at, Workflow: ids["w"], State: machine.RunRunning, Owner: &id, NextCheck: at, Data: []byte("0"),
 		Steps: []engine.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: at.Add(time.Minute)}},
-	}, engine.Names{Workflow: "w"})
+	}, engine.Names{Workflow: "w", Name: fmt.Sprint("n-", run)})
 	if err != nil {
 		t.Fatal(err)
 	}

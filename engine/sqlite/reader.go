@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"slices"
-	"strconv"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
@@ -147,7 +146,7 @@ func (h *headRow) head(id machine.RunID) engine.Head {
 		Owner: engine.EngineID(h.owner), Fence: h.fence, NextCheck: fromMicros(h.check), CreatedAt: fromMicros(h.created),
 	}
 	if !h.name.Valid {
-		head.Name = strconv.FormatInt(int64(id), 10)
+		head.Name = engine.RunName(id)
 	}
 	if h.finished.Valid {
 		head.FinishedAt = fromMicros(h.finished.Int64)
@@ -238,8 +237,8 @@ func (s *Store) Find(ctx context.Context, name string) (engine.RunRow, error) {
 		return engine.RunRow{}, engine.ErrNotFound
 	}
 	rows, err := s.runRows(ctx, "find run", runFindByName, []any{micros(now()), name})
-	if id, e := strconv.ParseInt(name, 10, 64); err == nil && len(rows) == 0 && e == nil {
-		rows, err = s.runRows(ctx, "find run", runFindByID, []any{micros(now()), id})
+	if id, ok := engine.ParseRunID(name); err == nil && len(rows) == 0 && ok {
+		rows, err = s.runRows(ctx, "find run", runFindByID, []any{micros(now()), int64(id)})
 	}
 	if err != nil {
 		return engine.RunRow{}, err

@@ -166,7 +166,7 @@ func TestViews(t *testing.T) {
 			wantBy = x.CompleteBy.Format("2006-01-02T15:04:05.000Z")
 		}
 		if x := want[n]; g.Node != x.Node || g.Name != x.Name || state != x.State.String() || g.Attempt != x.Attempt ||
-			g.Failures != x.Failures || g.LockedBy != x.LockedBy || by != wantBy || run != "1" || flow != "w" || runState != "parked" {
+			g.Failures != x.Failures || g.LockedBy != x.LockedBy || by != wantBy || run != "n-1" || flow != "w" || runState != "parked" {
 			t.Errorf("view shows %+v in state %s until %q of %s %s %s, want %+v", g, state, by, run, flow, runState, x)
 		}
 	}
@@ -181,7 +181,7 @@ func TestViews(t *testing.T) {
 	)
 	err = raw(t, path).QueryRowContext(t.Context(), `SELECT run, workflow, state, locked_by, owner_alive, next_check, finished_at, digest FROM runs`).
 		Scan(&run, &flow, &state, &owner, &alive, &check, &finished, &digest)
-	if err != nil || run != "1" || flow != "w" || state != "parked" || owner != id || !alive || check.Valid || finished.Valid || digest != "d" {
+	if err != nil || run != "n-1" || flow != "w" || state != "parked" || owner != id || !alive || check.Valid || finished.Valid || digest != "d" {
 		t.Errorf("runs shows %s %s %s %d %v %v %v %s, err = %v", run, flow, state, owner, alive, check, finished, digest, err)
 	}
 }
@@ -286,7 +286,7 @@ func TestViewOfAWideRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := raw(t, path).QueryContext(t.Context(), `SELECT node, step, state, attempt FROM steps WHERE run = '1' ORDER BY node`)
+	rows, err := raw(t, path).QueryContext(t.Context(), `SELECT node, step, state, attempt FROM steps WHERE run = 'n-1' ORDER BY node`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,6 +329,20 @@ func widen(t testing.TB, w engine.Writer, n int) {
 		next = engine.Transition{Run: 1, Seq: seq + 1, At: at, Data: []byte("1")}
 		for i := range seq % 8 {
 			next.Steps = append(next.Steps, engine.StepRow{Node: 3 + (seq*8+i)%int32(n), State: machine.StepSucceeded, Attempt: 2})
+		}
+	}
+}
+
+// A run without a name of its own has the same one in the views as everywhere.
+func TestNamesThatFollowFromIDs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	open(t, path, Options{})
+	db := raw(t, path)
+	for _, id := range []machine.RunID{1, 35, 36, 1295, 1296, 1 << 40, 909_090_909_090_909, 1<<63 - 1} {
+		must(t, db, `INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES (?1, 1, 2, 1, 0, 0, 0)`, int64(id))
+		var name string
+		if err := db.QueryRowContext(t.Context(), `SELECT run FROM run_public WHERE run_id = ?1`, int64(id)).Scan(&name); err != nil || name != engine.RunName(id) {
+			t.Errorf("run %d is %q in the views, %q elsewhere, err = %v", id, name, engine.RunName(id), err)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func benchTransition(f flight, id engine.EngineID, at time.Time, data []byte) en
 	switch f.seq {
 	case 0:
 		t.Workflow, t.State, t.Owner, t.NextCheck = 1, machine.RunRunning, &id, at.Add(time.Hour)
-		t.Names = &engine.Names{Name: engine.RunName(f.run), Workflow: "w"}
+		t.Names = &engine.Names{Workflow: "w"}
 		t.Steps = []engine.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: at}}
 	case benchSteps:
 		t.State, t.NextCheck = machine.RunSucceeded, engine.Never

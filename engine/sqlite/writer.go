@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
@@ -395,17 +394,9 @@ func (w *Writer) Submit(ctx context.Context, t engine.Transition, n engine.Names
 func landedNow(t *engine.Transition) engine.Outcome {
 	o := engine.Outcome{Landed: true}
 	if t.Names != nil {
-		o.Submitted = engine.Submitted{Run: t.Run, Name: publicName(t)}
+		o.Submitted = engine.Submitted{Run: t.Run, Name: t.Names.Public(t.Run)}
 	}
 	return o
-}
-
-// publicName is the name under which a transition submits its run.
-func publicName(t *engine.Transition) string {
-	if t.Names.Name == "" {
-		return strconv.FormatInt(int64(t.Run), 10)
-	}
-	return t.Names.Name
 }
 
 // submit writes a run's first transition and its names, unless the name or the
@@ -415,8 +406,11 @@ func (x *tx) submit(token int64, t *engine.Transition) (engine.Outcome, error) {
 	if known, err := x.knows(t.Workflow); err != nil || !known {
 		return engine.Outcome{Err: fmt.Errorf("sqlite: run %d: no such workflow: %d", t.Run, t.Workflow)}, err
 	}
+	if !t.Names.Kept() {
+		return x.unnamed(token, t)
+	}
 	var key any // NULL = none
-	name := publicName(t)
+	name := t.Names.Public(t.Run)
 	if t.Names.Key != "" {
 		key = t.Names.Key
 		found, err := x.held(name, t.Names)
@@ -452,6 +446,22 @@ func (x *tx) submit(token int64, t *engine.Transition) (engine.Outcome, error) {
 		}
 	}
 	return landedNow(t), nil
+}
+
+// unnamed writes the first transition of a run under no name but its id's.
+func (x *tx) unnamed(token int64, t *engine.Transition) (engine.Outcome, error) {
+	landed, err := x.append(token, t)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	if landed {
+		return landedNow(t), nil
+	}
+	o, err := x.disputed(token, t, engine.Submitted{Run: t.Run})
+	if err == nil && !o.Landed {
+		o = engine.Outcome{Err: engine.ErrExists}
+	}
+	return o, err
 }
 
 // knows reports whether there is such a workflow. There is one for ever.

@@ -3,7 +3,6 @@ package storetest
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -15,15 +14,15 @@ var batchRules = []rule{
 	{name: "batch/submissions land beside other transitions", why: "one commit for all runs of an engine: what begins a run costs no commit of its own", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 2)
-		named, keyed, derived := w.named(a, "order-1", ""), w.named(a, "order-2", "k2"), w.named(a, "", "k3")
-		batch := []engine.Transition{next(ids[0], 1), end(ids[1], 1, machine.RunSucceeded), named, keyed, derived, w.create(a)}
+		named, keyed, derived, unnamed := w.named(a, "order-1", ""), w.named(a, "order-2", "k2"), w.named(a, "", "k3"), w.named(a, "", "")
+		batch := []engine.Transition{next(ids[0], 1), end(ids[1], 1, machine.RunSucceeded), named, keyed, derived, unnamed, w.create(a)}
 		out := w.commit(a.writers[0], batch...)
-		names := []string{2: "order-1", 3: "order-2", 4: strconv.FormatInt(int64(derived.Run), 10), 5: ""}
+		names := []string{2: "order-1", 3: "order-2", 4: engine.RunName(derived.Run), 5: engine.RunName(unnamed.Run), 6: ""}
 		for i, o := range out {
 			if !o.Landed || o.Err != nil {
 				w.Errorf("transition %d: outcome = %+v, want landed", i, o)
 			}
-			if i < 2 || i == 5 {
+			if i < 2 || i == 6 {
 				continue
 			}
 			if want := (engine.Submitted{Run: batch[i].Run, Name: names[i]}); o.Submitted != want {

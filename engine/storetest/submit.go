@@ -33,12 +33,20 @@ var submitRules = []rule{
 	{name: "submit/without a name it is the id", why: "every run has a public id (language.md, Run ids)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		c := w.create(a)
-		want := strconv.FormatInt(int64(c.Run), 10)
+		want := engine.RunName(c.Run)
 		if s := w.submit(a.writers[0], c, engine.Names{Workflow: flowName}); s.Name != want || s.Exists {
 			w.Errorf("submitted = %+v, want name %s", s, want)
 		}
-		if s := w.submit(a.writers[0], w.create(a), engine.Names{Name: want}); !s.Exists || s.Run != c.Run {
-			w.Errorf("submitted under a derived name = %+v, want run %d", s, c.Run)
+		for _, name := range []string{want, strconv.FormatInt(int64(c.Run), 10)} {
+			if r, err := w.Store.Find(w.ctx, name); err != nil || r.Run != c.Run || r.Name != want {
+				w.Errorf("%s is run %d named %q, err = %v, want %d named %q", name, r.Run, r.Name, err, c.Run, want)
+			}
+		}
+		d := w.create(a)
+		for _, name := range []string{want, engine.RunName(d.Run)} {
+			if s, err := a.writers[0].Submit(w.ctx, d, engine.Names{Name: name}); err == nil {
+				w.Errorf("submitted under a name that engines give = %+v, want it refused", s)
+			}
 		}
 	}},
 	{name: "submit/a name that exists is that run", why: "submission is idempotent by its id: sent twice it is one run (I1)", run: func(w *world) {

@@ -119,7 +119,7 @@ var viewRules = []rule{
 			u.Alerts = []engine.Alert{{Kind: "overdue"}}
 			w.land(a.writers[0], t, u)
 			want = append(want,
-				engine.AlertRow{Alert: t.Alerts[0], Run: t.Run, Name: fmt.Sprint(t.Run), Workflow: flowName, At: t.At},
+				engine.AlertRow{Alert: t.Alerts[0], Run: t.Run, Name: engine.RunName(t.Run), Workflow: flowName, At: t.At},
 				engine.AlertRow{Alert: u.Alerts[0], Run: u.Run, Name: "order-7", Workflow: flowName, At: u.At})
 		}
 		slices.Reverse(want)
