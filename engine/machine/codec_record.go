@@ -1,6 +1,10 @@
 package machine
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/saga-engine/engine/dsl"
+)
 
 func (e *encoder) record(r *Record) error {
 	e.at = r.at
@@ -8,29 +12,67 @@ func (e *encoder) record(r *Record) error {
 	if err := e.event(r.event); err != nil {
 		return err
 	}
-	if r.run == nil {
-		e.uint(0)
-	} else {
-		e.uint(r.run.mask)
-		put(e, runFields, r.run.mask, &r.run.to)
-	}
+	e.run(r.run, r.event)
 	e.uint(uint64(len(r.nodes)))
 	next := 0
 	for k := range r.nodes {
 		p := &r.nodes[k]
-		e.uint(uint64(p.node - next))
+		e.node(p, p.node-next, r.event)
 		next = p.node + 1
+	}
+	return nil
+}
+
+// run writes which usual change of the run it is and which fields it changes
+// otherwise than that one does, as one number, and then what does not follow; 0 if
+// nothing changes.
+func (e *encoder) run(p *runPatch, event Event) {
+	if p == nil {
+		e.uint(0)
+		return
+	}
+	kind := usuallyRun(p, e.at, event)
+	e.uint((p.mask^kind.fields(event))<<2 | uint64(kind))
+	put(e, runFields, p.mask&^kind.follows(), &p.to)
+}
+
+// node writes how far the node is from the one before, which usual change it is,
+// and whether that is odd: then, which fields it changes otherwise. Which node and
+// attempt a usual end is of, the event says; a usual start is of the first attempt
+// unless it is odd.
+func (e *encoder) node(p *nodePatch, distance int, event Event) {
+	kind := usually(p, e.at, event)
+	if kind == usualNot {
+		e.uint(uint64(distance) << 3)
 		e.uint(p.mask)
 		put(e, nodeFields, p.mask, p.to)
 		e.uint(uint64(len(p.attempts)))
-		for j := range p.attempts {
-			a := &p.attempts[j]
+		for k := range p.attempts {
+			a := &p.attempts[k]
 			e.int(int64(a.to.call))
 			e.uint(uint64(a.mask))
 			put(e, attemptFields, uint64(a.mask), &a.to)
 		}
+		return
 	}
-	return nil
+	first, u, a := uint64(kind)<<1, &usuals[kind], &p.attempts[0]
+	if kind == usualStart {
+		first |= uint64(distance) << 3
+	}
+	other, otherAttempt := p.mask^kind.fields(event), uint64(a.mask)^u.attempt
+	again := kind == usualStart && a.to.call != 1
+	if other|otherAttempt != 0 || again {
+		e.uint(first | 1)
+		e.uint(other)
+		e.uint(otherAttempt)
+		if kind == usualStart {
+			e.int(int64(a.to.call))
+		}
+	} else {
+		e.uint(first)
+	}
+	put(e, nodeFields, p.mask&^u.follow, p.to)
+	put(e, attemptFields, uint64(a.mask)&^u.attemptFollow, &a.to)
 }
 
 // put writes the fields in mask.
@@ -51,7 +93,7 @@ func (d *decoder) record() Record {
 	r := Record{at: instant(d.uint())}
 	d.at = r.at
 	r.event = d.event()
-	if mask := d.mask(len(runFields)); mask != 0 {
+	if kind, mask := d.run(r.event); mask != 0 {
 		r.run = &runPatch{mask: mask, to: run{head: &noHead, trouble: &noTrouble}}
 		if mask&headBits != 0 {
 			r.run.to.head = new(head)
@@ -59,7 +101,7 @@ func (d *decoder) record() Record {
 		if mask&troubleBits != 0 {
 			r.run.to.trouble = new(trouble)
 		}
-		d.runFields(mask, &r.run.to)
+		d.runFields(kind, mask, &r.run.to, r.event)
 	}
 	next := 0
 	count := d.count()
@@ -68,26 +110,27 @@ func (d *decoder) record() Record {
 	}
 	var to []node
 	for left := count; left > 0; left-- {
-		p := nodePatch{node: d.nodeNumber(&next)}
+		h := d.node(&next, r.event)
 		if d.err != nil {
 			break
 		}
 		if len(to) == 0 { // no more at once than the bytes left can fill
 			to = make([]node, min(left, 64))
 		}
+		p := nodePatch{node: h.node, mask: h.mask}
 		p.to, to = &to[0], to[1:]
 		p.to.more = &noMore
-		if p.mask = d.mask(len(nodeFields)); p.mask&moreBits != 0 {
+		if p.mask&moreBits != 0 {
 			p.to.more = new(more)
 		}
-		get(d, nodeFields, p.mask, p.to)
-		for n := d.count(); n > 0; n-- {
+		d.nodeFields(&h, p.to)
+		for n := d.attempts(&h); n > 0; n-- {
 			if p.attempts == nil {
 				p.attempts = make([]attemptPatch, 0, min(n, 16))
 			}
-			a := attemptPatch{to: attempt{call: int32(d.index())}}
-			a.mask = uint16(d.mask(len(attemptFields)))
-			get(d, attemptFields, uint64(a.mask), &a.to)
+			call, mask := d.attempt(&h)
+			a := attemptPatch{mask: uint16(mask), to: attempt{call: call}}
+			d.attemptFields(&h, mask, &a.to)
 			p.attempts = append(p.attempts, a)
 		}
 		r.nodes = append(r.nodes, p)
@@ -95,20 +138,111 @@ func (d *decoder) record() Record {
 	return r
 }
 
-// runFields reads the run's fields in mask.
-func (d *decoder) runFields(mask uint64, to *run) {
-	get(d, runFields, mask, to)
+// run reads which fields of the run change, and by which usual change.
+func (d *decoder) run(event Event) (usualRun, uint64) {
+	if d.format < 3 {
+		return runUnusual, d.mask(len(runFields))
+	}
+	first := d.uint()
+	kind := usualRun(first & 3)
+	mask := first>>2 ^ kind.fields(event)
+	if _, start := event.(Started); mask>>len(runFields) != 0 || kind > runEnded || kind == runAccepted && !start {
+		d.fail()
+		return runUnusual, 0
+	}
+	return kind, mask
+}
+
+// runFields sets and reads the run's fields in mask.
+func (d *decoder) runFields(kind usualRun, mask uint64, to *run, event Event) {
+	kind.set(to, mask&kind.follows(), d.at, event)
+	get(d, runFields, mask&^kind.follows(), to)
 	if to.steps < 0 || to.steps > maxSteps {
 		d.fail()
 	}
 }
 
-// nodeNumber reads the number of the next node: never lower than next.
-func (d *decoder) nodeNumber(next *int) int {
-	i := *next + d.small(int64(d.uint()))
+// A heading is what a node's patch begins with.
+type heading struct {
+	node    int
+	mask    uint64
+	kind    usualKind
+	call    int32     // of a usual change's attempt,
+	attempt uint64    // and what changes of it
+	output  dsl.Value // of a usual end
+}
+
+// node reads which node is next, never lower than next, and what changes of it.
+func (d *decoder) node(next *int, event Event) heading {
+	var h heading
+	distance := d.uint()
+	odd := false
+	if d.format >= 3 {
+		h.kind, odd = usualKind(distance>>1&3), distance&1 != 0
+		distance >>= 3
+	}
+	u := &usuals[h.kind]
+	switch h.kind {
+	case usualNot:
+		h.node = d.nodeNumber(next, distance)
+		h.mask = d.mask(len(nodeFields))
+		return h
+	case usualStart:
+		h.call = 1
+	default:
+		ev, ok := event.(AttemptOK)
+		if !ok {
+			d.fail()
+		}
+		distance = uint64(ev.Attempt.Node - *next)
+		h.call, h.output = int32(d.small(int64(ev.Attempt.Call))), ev.Output
+	}
+	h.node = d.nodeNumber(next, distance)
+	h.mask, h.attempt = h.kind.fields(event), u.attempt
+	if odd {
+		h.mask ^= d.mask(len(nodeFields))
+		h.attempt ^= d.mask(len(attemptFields))
+		if h.kind == usualStart {
+			h.call = int32(d.index())
+		}
+	}
+	return h
+}
+
+// nodeNumber returns the number of a node and moves next behind it.
+func (d *decoder) nodeNumber(next *int, distance uint64) int {
+	i := *next + d.small(int64(distance))
 	if *next = i + 1; *next > maxNodes {
 		d.fail()
 	}
 	return i
 }
 
+// nodeFields sets and reads what changes of a node.
+func (d *decoder) nodeFields(h *heading, n *node) {
+	u := &usuals[h.kind]
+	h.kind.set(n, h.mask&u.follow, d.at, h.call, h.output)
+	get(d, nodeFields, h.mask&^u.follow, n)
+}
+
+// attempts reads of how many attempts something changes.
+func (d *decoder) attempts(h *heading) int {
+	if h.kind != usualNot {
+		return 1
+	}
+	return d.count()
+}
+
+// attempt reads which attempt is next, and which of its fields change.
+func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
+	if h.kind != usualNot {
+		return h.call, h.attempt
+	}
+	return int32(d.index()), d.mask(len(attemptFields))
+}
+
+// attemptFields sets and reads what changes of an attempt.
+func (d *decoder) attemptFields(h *heading, mask uint64, a *attempt) {
+	setAttempt(a, mask&usuals[h.kind].attemptFollow, d.at)
+	get(d, attemptFields, mask&^usuals[h.kind].attemptFollow, a)
+}

@@ -8,7 +8,8 @@ const (
 	valuePlain  = 1 // document only
 	valueMarked = 2 // document, sensitive parts, secrets
 	valueSame   = 3 // number of an equal value earlier in the record
-	valueOrigin = 4 // plus originKind: a value the run has
+	valueFirst  = 4 // equal to the first value in the record
+	valueOrigin = 4 // plus originKind, which is not 0: a value the run has
 )
 
 func (e *encoder) held(h held) {
@@ -54,6 +55,10 @@ func (e *encoder) value(v dsl.Value) {
 	}
 	if k, ok := e.same(from); ok {
 		e.b = e.b[:from]
+		if k == 0 {
+			e.uint(valueFirst)
+			return
+		}
 		e.uint(valueSame)
 		e.uint(uint64(k))
 		return
@@ -79,7 +84,7 @@ func (e *encoder) same(from int) (int, bool) {
 
 func (d *decoder) held() held {
 	tag := d.uint()
-	if tag < valueOrigin {
+	if tag <= valueFirst {
 		return held{v: d.valueOf(tag)}
 	}
 	kind := originKind(tag - valueOrigin)
@@ -99,13 +104,10 @@ func (d *decoder) valueOf(tag uint64) dsl.Value {
 	switch tag {
 	case valueNull:
 		return dsl.Value{}
+	case valueFirst:
+		return d.earlier(0)
 	case valueSame:
-		k := d.uint()
-		if k >= uint64(len(d.values)) {
-			d.fail()
-			return dsl.Value{}
-		}
-		return d.values[k]
+		return d.earlier(d.uint())
 	case valuePlain:
 		v := dsl.NewValue(d.bytes(), nil, nil)
 		d.values = append(d.values, v)
@@ -130,4 +132,13 @@ func (d *decoder) valueOf(tag uint64) dsl.Value {
 	}
 	d.fail()
 	return dsl.Value{}
+}
+
+// earlier returns the k-th value that was read in full.
+func (d *decoder) earlier(k uint64) dsl.Value {
+	if k >= uint64(len(d.values)) {
+		d.fail()
+		return dsl.Value{}
+	}
+	return d.values[k]
 }
