@@ -5,22 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
 )
 
 // The journal's bytes: a format number, the number of records, then each
-// record as its length, its time, its event, the changed fields of the run and
-// those of each changed node. Numbers are varints, times are relative to the
-// record's, a string or value that occurs twice in a record is written once,
-// and a value the run has already is a reference.
+// record as its length unless it is the only one, its time, its event, the
+// changed fields of the run and those of each changed node. Numbers are varints,
+// times are relative to the record's, a string or value that occurs twice in a
+// record is written once, a value the run has already is a reference, and of a
+// usual change only what does not follow from the event is written.
 
 // format is the number of the present format. A reader refuses higher ones and
 // reads lower ones: 2 added who is to be answered (Ask), AttemptUnknown's
-// RetryAfter, and tells a heartbeat from an empty checkpoint.
-const format = 2
+// RetryAfter, and tells a heartbeat from an empty checkpoint; 3 writes the same
+// in fewer bytes.
+const format = 3
 
 // maxSteps is more than a definition of the permitted size can hold.
 const maxSteps = 1 << 16
@@ -71,7 +72,9 @@ func (e *encoder) records(records []Record) error {
 		if err := e.record(&records[k]); err != nil {
 			return err
 		}
-		e.b = precede(e.b, first)
+		if len(records) > 1 {
+			e.b = precede(e.b, first)
+		}
 	}
 	return nil
 }
@@ -98,7 +101,7 @@ func DecodeRecords(data []byte) ([]Record, error) {
 	n := d.count()
 	records := make([]Record, 0, min(n, 1024))
 	for range n {
-		body := &decoder{b: d.take(d.uint()), format: d.format}
+		body := &decoder{b: d.body(n), format: d.format}
 		r := body.record()
 		if body.err != nil || len(body.b) > 0 || d.err != nil {
 			return nil, fmt.Errorf("%w: record %d", ErrCorrupt, len(records))
@@ -147,6 +150,14 @@ func (d *decoder) header() error {
 	return nil
 }
 
+// body returns the bytes of the next of n records.
+func (d *decoder) body(n int) []byte {
+	if n == 1 && d.format >= 3 {
+		return d.take(uint64(len(d.b)))
+	}
+	return d.take(d.uint())
+}
+
 type encoder struct {
 	b       []byte
 	at      instant
@@ -191,116 +202,6 @@ func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[st
 	return list, many
 }
 
-func (e *encoder) record(r *Record) error {
-	e.at = r.at
-	e.uint(uint64(r.at))
-	if err := e.event(r.event); err != nil {
-		return err
-	}
-	if r.run == nil {
-		e.uint(0)
-	} else {
-		e.uint(r.run.mask)
-		put(e, runFields, r.run.mask, &r.run.to)
-	}
-	e.uint(uint64(len(r.nodes)))
-	next := 0
-	for k := range r.nodes {
-		p := &r.nodes[k]
-		e.uint(uint64(p.node - next))
-		next = p.node + 1
-		e.uint(p.mask)
-		put(e, nodeFields, p.mask, p.to)
-		e.uint(uint64(len(p.attempts)))
-		for j := range p.attempts {
-			a := &p.attempts[j]
-			e.int(int64(a.to.call))
-			e.uint(uint64(a.mask))
-			put(e, attemptFields, uint64(a.mask), &a.to)
-		}
-	}
-	return nil
-}
-
-// put writes the fields in mask.
-func put[T any](e *encoder, fields []field[T], mask uint64, v *T) {
-	for ; mask != 0; mask &= mask - 1 {
-		fields[bits.TrailingZeros64(mask)].put(e, v)
-	}
-}
-
-// get reads the fields in mask.
-func get[T any](d *decoder, fields []field[T], mask uint64, v *T) {
-	for ; mask != 0; mask &= mask - 1 {
-		fields[bits.TrailingZeros64(mask)].get(d, v)
-	}
-}
-
-func (d *decoder) record() Record {
-	r := Record{at: instant(d.uint())}
-	d.at = r.at
-	r.event = d.event()
-	if mask := d.mask(len(runFields)); mask != 0 {
-		r.run = &runPatch{mask: mask, to: run{head: &noHead, trouble: &noTrouble}}
-		if mask&headBits != 0 {
-			r.run.to.head = new(head)
-		}
-		if mask&troubleBits != 0 {
-			r.run.to.trouble = new(trouble)
-		}
-		d.runFields(mask, &r.run.to)
-	}
-	next := 0
-	count := d.count()
-	if count > 0 {
-		r.nodes = make([]nodePatch, 0, min(count, 64))
-	}
-	var to []node
-	for left := count; left > 0; left-- {
-		p := nodePatch{node: d.nodeNumber(&next)}
-		if d.err != nil {
-			break
-		}
-		if len(to) == 0 { // no more at once than the bytes left can fill
-			to = make([]node, min(left, 64))
-		}
-		p.to, to = &to[0], to[1:]
-		p.to.more = &noMore
-		if p.mask = d.mask(len(nodeFields)); p.mask&moreBits != 0 {
-			p.to.more = new(more)
-		}
-		get(d, nodeFields, p.mask, p.to)
-		for n := d.count(); n > 0; n-- {
-			if p.attempts == nil {
-				p.attempts = make([]attemptPatch, 0, min(n, 16))
-			}
-			a := attemptPatch{to: attempt{call: int32(d.index())}}
-			a.mask = uint16(d.mask(len(attemptFields)))
-			get(d, attemptFields, uint64(a.mask), &a.to)
-			p.attempts = append(p.attempts, a)
-		}
-		r.nodes = append(r.nodes, p)
-	}
-	return r
-}
-
-// runFields reads the run's fields in mask.
-func (d *decoder) runFields(mask uint64, to *run) {
-	get(d, runFields, mask, to)
-	if to.steps < 0 || to.steps > maxSteps {
-		d.fail()
-	}
-}
-
-// nodeNumber reads the number of the next node: never lower than next.
-func (d *decoder) nodeNumber(next *int) int {
-	i := *next + d.small(int64(d.uint()))
-	if *next = i + 1; *next > maxNodes {
-		d.fail()
-	}
-	return i
-}
-
 func (e *encoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
 func (e *encoder) int(v int64)   { e.b = binary.AppendVarint(e.b, v) }
 
@@ -312,14 +213,21 @@ func (e *encoder) bool(v bool) {
 	}
 }
 
-// instant writes 0 for none, else the distance from the record's time.
+// wholeSecond is how many microseconds a second has.
+const wholeSecond = 1_000_000
+
+// instant writes 0 for none, else the distance from the record's time: in whole
+// seconds where that is exact, as it is for most limits that people set.
 func (e *encoder) instant(v instant) {
 	if v == 0 {
 		e.uint(0)
 		return
 	}
-	d := int64(v - e.at)
-	e.uint(uint64(d<<1^d>>63) + 1)
+	d, whole := int64(v-e.at), uint64(0)
+	if d%wholeSecond == 0 {
+		d, whole = d/wholeSecond, 1
+	}
+	e.uint((uint64(d<<1^d>>63)<<1 | whole) + 1)
 }
 
 func (e *encoder) time(t time.Time) { e.instant(toInstant(t)) }
@@ -343,81 +251,6 @@ func (e *encoder) string(s string) {
 	e.uint(uint64(len(s)) << 1)
 	e.b = append(e.b, s...)
 	e.strings, e.named = e.note(e.strings, e.named, part{len(e.b) - len(s), len(e.b)})
-}
-
-// Tags of values.
-const (
-	valueNull   = 0
-	valuePlain  = 1 // document only
-	valueMarked = 2 // document, sensitive parts, secrets
-	valueSame   = 3 // number of an equal value earlier in the record
-	valueOrigin = 4 // plus originKind: a value the run has
-)
-
-func (e *encoder) held(h held) {
-	switch h.from.kind {
-	case originInline:
-		e.value(h.v)
-	case originVars, originKey:
-		e.uint(valueOrigin + uint64(h.from.kind))
-	default:
-		e.uint(valueOrigin + uint64(h.from.kind))
-		e.uint(uint64(h.from.node))
-	}
-}
-
-func (e *encoder) value(v dsl.Value) {
-	marks := v.Sensitive()
-	secrets := v.Secrets()
-	if v.IsNull() && len(marks)+len(secrets) == 0 {
-		e.uint(valueNull)
-		return
-	}
-	from := len(e.b)
-	tag := uint64(valuePlain)
-	if len(marks)+len(secrets) > 0 {
-		tag = valueMarked
-	}
-	e.uint(tag)
-	e.bytes(v.JSON())
-	if tag == valueMarked {
-		e.uint(uint64(len(marks)))
-		for _, m := range marks {
-			e.bytes([]byte(m))
-		}
-		e.uint(uint64(len(secrets)))
-		for _, s := range secrets {
-			e.bytes([]byte(s.Path))
-			e.uint(uint64(len(s.Parts)))
-			for _, p := range s.Parts {
-				e.bytes([]byte(p.Text))
-				e.bytes([]byte(p.Ref))
-			}
-		}
-	}
-	if k, ok := e.same(from); ok {
-		e.b = e.b[:from]
-		e.uint(valueSame)
-		e.uint(uint64(k))
-		return
-	}
-	e.docs, e.valued = e.note(e.docs, e.valued, part{from, len(e.b)})
-}
-
-// same returns the number of an earlier value that reads as what stands from
-// here to the end.
-func (e *encoder) same(from int) (int, bool) {
-	text := e.b[from:]
-	if e.valued != nil {
-		k, ok := e.valued[string(text)]
-		return k, ok
-	}
-	for k, s := range e.docs {
-		if s.to-s.from == len(text) && string(e.b[s.from:s.to]) == string(text) {
-			return k, true
-		}
-	}
-	return 0, false
 }
 
 // A decoder reads from b; after a failure everything reads as zero.
@@ -498,7 +331,19 @@ func (d *decoder) instant() instant {
 		return 0
 	}
 	u--
-	return d.at + instant(int64(u>>1)^-int64(u&1))
+	unit := int64(1)
+	if d.format >= 3 {
+		if u&1 == 1 {
+			unit = wholeSecond
+		}
+		u >>= 1
+	}
+	distance := int64(u>>1) ^ -int64(u&1)
+	if unit == wholeSecond && (distance > math.MaxInt64/2/wholeSecond || distance < math.MinInt64/2/wholeSecond) {
+		d.fail()
+		return 0
+	}
+	return d.at + instant(distance*unit)
 }
 
 func (d *decoder) time() time.Time { return d.instant().time() }
@@ -529,59 +374,4 @@ func (d *decoder) string() string {
 		d.strings = append(d.strings, s)
 	}
 	return s
-}
-
-func (d *decoder) held() held {
-	tag := d.uint()
-	if tag < valueOrigin {
-		return held{v: d.valueOf(tag)}
-	}
-	kind := originKind(tag - valueOrigin)
-	switch kind {
-	case originVars, originKey:
-		return held{from: origin{kind: kind}}
-	case originOutput, originInput:
-		return held{from: origin{kind: kind, node: int32(d.small(int64(d.uint())))}}
-	}
-	d.fail()
-	return held{}
-}
-
-func (d *decoder) value() dsl.Value { return d.valueOf(d.uint()) }
-
-func (d *decoder) valueOf(tag uint64) dsl.Value {
-	switch tag {
-	case valueNull:
-		return dsl.Value{}
-	case valueSame:
-		k := d.uint()
-		if k >= uint64(len(d.values)) {
-			d.fail()
-			return dsl.Value{}
-		}
-		return d.values[k]
-	case valuePlain:
-		v := dsl.NewValue(d.bytes(), nil, nil)
-		d.values = append(d.values, v)
-		return v
-	case valueMarked:
-		doc := d.bytes()
-		var marks []string
-		for range d.count() {
-			marks = append(marks, string(d.bytes()))
-		}
-		var secrets []dsl.Secret
-		for range d.count() {
-			s := dsl.Secret{Path: string(d.bytes())}
-			for range d.count() {
-				s.Parts = append(s.Parts, dsl.SecretPart{Text: string(d.bytes()), Ref: string(d.bytes())})
-			}
-			secrets = append(secrets, s)
-		}
-		v := dsl.NewValue(doc, marks, secrets)
-		d.values = append(d.values, v)
-		return v
-	}
-	d.fail()
-	return dsl.Value{}
 }

@@ -18,7 +18,7 @@ func (t *Scratch) Fold(s *State, wf *dsl.Workflow, data []byte, told func(Event)
 	}
 	n := d.count()
 	for k := range n {
-		rest := d.take(d.uint())
+		rest := d.body(n)
 		if d.err == nil {
 			body := &t.fold.d
 			*body = decoder{b: rest, format: d.format, strings: body.strings[:0], values: body.values[:0], pool: d.pool}
@@ -70,11 +70,11 @@ func (f *folder) record(s *State, wf *dsl.Workflow) int {
 	mask := f.readRun(s)
 	next := 0
 	for k := range d.count() {
-		i := d.nodeNumber(&next)
+		h := d.node(&next, f.r.event)
 		if d.err != nil {
 			break
 		}
-		f.readNode(s, k, i)
+		f.readNode(s, k, &h)
 	}
 	if d.err != nil || mask == 0 && f.r.Empty() {
 		return 0
@@ -87,9 +87,10 @@ func (f *folder) record(s *State, wf *dsl.Workflow) int {
 }
 
 // readRun reads what changes of the run.
-func (f *folder) readRun(s *State) (mask uint64) {
+func (f *folder) readRun(s *State) uint64 {
 	d, now := &f.d, &f.o.run
-	if mask = d.mask(len(runFields)); mask == 0 {
+	kind, mask := d.run(f.r.event)
+	if mask == 0 {
 		return 0
 	}
 	if mask&headBits != 0 {
@@ -100,7 +101,7 @@ func (f *folder) readRun(s *State) (mask uint64) {
 		f.trouble = *now.trouble
 		now.trouble = &f.trouble
 	}
-	d.runFields(mask, now)
+	d.runFields(kind, mask, now, f.r.event)
 	if mask&runOutputsBit != 0 {
 		s.resolveOutputs(now.outputs)
 	}
@@ -108,34 +109,32 @@ func (f *folder) readRun(s *State) (mask uint64) {
 }
 
 // readNode reads what changes of a node into the k-th slot.
-func (f *folder) readNode(s *State, k, i int) {
+func (f *folder) readNode(s *State, k int, h *heading) {
 	if k == len(f.slots) {
 		f.slots = append(f.slots, new(slot))
 	}
-	d, old, n := &f.d, s.before(i), f.slots[k]
+	d, old, n := &f.d, s.before(h.node), f.slots[k]
 	n.node = *old
 	n.node.attempts = append(n.attempts[:0], old.attempts...)
-	mask := d.mask(len(nodeFields))
-	if mask&moreBits != 0 {
+	if h.mask&moreBits != 0 {
 		n.more = *old.more
 		n.node.more = &n.more
 	}
-	get(d, nodeFields, mask, &n.node)
-	if mask != 0 {
-		s.resolveNode(&n.node, mask)
+	d.nodeFields(h, &n.node)
+	if h.mask != 0 {
+		s.resolveNode(&n.node, h.mask)
 	}
-	changed := d.count()
-	for range changed {
-		call := int32(d.index())
+	for range d.attempts(h) {
+		call, mask := d.attempt(h)
 		at, found := place(n.node.attempts, call)
 		if !found {
 			n.node.attempts = insert(n.node.attempts, at, attempt{call: call})
 		}
-		get(d, attemptFields, d.mask(len(attemptFields)), &n.node.attempts[at])
+		d.attemptFields(h, mask, &n.node.attempts[at])
 	}
 	n.node.attempts = forget(n.node.attempts)
 	n.attempts = n.node.attempts[:0]
-	f.r.nodes = append(f.r.nodes, nodePatch{node: i, mask: mask})
+	f.r.nodes = append(f.r.nodes, nodePatch{node: h.node, mask: h.mask})
 	f.o.nodes = append(f.o.nodes, &n.node)
 }
 

@@ -101,6 +101,13 @@ func (j *journal) append(rec Record) error {
 	if err != nil {
 		return err
 	}
+	back, err := DecodeRecords(row)
+	if err != nil {
+		return err
+	}
+	if err := sameRecord(&rec, &back[0]); err != nil {
+		return fmt.Errorf("promise 11: %w", err)
+	}
 	j.rows = append(j.rows, row)
 	return nil
 }

@@ -111,6 +111,10 @@ var mutants = []mutant{
 		"|| !x.accepted(ev) {", "|| x.accepted(ev) {", nil},
 	{"deciding changes the state", "state.go",
 		"b.attempts = append(b.one[:0], n.attempts...)", "", nil},
+	{"an output the run had is written as the answer's", "usual.go",
+		"case outputBit:\n\t\treturn usualEndKnown", "case outputBit:\n\t\treturn usualEnd", nil},
+	{"a step that starts is written without its start", "usual.go",
+		"n.fwd.began = at", "n.fwd.began = 0", nil},
 }
 
 // TestMutants plants the faults one by one and runs the random worlds against

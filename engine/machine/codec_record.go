@@ -1,0 +1,248 @@
+package machine
+
+import (
+	"math/bits"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+func (e *encoder) record(r *Record) error {
+	e.at = r.at
+	e.uint(uint64(r.at))
+	if err := e.event(r.event); err != nil {
+		return err
+	}
+	e.run(r.run, r.event)
+	e.uint(uint64(len(r.nodes)))
+	next := 0
+	for k := range r.nodes {
+		p := &r.nodes[k]
+		e.node(p, p.node-next, r.event)
+		next = p.node + 1
+	}
+	return nil
+}
+
+// run writes which usual change of the run it is and which fields it changes
+// otherwise than that one does, as one number, and then what does not follow; 0 if
+// nothing changes.
+func (e *encoder) run(p *runPatch, event Event) {
+	if p == nil {
+		e.uint(0)
+		return
+	}
+	kind := usuallyRun(p, e.at, event)
+	e.uint((p.mask^kind.fields(event))<<2 | uint64(kind))
+	put(e, runFields, p.mask&^kind.follows(), &p.to)
+}
+
+// node writes how far the node is from the one before, which usual change it is,
+// and whether that is odd: then, which fields it changes otherwise. Which node and
+// attempt a usual end is of, the event says; a usual start is of the first attempt
+// unless it is odd.
+func (e *encoder) node(p *nodePatch, distance int, event Event) {
+	kind := usually(p, e.at, event)
+	if kind == usualNot {
+		e.uint(uint64(distance) << 3)
+		e.uint(p.mask)
+		put(e, nodeFields, p.mask, p.to)
+		e.uint(uint64(len(p.attempts)))
+		for k := range p.attempts {
+			a := &p.attempts[k]
+			e.int(int64(a.to.call))
+			e.uint(uint64(a.mask))
+			put(e, attemptFields, uint64(a.mask), &a.to)
+		}
+		return
+	}
+	first, u, a := uint64(kind)<<1, &usuals[kind], &p.attempts[0]
+	if kind == usualStart {
+		first |= uint64(distance) << 3
+	}
+	other, otherAttempt := p.mask^kind.fields(event), uint64(a.mask)^u.attempt
+	again := kind == usualStart && a.to.call != 1
+	if other|otherAttempt != 0 || again {
+		e.uint(first | 1)
+		e.uint(other)
+		e.uint(otherAttempt)
+		if kind == usualStart {
+			e.int(int64(a.to.call))
+		}
+	} else {
+		e.uint(first)
+	}
+	put(e, nodeFields, p.mask&^u.follow, p.to)
+	put(e, attemptFields, uint64(a.mask)&^u.attemptFollow, &a.to)
+}
+
+// put writes the fields in mask.
+func put[T any](e *encoder, fields []field[T], mask uint64, v *T) {
+	for ; mask != 0; mask &= mask - 1 {
+		fields[bits.TrailingZeros64(mask)].put(e, v)
+	}
+}
+
+// get reads the fields in mask.
+func get[T any](d *decoder, fields []field[T], mask uint64, v *T) {
+	for ; mask != 0; mask &= mask - 1 {
+		fields[bits.TrailingZeros64(mask)].get(d, v)
+	}
+}
+
+func (d *decoder) record() Record {
+	r := Record{at: instant(d.uint())}
+	d.at = r.at
+	r.event = d.event()
+	if kind, mask := d.run(r.event); mask != 0 {
+		r.run = &runPatch{mask: mask, to: run{head: &noHead, trouble: &noTrouble}}
+		if mask&headBits != 0 {
+			r.run.to.head = new(head)
+		}
+		if mask&troubleBits != 0 {
+			r.run.to.trouble = new(trouble)
+		}
+		d.runFields(kind, mask, &r.run.to, r.event)
+	}
+	next := 0
+	count := d.count()
+	if count > 0 {
+		r.nodes = make([]nodePatch, 0, min(count, 64))
+	}
+	var to []node
+	for left := count; left > 0; left-- {
+		h := d.node(&next, r.event)
+		if d.err != nil {
+			break
+		}
+		if len(to) == 0 { // no more at once than the bytes left can fill
+			to = make([]node, min(left, 64))
+		}
+		p := nodePatch{node: h.node, mask: h.mask}
+		p.to, to = &to[0], to[1:]
+		p.to.more = &noMore
+		if p.mask&moreBits != 0 {
+			p.to.more = new(more)
+		}
+		d.nodeFields(&h, p.to)
+		for n := d.attempts(&h); n > 0; n-- {
+			if p.attempts == nil {
+				p.attempts = make([]attemptPatch, 0, min(n, 16))
+			}
+			call, mask := d.attempt(&h)
+			a := attemptPatch{mask: uint16(mask), to: attempt{call: call}}
+			d.attemptFields(&h, mask, &a.to)
+			p.attempts = append(p.attempts, a)
+		}
+		r.nodes = append(r.nodes, p)
+	}
+	return r
+}
+
+// run reads which fields of the run change, and by which usual change.
+func (d *decoder) run(event Event) (usualRun, uint64) {
+	if d.format < 3 {
+		return runUnusual, d.mask(len(runFields))
+	}
+	first := d.uint()
+	kind := usualRun(first & 3)
+	mask := first>>2 ^ kind.fields(event)
+	if _, start := event.(Started); mask>>len(runFields) != 0 || kind > runEnded || kind == runAccepted && !start {
+		d.fail()
+		return runUnusual, 0
+	}
+	return kind, mask
+}
+
+// runFields sets and reads the run's fields in mask.
+func (d *decoder) runFields(kind usualRun, mask uint64, to *run, event Event) {
+	kind.set(to, mask&kind.follows(), d.at, event)
+	get(d, runFields, mask&^kind.follows(), to)
+	if to.steps < 0 || to.steps > maxSteps {
+		d.fail()
+	}
+}
+
+// A heading is what a node's patch begins with.
+type heading struct {
+	node    int
+	mask    uint64
+	kind    usualKind
+	call    int32     // of a usual change's attempt,
+	attempt uint64    // and what changes of it
+	output  dsl.Value // of a usual end
+}
+
+// node reads which node is next, never lower than next, and what changes of it.
+func (d *decoder) node(next *int, event Event) heading {
+	var h heading
+	distance := d.uint()
+	odd := false
+	if d.format >= 3 {
+		h.kind, odd = usualKind(distance>>1&3), distance&1 != 0
+		distance >>= 3
+	}
+	u := &usuals[h.kind]
+	switch h.kind {
+	case usualNot:
+		h.node = d.nodeNumber(next, distance)
+		h.mask = d.mask(len(nodeFields))
+		return h
+	case usualStart:
+		h.call = 1
+	default:
+		ev, ok := event.(AttemptOK)
+		if !ok {
+			d.fail()
+		}
+		distance = uint64(ev.Attempt.Node - *next)
+		h.call, h.output = int32(d.small(int64(ev.Attempt.Call))), ev.Output
+	}
+	h.node = d.nodeNumber(next, distance)
+	h.mask, h.attempt = h.kind.fields(event), u.attempt
+	if odd {
+		h.mask ^= d.mask(len(nodeFields))
+		h.attempt ^= d.mask(len(attemptFields))
+		if h.kind == usualStart {
+			h.call = int32(d.index())
+		}
+	}
+	return h
+}
+
+// nodeNumber returns the number of a node and moves next behind it.
+func (d *decoder) nodeNumber(next *int, distance uint64) int {
+	i := *next + d.small(int64(distance))
+	if *next = i + 1; *next > maxNodes {
+		d.fail()
+	}
+	return i
+}
+
+// nodeFields sets and reads what changes of a node.
+func (d *decoder) nodeFields(h *heading, n *node) {
+	u := &usuals[h.kind]
+	h.kind.set(n, h.mask&u.follow, d.at, h.call, h.output)
+	get(d, nodeFields, h.mask&^u.follow, n)
+}
+
+// attempts reads of how many attempts something changes.
+func (d *decoder) attempts(h *heading) int {
+	if h.kind != usualNot {
+		return 1
+	}
+	return d.count()
+}
+
+// attempt reads which attempt is next, and which of its fields change.
+func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
+	if h.kind != usualNot {
+		return h.call, h.attempt
+	}
+	return int32(d.index()), d.mask(len(attemptFields))
+}
+
+// attemptFields sets and reads what changes of an attempt.
+func (d *decoder) attemptFields(h *heading, mask uint64, a *attempt) {
+	setAttempt(a, mask&usuals[h.kind].attemptFollow, d.at)
+	get(d, attemptFields, mask&^usuals[h.kind].attemptFollow, a)
+}

@@ -1,0 +1,144 @@
+package machine
+
+import "github.com/saga-engine/engine/dsl"
+
+// Tags of values.
+const (
+	valueNull   = 0
+	valuePlain  = 1 // document only
+	valueMarked = 2 // document, sensitive parts, secrets
+	valueSame   = 3 // number of an equal value earlier in the record
+	valueFirst  = 4 // equal to the first value in the record
+	valueOrigin = 4 // plus originKind, which is not 0: a value the run has
+)
+
+func (e *encoder) held(h held) {
+	switch h.from.kind {
+	case originInline:
+		e.value(h.v)
+	case originVars, originKey:
+		e.uint(valueOrigin + uint64(h.from.kind))
+	default:
+		e.uint(valueOrigin + uint64(h.from.kind))
+		e.uint(uint64(h.from.node))
+	}
+}
+
+func (e *encoder) value(v dsl.Value) {
+	marks := v.Sensitive()
+	secrets := v.Secrets()
+	if v.IsNull() && len(marks)+len(secrets) == 0 {
+		e.uint(valueNull)
+		return
+	}
+	from := len(e.b)
+	tag := uint64(valuePlain)
+	if len(marks)+len(secrets) > 0 {
+		tag = valueMarked
+	}
+	e.uint(tag)
+	e.bytes(v.JSON())
+	if tag == valueMarked {
+		e.uint(uint64(len(marks)))
+		for _, m := range marks {
+			e.bytes([]byte(m))
+		}
+		e.uint(uint64(len(secrets)))
+		for _, s := range secrets {
+			e.bytes([]byte(s.Path))
+			e.uint(uint64(len(s.Parts)))
+			for _, p := range s.Parts {
+				e.bytes([]byte(p.Text))
+				e.bytes([]byte(p.Ref))
+			}
+		}
+	}
+	if k, ok := e.same(from); ok {
+		e.b = e.b[:from]
+		if k == 0 {
+			e.uint(valueFirst)
+			return
+		}
+		e.uint(valueSame)
+		e.uint(uint64(k))
+		return
+	}
+	e.docs, e.valued = e.note(e.docs, e.valued, part{from, len(e.b)})
+}
+
+// same returns the number of an earlier value that reads as what stands from
+// here to the end.
+func (e *encoder) same(from int) (int, bool) {
+	text := e.b[from:]
+	if e.valued != nil {
+		k, ok := e.valued[string(text)]
+		return k, ok
+	}
+	for k, s := range e.docs {
+		if s.to-s.from == len(text) && string(e.b[s.from:s.to]) == string(text) {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+func (d *decoder) held() held {
+	tag := d.uint()
+	if tag <= valueFirst {
+		return held{v: d.valueOf(tag)}
+	}
+	kind := originKind(tag - valueOrigin)
+	switch kind {
+	case originVars, originKey:
+		return held{from: origin{kind: kind}}
+	case originOutput, originInput:
+		return held{from: origin{kind: kind, node: int32(d.small(int64(d.uint())))}}
+	}
+	d.fail()
+	return held{}
+}
+
+func (d *decoder) value() dsl.Value { return d.valueOf(d.uint()) }
+
+func (d *decoder) valueOf(tag uint64) dsl.Value {
+	switch tag {
+	case valueNull:
+		return dsl.Value{}
+	case valueFirst:
+		return d.earlier(0)
+	case valueSame:
+		return d.earlier(d.uint())
+	case valuePlain:
+		v := dsl.NewValue(d.bytes(), nil, nil)
+		d.values = append(d.values, v)
+		return v
+	case valueMarked:
+		doc := d.bytes()
+		var marks []string
+		for range d.count() {
+			marks = append(marks, string(d.bytes()))
+		}
+		var secrets []dsl.Secret
+		for range d.count() {
+			s := dsl.Secret{Path: string(d.bytes())}
+			for range d.count() {
+				s.Parts = append(s.Parts, dsl.SecretPart{Text: string(d.bytes()), Ref: string(d.bytes())})
+			}
+			secrets = append(secrets, s)
+		}
+		v := dsl.NewValue(doc, marks, secrets)
+		d.values = append(d.values, v)
+		return v
+	}
+	d.fail()
+	return dsl.Value{}
+}
+
+// earlier returns the k-th value that was read in full.
+func (d *decoder) earlier(k uint64) dsl.Value {
+	if k >= uint64(len(d.values)) {
+		d.fail()
+		return dsl.Value{}
+	}
+	return d.values[k]
+}
