@@ -194,8 +194,7 @@ func (r *ownedRun) becoming() bool {
 	})
 }
 
-// send commits a flight. It blocks while the committer is full, which is how
-// the store slows down what decides.
+// send has a flight committed, with others that are decided in a row.
 func (sh *shard) send(ctx context.Context, r *ownedRun, f *flight) {
 	r.flight = f
 	sh.flights++
@@ -205,8 +204,10 @@ func (sh *shard) send(ctx context.Context, r *ownedRun, f *flight) {
 	if f.started != nil {
 		f.t.Names = &f.started.names
 	}
-	// An error means that this incarnation ends: nobody waits for the rest.
-	_ = sh.s.committer.commit(ctx, &commit{t: f.t, sh: sh, r: r, f: f})
+	sh.outbox = append(sh.outbox, &commit{t: f.t, sh: sh, r: r, f: f})
+	if len(sh.outbox) >= inARow {
+		sh.flush(ctx)
+	}
 }
 
 // answered goes on after a commit was answered.

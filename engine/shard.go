@@ -25,6 +25,7 @@ type shard struct {
 	scratch machine.Scratch
 	slotsOf map[string]machine.Slot
 	facts   [][]machine.Fact // told, to be filled again
+	outbox  []*commit        // decided, and about to go to the committer
 	flights int              // commits of this shard on their way
 	idle    []chan struct{}  // closed when no commit is on its way and no event waits
 }
@@ -62,6 +63,22 @@ func (sh *shard) give(tasks ...task) bool {
 	return taken
 }
 
+// inARow is how many tasks a shard does before what they lead to leaves it.
+// Whoever commits shares the CPUs with it: woken for the first transition it
+// would take few, and then few again.
+const inARow = 64
+
+// flush gives the committer what was decided. It blocks while the committer is
+// full, which is how the store slows down what decides. An error means that this
+// incarnation ends: nobody waits for the rest.
+func (sh *shard) flush(ctx context.Context) {
+	for i, it := range sh.outbox {
+		_ = sh.s.committer.commit(ctx, it)
+		sh.outbox[i] = nil
+	}
+	sh.outbox = sh.outbox[:0]
+}
+
 // do does what a task asks for.
 func (sh *shard) do(ctx context.Context, t *task) {
 	switch {
@@ -90,7 +107,11 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 		for i := range batch {
 			sh.do(ctx, &batch[i])
 			batch[i] = task{}
+			if (i+1)%inARow == 0 {
+				sh.flush(ctx)
+			}
 		}
+		sh.flush(ctx)
 		if len(batch) > 0 {
 			sh.size.Store(int64(len(sh.runs)))
 			sh.rest()
