@@ -155,6 +155,9 @@ const enqueueBatch = 256
 func (e *enqueuer) many(ctx context.Context, w Writer, all []Submission, out []Submitted, errs []error) error {
 	starts, batch, bytes := make([]*start, len(all)), make([]Transition, 0, len(all)), 0
 	for i, s := range all {
+		if _, given := ParseRunName(s.Name); given {
+			break // it is, or is not, the run of that name: nothing for a batch
+		}
 		var err error
 		if starts[i], err = e.n.prepare(ctx, s); err != nil {
 			errs[i] = fmt.Errorf("submit %q: %w", s.Workflow, err)
@@ -191,6 +194,12 @@ func (e *enqueuer) many(ctx context.Context, w Writer, all []Submission, out []S
 	for i := len(batch); i < len(all); i++ { // what is refused, or one batch cannot hold
 		if errs[i] != nil {
 			return errs[i]
+		}
+		if _, given := ParseRunName(all[i].Name); given {
+			if out[i], errs[i] = e.n.again(ctx, all[i]); errs[i] != nil {
+				return errs[i]
+			}
+			continue
 		}
 		st, err := e.n.prepare(ctx, all[i])
 		if err != nil {

@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
@@ -27,4 +29,34 @@ func TestRunName(t *testing.T) {
 			t.Errorf("%q is run %d, want none", text, got)
 		}
 	}
+}
+
+// A name that engines give is the run that has it: submitting under one finds
+// that run or is refused, whoever submits, and what stands beside it goes on.
+func TestSubmitUnderAGivenName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		ask := func(name string) engine.Submission {
+			return engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil), Name: name}
+		}
+		want := engine.Submitted{Run: run, Name: engine.RunName(run), Exists: true}
+		if got, err := n.Submit(t.Context(), ask(want.Name)); err != nil || got != want {
+			t.Errorf("Submit = %+v, %v, want %+v", got, err, want)
+		}
+		if got, err := n.Submit(t.Context(), ask("r-1z")); err == nil || !strings.Contains(err.Error(), "given by engines") {
+			t.Errorf("Submit = %+v, %v, want it refused", got, err)
+		}
+		cfg := engine.Config{Store: w.mem}
+		got, err := engine.EnqueueAll(t.Context(), cfg, []engine.Submission{ask("a"), ask(want.Name), ask(""), ask("b")})
+		if err != nil || len(got) != 4 || got[1] != want || got[0].Exists || got[2].Exists || got[3].Name != "b" || got[2].Name != engine.RunName(got[2].Run) {
+			t.Errorf("EnqueueAll = %+v, %v", got, err)
+		}
+		if got, err := engine.EnqueueAll(t.Context(), cfg, []engine.Submission{ask("c"), ask("r-1z"), ask("d")}); err == nil || len(got) != 1 || got[0].Name != "c" {
+			t.Errorf("EnqueueAll = %+v, %v, want the first one and an error", got, err)
+		}
+		n.drain(t)
+	})
 }
