@@ -57,9 +57,7 @@ func flocked(ctx context.Context, d *database, w *work, n int) (engine.EngineID,
 	if err := errors.Join(errs...); err != nil {
 		return 0, fmt.Errorf("make runs: %w", err)
 	}
-	if err := d.exec(ctx, "make runs",
-		fmt.Sprintf(`INSERT INTO engine.run_name (run_id, name) SELECT run_id, run_id::text FROM engine.run WHERE owner = %d`, f.owner),
-		`VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
+	if err := d.exec(ctx, "make runs", `VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
 		return 0, err
 	}
 	if err := d.store.Leave(ctx, f.owner); err != nil {
@@ -109,7 +107,7 @@ func landed(outcomes []engine.Outcome, err error) error {
 // run decides the beginning of one run and returns its rows.
 func (f *flock) run(run machine.RunID) ([]engine.Transition, error) {
 	state := machine.NewState()
-	events := []machine.Event{machine.Started{RunID: run, Name: fmt.Sprint(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}
+	events := []machine.Event{machine.Started{RunID: run, Name: engine.RunName(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}
 	for node := range done {
 		events = append(events, machine.AttemptOK{Attempt: machine.AttemptID{Node: node, Call: 1}, Output: f.output})
 	}
