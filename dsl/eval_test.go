@@ -99,6 +99,25 @@ func TestOrderExample(t *testing.T) {
 	}
 }
 
+// Variables that are sensitive as a whole, as a program may give them, are so in
+// each part.
+func TestAllVariablesSensitive(t *testing.T) {
+	wf := link(t, orderText(t)).Workflow("order")
+	vars := bindAll(t, wf, "order_id", "o-1042", "email", "ann@example.com", "items", `{ mug = { qty = 2, price = 7.5 } }`)
+	scope := &Scope{Run: RunInfo{ID: "r1"}, Vars: NewValue(vars.JSON(), []string{""}, nil), Memo: &Memo{}}
+	scope.Each = &EachItem{Key: "mug", Value: jsonValue(`{"price":7.5,"qty":2}`)}
+	wantInput(t, stepNamed(t, wf, "reserve"), scope, `{"qty":2,"sku":"mug"}`)
+	scope.Each = nil
+	scope.Step = func(int) StepResult { return StepResult{Each: true, Final: true} }
+	in := wantInput(t, stepNamed(t, wf, "charge"), scope, `{"amount":15,"currency":"eur","email":"ann@example.com"}`)
+	if got := fmt.Sprint(in.Sensitive()); got != "[/amount /email]" {
+		t.Errorf("sensitive input: %s", got)
+	}
+	if _, err := wf.UniqueKey(scope); err == nil {
+		t.Error("a key that is sensitive is taken")
+	}
+}
+
 func wantInput(t *testing.T, s *Step, scope *Scope, want string) Value {
 	t.Helper()
 	v, err := s.Input(scope)

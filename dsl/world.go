@@ -49,6 +49,7 @@ func (ev *evaluator) decodeVars(v Value) (cty.Value, error) {
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode variables: %w", err)
 	}
+	raw, whole := raw.Unmark() // sensitive as a whole is sensitive in each part
 	attrs := map[string]cty.Value{}
 	given := map[string]cty.Value{}
 	if !raw.IsNull() && raw.Type().IsObjectType() {
@@ -65,6 +66,7 @@ func (ev *evaluator) decodeVars(v Value) (cty.Value, error) {
 		if decl.sensitive {
 			x = x.Mark(sensitiveMark{})
 		}
+		x = x.WithMarks(whole)
 		attrs[name] = x
 	}
 	out := cty.ObjectVal(attrs)
