@@ -44,7 +44,7 @@ func TestAskIsAnsweredThoughNothingChanges(t *testing.T) {
 	p := start(t, flow(do("a"), do("b")), "do a", "do b")
 	p.fail("b", "declined", "stop a")
 	p.unknown("a", "agent_lost", "alert compensation_failed")
-	p.event(CompensateRequested{Step: "a", Retry: true, Ask: 7}, "alert compensation_failed")
+	p.event(CompensateRequested{Step: "a", Retry: true, Ask: 7}).is("compensation_failed")
 	if p.last.Empty() {
 		t.Fatal("nobody finds the answer")
 	}

@@ -258,7 +258,8 @@ func (d *decider) record() Record {
 }
 
 // lastAlerts returns the commands without the alerts that this very decision
-// has put right, or has repeated.
+// has put right, or has repeated. A run that needed a person before and does now
+// has not turned: whoever tried in vain learns it from the answer (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands
@@ -274,8 +275,8 @@ func (d *decider) lastAlerts() []Command {
 		a, ok := c.(Alert)
 		switch {
 		case ok && last[a.Kind] != k:
-		case ok && a.Kind == "parked" && !d.run.parked:
-		case ok && a.Kind == "compensation_failed" && !d.run.stuck:
+		case ok && a.Kind == "parked" && (!d.run.parked || d.s.run.parked):
+		case ok && a.Kind == "compensation_failed" && (!d.run.stuck || d.s.run.stuck):
 		default:
 			kept = append(kept, c)
 		}

@@ -83,7 +83,7 @@ func TestSettleNamesWhatIsAmbiguous(t *testing.T) {
 	p.unknown("a[k]", "agent_lost")
 	p.unknown("a[l]", "agent_lost", "alert compensation_failed")
 	p.event(SettleRequested{Step: "a", As: SettleNotDone}).refused(`a["k"], a["l"]`)
-	p.event(SettleRequested{Step: `a["k"]`, As: SettleNotDone}, "alert compensation_failed").state("a[k] failed", "a[l] undo_failed")
+	p.event(SettleRequested{Step: `a["k"]`, As: SettleNotDone}).is("compensation_failed").state("a[k] failed", "a[l] undo_failed")
 	p.event(SettleRequested{Step: `a["l"]`, As: SettleNotDone}).is("failed")
 }
 

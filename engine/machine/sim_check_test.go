@@ -481,3 +481,23 @@ func (w *world) audit() error {
 	}
 	return nil
 }
+
+// checkAlerts checks that each turn to a state that needs a person raises one
+// alert, and nothing else does (I9).
+func checkAlerts(rec Record, before *State) error {
+	alerts, turns := 0, 0
+	for _, c := range rec.Commands() {
+		if a, ok := c.(Alert); ok && a.Kind != "overdue" {
+			alerts++
+		}
+	}
+	for _, f := range rec.Facts(nil, before) {
+		if f.Kind == FactRunParked {
+			turns++
+		}
+	}
+	if alerts != turns {
+		return fmt.Errorf("I9: %d alerts where the run came to need a person %d times", alerts, turns)
+	}
+	return nil
+}

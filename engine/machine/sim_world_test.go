@@ -523,6 +523,9 @@ func (w *world) deliver(ev Event) error {
 		w.s.Apply(rec)
 	}
 	w.note("%T%+v", ev, ev)
+	if err := checkAlerts(rec, before); err != nil {
+		return err
+	}
 	for _, f := range rec.Facts(w.wf, before) {
 		w.note("    %s %s %s %s %s", f.Kind, f.Step, f.Status, f.Code, f.Message)
 	}
