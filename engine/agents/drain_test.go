@@ -248,22 +248,23 @@ func TestStatus(t *testing.T) {
 func TestT10Crashes(t *testing.T) { ways(t, testT10Crashes) }
 
 func testT10Crashes(t *testing.T, o agents.Options) {
+	t.Parallel()
 	o.MinBackoff, o.MaxBackoff = time.Millisecond, 5*time.Millisecond
 	path := filepath.Join(t.TempDir(), "ledger")
 	w := newWorld(t, o)
 	spec := mock("m", config(fmt.Sprintf(`{"ledger":%q}`, path)), breaker(dsl.Breaker{TripAfter: 3, Cooldown: 200 * time.Millisecond, Probes: 1}))
-	const rounds = 6
+	rounds := times(6, 670) // a thousand crashes and a thousand hangs
 	sent, held := 0, 0
 	for n := range rounds {
 		input := `{"crash":true,"times":3}`
-		if n%3 == 0 {
+		if n%2 == 0 {
 			input = `{"hang":true,"times":3}`
 		}
 		for attempt := 1; attempt <= 4; {
 			reply, err := w.Invoke(t.Context(), call(spec, "call", input, func(c *engine.Call) {
 				c.Request.IdempotencyKey, c.Request.Attempt = fmt.Sprint(n), attempt
-				if attempt <= 3 && n%3 == 0 {
-					c.Request.CompleteBy = time.Now().Add(500 * time.Millisecond)
+				if attempt <= 3 && n%2 == 0 {
+					c.Request.CompleteBy = time.Now().Add(300 * time.Millisecond)
 				}
 			}))
 			var d *engine.Deferred
@@ -278,8 +279,8 @@ func testT10Crashes(t *testing.T, o agents.Options) {
 			sent++
 			switch {
 			case attempt == 4 && (err != nil || reply.Outcome != sdk.OutcomeResult),
-				attempt < 4 && n%3 == 0 && !errors.Is(err, context.DeadlineExceeded),
-				attempt < 4 && n%3 != 0 && (err != nil || reply.Code != sdk.CodeAgentLost):
+				attempt < 4 && n%2 == 0 && !errors.Is(err, context.DeadlineExceeded),
+				attempt < 4 && n%2 != 0 && (err != nil || reply.Code != sdk.CodeAgentLost):
 				t.Fatalf("call %d, attempt %d: %+v, %v", n, attempt, reply, err)
 			}
 			attempt++

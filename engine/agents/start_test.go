@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +22,18 @@ func ways(t *testing.T, test func(t *testing.T, o agents.Options)) {
 	for name, unary := range map[string]bool{"batched": false, "unary": true} {
 		t.Run(name, func(t *testing.T) { test(t, agents.Options{Unary: unary}) })
 	}
+}
+
+// times picks the number of rounds: few, or those of the fault programme, as in
+// `make chaos`, or a part of them.
+func times(short, long int) int {
+	switch os.Getenv("CHAOS") {
+	case "full":
+		return long
+	case "part":
+		return max(short, long/7)
+	}
+	return short
 }
 
 type ending struct {

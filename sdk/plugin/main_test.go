@@ -238,6 +238,18 @@ func request(action, input string) sdk.Request {
 }
 
 // both runs a test over each of the ways in which calls travel.
+// times picks the number of rounds: few, or those of the fault programme, as in
+// `make chaos`, or a part of them.
+func times(short, long int) int {
+	switch os.Getenv("CHAOS") {
+	case "full":
+		return long
+	case "part":
+		return max(short, long/7)
+	}
+	return short
+}
+
 func both(t *testing.T, test func(t *testing.T, protocol int)) {
 	for _, way := range []struct {
 		name     string

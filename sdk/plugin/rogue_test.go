@@ -252,7 +252,7 @@ func testRogueReplies(t *testing.T, protocol int) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := openRogue(t, protocol, nil)
-			for range 3 {
+			for n := range times(3, 140) { // a thousand of all kinds
 				events := 0
 				reply, err := p.Invoke(t.Context(), request(name, `{}`), func(sdk.Event) { events++ })
 				if err != nil || reply.Outcome != want.outcome || reply.Code != want.code {
@@ -261,8 +261,8 @@ func testRogueReplies(t *testing.T, protocol int) {
 				if events > 0 {
 					t.Errorf("%d events, want none", events)
 				}
-				if name == "huge" {
-					break // once is enough
+				if name == "huge" && n == times(0, 10) {
+					break // each is 200 MiB
 				}
 			}
 			if r := invoke(t, p, request("good", `{}`)); r.Outcome != sdk.OutcomeResult {
@@ -389,7 +389,7 @@ func testRogueLateReply(t *testing.T, protocol int) {
 func TestRogueDies(t *testing.T) { both(t, testRogueDies) }
 
 func testRogueDies(t *testing.T, protocol int) {
-	for range 10 {
+	for range times(10, 1000) {
 		p := openRogue(t, protocol, nil)
 		r := invoke(t, p, request("dies", `{}`))
 		whole := r.Outcome == sdk.OutcomeResult && len(r.Output) == len(`{"id":""}`)+900<<10
@@ -397,6 +397,7 @@ func testRogueDies(t *testing.T, protocol int) {
 			t.Fatalf("reply = %.200v, want all of it or unknown agent_lost", r)
 		}
 		<-p.Done()
+		_ = p.Close()
 	}
 	p := openRogue(t, protocol, nil)
 	if r := invoke(t, p, request("quits", `{}`)); r.Outcome != sdk.OutcomeUnknown || r.Code != sdk.CodeAgentLost {

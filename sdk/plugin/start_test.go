@@ -78,6 +78,35 @@ func TestOpenBadBinary(t *testing.T) {
 	}
 }
 
+// TestT10DiesAtHandshake: a process that dies before, in the midst of, or right
+// after its handshake is no agent, each time, and leaves nothing behind.
+func TestT10DiesAtHandshake(t *testing.T) {
+	scripts := []struct {
+		path   string
+		reason Reason
+	}{
+		{script(t, "exit 3"), ReasonExited},
+		{script(t, "printf '2|1|un'; exit 0"), ReasonHandshake},
+		{script(t, "kill -9 $$"), ReasonExited},
+		{script(t, `echo "1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/plugin1|grpc|"; exit 1`), ReasonHandshake},
+	}
+	temp := t.TempDir()
+	for n := range times(2*len(scripts), 1000) {
+		s := scripts[n%len(scripts)]
+		p, err := Open(t.Context(), OpenOptions{Path: s.path, TempDir: temp, Env: []string{"PATH=" + os.Getenv("PATH")}, StartTimeout: 10 * time.Second})
+		if err == nil {
+			_ = p.Close()
+		}
+		var start *StartError
+		if !errors.As(err, &start) || start.Reason != s.reason {
+			t.Fatalf("%d: Open = %v, want a *StartError with reason %s", n%len(scripts), err, s.reason)
+		}
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 func TestOpenIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, nil)
 	timer := time.AfterFunc(100*time.Millisecond, cancel)

@@ -41,17 +41,18 @@ func TestDatabaseRestarts(t *testing.T) {
 	began := time.Now()
 	c, dsn := ownCluster(t)
 	w := NewWorld(t, programs, dsn, 4)
-	n := times(16, 400)
-	for range n {
+	for range times(16, 400) {
 		w.Submit(NewFlow(w.Rng, w.URL), 1)
 	}
 	a := w.StartEngine("a", "")
 	b := w.StartEngine("b", "")
 	w.awaitCalls(2)
-	for round := range times(3, 20) {
-		if round == 1 { // the crash meets the takeover of a's runs
+	rounds, ends := 0, time.Now().Add(time.Duration(times(0, 3600))*time.Second)
+	stop := w.load(times(50, 200))
+	for ; rounds < 3 || time.Now().Before(ends); rounds++ {
+		if rounds%20 == 1 { // the crash meets the takeover of a's runs
 			a.Kill()
-			w.Note("a is dead")
+			w.Note("%s is dead", a.Name)
 			time.Sleep(lease + 100*time.Millisecond) // its lease has to run out
 		}
 		w.Note("the database crashes")
@@ -63,14 +64,18 @@ func TestDatabaseRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Note("the database is back")
-		time.Sleep(time.Duration(300+w.Rng.IntN(min(10000, times(700, 5000)))) * time.Millisecond) // until the next one
+		if rounds%20 == 1 {
+			a = w.StartEngine(fmt.Sprintf("a%d", rounds), "")
+		}
+		time.Sleep(time.Duration(times(300, 5000)+w.Rng.IntN(times(700, 35000))) * time.Millisecond) // until the next one
 	}
+	stop()
 	w.AwaitRest(10 * time.Minute)
 	if b.Ended() {
 		t.Errorf("the engine ended because its database did:\n%s", b.Output())
 	}
 	v := w.Judge()
-	report.count("T4 database restarts", times(3, 20), v, began)
+	report.count("T4 database restarts", rounds, v, began)
 }
 
 // lead makes the way lead to another server; who was connected is cut off.
@@ -93,7 +98,7 @@ func TestSyncFailover(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	var sum Verdict
-	rounds := times(1, 10)
+	rounds := times(1, 50)
 	for round := range rounds {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			w, y, primary, standby := replicated(t, true, uint64(round))
@@ -132,7 +137,7 @@ func TestSyncFailover(t *testing.T) {
 func TestAsyncFailoverIsNoticed(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	rounds := times(1, 10)
+	rounds := times(1, 50)
 	for round := range rounds {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			w, y, primary, standby := replicated(t, false, uint64(round))
@@ -152,7 +157,7 @@ func TestAsyncFailoverIsNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			y.lead(standby)
-			code, err := a.Wait(60 * time.Second)
+			code, err := a.Wait(patience(60 * time.Second))
 			if err != nil {
 				t.Fatalf("the engine goes on as if nothing were lost: %v\n%s", err, a.Output())
 			}

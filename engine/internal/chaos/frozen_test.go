@@ -19,10 +19,11 @@ var freezing = []string{
 // superseded; when it comes back nothing it writes lands and nothing happens
 // twice (S21 S28 S29, I2 I3 I4).
 func TestFrozenEngine(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	var mu sync.Mutex
 	var sum Verdict
-	rounds := times(len(freezing), 120)
+	rounds := times(len(freezing), 500)
 	t.Run("rounds", func(t *testing.T) {
 		for i := range rounds {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -56,10 +57,11 @@ func TestFrozenEngine(t *testing.T) {
 // T9: a Supervisor that stands still between what it found and what it does
 // costs the others one period; each expiry still counts once (S45 S46, I9).
 func TestFrozenSupervisor(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	var mu sync.Mutex
 	var sum Verdict
-	rounds := times(3, 24)
+	rounds := times(3, 100)
 	t.Run("rounds", func(t *testing.T) {
 		for i := range rounds {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {

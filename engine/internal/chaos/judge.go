@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -24,13 +25,15 @@ type Verdict struct {
 // fails the test for each that does not hold.
 func (w *World) Judge() Verdict {
 	w.T.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 2*time.Minute)
+	runs := w.Runs()
+	limit := patience(2*time.Minute + time.Duration(len(runs))*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), limit)
 	defer cancel()
 	snap, err := w.Ledger.Snapshot(ctx)
 	if err != nil {
 		w.T.Fatalf("read the ledger: %v", err)
 	}
-	v := Verdict{Ends: map[machine.RunState]int{}, Calls: len(snap.Calls)}
+	v := Verdict{Runs: len(runs), Ends: map[machine.RunState]int{}, Calls: len(snap.Calls)}
 	w.learnKey()
 	j := &judge{w: w, entries: map[string]ledger.Entry{}, calls: map[string]int{}}
 	for _, e := range snap.Entries {
@@ -39,12 +42,21 @@ func (w *World) Judge() Verdict {
 	for _, c := range snap.Calls {
 		j.calls[c.Run+" "+c.Step]++
 	}
-	for _, r := range w.Runs() {
-		v.Runs++
-		state, attempts := j.run(ctx, r)
-		v.Attempts += attempts
-		v.Ends[state]++
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	const judges = 4
+	for part := range slices.Chunk(runs, max(1, (len(runs)+judges-1)/judges)) {
+		wait.Go(func() {
+			for _, r := range part {
+				state, attempts := j.run(ctx, r)
+				mu.Lock()
+				v.Attempts += attempts
+				v.Ends[state]++
+				mu.Unlock()
+			}
+		})
 	}
+	wait.Wait()
 	j.audit(ctx)
 	return v
 }

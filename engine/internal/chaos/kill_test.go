@@ -11,16 +11,19 @@ import (
 	"time"
 )
 
-// T1: kill -9 at each durable transition and around every call; another engine
-// finishes everything, and the far side agrees (S3 S9 S19 S22 S30 S46 S49 S58,
+// T1: kill -9 at each durable transition and around every call, with one fixed
+// workflow alone and beside one or two random ones; another engine finishes
+// everything, and the far side agrees (S3 S9 S19 S22 S30 S46 S49 S58,
 // I1 to I10).
 func TestKillAtEveryPoint(t *testing.T) {
-	killEverywhere(t, "T1 kill -9 at every place", times(1, 5), listed(t), func(t *testing.T, seed uint64) *World { return newWorld(t, seed) })
+	t.Parallel()
+	killEverywhere(t, "T1 kill -9 at every place", times(1, 34), listed(t), func(t *testing.T, seed uint64) *World { return newWorld(t, seed) })
 }
 
 // T1 on the embedded store: whoever held the file is gone, and the next process
 // goes on at once (S19 S22 S46 S49, I1 to I10).
 func TestKillAtEveryPointEmbedded(t *testing.T) {
+	t.Parallel()
 	var points []string
 	for _, p := range listed(t) {
 		switch {
@@ -30,7 +33,7 @@ func TestKillAtEveryPointEmbedded(t *testing.T) {
 			points = append(points, p)
 		}
 	}
-	killEverywhere(t, "T1 on the embedded store", times(1, 2), points, func(t *testing.T, seed uint64) *World { return NewEmbeddedWorld(t, programs, seed) })
+	killEverywhere(t, "T1 on the embedded store", times(1, 10), points, func(t *testing.T, seed uint64) *World { return NewEmbeddedWorld(t, programs, seed) })
 }
 
 func killEverywhere(t *testing.T, name string, seeds int, points []string, world func(*testing.T, uint64) *World) {

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -14,24 +13,28 @@ import (
 )
 
 // full says whether the numbers of docs/reliability.md are run, as `make chaos`
-// does, instead of the short ones.
-var full = os.Getenv("CHAOS") == "full"
-
-// scale multiplies the numbers of a full run.
-var scale = func() int {
-	n, err := strconv.Atoi(os.Getenv("CHAOS_SCALE"))
-	if err != nil || n < 1 {
-		return 1
-	}
-	return n
-}()
+// does, or a part of them, as `make chaos SHORT=1`, instead of the few of `make
+// test`.
+var full, part = os.Getenv("CHAOS") != "", os.Getenv("CHAOS") == "part"
 
 // times picks the number of rounds.
 func times(short, long int) int {
-	if full {
-		return long * scale
+	switch {
+	case part:
+		return max(short, long/7)
+	case full:
+		return long
 	}
 	return short
+}
+
+// patience stretches how long something may take: a full run keeps the machine
+// busier than it can serve at once.
+func patience(limit time.Duration) time.Duration {
+	if full {
+		return 3 * limit
+	}
+	return limit
 }
 
 var programs *Binaries

@@ -76,6 +76,7 @@ func (y *way) strike(kind, stream, attributes string, d time.Duration) {
 // is heard in one direction only, for less and for more than a lease
 // (S3 S5 S48, I2 I3 I8).
 func TestPartition(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	faults := []struct{ kind, stream, attributes string }{
 		{"timeout", "downstream", `{"timeout":0}`}, // answers are swallowed
@@ -88,7 +89,7 @@ func TestPartition(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var sum Verdict
-	rounds := times(1, 2)
+	rounds := times(1, 5)
 	t.Run("faults", func(t *testing.T) {
 		for _, fault := range faults {
 			for round := range rounds {
@@ -125,18 +126,22 @@ func TestCommitUnknown(t *testing.T) {
 	began := time.Now()
 	w := newWorld(t, 3)
 	y := newWay(t, w)
-	n := times(20, 200)
-	for range n {
-		w.Submit(NewFlow(w.Rng, w.URL), 1)
-	}
 	w.StartEngineOn(y.DSN, "a", "")
-	w.awaitCalls(1)
-	// Each connection is cut once so many bytes have passed.
-	for range times(12, 300) {
-		stream := pick(w.Rng, "upstream", "downstream")
-		y.strike("limit_data", stream, fmt.Sprintf(`{"bytes":%d}`, 50+w.Rng.IntN(4000)), time.Duration(50+w.Rng.IntN(150))*time.Millisecond)
+	cuts := times(12, 10000)
+	const together = 400 // cuts between two rests, in which there is something to commit
+	for done := 0; done < cuts; {
+		for range times(20, 100) {
+			w.Submit(NewFlow(w.Rng, w.URL), 1)
+		}
+		w.awaitCalls(1)
+		// Each connection is cut once so many bytes have passed.
+		for range min(together, cuts-done) {
+			stream := pick(w.Rng, "upstream", "downstream")
+			y.strike("limit_data", stream, fmt.Sprintf(`{"bytes":%d}`, 50+w.Rng.IntN(4000)), time.Duration(50+w.Rng.IntN(150))*time.Millisecond)
+			done++
+		}
+		w.AwaitRest(10 * time.Minute)
 	}
-	w.AwaitRest(10 * time.Minute)
 	v := w.Judge()
-	report.count("T3 commit outcome unknown", 1, v, began)
+	report.count("T3 commit outcome unknown", cuts, v, began)
 }

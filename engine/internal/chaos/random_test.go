@@ -16,14 +16,14 @@ func TestRandomRuns(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	w := newWorld(t, 1)
-	n := times(40, 500)
+	n := times(40, 1000)
 	for range n {
 		w.Submit(NewFlow(w.Rng, w.URL), 1)
 	}
 	a := w.StartEngine("a", "")
 	w.StartEngine("b", "")
-	for round := range times(2, 10) {
-		w.awaitCalls(n / 4 * (round + 1) / times(2, 10))
+	for round := range times(2, 20) {
+		w.awaitCalls(n / 4 * (round + 1) / times(2, 20))
 		w.Freeze(a, lease*3/2)
 		a.Kill()
 		w.Note("a is dead")

@@ -130,15 +130,25 @@ func rescue(w *World, a *Process, point string) {
 
 func kill(point string) string { return point + "=kill" }
 
+// crowd submits what every place is passed by, and what the seed makes of it:
+// up to two random workflows beside.
+func (w *World) crowd() {
+	w.T.Helper()
+	w.Submit(everything(w.URL), 2)
+	for range w.Seed % 3 {
+		w.Submit(NewFlow(w.Rng, w.URL), 1)
+	}
+}
+
 // playLife is the ordinary life of runs.
 func playLife(t *testing.T, w *World, point string) {
-	w.Submit(everything(w.URL), 2)
+	w.crowd()
 	rescue(w, w.StartEngine("a", kill(point)), point)
 }
 
 // playTakeover has an engine die while it takes over from one that died.
 func playTakeover(t *testing.T, w *World, point string) {
-	w.Submit(everything(w.URL), 2)
+	w.crowd()
 	if !w.Embedded() {
 		x := w.StartEngine("x", "")
 		w.awaitCalls(3)
@@ -152,8 +162,8 @@ func playTakeover(t *testing.T, w *World, point string) {
 func (w *World) awaitCalls(n int) {
 	w.T.Helper()
 	w.Await(fmt.Sprintf("%d calls", n), 20*time.Second, func() bool {
-		s, err := w.Ledger.Snapshot(w.T.Context())
-		return err == nil && len(s.Calls) >= n
+		calls, err := w.Ledger.Count(w.T.Context())
+		return err == nil && calls >= n
 	})
 }
 

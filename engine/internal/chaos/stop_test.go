@@ -9,7 +9,6 @@ import (
 
 // T13: kill -9 of an engine takes its agents with it, within two seconds.
 func TestKilledEngineLeavesNoAgents(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, 1)
 	w.Submit(slow(w.URL), 2)
 	a := w.StartEngine("a", "")
@@ -19,14 +18,12 @@ func TestKilledEngineLeavesNoAgents(t *testing.T) {
 		t.Fatal("the engine has no agents")
 	}
 	a.Kill()
-	w.Await("the agents to be gone", 2*time.Second, func() bool {
-		for _, pid := range agents {
-			if !gone(pid) {
-				return false
-			}
+	time.Sleep(2 * time.Second) // that is how long they may take
+	for _, pid := range agents {
+		if !gone(pid) {
+			t.Errorf("agent %d has outlived its engine by two seconds", pid)
 		}
-		return true
-	})
+	}
 	w.StartEngine("b", "")
 	w.AwaitRest(60 * time.Second)
 	w.Judge()
@@ -42,7 +39,7 @@ func TestGracefulStop(t *testing.T) {
 	w.Submit(slow(w.URL), n)
 	a := w.StartEngine("a", "")
 	w.awaitCalls(n / 2)
-	code, err := a.Terminate(30 * time.Second)
+	code, err := a.Terminate(patience(30 * time.Second))
 	if err != nil || code != 0 {
 		t.Fatalf("the engine ended with %d, %v\n%s", code, err, a.Output())
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -303,15 +304,18 @@ func (w *World) Runs() []Run {
 func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Helper()
 	var open []string
-	deadline := time.Now().Add(limit)
+	deadline := time.Now().Add(patience(limit))
+	left := w.Runs() // what is at rest stays so: nobody speaks to it meanwhile
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		open = open[:0]
-		for _, r := range w.Runs() {
+		left = slices.DeleteFunc(left, func(r Run) bool {
 			head, err := w.head(r.ID)
-			if err != nil || !head.State.Final() && !head.State.NeedsHuman() {
-				open = append(open, fmt.Sprintf("%s %v (%v)", r.Name, head.State, err))
+			if err == nil && (head.State.Final() || head.State.NeedsHuman()) {
+				return true
 			}
-		}
+			open = append(open, fmt.Sprintf("%s %v (%v)", r.Name, head.State, err))
+			return false
+		})
 		if len(open) == 0 {
 			w.Note("all runs are at rest")
 			return
@@ -334,7 +338,7 @@ func (w *World) head(run machine.RunID) (engine.Head, error) {
 // await polls until fn has something to tell.
 func (w *World) await(what string, limit time.Duration, fn func() (string, bool)) string {
 	w.T.Helper()
-	deadline := time.Now().Add(limit)
+	deadline := time.Now().Add(patience(limit))
 	for {
 		if s, ok := fn(); ok {
 			return s

@@ -16,6 +16,7 @@ func Handler(l *Ledger) http.Handler {
 	handle(mux, "/apply", func(r applyRequest) (bool, error) { return l.Apply(r.Key, r.Run, r.Step, r.Honours) })
 	handle(mux, "/reverse", func(r applyRequest) (bool, error) { return true, l.Reverse(r.Key, r.Run, r.Step) })
 	handle(mux, "/standing", func(r applyRequest) (bool, error) { return l.Standing(r.Key), nil })
+	handle(mux, "/count", func(struct{}) (int, error) { return l.Count(), nil })
 	handle(mux, "/snapshot", func(struct{}) (Snapshot, error) { return l.Snapshot(), nil })
 	return mux
 }
@@ -67,6 +68,12 @@ func (c Client) Reverse(ctx context.Context, key, run, step string) error {
 func (c Client) Standing(ctx context.Context, key string) (ok bool, err error) {
 	err = c.post(ctx, "/standing", applyRequest{Key: key}, &ok)
 	return ok, err
+}
+
+// Count is Ledger.Count.
+func (c Client) Count(ctx context.Context) (n int, err error) {
+	err = c.post(ctx, "/count", struct{}{}, &n)
+	return n, err
 }
 
 // Snapshot is Ledger.Snapshot.

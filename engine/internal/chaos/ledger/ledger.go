@@ -159,6 +159,13 @@ func (l *Ledger) Standing(key string) bool {
 	return e != nil && e.Applied > e.Undone
 }
 
+// Count returns how many calls have arrived.
+func (l *Ledger) Count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.calls)
+}
+
 // A Snapshot is everything the ledger holds.
 type Snapshot struct {
 	Calls   []Call

@@ -1,0 +1,136 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// load submits so many short runs a second until stop is called: nine of ten go
+// well, the tenth is undone. Their names are given, so that whoever does not
+// know whether a submission landed says it again; stop returns once each is
+// accepted. Where more than ten seconds' worth are open, it waits.
+func (w *World) load(perSecond int) (stop func()) {
+	w.T.Helper()
+	well := flowOf(w.URL, head,
+		flowStep{Step{Name: "s0", Action: "do"}, "", "", ""},
+		flowStep{Step{Name: "s1", Action: "do", After: []int{0}}, "", "", ""},
+		flowStep{Step{Name: "s2", Action: "do", After: []int{1}}, "", "", ""},
+	)
+	undone := flowOf(w.URL, head,
+		flowStep{Step{Name: "s0", Action: "do"}, "", "", ""},
+		flowStep{Step{Name: "s1", Action: "do", After: []int{0}}, "refuse", "", ""},
+		flowStep{Step{Name: "s2", Action: "do", After: []int{1}}, "deny", "", ""},
+	)
+	l := &load{w: w, flows: []Flow{well, undone}, every: 200 * time.Millisecond, limit: 10 * perSecond}
+	l.batch = max(1, int(float64(perSecond)*l.every.Seconds()))
+	for _, f := range l.flows {
+		def := w.Define(f.Source)
+		vars, diags := def.Workflow("w").Bind(nil)
+		if diags.HasErrors() {
+			w.T.Fatalf("bind: %v", diags.Err())
+		}
+		l.defs, l.vars = append(l.defs, def), append(l.vars, vars)
+	}
+	done := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Add(1)
+	go func() {
+		defer wait.Done()
+		l.run(done)
+	}()
+	return sync.OnceFunc(func() {
+		close(done)
+		wait.Wait()
+		w.Note("%d runs accepted by and by, %d times not at the first try, waited %d times", l.accepted, l.again, l.waited)
+	})
+}
+
+type load struct {
+	w     *World
+	flows []Flow
+	defs  []*dsl.Definition
+	vars  []dsl.Value
+	every time.Duration
+	batch int // runs each time
+	limit int // runs that may be open
+
+	open                    []machine.RunID
+	accepted, again, waited int
+}
+
+func (l *load) run(done <-chan struct{}) {
+	ticker := time.NewTicker(l.every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+		}
+		if len(l.open) >= l.limit {
+			if l.look(); len(l.open) >= l.limit {
+				l.waited++
+				time.Sleep(time.Second) // looking costs the store more than submitting
+				continue
+			}
+		}
+		var all []engine.Submission
+		var flows []Flow
+		for i := range l.batch {
+			k := 0
+			if i%10 == 9 {
+				k = 1
+			}
+			all = append(all, engine.Submission{Definition: l.defs[k], Workflow: "w", Vars: l.vars[k], By: "chaos", Name: fmt.Sprintf("load-%d", l.accepted+i)})
+			flows = append(flows, l.flows[k])
+		}
+		l.submit(all, flows)
+	}
+}
+
+// submit says the same until all of it is accepted (I1).
+func (l *load) submit(all []engine.Submission, flows []Flow) {
+	deadline := time.Now().Add(patience(time.Minute))
+	for {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(l.w.T.Context()), 10*time.Second)
+		out, err := engine.EnqueueAll(ctx, engine.Config{Store: l.w.store}, all)
+		cancel()
+		if err == nil && len(out) == len(all) {
+			for i, sub := range out {
+				l.w.adopt(Run{ID: sub.Run, Name: sub.Name, Flow: flows[i]})
+				l.open = append(l.open, sub.Run)
+			}
+			l.accepted += len(out)
+			return
+		}
+		if time.Now().After(deadline) {
+			l.w.T.Errorf("nothing was accepted for so long: %v", err)
+			return
+		}
+		l.again++
+		time.Sleep(100 * time.Millisecond) // the database may be starting
+	}
+}
+
+// look forgets what is no longer open; runs end about in the order in which
+// they began.
+func (l *load) look() {
+	kept := l.open[:0]
+	for i, run := range l.open {
+		head, err := l.w.head(run)
+		if err != nil { // ask again later
+			kept = append(kept, l.open[i:]...)
+			break
+		}
+		if !head.State.Final() && !head.State.NeedsHuman() {
+			kept = append(kept, run)
+		}
+	}
+	l.open = kept
+}
