@@ -95,6 +95,7 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDisableServiceConfig(),
 			grpc.WithDisableRetry(),
+			grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),
 			grpc.WithDefaultCallOptions(
 				grpc.MaxCallRecvMsgSize(o.PayloadLimit+messageRoom),
 				grpc.MaxCallSendMsgSize(o.PayloadLimit+messageRoom)),

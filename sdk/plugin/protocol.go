@@ -29,6 +29,15 @@ const DefaultPayloadLimit = 1 << 20
 // messageRoom is what a message may hold beside its payload.
 const messageRoom = 64 << 10
 
+// What may be on its way unread, in bytes: of one stream, of all of a process.
+// Left to itself the transport measures how much that should be, with a ping for
+// each message that comes alone: two more writes and wake-ups on either side of
+// a lone call.
+const (
+	streamWindow = 4 << 20
+	connWindow   = 16 << 20
+)
+
 // supported lists the versions of the protocol that this package speaks. The
 // engine speaks the current and the previous one.
 func supported() []int { return []int{ProtocolUnary, ProtocolBatched} }

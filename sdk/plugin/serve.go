@@ -91,6 +91,7 @@ func serveProcess(a *sdk.Agent, schema sdk.Schema) int {
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts,
 				grpc.ForceServerCodecV2(newCodec()),
+				grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow),
 				grpc.MaxRecvMsgSize(limit+messageRoom), grpc.MaxSendMsgSize(limit+messageRoom))...)
 		},
 	})

@@ -36,13 +36,10 @@ func (s *server) Session(stream pb.Agent_SessionServer) error {
 	}
 	var cancel context.CancelFunc
 	l.ctx, cancel = context.WithCancel(stream.Context())
-	sent := make(chan struct{})
-	go func() {
-		defer close(sent)
-		l.send()
-	}()
-	defer func() { <-sent }() // nothing is sent once this function has returned
-	defer cancel()            // the end of the stream is the end of its calls
+	l.quiet = sync.NewCond(&l.mu)
+	go l.send()
+	defer l.close() // nothing is sent once this function has returned
+	defer cancel()  // the end of the stream is the end of its calls
 	batch := received{names: names{}}
 	for {
 		if err := stream.RecvMsg(&batch); err != nil {
@@ -69,13 +66,17 @@ type link struct {
 	next   chan *job       // for goroutines that are idle
 	idle   atomic.Int32    // how many are
 
-	mu     sync.Mutex // protects following fields
-	jobs   map[uint64]*job
-	queue  []outgoing
-	events int           // of queue
-	room   chan struct{} // closed and replaced when there is room for events again
+	mu      sync.Mutex // protects following fields
+	jobs    map[uint64]*job
+	queue   []outgoing
+	events  int           // of queue
+	room    chan struct{} // closed and replaced when there is room for events again
+	sending bool          // somebody sends what is queued
+	over    bool          // nothing is sent any more
+	quiet   *sync.Cond    // nobody sends
 
-	out results // the sender's
+	out  results    // the sender's
+	sent []outgoing // the sender's, to be the queue again
 }
 
 // A job is a call that the agent has.
@@ -150,8 +151,9 @@ func (l *link) work(j *job) {
 }
 
 func (j *job) run() {
-	defer j.cancel()
 	l := j.link
+	defer l.flush() // its answer, unless somebody who sends takes that too
+	defer j.cancel()
 	l.server.life.enter(&j.running)
 	l.server.agent.Run(j.ctx, j.req, sdk.InvokeOptions{Logger: l.server.logger, OnEvent: j.event, Ended: j.ended}, j.answer)
 }
@@ -170,9 +172,8 @@ func (j *job) answer(reply sdk.Reply) {
 	o.bound()
 	l := j.link
 	l.mu.Lock()
-	l.queue = append(l.queue, o)
+	l.queue = append(l.queue, o) // sent once the function has returned
 	l.mu.Unlock()
-	l.ring()
 }
 
 // event queues a heartbeat or a checkpoint; it waits while too many are queued.
@@ -210,33 +211,67 @@ func (l *link) ring() {
 	}
 }
 
-// send sends what is queued, in batches, until the stream ends.
+// send sends what functions say while they run, until the stream ends. They must
+// not wait until the engine has read it.
 func (l *link) send() {
-	var list []outgoing
 	for {
 		select {
 		case <-l.wake:
+			l.flush()
 		case <-l.ctx.Done():
 			return
-		}
-		for list = l.take(list); len(list) > 0; list = l.take(list) {
-			for rest := list; len(rest) > 0; {
-				rest = l.fill(rest, time.Now())
-				if len(l.out.list) > 0 && l.stream.SendMsg(&l.out) != nil {
-					return // the stream is over, as the receiver sees too
-				}
-			}
 		}
 	}
 }
 
-// take returns what is queued, and makes a queue of the list that was sent.
-func (l *link) take(sent []outgoing) []outgoing {
-	clear(sent)
+// flush sends what is queued, in batches, until nothing is. Where somebody does
+// so already it leaves that to them: a batch is what queued meanwhile.
+func (l *link) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.sending || l.over {
+		return
+	}
+	l.sending = true
+	for len(l.queue) > 0 && !l.over {
+		list := l.takeLocked()
+		l.mu.Unlock()
+		ok := l.deliver(list)
+		l.mu.Lock()
+		l.over = l.over || !ok
+	}
+	l.sending = false
+	l.quiet.Broadcast()
+}
+
+// deliver sends a list. It reports false if the stream is over, as the receiver
+// sees too.
+func (l *link) deliver(list []outgoing) bool {
+	for rest := list; len(rest) > 0; {
+		rest = l.fill(rest, time.Now())
+		if len(l.out.list) > 0 && l.stream.SendMsg(&l.out) != nil {
+			return false
+		}
+	}
+	clear(list)
+	l.sent = list[:0]
+	return true
+}
+
+// close returns when nobody sends any more.
+func (l *link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	for l.sending {
+		l.quiet.Wait()
+	}
+}
+
+// takeLocked returns what is queued, and makes a queue of the list that was sent.
+func (l *link) takeLocked() []outgoing {
 	list := l.queue
-	l.queue = sent[:0]
+	l.queue, l.sent = l.sent, nil
 	if l.events >= maxQueued {
 		close(l.room)
 		l.room = make(chan struct{})
