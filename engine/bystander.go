@@ -199,8 +199,8 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, spoken 
 				}
 				continue
 			}
-			if n.observed {
-				a.facts = append(a.facts, rec.Facts(wf, state)...)
+			if !n.told.Empty() {
+				a.facts, _ = rec.AppendFacts(a.facts, n.told, wf, state)
 			}
 			a.t.add(rec, state)
 			state.Apply(rec)

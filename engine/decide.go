@@ -16,7 +16,8 @@ import (
 // is nothing to write.
 func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	n := sh.s.n
-	f := &flight{t: Transition{Run: r.id, Seq: r.seq}, deliveries: todo}
+	f := &flight{deliveries: todo}
+	f.t = Transition{Run: r.id, Seq: r.seq}
 	ok := false
 	defer func() {
 		if !ok {
@@ -27,11 +28,13 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	bytes, rebound, before := 0, false, r.state.Status()
 	keep := func(d *delivery, rec machine.Record) {
 		bytes += size(d.event)
-		if n.observed {
+		if !n.told.Empty() {
 			if f.facts == nil {
 				f.facts = sh.blankFacts()
 			}
-			f.facts = rec.AppendFacts(f.facts, r.wf, r.state)
+			var told int
+			f.facts, told = rec.AppendFacts(f.facts, n.told, r.wf, r.state)
+			f.told += told
 		}
 		f.t.add(rec, r.state)
 		r.state.Apply(rec)

@@ -237,7 +237,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 	switch {
 	case r.owned && mine && len(rows) == int(f.t.Seq)+1:
 		// The row in flight had landed before its answer got lost.
-		r.facts -= len(f.facts)
+		r.facts -= f.told
 		sh.act(ctx, r, f)
 	case r.owned:
 		for _, a := range r.adopts {

@@ -23,8 +23,8 @@ type Node struct {
 	followers *followers
 	troubles  *troubles
 	left      *shelf
-	observed  bool   // somebody is told facts
-	idle      string // why this node starts nothing at all; "" = it does
+	told      machine.FactKinds // that somebody is told
+	idle      string            // why this node starts nothing at all; "" = it does
 
 	started  atomic.Bool
 	draining atomic.Bool
@@ -52,8 +52,7 @@ func NewNode(cfg Config) (*Node, error) {
 		followers: &followers{}, troubles: &troubles{}, left: &shelf{restFor: 20 * cfg.Options.MaxScan},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
-	_, blind := cfg.Observer.(NoObserver)
-	n.observed = !blind
+	n.told = factsFor(cfg.Observer)
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
 	n.worker = newWorker(n)
 	if cfg.Capacity != nil {

@@ -9,9 +9,10 @@ import (
 // An Observer receives what happens, after it is durable. Methods are called
 // from the engine's goroutines, in order for each run, and must not block.
 type Observer interface {
-	// Facts reports a run's new facts; first is the number of facts[0] in the
-	// run's story, counted from 1. The list is the engine's: whoever wants to keep
-	// facts copies them.
+	// Facts reports a run's new facts, all that became durable at once; first is
+	// the number of the first of them in the run's story, counted from 1, whether
+	// or not its kind was chosen (FactChooser). The list is the engine's: whoever
+	// wants to keep facts copies them.
 	Facts(run machine.RunID, first int, facts []machine.Fact)
 	// LateReply reports a reply that came too late to count (S28).
 	LateReply(run machine.RunID, attempt machine.AttemptID)
@@ -20,6 +21,23 @@ type Observer interface {
 	// Fenced reports that this engine lost its lease or was fenced off, and
 	// begins anew under another number.
 	Fenced()
+}
+
+// A FactChooser is an Observer that needs facts of some kinds only. The others
+// are not made, unless somebody else needs them.
+type FactChooser interface {
+	FactKinds() machine.FactKinds
+}
+
+// factsFor returns the kinds of facts that an observer is told.
+func factsFor(o Observer) machine.FactKinds {
+	switch o := o.(type) {
+	case NoObserver:
+		return machine.FactKinds{}
+	case FactChooser:
+		return o.FactKinds()
+	}
+	return machine.AllFactKinds()
 }
 
 // PassStats is what one pass of the Supervisor found and cost.

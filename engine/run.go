@@ -52,9 +52,10 @@ type ownedRun struct {
 // A flight is a transition on its way to the store, and what follows once it
 // has landed.
 type flight struct {
-	t          Transition
+	commit     // with its transition
 	deliveries []*delivery
-	facts      []machine.Fact
+	facts      []machine.Fact // of kinds that somebody is told
+	told       int            // facts of all kinds
 	commands   []machine.Command
 	reserved   []AgentSpec // one slot each
 	started    *start
@@ -204,7 +205,8 @@ func (sh *shard) send(ctx context.Context, r *ownedRun, f *flight) {
 	if f.started != nil {
 		f.t.Names = &f.started.names
 	}
-	sh.outbox = append(sh.outbox, &commit{t: f.t, sh: sh, r: r, f: f})
+	f.sh, f.r, f.f = sh, r, f
+	sh.outbox = append(sh.outbox, &f.commit)
 	if len(sh.outbox) >= inARow {
 		sh.flush(ctx)
 	}
@@ -267,8 +269,8 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	}
 	if len(f.facts) > 0 {
 		n.cfg.Observer.Facts(r.id, r.facts+1, f.facts)
-		r.facts += len(f.facts)
 	}
+	r.facts += f.told
 	sh.toldFacts(f)
 	if f.started != nil {
 		f.started.submitted = Submitted{Run: r.id, Name: f.started.public}

@@ -14,6 +14,19 @@ type observers []engine.Observer
 
 var _ engine.Observer = observers{}
 
+// FactKinds lists what one of them needs.
+func (all observers) FactKinds() machine.FactKinds {
+	var kinds machine.FactKinds
+	for _, o := range all {
+		c, ok := o.(engine.FactChooser)
+		if !ok {
+			return machine.AllFactKinds()
+		}
+		kinds = kinds.With(c.FactKinds())
+	}
+	return kinds
+}
+
 // Facts passes a run's new facts on.
 func (all observers) Facts(run machine.RunID, first int, facts []machine.Fact) {
 	for _, o := range all {
@@ -57,6 +70,9 @@ type alertWatch struct {
 	engine.NoObserver
 	hook *hook // nil = nobody is told
 }
+
+// FactKinds lists what raises alerts.
+func (w alertWatch) FactKinds() machine.FactKinds { return machine.NewFactKinds(machine.FactRunParked) }
 
 // Facts looks for what raises alerts.
 func (w alertWatch) Facts(_ machine.RunID, _ int, facts []machine.Fact) {

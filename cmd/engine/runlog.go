@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -41,14 +42,19 @@ func newRunLog(store engine.Reader, log *slog.Logger) *runLog {
 	return &runLog{store: store, log: log, lines: make(chan runLine, runLogLines), names: map[machine.RunID]string{}}
 }
 
+// runLogFacts are worth a line.
+var runLogFacts = []machine.FactKind{
+	machine.FactRunCreated, machine.FactRunTakenOver, machine.FactRunTurned, machine.FactRunParked, machine.FactRunFinished, machine.FactVerb,
+}
+
+// FactKinds lists those that are worth a line.
+func (l *runLog) FactKinds() machine.FactKinds { return machine.NewFactKinds(runLogFacts...) }
+
 // Facts keeps those that are worth a line.
 func (l *runLog) Facts(run machine.RunID, _ int, facts []machine.Fact) {
 	for i := range facts {
-		switch facts[i].Kind {
-		case machine.FactRunCreated, machine.FactRunTakenOver, machine.FactRunTurned, machine.FactRunParked,
-			machine.FactRunFinished, machine.FactVerb:
-		default:
-			continue
+		if !slices.Contains(runLogFacts, facts[i].Kind) {
+			continue // others are told too
 		}
 		select {
 		case l.lines <- runLine{run, facts[i]}:

@@ -22,7 +22,7 @@ func (s *State) ApplyCounted(wf *dsl.Workflow, r Record) int {
 	if r.Empty() {
 		return r.CountFacts(wf, s)
 	}
-	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r), counts: true}
+	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r)}
 	t.tell()
 	s.apply(&r, t.o)
 	return t.count

@@ -10,16 +10,21 @@ import (
 // Facts returns the record's part of the run's story, in the order in which
 // people should read it. s is the state before the record; wf gives steps and
 // actions their names and the limits of attempts, and may be nil.
-func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact { return r.AppendFacts(nil, wf, s) }
+func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
+	facts, _ := r.AppendFacts(nil, AllFactKinds(), wf, s)
+	return facts
+}
 
-// AppendFacts appends to facts what Facts returns.
-func (r Record) AppendFacts(facts []Fact, wf *dsl.Workflow, s *State) []Fact {
+// AppendFacts appends to facts those of what Facts returns that are of the given
+// kinds, and returns how many there are of all kinds. A fact is large and costs
+// more to make than to count.
+func (r Record) AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *State) ([]Fact, int) {
 	if r.Empty() && !r.final {
-		return facts
+		return facts, 0
 	}
-	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r), facts: facts}
+	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r), facts: facts, kinds: kinds}
 	t.tell()
-	return t.facts
+	return t.facts, t.count
 }
 
 // CountFacts returns how many Facts the record has, at much less cost than
@@ -28,7 +33,7 @@ func (r Record) CountFacts(wf *dsl.Workflow, s *State) int {
 	if r.Empty() && !r.final {
 		return 0
 	}
-	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r), counts: true}
+	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r)}
 	t.tell()
 	return t.count
 }
@@ -59,13 +64,13 @@ func (t *teller) tell() {
 
 // A teller turns the difference between two states into facts.
 type teller struct {
-	wf     *dsl.Workflow
-	r      Record
-	s      *State // before the record
-	o      outcome
-	facts  []Fact
-	counts bool // facts are counted and not made
-	count  int
+	wf    *dsl.Workflow
+	r     Record
+	s     *State // before the record
+	o     outcome
+	facts []Fact
+	kinds FactKinds // others are counted and not made
+	count int
 }
 
 type pair struct {
@@ -83,35 +88,33 @@ func (t *teller) pair(k int) pair {
 	return pair{i, t.s.before(i), t.o.node(&t.r, k)}
 }
 
+// say makes a fact whose kind was not skipped.
 func (t *teller) say(f Fact) {
 	t.count++
 	f.At = t.r.at.time()
 	t.facts = append(t.facts, f)
 }
 
-// counted counts a fact that need not be made.
-func (t *teller) counted() bool {
-	if t.counts {
-		t.count++
+// skips counts a fact that need not be made, and reports whether that is so.
+func (t *teller) skips(kind FactKind) bool {
+	if t.kinds.has(kind) {
+		return false
 	}
-	return t.counts
+	t.count++
+	return true
 }
 
 // heads tells what came from outside.
 func (t *teller) heads() {
-	if t.counts {
-		switch t.r.event.(type) {
-		case Started, TakenOver, AttemptProgress, Refused,
-			CancelRequested, PauseRequested, ResumeRequested, RetryRequested, CompensateRequested, SettleRequested:
-			t.count++
-		}
-		return
-	}
 	switch ev := t.r.event.(type) {
 	case Started:
-		t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().deadline.time(), By: ev.StartedBy})
+		if !t.skips(FactRunCreated) {
+			t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().deadline.time(), By: ev.StartedBy})
+		}
 	case TakenOver:
-		t.say(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
+		if !t.skips(FactRunTakenOver) {
+			t.say(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
+		}
 	case CancelRequested:
 		t.verb("cancel", "", ev.By, ev.Reason, ev.Ask)
 	case PauseRequested:
@@ -125,14 +128,20 @@ func (t *teller) heads() {
 	case SettleRequested:
 		t.verb("settle", ev.Step, ev.By, ev.Reason, ev.Ask)
 	case Refused:
-		t.say(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By, Ask: ev.Ask})
+		if !t.skips(FactVerb) {
+			t.say(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By, Ask: ev.Ask})
+		}
 	case AttemptProgress:
-		t.progress(ev)
+		if !t.skips(FactAttemptProgress) {
+			t.progress(ev)
+		}
 	}
 }
 
 func (t *teller) verb(verb, step, by, reason string, ask int64) {
-	t.say(Fact{Kind: FactVerb, Status: "accepted", Code: verb, Step: step, Message: reason, By: by, Ask: ask})
+	if !t.skips(FactVerb) {
+		t.say(Fact{Kind: FactVerb, Status: "accepted", Code: verb, Step: step, Message: reason, By: by, Ask: ask})
+	}
 }
 
 // progress tells what a running attempt says of itself.
@@ -160,7 +169,7 @@ func (t *teller) attemptEnds(p pair) {
 		if old := p.old.find(int(a.call)); old != nil && old.status != attemptOpen {
 			continue
 		}
-		if t.counted() {
+		if t.skips(FactAttemptFinished) {
 			continue
 		}
 		f := t.attemptFact(p, a)
@@ -173,7 +182,7 @@ func (t *teller) attemptEnds(p pair) {
 
 // nodeEnds tells that a step or its undo has ended.
 func (t *teller) nodeEnds(p pair) {
-	if p.now.ended() && !p.old.ended() && !t.counted() {
+	if p.now.ended() && !p.old.ended() && !t.skips(FactStepFinished) {
 		f := Fact{Kind: FactStepFinished, Step: t.name(p), Action: actionName(t.wf, p.now, callDo), Status: p.now.state.String(), Attempt: int(p.now.fwd.total)}
 		if p.now.state == StepFailed || p.now.state == StepCaught {
 			f.Code, f.Message = p.now.fwd.code(), p.now.fwd.message()
@@ -181,7 +190,7 @@ func (t *teller) nodeEnds(p pair) {
 		f.Took = since(p.now.fwd.began, p.now.fwd.ended)
 		t.say(f)
 	}
-	if t.undoEnds(p) && !t.counted() {
+	if t.undoEnds(p) && !t.skips(FactUndoFinished) {
 		t.undoEnd(p)
 	}
 }
@@ -302,13 +311,13 @@ func (t *teller) allowed(n *node, kind callKind) (attempts int) {
 // turns tells that the run changed its direction.
 func (t *teller) turns() {
 	b, a := t.before(), t.after()
-	if a.phase != b.phase && !t.counted() {
+	if a.phase != b.phase && !t.skips(FactRunTurned) {
 		t.say(Fact{Kind: FactRunTurned, Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message, CompensationDeadline: a.undoDeadline.time()})
 	}
-	if a.parked && !b.parked && !t.counted() {
+	if a.parked && !b.parked && !t.skips(FactRunParked) {
 		t.say(Fact{Kind: FactRunParked, Status: RunParked.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message})
 	}
-	if a.stuck && !b.stuck && !t.counted() {
+	if a.stuck && !b.stuck && !t.skips(FactRunParked) {
 		f := Fact{
 			Kind: FactRunParked, Status: RunCompensationFailed.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message,
 			Undone: int(a.undone), LeftAsIs: int(a.left),
@@ -316,7 +325,7 @@ func (t *teller) turns() {
 		f.UndoFailures, f.UndoBlocked = undoTroubles(t.wf, t.nodes())
 		t.say(f)
 	}
-	if a.overdue && !b.overdue && !a.parked && !t.counted() {
+	if a.overdue && !b.overdue && !a.parked && !t.skips(FactVerb) {
 		t.say(Fact{Kind: FactVerb, Status: "overdue", Message: "the run's deadline has passed"})
 	}
 }
@@ -335,11 +344,11 @@ func (t *teller) nodes() []*node {
 
 // beginnings tells what a node starts or waits for.
 func (t *teller) beginnings(p pair) {
-	if p.now.undo == undoActive && p.old.undo != undoActive && p.old.und.began == 0 && !p.now.expanded && !t.counted() {
+	if p.now.undo == undoActive && p.old.undo != undoActive && p.old.und.began == 0 && !p.now.expanded && !t.skips(FactUndoStarted) {
 		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: actionName(t.wf, p.now, callUndo), UndoDeadline: p.now.und.deadline.time()})
 	}
 	for k := range p.now.attempts {
-		if a := &p.now.attempts[k]; a.started == t.r.at && p.old.find(int(a.call)) == nil && !t.counted() {
+		if a := &p.now.attempts[k]; a.started == t.r.at && p.old.find(int(a.call)) == nil && !t.skips(FactAttemptStarted) {
 			f := t.attemptFact(p, a)
 			f.Kind = FactAttemptStarted
 			t.say(f)
@@ -348,13 +357,13 @@ func (t *teller) beginnings(p pair) {
 	undo := p.now.undo != undoNone
 	track := p.now.track()
 	was := p.old.track()
-	if p.now.queue != 0 && p.now.hold > 0 && int(p.now.hold) <= len(t.after().holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) && !t.counted() {
+	if p.now.queue != 0 && p.now.hold > 0 && int(p.now.hold) <= len(t.after().holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) && !t.skips(FactStepHeld) {
 		h := t.after().holds[p.now.hold-1]
 		f := Fact{Kind: FactStepHeld, Step: t.waiting(p), Undo: undo, Agent: h.agent, Until: h.until.time(), Message: h.why}
 		f.deadline(p.now)
 		t.say(f)
 	}
-	if track.act == backoff && (was.act != backoff || was.until != track.until) && p.now.undo != undoPending && !t.counted() {
+	if track.act == backoff && (was.act != backoff || was.until != track.until) && p.now.undo != undoPending && !t.skips(FactRetryScheduled) {
 		f := Fact{
 			Kind: FactRetryScheduled, Step: t.name(p), Undo: undo, Purpose: track.kind.told(), Until: track.until.time(),
 			Code: track.code(), Message: track.message(), CoolDown: p.now.fwd.rounds > p.old.fwd.rounds,
@@ -388,7 +397,7 @@ func (t *teller) waiting(p pair) string {
 // end tells that the run has ended.
 func (t *teller) end() {
 	a := t.after()
-	if a.finished == 0 || t.before().finished != 0 || t.counted() {
+	if a.finished == 0 || t.before().finished != 0 || t.skips(FactRunFinished) {
 		return
 	}
 	t.say(Fact{

@@ -79,7 +79,7 @@ func (f *folder) record(s *State, wf *dsl.Workflow) int {
 	if d.err != nil || mask == 0 && f.r.Empty() {
 		return 0
 	}
-	t := teller{wf: wf, r: f.r, s: s, o: f.o, counts: true}
+	t := teller{wf: wf, r: f.r, s: s, o: f.o}
 	t.tell()
 	f.install(s, mask)
 	f.release()

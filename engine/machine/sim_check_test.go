@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -491,10 +492,18 @@ func checkAlerts(rec Record, before *State) error {
 			alerts++
 		}
 	}
-	for _, f := range rec.Facts(nil, before) {
+	facts := rec.Facts(nil, before)
+	for _, f := range facts {
 		if f.Kind == FactRunParked {
 			turns++
 		}
+	}
+	// Whoever chooses kinds is told the same facts of those kinds.
+	kinds := FactKinds{uint32(before.Records()*0x9e3779b9>>7) & AllFactKinds().bits}
+	chosen, all := rec.AppendFacts(nil, kinds, nil, before)
+	others := slices.DeleteFunc(facts, func(f Fact) bool { return kinds.has(f.Kind) })
+	if all != len(others)+len(chosen) || slices.ContainsFunc(chosen, func(f Fact) bool { return !kinds.has(f.Kind) }) {
+		return fmt.Errorf("facts: %d of %d were chosen, and %d are others", len(chosen), all, len(others))
 	}
 	if alerts != turns {
 		return fmt.Errorf("I9: %d alerts where the run came to need a person %d times", alerts, turns)

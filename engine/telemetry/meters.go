@@ -36,6 +36,7 @@ type Meters struct {
 var (
 	_ engine.Observer          = (*Meters)(nil)
 	_ engine.RetentionObserver = (*Meters)(nil)
+	_ engine.FactChooser       = (*Meters)(nil)
 )
 
 // New returns meters at zero. now is asked at each scrape; nil = only what is
@@ -84,6 +85,11 @@ func New(now func(ctx context.Context) Snapshot) *Meters {
 // Handler serves the metrics in the text format of Prometheus.
 func (m *Meters) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// FactKinds lists what is counted.
+func (m *Meters) FactKinds() machine.FactKinds {
+	return machine.NewFactKinds(machine.FactRunCreated, machine.FactRunParked, machine.FactAttemptFinished, machine.FactRunFinished)
 }
 
 // Facts counts what happened to runs and attempts.

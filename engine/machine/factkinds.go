@@ -1,0 +1,48 @@
+package machine
+
+import "slices"
+
+// FactKinds is a set of kinds of facts. The zero value is empty.
+type FactKinds struct {
+	bits uint32
+}
+
+// allFacts lists every kind; its place is its bit.
+var allFacts = []FactKind{
+	FactRunCreated, FactStepHeld, FactAttemptStarted, FactAttemptProgress, FactAttemptFinished, FactRetryScheduled, FactStepFinished,
+	FactUndoStarted, FactUndoFinished, FactRunTurned, FactRunParked, FactRunTakenOver, FactVerb, FactRunFinished,
+}
+
+// AllFactKinds returns the set of every kind.
+func AllFactKinds() FactKinds { return FactKinds{1<<len(allFacts) - 1} }
+
+// NewFactKinds returns the set of the given kinds. It panics on one that there
+// is not.
+func NewFactKinds(kinds ...FactKind) FactKinds {
+	var s FactKinds
+	for _, k := range kinds {
+		bit := slices.Index(allFacts, k)
+		if bit < 0 {
+			panic("machine: no kind of facts: " + string(k))
+		}
+		s.bits |= 1 << bit
+	}
+	return s
+}
+
+// With returns what is in either set.
+func (s FactKinds) With(o FactKinds) FactKinds { return FactKinds{s.bits | o.bits} }
+
+// Empty reports whether the set holds no kind.
+func (s FactKinds) Empty() bool { return s.bits == 0 }
+
+// has reports whether the set holds the kind, which is one of allFacts.
+func (s FactKinds) has(k FactKind) bool {
+	switch s.bits {
+	case 0:
+		return false
+	case 1<<len(allFacts) - 1:
+		return true
+	}
+	return s.bits&(1<<slices.Index(allFacts, k)) != 0
+}
