@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -501,9 +502,10 @@ func checkAlerts(rec Record, before *State) error {
 	// Whoever chooses kinds is told the same facts of those kinds.
 	kinds := FactKinds{uint32(before.Records()*0x9e3779b9>>7) & AllFactKinds().bits}
 	chosen, all := rec.AppendFacts(nil, kinds, nil, before)
-	others := slices.DeleteFunc(facts, func(f Fact) bool { return kinds.has(f.Kind) })
-	if all != len(others)+len(chosen) || slices.ContainsFunc(chosen, func(f Fact) bool { return !kinds.has(f.Kind) }) {
-		return fmt.Errorf("facts: %d of %d were chosen, and %d are others", len(chosen), all, len(others))
+	count := len(facts)
+	facts = slices.DeleteFunc(facts, func(f Fact) bool { return !kinds.has(f.Kind) })
+	if all != count || len(chosen) != len(facts) || len(facts) > 0 && !reflect.DeepEqual(chosen, facts) {
+		return fmt.Errorf("facts: of %d these were chosen: %v, want of %d: %v", all, chosen, count, facts)
 	}
 	if alerts != turns {
 		return fmt.Errorf("I9: %d alerts where the run came to need a person %d times", alerts, turns)

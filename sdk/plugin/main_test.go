@@ -237,7 +237,6 @@ func request(action, input string) sdk.Request {
 	}
 }
 
-// both runs a test over each of the ways in which calls travel.
 // times picks the number of rounds: few, or those of the fault programme, as in
 // `make chaos`, or a part of them.
 func times(short, long int) int {
@@ -250,6 +249,7 @@ func times(short, long int) int {
 	return short
 }
 
+// both runs a test over each of the ways in which calls travel.
 func both(t *testing.T, test func(t *testing.T, protocol int)) {
 	for _, way := range []struct {
 		name     string

@@ -152,16 +152,16 @@ func (l *link) work(j *job) {
 
 func (j *job) run() {
 	l := j.link
+	l.server.life.enter(&j.running)
+	defer l.server.life.leave(&j.running)
 	defer l.flush() // its answer, unless somebody who sends takes that too
 	defer j.cancel()
-	l.server.life.enter(&j.running)
 	l.server.agent.Run(j.ctx, j.req, sdk.InvokeOptions{Logger: l.server.logger, OnEvent: j.event, Ended: j.ended}, j.answer)
 }
 
 // ended is called when the action's function has returned.
 func (j *job) ended() {
 	l := j.link
-	l.server.life.leave(&j.running)
 	l.mu.Lock()
 	delete(l.jobs, j.id)
 	l.mu.Unlock()

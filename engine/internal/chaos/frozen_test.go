@@ -30,12 +30,12 @@ func TestFrozenEngine(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, uint64(i))
 				point := freezing[i%len(freezing)]
-				w.Submit(everything(w.URL), 2)
+				w.crowd()
 				a := w.StartEngine("a", point+"=stop@2")
 				w.Await("the engine to freeze at "+point, 20*time.Second, func() bool { return stopped(a.Pid()) })
 				w.Note("a is frozen at %s", point)
 				w.StartEngine("b", "")
-				time.Sleep(time.Duration(float64(lease) * []float64{0.5, 1, 2, 10}[i%4])) // that is the fault
+				time.Sleep(time.Duration(float64(lease) * []float64{0.5, 1, 2, 10}[(i+i/len(freezing))%4])) // that is the fault
 				if err := a.Signal(syscall.SIGCONT); err != nil {
 					t.Fatal(err)
 				}

@@ -14,7 +14,8 @@ import (
 // load submits so many short runs a second until stop is called: nine of ten go
 // well, the tenth is undone. Their names are given, so that whoever does not
 // know whether a submission landed says it again; stop returns once each is
-// accepted. Where more than ten seconds' worth are open, it waits.
+// accepted. Where more than ten seconds' worth are open, it waits; a load that
+// comes to less than half of what was asked for makes the run void.
 func (w *World) load(perSecond int) (stop func()) {
 	w.T.Helper()
 	well := flowOf(w.URL, head,
@@ -44,11 +45,21 @@ func (w *World) load(perSecond int) (stop func()) {
 		defer wait.Done()
 		l.run(done)
 	}()
-	return sync.OnceFunc(func() {
+	began := time.Now()
+	halt := sync.OnceFunc(func() {
 		close(done)
 		wait.Wait()
-		w.Note("%d runs accepted by and by, %d times not at the first try, waited %d times", l.accepted, l.again, l.waited)
 	})
+	w.T.Cleanup(halt)
+	return func() {
+		w.T.Helper()
+		halt()
+		took := time.Since(began).Seconds()
+		if float64(l.accepted) < float64(perSecond)*took/2 {
+			w.T.Errorf("void: %d runs in %.0f s, %d a second were wanted; it waited %d times", l.accepted, took, perSecond, l.waited)
+		}
+		w.Note("%d runs accepted by and by, %d times not at the first try, waited %d times", l.accepted, l.again, l.waited)
+	}
 }
 
 type load struct {
@@ -107,6 +118,9 @@ func (l *load) submit(all []engine.Submission, flows []Flow) {
 				l.open = append(l.open, sub.Run)
 			}
 			l.accepted += len(out)
+			return
+		}
+		if l.w.T.Context().Err() != nil { // the test has failed
 			return
 		}
 		if time.Now().After(deadline) {

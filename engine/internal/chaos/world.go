@@ -325,7 +325,7 @@ func (w *World) AwaitRest(limit time.Duration) {
 		}
 		time.Sleep(pause) // between two looks at the store
 	}
-	w.T.Fatalf("stuck after %s (I8): %s", limit, strings.Join(open, ", "))
+	w.T.Fatalf("stuck after %s (I8): %s", patience(limit), strings.Join(open, ", "))
 }
 
 func (w *World) head(run machine.RunID) (engine.Head, error) {
@@ -344,7 +344,7 @@ func (w *World) await(what string, limit time.Duration, fn func() (string, bool)
 			return s
 		}
 		if time.Now().After(deadline) {
-			w.T.Fatalf("waited %s for %s", limit, what)
+			w.T.Fatalf("waited %s for %s", patience(limit), what)
 		}
 		time.Sleep(5 * time.Millisecond) // between two looks
 	}
