@@ -69,13 +69,13 @@ func TestDatabaseRestarts(t *testing.T) {
 		}
 		time.Sleep(time.Duration(times(300, 5000)+w.Rng.IntN(times(700, 35000))) * time.Millisecond) // until the next one
 	}
-	stop()
+	rate := stop()
 	w.AwaitRest(10 * time.Minute)
 	if b.Ended() {
 		t.Errorf("the engine ended because its database did:\n%s", b.Output())
 	}
 	v := w.Judge()
-	report.count("T4 database restarts", rounds, v, began)
+	report.count(fmt.Sprintf("T4 database restarts, %d runs a second", rate), rounds, v, began)
 }
 
 // lead makes the way lead to another server; who was connected is cut off.
