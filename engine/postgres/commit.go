@@ -174,6 +174,9 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			return wrap("commit", err)
 		case errors.As(err, &nothing):
 		case v == unknown:
+			if !open {
+				c.w.s.log.Info("the outcome of a commit is not known, asking", "rows", to-from, "error", wrap("commit", err))
+			}
 			open, ifNone = true, true
 		case v == taken && !ifNone:
 			ifNone, try = true, -1 // once, and at once

@@ -47,8 +47,12 @@ func TestDatabaseRestarts(t *testing.T) {
 	a := w.StartEngine("a", "")
 	b := w.StartEngine("b", "")
 	w.awaitCalls(2)
+	perSecond, least, spread := 50, 300, 700
+	if full {
+		perSecond, least, spread = 200, 5000, 35000
+	}
 	rounds, ends := 0, time.Now().Add(time.Duration(times(0, 3600))*time.Second)
-	stop := w.load(times(50, 200))
+	stop := w.load(perSecond)
 	for ; rounds < 3 || time.Now().Before(ends); rounds++ {
 		if rounds%20 == 1 { // the crash meets the takeover of a's runs
 			a.Kill()
@@ -67,7 +71,7 @@ func TestDatabaseRestarts(t *testing.T) {
 		if rounds%20 == 1 {
 			a = w.StartEngine(fmt.Sprintf("a%d", rounds), "")
 		}
-		time.Sleep(time.Duration(times(300, 5000)+w.Rng.IntN(times(700, 35000))) * time.Millisecond) // until the next one
+		time.Sleep(time.Duration(least+w.Rng.IntN(spread)) * time.Millisecond) // until the next one
 	}
 	rate := stop()
 	w.AwaitRest(10 * time.Minute)

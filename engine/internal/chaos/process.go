@@ -30,7 +30,7 @@ type output struct {
 }
 
 // maxOutput bounds what is kept of one process's output.
-const maxOutput = 4 << 20
+const maxOutput = 16 << 20
 
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
