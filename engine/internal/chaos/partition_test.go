@@ -153,29 +153,41 @@ func (w *World) cutUntil(goal int) (cuts, unknown int) {
 	w.T.Helper()
 	y := newWay(w.T, w)
 	a := w.StartEngineOn(y.DSN, "a", "")
-	const together = 400 // cuts between two rests, in which there is something to commit
-	for unknown < goal {
-		for range times(20, 140) {
-			w.Submit(NewFlow(w.Rng, w.URL), 1)
+	for ; unknown < goal; cuts++ {
+		if cuts%60 == 0 { // there is always something to commit
+			w.Submit(steady(w.URL), 10)
+			for range 4 {
+				w.Submit(NewFlow(w.Rng, w.URL), 1)
+			}
+			w.awaitCalls(1)
 		}
-		w.awaitCalls(1)
+		stream, bytes := "downstream", w.Rng.IntN(200) // an answer is about so long
+		if w.Rng.IntN(4) == 0 {
+			stream, bytes = "upstream", 50+w.Rng.IntN(4000)
+		}
 		// Each connection is cut once so many bytes have passed.
-		for n := 0; n < together && unknown < goal; n++ {
-			stream, bytes := "downstream", w.Rng.IntN(200) // an answer is about so long
-			if w.Rng.IntN(4) == 0 {
-				stream, bytes = "upstream", 50+w.Rng.IntN(4000)
-			}
-			y.strike("limit_data", stream, fmt.Sprintf(`{"bytes":%d}`, bytes), time.Duration(10+w.Rng.IntN(90))*time.Millisecond)
-			time.Sleep(time.Duration(w.Rng.IntN(100)) * time.Millisecond) // in which something is committed
-			if cuts++; cuts%min(20, goal) != 0 {
-				continue
-			}
+		y.strike("limit_data", stream, fmt.Sprintf(`{"bytes":%d}`, bytes), time.Duration(10+w.Rng.IntN(90))*time.Millisecond)
+		time.Sleep(time.Duration(w.Rng.IntN(100)) * time.Millisecond) // in which something is committed
+		if cuts%5 == 4 {
 			unknown = strings.Count(a.Output(), "the outcome of a commit is not known, asking")
-			if cuts > 100 && unknown == 0 || cuts > 20*goal+100 {
-				w.T.Fatalf("void: of %d cuts %d left the outcome of a commit unknown", cuts, unknown)
-			}
 		}
-		w.AwaitRest(10 * time.Minute)
+		if cuts > 100+20*goal {
+			w.T.Fatalf("void: of %d cuts %d left the outcome of a commit unknown", cuts, unknown)
+		}
 	}
+	w.AwaitRest(10 * time.Minute)
 	return cuts, unknown
+}
+
+// steady has a step end ten times a second, for a while.
+func steady(url string) Flow {
+	var steps []flowStep
+	for i := range 40 {
+		s := Step{Name: fmt.Sprintf("s%d", i), Action: "do"}
+		if i > 0 {
+			s.After = []int{i - 1}
+		}
+		steps = append(steps, flowStep{s, "linger:100ms", "", ""})
+	}
+	return flowOf(url, head, steps...)
 }
