@@ -149,3 +149,23 @@ func undoFaults(rng *rand.Rand) []string {
 }
 
 func pick(rng *rand.Rand, from ...string) string { return from[rng.IntN(len(from))] }
+
+// flowOf puts a flow together from steps and the words of what becomes of
+// their calls.
+func flowOf(url string, head func(*strings.Builder, string), steps ...flowStep) Flow {
+	var f Flow
+	var b strings.Builder
+	head(&b, url)
+	for _, s := range steps {
+		f.Steps = append(f.Steps, s.Step)
+		f.write(&b, s.Step, strings.Split(s.words, ","), strings.Split(s.undo, ","), s.park)
+	}
+	b.WriteString("}\n")
+	f.Source = b.String()
+	return f
+}
+
+type flowStep struct {
+	Step
+	words, undo, park string
+}

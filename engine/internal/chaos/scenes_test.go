@@ -58,26 +58,6 @@ func sceneOf(point string) *scene {
 	return nil
 }
 
-// flowOf puts a flow together from steps and the words of what becomes of
-// their calls.
-func flowOf(url string, head func(*strings.Builder, string), steps ...flowStep) Flow {
-	var f Flow
-	var b strings.Builder
-	head(&b, url)
-	for _, s := range steps {
-		f.Steps = append(f.Steps, s.Step)
-		f.write(&b, s.Step, strings.Split(s.words, ","), strings.Split(s.undo, ","), s.park)
-	}
-	b.WriteString("}\n")
-	f.Source = b.String()
-	return f
-}
-
-type flowStep struct {
-	Step
-	words, undo, park string
-}
-
 // everything makes an engine pass most places: results, failures, unknown
 // outcomes, lookups, checkpoints, waits, and the undo of it all.
 func everything(url string) Flow {
