@@ -175,7 +175,7 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 		case errors.As(err, &nothing):
 		case v == unknown:
 			if !open {
-				c.w.s.log.Info("the outcome of a commit is not known, asking", "rows", to-from, "error", wrap("commit", err))
+				c.w.s.log.Warn("the outcome of a commit is not known, asking", "rows", to-from, "error", wrap("commit", err))
 			}
 			open, ifNone = true, true
 		case v == taken && !ifNone:
