@@ -13,10 +13,10 @@ import (
 
 // load submits so many short runs a second until stop is called: nine of ten go
 // well, the tenth is undone. Their names are given, so that whoever does not
-// know whether a submission landed says it again; stop returns once each is
-// accepted, and how many a second there were. Where more than ten seconds' worth are open, it waits; a load that
-// comes to less than a quarter of what was asked for makes the run void: other
-// faults share the machine.
+// know whether a submission landed says it again. stop waits until each is
+// accepted and returns how many a second there were. Where more than ten seconds'
+// worth are open it submits none, since other faults share the machine; less than
+// a quarter of what was asked for makes the run void.
 func (w *World) load(perSecond int) (stop func() int) {
 	w.T.Helper()
 	well := flowOf(w.URL, head,
