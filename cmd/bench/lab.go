@@ -117,6 +117,15 @@ func (l *lab) heading(ctx context.Context) error {
 	return nil
 }
 
+// checkpoint has the server write everything that waits to be written.
+func (l *lab) checkpoint(ctx context.Context) error {
+	err := l.onServer(func(db *sql.DB) error { _, err := db.ExecContext(ctx, `CHECKPOINT`); return err })
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
+
 // tune keeps checkpoints out of measurements of seconds: with the defaults one
 // would begin every minute or so, in whichever measurement it falls.
 func (l *lab) tune(ctx context.Context) error {

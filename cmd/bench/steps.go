@@ -57,10 +57,15 @@ func (l *lab) steps(ctx context.Context) (err error) {
 	return nil
 }
 
-// inTurn measures all subjects, round after round.
+// inTurn measures all subjects, round after round. Each begins behind a checkpoint:
+// nobody waits for pages that another one has left dirty, and what is written whole
+// because it is touched for the first time since then is so for everybody.
 func (l *lab) inTurn(ctx context.Context, subjects []subject) error {
 	for round := range l.p.rounds {
 		for _, s := range subjects {
+			if err := l.checkpoint(ctx); err != nil {
+				return err
+			}
 			if err := s.measure(ctx, round); err != nil {
 				return fmt.Errorf("%s: %w", s.row, err)
 			}
@@ -128,10 +133,13 @@ func (l *lab) start(ctx context.Context, s setup, closing *closers) (*running, e
 	return r, nil
 }
 
-// pgbenchAt is the yardstick with so many clients.
+// pgbenchAt is the yardstick with so many clients, warmed up like an engine.
 func (l *lab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 	row := fmt.Sprintf("pgbench/%d", clients)
 	return subject{row, func(ctx context.Context, round int) error {
+		if _, err := yard.rate(ctx, clients, l.p.warm); err != nil {
+			return err
+		}
 		begin, known := d.cpu(ctx)
 		if _, err := yard.rate(ctx, clients, 0); err != nil {
 			return err

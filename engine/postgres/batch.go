@@ -190,6 +190,15 @@ func addCheck(a *array, t *engine.Transition) {
 	a.time(t.NextCheck)
 }
 
+// statement is what sends the batch, with its arguments, which are valid until the
+// next call.
+func (b *batch) statement(id engine.EngineID, writer int, token int64, ifNone bool) (string, []any) {
+	if !ifNone && b.single() {
+		return b.singleShape(), b.singleArgs(id, writer, token)
+	}
+	return b.shape(ifNone), b.args(id, writer, token, ifNone)
+}
+
 // shape picks the statement for what the batch holds.
 func (b *batch) shape(ifNone bool) string {
 	switch {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -291,11 +292,18 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 		ids    pq.Int64Array
 	)
 	err = w.answered(ctx, func(ctx context.Context) error {
-		query, args := w.batch.shape(ifNone), w.batch.args(w.engine, w.n, c.token, ifNone)
-		if !w.s.pooled.Load() {
-			return w.queryRow(ctx, query, args, &own, &n, &ids)
+		query, args := w.batch.statement(w.engine, w.n, c.token, ifNone)
+		land := func(ctx context.Context) error { return w.queryRow(ctx, query, args, &own, &n, &ids) }
+		var err error
+		if w.s.pooled.Load() {
+			err = w.transact(ctx, func(ctx context.Context) (bool, error) { return true, land(ctx) })
+		} else {
+			err = land(ctx)
 		}
-		return w.transact(ctx, func(ctx context.Context) (bool, error) { return true, w.queryRow(ctx, query, args, &own, &n, &ids) })
+		if errors.Is(err, sql.ErrNoRows) { // a single one, of an engine that is fenced
+			return nil
+		}
+		return err
 	})
 	if err == nil && int(n) != len(w.batch.items) {
 		landed = make(map[machine.RunID]bool, n)

@@ -25,6 +25,7 @@ var queries = map[string]string{
 	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaVersions": schemaVersions,
 	"journalPlain": journalPlain, "journalBegin": journalBegin, "journalAppend": journalAppend, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
 	"journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
+	"singlePlain": singlePlain, "singleBegin": singleBegin, "singleAppend": singleAppend,
 	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder, "submissionsMet": submissionsMet,
 	"contextClaim": contextClaim, "contextHolder": contextHolder, "contextReplace": contextReplace,
 	"trialJournal": trialJournal, "trialRun": trialRun, "trialMove": trialMove,
@@ -51,7 +52,7 @@ var queries = map[string]string{
 // pieces are constants that are part of queries, or many statements at once.
 var pieces = []string{"writerSession", "commitOwn", "commitInto", "commitRows", "commitLanded", "commitOnConflict", "commitReturning",
 	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged", "changesBeside", "changesAlone", "createdLanded", "changedLanded", "commitRuns", "commitRunsLanded",
-	"commitSide", "commitConsumed", "commitAnswer", "commitAnswerSome", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
+	"singleInto", "singleLanded", "commitSide", "commitConsumed", "commitAnswer", "commitAnswerSome", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
 	"poolerBegin", "lookBegin", "memberColumns", "migratePatience", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
@@ -230,6 +231,9 @@ func TestPlans(t *testing.T) {
 		{"journalBegin", true, 16, []string{"fence_pkey"}, ""},
 		{"journalAppend", true, 16, []string{"fence_pkey", "run_pkey"}, ""},
 		{"journalCreate", true, 22, []string{"fence_pkey", "run_pkey"}, ""},
+		{"singlePlain", true, 10, []string{"fence_pkey"}, ""},
+		{"singleBegin", true, 12, []string{"fence_pkey"}, ""},
+		{"singleAppend", true, 11, []string{"fence_pkey", "run_pkey"}, ""},
 		{"journalNamed", true, 25, []string{"fence_pkey", "run_pkey"}, ""},
 		{"journalKeyed", true, 28, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: context_pkey"}, ""},
 		{"journalSide", true, 38, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: context_pkey"}, ""},

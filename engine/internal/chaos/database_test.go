@@ -37,7 +37,9 @@ func stop(t *testing.T, c *pgtest.Cluster) {
 // T4: PostgreSQL crashes and comes back, again and again, also while a dead
 // engine's runs are taken over (S3 S48, E2, I1 I8).
 func TestDatabaseRestarts(t *testing.T) {
-	t.Parallel()
+	if !full { // there it has the machine to itself, for the sake of its load
+		t.Parallel()
+	}
 	began := time.Now()
 	c, dsn := ownCluster(t)
 	w := NewWorld(t, programs, dsn, 4)
