@@ -118,7 +118,9 @@ func (s *Store) appendLocked(token int64, t engine.Transition) error {
 		return engine.ErrExists
 	case r != nil && int(t.Seq) < len(r.rows):
 		return engine.ErrStale
-	case r == nil && t.Seq > 0 || r != nil && int(t.Seq) > len(r.rows):
+	case r == nil && t.Seq > 0: // retention has removed it meanwhile
+		return engine.ErrStale
+	case r != nil && int(t.Seq) > len(r.rows):
 		return fmt.Errorf("memory: run %d: row %d would leave a gap", t.Run, t.Seq)
 	case r != nil && t.State != machine.RunInvalid && !engine.CanBecome(r.head.State, t.State):
 		return fmt.Errorf("memory: run %d: %v cannot become %v", t.Run, r.head.State, t.State)

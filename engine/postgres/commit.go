@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lib/pq"
 
@@ -246,6 +247,10 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 				c.out[from].Landed = mine
 				return err
 			}
+		}
+		if sqlstate(why) == "22P02" && strings.Contains(why.Error(), runGone) {
+			c.out[from].Err = engine.ErrStale
+			return nil
 		}
 		c.cast = c.cast || v == suspected
 		c.out[from].Err = wrap(fmt.Sprintf("run %d seq %d", c.items[from].Run, c.items[from].Seq), why)

@@ -21,6 +21,7 @@ func TestPlansBesidePartitions(t *testing.T) {
 			must(t, y.db, `INSERT INTO engine.journal (run_id, seq, at, owner, run_state, writer, data) VALUES ($1, $2, now(), 1, 2, 1, 'x')`, run, seq)
 		}
 	}
+	must(t, y.db, `INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at) SELECT r, 1, 2, 1, 0, now(), now() FROM unnest('{50,1650}'::int8[]) r`)
 	must(t, y.db, `ANALYZE`)
 	conn, err := y.db.Conn(t.Context())
 	if err != nil {

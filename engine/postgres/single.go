@@ -31,8 +31,10 @@ RETURNING 1, 1, NULL::int8[]`
       owner = coalesce($7, r.owner), fence = CASE WHEN $7 IS NULL THEN r.fence ELSE $5 END,
       finished_at = CASE WHEN $8 IS NULL THEN r.finished_at WHEN $8 >= 10 THEN $6 END
   FROM landed WHERE r.run_id = $4
+  RETURNING 1
 )
-SELECT 1, 1, NULL::int8[] FROM landed`
+SELECT 1, CASE WHEN c.n = 0 THEN ('` + runGone + `' || left(c.n::text, 0))::int8 ELSE 1 END, NULL::int8[]
+FROM landed, (SELECT count(*) AS n FROM changed) c`
 )
 
 // single reports whether the batch is one transition that nothing comes with.

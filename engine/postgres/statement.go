@@ -98,12 +98,13 @@ WITH own AS MATERIALIZED (
   WHERE r.run_id = c.run_id`
 	changesAlone = `unnest($11::int8[], $12::timestamptz[], $13::int4[], $14::int2[], $15::int4[], $16::timestamptz[]) c(run_id, at, seq, state, owner, next_check)
   WHERE r.run_id = c.run_id`
-	commitEnd     = `)`
+	createdEnd    = `)`
+	changedEnd    = ` RETURNING 1)`
 	createdLanded = `
   WHERE c.run_id = ANY (ARRAY(SELECT run_id FROM landed)))`
-	changedLanded = ` AND c.run_id = ANY (ARRAY(SELECT run_id FROM landed)))`
+	changedLanded = ` AND c.run_id = ANY (ARRAY(SELECT run_id FROM landed)) RETURNING 1)`
 
-	commitRuns       = commitCreated + commitEnd + commitChanged + changesBeside + commitEnd
+	commitRuns       = commitCreated + createdEnd + commitChanged + changesBeside + changedEnd
 	commitRunsLanded = commitCreated + createdLanded + commitChanged + changesBeside + changedLanded
 	commitSide       = `, listed AS (
   INSERT INTO engine.run_step (run_id, node, step, name)
@@ -120,13 +121,27 @@ WITH own AS MATERIALIZED (
   USING unnest($39::int8[], $40::int8[]) c(run_id, id) JOIN landed l USING (run_id)
   WHERE i.id = c.id AND i.run_id = c.run_id
 )`
-	// All has landed, or nothing.
+	// All has landed, or nothing. A transition of a run whose row is gone is an error
+	// that says so (runGone): retention has removed the run meanwhile, and a row of
+	// the journal would be all there is of it.
 	commitAnswer = `
 SELECT (SELECT count(*) FROM own), (SELECT count(*) FROM landed), NULL::int8[]`
+	commitAnswerAlone = `
+SELECT o.n, CASE WHEN l.n > 0 AND c.n < cardinality($11::int8[]) THEN ('` + runGone + `' || left(c.n::text, 0))::int8 ELSE l.n END, NULL::int8[]` + commitCounts
+	commitAnswerBeside = `
+SELECT o.n, CASE WHEN l.n > 0 AND c.n < cardinality($17::int8[]) THEN ('` + runGone + `' || left(c.n::text, 0))::int8 ELSE l.n END, NULL::int8[]` + commitCounts
+	commitCounts = `
+FROM (SELECT count(*) AS n FROM own) o, (SELECT count(*) AS n FROM landed) l, (SELECT count(*) AS n FROM changed) c`
 	commitAnswerSome = `
-SELECT o.alive, l.n, CASE WHEN l.n < cardinality($4::int8[]) THEN l.ids END
-FROM (SELECT count(*) AS alive FROM own) o, (SELECT count(*) AS n, array_agg(run_id) AS ids FROM landed) l`
+SELECT o.alive, CASE WHEN c.n < (SELECT count(*) FROM unnest($17::int8[]) m(run_id) WHERE m.run_id = ANY (l.ids)) THEN ('` + runGone + `' || left(c.n::text, 0))::int8 ELSE l.n END,
+  CASE WHEN l.n < cardinality($4::int8[]) THEN l.ids END
+FROM (SELECT count(*) AS alive FROM own) o, (SELECT count(*) AS n, array_agg(run_id) AS ids FROM landed) l, (SELECT count(*) AS n FROM changed) c`
 )
+
+// runGone is no number, which the server complains about with these words. They
+// come with a text that it does not know beforehand, or it would complain while it
+// plans.
+const runGone = "this run is gone"
 
 // The shapes that are prepared, picked by what a batch holds: no transition
 // should pay for branches that are empty. The normal form has no ON CONFLICT,
@@ -134,13 +149,13 @@ FROM (SELECT count(*) AS alive FROM own) o, (SELECT count(*) AS n, array_agg(run
 // SQLSTATE 23505 and nothing has landed. What is rare shares one shape.
 const (
 	journalPlain         = commitOwn + commitLanded + commitReturning + commitAnswer
-	journalBegin         = commitOwn + commitLanded + commitReturning + commitCreated + commitEnd + commitAnswer
-	journalAppend        = commitOwn + commitLanded + commitReturning + commitChanged + changesAlone + commitEnd + commitAnswer
-	journalCreate        = commitOwn + commitLanded + commitReturning + commitRuns + commitAnswer
-	journalNamed         = commitOwn + commitNamed + commitLandedNamed + commitReturning + commitRuns + commitAnswer
-	journalKeyed         = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitAnswer
-	journalSide          = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitSide + commitAnswer
-	journalConsume       = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitSide + commitConsumed + commitAnswer
+	journalBegin         = commitOwn + commitLanded + commitReturning + commitCreated + createdEnd + commitAnswer
+	journalAppend        = commitOwn + commitLanded + commitReturning + commitChanged + changesAlone + changedEnd + commitAnswerAlone
+	journalCreate        = commitOwn + commitLanded + commitReturning + commitRuns + commitAnswerBeside
+	journalNamed         = commitOwn + commitNamed + commitLandedNamed + commitReturning + commitRuns + commitAnswerBeside
+	journalKeyed         = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitAnswerBeside
+	journalSide          = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitSide + commitAnswerBeside
+	journalConsume       = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitSide + commitConsumed + commitAnswerBeside
 	journalCreateIfNone  = commitOwn + commitLanded + commitOnConflict + commitReturning + commitRunsLanded + commitAnswerSome
 	journalKeyedIfNone   = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitAnswerSome
 	journalSideIfNone    = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitSide + commitAnswerSome

@@ -261,8 +261,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	// journalNext is the form of rows that leave the run's row alone: most.
 	journalNext   = `INSERT INTO journal (run_id, seq, at, writer, steps, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	journalWriter = `SELECT writer FROM journal WHERE run_id = ?1 AND seq = ?2`
-	wideAdd       = `INSERT INTO wide (run_id, seq, steps) VALUES (?, ?, ?)`
-	runCreate     = `
+	// journalTakeBack undoes an append to a run that is gone.
+	journalTakeBack = `DELETE FROM journal WHERE run_id = ?1 AND seq = ?2`
+	wideAdd         = `INSERT INTO wide (run_id, seq, steps) VALUES (?, ?, ?)`
+	runCreate       = `
 INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at) VALUES (?, ?, ?, ?, 0, ?, ?, ?)`
 	// Each change of a run's row names the columns it sets and no others: an
 	// index is written for a column that is named.
@@ -300,6 +302,9 @@ func (x *tx) append(token int64, t *engine.Transition) (landed bool, err error) 
 	if n == 0 {
 		var writer int64
 		err := x.row(journalWriter, run, seq).Scan(&writer)
+		if errors.Is(err, sql.ErrNoRows) { // the run is gone
+			return false, nil
+		}
 		return err == nil && writer == token, err
 	}
 	if wide != nil {
@@ -333,15 +338,20 @@ func (x *tx) become(token int64, t *engine.Transition, run, seq, at, steps any) 
 	if err != nil || n == 0 {
 		return n, err
 	}
+	var rows int64
 	switch {
 	case t.Seq == 0:
-		_, err = x.exec(runCreate, run, flow, state, owner, check, at, finished)
+		rows, err = x.changed(runCreate, run, flow, state, owner, check, at, finished)
 	case state != nil:
-		_, err = x.exec(runBecome, state, finished, check, owner, fence, run)
+		rows, err = x.changed(runBecome, state, finished, check, owner, fence, run)
 	case owner != nil:
-		_, err = x.exec(runTake, owner, fence, check, run)
+		rows, err = x.changed(runTake, owner, fence, check, run)
 	default:
-		_, err = x.exec(runCheck, check, run)
+		rows, err = x.changed(runCheck, check, run)
+	}
+	if err == nil && rows == 0 { // retention has removed the run meanwhile
+		_, err = x.exec(journalTakeBack, run, seq)
+		n = 0
 	}
 	return n, err
 }

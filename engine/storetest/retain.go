@@ -59,6 +59,32 @@ var retainRules = []rule{
 			w.Errorf("a message to a run that is gone: err = %v, want ErrNotFound", err)
 		}
 	}},
+	{name: "retain/what is gone is not begun again", need: retains, why: "whoever says something to a run in the moment in which it goes must not be told that it was done", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		ended, other, open := w.whole(a, "ended", ""), w.whole(a, "other", ""), w.started(a, 2)
+		w.land(a.writers[0], end(ended, 2, machine.RunSucceeded), end(other, 2, machine.RunSucceeded))
+		w.forgets(w.Store, base.Add(time.Hour), 2, 2)
+		again := next(ended, 3)
+		again.State, again.Owner, again.NextCheck = machine.RunCompensating, &a.id, base.Add(time.Hour)
+		taken := next(other, 3)
+		taken.Owner = &a.id
+		batch := []engine.Transition{again, taken, next(open[0], 1), end(open[1], 1, machine.RunFailed)}
+		for _, o := range w.commit(a.writers[0], batch[:1]...) {
+			if o.Landed || !errors.Is(o.Err, engine.ErrStale) {
+				w.Errorf("alone: %+v, want ErrStale", o)
+			}
+		}
+		out := w.commit(a.writers[0], batch...)
+		for i, o := range out {
+			if gone := i < 2; o.Landed == gone || gone && !errors.Is(o.Err, engine.ErrStale) {
+				w.Errorf("outcome %d = %+v, want ErrStale for the first two", i, o)
+			}
+		}
+		w.gone(ended, "ended")
+		w.gone(other, "other")
+		w.wantRows(open[0], 2)
+		w.wantRows(open[1], 2)
+	}},
 	{name: "retain/a few at a time, all in the end", need: retains, why: "a walk that is long must not hold anybody up, nor stop short", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 25)
