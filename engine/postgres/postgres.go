@@ -101,6 +101,10 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	return s, nil
 }
 
+// readsIdle is how long a connection for people's questions is kept when nobody
+// asks.
+const readsIdle = time.Minute
+
 // examineServer checks what Open promises, and how the server is reached.
 func (s *Store) examineServer(ctx context.Context, o Options) error {
 	s.db.SetMaxIdleConns(max(2, o.MaxConns))
@@ -119,7 +123,8 @@ func (s *Store) examineServer(ctx context.Context, o Options) error {
 	s.db.SetMaxOpenConns(work)
 	s.db.SetMaxIdleConns(work)
 	s.reads.SetMaxOpenConns(reads)
-	s.reads.SetMaxIdleConns(1)
+	s.reads.SetMaxIdleConns(reads) // else several who ask at once would connect anew for each question
+	s.reads.SetConnMaxIdleTime(readsIdle)
 	return nil
 }
 

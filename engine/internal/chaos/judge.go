@@ -26,7 +26,7 @@ type Verdict struct {
 func (w *World) Judge() Verdict {
 	w.T.Helper()
 	runs := w.Runs()
-	limit := patience(2*time.Minute + time.Duration(len(runs))*time.Millisecond)
+	limit := patience(2*time.Minute + time.Duration(len(runs))*2*time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), limit)
 	defer cancel()
 	snap, err := w.Ledger.Snapshot(ctx)

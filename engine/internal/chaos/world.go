@@ -308,14 +308,19 @@ func (w *World) AwaitRest(limit time.Duration) {
 	left := w.Runs() // what is at rest stays so: nobody speaks to it meanwhile
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		open = open[:0]
-		left = slices.DeleteFunc(left, func(r Run) bool {
-			head, err := w.head(r.ID)
-			if err == nil && (head.State.Final() || head.State.NeedsHuman()) {
-				return true
+		var next []Run
+		for part := range slices.Chunk(left, 200) {
+			heads, err := w.heads(part)
+			for _, r := range part {
+				head, there := heads[r.ID]
+				if there && (head.State.Final() || head.State.NeedsHuman()) {
+					continue
+				}
+				next = append(next, r)
+				open = append(open, fmt.Sprintf("%s %v (there: %t, err: %v)", r.Name, head.State, there, err))
 			}
-			open = append(open, fmt.Sprintf("%s %v (%v)", r.Name, head.State, err))
-			return false
-		})
+		}
+		left = next
 		if len(open) == 0 {
 			w.Note("all runs are at rest")
 			return
@@ -326,6 +331,22 @@ func (w *World) AwaitRest(limit time.Duration) {
 		time.Sleep(pause) // between two looks at the store
 	}
 	w.T.Fatalf("stuck after %s (I8): %s", patience(limit), strings.Join(open, ", "))
+}
+
+// heads returns what the store's rows say of some runs.
+func (w *World) heads(runs []Run) (map[machine.RunID]engine.Head, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
+	defer cancel()
+	ids := make([]machine.RunID, len(runs))
+	for i, r := range runs {
+		ids[i] = r.ID
+	}
+	found, err := w.store.LoadMany(ctx, ids)
+	heads := make(map[machine.RunID]engine.Head, len(found))
+	for _, l := range found {
+		heads[l.Head.Run] = l.Head
+	}
+	return heads, err
 }
 
 func (w *World) head(run machine.RunID) (engine.Head, error) {
