@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -153,13 +154,21 @@ func (w *World) cutUntil(goal int) (cuts, unknown int) {
 	w.T.Helper()
 	y := newWay(w.T, w)
 	a := w.StartEngineOn(y.DSN, "a", "", "--log", "warn") // so that all of it is kept
+	var open []Run
+	calls := 0
 	for ; unknown < goal; cuts++ {
-		if cuts%60 == 0 { // there is always something to commit
-			w.Submit(steady(w.URL), 10)
+		if cuts%10 == 0 && w.stillOpen(&open) < 10 { // there is always something to commit, and not ever more
+			open = append(open, w.Submit(steady(w.URL), 10)...)
 			for range 4 {
-				w.Submit(NewFlow(w.Rng, w.URL), 1)
+				open = append(open, w.Submit(NewFlow(w.Rng, w.URL), 1)...)
 			}
-			w.awaitCalls(1)
+		}
+		// A connection that works is cut, not one that is being made.
+		for late := time.Now().Add(2 * time.Second); time.Now().Before(late); time.Sleep(5 * time.Millisecond) { // between two looks
+			if n, err := w.Ledger.Count(w.T.Context()); err == nil && n > calls {
+				calls = n
+				break
+			}
 		}
 		stream, bytes := "downstream", w.Rng.IntN(200) // an answer is about so long
 		if w.Rng.IntN(4) == 0 {
@@ -177,6 +186,19 @@ func (w *World) cutUntil(goal int) (cuts, unknown int) {
 	}
 	w.AwaitRest(10 * time.Minute)
 	return cuts, unknown
+}
+
+// stillOpen takes those at rest from a list, and returns how many are left.
+func (w *World) stillOpen(runs *[]Run) int {
+	heads, err := w.heads(*runs)
+	if err != nil { // ask again later
+		return len(*runs)
+	}
+	*runs = slices.DeleteFunc(*runs, func(r Run) bool {
+		head, there := heads[r.ID]
+		return there && (head.State.Final() || head.State.NeedsHuman())
+	})
+	return len(*runs)
 }
 
 // steady has a step end ten times a second, for a while.
