@@ -115,7 +115,7 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	if last := r.state.Last(); f.t.At.Before(last) {
 		f.t.At = last
 	}
-	data, err := encodeRow(n.cfg.Sealer, &sh.scratch, r.id, r.seq, records)
+	data, err := encodeRow(n.cfg.Sealer, &sh.scratch, r.id, r.seq, f.t.At, records)
 	if err != nil {
 		return nil, err
 	}

@@ -274,7 +274,7 @@ func (e *enqueuer) transition(s Submission, st start) (Transition, error) {
 		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots})
 		t.add(rec, state)
 		t.At = rec.At()
-		t.Data, err = encodeRow(e.cfg.Sealer, &machine.Scratch{}, run, 0, []machine.Record{rec})
+		t.Data, err = encodeRow(e.cfg.Sealer, &machine.Scratch{}, run, 0, t.At, []machine.Record{rec})
 		return err
 	})
 	if err != nil {

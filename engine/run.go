@@ -446,13 +446,14 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 
 // alert appends a row that holds no record, only the alert.
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
-	data, err := encodeRow(nil, &sh.scratch, r.id, r.seq, nil)
+	now := sh.s.n.clock.now()
+	data, err := encodeRow(nil, &sh.scratch, r.id, r.seq, now, nil)
 	if err != nil {
 		sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.name(), "error", err)
 		return
 	}
 	message, _, _ := strings.Cut(cause.Error(), "\n")
-	t := Transition{Run: r.id, Seq: r.seq, At: sh.s.n.clock.now(), Data: data,
+	t := Transition{Run: r.id, Seq: r.seq, At: now, Data: data,
 		Alerts: []Alert{{Kind: "set_aside", Code: "internal", Message: message}}}
 	sh.flights++
 	err = sh.s.committer.commit(ctx, &commit{t: t, sh: sh, done: func(l landing) {

@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A row of one record is read with its time, which it does not hold itself; a row of
+// another time holds it. Whoever reads a newer format is told so.
+func TestRowWithoutItsTime(t *testing.T) {
+	at := time.Date(2026, 3, 14, 10, 0, 0, 123_000, time.UTC)
+	d := &dsl.Workflow{Name: "w"}
+	rec := machine.Decide(d, machine.NewState(), machine.Input{At: at, Event: machine.Started{RunID: 7, Name: "r-7"}})
+	encode := func(at time.Time) []byte {
+		data, err := encodeRow(nil, &machine.Scratch{}, 7, 0, at, []machine.Record{rec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	short, long := encode(at), encode(at.Add(time.Second))
+	if len(short) != len(long)-10 || short[0] < markLone || long[0] != markPlain {
+		t.Errorf("%x of its own time, %x of another", short, long)
+	}
+	for _, row := range []Row{{At: at, Data: short}, {At: at.Add(time.Second), Data: long}} {
+		was := bytes.Clone(row.Data)
+		records, err := DecodeRow(nil, 7, row)
+		if err != nil || len(records) != 1 || !records[0].At().Equal(at) {
+			t.Errorf("%x: %v, %v", row.Data, records, err)
+		}
+		if !bytes.Equal(row.Data, was) {
+			t.Errorf("reading changed the row: %x, was %x", row.Data, was)
+		}
+	}
+	newer := append([]byte{short[0] + 1}, short[1:]...)
+	if _, err := DecodeRow(nil, 7, Row{At: at, Data: newer}); !errors.Is(err, machine.ErrFormat) {
+		t.Errorf("a newer format: %v, want ErrFormat", err)
+	}
+}
