@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type lab struct {
 	dsn      string // of a server
 	bin      string // directory of binaries
 	p        plan
+	rows     *regexp.Regexp // what is measured in turn
 	work     *work
 	book     *book
 	t        *table

@@ -4,7 +4,7 @@
 // commits, log and CPU; then recovery, long queues, memory, a cold start and
 // idleness. Its last table holds each figure against what it should be.
 //
-//	bench [-short] [-only PART,…] [-rounds N] [-json FILE] [-profile FILE] [-bin DIR] [-tune] [-dsn postgres://…]
+//	bench [-short] [-only PART,…] [-rows PATTERN] [-rounds N] [-json FILE] [-profile FILE] [-bin DIR] [-tune] [-dsn postgres://…]
 //
 // The parts are steps, saga, calls, long, queue, recovery, memory, cold, idle.
 //
@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -46,6 +47,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	short := fs.Bool("short", false, "a glimpse: the main rows, measured briefly")
 	bin := fs.String("bin", "bin", "`directory` of engine and engine-agent-mock")
 	only := fs.String("only", "", "measure only these `parts`, with commas between them: "+strings.Join(partNames(), ", "))
+	rows := new(regexp.Regexp)
+	fs.TextVar(rows, "rows", regexp.MustCompile(""), "measure in turn only the rows that match this `pattern`")
 	rounds := fs.Int("rounds", 0, "how often everything is measured in turn; 0 = as planned")
 	finished := fs.Int("finished", 0, "how many finished `runs` stand beside a scan and a takeover; 0 = as planned")
 	flight := fs.Int("flight", 0, "how many `runs` are taken over; 0 = as planned")
@@ -87,7 +90,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
-	l := &lab{dsn: *dsn, bin: *bin, p: p, work: w, book: &book{}, t: newTable(stdout), progress: stderr, prof: &profiler{path: *profile}}
+	l := &lab{dsn: *dsn, bin: *bin, p: p, rows: rows, work: w, book: &book{}, t: newTable(stdout), progress: stderr, prof: &profiler{path: *profile}}
 	if *tune {
 		if err := l.tune(ctx); err != nil {
 			return err

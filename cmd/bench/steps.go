@@ -63,6 +63,9 @@ func (l *lab) steps(ctx context.Context) (err error) {
 func (l *lab) inTurn(ctx context.Context, subjects []subject) error {
 	for round := range l.p.rounds {
 		for _, s := range subjects {
+			if !l.rows.MatchString(s.row) {
+				continue
+			}
 			if err := l.checkpoint(ctx); err != nil {
 				return err
 			}
