@@ -66,7 +66,7 @@ func newCommitter(writers []Writer, opts Options, log *slog.Logger) *committer {
 // spill is how many transitions wait at a writer before another takes some: two
 // commits of half the size cost the store more than one, and a lone writer that
 // keeps up has no use for company.
-const spill = 128
+const spill = 256
 
 // commit queues a transition. It blocks while the queues are full, and returns
 // ctx's error if ctx ends before there is room. A run has at most one transition

@@ -30,7 +30,7 @@ func makeDatabase(ctx context.Context, dsn, suffix string) (*database, error) {
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, errors.New("postgres: the DSN must be of the form postgres://…") // the text may hold a password
 	}
-	d := &database{name: fmt.Sprintf("engine_bench_%d_%s", os.Getpid(), suffix)}
+	d := &database{name: databasePrefix() + suffix}
 	if d.admin, err = sql.Open("postgres", dsn); err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}

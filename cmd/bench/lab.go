@@ -19,6 +19,7 @@ type lab struct {
 	bin      string // directory of binaries
 	p        plan
 	rows     *regexp.Regexp // what is measured in turn
+	tuned    bool           // the server is ours
 	work     *work
 	book     *book
 	t        *table
@@ -116,31 +117,5 @@ func (l *lab) heading(ctx context.Context) error {
 		return fmt.Errorf("ask the server for its version: %w", err)
 	}
 	l.t.say("%d CPUs, %s/%s, %s, PostgreSQL %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), version)
-	return nil
-}
-
-// checkpoint has the server write everything that waits to be written.
-func (l *lab) checkpoint(ctx context.Context) error {
-	err := l.onServer(func(db *sql.DB) error { _, err := db.ExecContext(ctx, `CHECKPOINT`); return err })
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	return nil
-}
-
-// tune keeps checkpoints out of measurements of seconds: with the defaults one
-// would begin every minute or so, in whichever measurement it falls.
-func (l *lab) tune(ctx context.Context) error {
-	err := l.onServer(func(db *sql.DB) error {
-		for _, s := range []string{`ALTER SYSTEM SET max_wal_size = '4GB'`, `ALTER SYSTEM SET min_wal_size = '1GB'`, `SELECT pg_reload_conf()`} {
-			if _, err := db.ExecContext(ctx, s); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("tune the server: %w", err)
-	}
 	return nil
 }

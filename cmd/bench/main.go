@@ -95,6 +95,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		if err := l.tune(ctx); err != nil {
 			return err
 		}
+		l.tuned = true
 	}
 	if err := l.heading(ctx); err != nil {
 		return err

@@ -20,7 +20,8 @@ const naiveConnections = 64
 // engine: rows of runs and steps that are updated in place, and a transaction
 // (BEGIN, UPDATE, COMMIT) of its own for each thing that happens. A run is
 // created with all its steps pending; then each start, each finish and the end
-// is a commit: twelve for five steps. It writes the same bytes of values as the
+// is a commit: twelve for five steps. Steps past their complete-by are found by an
+// index on it. It writes the same bytes of values as the
 // engine's own store does, once, and nothing happens before it is committed.
 //
 // What the engine reads back it reads from memory, to the advantage of this
@@ -42,7 +43,8 @@ CREATE TABLE naive.run (
 CREATE INDEX ON naive.run (owner, next_check) WHERE state < 10;
 CREATE TABLE naive.step (
   run_id int8, step int4, state int2 NOT NULL, attempt int2 NOT NULL, failures int2 NOT NULL, complete_by timestamptz, data bytea,
-  PRIMARY KEY (run_id, step))`
+  PRIMARY KEY (run_id, step));
+CREATE INDEX ON naive.step (complete_by) WHERE state = 2`
 
 // newNaive makes the naive tables in a database, and connections to it.
 func newNaive(ctx context.Context, d *database, connections int) (*naive, error) {

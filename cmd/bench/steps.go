@@ -57,16 +57,21 @@ func (l *lab) steps(ctx context.Context) (err error) {
 	return nil
 }
 
-// inTurn measures all subjects, round after round. Each begins behind a checkpoint:
-// nobody waits for pages that another one has left dirty, and what is written whole
-// because it is touched for the first time since then is so for everybody.
-func (l *lab) inTurn(ctx context.Context, subjects []subject) error {
+// inTurn measures all subjects, round after round. Each begins behind a vacuum and a
+// checkpoint: nobody waits for what another one has left behind, and what is written
+// whole because it is touched for the first time since then is so for everybody.
+func (l *lab) inTurn(ctx context.Context, subjects []subject) (err error) {
+	wake, err := l.still(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, wake()) }()
 	for round := range l.p.rounds {
 		for _, s := range subjects {
 			if !l.rows.MatchString(s.row) {
 				continue
 			}
-			if err := l.checkpoint(ctx); err != nil {
+			if err := l.settle(ctx); err != nil {
 				return err
 			}
 			if err := s.measure(ctx, round); err != nil {

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+)
+
+// tune keeps checkpoints out of measurements of seconds: with the defaults one
+// would begin every minute or so, in whichever measurement it falls.
+func (l *lab) tune(ctx context.Context) error {
+	err := l.configure(ctx, `ALTER SYSTEM SET max_wal_size = '4GB'`, `ALTER SYSTEM SET min_wal_size = '1GB'`)
+	if err != nil {
+		return fmt.Errorf("tune the server: %w", err)
+	}
+	return nil
+}
+
+// configure changes the server's settings.
+func (l *lab) configure(ctx context.Context, statements ...string) error {
+	return l.onServer(func(db *sql.DB) error {
+		for _, s := range append(statements, `SELECT pg_reload_conf()`) {
+			if _, err := db.ExecContext(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// still keeps autovacuum from cleaning up behind one measurement while another one
+// runs, on a server that is ours; settle does it in between. wake ends that.
+func (l *lab) still(ctx context.Context) (wake func() error, err error) {
+	if !l.tuned {
+		return func() error { return nil }, nil
+	}
+	if err := l.configure(ctx, `ALTER SYSTEM SET autovacuum = off`); err != nil {
+		return nil, fmt.Errorf("turn autovacuum off: %w", err)
+	}
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		if err := l.configure(ctx, `ALTER SYSTEM RESET autovacuum`); err != nil {
+			return fmt.Errorf("turn autovacuum on: %w", err)
+		}
+		return nil
+	}, nil
+}
+
+// settle cleans up the benchmark's databases, and has the server write everything
+// that waits to be written.
+func (l *lab) settle(ctx context.Context) error {
+	names, err := l.databases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := l.vacuum(ctx, name); err != nil {
+			return fmt.Errorf("vacuum: %w", err)
+		}
+	}
+	err = l.onServer(func(db *sql.DB) error { _, err := db.ExecContext(ctx, `CHECKPOINT`); return err })
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
+
+// databases returns the names of the databases that this process has made.
+func (l *lab) databases(ctx context.Context) (names []string, err error) {
+	err = l.onServer(func(db *sql.DB) (err error) {
+		rows, err := db.QueryContext(ctx, `SELECT datname FROM pg_database WHERE starts_with(datname, $1)`, databasePrefix())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		for rows.Next() {
+			var name string
+			if err := rows.Scan(&name); err != nil {
+				return err
+			}
+			names = append(names, name)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list databases: %w", err)
+	}
+	return names, nil
+}
+
+// databasePrefix is what the names of this process's databases begin with.
+func databasePrefix() string { return fmt.Sprintf("engine_bench_%d_", os.Getpid()) }
+
+func (l *lab) vacuum(ctx context.Context, name string) (err error) {
+	u, err := url.Parse(l.dsn)
+	if err != nil {
+		return errors.New("the DSN is not a URL") // the text may hold a password
+	}
+	u.Path = "/" + name
+	db, err := sql.Open("postgres", u.String())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	_, err = db.ExecContext(ctx, `VACUUM (ANALYZE)`)
+	return err
+}
