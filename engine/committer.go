@@ -42,6 +42,7 @@ type committer struct {
 	writers []*commitWriter
 	opts    Options
 	log     *slog.Logger
+	spill   int // load of a writer from which on another one helps
 }
 
 type commitWriter struct {
@@ -56,17 +57,26 @@ type commitWriter struct {
 }
 
 func newCommitter(writers []Writer, opts Options, log *slog.Logger) *committer {
-	c := &committer{opts: opts, log: log}
+	c := &committer{opts: opts, log: log, spill: min(spill, opts.MaxBatchRows)}
 	for _, w := range writers {
 		c.writers = append(c.writers, &commitWriter{store: w, queue: make(chan *commit, opts.MaxBatchRows)})
 	}
 	return c
 }
 
-// spill is how many transitions wait at a writer before another takes some: two
-// commits of half the size cost the store more than one, and a lone writer that
-// keeps up has no use for company.
+// spill is how many transitions wait at a writer before another takes some, unless
+// a batch holds less: two commits of half the size cost the store more than one, and
+// a lone writer that keeps up has no use for company.
 const spill = 256
+
+// load is how much the writer has to do: what waits, and a batch on its way.
+func (w *commitWriter) load() int {
+	n := len(w.queue)
+	if w.oldest.Load() != 0 {
+		n++
+	}
+	return n
+}
 
 // commit queues a transition. It blocks while the queues are full, and returns
 // ctx's error if ctx ends before there is room. A run has at most one transition
@@ -75,10 +85,10 @@ func (c *committer) commit(ctx context.Context, it *commit) error {
 	it.queued = time.Now()
 	w := c.writers[0]
 	for _, other := range c.writers[1:] {
-		if len(w.queue) < spill {
+		if w.load() < c.spill {
 			break
 		}
-		if len(other.queue) < len(w.queue) {
+		if other.load() < w.load() {
 			w = other
 		}
 	}

@@ -85,3 +85,43 @@ func TestCommitsQueue(t *testing.T) {
 		}
 	})
 }
+
+// Another writer helps once a batch of the first one, or as many as cost less alone,
+// waits; with batches of one, whoever is idle takes the next.
+func TestCommitsSpill(t *testing.T) {
+	for _, c := range []struct{ most, alone int }{{4, 4}, {1, 1}, {1000, spill}} {
+		synctest.Test(t, func(t *testing.T) {
+			writers := []*slowWriter{{batches: make(chan int, 10), land: make(chan struct{})}, {batches: make(chan int, 10), land: make(chan struct{})}}
+			committer := newCommitter([]Writer{writers[0], writers[1]}, Options{MaxBatchRows: c.most, MaxBatchBytes: 1 << 20}, slog.New(slog.DiscardHandler))
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 2)
+			for n := range writers {
+				go func() { ended <- committer.run(ctx, n) }()
+			}
+			sh := newShard(&scheduler{})
+			add := func() {
+				if err := committer.commit(ctx, &commit{t: Transition{Run: 1}, sh: sh}); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+			}
+			for range c.alone {
+				add()
+			}
+			if n := len(writers[1].batches); n != 0 {
+				t.Errorf("batches of %d: the second writer helps before %d wait", c.most, c.alone)
+			}
+			add()
+			if n := len(writers[1].batches); n != 1 {
+				t.Errorf("batches of %d: the second writer does not help when %d wait", c.most, c.alone)
+			}
+			cancel()
+			for _, w := range writers {
+				close(w.land)
+			}
+			for range writers {
+				<-ended
+			}
+		})
+	}
+}

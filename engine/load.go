@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -191,7 +190,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		return
 	}
 	f := r.flight
-	mine := f != nil && int(f.t.Seq) < len(rows) && bytes.Equal(rows[f.t.Seq].Data, f.t.Data)
+	mine := f != nil && int(f.t.Seq) < len(rows) && f.t.is(rows[f.t.Seq])
 	if f != nil && f.started != nil && !mine {
 		sh.drop(r, ErrExists, nil) // another run has this id
 		return

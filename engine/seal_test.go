@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"testing"
 	"time"
@@ -23,7 +24,20 @@ func TestRowWithoutItsTime(t *testing.T) {
 		}
 		return data
 	}
+	// What is stored stays readable for ever: 0x13 is a lone record of format 3.
+	const stored = "13010706722d3700000000c4860914020e0102770200"
 	short, long := encode(at), encode(at.Add(time.Second))
+	if hex.EncodeToString(short) != stored {
+		t.Errorf("a row is written as %x, want %s", short, stored)
+	}
+	none, err := encodeRow(nil, &machine.Scratch{}, 7, 0, at, nil)
+	if err != nil || none[0] != markPlain {
+		t.Errorf("a row without a record: %x, %v", none, err)
+	}
+	two, err := encodeRow(nil, &machine.Scratch{}, 7, 0, at, []machine.Record{rec, rec})
+	if err != nil || two[0] != markPlain {
+		t.Errorf("a row of two records: %x, %v", two, err)
+	}
 	if len(short) != len(long)-10 || short[0] < markLone || long[0] != markPlain {
 		t.Errorf("%x of its own time, %x of another", short, long)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -334,7 +335,7 @@ type Writer interface {
 type Transition struct {
 	Run       machine.RunID
 	Seq       int32            // the row's number, from 0; the optimistic lock
-	At        time.Time        // store time of its last record
+	At        time.Time        // store time of its last record, kept to the microsecond: Data may rely on it
 	Workflow  WorkflowID       // Seq 0 only
 	State     machine.RunState // 0 = unchanged
 	Owner     *EngineID        // nil = unchanged
@@ -416,11 +417,17 @@ type Head struct {
 // engine has anything to do about it.
 func (h Head) AtRest() bool { return h.State.NeedsHuman() && !h.NextCheck.Before(Never) }
 
-// A Row is one journal row.
+// A Row is one journal row: a Transition's number, time, to the microsecond, and
+// data, which cannot be read without that time.
 type Row struct {
 	Seq  int32
 	At   time.Time
 	Data []byte
+}
+
+// is reports whether the row is what this transition has written.
+func (t *Transition) is(r Row) bool {
+	return r.Seq == t.Seq && r.At.UnixMicro() == t.At.UnixMicro() && bytes.Equal(r.Data, t.Data)
 }
 
 // A Reader answers questions of people; it never locks or slows a writer (S86).

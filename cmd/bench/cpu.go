@@ -72,10 +72,27 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	sum, _, err := processCPU(postmaster, true) // and those that have ended
-	if err != nil {
-		return 0, err
+	// What ends between two looks is in neither: the server's own, with those that
+	// have ended, must not change while the others are looked at.
+	const looks = 100
+	for range looks {
+		own, _, err := processCPU(postmaster, true)
+		if err != nil {
+			return 0, err
+		}
+		others, err := childrenCPU(postmaster)
+		if err != nil {
+			return 0, err
+		}
+		if again, _, err := processCPU(postmaster, true); err == nil && again == own {
+			return own + others, nil
+		}
 	}
+	return 0, errors.New("the server's processes come and go too fast to be counted")
+}
+
+// childrenCPU returns what the processes of a parent that have not ended have used.
+func childrenCPU(of int) (sum time.Duration, err error) {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return 0, err
@@ -85,7 +102,7 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			continue
 		}
-		if used, parent, err := processCPU(pid, false); err == nil && parent == postmaster {
+		if used, parent, err := processCPU(pid, false); err == nil && parent == of {
 			sum += used
 		}
 	}

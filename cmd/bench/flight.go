@@ -114,11 +114,11 @@ func (f *flock) run(run machine.RunID) ([]engine.Transition, error) {
 	var out []engine.Transition
 	for seq, e := range events {
 		rec := machine.Decide(f.flow, state, machine.Input{At: f.now, Event: e, Engine: int32(f.owner)})
-		data, err := machine.EncodeRecords([]machine.Record{rec})
+		data, err := engine.EncodeRow(nil, run, int32(seq), rec.At(), []machine.Record{rec})
 		if err != nil {
 			return nil, err
 		}
-		t := engine.Transition{Run: run, Seq: int32(seq), At: rec.At(), Data: append([]byte{plain}, data...)}
+		t := engine.Transition{Run: run, Seq: int32(seq), At: rec.At(), Data: data}
 		t.State, _ = rec.RunState()
 		for _, row := range rec.Steps(state) {
 			t.Steps = append(t.Steps, engine.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
@@ -134,7 +134,3 @@ func (f *flock) run(run machine.RunID) ([]engine.Transition, error) {
 	}
 	return out, nil
 }
-
-// plain stands in front of records that are not sealed; engine.DecodeRow reads
-// them.
-const plain = 0

@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	flight := fs.Int("flight", 0, "how many `runs` are taken over; 0 = as planned")
 	profile := fs.String("profile", "", "write a CPU profile of the first part's engine to this `file`")
 	raw := fs.String("json", "", "write every figure of every round to this `file`")
-	tune := fs.Bool("tune", false, "let the server keep more log between two checkpoints: for a server that is ours alone")
+	tune := fs.Bool("tune", false, "let the server keep more log between two checkpoints, and turn its autovacuum off now and then: for a server that is ours alone")
 	keep := fs.String("keep", "", "for the benchmark itself: say what runs take that are kept this `way`")
 	kepts := fs.Int("kept", 0, "how many `runs` are kept in memory; 0 = as planned")
 	dsn := fs.String("dsn", getenv("ENGINE_TEST_DSN"), "a PostgreSQL `server` to make throw-away databases on")

@@ -75,9 +75,11 @@ func addQuery(query, more string) string {
 	return query + "&" + more
 }
 
-// naiveOptions are those of an engine that commits each transition alone: as
-// many writers as there are connections.
-func naiveOptions() engine.Options { return engine.Options{Writers: naiveConnections} }
+// naiveOptions are those of an engine that commits each transition alone, at once:
+// as many writers as there are connections, and nobody waits for another's batch.
+func naiveOptions() engine.Options {
+	return engine.Options{Writers: naiveConnections, MaxBatchRows: 1}
+}
 
 // Close closes the connections.
 func (n *naive) Close() error { return errors.Join(n.db.Close(), n.Store.Close()) }

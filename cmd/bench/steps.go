@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
@@ -66,6 +67,9 @@ func (l *lab) inTurn(ctx context.Context, subjects []subject) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, wake()) }()
+	if !slices.ContainsFunc(subjects, func(s subject) bool { return l.rows.MatchString(s.row) }) {
+		return fmt.Errorf("-rows %s matches none of its rows", l.rows)
+	}
 	for round := range l.p.rounds {
 		for _, s := range subjects {
 			if !l.rows.MatchString(s.row) {

@@ -42,7 +42,7 @@ func TestLone(t *testing.T) {
 			}
 		}
 	}
-	if lone < 1000 || saved < 9*lone {
+	if lone < 1000 || saved < 10*lone {
 		t.Errorf("%d rows of one record lost %d bytes", lone, saved)
 	}
 

@@ -527,6 +527,7 @@ func TestMigrateJournal(t *testing.T) {
 	must(t, db, `INSERT INTO engine.run VALUES (5, 1, 2, 0, 0, now(), now())`)
 	must(t, db, `INSERT INTO engine.journal VALUES (5, 0, now(), 1, 2, 0, now(), 7, decode('00000000060000010000000000000000', 'hex'), 'x')`)
 	must(t, db, `INSERT INTO engine.journal VALUES (5, 1, now(), NULL, NULL, NULL, NULL, 8, NULL, 'y')`)
+	must(t, db, `INSERT INTO engine.journal VALUES (5, 2, now(), NULL, NULL, NULL, NULL, 9, decode(repeat('00000000060000010000000000000000', 1000), 'hex'), 'z')`)
 	must(t, db, `GRANT SELECT ON engine.journal, engine.runs TO PUBLIC`)
 	must(t, db, `GRANT DELETE ON engine.steps TO PUBLIC`)
 	if from, to, err := Migrate(t.Context(), dsn); err != nil || from != 2 || to != schemaVersion {
@@ -538,12 +539,16 @@ func TestMigrateJournal(t *testing.T) {
 		t.Errorf("whoever could read the journal can: %v, the view: %v, another view: %v, what they could with that: %v, err = %v", can, views, steps, other, err)
 	}
 	s := open(t, dsn)
-	if _, rows, err := s.Load(t.Context(), 5); err != nil || len(rows) != 2 || string(rows[0].Data) != "x" || string(rows[1].Data) != "y" {
+	if _, rows, err := s.Load(t.Context(), 5); err != nil || len(rows) != 3 || string(rows[0].Data) != "x" || string(rows[1].Data) != "y" {
 		t.Errorf("rows = %+v, err = %v", rows, err)
 	}
 	var state string
 	if err := db.QueryRow(`SELECT state FROM engine.steps WHERE run_id = 5`).Scan(&state); err != nil || state != "succeeded" {
 		t.Errorf("the view shows %q, err = %v", state, err)
+	}
+	var wide int // as it is read: in slices
+	if err := db.QueryRow(`SELECT pg_column_size(steps) FROM engine.journal WHERE seq = 2`).Scan(&wide); err != nil || wide < 16_000 {
+		t.Errorf("a wide row's steps take %d bytes, err = %v: compressed, so that each slice unpacks all before it", wide, err)
 	}
 	// What the journal's rows obey, its partitions' rows do.
 	must(t, db, `SELECT engine.journal_cut(100)`)
