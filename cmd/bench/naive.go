@@ -21,8 +21,8 @@ const naiveConnections = 64
 // (BEGIN, UPDATE, COMMIT) of its own for each thing that happens. A run is
 // created with all its steps pending; then each start, each finish and the end
 // is a commit: twelve for five steps. Steps past their complete-by are found by an
-// index on it. It writes the same bytes of values as the
-// engine's own store does, once, and nothing happens before it is committed.
+// index on it. It writes the same bytes of values as the engine's own store does,
+// once, and nothing happens before it is committed.
 //
 // What the engine reads back it reads from memory, to the advantage of this
 // mode.
