@@ -24,12 +24,12 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/saga-engine/engine/cmd/internal/heap"
+	"github.com/saga-engine/engine/sdk/heap"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go heap.Pace(ctx) // as the engine's own command does
+	go heap.Pace(ctx, heap.EngineRoom) // as the engine's own command does
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
 	if errors.Is(err, flag.ErrHelp) {

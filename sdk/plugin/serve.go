@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/heap"
 )
 
 // Serve turns the calling program into an agent process; it is the last call of
@@ -24,6 +26,9 @@ import (
 // instead. It ends the process with status 1, after saying why, when the agent
 // was put together wrongly, when a person starts the program by hand, and when
 // the engine is gone.
+//
+// It gives the process's garbage collector some room (heap.AgentRoom), unless
+// the program or GOGC in its environment has chosen otherwise.
 func Serve(a *sdk.Agent) {
 	if code := serve(a, os.Args[1:], os.Stderr); code != 0 {
 		os.Exit(code)
@@ -83,6 +88,9 @@ func serveProcess(a *sdk.Agent, schema sdk.Schema) int {
 		return 1
 	}
 	life.expectEngine()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go heap.Pace(ctx, heap.AgentRoom)
 	// Serve prints the handshake, replaces os.Stdout, and serves.
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  handshake(),

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 )
 
+const room = EngineRoom
+
 func TestPercent(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -15,11 +17,11 @@ func TestPercent(t *testing.T) {
 	}{
 		{"nothing yet", 0, 3200},
 		{"small", 16 << 20, 800},
-		{"as large as the room", Room, 100},
-		{"larger", 10 * Room, 100},
+		{"as large as the room", room, 100},
+		{"larger", 10 * room, 100},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := percent(c.live); got != c.want {
+			if got := percent(room, c.live); got != c.want {
 				t.Errorf("%d %%, want %d", got, c.want)
 			}
 		})
@@ -35,10 +37,10 @@ func TestPace(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
-			go func() { Pace(ctx); close(done) }()
+			go func() { Pace(ctx, room); close(done) }()
 			synctest.Wait()
-			if now := debug.SetGCPercent(50); now != percent(0) {
-				t.Errorf("%d %% at the start, want %d", now, percent(0))
+			if now := debug.SetGCPercent(50); now != percent(room, 0) {
+				t.Errorf("%d %% at the start, want %d", now, percent(room, 0))
 			}
 			cancel()
 			<-done
@@ -49,9 +51,17 @@ func TestPace(t *testing.T) {
 	})
 	t.Run("not against the environment", func(t *testing.T) {
 		t.Setenv("GOGC", "100")
-		Pace(t.Context())
+		Pace(t.Context(), room)
 		if now := debug.SetGCPercent(100); now != 100 {
 			t.Errorf("%d %%, want 100", now)
+		}
+	})
+	t.Run("not against the program", func(t *testing.T) {
+		t.Setenv("GOGC", "")
+		defer debug.SetGCPercent(debug.SetGCPercent(50))
+		Pace(t.Context(), room)
+		if now := debug.SetGCPercent(50); now != 50 {
+			t.Errorf("%d %%, want 50", now)
 		}
 	})
 }
