@@ -50,9 +50,8 @@ func (e *errand) step() string {
 type running struct {
 	w *worker
 	errand
-	until time.Time // complete-by by this process's clock
-	seat  seat      // the slot it holds
-	pump  pump
+	seat seat // the slot it holds
+	pump pump
 
 	redact redactor // set before the call is sent
 	sent   bool     // the outcome is in doubt from here on
@@ -133,17 +132,18 @@ func (c *running) prepare() (sdk.Request, *delivery) {
 	if err != nil {
 		return sdk.Request{}, c.notSent(o.RetryHeld, maxRefusal, err.Error())
 	}
-	left := n.clock.until(c.invoke.CompleteBy)
+	now := n.clock.read()
+	left := c.invoke.CompleteBy.Sub(now.store)
 	switch {
 	case left <= 0:
 		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, whyTooLate)
-	case !n.clock.leased():
+	case !now.leased:
 		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, whyNoLease)
 	}
 	return sdk.Request{
 		Action: c.invoke.Action, Purpose: c.invoke.Purpose, Input: input,
 		IdempotencyKey: c.invoke.IdempotencyKey, ForwardKey: c.invoke.ForwardKey,
-		CompleteBy: time.Now().Add(left).UTC(), Remaining: left,
+		CompleteBy: now.local.Add(left).UTC(), Remaining: left,
 		Run: c.name, Workflow: c.flow.Name, Step: c.step(), Attempt: c.invoke.Number, Fence: int64(c.fence),
 		Checkpoint: c.invoke.Checkpoint,
 	}, nil

@@ -28,15 +28,26 @@ func (c *clock) ticked(sent time.Time, store time.Time, lease time.Duration) {
 }
 
 // now returns store time. It never falls.
-func (c *clock) now() time.Time {
+func (c *clock) now() time.Time { return c.read().store }
+
+// A moment is what a clock told at once.
+type moment struct {
+	store  time.Time // store time
+	local  time.Time // this process's, with monotonic reading
+	leased bool      // see clock.leased
+}
+
+// read returns everything that the clock knows, for a single look at this process's.
+func (c *clock) read() moment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.store.Add(time.Since(c.local)).Round(0)
-	if t.Before(c.latest) {
-		return c.latest
+	local := time.Now()
+	m := moment{store: c.store.Add(local.Sub(c.local)).Round(0), local: local, leased: local.Before(c.lease)}
+	if m.store.Before(c.latest) {
+		m.store = c.latest
 	}
-	c.latest = t
-	return t
+	c.latest = m.store
+	return m
 }
 
 // until returns how long it is to store time t; it may be negative.
@@ -44,8 +55,4 @@ func (c *clock) until(t time.Time) time.Duration { return t.Sub(c.now()) }
 
 // leased reports whether the lease is good by this process's own clock. Nothing
 // may start without it.
-func (c *clock) leased() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Before(c.lease)
-}
+func (c *clock) leased() bool { return c.read().leased }

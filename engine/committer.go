@@ -22,7 +22,7 @@ type commit struct {
 	done func(landing) // called by the shard's goroutine in place of going on with r; nil = go on
 
 	res    landing
-	queued time.Time // when it came, by this process's clock
+	queued time.Time // when it came, by this process's clock; zero = not yet
 	unsure bool      // an earlier sending ended without an answer
 }
 
@@ -82,7 +82,9 @@ func (w *commitWriter) load() int {
 // ctx's error if ctx ends before there is room. A run has at most one transition
 // on its way, so any writer may take it.
 func (c *committer) commit(ctx context.Context, it *commit) error {
-	it.queued = time.Now()
+	if it.queued.IsZero() {
+		it.queued = time.Now()
+	}
 	w := c.writers[0]
 	for _, other := range c.writers[1:] {
 		if w.load() < c.spill {

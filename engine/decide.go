@@ -62,11 +62,12 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 		}
 		sh.begin(r, f, d)
 		r.time(d)
-		at := sh.at(r, d)
+		now := n.clock.read()
+		at := decidedAt(r, d, now.store)
 		for _, unsent := range sh.recall(r, at) {
-			keep(unsent, sh.decideOne(r, f, unsent, at))
+			keep(unsent, sh.decideOne(r, f, unsent, at, now))
 		}
-		rec := sh.decideOne(r, f, d, at)
+		rec := sh.decideOne(r, f, d, at, now)
 		if d.decided != nil {
 			d.decided()
 			d.decided = nil
@@ -101,6 +102,7 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 		// The bound in the run's row has passed but nothing is due. A row
 		// without a record raises it, so that no scan visits the run in vain.
 		f.t.At = n.clock.now()
+		chk.at = f.t.At
 		f.t.NextCheck = chk.raised()
 	case len(f.t.Consumed) > 0:
 		// What was said changes nothing and must go all the same.
@@ -190,7 +192,7 @@ func (sh *shard) begin(r *ownedRun, f *flight, d *delivery) {
 // starts, so that what is committed can be sent. The slot of the call that
 // the event answers is the run's to use. A slot that was snatched in between
 // makes it decide again: Decide is pure, so that costs nothing.
-func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time) machine.Record {
+func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time, now moment) machine.Record {
 	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine), Scratch: &sh.scratch}
 	var own *seat
 	if d.seat.take() {
@@ -200,7 +202,7 @@ func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time) ma
 	}
 	var full map[string]bool // agents that refused twice what they had offered
 	for try := 0; ; try++ {
-		in.Slots = sh.slots(r, d, own, full)
+		in.Slots = sh.slots(r, d, own, full, now)
 		rec := machine.Decide(r.wf, r.state, in)
 		commands := rec.Commands()
 		agent, ok := sh.reserve(r, f, own, commands)
@@ -237,11 +239,10 @@ func (sh *shard) recall(r *ownedRun, at time.Time) []*delivery {
 	return unsent
 }
 
-// at returns the time at which an event is decided: now, unless an answer came
-// in time and now is too late for it (what counts is when it reached us); and
-// never before the run's last record.
-func (sh *shard) at(r *ownedRun, d *delivery) time.Time {
-	at := sh.s.n.clock.now()
+// decidedAt returns the time at which an event is decided: now, unless an answer
+// came in time and now is too late for it (what counts is when it reached us);
+// and never before the run's last record.
+func decidedAt(r *ownedRun, d *delivery, at time.Time) time.Time {
 	if d.answers() && !at.Before(d.completeBy) && d.arrived.Before(d.completeBy) {
 		at = d.arrived
 	}
@@ -257,7 +258,7 @@ const whyNoLease = "the engine's lease is not sure"
 // the free slots to those that wait, except that an answer's run may use the
 // slot of its own call: every run is finite, so nobody waits for ever, and a
 // run in progress is not made to queue between its steps.
-func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool) map[string]machine.Slot {
+func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool, now moment) map[string]machine.Slot {
 	n := sh.s.n
 	if sh.slotsOf == nil {
 		sh.slotsOf = map[string]machine.Slot{}
@@ -277,8 +278,8 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool
 		return none(machine.Slot{Why: n.idle})
 	case n.draining.Load():
 		return none(machine.Slot{Why: "engine is stopping"})
-	case !n.clock.leased():
-		return none(machine.Slot{Why: whyNoLease, Until: n.clock.now().Add(n.cfg.Options.MaxScan)})
+	case !now.leased:
+		return none(machine.Slot{Why: whyNoLease, Until: now.store.Add(n.cfg.Options.MaxScan)})
 	case n.cfg.Capacity == nil:
 		return nil
 	}
@@ -295,7 +296,7 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool
 			slot.Free++
 		}
 		if !slot.Until.IsZero() { // agents go by this process's clock, runs by the store's
-			slot.Until = n.clock.now().Add(max(0, time.Until(slot.Until)))
+			slot.Until = now.store.Add(max(0, slot.Until.Sub(now.local)))
 		}
 		if slot.Free == 0 && slot.Why == "" {
 			slot.Why = "full"
@@ -341,7 +342,7 @@ func (sh *shard) reserve(r *ownedRun, f *flight, own *seat, commands []machine.C
 func (sh *shard) check(r *ownedRun, before machine.RunState) check {
 	due, has := r.state.NextDue()
 	return check{
-		at: sh.s.n.clock.now(), due: due, hasDue: has, floor: r.wf.Shortest,
+		due: due, hasDue: has, floor: r.wf.Shortest,
 		inFlight: r.state.InFlight,
 		final:    r.state.Status().Final() && !before.Final(),
 	}

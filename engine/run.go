@@ -338,14 +338,23 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	// What is paused starts nothing, so it must not stand in line: it would be
 	// told of a free slot, leave it, and be told again.
 	if sh.s.n.cfg.Capacity != nil && !sh.s.n.draining.Load() && status != machine.RunPaused {
-		now := sh.s.n.clock.now()
-		for _, held := range r.state.Held() {
-			if held.Until.After(now) {
-				continue // it waits for a time, of which the agenda knows
-			}
-			if spec, ok := r.specs[held.Agent]; ok {
-				sh.s.queue.wait(r.id, spec)
-			}
+		sh.standInLine(r)
+	}
+}
+
+// standInLine has a run wait for slots of the agents for which steps of it are held.
+func (sh *shard) standInLine(r *ownedRun) {
+	held := r.state.Held()
+	if len(held) == 0 {
+		return
+	}
+	now := sh.s.n.clock.now()
+	for _, h := range held {
+		if h.Until.After(now) {
+			continue // it waits for a time, of which the agenda knows
+		}
+		if spec, ok := r.specs[h.Agent]; ok {
+			sh.s.queue.wait(r.id, spec)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
 )
@@ -72,7 +73,12 @@ const inARow = 64
 // full, which is how the store slows down what decides. An error means that this
 // incarnation ends: nobody waits for the rest.
 func (sh *shard) flush(ctx context.Context) {
+	if len(sh.outbox) == 0 {
+		return
+	}
+	now := time.Now()
 	for i, it := range sh.outbox {
+		it.queued = now
 		_ = sh.s.committer.commit(ctx, it)
 		sh.outbox[i] = nil
 	}

@@ -41,7 +41,7 @@ func newWorker(n *Node) *worker {
 // the engine that started it, because its answer counts whoever owns the run by
 // then (language.md, What counts); stopAll ends it.
 func (w *worker) start(e errand) {
-	c := &running{w: w, errand: e, until: time.Now().Add(w.n.clock.until(e.invoke.CompleteBy))}
+	c := &running{w: w, errand: e}
 	c.pump.init(c)
 	c.seat.init(w.n.cfg.Capacity, e.spec)
 	w.mu.Lock()
@@ -153,12 +153,12 @@ func (w *worker) waitCalls(ctx context.Context, grace time.Duration) error {
 		}
 		ends, latest := w.ends, time.Time{}
 		for _, c := range w.calls {
-			if c.until.After(latest) {
-				latest = c.until
+			if c.invoke.CompleteBy.After(latest) {
+				latest = c.invoke.CompleteBy
 			}
 		}
 		w.mu.Unlock()
-		timer := time.NewTimer(time.Until(latest) + grace)
+		timer := time.NewTimer(w.n.clock.until(latest) + grace)
 		select {
 		case <-ends:
 			timer.Stop()

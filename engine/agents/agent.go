@@ -58,8 +58,10 @@ func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot
 	if limited && !until.IsZero() {
 		return machine.Slot{Until: until, Why: "circuit open"}
 	}
-	if until, why := a.downLocked(time.Now()); why != nil {
-		return machine.Slot{Until: until, Why: why.Error()}
+	if a.idleLocked() {
+		if until, why := a.downLocked(time.Now()); why != nil {
+			return machine.Slot{Until: until, Why: why.Error()}
+		}
 	}
 	free := unlimited
 	if a.spec.MaxConcurrency > 0 {
@@ -204,6 +206,11 @@ func (a *agent) leastBusyLocked() *life {
 		}
 	}
 	return best
+}
+
+// idleLocked reports whether no process is there or about to be.
+func (a *agent) idleLocked() bool {
+	return !slices.ContainsFunc(a.instances, func(i *instance) bool { return i.state != stateIdle })
 }
 
 // downLocked says why no process is there or about to be, and until when; the

@@ -73,7 +73,7 @@ func (l *line) back(ctx context.Context, call engine.Call, id machine.AttemptID,
 	case w.draws(w.weather.late):
 		<-ctx.Done()
 		if w.draw(2) == 0 { // its transport did not notice
-			w.hear(l.node, call)
+			w.hear(l.node, call, id)
 			return reply, nil
 		}
 		if call.OnLate != nil {
@@ -82,7 +82,7 @@ func (l *line) back(ctx context.Context, call engine.Call, id machine.AttemptID,
 		}
 		return sdk.Reply{}, ctx.Err()
 	}
-	w.hear(l.node, call)
+	w.hear(l.node, call, id)
 	w.trace("e%d hears of %s %s: %d %s", l.node.n, call.Request.Run, call.Request.Step, reply.Outcome, reply.Code)
 	return reply, nil
 }
@@ -123,7 +123,7 @@ func (w *world) again(call engine.Call, id machine.AttemptID, reply sdk.Reply) {
 		if node := n.get(); node != nil {
 			ctx, cancel := context.WithTimeout(w.ctx, 5*time.Second)
 			defer cancel()
-			w.hear(n, call)
+			w.hear(n, call, id)
 			err := node.Deliver(ctx, call.Run, event)
 			w.trace("e%d hears again of %s %s: %v", n.n, call.Request.Run, call.Request.Step, err)
 		}
@@ -131,11 +131,20 @@ func (w *world) again(call engine.Call, id machine.AttemptID, reply sdk.Reply) {
 }
 
 // hear notes that an answer reaches an engine, if it does so before its
-// complete-by as the engine knows the time.
-func (w *world) hear(n *node, call engine.Call) {
+// complete-by as the engine knows the time now: the request's own is by the clock
+// of whoever sent it then.
+func (w *world) hear(n *node, call engine.Call, id machine.AttemptID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s := w.stories[call.Run]; s != nil && time.Now().Before(call.Request.CompleteBy.Add(n.lag)) {
+	s := w.stories[call.Run]
+	if s == nil {
+		return
+	}
+	now, by := time.Now(), call.Request.CompleteBy
+	if a, ok := s.state.OpenAttempt(w.flow, id); ok && id.Call != 0 {
+		now, by = w.now(), a.CompleteBy
+	}
+	if now.Before(by.Add(n.lag)) {
 		s.heard[attempt{call.Request.Step, call.Request.Attempt}]++
 	}
 }
