@@ -32,6 +32,7 @@ func goals() []goal {
 		{"commits per step, lone", "without the Supervisor's", 1.2, 1.2, false, 2, of("postgres/1", "sends/step")},
 		{"log bytes per step, 256 in flight", "naive, 64 in flight", 0.55, 0.35, false, 2, between("postgres/256", "naive/64", "log/step", "log/step")},
 		{"steps/s in minute 5", "minute 1", 0.9, 0.98, true, 2, between("long/minute 5", "long/minute 1", "steps/s", "steps/s")},
+		{"steps/s after five minutes", "a new database, in turn", 0.9, 0.98, true, 2, between("long/aged", "long/new", "steps/s", "steps/s")},
 		{"batched calls/s, 64 callers", "unary", 2.5, 5, true, 2, between("batched/64", "unary/64", "calls/s", "calls/s")},
 		{"Supervisor's scan beside finished runs", "beside none", 2, 1.1, false, 2, between("scan beside finished", "scan", "sum µs", "sum µs")},
 		{"takeover until dispatchable", "psql that reads the same", 5, 2, false, 2, between("takeover", "psql", "ms", "ms")},

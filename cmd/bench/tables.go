@@ -95,6 +95,8 @@ func (t *table) long(b *book, p plan) {
 		row := fmt.Sprintf("long/minute %d", i+1)
 		t.say("%-28s %8s %10s", fmt.Sprintf("minute %d", i+1), cell(b, row, "steps/s", "%.0f"), ratioCell(b, row, "long/minute 1", "steps/s", "steps/s"))
 	}
+	t.say("%-28s %8s %10s", "then", cell(b, "long/aged", "steps/s", "%.0f"), "")
+	t.say("%-28s %8s %10s", "a new database, in turn", cell(b, "long/new", "steps/s", "%.0f"), ratioCell(b, "long/aged", "long/new", "steps/s", "steps/s"))
 	t.say("Each of %s, with autovacuum on (it ran %s times); p50 %s ms, p99 %s ms; %s bytes of log for each step.", p.minute,
 		cell(b, "long/256", "autovacuums", "%.0f"), cell(b, "long/256", "p50", "%.1f"), cell(b, "long/256", "p99", "%.1f"), cell(b, "long/256", "log/step", "%.0f"))
 }

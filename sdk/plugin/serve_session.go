@@ -22,7 +22,7 @@ const maxQueued = 1024
 
 // maxIdle is how many goroutines that have run a call wait for another one: they
 // are at hand, and their stacks have the right size.
-const maxIdle = 256
+const maxIdle = 64
 
 // Session runs calls until the engine ends the stream, each in a goroutine of
 // its own.
