@@ -16,7 +16,8 @@ import (
 // is nothing to write.
 func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	n := sh.s.n
-	f := &flight{deliveries: todo}
+	f := sh.blankFlight()
+	f.deliveries = todo
 	f.t = Transition{Run: r.id, Seq: r.seq}
 	ok := false
 	defer func() {
@@ -377,6 +378,9 @@ func (t *Transition) setStep(row StepRow) {
 				return
 			}
 		}
+	}
+	if t.Steps == nil {
+		t.Steps = make([]StepRow, 0, 2) // a step that ends and the one that follows
 	}
 	t.Steps = append(t.Steps, row)
 }

@@ -233,6 +233,7 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) 
 		sh.drop(r, nil, nil)
 	case l.err == nil && !l.submitted.Exists:
 		sh.act(ctx, r, f)
+		sh.doneWith(f)
 		sh.step(ctx, r)
 	case l.err == nil, errors.Is(l.err, ErrStale), errors.Is(l.err, ErrExists) && l.unsure:
 		// Somebody appended, or this very row had landed before its answer got

@@ -26,6 +26,7 @@ type shard struct {
 	scratch machine.Scratch
 	slotsOf map[string]machine.Slot
 	facts   [][]machine.Fact // told, to be filled again
+	flown   []*flight        // landed and acted on, to be filled again
 	outbox  []*commit        // decided, and about to go to the committer
 	flights int              // commits of this shard on their way
 	idle    []chan struct{}  // closed when no commit is on its way and no event waits
@@ -155,6 +156,31 @@ func (sh *shard) toldFacts(f *flight) {
 	}
 	clear(list)
 	sh.facts = append(sh.facts, list[:0])
+}
+
+// blankFlight returns a flight with nothing in it.
+func (sh *shard) blankFlight() *flight {
+	if n := len(sh.flown); n > 0 {
+		f := sh.flown[n-1]
+		sh.flown = sh.flown[:n-1]
+		return f
+	}
+	return &flight{}
+}
+
+// doneWith keeps a flight that has landed and was acted on. Nobody else knows it
+// any more: the committer is done with it once it has told the shard.
+func (sh *shard) doneWith(f *flight) {
+	const most = 256 // what lies idle is bounded
+	if len(sh.flown) == most {
+		return
+	}
+	commands := f.commands
+	if clear(commands); cap(commands) > 16 {
+		commands = nil
+	}
+	*f = flight{commands: commands[:0]}
+	sh.flown = append(sh.flown, f)
 }
 
 // rest tells those who wait for quiet.

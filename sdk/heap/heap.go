@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// How much room processes take. Beyond it little is gained: an engine that
-// allocates without a pause collects twice a second with it, an agent three times.
+// How much room processes take. Beyond it little is gained: where they allocate
+// without a pause they collect once a second with it, or three times.
 const (
-	EngineRoom = 128 << 20
+	EngineRoom = 256 << 20
 	AgentRoom  = 32 << 20
 )
 

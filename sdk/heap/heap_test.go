@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-const room = EngineRoom
+const room = 128 << 20
 
 func TestPercent(t *testing.T) {
 	for _, c := range []struct {

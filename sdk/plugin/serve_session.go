@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -22,7 +21,10 @@ const maxQueued = 1024
 
 // maxIdle is how many goroutines that have run a call wait for another one: they
 // are at hand, and their stacks have the right size.
-const maxIdle = 64
+const maxIdle = 256
+
+// A worker is a goroutine that waits for a call: what is sent to it never blocks.
+type worker chan *job
 
 // Session runs calls until the engine ends the stream, each in a goroutine of
 // its own.
@@ -31,7 +33,7 @@ func (s *server) Session(stream pb.Agent_SessionServer) error {
 		return err
 	}
 	l := &link{
-		server: s, stream: stream, wake: make(chan struct{}, 1), room: make(chan struct{}), next: make(chan *job),
+		server: s, stream: stream, wake: make(chan struct{}, 1), room: make(chan struct{}),
 		limit: min(batchBytes, s.limit+messageRoom), jobs: map[uint64]*job{},
 	}
 	var cancel context.CancelFunc
@@ -63,11 +65,10 @@ type link struct {
 	ctx    context.Context // ends with the stream
 	wake   chan struct{}   // has room for one: there is something to send
 	limit  int             // bytes of a batch
-	next   chan *job       // for goroutines that are idle
-	idle   atomic.Int32    // how many are
 
 	mu      sync.Mutex // protects following fields
 	jobs    map[uint64]*job
+	idle    []worker // the last one to have worked is the next to work: its stack is at hand
 	queue   []outgoing
 	events  int           // of queue
 	room    chan struct{} // closed and replaced when there is room for events again
@@ -116,12 +117,16 @@ func (l *link) begin(id uint64, req sdk.Request) {
 	}
 	j.ctx, j.cancel = context.WithDeadline(l.ctx, now.Add(j.time.left))
 	l.jobs[id] = j
-	l.mu.Unlock()
-	select {
-	case l.next <- j:
-	default:
-		go l.work(j)
+	var w worker
+	if n := len(l.idle); n > 0 {
+		w, l.idle = l.idle[n-1], l.idle[:n-1]
 	}
+	l.mu.Unlock()
+	if w != nil {
+		w <- j
+		return
+	}
+	go l.work(j)
 }
 
 func (l *link) cancel(id uint64) {
@@ -135,19 +140,32 @@ func (l *link) cancel(id uint64) {
 
 // work runs a call, and then others unless enough goroutines are idle.
 func (l *link) work(j *job) {
+	var own worker
 	for {
 		j.run()
-		if l.idle.Add(1) > maxIdle {
-			l.idle.Add(-1)
+		if own == nil {
+			own = make(worker, 1)
+		}
+		if !l.rest(own) {
 			return
 		}
 		select {
-		case j = <-l.next:
-			l.idle.Add(-1)
+		case j = <-own:
 		case <-l.ctx.Done():
 			return
 		}
 	}
+}
+
+// rest notes that a worker is idle; it reports false if enough are.
+func (l *link) rest(w worker) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) >= maxIdle {
+		return false
+	}
+	l.idle = append(l.idle, w)
+	return true
 }
 
 func (j *job) run() {
