@@ -24,12 +24,14 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/saga-engine/engine/cmd/internal/procs"
 	"github.com/saga-engine/engine/sdk/heap"
 )
 
 func main() {
+	procs.Spare() // as the engine's own command does, and so is the collector's pace
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go heap.Pace(ctx, heap.EngineRoom) // as the engine's own command does
+	go heap.Pace(ctx, heap.EngineRoom)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
 	if errors.Is(err, flag.ErrHelp) {

@@ -12,11 +12,13 @@ import (
 	"os"
 	"time"
 
+	"github.com/saga-engine/engine/cmd/internal/procs"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/sdk/heap"
 )
 
 func main() {
+	procs.Spare()
 	ctx := context.Background()
 	go heap.Pace(ctx, heap.EngineRoom)
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
