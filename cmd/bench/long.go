@@ -13,7 +13,7 @@ const minutes = 5
 
 // long measures five minutes without a pause, with autovacuum on: a store that
 // rots shows it in the last one. So does a machine that others work on as well;
-// therefore the aged store is then measured beside new ones, in turn.
+// therefore the aged store is then measured beside a new one, in turn.
 func (l *lab) long(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -39,7 +39,11 @@ func (l *lab) long(ctx context.Context) (err error) {
 		return fmt.Errorf("count autovacuums: %w", err)
 	}
 	l.book.put(0, "long/256", "autovacuums", float64(vacuums))
-	if err := l.aged(ctx, pg); err != nil {
+	young, err := l.postgres(ctx, "young", &closing)
+	if err != nil {
+		return err
+	}
+	if err := l.aged(ctx, pg, young); err != nil {
 		return err
 	}
 	l.t.long(l.book, l.p)
@@ -48,27 +52,16 @@ func (l *lab) long(ctx context.Context) (err error) {
 
 // aged measures what has worked for minutes and what has just begun, in turn.
 // Nothing is vacuumed in between but by the server itself.
-func (l *lab) aged(ctx context.Context, old *running) error {
+func (l *lab) aged(ctx context.Context, old, young *running) error {
+	if _, err := young.load(ctx, load{workflow: "five", end: machine.RunSucceeded, inFlight: 256, window: l.p.each}); err != nil {
+		return fmt.Errorf("warm up: %w", err) // its engine and its agent are new, too
+	}
 	for round := range l.p.rounds {
-		if err := l.brief(ctx, round, "long/aged", old); err != nil {
-			return err
-		}
-		if err := l.fresh(ctx, round); err != nil {
+		if err := errors.Join(l.brief(ctx, round, "long/aged", old), l.brief(ctx, round, "long/new", young)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// fresh measures an engine on a database that was made for it.
-func (l *lab) fresh(ctx context.Context, round int) (err error) {
-	var closing closers
-	defer func() { err = errors.Join(err, closing.close()) }()
-	pg, err := l.postgres(ctx, fmt.Sprintf("new_%d", round), &closing)
-	if err != nil {
-		return err
-	}
-	return l.brief(ctx, round, "long/new", pg)
 }
 
 func (l *lab) brief(ctx context.Context, round int, row string, pg *running) error {
