@@ -29,7 +29,8 @@ import (
 )
 
 func main() {
-	procs.Spare() // as the engine's own command does, and so is the collector's pace
+	// What it measures runs in this process, as it does in the engine's own command.
+	procs.Spare()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go heap.Pace(ctx, heap.EngineRoom)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)

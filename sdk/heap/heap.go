@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// How much room processes take. Beyond it little is gained: where they allocate
-// without a pause they collect once a second with it, or three times.
+// How many bytes of room processes take. Beyond it little is gained: under load an
+// engine then collects once a second, and an agent three times.
 const (
 	EngineRoom = 256 << 20
 	AgentRoom  = 32 << 20
@@ -26,7 +26,7 @@ const every = time.Second
 // goDefault is the percentage that nobody has chosen.
 const goDefault = 100
 
-// Pace has the collector run only when room bytes were allocated, or as many as
+// Pace has the collector run only when room, in bytes, was allocated, or as many as
 // the heap holds, whichever is more: room is what the process may take beyond
 // what it holds, however small that is. It returns when ctx ends and leaves the
 // pace as it was. GOGC in the environment, or a percentage that the program has

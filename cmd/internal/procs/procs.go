@@ -11,7 +11,8 @@ import (
 // else to run: while all of them are busy deciding, an answer of the database waits
 // for up to ten milliseconds, and with it everyone whose commit is next. A spare one
 // waits there in the operating system, which shares the CPUs fairly. It is called
-// first of all, since engines count processors when they start.
+// first of all, since engines count processors when they start. From then on Go does
+// not follow a CPU limit of its container that changes.
 func Spare() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
