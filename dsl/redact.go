@@ -12,10 +12,11 @@ import (
 
 // ResolveSecrets returns the document with every secret in its place. lookup
 // gets references such as "env:X" or "file:X"; its first error is returned,
-// with the reference in front of it. The caller owns the result and must not store it.
+// with the reference in front of it. The caller must not change the result, nor
+// store it.
 func ResolveSecrets(v Value, lookup func(ref string) (string, error)) ([]byte, error) {
 	if len(v.Secrets()) == 0 {
-		return append([]byte(nil), v.JSON()...), nil
+		return v.JSON(), nil
 	}
 	doc, err := parseDocument(v.JSON())
 	if err != nil {

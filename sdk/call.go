@@ -10,7 +10,7 @@ import (
 type Request struct {
 	Action         string
 	Purpose        Purpose
-	Input          json.RawMessage // object of the action's inputs, secrets resolved; owned by the receiver
+	Input          json.RawMessage // object of the action's inputs, secrets resolved; not to be changed: others may have it, too
 	IdempotencyKey string          // equal over all attempts of a step, engines and restarts (S26)
 	ForwardKey     string          // for an undo: the key of the call it undoes; else ""
 	CompleteBy     time.Time       // past it the agent says nothing and tries nothing (S28); never zero

@@ -25,6 +25,7 @@ type load struct {
 type result struct {
 	took      time.Duration
 	runs      []int           // that ended, by window
+	machine   []ticks         // at the beginning, and at the end of each window
 	latencies []time.Duration // of all of them, sorted
 	used      usage
 
@@ -119,8 +120,18 @@ func (r *running) watch(ctx context.Context, l load) (out result, begin time.Tim
 	}
 	begin = time.Now()
 	out.runs = make([]int, max(1, l.windows))
-	if err := pause(ctx, l.window*time.Duration(len(out.runs))); err != nil {
-		return out, begin, err
+	for i := 0; ; i++ {
+		m, err := readTicks()
+		if err != nil {
+			return out, begin, err
+		}
+		out.machine = append(out.machine, m)
+		if i == len(out.runs) {
+			break
+		}
+		if err := pause(ctx, time.Until(begin.Add(l.window*time.Duration(i+1)))); err != nil {
+			return out, begin, err
+		}
 	}
 	out.took = time.Since(begin)
 	after, err := r.usage(ctx)
@@ -133,6 +144,9 @@ func (r *running) watch(ctx context.Context, l load) (out result, begin time.Tim
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())
 	b.put(round, row, "runs/s", float64(r.all())/r.took.Seconds())
+	idle, stolen := r.machine[len(r.machine)-1].since(r.machine[0])
+	b.put(round, row, "idle", idle)
+	b.put(round, row, "stolen", stolen)
 	if r.all() == 0 {
 		return // too slow for the time it was given: nothing else can be said
 	}

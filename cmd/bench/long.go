@@ -31,7 +31,11 @@ func (l *lab) long(ctx context.Context) (err error) {
 	}
 	res.put(l.book, 0, "long/256", steps)
 	for i, runs := range res.runs {
-		l.book.put(0, fmt.Sprintf("long/minute %d", i+1), "steps/s", float64(runs*steps)/l.p.minute.Seconds())
+		row := fmt.Sprintf("long/minute %d", i+1)
+		l.book.put(0, row, "steps/s", float64(runs*steps)/l.p.minute.Seconds())
+		idle, stolen := res.machine[i+1].since(res.machine[i])
+		l.book.put(0, row, "idle", idle)
+		l.book.put(0, row, "stolen", stolen)
 	}
 	var vacuums int
 	const counted = `SELECT coalesce(sum(autovacuum_count), 0) FROM pg_stat_user_tables WHERE schemaname = 'engine'`

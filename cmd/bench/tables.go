@@ -90,13 +90,17 @@ func (t *table) calls(b *book) {
 // long prints five minutes.
 func (t *table) long(b *book, p plan) {
 	t.say("")
-	t.say("%-28s %8s %10s", "256 in flight, no pause", "steps/s", "to first")
+	t.say("%-28s %8s %10s %8s %9s", "256 in flight, no pause", "steps/s", "to first", "idle %", "stolen %")
+	line := func(name, row, ratio string) {
+		t.say("%-28s %8s %10s %8s %9s", name, cell(b, row, "steps/s", "%.0f"), ratio, cell(b, row, "idle", "%.0f"), cell(b, row, "stolen", "%.1f"))
+	}
 	for i := range minutes {
 		row := fmt.Sprintf("long/minute %d", i+1)
-		t.say("%-28s %8s %10s", fmt.Sprintf("minute %d", i+1), cell(b, row, "steps/s", "%.0f"), ratioCell(b, row, "long/minute 1", "steps/s", "steps/s"))
+		line(fmt.Sprintf("minute %d", i+1), row, ratioCell(b, row, "long/minute 1", "steps/s", "steps/s"))
 	}
-	t.say("%-28s %8s %10s", "then", cell(b, "long/aged", "steps/s", "%.0f"), "")
-	t.say("%-28s %8s %10s", "a new database, in turn", cell(b, "long/new", "steps/s", "%.0f"), ratioCell(b, "long/aged", "long/new", "steps/s", "steps/s"))
+	line("then", "long/aged", "")
+	line("a new database, in turn", "long/new", ratioCell(b, "long/aged", "long/new", "steps/s", "steps/s"))
+	t.say("idle and stolen: of the machine's CPU; stolen is what its host gave to others, so that nobody here had it.")
 	t.say("Each of %s, with autovacuum on (it ran %s times); p50 %s ms, p99 %s ms; %s bytes of log for each step.", p.minute,
 		cell(b, "long/256", "autovacuums", "%.0f"), cell(b, "long/256", "p50", "%.1f"), cell(b, "long/256", "p99", "%.1f"), cell(b, "long/256", "log/step", "%.0f"))
 }

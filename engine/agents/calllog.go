@@ -17,59 +17,85 @@ type callTag struct {
 	attempt   int
 }
 
-// A knownCall is a call that an agent has or recently had.
+// A knownCall is a call that an agent recently had.
 type knownCall struct {
+	tag   callTag
 	run   machine.RunID
 	scrub func(string) string
-	calls int // with this tag, under way
 }
 
 // maxEnded is how many calls are remembered after their end: what an agent logs
 // last may arrive after its reply.
 const maxEnded = 256
 
+// bookPages is how many pages the calls under way are spread over.
+const bookPages = 256
+
 // A callBook knows the calls of an agent by their tags. Only a run whose calls
-// an agent has can it write into the logs of. The zero callBook is ready.
+// an agent has can it write into the logs of. The zero callBook is ready. Calls
+// come and go by the ten thousand, and few are ever looked for: so they are
+// linked with each other, which takes no memory and little time.
 type callBook struct {
-	mu     sync.Mutex // protects following fields
-	calls  map[callTag]knownCall
-	ended  [maxEnded]callTag // a ring
-	oldest int               // of ended; those before it wrap around
+	mu     sync.Mutex          // protects following fields
+	pages  [bookPages]*flight  // under way, linked by before and after
+	ended  [maxEnded]knownCall // a ring
+	oldest int                 // of ended; those before it wrap around
 }
 
-func (b *callBook) begin(c *engine.Call) callTag {
-	tag := callTag{c.Request.Run, c.Request.Step, c.Request.Attempt}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.calls == nil {
-		b.calls = map[callTag]knownCall{}
+// page is where a call with this tag stands: the ends of names differ mostly, be
+// it those of runs or of one run's instances.
+func (t *callTag) page() int {
+	h := uint(t.attempt)
+	for _, name := range [...]string{t.run, t.step} {
+		for i := max(0, len(name)-6); i < len(name); i++ {
+			h = h*37 + uint(name[i])
+		}
 	}
-	b.calls[tag] = knownCall{run: c.Run, scrub: c.Scrub, calls: b.calls[tag].calls + 1}
-	return tag
+	return int(h % bookPages)
 }
 
-func (b *callBook) end(tag callTag) {
+func (b *callBook) begin(f *flight) {
+	f.tag = callTag{f.call.Request.Run, f.call.Request.Step, f.call.Request.Attempt}
+	page := &b.pages[f.tag.page()]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k := b.calls[tag]
-	k.calls--
-	b.calls[tag] = k
-	forget := b.ended[b.oldest]
-	b.ended[b.oldest] = tag
+	f.after, *page = *page, f
+	if f.after != nil {
+		f.after.before = f
+	}
+}
+
+func (b *callBook) end(f *flight) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f.before != nil {
+		f.before.after = f.after
+	} else {
+		b.pages[f.tag.page()] = f.after
+	}
+	if f.after != nil {
+		f.after.before = f.before
+	}
+	f.before, f.after = nil, nil
+	b.ended[b.oldest] = knownCall{tag: f.tag, run: f.call.Run, scrub: f.call.Scrub}
 	b.oldest = (b.oldest + 1) % maxEnded
-	if k, ok := b.calls[forget]; ok && k.calls == 0 && forget != (callTag{}) {
-		delete(b.calls, forget)
-	}
 }
 
 func (b *callBook) find(tag callTag) (run machine.RunID, scrub func(string) string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k, ok := b.calls[tag]
-	if !ok {
-		return 0, nil, false
+	for f := b.pages[tag.page()]; f != nil; f = f.after {
+		if f.tag == tag {
+			return f.call.Run, f.call.Scrub, true
+		}
 	}
-	return k.run, k.scrub, true
+	for i := range b.ended { // the latest first
+		k := &b.ended[(b.oldest+2*maxEnded-1-i)%maxEnded]
+		if k.tag == tag && k.tag != (callTag{}) {
+			return k.run, k.scrub, true
+		}
+	}
+	return 0, nil, false
 }
 
 // tagged is the handler of what agents log: what belongs to a call is scrubbed

@@ -22,6 +22,8 @@ type flight struct {
 	verdict func(error) // the breaker's; nil = it was not asked
 	tag     callTag
 
+	before, after *flight // on its page in agent.book; protected by the book's mu
+
 	// Protected by agent.mu.
 	life      *life // the process that has the call
 	counted   bool  // in life.calls
@@ -132,7 +134,7 @@ func (f *flight) send() {
 	f.sendings++
 	mine := f.sendings
 	f.mu.Unlock()
-	f.tag = f.agent.book.begin(&f.call)
+	f.agent.book.begin(f)
 	o := plugin.CallOptions{OnExpired: f.expired, OnLate: f.call.OnLate}
 	if f.call.OnProgress != nil {
 		o.OnEvent = f.progress
@@ -196,7 +198,7 @@ func (f *flight) answered(reply sdk.Reply, err error) {
 	}
 	f.leaveLocked(now)
 	a.mu.Unlock()
-	a.book.end(f.tag)
+	a.book.end(f)
 	switch {
 	case errors.Is(err, plugin.ErrNotSent):
 		if errors.Is(err, plugin.ErrExited) && f.again() {

@@ -190,6 +190,8 @@ func (w *world) mustInvoke(c engine.Call) sdk.Reply {
 	if err != nil {
 		w.t.Fatalf("%s %s: %v", c.Request.Action, c.Request.Input, err)
 	}
+	// A process may answer before those who watch have heard of it.
+	w.until(w.t, "the process that answered", func() bool { return len(w.started) > 0 })
 	return reply
 }
 

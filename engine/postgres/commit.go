@@ -172,6 +172,9 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 		switch v := judge(err); {
 		case errors.As(err, &lost):
 			return err
+		case errors.As(err, &nothing) && ctx.Err() != nil && last != nil:
+			// Why it had to connect says more than that nothing came of it.
+			return c.w.interrupted("commit", open || c.split, ctx.Err(), fmt.Errorf("%w; then: %w", last, err))
 		case errors.As(err, &nothing) && !open && !c.split && (try >= giveUp || !temporary(err)):
 			return wrap("commit", err)
 		case errors.As(err, &nothing):

@@ -363,7 +363,11 @@ func TestPartitionsBesideCommits(t *testing.T) {
 			t.Errorf("walk %d: %v", i, err)
 		}
 		dropped += s.Partitions
-		must(t, y.db, `SELECT engine.journal_cut($1)`, int64(engine.FirstRunOf(now.Add(time.Duration(i+1)*300*24*time.Hour))))
+		// A cut that gets its lock too late gives way to the commits, and is for the next walk.
+		cut := int64(engine.FirstRunOf(now.Add(time.Duration(i+1) * 300 * 24 * time.Hour)))
+		if _, err := y.db.ExecContext(t.Context(), `SELECT engine.journal_cut($1)`, cut); err != nil && sqlstate(err) != "55P03" {
+			t.Errorf("cut %d: %v", i, err)
+		}
 	}
 	close(stop)
 	wg.Wait()

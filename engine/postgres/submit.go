@@ -112,6 +112,8 @@ func (c *commit) alone(ctx context.Context, i int) error {
 		switch v := judge(err); {
 		case errors.As(err, &lost):
 			return err
+		case errors.As(err, &nothing) && ctx.Err() != nil && last != nil:
+			return c.w.interrupted("submit", open || c.any(), ctx.Err(), fmt.Errorf("%w; then: %w", last, err))
 		case errors.As(err, &nothing) && !open && !c.any() && (try >= giveUp || !temporary(err)):
 			return wrap("submit", err)
 		case errors.As(err, &nothing):

@@ -41,10 +41,9 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
-	pool := mem.DefaultBufferPool()
-	buf := pool.Get(m.bound())
+	buf := batches.Get(m.bound())
 	*buf = m.append((*buf)[:0])
-	return mem.BufferSlice{mem.NewBuffer(buf, pool)}, nil
+	return mem.BufferSlice{mem.NewBuffer(buf, &batches)}, nil
 }
 
 // Unmarshal decodes a message.
@@ -53,7 +52,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	buf := data.MaterializeToBuffer(&batches)
 	defer buf.Free()
 	return m.parse(buf.ReadOnlyData())
 }

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -19,12 +20,18 @@ const agentWindow = 1 << 16
 // who say more have to wait. Answers never do.
 const maxQueued = 1024
 
+// brisk is how soon after a call's arrival its answer lets others go first: an
+// agent that is this quick has likely more of them at once, whose answers cost
+// less in one message. It is short beside what a service takes, and long beside
+// the time in which an agent that only computes gets to all calls of a batch.
+const brisk = 10 * time.Millisecond
+
 // maxIdle is how many goroutines that have run a call wait for another one: they
 // are at hand, and their stacks have the right size.
 const maxIdle = 256
 
-// A worker is a goroutine that waits for a call: what is sent to it never blocks.
-type worker chan *job
+// A worker is a goroutine that waits for calls: calling it never blocks.
+type worker chan struct{}
 
 // Session runs calls until the engine ends the stream, each in a goroutine of
 // its own.
@@ -66,15 +73,19 @@ type link struct {
 	wake   chan struct{}   // has room for one: there is something to send
 	limit  int             // bytes of a batch
 
-	mu      sync.Mutex // protects following fields
-	jobs    map[uint64]*job
-	idle    []worker // the last one to have worked is the next to work: its stack is at hand
-	queue   []outgoing
-	events  int           // of queue
-	room    chan struct{} // closed and replaced when there is room for events again
-	sending bool          // somebody sends what is queued
-	over    bool          // nothing is sent any more
-	quiet   *sync.Cond    // nobody sends
+	mu       sync.Mutex // protects following fields
+	jobs     map[uint64]*job
+	pending  []*job // those from next on have not begun yet
+	next     int
+	called   bool     // a worker has been called that has not come yet
+	idle     []worker // the last one to have worked is the next to work: its stack is at hand
+	queue    []outgoing
+	events   int           // of queue
+	room     chan struct{} // closed and replaced when there is room for events again
+	sending  bool          // somebody sends what is queued
+	yielding bool          // somebody will, once others have had their turn
+	over     bool          // nothing is sent any more
+	quiet    *sync.Cond    // nobody sends
 
 	out  results    // the sender's
 	sent []outgoing // the sender's, to be the queue again
@@ -117,16 +128,30 @@ func (l *link) begin(id uint64, req sdk.Request) {
 	}
 	j.ctx, j.cancel = context.WithDeadline(l.ctx, now.Add(j.time.left))
 	l.jobs[id] = j
-	var w worker
-	if n := len(l.idle); n > 0 {
-		w, l.idle = l.idle[n-1], l.idle[:n-1]
+	if len(l.pending) == cap(l.pending) && l.next > len(l.pending)/2 { // those that have begun make room
+		n := copy(l.pending, l.pending[l.next:])
+		clear(l.pending[n:])
+		l.pending, l.next = l.pending[:n], 0
 	}
+	l.pending = append(l.pending, j)
+	l.callWorkerLocked()
 	l.mu.Unlock()
-	if w != nil {
-		w <- j
+}
+
+// callWorkerLocked sees to it that somebody comes for a call that has not begun.
+// One at a time is called, and calls the next before it begins: so no call waits
+// for another one's function, and where functions are quick few need to come.
+func (l *link) callWorkerLocked() {
+	if l.called || l.next == len(l.pending) {
 		return
 	}
-	go l.work(j)
+	l.called = true
+	if n := len(l.idle); n > 0 {
+		l.idle[n-1] <- struct{}{}
+		l.idle = l.idle[:n-1]
+		return
+	}
+	go l.work(make(worker, 1))
 }
 
 func (l *link) cancel(id uint64) {
@@ -138,41 +163,53 @@ func (l *link) cancel(id uint64) {
 	}
 }
 
-// work runs a call, and then others unless enough goroutines are idle.
-func (l *link) work(j *job) {
-	var own worker
+// work runs calls until there is none to begin and enough goroutines are idle.
+func (l *link) work(own worker) {
+	came := true // it was called
 	for {
-		j.run()
-		if own == nil {
-			own = make(worker, 1)
+		l.mu.Lock()
+		if came {
+			l.called, came = false, false
 		}
-		if !l.rest(own) {
+		var j *job
+		if l.next < len(l.pending) {
+			j = l.takeJobLocked()
+			l.callWorkerLocked()
+		} else if len(l.idle) >= maxIdle {
+			l.mu.Unlock()
 			return
+		} else {
+			l.idle = append(l.idle, own)
+		}
+		l.mu.Unlock()
+		if j != nil {
+			j.run()
+			continue
 		}
 		select {
-		case j = <-own:
+		case <-own:
+			came = true
 		case <-l.ctx.Done():
 			return
 		}
 	}
 }
 
-// rest notes that a worker is idle; it reports false if enough are.
-func (l *link) rest(w worker) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.idle) >= maxIdle {
-		return false
+// takeJobLocked returns the oldest call that has not begun; there is one.
+func (l *link) takeJobLocked() *job {
+	j := l.pending[l.next]
+	l.pending[l.next] = nil
+	if l.next++; l.next == len(l.pending) {
+		l.pending, l.next = l.pending[:0], 0
 	}
-	l.idle = append(l.idle, w)
-	return true
+	return j
 }
 
 func (j *job) run() {
 	l := j.link
 	l.server.life.enter(&j.running)
 	defer l.server.life.leave(&j.running)
-	defer l.flush() // its answer, unless somebody who sends takes that too
+	defer func() { l.flush(time.Since(j.time.start) < brisk) }() // its answer, unless somebody who sends takes that too
 	defer j.cancel()
 	l.server.agent.Run(j.ctx, j.req, sdk.InvokeOptions{Logger: l.server.logger, OnEvent: j.event, Ended: j.ended}, j.answer)
 }
@@ -235,7 +272,7 @@ func (l *link) send() {
 	for {
 		select {
 		case <-l.wake:
-			l.flush()
+			l.flush(false)
 		case <-l.ctx.Done():
 			return
 		}
@@ -243,23 +280,35 @@ func (l *link) send() {
 }
 
 // flush sends what is queued, in batches, until nothing is. Where somebody does
-// so already it leaves that to them: a batch is what queued meanwhile.
-func (l *link) flush() {
+// so already it leaves that to them: a batch is what queued meanwhile. With yield
+// whoever can run goes first each time, if other calls are under way: they may be
+// about to answer too. Who does not yield waits for nobody who does.
+func (l *link) flush(yield bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.sending || l.over {
+	if yield && l.yielding {
 		return
 	}
-	l.sending = true
-	for len(l.queue) > 0 && !l.over {
+	for !l.sending && !l.over && len(l.queue) > 0 {
+		if yield && len(l.jobs) > 0 {
+			l.yielding = true
+			l.mu.Unlock()
+			runtime.Gosched()
+			l.mu.Lock()
+			l.yielding = false
+			if l.sending || l.over || len(l.queue) == 0 {
+				return
+			}
+		}
+		l.sending = true
 		list := l.takeLocked()
 		l.mu.Unlock()
 		ok := l.deliver(list)
 		l.mu.Lock()
 		l.over = l.over || !ok
+		l.sending = false
+		l.quiet.Broadcast()
 	}
-	l.sending = false
-	l.quiet.Broadcast()
 }
 
 // deliver sends a list. It reports false if the stream is over, as the receiver

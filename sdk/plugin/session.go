@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 )
 
 // What a batch holds at most. There is no timer: a batch is what queued while
-// the one before it was sent, so a call that is alone waits for nobody.
+// the one before it was sent, and while others who can run had a turn. A call
+// that is alone waits for nobody.
 const (
 	maxBatch   = 256
 	batchBytes = 1 << 20 // and never more than one message may have
@@ -228,7 +230,7 @@ func (s *session) send() {
 		case <-s.over:
 			return
 		}
-		for s.fill() {
+		for s.yield(); s.fill(); s.yield() {
 			if err := s.stream.SendMsg(&s.out); err != nil {
 				// Of io.EOF the receiver knows the cause. Anything else is of this
 				// side, and the agent may have half a message.
@@ -239,6 +241,17 @@ func (s *session) send() {
 				return
 			}
 		}
+	}
+}
+
+// yield lets whoever can run go first, if calls are under way: where there are
+// many there are soon more, which cost less in one message.
+func (s *session) yield() {
+	s.mu.Lock()
+	busy := s.busy > 0
+	s.mu.Unlock()
+	if busy {
+		runtime.Gosched()
 	}
 }
 

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ticks say what all CPUs of the machine have done since it started.
+type ticks struct{ all, idle, stolen float64 }
+
+// The fields behind "cpu" that matter.
+const (
+	statIdle   = 3
+	statWait   = 4 // for a disk: idle, too
+	statStolen = 7 // by the host, for its other guests
+	statGuest  = 8 // from here on contained in what stands before
+)
+
+// readTicks reads them from /proc/stat.
+func readTicks() (m ticks, err error) {
+	data, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return m, err
+	}
+	return parseTicks(string(data))
+}
+
+func parseTicks(stat string) (m ticks, err error) {
+	line, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 1+statGuest || fields[0] != "cpu" {
+		return m, fmt.Errorf("/proc/stat begins with %q", line)
+	}
+	for i, f := range fields[1 : 1+statGuest] {
+		n, err := strconv.ParseFloat(f, 64)
+		if err != nil {
+			return m, fmt.Errorf("/proc/stat begins with %q: %w", line, err)
+		}
+		m.all += n
+		switch i {
+		case statIdle, statWait:
+			m.idle += n
+		case statStolen:
+			m.stolen = n
+		}
+	}
+	return m, nil
+}
+
+// since returns which part of the CPU was idle and which was stolen by the host
+// since an earlier time, in percent.
+func (m ticks) since(before ticks) (idle, stolen float64) {
+	all := m.all - before.all
+	if all <= 0 {
+		return 0, 0
+	}
+	return 100 * (m.idle - before.idle) / all, 100 * (m.stolen - before.stolen) / all
+}
