@@ -25,13 +25,22 @@ type load struct {
 type result struct {
 	took      time.Duration
 	runs      []int           // that ended, by window
-	machine   []ticks         // at the beginning, and at the end of each window
+	marks     []mark          // at the beginning, and at the end of each window
 	latencies []time.Duration // of all of them, sorted
-	used      usage
 
 	ended       int   // runs, also before and after what counts
 	sends, rows int64 // commits of transitions and their rows, of all those
 }
+
+// A mark is what had been used at one moment, by those that are measured and by
+// the whole machine.
+type mark struct {
+	usage
+	machine ticks
+}
+
+// used returns what the windows took together.
+func (r result) used() usage { return r.marks[len(r.marks)-1].minus(r.marks[0].usage) }
 
 // all is how many runs ended.
 func (r result) all() (n int) {
@@ -114,18 +123,16 @@ func (r *running) watch(ctx context.Context, l load) (out result, begin time.Tim
 	if err := pause(ctx, l.warm); err != nil {
 		return out, begin, err
 	}
-	before, err := r.usage(ctx)
-	if err != nil {
-		return out, begin, err
-	}
-	begin = time.Now()
 	out.runs = make([]int, max(1, l.windows))
 	for i := 0; ; i++ {
-		m, err := readTicks()
+		m, err := r.mark(ctx)
 		if err != nil {
 			return out, begin, err
 		}
-		out.machine = append(out.machine, m)
+		out.marks = append(out.marks, m)
+		if i == 0 {
+			begin = time.Now()
+		}
 		if i == len(out.runs) {
 			break
 		}
@@ -134,9 +141,15 @@ func (r *running) watch(ctx context.Context, l load) (out result, begin time.Tim
 		}
 	}
 	out.took = time.Since(begin)
-	after, err := r.usage(ctx)
-	out.used = after.minus(before)
-	return out, begin, err
+	return out, begin, nil
+}
+
+func (r *running) mark(ctx context.Context) (m mark, err error) {
+	if m.usage, err = r.usage(ctx); err != nil {
+		return m, err
+	}
+	m.machine, err = readTicks()
+	return m, err
 }
 
 // put notes what was found under a row of the book. Costs are for each of the
@@ -144,7 +157,7 @@ func (r *running) watch(ctx context.Context, l load) (out result, begin time.Tim
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())
 	b.put(round, row, "runs/s", float64(r.all())/r.took.Seconds())
-	idle, stolen := r.machine[len(r.machine)-1].since(r.machine[0])
+	idle, stolen := r.marks[len(r.marks)-1].machine.since(r.marks[0].machine)
 	b.put(round, row, "idle", idle)
 	b.put(round, row, "stolen", stolen)
 	if r.all() == 0 {
@@ -154,17 +167,21 @@ func (r result) put(b *book, round int, row string, calls int) {
 		b.put(round, row, name, milliseconds(r.quantile(q)))
 	}
 	b.put(round, row, "p99/p50", r.quantile(0.99).Seconds()/r.quantile(0.5).Seconds())
-	n := float64(r.all() * calls)
-	for name, v := range map[string]float64{
-		"commits/step": r.used.commits, "log/step": r.used.log,
-		"engine µs/step": microseconds(r.used.engine), "agent µs/step": microseconds(r.used.agent), "server µs/step": microseconds(r.used.server),
-		"all µs/step": microseconds(r.used.engine + r.used.agent + r.used.server),
-	} {
-		b.put(round, row, name, v/n)
-	}
+	r.used().put(b, round, row, r.all()*calls)
 	// Exact: every run from its submission to its end.
 	b.put(round, row, "sends/step", float64(r.sends)/float64(r.ended*calls))
 	b.put(round, row, "rows/step", float64(r.rows)/float64(r.ended*calls))
+}
+
+// put notes what was used for each of so many steps.
+func (u usage) put(b *book, round int, row string, steps int) {
+	for name, v := range map[string]float64{
+		"commits/step": u.commits, "log/step": u.log,
+		"engine µs/step": microseconds(u.engine), "agent µs/step": microseconds(u.agent), "server µs/step": microseconds(u.server),
+		"all µs/step": microseconds(u.engine + u.agent + u.server),
+	} {
+		b.put(round, row, name, v/float64(steps))
+	}
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

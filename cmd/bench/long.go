@@ -33,9 +33,12 @@ func (l *lab) long(ctx context.Context) (err error) {
 	for i, runs := range res.runs {
 		row := fmt.Sprintf("long/minute %d", i+1)
 		l.book.put(0, row, "steps/s", float64(runs*steps)/l.p.minute.Seconds())
-		idle, stolen := res.machine[i+1].since(res.machine[i])
+		idle, stolen := res.marks[i+1].machine.since(res.marks[i].machine)
 		l.book.put(0, row, "idle", idle)
 		l.book.put(0, row, "stolen", stolen)
+		if runs > 0 {
+			res.marks[i+1].minus(res.marks[i].usage).put(l.book, 0, row, runs*steps)
+		}
 	}
 	var vacuums int
 	const counted = `SELECT coalesce(sum(autovacuum_count), 0) FROM pg_stat_user_tables WHERE schemaname = 'engine'`

@@ -90,9 +90,10 @@ func (t *table) calls(b *book) {
 // long prints five minutes.
 func (t *table) long(b *book, p plan) {
 	t.say("")
-	t.say("%-28s %8s %10s %8s %9s", "256 in flight, no pause", "steps/s", "to first", "idle %", "stolen %")
+	t.say("%-28s %8s %10s %8s %9s %9s %9s %9s %9s", "256 in flight, no pause", "steps/s", "to first", "idle %", "stolen %", "engine µs", "agent µs", "server µs", "log B")
 	line := func(name, row, ratio string) {
-		t.say("%-28s %8s %10s %8s %9s", name, cell(b, row, "steps/s", "%.0f"), ratio, cell(b, row, "idle", "%.0f"), cell(b, row, "stolen", "%.1f"))
+		t.say("%-28s %8s %10s %8s %9s %9s %9s %9s %9s", name, cell(b, row, "steps/s", "%.0f"), ratio, cell(b, row, "idle", "%.0f"), cell(b, row, "stolen", "%.1f"),
+			cell(b, row, "engine µs/step", "%.1f"), cell(b, row, "agent µs/step", "%.1f"), cell(b, row, "server µs/step", "%.1f"), cell(b, row, "log/step", "%.0f"))
 	}
 	for i := range minutes {
 		row := fmt.Sprintf("long/minute %d", i+1)
@@ -100,7 +101,7 @@ func (t *table) long(b *book, p plan) {
 	}
 	line("then", "long/aged", "")
 	line("a new database, in turn", "long/new", ratioCell(b, "long/aged", "long/new", "steps/s", "steps/s"))
-	t.say("idle and stolen: of the machine's CPU; stolen is what its host gave to others, so that nobody here had it.")
+	t.say("idle and stolen: of the machine's CPU; stolen is what its host gave to others, so that nobody here had it. µs and B: for each step.")
 	t.say("Each of %s, with autovacuum on (it ran %s times); p50 %s ms, p99 %s ms; %s bytes of log for each step.", p.minute,
 		cell(b, "long/256", "autovacuums", "%.0f"), cell(b, "long/256", "p50", "%.1f"), cell(b, "long/256", "p99", "%.1f"), cell(b, "long/256", "log/step", "%.0f"))
 }

@@ -562,7 +562,7 @@ func TestMigrateJournal(t *testing.T) {
 	for _, part := range []string{"engine.journal_first", "engine.journal_100"} {
 		var storage, options string
 		if err := db.QueryRow(`SELECT a.attstorage::text, c.reloptions::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'steps'
-			WHERE c.oid = $1::regclass`, part).Scan(&storage, &options); err != nil || storage != "e" || !strings.Contains(options, "autovacuum_vacuum_insert_scale_factor=0.4") {
+			WHERE c.oid = $1::regclass`, part).Scan(&storage, &options); err != nil || storage != "e" || options != "{autovacuum_vacuum_insert_threshold=-1,autovacuum_analyze_scale_factor=1}" {
 			t.Errorf("%s stores steps %q, options %q, err = %v", part, storage, options, err)
 		}
 	}
