@@ -36,6 +36,7 @@ func TestS27TwoAgentsOneBinary(t *testing.T) {
 	_, err := w.Invoke(t.Context(), call(mock("east"), "call", `{}`))
 	mustDefer(t, err)
 	w.mustInvoke(call(mock("west"), "call", `{}`))
+	w.until(t, "two processes", func() bool { return len(w.started) >= 2 })
 	if pids := w.pids(); len(pids) != 2 {
 		t.Errorf("%d processes, want 2", len(pids))
 	}
@@ -74,7 +75,7 @@ func TestS33Instances(t *testing.T) {
 			t.Fatalf("calls under way: %v", seen)
 		}
 	}
-	if err := syscall.Kill(w.pids()[1], syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(w.pid(1), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	outcomes := map[string]int{}
@@ -171,7 +172,7 @@ func TestFrozenProcess(t *testing.T) {
 	if err := w.Check(t.Context(), mock("m")); err != nil {
 		t.Fatal(err)
 	}
-	w.freeze(w.pids()[0])
+	w.freeze(w.pid(0))
 	reply := w.mustInvoke(call(mock("m"), "echo", `{}`))
 	if reply.Outcome != sdk.OutcomeUnknown || reply.Code != sdk.CodeAgentLost {
 		t.Errorf("reply=%+v, want unknown agent_lost", reply)
@@ -189,7 +190,7 @@ func TestClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until(t, "two processes", func() bool { return len(w.started) == 2 })
-	w.freeze(w.pids()[0])
+	w.freeze(w.pid(0))
 	done := make(chan sdk.Reply, 4)
 	for n := range 4 {
 		go func() {

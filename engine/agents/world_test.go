@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -85,6 +86,14 @@ func (w *watcher) pids() []int {
 		pids = append(pids, p.Pid)
 	}
 	return pids
+}
+
+// pid returns the process that started as number n, from 0, and waits until it
+// is known: a process may answer before those who watch have heard of it.
+func (w *world) pid(n int) int {
+	w.t.Helper()
+	w.until(w.t, fmt.Sprintf("process %d", n), func() bool { return len(w.started) > n })
+	return w.pids()[n]
 }
 
 // world is a Pool with what a test sees of it.
