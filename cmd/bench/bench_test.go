@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -230,8 +231,34 @@ func TestFlock(t *testing.T) {
 	}
 }
 
+// Large workflows are what their names say, and small ones are like them.
+func TestShapes(t *testing.T) {
+	const large = 2_000
+	w := linkedTo(t, shapesSource(large), "wide")
+	for _, s := range shapes() {
+		for name, calls := range map[string]int{s.row: large, "small-" + s.row: s.calls} {
+			wf := w.def.Workflow(name)
+			if wf == nil {
+				t.Fatalf("there is no workflow %s", name)
+			}
+			want := 1
+			if s.row == "long" {
+				want = calls
+			}
+			if len(wf.Steps) != want {
+				t.Errorf("%s has %d steps, want %d", name, len(wf.Steps), want)
+			}
+		}
+	}
+}
+
 // linked is the workflows against an agent of the mock's shape.
 func linked(t testing.TB) *work {
+	t.Helper()
+	return linkedTo(t, source, "five")
+}
+
+func linkedTo(t testing.TB, fsys fs.FS, one string) *work {
 	t.Helper()
 	type value struct {
 		Value any `agent:"value,optional"`
@@ -253,7 +280,7 @@ func linked(t testing.TB) *work {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := bind(func(dsl.AgentUse) (dsl.AgentBinary, error) {
+	w, err := bind(fsys, one, func(dsl.AgentUse) (dsl.AgentBinary, error) {
 		return dsl.AgentBinary{Schema: schema, Version: schema.Version, Checksum: "00"}, nil
 	})
 	if err != nil {

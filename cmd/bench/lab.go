@@ -38,6 +38,7 @@ func parts() []part {
 	return []part{
 		{"steps", (*lab).steps},
 		{"saga", (*lab).saga},
+		{"shapes", (*lab).shapes},
 		{"calls", (*lab).calls},
 		{"long", (*lab).long},
 		{"queue", (*lab).queue},

@@ -11,6 +11,8 @@ type plan struct {
 	scale  int           // of pgbench's table: 100,000 rows each
 	minute time.Duration // of the long measurement, which has five of them
 
+	large int // calls of a run that is large in some way
+
 	queued     int           // runs that are submitted and owned by nobody
 	queueLimit time.Duration // after which no more are submitted
 	claim      time.Duration // how long claiming them is watched
@@ -30,7 +32,7 @@ type plan struct {
 // whole is the plan of make bench.
 func whole() plan {
 	return plan{
-		rounds: 3, warm: 2 * time.Second, each: 10 * time.Second, scale: 10, minute: time.Minute,
+		rounds: 3, warm: 2 * time.Second, each: 10 * time.Second, scale: 10, minute: time.Minute, large: 10_000,
 		queued: 1_000_000, queueLimit: 15 * time.Minute, claim: 30 * time.Second,
 		finished: 10_000_000, scans: 500, flight: 100_000, takes: 3,
 		kept: 20_000, colds: 10, idle: 3 * time.Minute, limit: 2 * time.Hour,
@@ -40,7 +42,7 @@ func whole() plan {
 // glimpse is the plan of make bench SHORT=1.
 func glimpse() plan {
 	return plan{
-		rounds: 2, warm: time.Second, each: 2 * time.Second, scale: 10, minute: 3 * time.Second,
+		rounds: 2, warm: time.Second, each: 2 * time.Second, scale: 10, minute: 3 * time.Second, large: 1_000,
 		queued: 10_000, queueLimit: 10 * time.Second, claim: 3 * time.Second,
 		finished: 300_000, scans: 100, flight: 5_000, takes: 3,
 		kept: 1_000, colds: 3, idle: 75 * time.Second, limit: 15 * time.Minute,

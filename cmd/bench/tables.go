@@ -87,6 +87,24 @@ func (t *table) calls(b *book) {
 	t.say("Through the engine's pool with its breaker and TLS, so many callers at once, %d bytes both ways.", payload)
 }
 
+// shapes prints large runs beside small ones.
+func (t *table) shapes(b *book, p plan) {
+	const columns = "%-36s %9s %9s %9s %9s %9s %8s"
+	t.say("")
+	t.say(columns, "shapes of runs, for each call", "µs", "engine µs", "agent µs", "server µs", "commits", "log B")
+	line := func(what, row string) {
+		t.say(columns, what, cell(b, row, "µs/step", "%.0f"), cell(b, row, "engine µs/step", "%.1f"), cell(b, row, "agent µs/step", "%.1f"),
+			cell(b, row, "server µs/step", "%.1f"), cell(b, row, "commits/step", "%.3f"), cell(b, row, "log/step", "%.0f"))
+	}
+	for _, s := range shapes() {
+		line(fmt.Sprintf("%s runs of %d %s", count(s.small(p.large)), s.calls, s.what), "small-"+s.row)
+		line(fmt.Sprintf("one of %s", count(p.large)), s.row)
+		ratio := func(name string) string { return ratioCell(b, s.row, "small-"+s.row, name, name) }
+		t.say(columns, "  ratio", ratio("µs/step"), ratio("engine µs/step"), ratio("agent µs/step"), ratio("server µs/step"), "", ratio("log/step"))
+	}
+	t.say("Instances are called at once, steps and attempts one after the other; an attempt fails and is followed by a pause of 1 ms.")
+}
+
 // long prints five minutes.
 func (t *table) long(b *book, p plan) {
 	t.say("")

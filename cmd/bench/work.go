@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 
@@ -33,10 +34,19 @@ func (w *work) value() string { return strconv.Quote(strings.Repeat("x", payload
 // link prepares the workflows against the agent in a directory.
 func link(ctx context.Context, dir string) (*work, error) {
 	catalog := agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{dir}}})
-	w, err := bind(func(use dsl.AgentUse) (dsl.AgentBinary, error) {
+	w, err := linkSource(ctx, catalog, source, "five")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return w, nil
+}
+
+// linkSource prepares workflows that all take the variables of one of them.
+func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one string) (*work, error) {
+	w, err := bind(fsys, one, func(use dsl.AgentUse) (dsl.AgentBinary, error) {
 		bin, err := catalog.Find(ctx, use.Plugin, use.Constraint)
 		if err != nil {
-			return dsl.AgentBinary{}, fmt.Errorf("find agent %s in %s: %w", use.Plugin, dir, err)
+			return dsl.AgentBinary{}, fmt.Errorf("find agent %s: %w", use.Plugin, err)
 		}
 		return bin.Pin(), nil
 	})
@@ -47,9 +57,9 @@ func link(ctx context.Context, dir string) (*work, error) {
 	return w, nil
 }
 
-// bind links the workflows against the agents that find returns.
-func bind(find func(dsl.AgentUse) (dsl.AgentBinary, error)) (*work, error) {
-	m, diags := dsl.Parse(source, dsl.ParseOptions{})
+// bind links workflows against the agents that find returns.
+func bind(fsys fs.FS, one string, find func(dsl.AgentUse) (dsl.AgentBinary, error)) (*work, error) {
+	m, diags := dsl.Parse(fsys, dsl.ParseOptions{})
 	if err := diags.Err(); err != nil {
 		return nil, fmt.Errorf("parse: %w", err)
 	}
@@ -65,7 +75,7 @@ func bind(find func(dsl.AgentUse) (dsl.AgentBinary, error)) (*work, error) {
 	if err := diags.Err(); err != nil {
 		return nil, fmt.Errorf("link: %w", err)
 	}
-	vars, diags := def.Workflow("five").Bind([]dsl.Assignment{{Name: "value", Text: strings.Repeat("x", payload), Source: "bench"}})
+	vars, diags := def.Workflow(one).Bind([]dsl.Assignment{{Name: "value", Text: strings.Repeat("x", payload), Source: "bench"}})
 	if err := diags.Err(); err != nil {
 		return nil, fmt.Errorf("bind: %w", err)
 	}

@@ -1,26 +1,27 @@
 -- +goose Up
 
--- The journal is left alone by autovacuum as long as nothing in it is dead: its
--- rows are inserted once and go with their partition. Vacuuming what was only
--- inserted read and wrote all pages once more, a tenth of a CPU for half a minute
--- in the fifth minute of full speed, for nobody: what index-only scans would gain
--- no query uses, and rows too young to be frozen are visited again in any case. What
--- is dead (of commits that failed) still calls for one, and so does an
--- old transaction id. Statistics are taken when there is twice as much as before:
--- every access is by the primary key.
+-- Autovacuum leaves the journal alone until there are a hundred million new rows
+-- or some that are dead: its rows are inserted once, and go with their partition
+-- where runs are kept for a time. Vacuuming what was inserted a minute ago read and
+-- wrote all pages once more, a tenth of a CPU for half a minute in the fifth minute
+-- of full speed, and gained little: rows so young cannot be frozen, so that their
+-- pages are visited again. Where runs are kept for ever, older rows still
+-- are frozen piece by piece, and not all of them when transaction ids run out.
+-- Statistics are taken when there is as much again: every access is by the primary
+-- key.
 
 -- +goose StatementBegin
 -- How partitions of the journal are stored.
 CREATE FUNCTION engine.journal_options() RETURNS text LANGUAGE sql IMMUTABLE AS
-$$ SELECT 'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 1' $$;
+$$ SELECT 'autovacuum_vacuum_insert_threshold = 100000000, autovacuum_vacuum_insert_scale_factor = 0.4, autovacuum_analyze_scale_factor = 1' $$;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
 DO $$
 DECLARE p record;
 BEGIN
-  FOR p IN SELECT part FROM engine.journal_part LOOP
-    EXECUTE format('ALTER TABLE %s RESET (autovacuum_vacuum_insert_scale_factor)', p.part);
+  PERFORM pg_advisory_xact_lock(7237102917306); -- as journal_alone: no partition comes or goes meanwhile
+  FOR p IN SELECT part FROM engine.journal_part ORDER BY lo LOOP
     EXECUTE format('ALTER TABLE %s SET (%s)', p.part, engine.journal_options());
   END LOOP;
 END $$;

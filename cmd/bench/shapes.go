@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing/fstest"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A shape is a run that is large in one way, beside as many calls in small ones.
+type shape struct {
+	row      string
+	what     string // its calls are
+	calls    int    // of a small run
+	end      machine.RunState
+	together bool // the large run makes all its calls at once, and so do the small ones
+	write    func(b *strings.Builder, name string, calls int)
+}
+
+// The names of their workflows are those of the rows, with "small" in front.
+func shapes() []shape {
+	return []shape{
+		{"wide", "instances", 10, machine.RunSucceeded, true, wide},
+		{"long", "steps", steps, machine.RunSucceeded, false, long},
+		{"tried", "attempts", steps, machine.RunFailed, false, tried},
+	}
+}
+
+// small is how many small runs are measured beside a large one of so many calls:
+// as many calls if they are made at once, else a quarter.
+func (s shape) small(large int) int {
+	if s.together {
+		return large / s.calls
+	}
+	return large / s.calls / 4
+}
+
+// shapes measures what a step costs in runs of thousands of them, beside short
+// runs that make as many calls in the same way: all at once, or one after the other.
+func (l *lab) shapes(ctx context.Context) (err error) {
+	var closing closers
+	defer func() { err = errors.Join(err, closing.close()) }()
+	n := l.p.large
+	w, err := linkSource(ctx, l.work.catalog, shapesSource(n), "wide")
+	if err != nil {
+		return err
+	}
+	d, err := makeDatabase(ctx, l.dsn, "shapes")
+	if err != nil {
+		return err
+	}
+	closing.add(d.close)
+	pg, err := start(ctx, w, setup{store: d.store, d: d})
+	if err != nil {
+		return err
+	}
+	closing.add(pg.stop)
+	var subjects []subject
+	for _, s := range shapes() {
+		subjects = append(subjects, l.shaped("small-"+s.row, pg, s, s.small(n), s.calls), l.shaped(s.row, pg, s, 1, n))
+	}
+	// Memory, pages and the agent's process are grown by the first, which counts for nobody.
+	if err := pg.runAll(ctx, "wide", machine.RunSucceeded, 1, true); err != nil {
+		return err
+	}
+	if err := l.inTurn(ctx, subjects); err != nil {
+		return err
+	}
+	l.t.shapes(l.book, l.p)
+	return nil
+}
+
+// shaped measures so many runs of a workflow that has the name of the row.
+func (l *lab) shaped(row string, r *running, s shape, runs, calls int) subject {
+	all := runs * calls
+	return subject{row, func(ctx context.Context, round int) error {
+		before, err := r.mark(ctx)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := r.runAll(ctx, row, s.end, runs, s.together); err != nil {
+			return err
+		}
+		took := time.Since(began)
+		after, err := r.mark(ctx)
+		if err != nil {
+			return err
+		}
+		l.book.put(round, row, "µs/step", microseconds(took)/float64(all))
+		after.minus(before.usage).put(l.book, round, row, all)
+		l.tell("round %d: %s: %.0f steps/s", round+1, row, float64(all)/took.Seconds())
+		return nil
+	}}
+}
+
+// runAll takes runs of a workflow to their end, all at once or one after the other.
+func (r *running) runAll(ctx context.Context, workflow string, end machine.RunState, runs int, together bool) error {
+	if !together {
+		for range runs {
+			if err := r.once(ctx, workflow, end); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	failed := make([]error, runs)
+	var wg sync.WaitGroup
+	for i := range runs {
+		wg.Go(func() { failed[i] = r.once(ctx, workflow, end) })
+	}
+	wg.Wait()
+	return errors.Join(failed...)
+}
+
+// shapesSource returns the workflows of all shapes, whose large ones make so many
+// calls, each in a file of its own: one is larger than half of what a file may be.
+func shapesSource(large int) fs.FS {
+	files := fstest.MapFS{"agent.hcl": {Data: []byte(`agent "mock" {
+  circuit_breaker { trip_after = 1000000000 }
+}
+`)}}
+	for _, s := range shapes() {
+		for name, calls := range map[string]int{"small-" + s.row: s.calls, s.row: large} {
+			var b strings.Builder
+			s.write(&b, name, calls)
+			files[name+".hcl"] = &fstest.MapFile{Data: []byte(b.String())}
+		}
+	}
+	return files
+}
+
+// head begins a workflow whose runs take what the others of the benchmark take.
+const head = `workflow %q {
+  deadline = "2h"
+  variable "value" { type = string }
+`
+
+func wide(b *strings.Builder, name string, calls int) {
+	fmt.Fprintf(b, head+`  step "s" {
+    action       = agent.mock.echo
+    compensation = "none"
+    for_each     = toset(slice(flatten([for i in range(0, %d): [for j in range(0, 1000): "${i}-${j}"]]), 0, %d))
+    input { value = var.value }
+  }
+}
+`, name, (calls+999)/1000, calls)
+}
+
+func long(b *strings.Builder, name string, calls int) {
+	fmt.Fprintf(b, head, name)
+	value := "var.value"
+	for i := range calls {
+		fmt.Fprintf(b, "step \"s%d\" {\naction=agent.mock.echo\ninput { value=%s }\n}\n", i, value)
+		value = fmt.Sprintf("step.s%d.output.value", i)
+	}
+	b.WriteString("}\n")
+}
+
+func tried(b *strings.Builder, name string, calls int) {
+	fmt.Fprintf(b, head+`  step "s" {
+    action       = agent.mock.call
+    compensation = "none"
+    retry {
+      max_attempts     = %d
+      strategy         = "constant"
+      initial_interval = "1ms"
+      jitter           = "none"
+    }
+    input {
+      value = var.value
+      fail  = { code = "unavailable" }
+    }
+  }
+}
+`, name, calls)
+}
