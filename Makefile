@@ -77,7 +77,7 @@ cover: postgres-binaries ## coverage per package
 	$(PGTEST) run -- go test -timeout 20m -coverprofile=bin/cover.out -coverpkg=./... ./... && go tool cover -func=bin/cover.out | tail -1
 
 .PHONY: bench
-bench: build postgres-binaries ## every figure of docs/performance.md beside its yardstick, in twenty minutes (SHORT=1: the main ones, in five; ONLY=PART,…)
+bench: build postgres-binaries ## every figure of docs/performance.md beside its yardstick, in 25 minutes (SHORT=1: the main ones, in five; ONLY=PART,…)
 	$(PGTEST) run -- go run ./cmd/bench -tune $(if $(SHORT),-short) $(if $(ONLY),-only $(ONLY)) $(BENCHFLAGS)
 
 .PHONY: examples

@@ -377,6 +377,9 @@ func TestTakeOverLeavesAloneWhatItCannotRead(t *testing.T) {
 			t.Errorf("TakeOver = %d, %v, want 2 or what the patrol left", n, err)
 		}
 		w.wait(third, open, machine.RunSucceeded)
+		if s, err := third.Wait(t.Context(), sealed); err != nil || !s.Status().Final() { // how does not matter: somebody could read it
+			t.Errorf("Wait = %v, %v, want an end", s, err)
+		}
 		third.drain(t)
 	})
 }

@@ -33,9 +33,9 @@ func goals() []goal {
 		{"log bytes per step, 256 in flight", "naive, 64 in flight", 0.55, 0.35, false, 2, between("postgres/256", "naive/64", "log/step", "log/step")},
 		{"steps/s in minute 5", "minute 1", 0.9, 0.98, true, 2, between("long/minute 5", "long/minute 1", "steps/s", "steps/s")},
 		{"steps/s after five minutes", "a new database, in turn", 0.9, 0.98, true, 2, between("long/aged", "long/new", "steps/s", "steps/s")},
-		{"CPU of a step, one run of 10,000 instances", "runs of 10", 1.5, 1, false, 2, between("wide", "small-wide", "all µs/step", "all µs/step")},
-		{"CPU of a step, one run of 10,000 steps", "runs of 5", 1.5, 1, false, 2, between("long", "small-long", "all µs/step", "all µs/step")},
-		{"CPU of an attempt, 10,000 of one step", "5 of one step", 1.5, 1, false, 2, between("tried", "small-tried", "all µs/step", "all µs/step")},
+		{"CPU of a step, one wide run", "runs of 10 instances", 1.5, 1, false, 2, between("wide", "small-wide", "all µs/step", "all µs/step")},
+		{"CPU of a step, one long run", "runs of 5 steps", 1.5, 1, false, 2, between("long", "small-long", "all µs/step", "all µs/step")},
+		{"CPU of an attempt, one run of very many", "runs of 5 attempts", 1.5, 1, false, 2, between("tried", "small-tried", "all µs/step", "all µs/step")},
 		{"batched calls/s, 64 callers", "unary", 2.5, 5, true, 2, between("batched/64", "unary/64", "calls/s", "calls/s")},
 		{"Supervisor's scan beside finished runs", "beside none", 2, 1.1, false, 2, between("scan beside finished", "scan", "sum µs", "sum µs")},
 		{"takeover until dispatchable", "psql that reads the same", 5, 2, false, 2, between("takeover", "psql", "ms", "ms")},
@@ -65,7 +65,7 @@ func (g goal) print(v float64) string { return fmt.Sprintf("%.*f", g.digits, v) 
 
 // goals prints what was set beside what was measured.
 func (t *table) goals(b *book) {
-	const columns = "%-43s %-26s %9s %9s %10s %6s"
+	const columns = "%-40s %-26s %9s %9s %10s %6s"
 	t.say("")
 	t.say(columns, "figure", "beside", "must", "aim", "measured", "holds")
 	for _, g := range goals() {
