@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -73,8 +72,18 @@ type description struct {
 	sum      string // hex SHA-256; "" with hashErr
 	hashErr  error
 
-	once   sync.Once
-	binary Binary
+	asking *asking // protected by Catalog.mu; nil = the file was not asked yet
+}
+
+// An asking is one question to a file about what it is, for all who want to
+// know. Its end belongs to none of them: it goes on while anybody waits, and is
+// cancelled, and forgotten, when the last one has gone.
+type asking struct {
+	waiting int // protected by Catalog.mu
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the answer is there
+
+	binary Binary // the answer; to be read after done
 	err    error
 }
 
@@ -106,17 +115,19 @@ func (c *Catalog) Refresh() {
 // all returns what is in the places, and what kept one from being searched.
 func (c *Catalog) all() ([]Found, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if !c.searched {
 		c.found, c.err = Discover(c.search)
 		c.searched = true
 	}
-	if len(c.search.DevOverrides) > 0 && !c.warned {
-		c.warned = true
+	warn := len(c.search.DevOverrides) > 0 && !c.warned
+	c.warned = c.warned || warn
+	found, err := c.found, c.err
+	c.mu.Unlock()
+	if warn {
 		c.logger.Warn("dev_overrides are in effect: of these agents neither version nor checksum is checked",
 			"agents", strings.Join(sortedKeys(c.search.DevOverrides), ", "))
 	}
-	return c.found, c.err
+	return found, err
 }
 
 // Find returns the binary to use for an agent: of the first place that holds
@@ -251,15 +262,57 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 // whether this engine can talk to it.
 func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 	d := c.entry(f.Path)
-	d.once.Do(func() { d.binary, d.err = c.describe(ctx, f, d) })
-	if d.err != nil && errors.Is(d.err, context.Canceled) { // says nothing about the binary
-		c.mu.Lock()
-		if c.described[f.Path] == d {
-			delete(c.described, f.Path)
-		}
-		c.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return Binary{}, fmt.Errorf("describe agent %q: %w", f.Name, err)
 	}
-	return d.binary, d.err
+	q := c.ask(ctx, f, d)
+	select {
+	case <-q.done:
+		c.leave(d, q)
+		return q.binary, q.err
+	case <-ctx.Done():
+		c.leave(d, q)
+		return Binary{}, fmt.Errorf("describe agent %q: %w", f.Name, ctx.Err())
+	}
+}
+
+// ask returns the question to a file, which has begun. The caller must leave it.
+func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := d.asking; q != nil {
+		q.waiting++
+		return q
+	}
+	q := &asking{waiting: 1, done: make(chan struct{})}
+	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	d.asking = q
+	go func() { // awaited by the last one who leaves
+		defer close(q.done)
+		q.binary, q.err = c.describe(ctx, f, d)
+	}()
+	return q
+}
+
+// leave ends a caller's interest in a question. The last one to leave before the
+// answer is there cancels the question and waits until the process that was asked
+// has ended; who asks later asks anew.
+func (c *Catalog) leave(d *description, q *asking) {
+	c.mu.Lock()
+	q.waiting--
+	last := q.waiting == 0
+	if last && d.asking == q {
+		select {
+		case <-q.done: // the answer is remembered
+		default:
+			d.asking = nil
+		}
+	}
+	c.mu.Unlock()
+	if last {
+		q.cancel()
+		<-q.done
+	}
 }
 
 // entry is what is remembered of a file.
