@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	case mode == "chatty":
 		fmt.Println("printed before Serve")
 		go func() {
-			for range 2000 {
+			for range lineBurst / 2 { // more would be dropped, and so would the lines that the test waits for
 				fmt.Println("printed during the handshake")
 			}
 		}()
@@ -180,6 +180,14 @@ func testAgent() *sdk.Agent {
 	sdk.Action(a, "panic", func(context.Context, *sdk.Call, sdk.None) (sdk.None, error) { panic("out of cheese") })
 	sdk.Action(a, "crash", func(context.Context, *sdk.Call, sdk.None) (sdk.None, error) {
 		fmt.Fprintln(os.Stderr, "going down")
+		os.Exit(3)
+		return sdk.None{}, nil
+	})
+	sdk.Action(a, "lastwords", func(_ context.Context, _ *sdk.Call, in msIn) (sdk.None, error) {
+		for n := range in.Ms {
+			fmt.Printf("last word %d to stdout\n", n)
+			fmt.Fprintf(os.Stderr, "last word %d to stderr\n", n)
+		}
 		os.Exit(3)
 		return sdk.None{}, nil
 	})

@@ -221,11 +221,31 @@ func testStrayPrintsBecomeLogLines(t *testing.T, protocol int) {
 	t.Cleanup(func() { _ = p.Close() })
 	book.await(t, "printed before Serve")
 	invoke(t, p, request("print", `{}`))
-	book.await(t, `msg="printed to stdout" stream=stdout`)
+	book.await(t, `msg="printed to stdout" stream=`)
 	book.await(t, `msg="printed to stderr" stream=stderr`)
 	book.await(t, "level=WARN msg=logged")
 	for _, tag := range []string{"run=run-1", "step=s", "attempt=1", "answer=42"} {
 		book.await(t, tag)
+	}
+}
+
+// An agent that says why it gives up and exits is heard to its last line.
+func TestLastWordsOfAProcessAreLogged(t *testing.T) { both(t, testLastWordsOfAProcessAreLogged) }
+
+func testLastWordsOfAProcessAreLogged(t *testing.T, protocol int) {
+	book := newLogBook()
+	p, err := Open(t.Context(), OpenOptions{Protocol: protocol, Path: os.Args[0], Env: []string{envMode + "=agent"}, Logger: book.logger()})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	if r := invoke(t, p, request("lastwords", `{"ms":100}`)); r.Code != sdk.CodeAgentLost {
+		t.Fatalf("call = %+v, want agent_lost", r)
+	}
+	<-p.Done()
+	for n := range 100 {
+		book.await(t, fmt.Sprintf(`"last word %d to stdout"`, n))
+		book.await(t, fmt.Sprintf(`"last word %d to stderr"`, n))
 	}
 }
 

@@ -75,6 +75,10 @@ func serveProcess(a *sdk.Agent, schema sdk.Schema) int {
 	limit := payloadLimit(logger)
 	life := newLife(os.Getenv(goplugin.EnvUnixSocketDir))
 	server := newServer(a, schema, life, logger, limit)
+	// go-plugin sends what is printed over the connection, which ends with the
+	// process: the last words of one that exits would be lost. The engine reads
+	// standard error to its end.
+	server.controlled = func() { os.Stdout, os.Stderr = stderr, stderr }
 
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)

@@ -23,12 +23,14 @@ type server struct {
 	life   *life
 	logger *slog.Logger
 	limit  int // bytes of an output
+
+	controlled func() // an engine has taken control, and no call has begun
 }
 
 var _ pb.AgentServer = (*server)(nil)
 
 func newServer(a *sdk.Agent, schema sdk.Schema, l *life, logger *slog.Logger, limit int) *server {
-	return &server{agent: a, schema: schema, life: l, logger: logger, limit: limit}
+	return &server{agent: a, schema: schema, life: l, logger: logger, limit: limit, controlled: func() {}}
 }
 
 // Describe returns the schema.
@@ -53,6 +55,7 @@ func (s *server) Control(stream pb.Agent_ControlServer) error {
 	if !s.life.connected.CompareAndSwap(false, true) {
 		return status.Error(codes.AlreadyExists, "another engine is in control")
 	}
+	s.controlled()
 	err := stream.Send(&pb.ControlEvent{Pid: int64(os.Getpid())})
 	for err == nil {
 		_, err = stream.Recv()
