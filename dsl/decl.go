@@ -25,9 +25,11 @@ type variableDecl struct {
 	name, description string
 	where             hcl.Range
 	deployment        bool
-	typ               cty.Type // cty.DynamicPseudoType if not written
+	typ               cty.Type // cty.DynamicPseudoType if neither written nor inferred
 	typeText          string
-	typed             bool // a type was written
+	typed             bool      // a type was written
+	kind              valueKind // of the default, where typ does not say it
+	element           cty.Type  // of kindList
 	defaults          *typeexpr.Defaults
 	def               cty.Value // converted default; cty.NilVal = none
 	sensitive         bool
@@ -123,3 +125,10 @@ func (s *stepDecl) attr(name string) *expr { return s.block.attr(name) }
 
 // each reports whether the step has for_each.
 func (s *stepDecl) each() bool { return s.attr("for_each") != nil }
+
+// whenEach reports whether the step's when is about an instance, so that it
+// cannot be evaluated before for_each.
+func (s *stepDecl) whenEach() bool {
+	e := s.attr("when")
+	return s.each() && e != nil && e.comp != nil && e.comp.each
+}

@@ -180,6 +180,9 @@ func (d *decoder) variableDefault(v *variableDecl, e *expr) {
 		d.errorf(e.rng, "Invalid default value", "Variable %q is not nullable, so its default cannot be null.", v.name)
 	}
 	v.def = val
+	if !d.m.older {
+		v.infer()
+	}
 }
 
 func condition(b *block) *conditionDecl {

@@ -137,23 +137,37 @@ func Decode(data []byte) (*Definition, error) {
 			return nil, fmt.Errorf("%w: blob %.12s does not match its checksum", ErrCorrupt, key)
 		}
 	}
+	def, diags, err := s.link(false)
+	if err == nil && diags.HasErrors() {
+		def, diags, err = s.link(true)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case diags.HasErrors():
+		return nil, fmt.Errorf("link the stored definition: %w", diags.Err())
+	case def == nil:
+		return nil, fmt.Errorf("%w: it cannot be linked", ErrCorrupt)
+	}
+	return def, nil
+}
+
+// link makes the definition anew. A run finishes on what it began with, so a
+// definition that today's rules refuse is linked once more as an older one,
+// without the rules that came after it.
+func (s *stored) link(older bool) (*Definition, Diagnostics, error) {
 	m := newModule(s.Manifest.File)
+	m.older = older
 	agents, err := s.fill(m)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := &reporter{sources: m.sources, places: m.places}
 	m.build(r, storedSource{&m.reads}, "")
 	diags := r.finish()
 	m.failed = m.failed || diags.HasErrors()
-	def, linkDiags := Link(m, agents)
-	if err := append(diags, linkDiags...).Err(); err != nil {
-		return nil, fmt.Errorf("link the stored definition: %w", err)
-	}
-	if def == nil {
-		return nil, fmt.Errorf("%w: it cannot be linked", ErrCorrupt)
-	}
-	return def, nil
+	def, more := Link(m, agents)
+	return def, append(diags, more...), nil
 }
 
 // fill puts the stored files and answers into a module and returns the agents.

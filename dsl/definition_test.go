@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // TestDigest: equal modules have equal digests; whatever changes the behaviour
@@ -177,5 +179,40 @@ func TestJSONTwin(t *testing.T) {
 	config, err := wf.Agents["payment"].Config(scope)
 	if err != nil || len(config.Secrets()) != 1 {
 		t.Errorf("config %s, %v", config.JSON(), err)
+	}
+}
+
+// A definition stored before a rule was made is still read: its runs finish on
+// what they began with.
+func TestDecodeOlderDefinition(t *testing.T) {
+	m, diags := Parse(archiveFS(txtar.Parse([]byte(`
+-- main.hcl --
+workflow "w" {
+  deadline = "1h"
+  variable "limits" { default = "none" }
+  step "go" {
+    pivot  = true
+    action = agent.mock.call
+    input { value = var.limits.cpu }
+    compensate { action = agent.mock.call }
+  }
+}
+`))), ParseOptions{})
+	if diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	if def, diags := Link(m, usedAgents(m)); def != nil || !diags.HasErrors() {
+		t.Fatal("today's rules take it")
+	}
+	def := &Definition{module: m}
+	if err := def.seal(usedAgents(m)); err != nil {
+		t.Fatal(err)
+	}
+	back, err := Decode(def.Encode())
+	if err != nil {
+		t.Fatalf("an older definition: %v", err)
+	}
+	if back.Digest() != def.Digest() || back.Workflow("w").Steps[0].Undo == nil {
+		t.Error("it came back changed")
 	}
 }

@@ -71,8 +71,10 @@ func exercise(wf *Workflow) {
 	for _, st := range wf.Steps {
 		_, _ = st.Input(s)
 		_, _ = st.Settings(s)
-		if st.When != nil {
-			_, _ = st.When(s)
+		for _, when := range []func(*Scope) (bool, error){st.When, st.WhenEach} {
+			if when != nil {
+				_, _ = when(s)
+			}
 		}
 		if st.ForEach != nil {
 			_, _ = st.ForEach(s)

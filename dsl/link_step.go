@@ -130,7 +130,11 @@ func (l *workflowLinker) step(i int) {
 	}
 	l.world.each = l.eachValue(d, noun)
 	l.world.self = l.selfValue(i)
-	noun.When = exprFunc(l, d.attr("when"), "when", cty.Bool, boolOf)
+	if when := exprFunc(l, d.attr("when"), "when", cty.Bool, boolOf); d.whenEach() {
+		noun.WhenEach = when
+	} else {
+		noun.When = when
+	}
 	noun.IdempotencyKey = l.idempotencyKey(d)
 	noun.Pre = l.conditions(d.pre, "precondition_failed")
 	noun.Post = l.conditions(d.post, "postcondition_failed")

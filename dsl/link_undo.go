@@ -225,6 +225,10 @@ func (l *workflowLinker) pivot(p int, later map[int]bool) {
 			l.errorf(x.at(), "Not allowed on a pivot", "The pivot is one call that succeeds or not, so it cannot have %s.", x.name)
 		}
 	}
+	if d.undo != nil && !l.m.older {
+		l.errorf(d.undo.where, "Not allowed on a pivot",
+			"A pivot that failed has done nothing, and once it has succeeded nothing is undone, so compensate can never run. Remove it, or remove pivot = true.")
+	}
 	for _, i := range sortedInts(later) {
 		s := l.steps[i]
 		if s.action == nil || s.readOnly || catchesAll(s.decl) {

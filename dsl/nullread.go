@@ -1,6 +1,9 @@
 package dsl
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
@@ -9,58 +12,75 @@ import (
 // without a guard: an attribute of null fails the reader.
 func (l *workflowLinker) nullReads() {
 	for i, s := range l.steps {
-		whens := l.whenText(s.decl)
-		for _, name := range sortedKeys(s.decl.block.attrs) {
-			l.nullRead(s.decl.block.attrs[name], i, whens)
+		d := s.decl
+		for _, name := range sortedKeys(d.block.attrs) {
+			l.nullRead(d.block.attrs[name], d, l.coveredByWhen(d, name))
 		}
-		for _, a := range s.decl.input {
-			l.nullRead(a.expr, i, whens)
+		for _, a := range d.input {
+			l.nullRead(a.expr, d, true)
 		}
-		for _, c := range append(append([]*conditionDecl(nil), s.decl.pre...), s.decl.post...) {
-			l.nullRead(c.condition, i, whens)
+		for _, c := range slices.Concat(d.pre, d.post) {
+			l.nullRead(c.condition, d, true)
 		}
-		if u := s.decl.undo; u != nil {
+		if u := l.steps[i].decl.undo; u != nil {
 			for _, a := range u.input {
-				l.nullRead(a.expr, i, whens)
+				l.nullRead(a.expr, d, true)
 			}
 		}
 	}
 	for _, loc := range l.decl.ownLocals {
-		l.nullRead(loc.expr, -1, "")
+		l.nullRead(loc.expr, nil, false)
 	}
 	for _, o := range l.decl.outputs {
-		l.nullRead(o.value, -1, "")
+		l.nullRead(o.value, nil, false)
 	}
 }
 
-// mayBeNull says why the output of a step can be null; "" if it cannot.
-func (l *workflowLinker) mayBeNull(i int) string {
-	d := l.steps[i].decl
-	switch {
-	case d.attr("when") != nil:
-		return "is skipped when its condition is false"
-	case d.catch != nil && d.catch.attr("output") == nil:
-		return "has a catch without output"
-	case d.attr("max_failures") != nil:
-		return "tolerates failed instances"
-	}
-	return ""
+// coveredByWhen reports whether an attribute of a step is evaluated only where
+// the step's when is true. A when that mentions each is evaluated after
+// for_each and the settings.
+func (l *workflowLinker) coveredByWhen(d *stepDecl, attr string) bool {
+	return attr != "when" && (!d.whenEach() || attr == "idempotency_key")
 }
 
-func (l *workflowLinker) whenText(d *stepDecl) string {
-	e := d.attr("when")
-	if e == nil {
+// A nullReason is why the output of a step can be null.
+type nullReason struct {
+	skipped bool // by the step's when
+	text    string
+}
+
+func (l *workflowLinker) nullReasons(d *stepDecl) []nullReason {
+	var out []nullReason
+	if d.attr("when") != nil {
+		out = append(out, nullReason{true, "is skipped when its condition is false"})
+	}
+	if d.catch != nil && d.catch.attr("output") == nil {
+		out = append(out, nullReason{false, "has a catch without output"})
+	}
+	if d.attr("max_failures") != nil {
+		out = append(out, nullReason{false, "tolerates failed instances"})
+	}
+	return out
+}
+
+// attrText is the source of a step's attribute; "" if it is not written.
+func (l *workflowLinker) attrText(d *stepDecl, name string) string {
+	if d == nil || d.attr(name) == nil {
 		return ""
 	}
-	return l.sourceText(e.rng)
+	return l.sourceText(d.attr(name).rng)
 }
 
 func (l *workflowLinker) sourceText(r hcl.Range) string {
+	return string(withoutSpace([]byte(l.exactText(r))))
+}
+
+func (l *workflowLinker) exactText(r hcl.Range) string {
 	src := l.sources[r.Filename]
 	if r.Start.Byte < 0 || r.End.Byte > len(src) || r.Start.Byte > r.End.Byte {
 		return ""
 	}
-	return string(withoutSpace(src[r.Start.Byte:r.End.Byte]))
+	return string(src[r.Start.Byte:r.End.Byte])
 }
 
 // withoutSpace removes white space, so that the same condition compares
@@ -75,11 +95,16 @@ func withoutSpace(b []byte) []byte {
 	return out
 }
 
-func (l *workflowLinker) nullRead(e *expr, reader int, when string) {
+func (l *workflowLinker) nullRead(e *expr, reader *stepDecl, covered bool) {
 	if e == nil || e.bad || e.comp == nil || len(e.comp.direct) == 0 {
 		return
 	}
-	v := &nullVisitor{l: l, reader: reader, when: when}
+	v := &nullVisitor{l: l, reader: reader}
+	if covered {
+		if when := reader.attr("when"); when != nil && !when.bad && when.comp != nil {
+			v.guards = append(v.guards, v.tested(nil, when.syn, when.rng))
+		}
+	}
 	hclsyntax.Walk(e.syn, v)
 }
 
@@ -87,20 +112,26 @@ func (l *workflowLinker) nullRead(e *expr, reader int, when string) {
 // conditions that test the step's status or repeat its when.
 type nullVisitor struct {
 	l      *workflowLinker
-	reader int
-	when   string
+	reader *stepDecl // nil: a local or an output
 	guards []guard
+	loops  []stepLoop
 }
 
 // A guard is an expression inside which some steps are safe to read.
 type guard struct {
-	node  hclsyntax.Node
+	node  hclsyntax.Node // nil: the reader's own when
 	all   bool
 	steps map[string]bool
-	whens map[string]bool
+	when  string // the condition as written
 }
 
-// Enter opens guards and looks at references.
+// A stepLoop is a for expression over the instances of a step.
+type stepLoop struct {
+	node           hclsyntax.Node
+	variable, step string
+}
+
+// Enter opens guards and loops and looks at references.
 func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	switch n := bare(n).(type) {
 	case *hclsyntax.FunctionCallExpr:
@@ -108,85 +139,160 @@ func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 			v.guards = append(v.guards, guard{node: n, all: true})
 		}
 	case *hclsyntax.ConditionalExpr:
-		v.guards = append(v.guards, v.tested(n, n.Condition))
+		v.guards = append(v.guards, v.tested(n, n.Condition, n.Condition.Range()))
 	case *hclsyntax.BinaryOpExpr:
 		if n.Op == hclsyntax.OpLogicalAnd || n.Op == hclsyntax.OpLogicalOr {
-			v.guards = append(v.guards, v.tested(n, n.LHS))
+			v.guards = append(v.guards, v.tested(n, n.LHS, n.LHS.Range()))
 		}
 	case *hclsyntax.ForExpr:
 		if n.CondExpr != nil {
 			v.guards = append(v.guards, guard{node: n, all: true}) // the condition sees each instance
 		}
-	case *hclsyntax.ScopeTraversalExpr:
-		v.read(n.Traversal)
+		if step := wholeStep(n.CollExpr); step != "" {
+			v.loops = append(v.loops, stepLoop{n, n.ValVar, step})
+		}
+	}
+	if r, ok := v.readOf(n); ok {
+		v.read(r)
 	}
 	return nil
 }
 
-// Exit closes guards.
+// Exit closes guards and loops.
 func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	if k := len(v.guards); k > 0 && v.guards[k-1].node == bare(n) {
 		v.guards = v.guards[:k-1]
 	}
+	if k := len(v.loops); k > 0 && v.loops[k-1].node == bare(n) {
+		v.loops = v.loops[:k-1]
+	}
 	return nil
 }
 
-func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression) guard {
-	g := guard{node: n, steps: map[string]bool{}, whens: map[string]bool{string(withoutSpace([]byte(v.l.sourceText(cond.Range())))): true}}
-	for _, t := range cond.Variables() {
-		if name, field := stepField(t); field == "status" || field == "error" || field == "output" {
-			g.steps[name] = true
+// tested is the guard that a condition makes of the steps it tests: their
+// status, their error, or whether there is an output at all.
+func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
+	g := guard{node: n, steps: map[string]bool{}, when: v.l.sourceText(written)}
+	safe := calls(cond, "try", "can")
+	hclsyntax.VisitAll(cond, func(n hclsyntax.Node) hcl.Diagnostics {
+		r, ok := v.readOf(n)
+		if !ok {
+			return nil
 		}
-	}
+		inside := slices.ContainsFunc(safe, func(f *hclsyntax.FunctionCallExpr) bool { return f.Range().ContainsOffset(r.at.Start.Byte) })
+		if r.field == "status" || r.field == "error" || r.field == "output" && (r.whole || inside) {
+			g.steps[r.step] = true
+		}
+		return nil
+	})
 	return g
 }
 
-func stepField(t hcl.Traversal) (step, field string) {
-	if t.RootName() != "step" || len(t) < 3 {
-		return "", ""
-	}
-	name, ok := t[1].(hcl.TraverseAttr)
-	if !ok {
-		return "", ""
-	}
-	attr, ok := t[len(t)-1].(hcl.TraverseAttr)
-	for _, s := range t[2:] {
-		if a, isAttr := s.(hcl.TraverseAttr); isAttr && contains(stepFields, a.Name) {
-			return name.Name, a.Name
-		}
-	}
-	if !ok {
-		return "", ""
-	}
-	return name.Name, attr.Name
+// A stepRead is a reference to an attribute of a step or of an instance.
+type stepRead struct {
+	step, field string
+	whole       bool // nothing below the attribute
+	byEach      bool // of the instance with the reader's own key
+	at          hcl.Range
+	text        string
 }
 
-func (v *nullVisitor) read(t hcl.Traversal) {
-	name, field := stepField(t)
-	if field != "output" {
-		return
+// readOf understands step.NAME.FIELD, step.NAME[KEY].FIELD and, in a loop over
+// the instances of a step, VARIABLE.FIELD.
+func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
+	r := stepRead{}
+	var rest hcl.Traversal
+	switch n := bare(n).(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		t := n.Traversal
+		if r.step = v.loopStep(t.RootName()); r.step != "" {
+			rest = t[1:]
+		} else if name, ok := stepName(t); ok {
+			r.step, rest = name, t[2:]
+		}
+	case *hclsyntax.RelativeTraversalExpr:
+		index, ok := bare(n.Source).(*hclsyntax.IndexExpr)
+		if !ok {
+			return r, false
+		}
+		r.step, rest = wholeStep(index.Collection), n.Traversal
+		r.byEach = v.l.sourceText(index.Key.Range()) == "each.key"
 	}
-	if a, ok := t[len(t)-1].(hcl.TraverseAttr); ok && a.Name == "output" {
-		return // the output as a whole may be null
-	}
-	i, ok := v.l.decl.index[name]
-	if !ok {
-		return
-	}
-	why := v.l.mayBeNull(i)
-	if why == "" {
-		return
-	}
-	when := v.l.whenText(v.l.steps[i].decl)
-	if when != "" && when == v.when && v.l.steps[i].decl.catch == nil {
-		return
-	}
-	for _, g := range v.guards {
-		if g.all || g.steps[name] || when != "" && g.whens[when] {
-			return
+	for k, part := range rest {
+		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && contains(stepFields, a.Name) {
+			r.field, r.whole, r.at = a.Name, k == len(rest)-1, bare(n).Range()
+			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) { // written in JSON, with escapes
+				r.text = "step." + r.step + "." + r.field
+			}
+			return r, true
 		}
 	}
-	v.l.warnf(t.SourceRange(), "Output may be null",
-		"Step %q %s; then its output is null and reading an attribute fails. Use try(%s, null), or test step.%s.status.",
-		name, why, traversalText(t), name)
+	return r, false
+}
+
+// loopStep is the step whose instances a loop variable holds; "" if it is none.
+func (v *nullVisitor) loopStep(variable string) string {
+	for k := len(v.loops) - 1; k >= 0; k-- {
+		if v.loops[k].variable == variable {
+			return v.loops[k].step
+		}
+	}
+	return ""
+}
+
+// stepName is the name in step.NAME.
+func stepName(t hcl.Traversal) (string, bool) {
+	if t.RootName() != "step" || len(t) < 2 {
+		return "", false
+	}
+	name, ok := t[1].(hcl.TraverseAttr)
+	return name.Name, ok
+}
+
+// wholeStep is NAME if an expression is step.NAME, else "".
+func wholeStep(e hclsyntax.Expression) string {
+	t, ok := bare(e).(*hclsyntax.ScopeTraversalExpr)
+	if !ok || len(t.Traversal) != 2 {
+		return ""
+	}
+	name, _ := stepName(t.Traversal)
+	return name
+}
+
+func (v *nullVisitor) read(r stepRead) {
+	i, ok := v.l.decl.index[r.step]
+	if !ok || r.field != "output" || r.whole { // the output as a whole may be null
+		return
+	}
+	d := v.l.steps[i].decl
+	reasons := v.l.nullReasons(d)
+	for _, g := range v.guards {
+		if g.all || g.steps[r.step] {
+			return
+		}
+		if v.sameWhen(d, g.when, r) {
+			reasons = slices.DeleteFunc(reasons, func(x nullReason) bool { return x.skipped })
+		}
+	}
+	if len(reasons) == 0 {
+		return
+	}
+	v.l.warnf(r.at, "Output may be null",
+		"Step %q %s; then its output is null and reading an attribute fails. Use try(%s, null), or test %s.",
+		r.step, reasons[0].text, r.text, r.status())
+}
+
+// status is how the status of what was read is written.
+func (r stepRead) status() string {
+	before, _, _ := strings.Cut(r.text, ".output")
+	return before + ".status"
+}
+
+// sameWhen reports whether a condition is the one under which a step runs. One
+// that mentions each means the same only for the same keys.
+func (v *nullVisitor) sameWhen(d *stepDecl, text string, r stepRead) bool {
+	if text == "" || text != v.l.attrText(d, "when") {
+		return false
+	}
+	return !d.whenEach() || r.byEach && v.l.attrText(d, "for_each") == v.l.attrText(v.reader, "for_each")
 }

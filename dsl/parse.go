@@ -46,6 +46,7 @@ type Module struct {
 	file      string
 	failed    bool
 	partial   bool // a file could not be parsed: names are missing
+	older     bool // stored before some rules were made, which do not hold for it
 
 	// Declarations whose name is taken, which is an error: checked for others,
 	// and never used.

@@ -10,14 +10,15 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 )
 
 // An Assignment gives a value to a variable.
 type Assignment struct {
 	Name string
 	// Text is the value as given by a flag or the environment. For a variable
-	// of type string it is taken as it is, otherwise it is an expression.
+	// of type string it is taken as it is, otherwise it is an expression. Where
+	// neither a type nor a default says which, a text that is a list or an
+	// object is taken as one, any other as a string.
 	Text   string
 	Source string // who says so: "--var", "ENGINE_VAR_x", "file.vars.hcl:3"
 	Where  Range  // place in a values file; zero for others
@@ -72,11 +73,6 @@ func (r *reporter) parseVars(name string, src []byte) []Assignment {
 	return out
 }
 
-// literalText reports whether the text of a flag or variable is taken literally.
-func (v *variableDecl) literalText() bool {
-	return v.typ == cty.String || !v.typed
-}
-
 // convert brings a value to the variable's type, with defaults of optional
 // attributes filled in.
 func (v *variableDecl) convert(x cty.Value) (cty.Value, error) {
@@ -87,6 +83,9 @@ func (v *variableDecl) convert(x cty.Value) (cty.Value, error) {
 	}
 	if x.IsNull() {
 		return cty.NullVal(plainType(v.typ)), nil
+	}
+	if v.kind != 0 {
+		return v.convertKind(x)
 	}
 	return conform(x, v.typ)
 }
@@ -100,9 +99,21 @@ func (v *variableDecl) value(a Assignment) (cty.Value, error) {
 		}
 		return x, nil
 	}
-	if v.literalText() {
-		return v.guess(a.Text), nil
+	switch {
+	case v.typ == cty.String:
+		return cty.StringVal(a.Text), nil
+	case v.open():
+		return collectionOrText(a), nil
 	}
+	x, err := parseText(a)
+	if err != nil && v.typ.IsPrimitiveType() { // let the conversion speak: "a number is required"
+		return cty.StringVal(a.Text), nil
+	}
+	return x, err
+}
+
+// parseText reads the text of a flag or variable as an expression.
+func parseText(a Assignment) (cty.Value, error) {
 	name := "<" + a.Source + ">"
 	if d := prescan([]byte(a.Text), name); d != nil {
 		return cty.NilVal, errors.New(strings.TrimSuffix(d.Detail, "."))
@@ -112,9 +123,6 @@ func (v *variableDecl) value(a Assignment) (cty.Value, error) {
 		diags = hcl.Diagnostics{{Severity: hcl.DiagError, Detail: "only plain values may stand here; strings inside it are written in double quotes"}}
 	}
 	if diags.HasErrors() {
-		if v.typ.IsPrimitiveType() { // let the conversion speak: "a number is required"
-			return cty.StringVal(a.Text), nil
-		}
 		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
 	}
 	countRounds(e)
@@ -123,20 +131,6 @@ func (v *variableDecl) value(a Assignment) (cty.Value, error) {
 		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
 	}
 	return x, nil
-}
-
-// guess gives a text the type of the default, where no type was written.
-func (v *variableDecl) guess(text string) cty.Value {
-	s := cty.StringVal(text)
-	if v.typed || v.def == cty.NilVal || v.def.IsNull() {
-		return s
-	}
-	if ty := v.def.Type(); ty == cty.Number || ty == cty.Bool {
-		if c, err := convert.Convert(s, ty); err == nil {
-			return c
-		}
-	}
-	return s
 }
 
 // bind is what Bind needs of the declarations.

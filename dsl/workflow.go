@@ -51,7 +51,7 @@ const (
 type Variable struct {
 	Name        string
 	Description string
-	Type        string // type constraint as written; "any" if none
+	Type        string // type constraint as written, else that of the default; "any" if neither says
 	Sensitive   bool
 	Nullable    bool
 	HasDefault  bool
@@ -107,7 +107,10 @@ type Step struct {
 	Pivot     bool
 	OnRerun   Rerun
 
+	// When is evaluated once, before Settings and ForEach. A condition that
+	// mentions each is WhenEach instead: each instance evaluates it.
 	When           func(*Scope) (bool, error)
+	WhenEach       func(*Scope) (bool, error)
 	ForEach        func(*Scope) (Each, error) // nil: a single instance with key ""
 	Input          ValueFunc                  // never nil; complete arguments, converted to the schema's types
 	IdempotencyKey func(*Scope) (string, error)

@@ -37,7 +37,7 @@ func newGraph(wf *dsl.Workflow, undo bool) graph {
 		if !shown(s) {
 			continue
 		}
-		n := graphNode{Name: s.Name, Action: actionName(s.Do), ForEach: s.ForEach != nil, When: s.When != nil, Pivot: s.Pivot}
+		n := graphNode{Name: s.Name, Action: actionName(s.Do), ForEach: s.ForEach != nil, When: s.When != nil || s.WhenEach != nil, Pivot: s.Pivot}
 		if s.Undo != nil {
 			n.Undo = actionName(s.Undo.Do)
 		}

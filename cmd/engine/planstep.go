@@ -104,7 +104,7 @@ func undoText(wf *dsl.Workflow, s *dsl.Step) string {
 
 func (p *plannedStep) describe() []string {
 	var notes []string
-	if p.step.When != nil {
+	if p.step.When != nil || p.step.WhenEach != nil {
 		notes = append(notes, "conditional")
 	}
 	if s := p.settings; s == nil {

@@ -109,7 +109,7 @@ func when(yes bool) option {
 
 func whenKey(keys ...string) option {
 	return func(s *spec) {
-		s.When = func(sc *dsl.Scope) (bool, error) { return slices.Contains(keys, sc.Each.Key), nil }
+		s.WhenEach = func(sc *dsl.Scope) (bool, error) { return slices.Contains(keys, sc.Each.Key), nil }
 	}
 }
 

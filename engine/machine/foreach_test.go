@@ -60,6 +60,36 @@ func TestForEachWhenIsPerInstance(t *testing.T) {
 	p.ok("a[l]", "do b").state("a[m] skipped", "a succeeded")
 }
 
+// A condition about the whole step is evaluated first: where it is false,
+// for_each and the limits may need what is not there.
+func TestForEachIsNotEvaluatedWhereWhenIsFalse(t *testing.T) {
+	absent := func(s *spec) {
+		s.ForEach = func(*dsl.Scope) (dsl.Each, error) { return dsl.Each{}, errBroken }
+		s.Settings = func(*dsl.Scope) (*dsl.Settings, error) { return nil, errBroken }
+	}
+	p := start(t, flow(do("a", when(false), absent), do("b", after("a"))), "do b")
+	p.state("a skipped")
+	if in := string(p.call("b", 0).Input.JSON()); in != `{"step":"b","in0":[]}` {
+		t.Errorf("got input %s, want no instances", in)
+	}
+	p.fail("b", "declined").is("failed").state("a skipped")
+}
+
+func TestForEachWhenIsAskedOnceForAllInstances(t *testing.T) {
+	asked := 0
+	once := func(s *spec) { s.When = func(*dsl.Scope) (bool, error) { asked++; return true, nil } }
+	p := start(t, flow(do("a", each("k", "l", "m"), parallel(1), once)), "do a[k]")
+	if asked == 0 {
+		t.Fatal("when was not evaluated")
+	}
+	asked = 0
+	p.ok("a[k]", "do a[l]")
+	p.ok("a[l]", "do a[m]")
+	if p.ok("a[m]").is("succeeded"); asked != 0 {
+		t.Errorf("when was evaluated %d times for later instances, want never", asked)
+	}
+}
+
 func TestForEachCatchIsPerInstance(t *testing.T) {
 	p := start(t, flow(do("a", each("k", "l"), catch(`{"id":"none"}`, "declined")), do("b", after("a"))), "do a[k]", "do a[l]")
 	p.fail("a[k]", "declined").state("a[k] caught")

@@ -51,6 +51,10 @@ func (d *decider) begin(i int) {
 	n = d.edit(i)
 	n.fwd.ready = d.at
 	step := d.step(n)
+	if !d.wanted(i, step.When) {
+		return
+	}
+	n = d.edit(i)
 	settings, err := d.settings(n)
 	if err != nil {
 		d.missed(i, expressionMiss("settings", err))
@@ -66,19 +70,16 @@ func (d *decider) begin(i int) {
 		d.expand(i)
 		return
 	}
-	if d.wanted(i) {
-		d.launch.push(i)
-	}
+	d.launch.push(i)
 }
 
-// wanted evaluates when; what it says ends the node if the work is not wanted.
-func (d *decider) wanted(i int) bool {
-	n := d.get(i)
-	when := d.step(n).When
+// wanted evaluates a node's condition, if it has one. A node whose work is not
+// wanted ends here.
+func (d *decider) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	if when == nil {
 		return true
 	}
-	yes, err := when(d.scope(n))
+	yes, err := when(d.scope(d.get(i)))
 	switch {
 	case err != nil:
 		d.missed(i, expressionMiss("when", err))
@@ -140,7 +141,7 @@ func (d *decider) fanOut(i int) {
 		}
 		a.active++
 		d.edit(k).fwd.ready = d.at
-		if d.wanted(k) {
+		if d.wanted(k, step.WhenEach) {
 			d.call(k)
 		}
 	}

@@ -69,8 +69,11 @@ func randomStep(c *chooser, i, n, pivotAt int) *spec {
 		if c.chance(40) {
 			maxFailures(1 + c.n(2))(s)
 		}
-		if c.chance(20) {
+		switch {
+		case c.chance(20):
 			whenKey("k", "m")(s)
+		case c.chance(8):
+			when(false)(s)
 		}
 	} else if c.chance(8) {
 		when(false)(s)
@@ -176,7 +179,7 @@ func describe(wf *dsl.Workflow) string {
 			word string
 		}{
 			{s.Do.Idempotent, "idempotent"}, {s.Do.ReadOnly, "read_only"}, {s.Do.Lookup, "lookup"}, {s.Pivot, "pivot"},
-			{s.NoUndo, "no_undo"}, {s.When != nil, "when"}, {s.ForEach != nil, "for_each"}, {s.Catch != nil, "catch"},
+			{s.NoUndo, "no_undo"}, {s.When != nil, "when"}, {s.WhenEach != nil, "when_each"}, {s.ForEach != nil, "for_each"}, {s.Catch != nil, "catch"},
 			{len(s.Pre) > 0, "pre"}, {len(s.Post) > 0, "post"},
 		} {
 			if f.on {
