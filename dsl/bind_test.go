@@ -65,7 +65,7 @@ func TestBind(t *testing.T) {
 		{"defaults", []Assignment{flag1("name", "ann")}, `{"count":2,"guess":5,"name":"ann","pin":null,"region":"eu","tags":{"a":"x","b":null}}`},
 		{"later wins", append(vars, flag1("name", `"quoted"`), flag1("count", "9007199254740993"), flag1("guess", "7"), flag1("region", "us")),
 			`{"count":9007199254740993,"guess":7,"name":"\"quoted\"","pin":null,"region":"us","tags":{"a":"x","b":[1,2.5]}}`},
-		{"guess of a word", []Assignment{flag1("name", "ann"), flag1("guess", "many")}, `{"count":2,"guess":"many","name":"ann","pin":null,"region":"eu","tags":{"a":"x","b":null}}`},
+		{"not of the default's type", []Assignment{flag1("name", "ann"), flag1("guess", "many")}, "error:does not fit its type number"},
 		{"null is the default", []Assignment{flag1("name", "ann"), flag1("tags", "null")}, `{"count":2,"guess":5,"name":"ann","pin":null,"region":"eu","tags":{"a":"x","b":null}}`},
 		{"another workflow's, from a file", []Assignment{flag1("name", "ann"), {Name: "else", Text: "1", Source: "ENGINE_VAR_else"}}, `{"count":2,"guess":5,"name":"ann","pin":null,"region":"eu","tags":{"a":"x","b":null}}`},
 		{"another workflow's, by flag", []Assignment{flag1("name", "ann"), flag1("else", "1")}, "error:undeclared variable|else"},
