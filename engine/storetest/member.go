@@ -304,35 +304,10 @@ var memberRules = []rule{
 	}},
 	{name: "fence/waits for batches in flight", why: "after it none can land: what survivors read next is final",
 		need: func(h Harness) bool { return h.Hold != nil },
-		run: func(w *world) {
-			a := w.join(w.Store, 1)
-			ids := w.started(a, 2)
-			wait, release := w.Hold(w.T, ids[1], 1)
-			landed := w.landLater(a.writers[0], next(ids[0], 1), next(ids[1], 1))
-			wait(1)
-			w.Expire(w.T, a.id)
-			fenced := make(chan error, 1)
-			go func() {
-				dead, err := w.Other.Fence(w.ctx, a.id)
-				if err == nil && !dead {
-					err = errors.New("not dead")
-				}
-				fenced <- err
-			}()
-			wait(2) // the batch waits for the row, the fence for the batch
-			select {
-			case err := <-fenced:
-				w.Errorf("fence returned (%v) while a batch was in flight", err)
-			default:
-			}
-			release()
-			landed()
-			if err := <-fenced; err != nil {
-				w.Errorf("fence: %v", err)
-			}
-			w.wantRows(ids[0], 2)
-			w.wantRows(ids[1], 2)
-		}},
+		run:  func(w *world) { w.fenceWaits(2) }},
+	{name: "fence/waits for a lone transition in flight", why: "a store may send a transition that is alone by another statement, and that one takes the fence row too",
+		need: func(h Harness) bool { return h.Hold != nil },
+		run:  func(w *world) { w.fenceWaits(1) }},
 	{name: "orphans/come in pages", why: "a takeover of 100,000 runs goes in batches of 1,000", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		ids := w.started(a, 25)
@@ -458,4 +433,42 @@ var memberRules = []rule{
 			w.Errorf("dead = %v, want nobody", got.Dead)
 		}
 	}},
+}
+
+// fenceWaits checks that Fence does not return while a batch of n transitions is
+// in flight, and that the batch lands.
+func (w *world) fenceWaits(n int) {
+	w.Helper()
+	a := w.join(w.Store, 1)
+	ids := w.started(a, n)
+	var batch []engine.Transition
+	for _, id := range ids {
+		batch = append(batch, next(id, 1))
+	}
+	wait, release := w.Hold(w.T, ids[n-1], 1)
+	landed := w.landLater(a.writers[0], batch...)
+	wait(1)
+	w.Expire(w.T, a.id)
+	fenced := make(chan error, 1)
+	go func() {
+		dead, err := w.Other.Fence(w.ctx, a.id)
+		if err == nil && !dead {
+			err = errors.New("not dead")
+		}
+		fenced <- err
+	}()
+	wait(2) // the batch waits for the row, the fence for the batch
+	select {
+	case err := <-fenced:
+		w.Errorf("fence returned (%v) while a batch was in flight", err)
+	default:
+	}
+	release()
+	landed()
+	if err := <-fenced; err != nil {
+		w.Errorf("fence: %v", err)
+	}
+	for _, id := range ids {
+		w.wantRows(id, 2)
+	}
 }
