@@ -52,8 +52,9 @@ chaos: postgres-binaries ## faults on real engines and agents, as in docs/reliab
 	CHAOS=$(if $(SHORT),part,full) $(PGTEST) run -- go test -count=1 -timeout 6h -parallel 16 ./engine/internal/chaos -v 2>&1 | tee bin/chaos.log | grep -E '^(---|ok|FAIL|panic|\||    [a-z_]+\.go)' ; exit $${PIPESTATUS[0]}
 
 .PHONY: mutants
-mutants: ## plant deliberate faults in the core and in the engine, and see each of them caught
+mutants: postgres-binaries ## plant deliberate faults everywhere, one at a time, and see each of them caught; two hours
 	MUTANTS=all go test -count=1 -timeout 60m -run Mutant ./engine/machine/... ./engine/internal/sim
+	MUTANTS=all $(PGTEST) run -- go test -count=1 -timeout 3h -v ./engine/internal/planted
 
 .PHONY: fuzz
 fuzz: ## fuzz each target for TIME=30s

@@ -1,0 +1,3 @@
+package planted
+
+var agentsFaults = []fault{}
