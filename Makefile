@@ -10,6 +10,7 @@ TOOL   := go tool -modfile=cmd/tools.mod
 PGTEST := go run ./engine/internal/pgtest/cmd/pgtest
 FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl:FuzzReadLock dsl:FuzzReply sdk:FuzzDecode sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent
 MODULES := examples/own-agent
+PLATFORMS := linux darwin windows
 
 .PHONY: help
 help: ## show this list
@@ -61,10 +62,11 @@ fuzz: ## fuzz each target for TIME=30s
 	@for f in $(FUZZ); do echo "fuzz $$f"; go test -run '^$$' -fuzz "^$${f#*:}$$" -fuzztime $(TIME) ./$${f%%:*} || exit 1; done
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, and that the module files are tidy
+lint: ## gofmt, go vet, staticcheck, that it builds for every platform, and that the module files are tidy
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
 	go vet ./...
 	$(TOOL) staticcheck ./...
+	@for p in $(PLATFORMS); do echo "GOOS=$$p go build ./cmd/engine ./sdk/... ./plugins/..."; GOOS=$$p CGO_ENABLED=0 go build ./cmd/engine ./sdk/... ./plugins/... || exit 1; done
 	go mod tidy -diff
 	@for m in $(MODULES); do echo "(cd $$m && go vet ./... && go mod tidy -diff)"; (cd $$m && go vet ./... && go mod tidy -diff) || exit 1; done
 

@@ -1,5 +1,3 @@
-//go:build unix
-
 package sqlite
 
 import (
@@ -9,47 +7,35 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
 )
 
-// A lock keeps a state file for one process. The kernel releases it when the
-// process ends, however it ends; the file beside the state file stays, and
+// A lock keeps a state file for one process. The operating system releases it
+// when the process ends, however it ends; the file beside the state file stays, and
 // means nothing without the lock.
 type lock struct {
 	f *os.File
 }
 
+// errHeld says that another process has the lock.
+var errHeld = errors.New("another process has the lock")
+
 // takeLock locks path for this process. shown is how messages name it. Returns
 // *engine.LockedError if another process has it.
 func takeLock(path, shown string) (*lock, error) {
-	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
-	if err := flock(f); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = &engine.LockedError{Path: shown, Holder: holder(f)}
-		} else {
-			err = fmt.Errorf("lock: %w", err)
-		}
-		return nil, errors.Join(err, f.Close())
+	f, err := openLock(path + ".lock")
+	switch {
+	case errors.Is(err, errHeld):
+		return nil, errors.Join(&engine.LockedError{Path: shown, Holder: holder(f)}, f.Close())
+	case err != nil:
+		return nil, err
 	}
 	if err := sign(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock: %w", err), f.Close())
 	}
 	return &lock{f}, nil
-}
-
-func flock(f *os.File) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
 }
 
 // sign writes who holds the lock, for the message of whoever comes second. Of

@@ -1,0 +1,32 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// openLock opens the lock file and locks it for this process. The kernel
+// releases the lock when the process ends, however it ends. Returns errHeld and
+// the open file if another process has it.
+func openLock(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return f, nil
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return f, errHeld
+		default:
+			return nil, errors.Join(fmt.Errorf("lock: %w", err), f.Close())
+		}
+	}
+}

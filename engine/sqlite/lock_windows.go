@@ -1,0 +1,35 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// sharingViolation is ERROR_SHARING_VIOLATION: another process has the file open
+// and does not let others write it.
+const sharingViolation = syscall.Errno(32)
+
+// openLock opens the lock file so that no other process can open it for writing
+// until this one ends, however it ends. Returns errHeld and the file, open for
+// reading, if another process has it.
+func openLock(name string) (*os.File, error) {
+	path, err := syscall.UTF16PtrFromString(name)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	h, err := syscall.CreateFile(path, syscall.GENERIC_READ|syscall.GENERIC_WRITE, syscall.FILE_SHARE_READ, nil,
+		syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	if err == nil {
+		return os.NewFile(uintptr(h), name), nil
+	}
+	if !errors.Is(err, sharingViolation) {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return f, errHeld
+}
