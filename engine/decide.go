@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -186,6 +185,7 @@ func (sh *shard) begin(r *ownedRun, f *flight, d *delivery) {
 	}
 	if _, ok := d.event.(machine.TakenOver); ok {
 		f.t.Owner, f.adopting = &engine, true
+		f.t.Heard = r.heard
 	}
 }
 
@@ -273,7 +273,7 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool
 		return slots
 	}
 	switch {
-	case d.quiet:
+	case d.quiet || r.unheard:
 		return none(machine.Slot{Why: "the engine takes the run over"})
 	case n.idle != "":
 		return none(machine.Slot{Why: n.idle})
@@ -396,41 +396,4 @@ func size(e machine.Event) int {
 		return 64 + len(e.Output.JSON())
 	}
 	return 64
-}
-
-// takeOver makes this engine the owner of a run whose owner is gone. Steps
-// that were held for want of a slot at the former owner are tried here.
-//
-// An answer that waits in the inbox and reached an engine before its attempt's
-// complete-by counts, although time has passed since: it is decided before the
-// takeover, but what follows from it starts after.
-func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a adoption) {
-	now := sh.s.n.clock.now()
-	for _, l := range a.mail {
-		if l.err == nil && !r.inbox.held[l.ID] {
-			if r.inbox.held == nil {
-				r.inbox.held = map[MessageID]bool{}
-			}
-			r.inbox.held[l.ID] = true
-			r.pending = append(r.pending, l.delivery())
-		}
-	}
-	var inTime, rest []*delivery
-	room := sh.s.n.cfg.Options.MaxBatchBytes // the takeover must be in the same row
-	for _, d := range r.pending {
-		if r.time(d); d.message != 0 && d.answers() && d.arrived.Before(d.completeBy) && !now.Before(d.completeBy) &&
-			len(inTime) < maxEvents/2 && size(d.event) <= room {
-			d.quiet = true
-			inTime, room = append(inTime, d), room-size(d.event)
-			continue
-		}
-		rest = append(rest, d)
-	}
-	r.pending = append(inTime, &delivery{event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, arrived: now})
-	if a.passed {
-		r.pending = append(r.pending, &delivery{event: machine.TimePassed{}, arrived: now})
-	}
-	r.pending = append(r.pending, &delivery{event: machine.SlotsFreed{}, arrived: now})
-	r.pending = append(r.pending, rest...)
-	sh.step(ctx, r)
 }

@@ -31,6 +31,14 @@ type mailbox struct {
 	pause   time.Duration      // how long the next such rest is
 }
 
+// hold notes that a message was read.
+func (b *mailbox) hold(id MessageID) {
+	if b.held == nil {
+		b.held = map[MessageID]bool{}
+	}
+	b.held[id] = true
+}
+
 // reset forgets what was read.
 func (b *mailbox) reset() {
 	*b = mailbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
@@ -68,7 +76,7 @@ func (sh *shard) readMail(ctx context.Context, r *ownedRun) {
 		return
 	}
 	b.wanted, b.reading, b.gone, b.read = false, true, nil, n.clock.now()
-	limit, epoch := mailLimit+len(b.held), b.epoch
+	limit, epoch, first := mailLimit+len(b.held), b.epoch, b.first
 	var specs map[string]AgentSpec
 	if !r.owned {
 		specs = r.specs
@@ -78,6 +86,10 @@ func (sh *shard) readMail(ctx context.Context, r *ownedRun) {
 	go func() {
 		defer sh.s.loads.Done()
 		letters, err := sh.s.letters(ctx, id, limit)
+		for pause := 20 * time.Millisecond; err != nil && first && sleep(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
+			n.cfg.Logger.Warn("read messages, trying again", "run", name, "error", err)
+			letters, err = sh.s.letters(ctx, id, limit) // nothing is decided before
+		}
 		if err == nil && specs != nil {
 			if unable := n.equipped(ctx, id, name, specs); unable != nil {
 				err = unable
@@ -218,10 +230,7 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 			fresh++
 			r.pending = append(r.pending, l.delivery())
 		}
-		if b.held == nil {
-			b.held = map[MessageID]bool{}
-		}
-		b.held[l.ID] = true
+		b.hold(l.ID)
 	}
 	b.stuck = stuck
 	switch {
@@ -229,7 +238,7 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 		b.pause, b.quiet = 0, time.Time{}
 		sh.s.hushed.take(r.id)
 		b.wanted = b.wanted || more
-		slices.SortStableFunc(r.pending, func(a, b *delivery) int { return a.arrived.Compare(b.arrived) })
+		slices.SortStableFunc(r.pending, earlier)
 	case stuck > 0:
 		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
 		b.quiet = n.clock.now().Add(b.pause)
@@ -239,11 +248,14 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 	}
 	switch {
 	case r.owned:
+		if r.unheard && err == nil {
+			sh.heardMore(r, more)
+		}
 		sh.step(ctx, r)
 		sh.readMail(ctx, r)
 	case r.flight != nil: // it is being taken over by now
-	case fresh > 0:
-		sh.takeOver(ctx, r, adoption{})
+	case err == nil && (fresh > 0 || r.wanted()):
+		sh.takeOver(ctx, r, adoption{read: true, mail: letters})
 	default:
 		if stuck > 0 {
 			n.left.leave(r.id, n.clock.now(), n.cfg.Options.MaxScan)

@@ -228,7 +228,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		// What was read before that row may have gone with it.
 		r.pending = append(unread(f.deliveries), unread(r.pending)...)
 		for i := range r.adopts {
-			r.adopts[i].mail = nil
+			r.adopts[i].read, r.adopts[i].mail = false, nil
 		}
 		r.flight, f = nil, nil
 		r.inbox.reset()

@@ -47,6 +47,8 @@ type ownedRun struct {
 	adopts  []adoption
 	waiters []chan *machine.State
 	inbox   mailbox
+	heard   *int32 // how many messages were read before the takeover; nil = there are more
+	unheard bool   // messages that waited at the takeover are not read yet: nothing starts
 }
 
 // A flight is a transition on its way to the store, and what follows once it
@@ -109,13 +111,13 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 
 // An adoption asks that a run be taken over from an owner who is gone.
 type adoption struct {
-	from   EngineID // whose it may be taken from; 0 = nobody's
-	passed bool     // its owner is alive, but time passed and nothing came of it
-	story  *Story   // the run as it was read; nil = it must be read
-	rows   []Row    // of story
-	specs  map[string]AgentSpec
-	mail   []letter // messages to be decided in the row that takes it over
-	done   func(error)
+	from  EngineID // whose it may be taken from; 0 = nobody's
+	story *Story   // the run as it was read; nil = it must be read
+	rows  []Row    // of story
+	specs map[string]AgentSpec
+	read  bool     // its inbox was read with it, or nothing was in it
+	mail  []letter // what was in it: to be decided in the row that takes it over
+	done  func(error)
 }
 
 // adopt makes this engine the owner of a run, if its owner is gone.
@@ -277,6 +279,9 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 		f.started.submitted = Submitted{Run: r.id, Name: f.started.public}
 	}
 	r.inbox.consumed(f.t.Consumed)
+	if r.unheard {
+		r.inbox.wanted, r.inbox.first = true, true
+	}
 	for _, d := range f.deliveries {
 		d.finish(nil)
 	}
@@ -338,7 +343,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	sh.s.agenda.set(r.id, due, ok)
 	// What is paused starts nothing, so it must not stand in line: it would be
 	// told of a free slot, leave it, and be told again.
-	if sh.s.n.cfg.Capacity != nil && !sh.s.n.draining.Load() && status != machine.RunPaused {
+	if sh.s.n.cfg.Capacity != nil && !sh.s.n.draining.Load() && status != machine.RunPaused && !r.unheard {
 		sh.standInLine(r)
 	}
 }

@@ -344,8 +344,13 @@ type Transition struct {
 	NewNodes  []NodeName       // instances added, for the views
 	Alerts    []Alert          // written with the row
 	Consumed  []MessageID      // messages that this row answers: they go if it lands
-	Data      []byte           // encoded, perhaps sealed records
-	Names     *Names           // Seq 0 only: submits a run under these names; nil = the run has none yet
+	// Heard guards a row that makes an engine the owner: it lands only if no more
+	// messages than this wait for the run, else its outcome is ErrStale. An engine
+	// that read the inbox and one that is asked something meanwhile cannot miss each
+	// other. nil = however many wait.
+	Heard *int32
+	Data  []byte // encoded, perhaps sealed records
+	Names *Names // Seq 0 only: submits a run under these names; nil = the run has none yet
 }
 
 // A StepRow is one step's or instance's state as the views show it.

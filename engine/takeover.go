@@ -72,7 +72,7 @@ func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int,
 		case a == nil: // or its row is on its way
 			continue
 		}
-		a.from, a.passed, a.done = l.Head.Owner, how.passed, func(err error) { results <- err }
+		a.from, a.done = l.Head.Owner, func(err error) { results <- err }
 		asked++
 		sh := t.scheduler.shard(l.Head.Run)
 		sh.post(func(ctx context.Context) { sh.adopt(ctx, l.Head.Run, *a) })
@@ -108,11 +108,9 @@ func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[s
 	}
 	a := &adoption{story: &story, rows: l.Rows}
 	due, timed := story.State.NextDue()
-	rests, silent := n.rests(story), false
-	if timed && !due.After(now) {
-		silent = len(story.State.ExpiredAttempts(story.Flow, now)) > 0
-	}
-	if l.Waiting && (rests || silent || how.due) { // what is said to it decides
+	rests := n.rests(story)
+	a.read = true
+	if l.Waiting {
 		if a.mail, err = t.scheduler.letters(ctx, l.Head.Run, mailLimit); err != nil {
 			return nil, nil, err
 		}

@@ -120,6 +120,8 @@ func (s *Store) appendLocked(token int64, t engine.Transition) error {
 		return engine.ErrStale
 	case r == nil && t.Seq > 0: // retention has removed it meanwhile
 		return engine.ErrStale
+	case t.Heard != nil && len(s.inbox[t.Run]) > int(*t.Heard):
+		return engine.ErrStale
 	case r != nil && int(t.Seq) > len(r.rows):
 		return fmt.Errorf("memory: run %d: row %d would leave a gap", t.Run, t.Seq)
 	case r != nil && t.State != machine.RunInvalid && !engine.CanBecome(r.head.State, t.State):

@@ -17,11 +17,13 @@ type batch struct {
 	names   bool // some of what begins does so under names
 	keys    bool
 	side    bool // instances or alerts; then the shape has names and keys too
+	heard   bool // a run is taken over only if nothing was said to it since
 	consume bool // messages too; then the shape has everything
 
 	run, seq, at, owner, state, steps, data              array
 	newRun, newAt, newFlow, newState, newOwner, newCheck array // rows of runs that begin
 	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck  array // rows of runs that change
+	oldHeard                                             array // of them, if heard or consume
 	nameRun, name, nameKey                               array
 	keyFlow, key, keyRun                                 array
 	nodeRun, node, nodeStep, nodeName                    array
@@ -35,13 +37,14 @@ type batch struct {
 // fill encodes items; a batch is filled again and again, and its arrays are
 // valid until then.
 func (b *batch) fill(items []engine.Transition) {
-	b.items, b.creates, b.moves, b.names, b.keys, b.side, b.consume = items, false, false, false, false, false, false
+	b.items, b.creates, b.moves, b.names, b.keys, b.side, b.heard, b.consume = items, false, false, false, false, false, false, false
 	b.order = b.order[:0]
 	for i := range items {
 		t := &items[i]
 		b.creates = b.creates || t.Seq == 0
 		b.moves = b.moves || moves(t)
 		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0
+		b.heard = b.heard || t.Heard != nil
 		b.consume = b.consume || len(t.Consumed) > 0
 		if t.Names != nil && t.Names.Kept() {
 			b.names, b.keys = true, b.keys || t.Names.Key != ""
@@ -103,7 +106,7 @@ func (b *batch) reset() {
 	}{
 		{&b.run, oidInt8}, {&b.seq, oidInt4}, {&b.at, oidTimestamptz}, {&b.owner, oidInt4}, {&b.state, oidInt2}, {&b.steps, oidBytea}, {&b.data, oidBytea},
 		{&b.newRun, oidInt8}, {&b.newAt, oidTimestamptz}, {&b.newFlow, oidInt4}, {&b.newState, oidInt2}, {&b.newOwner, oidInt4}, {&b.newCheck, oidTimestamptz},
-		{&b.oldRun, oidInt8}, {&b.oldAt, oidTimestamptz}, {&b.oldSeq, oidInt4}, {&b.oldState, oidInt2}, {&b.oldOwner, oidInt4}, {&b.oldCheck, oidTimestamptz},
+		{&b.oldRun, oidInt8}, {&b.oldAt, oidTimestamptz}, {&b.oldSeq, oidInt4}, {&b.oldState, oidInt2}, {&b.oldOwner, oidInt4}, {&b.oldCheck, oidTimestamptz}, {&b.oldHeard, oidInt4},
 		{&b.nameRun, oidInt8}, {&b.name, oidText}, {&b.nameKey, oidText},
 		{&b.keyFlow, oidText}, {&b.key, oidText}, {&b.keyRun, oidInt8},
 		{&b.nodeRun, oidInt8}, {&b.node, oidInt4}, {&b.nodeStep, oidInt4}, {&b.nodeName, oidText},
@@ -135,6 +138,11 @@ func (b *batch) add(t *engine.Transition) {
 		addState(&b.oldState, t)
 		addOwner(&b.oldOwner, t)
 		addCheck(&b.oldCheck, t)
+		if t.Heard != nil {
+			b.oldHeard.int4(*t.Heard)
+		} else {
+			b.oldHeard.null()
+		}
 	}
 	if len(t.Steps) > 0 {
 		b.scratch = engine.AppendStepRows(b.scratch[:0], t.Steps)
@@ -202,10 +210,12 @@ func (b *batch) statement(id engine.EngineID, writer int, token int64, ifNone bo
 // shape picks the statement for what the batch holds.
 func (b *batch) shape(ifNone bool) string {
 	switch {
-	case b.consume && ifNone:
+	case b.whole(ifNone) && ifNone:
 		return journalConsumeIfNone
-	case b.consume:
+	case b.whole(ifNone):
 		return journalConsume
+	case b.heard:
+		return journalHeard
 	case b.side && ifNone:
 		return journalSideIfNone
 	case b.side:
@@ -228,10 +238,16 @@ func (b *batch) shape(ifNone bool) string {
 	return journalAppend
 }
 
+// whole reports whether the batch needs the shape that has everything.
+func (b *batch) whole(ifNone bool) bool {
+	return b.consume || b.heard && (ifNone || b.creates || b.names || b.side)
+}
+
 // args are the arguments of the shape, valid until the next call.
 func (b *batch) args(id engine.EngineID, writer int, token int64, ifNone bool) []any {
 	args := append(b.sent[:0], int64(id), int64(writer), token, b.run.bytes(), b.seq.bytes(), b.at.bytes(), b.owner.bytes(), b.state.bytes(), b.steps.bytes(), b.data.bytes())
-	side := b.side || b.consume
+	all := b.whole(ifNone)
+	side := b.side || all
 	whole := b.names || side || ifNone
 	if whole || b.creates {
 		args = append(args, b.newRun.bytes(), b.newAt.bytes(), b.newFlow.bytes(), b.newState.bytes(), b.newOwner.bytes(), b.newCheck.bytes())
@@ -249,8 +265,11 @@ func (b *batch) args(id engine.EngineID, writer int, token int64, ifNone bool) [
 		args = append(args, b.nodeRun.bytes(), b.node.bytes(), b.nodeStep.bytes(), b.nodeName.bytes(),
 			b.alertRun.bytes(), b.alertN.bytes(), b.kind.bytes(), b.alertStep.bytes(), b.code.bytes(), b.message.bytes())
 	}
-	if b.consume {
-		args = append(args, b.consumedRun.bytes(), b.consumed.bytes())
+	switch {
+	case all:
+		args = append(args, b.consumedRun.bytes(), b.consumed.bytes(), b.oldHeard.bytes())
+	case b.heard:
+		args = append(args, b.oldHeard.bytes())
 	}
 	b.sent = args
 	return args

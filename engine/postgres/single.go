@@ -25,12 +25,17 @@ RETURNING 1, 1, NULL::int8[]`
 INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
 SELECT $4, $11::int4, $8, $7, 0, $12::timestamptz, $6, CASE WHEN $8 >= 10 THEN $6 END FROM landed
 RETURNING 1, 1, NULL::int8[]`
-	singleAppend = singleLanded + `, changed AS (
+	singleAppend = singleLanded + singleChanged + singleAnswer
+	singleHeard  = singleLanded + singleChanged + `
+    AND (SELECT count(*) FROM engine.inbox i WHERE i.run_id = $4) <= $12::int4` + singleAnswer
+
+	singleChanged = `, changed AS (
   UPDATE engine.run r
   SET state = coalesce($8, r.state), next_check = coalesce($11::timestamptz, r.next_check),
       owner = coalesce($7, r.owner), fence = CASE WHEN $7 IS NULL THEN r.fence ELSE $5 END,
       finished_at = CASE WHEN $8 IS NULL THEN r.finished_at WHEN $8 >= 10 THEN $6 END
-  FROM landed WHERE r.run_id = $4
+  FROM landed WHERE r.run_id = $4`
+	singleAnswer = `
   RETURNING 1
 )
 SELECT 1, CASE WHEN c.n = 0 THEN ('` + runGone + `' || left(c.n::text, 0))::int8 ELSE 1 END, NULL::int8[]
@@ -45,6 +50,8 @@ func (b *batch) singleShape() string {
 	switch {
 	case b.creates:
 		return singleBegin
+	case b.heard:
+		return singleHeard
 	case b.moves:
 		return singleAppend
 	}
@@ -57,6 +64,8 @@ func (b *batch) singleArgs(id engine.EngineID, writer int, token int64) []any {
 	switch {
 	case b.creates:
 		args = append(args, b.newFlow.only(), b.newCheck.only())
+	case b.heard:
+		args = append(args, b.oldCheck.only(), b.oldHeard.only())
 	case b.moves:
 		args = append(args, b.oldCheck.only())
 	}

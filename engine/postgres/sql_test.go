@@ -23,9 +23,9 @@ import (
 // keeps the list complete.
 var queries = map[string]string{
 	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaVersions": schemaVersions,
-	"journalPlain": journalPlain, "journalBegin": journalBegin, "journalAppend": journalAppend, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
+	"journalPlain": journalPlain, "journalBegin": journalBegin, "journalAppend": journalAppend, "journalHeard": journalHeard, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
 	"journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
-	"singlePlain": singlePlain, "singleBegin": singleBegin, "singleAppend": singleAppend,
+	"singlePlain": singlePlain, "singleBegin": singleBegin, "singleAppend": singleAppend, "singleHeard": singleHeard,
 	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder, "submissionsMet": submissionsMet,
 	"contextClaim": contextClaim, "contextHolder": contextHolder, "contextReplace": contextReplace,
 	"trialJournal": trialJournal, "trialRun": trialRun, "trialMove": trialMove,
@@ -51,8 +51,8 @@ var queries = map[string]string{
 
 // pieces are constants that are part of queries, or many statements at once.
 var pieces = []string{"writerSession", "commitOwn", "commitInto", "commitRows", "commitLanded", "commitOnConflict", "commitReturning",
-	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged", "changesBeside", "changesAlone", "createdLanded", "changedLanded", "commitRuns", "commitRunsLanded",
-	"singleInto", "singleLanded", "commitSide", "commitConsumed", "commitAnswer", "commitAnswerAlone", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
+	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged", "changesBeside", "changesAlone", "changesEnd", "changesHeard", "changesHeardAlone", "changesHeardBeside", "createdLanded", "changedLanded", "commitRuns", "commitRunsLanded", "commitRunsHeard", "commitRunsHeardLanded",
+	"singleInto", "singleLanded", "singleChanged", "singleAnswer", "commitSide", "commitConsumed", "commitAnswer", "commitAnswerAlone", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
 	"poolerBegin", "lookBegin", "memberColumns", "migratePatience", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
@@ -230,10 +230,12 @@ func TestPlans(t *testing.T) {
 		{"journalPlain", true, 10, []string{"fence_pkey"}, ""},
 		{"journalBegin", true, 16, []string{"fence_pkey"}, ""},
 		{"journalAppend", true, 16, []string{"fence_pkey", "run_pkey"}, ""},
+		{"journalHeard", true, 17, []string{"fence_pkey", "run_pkey", "inbox_run_id_dedup_key"}, ""},
 		{"journalCreate", true, 22, []string{"fence_pkey", "run_pkey"}, ""},
 		{"singlePlain", true, 10, []string{"fence_pkey"}, ""},
 		{"singleBegin", true, 12, []string{"fence_pkey"}, ""},
 		{"singleAppend", true, 11, []string{"fence_pkey", "run_pkey"}, ""},
+		{"singleHeard", true, 12, []string{"fence_pkey", "run_pkey", "inbox_run_id_dedup_key"}, ""},
 		{"journalNamed", true, 25, []string{"fence_pkey", "run_pkey"}, ""},
 		{"journalKeyed", true, 28, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: context_pkey"}, ""},
 		{"journalSide", true, 38, []string{"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: context_pkey"}, ""},
@@ -250,8 +252,8 @@ func TestPlans(t *testing.T) {
 		{"orphanCheck", false, 2, []string{"run_pkey", "inbox_run_id_dedup_key"}, "member"},
 		{"inboxAddressed", false, 1, []string{"run_pkey"}, "member inbox"},
 		{"runOverdue", false, 3, []string{"run_active", "Index Cond: ((owner = m.engine) AND (next_check < $"}, "member"},
-		{"journalConsume", true, 40, []string{"fence_pkey", "run_pkey", "inbox_pkey"}, ""},
-		{"journalConsumeIfNone", true, 40, []string{"fence_pkey", "run_pkey", "inbox_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"journalConsume", true, 41, []string{"fence_pkey", "run_pkey", "inbox_pkey"}, ""},
+		{"journalConsumeIfNone", true, 41, []string{"fence_pkey", "run_pkey", "inbox_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
 		{"messagePost", false, 6, []string{"run_pkey", "Conflict Arbiter Indexes: inbox_run_id_dedup_key"}, ""},
 		{"messageList", false, 2, []string{"inbox_run_id_dedup_key"}, ""},
 		{"messageWaits", false, 2, []string{"inbox_"}, ""},

@@ -100,19 +100,30 @@ WITH own AS MATERIALIZED (
       owner = coalesce(c.owner, r.owner), fence = CASE WHEN c.owner IS NULL THEN r.fence ELSE c.seq END,
       finished_at = CASE WHEN c.state IS NULL THEN r.finished_at WHEN c.state >= 10 THEN c.at END
   FROM own, (SELECT count(*) FROM landed) first, `
-	changesBeside = `(SELECT unnest($17::int8[]) AS run_id, unnest($18::timestamptz[]) AS at, unnest($19::int4[]) AS seq, unnest($20::int2[]) AS state, unnest($21::int4[]) AS owner, unnest($22::timestamptz[]) AS next_check) c
+	changesBeside = `(SELECT unnest($17::int8[]) AS run_id, unnest($18::timestamptz[]) AS at, unnest($19::int4[]) AS seq, unnest($20::int2[]) AS state, unnest($21::int4[]) AS owner, unnest($22::timestamptz[]) AS next_check`
+	changesAlone  = `(SELECT unnest($11::int8[]) AS run_id, unnest($12::timestamptz[]) AS at, unnest($13::int4[]) AS seq, unnest($14::int2[]) AS state, unnest($15::int4[]) AS owner, unnest($16::timestamptz[]) AS next_check`
+	changesEnd    = `) c
   WHERE r.run_id = c.run_id`
-	changesAlone = `(SELECT unnest($11::int8[]) AS run_id, unnest($12::timestamptz[]) AS at, unnest($13::int4[]) AS seq, unnest($14::int2[]) AS state, unnest($15::int4[]) AS owner, unnest($16::timestamptz[]) AS next_check) c
-  WHERE r.run_id = c.run_id`
+	// A row that makes an engine the owner changes its run only if no more messages
+	// wait for it than the engine has read: those posted since are decided first.
+	// Where there are more nothing lands, as where a run is gone.
+	changesHeardBeside = `, unnest($41::int4[]) AS heard) c
+  WHERE r.run_id = c.run_id` + changesHeard
+	changesHeardAlone = `, unnest($17::int4[]) AS heard) c
+  WHERE r.run_id = c.run_id` + changesHeard
+	changesHeard = ` AND (c.heard IS NULL OR (SELECT count(*) FROM engine.inbox i WHERE i.run_id = c.run_id) <= c.heard)`
+
 	createdEnd    = `)`
 	changedEnd    = ` RETURNING 1)`
 	createdLanded = `
   WHERE c.run_id = ANY (ARRAY(SELECT run_id FROM landed)))`
 	changedLanded = ` AND c.run_id = ANY (ARRAY(SELECT run_id FROM landed)) RETURNING 1)`
 
-	commitRuns       = commitCreated + createdEnd + commitChanged + changesBeside + changedEnd
-	commitRunsLanded = commitCreated + createdLanded + commitChanged + changesBeside + changedLanded
-	commitSide       = `, listed AS (
+	commitRuns            = commitCreated + createdEnd + commitChanged + changesBeside + changesEnd + changedEnd
+	commitRunsLanded      = commitCreated + createdLanded + commitChanged + changesBeside + changesEnd + changedLanded
+	commitRunsHeard       = commitCreated + createdEnd + commitChanged + changesBeside + changesHeardBeside + changedEnd
+	commitRunsHeardLanded = commitCreated + createdLanded + commitChanged + changesBeside + changesHeardBeside + changedLanded
+	commitSide            = `, listed AS (
   INSERT INTO engine.run_step (run_id, node, step, name)
   SELECT s.run_id, s.node, s.step, s.name
   FROM unnest($29::int8[], $30::int4[], $31::int4[], $32::text[]) s(run_id, node, step, name) JOIN landed l USING (run_id)
@@ -156,16 +167,17 @@ const runGone = "this run is gone"
 const (
 	journalPlain         = commitOwn + commitLanded + commitReturning + commitAnswer
 	journalBegin         = commitOwn + commitLanded + commitReturning + commitCreated + createdEnd + commitAnswer
-	journalAppend        = commitOwn + commitLanded + commitReturning + commitChanged + changesAlone + changedEnd + commitAnswerAlone
+	journalAppend        = commitOwn + commitLanded + commitReturning + commitChanged + changesAlone + changesEnd + changedEnd + commitAnswerAlone
+	journalHeard         = commitOwn + commitLanded + commitReturning + commitChanged + changesAlone + changesHeardAlone + changedEnd + commitAnswerAlone
 	journalCreate        = commitOwn + commitLanded + commitReturning + commitRuns + commitAnswerBeside
 	journalNamed         = commitOwn + commitNamed + commitLandedNamed + commitReturning + commitRuns + commitAnswerBeside
 	journalKeyed         = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitAnswerBeside
 	journalSide          = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitSide + commitAnswerBeside
-	journalConsume       = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitSide + commitConsumed + commitAnswerBeside
+	journalConsume       = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRunsHeard + commitSide + commitConsumed + commitAnswerBeside
 	journalCreateIfNone  = commitOwn + commitLanded + commitOnConflict + commitReturning + commitRunsLanded + commitAnswerSome
 	journalKeyedIfNone   = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitAnswerSome
 	journalSideIfNone    = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitSide + commitAnswerSome
-	journalConsumeIfNone = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitSide + commitConsumed + commitAnswerSome
+	journalConsumeIfNone = commitOwn + commitFresh + commitLandedFresh + commitRunsHeardLanded + commitSide + commitConsumed + commitAnswerSome
 	journalWriters       = `SELECT j.run_id, j.writer FROM unnest($1::int8[], $2::int4[]) v(run_id, seq) JOIN engine.journal j USING (run_id, seq)`
 	fenceOpen            = `SELECT EXISTS (SELECT FROM engine.fence WHERE engine = $1 AND writer = $2)`
 )

@@ -291,7 +291,13 @@ func (x *tx) append(token int64, t *engine.Transition) (landed bool, err error) 
 	}
 	var run, seq, at any = int64(t.Run), int64(t.Seq), x.box(micros(t.At))
 	var n int64
-	if t.Seq > 0 && t.State == machine.RunInvalid && t.Owner == nil && t.NextCheck.IsZero() {
+	spoken, err := x.spokenTo(t)
+	if err != nil {
+		return false, err
+	}
+	if spoken {
+		// Nothing is written; the row may be there from an earlier sending.
+	} else if t.Seq > 0 && t.State == machine.RunInvalid && t.Owner == nil && t.NextCheck.IsZero() {
 		n, err = x.changed(journalNext, run, seq, at, token, steps, t.Data)
 	} else {
 		n, err = x.become(token, t, run, seq, at, steps)
@@ -313,6 +319,19 @@ func (x *tx) append(token int64, t *engine.Transition) (landed bool, err error) 
 		}
 	}
 	return true, x.side(t, micros(t.At))
+}
+
+const messageCount = `SELECT count(*) FROM inbox WHERE run_id = ?1`
+
+// spokenTo reports whether more messages wait for the run than a transition says
+// that its engine has read.
+func (x *tx) spokenTo(t *engine.Transition) (bool, error) {
+	if t.Heard == nil {
+		return false, nil
+	}
+	var n int32
+	err := x.row(messageCount, int64(t.Run)).Scan(&n)
+	return n > *t.Heard, err
 }
 
 // become writes a row that changes what the run is, and that change if the row
