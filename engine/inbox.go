@@ -228,7 +228,9 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 			continue
 		default:
 			fresh++
-			r.pending = append(r.pending, l.delivery())
+			d := l.delivery()
+			d.quiet = r.unheard
+			r.pending = append(r.pending, d)
 		}
 		b.hold(l.ID)
 	}

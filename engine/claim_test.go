@@ -1,0 +1,352 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// A lateSayer says something to a run just after an engine has read it to take it
+// over, and before that engine commits.
+type lateSayer struct {
+	engine.Store
+	say func(run machine.RunID)
+
+	mu   sync.Mutex // protects following field
+	said map[machine.RunID]bool
+}
+
+func (s *lateSayer) once(run machine.RunID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.said[run] {
+		s.said[run] = true
+		s.say(run)
+	}
+}
+
+func (s *lateSayer) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
+	loaded, err := s.Store.LoadMany(ctx, runs)
+	for _, l := range loaded {
+		s.once(l.Head.Run)
+	}
+	return loaded, err
+}
+
+func (s *lateSayer) Messages(ctx context.Context, run machine.RunID, limit int) ([]engine.Message, error) {
+	messages, err := s.Store.Messages(ctx, run, limit)
+	s.once(run)
+	return messages, err
+}
+
+// startedAfter counts the verbs of a run's journal, and the attempts that started
+// after the first of them.
+func (w *world) startedAfter(run machine.RunID) (starts, answers int) {
+	w.t.Helper()
+	wf := w.def.Workflow("order")
+	state := machine.NewState()
+	for _, rec := range w.records(run) {
+		for _, f := range rec.Facts(wf, state) {
+			switch {
+			case f.Kind == machine.FactVerb:
+				answers++
+			case f.Kind == machine.FactAttemptStarted && answers > 0:
+				starts++
+			}
+		}
+		state.Apply(rec)
+	}
+	return starts, answers
+}
+
+// S76 (Verbs before work): a cancel that waits in the inbox of a run that nobody
+// owns is obeyed before the first call, and a pause holds, whichever way an
+// engine comes to own the run, and also if it is said while the engine takes it.
+func TestVerbsBeforeTheClaim(t *testing.T) {
+	takes := map[string]func(t *testing.T, n *testNode, run machine.RunID){
+		"found by a scan": func(*testing.T, *testNode, machine.RunID) {},
+		"taken over": func(t *testing.T, n *testNode, _ machine.RunID) {
+			if _, err := n.TakeOver(t.Context()); err != nil {
+				t.Errorf("TakeOver = %v", err)
+			}
+		},
+		"adopted": func(t *testing.T, n *testNode, run machine.RunID) {
+			if err := n.Adopt(t.Context(), run); err != nil {
+				t.Errorf("Adopt = %v", err)
+			}
+		},
+	}
+	for name, take := range takes {
+		for _, late := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, orderFlow)
+					verbs := map[machine.RunID]machine.Event{}
+					var runs []machine.RunID
+					for i := range 12 {
+						run := w.queued()
+						runs = append(runs, run)
+						verbs[run] = machine.Event(machine.CancelRequested{By: "ann"})
+						if i%2 == 1 {
+							verbs[run] = machine.PauseRequested{By: "ann"}
+						}
+					}
+					say := func(run machine.RunID) { w.post(run, engine.MessageVerb, verbs[run], time.Time{}) }
+					if late {
+						w.store = &lateSayer{Store: w.mem, say: say, said: map[machine.RunID]bool{}}
+					} else {
+						for _, run := range runs {
+							say(run)
+						}
+					}
+					w.opts.Alone = name != "found by a scan"
+					n := w.start()
+					for _, run := range runs {
+						take(t, n, run)
+					}
+					time.Sleep(5 * time.Second)
+					for i, run := range runs {
+						want := machine.RunCancelled
+						if i%2 == 1 {
+							want = machine.RunPaused
+						}
+						if s := w.check(run); s.Status() != want {
+							t.Errorf("run %d is %v, want %v\n%s", run, s.Status(), want, w.transcript(run))
+						}
+						w.empty(run)
+					}
+					if calls := w.shop.called("reserve"); len(calls) > 0 {
+						t.Errorf("the agent was called %d times", len(calls))
+					}
+					n.drain(t)
+				})
+			})
+		}
+	}
+}
+
+// S19 (Verbs before work): the same of a run whose owner has died, at the
+// takeover by another engine and by the next incarnation; what was done before
+// is undone.
+func TestVerbsBeforeTheTakeover(t *testing.T) {
+	for name, c := range map[string]struct {
+		verb machine.Event
+		want machine.RunState
+	}{
+		"cancel": {machine.CancelRequested{By: "ann"}, machine.RunCancelled},
+		"pause":  {machine.PauseRequested{By: "ann"}, machine.RunPaused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, orderFlow)
+				run := w.orphaned(machine.RunRunning, "charge", block)
+				w.shop.on("charge", nil)
+				w.post(run, engine.MessageVerb, c.verb, time.Time{})
+				charged := len(w.shop.called("charge"))
+				n := w.start()
+				time.Sleep(time.Minute)
+				if s := w.check(run); s.Status() != c.want {
+					t.Errorf("run is %v, want %v\n%s", s.Status(), c.want, w.transcript(run))
+				}
+				if got := len(w.shop.called("charge")); got != charged {
+					t.Errorf("charge was called %d times after the %s", got-charged, name)
+				}
+				if got := w.shop.called("book"); len(got) > 0 {
+					t.Errorf("book was called %d times", len(got))
+				}
+				w.empty(run)
+				n.drain(t)
+			})
+		})
+	}
+}
+
+// S85: messages that wait at a claim are decided in the order in which they
+// arrived, however many there are and whatever they say, and nothing starts
+// before the last of them.
+func TestMessagesBeforeTheClaimInOrder(t *testing.T) {
+	for _, many := range []int{3, 255, 256, 257, 600} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, orderFlow)
+			run := w.queued()
+			var ids []engine.MessageID
+			for i := range many {
+				var e machine.Event = machine.PauseRequested{By: "ann"}
+				if i%2 == 1 {
+					e = machine.ResumeRequested{By: "ann"}
+				}
+				ids = append(ids, w.post(run, engine.MessageVerb, e, time.Time{}))
+			}
+			last := w.post(run, engine.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
+			ids = append(ids, last)
+			n := w.start()
+			w.wait(n, run, machine.RunCancelled)
+			var answered []engine.MessageID
+			for _, r := range w.records(run) {
+				if ask, _, ok := machine.Asked(r.Event()); ok {
+					answered = append(answered, engine.MessageID(ask))
+				}
+			}
+			if len(answered) != len(ids) {
+				t.Fatalf("%d answers to %d messages", len(answered), len(ids))
+			}
+			for i := range ids {
+				if answered[i] != ids[i] {
+					t.Fatalf("answer %d is of message %d, want %d", i, answered[i], ids[i])
+				}
+			}
+			if calls := w.shop.called("reserve"); len(calls) > 0 {
+				t.Errorf("%d messages: the agent was called %d times", many, len(calls))
+			}
+			n.drain(t)
+		})
+	}
+}
+
+// An answer and a verb wait at a takeover: what the answer makes possible does not
+// start before the verb is decided, and the answer counts. A verb that came
+// before the answer is decided before it.
+func TestAnswerAndVerbAtATakeover(t *testing.T) {
+	for name, verbFirst := range map[string]bool{"answer, then verb": false, "verb, then answer": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, orderFlow)
+				run := w.orphaned(machine.RunRunning, "charge", block)
+				answer := func() { w.post(run, engine.MessageReply, found(t, w, 1, 1, "elsewhere"), time.Now()) }
+				verb := func() {
+					w.post(run, engine.MessageVerb, machine.CancelRequested{NoCompensate: true, By: "ann"}, time.Time{})
+				}
+				if verbFirst {
+					verb()
+					time.Sleep(time.Millisecond)
+					answer()
+				} else {
+					answer()
+					time.Sleep(time.Millisecond)
+					verb()
+				}
+				n := w.start()
+				w.wait(n, run, machine.RunCancelled)
+				if starts, answers := w.startedAfter(run); starts > 0 || answers != 1 {
+					t.Errorf("%d attempts started after %d verbs\n%s", starts, answers, w.transcript(run))
+				}
+				if calls := w.shop.called("book"); len(calls) > 0 {
+					t.Errorf("book was called %d times", len(calls))
+				}
+				var order []string
+				for _, rec := range w.records(run) {
+					switch rec.Event().(type) {
+					case machine.AttemptOK:
+						order = append(order, "answer")
+					case machine.CancelRequested:
+						order = append(order, "verb")
+					}
+				}
+				if n := len(order); n < 2 || (order[n-1] == "answer") != verbFirst {
+					t.Errorf("decided in the order %v", order)
+				}
+				w.empty(run)
+				n.drain(t)
+			})
+		})
+	}
+}
+
+// A store that does not hand out an inbox keeps a run from being taken over, as
+// long as that lasts: what waits there may be a cancel.
+func TestInboxThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		run := w.queued()
+		w.post(run, engine.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
+		store := &muteInbox{Store: w.mem}
+		store.set(true)
+		w.store, w.opts.Alone = store, true
+		n := w.start()
+		done := make(chan error, 1)
+		go func() { done <- n.Adopt(t.Context(), run) }()
+		time.Sleep(10 * time.Second)
+		if calls := w.shop.called("reserve"); len(calls) > 0 {
+			t.Errorf("the agent was called %d times", len(calls))
+		}
+		store.set(false)
+		if err := <-done; err != nil {
+			t.Errorf("Adopt = %v", err)
+		}
+		w.wait(n, run, machine.RunCancelled)
+		n.drain(t)
+	})
+}
+
+type muteInbox struct {
+	engine.Store
+	mu   sync.Mutex // protects following field
+	mute bool
+}
+
+func (s *muteInbox) set(mute bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mute = mute
+}
+
+func (s *muteInbox) Messages(ctx context.Context, run machine.RunID, limit int) ([]engine.Message, error) {
+	s.mu.Lock()
+	mute := s.mute
+	s.mu.Unlock()
+	if mute {
+		return nil, errors.New("cannot be read now")
+	}
+	return s.Store.Messages(ctx, run, limit)
+}
+
+// Claiming runs to which nothing was said reads no inbox.
+func TestClaimWithoutMessagesReadsNoInbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		store := &countStore{Store: w.mem}
+		w.store = store
+		var runs []machine.RunID
+		for range 20 {
+			runs = append(runs, w.queued())
+		}
+		n := w.start()
+		for _, run := range runs {
+			w.wait(n, run, machine.RunSucceeded)
+		}
+		if got := store.count("Messages"); got > 0 {
+			t.Errorf("inboxes were read %d times", got)
+		}
+		n.drain(t)
+	})
+}
+
+// A retry that waits at a takeover starts in the row that answers it: verbs that
+// ask for work are not held up.
+func TestRetryAtATakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, strings.Replace(orderFlow, `deadline = "1h"`, "deadline = \"1h\"\n  compensation { mode = \"manual\" }", 1))
+		run := w.orphaned(machine.RunParked, "charge", func(context.Context, int) error {
+			return &sdk.Failure{Code: "card_declined", Permanent: true}
+		})
+		w.shop.on("charge", nil)
+		w.post(run, engine.MessageVerb, machine.RetryRequested{Step: "charge", By: "ann"}, time.Time{})
+		n := w.start()
+		time.Sleep(time.Minute)
+		if s := w.check(run); s.Status() != machine.RunSucceeded {
+			t.Errorf("run is %v, want succeeded\n%s", s.Status(), w.transcript(run))
+		}
+		if calls := w.shop.called("charge"); len(calls) != 2 {
+			t.Errorf("charge was called %d times, want 2", len(calls))
+		}
+		n.drain(t)
+	})
+}
