@@ -67,7 +67,7 @@ func (w *world) startedAfter(run machine.RunID) (starts, answers int) {
 	return starts, answers
 }
 
-// S76 (Verbs before work): a cancel that waits in the inbox of a run that nobody
+// S85 (Verbs before work): a cancel that waits in the inbox of a run that nobody
 // owns is obeyed before the first call, and a pause holds, whichever way an
 // engine comes to own the run, and also if it is said while the engine takes it.
 func TestVerbsBeforeTheClaim(t *testing.T) {

@@ -27,6 +27,7 @@ type story struct {
 	answers  map[int64][]machine.Fact // to verbs, by message
 	skipped  map[string]bool          // steps whose effect a person decided to leave
 	stopped  bool                     // a person asked to stop dead, without undo
+	unheard  map[int64]bool           // verbs that waited when its owner took it, and are not answered yet
 }
 
 // An attempt names calls as agents see them. A repeated round may use a number
@@ -132,6 +133,9 @@ func (w *world) applyLocked(s *story, rec machine.Record) {
 		switch f.Kind {
 		case machine.FactAttemptStarted:
 			s.started[attempt{f.Step, f.Attempt}]++
+			if len(s.unheard) > 0 {
+				w.faultLocked("%s: attempt %d of %s starts before %d verbs that waited when its owner took it", s.name, f.Attempt, f.Step, len(s.unheard))
+			}
 		case machine.FactAttemptFinished:
 			if k := (attempt{f.Step, f.Attempt}); f.Status == "ok" && s.heard[k] == 0 {
 				w.faultLocked("%s: attempt %d of %s is done, but no answer came in time (S28)", s.name, f.Attempt, f.Step)
@@ -142,6 +146,7 @@ func (w *world) applyLocked(s *story, rec machine.Record) {
 			}
 			if f.Ask != 0 {
 				s.answers[f.Ask] = append(s.answers[f.Ask], f)
+				delete(s.unheard, f.Ask)
 			}
 		}
 	}

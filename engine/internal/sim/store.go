@@ -212,9 +212,11 @@ type wireWriter struct {
 func (w *wireWriter) Commit(ctx context.Context, batch []engine.Transition) ([]engine.Outcome, error) {
 	return over(ctx, w.wire, partOther, what(w.engine, batch), func() ([]engine.Outcome, error) {
 		dead := w.wire.world.isBuried(w.engine)
+		waiting := w.wire.world.waiting(ctx, batch)
 		out, err := w.Writer.Commit(ctx, batch)
 		for i, o := range out {
 			if err == nil && o.Landed {
+				w.wire.world.claimed(batch[i], waiting[batch[i].Run])
 				w.wire.world.landed(ctx, w.engine, dead, batch[i].Run)
 			}
 		}

@@ -55,6 +55,7 @@ type world struct {
 	start     time.Time
 	latest    time.Time // complete-by of any call
 	lates     int       // answers kept as evidence
+	obeyed    int       // times a run got an owner while verbs waited for it
 }
 
 // A node is one engine that crashes and comes back.
@@ -141,6 +142,7 @@ func (w *world) tally() map[string]int {
 		}
 	}
 	counts["late"] = w.lates
+	counts["taken while verbs waited"] = w.obeyed
 	return counts
 }
 
@@ -254,6 +256,7 @@ func (w *world) submitAll(ctx context.Context) map[string]machine.RunID {
 			run, err := w.submit(ctx, name)
 			if err == nil {
 				accepted[name] = run
+				w.hasten(ctx, run)
 				break
 			}
 			_ = pause(ctx, 300*time.Millisecond)

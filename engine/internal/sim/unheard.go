@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"context"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// waiting returns the verbs that wait for the runs which a batch gives an owner.
+func (w *world) waiting(ctx context.Context, batch []engine.Transition) map[machine.RunID][]int64 {
+	said := map[machine.RunID][]int64{}
+	for _, t := range batch {
+		if t.Owner == nil || *t.Owner == 0 || t.Seq == 0 {
+			continue
+		}
+		messages, err := w.store.Messages(context.WithoutCancel(ctx), t.Run, 1000)
+		if err != nil {
+			w.fault("read the inbox of run %d: %v", t.Run, err)
+		}
+		for _, m := range messages {
+			if m.Kind == engine.MessageVerb {
+				said[t.Run] = append(said[t.Run], int64(m.ID))
+			}
+		}
+	}
+	return said
+}
+
+// claimed notes which verbs waited for a run when it got its owner: until each of
+// them is answered no attempt may start (language.md, Verbs before work).
+func (w *world) claimed(t engine.Transition, verbs []int64) {
+	if t.Owner == nil || *t.Owner == 0 || t.Seq == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.storyLocked(t.Run)
+	s.unheard = map[int64]bool{}
+	for _, id := range verbs {
+		s.unheard[id] = true
+	}
+	if len(verbs) > 0 {
+		w.obeyed++
+	}
+}
+
+// hasten says something to a run that was just submitted to nobody, as a person
+// does who sees the mistake at once.
+func (w *world) hasten(ctx context.Context, run machine.RunID) {
+	if !w.weather.detached || !w.weather.verbs {
+		return
+	}
+	switch w.draw(4) {
+	case 0:
+		w.ask(ctx, run, "cancel", machine.CancelRequested{})
+	case 1:
+		w.ask(ctx, run, "pause", machine.PauseRequested{})
+	}
+}
