@@ -15,7 +15,7 @@ func heard(a actor, run machine.RunID, seq, read int32) engine.Transition {
 }
 
 var heardRules = []rule{
-	{name: "heard/a claim lands only if nothing was said since", why: "a cancel that was recorded before the claim is decided before the first call (language.md, Verbs before work)", run: func(w *world) {
+	{name: "heard/a claim lands only if nothing was said since", why: "a cancel that was recorded before the claim is decided before the first call (S85; language.md, Verbs before work)", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		ids := w.started(a, 4)
 		said := w.posted(ids[1], 1)
