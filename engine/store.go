@@ -268,8 +268,8 @@ type Evidence interface {
 	KeepLate(ctx context.Context, l LateReply) error
 	// LateReplies returns the late answers of a run, oldest first.
 	LateReplies(ctx context.Context, run machine.RunID) ([]LateReply, error)
-	// KeepLogs keeps lines that agents logged. Of a run the last MaxLogLines
-	// are kept, at least; runs that do not exist are ignored.
+	// KeepLogs keeps lines that agents logged. It keeps the last MaxLogLines of
+	// each run and removes older ones. Lines of runs that do not exist are ignored.
 	KeepLogs(ctx context.Context, lines []LogLine) error
 	// Logs returns up to limit lines of a run with an id greater than after, in
 	// order.

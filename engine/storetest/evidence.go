@@ -127,8 +127,8 @@ var evidenceRules = []rule{
 			}
 		}
 		got, err := w.Other.Logs(w.ctx, ids[0], 0, rounds*each)
-		if err != nil || len(got) < engine.MaxLogLines || len(got) > 2*engine.MaxLogLines {
-			w.Fatalf("%d lines, err = %v, want between %d and twice that", len(got), err, engine.MaxLogLines)
+		if err != nil || len(got) != engine.MaxLogLines {
+			w.Fatalf("%d lines, err = %v, want %d", len(got), err, engine.MaxLogLines)
 		}
 		for i, l := range got {
 			if want := fmt.Sprint(line - len(got) + i); l.Message != want {
@@ -137,6 +137,26 @@ var evidenceRules = []rule{
 		}
 		if got, err := w.Other.Logs(w.ctx, ids[1], 0, 100); err != nil || len(got) != rounds {
 			w.Errorf("%d lines of the quiet run, err = %v, want %d", len(got), err, rounds)
+		}
+	}},
+	{name: "logs/are capped within one call", why: "an agent may say more between two calls than is kept of a run", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		ids := w.started(a, 2)
+		const many = 3*engine.MaxLogLines + 7
+		var batch []engine.LogLine
+		for i := range many {
+			batch = append(batch, engine.LogLine{Run: ids[0], At: base, Level: "info", Message: fmt.Sprint(i)})
+		}
+		batch = append(batch, engine.LogLine{Run: ids[1], At: base, Level: "info", Message: "quiet"})
+		if err := w.Store.KeepLogs(w.ctx, batch); err != nil {
+			w.Fatalf("keep logs: %v", err)
+		}
+		got, err := w.Other.Logs(w.ctx, ids[0], 0, many)
+		if err != nil || len(got) != engine.MaxLogLines || got[0].Message != fmt.Sprint(many-engine.MaxLogLines) {
+			w.Fatalf("%d lines, err = %v, want the last %d", len(got), err, engine.MaxLogLines)
+		}
+		if got, err := w.Other.Logs(w.ctx, ids[1], 0, many); err != nil || len(got) != 1 {
+			w.Errorf("%d lines of the quiet run, err = %v, want 1", len(got), err)
 		}
 	}},
 	{name: "outbox/alerts are pushed at least once", why: "what needs a person reaches a person, though whoever pushes crashes in between (S62)", run: func(w *world) {
