@@ -20,4 +20,7 @@
 //
 // `make mutants` plants every fault. `make test` checks that all entries fit the
 // source, and plants a sample that changes from day to day, for about a minute.
+// To plant the faults of one area, or one fault:
+//
+//	MUTANTS=all go test -v ./engine/internal/planted -run TestPlanted/sqlite
 package planted

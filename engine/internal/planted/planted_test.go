@@ -26,10 +26,18 @@ const (
 	sameMost = 5
 )
 
+// A listed fault knows its area.
+type listed struct {
+	fault
+	area string
+}
+
 // all returns every entry, in the same order each time.
-func all() (out []fault) {
+func all() (out []listed) {
 	for _, area := range slices.Sorted(maps.Keys(areas)) {
-		out = append(out, areas[area]...)
+		for _, f := range areas[area] {
+			out = append(out, listed{f, area})
+		}
 	}
 	return out
 }
@@ -113,7 +121,7 @@ func TestPlanted(t *testing.T) {
 		if f.same != "" || !whole && time.Now().After(until) {
 			continue
 		}
-		t.Run(strings.ReplaceAll(f.name, "/", "_"), func(t *testing.T) {
+		t.Run(f.area+"/"+strings.ReplaceAll(f.name, "/", "_"), func(t *testing.T) {
 			changed, err := f.plant()
 			if err != nil {
 				t.Fatal(err)
