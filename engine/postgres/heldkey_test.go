@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
@@ -42,7 +44,10 @@ func TestHeldKeysCostFewQuestions(t *testing.T) {
 		p.mu.Lock()
 		before := p.answers
 		p.mu.Unlock()
-		out, err := b.w.Commit(t.Context(), batch)
+		// A batch that goes one by one takes minutes.
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		out, err := b.w.Commit(ctx, batch)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -402,7 +402,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "a lone row of a run that retention removed does not land",
-		in:   "engine/postgres.singleAppend",
+		in:   "engine/postgres.singleAnswer",
 		old:  "CASE WHEN c.n = 0",
 		new:  "CASE WHEN c.n < 0",
 		by:   catches("engine/postgres", "^TestStore$/^retain$"),
@@ -416,14 +416,14 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "a lone row that ends its run says when",
-		in:   "engine/postgres.singleAppend",
+		in:   "engine/postgres.singleChanged",
 		old:  "finished_at = CASE WHEN $8 IS NULL THEN r.finished_at WHEN $8 >= 10 THEN $6 END",
 		new:  "finished_at = r.finished_at",
 		by:   catches("engine/postgres", "^TestStore$/^owner$"),
 	},
 	{
 		name: "a lone row that takes a run over becomes its fencing token",
-		in:   "engine/postgres.singleAppend",
+		in:   "engine/postgres.singleChanged",
 		old:  "fence = CASE WHEN $7 IS NULL THEN r.fence ELSE $5 END",
 		new:  "fence = r.fence",
 		by:   catches("engine/postgres", "^TestStore$/^owner$"),
