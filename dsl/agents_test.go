@@ -27,6 +27,10 @@ func optional(f *sdk.Field) { f.Optional = true }
 
 func hidden(f *sdk.Field) { f.Sensitive = true }
 
+func codes(f *sdk.Field) { f.Codes = true }
+
+func statuses(f *sdk.Field) { f.Pattern = "[1-5]([0-9]{2}|[0-9][xX]|[xX]{2})" }
+
 func preset(raw string) func(*sdk.Field) {
 	return func(f *sdk.Field) { f.Optional, f.Default = true, json.RawMessage(raw) }
 }
@@ -106,13 +110,13 @@ func testAgents() map[string]AgentBinary {
 		}}},
 		"http": {Version: "1.0.0", Schema: sdk.Schema{Name: "http", Version: "1.0.0", Actions: map[string]sdk.ActionSchema{
 			"get": {
-				Inputs:  []sdk.Field{str("url"), field("headers", mapOf(sdk.KindString), optional), field("errors", mapOf(sdk.KindString), optional)},
+				Inputs:  []sdk.Field{str("url"), field("headers", mapOf(sdk.KindString), optional), field("errors", mapOf(sdk.KindString), optional, statuses, codes)},
 				Outputs: []sdk.Field{num("status"), field("json", anyType, optional), str("body", optional)},
 				Errors:  []sdk.ErrorCode{{Code: sdk.AnyCode}}, ReadOnly: true, Idempotent: true,
 			},
 			"post": {
 				Inputs: []sdk.Field{str("url"), field("json", anyType, optional), field("headers", mapOf(sdk.KindString), optional),
-					field("errors", mapOf(sdk.KindString), optional)},
+					field("errors", mapOf(sdk.KindString), optional, statuses, codes), field("expect", listOf(sdk.KindString), optional, statuses)},
 				Outputs: []sdk.Field{num("status"), field("json", anyType, optional), str("body", optional)},
 				Errors:  []sdk.ErrorCode{{Code: sdk.AnyCode}},
 			},

@@ -168,7 +168,8 @@ func (e *valueEncoder) direct(x *argument, at sight) bool {
 }
 
 // takes reports whether an argument is surely taken as it is written: neither
-// null, for which there may be a default, nor outside its enum.
+// null, for which there may be a default, nor outside its enum, nor a text that
+// has to be looked at.
 func (s *argSpec) takes(json []byte) bool {
-	return string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
+	return s.words == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
 }

@@ -191,7 +191,11 @@ func (l *workflowLinker) argument(spec *argSpec, a arg, title string) {
 	}
 	l.extraAttributes(spec, a)
 	if _, err := spec.accept(v); err != nil {
-		l.errorf(a.expr.rng, "Invalid value for argument", "Argument %q of %s: %s.", a.name, title, err)
+		hint := ""
+		if spec.words != nil && spec.field.Doc != "" {
+			hint = " " + spec.field.Doc
+		}
+		l.errorf(a.expr.rng, "Invalid value for argument", "Argument %q of %s: %s.%s", a.name, title, err, hint)
 	}
 }
 

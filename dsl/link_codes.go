@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -38,49 +39,148 @@ var engineCodes = []string{
 	"expression_error", "precondition_failed", "postcondition_failed", "deadline_exceeded", "cancelled",
 }
 
-// codes warns about error codes that cannot occur, which are most likely
-// spelled wrong. Codes that the input names are known too: generic agents
-// learn theirs there. Where codes are known only in a run nothing can be said.
-func (l *workflowLinker) codes(e *expr, a *linkedAction, input []arg, conditions ...*conditionDecl) {
-	if e == nil || e.bad {
-		return
-	}
-	items, ok := e.elements()
-	if !ok {
-		return
-	}
-	known := append([]string{"*"}, engineCodes...)
-	var sources []*expr
+// allCodes is how catch names every code.
+const allCodes = "*"
+
+// knownCodes are the codes that a step or an undo can fail with. They are open
+// where some are known only in a run.
+type knownCodes struct {
+	others string // what a message says of any other code: "Action X does not answer with"
+	own    []string
+	open   bool
+}
+
+// codesOf collects the codes of a call: those that its action declares, that
+// its input names and that its conditions give.
+func (l *workflowLinker) codesOf(a *linkedAction, input []arg, conditions ...*conditionDecl) knownCodes {
+	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
 	for _, c := range a.schema.Errors {
 		if c.Code == sdk.AnyCode {
-			for _, in := range input {
-				sources = append(sources, in.expr)
-			}
+			l.namedCodes(&k, a, input)
 			continue
 		}
-		known = append(known, c.Code)
+		k.own = append(k.own, c.Code)
 	}
 	for _, c := range conditions {
 		if c.code != nil {
-			sources = append(sources, c.code)
+			k.literals(c.code)
 		}
 	}
-	for _, from := range sources {
-		if !constant(from) {
+	return k
+}
+
+// namedCodes adds the codes that the input of a generic agent names. Where the
+// schema does not say which argument holds them, it can be any.
+func (l *workflowLinker) namedCodes(k *knownCodes, a *linkedAction, input []arg) {
+	declared := slices.ContainsFunc(a.schema.Inputs, func(f sdk.Field) bool { return f.Codes })
+	for _, in := range input {
+		spec := a.in[in.name]
+		switch {
+		case in.expr.bad:
+			k.open = true
+		case !declared:
+			k.literals(in.expr)
+		case spec != nil && spec.field.Codes:
+			k.values(l.check(in.expr))
+		}
+	}
+}
+
+// values adds the texts of a value; what is not known yet leaves the codes open.
+func (k *knownCodes) values(v cty.Value) {
+	raw, _ := v.UnmarkDeep()
+	switch {
+	case !raw.IsKnown():
+		k.open = true
+	case raw.IsNull():
+	case raw.Type() == cty.String:
+		k.own = append(k.own, raw.AsString())
+	case raw.CanIterateElements():
+		for it := raw.ElementIterator(); it.Next(); {
+			_, elem := it.Element()
+			k.values(elem)
+		}
+	}
+}
+
+func (k *knownCodes) literals(e *expr) {
+	k.open = k.open || !constant(e)
+	k.own = append(k.own, literals(e)...)
+}
+
+// codes warns about error codes that cannot occur, which are most likely
+// spelled wrong.
+func (l *workflowLinker) codes(e *expr, k knownCodes, also ...string) {
+	if e == nil || e.bad || k.open {
+		return
+	}
+	known := slices.Concat(k.own, engineCodes, also)
+	for _, c := range l.writtenCodes(e) {
+		if contains(known, c.code) {
+			continue
+		}
+		hint := DidYouMean(c.code, known)
+		switch own := compact(k.own); {
+		case c.code == allCodes:
+			hint = " Only catch takes it, for every code."
+		case hint == "" && len(own) > 0:
+			hint = " Known are " + quotedList(own) + "."
+		}
+		l.warnf(c.at, "Unknown error code", "%s the code %q.%s", k.others, c.code, hint)
+	}
+}
+
+func compact(codes []string) []string {
+	out := slices.Clone(codes)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+type writtenCode struct {
+	code string
+	at   hcl.Range
+}
+
+// writtenCodes are the codes of a list as far as they are known before a run.
+func (l *workflowLinker) writtenCodes(e *expr) []writtenCode {
+	var out []writtenCode
+	add := func(v cty.Value, at hcl.Range) {
+		if raw, _ := v.Unmark(); raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() {
+			out = append(out, writtenCode{raw.AsString(), at})
+		}
+	}
+	if items, ok := e.elements(); ok {
+		for _, item := range items {
+			if constant(item) {
+				if v, diags := item.syn.Value(nil); !diags.HasErrors() {
+					add(v, item.rng)
+				}
+			}
+		}
+		return out
+	}
+	if raw, _ := l.check(e).Unmark(); raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
+		for it := raw.ElementIterator(); it.Next(); {
+			_, v := it.Element()
+			add(v, e.rng)
+		}
+	}
+	return out
+}
+
+// workflowCodes looks at the codes of the workflow's own retry block, which
+// holds for all steps.
+func (l *workflowLinker) workflowCodes() {
+	all := knownCodes{others: "No action of a step answers with"}
+	for _, s := range l.steps {
+		if s.action == nil {
 			return
 		}
-		known = append(known, literals(from)...)
+		k := l.codesOf(s.action, s.decl.input, slices.Concat(s.decl.pre, s.decl.post)...)
+		all.own, all.open = append(all.own, k.own...), all.open || k.open
 	}
-	for _, item := range items {
-		if len(item.syn.Variables()) > 0 || len(calls(item.syn)) > 0 {
-			continue
-		}
-		v, diags := item.syn.Value(nil)
-		if diags.HasErrors() || v.Type() != cty.String || v.IsNull() || contains(known, v.AsString()) {
-			continue
-		}
-		l.warnf(item.rng, "Unknown error code", "Action %s does not answer with the code %q.%s", a.title(), v.AsString(), DidYouMean(v.AsString(), known))
-	}
+	l.codes(l.decl.retry.attr("on"), all)
+	l.codes(l.decl.retry.attr("not_on"), all)
 }
 
 // constant reports whether an expression holds nothing but literals, so that

@@ -169,11 +169,11 @@ func (l *workflowLinker) stepAction(d *stepDecl, ls *linkedStep, noun *Step) {
 	noun.Retryable = retryable(a.schema.Errors)
 	noun.Input = l.arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).eval
 	noun.Settings, ls.noun.static = l.settings(forwardDefaults(repeatable), l.stepSettings(d, repeatable))
-	conditions := slices.Concat(d.pre, d.post)
-	l.codes(d.block.one("retry").attr("on"), a, d.input, conditions...)
-	l.codes(d.block.one("retry").attr("not_on"), a, d.input, conditions...)
+	codes := l.codesOf(a, d.input, slices.Concat(d.pre, d.post)...)
+	l.codes(d.block.one("retry").attr("on"), codes)
+	l.codes(d.block.one("retry").attr("not_on"), codes)
 	if d.catch != nil {
-		l.codes(d.catch.attr("errors"), a, d.input, conditions...)
+		l.codes(d.catch.attr("errors"), codes, allCodes)
 	}
 }
 

@@ -42,8 +42,9 @@ func (l *workflowLinker) writtenUndo(d *stepDecl, u *undoDecl) *Undo {
 		return nil
 	}
 	l.out.Agents[u.agent] = a.agent.noun
-	l.codes(u.block.one("retry").attr("on"), a, u.input)
-	l.codes(u.block.one("retry").attr("not_on"), a, u.input)
+	codes := l.codesOf(a, u.input)
+	l.codes(u.block.one("retry").attr("on"), codes)
+	l.codes(u.block.one("retry").attr("not_on"), codes)
 	do := l.actionNoun(a, u.idempotent, nil, u.byKey, a.out)
 	args := l.arguments(a.in, u.input, u.inputAt, "action "+a.title(), do.ByKey)
 	byKey := do.ByKey
@@ -180,6 +181,7 @@ func (l *workflowLinker) soundness() {
 		l.fits(s)
 	}
 	l.nullReads()
+	l.workflowCodes()
 }
 
 // before fills in the reverse edges.

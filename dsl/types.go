@@ -129,6 +129,7 @@ type argSpec struct {
 	enum  []cty.Value
 	// enumText is enum as canonical JSON.
 	enumText []string
+	words    *sdk.Words
 	hide     bool // sensitive as a whole because of what is below a list
 }
 
@@ -141,6 +142,9 @@ func argSpecs(fields []sdk.Field) (map[string]*argSpec, error) {
 			return nil, fmt.Errorf("argument %q: %w", f.Name, err)
 		}
 		s := &argSpec{field: f, typ: ty, def: cty.NilVal, hide: f.Type.Elem != nil && hasSensitive(*f.Type.Elem)}
+		if s.words, err = f.Words(); err != nil {
+			return nil, fmt.Errorf("argument %q: %w", f.Name, err)
+		}
 		if len(f.Default) > 0 {
 			if s.def, err = s.parse(f.Default); err != nil {
 				return nil, fmt.Errorf("default of argument %q: %w", f.Name, err)
@@ -195,6 +199,9 @@ func (s *argSpec) accept(v cty.Value) (cty.Value, error) {
 	if err := s.checkEnum(out); err != nil {
 		return cty.NilVal, err
 	}
+	if err := s.checkWords(out); err != nil {
+		return cty.NilVal, err
+	}
 	out = markType(out, s.field.Type)
 	if s.field.Sensitive {
 		out = out.Mark(sensitiveMark{})
@@ -219,6 +226,49 @@ func (s *argSpec) checkEnum(v cty.Value) error {
 		texts = append(texts, string(text.JSON()))
 	}
 	return fmt.Errorf("it must be one of %s", strings.Join(texts, ", "))
+}
+
+// checkWords checks the texts that are known already against the field's
+// pattern and codes.
+func (s *argSpec) checkWords(v cty.Value) error {
+	raw, marks := v.UnmarkDeep()
+	if s.words == nil || raw.IsNull() || !raw.IsKnown() || isSecret(marks) {
+		return nil
+	}
+	if raw.Type() == cty.String {
+		return s.checkWord(raw.AsString(), raw.AsString())
+	}
+	if !raw.CanIterateElements() {
+		return nil
+	}
+	named := raw.Type().IsMapType()
+	for it := raw.ElementIterator(); it.Next(); {
+		key, elem := it.Element()
+		text, known := "", elem.Type() == cty.String && elem.IsKnown() && !elem.IsNull()
+		if known {
+			text = elem.AsString()
+		}
+		var err error
+		switch {
+		case named && known:
+			err = s.checkWord(key.AsString(), text)
+		case named:
+			err = s.words.CheckPattern(key.AsString())
+		case known:
+			err = s.checkWord(text, text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *argSpec) checkWord(text, code string) error {
+	if err := s.words.CheckPattern(text); err != nil {
+		return err
+	}
+	return s.words.CheckCode(code)
 }
 
 func isSecret(marks cty.ValueMarks) bool {

@@ -221,6 +221,9 @@ func (p *plan) assignStruct(tree any, v reflect.Value, path string) error {
 		if err := f.checkEnum(value); err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
+		if err := f.words.check(value); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
 	}
 	return nil
 }

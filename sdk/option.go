@@ -73,8 +73,10 @@ func RetryableErrors(codes ...string) Option {
 const AnyCode = "*"
 
 // AnyErrors declares that the action may answer with codes that its input
-// names, such as a map from status to code. Codes which are always the same are
-// declared beside it with Errors or RetryableErrors.
+// names, such as a map from status to code. Give that input the word codes in
+// its agent tag, so that a workflow's codes can be checked against what it says.
+// Codes which are always the same are declared beside it with Errors or
+// RetryableErrors.
 func AnyErrors() Option {
 	return func(a *action) {
 		if !a.declares(AnyCode) {

@@ -56,6 +56,7 @@ type planField struct {
 	index []int // as in reflect.Value.FieldByIndex
 	plan  *plan
 	enum  []any // decoded trees of field.Enum
+	words *Words
 }
 
 var (
@@ -219,8 +220,10 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 				f.field.Optional = true
 			case "sensitive":
 				f.field.Sensitive = true
+			case "codes":
+				f.field.Codes = true
 			default:
-				return f, fmt.Errorf("agent tag: unknown word %q; there are optional and sensitive", word)
+				return f, fmt.Errorf("agent tag: unknown word %q; there are optional, sensitive and codes", word)
 			}
 		}
 	}
@@ -237,6 +240,13 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 		if err := f.setEnum(text); err != nil {
 			return f, err
 		}
+	}
+	f.field.Pattern = sf.Tag.Get("pattern")
+	if f.words, err = f.field.Words(); err != nil {
+		return f, err
+	}
+	if f.words != nil && (pl.usage == planOutput || len(outer) > 1) {
+		return f, errors.New("pattern, codes: only whole inputs can have them")
 	}
 	if text, ok := sf.Tag.Lookup("default"); ok {
 		if pl.usage == planOutput {
@@ -277,7 +287,7 @@ func (f *planField) setDefault(text string) error {
 	if err != nil {
 		return fmt.Errorf("default: %w", err)
 	}
-	if err := f.checkEnum(tree); err != nil {
+	if err := errors.Join(f.checkEnum(tree), f.words.check(tree)); err != nil {
 		return fmt.Errorf("default: %w", err)
 	}
 	f.field.Default = raw

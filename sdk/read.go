@@ -122,7 +122,7 @@ func (f *planField) read(s *scanner, v reflect.Value) bool {
 	if f.field.Optional && s.word("null") {
 		return f.preset(v)
 	}
-	if !f.plan.read(s, v.FieldByIndex(f.index)) {
+	if f.words != nil || !f.plan.read(s, v.FieldByIndex(f.index)) {
 		return false
 	}
 	return len(f.enum) == 0 || slices.ContainsFunc(f.field.Enum, func(e json.RawMessage) bool { return bytes.Equal(e, s.src[from:s.pos]) })

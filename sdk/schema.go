@@ -44,6 +44,13 @@ type Field struct {
 	Enum      []json.RawMessage `json:"enum,omitempty"`     // the only values allowed; empty = any
 	Sensitive bool              `json:"sensitive,omitempty"`
 	Doc       string            `json:"doc,omitempty"`
+
+	// Pattern is a regular expression (RE2) that the string as a whole, each
+	// element of a list, or each key of a map must match; "" = anything.
+	Pattern string `json:"pattern,omitempty"`
+	// Codes says that the string, the elements of a list, or the values of a map
+	// are error codes with which the action may answer. They are checked as such.
+	Codes bool `json:"codes,omitempty"`
 }
 
 // An ErrorCode is one failure an action may answer with.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -36,7 +35,7 @@ type runIn struct {
 	Stdin     string            `agent:"stdin,optional" doc:"What the program reads; without it nothing."`
 	Cwd       string            `agent:"cwd,optional" doc:"Working directory; default: the engine's."`
 	OKCodes   []int             `agent:"ok_codes,optional" doc:"Exit codes that are results; default [0]."`
-	Errors    map[string]string `agent:"errors,optional" doc:"Exit code to error code. A code listed here is a definite failure: nothing was done."`
+	Errors    map[string]string `agent:"errors,optional,codes" pattern:"[0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5]" doc:"Exit code to error code. A code listed here is a definite failure: nothing was done."`
 	MaxOutput int               `agent:"max_output,optional" default:"65536" doc:"Bytes kept of each output, at most 1048576; the rest is dropped."`
 	Parse     string            `agent:"parse,optional" default:"auto" enum:"auto|json|none" doc:"Whether stdout is read as JSON; with json it must be."`
 }
@@ -69,8 +68,6 @@ type rules struct {
 	errors map[int]string
 }
 
-var codePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
-
 // check finds what makes no sense before anything is started.
 func (in *runIn) check() (rules, error) {
 	r := rules{ok: map[int]bool{}, errors: map[int]string{}}
@@ -98,25 +95,12 @@ func (in *runIn) check() (rules, error) {
 	}
 	for text, code := range in.Errors {
 		n, err := strconv.Atoi(text)
-		switch {
-		case err != nil || n < 0 || n > 255:
+		if err != nil {
 			return r, invalid("errors: %q is not an exit code", text)
-		case !codePattern.MatchString(code) || meansUnknown(code):
-			return r, invalid("errors: %q cannot be an error code: want snake_case, and none of the engine's own", code)
 		}
 		r.errors[n] = code
 	}
 	return r, nil
-}
-
-// meansUnknown reports whether a code stands for an unknown outcome and so
-// cannot name a definite failure.
-func meansUnknown(code string) bool {
-	switch code {
-	case sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeInternal, sdk.CodeBadReply:
-		return true
-	}
-	return false
 }
 
 // run starts the program and judges how it ended.

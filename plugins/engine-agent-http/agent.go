@@ -17,8 +17,8 @@ type callIn struct {
 	URL               string            `agent:"url" doc:"Absolute, or relative to base_url."`
 	Query             map[string]string `agent:"query,optional" doc:"Added to the URL's own query."`
 	Headers           map[string]string `agent:"headers,optional,sensitive" doc:"Added to the agent's headers, and win over them."`
-	Expect            []string          `agent:"expect,optional" doc:"Statuses that are results, such as 200 or \"3xx\"; default 2xx."`
-	Errors            map[string]string `agent:"errors,optional" doc:"Status or pattern to error code. A status listed here is a definite failure: nothing was done."`
+	Expect            []string          `agent:"expect,optional" pattern:"[1-5]([0-9]{2}|[0-9][xX]|[xX]{2})" doc:"Statuses that are results, such as 200 or \"3xx\"; default 2xx."`
+	Errors            map[string]string `agent:"errors,optional,codes" pattern:"[1-5]([0-9]{2}|[0-9][xX]|[xX]{2})" doc:"Status or pattern to error code. A status listed here is a definite failure: nothing was done."`
 	Response          string            `agent:"response,optional" default:"auto" enum:"auto|json|text|none" doc:"What to make of the response's body; auto goes by its content type."`
 	IdempotencyHeader *string           `agent:"idempotency_header,optional" doc:"Header that carries the idempotency key; \"\" = none. Default: the agent's."`
 }

@@ -62,10 +62,7 @@ func (in writeIn) body() (body, error) {
 
 // do sends the request and judges the response.
 func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error) {
-	rules, err := parseRules(x.Expect, x.Errors)
-	if err != nil {
-		return callOut{}, err
-	}
+	rules := rulesOf(x.Expect, x.Errors)
 	u, err := h.target(x.URL, x.Query)
 	if err != nil {
 		return callOut{}, err

@@ -27,7 +27,7 @@ type statement struct {
 type queryIn struct {
 	SQL    string            `agent:"sql" doc:"One statement, with $1, $2, … for the arguments."`
 	Args   any               `agent:"args,optional" doc:"List of arguments; lists and objects in it are sent as JSON."`
-	Errors map[string]string `agent:"errors,optional" doc:"SQLSTATE, or its first two characters, to error code."`
+	Errors map[string]string `agent:"errors,optional,codes" pattern:"[0-9A-Z]{2}([0-9A-Z]{3})?" doc:"SQLSTATE, or its first two characters, to error code."`
 }
 
 // execIn is the input of exec and exec_plain.
@@ -35,7 +35,7 @@ type execIn struct {
 	SQL        string            `agent:"sql,optional" doc:"One statement, with $1, $2, … for the arguments."`
 	Args       any               `agent:"args,optional" doc:"List of arguments; lists and objects in it are sent as JSON."`
 	Statements any               `agent:"statements,optional" doc:"Instead of sql and args: a list of { sql, args }, executed in one transaction."`
-	Errors     map[string]string `agent:"errors,optional" doc:"SQLSTATE, or its first two characters, to error code."`
+	Errors     map[string]string `agent:"errors,optional,codes" pattern:"[0-9A-Z]{2}([0-9A-Z]{3})?" doc:"SQLSTATE, or its first two characters, to error code."`
 }
 
 // rowsOut is the output of every action.

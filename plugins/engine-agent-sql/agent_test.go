@@ -189,8 +189,8 @@ func TestQuery(t *testing.T) {
 		"division":       {in{"sql": "select 1/0 as x"}, "invalid: division by zero"},
 		"mapped":         {in{"sql": "select 1/0 as x", "errors": in{"22": "bad_data", "22012": "by_zero"}}, "by_zero: division by zero"},
 		"mapped class":   {in{"sql": "select 'x'::int as x", "errors": in{"22": "bad_data", "22012": "by_zero"}}, "bad_data: "},
-		"bad map":        {in{"sql": "select 1", "errors": in{"2": "x"}}, "invalid: errors: \"2\" is neither"},
-		"reserved code":  {in{"sql": "select 1", "errors": in{"22": "timeout"}}, "invalid: errors: \"timeout\" cannot be"},
+		"bad map":        {in{"sql": "select 1", "errors": in{"2": "x"}}, "invalid: input: errors: \"2\" does not match"},
+		"reserved code":  {in{"sql": "select 1", "errors": in{"22": "timeout"}}, "invalid: input: errors: \"timeout\" cannot be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reply := invoke(t, a, "query", tc.input)

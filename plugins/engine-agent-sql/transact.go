@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/lib/pq"
@@ -17,9 +16,6 @@ import (
 // COMMIT is sent is a definite failure: the database undoes it. After that only
 // the database's own refusal is one; everything else is not known.
 func (s *agent) transact(ctx context.Context, codes map[string]string, opts *sql.TxOptions, fn func(*sql.Tx) error) error {
-	if err := checkCodes(codes); err != nil {
-		return err
-	}
 	tx, err := s.db.BeginTx(ctx, opts)
 	if err != nil {
 		return definite(ctx, codes, fmt.Errorf("begin: %w", err))
@@ -46,33 +42,6 @@ func (s *agent) transact(ctx context.Context, codes map[string]string, opts *sql
 		return definite(ctx, codes, fmt.Errorf("commit: %w", err))
 	}
 	return sdk.Unknown(fmt.Errorf("commit: %w", err), sdk.CodeUnavailable)
-}
-
-var (
-	statePattern = regexp.MustCompile(`^[0-9A-Z]{2}([0-9A-Z]{3})?$`)
-	codePattern  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
-)
-
-func checkCodes(codes map[string]string) error {
-	for state, code := range codes {
-		if !statePattern.MatchString(state) {
-			return invalid("errors: %q is neither an SQLSTATE such as 23505 nor a class such as 23", state)
-		}
-		if !codePattern.MatchString(code) || meansUnknown(code) {
-			return invalid("errors: %q cannot be an error code: want snake_case, and none of the engine's own", code)
-		}
-	}
-	return nil
-}
-
-// meansUnknown reports whether a code stands for an unknown outcome and so
-// cannot name a definite failure.
-func meansUnknown(code string) bool {
-	switch code {
-	case sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeInternal, sdk.CodeBadReply:
-		return true
-	}
-	return false
 }
 
 // definite makes a failure of an error after which nothing was committed.

@@ -1,0 +1,85 @@
+package sdk
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+)
+
+// Words check the texts of a field that has a Pattern or names Codes. A nil
+// *Words takes every text.
+type Words struct {
+	pattern *regexp.Regexp
+	text    string // of the pattern
+	codes   bool
+}
+
+// Words returns what checks the field's texts; nil if the field takes any. The
+// error says what is wrong with the field itself.
+func (f Field) Words() (*Words, error) {
+	if f.Pattern == "" && !f.Codes {
+		return nil, nil
+	}
+	t := f.Type
+	if (t.Kind == KindList || t.Kind == KindSet || t.Kind == KindMap) && t.Elem != nil {
+		t = *t.Elem
+	}
+	if t.Kind != KindString && (f.Codes || f.Type.Kind != KindMap) {
+		return nil, errors.New("pattern, codes: only strings, lists of strings and maps can have them")
+	}
+	w := &Words{text: f.Pattern, codes: f.Codes}
+	if f.Pattern != "" {
+		var err error
+		if w.pattern, err = regexp.Compile(`\A(?:` + f.Pattern + `)\z`); err != nil {
+			return nil, fmt.Errorf("pattern: %w", err)
+		}
+	}
+	return w, nil
+}
+
+// CheckPattern says whether a text fits the pattern: a key of a map, an element
+// of a list, or the string itself.
+func (w *Words) CheckPattern(text string) error {
+	if w == nil || w.pattern == nil || w.pattern.MatchString(text) {
+		return nil
+	}
+	return fmt.Errorf("%q does not match %s", text, w.text)
+}
+
+// CheckCode says whether a text can be the code of a definite failure: a value
+// of a map, an element of a list, or the string itself.
+func (w *Words) CheckCode(text string) error {
+	if w == nil || !w.codes || ValidCode(text) && !isReserved(text) {
+		return nil
+	}
+	return fmt.Errorf("%q cannot be an error code: want snake_case, and none of the engine's own", text)
+}
+
+// check looks at all texts of a value that has the field's type.
+func (w *Words) check(tree any) error {
+	if w == nil {
+		return nil
+	}
+	switch x := tree.(type) {
+	case string:
+		return errors.Join(w.CheckPattern(x), w.CheckCode(x))
+	case []any:
+		for _, e := range x {
+			if err := w.check(e); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(x) {
+			if err := w.CheckPattern(key); err != nil {
+				return err
+			}
+			if code, ok := x[key].(string); ok {
+				if err := w.CheckCode(code); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
