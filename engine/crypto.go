@@ -160,7 +160,7 @@ func (r *keyring) Open(where, sealed []byte) ([]byte, error) {
 	copy(id[:], sealed)
 	aead, ok := r.aeads[id]
 	if !ok {
-		return nil, &KeyError{ID: id.String(), Hint: hintSetKey}
+		return nil, &KeyError{ID: id.String(), Given: r.KeyID(), Hint: hintSetKey}
 	}
 	rest := sealed[keyIDSize:]
 	if len(rest) < aead.NonceSize() {

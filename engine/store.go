@@ -488,5 +488,6 @@ type AlertRow struct {
 	Run      machine.RunID
 	Name     string // public run id
 	Workflow string
+	Key      string // the run's unique key; "" = none
 	At       time.Time
 }

@@ -21,7 +21,7 @@ func (a *app) doctorCommand() *cobra.Command {
 and says what is wrong (error) or would not survive the next failure (warning): a
 single engine or a single instance of an agent behind a workflow, no engine at
 all, agents that are missing here or have changed, alerts that nobody was told,
-runs that need a person, and the settings of the database.
+runs that need attention, and the settings of the database.
 
 Agents are looked for on this machine only. Exit code: 0 no errors, 1 errors.`,
 		Args: wants(),

@@ -100,27 +100,26 @@ func (c *checkup) leases(ctx context.Context) error {
 	return nil
 }
 
-// runs looks for runs that only a person moves on.
-func (c *checkup) runs(context.Context) error {
-	human, oldest := 0, time.Time{}
-	for _, r := range c.open {
-		if !r.State.NeedsHuman() {
-			continue
-		}
-		human++
-		if oldest.IsZero() || r.CreatedAt.Before(oldest) {
-			oldest = r.CreatedAt
-		}
+// runs looks for runs that need attention: those that `list --status attention`
+// lists.
+func (c *checkup) runs(ctx context.Context) error {
+	filter := engine.RunFilter{States: attentionStates(), Limit: maxOpenLooked}
+	found, err := c.s.store.Runs(ctx, filter)
+	if err != nil {
+		return c.s.wrap("list runs that need attention", err)
 	}
-	switch {
-	case human == 1:
-		c.say("runs", engine.FindingWarning, "`engine list --status attention` shows it, `engine explain RUN` says what to do.",
-			"1 run needs a person; it is %s old.", render.Span(c.a.now().Sub(oldest).Truncate(time.Second)))
-	case human > 1:
-		c.say("runs", engine.FindingWarning, "`engine list --status attention` shows them, `engine explain RUN` says what to do.",
-			"%d runs need a person; the oldest is %s old.", human, render.Span(c.a.now().Sub(oldest).Truncate(time.Second)))
-	default:
-		c.say("runs", engine.FindingOK, "", "No run needs a person.")
+	if found, err = c.s.withOverdue(ctx, filter, found); err != nil {
+		return err
+	}
+	if n := len(found); n > 0 { // the newest comes first
+		need, them := fmt.Sprintf("%d runs need attention; the oldest", n), "them"
+		if n == 1 {
+			need, them = "1 run needs attention; it", "it"
+		}
+		c.say("runs", engine.FindingWarning, "`engine list --status attention` shows "+them+", `engine explain RUN` says what to do.",
+			"%s is %s old.", need, render.Span(c.a.now().Sub(found[n-1].CreatedAt).Truncate(time.Second)))
+	} else {
+		c.say("runs", engine.FindingOK, "", "No run needs attention.")
 	}
 	if len(c.open) == maxOpenLooked {
 		c.say("runs", engine.FindingOK, "", "Only the newest %d open runs were looked at.", maxOpenLooked)

@@ -71,7 +71,7 @@ func newHook(store hookStore, to pusher, log *slog.Logger, counts hookCounts) *h
 // alertBody is an alert as it is pushed.
 func alertBody(a engine.AlertRow) ([]byte, error) {
 	body, err := json.Marshal(map[string]any{
-		"format_version": formatVersion, "id": a.ID, "kind": a.Kind, "run": a.Name, "workflow": a.Workflow, "step": a.Step,
+		"format_version": formatVersion, "id": a.ID, "kind": a.Kind, "run": a.Name, "workflow": a.Workflow, "key": a.Key, "step": a.Step,
 		"code": a.Code, "message": a.Message, "at": a.At.UTC().Format(time.RFC3339Nano),
 	})
 	if err != nil {

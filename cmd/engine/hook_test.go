@@ -132,7 +132,7 @@ func (c *tally) GivenUp() { c.givenUp.Add(1) }
 
 func alertRow(id int64, run string) engine.AlertRow {
 	return engine.AlertRow{
-		Alert: engine.Alert{Kind: "parked", Step: "charge", Code: "declined", Message: "no"}, ID: id, Name: run, Workflow: "order", At: time.Now(),
+		Alert: engine.Alert{Kind: "parked", Step: "charge", Code: "declined", Message: "no"}, ID: id, Name: run, Workflow: "order", Key: "k-" + run, At: time.Now(),
 	}
 }
 
@@ -326,14 +326,14 @@ func TestProgram(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(data, &got)
 	}
-	if err != nil || got["run"] != "o-3" || got["kind"] != "parked" || got["code"] != "declined" || got["workflow"] != "order" {
+	if err != nil || got["run"] != "o-3" || got["kind"] != "parked" || got["code"] != "declined" || got["workflow"] != "order" || got["key"] != "k-o-3" {
 		t.Errorf("read %v, %v", got, err)
 	}
 	env, err := os.ReadFile(filepath.Join(dir, "env"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"ENGINE_ALERT_ID=3", "ENGINE_ALERT_KIND=parked", "ENGINE_ALERT_RUN=o-3", "ENGINE_ALERT_STEP=charge", "ENGINE_ALERT_CODE=declined"} {
+	for _, want := range []string{"ENGINE_ALERT_ID=3", "ENGINE_ALERT_KIND=parked", "ENGINE_ALERT_RUN=o-3", "ENGINE_ALERT_KEY=k-o-3", "ENGINE_ALERT_STEP=charge", "ENGINE_ALERT_CODE=declined"} {
 		if !strings.Contains(string(env), want+"\n") {
 			t.Errorf("no %s in its environment", want)
 		}

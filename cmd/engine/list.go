@@ -28,9 +28,10 @@ func (a *app) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs, newest first",
-		Long: `Lists runs, newest first. --status takes states, and two words that stand for
+		Long: `Lists runs, newest first. --status takes what a run's status may be, and two words that mean
 several: open = whatever has not ended; attention = whatever needs a person: runs
-that are parked, whose undo failed, or that are past their deadline.
+that are parked, whose undo failed, that are past their deadline, or that no living
+engine has the agents of.
 
 --alerts lists what an operator was told instead, newest first: parked,
 compensation_failed, overdue and late_reply.`,
@@ -43,7 +44,7 @@ compensation_failed, overdue and late_reply.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&o.status, "status", nil, "only runs in these states, such as running,parked; also open, attention")
+	f.StringSliceVar(&o.status, "status", nil, "only runs of this status, such as running,parked; also open, attention")
 	f.StringVar(&o.workflow, "workflow", "", "only runs of this workflow")
 	f.StringVar(&o.key, "key", "", "only runs with this unique key")
 	f.StringVar(&o.since, "since", "", "only runs created since a time or for a duration: 24h, 2026-03-14T10:00:00Z")
@@ -125,12 +126,12 @@ func (a *app) runFilter(o listOptions) (engine.RunFilter, error) {
 			continue
 		}
 		if name == attention {
-			f.States = append(f.States, machine.RunParked, machine.RunCompensationFailed)
+			f.States = append(f.States, attentionStates()...)
 			continue
 		}
 		s, ok := machine.ParseRunState(name)
 		if !ok {
-			return f, failed("Invalid flag", "--status %q is no state of a run.%s States: open, attention, %s.",
+			return f, failed("Invalid flag", "--status %q is no status of a run.%s They are: open, attention, %s.",
 				name, dsl.DidYouMean(name, append(stateNames(), "open", attention)), strings.Join(stateNames(), ", "))
 		}
 		f.States = append(f.States, s)

@@ -11,8 +11,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// attention stands in --status for whatever needs a person.
+// attention is the word of --status for whatever needs attention.
 const attention = "attention"
+
+// attentionStates are those that need it by themselves; withOverdue adds the rest.
+func attentionStates() []machine.RunState {
+	return []machine.RunState{machine.RunParked, machine.RunCompensationFailed}
+}
 
 // maxAlerts is how many alerts are looked through at most.
 const maxAlerts = 10000
@@ -80,7 +85,7 @@ func (a *app) listAlerts(ctx context.Context, o listOptions) error {
 		out := []map[string]any{}
 		for _, al := range all {
 			m := alertJSON(al)
-			m["run"], m["workflow"] = al.Name, al.Workflow
+			m["run"], m["workflow"], m["key"] = al.Name, al.Workflow, al.Key
 			out = append(out, m)
 		}
 		return a.printJSON(map[string]any{"alerts": out})
@@ -89,9 +94,9 @@ func (a *app) listAlerts(ctx context.Context, o listOptions) error {
 		a.note("No alerts.")
 		return nil
 	}
-	table := render.Table{Head: []string{"TIME", "ALERT", "RUN", "WORKFLOW", "STEP", "WHY"}}
+	table := render.Table{Head: []string{"TIME", "ALERT", "RUN", "WORKFLOW", "KEY", "STEP", "WHY"}}
 	for _, al := range all {
-		table.Add(stamp(al.At), al.Kind, al.Name, al.Workflow, al.Step, join(": ", al.Code, al.Message))
+		table.Add(stamp(al.At), al.Kind, al.Name, al.Workflow, al.Key, al.Step, join(": ", al.Code, al.Message))
 	}
 	return table.Write(a.stdout)
 }

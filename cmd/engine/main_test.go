@@ -142,6 +142,7 @@ func TestDiagnose(t *testing.T) {
 		{"older", &engine.SchemaError{Have: 1, Want: 2, Hint: "run it"}, "Database must be migrated", "Its schema has version 1, this engine needs 2. Run it."},
 		{"newer", &engine.SchemaError{Have: 3, Want: 2, Hint: "use it"}, "Database is newer than this engine", "Its schema has version 3, this engine knows 2. Use it."},
 		{"key", &engine.KeyError{Hint: "make one"}, "Encryption key needed", "make one."},
+		{"another key", &engine.KeyError{ID: "aaaa", Given: "bbbb", Hint: "set it"}, "Wrong encryption key", "encryption key aaaa, and the key given is bbbb: set it."},
 		{"store", &storeError{doing: "open the state", err: errors.New("sqlite: open x: full")}, "Cannot open the state", "Open x: full."},
 		{"store, asking", &storeError{doing: "open the state", err: errors.New("postgres: refused: is it running?")}, "Cannot open the state", "Refused: is it running?"},
 		{"loss", &storeError{doing: "serve", err: &engine.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5", Switch: "0/4"}}, "Committed work is lost", "0/5"},

@@ -102,7 +102,7 @@ func (p program) push(ctx context.Context, a engine.AlertRow, body []byte) error
 	cmd.Dir = filepath.Dir(p.path)
 	cmd.Env = append(slices.Clone(p.env),
 		"ENGINE_ALERT_ID="+strconv.FormatInt(a.ID, 10), "ENGINE_ALERT_KIND="+plain(a.Kind), "ENGINE_ALERT_RUN="+plain(a.Name),
-		"ENGINE_ALERT_WORKFLOW="+plain(a.Workflow), "ENGINE_ALERT_STEP="+plain(a.Step), "ENGINE_ALERT_CODE="+plain(a.Code),
+		"ENGINE_ALERT_WORKFLOW="+plain(a.Workflow), "ENGINE_ALERT_KEY="+plain(a.Key), "ENGINE_ALERT_STEP="+plain(a.Step), "ENGINE_ALERT_CODE="+plain(a.Code),
 	)
 	cmd.Stdin = bytes.NewReader(append(body, '\n'))
 	said := &tail{most: 2 << 10}

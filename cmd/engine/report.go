@@ -54,6 +54,9 @@ func diagnose(err error) dsl.Diagnostics {
 	return dsl.Diagnostics{{Severity: dsl.SeverityError, Summary: summary, Detail: detail}}
 }
 
+// wrongKey is the title where there is a key, but another one is needed.
+const wrongKey = "Wrong encryption key"
+
 func explain(err error) (summary, detail string) {
 	var locked *engine.LockedError
 	var schema *engine.SchemaError
@@ -67,6 +70,8 @@ func explain(err error) (summary, detail string) {
 			"are two histories now. Compare the runs with what was really done before an engine is started again."
 	case errors.As(err, &other):
 		return "Not the server that holds the state", upperFirst(other.Error()) + "."
+	case errors.As(err, &key) && key.Given != "":
+		return wrongKey, upperFirst(key.Error()) + "."
 	case errors.As(err, &key):
 		return "Encryption key needed", upperFirst(key.Error()) + "."
 	case errors.As(err, &store):

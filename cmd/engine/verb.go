@@ -253,7 +253,9 @@ func (s *session) rightKey(ctx context.Context) error {
 		return s.wrap("ask which key seals", err)
 	case pinned == "":
 		s.sealer = nil
-	case s.sealer == nil || s.sealer.KeyID() != pinned:
+	case s.sealer != nil && s.sealer.KeyID() != pinned:
+		return failed(wrongKey, "%s is sealed with the key %s, and the key given is %s. Set %s to the first.", s.shown, pinned, s.sealer.KeyID(), keyVariable)
+	case s.sealer == nil:
 		return failed("Encryption key needed", "%s is sealed with the key %s. Set %s to that key.", s.shown, pinned, keyVariable)
 	}
 	return nil

@@ -144,7 +144,7 @@ func (s *Store) Delivered(ctx context.Context, ids []int64) error {
 
 // namedLocked puts the names of its run into an alert.
 func (s *Store) namedLocked(a engine.AlertRow) engine.AlertRow {
-	h := s.runs[a.Run].head
-	a.Name, a.Workflow = h.Name, s.flows[h.Workflow-1].name
+	r := s.runs[a.Run]
+	a.Name, a.Workflow, a.Key = r.head.Name, s.flows[r.head.Workflow-1].name, r.key.key
 	return a
 }

@@ -26,7 +26,7 @@ const (
 
 	// schemaVersion is the version this binary was written for: the number of
 	// its last migration. A test compares them.
-	schemaVersion = 6
+	schemaVersion = 7
 )
 
 const (

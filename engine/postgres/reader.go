@@ -401,10 +401,10 @@ func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]engine.StepVi
 // inside: the joins touch only what is shown.
 const (
 	alertColumns = `
-SELECT a.id, a.run_id, coalesce(x.name, engine.run_public(a.run_id)), coalesce(x.workflow, ''), a.at, a.kind, a.step, a.code, a.message
+SELECT a.id, a.run_id, coalesce(x.name, engine.run_public(a.run_id)), coalesce(x.workflow, ''), coalesce(x.key, ''), a.at, a.kind, a.step, a.code, a.message
 FROM `
 	alertJoins = ` a LEFT JOIN LATERAL (
-  SELECT n.name, w.name AS workflow FROM engine.run r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
+  SELECT n.name, n.key, w.name AS workflow FROM engine.run r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
   WHERE r.run_id = a.run_id OFFSET 0) x ON true`
 
 	alertList      = alertColumns + `(SELECT * FROM engine.alert ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
@@ -430,7 +430,7 @@ func (s *Store) alerts(ctx context.Context, what, query string, args ...any) ([]
 	var out []engine.AlertRow
 	for rows.Next() {
 		var a engine.AlertRow
-		if err := rows.Scan(&a.ID, &a.Run, &a.Name, &a.Workflow, &a.At, &a.Kind, &a.Step, &a.Code, &a.Message); err != nil {
+		if err := rows.Scan(&a.ID, &a.Run, &a.Name, &a.Workflow, &a.Key, &a.At, &a.Kind, &a.Step, &a.Code, &a.Message); err != nil {
 			return nil, wrap(what, err)
 		}
 		a.At = a.At.UTC()

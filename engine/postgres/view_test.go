@@ -65,7 +65,7 @@ func TestViews(t *testing.T) {
 		t.Fatalf("step rows = %+v, err = %v", want, err)
 	}
 	db := raw(t, dsn)
-	rows, err := db.QueryContext(t.Context(), `SELECT node, step, state, attempt, failure_count, coalesce(locked_by, 0), complete_by, run, workflow, key, run_state FROM engine.steps WHERE run_id = 1 ORDER BY node`)
+	rows, err := db.QueryContext(t.Context(), `SELECT node, step, state, attempt, failure_count, coalesce(locked_by, 0), complete_by, run, workflow, key, run_status, run_state FROM engine.steps WHERE run_id = 1 ORDER BY node`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +73,11 @@ func TestViews(t *testing.T) {
 	n := 0
 	for ; rows.Next(); n++ {
 		var (
-			g                               engine.StepView
-			state, run, flow, key, runState string
-			by                              sql.NullTime
+			g                                    engine.StepView
+			state, run, flow, key, status, older string
+			by                                   sql.NullTime
 		)
-		if err := rows.Scan(&g.Node, &g.Name, &state, &g.Attempt, &g.Failures, &g.LockedBy, &by, &run, &flow, &key, &runState); err != nil {
+		if err := rows.Scan(&g.Node, &g.Name, &state, &g.Attempt, &g.Failures, &g.LockedBy, &by, &run, &flow, &key, &status, &older); err != nil {
 			t.Fatal(err)
 		}
 		if by.Valid {
@@ -88,23 +88,23 @@ func TestViews(t *testing.T) {
 				g.State = s
 			}
 		}
-		if g != want[n] || run != "order" || flow != "w" || key != "k" || runState != "parked" {
-			t.Errorf("view shows %+v of %s %s %s %s, want %+v", g, run, flow, key, runState, want[n])
+		if g != want[n] || run != "order" || flow != "w" || key != "k" || status != "parked" || older != status {
+			t.Errorf("view shows %+v of %s %s %s %s, want %+v", g, run, flow, key, status, want[n])
 		}
 	}
 	if err := rows.Err(); err != nil || n != len(want) {
 		t.Errorf("%d rows, err = %v, want %d", n, err, len(want))
 	}
 	var (
-		run, flow, key, state, digest string
-		owner                         engine.EngineID
-		alive                         bool
-		check, finished               sql.NullTime
+		run, flow, key, status, older, digest string
+		owner                                 engine.EngineID
+		alive                                 bool
+		check, finished                       sql.NullTime
 	)
-	err = db.QueryRowContext(t.Context(), `SELECT run, workflow, key, state, locked_by, owner_alive, next_check, finished_at, digest FROM engine.runs`).
-		Scan(&run, &flow, &key, &state, &owner, &alive, &check, &finished, &digest)
-	if err != nil || run != "order" || flow != "w" || key != "k" || state != "parked" || owner != id || !alive || check.Valid || finished.Valid || digest != "d" {
-		t.Errorf("runs shows %s %s %s %s %d %v %v %v %s, err = %v", run, flow, key, state, owner, alive, check, finished, digest, err)
+	err = db.QueryRowContext(t.Context(), `SELECT run, workflow, key, status, state, locked_by, owner_alive, next_check, finished_at, digest FROM engine.runs`).
+		Scan(&run, &flow, &key, &status, &older, &owner, &alive, &check, &finished, &digest)
+	if err != nil || run != "order" || flow != "w" || key != "k" || status != "parked" || older != status || owner != id || !alive || check.Valid || finished.Valid || digest != "d" {
+		t.Errorf("runs shows %s %s %s %s %d %v %v %v %s, err = %v", run, flow, key, status, owner, alive, check, finished, digest, err)
 	}
 }
 

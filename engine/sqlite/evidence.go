@@ -104,7 +104,7 @@ func (s *Store) Logs(ctx context.Context, run machine.RunID, after int64, limit 
 const (
 	alertAdd     = `INSERT INTO alert (run_id, at, kind, step, code, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`
 	alertColumns = `
-SELECT a.id, a.run_id, n.name, w.name, a.at, a.kind, a.step, a.code, a.message
+SELECT a.id, a.run_id, n.name, w.name, coalesce(n.key, ''), a.at, a.kind, a.step, a.code, a.message
 FROM alert a CROSS JOIN run r ON r.run_id = a.run_id CROSS JOIN workflow w ON w.workflow_id = r.workflow_id LEFT JOIN run_name n ON n.run_id = a.run_id`
 	alertList        = alertColumns + ` ORDER BY a.at DESC, a.id DESC LIMIT ?1`
 	alertListOfRun   = alertColumns + ` WHERE a.run_id = ?2 ORDER BY a.at DESC, a.id DESC LIMIT ?1`
@@ -140,7 +140,7 @@ func (s *Store) alerts(ctx context.Context, query string, args ...any) ([]engine
 			run, at int64
 			name    *string // NULL = the one that follows from the id
 		)
-		err := r.Scan(&a.ID, &run, &name, &a.Workflow, &at, &a.Kind, &a.Step, &a.Code, &a.Message)
+		err := r.Scan(&a.ID, &run, &name, &a.Workflow, &a.Key, &at, &a.Kind, &a.Step, &a.Code, &a.Message)
 		a.Run, a.At = machine.RunID(run), fromMicros(at)
 		if a.Name = engine.RunName(a.Run); name != nil {
 			a.Name = *name

@@ -147,7 +147,7 @@ func TestViews(t *testing.T) {
 	if err != nil || len(want) != 5 {
 		t.Fatalf("step rows = %+v, err = %v", want, err)
 	}
-	rows, err := raw(t, path).QueryContext(t.Context(), `SELECT node, step, state, attempt, failure_count, coalesce(locked_by, 0), coalesce(complete_by, ''), run, workflow, run_state FROM steps WHERE run_id = 1 ORDER BY node`)
+	rows, err := raw(t, path).QueryContext(t.Context(), `SELECT node, step, state, attempt, failure_count, coalesce(locked_by, 0), coalesce(complete_by, ''), run, workflow, run_status, run_state FROM steps WHERE run_id = 1 ORDER BY node`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,34 +155,34 @@ func TestViews(t *testing.T) {
 	n := 0
 	for ; rows.Next(); n++ {
 		var (
-			g                              engine.StepView
-			state, by, run, flow, runState string
-			wantBy                         string
+			g                                   engine.StepView
+			state, by, run, flow, status, older string
+			wantBy                              string
 		)
-		if err := rows.Scan(&g.Node, &g.Name, &state, &g.Attempt, &g.Failures, &g.LockedBy, &by, &run, &flow, &runState); err != nil {
+		if err := rows.Scan(&g.Node, &g.Name, &state, &g.Attempt, &g.Failures, &g.LockedBy, &by, &run, &flow, &status, &older); err != nil {
 			t.Fatal(err)
 		}
 		if x := want[n]; !x.CompleteBy.IsZero() {
 			wantBy = x.CompleteBy.Format("2006-01-02T15:04:05.000Z")
 		}
 		if x := want[n]; g.Node != x.Node || g.Name != x.Name || state != x.State.String() || g.Attempt != x.Attempt ||
-			g.Failures != x.Failures || g.LockedBy != x.LockedBy || by != wantBy || run != "n-1" || flow != "w" || runState != "parked" {
-			t.Errorf("view shows %+v in state %s until %q of %s %s %s, want %+v", g, state, by, run, flow, runState, x)
+			g.Failures != x.Failures || g.LockedBy != x.LockedBy || by != wantBy || run != "n-1" || flow != "w" || status != "parked" || older != status {
+			t.Errorf("view shows %+v in state %s until %q of %s %s %s, want %+v", g, state, by, run, flow, status, x)
 		}
 	}
 	if err := rows.Err(); err != nil || n != len(want) {
 		t.Errorf("%d rows, err = %v, want %d", n, err, len(want))
 	}
 	var (
-		run, flow, state, digest string
-		owner                    engine.EngineID
-		alive                    bool
-		check, finished          sql.NullString
+		run, flow, status, older, digest string
+		owner                            engine.EngineID
+		alive                            bool
+		check, finished                  sql.NullString
 	)
-	err = raw(t, path).QueryRowContext(t.Context(), `SELECT run, workflow, state, locked_by, owner_alive, next_check, finished_at, digest FROM runs`).
-		Scan(&run, &flow, &state, &owner, &alive, &check, &finished, &digest)
-	if err != nil || run != "n-1" || flow != "w" || state != "parked" || owner != id || !alive || check.Valid || finished.Valid || digest != "d" {
-		t.Errorf("runs shows %s %s %s %d %v %v %v %s, err = %v", run, flow, state, owner, alive, check, finished, digest, err)
+	err = raw(t, path).QueryRowContext(t.Context(), `SELECT run, workflow, status, state, locked_by, owner_alive, next_check, finished_at, digest FROM runs`).
+		Scan(&run, &flow, &status, &older, &owner, &alive, &check, &finished, &digest)
+	if err != nil || run != "n-1" || flow != "w" || status != "parked" || older != status || owner != id || !alive || check.Valid || finished.Valid || digest != "d" {
+		t.Errorf("runs shows %s %s %s %d %v %v %v %s, err = %v", run, flow, status, owner, alive, check, finished, digest, err)
 	}
 }
 

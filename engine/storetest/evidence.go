@@ -161,7 +161,7 @@ var evidenceRules = []rule{
 	}},
 	{name: "outbox/alerts are pushed at least once", why: "what needs a person reaches a person, though whoever pushes crashes in between (S62)", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := engine.Names{Name: "order-9", Workflow: flowName}
+		n := engine.Names{Name: "order-9", Workflow: flowName, Key: "k-9"}
 		run := w.submit(a.writers[0], w.create(a), n).Run
 		for seq := int32(1); seq <= 3; seq++ {
 			t := next(run, seq)
@@ -176,7 +176,7 @@ var evidenceRules = []rule{
 			w.Fatalf("undelivered = %+v, err = %v, want 7", all, err)
 		}
 		for i, g := range all {
-			if g.Run != run || g.Name != "order-9" || g.Workflow != flowName || i > 0 && g.ID <= all[i-1].ID {
+			if g.Run != run || g.Name != "order-9" || g.Workflow != flowName || g.Key != "k-9" || i > 0 && g.ID <= all[i-1].ID {
 				w.Errorf("alert %d = %+v, want rising ids and the run's names", i, g)
 			}
 		}

@@ -106,10 +106,10 @@ var viewRules = []rule{
 			w.Errorf("run = %+v, err = %v, want running without a live owner", r, err)
 		}
 	}},
-	{name: "view/alerts come newest first", why: "each turn to parked gives exactly one alert, in the commit that makes it, and says which run it is about (S59, S62, I9)", run: func(w *world) {
+	{name: "view/alerts come newest first", why: "each turn to parked gives exactly one alert, in the commit that makes it, and says which run it is about, by its unique key too (S59, S62, I9)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 1)
-		named := w.submit(a.writers[0], w.create(a), engine.Names{Name: "order-7", Workflow: flowName})
+		named := w.submit(a.writers[0], w.create(a), engine.Names{Name: "order-7", Workflow: flowName, Key: "k-7"})
 		ids = append(ids, named.Run)
 		var want []engine.AlertRow
 		for seq := int32(1); seq <= 3; seq++ {
@@ -120,7 +120,7 @@ var viewRules = []rule{
 			w.land(a.writers[0], t, u)
 			want = append(want,
 				engine.AlertRow{Alert: t.Alerts[0], Run: t.Run, Name: engine.RunName(t.Run), Workflow: flowName, At: t.At},
-				engine.AlertRow{Alert: u.Alerts[0], Run: u.Run, Name: "order-7", Workflow: flowName, At: u.At})
+				engine.AlertRow{Alert: u.Alerts[0], Run: u.Run, Name: "order-7", Workflow: flowName, Key: "k-7", At: u.At})
 		}
 		slices.Reverse(want)
 		got, err := w.Other.Alerts(w.ctx, 0, 4)
