@@ -16,6 +16,9 @@ var (
 	ErrLapsed   = errors.New("engine: lease has lapsed")
 	ErrNotOwner = errors.New("engine: another engine owns the run")
 	ErrStopping = errors.New("engine: this engine is stopping")
+	// ErrDamaged says that what a store holds cannot be read any more: reading it
+	// again does not help.
+	ErrDamaged = errors.New("engine: the store is damaged")
 )
 
 // A SchemaError says that a store's layout does not fit this binary: missing,
@@ -37,6 +40,17 @@ func (e *SchemaError) Error() string {
 	}
 	return fmt.Sprintf("%s: schema version %d is older than %d: %s", e.Store, e.Have, e.Want, e.Hint)
 }
+
+// Damaged returns err as one that is ErrDamaged too, for stores. Its text stays.
+func Damaged(err error) error { return damaged{err} }
+
+type damaged struct{ error }
+
+// Is reports whether target is ErrDamaged.
+func (damaged) Is(target error) bool { return target == ErrDamaged }
+
+// Unwrap returns the cause.
+func (d damaged) Unwrap() error { return d.error }
 
 // A LockedError says that another process holds an embedded store.
 type LockedError struct {

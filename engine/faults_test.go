@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -17,11 +18,12 @@ var errDown = errors.New("the store is down")
 // A faultStore is a node's way to the store, which a test can break.
 type faultStore struct {
 	engine.Store
-	down   atomic.Bool  // nothing gets through
-	noJoin atomic.Bool  // joining fails
-	noTick atomic.Bool  // ticks fail
-	stale  atomic.Int32 // so many commits are answered stale without landing
-	frozen atomic.Value // chan struct{}: calls wait until it is closed; nil = none
+	down   atomic.Bool           // nothing gets through
+	noJoin atomic.Bool           // joining fails
+	noTick atomic.Bool           // ticks fail
+	noRead atomic.Pointer[error] // what reading a journal, a definition or an inbox brings; nil = it works
+	stale  atomic.Int32          // so many commits are answered stale without landing
+	frozen atomic.Value          // chan struct{}: calls wait until it is closed; nil = none
 
 	mu      sync.Mutex // protects following fields
 	commits int        // commits and submissions so far
@@ -64,10 +66,38 @@ func (s *faultStore) Tick(ctx context.Context, e engine.EngineID, lease time.Dur
 }
 
 func (s *faultStore) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {
-	if err := s.gate(); err != nil {
+	if err := cmp.Or(s.gate(), s.read()); err != nil {
 		return engine.Head{}, nil, err
 	}
 	return s.Store.Load(ctx, run)
+}
+
+func (s *faultStore) read() error {
+	if err := s.noRead.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (s *faultStore) Rows(ctx context.Context, run machine.RunID, from int32, limit int) ([]engine.Row, error) {
+	if err := s.read(); err != nil {
+		return nil, err
+	}
+	return s.Store.Rows(ctx, run, from, limit)
+}
+
+func (s *faultStore) Definition(ctx context.Context, id engine.WorkflowID) (engine.Definition, string, error) {
+	if err := s.read(); err != nil {
+		return engine.Definition{}, "", err
+	}
+	return s.Store.Definition(ctx, id)
+}
+
+func (s *faultStore) Waits(ctx context.Context, run machine.RunID, id engine.MessageID) (bool, error) {
+	if err := s.read(); err != nil {
+		return false, err
+	}
+	return s.Store.Waits(ctx, run, id)
 }
 
 func (s *faultStore) Retained(ctx context.Context) (machine.RunID, error) {

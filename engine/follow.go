@@ -13,8 +13,9 @@ import (
 const followRows = 256
 
 // Wait returns a run's state once it has ended or needs a human. Any engine's
-// run may be waited for. Returns ErrNotFound, and a *RunError if the run
-// cannot be read here.
+// run may be waited for. A store that does not answer is asked again until ctx
+// ends. Returns ErrNotFound, a *RunError if the run cannot be read here, and
+// whatever else of the store cannot pass: see Follow.
 func (n *Node) Wait(ctx context.Context, run machine.RunID) (*machine.State, error) {
 	for {
 		if t := n.now(); t != nil {
@@ -26,7 +27,7 @@ func (n *Node) Wait(ctx context.Context, run machine.RunID) (*machine.State, err
 				continue
 			}
 		}
-		return n.Follow(ctx, run, 0, nil)
+		return n.Follow(ctx, run, 0, nil, FollowOptions{})
 	}
 }
 
@@ -90,32 +91,51 @@ func (sh *shard) await(run machine.RunID) (chan *machine.State, error) {
 // Follow calls fn with a run's facts in order, from the one with number from
 // (1 = the first) on, as they become durable, until the run has ended or needs
 // a human; then it returns the run's state. Any engine's run may be followed.
-// fn may be nil. Returns ErrNotFound, and a *RunError if the run cannot be
-// read here.
-func (n *Node) Follow(ctx context.Context, run machine.RunID, from int, fn func(first int, facts []machine.Fact)) (*machine.State, error) {
+// fn may be nil. opts.Hint is not used: the node has its own.
+//
+// A store that does not answer is asked again, with a growing pause, until ctx
+// ends: an error of reading is returned only if it cannot pass. That is
+// ErrNotFound, ErrDamaged, a *RunError or another error about what is stored if
+// the run cannot be read here, a *SchemaError and a *LossError.
+func (n *Node) Follow(ctx context.Context, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts FollowOptions) (*machine.State, error) {
 	hint, done := n.followers.follow(run)
 	defer done()
-	return Follow(ctx, n.cfg.Store, n.cfg.Sealer, n.defs, run, from, fn, FollowOptions{Hint: hint, Poll: n.cfg.Options.Poll})
+	opts.Hint = hint
+	if opts.Poll <= 0 {
+		opts.Poll = n.cfg.Options.Poll
+	}
+	if opts.RetryStore <= 0 {
+		opts.RetryStore = n.cfg.Options.RetryStore
+	}
+	return Follow(ctx, n.cfg.Store, n.cfg.Sealer, n.defs, run, from, fn, opts)
 }
 
 // FollowOptions say how often a journal is looked at.
 type FollowOptions struct {
-	Hint <-chan struct{} // tells that there may be something new; nil = never
-	Poll time.Duration   // longest pause between two looks; 0 = 1 s
+	Hint       <-chan struct{} // tells that there may be something new; nil = never
+	Poll       time.Duration   // longest pause between two looks; 0 = 1 s
+	RetryStore time.Duration   // longest pause before a store that does not answer is asked again; 0 = 5 s
+	// Unanswered is called when the store stops answering, once until it answers
+	// again; nil = nobody asks.
+	Unanswered func(err error)
 }
 
 // Follow is Node.Follow without a node, for commands that only watch.
 func Follow(ctx context.Context, store Journal, sealer Sealer, defs *Definitions, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts FollowOptions) (*machine.State, error) {
-	head, rows, err := store.Load(ctx, run)
-	if err != nil {
-		return nil, fmt.Errorf("follow run %s: %w", RunName(run), err)
-	}
-	story := Story{Head: head, State: machine.NewState()}
-	if story.Flow, err = defs.Workflow(ctx, head.Workflow); err != nil {
-		return nil, fmt.Errorf("follow run %s: %w", RunName(run), err)
-	}
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second
+	}
+	ask := asker{most: opts.RetryStore, unanswered: opts.Unanswered}
+	var rows []Row
+	story := Story{State: machine.NewState()}
+	err := ask.until(ctx, func() (err error) {
+		if story.Head, rows, err = store.Load(ctx, run); err == nil {
+			story.Flow, err = defs.Workflow(ctx, story.Head.Workflow)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, followError(ctx, run, err)
 	}
 	const least = 10 * time.Millisecond
 	next, pause := int32(0), least
@@ -140,13 +160,22 @@ func Follow(ctx context.Context, store Journal, sealer Sealer, defs *Definitions
 			}
 			timer.Stop()
 		}
-		if rows, err = store.Rows(ctx, run, next, followRows); err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			return nil, fmt.Errorf("follow run %s: %w", RunName(run), err)
+		err := ask.until(ctx, func() (err error) {
+			rows, err = store.Rows(ctx, run, next, followRows)
+			return err
+		})
+		if err != nil {
+			return nil, followError(ctx, run, err)
 		}
 	}
+}
+
+// followError is an error of following; the end of ctx is returned as it is.
+func followError(ctx context.Context, run machine.RunID, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("follow run %s: %w", RunName(run), err)
 }
 
 // tell folds one row and tells its facts.

@@ -513,7 +513,7 @@ func TestFollow(t *testing.T) {
 		if len(own) != len(all) || len(w.story.gaps) > 0 {
 			t.Errorf("the observer was told %d facts (%v), the journal tells %d", len(own), w.story.gaps, len(all))
 		}
-		if s, err := n.Follow(t.Context(), run, 0, nil); err != nil || s.Status() != machine.RunSucceeded {
+		if s, err := n.Follow(t.Context(), run, 0, nil, engine.FollowOptions{}); err != nil || s.Status() != machine.RunSucceeded {
 			t.Errorf("Node.Follow = %v, %v", s, err)
 		}
 		n.drain(t)

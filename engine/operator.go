@@ -88,11 +88,17 @@ func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Even
 }
 
 // Answer waits until the run's owner has answered a verb, or ctx ends. nil means
-// that it was accepted. Returns a *RefusedError if it was refused in the end,
-// as a verb is that lost a race.
+// that it was accepted. A store that does not answer is asked again, as by
+// Follow. Returns a *RefusedError if it was refused in the end, as a verb is that
+// lost a race.
 func (o *Operator) Answer(ctx context.Context, run machine.RunID, id MessageID) error {
+	var ask asker
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
-		waiting, err := o.Store.Waits(ctx, run, id)
+		waiting := false
+		err := ask.until(ctx, func() (err error) {
+			waiting, err = o.Store.Waits(ctx, run, id)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("read the inbox of run %s: %w", RunName(run), err)
 		}
@@ -103,7 +109,11 @@ func (o *Operator) Answer(ctx context.Context, run machine.RunID, id MessageID) 
 			return err
 		}
 	}
-	story, _, err := loadStory(ctx, o.Store, o.Sealer, o.Defs, run)
+	var story Story
+	err := ask.until(ctx, func() (err error) {
+		story, _, err = loadStory(ctx, o.Store, o.Sealer, o.Defs, run)
+		return err
+	})
 	if err != nil {
 		return err
 	}

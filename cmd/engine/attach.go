@@ -102,8 +102,9 @@ func (w *work) lookOn(ctx context.Context, locked *engine.LockedError) (end outc
 	go w.awaitFree(followCtx, cancel)
 	ends := make(chan followed, 1)
 	go func() {
-		ends <- w.following(followCtx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact)) (*machine.State, error) {
-			return engine.Follow(ctx, s.store, s.sealer, s.defs, row.Run, from, fn, engine.FollowOptions{Poll: 500 * time.Millisecond})
+		ends <- w.following(followCtx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o engine.FollowOptions) (*machine.State, error) {
+			o.Poll = 500 * time.Millisecond
+			return engine.Follow(ctx, s.store, s.sealer, s.defs, row.Run, from, fn, o)
 		})
 	}()
 	ticker := time.NewTicker(tickEvery)

@@ -21,41 +21,25 @@ type followed struct {
 // follow shows the run's facts until it has ended or needs a human. A store
 // that does not answer is asked again.
 func (w *work) follow(ctx context.Context, s *session, node *engine.Node, run machine.RunID) followed {
-	return w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact)) (*machine.State, error) {
-		return node.Follow(ctx, run, from, fn)
+	return w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o engine.FollowOptions) (*machine.State, error) {
+		return node.Follow(ctx, run, from, fn, o)
 	})
 }
 
-type followFunc func(ctx context.Context, from int, fn func(int, []machine.Fact)) (*machine.State, error)
+type followFunc func(ctx context.Context, from int, fn func(int, []machine.Fact), o engine.FollowOptions) (*machine.State, error)
 
 func (w *work) following(ctx context.Context, s *session, fn followFunc) followed {
-	pause := 100 * time.Millisecond
-	told := false
-	for {
-		state, err := fn(ctx, w.seen+1, func(first int, facts []machine.Fact) {
-			pause = 100 * time.Millisecond
-			w.do(ctx, func() {
-				w.view.Facts(first, facts)
-				w.seen = first + len(facts) - 1
-			})
+	state, err := fn(ctx, w.seen+1, func(first int, facts []machine.Fact) {
+		w.do(ctx, func() {
+			w.view.Facts(first, facts)
+			w.seen = first + len(facts) - 1
 		})
-		if err == nil || ctx.Err() != nil || permanent(err) {
-			return followed{state, err}
-		}
-		if !told {
-			told = true
-			w.do(ctx, func() {
-				w.view.Note("The state does not answer; trying again. The run is kept. " + s.wrap("read", err).Error())
-			})
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		pause = min(2*pause, 5*time.Second)
-	}
+	}, engine.FollowOptions{Unanswered: func(err error) {
+		w.do(ctx, func() {
+			w.view.Note("The state does not answer; trying again. The run is kept. " + s.wrap("read", err).Error())
+		})
+	}})
+	return followed{state, err}
 }
 
 // do has the loop call fn, and waits until it has.

@@ -59,7 +59,7 @@ func (a *app) untilEnded(ctx context.Context, s *session, op *engine.Operator, y
 		if y.answer {
 			return nil
 		}
-		return untilAnswered(ctx, op, y)
+		return op.Answer(ctx, y.row.Run, y.message)
 	}
 	if a.json {
 		end, err := a.lookAt(ctx, s, y.row, silent{}, 1, answered)
@@ -78,24 +78,6 @@ func (a *app) untilEnded(ctx context.Context, s *session, op *engine.Operator, y
 		return y.problem(s, y.row, err)
 	}
 	return nil
-}
-
-// untilAnswered waits for the answer to a verb. A store that does not answer is
-// asked again.
-func untilAnswered(ctx context.Context, op *engine.Operator, y saying) error {
-	for {
-		err := op.Answer(ctx, y.row.Run, y.message)
-		var refused *engine.RefusedError
-		if err == nil || errors.As(err, &refused) || permanent(err) || ctx.Err() != nil {
-			return err
-		}
-		timer := time.NewTimer(time.Second)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
 }
 
 // look shows a run from its from-th event on, and ends with its exit code. It
@@ -139,8 +121,9 @@ func (a *app) lookAt(ctx context.Context, s *session, row engine.RunRow, view re
 				return
 			}
 		}
-		ends <- w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact)) (*machine.State, error) {
-			return engine.Follow(ctx, s.store, s.sealer, s.defs, row.Run, from, fn, engine.FollowOptions{Poll: 500 * time.Millisecond})
+		ends <- w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o engine.FollowOptions) (*machine.State, error) {
+			o.Poll = 500 * time.Millisecond
+			return engine.Follow(ctx, s.store, s.sealer, s.defs, row.Run, from, fn, o)
 		})
 	}()
 	ticker := time.NewTicker(tickEvery)

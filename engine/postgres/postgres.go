@@ -153,6 +153,9 @@ func unmigrated(err error) bool {
 // wrap says what went wrong while doing what, and where the server's words do
 // not, what that means.
 func wrap(what string, err error) error {
+	if state := sqlstate(err); state == "XX001" || state == "XX002" { // data_corrupted, index_corrupted
+		err = engine.Damaged(err)
+	}
 	if why := meaning(err); why != "" {
 		return fmt.Errorf("postgres: %s: %w: %s", what, err, why)
 	}

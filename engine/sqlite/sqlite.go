@@ -327,6 +327,9 @@ func (s *Store) explain(what string, err error) error {
 	case errors.Is(err, errForeign):
 		hint = "name another file"
 	}
+	if c := code(err); c == sqlite3.SQLITE_NOTADB || c == sqlite3.SQLITE_CORRUPT {
+		err = engine.Damaged(err)
+	}
 	if hint != "" {
 		return fmt.Errorf("sqlite: %s %s: %w: %s", what, s.path, err, hint)
 	}
