@@ -18,7 +18,7 @@ import (
 func TestFollowOutlastsTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		w.shop.on("charge", func(context.Context, int) error { time.Sleep(25 * time.Second); return nil })
+		w.shop.on("charge", func(context.Context, int) error { time.Sleep(8 * time.Second); return nil })
 		n := w.start()
 		run := w.submit(n, "order", nil)
 		far := w.faulty() // the way of those who only look; the engine's own is whole
@@ -41,9 +41,9 @@ func TestFollowOutlastsTheStore(t *testing.T) {
 			}
 			ends <- err
 		}()
-		time.Sleep(10 * time.Second)
+		time.Sleep(3 * time.Second)
 		far.noRead.Store(nil)
-		time.Sleep(10 * time.Second)
+		time.Sleep(3 * time.Second)
 		far.noRead.Store(&errDown)
 		time.Sleep(3 * time.Minute)
 		select {
@@ -76,7 +76,7 @@ func TestFollowOutlastsTheStore(t *testing.T) {
 func TestWaitOutlastsTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		w.shop.on("charge", func(context.Context, int) error { time.Sleep(25 * time.Second); return nil })
+		w.shop.on("charge", func(context.Context, int) error { time.Sleep(8 * time.Second); return nil })
 		owner := w.start()
 		run := w.submit(owner, "order", nil)
 		far := w.faulty()
