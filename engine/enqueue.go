@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,51 +21,45 @@ const whyUnowned = "no engine has taken the run yet"
 // up (S14, S55). Waiting for one burns no failure count (S65). It needs no
 // running engine, no agents and no Invoker: cfg.Invoker is not used. What Submit
 // refuses is refused here too, and a name or key that is taken returns the
-// earlier run with Exists set.
+// earlier run with Exists set. With an error and a Run other than 0 the run may
+// be stored all the same, under that id: see Enqueued.
 func Enqueue(ctx context.Context, cfg Config, s Submission) (Submitted, error) {
 	out, err := EnqueueAll(ctx, cfg, []Submission{s})
-	if len(out) == 0 {
-		return Submitted{}, err
-	}
-	return out[0], err
+	return out[0].Submitted, err
 }
 
-// EnqueueAll is Enqueue of many, over Options.Writers connections at once. It
-// returns what became of each, in order, up to the first that was refused or
-// failed; those after it may have been accepted too, and show with a Run other
-// than 0. Doing it again under the same names or keys is safe.
-func EnqueueAll(ctx context.Context, cfg Config, all []Submission) (accepted []Submitted, err error) {
-	cfg = cfg.withDefaults()
-	if cfg.Store == nil {
-		return nil, errors.New("engine: Config.Store is required")
-	}
-	if err := cfg.Options.validate(); err != nil {
-		return nil, err
-	}
-	if err := pinKey(ctx, cfg.Store, cfg.Sealer); err != nil {
-		return nil, err
-	}
-	writers := min(cfg.Options.Writers, len(all))
-	if writers == 0 {
-		return nil, nil
-	}
-	cfg.Store = Pointed(cfg.Store)
-	e := &enqueuer{cfg: cfg, n: &Node{cfg: cfg, clock: &clock{}, ids: &minter{}, defs: NewDefinitions(cfg.Store, cfg.Sealer)}}
-	if e.engine, err = cfg.Store.Join(ctx, cfg.Options.Address, cfg.Options.Lease, writers); err != nil {
-		return nil, fmt.Errorf("join the store: %w", err)
-	}
-	defer func() {
-		// It owns nothing, so nobody waits for it; but nobody should wonder either.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Options.Lease)
-		defer cancel()
-		if left := cfg.Store.Leave(ctx, e.engine); left != nil && !notOwner(left) && err == nil {
-			err = fmt.Errorf("leave the store: %w", left)
+// An Enqueued is what became of one submission of EnqueueAll.
+type Enqueued struct {
+	Submitted
+	// Err is nil if the run is stored, or was before (Exists). Else Run tells
+	// what is known: 0 = nothing was stored; any other = the run was sent, the
+	// store did not answer, and it may be stored under this id and Name.
+	Err error
+}
+
+// EnqueueAll is Enqueue of many, over Options.Writers connections at once, in
+// batches as large as Options allow. It returns one result for each submission,
+// in order, whatever happened: a submission that is refused keeps no other from
+// being stored, and where the store cannot be reached, each result says so. A
+// writer that cannot be opened leaves its work to the others.
+//
+// The error is that of the first result that has one; if there is none, it is nil
+// or says that the short membership could not be ended in order, which changes no
+// result. Submitting again what failed is safe under the same names or keys. A
+// submission without either that may be stored (Err and Run are set) must be
+// looked for first: submitting it again may store it twice.
+func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, error) {
+	e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
+	why, left := e.enqueue(ctx)
+	var first error
+	for i := range e.out {
+		o := &e.out[i]
+		if o.Err == nil && o.Run == 0 { // it was not tried
+			o.Err = fmt.Errorf("submit %q: %w", all[i].Workflow, why)
 		}
-	}()
-	if err := e.tick(ctx); err != nil {
-		return nil, err
+		first = cmp.Or(first, o.Err)
 	}
-	return e.run(ctx, all, writers)
+	return e.out, cmp.Or(first, left)
 }
 
 // An enqueuer is a short membership that only submits.
@@ -71,6 +67,45 @@ type enqueuer struct {
 	cfg    Config
 	n      *Node // of which only what submitting needs is there
 	engine EngineID
+	all    []Submission
+	out    []Enqueued // of each of them; its parts belong to one writer each
+	next   atomic.Int64
+}
+
+// enqueue joins the store, submits everything and leaves. why says why what has no
+// result was not tried; left is an error of leaving.
+func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
+	cfg := e.cfg
+	if cfg.Store == nil {
+		return errors.New("engine: Config.Store is required"), nil
+	}
+	if err := cfg.Options.validate(); err != nil {
+		return err, nil
+	}
+	if len(e.all) == 0 {
+		return nil, nil
+	}
+	if err := pinKey(ctx, cfg.Store, cfg.Sealer); err != nil {
+		return err, nil
+	}
+	writers := min(cfg.Options.Writers, len(e.all))
+	cfg.Store = Pointed(cfg.Store)
+	e.cfg = cfg
+	e.n = &Node{cfg: cfg, clock: &clock{}, ids: &minter{}, defs: NewDefinitions(cfg.Store, cfg.Sealer)}
+	var err error
+	if e.engine, err = cfg.Store.Join(ctx, cfg.Options.Address, cfg.Options.Lease, writers); err != nil {
+		return fmt.Errorf("join the store: %w", err), nil
+	}
+	if why = e.tick(ctx); why == nil {
+		why = e.run(ctx, writers)
+	}
+	// It owns nothing, so nobody waits for it; but nobody should wonder either.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Options.Lease)
+	defer cancel()
+	if err := cfg.Store.Leave(last, e.engine); err != nil && !notOwner(err) {
+		left = fmt.Errorf("leave the store: %w", err)
+	}
+	return why, left
 }
 
 // tick renews the membership and learns the store's time.
@@ -84,175 +119,249 @@ func (e *enqueuer) tick(ctx context.Context) error {
 	return nil
 }
 
-// run submits everything over a number of writers.
-func (e *enqueuer) run(ctx context.Context, all []Submission, writers int) ([]Submitted, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// run submits everything over a number of writers. The error says why it ended
+// before all was tried.
+func (e *enqueuer) run(ctx context.Context, writers int) error {
+	// What was sent is waited for, also after another writer has found that there
+	// is no going on.
+	stop, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var next atomic.Int64
-	out := make([]Submitted, len(all))
-	errs := make([]error, len(all))
-	var work, renew sync.WaitGroup
+	var open []Writer
+	var failed error
 	for n := range writers {
 		w, err := e.cfg.Store.OpenWriter(ctx, e.engine, n)
 		if err != nil {
-			cancel(err)
-			work.Wait()
-			return nil, fmt.Errorf("open writer %d: %w", n, err)
+			failed = fmt.Errorf("open writer %d: %w", n, err)
+			continue
 		}
+		open = append(open, w)
+	}
+	switch {
+	case len(open) == 0:
+		return failed
+	case failed != nil:
+		e.cfg.Logger.Warn("submitting over fewer connections", "connections", len(open), "error", failed)
+	}
+	var work, renew sync.WaitGroup
+	for _, w := range open {
 		work.Go(func() {
 			defer func() {
 				if err := w.Close(); err != nil {
 					e.cfg.Logger.Debug("close a writer", "error", err)
 				}
 			}()
-			for ctx.Err() == nil {
-				to := int(next.Add(enqueueBatch))
-				from := to - enqueueBatch
-				if to = min(to, len(all)); from >= to {
-					return
-				}
-				if err := e.many(ctx, w, all[from:to], out[from:to], errs[from:to]); err != nil {
-					cancel(err)
-					return
-				}
+			if err := e.work(ctx, stop, w); err != nil {
+				cancel(err)
 			}
 		})
 	}
 	done := make(chan struct{})
-	renew.Go(func() {
-		for {
-			timer := time.NewTimer(e.cfg.Options.Lease / 3)
-			select {
-			case <-timer.C:
-				if err := e.tick(ctx); overFor(err) {
-					cancel(err)
-				}
-			case <-done:
-				timer.Stop()
-				return
-			}
-		}
-	})
+	renew.Go(func() { e.renew(ctx, cancel, done) })
 	work.Wait()
 	close(done)
 	renew.Wait()
-	for i, err := range errs {
-		if err != nil {
-			return out[:i], err
-		}
-		if out[i].Run == 0 {
-			return out[:i], context.Cause(ctx)
+	return context.Cause(stop)
+}
+
+// renew renews the membership until done is closed, and ends the work if it is
+// over.
+func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, done <-chan struct{}) {
+	for {
+		timer := time.NewTimer(e.cfg.Options.Lease / 3)
+		select {
+		case <-timer.C:
+			if err := e.tick(ctx); overFor(err) {
+				cancel(err)
+			}
+		case <-done:
+			timer.Stop()
+			return
 		}
 	}
-	return out, nil
 }
 
 // enqueueBatch is how many runs are submitted in one commit at most.
 const enqueueBatch = 256
 
-// many submits runs that nobody owns, in one commit if nothing is in the way. It
-// returns the first error, which is among errs too.
-func (e *enqueuer) many(ctx context.Context, w Writer, all []Submission, out []Submitted, errs []error) error {
-	starts, batch, bytes := make([]*start, len(all)), make([]Transition, 0, len(all)), 0
-	for i, s := range all {
-		if _, given := ParseRunName(s.Name); given {
-			break // it is, or is not, the run of that name: nothing for a batch
+// work submits share after share until all is tried or stop ends. An error ends
+// everybody's work: the store does not answer, or this membership is over.
+func (e *enqueuer) work(ctx, stop context.Context, w Writer) error {
+	for stop.Err() == nil {
+		to := int(e.next.Add(enqueueBatch))
+		from := to - enqueueBatch
+		if to = min(to, len(e.all)); from >= to {
+			return nil
 		}
-		var err error
-		if starts[i], err = e.n.prepare(ctx, s); err != nil {
-			errs[i] = fmt.Errorf("submit %q: %w", s.Workflow, err)
-			break
-		}
-		var t Transition
-		if t, errs[i] = e.transition(s, *starts[i]); errs[i] != nil {
-			break
-		}
-		batch, bytes = append(batch, t), bytes+len(t.Data)
-		if bytes > e.cfg.Options.MaxBatchBytes {
-			break
-		}
-	}
-	var outcomes []Outcome
-	if len(batch) > 0 {
-		var err error
-		if outcomes, err = w.Commit(ctx, batch); err != nil || len(outcomes) != len(batch) {
-			outcomes = make([]Outcome, len(batch)) // each is settled by itself
-		}
-	}
-	for i := range batch {
-		if o := outcomes[i]; o.Err == nil && (o.Landed || o.Submitted.Exists) {
-			out[i] = o.Submitted
-			if o.Submitted.Run == batch[i].Run { // an earlier sending had landed
-				out[i].Exists = false
-			}
-			continue
-		}
-		if out[i], errs[i] = e.one(ctx, w, all[i], *starts[i], batch[i]); errs[i] != nil {
-			return errs[i]
-		}
-	}
-	for i := len(batch); i < len(all); i++ { // what is refused, or one batch cannot hold
-		if errs[i] != nil {
-			return errs[i]
-		}
-		if _, given := ParseRunName(all[i].Name); given {
-			if out[i], errs[i] = e.n.again(ctx, all[i]); errs[i] != nil {
-				return errs[i]
-			}
-			continue
-		}
-		st, err := e.n.prepare(ctx, all[i])
-		if err != nil {
-			errs[i] = fmt.Errorf("submit %q: %w", all[i].Workflow, err)
-			return errs[i]
-		}
-		var t Transition
-		if t, errs[i] = e.transition(all[i], *st); errs[i] == nil {
-			out[i], errs[i] = e.one(ctx, w, all[i], *st, t)
-		}
-		if errs[i] != nil {
-			return errs[i]
+		if err := e.share(ctx, stop, w, from, to); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// one submits one run that nobody owns, at first as t. A store that does not
-// answer is asked again a few times, as by Node.Submit.
-func (e *enqueuer) one(ctx context.Context, w Writer, s Submission, st start, t Transition) (Submitted, error) {
-	pause, unsure := 20*time.Millisecond, t.Run
-	for try := 1; ; try++ {
-		if unsure == 0 {
-			var err error
-			if t, err = e.transition(s, st); err != nil {
-				return Submitted{}, err
+// An entry is a submission on its way.
+type entry struct {
+	n  int // of all
+	st *start
+	t  Transition
+}
+
+// submitted names the run that the entry becomes.
+func (x *entry) submitted() Submitted {
+	return Submitted{Run: x.t.Run, Name: x.t.Names.Public(x.t.Run)}
+}
+
+// share submits those from one to another in batches. What is refused for what it
+// says has its result at once and is in no batch.
+func (e *enqueuer) share(ctx, stop context.Context, w Writer, from, to int) error {
+	var batch []entry
+	bytes := 0
+	for n := from; n < to; n++ {
+		if stop.Err() != nil { // what is not sent yet stays without a result
+			return nil
+		}
+		x, err := e.entry(ctx, n)
+		if err != nil {
+			return err
+		}
+		if x == nil {
+			continue
+		}
+		full := len(batch) == min(enqueueBatch, e.cfg.Options.MaxBatchRows) || bytes+len(x.t.Data) > e.cfg.Options.MaxBatchBytes
+		if len(batch) > 0 && full {
+			if err := e.land(ctx, w, batch); err != nil {
+				return err
+			}
+			batch, bytes = batch[:0], 0
+		}
+		batch, bytes = append(batch, *x), bytes+len(x.t.Data)
+	}
+	return e.land(ctx, w, batch)
+}
+
+// entry makes what is sent for a submission; nil if it has its result. An error
+// says that the store does not answer.
+func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
+	s, o := e.all[n], &e.out[n]
+	var down *unanswered
+	if _, given := ParseRunName(s.Name); given { // it is, or is not, the run of that name
+		o.Submitted, o.Err = e.n.again(ctx, s)
+		if errors.As(o.Err, &down) {
+			return nil, down
+		}
+		return nil, nil
+	}
+	st, err := e.n.prepare(ctx, s)
+	if err != nil {
+		o.Err = fmt.Errorf("submit %q: %w", s.Workflow, err)
+		if errors.As(err, &down) {
+			return nil, down
+		}
+		return nil, nil
+	}
+	x := &entry{n: n, st: st}
+	if x.t, o.Err = e.transition(s, *st); o.Err != nil {
+		return nil, nil
+	}
+	return x, nil
+}
+
+// land sends a batch until every submission in it has its result. A store that
+// does not answer is asked a few times, as by Node.Submit, with the very same
+// rows: so none lands twice. Returns an error if it did not answer, or if this
+// membership is over.
+func (e *enqueuer) land(ctx context.Context, w Writer, batch []entry) error {
+	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.t.Run, b.t.Run) })
+	unsure := false // an earlier sending may have landed
+	pause := leastRetry
+	for try := 1; len(batch) > 0; try++ {
+		rows := make([]Transition, len(batch))
+		for i, x := range batch {
+			rows[i] = x.t
+		}
+		outcomes, err := w.Commit(ctx, rows)
+		if err == nil && len(outcomes) != len(rows) {
+			err = fmt.Errorf("the store answered %d outcomes for %d submissions", len(outcomes), len(rows))
+		}
+		if err == nil {
+			if batch, err = e.settle(ctx, batch, outcomes, unsure); err == nil && len(batch) == 0 {
+				return nil
 			}
 		}
-		res, err := w.Submit(ctx, t, *t.Names)
-		var loss *LossError
-		switch {
-		case err == nil && res.Exists && res.Run == t.Run: // an earlier sending had landed
-			res.Exists = false
-			return res, nil
-		case err == nil:
-			return res, nil
-		case errors.Is(err, ErrExists): // the id is another's, or an earlier sending landed
-			unsure = 0
-		case overFor(err), errors.As(err, &loss), ctx.Err() != nil:
-			return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
-		default:
-			unsure = t.Run // the same row is sent again, so that it cannot land twice
-		}
-		if try == submitTries {
-			return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
-		}
-		if unsure != 0 {
-			if sleep(ctx, pause) != nil {
-				return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+		if err == nil { // of some the id was taken: they go again under another
+			if try >= submitIDs {
+				e.fail(batch, fmt.Errorf("no free run id in %d tries", submitIDs), false)
+				return nil
 			}
-			pause *= 2
+			unsure = false
+			continue
+		}
+		unsure = unsure || !NothingLanded(err)
+		if overFor(err) || ctx.Err() != nil || try >= submitTries {
+			e.fail(batch, err, unsure)
+			return err
+		}
+		if sleep(ctx, pause) != nil {
+			e.fail(batch, err, unsure)
+			return err
+		}
+		pause *= 2
+	}
+	return nil
+}
+
+// fail gives each submission of a batch the error. Where it may have landed all
+// the same, its run is named.
+func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
+	for _, x := range batch {
+		o := &e.out[x.n]
+		if o.Run != 0 || o.Err != nil { // it has its result
+			continue
+		}
+		o.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, err)
+		if unsure {
+			o.Submitted = x.submitted()
 		}
 	}
+}
+
+// settle notes what the store answered and returns those that go again, under
+// other ids. An error means that it could not be read what the answer meant.
+func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []Outcome, unsure bool) (again []entry, err error) {
+	for i, x := range batch {
+		o, res := outcomes[i], &e.out[x.n]
+		mine := false
+		if unsure && o.Err != nil { // what is in the way, or is refused now, may have landed before
+			if mine, err = e.stands(ctx, x.t); err != nil {
+				return batch, err
+			}
+		}
+		switch {
+		case mine, o.Err == nil && o.Submitted.Run == x.t.Run:
+			res.Submitted, res.Err = x.submitted(), nil
+		case o.Err == nil && (o.Landed || o.Submitted.Exists):
+			res.Submitted, res.Err = o.Submitted, nil
+		case o.Err == nil, errors.Is(o.Err, ErrExists): // the id is another's
+			t, err := e.transition(e.all[x.n], *x.st)
+			if err != nil {
+				res.Err = err
+				continue
+			}
+			again = append(again, entry{n: x.n, st: x.st, t: t})
+		default:
+			res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, o.Err)
+		}
+	}
+	return again, nil
+}
+
+// stands reports whether the run's first row is the one that was sent.
+func (e *enqueuer) stands(ctx context.Context, t Transition) (bool, error) {
+	rows, err := e.cfg.Store.Rows(ctx, t.Run, 0, 1)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return false, fmt.Errorf("read run %s: %w", RunName(t.Run), err)
+	}
+	return err == nil && len(rows) == 1 && t.is(rows[0]), nil
 }
 
 // transition makes the first row of a run that nobody owns: nothing of it

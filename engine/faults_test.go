@@ -25,6 +25,8 @@ type faultStore struct {
 	stale  atomic.Int32          // so many commits are answered stale without landing
 	frozen atomic.Value          // chan struct{}: calls wait until it is closed; nil = none
 
+	opens func(n int) bool // whether the n-th writer can be opened; nil = it can
+
 	mu      sync.Mutex // protects following fields
 	commits int        // commits and submissions so far
 	batches []int      // rows of each commit
@@ -114,6 +116,9 @@ func (s *faultStore) Leave(ctx context.Context, e engine.EngineID) error {
 func (s *faultStore) OpenWriter(ctx context.Context, e engine.EngineID, n int) (engine.Writer, error) {
 	if err := s.gate(); err != nil {
 		return nil, err
+	}
+	if s.opens != nil && !s.opens(n) {
+		return nil, errDown
 	}
 	w, err := s.Store.OpenWriter(ctx, e, n)
 	if err != nil {

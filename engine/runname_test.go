@@ -51,11 +51,12 @@ func TestSubmitUnderAGivenName(t *testing.T) {
 		}
 		cfg := engine.Config{Store: w.mem}
 		got, err := engine.EnqueueAll(t.Context(), cfg, []engine.Submission{ask("a"), ask(want.Name), ask(""), ask("b")})
-		if err != nil || len(got) != 4 || got[1] != want || got[0].Exists || got[2].Exists || got[3].Name != "b" || got[2].Name != engine.RunName(got[2].Run) {
+		if err != nil || len(got) != 4 || got[1].Submitted != want || got[0].Exists || got[2].Exists || got[3].Name != "b" || got[2].Name != engine.RunName(got[2].Run) {
 			t.Errorf("EnqueueAll = %+v, %v", got, err)
 		}
-		if got, err := engine.EnqueueAll(t.Context(), cfg, []engine.Submission{ask("c"), ask("r-1z"), ask("d")}); err == nil || len(got) != 1 || got[0].Name != "c" {
-			t.Errorf("EnqueueAll = %+v, %v, want the first one and an error", got, err)
+		if got, err := engine.EnqueueAll(t.Context(), cfg, []engine.Submission{ask("c"), ask("r-1z"), ask("d")}); err == nil || len(got) != 3 || got[0].Name != "c" || got[0].Err != nil ||
+			got[1].Err != err || got[1].Run != 0 || got[2].Name != "d" || got[2].Err != nil {
+			t.Errorf("EnqueueAll = %+v, %v, want the second one refused", got, err)
 		}
 		n.drain(t)
 	})

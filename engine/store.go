@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
@@ -319,16 +320,25 @@ type Writer interface {
 	// name and its unique key, or not at all, and never twice: an existing name or
 	// a key that is held is reported in its outcome instead (Submitted.Exists).
 	// That costs no commit of its own unless a name or key is in dispute.
-	// Each transition is all or nothing. An unknown outcome is resolved inside:
-	// Commit sends the same batch under the same token until it knows, or ctx
-	// ends: only if ctx has ended may an error leave the outcome open, every
-	// other error means that nothing landed. Returns ErrFenced if the engine was
-	// fenced off.
+	// Each transition is all or nothing. Where an answer is lost Commit sends the
+	// same batch under the same token again until it knows, or until it cannot go on.
+	//
+	// An error leaves the outcome of the batch open, whatever it says: each
+	// transition may have landed or not. Only an error for which NothingLanded
+	// reports true promises more. After an open outcome the caller sends the very
+	// same transitions again: one that had landed is then answered with ErrStale,
+	// or ErrExists at Seq 0, and the journal holds the row that was sent. Returns
+	// ErrFenced if the engine was fenced off and nothing of the batch has landed.
 	Commit(ctx context.Context, batch []Transition) ([]Outcome, error)
-	// Submit is Commit of one transition with Names.
+	// Submit is Commit of one transition with Names, errors included.
 	Submit(ctx context.Context, t Transition, s Names) (Submitted, error)
 	Close() error
 }
+
+// NothingLanded reports whether an error of Commit as a whole promises that nothing
+// of its batch has landed, and that nothing of it will: the engine's fence row was
+// gone before. After every other error the outcome is open (decision 0018).
+func NothingLanded(err error) bool { return errors.Is(err, ErrFenced) }
 
 // A Transition is what one commit writes for one run: one journal row and what
 // the run's row becomes.

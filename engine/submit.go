@@ -60,8 +60,11 @@ func (n *Node) Submit(ctx context.Context, s Submission) (Submitted, error) {
 // again finds the run of a submission under a name that an engine gave.
 func (n *Node) again(ctx context.Context, s Submission) (Submitted, error) {
 	run, err := n.cfg.Store.Find(ctx, s.Name)
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
 		err = Names{Name: s.Name}.Validate()
+	case err != nil:
+		err = &unanswered{err}
 	}
 	if err != nil {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
@@ -87,10 +90,16 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*start, error) {
 	}
 	ids, err := n.defs.Put(ctx, s.Definition)
 	if err != nil {
-		return nil, err
+		return nil, &unanswered{err}
 	}
 	return &start{workflow: ids[s.Workflow], flow: wf, specs: specs, names: Names{Workflow: s.Workflow, Name: s.Name}}, nil
 }
+
+// unanswered marks an error of a submission that is the store's, not its own.
+type unanswered struct{ error }
+
+// Unwrap returns the cause.
+func (u *unanswered) Unwrap() error { return u.error }
 
 // confidential reports whether a run may come to hold what must not be stored
 // in the clear. Whether an agent repeats a secret is known only when it has
