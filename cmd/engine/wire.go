@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/postgres"
@@ -242,27 +241,4 @@ func processName() string {
 		host = "localhost"
 	}
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
-}
-
-// checkAgents starts every agent that a run would call, so that whatever would
-// keep it from being called is known before anything has begun.
-func checkAgents(ctx context.Context, pool *agents.Pool, wf *dsl.Workflow, vars dsl.Value) error {
-	specs, err := engine.AgentSpecs(wf, vars)
-	if err != nil {
-		return err
-	}
-	var problems dsl.Diagnostics
-	for _, name := range sortedNames(specs) {
-		if err := pool.Check(ctx, specs[name]); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			summary, detail := explainAgent(usedAgent{AgentUse: dsl.AgentUse{Name: name, Plugin: specs[name].Plugin}, err: err})
-			problems = append(problems, dsl.Diagnostic{Severity: dsl.SeverityError, Summary: summary, Detail: detail})
-		}
-	}
-	if len(problems) > 0 {
-		return &problem{problems}
-	}
-	return nil
 }

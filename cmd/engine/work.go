@@ -75,7 +75,7 @@ func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 	pool := w.a.newPool(w.r.catalog, circuitObserver{w.circuits}, logs.Keep)
 	defer pool.Close()
 	defer keepLogs(ctx, logs)()
-	err := w.interruptible(ctx, func(ctx context.Context) error { return checkAgents(ctx, pool, w.r.wf, w.r.vars) })
+	err := w.interruptible(ctx, func(ctx context.Context) error { return checkAgents(ctx, pool, w.r.wf, w.r.vars, w.starting) })
 	if err != nil {
 		return outcome{}, err
 	}
@@ -97,6 +97,13 @@ func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 		return outcome{}, s.wrap("start", err)
 	}
 	return w.drive(ctx, s, e)
+}
+
+// starting says for people what takes the first tenths of a second.
+func (w *work) starting(text string) {
+	if !w.a.json {
+		w.view.Note(text)
+	}
 }
 
 // drive submits the run and follows it.
