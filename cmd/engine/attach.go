@@ -62,7 +62,10 @@ func (w *work) differing(recorded dsl.Value) []string {
 func story(wf *dsl.Workflow, row engine.RunRow, attached bool) render.Story {
 	s := render.Story{Run: row.Name, Workflow: wf.Name, Key: row.Key, Attached: attached}
 	if attached {
-		s.Status = row.State.String()
+		s.Status, s.Past = row.State.String(), !row.State.Final()
+		if row.State.Final() {
+			s.Ended = row.FinishedAt
+		}
 	}
 	for _, step := range wf.Steps {
 		info := render.StepInfo{Name: step.Name, Action: actionName(step.Do), Undo: undone(wf, step)}

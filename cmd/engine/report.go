@@ -157,9 +157,10 @@ func (a *app) note(format string, args ...any) {
 	_, _ = fmt.Fprintln(a.stderr, render.Clean(fmt.Sprintf(format, args...))) // stderr is gone: nobody to tell
 }
 
-// live reports whether w is a screen that may be redrawn.
+// live reports whether w is a screen that may be redrawn. Colours are another
+// matter: who wants none still wants to see progress.
 func (a *app) live(w io.Writer) bool {
-	if a.noColor || a.env("NO_COLOR") != "" || a.env("TERM") == "dumb" {
+	if a.env("TERM") == "dumb" {
 		return false
 	}
 	_, _, ok := size(w)

@@ -89,7 +89,9 @@ func (a *app) look(ctx context.Context, s *session, row engine.RunRow, from int,
 	}
 	view := a.newView()
 	a.runs.follow(row)
-	view.Begin(story(wf, row, true))
+	told := story(wf, row, true)
+	told.Past = from == 1
+	view.Begin(told)
 	if live, err := s.store.Live(ctx); err == nil && len(live) == 0 && !row.State.Final() && !row.State.NeedsHuman() {
 		view.Note("No engine is alive to go on with this run. Start one with `engine serve`, or `engine apply PATH` with its workflow.")
 	}

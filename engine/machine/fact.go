@@ -21,6 +21,7 @@ type Fact struct {
 	Attempt int     // number for people, from 1; 0 = none
 	Of      int     // attempts allowed in this round; 0 = not applicable, dsl.Unbounded = no limit
 	Undo    bool    // the attempt or wait belongs to the undo
+	Among   int     // attempts and waits of an instance: how many instances its for_each step has; 0 = it is none
 
 	Status     string        // step_finished, undo_finished, run_finished, attempt_finished (ok, failed, unknown, not_sent)
 	Code       string        // failure code, or ""

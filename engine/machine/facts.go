@@ -71,6 +71,8 @@ type teller struct {
 	facts []Fact
 	kinds FactKinds // others are counted and not made
 	count int
+
+	each, among int // the for_each step asked for last, plus one, and its instances
 }
 
 type pair struct {
@@ -244,7 +246,7 @@ func since(from, to instant) time.Duration {
 func (t *teller) attemptFact(p pair, a *attempt) Fact {
 	f := Fact{
 		Step: t.name(p), Action: actionName(t.wf, p.now, a.kind), Purpose: a.kind.told(), Undo: p.now.undoes(a),
-		Attempt: int(a.number), Of: t.allowed(p.now, a.kind), CompleteBy: a.completeBy.time(),
+		Attempt: int(a.number), Of: t.allowed(p.now, a.kind), CompleteBy: a.completeBy.time(), Among: t.instances(p.now),
 	}
 	f.deadline(p.now)
 	return f
@@ -359,7 +361,7 @@ func (t *teller) beginnings(p pair) {
 	was := p.old.track()
 	if p.now.queue != 0 && p.now.hold > 0 && int(p.now.hold) <= len(t.after().holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) && !t.skips(FactStepHeld) {
 		h := t.after().holds[p.now.hold-1]
-		f := Fact{Kind: FactStepHeld, Step: t.waiting(p), Undo: undo, Agent: h.agent, Until: h.until.time(), Message: h.why}
+		f := Fact{Kind: FactStepHeld, Step: t.waiting(p), Undo: undo, Agent: h.agent, Until: h.until.time(), Message: h.why, Among: t.instances(p.now)}
 		f.deadline(p.now)
 		t.say(f)
 	}
@@ -367,6 +369,7 @@ func (t *teller) beginnings(p pair) {
 		f := Fact{
 			Kind: FactRetryScheduled, Step: t.name(p), Undo: undo, Purpose: track.kind.told(), Until: track.until.time(),
 			Code: track.code(), Message: track.message(), CoolDown: p.now.fwd.rounds > p.old.fwd.rounds,
+			Among: t.instances(p.now),
 		}
 		if f.Purpose != PurposeLookup {
 			f.Attempt, f.Of = int(track.attempt)+1, t.allowed(p.now, track.kind)
@@ -374,6 +377,34 @@ func (t *teller) beginnings(p pair) {
 		f.deadline(p.now)
 		t.say(f)
 	}
+}
+
+// instances is how many instances the for_each step has that a node belongs to or
+// is. The instances of a step follow each other, so the last answer is kept: to
+// look for the step anew would cost the square of their number.
+func (t *teller) instances(n *node) int {
+	switch {
+	case n.expanded:
+		return n.count
+	case !n.item:
+		return 0
+	case t.each != int(n.step)+1:
+		t.each, t.among = int(n.step)+1, t.counted(int(n.step))
+	}
+	return t.among
+}
+
+// counted is how many instances a step has after the record.
+func (t *teller) counted(step int) int {
+	for k := range t.r.nodes {
+		if t.r.nodes[k].node == step {
+			return t.o.node(&t.r, k).count
+		}
+	}
+	if step < len(t.s.nodes) {
+		return t.s.nodes[step].count
+	}
+	return 0
 }
 
 // waiting names what waits for an agent. A for_each step waits on behalf of

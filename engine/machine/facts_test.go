@@ -169,3 +169,25 @@ func TestFactsNameTheRun(t *testing.T) {
 		t.Errorf("got %+v", f)
 	}
 }
+
+// Whoever shows an instance can say of how many: the others may not have begun,
+// and then no fact is about them.
+func TestFactsOfAnInstanceTellHowManyThereAre(t *testing.T) {
+	p := start(t, flow(do("a", each("k", "l", "m"), parallel(1), idempotent, tries(2)), do("b", after("a"))), "do a[k]")
+	p.fail("a[k]", "unavailable")
+	p.wait(second(1), "do a[k]")
+	for _, kind := range []FactKind{FactAttemptStarted, FactAttemptFinished, FactRetryScheduled} {
+		if f := p.told(kind, `a["k"]`)[0]; f.Among != 3 {
+			t.Errorf("%s is of an instance among %d, want 3", kind, f.Among)
+		}
+	}
+	p.ok("a[k]", "do a[l]")
+	p.ok("a[l]", "do a[m]")
+	if f := p.told(FactAttemptStarted, `a["m"]`)[0]; f.Among != 3 {
+		t.Errorf("the last instance is among %d, want 3", f.Among)
+	}
+	p.ok("a[m]", "do b")
+	if f := p.told(FactAttemptStarted, "b")[0]; f.Among != 0 {
+		t.Errorf("a step without for_each is among %d instances", f.Among)
+	}
+}

@@ -44,7 +44,9 @@ type row struct {
 	coolDown bool            // the pause is a cool-down
 	agent    string          // held: the agent that is waited for
 
-	parts []*row    // instances seen; a step with any is not shown itself
+	step  *row      // of an instance: the step it belongs to
+	parts []*row    // instances seen; a step with any is not shown itself, unless it is wide
+	total int       // instances that the step has; 0 = not known, or none
 	said  int       // "still running" lines so far
 	next  time.Time // when the next one is due
 }
@@ -57,8 +59,8 @@ type board struct {
 	index    map[rowKey]*row
 	ended    []*row // leaves in order of their end, and the heading
 	turned   bool
-	deadline time.Time
-	status   string // of the run, once it has ended or needs a human
+	deadline time.Time // of the way that the run goes: forward, or back
+	status   string    // of the run, once it has ended or needs a human
 	outputs  []machine.NamedValue
 	circuits map[string]Circuit
 }
@@ -94,17 +96,60 @@ func (b *board) at(name string, undo bool) *row {
 	}
 	r := &row{name: name, undo: undo}
 	b.index[k] = r
-	if undo {
+	step := b.index[rowKey{base(name), false}]
+	instance := step != nil && step.name != name
+	switch {
+	case undo && instance && step.wide():
+		r.join(b.at(step.name, true))
+	case undo:
 		b.undos = append(b.undos, r)
-		return r
-	}
-	if step := b.index[rowKey{base(name), false}]; step != nil && step.name != name {
+	case instance:
 		r.action, r.undoable = step.action, step.undoable
-		step.parts = append(step.parts, r)
-		return r
+		r.join(step)
+	default:
+		b.forward = append(b.forward, r)
 	}
-	b.forward = append(b.forward, r)
 	return r
+}
+
+// join makes a row an instance of a step.
+func (r *row) join(step *row) {
+	r.step = step
+	step.parts = append(step.parts, r)
+}
+
+// manyInstances is how many instances of a step are shown one by one. Above it
+// the step is one line that counts them.
+const manyInstances = 12
+
+// wide reports whether the step is one line for all of its instances.
+func (r *row) wide() bool { return r.total > manyInstances }
+
+// collapsed reports whether the row is shown only as one of many: nothing about
+// it calls for a line of its own.
+func (r *row) collapsed(b *board) bool {
+	if r.step == nil || !b.wide(r.step) {
+		return false
+	}
+	switch r.phase {
+	case phasePending:
+		return true
+	case phaseRunning:
+		return r.attempt <= 1
+	case phaseEnded:
+		return r.status != machine.StepFailed.String() && r.status != machine.StepCaught.String() && r.status != machine.StepUndoFailed.String()
+	}
+	return false
+}
+
+// wide reports whether a step, or the undo of one, is one line for all of its
+// instances.
+func (b *board) wide(r *row) bool {
+	if !r.undo {
+		return r.wide()
+	}
+	step := b.index[rowKey{r.name, false}]
+	return step != nil && step.wide()
 }
 
 // leaves calls fn for every row of the list that stands for itself: steps, and
@@ -127,7 +172,7 @@ func (b *board) apply(f machine.Fact) {
 		b.deadline = f.RunDeadline
 		return
 	case machine.FactRunTurned:
-		b.turned = true
+		b.turned, b.deadline = true, f.CompensationDeadline
 		return
 	case machine.FactRunParked:
 		b.status = orText(f.Status, "parked")
@@ -146,10 +191,16 @@ func (b *board) apply(f machine.Fact) {
 	if undo && len(b.undos) == 0 {
 		b.ended = append(b.ended, &row{heading: true})
 	}
+	if step := b.index[rowKey{base(f.Step), false}]; step != nil {
+		step.total = max(step.total, f.Among)
+	}
 	r := b.at(f.Step, undo)
 	again := r.phase == phaseEnded // an operator gave it another round
 	r.apply(f)
-	if r.phase == phaseEnded && !again && len(r.parts) == 0 {
+	if r.step != nil && undo {
+		r.step.action = r.action
+	}
+	if r.phase == phaseEnded && !again && (len(r.parts) == 0 || b.wide(r)) && !r.collapsed(b) {
 		b.ended = append(b.ended, r)
 	}
 }
@@ -235,27 +286,53 @@ func (b *board) still(now time.Time) []*row {
 	return out
 }
 
-// progress counts the leaves of the forward part, or of the undo.
+// progress counts steps and instances of the forward part, or of the undo.
 func (b *board) progress() string {
-	done, all := 0, 0
-	count := func(r *row) {
-		all++
-		if r.phase == phaseEnded {
-			done++
-		}
-	}
 	if len(b.undos) > 0 {
-		leaves(b.undos, count)
+		done, all := count(b.undos)
 		return fmt.Sprintf("%d of %d undone", done, max(all, b.toUndo()))
 	}
-	leaves(b.forward, count)
+	done, all := count(b.forward)
 	return fmt.Sprintf("%d of %d done", done, all)
 }
 
-// toUndo counts what has or may have left something behind that is undone.
-func (b *board) toUndo() int {
+// count counts rows and how many of them have ended. Instances that have not
+// begun count too, as far as their number is known.
+func count(rows []*row) (done, all int) {
+	for _, r := range rows {
+		d, a := r.counted()
+		done, all = done+d, all+a
+	}
+	return done, all
+}
+
+func (r *row) counted() (done, all int) {
+	all = max(1, r.total, len(r.parts))
+	if r.phase == phaseEnded {
+		return all, all
+	}
+	for _, part := range r.parts {
+		if part.phase == phaseEnded {
+			done++
+		}
+	}
+	return done, all
+}
+
+// toUndo counts what is undone: what has, or may have, left something behind.
+func (b *board) toUndo() int { return b.mayUndo(b.forward) }
+
+// undoing counts the instances of a step that are undone.
+func (b *board) undoing(step string) int {
+	if r := b.index[rowKey{step, false}]; r != nil {
+		return b.mayUndo([]*row{r})
+	}
+	return 0
+}
+
+func (b *board) mayUndo(rows []*row) int {
 	n := 0
-	leaves(b.forward, func(r *row) {
+	leaves(rows, func(r *row) {
 		effect := r.status == machine.StepSucceeded.String() || r.unknown || r.phase == phaseRunning ||
 			b.index[rowKey{r.name, true}] != nil
 		if r.undoable && effect {

@@ -28,8 +28,8 @@ func NewPlain(out io.Writer, exit func(machine.Fact) int) *Plain {
 // Begin remembers the run.
 func (p *Plain) Begin(s Story) {
 	p.board = newBoard(s)
-	if s.Attached {
-		p.write(fmt.Sprintf("attached to run %s of workflow %s%s%s\n", Clean(s.Run), Clean(s.Workflow), prefixed(", key ", Clean(s.Key)), prefixed(", ", Clean(s.Status))))
+	if text := s.attached(); text != "" {
+		p.write(text + "\n")
 	}
 }
 
@@ -40,6 +40,8 @@ func (p *Plain) Facts(_ int, facts []machine.Fact) {
 		p.board.apply(f)
 		paired := i+1 < len(facts) && pairs(f, facts[i+1])
 		switch {
+		case !p.board.story.told(f):
+			continue
 		case f.Kind == machine.FactAttemptFinished && f.Status == "ok" && !paired:
 			continue
 		case f.Kind == machine.FactUndoStarted, f.Kind == machine.FactStepFinished && len(p.board.at(f.Step, false).parts) > 0 && f.Status == "succeeded":
@@ -87,6 +89,9 @@ const manyStill = 8
 
 // Tick writes "still running" lines.
 func (p *Plain) Tick(now time.Time) {
+	if !p.board.story.told(machine.Fact{}) {
+		return
+	}
 	rows := p.board.still(now)
 	if len(rows) > manyStill {
 		p.line(now, fmt.Sprintf("%d steps still running, among them %s", len(rows), Clean(rows[0].name)))

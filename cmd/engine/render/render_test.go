@@ -191,6 +191,154 @@ func TestTerminalScrolls(t *testing.T) {
 	}
 }
 
+// wideStory is a run with one step of many instances, of which a few are at work
+// at a time.
+var wideStory = render.Story{Run: "c-1", Workflow: "concert", Steps: []render.StepInfo{
+	{Name: "seat", Action: "theatre.hold", Undo: true}, {Name: "pay", Action: "bank.pay", After: []string{"seat"}},
+}}
+
+func seat(n int) string { return fmt.Sprintf(`seat["%02d"]`, n) }
+
+// seated begins and ends instances of the 60 that there are.
+func seated(from, to int) []machine.Fact {
+	var facts []machine.Fact
+	for n := from; n < to; n++ {
+		f := began(seat(n), "theatre.hold", 1, 3, 0, 30, 0)
+		f.Among = 60
+		facts = append(facts, f, machine.Fact{Kind: machine.FactStepFinished, At: at(1), Step: seat(n), Status: "succeeded", Took: time.Second})
+	}
+	return facts
+}
+
+// The header stays on the screen whatever scrolls up above it, and a step of
+// many instances is one line that counts all of them, also those that have not
+// begun. What needs a look has a line of its own.
+func TestTerminalWide(t *testing.T) {
+	screen := newScreen(80, 10)
+	v := render.NewTerminal(screen, render.TerminalOptions{Size: func() (int, int) { return 80, 10 }, Exit: exit})
+	has := func(wants ...string) {
+		t.Helper()
+		for _, want := range wants {
+			if n := strings.Count(screen.shown(), want); n != 1 {
+				t.Errorf("%q is on the screen %d times, want once:\n%s", want, n, screen.shown())
+			}
+		}
+	}
+	v.Begin(wideStory)
+	v.Facts(1, []machine.Fact{{Kind: machine.FactRunCreated, At: at(0), RunDeadline: at(7200)}})
+	v.Facts(2, seated(0, 37))
+	more := []machine.Fact{began(seat(37), "theatre.hold", 1, 3, 1, 30, 0), began(seat(38), "theatre.hold", 1, 3, 1, 30, 0)}
+	v.Facts(76, append(more, machine.Fact{
+		Kind: machine.FactRetryScheduled, At: at(1), Step: seat(38), Attempt: 2, Of: 3, Until: at(9), Code: "unavailable", Among: 60,
+	}))
+	v.Tick(at(2))
+	has("concert  c-1", "deadline in 1h59m", "37 of 60, 1 running, 1 waiting", seat(38)+"  theatre.hold  try 2/3", "37 of 61 done")
+	if strings.Contains(screen.String(), seat(12)) {
+		t.Errorf("an instance that did well has a line of its own:\n%s", screen)
+	}
+	for n := range 20 { // failures scroll up
+		f := machine.Fact{Kind: machine.FactStepFinished, At: at(2), Step: seat(38 + n), Status: "failed", Code: "taken"}
+		v.Facts(80+n, []machine.Fact{f})
+	}
+	v.Tick(at(3))
+	has("concert  c-1", "deadline in 1h59m", "57 of 60, 1 running", "57 of 61 done")
+	if !strings.Contains(screen.String(), seat(38)+"  theatre.hold  taken") {
+		t.Errorf("a failure has no line:\n%s", screen)
+	}
+	v.Facts(100, []machine.Fact{
+		{Kind: machine.FactStepFinished, At: at(3), Step: "seat", Status: "failed", Code: "taken"},
+		{Kind: machine.FactRunTurned, At: at(3), Step: "seat", Code: "taken", CompensationDeadline: at(3600)},
+	})
+	for n := range 12 {
+		v.Facts(102+n, []machine.Fact{
+			{Kind: machine.FactUndoStarted, At: at(3), Step: seat(n), Undo: true, Action: "theatre.free"},
+			{Kind: machine.FactUndoFinished, At: at(4), Step: seat(n), Undo: true, Action: "theatre.free", Status: "undone"},
+		})
+	}
+	v.Tick(at(4))
+	has("deadline of the undo in 59m56s", "↶ seat        theatre.free  12 of 38 undone", "12 of 38 undone ·")
+	if screen.strange != "" {
+		t.Errorf("terminal view wrote %q", screen.strange)
+	}
+}
+
+// A screen that becomes narrower breaks the block's lines in two. All of them go
+// when the block is drawn again.
+func TestTerminalResize(t *testing.T) {
+	screen, columns := newScreen(100, 30), 100
+	v := render.NewTerminal(screen, render.TerminalOptions{Size: func() (int, int) { return columns, 30 }, Exit: exit})
+	v.Begin(order)
+	seq := 1
+	for _, b := range prologue() {
+		v.Facts(seq, b.facts)
+		seq += len(b.facts)
+	}
+	v.Tick(at(2))
+	for _, columns = range []int{60, 40, 33} {
+		screen.narrow(columns)
+		v.Tick(at(2))
+		for _, want := range []string{"order  o-1042  ", "deadline in", "✔ reserve[\"mug\"]", "↻ charge", "2 of 5 done"} {
+			if n := strings.Count(screen.String(), want); n != 1 {
+				t.Errorf("%d columns: %q stands %d times, want once:\n%s", columns, want, n, screen)
+			}
+		}
+	}
+	columns = 28
+	screen.narrow(columns)
+	v.Tick(at(2))
+	if text := screen.String(); !strings.Contains(text, "order  o… deadline in 1h59m\n") {
+		t.Errorf("the header lacks the deadline on a narrow screen:\n%s", text)
+	}
+	if screen.strange != "" {
+		t.Errorf("terminal view wrote %q", screen.strange)
+	}
+}
+
+// What is told of a run that ended long ago does not look as if it happened now:
+// a line says so, and the past follows only where it was asked for.
+func TestAttachedStories(t *testing.T) {
+	ended := order
+	ended.Attached, ended.Status, ended.Ended = true, "succeeded", at(34)
+	past := ended
+	past.Past = true
+	open := order
+	open.Attached, open.Status, open.Past = true, "running", true
+	for _, c := range []struct {
+		name  string
+		story render.Story
+		head  string
+		lines int
+	}{
+		{"ended", ended, "run o-1042 of workflow order, has ended already: succeeded at 2026-03-14T10:00:34Z", 3},
+		{"its past", past, "run o-1042 of workflow order, has ended already: succeeded at 2026-03-14T10:00:34Z; this is what happened in it", 0},
+		{"open", open, "attached to run o-1042 of workflow order, running; what has happened so far comes first", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			play(render.NewPlain(&out, exit), c.story, happy())
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			if lines[0] != c.head {
+				t.Errorf("first line %q, want %q", lines[0], c.head)
+			}
+			if c.lines > 0 && len(lines) != c.lines {
+				t.Errorf("%d lines, want %d: the head, a warning and the end:\n%s", len(lines), c.lines, &out)
+			}
+			if tells := strings.Contains(out.String(), "started"); tells == (c.lines > 0) {
+				t.Errorf("attempts are told: %v\n%s", tells, &out)
+			}
+			if !strings.HasSuffix(lines[len(lines)-1], "run succeeded (exit 0)") {
+				t.Errorf("last line %q", lines[len(lines)-1])
+			}
+			screen := newScreen(100, 24)
+			v := render.NewTerminal(screen, render.TerminalOptions{Size: func() (int, int) { return 100, 24 }, Exit: exit})
+			play(v, c.story, happy())
+			if head := strings.ToUpper(c.head[:1]) + c.head[1:] + "."; !strings.HasPrefix(screen.String(), head) {
+				t.Errorf("the screen does not begin with %q:\n%s", head, screen)
+			}
+		})
+	}
+}
+
 // Nothing an agent says reaches the screen or a log as a control character (T20).
 func TestHostileText(t *testing.T) {
 	var plain, stream bytes.Buffer

@@ -63,6 +63,31 @@ func (s *screen) control(n, what string) {
 	}
 }
 
+// narrow makes the screen narrower, as terminals do that keep all text: a line
+// that does not fit any more goes on in the next row, and the cursor stays with
+// its text.
+func (s *screen) narrow(columns int) {
+	var lines []string
+	row := 0
+	for i, text := range s.lines {
+		if i == s.row {
+			row = len(lines)
+		}
+		runes := []rune(text)
+		for len(runes) > columns {
+			lines = append(lines, string(runes[:columns]))
+			runes = runes[columns:]
+		}
+		lines = append(lines, string(runes))
+	}
+	s.lines, s.row, s.columns = lines, row, columns
+}
+
+// shown returns the rows that are on the screen and not scrolled off it.
+func (s *screen) shown() string {
+	return strings.Join(s.lines[max(0, len(s.lines)-s.height):], "\n")
+}
+
 // String returns everything on the screen and scrolled off it.
 func (s *screen) String() string {
 	return strings.TrimRight(strings.Join(s.lines, "\n"), "\n") + "\n"

@@ -27,15 +27,15 @@ type TerminalOptions struct {
 
 // A Terminal view is a block of lines that is redrawn in place: the run's
 // header, a line for each step, a summary. What has ended scrolls up when the
-// screen is full.
+// screen is full; the header stays in the block.
 type Terminal struct {
 	mu      sync.Mutex // protects all below
 	out     io.Writer
 	opts    TerminalOptions
 	board   *board
 	now     time.Time
-	drawn   int       // lines of the block on the screen
-	header  bool      // the header has scrolled up
+	drawn   []int     // widths of the block's lines on the screen
+	columns int       // of the screen when they were drawn
 	flown   int       // ended rows that have scrolled up, of board.ended
 	room    int       // lines the block may have
 	last    time.Time // of the last drawing
@@ -65,8 +65,8 @@ func (t *Terminal) Begin(s Story) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.board = newBoard(s)
-	if s.Attached {
-		t.above("Attached to run " + Clean(s.Run) + prefixed(", key ", Clean(s.Key)) + prefixed(", ", Clean(s.Status)) + ".")
+	if text := s.attached(); text != "" {
+		t.above(strings.ToUpper(text[:1]) + text[1:] + ".")
 	}
 }
 
@@ -121,7 +121,7 @@ func (t *Terminal) End() {
 	defer t.mu.Unlock()
 	t.whole = true
 	t.redraw()
-	t.closed, t.drawn = true, 0
+	t.closed, t.drawn = true, nil
 }
 
 // Write writes log lines above the block.
@@ -141,11 +141,25 @@ func (t *Terminal) above(text string) {
 	t.redraw()
 }
 
+// erase removes the block. A screen that has become narrower since it was drawn
+// has broken its lines: what they take now has to go, or the upper ones stay.
 func (t *Terminal) erase(b *strings.Builder) {
-	if t.drawn > 0 {
-		fmt.Fprintf(b, "\x1b[%dA\r\x1b[J", t.drawn)
-		t.drawn = 0
+	if len(t.drawn) == 0 {
+		return
 	}
+	columns, lines := t.opts.Size()
+	rows := len(t.drawn)
+	if columns > 0 && columns < t.columns {
+		rows = 0
+		for _, width := range t.drawn {
+			rows += max(1, (width+columns-1)/columns)
+		}
+	}
+	if rows = min(rows, max(lines-1, 0)); rows > 0 { // the cursor cannot go above the screen
+		fmt.Fprintf(b, "\x1b[%dA", rows)
+	}
+	b.WriteString("\r\x1b[J")
+	t.drawn = nil
 }
 
 // redrawEvery keeps a run of many steps from drawing for each fact.
@@ -160,27 +174,25 @@ func (t *Terminal) redraw() {
 	settled, live, hidden := t.lines()
 	var b strings.Builder
 	t.erase(&b)
-	for len(settled) > 0 && len(settled)+len(live) > t.room { // scroll up what has ended
+	for len(settled) > 0 && 1+len(settled)+len(live) > t.room { // scroll up what has ended
 		b.WriteString(t.fit(settled[0], columns) + "\n")
 		settled = settled[1:]
-		if !t.header {
-			t.header = true
-		} else {
-			t.flown++
-		}
+		t.flown++
 	}
-	if over := len(live) - t.room; over > 0 || hidden > 0 {
-		keep := min(t.room-2, len(live)-1)
+	if 1+len(live) > t.room || hidden > 0 {
+		keep := min(t.room-3, len(live)-1)
 		hidden += len(live) - 1 - keep
 		more := styled{text: fmt.Sprintf("  … and %d more", hidden), style: "2"}
 		live = append(live[:keep:keep], more, live[len(live)-1])
 	}
-	for i, l := range append(settled, live...) {
-		if t.whole && i == len(settled)+len(live)-1 {
+	block := append(append([]styled{t.headline(columns)}, settled...), live...)
+	t.columns = columns
+	for i, l := range block {
+		if t.whole && i == len(block)-1 {
 			columns = 0
 		}
 		b.WriteString(t.fit(l, columns) + "\n")
-		t.drawn++
+		t.drawn = append(t.drawn, t.width(l, columns))
 	}
 	t.write(b.String())
 	t.last = t.opts.Now()
@@ -197,34 +209,42 @@ type styled struct {
 
 // fit cuts a line to the screen and colours it.
 func (t *Terminal) fit(l styled, columns int) string {
-	s := l.text
-	if columns > 1 {
-		s = Cut(s, columns-1)
-	}
-	if t.opts.ASCII {
-		s = toASCII(s)
-	}
+	s := t.cut(l, columns)
 	if t.opts.Color && l.style != "" {
 		s = "\x1b[" + l.style + "m" + s + "\x1b[0m"
 	}
 	return s
 }
 
-// lines gives what has not scrolled up yet: settled lines, which change no
-// more (but for the header's countdown), and live ones, as many as the screen
-// can hold.
+// cut shortens a line to the screen.
+func (t *Terminal) cut(l styled, columns int) string {
+	s := l.text
+	if t.opts.ASCII {
+		s = toASCII(s)
+	}
+	if columns > 1 {
+		s = Cut(s, columns-1)
+	}
+	if t.opts.ASCII { // the mark of what was cut is none of those characters
+		s = strings.ReplaceAll(s, "…", "~")
+	}
+	return s
+}
+
+// width is how many columns a line takes on the screen.
+func (t *Terminal) width(l styled, columns int) int { return Width(t.cut(l, columns)) }
+
+// lines gives what has not scrolled up yet: settled lines, which change no more,
+// and live ones, as many as the screen can hold.
 func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	b := t.board
 	nameWidth, actionWidth := t.widths()
-	if !t.header {
-		settled = append(settled, t.headline())
-	}
 	for _, r := range b.ended[t.flown:] {
 		settled = append(settled, t.rowLine(r, nameWidth, actionWidth))
 	}
 	room := t.room + 1 // lines beyond that are only counted
 	show := func(r *row, pending bool) {
-		if r.phase == phaseEnded || (r.phase == phasePending) != pending || pending && b.turned {
+		if r.phase == phaseEnded || r.waits() != pending || pending && b.turned || r.collapsed(b) {
 			return
 		}
 		if len(live) < room {
@@ -234,11 +254,22 @@ func (t *Terminal) lines() (settled, live []styled, hidden int) {
 		}
 	}
 	for _, pending := range []bool{false, true} {
-		leaves(b.forward, func(r *row) { show(r, pending) })
-		leaves(b.undos, func(r *row) { show(r, pending) })
+		for _, rows := range [][]*row{b.forward, b.undos} {
+			for _, r := range rows {
+				if b.wide(r) || len(r.parts) == 0 {
+					show(r, pending)
+				}
+				for _, part := range r.parts {
+					show(part, pending)
+				}
+			}
+		}
 	}
 	return settled, append(live, t.summary()), hidden
 }
+
+// waits reports whether nothing of the row has begun.
+func (r *row) waits() bool { return r.phase == phasePending && len(r.parts) == 0 }
 
 // widths measures the columns by the steps and the first instances of each.
 func (t *Terminal) widths() (name, action int) {
@@ -248,11 +279,13 @@ func (t *Terminal) widths() (name, action int) {
 		action = max(action, min(Width(Clean(r.action)), 28))
 	}
 	for _, r := range t.board.forward {
-		if len(r.parts) == 0 {
+		if len(r.parts) == 0 || r.wide() {
 			measure(r)
 		}
 		for _, part := range r.parts[:min(len(r.parts), 50)] {
-			measure(part)
+			if !part.collapsed(t.board) {
+				measure(part)
+			}
 		}
 	}
 	for _, r := range t.board.undos[:min(len(t.board.undos), 50)] {
@@ -261,19 +294,30 @@ func (t *Terminal) widths() (name, action int) {
 	return name, action
 }
 
-func (t *Terminal) headline() styled {
+// headline names the run and says how long it has. On a narrow screen the name
+// is cut, not the deadline.
+func (t *Terminal) headline(columns int) styled {
 	s := Clean(t.board.story.Workflow) + "  " + Clean(t.board.story.Name())
 	if run := t.board.story.Run; run != t.board.story.Name() {
 		s += "  " + Clean(run)
 	}
-	if d := t.board.deadline; !d.IsZero() && t.board.status == "" && !t.board.turned {
-		right := "deadline in " + Span(d.Sub(t.now).Truncate(time.Second))
-		if t.now.After(d) {
-			right = "deadline passed"
-		}
-		s = pad(s, 52) + " " + right
+	d := t.board.deadline
+	if d.IsZero() || t.board.status != "" {
+		return styled{text: s, style: "1"}
 	}
-	return styled{text: s, style: "1"}
+	what := "deadline"
+	if t.board.turned {
+		what = "deadline of the undo"
+	}
+	right := what + " in " + Span(d.Sub(t.now).Truncate(time.Second))
+	if t.now.After(d) {
+		right = what + " passed"
+	}
+	const gap = 52 // where the deadline stands if there is room
+	if room := columns - 2 - Width(right); columns > 1 && room < max(gap, Width(s)) {
+		s = pad(Cut(s, max(room, 1)), room)
+	}
+	return styled{text: pad(s, min(gap, max(columns-2-Width(right), 0))) + " " + right, style: "1"}
 }
 
 func (t *Terminal) rowLine(r *row, nameWidth, actionWidth int) styled {
@@ -281,8 +325,11 @@ func (t *Terminal) rowLine(r *row, nameWidth, actionWidth int) styled {
 		return styled{text: "Undoing " + Count(t.board.toUndo(), "step"), style: "1"}
 	}
 	symbol, detail, style := t.describe(r)
+	if t.board.wide(r) && len(r.parts) > 0 {
+		symbol, detail, style = t.describeWide(r)
+	}
 	name := pad(Clean(r.name), nameWidth)
-	if r.phase == phasePending && !r.undo {
+	if r.waits() && !r.undo {
 		return styled{text: strings.TrimRight("  "+symbol+" "+name+"  "+detail, " "), style: style}
 	}
 	return styled{text: strings.TrimRight("  "+symbol+" "+name+"  "+pad(Clean(r.action), actionWidth)+"  "+detail, " "), style: style}
@@ -326,6 +373,40 @@ func (t *Terminal) describe(r *row) (symbol, detail, style string) {
 		return "▸", Took(t.now.Sub(r.begun)) + t.remaining(r), "36"
 	}
 	return t.describeEnd(r)
+}
+
+// describeWide counts the instances of a step that are not shown one by one.
+func (t *Terminal) describeWide(r *row) (symbol, detail, style string) {
+	done, all := r.counted()
+	symbol, style, what := "▸", "36", ""
+	if r.undo {
+		all = max(all, t.board.undoing(r.name))
+		symbol, what = "↶", " undone"
+	}
+	detail = fmt.Sprintf("%d of %d%s", done, all, what)
+	if r.phase == phaseEnded {
+		symbol, why, style := t.describeEnd(r)
+		return symbol, detail + prefixed("  ", why), style
+	}
+	if r.undo && done == all {
+		return symbol, detail, "32"
+	}
+	running, waiting := 0, 0
+	for _, part := range r.parts {
+		switch part.phase {
+		case phaseRunning:
+			running++
+		case phaseBackoff, phaseHeld:
+			waiting++
+		}
+	}
+	if running > 0 {
+		detail += fmt.Sprintf(", %d running", running)
+	}
+	if waiting > 0 {
+		detail += fmt.Sprintf(", %d waiting", waiting)
+	}
+	return symbol, detail, style
 }
 
 func (t *Terminal) describeEnd(r *row) (symbol, detail, style string) {
@@ -390,7 +471,7 @@ func (t *Terminal) summary() styled {
 	for _, name := range names {
 		parts = append(parts, circuitText(b.circuits[name]))
 	}
-	parts = append(parts, "Ctrl-C detaches, state is kept")
+	parts = append(parts, "Ctrl-C stops this command, the run stays")
 	return styled{text: strings.Join(parts, " · "), style: "2"}
 }
 

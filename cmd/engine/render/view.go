@@ -34,6 +34,31 @@ type Story struct {
 	Steps    []StepInfo // in order of the workflow
 	Attached bool       // the run existed already
 	Status   string     // of an attached run
+	Ended    time.Time  // when an attached run ended; zero = it is open
+	Past     bool       // of an attached run: everything that has happened in it is told first
+}
+
+// attached says what an attached run is, so that nobody takes what is told of it
+// for what happens now; "" for a new run.
+func (s Story) attached() string {
+	run := "run " + Clean(s.Run) + " of workflow " + Clean(s.Workflow) + prefixed(", key ", Clean(s.Key))
+	switch {
+	case !s.Attached:
+		return ""
+	case s.Ended.IsZero() && s.Past:
+		return "attached to " + run + prefixed(", ", Clean(s.Status)) + "; what has happened so far comes first"
+	case s.Ended.IsZero():
+		return "attached to " + run + prefixed(", ", Clean(s.Status))
+	case s.Past:
+		return run + ", has ended already: " + Clean(s.Status) + " at " + s.Ended.UTC().Format(time.RFC3339) + "; this is what happened in it"
+	}
+	return run + ", has ended already: " + Clean(s.Status) + " at " + s.Ended.UTC().Format(time.RFC3339)
+}
+
+// told reports whether a fact is shown as a line: of a run that has ended only
+// the end is, unless its past was asked for.
+func (s Story) told(f machine.Fact) bool {
+	return s.Ended.IsZero() || s.Past || f.Kind == machine.FactRunFinished
 }
 
 // Name is what people call the run: its unique key if it has one.
