@@ -29,7 +29,7 @@ Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 	f := root.PersistentFlags()
 	f.StringVar(&a.chdir, "chdir", "", "directory to work in; paths are relative to it")
 	f.StringVar(&a.dsn, "dsn", "", "where the state is: postgres://… or sqlite:PATH (ENGINE_DSN)")
-	f.BoolVar(&a.noColor, "no-color", false, "no colours and no redrawing (NO_COLOR)")
+	f.BoolVar(&a.noColor, "no-color", false, "no colours (NO_COLOR)")
 	f.BoolVar(&a.json, "json", false, "output for programs")
 	f.StringVar(&a.log, "log", "", "log to stderr: error, warn, info or debug (ENGINE_LOG)")
 	root.PersistentPreRunE = a.prepare
