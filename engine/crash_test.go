@@ -362,6 +362,9 @@ func TestNothingIsSentWithoutALease(t *testing.T) {
 		if calls := w.shop.called("book"); len(calls) > 0 {
 			t.Error("a call was sent without a lease")
 		}
+		if text := w.transcript(run); strings.Contains(text, "book attempt_started") {
+			t.Errorf("an attempt was recorded without a lease:\n%s", text)
+		}
 		store.noTick.Store(false)
 		w.wait(n, run, machine.RunSucceeded)
 		if calls := w.shop.called("book"); len(calls) != 1 {
@@ -369,6 +372,16 @@ func TestNothingIsSentWithoutALease(t *testing.T) {
 		}
 		n.drain(t)
 	})
+}
+
+// live returns the engines that hold a lease.
+func (w *world) live() []engine.Member {
+	w.t.Helper()
+	members, err := w.mem.Live(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return members
 }
 
 // An engine that cannot commit does not renew its lease, so that one that can
@@ -382,6 +395,7 @@ func TestEngineThatCannotCommitLosesItsLease(t *testing.T) {
 			return nil
 		})
 		first := w.start()
+		before := w.live()
 		run := w.submit(first, "order", nil)
 		time.Sleep(500 * time.Millisecond)
 		store.mu.Lock()
@@ -390,6 +404,11 @@ func TestEngineThatCannotCommitLosesItsLease(t *testing.T) {
 		w.store = w.mem
 		second := w.start()
 		time.Sleep(500*time.Millisecond + 2*w.opts.Lease)
+		for _, m := range w.live() {
+			if m.Engine == before[0].Engine {
+				t.Error("the engine that cannot commit has renewed its lease")
+			}
+		}
 		if n, err := second.TakeOver(t.Context()); n > 1 || err != nil {
 			t.Errorf("TakeOver = %d, %v, want 1", n, err)
 		}

@@ -172,11 +172,13 @@ func TestKeyFile(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".key-*")); err != nil || len(left) > 0 {
 		t.Errorf("temporary files are left: %v, %v", left, err)
 	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := engine.LoadOrCreateKeyFile(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("a key that others can read: %v, want a refusal", err)
+	for _, mode := range []os.FileMode{0o644, 0o640, 0o604, 0o620, 0o601} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := engine.LoadOrCreateKeyFile(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+			t.Errorf("a key file of mode %04o: %v, want a refusal", mode, err)
+		}
 	}
 	if err := os.WriteFile(path, []byte("junk"), 0o600); err != nil {
 		t.Fatal(err)
@@ -201,6 +203,7 @@ func TestRedactor(t *testing.T) {
 		{"too short to tell", []string{"abc"}, "abcdef", "abcdef"},
 		{"the longer first", []string{"pass", "password"}, "password pass", "(sensitive) (sensitive)"},
 		{"as JSON writes it", []string{"a\"b\nc"}, `got "a\"b\nc"`, `got "(sensitive)"`},
+		{"as JSON escapes it", []string{"a<b>&c"}, `got "a\u003cb\u003e\u0026c"`, `got "(sensitive)"`},
 		{"not text", nil, "a\xffb", "a�b"},
 	}
 	for _, tt := range tests {

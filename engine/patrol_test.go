@@ -517,6 +517,12 @@ func TestSuperviseOnce(t *testing.T) {
 		if len(w.shop.calls) != calls {
 			t.Error("an agent was called")
 		}
+		records := w.records(run)
+		for _, c := range records[len(records)-1].Commands() {
+			if call, ok := c.(machine.Invoke); ok {
+				t.Errorf("the pass recorded the start of a call that it cannot make: %+v", call)
+			}
+		}
 		if live, err := w.mem.Live(t.Context()); err != nil || len(live) != 0 {
 			t.Errorf("live = %+v, %v: it did not leave", live, err)
 		}
@@ -529,6 +535,39 @@ func TestSuperviseOnce(t *testing.T) {
 			return err
 		})
 		next.drain(t)
+	})
+}
+
+// S37, S68: one pass takes a run from an owner that holds its lease and does not
+// go on with the run: time has passed, and the pass says so.
+func TestSuperviseOnceOverdueOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, strings.Replace(orderFlow, `deadline = "1h"`, `deadline = "30s"`, 1))
+		var bad atomic.Bool
+		wf := w.def.Workflow("order")
+		good := wf.Steps[1].Settings
+		wf.Steps[1].Settings = func(s *dsl.Scope) (*dsl.Settings, error) {
+			if bad.Load() {
+				panic("a mistake")
+			}
+			return good(s)
+		}
+		stuck, run := w.under("charge")
+		bad.Store(true) // deciding on the expiry panics: the engine leaves the run alone
+		time.Sleep(time.Minute)
+		bad.Store(false)
+		cfg := engine.Config{Store: w.mem, Options: engine.Options{Address: "cron", Lease: w.opts.Lease}}
+		if p, err := engine.SuperviseOnce(t.Context(), cfg); err != nil || p.Taken != 1 {
+			t.Errorf("SuperviseOnce = %+v, %v, want one run", p, err)
+		}
+		if head, _, err := w.mem.Load(t.Context(), run); err != nil || head.State != machine.RunCompensating && head.State != machine.RunParked {
+			t.Errorf("head = %+v, %v, want what its deadline asks for", head, err)
+		}
+		w.shop.on("charge", nil)
+		next := w.start()
+		w.wait(next, run, machine.RunCompensated)
+		next.drain(t)
+		stuck.drain(t)
 	})
 }
 

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -112,6 +113,30 @@ func TestCheckpointsReachTheNextAttempt(t *testing.T) {
 		list := w.progressed(run)
 		if len(list) < 5 || len(list) > 20 || fmt.Sprint(list[:3]) != "[1 a 2 b 3 c]" || list[len(list)-1] != "100 fast" {
 			t.Errorf("journal has %v, want 1 to 3, few of the fast ones, and the last", list)
+		}
+		n.drain(t)
+	})
+}
+
+// I13: a checkpoint is sealed when there is a key: it may hold what the agent was
+// told in confidence, and only the agent knows.
+func TestCheckpointsAreSealed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+			call.OnProgress(engine.Progress{Number: 1, Blob: []byte("canary")})
+			time.Sleep(time.Second)
+			return sdk.Reply{}, false
+		})
+		sealer := newSealer(t, newKey(t))
+		w.cfg = func(c *engine.Config) { c.Sealer = sealer }
+		n := w.start()
+		run := w.submit(n, "import", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		if list := w.progressed(run); len(list) != 1 || list[0] != "1 canary" {
+			t.Errorf("journal has %v, want the checkpoint", list)
+		}
+		if bytes.Contains(w.stored(run), []byte("canary")) {
+			t.Error("a checkpoint is stored in the clear")
 		}
 		n.drain(t)
 	})

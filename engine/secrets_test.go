@@ -444,3 +444,37 @@ func TestDefinitionsAreReadBack(t *testing.T) {
 		t.Errorf("Workflow(999) = %v, want ErrNotFound", err)
 	}
 }
+
+// A lease that is lost while a call is prepared, because a secret takes long to
+// resolve, keeps the call from being sent.
+func TestLeaseLostWhileACallIsPrepared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, secretFlow)
+		store := w.faulty()
+		sealer := newSealer(t, newKey(t))
+		var slow atomic.Bool
+		slow.Store(true)
+		w.cfg = func(c *engine.Config) {
+			c.Sealer = sealer
+			c.Secrets = func(string) (string, error) {
+				if slow.CompareAndSwap(true, false) {
+					store.noTick.Store(true)
+					time.Sleep(2 * w.opts.Lease)
+				}
+				return "canary-token", nil
+			}
+		}
+		n := w.start()
+		run := w.submit(n, "pay", map[string]string{"card": "canary-card"})
+		time.Sleep(3 * w.opts.Lease)
+		if calls := w.shop.called("charge"); len(calls) > 0 {
+			t.Errorf("a call was sent %v after the lease was lost", calls[0].at)
+		}
+		store.noTick.Store(false)
+		w.wait(n, run, machine.RunSucceeded)
+		if calls := w.shop.called("charge"); len(calls) != 1 {
+			t.Errorf("charge was called %d times, want once", len(calls))
+		}
+		n.drain(t)
+	})
+}
