@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case mode == "engine":
 		actEngine()
+	case mode == "starting": // an engine whose agent never gets ready
+		_, err := Open(context.Background(), OpenOptions{Path: os.Getenv("AGENT"), Env: []string{"PATH=" + os.Getenv("PATH")}, StartTimeout: 10 * time.Minute})
+		fmt.Println(err)
 	case mode == "hang":
 		select {}
 	case mode == "exit":

@@ -1,0 +1,60 @@
+package agents
+
+import (
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// TestReservedSlotsCountAmongProbes: while a circuit is half-open, no more slots
+// are reserved than it lets probes through: the breaker hears of a call only
+// when it begins.
+func TestReservedSlotsCountAmongProbes(t *testing.T) {
+	p := NewPool(Options{})
+	defer p.Close()
+	changes := make(chan struct{}, 10)
+	p.OnFree(func(string) { changes <- struct{}{} })
+	a := newAgent(p, engine.AgentSpec{Agent: &dsl.Agent{
+		Name: "a", MaxConcurrency: 10, Breaker: dsl.Breaker{TripAfter: 1, Cooldown: time.Millisecond, Probes: 2},
+	}})
+	done, err := a.breaker.allow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done(errBroken)
+	a.breaker.tell()
+	for a.breaker.state() != CircuitHalfOpen {
+		<-changes // the end of the cooldown frees slots
+	}
+	for n, want := range []bool{true, true, false} {
+		if got := a.reserve(1); got != want {
+			t.Errorf("reservation %d: %t, want %t", n+1, got, want)
+		}
+	}
+	if slot := a.slot(); slot.Free != 0 || slot.Why == "" {
+		t.Errorf("slot=%+v, want none", slot)
+	}
+}
+
+// TestQuietAfterTheEnd: what an agent says of its progress after the call was
+// given up reaches nobody: its maker may have forgotten the call.
+func TestQuietAfterTheEnd(t *testing.T) {
+	p := NewPool(Options{})
+	defer p.Close()
+	heard := 0
+	f := &flight{
+		agent: newAgent(p, engine.AgentSpec{Agent: &dsl.Agent{Name: "a"}}),
+		call:  engine.Call{OnProgress: func(engine.Progress) { heard++ }},
+		done:  func(sdk.Reply, error) {},
+	}
+	f.progress(sdk.Heartbeat{})
+	f.finish(sdk.Reply{}, nil)
+	f.progress(sdk.Heartbeat{})
+	f.progress(sdk.Checkpoint{Number: 1})
+	if heard != 1 {
+		t.Errorf("%d signs of progress were heard, want the one before the end", heard)
+	}
+}
