@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -47,7 +46,7 @@ func TestRunPastCompleteBy(t *testing.T) {
 		req := Request{
 			Action: "x", Purpose: PurposeDo, Input: []byte(`{}`), IdempotencyKey: "k", CompleteBy: completeBy, Remaining: remaining,
 		}
-		o := InvokeOptions{Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Ended: func() { ended++ }}
+		o := InvokeOptions{Logger: slog.New(slog.DiscardHandler), Ended: func() { ended++ }}
 		a.Run(ctx, req, o, func(Reply) { answers++ })
 		return answers, ended
 	}
@@ -58,6 +57,12 @@ func TestRunPastCompleteBy(t *testing.T) {
 		"wall":      {time.Now().Add(-time.Nanosecond), 0},
 		"time left": {time.Now().Add(time.Hour), -time.Nanosecond},
 	} {
+		over := make(chan struct{})
+		req := Request{Action: "x", Purpose: PurposeDo, Input: []byte(`{}`), IdempotencyKey: "k", CompleteBy: set.by, Remaining: set.left}
+		if reply, ok := a.Invoke(t.Context(), req, InvokeOptions{Logger: slog.New(slog.DiscardHandler), Ended: func() { close(over) }}); ok {
+			t.Errorf("%s: Invoke = %+v, want silence", name, reply)
+		}
+		<-over // else the action could begin afterwards
 		if answers, ended := run(t.Context(), set.by, set.left); begun != 0 || answers != 0 || ended != 1 {
 			t.Errorf("%s: begun %d times, %d answers, ended %d times; want silence", name, begun, answers, ended)
 		}

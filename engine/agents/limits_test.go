@@ -1,12 +1,15 @@
 package agents
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/plugin"
 )
 
 // TestReservedSlotsCountAmongProbes: while a circuit is half-open, no more slots
@@ -56,5 +59,26 @@ func TestQuietAfterTheEnd(t *testing.T) {
 	f.progress(sdk.Checkpoint{Number: 1})
 	if heard != 1 {
 		t.Errorf("%d signs of progress were heard, want the one before the end", heard)
+	}
+}
+
+// TestUnsentCallGoesToAnotherProcess: a call that a process has certainly not
+// seen, because it had ended, is given to the next one and not back to its maker.
+func TestUnsentCallGoesToAnotherProcess(t *testing.T) {
+	p := NewPool(Options{}) // which finds no agent at all
+	defer p.Close()
+	a := newAgent(p, engine.AgentSpec{Agent: &dsl.Agent{Name: "a", Plugin: "nothing"}})
+	ends := make(chan error, 2)
+	f := &flight{
+		agent: a, life: &life{instance: a.instances[0], calls: 1, empty: make(chan struct{})}, counted: true, sent: true,
+		call: engine.Call{Request: sdk.Request{CompleteBy: time.Now().Add(time.Minute)}},
+		done: func(_ sdk.Reply, err error) { ends <- err },
+	}
+	a.calls = 1
+	p.work.Add(1)
+	f.answered(sdk.Reply{}, errors.Join(plugin.ErrNotSent, plugin.ErrExited))
+	var deferred *engine.Deferred
+	if err := <-ends; !errors.As(err, &deferred) || !strings.Contains(deferred.Why, "not installed") {
+		t.Errorf("err = %v, want that no other process could be started", err)
 	}
 }

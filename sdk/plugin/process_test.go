@@ -522,7 +522,11 @@ func testAgentEndsWhen(t *testing.T, protocol int) {
 			if err := lose(p); err != nil {
 				t.Fatal(err)
 			}
-			<-p.Done()
+			select {
+			case <-p.Done():
+			case <-time.After(20 * time.Second):
+				t.Fatal("the agent does not end")
+			}
 			if took := time.Since(start); took > 2*time.Second {
 				t.Errorf("the agent ended after %s, want at most 2s", took)
 			}
