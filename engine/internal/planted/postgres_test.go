@@ -442,4 +442,46 @@ var postgresFaults = []fault{
 		new:  "delivered_at = delivered_at",
 		by:   catches("engine/postgres", "^TestStore$/^outbox$"),
 	},
+	{
+		name: "a submission that goes alone waits at the fence for an earlier sending",
+		in:   "engine/postgres.runNameClaim",
+		old:  "FOR NO KEY UPDATE", new: "",
+		by: catches("engine/postgres", "^TestEveryFormWaitsForTheFence$"),
+	},
+	{
+		name: "a server whose log ends before what it confirmed is noticed",
+		in:   "engine/postgres.(*Store).identify",
+		old:  "id.at < known", new: "id.at < -known",
+		by: catches("engine/postgres", "^TestRestoredBackup$"),
+	},
+	{
+		name: "a row that retention has removed was not lost in a failover",
+		in:   "engine/postgres.stands",
+		old:  "(values[0] == m.token || values[0] == int64(0))", new: "values[0] == m.token",
+		by: catches("engine/postgres", "^TestRemovedIsNotLost$"),
+	},
+	{
+		name: "a run that was cancelled frees its key",
+		in:   "engine/postgres.commitTake",
+		old:  "IN (11, 12, 13)", new: "IN (11)",
+		by: catches("engine/postgres", "^TestBatchIsOneStatement$"),
+	},
+	{
+		name: "retention keeps a run for as long as it says",
+		in:   "engine/postgres.retainLock",
+		old:  "AND finished_at < $3", new: "AND finished_at < $3 + interval '100000 hours'",
+		by: catches("engine/postgres", "^TestStore$/^retain$"),
+	},
+	{
+		name: "retention leaves a run alone that something was said to",
+		in:   "engine/postgres.retainRemove",
+		old:  "AND NOT EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id)", new: "",
+		by: catches("engine/postgres", "^TestStore$/^retain$"),
+	},
+	{
+		name: "what retention may have removed is told before the first run goes",
+		in:   "engine/postgres.retainNote",
+		old:  "excluded.value WHERE", new: "s.value WHERE",
+		by: catches("engine/postgres", "^TestStore$/^retain$|^TestRemovedIsNotLost$|^TestPartitions$"),
+	},
 }
