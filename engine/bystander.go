@@ -43,6 +43,13 @@ type aside struct {
 	landed  chan landing
 }
 
+// A cause is why something is decided of a lacking run.
+type cause struct {
+	spoken bool // a person has said something to it
+	due    bool // its time has passed: a deadline that nobody else may notice
+	late   bool // people should know that nobody goes on with it
+}
+
 // grace is for how long past its time a run of others is left alone.
 func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
 
@@ -51,21 +58,19 @@ func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
 func (t *term) standBy(ctx context.Context, x lacking, elsewhere func(string) (bool, error)) (*aside, error) {
 	n := t.n
 	n.troubled(x.Head.Run, x.err)
-	if x.Waiting && x.mail == nil {
-		var err error
-		if x.mail, err = t.scheduler.letters(ctx, x.Head.Run, mailLimit); err != nil {
-			return nil, err
-		}
-	}
 	overdue := x.overdueFrom().Add(n.cfg.Options.grace())
 	now := n.clock.now()
-	spoken := slices.ContainsFunc(x.mail, func(l letter) bool { return l.err == nil && l.Kind == MessageVerb })
-	n.left.leaveLacking(x.Head.Run, now, n.cfg.Options.MaxScan, overdue, len(x.mail) > 0)
-	if !spoken && (overdue.After(now) || n.left.told(x.Head.Run) == len(x.Rows)) {
+	n.left.leaveLacking(x.Head.Run, now, n.cfg.Options.MaxScan, x.wake(now, n.cfg.Options.grace()), len(x.mail) > 0)
+	why := cause{
+		spoken: slices.ContainsFunc(x.mail, func(l letter) bool { return l.err == nil && l.Kind == MessageVerb }),
+		due:    x.due(n.cfg.Options.grace()).Compare(now) <= 0,
+		late:   !overdue.After(now) && n.left.told(x.Head.Run) != len(x.Rows),
+	}
+	if why == (cause{}) {
 		return nil, nil
 	}
 	a := &aside{lacking: x, landed: make(chan landing, 1)}
-	if err := t.decideAside(ctx, a, now, spoken, elsewhere); err != nil {
+	if err := t.decideAside(ctx, a, now, why, elsewhere); err != nil {
 		return nil, err
 	}
 	if a.t.Data == nil {
@@ -138,6 +143,31 @@ func (x *lacking) overdueFrom() time.Time {
 	return Never
 }
 
+// due returns when time moves the run and no other engine can be expected to say
+// so; Never if nothing of it is timed. A run of nobody may have none but engines
+// without its agents, so it is at once. A dead owner's is left for a while to
+// those that have its agents.
+func (x *lacking) due(grace time.Duration) time.Time {
+	due, timed := x.story.State.NextDue()
+	switch {
+	case !timed:
+		return Never
+	case x.Head.Owner != 0:
+		return due.Add(grace)
+	}
+	return due
+}
+
+// wake returns the next time, after now, at which something of the run has to be
+// told or decided.
+func (x *lacking) wake(now time.Time, grace time.Duration) time.Time {
+	due, overdue := x.due(grace), x.overdueFrom().Add(grace)
+	if !due.After(now) || overdue.After(now) && overdue.Before(due) {
+		return overdue
+	}
+	return due
+}
+
 // moves reports whether an engine could go on with a run in this state, had it
 // the agents.
 func moves(s machine.RunState) bool {
@@ -146,11 +176,12 @@ func moves(s machine.RunState) bool {
 
 // decideAside makes the row. Nothing is started by it: what could start is held,
 // and says for want of what.
-func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, spoken bool, elsewhere func(string) (bool, error)) error {
+func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cause, elsewhere func(string) (bool, error)) error {
 	n, wf, state := t.n, a.story.Flow, a.story.State
-	alarm := !spoken && moves(state.Status())
+	alarm := why.late && !why.spoken && moves(state.Status())
 	if alarm {
-		if may, err := t.mayAlert(ctx, a, elsewhere); err != nil || !may {
+		var err error
+		if alarm, err = t.mayAlert(ctx, a, elsewhere); err != nil || !alarm && !why.due {
 			return err
 		}
 	}
@@ -171,7 +202,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, spoken 
 		todo = append(todo, &delivery{event: machine.TakenOver{By: int32(t.engine), From: int32(a.Head.Owner)}, arrived: now})
 	}
 	todo = append(todo, later...)
-	if !spoken {
+	if !why.spoken {
 		todo = append(todo, &delivery{event: machine.TimePassed{}, arrived: now})
 	}
 	a.t = Transition{Run: a.Head.Run, Seq: int32(len(a.Rows))}
@@ -264,66 +295,6 @@ func (x *lacking) slots() map[string]machine.Slot {
 	return slots
 }
 
-// mayAlert reports whether people should be told of the run: not if they were
-// since it last moved, nor if other engines get on with runs like it, because
-// then this one only has to wait.
-func (t *term) mayAlert(ctx context.Context, a *aside, elsewhere func(string) (bool, error)) (bool, error) {
-	alerts, err := t.n.cfg.Store.Alerts(ctx, a.Head.Run, 20)
-	if err != nil {
-		return false, fmt.Errorf("look for an alert: %w", err)
-	}
-	since := a.Rows[len(a.Rows)-1].At
-	for _, al := range alerts {
-		if al.Kind == "overdue" && al.Code == AlertAgentMissing && !al.At.Before(since) {
-			a.told = true
-			return false, nil
-		}
-	}
-	busy, err := elsewhere(a.story.Flow.Name)
-	return !busy, err
-}
-
-// lament says which agents are missing, and which engines were seen.
-func (x *lacking) lament(self EngineID, live []Member) string {
-	var missing []string
-	for _, agent := range slices.Sorted(maps.Keys(x.why)) {
-		name := x.specs[agent].Plugin
-		if v := x.specs[agent].Version; v != "" {
-			name += " " + v
-		}
-		missing = append(missing, fmt.Sprintf("%s (%s)", name, x.why[agent]))
-	}
-	var seen []string
-	for i, m := range live {
-		if i == maxSeen {
-			seen = append(seen, fmt.Sprintf("%d more", len(live)-i))
-			break
-		}
-		seen = append(seen, fmt.Sprintf("engine %d at %s", m.Engine, m.Address))
-	}
-	return fmt.Sprintf("no engine goes on with the run; engine %d lacks agent %s; engines seen: %s",
-		self, strings.Join(missing, ", "), strings.Join(seen, ", "))
-}
-
-// elsewhere tells whether other live engines have runs of a workflow in
-// progress: then somebody has its agents. It asks once for each workflow.
-func (t *term) elsewhere(ctx context.Context) func(flow string) (bool, error) {
-	known := map[string]bool{}
-	return func(flow string) (bool, error) {
-		if busy, ok := known[flow]; ok {
-			return busy, nil
-		}
-		rows, err := t.n.cfg.Store.Runs(ctx, RunFilter{
-			Workflow: flow, States: []machine.RunState{machine.RunRunning, machine.RunWaiting, machine.RunCompensating}, Limit: 1000,
-		})
-		if err != nil {
-			return false, fmt.Errorf("look for runs of workflow %q in progress: %w", flow, err)
-		}
-		known[flow] = slices.ContainsFunc(rows, func(r RunRow) bool { return r.OwnerAlive && r.Owner != 0 && r.Owner != t.engine })
-		return known[flow], nil
-	}
-}
-
 // settleAside waits for what became of the row, and tells of it.
 func (t *term) settleAside(ctx context.Context, a *aside) error {
 	var l landing
@@ -358,7 +329,8 @@ func (t *term) settleAside(ctx context.Context, a *aside) error {
 		return nil
 	}
 	now := n.clock.now()
-	n.left.leaveLacking(run, now, n.cfg.Options.MaxScan, now.Add(n.cfg.Options.grace()), false)
+	a.Head.Owner, a.Head.NextCheck = 0, a.t.NextCheck
+	n.left.leaveLacking(run, now, n.cfg.Options.MaxScan, a.wake(now, n.cfg.Options.grace()), false)
 	if a.told {
 		n.left.tell(run, len(a.Rows)+1)
 	}

@@ -200,3 +200,55 @@ func TestRunWithoutAgentRaisesAnAlert(t *testing.T) {
 		})
 	})
 }
+
+// S39, S57: the deadline of a run ends it, soon and whether or not people were
+// told before, although every engine that is alive lacks its agents. Nobody has
+// to start another engine for that.
+func TestDeadlineOfARunWithoutAgents(t *testing.T) {
+	oneMinute := func(more string) string {
+		return strings.Replace(orderFlow, `deadline = "1h"`, "deadline = \"1m\"\n"+more, 1)
+	}
+	for _, c := range []struct {
+		name  string
+		flow  string
+		setup func(w *world) machine.RunID
+		want  machine.RunState
+	}{
+		{"of nobody", oneMinute(""), (*world).queued, machine.RunFailed},
+		{"that is to be parked then", oneMinute(`compensation { mode = "manual" }`), (*world).queued, machine.RunParked},
+		{"that is paused", oneMinute(""), func(w *world) machine.RunID {
+			run := w.queued()
+			w.post(run, engine.MessageVerb, machine.PauseRequested{By: "ann"}, time.Time{})
+			return run
+		}, machine.RunFailed},
+		{"whose owner died", oneMinute(""), func(w *world) machine.RunID { return w.orphaned(machine.RunRunning, "charge", block) }, machine.RunCompensating},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, c.flow)
+				run := c.setup(w)
+				nodes := []*testNode{w.poor(), w.poor(), w.poor()}
+				time.Sleep(75 * time.Second)
+				s := w.check(run)
+				if s.Status() != c.want || s.Failure().Code != machine.CodeDeadlineExceeded {
+					t.Errorf("the run is %v (%s), want %v because of its deadline\n%s", s.Status(), s.Failure().Code, c.want, w.transcript(run))
+				}
+				if n := len(w.shop.called("reserve")); c.want != machine.RunCompensating && n > 0 {
+					t.Errorf("an agent was called %d times", n)
+				}
+				rows, err := w.mem.Rows(t.Context(), run, 0, 100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Hour)
+				again, err := w.mem.Rows(t.Context(), run, 0, 100)
+				if err != nil || len(again) > len(rows)+3 {
+					t.Errorf("%d rows became %d, %v: every visit writes one", len(rows), len(again), err)
+				}
+				for _, n := range nodes {
+					n.drain(t)
+				}
+			})
+		})
+	}
+}

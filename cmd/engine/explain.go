@@ -64,6 +64,9 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 		}
 	}
 	x.engines()
+	if r != nil && x.lacks() {
+		x.unable(ctx, s)
+	}
 	if r != nil && !row.State.Final() {
 		if err := x.agents(ctx, a, r); err != nil {
 			return err
@@ -121,7 +124,7 @@ func (x *explained) engines() {
 	default:
 		x.say("Engine %d, which worked on it, is %s; %s.", x.row.Owner, goneText(x.owner), x.next())
 	}
-	if al, ok := missing(x.alerts, x.row); ok && owner < 0 {
+	if al, ok := missing(x.alerts, x.row); ok {
 		x.say("An alert of %s says: %s.", stamp(al.At), strings.TrimSuffix(al.Message, "."))
 	}
 	switch n := len(x.inbox); {
@@ -132,8 +135,28 @@ func (x *explained) engines() {
 	}
 }
 
+// lacks reports whether the engines that are alive were found to lack agents of
+// the run.
+func (x *explained) lacks() bool {
+	_, lacks := missing(x.alerts, x.row)
+	return lacks && len(x.live) > 0 && !x.row.State.NeedsHuman()
+}
+
+// unable adds what a person can do about a run whose agents no engine has.
+func (x *explained) unable(ctx context.Context, s *session) {
+	x.say("Start an engine where its agents are installed, or cancel the run.")
+	x.Remedies = append(x.Remedies, "engine serve")
+	op := &engine.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
+	if op.Try(ctx, x.row.Run, machine.CancelRequested{}) == nil {
+		x.Remedies = append(x.Remedies, fmt.Sprintf("engine cancel %s", quoteArg(x.row.Name)))
+	}
+}
+
 // next says who will take the run.
 func (x *explained) next() string {
+	if x.lacks() {
+		return "no engine that is alive could take it when it was last tried"
+	}
 	if len(x.live) == 1 {
 		return fmt.Sprintf("engine %d at %s, the only one alive, takes it at its next pass if it has the agents", x.live[0].Engine, x.live[0].Address)
 	}

@@ -185,7 +185,7 @@ func (x *explainer) limits() {
 // overdue tells that something is due that nobody has done.
 func (x *explainer) overdue() {
 	if next := x.out.Next; !next.IsZero() && x.now.Sub(next) > 5*time.Second {
-		x.say("This was due at %s and nobody has acted on it: no engine may be running.", x.when(toInstant(next)))
+		x.say("This was due at %s and no engine has acted on it yet.", x.when(toInstant(next)))
 	}
 }
 

@@ -82,7 +82,7 @@ func (d *decider) cancelRequested(ev CancelRequested) {
 		d.refuse("cancel", ev.By, "the run is already being undone; that cannot be cut short")
 		return
 	case r.phase == phaseUndo || r.turning && r.cancel:
-		d.refuse("cancel", ev.By, "the run is already being cancelled or undone")
+		d.refuse("cancel", ev.By, "%s", d.turned())
 		return
 	case r.passed && !ev.NoCompensate:
 		d.refuse("cancel", ev.By, "the pivot has succeeded: nothing is undone any more")
@@ -94,6 +94,17 @@ func (d *decider) cancelRequested(ev CancelRequested) {
 	r.cancel, r.noUndo = true, ev.NoCompensate
 	r.failure = dsl.Failure{Code: CodeCancelled, Message: ev.Reason}
 	d.turn(r.failure)
+}
+
+// turned says why a run has turned back already.
+func (d *decider) turned() string {
+	switch {
+	case d.run.cancel:
+		return "the run is already being cancelled"
+	case d.run.failure.Code == CodeDeadlineExceeded && d.run.failure.Step == "":
+		return "the run's deadline has passed, so that it turns back anyway"
+	}
+	return "the run is already being undone"
 }
 
 // pauseRequested holds all dispatch; clocks go on.

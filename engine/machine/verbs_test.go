@@ -117,6 +117,12 @@ func TestCancel(t *testing.T) {
 		p.ok("a").is("cancelled")
 		p.event(CancelRequested{}).refused("ended").nothing()
 	})
+	t.Run("a run that turned back says why", func(t *testing.T) {
+		p := start(t, flow(do("a"), do("b", after("a")), runDeadline(second(10))), "do a")
+		p.ok("a", "do b")
+		p.wait(second(10))
+		p.event(CancelRequested{}).refused("deadline has passed")
+	})
 	t.Run("no-compensate stops dead", func(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
