@@ -27,7 +27,7 @@ func (w *work) finish(end outcome) error {
 	case exitOpen:
 		w.remark("Run %s is open and kept. Go on with: %s", name, w.again(end.run))
 	case exitHuman:
-		w.remark("Run %s needs a human. Look at it with: %s", name, w.showCommand(end.run))
+		w.remark("Run %s needs a human. What to do: %s", name, w.explainCommand(end.run))
 	}
 	if code == exitOK {
 		return nil
@@ -74,12 +74,12 @@ func (w *work) again(run string) string {
 	return cmd
 }
 
-func (w *work) showCommand(run string) string {
+func (w *work) explainCommand(run string) string {
 	cmd := "engine" + w.globals()
 	if w.a.dsn == "" && w.r.shown != "." {
 		cmd = "engine --chdir " + quoteArg(w.a.path(w.r.shown))
 	}
-	return cmd + " show " + quoteArg(run)
+	return cmd + " explain " + quoteArg(run)
 }
 
 // globals are the global flags to repeat. A DSN may hold a password, so only

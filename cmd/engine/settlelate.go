@@ -70,7 +70,7 @@ func (a *app) lateSettlement(ctx context.Context, s *session, r *shownRun, step 
 	}
 	switch {
 	case len(of) == 0:
-		return settlement{}, failed("No late answer", "No late answer of step %q is known. `engine show %s` lists those there are; state what happened with --succeeded, --not-done or --undone.", step, name)
+		return settlement{}, failed("No late answer", "No late answer of step %q is known; the run is %s. `engine show %s` lists those there are; state what happened with --succeeded, --not-done or --undone.", step, r.row.State, name)
 	case len(nodes) > 1:
 		return settlement{}, failed("Several instances", "Late answers of several instances of %q are known. Name one, such as --step '%s'.", step, render.Clean(of[0].Step))
 	}

@@ -76,7 +76,7 @@ func (a *app) say(ctx context.Context, v verb) error {
 	}
 	if row.State.Final() {
 		return failed("Run has ended", "%s There is nothing left to %s. `engine show %s` tells its story.",
-			endedText(row), v.name, quoteArg(render.Clean(row.Name)))
+			endedText(row), v.name, argOf(row))
 	}
 	r, err := s.fold(ctx, row)
 	if err != nil {
@@ -92,11 +92,11 @@ func (a *app) say(ctx context.Context, v verb) error {
 	op := &engine.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
 	id, err := op.Ask(ctx, row.Run, event, person())
 	if err != nil {
-		return v.problem(s, row, err)
+		return v.problem(ctx, a, s, row, err)
 	}
 	said := saying{verb: v, row: row, message: id, seen: len(factsOf(r.wf, r.records))}
 	if err := said.answered(ctx, s, op); err != nil {
-		return v.problem(s, row, err)
+		return v.problem(ctx, a, s, row, err)
 	}
 	if v.wait {
 		return a.untilEnded(ctx, s, op, said)
@@ -130,38 +130,8 @@ func (r *shownRun) knows(step string) error {
 	if len(names) <= most {
 		list = " It has: " + strings.Join(names, ", ") + "."
 	}
-	return failed("Unknown step", "Run %s has no step %q.%s%s", render.Clean(r.row.Name), step, dsl.DidYouMean(step, names), render.Clean(list))
-}
-
-// problem turns what came of a verb into what a person can do about it.
-func (v verb) problem(s *session, row engine.RunRow, err error) error {
-	var refused *engine.RefusedError
-	var code exitError
-	switch {
-	case errors.As(err, &code):
-		return err
-	case !errors.As(err, &refused):
-		return s.wrap(v.name+" the run", err)
-	}
-	return failed(fmt.Sprintf("Cannot %s run %s", v.name, render.Clean(row.Name)), "%s.%s",
-		upperFirst(strings.TrimSuffix(render.Clean(refused.Reason), ".")), v.remedy(row, refused.Reason))
-}
-
-// remedy is what to do instead, as a sentence with a blank in front; "" if
-// nothing is known.
-func (v verb) remedy(row engine.RunRow, reason string) string {
-	name := quoteArg(render.Clean(row.Name))
-	switch {
-	case strings.Contains(reason, "extend"):
-		return " Add --extend, such as --extend 1h."
-	case strings.Contains(reason, "settle"):
-		return fmt.Sprintf(" Find out what happened, then: engine settle %s --step STEP --succeeded|--not-done|--undone --reason TEXT.", name)
-	case v.name == "cancel" && strings.Contains(reason, "pivot has succeeded"):
-		return " What is done stays; `--no-compensate --reason TEXT` stops the run where it is."
-	case v.name == "resume" && row.State == machine.RunParked:
-		return fmt.Sprintf(" `engine explain %s` says which command applies.", name)
-	}
-	return ""
+	return failed("Unknown step", "Run %s (%s) has no step %q.%s%s `engine show %s` shows what its steps are in.",
+		render.Clean(r.row.Name), r.row.State, step, dsl.DidYouMean(step, names), render.Clean(list), argOf(r.row))
 }
 
 // A saying is a verb that is recorded.

@@ -64,7 +64,7 @@ func (a *app) untilEnded(ctx context.Context, s *session, op *engine.Operator, y
 	if a.json {
 		end, err := a.lookAt(ctx, s, y.row, silent{}, 1, answered)
 		if err != nil {
-			return y.problem(s, y.row, err)
+			return y.problem(ctx, a, s, y.row, err)
 		}
 		y.now, y.answer = end.state.Status(), true
 		if err := y.print(a); err != nil {
@@ -75,7 +75,7 @@ func (a *app) untilEnded(ctx context.Context, s *session, op *engine.Operator, y
 	a.note("%s", y.text())
 	y.row.State = y.now
 	if err := a.look(ctx, s, y.row, y.seen+1, answered); err != nil {
-		return y.problem(s, y.row, err)
+		return y.problem(ctx, a, s, y.row, err)
 	}
 	return nil
 }

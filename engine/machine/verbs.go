@@ -22,6 +22,17 @@ func (d *decider) refusal(verb, reason, by string) Refused {
 	return Refused{Verb: verb, Reason: reason, By: by, Ask: ask}
 }
 
+// noneFailed says that a verb found nothing that has failed: no step, or no undo.
+func noneFailed(of, step string) string {
+	switch {
+	case step == "":
+		return "no " + of + " has failed"
+	case of == "undo":
+		return "no failed undo of " + step
+	}
+	return "no failed step " + step
+}
+
 // takenOver notes the new owner. Attempts of the former owner stay open: what
 // is idempotent is called again at once with the same key, everything else
 // waits until nobody can be at work any more.
@@ -170,7 +181,7 @@ func (d *decider) retryRequested(ev RetryRequested) {
 		return n.state == StepFailed && !n.expanded && !tolerated
 	})
 	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {
-		d.refuse("retry", ev.By, "no failed step %s", ev.Step)
+		d.refuse("retry", ev.By, "%s", noneFailed("step", ev.Step))
 		return
 	}
 	for _, i := range failed {
@@ -290,7 +301,7 @@ func (d *decider) compensateRequested(ev CompensateRequested) {
 	}
 	failed := d.pick(ev.Step, func(_ int, n *node) bool { return n.undo == undoFailed && !n.expanded })
 	if len(failed) == 0 {
-		d.refuse("compensate", ev.By, "no failed undo %s", ev.Step)
+		d.refuse("compensate", ev.By, "%s", noneFailed("undo", ev.Step))
 		return
 	}
 	if ev.Retry {
