@@ -255,7 +255,9 @@ func statusOf(t *testing.T, dir, run string) string {
 	if code != exitOK {
 		t.Fatalf("list: exit code %d\n%s%s", code, out, errs)
 	}
-	var doc struct{ Runs []struct{ Run, Status string } }
+	var doc struct {
+		Runs []struct{ Run, Status string }
+	}
 	if err := json.Unmarshal([]byte(out), &doc); err != nil {
 		t.Fatal(err)
 	}
