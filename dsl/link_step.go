@@ -190,7 +190,7 @@ func (l *workflowLinker) actionNoun(a *linkedAction, idempotent, readOnly, byKey
 		Idempotent: pick(idempotent, a.schema.Idempotent),
 		ReadOnly:   pick(readOnly, a.schema.ReadOnly),
 		ByKey:      pick(byKey, a.schema.ByKey),
-		Lookup:     a.schema.Lookup, Typical: a.schema.Typical,
+		Lookup:     a.schema.Lookup, Cancellable: a.schema.Cancellable, Typical: a.schema.Typical,
 		Output: replyFunc(a.schema.Outputs, a.out, out),
 	}
 }

@@ -148,7 +148,10 @@ type Action struct {
 	ReadOnly   bool
 	ByKey      bool
 	Lookup     bool
-	Typical    time.Duration // 0 = not known
+	// Cancellable says that the engine may interrupt a call in flight when the
+	// run turns back. Calls of read-only actions may be interrupted too.
+	Cancellable bool
+	Typical     time.Duration // 0 = not known
 
 	// Output checks a reply against the schema (and output_type), converts it
 	// and marks its sensitive parts. An error means bad_reply. Never nil.

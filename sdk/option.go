@@ -127,7 +127,13 @@ func Progress() Option {
 // continues from Call.LastCheckpoint.
 func Checkpoints() Option { return func(a *action) { a.schema.Checkpoints = true } }
 
-// Cancellable declares that the action stops early when its context ends.
+// Cancellable declares that the engine may interrupt a call in flight, by ending
+// its context, when the run is cancelled or undone, and that the call then ends
+// early. Declare it where an interrupted call leaves nothing behind, or leaves
+// something that the engine can repeat or undo without its output. Without it
+// the engine waits for the answer until complete-by, because an interrupted call
+// usually has an unknown outcome. Calls of read-only actions are interrupted in
+// any case.
 func Cancellable() Option { return func(a *action) { a.schema.Cancellable = true } }
 
 // Typical declares how long a call usually takes; for estimates only.

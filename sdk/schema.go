@@ -30,7 +30,7 @@ type ActionSchema struct {
 	Heartbeats    bool          `json:"heartbeats,omitempty"`     // sends heartbeats
 	Progress      bool          `json:"progress,omitempty"`       // sends progress notes
 	Checkpoints   bool          `json:"checkpoints,omitempty"`    // records step-completed progress
-	Cancellable   bool          `json:"cancellable,omitempty"`    // stops early when told
+	Cancellable   bool          `json:"cancellable,omitempty"`    // may be interrupted in flight; stops early then
 	CompensatedBy string        `json:"compensated_by,omitempty"` // name of the action that undoes this one
 	Typical       time.Duration `json:"typical,omitempty"`        // usual duration in nanoseconds; 0 = not known
 }

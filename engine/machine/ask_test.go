@@ -42,7 +42,7 @@ func TestAskIsAnswered(t *testing.T) {
 // A verb that changes nothing any more is recorded all the same.
 func TestAskIsAnsweredThoughNothingChanges(t *testing.T) {
 	p := start(t, flow(do("a"), do("b")), "do a", "do b")
-	p.fail("b", "declined", "stop a")
+	p.fail("b", "declined")
 	p.unknown("a", "agent_lost", "alert compensation_failed")
 	p.event(CompensateRequested{Step: "a", Retry: true, Ask: 7}).is("compensation_failed")
 	if p.last.Empty() {

@@ -29,7 +29,9 @@ type Invoke struct {
 }
 
 // Stop tells the agent that a running call is not wanted any more. It does not
-// close the attempt.
+// close the attempt. Two cases exist: the run turned back and the action is
+// read-only or may be interrupted; or the agent was silent for too long, and the
+// attempt is closed already.
 type Stop struct {
 	Attempt AttemptID
 }

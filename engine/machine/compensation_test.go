@@ -45,9 +45,43 @@ func TestFailureAndCompensationPassesThroughWhatHasNothingToUndo(t *testing.T) {
 
 func TestFailureAndCompensationAwaitsWhatRuns(t *testing.T) {
 	p := start(t, flow(do("a"), do("b"), do("c", after("b"))), "do a", "do b")
-	p.fail("a", "declined", "stop b").state("c cancelled", "b running")
+	p.fail("a", "declined").state("c cancelled", "b running")
 	p.ok("b", "undo b") // its result counts; c does not start
 	p.ok("b").is("compensated")
+}
+
+// Only read-only actions and those that may be interrupted are told to stop:
+// interrupting any other call would turn a result into an unknown outcome.
+func TestFailureAndCompensationStopsOnlyWhatMayBeInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		turn  func(*play, ...string)
+		state string
+	}{
+		{"a failure elsewhere", func(p *play, want ...string) { p.fail("a", "declined", want...) }, "compensated"},
+		{"cancel", func(p *play, want ...string) {
+			p.event(CancelRequested{By: "op"}, want...)
+			p.fail("a", "declined")
+		}, "cancelled"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := start(t, flow(do("a"), do("post"), do("watch", readOnly), do("copy", cancellable)), "do a", "do post", "do watch", "do copy")
+			c.turn(p, "stop watch", "stop copy")
+			p.unknown("watch", "aborted")
+			p.permanent("copy", "aborted")
+			p.ok("post", "undo post")
+			p.ok("post").is(c.state).state("post undone")
+		})
+	}
+}
+
+// A lookup that is under way when the run turns is awaited: the undo needs its
+// answer.
+func TestFailureAndCompensationAwaitsALookup(t *testing.T) {
+	p := start(t, flow(do("a"), do("b", lookup, cancellable)), "do a", "do b")
+	p.unknown("b", "internal", "lookup b")
+	p.fail("a", "declined")
+	p.event(AttemptNotDone{Attempt: p.call("b", 0).Attempt}).is("failed")
 }
 
 func TestFailureAndCompensationOfWhatNeverBegan(t *testing.T) {
@@ -218,7 +252,7 @@ func TestPivot(t *testing.T) {
 		p := start(t, wf(), "do a")
 		p.ok("a", "do p")
 		p.ok("p", "do c")
-		p.event(CancelRequested{NoCompensate: true}, "stop c")
+		p.event(CancelRequested{NoCompensate: true})
 		p.fail("c", "aborted").is("cancelled")
 		if p.s.LeftAsIs() != 2 {
 			t.Errorf("got %d left as is, want a and p", p.s.LeftAsIs())
@@ -232,14 +266,14 @@ func TestPivot(t *testing.T) {
 	t.Run("cancel while it runs waits for its outcome", func(t *testing.T) {
 		p := start(t, wf(), "do a")
 		p.ok("a", "do p")
-		p.event(CancelRequested{}, "stop p").is("running")
+		p.event(CancelRequested{}).is("running")
 		p.event(CancelRequested{}).refused("already")
 		p.ok("p", "do c").is("running") // too late to turn back
 		p.ok("c").is("succeeded")
 
 		p = start(t, wf(), "do a")
 		p.ok("a", "do p")
-		p.event(CancelRequested{}, "stop p")
+		p.event(CancelRequested{})
 		p.fail("p", "declined", "undo a")
 		p.ok("a").is("cancelled")
 

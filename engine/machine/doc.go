@@ -112,4 +112,6 @@
 //  11. Records survive their codec.
 //  12. Every attempt that a record starts has a complete-by by which it is found.
 //  13. NextDue is never later than what time alone would change.
+//  14. A call that is awaited is asked to stop only if its action is read-only
+//     or declares that it may be interrupted.
 package machine

@@ -29,7 +29,7 @@ func TestPivotIsLookedUpBeforeATurn(t *testing.T) {
 	p := start(t, flow(do("a"), do("p", after("a"), pivot, idempotent, lookup)), "do a")
 	p.ok("a", "do p")
 	p.event(TakenOver{By: 2}, "do p")
-	p.event(CancelRequested{}, "stop p", "stop p")
+	p.event(CancelRequested{})
 	p.event(AttemptFailed{Attempt: p.call("p", 2).Attempt, Code: "declined"})
 	p.wait(second(30))
 	p.wait(second(2), "lookup p")
@@ -70,7 +70,7 @@ func TestTimeUndoDeadlinePassedBeforeTheUndo(t *testing.T) {
 // not a silent one.
 func TestTimeCompensationDeadlinePassesWhileAStepRuns(t *testing.T) {
 	p := start(t, flow(do("a"), do("b"), compensationDeadline(second(10))), "do a", "do b")
-	p.fail("b", "declined", "stop a")
+	p.fail("b", "declined")
 	p.wait(second(10)).is("compensating")
 	p.ok("a", "alert compensation_failed").state("a undo_failed").effects("a done")
 	p.event(CompensateRequested{Step: "a", Retry: true}, "undo a") // with a new deadline
@@ -79,7 +79,7 @@ func TestTimeCompensationDeadlinePassesWhileAStepRuns(t *testing.T) {
 
 func TestSettleNamesWhatIsAmbiguous(t *testing.T) {
 	p := start(t, flow(do("a", each("k", "l")), do("b")), "do a[k]", "do a[l]", "do b")
-	p.fail("b", "declined", "stop a[k]", "stop a[l]")
+	p.fail("b", "declined")
 	p.unknown("a[k]", "agent_lost")
 	p.unknown("a[l]", "agent_lost", "alert compensation_failed")
 	p.event(SettleRequested{Step: "a", As: SettleNotDone}).refused(`a["k"], a["l"]`)
@@ -99,7 +99,7 @@ func TestSettleAnUndoThatMayHaveHappened(t *testing.T) {
 
 func TestSettleTheOutputIsChecked(t *testing.T) {
 	p := start(t, flow(do("a"), do("b")), "do a", "do b")
-	p.fail("b", "declined", "stop a")
+	p.fail("b", "declined")
 	p.unknown("a", "agent_lost", "alert compensation_failed")
 	p.event(SettleRequested{Step: "a", As: SettleSucceeded, Output: js(`"bad"`)}).refused("schema")
 }

@@ -101,13 +101,13 @@ var explained = []struct {
 	}},
 	{"a turn waits for the pivot", func(t *testing.T) *play {
 		p := start(t, flow(do("p", pivot)), "do p")
-		return p.event(CancelRequested{By: "ann", Reason: "wrong order"}, "stop p")
+		return p.event(CancelRequested{By: "ann", Reason: "wrong order"})
 	}},
 	{"compensating", func(t *testing.T) *play {
 		p := start(t, flow(do("a"), do("b"), do("c"), do("d", after("a"))), "do a", "do b", "do c")
 		p.ok("a", "do d")
 		p.ok("d")
-		p.fail("c", "declined", "stop b", "undo d")
+		p.fail("c", "declined", "undo d")
 		return p.fail("d", "flaky")
 	}},
 	{"undo waits until nobody is at work", func(t *testing.T) *play {
@@ -135,7 +135,7 @@ var explained = []struct {
 	}},
 	{"compensation failed: unknown step", func(t *testing.T) *play {
 		p := start(t, flow(do("a"), do("b")), "do a", "do b")
-		p.fail("b", "declined", "stop a")
+		p.fail("b", "declined")
 		return p.unknown("a", "agent_lost", "alert compensation_failed")
 	}},
 	{"succeeded", func(t *testing.T) *play { return start(t, flow(do("a")), "do a").ok("a") }},
@@ -150,7 +150,7 @@ var explained = []struct {
 	{"cancelled", func(t *testing.T) *play {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
-		p.event(CancelRequested{NoCompensate: true, By: "ann", Reason: "by hand"}, "stop b")
+		p.event(CancelRequested{NoCompensate: true, By: "ann", Reason: "by hand"})
 		return p.fail("b", "aborted")
 	}},
 }

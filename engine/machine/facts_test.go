@@ -73,7 +73,7 @@ func TestViewShowsTheKeyOfEachCall(t *testing.T) {
 // the run has turned.
 func TestFactsTellTheDeadlineOfTheDirection(t *testing.T) {
 	p := start(t, flow(do("a", deadline(second(50)), undoDeadline(second(700))), do("b"), runDeadline(second(300))), "do a", "do b")
-	p.fail("b", "declined", "stop a")
+	p.fail("b", "declined")
 	p.now = p.now.Add(second(1))
 	p.ok("a", "undo a")
 	step, undo := noon.Add(second(50)), noon.Add(second(701))

@@ -81,6 +81,7 @@ func readOnly(s *spec) {
 	s.Undo, s.NoUndo = nil, true
 }
 func lookup(s *spec)        { s.Do.Lookup = true }
+func cancellable(s *spec)   { s.Do.Cancellable = true }
 func undoByKey(s *spec)     { s.Undo.Do.ByKey = true }
 func undoBlind(s *spec)     { s.Undo.UsesSelf = false }
 func undoOnce(s *spec)      { s.Undo.Do.Idempotent = false }

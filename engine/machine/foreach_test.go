@@ -49,7 +49,7 @@ func TestForEachMaxFailures(t *testing.T) {
 
 func TestForEachFailureStopsFurtherInstances(t *testing.T) {
 	p := start(t, flow(do("a", each("k", "l", "m"), parallel(2))), "do a[k]", "do a[l]")
-	p.fail("a[k]", "declined", "stop a[l]").state("a[m] cancelled")
+	p.fail("a[k]", "declined").state("a[m] cancelled")
 	p.ok("a[l]", "undo a[l]") // awaited, and its effect undone
 	p.ok("a[l]").is("compensated")
 }

@@ -109,6 +109,8 @@ var mutants = []mutant{
 		"r.late = true", "", nil},
 	{"nobody is told what to do", "explain.go",
 		"|| !x.accepted(ev) {", "|| x.accepted(ev) {", nil},
+	{"calls that may not be interrupted are told to stop", "saga.go",
+		"!do.ReadOnly && !do.Cancellable {", "false && do.ReadOnly {", nil},
 	{"deciding changes the state", "state.go",
 		"b.attempts = append(b.one[:0], n.attempts...)", "", nil},
 	{"an output the run had is written as the answer's", "usual.go",

@@ -13,8 +13,9 @@ import (
 // says otherwise.
 const DefaultCompensation = 24 * time.Hour
 
-// turn makes the run go back: nothing new starts, what runs is told to stop
-// and awaited, and everything with an effect is undone. While nobody knows
+// turn makes the run go back: nothing new starts, calls in flight are awaited
+// (those that may be interrupted are asked to stop), and everything with an
+// effect is undone. While nobody knows
 // whether the pivot took effect, that has to be found out first.
 func (d *decider) turn(f dsl.Failure) {
 	r := &d.run
@@ -81,11 +82,18 @@ func (d *decider) turnNode(i int) {
 	}
 }
 
-// stop tells the agents of a node that nobody wants their work any more; what
-// they do until then still counts.
+// stop asks the agents of a node to end forward work that is not needed any
+// more, where the action is read-only or declares that it may be interrupted.
+// Every other call is awaited until its complete-by: interrupting it would turn
+// a result into an unknown outcome. A lookup is awaited too, because the undo
+// needs its answer. Work that the agent does before it stops still counts.
 func (d *decider) stop(i int) {
-	for _, a := range d.get(i).attempts {
-		if a.status == attemptOpen && a.completeBy > d.at {
+	n := d.get(i)
+	if do := d.step(n).Do; !do.ReadOnly && !do.Cancellable {
+		return
+	}
+	for _, a := range n.attempts {
+		if a.status == attemptOpen && a.kind == callDo && a.completeBy > d.at {
 			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.call)}})
 		}
 	}

@@ -296,6 +296,21 @@ func (w *world) checkInvoke(before *State, inv Invoke) error {
 	return nil
 }
 
+// checkStop looks at a call that the machine interrupts: promise 14. An attempt
+// that was silent for too long is not awaited any more and may always be stopped.
+func (w *world) checkStop(cmd Stop) error {
+	n := w.s.nodes[cmd.Attempt.Node]
+	a := n.find(cmd.Attempt.Call)
+	if a == nil {
+		return fmt.Errorf("promise 14: a call that does not exist is told to stop: %v", cmd.Attempt)
+	}
+	do := w.wf.Steps[n.step].Do
+	if a.status == attemptOpen && (a.kind != callDo || !do.ReadOnly && !do.Cancellable) {
+		return fmt.Errorf("promise 14: %s is told to stop, which would make its outcome unknown", w.s.Node(w.wf, cmd.Attempt.Node).Name)
+	}
+	return nil
+}
+
 type failer func(string, ...any) error
 
 func (w *world) checkDo(inv Invoke, n *node, fail failer, flying bool) error {

@@ -57,6 +57,9 @@ func randomStep(c *chooser, i, n, pivotAt int) *spec {
 	if c.chance(25) {
 		lookup(s)
 	}
+	if c.chance(25) {
+		cancellable(s)
+	}
 	if s.Undo != nil {
 		randomUndo(c, s)
 	}
@@ -178,7 +181,7 @@ func describe(wf *dsl.Workflow) string {
 			on   bool
 			word string
 		}{
-			{s.Do.Idempotent, "idempotent"}, {s.Do.ReadOnly, "read_only"}, {s.Do.Lookup, "lookup"}, {s.Pivot, "pivot"},
+			{s.Do.Idempotent, "idempotent"}, {s.Do.ReadOnly, "read_only"}, {s.Do.Lookup, "lookup"}, {s.Do.Cancellable, "cancellable"}, {s.Pivot, "pivot"},
 			{s.NoUndo, "no_undo"}, {s.When != nil, "when"}, {s.WhenEach != nil, "when_each"}, {s.ForEach != nil, "for_each"}, {s.Catch != nil, "catch"},
 			{len(s.Pre) > 0, "pre"}, {len(s.Post) > 0, "post"},
 		} {

@@ -546,6 +546,13 @@ func (w *world) deliver(ev Event) error {
 			if !dies {
 				w.invoke(cmd)
 			}
+		case Stop:
+			if err := w.checkStop(cmd); err != nil {
+				return err
+			}
+			if !dies {
+				w.stop(cmd)
+			}
 		case Alert:
 			w.alerts++
 			w.note("    alert %s", cmd.Kind)
@@ -642,6 +649,25 @@ func (w *world) invoke(inv Invoke) {
 		}
 	}
 	w.note("    call %s %s #%d answer %T at %v effect at %v", verb(inv.Purpose), w.s.Node(w.wf, k.node).Name, id.Call, k.answer, k.answerAt.Format("05.000"), k.applyAt.Format("05.000"))
+}
+
+// stop interrupts a call, as most agents do when they are asked to: the answer
+// is lost, and the effect happens or not.
+func (w *world) stop(cmd Stop) {
+	for _, k := range w.calls {
+		if k.inv.Attempt != cmd.Attempt || k.answer == nil || w.c.chance(30) {
+			continue
+		}
+		if _, unsent := k.answer.(AttemptDeferred); unsent {
+			continue
+		}
+		k.beatAt = time.Time{}
+		k.answer = AttemptUnknown{Attempt: cmd.Attempt, Code: sdk.CodeAborted}
+		if !k.applyAt.IsZero() && w.c.chance(50) {
+			k.applyAt = time.Time{}
+		}
+		w.note("    stop %s #%d", w.s.Node(w.wf, k.node).Name, cmd.Attempt.Call)
+	}
 }
 
 // result is an answer; some nodes have the same output, some none.

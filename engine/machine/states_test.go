@@ -27,7 +27,7 @@ func TestStatesFailedAndCompensated(t *testing.T) {
 	p := start(t, flow(do("a")), "do a")
 	p.fail("a", "declined").is("failed") // nothing to undo
 	p = start(t, flow(do("a", lookup), do("b")), "do a", "do b")
-	p.fail("b", "declined", "stop a")
+	p.fail("b", "declined")
 	p.unknown("a", "agent_lost", "lookup a")
 	p.notDone("a").is("failed") // it turned out that there was nothing to undo
 }
@@ -163,7 +163,7 @@ func TestFactsFromTheJournal(t *testing.T) {
 	p := start(t, flow(do("a", each("k", "l")), do("b", after("a"))), "do a[k]", "do a[l]")
 	p.ok("a[k]")
 	p.ok("a[l]", "do b")
-	p.event(CancelRequested{By: "ann"}, "stop b")
+	p.event(CancelRequested{By: "ann"})
 	p.fail("b", "aborted", "undo a[k]", "undo a[l]")
 	s := NewState()
 	var told []Fact

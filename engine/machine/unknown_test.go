@@ -113,7 +113,7 @@ func TestUnknownOutcomesThatDoNotPark(t *testing.T) {
 
 func TestUnknownOutcomesInCompensation(t *testing.T) {
 	p := start(t, flow(do("a"), do("b")), "do a", "do b")
-	p.fail("b", "declined", "stop a")
+	p.fail("b", "declined")
 	p.unknown("a", "agent_lost", "alert compensation_failed").state("a undo_failed")
 	if v := p.view("a"); v.UndoCode != CodeOutcomeUnknown {
 		t.Errorf("got %q", v.UndoCode)
@@ -125,7 +125,7 @@ func TestUnknownOutcomesInCompensation(t *testing.T) {
 // S29: no undo while an attempt may still be at work.
 func TestUnknownOutcomesUndoWaitsForTheGrace(t *testing.T) {
 	p := start(t, flow(do("a", undoByKey), do("b")), "do a", "do b")
-	p.fail("b", "declined", "stop a").is("compensating")
+	p.fail("b", "declined").is("compensating")
 	p.wait(second(30)).state("a failed")
 	p.wait(1900 * time.Millisecond)
 	p.wait(100*time.Millisecond, "undo a")
@@ -163,7 +163,7 @@ func TestWhatCounts(t *testing.T) {
 	})
 	t.Run("after cancel", func(t *testing.T) {
 		p := start(t, flow(do("a")), "do a")
-		p.event(CancelRequested{}, "stop a").is("compensating")
+		p.event(CancelRequested{}).is("compensating")
 		p.ok("a", "undo a").state("a undoing") // cancelling does not close the attempt
 		p.ok("a").is("cancelled")
 	})

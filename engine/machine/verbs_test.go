@@ -110,7 +110,7 @@ func TestCancel(t *testing.T) {
 	t.Run("compensates by default", func(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
-		p.event(CancelRequested{By: "ann", Reason: "wrong order"}, "stop b").is("compensating").failure("cancelled")
+		p.event(CancelRequested{By: "ann", Reason: "wrong order"}).is("compensating").failure("cancelled")
 		p.fail("b", "aborted", "undo a")
 		p.event(CancelRequested{}).refused("already")
 		p.event(CancelRequested{NoCompensate: true}).refused("already being undone")
@@ -126,7 +126,7 @@ func TestCancel(t *testing.T) {
 	t.Run("no-compensate stops dead", func(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
-		p.event(CancelRequested{NoCompensate: true}, "stop b")
+		p.event(CancelRequested{NoCompensate: true})
 		p.ok("b").is("cancelled").state("a succeeded", "b succeeded")
 		if p.s.LeftAsIs() != 2 || p.s.ExitClass() != ExitHuman {
 			t.Errorf("got %d left as is, exit %d", p.s.LeftAsIs(), p.s.ExitClass())
@@ -147,7 +147,7 @@ func TestCancel(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
 		p.event(PauseRequested{})
-		p.event(CancelRequested{}, "stop b").is("paused")
+		p.event(CancelRequested{}).is("paused")
 		p.fail("b", "aborted").is("paused")
 		p.event(ResumeRequested{}, "undo a")
 	})

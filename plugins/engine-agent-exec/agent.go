@@ -52,12 +52,14 @@ type runOut struct {
 // newAgent puts the agent together.
 func newAgent() *sdk.Agent {
 	a := sdk.New("exec", version).Doc("Runs programs on the engine's machine.")
+	// A program that is killed half-way has an unknown outcome, so that only
+	// query may be interrupted.
 	opts := func(o ...sdk.Option) []sdk.Option {
-		return append(o, sdk.Errors(codeExit, codeKilled), sdk.AnyErrors(), sdk.Cancellable())
+		return append(o, sdk.Errors(codeExit, codeKilled), sdk.AnyErrors())
 	}
 	sdk.Action(a, "run", run, opts(sdk.Doc(
 		"Runs a program. Write idempotent = true on the step if the program honours ENGINE_IDEMPOTENCY_KEY or may simply be repeated."))...)
-	sdk.Action(a, "query", run, opts(sdk.ReadOnly(), sdk.Idempotent(), sdk.Doc(
+	sdk.Action(a, "query", run, opts(sdk.ReadOnly(), sdk.Idempotent(), sdk.Cancellable(), sdk.Doc(
 		"Runs a program that changes nothing."))...)
 	return a
 }

@@ -64,13 +64,15 @@ func newAgent() *sdk.Agent {
 	a := sdk.New("http", version).Doc("Calls services over HTTP.")
 	h := &agent{}
 	sdk.Configure(a, h.configure)
-	codes := []sdk.Option{sdk.Errors(codeNotFound, codeConflict), sdk.AnyErrors(), sdk.Cancellable()}
+	// Only requests that change nothing may be interrupted: an interrupted POST,
+	// PUT, PATCH or DELETE has an unknown outcome.
+	codes := []sdk.Option{sdk.Errors(codeNotFound, codeConflict), sdk.AnyErrors()}
 	with := func(opts ...sdk.Option) []sdk.Option { return slices.Concat(codes, opts) }
 
 	sdk.Action(a, "get", h.read(http.MethodGet),
-		with(sdk.ReadOnly(), sdk.Idempotent(), sdk.Doc("Reads a resource. Any failure means that nothing was changed."))...)
+		with(sdk.ReadOnly(), sdk.Idempotent(), sdk.Cancellable(), sdk.Doc("Reads a resource. Any failure means that nothing was changed."))...)
 	sdk.Action(a, "head", h.read(http.MethodHead),
-		with(sdk.ReadOnly(), sdk.Idempotent(), sdk.Doc("Reads a resource's headers."))...)
+		with(sdk.ReadOnly(), sdk.Idempotent(), sdk.Cancellable(), sdk.Doc("Reads a resource's headers."))...)
 	sdk.Action(a, "put", h.write(http.MethodPut),
 		with(sdk.Idempotent(), sdk.Doc("Replaces a resource. Declared idempotent, as RFC 9110 defines the method."))...)
 	sdk.Action(a, "delete", h.write(http.MethodDelete),

@@ -209,3 +209,17 @@ func TestRules(t *testing.T) {
 		}
 	})
 }
+
+// Only requests that change nothing may be interrupted when a run turns back: an
+// interrupted POST has an unknown outcome.
+func TestOnlyReadsMayBeInterrupted(t *testing.T) {
+	schema, err := newAgent().Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range schema.Actions {
+		if a.Cancellable != a.ReadOnly {
+			t.Errorf("%s: read_only is %t and cancellable is %t, want the same", name, a.ReadOnly, a.Cancellable)
+		}
+	}
+}

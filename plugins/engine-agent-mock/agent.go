@@ -79,17 +79,17 @@ func newAgent() *sdk.Agent {
 		return nil
 	})
 	common := func(opts ...sdk.Option) []sdk.Option {
-		return append(opts, sdk.AnyErrors(), sdk.Cancellable(), sdk.Progress())
+		return append(opts, sdk.AnyErrors(), sdk.Progress())
 	}
-	sdk.Action(a, "call", m.call(true), common(sdk.Idempotent(),
+	sdk.Action(a, "call", m.call(true), common(sdk.Idempotent(), sdk.Cancellable(),
 		sdk.Doc("Has one effect for each key and gives its value back."))...)
 	sdk.Action(a, "call_once", m.call(false), common(
 		sdk.Doc("Has an effect whenever it is called."))...)
-	sdk.Action(a, "do", m.do(true), common(sdk.Idempotent(), sdk.CompensatedBy("undo"), sdk.Lookup(m.lookup),
+	sdk.Action(a, "do", m.do(true), common(sdk.Idempotent(), sdk.Cancellable(), sdk.CompensatedBy("undo"), sdk.Lookup(m.lookup),
 		sdk.Doc("Like call; can be asked about and is undone by undo."))...)
 	sdk.Action(a, "do_once", m.do(false), common(sdk.CompensatedBy("undo"), sdk.Lookup(m.lookup),
 		sdk.Doc("Like call_once; can be asked about and is undone by undo."))...)
-	sdk.Action(a, "undo", m.undo, common(sdk.Idempotent(), sdk.ByKey(),
+	sdk.Action(a, "undo", m.undo, common(sdk.Idempotent(), sdk.Cancellable(), sdk.ByKey(),
 		sdk.Doc("Undoes a do by its key; a do that comes after its undo is refused."))...)
 	sdk.Action(a, "echo", m.echo, sdk.Idempotent(), sdk.ReadOnly(), sdk.Doc("Gives its value back."))
 	sdk.Action(a, "big", m.big, sdk.Idempotent(), sdk.ReadOnly(), sdk.Doc("Gives a string of the wanted length back."))

@@ -55,12 +55,14 @@ func newAgent() *sdk.Agent {
 	a := sdk.New("sql", version).Doc("Reads and changes PostgreSQL databases.")
 	s := &agent{}
 	sdk.Configure(a, s.configure)
-	codes := []sdk.Option{sdk.Errors(codeConflict, codeTooManyRows), sdk.AnyErrors(), sdk.Cancellable()}
+	// exec may be interrupted, because its lookup tells whether the transaction
+	// was committed. exec_plain may not: nothing could tell.
+	codes := []sdk.Option{sdk.Errors(codeConflict, codeTooManyRows), sdk.AnyErrors()}
 	with := func(opts ...sdk.Option) []sdk.Option { return append(opts, codes...) }
 
-	sdk.Action(a, "query", s.query, with(sdk.ReadOnly(), sdk.Idempotent(), sdk.Doc(
+	sdk.Action(a, "query", s.query, with(sdk.ReadOnly(), sdk.Idempotent(), sdk.Cancellable(), sdk.Doc(
 		"Runs a statement in a read-only transaction."))...)
-	sdk.Action(a, "exec", s.exec, with(sdk.Idempotent(), sdk.Lookup(s.lookup), sdk.Errors(codeKeyReused), sdk.Doc(
+	sdk.Action(a, "exec", s.exec, with(sdk.Idempotent(), sdk.Cancellable(), sdk.Lookup(s.lookup), sdk.Errors(codeKeyReused), sdk.Doc(
 		"Runs statements in one transaction, once for each key: the key is recorded in the dedupe table by the same transaction."))...)
 	sdk.Action(a, "exec_plain", s.execPlain, with(sdk.Doc(
 		"Runs statements in one transaction, whenever it is called; for databases where no dedupe table may be made."))...)

@@ -25,7 +25,7 @@ type planStep struct {
 // actions are the far side's actions, by how their outcome can be found out
 // and how they are undone.
 var actions = []string{
-	"do",   // idempotent, undone by key
+	"do",   // idempotent, may be interrupted, undone by key
 	"do",   // the usual case, twice as often
 	"once", // not idempotent, undone by key
 	"look", // not idempotent, its outcome can be asked, undone by key

@@ -39,9 +39,21 @@ func (l *line) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) 
 	if w.weather.orphans { // the agent does not die with its engine
 		work, cancel = context.WithDeadline(context.WithoutCancel(ctx), call.Request.CompleteBy)
 	}
+	work, interrupt := context.WithCancel(work)
+	if call.Stop != nil {
+		go func() {
+			select {
+			case <-call.Stop:
+				w.interrupted(call.Request)
+				interrupt()
+			case <-work.Done():
+			}
+		}()
+	}
 	answers := make(chan answer, 1)
 	go func() {
 		defer cancel()
+		defer interrupt()
 		reply, ok := w.remote.agent.Invoke(work, call.Request, sdk.InvokeOptions{Logger: slog.New(slog.DiscardHandler)})
 		answers <- answer{reply, ok}
 	}()
@@ -55,6 +67,16 @@ func (l *line) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) 
 	}
 	<-ctx.Done()
 	return sdk.Reply{}, ctx.Err()
+}
+
+// interrupted checks a call that the agent is told to stop: only an action that
+// declares it may be interrupted. The outcome of any other would become unknown.
+func (w *world) interrupted(req sdk.Request) {
+	w.trace("told to stop %s %s %s", req.Run, req.Step, req.Action)
+	schema, err := w.remote.agent.Schema()
+	if a := schema.Actions[req.Action]; err != nil || req.Purpose != sdk.PurposeDo || !a.Cancellable && !a.ReadOnly {
+		w.fault("%s: %s is told to stop although %s may not be interrupted (%v)", req.Run, req.Step, req.Action, err)
+	}
 }
 
 // back carries an answer to the engine, or does not.

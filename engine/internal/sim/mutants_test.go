@@ -72,6 +72,8 @@ var mutants = []mutant{
 		"quiet: len(mail) > 0}", "quiet: false}", nil},
 	{"alerts are not written", "decide.go",
 		"t.Alerts = append(t.Alerts, Alert{", "_ = append(t.Alerts, Alert{", nil},
+	{"calls that may not be interrupted are told to stop", "machine/saga.go",
+		"!do.ReadOnly && !do.Cancellable {", "false && do.ReadOnly {", nil},
 	{"an engine that lapsed does not join again", "term.go",
 		"if overFor(err) {\n\t\tt.end(err)\n\t\treturn Tick{}, err", "if overFor(err) {\n\t\treturn Tick{}, err", nil},
 }

@@ -52,7 +52,7 @@ func newRemote(seed uint64, moody, stubborn bool) *remote {
 	r := &remote{seed: seed, moody: moody, stubborn: stubborn, calls: map[string]int{}, keys: map[string]*effect{}}
 	a := sdk.New("far", "1.0.0")
 	codes := sdk.Errors("refused")
-	sdk.Action(a, "do", r.do, sdk.Idempotent(), sdk.CompensatedBy("undo"), codes)
+	sdk.Action(a, "do", r.do, sdk.Idempotent(), sdk.Cancellable(), sdk.CompensatedBy("undo"), codes)
 	sdk.Action(a, "once", r.once, sdk.CompensatedBy("undo"), codes)
 	sdk.Action(a, "look", r.once, sdk.Lookup(r.lookup), sdk.CompensatedBy("undo"), codes)
 	sdk.Action(a, "pay", r.do, sdk.Idempotent(), codes)
