@@ -261,9 +261,12 @@ func (d *decider) follow(i int, m miss) {
 		d.resolvePivot(i)
 		return
 	}
-	again := d.repeatable(i, m)
-	if again && d.repeat(i) {
-		return
+	again, late := d.repeatable(i, m), false
+	if again {
+		var planned bool
+		if planned, late = d.repeat(i); planned {
+			return
+		}
 	}
 	if n.open() {
 		n.fwd.act, n.state = running, StepRunning
@@ -271,6 +274,10 @@ func (d *decider) follow(i int, m miss) {
 	}
 	if again && d.coolDown(i) {
 		return
+	}
+	if late {
+		m = noTime(m)
+		d.edit(i).fwd.blame(m)
 	}
 	if d.catches(i, m) {
 		return

@@ -128,7 +128,8 @@ func (d *decider) clearingFails(i int, m miss) {
 // step has run out of time.
 func (d *decider) outOfTime(i int) {
 	d.abandon(i)
-	m := d.get(i).fwd.blamed()
+	m := noTime(d.get(i).fwd.blamed())
+	d.edit(i).fwd.blame(m)
 	if !d.catches(i, m) {
 		d.giveUp(i, m, true)
 	}

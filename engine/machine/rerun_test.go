@@ -344,7 +344,7 @@ func TestRerunTurns(t *testing.T) {
 	})
 	t.Run("no time for another try", func(t *testing.T) {
 		p := begin(t, a(deadline(second(2))))
-		p.fail("a", "flaky", "undo a").is("compensating").failure("a agent_lost")
+		p.fail("a", "flaky", "undo a").is("compensating").failure("a deadline_exceeded")
 		p.ok("a", "undo z")
 	})
 	t.Run("a parked run waits with it", func(t *testing.T) {

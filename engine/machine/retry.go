@@ -58,19 +58,32 @@ func mayRepeat(m miss, r dsl.Retry, idempotent bool, retryable func(string) bool
 
 // repeat plans the next attempt of this round, if attempts and time are left.
 // The ceiling is compared with the attempts of the present round (S64, S79).
-func (d *decider) repeat(i int) bool {
+// late reports that only time was missing: the backoff would end after
+// complete-by, and so it is not slept.
+func (d *decider) repeat(i int) (planned, late bool) {
 	n := d.edit(i)
 	settings, err := d.settings(n)
 	if err != nil || !attemptsLeft(&n.fwd, settings.Retry) {
-		return false
+		return false, false
 	}
 	until := d.interval(settings.Retry, n, &n.fwd)
 	if by := d.forwardBound(i); by != 0 && until >= by {
-		return false // a backoff that ends too late is not slept
+		return false, true
 	}
 	n.fwd.kind = callDo
 	d.pause(i, until)
-	return true
+	return true, false
+}
+
+// noTime is the failure of a step whose deadline leaves no time for another
+// attempt. It has the code of a deadline, so that one code covers everything that
+// a deadline ends. The message keeps the code and message of the last attempt.
+func noTime(last miss) miss {
+	message := "the deadline leaves no time for another attempt; the last one ended with " + last.code
+	if last.message != "" {
+		message += ": " + last.message
+	}
+	return miss{missDeadline, CodeDeadlineExceeded, message}
 }
 
 func attemptsLeft(t *track, r dsl.Retry) bool {

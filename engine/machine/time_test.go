@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -73,7 +74,7 @@ func TestTimeBackoffBeyondTheDeadlineIsNotSlept(t *testing.T) {
 	p := start(t, flow(do("a", tries(5), deadline(second(2)))), "do a")
 	p.fail("a", "flaky")
 	p.wait(second(1), "do a")
-	p.fail("a", "flaky").is("failed").failure("a flaky") // 2s of pause would end after the deadline
+	p.fail("a", "flaky").is("failed").failure("a deadline_exceeded") // 2s of pause would end after the deadline
 }
 
 // S65: waiting for a slot burns no attempt, and deadlines go on.
@@ -143,4 +144,38 @@ func TestTimeNothingDueChangesNothing(t *testing.T) {
 	p := start(t, flow(do("a")), "do a")
 	p.event(TimePassed{}).nothing()
 	p.wait(second(29)).nothing()
+}
+
+// One code covers everything that a deadline ends: also a step that gives up
+// early, because the next attempt would begin after its deadline.
+func TestTimeGivingUpBeforeTheDeadlineIsDeadlineExceeded(t *testing.T) {
+	flaky := func(options ...option) *spec {
+		return do("a", append([]option{idempotent, tries(9), deadline(second(2))}, options...)...)
+	}
+	t.Run("caught", func(t *testing.T) {
+		p := start(t, flow(flaky(catch("", "deadline_exceeded")), do("b", after("a"))), "do a")
+		p.fail("a", "unavailable")
+		p.wait(second(1), "do a")
+		p.fail("a", "unavailable", "do b").state("a caught")
+	})
+	t.Run("not by the last attempt's code", func(t *testing.T) {
+		p := start(t, flow(flaky(catch("", "unavailable"))), "do a")
+		p.fail("a", "unavailable")
+		p.wait(second(1), "do a")
+		p.fail("a", "unavailable").failure("a deadline_exceeded")
+		n := p.s.Node(p.wf, p.find("a"))
+		if want := "the last one ended with unavailable: the agent says unavailable"; n.Code != CodeDeadlineExceeded || !strings.Contains(n.Message, want) {
+			t.Errorf("got %s: %s, want the last attempt's code in the message", n.Code, n.Message)
+		}
+	})
+	t.Run("an instance", func(t *testing.T) {
+		p := start(t, flow(flaky(each("k"))), "do a[k]")
+		p.fail("a[k]", "unavailable")
+		p.wait(second(1), "do a[k]")
+		p.fail("a[k]", "unavailable").failure("a deadline_exceeded")
+	})
+	t.Run("attempts had run out", func(t *testing.T) {
+		p := start(t, flow(flaky(tries(1))), "do a")
+		p.fail("a", "unavailable").failure("a unavailable")
+	})
 }
