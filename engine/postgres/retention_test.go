@@ -470,9 +470,9 @@ func TestRemovedIsNotLost(t *testing.T) {
 	if young := engine.FirstRunOf(now); stands(mark{young, 0, 5}) {
 		t.Error("a run that is too young to have been removed is not missed")
 	}
-	later := y.begin(now.Add(-47*time.Hour), 1) // what the second retention removes counts too
-	y.end(later, 1, now.Add(-39*time.Hour))
-	y.retain(now.Add(-24 * time.Hour))
+	later := y.begin(now.Add(-20*time.Hour), 1) // what the second retention removes counts too
+	y.end(later, 1, now.Add(-15*time.Hour))
+	y.retain(now.Add(-12 * time.Hour))
 	must(t, y.db, `DELETE FROM engine.journal`)
 	if !stands(mark{later, 1, 5}) {
 		t.Error("a row of a run that was removed later counts as lost")
