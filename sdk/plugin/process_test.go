@@ -391,7 +391,7 @@ func testDeadlineEndsTheCallWithoutReply(t *testing.T, protocol int) {
 	p := open(t, OpenOptions{Protocol: protocol})
 	for _, action := range []string{"slow", "stubborn"} {
 		t.Run(action, func(t *testing.T) {
-			req := request(action, `{"ms":1500}`)
+			req := request(action, `{"ms":60000}`)
 			req.CompleteBy = time.Now().Add(150 * time.Millisecond)
 			start := time.Now()
 			reply, err := p.Invoke(t.Context(), req, nil)
@@ -401,7 +401,7 @@ func testDeadlineEndsTheCallWithoutReply(t *testing.T, protocol int) {
 			if reply.Outcome != sdk.OutcomeInvalid {
 				t.Errorf("reply = %+v, want none", reply)
 			}
-			if took := time.Since(start); took > time.Second {
+			if took := time.Since(start); took > 20*time.Second {
 				t.Errorf("Invoke took %s", took)
 			}
 		})
