@@ -30,8 +30,9 @@ const submitIDs = 8
 // anything runs (S14), and this engine owns it. If the name is taken, or the
 // workflow's unique key is held, nothing is written and the earlier run is
 // returned with Exists set. After an error nobody was promised anything:
-// submitting again under the same name or key is safe. A workflow whose
-// expressions fail on these variables is refused.
+// submitting again under the same name or key is safe. With an error and a Run
+// other than 0 the run was sent, nobody answered, and it may be stored under that
+// id and Name. A workflow whose expressions fail on these variables is refused.
 func (n *Node) Submit(ctx context.Context, s Submission) (Submitted, error) {
 	if _, given := ParseRunName(s.Name); given {
 		return n.again(ctx, s)
@@ -134,7 +135,11 @@ func (n *Node) submit(ctx context.Context, t *term, s Submission, st start) (Sub
 	case errors.Is(err, ErrExists):
 		return Submitted{}, err
 	case err != nil:
-		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+		var sent Submitted
+		if overFor(err) || ctx.Err() != nil {
+			sent = Submitted{Run: run, Name: st.public}
+		}
+		return sent, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	return st.submitted, nil
 }

@@ -50,7 +50,7 @@ followed, and taken over when that engine dies. --detach only records the run
 and prints its name; an engine that serves the state takes it.
 
 Exit code: 0 succeeded, 4 ended otherwise with nothing left behind, 5 needs a
-human, 6 still open, 1 could not be done.`,
+human, 6 still open, 7 may have been accepted, 1 could not be done.`,
 		Args: wants("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.apply(cmd.Context(), args[0], o) },
 	}

@@ -151,14 +151,23 @@ func (w *work) find(ctx context.Context, s *session) (*engine.RunRow, error) {
 		}
 		return &row, nil
 	}
+	key, err := w.key()
+	if key == "" || err != nil {
+		return nil, err
+	}
+	return s.holder(ctx, w.r.wf.Name, key)
+}
+
+// key evaluates the unique key of the run; "" = it has none.
+func (w *work) key() (string, error) {
 	if w.r.wf.UniqueKey == nil {
-		return nil, nil
+		return "", nil
 	}
 	key, err := w.r.wf.UniqueKey(&dsl.Scope{Vars: w.r.vars, Run: dsl.RunInfo{Workflow: w.r.wf.Name, StartedAt: w.a.now()}})
 	if err != nil {
-		return nil, failed("Cannot evaluate unique.key", "%s.", upperFirst(err.Error()))
+		return "", failed("Cannot evaluate unique.key", "%s.", upperFirst(err.Error()))
 	}
-	return s.holder(ctx, w.r.wf.Name, key)
+	return key, nil
 }
 
 // awaitFree tries the lock of the embedded state until it is free.

@@ -30,6 +30,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"sql":     runSQL,
 	"sqlfile": runSQLFile,
 	"nobody":  nobody,
+	"cutting": cutting,
 }
 
 // patience is how long scripts wait for something that must happen.

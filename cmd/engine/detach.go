@@ -3,9 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // detach records a run, or finds the one there is, and leaves the work to an
@@ -35,22 +42,91 @@ func (a *app) detach(ctx context.Context, path string, o applyOptions) error {
 	if err := w.inTime(ctx, s); err != nil {
 		return err
 	}
-	sub, err := engine.Enqueue(ctx, a.visitor(s, engine.Options{Lease: applyLease}), engine.Submission{
-		Definition: r.def, Workflow: r.wf.Name, Vars: r.vars, Name: o.runID, By: userName(),
-	})
+	sub, err := w.record(ctx, s)
 	if err != nil {
-		return s.wrap("record the run", err)
+		return err
 	}
-	row, err := s.store.Find(ctx, sub.Name)
-	if err != nil {
-		return s.wrap("find the run", err)
+	row := engine.RunRow{Head: engine.Head{Name: sub.Name, State: machine.RunQueued}, WorkflowName: r.wf.Name}
+	if row.Key, err = w.key(); err != nil {
+		return err
 	}
 	if sub.Exists {
+		if row, err = s.store.Find(ctx, sub.Name); err != nil {
+			return s.wrap("read run "+render.Clean(sub.Name)+", which exists already", err)
+		}
 		if err := w.attach(ctx, s, row); err != nil {
 			return err
 		}
 	}
 	return w.recorded(ctx, s, row, sub.Exists)
+}
+
+// record leaves the run in the state. A signal ends it also while the state does
+// not answer. Whether the run has landed is then not known, and the error says so.
+func (w *work) record(ctx context.Context, s *session) (engine.Submitted, error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	all, err := engine.EnqueueAll(ctx, w.a.visitor(s, engine.Options{Lease: applyLease}), []engine.Submission{{
+		Definition: w.r.def, Workflow: w.r.wf.Name, Vars: w.r.vars, Name: w.o.runID, By: userName(),
+	}})
+	sub := all[0]
+	switch {
+	case sub.Err == nil:
+		if err != nil { // the run is recorded all the same
+			w.a.logger().Debug("end the membership", "error", err)
+		}
+		return sub.Submitted, nil
+	case sub.Run == 0:
+		return engine.Submitted{}, s.wrap("record the run", sub.Err)
+	}
+	return w.reread(ctx, s, sub.Submitted, sub.Err)
+}
+
+// rereadPatience is how long a run that was sent and not answered is looked for.
+const rereadPatience = 5 * time.Second
+
+// reread asks once more for a run that was sent and not answered, also after a
+// signal.
+func (w *work) reread(ctx context.Context, s *session, sub engine.Submitted, why error) (engine.Submitted, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadPatience)
+	defer cancel()
+	row, err := s.store.Find(ctx, sub.Name)
+	if err == nil && row.Run == sub.Run {
+		return sub, nil
+	}
+	return engine.Submitted{}, w.unsure(s, sub.Name, why)
+}
+
+// unsure is the error about a run of which nobody knows whether it was accepted.
+func (w *work) unsure(s *session, run string, why error) error {
+	return &unsureError{run: run, show: w.showCommand(run), safe: w.o.runID != "" || w.r.wf.UniqueKey != nil, place: s.shown, err: why}
+}
+
+// An unsureError says that a run was sent to the state, which did not answer: the
+// run may have been accepted.
+type unsureError struct {
+	run   string
+	show  string // the command that tells
+	safe  bool   // applying again cannot make a second run
+	place string // where the state is
+	err   error
+}
+
+// Error says what is not known.
+func (e *unsureError) Error() string {
+	return fmt.Sprintf("run %s may have been accepted: %v", e.run, e.err)
+}
+
+// Unwrap returns the cause.
+func (e *unsureError) Unwrap() error { return e.err }
+
+func (e *unsureError) explain() (summary, detail string) {
+	again := "Applying again is safe: it finds the run if it is there."
+	if !e.safe {
+		again = "Look before you apply again: without a unique key or --run-id that would make a second run."
+	}
+	return "Run may have been accepted", fmt.Sprintf("%s did not answer when run %s was recorded there (%s). `%s` tells whether it was. %s",
+		e.place, render.Clean(e.run), strings.TrimSuffix(render.Clean(e.err.Error()), "."), e.show, again)
 }
 
 // openDetached opens the state to leave a run there: the embedded one also
@@ -75,16 +151,19 @@ func (a *app) openDetached(ctx context.Context, m *module) (*session, error) {
 // recorded tells the run's name, and whether anybody is there to work on it.
 func (w *work) recorded(ctx context.Context, s *session, row engine.RunRow, exists bool) error {
 	live, err := s.store.LiveEngines(ctx)
-	if err != nil {
-		return s.wrap("look for engines", err)
+	if err != nil { // the run is recorded all the same
+		w.a.note("Warning: whether an engine works on this state could not be asked: %s", s.wrap("look for engines", err))
+		live = -1
 	}
 	if s.held {
 		live = max(live, 1)
 	}
 	if w.a.json {
-		return w.a.printJSON(map[string]any{
-			"run": row.Name, "workflow": row.WorkflowName, "key": row.Key, "status": row.State.String(), "exists": exists, "live_engines": live,
-		})
+		m := map[string]any{"run": row.Name, "workflow": row.WorkflowName, "key": row.Key, "status": row.State.String(), "exists": exists}
+		if live >= 0 {
+			m["live_engines"] = live
+		}
+		return w.a.printJSON(m)
 	}
 	if exists {
 		w.a.note("Run %s exists already (%s).", row.Name, row.State)

@@ -13,6 +13,7 @@ const (
 	exitClean   = 4 // run ended not succeeded but clean
 	exitHuman   = 5 // run needs a human, or a human left effects in place
 	exitOpen    = 6 // run still open when the command ended
+	exitUnsure  = 7 // run may have been accepted: the state did not answer
 )
 
 // exitRun is the exit code of a run in a state, with left effects that

@@ -73,6 +73,10 @@ func (a *app) finish(err error) int {
 		return int(code)
 	}
 	a.report(diagnose(err))
+	var unsure *unsureError
+	if errors.As(err, &unsure) {
+		return exitUnsure
+	}
 	return exitFailed
 }
 

@@ -61,10 +61,13 @@ func explain(err error) (summary, detail string) {
 	var locked *engine.LockedError
 	var schema *engine.SchemaError
 	var store *storeError
+	var unsure *unsureError
 	var key *engine.KeyError
 	var loss *engine.LossError
 	var other *engine.WrongServerError
 	switch {
+	case errors.As(err, &unsure):
+		return unsure.explain()
 	case errors.As(err, &loss):
 		return "Committed work is lost", upperFirst(loss.Error()) + ". The engine has stopped: what it knows and what the database holds " +
 			"are two histories now. Compare the runs with what was really done before an engine is started again."

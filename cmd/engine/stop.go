@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
@@ -19,8 +20,13 @@ func (w *work) interruptible(ctx context.Context, fn func(context.Context) error
 		return err
 	case <-w.stops:
 		cancel()
-		if err := <-ended; err == nil {
+		err := <-ended
+		var unsure *unsureError
+		switch {
+		case err == nil:
 			return failed("Interrupted", "The run was accepted and is kept; apply goes on with it.")
+		case errors.As(err, &unsure):
+			return err
 		}
 		return failed("Interrupted", "Nothing was started, as far as is known; applying again is safe where the run has a name or a unique key.")
 	}

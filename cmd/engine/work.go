@@ -229,12 +229,18 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engin
 	sub, err := node.Submit(ctx, engine.Submission{
 		Definition: w.r.def, Workflow: w.r.wf.Name, Vars: w.r.vars, Name: w.o.runID, By: userName(),
 	})
+	if err != nil && sub.Run != 0 {
+		sub, err = w.reread(ctx, s, sub, err)
+		if err != nil {
+			return engine.RunRow{}, err
+		}
+	}
 	if err != nil {
 		return engine.RunRow{}, s.wrap("start the run", err)
 	}
-	row, err := s.store.Find(ctx, sub.Name)
+	row, err := s.findAgain(ctx, sub.Name)
 	if err != nil {
-		return engine.RunRow{}, s.wrap("find the run", err)
+		return engine.RunRow{}, w.unsure(s, sub.Name, err)
 	}
 	if sub.Exists {
 		if err := w.attach(ctx, s, row); err != nil {
@@ -243,6 +249,23 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engin
 	}
 	w.begin(row, sub.Exists)
 	return row, nil
+}
+
+// findAgain finds a run that is known to be there. A store that does not answer
+// is asked again until ctx ends.
+func (s *session) findAgain(ctx context.Context, name string) (engine.RunRow, error) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		row, err := s.store.Find(ctx, name)
+		if err == nil || permanent(err) || ctx.Err() != nil {
+			return row, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
 }
 
 // tellTaken tells of open runs that were taken over since the last time.
