@@ -99,7 +99,7 @@ func (w *work) reread(ctx context.Context, s *session, sub engine.Submitted, why
 
 // unsure is the error about a run of which nobody knows whether it was accepted.
 func (w *work) unsure(s *session, run string, why error) error {
-	return &unsureError{run: run, show: w.showCommand(run), safe: w.o.runID != "" || w.r.wf.UniqueKey != nil, place: s.shown, err: why}
+	return &unsureError{run: run, show: w.lookCommand("show", run), safe: w.o.runID != "" || w.r.wf.UniqueKey != nil, place: s.shown, err: why}
 }
 
 // An unsureError says that a run was sent to the state, which did not answer: the

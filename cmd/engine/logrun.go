@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 )
@@ -62,6 +63,17 @@ func (s *shownRuns) name(rows ...engine.RunRow) {
 	for _, r := range rows {
 		s.names[r.Run] = r.Name
 	}
+}
+
+// nameOf is the public name of a run, as far as it is known. Commands know the
+// other one too.
+func (s *shownRuns) nameOf(run machine.RunID) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name, ok := s.names[run]; ok {
+		return render.Clean(name)
+	}
+	return engine.RunName(run)
 }
 
 // public replaces an internal run id by the public name if it is known; either

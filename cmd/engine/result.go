@@ -74,12 +74,16 @@ func (w *work) again(run string) string {
 	return cmd
 }
 
-func (w *work) explainCommand(run string) string {
+// explainCommand is the command that says what to do about a run.
+func (w *work) explainCommand(run string) string { return w.lookCommand("explain", run) }
+
+// lookCommand is a command that looks at a run of this state.
+func (w *work) lookCommand(name, run string) string {
 	cmd := "engine" + w.globals()
 	if w.a.dsn == "" && w.r.shown != "." {
 		cmd = "engine --chdir " + quoteArg(w.a.path(w.r.shown))
 	}
-	return cmd + " explain " + quoteArg(run)
+	return cmd + " " + name + " " + quoteArg(run)
 }
 
 // globals are the global flags to repeat. A DSN may hold a password, so only

@@ -40,22 +40,35 @@ type engineRun struct {
 	stopped bool
 }
 
-// leave stops the node and waits for its end. Attempts of other runs that it
-// works on may still end; a signal leaves at once.
-func (w *work) leave(e *engineRun) {
+// leave stops the node and waits for its end: runs that others may go on with are
+// handed back. Calls of theirs that are out may still end; a signal leaves at
+// once.
+func (w *work) leave(ctx context.Context, s *session, e *engineRun) {
 	e.stop()
-	late := time.NewTimer(time.Second)
-	defer late.Stop()
+	told := w.tellWaiting("")
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-e.ended:
+			w.tellTaken(ctx, s, w.own)
 			return
-		case <-late.C:
-			w.view.Note("Waiting for running attempts of other runs to end. Ctrl-C leaves now.")
+		case <-ticker.C:
+			told = w.tellWaiting(told)
 		case <-w.stops:
 			e.node.StopNow()
 		}
 	}
+}
+
+// tellWaiting says for which calls of other runs the command still waits, unless
+// that was said before. It returns for which.
+func (w *work) tellWaiting(told string) string {
+	calls := w.waitingFor(w.own)
+	if calls != "" && calls != told {
+		w.view.Note(calls)
+	}
+	return calls
 }
 
 // interrupt stops the node: first in order, then at once.

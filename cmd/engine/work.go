@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // work is one apply at work. Its loop runs in one goroutine, which alone calls
@@ -28,7 +28,8 @@ type work struct {
 	begun bool // the view knows the run
 	seen  int  // number of the last fact shown
 
-	taken atomic.Int64 // open runs that were taken over, not told yet
+	own    machine.RunID // the command's run; 0 = not known yet
+	others *others       // what else this process works on
 }
 
 const (
@@ -80,7 +81,7 @@ func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 		return outcome{}, err
 	}
 	node, err := w.a.newNode(s, pool, nodeParts{
-		capacity: pool, observer: takenRuns{to: &w.taken}, options: engine.Options{Lease: applyLease, Alone: w.o.only},
+		capacity: pool, observer: w.others, options: engine.Options{Lease: applyLease, Alone: w.o.only},
 	})
 	if err != nil {
 		return outcome{}, err
@@ -89,7 +90,7 @@ func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- node.Run(nodeCtx) }()
 	e := &engineRun{node: node, stop: stop, ended: ended}
-	defer w.leave(e)
+	defer w.leave(ctx, s, e)
 	select {
 	case <-node.Ready():
 	case err := <-ended:
@@ -159,7 +160,7 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 		case <-ticker.C:
 			now := w.a.now()
 			w.view.Tick(now)
-			w.tellTaken(ctx, s)
+			w.tellTaken(ctx, s, w.own)
 			if err := e.node.Troubles()[run.Run]; err != nil {
 				return outcome{}, err
 			}
@@ -219,12 +220,9 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engin
 		return engine.RunRow{}, err
 	}
 	if !w.o.only {
-		n, err := node.TakeOver(ctx)
-		if err != nil {
+		if _, err := node.TakeOver(ctx); err != nil {
 			return engine.RunRow{}, s.wrap("take over open runs", err)
 		}
-		w.taken.Add(int64(n))
-		w.tellTaken(ctx, s)
 	}
 	sub, err := node.Submit(ctx, engine.Submission{
 		Definition: w.r.def, Workflow: w.r.wf.Name, Vars: w.r.vars, Name: w.o.runID, By: userName(),
@@ -247,7 +245,9 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engin
 			return engine.RunRow{}, err
 		}
 	}
+	w.own = row.Run
 	w.begin(row, sub.Exists)
+	w.tellTaken(ctx, s, w.own)
 	return row, nil
 }
 
@@ -267,29 +267,6 @@ func (s *session) findAgain(ctx context.Context, name string) (engine.RunRow, er
 		timer.Stop()
 	}
 }
-
-// tellTaken tells of open runs that were taken over since the last time.
-func (w *work) tellTaken(ctx context.Context, s *session) {
-	n := int(w.taken.Swap(0))
-	if n == 0 {
-		return
-	}
-	open, err := s.store.Runs(ctx, engine.RunFilter{States: openStates(), Limit: 10000})
-	if err != nil {
-		w.a.logger().Debug("look up the names of open runs", "error", err)
-	}
-	w.a.runs.name(open...)
-	w.view.Note(fmt.Sprintf("Going on with %s that nobody works on.", render.Count(n, "open run")))
-}
-
-// takenRuns counts the runs that the engine takes over by itself.
-type takenRuns struct {
-	engine.NoObserver
-	to *atomic.Int64
-}
-
-// Pass counts what a pass took over.
-func (o takenRuns) Pass(p engine.PassStats) { o.to.Add(int64(p.Taken)) }
 
 // inTime refuses a new run whose deadline has passed already.
 func (w *work) inTime(ctx context.Context, s *session) error {
