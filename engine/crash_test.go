@@ -362,7 +362,7 @@ func TestNothingIsSentWithoutALease(t *testing.T) {
 		if calls := w.shop.called("book"); len(calls) > 0 {
 			t.Error("a call was sent without a lease")
 		}
-		if text := w.transcript(run); strings.Contains(text, "book attempt_started") {
+		if text := w.transcript(run); strings.Contains(text, "attempt_started book") {
 			t.Errorf("an attempt was recorded without a lease:\n%s", text)
 		}
 		store.noTick.Store(false)

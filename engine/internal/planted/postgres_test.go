@@ -106,13 +106,7 @@ var postgresFaults = []fault{
 		new:  "if s.lineage.moved(id) && limit < 0 {",
 		by:   catches("engine/postgres", "^TestSynchronousFailover$"),
 	},
-	{
-		name: "a connection to the former primary is given up",
-		in:   "engine/postgres.(*Writer).connect",
-		old:  "w.conn != nil && w.s.lineage.stale(w.line)",
-		new:  "w.conn != nil && w.line < 0",
-		by:   catches("engine/postgres", "^Test"),
-	},
+
 	{
 		name: "older lines of a run's log make room",
 		in:   "engine/postgres.logKeep",
@@ -272,15 +266,9 @@ var postgresFaults = []fault{
 		in:   "engine/postgres.(*Writer).drop",
 		old:  `|| e.Code == "25006"`,
 		new:  "",
-		by:   catches("engine/postgres", "^Test"),
+		by:   catches("engine/postgres", "^TestReadOnly$"),
 	},
-	{
-		name: "an ended context ends the wait for an answer",
-		in:   "engine/postgres.(*Writer).answered",
-		old:  "defer context.AfterFunc(ctx, w.cut)()",
-		new:  "",
-		by:   catches("engine/postgres", "^TestStore$/^unknown$"),
-	},
+
 	{
 		name: "a commit without an answer stays in doubt until it is known",
 		in:   "engine/postgres.(*commit).land",
@@ -292,7 +280,7 @@ var postgresFaults = []fault{
 		name: "another engine's row is not taken for one's own",
 		in:   "engine/postgres.(*commit).settle",
 		old:  "there && token == c.token",
-		new:  "there",
+		new:  "there && token != 0",
 		by:   catches("engine/postgres", "^TestStore$"),
 	},
 	{
@@ -370,21 +358,21 @@ var postgresFaults = []fault{
 		in:   "engine/postgres.(*commit).alone",
 		old:  "if open && errors.Is(err, engine.ErrFenced) {",
 		new:  "if open && try < 0 {",
-		by:   catches("engine/postgres", "^Test"),
+		by:   catches("engine/postgres", "^TestSubmissionAloneOfADeadEngine$"),
 	},
 	{
 		name: "a submission that is sent again finds itself",
 		in:   "engine/postgres.(*submission).found",
 		old:  "if token == s.token {",
 		new:  "if token == s.token && token == 0 {",
-		by:   catches("engine/postgres", "^Test"),
+		by:   catches("engine/postgres", "^TestSubmissionAloneLandsOnce$"),
 	},
 	{
 		name: "a submission does not take another run's id",
 		in:   "engine/postgres.(*submission).write",
 		old:  "if err == nil && token != s.token {",
 		new:  "if err == nil && token == 0 {",
-		by:   catches("engine/postgres", "^Test"),
+		by:   catches("engine/postgres", "^TestSubmissionAloneOfATakenID$"),
 	},
 	{
 		name: "a row of a run that retention removed does not land in a batch",
