@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,11 +28,14 @@ func (a *app) agentsCommand() *cobra.Command {
 		},
 	}
 	schema := &cobra.Command{
-		Use:   "schema NAME [DIR]",
-		Short: "Print an agent's schema as JSON",
-		Args:  wants("NAME", "[DIR]"),
+		Use:   "schema NAME [ACTION]",
+		Short: "Print what an agent takes, gives and declares",
+		Long: `Prints the schema of an agent, or of one of its actions, as tables; with --json as
+JSON. The agent is looked for where a module in the working directory (--chdir)
+would find it.`,
+		Args: wants("NAME", "[ACTION]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.agentsSchema(cmd.Context(), args[0], argument(args[1:], "."), f)
+			return a.agentsSchema(cmd.Context(), args[0], argument(args[1:], ""), f)
 		},
 	}
 	f.add(list)
@@ -109,8 +113,8 @@ func agentsJSON(all []agents.Listed) []map[string]any {
 	return out
 }
 
-func (a *app) agentsSchema(ctx context.Context, name, dir string, f agentFlags) error {
-	catalog, err := a.catalog(a.path(dir), f)
+func (a *app) agentsSchema(ctx context.Context, name, action string, f agentFlags) error {
+	catalog, err := a.catalog(a.path("."), f)
 	if err != nil {
 		return err
 	}
@@ -127,6 +131,16 @@ func (a *app) agentsSchema(ctx context.Context, name, dir string, f agentFlags) 
 		return failed("Unknown agent", "%s.%s", upperFirst(err.Error()), dsl.DidYouMean(name, names))
 	case err != nil:
 		return agentProblem(agents.Listed{Binary: agents.Binary{Found: agents.Found{Name: name}}, Err: err})
+	}
+	if _, ok := b.Schema.Actions[action]; action != "" && !ok {
+		names := sortedNames(b.Schema.Actions)
+		return failed("Unknown action", "Agent %s has no action %q.%s It has: %s.", name, action, dsl.DidYouMean(action, names), strings.Join(names, ", "))
+	}
+	if !a.json {
+		return a.printSchema(b, action)
+	}
+	if action != "" {
+		return a.printJSON(map[string]any{"name": b.Name, "version": b.Version, "action": action, "schema": b.Schema.Actions[action]})
 	}
 	return a.printJSON(map[string]any{
 		"name": b.Name, "version": b.Version, "path": b.Path, "checksum": b.Checksum, "schema": b.Schema,

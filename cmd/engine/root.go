@@ -36,8 +36,8 @@ Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 	root.AddCommand(
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(),
 		a.serveCommand(), a.superviseCommand(),
-		a.listCommand(), a.showCommand(), a.explainCommand(), a.watchCommand(), a.logsCommand(),
-		a.cancelCommand(), a.pauseCommand(), a.resumeCommand(), a.retryCommand(), a.compensateCommand(), a.settleCommand(), a.doctorCommand(),
+		a.listCommand(), a.takesRun(a.showCommand()), a.takesRun(a.explainCommand()), a.takesRun(a.watchCommand()), a.takesRun(a.logsCommand()),
+		a.takesRun(a.cancelCommand()), a.takesRun(a.pauseCommand()), a.takesRun(a.resumeCommand()), a.takesRun(a.retryCommand()), a.takesRun(a.compensateCommand()), a.takesRun(a.settleCommand()), a.doctorCommand(),
 		a.graphCommand(), a.agentsCommand(), a.dbCommand(), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd("completion")
