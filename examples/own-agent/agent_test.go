@@ -31,7 +31,7 @@ func TestAgent(t *testing.T) {
 		return len(seats)
 	}
 	sdktest.Run(t, a,
-		sdktest.Case{Name: "a free seat", Action: "hold", Input: `{"seat":"B7"}`, Effects: held, Suspends: true},
+		sdktest.Case{Name: "a free seat", Action: "hold", Input: `{"seat":"B7"}`, Effects: held},
 		sdktest.Case{Name: "a taken seat", Action: "hold", Input: `{"seat":"Z9"}`, Effects: held, Code: "taken"},
 		sdktest.Case{Name: "no seat", Action: "hold", Input: `{"seat":"../B7"}`, Effects: held, Code: "invalid"},
 	)

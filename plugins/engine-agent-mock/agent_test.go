@@ -308,8 +308,8 @@ func TestRules(t *testing.T) {
 		count := effects(path)
 		return []sdktest.Case{
 			{Name: "call", Action: "call", Input: `{"value":1}`, Effects: count},
-			{Name: "do", Action: "do", Input: `{"value":1}`, Effects: count, Suspends: true},
-			{Name: "do_once", Action: "do_once", Input: `{"value":1}`, Effects: count, Suspends: true},
+			{Name: "do", Action: "do", Input: `{"value":1}`, Effects: count},
+			{Name: "do_once", Action: "do_once", Input: `{"value":1}`, Effects: count},
 			{Name: "slow", Action: "call", Input: `{"latency":"20s","effect":"after"}`, Slow: true},
 			{Name: "fail", Action: "call_once", Input: `{"fail":{"code":"whatever"}}`, Code: "whatever", Effects: count},
 			{Name: "echo", Action: "echo", Input: `{"value":1}`},

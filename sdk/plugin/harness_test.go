@@ -23,7 +23,7 @@ func testDocumentedAgent(t *testing.T, path string, protocol int) {
 	}
 	t.Cleanup(func() { _ = p.Close() })
 	sdktest.RunTarget(t, p,
-		sdktest.Case{Action: "reserve", Input: `{"sku":"lamp"}`, Suspends: true},
+		sdktest.Case{Action: "reserve", Input: `{"sku":"lamp"}`},
 		sdktest.Case{Name: "empty", Action: "reserve", Input: `{"sku":"none","qty":3}`, Code: "out_of_stock"},
 		sdktest.Case{Action: "release"})
 }

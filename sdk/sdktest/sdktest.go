@@ -43,11 +43,15 @@ type Case struct {
 	// from null where that is not known. nil = {}.
 	UndoInput func(output json.RawMessage) string
 
-	Code     string // the input is refused with this code, instead of giving a result
-	Varies   bool   // two calls with one key may give different outputs
-	Suspends bool   // a call that arrives after its own undo is refused
-	Slow     bool   // the action is at work for longer than Grace, unless it is stopped
-	Panics   bool   // the action panics
+	Code   string // the input is refused with this code, instead of giving a result
+	Varies bool   // two calls with one key may give different outputs
+	Slow   bool   // the action is at work for longer than Grace, unless it is stopped
+	Panics bool   // the action panics
+
+	// LateDo says why a call that arrives after its own undo may take effect all the
+	// same. "" = it must not, which is checked for every action whose undo works by
+	// key, or that is idempotent.
+	LateDo string
 
 	Grace time.Duration // for an action to stop once its context has ended; 0 = 1 s
 }

@@ -186,7 +186,7 @@ func newShop(f faults) (*shop, *sdk.Agent) {
 
 func (s *shop) cases() []sdktest.Case {
 	return []sdktest.Case{
-		{Action: "order", Input: `{"sku":"lamp"}`, Effects: s.effects, Suspends: true},
+		{Action: "order", Input: `{"sku":"lamp"}`, Effects: s.effects},
 		{Name: "sold out", Action: "order", Input: `{"sku":"none"}`, Effects: s.effects, Code: "sold_out"},
 		{Action: "price", Input: `{"sku":"lamp"}`, Effects: s.effects},
 		{Action: "pack", Input: `{"sku":"lamp"}`, Slow: true},
