@@ -10,7 +10,7 @@ const (
 	exitFailed  = 1 // could not do it: diagnostics, database, usage, I/O
 	exitChanges = 2 // plan --detailed-exitcode: there is work
 	exitFormat  = 3 // fmt --check: files would change
-	exitClean   = 4 // run ended not succeeded but clean
+	exitClean   = 4 // run ended not succeeded; at most effects with compensation = "none" are left
 	exitHuman   = 5 // run needs a human, or a human left effects in place
 	exitOpen    = 6 // run still open when the command ended
 	exitUnsure  = 7 // run may have been accepted: the state did not answer

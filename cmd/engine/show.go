@@ -162,6 +162,9 @@ func (a *app) printRun(r *shownRun) error {
 	if f := r.state.Failure(); f != (dsl.Failure{}) {
 		field("Failure", "%s", strings.TrimPrefix(join(": ", f.Step, f.Code, f.Message), ": "))
 		field("Undone", "%d, %d left as is, %d not undone by declaration", r.state.Undone(), r.state.LeftAsIs(), r.state.NotUndoneByDeclaration())
+		if kept := r.state.KeptByDeclaration(r.wf); len(kept) > 0 {
+			field("Kept", "%s: compensation = \"none\"", render.KeptText(kept))
+		}
 	}
 	failures, blocked := r.state.UndoTroubles(r.wf)
 	for _, f := range failures {

@@ -19,6 +19,9 @@ func (r *shownRun) json(events bool, now func() time.Time) map[string]any {
 	m["outputs"] = render.Outputs(r.state.Outputs())
 	m["undone"], m["left_as_is"] = r.state.Undone(), r.state.LeftAsIs()
 	m["not_undone_by_declaration"] = r.state.NotUndoneByDeclaration()
+	if kept := r.state.KeptByDeclaration(r.wf); len(kept) > 0 {
+		m["kept_by_declaration"] = kept
+	}
 	m["overdue"] = r.state.Overdue()
 	m["exit_code"] = exitRun(r.state.Status(), r.state.LeftAsIs())
 	if f.Code != "" {

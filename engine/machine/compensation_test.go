@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
@@ -40,6 +41,25 @@ func TestFailureAndCompensationPassesThroughWhatHasNothingToUndo(t *testing.T) {
 	p.ok("a").is("compensated")
 	if p.s.NotUndoneByDeclaration() != 1 {
 		t.Errorf("got %d, want c listed as not undone by declaration", p.s.NotUndoneByDeclaration())
+	}
+}
+
+// The end of a run names the steps whose effects stay by declaration, because the
+// exit code does not tell them from a run that left nothing.
+func TestFailureAndCompensationNamesWhatStaysByDeclaration(t *testing.T) {
+	p := start(t, flow(do("a"), do("tell", after("a"), noUndo, each("k", "l"), maxFailures(1)), do("d", after("tell"))), "do a")
+	p.ok("a", "do tell[k]", "do tell[l]")
+	p.ok("tell[k]")
+	p.fail("tell[l]", "declined", "do d") // it did nothing, so nothing of it stays
+	p.fail("d", "declined", "undo a")
+	p.ok("a").is("compensated")
+	want := []string{`tell["k"]`}
+	if got := p.s.KeptByDeclaration(p.wf); !slices.Equal(got, want) {
+		t.Errorf("the state names %q, want %q", got, want)
+	}
+	end := p.facts[len(p.facts)-1]
+	if end.Kind != FactRunFinished || !slices.Equal(end.Kept, want) || end.Undeclared != 1 {
+		t.Errorf("the last fact is %s, names %q and counts %d, want run_finished, %q and 1", end.Kind, end.Kept, end.Undeclared, want)
 	}
 }
 

@@ -44,6 +44,7 @@ type Fact struct {
 	Undone       int           // run_finished, run_parked
 	LeftAsIs     int           // run_finished, run_parked: effects operators left in place
 	Undeclared   int           // run_finished: effects not undone by declaration
+	Kept         []string      // run_finished: the steps and instances that left these effects
 	UndoFailures []UndoFailure // run_parked, if undos have failed
 	UndoBlocked  int           // run_parked: effects not undone because an undo before theirs failed
 }

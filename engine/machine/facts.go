@@ -434,6 +434,6 @@ func (t *teller) end() {
 	t.say(Fact{
 		Kind: FactRunFinished, Status: a.state.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message,
 		Outputs: namedValues(a.outputs), Undone: int(a.undone), LeftAsIs: int(a.left), Undeclared: int(a.undeclared),
-		Took: since(a.started, a.finished),
+		Kept: keptByDeclaration(t.wf, a, t.nodes), Took: since(a.started, a.finished),
 	})
 }

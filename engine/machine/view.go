@@ -76,6 +76,27 @@ func (s *State) LeftAsIs() int { return int(s.run.left) }
 // compensation = "none".
 func (s *State) NotUndoneByDeclaration() int { return int(s.run.undeclared) }
 
+// KeptByDeclaration names the steps and instances whose effects stay because of
+// compensation = "none", in the order of the workflow. wf may be nil; names are
+// then missing.
+func (s *State) KeptByDeclaration(wf *dsl.Workflow) []string {
+	return keptByDeclaration(wf, &s.run, func() []*node { return s.nodes })
+}
+
+// keptByDeclaration asks for the nodes only where such effects exist.
+func keptByDeclaration(wf *dsl.Workflow, r *run, nodes func() []*node) []string {
+	if r.undeclared == 0 {
+		return nil
+	}
+	var kept []string
+	for i, n := range nodes() {
+		if n.undo == undoDeclared && !n.expanded {
+			kept = append(kept, nodeName(wf, i, n))
+		}
+	}
+	return kept
+}
+
 // UndoTroubles returns the undos that have failed for good, and how many
 // effects are in place only because an undo before theirs failed. wf may be
 // nil; names are then missing.
@@ -115,7 +136,7 @@ func namedValues(outputs []output) []NamedValue {
 // Exit classes, as exit codes of the command line.
 const (
 	ExitSucceeded = 0 // succeeded
-	ExitClean     = 4 // not succeeded, but nothing is left behind
+	ExitClean     = 4 // not succeeded; at most effects with compensation = "none" are left
 	ExitHuman     = 5 // needs a human, or a human left effects in place
 	ExitOpen      = 6 // not ended yet
 )

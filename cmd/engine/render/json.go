@@ -73,6 +73,7 @@ type line struct {
 	Blocked    *int              `json:"undo_blocked,omitempty"`
 	LeftAsIs   *int              `json:"left_as_is,omitempty"`
 	Undeclared int               `json:"not_undone_by_declaration,omitempty"`
+	Kept       []string          `json:"kept_by_declaration,omitempty"` // steps and instances
 	By         string            `json:"by,omitempty"`
 	Diagnostic *dsl.Diagnostic   `json:"diagnostic,omitempty"`
 
@@ -182,7 +183,7 @@ func (j *JSON) Facts(first int, facts []machine.Fact) {
 			CompleteBy: timeOrNil(f.CompleteBy), Until: timeOrNil(f.Until),
 			StepDeadline: timeOrNil(f.StepDeadline), UndoDeadline: timeOrNil(f.UndoDeadline),
 			RunDeadline: timeOrNil(f.RunDeadline), CompensationDeadline: timeOrNil(f.CompensationDeadline),
-			Undeclared: f.Undeclared, By: f.By,
+			Undeclared: f.Undeclared, Kept: f.Kept, By: f.By,
 		}
 		if f.Of != 0 {
 			l.Of = Attempts(f.Of)

@@ -107,10 +107,30 @@ func runSentence(f machine.Fact, why string) string {
 		}
 		if f.Undeclared > 0 {
 			s += fmt.Sprintf(", %d not undone by declaration", f.Undeclared)
+			if len(f.Kept) > 0 {
+				s += " (" + KeptText(f.Kept) + ")"
+			}
 		}
 		return s
 	}
 	return strings.ReplaceAll(string(f.Kind), "_", " ") + prefixed(": ", why)
+}
+
+// mostKept is how many steps a sentence names.
+const mostKept = 10
+
+// KeptText names the steps whose effects stay by declaration.
+func KeptText(steps []string) string {
+	shown := steps[:min(len(steps), mostKept)]
+	names := make([]string, len(shown))
+	for i, s := range shown {
+		names[i] = Clean(s)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(steps) - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // retryText says what follows a pause, and when.

@@ -229,7 +229,7 @@ func doubts() []beat {
 		{at(906), []machine.Fact{
 			do(end, 906, `each["c"]`, as(machine.PurposeUndo, true, "ok")),
 			{Kind: machine.FactUndoFinished, At: at(906), Step: `each["c"]`, Undo: true, Attempt: 1, Status: "undone", Took: seconds(2)},
-			{Kind: machine.FactRunFinished, At: at(906), Step: "check", Status: "compensated", Code: "timeout", Undone: 1, LeftAsIs: 1, Undeclared: 1},
+			{Kind: machine.FactRunFinished, At: at(906), Step: "check", Status: "compensated", Code: "timeout", Undone: 1, LeftAsIs: 1, Undeclared: 1, Kept: []string{`each["a"]`}},
 		}},
 	}
 }
