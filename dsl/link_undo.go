@@ -179,6 +179,7 @@ func (l *workflowLinker) soundness() {
 	for i, s := range l.steps {
 		l.undoable(i, s, later)
 		l.fits(s)
+		l.promisedRetries(i, s)
 	}
 	l.nullReads()
 	l.workflowCodes()
@@ -209,6 +210,19 @@ func (l *workflowLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 	}
 	l.errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
 		"%s changes things and declares no compensation. Add a compensate block, or state compensation = \"none\".", s.action.short())
+}
+
+// promisedRetries warns where a step asks for retries that its action allows
+// after a definite failure only.
+func (l *workflowLinker) promisedRetries(i int, s *linkedStep) {
+	noun, asked := l.out.Steps[i], s.decl.block.one("retry").attr("max_attempts")
+	if asked == nil || noun.Do == nil || noun.Do.Idempotent || noun.Do.ReadOnly || noun.static == nil ||
+		noun.static.Retry.MaxAttempts == 1 || noun.OnRerun == RerunUndoFirst {
+		return
+	}
+	l.warnf(asked.rng, "Unknown outcomes are not repeated",
+		"%s is not idempotent, so it is repeated only after a failure that surely did nothing. Where the outcome is not known (a timeout, a lost agent, an answer the agent is not sure of) no second attempt is made. If a repetition under the same key does no harm, write idempotent = true.",
+		s.action.short())
 }
 
 // pivot enforces what makes the point of no return safe.

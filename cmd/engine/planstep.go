@@ -9,6 +9,7 @@ import (
 
 // A plannedStep is one line of a plan.
 type plannedStep struct {
+	wf       *dsl.Workflow
 	step     *dsl.Step
 	wave     int
 	first    bool // of its wave
@@ -38,7 +39,7 @@ func plannedSteps(wf *dsl.Workflow, scope *dsl.Scope) []plannedStep {
 	var out []plannedStep
 	for wave := 1; wave <= last; wave++ {
 		for n, s := range byWave[wave] {
-			p := plannedStep{step: s, wave: wave, first: n == 0, action: actionName(s.Do)}
+			p := plannedStep{wf: wf, step: s, wave: wave, first: n == 0, action: actionName(s.Do)}
 			p.count(scope)
 			if settings, err := s.Settings(scope); err == nil {
 				p.settings = settings
@@ -138,13 +139,20 @@ func (p *plannedStep) describe() []string {
 	if p.step.Catch != nil {
 		notes = append(notes, "errors caught")
 	}
+	if text := rungsText(p.afterUnknown()); text != "" {
+		notes = append(notes, "unknown: "+text)
+	}
 	return notes
 }
 
+func (p *plannedStep) afterUnknown() []dsl.Rung { return afterUnknown(p.wf, p.step, p.settings) }
+
 func (p *plannedStep) triesText(n int) string {
 	switch {
-	case n != 1:
+	case n != 1 && (p.step.Do.Idempotent || p.step.Do.ReadOnly || p.step.OnRerun == dsl.RerunUndoFirst):
 		return boundText(n)
+	case n != 1:
+		return boundText(n) + " (while surely nothing was done)"
 	case p.step.Do.Idempotent || p.step.Do.ReadOnly:
 		return "1 try"
 	}
@@ -211,6 +219,9 @@ func (p *plannedStep) json(mode dsl.Mode) map[string]any {
 		if p.each >= 0 {
 			m["instances"] = p.each
 		}
+	}
+	if rungs := p.afterUnknown(); len(rungs) > 0 {
+		m["after_unknown"] = rungs
 	}
 	if s := p.settings; s != nil {
 		m["max_attempts"] = render.Attempts(s.Retry.MaxAttempts)

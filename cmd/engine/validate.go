@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +36,7 @@ and against their agents' schemas, and reports everything that is wrong.`,
 
 func (a *app) validate(ctx context.Context, paths []string, o validateOptions) error {
 	all := dsl.Diagnostics{}
+	var defs []*dsl.Definition
 	for _, p := range paths {
 		l, err := a.check(ctx, p, o.agents)
 		if err != nil {
@@ -42,12 +44,15 @@ func (a *app) validate(ctx context.Context, paths []string, o validateOptions) e
 			continue
 		}
 		all = append(all, l.all...)
+		if l.def != nil {
+			defs = append(defs, l.def)
+		}
 	}
 	errors, warnings := len(all.Errors()), len(all.Warnings())
 	valid := errors == 0 && (!o.strict || warnings == 0)
 	if a.json {
 		if err := a.printJSON(map[string]any{
-			"valid": valid, "error_count": errors, "warning_count": warnings, "diagnostics": all,
+			"valid": valid, "error_count": errors, "warning_count": warnings, "diagnostics": all, "unknown_outcomes": mergedOutcomes(defs),
 		}); err != nil {
 			return err
 		}
@@ -59,8 +64,27 @@ func (a *app) validate(ctx context.Context, paths []string, o validateOptions) e
 		return exitError(exitFailed)
 	case a.json:
 		return nil
-	case warnings > 0:
-		return a.print("Valid, with warnings.\n")
 	}
-	return a.print("Valid.\n")
+	verdict := "Valid.\n"
+	if warnings > 0 {
+		verdict = "Valid, with warnings.\n"
+	}
+	if err := a.print("%s", verdict); err != nil {
+		return err
+	}
+	for _, def := range defs {
+		if err := a.showUnknown(def); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mergedOutcomes is unknownOutcomes of all modules.
+func mergedOutcomes(defs []*dsl.Definition) map[string]map[string][]dsl.Rung {
+	out := map[string]map[string][]dsl.Rung{}
+	for _, def := range defs {
+		maps.Copy(out, unknownOutcomes(def))
+	}
+	return out
 }

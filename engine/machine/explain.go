@@ -70,6 +70,7 @@ func (x *explainer) ended() {
 	default:
 		x.say("The run was cancelled and ended at %s%s: %s undone.", at, because(r.failure), effects(int(r.undone)))
 	}
+	x.repetition()
 	if r.left > 0 {
 		x.say("%s left in place by an operator.", sentence(effects(int(r.left))))
 	}
@@ -101,6 +102,7 @@ func (x *explainer) open() {
 	if r.paused && r.phase == phaseUndo {
 		x.say("It is being undone%s.", because(r.failure))
 	}
+	x.repetition()
 	if r.turning {
 		x.say("Whether it turns back%s is decided when the outcome of its pivot is known.", because(r.failure))
 	}
@@ -109,6 +111,27 @@ func (x *explainer) open() {
 	x.limits()
 	x.verbs()
 	x.overdue()
+}
+
+// repetition says why the call that the run failed with was not repeated.
+func (x *explainer) repetition() {
+	blamed := x.s.run.failure.Step
+	if blamed == "" {
+		return
+	}
+	for i, n := range x.s.nodes {
+		if n.of() >= len(x.wf.Steps) || x.wf.Steps[n.step].Name != blamed {
+			continue
+		}
+		settings, err := x.wf.Steps[n.step].Settings(&dsl.Scope{Vars: x.s.run.vars.v})
+		if err != nil {
+			return // they depend on results of steps
+		}
+		if why := notRepeated(x.wf.Steps[n.step], settings, n).Because(actionName(x.wf, n, callDo)); why != "" {
+			x.say("%s was not repeated, because %s.", nodeName(x.wf, i, n), why)
+			return
+		}
+	}
 }
 
 // steps describes what moves, or waits to move.

@@ -53,6 +53,18 @@ var explained = []struct {
 		p.now = p.now.Add(second(60))
 		return p
 	}},
+	{"not repeated: an unknown outcome", func(t *testing.T) *play {
+		p := start(t, flow(do("a", tries(2))), "do a")
+		return p.unknown("a", "unavailable", "alert parked")
+	}},
+	{"not repeated: another code", func(t *testing.T) *play {
+		p := start(t, flow(do("a", idempotent)), "do a")
+		return p.fail("a", "declined")
+	}},
+	{"not repeated: not_on", func(t *testing.T) *play {
+		p := start(t, flow(do("a", idempotent, notOn("unavailable"))), "do a")
+		return p.fail("a", "unavailable")
+	}},
 	{"undo before another attempt", func(t *testing.T) *play {
 		p := start(t, flow(do("a", undoByKey, undoFirst, tries(3))), "do a")
 		p.unknown("a", "agent_lost")

@@ -23,16 +23,18 @@ type Fact struct {
 	Undo    bool    // the attempt or wait belongs to the undo
 	Among   int     // attempts and waits of an instance: how many instances its for_each step has; 0 = it is none
 
-	Status     string        // step_finished, undo_finished, run_finished, attempt_finished (ok, failed, unknown, not_sent)
-	Code       string        // failure code, or ""
-	Message    string        // failure message, or ""
-	Took       time.Duration // attempt_finished, step_finished, undo_finished
-	CompleteBy time.Time     // attempt_started: of the attempt
-	Until      time.Time     // retry_scheduled, step_held: when it goes on; zero = not known
-	CoolDown   bool          // retry_scheduled: the pause is a cool-down, a fresh round follows
-	By         string        // verbs: who
-	Unowned    bool          // run_taken_over: nobody had it before
-	Ask        int64         // verbs: number of the message that asked; 0 = none
+	Status  string // step_finished, undo_finished, run_finished, attempt_finished (ok, failed, unknown, not_sent)
+	Code    string // failure code, or ""
+	Message string // failure message, or ""
+	// NotRepeated is, of a step that failed, why its last call was not repeated.
+	NotRepeated NotRepeated
+	Took        time.Duration // attempt_finished, step_finished, undo_finished
+	CompleteBy  time.Time     // attempt_started: of the attempt
+	Until       time.Time     // retry_scheduled, step_held: when it goes on; zero = not known
+	CoolDown    bool          // retry_scheduled: the pause is a cool-down, a fresh round follows
+	By          string        // verbs: who
+	Unowned     bool          // run_taken_over: nobody had it before
+	Ask         int64         // verbs: number of the message that asked; 0 = none
 
 	// Deadlines; zero = none.
 	StepDeadline         time.Time // attempts and waits of a step's work

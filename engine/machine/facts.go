@@ -188,6 +188,7 @@ func (t *teller) nodeEnds(p pair) {
 		f := Fact{Kind: FactStepFinished, Step: t.name(p), Action: actionName(t.wf, p.now, callDo), Status: p.now.state.String(), Attempt: int(p.now.fwd.total)}
 		if p.now.state == StepFailed || p.now.state == StepCaught {
 			f.Code, f.Message = p.now.fwd.code(), p.now.fwd.message()
+			f.NotRepeated = t.notRepeated(p.now)
 		}
 		f.Took = since(p.now.fwd.began, p.now.fwd.ended)
 		t.say(f)
@@ -308,6 +309,20 @@ func (t *teller) allowed(n *node, kind callKind) (attempts int) {
 		return 0
 	}
 	return s.Retry.MaxAttempts
+}
+
+// notRepeated says why a failed node was not tried again, where that is a
+// constant of the definition.
+func (t *teller) notRepeated(n *node) NotRepeated {
+	if t.wf == nil || int(n.step) >= len(t.wf.Steps) {
+		return ""
+	}
+	step := t.wf.Steps[n.step]
+	s, err := step.Settings(&dsl.Scope{Vars: t.after().vars.v})
+	if err != nil {
+		return ""
+	}
+	return notRepeated(step, s, n)
 }
 
 // turns tells that the run changed its direction.

@@ -63,6 +63,7 @@ type line struct {
 	ExitCode   *int              `json:"exit_code,omitempty"`
 	Code       string            `json:"code,omitempty"`
 	Reason     string            `json:"message,omitempty"` // beside Message, which is the sentence
+	NotAgain   string            `json:"not_repeated,omitempty"`
 	TookMillis *int64            `json:"took_ms,omitempty"`
 	CompleteBy *time.Time        `json:"complete_by,omitempty"`
 	Until      *time.Time        `json:"until,omitempty"`
@@ -190,6 +191,7 @@ func (j *JSON) Facts(first int, facts []machine.Fact) {
 		}
 		switch f.Kind {
 		case machine.FactAttemptFinished, machine.FactStepFinished, machine.FactUndoFinished:
+			l.NotAgain = string(f.NotRepeated)
 			ms := f.Took.Milliseconds()
 			l.TookMillis = &ms
 		case machine.FactRunParked:

@@ -221,7 +221,7 @@ func stepEnd(f machine.Fact, why string) string {
 	case machine.StepSucceeded.String():
 		return "succeeded in " + Took(f.Took) + tries(f.Attempt)
 	case machine.StepFailed.String(), machine.StepCaught.String():
-		return f.Status + prefixed(": ", why) + tries(f.Attempt)
+		return f.Status + prefixed(": ", why) + tries(f.Attempt) + prefixed("; not repeated, because ", f.NotRepeated.Because(Clean(f.Action)))
 	}
 	return Clean(f.Status) + prefixed(": ", why)
 }
