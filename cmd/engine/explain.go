@@ -41,6 +41,7 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 	if x.live, err = s.store.Live(ctx); err != nil {
 		return s.wrap("list engines", err)
 	}
+	x.live = slices.DeleteFunc(x.live, func(m engine.Member) bool { return vanished(m.Address) })
 	if x.owner, err = s.ownerOf(ctx, row); err != nil {
 		return err
 	}
@@ -233,7 +234,7 @@ func (x *explained) print(a *app) error {
 		}
 		alive := slices.ContainsFunc(x.live, func(m engine.Member) bool { return m.Engine == x.row.Owner })
 		owner := map[string]any{"engine": int32(x.row.Owner), "alive": alive}
-		if !alive && x.owner != nil {
+		if !alive && x.owner != nil && x.owner.Left <= 0 {
 			owner["gone_since"] = x.owner.LeaseUntil.UTC()
 		}
 		m["owner"] = owner

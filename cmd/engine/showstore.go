@@ -35,8 +35,11 @@ func (r *shownRun) alive() bool { return r.owner != nil && r.owner.Left > 0 }
 
 // goneText says since when an engine is gone; nil = that is not known.
 func goneText(m *engine.Member) string {
-	if m == nil {
+	switch {
+	case m == nil:
 		return "gone"
+	case m.Left > 0: // see vanished
+		return fmt.Sprintf("gone: process %s has ended", m.Address)
 	}
 	return fmt.Sprintf("gone since %s, %s ago", stamp(m.LeaseUntil), render.Span((-m.Left).Truncate(time.Second)))
 }

@@ -1,0 +1,11 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"syscall"
+)
+
+// running reports whether there is such a process, whoever it belongs to.
+func running(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
