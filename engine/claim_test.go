@@ -215,7 +215,7 @@ func TestMessagesBeforeTheClaimInOrder(t *testing.T) {
 // start before the verb is decided, and the answer counts. A verb that came
 // before the answer is decided before it.
 func TestAnswerAndVerbAtATakeover(t *testing.T) {
-	for name, verbFirst := range map[string]bool{"answer, then verb": false, "verb, then answer": true} {
+	for name, verbFirst := range map[string]bool{"answer, then verb": false, "verb, then answer": true, "answer, posted after the verb": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, orderFlow)
@@ -224,11 +224,17 @@ func TestAnswerAndVerbAtATakeover(t *testing.T) {
 				verb := func() {
 					w.post(run, engine.MessageVerb, machine.CancelRequested{NoCompensate: true, By: "ann"}, time.Time{})
 				}
-				if verbFirst {
+				arrived := time.Now()
+				switch {
+				case name == "answer, posted after the verb": // what counts is when it reached an engine
+					time.Sleep(time.Millisecond)
+					verb()
+					w.post(run, engine.MessageReply, found(t, w, 1, 1, "elsewhere"), arrived)
+				case verbFirst:
 					verb()
 					time.Sleep(time.Millisecond)
 					answer()
-				} else {
+				default:
 					answer()
 					time.Sleep(time.Millisecond)
 					verb()
@@ -349,4 +355,47 @@ func TestRetryAtATakeover(t *testing.T) {
 		}
 		n.drain(t)
 	})
+}
+
+// A deafStore does not tell engines that messages wait for their runs.
+type deafStore struct{ engine.Store }
+
+func (s deafStore) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
+	tick, err := s.Store.Tick(ctx, e, lease, limit)
+	tick.Inbox = nil
+	return tick, err
+}
+
+// S28 (What counts): before an engine lets an attempt expire that the former owner
+// started, it looks for an answer that reached another engine in time, although
+// nothing has told it of one. The answer counts from when it arrived.
+func TestAnswerInTimeIsReadBeforeTheExpiry(t *testing.T) {
+	for name, late := range map[string]bool{"in time": false, "late": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, orderFlow)
+				run := w.orphaned(machine.RunRunning, "book", block)
+				began := w.shop.called("book")[0]
+				w.store = deafStore{w.mem}
+				second := w.start()
+				time.Sleep(2 * w.opts.Lease) // it has taken the run over
+				at := began.completeBy.Add(-time.Millisecond)
+				if late {
+					at = began.completeBy.Add(time.Millisecond)
+				}
+				time.Sleep(time.Until(at))
+				w.post(run, engine.MessageReply, found(t, w, 2, 1, "elsewhere"), time.Now())
+				time.Sleep(time.Minute)
+				s := w.check(run)
+				counted := s.Status() == machine.RunSucceeded
+				if counted == late {
+					t.Errorf("the run is %v\n%s", s.Status(), w.transcript(run))
+				}
+				if counted && output(t, s, "id") != "elsewhere" {
+					t.Errorf("output = %q", output(t, s, "id"))
+				}
+				second.drain(t)
+			})
+		})
+	}
 }

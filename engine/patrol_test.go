@@ -364,9 +364,31 @@ func TestOverdueRunOfALiveOwner(t *testing.T) {
 		if d := time.Since(began); d > 10*time.Second {
 			t.Errorf("taken over after %s", d)
 		}
+		if before, after := w.expiredAtTakeover(run); before != 1 || after != 0 {
+			t.Errorf("%d attempts had expired before the takeover, %d after it, want 1 and 0", before, after)
+		}
 		second.drain(t)
 		stuck.drain(t)
 	})
+}
+
+// expiredAtTakeover returns how many attempts without an answer the last takeover
+// of a run found past their complete-by, and how many of them it left open.
+func (w *world) expiredAtTakeover(run machine.RunID) (before, after int) {
+	w.t.Helper()
+	wf := w.def.Workflow("order")
+	state := machine.NewState()
+	for _, rec := range w.records(run) {
+		_, taken := rec.Event().(machine.TakenOver)
+		if taken {
+			before = len(state.ExpiredAttempts(wf, rec.At()))
+		}
+		state.Apply(rec)
+		if taken {
+			after = len(state.ExpiredAttempts(wf, rec.At()))
+		}
+	}
+	return before, after
 }
 
 // S37, S61: overdue runs of a live owner that cannot be worked on here do not
@@ -562,6 +584,9 @@ func TestSuperviseOnceOverdueOwner(t *testing.T) {
 		}
 		if head, _, err := w.mem.Load(t.Context(), run); err != nil || head.State != machine.RunCompensating && head.State != machine.RunParked {
 			t.Errorf("head = %+v, %v, want what its deadline asks for", head, err)
+		}
+		if before, after := w.expiredAtTakeover(run); before != 1 || after != 0 {
+			t.Errorf("%d attempts had expired before the takeover, %d after it, want 1 and 0", before, after)
 		}
 		w.shop.on("charge", nil)
 		next := w.start()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk/plugin"
 )
 
 // unlimited stands for the slots of an agent without max_concurrency.
@@ -136,19 +137,53 @@ type downError struct {
 func (e *downError) Error() string { return e.err.Error() }
 func (e *downError) Unwrap() error { return e.err }
 
-// check starts a process, if none is ready, whatever happened before.
+// startTries is how often a process is started that ends before it is ready,
+// until the agent counts as one that cannot be called here.
+const startTries = 5
+
+// check starts a process, if none is ready, whatever happened before. A process
+// that dies at its start says nothing about the agent, and still less about the
+// run for which it was started: somebody may have killed it, or the machine was
+// out of memory. So another one is started after the usual pause.
 func (a *agent) check(ctx context.Context) error {
-	l, err := a.acquire(ctx, true)
-	var down *downError
-	if errors.As(err, &down) {
-		return down.err
+	for try := 1; ; try++ {
+		l, err := a.acquire(ctx, true)
+		var down *downError
+		switch {
+		case err == nil:
+			a.mu.Lock()
+			l.leaveLocked(time.Now())
+			a.mu.Unlock()
+			return nil
+		case !errors.As(err, &down):
+			return err
+		case try == startTries || !diedAtStart(down.err):
+			return down.err
+		}
+		if err := a.waitUntil(ctx, down.until); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		a.mu.Lock()
-		l.leaveLocked(time.Now())
-		a.mu.Unlock()
+}
+
+// diedAtStart reports whether a process ended before it was ready for calls.
+func diedAtStart(err error) bool {
+	var start *plugin.StartError
+	return errors.As(err, &start) && (start.Reason == plugin.ReasonExited || start.Reason == plugin.ReasonHandshake)
+}
+
+// waitUntil waits for a time. Returns ctx's error or errClosed.
+func (a *agent) waitUntil(ctx context.Context, at time.Time) error {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-a.pool.stop:
+		return errClosed
 	}
-	return err
 }
 
 // readyLocked returns the ready process with the fewest calls, and counts a call

@@ -182,8 +182,16 @@ func (i *instance) open(ctx context.Context) (*plugin.Process, error) {
 
 // scrub removes secrets from what an agent says about its configuration.
 func scrub(err error, secrets []string) error {
-	var refused *ConfigError
-	if errors.As(err, &refused) {
+	var (
+		refused *ConfigError
+		ended   *plugin.StartError
+	)
+	switch {
+	case errors.As(err, &ended):
+		mended := *ended
+		mended.Err = errors.New(replacer(secrets).Replace(ended.Err.Error()))
+		return &mended
+	case errors.As(err, &refused):
 		return &ConfigError{Name: refused.Name, Err: errors.New(replacer(secrets).Replace(refused.Err.Error()))}
 	}
 	return err
@@ -198,7 +206,11 @@ func (i *instance) configure(ctx context.Context, process *plugin.Process, binar
 			Err: fmt.Errorf("described itself as %s %s, but runs as %s %s", binary.Name, binary.Version, s.Name, s.Version),
 		}
 	}
-	if err := process.Configure(ctx, config); err != nil {
+	var ended *plugin.StartError
+	switch err := process.Configure(ctx, config); {
+	case errors.As(err, &ended):
+		return err
+	case err != nil:
 		return &ConfigError{Name: i.agent.spec.Name, Err: err}
 	}
 	return nil

@@ -11,7 +11,9 @@ import (
 
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"github.com/saga-engine/engine/sdk"
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
@@ -76,12 +78,16 @@ func (p *Process) Done() <-chan struct{} { return p.child.exited }
 func (p *Process) Err() error { return p.child.err() }
 
 // Configure hands over the agent's configuration, a JSON object; nil means {}.
-// It is called once, before the first Invoke. The error is the agent's own.
+// It is called once, before the first Invoke. The error is the agent's own, or a
+// *StartError if the process has ended.
 func (p *Process) Configure(ctx context.Context, config json.RawMessage) error {
 	if len(config) > p.options.PayloadLimit {
 		return fmt.Errorf("plugin: configure %s: configuration of %d bytes, the limit is %d", p.schema.Name, len(config), p.options.PayloadLimit)
 	}
 	reply, err := p.rpc.Configure(ctx, &pb.ConfigureRequest{Config: config})
+	if err != nil && (p.Err() != nil || status.Code(err) == codes.Unavailable) {
+		return &StartError{Path: p.options.Path, Reason: ReasonExited, Err: fmt.Errorf("ended before it was configured: %w", p.explain(err))}
+	}
 	if err != nil {
 		return fmt.Errorf("plugin: configure %s: %w", p.schema.Name, p.explain(err))
 	}

@@ -93,6 +93,15 @@ func TestConfigure(t *testing.T) {
 			t.Errorf("word = %s, want %s", got, want)
 		}
 	})
+	t.Run("of a process that has ended", func(t *testing.T) {
+		p := open(t, OpenOptions{})
+		p.Kill()
+		<-p.Done()
+		var ended *StartError
+		if err := p.Configure(t.Context(), nil); !errors.As(err, &ended) || ended.Reason != ReasonExited {
+			t.Errorf("Configure = %v, want that it has ended", err)
+		}
+	})
 	t.Run("refused", func(t *testing.T) {
 		p := open(t, OpenOptions{})
 		err := p.Configure(t.Context(), json.RawMessage(`{"word":"bad"}`))
