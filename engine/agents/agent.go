@@ -144,7 +144,7 @@ const startTries = 5
 // check starts a process, if none is ready, whatever happened before. A process
 // that dies at its start says nothing about the agent, and still less about the
 // run for which it was started: somebody may have killed it, or the machine was
-// out of memory. So another one is started after the usual pause.
+// out of memory. So another one is started at once.
 func (a *agent) check(ctx context.Context) error {
 	for try := 1; ; try++ {
 		l, err := a.acquire(ctx, true)
@@ -160,30 +160,13 @@ func (a *agent) check(ctx context.Context) error {
 		case try == startTries || !diedAtStart(down.err):
 			return down.err
 		}
-		if err := a.waitUntil(ctx, down.until); err != nil {
-			return err
-		}
 	}
 }
 
 // diedAtStart reports whether a process ended before it was ready for calls.
 func diedAtStart(err error) bool {
 	var start *plugin.StartError
-	return errors.As(err, &start) && (start.Reason == plugin.ReasonExited || start.Reason == plugin.ReasonHandshake)
-}
-
-// waitUntil waits for a time. Returns ctx's error or errClosed.
-func (a *agent) waitUntil(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-a.pool.stop:
-		return errClosed
-	}
+	return errors.As(err, &start) && start.Reason == plugin.ReasonExited
 }
 
 // readyLocked returns the ready process with the fewest calls, and counts a call

@@ -209,6 +209,28 @@ func (c *child) kill() {
 	}
 }
 
+// endPatience is how long the end of a process may take to be noticed.
+const endPatience = 200 * time.Millisecond
+
+// hasEnded reports whether a process was started and has ended without having been
+// killed here.
+func (c *child) hasEnded() bool {
+	c.mu.Lock()
+	none := c.killed || c.pid == 0
+	c.mu.Unlock()
+	if none {
+		return false
+	}
+	timer := time.NewTimer(endPatience)
+	defer timer.Stop()
+	select {
+	case <-c.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
 // err says how the process ended; nil while it runs.
 func (c *child) err() error {
 	select {

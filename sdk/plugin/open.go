@@ -110,12 +110,13 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 		if p != nil {
 			p.release()
 		}
+		ended := c.hasEnded()
 		c.kill()
 		client.Kill()
 		if c.dir != "" {
 			err = errors.Join(err, os.RemoveAll(c.dir)) // go-plugin removes it only after a start
 		}
-		return nil, c.startError(ctx, err)
+		return nil, c.startError(ctx, err, ended)
 	}
 	return p, nil
 }

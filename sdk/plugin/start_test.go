@@ -42,20 +42,21 @@ func TestOpenBadBinary(t *testing.T) {
 		text    string
 		hint    string
 	}{
-		"missing":          {OpenOptions{Path: filepath.Join(dir, "none")}, ReasonMissing, "no such file", "install"},
-		"directory":        {OpenOptions{Path: dir}, ReasonNotExecutable, "is a directory", "binary"},
-		"not executable":   {OpenOptions{Path: plain}, ReasonNotExecutable, "not executable", "chmod +x"},
-		"other machine":    {OpenOptions{Path: garbage}, ReasonNotExecutable, "exec format", "not a program for"},
-		"junk":             {OpenOptions{Path: script(t, "echo hello world; sleep 60")}, ReasonHandshake, `printed "hello world" instead of a handshake`, "describe"},
-		"endless junk":     {OpenOptions{Path: script(t, "exec tr '\\0' x </dev/zero")}, ReasonHandshake, "instead of a handshake", "describe"},
-		"silent exit":      {OpenOptions{Path: os.Args[0], Env: []string{envMode + "=exit"}}, ReasonExited, "no licence found", "describe"},
-		"hang":             {OpenOptions{Path: os.Args[0], Env: []string{envMode + "=hang"}, StartTimeout: 300 * time.Millisecond}, ReasonTimeout, "no handshake within 300ms", "describe"},
-		"newer protocol":   {OpenOptions{Path: os.Args[0], Env: []string{envMode + "=future"}}, ReasonProtocol, "agent speaks protocol 7, this engine speaks 1 and 2", "update the engine"},
-		"older protocol":   {OpenOptions{Path: script(t, "echo '1|0|unix|/x|grpc|'; sleep 60")}, ReasonProtocol, "agent speaks protocol 0, this engine speaks 1 and 2", "update the agent"},
-		"net/rpc":          {OpenOptions{Path: script(t, "echo '1|1|unix|/x|netrpc|'; sleep 60")}, ReasonProtocol, "netrpc", "rebuild"},
-		"foreign socket":   {OpenOptions{Path: script(t, "echo '1|1|unix|/tmp/other|grpc|'; sleep 60")}, ReasonHandshake, "not in its directory", ""},
-		"tcp":              {OpenOptions{Path: script(t, "echo '1|1|tcp|127.0.0.1:1|grpc|'; sleep 60")}, ReasonHandshake, "not in its directory", ""},
-		"nobody listening": {OpenOptions{Path: script(t, `echo "1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/plugin1|grpc|"; sleep 60`), StartTimeout: 2 * time.Second}, ReasonHandshake, "connect after the handshake", ""},
+		"missing":                   {OpenOptions{Path: filepath.Join(dir, "none")}, ReasonMissing, "no such file", "install"},
+		"directory":                 {OpenOptions{Path: dir}, ReasonNotExecutable, "is a directory", "binary"},
+		"not executable":            {OpenOptions{Path: plain}, ReasonNotExecutable, "not executable", "chmod +x"},
+		"other machine":             {OpenOptions{Path: garbage}, ReasonNotExecutable, "exec format", "not a program for"},
+		"junk":                      {OpenOptions{Path: script(t, "echo hello world; sleep 60")}, ReasonHandshake, `printed "hello world" instead of a handshake`, "describe"},
+		"endless junk":              {OpenOptions{Path: script(t, "exec tr '\\0' x </dev/zero")}, ReasonHandshake, "instead of a handshake", "describe"},
+		"silent exit":               {OpenOptions{Path: os.Args[0], Env: []string{envMode + "=exit"}}, ReasonExited, "no licence found", "describe"},
+		"hang":                      {OpenOptions{Path: os.Args[0], Env: []string{envMode + "=hang"}, StartTimeout: 300 * time.Millisecond}, ReasonTimeout, "no handshake within 300ms", "describe"},
+		"newer protocol":            {OpenOptions{Path: os.Args[0], Env: []string{envMode + "=future"}}, ReasonProtocol, "agent speaks protocol 7, this engine speaks 1 and 2", "update the engine"},
+		"older protocol":            {OpenOptions{Path: script(t, "echo '1|0|unix|/x|grpc|'; sleep 60")}, ReasonProtocol, "agent speaks protocol 0, this engine speaks 1 and 2", "update the agent"},
+		"net/rpc":                   {OpenOptions{Path: script(t, "echo '1|1|unix|/x|netrpc|'; sleep 60")}, ReasonProtocol, "netrpc", "rebuild"},
+		"foreign socket":            {OpenOptions{Path: script(t, "echo '1|1|unix|/tmp/other|grpc|'; sleep 60")}, ReasonHandshake, "not in its directory", ""},
+		"tcp":                       {OpenOptions{Path: script(t, "echo '1|1|tcp|127.0.0.1:1|grpc|'; sleep 60")}, ReasonHandshake, "not in its directory", ""},
+		"nobody listening":          {OpenOptions{Path: script(t, `echo "1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/plugin1|grpc|"; sleep 60`), StartTimeout: 2 * time.Second}, ReasonHandshake, "connect after the handshake", ""},
+		"ended after the handshake": {OpenOptions{Path: script(t, `echo "1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/plugin1|grpc|"; exit 1`), StartTimeout: 10 * time.Second}, ReasonExited, "connect after the handshake", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			temp := t.TempDir()

@@ -51,8 +51,9 @@ func execError(path string, err error) *StartError {
 }
 
 // startError makes the error people see of what went wrong during a start. It
-// judges by what the process printed, not by the wording of go-plugin's errors.
-func (c *child) startError(ctx context.Context, err error) error {
+// judges by what the process printed, and by whether it ended by itself, not by the
+// wording of go-plugin's errors.
+func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	path := c.options.Path
 	line := c.firstLine()
 	parts := strings.Split(line, "|")
@@ -85,7 +86,11 @@ func (c *child) startError(ctx context.Context, err error) error {
 		if ctx.Err() != nil {
 			return &StartError{Path: path, Reason: ReasonTimeout, Err: c.withOutput("did not answer within " + c.options.StartTimeout.String() + " after its handshake")}
 		}
-		return &StartError{Path: path, Reason: ReasonHandshake, Err: fmt.Errorf("connect after the handshake: %w", err)}
+		reason := ReasonHandshake
+		if ended {
+			reason = ReasonExited
+		}
+		return &StartError{Path: path, Reason: reason, Err: fmt.Errorf("connect after the handshake: %w", err)}
 	}
 	return &StartError{Path: path, Reason: ReasonInternal, Err: err}
 }
