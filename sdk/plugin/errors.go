@@ -21,7 +21,7 @@ const (
 	ReasonChecksum      Reason = "checksum"       // not the file it should be
 	ReasonHandshake     Reason = "handshake"      // printed something else than a handshake
 	ReasonProtocol      Reason = "protocol"       // no version of the protocol in common
-	ReasonExited        Reason = "exited"         // ended before the handshake
+	ReasonExited        Reason = "exited"         // ended before it was ready for calls
 	ReasonTimeout       Reason = "timeout"        // took too long
 	ReasonDescription   Reason = "description"    // describe printed no description
 	ReasonInternal      Reason = "internal"       // something on the host's side

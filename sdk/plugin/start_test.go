@@ -89,7 +89,7 @@ func TestT10DiesAtHandshake(t *testing.T) {
 		{script(t, "exit 3"), ReasonExited},
 		{script(t, "printf '2|1|un'; exit 0"), ReasonHandshake},
 		{script(t, "kill -9 $$"), ReasonExited},
-		{script(t, `echo "1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/plugin1|grpc|"; exit 1`), ReasonHandshake},
+		{script(t, `echo "1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/plugin1|grpc|"; exit 1`), ReasonExited},
 	}
 	temp := t.TempDir()
 	for n := range times(2*len(scripts), 1000) {
