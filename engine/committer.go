@@ -173,8 +173,9 @@ func (c *committer) gather(w *commitWriter, first *commit) []*commit {
 // the submitter's own patience.
 const submitTries = 6
 
-// land commits a batch and tells everyone in it. A store that does not answer
-// is asked again until ctx ends: a run never fails for that.
+// land commits a batch and tells everyone in it. An error of the store leaves open
+// what landed (decision 0018): the same rows are sent again until ctx ends, so a run
+// never fails for that. Who is told after such a sending is told that too.
 func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) error {
 	pause := 20 * time.Millisecond
 	for try := 1; len(rows) > 0; try++ {

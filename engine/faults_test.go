@@ -23,6 +23,7 @@ type faultStore struct {
 	noTick atomic.Bool           // ticks fail
 	noRead atomic.Pointer[error] // what reading a journal, a definition or an inbox brings; nil = it works
 	stale  atomic.Int32          // so many commits are answered stale without landing
+	bad    atomic.Int32          // so many commits are answered with a refusal of each row, without landing
 	frozen atomic.Value          // chan struct{}: calls wait until it is closed; nil = none
 
 	opens func(n int) bool // whether the n-th writer can be opened; nil = it can
@@ -163,6 +164,14 @@ func (w *faultWriter) Commit(ctx context.Context, batch []engine.Transition) ([]
 	n := w.s.next(len(batch))
 	if err := w.s.ask(n, false); err != nil {
 		return nil, err
+	}
+	if w.s.bad.Load() > 0 {
+		w.s.bad.Add(-1)
+		out := make([]engine.Outcome, len(batch))
+		for i := range out {
+			out[i].Err = errors.New("the row is refused")
+		}
+		return out, nil
 	}
 	if w.s.stale.Add(-1) >= 0 {
 		out := make([]engine.Outcome, len(batch))

@@ -247,6 +247,11 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) 
 	case overFor(l.err), ctx.Err() != nil:
 		// This incarnation is over. The run stays as it is, so that the next
 		// one knows that it was ours; those who wait are told by the end.
+	case l.unsure && f.started == nil:
+		// The store refuses the row now, but an earlier sending of it may have
+		// landed: the journal tells.
+		r.phase = phaseLoading
+		sh.load(ctx, r)
 	case f.started != nil:
 		sh.drop(r, fmt.Errorf("submit: %w", l.err), nil)
 	default:

@@ -337,4 +337,81 @@ var unknownRules = []rule{
 			}
 			release()
 		}},
+	{name: "unknown/an error leaves the outcome open and sending again settles it", why: "one rule for everybody who commits (decision 0018): after an error nothing is known, and the same rows are sent again; they must not land twice, and what stands there must be theirs", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		ids := w.started(a, 2)
+		ctx, cancel := context.WithCancel(w.ctx)
+		cancel()
+		batch := []engine.Transition{next(ids[0], 1), next(ids[1], 1)}
+		if _, err := a.writers[0].Commit(ctx, batch); err == nil || engine.NothingLanded(err) {
+			w.Errorf("err = %v, want one that promises nothing", err)
+		}
+		w.settles(a.writers[0], batch)
+		c := w.create(a)
+		n := engine.Names{Name: "n", Workflow: flowName, Key: "k"}
+		if _, err := a.writers[0].Submit(ctx, c, n); err == nil || engine.NothingLanded(err) {
+			w.Errorf("err = %v, want one that promises nothing", err)
+		}
+		for range 2 {
+			if s := w.submit(a.writers[0], c, n); s.Run != c.Run {
+				w.Errorf("submitted = %+v, want run %d", s, c.Run)
+			}
+		}
+		w.wantRows(c.Run, 1)
+	}},
+	{name: "unknown/an interrupted batch is settled by sending it again", why: "what was in flight when its context ended may land after that: the second sending waits for it and finds it",
+		need: func(h Harness) bool { return h.Hold != nil },
+		run: func(w *world) {
+			a := w.join(w.Store, 1)
+			id := w.started(a, 1)[0]
+			wait, release := w.Hold(w.T, id, 1)
+			ctx, cancel := context.WithCancel(w.ctx)
+			done := make(chan error)
+			batch := []engine.Transition{next(id, 1)}
+			go func() {
+				_, err := a.writers[0].Commit(ctx, batch)
+				done <- err
+			}()
+			wait(1)
+			cancel()
+			if err := <-done; err == nil || engine.NothingLanded(err) {
+				w.Errorf("err = %v, want one that promises nothing", err)
+			}
+			release()
+			w.settles(a.writers[0], batch)
+		}},
+	{name: "unknown/only a fenced batch is sure not to have landed", why: "whoever takes over reads the runs once: nothing of a batch that was answered with ErrFenced may be there, or come later", run: func(w *world) {
+		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
+		ids := w.started(a, 2)
+		w.LoseFenced(w.T, a.id, false)
+		batch := []engine.Transition{next(ids[0], 1), next(ids[1], 1)}
+		for range 2 { // the first one was sent before the fence row went
+			if _, err := a.writers[0].Commit(w.ctx, batch); !engine.NothingLanded(err) {
+				w.Errorf("err = %v, want one that promises that nothing landed", err)
+			}
+			w.wantRows(ids[0], 1)
+			w.wantRows(ids[1], 1)
+		}
+		w.land(b.writers[0], batch...)
+		w.wantRows(ids[0], 2)
+	}},
+}
+
+// settles sends a batch again after an open outcome, twice, and checks that each
+// row is there once, as it was sent.
+func (w *world) settles(wr engine.Writer, batch []engine.Transition) {
+	w.Helper()
+	for range 2 {
+		for i, o := range w.commit(wr, batch...) {
+			if !o.Landed && !errors.Is(o.Err, engine.ErrStale) {
+				w.Errorf("transition %d: outcome = %+v, want landed or ErrStale", i, o)
+			}
+		}
+	}
+	for _, t := range batch {
+		w.wantRows(t.Run, int(t.Seq)+1)
+		if _, rows := w.load(t.Run); !bytes.Equal(rows[t.Seq].Data, t.Data) || !rows[t.Seq].At.Equal(t.At) {
+			w.Errorf("run %d: row %d is not the one that was sent", t.Run, t.Seq)
+		}
+	}
 }

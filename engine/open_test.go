@@ -1,0 +1,51 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A refusal after an open outcome does not prove that the row is not there: it had
+// landed, and the run goes on instead of being set aside.
+func TestRefusalAfterAnOpenOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		store := w.faulty()
+		n := w.start()
+		refused := 0
+		store.mu.Lock()
+		store.plan = func(k int, after bool) error {
+			if k > 1 && k%2 == 0 && after && refused < 3 { // it landed, its answer is lost, and the next sending is refused
+				refused++
+				store.bad.Store(1)
+				return errDown
+			}
+			return nil
+		}
+		store.mu.Unlock()
+		run := w.submit(n, "order", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		if refused != 3 || store.bad.Load() != 0 {
+			t.Errorf("%d answers were lost, %d refusals are left, want 3 and none", refused, store.bad.Load())
+		}
+		if len(n.Troubles()) > 0 {
+			t.Errorf("troubles: %v", n.Troubles())
+		}
+		n.drain(t)
+	})
+}
+
+// Only a fenced engine is sure that nothing landed.
+func TestNothingLanded(t *testing.T) {
+	for _, err := range []error{errDown, engine.ErrStale, engine.ErrLapsed, &engine.LossError{}, t.Context().Err()} {
+		if engine.NothingLanded(err) {
+			t.Errorf("%v promises that nothing landed", err)
+		}
+	}
+	if !engine.NothingLanded(engine.ErrFenced) {
+		t.Error("ErrFenced promises nothing")
+	}
+}
