@@ -122,5 +122,8 @@ func (h *agendaHeap) Pop() any {
 	it := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
+	if roomy(cap(old), len(*h)) { // from a burst that is over
+		*h = append(agendaHeap(nil), *h...)
+	}
 	return it
 }

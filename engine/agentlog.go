@@ -100,13 +100,14 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 func (k *LogKeeper) flush(ctx context.Context, least int) error {
 	for {
 		k.mu.Lock()
-		if k.dropped > 0 {
-			k.logger.Warn("lines that agents logged were dropped", "lines", k.dropped)
-			k.dropped = 0
-		}
+		dropped := k.dropped
+		k.dropped = 0
 		n := min(len(k.lines), logBatch)
 		batch := append([]LogLine(nil), k.lines[:n]...)
 		k.mu.Unlock()
+		if dropped > 0 {
+			k.logger.Warn("lines that agents logged were dropped", "lines", dropped)
+		}
 		if n < least {
 			return nil
 		}
@@ -114,7 +115,7 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 			return fmt.Errorf("keep %d lines: %w", n, err)
 		}
 		k.mu.Lock()
-		k.lines = append(k.lines[:0], k.lines[n:]...) // only flush takes lines away
+		k.lines = dropFirst(k.lines, n) // only flush takes lines away
 		k.mu.Unlock()
 	}
 }

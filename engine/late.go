@@ -120,9 +120,11 @@ func (ev *evidence) work(idle chan struct{}) {
 	log := ev.n.cfg.Logger
 	for {
 		ev.mu.Lock()
-		if ev.dropped > 0 {
-			log.Warn("late answers were not kept: too many at once", "count", ev.dropped)
+		if dropped := ev.dropped; dropped > 0 {
 			ev.dropped = 0
+			ev.mu.Unlock()
+			log.Warn("late answers were not kept: too many at once", "count", dropped)
+			continue
 		}
 		if len(ev.waiting) == 0 {
 			ev.waiting, ev.idle = nil, nil

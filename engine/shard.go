@@ -108,7 +108,7 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	var batch []task
 	for ended := false; ; {
 		sh.mu.Lock()
-		batch, sh.queue = sh.queue, batch[:0]
+		batch, sh.queue = sh.queue, blank(batch)
 		sh.over = ended && len(batch) == 0
 		sh.mu.Unlock()
 		for i := range batch {

@@ -62,6 +62,9 @@ func (q *queue) told(key string) {
 		return
 	}
 	l.telling = false
+	if len(l.runs) == 0 { // who waits next begins a new line
+		delete(q.lines, key)
+	}
 	q.mu.Unlock()
 	q.free(key)
 }

@@ -136,6 +136,7 @@ func (b *breaker) tell() {
 		b.changed(t)
 		b.mu.Lock()
 	}
+	b.pending = nil // else its array would stay as long as it ever was
 	b.news.Store(false)
 	b.telling = false
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/agents"
@@ -554,4 +555,37 @@ func TestLockAndResolve(t *testing.T) {
 			t.Errorf("lock=%+v %v, want the old entry kept", next, err)
 		}
 	})
+}
+
+// A reentrant is a log handler that asks the catalogue while it is told: it can
+// only return if no lock is held meanwhile.
+type reentrant struct {
+	slog.Handler
+	ask func()
+}
+
+func (h reentrant) Enabled(context.Context, slog.Level) bool { return true }
+func (h reentrant) Handle(context.Context, slog.Record) error {
+	h.ask()
+	return nil
+}
+
+func TestCatalogLogsWithoutItsLock(t *testing.T) {
+	dir := t.TempDir()
+	path := flat(t, dir, "a", "1.0.0")
+	var c *agents.Catalog
+	told := make(chan error, 1)
+	c = agents.NewCatalog(agents.CatalogOptions{
+		Search: agents.SearchOptions{DevOverrides: map[string]string{"a": path}},
+		Logger: slog.New(reentrant{slog.DiscardHandler, func() { c.Refresh() }}),
+	})
+	go func() { _, err := c.Find(t.Context(), "a", ""); told <- err }()
+	select {
+	case err := <-told:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the logger waits for the catalogue's lock")
+	}
 }

@@ -135,7 +135,7 @@ func (c *commit) finish() ([]engine.Outcome, error) {
 	for i := range c.items {
 		if t := &c.items[i]; c.out[i].Landed && t.Names != nil && *t.Owner == 0 {
 			if c.w.s.notifyNow() {
-				go c.w.s.notifyLate()
+				c.w.s.bell.beside(c.w.s.notifyLate)
 			}
 			break
 		}

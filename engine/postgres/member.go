@@ -207,7 +207,7 @@ func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
 	}
 	// Its runs are free now: whoever listens need not wait for its own scan.
 	if s.notifyNow() {
-		s.notifyLate()
+		s.notifyLate(ctx)
 	}
 	return nil
 }

@@ -30,11 +30,32 @@ type bell struct {
 	next   time.Time  // not before
 	late   *time.Timer
 	closed bool
+
+	once sync.Once
+	ctx  context.Context // ends with the bell
+	end  context.CancelFunc
+	work sync.WaitGroup // notifications on their way
+}
+
+// open makes the bell's context, at its first use.
+func (b *bell) open() {
+	b.once.Do(func() { b.ctx, b.end = context.WithCancel(context.Background()) })
+}
+
+// beside has fn run in a goroutine that close waits for. It does nothing once the
+// bell is closed.
+func (b *bell) beside(fn func(context.Context)) {
+	b.open()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.work.Go(func() { fn(b.ctx) })
+	}
 }
 
 // ring reports whether to notify now. If not, after is called once the pause is
-// over.
-func (b *bell) ring(now time.Time, after func()) bool {
+// over, unless the bell is closed by then.
+func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -44,11 +65,8 @@ func (b *bell) ring(now time.Time, after func()) bool {
 		b.late = time.AfterFunc(b.next.Sub(now), func() {
 			b.mu.Lock()
 			b.late, b.next = nil, time.Now().Add(wakePause)
-			closed := b.closed
 			b.mu.Unlock()
-			if !closed {
-				after()
-			}
+			b.beside(after)
 		})
 		return false
 	}
@@ -56,13 +74,18 @@ func (b *bell) ring(now time.Time, after func()) bool {
 	return true
 }
 
+// close ends what is on its way, and returns when it has ended: nothing is asked of
+// the database afterwards.
 func (b *bell) close() {
+	b.open()
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.closed = true
 	if b.late != nil {
 		b.late.Stop()
 	}
+	b.mu.Unlock()
+	b.end()
+	b.work.Wait()
 }
 
 // notifyNow reports whether the transaction at hand is to notify.
@@ -72,8 +95,8 @@ func (s *Store) notifyNow() bool {
 
 // notifyLate tells what was not told in the transactions that it speaks of. It
 // is a hint, which may be lost.
-func (s *Store) notifyLate() {
-	ctx, cancel := context.WithTimeout(context.Background(), wakeProbe)
+func (s *Store) notifyLate(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
 	defer cancel()
 	if _, err := s.db.ExecContext(ctx, wakeNotify); err != nil {
 		s.log.Debug("a hint to other engines is lost", "error", err)

@@ -104,6 +104,13 @@ func (l *lines) log(line []byte, stream string, cut bool) {
 
 // admit takes a token for a line, and remembers the line for error messages.
 func (l *lines) admit(line []byte) bool {
+	ok, dropped := l.take(line)
+	l.report(dropped)
+	return ok
+}
+
+// take is admit, and returns how many lines were dropped that nobody was told of.
+func (l *lines) take(line []byte) (ok bool, dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -111,28 +118,31 @@ func (l *lines) admit(line []byte) bool {
 	l.last = now
 	l.tail = append(l.tail, string(line[:min(len(line), 500)]))
 	if len(l.tail) > maxTail {
-		l.tail = l.tail[1:]
+		l.tail = append(l.tail[:0], l.tail[1:]...)
 	}
 	if l.tokens < 1 {
 		l.dropped++
-		return false
+		return false, 0
 	}
 	l.tokens--
-	l.reportLocked()
-	return true
+	dropped, l.dropped = l.dropped, 0
+	return true, dropped
 }
 
-func (l *lines) reportLocked() {
-	if l.dropped > 0 {
-		l.logger.Warn("agent logs too much; lines dropped", "dropped", l.dropped)
-		l.dropped = 0
+// report logs how many lines were dropped. The lock is not held: a logger may take
+// its time, and who asks for the latest lines must not wait for it.
+func (l *lines) report(dropped int) {
+	if dropped > 0 {
+		l.logger.Warn("agent logs too much; lines dropped", "dropped", dropped)
 	}
 }
 
 func (l *lines) flush() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.reportLocked()
+	dropped := l.dropped
+	l.dropped = 0
+	l.mu.Unlock()
+	l.report(dropped)
 }
 
 // plainLevel is the level of a line that does not say its own: a Go panic and

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -89,5 +90,31 @@ func TestPluginLoggerIsDebugOnly(t *testing.T) {
 	newPluginLogger(debug).Named("x").Error("odd", "a", 1)
 	if !strings.Contains(book.String(), "level=DEBUG msg=odd a=1 source=go-plugin") {
 		t.Errorf("log = %s", book)
+	}
+}
+
+// A slowHandler asks for the latest lines while it is told: it can only return if
+// no lock is held meanwhile.
+type slowHandler struct {
+	slog.Handler
+	ask func()
+}
+
+func (h slowHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h slowHandler) Handle(context.Context, slog.Record) error {
+	h.ask()
+	return nil
+}
+
+func TestDroppedLinesAreToldWithoutTheLock(t *testing.T) {
+	var l *lines
+	told := make(chan struct{}, 4)
+	l = newLines(slog.New(slowHandler{slog.DiscardHandler, func() { l.recent(); told <- struct{}{} }}), time.Now)
+	l.dropped = 3
+	go l.flush()
+	select {
+	case <-told:
+	case <-time.After(time.Minute):
+		t.Fatal("the logger waits for the lock of those who log")
 	}
 }

@@ -30,6 +30,10 @@ const brisk = 10 * time.Millisecond
 // are at hand, and their stacks have the right size.
 const maxIdle = 256
 
+// maxIdleList is how many items a list may have room for while it holds few: what
+// a burst took is given back.
+const maxIdleList = 1024
+
 // A worker is a goroutine that waits for calls: calling it never blocks.
 type worker chan struct{}
 
@@ -200,7 +204,10 @@ func (l *link) takeJobLocked() *job {
 	j := l.pending[l.next]
 	l.pending[l.next] = nil
 	if l.next++; l.next == len(l.pending) {
-		l.pending, l.next = l.pending[:0], 0
+		if l.next = 0; cap(l.pending) > maxIdleList {
+			l.pending = nil // from a burst that is over
+		}
+		l.pending = l.pending[:0]
 	}
 	return j
 }
@@ -321,6 +328,9 @@ func (l *link) deliver(list []outgoing) bool {
 		}
 	}
 	clear(list)
+	if cap(list) > maxIdleList && len(list) < cap(list)/4 {
+		list = nil // from a burst that is over
+	}
 	l.sent = list[:0]
 	return true
 }
