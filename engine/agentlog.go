@@ -89,7 +89,7 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		}
 		err := k.flush(ctx, least)
 		if err != nil && !failing && ctx.Err() == nil {
-			k.logger.Warn("what agents log cannot be kept now", "error", err)
+			k.logger.Debug("what agents log cannot be kept now and waits", "error", err) // the engine tells that the store is away
 		}
 		failing = err != nil
 	}

@@ -57,7 +57,7 @@ func (s *logStore) statements() (stored, asked int) {
 // keeper runs a keeper until end is called.
 func keeper(t *testing.T, s *logStore, log *strings.Builder) (k *engine.LogKeeper, end func()) {
 	t.Helper()
-	k = engine.NewLogKeeper(s, slog.New(slog.NewTextHandler(log, nil)))
+	k = engine.NewLogKeeper(s, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- k.Run(ctx) }()

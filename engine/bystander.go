@@ -96,7 +96,9 @@ func (sh *shard) unable(ctx context.Context, run machine.RunID) {
 		defer sh.s.loads.Done()
 		_, err := t.take(ctx, []machine.RunID{run}, taking{from: func(h Head) bool { return h.Owner == 0 }})
 		if err != nil && ctx.Err() == nil && !overFor(err) {
-			sh.s.n.cfg.Logger.Warn("look after a run whose agents are missing", "run", RunName(run), "error", err)
+			sh.s.n.outage.failed(doingBystand, err, "run", RunName(run))
+		} else if err == nil {
+			sh.s.n.outage.worked(doingBystand, time.Time{})
 		}
 	}()
 }

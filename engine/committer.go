@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -41,7 +40,7 @@ type landing struct {
 type committer struct {
 	writers []*commitWriter
 	opts    Options
-	log     *slog.Logger
+	outage  *outage
 	spill   int // load of a writer from which on another one helps
 }
 
@@ -56,8 +55,8 @@ type commitWriter struct {
 	tasks []task
 }
 
-func newCommitter(writers []Writer, opts Options, log *slog.Logger) *committer {
-	c := &committer{opts: opts, log: log, spill: min(spill, opts.MaxBatchRows)}
+func newCommitter(writers []Writer, opts Options, outage *outage) *committer {
+	c := &committer{opts: opts, outage: outage, spill: min(spill, opts.MaxBatchRows)}
 	for _, w := range writers {
 		c.writers = append(c.writers, &commitWriter{store: w, queue: make(chan *commit, opts.MaxBatchRows)})
 	}
@@ -177,7 +176,12 @@ const submitTries = 6
 // what landed (decision 0018): the same rows are sent again until ctx ends, so a run
 // never fails for that. Who is told after such a sending is told that too.
 func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) error {
-	pause := 20 * time.Millisecond
+	pause, failed := 20*time.Millisecond, false
+	defer func() {
+		if failed { // nobody sends these any more
+			c.outage.over(doingCommit)
+		}
+	}()
 	for try := 1; len(rows) > 0; try++ {
 		batch := w.batch[:0]
 		for _, it := range rows {
@@ -190,6 +194,9 @@ func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) e
 			return w.tell(rows, fmt.Errorf("commit: the store answered %d outcomes for %d transitions", len(outcomes), len(rows)))
 		}
 		if err == nil {
+			if failed {
+				c.outage.worked(doingCommit, time.Now())
+			}
 			for i, it := range rows {
 				it.res = landing{err: outcomes[i].Err, submitted: outcomes[i].Submitted, unsure: it.unsure}
 				if !outcomes[i].Landed && !it.res.submitted.Exists && it.res.err == nil {
@@ -210,7 +217,8 @@ func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) e
 		if try == submitTries {
 			rows = w.giveUp(rows, err)
 		}
-		c.log.Warn("the store does not answer, trying again", "doing", "commit", "runs", len(rows), "error", err)
+		c.outage.failed(doingCommit, err, "runs", len(rows))
+		failed = true
 		if err := sleep(ctx, pause); err != nil {
 			return w.tell(rows, err)
 		}

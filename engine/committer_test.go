@@ -32,7 +32,7 @@ func (w *slowWriter) Commit(_ context.Context, batch []Transition) ([]Outcome, e
 func TestCommitsQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowWriter{batches: make(chan int, 10), land: make(chan struct{})}
-		c := newCommitter([]Writer{store}, Options{MaxBatchRows: 4, MaxBatchBytes: 1 << 20}, slog.New(slog.DiscardHandler))
+		c := newCommitter([]Writer{store}, Options{MaxBatchRows: 4, MaxBatchBytes: 1 << 20}, newOutage(slog.New(slog.DiscardHandler)))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		sh := newShard(&scheduler{})
@@ -92,7 +92,7 @@ func TestCommitsSpill(t *testing.T) {
 	for _, c := range []struct{ most, alone int }{{4, 4}, {1, 1}, {1000, spill}} {
 		synctest.Test(t, func(t *testing.T) {
 			writers := []*slowWriter{{batches: make(chan int, 10), land: make(chan struct{})}, {batches: make(chan int, 10), land: make(chan struct{})}}
-			committer := newCommitter([]Writer{writers[0], writers[1]}, Options{MaxBatchRows: c.most, MaxBatchBytes: 1 << 20}, slog.New(slog.DiscardHandler))
+			committer := newCommitter([]Writer{writers[0], writers[1]}, Options{MaxBatchRows: c.most, MaxBatchBytes: 1 << 20}, newOutage(slog.New(slog.DiscardHandler)))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 2)
 			for n := range writers {

@@ -12,6 +12,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
+// What an inbox asks of the store, for people.
+const (
+	doingMail    = "read messages"
+	doingLate    = "keep a late answer"
+	doingDiscard = "discard messages to a run that has ended"
+)
+
 // mailLimit is how many messages of a run are read at once.
 const mailLimit = 256
 
@@ -209,8 +216,10 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 		return
 	case err != nil:
 		if ctx.Err() == nil {
-			n.cfg.Logger.Warn("read messages", "run", r.name(), "error", err)
+			n.outage.failed(doingMail, err, "run", r.name())
 		}
+	default:
+		n.outage.worked(doingMail, time.Time{})
 	}
 	if len(letters) > 0 {
 		failpoint.Hit("inbox.read")
@@ -338,12 +347,13 @@ func (n *Node) keepSurely(ctx context.Context, l LateReply) bool {
 	for {
 		err := n.cfg.Store.KeepLate(ctx, l)
 		if err == nil || errors.Is(err, ErrNotFound) {
+			n.outage.worked(doingLate, time.Time{})
 			return true
 		}
 		if ctx.Err() != nil {
 			return false
 		}
-		n.cfg.Logger.Warn("keep a late answer, trying again", "run", RunName(l.Run), "error", err)
+		n.outage.failed(doingLate, err, "run", RunName(l.Run))
 		if sleep(ctx, pause) != nil {
 			return false
 		}
@@ -367,7 +377,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 			letters, err := s.letters(ctx, id, mailLimit)
 			if err != nil || len(letters) == 0 {
 				if err != nil && ctx.Err() == nil {
-					n.cfg.Logger.Warn("read messages to a run that has ended", "run", RunName(id), "error", err)
+					n.outage.failed(doingMail, err, "run", RunName(id))
 				}
 				return
 			}
@@ -386,9 +396,10 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 				ids = append(ids, l.ID)
 			}
 			if err := n.cfg.Store.Discard(ctx, id, ids); err != nil {
-				n.cfg.Logger.Warn("discard messages to a run that has ended", "run", RunName(id), "error", err)
+				n.outage.failed(doingDiscard, err, "run", RunName(id))
 				return
 			}
+			n.outage.worked(doingDiscard, time.Time{})
 			if len(ids) < len(letters) {
 				n.left.leave(id, n.clock.now(), n.cfg.Options.MaxScan)
 			}

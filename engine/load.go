@@ -127,6 +127,8 @@ func hintFor(err error) string {
 	return ""
 }
 
+const doingLoad = "load a run"
+
 // load reads a run's journal beside the shard's goroutine and posts the result.
 // A store that does not answer is asked again until this incarnation ends.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
@@ -138,13 +140,14 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 		for {
 			story, rows, err := n.loadState(ctx, r.id)
 			if err == nil || permanent(err) {
+				n.outage.worked(doingLoad, time.Time{})
 				sh.post(func(ctx context.Context) { sh.loaded(ctx, r, story, rows, err) })
 				return
 			}
 			if ctx.Err() != nil {
 				return
 			}
-			n.cfg.Logger.Warn("load a run, trying again", "run", name, "error", err)
+			n.outage.failed(doingLoad, err, "run", name)
 			if sleep(ctx, pause) != nil {
 				return
 			}

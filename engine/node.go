@@ -22,6 +22,7 @@ type Node struct {
 	specs     specCache
 	followers *followers
 	troubles  *troubles
+	outage    *outage
 	left      *shelf
 	told      machine.FactKinds // that somebody is told
 	idle      string            // why this node starts nothing at all; "" = it does
@@ -49,7 +50,7 @@ func NewNode(cfg Config) (*Node, error) {
 	cfg.Store = Pointed(cfg.Store)
 	n := &Node{
 		cfg: cfg, defs: NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &minter{},
-		followers: &followers{}, troubles: &troubles{}, left: &shelf{restFor: 20 * cfg.Options.MaxScan},
+		followers: &followers{}, troubles: &troubles{}, outage: newOutage(cfg.Logger), left: &shelf{restFor: 20 * cfg.Options.MaxScan},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	n.told = factsFor(cfg.Observer)
@@ -173,9 +174,10 @@ func (n *Node) rejoin(ctx context.Context) (*term, error) {
 		t, err := n.join(ctx)
 		var loss *LossError
 		if err == nil || ctx.Err() != nil || errors.As(err, &loss) {
+			n.outage.over(doingJoin)
 			return t, err
 		}
-		n.cfg.Logger.Warn("join the store again", "error", err)
+		n.outage.failed(doingJoin, err)
 		if sleep(ctx, pause) != nil {
 			return nil, err
 		}

@@ -77,6 +77,8 @@ func (p *patrol) deadLocked() []EngineID {
 	return dead
 }
 
+const doingPatrol = "look after runs of others"
+
 // run makes rounds until ctx ends.
 func (p *patrol) run(ctx context.Context) {
 	for {
@@ -88,8 +90,11 @@ func (p *patrol) run(ctx context.Context) {
 		p.setWorking(true)
 		err := p.round(ctx)
 		p.setWorking(false)
+		if err == nil {
+			p.t.n.outage.worked(doingPatrol, time.Time{})
+		}
 		if err != nil && ctx.Err() == nil && !overFor(err) {
-			p.t.n.cfg.Logger.Warn("look after runs of others", "error", err)
+			p.t.n.outage.failed(doingPatrol, err)
 			if sleep(ctx, p.t.n.cfg.Options.MinScan) != nil {
 				return
 			}

@@ -67,9 +67,10 @@ func (c *running) insist(first *delivery, err error) {
 		if errors.Is(err, ErrNotOwner) && !w.quits() {
 			c.pump.handOver()
 			if err = c.post(ctx, &d); err == nil || errors.Is(err, ErrNotFound) {
+				w.n.outage.worked(doingPost, time.Time{})
 				return
 			}
-			w.n.cfg.Logger.Warn("an answer could not be handed to the run's owner, trying again", "run", c.name, "step", c.step(), "error", err)
+			w.n.outage.failed(doingPost, err, "run", c.name, "step", c.step())
 		}
 		if w.n.clock.now().After(d.completeBy.Add(postFor)) {
 			w.n.keepLate(c.run, c.step(), c.invoke.Attempt, d.event, d.arrived)

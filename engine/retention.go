@@ -61,7 +61,7 @@ func (t *term) retain(ctx context.Context) {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Warn("remove runs that ended long ago", "error", err)
+			t.n.outage.beside("remove runs that ended long ago", err)
 		}
 		if sleep(ctx, period) != nil {
 			return

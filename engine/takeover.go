@@ -402,7 +402,9 @@ func (t *term) inherit(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			n.cfg.Logger.Warn("take over from the former incarnation, trying again", "engine", t.former, "error", err)
+			n.outage.failed(doingInherit, err, "engine", t.former)
+		default:
+			n.outage.worked(doingInherit, time.Time{})
 		}
 		if sleep(ctx, pause) != nil {
 			return nil

@@ -60,7 +60,7 @@ func (n *Node) join(ctx context.Context) (*term, error) {
 		}
 		t.writers = append(t.writers, w)
 	}
-	t.scheduler.committer = newCommitter(t.writers, o, n.cfg.Logger)
+	t.scheduler.committer = newCommitter(t.writers, o, n.outage)
 	tick, err := n.cfg.Store.Tick(ctx, engine, o.Lease, tickLimit)
 	if err != nil {
 		return nil, fmt.Errorf("first tick: %w", err)
@@ -99,7 +99,7 @@ func (t *term) run(ctx, hard context.Context) error {
 	}
 	supervisor := NewSupervisor(t.due, t.scheduler.timePassed, SupervisorOptions{
 		MinScan: t.n.cfg.Options.MinScan, MaxScan: t.n.cfg.Options.MaxScan,
-		Poke: t.scheduler.agenda.poke, Busy: t.isBusy, Passed: t.passed, Logger: t.n.cfg.Logger,
+		Poke: t.scheduler.agenda.poke, Busy: t.isBusy, Passed: t.passed, // what fails of a pass is told by due
 	})
 	wg.Go(func() { t.over(supervisor.Run(work)) })
 	wg.Go(func() {
@@ -200,7 +200,15 @@ func (t *term) due(ctx context.Context) ([]machine.RunID, time.Duration, error) 
 	var err error
 	if since >= spacing {
 		var tick Tick
-		if tick, err = t.tick(ctx); err == nil {
+		began := time.Now()
+		tick, err = t.tick(ctx)
+		switch {
+		case err == nil, overFor(err):
+			t.n.outage.worked(doingTick, began)
+		case ctx.Err() == nil:
+			t.n.outage.failed(doingTick, err)
+		}
+		if err == nil {
 			found, late := t.see(tick, hinted)
 			runs = append(runs, found...)
 			t.mu.Lock()

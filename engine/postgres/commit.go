@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/lib/pq"
@@ -221,7 +222,12 @@ func (s *Store) stuck(what string, try int, open bool, err error) {
 	if open {
 		said = "the outcome is not known yet, asking again"
 	}
-	s.log.Warn(said, "doing", what, "tries", try, "error", wrap(what, err))
+	level := slog.LevelWarn
+	var nothing connectError
+	if errors.As(err, &nothing) || judge(err) == unknown {
+		level = slog.LevelDebug // the server is away: the engine tells that once
+	}
+	s.log.Log(context.Background(), level, said, "doing", what, "tries", try, "error", wrap(what, err))
 }
 
 // any reports whether anything of the commit has landed so far.
