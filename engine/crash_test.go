@@ -72,7 +72,8 @@ func (w *world) crashAt(k int, after bool, want machine.RunState, effects map[st
 		return nil
 	}
 	s, err := first.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil), Name: "o-1"})
-	if err == nil {
+	accepted := err == nil // else the run is named where it may be stored
+	if accepted {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		waited := make(chan error, 1)
 		go func() {
@@ -97,7 +98,7 @@ func (w *world) crashAt(k int, after bool, want machine.RunState, effects map[st
 	if err != nil {
 		t.Fatalf("commit %d: submit again: %v", k, err)
 	}
-	if s.Run != 0 && again.Run != s.Run {
+	if accepted && again.Run != s.Run {
 		t.Errorf("commit %d: an accepted run is lost: %d, now %d", k, s.Run, again.Run)
 	}
 	time.Sleep(w.opts.Lease) // the dead engine's lease passes
