@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/memory"
+)
+
+// lossyStore is a database that cannot be joined: first it is away, then it has
+// lost what was recorded.
+type lossyStore struct {
+	engine.Store
+	joins int
+}
+
+func (s *lossyStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
+	if s.joins++; s.joins == 1 {
+		return 0, errors.New("the database is away")
+	}
+	return 0, &engine.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5", Switch: "0/4"}
+}
+
+// supervise --every goes on after a pass that failed, and stops where the database
+// has lost what was recorded: two histories are not worked on.
+func TestSuperviseEveryStopsOnLoss(t *testing.T) {
+	store := &lossyStore{Store: memory.New(memory.Options{})}
+	a := &app{stdout: io.Discard, stderr: io.Discard, lookup: os.LookupEnv, environ: os.Environ, now: time.Now}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := a.superviseEvery(ctx, &session{store: store}, time.Millisecond)
+	var loss *engine.LossError
+	if !errors.As(err, &loss) || ctx.Err() != nil {
+		t.Errorf("error %v after %d joins, want a loss that ends the command", err, store.joins)
+	}
+}
