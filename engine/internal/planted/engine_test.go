@@ -244,7 +244,7 @@ var engineFaults = []fault{
 		in:   "engine.(*shard).gotMail",
 		old:  "slices.SortStableFunc(r.pending, earlier)",
 		new:  "slices.Reverse(r.pending)",
-		by:   catches("engine", "^Test"),
+		by:   catches("engine", "^TestMessagesBeforeTheClaimInOrder$"),
 	},
 	{
 		name: "an answer that waits in the inbox counts by when it arrived",
@@ -371,5 +371,12 @@ var engineFaults = []fault{
 		old:  "if !errors.Is(err, ErrExists) {",
 		new:  "if !errors.Is(err, ErrExists) || len(s.Name) >= 0 {",
 		by:   catches("engine", "^TestRunIDCollision$"),
+	},
+	{
+		name: "all messages are read before a takeover starts anything",
+		in:   "engine.(*shard).heardMore",
+		old:  "if more {",
+		new:  "if more && r.phase < 0 {",
+		by:   catches("engine", "^TestMessagesBeforeTheClaimInOrder$"),
 	},
 }
