@@ -133,6 +133,28 @@ func TestVerbsBeforeTheClaim(t *testing.T) {
 	}
 }
 
+// S49: an engine that takes up no runs by itself has seen a message to a run that
+// nobody owns and left the run to others. A takeover that is asked of it takes the
+// run all the same.
+func TestTakeOverOfARunLeftToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		run := w.queued()
+		w.post(run, engine.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
+		w.opts.Alone = true
+		n := w.start()
+		time.Sleep(time.Second)
+		if s := w.check(run); s.Status() != machine.RunQueued {
+			t.Fatalf("run is %v although the engine takes up no runs", s.Status())
+		}
+		if taken, err := n.TakeOver(t.Context()); taken != 1 || err != nil {
+			t.Errorf("TakeOver = %d, %v, want 1", taken, err)
+		}
+		w.wait(n, run, machine.RunCancelled)
+		n.drain(t)
+	})
+}
+
 // S19 (Verbs before work): the same of a run whose owner has died, at the
 // takeover by another engine and by the next incarnation; what was done before
 // is undone.

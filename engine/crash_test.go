@@ -405,10 +405,14 @@ func TestEngineThatCannotCommitLosesItsLease(t *testing.T) {
 		w.store = w.mem
 		second := w.start()
 		time.Sleep(500*time.Millisecond + 2*w.opts.Lease)
-		for _, m := range w.live() {
+		alive := w.live()
+		for _, m := range alive {
 			if m.Engine == before[0].Engine {
 				t.Error("the engine that cannot commit has renewed its lease")
 			}
+		}
+		if len(alive) != 2 {
+			t.Errorf("%d engines are alive, want 2: the first has given up and begun anew", len(alive))
 		}
 		if n, err := second.TakeOver(t.Context()); n > 1 || err != nil {
 			t.Errorf("TakeOver = %d, %v, want 1", n, err)

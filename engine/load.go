@@ -267,8 +267,13 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		sh.readMail(ctx, r)
 		return
 	default:
-		if r.inbox.wanted {
-			sh.s.n.left.leave(r.id, sh.s.n.clock.now(), sh.s.n.cfg.Options.MaxScan)
+		n := sh.s.n
+		switch {
+		case !r.inbox.wanted:
+		case head.Owner == 0:
+			n.left.leaveToOthers(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+		default:
+			n.left.leave(r.id, n.clock.now(), n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, ErrNotOwner, nil)
 		return

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -539,4 +540,64 @@ func TestCheckpointFromTheInbox(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A postTwice store loses its answer to the first message, after it has stored it.
+type postTwice struct {
+	engine.Store
+	posts atomic.Int32
+}
+
+func (s *postTwice) Post(ctx context.Context, m engine.Message) (engine.MessageID, error) {
+	id, err := s.Store.Post(ctx, m)
+	if s.posts.Add(1) == 1 && err == nil {
+		err = errDown
+	}
+	return id, err
+}
+
+// T3: an answer for a run of another engine is put into the run's inbox. Where
+// the store's answer to that is lost, it is put there again, and is there once.
+func TestAnswerIsInTheInboxOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := importer(t, nil)
+		stolen := make(chan struct{})
+		w.cfg = func(c *engine.Config) {
+			c.Invoker = invokerFunc(func(context.Context, engine.Call) (sdk.Reply, error) {
+				<-stolen
+				return sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{"id":"x"}`)}, nil
+			})
+		}
+		store := w.faulty()
+		twice := &postTwice{Store: w.mem}
+		store.Store = twice
+		n := w.start()
+		run := w.submit(n, "import", nil)
+		synctest.Wait()
+		store.down.Store(true)
+		time.Sleep(2 * w.opts.Lease)
+		other, err := w.mem.Join(t.Context(), "other", time.Hour, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dead, err := w.mem.Fence(t.Context(), 1); err != nil || !dead {
+			t.Fatalf("fence: %t, %v", dead, err)
+		}
+		steal(t, w, run, other)
+		store.down.Store(false)
+		time.Sleep(time.Second)
+		close(stolen)
+		for range 100 { // of 10 ms each: the answer is put there again after a pause
+			if twice.posts.Load() > 1 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		messages, err := w.mem.Messages(t.Context(), run, 10)
+		if err != nil || len(messages) != 1 || twice.posts.Load() != 2 {
+			t.Errorf("inbox after %d posts: %+v, %v, want one answer that was posted twice", twice.posts.Load(), messages, err)
+		}
+		n.drain(t)
+	})
 }

@@ -28,8 +28,11 @@ type shelf struct {
 type shelved struct {
 	until time.Time // store time
 	pause time.Duration
-	rests bool      // nothing is wrong with it: it waits for a person
-	since time.Time // by this process's clock
+	rests bool // nothing is wrong with it: it waits for a person
+	// others: nothing is wrong with it, and this engine takes up no runs by itself.
+	// Ticks do not look at it. A takeover that a person asks for does.
+	others bool
+	since  time.Time // by this process's clock
 	// lacks: its agents are missing, but what is said to it can be decided. Only
 	// until deaf, store time, it is not looked at for that either.
 	lacks bool
@@ -44,6 +47,14 @@ func (s *shelf) leave(run machine.RunID, now time.Time, pause time.Duration) {
 	defer s.mu.Unlock()
 	d := min(max(pause, 2*s.runs[run].pause), 20*pause)
 	s.putLocked(run, shelved{until: now.Add(d), pause: d})
+}
+
+// leaveToOthers puts a run on the shelf that an engine could work on which takes
+// up no runs by itself (Options.Alone).
+func (s *shelf) leaveToOthers(run machine.RunID, now time.Time, pause time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.putLocked(run, shelved{until: now.Add(pause), others: true})
 }
 
 // leaveLacking is leave for a run whose agents are missing, but not beyond what
@@ -125,7 +136,18 @@ func (s *shelf) putLocked(run machine.RunID, e shelved) {
 func (s *shelf) has(run machine.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.hasLocked(s.runs[run], now)
+}
+
+// stops reports whether a takeover leaves a run out at store time now.
+func (s *shelf) stops(run machine.RunID, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	e := s.runs[run]
+	return !e.others && s.hasLocked(e, now)
+}
+
+func (s *shelf) hasLocked(e shelved, now time.Time) bool {
 	return now.Before(e.until) && (!e.rests || s.restFor == 0 || time.Since(e.since) < s.restFor)
 }
 

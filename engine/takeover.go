@@ -296,7 +296,7 @@ func (t *term) unshelved(runs []machine.RunID) []machine.RunID {
 	now := t.n.clock.now()
 	var out []machine.RunID
 	for _, run := range runs {
-		if !t.n.left.has(run, now) {
+		if !t.n.left.stops(run, now) {
 			out = append(out, run)
 		}
 	}
