@@ -129,12 +129,12 @@ func TestPlanted(t *testing.T) {
 			list := overlay(t, changed)
 			for _, by := range f.by {
 				if whole && !passes[by] {
-					if verdict, out := by.try(t, ""); verdict != nil {
+					if out, verdict := by.try(t, ""); verdict != nil {
 						t.Fatalf("%s %s fails without the fault: %v\n%s", by.pkg, by.run, verdict, out)
 					}
 					passes[by] = true
 				}
-				switch verdict, out := by.try(t, list); {
+				switch out, verdict := by.try(t, list); {
 				case errors.Is(verdict, errCaught):
 					t.Log(verdict)
 					return
@@ -153,7 +153,7 @@ var errCaught = errors.New("caught")
 // try runs the tests with the files of an overlay; "" = with the real ones. It
 // returns nil if they pass, an error that wraps errCaught if one of them fails,
 // and another error if they did not run.
-func (by test) try(t *testing.T, overlay string) (verdict error, out string) {
+func (by test) try(t *testing.T, overlay string) (out string, verdict error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
 	defer cancel()
@@ -170,20 +170,20 @@ func (by test) try(t *testing.T, overlay string) (verdict error, out string) {
 	out = string(text)
 	switch {
 	case err == nil && strings.Contains(out, "no tests to run"):
-		return fmt.Errorf("%s has no test that matches %q", by.pkg, by.run), out
+		return out, fmt.Errorf("%s has no test that matches %q", by.pkg, by.run)
 	case err == nil:
-		return nil, out
+		return out, nil
 	case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
-		return errors.New("it does not compile"), out
+		return out, errors.New("it does not compile")
 	}
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "--- FAIL: ") || strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-			return fmt.Errorf("%w: %s", errCaught, line), out
+			return out, fmt.Errorf("%w: %s", errCaught, line)
 		}
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: nothing came for %v", errCaught, testLimit), out
+		return out, fmt.Errorf("%w: nothing came for %v", errCaught, testLimit)
 	}
-	return err, out
+	return out, err
 }
