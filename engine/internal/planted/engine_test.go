@@ -324,13 +324,6 @@ var engineFaults = []fault{
 		by:   catches("engine", "^TestRetention$"),
 	},
 	{
-		name: "retention goes on until nothing is left",
-		in:   "engine.(*term).forget",
-		old:  "!s.More || ",
-		new:  "s.More || ",
-		by:   catches("engine", "^TestRetention"),
-	},
-	{
 		name: "one engine of many removes old runs",
 		in:   "engine.(*term).retain",
 		old:  "err == nil && may && ",
