@@ -467,23 +467,41 @@ func TestRunIDCollision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		store := w.faulty()
-		var tried []int
-		store.plan = func(n int, after bool) error {
-			if n <= 2 && !after {
-				tried = append(tried, n)
-				return engine.ErrExists
-			}
-			return nil
-		}
+		store.taken.Store(2)
 		n := w.start()
 		run := w.submit(n, "order", nil)
 		w.wait(n, run, machine.RunSucceeded)
-		if len(tried) != 2 {
-			t.Errorf("collisions = %v, want two", tried)
+		if left := store.taken.Load(); left != 0 {
+			t.Errorf("%d of two ids were not tried", left)
 		}
 		if rows, err := w.mem.Runs(t.Context(), engine.RunFilter{}); err != nil || len(rows) != 1 || rows[0].Run != run {
 			t.Errorf("runs = %+v, %v, want the one that was accepted", rows, err)
 		}
+		n.drain(t)
+	})
+}
+
+// I1: a submission that the store does not answer is given up after a bounded
+// number of tries, and its caller is told that its outcome is open: which run to
+// look for.
+func TestSubmissionIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		store := w.faulty()
+		n := w.start()
+		store.mu.Lock()
+		store.plan = func(int, bool) error { return errDown }
+		store.mu.Unlock()
+		within(t, time.Hour, "the submission", func(ctx context.Context) error {
+			s, err := n.Submit(ctx, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)})
+			if !errors.Is(err, errDown) || s.Run == 0 || ctx.Err() != nil {
+				t.Errorf("Submit = %+v, %v, want the run that may be stored and the store's error", s, err)
+			}
+			return nil
+		})
+		store.mu.Lock()
+		store.plan = nil
+		store.mu.Unlock()
 		n.drain(t)
 	})
 }

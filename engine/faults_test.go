@@ -23,6 +23,7 @@ type faultStore struct {
 	noTick atomic.Bool           // ticks fail
 	noRead atomic.Pointer[error] // what reading a journal, a definition or an inbox brings; nil = it works
 	stale  atomic.Int32          // so many commits are answered stale without landing
+	taken  atomic.Int32          // so many lone submissions find their id taken
 	bad    atomic.Int32          // so many commits are answered with a refusal of each row, without landing
 	frozen atomic.Value          // chan struct{}: calls wait until it is closed; nil = none
 
@@ -164,6 +165,10 @@ func (w *faultWriter) Commit(ctx context.Context, batch []engine.Transition) ([]
 	n := w.s.next(len(batch))
 	if err := w.s.ask(n, false); err != nil {
 		return nil, err
+	}
+	if w.s.taken.Load() > 0 && len(batch) == 1 && batch[0].Names != nil {
+		w.s.taken.Add(-1)
+		return []engine.Outcome{{Err: engine.ErrExists}}, nil
 	}
 	if w.s.bad.Load() > 0 {
 		w.s.bad.Add(-1)

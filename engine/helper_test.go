@@ -390,7 +390,10 @@ func (w *world) submit(n *testNode, workflow string, assigned map[string]string)
 // wait waits for a run and checks its state.
 func (w *world) wait(n *testNode, run machine.RunID, want machine.RunState) *machine.State {
 	w.t.Helper()
-	s, err := n.Wait(w.t.Context(), run)
+	// In a bubble time costs nothing and does not end: a run that is stuck must.
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*24*time.Hour)
+	defer cancel()
+	s, err := n.Wait(ctx, run)
 	if err != nil {
 		w.t.Fatalf("Wait: %v", err)
 	}

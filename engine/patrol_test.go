@@ -360,6 +360,10 @@ func TestOverdueRunOfALiveOwner(t *testing.T) {
 		w.shop.on("charge", nil)
 		second := w.start()
 		began := time.Now()
+		within(t, time.Hour, "the takeover", func(ctx context.Context) error {
+			_, err := second.Wait(ctx, run)
+			return err
+		})
 		w.wait(second, run, machine.RunSucceeded)
 		if d := time.Since(began); d > 10*time.Second {
 			t.Errorf("taken over after %s", d)

@@ -252,6 +252,8 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) 
 		// landed: the journal tells.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
+	case f.started != nil && l.unsure: // given up: it may be stored all the same
+		sh.drop(r, &openOutcome{fmt.Errorf("submit: %w", l.err)}, nil)
 	case f.started != nil:
 		sh.drop(r, fmt.Errorf("submit: %w", l.err), nil)
 	default:

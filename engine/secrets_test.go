@@ -171,6 +171,34 @@ workflow "pay" {
 	})
 }
 
+// Without a key nothing starts whose agent has a secret in its configuration,
+// although the workflow itself uses none: the agent could repeat it.
+func TestConfidentialAgentNeedsAKey(t *testing.T) {
+	w := newWorld(t, oneStep)
+	vault := sdk.New("vault", "1.0.0")
+	sdk.Configure(vault, func(context.Context, vaultConfig) error { return nil })
+	sdk.Action(vault, "charge", func(context.Context, *sdk.Call, vaultIn) (sdk.None, error) { return sdk.None{}, nil }, sdk.Idempotent())
+	w.def = define(t, `
+agent "vault" {
+  config { token = secret("env:VAULT_TOKEN") }
+}
+workflow "one" {
+  deadline = "1h"
+  step "charge" {
+    action       = agent.vault.charge
+    compensation = "none"
+    input { note = "x" }
+  }
+}`, vault)
+	n := w.start()
+	_, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "one", Vars: w.vars("one", nil)})
+	var missing *engine.KeyError
+	if !errors.As(err, &missing) {
+		t.Errorf("Submit = %v, want a *KeyError", err)
+	}
+	n.drain(t)
+}
+
 // Without a key nothing starts that an agent could repeat a secret of.
 func TestConfidentialRunNeedsAKey(t *testing.T) {
 	step := func(settings, note string) string {

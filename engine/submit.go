@@ -135,14 +135,27 @@ func (n *Node) submit(ctx context.Context, t *term, s Submission, st start) (Sub
 	case errors.Is(err, ErrExists):
 		return Submitted{}, err
 	case err != nil:
-		var sent Submitted
-		if overFor(err) || ctx.Err() != nil {
+		var (
+			sent Submitted
+			open *openOutcome
+		)
+		if overFor(err) || ctx.Err() != nil || errors.As(err, &open) {
 			sent = Submitted{Run: run, Name: st.public}
 		}
 		return sent, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	return st.submitted, nil
 }
+
+// An openOutcome says that a submission was sent and given up without an answer of
+// the store: it may be stored or not.
+type openOutcome struct{ err error }
+
+// Error returns the text of the store's error.
+func (e *openOutcome) Error() string { return e.err.Error() }
+
+// Unwrap returns the store's error.
+func (e *openOutcome) Unwrap() error { return e.err }
 
 // christen mints an internal id and fills in the names that depend on it.
 func (n *Node) christen(s Submission, st *start, now time.Time) (machine.RunID, error) {
