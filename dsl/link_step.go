@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -191,7 +193,7 @@ func (l *workflowLinker) actionNoun(a *linkedAction, idempotent, readOnly, byKey
 		ReadOnly:   pick(readOnly, a.schema.ReadOnly),
 		ByKey:      pick(byKey, a.schema.ByKey),
 		Lookup:     a.schema.Lookup, Cancellable: a.schema.Cancellable, Typical: a.schema.Typical,
-		Output: replyFunc(a.schema.Outputs, a.out, out),
+		Output: replyFunc(a.schema.Outputs, a.out, out), Skeleton: skeletonFunc(a.schema.Outputs, out),
 	}
 }
 
@@ -253,12 +255,19 @@ func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
 	if err != nil {
 		return cty.NilVal, err
 	}
+	var null []string
 	for _, name := range attributeNames(ty) {
 		if !ty.AttributeOptional(name) && v.GetAttr(name).IsNull() {
-			return cty.NilVal, fmt.Errorf("attribute %q is null", name)
+			null = append(null, strconv.Quote(name))
 		}
 	}
-	return v, nil
+	switch len(null) {
+	case 0:
+		return v, nil
+	case 1:
+		return cty.NilVal, fmt.Errorf("attribute %s is null", null[0])
+	}
+	return cty.NilVal, fmt.Errorf("attributes %s are null", strings.Join(null, ", "))
 }
 
 func retryable(codes []sdk.ErrorCode) func(string) bool {

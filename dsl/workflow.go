@@ -156,6 +156,9 @@ type Action struct {
 	// Output checks a reply against the schema (and output_type), converts it
 	// and marks its sensitive parts. An error means bad_reply. Never nil.
 	Output func(json []byte) (Value, error)
+	// Skeleton is what a person fills in to state a result: JSON with the
+	// names of the outputs, and their types instead of values. It may be nil.
+	Skeleton func() string
 }
 
 // An Undo says how the effect of a step is undone.

@@ -24,6 +24,7 @@ type Operator struct {
 type RefusedError struct {
 	Verb   string
 	Reason string
+	Output bool // another output would be accepted
 }
 
 // Error names the verb and the reason.
@@ -82,7 +83,7 @@ func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Even
 	case err != nil:
 		return &RunError{Run: int64(run), Name: story.Head.Name, Err: err}
 	case refused.Verb != "":
-		return &RefusedError{Verb: refused.Verb, Reason: refused.Reason}
+		return &RefusedError{Verb: refused.Verb, Reason: refused.Reason, Output: refused.WantsOutput()}
 	}
 	return nil
 }
@@ -122,7 +123,7 @@ func (o *Operator) Answer(ctx context.Context, run machine.RunID, id MessageID) 
 		switch {
 		case !ok || ask != int64(id):
 		case refused.Verb != "":
-			return &RefusedError{Verb: refused.Verb, Reason: refused.Reason}
+			return &RefusedError{Verb: refused.Verb, Reason: refused.Reason, Output: refused.WantsOutput()}
 		default:
 			return nil
 		}

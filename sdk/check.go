@@ -3,13 +3,15 @@ package sdk
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // CheckObject reports what is wrong with a JSON object that should hold fields:
 // a field that is missing, not known or of another type, or a value outside its
-// enum. It is what a host checks a reply with before it believes it (S35).
+// enum. It names all that is wrong. It is what a host checks a reply with before it believes it (S35).
 // Errors name fields but never show values.
 func CheckObject(fields []Field, raw json.RawMessage) error {
 	if s := (scanner{src: raw}); s.hasFields(fields) && s.end() {
@@ -108,38 +110,55 @@ func (s *scanner) hasType(t Type) bool {
 	return false
 }
 
+// mostProblems is how many problems of an object one error names.
+const mostProblems = 12
+
+// checkFields names all problems at once: correcting them one by one costs a
+// person one attempt for each.
 func checkFields(fields []Field, tree any, path string) error {
 	object, ok := tree.(map[string]any)
 	if !ok {
 		return wantType(false, path, "an object", tree)
 	}
+	var problems []string
 	known := 0
 	for _, f := range fields {
-		at := join(path, f.Name)
 		value, present := object[f.Name]
 		if present {
 			known++
 		}
-		if value == nil && (f.Optional || present && f.Type.Kind == KindAny) {
-			continue
-		}
-		if !present {
-			return fmt.Errorf("%s: is missing", at)
-		}
-		if err := checkType(f.Type, value, at); err != nil {
-			return err
-		}
-		if err := checkAllowed(f, value); err != nil {
-			return fmt.Errorf("%s: %w", at, err)
+		if err := checkField(f, value, present, join(path, f.Name)); err != nil {
+			problems = append(problems, err.Error())
 		}
 	}
-	if known == len(object) {
+	if known < len(object) {
+		for _, name := range sortedKeys(object) {
+			if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name }) {
+				problems = append(problems, join(path, name)+": is not known")
+			}
+		}
+	}
+	if len(problems) == 0 {
 		return nil
 	}
-	for _, name := range sortedKeys(object) {
-		if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name }) {
-			return fmt.Errorf("%s: is not known", join(path, name))
-		}
+	if more := len(problems) - mostProblems; more > 0 {
+		problems = append(problems[:mostProblems], fmt.Sprintf("and %d more", more))
+	}
+	return errors.New(strings.Join(problems, "; "))
+}
+
+func checkField(f Field, value any, present bool, at string) error {
+	if value == nil && (f.Optional || present && f.Type.Kind == KindAny) {
+		return nil
+	}
+	if !present {
+		return fmt.Errorf("%s: is missing", at)
+	}
+	if err := checkType(f.Type, value, at); err != nil {
+		return err
+	}
+	if err := checkAllowed(f, value); err != nil {
+		return fmt.Errorf("%s: %w", at, err)
 	}
 	return nil
 }

@@ -477,6 +477,8 @@ func TestCheckObject(t *testing.T) {
 		{`,"d":null`, ``, "d: is missing"},
 		{`"d":null`, `"d":null,"p":1`, "p: must be a string"},
 		{`"d":null`, `"d":null,"q":1`, "q: is not known"},
+		{`"s":"a","n":1,"b":true`, `"b":1,"q":1`, "s: is missing; n: is missing; b: must be a boolean, not a number; q: is not known"},
+		{`"o":{"x":"y"}`, `"o":{"z":1}`, "o.x: is missing; o.z: is not known"},
 		{good, `[]`, "must be an object"},
 		{good, ``, "not a JSON object"},
 	} {

@@ -30,11 +30,19 @@ func (v verb) problem(ctx context.Context, a *app, s *session, row engine.RunRow
 	if err != nil {
 		return err
 	}
+	lacks := ""
+	if refused.Output {
+		r, err := s.fold(ctx, row)
+		if err != nil {
+			return err
+		}
+		lacks = r.outputWanted(v.step)
+	}
 	text := upperFirst(strings.TrimSuffix(render.Clean(refused.Reason), ".")) + "."
 	if !strings.Contains(refused.Reason, row.State.String()) {
 		text = fmt.Sprintf("Run %s is %s. %s", render.Clean(row.Name), row.State, text)
 	}
-	return failed(fmt.Sprintf("Cannot %s run %s", v.name, render.Clean(row.Name)), "%s%s %s", text, v.remedy(refused.Reason), next)
+	return failed(fmt.Sprintf("Cannot %s run %s", v.name, render.Clean(row.Name)), "%s%s%s %s", text, v.remedy(refused.Reason), lacks, next)
 }
 
 // remedy is what the refused command itself lacks, as a sentence with a blank in

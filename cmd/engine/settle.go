@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
 )
@@ -90,12 +92,31 @@ func (a *app) settlement(ctx context.Context, s *session, r *shownRun, o settleO
 		e.As, e.Output = found.As, found.Output
 	default:
 		out, err := a.jsonFlag("--output", o.output)
+		var wrong *problem
+		if errors.As(err, &wrong) {
+			wrong.diags[0].Detail += r.outputWanted(o.step)
+		}
 		if err != nil {
 			return nil, err
 		}
 		e.As, e.Output = machine.SettleSucceeded, out
 	}
 	return e, nil
+}
+
+// outputWanted tells what to give as --output for a step, as a sentence with a
+// blank in front; "" = nothing is known of it.
+func (r *shownRun) outputWanted(step string) string {
+	for n := range r.state.Nodes(r.wf) {
+		if n.Step >= len(r.wf.Steps) {
+			continue
+		}
+		noun := r.wf.Steps[n.Step]
+		if (n.Name == step || noun.Name == step) && noun.Do.Skeleton != nil {
+			return fmt.Sprintf(" Give --succeeded --output '%s' with values in place of the words in capitals.", render.Clean(noun.Do.Skeleton()))
+		}
+	}
+	return ""
 }
 
 // maxJSONFlag is the largest value that a flag may give.

@@ -322,7 +322,7 @@ func (x *explainer) accepted(ev Event) bool {
 	rec := Decide(x.wf, x.s.Clone(), Input{At: at, Event: ev})
 	r, refused := rec.Refused()
 	if settle, ok := ev.(SettleRequested); ok && refused && settle.As == SettleSucceeded {
-		return strings.HasPrefix(r.Reason, "output: ") // what the person says will fit
+		return r.WantsOutput() // what the person says will fit
 	}
 	return !refused
 }

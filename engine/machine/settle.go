@@ -1,0 +1,228 @@
+package machine
+
+import (
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// settleRequested states what really happened where nobody knew.
+func (d *decider) settleRequested(ev SettleRequested) {
+	all := d.pick(ev.Step, func(_ int, n *node) bool { return !n.expanded })
+	var open []int
+	for _, i := range all {
+		n := d.get(i)
+		if n.effect() == EffectMaybe && (n.undo == undoNone && n.ended() || n.undo == undoFailed) || n.undo == undoFailed {
+			open = append(open, i)
+		}
+	}
+	switch {
+	case ev.Step == "" || len(all) == 0:
+		d.refuse("settle", ev.By, "no step %q", ev.Step)
+	case len(open) == 0:
+		d.refuse("settle", ev.By, "the outcome of %s is not in doubt, or still awaited", ev.Step)
+	case len(open) > 1:
+		var names []string
+		for _, i := range open {
+			names = append(names, d.name(i))
+		}
+		d.refuse("settle", ev.By, "name one of %s", strings.Join(names, ", "))
+	case d.get(open[0]).open():
+		d.refuse("settle", ev.By, "an attempt of %s is still in flight", ev.Step)
+	case d.get(open[0]).undo == undoNone:
+		d.settleForward(open[0], ev)
+	default:
+		d.settleUndo(open[0], ev)
+	}
+}
+
+// settleForward settles a step whose outcome is unknown while the run goes
+// forward. Stating that nothing was done undoes nothing by itself: where the
+// step may not be repeated the run stays parked for retry or compensate.
+func (d *decider) settleForward(i int, ev SettleRequested) {
+	n := d.edit(i)
+	switch ev.As {
+	case SettleSucceeded:
+		out, ok := d.stated(i, ev)
+		if !ok {
+			return
+		}
+		n.done, n.known, n.output = true, true, d.s.keep(out)
+		n.manual = ev.By
+		if !d.blocks(i) {
+			return // a caught or tolerated failure stays what it is; only the effect is settled
+		}
+		d.forgive(i)
+		d.endForward(i, StepSucceeded)
+		d.goOn()
+	case SettleNotDone, SettleUndone:
+		n.wipe(n.und.total > 0)
+		n.manual = ev.By
+		if !d.blocks(i) {
+			return
+		}
+		m := n.fwd.blamed()
+		m.kind = missFailed
+		n.fwd.blame(m)
+		switch {
+		case i == d.wf.Pivot && d.run.turning:
+			d.run.turning = false
+			d.turn(d.run.failure)
+		case d.catchAfter(i, m):
+			d.goOn()
+		case n.item:
+			d.aggregate(n.of())
+			d.goOn()
+		}
+	default:
+		d.refuse("settle", ev.By, "say what happened")
+	}
+}
+
+// blocks reports whether the run is parked and the node's failure is one that
+// nobody has dealt with.
+func (d *decider) blocks(i int) bool {
+	n := d.get(i)
+	return d.run.parked && n.state == StepFailed && !d.get(n.of()).well()
+}
+
+// forgive takes back the failure of an instance that turned out well.
+func (d *decider) forgive(i int) {
+	n := d.edit(i)
+	n.fwd.blame(miss{})
+	if !n.item {
+		return
+	}
+	a := d.edit(n.of())
+	a.bad--
+	a.over--
+	a.active++
+	if a.state == StepFailed && a.bad <= d.tolerated(n.of()) {
+		a.state, a.fwd.ended = StepWaiting, 0
+		a.fwd.blame(miss{})
+	}
+}
+
+// catchAfter lets the step's catch take a failure that has become definite.
+func (d *decider) catchAfter(i int, m miss) bool {
+	n := d.get(i)
+	if d.step(n).Catch == nil {
+		return false
+	}
+	d.forgive(i)
+	if d.catches(i, m) {
+		return true
+	}
+	n = d.edit(i)
+	n.fwd.blame(m)
+	if n.item {
+		a := d.edit(n.of())
+		a.bad++
+		a.over++
+		a.active--
+		if a.bad > d.tolerated(n.of()) {
+			a.state = StepFailed
+		}
+	}
+	return false
+}
+
+// goOn unparks the run unless a failure is left that nobody dealt with.
+func (d *decider) goOn() {
+	for i := range d.count() {
+		n := d.get(i)
+		if n.item {
+			if n.state == StepFailed && d.hopeless(i) {
+				return
+			}
+			continue
+		}
+		if n.state == StepFailed {
+			return
+		}
+	}
+	d.unpark()
+}
+
+// settleUndo settles a failed undo, or the forward outcome it failed on.
+func (d *decider) settleUndo(i int, ev SettleRequested) {
+	n := d.edit(i)
+	unknown := n.effect() == EffectMaybe && !n.known
+	switch {
+	case ev.As == SettleUndone:
+		d.reviveUndo()
+		n.manual = ev.By
+		d.awake(i)
+		d.endUndo(i, undoDone)
+	case ev.As == SettleNotDone && unknown:
+		d.reviveUndo()
+		n.manual = ev.By
+		n.doubt, n.point, n.blob = 0, 0, nil
+		d.awake(i)
+		d.endUndo(i, undoNothing)
+	case ev.As == SettleNotDone && n.undoDoubt > 0:
+		d.reviveUndo()
+		n.manual = ev.By
+		n.undoDoubt = 0
+		d.freshUndo(i)
+	case ev.As == SettleSucceeded && unknown:
+		out, ok := d.stated(i, ev)
+		if !ok {
+			return
+		}
+		n.manual = ev.By
+		n.done, n.known, n.output = true, true, d.s.keep(out)
+		if n.undoDoubt > 0 && !d.step(n).Undo.Do.Idempotent {
+			return // what became of the undo is a second question
+		}
+		d.reviveUndo()
+		d.freshUndo(i)
+	default:
+		d.refuse("settle", ev.By, "that is known already; retry or skip the undo")
+	}
+}
+
+// stated checks the output of a step that a person says has succeeded, and
+// refuses the verb if it is of no use: if it does not fit the action's schema, or
+// if the step's undo cannot be evaluated with it. After the verb is accepted such
+// an undo would fail, and the output could not be corrected any more.
+func (d *decider) stated(i int, ev SettleRequested) (dsl.Value, bool) {
+	n := d.get(i)
+	out, err := d.step(n).Do.Output(ev.Output.JSON())
+	if err != nil {
+		d.refuse("settle", ev.By, "%s%s", outputRefused, strings.TrimPrefix(err.Error(), "reply: "))
+		return dsl.Value{}, false
+	}
+	if err := d.undoWith(n, out); err != nil {
+		d.refuse("settle", ev.By, "%sthe undo of %s cannot be evaluated with it: compensate: %v", outputRefused, d.name(i), err)
+		return dsl.Value{}, false
+	}
+	return out, true
+}
+
+// outputRefused begins the reason of a refusal that another output avoids.
+const outputRefused = "output: "
+
+// WantsOutput reports whether a settlement was refused for its output, so that
+// another output would be accepted.
+func (r Refused) WantsOutput() bool {
+	return r.Verb == "settle" && strings.HasPrefix(r.Reason, outputRefused)
+}
+
+// undoWith tries to evaluate the input of a node's undo as if the node had this
+// output. Before the run turns back no failure is known for certain: then the
+// node's own is the most likely one.
+func (d *decider) undoWith(n *node, out dsl.Value) error {
+	step := d.step(n)
+	if step.Undo == nil || step.NoUndo || !step.Undo.UsesSelf || d.run.passed {
+		return nil
+	}
+	copied := *n
+	copied.done, copied.known, copied.output = true, true, held{v: out}
+	sc := d.undoScope(&copied)
+	if *sc.Failure == (dsl.Failure{}) {
+		sc.Failure = &dsl.Failure{Step: step.Name, Code: n.fwd.code(), Message: n.fwd.message()}
+	}
+	_, err := step.Undo.Input(sc)
+	return err
+}
