@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -103,6 +104,31 @@ func TestBind(t *testing.T) {
 				t.Errorf("message shows a sensitive value: %s", message)
 			}
 		})
+	}
+}
+
+// The refusal of a sensitive variable does not quote the value, as the refusal of
+// a type can do: it names the key below which the value does not fit.
+func TestBindHidesKeys(t *testing.T) {
+	for _, hidden := range []bool{true, false} {
+		wf := link(t, fmt.Sprintf("workflow \"w\" {\n deadline = \"1h\"\n variable \"v\" {\n  type = map(list(any))\n  sensitive = %t\n }\n output \"o\" {\n  value = var.v\n  sensitive = true\n }\n}\n", hidden)).Workflow("w")
+		_, diags := wf.Bind([]Assignment{flag1("v", "{ hunter2 = 5 }")})
+		err := diags.Err()
+		if err == nil {
+			t.Fatal("a number is no list, but it was taken for one")
+		}
+		if got := strings.Contains(err.Error(), "hunter2"); got == hidden {
+			t.Errorf("sensitive = %t: %v", hidden, err)
+		}
+	}
+}
+
+// Quotes and brackets in the texts of a JSON file of values are no nesting.
+func TestVarsJSONTexts(t *testing.T) {
+	text := strings.Repeat(`\\\"[{`, 300)
+	vars, diags := ParseVars("x.vars.json", []byte(`{"v": "`+text+`"}`))
+	if diags.HasErrors() || len(vars) != 1 {
+		t.Errorf("%d values, %.300v", len(vars), diags.Err())
 	}
 }
 

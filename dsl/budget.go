@@ -59,7 +59,8 @@ func newBudget() cty.Value { return cty.CapsuleVal(budgetType, &budget{maxRounds
 func countRounds(e hclsyntax.Expression) bool {
 	found := false
 	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
-		if f, ok := n.(*hclsyntax.ForExpr); ok {
+		// A loop that is the body of another one has its counter around it already.
+		if f, ok := bare(n).(*hclsyntax.ForExpr); ok {
 			found = true
 			if _, done := f.ValExpr.(*round); !done {
 				f.ValExpr = &round{f.ValExpr}

@@ -16,6 +16,8 @@ func TestConfidential(t *testing.T) {
 			Outputs:  []sdk.Field{{Name: "x", Type: text, Optional: true}},
 			ReadOnly: true,
 		},
+		"do":    {},
+		"undo":  {Inputs: []sdk.Field{{Name: "hidden", Type: text, Optional: true, Sensitive: true}}, Idempotent: true},
 		"issue": {Outputs: []sdk.Field{{Name: "token", Type: text, Sensitive: true}}, ReadOnly: true},
 	}}
 	step := func(action, input string) string {
@@ -30,6 +32,8 @@ func TestConfidential(t *testing.T) {
 		"sensitive in a template":    {step("plain", `x = "a ${sensitive("b")}"`), true},
 		"sensitive in a local":       {"locals {\n y = sensitive(\"b\")\n}\n" + step("plain", `x = local.y`), true},
 		"argument that is sensitive": {step("plain", `hidden = "a"`), true},
+		"no argument of the undo":    {step("do", "}\ncompensate {\n action = agent.a.undo"), false},
+		"argument of the undo":       {step("do", "}\ncompensate {\n action = agent.a.undo\n input { hidden = \"a\" }"), true},
 		"output of an agent":         {step("issue", ""), true},
 		"output of the workflow":     {step("plain", "") + "output \"o\" {\n value = 1\n sensitive = true\n}\n", true},
 	} {

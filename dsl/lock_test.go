@@ -142,6 +142,17 @@ dev_overrides {
 	}
 }
 
+// A hash in capital letters is the same hash.
+func TestReadLockHashLetters(t *testing.T) {
+	l, diags := ReadLock([]byte("agent \"a\" {\n  version = \"1.0.0\"\n  hashes  = [\"linux_amd64:sha256:"+strings.ToUpper(someHash)+"\"]\n}\n"), LockFile)
+	if diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	if a, _ := l.Agent("a"); a.Hashes["linux_amd64"] != someHash {
+		t.Errorf("hashes %v, want %s", a.Hashes, someHash)
+	}
+}
+
 func FuzzReadLock(f *testing.F) {
 	f.Add([]byte(FormatLock(Lock{Agents: []LockedAgent{{Name: "a", Version: "1.0.0", Hashes: map[string]string{"linux_amd64": someHash}}}})))
 	f.Add([]byte(`agent "a" {`))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -331,5 +332,47 @@ func TestUndoByKey(t *testing.T) {
 				t.Errorf("output known: %s, %v", v.JSON(), err)
 			}
 		})
+	}
+}
+
+// A secret finds its place, whatever the names on the way to it hold.
+func TestResolveSecretPlaces(t *testing.T) {
+	v := NewValue([]byte(`{"a~1b":null,"a/b":"x","~0":[null]}`), nil, []Secret{
+		{Path: "/a~01b", Parts: []SecretPart{{Ref: "env:A"}}}, {Path: "/~00/0", Parts: []SecretPart{{Ref: "env:B"}}},
+	})
+	full, err := ResolveSecrets(v, func(ref string) (string, error) { return ref, nil })
+	if want := `{"a/b":"x","a~1b":"env:A","~0":["env:B"]}`; err != nil || string(full) != want {
+		t.Errorf("%s, %v; want %s", full, err, want)
+	}
+}
+
+// nonsensitive() does not turn a secret into text.
+func TestSecretStaysSecret(t *testing.T) {
+	v, err := nonsensitiveFunc.Call([]cty.Value{secretValue([]SecretPart{{Ref: "env:A"}})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := encodeValue(v, true)
+	if err != nil || string(out.JSON()) != "null" || len(out.Secrets()) != 1 {
+		t.Errorf("%s with secrets %v, %v; want one secret", out.JSON(), out.Secrets(), err)
+	}
+}
+
+// A text is one JSON value, not the beginning of more.
+func TestOneJSONValue(t *testing.T) {
+	for _, text := range []string{"1 2", "{} {}", "1]", "null x"} {
+		if v, err := decodeJSON([]byte(text)); err == nil {
+			t.Errorf("%q is taken for %#v", text, v)
+		}
+	}
+}
+
+// Of two sensitive texts, one within the other, the longer one is looked for
+// first. Otherwise its rest would be shown.
+func TestSensitiveTextsLongestFirst(t *testing.T) {
+	hidden := func(s string) cty.Value { return cty.StringVal(s).Mark(sensitiveMark{}) }
+	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{"a": hidden("4711"), "b": hidden("47110815"), "c": cty.StringVal("open")})}}
+	if got := strings.Join(sensitiveTexts(ctx), " "); got != "47110815 4711" {
+		t.Errorf("%q, want the longer one first and nothing else", got)
 	}
 }

@@ -199,6 +199,12 @@ func TestHookGivesUpWhatIsRefused(t *testing.T) {
 			}
 			return http.StatusOK
 		}, []string{"o-1 parked alert-1", "o-2 parked alert-2"}, 0},
+		{"each refused for a while", func(n int) int {
+			if most := hookRefusals - 1; n <= most || n > most+1 && n <= 2*most+1 {
+				return http.StatusRequestEntityTooLarge
+			}
+			return http.StatusOK
+		}, []string{"o-1 parked alert-1", "o-2 parked alert-2"}, 0},
 		{"too early, too many, too slow", func(n int) int {
 			if n <= 3*hookRefusals {
 				return []int{http.StatusTooEarly, http.StatusTooManyRequests, http.StatusRequestTimeout}[n%3]
@@ -381,6 +387,8 @@ func TestServeFlags(t *testing.T) {
 		{"loopback of six", func(o *serveOptions) { o.http = "[::1]:0" }, ""},
 		{"localhost", func(o *serveOptions) { o.http = "localhost:9464" }, ""},
 		{"everywhere", func(o *serveOptions) { o.http = ":9464" }, "could be reached from other machines"},
+		{"every address of four", func(o *serveOptions) { o.http = "0.0.0.0:9464" }, "could be reached from other machines"},
+		{"every address of six", func(o *serveOptions) { o.http = "[::]:9464" }, "could be reached from other machines"},
 		{"remote", func(o *serveOptions) { o.http = "10.1.2.3:9464" }, "could be reached from other machines"},
 		{"remote, wanted", func(o *serveOptions) { o.http, o.remoteHTTP = ":9464", true }, ""},
 		{"no port", func(o *serveOptions) { o.http = "localhost" }, "ADDRESS:PORT"},
@@ -401,5 +409,15 @@ func TestServeFlags(t *testing.T) {
 				t.Error("the lease is lost")
 			}
 		})
+	}
+}
+
+// Pauses after failures double, up to a bound.
+func TestHookWaits(t *testing.T) {
+	h := &hook{backoffFrom: time.Second, backoff: 5 * time.Minute}
+	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 9: 256 * time.Second, 10: 5 * time.Minute, 1000: 5 * time.Minute} {
+		if got := h.wait(failures); got != want {
+			t.Errorf("after %d failures %s, want %s", failures, got, want)
+		}
 	}
 }

@@ -45,12 +45,28 @@ func TestWithoutPassword(t *testing.T) {
 	for _, c := range []struct{ dsn, want string }{
 		{"postgres://joe:hunter2@db/x?sslmode=disable", "postgres://joe:xxxxx@db/x?sslmode=disable"},
 		{"postgres://db/x?user=joe&password=hunter2", "postgres://db/x?password=xxxxx&user=joe"},
+		{"postgres://db/x?sslkey=k.pem&sslpassword=hunter2", "postgres://db/x?sslkey=k.pem&sslpassword=xxxxx"},
 		{"postgres://joe:hunter2@db:port/x", "the database of --dsn"},
 		{"postgres://db/x", "postgres://db/x"},
 	} {
 		if got := withoutPassword(c.dsn); got != c.want {
 			t.Errorf("withoutPassword(%s) = %s, want %s", c.dsn, got, c.want)
 		}
+	}
+}
+
+// An output is hidden where its declaration says so, and where a part of its value
+// is sensitive.
+func TestPrintOutputsHides(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{stdout: &out}
+	err := a.printOutputs([]machine.NamedValue{
+		{Name: "open", Value: dsl.NewValue([]byte(`"shown"`), nil, nil)},
+		{Name: "declared", Sensitive: true, Value: dsl.NewValue([]byte(`"hunter2"`), nil, nil)},
+		{Name: "part", Value: dsl.NewValue([]byte(`{"a":"hunter2"}`), []string{"/a"}, nil)},
+	})
+	if text := out.String(); err != nil || !strings.Contains(text, "shown") || strings.Contains(text, "hunter2") || strings.Count(text, "(sensitive)") != 2 {
+		t.Errorf("%s, %v; want two of three hidden", text, err)
 	}
 }
 

@@ -17,11 +17,15 @@ import (
 type lossyStore struct {
 	engine.Store
 	joins int
+	stop  context.CancelFunc // when it goes on after that
 }
 
 func (s *lossyStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
-	if s.joins++; s.joins == 1 {
+	switch s.joins++; s.joins {
+	case 1:
 		return 0, errors.New("the database is away")
+	case 3:
+		s.stop()
 	}
 	return 0, &engine.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5", Switch: "0/4"}
 }
@@ -33,6 +37,7 @@ func TestSuperviseEveryStopsOnLoss(t *testing.T) {
 	a := &app{stdout: io.Discard, stderr: io.Discard, lookup: os.LookupEnv, environ: os.Environ, now: time.Now}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	store.stop = cancel
 	err := a.superviseEvery(ctx, &session{store: store}, time.Millisecond)
 	var loss *engine.LossError
 	if !errors.As(err, &loss) || ctx.Err() != nil {

@@ -130,6 +130,9 @@ workflow "pay" {
 		{"the same twice", []machine.Event{
 			machine.AttemptOK{Attempt: pay, Output: value(`{"value":5}`)}, machine.AttemptUnknown{Attempt: pay, Code: "lost"},
 		}, "Settle of run p is recorded", "succeeded"},
+		{"they differ", []machine.Event{
+			machine.AttemptOK{Attempt: pay, Output: value(`{"value":5}`)}, machine.AttemptOK{Attempt: pay, Output: value(`{"value":6}`)},
+		}, "!Late answers differ", ""},
 		{"it had failed", []machine.Event{machine.AttemptFailed{Attempt: pay, Code: "no"}}, "Settle of run p is recorded", "parked"},
 		{"it does not know either", []machine.Event{machine.AttemptUnknown{Attempt: pay, Code: "lost"}}, "!Late answers do not tell", ""},
 		{"not what the action gives", []machine.Event{machine.AttemptOK{Attempt: pay, Output: value(`{"amount":5}`)}}, "!Cannot settle run p", ""},

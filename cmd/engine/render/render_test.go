@@ -412,6 +412,31 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// Control characters of eight bits, such as the one that begins a command to the
+// terminal, are replaced like those of seven.
+func TestClean(t *testing.T) {
+	for _, r := range []rune{0x00, 0x1b, 0x7f, 0x80, 0x9b, 0x9f, 0x202e, 0x2067, 0xfeff} {
+		if got := render.Clean("a" + string(r) + "b"); got != "a\ufffdb" {
+			t.Errorf("%U: %q", r, got)
+		}
+	}
+	if got := render.Clean("\u00a0é\n\t"); got != "\u00a0é  " {
+		t.Errorf("%q", got)
+	}
+}
+
+// An output of which a part is sensitive is hidden whole.
+func TestOutputsHide(t *testing.T) {
+	out, err := json.Marshal(render.Outputs([]machine.NamedValue{
+		{Name: "a", Value: dsl.NewValue([]byte(`{"x":"hunter2"}`), []string{"/x"}, nil)},
+		{Name: "b", Sensitive: true, Value: dsl.NewValue([]byte(`"hunter2"`), nil, nil)},
+		{Name: "c", Value: dsl.NewValue([]byte(`1`), nil, nil)},
+	}))
+	if want := `{"a":{"sensitive":true,"value":null},"b":{"sensitive":true,"value":null},"c":{"sensitive":false,"value":1}}`; err != nil || string(out) != want {
+		t.Errorf("%s, %v; want %s", out, err, want)
+	}
+}
+
 func TestLiteral(t *testing.T) {
 	for _, c := range []struct{ json, want string }{
 		{`"a\u001bb"`, `"a\u001bb"`},

@@ -1,3 +1,148 @@
 package planted
 
-var cliFaults = []fault{}
+var cliFaults = []fault{
+	{
+		name: "a run that succeeded with an effect left in place needs a human",
+		in:   "cmd/engine.exitRun",
+		old:  "left > 0 && s.Final():", new: "left > 0 && s.Final() && s != machine.RunSucceeded:",
+		by: catches("cmd/engine", "^TestExitRun$"),
+	},
+	{
+		name: "supervise --every ends where the database has lost what was recorded",
+		in:   "cmd/engine.(*app).superviseEvery",
+		old:  "case errors.As(err, &loss):", new: "case errors.As(err, &loss) && every > time.Hour:",
+		by: catches("cmd/engine", "^TestSuperviseEveryStopsOnLoss$"),
+	},
+	{
+		name: "supervise --every goes on after a pass that failed",
+		in:   "cmd/engine.(*app).superviseEvery",
+		old:  `a.logger().Warn("supervise", "error", err)`, new: "return err",
+		by: catches("cmd/engine", "^TestSuperviseEveryStopsOnLoss$"),
+	},
+	{
+		name: "a duration with days has no negative rest",
+		in:   "cmd/engine.(*span).Set",
+		old:  "|| d < 0 ||", new: "|| d < 0 && n == 0 ||",
+		by: catches("cmd/engine", "^TestSpan$"),
+	},
+	{
+		name: "a blank reason is none",
+		in:   "cmd/engine.checkReason",
+		old:  `strings.TrimSpace(reason) == ""`, new: `reason == ""`,
+		by: catches("cmd/engine", "^TestCheckReason$"),
+	},
+	{
+		name: "the end of an attempt has its duration in the JSON stream",
+		in:   "cmd/engine/render.(*JSON).Facts",
+		old:  "l.TookMillis = &ms", new: "_ = ms",
+		by: catches("cmd/engine/render", "^TestJSON$"),
+	},
+	{
+		name: "the exit code stands in the JSON stream when it is 0, too",
+		in:   "cmd/engine/render.(*JSON).Facts",
+		old:  "if exit >= 0 {", new: "if exit > 0 {",
+		by: catches("cmd/engine/render", "^TestJSON$"),
+	},
+	{
+		name: "the value of a sensitive output is null in the JSON stream",
+		in:   "cmd/engine/render.outputs",
+		old:  "if !o.Sensitive {", new: "if !v.Sensitive {",
+		by: catches("cmd/engine/render", "^TestOutputsHide$"),
+	},
+	{
+		name: "characters that turn text around do not reach the reader of the JSON stream",
+		in:   "cmd/engine/render.EscapeJSON",
+		old:  "r >= 0x7f", new: "r >= 0x7f && r < 0x100",
+		by: catches("cmd/engine/render", "^TestHostileText$"),
+	},
+	{
+		name: "control characters of eight bits do not reach a terminal",
+		in:   "cmd/engine/render.Clean",
+		old:  "r >= 0x80 && r < 0xa0", new: "r >= 0x80 && r < 0x90",
+		by: catches("cmd/engine/render", "^TestClean$"),
+	},
+	{
+		name: "a sensitive place that the value does not have hides what is above it",
+		in:   "cmd/engine/render.replaceAt",
+		old:  "if child, ok := d[path[0]]; ok {", new: "if child := d[path[0]]; true {",
+		by: catches("cmd/engine/render", "^TestRedact$"),
+	},
+	{
+		name: "a sensitive part below a key with a slash is hidden",
+		in:   "cmd/engine/render.pointer",
+		old:  `strings.ReplaceAll(s, "~1", "/")`, new: "s",
+		by: catches("cmd/engine/render", "^TestRedact$"),
+	},
+	{
+		name: "alerts are pushed in order, also after a failure",
+		in:   "cmd/engine.(*hook).drain",
+		old:  "break // it is first again: order is kept", new: "continue",
+		by: catches("cmd/engine", "^TestHookRetries$"),
+	},
+	{
+		name: "an alert that was pushed forgets the refusals of the one before",
+		in:   "cmd/engine.(*hook).drain",
+		old:  "sent, h.failures, h.refusals = sent+1, 0, 0", new: "sent, h.failures = sent+1, 0",
+		by: catches("cmd/engine", "^TestHookGivesUpWhatIsRefused$"),
+	},
+	{
+		name: "pauses between pushes that fail do not grow without a bound",
+		in:   "cmd/engine.(*hook).wait",
+		old:  "return min(d, h.backoff)", new: "return d",
+		by: catches("cmd/engine", "^TestHookWaits$"),
+	},
+	{
+		name: "an alert counts as delivered only when the receiver took it",
+		in:   "cmd/engine.(*hook).one",
+		old:  "} else if err := h.push(ctx, a, end); err != nil { return err }", new: "} else if err := h.push(ctx, a, end); err != nil { h.failures++ }",
+		by: catches("cmd/engine", "^TestHookRetries$"),
+	},
+	{
+		name: "slots that an agent does not give are not counted as calls in flight",
+		in:   "cmd/engine.(*callLimit).Reserve",
+		old:  "l.back(n)", new: "l.back(0)",
+		by: catches("cmd/engine", "^TestCallLimit$"),
+	},
+	{
+		name: "a workflow cannot read the engine's own settings as secrets",
+		in:   "cmd/engine.own",
+		old:  `"ENGINE_DSN": true`, new: `"ENGINE_DSN": false`,
+		by: catches("cmd/engine", "^TestSecret$"),
+	},
+	{
+		name: "a password in the query of a DSN is not shown",
+		in:   "cmd/engine.withoutPassword",
+		old:  `name == "password" ||`, new: "",
+		by: catches("cmd/engine", "^TestWithoutPassword$"),
+	},
+	{
+		name: "the password of the client's key in a DSN is not shown",
+		in:   "cmd/engine.withoutPassword",
+		old:  `|| name == "sslpassword"`, new: "",
+		by: catches("cmd/engine", "^TestWithoutPassword$"),
+	},
+	{
+		name: "what an operator is told on the terminal holds no sensitive output",
+		in:   "cmd/engine.(*app).printOutputs",
+		old:  "if !v.Sensitive && len(v.Value.Sensitive()) == 0 {", new: "if !v.Sensitive {",
+		by: catches("cmd/engine", "^TestPrintOutputsHides$"),
+	},
+	{
+		name: "late answers that differ do not settle a step",
+		in:   "cmd/engine.workSettlement",
+		old:  "if result != nil && !bytes.Equal(", new: "if result != nil && result == &ok.Output && !bytes.Equal(",
+		by: catches("cmd/engine", "^TestSettleFromLateReply$"),
+	},
+	{
+		name: "the URL of an alert's receiver is shown without its path",
+		in:   "cmd/engine.hostOf",
+		old:  `host, _, _ := strings.Cut(rest, "/")`, new: "host := rest",
+		by: catches("cmd/engine", "^TestWebhookKeepsItsSecret$"),
+	},
+	{
+		name: "what asks an engine for metrics from another machine is refused",
+		in:   "cmd/engine.checkListen",
+		old:  "ip != nil && ip.IsLoopback()", new: "ip != nil && !ip.IsGlobalUnicast()",
+		by: catches("cmd/engine", "^TestServeFlags$"),
+	},
+}

@@ -1,3 +1,160 @@
 package planted
 
-var dslFaults = []fault{}
+var dslFaults = []fault{
+	{
+		name: "a short name that is wrong gets no suggestion that is nothing like it",
+		in:   "dsl.Nearest",
+		old:  "if n := len(name); n < 4 {", new: "if n := len(name); n < 0 {",
+		by: catches("dsl", "^TestGolden$"),
+	},
+	{
+		name: "the snippet of a diagnostic tells no sensitive value",
+		in:   "dsl.describe",
+		old:  "case v.ContainsMarked():", new: "case v.ContainsMarked() && v.Type() == cty.Bool:",
+		by: catches("dsl", "^TestDirectAgrees$"),
+	},
+	{
+		name: "a secret finds its place below a key that holds ~1",
+		in:   "dsl.unescapePointer",
+		old:  `strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")`, new: `strings.ReplaceAll(strings.ReplaceAll(s, "~0", "~"), "~1", "/")`,
+		by: catches("dsl", "^TestResolveSecretPlaces$"),
+	},
+	{
+		name: "of two sensitive texts the longer one is removed first",
+		in:   "dsl.Value.SensitiveStrings",
+		old:  "len(out[i]) > len(out[j])", new: "len(out[i]) < len(out[j])",
+		by: catches("dsl", "^TestSensitiveFlow$"),
+	},
+	{
+		name: "sensitive numbers are removed from messages too",
+		in:   "dsl.collectLeaves",
+		old:  "add(x.String())", new: "",
+		by: catches("dsl", "^TestSensitiveFlow$"),
+	},
+	{
+		name: "operators in front of a value count as nesting",
+		in:   "dsl.scanTokens",
+		old:  "+unary > maxDepth", new: "> maxDepth",
+		by: catches("dsl", "^TestHostileSource$/^negations$"),
+	},
+	{
+		name: "a bracket in a text of a JSON file is no nesting",
+		in:   "dsl.prescanJSON",
+		old:  "case inString && c == '\\\\': i++", new: "case inString && c == '\\\\':",
+		by: catches("dsl", "^TestVarsJSONTexts$"),
+	},
+	{
+		name: "a for_each over null is refused in the run",
+		in:   "dsl.eachOf",
+		old:  "case raw.IsNull(): return Each{}, errors.New(\"a map or a set of strings is required, this is null\")", new: "case raw.IsNull(): return Each{}, nil",
+		by: catches("dsl", "^TestEachOf$"),
+	},
+	{
+		name: "sensitive keys do not become names of instances",
+		in:   "dsl.(*workflowLinker).eachValue",
+		old:  "case len(marks) > 0:", new: "case len(marks) > 1:",
+		by: catches("dsl", "^TestGolden$"),
+	},
+	{
+		name: "keys of for_each that become sensitive in the run are refused",
+		in:   "dsl.eachOf",
+		old:  "case len(marks) > 0:", new: "case len(marks) > 1:",
+		by: catches("dsl", "^TestEachOf$"),
+	},
+	{
+		name: "a number of many digits is exact",
+		in:   "dsl.parseNumber",
+		old:  "math.Ceil(float64(digits)*log2of10)+64", new: "64",
+		by: catches("dsl", "^TestNumbersAreExact$"),
+	},
+	{
+		name: "sums of fractions are what they are in decimal arithmetic",
+		in:   "dsl.numberText",
+		old:  "/log2of10) - 3", new: "/log2of10) + 3",
+		by: catches("dsl", "^TestNumbersAreExact$"),
+	},
+	{
+		name: "of several values of a variable the last one counts",
+		in:   "dsl.(*Workflow).Bind",
+		old:  "if b.declared(r, a) {", new: "if _, given := last[a.Name]; b.declared(r, a) && !given {",
+		by: catches("dsl", "^TestBind$"),
+	},
+	{
+		name: "null for a variable that allows none means its default",
+		in:   "dsl.(*bind).one",
+		old:  "!v.nullable && v.def != cty.NilVal", new: "v.nullable && v.def != cty.NilVal",
+		by: catches("dsl", "^TestBind$"),
+	},
+	{
+		name: "the refusal of a sensitive variable does not tell why the value does not fit",
+		in:   "dsl.(*bind).one",
+		old:  "if v.sensitive { detail =", new: "if v.sensitive && !v.nullable { detail =",
+		by: catches("dsl", "^TestBindHidesKeys$"),
+	},
+	{
+		name: "a variable of another workflow cannot be set with --var",
+		in:   "dsl.(*bind).declared",
+		old:  `&& a.Source != "--var"`, new: "",
+		by: catches("dsl", "^TestBind$"),
+	},
+	{
+		name: "the value of a sensitive variable is sensitive",
+		in:   "dsl.(*bind).one",
+		old:  "x = x.Mark(sensitiveMark{})", new: "_ = sensitiveMark{}",
+		by: catches("dsl", "^TestBind$"),
+	},
+	{
+		name: "the condition of a loop is paid for too",
+		in:   "dsl.countRounds",
+		old:  "f.CondExpr = &round{f.CondExpr}", new: "_ = f.CondExpr",
+		by: catches("dsl", "^TestHostileSource$/^nested_loops_that_keep_nothing$"),
+	},
+	{
+		name: "nonsensitive does not make a secret an ordinary text",
+		in:   "dsl.nonsensitiveFunc",
+		old:  "return raw.WithMarks(marks)", new: "return raw",
+		by: catches("dsl", "^TestSecretStaysSecret$"),
+	},
+	{
+		name: "a JSON text with something behind it is refused",
+		in:   "dsl.decodeMarked",
+		old:  "err != io.EOF", new: "err != nil && err != io.EOF",
+		by: catches("dsl", "^TestOneJSONValue$"),
+	},
+	{
+		name: "the lock file takes hashes in capital letters for the same",
+		in:   "dsl.parseHash",
+		old:  "strings.ToLower(sum)", new: "strings.TrimSpace(sum)",
+		by: catches("dsl", "^TestReadLockHashLetters$"),
+	},
+	{
+		name: "agents stand in the lock file in order of name",
+		in:   "dsl.FormatLock",
+		old:  "agents[i].Name < agents[j].Name", new: "agents[i].Version > agents[j].Version",
+		by: catches("dsl", "^TestLockRoundTrip$"),
+	},
+	{
+		name: "what an undo is given makes a workflow confidential",
+		in:   "dsl.(*workflowLinker).confidential",
+		old:  "a != nil && a.hides(given)", new: "a != nil && a.hides(given[:0])",
+		by: catches("dsl", "^TestConfidential$"),
+	},
+	{
+		name: "a step whose key stays the same is not undone before another attempt",
+		in:   "dsl.(*workflowLinker).undoFirst",
+		old:  `case d.attr("idempotency_key") != nil:`, new: `case d.attr("idempotency_key") != nil && noun.Pivot:`,
+		by: catches("dsl", "^TestGolden$"),
+	},
+	{
+		name: "the message of an error in a run hides the longer of two sensitive texts whole",
+		in:   "dsl.sensitiveTexts",
+		old:  "len(out[i]) > len(out[j])", new: "len(out[i]) < len(out[j])",
+		by: catches("dsl", "^TestSensitiveTextsLongestFirst$"),
+	},
+	{
+		name: "an override of an agent that is no name of one is refused",
+		in:   "dsl.ReadUserConfig",
+		old:  "case !lockedName.MatchString(name):", new: `case name == "":`,
+		by: catches("dsl", "^TestReadUserConfig$"),
+	},
+}
