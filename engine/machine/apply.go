@@ -100,6 +100,9 @@ func (s *State) apply(r *Record, o outcome) {
 	}
 	s.prune()
 	s.cached(r.cache)
+	if _, settled := r.event.(SettleRequested); settled {
+		s.cache = nil // a result may have been corrected
+	}
 }
 
 // installRun replaces the run and makes room for its steps and queues.

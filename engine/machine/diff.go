@@ -162,6 +162,9 @@ func diffMore(a, b *more) uint64 {
 	if a.manual != b.manual {
 		m |= 1 << 53
 	}
+	if a.stated != b.stated {
+		m |= 1 << 58
+	}
 	if a.undoPoint != b.undoPoint || string(a.undoBlob) != string(b.undoBlob) {
 		m |= 1 << 57
 	}

@@ -233,6 +233,7 @@ func (d *decider) start(i int, kind callKind) {
 		return
 	}
 	n.calls++
+	n.stated = statedNothing // what is called now relies on it
 	n.queue, n.hold = 0, 0
 	t.act = running
 	if t.began == 0 {

@@ -287,6 +287,7 @@ var nodeFields = []field[node]{
 		put:  func(e *encoder, n *node) { e.int(int64(n.undoPoint)); e.bytes(n.undoBlob) },
 		get:  func(d *decoder, n *node) { n.undoPoint = int(d.int()); n.undoBlob = d.bytes() },
 	},
+	number(func(n *node) *statement { return &n.stated }),
 }
 
 // Bits of a node's values, and of what lies behind a pointer.
@@ -296,7 +297,7 @@ const (
 	eachBit      = 1 << 20
 	undoInputBit = 1 << 32
 	caughtBit    = 1 << 48
-	moreBits     = 0x1f<<21 | 1<<27 | 0xf<<29 | 0xf<<34 | 0x1f<<40 | 3<<47 | 1<<50 | 3<<52 | 1<<55 | 1<<57
+	moreBits     = 0x1f<<21 | 1<<27 | 0xf<<29 | 0xf<<34 | 0x1f<<40 | 3<<47 | 1<<50 | 3<<52 | 1<<55 | 3<<57
 )
 
 // valueBits are the bits of nodeValues.

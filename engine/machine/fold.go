@@ -166,6 +166,9 @@ func (f *folder) install(s *State, mask uint64) {
 	}
 	s.prune()
 	s.cached(nil)
+	if _, settled := f.r.event.(SettleRequested); settled {
+		s.cache = nil // a result may have been corrected
+	}
 }
 
 // overwrite is install for a node that lies in memory which is used again.

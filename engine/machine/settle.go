@@ -9,12 +9,17 @@ import (
 // settleRequested states what really happened where nobody knew.
 func (d *decider) settleRequested(ev SettleRequested) {
 	all := d.pick(ev.Step, func(_ int, n *node) bool { return !n.expanded })
-	var open []int
+	var open, settled []int
 	for _, i := range all {
 		n := d.get(i)
 		if n.effect() == EffectMaybe && (n.undo == undoNone && n.ended() || n.undo == undoFailed) || n.undo == undoFailed {
 			open = append(open, i)
+		} else if n.correctable() {
+			settled = append(settled, i)
 		}
+	}
+	if len(open) == 0 {
+		open = settled
 	}
 	switch {
 	case ev.Step == "" || len(all) == 0:
@@ -29,6 +34,8 @@ func (d *decider) settleRequested(ev SettleRequested) {
 		d.refuse("settle", ev.By, "name one of %s", strings.Join(names, ", "))
 	case d.get(open[0]).open():
 		d.refuse("settle", ev.By, "an attempt of %s is still in flight", ev.Step)
+	case len(settled) > 0 && settled[0] == open[0]:
+		d.correct(open[0], ev)
 	case d.get(open[0]).undo == undoNone:
 		d.settleForward(open[0], ev)
 	default:
@@ -48,7 +55,7 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 			return
 		}
 		n.done, n.known, n.output = true, true, d.s.keep(out)
-		n.manual = ev.By
+		n.manual, n.stated = ev.By, d.following(i)
 		if !d.blocks(i) {
 			return // a caught or tolerated failure stays what it is; only the effect is settled
 		}
@@ -56,8 +63,11 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 		d.endForward(i, StepSucceeded)
 		d.goOn()
 	case SettleNotDone, SettleUndone:
+		n.manual, n.stated = ev.By, d.following(i)
+		if n.und.total > 0 {
+			n.stated = statedNothing // it has another key from now on
+		}
 		n.wipe(n.und.total > 0)
-		n.manual = ev.By
 		if !d.blocks(i) {
 			return
 		}
@@ -77,6 +87,14 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 	default:
 		d.refuse("settle", ev.By, "say what happened")
 	}
+}
+
+// following says what follows from a statement about a node's outcome.
+func (d *decider) following(i int) statement {
+	if d.blocks(i) {
+		return statedEnd
+	}
+	return statedEffect
 }
 
 // blocks reports whether the run is parked and the node's failure is one that
@@ -149,6 +167,8 @@ func (d *decider) settleUndo(i int, ev SettleRequested) {
 	n := d.edit(i)
 	unknown := n.effect() == EffectMaybe && !n.known
 	switch {
+	case n.correctable() && (ev.As == SettleSucceeded || ev.As == SettleNotDone && n.undoDoubt == 0):
+		d.correct(i, ev)
 	case ev.As == SettleUndone:
 		d.reviveUndo()
 		n.manual = ev.By
@@ -170,7 +190,7 @@ func (d *decider) settleUndo(i int, ev SettleRequested) {
 		if !ok {
 			return
 		}
-		n.manual = ev.By
+		n.manual, n.stated = ev.By, statedEffect
 		n.done, n.known, n.output = true, true, d.s.keep(out)
 		if n.undoDoubt > 0 && !d.step(n).Undo.Do.Idempotent {
 			return // what became of the undo is a second question

@@ -441,6 +441,13 @@ func (w *world) settle(i int) error {
 	default:
 		ev.As = SettleNotDone
 	}
+	if ev.As == SettleSucceeded && w.c.chance(30) { // the first statement may be wrong about the output
+		wrong := ev
+		wrong.Output = js(`{"id":"wrong"}`)
+		if err := w.deliver(wrong); err != nil {
+			return err
+		}
+	}
 	return w.deliver(ev)
 }
 

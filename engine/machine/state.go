@@ -328,7 +328,8 @@ type more struct {
 	caught held   // substitute output of catch
 	bizKey string // idempotency_key, if stated
 	manual string // who settled or skipped it last, for people
-	point  int    // last checkpoint
+	stated statement
+	point  int // last checkpoint
 	blob   []byte
 
 	und       track

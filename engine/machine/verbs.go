@@ -216,6 +216,7 @@ func (d *decider) retryRequested(ev RetryRequested) {
 // step deadline.
 func (d *decider) freshRound(i int, newKey bool) {
 	n := d.edit(i)
+	n.stated = statedNothing
 	n.fwd.attempt, n.fwd.rounds, n.fwd.lookups = 0, 0, 0
 	n.fwd.ended, n.fwd.rest = 0, 0
 	n.fwd.kind = callDo
