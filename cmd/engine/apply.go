@@ -49,8 +49,10 @@ On a PostgreSQL database other engines work too: a run that one of them owns is
 followed, and taken over when that engine dies. --detach only records the run
 and prints its name; an engine that serves the state takes it.
 
-Exit code: 0 succeeded, 4 ended otherwise with nothing left behind, 5 needs a
-human, 6 still open, 7 may have been accepted, 1 could not be done.`,
+Exit code: 0 succeeded, 4 ended otherwise and undid all that the workflow lets it
+undo, 5 needs a human, 6 still open, 7 may have been accepted, 1 could not be
+done. After 4 the last line names the steps with compensation = "none" whose
+effects stay.`,
 		Args: wants("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.apply(cmd.Context(), args[0], o) },
 	}

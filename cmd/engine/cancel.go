@@ -14,12 +14,13 @@ func (a *app) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel RUN",
 		Short: "Undo a run, or stop it dead",
-		Long: `Cancels a run: nothing more is started, running attempts are told and awaited,
-and everything that was done is undone. With --no-compensate what was done stays
-as it is, which needs a --reason.
+		Long: `Cancels a run: nothing more is started, running attempts are awaited, and
+everything that was done is undone. Only calls that may be interrupted without
+harm are told to stop. With --no-compensate what was done stays as it is, which
+needs a --reason.
 
 --wait stays until the run has ended or needs a person, and the exit code is that
-of the run: 4 everything undone, 5 needs a person or something was left in place,
+of the run: 4 undone as far as the workflow says, 5 needs a person or something was left in place,
 6 interrupted.`,
 		Args: wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -27,8 +27,8 @@ is.
 --from-seq N begins with the N-th event; with --json each event says its seq, so
 that a program can go on where it was cut off.
 
-Exit code as for apply: 0 succeeded, 4 ended otherwise with nothing left behind,
-5 needs a human, 6 interrupted.`,
+Exit code as for apply: 0 succeeded, 4 ended otherwise and undid all that the
+workflow lets it undo, 5 needs a human, 6 interrupted.`,
 		Args: wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args[0], from) },
 	}

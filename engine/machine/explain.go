@@ -68,7 +68,11 @@ func (x *explainer) ended() {
 	case RunCompensated:
 		x.say("The run was undone and ended at %s%s: %s undone.", at, because(r.failure), effects(int(r.undone)))
 	default:
-		x.say("The run was cancelled and ended at %s%s: %s undone.", at, because(r.failure), effects(int(r.undone)))
+		why := because(r.failure)
+		if r.failure.Code == CodeCancelled && r.failure.Message == "" {
+			why = "" // the sentence says it already
+		}
+		x.say("The run was cancelled and ended at %s%s: %s undone.", at, why, effects(int(r.undone)))
 	}
 	x.repetition()
 	if r.left > 0 {

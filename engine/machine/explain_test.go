@@ -165,6 +165,11 @@ var explained = []struct {
 		p.event(CancelRequested{NoCompensate: true, By: "ann", Reason: "by hand"})
 		return p.fail("b", "aborted")
 	}},
+	{"cancelled without a reason", func(t *testing.T) *play {
+		p := start(t, flow(do("a")), "do a")
+		p.event(CancelRequested{By: "ann"})
+		return p.fail("a", "aborted")
+	}},
 }
 
 // S59: why a run does not move, what moves it next and when, and what a person

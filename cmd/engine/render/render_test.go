@@ -309,8 +309,8 @@ func TestAttachedStories(t *testing.T) {
 		head  string
 		lines int
 	}{
-		{"ended", ended, "run o-1042 of workflow order, has ended already: succeeded at 2026-03-14T10:00:34Z", 3},
-		{"its past", past, "run o-1042 of workflow order, has ended already: succeeded at 2026-03-14T10:00:34Z; this is what happened in it", 0},
+		{"ended", ended, "run o-1042 of workflow order has ended already: succeeded at 2026-03-14T10:00:34Z", 3},
+		{"its past", past, "run o-1042 of workflow order has ended already: succeeded at 2026-03-14T10:00:34Z; this is what happened in it", 0},
 		{"open", open, "attached to run o-1042 of workflow order, running; what has happened so far comes first", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -42,6 +42,10 @@ type Story struct {
 // for what happens now; "" for a new run.
 func (s Story) attached() string {
 	run := "run " + Clean(s.Run) + " of workflow " + Clean(s.Workflow) + prefixed(", key ", Clean(s.Key))
+	ended := run + " has ended already: "
+	if s.Key != "" {
+		ended = run + ", has ended already: "
+	}
 	switch {
 	case !s.Attached:
 		return ""
@@ -50,9 +54,9 @@ func (s Story) attached() string {
 	case s.Ended.IsZero():
 		return "attached to " + run + prefixed(", ", Clean(s.Status))
 	case s.Past:
-		return run + ", has ended already: " + Clean(s.Status) + " at " + s.Ended.UTC().Format(time.RFC3339) + "; this is what happened in it"
+		return ended + Clean(s.Status) + " at " + s.Ended.UTC().Format(time.RFC3339) + "; this is what happened in it"
 	}
-	return run + ", has ended already: " + Clean(s.Status) + " at " + s.Ended.UTC().Format(time.RFC3339)
+	return ended + Clean(s.Status) + " at " + s.Ended.UTC().Format(time.RFC3339)
 }
 
 // told reports whether a fact is shown as a line: of a run that has ended only
