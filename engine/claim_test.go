@@ -143,7 +143,7 @@ func TestTakeOverOfARunLeftToOthers(t *testing.T) {
 		w.post(run, engine.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
 		w.opts.Alone = true
 		n := w.start()
-		time.Sleep(time.Second)
+		time.Sleep(100 * time.Millisecond)
 		if s := w.check(run); s.Status() != machine.RunQueued {
 			t.Fatalf("run is %v although the engine takes up no runs", s.Status())
 		}
