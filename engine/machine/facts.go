@@ -190,7 +190,11 @@ func (t *teller) nodeEnds(p pair) {
 			f.Code, f.Message = p.now.fwd.code(), p.now.fwd.message()
 			f.NotRepeated = t.notRepeated(p.now)
 		}
-		f.Took = since(p.now.fwd.began, p.now.fwd.ended)
+		began := p.now.fwd.began
+		if p.now.expanded { // a for_each step makes no call itself
+			began = p.now.fwd.ready
+		}
+		f.Took = since(began, p.now.fwd.ended)
 		t.say(f)
 	}
 	if t.undoEnds(p) && !t.skips(FactUndoFinished) {

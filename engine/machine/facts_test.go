@@ -191,3 +191,16 @@ func TestFactsOfAnInstanceTellHowManyThereAre(t *testing.T) {
 		t.Errorf("a step without for_each is among %d instances", f.Among)
 	}
 }
+
+// The duration of a for_each step runs from when it became ready to the end of
+// its last instance.
+func TestFactsOfAForEachStepTellHowLongItTook(t *testing.T) {
+	p := start(t, flow(do("a", each("k", "l"), parallel(1))), "do a[k]")
+	p.wait(second(3))
+	p.ok("a[k]", "do a[l]")
+	p.wait(second(4))
+	p.ok("a[l]")
+	if f := p.told(FactStepFinished, "a"); len(f) != 1 || f[0].Took != 7*time.Second {
+		t.Errorf("the step's end is told as %+v, want one that took 7 s", f)
+	}
+}
