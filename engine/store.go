@@ -292,7 +292,8 @@ type LateReply struct {
 	Data    []byte // the encoded event, perhaps sealed
 }
 
-// A LogLine is one line that an agent logged while it worked on a call.
+// A LogLine is one line that an agent logged or printed while it worked on a call.
+// Step is empty for a printed line that may be about several calls of the run.
 type LogLine struct {
 	ID      int64 // set by the store, rising
 	Run     machine.RunID

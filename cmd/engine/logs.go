@@ -26,7 +26,8 @@ func (a *app) logsCommand() *cobra.Command {
 		Use:   "logs RUN",
 		Short: "Show what agents logged while they worked on a run",
 		Long: fmt.Sprintf(`Shows the lines that agents logged while they worked on a run's calls, without
-secrets and sensitive values. The last %d lines of a run are kept.
+secrets and sensitive values, and what they printed meanwhile, such as a panic.
+The last %d lines of a run are kept.
 
 --follow goes on until the run has ended or needs a human; Ctrl-C ends it with
 exit code 6.`, engine.MaxLogLines),
@@ -153,6 +154,10 @@ const logLag = 4
 
 // printLog prints one line; what could steer a terminal is taken out.
 func (a *app) printLog(l engine.LogLine) error {
+	call := ""
+	if l.Step != "" { // else it may be about several calls
+		call = fmt.Sprintf("%s (attempt %d): ", l.Step, l.Attempt)
+	}
 	return a.print("%s %s\n", l.At.UTC().Format("2006-01-02 15:04:05.000Z"),
-		render.Clean(fmt.Sprintf("%-5s %s (attempt %d): %s", l.Level, l.Step, l.Attempt, l.Message)))
+		render.Clean(fmt.Sprintf("%-5s %s%s", l.Level, call, l.Message)))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
@@ -23,6 +24,7 @@ type agent struct {
 	spec    engine.AgentSpec
 	breaker *breaker
 	book    callBook
+	births  atomic.Int64 // how many processes were to be started
 
 	mu        sync.Mutex // protects following fields, and those of instances and lives
 	reserved  int        // slots that the scheduler holds

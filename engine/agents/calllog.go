@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
@@ -19,9 +20,11 @@ type callTag struct {
 
 // A knownCall is a call that an agent recently had.
 type knownCall struct {
-	tag   callTag
-	run   machine.RunID
-	scrub func(string) string
+	tag     callTag
+	run     machine.RunID
+	scrub   func(string) string
+	process int64     // the number of the process that had it
+	last    time.Time // when a printed line counts as printed during the call, at the latest; zero = always
 }
 
 // maxEnded is how many calls are remembered after their end: what an agent logs
@@ -65,7 +68,9 @@ func (b *callBook) begin(f *flight) {
 	}
 }
 
-func (b *callBook) end(f *flight) {
+// end notes that the call has ended, and up to when the agent's process may still
+// print something about it; zero = for ever, because the process has ended.
+func (b *callBook) end(f *flight, last time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if f.before != nil {
@@ -77,7 +82,7 @@ func (b *callBook) end(f *flight) {
 		f.after.before = f.before
 	}
 	f.before, f.after = nil, nil
-	b.ended[b.oldest] = knownCall{tag: f.tag, run: f.call.Run, scrub: f.call.Scrub}
+	b.ended[b.oldest] = knownCall{tag: f.tag, run: f.call.Run, scrub: f.call.Scrub, process: f.life.number(), last: last}
 	b.oldest = (b.oldest + 1) % maxEnded
 }
 
@@ -101,9 +106,10 @@ func (b *callBook) find(tag callTag) (run machine.RunID, scrub func(string) stri
 // tagged is the handler of what agents log: what belongs to a call is scrubbed
 // of what that call was told in confidence, and also goes to the sink.
 type tagged struct {
-	next slog.Handler
-	book *callBook
-	sink func(engine.LogLine) // nil = nowhere
+	next    slog.Handler
+	book    *callBook
+	process int64                // the number of the process that logs; 0 = the engine logs
+	sink    func(engine.LogLine) // nil = nowhere
 }
 
 // Enabled reports whether anybody wants the level; the sink wants all.
@@ -114,8 +120,11 @@ func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 // Handle passes the record on to whoever wants it.
 func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	var tag callTag
+	printed := false
 	rec.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
+		case "stream":
+			printed = true
 		case "run":
 			tag.run = a.Value.String()
 		case "step":
@@ -125,20 +134,12 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 		}
 		return true
 	})
+	if printed && tag == (callTag{}) && h.process != 0 {
+		return h.handlePrinted(ctx, rec)
+	}
 	run, scrub, ok := h.book.find(tag)
 	if ok && scrub != nil {
-		r := &redactor{replace: scrub}
-		out := slog.NewRecord(rec.Time, rec.Level, scrub(rec.Message), rec.PC)
-		rec.Attrs(func(a slog.Attr) bool {
-			switch a.Key {
-			case "run", "step", "attempt": // ours
-			default:
-				a = r.attr(a)
-			}
-			out.AddAttrs(a)
-			return true
-		})
-		rec = out
+		rec = scrubbed(rec, scrub)
 	}
 	if ok && run != 0 && h.sink != nil {
 		h.sink(engine.LogLine{
@@ -151,14 +152,30 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	return h.next.Handle(ctx, rec)
 }
 
+// scrubbed is the record without what is sensitive.
+func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
+	r := &redactor{replace: scrub}
+	out := slog.NewRecord(rec.Time, rec.Level, scrub(rec.Message), rec.PC)
+	rec.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "run", "step", "attempt": // ours
+		default:
+			a = r.attr(a)
+		}
+		out.AddAttrs(a)
+		return true
+	})
+	return out
+}
+
 // WithAttrs hands attributes on: they are ours, and the sink knows them.
 func (h *tagged) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &tagged{next: h.next.WithAttrs(attrs), book: h.book, sink: h.sink}
+	return &tagged{next: h.next.WithAttrs(attrs), book: h.book, process: h.process, sink: h.sink}
 }
 
 // WithGroup hands the group on.
 func (h *tagged) WithGroup(name string) slog.Handler {
-	return &tagged{next: h.next.WithGroup(name), book: h.book, sink: h.sink}
+	return &tagged{next: h.next.WithGroup(name), book: h.book, process: h.process, sink: h.sink}
 }
 
 // number reads a number as JSON holds it.

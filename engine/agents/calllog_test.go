@@ -3,6 +3,7 @@ package agents
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
@@ -39,14 +40,14 @@ func TestCallBook(t *testing.T) {
 	// Two calls with one tag: an attempt that is sent to another process.
 	again := &flight{call: flights[7].call}
 	b.begin(again)
-	b.end(flights[7])
+	b.end(flights[7], time.Time{})
 	for i := 100; i < 100+maxEnded; i++ {
-		b.end(flights[i])
+		b.end(flights[i], time.Time{})
 	}
 	if !found(7) {
 		t.Error("a call is forgotten while another with its tag is under way")
 	}
-	b.end(again)
+	b.end(again, time.Time{})
 	for i := 100; i < 100+maxEnded; i++ {
 		if want := i > 100; found(i) != want { // the one that ended first had to make room
 			t.Errorf("r-%d: known %v, want %v", i, !want, want)

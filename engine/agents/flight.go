@@ -198,7 +198,11 @@ func (f *flight) answered(reply sdk.Reply, err error) {
 	}
 	f.leaveLocked(now)
 	a.mu.Unlock()
-	a.book.end(f)
+	last := now.Add(printDelay)
+	if f.life.process.Err() != nil || reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) {
+		last = time.Time{}
+	}
+	a.book.end(f, last)
 	switch {
 	case errors.Is(err, plugin.ErrNotSent):
 		if errors.Is(err, plugin.ErrExited) && f.again() {

@@ -57,12 +57,13 @@ func (i *instance) live(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}()
-	process, err := i.open(ctx)
+	number := a.births.Add(1)
+	process, err := i.open(ctx, number)
 	if err != nil {
 		i.ended(nil, err)
 		return
 	}
-	l := &life{instance: i, process: process, born: time.Now(), empty: make(chan struct{})}
+	l := &life{instance: i, birth: number, process: process, born: time.Now(), empty: make(chan struct{})}
 	info := ProcessInfo{Agent: a.spec.Name, Key: a.spec.Key, Instance: i.number, Pid: process.Pid()}
 	a.mu.Lock()
 	i.state, i.life = stateReady, l
@@ -87,7 +88,7 @@ func (i *instance) ended(l *life, why error) {
 	if l != nil && i.life != l { // it was replaced long ago
 		i.old = slices.DeleteFunc(i.old, func(o *life) bool { return o == l })
 		a.mu.Unlock()
-		i.logger(nil).Debug("drained agent process has ended", "error", why)
+		i.logger().Debug("drained agent process has ended", "error", why)
 		return
 	}
 	born := time.Time{}
@@ -96,7 +97,7 @@ func (i *instance) ended(l *life, why error) {
 	}
 	pause := i.vacateLocked(born, why)
 	a.mu.Unlock()
-	i.logger(nil).Debug("agent process is not running", "error", why, "next_start_in", pause)
+	i.logger().Debug("agent process is not running", "error", why, "next_start_in", pause)
 	a.pool.run(func() { i.announce(pause) })
 }
 
@@ -132,8 +133,9 @@ func (i *instance) announce(pause time.Duration) {
 	}
 }
 
-// open starts the process that the spec asks for and configures it.
-func (i *instance) open(ctx context.Context) (*plugin.Process, error) {
+// open starts the process that the spec asks for, with this number among the
+// agent's, and configures it.
+func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, error) {
 	spec, opts := i.agent.spec, i.agent.pool.opts
 	secrets := spec.Config.SensitiveStrings()
 	config, err := dsl.ResolveSecrets(spec.Config, func(ref string) (string, error) {
@@ -164,7 +166,7 @@ func (i *instance) open(ctx context.Context) (*plugin.Process, error) {
 	defer cancel()
 	process, err := plugin.Open(ctx, plugin.OpenOptions{
 		Path: binary.Path, Checksum: sum, Env: i.environ(), TempDir: opts.TempDir,
-		Logger: i.logger(secrets), PayloadLimit: opts.PayloadLimit, Protocol: opts.protocol(),
+		Logger: i.loggerOf(number, secrets), PayloadLimit: opts.PayloadLimit, Protocol: opts.protocol(),
 		StartTimeout: opts.StartTimeout, CloseGrace: opts.CloseGrace,
 		// Whether a cancelled call is still waited for is decided in invoke.
 		CancelGrace: 1 << 62,
@@ -227,8 +229,13 @@ func (i *instance) environ() []string {
 	return env
 }
 
-func (i *instance) logger(secrets []string) *slog.Logger {
-	base := &tagged{next: i.agent.pool.opts.Logger.Handler(), book: &i.agent.book, sink: i.agent.pool.opts.LogSink}
+// logger is for what the engine says about the instance.
+func (i *instance) logger() *slog.Logger { return i.loggerOf(0, nil) }
+
+// loggerOf is for what the process with that number logs and prints.
+func (i *instance) loggerOf(process int64, secrets []string) *slog.Logger {
+	opts := i.agent.pool.opts
+	base := &tagged{next: opts.Logger.Handler(), book: &i.agent.book, process: process, sink: opts.LogSink}
 	l := slog.New(redact(base, secrets))
 	return l.With("agent", i.agent.spec.Name, "instance", i.number)
 }

@@ -27,6 +27,7 @@ const (
 // its complete-by, and ends.
 type life struct {
 	instance *instance
+	birth    int64 // its number among the agent's processes, from 1
 	process  *plugin.Process
 	born     time.Time
 
@@ -39,6 +40,14 @@ type life struct {
 	missed    int       // signs of life in a row that are missing
 	draining  string    // why it is given no more calls; "" = it is given calls
 	empty     chan struct{}
+}
+
+// number is the process's among those of its agent; 0 = none.
+func (l *life) number() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.birth
 }
 
 // takesLocked reports whether calls can be sent.
@@ -98,7 +107,7 @@ func (l *life) ping(ctx context.Context) bool {
 		l.drain("it gives no sign of life")
 		return true
 	}
-	l.instance.logger(nil).Warn("agent gives no sign of life; it is killed", "pid", l.process.Pid(), "error", err)
+	l.instance.logger().Warn("agent gives no sign of life; it is killed", "pid", l.process.Pid(), "error", err)
 	l.process.Kill()
 	return false
 }
@@ -124,9 +133,9 @@ func (l *life) drain(why string) {
 		i.startLocked() // false: the pool is closed, and with it everything ends
 	}
 	a.mu.Unlock()
-	i.logger(nil).Warn("agent is given no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)
+	i.logger().Warn("agent is given no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)
 	if excess != nil {
-		i.logger(nil).Warn("too many drained processes; the oldest is killed", "pid", excess.process.Pid())
+		i.logger().Warn("too many drained processes; the oldest is killed", "pid", excess.process.Pid())
 		excess.process.Kill()
 	}
 	if pause > 0 {

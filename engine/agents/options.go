@@ -24,6 +24,7 @@ type Options struct {
 	Observer  Observer     // nil = nobody
 	Logger    *slog.Logger // for what agents log, and about them; nil = nowhere
 	// LogSink receives every line that an agent logs while it works on a call,
+	// and what its process prints meanwhile, once for each run it may be about,
 	// of whatever level, without what is sensitive. It is called from several
 	// goroutines and must not block. engine.LogKeeper.Keep is one; nil = nobody.
 	LogSink func(engine.LogLine)

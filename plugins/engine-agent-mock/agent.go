@@ -150,12 +150,17 @@ func (m *mock) big(_ context.Context, _ *sdk.Call, in bigIn) (valueOut, error) {
 type junkIn struct {
 	Lines int    `agent:"lines,optional" default:"1"`
 	Text  string `agent:"text,optional" default:"junk"`
+	Panic bool   `agent:"panic,optional" default:"false" doc:"End the process with a panic of this text."`
 }
 
 func (m *mock) junk(ctx context.Context, _ *sdk.Call, in junkIn) (sdk.None, error) {
 	for i := 0; i < in.Lines && ctx.Err() == nil; i++ {
 		fmt.Fprintln(os.Stdout, in.Text)
 		fmt.Fprintln(os.Stderr, in.Text)
+	}
+	if in.Panic {
+		go panic(in.Text) // the SDK would make an answer of a panic in this goroutine
+		<-ctx.Done()
 	}
 	return sdk.None{}, nil
 }

@@ -256,7 +256,7 @@ var agentsFaults = []fault{
 	},
 	{
 		name: "secrets of the configuration do not show in what the agent logs",
-		in:   "engine/agents.(*instance).logger",
+		in:   "engine/agents.(*instance).loggerOf",
 		old:  "redact(base, secrets)",
 		new:  "redact(base, nil)",
 		by:   catches("engine/agents", "^TestSecrets$"),

@@ -1,0 +1,84 @@
+package agents
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+const (
+	// printDelay is how long a line that a process prints may take to arrive here.
+	// Lines and answers come on different ways: a line that was printed during a
+	// call may arrive after its answer.
+	printDelay = 500 * time.Millisecond
+	// maxPrinted is how many runs a printed line is kept for. A panic of a hundred
+	// lines during a thousand calls would push everything else out of the queue of
+	// lines that wait to be stored.
+	maxPrinted = 32
+)
+
+// printedDuring returns the calls that a line may be about that this process
+// printed, the calls under way first: one for each run that the line is kept for,
+// and scrub, which takes out what is sensitive in any of the calls. A run with
+// several of these calls is named without a step.
+func (b *callBook) printedDuring(process int64, now time.Time) (calls []knownCall, scrub func(string) string) {
+	var scrubs []func(string) string
+	index := map[machine.RunID]int{}
+	note := func(k knownCall) {
+		if k.scrub != nil {
+			scrubs = append(scrubs, k.scrub)
+		}
+		switch n, known := index[k.run]; {
+		case k.run == 0: // a call of no run
+		case known && calls[n].tag != k.tag:
+			calls[n].tag = callTag{run: k.tag.run}
+		case !known && len(calls) < maxPrinted:
+			index[k.run] = len(calls)
+			calls = append(calls, k)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range b.pages {
+		for ; f != nil; f = f.after {
+			if f.life.number() == process {
+				note(knownCall{tag: f.tag, run: f.call.Run, scrub: f.call.Scrub})
+			}
+		}
+	}
+	for i := range b.ended { // the latest first
+		k := b.ended[(b.oldest+2*maxEnded-1-i)%maxEnded]
+		if k.process == process && (k.last.IsZero() || !now.After(k.last)) {
+			note(k)
+		}
+	}
+	return calls, func(text string) string {
+		for _, s := range scrubs {
+			text = s(text)
+		}
+		return text
+	}
+}
+
+// handlePrinted keeps a line that does not say which call it is about for every
+// run that it may be about, and passes it on. A panic is such a line, and who
+// looks for its reason looks at the run.
+func (h *tagged) handlePrinted(ctx context.Context, rec slog.Record) error {
+	calls, scrub := h.book.printedDuring(h.process, time.Now())
+	rec = scrubbed(rec, scrub)
+	if h.sink != nil {
+		message, level := lineOf(rec), levelName(rec.Level)
+		for _, k := range calls {
+			h.sink(engine.LogLine{
+				Run: k.run, At: rec.Time, Step: k.tag.step, Attempt: k.tag.attempt, Level: level, Message: message,
+			})
+		}
+	}
+	if !h.next.Enabled(ctx, rec.Level) {
+		return nil
+	}
+	return h.next.Handle(ctx, rec)
+}
