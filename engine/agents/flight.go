@@ -199,7 +199,7 @@ func (f *flight) answered(reply sdk.Reply, err error) {
 	f.leaveLocked(now)
 	a.mu.Unlock()
 	last := now.Add(printDelay)
-	if f.life.process.Err() != nil || reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) {
+	if reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) || errors.Is(err, context.Canceled) { // it has ended
 		last = time.Time{}
 	}
 	a.book.end(f, last)
