@@ -102,7 +102,7 @@ func (w *work) tellTaken(ctx context.Context, s *session, own machine.RunID) {
 		w.view.Note("Going on with " + w.takenText(ctx, s, run))
 	}
 	if more := len(runs) - mostNamed; more > 0 {
-		w.view.Note(fmt.Sprintf("Going on with %s more that nobody works on. `engine list --status open` names them.", render.Count(more, "open run")))
+		w.view.Note(fmt.Sprintf("Going on with %s more that no engine owned. `engine list --status open` names them.", render.Count(more, "open run")))
 	}
 }
 
@@ -112,14 +112,14 @@ func (w *work) takenText(ctx context.Context, s *session, run machine.RunID) str
 	row, err := s.store.Find(ctx, strconv.FormatInt(int64(run), 10))
 	if err != nil {
 		w.a.logger().Debug("look up the name of a run", "run", engine.RunName(run), "error", err)
-		return fmt.Sprintf("run %s, which nobody worked on.", engine.RunName(run))
+		return fmt.Sprintf("run %s, which no engine owned.", engine.RunName(run))
 	}
 	w.a.runs.name(row)
 	key := ""
 	if row.Key != "" {
 		key = ", key " + render.Clean(row.Key)
 	}
-	text := fmt.Sprintf("run %s of workflow %s%s, which nobody worked on", render.Clean(row.Name), render.Clean(row.WorkflowName), key)
+	text := fmt.Sprintf("run %s of workflow %s%s, which no engine owned", render.Clean(row.Name), render.Clean(row.WorkflowName), key)
 	steps, err := s.store.StepRows(ctx, run)
 	if err != nil {
 		w.a.logger().Debug("look up the steps of a run", "run", row.Name, "error", err)

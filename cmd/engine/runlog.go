@@ -72,7 +72,7 @@ func (l *runLog) LateReply(run machine.RunID, attempt machine.AttemptID) {
 // Pass tells of runs that were taken over or claimed.
 func (l *runLog) Pass(p engine.PassStats) {
 	if p.Taken > 0 {
-		l.log.Info("took runs that nobody worked on", "runs", p.Taken)
+		l.log.Info("took over runs that no engine owned", "runs", p.Taken)
 	}
 }
 

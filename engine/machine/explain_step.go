@@ -158,7 +158,7 @@ func (x *explainer) failed(i int, n *node, late bool) {
 	name := nodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
 	if n.effect() == EffectMaybe {
-		x.say("Nobody knows whether %s took effect.", name)
+		x.say("It is not known whether %s took effect.", name)
 		x.remedy(SettleRequested{Step: name, As: SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
 		x.remedy(SettleRequested{Step: name, As: SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
@@ -175,11 +175,11 @@ func (x *explainer) undoFailed(i int, n *node) {
 	run, step := x.run(), word(name)
 	switch {
 	case n.effect() == EffectMaybe && !n.known:
-		x.say("Nobody knows whether %s took effect.", name)
+		x.say("It is not known whether %s took effect.", name)
 		x.remedy(SettleRequested{Step: name, As: SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
 		x.remedy(SettleRequested{Step: name, As: SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	case n.undoDoubt > 0:
-		x.say("Nobody knows whether the undo of %s took effect.", name)
+		x.say("It is not known whether the undo of %s took effect.", name)
 		x.remedy(SettleRequested{Step: name, As: SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
 	if d := (&decider{wf: x.wf, s: x.s, run: x.s.run}); !d.hopeless(i) { // else it would fail at once
