@@ -318,6 +318,55 @@ func TestDrainHandsOver(t *testing.T) {
 	})
 }
 
+// S49: an engine that stops waits for its calls in flight. Meanwhile it hands back
+// each run without such a call at once, and another engine goes on with it.
+func TestDrainHandsBackWhatNeedsNoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		store := w.faulty()
+		w.shop.on("charge", func(ctx context.Context, n int) error {
+			if n == 1 {
+				time.Sleep(8 * time.Second)
+				return nil
+			}
+			return &sdk.Failure{Code: "busy", Message: "try again later"}
+		})
+		first := w.start()
+		calling := w.submit(first, "order", nil)
+		time.Sleep(time.Second)
+		waiting := w.submit(first, "order", nil)
+		time.Sleep(200 * time.Millisecond) // between two attempts
+		store.landed = nil
+		w.opts.Alone = true
+		second := w.start()
+		ended := make(chan struct{})
+		go func() {
+			first.drain(t)
+			close(ended)
+		}()
+		synctest.Wait()
+		w.shop.on("charge", nil)
+		if taken, err := second.TakeOver(t.Context()); taken != 1 || err != nil {
+			t.Errorf("TakeOver = %d, %v, want the run that needs no call", taken, err)
+		}
+		w.wait(second, waiting, machine.RunSucceeded)
+		select {
+		case <-ended:
+			t.Error("the first engine has ended: the test proves less than it says")
+		default:
+		}
+		<-ended
+		if taken, err := second.TakeOver(t.Context()); taken != 1 || err != nil {
+			t.Errorf("TakeOver = %d, %v, want the run whose call has ended", taken, err)
+		}
+		w.wait(second, calling, machine.RunSucceeded)
+		for _, run := range []machine.RunID{calling, waiting} {
+			w.check(run)
+		}
+		second.drain(t)
+	})
+}
+
 // S46: Run may be started once, and a second stop ends it without waiting.
 func TestStopNowDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

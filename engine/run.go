@@ -350,7 +350,11 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	sh.s.agenda.set(r.id, due, ok)
 	// What is paused starts nothing, so it must not stand in line: it would be
 	// told of a free slot, leave it, and be told again.
-	if sh.s.n.cfg.Capacity != nil && !sh.s.n.draining.Load() && status != machine.RunPaused && !r.unheard {
+	if sh.s.n.draining.Load() {
+		sh.release(ctx, r)
+		return
+	}
+	if sh.s.n.cfg.Capacity != nil && status != machine.RunPaused && !r.unheard {
 		sh.standInLine(r)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -18,6 +19,7 @@ import (
 // decided together, into one journal row; row n+1 is not sent before row n is
 // known to have landed.
 type scheduler struct {
+	handing   atomic.Bool // the engine stops, and others live: runs without a call are handed back
 	n         *Node
 	engine    EngineID
 	committer *committer

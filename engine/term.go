@@ -135,6 +135,7 @@ func (t *term) drain(ctx context.Context) {
 	failpoint.Hit("drain.begun")
 	err := t.scheduler.flush(ctx)
 	if err == nil {
+		t.handBack(ctx)
 		if err := t.n.worker.wait(ctx, t.n.cfg.Options.Grace); err != nil && ctx.Err() == nil {
 			t.n.cfg.Logger.Warn("stopping", "error", err)
 		}
