@@ -367,6 +367,36 @@ func TestDrainHandsBackWhatNeedsNoCall(t *testing.T) {
 	})
 }
 
+// I8: the last engine hands nothing back while it waits for a call: a run that
+// nobody owns would have a time in the past which nobody sees.
+func TestDrainKeepsRunsWhereNoOtherEngineLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.shop.on("charge", func(ctx context.Context, n int) error {
+			if n == 1 {
+				time.Sleep(8 * time.Second)
+				return nil
+			}
+			return &sdk.Failure{Code: "busy", Message: "try again later"}
+		})
+		n := w.start()
+		w.submit(n, "order", nil)
+		time.Sleep(time.Second)
+		waiting := w.submit(n, "order", nil)
+		time.Sleep(200 * time.Millisecond) // between two attempts
+		ended := make(chan struct{})
+		go func() {
+			n.drain(t)
+			close(ended)
+		}()
+		time.Sleep(time.Second)
+		if head, _, err := w.mem.Load(t.Context(), waiting); err != nil || head.Owner == 0 {
+			t.Errorf("the run's owner is %d, %v, want the engine that waits for its call", head.Owner, err)
+		}
+		<-ended
+	})
+}
+
 // S46: Run may be started once, and a second stop ends it without waiting.
 func TestStopNowDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -400,4 +400,18 @@ var engineFaults = []fault{
 		new:  "",
 		by:   catches("engine", "^TestTakeOverOfARunLeftToOthers$"),
 	},
+	{
+		name: "an engine that stops hands back at once what needs no call",
+		in:   "engine.(*term).drain",
+		old:  "t.handBack(ctx)",
+		new:  "",
+		by:   catches("engine", "^TestDrainHandsBackWhatNeedsNoCall$"),
+	},
+	{
+		name: "a run is handed back only where another engine is alive",
+		in:   "engine.(*term).handBack",
+		old:  "return m.Engine != t.engine",
+		new:  "return m.Engine > 0",
+		by:   catches("engine", "^TestDrainKeepsRunsWhereNoOtherEngineLives$"),
+	},
 }

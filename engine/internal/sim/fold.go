@@ -63,7 +63,7 @@ func (w *world) landed(ctx context.Context, by engine.EngineID, dead bool, run m
 	if row.State != status {
 		w.faultLocked("%s: replay says %v, the row says %v (I10)", s.name, status, row.State)
 	}
-	handed := row.Owner == 0 && s.row.Owner == by // an engine that stops hands back what is its own
+	handed := row.Owner == 0 && s.row.Owner == by                     // an engine that stops hands back what is its own
 	if row.Owner != by && !handed && (row.Owner != 0 || s.rows > 1) { // a run may be submitted to nobody
 		w.faultLocked("%s: engine %d wrote, but engine %d owns it (I3)", s.name, by, row.Owner)
 	}
