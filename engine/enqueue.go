@@ -113,7 +113,7 @@ func (e *enqueuer) tick(ctx context.Context) error {
 	sent := time.Now()
 	tick, err := e.cfg.Store.Tick(ctx, e.engine, e.cfg.Options.Lease, 1)
 	if err != nil {
-		return fmt.Errorf("tick: %w", err)
+		return fmt.Errorf("renew the lease: %w", err)
 	}
 	e.n.clock.ticked(sent, tick.Now, e.cfg.Options.Lease)
 	return nil

@@ -63,7 +63,7 @@ func (n *Node) join(ctx context.Context) (*term, error) {
 	t.scheduler.committer = newCommitter(t.writers, o, n.outage)
 	tick, err := n.cfg.Store.Tick(ctx, engine, o.Lease, tickLimit)
 	if err != nil {
-		return nil, fmt.Errorf("first tick: %w", err)
+		return nil, fmt.Errorf("take the lease: %w", err)
 	}
 	n.clock.ticked(sent, tick.Now, o.Lease)
 	t.ticked = sent
@@ -294,7 +294,7 @@ func (t *term) tick(ctx context.Context) (Tick, error) {
 		return Tick{}, err
 	}
 	if err != nil {
-		return Tick{}, fmt.Errorf("tick: %w", err)
+		return Tick{}, fmt.Errorf("renew the lease: %w", err)
 	}
 	t.n.clock.ticked(sent, tick.Now, o.Lease)
 	t.mu.Lock()

@@ -145,4 +145,16 @@ var cliFaults = []fault{
 		old:  "ip != nil && ip.IsLoopback()", new: "ip != nil && !ip.IsGlobalUnicast()",
 		by: catches("cmd/engine", "^TestServeFlags$"),
 	},
+	{
+		name: "retry --extend reaches the run",
+		in:   "cmd/engine.(*app).retryCommand",
+		old:  "NewKey: newKey, Extend: time.Duration(extend),", new: "NewKey: newKey, Extend: 0 * time.Duration(extend),",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^verb-overdue$"),
+	},
+	{
+		name: "an input that is at its end confirms nothing",
+		in:   "cmd/engine.(*app).confirm",
+		old:  `if strings.TrimSpace(answer) != "yes" {`, new: `if strings.TrimSpace(answer) != "yes" && answer != "" {`,
+		by: catches("cmd/engine", "^TestScriptSQLite$/^apply-confirm$"),
+	},
 }
