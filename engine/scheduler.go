@@ -168,31 +168,41 @@ func (s *scheduler) size() int {
 }
 
 // close gives back what the runs had reserved and returns the runs that were
-// owned, with the number of rows that are known to have landed. It is called after the shards' goroutines have ended.
+// owned, with the number of rows that are known to have landed. It is called after
+// the shards' goroutines have ended, but for those that were left behind: which
+// runs these own only the store knows.
 func (s *scheduler) close() map[machine.RunID]int32 {
 	s.loads.Wait()
 	runs := map[machine.RunID]int32{}
 	for _, sh := range s.shards {
-		for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
-			r := sh.runs[id]
-			var told []*delivery
-			if r.flight != nil {
-				r.flight.release(s.n.cfg.Capacity)
-				told = r.flight.deliveries
-			}
-			for _, d := range slices.Concat(told, r.pending) {
-				d.finish(ErrNotOwner) // whoever it is from finds the run's next owner
-			}
-			if r.phase != phaseAside && r.owned {
-				runs[id] = r.seq
-			}
-			for _, w := range r.waiters {
-				close(w)
-			}
+		if !sh.left {
+			sh.close(runs)
 		}
-		sh.runs = nil
 	}
 	return runs
+}
+
+// close gives back what the shard's runs had reserved, and notes in owned, unless
+// that is nil, those that were owned.
+func (sh *shard) close(owned map[machine.RunID]int32) {
+	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
+		r := sh.runs[id]
+		var told []*delivery
+		if r.flight != nil {
+			r.flight.release(sh.s.n.cfg.Capacity)
+			told = r.flight.deliveries
+		}
+		for _, d := range slices.Concat(told, r.pending) {
+			d.finish(ErrNotOwner) // whoever it is from finds the run's next owner
+		}
+		if r.phase != phaseAside && r.owned && owned != nil {
+			owned[id] = r.seq
+		}
+		for _, w := range r.waiters {
+			close(w)
+		}
+	}
+	sh.runs = nil
 }
 
 // notOwner reports whether an error says that the run is not this

@@ -16,6 +16,10 @@ type shard struct {
 	hint chan struct{}
 
 	size atomic.Int64 // runs in memory
+	turn turn         // what it does now
+
+	ended chan struct{} // closed when the goroutine has ended
+	left  bool          // it did not end in time; only the goroutine that ends the incarnation uses it
 
 	mu    sync.Mutex // protects following fields
 	queue []task
@@ -33,7 +37,7 @@ type shard struct {
 }
 
 func newShard(s *scheduler) *shard {
-	return &shard{s: s, hint: make(chan struct{}, 1), runs: map[machine.RunID]*ownedRun{}}
+	return &shard{s: s, hint: make(chan struct{}, 1), ended: make(chan struct{}), runs: map[machine.RunID]*ownedRun{}}
 }
 
 // A task is something that a shard has to do: an event for a run, a transition
@@ -77,6 +81,7 @@ func (sh *shard) flush(ctx context.Context) {
 	if len(sh.outbox) == 0 {
 		return
 	}
+	sh.turn.end() // to wait for the store is not to be stuck
 	now := time.Now()
 	for i, it := range sh.outbox {
 		it.queued = now
@@ -105,6 +110,7 @@ func (sh *shard) do(ctx context.Context, t *task) {
 // be done, or reported not sent, by this process. After ctx has ended nothing
 // new is decided.
 func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
+	defer close(sh.ended)
 	var batch []task
 	for ended := false; ; {
 		sh.mu.Lock()
@@ -112,12 +118,14 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 		sh.over = ended && len(batch) == 0
 		sh.mu.Unlock()
 		for i := range batch {
+			sh.turn.start(batch[i].about())
 			sh.do(ctx, &batch[i])
 			batch[i] = task{}
 			if (i+1)%inARow == 0 {
 				sh.flush(ctx)
 			}
 		}
+		sh.turn.end()
 		sh.flush(ctx)
 		if len(batch) > 0 {
 			sh.size.Store(int64(len(sh.runs)))

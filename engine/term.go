@@ -89,13 +89,13 @@ func (t *term) run(ctx, hard context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()
 
-	var wg, shards sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range t.writers {
 		wg.Go(func() { t.over(t.scheduler.committer.run(work, i)) })
 	}
 	last := make(chan struct{}) // closed when the writers have said their last word
 	for _, sh := range t.scheduler.shards {
-		shards.Go(func() { sh.loop(work, last) })
+		go sh.loop(work, last) // stopShards waits for it
 	}
 	supervisor := NewSupervisor(t.due, t.scheduler.timePassed, SupervisorOptions{
 		MinScan: t.n.cfg.Options.MinScan, MaxScan: t.n.cfg.Options.MaxScan,
@@ -120,7 +120,7 @@ func (t *term) run(ctx, hard context.Context) error {
 	}
 	wg.Wait()
 	close(last)
-	shards.Wait()
+	t.stopShards()
 	t.closeWriters()
 	return context.Cause(t.ctx)
 }
@@ -284,6 +284,12 @@ func (t *term) tick(ctx context.Context) (Tick, error) {
 			t.end(ErrLapsed)
 		}
 		return Tick{}, fmt.Errorf("a commit has been waiting for %s: the lease is not renewed", age.Round(time.Millisecond))
+	}
+	if err := t.stuck(); err != nil {
+		if !t.n.clock.leased() {
+			t.end(errors.Join(ErrLapsed, err))
+		}
+		return Tick{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Lease)
 	defer cancel()

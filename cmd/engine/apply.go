@@ -94,6 +94,7 @@ func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
 	stops := make(chan os.Signal, 2)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
+	defer a.endOnSecondSignal(syscall.SIGHUP)()
 	w := &work{a: a, r: r, o: o, path: path, view: view, stops: stops, updates: make(chan func()), circuits: make(chan render.Circuit, 64), others: newOthers()}
 	end, err := w.run(ctx)
 	view.End()

@@ -118,6 +118,7 @@ func (a *app) followLogs(ctx context.Context, s *session, row engine.RunRow, ste
 	stops := make(chan os.Signal, 1)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
+	defer a.endOnSecondSignal(syscall.SIGHUP)()
 	ticker := time.NewTicker(logPause)
 	defer ticker.Stop()
 	after, over := int64(0), 0

@@ -29,7 +29,7 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{
 		stdin: stdin, stdout: stdout, stderr: stderr,
-		lookup: os.LookupEnv, environ: os.Environ, now: time.Now,
+		lookup: os.LookupEnv, environ: os.Environ, now: time.Now, exit: os.Exit,
 	}
 	a.json = wantsJSON(args)
 	cmd := a.root()
@@ -47,6 +47,7 @@ type app struct {
 	lookup         func(string) (string, bool) // environment
 	environ        func() []string
 	now            func() time.Time
+	exit           func(code int) // ends the process at once
 
 	chdir   string
 	dsn     string

@@ -192,6 +192,7 @@ func (a *app) serveOn(ctx context.Context, s *session, catalog *agents.Catalog, 
 	stops := make(chan os.Signal, 2)
 	stopOnSignals(stops)
 	defer quietSignals(stops)
+	defer a.endOnSecondSignal()()
 	v, err := a.newServer(s, catalog, o)
 	if err != nil {
 		return err

@@ -112,6 +112,7 @@ func (a *app) lookAt(ctx context.Context, s *session, row engine.RunRow, view re
 	stops := make(chan os.Signal, 1)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
+	defer a.endOnSecondSignal(syscall.SIGHUP)()
 	w := &work{a: a, view: view, updates: make(chan func()), seen: from - 1, begun: true}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,6 +1,10 @@
 package chaos
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,4 +89,33 @@ func TestManySupervisors(t *testing.T) {
 	w.AwaitRest(10 * time.Minute)
 	v := w.Judge()
 	report.count("T26 many Supervisors", 1, v, began)
+}
+
+// A second SIGTERM ends an engine also while a shard of it hangs in a decision,
+// which nothing can interrupt; other engines go on with its runs.
+func TestSecondSignalEndsAHangingEngine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.Submit(slow(w.URL), 2)
+	a := w.StartEngine("a", "record.before/AttemptOK=pause=1h")
+	w.awaitCalls(1)
+	const place = "record.before/AttemptOK"
+	w.Await("a decision hangs", time.Minute, func() bool {
+		passed, err := os.ReadFile(filepath.Join(w.dir, "a.points"))
+		return err == nil && strings.Contains(string(passed), place)
+	})
+	signal := func() {
+		if err := a.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal()
+	w.Await("the engine has seen the first signal", time.Minute, func() bool { return strings.Contains(a.Output(), "stopping") })
+	signal()
+	if code, err := a.Wait(patience(20 * time.Second)); err != nil || code != 6 {
+		t.Fatalf("the engine ended with %d, %v, want 6\n%s", code, err, a.Output())
+	}
+	w.StartEngine("b", "")
+	w.AwaitRest(5 * time.Minute)
+	w.Judge()
 }

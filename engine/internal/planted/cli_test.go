@@ -2,6 +2,12 @@ package planted
 
 var cliFaults = []fault{
 	{
+		name: "a second signal ends the process whatever hangs",
+		in:   "cmd/engine.leave",
+		old:  "late = after(leaveWithin)", new: "late = after(100 * time.Hour)",
+		by: catches("cmd/engine", "^TestSecondSignalEndsTheProcess$"),
+	},
+	{
 		name: "a run that succeeded with an effect left in place needs a human",
 		in:   "cmd/engine.exitRun",
 		old:  "left > 0 && s.Final():", new: "left > 0 && s.Final() && s != machine.RunSucceeded:",

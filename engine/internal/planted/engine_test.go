@@ -2,6 +2,20 @@ package planted
 
 var engineFaults = []fault{
 	{
+		name: "a stuck shard stops the renewal of the lease",
+		in:   "engine.(*term).stuck",
+		old:  "age > t.n.cfg.Options.Lease",
+		new:  "age > 1000*t.n.cfg.Options.Lease",
+		by:   catches("engine", "^TestStuckShardLosesTheLease$"),
+	},
+	{
+		name: "an incarnation does not wait for ever for a shard",
+		in:   "engine.(*term).stopShards",
+		old:  "time.NewTimer(shardPatience)",
+		new:  "time.NewTimer(3600 * shardPatience)",
+		by:   catches("engine", "^TestStopNowLeavesAHangingShard$"),
+	},
+	{
 		name: "a journal row is sealed together with its place",
 		in:   "engine.rowPlace",
 		old:  "b = append(b, \"row\\x00\"...)\n\tb = binary.BigEndian.AppendUint64(b, uint64(run))",

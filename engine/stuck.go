@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A turn is what a shard does at this moment. Any goroutine may read it.
+type turn struct {
+	began atomic.Int64 // unix nanoseconds; 0 = nothing
+	run   atomic.Int64 // the run it is about; 0 = none in particular
+}
+
+// start notes that a task begins.
+func (t *turn) start(run machine.RunID) {
+	t.run.Store(int64(run))
+	t.began.Store(time.Now().UnixNano())
+}
+
+// end notes that the shard waits for work, or for the committer.
+func (t *turn) end() { t.began.Store(0) }
+
+// takes returns for how long the task has been going on, and its run.
+func (t *turn) takes() (time.Duration, machine.RunID) {
+	at := t.began.Load()
+	if at == 0 {
+		return 0, 0
+	}
+	return time.Since(time.Unix(0, at)), machine.RunID(t.run.Load())
+}
+
+// about returns the run that a task is about; 0 = none in particular.
+func (t *task) about() machine.RunID {
+	switch {
+	case t.it != nil:
+		return t.it.t.Run
+	case t.call != nil:
+		return t.call.errand.run
+	}
+	return t.run
+}
+
+// longest returns for how long the slowest task of all shards has been going on,
+// and its run.
+func (s *scheduler) longest() (most time.Duration, run machine.RunID) {
+	for _, sh := range s.shards {
+		if d, about := sh.turn.takes(); d > most {
+			most, run = d, about
+		}
+	}
+	return most, run
+}
+
+// A stuckError says that a shard does not get on: all its runs wait for one task.
+type stuckError struct {
+	run machine.RunID
+	age time.Duration
+}
+
+func (e *stuckError) Error() string {
+	what := "one task"
+	if e.run != 0 {
+		what = "run " + RunName(e.run)
+	}
+	return fmt.Sprintf("%s has kept its shard busy for %s: the lease is not renewed, so that other engines can go on with the runs of this one", what, e.age.Round(time.Millisecond))
+}
+
+// stuck returns a *stuckError if a shard has been busy with one task for longer
+// than a lease. Its runs get no deadline, no verb and no answer: an engine that
+// renewed its lease all the same would keep them from everybody.
+func (t *term) stuck() error {
+	if age, run := t.scheduler.longest(); age > t.n.cfg.Options.Lease {
+		return &stuckError{run: run, age: age}
+	}
+	return nil
+}
+
+// shardPatience is how long the end of an incarnation waits for a shard that is
+// in the midst of a task. A task takes microseconds.
+const shardPatience = time.Second
+
+// stopShards waits for the shards' goroutines. A shard that does not end is left
+// behind: it decides nothing more, nothing of it can land, and what its runs had
+// reserved is given back when its task ends at last.
+func (t *term) stopShards() {
+	late := time.NewTimer(shardPatience)
+	defer late.Stop()
+	for _, sh := range t.scheduler.shards {
+		select {
+		case <-sh.ended:
+			continue
+		default:
+		}
+		select {
+		case <-sh.ended:
+		case <-late.C:
+			late.Reset(0) // for those after it
+			sh.left = true
+			age, run := sh.turn.takes()
+			t.n.cfg.Logger.Error("a shard does not end and is left behind; its runs are free for other engines",
+				"engine", t.engine, "run", RunName(run), "busy", age.Round(time.Millisecond).String())
+			go func() { // ends with the task; if that never ends, with the process
+				<-sh.ended
+				sh.close(nil)
+			}()
+		}
+	}
+}
