@@ -17,7 +17,7 @@ const (
 	keyPut        = `INSERT INTO engine.setting AS s (name, value) VALUES ('key', $1) ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value`
 	definitionPut = `INSERT INTO engine.definition (digest, data) VALUES ($1, $2) ON CONFLICT DO NOTHING`
 	workflowPut   = `INSERT INTO engine.workflow (digest, name) VALUES ($1, $2) RETURNING workflow_id`
-	workflowSteps = `INSERT INTO engine.workflow_step (workflow_id, node, name) SELECT $1, n - 1, name FROM unnest($2::text[]) WITH ORDINALITY s(name, n)`
+	workflowSteps = `INSERT INTO engine.workflow_step (workflow_id, node, name) SELECT $1, n - 1, name FROM pg_catalog.unnest($2::text[]) WITH ORDINALITY s(name, n)`
 	workflowIDs   = `SELECT name, workflow_id FROM engine.workflow WHERE digest = $1`
 	workflowGet   = `
 SELECT d.digest, d.data, w.name, array(SELECT o.name FROM engine.workflow o WHERE o.digest = d.digest ORDER BY o.workflow_id)
@@ -40,7 +40,7 @@ func (s *Store) PutDefinition(ctx context.Context, d engine.Definition) (map[str
 }
 
 func (s *Store) putDefinition(ctx context.Context, d engine.Definition) (err error) {
-	tx, err := s.db.BeginTx(ctx, nil)
+	tx, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}

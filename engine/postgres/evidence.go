@@ -16,7 +16,7 @@ const (
 WITH r AS (SELECT run_id FROM engine.run WHERE run_id = $1::int8
 ), kept AS (
   INSERT INTO engine.late_reply (run_id, node, call, outcome, at, step, code, data)
-  SELECT run_id, $2::int4, $3::int4, $4::text, coalesce($5::timestamptz, clock_timestamp()), $6::text, $7::text, $8::bytea FROM r
+  SELECT run_id, $2::int4, $3::int4, $4::text, coalesce($5::timestamptz, pg_catalog.clock_timestamp()), $6::text, $7::text, $8::bytea FROM r
   ON CONFLICT DO NOTHING RETURNING run_id, at
 ), alerted AS (
   INSERT INTO engine.alert (run_id, at, kind, step, code, message) SELECT run_id, at, $9::text, $10::text, $11::text, $12::text FROM kept
@@ -30,14 +30,14 @@ SELECT EXISTS (SELECT FROM r)`
 WITH v AS MATERIALIZED (
   SELECT v.* FROM unnest($1::int8[], $2::timestamptz[], $3::text[], $4::int4[], $5::text[], $6::text[])
     WITH ORDINALITY v(run_id, at, step, attempt, level, message, n) JOIN engine.run USING (run_id)
-), room AS (SELECT run_id, greatest($7::int8 - count(*), 0) AS left FROM v GROUP BY run_id
+), room AS (SELECT run_id, greatest($7::int8 - pg_catalog.count(*), 0) AS left FROM v GROUP BY run_id
 ), cut AS (
   DELETE FROM engine.log l USING room CROSS JOIN LATERAL (
     SELECT id FROM engine.log o WHERE o.run_id = room.run_id ORDER BY id DESC OFFSET room.left LIMIT 1) last
   WHERE l.run_id = room.run_id AND l.id <= last.id
 )
 INSERT INTO engine.log (run_id, at, step, attempt, level, message)
-SELECT run_id, coalesce(at, clock_timestamp()), step, attempt, level, message FROM v ORDER BY n`
+SELECT run_id, coalesce(at, pg_catalog.clock_timestamp()), step, attempt, level, message FROM v ORDER BY n`
 	logList = `SELECT id, at, step, attempt, level, message FROM engine.log WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 )
 
@@ -109,7 +109,7 @@ func (s *Store) KeepLogs(ctx context.Context, lines []engine.LogLine) error {
 		level.text(engine.CleanText(l.Level))
 		message.text(engine.CleanText(l.Message))
 	}
-	tx, err := s.db.BeginTx(ctx, nil) // what runs in a transaction the pool does not silently send again
+	tx, err := s.begin(ctx) // what runs in a transaction the pool does not silently send again
 	if err != nil {
 		return wrap("keep logs", err)
 	}
@@ -163,7 +163,7 @@ func (s *Store) Logs(ctx context.Context, run machine.RunID, after int64, limit 
 	return out, nil
 }
 
-const alertDelivered = `UPDATE engine.alert SET delivered_at = clock_timestamp() WHERE id = ANY ($1::int8[]) AND delivered_at IS NULL`
+const alertDelivered = `UPDATE engine.alert SET delivered_at = pg_catalog.clock_timestamp() WHERE id = ANY ($1::int8[]) AND delivered_at IS NULL`
 
 // Undelivered returns up to limit alerts that were not pushed yet, oldest
 // first.

@@ -15,16 +15,16 @@ var _ engine.Examiner = (*Store)(nil)
 // serverCondition is one row. Of other users' sessions a plain user sees no
 // ages: then they count as none.
 const serverCondition = `
-SELECT current_setting('server_version'), current_setting('server_version_num')::int8, clock_timestamp(),
-       pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool,
-       coalesce((SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'), ''),
-       current_setting('fsync')::bool, current_setting('full_page_writes')::bool,
-       current_setting('max_connections')::int8 - current_setting('superuser_reserved_connections')::int8,
-       (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
-       (SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::float8 FROM pg_stat_activity
-        WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'),
-       greatest((SELECT max(age(backend_xmin)) FROM pg_stat_activity WHERE pid <> pg_backend_pid()),
-                (SELECT max(age(xmin)) FROM pg_replication_slots), (SELECT max(age(transaction)) FROM pg_prepared_xacts), 0)::int8`
+SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting('server_version_num')::int8, pg_catalog.clock_timestamp(),
+       pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('default_transaction_read_only')::bool,
+       coalesce((SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'synchronous_commit'), ''),
+       pg_catalog.current_setting('fsync')::bool, pg_catalog.current_setting('full_page_writes')::bool,
+       pg_catalog.current_setting('max_connections')::int8 - pg_catalog.current_setting('superuser_reserved_connections')::int8,
+       (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend'),
+       (SELECT coalesce(pg_catalog.max(extract(epoch FROM pg_catalog.clock_timestamp() - xact_start)), 0)::float8 FROM pg_catalog.pg_stat_activity
+        WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend'),
+       greatest((SELECT pg_catalog.max(pg_catalog.age(backend_xmin)) FROM pg_catalog.pg_stat_activity WHERE pid <> pg_catalog.pg_backend_pid()),
+                (SELECT pg_catalog.max(pg_catalog.age(xmin)) FROM pg_catalog.pg_replication_slots), (SELECT pg_catalog.max(pg_catalog.age(transaction)) FROM pg_catalog.pg_prepared_xacts), 0)::int8`
 
 // A condition is what the server says of itself.
 type condition struct {

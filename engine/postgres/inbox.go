@@ -19,10 +19,10 @@ const (
 	// statement began.
 	messagePost = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
-SELECT $1::int8, coalesce($2::timestamptz, clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
+SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
 FROM engine.run WHERE run_id = $1 FOR KEY SHARE
 ON CONFLICT (run_id, dedup) DO UPDATE SET kind = i.kind
-RETURNING id, pg_current_xact_id()::text`
+RETURNING id, pg_catalog.pg_current_xact_id()::text`
 	messageList  = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM engine.inbox WHERE run_id = $1 ORDER BY id LIMIT $2`
 	messageWaits = `SELECT EXISTS (SELECT FROM engine.inbox WHERE id = $1 AND run_id = $2)`
 	// messageDiscard leaves the messages of an open run alone.
@@ -105,7 +105,7 @@ func (s *Store) Discard(ctx context.Context, run machine.RunID, ids []engine.Mes
 
 // transactionStatus tells what became of a transaction: committed, aborted, in
 // progress, or NULL for one of long ago.
-const transactionStatus = `SELECT coalesce(pg_xact_status($1::xid8), '')`
+const transactionStatus = `SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), '')`
 
 // once runs a transaction until it is known that it committed, exactly once, or
 // that it did not. write returns the transaction's id; an error of its own ends
@@ -146,7 +146,7 @@ func (s *Store) once(ctx context.Context, what string, write func(tx *sql.Tx) (x
 // attempt runs the transaction once. xid is "" if nothing can have been
 // committed.
 func (s *Store) attempt(ctx context.Context, write func(tx *sql.Tx) (string, error)) (xid string, err error) {
-	tx, err := s.db.BeginTx(ctx, nil)
+	tx, err := s.begin(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -14,26 +14,22 @@ import (
 )
 
 const (
-	// serverIdentity tells which server this is and how far its history goes. A
-	// session of a server that confirms commits before they are durable is told
-	// to wait; more than that is the database's own choice. It scans indexes one by
-	// one: only such a scan marks the entries of ended runs, so that the next one
-	// does not visit their rows again.
+	// serverIdentity tells which server this is and how far its history goes, and
+	// settles the session.
 	serverIdentity = `
-SELECT pg_is_in_recovery(),
-       CASE WHEN NOT pg_is_in_recovery() THEN ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
-       CASE WHEN NOT pg_is_in_recovery() THEN (pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
-       coalesce((pg_last_wal_replay_lsn() - '0/0')::int8, 0),
-       (SELECT system_identifier FROM pg_control_system()),
-       concat(CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN set_config('synchronous_commit', 'on', false) END,
-              set_config('enable_bitmapscan', 'off', false))`
-	// serverIdentityPooled leaves the session as it is: it is somebody else's next.
+SELECT pg_catalog.pg_is_in_recovery(),
+       CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
+       CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
+       coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
+       (SELECT system_identifier FROM pg_catalog.pg_control_system()), ` + sessionSettings
+	// serverIdentityPooled leaves the session as it is: it is another client's next,
+	// or may be, as long as no pooler was looked for.
 	serverIdentityPooled = `
-SELECT pg_is_in_recovery(),
-       CASE WHEN NOT pg_is_in_recovery() THEN ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
-       CASE WHEN NOT pg_is_in_recovery() THEN (pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
-       coalesce((pg_last_wal_replay_lsn() - '0/0')::int8, 0),
-       (SELECT system_identifier FROM pg_control_system()), NULL`
+SELECT pg_catalog.pg_is_in_recovery(),
+       CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
+       CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
+       coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
+       (SELECT system_identifier FROM pg_catalog.pg_control_system()), NULL`
 	// journalWriter tells under which token a row stands; 0 = retention has removed
 	// its run.
 	journalWriter = `
@@ -280,13 +276,13 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	out := &checked{wire: w, lineage: c.s.lineage}
 	if c.s.lineage.disabled() != nil {
-		return out, nil
+		return c.unidentified(ctx, out)
 	}
 	id, err := c.s.identify(ctx, w)
 	switch state := sqlstate(err); {
 	case state == "42501", state == "42883", state == "0A000":
 		c.s.lineage.disable(err)
-		return out, nil
+		return c.unidentified(ctx, out)
 	case err != nil:
 		return nil, errors.Join(err, w.Close())
 	}
@@ -297,10 +293,21 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return out, nil
 }
 
+// unidentified settles the session of a server that does not say which one it is.
+func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn, error) {
+	if !c.s.keeps() {
+		return out, nil
+	}
+	if err := settleBare(ctx, out.wire); err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return out, nil
+}
+
 // identify asks a server which one it is.
 func (s *Store) identify(ctx context.Context, w wire) (id identity, err error) {
 	query := serverIdentity
-	if s.pooled.Load() {
+	if !s.keeps() {
 		query = serverIdentityPooled
 	}
 	line, known := s.lineage.reached()

@@ -14,7 +14,7 @@ import (
 const lookBegin = `
 BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '30s';
 SET LOCAL jit = off;
-`
+` + transactionPath
 
 // lookEnd bounds how long an answer is waited for at the end of a look.
 const lookEnd = 5 * time.Second

@@ -13,9 +13,9 @@ import (
 // memberJoin writes the member and its fence rows in one statement.
 const memberJoin = `
 WITH m AS (
-  INSERT INTO engine.member (address, lease_until) VALUES ($1, clock_timestamp() + $2::float8 * interval '1 second') RETURNING engine
+  INSERT INTO engine.member (address, lease_until) VALUES ($1, pg_catalog.clock_timestamp() + $2::float8 * interval '1 second') RETURNING engine
 ), f AS (
-  INSERT INTO engine.fence (engine, writer) SELECT m.engine, w FROM m, generate_series(0, $3::int4 - 1) w
+  INSERT INTO engine.fence (engine, writer) SELECT m.engine, w FROM m, pg_catalog.generate_series(0, $3::int4 - 1) w
 )
 SELECT engine FROM m`
 
@@ -42,26 +42,26 @@ func (s *Store) Join(ctx context.Context, address string, lease time.Duration, w
 const (
 	memberTick = `
 WITH me AS (
-  UPDATE engine.member SET lease_until = clock_timestamp() + $2::float8 * interval '1 second'
-  WHERE engine = $1 AND NOT dead AND lease_until > clock_timestamp() RETURNING 1
+  UPDATE engine.member SET lease_until = pg_catalog.clock_timestamp() + $2::float8 * interval '1 second'
+  WHERE engine = $1 AND NOT dead AND lease_until > pg_catalog.clock_timestamp() RETURNING 1
 )
-SELECT 'alive' AS what, 0::int8 AS id, clock_timestamp() AS at FROM me
-UNION ALL SELECT 'dead', engine, lease_until FROM engine.member WHERE dead OR lease_until <= clock_timestamp()
+SELECT 'alive' AS what, 0::int8 AS id, pg_catalog.clock_timestamp() AS at FROM me
+UNION ALL SELECT 'dead', engine, lease_until FROM engine.member WHERE dead OR lease_until <= pg_catalog.clock_timestamp()
 UNION ALL (SELECT 'due', run_id, next_check FROM engine.run
-           WHERE state < 10 AND owner = $1 AND next_check > coalesce($5::timestamptz, '-infinity') AND next_check <= (SELECT clock_timestamp())
+           WHERE state < 10 AND owner = $1 AND next_check > coalesce($5::timestamptz, '-infinity') AND next_check <= (SELECT pg_catalog.clock_timestamp())
            ORDER BY next_check, run_id LIMIT $3)
 UNION ALL (SELECT 'unowned', run_id, next_check FROM engine.run
-           WHERE state < 10 AND owner = 0 AND next_check <= (SELECT clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
-UNION ALL (SELECT 'inbox', i.run_id, min(i.at) FROM engine.inbox i
+           WHERE state < 10 AND owner = 0 AND next_check <= (SELECT pg_catalog.clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
+UNION ALL (SELECT 'inbox', i.run_id, pg_catalog.min(i.at) FROM engine.inbox i
            CROSS JOIN LATERAL (SELECT owner, state FROM engine.run WHERE run_id = i.run_id OFFSET 0) r
            WHERE i.run_id > $4 AND (r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
-             SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > clock_timestamp()))
+             SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()))
            GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)`
 	// memberTickLine tells besides on which timeline the lease was renewed, and a
 	// position that is durable once the renewal is.
 	memberTickLine = memberTick + `
-UNION ALL SELECT 'line', ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int8, NULL FROM me
-UNION ALL SELECT 'log', (pg_current_wal_insert_lsn() - '0/0')::int8, NULL FROM me`
+UNION ALL SELECT 'line', ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8, NULL FROM me
+UNION ALL SELECT 'log', (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8, NULL FROM me`
 )
 
 // Tick renews the lease and returns what needs attention. Returns ErrLapsed,
@@ -167,14 +167,14 @@ const (
 	// memberBury waits, at the fence rows, for the member's batches in flight;
 	// afterwards none can commit.
 	memberBury = `
-WITH d AS (UPDATE engine.member SET dead = true WHERE engine = $1 AND (dead OR lease_until <= clock_timestamp()) RETURNING engine)
+WITH d AS (UPDATE engine.member SET dead = true WHERE engine = $1 AND (dead OR lease_until <= pg_catalog.clock_timestamp()) RETURNING engine)
 DELETE FROM engine.fence f USING d WHERE f.engine = d.engine`
 	memberAlive = `SELECT EXISTS (SELECT FROM engine.member WHERE engine = $1 AND NOT dead)`
-	memberLeave = `UPDATE engine.member SET lease_until = clock_timestamp() WHERE engine = $1 AND lease_until > clock_timestamp()`
+	memberLeave = `UPDATE engine.member SET lease_until = pg_catalog.clock_timestamp() WHERE engine = $1 AND lease_until > pg_catalog.clock_timestamp()`
 	// memberForget is a statement of its own: it must see what the batches it
 	// waited for have committed.
 	memberForget = `DELETE FROM engine.member m WHERE engine = $1 AND dead AND NOT EXISTS (SELECT FROM engine.run WHERE owner = $1 AND state < 10)`
-	memberCount  = `SELECT count(*) FROM engine.member WHERE NOT dead AND lease_until > clock_timestamp()`
+	memberCount  = `SELECT pg_catalog.count(*) FROM engine.member WHERE NOT dead AND lease_until > pg_catalog.clock_timestamp()`
 )
 
 // Fence declares a member whose lease is past dead.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -26,20 +27,22 @@ const (
 
 	// schemaVersion is the version this binary was written for: the number of
 	// its last migration. A test compares them.
-	schemaVersion = 7
+	schemaVersion = 8
 )
 
 const (
 	migratePatience = `SET LOCAL idle_in_transaction_session_timeout = 0`
-	migrateAcquire  = `SELECT pg_advisory_xact_lock($1)`
-	schemaCreate    = `CREATE SCHEMA IF NOT EXISTS engine`
-	schemaVersions  = `SELECT coalesce(max(version_id), 0) FROM engine.schema_version WHERE is_applied`
+	migrateAcquire  = `SELECT pg_catalog.pg_advisory_xact_lock($1)`
+	schemaThere     = `SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'engine')`
+	schemaCreate    = `CREATE SCHEMA engine`
+	schemaVersions  = `SELECT coalesce(pg_catalog.max(version_id), 0) FROM engine.schema_version WHERE is_applied`
 )
 
 // Migrate brings the schema up to this binary's version and returns the
 // versions before and after. Each migration is one transaction; an advisory
-// lock keeps several callers apart. Returns *engine.SchemaError if the schema is
-// newer.
+// lock keeps several callers apart. It does nothing and returns an error if another
+// role owns the schema or something in it. Returns *engine.SchemaError if the schema
+// is newer.
 func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
 	src, db, err := connect(ctx, dsn)
 	if err != nil {
@@ -59,14 +62,14 @@ func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
 	if _, err := tx.ExecContext(ctx, migrateAcquire, migrateLock); err != nil {
 		return 0, 0, wrap("wait for another migration", err)
 	}
+	if err := ownSchema(ctx, db); err != nil {
+		return 0, 0, err
+	}
 	if from, err = version(ctx, db); err != nil {
 		return 0, 0, err
 	}
 	if from > schemaVersion {
 		return from, from, src.mismatch(from)
-	}
-	if _, err := db.ExecContext(ctx, schemaCreate); err != nil {
-		return from, from, wrap("create schema engine", err)
 	}
 	p, err := provider(db)
 	if err != nil {
@@ -77,6 +80,23 @@ func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
 	}
 	to, err = version(ctx, db)
 	return from, to, err
+}
+
+// ownSchema makes the schema, unless it is there, and sees to it that nothing in it
+// is another role's. It reads nothing from the schema before: a view of another role
+// could stand in for a table. CREATE SCHEMA needs a privilege for the database, which
+// the owner of a schema that is there can do without.
+func ownSchema(ctx context.Context, db *sql.DB) error {
+	var there bool
+	if err := db.QueryRowContext(ctx, schemaThere).Scan(&there); err != nil {
+		return wrap("look for schema engine", err)
+	}
+	if !there {
+		if _, err := db.ExecContext(ctx, schemaCreate); err != nil {
+			return wrap("create schema engine", err)
+		}
+	}
+	return ownedByUs(ctx, db)
 }
 
 // A SchemaStatus compares a database with this binary.
@@ -111,20 +131,48 @@ func connect(ctx context.Context, dsn string) (source, *sql.DB, error) {
 	return src, db, nil
 }
 
+// provider returns what applies the migrations. Each is one transaction that looks
+// in pg_catalog alone: see session.go.
 func provider(db *sql.DB) (*goose.Provider, error) {
-	dir, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, wrap("read migrations", err)
-	}
 	store, err := database.NewStore(database.DialectPostgres, versionTable)
 	if err != nil {
 		return nil, wrap("read migrations", err)
 	}
-	p, err := goose.NewProvider("", db, dir, goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, wrap("read migrations", err)
+	}
+	var all []*goose.Migration
+	for _, file := range files {
+		text, err := migrations.ReadFile(file)
+		if err != nil {
+			return nil, wrap("read migrations", err)
+		}
+		number, err := goose.NumericComponent(file)
+		if err != nil {
+			return nil, wrap("read migrations", err)
+		}
+		all = append(all, goose.NewGoMigration(number, &goose.GoFunc{RunTx: apply(file, string(text))}, nil))
+	}
+	p, err := goose.NewProvider("", db, nil, goose.WithStore(store), goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(all...))
 	if err != nil {
 		return nil, wrap("read migrations", err)
 	}
 	return p, nil
+}
+
+// apply runs a migration. Its text goes to the server as a whole, which runs the
+// statements in order: the file's marks for goose are comments to it.
+func apply(file, text string) func(context.Context, *sql.Tx) error {
+	return func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, transactionPath); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("%s: %w", path.Base(file), err)
+		}
+		return nil
+	}
 }
 
 // version returns the schema's version; 0 = no schema.

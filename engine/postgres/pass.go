@@ -12,19 +12,19 @@ const (
 	// passTake gives the permission to one caller in a period: of several at once
 	// the others wait for the row and then find that it is too early.
 	passTake = `
-INSERT INTO engine.pass AS p (name, not_before) VALUES ($1, clock_timestamp() + $2::float8 * interval '1 second')
-ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE p.not_before <= clock_timestamp()`
+INSERT INTO engine.pass AS p (name, not_before) VALUES ($1, pg_catalog.clock_timestamp() + $2::float8 * interval '1 second')
+ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE p.not_before <= pg_catalog.clock_timestamp()`
 	// runOverdue looks at each live member's most overdue runs: as many scans of
 	// run_active as there are members.
 	runOverdue = `
 SELECT o.run_id FROM engine.member m CROSS JOIN LATERAL (
   SELECT r.run_id, r.next_check FROM engine.run r
-  WHERE r.state < 10 AND r.owner = m.engine AND r.next_check < (SELECT clock_timestamp() - $2::float8 * interval '1 second')
+  WHERE r.state < 10 AND r.owner = m.engine AND r.next_check < (SELECT pg_catalog.clock_timestamp() - $2::float8 * interval '1 second')
   ORDER BY r.next_check, r.run_id LIMIT $3) o
-WHERE m.engine <> $1 AND NOT m.dead AND m.lease_until > clock_timestamp()
+WHERE m.engine <> $1 AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()
 ORDER BY o.next_check, o.run_id LIMIT $3`
-	memberColumns = `SELECT engine, address, joined_at, lease_until, extract(epoch FROM lease_until - clock_timestamp())::float8 FROM engine.member`
-	memberLive    = memberColumns + ` WHERE NOT dead AND lease_until > clock_timestamp() ORDER BY engine`
+	memberColumns = `SELECT engine, address, joined_at, lease_until, extract(epoch FROM lease_until - pg_catalog.clock_timestamp())::float8 FROM engine.member`
+	memberLive    = memberColumns + ` WHERE NOT dead AND lease_until > pg_catalog.clock_timestamp() ORDER BY engine`
 	memberOne     = memberColumns + ` WHERE engine = $1`
 )
 

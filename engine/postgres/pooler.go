@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-const backendPID = `SELECT pg_backend_pid()`
+const backendPID = `SELECT pg_catalog.pg_backend_pid()`
 
 // poolerBegin begins a transaction with what a writer's session has otherwise:
 // behind a pooler the session is another one in every transaction.
@@ -15,7 +15,7 @@ BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on;
 SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
 SET LOCAL enable_seqscan = off; SET LOCAL enable_memoize = off; SET LOCAL jit = off;
 SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
-`
+` + transactionPath
 
 // poolerTurns is how often the two sessions are asked: others may take a backend
 // from the pooler and give it back meanwhile.
@@ -25,7 +25,8 @@ const poolerTurns = 24
 // server: then what a session was told is not known to the next transaction, and
 // prepared statements, session locks and LISTEN do not work. Two sessions that
 // are open at once have one backend, or one session has two. The order of asking
-// finds a pooler that hands out its backends in turn, too.
+// finds a pooler that hands out its backends in turn, too. Where there is none, the
+// two sessions are settled: they were made before that was known.
 func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	var conns [2]*sql.Conn
 	for i := range conns {
@@ -46,7 +47,7 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 		}
 		pids[i] = pid
 	}
-	return false, nil
+	return false, settle(ctx, conns[:])
 }
 
 // noteLost switches to what works behind a pooler if an error shows one: a

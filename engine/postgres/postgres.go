@@ -63,6 +63,7 @@ type Store struct {
 	log    *slog.Logger
 
 	pooled  atomic.Bool // a pooler in transaction mode stands before the server
+	direct  atomic.Bool // no pooler was found when the store was opened
 	lineage *lineage
 	flows   sync.Map // of WorkflowID that are known to stand in the database
 	orphans walk
@@ -117,6 +118,8 @@ func (s *Store) examineServer(ctx context.Context, o Options) error {
 	}
 	if pooled {
 		s.behindPooler()
+	} else {
+		s.direct.Store(true)
 	}
 	reads := max(1, o.MaxConns/2)
 	work := max(1, o.MaxConns-reads)

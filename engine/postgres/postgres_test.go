@@ -51,8 +51,12 @@ func raw(t testing.TB, dsn string) *sql.DB {
 }
 
 // harness empties a migrated database for each case.
-func harness(t *testing.T, dsn string) storetest.Harness {
-	p, through := newProxy(t, dsn)
+func harness(t *testing.T, dsn string) storetest.Harness { return harnessAs(t, dsn, dsn) }
+
+// harnessAs is harness with the stores' sessions under a role of their own; dsn is a
+// superuser's.
+func harnessAs(t *testing.T, dsn, role string) storetest.Harness {
+	p, through := newProxy(t, role)
 	db := raw(t, dsn)
 	for _, table := range []string{"member", "fence", "workflow_step", "workflow", "definition", "setting", "run", "journal", "run_name", "context", "run_step", "alert",
 		"inbox", "pass", "late_reply", "log"} {
@@ -60,7 +64,7 @@ func harness(t *testing.T, dsn string) storetest.Harness {
 	}
 	return storetest.Harness{
 		Store: open(t, through),
-		Other: open(t, dsn),
+		Other: open(t, role),
 		Expire: func(t *testing.T, id engine.EngineID) {
 			t.Helper()
 			must(t, db, `UPDATE engine.member SET lease_until = clock_timestamp() - interval '1 second' WHERE engine = $1`, int64(id))

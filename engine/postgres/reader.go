@@ -56,12 +56,12 @@ func (s *Store) Load(ctx context.Context, id machine.RunID) (engine.Head, []engi
 // of its own would cost every row. Neither half is sorted; that is cheaper done
 // here.
 const runLoadMany = `
-SELECT r.run_id, -1 AS seq, timestamptz_send(r.created_at) AS at,
-       int4send(r.workflow_id) || int2send(r.state) || int4send(r.owner) || int4send(r.fence) || timestamptz_send(r.next_check)
-       || timestamptz_send(coalesce(r.finished_at, '-infinity')) || boolsend(EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id))
-       || textsend(coalesce(n.name, '')) AS data
+SELECT r.run_id, -1 AS seq, pg_catalog.timestamptz_send(r.created_at) AS at,
+       pg_catalog.int4send(r.workflow_id) || pg_catalog.int2send(r.state) || pg_catalog.int4send(r.owner) || pg_catalog.int4send(r.fence) || pg_catalog.timestamptz_send(r.next_check)
+       || pg_catalog.timestamptz_send(coalesce(r.finished_at, '-infinity')) || pg_catalog.boolsend(EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id))
+       || pg_catalog.textsend(coalesce(n.name, '')) AS data
 FROM engine.run r LEFT JOIN engine.run_name n USING (run_id) WHERE r.run_id = ANY ($1::int8[])
-UNION ALL SELECT run_id, seq, timestamptz_send(at), data FROM engine.journal WHERE run_id = ANY ($1::int8[])`
+UNION ALL SELECT run_id, seq, pg_catalog.timestamptz_send(at), data FROM engine.journal WHERE run_id = ANY ($1::int8[])`
 
 // LoadMany is Load of many runs, ascending; those that do not exist are missing.
 // It is one statement, prepared so that numbers and data come in binary.
@@ -248,13 +248,13 @@ func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit in
 const (
 	runShown = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
-       r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > clock_timestamp(), false)
+       r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp(), false)
 FROM `
 	runJoins = ` r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
 LEFT JOIN engine.member m ON m.engine = r.owner`
 	runColumns = runShown + `engine.run` + runJoins
 	runList    = runColumns + `
-WHERE (cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
+WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
   AND r.created_at >= $4 ORDER BY r.run_id DESC LIMIT $5`
 	// runListOpen looks at open runs only, of which there are few beside those
 	// that have ended; the joins touch what is shown.
@@ -264,7 +264,7 @@ WHERE (cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name
   ORDER BY o.run_id DESC LIMIT $5)` + runJoins + ` ORDER BY r.run_id DESC`
 	// runListByKey begins at the few runs of the key.
 	runListByKey = runColumns + `
-WHERE (cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
+WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
   AND r.created_at >= $4 AND n.key = $6 ORDER BY r.run_id DESC LIMIT $5`
 	runFindByName = runColumns + ` WHERE n.name = $1`
 	runFindByID   = runColumns + ` WHERE r.run_id = $1`

@@ -22,10 +22,10 @@ const (
 	retainNote = `
 INSERT INTO engine.setting AS s (name, value) VALUES ('retained', $1::int8::text)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value::int8 < excluded.value::int8`
-	retainTold = `SELECT coalesce(max(value::int8), 0) FROM engine.setting WHERE name = 'retained'`
+	retainTold = `SELECT coalesce(pg_catalog.max(value::int8), 0) FROM engine.setting WHERE name = 'retained'`
 	// retainWindow finds where the next runs end.
 	retainWindow = `
-SELECT count(*), coalesce(max(run_id), 0) FROM (SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 ORDER BY run_id LIMIT $3) w`
+SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 ORDER BY run_id LIMIT $3) w`
 	// retainLock waits for nobody: a run that is worked on stays for now.
 	retainLock = `
 SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 AND state >= 10 AND finished_at < $3
@@ -36,7 +36,7 @@ ORDER BY run_id FOR UPDATE SKIP LOCKED`
 	// a key whose run is gone is free.
 	retainRemove = `
 WITH gone AS (
-  DELETE FROM engine.run r USING unnest($1::int8[]) v(run_id)
+  DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
   WHERE r.run_id = v.run_id AND NOT EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id)
   RETURNING r.run_id, r.workflow_id
 ), named AS (
@@ -48,7 +48,7 @@ WITH gone AS (
 ), freed AS (
   DELETE FROM engine.context c USING keyed k WHERE c.workflow = k.workflow AND c.key = k.key RETURNING 1
 )
-SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM named) + (SELECT count(*) FROM freed)`
+SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM named) + (SELECT pg_catalog.count(*) FROM freed)`
 )
 
 // What is kept beside a run goes after it, a little at a time: a run may have
@@ -138,7 +138,7 @@ func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (engine
 // forget removes the runs of a window that ended before a time, with their names
 // and keys.
 func (s *Store) forget(ctx context.Context, after, last machine.RunID, before time.Time, stats *engine.RetainStats) error {
-	tx, err := s.db.BeginTx(ctx, nil)
+	tx, err := s.begin(ctx)
 	if err != nil {
 		return wrap("remove runs", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"github.com/lib/pq"
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/database"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/internal/pgtest"
@@ -35,7 +32,13 @@ type yard struct {
 
 func newYard(t *testing.T) *yard {
 	t.Helper()
-	y := &yard{T: t, dsn: migrated(t)}
+	return yardIn(t, migrated(t))
+}
+
+// yardIn makes a yard in a migrated database.
+func yardIn(t *testing.T, dsn string) *yard {
+	t.Helper()
+	y := &yard{T: t, dsn: dsn}
 	y.db, y.s = raw(t, y.dsn), open(t, y.dsn)
 	ids, err := y.s.PutDefinition(t.Context(), engine.Definition{Digest: "d", Data: []byte("x"), Workflows: []engine.DefinedWorkflow{{Name: "w", Steps: []string{"a"}}}})
 	if err != nil {
@@ -517,15 +520,7 @@ func TestKeyOfARemovedRun(t *testing.T) {
 func migrateTo(t *testing.T, db *sql.DB, version int64) {
 	t.Helper()
 	must(t, db, schemaCreate)
-	dir, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := database.NewStore(database.DialectPostgres, versionTable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := goose.NewProvider("", db, dir, goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
+	p, err := provider(db)
 	if err != nil {
 		t.Fatal(err)
 	}

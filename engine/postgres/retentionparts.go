@@ -18,7 +18,7 @@ import (
 // What changes partitions stands in the schema, as functions: names of tables
 // are made there, from numbers. Migration 00003 says what each of them does.
 const (
-	partList     = `SELECT name, lo, hi, bytes, clock_timestamp() FROM engine.journal_part ORDER BY lo`
+	partList     = `SELECT name, lo, hi, bytes, pg_catalog.clock_timestamp() FROM engine.journal_part ORDER BY lo`
 	partAlone    = `SELECT engine.journal_alone()`
 	partQuiet    = `SELECT engine.journal_quiet($1)`
 	partLimit    = `SELECT engine.journal_limit($1)`
@@ -28,12 +28,12 @@ const (
 	partCut      = `SELECT engine.journal_cut($1)`
 	partGather   = `SELECT engine.journal_gather($1)`
 	partDrop     = `SELECT engine.journal_drop($1)`
-	partLastRun  = `SELECT coalesce(max(run_id), 0) FROM engine.journal WHERE run_id >= $1`
-	partLeftRuns = `SELECT count(*) FROM (SELECT FROM engine.run WHERE run_id < $1 LIMIT $2) r`
+	partLastRun  = `SELECT coalesce(pg_catalog.max(run_id), 0) FROM engine.journal WHERE run_id >= $1`
+	partLeftRuns = `SELECT pg_catalog.count(*) FROM (SELECT FROM engine.run WHERE run_id < $1 LIMIT $2) r`
 	partLeftRows = `
-SELECT count(*), coalesce(sum(size), 0) FROM (
+SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(size), 0) FROM (
   SELECT j.size FROM (SELECT run_id FROM engine.run WHERE run_id < $1 LIMIT $2) r
-  CROSS JOIN LATERAL (SELECT pg_column_size(data) + coalesce(pg_column_size(steps), 0) AS size FROM engine.journal WHERE run_id = r.run_id OFFSET 0) j
+  CROSS JOIN LATERAL (SELECT pg_catalog.pg_column_size(data) + coalesce(pg_catalog.pg_column_size(steps), 0) AS size FROM engine.journal WHERE run_id = r.run_id OFFSET 0) j
   LIMIT $3) j`
 	partTry   = `SAVEPOINT change`
 	partAgain = `ROLLBACK TO SAVEPOINT change`
@@ -262,7 +262,7 @@ var errOthers = errors.New("another session is at work on the journal's partitio
 // others do not let go of it within 100 ms, so that commits are not kept
 // waiting for long.
 func (s *Store) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
+	tx, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}

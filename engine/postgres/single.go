@@ -27,7 +27,7 @@ SELECT $4, $11::int4, $8, $7, 0, $12::timestamptz, $6, CASE WHEN $8 >= 10 THEN $
 RETURNING 1, 1, NULL::int8[]`
 	singleAppend = singleLanded + singleChanged + singleAnswer
 	singleHeard  = singleLanded + singleChanged + `
-    AND (SELECT count(*) FROM engine.inbox i WHERE i.run_id = $4) <= $12::int4` + singleAnswer
+    AND (SELECT pg_catalog.count(*) FROM engine.inbox i WHERE i.run_id = $4) <= $12::int4` + singleAnswer
 
 	singleChanged = `, changed AS (
   UPDATE engine.run r
@@ -38,8 +38,8 @@ RETURNING 1, 1, NULL::int8[]`
 	singleAnswer = `
   RETURNING 1
 )
-SELECT 1, CASE WHEN c.n = 0 THEN ('` + runGone + `' || left(c.n::text, 0))::int8 ELSE 1 END, NULL::int8[]
-FROM landed, (SELECT count(*) AS n FROM changed) c`
+SELECT 1, CASE WHEN c.n = 0 THEN ('` + runGone + `' || pg_catalog.left(c.n::text, 0))::int8 ELSE 1 END, NULL::int8[]
+FROM landed, (SELECT pg_catalog.count(*) AS n FROM changed) c`
 )
 
 // single reports whether the batch is one transition that nothing comes with.

@@ -22,7 +22,7 @@ import (
 // queries are all SQL constants of the package by name; TestEveryQueryIsListed
 // keeps the list complete.
 var queries = map[string]string{
-	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaVersions": schemaVersions,
+	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaThere": schemaThere, "schemaStrange": schemaStrange, "sessionSettle": sessionSettle, "schemaVersions": schemaVersions,
 	"journalPlain": journalPlain, "journalBegin": journalBegin, "journalAppend": journalAppend, "journalHeard": journalHeard, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
 	"journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
 	"singlePlain": singlePlain, "singleBegin": singleBegin, "singleAppend": singleAppend, "singleHeard": singleHeard,
@@ -53,7 +53,7 @@ var queries = map[string]string{
 var pieces = []string{"writerSession", "commitOwn", "commitInto", "commitRows", "commitLanded", "commitOnConflict", "commitReturning",
 	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged", "changesBeside", "changesAlone", "changesEnd", "changesHeard", "changesHeardAlone", "changesHeardBeside", "createdLanded", "changedLanded", "commitRuns", "commitRunsLanded", "commitRunsHeard", "commitRunsHeardLanded",
 	"singleInto", "singleLanded", "singleChanged", "singleAnswer", "commitSide", "commitConsumed", "commitAnswer", "commitAnswerAlone", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
-	"poolerBegin", "lookBegin", "memberColumns", "migratePatience", "wakeNotify", "wakeListen"}
+	"poolerBegin", "lookBegin", "memberColumns", "sessionSettings", "transactionPath", "migratePatience", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
 

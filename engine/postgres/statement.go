@@ -12,7 +12,7 @@ SET default_transaction_isolation = 'read committed'; SET synchronous_commit = o
 SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off;
 SET enable_seqscan = off; SET enable_memoize = off; SET jit = off;
 SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s';
-SELECT octet_length(repeat('x', 2097152));
+SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152));
 `
 
 // The commit statement, in pieces. Arrays are sorted: journal rows by run, names
@@ -28,7 +28,7 @@ WITH own AS MATERIALIZED (
 	commitInto = `
   INSERT INTO engine.journal (run_id, at, writer, seq, owner, run_state, steps, data)
   SELECT v.run_id, v.at, $3::int8, v.seq, v.owner, v.run_state, v.steps, v.data`
-	commitRows      = `(SELECT unnest($4::int8[]) AS run_id, unnest($5::int4[]) AS seq, unnest($6::timestamptz[]) AS at, unnest($7::int4[]) AS owner, unnest($8::int2[]) AS run_state, unnest($9::bytea[]) AS steps, unnest($10::bytea[]) AS data) v`
+	commitRows      = `(SELECT pg_catalog.unnest($4::int8[]) AS run_id, pg_catalog.unnest($5::int4[]) AS seq, pg_catalog.unnest($6::timestamptz[]) AS at, pg_catalog.unnest($7::int4[]) AS owner, pg_catalog.unnest($8::int2[]) AS run_state, pg_catalog.unnest($9::bytea[]) AS steps, pg_catalog.unnest($10::bytea[]) AS data) v`
 	commitReturning = `
   RETURNING run_id, at
 )`
@@ -50,16 +50,16 @@ WITH own AS MATERIALIZED (
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id)
   SELECT k.workflow, k.key, k.run_id
-  FROM own, (SELECT count(*) FROM named) first, unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)` + commitTake
+  FROM own, (SELECT pg_catalog.count(*) FROM named) first, unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)` + commitTake
 	commitTake = `
   ON CONFLICT (workflow, key) DO UPDATE SET run_id =
     CASE WHEN (SELECT r.state FROM engine.run r WHERE r.run_id = c.run_id) IN (11, 12, 13) THEN excluded.run_id END
   RETURNING 1
 )`
 	commitLandedNamed = `, landed AS (` + commitInto + `
-  FROM own, (SELECT count(*) FROM named) first, ` + commitRows
+  FROM own, (SELECT pg_catalog.count(*) FROM named) first, ` + commitRows
 	commitLandedKeyed = `, landed AS (` + commitInto + `
-  FROM own, (SELECT count(*) FROM keyed) first, ` + commitRows
+  FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows
 
 	// What begins a run under names lands apart from the rest where conflicts are
 	// survived: fresh are those in whose way nothing stands that can be seen. What
@@ -77,12 +77,12 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.run_name (run_id, name, key) SELECT run_id, name, key FROM fresh RETURNING run_id
 ), keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id)
-  SELECT k.workflow, k.key, k.run_id FROM (SELECT count(*) FROM named) first, unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
+  SELECT k.workflow, k.key, k.run_id FROM (SELECT pg_catalog.count(*) FROM named) first, unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
   WHERE k.run_id = ANY (ARRAY(SELECT run_id FROM fresh))` + commitTake
 	commitLandedFresh = `, begun AS (` + commitInto + `
-  FROM own, (SELECT count(*) FROM keyed) first, ` + commitRows + `
+  FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows + `
   WHERE v.seq = 0 AND v.run_id = ANY (ARRAY(SELECT run_id FROM fresh))` + commitReturning + `, others AS (` + commitInto + `
-  FROM own, (SELECT count(*) FROM begun) first, ` + commitRows + `
+  FROM own, (SELECT pg_catalog.count(*) FROM begun) first, ` + commitRows + `
   WHERE v.run_id <> ALL ($23::int8[])` + commitOnConflict + commitReturning + `, landed AS MATERIALIZED (SELECT * FROM begun UNION ALL SELECT * FROM others)`
 
 	// Rows of runs: those that begin, and those that are there and change. They
@@ -92,26 +92,26 @@ WITH own AS MATERIALIZED (
 	commitCreated = `, created AS (
   INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
   SELECT c.run_id, c.workflow_id, c.state, c.owner, 0, c.next_check, c.at, CASE WHEN c.state >= 10 THEN c.at END
-  FROM own, (SELECT count(*) FROM landed) first,
-       (SELECT unnest($11::int8[]) AS run_id, unnest($12::timestamptz[]) AS at, unnest($13::int4[]) AS workflow_id, unnest($14::int2[]) AS state, unnest($15::int4[]) AS owner, unnest($16::timestamptz[]) AS next_check) c`
+  FROM own, (SELECT pg_catalog.count(*) FROM landed) first,
+       (SELECT pg_catalog.unnest($11::int8[]) AS run_id, pg_catalog.unnest($12::timestamptz[]) AS at, pg_catalog.unnest($13::int4[]) AS workflow_id, pg_catalog.unnest($14::int2[]) AS state, pg_catalog.unnest($15::int4[]) AS owner, pg_catalog.unnest($16::timestamptz[]) AS next_check) c`
 	commitChanged = `, changed AS (
   UPDATE engine.run r
   SET state = coalesce(c.state, r.state), next_check = coalesce(c.next_check, r.next_check),
       owner = coalesce(c.owner, r.owner), fence = CASE WHEN c.owner IS NULL THEN r.fence ELSE c.seq END,
       finished_at = CASE WHEN c.state IS NULL THEN r.finished_at WHEN c.state >= 10 THEN c.at END
-  FROM own, (SELECT count(*) FROM landed) first, `
-	changesBeside = `(SELECT unnest($17::int8[]) AS run_id, unnest($18::timestamptz[]) AS at, unnest($19::int4[]) AS seq, unnest($20::int2[]) AS state, unnest($21::int4[]) AS owner, unnest($22::timestamptz[]) AS next_check`
-	changesAlone  = `(SELECT unnest($11::int8[]) AS run_id, unnest($12::timestamptz[]) AS at, unnest($13::int4[]) AS seq, unnest($14::int2[]) AS state, unnest($15::int4[]) AS owner, unnest($16::timestamptz[]) AS next_check`
+  FROM own, (SELECT pg_catalog.count(*) FROM landed) first, `
+	changesBeside = `(SELECT pg_catalog.unnest($17::int8[]) AS run_id, pg_catalog.unnest($18::timestamptz[]) AS at, pg_catalog.unnest($19::int4[]) AS seq, pg_catalog.unnest($20::int2[]) AS state, pg_catalog.unnest($21::int4[]) AS owner, pg_catalog.unnest($22::timestamptz[]) AS next_check`
+	changesAlone  = `(SELECT pg_catalog.unnest($11::int8[]) AS run_id, pg_catalog.unnest($12::timestamptz[]) AS at, pg_catalog.unnest($13::int4[]) AS seq, pg_catalog.unnest($14::int2[]) AS state, pg_catalog.unnest($15::int4[]) AS owner, pg_catalog.unnest($16::timestamptz[]) AS next_check`
 	changesEnd    = `) c
   WHERE r.run_id = c.run_id`
 	// A row that makes an engine the owner changes its run only if no more messages
 	// wait for it than the engine has read: those posted since are decided first.
 	// Where there are more nothing lands, as where a run is gone.
-	changesHeardBeside = `, unnest($41::int4[]) AS heard) c
+	changesHeardBeside = `, pg_catalog.unnest($41::int4[]) AS heard) c
   WHERE r.run_id = c.run_id` + changesHeard
-	changesHeardAlone = `, unnest($17::int4[]) AS heard) c
+	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
   WHERE r.run_id = c.run_id` + changesHeard
-	changesHeard = ` AND (c.heard IS NULL OR (SELECT count(*) FROM engine.inbox i WHERE i.run_id = c.run_id) <= c.heard)`
+	changesHeard = ` AND (c.heard IS NULL OR (SELECT pg_catalog.count(*) FROM engine.inbox i WHERE i.run_id = c.run_id) <= c.heard)`
 
 	createdEnd    = `)`
 	changedEnd    = ` RETURNING 1)`
@@ -142,17 +142,17 @@ WITH own AS MATERIALIZED (
 	// that says so (runGone): retention has removed the run meanwhile, and a row of
 	// the journal would be all there is of it.
 	commitAnswer = `
-SELECT (SELECT count(*) FROM own), (SELECT count(*) FROM landed), NULL::int8[]`
+SELECT (SELECT pg_catalog.count(*) FROM own), (SELECT pg_catalog.count(*) FROM landed), NULL::int8[]`
 	commitAnswerAlone = `
-SELECT o.n, CASE WHEN l.n > 0 AND c.n < cardinality($11::int8[]) THEN ('` + runGone + `' || left(c.n::text, 0))::int8 ELSE l.n END, NULL::int8[]` + commitCounts
+SELECT o.n, CASE WHEN l.n > 0 AND c.n < pg_catalog.cardinality($11::int8[]) THEN ('` + runGone + `' || pg_catalog.left(c.n::text, 0))::int8 ELSE l.n END, NULL::int8[]` + commitCounts
 	commitAnswerBeside = `
-SELECT o.n, CASE WHEN l.n > 0 AND c.n < cardinality($17::int8[]) THEN ('` + runGone + `' || left(c.n::text, 0))::int8 ELSE l.n END, NULL::int8[]` + commitCounts
+SELECT o.n, CASE WHEN l.n > 0 AND c.n < pg_catalog.cardinality($17::int8[]) THEN ('` + runGone + `' || pg_catalog.left(c.n::text, 0))::int8 ELSE l.n END, NULL::int8[]` + commitCounts
 	commitCounts = `
-FROM (SELECT count(*) AS n FROM own) o, (SELECT count(*) AS n FROM landed) l, (SELECT count(*) AS n FROM changed) c`
+FROM (SELECT pg_catalog.count(*) AS n FROM own) o, (SELECT pg_catalog.count(*) AS n FROM landed) l, (SELECT pg_catalog.count(*) AS n FROM changed) c`
 	commitAnswerSome = `
-SELECT o.alive, CASE WHEN c.n < (SELECT count(*) FROM unnest($17::int8[]) m(run_id) WHERE m.run_id = ANY (l.ids)) THEN ('` + runGone + `' || left(c.n::text, 0))::int8 ELSE l.n END,
-  CASE WHEN l.n < cardinality($4::int8[]) THEN l.ids END
-FROM (SELECT count(*) AS alive FROM own) o, (SELECT count(*) AS n, array_agg(run_id) AS ids FROM landed) l, (SELECT count(*) AS n FROM changed) c`
+SELECT o.alive, CASE WHEN c.n < (SELECT pg_catalog.count(*) FROM pg_catalog.unnest($17::int8[]) m(run_id) WHERE m.run_id = ANY (l.ids)) THEN ('` + runGone + `' || pg_catalog.left(c.n::text, 0))::int8 ELSE l.n END,
+  CASE WHEN l.n < pg_catalog.cardinality($4::int8[]) THEN l.ids END
+FROM (SELECT pg_catalog.count(*) AS alive FROM own) o, (SELECT pg_catalog.count(*) AS n, pg_catalog.array_agg(run_id) AS ids FROM landed) l, (SELECT pg_catalog.count(*) AS n FROM changed) c`
 )
 
 // runGone is no number, which the server complains about with these words. They
@@ -211,8 +211,8 @@ ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
 
 	// What a commit does, with a run that there never is (trialID): always rolled
 	// back.
-	trialJournal = `INSERT INTO engine.journal (run_id, seq, at, writer, data) VALUES ($1, 1, clock_timestamp(), 0, '\x00')`
-	trialRun     = `INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES ($1, 0, 1, 0, 0, 'infinity', clock_timestamp())`
+	trialJournal = `INSERT INTO engine.journal (run_id, seq, at, writer, data) VALUES ($1, 1, pg_catalog.clock_timestamp(), 0, '\x00')`
+	trialRun     = `INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES ($1, 0, 1, 0, 0, 'infinity', pg_catalog.clock_timestamp())`
 	trialMove    = `UPDATE engine.run SET fence = 1 WHERE run_id = $1`
 )
 

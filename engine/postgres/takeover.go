@@ -23,7 +23,7 @@ WITH o AS MATERIALIZED (
 SELECT run_id FROM o WHERE run_id > $1 ORDER BY run_id LIMIT $2`
 	// orphanCheck tells which runs of a list are orphans still.
 	orphanCheck = `
-SELECT run_id FROM unnest($1::int8[]) v(run_id) JOIN engine.run r USING (run_id)
+SELECT run_id FROM pg_catalog.unnest($1::int8[]) v(run_id) JOIN engine.run r USING (run_id)
 WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0 WHERE $2::bool))
   AND (state NOT IN (6, 7) OR next_check < 'infinity' OR EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id))
 ORDER BY run_id`
@@ -114,7 +114,7 @@ const inboxAddressed = `
 SELECT i.run_id FROM engine.inbox i
 CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND state < 10 OFFSET 0) r
 JOIN engine.member m ON m.engine = r.owner AND m.dead
-GROUP BY i.run_id ORDER BY min(i.id) LIMIT $1`
+GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 
 // Addressed returns open runs of members declared dead for which messages wait.
 func (s *Store) Addressed(ctx context.Context, limit int) ([]machine.RunID, error) {

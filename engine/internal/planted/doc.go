@@ -9,7 +9,7 @@
 //	{
 //		name: "a lease that has passed cannot be renewed",
 //		in:   "engine/postgres.memberTick",
-//		old:  "AND lease_until > clock_timestamp() RETURNING",
+//		old:  "AND lease_until > pg_catalog.clock_timestamp() RETURNING",
 //		new:  "RETURNING",
 //		by:   catches("engine/postgres", "^TestStore$/^tick$"),
 //	},

@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Statements name a schema for every table and function, pg_catalog included. The
+// search path matters all the same: operators and the bodies of functions are looked
+// up in it. With the server's default, another role that may create objects in a
+// schema of the path, such as public, could have its code run by an engine or by
+// db migrate. So every session and every transaction looks in pg_catalog alone.
+// pg_temp is named because the server would search it first otherwise.
+const (
+	// sessionSettings is an expression that settles what a session keeps. A session
+	// of a server that confirms commits before they are durable waits for its
+	// commits; a stricter setting is the database's own choice. Indexes are scanned
+	// one by one: only such a scan marks the entries of ended runs, so that the next
+	// scan does not visit their rows again.
+	sessionSettings = `pg_catalog.concat(
+         CASE WHEN pg_catalog.current_setting('synchronous_commit') IN ('off', 'local') THEN pg_catalog.set_config('synchronous_commit', 'on', false) END,
+         pg_catalog.set_config('enable_bitmapscan', 'off', false),
+         pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false))`
+	sessionSettle = `SELECT ` + sessionSettings
+
+	// transactionPath is for transactions of sessions that keep nothing, because a
+	// pooler gives the session to another client afterwards.
+	transactionPath = `SET LOCAL search_path = pg_catalog, pg_temp`
+)
+
+// keeps reports whether sessions may be settled: no pooler gives them to other
+// clients.
+func (s *Store) keeps() bool { return s.direct.Load() && !s.pooled.Load() }
+
+// settleBare settles a session before the pool has it.
+func settleBare(ctx context.Context, w wire) error {
+	_, err := first(ctx, w, 1, sessionSettle)
+	return err
+}
+
+// settle settles sessions that the pool has already.
+func settle(ctx context.Context, conns []*sql.Conn) error {
+	for _, c := range conns {
+		if _, err := c.ExecContext(ctx, sessionSettle); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin begins a transaction. Behind a pooler its session may be another client's,
+// with that client's search path.
+func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil || !s.pooled.Load() {
+		return tx, err
+	}
+	if _, err := tx.ExecContext(ctx, transactionPath); err != nil {
+		return nil, rolledBack(tx, err)
+	}
+	return tx, nil
+}
