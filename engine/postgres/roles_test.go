@@ -362,6 +362,9 @@ func TestSearchPath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := b.w.Submit(t.Context(), b.create(4), engine.Names{}); err != nil { // its name follows from its id
+		t.Fatal(err)
+	}
 	var batch []engine.Transition
 	for run := machine.RunID(1); run <= 3; run++ {
 		batch = append(batch, engine.Transition{Run: run, Seq: 1, At: at, Data: []byte("1")})
@@ -372,11 +375,11 @@ func TestSearchPath(t *testing.T) {
 	if _, err := s.LoadMany(t.Context(), []machine.RunID{1, 2, 3}); err != nil {
 		t.Errorf("load: %v", err)
 	}
-	if rows, err := s.Runs(t.Context(), engine.RunFilter{}); err != nil || len(rows) != 3 {
+	if rows, err := s.Runs(t.Context(), engine.RunFilter{}); err != nil || len(rows) != 4 {
 		t.Errorf("list: %d runs, err = %v", len(rows), err)
 	}
 	var shown int
-	if err := db.QueryRow(`SELECT count(run) FROM engine.runs`).Scan(&shown); err != nil || shown != 3 {
+	if err := db.QueryRow(`SELECT count(run) FROM engine.runs`).Scan(&shown); err != nil || shown != 4 {
 		t.Errorf("the view shows %d runs, err = %v", shown, err)
 	}
 	if _, err := s.Retain(t.Context(), time.Now().Add(-time.Hour), 10); err != nil {
