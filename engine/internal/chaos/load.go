@@ -15,9 +15,9 @@ import (
 // well, the tenth is undone. Their names are given, so that whoever does not
 // know whether a submission landed says it again. stop waits until each is
 // accepted and returns how many a second there were. Where more than ten seconds'
-// worth are open it submits none; less than 70 % of what was asked for makes the
-// run void, or less than a tenth where other faults share the machine and the
-// database is away for most of the time.
+// worth are open it submits none. In the full trial, less than 70 % of what was
+// asked for makes the run void: it proves nothing about that load. In the short
+// one a busy machine may accept few, but no run at all would prove nothing.
 func (w *World) load(perSecond int) (stop func() int) {
 	w.T.Helper()
 	well := flowOf(w.URL, head,
@@ -57,11 +57,11 @@ func (w *World) load(perSecond int) (stop func() int) {
 		w.T.Helper()
 		halt()
 		took := time.Since(began).Seconds()
-		least := 0.1
+		least := 1.0
 		if full {
-			least = 0.7
+			least = 0.7 * float64(perSecond) * took
 		}
-		if float64(l.accepted) < float64(perSecond)*took*least {
+		if float64(l.accepted) < least {
 			w.T.Errorf("void: %d runs in %.0f s, %d a second were wanted; it waited %d times", l.accepted, took, perSecond, l.waited)
 		}
 		w.Note("%d runs accepted by and by, %d times not at the first try, waited %d times", l.accepted, l.again, l.waited)
