@@ -95,6 +95,18 @@ func (s *pointedStore) Leave(ctx context.Context, engine EngineID) error {
 	return s.Store.Leave(ctx, engine)
 }
 
+func (s *pointedStore) Hold(ctx context.Context, engine EngineID, runs []machine.RunID) error {
+	failpoint.Hit("store.Hold.before")
+	defer failpoint.Hit("store.Hold.after")
+	return s.Store.Hold(ctx, engine, runs)
+}
+
+func (s *pointedStore) Absolve(ctx context.Context, runs ...machine.RunID) error {
+	failpoint.Hit("store.Absolve.before")
+	defer failpoint.Hit("store.Absolve.after")
+	return s.Store.Absolve(ctx, runs...)
+}
+
 func (s *pointedStore) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	failpoint.Hit("store.Pass.before")
 	defer failpoint.Hit("store.Pass.after")

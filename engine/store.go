@@ -25,6 +25,7 @@ type WorkflowID int32
 type Store interface {
 	Catalogue
 	Members
+	Hands
 	Journal
 	Inbox
 	Evidence
@@ -138,20 +139,24 @@ type Members interface {
 	Tick(ctx context.Context, engine EngineID, lease time.Duration, limit int) (Tick, error)
 	// Fence declares a member whose lease is past dead and removes its fence
 	// rows; afterwards none of its commits can land. It reports whether the
-	// member is dead now. Fencing a dead member again is harmless.
+	// member is dead now. Fencing a dead member again is harmless. The runs that it
+	// had in hand (Hands) count one death more, each once.
 	Fence(ctx context.Context, dead EngineID) (bool, error)
 	// Orphans returns up to limit open runs owned by nobody or by a member
 	// declared dead (Fence), ascending by id, greater than after. Runs at rest
-	// (Head.AtRest) are not among them unless a message waits for them.
+	// (Head.AtRest) are not among them unless a message waits for them, and are not
+	// even then after MaxDeaths (Suspects).
 	Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
 	// Abandoned is Orphans without the runs of nobody, of which there may be very
 	// many and which ticks show anyhow.
 	Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
 	// Addressed returns up to limit open runs of members declared dead for which
-	// messages wait, those of the oldest messages first.
+	// messages wait, those of the oldest messages first. Runs are left out after
+	// MaxDeaths (Suspects) once they are at rest.
 	Addressed(ctx context.Context, limit int) ([]machine.RunID, error)
 	// Leave ends a membership in order: the lease ends now and the engine is
-	// fenced. Runs it still owns become orphans.
+	// fenced. Runs it still owns become orphans. Nothing counts against those that
+	// it had in hand.
 	Leave(ctx context.Context, engine EngineID) error
 	// Pass reports whether the caller may make the named pass now: at most one
 	// caller in every period may, counted from the last permission (S45). One
@@ -183,6 +188,7 @@ type Tick struct {
 	Unowned []DueRun  // runs of nobody whose next check has passed
 	// Inbox are runs of this engine, or of nobody, for which messages wait,
 	// ended ones included, ascending. Ended runs whose owner is gone are nobody's.
+	// Runs at rest are left out after MaxDeaths (Suspects).
 	// After a full page the engine's next tick goes on behind it (Rotation).
 	Inbox []machine.RunID
 	Dead  []EngineID

@@ -26,6 +26,7 @@ const (
 	kindCompensateRequested
 	kindSettleRequested
 	kindRefused
+	kindEngineLost
 )
 
 func (e *encoder) event(event Event) error {
@@ -77,6 +78,10 @@ func (e *encoder) event(event Event) error {
 		e.uint(kindTakenOver)
 		e.int(int64(ev.By))
 		e.int(int64(ev.From))
+	case EngineLost:
+		e.uint(kindEngineLost)
+		e.int(int64(ev.Deaths))
+		e.string(ev.Why)
 	default:
 		return e.verb(event)
 	}
@@ -156,6 +161,8 @@ func (d *decoder) event() Event {
 		return SlotsFreed{}
 	case kindTakenOver:
 		return TakenOver{By: int32(d.int()), From: int32(d.int())}
+	case kindEngineLost:
+		return EngineLost{Deaths: int(d.int()), Why: d.string()}
 	default:
 		return d.verb(kind)
 	}

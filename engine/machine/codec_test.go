@@ -50,7 +50,7 @@ func TestCodecEvents(t *testing.T) {
 		AttemptDeferred{Attempt: id, Until: noon, Why: "full"},
 		AttemptProgress{Attempt: id, Number: 4, Note: "half", Blob: []byte{1, 2}},
 		AttemptProgress{Attempt: id, Number: 4, Blob: []byte{}}, AttemptProgress{Attempt: id},
-		TimePassed{}, SlotsFreed{}, TakenOver{By: 2, From: 1},
+		TimePassed{}, SlotsFreed{}, TakenOver{By: 2, From: 1}, EngineLost{Deaths: 3, Why: "gone"},
 		CancelRequested{NoCompensate: true, By: "ann", Reason: "why", Ask: 7},
 		PauseRequested{By: "ann", Reason: "why", Ask: 7},
 		ResumeRequested{Extend: time.Hour, By: "ann", Reason: "why", Ask: 7},
@@ -281,20 +281,25 @@ func writeGolden(t *testing.T, path string) {
 	p.ok("a[k]")
 	p.permanent("a[l]", "gone", "alert compensation_failed")
 	p.event(CompensateRequested{Step: `a["l"]`, Skip: true, By: "ann", Reason: "by hand", Ask: 6}).is("compensated")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(p.golden()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// golden writes the rows of a play, and the state after each.
+func (p *play) golden() string {
 	var b strings.Builder
 	s := NewState()
 	for _, row := range p.j.rows {
 		if err := foldRow(s, row); err != nil {
-			t.Fatal(err)
+			p.t.Fatal(err)
 		}
 		fmt.Fprintf(&b, "row %x\nstate %s\n", row, goldenState(s))
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return b.String()
 }
 
 // Whatever the bytes, decoding ends with records that survive being written, or

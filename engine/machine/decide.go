@@ -28,6 +28,9 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 	case s.run.state.Final():
 		return d.afterEnd()
 	default:
+		if ev, lost := in.Event.(EngineLost); lost {
+			return d.engineLost(ev) // before time passes: nothing of the run is looked at
+		}
 		d.live()
 	}
 	d.advance()
@@ -275,7 +278,7 @@ func (d *decider) lastAlerts() []Command {
 		a, ok := c.(Alert)
 		switch {
 		case ok && last[a.Kind] != k:
-		case ok && a.Kind == "parked" && (!d.run.parked || d.s.run.parked):
+		case ok && a.Kind == "parked" && (!d.run.parked || d.s.run.parked || d.s.run.lost()):
 		case ok && a.Kind == "compensation_failed" && (!d.run.stuck || d.s.run.stuck):
 		default:
 			kept = append(kept, c)
@@ -310,6 +313,8 @@ func (d *decider) runState() RunState {
 		return r.state
 	case r.stuck:
 		return RunCompensationFailed
+	case r.lost():
+		return RunParked
 	case r.parked:
 		return RunParked
 	case r.paused:

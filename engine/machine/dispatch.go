@@ -21,7 +21,7 @@ func (d *decider) agentOf(n *node, kind callKind) string { return d.action(n, ki
 
 // halted reports whether nothing may be dispatched.
 func (d *decider) halted() bool {
-	return d.run.paused || d.run.finished != 0 || d.run.parked && d.run.phase == phaseForward
+	return d.run.held() || d.run.finished != 0 || d.run.parked && d.run.phase == phaseForward
 }
 
 // canStart reports whether a call of the agent may start now. What the shell

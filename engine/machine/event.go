@@ -114,6 +114,15 @@ type TakenOver struct {
 	From int32 // incarnation of the former owner; 0 = nobody
 }
 
+// EngineLost parks a run with which engines died: one after the other ended while
+// it was about to read or decide the run. The engine that finds that sends it, in
+// place of trying the run itself. A second one changes nothing, and so does one
+// that reaches a run that has ended.
+type EngineLost struct {
+	Deaths int    // engines that ended so; 0 = none did, and Why says what happened
+	Why    string // for people
+}
+
 // CancelRequested asks the run to turn back, or to stop dead.
 type CancelRequested struct {
 	NoCompensate bool
@@ -193,6 +202,7 @@ func (AttemptProgress) event()     {}
 func (TimePassed) event()          {}
 func (SlotsFreed) event()          {}
 func (TakenOver) event()           {}
+func (EngineLost) event()          {}
 func (CancelRequested) event()     {}
 func (PauseRequested) event()      {}
 func (ResumeRequested) event()     {}

@@ -11,6 +11,7 @@ import (
 const (
 	CodeDeadlineExceeded = "deadline_exceeded" // a step's, an undo's or the run's deadline passed
 	CodeCancelled        = "cancelled"         // the run was cancelled
+	CodeEngineLost       = "engine_lost"       // engines ended one after the other while they had the run in hand
 	CodeExpression       = "expression_error"  // an expression could not be evaluated
 	CodeOutcomeUnknown   = "outcome_unknown"   // an undo is impossible because nobody knows what there is to undo
 )

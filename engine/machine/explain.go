@@ -95,7 +95,9 @@ func (x *explainer) open() {
 		x.say("The run was paused%s%s; nothing starts, but deadlines go on.", x.by(r.pausedBy, r.pausedAt), reason(r.pauseWhy))
 		x.remedy(ResumeRequested{}, "resume %s", x.run())
 	case RunParked:
-		x.say("The run was parked at %s%s: nothing starts until somebody says how it goes on.", x.when(r.parkedAt), because(r.failure))
+		if r.parked {
+			x.say("The run was parked at %s%s: nothing starts until somebody says how it goes on.", x.when(r.parkedAt), because(r.failure))
+		}
 	case RunCompensating:
 		x.say("The run is being undone since %s%s.", x.when(r.undoStarted), because(r.failure))
 	case RunCompensationFailed:
@@ -103,7 +105,10 @@ func (x *explainer) open() {
 	default:
 		x.say("The run is %s.", r.state)
 	}
-	if r.paused && r.phase == phaseUndo {
+	if r.lost() {
+		x.say("The run was parked at %s%s: no engine touches it until somebody says how it goes on.", x.when(r.lostAt), because(r.lostFailure()))
+	}
+	if r.held() && r.phase == phaseUndo {
 		x.say("It is being undone%s.", because(r.failure))
 	}
 	x.repetition()

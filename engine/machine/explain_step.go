@@ -22,7 +22,7 @@ func (x *explainer) step(i int, n *node) string {
 	}
 	switch {
 	case n.queue != 0 && n.hold > 0 && int(n.hold) <= len(r.holds):
-		if r.paused || r.parked && r.phase == phaseForward {
+		if r.held() || r.parked && r.phase == phaseForward {
 			return fmt.Sprintf("%s%s is ready and starts when the run goes on.", undo, name)
 		}
 		h := r.holds[n.hold-1]
@@ -91,7 +91,7 @@ func (x *explainer) attempts(n *node, name string) string {
 func (x *explainer) pause(n *node, name string, t *track) string {
 	until := x.when(t.until)
 	r := &x.s.run
-	if r.paused || r.parked && r.phase == phaseForward {
+	if r.held() || r.parked && r.phase == phaseForward {
 		until += ", if the run goes on by then"
 	}
 	subject := name
@@ -124,6 +124,10 @@ func (x *explainer) pause(n *node, name string, t *track) string {
 func (x *explainer) verbs() {
 	r := &x.s.run
 	if !x.s.NeedsHuman() {
+		return
+	}
+	if r.lost() {
+		x.lost()
 		return
 	}
 	late := r.deadline != 0 && r.deadline <= toInstant(x.now) && !r.passed
@@ -187,4 +191,15 @@ func (x *explainer) undoFailed(i int, n *node) {
 	}
 	x.remedy(SettleRequested{Step: name, As: SettleUndone}, "settle %s --step %s --undone --reason TEXT", run, step)
 	x.remedy(CompensateRequested{Step: name, Skip: true}, "compensate %s --step %s --skip --reason TEXT", run, step)
+}
+
+// lost lists what can be done about a run with which engines died.
+func (x *explainer) lost() {
+	if !x.remedy(RetryRequested{}, "retry %s", x.run()) {
+		x.remedy(RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())
+	}
+	if !x.remedy(CompensateRequested{}, "compensate %s", x.run()) {
+		x.remedy(CancelRequested{}, "cancel %s --reason TEXT", x.run())
+	}
+	x.remedy(CancelRequested{NoCompensate: true}, "cancel %s --no-compensate --reason TEXT", x.run())
 }

@@ -335,7 +335,11 @@ func (t *teller) turns() {
 	if a.phase != b.phase && !t.skips(FactRunTurned) {
 		t.say(Fact{Kind: FactRunTurned, Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message, CompensationDeadline: a.undoDeadline.time()})
 	}
-	if a.parked && !b.parked && !t.skips(FactRunParked) {
+	if a.lost() && !b.lost() && !b.state.NeedsHuman() && !t.skips(FactRunParked) {
+		f := a.lostFailure()
+		t.say(Fact{Kind: FactRunParked, Status: a.state.String(), Code: f.Code, Message: f.Message})
+	}
+	if a.parked && !b.parked && !b.lost() && !t.skips(FactRunParked) {
 		t.say(Fact{Kind: FactRunParked, Status: RunParked.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message})
 	}
 	if a.stuck && !b.stuck && !t.skips(FactRunParked) {

@@ -182,6 +182,12 @@ var runFields = []field[run]{
 		put: func(e *encoder, r *run) { e.instant(r.pausedAt); e.string(r.pausedBy); e.string(r.pauseWhy) },
 		get: func(d *decoder, r *run) { r.pausedAt, r.pausedBy, r.pauseWhy = d.instant(), d.string(), d.string() },
 	},
+	{ // that engines died with it; runLostBit
+		same: func(a, b *run) bool { return a.lostAt == b.lostAt && a.lostWhy == b.lostWhy },
+		copy: func(dst, src *run) { dst.lostAt, dst.lostWhy = src.lostAt, src.lostWhy },
+		put:  func(e *encoder, r *run) { e.instant(r.lostAt); e.string(r.lostWhy) },
+		get:  func(d *decoder, r *run) { r.lostAt, r.lostWhy = d.instant(), d.string() },
+	},
 }
 
 // Bits of the run's fields that are looked at one by one, and of those behind a
@@ -190,8 +196,9 @@ const (
 	runStateBit   = 1 << 0
 	runOutputsBit = 1 << 5
 	runVarsBit    = 1 << 9
+	runLostBit    = 1 << 38
 	headBits      = 1<<6 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12 | 1<<15
-	troubleBits   = 1<<5 | 1<<20 | 1<<26 | 1<<27 | 1<<28 | 1<<35 | 1<<36 | 1<<37
+	troubleBits   = 1<<5 | 1<<20 | 1<<26 | 1<<27 | 1<<28 | 1<<35 | 1<<36 | 1<<37 | runLostBit
 )
 
 func sameOutput(a, b output) bool {

@@ -408,7 +408,7 @@ func (d *decider) pause(i int, until instant) {
 
 // wakeUp lets go on what has paused long enough.
 func (d *decider) wakeUp() {
-	if d.run.paused || d.run.finished != 0 || d.run.parked && d.run.phase == phaseForward {
+	if d.run.held() || d.run.finished != 0 || d.run.parked && d.run.phase == phaseForward {
 		return
 	}
 	for _, i := range ascending(d.s.wakes.upTo(d.at, nil)) {

@@ -261,10 +261,10 @@ func (d *decider) settle() {
 	case d.liveNodes() > 0:
 	case r.phase == phaseUndo && r.undonePast == r.steps:
 		d.finish(d.undoneState())
-	case r.phase == phaseUndo && !r.stuck && !r.paused:
+	case r.phase == phaseUndo && !r.stuck && !r.held():
 		r.stuck = true
 		d.alertStuck()
-	case r.phase == phaseForward && !r.parked && !r.paused:
+	case r.phase == phaseForward && !r.parked && !r.held():
 		d.park(d.unresolved())
 	}
 }
@@ -316,6 +316,7 @@ func (d *decider) finish(state RunState) {
 	r.state, r.finished = state, d.at
 	r.paused, r.stuck = false, false
 	r.pausedAt, r.pausedBy, r.pauseWhy = 0, "", ""
+	r.lostAt, r.lostWhy = 0, ""
 }
 
 // evaluateOutputs computes the workflow's outputs. One that cannot be

@@ -309,6 +309,9 @@ func (w *world) meddle() error {
 	case 7:
 		return w.randomVerb()
 	case 8:
+		if w.s.Records()%2 == 0 { // engines die with the run, which is parked without being read
+			return w.park()
+		}
 		return w.deliver(SlotsFreed{})
 	case 9: // the engine freezes; others take over, and what it hears it tells late
 		for _, k := range w.calls {
@@ -324,6 +327,26 @@ func (w *world) meddle() error {
 		}
 	}
 	return nil
+}
+
+// park parks the run as an engine does that does not dare to read it.
+func (w *world) park() error {
+	ev := EngineLost{Deaths: 3, Why: "3 engines ended"}
+	decided := Decide(w.wf, w.s, Input{At: w.now, Event: ev, Slots: w.slots})
+	if blind := Lost(later(w.now, w.s.Last()), ev, w.s.Status()); !w.s.Lost() && !w.s.Status().Final() {
+		a, err := EncodeRecords([]Record{decided})
+		if err != nil {
+			return err
+		}
+		b, err := EncodeRecords([]Record{blind})
+		if err != nil {
+			return err
+		}
+		if string(a) != string(b) {
+			return fmt.Errorf("a run is parked by %x without its state, and by %x with it", b, a)
+		}
+	}
+	return w.deliver(ev)
 }
 
 func later(a, b time.Time) time.Time {
@@ -426,6 +449,10 @@ func (w *world) settle(i int) error {
 		if k.node == i && !k.applyAt.IsZero() {
 			w.pass(k.applyAt) // an operator looks when the dust has settled
 		}
+	}
+	if n.undo == undoFailed && n.effect() == EffectDone && n.stated != statedNothing {
+		// "Not done" would now correct what was stated of the step itself.
+		return w.deliver(CompensateRequested{By: "op", Step: w.s.Node(w.wf, i).Name, Retry: true})
 	}
 	ev := SettleRequested{Step: w.s.Node(w.wf, i).Name, By: "op", Reason: "looked", Output: js(fmt.Sprintf(`{"id":"settled %d"}`, i))}
 	e := w.entry(w.forwardKey(i), i)

@@ -157,6 +157,9 @@ type trouble struct {
 	pausedAt           instant
 	pausedBy, pauseWhy string
 
+	lostAt  instant // engines died with it; 0 = nobody has to say how it goes on for that
+	lostWhy string
+
 	undoStarted  instant
 	undoDeadline instant
 

@@ -101,6 +101,7 @@ func (d *decider) cancelRequested(ev CancelRequested) {
 		d.refuse("cancel", ev.By, "the pivot's outcome is unknown: settle it first")
 		return
 	}
+	d.found()
 	r.cancel, r.noUndo = true, ev.NoCompensate
 	r.failure = dsl.Failure{Code: CodeCancelled, Message: ev.Reason}
 	d.turn(r.failure)
@@ -120,7 +121,7 @@ func (d *decider) turned() string {
 // pauseRequested holds all dispatch; clocks go on.
 func (d *decider) pauseRequested(ev PauseRequested) {
 	switch {
-	case d.run.parked || d.run.stuck:
+	case d.run.parked || d.run.stuck || d.run.lost():
 		d.refuse("pause", ev.By, "the run is %s: nothing starts anyway", d.runState())
 	case d.run.paused:
 		d.refuse("pause", ev.By, "the run is already paused")
@@ -148,7 +149,7 @@ func (d *decider) resumeRequested(ev ResumeRequested) {
 		d.refuse("resume", ev.By, "the run has no deadline to extend; retry or compensate it")
 	case r.parked && ev.Extend > 0:
 		d.extend(ev.Extend)
-	case r.parked:
+	case r.parked || r.lost():
 		d.refuse("resume", ev.By, "the run is parked: retry or compensate it")
 	default:
 		d.refuse("resume", ev.By, "the run is not paused")
@@ -166,6 +167,11 @@ func (d *decider) extend(by time.Duration) {
 // retryRequested gives failed steps of a parked run a fresh round (S60).
 func (d *decider) retryRequested(ev RetryRequested) {
 	r := &d.run
+	if r.lost() { // if it was parked for something else too, a second retry is about that
+		d.found()
+		d.extend(ev.Extend)
+		return
+	}
 	if !r.parked {
 		d.refuse("retry", ev.By, "the run is %s, not parked", d.runState())
 		return
@@ -284,14 +290,21 @@ func (d *decider) compensateRequested(ev CompensateRequested) {
 	r := &d.run
 	if ev.Step == "" && !ev.Retry && !ev.Skip {
 		switch {
-		case !r.parked:
+		case r.lost() && r.phase == phaseUndo:
+			d.refuse("compensate", ev.By, "the run is already being undone: retry lets it go on")
+		case !r.parked && !r.lost():
 			d.refuse("compensate", ev.By, "the run is %s, not parked", d.runState())
 		case r.passed:
 			d.refuse("compensate", ev.By, "the pivot has succeeded: nothing is undone any more")
 		case d.pivotOpen():
 			d.refuse("compensate", ev.By, "the pivot's outcome is unknown: settle it first")
 		default:
-			d.turn(r.failure)
+			why := r.failure
+			if r.lost() && !r.parked {
+				why = r.lostFailure()
+			}
+			d.found()
+			d.turn(why)
 		}
 		return
 	}
@@ -313,6 +326,7 @@ func (d *decider) compensateRequested(ev CompensateRequested) {
 			}
 		}
 	}
+	d.found()
 	d.reviveUndo()
 	for _, i := range failed {
 		d.edit(i).manual = ev.By

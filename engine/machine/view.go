@@ -61,7 +61,16 @@ func (s *State) NeedsHuman() bool { return s.run.state.NeedsHuman() }
 func (s *State) Overdue() bool { return s.run.overdue }
 
 // Failure returns the failure that turned or parked the run; zero = none.
-func (s *State) Failure() dsl.Failure { return s.run.failure }
+func (s *State) Failure() dsl.Failure {
+	if s.run.lost() {
+		return s.run.lostFailure()
+	}
+	return s.run.failure
+}
+
+// Lost reports whether engines died with the run, and nobody has said since how it
+// goes on.
+func (s *State) Lost() bool { return s.run.lost() }
 
 // Cancelled reports whether the run turned because cancel was asked.
 func (s *State) Cancelled() bool { return s.run.cancel }
@@ -180,7 +189,7 @@ func (s *State) nextDue() instant {
 	if !r.turning {
 		at = earliest(at, s.limits.top())
 	}
-	if r.paused {
+	if r.held() {
 		return at
 	}
 	at = earliest(at, s.wakes.top())

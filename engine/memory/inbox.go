@@ -95,6 +95,9 @@ func (s *Store) waitingLocked(id engine.EngineID, limit int) []machine.RunID {
 			continue
 		}
 		h := s.runs[run].head
+		if s.shunnedLocked(s.runs[run]) {
+			continue
+		}
 		if h.Owner == id || h.Owner == 0 || h.State.Final() && !s.aliveLocked(h.Owner) {
 			runs = append(runs, run)
 		}

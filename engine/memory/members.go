@@ -78,6 +78,9 @@ func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
 		return err
 	}
 	defer s.mu.Unlock()
+	if m := s.members[id]; m != nil {
+		m.hand = nil
+	}
 	s.buryLocked(id)
 	s.hintLocked() // its runs are free now
 	return nil
@@ -90,6 +93,7 @@ func (s *Store) buryLocked(id engine.EngineID) {
 		return
 	}
 	m.dead, m.fence = true, nil
+	s.blameLocked(m)
 	if m.lease.After(s.now()) {
 		m.lease = s.now()
 	}
@@ -120,7 +124,7 @@ func (s *Store) orphans(ctx context.Context, after machine.RunID, limit int, uno
 			continue
 		}
 		for _, r := range q.runs {
-			if r.head.Run > after && !(r.head.AtRest() && len(s.inbox[r.head.Run]) == 0) {
+			if r.head.Run > after && !(r.head.AtRest() && len(s.inbox[r.head.Run]) == 0) && !s.shunnedLocked(r) {
 				runs = append(runs, r)
 			}
 		}
@@ -138,7 +142,7 @@ func (s *Store) Addressed(ctx context.Context, limit int) ([]machine.RunID, erro
 	var runs []*run
 	for id := range s.inbox {
 		r := s.runs[id]
-		if m := s.members[r.head.Owner]; !r.head.State.Final() && m != nil && m.dead {
+		if m := s.members[r.head.Owner]; !r.head.State.Final() && m != nil && m.dead && !s.shunnedLocked(r) {
 			runs = append(runs, r)
 		}
 	}

@@ -51,6 +51,7 @@ type Store struct {
 
 	messages engine.MessageID // last number given
 	inbox    map[machine.RunID][]engine.Message
+	deaths   map[machine.RunID]int // engines that died with the run in hand
 	wakes    []chan struct{}
 	logLines int64                // last number given
 	passes   map[string]time.Time // not before
@@ -70,6 +71,7 @@ type member struct {
 	lease   time.Time
 	dead    bool
 	fence   map[int]bool // writers that may commit
+	hand    []machine.RunID
 }
 
 type run struct {
@@ -107,6 +109,7 @@ func New(o Options) *Store {
 		names:   make(map[string]machine.RunID),
 		keys:    make(map[key]machine.RunID),
 		inbox:   make(map[machine.RunID][]engine.Message),
+		deaths:  make(map[machine.RunID]int),
 		passes:  make(map[string]time.Time),
 	}
 }

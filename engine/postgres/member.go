@@ -53,8 +53,10 @@ UNION ALL (SELECT 'due', run_id, next_check FROM engine.run
 UNION ALL (SELECT 'unowned', run_id, next_check FROM engine.run
            WHERE state < 10 AND owner = 0 AND next_check <= (SELECT pg_catalog.clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
 UNION ALL (SELECT 'inbox', i.run_id, pg_catalog.min(i.at) FROM engine.inbox i
-           CROSS JOIN LATERAL (SELECT owner, state FROM engine.run WHERE run_id = i.run_id OFFSET 0) r
-           WHERE i.run_id > $4 AND (r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
+           CROSS JOIN LATERAL (SELECT owner, state, next_check FROM engine.run WHERE run_id = i.run_id OFFSET 0) r
+           WHERE i.run_id > $4
+             AND NOT (r.state IN (6, 7) AND r.next_check = 'infinity' AND EXISTS (SELECT FROM engine.suspect x WHERE x.run_id = i.run_id AND x.deaths >= 3))
+             AND (r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
              SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()))
            GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)`
 	// memberTickLine tells besides on which timeline the lease was renewed, and a
@@ -165,9 +167,13 @@ func (s *Store) tick(ctx context.Context, query string, args ...any) (t engine.T
 
 const (
 	// memberBury waits, at the fence rows, for the member's batches in flight;
-	// afterwards none can commit.
+	// afterwards none can commit. What it had in hand counts one death more.
 	memberBury = `
-WITH d AS (UPDATE engine.member SET dead = true WHERE engine = $1 AND (dead OR lease_until <= pg_catalog.clock_timestamp()) RETURNING engine)
+WITH d AS (UPDATE engine.member SET dead = true WHERE engine = $1 AND (dead OR lease_until <= pg_catalog.clock_timestamp()) RETURNING engine),
+h AS (DELETE FROM engine.hand h USING d WHERE h.engine = d.engine RETURNING h.runs),
+s AS (INSERT INTO engine.suspect AS s (run_id, deaths)
+  SELECT DISTINCT r.run_id, 1 FROM h, pg_catalog.unnest(h.runs) v(run_id) JOIN engine.run r USING (run_id) WHERE r.state < 10 ORDER BY r.run_id
+  ON CONFLICT (run_id) DO UPDATE SET deaths = s.deaths + 1)
 DELETE FROM engine.fence f USING d WHERE f.engine = d.engine`
 	memberAlive = `SELECT EXISTS (SELECT FROM engine.member WHERE engine = $1 AND NOT dead)`
 	memberLeave = `UPDATE engine.member SET lease_until = pg_catalog.clock_timestamp() WHERE engine = $1 AND lease_until > pg_catalog.clock_timestamp()`
@@ -198,6 +204,9 @@ func (s *Store) Fence(ctx context.Context, id engine.EngineID) (bool, error) {
 // Leave ends a membership in order.
 func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
 	if _, err := s.db.ExecContext(ctx, memberLeave, int64(id)); err != nil {
+		return wrap("leave", err)
+	}
+	if _, err := s.db.ExecContext(ctx, handDrop, int64(id)); err != nil {
 		return wrap("leave", err)
 	}
 	s.lineage.leave(id)

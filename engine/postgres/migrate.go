@@ -27,7 +27,7 @@ const (
 
 	// schemaVersion is the version this binary was written for: the number of
 	// its last migration. A test compares them.
-	schemaVersion = 8
+	schemaVersion = 9
 )
 
 const (

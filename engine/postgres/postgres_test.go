@@ -59,7 +59,7 @@ func harnessAs(t *testing.T, dsn, role string) storetest.Harness {
 	p, through := newProxy(t, role)
 	db := raw(t, dsn)
 	for _, table := range []string{"member", "fence", "workflow_step", "workflow", "definition", "setting", "run", "journal", "run_name", "context", "run_step", "alert",
-		"inbox", "pass", "late_reply", "log"} {
+		"inbox", "pass", "late_reply", "log", "hand", "suspect"} {
 		must(t, db, "DELETE FROM engine."+table)
 	}
 	return storetest.Harness{

@@ -30,6 +30,7 @@ var queries = map[string]string{
 	"contextClaim": contextClaim, "contextHolder": contextHolder, "contextReplace": contextReplace,
 	"trialJournal": trialJournal, "trialRun": trialRun, "trialMove": trialMove,
 	"memberJoin": memberJoin, "memberTick": memberTick, "memberBury": memberBury, "memberAlive": memberAlive, "memberLeave": memberLeave,
+	"handHold": handHold, "handDrop": handDrop, "suspectList": suspectList, "suspectAbsolve": suspectAbsolve,
 	"memberForget": memberForget, "memberCount": memberCount, "orphanList": orphanList,
 	"keyGet": keyGet, "keyPut": keyPut, "definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,
 	"workflowGet": workflowGet, "stepsByDigest": stepsByDigest,
@@ -198,6 +199,7 @@ func fill(t *testing.T) *sql.DB {
 	must(t, db, `INSERT INTO engine.alert (run_id, at, kind, step, code, message) SELECT n, now(), 'k', 's', 'c', 'm' FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.alert (run_id, at, kind, step, code, message, delivered_at) SELECT n, now(), 'k', 's', 'c', 'm', now() FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.inbox (run_id, at, kind, by, dedup) SELECT n, now(), 1, 'x', 'd' FROM generate_series(1, 22000, 7) n`)
+	must(t, db, `INSERT INTO engine.suspect SELECT n, 1 + n % 5 FROM generate_series(1, 22000, 3) n`)
 	must(t, db, `INSERT INTO engine.late_reply SELECT n, 1, 1, 'ok', now(), 's', 'c' FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.log (run_id, at, step, attempt, level, message) SELECT n, now(), 's', 1, 'info', 'm' FROM generate_series(1, 22000) n, generate_series(1, 3)`)
 	must(t, db, `VACUUM ANALYZE`)
@@ -248,12 +250,15 @@ func TestPlans(t *testing.T) {
 		{"contextHolder", true, 1, []string{"run_pkey", "run_name_pkey"}, ""},
 		{"contextReplace", true, 3, []string{"context_pkey"}, ""},
 		{"memberTick", false, 5, []string{"run_active", "Index Cond: ((owner = $1) AND (next_check > COALESCE($5, ", "Index Cond: ((owner = 0) AND (next_check <= $"}, "member inbox"},
-		{"orphanList", false, 3, []string{"run_active"}, "member inbox"},
+		{"orphanList", false, 3, []string{"run_active"}, "member inbox suspect"},
 		{"orphanCheck", false, 2, []string{"run_pkey", "inbox_run_id_dedup_key"}, "member"},
 		{"inboxAddressed", false, 1, []string{"run_pkey"}, "member inbox"},
 		{"runOverdue", false, 3, []string{"run_active", "Index Cond: ((owner = m.engine) AND (next_check < $"}, "member"},
 		{"journalConsume", true, 41, []string{"fence_pkey", "run_pkey", "inbox_pkey"}, ""},
 		{"journalConsumeIfNone", true, 41, []string{"fence_pkey", "run_pkey", "inbox_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
+		{"suspectList", false, 1, []string{"suspect_pkey"}, ""},
+		{"suspectAbsolve", false, 1, []string{"suspect_pkey"}, ""},
+		{"memberBury", false, 1, []string{"run_pkey", "Conflict Arbiter Indexes: suspect_pkey"}, "member hand fence"},
 		{"messagePost", false, 6, []string{"run_pkey", "Conflict Arbiter Indexes: inbox_run_id_dedup_key"}, ""},
 		{"messageList", false, 2, []string{"inbox_run_id_dedup_key"}, ""},
 		{"messageWaits", false, 2, []string{"inbox_"}, ""},

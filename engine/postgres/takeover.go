@@ -13,19 +13,21 @@ const (
 	// orphanList is materialized so that it begins at the open runs of the dead,
 	// by run_active: in the order of run_id it would walk all that have ended.
 	// Left out are runs at rest: parked or compensation_failed, checked never,
-	// and without a message.
+	// and without a message, or with too many deaths (engine.MaxDeaths).
 	orphanList = `
 WITH o AS MATERIALIZED (
   SELECT run_id FROM engine.run r
   WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0 WHERE $3::bool))
-    AND (state NOT IN (6, 7) OR next_check < 'infinity' OR EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id))
+    AND (state NOT IN (6, 7) OR next_check < 'infinity' OR EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id)
+      AND NOT EXISTS (SELECT FROM engine.suspect x WHERE x.run_id = r.run_id AND x.deaths >= 3))
 )
 SELECT run_id FROM o WHERE run_id > $1 ORDER BY run_id LIMIT $2`
 	// orphanCheck tells which runs of a list are orphans still.
 	orphanCheck = `
 SELECT run_id FROM pg_catalog.unnest($1::int8[]) v(run_id) JOIN engine.run r USING (run_id)
 WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0 WHERE $2::bool))
-  AND (state NOT IN (6, 7) OR next_check < 'infinity' OR EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id))
+  AND (state NOT IN (6, 7) OR next_check < 'infinity' OR EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id)
+    AND NOT EXISTS (SELECT FROM engine.suspect x WHERE x.run_id = r.run_id AND x.deaths >= 3))
 ORDER BY run_id`
 )
 
@@ -112,7 +114,8 @@ func (s *Store) walked(ctx context.Context, w *walk, after machine.RunID, limit 
 // inboxAddressed begins at the messages, of which there are few.
 const inboxAddressed = `
 SELECT i.run_id FROM engine.inbox i
-CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND state < 10 OFFSET 0) r
+CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND state < 10
+  AND NOT (state IN (6, 7) AND next_check = 'infinity' AND EXISTS (SELECT FROM engine.suspect x WHERE x.run_id = i.run_id AND x.deaths >= 3)) OFFSET 0) r
 JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 

@@ -21,12 +21,16 @@ const (
 	// that was shown before. Ended runs whose owner is gone are nobody's.
 	inboxRuns = `
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id
-WHERE i.run_id > ?4 AND (r.owner IN (?1, 0)
+WHERE i.run_id > ?4
+  AND NOT (r.state IN (6, 7) AND r.next_check >= 253402214400000000 AND EXISTS (SELECT 1 FROM suspect s WHERE s.run_id = i.run_id AND s.deaths >= 3))
+  AND (r.owner IN (?1, 0)
   OR r.state >= 10 AND NOT EXISTS (SELECT 1 FROM member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > ?2))
 GROUP BY i.run_id ORDER BY i.run_id LIMIT ?3`
 	inboxAddressed = `
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id CROSS JOIN member m ON m.engine = r.owner
-WHERE r.state < 10 AND m.dead GROUP BY i.run_id ORDER BY min(i.id) LIMIT ?1`
+WHERE r.state < 10 AND m.dead
+  AND NOT (r.state IN (6, 7) AND r.next_check >= 253402214400000000 AND EXISTS (SELECT 1 FROM suspect s WHERE s.run_id = i.run_id AND s.deaths >= 3))
+GROUP BY i.run_id ORDER BY min(i.id) LIMIT ?1`
 )
 
 // Post puts a message into its run's inbox. A store that was opened Beside does

@@ -34,13 +34,15 @@ SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
 WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
 	// orphanList seeks a page of each dead member's open runs: a takeover of many
 	// runs goes in pages, and none of them may walk them all. Left out are runs at
-	// rest: parked or compensation_failed, checked never and without a message.
+	// rest: parked or compensation_failed, checked never and without a message, or
+	// with too many deaths (engine.MaxDeaths).
 	orphanList = `
 WITH o AS MATERIALIZED (SELECT engine FROM member WHERE dead UNION ALL SELECT 0 WHERE ?3)
 SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
   SELECT x.run_id FROM run x
   WHERE x.state < 10 AND x.owner = o.engine AND x.run_id > ?1
-    AND NOT (x.state IN (6, 7) AND x.next_check >= 253402214400000000 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.run_id = x.run_id))
+    AND NOT (x.state IN (6, 7) AND x.next_check >= 253402214400000000 AND (NOT EXISTS (SELECT 1 FROM inbox i WHERE i.run_id = x.run_id)
+      OR EXISTS (SELECT 1 FROM suspect s WHERE s.run_id = x.run_id AND s.deaths >= 3)))
   ORDER BY x.run_id LIMIT ?2)
 ORDER BY r.run_id LIMIT ?2`
 )
@@ -148,6 +150,9 @@ func (s *Store) Leave(ctx context.Context, id engine.EngineID) error {
 		if _, err := tx.exec(memberLeave, int64(id), micros(now())); err != nil {
 			return err
 		}
+		if _, err := tx.exec(handDrop, int64(id)); err != nil {
+			return err
+		}
 		_, err := tx.bury(id)
 		return err
 	})
@@ -161,7 +166,7 @@ func (x *tx) bury(id engine.EngineID) (dead bool, err error) {
 	if err := x.row(memberAlive, int64(id)).Scan(&alive); err != nil || alive {
 		return false, err
 	}
-	for _, query := range []string{fenceDrop, memberForget} {
+	for _, query := range []string{fenceDrop, handBlame, handDrop, memberForget} {
 		if _, err := x.exec(query, int64(id)); err != nil {
 			return false, err
 		}

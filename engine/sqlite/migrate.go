@@ -21,7 +21,7 @@ const (
 
 	// schemaVersion is the version this binary was written for: the number of
 	// its last migration. A test compares them.
-	schemaVersion = 5
+	schemaVersion = 6
 
 	// applicationID marks a file as ours; it stands in the first migration.
 	applicationID = 0x53414741

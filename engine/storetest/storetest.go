@@ -52,7 +52,7 @@ type rule struct {
 // Run tests a store against every rule; open returns an empty one.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	var rules []rule
-	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, evidenceRules, retainRules} {
+	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, handRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, evidenceRules, retainRules} {
 		rules = append(rules, part...)
 	}
 	for _, r := range rules {

@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+const (
+	// handHold keeps nothing of an engine that was declared dead: what counts
+	// against its runs has been counted.
+	handHold = `
+INSERT INTO engine.hand AS h (engine, runs) SELECT $1::int4, $2::int8[] FROM engine.member WHERE engine = $1 AND NOT dead
+ON CONFLICT (engine) DO UPDATE SET runs = excluded.runs`
+	handDrop       = `DELETE FROM engine.hand WHERE engine = $1`
+	suspectList    = `SELECT run_id, deaths FROM engine.suspect WHERE run_id = ANY ($1::int8[])`
+	suspectAbsolve = `DELETE FROM engine.suspect WHERE run_id = ANY ($1::int8[])`
+)
+
+// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
+func (s *Store) Hold(ctx context.Context, id engine.EngineID, runs []machine.RunID) error {
+	res, err := s.db.ExecContext(ctx, handHold, int64(id), runArray(runs))
+	if err != nil {
+		return wrap("note runs in hand", err)
+	}
+	n, err := res.RowsAffected()
+	if err != nil {
+		return wrap("note runs in hand", err)
+	}
+	if n == 0 {
+		return engine.ErrFenced
+	}
+	return nil
+}
+
+// Suspects returns which of the runs engines had in hand when they died.
+func (s *Store) Suspects(ctx context.Context, runs []machine.RunID) (map[machine.RunID]int, error) {
+	rows, err := s.db.QueryContext(ctx, suspectList, runArray(runs))
+	if err != nil {
+		return nil, wrap("look for suspect runs", err)
+	}
+	defer rows.Close()
+	var found map[machine.RunID]int
+	for rows.Next() {
+		var (
+			run    int64
+			deaths int
+		)
+		if err := rows.Scan(&run, &deaths); err != nil {
+			return nil, wrap("look for suspect runs", err)
+		}
+		if found == nil {
+			found = map[machine.RunID]int{}
+		}
+		found[machine.RunID(run)] = deaths
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("look for suspect runs", err)
+	}
+	return found, nil
+}
+
+// Absolve forgets what is known against runs.
+func (s *Store) Absolve(ctx context.Context, runs ...machine.RunID) error {
+	if _, err := s.db.ExecContext(ctx, suspectAbsolve, runArray(runs)); err != nil {
+		return wrap("absolve runs", err)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+const (
+	handDrop = `DELETE FROM hand WHERE engine = ?1`
+	handAdd  = `INSERT OR IGNORE INTO hand (engine, run_id) VALUES (?1, ?2)`
+	// handBlame counts the death of an engine against the open runs it had in hand.
+	handBlame = `
+INSERT INTO suspect (run_id, deaths) SELECT h.run_id, 1 FROM hand h JOIN run r USING (run_id) WHERE h.engine = ?1 AND r.state < 10
+ON CONFLICT (run_id) DO UPDATE SET deaths = deaths + 1`
+	suspectGet     = `SELECT coalesce((SELECT deaths FROM suspect WHERE run_id = ?1), 0)`
+	suspectAbsolve = `DELETE FROM suspect WHERE run_id = ?1`
+	suspectAny     = `SELECT EXISTS (SELECT 1 FROM suspect)`
+)
+
+// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
+func (s *Store) Hold(ctx context.Context, id engine.EngineID, runs []machine.RunID) error {
+	return s.write(ctx, "note runs in hand", func(tx *tx) error {
+		var alive bool
+		if err := tx.row(memberAlive, int64(id)).Scan(&alive); err != nil {
+			return err
+		}
+		if !alive {
+			return engine.ErrFenced
+		}
+		if _, err := tx.exec(handDrop, int64(id)); err != nil {
+			return err
+		}
+		for _, run := range runs {
+			if _, err := tx.exec(handAdd, int64(id), int64(run)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Suspects returns which of the runs engines had in hand when they died.
+func (s *Store) Suspects(ctx context.Context, runs []machine.RunID) (map[machine.RunID]int, error) {
+	some := false
+	err := s.query(ctx, "look for suspect runs", suspectAny, nil, func(r row) error { return r.Scan(&some) })
+	if err != nil || !some {
+		return nil, err
+	}
+	found := map[machine.RunID]int{}
+	for _, run := range runs {
+		deaths := 0
+		err := s.query(ctx, "look for suspect runs", suspectGet, []any{int64(run)}, func(r row) error { return r.Scan(&deaths) })
+		if err != nil {
+			return nil, err
+		}
+		if deaths > 0 {
+			found[run] = deaths
+		}
+	}
+	return found, nil
+}
+
+// Absolve forgets what is known against runs. A store that was opened Beside does
+// it too.
+func (s *Store) Absolve(ctx context.Context, runs ...machine.RunID) error {
+	return s.anybody(ctx, "absolve runs", func(tx *tx) error {
+		for _, run := range runs {
+			if _, err := tx.exec(suspectAbsolve, int64(run)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
