@@ -36,7 +36,7 @@ func validCode(s string) bool {
 var engineCodes = []string{
 	sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeInternal, sdk.CodeBadReply, sdk.CodeUnavailable, sdk.CodeRateLimited,
 	sdk.CodeAborted, sdk.CodeInvalid, sdk.CodeDenied,
-	"expression_error", "precondition_failed", "postcondition_failed", "deadline_exceeded", "cancelled",
+	"expression_error", "precondition_failed", "postcondition_failed", "deadline_exceeded", "cancelled", "limit_exceeded",
 }
 
 // allCodes is how catch names every code.

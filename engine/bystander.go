@@ -222,7 +222,8 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 			if last := state.Last(); at.Before(last) {
 				at = last
 			}
-			rec := machine.Decide(wf, state, machine.Input{At: at, Event: d.event, Engine: int32(t.engine), Slots: slots})
+			rec := machine.Decide(wf, state, machine.Input{At: at, Event: d.event, Engine: int32(t.engine), Slots: slots,
+				Ceilings: n.cfg.Options.Ceilings, Journal: a.story.stored})
 			if d.message != 0 {
 				a.t.Consumed = append(a.t.Consumed, d.message)
 			}

@@ -194,7 +194,8 @@ func (sh *shard) begin(r *ownedRun, f *flight, d *delivery) {
 // the event answers is the run's to use. A slot that was snatched in between
 // makes it decide again: Decide is pure, so that costs nothing.
 func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time, now moment) machine.Record {
-	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine), Scratch: &sh.scratch}
+	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine), Scratch: &sh.scratch,
+		Ceilings: sh.s.n.cfg.Options.Ceilings, Journal: r.stored}
 	var own *seat
 	if d.seat.take() {
 		own = &seat{}

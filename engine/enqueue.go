@@ -380,7 +380,7 @@ func (e *enqueuer) transition(s Submission, st start) (Transition, error) {
 	nobody, state := EngineID(0), machine.NewState()
 	t := Transition{Run: run, Workflow: st.workflow, Owner: &nobody, Names: &st.names}
 	err = guard(func() error {
-		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots})
+		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: e.cfg.Options.Ceilings})
 		t.add(rec, state)
 		t.At = rec.At()
 		t.Data, err = encodeRow(e.cfg.Sealer, &machine.Scratch{}, run, 0, t.At, []machine.Record{rec})

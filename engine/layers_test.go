@@ -40,6 +40,7 @@ var layers = []layer{
 	{"engine/machine/...", "what is decided depends on nothing but the definition and the history", []string{"dsl", "sdk", "engine/machine/..."}, nil},
 	{"engine", "the loops know contracts, not databases, processes or screens", []string{"engine/machine", "engine/internal/failpoint", "dsl", "sdk"}, nil},
 	{"engine/internal/failpoint/...", "a place where a fault may strike knows nothing of what it strikes", []string{"engine/internal/failpoint/..."}, nil},
+	{"engine/internal/hostile/...", "it drives the built command and knows no code", nil, []string{"github.com/rogpeppe/go-internal"}},
 	{"engine/internal/planted/...", "a list of faults changes source text and knows no code", nil, nil},
 	{"engine/internal/chaos/...", "fault tests put everything together", []string{"dsl", "sdk", "sdk/...", "engine/..."}, []string{"github.com/lib/pq", "github.com/Shopify/toxiproxy", "github.com/rs/zerolog"}},
 	{"engine/agents/...", "processes and breakers stay behind Invoker", []string{"engine", "engine/machine", "dsl", "sdk", "sdk/plugin", "engine/agents/..."},

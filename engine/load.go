@@ -19,7 +19,8 @@ type Story struct {
 	Records []machine.Record // nil where only the state was asked for
 	Facts   int              // number of facts in the records
 
-	notes notes
+	notes  notes
+	stored int64 // bytes of the journal
 }
 
 // notes are what an engine keeps of a run beside its state.
@@ -65,6 +66,7 @@ func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l Loaded, 
 		if row.Seq != int32(i) {
 			return Story{}, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: fmt.Errorf("journal row %d is missing", i)}
 		}
+		story.stored += int64(len(row.Data))
 		if err := story.fold(sealer, row, scratch); err != nil {
 			return Story{}, err
 		}
@@ -204,6 +206,8 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 	head := story.Head
 	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
 	r.seq, r.fence, r.bound = int32(len(rows)), head.Fence, head.NextCheck
+	r.stored = story.stored
+	sh.weigh(r)
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
 	r.notes = story.notes
 	if r.specs == nil {

@@ -29,6 +29,7 @@ type Node struct {
 
 	started  atomic.Bool
 	draining atomic.Bool
+	full     atomic.Bool   // the runs in memory take as much as they may
 	lastPass atomic.Int64  // unix nanoseconds of the last pass, by this process's clock; 0 = none
 	ready    chan struct{} // closed when the first incarnation accepts work
 	ended    chan struct{} // closed when Run has returned

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"runtime"
 	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // Config is what a Node is made of.
@@ -66,6 +68,11 @@ type Options struct {
 	// MaxRow is the largest journal row in bytes. A run that needs a larger
 	// one is set aside. Default 64 MiB.
 	MaxRow int
+	// Ceilings bound what one run may become. The engines of a store should agree.
+	Ceilings machine.Ceilings
+	// MaxHeld is how many bytes the runs in this engine's memory may take, about:
+	// beyond it no more are taken up. Default DefaultMaxHeld.
+	MaxHeld int64
 
 	// Grace is how long past its complete-by a call is waited for when the
 	// node stops. Default 2 s.
@@ -107,6 +114,10 @@ func (o Options) withDefaults() Options {
 	setInt(&o.MaxBatchBytes, 1<<20)
 	setInt(&o.MaxValue, 1<<20)
 	setInt(&o.MaxRow, MaxRowBytes)
+	o.Ceilings = o.Ceilings.WithDefaults()
+	if o.MaxHeld == 0 {
+		o.MaxHeld = DefaultMaxHeld
+	}
 	set(&o.Grace, 2*time.Second)
 	set(&o.RetryHeld, 10*time.Second)
 	set(&o.Poll, time.Second)
@@ -138,7 +149,12 @@ func (o Options) validate() error {
 			return fmt.Errorf("engine: Options.%s must be above zero, not %d", n.name, n.n)
 		}
 	}
+	if err := o.Ceilings.Validate(); err != nil {
+		return fmt.Errorf("engine: Options.Ceilings: %w", err)
+	}
 	switch {
+	case o.MaxHeld <= 0:
+		return fmt.Errorf("engine: Options.MaxHeld must be above zero, not %d", o.MaxHeld)
 	case o.Retention < 0:
 		return fmt.Errorf("engine: Options.Retention must not be negative, as %s is", o.Retention)
 	case o.MinScan > o.MaxScan:

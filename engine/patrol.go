@@ -204,7 +204,7 @@ func (p *patrol) orphans(ctx context.Context, dead []EngineID, unowned bool) (in
 	p.hinted = false
 	p.mu.Unlock()
 	taken, err := p.t.orphans(ctx, dead, taking{owned: !unowned, from: func(h Head) bool {
-		return p.t.n.claims() && (h.Owner != 0 || unowned && p.room())
+		return p.t.n.claims() && p.t.roomy() && (h.Owner != 0 || unowned && p.room())
 	}})
 	if err == nil {
 		p.mu.Lock()
@@ -233,7 +233,7 @@ func (p *patrol) addressed(ctx context.Context, dead []EngineID) (int, error) {
 // room reports whether this engine should take up more runs of nobody. One
 // whose runs wait for agents already leaves them to others.
 func (p *patrol) room() bool {
-	return p.t.n.claims() && p.t.scheduler.queue.waiting() < p.t.n.cfg.Options.ClaimBatch
+	return p.t.n.claims() && p.t.roomy() && p.t.scheduler.queue.waiting() < p.t.n.cfg.Options.ClaimBatch
 }
 
 // claim takes up runs that nobody owns, in batches (S55, S75). Engines begin at
@@ -246,7 +246,7 @@ func (p *patrol) claim(ctx context.Context, runs []machine.RunID) (int, error) {
 	}
 	taken := 0
 	for len(runs) > 0 && p.room() {
-		n := min(len(runs), batch)
+		n := min(len(runs), batch, p.t.fits())
 		got, err := p.t.take(ctx, runs[:n], taking{from: func(h Head) bool { return h.Owner == 0 }})
 		taken += got
 		if err != nil {
@@ -269,6 +269,6 @@ func (p *patrol) overdue(ctx context.Context) (int, error) {
 	}
 	runs = p.t.n.left.newFirst(p.t.unshelved(runs))
 	return p.t.take(ctx, runs[:min(len(runs), o.ClaimBatch)], taking{passed: true, from: func(h Head) bool {
-		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.t.n.draining.Load()
+		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.t.n.draining.Load() && p.t.roomy()
 	}})
 }

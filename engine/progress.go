@@ -29,6 +29,9 @@ type pump struct {
 	beat   time.Time // of the last heartbeat that was told
 	closed bool
 
+	paced   time.Time // by this process's clock: no checkpoint is sent before it
+	written int64     // bytes of checkpoints that were sent
+
 	foreign bool      // the run was not this engine's when it was last told
 	posted  time.Time // when a checkpoint went into its inbox; zero = none did
 }
@@ -41,6 +44,23 @@ func (p *pump) every() time.Duration { return p.c.silence / 2 }
 // postEvery is the shortest pause between two checkpoints of a call that are put
 // into an inbox: only the last one is worth anything to a rerun.
 const postEvery = time.Second
+
+// The pace of a call's checkpoints. One that comes sooner waits, and a newer one
+// replaces it. After each CheckpointsPerPace the pace is halved: a call that runs
+// for days records as much as it must, and no loop fills a database.
+const (
+	CheckpointPause    = 100 * time.Millisecond // between two checkpoints of a call
+	CheckpointRate     = 256 << 10              // bytes a second of a call's checkpoints
+	CheckpointsPerPace = 16 << 20               // bytes after which the pace is halved
+)
+
+// paceLocked says when the checkpoint after this one may be sent.
+func (p *pump) paceLocked(d *delivery) {
+	bytes := size(d.event)
+	pause := max(CheckpointPause, time.Duration(bytes)*time.Second/CheckpointRate)
+	p.written += int64(bytes)
+	p.paced = time.Now().Add(pause << min(p.written/CheckpointsPerPace, 10))
+}
 
 // progress takes a sign of life. It never blocks. Past complete-by nothing
 // counts any more.
@@ -93,9 +113,13 @@ func (p *pump) sendLocked() {
 	case p.foreign && !p.closed && time.Since(p.posted) < postEvery:
 		p.laterLocked()
 		return
+	case !p.closed && time.Until(p.paced) > 0:
+		p.inLocked(time.Until(p.paced))
+		return
 	}
 	d := p.next
 	p.term, p.sent, p.next = t, d, nil
+	p.paceLocked(d)
 	answer := make(chan error, 1)
 	again := *d // d may be sent again, to another incarnation
 	again.done = func(err error) { answer <- err }
@@ -206,11 +230,16 @@ func (p *pump) laterLocked() {
 	if p.closed {
 		return
 	}
+	p.pause = min(max(10*time.Millisecond, 2*p.pause), 5*time.Second)
+	p.inLocked(p.pause)
+}
+
+// inLocked tries to send after a pause.
+func (p *pump) inLocked(pause time.Duration) {
 	if p.retry != nil {
 		p.retry.Stop()
 	}
-	p.pause = min(max(10*time.Millisecond, 2*p.pause), 5*time.Second)
-	p.retry = time.AfterFunc(p.pause, func() {
+	p.retry = time.AfterFunc(pause, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !p.closed {

@@ -42,6 +42,9 @@ type ownedRun struct {
 	bound time.Time // next_check as the run's row holds it
 	facts int       // facts told so far
 
+	stored int64 // bytes of its journal
+	weight int64 // what the shard counts for its memory
+
 	pending []*delivery
 	flight  *flight // on its way to the store; nil = nothing
 	adopts  []adoption
@@ -271,6 +274,8 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	}
 	r.flight = nil
 	r.seq, r.owned = f.t.Seq+1, true
+	r.stored += int64(len(f.t.Data))
+	sh.weigh(r)
 	if f.t.Owner != nil {
 		r.fence = f.t.Seq
 	}
@@ -343,6 +348,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 				sh.clear(ctx, r)
 			}
 			delete(sh.runs, r.id)
+			sh.weigh(r)
 		}
 		return
 	}
@@ -403,6 +409,7 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	}
 	sh.s.agenda.set(r.id, time.Time{}, false)
 	delete(sh.runs, r.id)
+	sh.weigh(r)
 }
 
 // A panicError is a panic that was stopped. Its text is for people, the stack

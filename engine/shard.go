@@ -16,6 +16,7 @@ type shard struct {
 	hint chan struct{}
 
 	size atomic.Int64 // runs in memory
+	held atomic.Int64 // bytes that they take, about
 	turn turn         // what it does now
 
 	ended chan struct{} // closed when the goroutine has ended

@@ -7,6 +7,7 @@ type NodeStatus struct {
 	Engine   EngineID // 0 = it is not a member now
 	Address  string
 	Runs     int           // in memory: those it works on, at rest included
+	Held     int64         // bytes that they take, about
 	Waiting  int           // of them, places in the lines for agents
 	Calls    int           // in flight
 	Queued   int           // transitions that wait for the commit before theirs; bounded (Options.MaxBatchRows)
@@ -28,6 +29,7 @@ func (n *Node) Status() NodeStatus {
 	}
 	if t := n.now(); t != nil {
 		s.Engine, s.Runs, s.Waiting = t.engine, t.scheduler.size(), t.scheduler.queue.waiting()
+		s.Held = t.scheduler.held()
 		s.Queued, s.Behind = t.scheduler.committer.waiting(), t.scheduler.committer.oldest()
 	}
 	return s

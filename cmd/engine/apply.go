@@ -27,6 +27,7 @@ type applyOptions struct {
 	detach   bool
 	wait     time.Duration // 0 = until the run has ended
 	agents   agentFlags
+	ceilings ceilings
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -65,6 +66,7 @@ effects stay.`,
 	f.DurationVar(&o.wait, "wait-timeout", 0, "stop as Ctrl-C does if the run is still open after this time (exit 6)")
 	valueFlags(cmd, &o.values)
 	o.agents.add(cmd)
+	o.ceilings.add(cmd)
 	return cmd
 }
 

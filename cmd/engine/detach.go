@@ -67,7 +67,7 @@ func (w *work) record(ctx context.Context, s *session) (engine.Submitted, error)
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal does what it does by itself: it ends the process
-	all, err := engine.EnqueueAll(ctx, w.a.visitor(s, engine.Options{Lease: applyLease}), []engine.Submission{{
+	all, err := engine.EnqueueAll(ctx, w.a.visitor(s, w.o.ceilings.to(engine.Options{Lease: applyLease})), []engine.Submission{{
 		Definition: w.r.def, Workflow: w.r.wf.Name, Vars: w.r.vars, Name: w.o.runID, By: userName(),
 	}})
 	sub := all[0]

@@ -28,6 +28,7 @@ type serveOptions struct {
 	onAlert       string
 	webhook       string
 	agents        agentFlags
+	ceilings      ceilings
 }
 
 // leastLease is the shortest lease that --lease takes: below it the pauses of
@@ -73,6 +74,7 @@ code 0. A second one leaves at once; exit code 6. SIGHUP is ignored.`,
 	f.StringVar(&o.onAlert, "on-alert", "", "program to run for every alert, which it reads from stdin as JSON")
 	f.StringVar(&o.webhook, "alert-webhook", "", "URL to POST every alert to as JSON")
 	o.agents.add(cmd)
+	o.ceilings.add(cmd)
 	return cmd
 }
 
@@ -134,7 +136,7 @@ func (o *serveOptions) node() engine.Options {
 	if n.MinScan > 0 && n.MaxScan == 0 {
 		n.MaxScan = max(n.MinScan, min(10*time.Second, o.lease/3))
 	}
-	return n
+	return o.ceilings.to(n)
 }
 
 // pushes reports whether alerts are pushed anywhere.

@@ -188,10 +188,11 @@ func (e *storeError) Error() string {
 func (e *storeError) Unwrap() error { return e.err }
 
 // newPool makes the pool of agents that an engine calls. logs takes what they
-// log while they work on calls.
-func (a *app) newPool(catalog *agents.Catalog, o agents.Observer, logs func(engine.LogLine)) *agents.Pool {
+// log while they work on calls; of processes at most so many run at once, 0 = the
+// default.
+func (a *app) newPool(catalog *agents.Catalog, o agents.Observer, logs func(engine.LogLine), processes int) *agents.Pool {
 	return agents.NewPool(agents.Options{
-		Catalog: catalog, Secrets: a.secret, LookupEnv: a.lookup, Observer: o, Logger: a.logger(), LogSink: logs,
+		Catalog: catalog, Secrets: a.secret, LookupEnv: a.lookup, Observer: o, Logger: a.logger(), LogSink: logs, MaxProcesses: processes,
 	})
 }
 

@@ -73,7 +73,7 @@ func (a *app) notePlace(s *session) {
 // with works on an open store.
 func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 	logs := engine.NewLogKeeper(s.store, w.a.logger())
-	pool := w.a.newPool(w.r.catalog, circuitObserver{w.circuits}, logs.Keep)
+	pool := w.a.newPool(w.r.catalog, circuitObserver{w.circuits}, logs.Keep, w.o.ceilings.processes)
 	defer pool.Close()
 	defer keepLogs(ctx, logs)()
 	err := w.interruptible(ctx, func(ctx context.Context) error { return checkAgents(ctx, pool, w.r.wf, w.r.vars, w.starting) })
@@ -81,7 +81,7 @@ func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 		return outcome{}, err
 	}
 	node, err := w.a.newNode(s, pool, nodeParts{
-		capacity: pool, observer: w.others, options: engine.Options{Lease: applyLease, Alone: w.o.only},
+		capacity: pool, observer: w.others, options: w.o.ceilings.to(engine.Options{Lease: applyLease, Alone: w.o.only}),
 	})
 	if err != nil {
 		return outcome{}, err

@@ -62,6 +62,10 @@ func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot
 		return machine.Slot{Until: until, Why: "circuit open"}
 	}
 	if a.idleLocked() {
+		if a.pool.crowd.full(a) {
+			a.pool.wantRoom()
+			return machine.Slot{Why: (&crowdedError{a.pool.crowd.most}).Error()}
+		}
 		if until, why := a.downLocked(time.Now()); why != nil {
 			return machine.Slot{Until: until, Why: why.Error()}
 		}
@@ -107,6 +111,7 @@ func (a *agent) freed() {
 	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
 		a.free()
 	}
+	a.pool.wantRoom()
 }
 
 // free tells those who wait for a slot, if there is one.
@@ -159,6 +164,8 @@ func (a *agent) check(ctx context.Context) error {
 			return nil
 		case !errors.As(err, &down):
 			return err
+		case errors.As(down.err, new(*crowdedError)):
+			return nil // it is not the agent that is missing
 		case try == startTries || !diedAtStart(down.err):
 			return down.err
 		}

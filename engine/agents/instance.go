@@ -39,10 +39,28 @@ type instance struct {
 
 // startLocked starts a process in the background, which belongs to the pool and
 // not to whoever needed it first. It reports false if the pool is closed.
+//
+// It starts nothing where the engine runs as many processes as it may: then the
+// instance looks for a place again after a pause.
 func (i *instance) startLocked() bool {
+	p, further := i.agent.pool, !i.agent.idleLocked()
+	if !p.crowd.enter(further) {
+		if !further && p.crowd.full(i.agent) {
+			p.wantRoom()
+		}
+		i.notBefore, i.why = time.Now().Add(crowdedPause), &crowdedError{p.crowd.most}
+		return true
+	}
 	i.state = stateStarting
 	// The pool's lock is never held by those who take the agent's.
-	return i.agent.pool.run(func() { i.live(context.Background()) })
+	started := p.run(func() {
+		defer p.left()
+		i.live(context.Background())
+	})
+	if !started {
+		p.crowd.leave()
+	}
+	return started
 }
 
 // live is one life of a process: start, watch, end.

@@ -151,11 +151,17 @@ func (l *life) retire() {
 	if l.draining != "" || i.life != l || a.reserved > 0 || a.calls > 0 || l.calls > 0 || time.Since(a.lastCall) < a.pool.opts.IdleAfter {
 		return
 	}
+	l.retireLocked()
+}
+
+// retireLocked ends a process that has no call.
+func (l *life) retireLocked() {
+	i := l.instance
 	l.draining = "idle"
 	i.old = append(i.old, l)
 	i.state, i.life, i.why, i.notBefore, i.failures = stateIdle, nil, nil, time.Time{}, 0
 	l.emptyLocked()
-	a.changedLocked()
+	i.agent.changedLocked()
 }
 
 // emptyLocked tells watch when a drained process has nothing left to do.

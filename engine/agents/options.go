@@ -29,6 +29,11 @@ type Options struct {
 	// goroutines and must not block. engine.LogKeeper.Keep is one; nil = nobody.
 	LogSink func(engine.LogLine)
 
+	// MaxProcesses is how many processes of all agents together run at once. An
+	// agent without a process waits until another one's ends; its calls are held.
+	// 0 = DefaultMaxProcesses.
+	MaxProcesses int
+
 	PayloadLimit int           // bytes of an input or an output; 0 = plugin.DefaultPayloadLimit
 	TempDir      string        // for private directories of processes; "" = os.TempDir
 	StartTimeout time.Duration // until a process is ready; 0 = 15 s
@@ -80,6 +85,9 @@ func (o Options) withDefaults() Options {
 	set(&o.MaxBackoff, 30*time.Second)
 	set(&o.Stable, 10*time.Second)
 	set(&o.RetrySecret, 10*time.Second)
+	if o.MaxProcesses == 0 {
+		o.MaxProcesses = DefaultMaxProcesses
+	}
 	if o.PayloadLimit == 0 {
 		o.PayloadLimit = plugin.DefaultPayloadLimit
 	}

@@ -13,9 +13,10 @@ import (
 // A Pool runs agents and calls them. It is safe for concurrent use; Close must
 // be called in the end.
 type Pool struct {
-	opts Options
-	stop chan struct{}  // closed by Close
-	work sync.WaitGroup // goroutines that end after stop
+	opts  Options
+	crowd crowd
+	stop  chan struct{}  // closed by Close
+	work  sync.WaitGroup // goroutines that end after stop
 
 	mu     sync.Mutex // protects following fields
 	agents map[string]*agent
@@ -33,7 +34,8 @@ var (
 // NewPool makes a Pool. It starts nothing: processes start when they are first
 // called, or by Check.
 func NewPool(o Options) *Pool {
-	return &Pool{opts: o.withDefaults(), stop: make(chan struct{}), agents: map[string]*agent{}, ctxs: map[<-chan struct{}]bool{}}
+	o = o.withDefaults()
+	return &Pool{opts: o, crowd: crowd{most: o.MaxProcesses}, stop: make(chan struct{}), agents: map[string]*agent{}, ctxs: map[<-chan struct{}]bool{}}
 }
 
 // Invoke sends a call to a process of its agent. See engine.Invoker.

@@ -98,6 +98,7 @@ func (s *State) apply(r *Record, o outcome) {
 			s.set(i, n)
 		}
 	}
+	s.tally(r.event)
 	s.prune()
 	s.cached(r.cache)
 	if _, settled := r.event.(SettleRequested); settled {
@@ -190,6 +191,7 @@ func (s *State) index(i int, n *node) (old *node) {
 	for h := range s.queues {
 		s.queues[h].change(i, old.place(h), n.place(h))
 	}
+	s.values.bytes += n.weight() - old.weight()
 	if old.output != n.output {
 		s.remember(n.output, origin{originOutput, int32(i)})
 	}

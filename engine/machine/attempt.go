@@ -81,6 +81,7 @@ func (d *decider) result(i int, output dsl.Value, known bool) {
 		n.done = true
 	}
 	n.known, n.output = known, d.s.keep(output)
+	d.grown += int64(len(output.JSON()))
 	n.timedOut = false
 	d.rest(i)
 	if n.undo != undoNone { // the run has turned: only the effect matters
@@ -317,6 +318,11 @@ func (d *decider) progress(ev AttemptProgress) {
 	a := n.find(ev.Attempt.Call)
 	d.hear(n, a)
 	if ev.Blob == nil {
+		return
+	}
+	if d.passesOver(n, a.kind) {
+		ev.Blob = nil
+		d.event = ev
 		return
 	}
 	d.secret = len(ev.Blob) > 0 && (confidential(n.input.v) || confidential(n.undoInput.v))

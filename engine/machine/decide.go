@@ -135,6 +135,8 @@ type decider struct {
 	stray    bool // a progress of no open attempt
 	secret   bool // the event holds bytes that may be sensitive
 
+	grown int64 // bytes of values that this decision adds
+
 	used     []use    // slots taken by this decision
 	deferred []string // agents that have just refused a call
 

@@ -205,6 +205,11 @@ func (d *decider) call(i int) {
 		d.pause(i, n.fwd.rest)
 		return
 	}
+	if m, over := d.exceeded(); over && kind == callDo && !d.halted() {
+		d.run.begun = true
+		d.missed(i, m)
+		return
+	}
 	if kind == callDo && !d.halted() && d.mustClear(n) {
 		d.clear(i)
 		return
@@ -364,6 +369,11 @@ func (d *decider) prepare(i int) bool {
 			d.missed(i, expressionMiss("idempotency_key", err))
 			return false
 		}
+	}
+	if m, ok := d.grow("input", len(input.JSON())); !ok {
+		d.run.begun = true
+		d.missed(i, m)
+		return false
 	}
 	n = d.edit(i)
 	n.prepared, n.input, n.bizKey = true, d.s.keep(input), key

@@ -21,6 +21,10 @@ type Input struct {
 	// Engine is the incarnation of the deciding engine, Fence the seq of the
 	// record that made it the owner; both are only copied into commands.
 	Engine int32
+	// Ceilings bound what the run may become, and Journal is how many bytes of the
+	// run's history the store holds.
+	Ceilings Ceilings
+	Journal  int64
 	// Scratch is memory that the decision may use; nil = its own.
 	Scratch *Scratch
 }

@@ -164,6 +164,7 @@ func (f *folder) install(s *State, mask uint64) {
 	for k := range f.r.nodes {
 		s.overwrite(f.r.nodes[k].node, f.o.nodes[k], f.r.nodes[k].mask)
 	}
+	s.tally(f.r.event)
 	s.prune()
 	s.cached(nil)
 	if _, settled := f.r.event.(SettleRequested); settled {

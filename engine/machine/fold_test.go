@@ -14,6 +14,8 @@ import (
 func snapshot(s *State) []byte {
 	e := &encoder{at: 1}
 	e.uint(uint64(s.run.records))
+	e.int(s.checkpoints)
+	e.int(s.values.bytes)
 	e.instant(s.run.last)
 	for _, f := range runFields {
 		f.put(e, &s.run)

@@ -100,6 +100,10 @@ func (d *decider) expand(i int) {
 		d.missed(i, expressionMiss("for_each", err))
 		return
 	}
+	if m, ok := d.roomFor(each); !ok {
+		d.missed(i, m)
+		return
+	}
 	n.expanded, n.first, n.count = true, d.count(), len(each.Keys)
 	n.state = StepWaiting
 	for k, key := range each.Keys {
@@ -300,6 +304,9 @@ func (d *decider) catches(i int, m miss) bool {
 	if c.Output != nil {
 		if out, err = c.Output(d.scope(n)); err != nil {
 			return false // the original failure stands
+		}
+		if _, ok := d.grow("catch.output", len(out.JSON())); !ok {
+			return false
 		}
 	}
 	d.edit(i).caught = d.s.keep(out)

@@ -26,8 +26,11 @@ type play struct {
 	now   time.Time
 	slots map[string]Slot
 	last  Record
-	calls []Invoke
-	facts []Fact
+
+	ceilings Ceilings
+	stored   int64
+	calls    []Invoke
+	facts    []Fact
 }
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -48,7 +51,7 @@ func startWith(t *testing.T, wf *dsl.Workflow, slots map[string]Slot, want ...st
 // event delivers an event now.
 func (p *play) event(e Event, want ...string) *play {
 	p.t.Helper()
-	rec, err := decideTwice(p.wf, p.s, Input{At: p.now, Event: e, Slots: p.slots})
+	rec, err := decideTwice(p.wf, p.s, Input{At: p.now, Event: e, Slots: p.slots, Ceilings: p.ceilings, Journal: p.stored})
 	if err != nil {
 		p.t.Fatal(err)
 	}

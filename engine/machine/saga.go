@@ -322,12 +322,18 @@ func (d *decider) finish(state RunState) {
 // evaluateOutputs computes the workflow's outputs. One that cannot be
 // evaluated is null with a note; the run keeps its status.
 func (d *decider) evaluateOutputs() {
+	sum := int64(0)
 	for _, o := range d.wf.Outputs {
 		out := output{name: o.Name, sensitive: o.Sensitive}
 		v, err := o.Value(d.scope(nil))
-		if err != nil {
+		sum += int64(len(v.JSON()))
+		switch {
+		case err != nil:
 			out.problem = err.Error()
-		} else {
+		case sum > d.ceilings().Values:
+			out.problem = fmt.Sprintf("%s: with it the run's outputs would have %d bytes together; the ceiling is %d", CodeLimit, sum, d.ceilings().Values)
+			sum -= int64(len(v.JSON()))
+		default:
 			out.value = d.s.keep(v)
 		}
 		d.run.outputs = append(d.run.outputs, out)

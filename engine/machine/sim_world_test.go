@@ -22,21 +22,22 @@ type world struct {
 	now     time.Time
 	slots   map[string]Slot
 
-	calls  []*call             // in flight, or with an effect still to come
-	old    []Event             // answers that were delivered, for duplicates
-	ledger map[string]*account // by forward key
-	undone map[string]int      // by undo key: how often it was carried out
-	keys   map[string]string   // (node, direction, generation) → key
-	misses map[AttemptID]bool
-	alerts int
-	asked  int               // times the run came to need a person
-	asks   int64             // verbs delivered
-	wishes map[int]time.Time // by node: before it the agent does not want to be called
-	engine int32
-	log    []string
-	trace  bool
-	deep   bool // check every decision in full
-	turns  int
+	calls    []*call             // in flight, or with an effect still to come
+	old      []Event             // answers that were delivered, for duplicates
+	ledger   map[string]*account // by forward key
+	undone   map[string]int      // by undo key: how often it was carried out
+	keys     map[string]string   // (node, direction, generation) → key
+	misses   map[AttemptID]bool
+	alerts   int
+	asked    int               // times the run came to need a person
+	asks     int64             // verbs delivered
+	wishes   map[int]time.Time // by node: before it the agent does not want to be called
+	engine   int32
+	ceilings Ceilings
+	log      []string
+	trace    bool
+	deep     bool // check every decision in full
+	turns    int
 }
 
 // A call is one request on its way.
@@ -63,10 +64,14 @@ type account struct {
 const simStart = 1_000_000
 
 func newWorld(c *chooser) *world {
-	return &world{
+	w := &world{
 		c: c, wf: randomFlow(c), s: NewState(), now: noon, engine: 1,
 		ledger: map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[AttemptID]bool{}, wishes: map[int]time.Time{},
 	}
+	if c.chance(8) { // until the world heals
+		w.ceilings = Ceilings{Records: 2 + c.n(30), Values: int64(100 + c.n(2000)), Checkpoints: int64(1 + c.n(300)), Instances: 1 + c.n(8)}
+	}
+	return w
 }
 
 func (w *world) note(format string, args ...any) {
@@ -86,7 +91,7 @@ func (w *world) live() error {
 		}
 		if w.turns > 60 {
 			w.c.calm = true // the world heals
-			w.slots = nil
+			w.slots, w.ceilings = nil, Ceilings{}
 		}
 		if err := w.turn(); err != nil {
 			return err
@@ -219,7 +224,15 @@ func (w *world) progress(k *call) error {
 	}
 	if a := w.s.nodes[k.node].find(k.inv.Attempt.Call); ev.Blob != nil && a != nil && a.status == attemptOpen && a.expires() > toInstant(w.now) && k.kind == callDo {
 		e := w.entry(k.inv.IdempotencyKey, k.node)
+		before := e.parts
 		e.parts = max(e.parts, k.point)
+		if w.ceilings != (Ceilings{}) && before > 0 { // it may be past a ceiling, and is not recorded then
+			defer func() {
+				if w.s.nodes[k.node].point < k.point && e.parts == k.point {
+					e.parts = before
+				}
+			}()
+		}
 	}
 	w.forget()
 	if err := w.deliver(ev); err != nil {
@@ -510,7 +523,7 @@ func (w *world) deliver(ev Event) error {
 		w.asks++
 		ev = WithAsk(ev, w.asks)
 	}
-	in := Input{At: w.now, Event: ev, Slots: w.slots, Scratch: &w.scratch}
+	in := Input{At: w.now, Event: ev, Slots: w.slots, Scratch: &w.scratch, Ceilings: w.ceilings}
 	before := w.s.Clone()
 	var rec Record
 	if deep := w.c.chance(5); deep || w.deep {

@@ -24,6 +24,8 @@ type State struct {
 	queues []lazyHeap // by hold: nodes that wait for an agent, in order
 	values known
 
+	checkpoints int64 // bytes of those that were recorded; see Ceilings
+
 	cache *cache
 }
 
@@ -35,7 +37,7 @@ func (s *State) Clone() *State {
 	if s.private { // else it may be read by many
 		s.private = false
 	}
-	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone()}
+	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone(), checkpoints: s.checkpoints}
 	c.expiry, c.limits, c.wakes = s.expiry.clone(), s.limits.clone(), s.wakes.clone()
 	for _, q := range s.queues {
 		c.queues = append(c.queues, q.clone())

@@ -57,8 +57,9 @@ func sameValue(v, w dsl.Value) bool {
 // A known is where the state has values, by hash: the last one counts. Few are
 // kept in a list, many in a map.
 type known struct {
-	list []knownValue
-	more map[uint64]origin
+	list  []knownValue
+	more  map[uint64]origin
+	bytes int64 // of all values of nodes
 }
 
 type knownValue struct {
@@ -107,7 +108,9 @@ func (k *known) put(hash uint64, from origin) {
 	k.more[hash], k.list = from, nil
 }
 
-func (k *known) clone() known { return known{list: slices.Clone(k.list), more: maps.Clone(k.more)} }
+func (k *known) clone() known {
+	return known{list: slices.Clone(k.list), more: maps.Clone(k.more), bytes: k.bytes}
+}
 
 // at returns the value an origin points to; null if there is none.
 func (s *State) at(o origin) dsl.Value {

@@ -1,0 +1,142 @@
+package agents
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultMaxProcesses is how many agent processes an engine runs at once: one
+// takes about 17 MiB.
+const DefaultMaxProcesses = 64
+
+// A crowd counts the processes of all agents of a pool.
+type crowd struct {
+	most   int
+	wanted atomic.Bool // somebody waits for a place
+	making atomic.Bool // a goroutine looks for a process that can be ended
+
+	mu      sync.Mutex // protects following fields; no other lock is taken under it
+	running int
+	waiting []*agent // those that found no place since one was free
+}
+
+// enter takes a place for a process. The further processes of an agent may take
+// half of the places, together with all others: the other half is for agents that
+// have no process, so that the instances of one agent keep no other from working.
+func (c *crowd) enter(further bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running >= c.most || further && c.running >= max(1, c.most/2) {
+		return false
+	}
+	c.running++
+	return true
+}
+
+// leave gives a place back and returns the agents that wait for one.
+func (c *crowd) leave() []*agent {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running--
+	waiting := c.waiting
+	c.waiting = nil
+	c.wanted.Store(false)
+	return waiting
+}
+
+// full reports whether there is no place for an agent without a process. Then it
+// is told when one is given back.
+func (c *crowd) full(a *agent) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running < c.most {
+		return false
+	}
+	if !slices.Contains(c.waiting, a) {
+		c.waiting = append(c.waiting, a)
+	}
+	c.wanted.Store(true)
+	return true
+}
+
+// A crowdedError says that an agent has no process because the engine runs as
+// many as it may. It says nothing about the agent.
+type crowdedError struct{ most int }
+
+func (e *crowdedError) Error() string {
+	return fmt.Sprintf("the engine runs %d agent processes, as many as it may", e.most)
+}
+
+// crowdedPause is how long an instance that found no place waits before it looks
+// again.
+const crowdedPause = time.Second
+
+// wantRoom has a process ended that has no call, if an agent waits for a place.
+// It may be called with an agent's lock held.
+func (p *Pool) wantRoom() {
+	if p.crowd.wanted.Load() && !p.crowd.making.Swap(true) && !p.run(p.makeRoom) {
+		p.crowd.making.Store(false)
+	}
+}
+
+// makeRoom ends the processes of the agent that has had no call for longest.
+func (p *Pool) makeRoom() {
+	defer p.crowd.making.Store(false)
+	var idlest *agent
+	var since time.Time
+	for _, a := range p.known() {
+		a.mu.Lock()
+		if a.restsLocked() && (idlest == nil || a.lastCall.Before(since)) {
+			idlest, since = a, a.lastCall
+		}
+		a.mu.Unlock()
+	}
+	if idlest == nil {
+		p.opts.Logger.Debug("an agent waits for a process to end", "processes", p.crowd.most)
+		return
+	}
+	idlest.mu.Lock()
+	defer idlest.mu.Unlock()
+	if !idlest.restsLocked() {
+		return // it was called meanwhile
+	}
+	for _, i := range idlest.instances {
+		if i.life.takesLocked() && i.life.calls == 0 {
+			i.life.retireLocked()
+		}
+	}
+}
+
+// known returns all agents.
+func (p *Pool) known() []*agent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	agents := make([]*agent, 0, len(p.agents))
+	for _, a := range p.agents {
+		agents = append(agents, a)
+	}
+	return agents
+}
+
+// restsLocked reports whether the agent has a process and no call.
+func (a *agent) restsLocked() bool {
+	return a.reserved == 0 && a.calls == 0 && a.leastBusyLocked() != nil
+}
+
+// left gives the place of a process back and lets those try that wait for one.
+func (p *Pool) left() {
+	for _, a := range p.crowd.leave() {
+		a.mu.Lock()
+		for _, i := range a.instances {
+			if _, crowded := i.why.(*crowdedError); crowded && i.state == stateIdle {
+				i.notBefore, i.why = time.Time{}, nil
+			}
+		}
+		a.changedLocked()
+		a.mu.Unlock()
+		a.free()
+	}
+}

@@ -1,0 +1,94 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// An engine whose runs take as much memory as they may takes up no more: new ones
+// stay queued, and are taken up when others have ended.
+func TestMemoryIsHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		w.opts.MaxHeld = 2000 // one run, or two
+		w.opts.ClaimBatch = 1
+		proceed := make(chan struct{})
+		w.inv.around = func(ctx context.Context, call engine.Call) (sdk.Reply, bool) {
+			select {
+			case <-proceed:
+			case <-ctx.Done():
+			}
+			return sdk.Reply{}, false
+		}
+		var runs []machine.RunID
+		for range 20 {
+			runs = append(runs, w.queued())
+		}
+		n := w.start()
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if s := n.Status(); s.Runs == 0 || s.Runs > 4 || s.Held < 2000 {
+			t.Errorf("%d runs with %d bytes in memory, want few and as much as they may", s.Runs, s.Held)
+		}
+		queued := 0
+		for _, run := range runs {
+			head, _, err := w.mem.Load(t.Context(), run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if head.Owner == 0 && head.State == machine.RunQueued {
+				queued++
+			}
+		}
+		if queued < 16 {
+			t.Errorf("%d runs are queued, want 16 at least", queued)
+		}
+		close(proceed)
+		for _, run := range runs {
+			w.wait(n, run, machine.RunSucceeded)
+		}
+		synctest.Wait()
+		if s := n.Status(); s.Held != 0 {
+			t.Errorf("%d bytes are held by no run", s.Held)
+		}
+		n.drain(t)
+	})
+}
+
+// Checkpoints in a loop reach the journal at their pace, the last one surely.
+func TestCheckpointsHaveAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 64 << 10
+		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+			for i := range 2000 { // for 20 s
+				call.OnProgress(engine.Progress{Number: i + 1, Blob: make([]byte, size)})
+				time.Sleep(10 * time.Millisecond)
+			}
+			return sdk.Reply{}, false
+		})
+		n := w.start()
+		run := w.submit(n, "import", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		most := int(20*time.Second/(size*time.Second/engine.CheckpointRate)) + 2
+		list := w.progressed(run)
+		if len(list) > most || len(list) < most/2 {
+			t.Errorf("%d checkpoints in 20 s, want about %d at most", len(list), most)
+		}
+		var last int
+		for _, rec := range w.records(run) {
+			if p, ok := rec.Event().(machine.AttemptProgress); ok {
+				last = p.Number
+			}
+		}
+		if last != 2000 {
+			t.Errorf("the last checkpoint is %d, want 2000", last)
+		}
+		n.drain(t)
+	})
+}

@@ -1,0 +1,168 @@
+package machine
+
+import (
+	"fmt"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// CodeLimit is the code of a step that would take its run over a ceiling.
+const CodeLimit = "limit_exceeded"
+
+// The ceilings of a run, unless an engine is set otherwise. docs/limits.md lists
+// them.
+const (
+	DefaultInstances   = 10_000
+	DefaultRecords     = 500_000
+	DefaultJournal     = 256 << 20
+	DefaultValues      = 64 << 20
+	DefaultCheckpoints = 64 << 20
+)
+
+// Ceilings bound what one run may become. Decide alone looks at them: a record
+// says what was decided, so that every engine folds it to the same state,
+// whatever its own ceilings are. Zero fields mean the defaults.
+//
+// A ceiling only stops what goes forward: a step that would pass one fails with
+// CodeLimit before its agent is called, and what follows is what follows any
+// failure. Calls in flight are awaited, their results are kept, and undos and
+// lookups start whatever the run has become. So a run that reaches a ceiling can
+// still be undone.
+type Ceilings struct {
+	Instances   int   // instances of all for_each steps of the run together
+	Records     int   // records of the run's history
+	Journal     int64 // bytes of the run's history in the store
+	Values      int64 // bytes of the inputs, outputs and each.values of all steps together
+	Checkpoints int64 // bytes of all checkpoints that were recorded, each with checkpointCost
+}
+
+// checkpointCost is what a checkpoint counts beside its bytes.
+const checkpointCost = 64
+
+// WithDefaults returns the ceilings with the default in every field that is 0.
+func (c Ceilings) WithDefaults() Ceilings {
+	if c.Instances == 0 {
+		c.Instances = DefaultInstances
+	}
+	if c.Records == 0 {
+		c.Records = DefaultRecords
+	}
+	if c.Journal == 0 {
+		c.Journal = DefaultJournal
+	}
+	if c.Values == 0 {
+		c.Values = DefaultValues
+	}
+	if c.Checkpoints == 0 {
+		c.Checkpoints = DefaultCheckpoints
+	}
+	return c
+}
+
+// Validate names the first ceiling that is out of its bounds.
+func (c Ceilings) Validate() error {
+	for _, n := range []struct {
+		name string
+		n    int64
+	}{
+		{"Instances", int64(c.Instances)}, {"Records", int64(c.Records)}, {"Journal", c.Journal}, {"Values", c.Values}, {"Checkpoints", c.Checkpoints},
+	} {
+		if n.n < 0 {
+			return fmt.Errorf("%s must not be negative, as %d is", n.name, n.n)
+		}
+	}
+	if most := maxNodes - maxSteps; c.Instances > most {
+		return fmt.Errorf("Instances must be at most %d, not %d", most, c.Instances)
+	}
+	return nil
+}
+
+// ceilings returns those of this decision.
+func (d *decider) ceilings() Ceilings { return d.in.Ceilings.WithDefaults() }
+
+// limitMiss is the failure of a step that was not begun, or not once more: like
+// that of an expression, it is never repeated. It says which ceiling a step would pass. A ceiling that is raised does
+// not bring back what has failed: the message is for the next run.
+func limitMiss(name, format string, args ...any) miss {
+	return miss{missExpression, CodeLimit, fmt.Sprintf(format, args...) + " (--limit " + name + "=N sets another)"}
+}
+
+// exceeded reports whether the run has reached a ceiling, so that no step of it
+// may begin or go on with another attempt.
+func (d *decider) exceeded() (miss, bool) {
+	c := d.ceilings()
+	switch {
+	case int(d.s.run.records) >= c.Records:
+		return limitMiss("records", "the run's history has %d records; the ceiling is %d", d.s.run.records, c.Records), true
+	case d.in.Journal >= c.Journal:
+		return limitMiss("journal", "the run's history has %d bytes; the ceiling is %d", d.in.Journal, c.Journal), true
+	case d.s.values.bytes+d.grown >= c.Values:
+		return limitMiss("values", "the inputs and outputs of the run's steps have %d bytes together; the ceiling is %d",
+			d.s.values.bytes+d.grown, c.Values), true
+	}
+	return miss{}, false
+}
+
+// grow counts bytes of values that the decision adds to the run. It refuses what
+// would pass the ceiling.
+func (d *decider) grow(what string, bytes int) (miss, bool) {
+	most, sum := d.ceilings().Values, d.s.values.bytes+d.grown+int64(bytes)
+	if sum > most {
+		return limitMiss("values", "%s has %d bytes; with it the inputs and outputs of the run's steps would have %d together; the ceiling is %d",
+			what, bytes, sum, most), false
+	}
+	d.grown += int64(bytes)
+	return miss{}, true
+}
+
+// roomFor reports whether the run may get the instances of a for_each step.
+func (d *decider) roomFor(each dsl.Each) (miss, bool) {
+	most, there := d.ceilings().Instances, d.count()-int(d.run.steps)
+	if n := len(each.Keys); n > most-there {
+		return limitMiss("instances", "for_each has %d keys; with %d instances that the run has already, the ceiling is %d", n, there, most), false
+	}
+	bytes := 0
+	for k := range each.Values {
+		bytes += len(each.Values[k].JSON())
+	}
+	return d.grow("for_each", bytes)
+}
+
+// passesOver reports whether a checkpoint is not recorded any more, because the
+// run has reached a ceiling. It counts as a sign of life then. The first one of a
+// node is always recorded: it says that something was done.
+func (d *decider) passesOver(n *node, kind callKind) bool {
+	first := !n.marked()
+	if kind == callUndo {
+		first = n.undoPoint == 0 && len(n.undoBlob) == 0
+	}
+	if first {
+		return false
+	}
+	_, over := d.exceeded()
+	return over || d.s.checkpoints >= d.ceilings().Checkpoints
+}
+
+// weight is how many bytes of values a node holds.
+func (n *node) weight() int64 {
+	sum := len(n.input.v.JSON()) + len(n.output.v.JSON()) + len(n.each.v.JSON())
+	if n.more != &noMore {
+		sum += len(n.caught.v.JSON()) + len(n.undoInput.v.JSON()) + len(n.blob) + len(n.undoBlob)
+	}
+	return int64(sum)
+}
+
+// tally counts what an event adds to the run's checkpoints.
+func (s *State) tally(e Event) {
+	if ev, ok := e.(AttemptProgress); ok && ev.Blob != nil {
+		s.checkpoints += int64(len(ev.Blob)) + checkpointCost
+	}
+}
+
+// nodeWeight is about what a node takes in memory beside its values.
+const nodeWeight = 700
+
+// Weight estimates how many bytes of memory the state takes.
+func (s *State) Weight() int64 {
+	return s.values.bytes + int64(len(s.run.vars.v.JSON())) + int64(len(s.nodes))*nodeWeight
+}
