@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -68,6 +70,28 @@ func checkVersion(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	return mismatch(have)
+}
+
+// migrationWait is for how long a reader waits for a schema that is too old. Two
+// commands may start at the same moment: one makes the file and brings it up to
+// date, the other one must not refuse what is half done. A test makes it longer.
+var migrationWait = 2 * time.Second
+
+// awaitVersion reports a schema that this binary cannot read, and gives another
+// process a moment to bring an old one up to date.
+func awaitVersion(ctx context.Context, db *sql.DB) error {
+	for ends := time.Now().Add(migrationWait); ; {
+		err := checkVersion(ctx, db)
+		var old *engine.SchemaError
+		if !errors.As(err, &old) || old.Have > old.Want || time.Now().After(ends) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 func mismatch(have int64) error {

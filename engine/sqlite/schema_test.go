@@ -203,6 +203,42 @@ func older(t *testing.T, schema int64) (path string, db *sql.DB) {
 	return path, db
 }
 
+// Tests open files that stay old.
+func init() { migrationWait = 20 * time.Millisecond }
+
+// A reader that starts while another process brings the schema up to date waits
+// for it.
+func TestReaderWaitsForMigration(t *testing.T) {
+	was := migrationWait
+	migrationWait = time.Minute
+	t.Cleanup(func() { migrationWait = was })
+	path, db := older(t, 1)
+	type opened struct {
+		s   *Store
+		err error
+	}
+	ends := make(chan opened, 1)
+	go func() {
+		s, err := Open(t.Context(), path, Options{Beside: true})
+		ends <- opened{s, err}
+	}()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db, err := sql.Open("sqlite", dsn(path, "rw", "busy_timeout(10000)")); err != nil {
+		t.Fatal(err)
+	} else if err := errors.Join(migrate(t.Context(), db), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got := <-ends
+	if got.err != nil {
+		t.Fatalf("open: %v", got.err)
+	}
+	if err := got.s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A file of the first schema is brought up to date with all that stands in it;
 // its alerts get ids in the order of their time.
 func TestMigrateFromTheFirst(t *testing.T) {

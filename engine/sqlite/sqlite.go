@@ -203,7 +203,7 @@ func (s *Store) openRead(ctx context.Context, path string) error {
 		if err := s.openPool(path, mode); err != nil {
 			return err
 		}
-		err := checkVersion(ctx, s.read)
+		err := awaitVersion(ctx, s.read)
 		if !cannotOpen(err) {
 			return err
 		}
