@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -47,15 +49,17 @@ type Listed struct {
 type CatalogOptions struct {
 	Search   SearchOptions
 	CacheDir string       // for descriptions; "" = not cached
+	TempDir  string       // for the private copies of binaries that are asked; "" = os.TempDir
 	Logger   *slog.Logger // nil = nowhere
 }
 
 // A Catalog chooses agents' binaries. The places are searched when it is first
 // used and after Refresh. It is safe for concurrent use.
 type Catalog struct {
-	search SearchOptions
-	cache  cache
-	logger *slog.Logger
+	search  SearchOptions
+	cache   cache
+	tempDir string
+	logger  *slog.Logger
 
 	mu        sync.Mutex // protects following fields
 	searched  bool
@@ -99,7 +103,7 @@ func NewCatalog(o CatalogOptions) *Catalog {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Catalog{
-		search: o.Search, cache: cache{dir: o.CacheDir, logger: o.Logger}, logger: o.Logger,
+		search: o.Search, cache: cache{dir: o.CacheDir, logger: o.Logger}, tempDir: o.TempDir, logger: o.Logger,
 		described: map[string]*description{},
 	}
 }
@@ -341,12 +345,15 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 	sum, hashErr := d.hash(f.Path)
 	desc, ok := c.cache.get(sum)
 	if !ok {
-		var err error
-		if desc, err = plugin.Describe(ctx, f.Path); err != nil {
-			return Binary{}, err // it says better what is wrong with the file
+		if hashErr != nil { // nothing could tell it from another file
+			return Binary{}, unreadable(f.Path, hashErr)
 		}
-		if hashErr != nil { // it runs but cannot be read, so nobody could tell it from another
-			return Binary{}, &plugin.StartError{Path: f.Path, Reason: plugin.ReasonNotExecutable, Hint: "make the file readable for the engine", Err: hashErr}
+		wanted, err := hex.DecodeString(sum)
+		if err != nil {
+			return Binary{}, fmt.Errorf("checksum of %s: %w", f.Path, err)
+		}
+		if desc, err = plugin.Describe(ctx, plugin.DescribeOptions{Path: f.Path, Checksum: wanted, TempDir: c.tempDir}); err != nil {
+			return Binary{}, err
 		}
 		c.cache.put(sum, desc)
 	}
@@ -370,6 +377,15 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 	}
 	b.Version = desc.Version
 	return b, nil
+}
+
+// unreadable says why a file has no checksum.
+func unreadable(path string, err error) error {
+	e := &plugin.StartError{Path: path, Reason: plugin.ReasonNotExecutable, Hint: "make the file readable for the engine", Err: err}
+	if errors.Is(err, fs.ErrNotExist) {
+		e.Reason, e.Hint = plugin.ReasonMissing, "install the agent, or say where it is with --plugin-dir"
+	}
+	return e
 }
 
 func (c *Catalog) named(name string) []Found {
@@ -404,6 +420,12 @@ func (c *Catalog) notFound(name, ver string) error {
 
 // checksum returns a file's SHA-256 in hex.
 func checksum(path string) (string, error) {
+	// Opening a pipe would wait for a writer.
+	if info, err := os.Stat(path); err != nil {
+		return "", err
+	} else if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err

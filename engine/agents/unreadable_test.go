@@ -40,3 +40,29 @@ func TestUnreadableBinary(t *testing.T) {
 		t.Errorf("taken as %+v, %v", b, err)
 	}
 }
+
+// The file that is described is the one whose checksum was compared: a file that
+// took its place meanwhile is not run.
+func TestDescribeRunsTheCheckedFile(t *testing.T) {
+	dir := t.TempDir()
+	f, ran := Found{Name: "x", Path: filepath.Join(dir, "engine-agent-x")}, filepath.Join(dir, "ran")
+	if err := os.WriteFile(f.Path, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := NewCatalog(CatalogOptions{})
+	d := c.entry(f.Path)
+	if _, err := d.hash(f.Path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.Path, []byte("#!/bin/sh\necho > '"+ran+"'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b, err := c.describe(t.Context(), f, d)
+	var start *plugin.StartError
+	if !errors.As(err, &start) || start.Reason != plugin.ReasonChecksum {
+		t.Errorf("described as %+v, %v; want that the file has changed", b, err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the other file was run")
+	}
+}

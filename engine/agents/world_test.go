@@ -128,9 +128,19 @@ func (w *world) freeze(pid int) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		w.t.Fatal(err)
 	}
-	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
-		w.t.Fatalf("process %d does not stop: %v, %v", pid, status, err)
+	deadline := time.Now().Add(patience)
+	for {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if strings.Contains(string(stat), ") T ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("process %d does not stop: %s", pid, stat)
+		}
+		<-time.After(10 * time.Millisecond)
 	}
 }
 

@@ -196,7 +196,7 @@ func TestRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		sdktest.RunTarget(t, p, cases...)
-		described, err := plugin.Describe(t.Context(), path)
+		described, err := plugin.Describe(t.Context(), plugin.DescribeOptions{Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}

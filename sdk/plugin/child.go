@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -13,16 +12,16 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	goplugin "github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
+
+	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 )
 
 // drainTime is how long the output of an ended process is still read; longer
-// only where a process outside of its group holds the pipe open.
+// only where a process that could not be killed holds the pipe open.
 const drainTime = 500 * time.Millisecond
 
 // child runs an agent for go-plugin. go-plugin's own runner gives the child
@@ -32,17 +31,17 @@ type child struct {
 	options *OpenOptions
 	lines   *lines
 	dir     string // private to this process, removed by go-plugin
-	cmd     *exec.Cmd
+	command leash.Command
+	copied  string // path of the checked copy; "" = none
 	out     *firstLine
 	outPipe *os.File
 	errPipe *os.File
 	exited  chan struct{}
 
-	mu     sync.Mutex // protects following fields
-	pid    int        // 0 before the start
-	killed bool
-	reaped bool
-	exit   error // once exited is closed
+	mu      sync.Mutex     // protects following fields
+	process *leash.Process // nil before the start
+	killed  bool
+	exit    error // once exited is closed
 }
 
 var _ runner.Runner = (*child)(nil)
@@ -58,48 +57,16 @@ func (c *child) prepare(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runn
 	path := c.options.Path
 	if len(c.options.Checksum) > 0 {
 		var err error
-		if path, err = c.checkedCopy(); err != nil {
+		if path, err = checkedCopy(c.dir, path, c.options.Checksum); err != nil {
 			return nil, err
 		}
+		c.copied = path
 	}
-	// go-plugin has to look up nothing, so the path is used as it is.
-	c.cmd = &exec.Cmd{Path: path, Args: []string{c.options.Path}, Dir: c.options.Dir, SysProcAttr: agentAttr()}
+	c.command = leash.Command{Path: path, Args: []string{c.options.Path}, Dir: c.options.Dir, Private: dir}
 	// Ours come last, so that no variable of the block can replace them.
-	c.cmd.Env = append(append([]string{}, c.options.Env...), spec.Env...)
-	c.cmd.Env = append(c.cmd.Env, envLimit+"="+strconv.Itoa(c.options.PayloadLimit))
+	c.command.Env = append(append([]string{}, c.options.Env...), spec.Env...)
+	c.command.Env = append(c.command.Env, envLimit+"="+strconv.Itoa(c.options.PayloadLimit))
 	return c, nil
-}
-
-// checkedCopy copies the binary to the private directory, checks the copy and
-// returns its path: nobody else can change it any more.
-func (c *child) checkedCopy() (string, error) {
-	in, err := os.Open(c.options.Path)
-	if err != nil {
-		return "", err
-	}
-	defer in.Close()
-	path := filepath.Join(c.dir, filepath.Base(c.options.Path))
-	// A process forked meanwhile would hold the copy open for writing, and a file
-	// open for writing cannot be run.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500)
-	if err != nil {
-		return "", err
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Close()); err != nil {
-		return "", fmt.Errorf("copy to %s: %w", c.dir, err)
-	}
-	secure := goplugin.SecureConfig{Checksum: c.options.Checksum, Hash: sha256.New()}
-	ok, err := secure.Check(path)
-	if err != nil {
-		return "", err
-	}
-	if !ok {
-		return "", goplugin.ErrChecksumsDoNotMatch
-	}
-	return path, nil
 }
 
 // Start starts the process, and a goroutine that stays with it to its end.
@@ -116,10 +83,8 @@ func (c *child) Start(context.Context) error {
 		return errors.Join(err, outR.Close(), outW.Close())
 	}
 	c.out, c.outPipe, c.errPipe = &firstLine{Reader: outR}, outR, errR
-	c.cmd.Stdout, c.cmd.Stderr = outW, errW // Stdin stays nil: empty
-	started := make(chan error, 1)
-	go c.own(started)
-	err = <-started
+	c.command.Stdout, c.command.Stderr = outW, errW
+	err = c.launch()
 	_ = outW.Close()
 	_ = errW.Close()
 	if err != nil {
@@ -127,6 +92,7 @@ func (c *child) Start(context.Context) error {
 		_ = errR.Close()
 		return &launchError{err}
 	}
+	go c.stay()
 	return nil
 }
 
@@ -136,26 +102,28 @@ type launchError struct{ err error }
 func (e *launchError) Error() string { return e.err.Error() }
 func (e *launchError) Unwrap() error { return e.err }
 
-// own starts the process and waits for its end. It keeps its thread, because the
-// kernel's parent-death signal is sent when the starting thread ends.
-func (c *child) own(started chan<- error) {
-	goruntime.LockOSThread() // never unlocked
-	if err := c.launch(); err != nil {
-		started <- err
-		return
+func (c *child) launch() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.killed {
+		return errors.New("given up before the start")
 	}
-	if c.cmd.Path != c.options.Path && goruntime.GOOS == "linux" {
-		// The copy has served; a killed host should not leave it behind.
-		_ = os.Remove(c.cmd.Path)
+	process, err := leash.Start(c.command)
+	if err != nil {
+		return err
 	}
+	c.process = process
+	return nil
+}
+
+// stay logs what the process prints and waits for its end.
+func (c *child) stay() {
 	logged := make(chan struct{})
 	go func() {
 		defer close(logged)
 		c.lines.read(c.errPipe, "stderr")
 	}()
-	started <- nil
-
-	err := c.reap()
+	err := c.process.Wait()
 	_ = c.errPipe.SetReadDeadline(time.Now().Add(drainTime))
 	_ = c.outPipe.SetReadDeadline(time.Now().Add(drainTime))
 	<-logged
@@ -166,46 +134,23 @@ func (c *child) own(started chan<- error) {
 	close(c.exited)
 }
 
-func (c *child) launch() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.killed {
-		return errors.New("given up before the start")
+// forgetCopy removes the checked copy once the process has no use for it any more.
+// It is not removed right after the start: the interpreter of a script opens the
+// script by its path, and that happens after the start.
+func (c *child) forgetCopy() {
+	if c.copied != "" && goruntime.GOOS != "windows" { // there a running program cannot be removed
+		_ = os.Remove(c.copied) // else go-plugin removes it with the directory
 	}
-	if err := c.cmd.Start(); err != nil {
-		return err
-	}
-	c.pid = c.cmd.Process.Pid
-	return nil
 }
 
-// reap waits for the end of the process, kills what it left behind in its group,
-// and collects the exit status; from then on the pid may be anybody's.
-func (c *child) reap() error {
-	if awaitExit(c.pid) {
-		_ = killGroup(c.pid)
-		c.forget()
-		return c.cmd.Wait()
-	}
-	err := c.cmd.Wait()
-	c.forget()
-	_ = killGroup(c.pid)
-	return err
-}
-
-func (c *child) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reaped = true
-}
-
-// kill ends the process and its group at once; it does nothing after the end.
+// kill ends the process with all its descendants at once; it does nothing after
+// the end.
 func (c *child) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.killed = true
-	if c.pid != 0 && !c.reaped {
-		_ = killGroup(c.pid)
+	if c.process != nil {
+		c.process.Kill()
 	}
 }
 
@@ -216,7 +161,7 @@ const endPatience = 200 * time.Millisecond
 // killed here.
 func (c *child) hasEnded() bool {
 	c.mu.Lock()
-	none := c.killed || c.pid == 0
+	none := c.killed || c.process == nil
 	c.mu.Unlock()
 	if none {
 		return false
@@ -276,7 +221,10 @@ func (c *child) ID() string {
 func (c *child) pidNumber() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pid
+	if c.process == nil {
+		return 0
+	}
+	return c.process.Pid()
 }
 
 // firstLine returns the first line the process printed.
@@ -295,7 +243,7 @@ func (c *child) Wait(context.Context) error {
 	return c.exit
 }
 
-// Kill kills the process group.
+// Kill kills the process with all its descendants.
 func (c *child) Kill(context.Context) error {
 	c.kill()
 	return nil

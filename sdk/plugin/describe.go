@@ -6,8 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
 	"time"
+
+	goplugin "github.com/hashicorp/go-plugin"
+
+	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 )
 
 // Limits on what describe may take.
@@ -16,29 +23,45 @@ const (
 	describeLimit   = 4 << 20
 )
 
+// DescribeOptions says which binary to ask. Path is required.
+type DescribeOptions struct {
+	Path     string // of the binary; absolute, or relative to the working directory
+	Checksum []byte // SHA-256 the binary must have; nil = not checked
+	TempDir  string // where the private directory is made; "" = os.TempDir
+}
+
 // Describe runs the binary's describe mode, in an empty environment, for at most
-// ten seconds, and returns what it prints. Whether the protocol versions fit is
-// another question: see Description.Compatible. The error is a *StartError where
-// the binary is to blame.
-func Describe(ctx context.Context, path string) (Description, error) {
-	path, err := executable(path)
+// ten seconds, and returns what it prints. As Open does, it runs a private copy
+// that has the checksum. Whether the protocol versions fit is another question:
+// see Description.Compatible. The error is a *StartError where the binary is to
+// blame.
+func Describe(ctx context.Context, o DescribeOptions) (d Description, err error) {
+	path, err := executable(o.Path)
 	if err != nil {
 		return Description{}, err
+	}
+	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
+	if err != nil {
+		return Description{}, fmt.Errorf("plugin: describe %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	copied, err := checkedCopy(dir, path, o.Checksum)
+	switch {
+	case errors.Is(err, goplugin.ErrChecksumsDoNotMatch):
+		return Description{}, changedError(path)
+	case errors.Is(err, fs.ErrPermission):
+		return Description{}, &StartError{Path: path, Reason: ReasonNotExecutable, Hint: "make the file readable for the engine", Err: err}
+	case err != nil:
+		return Description{}, &StartError{Path: path, Reason: ReasonInternal, Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	out := &limitedBuffer{limit: describeLimit, full: cancel}
 	errs := &limitedBuffer{limit: 64 << 10}
-	cmd := exec.CommandContext(ctx, path, "describe")
-	cmd.Env = []string{cookieName + "=describe"} // for the guard of standard output
-	cmd.Stdout, cmd.Stderr = out, errs
-	cmd.SysProcAttr = describeAttr()
-	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
-	cmd.WaitDelay = time.Second
-	if err := CloseOnExec(); err != nil {
-		return Description{}, err
-	}
-	err = cmd.Run()
+	err = runDescribe(ctx, leash.Command{
+		Path: copied, Args: []string{path, "describe"}, Private: dir,
+		Env: []string{cookieName + "=describe"}, // for the guard of standard output
+	}, out, errs)
 	if err == nil && !out.overflow {
 		return parseDescription(path, out.buf.Bytes())
 	}
@@ -51,7 +74,7 @@ func Describe(ctx context.Context, path string) (Description, error) {
 	if ctx.Err() != nil {
 		return Description{}, fmt.Errorf("plugin: describe %s: %w", path, ctx.Err())
 	}
-	var exit *exec.ExitError
+	var exit *leash.ExitError
 	if !errors.As(err, &exit) {
 		return Description{}, execError(path, err)
 	}
@@ -61,6 +84,43 @@ func Describe(ctx context.Context, path string) (Description, error) {
 		err = fmt.Errorf("describe: %w", err)
 	}
 	return Description{}, &StartError{Path: path, Reason: ReasonExited, Hint: notAnAgent, Err: err}
+}
+
+// runDescribe runs a process to its end, or until ctx ends, and collects what it
+// prints.
+func runDescribe(ctx context.Context, c leash.Command, out, errs io.Writer) error {
+	if err := CloseOnExec(); err != nil {
+		return err
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, outR.Close(), outW.Close())
+	}
+	c.Stdout, c.Stderr = outW, errW
+	process, err := leash.Start(c)
+	err = errors.Join(err, outW.Close(), errW.Close())
+	if err != nil {
+		if process != nil {
+			process.Kill()
+			_ = process.Wait()
+		}
+		return errors.Join(err, outR.Close(), errR.Close())
+	}
+	var read sync.WaitGroup
+	read.Go(func() { _, _ = io.Copy(out, outR) }) // the end of a pipe, or of patience
+	read.Go(func() { _, _ = io.Copy(errs, errR) })
+	stop := context.AfterFunc(ctx, process.Kill)
+	err = process.Wait()
+	stop()
+	late := time.Now().Add(drainTime)
+	_, _ = outR.SetReadDeadline(late), errR.SetReadDeadline(late)
+	read.Wait()
+	_, _ = outR.Close(), errR.Close()
+	return err
 }
 
 const notAnAgent = "is it an agent? Every agent prints its schema when it is run with the argument describe"

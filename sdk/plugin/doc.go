@@ -18,9 +18,13 @@
 //   - Where a checksum is given, a private copy is checked and the copy is run,
 //     so nobody can swap the file between the check and the start.
 //   - No message is larger than the payload limit and 64 KiB.
-//   - The process leads its own process group; what is left of the group is
-//     killed when it ends. When the host dies, by whatever means, the process
-//     ends within two seconds.
+//   - The process leads its own process group and ends with all its
+//     descendants: when it ends itself, when it is killed, and within two seconds
+//     after the host has died, by whatever means. On Linux that includes those
+//     that ignore SIGTERM or have left the group; elsewhere only the group ends,
+//     and after the death of the host only what notices it.
+//   - On Linux a keeper process stands between the host and each agent: the host's
+//     own program, started again, which takes over before main begins.
 //   - Standard output and standard error become log lines, limited in length
 //     and in rate.
 //

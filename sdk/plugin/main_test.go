@@ -117,7 +117,12 @@ func actEngine() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Printf("%d %s\n", p.Pid(), reply.Output)
+	escaped, err := p.Invoke(context.Background(), request("escape", `{}`), nil)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Printf("%d %s %s\n", p.Pid(), reply.Output, escaped.Output)
 	go func() { _, _ = p.Invoke(context.Background(), request("stubborn", `{"ms":60000}`), nil) }()
 	select {}
 }
@@ -218,6 +223,23 @@ func testAgent() *sdk.Agent {
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		err := cmd.Start()
 		if err != nil {
+			return pidOut{}, err
+		}
+		go func() { _ = cmd.Wait() }()
+		return pidOut{cmd.Process.Pid}, nil
+	})
+	// A child that ignores SIGTERM in a session of its own.
+	sdk.Action(a, "escape", func(context.Context, *sdk.Call, sdk.None) (pidOut, error) {
+		cmd := exec.Command("/bin/sh", "-c", "trap '' TERM; echo ready; exec sleep 600")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			return pidOut{}, err
+		}
+		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 			return pidOut{}, err
 		}
 		go func() { _ = cmd.Wait() }()
@@ -362,6 +384,23 @@ func awaitGone(t *testing.T, what string, pid int, limit time.Duration) {
 		if time.Since(start) > limit {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 			t.Fatalf("%s (pid %d) still runs after %s", what, pid, limit)
+		}
+	}
+}
+
+// awaitStopped waits until a process stands still.
+func awaitStopped(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(stat), ") T ") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("process %d does not stop: %s", pid, stat)
 		}
 	}
 }

@@ -103,6 +103,7 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 	})
 	stop := context.AfterFunc(ctx, c.kill)
 	p, err := connect(ctx, client, c)
+	c.forgetCopy()
 	if stop(); err == nil {
 		err = ctx.Err()
 	}

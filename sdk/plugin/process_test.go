@@ -486,15 +486,86 @@ func testKillEndsTheProcessGroup(t *testing.T, protocol int) {
 	awaitGone(t, "the agent's child", spawned.Pid, 2*time.Second)
 }
 
+// A child that ignores SIGTERM and has left the group, with a session of its own,
+// ends with the agent, however that ends.
+func TestEscapedChildEndsWithItsAgent(t *testing.T) {
+	for name, end := range map[string]func(p *Process){
+		"closed":  func(p *Process) { _ = p.Close() },
+		"killed":  func(p *Process) { p.Kill() },
+		"crashed": func(p *Process) { _, _ = p.Invoke(context.Background(), request("crash", `{}`), nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, OpenOptions{})
+			var child struct{ Pid int }
+			if err := json.Unmarshal(invoke(t, p, request("escape", `{}`)).Output, &child); err != nil {
+				t.Fatal(err)
+			}
+			if !alive(child.Pid) {
+				t.Fatalf("the child %d does not run", child.Pid)
+			}
+			end(p)
+			<-p.Done()
+			if alive(child.Pid) {
+				_ = syscall.Kill(child.Pid, syscall.SIGKILL)
+				t.Errorf("the child (pid %d) outlived its agent", child.Pid)
+			}
+		})
+	}
+}
+
+// The interpreter of a script opens the script some time after the start.
+func TestScriptIsAnAgent(t *testing.T) {
+	dir := t.TempDir()
+	interpreter, path := filepath.Join(dir, "interpreter"), filepath.Join(dir, "engine-agent-script")
+	for name, text := range map[string]string{
+		interpreter: "#!/bin/sh\nsleep 0.3\nexec /bin/sh \"$@\"\n",
+		path:        "#!" + interpreter + "\nexec '" + os.Args[0] + "' \"$@\"\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	temp := t.TempDir()
+	p := open(t, OpenOptions{Path: path, Checksum: sum[:], TempDir: temp, Env: []string{"PATH=" + os.Getenv("PATH")}})
+	if r := invoke(t, p, request("echo", `{}`)); r.Outcome != sdk.OutcomeResult {
+		t.Errorf("echo = %+v", r)
+	}
+	if copies, err := filepath.Glob(filepath.Join(temp, "*", "engine-agent-*")); err != nil || len(copies) > 0 {
+		t.Errorf("after the handshake the copy is left behind: %v, %v", copies, err)
+	}
+	d, err := Describe(t.Context(), DescribeOptions{Path: path, Checksum: sum[:], TempDir: temp})
+	if err != nil || d.Name != "test" {
+		t.Errorf("describe: %+v, %v", d, err)
+	}
+}
+
+// A binary is described from a private copy that has the checksum, as it is
+// started: no other file is run.
+func TestDescribeChecksum(t *testing.T) {
+	temp, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
+	path := script(t, "echo > '"+ran+"'")
+	sum := sha256.Sum256([]byte("another file"))
+	_, err := Describe(t.Context(), DescribeOptions{Path: path, Checksum: sum[:], TempDir: temp})
+	wantStartError(t, err, ReasonChecksum, "has changed", "engine init")
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the file was run")
+	}
+	if left, _ := os.ReadDir(temp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 func TestCloseOfAFrozenAgent(t *testing.T) {
 	p := open(t, OpenOptions{CloseGrace: 200 * time.Millisecond})
 	if err := syscall.Kill(p.Pid(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	var status syscall.WaitStatus // a signal takes its time to arrive
-	if _, err := syscall.Wait4(p.Pid(), &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
-		t.Fatalf("the agent does not stop: %v, %v", status, err)
-	}
+	awaitStopped(t, p.Pid()) // a signal takes its time to arrive
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := p.Ping(ctx); err == nil {
@@ -566,13 +637,17 @@ func TestAgentEndsWithItsEngine(t *testing.T) {
 	t.Cleanup(func() { _ = engine.Process.Kill() }) // should the test end early
 	line := firstLineOf(t, out)
 	var agent int
-	var child struct{ Pid int }
-	pid, rest, _ := strings.Cut(line, " ")
-	if _, err := fmt.Sscan(pid, &agent); err != nil || json.Unmarshal([]byte(rest), &child) != nil {
+	var child, escaped struct{ Pid int }
+	words := strings.Fields(line)
+	if len(words) != 3 {
 		t.Fatalf("engine said %q", line)
 	}
-	if !alive(agent) || !alive(child.Pid) {
-		t.Fatalf("agent %d or its child %d does not run", agent, child.Pid)
+	_, err = fmt.Sscan(words[0], &agent)
+	if err = errors.Join(err, json.Unmarshal([]byte(words[1]), &child), json.Unmarshal([]byte(words[2]), &escaped)); err != nil {
+		t.Fatalf("engine said %q: %v", line, err)
+	}
+	if !alive(agent) || !alive(child.Pid) || !alive(escaped.Pid) {
+		t.Fatalf("agent %d or its children %d and %d do not run", agent, child.Pid, escaped.Pid)
 	}
 	if err := engine.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -580,6 +655,7 @@ func TestAgentEndsWithItsEngine(t *testing.T) {
 	_ = engine.Wait()
 	awaitGone(t, "the agent", agent, 2*time.Second)
 	awaitGone(t, "the agent's child", child.Pid, 500*time.Millisecond)
+	awaitGone(t, "the agent's child in a session of its own", escaped.Pid, 2*time.Second)
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

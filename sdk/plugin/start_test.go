@@ -135,7 +135,7 @@ func TestOpenOptionsValidate(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	t.Setenv("PLUGIN_TEST_SECRET", "x")
-	d, err := Describe(t.Context(), os.Args[0])
+	d, err := Describe(t.Context(), DescribeOptions{Path: os.Args[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestDescribeBadBinary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("PATH_TO_SECRET", "leaked")
-			_, err := Describe(t.Context(), test.path)
+			_, err := Describe(t.Context(), DescribeOptions{Path: test.path})
 			wantStartError(t, err, test.reason, test.text, "")
 		})
 	}
@@ -190,7 +190,7 @@ func TestStartedByHand(t *testing.T) {
 	if stdout.Len() > 0 {
 		t.Errorf("stdout = %q, want nothing", &stdout)
 	}
-	d, err := Describe(t.Context(), path)
+	d, err := Describe(t.Context(), DescribeOptions{Path: path})
 	if err != nil || d.Name != "inventory" || !d.Actions["release"].ByKey {
 		t.Errorf("Describe = %+v, %v", d, err)
 	}

@@ -30,6 +30,8 @@ func executable(path string) (string, error) {
 		return "", &StartError{Path: path, Reason: ReasonMissing, Err: err}
 	case info.IsDir():
 		return "", &StartError{Path: path, Reason: ReasonNotExecutable, Hint: "give the path of the binary itself", Err: errors.New("is a directory")}
+	case !info.Mode().IsRegular():
+		return "", &StartError{Path: path, Reason: ReasonNotExecutable, Hint: "give the path of the binary itself", Err: errors.New("is not a regular file")}
 	case goruntime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
 		return "", &StartError{Path: path, Reason: ReasonNotExecutable, Hint: "chmod +x " + path, Err: errors.New("is not executable")}
 	}
@@ -60,10 +62,7 @@ func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	var launch *launchError
 	switch {
 	case errors.Is(err, goplugin.ErrChecksumsDoNotMatch):
-		return &StartError{
-			Path: path, Reason: ReasonChecksum, Err: errors.New("the file has changed: its SHA-256 is not the expected one"),
-			Hint: "if the change is meant, run `engine init --upgrade` to record it; otherwise reinstall the agent",
-		}
+		return changedError(path)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("plugin: start agent %s: %w", path, ctx.Err())
 	case errors.As(err, &launch):

@@ -1,0 +1,63 @@
+package plugin
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	goplugin "github.com/hashicorp/go-plugin"
+)
+
+// checkedCopy copies a binary to dir, which must be private, compares the copy
+// with its SHA-256 and returns the copy's path. The copy is run and not the
+// original, because the original may change between the check and the start. sum
+// empty = the copy may be any file.
+func checkedCopy(dir, original string, sum []byte) (string, error) {
+	in, err := os.Open(original)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close() //nolint:errcheck // only read
+	path := filepath.Join(dir, filepath.Base(original))
+	if err := copyTo(path, in); err != nil {
+		return "", fmt.Errorf("copy to %s: %w", dir, err)
+	}
+	if len(sum) == 0 {
+		return path, nil
+	}
+	secure := goplugin.SecureConfig{Checksum: sum, Hash: sha256.New()}
+	ok, err := secure.Check(path)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", goplugin.ErrChecksumsDoNotMatch
+	}
+	return path, nil
+}
+
+// copyTo writes a new executable file.
+func copyTo(path string, in io.Reader) error {
+	// A process forked meanwhile would hold the copy open for writing, and a file
+	// open for writing cannot be run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// changedError says that a binary is not the one that was wanted.
+func changedError(path string) *StartError {
+	return &StartError{
+		Path: path, Reason: ReasonChecksum, Err: errors.New("the file has changed: its SHA-256 is not the expected one"),
+		Hint: "if the change is meant, run `engine init --upgrade` to record it; otherwise reinstall the agent",
+	}
+}

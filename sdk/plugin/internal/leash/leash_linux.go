@@ -1,0 +1,124 @@
+package leash
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// A Process is a started process with its descendants. Wait must be called.
+type Process struct {
+	pid    int
+	keeper *exec.Cmd
+	words  *bufio.Reader // what the keeper says
+	said   *os.File      // the end of the pipe that words reads
+
+	mu   sync.Mutex // protects following field
+	hold *os.File   // the end of the pipe that the keeper watches; nil once Wait has returned
+}
+
+// Start starts the process. The error is the system's refusal to run it, or that
+// no keeper could be started.
+func Start(c Command) (*Process, error) {
+	said, says, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	held, hold, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, said.Close(), says.Close())
+	}
+	keeper := &exec.Cmd{
+		// The program that runs now, also after its file was replaced or removed.
+		Path: "/proc/self/exe",
+		Args: append([]string{keeperName, c.Private, c.Path}, c.Args...),
+		Env:  append(append([]string{}, c.Env...), keeperMark+"=1"),
+		Dir:  c.Dir, Stdout: c.Stdout, Stderr: c.Stderr,
+		ExtraFiles:  []*os.File{says, held}, // saysFile, heldFile
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	err = keeper.Start()
+	_, _ = says.Close(), held.Close() // the keeper has its own
+	if err != nil {
+		_, _ = said.Close(), hold.Close()
+		return nil, fmt.Errorf("start the keeper of the process: %w", err)
+	}
+	p := &Process{keeper: keeper, words: bufio.NewReader(said), said: said, hold: hold}
+	if err := p.started(); err != nil {
+		p.Kill()
+		_ = keeper.Wait() // the error that counts is known
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// started reads whether the keeper could start the process.
+func (p *Process) started() error {
+	word, number := p.word()
+	switch word {
+	case wordPid:
+		p.pid = number
+		return nil
+	case wordErrno:
+		return syscall.Errno(number)
+	}
+	return errors.New("the keeper of the process ended before it had started it")
+}
+
+// word reads a line of the keeper; "" if there is none any more.
+func (p *Process) word() (word string, number int) {
+	line, err := p.words.ReadString('\n')
+	if err != nil {
+		return "", 0
+	}
+	if _, err := fmt.Sscan(line, &word, &number); err != nil {
+		return "", 0
+	}
+	return word, number
+}
+
+// Pid returns the process id. It may belong to another process once Wait has
+// returned.
+func (p *Process) Pid() int { return p.pid }
+
+// Wait returns when the process has ended and no descendant of it is left: nil
+// after exit status 0, an *ExitError after any other end. It is called once.
+func (p *Process) Wait() error {
+	word, number := p.word()
+	err := p.keeper.Wait()
+	p.close()
+	if word != wordExit {
+		return &ExitError{text: "the keeper of the process was lost: " + fmt.Sprint(err)}
+	}
+	status := syscall.WaitStatus(number)
+	switch {
+	case status.Signaled():
+		return &ExitError{text: strings.TrimSpace("signal: " + status.Signal().String())}
+	case status.ExitStatus() != 0:
+		return &ExitError{text: fmt.Sprintf("exit status %d", status.ExitStatus())}
+	}
+	return nil
+}
+
+func (p *Process) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = p.said.Close(), p.hold.Close()
+	p.hold = nil
+}
+
+// Kill kills the process and all its descendants at once. It does not wait for
+// their end, and does nothing after Wait has returned.
+func (p *Process) Kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hold != nil {
+		_, _ = p.hold.Write([]byte{killNow}) // fails only where the keeper has ended
+	}
+}
