@@ -24,6 +24,7 @@ type Agent struct {
 	mu         sync.Mutex // protects following fields
 	configured bool
 	configErr  error
+	configRaw  json.RawMessage
 }
 
 // action is one registered action.
@@ -229,12 +230,19 @@ func (a *Agent) ready(ctx context.Context) error {
 }
 
 func (a *Agent) configureLocked(ctx context.Context, raw json.RawMessage) error {
-	a.configured = true
+	a.configured, a.configRaw = true, raw
 	a.configErr = a.applyConfig(ctx, raw)
 	if a.configErr != nil {
 		a.configErr = fmt.Errorf("configure agent %s: %w", a.name, a.configErr)
 	}
 	return a.configErr
+}
+
+// configText is the agent's configuration.
+func (a *Agent) configText() json.RawMessage {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.configRaw
 }
 
 func (a *Agent) applyConfig(ctx context.Context, raw json.RawMessage) (err error) {

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,8 +54,10 @@ type Call struct {
 	TraceParent    string       // W3C trace context, or ""
 	Logger         *slog.Logger // tagged with run, step and attempt
 
-	last *Checkpoint
-	emit *emitter
+	last   *Checkpoint
+	emit   *emitter
+	input  json.RawMessage // for Excerpt
+	config json.RawMessage // of the agent, for Excerpt
 }
 
 // Heartbeat says that the work goes on, which part of it is done (0 to 1; other
@@ -67,7 +70,7 @@ func (c *Call) Heartbeat(progress float64, note string) {
 	if math.IsNaN(progress) {
 		progress = 0
 	}
-	c.emit.send(Heartbeat{Progress: min(max(progress, 0), 1), Note: cut(note, maxNote)})
+	c.emit.send(Heartbeat{Progress: min(max(progress, 0), 1), Note: c.Excerpt(note, maxNote)})
 }
 
 // ErrCallEnded is returned by Call.Checkpoint when the call is over.

@@ -41,8 +41,9 @@ func (a *Agent) Invoke(ctx context.Context, req Request, o InvokeOptions) (reply
 	act, in, err := a.prepare(ctx, req)
 	if err != nil {
 		o.ended()
-		return refusal(err), true
+		return refusal(err, req.Input, a.configText()), true
 	}
+	c.config = a.configText()
 	c.emit = &emitter{schema: &act.schema, until: c.CompleteBy, out: o.OnEvent}
 	defer c.emit.close()
 
@@ -117,7 +118,7 @@ func (act *action) call(ctx context.Context, c *Call, in reflect.Value, answer f
 			p := recover()
 			c.Logger.Error("action panicked", "panic", fmt.Sprint(p))
 			c.Logger.Debug("stack of the panic", "stack", string(debug.Stack()))
-			reply = Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: cut(fmt.Sprintf("panic: %v", p), maxMessage)}
+			reply = Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: c.Excerpt(fmt.Sprintf("panic: %v", p), maxMessage)}
 		}
 		answer(reply)
 	}()
@@ -149,11 +150,11 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 		raw, err := act.out.encode(out)
 		if err != nil {
 			c.Logger.Error("output does not fit the schema", "error", err)
-			return Reply{Outcome: OutcomeUnknown, Code: CodeBadReply, Message: cut("output: "+err.Error(), maxMessage)}
+			return Reply{Outcome: OutcomeUnknown, Code: CodeBadReply, Message: c.Excerpt("output: "+err.Error(), maxMessage)}
 		}
 		return Reply{Outcome: OutcomeResult, Output: raw}
 	}
-	message := cut(err.Error(), maxMessage)
+	message := c.Excerpt(err.Error(), maxMessage)
 	failure, unknown := classify(err)
 	switch {
 	case failure != nil && (!ValidCode(failure.Code) || isReserved(failure.Code)):

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -23,9 +24,10 @@ func (a *Agent) Run(ctx context.Context, req Request, o InvokeOptions, answer fu
 	c := newCall(req, start.Add(left), o)
 	act, in, err := a.prepare(ctx, req)
 	if err != nil {
-		answer(refusal(err))
+		answer(refusal(err, req.Input, a.configText()))
 		return
 	}
+	c.config = a.configText()
 	c.emit = &emitter{schema: &act.schema, until: c.CompleteBy, out: o.OnEvent}
 	act.call(ctx, c, in, func(reply Reply) {
 		c.emit.close()
@@ -46,11 +48,11 @@ func newCall(req Request, until time.Time, o InvokeOptions) *Call {
 	return &Call{
 		IdempotencyKey: req.IdempotencyKey, ForwardKey: req.ForwardKey, CompleteBy: until,
 		Purpose: req.Purpose, Run: req.Run, Workflow: req.Workflow, Step: req.Step, Attempt: req.Attempt,
-		Fence: req.Fence, TraceParent: req.TraceParent, last: req.Checkpoint, Logger: o.logger(req),
+		Fence: req.Fence, TraceParent: req.TraceParent, last: req.Checkpoint, input: req.Input, Logger: o.logger(req),
 	}
 }
 
 // refusal is the reply to a call that makes no sense.
-func refusal(err error) Reply {
-	return Reply{Outcome: OutcomeFailed, Code: CodeInvalid, Message: cut(err.Error(), maxMessage), Permanent: true}
+func refusal(err error, documents ...json.RawMessage) Reply {
+	return Reply{Outcome: OutcomeFailed, Code: CodeInvalid, Message: Excerpt(err.Error(), maxMessage, documents...), Permanent: true}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/saga-engine/engine/sdk"
 )
@@ -120,23 +119,23 @@ func run(ctx context.Context, c *sdk.Call, in runIn) (runOut, error) {
 	}
 	err = p.wait()
 	out := runOut{
-		ExitCode: p.cmd.ProcessState.ExitCode(), Stdout: p.stdout.text(), Stderr: p.stderr.text(),
-		Truncated: p.stdout.cut || p.stderr.cut,
+		ExitCode: p.cmd.ProcessState.ExitCode(), Stdout: p.stdout.text(c), Stderr: p.stderr.text(c),
+		Truncated: p.stdout.cut() || p.stderr.cut(),
 	}
 	switch {
 	case ctx.Err() != nil:
 		return runOut{}, sdk.Unknown(fmt.Errorf("%s was killed: %w", in.Argv[0], context.Cause(ctx)), sdk.CodeAborted)
 	case out.ExitCode < 0:
-		return runOut{}, sdk.Unknown(fmt.Errorf("%s ended by a signal: %w%s", in.Argv[0], err, tail(out.Stderr)), codeKilled)
+		return runOut{}, sdk.Unknown(fmt.Errorf("%s ended by a signal: %w%s", in.Argv[0], err, tail(c, out.Stderr)), codeKilled)
 	case r.errors[out.ExitCode] != "":
-		return runOut{}, &sdk.Failure{Code: r.errors[out.ExitCode], Message: fmt.Sprintf("%s ended with exit code %d%s", in.Argv[0], out.ExitCode, tail(out.Stderr))}
+		return runOut{}, &sdk.Failure{Code: r.errors[out.ExitCode], Message: fmt.Sprintf("%s ended with exit code %d%s", in.Argv[0], out.ExitCode, tail(c, out.Stderr))}
 	case !r.ok[out.ExitCode]:
-		return runOut{}, sdk.Unknown(fmt.Errorf("%s ended with exit code %d%s", in.Argv[0], out.ExitCode, tail(out.Stderr)), codeExit)
+		return runOut{}, sdk.Unknown(fmt.Errorf("%s ended with exit code %d%s", in.Argv[0], out.ExitCode, tail(c, out.Stderr)), codeExit)
 	}
 	if in.Parse == "none" {
 		return out, nil
 	}
-	out.JSON, err = parseJSON(p.stdout.buf)
+	out.JSON, err = parseJSON([]byte(out.Stdout))
 	if err != nil && in.Parse == "json" {
 		return runOut{}, sdk.Unknown(fmt.Errorf("standard output of %s is not JSON", in.Argv[0]), sdk.CodeBadReply)
 	}
@@ -161,26 +160,16 @@ func parseJSON(data []byte) (any, error) {
 	return tree, nil
 }
 
-// tail is the last line of what a program said, for messages.
-func tail(stderr string) string {
+// tail is the last line of what a program said, for messages. It is cut so that the
+// engine can recognise secrets in it. Control characters are left as they are for
+// the same reason: nothing is shown without being made safe.
+func tail(c *sdk.Call, stderr string) string {
 	text := strings.TrimSpace(stderr)
-	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
-		text = text[i+1:]
-	}
 	const most = 300
-	if len(text) > most {
-		text = text[len(text)-most:]
-		for !utf8.ValidString(text) {
-			text = text[1:]
-		}
-	}
+	line := text[strings.LastIndexByte(text, '\n')+1:]
+	text = strings.TrimSpace(c.ExcerptEnd(text, min(len(line), most)))
 	if text == "" {
 		return ""
 	}
-	return ": " + strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text)
+	return ": " + text
 }

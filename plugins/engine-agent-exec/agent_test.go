@@ -72,36 +72,39 @@ func TestRun(t *testing.T) {
 		want  sdk.Outcome
 		text  string // output, or code: message
 	}{
-		"output":            {in{"argv": []string{"echo", "$HOME;", "*"}}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"$HOME; *\n","truncated":false}`},
-		"both outputs":      {sh("echo out; echo err >&2"), result, `{"exit_code":0,"json":null,"stderr":"err\n","stdout":"out\n","truncated":false}`},
-		"json":              {sh(`echo '{"n":12345678901234567890.10}'`), result, `{"exit_code":0,"json":{"n":12345678901234567890.10},"stderr":"","stdout":"{\"n\":12345678901234567890.10}\n","truncated":false}`},
-		"json not wanted":   {sh(`echo 1`, in{"parse": "none"}), result, `{"exit_code":0,"json":null,"stderr":"","stdout":"1\n","truncated":false}`},
-		"json needed":       {sh(`echo no`, in{"parse": "json"}), unknown, `bad_reply: standard output of sh is not JSON`},
-		"stdin":             {in{"argv": []string{"cat"}, "stdin": "a\x00b"}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"a\u0000b","truncated":false}`},
-		"empty stdin":       {in{"argv": []string{"cat"}}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"","truncated":false}`},
-		"stdin not read":    {in{"argv": []string{"true"}, "stdin": strings.Repeat("x", 1<<20)}, result, `{"exit_code":0,`},
-		"cwd":               {in{"argv": []string{"pwd"}, "cwd": dir}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"` + real + `\n",`},
-		"path in cwd":       {in{"argv": []string{"./tool", "a b"}, "cwd": dir}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"tool a b\n",`},
-		"own PATH":          {in{"argv": []string{"tool"}, "env": in{"PATH": dir}}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"tool\n",`},
-		"not in PATH":       {in{"argv": []string{"tool"}, "cwd": dir}, failed, `invalid: argv: program "tool" is not in`},
-		"relative PATH":     {in{"argv": []string{"tool"}, "cwd": dir, "env": in{"PATH": "."}}, failed, `invalid: argv: program "tool" is not in`},
-		"no such file":      {in{"argv": []string{"/no/such"}}, failed, `invalid: fork/exec /no/such: no such file`},
-		"not executable":    {in{"argv": []string{"/etc/passwd"}}, failed, `invalid: fork/exec /etc/passwd: permission denied`},
-		"no such cwd":       {in{"argv": []string{"/bin/true"}, "cwd": "/no/such"}, failed, `invalid: `},
-		"no argv":           {in{"argv": []string{}}, failed, `invalid: argv: names no program`},
-		"zero byte":         {in{"argv": []string{"echo", "a\x00b"}}, failed, `invalid: argv and cwd`},
-		"bad variable":      {in{"argv": []string{"true"}, "env": in{"A=B": "c"}}, failed, `invalid: env: "A=B"`},
-		"too much output":   {in{"argv": []string{"true"}, "max_output": 1<<20 + 1}, failed, `invalid: max_output`},
-		"bad errors":        {in{"argv": []string{"true"}, "errors": in{"256": "x"}}, failed, `invalid: input: errors: "256"`},
-		"bad code":          {in{"argv": []string{"true"}, "errors": in{"1": "agent_lost"}}, failed, `invalid: input: errors: "agent_lost"`},
-		"exit code":         {sh("echo a >&2; echo b >&2; exit 3"), unknown, `exit_nonzero: sh ended with exit code 3: b`},
-		"mapped":            {sh("echo sold out >&2; exit 3", in{"errors": in{"3": "out_of_stock"}}), failed, `out_of_stock: sh ended with exit code 3: sold out`},
-		"accepted":          {sh("exit 3", in{"ok_codes": []int{0, 3}}), result, `{"exit_code":3,`},
-		"0 is not accepted": {sh("exit 0", in{"ok_codes": []int{3}}), unknown, `exit_nonzero: `},
-		"signal":            {sh("kill -TERM $$"), unknown, `killed: sh ended by a signal: signal: terminated`},
-		"truncated":         {sh("echo 12345678; echo 87654321 >&2", in{"max_output": 5}), result, `{"exit_code":0,"json":12345,"stderr":"87654","stdout":"12345","truncated":true}`},
-		"cut character":     {sh("printf 'aé'", in{"max_output": 2}), result, `{"exit_code":0,"json":null,"stderr":"","stdout":"a` + "\uFFFD" + `","truncated":true}`},
-		"escape in message": {sh(`printf '\033[31mred' >&2; exit 1`), unknown, "exit_nonzero: sh ended with exit code 1:  [31mred"},
+		"output":                    {in{"argv": []string{"echo", "$HOME;", "*"}}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"$HOME; *\n","truncated":false}`},
+		"both outputs":              {sh("echo out; echo err >&2"), result, `{"exit_code":0,"json":null,"stderr":"err\n","stdout":"out\n","truncated":false}`},
+		"json":                      {sh(`echo '{"n":12345678901234567890.10}'`), result, `{"exit_code":0,"json":{"n":12345678901234567890.10},"stderr":"","stdout":"{\"n\":12345678901234567890.10}\n","truncated":false}`},
+		"json not wanted":           {sh(`echo 1`, in{"parse": "none"}), result, `{"exit_code":0,"json":null,"stderr":"","stdout":"1\n","truncated":false}`},
+		"json needed":               {sh(`echo no`, in{"parse": "json"}), unknown, `bad_reply: standard output of sh is not JSON`},
+		"stdin":                     {in{"argv": []string{"cat"}, "stdin": "a\x00b"}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"a\u0000b","truncated":false}`},
+		"empty stdin":               {in{"argv": []string{"cat"}}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"","truncated":false}`},
+		"stdin not read":            {in{"argv": []string{"true"}, "stdin": strings.Repeat("x", 1<<20)}, result, `{"exit_code":0,`},
+		"cwd":                       {in{"argv": []string{"pwd"}, "cwd": dir}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"` + real + `\n",`},
+		"path in cwd":               {in{"argv": []string{"./tool", "a b"}, "cwd": dir}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"tool a b\n",`},
+		"own PATH":                  {in{"argv": []string{"tool"}, "env": in{"PATH": dir}}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"tool\n",`},
+		"not in PATH":               {in{"argv": []string{"tool"}, "cwd": dir}, failed, `invalid: argv: program "tool" is not in`},
+		"relative PATH":             {in{"argv": []string{"tool"}, "cwd": dir, "env": in{"PATH": "."}}, failed, `invalid: argv: program "tool" is not in`},
+		"no such file":              {in{"argv": []string{"/no/such"}}, failed, `invalid: fork/exec /no/such: no such file`},
+		"not executable":            {in{"argv": []string{"/etc/passwd"}}, failed, `invalid: fork/exec /etc/passwd: permission denied`},
+		"no such cwd":               {in{"argv": []string{"/bin/true"}, "cwd": "/no/such"}, failed, `invalid: `},
+		"no argv":                   {in{"argv": []string{}}, failed, `invalid: argv: names no program`},
+		"zero byte":                 {in{"argv": []string{"echo", "a\x00b"}}, failed, `invalid: argv and cwd`},
+		"bad variable":              {in{"argv": []string{"true"}, "env": in{"A=B": "c"}}, failed, `invalid: env: "A=B"`},
+		"too much output":           {in{"argv": []string{"true"}, "max_output": 1<<20 + 1}, failed, `invalid: max_output`},
+		"bad errors":                {in{"argv": []string{"true"}, "errors": in{"256": "x"}}, failed, `invalid: input: errors: "256"`},
+		"bad code":                  {in{"argv": []string{"true"}, "errors": in{"1": "agent_lost"}}, failed, `invalid: input: errors: "agent_lost"`},
+		"exit code":                 {sh("echo a >&2; echo b >&2; exit 3"), unknown, `exit_nonzero: sh ended with exit code 3: b`},
+		"mapped":                    {sh("echo sold out >&2; exit 3", in{"errors": in{"3": "out_of_stock"}}), failed, `out_of_stock: sh ended with exit code 3: sold out`},
+		"accepted":                  {sh("exit 3", in{"ok_codes": []int{0, 3}}), result, `{"exit_code":3,`},
+		"0 is not accepted":         {sh("exit 0", in{"ok_codes": []int{3}}), unknown, `exit_nonzero: `},
+		"signal":                    {sh("kill -TERM $$"), unknown, `killed: sh ended by a signal: signal: terminated`},
+		"truncated":                 {sh("printf %s 1234 5678; printf %s 8765 4321 >&2", in{"max_output": 5}), result, `{"exit_code":0,"json":12345,"stderr":"87654","stdout":"12345","truncated":true}`},
+		"cut character":             {sh("printf 'aé'", in{"max_output": 2}), result, `{"exit_code":0,"json":null,"stderr":"","stdout":"a","truncated":true}`},
+		"escape in message":         {sh(`printf '\033[31mred' >&2; exit 1`), unknown, "exit_nonzero: sh ended with exit code 1: \x1b[31mred"},
+		"secret cut by max_output":  {in{"argv": []string{"sh", "-c", "printf 'token %s refused' \"$T\""}, "env": in{"T": "sw0rd-fish"}, "max_output": 12}, result, `{"exit_code":0,"json":null,"stderr":"","stdout":"token ","truncated":true}`},
+		"secret cut in the message": {in{"argv": []string{"sh", "-c", "printf '%s%0295d' \"$T\" 7 >&2; exit 1"}, "env": in{"T": "sw0rd-fish"}}, unknown, "exit_nonzero: sh ended with exit code 1: 0000"},
+		"secret of several lines":   {in{"argv": []string{"sh", "-c", "printf 'bad key %s' \"$T\" >&2; exit 1"}, "env": in{"T": "begin\nsw0rd-fish\nend of key"}}, unknown, "exit_nonzero: sh ended with exit code 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reply := invoke(t, "run", tc.input)
@@ -109,7 +112,7 @@ func TestRun(t *testing.T) {
 			if reply.Outcome != sdk.OutcomeResult {
 				got = reply.Code + ": " + reply.Message
 			}
-			if reply.Outcome != tc.want || !strings.HasPrefix(got, tc.text) {
+			if reply.Outcome != tc.want || !strings.HasPrefix(got, tc.text) || strings.Contains(got, "fish") || strings.Contains(got, "of key") {
 				t.Errorf("outcome %d: %s\nwant %d: %s", reply.Outcome, got, tc.want, tc.text)
 			}
 		})

@@ -159,22 +159,28 @@ func (p *program) own(started chan<- error) {
 // wait returns how the program ended.
 func (p *program) wait() error { return <-p.done }
 
-// output keeps the beginning of what is written to it.
+// output keeps the beginning of what is written to it, and one byte more than
+// limit: then it is known that there was more.
 type output struct {
 	limit int
 	buf   []byte
-	cut   bool
 }
 
 // Write never fails, so that the program does not die of a broken pipe.
 func (o *output) Write(b []byte) (int, error) {
-	room := o.limit - len(o.buf)
-	if len(b) > room {
-		o.cut = true
-	}
+	room := o.limit + 1 - len(o.buf)
 	o.buf = append(o.buf, b[:max(0, min(len(b), room))]...)
 	return len(b), nil
 }
 
-// text is valid UTF-8; a character that was cut in two is left out.
-func (o *output) text() string { return strings.ToValidUTF8(string(o.buf), "\uFFFD") }
+// cut reports whether more was written than is kept.
+func (o *output) cut() bool { return len(o.buf) > o.limit }
+
+// text is valid UTF-8. It does not end in the middle of a value of the call, so that
+// the engine recognises secrets in it.
+func (o *output) text(c *sdk.Call) string {
+	if o.cut() {
+		return c.Excerpt(string(o.buf), o.limit)
+	}
+	return strings.ToValidUTF8(string(o.buf), "\uFFFD")
+}

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -26,6 +25,8 @@ type config struct {
 	KeyFile            string            `agent:"key_file,optional" doc:"PEM file of the client's key."`
 	ServerName         string            `agent:"server_name,optional" doc:"Name to expect in the server's certificate."`
 	InsecureSkipVerify bool              `agent:"insecure_skip_verify,optional" default:"false" doc:"Accept any server certificate. Only for tests."`
+	AllowHosts         []string          `agent:"allow_hosts,optional" doc:"The only hosts to connect to: names, names such as \"*.example.com\", addresses, and ranges such as \"10.1.0.0/16\". Default: all."`
+	DenyPrivate        bool              `agent:"deny_private,optional" default:"false" doc:"Refuse to connect to loopback, private, link-local and reserved addresses, except for addresses and ranges in allow_hosts."`
 
 	base *url.URL // nil = none
 }
@@ -54,13 +55,16 @@ func (h *agent) configure(_ context.Context, c config) error {
 	if err != nil {
 		return err
 	}
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	out, err := newEgress(c.AllowHosts, c.DenyPrivate)
+	if err != nil {
+		return err
+	}
 	h.conf = c
 	h.client = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment, // empty unless env allows the variables
-			DialContext:           dialer.DialContext,
+			DialContext:           out.dial,
 			TLSClientConfig:       tlsConfig,
 			ForceAttemptHTTP2:     true,
 			MaxIdleConns:          256,

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -78,9 +79,14 @@ func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error
 		if err != nil {
 			return callOut{}, transportError(ctx, x.method, u, err, connected.Load())
 		}
+		if resp.StatusCode == http.StatusSwitchingProtocols {
+			_ = resp.Body.Close() // it is the connection, which belongs to another protocol now
+			return callOut{}, &doubtful{code: sdk.CodeUnavailable, err: fmt.Errorf(
+				"%s %s: 101 Switching Protocols; the agent speaks nothing but HTTP, so it has closed the connection", x.method, u.Host)}
+		}
 		next := redirect(u, resp)
 		if !x.follow || next == nil || redirects == maxRedirects {
-			return h.judge(ctx, x, rules, u, resp)
+			return h.judge(ctx, c, x, rules, u, resp)
 		}
 		_ = resp.Body.Close() // a redirect's body says nothing
 		u = next

@@ -78,7 +78,10 @@ func transportError(ctx context.Context, method string, u *url.URL, err error, c
 		}
 	}
 	err = fmt.Errorf("%s %s: %w", method, u.Host, err)
+	var no *refused
 	switch {
+	case errors.As(err, &no):
+		return &sdk.Failure{Code: sdk.CodeDenied, Permanent: true, Err: err}
 	case !connected && isRequestError(err):
 		return invalid("request: %v", err)
 	case !connected:

@@ -14,19 +14,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/saga-engine/engine/sdk"
 )
 
 // judge turns a response into a result, a definite failure or doubt.
-func (h *agent) judge(ctx context.Context, x exchange, r rules, u *url.URL, resp *http.Response) (callOut, error) {
+func (h *agent) judge(ctx context.Context, c *sdk.Call, x exchange, r rules, u *url.URL, resp *http.Response) (callOut, error) {
 	defer resp.Body.Close() //nolint:errcheck // nothing follows from it
 	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(h.conf.MaxResponseBytes)+1))
 	result, code := r.judge(resp.StatusCode)
 	if !result {
-		return callOut{}, refusal(x.method, u, resp, data, code)
+		return callOut{}, refusal(c, x.method, u, resp, data, code)
 	}
 	switch {
 	case err != nil:
@@ -99,10 +98,10 @@ func parseJSON(data []byte) (any, error) {
 
 // refusal is a response that is no result. code is what the author's errors
 // say; "" = nothing.
-func refusal(method string, u *url.URL, resp *http.Response, data []byte, code string) error {
+func refusal(c *sdk.Call, method string, u *url.URL, resp *http.Response, data []byte, code string) error {
 	status := resp.StatusCode
 	after := retryAfter(resp.Header.Get("Retry-After"), time.Now())
-	err := fmt.Errorf("%s %s: %d %s%s", method, u.Host, status, http.StatusText(status), excerpt(data))
+	err := fmt.Errorf("%s %s: %d %s%s", method, u.Host, status, http.StatusText(status), excerpt(c, data))
 	if code != "" {
 		return &sdk.Failure{Code: code, RetryAfter: after, Err: err}
 	}
@@ -129,22 +128,19 @@ func refusal(method string, u *url.URL, resp *http.Response, data []byte, code s
 // maxExcerpt is how many bytes of a refusal's body go into its message.
 const maxExcerpt = 300
 
-// excerpt is the beginning of a body, on one line; "" for what is no text.
-func excerpt(data []byte) string {
-	cut := len(data) > maxExcerpt
-	if cut {
-		data = data[:maxExcerpt]
-	}
-	text := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(string(data), ""), func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " ")
+// excerpt is the beginning of a body; "" for what is no text. It is cut so that the
+// engine can recognise secrets in it, and changed in nothing else for the same reason:
+// what shows a message makes it safe for a terminal.
+func excerpt(c *sdk.Call, data []byte) string {
+	text := strings.TrimSpace(string(data))
+	short := strings.TrimSpace(c.Excerpt(text, maxExcerpt))
 	switch {
-	case text == "":
+	case short == "" || !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
 		return ""
-	case cut:
-		text += "…"
+	case len(text) > maxExcerpt:
+		short += "…"
 	}
-	return ": " + text
+	return ": " + short
 }
 
 // maxRetryAfter bounds what a service may ask for.

@@ -46,8 +46,9 @@ type rowsOut struct {
 
 // agent is one process's state: what config {} said.
 type agent struct {
-	conf config
-	db   *sql.DB
+	conf      config
+	connector *connector
+	db        *sql.DB
 }
 
 // newAgent puts the agent together.
@@ -69,13 +70,13 @@ func newAgent() *sdk.Agent {
 	return a
 }
 
-func (s *agent) query(ctx context.Context, _ *sdk.Call, in queryIn) (rowsOut, error) {
+func (s *agent) query(ctx context.Context, c *sdk.Call, in queryIn) (rowsOut, error) {
 	st, err := one(in.SQL, in.Args)
 	if err != nil {
 		return rowsOut{}, err
 	}
 	var out rowsOut
-	err = s.transact(ctx, in.Errors, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) error {
+	err = s.transact(ctx, c, in.Errors, &sql.TxOptions{ReadOnly: true}, func(tx work) error {
 		var err error
 		out, err = s.run(ctx, tx, []statement{st})
 		return err
@@ -83,13 +84,13 @@ func (s *agent) query(ctx context.Context, _ *sdk.Call, in queryIn) (rowsOut, er
 	return out, err
 }
 
-func (s *agent) execPlain(ctx context.Context, _ *sdk.Call, in execIn) (rowsOut, error) {
+func (s *agent) execPlain(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, error) {
 	sts, err := in.statements()
 	if err != nil {
 		return rowsOut{}, err
 	}
 	var out rowsOut
-	err = s.transact(ctx, in.Errors, nil, func(tx *sql.Tx) error {
+	err = s.transact(ctx, c, in.Errors, nil, func(tx work) error {
 		var err error
 		out, err = s.run(ctx, tx, sts)
 		return err

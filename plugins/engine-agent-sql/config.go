@@ -48,12 +48,11 @@ func (s *agent) configure(_ context.Context, c config) error {
 	if err != nil {
 		return fmt.Errorf("dsn: %w", err)
 	}
-	connector, err := pq.NewConnectorConfig(cfg)
-	if err != nil {
+	if _, err := pq.NewConnectorConfig(cfg); err != nil {
 		return errors.New("dsn: is not understood")
 	}
-	s.conf = c
-	s.db = sql.OpenDB(connector)
+	s.conf, s.connector = c, newConnector(cfg)
+	s.db = sql.OpenDB(s.connector)
 	s.db.SetMaxOpenConns(c.MaxConnections)
 	s.db.SetMaxIdleConns(c.MaxConnections)
 	s.db.SetConnMaxIdleTime(time.Minute)

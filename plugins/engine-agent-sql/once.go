@@ -32,7 +32,7 @@ func (s *agent) exec(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, erro
 	}
 	var out rowsOut
 	attempt := func() error {
-		return s.transact(ctx, in.Errors, nil, func(tx *sql.Tx) error {
+		return s.transact(ctx, c, in.Errors, nil, func(tx work) error {
 			var err error
 			out, err = s.once(ctx, tx, c.IdempotencyKey, request, sts)
 			return err
@@ -41,7 +41,7 @@ func (s *agent) exec(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, erro
 	err = attempt()
 	if errors.Is(err, errNoTable) {
 		if err := s.makeTable(ctx); err != nil {
-			return rowsOut{}, definite(ctx, in.Errors, err)
+			return rowsOut{}, definite(ctx, c, in.Errors, err)
 		}
 		err = attempt()
 	}
@@ -51,7 +51,7 @@ func (s *agent) exec(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, erro
 // errNoTable says that the dedupe table does not exist yet.
 var errNoTable = &sdk.Failure{Code: sdk.CodeUnavailable, Message: "the dedupe table does not exist"}
 
-func (s *agent) once(ctx context.Context, tx *sql.Tx, key, request string, sts []statement) (rowsOut, error) {
+func (s *agent) once(ctx context.Context, tx work, key, request string, sts []statement) (rowsOut, error) {
 	insert := "INSERT INTO " + s.conf.table + " (key, request) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING"
 	res, err := tx.ExecContext(ctx, insert, key, request)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *agent) once(ctx context.Context, tx *sql.Tx, key, request string, sts [
 		if err != nil {
 			return rowsOut{}, fmt.Errorf("record the key: %w", err)
 		}
-		return s.recorded(ctx, tx, key, request)
+		return s.recorded(ctx, tx.Tx, key, request)
 	}
 	out, err := s.run(ctx, tx, sts)
 	if err != nil {
@@ -107,11 +107,18 @@ func (s *agent) recorded(ctx context.Context, tx *sql.Tx, key, request string) (
 // lookup tells what became of a key. The row it tries to insert makes it wait
 // for a transaction that is still at work on the key.
 func (s *agent) lookup(ctx context.Context, c *sdk.Call, _ execIn) (out rowsOut, done bool, err error) {
-	tx, err := s.db.BeginTx(ctx, nil)
+	x, err := s.session(ctx)
 	if err != nil {
 		return rowsOut{}, false, sdk.Unknown(err, sdk.CodeUnavailable)
 	}
+	defer x.close(ctx)
+	tx, err := x.BeginTx(ctx, nil)
+	if err != nil {
+		x.failed(err)
+		return rowsOut{}, false, sdk.Unknown(err, sdk.CodeUnavailable)
+	}
 	defer tx.Rollback() //nolint:errcheck // nothing was changed
+	defer func() { x.failed(err) }()
 	insert := "INSERT INTO " + s.conf.table + " (key, request) VALUES ($1, '') ON CONFLICT (key) DO NOTHING"
 	res, err := tx.ExecContext(ctx, insert, c.IdempotencyKey)
 	if err != nil {
@@ -134,8 +141,14 @@ func (s *agent) lookup(ctx context.Context, c *sdk.Call, _ execIn) (out rowsOut,
 // makeTable makes the dedupe table. The lock keeps two who find it missing from
 // failing at each other.
 func (s *agent) makeTable(ctx context.Context) error {
-	tx, err := s.db.BeginTx(ctx, nil)
+	x, err := s.session(ctx)
 	if err != nil {
+		return fmt.Errorf("make the dedupe table: %w", err)
+	}
+	defer x.close(ctx)
+	tx, err := x.BeginTx(ctx, nil)
+	if err != nil {
+		x.failed(err)
 		return fmt.Errorf("make the dedupe table: %w", err)
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
@@ -144,10 +157,12 @@ func (s *agent) makeTable(ctx context.Context) error {
 		"CREATE TABLE IF NOT EXISTS " + s.conf.table + " (key text PRIMARY KEY, request text NOT NULL, result jsonb, at timestamptz NOT NULL DEFAULT now())",
 	} {
 		if _, err := tx.ExecContext(ctx, text); err != nil {
+			x.failed(err)
 			return fmt.Errorf("make the dedupe table: %w", err)
 		}
 	}
 	if err := tx.Commit(); err != nil {
+		x.failed(err)
 		return fmt.Errorf("make the dedupe table: %w", err)
 	}
 	return nil

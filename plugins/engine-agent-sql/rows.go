@@ -22,7 +22,7 @@ const maxBytes = 512 << 10
 // run executes statements in order and returns the rows of the last one. Each is
 // prepared: a prepared statement is a single one, so that text cannot bring in a
 // second, such as COMMIT.
-func (s *agent) run(ctx context.Context, tx *sql.Tx, sts []statement) (rowsOut, error) {
+func (s *agent) run(ctx context.Context, tx work, sts []statement) (rowsOut, error) {
 	out := rowsOut{Rows: []any{}}
 	for i, st := range sts {
 		rows, n, err := s.runOne(ctx, tx, st)
@@ -40,13 +40,14 @@ func (s *agent) run(ctx context.Context, tx *sql.Tx, sts []statement) (rowsOut, 
 	return out, nil
 }
 
-func (s *agent) runOne(ctx context.Context, tx *sql.Tx, st statement) (rows []any, n int64, err error) {
+func (s *agent) runOne(ctx context.Context, tx work, st statement) (rows []any, n int64, err error) {
 	rows = []any{}
 	stmt, err := tx.PrepareContext(ctx, st.SQL)
 	if err != nil {
 		return nil, 0, err
 	}
-	defer stmt.Close() //nolint:errcheck // ends with the transaction anyway
+	defer stmt.Close()                        //nolint:errcheck // ends with the transaction anyway
+	defer func() { tx.session.failed(err) }() // before anything is closed in an orderly way
 	if !returnsRows(st.SQL) {
 		res, err := stmt.ExecContext(ctx, st.Args...)
 		if err != nil {
@@ -59,7 +60,10 @@ func (s *agent) runOne(ctx context.Context, tx *sql.Tx, st statement) (rows []an
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { err = errors.Join(err, cursor.Close()) }()
+	defer func() {
+		tx.session.failed(err)
+		err = errors.Join(err, cursor.Close())
+	}()
 	columns, err := cursor.ColumnTypes()
 	if err != nil {
 		return nil, 0, err

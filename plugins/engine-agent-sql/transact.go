@@ -15,19 +15,27 @@ import (
 // transact runs fn in one transaction and commits it. Whatever goes wrong before
 // COMMIT is sent is a definite failure: the database undoes it. After that only
 // the database's own refusal is one; everything else is not known.
-func (s *agent) transact(ctx context.Context, codes map[string]string, opts *sql.TxOptions, fn func(*sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, opts)
+func (s *agent) transact(ctx context.Context, c *sdk.Call, codes map[string]string, opts *sql.TxOptions, fn func(work) error) error {
+	x, err := s.session(ctx)
 	if err != nil {
-		return definite(ctx, codes, fmt.Errorf("begin: %w", err))
+		return definite(ctx, c, codes, fmt.Errorf("connect: %w", err))
 	}
-	if err := fn(tx); err != nil {
-		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) {
+	defer x.close(ctx)
+	tx, err := x.BeginTx(ctx, opts)
+	if err != nil {
+		x.failed(err)
+		return definite(ctx, c, codes, fmt.Errorf("begin: %w", err))
+	}
+	if err := fn(work{tx, x}); err != nil {
+		x.failed(err)
+		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) && !x.broken {
 			// The connection is lost, and the transaction with it.
 			err = fmt.Errorf("%w (rollback: %w)", err, rollback)
 		}
-		return definite(ctx, codes, err)
+		return definite(ctx, c, codes, err)
 	}
 	err = tx.Commit()
+	x.failed(err)
 	var refused *pq.Error
 	switch {
 	case err == nil:
@@ -39,13 +47,26 @@ func (s *agent) transact(ctx context.Context, codes map[string]string, opts *sql
 		// The server went away while it committed.
 		return sdk.Unknown(fmt.Errorf("commit: %w", err), sdk.CodeUnavailable)
 	case errors.As(err, &refused):
-		return definite(ctx, codes, fmt.Errorf("commit: %w", err))
+		return definite(ctx, c, codes, fmt.Errorf("commit: %w", err))
 	}
 	return sdk.Unknown(fmt.Errorf("commit: %w", err), sdk.CodeUnavailable)
 }
 
+// overlong begins the driver's error for an error message that it does not read.
+const overlong = "pq: server error: "
+
+// maxMessage is how many bytes of the database's own words go into a message.
+const maxMessage = 2000
+
+func shorten(c *sdk.Call, text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return c.Excerpt(text, maxMessage) + "…"
+}
+
 // definite makes a failure of an error after which nothing was committed.
-func definite(ctx context.Context, codes map[string]string, err error) error {
+func definite(ctx context.Context, c *sdk.Call, codes map[string]string, err error) error {
 	var failure *sdk.Failure
 	if errors.As(err, &failure) {
 		return err
@@ -58,10 +79,15 @@ func definite(ctx context.Context, codes map[string]string, err error) error {
 		if strings.Contains(err.Error(), "sql: expected ") { // database/sql has no type for it
 			return invalid("args: %v", err)
 		}
+		if text, ok := strings.CutPrefix(err.Error(), overlong); ok {
+			// The driver gives up on an error message over 30,000 bytes, so its code is
+			// not known. It came from a statement, and the same one would get it again.
+			return &sdk.Failure{Code: sdk.CodeInvalid, Message: "the database's error message is longer than the driver reads; it begins: " + shorten(c, text)}
+		}
 		return &sdk.Failure{Code: sdk.CodeUnavailable, Err: err}
 	}
 	state := string(pe.Code)
-	text := fmt.Sprintf("%s (SQLSTATE %s)", pe.Message, state)
+	text := fmt.Sprintf("%s (SQLSTATE %s)", shorten(c, pe.Message), state)
 	for _, s := range []string{state, state[:min(2, len(state))]} {
 		if code, ok := codes[s]; ok {
 			return &sdk.Failure{Code: code, Message: text}

@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,7 +121,7 @@ func (c *call) accept(r sdk.Reply) sdk.Reply {
 			return badReply("an error without a proper code")
 		}
 		r.Output = nil
-		r.Message = strings.ToValidUTF8(r.Message[:min(len(r.Message), maxMessage)], "")
+		r.Message = sdk.Excerpt(r.Message, maxMessage, c.req.Input, c.process.configuration())
 		r.RetryAfter = max(r.RetryAfter, 0)
 		return r
 	case sdk.OutcomeNotDone:

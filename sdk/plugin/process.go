@@ -31,8 +31,9 @@ type Process struct {
 	version int                // of the protocol
 	release context.CancelFunc // ends the control stream
 	closing sync.Once
-	session *session    // of version 2 on; nil = every call goes alone
-	broken  atomic.Bool // the session ended while the process lived: every call goes alone
+	config  atomic.Pointer[json.RawMessage] // for the messages of replies; nil = none yet
+	session *session                        // of version 2 on; nil = every call goes alone
+	broken  atomic.Bool                     // the session ended while the process lived: every call goes alone
 }
 
 // Protocol returns the version of the protocol that the process and this host
@@ -84,6 +85,7 @@ func (p *Process) Configure(ctx context.Context, config json.RawMessage) error {
 	if len(config) > p.options.PayloadLimit {
 		return fmt.Errorf("plugin: configure %s: configuration of %d bytes, the limit is %d", p.schema.Name, len(config), p.options.PayloadLimit)
 	}
+	p.config.Store(&config)
 	reply, err := p.rpc.Configure(ctx, &pb.ConfigureRequest{Config: config})
 	if err != nil && (p.Err() != nil || status.Code(err) == codes.Unavailable) {
 		return &StartError{Path: p.options.Path, Reason: ReasonExited, Err: fmt.Errorf("ended before it was configured: %w", p.explain(err))}
@@ -93,6 +95,14 @@ func (p *Process) Configure(ctx context.Context, config json.RawMessage) error {
 	}
 	if text := reply.GetError(); text != "" {
 		return fmt.Errorf("plugin: %s", text)
+	}
+	return nil
+}
+
+// configuration returns what the agent was configured with.
+func (p *Process) configuration() json.RawMessage {
+	if c := p.config.Load(); c != nil {
+		return *c
 	}
 	return nil
 }

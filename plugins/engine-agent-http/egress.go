@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// egress says which addresses may be called. The zero egress allows all.
+type egress struct {
+	names       []string // in lower case; "*.example.com" stands for every name below
+	ranges      []netip.Prefix
+	listed      bool // names and ranges are all that is allowed
+	denyPrivate bool // except for ranges
+}
+
+var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)
+
+// newEgress reads the list of hosts and ranges.
+func newEgress(list []string, denyPrivate bool) (egress, error) {
+	e := egress{listed: len(list) > 0, denyPrivate: denyPrivate}
+	for _, text := range list {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			e.ranges = append(e.ranges, p.Masked())
+			continue
+		}
+		if a, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+			a = a.Unmap().WithZone("")
+			e.ranges = append(e.ranges, netip.PrefixFrom(a, a.BitLen()))
+			continue
+		}
+		name := hostName(text)
+		if !hostPattern.MatchString(name) {
+			return egress{}, fmt.Errorf("allow_hosts: %q is none of a host name, a name such as \"*.example.com\", an address, or a range such as \"10.1.0.0/16\"", text)
+		}
+		e.names = append(e.names, name)
+	}
+	if e.guards() {
+		for _, v := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"} {
+			if os.Getenv(v) != "" {
+				return egress{}, fmt.Errorf("allow_hosts and deny_private cannot be used with a proxy, which makes the connections itself: remove %s from env of the agent block, and let the proxy decide", v)
+			}
+		}
+	}
+	return e, nil
+}
+
+// guards reports whether anything is refused.
+func (e egress) guards() bool { return e.listed || e.denyPrivate }
+
+func hostName(text string) string { return strings.TrimSuffix(strings.ToLower(text), ".") }
+
+// named reports whether a host is allowed for its name.
+func (e egress) named(host string) bool {
+	host = hostName(host)
+	for _, n := range e.names {
+		if n == host {
+			return true
+		}
+		if below, ok := strings.CutPrefix(n, "*"); ok && strings.HasSuffix(host, below) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused says that a connection to an address is not allowed.
+type refused struct{ text string }
+
+func (r *refused) Error() string { return r.text }
+
+// check decides about the address that a name was resolved to.
+func (e egress) check(host string, address netip.Addr) error {
+	address = address.Unmap().WithZone("")
+	for _, r := range e.ranges {
+		if r.Contains(address) {
+			return nil
+		}
+	}
+	switch {
+	case e.listed && !e.named(host):
+		return &refused{fmt.Sprintf("%s (%s) is not in allow_hosts of the agent", host, address)}
+	case e.denyPrivate && private(address):
+		return &refused{fmt.Sprintf("%s is the private address %s, which deny_private of the agent refuses", host, address)}
+	}
+	return nil
+}
+
+// dial connects. The check is made for the very address that is connected to, after
+// every name was resolved: a name that is resolved to another address a moment later,
+// or a redirect, does not get around it.
+func (e egress) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	if e.guards() {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, &refused{fmt.Sprintf("%q is no address", address)}
+		}
+		d.Control = func(_, resolved string, _ syscall.RawConn) error {
+			a, err := netip.ParseAddrPort(resolved)
+			if err != nil {
+				return &refused{fmt.Sprintf("%q is no address", resolved)}
+			}
+			return e.check(host, a.Addr())
+		}
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// notPublic are the ranges, beside those that netip knows, that do not lead to a
+// public host: this network, shared and reserved addresses, tests, and those that
+// carry an IPv4 address to a translator.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
+}
+
+// private reports whether an address is not one of the public internet.
+func private(a netip.Addr) bool {
+	if a.IsPrivate() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() {
+		return true
+	}
+	for _, p := range notPublic {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
