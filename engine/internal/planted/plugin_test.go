@@ -353,14 +353,14 @@ var pluginFaults = []fault{
 	},
 	{
 		name: "the address that a name was resolved to is checked",
-		in:   "plugins/engine-agent-http.(egress).check",
+		in:   "plugins/engine-agent-http.egress.check",
 		old:  "e.denyPrivate && private(address)",
 		new:  "e.denyPrivate && private(address) && host == address.String()",
 		by:   catches("plugins/engine-agent-http", "^TestEgress$"),
 	},
 	{
 		name: "a host that is not listed is refused",
-		in:   "plugins/engine-agent-http.(egress).check",
+		in:   "plugins/engine-agent-http.egress.check",
 		old:  "e.listed && !e.named(host)",
 		new:  "false",
 		by:   catches("plugins/engine-agent-http", "^TestEgress$"),
