@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
+	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 )
 
@@ -59,14 +60,23 @@ func (a *app) formatInput(o fmtOptions) error {
 	case a.json:
 		err = a.printJSON(map[string]any{"changed": changed, "text": string(out)})
 	case o.diff:
-		err = a.print("%s", diff.Diff("old/<stdin>", src, "new/<stdin>", out))
+		err = a.print("%s", render.Visible(string(diff.Diff("old/<stdin>", src, "new/<stdin>", out))))
 	case !o.check:
-		err = a.print("%s", out)
+		err = a.print("%s", a.source(out))
 	}
 	if err == nil && o.check && changed {
 		return exitError(exitFormat)
 	}
 	return err
+}
+
+// source is a file for stdout: as it is where it goes to a program or a file, and
+// without what could steer the terminal where it goes to one.
+func (a *app) source(text []byte) string {
+	if _, _, ok := size(a.stdout); ok {
+		return render.Visible(string(text))
+	}
+	return string(text)
 }
 
 // formatPath formats a file or the files of a directory. A file that cannot be
@@ -91,12 +101,12 @@ func (a *app) formatPath(given string, o fmtOptions) error {
 		}
 		changed = append(changed, filepath.ToSlash(name))
 		if !a.json {
-			if err := a.print("%s\n", filepath.ToSlash(name)); err != nil {
+			if err := a.print("%s\n", render.Clean(filepath.ToSlash(name))); err != nil {
 				return err
 			}
 		}
 		if o.diff && !a.json {
-			if err := a.print("%s", diff.Diff("old/"+name, src, "new/"+name, out)); err != nil {
+			if err := a.print("%s", render.Visible(string(diff.Diff("old/"+name, src, "new/"+name, out)))); err != nil {
 				return err
 			}
 		}

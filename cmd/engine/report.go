@@ -138,10 +138,15 @@ func (a *app) show(diags dsl.Diagnostics) {
 // printJSON writes an object with format_version to stdout.
 func (a *app) printJSON(fields map[string]any) error {
 	fields["format_version"] = formatVersion
-	enc := json.NewEncoder(a.stdout)
+	var text strings.Builder
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(fields); err != nil {
+	err := enc.Encode(fields)
+	if err == nil {
+		_, err = io.WriteString(a.stdout, render.EscapeJSON(text.String()))
+	}
+	if err != nil {
 		return fmt.Errorf("write to stdout: %w", err)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -121,7 +120,7 @@ func (a *app) printSource(r *shownRun) error {
 		return a.printJSON(map[string]any{"run": r.row.Name, "definition": r.row.Digest, "files": files})
 	}
 	for _, name := range sortedNames(r.source) {
-		if err := a.print("# %s\n%s\n", render.Clean(name), bytes.TrimRight(r.source[name], "\n")); err != nil {
+		if err := a.print("# %s\n%s\n", render.Clean(name), render.Visible(strings.TrimRight(string(r.source[name]), "\n"))); err != nil {
 			return err
 		}
 	}

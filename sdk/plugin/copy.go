@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -38,6 +39,22 @@ func checkedCopy(dir, original string, sum []byte) (string, error) {
 		return "", goplugin.ErrChecksumsDoNotMatch
 	}
 	return path, nil
+}
+
+// openChecked opens a binary and compares what it has opened with its SHA-256.
+func openChecked(path string, sum []byte) (*os.File, error) {
+	file, err := os.Open(path)
+	if err != nil || len(sum) == 0 {
+		return file, err
+	}
+	h := sha256.New()
+	if _, err = io.Copy(h, file); err == nil && !bytes.Equal(h.Sum(nil), sum) {
+		err = goplugin.ErrChecksumsDoNotMatch
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // copyTo writes a new executable file.

@@ -40,28 +40,18 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 	if err != nil {
 		return Description{}, err
 	}
-	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
+	command, done, err := checkedCommand(path, o)
 	if err != nil {
-		return Description{}, fmt.Errorf("plugin: describe %s: %w", path, err)
+		return Description{}, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	copied, err := checkedCopy(dir, path, o.Checksum)
-	switch {
-	case errors.Is(err, goplugin.ErrChecksumsDoNotMatch):
-		return Description{}, changedError(path)
-	case errors.Is(err, fs.ErrPermission):
-		return Description{}, &StartError{Path: path, Reason: ReasonNotExecutable, Hint: "make the file readable for the engine", Err: err}
-	case err != nil:
-		return Description{}, &StartError{Path: path, Reason: ReasonInternal, Err: err}
-	}
+	defer func() { err = errors.Join(err, done()) }()
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	out := &limitedBuffer{limit: describeLimit, full: cancel}
 	errs := &limitedBuffer{limit: 64 << 10}
-	err = runDescribe(ctx, leash.Command{
-		Path: copied, Args: []string{path, "describe"}, Private: dir,
-		Env: []string{cookieName + "=describe"}, // for the guard of standard output
-	}, out, errs)
+	command.Args = []string{path, "describe"}
+	command.Env = []string{cookieName + "=describe"} // for the guard of standard output
+	err = runDescribe(ctx, command, out, errs)
 	if err == nil && !out.overflow {
 		return parseDescription(path, out.buf.Bytes())
 	}
@@ -84,6 +74,37 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 		err = fmt.Errorf("describe: %w", err)
 	}
 	return Description{}, &StartError{Path: path, Reason: ReasonExited, Hint: notAnAgent, Err: err}
+}
+
+// checkedCommand says how to run what was checked: a private copy or, where none can
+// be made, the open file itself. (Somebody who may write to that very file can still
+// change it in between; a file that takes its place is not run.) done must be called
+// in the end.
+func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {
+	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
+	if err == nil {
+		c.Private = dir
+		if c.Path, err = checkedCopy(dir, path, o.Checksum); err == nil {
+			return c, func() error { return os.RemoveAll(dir) }, nil
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	if leash.CanRunFile && !errors.Is(err, goplugin.ErrChecksumsDoNotMatch) {
+		// A command that only reads works where nothing can be written.
+		var file *os.File
+		if file, err = openChecked(path, o.Checksum); err == nil {
+			return leash.Command{File: file}, file.Close, nil
+		}
+	}
+	switch {
+	case errors.Is(err, goplugin.ErrChecksumsDoNotMatch):
+		err = changedError(path)
+	case errors.Is(err, fs.ErrPermission):
+		err = &StartError{Path: path, Reason: ReasonNotExecutable, Hint: "make the file readable for the engine", Err: err}
+	default:
+		err = &StartError{Path: path, Reason: ReasonInternal, Err: err}
+	}
+	return leash.Command{}, nil, err
 }
 
 // runDescribe runs a process to its end, or until ctx ends, and collects what it

@@ -558,6 +558,23 @@ func TestDescribeChecksum(t *testing.T) {
 	if left, _ := os.ReadDir(temp); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+	// Where no copy can be made the open file is checked and run.
+	nowhere := filepath.Join(temp, "nowhere")
+	_, err = Describe(t.Context(), DescribeOptions{Path: path, Checksum: sum[:], TempDir: nowhere})
+	wantStartError(t, err, ReasonChecksum, "has changed", "engine init")
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the file was run")
+	}
+	for _, path := range []string{os.Args[0], script(t, "exec '"+os.Args[0]+"' \"$@\"")} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		right := sha256.Sum256(data)
+		if d, err := Describe(t.Context(), DescribeOptions{Path: path, Checksum: right[:], TempDir: nowhere}); err != nil || d.Name != "test" {
+			t.Errorf("describe of %s without a copy: %+v, %v", path, d, err)
+		}
+	}
 }
 
 func TestCloseOfAFrozenAgent(t *testing.T) {

@@ -17,11 +17,34 @@ func Clean(s string) string {
 			return ' '
 		case r < 0x20, r == 0x7f, r >= 0x80 && r < 0xa0, r == utf8.RuneError:
 			return '\ufffd'
-		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x2028, r == 0x2029, r == 0xfeff:
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x061c, r == 0x200e, r == 0x200f, r == 0x2028, r == 0x2029, r == 0xfeff:
 			return '\ufffd'
 		}
 		return r
 	}, s)
+}
+
+// Visible makes a text of several lines, such as a source file, safe to show on a
+// terminal, and shows what it has changed: every character that Clean would replace is
+// written as an escape such as \u001b, and a byte that is no text as one such as \x9b.
+// Line breaks and tabs stay.
+func Visible(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '\n', r == '\t', r == '\r' && strings.HasPrefix(s[i+1:], "\n"):
+			b.WriteRune(r)
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, "\\x%02x", s[i])
+		case r == '\r', Clean(string(r)) != string(r):
+			fmt.Fprintf(&b, "\\u%04x", r)
+		default:
+			b.WriteString(s[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
 }
 
 // Took formats how long something took or will take: "0.2s", "1m41s".

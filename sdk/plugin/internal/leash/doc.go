@@ -28,6 +28,7 @@ import "os"
 // A Command says what to start. Path is used as it is; nothing is looked up.
 type Command struct {
 	Path    string
+	File    *os.File // run instead of Path if not nil; only where CanRunFile
 	Args    []string // with the name of the program first
 	Env     []string // KEY=value; nothing else is passed on
 	Dir     string   // working directory; "" = the host's

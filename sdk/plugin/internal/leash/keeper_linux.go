@@ -18,11 +18,13 @@ const (
 	keeperMark = "ENGINE_LEASH" // variable of the keeper's environment; never passed on
 	saysFile   = 3              // descriptor on which the keeper speaks
 	heldFile   = 4              // descriptor whose end says that the host is gone
+	runFile    = 5              // descriptor of the file to run, where there is one
 	killNow    = 'k'            // sent by the host through heldFile
 
 	wordPid   = "pid"   // the process was started
 	wordErrno = "errno" // it could not be
 	wordExit  = "exit"  // it has ended; the number is its wait status
+	wordGone  = "gone"  // no descendant is left; the number means nothing
 )
 
 // Grace is how long a process may take to end after its host has died. SIGTERM
@@ -71,8 +73,13 @@ func (k *keeper) run(path string, args []string) {
 		k.say(wordErrno, int(errno))
 		return
 	}
+	files := []uintptr{0, 1, 2}
+	if path == runPath {
+		// The process keeps the descriptor: the interpreter of a script opens it.
+		files = append(files, ^uintptr(0), ^uintptr(0), runFile)
+	}
 	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
-		Env: environment(), Files: []uintptr{0, 1, 2},
+		Env: environment(), Files: files,
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
@@ -83,8 +90,11 @@ func (k *keeper) run(path string, args []string) {
 	}
 	k.pid = pid
 	k.say(wordPid, pid)
+	// Whoever reads what the process prints sees its end, and not the keeper's.
+	_, _ = syscall.Close(1), syscall.Close(2)
 	k.keep(children, listen())
 	k.clear()
+	k.say(wordGone, 0)
 	if os.Getppid() != k.host && filepath.IsAbs(k.private) { // the host has died
 		_ = os.RemoveAll(k.private) // nobody is left who could hear of an error
 	}
@@ -165,14 +175,14 @@ func (k *keeper) reap() (left bool) {
 // the keeper's own, so that all descendants have their turn. A child that may not
 // be killed, because it changed its user, is left alone.
 func (k *keeper) clear() {
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+	for pause := time.Millisecond; k.reap(); pause = min(2*pause, 100*time.Millisecond) {
 		killed := 0
 		for _, pid := range childrenOf(os.Getpid()) {
 			if syscall.Kill(pid, syscall.SIGKILL) == nil {
 				killed++
 			}
 		}
-		if !k.reap() || killed == 0 {
+		if killed == 0 {
 			return
 		}
 		time.Sleep(pause) // no event tells that a child was handed over

@@ -11,6 +11,12 @@ import (
 	"syscall"
 )
 
+// CanRunFile reports whether an open file can be run.
+const CanRunFile = true
+
+// runPath is the path of runFile in the process that runs it.
+const runPath = "/proc/self/fd/5"
+
 // A Process is a started process with its descendants. Wait must be called.
 type Process struct {
 	pid    int
@@ -33,13 +39,17 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, said.Close(), says.Close())
 	}
+	path, files := c.Path, []*os.File{says, held} // saysFile, heldFile
+	if c.File != nil {
+		path, files = runPath, append(files, c.File) // runFile
+	}
 	keeper := &exec.Cmd{
 		// The program that runs now, also after its file was replaced or removed.
 		Path: "/proc/self/exe",
-		Args: append([]string{keeperName, c.Private, c.Path}, c.Args...),
+		Args: append([]string{keeperName, c.Private, path}, c.Args...),
 		Env:  append(append([]string{}, c.Env...), keeperMark+"=1"),
 		Dir:  c.Dir, Stdout: c.Stdout, Stderr: c.Stderr,
-		ExtraFiles:  []*os.File{says, held}, // saysFile, heldFile
+		ExtraFiles:  files,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	err = keeper.Start()
@@ -91,11 +101,12 @@ func (p *Process) Pid() int { return p.pid }
 // after exit status 0, an *ExitError after any other end. It is called once.
 func (p *Process) Wait() error {
 	word, number := p.word()
-	err := p.keeper.Wait()
+	gone, _ := p.word()
 	p.close()
-	if word != wordExit {
-		return &ExitError{text: "the keeper of the process was lost: " + fmt.Sprint(err)}
+	if word != wordExit || gone != wordGone {
+		return &ExitError{text: "the keeper of the process was lost: " + fmt.Sprint(p.keeper.Wait())}
 	}
+	go func() { _ = p.keeper.Wait() }() // it has nothing left to do but to end
 	status := syscall.WaitStatus(number)
 	switch {
 	case status.Signaled():

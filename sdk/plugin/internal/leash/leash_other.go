@@ -8,6 +8,9 @@ import (
 	"sync"
 )
 
+// CanRunFile reports whether an open file can be run.
+const CanRunFile = false
+
 // A Process is a started process with its group. Wait must be called.
 type Process struct {
 	cmd *exec.Cmd
