@@ -31,6 +31,7 @@ type Process struct {
 	version int                // of the protocol
 	release context.CancelFunc // ends the control stream
 	closing sync.Once
+	asked   atomic.Bool // Close or Kill was called, so that the end is no surprise
 	config  atomic.Pointer[json.RawMessage] // for the messages of replies; nil = none yet
 	session *session                        // of version 2 on; nil = every call goes alone
 	broken  atomic.Bool                     // the session ended while the process lived: every call goes alone
@@ -122,12 +123,16 @@ func (p *Process) Ping(ctx context.Context) error {
 
 // Kill ends the process and its children at once. Calls that are out end with
 // sdk.CodeAgentLost. It does not wait; Done tells when the process has ended.
-func (p *Process) Kill() { p.child.kill() }
+func (p *Process) Kill() {
+	p.asked.Store(true)
+	p.child.kill()
+}
 
 // Close asks the agent to end, waits for it, kills it if that takes longer than
 // OpenOptions.CloseGrace, and frees what the process held. Calls that are out
 // are cancelled. It may be called several times.
 func (p *Process) Close() error {
+	p.asked.Store(true)
 	p.closing.Do(func() {
 		// go-plugin waits without limit for an agent that does not answer.
 		timer := time.AfterFunc(p.options.CloseGrace, p.child.kill)

@@ -432,7 +432,7 @@ func (s *session) lose(err error) {
 		ends = append(ends, c.endLocked(err, now))
 	}
 	s.mu.Unlock()
-	if s.process.Err() == nil {
+	if s.process.Err() == nil && !s.process.asked.Load() {
 		s.process.options.Logger.Warn("the agent's session ended; its calls go one by one from now on", "error", err, "calls", len(ends))
 	}
 	for _, end := range ends {

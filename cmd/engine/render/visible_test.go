@@ -16,7 +16,7 @@ func TestVisible(t *testing.T) {
 		"\u202e\u2066\u061c":   `\u202e\u2066\u061c`,
 		"\u009b\u2028\ufeff":   `\u009b\u2028\ufeff`,
 		"\x9b\xff":             `\x9b\xff`,
-		"\ufffd":               `\ufffd`,
+		"\ufffd":               "\ufffd",
 	} {
 		if got := render.Visible(text); got != want {
 			t.Errorf("Visible(%q) = %q, want %q", text, got, want)
