@@ -31,7 +31,7 @@ type Process struct {
 	version int                // of the protocol
 	release context.CancelFunc // ends the control stream
 	closing sync.Once
-	asked   atomic.Bool // Close or Kill was called, so that the end is no surprise
+	asked   atomic.Bool                     // Close or Kill was called, so that the end is no surprise
 	config  atomic.Pointer[json.RawMessage] // for the messages of replies; nil = none yet
 	session *session                        // of version 2 on; nil = every call goes alone
 	broken  atomic.Bool                     // the session ended while the process lived: every call goes alone
