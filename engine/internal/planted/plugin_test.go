@@ -255,7 +255,7 @@ var pluginFaults = []fault{
 	},
 	{
 		name: "a binary that has changed is not asked what it is",
-		in:   "sdk/plugin.Describe",
+		in:   "sdk/plugin.checkedCommand",
 		old:  "checkedCopy(dir, path, o.Checksum)",
 		new:  "checkedCopy(dir, path, nil)",
 		by:   catches("sdk/plugin", "^TestDescribeChecksum$"),
