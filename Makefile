@@ -8,7 +8,7 @@ TIME   ?= 30s
 AGENTS := $(notdir $(wildcard plugins/engine-agent-*))
 TOOL   := go tool -modfile=cmd/tools.mod
 PGTEST := go run ./engine/internal/pgtest/cmd/pgtest
-FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl:FuzzReadLock dsl:FuzzReply sdk:FuzzDecode sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent
+FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl:FuzzReadLock dsl:FuzzReply sdk:FuzzDecode sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent engine/sqlite:FuzzOpen
 MODULES := examples/own-agent
 PLATFORMS := linux darwin windows
 
@@ -52,6 +52,10 @@ chaos: postgres-binaries ## faults on real engines and agents, as in docs/reliab
 	CHAOS=$(if $(SHORT),part,full) go test -count=1 -p 1 -timeout 2h -run 'T10|Rogue' ./engine/agents ./sdk/plugin
 	CHAOS=$(if $(SHORT),part,full) $(PGTEST) run -- go test -count=1 -timeout 6h -parallel 16 ./engine/internal/chaos -v 2>&1 | tee bin/chaos.log | grep -E '^(---|ok|FAIL|panic|\||    [a-z_]+\.go)' ; exit $${PIPESTATUS[0]}
 
+.PHONY: hostile
+hostile: ## every case of testdata/hostile against the built command: memory, CPU time, messages; ten minutes
+	HOSTILE=all go test -count=1 -timeout 60m ./engine/internal/hostile
+
 .PHONY: mutants
 mutants: postgres-binaries ## plant deliberate faults everywhere, one at a time, and see each of them caught; two hours
 	MUTANTS=all go test -count=1 -timeout 60m -run Mutant ./engine/machine/... ./engine/internal/sim
@@ -71,8 +75,8 @@ lint: ## gofmt, go vet, staticcheck, that it builds for every platform, and that
 	@for m in $(MODULES); do echo "(cd $$m && go vet ./... && go mod tidy -diff)"; (cd $$m && go vet ./... && go mod tidy -diff) || exit 1; done
 
 .PHONY: vuln
-vuln: ## look for known vulnerabilities; asks the Go vulnerability database
-	$(TOOL) govulncheck ./...
+vuln: ## look for known vulnerabilities; asks the Go vulnerability database, and says so if it does not answer
+	go run ./cmd/internal/vuln
 
 .PHONY: cover
 cover: postgres-binaries ## coverage per package
@@ -101,4 +105,4 @@ tidy: ## tidy the module files and format the code
 	go mod tidy && $(TOOL) gofumpt -w $$(git ls-files '*.go' | grep -v '\.pb\.go$$')
 
 .PHONY: check
-check: demo lint race test ## what CI runs, in order
+check: demo lint race test vuln ## what CI runs, in order

@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// TestHostileSource: what would overflow the parser's stack or fill the memory
+// TestHostileSource (T19): what would overflow the parser's stack or fill the memory
 // is refused with a clean message, and quickly.
 func TestHostileSource(t *testing.T) {
 	rep := strings.Repeat

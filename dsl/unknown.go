@@ -73,5 +73,21 @@ func (s *Step) caughtAlways() bool {
 // pivotOrLater reports whether nothing is undone once the step has begun.
 // Nothing runs beside the pivot.
 func (w *Workflow) pivotOrLater(s *Step) bool {
-	return s.Pivot || slices.ContainsFunc(s.After, func(i int) bool { return w.pivotOrLater(w.Steps[i]) })
+	if w.Pivot < 0 {
+		return false
+	}
+	seen := make([]bool, len(w.Steps)) // the paths between two steps may be more than there are atoms
+	for todo := []*Step{s}; len(todo) > 0; {
+		s, todo = todo[len(todo)-1], todo[:len(todo)-1]
+		if s.Pivot {
+			return true
+		}
+		for _, i := range s.After {
+			if !seen[i] {
+				seen[i] = true
+				todo = append(todo, w.Steps[i])
+			}
+		}
+	}
+	return false
 }

@@ -114,7 +114,7 @@ func TestInputsPastTheCeilingFailTheStep(t *testing.T) {
 	p.state("b[k00001] running", "b[k00002] caught", "b[k00009] caught")
 }
 
-// The first checkpoint of a call says that something was done, and always counts.
+// The first checkpoint of a call says that something was done, and always counts (T21).
 func TestCheckpointsPastTheCeilingAreSignsOfLife(t *testing.T) {
 	p := start(t, flow(do("a"), do("b")), "do a", "do b").within(Ceilings{Checkpoints: 250})
 	mark := func(node string, number int) *play {
