@@ -1,140 +1,128 @@
 package dsl
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/function"
-	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// maxRounds is how often the bodies of all for expressions together may run in
-// one evaluation. Nested loops multiply, and nothing in the library stops
-// them.
-const maxRounds = 250_000
+// What one expression may use, together with the local values that it needs.
+// Both accounts are estimates, made from the sizes of values before the work
+// is done: so every engine comes to the same result, and no memory is
+// allocated that is not allowed.
+const (
+	// maxCost is in nominal nanoseconds of one slow core.
+	maxCost = 500_000_000
+	// maxMemory is in bytes, all that is ever allocated counted.
+	maxMemory = 48 << 20
+	// maxNesting bounds how deep values may be nested while an expression is
+	// evaluated. What leaves an expression may be nested 200 deep.
+	maxNesting = 1000
+)
 
-var errBudget = fmt.Errorf("its loops run more than %d times", maxRounds)
-
-// A round is the body of a for expression, which counts how often it is
-// evaluated. It stands in the tree in place of the body.
-type round struct {
-	hclsyntax.Expression
-}
-
-// Value evaluates the body. It panics with errBudget when too many were
-// evaluated: an error would only be collected while the loops go on.
-// evaluateSafe turns it into a diagnostic.
-func (r *round) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	spend(ctx)
-	return r.Expression.Value(ctx)
-}
-
-// budgetName cannot be written in an expression.
-const budgetName = "\x00rounds"
-
-var budgetType = cty.Capsule("rounds", reflect.TypeFor[budget]())
-
-func spend(ctx *hcl.EvalContext) {
-	for ; ctx != nil; ctx = ctx.Parent() {
-		if v, ok := ctx.Variables[budgetName]; ok {
-			left := v.EncapsulatedValue().(*budget)
-			if left.rounds--; left.rounds < 0 {
-				panic(errBudget)
-			}
-			return
-		}
-	}
-}
-
-type budget struct{ rounds int }
-
-func newBudget() cty.Value { return cty.CapsuleVal(budgetType, &budget{maxRounds}) }
-
-// countRounds puts counters into the for expressions of a tree, and reports
-// whether there are any.
-func countRounds(e hclsyntax.Expression) bool {
-	found := false
-	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
-		// A loop that is the body of another one has its counter around it already.
-		if f, ok := bare(n).(*hclsyntax.ForExpr); ok {
-			found = true
-			if _, done := f.ValExpr.(*round); !done {
-				f.ValExpr = &round{f.ValExpr}
-				if f.CondExpr != nil {
-					f.CondExpr = &round{f.CondExpr}
-				}
-			}
-		}
-		return nil
-	})
-	return found
-}
-
-// bare returns the node that an author wrote.
-func bare(n hclsyntax.Node) hclsyntax.Node {
-	if r, ok := n.(*round); ok {
-		return r.Expression
-	}
-	return n
-}
-
-var errTooLargeResult = errors.New("the result is too large")
-
-// guarded refuses calls whose result would fill the memory, before they are
-// made.
-func guarded(f function.Function, size func(args []cty.Value) float64) function.Function {
-	return function.New(&function.Spec{
-		Params: f.Params(), VarParam: f.VarParam(),
-		Type: func(args []cty.Value) (cty.Type, error) {
-			if size(args) > maxText {
-				return cty.NilType, errTooLargeResult
-			}
-			return f.ReturnTypeForValues(args)
-		},
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			if size(args) > maxText {
-				return cty.NilVal, errTooLargeResult
-			}
-			return f.Call(args)
-		},
-	})
-}
-
-func textLength(v cty.Value) float64 {
-	v, _ = v.Unmark()
-	if v.Type() != cty.String || !v.IsKnown() || v.IsNull() {
-		return 0
-	}
-	return float64(len(v.AsString()))
-}
+// An overrun says why an evaluation was given up. It travels as a panic: an
+// error would only be collected while loops go on, and try() would catch it.
+type overrun struct{ detail string }
 
 var (
-	// Each element of the product weighs sixteen bytes for each of its parts.
-	setProductFunc = guarded(stdlib.SetProductFunc, func(args []cty.Value) float64 {
-		n := 16 * float64(len(args))
-		for _, a := range args {
-			if a, _ := a.Unmark(); a.IsKnown() && !a.IsNull() && a.CanIterateElements() {
-				n *= float64(a.LengthInt())
-			}
-		}
-		return n
-	})
-	indentFunc = guarded(stdlib.IndentFunc, func(args []cty.Value) float64 {
-		n, _ := args[0].Unmark()
-		if n.Type() != cty.Number || !n.IsKnown() || n.IsNull() {
-			return 0
-		}
-		spaces, _ := n.AsBigFloat().Float64()
-		return spaces * (1 + textLength(args[1]))
-	})
-	safeReplaceFunc = guarded(replaceFunc, func(args []cty.Value) float64 {
-		if len(args) < 3 {
-			return 0
-		}
-		return (1 + textLength(args[0])/max(1, textLength(args[1]))) * textLength(args[2])
-	})
+	overCost = &overrun{fmt.Sprintf("The expression needs too much computing time: it may use %d million units, each about a nanosecond of one core. %s",
+		maxCost/1_000_000, overHint)}
+	overMemory = &overrun{fmt.Sprintf("The expression needs too much memory: it may use %d MiB, all its intermediate results counted. %s",
+		maxMemory>>20, overHint)}
+	overDepth     = &overrun{fmt.Sprintf("The expression builds a value that is nested more than %d deep.", maxNesting)}
+	overAllowance = &overrun{"The expressions of this decision need too much computing time together. " + overHint}
 )
+
+const overHint = "Work with fewer or smaller values, or do this work in an agent."
+
+// A meter holds the accounts of one evaluation. Once it is overdrawn it stays
+// so, and the evaluation fails whatever caught the panic.
+type meter struct {
+	cost, memory int64
+	locals       spent // of these, what local values cost
+	allowance    *Allowance
+	over         *overrun
+}
+
+type spent struct{ cost, memory int64 }
+
+func (s *spent) add(x spent) { s.cost, s.memory = s.cost+x.cost, s.memory+x.memory }
+
+// since returns what was spent since then, without local values.
+func (m *meter) since(then meter) spent {
+	return spent{
+		m.cost - then.cost - (m.locals.cost - then.locals.cost),
+		m.memory - then.memory - (m.locals.memory - then.locals.memory),
+	}
+}
+
+// pay takes from both accounts. It panics with an overrun where that is too
+// much. The nil meter takes everything.
+func (m *meter) pay(cost, memory int64) {
+	if m == nil {
+		return
+	}
+	m.take(cost, memory)
+	m.check()
+}
+
+// take is pay without the panic.
+func (m *meter) take(cost, memory int64) bool {
+	cost, memory = min(max(cost, 0), 2*maxCost), min(max(memory, 0), 2*maxMemory)
+	m.cost, m.memory = m.cost+cost, m.memory+memory
+	switch {
+	case m.over != nil:
+	case m.cost > maxCost:
+		m.over = overCost
+	case m.memory > maxMemory:
+		m.over = overMemory
+	case !m.allowance.pay(cost):
+		m.over = overAllowance
+	}
+	return m.over == nil
+}
+
+// check panics again where a panic was caught by the library.
+func (m *meter) check() {
+	if m != nil && m.over != nil {
+		panic(m.over)
+	}
+}
+
+func (o *overrun) diagnostics(at hcl.Range) hcl.Diagnostics {
+	return exprError(at, "Expression too expensive", o.detail)
+}
+
+// meterName cannot be written in an expression.
+const meterName = "\x00meter"
+
+var meterType = cty.Capsule("meter", reflect.TypeFor[meter]())
+
+func (m *meter) variable() cty.Value { return cty.CapsuleVal(meterType, m) }
+
+// meterOf finds the meter of the evaluation that a context belongs to.
+func meterOf(ctx *hcl.EvalContext) *meter {
+	for ; ctx != nil; ctx = ctx.Parent() {
+		if v, ok := ctx.Variables[meterName]; ok {
+			return v.EncapsulatedValue().(*meter)
+		}
+	}
+	return nil
+}
+
+// product multiplies sizes without overflow.
+func product(factors ...int64) int64 {
+	out := int64(1)
+	for _, f := range factors {
+		switch {
+		case f <= 0:
+			return 0
+		case out > (1<<60)/f:
+			return 1 << 60
+		}
+		out *= f
+	}
+	return out
+}

@@ -171,7 +171,7 @@ func conform(v cty.Value, ty cty.Type) (cty.Value, error) {
 		return v, nil
 	}
 	if !ty.HasDynamicTypes() {
-		return convert.Convert(v, ty)
+		return convertTo(v, ty)
 	}
 	raw, marks := v.Unmark()
 	out, err := conformDynamic(raw, ty)

@@ -207,7 +207,7 @@ func (l *workflowLinker) extraAttributes(spec *argSpec, a arg) {
 		return
 	}
 	for _, item := range cons.Items {
-		key, diags := item.KeyExpr.Value(nil)
+		key, diags := evaluateOnce(item.KeyExpr, nil, l.allowance())
 		if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
 			continue
 		}

@@ -200,6 +200,19 @@ type reporter struct {
 	sources map[string][]byte
 	places  places
 	list    Diagnostics
+	// effort bounds what the evaluations of a check cost together.
+	effort *Allowance
+}
+
+// checkCost bounds what the expressions of a module cost while it is checked:
+// each of them is evaluated with what is known of it.
+const checkCost = 10 * maxCost
+
+func (r *reporter) allowance() *Allowance {
+	if r.effort == nil {
+		r.effort = NewAllowance(checkCost)
+	}
+	return r.effort
 }
 
 // invalid reports that the value of an argument cannot be used.

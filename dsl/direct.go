@@ -52,7 +52,7 @@ func (l *workflowLinker) directOf(e *expr, to *shape) *direct {
 		return nil
 	}
 	nodes := 0
-	x := sight{ev: l.ev, self: max(l.cur, 0), locals: e.comp.locals, nodes: &nodes}
+	x := sight{ev: l.ev, self: max(l.cur, 0), locals: e.comp.locals, nodes: &nodes, effort: l.allowance()}
 	return x.direct(e.syn, to)
 }
 
@@ -106,7 +106,7 @@ func (x *sight) localValue(e *hclsyntax.ScopeTraversalExpr, to *shape) *direct {
 		return nil
 	}
 	c := x.locals[i].expr.comp
-	inner := sight{ev: x.ev, self: x.self, locals: c.locals, nodes: x.nodes}
+	inner := sight{ev: x.ev, self: x.self, locals: c.locals, nodes: x.nodes, effort: x.effort}
 	d := inner.direct(c.syn, to)
 	if d != nil {
 		d.local = true
@@ -131,7 +131,7 @@ func (x *sight) constant(e hclsyntax.Expression, to *shape) *direct {
 	if len(calls(e, "secret")) > 0 {
 		return nil
 	}
-	v, diags := evaluateSafe(e, constantContext(x.ev.funcs))
+	v, diags := evaluateOnce(e, x.ev.funcs, x.effort)
 	if diags.HasErrors() || v.ContainsMarked() {
 		return nil
 	}
@@ -254,7 +254,7 @@ func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
 		if len(item.KeyExpr.Variables()) > 0 || len(calls(item.KeyExpr, "secret")) > 0 {
 			return nil
 		}
-		k, diags := evaluateSafe(item.KeyExpr, constantContext(x.ev.funcs))
+		k, diags := evaluateOnce(item.KeyExpr, x.ev.funcs, x.effort)
 		if diags.HasErrors() || k.IsMarked() || k.Type() != cty.String || !k.IsKnown() || k.IsNull() || !isPlain(k.AsString()) {
 			return nil
 		}

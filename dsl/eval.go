@@ -42,17 +42,25 @@ func (ev *evaluator) value(c *compiled, w world) (cty.Value, hcl.Diagnostics) {
 	if diags.HasErrors() {
 		return cty.DynamicVal, diags
 	}
+	return c.evaluate(ctx)
+}
+
+func (c *compiled) evaluate(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if c.secrets {
 		return secretTree(c.syn, ctx)
 	}
-	return evaluateSafe(c.syn, ctx)
+	return evaluateSafe(c.paid, ctx)
 }
 
 // context holds only the roots, steps and locals that the expression refers
 // to.
 func (ev *evaluator) context(c *compiled, w world) (*hcl.EvalContext, hcl.Diagnostics) {
+	m := w.meter()
 	fail := func(err error) (*hcl.EvalContext, hcl.Diagnostics) {
 		rng := c.syn.Range()
+		if m.over != nil {
+			return nil, m.over.diagnostics(rng)
+		}
 		return nil, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Cannot evaluate", Detail: err.Error() + ".", Subject: &rng}}
 	}
 	vals := map[string]cty.Value{}
@@ -98,73 +106,121 @@ func (ev *evaluator) context(c *compiled, w world) (*hcl.EvalContext, hcl.Diagno
 		}
 		vals[root.name] = v
 	}
-	if c.loops {
-		vals[budgetName] = newBudget()
-	}
+	vals[meterName] = m.variable()
 	return &hcl.EvalContext{Variables: vals, Functions: ev.funcs}, nil
 }
 
 func (ev *evaluator) local(l *localDecl, w world) (cty.Value, hcl.Diagnostics) {
-	if v, ok := w.localValue(l); ok {
-		return v, nil
-	}
 	c := l.expr.comp
 	if l.expr.bad || c == nil {
 		return cty.DynamicVal, nil // reported where it is declared
 	}
-	v, diags := ev.value(c, w)
+	if k, ok := w.localValue(l); ok {
+		return k.value, ev.settleLocal(l, k, w)
+	}
+	m := w.meter()
+	before := *m
+	ctx, diags := ev.context(c, w)
 	if diags.HasErrors() {
 		return cty.DynamicVal, diags
 	}
-	if err := checkSize(v); err != nil {
+	v := cty.DynamicVal
+	if c.konst != nil {
+		v = *c.konst
+	} else if v, diags = c.evaluate(ctx); diags.HasErrors() {
+		return cty.DynamicVal, diags
+	}
+	if err := checkSize(m, v); err != nil {
 		return cty.DynamicVal, hcl.Diagnostics{{
 			Severity: hcl.DiagError, Subject: &l.where,
 			Summary: "Value too large", Detail: fmt.Sprintf("local.%s: %s.", l.name, err),
 		}}
 	}
-	w.keepLocal(l, c, v)
+	if m.over != nil {
+		return cty.DynamicVal, m.over.diagnostics(l.where)
+	}
+	own := m.since(before)
+	w.keepLocal(l, c, keptLocal{v, own})
+	m.locals.add(own)
 	return v, nil
 }
 
+// A keptLocal is a local value with what it cost, which each evaluation pays
+// that needs it: or else an expression would fail on an engine that does not
+// have the value yet, and succeed on another one.
+type keptLocal struct {
+	value cty.Value
+	spent
+}
+
+// settleLocal pays, once for each evaluation, for a local value that is known
+// from another one, and for those that it was made of.
+func (ev *evaluator) settleLocal(l *localDecl, k keptLocal, w world) hcl.Diagnostics {
+	if !w.settle(l, k) {
+		return nil
+	}
+	for _, inner := range l.expr.comp.locals {
+		if _, diags := ev.local(inner, w); diags.HasErrors() {
+			return diags
+		}
+	}
+	m := w.meter()
+	m.locals.add(k.spent)
+	if !m.take(k.cost, k.memory) {
+		return m.over.diagnostics(l.where)
+	}
+	return nil
+}
+
 // constantContext is for expressions that refer to nothing.
-func constantContext(funcs map[string]function.Function) *hcl.EvalContext {
-	return &hcl.EvalContext{Functions: funcs, Variables: map[string]cty.Value{budgetName: newBudget()}}
+func constantContext(funcs map[string]function.Function, a *Allowance) *hcl.EvalContext {
+	return &hcl.EvalContext{Functions: funcs, Variables: map[string]cty.Value{meterName: (&meter{allowance: a}).variable()}}
+}
+
+// evaluateOnce evaluates an expression that refers to nothing.
+func evaluateOnce(syn hclsyntax.Expression, funcs map[string]function.Function, a *Allowance) (cty.Value, hcl.Diagnostics) {
+	return evaluateSafe(metered(syn), constantContext(funcs, a))
 }
 
 // checkSize keeps local values from doubling each other until memory is full.
-func checkSize(v cty.Value) error {
-	total := 0
-	return cty.Walk(v, func(_ cty.Path, x cty.Value) (bool, error) {
-		x, _ = x.Unmark()
-		if x.IsKnown() && !x.IsNull() {
-			switch x.Type() {
-			case cty.String:
-				total += len(x.AsString())
-			case cty.Number:
-				if f := x.AsBigFloat(); !f.IsInf() && (f.MantExp(nil) > 4*maxDigits || f.MantExp(nil) < -4*maxDigits) {
-					return false, errDigits
-				}
-			}
+// A meter that is overdrawn meanwhile stays so.
+func checkSize(m *meter, v cty.Value) (err error) {
+	defer func() {
+		if p := recover(); p != nil && p != any(m.over) {
+			panic(p)
 		}
-		total += 16
-		if total > maxText {
-			return false, errors.New("a local value may hold at most 4 MiB")
-		}
-		return true, nil
-	})
+	}()
+	switch w := m.weigh(v); {
+	case w.bits > 4*maxDigits:
+		return errDigits
+	case w.size() > maxText:
+		return errors.New("a local value may hold at most 4 MiB")
+	}
+	return nil
 }
+
+// maxDiagnostics bounds what is reported of one expression, and maxDetail what
+// is said of each: a loop may fail in each round, and an error may cite a text
+// of any length.
+const (
+	maxDiagnostics = 20
+	maxDetail      = 4 << 10
+)
 
 // evaluateSafe evaluates; a panic in the library becomes a diagnostic, because
 // an expression must never take the process down.
 func evaluateSafe(syn hclsyntax.Expression, ctx *hcl.EvalContext) (v cty.Value, diags hcl.Diagnostics) {
+	m := meterOf(ctx)
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		diags = shortened(diags)
+		if m != nil && m.over != nil {
+			v, diags = cty.DynamicVal, m.over.diagnostics(syn.Range())
+			return
+		}
+		if p != nil {
 			rng := syn.Range()
 			v = cty.DynamicVal
-			if p == errBudget {
-				diags = exprError(rng, "Expression too expensive", fmt.Sprintf("The expression takes too long: %s.", errBudget))
-				return
-			}
 			diags = hcl.Diagnostics{{
 				Severity: hcl.DiagError, Subject: &rng, Summary: "Cannot evaluate",
 				Detail: fmt.Sprintf("The expression made the evaluator panic: %v\n%s", p, firstLines(debug.Stack(), 12)),
@@ -172,6 +228,18 @@ func evaluateSafe(syn hclsyntax.Expression, ctx *hcl.EvalContext) (v cty.Value, 
 		}
 	}()
 	return syn.Value(ctx)
+}
+
+func shortened(diags hcl.Diagnostics) hcl.Diagnostics {
+	diags = diags[:min(len(diags), maxDiagnostics)]
+	for i, d := range diags {
+		if len(d.Detail) > maxDetail {
+			short := *d
+			short.Detail = strings.ToValidUTF8(d.Detail[:maxDetail], "") + " ..."
+			diags[i] = &short
+		}
+	}
+	return diags
 }
 
 func firstLines(b []byte, n int) string {

@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
-	ctyyaml "github.com/zclconf/go-cty-yaml"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
@@ -67,8 +66,8 @@ func pureFunctions() map[string]function.Function {
 		"signum": stdlib.SignumFunc, "sum": sumFunc,
 		// strings
 		"chomp": stdlib.ChompFunc, "format": limited(stdlib.FormatFunc), "formatlist": limited(stdlib.FormatListFunc),
-		"indent": indentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc,
-		"regexall": stdlib.RegexAllFunc, "replace": safeReplaceFunc, "split": stdlib.SplitFunc,
+		"indent": stdlib.IndentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc,
+		"regexall": stdlib.RegexAllFunc, "replace": replaceFunc, "split": stdlib.SplitFunc,
 		"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
 		"trimprefix": stdlib.TrimPrefixFunc, "trimsuffix": stdlib.TrimSuffixFunc, "trimspace": stdlib.TrimSpaceFunc,
 		"upper": stdlib.UpperFunc, "startswith": startsWithFunc, "endswith": endsWithFunc, "strcontains": strContainsFunc,
@@ -76,17 +75,17 @@ func pureFunctions() map[string]function.Function {
 		// collections
 		"alltrue": allTrueFunc, "anytrue": anyTrueFunc, "chunklist": stdlib.ChunklistFunc, "coalesce": coalesceFunc,
 		"coalescelist": stdlib.CoalesceListFunc, "compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc,
-		"contains": stdlib.ContainsFunc, "distinct": stdlib.DistinctFunc, "element": stdlib.ElementFunc,
+		"contains": stdlib.ContainsFunc, "distinct": distinctFunc, "element": stdlib.ElementFunc,
 		"flatten": stdlib.FlattenFunc, "index": indexFunc, "keys": stdlib.KeysFunc, "length": lengthFunc,
 		"lookup": lookupFunc, "matchkeys": matchkeysFunc, "merge": stdlib.MergeFunc, "one": oneFunc,
 		"range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc, "setintersection": stdlib.SetIntersectionFunc,
-		"setproduct": setProductFunc, "setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc,
+		"setproduct": stdlib.SetProductFunc, "setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc,
 		"slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "transpose": transposeFunc, "values": stdlib.ValuesFunc,
 		"zipmap": stdlib.ZipmapFunc,
 		// encoding and hashes
 		"base64decode": base64DecodeFunc, "base64encode": base64EncodeFunc, "csvdecode": stdlib.CSVDecodeFunc,
 		"jsondecode": jsonDecodeFunc, "jsonencode": jsonEncodeFunc, "urlencode": urlEncodeFunc,
-		"yamldecode": ctyyaml.YAMLDecodeFunc, "yamlencode": ctyyaml.YAMLEncodeFunc,
+		"yamldecode": yamlDecodeFunc, "yamlencode": yamlEncodeFunc,
 		"md5": md5Func, "sha1": sha1Func, "sha256": sha256Func, "sha512": sha512Func,
 		"base64sha256": base64sha256Func, "base64sha512": base64sha512Func, "uuidv5": uuidv5Func,
 		// dates
@@ -106,7 +105,7 @@ func pureFunctions() map[string]function.Function {
 	return f
 }
 
-// maxText bounds what one function or one local value may produce.
+// maxText bounds what one local value may hold.
 const maxText = 4 << 20
 
 // limited refuses format strings with absurd widths, which cost as much

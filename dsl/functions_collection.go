@@ -94,8 +94,9 @@ var (
 			if err != nil {
 				return cty.NilVal, err
 			}
+			wanted := identity(args[1])
 			for i, x := range items {
-				if eq, err := stdlib.Equal(x, args[1]); err == nil && eq.IsKnown() && !eq.IsNull() && eq.True() {
+				if identity(x) == wanted {
 					return cty.NumberIntVal(int64(i)), nil
 				}
 			}
@@ -178,16 +179,41 @@ var (
 			if len(vals) != len(keys) {
 				return cty.NilVal, errors.New("values and keys must have the same length")
 			}
+			wanted := map[string]bool{}
+			for _, s := range search {
+				wanted[identity(s)] = true
+			}
 			var out []cty.Value
 			for i, k := range keys {
-				for _, s := range search {
-					if eq, err := stdlib.Equal(k, s); err == nil && eq.IsKnown() && !eq.IsNull() && eq.True() {
-						out = append(out, vals[i])
-						break
-					}
+				if wanted[identity(k)] {
+					out = append(out, vals[i])
 				}
 			}
 			return cty.TupleVal(out), nil
+		},
+	})
+
+	distinctFunc = function.New(&function.Spec{
+		Params:       []function.Parameter{{Name: "list", Type: cty.List(cty.DynamicPseudoType)}},
+		Type:         func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
+		RefineResult: func(b *cty.RefinementBuilder) *cty.RefinementBuilder { return b.NotNull() },
+		Impl: func(args []cty.Value, ret cty.Type) (cty.Value, error) {
+			if !args[0].IsWhollyKnown() {
+				return cty.UnknownVal(ret), nil
+			}
+			seen := map[string]bool{}
+			var out []cty.Value
+			for it := args[0].ElementIterator(); it.Next(); {
+				_, x := it.Element()
+				if id := identity(x); !seen[id] {
+					seen[id] = true
+					out = append(out, x)
+				}
+			}
+			if len(out) == 0 {
+				return cty.ListValEmpty(ret.ElementType()), nil
+			}
+			return cty.ListVal(out), nil
 		},
 	})
 
@@ -219,8 +245,9 @@ var (
 				return cty.UnknownVal(ret), nil
 			}
 			lists := map[string][]cty.Value{}
-			for _, key := range sortedKeys(args[0].AsValueMap()) {
-				list := args[0].AsValueMap()[key]
+			given := args[0].AsValueMap()
+			for _, key := range sortedKeys(given) {
+				list := given[key]
 				if list.IsNull() {
 					return cty.NilVal, errors.New("a list must not be null")
 				}
@@ -258,16 +285,8 @@ var (
 	})
 	jsonDecodeFunc = function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "str", Type: cty.String}},
-		Type: func(args []cty.Value) (cty.Type, error) {
-			if !args[0].IsKnown() || args[0].IsNull() {
-				return cty.DynamicPseudoType, nil
-			}
-			v, err := decodeJSON([]byte(args[0].AsString()))
-			if err != nil {
-				return cty.NilType, err
-			}
-			return v.Type(), nil
-		},
+		// The type is that of the value: to find it first would decode twice.
+		Type: function.StaticReturnType(cty.DynamicPseudoType),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return decodeJSON([]byte(args[0].AsString())) },
 	})
 )

@@ -125,9 +125,6 @@ var (
 				if err != nil {
 					return cty.NilVal, fmt.Errorf("invalid regular expression: %w", err)
 				}
-				if (len(s)+1)*len(with) > maxText {
-					return cty.NilVal, errTooLargeResult // the pattern may match nothing, everywhere
-				}
 				return cty.StringVal(re.ReplaceAllString(s, with)), nil
 			}
 			return cty.StringVal(strings.ReplaceAll(s, old, with)), nil

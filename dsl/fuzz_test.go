@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -128,4 +129,18 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("definition %v, error %v", def, err)
 		}
 	})
+}
+
+// FuzzEvaluate: an expression that pays for its work gives the value that the
+// library gives without limits, or fails where it fails.
+func FuzzEvaluate(f *testing.F) {
+	c := composer{rand.New(rand.NewPCG(1, 2))}
+	for range 200 {
+		f.Add(c.expr(2, nil))
+	}
+	for _, a := range attacks() {
+		f.Add(a.expr)
+	}
+	vars := seenVars()
+	f.Fuzz(func(t *testing.T, src string) { compareBoth(t, src, vars) })
 }

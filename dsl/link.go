@@ -181,7 +181,7 @@ func (l *linker) constraint(la *linkedAgent) {
 func (l *linker) fileContext() *workflowLinker {
 	return &workflowLinker{
 		linker: l, ev: l.fileLevel, cur: -1,
-		world: &checkWorld{ev: l.fileLevel, vars: unknownVars(l.m.variables), locals: map[*localDecl]cty.Value{}},
+		world: &checkWorld{ev: l.fileLevel, vars: unknownVars(l.m.variables), locals: map[*localDecl]keptLocal{}, effort: l.allowance()},
 	}
 }
 
@@ -255,7 +255,7 @@ func (l *linker) workflow(w *workflowDecl) *Workflow {
 	ev := &evaluator{funcs: l.m.funcs, vars: w.variables}
 	wl := &workflowLinker{
 		linker: l, decl: w, ev: ev, cur: -1,
-		world: &checkWorld{ev: ev, vars: unknownVars(w.variables), locals: map[*localDecl]cty.Value{}},
+		world: &checkWorld{ev: ev, vars: unknownVars(w.variables), locals: map[*localDecl]keptLocal{}, effort: l.allowance()},
 		out: &Workflow{
 			Name: w.name, Description: w.description, Pivot: -1, Order: w.order,
 			CompensationMode: w.mode, Agents: map[string]*Agent{}, Variables: variableList(w.variables),
@@ -376,6 +376,7 @@ func (l *workflowLinker) check(e *expr) cty.Value {
 		return cty.DynamicVal
 	}
 	before := len(l.list)
+	l.world.next()
 	v, diags := l.ev.value(e.comp, l.world)
 	l.explain(diags)
 	if !diags.HasErrors() && e.comp.konst == nil {
@@ -391,6 +392,7 @@ func (l *workflowLinker) check(e *expr) cty.Value {
 // evaluated, each by itself, so that one mistake does not hide the others.
 // Those inside try() and can() may fail.
 func (l *workflowLinker) checkReferences(c *compiled) {
+	l.world.next()
 	ctx, diags := l.ev.context(c, l.world)
 	if diags.HasErrors() {
 		return // a local value's, reported there
@@ -472,6 +474,7 @@ func (l *workflowLinker) checkLoops(e *expr) {
 	if e.comp.secrets {
 		return
 	}
+	l.world.next()
 	ctx, diags := l.ev.context(e.comp, l.world)
 	if diags.HasErrors() {
 		return // reported already
@@ -487,14 +490,14 @@ type loopVisitor struct {
 
 // Enter opens the scope of a for expression and evaluates its parts in it.
 func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
-	f, ok := bare(n).(*hclsyntax.ForExpr)
+	f, ok := n.(*hclsyntax.ForExpr)
 	if !ok {
 		return nil
 	}
 	parent := v.ctx[len(v.ctx)-1]
 	child := parent.NewChild()
 	key, val := cty.DynamicVal, cty.DynamicVal
-	coll, diags := evaluateSafe(f.CollExpr, parent)
+	coll, diags := evaluateSafe(metered(f.CollExpr), parent)
 	coll, _ = coll.Unmark()
 	ty := coll.Type()
 	open := !diags.HasErrors() && !coll.IsKnown() && (ty.IsMapType() || ty.IsListType() || ty.IsSetType())
@@ -512,7 +515,7 @@ func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	if open {
 		for _, part := range []hclsyntax.Expression{f.KeyExpr, f.ValExpr, f.CondExpr} {
 			if part != nil {
-				_, diags := evaluateSafe(part, child)
+				_, diags := evaluateSafe(metered(part), child)
 				v.l.explain(diags)
 			}
 		}
@@ -522,7 +525,7 @@ func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 
 // Exit closes the scope of a for expression.
 func (v *loopVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
-	if _, ok := bare(n).(*hclsyntax.ForExpr); ok {
+	if _, ok := n.(*hclsyntax.ForExpr); ok {
 		v.ctx = v.ctx[:len(v.ctx)-1]
 	}
 	return nil

@@ -152,7 +152,7 @@ func (l *workflowLinker) writtenCodes(e *expr) []writtenCode {
 	if items, ok := e.elements(); ok {
 		for _, item := range items {
 			if constant(item) {
-				if v, diags := item.syn.Value(nil); !diags.HasErrors() {
+				if v, diags := evaluateOnce(item.syn, nil, l.allowance()); !diags.HasErrors() {
 					add(v, item.rng)
 				}
 			}
@@ -194,7 +194,7 @@ func literals(e *expr) []string {
 	}
 	var out []string
 	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
-		switch n := bare(n).(type) {
+		switch n := n.(type) {
 		case *hclsyntax.LiteralValueExpr:
 			if n.Val.Type() == cty.String && n.Val.IsKnown() && !n.Val.IsNull() {
 				out = append(out, n.Val.AsString())

@@ -105,7 +105,7 @@ func (l *workflowLinker) mentionsSensitive(e *expr) bool {
 		}
 	}
 	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
-		switch n := bare(n).(type) {
+		switch n := n.(type) {
 		case *hclsyntax.ScopeTraversalExpr:
 			look(n.Traversal)
 		case *hclsyntax.RelativeTraversalExpr:
@@ -362,7 +362,7 @@ func substituteType(ty cty.Type) cty.Type {
 
 func (l *workflowLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.Type, a *linkedAction) {
 	for _, item := range cons.Items {
-		key, diags := item.KeyExpr.Value(nil)
+		key, diags := evaluateOnce(item.KeyExpr, nil, l.allowance())
 		if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
 			continue
 		}

@@ -15,7 +15,7 @@ func literalString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 	if len(call.Args) != 1 || call.ExpandFinal || len(call.Args[0].Variables()) > 0 || len(calls(call.Args[0])) > 0 {
 		return "", false
 	}
-	v, diags := call.Args[0].Value(nil)
+	v, diags := evaluateOnce(call.Args[0], nil, nil)
 	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
 		return "", false
 	}
@@ -89,8 +89,7 @@ func (d *decoder) literal(e *expr, name string) (cty.Value, bool) {
 		e.bad = true
 		return cty.NilVal, false
 	}
-	countRounds(e.syn)
-	v, diags := evaluateSafe(e.syn, constantContext(nil))
+	v, diags := evaluateOnce(e.syn, nil, d.allowance())
 	d.hcl(diags)
 	if diags.HasErrors() {
 		e.bad = true
@@ -115,8 +114,7 @@ func (d *decoder) constant(e *expr, why string) (cty.Value, bool) {
 		e.bad = true
 		return cty.NilVal, false
 	}
-	countRounds(e.syn)
-	v, diags := evaluateSafe(e.syn, constantContext(d.m.funcs))
+	v, diags := evaluateOnce(e.syn, d.m.funcs, d.allowance())
 	d.hcl(diags)
 	if diags.HasErrors() {
 		e.bad = true

@@ -133,7 +133,7 @@ type stepLoop struct {
 
 // Enter opens guards and loops and looks at references.
 func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
-	switch n := bare(n).(type) {
+	switch n := n.(type) {
 	case *hclsyntax.FunctionCallExpr:
 		if n.Name == "try" || n.Name == "can" {
 			v.guards = append(v.guards, guard{node: n, all: true})
@@ -160,10 +160,10 @@ func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 
 // Exit closes guards and loops.
 func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
-	if k := len(v.guards); k > 0 && v.guards[k-1].node == bare(n) {
+	if k := len(v.guards); k > 0 && v.guards[k-1].node == n {
 		v.guards = v.guards[:k-1]
 	}
-	if k := len(v.loops); k > 0 && v.loops[k-1].node == bare(n) {
+	if k := len(v.loops); k > 0 && v.loops[k-1].node == n {
 		v.loops = v.loops[:k-1]
 	}
 	return nil
@@ -202,7 +202,7 @@ type stepRead struct {
 func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	r := stepRead{}
 	var rest hcl.Traversal
-	switch n := bare(n).(type) {
+	switch n := n.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
 		t := n.Traversal
 		if r.step = v.loopStep(t.RootName()); r.step != "" {
@@ -211,7 +211,7 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 			r.step, rest = name, t[2:]
 		}
 	case *hclsyntax.RelativeTraversalExpr:
-		index, ok := bare(n.Source).(*hclsyntax.IndexExpr)
+		index, ok := n.Source.(*hclsyntax.IndexExpr)
 		if !ok {
 			return r, false
 		}
@@ -220,7 +220,7 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	}
 	for k, part := range rest {
 		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && contains(stepFields, a.Name) {
-			r.field, r.whole, r.at = a.Name, k == len(rest)-1, bare(n).Range()
+			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
 			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) { // written in JSON, with escapes
 				r.text = "step." + r.step + "." + r.field
 			}
@@ -251,7 +251,7 @@ func stepName(t hcl.Traversal) (string, bool) {
 
 // wholeStep is NAME if an expression is step.NAME, else "".
 func wholeStep(e hclsyntax.Expression) string {
-	t, ok := bare(e).(*hclsyntax.ScopeTraversalExpr)
+	t, ok := e.(*hclsyntax.ScopeTraversalExpr)
 	if !ok || len(t.Traversal) != 2 {
 		return ""
 	}

@@ -19,6 +19,7 @@ type sight struct {
 	self   int          // index of the step that self is about
 	locals []*localDecl // that the expression refers to
 	nodes  *int         // compiled so far
+	effort *Allowance   // of the check that compiles
 	s      *Scope
 }
 

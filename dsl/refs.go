@@ -35,14 +35,14 @@ const secretRule = "secret() may stand only in an agent's config and in the inpu
 // A compiled expression knows what it refers to, so that only that is put
 // into its evaluation context.
 type compiled struct {
-	syn     hclsyntax.Expression
-	refs    []hcl.Traversal // that were not refused
+	syn     hclsyntax.Expression // as written
+	paid    hclsyntax.Expression // as it is evaluated
+	refs    []hcl.Traversal      // that were not refused
 	vars    bool
 	locals  []*localDecl
 	steps   []int             // direct and through locals, ascending
 	direct  map[int]hcl.Range // steps the expression names itself
 	named   []int             // the keys of direct, ascending
-	loops   bool              // has for expressions
 	each    bool
 	eachKey bool
 	self    bool
@@ -77,7 +77,7 @@ func sortedKeys[V any](m map[string]V) []string {
 func calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr {
 	var out []*hclsyntax.FunctionCallExpr
 	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
-		if c, ok := bare(n).(*hclsyntax.FunctionCallExpr); ok {
+		if c, ok := n.(*hclsyntax.FunctionCallExpr); ok {
 			if len(only) == 0 {
 				out = append(out, c)
 			}
@@ -180,7 +180,7 @@ func (d *decoder) compile(e *expr, ns *names, a allow) *compiled {
 		c.named = append(c.named, i)
 	}
 	sort.Ints(c.named)
-	c.loops = countRounds(e.syn)
+	c.paid = metered(e.syn)
 	d.fold(e, c)
 	return c
 }
@@ -190,7 +190,7 @@ func (d *decoder) fold(e *expr, c *compiled) {
 	if e.bad || c.secrets || len(e.syn.Variables()) > 0 {
 		return
 	}
-	v, diags := evaluateSafe(e.syn, constantContext(d.m.funcs))
+	v, diags := evaluateSafe(c.paid, constantContext(d.m.funcs, d.allowance()))
 	d.hcl(diags)
 	if diags.HasErrors() {
 		e.bad = true

@@ -22,6 +22,10 @@ type Scope struct {
 	// Memo caches decoded values between evaluations for one run. It may be
 	// nil; a Memo serves one goroutine at a time.
 	Memo *Memo
+
+	// Allowance bounds what the expressions of one decision cost together.
+	// nil: only the limits of each expression count.
+	Allowance *Allowance
 }
 
 // A Memo caches, for one run, the decoded form of values and of finished
@@ -29,9 +33,14 @@ type Scope struct {
 // The zero Memo is ready to use.
 type Memo struct {
 	owner   *evaluator // whose values these are
-	steps   map[int]cty.Value
+	steps   map[int]keptStep
 	results map[int]StepResult // of steps with instances
-	locals  map[*localDecl]cty.Value
+	locals  map[*localDecl]keptLocal
+}
+
+type keptStep struct {
+	value cty.Value
+	load  load // what decoding it costs
 }
 
 // RunInfo is run.* in expressions.

@@ -10,7 +10,7 @@ import (
 // where Parse allowed it.
 func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if len(calls(e, "secret")) == 0 {
-		return evaluateSafe(e, ctx)
+		return evaluateSafe(metered(e), ctx)
 	}
 	switch e := e.(type) {
 	case *hclsyntax.FunctionCallExpr:
@@ -25,7 +25,7 @@ func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Di
 	case *hclsyntax.ObjectConsExpr:
 		attrs := map[string]cty.Value{}
 		for _, item := range e.Items {
-			k, diags := evaluateSafe(item.KeyExpr, ctx)
+			k, diags := evaluateSafe(metered(item.KeyExpr), ctx)
 			if diags.HasErrors() {
 				return cty.DynamicVal, diags
 			}
@@ -65,7 +65,7 @@ func secretTemplate(e *hclsyntax.TemplateExpr, ctx *hcl.EvalContext) (cty.Value,
 			parts = append(parts, SecretPart{Ref: ref})
 			continue
 		}
-		v, diags := evaluateSafe(p, ctx)
+		v, diags := evaluateSafe(metered(p), ctx)
 		if diags.HasErrors() {
 			return cty.DynamicVal, diags
 		}

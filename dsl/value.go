@@ -60,6 +60,7 @@ const maxIndex = 200
 type decodedValue struct {
 	owner *evaluator
 	value cty.Value
+	load  load // what decoding it costs
 }
 
 // A Secret says that the string at Path (a JSON pointer, RFC 6901; "" is the

@@ -70,7 +70,7 @@ func TestExpressionErrors(t *testing.T) {
 		{"attribute of null", "var.v.x", "null value"},
 		{"index", `[1, 2][coalesce(var.v, 5)]`, "main.hcl:7"},
 		{"function", `parseint(coalesce(var.v, "zz"), 10)`, "Invalid function argument"},
-		{"too large", `[for i in range(1000) : [for j in range(20) : format("%-999s", coalesce(var.v, "a"))]]`, "larger than"},
+		{"too large", `[for s in [format("%-999s", coalesce(var.v, "a"))] : [for i in range(1000) : [for j in range(20) : s]]]`, "larger than"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := evalText(t, tt.expr)

@@ -66,7 +66,6 @@ func (r *reporter) parseVars(name string, src []byte) []Assignment {
 			r.errorf(c[0].Range(), "Function not available here", "A values file holds plain values; it cannot call functions.")
 			continue
 		}
-		countRounds(a.expr.syn)
 		at := toRange(a.where)
 		out = append(out, Assignment{Name: a.name, Source: at.String(), Where: at, expr: a.expr.syn, src: src})
 	}
@@ -93,7 +92,7 @@ func (v *variableDecl) convert(x cty.Value) (cty.Value, error) {
 // value evaluates one assignment.
 func (v *variableDecl) value(a Assignment) (cty.Value, error) {
 	if a.expr != nil {
-		x, diags := evaluateSafe(a.expr, constantContext(nil))
+		x, diags := evaluateOnce(a.expr, nil, nil)
 		if diags.HasErrors() {
 			return cty.NilVal, errors.New(diags[0].Detail)
 		}
@@ -125,8 +124,7 @@ func parseText(a Assignment) (cty.Value, error) {
 	if diags.HasErrors() {
 		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
 	}
-	countRounds(e)
-	x, diags := evaluateSafe(e, constantContext(nil))
+	x, diags := evaluateOnce(e, nil, nil)
 	if diags.HasErrors() {
 		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
 	}
@@ -250,13 +248,14 @@ func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.
 
 // validate runs the validation blocks with the values in place.
 func (b *bind) validate(r *reporter, vals map[string]cty.Value, last map[string]Assignment) {
-	w := &checkWorld{ev: b.ev, vars: cty.ObjectVal(vals), locals: map[*localDecl]cty.Value{}}
+	w := &checkWorld{ev: b.ev, vars: cty.ObjectVal(vals), locals: map[*localDecl]keptLocal{}, effort: r.allowance()}
 	for _, name := range sortedKeys(b.decls) {
 		v := b.decls[name]
 		for _, c := range v.validations {
 			if c.condition == nil || c.condition.comp == nil {
 				continue
 			}
+			w.next()
 			cond, diags := b.ev.value(c.condition.comp, w)
 			if diags.HasErrors() {
 				r.hcl(diags)
@@ -271,6 +270,7 @@ func (b *bind) validate(r *reporter, vals map[string]cty.Value, last map[string]
 				continue
 			}
 			a := last[name]
+			w.next()
 			detail := b.message(w, c)
 			if a.Where.File != "" {
 				r.place(a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, toRange(c.where))

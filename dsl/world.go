@@ -14,8 +14,10 @@ type world interface {
 	variables() (cty.Value, error)
 	step(i int) (cty.Value, error)
 	root(name string) (cty.Value, error) // each, self, failure, run
-	localValue(l *localDecl) (cty.Value, bool)
-	keepLocal(l *localDecl, c *compiled, v cty.Value)
+	localValue(l *localDecl) (keptLocal, bool)
+	keepLocal(l *localDecl, c *compiled, k keptLocal)
+	settle(l *localDecl, k keptLocal) bool // true the first time in an evaluation
+	meter() *meter
 }
 
 // A runWorld takes values from a run's scope.
@@ -25,7 +27,15 @@ type runWorld struct {
 	self int // index of the step that self is about
 	// locals are those of this evaluation: one that several others use is
 	// still evaluated once.
-	locals map[*localDecl]cty.Value
+	locals map[*localDecl]keptLocal
+	used   meter // by this evaluation, its locals included
+}
+
+func (w *runWorld) meter() *meter {
+	if w.s != nil {
+		w.used.allowance = w.s.Allowance
+	}
+	return &w.used
 }
 
 var errNoScope = errors.New("no values are available here")
@@ -34,16 +44,20 @@ func (w *runWorld) variables() (cty.Value, error) {
 	if w.s == nil {
 		return cty.NilVal, errNoScope
 	}
-	return w.ev.decodeVars(w.s.Vars)
+	return w.ev.decodeVars(w.meter(), w.s.Vars)
 }
 
 // decodeVars decodes the object of all variables to their declared types; the
 // result is kept with the Value, so that it is decoded once a run.
-func (ev *evaluator) decodeVars(v Value) (cty.Value, error) {
+func (ev *evaluator) decodeVars(m *meter, v Value) (cty.Value, error) {
 	if v.d != nil {
 		if c := v.d.decoded.Load(); c != nil && c.owner == ev {
-			return c.value, nil
+			return c.value, m.input(c.load)
 		}
+	}
+	size := loadOf(v)
+	if err := m.input(size); err != nil {
+		return cty.NilVal, err
 	}
 	raw, err := decodeValue(v)
 	if err != nil {
@@ -71,7 +85,7 @@ func (ev *evaluator) decodeVars(v Value) (cty.Value, error) {
 	}
 	out := cty.ObjectVal(attrs)
 	if v.d != nil && !ev.shared {
-		v.d.decoded.Store(&decodedValue{owner: ev, value: out})
+		v.d.decoded.Store(&decodedValue{owner: ev, value: out, load: size})
 	}
 	return out, nil
 }
@@ -114,23 +128,27 @@ func (s *Scope) result(ev *evaluator, i int) StepResult {
 func (w *runWorld) step(i int) (cty.Value, error) {
 	m := w.memo()
 	if m != nil {
-		if v, ok := m.steps[i]; ok {
-			return v, nil
+		if k, ok := m.steps[i]; ok {
+			return k.value, w.meter().input(k.load)
 		}
 	}
 	if w.s == nil || w.s.Step == nil {
 		return cty.NilVal, errors.New("no step is visible here")
 	}
 	r := w.s.result(w.ev, i)
+	size := loadOfStep(r)
+	if err := w.meter().input(size); err != nil {
+		return cty.NilVal, err
+	}
 	v, err := w.ev.stepValue(i, r)
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode the result of step %q: %w", w.ev.steps[i].name, err)
 	}
 	if m != nil && r.Final {
 		if m.steps == nil {
-			m.steps = map[int]cty.Value{}
+			m.steps = map[int]keptStep{}
 		}
-		m.steps[i] = v
+		m.steps[i] = keptStep{v, size}
 	}
 	return v, nil
 }
@@ -216,12 +234,18 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 			"started_at": timeValue(s.Run.StartedAt), "tick": cty.NullVal(cty.String),
 		}), nil
 	case name == "each" && s.Each != nil:
+		if err := w.meter().input(loadOf(s.Each.Value)); err != nil {
+			return cty.NilVal, err
+		}
 		v, err := decodeValue(s.Each.Value)
 		if err != nil {
 			return cty.NilVal, fmt.Errorf("decode each.value: %w", err)
 		}
 		return cty.ObjectVal(map[string]cty.Value{"key": cty.StringVal(s.Each.Key), "value": v}), nil
 	case name == "self" && s.Self != nil:
+		if err := w.meter().input(loadOf(s.Self.Input).plus(loadOf(s.Self.Output))); err != nil {
+			return cty.NilVal, err
+		}
 		return selfValue(s.Self, w.ev.steps[w.self])
 	case name == "failure" && s.Failure != nil:
 		return cty.ObjectVal(map[string]cty.Value{
@@ -247,7 +271,7 @@ func selfValue(s *Self, shape stepShape) (cty.Value, error) {
 	}), nil
 }
 
-func (w *runWorld) localValue(l *localDecl) (cty.Value, bool) {
+func (w *runWorld) localValue(l *localDecl) (keptLocal, bool) {
 	if v, ok := w.locals[l]; ok {
 		return v, true
 	}
@@ -255,16 +279,28 @@ func (w *runWorld) localValue(l *localDecl) (cty.Value, bool) {
 		v, ok := m.locals[l]
 		return v, ok
 	}
-	return cty.NilVal, false
+	return keptLocal{}, false
+}
+
+func (w *runWorld) settle(l *localDecl, k keptLocal) bool {
+	if _, ok := w.locals[l]; ok {
+		return false
+	}
+	w.note(l, k)
+	return true
+}
+
+func (w *runWorld) note(l *localDecl, k keptLocal) {
+	if w.locals == nil {
+		w.locals = map[*localDecl]keptLocal{}
+	}
+	w.locals[l] = k
 }
 
 // keepLocal remembers a local value, for the whole run if everything it was
 // made of is final.
-func (w *runWorld) keepLocal(l *localDecl, c *compiled, v cty.Value) {
-	if w.locals == nil {
-		w.locals = map[*localDecl]cty.Value{}
-	}
-	w.locals[l] = v
+func (w *runWorld) keepLocal(l *localDecl, c *compiled, k keptLocal) {
+	w.note(l, k)
 	m := w.memo()
 	if m == nil {
 		return
@@ -275,9 +311,9 @@ func (w *runWorld) keepLocal(l *localDecl, c *compiled, v cty.Value) {
 		}
 	}
 	if m.locals == nil {
-		m.locals = map[*localDecl]cty.Value{}
+		m.locals = map[*localDecl]keptLocal{}
 	}
-	m.locals[l] = v
+	m.locals[l] = k
 }
 
 // A checkWorld knows types only: it finds what is wrong before a run.
@@ -287,8 +323,22 @@ type checkWorld struct {
 	steps  []cty.Value
 	each   cty.Value
 	self   cty.Value
-	locals map[*localDecl]cty.Value
+	locals map[*localDecl]keptLocal
+	used   *meter // of the expression that is looked at
+	effort *Allowance
 }
+
+// next begins with another expression.
+func (w *checkWorld) next() { w.used = nil }
+
+func (w *checkWorld) meter() *meter {
+	if w.used == nil {
+		w.used = &meter{allowance: w.effort}
+	}
+	return w.used
+}
+
+func (w *checkWorld) settle(*localDecl, keptLocal) bool { return false }
 
 func (w *checkWorld) variables() (cty.Value, error) { return w.vars, nil }
 
@@ -315,9 +365,9 @@ func (w *checkWorld) root(name string) (cty.Value, error) {
 	}), nil
 }
 
-func (w *checkWorld) localValue(l *localDecl) (cty.Value, bool) {
+func (w *checkWorld) localValue(l *localDecl) (keptLocal, bool) {
 	v, ok := w.locals[l]
 	return v, ok
 }
 
-func (w *checkWorld) keepLocal(l *localDecl, _ *compiled, v cty.Value) { w.locals[l] = v }
+func (w *checkWorld) keepLocal(l *localDecl, _ *compiled, k keptLocal) { w.locals[l] = k }
