@@ -198,7 +198,7 @@ func payOrder(m *meter, v cty.Value) {
 	raw, _ := v.Unmark()
 	if raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
 		n := int64(raw.LengthInt())
-		m.pay(n*(50+elementCost(raw.Type(), n)), n*50)
+		m.pay(n*(50+elementCost(raw.Type(), n)), n*20)
 	}
 }
 

@@ -105,9 +105,27 @@ var dslFaults = []fault{
 	},
 	{
 		name: "the condition of a loop is paid for too",
-		in:   "dsl.countRounds",
-		old:  "f.CondExpr = &round{f.CondExpr}", new: "_ = f.CondExpr",
+		in:   "dsl.metered",
+		old:  "turn(e.CondExpr)", new: "metered(e.CondExpr)",
 		by: catches("dsl", "^TestHostileSource$/^nested_loops_that_keep_nothing$"),
+	},
+	{
+		name: "an engine that knows a local value pays for it like one that does not",
+		in:   "dsl.(*evaluator).settleLocal",
+		old:  "m.take(k.cost, k.memory)", new: "m.take(0, 0)",
+		by: catches("dsl", "^TestCostDoesNotDependOnMemory$"),
+	},
+	{
+		name: "the expressions of one decision share an allowance",
+		in:   "dsl.(*meter).take",
+		old:  "m.allowance.pay(cost)", new: "m.allowance.pay(0)",
+		by: catches("dsl", "^TestAllowance$"),
+	},
+	{
+		name: "a long separator is paid for before it is repeated",
+		in:   "dsl.payJoin",
+		old:  "product(p.all.nodes, p.weights0().bytes)", new: "p.weights0().bytes",
+		by: catches("dsl", "^TestAttacks$/^a_long_separator$"),
 	},
 	{
 		name: "nonsensitive does not make a secret an ordinary text",
