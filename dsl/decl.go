@@ -71,6 +71,7 @@ type workflowDecl struct {
 	steps             []*stepDecl           // with twins, which are not in index
 	index             map[string]int
 	outputs           []*outputDecl
+	outputAt          map[string]hcl.Range // by name
 	retry             *block
 	deadline          *expr
 	mode              Mode

@@ -37,6 +37,9 @@ func (d *decoder) module(blocks []*block) {
 		}
 	}
 	seen := map[string]hcl.Range{}
+	if d.tooMany(blocks) {
+		return
+	}
 	for _, b := range blocks {
 		switch b.kind {
 		case "engine":
@@ -62,6 +65,31 @@ func (d *decoder) module(blocks []*block) {
 		}
 	}
 }
+
+// maxShared bounds how many declarations of the file level all workflows
+// together see: each workflow checks them again.
+const maxShared = 1_000_000
+
+// tooMany reports whether the module has too many workflows for what it
+// declares for all of them.
+func (d *decoder) tooMany(blocks []*block) bool {
+	n := 0
+	for _, b := range blocks {
+		if b.kind == "workflow" {
+			n++
+		}
+	}
+	shared := len(d.m.variables) + len(d.m.locals)
+	if d.m.older || n <= maxWorkflows && n*shared <= maxShared {
+		return false
+	}
+	d.errorf(hcl.Range{}, "Too many workflows",
+		"The module declares %d workflows and %d variables and local values for all of them. It may declare at most %d workflows, and workflows times such declarations may be at most %d. Split the module.",
+		n, shared, maxWorkflows, maxShared)
+	return true
+}
+
+const maxWorkflows = 10_000
 
 // duplicate reports a name that is taken. What bears it is a twin: it is
 // checked like any other, so that its own errors show at once, but nothing can
@@ -213,7 +241,7 @@ func (d *decoder) workflow(b *block) *workflowDecl {
 	w := &workflowDecl{
 		name: b.label, where: b.def, block: b, mode: ModeAutomatic,
 		description: d.text(b, "description"), deadline: b.attr("deadline"),
-		variables: map[string]*variableDecl{}, locals: map[string]*localDecl{}, index: map[string]int{},
+		variables: map[string]*variableDecl{}, locals: map[string]*localDecl{}, index: map[string]int{}, outputAt: map[string]hcl.Range{},
 		retry: b.one("retry"), unique: b.one("unique").attr("key"),
 	}
 	for n, v := range d.m.variables {
@@ -256,11 +284,10 @@ func (d *decoder) workflow(b *block) *workflowDecl {
 const maxSteps = 10_000
 
 func (d *decoder) output(w *workflowDecl, b *block) {
-	for _, o := range w.outputs {
-		if o.name == b.label {
-			d.duplicate(b, o.where)
-			break
-		}
+	if first, dup := w.outputAt[b.label]; dup {
+		d.duplicate(b, first)
+	} else {
+		w.outputAt[b.label] = b.def
 	}
 	w.outputs = append(w.outputs, &outputDecl{
 		name: b.label, where: b.def, value: b.attr("value"),

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/saga-engine/engine/sdk"
 )
@@ -163,6 +164,9 @@ func (s *stored) link(older bool) (*Definition, Diagnostics, error) {
 		return nil, nil, err
 	}
 	r := &reporter{sources: m.sources, places: m.places}
+	if older {
+		r.effort = NewAllowance(math.MaxInt64) // it was checked when it was stored
+	}
 	m.build(r, storedSource{&m.reads}, "")
 	diags := r.finish()
 	m.failed = m.failed || diags.HasErrors()

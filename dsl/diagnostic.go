@@ -1,10 +1,13 @@
 package dsl
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 )
@@ -200,13 +203,67 @@ type reporter struct {
 	sources map[string][]byte
 	places  places
 	list    Diagnostics
+	errors  int // in list
+	// whole is set where many errors end the check: see bounded.
+	whole bool
 	// effort bounds what the evaluations of a check cost together.
 	effort *Allowance
 }
 
+// maxErrors and maxFindings bound what is reported of a module. To look for
+// the name that was meant takes time for each error, and each finding shows
+// the line that it is about.
+const (
+	maxErrors   = 200
+	maxFindings = 2_000
+)
+
+var errTooMany = errors.New("too many errors")
+
+// full reports whether no further finding is wanted.
+func (r *reporter) full() bool {
+	if r.errors >= maxErrors && r.whole {
+		panic(errTooMany) // bounded says so
+	}
+	return r.errors >= maxErrors || len(r.list) >= maxFindings
+}
+
+func (r *reporter) push(d Diagnostic) {
+	if d.Severity == SeverityError {
+		if r.errors++; r.errors > maxErrors {
+			return
+		}
+	} else if len(r.list) >= maxFindings {
+		return
+	}
+	r.list = append(r.list, d)
+}
+
+// bounded runs a check, which ends with the error that is one too many.
+func (r *reporter) bounded(check func()) (whole bool) {
+	r.whole = true
+	defer func() {
+		r.whole = false
+		p := recover()
+		if p == nil {
+			return
+		}
+		if p != errTooMany {
+			panic(p)
+		}
+		whole = false
+		r.list = append(r.list, Diagnostic{
+			Severity: SeverityError, Summary: "Too many errors",
+			Detail: fmt.Sprintf("The check ended after %d errors. There may be more: mend these first.", maxErrors),
+		})
+	}()
+	check()
+	return true
+}
+
 // checkCost bounds what the expressions of a module cost while it is checked:
 // each of them is evaluated with what is known of it.
-const checkCost = 10 * maxCost
+const checkCost = 4 * maxCost
 
 func (r *reporter) allowance() *Allowance {
 	if r.effort == nil {
@@ -233,17 +290,23 @@ func (r *reporter) warnf(rng hcl.Range, summary, format string, args ...any) {
 }
 
 func (r *reporter) add(sev Severity, rng hcl.Range, summary, format string, args ...any) {
+	if r.full() {
+		return
+	}
 	detail := format
 	if len(args) > 0 {
 		detail = fmt.Sprintf(format, args...)
 	}
-	r.list = append(r.list, Diagnostic{Severity: sev, Summary: summary, Detail: detail, Range: toRange(rng)})
+	r.push(Diagnostic{Severity: sev, Summary: summary, Detail: detail, Range: toRange(rng)})
 }
 
 // hcl adds diagnostics of the hcl library, with suggestions for attributes of
 // objects, which the library does not make.
 func (r *reporter) hcl(diags hcl.Diagnostics) {
 	for _, d := range diags {
+		if r.full() {
+			return
+		}
 		sev := SeverityError
 		if d.Severity == hcl.DiagWarning {
 			sev = SeverityWarning
@@ -258,7 +321,7 @@ func (r *reporter) hcl(diags hcl.Diagnostics) {
 		if values := snippetValues(d); len(values) > 0 {
 			out.Snippet = &Snippet{Values: values}
 		}
-		r.list = append(r.list, out)
+		r.push(out)
 	}
 }
 
@@ -315,11 +378,12 @@ func snippet(src []byte, d Diagnostic) *Snippet {
 		return nil
 	}
 	to = min(max(to, from), len(src))
-	start := strings.LastIndexByte(string(src[:from]), '\n') + 1
+	start := bytes.LastIndexByte(src[:from], '\n') + 1
 	end := len(src)
-	if i := strings.IndexByte(string(src[from:]), '\n'); i >= 0 {
+	if i := bytes.IndexByte(src[from:], '\n'); i >= 0 {
 		end = from + i
 	}
+	start, end = window(src, start, from, end)
 	code := strings.TrimRight(string(src[start:end]), "\r")
 	s := &Snippet{
 		Context: d.Context, Code: code, StartLine: d.Range.Start.Line,
@@ -330,6 +394,22 @@ func snippet(src []byte, d Diagnostic) *Snippet {
 		s.Values = d.Snippet.Values
 	}
 	return s
+}
+
+// maxLine is how much of a line is shown before and after the place.
+const maxLine = 500
+
+// window cuts a long line around a place.
+func window(src []byte, start, at, end int) (int, int) {
+	if at-start > maxLine {
+		for start = at - maxLine; start < at && !utf8.RuneStart(src[start]); start++ {
+		}
+	}
+	if end-at > maxLine {
+		for end = at + maxLine; end > at && !utf8.RuneStart(src[end]); end-- {
+		}
+	}
+	return start, end
 }
 
 func toRange(r hcl.Range) Range {

@@ -156,3 +156,40 @@ func TestSingleFile(t *testing.T) {
 		t.Error("a missing file is no error")
 	}
 }
+
+// TestManyMistakes: a check ends after some errors, cites no more of a line
+// than is read, and is not slower for what it looks at again and again.
+func TestManyMistakes(t *testing.T) {
+	repeat := func(n int, line string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, line, i)
+		}
+		return b.String()
+	}
+	step := "workflow \"w\" {\n  step \"s\" {\n    action = agent.mock.call\n    input {\n%s    }\n  }\n}\n"
+	for _, tt := range []struct{ name, src, want string }{
+		{"empty workflows", repeat(40_000, "workflow \"w%d\" {}\n"), "Too many workflows"},
+		{"workflows with what they share", repeat(3_000, "variable \"v%d\" {}\n") + repeat(3_000, "workflow \"w%d\" {}\n"), "Too many workflows"},
+		{"wrong arguments", fmt.Sprintf(step, repeat(70_000, "a%d=1\n")), "Too many errors"},
+		{"wrong references in one line", "locals {\n  x = [" + repeat(70_000, "a%d,") + "]\n}\n", "Too many errors"},
+		{"names that are nearly right", repeat(10_000, "variable \"variable%d\" {}\n") + "locals {\n" + repeat(10_000, "x%[1]d=var.variabel%[1]d\n") + "}\n", "Too many errors"},
+		{"outputs of one name", "workflow \"w\" {\n" + repeat(20_000, "output \"o\" { value = %d }\n") + "}\n", "Too many errors"},
+		{"expressions that are nearly too expensive", "locals {\n" + repeat(50, "x%d = length([for i in range(1000) : [for j in range(100) : i]])\n") + "}\n", "of this decision need too much"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, diags := parseAndLink(fstest.MapFS{"a.hcl": {Data: []byte(tt.src)}})
+			if !diags.HasErrors() || !strings.Contains(fmt.Sprint(diags.Err()), tt.want) {
+				t.Errorf("diagnostics %.300v, want %q", diags.Err(), tt.want)
+			}
+			if len(diags) > maxErrors+maxFindings {
+				t.Errorf("%d findings", len(diags))
+			}
+			for _, d := range diags {
+				if s := d.Snippet; s != nil && (len(s.Code) > 2*maxLine+10 || s.HighlightStart > len(s.Code) || s.HighlightEnd > len(s.Code)) {
+					t.Fatalf("%d bytes of a line are shown, %d to %d", len(s.Code), s.HighlightStart, s.HighlightEnd)
+				}
+			}
+		})
+	}
+}

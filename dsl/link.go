@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/hashicorp/go-version"
@@ -56,12 +57,21 @@ func (m *Module) Agents() []AgentUse {
 // are errors, or were any in Parse; the diagnostics do not repeat those.
 func Link(m *Module, agents map[string]AgentBinary) (*Definition, Diagnostics) {
 	l := &linker{reporter: &reporter{sources: m.sources, places: m.places}, m: m, agents: map[string]*linkedAgent{}}
-	return l.link(m, agents)
+	var def *Definition
+	var diags Diagnostics
+	if !l.bounded(func() { def, diags = l.link(m, agents) }) {
+		return nil, l.finish()
+	}
+	return def, diags
 }
 
 func (l *linker) link(m *Module, agents map[string]AgentBinary) (*Definition, Diagnostics) {
 	if m.partial {
 		return nil, nil
+	}
+	l.known = m.knownVariables()
+	if m.older {
+		l.effort = NewAllowance(math.MaxInt64) // it was checked when it was stored
 	}
 	l.fileLevel = &evaluator{funcs: m.funcs, vars: m.variables, shared: true}
 	for _, a := range m.twinAgents { // before those that the names stand for
@@ -98,6 +108,7 @@ type linker struct {
 	m         *Module
 	fileLevel *evaluator
 	agents    map[string]*linkedAgent
+	known     map[string]bool // variables of all workflows
 	// undirected leaves every expression to the evaluator: tests compare.
 	undirected bool
 }
@@ -274,7 +285,7 @@ func (l *linker) workflow(w *workflowDecl) *Workflow {
 	wl.soundness()
 	wl.out.Shortest = wl.shortest()
 	wl.out.Confidential = wl.confidential()
-	wl.out.bind = &bind{ev: ev, decls: w.variables, known: l.m.knownVariables(), sources: l.m.sources, places: l.m.places}
+	wl.out.bind = &bind{ev: ev, decls: w.variables, known: l.known, sources: l.m.sources, places: l.m.places}
 	return wl.out
 }
 

@@ -69,10 +69,14 @@ type reads struct {
 func Parse(fsys fs.FS, opts ParseOptions) (*Module, Diagnostics) {
 	m := newModule(opts.File)
 	r := &reporter{sources: m.sources, places: m.places}
-	m.load(r, fsys, opts.Dir)
-	source := liveSource{fsys: fsys, env: opts.Env, reads: &m.reads}
-	m.build(r, source, opts.EngineVersion)
-	m.loadValues(r, fsys)
+	if !r.bounded(func() {
+		m.load(r, fsys, opts.Dir)
+		source := liveSource{fsys: fsys, env: opts.Env, reads: &m.reads}
+		m.build(r, source, opts.EngineVersion)
+		m.loadValues(r, fsys)
+	}) {
+		m.partial = true // what was not looked at is missing
+	}
 	diags := r.finish()
 	m.failed = diags.HasErrors()
 	return m, diags

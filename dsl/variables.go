@@ -200,7 +200,7 @@ func (a Assignment) source() string {
 
 // place reports an error about an assignment at its place, if it has one.
 func (r *reporter) place(a Assignment, summary, format string, args ...any) {
-	r.list = append(r.list, Diagnostic{Severity: SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
+	r.push(Diagnostic{Severity: SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
 
 func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.Value, bool) {
