@@ -276,7 +276,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 		}
 	}
 	a.t.NextCheck = a.t.NextCheck.Truncate(time.Microsecond)
-	data, err := encodeRow(n.cfg.Sealer, &machine.Scratch{}, a.Head.Run, a.t.Seq, a.t.At, a.records)
+	data, _, err := encodeRow(n.cfg.Sealer, &machine.Scratch{}, a.story.chain.link, a.Head.Run, a.t.Seq, a.t.At, a.records)
 	if err == nil && len(data) > n.cfg.Options.MaxRow {
 		err = &RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", a.t.Seq, len(data), n.cfg.Options.MaxRow)}
 	}

@@ -117,14 +117,14 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	if last := r.state.Last(); f.t.At.Before(last) {
 		f.t.At = last
 	}
-	data, err := encodeRow(n.cfg.Sealer, &sh.scratch, r.id, r.seq, f.t.At, records)
+	data, after, err := encodeRow(n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, f.t.At, records)
 	if err != nil {
 		return nil, err
 	}
 	if len(data) > n.cfg.Options.MaxRow {
 		return nil, fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", r.seq, len(data), n.cfg.Options.MaxRow)
 	}
-	f.t.Data = data
+	f.t.Data, f.link = data, after
 	ok = true
 	return f, nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // maxDefinitions is how many definitions are kept compiled.
@@ -16,7 +17,8 @@ type Definitions struct {
 	store  Catalogue
 	sealer Sealer // nil = definitions that hold sensitive values cannot be read
 
-	mu       sync.Mutex // protects following fields
+	mu       sync.Mutex    // protects following fields
+	since    machine.RunID // from this run on every row is tagged; 0 = not asked yet
 	byID     map[WorkflowID]*dsl.Workflow
 	byDigest map[string]map[string]WorkflowID
 }

@@ -85,7 +85,7 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	if len(e.all) == 0 {
 		return nil, nil
 	}
-	if err := pinKey(ctx, cfg.Store, cfg.Sealer); err != nil {
+	if err := pinKey(ctx, cfg.Store, cfg.Sealer, time.Now()); err != nil {
 		return err, nil
 	}
 	writers := min(cfg.Options.Writers, len(e.all))
@@ -383,7 +383,7 @@ func (e *enqueuer) transition(s Submission, st start) (Transition, error) {
 		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: e.cfg.Options.Ceilings})
 		t.add(rec, state)
 		t.At = rec.At()
-		t.Data, err = encodeRow(e.cfg.Sealer, &machine.Scratch{}, run, 0, t.At, []machine.Record{rec})
+		t.Data, _, err = encodeRow(e.cfg.Sealer, &machine.Scratch{}, link{}, run, 0, t.At, []machine.Record{rec})
 		return err
 	})
 	if err != nil {

@@ -132,6 +132,9 @@ func Follow(ctx context.Context, store Journal, sealer Sealer, defs *Definitions
 		if story.Head, rows, err = store.Load(ctx, run); err == nil {
 			story.Flow, err = defs.Workflow(ctx, story.Head.Workflow)
 		}
+		if err == nil {
+			story.chain.strict, err = defs.strict(ctx, run)
+		}
 		return err
 	})
 	if err != nil {
@@ -178,8 +181,11 @@ func followError(ctx context.Context, run machine.RunID, err error) error {
 	return fmt.Errorf("follow run %s: %w", RunName(run), err)
 }
 
-// tell folds one row and tells its facts.
+// tell verifies and folds one row and tells its facts.
 func (st *Story) tell(sealer Sealer, row Row, from int, fn func(int, []machine.Fact)) error {
+	if err := st.verify(sealer, row); err != nil {
+		return err
+	}
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err != nil {
 		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: err, Hint: hintFor(err)}

@@ -48,7 +48,7 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	if last := r.state.Last(); at.Before(last) {
 		at = last
 	}
-	data, err := encodeRow(nil, &sh.scratch, r.id, r.seq, at, nil)
+	data, _, err := encodeRow(n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, at, nil)
 	if err != nil {
 		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
 		return

@@ -21,6 +21,7 @@ type Story struct {
 
 	notes  notes
 	stored int64 // bytes of the journal
+	chain  chain
 }
 
 // notes are what an engine keeps of a run beside its state.
@@ -62,16 +63,32 @@ func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l Loaded, 
 	if story.Flow, err = defs.Workflow(ctx, l.Head.Workflow); err != nil {
 		return Story{}, err
 	}
-	for i, row := range l.Rows {
-		if row.Seq != int32(i) {
-			return Story{}, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: fmt.Errorf("journal row %d is missing", i)}
+	if story.chain.strict, err = defs.strict(ctx, l.Head.Run); err != nil {
+		return Story{}, err
+	}
+	for _, row := range l.Rows {
+		if err := story.verify(sealer, row); err != nil {
+			return Story{}, err
 		}
 		story.stored += int64(len(row.Data))
 		if err := story.fold(sealer, row, scratch); err != nil {
 			return Story{}, err
 		}
 	}
+	if l.Head.Fence >= story.chain.rows { // which a row of that number has made
+		return Story{}, broken(l.Head, story.chain.rows, faultTail)
+	}
 	return story, nil
+}
+
+// verify checks that the row is the one that follows those before it. Returns a
+// *RunError with a *HistoryError inside if it is not.
+func (st *Story) verify(sealer Sealer, row Row) error {
+	seq := st.chain.rows
+	if err := st.chain.follow(sealer, st.Head.Run, row); err != nil {
+		return broken(st.Head, seq, err)
+	}
+	return nil
 }
 
 // fold applies one row.
@@ -209,7 +226,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 	r.stored = story.stored
 	sh.weigh(r)
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
-	r.notes = story.notes
+	r.notes, r.link = story.notes, story.chain.link
 	if r.specs == nil {
 		if r.specs, err = sh.s.n.specs.specs(r.wf, r.state.Vars()); err != nil {
 			err = &RunError{Run: int64(r.id), Name: r.name(), Err: err}

@@ -99,7 +99,7 @@ func (n *Node) Run(ctx context.Context) error {
 	soft, cancelSoft := context.WithCancel(ctx) // ends with ctx or at StopNow
 	defer cancelSoft()
 	defer context.AfterFunc(hard, cancelSoft)()
-	err := pinKey(soft, n.cfg.Store, n.cfg.Sealer)
+	err := pinKey(soft, n.cfg.Store, n.cfg.Sealer, time.Now())
 	var t *term
 	if err == nil {
 		t, err = n.joinFirst(soft)

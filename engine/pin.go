@@ -2,7 +2,13 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 const hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, where it is in the key file beside a state file, " +
@@ -14,7 +20,7 @@ const hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, wher
 // engine without a key is refused too, because it would write in the clear
 // what the others seal. A store on which only engines without keys have worked
 // remembers none.
-func pinKey(ctx context.Context, store Catalogue, sealer Sealer) error {
+func pinKey(ctx context.Context, store Store, sealer Sealer, now time.Time) error {
 	id := ""
 	if sealer != nil {
 		id = sealer.KeyID()
@@ -26,5 +32,98 @@ func pinKey(ctx context.Context, store Catalogue, sealer Sealer) error {
 	case pinned != id:
 		return &KeyError{ID: pinned, Given: id, Hint: hintPinned}
 	}
-	return nil
+	return pinHistory(ctx, store, sealer, now)
+}
+
+// historyGrace is for how long after the first engine that tags rows others may go on
+// that do not: an engine of an earlier version, or one without a key, which is refused
+// only when it starts.
+const historyGrace = 24 * time.Hour
+
+// pinHistory makes a store remember from which run on every row is tagged. Rows
+// without a tag are refused from there on: else whoever can write to the state could
+// write a run anew in the form of an earlier version. In a state without runs that is
+// every run.
+func pinHistory(ctx context.Context, store Store, sealer Sealer, now time.Time) error {
+	mark, err := store.PinHistory(ctx, "")
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask from which run on rows are tagged: %w", err)
+	case sealer == nil && mark != "": // the key that was pinned with it is gone
+		return &KeyError{ID: "for this state's history", Hint: hintPinned}
+	case sealer == nil:
+		return nil
+	}
+	if mark == "" {
+		since := machine.RunID(1)
+		runs, err := store.Runs(ctx, RunFilter{Limit: 1})
+		if err != nil {
+			return fmt.Errorf("ask whether there are runs: %w", err)
+		}
+		if len(runs) > 0 {
+			since = FirstRunOf(now.Add(historyGrace))
+		}
+		if mark, err = sealMark(sealer, since); err != nil {
+			return err
+		}
+		if mark, err = store.PinHistory(ctx, mark); err != nil {
+			return fmt.Errorf("note from which run on rows are tagged: %w", err)
+		}
+	}
+	_, err = openMark(sealer, mark)
+	return err
+}
+
+// markPlace is what the mark of a state's history is bound to.
+var markPlace = []byte("history\x00")
+
+func sealMark(sealer Sealer, since machine.RunID) (string, error) {
+	sealed, err := sealer.Seal(markPlace, binary.BigEndian.AppendUint64(nil, uint64(since)))
+	if err != nil {
+		return "", fmt.Errorf("seal the mark of the history: %w", err)
+	}
+	return hex.EncodeToString(sealed), nil
+}
+
+// openMark returns the run from which on every row is tagged.
+func openMark(sealer Sealer, mark string) (machine.RunID, error) {
+	sealed, err := hex.DecodeString(mark)
+	if err != nil {
+		return 0, fmt.Errorf("read the mark of the history: %w", err)
+	}
+	plain, err := sealer.Open(markPlace, sealed)
+	if err == nil && len(plain) != 8 {
+		err = errors.New("it has another length")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("open the mark of the history, which says since when rows are tagged: %w", err)
+	}
+	return machine.RunID(binary.BigEndian.Uint64(plain)), nil
+}
+
+// strict reports whether every row of a run must be tagged. Without a key there is no
+// telling, and nothing is demanded.
+func (d *Definitions) strict(ctx context.Context, run machine.RunID) (bool, error) {
+	if d.sealer == nil {
+		return false, nil
+	}
+	d.mu.Lock()
+	since := d.since
+	d.mu.Unlock()
+	if since == 0 {
+		mark, err := d.store.PinHistory(ctx, "")
+		if err != nil {
+			return false, fmt.Errorf("ask from which run on rows are tagged: %w", err)
+		}
+		if mark == "" { // no engine has tagged a row yet
+			return false, nil
+		}
+		if since, err = openMark(d.sealer, mark); err != nil {
+			return false, &unreadable{err}
+		}
+		d.mu.Lock()
+		d.since = since
+		d.mu.Unlock()
+	}
+	return run >= since, nil
 }

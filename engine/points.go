@@ -71,6 +71,12 @@ func (s *pointedStore) PinKey(ctx context.Context, id string) (string, error) {
 	return s.Store.PinKey(ctx, id)
 }
 
+func (s *pointedStore) PinHistory(ctx context.Context, mark string) (string, error) {
+	failpoint.Hit("store.PinHistory.before")
+	defer failpoint.Hit("store.PinHistory.after")
+	return s.Store.PinHistory(ctx, mark)
+}
+
 func (s *pointedStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error) {
 	failpoint.Hit("store.Join.before")
 	defer failpoint.Hit("store.Join.after")

@@ -41,6 +41,7 @@ type ownedRun struct {
 	fence int32     // seq of the row that made this engine the owner
 	bound time.Time // next_check as the run's row holds it
 	facts int       // facts told so far
+	link  link      // of its last journal row
 
 	stored int64 // bytes of its journal
 	weight int64 // what the shard counts for its memory
@@ -59,6 +60,7 @@ type ownedRun struct {
 type flight struct {
 	commit     // with its transition
 	deliveries []*delivery
+	link       link           // of its row
 	facts      []machine.Fact // of kinds that somebody is told
 	told       int            // facts of all kinds
 	commands   []machine.Command
@@ -273,7 +275,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 		failpoint.HitEvent("record.after", e)
 	}
 	r.flight = nil
-	r.seq, r.owned = f.t.Seq+1, true
+	r.seq, r.link, r.owned = f.t.Seq+1, f.link, true
 	r.stored += int64(len(f.t.Data))
 	sh.weigh(r)
 	if f.t.Owner != nil {
@@ -480,7 +482,7 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 // alert appends a row that holds no record, only the alert.
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	now := sh.s.n.clock.now()
-	data, err := encodeRow(nil, &sh.scratch, r.id, r.seq, now, nil)
+	data, _, err := encodeRow(sh.s.n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, now, nil)
 	if err != nil {
 		sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.name(), "error", err)
 		return

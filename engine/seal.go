@@ -40,16 +40,21 @@ func unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
 	if len(data) == 0 {
 		return nil, errors.New("stored data is empty")
 	}
-	switch data[0] {
+	return unwrapMarked(sealer, where, data[0], data[1:])
+}
+
+// unwrapMarked undoes wrap where the mark is apart.
+func unwrapMarked(sealer Sealer, where []byte, mark byte, rest []byte) ([]byte, error) {
+	switch mark {
 	case markPlain:
-		return data[1:], nil
+		return rest, nil
 	case markSealed:
 		if sealer == nil {
 			return nil, &KeyError{ID: "for this data", Hint: hintSetKey}
 		}
-		return sealer.Open(where, data[1:])
+		return sealer.Open(where, rest)
 	}
-	return nil, fmt.Errorf("stored data begins with %d: written by a newer version", data[0])
+	return nil, fmt.Errorf("stored data begins with %d: written by a newer version", mark)
 }
 
 // rowPlace is what a journal row's data is bound to.
@@ -63,20 +68,27 @@ func rowPlace(run machine.RunID, seq int32) []byte {
 // definitionPlace is what a definition's data is bound to.
 func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
 
-// encodeRow makes the data of a journal row of this time, in memory of its own.
-func encodeRow(sealer Sealer, scratch *machine.Scratch, run machine.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, error) {
+// encodeRow makes the data of a journal row of this time, in memory of its own. The
+// row follows those of which before is the link; the new link is returned.
+func encodeRow(sealer Sealer, scratch *machine.Scratch, before link, run machine.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, link, error) {
 	data, err := scratch.AppendRecords(append(make([]byte, 0, 256), markPlain), records)
 	if err != nil {
-		return nil, fmt.Errorf("encode records: %w", err)
+		return nil, link{}, fmt.Errorf("encode records: %w", err)
 	}
 	sensitive := false
 	for _, rec := range records {
 		sensitive = sensitive || rec.Sensitive() || sealer != nil && opaque(rec)
 	}
-	if !sensitive {
-		return shorten(data, at), nil
+	if sensitive {
+		data, err = wrap(sealer, rowPlace(run, seq), data[1:], sensitive)
+	} else {
+		data = shorten(data, at)
 	}
-	return wrap(sealer, rowPlace(run, seq), data[1:], sensitive)
+	if err != nil {
+		return nil, link{}, err
+	}
+	data, after := before.bind(sealer, run, seq, at, data)
+	return data, after, nil
 }
 
 // shorten leaves out of plain data what the row's time tells. It is most rows'
@@ -98,14 +110,29 @@ func opaque(rec machine.Record) bool {
 	return ok && len(p.Blob) > 0
 }
 
-// EncodeRow makes the data of a journal row of this time, for whoever writes rows
-// without an engine. A nil sealer refuses what is sensitive with a *KeyError.
-func EncodeRow(sealer Sealer, run machine.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, error) {
-	return encodeRow(sealer, &machine.Scratch{}, run, seq, at, records)
+// A RowEncoder makes the journal rows of one run, one after the other, for tools that
+// write rows without an engine.
+type RowEncoder struct {
+	Sealer Sealer // nil = what is sensitive is refused
+	Run    machine.RunID
+
+	next int32
+	last link
 }
 
-// DecodeRow returns the records of a journal row. A nil sealer opens only rows
-// that hold nothing sensitive; otherwise a *KeyError says so.
+// Encode makes the data of the run's next row. Returns a *KeyError if it holds what is
+// sensitive and there is no key.
+func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, error) {
+	data, after, err := encodeRow(e.Sealer, &machine.Scratch{}, e.last, e.Run, e.next, at, records)
+	if err == nil {
+		e.next, e.last = e.next+1, after
+	}
+	return data, err
+}
+
+// DecodeRow returns the records of a journal row. It does not look whether the row
+// is the one that was written in this place: VerifyRun does. A nil sealer opens only
+// rows that hold nothing sensitive; otherwise a *KeyError says so.
 func DecodeRow(sealer Sealer, run machine.RunID, row Row) ([]machine.Record, error) {
 	plain, err := openRow(sealer, run, row)
 	if err != nil {
@@ -120,17 +147,22 @@ func DecodeRow(sealer Sealer, run machine.RunID, row Row) ([]machine.Record, err
 
 // openRow returns the encoded records of a journal row.
 func openRow(sealer Sealer, run machine.RunID, row Row) ([]byte, error) {
-	if len(row.Data) > 0 && row.Data[0] == markPlain {
-		return row.Data[1:], nil
+	body, _, ok := cutCheck(row.Data)
+	if !ok {
+		return nil, fmt.Errorf("open row %d of run %d: its data is cut short", row.Seq, run)
 	}
-	if len(row.Data) > 0 && row.Data[0] >= markLone {
-		plain, err := machine.AppendLone(make([]byte, 0, machine.LoneHeading+len(row.Data)), row.Data[1:], row.Data[0]-markLone, row.At)
+	mark, rest := body[0]&^markFlags, body[1:]
+	if mark == markPlain {
+		return rest, nil
+	}
+	if mark >= markLone {
+		plain, err := machine.AppendLone(make([]byte, 0, machine.LoneHeading+len(row.Data)), rest, mark-markLone, row.At)
 		if err != nil {
 			return nil, fmt.Errorf("open row %d of run %d: %w", row.Seq, run, err)
 		}
 		return plain, nil
 	}
-	plain, err := unwrap(sealer, rowPlace(run, row.Seq), row.Data)
+	plain, err := unwrapMarked(sealer, rowPlace(run, row.Seq), mark, rest)
 	if err != nil {
 		return nil, fmt.Errorf("open row %d of run %d: %w", row.Seq, run, err)
 	}

@@ -18,30 +18,36 @@ func TestRowWithoutItsTime(t *testing.T) {
 	d := &dsl.Workflow{Name: "w"}
 	rec := machine.Decide(d, machine.NewState(), machine.Input{At: at, Event: machine.Started{RunID: 7, Name: "r-7"}})
 	encode := func(at time.Time) []byte {
-		data, err := encodeRow(nil, &machine.Scratch{}, 7, 0, at, []machine.Record{rec})
+		data, _, err := encodeRow(nil, &machine.Scratch{}, link{}, 7, 0, at, []machine.Record{rec})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return data
 	}
-	// What is stored stays readable for ever: 0x13 is a lone record of format 3.
-	const stored = "13010706722d3700000000c4860914020e0102770200"
+	// What is stored stays readable for ever: 0x13 is a lone record of format 3. With
+	// 0x40 a checksum follows it; what was stored before has neither.
+	const before = "13010706722d3700000000c4860914020e0102770200"
+	const stored = "53010706722d3700000000c4860914020e0102770200" + "1188c3d3"
 	short, long := encode(at), encode(at.Add(time.Second))
 	if hex.EncodeToString(short) != stored {
 		t.Errorf("a row is written as %x, want %s", short, stored)
 	}
-	none, err := encodeRow(nil, &machine.Scratch{}, 7, 0, at, nil)
-	if err != nil || none[0] != markPlain {
+	none, _, err := encodeRow(nil, &machine.Scratch{}, link{}, 7, 0, at, nil)
+	if err != nil || none[0] != markPlain|markSummed {
 		t.Errorf("a row without a record: %x, %v", none, err)
 	}
-	two, err := encodeRow(nil, &machine.Scratch{}, 7, 0, at, []machine.Record{rec, rec})
-	if err != nil || two[0] != markPlain {
+	two, _, err := encodeRow(nil, &machine.Scratch{}, link{}, 7, 0, at, []machine.Record{rec, rec})
+	if err != nil || two[0] != markPlain|markSummed {
 		t.Errorf("a row of two records: %x, %v", two, err)
 	}
-	if len(short) != len(long)-10 || short[0] < markLone || long[0] != markPlain {
+	if len(short) != len(long)-10 || short[0]&^markSummed < markLone || long[0] != markPlain|markSummed {
 		t.Errorf("%x of its own time, %x of another", short, long)
 	}
-	for _, row := range []Row{{At: at, Data: short}, {At: at.Add(time.Second), Data: long}} {
+	old, err := hex.DecodeString(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []Row{{At: at, Data: short}, {At: at.Add(time.Second), Data: long}, {At: at, Data: old}} {
 		was := bytes.Clone(row.Data)
 		records, err := DecodeRow(nil, 7, row)
 		if err != nil || len(records) != 1 || !records[0].At().Equal(at) {

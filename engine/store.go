@@ -114,6 +114,9 @@ type Catalogue interface {
 	// unless one is remembered, and returns the one that is. Of two callers at
 	// once one is first and both learn of it. With id "" it only asks; "" = none.
 	PinKey(ctx context.Context, id string) (string, error)
+	// PinHistory is PinKey of a mark that says from which run on every row of the
+	// journal is tagged (decision 0021).
+	PinHistory(ctx context.Context, mark string) (string, error)
 }
 
 // A Definition is a stored definition.

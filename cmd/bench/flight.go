@@ -112,9 +112,10 @@ func (f *flock) run(run machine.RunID) ([]engine.Transition, error) {
 		events = append(events, machine.AttemptOK{Attempt: machine.AttemptID{Node: node, Call: 1}, Output: f.output})
 	}
 	var out []engine.Transition
+	encoder := engine.RowEncoder{Run: run}
 	for seq, e := range events {
 		rec := machine.Decide(f.flow, state, machine.Input{At: f.now, Event: e, Engine: int32(f.owner)})
-		data, err := engine.EncodeRow(nil, run, int32(seq), rec.At(), []machine.Record{rec})
+		data, err := encoder.Encode(rec.At(), []machine.Record{rec})
 		if err != nil {
 			return nil, err
 		}

@@ -65,3 +65,16 @@ func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
 	}
 	return s.key, nil
 }
+
+// PinHistory remembers from which run on rows are tagged, unless that is remembered,
+// and returns what is.
+func (s *Store) PinHistory(ctx context.Context, mark string) (string, error) {
+	if err := s.lock(ctx); err != nil {
+		return "", err
+	}
+	defer s.mu.Unlock()
+	if s.history == "" {
+		s.history = mark
+	}
+	return s.history, nil
+}

@@ -35,6 +35,7 @@ type Store struct {
 	token   int64           // last commit token
 	members map[engine.EngineID]*member
 	key     string // id of the key that seals; "" = none
+	history string // from which run on rows are tagged; "" = not known
 	defs    map[string]engine.Definition
 	flows   []flow // by WorkflowID - 1
 	runs    map[machine.RunID]*run

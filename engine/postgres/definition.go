@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	keyGet = `SELECT value FROM engine.setting WHERE name = 'key'`
-	// keyPut returns what stands there, its own or another's: DO NOTHING would
+	settingGet = `SELECT value FROM engine.setting WHERE name = $1`
+	// settingPin returns what stands there, its own or another's: DO NOTHING would
 	// not show a row that was written after the statement began.
-	keyPut        = `INSERT INTO engine.setting AS s (name, value) VALUES ('key', $1) ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value`
+	settingPin    = `INSERT INTO engine.setting AS s (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value`
 	definitionPut = `INSERT INTO engine.definition (digest, data) VALUES ($1, $2) ON CONFLICT DO NOTHING`
 	workflowPut   = `INSERT INTO engine.workflow (digest, name) VALUES ($1, $2) RETURNING workflow_id`
 	workflowSteps = `INSERT INTO engine.workflow_step (workflow_id, node, name) SELECT $1, n - 1, name FROM pg_catalog.unnest($2::text[]) WITH ORDINALITY s(name, n)`
@@ -152,16 +152,28 @@ func noRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 // PinKey remembers the id of the key, unless one is remembered, and returns the
 // one that is.
 func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
+	return s.pin(ctx, "key", id)
+}
+
+// PinHistory remembers from which run on rows are tagged, unless that is remembered,
+// and returns what is.
+func (s *Store) PinHistory(ctx context.Context, mark string) (string, error) {
+	return s.pin(ctx, "history", mark)
+}
+
+// pin remembers a value under a name, unless one is remembered, and returns the one
+// that is. With value "" it only asks.
+func (s *Store) pin(ctx context.Context, name, value string) (string, error) {
 	var pinned string
-	if id != "" {
-		if err := s.db.QueryRowContext(ctx, keyPut, id).Scan(&pinned); err != nil {
-			return "", wrap("store the key's id", err)
+	if value != "" {
+		if err := s.db.QueryRowContext(ctx, settingPin, name, value).Scan(&pinned); err != nil {
+			return "", wrap("store setting "+name, err)
 		}
 		return pinned, nil
 	}
-	err := s.db.QueryRowContext(ctx, keyGet).Scan(&pinned)
+	err := s.db.QueryRowContext(ctx, settingGet, name).Scan(&pinned)
 	if err != nil && !noRows(err) {
-		return "", wrap("read the key's id", err)
+		return "", wrap("read setting "+name, err)
 	}
 	return pinned, nil
 }

@@ -32,7 +32,7 @@ var queries = map[string]string{
 	"memberJoin": memberJoin, "memberTick": memberTick, "memberBury": memberBury, "memberAlive": memberAlive, "memberLeave": memberLeave,
 	"handHold": handHold, "handDrop": handDrop, "suspectList": suspectList, "suspectAbsolve": suspectAbsolve,
 	"memberForget": memberForget, "memberCount": memberCount, "orphanList": orphanList,
-	"keyGet": keyGet, "keyPut": keyPut, "definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,
+	"settingGet": settingGet, "settingPin": settingPin, "definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,
 	"workflowGet": workflowGet, "stepsByDigest": stepsByDigest,
 	"runLoad": runLoad, "rowList": rowList, "runList": runList, "runListByKey": runListByKey, "runListOpen": runListOpen, "runFindByName": runFindByName, "runFindByID": runFindByID,
 	"journalConsume": journalConsume, "journalConsumeIfNone": journalConsumeIfNone,

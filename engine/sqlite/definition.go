@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	keyGet        = `SELECT value FROM setting WHERE name = 'key'`
-	keyPut        = `INSERT INTO setting (name, value) VALUES ('key', ?1) ON CONFLICT (name) DO NOTHING`
+	settingGet    = `SELECT value FROM setting WHERE name = ?1`
+	settingPin    = `INSERT INTO setting (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING`
 	definitionPut = `INSERT INTO definition (digest, data, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO NOTHING`
 	workflowPut   = `INSERT INTO workflow (digest, name) VALUES (?1, ?2)`
 	workflowStep  = `INSERT INTO workflow_step (workflow_id, node, name) VALUES (?1, ?2, ?3)`
@@ -120,9 +120,21 @@ func (s *Store) Definition(ctx context.Context, id engine.WorkflowID) (engine.De
 // PinKey remembers the id of the key, unless one is remembered, and returns the
 // one that is.
 func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
-	if id != "" {
-		err := s.anybody(ctx, "store the key's id", func(tx *tx) error {
-			_, err := tx.exec(keyPut, id)
+	return s.pin(ctx, "key", id)
+}
+
+// PinHistory remembers from which run on rows are tagged, unless that is remembered,
+// and returns what is.
+func (s *Store) PinHistory(ctx context.Context, mark string) (string, error) {
+	return s.pin(ctx, "history", mark)
+}
+
+// pin remembers a value under a name, unless one is remembered, and returns the one
+// that is. With value "" it only asks.
+func (s *Store) pin(ctx context.Context, name, value string) (string, error) {
+	if value != "" {
+		err := s.anybody(ctx, "store setting "+name, func(tx *tx) error {
+			_, err := tx.exec(settingPin, name, value)
 			return err
 		})
 		if err != nil {
@@ -130,6 +142,6 @@ func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
 		}
 	}
 	var pinned string
-	err := s.query(ctx, "read the key's id", keyGet, nil, func(r row) error { return r.Scan(&pinned) })
+	err := s.query(ctx, "read setting "+name, settingGet, []any{name}, func(r row) error { return r.Scan(&pinned) })
 	return pinned, err
 }

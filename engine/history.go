@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A run's history is a chain: each row of its journal ends with a check of the row,
+// its place and the check of the row before (decision 0021). With a key the check is
+// a tag that nobody can make without the key. Without one it is a checksum, which
+// finds accidents. Rows of earlier versions have neither; they count for the check of
+// the row that follows.
+const (
+	// TagSize is the length of a tag in bytes: guessing one takes 2^64 tries, and
+	// each try needs an engine that reads it.
+	TagSize = 8
+	sumSize = 4
+
+	// Flags of a row's mark. Numbers are persisted.
+	markTagged = 0x80
+	markSummed = 0x40
+	markFlags  = markTagged | markSummed
+)
+
+// A protection is how a row's history is protected. It never falls within a run.
+type protection uint8
+
+const (
+	unprotected protection = iota // written by an earlier version
+	summed                        // by a checksum
+	tagged                        // by a tag
+)
+
+// protectionOf returns the protection of stored data that begins with mark.
+func protectionOf(mark byte) protection {
+	switch {
+	case mark&markTagged != 0:
+		return tagged
+	case mark&markSummed != 0:
+		return summed
+	}
+	return unprotected
+}
+
+// cutCheck splits a row's data into what the check is about and the check. ok is
+// false if the data is too short to hold both.
+func cutCheck(data []byte) (body, check []byte, ok bool) {
+	if len(data) == 0 {
+		return nil, nil, false
+	}
+	size := 0
+	switch protectionOf(data[0]) {
+	case tagged:
+		size = TagSize
+	case summed:
+		size = sumSize
+	}
+	if len(data) < 1+size {
+		return nil, nil, false
+	}
+	return data[:len(data)-size], data[len(data)-size:], true
+}
+
+// A link is what binds the next row of a run to the rows before it. The zero link
+// is for the first row.
+type link struct {
+	tag  [TagSize]byte // of the last row; zero where no key is known
+	sum  uint32        // of the last row; not kept up once rows are tagged
+	best protection    // of the rows so far
+}
+
+// placeSize is how many bytes appendPlace adds.
+const placeSize = 4 + 8 + 4 + 8 + TagSize
+
+// appendPlace appends to b where a row stands: run, number, time and the check of the
+// row before.
+func appendPlace(b []byte, run machine.RunID, seq int32, at time.Time, before []byte) []byte {
+	b = append(b, "row\x00"...)
+	b = binary.BigEndian.AppendUint64(b, uint64(run))
+	b = binary.BigEndian.AppendUint32(b, uint32(seq))
+	b = binary.BigEndian.AppendUint64(b, uint64(at.UnixMicro()))
+	return append(b, before...)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(place, body []byte) uint32 {
+	return crc32.Update(crc32.Checksum(place, castagnoli), castagnoli, body)
+}
+
+// bind puts the check behind the data of a row, which it may change, and returns the
+// link for the row after it. The place is written behind the data for a moment, so
+// that nothing is allocated where the data has room.
+func (l link) bind(sealer Sealer, run machine.RunID, seq int32, at time.Time, data []byte) ([]byte, link) {
+	n := len(data)
+	if sealer == nil {
+		data[0] |= markSummed
+		data = appendPlace(data, run, seq, at, binary.BigEndian.AppendUint32(nil, l.sum))
+		l.sum, l.best = checksum(data[n:], data[:n]), summed
+		return binary.BigEndian.AppendUint32(data[:n], l.sum), l
+	}
+	data[0] |= markTagged
+	data = appendPlace(data, run, seq, at, l.tag[:])
+	l.tag, l.best = sealer.Tag(data[n:], data[:n]), tagged
+	return append(data[:n], l.tag[:]...), l
+}
+
+// A chain follows the rows of a run and says which does not fit those before it.
+type chain struct {
+	link
+	rows   int32 // rows so far
+	strict bool  // every row must be tagged
+	buf    [placeSize]byte
+}
+
+// follow checks the next row. Without a key it takes tags as they are. The error is
+// what is wrong with the row.
+func (c *chain) follow(sealer Sealer, run machine.RunID, row Row) error {
+	if row.Seq != c.rows {
+		return faultMissing
+	}
+	body, check, ok := cutCheck(row.Data)
+	if !ok {
+		return faultChanged
+	}
+	kind := protectionOf(body[0])
+	if kind < c.best || c.strict && kind != tagged {
+		return faultPlain
+	}
+	if kind != tagged {
+		var before [sumSize]byte
+		binary.BigEndian.PutUint32(before[:], c.sum)
+		sum := checksum(appendPlace(c.buf[:0], run, row.Seq, row.At, before[:]), body)
+		if kind == summed && sum != binary.BigEndian.Uint32(check) {
+			return faultChanged
+		}
+		c.sum = sum
+	}
+	if sealer != nil {
+		place := appendPlace(c.buf[:0], run, row.Seq, row.At, c.tag[:])
+		if kind != tagged {
+			c.tag = sealer.Tag(place, body)
+		} else if !sealer.Tagged(place, body, check) {
+			return faultChanged
+		}
+	}
+	if kind == tagged {
+		c.tag = [TagSize]byte(check)
+	}
+	c.rows, c.best = c.rows+1, max(c.best, kind)
+	return nil
+}
+
+// A historyFault is what is wrong with a row of a history.
+type historyFault string
+
+// Error returns the words for people.
+func (f historyFault) Error() string { return string(f) }
+
+const (
+	faultMissing historyFault = "is missing"
+	faultChanged historyFault = "was changed, or belongs elsewhere, or the row before it was replaced"
+	faultPlain   historyFault = "carries no tag of the encryption key, as a row must that this state's engines wrote"
+	faultTail    historyFault = "and those after it are missing: the run's own row is newer than its journal"
+)
+
+// A HistoryError says that a run's journal is not what its engines wrote: a row was
+// changed, removed, put in another's place, or written without the key. No engine
+// goes on with such a run.
+type HistoryError struct {
+	Run    int64  // internal id
+	Name   string // public id
+	Seq    int32  // number of the first row that is wrong
+	Reason string // what is wrong with it, as the rest of a sentence
+}
+
+// Error names the row and what is wrong with it.
+func (e *HistoryError) Error() string {
+	return fmt.Sprintf("the history of the run does not verify: row %d %s", e.Seq, e.Reason)
+}
+
+// hint names the command that looks at all of the history.
+func (e *HistoryError) hint() string {
+	return fmt.Sprintf("no engine goes on with it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
+}
+
+// broken makes the error of a run whose row seq does not verify.
+func broken(head Head, seq int32, why error) *RunError {
+	h := &HistoryError{Run: int64(head.Run), Name: head.Name, Seq: seq, Reason: why.Error()}
+	if h.Name == "" {
+		h.Name = RunName(head.Run)
+	}
+	return &RunError{Run: h.Run, Name: h.Name, Err: h, Hint: h.hint()}
+}

@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+var historyTime = time.Date(2026, 3, 14, 10, 0, 0, 0, time.UTC)
+
+// history makes the rows of a run, each with what an engine could write there: one
+// record, none, several, and what is sensitive where there is a key.
+func history(t *testing.T, sealer Sealer, run machine.RunID) []Row {
+	t.Helper()
+	record := func(at time.Time) machine.Record {
+		vars := dsl.Value{}
+		if sealer != nil {
+			vars = dsl.NewValue([]byte(`{"card":"1"}`), []string{"/card"}, nil)
+		}
+		return machine.Decide(&dsl.Workflow{Name: "w"}, machine.NewState(), machine.Input{At: at, Event: machine.Started{RunID: run, Name: "r", Vars: vars}})
+	}
+	plain := func(at time.Time) machine.Record {
+		return machine.Decide(&dsl.Workflow{Name: "w"}, machine.NewState(), machine.Input{At: at, Event: machine.Started{RunID: run, Name: "r"}})
+	}
+	var rows []Row
+	e := RowEncoder{Sealer: sealer, Run: run}
+	for i := range 5 {
+		at := historyTime.Add(time.Duration(i) * time.Second)
+		records := [][]machine.Record{{record(at)}, {plain(at)}, nil, {plain(at), plain(at)}, {plain(at)}}[i]
+		data, err := e.Encode(at, records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, Row{Seq: int32(i), At: at, Data: data})
+	}
+	return rows
+}
+
+// old returns rows as earlier versions wrote them.
+func old(rows []Row) []Row {
+	var out []Row
+	for _, r := range rows {
+		body, _, _ := cutCheck(r.Data)
+		body = bytes.Clone(body)
+		body[0] &^= markFlags
+		out = append(out, Row{Seq: r.Seq, At: r.At, Data: body})
+	}
+	return out
+}
+
+// verified returns the number of the first row that does not verify, and why; -1 =
+// all do.
+func verified(sealer Sealer, strict bool, run machine.RunID, rows []Row) (int, error) {
+	c := chain{strict: strict}
+	for i, r := range rows {
+		if err := c.follow(sealer, run, r); err != nil {
+			return i, err
+		}
+	}
+	return -1, nil
+}
+
+// Whatever is done to one row of a history, or to their order, is found, and where.
+func TestHistoryFindsChanges(t *testing.T) {
+	for name, sealer := range map[string]Sealer{"with a key": testSealer(t), "without a key": nil} {
+		t.Run(name, func(t *testing.T) {
+			rows, others := history(t, sealer, 7), history(t, sealer, 8)
+			if at, err := verified(sealer, sealer != nil, 7, rows); at >= 0 {
+				t.Fatalf("row %d of an intact history: %v", at, err)
+			}
+			for i := range rows {
+				for n := range rows[i].Data {
+					changed := slices.Clone(rows)
+					changed[i].Data = bytes.Clone(rows[i].Data)
+					changed[i].Data[n] ^= 1
+					if at, _ := verified(sealer, false, 7, changed); at != i {
+						t.Errorf("byte %d of row %d changed: found in row %d", n, i, at)
+					}
+				}
+			}
+			renumbered := func(rows ...Row) []Row {
+				for i := range rows {
+					rows[i].Seq = int32(i)
+				}
+				return rows
+			}
+			for what, c := range map[string]struct {
+				rows []Row
+				at   int
+				why  error
+			}{
+				"a row is missing":                   {[]Row{rows[0], rows[1], rows[3], rows[4]}, 2, faultMissing},
+				"the first row is missing":           {rows[1:], 0, faultMissing},
+				"a row is missing and the rest up":   {renumbered(rows[0], rows[1], rows[3], rows[4]), 2, faultChanged},
+				"two rows are swapped":               {renumbered(rows[0], rows[2], rows[1], rows[3], rows[4]), 1, faultChanged},
+				"a row comes twice":                  {renumbered(rows[0], rows[1], rows[1], rows[2], rows[3]), 2, faultChanged},
+				"rows are in another order":          {[]Row{rows[0], rows[2], rows[1]}, 1, faultMissing},
+				"a row of another run":               {[]Row{rows[0], rows[1], others[2], rows[3]}, 2, faultChanged},
+				"another time":                       {[]Row{rows[0], {Seq: 1, At: rows[1].At.Add(time.Microsecond), Data: rows[1].Data}}, 1, faultChanged},
+				"a row that says nothing":            {[]Row{rows[0], {Seq: 1, At: rows[1].At}}, 1, faultChanged},
+				"a row that is cut short":            {[]Row{rows[0], {Seq: 1, At: rows[1].At, Data: rows[1].Data[:3]}}, 1, faultChanged},
+				"a row in the form of before":        {[]Row{rows[0], old(rows)[1], rows[2]}, 1, faultPlain},
+				"the last row in the form of before": {append(slices.Clone(rows[:4]), old(rows)[4]), 4, faultPlain},
+			} {
+				if at, err := verified(sealer, false, 7, c.rows); at != c.at || !errors.Is(err, c.why) {
+					t.Errorf("%s: row %d, %v; want row %d, %v", what, at, err, c.at, c.why)
+				}
+			}
+		})
+	}
+}
+
+// With a key a history that somebody made without it does not pass: neither in the
+// form of before, nor with checksums, nor with tags of another key.
+func TestHistoryNeedsTheKey(t *testing.T) {
+	sealer := testSealer(t)
+	for what, rows := range map[string][]Row{
+		"the form of before": old(history(t, nil, 7)),
+		"checksums":          history(t, nil, 7),
+	} {
+		if at, err := verified(sealer, true, 7, rows); at != 0 || !errors.Is(err, faultPlain) {
+			t.Errorf("%s: row %d, %v", what, at, err)
+		}
+		if at, err := verified(sealer, false, 7, rows); at >= 0 {
+			t.Errorf("%s, of a run from before the key: row %d, %v", what, at, err)
+		}
+	}
+	if at, err := verified(sealer, false, 7, history(t, testSealer(t), 7)); at != 0 || !errors.Is(err, faultChanged) {
+		t.Errorf("another key's tags: row %d, %v", at, err)
+	}
+}
+
+// A run from before goes on with rows that are checked, and its old rows count for
+// the first of these: a change of one of them is found there.
+func TestHistoryGoesOnFromBefore(t *testing.T) {
+	sealer := testSealer(t)
+	for name, s := range map[string]struct{ before, after Sealer }{
+		"without a key": {nil, nil}, "with a key": {sealer, sealer}, "with a key since": {nil, sealer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := old(history(t, s.before, 7))
+			var c chain
+			for _, r := range rows {
+				if err := c.follow(s.after, 7, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			at := historyTime.Add(time.Minute)
+			data, _, err := encodeRow(s.after, &machine.Scratch{}, c.link, 7, 5, at, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows = append(rows, Row{Seq: 5, At: at, Data: data})
+			if at, err := verified(s.after, false, 7, rows); at >= 0 {
+				t.Fatalf("row %d: %v", at, err)
+			}
+			for i := range 5 {
+				changed := slices.Clone(rows)
+				changed[i].Data = bytes.Clone(rows[i].Data)
+				changed[i].Data[len(changed[i].Data)-1] ^= 1
+				if at, _ := verified(s.after, false, 7, changed); at != 5 {
+					t.Errorf("old row %d changed: found in row %d, want 5", i, at)
+				}
+			}
+		})
+	}
+}
+
+// A run that began without a key and has checksums goes on with tags, which count all
+// of it.
+func TestHistoryGoesOnWithAKey(t *testing.T) {
+	sealer := testSealer(t)
+	rows := history(t, nil, 7)
+	var c chain
+	for _, r := range rows {
+		if err := c.follow(sealer, 7, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := historyTime.Add(time.Minute)
+	data, _, err := encodeRow(sealer, &machine.Scratch{}, c.link, 7, 5, at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows = append(rows, Row{Seq: 5, At: at, Data: data})
+	// Whoever changes a row can make its checksum and those after it anew, not the tag.
+	forged := history(t, nil, 7)
+	e := RowEncoder{Run: 7}
+	for i := range forged {
+		if forged[i].Data, err = e.Encode(forged[i].At, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forged = append(forged, rows[5])
+	if at, err := verified(sealer, false, 7, forged); at != 5 || !errors.Is(err, faultChanged) {
+		t.Errorf("forged checksums: row %d, %v, want the tag of row 5 to tell", at, err)
+	}
+	if at, err := verified(sealer, false, 7, rows); at >= 0 {
+		t.Errorf("row %d: %v", at, err)
+	}
+	if at, err := verified(nil, false, 7, rows); at >= 0 {
+		t.Errorf("read without the key: row %d: %v", at, err)
+	}
+}
+
+// The check of a row costs no memory beyond its own bytes, with a key and without.
+func TestHistoryCostsNoMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		sealer Sealer
+		bytes  int
+	}{"with a key": {testSealer(t), TagSize}, "without a key": {nil, sumSize}} {
+		data := append(make([]byte, 0, 256), make([]byte, 130)...)
+		var l link
+		var out []byte
+		bind := func() { data[0] = markPlain; out, l = l.bind(c.sealer, 7, 3, historyTime, data) }
+		bind()
+		if got := testing.AllocsPerRun(100, bind); got != 0 {
+			t.Errorf("%s: %v allocations for a row", name, got)
+		}
+		if len(out) != len(data)+c.bytes {
+			t.Errorf("%s: %d bytes more, want %d", name, len(out)-len(data), c.bytes)
+		}
+		ch := &chain{}
+		row := Row{At: historyTime, Data: out}
+		if got := testing.AllocsPerRun(100, func() {
+			*ch = chain{}
+			_ = ch.follow(c.sealer, 7, row) // what it says does not matter here
+		}); got != 0 {
+			t.Errorf("%s: %v allocations to check a row", name, got)
+		}
+	}
+}
+
+func BenchmarkHistory(b *testing.B) {
+	key, err := NewKey()
+	if err != nil {
+		b.Fatal(err)
+	}
+	sealer, err := NewSealer(key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		sealer Sealer
+	}{{"tag", sealer}, {"checksum", nil}} {
+		for _, size := range []int{130, 1000} {
+			b.Run(fmt.Sprintf("%s-%d", c.name, size), func(b *testing.B) {
+				data := append(make([]byte, 0, size+64), make([]byte, size)...)
+				var l link
+				for b.Loop() {
+					data[0] = markPlain
+					_, l = l.bind(c.sealer, 7, 3, historyTime, data)
+				}
+			})
+		}
+	}
+}
