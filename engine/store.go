@@ -481,7 +481,8 @@ type RunFilter struct {
 	Workflow string
 	Key      string
 	Digest   string
-	Since    time.Time // created at or after
+	Since    time.Time     // created at or after
+	Before   machine.RunID // with a smaller id, so that a list is read page by page; 0 = any
 	Limit    int
 }
 

@@ -11,7 +11,7 @@ import (
 func (a *app) dbCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",
-		Short: "Look after the database's schema",
+		Short: "Look after the database: its schema, and the history in it",
 		RunE:  a.group,
 	}
 	cmd.AddCommand(
@@ -30,6 +30,7 @@ no migration: it is brought up when it is opened.`,
 			Args:  wants(),
 			RunE:  func(cmd *cobra.Command, _ []string) error { return a.dbStatus(cmd.Context()) },
 		},
+		a.dbVerifyCommand(),
 	)
 	return cmd
 }

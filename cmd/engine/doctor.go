@@ -65,7 +65,7 @@ func (a *app) doctor(ctx context.Context, f agentFlags) error {
 	c.s = s
 	c.say("state", engine.FindingOK, "", "%s answers.", s.shown)
 	for _, check := range []func(context.Context) error{
-		c.settings, c.key, c.engines, c.leases, c.runs, c.definitions, c.redundancy,
+		c.settings, c.key, c.engines, c.leases, c.runs, c.histories, c.definitions, c.redundancy,
 		func(ctx context.Context) error { return c.plugins(ctx, f) }, c.alerts,
 	} {
 		if err := check(ctx); err != nil {

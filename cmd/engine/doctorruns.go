@@ -16,6 +16,9 @@ import (
 const (
 	// maxOpenLooked is how many open runs are looked at.
 	maxOpenLooked = 10000
+	// maxVerified is how many of the open runs have their history checked, the newest
+	// first: it reads all of their rows.
+	maxVerified = 320
 	// leaseAlarm is how near its end a lease must be to be looked at again.
 	leaseAlarm = 3 * time.Second
 	// leaseLook is the pause before that second look.
@@ -123,6 +126,31 @@ func (c *checkup) runs(ctx context.Context) error {
 	}
 	if len(c.open) == maxOpenLooked {
 		c.say("runs", engine.FindingOK, "", "Only the newest %d open runs were looked at.", maxOpenLooked)
+	}
+	return nil
+}
+
+// histories checks the history of open runs.
+func (c *checkup) histories(ctx context.Context) error {
+	if err := c.s.rightKey(ctx); err != nil {
+		return nil // said before: without the key there is nothing to check against
+	}
+	var v verification
+	runs := c.open[:min(len(c.open), maxVerified)]
+	for page := range slices.Chunk(runs, verifyPage) {
+		if err := c.s.verify(ctx, &v, page); err != nil {
+			return err
+		}
+	}
+	for _, r := range v.bad {
+		var history *engine.HistoryError
+		if errors.As(r.Err, &history) {
+			_, what := problemOf(r)
+			c.say("history", engine.FindingError, "`engine db verify` checks all runs. "+verifyNext, "The history of run %s does not verify. %s", r.Head.Name, what)
+		}
+	}
+	if len(v.bad) == 0 && v.runs > 0 {
+		c.say("history", engine.FindingOK, "", "The history of %s verifies; `engine db verify` checks all runs.", render.Count(v.runs, "open run"))
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ func explain(err error) (summary, detail string) {
 	var key *engine.KeyError
 	var loss *engine.LossError
 	var other *engine.WrongServerError
+	var history *engine.HistoryError
 	switch {
 	case errors.As(err, &unsure):
 		return unsure.explain()
@@ -73,6 +74,10 @@ func explain(err error) (summary, detail string) {
 			"are two histories now. Compare the runs with what was really done before an engine is started again."
 	case errors.As(err, &other):
 		return "Not the server that holds the state", upperFirst(other.Error()) + "."
+	case errors.As(err, &history):
+		return "History does not verify", fmt.Sprintf("Run %s: row %d of its journal %s. No engine goes on with the run. "+
+			"`engine db verify %s` checks it again, `engine db verify` all runs. Compare the run with a backup of the state, and look who can write to the state.",
+			history.Name, history.Seq, history.Reason, quoteArg(history.Name))
 	case errors.As(err, &key) && key.Given != "":
 		return wrongKey, upperFirst(key.Error()) + "."
 	case errors.As(err, &key):

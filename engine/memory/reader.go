@@ -23,6 +23,7 @@ func (s *Store) Runs(ctx context.Context, f engine.RunFilter) ([]engine.RunRow, 
 			(f.Workflow == "" || f.Workflow == w.name) &&
 			(f.Digest == "" || f.Digest == w.digest) &&
 			(f.Key == "" || f.Key == r.key.key) &&
+			(f.Before == 0 || r.head.Run < f.Before) &&
 			!r.head.CreatedAt.Before(micro(f.Since))
 	}
 	var rows []engine.RunRow

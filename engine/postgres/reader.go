@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -255,17 +256,17 @@ LEFT JOIN engine.member m ON m.engine = r.owner`
 	runColumns = runShown + `engine.run` + runJoins
 	runList    = runColumns + `
 WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
-  AND r.created_at >= $4 ORDER BY r.run_id DESC LIMIT $5`
+  AND r.created_at >= $4 AND r.run_id < $6 ORDER BY r.run_id DESC LIMIT $5`
 	// runListOpen looks at open runs only, of which there are few beside those
 	// that have ended; the joins touch what is shown.
 	runListOpen = runShown + `(
   SELECT o.* FROM (SELECT * FROM engine.run WHERE state < 10 OFFSET 0) o JOIN engine.workflow f USING (workflow_id)
-  WHERE o.state = ANY ($1::int2[]) AND ($2 = '' OR f.name = $2) AND ($3 = '' OR f.digest = $3) AND o.created_at >= $4
+  WHERE o.state = ANY ($1::int2[]) AND ($2 = '' OR f.name = $2) AND ($3 = '' OR f.digest = $3) AND o.created_at >= $4 AND o.run_id < $6
   ORDER BY o.run_id DESC LIMIT $5)` + runJoins + ` ORDER BY r.run_id DESC`
 	// runListByKey begins at the few runs of the key.
 	runListByKey = runColumns + `
 WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
-  AND r.created_at >= $4 AND n.key = $6 ORDER BY r.run_id DESC LIMIT $5`
+  AND r.created_at >= $4 AND r.run_id < $6 AND n.key = $7 ORDER BY r.run_id DESC LIMIT $5`
 	runFindByName = runColumns + ` WHERE n.name = $1`
 	runFindByID   = runColumns + ` WHERE r.run_id = $1`
 )
@@ -282,7 +283,7 @@ func (s *Store) Runs(ctx context.Context, f engine.RunFilter) ([]engine.RunRow, 
 	if f.Limit == 0 {
 		f.Limit = engine.DefaultRunLimit
 	}
-	query, args := runList, []any{states, f.Workflow, f.Digest, f.Since, f.Limit}
+	query, args := runList, []any{states, f.Workflow, f.Digest, f.Since, f.Limit, int64(cmp.Or(f.Before, math.MaxInt64))}
 	switch {
 	case f.Key != "":
 		query, args = runListByKey, append(args, f.Key)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"math"
 	"slices"
 
 	"github.com/saga-engine/engine/engine"
@@ -182,11 +183,11 @@ SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.f
 FROM run r JOIN workflow w USING (workflow_id) LEFT JOIN run_name n USING (run_id) LEFT JOIN member m ON m.engine = r.owner`
 	runList = runColumns + `
 WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
-  AND r.created_at >= ?5 ORDER BY r.run_id DESC LIMIT ?6`
+  AND r.created_at >= ?5 AND r.run_id < ?7 ORDER BY r.run_id DESC LIMIT ?6`
 	// runListByKey begins at the few runs of the key.
 	runListByKey = runColumns + `
 WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
-  AND r.created_at >= ?5 AND n.key = ?7 ORDER BY r.run_id DESC LIMIT ?6`
+  AND r.created_at >= ?5 AND r.run_id < ?7 AND n.key = ?8 ORDER BY r.run_id DESC LIMIT ?6`
 	runFindByName = runColumns + ` WHERE n.name = ?2`
 	runFindByID   = runColumns + ` WHERE r.run_id = ?2`
 )
@@ -207,7 +208,7 @@ func (s *Store) Runs(ctx context.Context, f engine.RunFilter) ([]engine.RunRow, 
 	if f.Limit == 0 {
 		f.Limit = engine.DefaultRunLimit
 	}
-	query, args := runList, []any{micros(now()), string(list), f.Workflow, f.Digest, micros(f.Since), f.Limit}
+	query, args := runList, []any{micros(now()), string(list), f.Workflow, f.Digest, micros(f.Since), f.Limit, int64(cmp.Or(f.Before, math.MaxInt64))}
 	if f.Key != "" {
 		query, args = runListByKey, append(args, f.Key)
 	}

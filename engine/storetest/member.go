@@ -394,6 +394,21 @@ var memberRules = []rule{
 		}
 		pin(w.Store, "", first)
 	}},
+	{name: "history/the first mark stays", why: "rows without a tag are refused from one run on, which nobody may move", run: func(w *world) {
+		pin := func(s engine.Store, mark, want string) {
+			w.Helper()
+			if got, err := s.PinHistory(w.ctx, mark); got != want || err != nil {
+				w.Errorf("PinHistory(%q) = %q, %v, want %q", mark, got, err, want)
+			}
+		}
+		pin(w.Store, "", "")
+		pin(w.Store, "one", "one")
+		pin(w.Other, "two", "one")
+		pin(w.Other, "", "one")
+		if key, err := w.Store.PinKey(w.ctx, ""); key != "" || err != nil {
+			w.Errorf("PinKey = %q, %v after a mark was pinned, want none", key, err)
+		}
+	}},
 	{name: "leave/ends a membership at once", why: "a planned stop must not cost others a lease", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		ids := w.started(a, 2)

@@ -215,6 +215,9 @@ var readRules = []rule{
 			"digest":         {engine.RunFilter{Digest: "d2"}, []int{2, 1}},
 			"key":            {engine.RunFilter{Key: "k"}, []int{3}},
 			"since":          {engine.RunFilter{Since: base.Add(3 * time.Minute)}, []int{5, 4, 3}},
+			"before":         {engine.RunFilter{Before: runs[3]}, []int{2, 1, 0}},
+			"key before":     {engine.RunFilter{Key: "k", Before: runs[3]}, nil},
+			"open before":    {engine.RunFilter{States: []machine.RunState{machine.RunRunning, machine.RunQueued, machine.RunParked}, Before: runs[2]}, []int{1, 0}},
 			"together":       {engine.RunFilter{Workflow: flowName, Digest: digest, States: []machine.RunState{machine.RunRunning}, Limit: 1}, []int{3}},
 			"nothing":        {engine.RunFilter{Workflow: "none"}, nil},
 		} {
