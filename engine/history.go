@@ -128,8 +128,11 @@ func (c *chain) follow(sealer Sealer, run machine.RunID, row Row) error {
 		return faultChanged
 	}
 	kind := protectionOf(body[0])
-	if kind < c.best || c.strict && kind != tagged {
+	switch {
+	case kind != tagged && (c.strict || c.best == tagged):
 		return faultPlain
+	case kind < c.best:
+		return faultBare
 	}
 	if kind != tagged {
 		var before [sumSize]byte
@@ -165,6 +168,7 @@ const (
 	faultMissing historyFault = "is missing"
 	faultChanged historyFault = "was changed, or belongs elsewhere, or the row before it was replaced"
 	faultPlain   historyFault = "carries no tag of the encryption key, as a row must that this state's engines wrote"
+	faultBare    historyFault = "carries no check, as the rows before it do"
 	faultTail    historyFault = "and those after it are missing: the run's own row is newer than its journal"
 )
 

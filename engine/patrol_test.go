@@ -417,11 +417,8 @@ func TestOverdueRunsBehindOthers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			records, err := machine.EncodeRecords(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tr := engine.Transition{Run: run, Seq: int32(len(rows)), At: time.Now(), Owner: &owner, NextCheck: time.Now(), Data: append([]byte{0}, records...)}
+			at := time.Now()
+			tr := engine.Transition{Run: run, Seq: int32(len(rows)), At: at, Owner: &owner, NextCheck: at, Data: emptyRow(t, run, rows, at)}
 			if last = run; i < 8 {
 				tr.Data = []byte("written by nobody")
 			}

@@ -422,16 +422,27 @@ func steal(t *testing.T, w *world, run machine.RunID, owner engine.EngineID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := machine.EncodeRecords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := time.Now()
 	out, err := writer.Commit(t.Context(), []engine.Transition{{
-		Run: run, Seq: int32(len(rows)), At: time.Now(), Owner: &owner, Data: append([]byte{0}, data...),
+		Run: run, Seq: int32(len(rows)), At: at, Owner: &owner, Data: emptyRow(t, run, rows, at),
 	}})
 	if err != nil || !out[0].Landed {
 		t.Fatalf("steal: %+v, %v", out, err)
 	}
+}
+
+// emptyRow returns the data of a row without records that follows others.
+func emptyRow(t *testing.T, run machine.RunID, rows []engine.Row, at time.Time) []byte {
+	t.Helper()
+	e := engine.RowEncoder{Run: run}
+	if err := e.Follow(rows); err != nil {
+		t.Fatal(err)
+	}
+	data, err := e.Encode(at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // S82: a checkpoint that reaches a former owner of the run counts: it is in the

@@ -120,6 +120,19 @@ type RowEncoder struct {
 	last link
 }
 
+// Follow goes on behind rows that are stored, the next ones of the run. Returns an
+// error if their history does not verify.
+func (e *RowEncoder) Follow(rows []Row) error {
+	c := chain{link: e.last, rows: e.next}
+	for _, row := range rows {
+		if err := c.follow(e.Sealer, e.Run, row); err != nil {
+			return fmt.Errorf("row %d of run %d %w", row.Seq, e.Run, err)
+		}
+	}
+	e.next, e.last = c.rows, c.link
+	return nil
+}
+
 // Encode makes the data of the run's next row. Returns a *KeyError if it holds what is
 // sensitive and there is no key.
 func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, error) {

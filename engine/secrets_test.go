@@ -364,10 +364,14 @@ func TestOneKeyForAStore(t *testing.T) {
 	}
 }
 
-// blind is a Sealer with the right key that opens nothing.
+// blind is a Sealer with the right key that opens nothing but the mark of the
+// history, without which no engine starts.
 type blind struct{ engine.Sealer }
 
-func (b blind) Open(_, _ []byte) ([]byte, error) {
+func (b blind) Open(where, sealed []byte) ([]byte, error) {
+	if bytes.HasPrefix(where, []byte("history")) {
+		return b.Sealer.Open(where, sealed)
+	}
 	return nil, &engine.KeyError{ID: b.KeyID(), Hint: "none"}
 }
 

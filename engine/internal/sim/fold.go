@@ -16,6 +16,7 @@ type story struct {
 	name     string
 	state    *machine.State
 	rows     int
+	history  engine.RowEncoder // has followed these rows
 	records  []machine.Record
 	facts    []machine.Fact
 	started  map[attempt]int
@@ -91,6 +92,11 @@ func (w *world) foldLocked(ctx context.Context, s *story) bool {
 	rows, err := w.store.Rows(ctx, s.id, int32(s.rows), 1000)
 	if err != nil {
 		w.faultLocked("read run %d: %v", s.id, err)
+		return false
+	}
+	s.history.Run = s.id
+	if err := s.history.Follow(rows); err != nil {
+		w.faultLocked("%v (I13)", err)
 		return false
 	}
 	for _, row := range rows {

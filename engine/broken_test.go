@@ -1,0 +1,129 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A tamperedStore shows one run's rows as somebody left them who can write to the
+// state.
+type tamperedStore struct {
+	engine.Store
+	run    machine.RunID
+	change func(rows []engine.Row) []engine.Row
+}
+
+func (s *tamperedStore) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {
+	head, rows, err := s.Store.Load(ctx, run)
+	if run == s.run && err == nil {
+		rows = s.change(rows)
+	}
+	return head, rows, err
+}
+
+func (s *tamperedStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
+	all, err := s.Store.LoadMany(ctx, runs)
+	for i, l := range all {
+		if l.Head.Run == s.run {
+			all[i].Rows = s.change(l.Rows)
+		}
+	}
+	return all, err
+}
+
+// I13: an engine does not go on with a run whose history does not verify, says so,
+// and goes on with the others; so do all that read it. Verifying names the row.
+func TestBrokenHistoryIsLeftAlone(t *testing.T) {
+	flip := func(rows []engine.Row) []engine.Row {
+		rows[0].Data = bytes.Clone(rows[0].Data)
+		rows[0].Data[len(rows[0].Data)-1] ^= 1
+		return rows
+	}
+	key := newSealer(t, newKey(t))
+	for name, c := range map[string]struct {
+		sealer engine.Sealer
+	}{"with a key": {key}, "without a key": {nil}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, oneStep)
+				w.cfg = func(cfg *engine.Config) { cfg.Sealer = c.sealer }
+				w.shop.on("reserve", func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() })
+				first := w.start()
+				bad, good := w.submit(first, "one", nil), w.submit(first, "one", nil)
+				synctest.Wait()
+				first.kill(t)
+				time.Sleep(w.opts.Lease)
+				w.shop.on("reserve", nil)
+				defs := engine.NewDefinitions(w.mem, c.sealer)
+				verify := func(s engine.Store) error {
+					t.Helper()
+					found, err := engine.VerifyRuns(t.Context(), s, c.sealer, defs, []machine.RunID{bad, good})
+					if err != nil || len(found) != 2 || found[1].Err != nil {
+						t.Fatalf("verify: %+v, %v", found, err)
+					}
+					return found[0].Err
+				}
+				if err := verify(w.mem); err != nil {
+					t.Errorf("an intact history: %v", err)
+				}
+				tampered := &tamperedStore{w.mem, bad, flip}
+				var broken *engine.HistoryError
+				if err := verify(tampered); !errors.As(err, &broken) || broken.Run != int64(bad) || broken.Seq != 0 {
+					t.Errorf("verify: %v, want it to name row 0 of run %d", err, bad)
+				}
+				w.store = tampered
+				second := w.start()
+				time.Sleep(time.Minute)
+				if err := second.Troubles()[bad]; !errors.As(err, &broken) || broken.Seq != 0 {
+					t.Errorf("trouble = %v, want a HistoryError of row 0", err)
+				}
+				if err := second.Adopt(t.Context(), bad); !errors.As(err, &broken) {
+					t.Errorf("adopt: %v, want a HistoryError", err)
+				}
+				w.wait(second, good, machine.RunSucceeded)
+				op := engine.Operator{Store: tampered, Sealer: c.sealer, Defs: defs}
+				if _, err := op.Ask(t.Context(), bad, machine.CancelRequested{By: "ann"}, "ann"); !errors.As(err, &broken) {
+					t.Errorf("ask: %v, want a HistoryError", err)
+				}
+				if _, err := engine.Follow(t.Context(), tampered, c.sealer, defs, bad, 1, nil, engine.FollowOptions{}); !errors.As(err, &broken) {
+					t.Errorf("follow: %v, want a HistoryError", err)
+				}
+				second.drain(t)
+			})
+		})
+	}
+}
+
+// The last rows of a run that are missing are found by what the run's own row says.
+func TestVerifyFindsAMissingEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, oneStep)
+		n := w.start()
+		run := w.submit(n, "one", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		defs := engine.NewDefinitions(w.mem, nil)
+		var last int32
+		cut := &tamperedStore{w.mem, run, func(rows []engine.Row) []engine.Row {
+			last = rows[len(rows)-1].Seq
+			return rows[:len(rows)-1]
+		}}
+		for name, store := range map[string]engine.Store{"intact": w.mem, "cut": cut} {
+			found, err := engine.VerifyRuns(t.Context(), store, nil, defs, []machine.RunID{run, 12345})
+			if err != nil || len(found) != 1 {
+				t.Fatalf("%s: %+v, %v, want one run: the other does not exist", name, found, err)
+			}
+			var broken *engine.HistoryError
+			if errors.As(found[0].Err, &broken); name == "intact" && found[0].Err != nil || name == "cut" && (broken == nil || broken.Seq != last) {
+				t.Errorf("%s: %v", name, found[0].Err)
+			}
+		}
+		n.drain(t)
+	})
+}
