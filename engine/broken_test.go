@@ -46,10 +46,14 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 		rows[0].Data[len(rows[0].Data)-1] ^= 1
 		return rows
 	}
+	cut := func(rows []engine.Row) []engine.Row { return rows[:0] }
 	key := newSealer(t, newKey(t))
 	for name, c := range map[string]struct {
 		sealer engine.Sealer
-	}{"with a key": {key}, "without a key": {nil}} {
+		change func([]engine.Row) []engine.Row
+	}{
+		"changed, with a key": {key, flip}, "changed, without a key": {nil, flip}, "cut, with a key": {key, cut}, "cut, without a key": {nil, cut},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, oneStep)
@@ -73,7 +77,7 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 				if err := verify(w.mem); err != nil {
 					t.Errorf("an intact history: %v", err)
 				}
-				tampered := &tamperedStore{w.mem, bad, flip}
+				tampered := &tamperedStore{w.mem, bad, c.change}
 				var broken *engine.HistoryError
 				if err := verify(tampered); !errors.As(err, &broken) || broken.Run != int64(bad) || broken.Seq != 0 {
 					t.Errorf("verify: %v, want it to name row 0 of run %d", err, bad)
@@ -125,5 +129,74 @@ func TestVerifyFindsAMissingEnd(t *testing.T) {
 			}
 		}
 		n.drain(t)
+	})
+}
+
+// A run that began without a key goes on with one, and is protected as a whole from
+// then on. A run that an engine without the key begins is refused a day later.
+func TestKeyComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, oneStep)
+		key := newSealer(t, newKey(t))
+		time.Sleep(time.Until(time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC))) // ids of runs tell the time from 2020 on
+		w.shop.on("reserve", func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() })
+		first := w.start()
+		run := w.submit(first, "one", nil)
+		synctest.Wait()
+		first.kill(t)
+		time.Sleep(w.opts.Lease)
+		w.shop.on("reserve", nil)
+		w.cfg = func(cfg *engine.Config) { cfg.Sealer = key }
+		second := w.start()
+		w.wait(second, run, machine.RunSucceeded)
+		second.drain(t)
+
+		// Rows without a tag, such as an engine writes that has not noticed the key yet.
+		begin := func() machine.RunID {
+			t.Helper()
+			id, err := w.mem.Join(t.Context(), "without a key", time.Minute, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writer, err := w.mem.OpenWriter(t.Context(), id, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer writer.Close()
+			head, rows, err := w.mem.Load(t.Context(), run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := time.Now()
+			fresh := engine.FirstRunOf(at)
+			records, err := engine.DecodeRow(key, run, rows[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := (&engine.RowEncoder{Run: fresh}).Encode(at, records)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := writer.Commit(t.Context(), []engine.Transition{{Run: fresh, At: at, Workflow: head.Workflow, State: machine.RunRunning, Owner: &id, NextCheck: engine.Never, Data: data}})
+			if err != nil || !out[0].Landed {
+				t.Fatalf("commit: %+v, %v", out, err)
+			}
+			return fresh
+		}
+		early := begin()
+		time.Sleep(25 * time.Hour)
+		late := begin()
+		defs := engine.NewDefinitions(w.mem, key)
+		found, err := engine.VerifyRuns(t.Context(), w.mem, key, defs, []machine.RunID{run, early, late})
+		if err != nil || len(found) != 3 {
+			t.Fatalf("verify: %+v, %v", found, err)
+		}
+		if found[0].Err != nil || found[0].Summed == 0 || found[0].Tagged == 0 || found[1].Err != nil {
+			t.Errorf("the run that went on with a key: %+v, one begun on that day: %v", found[0], found[1].Err)
+		}
+		var broken *engine.HistoryError
+		if !errors.As(found[2].Err, &broken) || broken.Seq != 0 {
+			t.Errorf("a run begun without a key a day later: %v, want a HistoryError", found[2].Err)
+		}
 	})
 }

@@ -137,6 +137,9 @@ func Follow(ctx context.Context, store Journal, sealer Sealer, defs *Definitions
 		}
 		return err
 	})
+	if err == nil && story.Head.Fence >= int32(len(rows)) { // more rows will not come
+		err = broken(story.Head, int32(len(rows)), faultTail)
+	}
 	if err != nil {
 		return nil, followError(ctx, run, err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // A run's history is a chain: each row of its journal ends with a check of the row,
-// its place and the check of the row before (decision 0021). With a key the check is
+// its place and the check of the row before (decision 0020). With a key the check is
 // a tag that nobody can make without the key. Without one it is a checksum, which
 // finds accidents. Rows of earlier versions have neither; they count for the check of
 // the row that follows.
@@ -199,4 +199,16 @@ func broken(head Head, seq int32, why error) *RunError {
 		h.Name = RunName(head.Run)
 	}
 	return &RunError{Run: h.Run, Name: h.Name, Err: h, Hint: h.hint()}
+}
+
+// linkOf returns the link behind rows that are stored, without reading what they say.
+// The error is a *RunError if they do not verify.
+func linkOf(sealer Sealer, head Head, rows []Row) (link, error) {
+	var c chain
+	for _, row := range rows {
+		if err := c.follow(sealer, head.Run, row); err != nil {
+			return link{}, broken(head, row.Seq, err)
+		}
+	}
+	return c.link, nil
 }

@@ -84,6 +84,12 @@ func TestHistoryFindsChanges(t *testing.T) {
 					}
 				}
 			}
+			e := RowEncoder{Sealer: sealer, Run: 7}
+			other, err := e.Encode(rows[0].At, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			twin := []Row{{At: rows[0].At, Data: other}}
 			bare := faultPlain
 			if sealer == nil {
 				bare = faultBare
@@ -107,6 +113,7 @@ func TestHistoryFindsChanges(t *testing.T) {
 				"rows are in another order":          {[]Row{rows[0], rows[2], rows[1]}, 1, faultMissing},
 				"a row of another run":               {[]Row{rows[0], rows[1], others[2], rows[3]}, 2, faultChanged},
 				"another time":                       {[]Row{rows[0], {Seq: 1, At: rows[1].At.Add(time.Microsecond), Data: rows[1].Data}}, 1, faultChanged},
+				"another first row, written well":    {append(slices.Clone(twin[:1]), rows[1:]...), 1, faultChanged},
 				"a row that says nothing":            {[]Row{rows[0], {Seq: 1, At: rows[1].At}}, 1, faultChanged},
 				"a row that is cut short":            {[]Row{rows[0], {Seq: 1, At: rows[1].At, Data: rows[1].Data[:3]}}, 1, faultChanged},
 				"a row in the form of before":        {[]Row{rows[0], old(rows)[1], rows[2]}, 1, bare},

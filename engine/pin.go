@@ -61,7 +61,7 @@ func pinHistory(ctx context.Context, store Store, sealer Sealer, now time.Time) 
 			return fmt.Errorf("ask whether there are runs: %w", err)
 		}
 		if len(runs) > 0 {
-			since = FirstRunOf(now.Add(historyGrace))
+			since = max(since, FirstRunOf(now.Add(historyGrace)))
 		}
 		if mark, err = sealMark(sealer, since); err != nil {
 			return err

@@ -115,7 +115,7 @@ type Catalogue interface {
 	// once one is first and both learn of it. With id "" it only asks; "" = none.
 	PinKey(ctx context.Context, id string) (string, error)
 	// PinHistory is PinKey of a mark that says from which run on every row of the
-	// journal is tagged (decision 0021).
+	// journal is tagged (decision 0020).
 	PinHistory(ctx context.Context, mark string) (string, error)
 }
 

@@ -23,7 +23,7 @@ type Verified struct {
 // VerifyRuns checks the histories of runs, and returns one result for each that is
 // there, ascending. A nil sealer checks no tags. What it cannot find: a whole run that
 // was removed, and the last rows of a run that were removed together with what the
-// run's own row says of them (decision 0021).
+// run's own row says of them (decision 0020).
 func VerifyRuns(ctx context.Context, store Journal, sealer Sealer, defs *Definitions, runs []machine.RunID) ([]Verified, error) {
 	loaded, err := store.LoadMany(ctx, runs)
 	if err != nil {

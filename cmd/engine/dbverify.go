@@ -161,7 +161,7 @@ func (a *app) printVerified(s *session, v verification) error {
 		if err := table.Write(a.stdout); err != nil {
 			return fmt.Errorf("write to stdout: %w", err)
 		}
-		if err := a.print("\n%d of %s not verify. %s\n", len(v.bad), doHistories(v.runs), verifyNext); err != nil {
+		if err := a.print("\n%s not verify. %s\n", ofHistories(len(v.bad), v.runs), verifyNext); err != nil {
 			return err
 		}
 	} else if err := a.print("The history of %s, %s, is what engines wrote.\n", render.Count(v.runs, "run"), render.Count(v.rows, "row")); err != nil {
@@ -178,11 +178,11 @@ func (a *app) printVerified(s *session, v verification) error {
 	return nil
 }
 
-func doHistories(n int) string {
-	if n == 1 {
-		return "1 history does"
+func ofHistories(bad, all int) string {
+	if bad == 1 {
+		return fmt.Sprintf("1 of %d histories does", all)
 	}
-	return fmt.Sprintf("%d histories do", n)
+	return fmt.Sprintf("%d of %d histories do", bad, all)
 }
 
 func wereWritten(n int) string {

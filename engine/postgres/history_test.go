@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Decision 0021: the check that each row carries costs at most one byte of log in
+// Decision 0020: the check that each row carries costs at most one byte of log in
 // twenty. The rows are as long as those of a step with an output of a hundred bytes
 // (docs/performance.md). Two databases get the same, but for the check.
 func TestLogOfChecks(t *testing.T) {
