@@ -471,11 +471,18 @@ var engineFaults = []fault{
 		by:   catches("cmd/engine", "^TestScript$/^db-verify$"),
 	},
 	{
-		name: "an engine does not go on with a run whose history does not verify",
-		in:   "engine.foldStory",
-		old:  "if err := story.verify(sealer, row); err != nil {",
-		new:  "if err := story.verify(sealer, row); err != nil && false {",
-		by:   catches("engine", "^TestBrokenHistoryIsLeftAlone$"),
+		name: "a wrong tag is refused",
+		in:   "engine.(*chain).follow",
+		old:  "!sealer.Tagged(place, body, check)",
+		new:  "len(check) == 0",
+		by:   catches("engine", "^TestHistoryFindsChanges$"),
+	},
+	{
+		name: "a wrong checksum is refused",
+		in:   "engine.(*chain).follow",
+		old:  "kind == summed && sum != ",
+		new:  "kind == unprotected && sum + 1 == ",
+		by:   catches("engine", "^TestHistoryFindsChanges$"),
 	},
 	{
 		name: "rows that are missing at the end are noticed when a run is loaded",
@@ -496,6 +503,6 @@ var engineFaults = []fault{
 		in:   "engine.(*shard).release",
 		old:  "r.link, r.id, r.seq, at, nil",
 		new:  "link{}, r.id, r.seq, at, nil",
-		by:   catches("engine", "HandsBack|HandBack|StopHands|Hand"),
+		by:   catches("engine", "^TestDrainHandsBackWhatNeedsNoCall$"),
 	},
 }
