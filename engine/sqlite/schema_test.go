@@ -426,7 +426,7 @@ func TestPlans(t *testing.T) {
 		"runNameHolder": {runNameHolder, 1, "SEARCH run_name USING"},
 		"contextHolder": {contextHolder, 2, "SEARCH c USING PRIMARY KEY (workflow=? AND key=?)"},
 		"runList":       {runList, 7, "SEARCH r USING INTEGER PRIMARY KEY (rowid<?)"}, // in the order of the list, up to its limit
-		"runListByKey":  {runListByKey, 8, "SEARCH n USING INDEX run_name_key (key=?)"},
+		"runListByKey":  {runListByKey, 8, "SEARCH n USING INDEX run_name_key (key=? AND rowid<?)"},
 		"runFindByName": {runFindByName, 2, "SEARCH n USING INDEX"},
 		"runFindByID":   {runFindByID, 2, "SEARCH r USING INTEGER PRIMARY KEY"},
 		"stepSource":    {stepSource, 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=?)"},
