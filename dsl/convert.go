@@ -9,12 +9,29 @@ import (
 // compares the types of all elements of a list with each other, although all
 // were converted to one type; here each element is converted, and no more.
 func convertTo(v cty.Value, ty cty.Type) (cty.Value, error) {
-	if !ty.IsPrimitiveType() && ty.Equals(ty.WithoutOptionalAttributesDeep()) {
+	if ty.IsPrimitiveType() {
+		return convertScalar(v, ty)
+	}
+	if ty.Equals(ty.WithoutOptionalAttributesDeep()) {
 		if out, ok := convertParts(v, ty); ok {
 			return out, nil
 		}
 	}
 	return convert.Convert(v, ty) // which also says what is wrong
+}
+
+// convertScalar converts a value to a string, a number or a boolean. A number
+// may be so large that its text fills the memory, and a text so long that
+// reading it as a number takes minutes.
+func convertScalar(v cty.Value, ty cty.Type) (cty.Value, error) {
+	raw, _ := v.Unmark()
+	switch {
+	case ty == cty.String && exponent(raw) > 8*maxDigits:
+		return cty.NilVal, errDigits
+	case ty == cty.Number && raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() && numeral(raw.AsString()) > 8*maxDigits:
+		return cty.NilVal, errDigits
+	}
+	return convert.Convert(v, ty)
 }
 
 // convertParts converts the parts of a tuple or an object; false if that does

@@ -110,7 +110,7 @@ func unitText(d, big time.Duration, bigName string, small time.Duration, smallNa
 // stringOf converts a known value to a string.
 func stringOf(v cty.Value) (string, error) {
 	v, _ = v.UnmarkDeep()
-	s, err := convert.Convert(v, cty.String)
+	s, err := convertScalar(v, cty.String)
 	switch {
 	case err != nil:
 		return "", err
@@ -192,7 +192,7 @@ func wholeNumber(v cty.Value, lo, hi int) (int, error) {
 
 func numberOf(v cty.Value) (*big.Float, error) {
 	v, _ = v.UnmarkDeep()
-	n, err := convert.Convert(v, cty.Number)
+	n, err := convertScalar(v, cty.Number)
 	switch {
 	case err != nil:
 		return nil, err

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
@@ -303,7 +302,7 @@ func walkTexts(v cty.Value, out map[string]bool) {
 	// The callback returns no error, so neither does Walk.
 	_ = cty.Walk(v, func(_ cty.Path, x cty.Value) (bool, error) {
 		if x.IsKnown() && !x.IsNull() && (x.Type() == cty.String || x.Type() == cty.Number) {
-			if s, err := convert.Convert(x, cty.String); err == nil && len(s.AsString()) >= minSensitive-1 {
+			if s, err := convertScalar(x, cty.String); err == nil && len(s.AsString()) >= minSensitive-1 {
 				out[s.AsString()] = true
 			}
 		}

@@ -201,6 +201,29 @@ func readPlain(src []byte, filename string, out any) *reporter {
 	if diags.HasErrors() {
 		return r
 	}
+	if body, ok := file.Body.(*hclsyntax.Body); ok && !r.plain(body) {
+		return r
+	}
 	r.hcl(gohcl.DecodeBody(file.Body, nil, out))
 	return r
+}
+
+// plain reports whether a body holds values that are written out, and says
+// what is not: the library would evaluate it without any limit.
+func (r *reporter) plain(body *hclsyntax.Body) bool {
+	ok := true
+	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics { // the callback returns no errors
+		switch n := n.(type) {
+		case *hclsyntax.ForExpr, *hclsyntax.SplatExpr, *hclsyntax.BinaryOpExpr, *hclsyntax.ConditionalExpr, *hclsyntax.TemplateWrapExpr, *hclsyntax.TemplateJoinExpr:
+			ok = false
+			r.errorf(n.Range(), "Not a literal value", "This file holds plain values; it cannot compute any.")
+		case *hclsyntax.TemplateExpr:
+			if ok && len(n.Parts) > 1 {
+				ok = false
+				r.errorf(n.Range(), "Not a literal value", "This file holds plain values; it cannot compute any.")
+			}
+		}
+		return nil
+	})
+	return ok
 }
