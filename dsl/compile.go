@@ -137,6 +137,7 @@ func (l *workflowLinker) arguments(specs map[string]*argSpec, args []arg, at hcl
 			continue
 		}
 		l.argument(spec, a, title)
+		l.plainSecrets(spec, a, title)
 		if a.expr.bad || a.expr.comp == nil {
 			continue
 		}

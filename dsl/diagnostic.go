@@ -69,6 +69,8 @@ type Diagnostic struct {
 	Range    Range    // where; zero = nowhere in particular
 	Context  string   // enclosing blocks, such as `in workflow "order", step "book"`; may be ""
 	Snippet  *Snippet // source text at Range; nil = not available
+
+	hideSource bool // the source after Range is not shown
 }
 
 // A Snippet is the source text a diagnostic is about.
@@ -389,6 +391,9 @@ func snippet(src []byte, d Diagnostic) *Snippet {
 		Context: d.Context, Code: code, StartLine: d.Range.Start.Line,
 		HighlightStart: min(from-start, len(code)),
 		HighlightEnd:   min(to-start, len(code)),
+	}
+	if d.hideSource {
+		s.Code = s.Code[:s.HighlightEnd] + " …"
 	}
 	if d.Snippet != nil {
 		s.Values = d.Snippet.Values
