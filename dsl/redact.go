@@ -2,9 +2,11 @@ package dsl
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -170,4 +172,35 @@ func collectLeaves(doc any, out map[string]bool) {
 			collectLeaves(e, out)
 		}
 	}
+}
+
+// redacted stands where a sensitive text stood.
+const redacted = "(sensitive)"
+
+// Redactor returns a function that replaces sensitive texts by "(sensitive)": as they
+// are, as JSON writes them and as Go prints them. The longest come first: a text may
+// contain another, and what would be left of it is as sensitive. Texts of fewer than
+// four bytes would be found everywhere and are left.
+func Redactor(sensitive []string) func(string) string {
+	var found []string
+	for _, s := range sensitive {
+		if len(s) < minSensitive {
+			continue
+		}
+		found = append(found, s)
+		if quoted, err := json.Marshal(s); err == nil {
+			found = append(found, string(quoted[1:len(quoted)-1]))
+		}
+		quoted := strconv.Quote(s)
+		found = append(found, quoted[1:len(quoted)-1])
+	}
+	slices.SortFunc(found, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	var pairs []string
+	for _, s := range slices.Compact(found) {
+		pairs = append(pairs, s, redacted)
+	}
+	if len(pairs) == 0 {
+		return func(text string) string { return text }
+	}
+	return strings.NewReplacer(pairs...).Replace
 }

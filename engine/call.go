@@ -156,7 +156,7 @@ func (c *running) send(request sdk.Request) {
 	c.sent = true
 	call := Call{
 		Agent: c.spec, Run: c.run, Request: request,
-		OnProgress: c.pump.progress, OnLate: c.late, Scrub: c.redact.text,
+		OnProgress: c.pump.progress, OnLate: c.late, Scrub: c.redact.text, Secrets: c.redact.secrets,
 	}
 	failpoint.HitPurpose("send.before", uint8(c.invoke.Purpose))
 	w := c.w

@@ -60,6 +60,10 @@ type Call struct {
 	// will read, such as its agent's logs. It is safe for concurrent use, also
 	// after Invoke has returned. nil = nothing is sensitive.
 	Scrub func(string) string
+	// Secrets are the texts that Scrub takes out. A text that may be about several
+	// calls is redacted for all of them at once: a secret of one call may contain a
+	// secret of another.
+	Secrets []string
 	// Stop is closed when the answer is not wanted any more. The agent may be
 	// told, but the call is not over: Invoke goes on until the agent answers or
 	// ctx ends, because only the answer says what was done. nil = never.

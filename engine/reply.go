@@ -80,40 +80,7 @@ func (e *errand) output(data json.RawMessage) (dsl.Value, error) {
 type redactor struct {
 	secrets []string
 	once    sync.Once
-	r       *strings.Replacer // made when first needed: most calls say nothing
-}
-
-// redacted stands where a sensitive string stood.
-const redacted = "(sensitive)"
-
-// replacer returns what replaces the sensitive strings. Strings of fewer than
-// four bytes would be found everywhere and are left.
-func (r *redactor) replacer() *strings.Replacer {
-	r.once.Do(func() { r.r = r.build() })
-	return r.r
-}
-
-func (r *redactor) build() *strings.Replacer {
-	var found []string
-	for _, s := range r.secrets {
-		if len(s) < 4 {
-			continue
-		}
-		found = append(found, s)
-		if quoted, err := json.Marshal(s); err == nil && string(quoted[1:len(quoted)-1]) != s {
-			found = append(found, string(quoted[1:len(quoted)-1])) // as it stands in JSON
-		}
-		if quoted := fmt.Sprintf("%q", s); quoted[1:len(quoted)-1] != s {
-			found = append(found, quoted[1:len(quoted)-1]) // as Go prints it
-		}
-	}
-	// The longest first: a secret may begin with another.
-	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
-	var pairs []string
-	for _, s := range slices.Compact(found) {
-		pairs = append(pairs, s, redacted)
-	}
-	return strings.NewReplacer(pairs...)
+	replace func(string) string // made when first needed: most calls say nothing
 }
 
 // text returns s without what is sensitive, as valid UTF-8.
@@ -124,7 +91,8 @@ func (r *redactor) text(s string) string {
 	if len(r.secrets) == 0 {
 		return strings.ToValidUTF8(s, "\ufffd")
 	}
-	return r.replacer().Replace(strings.ToValidUTF8(s, "�"))
+	r.once.Do(func() { r.replace = dsl.Redactor(r.secrets) })
+	return r.replace(strings.ToValidUTF8(s, "�"))
 }
 
 // input returns the call's input with its secrets filled in, and notes for the

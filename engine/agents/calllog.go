@@ -23,6 +23,7 @@ type knownCall struct {
 	tag     callTag
 	run     machine.RunID
 	scrub   func(string) string
+	secrets []string  // which scrub takes out
 	process int64     // the number of the process that had it
 	last    time.Time // when a printed line counts as printed during the call, at the latest; zero = always
 }
@@ -82,7 +83,7 @@ func (b *callBook) end(f *flight, last time.Time) {
 		f.after.before = f.before
 	}
 	f.before, f.after = nil, nil
-	b.ended[b.oldest] = knownCall{tag: f.tag, run: f.call.Run, scrub: f.call.Scrub, process: f.life.number(), last: last}
+	b.ended[b.oldest] = knownCall{tag: f.tag, run: f.call.Run, scrub: f.call.Scrub, secrets: f.call.Secrets, process: f.life.number(), last: last}
 	b.oldest = (b.oldest + 1) % maxEnded
 }
 
@@ -109,6 +110,8 @@ type tagged struct {
 	next    slog.Handler
 	book    *callBook
 	process int64                // the number of the process that logs; 0 = the engine logs
+	secrets []string             // of the agent's configuration
+	redact  func(string) string  // takes them out
 	sink    func(engine.LogLine) // nil = nowhere
 }
 
@@ -138,8 +141,13 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 		return h.handlePrinted(ctx, rec)
 	}
 	run, scrub, ok := h.book.find(tag)
+	// The call's secrets come first. They include those of the configuration, and one
+	// of them may contain one of those.
 	if ok && scrub != nil {
 		rec = scrubbed(rec, scrub)
+	}
+	if len(h.secrets) > 0 {
+		rec = scrubbed(rec, h.redact)
 	}
 	if ok && run != 0 && h.sink != nil {
 		h.sink(engine.LogLine{
@@ -154,13 +162,12 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 
 // scrubbed is the record without what is sensitive.
 func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
-	r := &redactor{replace: scrub}
 	out := slog.NewRecord(rec.Time, rec.Level, scrub(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
 		case "run", "step", "attempt": // ours
 		default:
-			a = r.attr(a)
+			a = redactAttr(a, scrub)
 		}
 		out.AddAttrs(a)
 		return true
@@ -170,12 +177,16 @@ func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 
 // WithAttrs hands attributes on: they are ours, and the sink knows them.
 func (h *tagged) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &tagged{next: h.next.WithAttrs(attrs), book: h.book, process: h.process, sink: h.sink}
+	out := *h
+	out.next = h.next.WithAttrs(attrs)
+	return &out
 }
 
 // WithGroup hands the group on.
 func (h *tagged) WithGroup(name string) slog.Handler {
-	return &tagged{next: h.next.WithGroup(name), book: h.book, process: h.process, sink: h.sink}
+	out := *h
+	out.next = h.next.WithGroup(name)
+	return &out
 }
 
 // number reads a number as JSON holds it.

@@ -209,10 +209,10 @@ func scrub(err error, secrets []string) error {
 	switch {
 	case errors.As(err, &ended):
 		mended := *ended
-		mended.Err = errors.New(replacer(secrets).Replace(ended.Err.Error()))
+		mended.Err = errors.New(dsl.Redactor(secrets)(ended.Err.Error()))
 		return &mended
 	case errors.As(err, &refused):
-		return &ConfigError{Name: refused.Name, Err: errors.New(replacer(secrets).Replace(refused.Err.Error()))}
+		return &ConfigError{Name: refused.Name, Err: errors.New(dsl.Redactor(secrets)(refused.Err.Error()))}
 	}
 	return err
 }
@@ -253,7 +253,8 @@ func (i *instance) logger() *slog.Logger { return i.loggerOf(0, nil) }
 // loggerOf is for what the process with that number logs and prints.
 func (i *instance) loggerOf(process int64, secrets []string) *slog.Logger {
 	opts := i.agent.pool.opts
-	base := &tagged{next: opts.Logger.Handler(), book: &i.agent.book, process: process, sink: opts.LogSink}
-	l := slog.New(redact(base, secrets))
+	l := slog.New(&tagged{
+		next: opts.Logger.Handler(), book: &i.agent.book, process: process, sink: opts.LogSink, secrets: secrets, redact: dsl.Redactor(secrets),
+	})
 	return l.With("agent", i.agent.spec.Name, "instance", i.number)
 }

@@ -3,8 +3,10 @@ package agents
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 )
@@ -22,13 +24,15 @@ const (
 
 // printedDuring returns the calls that a line may be about that this process
 // printed, the calls under way first: one for each run that the line is kept for,
-// and scrub, which takes out what is sensitive in any of the calls. A run with
-// several of these calls is named without a step.
-func (b *callBook) printedDuring(process int64, now time.Time) (calls []knownCall, scrub func(string) string) {
+// and scrub, which takes out what is sensitive in any of the calls, and secrets. A run
+// with several of these calls is named without a step.
+func (b *callBook) printedDuring(process int64, now time.Time, secrets []string) (calls []knownCall, scrub func(string) string) {
+	secrets = slices.Clone(secrets)
 	var scrubs []func(string) string
 	index := map[machine.RunID]int{}
 	note := func(k knownCall) {
-		if k.scrub != nil {
+		secrets = append(secrets, k.secrets...)
+		if k.scrub != nil && k.secrets == nil {
 			scrubs = append(scrubs, k.scrub)
 		}
 		switch n, known := index[k.run]; {
@@ -45,7 +49,7 @@ func (b *callBook) printedDuring(process int64, now time.Time) (calls []knownCal
 	for _, f := range b.pages {
 		for ; f != nil; f = f.after {
 			if f.life.number() == process {
-				note(knownCall{tag: f.tag, run: f.call.Run, scrub: f.call.Scrub})
+				note(knownCall{tag: f.tag, run: f.call.Run, scrub: f.call.Scrub, secrets: f.call.Secrets})
 			}
 		}
 	}
@@ -55,7 +59,9 @@ func (b *callBook) printedDuring(process int64, now time.Time) (calls []knownCal
 			note(k)
 		}
 	}
+	redact := dsl.Redactor(secrets)
 	return calls, func(text string) string {
+		text = redact(text)
 		for _, s := range scrubs {
 			text = s(text)
 		}
@@ -67,7 +73,7 @@ func (b *callBook) printedDuring(process int64, now time.Time) (calls []knownCal
 // run that it may be about, and passes it on. A panic is such a line, and who
 // looks for its reason looks at the run.
 func (h *tagged) handlePrinted(ctx context.Context, rec slog.Record) error {
-	calls, scrub := h.book.printedDuring(h.process, time.Now())
+	calls, scrub := h.book.printedDuring(h.process, time.Now(), h.secrets)
 	rec = scrubbed(rec, scrub)
 	if h.sink != nil {
 		message, level := lineOf(rec), levelName(rec.Level)

@@ -264,16 +264,24 @@ var agentsFaults = []fault{
 	{
 		name: "secrets of the configuration do not show in what the agent logs",
 		in:   "engine/agents.(*instance).loggerOf",
-		old:  "redact(base, secrets)",
-		new:  "redact(base, nil)",
+		old:  "secrets: secrets, redact: dsl.Redactor(secrets)",
+		new:  "",
 		by:   catches("engine/agents", "^TestSecrets$"),
 	},
 	{
 		name: "secrets of the configuration do not show in an agent's refusal of it",
 		in:   "engine/agents.scrub",
-		old:  "replacer(secrets).Replace(refused.Err.Error())",
+		old:  "dsl.Redactor(secrets)(refused.Err.Error())",
 		new:  "refused.Err.Error()",
 		by:   catches("engine/agents", "^TestSecrets$"),
+	},
+	{
+		name: "a secret of a call that contains one of another call is replaced as a whole",
+		in:   "engine/agents.(*callBook).printedDuring",
+		old:  "secrets = append(secrets, k.secrets...)",
+		new:  "",
+		also: []edit{{"engine/agents.(*callBook).printedDuring", "k.scrub != nil && k.secrets == nil", "k.scrub != nil"}},
+		by:   catches("engine/agents", "^TestSecretThatContainsAnother$"),
 	},
 	{
 		name: "a process that gives no sign of life is killed",

@@ -2,6 +2,13 @@ package planted
 
 var cliFaults = []fault{
 	{
+		name: "escapes in a source file are shown and not sent",
+		in:   "cmd/engine/render.Visible",
+		old:  "case r == '\\r', Clean(string(r)) != string(r):",
+		new:  "case r == '\\r':",
+		by:   catches("cmd/engine/render", "^TestVisible$"),
+	},
+	{
 		name: "a second signal ends the process whatever hangs",
 		in:   "cmd/engine.leave",
 		old:  "late = after(leaveWithin)", new: "late = after(100 * time.Hour)",

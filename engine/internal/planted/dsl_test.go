@@ -2,6 +2,27 @@ package planted
 
 var dslFaults = []fault{
 	{
+		name: "a secret that contains another is replaced as a whole",
+		in:   "dsl.Redactor",
+		old:  "len(b)-len(a)",
+		new:  "len(a)-len(b)",
+		by:   catches("dsl", "^TestRedactor$"),
+	},
+	{
+		name: "a secret that is written into a workflow is a warning",
+		in:   "dsl.(*workflowLinker).arguments",
+		old:  "l.plainSecrets(spec, a, title)",
+		new:  "",
+		by:   catches("dsl", "^TestGolden$"),
+	},
+	{
+		name: "the warning of a secret does not show it",
+		in:   "dsl.snippet",
+		old:  "if d.hideSource {",
+		new:  "if false {",
+		by:   catches("dsl", "^TestGolden$"),
+	},
+	{
 		name: "a short name that is wrong gets no suggestion that is nothing like it",
 		in:   "dsl.Nearest",
 		old:  "if n := len(name); n < 4 {", new: "if n := len(name); n < 0 {",

@@ -1,0 +1,57 @@
+package agents
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// A secret that contains another one is replaced as a whole, whoever of the two
+// belongs to which call or to the configuration.
+func TestSecretThatContainsAnother(t *testing.T) {
+	const inner, outer = "fish", "sw0rd-fish-and-chips"
+	call := func(run, secret string) *flight {
+		secrets := []string{secret}
+		return &flight{life: &life{birth: 1}, call: engine.Call{
+			Run: 1, Request: sdk.Request{Run: run, Step: "s", Attempt: 1}, Scrub: dsl.Redactor(secrets), Secrets: secrets,
+		}}
+	}
+	for name, test := range map[string]struct {
+		config []string
+		calls  []*flight
+		attrs  []any
+	}{
+		"of two calls":                           {nil, []*flight{call("r", inner), call("q", outer)}, []any{"stream", "stderr"}},
+		"of two calls, the other way round":      {nil, []*flight{call("q", outer), call("r", inner)}, []any{"stream", "stderr"}},
+		"of the configuration in a call's":       {[]string{inner}, []*flight{call("r", outer)}, []any{"run", "r", "step", "s", "attempt", 1}},
+		"of the configuration in a printed line": {[]string{inner}, []*flight{call("r", outer)}, []any{"stream", "stderr"}},
+		"of the configuration and nothing else":  {[]string{inner, outer}, nil, nil},
+		"of a call and not of the configuration": {nil, []*flight{call("r", outer)}, []any{"run", "r", "step", "s", "attempt", 1}},
+		"of a call, within the configuration's":  {[]string{outer}, []*flight{call("r", inner)}, []any{"stream", "stderr"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var (
+				b    callBook
+				text strings.Builder
+				sunk []string
+			)
+			for _, f := range test.calls {
+				b.begin(f)
+			}
+			log := slog.New(&tagged{
+				next: slog.NewTextHandler(&text, nil), book: &b, process: 1, secrets: test.config, redact: dsl.Redactor(test.config),
+				sink: func(l engine.LogLine) { sunk = append(sunk, l.Message) },
+			})
+			log.Info("key "+outer+" refused", append([]any{"detail", outer}, test.attrs...)...)
+			for _, s := range append(sunk, text.String()) {
+				if strings.Contains(s, "sw0rd") || strings.Contains(s, "chips") || strings.Count(s, "(sensitive)") != 2 {
+					t.Errorf("logged %q", s)
+				}
+			}
+		})
+	}
+}
