@@ -43,7 +43,7 @@ func (l *workflowLinker) plainSecrets(spec *argSpec, a arg, title string) {
 	if n := len(p.found) - maxNamedSecrets; n > 0 {
 		p.found, rest = p.found[:maxNamedSecrets], fmt.Sprintf(" and %d more", n)
 	}
-	l.list = append(l.list, Diagnostic{
+	l.push(Diagnostic{
 		Severity: SeverityWarning, Range: toRange(a.where), hideSource: true,
 		Summary: "Secret is written out",
 		Detail: fmt.Sprintf("%s: this looks like a secret: %s%s. Who can read the workflow or the state can read it. "+
