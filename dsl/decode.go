@@ -120,6 +120,11 @@ func (d *decoder) recordExpr(e *expr) {
 				"%s() is read once, when the definition is loaded, so its argument must be a plain string.", call.Name)
 			continue
 		}
+		if call.Name == "env" && d.reservedEnv(text) {
+			e.bad = true
+			d.errorf(call.Range(), "Reserved variable", "env(%q): %s.", text, ReservedEnvRule)
+			continue
+		}
 		if call.Name == "env" {
 			d.source.readEnv(text)
 			continue

@@ -62,6 +62,10 @@ func (d *decoder) envNames(e *expr) []string {
 			d.errorf(e.rng, "Invalid value for env", "env is a list of names of environment variables.")
 			return nil
 		}
+		if d.reservedEnv(n.AsString()) {
+			d.errorf(e.rng, "Reserved variable", "env holds %q: %s.", n.AsString(), ReservedEnvRule)
+			return nil
+		}
 		names = append(names, n.AsString())
 	}
 	sort.Strings(names)

@@ -473,6 +473,8 @@ func (d *decoder) secretCalls(c *compiled, a allow) bool {
 			d.errorf(call.Range(), "secret() not allowed here", "%s", secretRule)
 		case !literal || !validSecretRef(ref):
 			d.errorf(call.Range(), "Invalid secret reference", "Write secret(\"env:NAME\") or secret(\"file:PATH\") with a plain string.")
+		case d.reservedSecret(ref):
+			d.errorf(call.Range(), "Reserved variable", "secret(%q): %s.", ref, ReservedEnvRule)
 		default:
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 )
 
@@ -130,11 +131,11 @@ func (p program) push(ctx context.Context, a engine.AlertRow, body []byte) error
 // plain is text as an environment variable can hold it.
 func plain(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
-// withoutSecrets is an environment for programs: without what opens the state.
+// withoutSecrets is an environment for programs: without what is the engine's own.
 func withoutSecrets(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return name == keyVariable || name == "ENGINE_DSN" || strings.HasPrefix(name, "ENGINE_VAR_") || strings.HasPrefix(name, "PG")
+		return dsl.ReservedEnv(name)
 	})
 }
 

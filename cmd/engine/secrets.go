@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/saga-engine/engine/dsl"
 )
 
 // maxSecret is the largest secret that a file may hold.
@@ -17,8 +19,8 @@ const maxSecret = 64 << 10
 func (a *app) secret(ref string) (string, error) {
 	kind, name, _ := strings.Cut(ref, ":")
 	switch {
-	case kind == "env" && own[name]:
-		return "", errors.New("the engine's own settings are not for workflows; use another variable")
+	case kind == "env" && dsl.ReservedEnv(name):
+		return "", errors.New(dsl.ReservedEnvRule)
 	case kind == "env" && name != "":
 		if v, ok := a.lookup(name); ok {
 			return v, nil
@@ -29,9 +31,6 @@ func (a *app) secret(ref string) (string, error) {
 	}
 	return "", errors.New("a reference is env:NAME or file:PATH")
 }
-
-// own are settings of the engine itself.
-var own = map[string]bool{"ENGINE_ENCRYPTION_KEY": true, "ENGINE_DSN": true}
 
 func (a *app) secretFile(name string) (string, error) {
 	f, err := os.Open(a.path(name))

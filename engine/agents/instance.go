@@ -237,9 +237,15 @@ func (i *instance) configure(ctx context.Context, process *plugin.Process, binar
 }
 
 // environ is the part of the engine's environment that the agent block allows.
+// A definition that is older than the rule may still name a variable of the
+// engine: its agent does without.
 func (i *instance) environ() []string {
 	var env []string
 	for _, name := range i.agent.spec.Env {
+		if dsl.ReservedEnv(name) {
+			i.logger().Warn("variable withheld", "variable", name, "why", dsl.ReservedEnvRule)
+			continue
+		}
 		if value, ok := i.agent.pool.opts.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}

@@ -1,0 +1,66 @@
+package dsl
+
+import (
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+func TestReservedEnv(t *testing.T) {
+	for name, want := range map[string]bool{
+		"ENGINE_DSN": true, "ENGINE_ENCRYPTION_KEY": true, "ENGINE_VAR_x": true, "PGPASSWORD": true, "PGPASSFILE": true,
+		"PGSERVICEFILE": true, "pgpassword": true, "Engine_Dsn": true,
+		"ENGINEER": false, "HOME": false, "PAGER": false, "MY_PGPASSWORD": false, "": false,
+	} {
+		if got := ReservedEnv(name); got != want {
+			t.Errorf("ReservedEnv(%q) = %t", name, got)
+		}
+	}
+}
+
+// A definition that was stored before the rule is still read, and its agent
+// keeps the list that it was stored with.
+func TestDecodeReservedEnv(t *testing.T) {
+	m := newModule("")
+	for name, f := range map[string]string{"a.hcl": `
+agent "mock" {
+  env = ["ENGINE_DSN", "HOME"]
+}
+workflow "w" {
+  deadline = "1h"
+  step "s" {
+    action = agent.mock.call
+    input { value = "${env("PGHOST")}" }
+  }
+}
+`} {
+		m.files[name], m.sources[name] = []byte(f), []byte(f)
+	}
+	host := "db"
+	m.reads.Env["PGHOST"] = &host
+	m.older = true
+	r := &reporter{sources: m.sources, places: m.places}
+	m.build(r, storedSource{&m.reads}, "")
+	if diags := r.finish(); diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	def := &Definition{module: m}
+	if err := def.seal(usedAgents(m)); err != nil {
+		t.Fatal(err)
+	}
+	if now, diags := Parse(archiveFS(&txtar.Archive{Files: []txtar.File{{Name: "a.hcl", Data: m.files["a.hcl"]}}}), ParseOptions{}); !diags.HasErrors() {
+		t.Fatalf("today's rules take it: %v", now.Workflows())
+	}
+	back, err := Decode(def.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wf := back.Workflow("w")
+	in, err := wf.Steps[0].Input(&Scope{})
+	if err != nil || string(in.JSON()) != `{"value":"db"}` {
+		t.Errorf("input %s, %v", in.JSON(), err)
+	}
+	if env := wf.Agents["mock"].Env; len(env) != 2 {
+		t.Errorf("env %v", env)
+	}
+}
