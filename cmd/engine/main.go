@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -18,18 +19,27 @@ import (
 )
 
 func main() {
+	if err := keepPrivate(); err != nil {
+		fmt.Fprintf(os.Stderr, "Warning: %v. Other processes of this user can read this one's environment.\n", err)
+	}
+	env := takeEnvironment()
 	procs.Spare()
 	ctx := context.Background()
 	go heap.Pace(ctx, heap.EngineRoom)
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(runIn(ctx, env, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run executes one command line and returns its exit code. Everything else it
-// takes from the process is its environment and, for apply, its signals.
+// run executes one command line with the environment of the process.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return runIn(ctx, environment{}, args, stdin, stdout, stderr)
+}
+
+// runIn executes one command line and returns its exit code. Everything else it
+// takes from the process is its signals, for apply and serve.
+func runIn(ctx context.Context, env environment, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{
 		stdin: stdin, stdout: stdout, stderr: stderr,
-		lookup: os.LookupEnv, environ: os.Environ, now: time.Now, exit: os.Exit,
+		lookup: env.lookup, environ: os.Environ, now: time.Now, exit: os.Exit,
 	}
 	a.json = wantsJSON(args)
 	cmd := a.root()

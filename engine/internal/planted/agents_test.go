@@ -2,6 +2,12 @@ package planted
 
 var agentsFaults = []fault{
 	{
+		name: "an agent of an older definition gets no variable of the engine",
+		in:   "engine/agents.(*instance).environ",
+		old:  "if dsl.ReservedEnv(name) {", new: "if false {",
+		by: catches("engine/agents", "^TestEnvironWithholdsWhatIsReserved$"),
+	},
+	{
 		name: "a process that does not answer in time is left alone where no other one answers: then the far side is slow",
 		in:   "engine/agents.(*life).expires",
 		old:  "slow = slow || o != l && o.takesLocked() && o.expired == 0 && o.answered.After(l.since)",

@@ -7,6 +7,16 @@ var cliFaults = []fault{
 		old:  "case r == '\\r', Clean(string(r)) != string(r):",
 		new:  "case r == '\\r':",
 		by:   catches("cmd/engine/render", "^TestVisible$"),
+		name: "a step cannot read the environment that the engine was started with",
+		in:   "cmd/engine.main",
+		old:  "if err := keepPrivate(); err != nil {", new: "if err := error(nil); err != nil {",
+		by: catches("cmd/engine", "^TestScript$/^step-reads-engine$"),
+	},
+	{
+		name: "the key and the DSN leave the environment of the process",
+		in:   "cmd/engine.takeEnvironment",
+		old:  "_ = os.Unsetenv(name)", new: "_ = name",
+		by: catches("cmd/engine", "^TestTakeEnvironment$"),
 	},
 	{
 		name: "a second signal ends the process whatever hangs",

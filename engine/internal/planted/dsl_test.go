@@ -21,6 +21,28 @@ var dslFaults = []fault{
 		old:  "if d.hideSource {",
 		new:  "if false {",
 		by:   catches("dsl", "^TestGolden$"),
+		name: "env() reads no variable of the engine",
+		in:   "dsl.(*decoder).recordExpr",
+		old:  `call.Name == "env" && d.reservedEnv(text)`, new: `false`,
+		by: catches("dsl", "^TestGolden$/^invalid/reserved_env$"),
+	},
+	{
+		name: "the env list of an agent names no variable of the engine",
+		in:   "dsl.(*decoder).envNames",
+		old:  "d.reservedEnv(n.AsString())", new: "false",
+		by: catches("dsl", "^TestGolden$/^invalid/reserved_env$"),
+	},
+	{
+		name: "a secret is no variable of the engine",
+		in:   "dsl.(*decoder).secretCalls",
+		old:  "d.reservedSecret(ref)", new: "false",
+		by: catches("dsl", "^TestGolden$/^invalid/reserved_env$"),
+	},
+	{
+		name: "a definition that is older than the rule for variables is still read",
+		in:   "dsl.(*decoder).reservedEnv",
+		old:  "!d.m.older && ", new: "",
+		by: catches("dsl", "^TestDecodeReservedEnv$"),
 	},
 	{
 		name: "a short name that is wrong gets no suggestion that is nothing like it",
