@@ -184,6 +184,14 @@ func (r *reporter) readSource(fsys fs.FS, name string) ([]byte, bool) {
 var errTooLarge = errors.New("larger than 1 MiB")
 
 func readLimited(fsys fs.FS, name string) (data []byte, err error) {
+	// To open a pipe would wait, and a device may do something when it is opened.
+	info, err := fs.Stat(fsys, name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
+	if err != nil {
+		return nil, err
+	}
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err
@@ -193,8 +201,7 @@ func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 			data, err = nil, cerr
 		}
 	}()
-	info, err := f.Stat()
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
@@ -298,14 +305,23 @@ func (m *Module) loadValues(r *reporter, fsys fs.FS) {
 		r.errorf(hcl.Range{}, "Cannot read the module", "%s.", err)
 		return
 	}
+	count, total := 0, 0
 	for _, e := range entries {
 		if e.IsDir() || !isAutoVars(e.Name()) {
 			continue
+		}
+		if count++; count > maxFiles {
+			r.errorf(hcl.Range{}, "Too many files", "A module may have at most %d *.auto.vars.hcl files. Put values together, or give other files with --var-file.", maxFiles)
+			return
 		}
 		name := path.Join(dir, e.Name())
 		src, ok := r.readSource(fsys, name)
 		if !ok {
 			continue
+		}
+		if total += len(src); total > maxModule {
+			r.errorf(hcl.Range{}, "Values too large", "The *.auto.vars.hcl files of a module may hold at most 16 MiB.")
+			return
 		}
 		m.sources[name] = src
 		m.auto = append(m.auto, r.parseVars(name, src)...)

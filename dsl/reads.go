@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -35,6 +36,9 @@ func (s liveSource) readFile(name string) error {
 	if err != nil {
 		return err
 	}
+	if ownDirectory(clean) {
+		return errors.New("the directory .engine holds the engine's state and key, which workflows do not get")
+	}
 	data, err := readLimited(s.fsys, clean)
 	if err != nil {
 		return err
@@ -56,6 +60,12 @@ func (s liveSource) readEnv(name string) {
 			s.reads.Env[name] = &v
 		}
 	}
+}
+
+// ownDirectory reports whether a path leads into a directory of the engine. Case
+// does not count, because some systems do not tell cases apart.
+func ownDirectory(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".engine") })
 }
 
 // resolveLinks follows symbolic links itself, because a file system made from

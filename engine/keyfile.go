@@ -31,6 +31,9 @@ func loadKeyFile(path string) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("read the key file: %w", err)
 	}
+	if !info.Mode().IsRegular() { // to open a pipe would wait
+		return Key{}, fmt.Errorf("key file %s is not a regular file: move it away, and restore the key", path)
+	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return Key{}, fmt.Errorf("key file %s can be read by others (mode %04o): chmod 600 it, and treat the key as known", path, info.Mode().Perm())
 	}

@@ -90,7 +90,7 @@ func (a *app) formatPath(given string, o fmtOptions) error {
 	changed := []string{}
 	for _, name := range files {
 		full := a.path(name)
-		src, err := os.ReadFile(full)
+		src, err := readRegular(full, maxFile)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -181,7 +180,7 @@ func hintOf(err error) string {
 
 // readLock reads the lock file beside the module; nil = there is none.
 func (m *module) readLock() (*dsl.Lock, error) {
-	src, err := os.ReadFile(filepath.Join(m.dir, dsl.LockFile))
+	src, err := readRegular(filepath.Join(m.dir, dsl.LockFile), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -59,6 +59,8 @@ type app struct {
 	now            func() time.Time
 	exit           func(code int) // ends the process at once
 
+	private []string // files that open the state, which no secret may name
+
 	chdir   string
 	dsn     string
 	noColor bool

@@ -115,8 +115,14 @@ func TestSecret(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "big"), bytes.Repeat([]byte("x"), maxSecret+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "own.key"), []byte("k3y"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("own.key", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
 	env := map[string]string{"TOKEN": "t0ken", "ENGINE_ENCRYPTION_KEY": "k3y", "EMPTY": ""}
-	a := &app{chdir: dir, lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+	a := &app{chdir: dir, private: []string{filepath.Join(dir, "own.key")}, lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
 	for _, c := range []struct{ ref, want, err string }{
 		{"env:TOKEN", "t0ken", ""},
 		{"env:EMPTY", "", ""},
@@ -127,6 +133,9 @@ func TestSecret(t *testing.T) {
 		{"env:engine_dsn", "", "do not get them"},
 		{"file:token", "s3cret", ""},
 		{"file:none", "", "no such file"},
+		{"file:own.key", "", "state and its key are not for workflows"},
+		{"file:link", "", "state and its key are not for workflows"},
+		{"file:/dev/zero", "", "not a regular file"},
 		{"file:big", "", "larger than"},
 		{"vault:x", "", "env:NAME or file:PATH"},
 		{"env:", "", "env:NAME or file:PATH"},

@@ -49,11 +49,15 @@ func (a *app) parse(given string) (*module, error) {
 		return nil, fmt.Errorf("open module: %w", err)
 	}
 	defer root.Close()
+	files, err := newModuleFS(root)
+	if err != nil {
+		return nil, fmt.Errorf("open module: %w", err)
+	}
 	called := given
 	if abs, err := filepath.Abs(m.dir); err == nil && m.shown == "." {
 		called = abs // "." says nothing
 	}
-	parsed, diags := dsl.Parse(root.FS(), dsl.ParseOptions{File: m.file, Dir: called, Env: a.lookup, EngineVersion: engineVersion})
+	parsed, diags := dsl.Parse(files, dsl.ParseOptions{File: m.file, Dir: called, Env: a.lookup, EngineVersion: engineVersion})
 	m.parsed = parsed
 	m.diags = m.show(diags)
 	return m, nil

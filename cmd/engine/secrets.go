@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
@@ -33,9 +34,12 @@ func (a *app) secret(ref string) (string, error) {
 }
 
 func (a *app) secretFile(name string) (string, error) {
-	f, err := os.Open(a.path(name))
+	f, err := openRegular(a.path(name))
 	if err != nil {
 		return "", err // it names the file
+	}
+	if err := a.mayRead(f); err != nil {
+		return "", errors.Join(err, f.Close())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
 	if err := errors.Join(err, f.Close()); err != nil {
@@ -45,4 +49,29 @@ func (a *app) secretFile(name string) (string, error) {
 		return "", fmt.Errorf("the file is larger than %d bytes", maxSecret)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
+}
+
+// mayRead refuses the files that open the state, whatever name leads to them: the
+// embedded state with its key, and the environment of a process.
+func (a *app) mayRead(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	for _, own := range a.private {
+		if other, err := os.Stat(own); err == nil && os.SameFile(info, other) {
+			return errors.New("the engine's state and its key are not for workflows; use another file")
+		}
+	}
+	real, err := filepath.EvalSymlinks(f.Name())
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(real, "/proc/") {
+		return errors.New("what /proc shows of processes is not for workflows; use another file")
+	}
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -127,7 +126,7 @@ const maxJSONFlag = 1 << 20
 func (a *app) jsonFlag(flag, text string) (dsl.Value, error) {
 	data := []byte(text)
 	if len(text) > 1 && text[0] == '@' {
-		f, err := os.Open(a.path(text[1:]))
+		f, err := openRegular(a.path(text[1:]))
 		if err != nil {
 			return dsl.Value{}, err
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"sort"
 	"strings"
 
@@ -72,7 +71,7 @@ func (a *app) assignments(m *module, given []givenValue) ([]dsl.Assignment, erro
 			out = append(out, dsl.Assignment{Name: strings.TrimSpace(name), Text: value, Source: "--var"})
 			continue
 		}
-		src, err := os.ReadFile(a.path(g.text))
+		src, err := readRegular(a.path(g.text), maxFile)
 		if err != nil {
 			return nil, failed("Cannot read values", "--var-file: %s.", err)
 		}

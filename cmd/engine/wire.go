@@ -91,6 +91,9 @@ func (a *app) open(ctx context.Context, t target, readOnly bool) (*session, erro
 
 func (a *app) openTo(ctx context.Context, t target, to access) (*session, error) {
 	s := &session{target: t}
+	if t.postgres == "" {
+		a.private = []string{t.path, t.path + ".key"}
+	}
 	var err error
 	if t.postgres != "" {
 		s.store, err = postgres.Open(ctx, t.postgres, postgres.Options{Logger: a.logger()})

@@ -260,8 +260,9 @@ func TestReadOnlyPlaces(t *testing.T) {
 	}{
 		"file and directory": {0o444, 0o555, "permission denied", "<nil>", "read-only"},
 		"directory":          {0o666, 0o555, "permission denied", "<nil>", "its directory is read-only"},
-		"file":               {0o444, 0o777, "permission denied", "<nil>", "read-only"},
-		"secret file":        {0o000, 0o777, "permission denied", "cannot be opened", "cannot be opened"},
+		"file":               {0o444, 0o755, "permission denied", "<nil>", "read-only"},
+		"secret file":        {0o000, 0o755, "permission denied", "cannot be opened", "cannot be opened"},
+		"open to all":        {0o600, 0o777, "run `chmod go-w ", "cannot be opened", "run `chmod go-w "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "place")
@@ -274,6 +275,11 @@ func TestReadOnlyPlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			openUp(t, dir)
+			if as != nil {
+				if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			for p, mode := range map[string]fs.FileMode{path: c.file, dir: c.dir} {
 				if err := os.Chmod(p, mode); err != nil {
 					t.Fatal(err)

@@ -25,7 +25,7 @@ var errHeld = errors.New("another process has the lock")
 // takeLock locks path for this process. shown is how messages name it. Returns
 // *engine.LockedError if another process has it.
 func takeLock(path, shown string) (*lock, error) {
-	f, err := openLock(path + ".lock")
+	f, err := openLock(path+".lock", shown+".lock")
 	switch {
 	case errors.Is(err, errHeld):
 		return nil, errors.Join(&engine.LockedError{Path: shown, Holder: holder(f)}, f.Close())

@@ -12,10 +12,24 @@ import (
 // openLock opens the lock file and locks it for this process. The kernel
 // releases the lock when the process ends, however it ends. Returns errHeld and
 // the open file if another process has it.
-func openLock(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+func openLock(name, shown string) (*os.File, error) {
+	// A device may do something when it is opened, so the file is looked at before
+	// and, as it may have been replaced since, after.
+	if info, err := os.Lstat(name); err == nil {
+		if err := checkInfo(info, shown, true); err != nil {
+			return nil, fmt.Errorf("lock: %w", err)
+		}
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|careful, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = checkInfo(info, shown, true)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock: %w", err), f.Close())
 	}
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

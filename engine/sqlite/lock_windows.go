@@ -14,7 +14,12 @@ const sharingViolation = syscall.Errno(32)
 // openLock opens the lock file so that no other process can open it for writing
 // until this one ends, however it ends. Returns errHeld and the file, open for
 // reading, if another process has it.
-func openLock(name string) (*os.File, error) {
+func openLock(name, shown string) (*os.File, error) {
+	if info, err := os.Lstat(name); err == nil {
+		if err := checkInfo(info, shown, true); err != nil {
+			return nil, fmt.Errorf("lock: %w", err)
+		}
+	}
 	path, err := syscall.UTF16PtrFromString(name)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)

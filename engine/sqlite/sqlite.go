@@ -109,44 +109,28 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 }
 
 // prepareFile makes the file and its directory, so that they have our modes.
-func prepareFile(path string) error {
+func prepareFile(path, shown string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if err := checkFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := checkPlace(path, shown, true); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|careful, 0o600)
 	if err != nil {
 		return err
 	}
 	return f.Close()
 }
 
-// checkFile reports what is there instead of a file.
-func checkFile(path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case info.IsDir():
-		return errDirectory
-	case !info.Mode().IsRegular():
-		return errNotRegular
-	}
-	return nil
-}
-
 var (
-	errDirectory  = errors.New("it is a directory: name the file in it")
-	errNotRegular = errors.New("it is not a regular file")
-	errReadOnly   = errors.New("sqlite: the store is open for reading only")
-	errBeside     = errors.New("sqlite: beside the process that holds the file only a run of nobody can be submitted")
-	errForeign    = errors.New("it is an SQLite database of another program")
+	errReadOnly = errors.New("sqlite: the store is open for reading only")
+	errBeside   = errors.New("sqlite: beside the process that holds the file only a run of nobody can be submitted")
+	errForeign  = errors.New("it is an SQLite database of another program")
 )
 
 func (s *Store) openWrite(ctx context.Context, path string) (err error) {
-	if err := prepareFile(path); err != nil {
+	if err := prepareFile(path, s.path); err != nil {
 		return err
 	}
 	if s.lock, err = takeLock(path, s.path); err != nil {
@@ -190,7 +174,10 @@ func (s *Store) openWriter(path string, pragmas ...string) (err error) {
 // the file is read without it, if nobody has left a WAL, or as it stands on a
 // disk that does not change.
 func (s *Store) openRead(ctx context.Context, path string) error {
-	if err := checkFile(path); err != nil {
+	if _, err := os.Lstat(path); err != nil {
+		return err
+	}
+	if err := checkPlace(path, s.path, s.beside != ""); err != nil {
 		return err
 	}
 	var errs []error

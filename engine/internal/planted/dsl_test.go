@@ -21,6 +21,18 @@ var dslFaults = []fault{
 		old:  "if d.hideSource {",
 		new:  "if false {",
 		by:   catches("dsl", "^TestGolden$"),
+		name: "the values beside a module are bounded in number",
+		in:   "dsl.(*Module).loadValues",
+		old:  "count > maxFiles", new: "count < 0",
+		by: catches("dsl", "^TestAutoVarsAreBounded$"),
+	},
+	{
+		name: "the values beside a module are bounded in size together",
+		in:   "dsl.(*Module).loadValues",
+		old:  "total > maxModule", new: "total < 0",
+		by: catches("dsl", "^TestAutoVarsAreBounded$"),
+	},
+	{
 		name: "env() reads no variable of the engine",
 		in:   "dsl.(*decoder).recordExpr",
 		old:  `call.Name == "env" && d.reservedEnv(text)`, new: `false`,

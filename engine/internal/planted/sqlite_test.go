@@ -2,6 +2,30 @@ package planted
 
 var sqliteFaults = []fault{
 	{
+		name: "no symbolic link leads to the state",
+		in:   "engine/sqlite.checkInfo",
+		old:  "case info.Mode()&fs.ModeSymlink != 0:", new: "case false:",
+		by: catches("engine/sqlite", "^TestPlaceIsChecked$"),
+	},
+	{
+		name: "SQLite's own files are looked at like the state",
+		in:   "engine/sqlite.besides",
+		old:  `"", "-wal", "-shm", "-journal"`, new: `""`,
+		by: catches("engine/sqlite", "^TestPlaceIsChecked$"),
+	},
+	{
+		name: "a directory that every user can write holds no state",
+		in:   "engine/sqlite.othersWrite",
+		old:  "case mode&0o002 != 0:", new: "case false:",
+		by: catches("engine/sqlite", "^TestPlaceOthersWrite$"),
+	},
+	{
+		name: "a state of another user is not written",
+		in:   "engine/sqlite.foreign",
+		old:  "uid != 0 && uid != os.Geteuid()", new: "false",
+		by: catches("engine/sqlite", "^TestPlaceOfAnother$"),
+	},
+	{
 		name: "a commit of the embedded store survives the loss of power",
 		in:   "engine/sqlite.(*Store).openWriter",
 		old:  `"synchronous(FULL)"`, new: `"synchronous(NORMAL)"`,

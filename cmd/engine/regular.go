@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// maxFile bounds what is read of a file that a person wrote: values, locks,
+// sources.
+const maxFile = 1 << 20
+
+// errIrregular says that a name is that of a pipe, a device or a directory.
+var errIrregular = errors.New("not a regular file")
+
+// openRegular opens a file to read it. Another user, or who wrote the checkout,
+// may have put a pipe or a device there: to open a pipe would wait for ever, and
+// a device may do something when it is opened. So the name is looked at before.
+// The file may be replaced in between, so what is open is looked at too, and the
+// open does not wait.
+func openRegular(name string) (*os.File, error) {
+	return openChecked(name, func() (fs.FileInfo, error) { return os.Stat(name) },
+		func() (*os.File, error) { return os.OpenFile(name, os.O_RDONLY|dontWait, 0) })
+}
+
+func openChecked(name string, stat func() (fs.FileInfo, error), open func() (*os.File, error)) (*os.File, error) {
+	info, err := stat()
+	if err == nil {
+		err = regular(name, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil {
+		err = regular(name, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func regular(name string, info fs.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	return &fs.PathError{Op: "open", Path: name, Err: errIrregular}
+}
+
+// readRegular reads a regular file of at most so many bytes.
+func readRegular(name string, most int64) (data []byte, err error) {
+	f, err := openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err = io.ReadAll(io.LimitReader(f, most+1))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > most {
+		return nil, fmt.Errorf("%s: the file is larger than %d bytes", name, most)
+	}
+	return data, nil
+}
+
+// A moduleFS is the directory of a module: links lead nowhere outside of it, and
+// what is opened is a regular file or a directory.
+type moduleFS struct {
+	rootFS
+	root *os.Root
+}
+
+// rootFS is what a root's file system can do.
+type rootFS interface {
+	fs.ReadDirFS
+	fs.StatFS
+	fs.ReadLinkFS
+}
+
+func newModuleFS(root *os.Root) (fs.FS, error) {
+	inner, ok := root.FS().(rootFS)
+	if !ok {
+		return nil, errors.New("this system cannot read a directory without leaving it")
+	}
+	return moduleFS{inner, root}, nil
+}
+
+// Open opens a file; directories are listed by ReadDir.
+func (m moduleFS) Open(name string) (fs.File, error) {
+	f, err := openChecked(name, func() (fs.FileInfo, error) { return m.Stat(name) },
+		func() (*os.File, error) { return m.root.OpenFile(name, os.O_RDONLY|dontWait, 0) })
+	if err != nil {
+		return nil, err // a nil *os.File would not be a nil fs.File
+	}
+	return f, nil
+}

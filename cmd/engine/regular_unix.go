@@ -1,0 +1,8 @@
+//go:build unix
+
+package main
+
+import "syscall"
+
+// dontWait keeps an open from waiting for the other end of a pipe.
+const dontWait = syscall.O_NONBLOCK

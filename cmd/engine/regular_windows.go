@@ -1,0 +1,4 @@
+package main
+
+// dontWait has no meaning here: names of pipes are not names of files.
+const dontWait = 0
