@@ -7,6 +7,8 @@ var cliFaults = []fault{
 		old:  "case r == '\\r', Clean(string(r)) != string(r):",
 		new:  "case r == '\\r':",
 		by:   catches("cmd/engine/render", "^TestVisible$"),
+	},
+	{
 		name: "no secret of a workflow is the key of the state",
 		in:   "cmd/engine.(*app).mayRead",
 		old:  "err == nil && os.SameFile(info, other)", new: "err == nil && false && os.SameFile(info, other)",

@@ -21,6 +21,8 @@ var dslFaults = []fault{
 		old:  "if d.hideSource {",
 		new:  "if false {",
 		by:   catches("dsl", "^TestGolden$"),
+	},
+	{
 		name: "the values beside a module are bounded in number",
 		in:   "dsl.(*Module).loadValues",
 		old:  "count > maxFiles", new: "count < 0",
