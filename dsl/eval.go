@@ -3,7 +3,6 @@ package dsl
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sort"
 	"strings"
 
@@ -222,28 +221,36 @@ func evaluateSafe(syn hclsyntax.Expression, ctx *hcl.EvalContext) (v cty.Value, 
 			v = cty.DynamicVal
 			diags = hcl.Diagnostics{{
 				Severity: hcl.DiagError, Subject: &rng, Summary: "Cannot evaluate",
-				Detail: fmt.Sprintf("The expression made the evaluator panic: %v\n%s", p, firstLines(debug.Stack(), 12)),
+				Detail: fmt.Sprintf("The expression made the evaluator panic: %v.", p),
 			}}
 		}
 	}()
 	return syn.Value(ctx)
 }
 
+// shortened leaves out what is too much to read. A function that panics has its
+// stack in the message: the paths of the machine it was built on say nothing to
+// the author of an expression, and would get into the journal.
 func shortened(diags hcl.Diagnostics) hcl.Diagnostics {
 	diags = diags[:min(len(diags), maxDiagnostics)]
 	for i, d := range diags {
-		if len(d.Detail) > maxDetail {
+		text, stack, panicked := strings.Cut(d.Detail, "\ngoroutine ")
+		panicked = panicked && strings.Contains(stack, "debug.Stack")
+		if panicked {
+			text = strings.Replace(text, "panic in function implementation", "the function cannot compute it", 1) + "."
+		} else {
+			text = d.Detail
+		}
+		if len(text) > maxDetail {
+			text = strings.ToValidUTF8(text[:maxDetail], "") + " ..."
+		}
+		if text != d.Detail {
 			short := *d
-			short.Detail = strings.ToValidUTF8(d.Detail[:maxDetail], "") + " ..."
+			short.Detail = text
 			diags[i] = &short
 		}
 	}
 	return diags
-}
-
-func firstLines(b []byte, n int) string {
-	lines := strings.SplitN(string(b), "\n", n+1)
-	return strings.Join(lines[:min(n, len(lines))], "\n")
 }
 
 func exprError(at hcl.Range, summary, detail string) hcl.Diagnostics {

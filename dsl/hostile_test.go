@@ -17,7 +17,7 @@ func TestHostileSource(t *testing.T) {
 	for _, tt := range []struct{ name, file, src, want string }{
 		{"two MiB", "a.hcl", "# " + rep("x", 2<<20), "File too large"},
 		{"two MiB of JSON", "a.hcl.json", `{"locals":{"x":"` + rep("x", 2<<20) + `"}}`, "File too large"},
-		{"a million brackets", "a.hcl", wrap(rep("[", 1_000_000)), "Nesting too deep"},
+		{"a million brackets", "a.hcl", wrap(rep("[", 1_000_000)), "File too large"},
 		{"brackets and parentheses", "a.hcl", wrap(rep("[(", 20_000)), "Nesting too deep"},
 		{"objects", "a.hcl", wrap(rep("{a=", 20_000)), "Nesting too deep"},
 		{"blocks", "a.hcl", rep("a {\n", 20_000), "Nesting too deep"},

@@ -23,6 +23,9 @@ func prescan(src []byte, file string) *hcl.Diagnostic {
 	if len(src) > maxSource {
 		return tooBig(file)
 	}
+	if crowded(src) {
+		return tooMany(hcl.Range{Filename: file, Start: hcl.InitialPos, End: hcl.InitialPos})
+	}
 	tokens, _ := hclsyntax.LexConfig(src, file, hcl.InitialPos) // the parser will say what is wrong with a token
 	return scanTokens(tokens)
 }
@@ -39,6 +42,27 @@ func tooBig(file string) *hcl.Diagnostic {
 		Severity: hcl.DiagError, Subject: &at,
 		Summary: "File too large",
 		Detail:  "A file may hold at most 1 MiB. Split it; all files of a directory form one module.",
+	}
+}
+
+// crowded reports whether a file holds more brackets, commas and line ends than
+// it may hold tokens. The lexer takes a hundred bytes for each token, also for
+// those that are too many.
+func crowded(src []byte) bool {
+	marks := 0
+	for _, c := range src {
+		switch c {
+		case '[', '(', '{', ',', '\n':
+			marks++
+		}
+	}
+	return marks > maxTokens
+}
+
+func tooMany(at hcl.Range) *hcl.Diagnostic {
+	return &hcl.Diagnostic{
+		Severity: hcl.DiagError, Subject: &at,
+		Summary: "File too large", Detail: "A file may hold at most 300,000 tokens.",
 	}
 }
 
@@ -61,11 +85,7 @@ func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	directives, unary := 0, 0
 	for i, t := range tokens {
 		if i == maxTokens {
-			at := t.Range
-			return &hcl.Diagnostic{
-				Severity: hcl.DiagError, Subject: &at,
-				Summary: "File too large", Detail: "A file may hold at most 300,000 tokens.",
-			}
+			return tooMany(t.Range)
 		}
 		top := &frames[len(frames)-1]
 		prefix := false

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/cmd/internal/procs"
@@ -25,7 +26,7 @@ func main() {
 	env := takeEnvironment()
 	procs.Spare()
 	ctx := context.Background()
-	go heap.Pace(ctx, heap.EngineRoom)
+	go heap.Pace(ctx, room(os.Args[1:]))
 	os.Exit(runIn(ctx, env, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -105,4 +106,14 @@ func wantsJSON(args []string) bool {
 		}
 	}
 	return false
+}
+
+// room is how much garbage a command may have before it is collected: a lot for
+// those that work on runs, little for those that only read, so that a file made to
+// harm takes little memory.
+func room(args []string) int {
+	if slices.Contains(args, "serve") || slices.Contains(args, "apply") {
+		return heap.EngineRoom
+	}
+	return heap.CommandRoom
 }

@@ -16,8 +16,9 @@ import (
 // How many bytes of room processes take. Beyond it little is gained: under load an
 // engine then collects once a second, and an agent three times.
 const (
-	EngineRoom = 256 << 20
-	AgentRoom  = 32 << 20
+	EngineRoom  = 256 << 20
+	AgentRoom   = 32 << 20
+	CommandRoom = 16 << 20 // of a command that works on no runs
 )
 
 // every is the pause between two looks at the heap.
