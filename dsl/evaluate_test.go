@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
 // evaluateBoth evaluates an expression as the engine does, and the tree as it
@@ -218,4 +219,41 @@ func evalWith(t testing.TB, expr, v string) (Value, error) {
 	t.Helper()
 	wf := link(t, fmt.Sprintf("workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n  output \"o\" { value = %s }\n}\n", expr)).Workflow("w")
 	return wf.Outputs[0].Value(&Scope{Vars: bindAll(t, wf, "v", v), Memo: &Memo{}})
+}
+
+// TestLargeAgrees: what is done in another way for large values gives what the
+// library gives.
+func TestLargeAgrees(t *testing.T) {
+	numbers, texts := "range(200)", "[for i in range(200) : \"k${i}\"]"
+	named := "{for i in range(200) : \"k${i}\" => i}"
+	for _, src := range []string{
+		"true ? " + texts + " : []", "false ? " + texts + " : []", "true ? " + texts + " : [1, true]", "false ? " + texts + " : [1, \"x\"]",
+		"true ? [for i in range(200) : i] : [\"x\"]", "true ? [for i in range(200) : { a = i }] : [{ a = \"x\" }]", "false ? [for i in range(200) : { a = i }] : [{ b = \"x\" }]",
+		"true ? [for i in range(200) : i % 2 == 0 ? [i] : [i, i]] : []", "true ? [for i in range(200) : null] : [1]",
+		"true ? " + named + " : {}", "false ? " + named + " : {}", "true ? " + named + " : { x = \"y\" }", "false ? " + named + " : { x = [1] }", "true ? " + named + " : { x = 1, y = 2 }",
+		"true ? {for i in range(200) : \"k${i}\" => { a = i }} : { x = { a = \"y\" } }", "false ? {for i in range(200) : \"k${i}\" => [i]} : {}",
+		"tolist(concat([true], " + texts + "))", "toset(concat([1], " + texts + "))", "tomap(" + named + ")", "tomap(merge(" + named + ", { x = \"y\" }))",
+		"setunion(" + numbers + ", " + texts + ")", "setunion(" + texts + ")", "setsubtract(" + texts + ", [\"k1\", \"k2\"])", "setintersection(" + texts + ", [\"k1\", \"k999\"])",
+		"setintersection(" + texts + ", [\"k1\", \"k2\"], [\"k2\"])", "setsubtract([], [])", "setunion([[1]], [[\"a\"]])", "setsubtract([1], [1])", "setunion([], [null, \"a\"])",
+		"distinct(concat(" + texts + ", " + texts + "))", "join(\",\", " + texts + ")", "sort(concat([1], " + texts + "))", "coalescelist([], " + texts + ")",
+	} {
+		plain := strings.NewReplacer("setunion", "plainunion", "setsubtract", "plainsubtract", "setintersection", "plainintersection", "distinct", "plaindistinct").Replace(src)
+		got, diags := evaluateOnce(parsed(t, src), functions(&reads{}), nil)
+		funcs := functions(&reads{})
+		funcs["plainunion"], funcs["plainsubtract"], funcs["plainintersection"] = stdlib.SetUnionFunc, stdlib.SetSubtractFunc, stdlib.SetIntersectionFunc
+		funcs["plaindistinct"] = stdlib.DistinctFunc
+		want, wantDiags := parsed(t, plain).Value(&hcl.EvalContext{Functions: funcs})
+		if diags.HasErrors() != wantDiags.HasErrors() || !diags.HasErrors() && !got.RawEquals(want) {
+			t.Errorf("%s:\n got  %#v, %v\n want %#v, %v", src, got, diags, want, wantDiags)
+		}
+	}
+}
+
+func parsed(t testing.TB, src string) hclsyntax.Expression {
+	t.Helper()
+	e, diags := hclsyntax.ParseExpression([]byte(src), "x.hcl", hcl.InitialPos)
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	return e
 }

@@ -78,8 +78,8 @@ func pureFunctions() map[string]function.Function {
 		"contains": stdlib.ContainsFunc, "distinct": distinctFunc, "element": stdlib.ElementFunc,
 		"flatten": stdlib.FlattenFunc, "index": indexFunc, "keys": stdlib.KeysFunc, "length": lengthFunc,
 		"lookup": lookupFunc, "matchkeys": matchkeysFunc, "merge": stdlib.MergeFunc, "one": oneFunc,
-		"range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc, "setintersection": stdlib.SetIntersectionFunc,
-		"setproduct": stdlib.SetProductFunc, "setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc,
+		"range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc, "setintersection": setIntersectionFunc,
+		"setproduct": stdlib.SetProductFunc, "setsubtract": setSubtractFunc, "setunion": setUnionFunc,
 		"slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "transpose": transposeFunc, "values": stdlib.ValuesFunc,
 		"zipmap": stdlib.ZipmapFunc,
 		// encoding and hashes

@@ -205,7 +205,7 @@ func payOrder(m *meter, v cty.Value) {
 // payCompared pays for the comparison of a value with another one.
 func payCompared(m *meter, v cty.Value) {
 	w := m.weigh(v)
-	m.pay(w.nodes*200, w.nodes*50)
+	m.pay(w.nodes*1500, w.nodes*50)
 }
 
 // payNumber pays for a value that may be read as a number. Numbers may have

@@ -63,7 +63,29 @@ func (c *choice) unify(m *meter, yes, no *given, w weight) {
 		no.v = p.uniform(no.v, cty.List(cty.DynamicPseudoType), w)
 		n = sequenceLength(yes.v.Type()) + sequenceLength(no.v.Type())
 	}
+	if a.IsObjectType() && b.IsObjectType() && n > 100 && !sameNames(a, b) {
+		p := payment{m: m}
+		yes.v = p.uniform(yes.v, cty.Map(cty.DynamicPseudoType), w)
+		no.v = p.uniform(no.v, cty.Map(cty.DynamicPseudoType), w)
+		n = sequenceLength(yes.v.Type()) + sequenceLength(no.v.Type())
+	} else if a.IsObjectType() && b.IsObjectType() && sameNames(a, b) {
+		return
+	}
 	m.pay(unifying(n, w.nodes), 0)
+}
+
+// sameNames reports whether two objects have the same attributes, whose types
+// are then compared one by one.
+func sameNames(a, b cty.Type) bool {
+	if len(a.AttributeTypes()) != len(b.AttributeTypes()) {
+		return false
+	}
+	for name := range a.AttributeTypes() {
+		if !b.HasAttribute(name) {
+			return false
+		}
+	}
+	return true
 }
 
 // unifying is the cost of finding a common type of n types with so many nodes

@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"math"
 	"regexp"
 	"strings"
 
@@ -35,14 +36,14 @@ type rate struct {
 
 // usual is the rate of functions that look at their arguments a few times and
 // copy them once.
-var usual = rate{perByte: 10, perNode: 400, byteMemory: 3, nodeMemory: 200}
+var usual = rate{perByte: 30, perNode: 500, byteMemory: 3, nodeMemory: 200}
 
 // rates are those of functions for which the usual one is too low or, where
 // large texts are usual, too high.
 var rates = map[string]rate{
-	"length":          {perByte: 60, perNode: 50},
-	"md5":             {perByte: 4, byteMemory: 1},
-	"sha1":            {perByte: 4, byteMemory: 1},
+	"length":          {perByte: 110, perNode: 50},
+	"md5":             {perByte: 8, byteMemory: 1},
+	"sha1":            {perByte: 6, byteMemory: 1},
 	"sha256":          {perByte: 8, byteMemory: 1},
 	"sha512":          {perByte: 8, byteMemory: 1},
 	"base64sha256":    {perByte: 8, byteMemory: 1},
@@ -51,13 +52,13 @@ var rates = map[string]rate{
 	"base64decode":    {perByte: 10, byteMemory: 3},
 	"urlencode":       {perByte: 20, byteMemory: 4, more: func(p *payment) { p.m.pay(0, 9*p.all.special) }},
 	"substr":          {perByte: 80, byteMemory: 2},
-	"strrev":          {perByte: 150, byteMemory: 3},
+	"strrev":          {perByte: 300, byteMemory: 3},
 	"title":           {perByte: 60, byteMemory: 4},
 	"trim":            {perByte: 10, byteMemory: 2, more: payTrim},
 	"startswith":      {perByte: 1},
 	"endswith":        {perByte: 1},
 	"strcontains":     {perByte: 5},
-	"jsonencode":      {perByte: 20, perNode: 800, nodeMemory: 100, more: func(p *payment) { p.m.pay(0, 4*p.all.json()) }},
+	"jsonencode":      {perByte: 20, perNode: 3000, nodeMemory: 100, more: func(p *payment) { p.m.pay(0, 4*p.all.json()) }},
 	"jsondecode":      {perByte: 30, byteMemory: 3, more: payJSON},
 	"yamlencode":      {perByte: 100, perNode: 3000, more: payYAMLText},
 	"yamldecode":      {more: payYAML},
@@ -66,20 +67,20 @@ var rates = map[string]rate{
 	"split":           {perByte: 6, byteMemory: 1, more: paySplit},
 	"format":          {perByte: 20, perNode: 1000, nodeMemory: 200, more: payFormat},
 	"formatlist":      {perByte: 20, perNode: 1000, nodeMemory: 300, more: payFormatList},
-	"replace":         {perByte: 10, byteMemory: 2, more: payReplace},
+	"replace":         {perByte: 25, byteMemory: 2, more: payReplace},
 	"regex":           {perByte: 10, byteMemory: 1, more: func(p *payment) { p.pattern(0, 1) }},
 	"regexall":        {perByte: 10, byteMemory: 1, more: payRegexAll},
 	"indent":          {perByte: 10, byteMemory: 4, more: payIndent},
 	"parseint":        {perByte: 10, byteMemory: 4, more: func(p *payment) { p.m.pay(product(p.all.longest, p.all.longest)/4, 0) }},
 	"sum":             {perNode: 600, nodeMemory: 200, more: (*payment).numbers},
 	"tonumber":        {perByte: 10, byteMemory: 1, perNode: 400, more: (*payment).numbers},
-	"toset":           {perByte: 40, perNode: 1500, byteMemory: 6, nodeMemory: 400, more: paySet},
-	"setunion":        {perByte: 80, perNode: 5000, byteMemory: 12, nodeMemory: 800, more: paySet},
-	"setsubtract":     {perByte: 80, perNode: 5000, byteMemory: 12, nodeMemory: 800, more: paySet},
-	"setintersection": {perByte: 80, perNode: 5000, byteMemory: 12, nodeMemory: 800, more: paySet},
+	"toset":           {perByte: 40, perNode: 3000, byteMemory: 6, nodeMemory: 400, more: paySet},
+	"setunion":        {perByte: 40, perNode: 12_000, byteMemory: 6, nodeMemory: 500, more: paySet},
+	"setsubtract":     {perByte: 40, perNode: 12_000, byteMemory: 6, nodeMemory: 500, more: paySet},
+	"setintersection": {perByte: 40, perNode: 12_000, byteMemory: 6, nodeMemory: 500, more: paySet},
 	"setproduct":      {perByte: 10, perNode: 1000, nodeMemory: 300, more: payProduct},
 	"sort":            {perByte: 10, perNode: 2500, nodeMemory: 300},
-	"distinct":        {perByte: 20, perNode: 800, byteMemory: 4, nodeMemory: 300},
+	"distinct":        {perByte: 30, perNode: 1600, byteMemory: 4, nodeMemory: 300},
 	"matchkeys":       {perByte: 20, perNode: 800, byteMemory: 4, nodeMemory: 300},
 	"index":           {perByte: 20, perNode: 500, byteMemory: 4, nodeMemory: 200},
 	"flatten":         {perNode: 600, nodeMemory: 300, more: func(p *payment) { p.m.pay(p.all.nodes*p.all.depth*100, p.all.nodes*p.all.depth*100) }},
@@ -92,11 +93,14 @@ var rates = map[string]rate{
 	"chunklist":       {perByte: 1, perNode: 500, nodeMemory: 400},
 	"keys":            {perByte: 1, perNode: 500, nodeMemory: 200},
 	"values":          {perByte: 1, perNode: 500, nodeMemory: 200},
-	"lookup":          {perByte: 1, perNode: 100, nodeMemory: 20},
+	"lookup":          {perByte: 1, perNode: 900, nodeMemory: 20},
 	"element":         {perByte: 1, perNode: 100, nodeMemory: 20},
 	"sensitive":       {perNode: 20},
 	"nonsensitive":    {perNode: 20},
 	"issensitive":     {perNode: 20},
+	"chomp":           {perByte: 400, byteMemory: 3},
+	"tomap":           {perByte: 1, perNode: 3000, nodeMemory: 300},
+	"range":           {perNode: 500, nodeMemory: 50, more: payRange},
 	"timecmp":         {perByte: 20},
 }
 
@@ -136,7 +140,9 @@ func (p *payment) built(bytes int64) {
 func (p *payment) numbers() { p.m.pay(parsing(p.all.digits), 0) }
 
 // types pays for a common type of all arguments.
-func (p *payment) types() { p.m.pay(unifying(int64(len(p.args)), p.all.nodes), 0) }
+func (p *payment) types() {
+	p.m.pay(unifying(int64(len(p.args)), p.all.nodes), 0)
+}
 
 // payTrim: where not all letters are ASCII each is looked for in the others.
 func payTrim(p *payment) {
@@ -156,7 +162,7 @@ func (p *payment) weights0() weight {
 
 func paySplit(p *payment) {
 	n := int64(strings.Count(p.text(1), p.text(0))) + 1
-	p.m.pay(n*300, n*200)
+	p.m.pay(n*800, n*200)
 }
 
 // mostPrinted is how long one verb can make what it prints: the text, as JSON
@@ -224,7 +230,7 @@ func (p *payment) pattern(pattern, text int) {
 	re, s := p.text(pattern), int64(len(p.text(text)))
 	states := product(int64(len(re))+1, repeated(re))
 	p.m.pay(product(states, 1500), product(states, 400))
-	p.m.pay(product(s, 50+10*min(states, 1<<30)), 0)
+	p.m.pay(product(s, 50+5*min(states, 1<<30)), 0)
 }
 
 // repeated is how often {n} at most repeats a part of a regular expression;
@@ -266,6 +272,29 @@ func payRegexAll(p *payment) {
 	if n == maxMatches {
 		p.m.pay(2*maxCost, 0)
 	}
+}
+
+// payRange pays for the elements, of which the library makes at most 1,024.
+func payRange(p *payment) {
+	var at [3]float64 // end; start and end; start, end and step
+	for i, v := range p.args {
+		raw, _ := v.Unmark()
+		if i < len(at) && raw.Type() == cty.Number && raw.IsKnown() && !raw.IsNull() {
+			at[i], _ = raw.AsBigFloat().Float64()
+		}
+	}
+	count := at[0]
+	switch len(p.args) {
+	case 2:
+		count = at[1] - at[0]
+	case 3:
+		count = (at[1] - at[0]) / at[2]
+	}
+	n := int64(1024)
+	if count = math.Abs(count); count < 1024 { // and a number
+		n = int64(count) + 1
+	}
+	p.m.pay(n*450, n*60)
 }
 
 func payIndent(p *payment) {
@@ -314,11 +343,12 @@ func paySet(p *payment) {
 		if !raw.IsKnown() || raw.IsNull() || !raw.CanIterateElements() {
 			continue
 		}
+		each := 200 + p.all.nodes/int64(max(raw.LengthInt(), 1))*100 // to compare two elements
 		for it := raw.ElementIterator(); it.Next(); {
 			_, e := it.Element()
 			h := e.Hash()
 			buckets[h]++
-			p.m.pay(buckets[h]*(200+p.all.nodes/int64(max(raw.LengthInt(), 1))*100), 0)
+			p.m.pay(buckets[h]*each, 0)
 		}
 	}
 }

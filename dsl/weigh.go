@@ -71,7 +71,7 @@ func (m *meter) add(w *weight, v cty.Value, depth int64) {
 func elementCost(ty cty.Type, n int64) int64 {
 	switch log := int64(bits.Len64(uint64(n))); {
 	case ty.IsSetType() && ty.ElementType().IsPrimitiveType():
-		return 100 + 100*log
+		return 200 + 300*log
 	case ty.IsSetType():
 		return 1000 + 3000*log
 	case ty.IsObjectType(), ty.IsMapType():

@@ -45,7 +45,7 @@ func payYAML(p *payment) {
 	text := p.text(0)
 	if checkYAML(text) == nil {
 		n := yamlSize(text)
-		p.m.pay(product(n, 500), product(n, 100))
+		p.m.pay(product(n, 1300), product(n, 100))
 	}
 }
 
