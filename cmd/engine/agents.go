@@ -52,8 +52,17 @@ func argument(args []string, otherwise string) string {
 	return otherwise
 }
 
+// lockedCatalog is the catalogue of a module as its lock file limits it.
+func (a *app) lockedCatalog(dir string, f agentFlags) (*agents.Catalog, error) {
+	lock, err := readLock(a.path(dir), dir)
+	if err != nil {
+		return nil, err
+	}
+	return a.catalog(a.path(dir), lock, f)
+}
+
 func (a *app) agentsList(ctx context.Context, dir string, f agentFlags) error {
-	catalog, err := a.catalog(a.path(dir), f)
+	catalog, err := a.lockedCatalog(dir, f)
 	if err != nil {
 		return err
 	}
@@ -77,6 +86,9 @@ func (a *app) agentsList(ctx context.Context, dir string, f agentFlags) error {
 		table.Add(l.Name, version, string(l.Source), l.Path)
 		for _, s := range l.Shadows {
 			table.Add("", s.Version, string(s.Source), "shadowed: "+s.Path)
+		}
+		for _, s := range l.Unlocked {
+			table.Add("", s.Version, string(s.Source), "not locked: "+s.Path)
 		}
 	}
 	if err := table.Write(a.stdout); err != nil {
@@ -108,13 +120,20 @@ func agentsJSON(all []agents.Listed) []map[string]any {
 			shadows = append(shadows, map[string]any{"version": s.Version, "source": string(s.Source), "path": s.Path})
 		}
 		m["shadows"] = shadows
+		if len(l.Unlocked) > 0 {
+			unlocked := []map[string]any{}
+			for _, s := range l.Unlocked {
+				unlocked = append(unlocked, map[string]any{"version": s.Version, "source": string(s.Source), "path": s.Path})
+			}
+			m["unlocked"] = unlocked
+		}
 		out[i] = m
 	}
 	return out
 }
 
 func (a *app) agentsSchema(ctx context.Context, name, action string, f agentFlags) error {
-	catalog, err := a.catalog(a.path("."), f)
+	catalog, err := a.lockedCatalog(".", f)
 	if err != nil {
 		return err
 	}

@@ -209,7 +209,7 @@ func workflows(names []string) string {
 
 // plugins looks for the binaries that open runs are pinned to.
 func (c *checkup) plugins(ctx context.Context, f agentFlags) error {
-	catalog, err := c.a.catalog(c.a.path("."), f)
+	catalog, err := c.a.catalog(c.a.path("."), nil, f)
 	if err != nil {
 		return err
 	}

@@ -178,7 +178,7 @@ func (x *explained) agents(ctx context.Context, a *app, r *shownRun) error {
 	if r.row.OwnerAlive {
 		return nil // it is the owner's machine that matters
 	}
-	catalog, err := a.catalog(a.path("."), agentFlags{})
+	catalog, err := a.catalog(a.path("."), nil, agentFlags{})
 	if err != nil {
 		return err
 	}

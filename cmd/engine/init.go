@@ -63,11 +63,11 @@ func (a *app) initModule(ctx context.Context, dir string, o initOptions) error {
 		return &problem{m.diags}
 	}
 	l := &linked{module: m}
-	if l.catalog, err = a.catalog(m.dir, o.agents); err != nil {
-		return err
-	}
 	old, err := m.readLock()
 	if err != nil {
+		return err
+	}
+	if l.catalog, err = a.catalog(m.dir, old, o.agents); err != nil {
 		return err
 	}
 	if old == nil {

@@ -18,24 +18,30 @@ import (
 )
 
 // agentFlags say where agents are looked for.
-type agentFlags struct{ pluginDirs []string }
+type agentFlags struct {
+	pluginDirs []string
+	modules    []string // directories of further modules whose own agents are searched
+}
 
 func (f *agentFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.pluginDirs, "plugin-dir", nil, "directory of agents, searched first; may be repeated")
 }
 
-// catalog returns the catalogue of agents for a module's directory. dir may be
-// "": then no project is searched.
-func (a *app) catalog(dir string, f agentFlags) (*agents.Catalog, error) {
+// catalog returns the catalogue of agents for a module's directory and its lock
+// file. dir may be "": then no project is searched. lock may be nil.
+func (a *app) catalog(dir string, lock *dsl.Lock, f agentFlags) (*agents.Catalog, error) {
 	search, diags := agents.DefaultSearch(a.env)
 	if diags.HasErrors() {
 		return nil, &problem{diags}
 	}
-	search.Project = dir
+	search.Modules = f.modules
+	if dir != "" {
+		search.Modules = append([]string{dir}, f.modules...)
+	}
 	for _, d := range f.pluginDirs {
 		search.PluginDirs = append(search.PluginDirs, a.path(d))
 	}
-	return agents.NewCatalog(agents.CatalogOptions{Search: search, CacheDir: agents.CacheDir(a.env), Logger: a.logger()}), nil
+	return agents.NewCatalog(agents.CatalogOptions{Search: search, Lock: lock, CacheDir: agents.CacheDir(a.env), Logger: a.logger()}), nil
 }
 
 // A linked module is ready to run.
@@ -81,11 +87,11 @@ func (a *app) check(ctx context.Context, given string, f agentFlags) (*linked, e
 		return nil, err
 	}
 	l := &linked{module: m}
-	if l.catalog, err = a.catalog(m.dir, f); err != nil {
-		return nil, err
-	}
 	lock, err := m.readLock()
 	if err != nil {
+		return nil, err
+	}
+	if l.catalog, err = a.catalog(m.dir, lock, f); err != nil {
 		return nil, err
 	}
 	l.locked = lock != nil
@@ -102,8 +108,32 @@ func (a *app) check(ctx context.Context, given string, f agentFlags) (*linked, e
 	l.def = def
 	l.all = append(l.all, m.diags...)
 	l.all = append(l.all, m.show(l.explain(diags))...)
+	l.all = append(l.all, m.show(l.origins())...)
 	l.all = l.all.Sorted()
 	return l, ctx.Err()
+}
+
+// origins warns of agents that came with the module: those that are used in place
+// of an installed one, and those that are not used because no lock file names
+// them.
+func (l *linked) origins() dsl.Diagnostics {
+	var out dsl.Diagnostics
+	warn := func(u usedAgent, summary, format string, args ...any) {
+		out = append(out, dsl.Diagnostic{Severity: dsl.SeverityWarning, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: u.Where})
+	}
+	for _, u := range l.used {
+		if u.err != nil {
+			continue
+		}
+		if over := l.catalog.Displaced(u.binary); len(over) > 0 {
+			warn(u, fmt.Sprintf("Agent %q comes from the module", u.Name), "%s is used in place of the installed %s. The lock file names it.", u.binary.Path, over[0].Path)
+		}
+		for _, f := range u.binary.Unlocked {
+			warn(u, fmt.Sprintf("Agent %q of the module is not used", u.Name),
+				"%s came with the module, and no lock file names it; %s is used. If you trust the file of the module, run `engine init`: it locks it.", f.Path, u.binary.Path)
+		}
+	}
+	return out
 }
 
 // explain says of each agent that is missing why.
@@ -133,7 +163,10 @@ func explainAgent(u usedAgent) (summary, detail string) {
 	var version *agents.VersionError
 	var changed *agents.ChecksumError
 	var lock *agents.LockError
+	var unlocked *agents.UnlockedError
 	switch {
+	case errors.As(u.err, &unlocked):
+		summary = fmt.Sprintf("Agent %q is not locked", u.Name)
 	case errors.As(u.err, &missing) && u.Similar != "" && len(missing.Misplaced) == 0:
 		return fmt.Sprintf("Agent %q not found", u.Name), fmt.Sprintf("%s. Did you mean %q?", upperFirst(u.err.Error()), u.Similar)
 	case errors.As(u.err, &missing):
@@ -179,15 +212,19 @@ func hintOf(err error) string {
 }
 
 // readLock reads the lock file beside the module; nil = there is none.
-func (m *module) readLock() (*dsl.Lock, error) {
-	src, err := readRegular(filepath.Join(m.dir, dsl.LockFile), maxFile)
+func (m *module) readLock() (*dsl.Lock, error) { return readLock(m.dir, m.shown) }
+
+// readLock reads the lock file in dir, which messages call shown; nil = there is
+// none.
+func readLock(dir, shown string) (*dsl.Lock, error) {
+	src, err := readRegular(filepath.Join(dir, dsl.LockFile), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the lock file: %w", err)
 	}
-	lock, diags := dsl.ReadLock(src, path.Join(m.shown, dsl.LockFile))
+	lock, diags := dsl.ReadLock(src, path.Join(shown, dsl.LockFile))
 	if diags.HasErrors() {
 		return nil, &problem{diags}
 	}

@@ -158,14 +158,14 @@ func (a *app) serve(ctx context.Context, paths []string, o serveOptions) error {
 		}
 		if i == 0 {
 			home, shown = m.dir, m.shown
-		} else if dir := filepath.Join(m.dir, ".engine", "agents"); isDir(dir) {
-			o.agents.pluginDirs = append(o.agents.pluginDirs, absolute(dir))
+		} else {
+			o.agents.modules = append(o.agents.modules, m.dir)
 		}
 	}
 	if len(paths) == 0 {
 		home = a.path(".")
 	}
-	catalog, err := a.catalog(home, o.agents)
+	catalog, err := a.catalog(home, nil, o.agents) // runs name each binary by its checksum
 	if err != nil {
 		return err
 	}
@@ -179,14 +179,6 @@ func (a *app) serve(ctx context.Context, paths []string, o serveOptions) error {
 	}
 	defer s.close()
 	return a.serveOn(ctx, s, catalog, o)
-}
-
-// absolute is a path that no working directory changes.
-func absolute(p string) string {
-	if abs, err := filepath.Abs(p); err == nil {
-		return abs
-	}
-	return p
 }
 
 // serveOn works on an open state until a signal.

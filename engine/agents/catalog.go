@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -26,6 +27,9 @@ type Binary struct {
 	Found
 	Checksum string // hex SHA-256
 	Schema   sdk.Schema
+	// Unlocked are files of the name in the module's own place that were passed
+	// over, and not run, because no lock file names them.
+	Unlocked []Found
 }
 
 // Pin returns what a definition pins of the binary. One under dev_overrides has
@@ -41,13 +45,14 @@ func (b Binary) Pin() dsl.AgentBinary {
 // A Listed is a binary as lists show it.
 type Listed struct {
 	Binary
-	Shadows []Found // further ones of the name, which it keeps from being used
+	Shadows []Found // further ones of the name, which it keeps from being used; without Unlocked
 	Err     error   // why it cannot be used; nil = it can
 }
 
 // CatalogOptions are the settings of a Catalog.
 type CatalogOptions struct {
 	Search   SearchOptions
+	Lock     *dsl.Lock    // of the module whose own place is searched; nil = it has none
 	CacheDir string       // for descriptions; "" = not cached
 	TempDir  string       // for the private copies of binaries that are asked; "" = os.TempDir
 	Logger   *slog.Logger // nil = nowhere
@@ -57,6 +62,7 @@ type CatalogOptions struct {
 // used and after Refresh. It is safe for concurrent use.
 type Catalog struct {
 	search  SearchOptions
+	lock    *dsl.Lock // nil = none
 	cache   cache
 	tempDir string
 	logger  *slog.Logger
@@ -103,7 +109,7 @@ func NewCatalog(o CatalogOptions) *Catalog {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Catalog{
-		search: o.Search, cache: cache{dir: o.CacheDir, logger: o.Logger}, tempDir: o.TempDir, logger: o.Logger,
+		search: o.Search, lock: o.Lock, cache: cache{dir: o.CacheDir, logger: o.Logger}, tempDir: o.TempDir, logger: o.Logger,
 		described: map[string]*description{},
 	}
 }
@@ -136,21 +142,33 @@ func (c *Catalog) all() ([]Found, error) {
 
 // Find returns the binary to use for an agent: of the first place that holds
 // one whose version fits the constraint, the newest. constraint is as in
-// "~> 1.2"; "" = any version. An override fits always. Returns
-// *NotFoundError, *VersionError, or a *plugin.StartError about the binary.
+// "~> 1.2"; "" = any version. An override fits always. A file in the module's own
+// place counts only if the lock file names it; no other is run, not even to ask
+// what it is. Returns *NotFoundError, *VersionError, *UnlockedError, or a
+// *plugin.StartError about the binary.
 func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, error) {
+	return c.find(ctx, name, constraint, c.trusts)
+}
+
+// find is Find among the files that counts lets count.
+func (c *Catalog) find(ctx context.Context, name, constraint string, counts func(Found) bool) (Binary, error) {
 	want, err := parseConstraint(name, constraint)
 	if err != nil {
 		return Binary{}, err
 	}
 	var best *Binary
 	var others []Binary
+	var unlocked []Found
 	for _, f := range c.named(name) {
 		if best != nil && f.Place != best.Place {
 			break // the first place that has one wins
 		}
 		if f.Version != "" && !fits(want, f.Version) {
 			others = append(others, Binary{Found: f})
+			continue
+		}
+		if !counts(f) {
+			unlocked = append(unlocked, f)
 			continue
 		}
 		b, err := c.Describe(ctx, f)
@@ -169,7 +187,10 @@ func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, er
 	}
 	switch {
 	case best != nil:
+		best.Unlocked = unlocked
 		return *best, nil
+	case len(unlocked) > 0:
+		return Binary{}, &UnlockedError{Name: name, Path: unlocked[0].Path}
 	case len(others) > 0:
 		return Binary{}, &VersionError{Name: name, Constraint: constraint, Have: others}
 	}
@@ -186,7 +207,12 @@ func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary
 	}
 	var changed *ChecksumError
 	var others []Binary
+	var unlocked []Found
 	for _, f := range c.named(name) {
+		if checksum == "" && !c.trusts(f) {
+			unlocked = append(unlocked, f)
+			continue
+		}
 		if f.Version != "" && ver != "" && !sameVersion(f.Version, ver) {
 			others = append(others, Binary{Found: f})
 			continue
@@ -226,6 +252,8 @@ func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary
 	switch {
 	case changed != nil:
 		return Binary{}, changed
+	case len(unlocked) > 0:
+		return Binary{}, &UnlockedError{Name: name, Path: unlocked[0].Path}
 	case len(others) > 0:
 		return Binary{}, &VersionError{Name: name, Constraint: "= " + ver, Have: others}
 	}
@@ -253,7 +281,7 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 			return nil, ctx.Err()
 		}
 		for _, f := range byName[name] {
-			if f.Path != l.Path {
+			if f.Path != l.Path && !slices.Contains(l.Unlocked, f) {
 				l.Shadows = append(l.Shadows, f)
 			}
 		}

@@ -70,7 +70,7 @@ func TestDiscover(t *testing.T) {
 
 	found, err := agents.Discover(agents.SearchOptions{
 		PluginDirs: []string{dir("flag"), dir("flag")}, DevOverrides: map[string]string{"a": dir("dev")},
-		Project: dir("module"), EnvDirs: []string{dir("env")}, UserDir: dir("user"), EngineDir: dir("bin"),
+		Modules: []string{dir("module")}, EnvDirs: []string{dir("env")}, UserDir: dir("user"), EngineDir: dir("bin"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestDiscoverNever(t *testing.T) {
 	flat(t, dir, "a", "1.0.0")
 	t.Chdir(dir)
 	t.Setenv("PATH", dir)
-	c := agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{Project: dir}})
+	c := agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{Modules: []string{dir}}})
 	var missing *agents.NotFoundError
 	if _, err := c.Find(t.Context(), "a", ""); !errors.As(err, &missing) {
 		t.Errorf("error=%v, want *NotFoundError", err)
@@ -116,7 +116,7 @@ func TestNotFoundHints(t *testing.T) {
 	bare := flat(t, place, "crane", "1.0.0")
 	high := flat(t, filepath.Join(place, "lift", "2.0.0"), "lift", "2.0.0")
 	versioned(t, place, "http", "1.0.0")
-	c := agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{Project: project}})
+	c := agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{Modules: []string{project}}})
 	at := func(name, ver string) string {
 		return filepath.Join(place, name, ver, agents.Platform(), "engine-agent-"+name)
 	}
@@ -137,7 +137,7 @@ func TestNotFoundHints(t *testing.T) {
 
 func TestDiscoverMissingPlaces(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
-	if found, err := agents.Discover(agents.SearchOptions{Project: gone, UserDir: gone, EngineDir: gone}); err != nil || len(found) > 0 {
+	if found, err := agents.Discover(agents.SearchOptions{Modules: []string{gone}, UserDir: gone, EngineDir: gone}); err != nil || len(found) > 0 {
 		t.Errorf("found=%v err=%v, want nothing: these places need not exist", found, err)
 	}
 	for name, o := range map[string]agents.SearchOptions{

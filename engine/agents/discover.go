@@ -38,7 +38,7 @@ const (
 type SearchOptions struct {
 	PluginDirs   []string          // --plugin-dir
 	DevOverrides map[string]string // agent name to binary, or to the directory that holds it
-	Project      string            // directory of the module
+	Modules      []string          // directories of modules
 	EnvDirs      []string          // ENGINE_PLUGIN_DIR
 	UserDir      string            // holds agents by name; see UserDir
 	EngineDir    string            // directory of the engine's binary
@@ -77,8 +77,8 @@ func (o SearchOptions) places() []place {
 	if len(o.DevOverrides) > 0 {
 		ps = append(ps, place{source: SourceDev})
 	}
-	if o.Project != "" {
-		add(SourceProject, filepath.Join(o.Project, ".engine", "agents"), false)
+	for _, dir := range o.Modules {
+		add(SourceProject, filepath.Join(dir, ".engine", "agents"), false)
 	}
 	for _, d := range o.EnvDirs {
 		add(SourceEnv, d, true)

@@ -111,7 +111,7 @@ func (c *Catalog) choose(ctx context.Context, use Use, before dsl.LockedAgent, u
 		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "mend the version argument of the agent block"}
 	}
 	if upgrade || before.Version == "" || !fit {
-		return c.Find(ctx, use.Name, use.Constraint)
+		return c.find(ctx, use.Name, use.Constraint, func(Found) bool { return true })
 	}
 	return c.Exact(ctx, use.Name, before.Version, before.Hashes[Platform()])
 }

@@ -352,4 +352,22 @@ var agentsFaults = []fault{
 		new:  "if false {",
 		by:   catches("engine/agents", "^TestClose$"),
 	},
+	{
+		name: "what came with a module is run only if the lock file names it",
+		in:   "engine/agents.(*Catalog).trusts",
+		old:  "if c.lock == nil {\n\t\treturn false", new: "if c.lock == nil {\n\t\treturn true",
+		by: catches("cmd/engine", "^TestAgentsOfACheckout$"),
+	},
+	{
+		name: "the lock file names one file of the module, not its name",
+		in:   "engine/agents.(*Catalog).trusts",
+		old:  "return err == nil && strings.EqualFold(sum, locked.Hashes[Platform()])", new: "return err == nil || strings.EqualFold(sum, locked.Hashes[Platform()])",
+		by: catches("cmd/engine", "^TestAgentsOfACheckout$"),
+	},
+	{
+		name: "a warning names each agent of a module that displaces an installed one",
+		in:   "engine/agents.(*Catalog).Displaced",
+		old:  "if b.Source != SourceProject {", new: "if b.Source == SourceProject {",
+		by: catches("cmd/engine", "^TestAgentsOfACheckout$"),
+	},
 }
