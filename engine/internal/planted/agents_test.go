@@ -142,14 +142,14 @@ var agentsFaults = []fault{
 	},
 	{
 		name: "a version outside of the constraint is not used",
-		in:   "engine/agents.(*Catalog).Find",
+		in:   "engine/agents.(*Catalog).find",
 		old:  "case !fits(want, b.Version):",
 		new:  "case false:",
 		by:   catches("engine/agents", "^(TestFind|TestBareFileOutsideOfTheConstraint)$"),
 	},
 	{
 		name: "a directory of a version outside of the constraint is not used",
-		in:   "engine/agents.(*Catalog).Find",
+		in:   "engine/agents.(*Catalog).find",
 		old:  "f.Version != \"\" && !fits(want, f.Version)",
 		new:  "false",
 		same: "The binary is described next, its version must be the directory's, and a version that does not fit is passed over then.",
@@ -163,7 +163,7 @@ var agentsFaults = []fault{
 	},
 	{
 		name: "the first place that has a binary which fits wins",
-		in:   "engine/agents.(*Catalog).Find",
+		in:   "engine/agents.(*Catalog).find",
 		old:  "best != nil && f.Place != best.Place",
 		new:  "false",
 		by:   catches("engine/agents", "^TestFind$"),
