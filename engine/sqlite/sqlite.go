@@ -172,7 +172,8 @@ func (s *Store) openWriter(path string, pragmas ...string) (err error) {
 // openRead opens a file that another process may be writing. Where the file or
 // its directory cannot be written, SQLite cannot share the WAL's index: then
 // the file is read without it, if nobody has left a WAL, or as it stands on a
-// disk that does not change.
+// disk that does not change. On a full disk it is read likewise, or with the
+// index in memory.
 func (s *Store) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err
@@ -181,11 +182,9 @@ func (s *Store) openRead(ctx context.Context, path string) error {
 		return err
 	}
 	var errs []error
-	for _, mode := range []string{"rw", "ro", "ro&immutable=1"} {
-		if mode == "ro&immutable=1" {
-			if _, err := os.Stat(path + "-wal"); err == nil {
-				break // what stands in it would be overlooked
-			}
+	for _, mode := range []string{"rw", "ro", asItStands, alone} {
+		if mode == asItStands && walWaits(path) || mode == alone && !noRoom(errors.Join(errs...)) {
+			continue
 		}
 		if err := s.openPool(path, mode); err != nil {
 			return err
@@ -200,8 +199,32 @@ func (s *Store) openRead(ctx context.Context, path string) error {
 	return errors.Join(errs...)
 }
 
+const (
+	// asItStands reads without locks and without the WAL: what stands in the WAL
+	// would be overlooked.
+	asItStands = "ro&immutable=1"
+	// alone keeps the WAL's index in memory, where a full disk has no room for it,
+	// and the file for this process for as long as it reads.
+	alone = "rw&vfs=unix-excl"
+)
+
+// walWaits reports whether the WAL holds something.
+func walWaits(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return err == nil && info.Size() > 0
+}
+
+// noRoom reports that the disk has no room for the WAL's index.
+func noRoom(err error) bool {
+	var e *driver.Error
+	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE
+}
+
 // cannotOpen reports that SQLite could not open the file in this mode.
 func cannotOpen(err error) bool {
+	if noRoom(err) {
+		return true
+	}
 	switch code(err) {
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
 		return true
@@ -301,7 +324,7 @@ func (s *Store) explain(what string, err error) error {
 		hint = "it is not a state file, or its beginning is damaged: move it away, or restore it from a backup"
 	case c == sqlite3.SQLITE_CORRUPT:
 		hint = "the state file is damaged: restore it from a backup"
-	case c == sqlite3.SQLITE_FULL, errors.Is(err, syscall.ENOSPC):
+	case c == sqlite3.SQLITE_FULL, noRoom(err), errors.Is(err, syscall.ENOSPC):
 		hint = "the disk is full: make room; nothing that was accepted is lost"
 	case c == sqlite3.SQLITE_BUSY:
 		hint = "another process has been writing to it for too long: try again"

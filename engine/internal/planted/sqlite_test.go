@@ -14,6 +14,18 @@ var sqliteFaults = []fault{
 		by: catches("engine/sqlite", "^TestPlaceIsChecked$"),
 	},
 	{
+		name: "a state on a full disk can be read",
+		in:   "engine/sqlite.cannotOpen",
+		old:  "if noRoom(err) {", new: "if false {",
+		by: catches("cmd/engine", "^TestScript$/^state-full-read$"),
+	},
+	{
+		name: "on a full disk what stands in the WAL is read too",
+		in:   "engine/sqlite.(*Store).openRead",
+		old:  "mode == asItStands && walWaits(path) || mode == alone && !noRoom(errors.Join(errs...))", new: "mode == asItStands && walWaits(path) || mode == alone",
+		by: catches("cmd/engine", "^TestScript$/^state-full-read$"),
+	},
+	{
 		name: "a directory that every user can write holds no state",
 		in:   "engine/sqlite.othersWrite",
 		old:  "case mode&0o002 != 0:", new: "case false:",
