@@ -122,7 +122,7 @@ func (ev *evaluator) local(l *localDecl, w world) (cty.Value, hcl.Diagnostics) {
 	if diags.HasErrors() {
 		return cty.DynamicVal, diags
 	}
-	v := cty.DynamicVal
+	var v cty.Value
 	if c.konst != nil {
 		v = *c.konst
 	} else if v, diags = c.evaluate(ctx); diags.HasErrors() {
