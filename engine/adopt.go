@@ -25,6 +25,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a adoption) {
 		sh.readMail(ctx, r)
 		return
 	}
+	r.suspect, r.deaths = a.suspect, a.deaths
 	for _, l := range a.mail {
 		if l.err == nil && !r.inbox.held[l.ID] {
 			r.inbox.hold(l.ID)

@@ -155,15 +155,27 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
+		if sh.s.hands.hold(ctx, r.id) != nil { // this incarnation ends
+			sh.s.hands.letGo(r.id)
+			return
+		}
 		pause := 20 * time.Millisecond
 		for {
 			story, rows, err := n.loadState(ctx, r.id)
 			if err == nil || permanent(err) {
 				n.outage.worked(doingLoad, time.Time{})
-				sh.post(func(ctx context.Context) { sh.loaded(ctx, r, story, rows, err) })
+				sh.post(func(ctx context.Context) {
+					if sh.runs[r.id] != r || r.inHand {
+						sh.s.hands.letGo(r.id)
+					} else {
+						r.inHand = true // until what follows is decided
+					}
+					sh.loaded(ctx, r, story, rows, err)
+				})
 				return
 			}
 			if ctx.Err() != nil {
+				sh.s.hands.letGo(r.id)
 				return
 			}
 			n.outage.failed(doingLoad, err, "run", name)

@@ -38,6 +38,10 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
 	}
+	store := Pointed(o.Store)
+	if err := store.Absolve(ctx, run); err != nil { // a person knows what it does
+		return 0, fmt.Errorf("forget which engines died with run %s: %w", RunName(run), err)
+	}
 	data, err := encodeMessage(o.Sealer, run, verb)
 	if err != nil {
 		return 0, err
@@ -46,7 +50,7 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 	if _, err := rand.Read(token[:]); err != nil {
 		return 0, fmt.Errorf("mint a message's number: %w", err)
 	}
-	id, err := Pointed(o.Store).Post(ctx, Message{Run: run, Kind: MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data})
+	id, err := store.Post(ctx, Message{Run: run, Kind: MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data})
 	if err != nil {
 		return 0, fmt.Errorf("post to run %s: %w", RunName(run), err)
 	}

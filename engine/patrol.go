@@ -169,6 +169,11 @@ func (p *patrol) round(ctx context.Context) error {
 	if stats.Taken > 0 {
 		p.t.look() // there may be more
 	}
+	if p.t.looksAgain() {
+		p.mu.Lock()
+		p.hinted, p.passed = true, map[EngineID]bool{}
+		p.mu.Unlock()
+	}
 	return errors.Join(errs...)
 }
 

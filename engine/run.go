@@ -53,6 +53,11 @@ type ownedRun struct {
 	inbox   mailbox
 	heard   *int32 // how many messages were read before the takeover; nil = there are more
 	unheard bool   // messages that waited at the takeover are not read yet: nothing starts
+
+	suspect  bool // its last owner died: it is taken in hand before each decision until it gets on
+	deaths   int  // engines that died with it in hand, as the store knows
+	inHand   bool // by this shard
+	grasping bool // it is being taken in hand
 }
 
 // A flight is a transition on its way to the store, and what follows once it
@@ -123,6 +128,9 @@ type adoption struct {
 	read  bool     // its inbox was read with it, or nothing was in it
 	mail  []letter // what was in it: to be decided in the row that takes it over
 	done  func(error)
+
+	suspect bool // the run's owner died
+	deaths  int  // engines that died with the run in hand
 }
 
 // adopt makes this engine the owner of a run, if its owner is gone.
@@ -167,7 +175,12 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	if r.phase != phaseReady || r.flight != nil || len(r.pending) == 0 || ctx.Err() != nil {
 		return
 	}
-	if !r.owned && !r.becoming() || sh.mailFirst(ctx, r) {
+	becoming := r.becoming()
+	if !r.owned && !becoming || sh.mailFirst(ctx, r) {
+		return
+	}
+	if r.suspect && !r.inHand && !becoming { // a takeover is in hand already
+		sh.grasp(r)
 		return
 	}
 	n := min(len(r.pending), maxEvents)
@@ -289,6 +302,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	}
 	r.facts += f.told
 	sh.toldFacts(f)
+	sh.gotOn(ctx, r, &f.t)
 	if f.started != nil {
 		f.started.submitted = Submitted{Run: r.id, Name: f.started.public}
 	}
@@ -332,6 +346,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.flight != nil || r.phase != phaseReady {
 		return
 	}
+	sh.letGo(r)
 	status := r.state.Status()
 	if status.Final() || status.NeedsHuman() {
 		for i, w := range r.waiters {
@@ -387,6 +402,7 @@ func (sh *shard) standInLine(r *ownedRun) {
 // drop forgets a run that is not this engine's, or that could not be read, and
 // tells everyone who waits.
 func (sh *shard) drop(r *ownedRun, err, trouble error) {
+	sh.letGo(r)
 	if r.flight != nil {
 		r.flight.release(sh.s.n.cfg.Capacity)
 		for _, d := range r.flight.deliveries {
@@ -460,6 +476,7 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 		sh.drop(r, err, trouble)
 		return
 	}
+	sh.letGo(r)
 	r.phase, r.err = phaseAside, err
 	for _, d := range r.pending {
 		d.finish(err)

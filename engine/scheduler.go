@@ -25,6 +25,7 @@ type scheduler struct {
 	committer *committer
 	agenda    *agenda
 	queue     *queue
+	hands     *handKeeper
 	shards    []*shard
 	done      <-chan struct{} // closed when this incarnation has ended
 	loads     sync.WaitGroup  // goroutines that read for shards

@@ -26,17 +26,96 @@ type taking struct {
 	woken uint64
 }
 
-// take takes runs over together, so that they share commits, and waits until
+// take takes runs over, and returns how many it got. They are in hand before any of
+// them is read (Hands). Those against which nothing is known go together; those
+// with which engines died go one by one, so that the next death tells which of them
+// it was; and those with which too many died are parked instead.
+func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int, error) {
+	if len(runs) == 0 {
+		return 0, nil
+	}
+	suspects, err := t.n.cfg.Store.Suspects(ctx, t.engine, runs)
+	if err != nil {
+		return 0, fmt.Errorf("take runs over: %w", err)
+	}
+	hands, clean := t.scheduler.hands, runs
+	if len(suspects) > 0 {
+		clean = slices.DeleteFunc(slices.Clone(runs), func(run machine.RunID) bool { _, suspect := suspects[run]; return suspect })
+	}
+	leave, err := hands.together(ctx)
+	if err != nil {
+		return 0, err
+	}
+	taken, err := t.takeTogether(ctx, clean, how, 0)
+	leave()
+	for _, run := range slices.Sorted(maps.Keys(suspects)) {
+		n, x := 0, suspects[run]
+		switch {
+		case err != nil:
+			return taken, err
+		case x.Held && t.leaves(run): // it takes the run over, or its death will tell
+		case x.Deaths >= MaxDeaths:
+			err = t.park(ctx, run, x.Deaths, how)
+		default:
+			if leave, err = hands.alone(ctx); err == nil {
+				n, err = t.takeTogether(ctx, []machine.RunID{run}, how, x.Deaths)
+				leave()
+			}
+		}
+		taken += n
+	}
+	return taken, err
+}
+
+// leaves reports whether a run that another engine has in hand is left to it. After
+// a lease that engine has taken the run over, or was declared dead, or does not get
+// on with it.
+func (t *term) leaves(run machine.RunID) bool {
+	o := t.n.cfg.Options
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since, known := t.others[run]
+	switch {
+	case !known:
+		if t.others == nil || len(t.others) >= maxLeft {
+			t.others = map[machine.RunID]time.Time{}
+		}
+		t.others[run] = time.Now()
+	case time.Since(since) > o.Lease+o.MaxScan:
+		delete(t.others, run)
+		return false
+	}
+	t.again = true
+	return true
+}
+
+// looksAgain reports whether a run was left to an engine that has it in hand.
+func (t *term) looksAgain() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	again := t.again
+	t.again = false
+	return again
+}
+
+// takeTogether takes runs over together, so that they share commits, and waits until
 // each is committed or refused. It returns how many it got. A run that cannot be
 // worked on here is left alone, shows in Troubles, and is not looked at again
-// for a while; so is one that waits for a person.
-func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int, error) {
+// for a while; so is one that waits for a person. With each of the runs so many
+// engines died.
+func (t *term) takeTogether(ctx context.Context, runs []machine.RunID, how taking, deaths int) (int, error) {
 	n := t.n
 	if len(runs) == 0 {
 		return 0, nil
 	}
 	how.woken = n.left.woken()
+	held := make(chan error, 1)
+	go func() { held <- t.scheduler.hands.hold(ctx, runs...) }()
+	defer t.scheduler.hands.letGo(runs...)
 	loaded, err := n.cfg.Store.LoadMany(ctx, runs)
+	if e := <-held; e != nil {
+		err = e // nothing of them is looked at before the store knows that they are in hand
+	}
 	if err != nil {
 		return 0, fmt.Errorf("take runs over: %w", err)
 	}
@@ -73,6 +152,7 @@ func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int,
 			continue
 		}
 		a.from, a.done = l.Head.Owner, func(err error) { results <- err }
+		a.deaths, a.suspect = deaths, deaths > 0 || l.Head.Owner != 0 && !how.passed
 		asked++
 		sh := t.scheduler.shard(l.Head.Run)
 		sh.post(func(ctx context.Context) { sh.adopt(ctx, l.Head.Run, *a) })
@@ -328,6 +408,31 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 			return fmt.Errorf("take over run %s: %w", RunName(run), ErrNotOwner)
 		}
 	}
+	known, err := n.cfg.Store.Suspects(ctx, t.engine, []machine.RunID{run})
+	if err != nil {
+		return fmt.Errorf("take over run %s: %w", RunName(run), err)
+	}
+	deaths := known[run].Deaths
+	switch {
+	case known[run].Held:
+		return fmt.Errorf("take over run %s: another engine is about to: %w", RunName(run), ErrNotOwner)
+	case deaths >= MaxDeaths:
+		return &RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
+	}
+	hands := t.scheduler.hands
+	enter := hands.together
+	if deaths > 0 {
+		enter = hands.alone
+	}
+	leave, err := enter(ctx)
+	if err != nil {
+		return fmt.Errorf("take over run %s: %w", RunName(run), err)
+	}
+	defer leave()
+	defer hands.letGo(run)
+	if err := hands.hold(ctx, run); err != nil {
+		return fmt.Errorf("take over run %s: %w", RunName(run), err)
+	}
 	story, err := n.fold(ctx, Loaded{Head: head, Rows: rows}, &machine.Scratch{})
 	if err != nil {
 		return err
@@ -342,7 +447,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	answer := make(chan error, 1)
 	sh := t.scheduler.shard(run)
 	sh.post(func(ctx context.Context) {
-		sh.adopt(ctx, run, adoption{from: head.Owner, specs: specs, done: func(err error) { answer <- err }})
+		sh.adopt(ctx, run, adoption{from: head.Owner, specs: specs, deaths: deaths, suspect: deaths > 0 || head.Owner != 0, done: func(err error) { answer <- err }})
 	})
 	select {
 	case err = <-answer:

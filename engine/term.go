@@ -32,7 +32,9 @@ type term struct {
 	ticked time.Time  // when the last tick was sent
 	hinted bool       // something may be waiting: the next tick comes early
 	lag    time.Duration
-	busy   bool // the last pass found work that is not the own runs'
+	others map[machine.RunID]time.Time // left to engines that have them in hand, since when
+	again  bool                        // one was left so: look again soon
+	busy   bool                        // the last pass found work that is not the own runs'
 }
 
 // join registers a new incarnation and learns the store's time.
@@ -46,6 +48,7 @@ func (n *Node) join(ctx context.Context) (*term, error) {
 	t := &term{n: n, engine: engine}
 	t.ctx, t.end = context.WithCancelCause(context.Background())
 	t.scheduler = newScheduler(n, engine, t.ctx.Done())
+	t.scheduler.hands = newHandKeeper(t)
 	ok := false
 	defer func() {
 		if !ok {
@@ -111,6 +114,7 @@ func (t *term) run(ctx, hard context.Context) error {
 		wg.Go(func() { t.patrol.run(work) })
 	}
 	wg.Go(func() { t.listen(work) })
+	wg.Go(func() { t.over(t.scheduler.hands.run(work)) })
 	wg.Go(func() { t.retain(work) })
 
 	select {

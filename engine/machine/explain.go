@@ -87,7 +87,9 @@ func (x *explainer) ended() {
 func (x *explainer) open() {
 	r := &x.s.run
 	x.out.NeedsHuman = x.s.NeedsHuman()
-	x.out.Next, _ = x.s.NextDue()
+	if !r.lost() { // else no engine looks at the run, whatever is due
+		x.out.Next, _ = x.s.NextDue()
+	}
 	switch r.state {
 	case RunQueued:
 		x.say("The run is queued: nothing of it has started.")

@@ -22,19 +22,20 @@ func (s *Store) Hold(ctx context.Context, id engine.EngineID, runs []machine.Run
 	return nil
 }
 
-// Suspects returns which of the runs engines had in hand when they died.
-func (s *Store) Suspects(ctx context.Context, runs []machine.RunID) (map[machine.RunID]int, error) {
+// Suspects returns what is known against runs.
+func (s *Store) Suspects(ctx context.Context, self engine.EngineID, runs []machine.RunID) (map[machine.RunID]engine.Suspicion, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	var found map[machine.RunID]int
+	found := map[machine.RunID]engine.Suspicion{}
 	for _, run := range runs {
-		if n := s.deaths[run]; n > 0 {
-			if found == nil {
-				found = map[machine.RunID]int{}
-			}
-			found[run] = n
+		x := engine.Suspicion{Deaths: s.deaths[run]}
+		for id, m := range s.members {
+			x.Held = x.Held || id != self && slices.Contains(m.hand, run)
+		}
+		if x != (engine.Suspicion{}) {
+			found[run] = x
 		}
 	}
 	return found, nil

@@ -13,8 +13,10 @@ const (
 	handHold = `
 INSERT INTO engine.hand AS h (engine, runs) SELECT $1::int4, $2::int8[] FROM engine.member WHERE engine = $1 AND NOT dead
 ON CONFLICT (engine) DO UPDATE SET runs = excluded.runs`
-	handDrop       = `DELETE FROM engine.hand WHERE engine = $1`
-	suspectList    = `SELECT run_id, deaths FROM engine.suspect WHERE run_id = ANY ($1::int8[])`
+	handDrop    = `DELETE FROM engine.hand WHERE engine = $1`
+	suspectList = `
+SELECT run_id, deaths, false FROM engine.suspect WHERE run_id = ANY ($1::int8[])
+UNION ALL SELECT v.run_id, 0, true FROM engine.hand h CROSS JOIN LATERAL pg_catalog.unnest(h.runs) v(run_id) WHERE h.engine <> $2 AND v.run_id = ANY ($1::int8[])`
 	suspectAbsolve = `DELETE FROM engine.suspect WHERE run_id = ANY ($1::int8[])`
 )
 
@@ -34,26 +36,26 @@ func (s *Store) Hold(ctx context.Context, id engine.EngineID, runs []machine.Run
 	return nil
 }
 
-// Suspects returns which of the runs engines had in hand when they died.
-func (s *Store) Suspects(ctx context.Context, runs []machine.RunID) (map[machine.RunID]int, error) {
-	rows, err := s.db.QueryContext(ctx, suspectList, runArray(runs))
+// Suspects returns what is known against runs.
+func (s *Store) Suspects(ctx context.Context, self engine.EngineID, runs []machine.RunID) (map[machine.RunID]engine.Suspicion, error) {
+	rows, err := s.db.QueryContext(ctx, suspectList, runArray(runs), int64(self))
 	if err != nil {
 		return nil, wrap("look for suspect runs", err)
 	}
 	defer rows.Close()
-	var found map[machine.RunID]int
+	found := map[machine.RunID]engine.Suspicion{}
 	for rows.Next() {
 		var (
 			run    int64
 			deaths int
+			held   bool
 		)
-		if err := rows.Scan(&run, &deaths); err != nil {
+		if err := rows.Scan(&run, &deaths, &held); err != nil {
 			return nil, wrap("look for suspect runs", err)
 		}
-		if found == nil {
-			found = map[machine.RunID]int{}
-		}
-		found[machine.RunID(run)] = deaths
+		x := found[machine.RunID(run)]
+		x.Deaths, x.Held = max(x.Deaths, deaths), x.Held || held
+		found[machine.RunID(run)] = x
 	}
 	if err := rows.Err(); err != nil {
 		return nil, wrap("look for suspect runs", err)

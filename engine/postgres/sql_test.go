@@ -256,7 +256,7 @@ func TestPlans(t *testing.T) {
 		{"runOverdue", false, 3, []string{"run_active", "Index Cond: ((owner = m.engine) AND (next_check < $"}, "member"},
 		{"journalConsume", true, 41, []string{"fence_pkey", "run_pkey", "inbox_pkey"}, ""},
 		{"journalConsumeIfNone", true, 41, []string{"fence_pkey", "run_pkey", "inbox_pkey", "Conflict Arbiter Indexes: journal_pkey"}, ""},
-		{"suspectList", false, 1, []string{"suspect_pkey"}, ""},
+		{"suspectList", false, 2, []string{"suspect_pkey"}, "hand"},
 		{"suspectAbsolve", false, 1, []string{"suspect_pkey"}, ""},
 		{"memberBury", false, 1, []string{"run_pkey", "Conflict Arbiter Indexes: suspect_pkey"}, "member hand fence"},
 		{"messagePost", false, 6, []string{"run_pkey", "Conflict Arbiter Indexes: inbox_run_id_dedup_key"}, ""},

@@ -14,9 +14,10 @@ const (
 	handBlame = `
 INSERT INTO suspect (run_id, deaths) SELECT h.run_id, 1 FROM hand h JOIN run r USING (run_id) WHERE h.engine = ?1 AND r.state < 10
 ON CONFLICT (run_id) DO UPDATE SET deaths = deaths + 1`
-	suspectGet     = `SELECT coalesce((SELECT deaths FROM suspect WHERE run_id = ?1), 0)`
+	suspectGet = `
+SELECT coalesce((SELECT deaths FROM suspect WHERE run_id = ?1), 0), EXISTS (SELECT 1 FROM hand WHERE run_id = ?1 AND engine <> ?2)`
 	suspectAbsolve = `DELETE FROM suspect WHERE run_id = ?1`
-	suspectAny     = `SELECT EXISTS (SELECT 1 FROM suspect)`
+	suspectAny     = `SELECT EXISTS (SELECT 1 FROM suspect) OR EXISTS (SELECT 1 FROM hand WHERE engine <> ?1)`
 )
 
 // Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
@@ -41,22 +42,22 @@ func (s *Store) Hold(ctx context.Context, id engine.EngineID, runs []machine.Run
 	})
 }
 
-// Suspects returns which of the runs engines had in hand when they died.
-func (s *Store) Suspects(ctx context.Context, runs []machine.RunID) (map[machine.RunID]int, error) {
+// Suspects returns what is known against runs.
+func (s *Store) Suspects(ctx context.Context, self engine.EngineID, runs []machine.RunID) (map[machine.RunID]engine.Suspicion, error) {
 	some := false
-	err := s.query(ctx, "look for suspect runs", suspectAny, nil, func(r row) error { return r.Scan(&some) })
+	err := s.query(ctx, "look for suspect runs", suspectAny, []any{int64(self)}, func(r row) error { return r.Scan(&some) })
 	if err != nil || !some {
 		return nil, err
 	}
-	found := map[machine.RunID]int{}
+	found := map[machine.RunID]engine.Suspicion{}
 	for _, run := range runs {
-		deaths := 0
-		err := s.query(ctx, "look for suspect runs", suspectGet, []any{int64(run)}, func(r row) error { return r.Scan(&deaths) })
+		var x engine.Suspicion
+		err := s.query(ctx, "look for suspect runs", suspectGet, []any{int64(run), int64(self)}, func(r row) error { return r.Scan(&x.Deaths, &x.Held) })
 		if err != nil {
 			return nil, err
 		}
-		if deaths > 0 {
-			found[run] = deaths
+		if x != (engine.Suspicion{}) {
+			found[run] = x
 		}
 	}
 	return found, nil

@@ -46,6 +46,23 @@ var handRules = []rule{
 		w.bury(b)
 		w.wantSuspects(runs, nil)
 	}},
+	{name: "hands/others see what an engine has in hand", why: "until it is known whether the run ended that engine, no other may try it", run: func(w *world) {
+		a, b := w.join(w.Store, 1), w.join(w.Store, 1)
+		runs := w.started(a, 2)
+		w.hold(b, runs[1])
+		for _, c := range []struct {
+			self engine.EngineID
+			want map[machine.RunID]engine.Suspicion
+		}{{a.id, map[machine.RunID]engine.Suspicion{runs[1]: {Held: true}}}, {b.id, nil}} {
+			if got, err := w.Other.Suspects(w.ctx, c.self, runs); err != nil || !maps.Equal(got, c.want) {
+				w.Errorf("Suspects for engine %d = %v, %v, want %v", c.self, got, err, c.want)
+			}
+		}
+		w.bury(b)
+		if got, err := w.Other.Suspects(w.ctx, a.id, runs); err != nil || !maps.Equal(got, map[machine.RunID]engine.Suspicion{runs[1]: {Deaths: 1}}) {
+			w.Errorf("Suspects after the death = %v, %v", got, err)
+		}
+	}},
 	{name: "hands/a dead engine has nothing in hand", why: "what counts against its runs has been counted", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		runs := w.started(a, 1)
@@ -111,7 +128,13 @@ func (w *world) hold(a actor, runs ...machine.RunID) {
 // wantSuspects checks what counts against runs.
 func (w *world) wantSuspects(runs []machine.RunID, want map[machine.RunID]int) {
 	w.Helper()
-	got, err := w.Other.Suspects(w.ctx, runs)
+	suspects, err := w.Other.Suspects(w.ctx, 0, runs)
+	got := map[machine.RunID]int{}
+	for run, x := range suspects {
+		if x.Deaths > 0 {
+			got[run] = x.Deaths
+		}
+	}
 	if err != nil || !maps.Equal(got, want) {
 		w.Errorf("Suspects = %v, %v, want %v", got, err, want)
 	}

@@ -2,6 +2,27 @@ package planted
 
 var engineFaults = []fault{
 	{
+		name: "a run with which too many engines died is parked",
+		in:   "engine.(*term).take",
+		old:  "case x.Deaths >= MaxDeaths:",
+		new:  "case x.Deaths >= 100*MaxDeaths:",
+		by:   catches("engine", "^TestPoisonousRunIsParked$"),
+	},
+	{
+		name: "a suspect run is in hand before it is decided",
+		in:   "engine.(*shard).step",
+		old:  "r.suspect && !r.inHand && !becoming",
+		new:  "r.suspect && !r.inHand && !becoming && r.deaths > 100",
+		by:   catches("engine", "^TestPoisonousRunIsParked$"),
+	},
+	{
+		name: "a run that another engine has in hand is left to it",
+		in:   "engine.(*term).take",
+		old:  "case x.Held && t.leaves(run):",
+		new:  "case x.Held && x.Deaths > 100:",
+		by:   catches("engine", "^TestPoisonousRunIsParked$"),
+	},
+	{
 		name: "a stuck shard stops the renewal of the lease",
 		in:   "engine.(*term).stuck",
 		old:  "age > t.n.cfg.Options.Lease",

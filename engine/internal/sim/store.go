@@ -158,6 +158,20 @@ func (w *wire) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loa
 	return over(ctx, w, partOther, "load many", func() ([]engine.Loaded, error) { return w.Store.LoadMany(ctx, runs) })
 }
 
+func (w *wire) Hold(ctx context.Context, e engine.EngineID, runs []machine.RunID) error {
+	_, err := over(ctx, w, partOther, fmt.Sprintf("hold %v", runs), func() (nothing, error) { return nothing{}, w.Store.Hold(ctx, e, runs) })
+	return err
+}
+
+func (w *wire) Suspects(ctx context.Context, self engine.EngineID, runs []machine.RunID) (map[machine.RunID]engine.Suspicion, error) {
+	return over(ctx, w, partOther, "suspects", func() (map[machine.RunID]engine.Suspicion, error) { return w.Store.Suspects(ctx, self, runs) })
+}
+
+func (w *wire) Absolve(ctx context.Context, runs ...machine.RunID) error {
+	_, err := over(ctx, w, partOther, fmt.Sprintf("absolve %v", runs), func() (nothing, error) { return nothing{}, w.Store.Absolve(ctx, runs...) })
+	return err
+}
+
 func (w *wire) Messages(ctx context.Context, run machine.RunID, limit int) ([]engine.Message, error) {
 	return over(ctx, w, partOther, "messages", func() ([]engine.Message, error) { return w.Store.Messages(ctx, run, limit) })
 }

@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A handKeeper keeps the store's list of what this incarnation has in hand (Hands).
+// Many may hold runs at once: what they ask for while a write is on its way goes
+// with the next one.
+type handKeeper struct {
+	t    *term
+	hint chan struct{}
+
+	// Runs against which nothing is known are taken over together, and suspects one
+	// by one while nothing else is: only so is it clear what an engine died of.
+	turn  chan struct{} // full = somebody takes seats
+	seats chan struct{} // full = no other takeover is under way
+
+	mu      sync.Mutex            // protects following fields
+	runs    map[machine.RunID]int // in hand: how many hold each
+	wanted  uint64                // raised by every change
+	written uint64                // the change that the store knows of
+	waiting []handWait
+}
+
+// A handWait waits until the store knows of a change.
+type handWait struct {
+	change uint64
+	done   chan struct{}
+}
+
+func newHandKeeper(t *term) *handKeeper {
+	return &handKeeper{
+		t: t, hint: make(chan struct{}, 1), runs: map[machine.RunID]int{},
+		turn: make(chan struct{}, 1), seats: make(chan struct{}, 2*pagesAhead),
+	}
+}
+
+// together waits until no suspect is taken over, and begins a takeover beside which
+// others may be under way. leave ends it. Returns ctx's error.
+func (k *handKeeper) together(ctx context.Context) (leave func(), err error) {
+	return k.enter(ctx, 1)
+}
+
+// alone waits until no takeover is under way, and begins one beside which no other
+// is.
+func (k *handKeeper) alone(ctx context.Context) (leave func(), err error) {
+	return k.enter(ctx, cap(k.seats))
+}
+
+// enter takes seats.
+func (k *handKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
+	select {
+	case k.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-k.turn }()
+	taken := 0
+	leave = func() {
+		for range taken {
+			<-k.seats
+		}
+	}
+	for range seats {
+		select {
+		case k.seats <- struct{}{}:
+			taken++
+		case <-ctx.Done():
+			leave()
+			return nil, ctx.Err()
+		}
+	}
+	return leave, nil
+}
+
+// hold takes runs in hand and returns once the store knows. The caller calls letGo,
+// also after an error.
+func (k *handKeeper) hold(ctx context.Context, runs ...machine.RunID) error {
+	k.mu.Lock()
+	for _, run := range runs {
+		k.runs[run]++
+	}
+	k.wanted++
+	w := handWait{k.wanted, make(chan struct{})}
+	k.waiting = append(k.waiting, w)
+	k.mu.Unlock()
+	wake(k.hint)
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-k.t.ctx.Done():
+		return fmt.Errorf("take runs in hand: %w", context.Cause(k.t.ctx))
+	}
+}
+
+// letGo takes runs out of the hand. The store learns it with the next write.
+func (k *handKeeper) letGo(runs ...machine.RunID) {
+	k.mu.Lock()
+	changed := false
+	for _, run := range runs {
+		if k.runs[run]--; k.runs[run] <= 0 {
+			delete(k.runs, run)
+			changed = true
+		}
+	}
+	if changed {
+		k.wanted++
+	}
+	k.mu.Unlock()
+	if changed {
+		wake(k.hint)
+	}
+}
+
+const doingHands = "note which runs are in hand"
+
+// run writes what changes until ctx ends. Returns ErrFenced if this engine was
+// declared dead.
+func (k *handKeeper) run(ctx context.Context) error {
+	pause := 20 * time.Millisecond
+	for {
+		select {
+		case <-k.hint:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		k.mu.Lock()
+		change, runs := k.wanted, slices.Sorted(maps.Keys(k.runs))
+		k.mu.Unlock()
+		if change == k.written {
+			continue
+		}
+		err := k.t.n.cfg.Store.Hold(ctx, k.t.engine, runs)
+		switch {
+		case errors.Is(err, ErrFenced):
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			k.t.n.outage.failed(doingHands, err)
+			if err := sleep(ctx, pause); err != nil {
+				return err
+			}
+			pause = min(2*pause, k.t.n.cfg.Options.RetryStore)
+			wake(k.hint)
+			continue
+		}
+		k.t.n.outage.worked(doingHands, time.Time{})
+		pause = 20 * time.Millisecond
+		k.told(change)
+	}
+}
+
+// told releases those who waited for a change that the store knows of now.
+func (k *handKeeper) told(change uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.written = change
+	k.waiting = slices.DeleteFunc(k.waiting, func(w handWait) bool {
+		if w.change > change {
+			return false
+		}
+		close(w.done)
+		return true
+	})
+}
+
+// grasp takes a run in hand before something of it is decided, and goes on with it
+// then.
+func (sh *shard) grasp(r *ownedRun) {
+	if r.grasping {
+		return
+	}
+	r.grasping = true
+	sh.flights++ // whoever waits for quiet waits for this too
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		err := sh.s.hands.hold(context.Background(), r.id) // ends with the incarnation
+		sh.post(func(ctx context.Context) {
+			sh.flights--
+			r.grasping = false
+			if err != nil || sh.runs[r.id] != r || r.inHand {
+				sh.s.hands.letGo(r.id)
+				return
+			}
+			r.inHand = true
+			sh.step(ctx, r)
+			if r.flight == nil {
+				sh.letGo(r)
+			}
+		})
+	}()
+}
+
+// letGo takes a run out of the hand, if this shard has taken it there.
+func (sh *shard) letGo(r *ownedRun) {
+	if r.inHand {
+		r.inHand = false
+		sh.s.hands.letGo(r.id)
+	}
+}
+
+// gotOn notes that a run has got on: what it was suspected of it has outlived. An
+// attempt that starts is no proof, since what its answer leads to may be what ends
+// an engine.
+func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *Transition) {
+	if !r.suspect || !t.settles() {
+		return
+	}
+	r.suspect = false
+	if r.deaths == 0 {
+		return
+	}
+	r.deaths = 0
+	n, id := sh.s.n, r.id
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
+			// It stays suspect: one death more or less is no harm.
+			n.cfg.Logger.Warn("a run got on, and the deaths that count against it could not be forgotten", "run", RunName(id), "error", err)
+		}
+	}()
+}
+
+// settles reports whether a step, an undo or the run itself is settled by the
+// transition.
+func (t *Transition) settles() bool {
+	if t.State.Final() || t.State.NeedsHuman() {
+		return true
+	}
+	return slices.ContainsFunc(t.Steps, func(s StepRow) bool {
+		return s.State >= machine.StepSucceeded && s.State != machine.StepUndoing
+	})
+}
