@@ -72,7 +72,7 @@ func (c Ceilings) Validate() error {
 		}
 	}
 	if most := maxNodes - maxSteps; c.Instances > most {
-		return fmt.Errorf("Instances must be at most %d, not %d", most, c.Instances)
+		return fmt.Errorf("instances must be at most %d, not %d", most, c.Instances)
 	}
 	return nil
 }
