@@ -237,7 +237,7 @@ func (c *checkup) plugins(ctx context.Context, f agentFlags) error {
 	}
 	for _, p := range order {
 		name := "agent " + p.plugin
-		if _, err := catalog.Exact(ctx, p.plugin, p.version, p.checksum); err != nil {
+		if err := catalog.Present(ctx, p.plugin, p.version, p.checksum); err != nil {
 			var changed *agents.ChecksumError
 			what := "is missing"
 			if errors.As(err, &changed) {

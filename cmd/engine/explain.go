@@ -184,7 +184,7 @@ func (x *explained) agents(ctx context.Context, a *app, r *shownRun) error {
 	}
 	for _, name := range sortedNames(r.wf.Agents) {
 		agent := r.wf.Agents[name]
-		if _, err := catalog.Exact(ctx, agent.Plugin, agent.Version, agent.Checksum); err != nil {
+		if err := catalog.Present(ctx, agent.Plugin, agent.Version, agent.Checksum); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

@@ -202,6 +202,23 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 // run, not even to ask what it is: one that stands where the binary should be
 // and has another checksum is a *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
+	return c.exact(ctx, name, ver, checksum, c.Describe)
+}
+
+// Present returns the error that Exact would return, as far as that is known
+// without running a file of a module that its lock file does not name.
+func (c *Catalog) Present(ctx context.Context, name, ver, checksum string) error {
+	_, err := c.exact(ctx, name, ver, checksum, func(ctx context.Context, f Found) (Binary, error) {
+		if c.trusts(f) {
+			return c.Describe(ctx, f)
+		}
+		return Binary{Found: f, Checksum: checksum}, nil // its path says its version
+	})
+	return err
+}
+
+// exact is Exact; describe says what a file is.
+func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describe func(context.Context, Found) (Binary, error)) (Binary, error) {
 	if ver == "" && checksum == "" {
 		return c.Find(ctx, name, "")
 	}
@@ -237,7 +254,7 @@ func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary
 				continue
 			}
 		}
-		b, err := c.Describe(ctx, f)
+		b, err := describe(ctx, f)
 		switch {
 		case err != nil:
 			return Binary{}, err

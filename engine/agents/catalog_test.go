@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -227,6 +228,35 @@ func TestFind(t *testing.T) {
 	list, err := c.List(t.Context())
 	if err != nil || len(list) != 1 || list[0].Version != "1.5.0" || len(list[0].Shadows) != 5 || list[0].Err != nil {
 		t.Errorf("list=%+v err=%v, want a 1.5.0 that shadows 5", list, err)
+	}
+}
+
+// TestPresent: a file of a module that no lock file names is compared, not run.
+func TestPresent(t *testing.T) {
+	module := t.TempDir()
+	path := versioned(t, filepath.Join(module, ".engine", "agents"), "a", "1.0.0")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := fmt.Sprintf("%x", sha256.Sum256(text))
+	c := agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{Modules: []string{module}}})
+	if err := c.Present(t.Context(), "a", "1.0.0", sum); err != nil {
+		t.Errorf("error=%v, want none: the file is there", err)
+	}
+	var changed *agents.ChecksumError
+	if err := c.Present(t.Context(), "a", "1.0.0", strings.Repeat("ab", 32)); !errors.As(err, &changed) {
+		t.Errorf("error=%v, want *ChecksumError", err)
+	}
+	var unlocked *agents.UnlockedError
+	if err := c.Present(t.Context(), "a", "1.0.0", ""); !errors.As(err, &unlocked) || unlocked.Path != path || unlocked.Hint() == "" {
+		t.Errorf("error=%v, want *UnlockedError that names the file", err)
+	}
+	if _, err := os.Stat(path + ".calls"); err == nil {
+		t.Error("the file was run")
+	}
+	if b, err := c.Exact(t.Context(), "a", "1.0.0", sum); err != nil || b.Schema.Name != "a" {
+		t.Errorf("exact = %+v, error=%v, want the file that the checksum names", b, err)
 	}
 }
 

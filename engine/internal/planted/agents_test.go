@@ -170,7 +170,7 @@ var agentsFaults = []fault{
 	},
 	{
 		name: "a binary that is not the recorded one is told by its checksum and not used",
-		in:   "engine/agents.(*Catalog).Exact",
+		in:   "engine/agents.(*Catalog).exact",
 		old:  "!strings.EqualFold(sum, checksum)",
 		new:  "len(sum) != len(checksum)",
 		by:   catches("engine/agents", "^(TestExact|TestOtherBinaryIsNotRun)$"),
@@ -357,6 +357,12 @@ var agentsFaults = []fault{
 		in:   "engine/agents.(*Catalog).trusts",
 		old:  "if c.lock == nil {\n\t\treturn false", new: "if c.lock == nil {\n\t\treturn true",
 		by: catches("cmd/engine", "^TestAgentsOfACheckout$"),
+	},
+	{
+		name: "doctor and explain run no file of a module that its lock file does not name",
+		in:   "engine/agents.(*Catalog).Present",
+		old:  "if c.trusts(f) {", new: "if c.trusts(f) || f.Version != \"\" {",
+		by: catches("engine/agents", "^TestPresent$"),
 	},
 	{
 		name: "the lock file names one file of the module, not its name",
