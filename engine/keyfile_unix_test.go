@@ -1,0 +1,24 @@
+//go:build unix
+
+package engine_test
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/saga-engine/engine/engine"
+)
+
+// A pipe in place of the key file is refused before it is opened: to open it would
+// wait for a writer.
+func TestKeyFileIsRegular(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db.key")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.LoadOrCreateKeyFile(path); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		t.Errorf("%v", err)
+	}
+}
