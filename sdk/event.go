@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"strings"
 	"sync"
 	"time"
 )
@@ -137,12 +136,4 @@ func (e *emitter) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
-}
-
-// cut shortens text to at most n bytes and makes it valid UTF-8.
-func cut(text string, n int) string {
-	if len(text) > n {
-		text = text[:n]
-	}
-	return strings.ToValidUTF8(text, "")
 }

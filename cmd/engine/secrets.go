@@ -21,7 +21,7 @@ func (a *app) secret(ref string) (string, error) {
 	kind, name, _ := strings.Cut(ref, ":")
 	switch {
 	case kind == "env" && dsl.ReservedEnv(name):
-		return "", errors.New(dsl.ReservedEnvRule)
+		return "", fmt.Errorf("the variable is reserved. %s", dsl.ReservedEnvRule)
 	case kind == "env" && name != "":
 		if v, ok := a.lookup(name); ok {
 			return v, nil

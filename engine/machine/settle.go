@@ -182,7 +182,7 @@ func (d *decider) settleUndo(i int, ev SettleRequested) {
 		d.endUndo(i, undoNothing)
 	case ev.As == SettleNotDone && n.undoDoubt > 0:
 		d.reviveUndo()
-		n.manual = ev.By
+		n.manual, n.stated = ev.By, statedNothing // what is said of the undo relies on what was said of the step
 		n.undoDoubt = 0
 		d.freshUndo(i)
 	case ev.As == SettleSucceeded && unknown:
@@ -234,7 +234,7 @@ func (r Refused) WantsOutput() bool {
 // node's own is the most likely one.
 func (d *decider) undoWith(n *node, out dsl.Value) error {
 	step := d.step(n)
-	if step.Undo == nil || step.NoUndo || !step.Undo.UsesSelf || d.run.passed {
+	if step.Undo == nil || step.NoUndo || !step.Undo.UsesSelf || d.run.passed || n.of() == d.wf.Pivot {
 		return nil
 	}
 	copied := *n

@@ -463,8 +463,9 @@ func (w *world) settle(i int) error {
 			w.pass(k.applyAt) // an operator looks when the dust has settled
 		}
 	}
-	if n.undo == undoFailed && n.effect() == EffectDone && n.stated != statedNothing {
-		// "Not done" would now correct what was stated of the step itself.
+	if n.undo == undoFailed && n.undoDoubt == 0 && n.effect() == EffectDone && n.stated != statedNothing {
+		// Nothing about the undo is in doubt: "not done" would take back what was
+		// stated of the step.
 		return w.deliver(CompensateRequested{By: "op", Step: w.s.Node(w.wf, i).Name, Retry: true})
 	}
 	ev := SettleRequested{Step: w.s.Node(w.wf, i).Name, By: "op", Reason: "looked", Output: js(fmt.Sprintf(`{"id":"settled %d"}`, i))}
