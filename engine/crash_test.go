@@ -323,7 +323,6 @@ func TestDrainHandsOver(t *testing.T) {
 func TestDrainHandsBackWhatNeedsNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		store := w.faulty()
 		w.shop.on("charge", func(ctx context.Context, n int) error {
 			if n == 1 {
 				time.Sleep(8 * time.Second)
@@ -336,7 +335,6 @@ func TestDrainHandsBackWhatNeedsNoCall(t *testing.T) {
 		time.Sleep(time.Second)
 		waiting := w.submit(first, "order", nil)
 		time.Sleep(200 * time.Millisecond) // between two attempts
-		store.landed = nil
 		w.opts.Alone = true
 		second := w.start()
 		ended := make(chan struct{})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -108,9 +109,11 @@ func (sh *shard) parkLost(ctx context.Context, head Head, seq int32, before link
 	}
 	t.Data = data
 	sh.flights++
+	failpoint.HitEvent("record.before", event)
 	err = sh.s.committer.commit(ctx, &commit{t: t, sh: sh, done: func(l landing) {
 		sh.flights--
 		if l.err == nil {
+			failpoint.HitEvent("record.after", event)
 			n.cfg.Logger.Error("run is parked: engines ended with it in hand", "run", head.Name, "code", machine.CodeEngineLost, "deaths", event.Deaths, "message", event.Why)
 			n.troubles.gone(head.Run)
 			n.followers.tell(head.Run)

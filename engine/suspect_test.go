@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,9 +106,15 @@ func TestPoisonousRunIsParked(t *testing.T) {
 				start := func(after int) *testNode {
 					c := &deadly{after: after, over: over}
 					w.cfg = func(cfg *engine.Config) { cfg.Capacity, cfg.Logger = c, slog.New(book) }
-					var n *testNode
-					c.kill = func() { n.StopNow() }
-					n = w.start()
+					var started atomic.Pointer[testNode]
+					ready := make(chan struct{})
+					c.kill = func() {
+						<-ready
+						started.Load().StopNow()
+					}
+					n := w.start()
+					started.Store(n)
+					close(ready)
 					return n
 				}
 				defer func() {

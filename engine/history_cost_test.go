@@ -1,0 +1,33 @@
+//go:build !race
+
+package engine
+
+import "testing"
+
+// The check of a row costs no memory beyond its own bytes, with a key and without.
+func TestHistoryCostsNoMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		sealer Sealer
+		bytes  int
+	}{"with a key": {testSealer(t), TagSize}, "without a key": {nil, sumSize}} {
+		data := append(make([]byte, 0, 256), make([]byte, 130)...)
+		var l link
+		var out []byte
+		bind := func() { data[0] = markPlain; out, l = l.bind(c.sealer, 7, 3, historyTime, data) }
+		bind()
+		if got := testing.AllocsPerRun(100, bind); got != 0 {
+			t.Errorf("%s: %v allocations for a row", name, got)
+		}
+		if len(out) != len(data)+c.bytes {
+			t.Errorf("%s: %d bytes more, want %d", name, len(out)-len(data), c.bytes)
+		}
+		ch := &chain{}
+		row := Row{At: historyTime, Data: out}
+		if got := testing.AllocsPerRun(100, func() {
+			*ch = chain{}
+			_ = ch.follow(c.sealer, 7, row) // what it says does not matter here
+		}); got != 0 {
+			t.Errorf("%s: %v allocations to check a row", name, got)
+		}
+	}
+}
