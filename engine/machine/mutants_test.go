@@ -20,8 +20,6 @@ type mutant struct {
 var mutants = []mutant{
 	{"answers of closed attempts count", "decide.go",
 		"return a != nil && a.status == attemptOpen", "return a != nil", nil},
-	{"a first checkpoint past the ceiling is not recorded", "ceilings.go",
-		"if first {\n\t\treturn false\n\t}", "_ = first", nil},
 	{"undo in forward order", "undo.go",
 		"return int(d.get(n.of()).back) == len(d.wf.Steps[n.step].Before)", "return true",
 		[]mutant{{file: "saga.go", old: "if len(step.Before) == 0 {", new: "if len(step.Name) > 0 {"}}},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // dieInHand has engines die one after the other while they take over the runs of
@@ -14,6 +15,10 @@ func (w *World) dieInHand(deaths int) {
 	w.T.Helper()
 	x := w.StartEngine("x0", "")
 	w.awaitCalls(2)
+	w.Await("the first engine to have nothing in hand", time.Minute, func() bool {
+		known, err := w.store.Suspects(w.T.Context(), 0, []machine.RunID{w.Runs()[0].ID})
+		return err == nil && len(known) == 0
+	})
 	x.Kill()
 	w.Note("x0 is dead")
 	for i := range deaths {

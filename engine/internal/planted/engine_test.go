@@ -519,4 +519,10 @@ var engineFaults = []fault{
 		new:  "link{}, r.id, r.seq, at, nil",
 		by:   catches("engine", "^TestDrainHandsBackWhatNeedsNoCall$"),
 	},
+	{
+		name: "a first checkpoint past the ceiling is recorded",
+		in:   "engine/machine.(*decider).passesOver",
+		old:  "if first {\n\t\treturn false\n\t}", new: "_ = first",
+		by: catches("engine/machine", "^TestCheckpointsPastTheCeilingAreSignsOfLife$"),
+	},
 }
