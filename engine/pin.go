@@ -41,8 +41,9 @@ func pinKey(ctx context.Context, store Store, sealer Sealer, now time.Time) erro
 const historyGrace = 24 * time.Hour
 
 // pinHistory makes a store remember from which run on every row is tagged. Rows
-// without a tag are refused from there on: else whoever can write to the state could
-// write a run anew in the form of an earlier version. In a state without runs that is
+// without a tag are refused from there on. Otherwise a user
+// who can write to the state could replace a run by one in the form of an earlier
+// version. In a state without runs that is
 // every run.
 func pinHistory(ctx context.Context, store Store, sealer Sealer, now time.Time) error {
 	mark, err := store.PinHistory(ctx, "")

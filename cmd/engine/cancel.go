@@ -14,14 +14,14 @@ func (a *app) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel RUN",
 		Short: "Undo a run, or stop it dead",
-		Long: `Cancels a run: nothing more is started, running attempts are awaited, and
-everything that was done is undone. Only calls that may be interrupted without
-harm are told to stop. With --no-compensate what was done stays as it is, which
+		Long: `Cancels a run. The engine starts no further step, waits for running attempts,
+and then undoes the steps that took effect. It interrupts only calls whose action
+declares that this does no harm. With --no-compensate it undoes nothing; this
 needs a --reason.
 
---wait stays until the run has ended or needs a person, and the exit code is that
-of the run: 4 undone as far as the workflow says, 5 needs a person or something was left in place,
-6 interrupted.`,
+--wait waits until the run has ended or needs a person. The exit code is that of
+the run: 4 undone as far as the workflow says, 5 needs a person or something was
+left in place, 6 interrupted.`,
 		Args: wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			needed := ""

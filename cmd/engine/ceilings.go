@@ -63,7 +63,7 @@ func (c *ceilings) Set(text string) error {
 	return nil
 }
 
-// String returns what was given. See pflag.Value.
+// String returns the flag's text, as the user wrote it. See pflag.Value.
 func (c *ceilings) String() string { return strings.Join(c.given, ",") }
 
 // Type names the value in help. See pflag.Value.

@@ -69,7 +69,7 @@ func TestAgentsOfACheckout(t *testing.T) {
 		}
 	}
 	if out, _ := engine(0, "agents", "list"); !strings.Contains(out, "not locked: "+displaces) {
-		t.Errorf("agents list does not show what is not locked:\n%s", out)
+		t.Errorf("agents list does not show the unlocked file:\n%s", out)
 	}
 	engine(1, "agents", "schema", "stray")
 	engine(0, "__complete", "apply", ".", "--workflow", "")

@@ -25,7 +25,8 @@ func (a *app) dbVerifyCommand() *cobra.Command {
 		Long: `Reads the journal of every run, or of one, and checks each row against its place
 and the row before it. It finds a row that was changed, removed, swapped, moved
 from elsewhere, or written without the encryption key. Without an encryption key
-it finds accidents only: whoever can write to the state can make checksums anew.
+it finds accidents only: every user who can write to the state can compute new
+checksums.
 
 It cannot find a run that was removed whole, nor the last rows of a run that were
 removed together with what the run's own row says of them.
@@ -38,7 +39,7 @@ Exit code: 0 every history verifies, 1 one does not or could not be read.`,
 	}
 }
 
-// A verification gathers what was found.
+// A verification is the result for all histories that were checked.
 type verification struct {
 	runs, rows, tagged, summed int
 	bad                        []engine.Verified

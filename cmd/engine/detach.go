@@ -66,7 +66,7 @@ func (a *app) detach(ctx context.Context, path string, o applyOptions) error {
 func (w *work) record(ctx context.Context, s *session) (engine.Submitted, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal does what it does by itself: it ends the process
+	context.AfterFunc(ctx, stop) // from now on a signal ends the process
 	all, err := engine.EnqueueAll(ctx, w.a.visitor(s, w.o.ceilings.to(engine.Options{Lease: applyLease})), []engine.Submission{{
 		Definition: w.r.def, Workflow: w.r.wf.Name, Vars: w.r.vars, Name: w.o.runID, By: userName(),
 	}})

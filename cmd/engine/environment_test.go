@@ -22,6 +22,6 @@ func TestTakeEnvironment(t *testing.T) {
 		}
 	}
 	if _, ok := env.lookup("ENGINE_NONE"); ok {
-		t.Error("found what is not there")
+		t.Error("found a variable that is not set")
 	}
 }

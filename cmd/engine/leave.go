@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// leaveWithin is how long a process takes to leave after a second signal,
-// whatever hangs in it: a state that does not answer, an agent that does not end,
-// an evaluation that does not come back.
+// leaveWithin is the longest time for which a process goes on after a second
+// signal. A state that does not answer, an agent that does not end, or an
+// evaluation that does not return cannot make it longer.
 const leaveWithin = 3 * time.Second
 
-// endOnSecondSignal makes a second signal end the process, whether or not the
-// command gets to look at it. The command may still leave by itself within
-// leaveWithin; a third signal ends the process on the spot. The returned function
-// takes that back.
+// endOnSecondSignal makes a second signal end the process, also where the command
+// hangs and does not read the signal. The command has leaveWithin to end in order.
+// A third signal ends the process at once. The returned function undoes this.
 func (a *app) endOnSecondSignal(also ...os.Signal) (stop func()) {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, append(also, os.Interrupt, syscall.SIGTERM)...)

@@ -18,7 +18,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 		"one signal":                 {1, false, -1},
 		"two signals":                {2, false, leaveWithin},
 		"three signals":              {3, false, 0},
-		"the command left by itself": {2, true, -1},
+		"the command ended in order": {2, true, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

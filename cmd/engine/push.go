@@ -131,7 +131,7 @@ func (p program) push(ctx context.Context, a engine.AlertRow, body []byte) error
 // plain is text as an environment variable can hold it.
 func plain(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
-// withoutSecrets is an environment for programs: without what is the engine's own.
+// withoutSecrets returns an environment without the variables that open the state.
 func withoutSecrets(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

@@ -8,18 +8,18 @@ import (
 	"os"
 )
 
-// maxFile bounds what is read of a file that a person wrote: values, locks,
-// sources.
+// maxFile is the largest size in bytes of a file that a person wrote: values,
+// locks, sources.
 const maxFile = 1 << 20
 
-// errIrregular says that a name is that of a pipe, a device or a directory.
+// errIrregular refuses a pipe, a device or a directory.
 var errIrregular = errors.New("not a regular file")
 
-// openRegular opens a file to read it. Another user, or who wrote the checkout,
-// may have put a pipe or a device there: to open a pipe would wait for ever, and
-// a device may do something when it is opened. So the name is looked at before.
-// The file may be replaced in between, so what is open is looked at too, and the
-// open does not wait.
+// openRegular opens a regular file to read it. Another user, or the author of the
+// checkout, may have put a pipe or a device there. Opening a pipe would wait for
+// ever, and opening a device may change something. So the type is checked before.
+// The file may be replaced between the check and the open. So the open does not
+// wait, and the type of the open file is checked too.
 func openRegular(name string) (*os.File, error) {
 	return openChecked(name, func() (fs.FileInfo, error) { return os.Stat(name) },
 		func() (*os.File, error) { return os.OpenFile(name, os.O_RDONLY|dontWait, 0) })
@@ -69,8 +69,8 @@ func readRegular(name string, most int64) (data []byte, err error) {
 	return data, nil
 }
 
-// A moduleFS is the directory of a module: links lead nowhere outside of it, and
-// what is opened is a regular file or a directory.
+// A moduleFS is the directory of a module. Its links cannot leave the directory,
+// and it opens only regular files and directories.
 type moduleFS struct {
 	rootFS
 	root *os.Root

@@ -51,8 +51,9 @@ func (a *app) secretFile(name string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-// mayRead refuses the files that open the state, whatever name leads to them: the
-// embedded state with its key, and the environment of a process.
+// mayRead refuses the files that open the state: the embedded state, its key, and
+// the environment of a process. It compares files, not names, so a link to one of
+// them is refused too.
 func (a *app) mayRead(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

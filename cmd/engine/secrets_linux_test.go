@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What /proc shows is no secret of a workflow, whatever name leads there.
+// A workflow cannot read a file below /proc as a secret, also not through a link.
 func TestSecretOfProcess(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink("/proc/self/environ", link); err != nil {

@@ -88,7 +88,7 @@ func (a *app) supervise(ctx context.Context, path string, o superviseOptions) er
 func (a *app) superviseEvery(ctx context.Context, s *session, every time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal does what it does by itself: it ends the process
+	context.AfterFunc(ctx, stop) // from now on a signal ends the process
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {

@@ -39,7 +39,7 @@ var cliFaults = []fault{
 		by: catches("cmd/engine", "^TestTakeEnvironment$"),
 	},
 	{
-		name: "a second signal ends the process whatever hangs",
+		name: "a second signal ends the process, also where it hangs",
 		in:   "cmd/engine.leave",
 		old:  "late = after(leaveWithin)", new: "late = after(100 * time.Hour)",
 		by: catches("cmd/engine", "^TestSecondSignalEndsTheProcess$"),

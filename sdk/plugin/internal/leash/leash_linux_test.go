@@ -25,7 +25,11 @@ func TestMain(m *testing.M) {
 	}
 	p, err := Start(Command{Path: path, Args: []string{path}, Env: []string{"PATH=" + os.Getenv("PATH")}, Stdout: os.Stdout, Stderr: os.Stderr, Private: filepath.Dir(path)})
 	fmt.Println(p, err)
-	select {}
+	// A timer and not an empty select: the runtime would end a process in which all
+	// goroutines wait for ever, and the host must die only when the test kills it.
+	for {
+		time.Sleep(time.Hour)
+	}
 }
 
 // stubborn is a process that ignores SIGTERM. It has a child that ignores SIGTERM,
