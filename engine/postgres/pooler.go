@@ -11,11 +11,11 @@ const backendPID = `SELECT pg_catalog.pg_backend_pid()`
 // poolerBegin begins a transaction with what a writer's session has otherwise:
 // behind a pooler the session is another one in every transaction.
 const poolerBegin = `
-BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on;
+BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
 SET LOCAL enable_seqscan = off; SET LOCAL enable_memoize = off; SET LOCAL jit = off;
 SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
-` + transactionPath
+` + transactionSettings
 
 // poolerTurns is how often the two sessions are asked: others may take a backend
 // from the pooler and give it back meanwhile.

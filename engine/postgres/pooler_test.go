@@ -24,7 +24,7 @@ import (
 // first one's handshake on; later clients are let in with what the server told
 // the first one.
 type pooler struct {
-	t        *testing.T
+	t        testing.TB
 	server   string
 	listener net.Listener
 
@@ -40,7 +40,7 @@ const poolSize = 6
 
 // newPooler starts a pooler and returns the DSN that leads through it. Its
 // clients need no password.
-func newPooler(t *testing.T, dsn string) string {
+func newPooler(t testing.TB, dsn string) string {
 	t.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -355,16 +355,21 @@ func TestStoreBehindPooler(t *testing.T) {
 	through := newPooler(t, dsn)
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		h := harness(t, dsn)
-		// Other tests use the pooler at the same time, and may happen to leave both
-		// sessions their backends all along; a Store finds out by an error then.
-		s := open(t, through)
-		for try := 1; !s.pooled.Load(); try++ {
-			if try == 5 {
-				t.Fatal("the pooler was not found")
-			}
-			s = open(t, through)
-		}
-		h.Other = s
+		h.Other = openPooled(t, through)
 		return h
 	})
+}
+
+// openPooled opens a Store that knows of the pooler. Other tests use the pooler at
+// the same time, and may happen to leave both sessions their backends all along; a
+// Store finds out by an error then.
+func openPooled(t testing.TB, through string) *Store {
+	t.Helper()
+	for range 5 {
+		if s := open(t, through); s.pooled.Load() {
+			return s
+		}
+	}
+	t.Fatal("the pooler was not found")
+	return nil
 }

@@ -418,10 +418,7 @@ func TestSearchPath(t *testing.T) {
 func TestPoolerKeepsNoSearchPath(t *testing.T) {
 	dsn := migrated(t)
 	through := newPooler(t, dsn)
-	s := open(t, through)
-	for try := 0; !s.pooled.Load() && try < 5; try++ {
-		s = open(t, through)
-	}
+	s := openPooled(t, through)
 	if _, err := s.Runs(t.Context(), engine.RunFilter{}); err != nil {
 		t.Fatal(err)
 	}

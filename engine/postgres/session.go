@@ -23,9 +23,16 @@ const (
          pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false))`
 	sessionSettle = `SELECT ` + sessionSettings
 
-	// transactionPath is for transactions of sessions that keep nothing, because a
-	// pooler gives the session to another client afterwards.
-	transactionPath = `SET LOCAL search_path = pg_catalog, pg_temp`
+	// sessionDurable and transactionDurable make commits wait until they are durable.
+	// They keep a stricter setting of the database, such as remote_apply.
+	sessionDurable     = `SELECT pg_catalog.set_config('synchronous_commit', 'on', false) WHERE pg_catalog.current_setting('synchronous_commit') IN ('off', 'local')`
+	transactionDurable = `SELECT pg_catalog.set_config('synchronous_commit', 'on', true) WHERE pg_catalog.current_setting('synchronous_commit') IN ('off', 'local')`
+
+	// transactionPath and transactionSettings are for transactions of sessions that
+	// keep no settings, because a pooler gives the session to another client
+	// afterwards.
+	transactionPath     = `SET LOCAL search_path = pg_catalog, pg_temp`
+	transactionSettings = transactionPath + `; ` + transactionDurable
 )
 
 // keeps reports whether sessions may be settled: no pooler gives them to other
@@ -48,14 +55,14 @@ func settle(ctx context.Context, conns []*sql.Conn) error {
 	return nil
 }
 
-// begin begins a transaction. Behind a pooler its session may be another client's,
-// with that client's search path.
+// begin begins a transaction. Behind a pooler the session has the settings of other
+// clients, so the transaction makes its own.
 func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil || !s.pooled.Load() {
 		return tx, err
 	}
-	if _, err := tx.ExecContext(ctx, transactionPath); err != nil {
+	if _, err := tx.ExecContext(ctx, transactionSettings); err != nil {
 		return nil, rolledBack(tx, err)
 	}
 	return tx, nil

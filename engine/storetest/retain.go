@@ -85,6 +85,53 @@ var retainRules = []rule{
 		w.wantRows(open[0], 2)
 		w.wantRows(open[1], 2)
 	}},
+	{name: "retain/what is gone is not begun again, with whatever it is sent", need: retains, why: "a store that has several ways to write a batch must look in each of them whether the run is still there", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		stale := w.started(a, 1)[0]
+		w.land(a.writers[0], next(stale, 1))
+		named := func(name, key string) engine.Transition {
+			t := w.create(a)
+			t.Names = &engine.Names{Name: name, Workflow: flowName, Key: key}
+			return t
+		}
+		alerts, listed := w.create(a), w.create(a)
+		alerts.Alerts = []engine.Alert{{Kind: "parked", Code: "c"}}
+		listed.NewNodes = []engine.NodeName{{Node: 3, Step: 2, Name: "ship[1]"}}
+		w.submit(a.writers[0], w.create(a), engine.Names{Name: "taken", Workflow: flowName, Key: "taken"})
+		begun := w.create(a)
+		begun.Run = stale
+		for _, c := range []struct {
+			with  string
+			other engine.Transition
+			lands bool
+		}{
+			{"a run that begins", w.create(a), true},
+			{"a name", named("fresh", ""), true},
+			{"a key", named("", "fresh"), true},
+			{"alerts", alerts, true},
+			{"instances", listed, true},
+			{"a row that is there already", next(stale, 1), false},
+			{"a run that has begun already", begun, false},
+			{"a name that is taken", named("taken", ""), false},
+			{"a key that is taken", named("", "taken"), false},
+		} {
+			ended := w.whole(a, "", "")
+			w.land(a.writers[0], end(ended, 2, machine.RunSucceeded))
+			if s, err := w.Store.(engine.Retainer).Retain(w.ctx, base.Add(time.Hour), 1000); err != nil || s.Runs != 1 {
+				w.Fatalf("retain: %+v, err = %v, want one run to go", s, err)
+			}
+			again := next(ended, 3)
+			again.State, again.Owner, again.NextCheck = machine.RunCompensating, &a.id, base.Add(time.Hour)
+			out := w.commit(a.writers[0], c.other, again)
+			if out[0].Landed != c.lands {
+				w.Errorf("with %s: %+v, want landed %t", c.with, out[0], c.lands)
+			}
+			if o := out[1]; o.Landed || !errors.Is(o.Err, engine.ErrStale) {
+				w.Errorf("with %s: %+v, want ErrStale", c.with, o)
+			}
+			w.gone(ended, fmt.Sprint(ended))
+		}
+	}},
 	{name: "retain/a few at a time, all in the end", need: retains, why: "a walk that is long must not hold anybody up, nor stop short", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 25)

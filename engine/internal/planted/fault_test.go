@@ -9,7 +9,6 @@ type fault struct {
 	also []edit // further changes of the same fault
 	by   []test // tests that must fail; one of them is enough
 	same string // why nothing can be seen of the change; then by is empty
-	open bool   // no test catches it yet: it is planted only with all of them, and fails there
 }
 
 // An edit is one further change of a fault.

@@ -351,8 +351,21 @@ var postgresFaults = []fault{
 		in:   "engine/postgres.(*Writer).transact",
 		old:  "begin = poolerBegin",
 		new:  `begin = "BEGIN"`,
-		open: true,
-		by:   catches("engine/postgres", "^TestStoreBehindPooler$|^TestPooler"),
+		by:   catches("engine/postgres", "^TestRecordsAreCommittedSynchronously$"),
+	},
+	{
+		name: "behind a pooler a message is durable before it is confirmed",
+		in:   "engine/postgres.(*Store).begin",
+		old:  "transactionSettings",
+		new:  "transactionPath",
+		by:   catches("engine/postgres", "^TestRecordsAreCommittedSynchronously$"),
+	},
+	{
+		name: "a writer keeps a stricter setting of the database",
+		in:   "engine/postgres.writerSession",
+		old:  "` + sessionDurable + `",
+		new:  "SET synchronous_commit = on",
+		by:   catches("engine/postgres", "^TestRecordsAreCommittedSynchronously$"),
 	},
 	{
 		name: "a lone submission that landed before its engine was declared dead counts",
@@ -387,7 +400,6 @@ var postgresFaults = []fault{
 		in:   "engine/postgres.commitAnswerBeside",
 		old:  "c.n < pg_catalog.cardinality($17::int8[])",
 		new:  "c.n < 0 * cardinality($17::int8[])",
-		open: true,
 		by:   catches("engine/postgres", "^TestStore$/^retain$"),
 	},
 	{
@@ -402,7 +414,6 @@ var postgresFaults = []fault{
 		in:   "engine/postgres.commitAnswerSome",
 		old:  "CASE WHEN c.n < (SELECT",
 		new:  "CASE WHEN c.n < 0 * (SELECT",
-		open: true,
 		by:   catches("engine/postgres", "^TestStore$/^retain$"),
 	},
 	{
