@@ -23,9 +23,8 @@ const (
          pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false))`
 	sessionSettle = `SELECT ` + sessionSettings
 
-	// sessionDurable and transactionDurable make commits wait until they are durable.
-	// They keep a stricter setting of the database, such as remote_apply.
-	sessionDurable     = `SELECT pg_catalog.set_config('synchronous_commit', 'on', false) WHERE pg_catalog.current_setting('synchronous_commit') IN ('off', 'local')`
+	// transactionDurable does for one transaction what sessionSettings does for the
+	// commits of a session.
 	transactionDurable = `SELECT pg_catalog.set_config('synchronous_commit', 'on', true) WHERE pg_catalog.current_setting('synchronous_commit') IN ('off', 'local')`
 
 	// transactionPath and transactionSettings are for transactions of sessions that

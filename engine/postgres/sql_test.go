@@ -54,7 +54,7 @@ var queries = map[string]string{
 var pieces = []string{"writerSession", "commitOwn", "commitInto", "commitRows", "commitLanded", "commitOnConflict", "commitReturning",
 	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged", "changesBeside", "changesAlone", "changesEnd", "changesHeard", "changesHeardAlone", "changesHeardBeside", "createdLanded", "changedLanded", "commitRuns", "commitRunsLanded", "commitRunsHeard", "commitRunsHeardLanded",
 	"singleInto", "singleLanded", "singleChanged", "singleAnswer", "commitSide", "commitConsumed", "commitAnswer", "commitAnswerAlone", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
-	"poolerBegin", "lookBegin", "memberColumns", "sessionSettings", "sessionDurable", "transactionDurable", "transactionPath", "transactionSettings", "migratePatience", "wakeNotify", "wakeListen"}
+	"poolerBegin", "lookBegin", "memberColumns", "sessionSettings", "transactionDurable", "transactionPath", "transactionSettings", "migratePatience", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
 

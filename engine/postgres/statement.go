@@ -8,7 +8,7 @@ package postgres
 // returning what each statement used to the kernel and asking for it again, which
 // is a sixteenth of a commit's CPU.
 const writerSession = `
-SET default_transaction_isolation = 'read committed'; ` + sessionDurable + `;
+SET default_transaction_isolation = 'read committed';
 SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off;
 SET enable_seqscan = off; SET enable_memoize = off; SET jit = off;
 SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s';

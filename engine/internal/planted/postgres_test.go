@@ -333,14 +333,7 @@ var postgresFaults = []fault{
 		by:   catches("engine/postgres", "^TestWakes$"),
 	},
 	{
-		name: "a writer's commits are durable whatever the database's default is",
-		in:   "engine/postgres.writerSession",
-		old:  "SET synchronous_commit = on;",
-		new:  "SET synchronous_commit = off;",
-		by:   catches("engine/postgres", "^TestRecordsAreCommittedSynchronously$"),
-	},
-	{
-		name: "messages are durable whatever the database's default is",
+		name: "records and messages are durable whatever the database's default is",
 		in:   "engine/postgres.sessionSettings",
 		old:  "set_config('synchronous_commit', 'on', false)",
 		new:  "set_config('synchronous_commit', 'off', false)",
@@ -361,10 +354,10 @@ var postgresFaults = []fault{
 		by:   catches("engine/postgres", "^TestRecordsAreCommittedSynchronously$"),
 	},
 	{
-		name: "a writer keeps a stricter setting of the database",
-		in:   "engine/postgres.writerSession",
-		old:  "` + sessionDurable + `",
-		new:  "SET synchronous_commit = on",
+		name: "a session keeps a stricter setting of the database",
+		in:   "engine/postgres.sessionSettings",
+		old:  "IN ('off', 'local')",
+		new:  "<> 'on'",
 		by:   catches("engine/postgres", "^TestRecordsAreCommittedSynchronously$"),
 	},
 	{
