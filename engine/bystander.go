@@ -236,7 +236,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 			if !n.told.Empty() {
 				a.facts, _ = rec.AppendFacts(a.facts, n.told, wf, state)
 			}
-			a.t.add(rec, state)
+			addRecord(&a.t, rec, state)
 			state.Apply(rec)
 			a.records = append(a.records, rec)
 		}

@@ -36,7 +36,7 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 			f.facts, told = rec.AppendFacts(f.facts, n.told, r.wf, r.state)
 			f.told += told
 		}
-		f.t.add(rec, r.state)
+		addRecord(&f.t, rec, r.state)
 		r.state.Apply(rec)
 		r.note(rec.Event())
 		records = append(records, rec)
@@ -350,15 +350,15 @@ func (sh *shard) check(r *ownedRun, before machine.RunState) check {
 	}
 }
 
-// add takes over into the transition what the run's row and the views show of
-// a record.
-func (t *Transition) add(rec machine.Record, before *machine.State) {
+// addRecord adds to a transition what the run's row and the views show of a record.
+// before is the run's state before the record.
+func addRecord(t *Transition, rec machine.Record, before *machine.State) {
 	if state, ok := rec.RunState(); ok {
 		t.State = state
 	}
 	var few [4]machine.StepRow
 	for _, row := range rec.AppendSteps(few[:0], before) {
-		t.setStep(StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
+		setStep(t, StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
 	}
 	for _, node := range rec.NewNodes() {
 		t.NewNodes = append(t.NewNodes, NodeName{Node: int32(node.Node), Step: int32(node.Step), Name: node.Name})
@@ -371,7 +371,7 @@ func (t *Transition) add(rec machine.Record, before *machine.State) {
 }
 
 // setStep keeps one entry for each step: the last one.
-func (t *Transition) setStep(row StepRow) {
+func setStep(t *Transition, row StepRow) {
 	if len(t.Steps) < 64 { // beyond that, views take the later of two entries
 		for i := range t.Steps {
 			if t.Steps[i].Node == row.Node {

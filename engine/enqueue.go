@@ -91,7 +91,7 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	writers := min(cfg.Options.Writers, len(e.all))
 	cfg.Store = Pointed(cfg.Store)
 	e.cfg = cfg
-	e.n = &Node{cfg: cfg, clock: &clock{}, ids: &minter{}, defs: NewDefinitions(cfg.Store, cfg.Sealer)}
+	e.n = &Node{cfg: cfg, clock: &clock{}, ids: &RunIDSource{}, defs: NewDefinitions(cfg.Store, cfg.Sealer)}
 	var err error
 	if e.engine, err = cfg.Store.Join(ctx, cfg.Options.Address, cfg.Options.Lease, writers); err != nil {
 		return fmt.Errorf("join the store: %w", err), nil
@@ -361,7 +361,7 @@ func (e *enqueuer) stands(ctx context.Context, t Transition) (bool, error) {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return false, fmt.Errorf("read run %s: %w", RunName(t.Run), err)
 	}
-	return err == nil && len(rows) == 1 && t.is(rows[0]), nil
+	return err == nil && len(rows) == 1 && t.Wrote(rows[0]), nil
 }
 
 // transition makes the first row of a run that nobody owns: nothing of it
@@ -381,7 +381,7 @@ func (e *enqueuer) transition(s Submission, st start) (Transition, error) {
 	t := Transition{Run: run, Workflow: st.workflow, Owner: &nobody, Names: &st.names}
 	err = guard(func() error {
 		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: e.cfg.Options.Ceilings})
-		t.add(rec, state)
+		addRecord(&t, rec, state)
 		t.At = rec.At()
 		t.Data, _, err = encodeRow(e.cfg.Sealer, &machine.Scratch{}, link{}, run, 0, t.At, []machine.Record{rec})
 		return err

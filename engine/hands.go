@@ -216,7 +216,7 @@ func (sh *shard) letGo(r *ownedRun) {
 // attempt that starts is no proof, since what its answer leads to may be what ends
 // an engine.
 func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *Transition) {
-	if !r.suspect || !t.settles() {
+	if !r.suspect || !settles(t) {
 		return
 	}
 	r.suspect = false
@@ -237,7 +237,7 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *Transition) {
 
 // settles reports whether a step, an undo or the run itself is settled by the
 // transition.
-func (t *Transition) settles() bool {
+func settles(t *Transition) bool {
 	if t.State.Final() || t.State.NeedsHuman() {
 		return true
 	}

@@ -224,7 +224,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		return
 	}
 	f := r.flight
-	mine := f != nil && int(f.t.Seq) < len(rows) && f.t.is(rows[f.t.Seq])
+	mine := f != nil && int(f.t.Seq) < len(rows) && f.t.Wrote(rows[f.t.Seq])
 	if f != nil && f.started != nil && !mine {
 		sh.drop(r, ErrExists, nil) // another run has this id
 		return

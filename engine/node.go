@@ -18,7 +18,7 @@ type Node struct {
 	defs      *Definitions
 	clock     *clock
 	worker    *worker
-	ids       *minter
+	ids       *RunIDSource
 	specs     specCache
 	followers *followers
 	troubles  *troubles
@@ -50,7 +50,7 @@ func NewNode(cfg Config) (*Node, error) {
 	}
 	cfg.Store = Pointed(cfg.Store)
 	n := &Node{
-		cfg: cfg, defs: NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &minter{},
+		cfg: cfg, defs: NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &RunIDSource{},
 		followers: &followers{}, troubles: &troubles{}, outage: newOutage(cfg.Logger), left: &shelf{restFor: 20 * cfg.Options.MaxScan},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"time"
-
-	"github.com/saga-engine/engine/engine/machine"
 )
 
 // passRetention is the pass that removes runs which ended long ago.
@@ -12,17 +10,6 @@ const passRetention = "retention"
 
 // retainBatch is how many runs one call of Retain looks at.
 const retainBatch = 500
-
-// FirstRunOf returns the lowest id that a run submitted at t can have: the ids
-// of all runs submitted before are lower.
-func FirstRunOf(t time.Time) machine.RunID {
-	return machine.RunID(max(0, t.Sub(minterEpoch).Milliseconds()) << minterBits)
-}
-
-// TimeOfRun returns when a run with this id was submitted, to the millisecond.
-func TimeOfRun(id machine.RunID) time.Time {
-	return minterEpoch.Add(time.Duration(id>>minterBits) * time.Millisecond)
-}
 
 // retentionPeriod is how often runs are looked for that are older than age.
 func (o Options) retentionPeriod() time.Duration {

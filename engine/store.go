@@ -175,6 +175,34 @@ type Members interface {
 	Member(ctx context.Context, engine EngineID) (Member, error)
 }
 
+// MaxDeaths is how many engines may end with a run in hand. Then no engine touches
+// the run until a person says how it goes on.
+const MaxDeaths = 3
+
+// Hands keeps which runs engines have in hand: those that an engine is about to
+// read or to decide, and of which it cannot be sure that it outlives that. It is
+// written before the run is touched. Without it the next engine could not know why
+// the last one ended, and would end the same way.
+type Hands interface {
+	// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced
+	// if the engine was declared dead.
+	Hold(ctx context.Context, engine EngineID, runs []machine.RunID) error
+	// Suspects returns what is known against the given runs. Runs against which
+	// nothing is known, and that no other engine than self has in hand, are missing.
+	Suspects(ctx context.Context, self EngineID, runs []machine.RunID) (map[machine.RunID]Suspicion, error)
+	// Absolve forgets what is known against runs: they got on, or a person has said
+	// how they go on. It is harmless for any run.
+	Absolve(ctx context.Context, runs ...machine.RunID) error
+}
+
+// A Suspicion is what is known against a run.
+type Suspicion struct {
+	Deaths int // engines that had it in hand when they were declared dead (Fence)
+	// Held: another engine that was not declared dead has it in hand. It may be
+	// about to take the run over, or have died of it a moment ago.
+	Held bool
+}
+
 // A Member is an engine as people see it.
 type Member struct {
 	Engine     EngineID
@@ -450,8 +478,8 @@ type Row struct {
 	Data []byte
 }
 
-// is reports whether the row is what this transition has written.
-func (t *Transition) is(r Row) bool {
+// Wrote reports whether a journal row is the one that this transition writes.
+func (t *Transition) Wrote(r Row) bool {
 	return r.Seq == t.Seq && r.At.UnixMicro() == t.At.UnixMicro() && bytes.Equal(r.Data, t.Data)
 }
 

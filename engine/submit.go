@@ -2,11 +2,8 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -159,7 +156,7 @@ func (e *openOutcome) Unwrap() error { return e.err }
 
 // christen mints an internal id and fills in the names that depend on it.
 func (n *Node) christen(s Submission, st *start, now time.Time) (machine.RunID, error) {
-	run, err := n.ids.mint(now)
+	run, err := n.ids.Next(now)
 	if err != nil {
 		return 0, err
 	}
@@ -183,34 +180,4 @@ func (n *Node) christen(s Submission, st *start, now time.Time) (machine.RunID, 
 		}
 	}
 	return run, st.names.Validate()
-}
-
-// minterEpoch is the zero of the time in run ids.
-var minterEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// minterBits is how many low bits of a run id are random. Above them stand
-// milliseconds, which last for 69 years.
-const minterBits = 22
-
-// A minter makes run ids: positive, rising, ordered by time between engines.
-type minter struct {
-	mu   sync.Mutex // protects following field
-	last machine.RunID
-}
-
-// mint returns a new id.
-func (m *minter) mint(now time.Time) (machine.RunID, error) {
-	var b [4]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return 0, fmt.Errorf("mint a run id: %w", err)
-	}
-	low := int64(binary.BigEndian.Uint32(b[:])) & (1<<minterBits - 1)
-	id := machine.RunID(max(0, now.Sub(minterEpoch).Milliseconds())<<minterBits | low)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if id <= m.last {
-		id = m.last + 1
-	}
-	m.last = id
-	return id, nil
 }

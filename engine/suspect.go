@@ -10,34 +10,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// MaxDeaths is how many engines may end with a run in hand. Then no engine touches
-// the run until a person says how it goes on.
-const MaxDeaths = 3
-
-// Hands keeps which runs engines have in hand: those that an engine is about to
-// read or to decide, and of which it cannot be sure that it outlives that. It is
-// written before the run is touched. Without it the next engine could not know why
-// the last one ended, and would end the same way.
-type Hands interface {
-	// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced
-	// if the engine was declared dead.
-	Hold(ctx context.Context, engine EngineID, runs []machine.RunID) error
-	// Suspects returns what is known against the given runs. Runs against which
-	// nothing is known, and that no other engine than self has in hand, are missing.
-	Suspects(ctx context.Context, self EngineID, runs []machine.RunID) (map[machine.RunID]Suspicion, error)
-	// Absolve forgets what is known against runs: they got on, or a person has said
-	// how they go on. It is harmless for any run.
-	Absolve(ctx context.Context, runs ...machine.RunID) error
-}
-
-// A Suspicion is what is known against a run.
-type Suspicion struct {
-	Deaths int // engines that had it in hand when they were declared dead (Fence)
-	// Held: another engine that was not declared dead has it in hand. It may be
-	// about to take the run over, or have died of it a moment ago.
-	Held bool
-}
-
 // lostWhy says for people why a run is parked with which engines died.
 func lostWhy(deaths int) string {
 	return fmt.Sprintf("%d engines ended one after the other while they had this run in hand: look at their logs for what ended them", deaths)
@@ -101,7 +73,7 @@ func (sh *shard) parkLost(ctx context.Context, head Head, seq int32, before link
 	}
 	rec := machine.Lost(at, event, head.State)
 	t := Transition{Run: head.Run, Seq: seq, At: at, Owner: &sh.s.engine, NextCheck: Never}
-	t.add(rec, machine.NewState())
+	addRecord(&t, rec, machine.NewState())
 	data, _, err := encodeRow(n.cfg.Sealer, &sh.scratch, before, head.Run, seq, at, []machine.Record{rec})
 	if err != nil {
 		done(err)

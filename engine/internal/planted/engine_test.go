@@ -360,8 +360,8 @@ var engineFaults = []fault{
 	},
 	{
 		name: "run ids rise",
-		in:   "engine.(*minter).mint",
-		old:  "if id <= m.last {",
+		in:   "engine.(*RunIDSource).Next",
+		old:  "if id <= s.last {",
 		new:  "if id < 0 {",
 		by:   catches("engine", "^TestRunIDsRise$"),
 	},
