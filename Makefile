@@ -8,7 +8,7 @@ TIME   ?= 30s
 AGENTS := $(notdir $(wildcard plugins/engine-agent-*))
 TOOL   := go tool -modfile=cmd/tools.mod
 PGTEST := go run ./engine/internal/pgtest/cmd/pgtest
-FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl:FuzzReadLock dsl:FuzzReply dsl:FuzzEvaluate sdk:FuzzDecode sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent engine/sqlite:FuzzOpen
+FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl:FuzzReadLock dsl:FuzzReply dsl:FuzzEvaluate sdk:FuzzDecode sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent engine/store/sqlite:FuzzOpen
 MODULES := examples/own-agent
 PLATFORMS := linux darwin windows
 
@@ -35,11 +35,11 @@ postgres-binaries:
 
 .PHONY: test-unit
 test-unit: ## the tests that need neither a database nor built binaries
-	go test ./dsl/... ./sdk ./sdk/sdktest ./engine ./engine/machine/... ./engine/memory/... ./docs/...
+	go test ./dsl/... ./sdk ./sdk/sdktest ./engine ./engine/machine/... ./engine/store/memory/... ./docs/...
 
 .PHONY: race
 race: postgres-binaries ## the race detector, for the packages that have goroutines
-	$(PGTEST) run -- go test -race -timeout 20m ./engine ./engine/agents/... ./engine/memory/... ./engine/sqlite/... ./engine/postgres/... ./engine/internal/sim/... ./sdk/... ./plugins/...
+	$(PGTEST) run -- go test -race -timeout 20m ./engine ./engine/agents/... ./engine/store/memory/... ./engine/store/sqlite/... ./engine/store/postgres/... ./engine/internal/sim/... ./sdk/... ./plugins/...
 
 .PHONY: sim
 sim: ## simulate SEEDS=100000 random workflows in random worlds, and as many worlds of whole engines, from FROM=1 on

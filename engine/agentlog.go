@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // Limits of what agents may have kept of their logs.
@@ -25,18 +27,18 @@ const (
 // one statement, in the background, and none at all rather than hold up
 // anybody. Logs are for people: a line that is lost changes nothing.
 type LogKeeper struct {
-	store  Evidence
+	store  store.Evidence
 	logger *slog.Logger
 	full   chan struct{} // a hint that a batch is full
 
 	mu      sync.Mutex // protects following fields
-	lines   []LogLine
+	lines   []store.LogLine
 	dropped int
 }
 
 // NewLogKeeper returns a keeper of which nothing is stored before Run. A nil
 // logger logs nowhere.
-func NewLogKeeper(store Evidence, logger *slog.Logger) *LogKeeper {
+func NewLogKeeper(store store.Evidence, logger *slog.Logger) *LogKeeper {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
@@ -47,7 +49,7 @@ func NewLogKeeper(store Evidence, logger *slog.Logger) *LogKeeper {
 // wait, because the store does not answer or agents log too much, the line is
 // dropped and counted. What is not text is replaced, a line break becomes a
 // space, and what is longer than MaxLogMessage is cut.
-func (k *LogKeeper) Keep(line LogLine) {
+func (k *LogKeeper) Keep(line store.LogLine) {
 	line.Message, line.Step = oneLine(line.Message, MaxLogMessage), oneLine(line.Step, MaxLogMessage)
 	if line.At.IsZero() {
 		line.At = time.Now()
@@ -103,7 +105,7 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 		dropped := k.dropped
 		k.dropped = 0
 		n := min(len(k.lines), logBatch)
-		batch := append([]LogLine(nil), k.lines[:n]...)
+		batch := append([]store.LogLine(nil), k.lines[:n]...)
 		k.mu.Unlock()
 		if dropped > 0 {
 			k.logger.Warn("lines that agents logged were dropped", "lines", dropped)

@@ -14,18 +14,19 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A logStore remembers what it is given in each statement.
 type logStore struct {
-	engine.Store
+	store.Store
 	mu      sync.Mutex
-	batches [][]engine.LogLine
+	batches [][]store.LogLine
 	asked   int
 	down    bool
 }
 
-func (s *logStore) KeepLogs(_ context.Context, lines []engine.LogLine) error {
+func (s *logStore) KeepLogs(_ context.Context, lines []store.LogLine) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
@@ -37,7 +38,7 @@ func (s *logStore) KeepLogs(_ context.Context, lines []engine.LogLine) error {
 }
 
 // lines returns everything that was stored, in order.
-func (s *logStore) lines() (all []engine.LogLine) {
+func (s *logStore) lines() (all []store.LogLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.batches {
@@ -76,7 +77,7 @@ func TestLogsAreKeptInBatches(t *testing.T) {
 		s, log := &logStore{}, &strings.Builder{}
 		k, end := keeper(t, s, log)
 		for n := range 250 {
-			k.Keep(engine.LogLine{Run: 1, Message: fmt.Sprint(n)})
+			k.Keep(store.LogLine{Run: 1, Message: fmt.Sprint(n)})
 		}
 		synctest.Wait() // a hundred do not wait for the second
 		if stored, _ := s.statements(); len(s.lines()) != 200 || stored != 2 {
@@ -92,7 +93,7 @@ func TestLogsAreKeptInBatches(t *testing.T) {
 		if _, asked := s.statements(); asked != idle {
 			t.Errorf("the store was asked %d times for nothing", asked-idle)
 		}
-		k.Keep(engine.LogLine{Run: 1, Message: "250"})
+		k.Keep(store.LogLine{Run: 1, Message: "250"})
 		end()
 		for n, l := range s.lines() {
 			if l.Message != fmt.Sprint(n) || l.At.IsZero() {
@@ -112,7 +113,7 @@ func TestLogsAreBounded(t *testing.T) {
 		s, log := &logStore{down: true}, &strings.Builder{}
 		k, end := keeper(t, s, log)
 		for n := range 5000 {
-			k.Keep(engine.LogLine{Run: 1, Message: fmt.Sprint(n)})
+			k.Keep(store.LogLine{Run: 1, Message: fmt.Sprint(n)})
 		}
 		time.Sleep(10 * time.Second)
 		if _, asked := s.statements(); asked > 15 {
@@ -153,8 +154,8 @@ func TestLogLinesAreText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &logStore{}
 		k, end := keeper(t, s, &strings.Builder{})
-		k.Keep(engine.LogLine{Run: 1, Step: "a\x1b[31m", Message: "one\r\ntwo\x00\xff\tthree"})
-		k.Keep(engine.LogLine{Run: 1, Message: strings.Repeat("ä", 1<<20)})
+		k.Keep(store.LogLine{Run: 1, Step: "a\x1b[31m", Message: "one\r\ntwo\x00\xff\tthree"})
+		k.Keep(store.LogLine{Run: 1, Message: strings.Repeat("ä", 1<<20)})
 		end()
 		all := s.lines()
 		if all[0].Message != "one  two \uFFFD three" || all[0].Step != "a [31m" {
@@ -176,8 +177,8 @@ func TestLogsReachTheStore(t *testing.T) {
 		k := engine.NewLogKeeper(w.mem, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		k.Keep(engine.LogLine{Run: run, Step: "reserve", Attempt: 1, Level: "warn", Message: "low"})
-		k.Keep(engine.LogLine{Run: 1 << 40, Message: "of no run"})
+		k.Keep(store.LogLine{Run: run, Step: "reserve", Attempt: 1, Level: "warn", Message: "low"})
+		k.Keep(store.LogLine{Run: 1 << 40, Message: "of no run"})
 		if err := k.Run(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("Run = %v", err)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // An asker asks a store until it answers: whoever reads may wait, because reading
@@ -44,8 +46,8 @@ func (a *asker) until(ctx context.Context, ask func() error) error {
 // lasting reports whether reading a store again would bring the same error. What
 // is not known to last may pass: a network, a server that starts, a disk.
 func lasting(err error) bool {
-	var schema *SchemaError
-	var loss *LossError
+	var schema *store.SchemaError
+	var loss *store.LossError
 	var key *KeyError
-	return permanent(err) || errors.Is(err, ErrDamaged) || errors.As(err, &schema) || errors.As(err, &loss) || errors.As(err, &key)
+	return permanent(err) || errors.Is(err, store.ErrDamaged) || errors.As(err, &schema) || errors.As(err, &loss) || errors.As(err, &key)
 }

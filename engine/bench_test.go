@@ -9,7 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/memory"
+	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/sdk"
 )
 

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/saga-engine/engine/engine/store"
+)
 
 // A check says what a run needs its row's next check for.
 type check struct {
@@ -19,7 +23,7 @@ type check struct {
 func (c check) bound() time.Time {
 	switch {
 	case c.final || !c.hasDue:
-		return Never
+		return store.Never
 	case c.floor > 0 && c.at.Add(c.floor).Before(c.due) && c.inFlight():
 		return c.at.Add(c.floor)
 	}
@@ -33,7 +37,7 @@ func (c check) bound() time.Time {
 // a run at rest from one that time still moves (Head.AtRest).
 func (c check) next(present time.Time, must bool) time.Time {
 	early := c.hasDue && !c.final && c.due.Before(present)
-	rests := !c.hasDue && present.Before(Never)
+	rests := !c.hasDue && present.Before(store.Never)
 	if !must && !early && !rests && present.After(c.at) {
 		return time.Time{}
 	}

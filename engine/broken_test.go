@@ -10,17 +10,18 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A tamperedStore shows one run's rows as somebody left them who can write to the
 // state.
 type tamperedStore struct {
-	engine.Store
+	store.Store
 	run    machine.RunID
-	change func(rows []engine.Row) []engine.Row
+	change func(rows []store.Row) []store.Row
 }
 
-func (s *tamperedStore) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {
+func (s *tamperedStore) Load(ctx context.Context, run machine.RunID) (store.Head, []store.Row, error) {
 	head, rows, err := s.Store.Load(ctx, run)
 	if run == s.run && err == nil {
 		rows = s.change(rows)
@@ -28,7 +29,7 @@ func (s *tamperedStore) Load(ctx context.Context, run machine.RunID) (engine.Hea
 	return head, rows, err
 }
 
-func (s *tamperedStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
+func (s *tamperedStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
 	all, err := s.Store.LoadMany(ctx, runs)
 	for i, l := range all {
 		if l.Head.Run == s.run {
@@ -41,16 +42,16 @@ func (s *tamperedStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]e
 // I13: an engine does not go on with a run whose history does not verify, says so,
 // and goes on with the others; so do all that read it. Verifying names the row.
 func TestBrokenHistoryIsLeftAlone(t *testing.T) {
-	flip := func(rows []engine.Row) []engine.Row {
+	flip := func(rows []store.Row) []store.Row {
 		rows[0].Data = bytes.Clone(rows[0].Data)
 		rows[0].Data[len(rows[0].Data)-1] ^= 1
 		return rows
 	}
-	cut := func(rows []engine.Row) []engine.Row { return rows[:0] }
+	cut := func(rows []store.Row) []store.Row { return rows[:0] }
 	key := newSealer(t, newKey(t))
 	for name, c := range map[string]struct {
 		sealer engine.Sealer
-		change func([]engine.Row) []engine.Row
+		change func([]store.Row) []store.Row
 	}{
 		"changed, with a key": {key, flip}, "changed, without a key": {nil, flip}, "cut, with a key": {key, cut}, "cut, without a key": {nil, cut},
 	} {
@@ -66,7 +67,7 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 				time.Sleep(w.opts.Lease)
 				w.shop.on("reserve", nil)
 				defs := engine.NewDefinitions(w.mem, c.sealer)
-				verify := func(s engine.Store) error {
+				verify := func(s store.Store) error {
 					t.Helper()
 					found, err := engine.VerifyRuns(t.Context(), s, c.sealer, defs, []machine.RunID{bad, good})
 					if err != nil || len(found) != 2 || found[1].Err != nil {
@@ -114,11 +115,11 @@ func TestVerifyFindsAMissingEnd(t *testing.T) {
 		w.wait(n, run, machine.RunSucceeded)
 		defs := engine.NewDefinitions(w.mem, nil)
 		var last int32
-		cut := &tamperedStore{w.mem, run, func(rows []engine.Row) []engine.Row {
+		cut := &tamperedStore{w.mem, run, func(rows []store.Row) []store.Row {
 			last = rows[len(rows)-1].Seq
 			return rows[:len(rows)-1]
 		}}
-		for name, store := range map[string]engine.Store{"intact": w.mem, "cut": cut} {
+		for name, store := range map[string]store.Store{"intact": w.mem, "cut": cut} {
 			found, err := engine.VerifyRuns(t.Context(), store, nil, defs, []machine.RunID{run, 12345})
 			if err != nil || len(found) != 1 {
 				t.Fatalf("%s: %+v, %v, want one run: the other does not exist", name, found, err)
@@ -168,7 +169,7 @@ func TestKeyComesLater(t *testing.T) {
 				t.Fatal(err)
 			}
 			at := time.Now()
-			fresh := engine.FirstRunOf(at)
+			fresh := store.FirstRunOf(at)
 			records, err := engine.DecodeRow(key, run, rows[0])
 			if err != nil {
 				t.Fatal(err)
@@ -177,7 +178,7 @@ func TestKeyComesLater(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := writer.Commit(t.Context(), []engine.Transition{{Run: fresh, At: at, Workflow: head.Workflow, State: machine.RunRunning, Owner: &id, NextCheck: engine.Never, Data: data}})
+			out, err := writer.Commit(t.Context(), []store.Transition{{Run: fresh, At: at, Workflow: head.Workflow, State: machine.RunRunning, Owner: &id, NextCheck: store.Never, Data: data}})
 			if err != nil || !out[0].Landed {
 				t.Fatalf("commit: %+v, %v", out, err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // AlertAgentMissing is the code of an alert of kind overdue that says that no
@@ -25,7 +26,7 @@ const maxSeen = 8
 // that its time has passed. It is nobody's afterwards, so that whoever has the
 // agents finds it.
 type lacking struct {
-	Loaded
+	store.Loaded
 	story Story
 	specs map[string]AgentSpec
 	mail  []letter
@@ -36,7 +37,7 @@ type lacking struct {
 // An aside is a row for a lacking run, on its way to the store.
 type aside struct {
 	lacking
-	t       Transition
+	t       store.Transition
 	records []machine.Record
 	facts   []machine.Fact
 	told    bool // it holds the alert
@@ -62,7 +63,7 @@ func (t *term) standBy(ctx context.Context, x lacking, elsewhere func(string) (b
 	now := n.clock.now()
 	n.left.leaveLacking(x.Head.Run, now, n.cfg.Options.MaxScan, x.wake(now, n.cfg.Options.grace()), len(x.mail) > 0)
 	why := cause{
-		spoken: slices.ContainsFunc(x.mail, func(l letter) bool { return l.err == nil && l.Kind == MessageVerb }),
+		spoken: slices.ContainsFunc(x.mail, func(l letter) bool { return l.err == nil && l.Kind == store.MessageVerb }),
 		due:    x.due(n.cfg.Options.grace()).Compare(now) <= 0,
 		late:   !overdue.After(now) && n.left.told(x.Head.Run) != len(x.Rows),
 	}
@@ -94,9 +95,9 @@ func (sh *shard) unable(ctx context.Context, run machine.RunID) {
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		_, err := t.take(ctx, []machine.RunID{run}, taking{from: func(h Head) bool { return h.Owner == 0 }})
+		_, err := t.take(ctx, []machine.RunID{run}, taking{from: func(h store.Head) bool { return h.Owner == 0 }})
 		if err != nil && ctx.Err() == nil && !overFor(err) {
-			sh.s.n.outage.failed(doingBystand, err, "run", RunName(run))
+			sh.s.n.outage.failed(doingBystand, err, "run", store.RunName(run))
 		} else if err == nil {
 			sh.s.n.outage.worked(doingBystand, time.Time{})
 		}
@@ -108,7 +109,7 @@ func (sh *shard) unable(ctx context.Context, run machine.RunID) {
 func (sh *shard) sendAside(ctx context.Context, a *aside) {
 	id := a.Head.Run
 	if sh.runs[id] != nil {
-		a.landed <- landing{err: ErrStale}
+		a.landed <- landing{err: store.ErrStale}
 		return
 	}
 	r := &ownedRun{id: id, phase: phaseLoading}
@@ -142,7 +143,7 @@ func (x *lacking) overdueFrom() time.Time {
 	if due, timed := state.NextDue(); timed {
 		return due
 	}
-	return Never
+	return store.Never
 }
 
 // due returns when time moves the run and no other engine can be expected to say
@@ -153,7 +154,7 @@ func (x *lacking) due(grace time.Duration) time.Time {
 	due, timed := x.story.State.NextDue()
 	switch {
 	case !timed:
-		return Never
+		return store.Never
 	case x.Head.Owner != 0:
 		return due.Add(grace)
 	}
@@ -207,9 +208,9 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 	if !why.spoken {
 		todo = append(todo, &delivery{event: machine.TimePassed{}, arrived: now})
 	}
-	a.t = Transition{Run: a.Head.Run, Seq: int32(len(a.Rows))}
+	a.t = store.Transition{Run: a.Head.Run, Seq: int32(len(a.Rows))}
 	slots := a.slots()
-	var late []LateReply
+	var late []store.LateReply
 	err := guard(func() error {
 		for _, d := range todo {
 			if state.Status().Final() {
@@ -252,7 +253,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 			return fmt.Errorf("list engines: %w", err)
 		}
 		a.told = true
-		a.t.Alerts = append(a.t.Alerts, Alert{Kind: "overdue", Code: AlertAgentMissing, Message: CleanText(a.lament(t.engine, live))})
+		a.t.Alerts = append(a.t.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: store.CleanText(a.lament(t.engine, live))})
 	}
 	if len(a.records) == 0 && len(a.t.Alerts) == 0 && len(a.t.Consumed) == 0 {
 		return nil
@@ -263,14 +264,14 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 		}
 		n.cfg.Observer.LateReply(l.Run, machine.AttemptID{Node: int(l.Node), Call: int(l.Call)})
 	}
-	nobody := EngineID(0)
+	nobody := store.EngineID(0)
 	a.t.Owner, a.t.At = &nobody, now
 	if last := state.Last(); now.Before(last) {
 		a.t.At = last
 	}
 	a.t.NextCheck = a.t.At // whoever has the agents finds it at once
 	if due, timed := state.NextDue(); !moves(status) {
-		a.t.NextCheck = Never
+		a.t.NextCheck = store.Never
 		if timed && !status.Final() {
 			a.t.NextCheck = due
 		}
@@ -293,7 +294,7 @@ func (x *lacking) slots() map[string]machine.Slot {
 		if !lacks {
 			why = "no engine has taken it that has agent " + strings.Join(missing, ", ") + " too"
 		}
-		slots[agent] = machine.Slot{Why: CleanText(why)}
+		slots[agent] = machine.Slot{Why: store.CleanText(why)}
 	}
 	return slots
 }
@@ -310,7 +311,7 @@ func (t *term) settleAside(ctx context.Context, a *aside) error {
 	}
 	n, run := t.n, a.Head.Run
 	switch {
-	case errors.Is(l.err, ErrStale), overFor(l.err): // somebody was faster, or this incarnation is over
+	case errors.Is(l.err, store.ErrStale), overFor(l.err): // somebody was faster, or this incarnation is over
 		return nil
 	case l.err != nil:
 		n.leaveAlone(run, &RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.t.Seq, l.err)})

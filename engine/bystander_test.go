@@ -10,17 +10,18 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
 // agentAlerts counts the alerts that say that agents are missing.
-func (w *world) agentAlerts(run machine.RunID) []engine.AlertRow {
+func (w *world) agentAlerts(run machine.RunID) []store.AlertRow {
 	w.t.Helper()
 	all, err := w.mem.Alerts(w.t.Context(), run, 100)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var found []engine.AlertRow
+	var found []store.AlertRow
 	for _, a := range all {
 		if a.Kind == "overdue" && a.Code == engine.AlertAgentMissing {
 			found = append(found, a)
@@ -105,7 +106,7 @@ func TestAnswerCountsBeforeAVerb(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		run := w.orphaned(machine.RunRunning, "charge", block)
-		w.post(run, engine.MessageReply, found(t, w, 1, 1, "elsewhere"), time.Now())
+		w.post(run, store.MessageReply, found(t, w, 1, 1, "elsewhere"), time.Now())
 		poor := w.poor()
 		time.Sleep(time.Minute) // long past its complete-by
 		if err := w.ask(run, machine.PauseRequested{By: "ann"}); err != nil {
@@ -115,7 +116,7 @@ func TestAnswerCountsBeforeAVerb(t *testing.T) {
 		if got := s.Node(nil, 1).State; got != machine.StepSucceeded {
 			t.Errorf("charge is %v, want what the answer says", got)
 		}
-		lost := w.post(run, engine.MessageVerb, machine.PauseRequested{By: "bob"}, time.Time{})
+		lost := w.post(run, store.MessageVerb, machine.PauseRequested{By: "bob"}, time.Time{})
 		var refused *engine.RefusedError
 		within(t, 5*time.Second, "answer", func(ctx context.Context) error {
 			if err := w.operator().Answer(ctx, run, lost); !errors.As(err, &refused) {
@@ -218,7 +219,7 @@ func TestDeadlineOfARunWithoutAgents(t *testing.T) {
 		{"that is to be parked then", oneMinute(`compensation { mode = "manual" }`), (*world).queued, machine.RunParked},
 		{"that is paused", oneMinute(""), func(w *world) machine.RunID {
 			run := w.queued()
-			w.post(run, engine.MessageVerb, machine.PauseRequested{By: "ann"}, time.Time{})
+			w.post(run, store.MessageVerb, machine.PauseRequested{By: "ann"}, time.Time{})
 			return run
 		}, machine.RunFailed},
 		{"whose owner died", oneMinute(""), func(w *world) machine.RunID { return w.orphaned(machine.RunRunning, "charge", block) }, machine.RunCompensating},

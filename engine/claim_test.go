@@ -9,15 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
 // A lateSayer says something to a run just after an engine has read it to take it
 // over, and before that engine commits.
 type lateSayer struct {
-	engine.Store
+	store.Store
 	say func(run machine.RunID)
 
 	mu   sync.Mutex // protects following field
@@ -33,7 +33,7 @@ func (s *lateSayer) once(run machine.RunID) {
 	}
 }
 
-func (s *lateSayer) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
+func (s *lateSayer) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
 	loaded, err := s.Store.LoadMany(ctx, runs)
 	for _, l := range loaded {
 		s.once(l.Head.Run)
@@ -41,7 +41,7 @@ func (s *lateSayer) LoadMany(ctx context.Context, runs []machine.RunID) ([]engin
 	return loaded, err
 }
 
-func (s *lateSayer) Messages(ctx context.Context, run machine.RunID, limit int) ([]engine.Message, error) {
+func (s *lateSayer) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
 	messages, err := s.Store.Messages(ctx, run, limit)
 	s.once(run)
 	return messages, err
@@ -99,7 +99,7 @@ func TestVerbsBeforeTheClaim(t *testing.T) {
 							verbs[run] = machine.PauseRequested{By: "ann"}
 						}
 					}
-					say := func(run machine.RunID) { w.post(run, engine.MessageVerb, verbs[run], time.Time{}) }
+					say := func(run machine.RunID) { w.post(run, store.MessageVerb, verbs[run], time.Time{}) }
 					if late {
 						w.store = &lateSayer{Store: w.mem, say: say, said: map[machine.RunID]bool{}}
 					} else {
@@ -140,7 +140,7 @@ func TestTakeOverOfARunLeftToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		run := w.queued()
-		w.post(run, engine.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
+		w.post(run, store.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
 		w.opts.Alone = true
 		n := w.start()
 		time.Sleep(100 * time.Millisecond)
@@ -171,7 +171,7 @@ func TestVerbsBeforeTheTakeover(t *testing.T) {
 				w := newWorld(t, orderFlow)
 				run := w.orphaned(machine.RunRunning, "charge", block)
 				w.shop.on("charge", nil)
-				w.post(run, engine.MessageVerb, c.verb, time.Time{})
+				w.post(run, store.MessageVerb, c.verb, time.Time{})
 				charged := len(w.shop.called("charge"))
 				n := w.start()
 				time.Sleep(time.Minute)
@@ -199,22 +199,22 @@ func TestMessagesBeforeTheClaimInOrder(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, orderFlow)
 			run := w.queued()
-			var ids []engine.MessageID
+			var ids []store.MessageID
 			for i := range many {
 				var e machine.Event = machine.PauseRequested{By: "ann"}
 				if i%2 == 1 {
 					e = machine.ResumeRequested{By: "ann"}
 				}
-				ids = append(ids, w.post(run, engine.MessageVerb, e, time.Time{}))
+				ids = append(ids, w.post(run, store.MessageVerb, e, time.Time{}))
 			}
-			last := w.post(run, engine.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
+			last := w.post(run, store.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
 			ids = append(ids, last)
 			n := w.start()
 			w.wait(n, run, machine.RunCancelled)
-			var answered []engine.MessageID
+			var answered []store.MessageID
 			for _, r := range w.records(run) {
 				if ask, _, ok := machine.Asked(r.Event()); ok {
-					answered = append(answered, engine.MessageID(ask))
+					answered = append(answered, store.MessageID(ask))
 				}
 			}
 			if len(answered) != len(ids) {
@@ -242,16 +242,16 @@ func TestAnswerAndVerbAtATakeover(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, orderFlow)
 				run := w.orphaned(machine.RunRunning, "charge", block)
-				answer := func() { w.post(run, engine.MessageReply, found(t, w, 1, 1, "elsewhere"), time.Now()) }
+				answer := func() { w.post(run, store.MessageReply, found(t, w, 1, 1, "elsewhere"), time.Now()) }
 				verb := func() {
-					w.post(run, engine.MessageVerb, machine.CancelRequested{NoCompensate: true, By: "ann"}, time.Time{})
+					w.post(run, store.MessageVerb, machine.CancelRequested{NoCompensate: true, By: "ann"}, time.Time{})
 				}
 				arrived := time.Now()
 				switch {
 				case name == "answer, posted after the verb": // what counts is when it reached an engine
 					time.Sleep(time.Millisecond)
 					verb()
-					w.post(run, engine.MessageReply, found(t, w, 1, 1, "elsewhere"), arrived)
+					w.post(run, store.MessageReply, found(t, w, 1, 1, "elsewhere"), arrived)
 				case verbFirst:
 					verb()
 					time.Sleep(time.Millisecond)
@@ -294,7 +294,7 @@ func TestInboxThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		run := w.queued()
-		w.post(run, engine.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
+		w.post(run, store.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
 		store := &muteInbox{Store: w.mem}
 		store.set(true)
 		w.store, w.opts.Alone = store, true
@@ -315,7 +315,7 @@ func TestInboxThatCannotBeRead(t *testing.T) {
 }
 
 type muteInbox struct {
-	engine.Store
+	store.Store
 	mu   sync.Mutex // protects following field
 	mute bool
 }
@@ -326,7 +326,7 @@ func (s *muteInbox) set(mute bool) {
 	s.mute = mute
 }
 
-func (s *muteInbox) Messages(ctx context.Context, run machine.RunID, limit int) ([]engine.Message, error) {
+func (s *muteInbox) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
 	s.mu.Lock()
 	mute := s.mute
 	s.mu.Unlock()
@@ -366,7 +366,7 @@ func TestRetryAtATakeover(t *testing.T) {
 			return &sdk.Failure{Code: "card_declined", Permanent: true}
 		})
 		w.shop.on("charge", nil)
-		w.post(run, engine.MessageVerb, machine.RetryRequested{Step: "charge", By: "ann"}, time.Time{})
+		w.post(run, store.MessageVerb, machine.RetryRequested{Step: "charge", By: "ann"}, time.Time{})
 		n := w.start()
 		time.Sleep(time.Minute)
 		if s := w.check(run); s.Status() != machine.RunSucceeded {
@@ -380,9 +380,9 @@ func TestRetryAtATakeover(t *testing.T) {
 }
 
 // A deafStore does not tell engines that messages wait for their runs.
-type deafStore struct{ engine.Store }
+type deafStore struct{ store.Store }
 
-func (s deafStore) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
+func (s deafStore) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	tick, err := s.Store.Tick(ctx, e, lease, limit)
 	tick.Inbox = nil
 	return tick, err
@@ -406,7 +406,7 @@ func TestAnswerInTimeIsReadBeforeTheExpiry(t *testing.T) {
 					at = began.completeBy.Add(time.Millisecond)
 				}
 				time.Sleep(time.Until(at))
-				w.post(run, engine.MessageReply, found(t, w, 2, 1, "elsewhere"), time.Now())
+				w.post(run, store.MessageReply, found(t, w, 2, 1, "elsewhere"), time.Now())
 				time.Sleep(time.Minute)
 				s := w.check(run)
 				counted := s.Status() == machine.RunSucceeded

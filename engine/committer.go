@@ -8,11 +8,13 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A commit is one transition on its way to the store.
 type commit struct {
-	t Transition // with Names: it submits a new run
+	t store.Transition // with Names: it submits a new run
 	// sh is told the result, once, unless the committer stops first; what it is
 	// for is r and f, or done.
 	sh   *shard
@@ -27,8 +29,8 @@ type commit struct {
 
 // A landing is what became of a commit.
 type landing struct {
-	err       error     // nil = landed
-	submitted Submitted // of a transition with names
+	err       error           // nil = landed
+	submitted store.Submitted // of a transition with names
 	// unsure says that an earlier sending may have landed this very
 	// transition: ErrStale and ErrExists do not prove that another did.
 	unsure bool
@@ -45,17 +47,17 @@ type committer struct {
 }
 
 type commitWriter struct {
-	store  Writer
+	store  store.Writer
 	queue  chan *commit // bounded: who commits faster than the store waits
 	oldest atomic.Int64 // unix nanoseconds when the oldest item of the batch in flight came; 0 = none
 
 	// Only the writer's goroutine uses the rest, from batch to batch.
 	rows  []*commit
-	batch []Transition
+	batch []store.Transition
 	tasks []task
 }
 
-func newCommitter(writers []Writer, opts Options, outage *outage) *committer {
+func newCommitter(writers []store.Writer, opts Options, outage *outage) *committer {
 	c := &committer{opts: opts, outage: outage, spill: min(spill, opts.MaxBatchRows)}
 	for _, w := range writers {
 		c.writers = append(c.writers, &commitWriter{store: w, queue: make(chan *commit, opts.MaxBatchRows)})
@@ -200,14 +202,14 @@ func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) e
 			for i, it := range rows {
 				it.res = landing{err: outcomes[i].Err, submitted: outcomes[i].Submitted, unsure: it.unsure}
 				if !outcomes[i].Landed && !it.res.submitted.Exists && it.res.err == nil {
-					it.res.err = ErrStale
+					it.res.err = store.ErrStale
 				}
 			}
 			w.answer(rows)
 			return nil
 		}
-		var loss *LossError
-		if errors.Is(err, ErrFenced) || errors.As(err, &loss) || ctx.Err() != nil {
+		var loss *store.LossError
+		if errors.Is(err, store.ErrFenced) || errors.As(err, &loss) || ctx.Err() != nil {
 			return w.tell(rows, err)
 		}
 		// The outcome is open: the same rows are sent again, and marked.

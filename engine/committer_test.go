@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A slowWriter lands what it is given when it is told to.
 type slowWriter struct {
-	Writer
+	store.Writer
 	batches chan int
 	land    chan struct{}
 }
 
-func (w *slowWriter) Commit(_ context.Context, batch []Transition) ([]Outcome, error) {
+func (w *slowWriter) Commit(_ context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	w.batches <- len(batch)
 	<-w.land
-	out := make([]Outcome, len(batch))
+	out := make([]store.Outcome, len(batch))
 	for i := range out {
 		out[i].Landed = true
 	}
@@ -31,8 +32,8 @@ func (w *slowWriter) Commit(_ context.Context, batch []Transition) ([]Outcome, e
 // and for how long, is visible, and it is bounded: who decides has to wait.
 func TestCommitsQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &slowWriter{batches: make(chan int, 10), land: make(chan struct{})}
-		c := newCommitter([]Writer{store}, Options{MaxBatchRows: 4, MaxBatchBytes: 1 << 20}, newOutage(slog.New(slog.DiscardHandler)))
+		st := &slowWriter{batches: make(chan int, 10), land: make(chan struct{})}
+		c := newCommitter([]store.Writer{st}, Options{MaxBatchRows: 4, MaxBatchBytes: 1 << 20}, newOutage(slog.New(slog.DiscardHandler)))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		sh := newShard(&scheduler{})
@@ -40,7 +41,7 @@ func TestCommitsQueue(t *testing.T) {
 		go func() { ended <- c.run(ctx, 0) }()
 		add := func(n int) {
 			for range n {
-				if err := c.commit(ctx, &commit{t: Transition{Run: machine.RunID(1)}, sh: sh}); err != nil {
+				if err := c.commit(ctx, &commit{t: store.Transition{Run: machine.RunID(1)}, sh: sh}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -61,16 +62,16 @@ func TestCommitsQueue(t *testing.T) {
 			t.Errorf("%d wait, the oldest for %s, want 4 and 1s", c.waiting(), c.oldest())
 		}
 		for range 3 {
-			store.land <- struct{}{}
+			st.land <- struct{}{}
 			synctest.Wait()
 		}
 		<-full
 		if c.waiting() != 0 || c.oldest() != 0 {
 			t.Errorf("%d wait, the oldest for %s, want none", c.waiting(), c.oldest())
 		}
-		close(store.batches)
+		close(st.batches)
 		var got []int
-		for n := range store.batches {
+		for n := range st.batches {
 			got = append(got, n)
 		}
 		if len(got) != 3 || got[0] != 1 || got[1] != 4 || got[2] != 1 {
@@ -92,7 +93,7 @@ func TestCommitsSpill(t *testing.T) {
 	for _, c := range []struct{ most, alone int }{{4, 4}, {1, 1}, {1000, spill}} {
 		synctest.Test(t, func(t *testing.T) {
 			writers := []*slowWriter{{batches: make(chan int, 10), land: make(chan struct{})}, {batches: make(chan int, 10), land: make(chan struct{})}}
-			committer := newCommitter([]Writer{writers[0], writers[1]}, Options{MaxBatchRows: c.most, MaxBatchBytes: 1 << 20}, newOutage(slog.New(slog.DiscardHandler)))
+			committer := newCommitter([]store.Writer{writers[0], writers[1]}, Options{MaxBatchRows: c.most, MaxBatchBytes: 1 << 20}, newOutage(slog.New(slog.DiscardHandler)))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 2)
 			for n := range writers {
@@ -100,7 +101,7 @@ func TestCommitsSpill(t *testing.T) {
 			}
 			sh := newShard(&scheduler{})
 			add := func() {
-				if err := committer.commit(ctx, &commit{t: Transition{Run: 1}, sh: sh}); err != nil {
+				if err := committer.commit(ctx, &commit{t: store.Transition{Run: 1}, sh: sh}); err != nil {
 					t.Error(err)
 				}
 				synctest.Wait()

@@ -12,7 +12,8 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/memory"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -453,7 +454,7 @@ func TestNothingIsSentWithoutALease(t *testing.T) {
 }
 
 // live returns the engines that hold a lease.
-func (w *world) live() []engine.Member {
+func (w *world) live() []store.Member {
 	w.t.Helper()
 	members, err := w.mem.Live(w.t.Context())
 	if err != nil {
@@ -543,15 +544,15 @@ func TestStaleIsDecidedAgain(t *testing.T) {
 func TestRunIDCollision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		store := w.faulty()
-		store.taken.Store(2)
+		st := w.faulty()
+		st.taken.Store(2)
 		n := w.start()
 		run := w.submit(n, "order", nil)
 		w.wait(n, run, machine.RunSucceeded)
-		if left := store.taken.Load(); left != 0 {
+		if left := st.taken.Load(); left != 0 {
 			t.Errorf("%d of two ids were not tried", left)
 		}
-		if rows, err := w.mem.Runs(t.Context(), engine.RunFilter{}); err != nil || len(rows) != 1 || rows[0].Run != run {
+		if rows, err := w.mem.Runs(t.Context(), store.RunFilter{}); err != nil || len(rows) != 1 || rows[0].Run != run {
 			t.Errorf("runs = %+v, %v, want the one that was accepted", rows, err)
 		}
 		n.drain(t)
@@ -721,7 +722,7 @@ workflow "order" {
 				t.Errorf("%s: Submit = %v, want an error with %q", name, err, tt.want)
 			}
 		}
-		if rows, err := w.mem.Runs(t.Context(), engine.RunFilter{}); err != nil || len(rows) != 0 {
+		if rows, err := w.mem.Runs(t.Context(), store.RunFilter{}); err != nil || len(rows) != 0 {
 			t.Errorf("refused submissions left %d runs, %v", len(rows), err)
 		}
 		n.drain(t)
@@ -730,12 +731,12 @@ workflow "order" {
 
 // slowStore takes longer than a lease to open the first writers.
 type slowStore struct {
-	engine.Store
+	store.Store
 	slow time.Duration
 	left int
 }
 
-func (s *slowStore) OpenWriter(ctx context.Context, id engine.EngineID, n int) (engine.Writer, error) {
+func (s *slowStore) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	if s.left > 0 {
 		s.left--
 		time.Sleep(s.slow)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // decide turns waiting events into one transition. Each is decided on the
@@ -17,7 +18,7 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	n := sh.s.n
 	f := sh.blankFlight()
 	f.deliveries = todo
-	f.t = Transition{Run: r.id, Seq: r.seq}
+	f.t = store.Transition{Run: r.id, Seq: r.seq}
 	ok := false
 	defer func() {
 		if !ok {
@@ -352,26 +353,26 @@ func (sh *shard) check(r *ownedRun, before machine.RunState) check {
 
 // addRecord adds to a transition what the run's row and the views show of a record.
 // before is the run's state before the record.
-func addRecord(t *Transition, rec machine.Record, before *machine.State) {
+func addRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	if state, ok := rec.RunState(); ok {
 		t.State = state
 	}
 	var few [4]machine.StepRow
 	for _, row := range rec.AppendSteps(few[:0], before) {
-		setStep(t, StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
+		setStep(t, store.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
 	}
 	for _, node := range rec.NewNodes() {
-		t.NewNodes = append(t.NewNodes, NodeName{Node: int32(node.Node), Step: int32(node.Step), Name: node.Name})
+		t.NewNodes = append(t.NewNodes, store.NodeName{Node: int32(node.Node), Step: int32(node.Step), Name: node.Name})
 	}
 	for _, c := range rec.Commands() {
 		if a, ok := c.(machine.Alert); ok {
-			t.Alerts = append(t.Alerts, Alert{Kind: a.Kind, Step: a.Step, Code: CleanText(a.Code), Message: CleanText(a.Message)})
+			t.Alerts = append(t.Alerts, store.Alert{Kind: a.Kind, Step: a.Step, Code: store.CleanText(a.Code), Message: store.CleanText(a.Message)})
 		}
 	}
 }
 
 // setStep keeps one entry for each step: the last one.
-func setStep(t *Transition, row StepRow) {
+func setStep(t *store.Transition, row store.StepRow) {
 	if len(t.Steps) < 64 { // beyond that, views take the later of two entries
 		for i := range t.Steps {
 			if t.Steps[i].Node == row.Node {
@@ -381,7 +382,7 @@ func setStep(t *Transition, row StepRow) {
 		}
 	}
 	if t.Steps == nil {
-		t.Steps = make([]StepRow, 0, 2) // a step that ends and the one that follows
+		t.Steps = make([]store.StepRow, 0, 2) // a step that ends and the one that follows
 	}
 	t.Steps = append(t.Steps, row)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // maxDefinitions is how many definitions are kept compiled.
@@ -14,30 +15,30 @@ const maxDefinitions = 256
 
 // Definitions keeps stored definitions compiled. It is safe for concurrent use.
 type Definitions struct {
-	store  Catalogue
+	store  store.Catalogue
 	sealer Sealer // nil = definitions that hold sensitive values cannot be read
 
 	mu       sync.Mutex    // protects following fields
 	since    machine.RunID // from this run on every row is tagged; 0 = not asked yet
-	byID     map[WorkflowID]*dsl.Workflow
-	byDigest map[string]map[string]WorkflowID
+	byID     map[store.WorkflowID]*dsl.Workflow
+	byDigest map[string]map[string]store.WorkflowID
 }
 
 // NewDefinitions returns an empty cache over a catalogue.
-func NewDefinitions(store Catalogue, sealer Sealer) *Definitions {
+func NewDefinitions(store store.Catalogue, sealer Sealer) *Definitions {
 	d := &Definitions{store: store, sealer: sealer}
 	d.resetLocked()
 	return d
 }
 
 func (d *Definitions) resetLocked() {
-	d.byID = map[WorkflowID]*dsl.Workflow{}
-	d.byDigest = map[string]map[string]WorkflowID{}
+	d.byID = map[store.WorkflowID]*dsl.Workflow{}
+	d.byDigest = map[string]map[string]store.WorkflowID{}
 }
 
 // Workflow returns a workflow of a stored definition. Returns ErrNotFound if
 // there is none, a *KeyError if it is sealed with a key that is not known.
-func (d *Definitions) Workflow(ctx context.Context, id WorkflowID) (*dsl.Workflow, error) {
+func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.Workflow, error) {
 	d.mu.Lock()
 	wf := d.byID[id]
 	d.mu.Unlock()
@@ -76,7 +77,7 @@ func (u *unreadable) Unwrap() error { return u.error }
 
 // Put stores a definition, unless it is stored, and returns the ids of its
 // workflows by name.
-func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]WorkflowID, error) {
+func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]store.WorkflowID, error) {
 	digest := def.Digest()
 	d.mu.Lock()
 	ids := d.byDigest[digest]
@@ -84,7 +85,7 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	if ids != nil {
 		return ids, nil
 	}
-	stored := Definition{Digest: digest}
+	stored := store.Definition{Digest: digest}
 	// With a key every definition is sealed: beside what is marked sensitive it
 	// holds literals and the answers of env() and file(), of which nobody can
 	// tell what they are.
@@ -92,7 +93,7 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	for _, name := range def.Names() {
 		wf := def.Workflow(name)
 		sensitive = sensitive || hasSensitiveDefault(wf)
-		w := DefinedWorkflow{Name: name}
+		w := store.DefinedWorkflow{Name: name}
 		for _, s := range wf.Steps {
 			w.Steps = append(w.Steps, s.Name)
 		}

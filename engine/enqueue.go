@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // whyUnowned is why nothing of a run starts that no engine has taken up.
@@ -23,14 +24,14 @@ const whyUnowned = "no engine has taken the run yet"
 // refuses is refused here too, and a name or key that is taken returns the
 // earlier run with Exists set. With an error and a Run other than 0 the run may
 // be stored all the same, under that id: see Enqueued.
-func Enqueue(ctx context.Context, cfg Config, s Submission) (Submitted, error) {
+func Enqueue(ctx context.Context, cfg Config, s Submission) (store.Submitted, error) {
 	out, err := EnqueueAll(ctx, cfg, []Submission{s})
 	return out[0].Submitted, err
 }
 
 // An Enqueued is what became of one submission of EnqueueAll.
 type Enqueued struct {
-	Submitted
+	store.Submitted
 	// Err is nil if the run is stored, or was before (Exists). Else Run tells
 	// what is known: 0 = nothing was stored; any other = the run was sent, the
 	// store did not answer, and it may be stored under this id and Name.
@@ -66,7 +67,7 @@ func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, 
 type enqueuer struct {
 	cfg    Config
 	n      *Node // of which only what submitting needs is there
-	engine EngineID
+	engine store.EngineID
 	all    []Submission
 	out    []Enqueued // of each of them; its parts belong to one writer each
 	next   atomic.Int64
@@ -89,9 +90,9 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 		return err, nil
 	}
 	writers := min(cfg.Options.Writers, len(e.all))
-	cfg.Store = Pointed(cfg.Store)
+	cfg.Store = store.Pointed(cfg.Store)
 	e.cfg = cfg
-	e.n = &Node{cfg: cfg, clock: &clock{}, ids: &RunIDSource{}, defs: NewDefinitions(cfg.Store, cfg.Sealer)}
+	e.n = &Node{cfg: cfg, clock: &clock{}, ids: &store.RunIDSource{}, defs: NewDefinitions(cfg.Store, cfg.Sealer)}
 	var err error
 	if e.engine, err = cfg.Store.Join(ctx, cfg.Options.Address, cfg.Options.Lease, writers); err != nil {
 		return fmt.Errorf("join the store: %w", err), nil
@@ -126,7 +127,7 @@ func (e *enqueuer) run(ctx context.Context, writers int) error {
 	// is no going on.
 	stop, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var open []Writer
+	var open []store.Writer
 	var failed error
 	for n := range writers {
 		w, err := e.cfg.Store.OpenWriter(ctx, e.engine, n)
@@ -185,7 +186,7 @@ const enqueueBatch = 256
 
 // work submits share after share until all is tried or stop ends. An error ends
 // everybody's work: the store does not answer, or this membership is over.
-func (e *enqueuer) work(ctx, stop context.Context, w Writer) error {
+func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 	for stop.Err() == nil {
 		to := int(e.next.Add(enqueueBatch))
 		from := to - enqueueBatch
@@ -203,17 +204,17 @@ func (e *enqueuer) work(ctx, stop context.Context, w Writer) error {
 type entry struct {
 	n  int // of all
 	st *start
-	t  Transition
+	t  store.Transition
 }
 
 // submitted names the run that the entry becomes.
-func (x *entry) submitted() Submitted {
-	return Submitted{Run: x.t.Run, Name: x.t.Names.Public(x.t.Run)}
+func (x *entry) submitted() store.Submitted {
+	return store.Submitted{Run: x.t.Run, Name: x.t.Names.Public(x.t.Run)}
 }
 
 // share submits those from one to another in batches. What is refused for what it
 // says has its result at once and is in no batch.
-func (e *enqueuer) share(ctx, stop context.Context, w Writer, from, to int) error {
+func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int) error {
 	var batch []entry
 	bytes := 0
 	for n := from; n < to; n++ {
@@ -244,7 +245,7 @@ func (e *enqueuer) share(ctx, stop context.Context, w Writer, from, to int) erro
 func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 	s, o := e.all[n], &e.out[n]
 	var down *unanswered
-	if _, given := ParseRunName(s.Name); given { // it is, or is not, the run of that name
+	if _, given := store.ParseRunName(s.Name); given { // it is, or is not, the run of that name
 		o.Submitted, o.Err = e.n.again(ctx, s)
 		if errors.As(o.Err, &down) {
 			return nil, down
@@ -270,12 +271,12 @@ func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 // does not answer is asked a few times, as by Node.Submit, with the very same
 // rows: so none lands twice. Returns an error if it did not answer, or if this
 // membership is over.
-func (e *enqueuer) land(ctx context.Context, w Writer, batch []entry) error {
+func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) error {
 	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.t.Run, b.t.Run) })
 	unsure := false // an earlier sending may have landed
 	pause := leastRetry
 	for try := 1; len(batch) > 0; try++ {
-		rows := make([]Transition, len(batch))
+		rows := make([]store.Transition, len(batch))
 		for i, x := range batch {
 			rows[i] = x.t
 		}
@@ -296,7 +297,7 @@ func (e *enqueuer) land(ctx context.Context, w Writer, batch []entry) error {
 			unsure = false
 			continue
 		}
-		unsure = unsure || !NothingLanded(err)
+		unsure = unsure || !store.NothingLanded(err)
 		if overFor(err) || ctx.Err() != nil || try >= submitTries {
 			e.fail(batch, err, unsure)
 			return err
@@ -327,7 +328,7 @@ func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 
 // settle notes what the store answered and returns those that go again, under
 // other ids. An error means that it could not be read what the answer meant.
-func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []Outcome, unsure bool) (again []entry, err error) {
+func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
 	for i, x := range batch {
 		o, res := outcomes[i], &e.out[x.n]
 		mine := false
@@ -341,7 +342,7 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []Outcome
 			res.Submitted, res.Err = x.submitted(), nil
 		case o.Err == nil && (o.Landed || o.Submitted.Exists):
 			res.Submitted, res.Err = o.Submitted, nil
-		case o.Err == nil, errors.Is(o.Err, ErrExists): // the id is another's
+		case o.Err == nil, errors.Is(o.Err, store.ErrExists): // the id is another's
 			t, err := e.transition(e.all[x.n], *x.st)
 			if err != nil {
 				res.Err = err
@@ -356,29 +357,29 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []Outcome
 }
 
 // stands reports whether the run's first row is the one that was sent.
-func (e *enqueuer) stands(ctx context.Context, t Transition) (bool, error) {
+func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error) {
 	rows, err := e.cfg.Store.Rows(ctx, t.Run, 0, 1)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return false, fmt.Errorf("read run %s: %w", RunName(t.Run), err)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, fmt.Errorf("read run %s: %w", store.RunName(t.Run), err)
 	}
 	return err == nil && len(rows) == 1 && t.Wrote(rows[0]), nil
 }
 
 // transition makes the first row of a run that nobody owns: nothing of it
 // starts, and whoever looks for runs of nobody finds it at once.
-func (e *enqueuer) transition(s Submission, st start) (Transition, error) {
+func (e *enqueuer) transition(s Submission, st start) (store.Transition, error) {
 	now := e.n.clock.now()
 	run, err := e.n.christen(s, &st, now)
 	if err != nil {
-		return Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	event := machine.Started{RunID: run, Name: st.public, Key: st.names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By}
 	slots := map[string]machine.Slot{}
 	for agent := range st.specs {
 		slots[agent] = machine.Slot{Why: whyUnowned}
 	}
-	nobody, state := EngineID(0), machine.NewState()
-	t := Transition{Run: run, Workflow: st.workflow, Owner: &nobody, Names: &st.names}
+	nobody, state := store.EngineID(0), machine.NewState()
+	t := store.Transition{Run: run, Workflow: st.workflow, Owner: &nobody, Names: &st.names}
 	err = guard(func() error {
 		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: e.cfg.Options.Ceilings})
 		addRecord(&t, rec, state)
@@ -387,14 +388,14 @@ func (e *enqueuer) transition(s Submission, st start) (Transition, error) {
 		return err
 	})
 	if err != nil {
-		return Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	if len(t.Data) > e.cfg.Options.MaxRow {
-		return Transition{}, fmt.Errorf("submit %q: its first row has %d bytes, more than the %d allowed", s.Workflow, len(t.Data), e.cfg.Options.MaxRow)
+		return store.Transition{}, fmt.Errorf("submit %q: its first row has %d bytes, more than the %d allowed", s.Workflow, len(t.Data), e.cfg.Options.MaxRow)
 	}
 	t.NextCheck = t.At.Truncate(time.Microsecond)
 	if t.State.Final() {
-		t.NextCheck = Never // a workflow without steps has ended already
+		t.NextCheck = store.Never // a workflow without steps has ended already
 	}
 	return t, nil
 }

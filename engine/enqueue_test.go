@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // orders are n submissions; those at a place in bad are refused.
@@ -27,7 +28,7 @@ func (w *world) orders(n int, bad ...int) []engine.Submission {
 // kept returns the runs that the world's store holds.
 func (w *world) kept() map[machine.RunID]bool {
 	w.t.Helper()
-	rows, err := w.mem.Runs(w.t.Context(), engine.RunFilter{Limit: 1 << 20})
+	rows, err := w.mem.Runs(w.t.Context(), store.RunFilter{Limit: 1 << 20})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestEnqueueAllKeepsToBatches(t *testing.T) {
 		if _, err := engine.EnqueueAll(t.Context(), cfg, all[:1]); err != nil {
 			t.Fatal(err)
 		}
-		runs, err := w.mem.Runs(t.Context(), engine.RunFilter{})
+		runs, err := w.mem.Runs(t.Context(), store.RunFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +191,7 @@ func TestEnqueueAllWithoutAnswers(t *testing.T) {
 		}
 		for i, o := range out {
 			sent := i < 256
-			if o.Err == nil || sent != (o.Run != 0) || sent && (!stored[o.Run] || o.Name != engine.RunName(o.Run)) {
+			if o.Err == nil || sent != (o.Run != 0) || sent && (!stored[o.Run] || o.Name != store.RunName(o.Run)) {
 				t.Fatalf("result %d: %+v", i, o)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // Conditions that callers branch on; the store has more.
@@ -35,7 +36,7 @@ func (e *RunError) name() string {
 	if e.Name != "" {
 		return e.Name
 	}
-	return RunName(machine.RunID(e.Run))
+	return store.RunName(machine.RunID(e.Run))
 }
 
 // Unwrap returns the cause.

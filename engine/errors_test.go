@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // missing is an error about an agent that knows a remedy.
@@ -59,7 +60,7 @@ func TestMessagesNameTheRun(t *testing.T) {
 					t.Errorf("TakeOver = %d, %v, want 0", n, err)
 				}
 				second.drain(t)
-				if !strings.Contains(log.String(), "run="+engine.RunName(s.Run)) && !strings.Contains(log.String(), "run=order-7") {
+				if !strings.Contains(log.String(), "run="+store.RunName(s.Run)) && !strings.Contains(log.String(), "run=order-7") {
 					t.Errorf("log does not name the run: %s", &log)
 				}
 			})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // DecodeLate returns the answer that a late reply holds: machine.AttemptOK,
@@ -11,7 +12,7 @@ import (
 // is not sealed. Returns a *KeyError inside the error if the key is not known,
 // machine.ErrFormat if a newer version wrote it, machine.ErrCorrupt if it is
 // damaged.
-func DecodeLate(sealer Sealer, l LateReply) (machine.Event, error) {
+func DecodeLate(sealer Sealer, l store.LateReply) (machine.Event, error) {
 	e, err := decodeMessage(sealer, l.Run, l.Data)
 	if err != nil {
 		return nil, fmt.Errorf("read the late answer of %s: %w", l.Step, err)

@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 var errDown = errors.New("the store is down")
 
 // A faultStore is a node's way to the store, which a test can break.
 type faultStore struct {
-	engine.Store
+	store.Store
 	down   atomic.Bool           // nothing gets through
 	noJoin atomic.Bool           // joining fails
 	noTick atomic.Bool           // ticks fail
@@ -49,7 +49,7 @@ func (s *faultStore) gate() error {
 	return nil
 }
 
-func (s *faultStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
+func (s *faultStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
 	if err := s.gate(); err != nil {
 		return 0, err
 	}
@@ -59,19 +59,19 @@ func (s *faultStore) Join(ctx context.Context, address string, lease time.Durati
 	return s.Store.Join(ctx, address, lease, writers)
 }
 
-func (s *faultStore) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
+func (s *faultStore) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.gate(); err != nil {
-		return engine.Tick{}, err
+		return store.Tick{}, err
 	}
 	if s.noTick.Load() {
-		return engine.Tick{}, errDown
+		return store.Tick{}, errDown
 	}
 	return s.Store.Tick(ctx, e, lease, limit)
 }
 
-func (s *faultStore) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {
+func (s *faultStore) Load(ctx context.Context, run machine.RunID) (store.Head, []store.Row, error) {
 	if err := cmp.Or(s.gate(), s.read()); err != nil {
-		return engine.Head{}, nil, err
+		return store.Head{}, nil, err
 	}
 	return s.Store.Load(ctx, run)
 }
@@ -83,21 +83,21 @@ func (s *faultStore) read() error {
 	return nil
 }
 
-func (s *faultStore) Rows(ctx context.Context, run machine.RunID, from int32, limit int) ([]engine.Row, error) {
+func (s *faultStore) Rows(ctx context.Context, run machine.RunID, from int32, limit int) ([]store.Row, error) {
 	if err := s.read(); err != nil {
 		return nil, err
 	}
 	return s.Store.Rows(ctx, run, from, limit)
 }
 
-func (s *faultStore) Definition(ctx context.Context, id engine.WorkflowID) (engine.Definition, string, error) {
+func (s *faultStore) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	if err := s.read(); err != nil {
-		return engine.Definition{}, "", err
+		return store.Definition{}, "", err
 	}
 	return s.Store.Definition(ctx, id)
 }
 
-func (s *faultStore) Waits(ctx context.Context, run machine.RunID, id engine.MessageID) (bool, error) {
+func (s *faultStore) Waits(ctx context.Context, run machine.RunID, id store.MessageID) (bool, error) {
 	if err := s.read(); err != nil {
 		return false, err
 	}
@@ -105,17 +105,17 @@ func (s *faultStore) Waits(ctx context.Context, run machine.RunID, id engine.Mes
 }
 
 func (s *faultStore) Retained(ctx context.Context) (machine.RunID, error) {
-	return s.Store.(engine.RetainTeller).Retained(ctx)
+	return s.Store.(store.RetainTeller).Retained(ctx)
 }
 
-func (s *faultStore) Leave(ctx context.Context, e engine.EngineID) error {
+func (s *faultStore) Leave(ctx context.Context, e store.EngineID) error {
 	if err := s.gate(); err != nil {
 		return err
 	}
 	return s.Store.Leave(ctx, e)
 }
 
-func (s *faultStore) OpenWriter(ctx context.Context, e engine.EngineID, n int) (engine.Writer, error) {
+func (s *faultStore) OpenWriter(ctx context.Context, e store.EngineID, n int) (store.Writer, error) {
 	if err := s.gate(); err != nil {
 		return nil, err
 	}
@@ -154,11 +154,11 @@ func (s *faultStore) count() int {
 }
 
 type faultWriter struct {
-	engine.Writer
+	store.Writer
 	s *faultStore
 }
 
-func (w *faultWriter) Commit(ctx context.Context, batch []engine.Transition) ([]engine.Outcome, error) {
+func (w *faultWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	if err := w.s.gate(); err != nil {
 		return nil, err
 	}
@@ -168,20 +168,20 @@ func (w *faultWriter) Commit(ctx context.Context, batch []engine.Transition) ([]
 	}
 	if w.s.taken.Load() > 0 && len(batch) == 1 && batch[0].Names != nil {
 		w.s.taken.Add(-1)
-		return []engine.Outcome{{Err: engine.ErrExists}}, nil
+		return []store.Outcome{{Err: store.ErrExists}}, nil
 	}
 	if w.s.bad.Load() > 0 {
 		w.s.bad.Add(-1)
-		out := make([]engine.Outcome, len(batch))
+		out := make([]store.Outcome, len(batch))
 		for i := range out {
 			out[i].Err = errors.New("the row is refused")
 		}
 		return out, nil
 	}
 	if w.s.stale.Add(-1) >= 0 {
-		out := make([]engine.Outcome, len(batch))
+		out := make([]store.Outcome, len(batch))
 		for i := range out {
-			out[i].Err = engine.ErrStale
+			out[i].Err = store.ErrStale
 		}
 		return out, nil
 	}
@@ -199,20 +199,20 @@ func (w *faultWriter) Commit(ctx context.Context, batch []engine.Transition) ([]
 	return out, err
 }
 
-func (w *faultWriter) Submit(ctx context.Context, t engine.Transition, s engine.Names) (engine.Submitted, error) {
+func (w *faultWriter) Submit(ctx context.Context, t store.Transition, s store.Names) (store.Submitted, error) {
 	if err := w.s.gate(); err != nil {
-		return engine.Submitted{}, err
+		return store.Submitted{}, err
 	}
 	n := w.s.next(1)
 	if err := w.s.ask(n, false); err != nil {
-		return engine.Submitted{}, err
+		return store.Submitted{}, err
 	}
 	out, err := w.Writer.Submit(ctx, t, s)
 	if err == nil && !out.Exists && w.s.landed != nil {
 		w.s.landed(t.Run)
 	}
 	if err := w.s.ask(n, true); err != nil {
-		return engine.Submitted{}, err
+		return store.Submitted{}, err
 	}
 	return out, err
 }

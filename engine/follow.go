@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // followRows is how many rows of a run are read at once.
@@ -121,15 +122,15 @@ type FollowOptions struct {
 }
 
 // Follow is Node.Follow without a node, for commands that only watch.
-func Follow(ctx context.Context, store Journal, sealer Sealer, defs *Definitions, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts FollowOptions) (*machine.State, error) {
+func Follow(ctx context.Context, st store.Journal, sealer Sealer, defs *Definitions, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts FollowOptions) (*machine.State, error) {
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second
 	}
 	ask := asker{most: opts.RetryStore, unanswered: opts.Unanswered}
-	var rows []Row
+	var rows []store.Row
 	story := Story{State: machine.NewState()}
 	err := ask.until(ctx, func() (err error) {
-		if story.Head, rows, err = store.Load(ctx, run); err == nil {
+		if story.Head, rows, err = st.Load(ctx, run); err == nil {
 			story.Flow, err = defs.Workflow(ctx, story.Head.Workflow)
 		}
 		if err == nil {
@@ -167,7 +168,7 @@ func Follow(ctx context.Context, store Journal, sealer Sealer, defs *Definitions
 			timer.Stop()
 		}
 		err := ask.until(ctx, func() (err error) {
-			rows, err = store.Rows(ctx, run, next, followRows)
+			rows, err = st.Rows(ctx, run, next, followRows)
 			return err
 		})
 		if err != nil {
@@ -181,11 +182,11 @@ func followError(ctx context.Context, run machine.RunID, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("follow run %s: %w", RunName(run), err)
+	return fmt.Errorf("follow run %s: %w", store.RunName(run), err)
 }
 
 // tell verifies and folds one row and tells its facts.
-func (st *Story) tell(sealer Sealer, row Row, from int, fn func(int, []machine.Fact)) error {
+func (st *Story) tell(sealer Sealer, row store.Row, from int, fn func(int, []machine.Fact)) error {
 	if err := st.verify(sealer, row); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // Who waits for a run waits while the store does not answer, too: at the first
@@ -97,11 +98,11 @@ func TestWaitOutlastsTheStore(t *testing.T) {
 // What cannot pass is told at once, and the end of the context ends the waiting.
 func TestFollowEnds(t *testing.T) {
 	for name, want := range map[string]error{
-		"not found":      engine.ErrNotFound,
-		"another schema": &engine.SchemaError{Store: "test", Have: 1, Want: 2},
-		"a loss":         &engine.LossError{Store: "test"},
+		"not found":      store.ErrNotFound,
+		"another schema": &store.SchemaError{Store: "test", Have: 1, Want: 2},
+		"a loss":         &store.LossError{Store: "test"},
 		"a wrong key":    &engine.KeyError{},
-		"damage":         engine.Damaged(errors.New("a page is bad")),
+		"damage":         store.Damaged(errors.New("a page is bad")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // handBack gives up, one by one, the runs that another engine could go on with
@@ -21,7 +23,7 @@ func (t *term) handBack(ctx context.Context) {
 		return
 	}
 	s := t.scheduler
-	if !slices.ContainsFunc(live, func(m Member) bool { return m.Engine != t.engine }) {
+	if !slices.ContainsFunc(live, func(m store.Member) bool { return m.Engine != t.engine }) {
 		return
 	}
 	s.handing.Store(true)
@@ -53,11 +55,11 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
 		return
 	}
-	nobody, check := EngineID(0), at // any engine may go on with it at once
+	nobody, check := store.EngineID(0), at // any engine may go on with it at once
 	if due, ok := r.state.NextDue(); ok && due.Before(at) {
 		check = due // a bound is never later than what is due
 	}
-	t := Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
+	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
 	r.phase = phaseLoading // nothing is decided until the row is answered
 	sh.s.agenda.set(r.id, time.Time{}, false)
 	sh.flights++

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A handKeeper keeps the store's list of what this incarnation has in hand (Hands).
@@ -143,7 +144,7 @@ func (k *handKeeper) run(ctx context.Context) error {
 		}
 		err := k.t.n.cfg.Store.Hold(ctx, k.t.engine, runs)
 		switch {
-		case errors.Is(err, ErrFenced):
+		case errors.Is(err, store.ErrFenced):
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -215,7 +216,7 @@ func (sh *shard) letGo(r *ownedRun) {
 // gotOn notes that a run has got on: what it was suspected of it has outlived. An
 // attempt that starts is no proof, since what its answer leads to may be what ends
 // an engine.
-func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *Transition) {
+func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	if !r.suspect || !settles(t) {
 		return
 	}
@@ -230,18 +231,18 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *Transition) {
 		defer sh.s.loads.Done()
 		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
 			// It stays suspect: one death more or less is no harm.
-			n.cfg.Logger.Warn("a run got on, and the deaths that count against it could not be forgotten", "run", RunName(id), "error", err)
+			n.cfg.Logger.Warn("a run got on, and the deaths that count against it could not be forgotten", "run", store.RunName(id), "error", err)
 		}
 	}()
 }
 
 // settles reports whether a step, an undo or the run itself is settled by the
 // transition.
-func settles(t *Transition) bool {
+func settles(t *store.Transition) bool {
 	if t.State.Final() || t.State.NeedsHuman() {
 		return true
 	}
-	return slices.ContainsFunc(t.Steps, func(s StepRow) bool {
+	return slices.ContainsFunc(t.Steps, func(s store.StepRow) bool {
 		return s.State >= machine.StepSucceeded && s.State != machine.StepUndoing
 	})
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/memory"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -265,7 +266,7 @@ func (s *story) lateReplies() int {
 // A world is a store, a shop and a definition that nodes share.
 type world struct {
 	t     *testing.T
-	store engine.Store
+	store store.Store
 	mem   *memory.Store
 	shop  *shop
 	inv   *direct

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A run's history is a chain: each row of its journal ends with a check of the row,
@@ -119,7 +120,7 @@ type chain struct {
 
 // follow checks the next row. Without a key it takes tags as they are. The error is
 // what is wrong with the row.
-func (c *chain) follow(sealer Sealer, run machine.RunID, row Row) error {
+func (c *chain) follow(sealer Sealer, run machine.RunID, row store.Row) error {
 	if row.Seq != c.rows {
 		return faultMissing
 	}
@@ -193,17 +194,17 @@ func (e *HistoryError) hint() string {
 }
 
 // broken makes the error of a run whose row seq does not verify.
-func broken(head Head, seq int32, why error) *RunError {
+func broken(head store.Head, seq int32, why error) *RunError {
 	h := &HistoryError{Run: int64(head.Run), Name: head.Name, Seq: seq, Reason: why.Error()}
 	if h.Name == "" {
-		h.Name = RunName(head.Run)
+		h.Name = store.RunName(head.Run)
 	}
 	return &RunError{Run: h.Run, Name: h.Name, Err: h, Hint: h.hint()}
 }
 
 // linkOf returns the link behind rows that are stored, without reading what they say.
 // The error is a *RunError if they do not verify.
-func linkOf(sealer Sealer, head Head, rows []Row) (link, error) {
+func linkOf(sealer Sealer, head store.Head, rows []store.Row) (link, error) {
 	var c chain
 	for _, row := range rows {
 		if err := c.follow(sealer, head.Run, row); err != nil {

@@ -2,7 +2,11 @@
 
 package engine
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/saga-engine/engine/engine/store"
+)
 
 // The check of a row costs no memory beyond its own bytes, with a key and without.
 func TestHistoryCostsNoMemory(t *testing.T) {
@@ -22,7 +26,7 @@ func TestHistoryCostsNoMemory(t *testing.T) {
 			t.Errorf("%s: %d bytes more, want %d", name, len(out)-len(data), c.bytes)
 		}
 		ch := &chain{}
-		row := Row{At: historyTime, Data: out}
+		row := store.Row{At: historyTime, Data: out}
 		if got := testing.AllocsPerRun(100, func() {
 			*ch = chain{}
 			_ = ch.follow(c.sealer, 7, row) // what it says does not matter here

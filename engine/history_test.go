@@ -10,13 +10,14 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 var historyTime = time.Date(2026, 3, 14, 10, 0, 0, 0, time.UTC)
 
 // history makes the rows of a run, each with what an engine could write there: one
 // record, none, several, and what is sensitive where there is a key.
-func history(t *testing.T, sealer Sealer, run machine.RunID) []Row {
+func history(t *testing.T, sealer Sealer, run machine.RunID) []store.Row {
 	t.Helper()
 	record := func(at time.Time) machine.Record {
 		vars := dsl.Value{}
@@ -28,7 +29,7 @@ func history(t *testing.T, sealer Sealer, run machine.RunID) []Row {
 	plain := func(at time.Time) machine.Record {
 		return machine.Decide(&dsl.Workflow{Name: "w"}, machine.NewState(), machine.Input{At: at, Event: machine.Started{RunID: run, Name: "r"}})
 	}
-	var rows []Row
+	var rows []store.Row
 	e := RowEncoder{Sealer: sealer, Run: run}
 	for i := range 5 {
 		at := historyTime.Add(time.Duration(i) * time.Second)
@@ -37,26 +38,26 @@ func history(t *testing.T, sealer Sealer, run machine.RunID) []Row {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows = append(rows, Row{Seq: int32(i), At: at, Data: data})
+		rows = append(rows, store.Row{Seq: int32(i), At: at, Data: data})
 	}
 	return rows
 }
 
 // old returns rows as earlier versions wrote them.
-func old(rows []Row) []Row {
-	var out []Row
+func old(rows []store.Row) []store.Row {
+	var out []store.Row
 	for _, r := range rows {
 		body, _, _ := cutCheck(r.Data)
 		body = bytes.Clone(body)
 		body[0] &^= markFlags
-		out = append(out, Row{Seq: r.Seq, At: r.At, Data: body})
+		out = append(out, store.Row{Seq: r.Seq, At: r.At, Data: body})
 	}
 	return out
 }
 
 // verified returns the number of the first row that does not verify, and why; -1 =
 // all do.
-func verified(sealer Sealer, strict bool, run machine.RunID, rows []Row) (int, error) {
+func verified(sealer Sealer, strict bool, run machine.RunID, rows []store.Row) (int, error) {
 	c := chain{strict: strict}
 	for i, r := range rows {
 		if err := c.follow(sealer, run, r); err != nil {
@@ -89,34 +90,34 @@ func TestHistoryFindsChanges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			twin := []Row{{At: rows[0].At, Data: other}}
+			twin := []store.Row{{At: rows[0].At, Data: other}}
 			bare := faultPlain
 			if sealer == nil {
 				bare = faultBare
 			}
-			renumbered := func(rows ...Row) []Row {
+			renumbered := func(rows ...store.Row) []store.Row {
 				for i := range rows {
 					rows[i].Seq = int32(i)
 				}
 				return rows
 			}
 			for what, c := range map[string]struct {
-				rows []Row
+				rows []store.Row
 				at   int
 				why  error
 			}{
-				"a row is missing":                   {[]Row{rows[0], rows[1], rows[3], rows[4]}, 2, faultMissing},
+				"a row is missing":                   {[]store.Row{rows[0], rows[1], rows[3], rows[4]}, 2, faultMissing},
 				"the first row is missing":           {rows[1:], 0, faultMissing},
 				"a row is missing and the rest up":   {renumbered(rows[0], rows[1], rows[3], rows[4]), 2, faultChanged},
 				"two rows are swapped":               {renumbered(rows[0], rows[2], rows[1], rows[3], rows[4]), 1, faultChanged},
 				"a row comes twice":                  {renumbered(rows[0], rows[1], rows[1], rows[2], rows[3]), 2, faultChanged},
-				"rows are in another order":          {[]Row{rows[0], rows[2], rows[1]}, 1, faultMissing},
-				"a row of another run":               {[]Row{rows[0], rows[1], others[2], rows[3]}, 2, faultChanged},
-				"another time":                       {[]Row{rows[0], {Seq: 1, At: rows[1].At.Add(time.Microsecond), Data: rows[1].Data}}, 1, faultChanged},
+				"rows are in another order":          {[]store.Row{rows[0], rows[2], rows[1]}, 1, faultMissing},
+				"a row of another run":               {[]store.Row{rows[0], rows[1], others[2], rows[3]}, 2, faultChanged},
+				"another time":                       {[]store.Row{rows[0], {Seq: 1, At: rows[1].At.Add(time.Microsecond), Data: rows[1].Data}}, 1, faultChanged},
 				"another first row, written well":    {append(slices.Clone(twin[:1]), rows[1:]...), 1, faultChanged},
-				"a row that says nothing":            {[]Row{rows[0], {Seq: 1, At: rows[1].At}}, 1, faultChanged},
-				"a row that is cut short":            {[]Row{rows[0], {Seq: 1, At: rows[1].At, Data: rows[1].Data[:3]}}, 1, faultChanged},
-				"a row in the form of before":        {[]Row{rows[0], old(rows)[1], rows[2]}, 1, bare},
+				"a row that says nothing":            {[]store.Row{rows[0], {Seq: 1, At: rows[1].At}}, 1, faultChanged},
+				"a row that is cut short":            {[]store.Row{rows[0], {Seq: 1, At: rows[1].At, Data: rows[1].Data[:3]}}, 1, faultChanged},
+				"a row in the form of before":        {[]store.Row{rows[0], old(rows)[1], rows[2]}, 1, bare},
 				"the last row in the form of before": {append(slices.Clone(rows[:4]), old(rows)[4]), 4, bare},
 			} {
 				if at, err := verified(sealer, false, 7, c.rows); at != c.at || !errors.Is(err, c.why) {
@@ -131,7 +132,7 @@ func TestHistoryFindsChanges(t *testing.T) {
 // form of before, nor with checksums, nor with tags of another key.
 func TestHistoryNeedsTheKey(t *testing.T) {
 	sealer := testSealer(t)
-	for what, rows := range map[string][]Row{
+	for what, rows := range map[string][]store.Row{
 		"the form of before": old(history(t, nil, 7)),
 		"checksums":          history(t, nil, 7),
 	} {
@@ -167,7 +168,7 @@ func TestHistoryGoesOnFromBefore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows = append(rows, Row{Seq: 5, At: at, Data: data})
+			rows = append(rows, store.Row{Seq: 5, At: at, Data: data})
 			if at, err := verified(s.after, false, 7, rows); at >= 0 {
 				t.Fatalf("row %d: %v", at, err)
 			}
@@ -199,7 +200,7 @@ func TestHistoryGoesOnWithAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows = append(rows, Row{Seq: 5, At: at, Data: data})
+	rows = append(rows, store.Row{Seq: 5, At: at, Data: data})
 	// Whoever changes a row can make its checksum and those after it anew, not the tag.
 	forged := history(t, nil, 7)
 	e := RowEncoder{Run: 7}

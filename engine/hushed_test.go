@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -17,25 +18,25 @@ func TestUnreadableMessageKeepsNobodyAwake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		w.shop.on("charge", block)
-		store := &countStore{Store: w.mem}
-		w.store, w.opts = store, engine.Options{Address: "test"}
+		st := &countStore{Store: w.mem}
+		w.store, w.opts = st, engine.Options{Address: "test"}
 		n := w.start()
 		run := w.submit(n, "order", nil)
 		if err := n.Deliver(t.Context(), run, machine.PauseRequested{By: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Minute) // its call has ended, and it is paused
-		if _, err := w.mem.Post(t.Context(), engine.Message{Run: run, Kind: engine.MessageReply, Data: []byte{0, 250, 1}}); err != nil {
+		if _, err := w.mem.Post(t.Context(), store.Message{Run: run, Kind: store.MessageReply, Data: []byte{0, 250, 1}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Minute)
-		store.reset()
+		st.reset()
 		time.Sleep(10 * time.Minute)
-		if got := store.count(""); got > 10*10 {
-			t.Errorf("%d statements in ten minutes: %v", got, store.calls)
+		if got := st.count(""); got > 10*10 {
+			t.Errorf("%d statements in ten minutes: %v", got, st.calls)
 		}
 		// What can be read is answered all the same.
-		id := w.post(run, engine.MessageVerb, machine.ResumeRequested{By: "ann"}, time.Time{})
+		id := w.post(run, store.MessageVerb, machine.ResumeRequested{By: "ann"}, time.Time{})
 		within(t, 6*time.Minute, "answer", func(ctx context.Context) error { return w.operator().Answer(ctx, run, id) })
 		n.kill(t)
 	})
@@ -46,20 +47,20 @@ func TestUnreadableMessageKeepsNobodyAwake(t *testing.T) {
 func TestUnreadableRunWithAMessageIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		store := &newerStore{countStore: &countStore{Store: w.mem}}
-		w.store, w.opts = store, engine.Options{Address: "test"}
+		st := &newerStore{countStore: &countStore{Store: w.mem}}
+		w.store, w.opts = st, engine.Options{Address: "test"}
 		n := w.start()
 		run := w.submit(n, "order", nil)
 		w.wait(n, run, machine.RunSucceeded)
 		n.drain(t)
-		store.newer = run
-		w.post(run, engine.MessageReply, machine.AttemptUnknown{Attempt: machine.AttemptID{Node: 1}, Code: "x"}, time.Time{})
+		st.newer = run
+		w.post(run, store.MessageReply, machine.AttemptUnknown{Attempt: machine.AttemptID{Node: 1}, Code: "x"}, time.Time{})
 		n = w.start()
 		time.Sleep(10 * time.Minute)
-		store.reset()
+		st.reset()
 		time.Sleep(10 * time.Minute)
-		if got := store.count(""); got > 10*10 {
-			t.Errorf("%d statements in ten minutes: %v", got, store.calls)
+		if got := st.count(""); got > 10*10 {
+			t.Errorf("%d statements in ten minutes: %v", got, st.calls)
 		}
 		if n.Troubles()[run] == nil {
 			t.Error("it does not show")
@@ -74,7 +75,7 @@ type newerStore struct {
 	newer machine.RunID
 }
 
-func (s *newerStore) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {
+func (s *newerStore) Load(ctx context.Context, run machine.RunID) (store.Head, []store.Row, error) {
 	head, rows, err := s.countStore.Load(ctx, run)
 	if run == s.newer && err == nil {
 		rows[0].Data = []byte{250, 1, 2}

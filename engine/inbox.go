@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // What an inbox asks of the store, for people.
@@ -28,20 +29,20 @@ const mailLimit = 256
 type mailbox struct {
 	wanted  bool // there may be messages that were not read
 	reading bool
-	first   bool               // nothing is decided before they were read
-	epoch   int                // what was read under another number is void
-	held    map[MessageID]bool // read: being decided, or not decidable here
-	stuck   int                // how many of them are not decidable here
-	gone    map[MessageID]bool // consumed since reading began
-	read    time.Time          // store time when they were read last
-	quiet   time.Time          // store time before which nobody looks again, because only what is stuck was there
-	pause   time.Duration      // how long the next such rest is
+	first   bool                     // nothing is decided before they were read
+	epoch   int                      // what was read under another number is void
+	held    map[store.MessageID]bool // read: being decided, or not decidable here
+	stuck   int                      // how many of them are not decidable here
+	gone    map[store.MessageID]bool // consumed since reading began
+	read    time.Time                // store time when they were read last
+	quiet   time.Time                // store time before which nobody looks again, because only what is stuck was there
+	pause   time.Duration            // how long the next such rest is
 }
 
 // hold notes that a message was read.
-func (b *mailbox) hold(id MessageID) {
+func (b *mailbox) hold(id store.MessageID) {
 	if b.held == nil {
-		b.held = map[MessageID]bool{}
+		b.held = map[store.MessageID]bool{}
 	}
 	b.held[id] = true
 }
@@ -53,7 +54,7 @@ func (b *mailbox) reset() {
 
 // A letter is a message as it was read.
 type letter struct {
-	Message
+	store.Message
 	event machine.Event
 	err   error // why it cannot be decided here
 }
@@ -139,7 +140,7 @@ func (s *scheduler) letters(ctx context.Context, run machine.RunID, limit int) (
 	}
 	messages, err := s.n.cfg.Store.Messages(ctx, run, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read the inbox of run %s: %w", RunName(run), err)
+		return nil, fmt.Errorf("read the inbox of run %s: %w", store.RunName(run), err)
 	}
 	letters := make([]letter, len(messages))
 	for i, m := range messages {
@@ -149,7 +150,7 @@ func (s *scheduler) letters(ctx context.Context, run machine.RunID, limit int) (
 }
 
 // open decodes a message.
-func (n *Node) open(m Message) letter {
+func (n *Node) open(m store.Message) letter {
 	l := letter{Message: m}
 	l.event, l.err = decodeMessage(n.cfg.Sealer, m.Run, m.Data)
 	if l.err != nil {
@@ -157,11 +158,11 @@ func (n *Node) open(m Message) letter {
 	}
 	fits := false
 	switch m.Kind {
-	case MessageVerb:
+	case store.MessageVerb:
 		if _, _, fits = machine.Asked(l.event); fits {
 			l.event = machine.WithAsk(l.event, int64(m.ID))
 		}
-	case MessageReply:
+	case store.MessageReply:
 		_, fits = answered(l.event)
 	}
 	if !fits {
@@ -276,12 +277,12 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 }
 
 // consumed notes that messages went with a row that has landed.
-func (b *mailbox) consumed(ids []MessageID) {
+func (b *mailbox) consumed(ids []store.MessageID) {
 	for _, id := range ids {
 		delete(b.held, id)
 		if b.reading {
 			if b.gone == nil {
-				b.gone = map[MessageID]bool{}
+				b.gone = map[store.MessageID]bool{}
 			}
 			b.gone[id] = true
 		}
@@ -329,31 +330,31 @@ func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 }
 
 // lateReply makes the row that keeps a late answer that came as a message.
-func lateReply(run machine.RunID, wf *dsl.Workflow, state *machine.State, d *delivery) LateReply {
+func lateReply(run machine.RunID, wf *dsl.Workflow, state *machine.State, d *delivery) store.LateReply {
 	step := ""
 	if wf != nil && d.attempt.Node >= 0 && d.attempt.Node < state.NodeCount() {
 		step = state.Node(wf, d.attempt.Node).Name
 	}
 	outcome, code, _ := outcomeOf(d.event)
-	return LateReply{
-		Run: run, Node: int32(d.attempt.Node), Call: int32(d.attempt.Call), Step: CleanText(step),
-		At: d.arrived, Outcome: outcome, Code: CleanText(code), Data: d.data,
+	return store.LateReply{
+		Run: run, Node: int32(d.attempt.Node), Call: int32(d.attempt.Call), Step: store.CleanText(step),
+		At: d.arrived, Outcome: outcome, Code: store.CleanText(code), Data: d.data,
 	}
 }
 
 // keepSurely keeps a late answer, and tries until it is kept or ctx ends.
-func (n *Node) keepSurely(ctx context.Context, l LateReply) bool {
+func (n *Node) keepSurely(ctx context.Context, l store.LateReply) bool {
 	pause := 20 * time.Millisecond
 	for {
 		err := n.cfg.Store.KeepLate(ctx, l)
-		if err == nil || errors.Is(err, ErrNotFound) {
+		if err == nil || errors.Is(err, store.ErrNotFound) {
 			n.outage.worked(doingLate, time.Time{})
 			return true
 		}
 		if ctx.Err() != nil {
 			return false
 		}
-		n.outage.failed(doingLate, err, "run", RunName(l.Run))
+		n.outage.failed(doingLate, err, "run", store.RunName(l.Run))
 		if sleep(ctx, pause) != nil {
 			return false
 		}
@@ -377,13 +378,13 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 			letters, err := s.letters(ctx, id, mailLimit)
 			if err != nil || len(letters) == 0 {
 				if err != nil && ctx.Err() == nil {
-					n.outage.failed(doingMail, err, "run", RunName(id))
+					n.outage.failed(doingMail, err, "run", store.RunName(id))
 				}
 				return
 			}
-			var ids []MessageID
+			var ids []store.MessageID
 			for _, l := range letters {
-				if l.err != nil && l.Kind != MessageVerb {
+				if l.err != nil && l.Kind != store.MessageVerb {
 					continue // a newer version may read it
 				}
 				d := l.delivery()
@@ -396,7 +397,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 				ids = append(ids, l.ID)
 			}
 			if err := n.cfg.Store.Discard(ctx, id, ids); err != nil {
-				n.outage.failed(doingDiscard, err, "run", RunName(id))
+				n.outage.failed(doingDiscard, err, "run", store.RunName(id))
 				return
 			}
 			n.outage.worked(doingDiscard, time.Time{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -52,7 +53,7 @@ func TestVerbReachesTheOwner(t *testing.T) {
 		if _, err := op.Ask(t.Context(), run, machine.RetryRequested{By: "ann"}, "ann"); !errors.As(err, &refused) {
 			t.Errorf("Ask = %v, want a refusal", err)
 		}
-		lost := w.post(run, engine.MessageVerb, machine.RetryRequested{By: "ann"}, time.Time{})
+		lost := w.post(run, store.MessageVerb, machine.RetryRequested{By: "ann"}, time.Time{})
 		if err := op.Answer(t.Context(), run, lost); !errors.As(err, &refused) || refused.Reason == "" {
 			t.Errorf("Answer = %v, want a refusal with a reason", err)
 		}
@@ -67,13 +68,13 @@ func TestManyMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		n, run := w.under("charge")
-		var ids []engine.MessageID
+		var ids []store.MessageID
 		for i := range 400 { // more than are read at once
 			var e machine.Event = machine.PauseRequested{By: "ann"}
 			if i%2 == 1 {
 				e = machine.ResumeRequested{By: "ann"}
 			}
-			ids = append(ids, w.post(run, engine.MessageVerb, e, time.Time{}))
+			ids = append(ids, w.post(run, store.MessageVerb, e, time.Time{}))
 		}
 		for _, id := range ids {
 			if err := w.operator().Answer(t.Context(), run, id); err != nil {
@@ -82,10 +83,10 @@ func TestManyMessages(t *testing.T) {
 		}
 		w.empty(run)
 		records := w.records(run)
-		var answered []engine.MessageID
+		var answered []store.MessageID
 		for _, r := range records {
 			if ask, _, ok := machine.Asked(r.Event()); ok {
-				answered = append(answered, engine.MessageID(ask))
+				answered = append(answered, store.MessageID(ask))
 			}
 		}
 		if len(answered) != len(ids) {
@@ -106,7 +107,7 @@ func TestAnswerFromTheInboxCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		n, run := w.under("book")
-		w.post(run, engine.MessageReply, found(t, w, 2, 1, "elsewhere"), time.Now())
+		w.post(run, store.MessageReply, found(t, w, 2, 1, "elsewhere"), time.Now())
 		s := w.wait(n, run, machine.RunSucceeded)
 		if got := output(t, s, "id"); got != "elsewhere" {
 			t.Errorf("output = %q", got)
@@ -127,7 +128,7 @@ func TestAnswerInTimeCountsAtATakeover(t *testing.T) {
 		time.Sleep(time.Second)
 		first.kill(t)
 		time.Sleep(8 * time.Second)
-		w.post(run, engine.MessageReply, found(t, w, 2, 1, "in time"), time.Now())
+		w.post(run, store.MessageReply, found(t, w, 2, 1, "in time"), time.Now())
 		time.Sleep(time.Minute)
 		second := w.start()
 		s := w.wait(second, run, machine.RunSucceeded)
@@ -148,13 +149,13 @@ func TestLateAnswerFromTheInbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		n, run := w.under("book")
-		w.post(run, engine.MessageReply, found(t, w, 1, 7, "never asked"), time.Now())
+		w.post(run, store.MessageReply, found(t, w, 1, 7, "never asked"), time.Now())
 		time.Sleep(time.Second)
 		if late, err := w.mem.LateReplies(t.Context(), run); err != nil || len(late) != 1 || late[0].Step != "charge" || late[0].Outcome != "ok" || len(late[0].Data) == 0 {
 			t.Errorf("late = %+v, %v", late, err)
 		}
 		w.empty(run)
-		w.post(run, engine.MessageReply, found(t, w, 2, 1, "done"), time.Now())
+		w.post(run, store.MessageReply, found(t, w, 2, 1, "done"), time.Now())
 		s := w.wait(n, run, machine.RunSucceeded)
 		if got := output(t, s, "id"); got != "done" {
 			t.Errorf("output = %q", got)
@@ -163,8 +164,8 @@ func TestLateAnswerFromTheInbox(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.post(run, engine.MessageReply, found(t, w, 2, 9, "after the end"), time.Now())
-		w.post(run, engine.MessageVerb, machine.PauseRequested{By: "ann"}, time.Time{})
+		w.post(run, store.MessageReply, found(t, w, 2, 9, "after the end"), time.Now())
+		w.post(run, store.MessageVerb, machine.PauseRequested{By: "ann"}, time.Time{})
 		time.Sleep(time.Minute)
 		w.empty(run)
 		if late, err := w.mem.LateReplies(t.Context(), run); err != nil || len(late) != 2 {
@@ -186,25 +187,25 @@ func TestMessageThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		w.shop.on("charge", block)
-		store := &countStore{Store: w.mem}
-		w.store = store
+		st := &countStore{Store: w.mem}
+		w.store = st
 		n := w.start()
 		run := w.submit(n, "order", nil)
-		if _, err := w.mem.Post(t.Context(), engine.Message{Run: run, Kind: engine.MessageVerb, Data: []byte{0, 250, 1}}); err != nil {
+		if _, err := w.mem.Post(t.Context(), store.Message{Run: run, Kind: store.MessageVerb, Data: []byte{0, 250, 1}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.mem.Post(t.Context(), engine.Message{Run: run, Kind: 77, Data: []byte{0, 250, 1}}); err != nil {
+		if _, err := w.mem.Post(t.Context(), store.Message{Run: run, Kind: 77, Data: []byte{0, 250, 1}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		id := w.post(run, engine.MessageVerb, machine.PauseRequested{By: "ann"}, time.Time{})
+		id := w.post(run, store.MessageVerb, machine.PauseRequested{By: "ann"}, time.Time{})
 		within(t, time.Minute, "answer", func(ctx context.Context) error { return w.operator().Answer(ctx, run, id) })
 		if err := n.Troubles()[run]; err == nil || !strings.Contains(err.Error(), "newer") {
 			t.Errorf("trouble = %v", err)
 		}
-		store.reset()
+		st.reset()
 		time.Sleep(9 * time.Second) // before anything of the run is due
-		if got := store.count("Messages"); got > 9 {
+		if got := st.count("Messages"); got > 9 {
 			t.Errorf("its inbox was read %d times in 9 s", got)
 		}
 		if left, err := w.mem.Messages(t.Context(), run, 10); err != nil || len(left) != 2 {
@@ -274,28 +275,28 @@ func TestMessagesAreAnsweredOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, orderFlow)
 				w.shop.on("charge", block)
-				store := w.faulty()
+				st := w.faulty()
 				n := w.start()
 				run := w.submit(n, "order", nil)
 				time.Sleep(time.Second)
 				switch fault {
 				case "stale":
-					store.stale.Store(2)
+					st.stale.Store(2)
 				default:
 					times := 0
-					store.mu.Lock()
-					store.plan = func(_ int, after bool) error {
+					st.mu.Lock()
+					st.plan = func(_ int, after bool) error {
 						if times < 2 && after == (fault == "lost after") {
 							times++
 							return errDown
 						}
 						return nil
 					}
-					store.mu.Unlock()
+					st.mu.Unlock()
 				}
-				ids := []engine.MessageID{
-					w.post(run, engine.MessageVerb, machine.PauseRequested{By: "a"}, time.Time{}),
-					w.post(run, engine.MessageVerb, machine.ResumeRequested{By: "a"}, time.Time{}),
+				ids := []store.MessageID{
+					w.post(run, store.MessageVerb, machine.PauseRequested{By: "a"}, time.Time{}),
+					w.post(run, store.MessageVerb, machine.ResumeRequested{By: "a"}, time.Time{}),
 				}
 				for _, id := range ids {
 					within(t, time.Minute, "answer", func(ctx context.Context) error { return w.operator().Answer(ctx, run, id) })
@@ -320,11 +321,11 @@ func TestMessagesAreAnsweredOnce(t *testing.T) {
 
 // A pageStore shows a page of a tick's lists only.
 type pageStore struct {
-	engine.Store
+	store.Store
 	limit int
 }
 
-func (s pageStore) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
+func (s pageStore) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	return s.Store.Tick(ctx, e, lease, min(limit, s.limit))
 }
 
@@ -338,7 +339,7 @@ func TestUnreadableMessagesDoNotStarveOthers(t *testing.T) {
 		n := w.start()
 		for range 30 {
 			run := w.submit(n, "order", nil)
-			if _, err := w.mem.Post(t.Context(), engine.Message{Run: run, Kind: engine.MessageVerb, By: "the future", Data: []byte("what?")}); err != nil {
+			if _, err := w.mem.Post(t.Context(), store.Message{Run: run, Kind: store.MessageVerb, By: "the future", Data: []byte("what?")}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // mayAlert reports whether people should be told of the run: not if they were
@@ -51,7 +52,7 @@ func (x *lacking) moved(sealer Sealer) (time.Time, error) {
 }
 
 // lament says which agents are missing, and which engines were seen.
-func (x *lacking) lament(self EngineID, live []Member) string {
+func (x *lacking) lament(self store.EngineID, live []store.Member) string {
 	var missing []string
 	for _, agent := range slices.Sorted(maps.Keys(x.why)) {
 		name := x.specs[agent].Plugin
@@ -80,13 +81,13 @@ func (t *term) elsewhere(ctx context.Context) func(flow string) (bool, error) {
 		if busy, ok := known[flow]; ok {
 			return busy, nil
 		}
-		rows, err := t.n.cfg.Store.Runs(ctx, RunFilter{
+		rows, err := t.n.cfg.Store.Runs(ctx, store.RunFilter{
 			Workflow: flow, States: []machine.RunState{machine.RunRunning, machine.RunWaiting, machine.RunCompensating}, Limit: 1000,
 		})
 		if err != nil {
 			return false, fmt.Errorf("look for runs of workflow %q in progress: %w", flow, err)
 		}
-		known[flow] = slices.ContainsFunc(rows, func(r RunRow) bool { return r.OwnerAlive && r.Owner != 0 && r.Owner != t.engine })
+		known[flow] = slices.ContainsFunc(rows, func(r store.RunRow) bool { return r.OwnerAlive && r.Owner != 0 && r.Owner != t.engine })
 		return known[flow], nil
 	}
 }

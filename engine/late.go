@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // Limits of what waits to be kept as evidence. Beyond them answers are counted
@@ -141,7 +142,7 @@ func (ev *evidence) work(idle chan struct{}) {
 
 		err := ev.store(l, failed)
 		if err != nil && !failed && !errors.Is(err, context.Canceled) {
-			log.Error("a late answer could not be kept", "run", RunName(l.run), "step", l.step, "error", err)
+			log.Error("a late answer could not be kept", "run", store.RunName(l.run), "step", l.step, "error", err)
 		}
 		ev.mu.Lock()
 		ev.failing = err != nil
@@ -158,9 +159,9 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 		return err
 	}
 	outcome, code, _ := outcomeOf(l.event)
-	row := LateReply{
-		Run: l.run, Node: int32(l.attempt.Node), Call: int32(l.attempt.Call), Step: CleanText(l.step),
-		At: l.at, Outcome: outcome, Code: CleanText(code), Data: data,
+	row := store.LateReply{
+		Run: l.run, Node: int32(l.attempt.Node), Call: int32(l.attempt.Call), Step: store.CleanText(l.step),
+		At: l.at, Outcome: outcome, Code: store.CleanText(code), Data: data,
 	}
 	tries := lateTries
 	if failing {
@@ -169,7 +170,7 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 	pause := 20 * time.Millisecond
 	for {
 		err := ev.n.cfg.Store.KeepLate(ev.n.stopped, row)
-		if err == nil || errors.Is(err, ErrNotFound) {
+		if err == nil || errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
 		if tries--; tries == 0 || ev.n.stopped.Err() != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // What a burst took is given back once it is over, and what is dropped is not kept.
@@ -103,7 +104,7 @@ func (h reentrant) Handle(context.Context, slog.Record) error {
 func TestLoggingHoldsNoLock(t *testing.T) {
 	told := make(chan string, 2)
 	var k *LogKeeper
-	k = NewLogKeeper(nil, slog.New(reentrant{slog.DiscardHandler, func() { k.Keep(LogLine{}); told <- "keeper" }}))
+	k = NewLogKeeper(nil, slog.New(reentrant{slog.DiscardHandler, func() { k.Keep(store.LogLine{}); told <- "keeper" }}))
 	k.dropped = 1
 	go func() { _ = k.flush(t.Context(), logBatch) }()
 	n := &Node{}

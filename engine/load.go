@@ -9,11 +9,12 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A Story is a run as its journal tells it.
 type Story struct {
-	Head    Head
+	Head    store.Head
 	Flow    *dsl.Workflow
 	State   *machine.State
 	Records []machine.Record // nil where only the state was asked for
@@ -37,7 +38,7 @@ type notes struct {
 // and slows none. Returns ErrNotFound; a *KeyError inside the error if it
 // holds sensitive values and the key is not known; a *RunError if what is
 // stored cannot be read by this version.
-func LoadRun(ctx context.Context, store Journal, sealer Sealer, defs *Definitions, run machine.RunID) (*dsl.Workflow, *machine.State, []machine.Record, error) {
+func LoadRun(ctx context.Context, store store.Journal, sealer Sealer, defs *Definitions, run machine.RunID) (*dsl.Workflow, *machine.State, []machine.Record, error) {
 	story, _, err := loadStory(ctx, store, sealer, defs, run)
 	if err != nil {
 		return nil, nil, nil, err
@@ -46,18 +47,18 @@ func LoadRun(ctx context.Context, store Journal, sealer Sealer, defs *Definition
 }
 
 // loadStory loads and folds a run, and returns the rows too.
-func loadStory(ctx context.Context, store Journal, sealer Sealer, defs *Definitions, run machine.RunID) (Story, []Row, error) {
-	head, rows, err := store.Load(ctx, run)
+func loadStory(ctx context.Context, st store.Journal, sealer Sealer, defs *Definitions, run machine.RunID) (Story, []store.Row, error) {
+	head, rows, err := st.Load(ctx, run)
 	if err != nil {
-		return Story{}, nil, fmt.Errorf("load run %s: %w", RunName(run), err)
+		return Story{}, nil, fmt.Errorf("load run %s: %w", store.RunName(run), err)
 	}
-	story, err := foldStory(ctx, sealer, defs, Loaded{Head: head, Rows: rows}, nil)
+	story, err := foldStory(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil)
 	return story, rows, err
 }
 
 // foldStory folds what was loaded of a run. With a scratch it makes no records,
 // which costs a fraction.
-func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l Loaded, scratch *machine.Scratch) (Story, error) {
+func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l store.Loaded, scratch *machine.Scratch) (Story, error) {
 	story := Story{Head: l.Head, State: machine.NewState()}
 	var err error
 	if story.Flow, err = defs.Workflow(ctx, l.Head.Workflow); err != nil {
@@ -83,7 +84,7 @@ func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l Loaded, 
 
 // verify checks that the row is the one that follows those before it. Returns a
 // *RunError with a *HistoryError inside if it is not.
-func (st *Story) verify(sealer Sealer, row Row) error {
+func (st *Story) verify(sealer Sealer, row store.Row) error {
 	seq := st.chain.rows
 	if err := st.chain.follow(sealer, st.Head.Run, row); err != nil {
 		return broken(st.Head, seq, err)
@@ -92,7 +93,7 @@ func (st *Story) verify(sealer Sealer, row Row) error {
 }
 
 // fold applies one row.
-func (st *Story) fold(sealer Sealer, row Row, scratch *machine.Scratch) error {
+func (st *Story) fold(sealer Sealer, row store.Row, scratch *machine.Scratch) error {
 	if scratch == nil {
 		return st.foldRecords(sealer, row)
 	}
@@ -108,7 +109,7 @@ func (st *Story) fold(sealer Sealer, row Row, scratch *machine.Scratch) error {
 }
 
 // foldRecords is fold that keeps the records.
-func (st *Story) foldRecords(sealer Sealer, row Row) error {
+func (st *Story) foldRecords(sealer Sealer, row store.Row) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err == nil {
 		err = guard(func() error {
@@ -124,7 +125,7 @@ func (st *Story) foldRecords(sealer Sealer, row Row) error {
 }
 
 // blame says of which row an error is.
-func (st *Story) blame(row Row, err error) error {
+func (st *Story) blame(row store.Row, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -188,12 +189,12 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 }
 
 // loadState is loadStory without records.
-func (n *Node) loadState(ctx context.Context, run machine.RunID) (Story, []Row, error) {
+func (n *Node) loadState(ctx context.Context, run machine.RunID) (Story, []store.Row, error) {
 	head, rows, err := n.cfg.Store.Load(ctx, run)
 	if err != nil {
-		return Story{}, nil, fmt.Errorf("load run %s: %w", RunName(run), err)
+		return Story{}, nil, fmt.Errorf("load run %s: %w", store.RunName(run), err)
 	}
-	story, err := foldStory(ctx, n.cfg.Sealer, n.defs, Loaded{Head: head, Rows: rows}, &machine.Scratch{})
+	story, err := foldStory(ctx, n.cfg.Sealer, n.defs, store.Loaded{Head: head, Rows: rows}, &machine.Scratch{})
 	return story, rows, err
 }
 
@@ -201,19 +202,19 @@ func (n *Node) loadState(ctx context.Context, run machine.RunID) (Story, []Row, 
 func permanent(err error) bool {
 	var run *RunError
 	var bad *unreadable
-	return errors.Is(err, ErrNotFound) || errors.As(err, &run) || errors.As(err, &bad)
+	return errors.Is(err, store.ErrNotFound) || errors.As(err, &run) || errors.As(err, &bad)
 }
 
 // loaded goes on with a run whose journal was read.
-func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Row, err error) {
+func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []store.Row, err error) {
 	if sh.runs[r.id] != r {
 		return
 	}
 	switch {
-	case errors.Is(err, ErrNotFound) && r.flight != nil && r.flight.started != nil:
-		sh.drop(r, ErrExists, nil) // it has never landed
+	case errors.Is(err, store.ErrNotFound) && r.flight != nil && r.flight.started != nil:
+		sh.drop(r, store.ErrExists, nil) // it has never landed
 		return
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		sh.drop(r, err, nil)
 		return
 	case err != nil:
@@ -226,11 +227,11 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 	f := r.flight
 	mine := f != nil && int(f.t.Seq) < len(rows) && f.t.Wrote(rows[f.t.Seq])
 	if f != nil && f.started != nil && !mine {
-		sh.drop(r, ErrExists, nil) // another run has this id
+		sh.drop(r, store.ErrExists, nil) // another run has this id
 		return
 	}
 	if f != nil && f.started != nil { // whoever has taken the run by now, it was accepted
-		f.started.submitted = Submitted{Run: r.id, Name: f.started.public}
+		f.started.submitted = store.Submitted{Run: r.id, Name: f.started.public}
 	}
 	head := story.Head
 	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
@@ -251,7 +252,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []Ro
 		// the run was read before that. What the row asked for has been done.
 		f.release(sh.s.n.cfg.Capacity)
 		if f.started != nil {
-			f.started.submitted = Submitted{Run: r.id, Name: f.started.public}
+			f.started.submitted = store.Submitted{Run: r.id, Name: f.started.public}
 		}
 		for _, d := range f.deliveries {
 			d.finish(nil)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A Node is one engine: Scheduler, Committer, Workers and Supervisor of one
@@ -18,7 +19,7 @@ type Node struct {
 	defs      *Definitions
 	clock     *clock
 	worker    *worker
-	ids       *RunIDSource
+	ids       *store.RunIDSource
 	specs     specCache
 	followers *followers
 	troubles  *troubles
@@ -48,9 +49,9 @@ func NewNode(cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	cfg.Store = Pointed(cfg.Store)
+	cfg.Store = store.Pointed(cfg.Store)
 	n := &Node{
-		cfg: cfg, defs: NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &RunIDSource{},
+		cfg: cfg, defs: NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &store.RunIDSource{},
 		followers: &followers{}, troubles: &troubles{}, outage: newOutage(cfg.Logger), left: &shelf{restFor: 20 * cfg.Options.MaxScan},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
@@ -110,7 +111,7 @@ func (n *Node) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
-	var loss *LossError
+	var loss *store.LossError
 	for {
 		n.enter(t)
 		cause := t.run(ctx, hard)
@@ -173,7 +174,7 @@ func (n *Node) rejoin(ctx context.Context) (*term, error) {
 	pause := 20 * time.Millisecond
 	for {
 		t, err := n.join(ctx)
-		var loss *LossError
+		var loss *store.LossError
 		if err == nil || ctx.Err() != nil || errors.As(err, &loss) {
 			n.outage.over(doingJoin)
 			return t, err
@@ -229,7 +230,7 @@ func (n *Node) now() *term {
 }
 
 // Engine returns the present incarnation, 0 while there is none.
-func (n *Node) Engine() EngineID {
+func (n *Node) Engine() store.EngineID {
 	if t := n.now(); t != nil {
 		return t.engine
 	}
@@ -246,7 +247,7 @@ func (n *Node) Deliver(ctx context.Context, run machine.RunID, e machine.Event) 
 		return err
 	}
 	if err := t.scheduler.ask(ctx, run, &delivery{event: e, arrived: n.clock.now()}); err != nil {
-		return fmt.Errorf("deliver to run %s: %w", RunName(run), err)
+		return fmt.Errorf("deliver to run %s: %w", store.RunName(run), err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -393,7 +394,7 @@ func TestEventsThatMeanNothing(t *testing.T) {
 				t.Errorf("Deliver(%T) = %v, want nil", e, err)
 			}
 		}
-		if err := n.Deliver(t.Context(), 12345, machine.TimePassed{}); !errors.Is(err, engine.ErrNotFound) {
+		if err := n.Deliver(t.Context(), 12345, machine.TimePassed{}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("Deliver to a run that does not exist = %v, want ErrNotFound", err)
 		}
 		w.wait(n, run, machine.RunSucceeded)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -63,7 +64,7 @@ func (n *Node) superviseOnce(ctx context.Context) (PassStats, error) {
 		stats.Lag = max(stats.Lag, tick.Now.Sub(d.NextCheck))
 	}
 	var errs []error
-	taken, err := t.orphans(ctx, tick.Dead, taking{due: true, from: func(Head) bool { return true }})
+	taken, err := t.orphans(ctx, tick.Dead, taking{due: true, from: func(store.Head) bool { return true }})
 	errs = append(errs, err)
 	stats.Taken += taken
 	taken, err = t.patrol.overdue(ctx)

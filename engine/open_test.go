@@ -4,8 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A refusal after an open outcome does not prove that the row is not there: it had
@@ -40,12 +40,12 @@ func TestRefusalAfterAnOpenOutcome(t *testing.T) {
 
 // Only a fenced engine is sure that nothing landed.
 func TestNothingLanded(t *testing.T) {
-	for _, err := range []error{errDown, engine.ErrStale, engine.ErrLapsed, &engine.LossError{}, t.Context().Err()} {
-		if engine.NothingLanded(err) {
+	for _, err := range []error{errDown, store.ErrStale, store.ErrLapsed, &store.LossError{}, t.Context().Err()} {
+		if store.NothingLanded(err) {
 			t.Errorf("%v promises that nothing landed", err)
 		}
 	}
-	if !engine.NothingLanded(engine.ErrFenced) {
+	if !store.NothingLanded(store.ErrFenced) {
 		t.Error("ErrFenced promises nothing")
 	}
 }

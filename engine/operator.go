@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // An Operator speaks to runs from outside: what a person asks goes into the
 // run's inbox, and its owner decides. It needs no running engine, and owns
 // nothing.
 type Operator struct {
-	Store  Store        // required
+	Store  store.Store  // required
 	Sealer Sealer       // nil = what is sensitive cannot be said
 	Defs   *Definitions // required
 }
@@ -34,13 +35,13 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.V
 // owner, now or when there is one. A verb that does not apply to the run as it
 // is now is refused at once, with a *RefusedError, and nothing is said. Returns
 // ErrNotFound, a *KeyError, a *RunError.
-func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Event, by string) (MessageID, error) {
+func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Event, by string) (store.MessageID, error) {
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
 	}
-	store := Pointed(o.Store)
-	if err := store.Absolve(ctx, run); err != nil { // a person knows what it does
-		return 0, fmt.Errorf("forget which engines died with run %s: %w", RunName(run), err)
+	st := store.Pointed(o.Store)
+	if err := st.Absolve(ctx, run); err != nil { // a person knows what it does
+		return 0, fmt.Errorf("forget which engines died with run %s: %w", store.RunName(run), err)
 	}
 	data, err := encodeMessage(o.Sealer, run, verb)
 	if err != nil {
@@ -50,9 +51,9 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 	if _, err := rand.Read(token[:]); err != nil {
 		return 0, fmt.Errorf("mint a message's number: %w", err)
 	}
-	id, err := store.Post(ctx, Message{Run: run, Kind: MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data})
+	id, err := st.Post(ctx, store.Message{Run: run, Kind: store.MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data})
 	if err != nil {
-		return 0, fmt.Errorf("post to run %s: %w", RunName(run), err)
+		return 0, fmt.Errorf("post to run %s: %w", store.RunName(run), err)
 	}
 	return id, nil
 }
@@ -96,7 +97,7 @@ func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Even
 // that it was accepted. A store that does not answer is asked again, as by
 // Follow. Returns a *RefusedError if it was refused in the end, as a verb is that
 // lost a race.
-func (o *Operator) Answer(ctx context.Context, run machine.RunID, id MessageID) error {
+func (o *Operator) Answer(ctx context.Context, run machine.RunID, id store.MessageID) error {
 	var ask asker
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		waiting := false
@@ -105,7 +106,7 @@ func (o *Operator) Answer(ctx context.Context, run machine.RunID, id MessageID) 
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("read the inbox of run %s: %w", RunName(run), err)
+			return fmt.Errorf("read the inbox of run %s: %w", store.RunName(run), err)
 		}
 		if !waiting {
 			break

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // Config is what a Node is made of.
 type Config struct {
-	Store    Store    // required
-	Invoker  Invoker  // required
-	Capacity Capacity // nil = agents take any number of calls
+	Store    store.Store // required
+	Invoker  Invoker     // required
+	Capacity Capacity    // nil = agents take any number of calls
 	// Sealer encrypts what is sensitive. A store keeps to the first key it is
 	// worked on with: Run returns a *KeyError for another, or for none. nil = a
 	// run with sensitive values is refused.
@@ -113,7 +114,7 @@ func (o Options) withDefaults() Options {
 	setInt(&o.MaxBatchRows, 1000)
 	setInt(&o.MaxBatchBytes, 1<<20)
 	setInt(&o.MaxValue, 1<<20)
-	setInt(&o.MaxRow, MaxRowBytes)
+	setInt(&o.MaxRow, store.MaxRowBytes)
 	o.Ceilings = o.Ceilings.WithDefaults()
 	if o.MaxHeld == 0 {
 		o.MaxHeld = DefaultMaxHeld
@@ -161,8 +162,8 @@ func (o Options) validate() error {
 		return fmt.Errorf("engine: Options.MinScan must be at most MaxScan (%s), not %s", o.MaxScan, o.MinScan)
 	case 2*o.MaxScan > o.Lease:
 		return fmt.Errorf("engine: Options.MaxScan must be at most half of Lease (%s), not %s", o.Lease, o.MaxScan)
-	case o.MaxRow > MaxRowBytes:
-		return fmt.Errorf("engine: Options.MaxRow must be at most %d, not %d", MaxRowBytes, o.MaxRow)
+	case o.MaxRow > store.MaxRowBytes:
+		return fmt.Errorf("engine: Options.MaxRow must be at most %d, not %d", store.MaxRowBytes, o.MaxRow)
 	case o.Writers > 64:
 		return fmt.Errorf("engine: Options.Writers must be at most 64, not %d", o.Writers)
 	}

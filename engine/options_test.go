@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/memory"
+	"github.com/saga-engine/engine/engine/store/memory"
 )
 
 // S36, S47, S74, S75: periods and sizes are settings with bounds; zero means

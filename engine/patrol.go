@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A patrol looks after runs that are not this engine's: those of nobody, those
@@ -19,11 +20,11 @@ type patrol struct {
 	t    *term
 	hint chan struct{}
 
-	mu      sync.Mutex        // protects following fields
-	tick    Tick              // the newest
-	hinted  bool              // something may have been said to a run whose owner is gone
-	routine time.Time         // by this process's clock: when to look at everything again
-	passed  map[EngineID]bool // dead members whose runs were looked at
+	mu      sync.Mutex              // protects following fields
+	tick    store.Tick              // the newest
+	hinted  bool                    // something may have been said to a run whose owner is gone
+	routine time.Time               // by this process's clock: when to look at everything again
+	passed  map[store.EngineID]bool // dead members whose runs were looked at
 	working bool
 
 	turns uint64 // only the patrol's goroutine uses it
@@ -36,16 +37,16 @@ const (
 )
 
 func newPatrol(t *term) *patrol {
-	return &patrol{t: t, hint: make(chan struct{}, 1), passed: map[EngineID]bool{},
+	return &patrol{t: t, hint: make(chan struct{}, 1), passed: map[store.EngineID]bool{},
 		routine: time.Now().Add(2 * t.n.cfg.Options.MaxScan)}
 }
 
 // see takes what a tick found, and reports whether there is work in it.
-func (p *patrol) see(tick Tick, hinted bool) bool {
+func (p *patrol) see(tick store.Tick, hinted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tick, p.hinted = tick, p.hinted || hinted && len(tick.Dead) > 0
-	still := map[EngineID]bool{}
+	still := map[store.EngineID]bool{}
 	for _, engine := range tick.Dead {
 		still[engine] = p.passed[engine]
 	}
@@ -67,8 +68,8 @@ func (p *patrol) unownedLocked() []machine.RunID {
 }
 
 // deadLocked returns the members that died since the last pass.
-func (p *patrol) deadLocked() []EngineID {
-	var dead []EngineID
+func (p *patrol) deadLocked() []store.EngineID {
+	var dead []store.EngineID
 	for _, engine := range p.tick.Dead {
 		if !p.passed[engine] && engine != p.t.former {
 			dead = append(dead, engine)
@@ -171,7 +172,7 @@ func (p *patrol) round(ctx context.Context) error {
 	}
 	if p.t.looksAgain() {
 		p.mu.Lock()
-		p.hinted, p.passed = true, map[EngineID]bool{}
+		p.hinted, p.passed = true, map[store.EngineID]bool{}
 		p.mu.Unlock()
 	}
 	return errors.Join(errs...)
@@ -204,11 +205,11 @@ func (p *patrol) some(n int) int {
 // orphans takes over the runs of members that died. Runs that nobody ever owned
 // are claimed as far as there is room for them, elsewhere, unless those that
 // nobody can work on here stand in front of all the others.
-func (p *patrol) orphans(ctx context.Context, dead []EngineID, unowned bool) (int, error) {
+func (p *patrol) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
 	p.mu.Unlock()
-	taken, err := p.t.orphans(ctx, dead, taking{owned: !unowned, from: func(h Head) bool {
+	taken, err := p.t.orphans(ctx, dead, taking{owned: !unowned, from: func(h store.Head) bool {
 		return p.t.n.claims() && p.t.roomy() && (h.Owner != 0 || unowned && p.room())
 	}})
 	if err == nil {
@@ -222,7 +223,7 @@ func (p *patrol) orphans(ctx context.Context, dead []EngineID, unowned bool) (in
 }
 
 // addressed takes over runs of dead members for which messages wait.
-func (p *patrol) addressed(ctx context.Context, dead []EngineID) (int, error) {
+func (p *patrol) addressed(ctx context.Context, dead []store.EngineID) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
 	p.mu.Unlock()
@@ -232,7 +233,7 @@ func (p *patrol) addressed(ctx context.Context, dead []EngineID) (int, error) {
 	}
 	now := p.t.n.clock.now()
 	runs = slices.DeleteFunc(runs, func(run machine.RunID) bool { return p.t.n.left.deaf(run, now) })
-	return p.t.take(ctx, runs, taking{from: func(h Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
+	return p.t.take(ctx, runs, taking{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
 // room reports whether this engine should take up more runs of nobody. One
@@ -252,7 +253,7 @@ func (p *patrol) claim(ctx context.Context, runs []machine.RunID) (int, error) {
 	taken := 0
 	for len(runs) > 0 && p.room() {
 		n := min(len(runs), batch, p.t.fits())
-		got, err := p.t.take(ctx, runs[:n], taking{from: func(h Head) bool { return h.Owner == 0 }})
+		got, err := p.t.take(ctx, runs[:n], taking{from: func(h store.Head) bool { return h.Owner == 0 }})
 		taken += got
 		if err != nil {
 			return taken, err
@@ -273,7 +274,7 @@ func (p *patrol) overdue(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	runs = p.t.n.left.newFirst(p.t.unshelved(runs))
-	return p.t.take(ctx, runs[:min(len(runs), o.ClaimBatch)], taking{passed: true, from: func(h Head) bool {
+	return p.t.take(ctx, runs[:min(len(runs), o.ClaimBatch)], taking{passed: true, from: func(h store.Head) bool {
 		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.t.n.draining.Load() && p.t.roomy()
 	}})
 }

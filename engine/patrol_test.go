@@ -15,12 +15,13 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/memory"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/memory"
 )
 
 // A countStore counts the statements that reach it.
 type countStore struct {
-	engine.Store
+	store.Store
 	mu      sync.Mutex // protects following fields
 	calls   map[string]int
 	granted int // passes that were permitted
@@ -54,7 +55,7 @@ func (s *countStore) count(what string) int {
 	return n
 }
 
-func (s *countStore) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
+func (s *countStore) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	s.note("Tick")
 	return s.Store.Tick(ctx, e, lease, limit)
 }
@@ -80,27 +81,27 @@ func (s *countStore) Abandoned(ctx context.Context, after machine.RunID, limit i
 	return s.Store.Abandoned(ctx, after, limit)
 }
 
-func (s *countStore) Overdue(ctx context.Context, self engine.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+func (s *countStore) Overdue(ctx context.Context, self store.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
 	s.note("Overdue")
 	return s.Store.Overdue(ctx, self, grace, limit)
 }
 
-func (s *countStore) Fence(ctx context.Context, dead engine.EngineID) (bool, error) {
+func (s *countStore) Fence(ctx context.Context, dead store.EngineID) (bool, error) {
 	s.note("Fence")
 	return s.Store.Fence(ctx, dead)
 }
 
-func (s *countStore) Messages(ctx context.Context, run machine.RunID, limit int) ([]engine.Message, error) {
+func (s *countStore) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
 	s.note("Messages")
 	return s.Store.Messages(ctx, run, limit)
 }
 
-func (s *countStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
+func (s *countStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
 	s.note("LoadMany")
 	return s.Store.LoadMany(ctx, runs)
 }
 
-func (s *countStore) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {
+func (s *countStore) Load(ctx context.Context, run machine.RunID) (store.Head, []store.Row, error) {
 	s.note("Load")
 	return s.Store.Load(ctx, run)
 }
@@ -418,11 +419,11 @@ func TestOverdueRunsBehindOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			at := time.Now()
-			tr := engine.Transition{Run: run, Seq: int32(len(rows)), At: at, Owner: &owner, NextCheck: at, Data: emptyRow(t, run, rows, at)}
+			tr := store.Transition{Run: run, Seq: int32(len(rows)), At: at, Owner: &owner, NextCheck: at, Data: emptyRow(t, run, rows, at)}
 			if last = run; i < 8 {
 				tr.Data = []byte("written by nobody")
 			}
-			if out, err := writer.Commit(t.Context(), []engine.Transition{tr}); err != nil || !out[0].Landed {
+			if out, err := writer.Commit(t.Context(), []store.Transition{tr}); err != nil || !out[0].Landed {
 				t.Fatalf("commit = %+v, %v", out, err)
 			}
 			time.Sleep(time.Millisecond) // the last is the least overdue
@@ -640,7 +641,7 @@ type forgetfulStore struct {
 	forget bool
 }
 
-func (s *forgetfulStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
+func (s *forgetfulStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
 	loaded, err := s.faultStore.LoadMany(ctx, runs)
 	if s.forget {
 		for i := range loaded {
@@ -656,17 +657,17 @@ func TestLossStopsTheEngine(t *testing.T) {
 	t.Run("the store tells", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, orderFlow)
-			store := w.faulty()
+			st := w.faulty()
 			n := w.start()
-			store.mu.Lock()
-			store.plan = func(int, bool) error {
-				return fmt.Errorf("commit: %w", &engine.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5000", Switch: "0/4000"})
+			st.mu.Lock()
+			st.plan = func(int, bool) error {
+				return fmt.Errorf("commit: %w", &store.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5000", Switch: "0/4000"})
 			}
-			store.mu.Unlock()
+			st.mu.Unlock()
 			if _, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)}); err == nil {
 				t.Error("a run was accepted")
 			}
-			var loss *engine.LossError
+			var loss *store.LossError
 			if err := <-n.done; !errors.As(err, &loss) || loss.To != 2 {
 				t.Errorf("Run = %v, want a LossError", err)
 			}
@@ -677,16 +678,16 @@ func TestLossStopsTheEngine(t *testing.T) {
 			w := newWorld(t, orderFlow)
 			w.shop.on("charge", block)
 			faults := w.faulty()
-			store := &forgetfulStore{faultStore: faults}
-			w.store = store
+			st := &forgetfulStore{faultStore: faults}
+			w.store = st
 			n := w.start()
 			run := w.submit(n, "order", nil)
 			time.Sleep(time.Second)
 			faults.down.Store(true)
 			time.Sleep(8 * time.Second)
-			store.forget = true
+			st.forget = true
 			faults.down.Store(false)
-			var loss *engine.LossError
+			var loss *store.LossError
 			if err := <-n.done; !errors.As(err, &loss) || loss.Run != int64(run) {
 				t.Errorf("Run = %v, want a LossError of the run", err)
 			}
@@ -783,7 +784,7 @@ func TestFrozenSupervisorCostsOnePeriod(t *testing.T) {
 
 // A freezingStore stands still right after a pass was permitted.
 type freezingStore struct {
-	engine.Store
+	store.Store
 	thaw chan struct{}
 }
 

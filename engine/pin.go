@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 const hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, where it is in the key file beside a state file, " +
@@ -20,7 +21,7 @@ const hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, wher
 // engine without a key is refused too, because it would write in the clear
 // what the others seal. A store on which only engines without keys have worked
 // remembers none.
-func pinKey(ctx context.Context, store Store, sealer Sealer, now time.Time) error {
+func pinKey(ctx context.Context, store store.Store, sealer Sealer, now time.Time) error {
 	id := ""
 	if sealer != nil {
 		id = sealer.KeyID()
@@ -45,8 +46,8 @@ const historyGrace = 24 * time.Hour
 // who can write to the state could replace a run by one in the form of an earlier
 // version. In a state without runs that is
 // every run.
-func pinHistory(ctx context.Context, store Store, sealer Sealer, now time.Time) error {
-	mark, err := store.PinHistory(ctx, "")
+func pinHistory(ctx context.Context, st store.Store, sealer Sealer, now time.Time) error {
+	mark, err := st.PinHistory(ctx, "")
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask from which run on rows are tagged: %w", err)
@@ -57,17 +58,17 @@ func pinHistory(ctx context.Context, store Store, sealer Sealer, now time.Time) 
 	}
 	if mark == "" {
 		since := machine.RunID(1)
-		runs, err := store.Runs(ctx, RunFilter{Limit: 1})
+		runs, err := st.Runs(ctx, store.RunFilter{Limit: 1})
 		if err != nil {
 			return fmt.Errorf("ask whether there are runs: %w", err)
 		}
 		if len(runs) > 0 {
-			since = max(since, FirstRunOf(now.Add(historyGrace)))
+			since = max(since, store.FirstRunOf(now.Add(historyGrace)))
 		}
 		if mark, err = sealMark(sealer, since); err != nil {
 			return err
 		}
-		if mark, err = store.PinHistory(ctx, mark); err != nil {
+		if mark, err = st.PinHistory(ctx, mark); err != nil {
 			return fmt.Errorf("note from which run on rows are tagged: %w", err)
 		}
 	}

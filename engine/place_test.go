@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // testSealer returns a sealer with a new key.
@@ -74,7 +75,7 @@ func TestRowsAreSealedForTheirPlace(t *testing.T) {
 		seq  int32
 		open bool
 	}{{7, 3, true}, {8, 3, false}, {7, 4, false}} {
-		if _, err := DecodeRow(s, tc.run, Row{Seq: tc.seq, At: at, Data: data}); (err == nil) != tc.open {
+		if _, err := DecodeRow(s, tc.run, store.Row{Seq: tc.seq, At: at, Data: data}); (err == nil) != tc.open {
 			t.Errorf("as row %d of run %d: err = %v, want it to open: %t", tc.seq, tc.run, err, tc.open)
 		}
 	}
@@ -99,7 +100,7 @@ func TestLeaseCountsFromItsSending(t *testing.T) {
 // Run ids rise, however many are made in one moment, and also when the store's
 // clock falls back.
 func TestRunIDsRise(t *testing.T) {
-	var ids RunIDSource
+	var ids store.RunIDSource
 	now, last := time.Date(2026, 3, 14, 10, 0, 0, 0, time.UTC), machine.RunID(0)
 	for i := range 3000 {
 		if i == 2000 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A pump hands the signs of life of one call to its run, in order and before
@@ -144,7 +145,7 @@ func (p *pump) settled(t *term, d *delivery, err error) {
 	p.term = nil
 	var aside *RunError
 	switch {
-	case err == nil, errors.As(err, &aside), errors.Is(err, ErrNotFound):
+	case err == nil, errors.As(err, &aside), errors.Is(err, store.ErrNotFound):
 		p.sent, p.pause, p.foreign = nil, 0, false
 		p.sendLocked()
 		return
@@ -214,11 +215,11 @@ func (p *pump) post(d *delivery) error {
 	}
 	ctx, cancel := context.WithTimeout(n.stopped, n.cfg.Options.Lease)
 	defer cancel()
-	_, err = n.cfg.Store.Post(ctx, Message{
-		Run: p.c.run, At: d.arrived, Kind: MessageReply, By: "agent " + p.c.invoke.Agent, Data: data,
+	_, err = n.cfg.Store.Post(ctx, store.Message{
+		Run: p.c.run, At: d.arrived, Kind: store.MessageReply, By: "agent " + p.c.invoke.Agent, Data: data,
 		Dedup: fmt.Sprintf("checkpoint/%d/%d/%d", d.attempt.Node, d.attempt.Call, d.arrived.UnixNano()),
 	})
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		n.cfg.Logger.Warn("a checkpoint could not be handed to the run's owner", "run", p.c.name, "error", err)
 		return err
 	}

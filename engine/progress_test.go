@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -296,13 +297,13 @@ func TestLateAnswersAreKept(t *testing.T) {
 
 // keepFails refuses evidence as often as it is told.
 type keepFails struct {
-	engine.Store
+	store.Store
 	mu    sync.Mutex
 	left  int
 	asked int
 }
 
-func (s *keepFails) KeepLate(ctx context.Context, l engine.LateReply) error {
+func (s *keepFails) KeepLate(ctx context.Context, l store.LateReply) error {
 	s.mu.Lock()
 	s.asked++
 	fail := s.left > 0
@@ -373,12 +374,12 @@ func TestAnswerAtAFormerOwner(t *testing.T) {
 						return tt.reply, tt.err
 					})
 				}
-				store := w.faulty()
+				st := w.faulty()
 				n := w.start()
 				run := w.submit(n, "import", nil)
 				synctest.Wait()
 				// Another engine, of which nothing is asked, takes the run.
-				store.down.Store(true)
+				st.down.Store(true)
 				time.Sleep(2 * w.opts.Lease)
 				other, err := w.mem.Join(t.Context(), "other", time.Hour, 1)
 				if err != nil {
@@ -388,7 +389,7 @@ func TestAnswerAtAFormerOwner(t *testing.T) {
 					t.Fatalf("fence: %t, %v", dead, err)
 				}
 				steal(t, w, run, other)
-				store.down.Store(false)
+				st.down.Store(false)
 				time.Sleep(time.Second)
 				close(stolen)
 				synctest.Wait()
@@ -398,7 +399,7 @@ func TestAnswerAtAFormerOwner(t *testing.T) {
 					t.Fatalf("inbox: %+v, %v, want the answer", messages, err)
 				}
 				m := messages[0]
-				if m.Kind != engine.MessageReply || m.At.Sub(arrived).Abs() > time.Millisecond || m.By != "agent shop" {
+				if m.Kind != store.MessageReply || m.At.Sub(arrived).Abs() > time.Millisecond || m.By != "agent shop" {
 					t.Errorf("message %+v, want an answer of %s", m, arrived)
 				}
 				event, err := engine.DecodeMessage(nil, run, m.Data)
@@ -412,7 +413,7 @@ func TestAnswerAtAFormerOwner(t *testing.T) {
 }
 
 // steal makes another engine the owner of a run, by an empty row.
-func steal(t *testing.T, w *world, run machine.RunID, owner engine.EngineID) {
+func steal(t *testing.T, w *world, run machine.RunID, owner store.EngineID) {
 	t.Helper()
 	_, rows, err := w.mem.Load(t.Context(), run)
 	if err != nil {
@@ -423,7 +424,7 @@ func steal(t *testing.T, w *world, run machine.RunID, owner engine.EngineID) {
 		t.Fatal(err)
 	}
 	at := time.Now()
-	out, err := writer.Commit(t.Context(), []engine.Transition{{
+	out, err := writer.Commit(t.Context(), []store.Transition{{
 		Run: run, Seq: int32(len(rows)), At: at, Owner: &owner, Data: emptyRow(t, run, rows, at),
 	}})
 	if err != nil || !out[0].Landed {
@@ -432,7 +433,7 @@ func steal(t *testing.T, w *world, run machine.RunID, owner engine.EngineID) {
 }
 
 // emptyRow returns the data of a row without records that follows others.
-func emptyRow(t *testing.T, run machine.RunID, rows []engine.Row, at time.Time) []byte {
+func emptyRow(t *testing.T, run machine.RunID, rows []store.Row, at time.Time) []byte {
 	t.Helper()
 	e := engine.RowEncoder{Run: run}
 	if err := e.Follow(rows); err != nil {
@@ -536,7 +537,7 @@ func TestCheckpointFromTheInbox(t *testing.T) {
 				began := time.Now()
 				run := w.submit(n, "once", nil)
 				time.Sleep(tt.read)
-				w.post(run, engine.MessageReply, machine.AttemptProgress{
+				w.post(run, store.MessageReply, machine.AttemptProgress{
 					Attempt: machine.AttemptID{Node: 0, Call: 1}, Number: 3, Blob: []byte("three"),
 				}, began.Add(tt.at))
 				time.Sleep(5 * time.Minute)
@@ -555,11 +556,11 @@ func TestCheckpointFromTheInbox(t *testing.T) {
 
 // A postTwice store loses its answer to the first message, after it has stored it.
 type postTwice struct {
-	engine.Store
+	store.Store
 	posts atomic.Int32
 }
 
-func (s *postTwice) Post(ctx context.Context, m engine.Message) (engine.MessageID, error) {
+func (s *postTwice) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	id, err := s.Store.Post(ctx, m)
 	if s.posts.Add(1) == 1 && err == nil {
 		err = errDown

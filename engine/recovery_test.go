@@ -12,23 +12,24 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
 // An auditStore remembers what landed and which batches of runs were read.
 type auditStore struct {
-	engine.Store
+	store.Store
 	mu     sync.Mutex // protects following fields
-	landed []engine.Transition
+	landed []store.Transition
 	loaded []int
 }
 
 type auditWriter struct {
-	engine.Writer
+	store.Writer
 	s *auditStore
 }
 
-func (s *auditStore) OpenWriter(ctx context.Context, e engine.EngineID, n int) (engine.Writer, error) {
+func (s *auditStore) OpenWriter(ctx context.Context, e store.EngineID, n int) (store.Writer, error) {
 	w, err := s.Store.OpenWriter(ctx, e, n)
 	if err != nil {
 		return nil, err
@@ -36,14 +37,14 @@ func (s *auditStore) OpenWriter(ctx context.Context, e engine.EngineID, n int) (
 	return &auditWriter{w, s}, nil
 }
 
-func (s *auditStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
+func (s *auditStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
 	s.mu.Lock()
 	s.loaded = append(s.loaded, len(runs))
 	s.mu.Unlock()
 	return s.Store.LoadMany(ctx, runs)
 }
 
-func (w *auditWriter) Commit(ctx context.Context, batch []engine.Transition) ([]engine.Outcome, error) {
+func (w *auditWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	out, err := w.Writer.Commit(ctx, batch)
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -56,11 +57,11 @@ func (w *auditWriter) Commit(ctx context.Context, batch []engine.Transition) ([]
 }
 
 // turn returns the one transition that made a run what it is.
-func (s *auditStore) turn(t *testing.T, run machine.RunID, to machine.RunState) engine.Transition {
+func (s *auditStore) turn(t *testing.T, run machine.RunID, to machine.RunState) store.Transition {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []engine.Transition
+	var found []store.Transition
 	for _, tr := range s.landed {
 		if tr.Run == run && tr.State == to {
 			found = append(found, tr)
@@ -383,17 +384,17 @@ func TestErrorAndAlertAreOneCommit(t *testing.T) {
 		flow  string
 		harm  func(*shop)
 		want  machine.RunState
-		alert engine.Alert
+		alert store.Alert
 	}{
 		"the step": {
 			strings.Replace(orderFlow, `deadline = "1h"`, "deadline = \"1h\"\n  compensation { mode = \"manual\" }", 1),
 			func(s *shop) { s.on("charge", gone("card_declined")) },
-			machine.RunParked, engine.Alert{Kind: "parked", Step: "charge", Code: "card_declined"},
+			machine.RunParked, store.Alert{Kind: "parked", Step: "charge", Code: "card_declined"},
 		},
 		"its undo": {
 			orderFlow,
 			func(s *shop) { s.on("book", gone("no_carrier")); s.on("undo", gone("unavailable")) },
-			machine.RunCompensationFailed, engine.Alert{Kind: "compensation_failed", Step: "charge", Code: "unavailable"},
+			machine.RunCompensationFailed, store.Alert{Kind: "compensation_failed", Step: "charge", Code: "unavailable"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -476,7 +477,7 @@ func TestBatchAndPauseAreSettings(t *testing.T) {
 const hintPause = 20 * time.Millisecond
 
 // A quiet store never hints.
-type quiet struct{ engine.Store }
+type quiet struct{ store.Store }
 
 // S74: a store that hints all the time is not asked all the time.
 func TestHintsAreNoTightLoop(t *testing.T) {
@@ -495,7 +496,7 @@ func TestHintsAreNoTightLoop(t *testing.T) {
 }
 
 // A noisy store hints a thousand times a second.
-type noisy struct{ engine.Store }
+type noisy struct{ store.Store }
 
 func (noisy) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{})
@@ -572,7 +573,7 @@ func TestPendingIsRebuiltFromStreams(t *testing.T) {
 func (w *world) replayAll(t *testing.T) int {
 	t.Helper()
 	synctest.Wait()
-	rows, err := w.mem.Runs(t.Context(), engine.RunFilter{Limit: 1000})
+	rows, err := w.mem.Runs(t.Context(), store.RunFilter{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // postFor is how long past complete-by an answer that the run's owner should
@@ -60,13 +61,13 @@ func (c *running) insist(first *delivery, err error) {
 			// for whoever looks into the run.
 			w.n.keepLate(c.run, c.step(), c.invoke.Attempt, d.event, d.arrived)
 			return
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 			return
 		}
 		c.seat.release() // nobody decides on it for now
 		if errors.Is(err, ErrNotOwner) && !w.quits() {
 			c.pump.handOver()
-			if err = c.post(ctx, &d); err == nil || errors.Is(err, ErrNotFound) {
+			if err = c.post(ctx, &d); err == nil || errors.Is(err, store.ErrNotFound) {
 				w.n.outage.worked(doingPost, time.Time{})
 				return
 			}
@@ -95,8 +96,8 @@ func (c *running) post(ctx context.Context, d *delivery) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.w.n.cfg.Options.Lease)
 	defer cancel()
-	_, err = c.w.n.cfg.Store.Post(ctx, Message{
-		Run: c.run, At: d.arrived, Kind: MessageReply, By: "agent " + c.invoke.Agent, Data: data,
+	_, err = c.w.n.cfg.Store.Post(ctx, store.Message{
+		Run: c.run, At: d.arrived, Kind: store.MessageReply, By: "agent " + c.invoke.Agent, Data: data,
 		Dedup: fmt.Sprintf("reply/%d/%d", d.attempt.Node, d.attempt.Call),
 	})
 	return err

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"time"
+
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // passRetention is the pass that removes runs which ended long ago.
@@ -20,7 +22,7 @@ func (o Options) retentionPeriod() time.Duration {
 type RetentionObserver interface {
 	// Retained reports what went in one pass. It is called from one of the
 	// engine's goroutines and must not block.
-	Retained(s RetainStats)
+	Retained(s store.RetainStats)
 }
 
 // retain removes runs that ended longer ago than Options.Retention, from time
@@ -28,7 +30,7 @@ type RetentionObserver interface {
 // leaves undone, because it dies or the store does not answer, the next one
 // finds by itself (S22).
 func (t *term) retain(ctx context.Context) {
-	store, ok := t.n.cfg.Store.(Retainer)
+	st, ok := t.n.cfg.Store.(store.Retainer)
 	if !ok || t.n.cfg.Options.Retention == 0 {
 		return
 	}
@@ -37,8 +39,8 @@ func (t *term) retain(ctx context.Context) {
 		may, err := t.n.cfg.Store.Pass(ctx, passRetention, period)
 		if err == nil && may && !t.n.draining.Load() {
 			began := time.Now()
-			var stats RetainStats
-			stats, err = t.forget(ctx, store, period)
+			var stats store.RetainStats
+			stats, err = t.forget(ctx, st, period)
 			if stats.Runs > 0 || stats.Partitions > 0 {
 				log.Info("runs that ended long ago were removed", "age", t.n.cfg.Options.Retention, "runs", stats.Runs,
 					"rows", stats.Rows, "partitions", stats.Partitions, "held", stats.Held, "took", time.Since(began).Round(time.Millisecond))
@@ -58,7 +60,7 @@ func (t *term) retain(ctx context.Context) {
 
 // forget removes what there is to remove, batch after batch, and rests between
 // two as long as one took. It stops where others may begin.
-func (t *term) forget(ctx context.Context, store Retainer, period time.Duration) (sum RetainStats, err error) {
+func (t *term) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
 	began, before := time.Now(), t.n.clock.now().Add(-t.n.cfg.Options.Retention)
 	for {
 		sent := time.Now()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A ledger collects what retention is said to have removed.
@@ -17,10 +18,10 @@ type ledger struct {
 	*story
 	mu     sync.Mutex // protects following fields
 	passes int
-	sum    engine.RetainStats
+	sum    store.RetainStats
 }
 
-func (k *ledger) Retained(s engine.RetainStats) {
+func (k *ledger) Retained(s store.RetainStats) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.passes++
@@ -51,7 +52,7 @@ func TestRetention(t *testing.T) {
 		time.Sleep(15 * time.Minute)
 		w.check(old)
 		time.Sleep(15 * time.Minute)
-		if _, _, err := w.store.Load(t.Context(), old); !errors.Is(err, engine.ErrNotFound) {
+		if _, _, err := w.store.Load(t.Context(), old); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a run that has been over for 70 minutes: err = %v, want ErrNotFound", err)
 		}
 		w.check(young)
@@ -63,10 +64,10 @@ func TestRetention(t *testing.T) {
 			t.Errorf("%d passes in 70 minutes of two engines, want one in about four minutes", passes)
 		}
 		// Whoever asks for the run is told that there is none, in order.
-		if _, err := a.Wait(t.Context(), old); !errors.Is(err, engine.ErrNotFound) {
+		if _, err := a.Wait(t.Context(), old); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("waiting for a run that is gone: err = %v, want ErrNotFound", err)
 		}
-		if err := a.Deliver(t.Context(), old, machine.CancelRequested{By: "test"}); !errors.Is(err, engine.ErrNotFound) {
+		if err := a.Deliver(t.Context(), old, machine.CancelRequested{By: "test"}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a verb for a run that is gone: err = %v, want ErrNotFound", err)
 		}
 		for _, n := range []*testNode{a, b, keeps} {
@@ -111,7 +112,7 @@ func TestRemovedWhileCutOff(t *testing.T) {
 		w.shop.on("charge", nil)
 		other := w.start()
 		time.Sleep(5 * time.Minute)
-		if _, _, err := w.mem.Load(t.Context(), run); !errors.Is(err, engine.ErrNotFound) {
+		if _, _, err := w.mem.Load(t.Context(), run); !errors.Is(err, store.ErrNotFound) {
 			t.Fatalf("the run: err = %v, want ErrNotFound", err)
 		}
 		faults.down.Store(false)
@@ -129,36 +130,36 @@ func TestRemovedWhileCutOff(t *testing.T) {
 
 // A partsStore fails at first, and then has one run to remove at a time.
 type partsStore struct {
-	engine.Store
+	store.Store
 	mu          sync.Mutex // protects following fields
 	fail, parts int
 }
 
-func (s *partsStore) Retain(context.Context, time.Time, int) (engine.RetainStats, error) {
+func (s *partsStore) Retain(context.Context, time.Time, int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail > 0 {
 		s.fail--
-		return engine.RetainStats{}, errors.New("no answer")
+		return store.RetainStats{}, errors.New("no answer")
 	}
 	if s.parts == 0 {
-		return engine.RetainStats{}, nil
+		return store.RetainStats{}, nil
 	}
 	s.parts--
-	return engine.RetainStats{Runs: 1, More: s.parts > 0}, nil
+	return store.RetainStats{Runs: 1, More: s.parts > 0}, nil
 }
 
 // The ids of runs tell when they were submitted.
 func TestRunTime(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 123_000_000, time.UTC)
-	id := engine.FirstRunOf(at)
-	if got := engine.TimeOfRun(id); !got.Equal(at) {
+	id := store.FirstRunOf(at)
+	if got := store.TimeOfRun(id); !got.Equal(at) {
 		t.Errorf("the first run of %v is of %v", at, got)
 	}
-	if got := engine.TimeOfRun(id - 1); !got.Equal(at.Add(-time.Millisecond)) {
+	if got := store.TimeOfRun(id - 1); !got.Equal(at.Add(-time.Millisecond)) {
 		t.Errorf("the run before is of %v", got)
 	}
-	if got := engine.FirstRunOf(time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)); got != 0 {
+	if got := store.FirstRunOf(time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)); got != 0 {
 		t.Errorf("the first run of before there were any is %d", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // runPhase is what an owned run can do now.
@@ -35,13 +36,13 @@ type ownedRun struct {
 	state *machine.State // ahead of the journal by what is in flight
 	specs map[string]AgentSpec
 	notes
-	owned bool      // the journal says that this engine is the owner
-	owner EngineID  // owner when it was loaded
-	seq   int32     // number of its next journal row
-	fence int32     // seq of the row that made this engine the owner
-	bound time.Time // next_check as the run's row holds it
-	facts int       // facts told so far
-	link  link      // of its last journal row
+	owned bool           // the journal says that this engine is the owner
+	owner store.EngineID // owner when it was loaded
+	seq   int32          // number of its next journal row
+	fence int32          // seq of the row that made this engine the owner
+	bound time.Time      // next_check as the run's row holds it
+	facts int            // facts told so far
+	link  link           // of its last journal row
 
 	stored int64 // bytes of its journal
 	weight int64 // what the shard counts for its memory
@@ -95,14 +96,14 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 	r := sh.runs[id]
 	switch {
 	case r == nil && d.start != nil:
-		r = &ownedRun{id: id, phase: phaseReady, state: machine.NewState(), bound: Never}
+		r = &ownedRun{id: id, phase: phaseReady, state: machine.NewState(), bound: store.Never}
 		sh.runs[id] = r
 	case r == nil:
 		r = &ownedRun{id: id, phase: phaseLoading}
 		sh.runs[id] = r
 		sh.load(ctx, r)
 	case d.start != nil: // the id is taken: mint another
-		d.finish(ErrExists)
+		d.finish(store.ErrExists)
 		return
 	case r.phase == phaseAside:
 		d.finish(r.err)
@@ -121,9 +122,9 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 
 // An adoption asks that a run be taken over from an owner who is gone.
 type adoption struct {
-	from  EngineID // whose it may be taken from; 0 = nobody's
-	story *Story   // the run as it was read; nil = it must be read
-	rows  []Row    // of story
+	from  store.EngineID // whose it may be taken from; 0 = nobody's
+	story *Story         // the run as it was read; nil = it must be read
+	rows  []store.Row    // of story
 	specs map[string]AgentSpec
 	read  bool     // its inbox was read with it, or nothing was in it
 	mail  []letter // what was in it: to be decided in the row that takes it over
@@ -165,7 +166,7 @@ func (r *ownedRun) name() string {
 	if r.state != nil && r.state.Name() != "" {
 		return r.state.Name()
 	}
-	return RunName(r.id)
+	return store.RunName(r.id)
 }
 
 func (r *ownedRun) adopting() bool { return r.flight != nil && r.flight.adopting }
@@ -255,12 +256,12 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) 
 		sh.act(ctx, r, f)
 		sh.doneWith(f)
 		sh.step(ctx, r)
-	case l.err == nil, errors.Is(l.err, ErrStale), errors.Is(l.err, ErrExists) && l.unsure:
+	case l.err == nil, errors.Is(l.err, store.ErrStale), errors.Is(l.err, store.ErrExists) && l.unsure:
 		// Somebody appended, or this very row had landed before its answer got
 		// lost: the journal tells. The flight stays until then.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
-	case errors.Is(l.err, ErrExists):
+	case errors.Is(l.err, store.ErrExists):
 		sh.drop(r, l.err, nil)
 	case overFor(l.err), ctx.Err() != nil:
 		// This incarnation is over. The run stays as it is, so that the next
@@ -304,7 +305,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	sh.toldFacts(f)
 	sh.gotOn(ctx, r, &f.t)
 	if f.started != nil {
-		f.started.submitted = Submitted{Run: r.id, Name: f.started.public}
+		f.started.submitted = store.Submitted{Run: r.id, Name: f.started.public}
 	}
 	r.inbox.consumed(f.t.Consumed)
 	if r.unheard {
@@ -505,8 +506,8 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 		return
 	}
 	message, _, _ := strings.Cut(cause.Error(), "\n")
-	t := Transition{Run: r.id, Seq: r.seq, At: now, Data: data,
-		Alerts: []Alert{{Kind: "set_aside", Code: "internal", Message: message}}}
+	t := store.Transition{Run: r.id, Seq: r.seq, At: now, Data: data,
+		Alerts: []store.Alert{{Kind: "set_aside", Code: "internal", Message: message}}}
 	sh.flights++
 	err = sh.s.committer.commit(ctx, &commit{t: t, sh: sh, done: func(l landing) {
 		sh.flights--

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A scheduler moves the runs that one incarnation of this engine owns (S8,
@@ -21,7 +22,7 @@ import (
 type scheduler struct {
 	handing   atomic.Bool // the engine stops, and others live: runs without a call are handed back
 	n         *Node
-	engine    EngineID
+	engine    store.EngineID
 	committer *committer
 	agenda    *agenda
 	queue     *queue
@@ -36,7 +37,7 @@ type scheduler struct {
 }
 
 // newScheduler returns a scheduler without a committer.
-func newScheduler(n *Node, engine EngineID, done <-chan struct{}) *scheduler {
+func newScheduler(n *Node, engine store.EngineID, done <-chan struct{}) *scheduler {
 	s := &scheduler{n: n, engine: engine, agenda: newAgenda(), done: done, reads: make(chan struct{}, 16)}
 	s.queue = newQueue(n.cfg.Capacity, s.slotFreed)
 	for range n.cfg.Options.Shards {
@@ -59,21 +60,21 @@ type delivery struct {
 	decided    func()      // called once it was decided, or dropped; nil = nobody asks
 	start      *start      // the run's first event
 	attempt    machine.AttemptID
-	seat       *seat     // of the call that it answers; nil = none
-	message    MessageID // that said it; 0 = none
-	data       []byte    // of the message
-	kept       bool      // it came too late to count and is kept as evidence
-	quiet      bool      // nothing may start because of it
+	seat       *seat           // of the call that it answers; nil = none
+	message    store.MessageID // that said it; 0 = none
+	data       []byte          // of the message
+	kept       bool            // it came too late to count and is kept as evidence
+	quiet      bool            // nothing may start because of it
 }
 
 // A start is what the first transition of a run needs besides its event.
 type start struct {
-	workflow  WorkflowID
+	workflow  store.WorkflowID
 	flow      *dsl.Workflow
 	specs     map[string]AgentSpec
-	names     Names
-	public    string    // the run's name
-	submitted Submitted // set when landed
+	names     store.Names
+	public    string          // the run's name
+	submitted store.Submitted // set when landed
 }
 
 // finish tells whoever waits what became of the delivery.
@@ -209,11 +210,11 @@ func (sh *shard) close(owned map[machine.RunID]int32) {
 // notOwner reports whether an error says that the run is not this
 // incarnation's any more.
 func notOwner(err error) bool {
-	return errors.Is(err, ErrNotOwner) || errors.Is(err, ErrFenced) || errors.Is(err, ErrLapsed)
+	return errors.Is(err, ErrNotOwner) || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrLapsed)
 }
 
 // overFor reports whether an error says that this incarnation is over.
 func overFor(err error) bool {
-	var loss *LossError
+	var loss *store.LossError
 	return notOwner(err) || errors.As(err, &loss)
 }

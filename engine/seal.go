@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // The byte in front of stored data says whether it is sealed. Numbers are
@@ -122,7 +123,7 @@ type RowEncoder struct {
 
 // Follow goes on behind rows that are stored, the next ones of the run. Returns an
 // error if their history does not verify.
-func (e *RowEncoder) Follow(rows []Row) error {
+func (e *RowEncoder) Follow(rows []store.Row) error {
 	c := chain{link: e.last, rows: e.next}
 	for _, row := range rows {
 		if err := c.follow(e.Sealer, e.Run, row); err != nil {
@@ -146,7 +147,7 @@ func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, err
 // DecodeRow returns the records of a journal row. It does not look whether the row
 // is the one that was written in this place: VerifyRun does. A nil sealer opens only
 // rows that hold nothing sensitive; otherwise a *KeyError says so.
-func DecodeRow(sealer Sealer, run machine.RunID, row Row) ([]machine.Record, error) {
+func DecodeRow(sealer Sealer, run machine.RunID, row store.Row) ([]machine.Record, error) {
 	plain, err := openRow(sealer, run, row)
 	if err != nil {
 		return nil, err
@@ -159,7 +160,7 @@ func DecodeRow(sealer Sealer, run machine.RunID, row Row) ([]machine.Record, err
 }
 
 // openRow returns the encoded records of a journal row.
-func openRow(sealer Sealer, run machine.RunID, row Row) ([]byte, error) {
+func openRow(sealer Sealer, run machine.RunID, row store.Row) ([]byte, error) {
 	body, _, ok := cutCheck(row.Data)
 	if !ok {
 		return nil, fmt.Errorf("open row %d of run %d: its data is cut short", row.Seq, run)
@@ -201,11 +202,11 @@ func encodeMessage(sealer Sealer, run machine.RunID, e machine.Event) ([]byte, e
 func decodeMessage(sealer Sealer, run machine.RunID, data []byte) (machine.Event, error) {
 	plain, err := unwrap(sealer, messagePlace(run), data)
 	if err != nil {
-		return nil, fmt.Errorf("open message to run %s: %w", RunName(run), err)
+		return nil, fmt.Errorf("open message to run %s: %w", store.RunName(run), err)
 	}
 	e, err := machine.DecodeEvent(plain)
 	if err != nil {
-		return nil, fmt.Errorf("decode message to run %s: %w", RunName(run), err)
+		return nil, fmt.Errorf("decode message to run %s: %w", store.RunName(run), err)
 	}
 	return e, nil
 }

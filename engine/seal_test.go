@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A row of one record is read with its time, which it does not hold itself; a row of
@@ -47,7 +48,7 @@ func TestRowWithoutItsTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []Row{{At: at, Data: short}, {At: at.Add(time.Second), Data: long}, {At: at, Data: old}} {
+	for _, row := range []store.Row{{At: at, Data: short}, {At: at.Add(time.Second), Data: long}, {At: at, Data: old}} {
 		was := bytes.Clone(row.Data)
 		records, err := DecodeRow(nil, 7, row)
 		if err != nil || len(records) != 1 || !records[0].At().Equal(at) {
@@ -58,7 +59,7 @@ func TestRowWithoutItsTime(t *testing.T) {
 		}
 	}
 	newer := append([]byte{short[0] + 1}, short[1:]...)
-	if _, err := DecodeRow(nil, 7, Row{At: at, Data: newer}); !errors.Is(err, machine.ErrFormat) {
+	if _, err := DecodeRow(nil, 7, store.Row{At: at, Data: newer}); !errors.Is(err, machine.ErrFormat) {
 		t.Errorf("a newer format: %v, want ErrFormat", err)
 	}
 }

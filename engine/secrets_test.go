@@ -14,7 +14,8 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/memory"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -221,7 +222,7 @@ func TestConfidentialRunNeedsAKey(t *testing.T) {
 			if refused := errors.As(err, &missing); refused != tt.refuse || !refused && err != nil {
 				t.Errorf("Submit = %v, want refused = %t", err, tt.refuse)
 			}
-			if rows, err := w.mem.Runs(t.Context(), engine.RunFilter{}); err != nil || tt.refuse && len(rows) != 0 {
+			if rows, err := w.mem.Runs(t.Context(), store.RunFilter{}); err != nil || tt.refuse && len(rows) != 0 {
 				t.Errorf("%d runs, %v, want none", len(rows), err)
 			}
 			n.drain(t)
@@ -266,7 +267,7 @@ func TestSensitiveSubmissionNeedsAKey(t *testing.T) {
 		if !errors.As(err, &missing) || !strings.Contains(err.Error(), "openssl rand") {
 			t.Errorf("Submit = %v, want a KeyError that says how to make a key", err)
 		}
-		if rows, err := w.mem.Runs(t.Context(), engine.RunFilter{}); err != nil || len(rows) != 0 {
+		if rows, err := w.mem.Runs(t.Context(), store.RunFilter{}); err != nil || len(rows) != 0 {
 			t.Errorf("%d runs, %v, want none", len(rows), err)
 		}
 		n.drain(t)
@@ -458,8 +459,8 @@ func TestTakeOverLeavesAloneWhatItCannotCall(t *testing.T) {
 // that has never seen its source.
 func TestDefinitionsAreReadBack(t *testing.T) {
 	w := newWorld(t, orderFlow)
-	store := memory.New(memory.Options{})
-	first := engine.NewDefinitions(store, nil)
+	st := memory.New(memory.Options{})
+	first := engine.NewDefinitions(st, nil)
 	ids, err := first.Put(t.Context(), w.def)
 	if err != nil {
 		t.Fatal(err)
@@ -468,11 +469,11 @@ func TestDefinitionsAreReadBack(t *testing.T) {
 	if err != nil || again["order"] != ids["order"] {
 		t.Errorf("Put again = %v, %v, want %v", again, err, ids)
 	}
-	wf, err := engine.NewDefinitions(store, nil).Workflow(t.Context(), ids["order"])
+	wf, err := engine.NewDefinitions(st, nil).Workflow(t.Context(), ids["order"])
 	if err != nil || wf.Name != "order" || len(wf.Steps) != 3 || wf.Digest != w.def.Digest() {
 		t.Errorf("Workflow = %+v, %v", wf, err)
 	}
-	if _, err := first.Workflow(t.Context(), 999); !errors.Is(err, engine.ErrNotFound) {
+	if _, err := first.Workflow(t.Context(), 999); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("Workflow(999) = %v, want ErrNotFound", err)
 	}
 }

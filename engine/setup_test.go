@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // What tests of engines begin with: a run in some plight, and whoever speaks to it.
@@ -36,13 +37,13 @@ func (w *world) operator() *engine.Operator {
 }
 
 // post puts an event into a run's inbox as it is.
-func (w *world) post(run machine.RunID, kind engine.MessageKind, e machine.Event, at time.Time) engine.MessageID {
+func (w *world) post(run machine.RunID, kind store.MessageKind, e machine.Event, at time.Time) store.MessageID {
 	w.t.Helper()
 	data, err := engine.EncodeMessage(w.sealer(), run, e)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	id, err := w.mem.Post(w.t.Context(), engine.Message{Run: run, Kind: kind, At: at, By: "test", Data: data})
+	id, err := w.mem.Post(w.t.Context(), store.Message{Run: run, Kind: kind, At: at, By: "test", Data: data})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // seats is a Capacity with one limit for every agent.
@@ -238,7 +239,7 @@ func TestManyRunsOnTwoEngines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	rows, err := w.mem.Runs(t.Context(), engine.RunFilter{Limit: 1000})
+	rows, err := w.mem.Runs(t.Context(), store.RunFilter{Limit: 1000})
 	if err != nil || len(rows) != 100 {
 		t.Fatalf("%d runs, %v", len(rows), err)
 	}

@@ -1,10 +1,14 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/saga-engine/engine/engine/store"
+)
 
 // NodeStatus is a node at one moment, for people.
 type NodeStatus struct {
-	Engine   EngineID // 0 = it is not a member now
+	Engine   store.EngineID // 0 = it is not a member now
 	Address  string
 	Runs     int           // in memory: those it works on, at rest included
 	Held     int64         // bytes that they take, about

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // Definition returns the stored definition that holds a workflow, whole: for
 // people who ask what a run is pinned to. It is read anew at each call. Returns
 // ErrNotFound, or a *KeyError if it is sealed with a key that is not known.
-func (d *Definitions) Definition(ctx context.Context, id WorkflowID) (*dsl.Definition, error) {
+func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error) {
 	stored, _, err := d.store.Definition(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("load the definition of workflow %d: %w", id, err)

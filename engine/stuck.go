@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A turn is what a shard does at this moment. Any goroutine may read it.
@@ -63,7 +64,7 @@ type stuckError struct {
 func (e *stuckError) Error() string {
 	what := "one task"
 	if e.run != 0 {
-		what = "run " + RunName(e.run)
+		what = "run " + store.RunName(e.run)
 	}
 	return fmt.Sprintf("%s has kept its shard busy for %s: the lease is not renewed, so that other engines can go on with the runs of this one", what, e.age.Round(time.Millisecond))
 }
@@ -101,7 +102,7 @@ func (t *term) stopShards() {
 			sh.left = true
 			age, run := sh.turn.takes()
 			t.n.cfg.Logger.Error("a shard does not end and is left behind; its runs are free for other engines",
-				"engine", t.engine, "run", RunName(run), "busy", age.Round(time.Millisecond).String())
+				"engine", t.engine, "run", store.RunName(run), "busy", age.Round(time.Millisecond).String())
 			go func() { // ends with the task; if that never ends, with the process
 				<-sh.ended
 				sh.close(nil)

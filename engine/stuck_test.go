@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A trap is a Capacity that keeps whoever asks it waiting, once: a shard that
@@ -72,7 +73,7 @@ func TestStuckShardLosesTheLease(t *testing.T) {
 			t.Errorf("the engine gave up after %s, want after its lease of %s", took, w.opts.Lease)
 		}
 		w.wait(b, run, machine.RunSucceeded)
-		if text := strings.Join(log.taken(), "\n"); !strings.Contains(text, "has kept its shard busy") || !strings.Contains(text, engine.RunName(run)) {
+		if text := strings.Join(log.taken(), "\n"); !strings.Contains(text, "has kept its shard busy") || !strings.Contains(text, store.RunName(run)) {
 			t.Errorf("the log does not say what the shard hung in:\n%s", text)
 		}
 		if now := a.Engine(); now == former || now == 0 {

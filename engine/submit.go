@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A Submission asks for a run.
@@ -30,44 +31,44 @@ const submitIDs = 8
 // submitting again under the same name or key is safe. With an error and a Run
 // other than 0 the run was sent, nobody answered, and it may be stored under that
 // id and Name. A workflow whose expressions fail on these variables is refused.
-func (n *Node) Submit(ctx context.Context, s Submission) (Submitted, error) {
-	if _, given := ParseRunName(s.Name); given {
+func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error) {
+	if _, given := store.ParseRunName(s.Name); given {
 		return n.again(ctx, s)
 	}
 	st, err := n.prepare(ctx, s)
 	if err != nil {
-		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	failpoint.Hit("submit.prepared")
 	for range submitIDs {
 		t, err := n.present(ctx)
 		if err != nil {
-			return Submitted{}, err
+			return store.Submitted{}, err
 		}
 		if n.draining.Load() {
-			return Submitted{}, ErrStopping
+			return store.Submitted{}, ErrStopping
 		}
 		res, err := n.submit(ctx, t, s, *st)
-		if !errors.Is(err, ErrExists) {
+		if !errors.Is(err, store.ErrExists) {
 			return res, err
 		}
 	}
-	return Submitted{}, fmt.Errorf("submit %q: no free run id in %d tries", s.Workflow, submitIDs)
+	return store.Submitted{}, fmt.Errorf("submit %q: no free run id in %d tries", s.Workflow, submitIDs)
 }
 
 // again finds the run of a submission under a name that an engine gave.
-func (n *Node) again(ctx context.Context, s Submission) (Submitted, error) {
+func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error) {
 	run, err := n.cfg.Store.Find(ctx, s.Name)
 	switch {
-	case errors.Is(err, ErrNotFound):
-		err = Names{Name: s.Name}.Validate()
+	case errors.Is(err, store.ErrNotFound):
+		err = store.Names{Name: s.Name}.Validate()
 	case err != nil:
 		err = &unanswered{err}
 	}
 	if err != nil {
-		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	return Submitted{Run: run.Run, Name: run.Name, Exists: true}, nil
+	return store.Submitted{Run: run.Run, Name: run.Name, Exists: true}, nil
 }
 
 // prepare stores the definition and evaluates what can be refused.
@@ -90,7 +91,7 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*start, error) {
 	if err != nil {
 		return nil, &unanswered{err}
 	}
-	return &start{workflow: ids[s.Workflow], flow: wf, specs: specs, names: Names{Workflow: s.Workflow, Name: s.Name}}, nil
+	return &start{workflow: ids[s.Workflow], flow: wf, specs: specs, names: store.Names{Workflow: s.Workflow, Name: s.Name}}, nil
 }
 
 // unanswered marks an error of a submission that is the store's, not its own.
@@ -115,11 +116,11 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]AgentSpec) 
 }
 
 // submit tries one id. Returns ErrExists if it is taken.
-func (n *Node) submit(ctx context.Context, t *term, s Submission, st start) (Submitted, error) {
+func (n *Node) submit(ctx context.Context, t *term, s Submission, st start) (store.Submitted, error) {
 	now := n.clock.now()
 	run, err := n.christen(s, &st, now)
 	if err != nil {
-		return Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	err = t.scheduler.ask(ctx, run, &delivery{
 		event: machine.Started{
@@ -129,15 +130,15 @@ func (n *Node) submit(ctx context.Context, t *term, s Submission, st start) (Sub
 		arrived: now, start: &st,
 	})
 	switch {
-	case errors.Is(err, ErrExists):
-		return Submitted{}, err
+	case errors.Is(err, store.ErrExists):
+		return store.Submitted{}, err
 	case err != nil:
 		var (
-			sent Submitted
+			sent store.Submitted
 			open *openOutcome
 		)
 		if overFor(err) || ctx.Err() != nil || errors.As(err, &open) {
-			sent = Submitted{Run: run, Name: st.public}
+			sent = store.Submitted{Run: run, Name: st.public}
 		}
 		return sent, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // lostWhy says for people why a run is parked with which engines died.
@@ -21,10 +22,10 @@ func lostWhy(deaths int) string {
 func (t *term) park(ctx context.Context, run machine.RunID, deaths int, how taking) error {
 	head, rows, err := t.n.cfg.Store.Load(ctx, run)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return nil
 	case err != nil:
-		return fmt.Errorf("park run %s: %w", RunName(run), err)
+		return fmt.Errorf("park run %s: %w", store.RunName(run), err)
 	case head.State.Final() || !how.from(head) || len(rows) == 0:
 		return nil
 	}
@@ -50,29 +51,29 @@ func (t *term) park(ctx context.Context, run machine.RunID, deaths int, how taki
 	select {
 	case err = <-answer:
 	case <-t.ctx.Done():
-		return fmt.Errorf("park run %s: %w", RunName(run), context.Cause(t.ctx))
+		return fmt.Errorf("park run %s: %w", store.RunName(run), context.Cause(t.ctx))
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	switch {
-	case errors.Is(err, ErrStale):
+	case errors.Is(err, store.ErrStale):
 		return nil // another engine was faster
 	case err != nil:
-		return fmt.Errorf("park run %s: %w", RunName(run), err)
+		return fmt.Errorf("park run %s: %w", store.RunName(run), err)
 	}
 	return nil
 }
 
 // parkLost commits the row that parks a run, and makes this engine its owner. done
 // is told what became of it.
-func (sh *shard) parkLost(ctx context.Context, head Head, seq int32, before link, at time.Time, event machine.EngineLost, done func(error)) {
+func (sh *shard) parkLost(ctx context.Context, head store.Head, seq int32, before link, at time.Time, event machine.EngineLost, done func(error)) {
 	n := sh.s.n
 	if sh.runs[head.Run] != nil { // it is being worked on here
 		done(nil)
 		return
 	}
 	rec := machine.Lost(at, event, head.State)
-	t := Transition{Run: head.Run, Seq: seq, At: at, Owner: &sh.s.engine, NextCheck: Never}
+	t := store.Transition{Run: head.Run, Seq: seq, At: at, Owner: &sh.s.engine, NextCheck: store.Never}
 	addRecord(&t, rec, machine.NewState())
 	data, _, err := encodeRow(n.cfg.Sealer, &sh.scratch, before, head.Run, seq, at, []machine.Record{rec})
 	if err != nil {

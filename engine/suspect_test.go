@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A deadly Capacity ends its engine when it is asked about agent "bad" for the
@@ -131,7 +132,7 @@ func TestPoisonousRunIsParked(t *testing.T) {
 					select {
 					case err := <-n.done:
 						timer.Stop()
-						if deaths++; !errors.Is(err, engine.ErrStopping) || deaths > engine.MaxDeaths+1 {
+						if deaths++; !errors.Is(err, engine.ErrStopping) || deaths > store.MaxDeaths+1 {
 							close(over)
 							t.Fatalf("engine %d ended: %v", deaths, err)
 						}
@@ -144,7 +145,7 @@ func TestPoisonousRunIsParked(t *testing.T) {
 					if err != nil || head.State != machine.RunParked {
 						t.Fatalf("after %d deaths the run is %v, %v, want parked\n%s", deaths, head.State, err, w.transcript(poison))
 					}
-					if deaths <= engine.MaxDeaths-1 {
+					if deaths <= store.MaxDeaths-1 {
 						t.Errorf("it was parked after %d deaths", deaths)
 					}
 					state := w.check(poison)
@@ -162,7 +163,7 @@ func TestPoisonousRunIsParked(t *testing.T) {
 					break
 				}
 				suspects, err := w.mem.Suspects(t.Context(), 0, []machine.RunID{innocent, poison})
-				if err != nil || suspects[innocent].Deaths != 0 || suspects[poison].Deaths != engine.MaxDeaths {
+				if err != nil || suspects[innocent].Deaths != 0 || suspects[poison].Deaths != store.MaxDeaths {
 					t.Errorf("the suspects are %v, %v", suspects, err)
 				}
 

@@ -10,12 +10,13 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A taking says which runs may be taken over, and how.
 type taking struct {
 	// from reports whether a run may be taken over as its row stands.
-	from func(h Head) bool
+	from func(h store.Head) bool
 	// passed: the owner is alive, but the runs are overdue.
 	passed bool
 	// owned: runs of nobody are left out.
@@ -54,7 +55,7 @@ func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int,
 		case err != nil:
 			return taken, err
 		case x.Held && t.leaves(run): // it takes the run over, or its death will tell
-		case x.Deaths >= MaxDeaths:
+		case x.Deaths >= store.MaxDeaths:
 			err = t.park(ctx, run, x.Deaths, how)
 		default:
 			if leave, err = hands.alone(ctx); err == nil {
@@ -147,7 +148,7 @@ func (t *term) takeTogether(ctx context.Context, runs []machine.RunID, how takin
 			n.leaveAlone(l.Head.Run, alone)
 			continue
 		case err != nil:
-			return 0, fmt.Errorf("take over run %s: %w", RunName(l.Head.Run), err)
+			return 0, fmt.Errorf("take over run %s: %w", store.RunName(l.Head.Run), err)
 		case a == nil: // or its row is on its way
 			continue
 		}
@@ -180,7 +181,7 @@ func (t *term) takeTogether(ctx context.Context, runs []machine.RunID, how takin
 
 // consider returns how to take a run over, or what is lacking here to do so; nil
 // = not now. Returns a *RunError if it cannot be worked on here.
-func (t *term) consider(ctx context.Context, l Loaded, how taking, checked map[string]error, scratch *machine.Scratch) (*adoption, *lacking, error) {
+func (t *term) consider(ctx context.Context, l store.Loaded, how taking, checked map[string]error, scratch *machine.Scratch) (*adoption, *lacking, error) {
 	n, now := t.n, t.n.clock.now()
 	story, err := n.fold(ctx, l, scratch)
 	if err != nil {
@@ -269,7 +270,7 @@ func (n *Node) troubled(run machine.RunID, err *RunError) {
 
 // fold makes a run's story out of what was loaded. Returns a *RunError if it
 // cannot be read here; any other error says that this is not known.
-func (n *Node) fold(ctx context.Context, l Loaded, scratch *machine.Scratch) (Story, error) {
+func (n *Node) fold(ctx context.Context, l store.Loaded, scratch *machine.Scratch) (Story, error) {
 	story, err := foldStory(ctx, n.cfg.Sealer, n.defs, l, scratch)
 	var aside *RunError
 	if err != nil && !errors.As(err, &aside) && permanent(err) {
@@ -315,25 +316,25 @@ func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("take over: %w", err)
 	}
-	return t.orphans(ctx, tick.Dead, taking{from: func(Head) bool { return true }})
+	return t.orphans(ctx, tick.Dead, taking{from: func(store.Head) bool { return true }})
 }
 
 // orphans fences dead members off and takes over the runs that nobody works on.
-func (t *term) orphans(ctx context.Context, dead []EngineID, how taking) (int, error) {
-	store, o := t.n.cfg.Store, t.n.cfg.Options
-	gone := map[EngineID]bool{0: true}
+func (t *term) orphans(ctx context.Context, dead []store.EngineID, how taking) (int, error) {
+	st, o := t.n.cfg.Store, t.n.cfg.Options
+	gone := map[store.EngineID]bool{0: true}
 	for _, engine := range dead {
-		ok, err := store.Fence(ctx, engine)
+		ok, err := st.Fence(ctx, engine)
 		if err != nil {
 			return 0, fmt.Errorf("fence engine %d: %w", engine, err)
 		}
 		gone[engine] = ok
 	}
 	from := how.from
-	how.from = func(h Head) bool { return gone[h.Owner] && from(h) }
-	list := store.Orphans
+	how.from = func(h store.Head) bool { return gone[h.Owner] && from(h) }
+	list := st.Orphans
 	if how.owned {
-		list = store.Abandoned
+		list = st.Abandoned
 	}
 	pages := newPager(ctx, func(ctx context.Context, runs []machine.RunID) (int, error) { return t.take(ctx, runs, how) })
 	var err error
@@ -364,7 +365,7 @@ func (t *term) orphans(ctx context.Context, dead []EngineID, how taking) (int, e
 		if !gone[engine] {
 			continue
 		}
-		if _, err := store.Fence(ctx, engine); err != nil {
+		if _, err := st.Fence(ctx, engine); err != nil {
 			return taken, fmt.Errorf("fence engine %d: %w", engine, err)
 		}
 	}
@@ -395,7 +396,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	head, rows, err := n.cfg.Store.Load(ctx, run)
 	switch {
 	case err != nil:
-		return fmt.Errorf("take over run %s: %w", RunName(run), err)
+		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
 	case head.Owner == t.engine || head.State.Final():
 		return nil
 	}
@@ -405,18 +406,18 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 		case err != nil:
 			return fmt.Errorf("fence engine %d: %w", head.Owner, err)
 		case !dead:
-			return fmt.Errorf("take over run %s: %w", RunName(run), ErrNotOwner)
+			return fmt.Errorf("take over run %s: %w", store.RunName(run), ErrNotOwner)
 		}
 	}
 	known, err := n.cfg.Store.Suspects(ctx, t.engine, []machine.RunID{run})
 	if err != nil {
-		return fmt.Errorf("take over run %s: %w", RunName(run), err)
+		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
 	}
 	deaths := known[run].Deaths
 	switch {
 	case known[run].Held:
-		return fmt.Errorf("take over run %s: another engine is about to: %w", RunName(run), ErrNotOwner)
-	case deaths >= MaxDeaths:
+		return fmt.Errorf("take over run %s: another engine is about to: %w", store.RunName(run), ErrNotOwner)
+	case deaths >= store.MaxDeaths:
 		return &RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
 	}
 	hands := t.scheduler.hands
@@ -426,14 +427,14 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	}
 	leave, err := enter(ctx)
 	if err != nil {
-		return fmt.Errorf("take over run %s: %w", RunName(run), err)
+		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
 	}
 	defer leave()
 	defer hands.letGo(run)
 	if err := hands.hold(ctx, run); err != nil {
-		return fmt.Errorf("take over run %s: %w", RunName(run), err)
+		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
 	}
-	story, err := n.fold(ctx, Loaded{Head: head, Rows: rows}, &machine.Scratch{})
+	story, err := n.fold(ctx, store.Loaded{Head: head, Rows: rows}, &machine.Scratch{})
 	if err != nil {
 		return err
 	}
@@ -457,7 +458,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("take over run %s: %w", RunName(run), err)
+		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
 	}
 	return nil
 }
@@ -483,7 +484,7 @@ func (t *term) inherit(ctx context.Context) error {
 		return nil
 	}
 	runs := slices.Sorted(maps.Keys(t.inherited))
-	how := taking{from: func(h Head) bool { return h.Owner == t.former }}
+	how := taking{from: func(h store.Head) bool { return h.Owner == t.former }}
 	pause, fenced := 20*time.Millisecond, false
 	for len(runs) > 0 {
 		err := error(nil)
@@ -500,7 +501,7 @@ func (t *term) inherit(ctx context.Context) error {
 				continue
 			}
 		}
-		var loss *LossError
+		var loss *store.LossError
 		switch {
 		case errors.As(err, &loss):
 			return err
@@ -541,7 +542,7 @@ func (t *term) lost(ctx context.Context, runs []machine.RunID) error {
 					continue
 				}
 			}
-			return &LossError{Run: int64(run), Known: fmt.Sprintf("%d rows", known), Switch: fmt.Sprintf("%d rows", have)}
+			return &store.LossError{Run: int64(run), Known: fmt.Sprintf("%d rows", known), Switch: fmt.Sprintf("%d rows", have)}
 		}
 	}
 	return nil
@@ -550,7 +551,7 @@ func (t *term) lost(ctx context.Context, runs []machine.RunID) error {
 // removed reports whether a run that is not there may have been removed by
 // retention: who was cut off for that long has lost nothing.
 func (n *Node) removed(ctx context.Context, run machine.RunID) (bool, error) {
-	teller, ok := n.cfg.Store.(RetainTeller)
+	teller, ok := n.cfg.Store.(store.RetainTeller)
 	if !ok {
 		return false, nil
 	}

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -113,7 +113,7 @@ func TestTakeOverReadsTheInboxWhereThereIsOne(t *testing.T) {
 		}
 		first.kill(t)
 		time.Sleep(2 * w.opts.Lease)
-		id := w.post(runs[7], engine.MessageVerb, machine.RetryRequested{Step: "charge", By: "ann"}, time.Time{})
+		id := w.post(runs[7], store.MessageVerb, machine.RetryRequested{Step: "charge", By: "ann"}, time.Time{})
 		store := &countStore{Store: w.mem}
 		w.store = store
 		w.opts.Alone = true

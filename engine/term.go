@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // errDrained is why an incarnation ended in order.
@@ -18,13 +19,13 @@ var errDrained = errors.New("engine: drained")
 // number until it leaves, or is declared dead.
 type term struct {
 	n         *Node
-	engine    EngineID
+	engine    store.EngineID
 	scheduler *scheduler
-	writers   []Writer
+	writers   []store.Writer
 	ctx       context.Context // ends with the incarnation; only its Done and cause are used
 	end       context.CancelCauseFunc
 
-	former    EngineID                // the incarnation before this one; 0 = none
+	former    store.EngineID          // the incarnation before this one; 0 = none
 	inherited map[machine.RunID]int32 // what the former one owned, with the number of rows that had landed
 	patrol    *patrol
 
@@ -161,7 +162,7 @@ const hintPause = 20 * time.Millisecond
 // listen ticks early when the store tells that something may be waiting. The
 // hints may be lost, or never come: then the next tick finds it.
 func (t *term) listen(ctx context.Context) {
-	w, ok := t.n.cfg.Store.(Waker)
+	w, ok := t.n.cfg.Store.(store.Waker)
 	if !ok {
 		return
 	}
@@ -204,7 +205,7 @@ func (t *term) due(ctx context.Context) ([]machine.RunID, time.Duration, error) 
 	t.mu.Unlock()
 	var err error
 	if since >= spacing {
-		var tick Tick
+		var tick store.Tick
 		began := time.Now()
 		tick, err = t.tick(ctx)
 		switch {
@@ -232,7 +233,7 @@ func (t *term) due(ctx context.Context) ([]machine.RunID, time.Duration, error) 
 // see hands on what a tick found: messages to the runs they are for, what others
 // left to the patrol. It returns the own runs that may be due, and how long the
 // most overdue of those that are not in memory has been.
-func (t *term) see(tick Tick, hinted bool) ([]machine.RunID, time.Duration) {
+func (t *term) see(tick store.Tick, hinted bool) ([]machine.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more, and they have their turn with the next tick
 	if hinted {
 		t.n.left.wakeResting()
@@ -281,19 +282,19 @@ func (t *term) passed(told int, took time.Duration) {
 
 // tick renews the lease and returns what the store found. An engine that cannot
 // commit does not renew: it must lose its lease.
-func (t *term) tick(ctx context.Context) (Tick, error) {
+func (t *term) tick(ctx context.Context) (store.Tick, error) {
 	o := t.n.cfg.Options
 	if age := t.scheduler.committer.oldest(); age > o.Lease/2 {
 		if !t.n.clock.leased() {
-			t.end(ErrLapsed)
+			t.end(store.ErrLapsed)
 		}
-		return Tick{}, fmt.Errorf("a commit has been waiting for %s: the lease is not renewed", age.Round(time.Millisecond))
+		return store.Tick{}, fmt.Errorf("a commit has been waiting for %s: the lease is not renewed", age.Round(time.Millisecond))
 	}
 	if err := t.stuck(); err != nil {
 		if !t.n.clock.leased() {
-			t.end(errors.Join(ErrLapsed, err))
+			t.end(errors.Join(store.ErrLapsed, err))
 		}
-		return Tick{}, err
+		return store.Tick{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Lease)
 	defer cancel()
@@ -301,10 +302,10 @@ func (t *term) tick(ctx context.Context) (Tick, error) {
 	tick, err := t.n.cfg.Store.Tick(ctx, t.engine, o.Lease, tickLimit)
 	if overFor(err) {
 		t.end(err)
-		return Tick{}, err
+		return store.Tick{}, err
 	}
 	if err != nil {
-		return Tick{}, fmt.Errorf("renew the lease: %w", err)
+		return store.Tick{}, fmt.Errorf("renew the lease: %w", err)
 	}
 	t.n.clock.ticked(sent, tick.Now, o.Lease)
 	t.mu.Lock()

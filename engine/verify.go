@@ -6,11 +6,12 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A Verified is a run whose history was looked at.
 type Verified struct {
-	Head   Head
+	Head   store.Head
 	Rows   int // rows that were looked at
 	Tagged int // those with a tag of the key, which was checked if the key is known
 	Summed int // those with a checksum alone
@@ -24,7 +25,7 @@ type Verified struct {
 // there, ascending. A nil sealer checks no tags. What it cannot find: a whole run that
 // was removed, and the last rows of a run that were removed together with what the
 // run's own row says of them (decision 0020).
-func VerifyRuns(ctx context.Context, store Journal, sealer Sealer, defs *Definitions, runs []machine.RunID) ([]Verified, error) {
+func VerifyRuns(ctx context.Context, store store.Journal, sealer Sealer, defs *Definitions, runs []machine.RunID) ([]Verified, error) {
 	loaded, err := store.LoadMany(ctx, runs)
 	if err != nil {
 		return nil, fmt.Errorf("read the runs to verify: %w", err)
@@ -41,7 +42,7 @@ func VerifyRuns(ctx context.Context, store Journal, sealer Sealer, defs *Definit
 }
 
 // verifyRun checks one run. The error is one that says nothing about the run.
-func verifyRun(ctx context.Context, sealer Sealer, defs *Definitions, l Loaded) (Verified, error) {
+func verifyRun(ctx context.Context, sealer Sealer, defs *Definitions, l store.Loaded) (Verified, error) {
 	v := Verified{Head: l.Head, Rows: len(l.Rows)}
 	for _, row := range l.Rows {
 		if len(row.Data) == 0 {

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/saga-engine/engine/engine/postgres" // brings the driver
+	_ "github.com/saga-engine/engine/engine/store/postgres" // brings the driver
 )
 
 // envDSN names the server that `pgtest run` has started.

@@ -9,15 +9,15 @@ import (
 	"os"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/postgres"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
 // A database is one of the benchmark's own on a server, with the engine's
 // tables in it.
 type database struct {
 	dsn   *url.URL
-	store engine.Store
+	store store.Store
 	db    *sql.DB // for whatever an engine does not do
 	admin *sql.DB
 	name  string

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // done is how many steps of a run in flight have ended; the next is called.
@@ -24,15 +25,15 @@ type flock struct {
 	d      *database
 	work   *work
 	flow   *dsl.Workflow
-	id     engine.WorkflowID
-	owner  engine.EngineID
+	id     store.WorkflowID
+	owner  store.EngineID
 	now    time.Time
 	output dsl.Value
 }
 
 // flocked makes n runs with three of five steps done, of an engine that is then
 // dead, and returns its number.
-func flocked(ctx context.Context, d *database, w *work, n int) (engine.EngineID, error) {
+func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, error) {
 	f := &flock{d: d, work: w, flow: w.def.Workflow("five"), output: dsl.NewValue(fmt.Appendf(nil, `{"value":%s}`, w.value()), nil, nil)}
 	ids, err := engine.NewDefinitions(d.store, nil).Put(ctx, w.def)
 	if err != nil {
@@ -75,7 +76,7 @@ func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	const batch = 1000
 	for from := writer * batch; from < n; from += writers * batch {
-		rows := make([][]engine.Transition, done+1) // by seq
+		rows := make([][]store.Transition, done+1) // by seq
 		for i := from; i < min(from+batch, n); i++ {
 			one, err := f.run(firstID + machine.RunID(i))
 			if err != nil {
@@ -95,7 +96,7 @@ func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 }
 
 // landed returns the first error of a batch.
-func landed(outcomes []engine.Outcome, err error) error {
+func landed(outcomes []store.Outcome, err error) error {
 	for _, o := range outcomes {
 		if err == nil && !o.Landed {
 			err = fmt.Errorf("a row did not land: %w", o.Err)
@@ -105,13 +106,13 @@ func landed(outcomes []engine.Outcome, err error) error {
 }
 
 // run decides the beginning of one run and returns its rows.
-func (f *flock) run(run machine.RunID) ([]engine.Transition, error) {
+func (f *flock) run(run machine.RunID) ([]store.Transition, error) {
 	state := machine.NewState()
-	events := []machine.Event{machine.Started{RunID: run, Name: engine.RunName(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}
+	events := []machine.Event{machine.Started{RunID: run, Name: store.RunName(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}
 	for node := range done {
 		events = append(events, machine.AttemptOK{Attempt: machine.AttemptID{Node: node, Call: 1}, Output: f.output})
 	}
-	var out []engine.Transition
+	var out []store.Transition
 	encoder := engine.RowEncoder{Run: run}
 	for seq, e := range events {
 		rec := machine.Decide(f.flow, state, machine.Input{At: f.now, Event: e, Engine: int32(f.owner)})
@@ -119,10 +120,10 @@ func (f *flock) run(run machine.RunID) ([]engine.Transition, error) {
 		if err != nil {
 			return nil, err
 		}
-		t := engine.Transition{Run: run, Seq: int32(seq), At: rec.At(), Data: data}
+		t := store.Transition{Run: run, Seq: int32(seq), At: rec.At(), Data: data}
 		t.State, _ = rec.RunState()
 		for _, row := range rec.Steps(state) {
-			t.Steps = append(t.Steps, engine.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
+			t.Steps = append(t.Steps, store.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
 		}
 		state.Apply(rec)
 		if seq == 0 {

@@ -15,7 +15,8 @@ import (
 	"sync/atomic"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/postgres"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
 // A keeping is a way for runs to stay in an engine's memory.
@@ -94,7 +95,7 @@ func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (
 }
 
 // keep has an engine keep runs, and returns how much more it holds then.
-func keep(ctx context.Context, w *work, store engine.Store, k keeping, n int) (f footprint, err error) {
+func keep(ctx context.Context, w *work, store store.Store, k keeping, n int) (f footprint, err error) {
 	s := setup{store: store, options: engine.Options{Alone: true}}
 	if k.full {
 		s.invoker, s.full = silent{}, occupied{}

@@ -10,7 +10,8 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/memory"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/memory"
 )
 
 // naiveConnections is how many connections the naive mode commits over.
@@ -27,12 +28,12 @@ const naiveConnections = 64
 // What the engine reads back it reads from memory, to the advantage of this
 // mode.
 type naive struct {
-	engine.Store
+	store.Store
 	conns chan *naiveConn
 	db    *sql.DB
 
 	mu    sync.Mutex // protects following field
-	steps map[engine.WorkflowID]int
+	steps map[store.WorkflowID]int
 }
 
 const naiveSchema = `
@@ -57,7 +58,7 @@ func newNaive(ctx context.Context, d *database, connections int) (*naive, error)
 	if err != nil {
 		return nil, fmt.Errorf("naive: %w", err)
 	}
-	n := &naive{Store: memory.New(memory.Options{}), db: db, conns: make(chan *naiveConn, connections), steps: map[engine.WorkflowID]int{}}
+	n := &naive{Store: memory.New(memory.Options{}), db: db, conns: make(chan *naiveConn, connections), steps: map[store.WorkflowID]int{}}
 	for range connections {
 		c, err := openNaive(ctx, db)
 		if err != nil {
@@ -85,7 +86,7 @@ func naiveOptions() engine.Options {
 func (n *naive) Close() error { return errors.Join(n.db.Close(), n.Store.Close()) }
 
 // PutDefinition remembers how many steps each workflow has.
-func (n *naive) PutDefinition(ctx context.Context, d engine.Definition) (map[string]engine.WorkflowID, error) {
+func (n *naive) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids, err := n.Store.PutDefinition(ctx, d)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,14 +98,14 @@ func (n *naive) PutDefinition(ctx context.Context, d engine.Definition) (map[str
 	return ids, err
 }
 
-func (n *naive) stepsOf(id engine.WorkflowID) int {
+func (n *naive) stepsOf(id store.WorkflowID) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.steps[id]
 }
 
 // OpenWriter wraps the writer of the store in memory.
-func (n *naive) OpenWriter(ctx context.Context, id engine.EngineID, k int) (engine.Writer, error) {
+func (n *naive) OpenWriter(ctx context.Context, id store.EngineID, k int) (store.Writer, error) {
 	w, err := n.Store.OpenWriter(ctx, id, k)
 	if err != nil {
 		return nil, err
@@ -113,12 +114,12 @@ func (n *naive) OpenWriter(ctx context.Context, id engine.EngineID, k int) (engi
 }
 
 type naiveWriter struct {
-	engine.Writer
+	store.Writer
 	n *naive
 }
 
 // Commit makes the transactions of each transition, side by side.
-func (w *naiveWriter) Commit(ctx context.Context, batch []engine.Transition) ([]engine.Outcome, error) {
+func (w *naiveWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	errs := make([]error, len(batch))
 	var wg sync.WaitGroup
 	for i := range batch[1:] {
@@ -133,18 +134,18 @@ func (w *naiveWriter) Commit(ctx context.Context, batch []engine.Transition) ([]
 }
 
 // Submit makes the transactions of a run's first transition.
-func (w *naiveWriter) Submit(ctx context.Context, t engine.Transition, s engine.Names) (engine.Submitted, error) {
+func (w *naiveWriter) Submit(ctx context.Context, t store.Transition, s store.Names) (store.Submitted, error) {
 	t.Names = &s
-	out, err := w.Commit(ctx, []engine.Transition{t})
+	out, err := w.Commit(ctx, []store.Transition{t})
 	if err != nil {
-		return engine.Submitted{}, err
+		return store.Submitted{}, err
 	}
 	return out[0].Submitted, out[0].Err
 }
 
 // commit makes the transactions of one transition, one after the other: what
 // has ended, what starts, and the end of the run.
-func (n *naive) commit(t *engine.Transition) error {
+func (n *naive) commit(t *store.Transition) error {
 	c := <-n.conns
 	defer func() { n.conns <- c }()
 	data := t.Data
@@ -212,9 +213,9 @@ func (c *naiveConn) transact(fn func(ctx context.Context) error) error {
 	return err
 }
 
-func (c *naiveConn) create(t *engine.Transition, steps int) error {
+func (c *naiveConn) create(t *store.Transition, steps int) error {
 	return c.transact(func(ctx context.Context) error {
-		name := engine.RunName(t.Run)
+		name := store.RunName(t.Run)
 		if t.Names != nil && t.Names.Name != "" {
 			name = t.Names.Name
 		}
@@ -228,7 +229,7 @@ func (c *naiveConn) create(t *engine.Transition, steps int) error {
 	})
 }
 
-func (c *naiveConn) step(run machine.RunID, s engine.StepRow, data []byte) error {
+func (c *naiveConn) step(run machine.RunID, s store.StepRow, data []byte) error {
 	return c.transact(func(ctx context.Context) error {
 		if _, err := c.update.ExecContext(ctx, int64(run), int64(s.Node), int64(s.State), s.Attempt, s.Failures, instant(s.CompleteBy), data); err != nil {
 			return fmt.Errorf("naive: step: %w", err)
@@ -237,7 +238,7 @@ func (c *naiveConn) step(run machine.RunID, s engine.StepRow, data []byte) error
 	})
 }
 
-func (c *naiveConn) run(t *engine.Transition, data []byte) error {
+func (c *naiveConn) run(t *store.Transition, data []byte) error {
 	return c.transact(func(ctx context.Context) error {
 		var finished any
 		if t.State.Final() {

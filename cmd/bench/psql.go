@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // findTool finds a program of PostgreSQL: the server's own if it stands on this
@@ -30,7 +30,7 @@ func findTool(ctx context.Context, d *database, name string) (string, error) {
 
 // psqlRead measures how long psql takes to read the open runs of an engine and
 // their journals into nothing, from its start to its end.
-func psqlRead(ctx context.Context, psql string, d *database, owner engine.EngineID) (time.Duration, error) {
+func psqlRead(ctx context.Context, psql string, d *database, owner store.EngineID) (time.Duration, error) {
 	address, env := d.arguments()
 	open := fmt.Sprintf(`r.owner = %d AND r.state < 10`, owner)
 	cmd := exec.CommandContext(ctx, psql, "--no-psqlrc", "--no-password", "--quiet", "--no-align", "--tuples-only",

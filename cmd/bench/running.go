@@ -11,12 +11,13 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/telemetry"
 )
 
 // A setup says what an engine is made of.
 type setup struct {
-	store   engine.Store
+	store   store.Store
 	options engine.Options
 	unary   bool            // its agent is called with one stream for each call
 	invoker engine.Invoker  // instead of agents; nil = a process of the mock agent
@@ -32,7 +33,7 @@ type running struct {
 	pool   *agents.Pool // nil = it calls no processes
 	procs  *processes
 	node   *engine.Node
-	engine engine.EngineID // its number when it began
+	engine store.EngineID // its number when it began
 	end    context.CancelFunc
 	ended  chan error
 }
@@ -98,7 +99,7 @@ func (r *running) closePool() {
 }
 
 // submit submits a run of a workflow.
-func (r *running) submit(ctx context.Context, workflow string) (engine.Submitted, error) {
+func (r *running) submit(ctx context.Context, workflow string) (store.Submitted, error) {
 	return r.node.Submit(ctx, engine.Submission{Definition: r.work.def, Workflow: workflow, Vars: r.work.vars, By: "bench"})
 }
 
@@ -201,12 +202,12 @@ func (p *processes) cpu() time.Duration {
 
 // counted counts what reaches a store.
 type counted struct {
-	engine.Store
+	store.Store
 	commits, rows atomic.Int64
 }
 
 // OpenWriter wraps the store's writer.
-func (c *counted) OpenWriter(ctx context.Context, id engine.EngineID, n int) (engine.Writer, error) {
+func (c *counted) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	w, err := c.Store.OpenWriter(ctx, id, n)
 	if err != nil {
 		return nil, err
@@ -215,19 +216,19 @@ func (c *counted) OpenWriter(ctx context.Context, id engine.EngineID, n int) (en
 }
 
 type countedWriter struct {
-	engine.Writer
+	store.Writer
 	c *counted
 }
 
 // Commit counts one commit and its rows.
-func (w *countedWriter) Commit(ctx context.Context, batch []engine.Transition) ([]engine.Outcome, error) {
+func (w *countedWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	w.c.commits.Add(1)
 	w.c.rows.Add(int64(len(batch)))
 	return w.Writer.Commit(ctx, batch)
 }
 
 // Submit counts one commit of one row.
-func (w *countedWriter) Submit(ctx context.Context, t engine.Transition, s engine.Names) (engine.Submitted, error) {
+func (w *countedWriter) Submit(ctx context.Context, t store.Transition, s store.Names) (store.Submitted, error) {
 	w.c.commits.Add(1)
 	w.c.rows.Add(1)
 	return w.Writer.Submit(ctx, t, s)

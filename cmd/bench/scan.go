@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // What a scan finds: so many open runs in all, of which some are due.
@@ -29,7 +30,7 @@ func (s scan) sum() time.Duration { return s.tick + s.overdue + s.orphans }
 // A scene is a database with open runs for an engine to look for.
 type scene struct {
 	d    *database
-	self engine.EngineID
+	self store.EngineID
 }
 
 // stage makes open runs next to finished ones, which are rows of the table of
@@ -40,7 +41,7 @@ func stage(ctx context.Context, d *database, w *work, finished int) (*scene, err
 		return nil, fmt.Errorf("store the workflow: %w", err)
 	}
 	s := &scene{d: d}
-	var members [3]engine.EngineID // self, other, dead
+	var members [3]store.EngineID // self, other, dead
 	for i := range members {
 		if members[i], err = d.store.Join(ctx, "bench", time.Hour, 1); err != nil {
 			return nil, fmt.Errorf("join: %w", err)

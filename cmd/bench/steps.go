@@ -10,7 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/sqlite"
+	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
 // A subject is one thing that is measured in every round.

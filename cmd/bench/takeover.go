@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -55,7 +56,7 @@ func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *p
 // takeOver starts an engine and measures how long it takes until every run is
 // its own and decided: each would be sent if its agent had room. It returns the
 // engine's number, which is dead by then.
-func takeOver(ctx context.Context, d *database, n int) (owner engine.EngineID, took time.Duration, err error) {
+func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, took time.Duration, err error) {
 	seen := &passes{all: make(chan struct{})}
 	seen.left.Store(int64(n))
 	node, err := engine.NewNode(engine.Config{

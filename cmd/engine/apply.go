@@ -16,6 +16,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 type applyOptions struct {
@@ -124,10 +125,10 @@ func (o *applyOptions) check(a *app) error {
 	case o.detach && (o.wait > 0 || o.only):
 		return failed("Invalid flag", "--detach waits for nothing and works on nothing: it cannot be combined with --wait-timeout or --only.")
 	}
-	if _, given := engine.ParseRunName(o.runID); given {
+	if _, given := store.ParseRunName(o.runID); given {
 		return nil // if there is such a run, it is the one that is meant
 	}
-	if err := (engine.Names{Name: o.runID}).Validate(); err != nil {
+	if err := (store.Names{Name: o.runID}).Validate(); err != nil {
 		return failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))
 	}
 	return nil
@@ -205,5 +206,5 @@ func (a *app) confirm(ctx context.Context, r *request) error {
 func permanent(err error) bool {
 	var run *engine.RunError
 	var key *engine.KeyError
-	return errors.As(err, &run) || errors.As(err, &key) || errors.Is(err, engine.ErrNotFound)
+	return errors.As(err, &run) || errors.As(err, &key) || errors.Is(err, store.ErrNotFound)
 }

@@ -13,11 +13,12 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // attach checks that an earlier run is the one that is meant: the same
 // workflow, the same values. Another definition is only remarked.
-func (w *work) attach(ctx context.Context, s *session, row engine.RunRow) error {
+func (w *work) attach(ctx context.Context, s *session, row store.RunRow) error {
 	name := render.Clean(row.Name)
 	switch {
 	case row.WorkflowName != w.r.wf.Name:
@@ -59,7 +60,7 @@ func (w *work) differing(recorded dsl.Value) []string {
 }
 
 // story is what a view is told before a run's facts.
-func story(wf *dsl.Workflow, row engine.RunRow, attached bool) render.Story {
+func story(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
 	s := render.Story{Run: row.Name, Workflow: wf.Name, Key: row.Key, Attached: attached}
 	if attached {
 		s.Status, s.Past = row.State.String(), !row.State.Final()
@@ -83,7 +84,7 @@ var errFree = errors.New("the state is free")
 // lookOn follows a run that the process which holds the embedded state works
 // on. done is false if that process has gone before the run ended. Returns
 // locked if there is no such run yet.
-func (w *work) lookOn(ctx context.Context, locked *engine.LockedError) (end outcome, done bool, err error) {
+func (w *work) lookOn(ctx context.Context, locked *store.LockedError) (end outcome, done bool, err error) {
 	s, err := w.a.openBeside(ctx, w.r.module)
 	if err != nil {
 		return outcome{}, false, locked
@@ -140,10 +141,10 @@ func (w *work) lookOn(ctx context.Context, locked *engine.LockedError) (end outc
 }
 
 // find returns the run that this command means, if it exists.
-func (w *work) find(ctx context.Context, s *session) (*engine.RunRow, error) {
+func (w *work) find(ctx context.Context, s *session) (*store.RunRow, error) {
 	if w.o.runID != "" {
 		row, err := s.store.Find(ctx, w.o.runID)
-		if errors.Is(err, engine.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
 			return nil, nil
 		}
 		if err != nil {

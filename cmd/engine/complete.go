@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 const (
@@ -35,7 +35,7 @@ func (a *app) completeRuns(cmd *cobra.Command, args []string, typed string) ([]s
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer s.close()
-	rows, err := s.store.Runs(ctx, engine.RunFilter{Limit: maxCompleted})
+	rows, err := s.store.Runs(ctx, store.RunFilter{Limit: maxCompleted})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

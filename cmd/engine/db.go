@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/saga-engine/engine/engine/postgres"
+	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
 func (a *app) dbCommand() *cobra.Command {

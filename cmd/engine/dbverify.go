@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // verifyPage is how many runs are read at once: all rows of each are in memory.
@@ -70,14 +71,14 @@ func (a *app) dbVerify(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		err = s.verify(ctx, &v, []engine.RunRow{row})
+		err = s.verify(ctx, &v, []store.RunRow{row})
 		if err != nil {
 			return err
 		}
 		return a.printVerification(s, v)
 	}
 	for before := machine.RunID(0); ; {
-		page, err := s.store.Runs(ctx, engine.RunFilter{Before: before, Limit: verifyPage})
+		page, err := s.store.Runs(ctx, store.RunFilter{Before: before, Limit: verifyPage})
 		if err != nil {
 			return s.wrap("list runs", err)
 		}
@@ -92,7 +93,7 @@ func (a *app) dbVerify(ctx context.Context, name string) error {
 }
 
 // verify checks the runs of a page.
-func (s *session) verify(ctx context.Context, v *verification, page []engine.RunRow) error {
+func (s *session) verify(ctx context.Context, v *verification, page []store.RunRow) error {
 	var ids []machine.RunID
 	for _, r := range page {
 		ids = append(ids, r.Run)

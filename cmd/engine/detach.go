@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // detach records a run, or finds the one there is, and leaves the work to an
@@ -46,7 +47,7 @@ func (a *app) detach(ctx context.Context, path string, o applyOptions) error {
 	if err != nil {
 		return err
 	}
-	row := engine.RunRow{Head: engine.Head{Name: sub.Name, State: machine.RunQueued}, WorkflowName: r.wf.Name}
+	row := store.RunRow{Head: store.Head{Name: sub.Name, State: machine.RunQueued}, WorkflowName: r.wf.Name}
 	if row.Key, err = w.key(); err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (a *app) detach(ctx context.Context, path string, o applyOptions) error {
 
 // record leaves the run in the state. A signal ends it also while the state does
 // not answer. Whether the run has landed is then not known, and the error says so.
-func (w *work) record(ctx context.Context, s *session) (engine.Submitted, error) {
+func (w *work) record(ctx context.Context, s *session) (store.Submitted, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // from now on a signal ends the process
@@ -78,7 +79,7 @@ func (w *work) record(ctx context.Context, s *session) (engine.Submitted, error)
 		}
 		return sub.Submitted, nil
 	case sub.Run == 0:
-		return engine.Submitted{}, s.wrap("record the run", sub.Err)
+		return store.Submitted{}, s.wrap("record the run", sub.Err)
 	}
 	return w.reread(ctx, s, sub.Submitted, sub.Err)
 }
@@ -88,14 +89,14 @@ const rereadPatience = 5 * time.Second
 
 // reread asks once more for a run that was sent and not answered, also after a
 // signal.
-func (w *work) reread(ctx context.Context, s *session, sub engine.Submitted, why error) (engine.Submitted, error) {
+func (w *work) reread(ctx context.Context, s *session, sub store.Submitted, why error) (store.Submitted, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadPatience)
 	defer cancel()
 	row, err := s.store.Find(ctx, sub.Name)
 	if err == nil && row.Run == sub.Run {
 		return sub, nil
 	}
-	return engine.Submitted{}, w.unsure(s, sub.Name, why)
+	return store.Submitted{}, w.unsure(s, sub.Name, why)
 }
 
 // unsure is the error about a run of which nobody knows whether it was accepted.
@@ -134,7 +135,7 @@ func (e *unsureError) explain() (summary, detail string) {
 // beside the process that holds it.
 func (a *app) openDetached(ctx context.Context, m *module) (*session, error) {
 	s, err := a.openWriter(ctx, m)
-	var locked *engine.LockedError
+	var locked *store.LockedError
 	if !errors.As(err, &locked) {
 		return s, err
 	}
@@ -150,7 +151,7 @@ func (a *app) openDetached(ctx context.Context, m *module) (*session, error) {
 }
 
 // recorded tells the run's name, and whether anybody is there to work on it.
-func (w *work) recorded(ctx context.Context, s *session, row engine.RunRow, exists bool) error {
+func (w *work) recorded(ctx context.Context, s *session, row store.RunRow, exists bool) error {
 	live, err := s.store.LiveEngines(ctx)
 	if err != nil { // the run is recorded all the same
 		w.a.note("Warning: whether an engine works on this state could not be asked: %s", s.wrap("look for engines", err))

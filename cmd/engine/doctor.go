@@ -9,7 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -35,11 +35,11 @@ Agents are looked for on this machine only. Exit code: 0 no errors, 1 errors.`,
 type checkup struct {
 	a     *app
 	s     *session
-	found []engine.Finding
+	found []store.Finding
 
-	live []engine.Member
-	open []engine.RunRow // runs that have not ended, the newest
-	flow map[engine.WorkflowID]*flowUse
+	live []store.Member
+	open []store.RunRow // runs that have not ended, the newest
+	flow map[store.WorkflowID]*flowUse
 }
 
 // A flowUse is a workflow with open runs.
@@ -48,22 +48,22 @@ type flowUse struct {
 	runs int
 }
 
-func (c *checkup) say(name string, level engine.Severity, hint, format string, args ...any) {
-	c.found = append(c.found, engine.Finding{Name: name, Level: level, Message: fmt.Sprintf(format, args...), Hint: hint})
+func (c *checkup) say(name string, level store.Severity, hint, format string, args ...any) {
+	c.found = append(c.found, store.Finding{Name: name, Level: level, Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 func (a *app) doctor(ctx context.Context, f agentFlags) error {
-	c := &checkup{a: a, flow: map[engine.WorkflowID]*flowUse{}}
+	c := &checkup{a: a, flow: map[store.WorkflowID]*flowUse{}}
 	s, err := a.openReader(ctx, ".", ".")
 	if err != nil {
 		for _, d := range diagnose(err) {
-			c.say("state", engine.FindingError, "", "%s. %s", d.Summary, d.Detail)
+			c.say("state", store.FindingError, "", "%s. %s", d.Summary, d.Detail)
 		}
 		return c.report()
 	}
 	defer s.close()
 	c.s = s
-	c.say("state", engine.FindingOK, "", "%s answers.", s.shown)
+	c.say("state", store.FindingOK, "", "%s answers.", s.shown)
 	for _, check := range []func(context.Context) error{
 		c.settings, c.key, c.engines, c.leases, c.runs, c.histories, c.definitions, c.redundancy,
 		func(ctx context.Context) error { return c.plugins(ctx, f) }, c.alerts,
@@ -73,7 +73,7 @@ func (a *app) doctor(ctx context.Context, f agentFlags) error {
 				return ctx.Err()
 			}
 			for _, d := range diagnose(err) {
-				c.say("state", engine.FindingError, "", "%s. %s", d.Summary, d.Detail)
+				c.say("state", store.FindingError, "", "%s. %s", d.Summary, d.Detail)
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func (a *app) doctor(ctx context.Context, f agentFlags) error {
 
 // settings asks the store about itself.
 func (c *checkup) settings(ctx context.Context) error {
-	e, ok := c.s.store.(engine.Examiner)
+	e, ok := c.s.store.(store.Examiner)
 	if !ok {
 		return nil
 	}
@@ -99,11 +99,11 @@ func (c *checkup) key(ctx context.Context) error {
 	err := c.s.rightKey(ctx)
 	var p *problem
 	if errors.As(err, &p) {
-		c.say("key", engine.FindingError, "", "%s", p.diags[0].Detail)
+		c.say("key", store.FindingError, "", "%s", p.diags[0].Detail)
 		return nil
 	}
 	if err == nil && c.s.sealer != nil {
-		c.say("key", engine.FindingOK, "", "The encryption key is the one of the state.")
+		c.say("key", store.FindingOK, "", "The encryption key is the one of the state.")
 	}
 	return err
 }
@@ -118,10 +118,10 @@ func (c *checkup) report() error {
 		list = append(list, map[string]any{"name": f.Name, "level": levelName(f.Level), "message": f.Message, "hint": f.Hint})
 		table.Add(levelName(f.Level), f.Name, join(" ", f.Message, f.Hint))
 		switch f.Level {
-		case engine.FindingError:
+		case store.FindingError:
 			errs++
 			diags = append(diags, dsl.Diagnostic{Severity: dsl.SeverityError, Summary: f.Name + ": " + f.Message, Detail: f.Hint})
-		case engine.FindingWarning:
+		case store.FindingWarning:
 			warnings++
 		}
 	}
@@ -147,11 +147,11 @@ func (c *checkup) report() error {
 	return nil
 }
 
-func levelName(s engine.Severity) string {
+func levelName(s store.Severity) string {
 	switch s {
-	case engine.FindingOK:
+	case store.FindingOK:
 		return "ok"
-	case engine.FindingWarning:
+	case store.FindingWarning:
 		return "warning"
 	}
 	return "error"

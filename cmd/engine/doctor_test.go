@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/memory"
+	"github.com/saga-engine/engine/engine/store/memory"
 )
 
 // S45 (T7): whether an engine renews its lease is judged by the store's clock,

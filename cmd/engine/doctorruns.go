@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 const (
@@ -33,7 +34,7 @@ func (c *checkup) engines(ctx context.Context) error {
 	if c.live, err = c.s.store.Live(ctx); err != nil {
 		return c.s.wrap("list engines", err)
 	}
-	if c.open, err = c.s.store.Runs(ctx, engine.RunFilter{States: openStates(), Limit: maxOpenLooked}); err != nil {
+	if c.open, err = c.s.store.Runs(ctx, store.RunFilter{States: openStates(), Limit: maxOpenLooked}); err != nil {
 		return c.s.wrap("list open runs", err)
 	}
 	moving := 0
@@ -44,20 +45,20 @@ func (c *checkup) engines(ctx context.Context) error {
 	}
 	switch {
 	case len(c.live) == 0 && moving > 0:
-		c.say("engines", engine.FindingError, "Start one with `engine serve`.", "No engine is alive, and %s.", waits(moving))
+		c.say("engines", store.FindingError, "Start one with `engine serve`.", "No engine is alive, and %s.", waits(moving))
 	case len(c.live) == 0:
-		c.say("engines", engine.FindingOK, "", "No engine is alive, and no run waits for one.")
+		c.say("engines", store.FindingOK, "", "No engine is alive, and no run waits for one.")
 	case len(c.live) == 1 && c.s.postgres == "":
-		c.say("engines", engine.FindingOK, "", "One engine works on the embedded state: %s. It can have no other beside it.", memberText(c.live[0]))
+		c.say("engines", store.FindingOK, "", "One engine works on the embedded state: %s. It can have no other beside it.", memberText(c.live[0]))
 	case len(c.live) == 1 && moving > 0: // S84
-		c.say("engines", engine.FindingWarning, "Run `engine serve` on another machine too.",
+		c.say("engines", store.FindingWarning, "Run `engine serve` on another machine too.",
 			"A single engine, %s, carries %s: until it is replaced nothing moves.", memberText(c.live[0]), render.Count(moving, "open run"))
 	default:
 		var names []string
 		for _, m := range c.live {
 			names = append(names, memberText(m))
 		}
-		c.say("engines", engine.FindingOK, "", "%s alive: %s.", render.Count(len(c.live), "engine"), strings.Join(names, ", "))
+		c.say("engines", store.FindingOK, "", "%s alive: %s.", render.Count(len(c.live), "engine"), strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -69,12 +70,12 @@ func waits(n int) string {
 	return fmt.Sprintf("%d open runs wait", n)
 }
 
-func memberText(m engine.Member) string { return fmt.Sprintf("%d at %s", m.Engine, m.Address) }
+func memberText(m store.Member) string { return fmt.Sprintf("%d at %s", m.Engine, m.Address) }
 
 // leases looks again at engines whose lease is about to end: one that works
 // renews it long before.
 func (c *checkup) leases(ctx context.Context) error {
-	near := map[engine.EngineID]engine.Member{}
+	near := map[store.EngineID]store.Member{}
 	for _, m := range c.live {
 		if m.Left < leaseAlarm { // by the store's clock: this machine's may be an hour off
 			near[m.Engine] = m
@@ -96,7 +97,7 @@ func (c *checkup) leases(ctx context.Context) error {
 	}
 	for _, m := range live {
 		if was, ok := near[m.Engine]; ok && m.LeaseUntil.Equal(was.LeaseUntil) {
-			c.say("lease", engine.FindingWarning, "Look at its log: it may be frozen, overloaded, or cut off from the database.",
+			c.say("lease", store.FindingWarning, "Look at its log: it may be frozen, overloaded, or cut off from the database.",
 				"Engine %s does not renew its lease, which ends at %s; others then take its runs over.", memberText(m), stamp(m.LeaseUntil))
 		}
 	}
@@ -106,7 +107,7 @@ func (c *checkup) leases(ctx context.Context) error {
 // runs looks for runs that need attention: those that `list --status attention`
 // lists.
 func (c *checkup) runs(ctx context.Context) error {
-	filter := engine.RunFilter{States: attentionStates(), Limit: maxOpenLooked}
+	filter := store.RunFilter{States: attentionStates(), Limit: maxOpenLooked}
 	found, err := c.s.store.Runs(ctx, filter)
 	if err != nil {
 		return c.s.wrap("list runs that need attention", err)
@@ -119,13 +120,13 @@ func (c *checkup) runs(ctx context.Context) error {
 		if n == 1 {
 			need, them = "1 run needs attention; it", "it"
 		}
-		c.say("runs", engine.FindingWarning, "`engine list --status attention` shows "+them+", `engine explain RUN` says what to do.",
+		c.say("runs", store.FindingWarning, "`engine list --status attention` shows "+them+", `engine explain RUN` says what to do.",
 			"%s is %s old.", need, render.Span(c.a.now().Sub(found[n-1].CreatedAt).Truncate(time.Second)))
 	} else {
-		c.say("runs", engine.FindingOK, "", "No run needs attention.")
+		c.say("runs", store.FindingOK, "", "No run needs attention.")
 	}
 	if len(c.open) == maxOpenLooked {
-		c.say("runs", engine.FindingOK, "", "Only the newest %d open runs were looked at.", maxOpenLooked)
+		c.say("runs", store.FindingOK, "", "Only the newest %d open runs were looked at.", maxOpenLooked)
 	}
 	return nil
 }
@@ -146,11 +147,11 @@ func (c *checkup) histories(ctx context.Context) error {
 		var history *engine.HistoryError
 		if errors.As(r.Err, &history) {
 			_, what := problemOf(r)
-			c.say("history", engine.FindingError, "`engine db verify` checks all runs. "+verifyNext, "The history of run %s does not verify. %s", r.Head.Name, what)
+			c.say("history", store.FindingError, "`engine db verify` checks all runs. "+verifyNext, "The history of run %s does not verify. %s", r.Head.Name, what)
 		}
 	}
 	if len(v.bad) == 0 && v.runs > 0 {
-		c.say("history", engine.FindingOK, "", "The history of %s verifies; `engine db verify` checks all runs.", render.Count(v.runs, "open run"))
+		c.say("history", store.FindingOK, "", "The history of %s verifies; `engine db verify` checks all runs.", render.Count(v.runs, "open run"))
 	}
 	return nil
 }
@@ -164,7 +165,7 @@ func (c *checkup) definitions(ctx context.Context) error {
 			c.flow[r.Workflow] = use
 			flow, err := c.s.defs.Workflow(ctx, r.Workflow)
 			if err != nil {
-				c.say("definition", engine.FindingError, "", "Workflow %q, definition %s, has open runs such as %s but cannot be read: %s.",
+				c.say("definition", store.FindingError, "", "Workflow %q, definition %s, has open runs such as %s but cannot be read: %s.",
 					r.WorkflowName, short(r.Digest), r.Name, strings.TrimSuffix(err.Error(), "."))
 			} else {
 				use.flow = flow
@@ -195,7 +196,7 @@ func (c *checkup) redundancy(context.Context) error {
 		if c.s.postgres == "" {
 			hint = fmt.Sprintf("Give it `instances = 2` in agent %q.", name)
 		}
-		c.say("agent "+name, engine.FindingWarning, hint, "A single instance carries %s.", workflows(single[name]))
+		c.say("agent "+name, store.FindingWarning, hint, "A single instance carries %s.", workflows(single[name]))
 	}
 	return nil
 }
@@ -231,9 +232,9 @@ func (c *checkup) plugins(ctx context.Context, f agentFlags) error {
 	slices.SortFunc(order, func(x, y pin) int {
 		return strings.Compare(x.plugin+"\x00"+x.version+"\x00"+x.checksum, y.plugin+"\x00"+y.version+"\x00"+y.checksum)
 	})
-	level, where := engine.FindingError, ""
+	level, where := store.FindingError, ""
 	if c.s.postgres != "" && len(c.live) > 0 {
-		level, where = engine.FindingWarning, " on this machine; other engines may have it"
+		level, where = store.FindingWarning, " on this machine; other engines may have it"
 	}
 	for _, p := range order {
 		name := "agent " + p.plugin
@@ -247,7 +248,7 @@ func (c *checkup) plugins(ctx context.Context, f agentFlags) error {
 				strings.TrimSpace("Version "+orAny(p.version)), pinnedRuns(runs[p]), what, where, strings.TrimSuffix(err.Error(), "."))
 			continue
 		}
-		c.say(name, engine.FindingOK, "", "Version %s is here, for %s.", orAny(p.version), render.Count(runs[p], "open run"))
+		c.say(name, store.FindingOK, "", "Version %s is here, for %s.", orAny(p.version), render.Count(runs[p], "open run"))
 	}
 	return nil
 }
@@ -274,13 +275,13 @@ func (c *checkup) alerts(ctx context.Context) error {
 		return c.s.wrap("list alerts that were not pushed", err)
 	}
 	if len(waiting) == 0 {
-		c.say("alerts", engine.FindingOK, "", "Every alert was pushed.")
+		c.say("alerts", store.FindingOK, "", "Every alert was pushed.")
 		return nil
 	}
 	age := c.a.now().Sub(waiting[0].At)
-	level := engine.FindingOK
+	level := store.FindingOK
 	if age > staleAlert {
-		level = engine.FindingWarning
+		level = store.FindingWarning
 	}
 	count := render.Count(len(waiting), "alert")
 	if len(waiting) == many {

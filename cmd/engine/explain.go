@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 func (a *app) explainCommand() *cobra.Command {
@@ -41,7 +42,7 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 	if x.live, err = s.store.Live(ctx); err != nil {
 		return s.wrap("list engines", err)
 	}
-	x.live = slices.DeleteFunc(x.live, func(m engine.Member) bool { return vanished(m.Address) })
+	x.live = slices.DeleteFunc(x.live, func(m store.Member) bool { return vanished(m.Address) })
 	if x.owner, err = s.ownerOf(ctx, row); err != nil {
 		return err
 	}
@@ -79,11 +80,11 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 // An explained is what the run says of itself and what only the store knows.
 type explained struct {
 	machine.Explanation
-	row    engine.RunRow
-	live   []engine.Member
-	owner  *engine.Member // nil = nobody that is known; it may be dead
-	alerts []engine.AlertRow
-	inbox  []engine.Message
+	row    store.RunRow
+	live   []store.Member
+	owner  *store.Member // nil = nobody that is known; it may be dead
+	alerts []store.AlertRow
+	inbox  []store.Message
 }
 
 func (x *explained) say(format string, args ...any) {
@@ -107,7 +108,7 @@ func (x *explained) engines() {
 	if x.row.State.Final() {
 		return
 	}
-	owner := slices.IndexFunc(x.live, func(m engine.Member) bool { return m.Engine == x.row.Owner })
+	owner := slices.IndexFunc(x.live, func(m store.Member) bool { return m.Engine == x.row.Owner })
 	rests := x.row.State.NeedsHuman()
 	switch {
 	case owner >= 0 && rests:
@@ -232,7 +233,7 @@ func (x *explained) print(a *app) error {
 			"needs_human": x.NeedsHuman, "remedies": append([]string{}, x.Remedies...),
 			"engines_alive": len(x.live), "messages_waiting": len(x.inbox),
 		}
-		alive := slices.ContainsFunc(x.live, func(m engine.Member) bool { return m.Engine == x.row.Owner })
+		alive := slices.ContainsFunc(x.live, func(m store.Member) bool { return m.Engine == x.row.Owner })
 		owner := map[string]any{"engine": int32(x.row.Owner), "alive": alive}
 		if !alive && x.owner != nil && x.owner.Left <= 0 {
 			owner["gone_since"] = x.owner.LeaseUntil.UTC()

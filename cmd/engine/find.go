@@ -8,23 +8,23 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // findRun finds the run that a command means by RUN: the one of that name, else
 // the newest one of that unique key.
-func (a *app) findRun(ctx context.Context, s *session, name string) (engine.RunRow, error) {
+func (a *app) findRun(ctx context.Context, s *session, name string) (store.RunRow, error) {
 	row, err := s.store.Find(ctx, name)
 	if err == nil {
 		return row, nil
 	}
-	if !errors.Is(err, engine.ErrNotFound) {
+	if !errors.Is(err, store.ErrNotFound) {
 		return row, s.wrap("find the run", err)
 	}
 	if name == "" {
 		return row, s.unknownRun(ctx, name)
 	}
-	rows, err := s.store.Runs(ctx, engine.RunFilter{Key: name, Limit: 10000})
+	rows, err := s.store.Runs(ctx, store.RunFilter{Key: name, Limit: 10000})
 	if err != nil {
 		return row, s.wrap("find the run by its key", err)
 	}
@@ -57,7 +57,7 @@ func (a *app) findRun(ctx context.Context, s *session, name string) (engine.RunR
 // among the newest.
 func (s *session) unknownRun(ctx context.Context, name string) error {
 	const among = 1000
-	rows, err := s.store.Runs(ctx, engine.RunFilter{Limit: among})
+	rows, err := s.store.Runs(ctx, store.RunFilter{Limit: among})
 	if err != nil {
 		return s.wrap("find the run", err)
 	}

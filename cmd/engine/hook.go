@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A hook pushes alerts to where people look: at least once, in order, and never
@@ -37,7 +37,7 @@ type hook struct {
 
 // hookStore is what a hook needs of a store.
 type hookStore interface {
-	engine.Outbox
+	store.Outbox
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
 }
 
@@ -49,7 +49,7 @@ type hookCounts interface {
 
 // A pusher delivers one alert. nil means that it was taken.
 type pusher interface {
-	push(ctx context.Context, a engine.AlertRow, body []byte) error
+	push(ctx context.Context, a store.AlertRow, body []byte) error
 	String() string // where to, without secrets
 }
 
@@ -69,7 +69,7 @@ func newHook(store hookStore, to pusher, log *slog.Logger, counts hookCounts) *h
 }
 
 // alertBody is an alert as it is pushed.
-func alertBody(a engine.AlertRow) ([]byte, error) {
+func alertBody(a store.AlertRow) ([]byte, error) {
 	body, err := json.Marshal(map[string]any{
 		"format_version": formatVersion, "id": a.ID, "kind": a.Kind, "run": a.Name, "workflow": a.Workflow, "key": a.Key, "step": a.Step,
 		"code": a.Code, "message": a.Message, "at": a.At.UTC().Format(time.RFC3339Nano),
@@ -197,7 +197,7 @@ func (h *hook) wait(failures int) time.Duration {
 
 // one pushes an alert and notes that. Between the two the engine may die: then
 // it is pushed again.
-func (h *hook) one(ctx context.Context, a engine.AlertRow, end time.Time) error {
+func (h *hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if a.At.Before(h.since) {
 		h.log.Info("an alert from long before is not pushed", "alert", a.ID, "run", a.Name, "kind", a.Kind, "at", stamp(a.At))
 	} else if err := h.push(ctx, a, end); err != nil {
@@ -209,7 +209,7 @@ func (h *hook) one(ctx context.Context, a engine.AlertRow, end time.Time) error 
 	return nil
 }
 
-func (h *hook) push(ctx context.Context, a engine.AlertRow, end time.Time) error {
+func (h *hook) push(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if least := h.patience / 3; time.Until(end) < least {
 		<-ctx.Done() // there may not be enough time left: the next watch begins with it
 		return ctx.Err()

@@ -18,26 +18,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // outbox is an engine's outbox in memory, with permissions as stores give them.
 type outbox struct {
 	mu      sync.Mutex // protects following fields
-	alerts  []engine.AlertRow
+	alerts  []store.AlertRow
 	done    map[int64]bool
 	granted time.Time
 	markErr error // of the next Delivered
 }
 
-func newOutbox(alerts ...engine.AlertRow) *outbox {
+func newOutbox(alerts ...store.AlertRow) *outbox {
 	return &outbox{alerts: alerts, done: map[int64]bool{}}
 }
 
-func (o *outbox) Undelivered(_ context.Context, limit int) ([]engine.AlertRow, error) {
+func (o *outbox) Undelivered(_ context.Context, limit int) ([]store.AlertRow, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var out []engine.AlertRow
+	var out []store.AlertRow
 	for _, a := range o.alerts {
 		if !o.done[a.ID] && len(out) < limit {
 			out = append(out, a)
@@ -130,9 +130,9 @@ func (c *tally) Pushed(ok bool) {
 
 func (c *tally) GivenUp() { c.givenUp.Add(1) }
 
-func alertRow(id int64, run string) engine.AlertRow {
-	return engine.AlertRow{
-		Alert: engine.Alert{Kind: "parked", Step: "charge", Code: "declined", Message: "no"}, ID: id, Name: run, Workflow: "order", Key: "k-" + run, At: time.Now(),
+func alertRow(id int64, run string) store.AlertRow {
+	return store.AlertRow{
+		Alert: store.Alert{Kind: "parked", Step: "charge", Code: "declined", Message: "no"}, ID: id, Name: run, Workflow: "order", Key: "k-" + run, At: time.Now(),
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // S76: while there is nothing to push, a watch after the other, the outbox is
@@ -37,7 +37,7 @@ type countedOutbox struct {
 	reads atomic.Int64
 }
 
-func (o *countedOutbox) Undelivered(ctx context.Context, limit int) ([]engine.AlertRow, error) {
+func (o *countedOutbox) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	o.reads.Add(1)
 	return o.outbox.Undelivered(ctx, limit)
 }

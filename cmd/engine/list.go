@@ -11,8 +11,8 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 type listOptions struct {
@@ -95,7 +95,7 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 }
 
 // statusText is a run's state, and whether anybody works on it.
-func statusText(r engine.RunRow) string {
+func statusText(r store.RunRow) string {
 	if !r.State.Final() && !r.State.NeedsHuman() && !r.OwnerAlive {
 		return r.State.String() + " (no engine)"
 	}
@@ -104,7 +104,7 @@ func statusText(r engine.RunRow) string {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-func runJSON(r engine.RunRow) map[string]any {
+func runJSON(r store.RunRow) map[string]any {
 	m := map[string]any{
 		"run": r.Name, "id": strconv.FormatInt(int64(r.Run), 10), "workflow": r.WorkflowName, "definition": r.Digest,
 		"status": r.State.String(), "key": r.Key, "created_at": r.CreatedAt.UTC(), "owner_alive": r.OwnerAlive,
@@ -115,8 +115,8 @@ func runJSON(r engine.RunRow) map[string]any {
 	return m
 }
 
-func (a *app) runFilter(o listOptions) (engine.RunFilter, error) {
-	f := engine.RunFilter{Workflow: o.workflow, Key: o.key, Limit: o.limit}
+func (a *app) runFilter(o listOptions) (store.RunFilter, error) {
+	f := store.RunFilter{Workflow: o.workflow, Key: o.key, Limit: o.limit}
 	if o.limit < 1 || o.limit > 10000 {
 		return f, failed("Invalid flag", "--limit must be between 1 and 10000, not %d.", o.limit)
 	}

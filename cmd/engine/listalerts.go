@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // attention is the word of --status for whatever needs attention.
@@ -25,7 +26,7 @@ const maxAlerts = 10000
 // withOverdue adds the open runs that are past their deadline and have not
 // turned back for it, and those whose agents no engine has: an alert told of each
 // when it happened.
-func (s *session) withOverdue(ctx context.Context, f engine.RunFilter, runs []engine.RunRow) ([]engine.RunRow, error) {
+func (s *session) withOverdue(ctx context.Context, f store.RunFilter, runs []store.RunRow) ([]store.RunRow, error) {
 	alerts, err := s.store.Alerts(ctx, 0, maxAlerts)
 	if err != nil {
 		return nil, s.wrap("list alerts", err)
@@ -48,7 +49,7 @@ func (s *session) withOverdue(ctx context.Context, f engine.RunFilter, runs []en
 		}
 		runs = append(runs, row)
 	}
-	slices.SortStableFunc(runs, func(x, y engine.RunRow) int { return y.CreatedAt.Compare(x.CreatedAt) })
+	slices.SortStableFunc(runs, func(x, y store.RunRow) int { return y.CreatedAt.Compare(x.CreatedAt) })
 	return runs[:min(len(runs), f.Limit)], nil
 }
 
@@ -77,7 +78,7 @@ func (a *app) listAlerts(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return s.wrap("list alerts", err)
 	}
-	all = slices.DeleteFunc(all, func(al engine.AlertRow) bool {
+	all = slices.DeleteFunc(all, func(al store.AlertRow) bool {
 		return o.workflow != "" && al.Workflow != o.workflow || al.At.Before(from)
 	})
 	all = all[:min(len(all), o.limit)]
@@ -102,6 +103,6 @@ func (a *app) listAlerts(ctx context.Context, o listOptions) error {
 }
 
 // alertJSON is an alert as programs see it.
-func alertJSON(al engine.AlertRow) map[string]any {
+func alertJSON(al store.AlertRow) map[string]any {
 	return map[string]any{"at": al.At.In(time.UTC), "kind": al.Kind, "step": al.Step, "code": al.Code, "message": al.Message}
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // shownRuns is what log lines know of runs: their public names, and which one
@@ -29,7 +29,7 @@ func (s *shownRuns) expect() {
 }
 
 // follow says which run the view shows.
-func (s *shownRuns) follow(row engine.RunRow) {
+func (s *shownRuns) follow(row store.RunRow) {
 	s.name(row)
 	s.mu.Lock()
 	s.shown = row.Name
@@ -57,7 +57,7 @@ func (s *shownRuns) flush() {
 }
 
 // name notes the public names of runs.
-func (s *shownRuns) name(rows ...engine.RunRow) {
+func (s *shownRuns) name(rows ...store.RunRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range rows {
@@ -73,7 +73,7 @@ func (s *shownRuns) nameOf(run machine.RunID) string {
 	if name, ok := s.names[run]; ok {
 		return render.Clean(name)
 	}
-	return engine.RunName(run)
+	return store.RunName(run)
 }
 
 // public replaces an internal run id by the public name if it is known; either

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // An alert about the run that a view shows is left out, however early it comes;
@@ -15,10 +15,10 @@ func TestAlertsBesideAView(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{stderr: &out}
 	log := a.logger()
-	mine := engine.RunRow{Head: engine.Head{Run: 7, Name: "mine"}}
+	mine := store.RunRow{Head: store.Head{Run: 7, Name: "mine"}}
 	alert := func(run any) { log.Warn("alert", "run", run, "kind", "parked") }
 
-	a.runs.name(engine.RunRow{Head: engine.Head{Run: 8, Name: "other"}})
+	a.runs.name(store.RunRow{Head: store.Head{Run: 8, Name: "other"}})
 	a.runs.expect()
 	alert(machine.RunID(7))
 	alert("mine")

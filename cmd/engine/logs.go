@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 type logsOptions struct {
@@ -30,7 +30,7 @@ secrets and sensitive values, and what they printed meanwhile, such as a panic.
 The last %d lines of a run are kept.
 
 --follow goes on until the run has ended or needs a human; Ctrl-C ends it with
-exit code 6.`, engine.MaxLogLines),
+exit code 6.`, store.MaxLogLines),
 		Args: wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.agentLogs(cmd.Context(), args[0], o) },
 	}
@@ -72,7 +72,7 @@ func (a *app) agentLogs(ctx context.Context, name string, o logsOptions) error {
 	}
 	if a.json {
 		list := []map[string]any{}
-		_, err := s.logs(ctx, row, o.step, 0, func(l engine.LogLine) error {
+		_, err := s.logs(ctx, row, o.step, 0, func(l store.LogLine) error {
 			list = append(list, map[string]any{
 				"at": l.At.UTC(), "step": l.Step, "attempt": l.Attempt, "level": l.Level, "message": l.Message,
 			})
@@ -92,7 +92,7 @@ func (a *app) agentLogs(ctx context.Context, name string, o logsOptions) error {
 
 // logs calls fn for the log lines of a run after the one with that number, and
 // returns the number of the last line there is.
-func (s *session) logs(ctx context.Context, row engine.RunRow, step string, after int64, fn func(engine.LogLine) error) (int64, error) {
+func (s *session) logs(ctx context.Context, row store.RunRow, step string, after int64, fn func(store.LogLine) error) (int64, error) {
 	for {
 		lines, err := s.store.Logs(ctx, row.Run, after, logPage)
 		if err != nil {
@@ -114,7 +114,7 @@ func (s *session) logs(ctx context.Context, row engine.RunRow, step string, afte
 }
 
 // followLogs prints lines as they come, until nothing more can come.
-func (a *app) followLogs(ctx context.Context, s *session, row engine.RunRow, step string) error {
+func (a *app) followLogs(ctx context.Context, s *session, row store.RunRow, step string) error {
 	stops := make(chan os.Signal, 1)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
@@ -154,7 +154,7 @@ func (a *app) followLogs(ctx context.Context, s *session, row engine.RunRow, ste
 const logLag = 4
 
 // printLog prints one line; what could steer a terminal is taken out.
-func (a *app) printLog(l engine.LogLine) error {
+func (a *app) printLog(l store.LogLine) error {
 	call := ""
 	if l.Step != "" { // else it may be about several calls
 		call = fmt.Sprintf("%s (attempt %d): ", l.Step, l.Attempt)

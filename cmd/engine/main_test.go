@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 func TestExitRun(t *testing.T) {
@@ -164,16 +165,16 @@ func TestDiagnose(t *testing.T) {
 		err             error
 		summary, detail string
 	}{
-		{"locked", &engine.LockedError{Path: "s.db", Holder: "process 7"}, "State file is in use", "s.db is held by process 7."},
-		{"no schema", &engine.SchemaError{Want: 2, Hint: "run it"}, "Database has no engine schema", "Run it."},
-		{"older", &engine.SchemaError{Have: 1, Want: 2, Hint: "run it"}, "Database must be migrated", "Its schema has version 1, this engine needs 2. Run it."},
-		{"newer", &engine.SchemaError{Have: 3, Want: 2, Hint: "use it"}, "Database is newer than this engine", "Its schema has version 3, this engine knows 2. Use it."},
+		{"locked", &store.LockedError{Path: "s.db", Holder: "process 7"}, "State file is in use", "s.db is held by process 7."},
+		{"no schema", &store.SchemaError{Want: 2, Hint: "run it"}, "Database has no engine schema", "Run it."},
+		{"older", &store.SchemaError{Have: 1, Want: 2, Hint: "run it"}, "Database must be migrated", "Its schema has version 1, this engine needs 2. Run it."},
+		{"newer", &store.SchemaError{Have: 3, Want: 2, Hint: "use it"}, "Database is newer than this engine", "Its schema has version 3, this engine knows 2. Use it."},
 		{"key", &engine.KeyError{Hint: "make one"}, "Encryption key needed", "make one."},
 		{"another key", &engine.KeyError{ID: "aaaa", Given: "bbbb", Hint: "set it"}, "Wrong encryption key", "encryption key aaaa, and the key given is bbbb: set it."},
 		{"store", &storeError{doing: "open the state", err: errors.New("sqlite: open x: full")}, "Cannot open the state", "Open x: full."},
 		{"store, asking", &storeError{doing: "open the state", err: errors.New("postgres: refused: is it running?")}, "Cannot open the state", "Refused: is it running?"},
-		{"loss", &storeError{doing: "serve", err: &engine.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5", Switch: "0/4"}}, "Committed work is lost", "0/5"},
-		{"former primary", &engine.WrongServerError{Store: "postgres", Reason: "it is a former primary", Have: 1, Seen: 2}, "Not the server that holds the state", "former primary"},
+		{"loss", &storeError{doing: "serve", err: &store.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5", Switch: "0/4"}}, "Committed work is lost", "0/5"},
+		{"former primary", &store.WrongServerError{Store: "postgres", Reason: "it is a former primary", Have: 1, Seen: 2}, "Not the server that holds the state", "former primary"},
 		{"other", errors.New("something else"), "Something else", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // observers tells several what happens.
@@ -49,7 +50,7 @@ func (all observers) Pass(p engine.PassStats) {
 }
 
 // Retained passes on what retention removed.
-func (all observers) Retained(s engine.RetainStats) {
+func (all observers) Retained(s store.RetainStats) {
 	for _, o := range all {
 		if r, ok := o.(engine.RetentionObserver); ok {
 			r.Retained(s)

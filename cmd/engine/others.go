@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // others is what an apply knows of the runs that it works on beside its own: which
@@ -111,8 +112,8 @@ func (w *work) tellTaken(ctx context.Context, s *session, own machine.RunID) {
 func (w *work) takenText(ctx context.Context, s *session, run machine.RunID) string {
 	row, err := s.store.Find(ctx, strconv.FormatInt(int64(run), 10))
 	if err != nil {
-		w.a.logger().Debug("look up the name of a run", "run", engine.RunName(run), "error", err)
-		return fmt.Sprintf("run %s, which no engine owned.", engine.RunName(run))
+		w.a.logger().Debug("look up the name of a run", "run", store.RunName(run), "error", err)
+		return fmt.Sprintf("run %s, which no engine owned.", store.RunName(run))
 	}
 	w.a.runs.name(row)
 	key := ""
@@ -133,7 +134,7 @@ func (w *work) takenText(ctx context.Context, s *session, run machine.RunID) str
 
 // standsAt names the steps that a run is at: those that have begun and not ended,
 // or else the first that has not begun.
-func standsAt(steps []engine.StepView) string {
+func standsAt(steps []store.StepView) string {
 	var begun []string
 	next := ""
 	for _, s := range steps {

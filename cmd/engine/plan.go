@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 type planOptions struct {
@@ -98,7 +98,7 @@ type planned struct {
 	steps    []plannedStep // in order of waves
 	times    times
 	key      string
-	earlier  *engine.RunRow // run that holds the key
+	earlier  *store.RunRow  // run that holds the key
 	others   map[string]int // open runs by definition, but for this one
 	sameOpen int            // open runs of this definition
 }
@@ -133,7 +133,7 @@ func (a *app) addRuns(ctx context.Context, r *request, p *planned) error {
 		return err
 	}
 	defer s.close()
-	open, err := s.store.Runs(ctx, engine.RunFilter{Workflow: r.wf.Name, States: openStates(), Limit: 10000})
+	open, err := s.store.Runs(ctx, store.RunFilter{Workflow: r.wf.Name, States: openStates(), Limit: 10000})
 	if err != nil {
 		return s.wrap("list runs", err)
 	}
@@ -152,9 +152,9 @@ func (a *app) addRuns(ctx context.Context, r *request, p *planned) error {
 
 // holder returns the run that holds a unique key: one that is open, needs a
 // human or has succeeded; nil if the key is free.
-func (s *session) holder(ctx context.Context, workflow, key string) (*engine.RunRow, error) {
+func (s *session) holder(ctx context.Context, workflow, key string) (*store.RunRow, error) {
 	holds := append(openStates(), machine.RunSucceeded)
-	rows, err := s.store.Runs(ctx, engine.RunFilter{Workflow: workflow, Key: key, States: holds, Limit: 1})
+	rows, err := s.store.Runs(ctx, store.RunFilter{Workflow: workflow, Key: key, States: holds, Limit: 1})
 	if err != nil {
 		return nil, s.wrap("look up the key", err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // webhookPatience is how long an alert's receiver may take.
@@ -44,7 +44,7 @@ type webhook struct {
 // String tells the host only: paths of webhooks are secrets.
 func (w webhook) String() string { return hostOf(w.url) }
 
-func (w webhook) push(ctx context.Context, a engine.AlertRow, body []byte) error {
+func (w webhook) push(ctx context.Context, a store.AlertRow, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
 		return errors.New("--alert-webhook is not a URL that can be called")
@@ -98,7 +98,7 @@ const programRefuses = 65
 // programGrace is how long a program's output is read once it was killed.
 const programGrace = time.Second
 
-func (p program) push(ctx context.Context, a engine.AlertRow, body []byte) error {
+func (p program) push(ctx context.Context, a store.AlertRow, body []byte) error {
 	cmd := exec.CommandContext(ctx, p.path)
 	cmd.Dir = filepath.Dir(p.path)
 	cmd.Env = append(slices.Clone(p.env),

@@ -9,11 +9,12 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // problem turns what came of a verb into what a person can do about it: a refusal
 // names the run's status and the commands that would be accepted now.
-func (v verb) problem(ctx context.Context, a *app, s *session, row engine.RunRow, err error) error {
+func (v verb) problem(ctx context.Context, a *app, s *session, row store.RunRow, err error) error {
 	var refused *engine.RefusedError
 	var code exitError
 	switch {
@@ -61,7 +62,7 @@ func (v verb) remedy(reason string) string {
 const mostNext = 6
 
 // nextCommands says which commands would be accepted now.
-func (s *session) nextCommands(ctx context.Context, a *app, row engine.RunRow) (string, error) {
+func (s *session) nextCommands(ctx context.Context, a *app, row store.RunRow) (string, error) {
 	name := argOf(row)
 	if row.State.Final() {
 		return fmt.Sprintf("`engine show %s` tells its story.", name), nil
@@ -91,7 +92,7 @@ func (s *session) nextCommands(ctx context.Context, a *app, row engine.RunRow) (
 }
 
 // accepted lists what may be said to a run that moves by itself.
-func (s *session) accepted(ctx context.Context, row engine.RunRow) ([]string, error) {
+func (s *session) accepted(ctx context.Context, row store.RunRow) ([]string, error) {
 	op := &engine.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
 	var commands []string
 	for _, c := range []struct {
@@ -118,4 +119,4 @@ func (s *session) accepted(ctx context.Context, row engine.RunRow) ([]string, er
 }
 
 // argOf is a run's name as an argument of a command.
-func argOf(row engine.RunRow) string { return quoteArg(render.Clean(row.Name)) }
+func argOf(row store.RunRow) string { return quoteArg(render.Clean(row.Name)) }

@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // formatVersion is the version of the JSON that commands print.
@@ -58,13 +59,13 @@ func diagnose(err error) dsl.Diagnostics {
 const wrongKey = "Wrong encryption key"
 
 func explain(err error) (summary, detail string) {
-	var locked *engine.LockedError
-	var schema *engine.SchemaError
-	var store *storeError
+	var locked *store.LockedError
+	var schema *store.SchemaError
+	var st *storeError
 	var unsure *unsureError
 	var key *engine.KeyError
-	var loss *engine.LossError
-	var other *engine.WrongServerError
+	var loss *store.LossError
+	var other *store.WrongServerError
 	var history *engine.HistoryError
 	switch {
 	case errors.As(err, &unsure):
@@ -82,13 +83,13 @@ func explain(err error) (summary, detail string) {
 		return wrongKey, upperFirst(key.Error()) + "."
 	case errors.As(err, &key):
 		return "Encryption key needed", upperFirst(key.Error()) + "."
-	case errors.As(err, &store):
-		text := strings.TrimSuffix(store.err.Error(), ".")
+	case errors.As(err, &st):
+		text := strings.TrimSuffix(st.err.Error(), ".")
 		text = strings.TrimPrefix(strings.TrimPrefix(text, "sqlite: "), "postgres: ")
 		if !strings.HasSuffix(text, "?") {
 			text += "."
 		}
-		return "Cannot " + store.doing, upperFirst(text)
+		return "Cannot " + st.doing, upperFirst(text)
 	case errors.As(err, &locked):
 		return "State file is in use", fmt.Sprintf("%s is held by %s. Wait until that command ends, or stop it; "+
 			"Commands that look at runs or say something to them (`engine list`, `show`, `cancel`, …) and `engine apply --detach` work beside it.", locked.Path, locked.Holder)
@@ -102,7 +103,7 @@ func explain(err error) (summary, detail string) {
 	return upperFirst(err.Error()), ""
 }
 
-func explainSchema(e *engine.SchemaError) (summary, detail string) {
+func explainSchema(e *store.SchemaError) (summary, detail string) {
 	switch {
 	case e.Have == 0:
 		summary = "Database has no engine schema"

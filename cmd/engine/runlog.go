@@ -11,13 +11,14 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A runLog writes a log line when a run is accepted, taken over, turns to its
 // undo, needs a person or ends. It never makes the engine wait: a run's name is
 // looked up beside, and lines that come too fast are left out and counted.
 type runLog struct {
-	store engine.Reader
+	store store.Reader
 	log   *slog.Logger
 	lines chan runLine
 	lost  atomic.Int64
@@ -38,7 +39,7 @@ const (
 
 var _ engine.Observer = (*runLog)(nil)
 
-func newRunLog(store engine.Reader, log *slog.Logger) *runLog {
+func newRunLog(store store.Reader, log *slog.Logger) *runLog {
 	return &runLog{store: store, log: log, lines: make(chan runLine, runLogLines), names: map[machine.RunID]string{}}
 }
 
@@ -66,7 +67,7 @@ func (l *runLog) Facts(run machine.RunID, _ int, facts []machine.Fact) {
 
 // LateReply tells of an answer that came too late to count.
 func (l *runLog) LateReply(run machine.RunID, attempt machine.AttemptID) {
-	l.log.Warn("late answer: it is kept and changes nothing", "run", engine.RunName(run), "call", attempt.Call)
+	l.log.Warn("late answer: it is kept and changes nothing", "run", store.RunName(run), "call", attempt.Call)
 }
 
 // Pass tells of runs that were taken over or claimed.
@@ -155,16 +156,16 @@ func (l *runLog) name(ctx context.Context, line runLine) string {
 		return name
 	}
 	if len(l.lines) > runLogRush {
-		return engine.RunName(line.run)
+		return store.RunName(line.run)
 	}
 	ctx, cancel := context.WithTimeout(ctx, findPatience)
 	defer cancel()
 	row, err := l.store.Find(ctx, strconv.FormatInt(int64(line.run), 10))
 	if err != nil {
-		if !errors.Is(err, engine.ErrNotFound) {
-			l.log.Debug("look up the name of a run", "run", engine.RunName(line.run), "error", err)
+		if !errors.Is(err, store.ErrNotFound) {
+			l.log.Debug("look up the name of a run", "run", store.RunName(line.run), "error", err)
 		}
-		return engine.RunName(line.run)
+		return store.RunName(line.run)
 	}
 	l.names[line.run] = row.Name
 	return row.Name

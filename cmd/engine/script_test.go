@@ -17,7 +17,7 @@ import (
 	"github.com/lib/pq"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/saga-engine/engine/engine/postgres"
+	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
 // Names of variables that the test binary hands to itself.

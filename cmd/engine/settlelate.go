@@ -8,11 +8,12 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A late is an answer that came too late to count, read.
 type late struct {
-	engine.LateReply
+	store.LateReply
 	event   machine.Event   // nil = it cannot be read
 	err     error           // why not
 	purpose machine.Purpose // "" = not known any more

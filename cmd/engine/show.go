@@ -10,8 +10,8 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 type showOptions struct{ events, definition bool }
@@ -34,15 +34,15 @@ journal and disturbs nobody who works on the run.`,
 
 // A shownRun is everything there is to show.
 type shownRun struct {
-	row     engine.RunRow
+	row     store.RunRow
 	wf      *dsl.Workflow
 	state   *machine.State
 	records []machine.Record
 	facts   []machine.Fact
-	alerts  []engine.AlertRow
+	alerts  []store.AlertRow
 	late    []late
-	inbox   []engine.Message
-	owner   *engine.Member    // nil = nobody that is known; it may be dead
+	inbox   []store.Message
+	owner   *store.Member     // nil = nobody that is known; it may be dead
 	source  map[string][]byte // with --definition
 }
 
@@ -81,7 +81,7 @@ func (a *app) showRun(ctx context.Context, name string, o showOptions) error {
 }
 
 // load reads a run and folds its journal.
-func (s *session) load(ctx context.Context, row engine.RunRow) (*shownRun, error) {
+func (s *session) load(ctx context.Context, row store.RunRow) (*shownRun, error) {
 	r, err := s.fold(ctx, row)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // maxInboxShown is how many waiting messages are counted.
@@ -16,13 +17,13 @@ const maxInboxShown = 1000
 
 // ownerOf returns the engine that owns an open run, or did until it died; nil if
 // there is none, or nothing is known of it any more.
-func (s *session) ownerOf(ctx context.Context, row engine.RunRow) (*engine.Member, error) {
+func (s *session) ownerOf(ctx context.Context, row store.RunRow) (*store.Member, error) {
 	if row.Owner == 0 || row.State.Final() {
 		return nil, nil
 	}
 	m, err := s.store.Member(ctx, row.Owner)
 	switch {
-	case errors.Is(err, engine.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, s.wrap("look for the run's engine", err)
@@ -34,7 +35,7 @@ func (s *session) ownerOf(ctx context.Context, row engine.RunRow) (*engine.Membe
 func (r *shownRun) alive() bool { return r.owner != nil && r.owner.Left > 0 }
 
 // goneText says since when an engine is gone; nil = that is not known.
-func goneText(m *engine.Member) string {
+func goneText(m *store.Member) string {
 	switch {
 	case m == nil:
 		return "gone"
@@ -45,16 +46,16 @@ func goneText(m *engine.Member) string {
 }
 
 // missing is what was told of an open run whose agents no engine has.
-func missing(alerts []engine.AlertRow, row engine.RunRow) (engine.AlertRow, bool) {
+func missing(alerts []store.AlertRow, row store.RunRow) (store.AlertRow, bool) {
 	if row.State.Final() || row.OwnerAlive {
-		return engine.AlertRow{}, false
+		return store.AlertRow{}, false
 	}
 	for _, al := range alerts { // newest first
 		if al.Code == engine.AlertAgentMissing {
 			return al, true
 		}
 	}
-	return engine.AlertRow{}, false
+	return store.AlertRow{}, false
 }
 
 // ownerText says who works on a run that has not ended.
@@ -84,16 +85,16 @@ func (r *shownRun) inboxLines() []string {
 	return out
 }
 
-func messageText(m engine.Message) string {
-	if m.Kind == engine.MessageReply {
+func messageText(m store.Message) string {
+	if m.Kind == store.MessageReply {
 		return stamp(m.At) + " an agent's answer"
 	}
 	return stamp(m.At) + " a request of " + m.By
 }
 
 // messageKind is the kind of a message for programs.
-func messageKind(m engine.Message) string {
-	if m.Kind == engine.MessageReply {
+func messageKind(m store.Message) string {
+	if m.Kind == store.MessageReply {
 		return "reply"
 	}
 	return "verb"
@@ -152,7 +153,7 @@ func (r *shownRun) addStore(m map[string]any) {
 			m["agents_missing"] = alertJSON(al)
 		}
 	}
-	if !r.row.NextCheck.IsZero() && r.row.NextCheck.Before(engine.Never) && !r.row.State.Final() {
+	if !r.row.NextCheck.IsZero() && r.row.NextCheck.Before(store.Never) && !r.row.State.Final() {
 		m["next_check"] = r.row.NextCheck.UTC()
 	}
 	waiting := []map[string]any{}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 type superviseOptions struct {
@@ -93,7 +94,7 @@ func (a *app) superviseEvery(ctx context.Context, s *session, every time.Duratio
 	defer ticker.Stop()
 	for {
 		p, err := engine.SuperviseOnce(ctx, a.visitor(s, engine.Options{Lease: onceLease, MaxScan: oncePeriod}))
-		var loss *engine.LossError
+		var loss *store.LossError
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -8,39 +8,39 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/memory"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/memory"
 )
 
 // lossyStore is a database that cannot be joined: first it is away, then it has
 // lost what was recorded.
 type lossyStore struct {
-	engine.Store
+	store.Store
 	joins int
 	stop  context.CancelFunc // when it goes on after that
 }
 
-func (s *lossyStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
+func (s *lossyStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
 	switch s.joins++; s.joins {
 	case 1:
 		return 0, errors.New("the database is away")
 	case 3:
 		s.stop()
 	}
-	return 0, &engine.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5", Switch: "0/4"}
+	return 0, &store.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5", Switch: "0/4"}
 }
 
 // supervise --every goes on after a pass that failed, and stops where the database
 // has lost what was recorded: two histories are not worked on.
 func TestSuperviseEveryStopsOnLoss(t *testing.T) {
-	store := &lossyStore{Store: memory.New(memory.Options{})}
+	st := &lossyStore{Store: memory.New(memory.Options{})}
 	a := &app{stdout: io.Discard, stderr: io.Discard, lookup: os.LookupEnv, environ: os.Environ, now: time.Now}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	store.stop = cancel
-	err := a.superviseEvery(ctx, &session{store: store}, time.Millisecond)
-	var loss *engine.LossError
+	st.stop = cancel
+	err := a.superviseEvery(ctx, &session{store: st}, time.Millisecond)
+	var loss *store.LossError
 	if !errors.As(err, &loss) || ctx.Err() != nil {
-		t.Errorf("error %v after %d joins, want a loss that ends the command", err, store.joins)
+		t.Errorf("error %v after %d joins, want a loss that ends the command", err, st.joins)
 	}
 }

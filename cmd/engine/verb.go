@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // answerPatience is how long a verb waits for the answer of the run's owner.
@@ -105,7 +106,7 @@ func (a *app) say(ctx context.Context, v verb) error {
 }
 
 // endedText says how a run ended.
-func endedText(row engine.RunRow) string {
+func endedText(row store.RunRow) string {
 	s := fmt.Sprintf("Run %s has ended: %s", render.Clean(row.Name), row.State)
 	if !row.FinishedAt.IsZero() {
 		s += " at " + stamp(row.FinishedAt)
@@ -137,8 +138,8 @@ func (r *shownRun) knows(step string) error {
 // A saying is a verb that is recorded.
 type saying struct {
 	verb
-	row     engine.RunRow
-	message engine.MessageID
+	row     store.RunRow
+	message store.MessageID
 	seen    int // number of the run's last event before
 
 	answer bool             // the owner has answered: accepted
@@ -232,7 +233,7 @@ func (s *session) rightKey(ctx context.Context) error {
 }
 
 // fold reads a run and folds its journal, no more.
-func (s *session) fold(ctx context.Context, row engine.RunRow) (*shownRun, error) {
+func (s *session) fold(ctx context.Context, row store.RunRow) (*shownRun, error) {
 	r := &shownRun{row: row}
 	var err error
 	if r.wf, r.state, r.records, err = engine.LoadRun(ctx, s.store, s.sealer, s.defs, row.Run); err != nil {

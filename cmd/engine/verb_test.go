@@ -13,7 +13,8 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/sqlite"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
 func TestSpan(t *testing.T) {
@@ -191,16 +192,16 @@ func command(t *testing.T, args ...string) (code int, out, errs string) {
 func keepLate(t *testing.T, path, name string, events []machine.Event) {
 	t.Helper()
 	ctx := context.Background()
-	store, err := sqlite.Open(ctx, path, sqlite.Options{})
+	st, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := store.Close(); err != nil {
+		if err := st.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	row, err := store.Find(ctx, name)
+	row, err := st.Find(ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func keepLate(t *testing.T, path, name string, events []machine.Event) {
 		outcome := map[bool]string{true: "ok", false: "failed"}[i == 0]
 		data, err := engine.EncodeMessage(nil, row.Run, e)
 		if err == nil {
-			err = store.KeepLate(ctx, engine.LateReply{Run: row.Run, Node: 0, Call: 1, Step: "pay", At: time.Now(), Outcome: outcome, Data: data})
+			err = st.KeepLate(ctx, store.LateReply{Run: row.Run, Node: 0, Call: 1, Step: "pay", At: time.Now(), Outcome: outcome, Data: data})
 		}
 		if err != nil {
 			t.Fatal(err)

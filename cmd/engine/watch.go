@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 func (a *app) watchCommand() *cobra.Command {
@@ -82,7 +83,7 @@ func (a *app) untilEnded(ctx context.Context, s *session, op *engine.Operator, y
 
 // look shows a run from its from-th event on, and ends with its exit code. It
 // calls first, if there is such a thing to wait for, before it follows.
-func (a *app) look(ctx context.Context, s *session, row engine.RunRow, from int, first func(context.Context) error) error {
+func (a *app) look(ctx context.Context, s *session, row store.RunRow, from int, first func(context.Context) error) error {
 	wf, err := s.defs.Workflow(ctx, row.Workflow)
 	if err != nil {
 		return s.wrap("read the definition", err)
@@ -105,7 +106,7 @@ func (a *app) look(ctx context.Context, s *session, row engine.RunRow, from int,
 }
 
 // lookAt follows a run until it has ended, needs a human, or a signal comes.
-func (a *app) lookAt(ctx context.Context, s *session, row engine.RunRow, view render.View, from int, first func(context.Context) error) (outcome, error) {
+func (a *app) lookAt(ctx context.Context, s *session, row store.RunRow, view render.View, from int, first func(context.Context) error) (outcome, error) {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE) // a reader that goes away ends nothing halfway
 	defer signal.Stop(pipes)
@@ -153,7 +154,7 @@ func (a *app) lookAt(ctx context.Context, s *session, row engine.RunRow, view re
 }
 
 // ended prints what a run gave and turns it into the exit code.
-func (a *app) ended(row engine.RunRow, state *machine.State) error {
+func (a *app) ended(row store.RunRow, state *machine.State) error {
 	name := render.Clean(row.Name)
 	if !a.json {
 		if err := a.printOutputs(state.Outputs()); err != nil {

@@ -10,8 +10,9 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
-	"github.com/saga-engine/engine/engine/postgres"
-	"github.com/saga-engine/engine/engine/sqlite"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/postgres"
+	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
 // keyVariable holds the key that encrypts sensitive values.
@@ -25,7 +26,7 @@ const applyLease = 10 * time.Second
 // A session is an open store and what it takes to read it.
 type session struct {
 	target
-	store  engine.Store
+	store  store.Store
 	sealer engine.Sealer // nil = no key is known
 	defs   *engine.Definitions
 	held   bool // another process holds the embedded file
@@ -103,7 +104,7 @@ func (a *app) openTo(ctx context.Context, t target, to access) (*session, error)
 	if err != nil {
 		return nil, s.wrap("open the state", err)
 	}
-	s.store = engine.Pointed(s.store)
+	s.store = store.Pointed(s.store)
 	if s.sealer, err = a.sealer(ctx, s, to != toWork); err != nil {
 		return nil, errors.Join(err, s.store.Close())
 	}
@@ -167,8 +168,8 @@ func (s *session) close() {
 
 // wrap says what was done when the state gave an error.
 func (s *session) wrap(doing string, err error) error {
-	var locked *engine.LockedError
-	var schema *engine.SchemaError
+	var locked *store.LockedError
+	var schema *store.SchemaError
 	if errors.As(err, &locked) || errors.As(err, &schema) || errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -193,7 +194,7 @@ func (e *storeError) Unwrap() error { return e.err }
 // newPool makes the pool of agents that an engine calls. logs takes what they
 // log while they work on calls; of processes at most so many run at once, 0 = the
 // default.
-func (a *app) newPool(catalog *agents.Catalog, o agents.Observer, logs func(engine.LogLine), processes int) *agents.Pool {
+func (a *app) newPool(catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), processes int) *agents.Pool {
 	return agents.NewPool(agents.Options{
 		Catalog: catalog, Secrets: a.secret, LookupEnv: a.lookup, Observer: o, Logger: a.logger(), LogSink: logs, MaxProcesses: processes,
 	})

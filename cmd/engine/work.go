@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // work is one apply at work. Its loop runs in one goroutine, which alone calls
@@ -43,7 +44,7 @@ const (
 func (w *work) run(ctx context.Context) (outcome, error) {
 	for {
 		s, err := w.a.openWriter(ctx, w.r.module)
-		var locked *engine.LockedError
+		var locked *store.LockedError
 		if errors.As(err, &locked) {
 			end, done, err := w.lookOn(ctx, locked)
 			if err != nil || done {
@@ -109,7 +110,7 @@ func (w *work) starting(text string) {
 
 // drive submits the run and follows it.
 func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, error) {
-	var run engine.RunRow
+	var run store.RunRow
 	err := w.interruptible(ctx, func(ctx context.Context) (err error) {
 		run, err = w.submit(ctx, s, e.node)
 		return err
@@ -174,7 +175,7 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 
 // adopt makes the node the owner of a run whose owner is gone. A look at its
 // row comes first: it costs less than reading the run.
-func adopt(ctx context.Context, s *session, node *engine.Node, run engine.RunRow) error {
+func adopt(ctx context.Context, s *session, node *engine.Node, run store.RunRow) error {
 	row, err := s.store.Find(ctx, run.Name)
 	if err != nil {
 		return s.wrap("look at the run", err)
@@ -201,7 +202,7 @@ func (w *work) timedOut() {
 
 // last shows what was recorded while the node stopped, and tells how the run
 // stands.
-func (w *work) last(ctx context.Context, s *session, run engine.RunRow) (outcome, error) {
+func (w *work) last(ctx context.Context, s *session, run store.RunRow) (outcome, error) {
 	flow, state, records, err := engine.LoadRun(ctx, s.store, s.sealer, s.defs, run.Run)
 	if err != nil {
 		return outcome{}, s.wrap("read the run", err)
@@ -215,13 +216,13 @@ func (w *work) last(ctx context.Context, s *session, run engine.RunRow) (outcome
 
 // submit takes over what nobody works on, then starts the run or finds the one
 // there is.
-func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engine.RunRow, error) {
+func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (store.RunRow, error) {
 	if err := w.inTime(ctx, s); err != nil {
-		return engine.RunRow{}, err
+		return store.RunRow{}, err
 	}
 	if !w.o.only {
 		if _, err := node.TakeOver(ctx); err != nil {
-			return engine.RunRow{}, s.wrap("take over open runs", err)
+			return store.RunRow{}, s.wrap("take over open runs", err)
 		}
 	}
 	sub, err := node.Submit(ctx, engine.Submission{
@@ -230,19 +231,19 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engin
 	if err != nil && sub.Run != 0 {
 		sub, err = w.reread(ctx, s, sub, err)
 		if err != nil {
-			return engine.RunRow{}, err
+			return store.RunRow{}, err
 		}
 	}
 	if err != nil {
-		return engine.RunRow{}, s.wrap("start the run", err)
+		return store.RunRow{}, s.wrap("start the run", err)
 	}
 	row, err := s.findAgain(ctx, sub.Name)
 	if err != nil {
-		return engine.RunRow{}, w.unsure(s, sub.Name, err)
+		return store.RunRow{}, w.unsure(s, sub.Name, err)
 	}
 	if sub.Exists {
 		if err := w.attach(ctx, s, row); err != nil {
-			return engine.RunRow{}, err
+			return store.RunRow{}, err
 		}
 	}
 	w.own = row.Run
@@ -253,7 +254,7 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (engin
 
 // findAgain finds a run that is known to be there. A store that does not answer
 // is asked again until ctx ends.
-func (s *session) findAgain(ctx context.Context, name string) (engine.RunRow, error) {
+func (s *session) findAgain(ctx context.Context, name string) (store.RunRow, error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		row, err := s.store.Find(ctx, name)
 		if err == nil || permanent(err) || ctx.Err() != nil {
@@ -292,7 +293,7 @@ func (w *work) inTime(ctx context.Context, s *session) error {
 }
 
 // begin tells the view of the run, once.
-func (w *work) begin(row engine.RunRow, attached bool) {
+func (w *work) begin(row store.RunRow, attached bool) {
 	if w.begun {
 		return
 	}

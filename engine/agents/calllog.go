@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A callTag is how the SDK tags what an agent logs while it works on a call.
@@ -109,10 +110,10 @@ func (b *callBook) find(tag callTag) (run machine.RunID, scrub func(string) stri
 type tagged struct {
 	next    slog.Handler
 	book    *callBook
-	process int64                // the number of the process that logs; 0 = the engine logs
-	secrets []string             // of the agent's configuration
-	redact  func(string) string  // takes them out
-	sink    func(engine.LogLine) // nil = nowhere
+	process int64               // the number of the process that logs; 0 = the engine logs
+	secrets []string            // of the agent's configuration
+	redact  func(string) string // takes them out
+	sink    func(store.LogLine) // nil = nowhere
 }
 
 // Enabled reports whether anybody wants the level; the sink wants all.
@@ -150,7 +151,7 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 		rec = scrubbed(rec, h.redact)
 	}
 	if ok && run != 0 && h.sink != nil {
-		h.sink(engine.LogLine{
+		h.sink(store.LogLine{
 			Run: run, At: rec.Time, Step: tag.step, Attempt: tag.attempt, Level: levelName(rec.Level), Message: lineOf(rec),
 		})
 	}

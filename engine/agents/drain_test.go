@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -307,8 +308,8 @@ func testT10Crashes(t *testing.T, o agents.Options) {
 // confidence; what belongs to no run does not.
 func TestLogSink(t *testing.T) {
 	var mu sync.Mutex
-	var lines []engine.LogLine
-	w := newWorld(t, agents.Options{LogSink: func(l engine.LogLine) {
+	var lines []store.LogLine
+	w := newWorld(t, agents.Options{LogSink: func(l store.LogLine) {
 		mu.Lock()
 		defer mu.Unlock()
 		lines = append(lines, l)

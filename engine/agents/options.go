@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
@@ -27,7 +27,7 @@ type Options struct {
 	// and what its process prints meanwhile, once for each run it may be about,
 	// of whatever level, without what is sensitive. It is called from several
 	// goroutines and must not block. engine.LogKeeper.Keep is one; nil = nobody.
-	LogSink func(engine.LogLine)
+	LogSink func(store.LogLine)
 
 	// MaxProcesses is how many processes of all agents together run at once. An
 	// agent without a process waits until another one's ends; its calls are held.

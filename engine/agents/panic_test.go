@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -17,8 +18,8 @@ import (
 // run whose call it has, line by line, without the call's secrets.
 func TestPanicOfProcess(t *testing.T) {
 	var mu sync.Mutex
-	var lines []engine.LogLine
-	w := newWorld(t, agents.Options{LogSink: func(l engine.LogLine) {
+	var lines []store.LogLine
+	w := newWorld(t, agents.Options{LogSink: func(l store.LogLine) {
 		mu.Lock()
 		defer mu.Unlock()
 		lines = append(lines, l)

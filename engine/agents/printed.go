@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 const (
@@ -78,7 +78,7 @@ func (h *tagged) handlePrinted(ctx context.Context, rec slog.Record) error {
 	if h.sink != nil {
 		message, level := lineOf(rec), levelName(rec.Level)
 		for _, k := range calls {
-			h.sink(engine.LogLine{
+			h.sink(store.LogLine{
 				Run: k.run, At: rec.Time, Step: k.tag.step, Attempt: k.tag.attempt, Level: level, Message: message,
 			})
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -30,7 +31,7 @@ func TestPrintedLines(t *testing.T) {
 	)
 	log := slog.New(&tagged{
 		next: slog.NewTextHandler(&text, nil), book: &b, process: 1,
-		sink: func(l engine.LogLine) {
+		sink: func(l store.LogLine) {
 			got = append(got, fmt.Sprintf("%d %q %d %s %s", l.Run, l.Step, l.Attempt, l.Level, l.Message))
 		},
 	})

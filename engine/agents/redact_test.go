@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -44,7 +45,7 @@ func TestSecretThatContainsAnother(t *testing.T) {
 			}
 			log := slog.New(&tagged{
 				next: slog.NewTextHandler(&text, nil), book: &b, process: 1, secrets: test.config, redact: dsl.Redactor(test.config),
-				sink: func(l engine.LogLine) { sunk = append(sunk, l.Message) },
+				sink: func(l store.LogLine) { sunk = append(sunk, l.Message) },
 			})
 			log.Info("key "+outer+" refused", append([]any{"detail", outer}, test.attrs...)...)
 			for _, s := range append(sunk, text.String()) {

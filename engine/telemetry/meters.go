@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // Meters count what an engine does. They are safe for concurrent use and never
@@ -126,7 +127,7 @@ func (m *Meters) Pass(p engine.PassStats) {
 }
 
 // Retained counts what retention removed.
-func (m *Meters) Retained(s engine.RetainStats) {
+func (m *Meters) Retained(s store.RetainStats) {
 	m.removed.Add(float64(s.Runs))
 	m.dropped.Add(float64(s.Partitions))
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // dieInHand has engines die one after the other while they take over the runs of
@@ -45,6 +45,6 @@ func playAbsolve(t *testing.T, w *World, point string) {
 // playLost has an engine die while it parks a run with which three engines died.
 func playLost(t *testing.T, w *World, point string) {
 	w.Submit(everything(w.URL), 1)
-	w.dieInHand(engine.MaxDeaths)
+	w.dieInHand(store.MaxDeaths)
 	rescue(w, w.StartEngine("a", kill(point)), point)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A scene is a way to make an engine pass certain places. It ends when the
@@ -319,7 +320,7 @@ func (w *World) post(r Run, e machine.Event) {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	if _, err := w.store.Post(w.T.Context(), engine.Message{Run: r.ID, Kind: engine.MessageVerb, By: "test", Data: data}); err != nil {
+	if _, err := w.store.Post(w.T.Context(), store.Message{Run: r.ID, Kind: store.MessageVerb, By: "test", Data: data}); err != nil {
 		w.T.Fatal(err)
 	}
 	w.Note("%T posted to %s", e, r.Name)

@@ -19,8 +19,9 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/internal/chaos/ledger"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/postgres"
-	"github.com/saga-engine/engine/engine/sqlite"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/postgres"
+	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
 // A World is one test's engines, store and far side.
@@ -35,7 +36,7 @@ type World struct {
 	far     *Process
 	URL     string // of the ledger
 	Ledger  ledger.Client
-	store   engine.Store  // beside the engines: to submit, to look, to judge
+	store   store.Store   // beside the engines: to submit, to look, to judge
 	sealer  engine.Sealer // nil = no key is known
 	defs    *engine.Definitions
 	catalog *agents.Catalog
@@ -91,7 +92,7 @@ func NewEmbeddedWorld(t testing.TB, bins *Binaries, seed uint64) *World {
 	return newWorldOver(t, bins, store, "sqlite:"+path, dir, seed)
 }
 
-func newWorldOver(t testing.TB, bins *Binaries, store engine.Store, dsn, dir string, seed uint64) *World {
+func newWorldOver(t testing.TB, bins *Binaries, store store.Store, dsn, dir string, seed uint64) *World {
 	t.Helper()
 	w := &World{T: t, Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0xc4a05)), DSN: dsn, bins: bins, dir: dir, began: time.Now(), store: store}
 	w.defs = engine.NewDefinitions(w.store, nil)
@@ -267,7 +268,7 @@ func (w *World) Submit(f Flow, n int) []Run {
 }
 
 // Enqueue records one run that nobody owns yet.
-func (w *World) Enqueue(s engine.Submission) (engine.Submitted, error) {
+func (w *World) Enqueue(s engine.Submission) (store.Submitted, error) {
 	ctx, cancel := context.WithTimeout(w.T.Context(), 30*time.Second)
 	defer cancel()
 	return engine.Enqueue(ctx, engine.Config{Store: w.store}, s)
@@ -334,7 +335,7 @@ func (w *World) AwaitRest(limit time.Duration) {
 }
 
 // heads returns what the store's rows say of some runs.
-func (w *World) heads(runs []Run) (map[machine.RunID]engine.Head, error) {
+func (w *World) heads(runs []Run) (map[machine.RunID]store.Head, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
 	defer cancel()
 	ids := make([]machine.RunID, len(runs))
@@ -342,14 +343,14 @@ func (w *World) heads(runs []Run) (map[machine.RunID]engine.Head, error) {
 		ids[i] = r.ID
 	}
 	found, err := w.store.LoadMany(ctx, ids)
-	heads := make(map[machine.RunID]engine.Head, len(found))
+	heads := make(map[machine.RunID]store.Head, len(found))
 	for _, l := range found {
 		heads[l.Head.Run] = l.Head
 	}
 	return heads, err
 }
 
-func (w *World) head(run machine.RunID) (engine.Head, error) {
+func (w *World) head(run machine.RunID) (store.Head, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
 	defer cancel()
 	head, _, err := w.store.Load(ctx, run)

@@ -8,10 +8,10 @@
 //
 //	{
 //		name: "a lease that has passed cannot be renewed",
-//		in:   "engine/postgres.memberTick",
+//		in:   "engine/store/postgres.memberTick",
 //		old:  "AND lease_until > pg_catalog.clock_timestamp() RETURNING",
 //		new:  "RETURNING",
-//		by:   catches("engine/postgres", "^TestStore$/^tick$"),
+//		by:   catches("engine/store/postgres", "^TestStore$/^tick$"),
 //	},
 //
 // The declaration is a symbol of a package, so an entry survives when code moves

@@ -4,7 +4,7 @@ var engineFaults = []fault{
 	{
 		name: "a run with which too many engines died is parked",
 		in:   "engine.(*term).take",
-		old:  "case x.Deaths >= MaxDeaths:",
+		old:  "case x.Deaths >= store.MaxDeaths:",
 		new:  "case x.Deaths >= 100*MaxDeaths:",
 		by:   catches("engine", "^TestPoisonousRunIsParked$"),
 	},
@@ -360,7 +360,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "run ids rise",
-		in:   "engine.(*RunIDSource).Next",
+		in:   "engine/store.(*RunIDSource).Next",
 		old:  "if id <= s.last {",
 		new:  "if id < 0 {",
 		by:   catches("engine", "^TestRunIDsRise$"),
@@ -375,7 +375,7 @@ var engineFaults = []fault{
 	{
 		name: "a submission whose id is taken tries another",
 		in:   "engine.(*Node).Submit",
-		old:  "if !errors.Is(err, ErrExists) {",
+		old:  "if !errors.Is(err, store.ErrExists) {",
 		new:  "if !errors.Is(err, ErrExists) || len(s.Name) >= 0 {",
 		by:   catches("engine", "^TestRunIDCollision$"),
 	},
@@ -389,7 +389,7 @@ var engineFaults = []fault{
 	{
 		name: "an engine that cannot commit and has lost its lease gives up",
 		in:   "engine.(*term).tick",
-		old:  "t.end(ErrLapsed)",
+		old:  "t.end(store.ErrLapsed)",
 		new:  "_ = ErrLapsed",
 		by:   catches("engine", "^TestEngineThatCannotCommitLosesItsLease$"),
 	},

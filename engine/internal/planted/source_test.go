@@ -26,8 +26,8 @@ type declaration struct {
 // locate finds what an entry names:
 //
 //	engine.(*Node).Run               a method
-//	engine/postgres.memberTick       a function, constant, variable or type
-//	engine/sqlite/migrations/00005_steps.sql   a whole file that is no Go
+//	engine/store/postgres.memberTick       a function, constant, variable or type
+//	engine/store/sqlite/migrations/00005_steps.sql   a whole file that is no Go
 func locate(in string) (declaration, error) {
 	if path, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(in))); err == nil {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {

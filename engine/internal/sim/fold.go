@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A story is what a run's journal says, folded as its rows land. It is kept
@@ -21,7 +22,7 @@ type story struct {
 	facts    []machine.Fact
 	started  map[attempt]int
 	sent     map[attempt]int
-	row      engine.Head              // as it was after the last row that was looked at
+	row      store.Head               // as it was after the last row that was looked at
 	heard    map[attempt]int          // answers that reached an engine before their complete-by
 	accepted int                      // verbs
 	turns    map[string]int           // times it came to need a person, by the alert that is due
@@ -41,7 +42,7 @@ type attempt struct {
 // landed checks a run after each commit: only its owner wrote, and nobody whom
 // the store had declared dead (I3); its row is what its journal says (I10); and
 // its bound is no later than what is due (promise 13).
-func (w *world) landed(ctx context.Context, by engine.EngineID, dead bool, run machine.RunID) {
+func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run machine.RunID) {
 	ctx = context.WithoutCancel(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +165,7 @@ func (w *world) applyLocked(s *story, rec machine.Record) {
 // judgeTakeoverLocked checks that a run was taken from nobody, from an engine
 // that the store had declared dead, or from one that was late beyond the grace
 // (I2).
-func (w *world) judgeTakeoverLocked(s *story, now engine.Head) {
+func (w *world) judgeTakeoverLocked(s *story, now store.Head) {
 	was := s.row
 	if was.Run == 0 || was.Owner == now.Owner || was.Owner == 0 || w.buried[was.Owner] {
 		return

@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -241,13 +242,13 @@ func (w *world) leased(n *node, until time.Time, lag time.Duration) {
 	n.lease, n.lag = until, lag+2*time.Microsecond // stores tell time in whole ones
 }
 
-func (w *world) bury(e engine.EngineID) {
+func (w *world) bury(e store.EngineID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.buried[e] = true
 }
 
-func (w *world) isBuried(e engine.EngineID) bool {
+func (w *world) isBuried(e store.EngineID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.buried[e]

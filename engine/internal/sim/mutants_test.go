@@ -22,7 +22,7 @@ var mutants = []mutant{
 	{"the fence does not keep writers out", "memory/journal.go",
 		"return m != nil && m.fence[w.n]", "return m != nil || w.n >= 0", nil},
 	{"a number is taken twice", "memory/journal.go",
-		"case r != nil && int(t.Seq) < len(r.rows):\n\t\treturn engine.ErrStale", "case r != nil && int(t.Seq) < len(r.rows):\n\t\treturn nil", nil},
+		"case r != nil && int(t.Seq) < len(r.rows):\n\t\treturn store.ErrStale", "case r != nil && int(t.Seq) < len(r.rows):\n\t\treturn nil", nil},
 	{"a stale row counts as landed", "committer.go",
 		"it.res.err = ErrStale\n", "it.res.err = nil\n", nil},
 	{"an error of the store counts as a commit", "committer.go",

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 var errLost = errors.New("sim: the store's answer was lost")
@@ -16,7 +16,7 @@ var errLost = errors.New("sim: the store's answer was lost")
 // A wire is one engine process's way to the store. It loses answers, sometimes
 // after the store has acted, is slow, and stands still with its engine.
 type wire struct {
-	engine.Store
+	store.Store
 	world *world
 	node  *node
 }
@@ -67,16 +67,16 @@ func over[T any](ctx context.Context, w *wire, p part, what string, f func() (T,
 
 type nothing struct{}
 
-func (w *wire) Join(ctx context.Context, address string, lease time.Duration, writers int) (engine.EngineID, error) {
-	return over(ctx, w, partMembers, "join", func() (engine.EngineID, error) { return w.Store.Join(ctx, address, lease, writers) })
+func (w *wire) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
+	return over(ctx, w, partMembers, "join", func() (store.EngineID, error) { return w.Store.Join(ctx, address, lease, writers) })
 }
 
 // Tick remembers until when the engine may believe in its lease: counted from
 // when it asked; and by how much its idea of store time is behind: by as long as
 // the answer took.
-func (w *wire) Tick(ctx context.Context, e engine.EngineID, lease time.Duration, limit int) (engine.Tick, error) {
+func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	asked, read := time.Now(), time.Time{}
-	tick, err := over(ctx, w, partMembers, "tick", func() (engine.Tick, error) {
+	tick, err := over(ctx, w, partMembers, "tick", func() (store.Tick, error) {
 		read = time.Now()
 		return w.Store.Tick(ctx, e, lease, limit)
 	})
@@ -88,7 +88,7 @@ func (w *wire) Tick(ctx context.Context, e engine.EngineID, lease time.Duration,
 
 // Fence remembers whom the store has declared dead: nothing of theirs may land
 // afterwards.
-func (w *wire) Fence(ctx context.Context, dead engine.EngineID) (bool, error) {
+func (w *wire) Fence(ctx context.Context, dead store.EngineID) (bool, error) {
 	return over(ctx, w, partMembers, fmt.Sprintf("fence %d", dead), func() (bool, error) {
 		ok, err := w.Store.Fence(ctx, dead)
 		if ok && err == nil {
@@ -98,7 +98,7 @@ func (w *wire) Fence(ctx context.Context, dead engine.EngineID) (bool, error) {
 	})
 }
 
-func (w *wire) Leave(ctx context.Context, e engine.EngineID) error {
+func (w *wire) Leave(ctx context.Context, e store.EngineID) error {
 	_, err := over(ctx, w, partMembers, "leave", func() (nothing, error) {
 		err := w.Store.Leave(ctx, e)
 		if err == nil {
@@ -126,7 +126,7 @@ func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (boo
 	return may, err
 }
 
-func (w *wire) Overdue(ctx context.Context, self engine.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+func (w *wire) Overdue(ctx context.Context, self store.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
 	if !w.world.permit(w.node, false) {
 		w.world.fault("engine %d looks for what is overdue out of turn (S45)", w.node.n)
 	}
@@ -142,10 +142,10 @@ func (w *world) permit(n *node, may bool) bool {
 	return was
 }
 
-func (w *wire) Load(ctx context.Context, run machine.RunID) (engine.Head, []engine.Row, error) {
+func (w *wire) Load(ctx context.Context, run machine.RunID) (store.Head, []store.Row, error) {
 	type loaded struct {
-		head engine.Head
-		rows []engine.Row
+		head store.Head
+		rows []store.Row
 	}
 	l, err := over(ctx, w, partOther, "load", func() (loaded, error) {
 		head, rows, err := w.Store.Load(ctx, run)
@@ -154,17 +154,17 @@ func (w *wire) Load(ctx context.Context, run machine.RunID) (engine.Head, []engi
 	return l.head, l.rows, err
 }
 
-func (w *wire) LoadMany(ctx context.Context, runs []machine.RunID) ([]engine.Loaded, error) {
-	return over(ctx, w, partOther, "load many", func() ([]engine.Loaded, error) { return w.Store.LoadMany(ctx, runs) })
+func (w *wire) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
+	return over(ctx, w, partOther, "load many", func() ([]store.Loaded, error) { return w.Store.LoadMany(ctx, runs) })
 }
 
-func (w *wire) Hold(ctx context.Context, e engine.EngineID, runs []machine.RunID) error {
+func (w *wire) Hold(ctx context.Context, e store.EngineID, runs []machine.RunID) error {
 	_, err := over(ctx, w, partOther, fmt.Sprintf("hold %v", runs), func() (nothing, error) { return nothing{}, w.Store.Hold(ctx, e, runs) })
 	return err
 }
 
-func (w *wire) Suspects(ctx context.Context, self engine.EngineID, runs []machine.RunID) (map[machine.RunID]engine.Suspicion, error) {
-	return over(ctx, w, partOther, "suspects", func() (map[machine.RunID]engine.Suspicion, error) { return w.Store.Suspects(ctx, self, runs) })
+func (w *wire) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
+	return over(ctx, w, partOther, "suspects", func() (map[machine.RunID]store.Suspicion, error) { return w.Store.Suspects(ctx, self, runs) })
 }
 
 func (w *wire) Absolve(ctx context.Context, runs ...machine.RunID) error {
@@ -172,20 +172,20 @@ func (w *wire) Absolve(ctx context.Context, runs ...machine.RunID) error {
 	return err
 }
 
-func (w *wire) Messages(ctx context.Context, run machine.RunID, limit int) ([]engine.Message, error) {
-	return over(ctx, w, partOther, "messages", func() ([]engine.Message, error) { return w.Store.Messages(ctx, run, limit) })
+func (w *wire) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
+	return over(ctx, w, partOther, "messages", func() ([]store.Message, error) { return w.Store.Messages(ctx, run, limit) })
 }
 
-func (w *wire) Post(ctx context.Context, m engine.Message) (engine.MessageID, error) {
-	return over(ctx, w, partOther, "post", func() (engine.MessageID, error) { return w.Store.Post(ctx, m) })
+func (w *wire) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
+	return over(ctx, w, partOther, "post", func() (store.MessageID, error) { return w.Store.Post(ctx, m) })
 }
 
-func (w *wire) Discard(ctx context.Context, run machine.RunID, ids []engine.MessageID) error {
+func (w *wire) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
 	_, err := over(ctx, w, partOther, "discard", func() (nothing, error) { return nothing{}, w.Store.Discard(ctx, run, ids) })
 	return err
 }
 
-func (w *wire) KeepLate(ctx context.Context, l engine.LateReply) error {
+func (w *wire) KeepLate(ctx context.Context, l store.LateReply) error {
 	_, err := over(ctx, w, partOther, "keep late", func() (nothing, error) {
 		w.world.late()
 		return nothing{}, w.Store.KeepLate(ctx, l)
@@ -209,7 +209,7 @@ func (w *wire) Wakes(ctx context.Context) <-chan struct{} {
 	return none
 }
 
-func (w *wire) OpenWriter(ctx context.Context, e engine.EngineID, n int) (engine.Writer, error) {
+func (w *wire) OpenWriter(ctx context.Context, e store.EngineID, n int) (store.Writer, error) {
 	writer, err := w.Store.OpenWriter(ctx, e, n)
 	if err != nil {
 		return nil, err
@@ -218,13 +218,13 @@ func (w *wire) OpenWriter(ctx context.Context, e engine.EngineID, n int) (engine
 }
 
 type wireWriter struct {
-	engine.Writer
+	store.Writer
 	wire   *wire
-	engine engine.EngineID
+	engine store.EngineID
 }
 
-func (w *wireWriter) Commit(ctx context.Context, batch []engine.Transition) ([]engine.Outcome, error) {
-	return over(ctx, w.wire, partOther, what(w.engine, batch), func() ([]engine.Outcome, error) {
+func (w *wireWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
+	return over(ctx, w.wire, partOther, what(w.engine, batch), func() ([]store.Outcome, error) {
 		dead := w.wire.world.isBuried(w.engine)
 		waiting := w.wire.world.waiting(ctx, batch)
 		out, err := w.Writer.Commit(ctx, batch)
@@ -238,8 +238,8 @@ func (w *wireWriter) Commit(ctx context.Context, batch []engine.Transition) ([]e
 	})
 }
 
-func (w *wireWriter) Submit(ctx context.Context, t engine.Transition, n engine.Names) (engine.Submitted, error) {
-	return over(ctx, w.wire, partOther, what(w.engine, []engine.Transition{t}), func() (engine.Submitted, error) {
+func (w *wireWriter) Submit(ctx context.Context, t store.Transition, n store.Names) (store.Submitted, error) {
+	return over(ctx, w.wire, partOther, what(w.engine, []store.Transition{t}), func() (store.Submitted, error) {
 		dead := w.wire.world.isBuried(w.engine)
 		s, err := w.Writer.Submit(ctx, t, n)
 		if err == nil && !s.Exists {
@@ -250,7 +250,7 @@ func (w *wireWriter) Submit(ctx context.Context, t engine.Transition, n engine.N
 }
 
 // what names a batch for the trace.
-func what(e engine.EngineID, batch []engine.Transition) string {
+func what(e store.EngineID, batch []store.Transition) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "as %d commits", e)
 	for _, t := range batch {

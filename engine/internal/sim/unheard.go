@@ -3,12 +3,12 @@ package sim
 import (
 	"context"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // waiting returns the verbs that wait for the runs which a batch gives an owner.
-func (w *world) waiting(ctx context.Context, batch []engine.Transition) map[machine.RunID][]int64 {
+func (w *world) waiting(ctx context.Context, batch []store.Transition) map[machine.RunID][]int64 {
 	said := map[machine.RunID][]int64{}
 	for _, t := range batch {
 		if t.Owner == nil || *t.Owner == 0 || t.Seq == 0 {
@@ -19,7 +19,7 @@ func (w *world) waiting(ctx context.Context, batch []engine.Transition) map[mach
 			w.fault("read the inbox of run %d: %v", t.Run, err)
 		}
 		for _, m := range messages {
-			if m.Kind == engine.MessageVerb {
+			if m.Kind == store.MessageVerb {
 				said[t.Run] = append(said[t.Run], int64(m.ID))
 			}
 		}
@@ -29,7 +29,7 @@ func (w *world) waiting(ctx context.Context, batch []engine.Transition) map[mach
 
 // claimed notes which verbs waited for a run when it got its owner: until each of
 // them is answered no attempt may start (language.md, Verbs before work).
-func (w *world) claimed(t engine.Transition, verbs []int64) {
+func (w *world) claimed(t store.Transition, verbs []int64) {
 	if t.Owner == nil || *t.Owner == 0 || t.Seq == 0 {
 		return
 	}

@@ -9,11 +9,12 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A question is a verb that somebody said to a run.
 type question struct {
-	id   engine.MessageID
+	id   store.MessageID
 	run  machine.RunID
 	verb string
 	by   string

@@ -16,7 +16,8 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/memory"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -48,7 +49,7 @@ type world struct {
 	stories   map[machine.RunID]*story
 	order     []*story                        // by first row
 	fences    map[machine.RunID]map[int64]int // by fencing token: the engine that called under it
-	buried    map[engine.EngineID]bool        // declared dead by the store
+	buried    map[store.EngineID]bool         // declared dead by the store
 	questions []question
 	faults    []string
 	log       bytes.Buffer // the trace
@@ -86,7 +87,7 @@ type Result struct {
 func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w := &world{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5a6a)),
-		stories: map[machine.RunID]*story{}, fences: map[machine.RunID]map[int64]int{}, buried: map[engine.EngineID]bool{}, start: time.Now(),
+		stories: map[machine.RunID]*story{}, fences: map[machine.RunID]map[int64]int{}, buried: map[store.EngineID]bool{}, start: time.Now(),
 	}
 	w.weather = newWeather(w.rng)
 	w.store = memory.New(memory.Options{Now: w.now})
@@ -276,7 +277,7 @@ func (w *world) submit(ctx context.Context, name string) (machine.RunID, error) 
 	sub, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	ask := engine.Submission{Definition: w.def, Workflow: "w", Vars: vars, Name: name, By: "sim"}
-	var s engine.Submitted
+	var s store.Submitted
 	var err error
 	switch node := w.nodes[w.draw(len(w.nodes))].get(); {
 	case w.weather.detached:

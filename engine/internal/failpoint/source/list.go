@@ -60,7 +60,7 @@ func List(root string) ([]string, error) {
 }
 
 // DurableMethods returns the methods of the store's roles that change it, as
-// engine/store.go declares them.
+// engine/store/store.go declares them.
 func DurableMethods(root string) ([]string, error) {
 	reads := map[string]bool{}
 	for _, name := range []string{

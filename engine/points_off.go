@@ -1,7 +1,0 @@
-//go:build !failpoints
-
-package engine
-
-// Pointed returns the store as it is: this build has no places where faults
-// strike.
-func Pointed(s Store) Store { return s }

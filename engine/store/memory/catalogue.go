@@ -1,0 +1,80 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// PutDefinition stores a definition once by its digest.
+func (s *Store) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	if _, ok := s.defs[d.Digest]; !ok {
+		d.Data = slices.Clone(d.Data)
+		d.Workflows = slices.Clone(d.Workflows)
+		s.defs[d.Digest] = d
+		for _, w := range d.Workflows {
+			s.flows = append(s.flows, flow{d.Digest, w.Name, slices.Clone(w.Steps)})
+		}
+	}
+	ids := make(map[string]store.WorkflowID, len(d.Workflows))
+	for i, f := range s.flows {
+		if f.digest == d.Digest {
+			ids[f.name] = store.WorkflowID(i + 1)
+		}
+	}
+	return ids, nil
+}
+
+// Definition returns the definition that holds the workflow. Returns
+// ErrNotFound.
+func (s *Store) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.Definition{}, "", err
+	}
+	defer s.mu.Unlock()
+	f, ok := s.flowLocked(id)
+	if !ok {
+		return store.Definition{}, "", store.ErrNotFound
+	}
+	d := s.defs[f.digest]
+	d.Data = slices.Clone(d.Data)
+	return d, f.name, nil
+}
+
+func (s *Store) flowLocked(id store.WorkflowID) (flow, bool) {
+	if id < 1 || int(id) > len(s.flows) {
+		return flow{}, false
+	}
+	return s.flows[id-1], true
+}
+
+// PinKey remembers the id of the key, unless one is remembered, and returns the
+// one that is.
+func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
+	if err := s.lock(ctx); err != nil {
+		return "", err
+	}
+	defer s.mu.Unlock()
+	if s.key == "" {
+		s.key = id
+	}
+	return s.key, nil
+}
+
+// PinHistory remembers from which run on rows are tagged, unless that is remembered,
+// and returns what is.
+func (s *Store) PinHistory(ctx context.Context, mark string) (string, error) {
+	if err := s.lock(ctx); err != nil {
+		return "", err
+	}
+	defer s.mu.Unlock()
+	if s.history == "" {
+		s.history = mark
+	}
+	return s.history, nil
+}

@@ -1,0 +1,150 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// An alert is a recorded alert and whether it was pushed. The names of its run
+// are looked up when it is read.
+type alert struct {
+	store.AlertRow
+	delivered bool
+}
+
+func (s *Store) alertLocked(run machine.RunID, a store.AlertRow) {
+	s.alertIDs++
+	a.ID, a.Run = s.alertIDs, run
+	s.alerts = append(s.alerts, alert{AlertRow: a})
+}
+
+// KeepLate keeps a late answer and an alert beside it, once. Returns
+// ErrNotFound if there is no such run.
+func (s *Store) KeepLate(ctx context.Context, l store.LateReply) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[l.Run]
+	if r == nil {
+		return store.ErrNotFound
+	}
+	if l.At.IsZero() {
+		l.At = s.now()
+	}
+	l.At, l.Data = micro(l.At), slices.Clone(l.Data)
+	l.Step, l.Outcome, l.Code = store.CleanText(l.Step), store.CleanText(l.Outcome), store.CleanText(l.Code)
+	for _, old := range r.late {
+		if old.Node == l.Node && old.Call == l.Call && old.Outcome == l.Outcome {
+			return nil
+		}
+	}
+	r.late = append(r.late, l)
+	s.alertLocked(l.Run, store.AlertRow{Alert: l.Alert(), At: l.At})
+	return nil
+}
+
+// LateReplies returns the late answers of a run, oldest first.
+func (s *Store) LateReplies(ctx context.Context, id machine.RunID) ([]store.LateReply, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	if r == nil {
+		return nil, nil
+	}
+	out := slices.Clone(r.late)
+	slices.SortStableFunc(out, func(a, b store.LateReply) int { return a.At.Compare(b.At) })
+	for i := range out {
+		out[i].Data = slices.Clone(out[i].Data)
+	}
+	return out, nil
+}
+
+// KeepLogs keeps lines that agents logged, the last MaxLogLines of a run.
+func (s *Store) KeepLogs(ctx context.Context, lines []store.LogLine) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, l := range lines {
+		r := s.runs[l.Run]
+		if r == nil {
+			continue
+		}
+		if l.At.IsZero() {
+			l.At = s.now()
+		}
+		s.logLines++
+		l.ID, l.At = s.logLines, micro(l.At)
+		l.Step, l.Level, l.Message = store.CleanText(l.Step), store.CleanText(l.Level), store.CleanText(l.Message)
+		r.logs = append(r.logs, l)
+		if n := len(r.logs) - store.MaxLogLines; n > 0 {
+			r.logs = slices.Delete(r.logs, 0, n)
+		}
+	}
+	return nil
+}
+
+// Logs returns up to limit lines of a run with an id greater than after.
+func (s *Store) Logs(ctx context.Context, id machine.RunID, after int64, limit int) ([]store.LogLine, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	if r == nil {
+		return nil, nil
+	}
+	i, _ := slices.BinarySearchFunc(r.logs, after+1, func(l store.LogLine, id int64) int { return cmp.Compare(l.ID, id) })
+	return slices.Clone(r.logs[i:min(len(r.logs), i+limit)]), nil
+}
+
+// Undelivered returns up to limit alerts that were not pushed yet, oldest
+// first.
+func (s *Store) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var rows []store.AlertRow
+	for _, a := range s.alerts[s.delivered:] {
+		if len(rows) == limit {
+			break
+		}
+		if !a.delivered {
+			rows = append(rows, s.namedLocked(a.AlertRow))
+		}
+	}
+	return rows, nil
+}
+
+// Delivered notes that alerts were pushed.
+func (s *Store) Delivered(ctx context.Context, ids []int64) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		i, ok := slices.BinarySearchFunc(s.alerts, id, func(a alert, id int64) int { return cmp.Compare(a.ID, id) })
+		if ok {
+			s.alerts[i].delivered = true
+		}
+	}
+	for s.delivered < len(s.alerts) && s.alerts[s.delivered].delivered {
+		s.delivered++
+	}
+	return nil
+}
+
+// namedLocked puts the names of its run into an alert.
+func (s *Store) namedLocked(a store.AlertRow) store.AlertRow {
+	r := s.runs[a.Run]
+	a.Name, a.Workflow, a.Key = r.head.Name, s.flows[r.head.Workflow-1].name, r.key.key
+	return a
+}

@@ -1,0 +1,71 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
+func (s *Store) Hold(ctx context.Context, id store.EngineID, runs []machine.RunID) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	m := s.members[id]
+	if m == nil || m.dead {
+		return store.ErrFenced
+	}
+	m.hand = slices.Clone(runs)
+	return nil
+}
+
+// Suspects returns what is known against runs.
+func (s *Store) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	found := map[machine.RunID]store.Suspicion{}
+	for _, run := range runs {
+		x := store.Suspicion{Deaths: s.deaths[run]}
+		for id, m := range s.members {
+			x.Held = x.Held || id != self && slices.Contains(m.hand, run)
+		}
+		if x != (store.Suspicion{}) {
+			found[run] = x
+		}
+	}
+	return found, nil
+}
+
+// Absolve forgets what is known against runs.
+func (s *Store) Absolve(ctx context.Context, runs ...machine.RunID) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, run := range runs {
+		delete(s.deaths, run)
+	}
+	return nil
+}
+
+// blameLocked counts the death of a member against the open runs it had in hand.
+func (s *Store) blameLocked(m *member) {
+	slices.Sort(m.hand)
+	for _, run := range slices.Compact(m.hand) {
+		if r := s.runs[run]; r != nil && !r.head.State.Final() {
+			s.deaths[run]++
+		}
+	}
+	m.hand = nil
+}
+
+// shunnedLocked reports whether no engine looks at a run until a person says how it
+// goes on.
+func (s *Store) shunnedLocked(r *run) bool {
+	return s.deaths[r.head.Run] >= store.MaxDeaths && r.head.AtRest()
+}

@@ -1,0 +1,134 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+var _ store.Waker = (*Store)(nil)
+
+// Post puts a message into its run's inbox and hints at it. Returns
+// ErrNotFound if there is no such run.
+func (s *Store) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
+	if err := m.Validate(); err != nil {
+		return 0, err
+	}
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	if s.runs[m.Run] == nil {
+		return 0, store.ErrNotFound
+	}
+	for _, old := range s.inbox[m.Run] {
+		if m.Dedup != "" && old.Dedup == m.Dedup {
+			return old.ID, nil
+		}
+	}
+	if m.At.IsZero() {
+		m.At = s.now()
+	}
+	s.messages++
+	m.ID, m.At, m.By, m.Data = s.messages, micro(m.At), store.CleanText(m.By), slices.Clone(m.Data)
+	s.inbox[m.Run] = append(s.inbox[m.Run], m)
+	s.hintLocked()
+	return m.ID, nil
+}
+
+// Messages returns up to limit messages of a run in order of arrival.
+func (s *Store) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	all := s.inbox[run]
+	out := slices.Clone(all[:min(len(all), limit)])
+	for i := range out {
+		out[i].Data = slices.Clone(out[i].Data)
+	}
+	return out, nil
+}
+
+// Waits reports whether a message of a run is in its inbox still.
+func (s *Store) Waits(ctx context.Context, run machine.RunID, id store.MessageID) (bool, error) {
+	if err := s.lock(ctx); err != nil {
+		return false, err
+	}
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.inbox[run], func(m store.Message) bool { return m.ID == id }), nil
+}
+
+// Discard removes messages of a run that has ended.
+func (s *Store) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if r := s.runs[run]; r != nil && r.head.State.Final() {
+		s.consumeLocked(run, ids)
+	}
+	return nil
+}
+
+// consumeLocked removes messages of a run; those of others stay.
+func (s *Store) consumeLocked(run machine.RunID, ids []store.MessageID) {
+	if len(ids) == 0 {
+		return
+	}
+	left := slices.DeleteFunc(s.inbox[run], func(m store.Message) bool { return slices.Contains(ids, m.ID) })
+	if s.inbox[run] = left; len(left) == 0 {
+		delete(s.inbox, run)
+	}
+}
+
+// waitingLocked returns up to limit runs for which messages wait and that are
+// the engine's, or nobody's, in turn: ended ones whose owner is gone are
+// nobody's too.
+func (s *Store) waitingLocked(id store.EngineID, limit int) []machine.RunID {
+	var runs []machine.RunID
+	after := s.turns.After(id)
+	for run := range s.inbox {
+		if run <= after {
+			continue
+		}
+		h := s.runs[run].head
+		if s.shunnedLocked(s.runs[run]) {
+			continue
+		}
+		if h.Owner == id || h.Owner == 0 || h.State.Final() && !s.aliveLocked(h.Owner) {
+			runs = append(runs, run)
+		}
+	}
+	slices.Sort(runs)
+	runs = runs[:min(len(runs), limit)]
+	s.turns.Shown(id, runs, limit)
+	return runs
+}
+
+// Wakes returns a channel that receives a hint for every message, and for every
+// run that is submitted without an owner.
+func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
+	hints := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakes = append(s.wakes, hints)
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.wakes = slices.DeleteFunc(s.wakes, func(c chan struct{}) bool { return c == hints })
+		close(hints)
+	})
+	return hints
+}
+
+func (s *Store) hintLocked() {
+	for _, c := range s.wakes {
+		select {
+		case c <- struct{}{}:
+		default: // one is waiting there already
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A Writer commits for one fence row.
+type Writer struct {
+	s      *Store
+	engine store.EngineID
+	n      int
+}
+
+var _ store.Writer = (*Writer)(nil)
+
+// OpenWriter opens the n-th writer of an engine. Returns ErrFenced.
+func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	w := &Writer{s, id, n}
+	if !w.mayCommitLocked() {
+		return nil, store.ErrFenced
+	}
+	return w, nil
+}
+
+// Close does nothing: the writer holds no resources.
+func (w *Writer) Close() error { return nil }
+
+func (w *Writer) mayCommitLocked() bool {
+	m := w.s.members[w.engine]
+	return m != nil && m.fence[w.n]
+}
+
+// begin takes a token for a batch.
+func (w *Writer) begin(ctx context.Context) (int64, error) {
+	if err := w.s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer w.s.mu.Unlock()
+	w.s.token++
+	return w.s.token, nil
+}
+
+// Commit lands a batch. Returns ErrFenced.
+func (w *Writer) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
+	if err := store.ValidateBatch(batch); err != nil {
+		return nil, err
+	}
+	token, err := w.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for { // a lost reply: the same batch under the same token
+		out, known, err := w.send(ctx, token, batch)
+		if known || err != nil {
+			return out, err
+		}
+	}
+}
+
+func (w *Writer) send(ctx context.Context, token int64, batch []store.Transition) (out []store.Outcome, known bool, err error) {
+	if err := w.s.lock(ctx); err != nil {
+		return nil, false, err
+	}
+	defer w.s.mu.Unlock()
+	if w.s.lostLocked(false) {
+		return nil, false, nil
+	}
+	out = make([]store.Outcome, len(batch))
+	if !w.mayCommitLocked() {
+		// Fenced while a reply was lost: what landed before still counts.
+		for i, t := range batch {
+			if w.s.mineLocked(token, t) {
+				out[i], known = landedNow(t), true
+			} else {
+				out[i] = store.Outcome{Err: store.ErrStale}
+			}
+		}
+		if !known {
+			return nil, false, store.ErrFenced
+		}
+		return out, true, nil
+	}
+	for i, t := range batch {
+		out[i] = w.s.landLocked(token, t)
+	}
+	return out, !w.s.lostLocked(true), nil
+}
+
+func (s *Store) lostLocked(landed bool) bool { return s.lose != nil && s.lose(landed) }
+
+func (s *Store) mineLocked(token int64, t store.Transition) bool {
+	r := s.runs[t.Run]
+	return r != nil && int(t.Seq) < len(r.rows) && r.rows[t.Seq].token == token
+}
+
+// appendLocked lands one transition: its row, and what the run becomes.
+// Returns nil also if the row is there already under this token.
+func (s *Store) appendLocked(token int64, t store.Transition) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	r := s.runs[t.Run]
+	switch {
+	case s.mineLocked(token, t):
+		return nil
+	case r != nil && t.Seq == 0:
+		return store.ErrExists
+	case r != nil && int(t.Seq) < len(r.rows):
+		return store.ErrStale
+	case r == nil && t.Seq > 0: // retention has removed it meanwhile
+		return store.ErrStale
+	case t.Heard != nil && len(s.inbox[t.Run]) > int(*t.Heard):
+		return store.ErrStale
+	case r != nil && int(t.Seq) > len(r.rows):
+		return fmt.Errorf("memory: run %d: row %d would leave a gap", t.Run, t.Seq)
+	case r != nil && t.State != machine.RunInvalid && !store.CanBecome(r.head.State, t.State):
+		return fmt.Errorf("memory: run %d: %v cannot become %v", t.Run, r.head.State, t.State)
+	case t.Seq == 0:
+		if _, ok := s.flowLocked(t.Workflow); !ok {
+			return fmt.Errorf("memory: run %d: no such workflow: %d", t.Run, t.Workflow)
+		}
+		r = &run{head: store.Head{Run: t.Run, Name: store.RunName(t.Run), Workflow: t.Workflow, CreatedAt: micro(t.At)}}
+		s.addLocked(r)
+	}
+	r.rows = append(r.rows, row{
+		Row:   store.Row{Seq: t.Seq, At: micro(t.At), Data: slices.Clone(t.Data)},
+		token: token,
+		steps: store.AppendStepRows(nil, t.Steps),
+	})
+	if t.State != machine.RunInvalid {
+		r.head.State, r.head.FinishedAt = t.State, time.Time{}
+		if t.State.Final() {
+			r.head.FinishedAt = micro(t.At)
+		}
+	}
+	if t.Owner != nil {
+		r.head.Owner, r.head.Fence = *t.Owner, t.Seq
+	}
+	if !t.NextCheck.IsZero() {
+		r.head.NextCheck = micro(t.NextCheck)
+	}
+	if t.State != machine.RunInvalid || t.Owner != nil || !t.NextCheck.IsZero() {
+		s.queueLocked(r)
+	}
+	for _, n := range t.NewNodes {
+		n.Name = store.CleanText(n.Name)
+		r.nodes = append(r.nodes, n)
+	}
+	for _, a := range t.Alerts {
+		a = store.Alert{Kind: store.CleanText(a.Kind), Step: store.CleanText(a.Step), Code: store.CleanText(a.Code), Message: store.CleanText(a.Message)}
+		s.alertLocked(t.Run, store.AlertRow{Alert: a, At: micro(t.At)})
+	}
+	s.consumeLocked(t.Run, t.Consumed)
+	return nil
+}
+
+// landLocked lands one transition, if it can, and says what became of it.
+func (s *Store) landLocked(token int64, t store.Transition) store.Outcome {
+	if t.Names != nil {
+		return s.submitLocked(token, t)
+	}
+	if err := s.appendLocked(token, t); err != nil {
+		return store.Outcome{Err: err}
+	}
+	return landedNow(t)
+}
+
+// landedNow is the outcome of a transition that landed.
+func landedNow(t store.Transition) store.Outcome {
+	o := store.Outcome{Landed: true}
+	if t.Names != nil {
+		o.Submitted = store.Submitted{Run: t.Run, Name: t.Names.Public(t.Run)}
+	}
+	return o
+}
+
+// Submit is Commit of one transition with its names: both land or neither.
+// Returns ErrFenced, or ErrExists if the id belongs to another run.
+func (w *Writer) Submit(ctx context.Context, t store.Transition, n store.Names) (store.Submitted, error) {
+	t.Names = &n
+	out, err := w.Commit(ctx, []store.Transition{t})
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	return out[0].Submitted, out[0].Err
+}
+
+// submitLocked lands a run's first transition and its names, unless the name or
+// the key is an earlier run's.
+func (s *Store) submitLocked(token int64, t store.Transition) store.Outcome {
+	if t.Seq != 0 {
+		return store.Outcome{Err: fmt.Errorf("memory: submission of run %d begins with seq %d", t.Run, t.Seq)}
+	}
+	if err := errors.Join(t.Validate(), t.Names.Validate()); err != nil {
+		return store.Outcome{Err: err}
+	}
+	if s.mineLocked(token, t) { // an earlier sending landed
+		return landedNow(t)
+	}
+	name, k := t.Names.Name, key{t.Names.Workflow, t.Names.Key}
+	if id, ok := s.names[name]; ok {
+		return s.existsLocked(id)
+	}
+	if id, ok := s.keys[k]; ok && k.key != "" && store.HoldsKey(s.runs[id].head.State) {
+		return s.existsLocked(id)
+	}
+	if err := s.appendLocked(token, t); err != nil {
+		return store.Outcome{Err: err}
+	}
+	r := s.runs[t.Run]
+	if name != "" {
+		r.head.Name, s.names[name] = name, t.Run
+	}
+	if k.key != "" {
+		r.key, s.keys[k] = k, t.Run
+	}
+	if r.head.Owner == 0 {
+		s.hintLocked()
+	}
+	return landedNow(t)
+}
+
+func (s *Store) existsLocked(id machine.RunID) store.Outcome {
+	return store.Outcome{Submitted: store.Submitted{Run: id, Name: s.runs[id].head.Name, Exists: true}}
+}
+
+// Load returns a run's head and all its rows. Returns ErrNotFound.
+func (s *Store) Load(ctx context.Context, id machine.RunID) (store.Head, []store.Row, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.Head{}, nil, err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	if r == nil {
+		return store.Head{}, nil, store.ErrNotFound
+	}
+	return r.head, copyRows(r.rows), nil
+}
+
+// LoadMany is Load of many runs, ascending; those that do not exist are missing.
+func (s *Store) LoadMany(ctx context.Context, ids []machine.RunID) ([]store.Loaded, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	var out []store.Loaded
+	for _, id := range slices.Compact(ids) {
+		if r := s.runs[id]; r != nil {
+			out = append(out, store.Loaded{Head: r.head, Rows: copyRows(r.rows), Waiting: len(s.inbox[id]) > 0})
+		}
+	}
+	return out, nil
+}
+
+// Rows returns up to limit rows with seq >= from.
+func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	if r == nil {
+		return nil, nil
+	}
+	rows := r.rows[min(int(max(from, 0)), len(r.rows)):]
+	return copyRows(rows[:min(len(rows), limit)]), nil
+}
+
+func copyRows(rows []row) []store.Row {
+	out := make([]store.Row, len(rows))
+	for i, r := range rows {
+		out[i] = store.Row{Seq: r.Seq, At: r.At, Data: slices.Clone(r.Data)}
+	}
+	return out
+}

@@ -1,0 +1,238 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// Join registers a new incarnation.
+func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	s.engines++
+	now := s.now()
+	m := &member{address: store.CleanText(address), joined: now, lease: now.Add(lease), fence: make(map[int]bool, writers)}
+	for n := range writers {
+		m.fence[n] = true
+	}
+	s.members[s.engines] = m
+	return s.engines, nil
+}
+
+// Tick renews the lease and returns what needs attention. Returns ErrLapsed.
+func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.Tick{}, err
+	}
+	defer s.mu.Unlock()
+	now := s.now()
+	m := s.members[id]
+	if m == nil || m.dead || !m.lease.After(now) {
+		return store.Tick{}, store.ErrLapsed
+	}
+	m.lease = now.Add(lease)
+	t := store.Tick{Now: micro(now), Due: s.dueLocked(id, now, limit), Unowned: s.dueLocked(0, now, limit)}
+	for other, m := range s.members {
+		if m.dead || !m.lease.After(now) {
+			t.Dead = append(t.Dead, other)
+		}
+	}
+	slices.Sort(t.Dead)
+	t.Inbox = s.waitingLocked(id, limit)
+	return t, nil
+}
+
+func (s *Store) dueLocked(owner store.EngineID, now time.Time, limit int) []store.DueRun {
+	var due []store.DueRun
+	for _, r := range s.open[owner].due(now, limit) {
+		due = append(due, store.DueRun{Run: r.head.Run, NextCheck: r.head.NextCheck})
+	}
+	return due
+}
+
+// Fence declares a member whose lease is past dead. The mutex makes it wait
+// for batches in flight.
+func (s *Store) Fence(ctx context.Context, id store.EngineID) (bool, error) {
+	if err := s.lock(ctx); err != nil {
+		return false, err
+	}
+	defer s.mu.Unlock()
+	m := s.members[id]
+	if m != nil && !m.dead && m.lease.After(s.now()) {
+		return false, nil
+	}
+	s.buryLocked(id)
+	return true, nil
+}
+
+// Leave ends a membership in order.
+func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if m := s.members[id]; m != nil {
+		m.hand = nil
+	}
+	s.buryLocked(id)
+	s.hintLocked() // its runs are free now
+	return nil
+}
+
+// buryLocked fences a member off and forgets it once it owns no open run.
+func (s *Store) buryLocked(id store.EngineID) {
+	m := s.members[id]
+	if m == nil {
+		return
+	}
+	m.dead, m.fence = true, nil
+	s.blameLocked(m)
+	if m.lease.After(s.now()) {
+		m.lease = s.now()
+	}
+	if s.open[id] == nil {
+		delete(s.members, id)
+	}
+}
+
+// Orphans returns open runs of nobody, or of a member declared dead, that are
+// not at rest, or have a message.
+func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return s.orphans(ctx, after, limit, true)
+}
+
+// Abandoned is Orphans without the runs of nobody.
+func (s *Store) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return s.orphans(ctx, after, limit, false)
+}
+
+func (s *Store) orphans(ctx context.Context, after machine.RunID, limit int, unowned bool) ([]machine.RunID, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var runs []*run
+	for owner, q := range s.open {
+		if m := s.members[owner]; owner == 0 && !unowned || owner != 0 && (m == nil || !m.dead) {
+			continue
+		}
+		for _, r := range q.runs {
+			if r.head.Run > after && !(r.head.AtRest() && len(s.inbox[r.head.Run]) == 0) && !s.shunnedLocked(r) {
+				runs = append(runs, r)
+			}
+		}
+	}
+	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(a.head.Run, b.head.Run) })
+	return idsOf(runs, limit), nil
+}
+
+// Addressed returns open runs of members declared dead for which messages wait.
+func (s *Store) Addressed(ctx context.Context, limit int) ([]machine.RunID, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var runs []*run
+	for id := range s.inbox {
+		r := s.runs[id]
+		if m := s.members[r.head.Owner]; !r.head.State.Final() && m != nil && m.dead && !s.shunnedLocked(r) {
+			runs = append(runs, r)
+		}
+	}
+	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(s.inbox[a.head.Run][0].ID, s.inbox[b.head.Run][0].ID) })
+	return idsOf(runs, limit), nil
+}
+
+// Pass reports whether the caller may make the named pass now.
+func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
+	if err := s.lock(ctx); err != nil {
+		return false, err
+	}
+	defer s.mu.Unlock()
+	now := s.now()
+	if s.passes[name].After(now) {
+		return false, nil
+	}
+	s.passes[name] = now.Add(period)
+	return true, nil
+}
+
+// Overdue returns open runs of other live engines whose next check passed more
+// than grace ago, most overdue first.
+func (s *Store) Overdue(ctx context.Context, self store.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var runs []*run
+	past := s.now().Add(-grace).Add(-time.Nanosecond)
+	for owner, q := range s.open {
+		if owner != self && s.aliveLocked(owner) {
+			runs = append(runs, q.due(past, limit)...)
+		}
+	}
+	slices.SortFunc(runs, func(a, b *run) int {
+		return cmp.Or(a.head.NextCheck.Compare(b.head.NextCheck), cmp.Compare(a.head.Run, b.head.Run))
+	})
+	return idsOf(runs, limit), nil
+}
+
+// Live returns the members whose lease has not passed, by number.
+func (s *Store) Live(ctx context.Context) ([]store.Member, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var live []store.Member
+	for id, m := range s.members {
+		if s.aliveLocked(id) {
+			live = append(live, s.memberLocked(id, m))
+		}
+	}
+	slices.SortFunc(live, func(a, b store.Member) int { return cmp.Compare(a.Engine, b.Engine) })
+	return live, nil
+}
+
+// Member returns a member that lives, or that is dead and still owns open runs.
+func (s *Store) Member(ctx context.Context, id store.EngineID) (store.Member, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.Member{}, err
+	}
+	defer s.mu.Unlock()
+	m := s.members[id]
+	if m == nil {
+		return store.Member{}, store.ErrNotFound
+	}
+	return s.memberLocked(id, m), nil
+}
+
+func (s *Store) memberLocked(id store.EngineID, m *member) store.Member {
+	return store.Member{Engine: id, Address: m.address, JoinedAt: micro(m.joined), LeaseUntil: micro(m.lease), Left: m.lease.Sub(s.now())}
+}
+
+// LiveEngines counts members whose lease has not passed.
+func (s *Store) LiveEngines(ctx context.Context) (int, error) {
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	n := 0
+	for id := range s.members {
+		if s.aliveLocked(id) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (s *Store) aliveLocked(id store.EngineID) bool {
+	m := s.members[id]
+	return m != nil && !m.dead && m.lease.After(s.now())
+}

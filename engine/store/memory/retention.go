@@ -1,0 +1,73 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+var (
+	_ store.Retainer     = (*Store)(nil)
+	_ store.RetainTeller = (*Store)(nil)
+)
+
+// Retained returns the highest id of a run that was removed.
+func (s *Store) Retained(ctx context.Context) (machine.RunID, error) {
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	return s.removed, nil
+}
+
+// Retain removes runs that finished before a time, whole.
+func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
+	if err := s.lock(ctx); err != nil {
+		return stats, err
+	}
+	defer s.mu.Unlock()
+	gone := make(map[machine.RunID]bool)
+	i, _ := slices.BinarySearch(s.order, s.retained+1)
+	for ; i < len(s.order) && stats.Runs+stats.Held < limit; i++ {
+		r := s.runs[s.order[i]]
+		s.retained = r.head.Run
+		switch {
+		case !r.head.CreatedAt.Before(before):
+		case r.head.FinishedAt.IsZero() || !r.head.FinishedAt.Before(before) || len(s.inbox[r.head.Run]) > 0:
+			stats.Held++
+		default:
+			gone[r.head.Run] = true
+			stats.Runs++
+			stats.Rows += len(r.rows) + len(r.nodes) + len(r.late) + len(r.logs)
+		}
+	}
+	if stats.More = i < len(s.order); !stats.More {
+		s.retained = 0
+	}
+	for id := range gone {
+		s.removeLocked(s.runs[id])
+	}
+	if len(gone) > 0 {
+		rows := len(s.alerts)
+		s.alerts = slices.DeleteFunc(s.alerts, func(a alert) bool { return gone[a.Run] })
+		s.order = slices.DeleteFunc(s.order, func(id machine.RunID) bool { return gone[id] })
+		s.delivered = 0
+		stats.Rows += rows - len(s.alerts)
+	}
+	return stats, nil
+}
+
+// removeLocked removes a run that has ended, and its names.
+func (s *Store) removeLocked(r *run) {
+	delete(s.runs, r.head.Run)
+	s.removed = max(s.removed, r.head.Run)
+	if s.names[r.head.Name] == r.head.Run {
+		delete(s.names, r.head.Name)
+	}
+	if s.keys[r.key] == r.head.Run {
+		delete(s.keys, r.key)
+	}
+}

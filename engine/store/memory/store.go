@@ -1,0 +1,166 @@
+// Package memory keeps runs in maps: the store of tests and simulations, and
+// the deliberately simple twin that says in a few lines what engine/store/sqlite and
+// engine/store/postgres must do. It obeys every rule of engine/store/storetest; it only
+// does not survive its process.
+package memory
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// Options of a Store. Zero fields mean defaults.
+type Options struct {
+	// Now is store time; nil = time.Now.
+	Now func() time.Time
+}
+
+// A Store is an store.Store in memory. Several engines may share it.
+type Store struct {
+	now func() time.Time
+
+	// lose, if set by a test, is asked before and after each batch lands; true
+	// stands for a request or a reply that was lost on the way.
+	lose func(landed bool) bool
+
+	mu      sync.Mutex // protects everything below
+	closed  bool
+	engines store.EngineID // last number given
+	token   int64          // last commit token
+	members map[store.EngineID]*member
+	key     string // id of the key that seals; "" = none
+	history string // from which run on rows are tagged; "" = not known
+	defs    map[string]store.Definition
+	flows   []flow // by WorkflowID - 1
+	runs    map[machine.RunID]*run
+	names   map[string]machine.RunID
+	keys    map[key]machine.RunID
+	alerts  []alert // by AlertRow.ID
+
+	open      map[store.EngineID]*queue // of owners that have an open run
+	order     []machine.RunID           // all runs, ascending
+	alertIDs  int64                     // last number given
+	delivered int                       // how many of the first alerts were pushed
+	retained  machine.RunID             // the last run that Retain has looked at
+	removed   machine.RunID             // the highest that it has removed
+
+	messages store.MessageID // last number given
+	inbox    map[machine.RunID][]store.Message
+	deaths   map[machine.RunID]int // engines that died with the run in hand
+	wakes    []chan struct{}
+	logLines int64                // last number given
+	passes   map[string]time.Time // not before
+	turns    store.Rotation       // of the runs for which messages wait
+}
+
+type flow struct {
+	digest, name string
+	steps        []string
+}
+
+type key struct{ workflow, key string }
+
+type member struct {
+	address string
+	joined  time.Time
+	lease   time.Time
+	dead    bool
+	fence   map[int]bool // writers that may commit
+	hand    []machine.RunID
+}
+
+type run struct {
+	head  store.Head
+	key   key // zero = none
+	rows  []row
+	nodes []store.NodeName // of instances
+	late  []store.LateReply
+	logs  []store.LogLine
+
+	queue *queue // in which the run stands; nil = ended
+	owner store.EngineID
+	place int // in the queue
+}
+
+type row struct {
+	store.Row
+	token int64
+	steps []byte
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New returns an empty Store.
+func New(o Options) *Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Store{
+		now:     o.Now,
+		members: make(map[store.EngineID]*member),
+		defs:    make(map[string]store.Definition),
+		runs:    make(map[machine.RunID]*run),
+		open:    make(map[store.EngineID]*queue),
+		names:   make(map[string]machine.RunID),
+		keys:    make(map[key]machine.RunID),
+		inbox:   make(map[machine.RunID][]store.Message),
+		deaths:  make(map[machine.RunID]int),
+		passes:  make(map[string]time.Time),
+	}
+}
+
+var errClosed = errors.New("memory: store is closed")
+
+// Close makes every later call fail.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+// lock takes the mutex for a call, unless ctx has ended or the store is closed.
+func (s *Store) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errClosed
+	}
+	return nil
+}
+
+// micro cuts a time to what every store keeps.
+func micro(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// addLocked adds a run. Ids rise, but not strictly from engine to engine.
+func (s *Store) addLocked(r *run) {
+	s.runs[r.head.Run] = r
+	i := len(s.order)
+	if i > 0 && s.order[i-1] > r.head.Run {
+		i, _ = slices.BinarySearch(s.order, r.head.Run)
+	}
+	s.order = slices.Insert(s.order, i, r.head.Run)
+}
+
+// idsOf returns the ids of up to limit runs, in the order given.
+func idsOf(runs []*run, limit int) []machine.RunID {
+	ids := make([]machine.RunID, min(len(runs), limit))
+	for i := range ids {
+		ids[i] = runs[i].head.Run
+	}
+	return ids
+}

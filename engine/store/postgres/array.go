@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// Type numbers of array elements (pg_type.oid).
+const (
+	oidBytea       = 17
+	oidInt8        = 20
+	oidInt2        = 21
+	oidInt4        = 23
+	oidText        = 25
+	oidTimestamptz = 1184
+)
+
+// An array encodes a one-dimensional array in the wire's binary format: cheap,
+// where the text format doubles bytea and must be parsed by the server. It
+// needs binary_parameters=yes, which sends a []byte argument as it is.
+type array struct {
+	buf []byte
+	n   int
+}
+
+const arrayHeader = 20
+
+// reset begins an array of a type, keeping the buffer.
+func (a *array) reset(oid uint32) {
+	a.n = 0
+	a.buf = append(a.buf[:0], make([]byte, arrayHeader)...)
+	binary.BigEndian.PutUint32(a.buf[0:], 1) // dimensions
+	binary.BigEndian.PutUint32(a.buf[4:], 1) // may hold NULL
+	binary.BigEndian.PutUint32(a.buf[8:], oid)
+	binary.BigEndian.PutUint32(a.buf[16:], 1) // index of the first element
+}
+
+// bytes returns the encoded array, valid until the next reset.
+func (a *array) bytes() []byte {
+	binary.BigEndian.PutUint32(a.buf[12:], uint32(a.n))
+	if a.n == 0 { // an empty array has no dimension
+		binary.BigEndian.PutUint32(a.buf[0:], 0)
+		return a.buf[:12]
+	}
+	return a.buf
+}
+
+func (a *array) null() {
+	a.n++
+	a.buf = binary.BigEndian.AppendUint32(a.buf, 0xFFFFFFFF)
+}
+
+func (a *array) int2(v int16) {
+	a.n++
+	a.buf = binary.BigEndian.AppendUint32(a.buf, 2)
+	a.buf = binary.BigEndian.AppendUint16(a.buf, uint16(v))
+}
+
+func (a *array) int4(v int32) {
+	a.n++
+	a.buf = binary.BigEndian.AppendUint32(a.buf, 4)
+	a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(v))
+}
+
+func (a *array) int8(v int64) {
+	a.n++
+	a.buf = binary.BigEndian.AppendUint32(a.buf, 8)
+	a.buf = binary.BigEndian.AppendUint64(a.buf, uint64(v))
+}
+
+func (a *array) blob(v []byte) {
+	a.n++
+	a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(len(v)))
+	a.buf = append(a.buf, v...)
+}
+
+func (a *array) text(v string) {
+	a.n++
+	a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(len(v)))
+	a.buf = append(a.buf, v...)
+}
+
+// infinity is the timestamp later than all others; it stands for store.Never.
+const infinity = 1<<63 - 1
+
+// time appends a timestamptz: microseconds since 2000.
+func (a *array) time(t time.Time) {
+	if t.Equal(store.Never) {
+		a.int8(infinity)
+		return
+	}
+	a.int8(t.UnixMicro() - epoch)
+}
+
+// epoch is 2000-01-01 UTC in microseconds since 1970.
+const epoch = 946684800 * 1_000_000

@@ -1,0 +1,276 @@
+package postgres
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A batch is what one commit sends: transitions as columns.
+type batch struct {
+	items   []store.Transition
+	creates bool
+	moves   bool // the row of a run that is there changes
+	names   bool // some of what begins does so under names
+	keys    bool
+	side    bool // instances or alerts; then the shape has names and keys too
+	heard   bool // a run is taken over only if nothing was said to it since
+	consume bool // messages too; then the shape has everything
+
+	run, seq, at, owner, state, steps, data              array
+	newRun, newAt, newFlow, newState, newOwner, newCheck array // rows of runs that begin
+	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck  array // rows of runs that change
+	oldHeard                                             array // of them, if heard or consume
+	nameRun, name, nameKey                               array
+	keyFlow, key, keyRun                                 array
+	nodeRun, node, nodeStep, nodeName                    array
+	alertRun, alertN, kind, alertStep, code, message     array
+	consumedRun, consumed                                array
+	scratch                                              []byte
+	order                                                []*store.Transition // those with names
+	sent                                                 []any               // arguments
+}
+
+// fill encodes items; a batch is filled again and again, and its arrays are
+// valid until then.
+func (b *batch) fill(items []store.Transition) {
+	b.items, b.creates, b.moves, b.names, b.keys, b.side, b.heard, b.consume = items, false, false, false, false, false, false, false
+	b.order = b.order[:0]
+	for i := range items {
+		t := &items[i]
+		b.creates = b.creates || t.Seq == 0
+		b.moves = b.moves || moves(t)
+		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0
+		b.heard = b.heard || t.Heard != nil
+		b.consume = b.consume || len(t.Consumed) > 0
+		if t.Names != nil && t.Names.Kept() {
+			b.names, b.keys = true, b.keys || t.Names.Key != ""
+			b.order = append(b.order, t)
+		}
+	}
+	b.reset()
+	for i := range items {
+		b.add(&items[i])
+	}
+	b.addNames()
+	clear(b.order)
+}
+
+// addNames encodes names and keys, each in the order in which all engines lock
+// them.
+func (b *batch) addNames() {
+	slices.SortFunc(b.order, byName)
+	for _, t := range b.order {
+		b.nameRun.int8(int64(t.Run))
+		b.name.text(t.Names.Public(t.Run))
+		if t.Names.Key != "" {
+			b.nameKey.text(t.Names.Key)
+		} else {
+			b.nameKey.null()
+		}
+	}
+	if !b.keys {
+		return
+	}
+	slices.SortFunc(b.order, byKey)
+	for _, t := range b.order {
+		if t.Names.Key != "" {
+			b.keyFlow.text(t.Names.Workflow)
+			b.key.text(t.Names.Key)
+			b.keyRun.int8(int64(t.Run))
+		}
+	}
+}
+
+// moves reports whether a transition changes the row of a run that is there.
+func moves(t *store.Transition) bool {
+	return t.Seq > 0 && (t.State != machine.RunInvalid || t.Owner != nil || !t.NextCheck.IsZero())
+}
+
+func byName(a, b *store.Transition) int {
+	return cmp.Or(strings.Compare(a.Names.Public(a.Run), b.Names.Public(b.Run)), cmp.Compare(a.Run, b.Run))
+}
+
+func byKey(a, b *store.Transition) int {
+	return cmp.Or(strings.Compare(a.Names.Workflow, b.Names.Workflow), strings.Compare(a.Names.Key, b.Names.Key), cmp.Compare(a.Run, b.Run))
+}
+
+// reset begins the arrays that the shape at hand sends.
+func (b *batch) reset() {
+	for _, c := range []struct {
+		a   *array
+		oid uint32
+	}{
+		{&b.run, oidInt8}, {&b.seq, oidInt4}, {&b.at, oidTimestamptz}, {&b.owner, oidInt4}, {&b.state, oidInt2}, {&b.steps, oidBytea}, {&b.data, oidBytea},
+		{&b.newRun, oidInt8}, {&b.newAt, oidTimestamptz}, {&b.newFlow, oidInt4}, {&b.newState, oidInt2}, {&b.newOwner, oidInt4}, {&b.newCheck, oidTimestamptz},
+		{&b.oldRun, oidInt8}, {&b.oldAt, oidTimestamptz}, {&b.oldSeq, oidInt4}, {&b.oldState, oidInt2}, {&b.oldOwner, oidInt4}, {&b.oldCheck, oidTimestamptz}, {&b.oldHeard, oidInt4},
+		{&b.nameRun, oidInt8}, {&b.name, oidText}, {&b.nameKey, oidText},
+		{&b.keyFlow, oidText}, {&b.key, oidText}, {&b.keyRun, oidInt8},
+		{&b.nodeRun, oidInt8}, {&b.node, oidInt4}, {&b.nodeStep, oidInt4}, {&b.nodeName, oidText},
+		{&b.alertRun, oidInt8}, {&b.alertN, oidInt4}, {&b.kind, oidText}, {&b.alertStep, oidText}, {&b.code, oidText}, {&b.message, oidText},
+		{&b.consumedRun, oidInt8}, {&b.consumed, oidInt8},
+	} {
+		c.a.reset(c.oid)
+	}
+}
+
+func (b *batch) add(t *store.Transition) {
+	b.run.int8(int64(t.Run))
+	b.seq.int4(t.Seq)
+	b.at.time(t.At)
+	addOwner(&b.owner, t)
+	addState(&b.state, t)
+	switch {
+	case t.Seq == 0:
+		b.newRun.int8(int64(t.Run))
+		b.newAt.time(t.At)
+		b.newFlow.int4(int32(t.Workflow))
+		addState(&b.newState, t)
+		addOwner(&b.newOwner, t)
+		addCheck(&b.newCheck, t)
+	case moves(t):
+		b.oldRun.int8(int64(t.Run))
+		b.oldAt.time(t.At)
+		b.oldSeq.int4(t.Seq)
+		addState(&b.oldState, t)
+		addOwner(&b.oldOwner, t)
+		addCheck(&b.oldCheck, t)
+		if t.Heard != nil {
+			b.oldHeard.int4(*t.Heard)
+		} else {
+			b.oldHeard.null()
+		}
+	}
+	if len(t.Steps) > 0 {
+		b.scratch = store.AppendStepRows(b.scratch[:0], t.Steps)
+		b.steps.blob(b.scratch)
+	} else {
+		b.steps.null()
+	}
+	b.data.blob(t.Data)
+	for _, n := range t.NewNodes {
+		b.nodeRun.int8(int64(t.Run))
+		b.node.int4(n.Node)
+		b.nodeStep.int4(n.Step)
+		b.nodeName.text(store.CleanText(n.Name))
+	}
+	for i, a := range t.Alerts {
+		b.alertRun.int8(int64(t.Run))
+		b.alertN.int4(int32(i))
+		b.kind.text(store.CleanText(a.Kind))
+		b.alertStep.text(store.CleanText(a.Step))
+		b.code.text(store.CleanText(a.Code))
+		b.message.text(store.CleanText(a.Message))
+	}
+	for _, id := range t.Consumed {
+		b.consumedRun.int8(int64(t.Run))
+		b.consumed.int8(int64(id))
+	}
+}
+
+// addState appends the state that a transition gives its run, or NULL.
+func addState(a *array, t *store.Transition) {
+	if t.State == machine.RunInvalid {
+		a.null()
+		return
+	}
+	a.int2(int16(t.State))
+}
+
+// addOwner appends the owner that a transition gives its run, or NULL.
+func addOwner(a *array, t *store.Transition) {
+	if t.Owner == nil {
+		a.null()
+		return
+	}
+	a.int4(int32(*t.Owner))
+}
+
+// addCheck appends the bound that a transition sets, or NULL.
+func addCheck(a *array, t *store.Transition) {
+	if t.NextCheck.IsZero() {
+		a.null()
+		return
+	}
+	a.time(t.NextCheck)
+}
+
+// statement is what sends the batch, with its arguments, which are valid until the
+// next call.
+func (b *batch) statement(id store.EngineID, writer int, token int64, ifNone bool) (string, []any) {
+	if !ifNone && b.single() {
+		return b.singleShape(), b.singleArgs(id, writer, token)
+	}
+	return b.shape(ifNone), b.args(id, writer, token, ifNone)
+}
+
+// shape picks the statement for what the batch holds.
+func (b *batch) shape(ifNone bool) string {
+	switch {
+	case b.whole(ifNone) && ifNone:
+		return journalConsumeIfNone
+	case b.whole(ifNone):
+		return journalConsume
+	case b.heard:
+		return journalHeard
+	case b.side && ifNone:
+		return journalSideIfNone
+	case b.side:
+		return journalSide
+	case b.names && ifNone:
+		return journalKeyedIfNone
+	case b.keys:
+		return journalKeyed
+	case b.names:
+		return journalNamed
+	case ifNone:
+		return journalCreateIfNone
+	case b.creates && b.moves:
+		return journalCreate
+	case b.creates:
+		return journalBegin
+	case !b.moves:
+		return journalPlain
+	}
+	return journalAppend
+}
+
+// whole reports whether the batch needs the shape that has everything.
+func (b *batch) whole(ifNone bool) bool {
+	return b.consume || b.heard && (ifNone || b.creates || b.names || b.side)
+}
+
+// args are the arguments of the shape, valid until the next call.
+func (b *batch) args(id store.EngineID, writer int, token int64, ifNone bool) []any {
+	args := append(b.sent[:0], int64(id), int64(writer), token, b.run.bytes(), b.seq.bytes(), b.at.bytes(), b.owner.bytes(), b.state.bytes(), b.steps.bytes(), b.data.bytes())
+	all := b.whole(ifNone)
+	side := b.side || all
+	whole := b.names || side || ifNone
+	if whole || b.creates {
+		args = append(args, b.newRun.bytes(), b.newAt.bytes(), b.newFlow.bytes(), b.newState.bytes(), b.newOwner.bytes(), b.newCheck.bytes())
+	}
+	if whole || b.moves {
+		args = append(args, b.oldRun.bytes(), b.oldAt.bytes(), b.oldSeq.bytes(), b.oldState.bytes(), b.oldOwner.bytes(), b.oldCheck.bytes())
+	}
+	if b.names || side {
+		args = append(args, b.nameRun.bytes(), b.name.bytes(), b.nameKey.bytes())
+	}
+	if b.keys || side || b.names && ifNone {
+		args = append(args, b.keyFlow.bytes(), b.key.bytes(), b.keyRun.bytes())
+	}
+	if side {
+		args = append(args, b.nodeRun.bytes(), b.node.bytes(), b.nodeStep.bytes(), b.nodeName.bytes(),
+			b.alertRun.bytes(), b.alertN.bytes(), b.kind.bytes(), b.alertStep.bytes(), b.code.bytes(), b.message.bytes())
+	}
+	switch {
+	case all:
+		args = append(args, b.consumedRun.bytes(), b.consumed.bytes(), b.oldHeard.bytes())
+	case b.heard:
+		args = append(args, b.oldHeard.bytes())
+	}
+	b.sent = args
+	return args
+}

@@ -1,0 +1,179 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	settingGet = `SELECT value FROM engine.setting WHERE name = $1`
+	// settingPin returns what stands there, its own or another's: DO NOTHING would
+	// not show a row that was written after the statement began.
+	settingPin    = `INSERT INTO engine.setting AS s (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value`
+	definitionPut = `INSERT INTO engine.definition (digest, data) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+	workflowPut   = `INSERT INTO engine.workflow (digest, name) VALUES ($1, $2) RETURNING workflow_id`
+	workflowSteps = `INSERT INTO engine.workflow_step (workflow_id, node, name) SELECT $1, n - 1, name FROM pg_catalog.unnest($2::text[]) WITH ORDINALITY s(name, n)`
+	workflowIDs   = `SELECT name, workflow_id FROM engine.workflow WHERE digest = $1`
+	workflowGet   = `
+SELECT d.digest, d.data, w.name, array(SELECT o.name FROM engine.workflow o WHERE o.digest = d.digest ORDER BY o.workflow_id)
+FROM engine.workflow w JOIN engine.definition d USING (digest) WHERE w.workflow_id = $1`
+	stepsByDigest = `
+SELECT w.name, s.name FROM engine.workflow w JOIN engine.workflow_step s USING (workflow_id) WHERE w.digest = $1 ORDER BY w.workflow_id, s.node`
+)
+
+// PutDefinition stores a definition once by its digest. Whoever comes second
+// waits for the first, and reads what it wrote.
+func (s *Store) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
+	ids, err := s.workflowIDs(ctx, d.Digest)
+	if err != nil || len(ids) > 0 {
+		return ids, err
+	}
+	if err := s.putDefinition(ctx, d); err != nil {
+		return nil, wrap("store definition", err)
+	}
+	return s.workflowIDs(ctx, d.Digest)
+}
+
+func (s *Store) putDefinition(ctx context.Context, d store.Definition) (err error) {
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) {
+			err = errors.Join(err, e)
+		}
+	}()
+	res, err := tx.ExecContext(ctx, definitionPut, d.Digest, d.Data)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return err // it is there
+	}
+	for _, w := range d.Workflows {
+		var id int64
+		if err := tx.QueryRowContext(ctx, workflowPut, d.Digest, w.Name).Scan(&id); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, workflowSteps, id, pq.StringArray(w.Steps)); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func (s *Store) workflowIDs(ctx context.Context, digest string) (map[string]store.WorkflowID, error) {
+	rows, err := s.db.QueryContext(ctx, workflowIDs, digest)
+	if err != nil {
+		return nil, wrap("read workflows", err)
+	}
+	defer rows.Close()
+	ids := make(map[string]store.WorkflowID)
+	for rows.Next() {
+		var (
+			name string
+			id   int32
+		)
+		if err := rows.Scan(&name, &id); err != nil {
+			return nil, wrap("read workflows", err)
+		}
+		ids[name] = store.WorkflowID(id)
+		s.known(store.WorkflowID(id))
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("read workflows", err)
+	}
+	return ids, nil
+}
+
+// known remembers that a workflow stands in the database; none ever goes.
+func (s *Store) known(id store.WorkflowID) { s.flows.Store(id, true) }
+
+// knows reports whether a workflow is known to stand in the database.
+func (s *Store) knows(id store.WorkflowID) bool {
+	_, ok := s.flows.Load(id)
+	return ok
+}
+
+// Definition returns the definition that holds the workflow. Returns
+// ErrNotFound.
+func (s *Store) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
+	var (
+		d     store.Definition
+		name  string
+		names pq.StringArray
+	)
+	err := s.db.QueryRowContext(ctx, workflowGet, int64(id)).Scan(&d.Digest, &d.Data, &name, &names)
+	if noRows(err) {
+		return store.Definition{}, "", store.ErrNotFound
+	}
+	if err != nil {
+		return store.Definition{}, "", wrap("read definition", err)
+	}
+	steps, err := s.steps(ctx, d.Digest)
+	if err != nil {
+		return store.Definition{}, "", err
+	}
+	for _, n := range names {
+		d.Workflows = append(d.Workflows, store.DefinedWorkflow{Name: n, Steps: steps[n]})
+	}
+	return d, name, nil
+}
+
+// steps returns the step names of each workflow of a definition.
+func (s *Store) steps(ctx context.Context, digest string) (map[string][]string, error) {
+	rows, err := s.db.QueryContext(ctx, stepsByDigest, digest)
+	if err != nil {
+		return nil, wrap("read steps", err)
+	}
+	defer rows.Close()
+	steps := make(map[string][]string)
+	for rows.Next() {
+		var flow, step string
+		if err := rows.Scan(&flow, &step); err != nil {
+			return nil, wrap("read steps", err)
+		}
+		steps[flow] = append(steps[flow], step)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("read steps", err)
+	}
+	return steps, nil
+}
+
+func noRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+
+// PinKey remembers the id of the key, unless one is remembered, and returns the
+// one that is.
+func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
+	return s.pin(ctx, "key", id)
+}
+
+// PinHistory remembers from which run on rows are tagged, unless that is remembered,
+// and returns what is.
+func (s *Store) PinHistory(ctx context.Context, mark string) (string, error) {
+	return s.pin(ctx, "history", mark)
+}
+
+// pin remembers a value under a name, unless one is remembered, and returns the one
+// that is. With value "" it only asks.
+func (s *Store) pin(ctx context.Context, name, value string) (string, error) {
+	var pinned string
+	if value != "" {
+		if err := s.db.QueryRowContext(ctx, settingPin, name, value).Scan(&pinned); err != nil {
+			return "", wrap("store setting "+name, err)
+		}
+		return pinned, nil
+	}
+	err := s.db.QueryRowContext(ctx, settingGet, name).Scan(&pinned)
+	if err != nil && !noRows(err) {
+		return "", wrap("read setting "+name, err)
+	}
+	return pinned, nil
+}

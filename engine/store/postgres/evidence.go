@@ -1,0 +1,180 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	lateKeep = `
+WITH r AS (SELECT run_id FROM engine.run WHERE run_id = $1::int8
+), kept AS (
+  INSERT INTO engine.late_reply (run_id, node, call, outcome, at, step, code, data)
+  SELECT run_id, $2::int4, $3::int4, $4::text, coalesce($5::timestamptz, pg_catalog.clock_timestamp()), $6::text, $7::text, $8::bytea FROM r
+  ON CONFLICT DO NOTHING RETURNING run_id, at
+), alerted AS (
+  INSERT INTO engine.alert (run_id, at, kind, step, code, message) SELECT run_id, at, $9::text, $10::text, $11::text, $12::text FROM kept
+)
+SELECT EXISTS (SELECT FROM r)`
+	lateList = `SELECT node, call, step, at, outcome, code, data FROM engine.late_reply WHERE run_id = $1 ORDER BY at, node, call, outcome LIMIT $2`
+
+	// logKeep removes, of each run it adds to, what is older than the last
+	// lines: $7 of them, less the new ones, which this statement cannot see yet.
+	logKeep = `
+WITH v AS MATERIALIZED (
+  SELECT v.* FROM unnest($1::int8[], $2::timestamptz[], $3::text[], $4::int4[], $5::text[], $6::text[])
+    WITH ORDINALITY v(run_id, at, step, attempt, level, message, n) JOIN engine.run USING (run_id)
+), room AS (SELECT run_id, greatest($7::int8 - pg_catalog.count(*), 0) AS left FROM v GROUP BY run_id
+), cut AS (
+  DELETE FROM engine.log l USING room CROSS JOIN LATERAL (
+    SELECT id FROM engine.log o WHERE o.run_id = room.run_id ORDER BY id DESC OFFSET room.left LIMIT 1) last
+  WHERE l.run_id = room.run_id AND l.id <= last.id
+)
+INSERT INTO engine.log (run_id, at, step, attempt, level, message)
+SELECT run_id, coalesce(at, pg_catalog.clock_timestamp()), step, attempt, level, message FROM v ORDER BY n`
+	logList = `SELECT id, at, step, attempt, level, message FROM engine.log WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
+)
+
+// KeepLate keeps a late answer and an alert beside it, once. Returns
+// ErrNotFound if there is no such run.
+func (s *Store) KeepLate(ctx context.Context, l store.LateReply) error {
+	at := sql.NullTime{Time: l.At.Truncate(time.Microsecond), Valid: !l.At.IsZero()}
+	a := l.Alert()
+	var known bool
+	err := s.db.QueryRowContext(ctx, lateKeep, int64(l.Run), int64(l.Node), int64(l.Call), store.CleanText(l.Outcome), at,
+		store.CleanText(l.Step), store.CleanText(l.Code), l.Data, a.Kind, a.Step, a.Code, a.Message).Scan(&known)
+	if err != nil {
+		return wrap("keep a late answer", err)
+	}
+	if !known {
+		return store.ErrNotFound
+	}
+	return nil
+}
+
+// maxLate is how many late answers LateReplies returns.
+const maxLate = 1000
+
+// LateReplies returns the first 1,000 late answers of a run, oldest first.
+func (s *Store) LateReplies(ctx context.Context, run machine.RunID) ([]store.LateReply, error) {
+	rows, err := s.look(ctx, lateList, int64(run), maxLate)
+	if err != nil {
+		return nil, wrap("read late answers", err)
+	}
+	defer rows.Close()
+	var out []store.LateReply
+	for rows.Next() {
+		l := store.LateReply{Run: run}
+		if err := rows.Scan(&l.Node, &l.Call, &l.Step, &l.At, &l.Outcome, &l.Code, &l.Data); err != nil {
+			return nil, wrap("read late answers", err)
+		}
+		l.At = l.At.UTC()
+		out = append(out, l)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("read late answers", err)
+	}
+	return out, nil
+}
+
+// KeepLogs keeps lines that agents logged, the last MaxLogLines of a run. It is
+// sent once: a lost answer may lose lines or show an error for kept ones, and
+// never doubles them.
+func (s *Store) KeepLogs(ctx context.Context, lines []store.LogLine) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	var run, at, step, attempt, level, message array
+	for _, c := range []struct {
+		a   *array
+		oid uint32
+	}{{&run, oidInt8}, {&at, oidTimestamptz}, {&step, oidText}, {&attempt, oidInt4}, {&level, oidText}, {&message, oidText}} {
+		c.a.reset(c.oid)
+	}
+	for _, l := range newest(lines) {
+		run.int8(int64(l.Run))
+		if l.At.IsZero() {
+			at.null()
+		} else {
+			at.time(l.At)
+		}
+		step.text(store.CleanText(l.Step))
+		attempt.int4(int32(l.Attempt))
+		level.text(store.CleanText(l.Level))
+		message.text(store.CleanText(l.Message))
+	}
+	tx, err := s.begin(ctx) // what runs in a transaction the pool does not silently send again
+	if err != nil {
+		return wrap("keep logs", err)
+	}
+	if _, err := tx.ExecContext(ctx, logKeep, run.bytes(), at.bytes(), step.bytes(), attempt.bytes(), level.bytes(), message.bytes(), store.MaxLogLines); err != nil {
+		return wrap("keep logs", rolledBack(tx, err))
+	}
+	if err := tx.Commit(); err != nil {
+		return wrap("keep logs", err)
+	}
+	return nil
+}
+
+// newest returns the lines without those that would be removed at once, in order.
+func newest(lines []store.LogLine) []store.LogLine {
+	if len(lines) <= store.MaxLogLines {
+		return lines
+	}
+	count := make(map[machine.RunID]int)
+	for _, l := range lines {
+		count[l.Run]++
+	}
+	var out []store.LogLine
+	for _, l := range lines {
+		if count[l.Run] <= store.MaxLogLines {
+			out = append(out, l)
+		}
+		count[l.Run]--
+	}
+	return out
+}
+
+// Logs returns up to limit lines of a run with an id greater than after.
+func (s *Store) Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]store.LogLine, error) {
+	rows, err := s.look(ctx, logList, int64(run), after, limit)
+	if err != nil {
+		return nil, wrap("read logs", err)
+	}
+	defer rows.Close()
+	var out []store.LogLine
+	for rows.Next() {
+		l := store.LogLine{Run: run}
+		if err := rows.Scan(&l.ID, &l.At, &l.Step, &l.Attempt, &l.Level, &l.Message); err != nil {
+			return nil, wrap("read logs", err)
+		}
+		l.At = l.At.UTC()
+		out = append(out, l)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("read logs", err)
+	}
+	return out, nil
+}
+
+const alertDelivered = `UPDATE engine.alert SET delivered_at = pg_catalog.clock_timestamp() WHERE id = ANY ($1::int8[]) AND delivered_at IS NULL`
+
+// Undelivered returns up to limit alerts that were not pushed yet, oldest
+// first.
+func (s *Store) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
+	return s.alerts(ctx, "list alerts to push", alertUndelivered, limit)
+}
+
+// Delivered notes that alerts were pushed.
+func (s *Store) Delivered(ctx context.Context, ids []int64) error {
+	if _, err := s.db.ExecContext(ctx, alertDelivered, pq.Int64Array(ids)); err != nil {
+		return wrap("note pushed alerts", err)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	// handHold keeps nothing of an engine that was declared dead: what counts
+	// against its runs has been counted.
+	handHold = `
+INSERT INTO engine.hand AS h (engine, runs) SELECT $1::int4, $2::int8[] FROM engine.member WHERE engine = $1 AND NOT dead
+ON CONFLICT (engine) DO UPDATE SET runs = excluded.runs`
+	handDrop    = `DELETE FROM engine.hand WHERE engine = $1`
+	suspectList = `
+SELECT run_id, deaths, false FROM engine.suspect WHERE run_id = ANY ($1::int8[])
+UNION ALL SELECT v.run_id, 0, true FROM engine.hand h CROSS JOIN LATERAL pg_catalog.unnest(h.runs) v(run_id) WHERE h.engine <> $2 AND v.run_id = ANY ($1::int8[])`
+	suspectAbsolve = `DELETE FROM engine.suspect WHERE run_id = ANY ($1::int8[])`
+)
+
+// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
+func (s *Store) Hold(ctx context.Context, id store.EngineID, runs []machine.RunID) error {
+	res, err := s.db.ExecContext(ctx, handHold, int64(id), runArray(runs))
+	if err != nil {
+		return wrap("note runs in hand", err)
+	}
+	n, err := res.RowsAffected()
+	if err != nil {
+		return wrap("note runs in hand", err)
+	}
+	if n == 0 {
+		return store.ErrFenced
+	}
+	return nil
+}
+
+// Suspects returns what is known against runs.
+func (s *Store) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
+	rows, err := s.db.QueryContext(ctx, suspectList, runArray(runs), int64(self))
+	if err != nil {
+		return nil, wrap("look for suspect runs", err)
+	}
+	defer rows.Close()
+	found := map[machine.RunID]store.Suspicion{}
+	for rows.Next() {
+		var (
+			run    int64
+			deaths int
+			held   bool
+		)
+		if err := rows.Scan(&run, &deaths, &held); err != nil {
+			return nil, wrap("look for suspect runs", err)
+		}
+		x := found[machine.RunID(run)]
+		x.Deaths, x.Held = max(x.Deaths, deaths), x.Held || held
+		found[machine.RunID(run)] = x
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("look for suspect runs", err)
+	}
+	return found, nil
+}
+
+// Absolve forgets what is known against runs.
+func (s *Store) Absolve(ctx context.Context, runs ...machine.RunID) error {
+	if _, err := s.db.ExecContext(ctx, suspectAbsolve, runArray(runs)); err != nil {
+		return wrap("absolve runs", err)
+	}
+	return nil
+}

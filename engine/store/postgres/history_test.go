@@ -1,0 +1,55 @@
+package postgres
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// Decision 0020: the check that each row carries costs at most one byte of log in
+// twenty. The rows are as long as those of a step with an output of a hundred bytes
+// (docs/performance.md). Two databases get the same, but for the check.
+func TestLogOfChecks(t *testing.T) {
+	const (
+		record = 125 // bytes, before the check
+		runs   = 100
+		rounds = 60
+	)
+	written := func(extra int) int64 {
+		b := benchOn(t, open(t, migrated(t)))
+		for run := machine.RunID(1); run <= runs; run++ {
+			if out, err := b.w.Commit(t.Context(), []store.Transition{b.create(run)}); err != nil || !out[0].Landed {
+				t.Fatalf("create: %+v, err = %v", out, err)
+			}
+		}
+		from := position(t, b)
+		for seq := int32(1); seq <= rounds; seq++ {
+			batch := make([]store.Transition, runs)
+			for i := range batch {
+				batch[i] = store.Transition{Run: machine.RunID(i + 1), Seq: seq, At: at, Data: bytes.Repeat([]byte{7}, record+extra),
+					Steps: []store.StepRow{{Node: 1, State: machine.StepSucceeded, Attempt: 1}, {Node: 2, State: machine.StepRunning, Attempt: 1, CompleteBy: at}}}
+			}
+			if out, err := b.w.Commit(t.Context(), batch); err != nil || !out[runs-1].Landed {
+				t.Fatalf("commit: %+v, err = %v", out, err)
+			}
+		}
+		return (position(t, b) - from) / (runs * rounds)
+	}
+	without, with := written(0), written(engine.TagSize)
+	t.Logf("log of a row: %d bytes without a tag, %d with one: %.3f", without, with, float64(with)/float64(without))
+	if float64(with) > 1.05*float64(without) || with <= without {
+		t.Errorf("a row with a tag writes %d bytes of log, one without %d: want at most 1.05 of it", with, without)
+	}
+}
+
+// position returns how far the server's log goes.
+func position(t *testing.T, b *bench) (at int64) {
+	t.Helper()
+	if err := b.db.QueryRowContext(t.Context(), `SELECT (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8`).Scan(&at); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}

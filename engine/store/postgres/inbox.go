@@ -1,0 +1,186 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	// messagePost returns the id of the message that stands there with the same
+	// dedup, if one does: DO NOTHING would not show one that was written after the
+	// statement began.
+	messagePost = `
+INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
+SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
+FROM engine.run WHERE run_id = $1 FOR KEY SHARE
+ON CONFLICT (run_id, dedup) DO UPDATE SET kind = i.kind
+RETURNING id, pg_catalog.pg_current_xact_id()::text`
+	messageList  = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM engine.inbox WHERE run_id = $1 ORDER BY id LIMIT $2`
+	messageWaits = `SELECT EXISTS (SELECT FROM engine.inbox WHERE id = $1 AND run_id = $2)`
+	// messageDiscard leaves the messages of an open run alone.
+	messageDiscard = `
+DELETE FROM engine.inbox i USING engine.run r
+WHERE i.id = ANY ($2::int8[]) AND i.run_id = $1 AND r.run_id = $1 AND r.state >= 10`
+)
+
+// Post puts a message into its run's inbox. Sent again after a lost answer it is
+// not put there twice: whether the first transaction committed is asked for.
+// Returns ErrNotFound if there is no such run.
+func (s *Store) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
+	if err := m.Validate(); err != nil {
+		return 0, err
+	}
+	var at sql.NullTime
+	if !m.At.IsZero() {
+		at = sql.NullTime{Time: m.At.Truncate(time.Microsecond), Valid: true}
+	}
+	var id int64
+	err := s.once(ctx, "post a message", func(tx *sql.Tx) (string, error) {
+		var xid string
+		err := tx.QueryRowContext(ctx, messagePost, int64(m.Run), at, int64(m.Kind), store.CleanText(m.By), m.Dedup, m.Data).Scan(&id, &xid)
+		if noRows(err) {
+			return "", store.ErrNotFound
+		}
+		if err == nil && s.notifyNow() {
+			_, err = tx.ExecContext(ctx, wakeNotify)
+		}
+		return xid, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return store.MessageID(id), nil
+}
+
+// Messages returns up to limit messages of a run in order of arrival.
+func (s *Store) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
+	rows, err := s.db.QueryContext(ctx, messageList, int64(run), limit)
+	if err != nil {
+		return nil, wrap("read messages", err)
+	}
+	defer rows.Close()
+	var out []store.Message
+	for rows.Next() {
+		m := store.Message{Run: run}
+		if err := rows.Scan(&m.ID, &m.At, &m.Kind, &m.By, &m.Dedup, &m.Data); err != nil {
+			return nil, wrap("read messages", err)
+		}
+		m.At = m.At.UTC()
+		out = append(out, m)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("read messages", err)
+	}
+	return out, nil
+}
+
+// Waits reports whether a message of a run is in its inbox still.
+func (s *Store) Waits(ctx context.Context, run machine.RunID, id store.MessageID) (bool, error) {
+	var waits bool
+	if err := s.db.QueryRowContext(ctx, messageWaits, int64(id), int64(run)).Scan(&waits); err != nil {
+		return false, wrap("look for a message", err)
+	}
+	return waits, nil
+}
+
+// Discard removes messages of a run that has ended.
+func (s *Store) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+	list := make(pq.Int64Array, len(ids))
+	for i, id := range ids {
+		list[i] = int64(id)
+	}
+	if _, err := s.db.ExecContext(ctx, messageDiscard, int64(run), list); err != nil {
+		return wrap("discard messages", err)
+	}
+	return nil
+}
+
+// transactionStatus tells what became of a transaction: committed, aborted, in
+// progress, or NULL for one of long ago.
+const transactionStatus = `SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), '')`
+
+// once runs a transaction until it is known that it committed, exactly once, or
+// that it did not. write returns the transaction's id; an error of its own ends
+// the attempt with nothing written. After a COMMIT without an answer the server
+// is asked what became of the transaction.
+func (s *Store) once(ctx context.Context, what string, write func(tx *sql.Tx) (xid string, err error)) error {
+	for try := 0; ; try++ {
+		if err := s.lineage.err(); err != nil {
+			return err
+		}
+		if try > 0 {
+			if err := backoff(ctx, try); err != nil {
+				return err
+			}
+		}
+		xid, err := s.attempt(ctx, write)
+		if err == nil {
+			return nil
+		}
+		if xid != "" && judge(err) == unknown {
+			committed, e := s.settled(ctx, xid)
+			switch {
+			case e != nil:
+				return fmt.Errorf("postgres: %s: outcome unknown: %w (last: %v)", what, e, err)
+			case committed:
+				return nil
+			}
+		}
+		if v := judge(err); errors.Is(err, store.ErrNotFound) || ctx.Err() != nil || v != unknown && v != later || try >= giveUp {
+			if errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			return wrap(what, err)
+		}
+	}
+}
+
+// attempt runs the transaction once. xid is "" if nothing can have been
+// committed.
+func (s *Store) attempt(ctx context.Context, write func(tx *sql.Tx) (string, error)) (xid string, err error) {
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return "", err
+	}
+	if xid, err = write(tx); err != nil {
+		return "", rolledBack(tx, err)
+	}
+	return xid, tx.Commit()
+}
+
+// rolledBack ends a transaction that err has spoilt and returns err: that a
+// broken connection does not roll back well either adds nothing.
+func rolledBack(tx *sql.Tx, err error) error {
+	if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) && judge(err) != unknown {
+		return errors.Join(err, e)
+	}
+	return err
+}
+
+// settled reports whether a transaction committed, once that is settled: its
+// session may still be at work on it.
+func (s *Store) settled(ctx context.Context, xid string) (bool, error) {
+	for try := 1; ; try++ {
+		var status string
+		err := s.db.QueryRowContext(ctx, transactionStatus, xid).Scan(&status)
+		switch {
+		case err == nil && status == "committed":
+			return true, nil
+		case err == nil && status == "aborted":
+			return false, nil
+		case err == nil && status == "":
+			return false, errors.New("the server does not know the transaction")
+		}
+		if e := backoff(ctx, try); e != nil {
+			return false, errors.Join(e, err)
+		}
+	}
+}

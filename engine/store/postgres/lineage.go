@@ -1,0 +1,356 @@
+package postgres
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	// serverIdentity tells which server this is and how far its history goes, and
+	// settles the session.
+	serverIdentity = `
+SELECT pg_catalog.pg_is_in_recovery(),
+       CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
+       CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
+       coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
+       (SELECT system_identifier FROM pg_catalog.pg_control_system()), ` + sessionSettings
+	// serverIdentityPooled leaves the session as it is: it is another client's next,
+	// or may be, as long as no pooler was looked for.
+	serverIdentityPooled = `
+SELECT pg_catalog.pg_is_in_recovery(),
+       CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
+       CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
+       coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
+       (SELECT system_identifier FROM pg_catalog.pg_control_system()), NULL`
+	// journalWriter tells under which token a row stands; 0 = retention has removed
+	// its run.
+	journalWriter = `
+SELECT writer FROM engine.journal WHERE run_id = $1::int8 AND seq = $2::int4
+UNION ALL SELECT 0 FROM engine.setting
+WHERE name = 'retained' AND value::int8 >= $1::int8 AND NOT EXISTS (SELECT FROM engine.run WHERE run_id = $1::int8)`
+)
+
+// An identity is what a server says of itself.
+type identity struct {
+	standby  bool
+	system   int64 // number of the database cluster
+	line     int64 // timeline: rises with every promotion; 0 = a standby
+	at       int64 // where its log ends
+	replayed int64 // where it stopped to follow another; 0 = it never did since its start
+	back     bool  // its log ends before what was known, on the same timeline, when it was asked
+}
+
+// A mark is a row that the store has confirmed.
+type mark struct {
+	run   machine.RunID
+	seq   int32
+	token int64
+}
+
+// A lineage knows which server a store wrote to last, and up to where that
+// server's history was confirmed, to notice when history went backwards: a
+// standby that lagged was promoted, a backup restored, or the address leads to
+// the former primary again.
+type lineage struct {
+	mu     sync.Mutex // protects following fields
+	off    error      // why the server does not tell; nil = it does
+	system int64
+	line   int64 // the highest timeline seen
+	known  int64 // confirmed up to here, on that timeline
+	marks  map[*Writer]mark
+	joined map[store.EngineID]int64 // the timeline on which each engine of this store joined
+	lost   *store.LossError
+}
+
+func newLineage() *lineage {
+	return &lineage{marks: make(map[*Writer]mark), joined: make(map[store.EngineID]int64)}
+}
+
+// err returns the loss that was found, if one was.
+func (l *lineage) err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		return l.lost
+	}
+	return nil
+}
+
+// disable notes that the server does not tell.
+func (l *lineage) disable(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.off, l.line, l.known = why, 0, 0
+}
+
+// disabled returns why the server does not tell, or nil.
+func (l *lineage) disabled() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.off
+}
+
+// stale reports whether a connection made on a timeline leads to a server that
+// another has replaced.
+func (l *lineage) stale(line int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return line < l.line
+}
+
+// reached returns the timeline and up to where it is confirmed. Whoever asks a
+// server how far its log goes asks for this first: other connections go on.
+func (l *lineage) reached() (line, known int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.line, l.known
+}
+
+// confirm notes a row that has landed. It reports false if the server that said
+// so has been replaced: what it confirms counts nothing.
+func (l *lineage) confirm(w *Writer, line int64, m mark) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if line < l.line {
+		return false
+	}
+	l.marks[w] = m
+	return true
+}
+
+// forget drops what a closed writer confirmed.
+func (l *lineage) forget(w *Writer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.marks, w)
+}
+
+// join notes on which timeline an engine joined.
+func (l *lineage) join(id store.EngineID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.joined[id] = l.line
+}
+
+func (l *lineage) leave(id store.EngineID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.joined, id)
+}
+
+// moved reports whether the server was replaced since an engine joined: what it
+// has in memory must be read anew.
+func (l *lineage) moved(id store.EngineID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line, ok := l.joined[id]
+	return ok && line != l.line
+}
+
+// ticked notes what a tick that was committed said. It reports whether the
+// server is the one that is known.
+func (l *lineage) ticked(line, at int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if line != l.line {
+		return false
+	}
+	l.known = max(l.known, at)
+	return true
+}
+
+// see compares a server with what is known, and returns the timeline to
+// remember the connection by. present tells whether a row stands in the journal
+// there. Returns *store.WrongServerError, *store.LossError.
+func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, error) {
+	l.mu.Lock()
+	if l.system == 0 && !id.standby {
+		l.system, l.line = id.system, id.line
+	}
+	var missing []mark
+	rises := !id.standby && id.system == l.system && id.line > l.line
+	if rises {
+		for _, m := range l.marks {
+			missing = append(missing, m)
+		}
+	}
+	l.mu.Unlock()
+
+	var gone *mark
+	for i := range missing {
+		there, err := present(missing[i])
+		if err != nil {
+			return 0, err
+		}
+		if !there {
+			gone = &missing[i]
+		}
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.system != 0 && id.system != l.system:
+		return 0, &store.WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it is another database cluster than before"}
+	case id.standby:
+		return l.line, nil // it takes no writes
+	case id.line < l.line:
+		return 0, &store.WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it was the primary until another one was promoted"}
+	case id.line == l.line && id.back:
+		l.lost = &store.LossError{Store: "postgres", From: l.line, To: id.line, Known: lsn(l.known), Switch: lsn(id.at)}
+		l.known = id.at
+		return id.line, nil
+	case id.line > l.line:
+		switch {
+		case id.replayed != 0 && l.known > id.replayed:
+			l.lost = &store.LossError{Store: "postgres", From: l.line, To: id.line, Known: lsn(l.known), Switch: lsn(id.replayed)}
+		case gone != nil:
+			l.lost = &store.LossError{Store: "postgres", From: l.line, To: id.line, Known: fmt.Sprintf("row %d of run %d", gone.seq, gone.run)}
+			if id.replayed != 0 {
+				l.lost.Switch = lsn(id.replayed)
+			}
+		}
+		l.line, l.known = id.line, 0
+		clear(l.marks)
+	}
+	return id.line, nil
+}
+
+// lsn formats a position in the log as the server does.
+func lsn(at int64) string { return fmt.Sprintf("%X/%X", uint64(at)>>32, uint32(at)) }
+
+// A wire is what the driver's connections can do.
+type wire interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.QueryerContext
+	driver.ExecerContext
+	driver.Pinger
+	driver.NamedValueChecker
+	driver.SessionResetter
+	driver.Validator
+}
+
+// A checked connection leads to a server that was looked at.
+type checked struct {
+	wire
+	lineage *lineage
+	line    int64
+}
+
+// ResetSession gives up a connection to a server that has been replaced.
+func (c *checked) ResetSession(ctx context.Context) error {
+	if c.lineage.stale(c.line) {
+		return driver.ErrBadConn
+	}
+	return c.wire.ResetSession(ctx)
+}
+
+// IsValid reports whether the connection may be used again.
+func (c *checked) IsValid() bool { return !c.lineage.stale(c.line) && c.wire.IsValid() }
+
+// A connector makes connections that know their server.
+type connector struct {
+	*pq.Connector
+	s *Store
+}
+
+// Connect connects and looks at the server. Returns *store.WrongServerError.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w, ok := inner.(wire)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("postgres: the driver's connections (%T) lack a method", inner), inner.Close())
+	}
+	out := &checked{wire: w, lineage: c.s.lineage}
+	if c.s.lineage.disabled() != nil {
+		return c.unidentified(ctx, out)
+	}
+	id, err := c.s.identify(ctx, w)
+	switch state := sqlstate(err); {
+	case state == "42501", state == "42883", state == "0A000":
+		c.s.lineage.disable(err)
+		return c.unidentified(ctx, out)
+	case err != nil:
+		return nil, errors.Join(err, w.Close())
+	}
+	out.line, err = c.s.lineage.see(id, func(m mark) (bool, error) { return stands(ctx, w, m) })
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return out, nil
+}
+
+// unidentified settles the session of a server that does not say which one it is.
+func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn, error) {
+	if !c.s.keeps() {
+		return out, nil
+	}
+	if err := settleBare(ctx, out.wire); err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return out, nil
+}
+
+// identify asks a server which one it is.
+func (s *Store) identify(ctx context.Context, w wire) (id identity, err error) {
+	query := serverIdentity
+	if !s.keeps() {
+		query = serverIdentityPooled
+	}
+	line, known := s.lineage.reached()
+	values, err := first(ctx, w, 6, query)
+	if err != nil {
+		return identity{}, err
+	}
+	for i, to := range []*int64{1: &id.line, 2: &id.at, 3: &id.replayed, 4: &id.system} {
+		if n, ok := values[i].(int64); ok && to != nil {
+			*to = n
+		}
+	}
+	standby, ok := values[0].(bool)
+	if !ok {
+		return identity{}, fmt.Errorf("the server does not say whether it is a standby: %T", values[0])
+	}
+	id.standby = standby
+	id.back = !standby && id.line == line && id.at < known
+	return id, nil
+}
+
+// stands reports whether a row stands in the journal under its token, or its run
+// was removed since.
+func stands(ctx context.Context, w wire, m mark) (bool, error) {
+	values, err := first(ctx, w, 1, journalWriter, driver.NamedValue{Ordinal: 1, Value: int64(m.run)}, driver.NamedValue{Ordinal: 2, Value: int64(m.seq)})
+	if unmigrated(err) || errors.Is(err, errNoRow) {
+		return false, nil
+	}
+	return err == nil && (values[0] == m.token || values[0] == int64(0)), err
+}
+
+var errNoRow = errors.New("postgres: no row")
+
+// first returns the first row of a query on a bare connection.
+func first(ctx context.Context, w wire, columns int, query string, args ...driver.NamedValue) (values []driver.Value, err error) {
+	rows, err := w.QueryContext(ctx, query, args)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	values = make([]driver.Value, columns)
+	if err := rows.Next(values); err != nil {
+		return nil, errors.Join(errNoRow, err)
+	}
+	return values, nil
+}

@@ -1,0 +1,231 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// memberJoin writes the member and its fence rows in one statement.
+const memberJoin = `
+WITH m AS (
+  INSERT INTO engine.member (address, lease_until) VALUES ($1, pg_catalog.clock_timestamp() + $2::float8 * interval '1 second') RETURNING engine
+), f AS (
+  INSERT INTO engine.fence (engine, writer) SELECT m.engine, w FROM m, pg_catalog.generate_series(0, $3::int4 - 1) w
+)
+SELECT engine FROM m`
+
+// Join registers a new incarnation.
+func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
+	if err := s.lineage.err(); err != nil {
+		return 0, err
+	}
+	var id store.EngineID
+	err := s.db.QueryRowContext(ctx, memberJoin, store.CleanText(address), lease.Seconds(), writers).Scan(&id)
+	if err != nil {
+		return 0, wrap("join", err)
+	}
+	s.lineage.join(id)
+	return id, nil
+}
+
+// memberTick compares next_check with a scalar subquery: clock_timestamp()
+// itself changes from row to row and could not bound an index scan, which would
+// then walk every open run of the owner. Messages wait for runs of this engine
+// or of nobody; an ended run whose owner is gone is nobody's too. Inboxes hold
+// what was said and not answered yet; they are read behind the page that was
+// shown before. $5 spares most scans the entries of runs that have ended (lows).
+const (
+	memberTick = `
+WITH me AS (
+  UPDATE engine.member SET lease_until = pg_catalog.clock_timestamp() + $2::float8 * interval '1 second'
+  WHERE engine = $1 AND NOT dead AND lease_until > pg_catalog.clock_timestamp() RETURNING 1
+)
+SELECT 'alive' AS what, 0::int8 AS id, pg_catalog.clock_timestamp() AS at FROM me
+UNION ALL SELECT 'dead', engine, lease_until FROM engine.member WHERE dead OR lease_until <= pg_catalog.clock_timestamp()
+UNION ALL (SELECT 'due', run_id, next_check FROM engine.run
+           WHERE state < 10 AND owner = $1 AND next_check > coalesce($5::timestamptz, '-infinity') AND next_check <= (SELECT pg_catalog.clock_timestamp())
+           ORDER BY next_check, run_id LIMIT $3)
+UNION ALL (SELECT 'unowned', run_id, next_check FROM engine.run
+           WHERE state < 10 AND owner = 0 AND next_check <= (SELECT pg_catalog.clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
+UNION ALL (SELECT 'inbox', i.run_id, pg_catalog.min(i.at) FROM engine.inbox i
+           CROSS JOIN LATERAL (SELECT owner, state, next_check FROM engine.run WHERE run_id = i.run_id OFFSET 0) r
+           WHERE i.run_id > $4
+             AND NOT (r.state IN (6, 7) AND r.next_check = 'infinity' AND EXISTS (SELECT FROM engine.suspect x WHERE x.run_id = i.run_id AND x.deaths >= 3))
+             AND (r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
+             SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()))
+           GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)`
+	// memberTickLine tells besides on which timeline the lease was renewed, and a
+	// position that is durable once the renewal is.
+	memberTickLine = memberTick + `
+UNION ALL SELECT 'line', ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8, NULL FROM me
+UNION ALL SELECT 'log', (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8, NULL FROM me`
+)
+
+// Tick renews the lease and returns what needs attention. Returns ErrLapsed,
+// also after the server was replaced by another that has all that was
+// confirmed; *store.LossError if it has not, *store.WrongServerError.
+func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
+	if err := s.lineage.err(); err != nil {
+		return store.Tick{}, err
+	}
+	query := memberTickLine
+	if s.lineage.disabled() != nil {
+		query = memberTick
+	}
+	from := s.lows.next(id)
+	t, line, at, err := s.tick(ctx, query, int64(id), lease.Seconds(), limit, int64(s.turns.After(id)), from)
+	if err != nil {
+		return store.Tick{}, err
+	}
+	s.turns.Shown(id, t.Inbox, limit)
+	if line != 0 && !s.lineage.ticked(line, at) {
+		if err := s.lookAgain(ctx); err != nil {
+			return store.Tick{}, err
+		}
+	}
+	if err := s.lineage.err(); err != nil {
+		return store.Tick{}, err
+	}
+	if s.lineage.moved(id) {
+		// Fenced now, its runs need not wait until the lease has passed.
+		return store.Tick{}, errors.Join(store.ErrLapsed, s.Leave(ctx, id))
+	}
+	s.lows.scanned(id, from, t.Now, t.Due)
+	return t, nil
+}
+
+// lookAgain compares the server that a session leads to with what is known: a
+// standby may have been promoted under it.
+func (s *Store) lookAgain(ctx context.Context) (err error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return wrap("look at the server", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	return conn.Raw(func(c any) error {
+		l, ok := c.(*checked)
+		if !ok {
+			return nil
+		}
+		id, err := s.identify(ctx, l.wire)
+		if err != nil {
+			return wrap("look at the server", err)
+		}
+		l.line, err = s.lineage.see(id, func(m mark) (bool, error) { return stands(ctx, l.wire, m) })
+		return err
+	})
+}
+
+// tick runs the tick's statement. line is 0 if it did not tell.
+func (s *Store) tick(ctx context.Context, query string, args ...any) (t store.Tick, line, pos int64, err error) {
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return store.Tick{}, 0, 0, wrap("tick", err)
+	}
+	defer rows.Close()
+	alive := false
+	for rows.Next() {
+		var (
+			what string
+			n    int64
+			when sql.NullTime
+		)
+		if err := rows.Scan(&what, &n, &when); err != nil {
+			return store.Tick{}, 0, 0, wrap("tick", err)
+		}
+		at := when.Time.UTC()
+		switch what {
+		case "alive":
+			alive, t.Now = true, at
+		case "line":
+			line = n
+		case "log":
+			pos = n
+		case "dead":
+			t.Dead = append(t.Dead, store.EngineID(n))
+		case "due":
+			t.Due = append(t.Due, store.DueRun{Run: machine.RunID(n), NextCheck: at})
+		case "inbox":
+			t.Inbox = append(t.Inbox, machine.RunID(n))
+		case "unowned":
+			t.Unowned = append(t.Unowned, store.DueRun{Run: machine.RunID(n), NextCheck: at})
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return store.Tick{}, 0, 0, wrap("tick", err)
+	}
+	if !alive {
+		return store.Tick{}, 0, 0, store.ErrLapsed
+	}
+	return t, line, pos, nil
+}
+
+const (
+	// memberBury waits, at the fence rows, for the member's batches in flight;
+	// afterwards none can commit. What it had in hand counts one death more.
+	memberBury = `
+WITH d AS (UPDATE engine.member SET dead = true WHERE engine = $1 AND (dead OR lease_until <= pg_catalog.clock_timestamp()) RETURNING engine),
+h AS (DELETE FROM engine.hand h USING d WHERE h.engine = d.engine RETURNING h.runs),
+s AS (INSERT INTO engine.suspect AS s (run_id, deaths)
+  SELECT DISTINCT r.run_id, 1 FROM h, pg_catalog.unnest(h.runs) v(run_id) JOIN engine.run r USING (run_id) WHERE r.state < 10 ORDER BY r.run_id
+  ON CONFLICT (run_id) DO UPDATE SET deaths = s.deaths + 1)
+DELETE FROM engine.fence f USING d WHERE f.engine = d.engine`
+	memberAlive = `SELECT EXISTS (SELECT FROM engine.member WHERE engine = $1 AND NOT dead)`
+	memberLeave = `UPDATE engine.member SET lease_until = pg_catalog.clock_timestamp() WHERE engine = $1 AND lease_until > pg_catalog.clock_timestamp()`
+	// memberForget is a statement of its own: it must see what the batches it
+	// waited for have committed.
+	memberForget = `DELETE FROM engine.member m WHERE engine = $1 AND dead AND NOT EXISTS (SELECT FROM engine.run WHERE owner = $1 AND state < 10)`
+	memberCount  = `SELECT pg_catalog.count(*) FROM engine.member WHERE NOT dead AND lease_until > pg_catalog.clock_timestamp()`
+)
+
+// Fence declares a member whose lease is past dead.
+func (s *Store) Fence(ctx context.Context, id store.EngineID) (bool, error) {
+	if _, err := s.db.ExecContext(ctx, memberBury, int64(id)); err != nil {
+		return false, wrap("fence", err)
+	}
+	var alive bool
+	if err := s.db.QueryRowContext(ctx, memberAlive, int64(id)).Scan(&alive); err != nil {
+		return false, wrap("fence", err)
+	}
+	if alive {
+		return false, nil
+	}
+	if _, err := s.db.ExecContext(ctx, memberForget, int64(id)); err != nil {
+		return false, wrap("fence", err)
+	}
+	return true, nil
+}
+
+// Leave ends a membership in order.
+func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
+	if _, err := s.db.ExecContext(ctx, memberLeave, int64(id)); err != nil {
+		return wrap("leave", err)
+	}
+	if _, err := s.db.ExecContext(ctx, handDrop, int64(id)); err != nil {
+		return wrap("leave", err)
+	}
+	s.lineage.leave(id)
+	s.lows.forget(id)
+	if _, err := s.Fence(ctx, id); err != nil {
+		return err
+	}
+	// Its runs are free now: whoever listens need not wait for its own scan.
+	if s.notifyNow() {
+		s.notifyLate(ctx)
+	}
+	return nil
+}
+
+// LiveEngines counts members whose lease has not passed.
+func (s *Store) LiveEngines(ctx context.Context) (int, error) {
+	var n int
+	if err := s.db.QueryRowContext(ctx, memberCount).Scan(&n); err != nil {
+		return 0, wrap("count engines", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+const (
+	versionTable = "engine.schema_version"
+
+	// migrateLock is the key of the advisory lock that lets one migration run at
+	// a time; an arbitrary number of ours.
+	migrateLock = 7237102917305
+
+	// schemaVersion is the version this binary was written for: the number of
+	// its last migration. A test compares them.
+	schemaVersion = 9
+)
+
+const (
+	migratePatience = `SET LOCAL idle_in_transaction_session_timeout = 0`
+	migrateAcquire  = `SELECT pg_catalog.pg_advisory_xact_lock($1)`
+	schemaThere     = `SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'engine')`
+	schemaCreate    = `CREATE SCHEMA engine`
+	schemaVersions  = `SELECT coalesce(pg_catalog.max(version_id), 0) FROM engine.schema_version WHERE is_applied`
+)
+
+// Migrate brings the schema up to this binary's version and returns the
+// versions before and after. Each migration is one transaction; an advisory
+// lock keeps several callers apart. It does nothing and returns an error if another
+// role owns the schema or something in it. Returns *store.SchemaError if the schema
+// is newer.
+func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
+	src, db, err := connect(ctx, dsn)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	// The lock is a transaction's: behind a pooler a session's would stay behind
+	// with a session that is somebody else's next.
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, 0, src.unreachable(err)
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
+	if _, err := tx.ExecContext(ctx, migratePatience); err != nil {
+		return 0, 0, wrap("wait for another migration", err)
+	}
+	if _, err := tx.ExecContext(ctx, migrateAcquire, migrateLock); err != nil {
+		return 0, 0, wrap("wait for another migration", err)
+	}
+	if err := ownSchema(ctx, db); err != nil {
+		return 0, 0, err
+	}
+	if from, err = version(ctx, db); err != nil {
+		return 0, 0, err
+	}
+	if from > schemaVersion {
+		return from, from, src.mismatch(from)
+	}
+	p, err := provider(db)
+	if err != nil {
+		return from, from, err
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return from, from, wrap("migrate", err)
+	}
+	to, err = version(ctx, db)
+	return from, to, err
+}
+
+// ownSchema makes the schema, unless it is there, and sees to it that nothing in it
+// is another role's. It reads nothing from the schema before: a view of another role
+// could stand in for a table. CREATE SCHEMA needs a privilege for the database, which
+// the owner of a schema that is there can do without.
+func ownSchema(ctx context.Context, db *sql.DB) error {
+	var there bool
+	if err := db.QueryRowContext(ctx, schemaThere).Scan(&there); err != nil {
+		return wrap("look for schema engine", err)
+	}
+	if !there {
+		if _, err := db.ExecContext(ctx, schemaCreate); err != nil {
+			return wrap("create schema engine", err)
+		}
+	}
+	return ownedByUs(ctx, db)
+}
+
+// A SchemaStatus compares a database with this binary.
+type SchemaStatus struct {
+	Have int64 // 0 = no schema
+	Want int64
+}
+
+// Status returns the versions of the schema and of this binary.
+func Status(ctx context.Context, dsn string) (_ SchemaStatus, err error) {
+	_, db, err := connect(ctx, dsn)
+	if err != nil {
+		return SchemaStatus{}, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	have, err := version(ctx, db)
+	return SchemaStatus{Have: have, Want: schemaVersion}, err
+}
+
+func connect(ctx context.Context, dsn string) (source, *sql.DB, error) {
+	src, err := parse(dsn)
+	if err != nil {
+		return source{}, nil, err
+	}
+	db, err := src.open()
+	if err != nil {
+		return source{}, nil, err
+	}
+	if err := db.PingContext(ctx); err != nil {
+		return source{}, nil, errors.Join(src.unreachable(err), db.Close())
+	}
+	return src, db, nil
+}
+
+// provider returns what applies the migrations. Each is one transaction that looks
+// in pg_catalog alone: see session.go.
+func provider(db *sql.DB) (*goose.Provider, error) {
+	store, err := database.NewStore(database.DialectPostgres, versionTable)
+	if err != nil {
+		return nil, wrap("read migrations", err)
+	}
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, wrap("read migrations", err)
+	}
+	var all []*goose.Migration
+	for _, file := range files {
+		text, err := migrations.ReadFile(file)
+		if err != nil {
+			return nil, wrap("read migrations", err)
+		}
+		number, err := goose.NumericComponent(file)
+		if err != nil {
+			return nil, wrap("read migrations", err)
+		}
+		all = append(all, goose.NewGoMigration(number, &goose.GoFunc{RunTx: apply(file, string(text))}, nil))
+	}
+	p, err := goose.NewProvider("", db, nil, goose.WithStore(store), goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(all...))
+	if err != nil {
+		return nil, wrap("read migrations", err)
+	}
+	return p, nil
+}
+
+// apply runs a migration. Its text goes to the server as a whole, which runs the
+// statements in order: the file's marks for goose are comments to it.
+func apply(file, text string) func(context.Context, *sql.Tx) error {
+	return func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, transactionPath); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("%s: %w", path.Base(file), err)
+		}
+		return nil
+	}
+}
+
+// version returns the schema's version; 0 = no schema.
+func version(ctx context.Context, db *sql.DB) (int64, error) {
+	var v int64
+	err := db.QueryRowContext(ctx, schemaVersions).Scan(&v)
+	if unmigrated(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, wrap("read schema version", err)
+	}
+	return v, nil
+}
+
+// checkSchema reports a server that does not answer or a schema of another
+// version.
+func checkSchema(ctx context.Context, db *sql.DB, src source) error {
+	if err := db.PingContext(ctx); err != nil {
+		return src.unreachable(err)
+	}
+	have, err := version(ctx, db)
+	if err != nil {
+		return err
+	}
+	if have != schemaVersion {
+		return src.mismatch(have)
+	}
+	return nil
+}
+
+func (s source) mismatch(have int64) *store.SchemaError {
+	hint := fmt.Sprintf("run engine db migrate --dsn '%s'", s)
+	if have > schemaVersion {
+		hint = "use a newer engine"
+	}
+	return &store.SchemaError{Store: "postgres", Have: have, Want: schemaVersion, Hint: hint}
+}

@@ -1,0 +1,113 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	// passTake gives the permission to one caller in a period: of several at once
+	// the others wait for the row and then find that it is too early.
+	passTake = `
+INSERT INTO engine.pass AS p (name, not_before) VALUES ($1, pg_catalog.clock_timestamp() + $2::float8 * interval '1 second')
+ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE p.not_before <= pg_catalog.clock_timestamp()`
+	// runOverdue looks at each live member's most overdue runs: as many scans of
+	// run_active as there are members.
+	runOverdue = `
+SELECT o.run_id FROM engine.member m CROSS JOIN LATERAL (
+  SELECT r.run_id, r.next_check FROM engine.run r
+  WHERE r.state < 10 AND r.owner = m.engine AND r.next_check < (SELECT pg_catalog.clock_timestamp() - $2::float8 * interval '1 second')
+  ORDER BY r.next_check, r.run_id LIMIT $3) o
+WHERE m.engine <> $1 AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()
+ORDER BY o.next_check, o.run_id LIMIT $3`
+	memberColumns = `SELECT engine, address, joined_at, lease_until, extract(epoch FROM lease_until - pg_catalog.clock_timestamp())::float8 FROM engine.member`
+	memberLive    = memberColumns + ` WHERE NOT dead AND lease_until > pg_catalog.clock_timestamp() ORDER BY engine`
+	memberOne     = memberColumns + ` WHERE engine = $1`
+)
+
+// Pass reports whether the caller may make the named pass now. An answer that
+// is lost costs a period.
+func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
+	res, err := s.db.ExecContext(ctx, passTake, name, period.Seconds())
+	if err != nil {
+		return false, wrap("ask for a pass", err)
+	}
+	n, err := res.RowsAffected()
+	if err != nil {
+		return false, wrap("ask for a pass", err)
+	}
+	return n > 0, nil
+}
+
+// Overdue returns open runs of other live engines whose next check passed more
+// than grace ago, most overdue first.
+func (s *Store) Overdue(ctx context.Context, self store.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+	return s.runIDs(ctx, "list overdue runs", runOverdue, int64(self), grace.Seconds(), limit)
+}
+
+// Live returns the members whose lease has not passed, by number.
+func (s *Store) Live(ctx context.Context) ([]store.Member, error) {
+	return s.members(ctx, memberLive)
+}
+
+// Member returns a member that lives, or that is dead and still owns open runs.
+func (s *Store) Member(ctx context.Context, id store.EngineID) (store.Member, error) {
+	found, err := s.members(ctx, memberOne, int64(id))
+	switch {
+	case err != nil:
+		return store.Member{}, err
+	case len(found) == 0:
+		return store.Member{}, store.ErrNotFound
+	}
+	return found[0], nil
+}
+
+// members reads what a query of members finds.
+func (s *Store) members(ctx context.Context, query string, args ...any) ([]store.Member, error) {
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, wrap("list engines", err)
+	}
+	defer rows.Close()
+	var out []store.Member
+	for rows.Next() {
+		var (
+			m    store.Member
+			left float64 // seconds
+		)
+		if err := rows.Scan(&m.Engine, &m.Address, &m.JoinedAt, &m.LeaseUntil, &left); err != nil {
+			return nil, wrap("list engines", err)
+		}
+		m.Left = time.Duration(left * float64(time.Second))
+		m.JoinedAt, m.LeaseUntil = m.JoinedAt.UTC(), m.LeaseUntil.UTC()
+		out = append(out, m)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("list engines", err)
+	}
+	return out, nil
+}
+
+// runIDs returns what a query of run ids finds.
+func (s *Store) runIDs(ctx context.Context, what, query string, args ...any) ([]machine.RunID, error) {
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, wrap(what, err)
+	}
+	defer rows.Close()
+	var ids []machine.RunID
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, wrap(what, err)
+		}
+		ids = append(ids, machine.RunID(id))
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap(what, err)
+	}
+	return ids, nil
+}

@@ -1,0 +1,197 @@
+// Package postgres keeps runs in PostgreSQL: an insert-only journal, a narrow
+// run row that is a fold of it, group commits of one statement each, and a
+// fence row per writer that stops a dead engine. It obeys every rule of
+// engine/store/storetest.
+//
+// Everything stands in the schema engine, which Migrate makes. The views
+// engine.runs and engine.steps are for people.
+//
+// A DSN without an sslmode gets verify-full, or, where every host is a unix
+// socket or a loopback address, disable; a weaker mode must be named. The
+// environment variable PGSSLMODE counts as naming it.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// Options of a Store. Zero fields mean defaults.
+type Options struct {
+	// MaxConns is how many connections beside those of writers may be open; 0 =
+	// 8. Half of them, one at least, answer people's questions; the others, one at
+	// least, do the engine's work.
+	MaxConns int
+	Logger   *slog.Logger // nil = nowhere
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxConns == 0 {
+		o.MaxConns = 8
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	if o.MaxConns < 0 {
+		return errors.New("postgres: Options.MaxConns must not be negative")
+	}
+	return nil
+}
+
+// A Store is an store.Store in a PostgreSQL database. It is safe for
+// concurrent use; its writers are not.
+type Store struct {
+	source source
+	db     *sql.DB       // everything but commits and people's questions
+	reads  *sql.DB       // people's questions: see look
+	tokens atomic.Uint32 // last commit number; with the engine's number it is a token
+	log    *slog.Logger
+
+	pooled  atomic.Bool // a pooler in transaction mode stands before the server
+	direct  atomic.Bool // no pooler was found when the store was opened
+	lineage *lineage
+	flows   sync.Map // of WorkflowID that are known to stand in the database
+	orphans walk
+	// abandoned is the same without the runs of nobody.
+	abandoned walk
+	turns     store.Rotation // of the runs for which messages wait
+	retention
+	lows       lows
+	bell       bell
+	probe      time.Duration // within which the connection that listens must answer
+	probeEvery time.Duration // between two probes of it
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open connects to a migrated database. Returns *store.SchemaError if its
+// schema does not fit this binary.
+func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	src, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{source: src, log: o.Logger, lineage: newLineage(), probe: wakeProbe, probeEvery: wakeEvery}
+	c, err := src.connector(dialer{})
+	if err != nil {
+		return nil, err
+	}
+	s.db, s.reads = sql.OpenDB(connector{c, s}), sql.OpenDB(connector{c, s})
+	if err := s.examineServer(ctx, o); err != nil {
+		return nil, errors.Join(err, s.reads.Close(), s.db.Close())
+	}
+	return s, nil
+}
+
+// readsIdle is how long a connection for people's questions is kept when nobody
+// asks.
+const readsIdle = time.Minute
+
+// examineServer checks what Open promises, and how the server is reached.
+func (s *Store) examineServer(ctx context.Context, o Options) error {
+	s.db.SetMaxIdleConns(max(2, o.MaxConns))
+	if err := checkSchema(ctx, s.db, s.source); err != nil {
+		return err
+	}
+	pooled, err := detectPooler(ctx, s.db)
+	if err != nil {
+		return wrap("look for a pooler", err)
+	}
+	if pooled {
+		s.behindPooler()
+	} else {
+		s.direct.Store(true)
+	}
+	reads := max(1, o.MaxConns/2)
+	work := max(1, o.MaxConns-reads)
+	s.db.SetMaxOpenConns(work)
+	s.db.SetMaxIdleConns(work)
+	s.reads.SetMaxOpenConns(reads)
+	s.reads.SetMaxIdleConns(reads) // else several who ask at once would connect anew for each question
+	s.reads.SetConnMaxIdleTime(readsIdle)
+	return nil
+}
+
+// Close closes the connections of everything but the writers, which are
+// closed by whoever opened them.
+func (s *Store) Close() error {
+	s.bell.close()
+	return errors.Join(s.reads.Close(), s.db.Close())
+}
+
+// sqlstate returns the SQLSTATE of a server's error, or "".
+func sqlstate(err error) string {
+	var e *pq.Error
+	if errors.As(err, &e) {
+		return string(e.Code)
+	}
+	return ""
+}
+
+// unmigrated reports an error that says that a schema or table is not there.
+func unmigrated(err error) bool {
+	state := sqlstate(err)
+	return state == "3F000" || state == "42P01"
+}
+
+// wrap says what went wrong while doing what, and where the server's words do
+// not, what that means.
+func wrap(what string, err error) error {
+	if state := sqlstate(err); state == "XX001" || state == "XX002" { // data_corrupted, index_corrupted
+		err = store.Damaged(err)
+	}
+	if why := meaning(err); why != "" {
+		return fmt.Errorf("postgres: %s: %w: %s", what, err, why)
+	}
+	return fmt.Errorf("postgres: %s: %w", what, err)
+}
+
+// meaning explains conditions of a database that no statement can help; "" =
+// the error says enough.
+func meaning(err error) string {
+	const readOnly = "the database takes no writes: it is a standby, or default_transaction_read_only is set; let the DSN lead to the primary"
+	switch sqlstate(err) {
+	case "25006":
+		return readOnly
+	case "0A000":
+		if strings.Contains(err.Error(), "during recovery") { // BEGIN READ WRITE on a standby
+			return readOnly
+		}
+	case "53100":
+		return "the database's disk is full: nothing is lost, and work goes on once there is space"
+	case "53200":
+		return "the database's server is out of memory"
+	case "53300":
+		return "the database's server has no connection left: raise max_connections, or let fewer engines connect"
+	case "57014":
+		return "the statement took longer than allowed, or was cancelled: is something locked, or the server overloaded?"
+	case "57P01", "57P02":
+		return "the database's server is stopping or was restarted"
+	case "57P03":
+		return "the database's server is starting or stopping"
+	case "42501":
+		return "the database's user lacks a privilege"
+	case "26000", "42P05":
+		return "a pooler in transaction mode stands before the server"
+	}
+	return ""
+}

@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/pgtest"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// migrated returns the DSN of a fresh, migrated database.
+func migrated(t testing.TB) string {
+	t.Helper()
+	dsn := pgtest.DSN(t)
+	if _, _, err := Migrate(t.Context(), dsn); err != nil {
+		t.Fatalf("migrate: %v", err)
+	}
+	return dsn
+}
+
+func open(t testing.TB, dsn string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), dsn, Options{})
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// raw is a connection beside any store.
+func raw(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("postgres", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// harness empties a migrated database for each case.
+func harness(t *testing.T, dsn string) storetest.Harness { return harnessAs(t, dsn, dsn) }
+
+// harnessAs is harness with the stores' sessions under a role of their own; dsn is a
+// superuser's.
+func harnessAs(t *testing.T, dsn, role string) storetest.Harness {
+	p, through := newProxy(t, role)
+	db := raw(t, dsn)
+	for _, table := range []string{"member", "fence", "workflow_step", "workflow", "definition", "setting", "run", "journal", "run_name", "context", "run_step", "alert",
+		"inbox", "pass", "late_reply", "log", "hand", "suspect"} {
+		must(t, db, "DELETE FROM engine."+table)
+	}
+	return storetest.Harness{
+		Store: open(t, through),
+		Other: open(t, role),
+		Expire: func(t *testing.T, id store.EngineID) {
+			t.Helper()
+			must(t, db, `UPDATE engine.member SET lease_until = clock_timestamp() - interval '1 second' WHERE engine = $1`, int64(id))
+		},
+		Lose: func(_ *testing.T, landed bool) { p.loseNext(landed, func() {}) },
+		LoseFenced: func(t *testing.T, id store.EngineID, landed bool) {
+			p.loseNext(landed, func() {
+				if _, err := db.Exec(`UPDATE engine.member SET dead = true WHERE engine = $1`, int64(id)); err != nil {
+					t.Error(err)
+				}
+				if _, err := db.Exec(`DELETE FROM engine.fence WHERE engine = $1`, int64(id)); err != nil {
+					t.Error(err)
+				}
+			})
+		},
+		Hold: func(t *testing.T, run machine.RunID, seq int32) (func(int), func()) { return hold(t, db, run, seq) },
+		Cut:  func(*testing.T) { p.cut(func(k *link) bool { return k.writer }) },
+		Read: func(t *testing.T) func() {
+			t.Helper()
+			tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, q := range []string{"runs", "steps", "run", "journal", "run_name", "context", "member", "fence", "alert", "inbox", "pass", "late_reply", "log"} {
+				if _, err := tx.Exec("SELECT * FROM engine." + q); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return func() {
+				if err := tx.Rollback(); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	}
+}
+
+func must(t testing.TB, db *sql.DB, query string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// hold writes the row first, in a transaction that is rolled back in the end:
+// whoever appends it waits for that.
+func hold(t *testing.T, db *sql.DB, run machine.RunID, seq int32) (wait func(int), release func()) {
+	t.Helper()
+	tx, err := db.BeginTx(context.WithoutCancel(t.Context()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(`INSERT INTO engine.journal (run_id, seq, at, owner, run_state, writer, data) VALUES ($1, $2, now(), 1, 2, 0, 'x')`, int64(run), seq); err != nil {
+		t.Fatal(err)
+	}
+	released := false
+	release = func() {
+		if !released {
+			released = true
+			if err := tx.Rollback(); err != nil {
+				t.Errorf("release: %v", err)
+			}
+		}
+	}
+	t.Cleanup(release)
+	wait = func(n int) {
+		t.Helper()
+		deadline := time.Now().Add(5 * time.Second) // below the writers' statement_timeout
+		for {
+			var waiting int
+			if err := db.QueryRow(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting); err != nil {
+				t.Fatal(err)
+			}
+			if waiting >= n {
+				return
+			}
+			if time.Now().After(deadline) {
+				release()
+				t.Fatalf("%d sessions wait for a lock, want %d", waiting, n)
+			}
+			select {
+			case <-time.After(2 * time.Millisecond):
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}
+	return wait, release
+}
+
+func TestStore(t *testing.T) {
+	dsn := migrated(t)
+	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, dsn) })
+}
+
+func TestStress(t *testing.T) { storetest.Stress(t, harness(t, migrated(t)), 3*time.Second) }

@@ -1,0 +1,444 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// runLoad is one statement, so that head and rows belong together: the head
+// stands in every row.
+const runLoad = `
+SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name, j.seq, j.at, j.data
+FROM engine.run r JOIN engine.journal j USING (run_id) LEFT JOIN engine.run_name n USING (run_id)
+WHERE r.run_id = $1 ORDER BY j.seq`
+
+// Load returns a run's head and all its rows. Returns ErrNotFound.
+func (s *Store) Load(ctx context.Context, id machine.RunID) (store.Head, []store.Row, error) {
+	rows, err := s.db.QueryContext(ctx, runLoad, int64(id))
+	if err != nil {
+		return store.Head{}, nil, wrap("load run", err)
+	}
+	defer rows.Close()
+	var (
+		head headRow
+		out  []store.Row
+	)
+	for rows.Next() {
+		var r store.Row
+		if err := rows.Scan(append(head.fields(), &r.Seq, &r.At, &r.Data)...); err != nil {
+			return store.Head{}, nil, wrap("load run", err)
+		}
+		r.At = r.At.UTC()
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		return store.Head{}, nil, wrap("load run", err)
+	}
+	if len(out) == 0 {
+		return store.Head{}, nil, store.ErrNotFound
+	}
+	return head.head(id), out, nil
+}
+
+// runLoadMany is one statement, so that heads and rows belong together. A head
+// is packed into data, under seq -1, and with it whether messages wait: columns
+// of its own would cost every row. Neither half is sorted; that is cheaper done
+// here.
+const runLoadMany = `
+SELECT r.run_id, -1 AS seq, pg_catalog.timestamptz_send(r.created_at) AS at,
+       pg_catalog.int4send(r.workflow_id) || pg_catalog.int2send(r.state) || pg_catalog.int4send(r.owner) || pg_catalog.int4send(r.fence) || pg_catalog.timestamptz_send(r.next_check)
+       || pg_catalog.timestamptz_send(coalesce(r.finished_at, '-infinity')) || pg_catalog.boolsend(EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id))
+       || pg_catalog.textsend(coalesce(n.name, '')) AS data
+FROM engine.run r LEFT JOIN engine.run_name n USING (run_id) WHERE r.run_id = ANY ($1::int8[])
+UNION ALL SELECT run_id, seq, pg_catalog.timestamptz_send(at), data FROM engine.journal WHERE run_id = ANY ($1::int8[])`
+
+// LoadMany is Load of many runs, ascending; those that do not exist are missing.
+// It is one statement, prepared so that numbers and data come in binary.
+func (s *Store) LoadMany(ctx context.Context, ids []machine.RunID) ([]store.Loaded, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	if s.pooled.Load() { // a prepared statement may be unknown to the next session
+		rows, err := s.db.QueryContext(ctx, runLoadMany, runArray(ids))
+		if err != nil {
+			return nil, wrap("load runs", err)
+		}
+		out, err := loadMany(rows)
+		if err != nil {
+			return nil, wrap("load runs", err)
+		}
+		return out, nil
+	}
+	stmt, err := s.db.PrepareContext(ctx, runLoadMany)
+	if err != nil {
+		return nil, wrap("load runs", err)
+	}
+	var out []store.Loaded
+	rows, err := stmt.QueryContext(ctx, runArray(ids))
+	if err == nil {
+		out, err = loadMany(rows)
+	}
+	if e := stmt.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		s.noteLost(err)
+		return nil, wrap("load runs", err)
+	}
+	return out, nil
+}
+
+// loadMany reads what runLoadMany finds and closes it.
+func loadMany(rows *sql.Rows) ([]store.Loaded, error) {
+	defer rows.Close()
+	found := make(map[machine.RunID]*store.Loaded)
+	for rows.Next() {
+		var (
+			run int64
+			row store.Row
+			at  sql.RawBytes
+		)
+		if err := rows.Scan(&run, &row.Seq, &at, &row.Data); err != nil {
+			return nil, err
+		}
+		when, err := moment(at)
+		if err != nil {
+			return nil, err
+		}
+		l := found[machine.RunID(run)]
+		if l == nil {
+			l = &store.Loaded{}
+			found[machine.RunID(run)] = l
+		}
+		if row.Seq < 0 {
+			if l.Head, l.Waiting, err = unpackHead(machine.RunID(run), when, row.Data); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		row.At = when
+		l.Rows = append(l.Rows, row)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	out := make([]store.Loaded, 0, len(found))
+	for run, l := range found {
+		if l.Head.Run == 0 {
+			continue // retention has removed it, and its partition is still there
+		}
+		if len(l.Rows) == 0 {
+			return nil, fmt.Errorf("run %d has no journal", run)
+		}
+		if bySeq := func(a, b store.Row) int { return cmp.Compare(a.Seq, b.Seq) }; !slices.IsSortedFunc(l.Rows, bySeq) {
+			slices.SortFunc(l.Rows, bySeq)
+		}
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b store.Loaded) int { return cmp.Compare(a.Head.Run, b.Head.Run) })
+	return out, nil
+}
+
+// moment decodes a timestamptz in the wire's binary format: microseconds since
+// 2000. Infinity is store.Never, and minus infinity no time.
+func moment(b []byte) (time.Time, error) {
+	if len(b) != 8 {
+		return time.Time{}, fmt.Errorf("a time of %d bytes", len(b))
+	}
+	switch us := int64(binary.BigEndian.Uint64(b)); us {
+	case infinity:
+		return store.Never, nil
+	case -infinity - 1:
+		return time.Time{}, nil
+	default:
+		return time.UnixMicro(us + epoch).UTC(), nil
+	}
+}
+
+// unpackHead decodes the head that runLoadMany packs, and whether messages wait.
+func unpackHead(run machine.RunID, created time.Time, b []byte) (h store.Head, waiting bool, err error) {
+	const fixed = 4 + 2 + 4 + 4 + 8 + 8 + 1
+	if len(b) < fixed {
+		return store.Head{}, false, fmt.Errorf("run %d: a head of %d bytes", run, len(b))
+	}
+	h = store.Head{
+		Run: run, Workflow: store.WorkflowID(binary.BigEndian.Uint32(b)), State: machine.RunState(binary.BigEndian.Uint16(b[4:])),
+		Owner: store.EngineID(binary.BigEndian.Uint32(b[6:])), Fence: int32(binary.BigEndian.Uint32(b[10:])),
+		CreatedAt: created, Name: string(b[fixed:]),
+	}
+	if h.Name == "" {
+		h.Name = store.RunName(run)
+	}
+	var err2 error
+	h.NextCheck, err = moment(b[14:22])
+	h.FinishedAt, err2 = moment(b[22:30])
+	return h, b[30] != 0, errors.Join(err, err2)
+}
+
+// A headRow scans the columns of a run's row.
+type headRow struct {
+	flow, owner, fence int32
+	state              int16
+	check, finished    sql.NullTime
+	created            time.Time
+	name               sql.NullString
+}
+
+func (h *headRow) fields() []any {
+	return []any{&h.flow, &h.state, &h.owner, &h.fence, &h.check, &h.created, &h.finished, &h.name}
+}
+
+func (h *headRow) head(id machine.RunID) store.Head {
+	head := store.Head{
+		Run: id, Name: h.name.String, Workflow: store.WorkflowID(h.flow), State: machine.RunState(h.state),
+		Owner: store.EngineID(h.owner), Fence: h.fence, NextCheck: store.Never, CreatedAt: h.created.UTC(),
+	}
+	if !h.name.Valid {
+		head.Name = store.RunName(id)
+	}
+	if h.check.Valid {
+		head.NextCheck = h.check.Time.UTC()
+	}
+	if h.finished.Valid {
+		head.FinishedAt = h.finished.Time.UTC()
+	}
+	return head
+}
+
+// rowList shows nothing of a run that retention has removed, while its partition
+// is still there.
+const rowList = `
+SELECT seq, at, data FROM engine.journal
+WHERE run_id = $1 AND seq >= $2 AND EXISTS (SELECT FROM engine.run WHERE run_id = $1) ORDER BY seq LIMIT $3`
+
+// Rows returns up to limit rows with seq >= from.
+func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
+	rows, err := s.look(ctx, rowList, int64(id), int64(from), limit)
+	if err != nil {
+		return nil, wrap("read rows", err)
+	}
+	defer rows.Close()
+	var out []store.Row
+	for rows.Next() {
+		var r store.Row
+		if err := rows.Scan(&r.Seq, &r.At, &r.Data); err != nil {
+			return nil, wrap("read rows", err)
+		}
+		r.At = r.At.UTC()
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("read rows", err)
+	}
+	return out, nil
+}
+
+// The columns of a listed run, and what they come from.
+const (
+	runShown = `
+SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
+       r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp(), false)
+FROM `
+	runJoins = ` r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
+LEFT JOIN engine.member m ON m.engine = r.owner`
+	runColumns = runShown + `engine.run` + runJoins
+	runList    = runColumns + `
+WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
+  AND r.created_at >= $4 AND r.run_id < $6 ORDER BY r.run_id DESC LIMIT $5`
+	// runListOpen looks at open runs only, of which there are few beside those
+	// that have ended; the joins touch what is shown.
+	runListOpen = runShown + `(
+  SELECT o.* FROM (SELECT * FROM engine.run WHERE state < 10 OFFSET 0) o JOIN engine.workflow f USING (workflow_id)
+  WHERE o.state = ANY ($1::int2[]) AND ($2 = '' OR f.name = $2) AND ($3 = '' OR f.digest = $3) AND o.created_at >= $4 AND o.run_id < $6
+  ORDER BY o.run_id DESC LIMIT $5)` + runJoins + ` ORDER BY r.run_id DESC`
+	// runListByKey begins at the few runs of the key.
+	runListByKey = runColumns + `
+WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
+  AND r.created_at >= $4 AND r.run_id < $6 AND n.key = $7 ORDER BY r.run_id DESC LIMIT $5`
+	runFindByName = runColumns + ` WHERE n.name = $1`
+	runFindByID   = runColumns + ` WHERE r.run_id = $1`
+)
+
+// Runs lists runs, newest first.
+func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+	if !isText(f.Workflow) || !isText(f.Digest) || !isText(f.Key) {
+		return nil, nil
+	}
+	states, open := make(pq.Int64Array, len(f.States)), len(f.States) > 0
+	for i, st := range f.States {
+		states[i], open = int64(st), open && !st.Final()
+	}
+	if f.Limit == 0 {
+		f.Limit = store.DefaultRunLimit
+	}
+	query, args := runList, []any{states, f.Workflow, f.Digest, f.Since, f.Limit, int64(cmp.Or(f.Before, math.MaxInt64))}
+	switch {
+	case f.Key != "":
+		query, args = runListByKey, append(args, f.Key)
+	case open:
+		query = runListOpen
+	}
+	rows, err := s.look(ctx, query, args...)
+	if err != nil {
+		return nil, wrap("list runs", err)
+	}
+	defer rows.Close()
+	var out []store.RunRow
+	for rows.Next() {
+		r, err := scanRun(rows)
+		if err != nil {
+			return nil, wrap("list runs", err)
+		}
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("list runs", err)
+	}
+	return out, nil
+}
+
+// isText reports whether the server takes s as text; what it does not take it
+// cannot hold.
+func isText(s string) bool { return store.CleanText(s) == s }
+
+func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
+	var (
+		head headRow
+		id   int64
+		r    store.RunRow
+	)
+	if err := row.Scan(append(head.fields(), &id, &r.WorkflowName, &r.Digest, &r.Key, &r.OwnerAlive)...); err != nil {
+		return store.RunRow{}, err
+	}
+	r.Head = head.head(machine.RunID(id))
+	return r, nil
+}
+
+// Find returns the run with this public name, or internal id in decimal.
+// Returns ErrNotFound.
+func (s *Store) Find(ctx context.Context, name string) (store.RunRow, error) {
+	if !isText(name) {
+		return store.RunRow{}, store.ErrNotFound
+	}
+	var r store.RunRow
+	scan := func(row interface{ Scan(...any) error }) (err error) {
+		r, err = scanRun(row)
+		return err
+	}
+	err := s.lookOne(ctx, scan, runFindByName, name)
+	if id, ok := store.ParseRunID(name); noRows(err) && ok {
+		err = s.lookOne(ctx, scan, runFindByID, int64(id))
+	}
+	if noRows(err) {
+		return store.RunRow{}, store.ErrNotFound
+	}
+	if err != nil {
+		return store.RunRow{}, wrap("find run", err)
+	}
+	return r, nil
+}
+
+// stepSource lists a run's nodes and then its changes, in one statement so that
+// they belong together. The view engine.steps shows the same to people; decoding
+// it in SQL costs more.
+const stepSource = `
+SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL::bytea AS steps
+FROM engine.run r JOIN engine.workflow_step s USING (workflow_id) WHERE r.run_id = $1
+UNION ALL SELECT 0, i.node, i.node, i.step, i.name, r.owner, NULL FROM engine.run r JOIN engine.run_step i USING (run_id) WHERE r.run_id = $1
+UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM engine.journal WHERE run_id = $1 AND steps IS NOT NULL
+ORDER BY what, ord`
+
+// StepRows returns the view of a run's steps, by node number.
+func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]store.StepView, error) {
+	rows, err := s.look(ctx, stepSource, int64(id))
+	if err != nil {
+		return nil, wrap("read steps", err)
+	}
+	defer rows.Close()
+	var (
+		nodes   []store.NodeName
+		changes []store.StepRow
+		owner   store.EngineID
+	)
+	for rows.Next() {
+		var (
+			what, ord int64
+			n         store.NodeName
+			by        int32
+			steps     []byte
+		)
+		if err := rows.Scan(&what, &ord, &n.Node, &n.Step, &n.Name, &by, &steps); err != nil {
+			return nil, wrap("read steps", err)
+		}
+		if what == 0 {
+			nodes, owner = append(nodes, n), store.EngineID(by)
+			continue
+		}
+		c, err := store.DecodeStepRows(steps)
+		if err != nil {
+			return nil, wrap("read steps", err)
+		}
+		changes = append(changes, c...)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("read steps", err)
+	}
+	return store.FoldSteps(nodes, owner, changes), nil
+}
+
+// The columns of a listed alert, and what they come from. The limit stands
+// inside: the joins touch only what is shown.
+const (
+	alertColumns = `
+SELECT a.id, a.run_id, coalesce(x.name, engine.run_public(a.run_id)), coalesce(x.workflow, ''), coalesce(x.key, ''), a.at, a.kind, a.step, a.code, a.message
+FROM `
+	alertJoins = ` a LEFT JOIN LATERAL (
+  SELECT n.name, n.key, w.name AS workflow FROM engine.run r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
+  WHERE r.run_id = a.run_id OFFSET 0) x ON true`
+
+	alertList      = alertColumns + `(SELECT * FROM engine.alert ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
+	alertListOfRun = alertColumns + `(SELECT * FROM engine.alert WHERE run_id = $2 ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
+	// alertUndelivered has the oldest first.
+	alertUndelivered = alertColumns + `(SELECT * FROM engine.alert WHERE delivered_at IS NULL ORDER BY id LIMIT $1)` + alertJoins + ` ORDER BY a.id`
+)
+
+// Alerts lists alerts, newest first; run 0 means of all runs.
+func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]store.AlertRow, error) {
+	if id != 0 {
+		return s.alerts(ctx, "list alerts", alertListOfRun, limit, int64(id))
+	}
+	return s.alerts(ctx, "list alerts", alertList, limit)
+}
+
+func (s *Store) alerts(ctx context.Context, what, query string, args ...any) ([]store.AlertRow, error) {
+	rows, err := s.look(ctx, query, args...)
+	if err != nil {
+		return nil, wrap(what, err)
+	}
+	defer rows.Close()
+	var out []store.AlertRow
+	for rows.Next() {
+		var a store.AlertRow
+		if err := rows.Scan(&a.ID, &a.Run, &a.Name, &a.Workflow, &a.Key, &a.At, &a.Kind, &a.Step, &a.Code, &a.Message); err != nil {
+			return nil, wrap(what, err)
+		}
+		a.At = a.At.UTC()
+		out = append(out, a)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap(what, err)
+	}
+	return out, nil
+}

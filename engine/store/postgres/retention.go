@@ -1,0 +1,183 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+var (
+	_ store.Retainer     = (*Store)(nil)
+	_ store.RetainTeller = (*Store)(nil)
+)
+
+const (
+	// retainNote tells, before the first of them goes, up to which id runs may be
+	// gone: a row that is missing below it was not lost.
+	retainNote = `
+INSERT INTO engine.setting AS s (name, value) VALUES ('retained', $1::int8::text)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value::int8 < excluded.value::int8`
+	retainTold = `SELECT coalesce(pg_catalog.max(value::int8), 0) FROM engine.setting WHERE name = 'retained'`
+	// retainWindow finds where the next runs end.
+	retainWindow = `
+SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 ORDER BY run_id LIMIT $3) w`
+	// retainLock waits for nobody: a run that is worked on stays for now.
+	retainLock = `
+SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 AND state >= 10 AND finished_at < $3
+ORDER BY run_id FOR UPDATE SKIP LOCKED`
+	// retainRemove is a statement of its own: it must see what was said to the
+	// runs before they were locked; whoever says something now waits and then
+	// finds no run. The row of a key that somebody claims just now is left to him:
+	// a key whose run is gone is free.
+	retainRemove = `
+WITH gone AS (
+  DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
+  WHERE r.run_id = v.run_id AND NOT EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id)
+  RETURNING r.run_id, r.workflow_id
+), named AS (
+  DELETE FROM engine.run_name n USING gone g WHERE n.run_id = g.run_id RETURNING n.run_id, n.key, g.workflow_id
+), keyed AS (
+  SELECT c.workflow, c.key FROM named n JOIN engine.workflow w USING (workflow_id)
+  JOIN engine.context c ON c.workflow = w.name AND c.key = n.key AND c.run_id = n.run_id
+  FOR UPDATE OF c SKIP LOCKED
+), freed AS (
+  DELETE FROM engine.context c USING keyed k WHERE c.workflow = k.workflow AND c.key = k.key RETURNING 1
+)
+SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM named) + (SELECT pg_catalog.count(*) FROM freed)`
+)
+
+// What is kept beside a run goes after it, a little at a time: a run may have
+// tens of thousands of these rows. No two statements remove the same rows, and
+// what was left behind by one that broke off is found by the next walk.
+const (
+	retainSteps = `
+DELETE FROM engine.run_step WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.run_step x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainAlerts = `
+DELETE FROM engine.alert WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.alert x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainLate = `
+DELETE FROM engine.late_reply WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.late_reply x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainLogs = `
+DELETE FROM engine.log WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.log x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+)
+
+// retainRows bounds the rows that one statement removes.
+const retainRows = 1000
+
+// A retention is where a store's walk over old runs has got to. It only saves
+// work: a store that knows nothing begins at the first run.
+type retention struct {
+	mu     sync.Mutex // protects following fields, and lets one walk at a time
+	after  machine.RunID
+	noted  machine.RunID // the highest id that was noted
+	walked bool          // a walk has been to its end: what others left behind is swept up
+}
+
+// Retained returns the highest id up to which runs may have been removed.
+func (s *Store) Retained(ctx context.Context) (machine.RunID, error) {
+	var last int64
+	if err := s.db.QueryRowContext(ctx, retainTold).Scan(&last); err != nil {
+		return 0, wrap("ask how far runs were removed", err)
+	}
+	return machine.RunID(last), nil
+}
+
+// Retain removes runs that finished before a time: their rows, names and keys at
+// once and together, what is kept beside them right after, and their journal
+// with its partition, once no more than a few runs of that partition are left.
+func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
+	r := &s.retention
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	end := store.FirstRunOf(before) - 1 // the last run that can have ended by then
+	var (
+		stats store.RetainStats
+		found int
+		last  machine.RunID
+	)
+	if end > r.noted {
+		if _, err := s.db.ExecContext(ctx, retainNote, int64(end)); err != nil {
+			return stats, wrap("note what retention removes", err)
+		}
+		r.noted = end
+	}
+	if err := s.db.QueryRowContext(ctx, retainWindow, int64(r.after), int64(end), limit).Scan(&found, &last); err != nil {
+		return stats, wrap("find runs that ended long ago", err)
+	}
+	stats.More = found >= limit
+	if !stats.More {
+		last = end
+	}
+	if err := s.forget(ctx, r.after, last, before, &stats); err != nil {
+		return stats, err
+	}
+	stats.Held = found - stats.Runs
+	if stats.Runs > 0 || !r.walked {
+		if err := s.sweep(ctx, r.after, last, &stats); err != nil {
+			return stats, err
+		}
+	}
+	r.after = last
+	if stats.More {
+		return stats, nil
+	}
+	r.after, r.walked = 0, true
+	dropped, err := s.tend(ctx, before, end)
+	stats.Partitions = dropped
+	return stats, err
+}
+
+// forget removes the runs of a window that ended before a time, with their names
+// and keys.
+func (s *Store) forget(ctx context.Context, after, last machine.RunID, before time.Time, stats *store.RetainStats) error {
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return wrap("remove runs", err)
+	}
+	var old pq.Int64Array
+	rows, err := tx.QueryContext(ctx, retainLock, int64(after), int64(last), before)
+	if err == nil {
+		old, err = int64s(rows)
+	}
+	if err == nil && len(old) > 0 {
+		err = tx.QueryRowContext(ctx, retainRemove, old).Scan(&stats.Runs, &stats.Rows)
+	}
+	if err != nil {
+		stats.Runs, stats.Rows = 0, 0
+		return wrap("remove runs", rolledBack(tx, err))
+	}
+	if err := tx.Commit(); err != nil {
+		stats.Runs, stats.Rows = 0, 0
+		return wrap("remove runs", err)
+	}
+	return nil
+}
+
+// sweep removes what is kept beside runs of a window that are gone.
+func (s *Store) sweep(ctx context.Context, after, last machine.RunID, stats *store.RetainStats) error {
+	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs} {
+		for {
+			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)
+			if err != nil {
+				return wrap("remove what was kept of runs that are gone", err)
+			}
+			n, err := res.RowsAffected()
+			if err != nil {
+				return wrap("remove what was kept of runs that are gone", err)
+			}
+			stats.Rows += int(n)
+			if n < retainRows {
+				break
+			}
+		}
+	}
+	return nil
+}

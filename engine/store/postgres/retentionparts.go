@@ -1,0 +1,321 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// What changes partitions stands in the schema, as functions: names of tables
+// are made there, from numbers. Migration 00003 says what each of them does.
+const (
+	partList     = `SELECT name, lo, hi, bytes, pg_catalog.clock_timestamp() FROM engine.journal_part ORDER BY lo`
+	partAlone    = `SELECT engine.journal_alone()`
+	partQuiet    = `SELECT engine.journal_quiet($1)`
+	partLimit    = `SELECT engine.journal_limit($1)`
+	partTrust    = `SELECT engine.journal_trust()`
+	partFree     = `SELECT engine.journal_free()`
+	partLimited  = `SELECT engine.journal_limited()`
+	partCut      = `SELECT engine.journal_cut($1)`
+	partGather   = `SELECT engine.journal_gather($1)`
+	partDrop     = `SELECT engine.journal_drop($1)`
+	partLastRun  = `SELECT coalesce(pg_catalog.max(run_id), 0) FROM engine.journal WHERE run_id >= $1`
+	partLeftRuns = `SELECT pg_catalog.count(*) FROM (SELECT FROM engine.run WHERE run_id < $1 LIMIT $2) r`
+	partLeftRows = `
+SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(size), 0) FROM (
+  SELECT j.size FROM (SELECT run_id FROM engine.run WHERE run_id < $1 LIMIT $2) r
+  CROSS JOIN LATERAL (SELECT pg_catalog.pg_column_size(data) + coalesce(pg_catalog.pg_column_size(steps), 0) AS size FROM engine.journal WHERE run_id = r.run_id OFFSET 0) j
+  LIMIT $3) j`
+	partTry   = `SAVEPOINT change`
+	partAgain = `ROLLBACK TO SAVEPOINT change`
+)
+
+// Bounds of what is moved so that its partition can go. More than that holds the
+// partition back, until there is less.
+const (
+	maxMovedRuns  = 1000
+	maxMovedRows  = 100_000
+	maxMovedBytes = 256 << 20
+)
+
+// Bounds of partitions and of the work on them.
+const (
+	// partsPerAge is how many partitions there are for one age: what has ended
+	// stays up to a partition's width longer than it must.
+	partsPerAge = 8
+	// leastWidth is the shortest time a partition covers.
+	leastWidth = time.Hour
+	// smallTail is how large a tail may be to be read while commits wait.
+	smallTail = 8 << 20
+	// firstWidth is how far ahead a tail is cut that is not small. Until it is,
+	// no run may begin beyond the cut: there is time to try that again and again.
+	firstWidth = 7 * 24 * time.Hour
+	// lockTries is how often the lock that commits need is asked for, 100 ms each
+	// time, a second apart.
+	lockTries = 5
+)
+
+// restName begins the names of partitions that hold only what was moved there.
+const restName = "journal_rest_"
+
+// A part is a partition of the journal.
+type part struct {
+	name   string
+	lo, hi machine.RunID // from lo, below hi
+	bytes  int64
+}
+
+// parts returns the partitions, lowest first, and the store's time.
+func (s *Store) parts(ctx context.Context) (parts []part, now time.Time, err error) {
+	rows, err := s.db.QueryContext(ctx, partList)
+	if err != nil {
+		return nil, now, wrap("list partitions", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var p part
+		if err := rows.Scan(&p.name, &p.lo, &p.hi, &p.bytes, &now); err != nil {
+			return nil, now, wrap("list partitions", err)
+		}
+		parts = append(parts, p)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, now, wrap("list partitions", err)
+	}
+	if len(parts) == 0 {
+		return nil, now, errors.New("postgres: the journal has no partition")
+	}
+	return parts, now, nil
+}
+
+// tend drops the partitions that end by a run, if few of their runs are left, and
+// sees that there is one ahead of the runs to come. Where another session does
+// so, that is as good.
+func (s *Store) tend(ctx context.Context, before time.Time, end machine.RunID) (int, error) {
+	dropped, err := s.dropPartitions(ctx, before, end)
+	if errors.Is(err, errOthers) {
+		err = nil
+	}
+	return dropped, err
+}
+
+func (s *Store) dropPartitions(ctx context.Context, before time.Time, end machine.RunID) (dropped int, err error) {
+	parts, now, err := s.parts(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for i := len(parts) - 1; i >= 0; i-- {
+		if parts[i].hi > end+1 || onlyRest(parts[:i+1]) {
+			continue
+		}
+		few, err := s.fewLeft(ctx, parts[i].hi)
+		if err != nil {
+			return 0, err
+		}
+		if few {
+			if dropped, err = s.dropBelow(ctx, parts[i].hi); err != nil {
+				return dropped, err
+			}
+			break
+		}
+	}
+	return dropped, s.cutTail(ctx, parts[len(parts)-1], now, max(leastWidth, now.Sub(before)/partsPerAge))
+}
+
+// onlyRest reports whether partitions hold nothing that could go.
+func onlyRest(parts []part) bool {
+	for _, p := range parts {
+		if !strings.HasPrefix(p.name, restName) {
+			return false
+		}
+	}
+	return true
+}
+
+// fewLeft reports whether what is left of the runs below a bound can be moved.
+func (s *Store) fewLeft(ctx context.Context, below machine.RunID) (bool, error) {
+	var runs, rows, bytes int64
+	err := s.db.QueryRowContext(ctx, partLeftRuns, int64(below), maxMovedRuns+1).Scan(&runs)
+	if err == nil && runs <= maxMovedRuns {
+		err = s.db.QueryRowContext(ctx, partLeftRows, int64(below), maxMovedRuns+1, maxMovedRows+1).Scan(&rows, &bytes)
+	}
+	if err != nil {
+		return false, wrap("count runs that are left", err)
+	}
+	return runs <= maxMovedRuns && rows <= maxMovedRows && bytes <= maxMovedBytes, nil
+}
+
+// dropBelow drops the partitions below a bound after what is left of their runs
+// has been moved.
+func (s *Store) dropBelow(ctx context.Context, below machine.RunID) (dropped int, err error) {
+	err = s.change(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, partQuiet, int64(below)); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, partGather, int64(below))
+		return err
+	}, func(tx *sql.Tx) error { return tx.QueryRowContext(ctx, partDrop, int64(below)).Scan(&dropped) })
+	if err != nil {
+		return 0, wrap("drop partitions", err)
+	}
+	return dropped, nil
+}
+
+// cutTail gives the runs to come a partition of their own, before they come.
+func (s *Store) cutTail(ctx context.Context, tail part, now time.Time, width time.Duration) error {
+	if tail.lo > store.FirstRunOf(now.Add(width/2)) {
+		return nil
+	}
+	var last, limited machine.RunID
+	err := s.db.QueryRowContext(ctx, partLastRun, int64(tail.lo)).Scan(&last)
+	if err == nil {
+		err = s.db.QueryRowContext(ctx, partLimited).Scan(&limited)
+	}
+	if err != nil {
+		return wrap("look at the last partition", err)
+	}
+	small := tail.bytes <= smallTail
+	at := cutAt(tail.lo, last, now, width, small)
+	if !small {
+		if limited == 0 {
+			if err := s.limitTail(ctx, at); err != nil {
+				return err
+			}
+		} else {
+			at = limited // somebody has begun
+		}
+		if err := s.trustTail(ctx); err != nil {
+			return err
+		}
+	}
+	err = s.change(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, partQuiet, int64(math.MaxInt64))
+		return err
+	}, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, partCut, int64(at))
+		return err
+	})
+	if err != nil {
+		return wrap("make a partition", err)
+	}
+	return nil
+}
+
+// cutAt is where a tail ends from now on: a whole number of widths since the zero
+// of run ids, beyond every run that is there and some time ahead.
+func cutAt(lo, last machine.RunID, now time.Time, width time.Duration, small bool) machine.RunID {
+	from := now
+	if !small {
+		from = now.Add(firstWidth)
+	}
+	for _, id := range []machine.RunID{lo, last} {
+		if t := store.TimeOfRun(id); t.After(from) {
+			from = t
+		}
+	}
+	zero := store.TimeOfRun(0)
+	return store.FirstRunOf(zero.Add((from.Sub(zero)/width + 2) * width))
+}
+
+// limitTail says where the tail is to end.
+func (s *Store) limitTail(ctx context.Context, at machine.RunID) error {
+	err := s.change(ctx, nil, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, partLimit, int64(at))
+		return err
+	})
+	if err != nil {
+		return wrap("limit the last partition", err)
+	}
+	return nil
+}
+
+// trustTail proves that the tail ends where it is to end, or takes that back.
+func (s *Store) trustTail(ctx context.Context) error {
+	_, err := s.db.ExecContext(ctx, partTrust)
+	if err == nil {
+		return nil
+	}
+	if judge(err) == unknown || ctx.Err() != nil {
+		return wrap("prove the last partition's limit", err) // the next pass goes on from here
+	}
+	free := s.change(context.WithoutCancel(ctx), nil, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, partFree)
+		return err
+	})
+	return wrap("prove the last partition's limit", errors.Join(err, free))
+}
+
+// errOthers says that another session changes partitions; it needs no help.
+var errOthers = errors.New("another session is at work on the journal's partitions")
+
+// change runs a transaction that is the only one to change partitions. prepare
+// takes its time; last takes the lock that commits need, and is tried again if
+// others do not let go of it within 100 ms, so that commits are not kept
+// waiting for long.
+func (s *Store) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	var alone bool
+	if err = tx.QueryRowContext(ctx, partAlone).Scan(&alone); err == nil && !alone {
+		err = errOthers
+	}
+	if err == nil && prepare != nil {
+		err = prepare(tx)
+	}
+	for try := 1; err == nil; try++ {
+		if _, err = tx.ExecContext(ctx, partTry); err != nil {
+			break
+		}
+		err = last(tx)
+		if err == nil {
+			return tx.Commit()
+		}
+		if sqlstate(err) != "55P03" || try == lockTries {
+			break
+		}
+		if _, err = tx.ExecContext(ctx, partAgain); err == nil {
+			err = pause(ctx, time.Second)
+		}
+	}
+	if sqlstate(err) == "55P03" {
+		err = fmt.Errorf("%w: a session reads the journal for long; tried again with the next pass", err)
+	}
+	return rolledBack(tx, err)
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// int64s reads a column of numbers and closes it.
+func int64s(rows *sql.Rows) (pq.Int64Array, error) {
+	defer rows.Close()
+	var out pq.Int64Array
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, rows.Err()
+}

@@ -1,0 +1,220 @@
+package postgres
+
+// writerSession prepares a connection for commits. The generic plan assumes
+// ten rows per array: a nested loop on the primary key. A custom plan would see
+// a long array against a table it believes small, and scan all of it. The last
+// statement makes the server's memory allocator (glibc's) ready for batches: once
+// it has taken a large piece back it keeps up to twice as much at hand, instead of
+// returning what each statement used to the kernel and asking for it again, which
+// is a sixteenth of a commit's CPU.
+const writerSession = `
+SET default_transaction_isolation = 'read committed';
+SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off;
+SET enable_seqscan = off; SET enable_memoize = off; SET jit = off;
+SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s';
+SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152));
+`
+
+// The commit statement, in pieces. Arrays are sorted: journal rows by run, names
+// by name, keys by workflow and key. The long ones are taken apart in select
+// lists: the server would first write out what functions in FROM return. The
+// order of locks everywhere is fence, names, keys, journal rows by run, run rows;
+// the counts make each piece wait for the one before it.
+const (
+	commitOwn = `
+WITH own AS MATERIALIZED (
+  SELECT 1 FROM engine.fence WHERE engine = $1::int4 AND writer = $2::int2 FOR NO KEY UPDATE
+)`
+	commitInto = `
+  INSERT INTO engine.journal (run_id, at, writer, seq, owner, run_state, steps, data)
+  SELECT v.run_id, v.at, $3::int8, v.seq, v.owner, v.run_state, v.steps, v.data`
+	commitRows      = `(SELECT pg_catalog.unnest($4::int8[]) AS run_id, pg_catalog.unnest($5::int4[]) AS seq, pg_catalog.unnest($6::timestamptz[]) AS at, pg_catalog.unnest($7::int4[]) AS owner, pg_catalog.unnest($8::int2[]) AS run_state, pg_catalog.unnest($9::bytea[]) AS steps, pg_catalog.unnest($10::bytea[]) AS data) v`
+	commitReturning = `
+  RETURNING run_id, at
+)`
+	commitLanded = `, landed AS (` + commitInto + `
+  FROM own, ` + commitRows
+	commitOnConflict = `
+  ON CONFLICT (run_id, seq) DO NOTHING`
+
+	// commitNamed fails where a name or an id is taken: nothing lands.
+	commitNamed = `, named AS (
+  INSERT INTO engine.run_name (run_id, name, key)
+  SELECT s.run_id, s.name, s.key FROM own, unnest($23::int8[], $24::text[], $25::text[]) s(run_id, name, key)
+  RETURNING run_id
+)`
+	// commitKeyed takes a key that is free, or that a run held which has freed it
+	// (store.HoldsKey). A key that is held becomes NULL, which the table forbids:
+	// nothing lands. A holder that this statement does not see yet counts as one
+	// that holds.
+	commitKeyed = `, keyed AS (
+  INSERT INTO engine.context AS c (workflow, key, run_id)
+  SELECT k.workflow, k.key, k.run_id
+  FROM own, (SELECT pg_catalog.count(*) FROM named) first, unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)` + commitTake
+	commitTake = `
+  ON CONFLICT (workflow, key) DO UPDATE SET run_id =
+    CASE WHEN (SELECT r.state FROM engine.run r WHERE r.run_id = c.run_id) IN (11, 12, 13) THEN excluded.run_id END
+  RETURNING 1
+)`
+	commitLandedNamed = `, landed AS (` + commitInto + `
+  FROM own, (SELECT pg_catalog.count(*) FROM named) first, ` + commitRows
+	commitLandedKeyed = `, landed AS (` + commitInto + `
+  FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows
+
+	// What begins a run under names lands apart from the rest where conflicts are
+	// survived: fresh are those in whose way nothing stands that can be seen. What
+	// cannot be seen yet fails the statement, and can be seen by the next.
+	commitFresh = `, held AS MATERIALIZED (
+  SELECT k.run_id FROM unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
+  JOIN engine.context c ON c.workflow = k.workflow AND c.key = k.key
+  WHERE (SELECT r.state FROM engine.run r WHERE r.run_id = c.run_id) IN (11, 12, 13) IS NOT TRUE
+), fresh AS MATERIALIZED (
+  SELECT s.run_id, s.name, s.key FROM own, unnest($23::int8[], $24::text[], $25::text[]) s(run_id, name, key)
+  WHERE NOT EXISTS (SELECT FROM engine.run_name n WHERE n.name = s.name)
+    AND NOT EXISTS (SELECT FROM engine.journal j WHERE j.run_id = s.run_id AND j.seq = 0)
+    AND s.run_id <> ALL (ARRAY(SELECT run_id FROM held))
+), named AS (
+  INSERT INTO engine.run_name (run_id, name, key) SELECT run_id, name, key FROM fresh RETURNING run_id
+), keyed AS (
+  INSERT INTO engine.context AS c (workflow, key, run_id)
+  SELECT k.workflow, k.key, k.run_id FROM (SELECT pg_catalog.count(*) FROM named) first, unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
+  WHERE k.run_id = ANY (ARRAY(SELECT run_id FROM fresh))` + commitTake
+	commitLandedFresh = `, begun AS (` + commitInto + `
+  FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows + `
+  WHERE v.seq = 0 AND v.run_id = ANY (ARRAY(SELECT run_id FROM fresh))` + commitReturning + `, others AS (` + commitInto + `
+  FROM own, (SELECT pg_catalog.count(*) FROM begun) first, ` + commitRows + `
+  WHERE v.run_id <> ALL ($23::int8[])` + commitOnConflict + commitReturning + `, landed AS MATERIALIZED (SELECT * FROM begun UNION ALL SELECT * FROM others)`
+
+	// Rows of runs: those that begin, and those that are there and change. They
+	// come as arrays of their own, so that a row of the journal that leaves its run
+	// as it is carries nothing of it. Where conflicts are survived only what has
+	// landed counts.
+	commitCreated = `, created AS (
+  INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
+  SELECT c.run_id, c.workflow_id, c.state, c.owner, 0, c.next_check, c.at, CASE WHEN c.state >= 10 THEN c.at END
+  FROM own, (SELECT pg_catalog.count(*) FROM landed) first,
+       (SELECT pg_catalog.unnest($11::int8[]) AS run_id, pg_catalog.unnest($12::timestamptz[]) AS at, pg_catalog.unnest($13::int4[]) AS workflow_id, pg_catalog.unnest($14::int2[]) AS state, pg_catalog.unnest($15::int4[]) AS owner, pg_catalog.unnest($16::timestamptz[]) AS next_check) c`
+	commitChanged = `, changed AS (
+  UPDATE engine.run r
+  SET state = coalesce(c.state, r.state), next_check = coalesce(c.next_check, r.next_check),
+      owner = coalesce(c.owner, r.owner), fence = CASE WHEN c.owner IS NULL THEN r.fence ELSE c.seq END,
+      finished_at = CASE WHEN c.state IS NULL THEN r.finished_at WHEN c.state >= 10 THEN c.at END
+  FROM own, (SELECT pg_catalog.count(*) FROM landed) first, `
+	changesBeside = `(SELECT pg_catalog.unnest($17::int8[]) AS run_id, pg_catalog.unnest($18::timestamptz[]) AS at, pg_catalog.unnest($19::int4[]) AS seq, pg_catalog.unnest($20::int2[]) AS state, pg_catalog.unnest($21::int4[]) AS owner, pg_catalog.unnest($22::timestamptz[]) AS next_check`
+	changesAlone  = `(SELECT pg_catalog.unnest($11::int8[]) AS run_id, pg_catalog.unnest($12::timestamptz[]) AS at, pg_catalog.unnest($13::int4[]) AS seq, pg_catalog.unnest($14::int2[]) AS state, pg_catalog.unnest($15::int4[]) AS owner, pg_catalog.unnest($16::timestamptz[]) AS next_check`
+	changesEnd    = `) c
+  WHERE r.run_id = c.run_id`
+	// A row that makes an engine the owner changes its run only if no more messages
+	// wait for it than the engine has read: those posted since are decided first.
+	// Where there are more nothing lands, as where a run is gone.
+	changesHeardBeside = `, pg_catalog.unnest($41::int4[]) AS heard) c
+  WHERE r.run_id = c.run_id` + changesHeard
+	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
+  WHERE r.run_id = c.run_id` + changesHeard
+	changesHeard = ` AND (c.heard IS NULL OR (SELECT pg_catalog.count(*) FROM engine.inbox i WHERE i.run_id = c.run_id) <= c.heard)`
+
+	createdEnd    = `)`
+	changedEnd    = ` RETURNING 1)`
+	createdLanded = `
+  WHERE c.run_id = ANY (ARRAY(SELECT run_id FROM landed)))`
+	changedLanded = ` AND c.run_id = ANY (ARRAY(SELECT run_id FROM landed)) RETURNING 1)`
+
+	commitRuns            = commitCreated + createdEnd + commitChanged + changesBeside + changesEnd + changedEnd
+	commitRunsLanded      = commitCreated + createdLanded + commitChanged + changesBeside + changesEnd + changedLanded
+	commitRunsHeard       = commitCreated + createdEnd + commitChanged + changesBeside + changesHeardBeside + changedEnd
+	commitRunsHeardLanded = commitCreated + createdLanded + commitChanged + changesBeside + changesHeardBeside + changedLanded
+	commitSide            = `, listed AS (
+  INSERT INTO engine.run_step (run_id, node, step, name)
+  SELECT s.run_id, s.node, s.step, s.name
+  FROM unnest($29::int8[], $30::int4[], $31::int4[], $32::text[]) s(run_id, node, step, name) JOIN landed l USING (run_id)
+), alerted AS (
+  INSERT INTO engine.alert (run_id, at, kind, step, code, message)
+  SELECT l.run_id, l.at, a.kind, a.step, a.code, a.message
+  FROM unnest($33::int8[], $34::int4[], $35::text[], $36::text[], $37::text[], $38::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
+  ORDER BY l.run_id, a.n
+)`
+	commitConsumed = `, consumed AS (
+  DELETE FROM engine.inbox i
+  USING unnest($39::int8[], $40::int8[]) c(run_id, id) JOIN landed l USING (run_id)
+  WHERE i.id = c.id AND i.run_id = c.run_id
+)`
+	// All has landed, or nothing. A transition of a run whose row is gone is an error
+	// that says so (runGone): retention has removed the run meanwhile, and a row of
+	// the journal would be all there is of it.
+	commitAnswer = `
+SELECT (SELECT pg_catalog.count(*) FROM own), (SELECT pg_catalog.count(*) FROM landed), NULL::int8[]`
+	commitAnswerAlone = `
+SELECT o.n, CASE WHEN l.n > 0 AND c.n < pg_catalog.cardinality($11::int8[]) THEN ('` + runGone + `' || pg_catalog.left(c.n::text, 0))::int8 ELSE l.n END, NULL::int8[]` + commitCounts
+	commitAnswerBeside = `
+SELECT o.n, CASE WHEN l.n > 0 AND c.n < pg_catalog.cardinality($17::int8[]) THEN ('` + runGone + `' || pg_catalog.left(c.n::text, 0))::int8 ELSE l.n END, NULL::int8[]` + commitCounts
+	commitCounts = `
+FROM (SELECT pg_catalog.count(*) AS n FROM own) o, (SELECT pg_catalog.count(*) AS n FROM landed) l, (SELECT pg_catalog.count(*) AS n FROM changed) c`
+	commitAnswerSome = `
+SELECT o.alive, CASE WHEN c.n < (SELECT pg_catalog.count(*) FROM pg_catalog.unnest($17::int8[]) m(run_id) WHERE m.run_id = ANY (l.ids)) THEN ('` + runGone + `' || pg_catalog.left(c.n::text, 0))::int8 ELSE l.n END,
+  CASE WHEN l.n < pg_catalog.cardinality($4::int8[]) THEN l.ids END
+FROM (SELECT pg_catalog.count(*) AS alive FROM own) o, (SELECT pg_catalog.count(*) AS n, pg_catalog.array_agg(run_id) AS ids FROM landed) l, (SELECT pg_catalog.count(*) AS n FROM changed) c`
+)
+
+// runGone is no number, which the server complains about with these words. They
+// come with a text that it does not know beforehand, or it would complain while it
+// plans.
+const runGone = "this run is gone"
+
+// The shapes that are prepared, picked by what a batch holds: no transition
+// should pay for branches that are empty. The normal form has no ON CONFLICT,
+// which costs more than it is worth while nothing conflicts: a conflict is
+// SQLSTATE 23505 and nothing has landed. What is rare shares one shape.
+const (
+	journalPlain         = commitOwn + commitLanded + commitReturning + commitAnswer
+	journalBegin         = commitOwn + commitLanded + commitReturning + commitCreated + createdEnd + commitAnswer
+	journalAppend        = commitOwn + commitLanded + commitReturning + commitChanged + changesAlone + changesEnd + changedEnd + commitAnswerAlone
+	journalHeard         = commitOwn + commitLanded + commitReturning + commitChanged + changesAlone + changesHeardAlone + changedEnd + commitAnswerAlone
+	journalCreate        = commitOwn + commitLanded + commitReturning + commitRuns + commitAnswerBeside
+	journalNamed         = commitOwn + commitNamed + commitLandedNamed + commitReturning + commitRuns + commitAnswerBeside
+	journalKeyed         = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitAnswerBeside
+	journalSide          = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitSide + commitAnswerBeside
+	journalConsume       = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRunsHeard + commitSide + commitConsumed + commitAnswerBeside
+	journalCreateIfNone  = commitOwn + commitLanded + commitOnConflict + commitReturning + commitRunsLanded + commitAnswerSome
+	journalKeyedIfNone   = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitAnswerSome
+	journalSideIfNone    = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitSide + commitAnswerSome
+	journalConsumeIfNone = commitOwn + commitFresh + commitLandedFresh + commitRunsHeardLanded + commitSide + commitConsumed + commitAnswerSome
+	journalWriters       = `SELECT j.run_id, j.writer FROM unnest($1::int8[], $2::int4[]) v(run_id, seq) JOIN engine.journal j USING (run_id, seq)`
+	fenceOpen            = `SELECT EXISTS (SELECT FROM engine.fence WHERE engine = $1 AND writer = $2)`
+)
+
+// The statements of a submission that is made alone, in a transaction; in the
+// same order.
+const (
+	runNameClaim = `
+WITH own AS MATERIALIZED (
+  SELECT 1 FROM engine.fence WHERE engine = $1::int4 AND writer = $2::int2 FOR NO KEY UPDATE
+), claimed AS (
+  INSERT INTO engine.run_name (run_id, name, key) SELECT $3::int8, $4::text, nullif($5::text, '') FROM own WHERE $4 <> '' ON CONFLICT DO NOTHING RETURNING 1
+)
+SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM claimed), EXISTS (SELECT FROM engine.workflow WHERE workflow_id = $6::int4)`
+	// submissionsMet finds, for submissions, the run that has the name or else holds
+	// the key.
+	submissionsMet = `
+SELECT s.n, coalesce(named.run_id, held.run_id), coalesce(named.name, held.name)
+FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[]) s(n, name, workflow, key)
+LEFT JOIN engine.run_name named ON named.name = s.name
+LEFT JOIN LATERAL (
+  SELECT c.run_id, h.name FROM engine.context c JOIN engine.run r USING (run_id) JOIN engine.run_name h USING (run_id)
+  WHERE c.workflow = s.workflow AND c.key = s.key AND r.state NOT IN (11, 12, 13)) held ON named.run_id IS NULL
+WHERE coalesce(named.run_id, held.run_id) IS NOT NULL`
+	runNameHolder = `SELECT run_id, name FROM engine.run_name WHERE name = $1`
+	contextClaim  = `
+INSERT INTO engine.context AS c (workflow, key, run_id) VALUES ($1, $2, $3)
+ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
+	contextHolder  = `SELECT r.state, n.name FROM engine.run r JOIN engine.run_name n USING (run_id) WHERE r.run_id = $1`
+	contextReplace = `UPDATE engine.context SET run_id = $3 WHERE workflow = $1 AND key = $2`
+
+	// What a commit does, with a run that there never is (trialID): always rolled
+	// back.
+	trialJournal = `INSERT INTO engine.journal (run_id, seq, at, writer, data) VALUES ($1, 1, pg_catalog.clock_timestamp(), 0, '\x00')`
+	trialRun     = `INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES ($1, 0, 1, 0, 0, 'infinity', pg_catalog.clock_timestamp())`
+	trialMove    = `UPDATE engine.run SET fence = 1 WHERE run_id = $1`
+)
+
+// trialID is larger than any run's id.
+const trialID = 1<<63 - 1

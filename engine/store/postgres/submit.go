@@ -1,0 +1,286 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// Submit is Commit of one transition with names: both land or neither (S54).
+// Returns ErrFenced, or ErrExists if the id belongs to another run.
+func (w *Writer) Submit(ctx context.Context, t store.Transition, n store.Names) (store.Submitted, error) {
+	t.Names = &n
+	out, err := w.Commit(ctx, []store.Transition{t})
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	return out[0].Submitted, out[0].Err
+}
+
+// meet answers doubtful submissions whose name or key belongs to another run
+// that can be seen, all with one question. What is left is looked at one by one.
+// So is everything if the question fails: then they ask by themselves.
+func (c *commit) meet(ctx context.Context) {
+	w := c.w
+	if len(c.doubt) == 0 || w.connect(ctx) != nil {
+		return
+	}
+	var at, name, flow, key array
+	for _, col := range []struct {
+		a   *array
+		oid uint32
+	}{{&at, oidInt4}, {&name, oidText}, {&flow, oidText}, {&key, oidText}} {
+		col.a.reset(col.oid)
+	}
+	for _, i := range c.doubt {
+		t := &c.items[i]
+		at.int4(int32(i))
+		name.text(t.Names.Public(t.Run))
+		flow.text(t.Names.Workflow)
+		key.text(t.Names.Key)
+	}
+	met := make(map[int]store.Submitted)
+	err := w.answered(ctx, func(ctx context.Context) error {
+		rows, err := w.conn.QueryContext(ctx, submissionsMet, at.bytes(), name.bytes(), flow.bytes(), key.bytes())
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var (
+				i int
+				s = store.Submitted{Exists: true}
+			)
+			if err := rows.Scan(&i, &s.Run, &s.Name); err != nil {
+				return err
+			}
+			met[i] = s
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		w.drop(err)
+		return
+	}
+	left := c.doubt[:0]
+	for _, i := range c.doubt {
+		if s, ok := met[i]; ok && s.Run != c.items[i].Run { // its own id may be its own earlier sending
+			c.out[i] = store.Outcome{Submitted: s}
+			continue
+		}
+		left = append(left, i)
+	}
+	c.doubt = left
+}
+
+// alone settles a submission of which a statement could not say what is in its
+// way, in a transaction of its own. An error means that ctx ended, that history
+// was lost, or that nothing of the whole commit has landed.
+func (c *commit) alone(ctx context.Context, i int) error {
+	s := submission{w: c.w, t: c.items[i], name: c.items[i].Names.Public(c.items[i].Run), token: c.w.token()}
+	open := false
+	var last error
+	for try := 0; ; try++ {
+		if try > 0 {
+			if err := backoff(ctx, try); err != nil {
+				return c.w.interrupted("submit", open || c.any(), err, last)
+			}
+		}
+		var sub store.Submitted
+		err := s.once(ctx, &sub)
+		if open && errors.Is(err, store.ErrFenced) {
+			err = s.afterFence(ctx, &sub, err)
+		}
+		switch {
+		case err == nil:
+			c.w.s.known(s.t.Workflow)
+			c.out[i] = store.Outcome{Landed: !sub.Exists, Submitted: sub}
+			return nil
+		case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrExists), errors.Is(err, errRefused):
+			c.out[i] = store.Outcome{Err: err}
+			return nil
+		}
+		var (
+			lost    *store.LossError
+			nothing connectError
+		)
+		switch v := judge(err); {
+		case errors.As(err, &lost):
+			return err
+		case errors.As(err, &nothing) && ctx.Err() != nil && last != nil:
+			return c.w.interrupted("submit", open || c.any(), ctx.Err(), fmt.Errorf("%w; then: %w", last, err))
+		case errors.As(err, &nothing) && !open && !c.any() && (try >= giveUp || !temporary(err)):
+			return wrap("submit", err)
+		case errors.As(err, &nothing):
+		case v == unknown:
+			open = true
+		case v == later, v == suspected && (try < giveUp || !c.any() && !c.w.takes(ctx)), v == failed && open, v == taken && try < giveUp:
+		default:
+			c.out[i] = store.Outcome{Err: wrap("submit", err)}
+			return nil
+		}
+		last = err
+		c.w.s.stuck("submit", try, open, err)
+	}
+}
+
+// errRefused says that a submission cannot be kept for what it contains.
+var errRefused = errors.New("postgres: submission refused")
+
+// A submission is one run on its way in. The journal's row carries its token:
+// sent again after a lost answer it finds itself, and the transaction with it.
+type submission struct {
+	w     *Writer
+	t     store.Transition
+	name  string
+	token int64
+}
+
+// once runs the transaction once.
+func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error) {
+	w := s.w
+	if err := w.connect(ctx); err != nil {
+		return err
+	}
+	kept := false
+	err = w.answered(ctx, func(ctx context.Context) error {
+		return w.transact(ctx, func(ctx context.Context) (bool, error) {
+			kept, err = s.write(ctx, sub)
+			return kept, err
+		})
+	})
+	if err == nil && kept && !w.s.lineage.confirm(w, w.line, mark{s.t.Run, 0, s.token}) {
+		err = errReplaced
+	}
+	if err != nil && !errors.Is(err, store.ErrFenced) && !errors.Is(err, store.ErrExists) && !errors.Is(err, errRefused) {
+		w.drop(err)
+	}
+	return err
+}
+
+// write does what the transaction does and reports whether to keep it. The
+// order of locks is that of the commit statement: fence, name, key, journal.
+func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool, err error) {
+	w, n := s.w, s.t.Names
+	var open, named, known bool
+	claim := ""
+	if n.Kept() {
+		claim = s.name
+	}
+	err = w.conn.QueryRowContext(ctx, runNameClaim, int64(w.engine), int64(w.n), int64(s.t.Run), claim, n.Key, int64(s.t.Workflow)).Scan(&open, &named, &known)
+	switch {
+	case err != nil:
+		return false, err
+	case !open:
+		return false, store.ErrFenced
+	case !known:
+		return false, fmt.Errorf("%w: run %d: no such workflow: %d", errRefused, s.t.Run, s.t.Workflow)
+	case !named && n.Kept():
+		return false, s.found(ctx, sub)
+	}
+	if n.Key != "" {
+		if held, err := s.claimKey(ctx, sub); held || err != nil {
+			return false, err
+		}
+	}
+	t := s.t
+	t.Names = nil // they are written
+	w.batch.fill([]store.Transition{t})
+	var (
+		own, landed int64
+		ids         pq.Int64Array
+	)
+	if err := w.queryRow(ctx, w.batch.shape(true), w.batch.args(w.engine, w.n, s.token, true), &own, &landed, &ids); err != nil {
+		return false, err
+	}
+	if landed == 0 { // the id is that of a run without names, maybe of this one
+		token, err := s.writer(ctx)
+		if err == nil && token != s.token {
+			err = store.ErrExists
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	*sub = store.Submitted{Run: s.t.Run, Name: s.name}
+	return true, nil
+}
+
+// found settles a name or an id that is taken: by this very submission, by the
+// run that has the name, or by another run.
+func (s *submission) found(ctx context.Context, sub *store.Submitted) error {
+	token, err := s.writer(ctx)
+	if err != nil {
+		return err
+	}
+	if token == s.token {
+		*sub = store.Submitted{Run: s.t.Run, Name: s.name}
+		return nil
+	}
+	var run int64
+	err = s.w.conn.QueryRowContext(ctx, runNameHolder, s.name).Scan(&run, &sub.Name)
+	if noRows(err) {
+		return store.ErrExists
+	}
+	sub.Run, sub.Exists = machine.RunID(run), err == nil
+	return err
+}
+
+// writer reads under which token the run's first row stands; 0 = none.
+func (s *submission) writer(ctx context.Context) (int64, error) {
+	var run, token int64
+	s.w.batch.fill([]store.Transition{s.t})
+	err := s.w.conn.QueryRowContext(ctx, journalWriters, s.w.batch.run.bytes(), s.w.batch.seq.bytes()).Scan(&run, &token)
+	if noRows(err) {
+		return 0, nil
+	}
+	return token, err
+}
+
+// claimKey takes the key, unless a run holds it. The upsert locks the key's
+// row; only a statement after it sees what the one before us committed. A run
+// that is not there any more holds nothing.
+func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held bool, err error) {
+	n := s.t.Names
+	var holder int64
+	if err := s.w.conn.QueryRowContext(ctx, contextClaim, n.Workflow, n.Key, int64(s.t.Run)).Scan(&holder); err != nil {
+		return false, err
+	}
+	if machine.RunID(holder) == s.t.Run {
+		return false, nil
+	}
+	var (
+		state int16
+		name  string
+	)
+	err = s.w.conn.QueryRowContext(ctx, contextHolder, holder).Scan(&state, &name)
+	if err != nil && !noRows(err) {
+		return false, err
+	}
+	if err == nil && store.HoldsKey(machine.RunState(state)) {
+		*sub = store.Submitted{Run: machine.RunID(holder), Name: name, Exists: true}
+		return true, nil
+	}
+	_, err = s.w.conn.ExecContext(ctx, contextReplace, n.Workflow, n.Key, int64(s.t.Run))
+	return false, err
+}
+
+// afterFence settles a submission that was sent, whose answer was lost, and
+// whose engine was fenced before it could ask again: fencing waited for it, so
+// what is there now is final. Returns fenced if it did not land.
+func (s *submission) afterFence(ctx context.Context, sub *store.Submitted, fenced error) error {
+	token, err := s.writer(ctx)
+	switch {
+	case err != nil:
+		return err
+	case token == s.token:
+		*sub = store.Submitted{Run: s.t.Run, Name: s.name}
+		return nil
+	}
+	return fenced
+}

@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// awaitHint waits for a hint and then until no more come.
+func awaitHint(t *testing.T, hints <-chan struct{}, why string) {
+	t.Helper()
+	select {
+	case <-hints:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("no hint %s", why)
+	}
+	for {
+		select {
+		case <-hints:
+		case <-time.After(3 * wakePause):
+			return
+		}
+	}
+}
+
+func post(t *testing.T, b *bench, run machine.RunID) {
+	t.Helper()
+	if _, err := b.Post(t.Context(), store.Message{Run: run, Kind: store.MessageVerb}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// S74 S76, T18: messages and runs of nobody wake others; a connection that is cut, or
+// that a network forgets without a word, is made again; nothing stands once the
+// listener has gone.
+func TestWakes(t *testing.T) {
+	dsn := migrated(t)
+	p, through := newProxy(t, dsn)
+	b, other := newBench(t, dsn), open(t, through)
+	other.probe, other.probeEvery = 200*time.Millisecond, 2*time.Second
+	if err := b.commit(t.Context(), b.create(1)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	hints := other.Wakes(ctx)
+	awaitHint(t, hints, "at the beginning")
+
+	post(t, b, 1)
+	awaitHint(t, hints, "for a message")
+	nobody := b.create(2)
+	nobody.Owner = new(store.EngineID)
+	if _, err := b.w.Submit(t.Context(), nobody, store.Names{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitHint(t, hints, "for a run of nobody")
+
+	p.silence()
+	awaitHint(t, hints, "after the connection went silent")
+	post(t, b, 1)
+	awaitHint(t, hints, "for a message after that")
+	p.cut(func(*link) bool { return true })
+	awaitHint(t, hints, "after the connection was cut")
+
+	cancel()
+	for range hints {
+	}
+}
+
+// S74, T18: notifications are few, however much is said: each takes a lock of the
+// whole database. The last of a burst is told too.
+func TestNotificationsAreCoalesced(t *testing.T) {
+	dsn := migrated(t)
+	b := newBench(t, dsn)
+	if err := b.commit(t.Context(), b.create(1)); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan *pq.Notification, 1000)
+	l, err := pq.NewListenerConn(dsn, told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangUp(l, told)
+	if _, err := l.ExecSimpleQuery(wakeListen); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	for range 100 {
+		post(t, b, 1)
+	}
+	n := 0
+	for quiet := false; !quiet; {
+		select {
+		case <-told:
+			n++
+		case <-time.After(5 * wakePause):
+			quiet = true
+		}
+	}
+	if most := int(time.Since(start)/wakePause) + 1; n < 2 || n > most {
+		t.Errorf("%d notifications of 100 messages, want 2 to %d", n, most)
+	}
+	// A commit of the owner tells nobody.
+	if err := b.commit(t.Context(), store.Transition{Run: 1, Seq: 1, At: at, Data: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-told:
+		t.Error("a commit notified others")
+	case <-time.After(3 * wakePause):
+	}
+}

@@ -1,0 +1,236 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// answerLimit is how long a writer waits for an answer before it cuts the
+// connection and sends again: longer than the server's statement_timeout, so
+// that it strikes only where the network has died.
+const answerLimit = 15 * time.Second
+
+// A Writer commits through a connection of its own, for one fence row.
+type Writer struct {
+	s      *Store
+	engine store.EngineID
+	n      int
+
+	db    *sql.DB
+	conn  *sql.Conn // nil = to be opened
+	stmts map[string]*sql.Stmt
+	raw   atomic.Pointer[net.Conn] // of conn, to cut it
+	line  int64                    // timeline of the server that conn leads to
+	batch batch
+	names map[string]bool    // of the batch at hand
+	keys  map[[2]string]bool // of the batch at hand: workflow, key
+}
+
+var _ store.Writer = (*Writer)(nil)
+
+// OpenWriter opens the n-th writer of an engine. Returns ErrFenced.
+func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
+	w := &Writer{s: s, engine: id, n: n, names: make(map[string]bool), keys: make(map[[2]string]bool)}
+	if err := w.connect(ctx); err != nil {
+		var nothing connectError
+		if errors.As(err, &nothing) {
+			err = nothing.error
+		}
+		return nil, err
+	}
+	var open bool
+	if err := w.conn.QueryRowContext(ctx, fenceOpen, int64(id), n).Scan(&open); err != nil {
+		return nil, errors.Join(wrap("open writer", err), w.Close())
+	}
+	if !open {
+		return nil, errors.Join(store.ErrFenced, w.Close())
+	}
+	return w, nil
+}
+
+// Close closes the writer's connection.
+func (w *Writer) Close() error {
+	w.s.lineage.forget(w)
+	return w.hangUp()
+}
+
+func (w *Writer) hangUp() error {
+	var err error
+	if w.conn != nil {
+		if err = w.conn.Close(); errors.Is(err, sql.ErrConnDone) {
+			err = nil // the driver found it broken before
+		}
+	}
+	if w.db != nil {
+		err = errors.Join(err, w.db.Close())
+	}
+	w.db, w.conn, w.stmts = nil, nil, nil
+	return err
+}
+
+// A connectError says that nothing was sent, for want of a connection.
+type connectError struct{ error }
+
+// Unwrap returns the cause.
+func (e connectError) Unwrap() error { return e.error }
+
+// connect opens the connection, unless there is one to the present server.
+// Returns *store.LossError, else a connectError.
+func (w *Writer) connect(ctx context.Context) error {
+	if w.conn != nil && w.s.lineage.stale(w.line) {
+		w.cut()
+		// It leads to a server that was replaced: how it closes does not matter.
+		_ = w.hangUp()
+	}
+	if w.conn == nil {
+		if err := w.dial(ctx); err != nil {
+			return connectError{err}
+		}
+	}
+	return w.s.lineage.err()
+}
+
+func (w *Writer) dial(ctx context.Context) error {
+	c, err := w.s.source.connector(dialer{got: func(c net.Conn) { w.raw.Store(&c) }})
+	if err != nil {
+		return err
+	}
+	w.db, w.stmts = sql.OpenDB(connector{c, w.s}), make(map[string]*sql.Stmt)
+	w.db.SetMaxOpenConns(1)
+	if w.conn, err = w.db.Conn(ctx); err != nil {
+		var wrong *store.WrongServerError
+		if !errors.As(err, &wrong) {
+			err = w.s.source.unreachable(err)
+		}
+		return errors.Join(err, w.hangUp())
+	}
+	err = w.conn.Raw(func(c any) error {
+		if l, ok := c.(*checked); ok {
+			w.line = l.line
+		}
+		return nil
+	})
+	if err == nil && !w.s.pooled.Load() {
+		_, err = w.conn.ExecContext(ctx, writerSession)
+	}
+	if err != nil {
+		return errors.Join(wrap("prepare writer session", err), w.hangUp())
+	}
+	return nil
+}
+
+// cut closes the socket under the connection: whoever waits for an answer gets
+// an error, and what was sent has an unknown outcome.
+func (w *Writer) cut() {
+	if c := w.raw.Swap(nil); c != nil {
+		// A second close of a socket that the driver has closed is an error
+		// nobody needs.
+		_ = (*c).Close()
+	}
+}
+
+// answered calls fn, which waits for the server, and cuts the connection when
+// ctx ends or the answer takes too long. fn gets a context that cannot be
+// cancelled: the driver would spend a goroutine per call on one that can, and a
+// second connection to cancel with.
+func (w *Writer) answered(ctx context.Context, fn func(ctx context.Context) error) error {
+	defer context.AfterFunc(ctx, w.cut)()
+	defer time.AfterFunc(answerLimit, w.cut).Stop()
+	return fn(context.WithoutCancel(ctx))
+}
+
+// queryRow runs one of the big statements and scans its row. It is prepared
+// once, unless a pooler gives every transaction another session.
+func (w *Writer) queryRow(ctx context.Context, query string, args []any, to ...any) error {
+	if w.s.pooled.Load() {
+		return w.conn.QueryRowContext(ctx, query, args...).Scan(to...)
+	}
+	stmt, ok := w.stmts[query]
+	if !ok {
+		var err error
+		if stmt, err = w.conn.PrepareContext(ctx, query); err != nil {
+			return err
+		}
+		w.stmts[query] = stmt
+	}
+	return stmt.QueryRowContext(ctx, args...).Scan(to...)
+}
+
+// transact runs fn in a transaction of the connection; fn says whether to keep
+// what it did. After an error of COMMIT itself the outcome may be open.
+func (w *Writer) transact(ctx context.Context, fn func(ctx context.Context) (keep bool, err error)) error {
+	begin := "BEGIN"
+	if w.s.pooled.Load() {
+		begin = poolerBegin
+	}
+	if _, err := w.conn.ExecContext(ctx, begin); err != nil {
+		return err
+	}
+	keep, err := fn(ctx)
+	if err == nil && keep {
+		_, err = w.conn.ExecContext(ctx, "COMMIT")
+		return err
+	}
+	if _, e := w.conn.ExecContext(ctx, "ROLLBACK"); e != nil {
+		w.drop(e)
+	}
+	return err
+}
+
+// token mints a commit's token: the engine's number and a number of ours.
+func (w *Writer) token() int64 {
+	return int64(w.engine)<<32 | int64(w.s.tokens.Add(1))
+}
+
+// backoff waits before the n-th further try, or until ctx ends.
+func backoff(ctx context.Context, n int) error {
+	t := time.NewTimer(min(10*time.Millisecond<<min(n, 10), time.Second))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errReplaced says that the server that answered had been replaced by then: what
+// it confirmed counts nothing.
+var errReplaced = errors.New("postgres: the server that answered has been replaced by another")
+
+// confirm notes what has landed: one row is as good as all, since a history is
+// kept up to some point. landed is nil if all landed.
+func (w *Writer) confirm(token int64, items []store.Transition, landed map[machine.RunID]bool) error {
+	t := &items[len(items)-1]
+	for i := range items {
+		if landed[items[i].Run] {
+			t = &items[i]
+		}
+	}
+	if !w.s.lineage.confirm(w, w.line, mark{t.Run, t.Seq, token}) {
+		return errReplaced
+	}
+	return nil
+}
+
+// drop gives up a connection that an error has broken, or that leads to a server
+// which takes no writes: the next one may lead elsewhere.
+func (w *Writer) drop(err error) {
+	w.s.noteLost(err)
+	var e *pq.Error
+	if !errors.As(err, &e) || e.Fatal() || judge(err) == unknown || e.Code == "25006" || e.Code == "26000" || e.Code == "42P05" {
+		w.cut()
+		// The cause is err; that the broken connection does not close well adds
+		// nothing.
+		_ = w.hangUp()
+	}
+}

@@ -1,0 +1,39 @@
+package store
+
+import (
+	"sync"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A Rotation helps a store to show a list of runs of which a page at a time is
+// asked for: after a full page the next one goes on behind it, so that each run
+// has its turn however many stand before it (Tick.Inbox). Its zero value is
+// ready. It is safe for concurrent use.
+type Rotation struct {
+	mu    sync.Mutex // protects following field
+	after map[EngineID]machine.RunID
+}
+
+// After returns the run behind which the next page of an engine begins; 0 = it
+// is the first.
+func (r *Rotation) After(engine EngineID) machine.RunID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.after[engine]
+}
+
+// Shown notes the page that an engine was shown, ascending, of at most limit
+// runs.
+func (r *Rotation) Shown(engine EngineID, page []machine.RunID, limit int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(page) == 0 || len(page) < limit {
+		delete(r.after, engine)
+		return
+	}
+	if r.after == nil {
+		r.after = map[EngineID]machine.RunID{}
+	}
+	r.after[engine] = page[len(page)-1]
+}

@@ -1,0 +1,54 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// runIDEpoch is the zero of the time in run ids.
+var runIDEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// runIDRandomBits is how many low bits of a run id are random. The bits above them
+// hold the time of submission in milliseconds, which lasts for 69 years.
+const runIDRandomBits = 22
+
+// FirstRunOf returns the lowest id that a run submitted at t can have: the ids
+// of all runs submitted before are lower.
+func FirstRunOf(t time.Time) machine.RunID {
+	return machine.RunID(max(0, t.Sub(runIDEpoch).Milliseconds()) << runIDRandomBits)
+}
+
+// TimeOfRun returns when a run with this id was submitted, to the millisecond.
+func TimeOfRun(id machine.RunID) time.Time {
+	return runIDEpoch.Add(time.Duration(id>>runIDRandomBits) * time.Millisecond)
+}
+
+// A RunIDSource makes run ids: positive, rising, and ordered by time of submission
+// across engines. Its zero value is ready. It is safe for concurrent use.
+type RunIDSource struct {
+	mu   sync.Mutex // protects following field
+	last machine.RunID
+}
+
+// Next returns a new id for a run that is submitted at now. It is greater than all
+// ids that this source returned before, also if now is earlier than before.
+func (s *RunIDSource) Next(now time.Time) (machine.RunID, error) {
+	var b [4]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return 0, fmt.Errorf("make a run id: %w", err)
+	}
+	low := machine.RunID(binary.BigEndian.Uint32(b[:]) & (1<<runIDRandomBits - 1))
+	id := FirstRunOf(now) | low
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id <= s.last {
+		id = s.last + 1
+	}
+	s.last = id
+	return id, nil
+}

@@ -1,0 +1,147 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	settingGet    = `SELECT value FROM setting WHERE name = ?1`
+	settingPin    = `INSERT INTO setting (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING`
+	definitionPut = `INSERT INTO definition (digest, data, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO NOTHING`
+	workflowPut   = `INSERT INTO workflow (digest, name) VALUES (?1, ?2)`
+	workflowStep  = `INSERT INTO workflow_step (workflow_id, node, name) VALUES (?1, ?2, ?3)`
+	workflowIDs   = `SELECT name, workflow_id FROM workflow WHERE digest = ?1`
+	definitionGet = `SELECT d.digest, d.data, w.name FROM workflow w JOIN definition d USING (digest) WHERE w.workflow_id = ?1`
+	workflowSteps = `
+SELECT w.name, s.name FROM workflow w LEFT JOIN workflow_step s USING (workflow_id) WHERE w.digest = ?1 ORDER BY w.workflow_id, s.node`
+)
+
+// PutDefinition stores a definition once by its digest.
+func (s *Store) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
+	ids := make(map[string]store.WorkflowID, len(d.Workflows))
+	err := s.anybody(ctx, "store definition", func(tx *tx) error {
+		res, err := tx.exec(definitionPut, d.Digest, blob(d.Data), micros(now()))
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			if err := tx.putWorkflows(d); err != nil {
+				return err
+			}
+		}
+		return tx.each(workflowIDs, []any{d.Digest}, func(r row) error {
+			var (
+				name string
+				id   int32
+			)
+			err := r.Scan(&name, &id)
+			ids[name] = store.WorkflowID(id)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ids, nil
+}
+
+// blob keeps an empty definition from being NULL.
+func blob(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func (x *tx) putWorkflows(d store.Definition) error {
+	for _, w := range d.Workflows {
+		res, err := x.exec(workflowPut, d.Digest, w.Name)
+		if err != nil {
+			return err
+		}
+		id, err := res.LastInsertId()
+		if err != nil {
+			return err
+		}
+		for i, name := range w.Steps {
+			if _, err := x.exec(workflowStep, id, i, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Definition returns the definition that holds the workflow. Returns
+// ErrNotFound.
+func (s *Store) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
+	var (
+		d    store.Definition
+		name string
+	)
+	err := s.query(ctx, "read definition", definitionGet, []any{int64(id)}, func(r row) error {
+		return r.Scan(&d.Digest, &d.Data, &name)
+	})
+	if err != nil {
+		return store.Definition{}, "", err
+	}
+	if name == "" {
+		return store.Definition{}, "", store.ErrNotFound
+	}
+	err = s.query(ctx, "read definition", workflowSteps, []any{d.Digest}, func(r row) error {
+		var (
+			flow string
+			step *string // NULL = a workflow without steps
+		)
+		if err := r.Scan(&flow, &step); err != nil {
+			return err
+		}
+		if n := len(d.Workflows); n == 0 || d.Workflows[n-1].Name != flow {
+			d.Workflows = append(d.Workflows, store.DefinedWorkflow{Name: flow})
+		}
+		if step != nil {
+			w := &d.Workflows[len(d.Workflows)-1]
+			w.Steps = append(w.Steps, *step)
+		}
+		return nil
+	})
+	if err != nil {
+		return store.Definition{}, "", err
+	}
+	return d, name, nil
+}
+
+// PinKey remembers the id of the key, unless one is remembered, and returns the
+// one that is.
+func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
+	return s.pin(ctx, "key", id)
+}
+
+// PinHistory remembers from which run on rows are tagged, unless that is remembered,
+// and returns what is.
+func (s *Store) PinHistory(ctx context.Context, mark string) (string, error) {
+	return s.pin(ctx, "history", mark)
+}
+
+// pin remembers a value under a name, unless one is remembered, and returns the one
+// that is. With value "" it only asks.
+func (s *Store) pin(ctx context.Context, name, value string) (string, error) {
+	if value != "" {
+		err := s.anybody(ctx, "store setting "+name, func(tx *tx) error {
+			_, err := tx.exec(settingPin, name, value)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	var pinned string
+	err := s.query(ctx, "read setting "+name, settingGet, []any{name}, func(r row) error { return r.Scan(&pinned) })
+	return pinned, err
+}

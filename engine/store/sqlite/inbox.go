@@ -1,0 +1,119 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	runExists = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1)`
+	inboxFind = `SELECT id FROM inbox WHERE run_id = ?1 AND dedup = ?2`
+	inboxAdd  = `INSERT INTO inbox (run_id, at, kind, by, dedup, data) VALUES (?1, ?2, ?3, ?4, nullif(?5, ''), ?6)`
+	inboxList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM inbox WHERE run_id = ?1 ORDER BY id LIMIT ?2`
+	inboxHas  = `SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ?1 AND run_id = ?2)`
+	inboxDrop = `DELETE FROM inbox WHERE id = ?1 AND run_id = ?2`
+	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
+	// inboxRuns begins at the messages, of which there are few, behind the page
+	// that was shown before. Ended runs whose owner is gone are nobody's.
+	inboxRuns = `
+SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id
+WHERE i.run_id > ?4
+  AND NOT (r.state IN (6, 7) AND r.next_check >= 253402214400000000 AND EXISTS (SELECT 1 FROM suspect s WHERE s.run_id = i.run_id AND s.deaths >= 3))
+  AND (r.owner IN (?1, 0)
+  OR r.state >= 10 AND NOT EXISTS (SELECT 1 FROM member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > ?2))
+GROUP BY i.run_id ORDER BY i.run_id LIMIT ?3`
+	inboxAddressed = `
+SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id CROSS JOIN member m ON m.engine = r.owner
+WHERE r.state < 10 AND m.dead
+  AND NOT (r.state IN (6, 7) AND r.next_check >= 253402214400000000 AND EXISTS (SELECT 1 FROM suspect s WHERE s.run_id = i.run_id AND s.deaths >= 3))
+GROUP BY i.run_id ORDER BY min(i.id) LIMIT ?1`
+)
+
+// Post puts a message into its run's inbox. A store that was opened Beside does
+// it too. Returns ErrNotFound if there is no such run.
+func (s *Store) Post(ctx context.Context, m store.Message) (id store.MessageID, err error) {
+	if err := m.Validate(); err != nil {
+		return 0, err
+	}
+	if m.At.IsZero() {
+		m.At = now()
+	}
+	fresh := false
+	err = s.anybody(ctx, "post message", func(tx *tx) error {
+		var there bool
+		if err := tx.row(runExists, int64(m.Run)).Scan(&there); err != nil {
+			return err
+		}
+		if !there {
+			return store.ErrNotFound
+		}
+		if m.Dedup != "" {
+			var old int64
+			err := tx.row(inboxFind, int64(m.Run), m.Dedup).Scan(&old)
+			if id = store.MessageID(old); !errors.Is(err, sql.ErrNoRows) {
+				return err
+			}
+		}
+		res, err := tx.exec(inboxAdd, int64(m.Run), micros(m.At), int64(m.Kind), store.CleanText(m.By), m.Dedup, m.Data)
+		if err != nil {
+			return err
+		}
+		n, err := res.LastInsertId()
+		id, fresh = store.MessageID(n), true
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if fresh {
+		s.hint()
+	}
+	return id, nil
+}
+
+// Messages returns up to limit messages of a run in order of arrival.
+func (s *Store) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
+	var out []store.Message
+	err := s.query(ctx, "read messages", inboxList, []any{int64(run), limit}, func(r row) error {
+		var (
+			m  = store.Message{Run: run}
+			at int64
+		)
+		err := r.Scan(&m.ID, &at, &m.Kind, &m.By, &m.Dedup, &m.Data)
+		m.At = fromMicros(at)
+		out = append(out, m)
+		return err
+	})
+	return out, err
+}
+
+// Waits reports whether a message of a run is in its inbox still.
+func (s *Store) Waits(ctx context.Context, run machine.RunID, id store.MessageID) (waits bool, err error) {
+	err = s.query(ctx, "look for a message", inboxHas, []any{int64(id), int64(run)}, func(r row) error { return r.Scan(&waits) })
+	return waits, err
+}
+
+// Discard removes messages of a run that has ended.
+func (s *Store) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+	return s.write(ctx, "discard messages", func(tx *tx) error {
+		var ended bool
+		if err := tx.row(runEnded, int64(run)).Scan(&ended); err != nil || !ended {
+			return err
+		}
+		return tx.consume(run, ids)
+	})
+}
+
+// consume removes messages of a run; those of others stay.
+func (x *tx) consume(run machine.RunID, ids []store.MessageID) error {
+	for _, id := range ids {
+		if _, err := x.exec(inboxDrop, int64(id), int64(run)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A lock keeps a state file for one process. The operating system releases it
+// when the process ends, however it ends; the file beside the state file stays, and
+// means nothing without the lock.
+type lock struct {
+	f *os.File
+}
+
+// errHeld says that another process has the lock.
+var errHeld = errors.New("another process has the lock")
+
+// takeLock locks path for this process. shown is how messages name it. Returns
+// *store.LockedError if another process has it.
+func takeLock(path, shown string) (*lock, error) {
+	f, err := openLock(path+".lock", shown+".lock")
+	switch {
+	case errors.Is(err, errHeld):
+		return nil, errors.Join(&store.LockedError{Path: shown, Holder: holder(f)}, f.Close())
+	case err != nil:
+		return nil, err
+	}
+	if err := sign(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock: %w", err), f.Close())
+	}
+	return &lock{f}, nil
+}
+
+// sign writes who holds the lock, for the message of whoever comes second. Of
+// the command line it says no more than the command: the rest may hold secrets.
+func sign(f *os.File) error {
+	command := filepath.Base(os.Args[0])
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		command += " " + os.Args[1]
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt(fmt.Appendf(nil, "process %d (%s), since %s\n", os.Getpid(), command, time.Now().UTC().Format(time.RFC3339)), 0)
+	return err
+}
+
+func holder(f *os.File) string {
+	text, err := io.ReadAll(io.LimitReader(f, 300))
+	if who := strings.TrimSpace(string(text)); err == nil && who != "" {
+		return store.CleanText(who)
+	}
+	return "another process"
+}
+
+func (l *lock) release() error { return l.f.Close() }

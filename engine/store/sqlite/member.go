@@ -1,0 +1,276 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	memberLapse = `UPDATE member SET lease_until = ?1 WHERE lease_until > ?1`
+	memberJoin  = `INSERT INTO member (address, joined_at, lease_until) VALUES (?1, ?2, ?3)`
+	fenceAdd    = `INSERT INTO fence (engine, writer) VALUES (?1, ?2)`
+	memberRenew = `UPDATE member SET lease_until = ?3 WHERE engine = ?1 AND NOT dead AND lease_until > ?2`
+	memberDead  = `SELECT engine FROM member WHERE dead OR lease_until <= ?1 ORDER BY engine`
+	runDue      = `SELECT run_id, next_check FROM run WHERE state < 10 AND owner = ?1 AND next_check <= ?2 ORDER BY next_check, run_id LIMIT ?3`
+	memberBury  = `UPDATE member SET dead = 1 WHERE engine = ?1 AND (dead OR lease_until <= ?2)`
+	memberAlive = `SELECT EXISTS (SELECT 1 FROM member WHERE engine = ?1 AND NOT dead)`
+	fenceDrop   = `DELETE FROM fence WHERE engine = ?1`
+	memberLeave = `UPDATE member SET lease_until = ?2 WHERE engine = ?1 AND lease_until > ?2`
+	// memberForget drops a dead member once it owns no open run.
+	memberForget = `DELETE FROM member WHERE engine = ?1 AND dead AND NOT EXISTS (SELECT 1 FROM run WHERE owner = ?1 AND state < 10)`
+	memberCount  = `SELECT count(*) FROM member WHERE NOT dead AND lease_until > ?1`
+	memberLive   = `SELECT engine, address, joined_at, lease_until FROM member WHERE NOT dead AND lease_until > ?1 ORDER BY engine`
+	memberOne    = `SELECT engine, address, joined_at, lease_until FROM member WHERE engine = ?1`
+	passTake     = `
+INSERT INTO pass (name, not_before) VALUES (?1, ?3)
+ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_before <= ?2`
+	// runOverdue begins at the few members, and at the due runs of each.
+	runOverdue = `
+SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
+WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
+	// orphanList seeks a page of each dead member's open runs: a takeover of many
+	// runs goes in pages, and none of them may walk them all. Left out are runs at
+	// rest: parked or compensation_failed, checked never and without a message, or
+	// with too many deaths (store.MaxDeaths).
+	orphanList = `
+WITH o AS MATERIALIZED (SELECT engine FROM member WHERE dead UNION ALL SELECT 0 WHERE ?3)
+SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
+  SELECT x.run_id FROM run x
+  WHERE x.state < 10 AND x.owner = o.engine AND x.run_id > ?1
+    AND NOT (x.state IN (6, 7) AND x.next_check >= 253402214400000000 AND (NOT EXISTS (SELECT 1 FROM inbox i WHERE i.run_id = x.run_id)
+      OR EXISTS (SELECT 1 FROM suspect s WHERE s.run_id = x.run_id AND s.deaths >= 3)))
+  ORDER BY x.run_id LIMIT ?2)
+ORDER BY r.run_id LIMIT ?2`
+)
+
+// Join registers a new incarnation.
+func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (id store.EngineID, err error) {
+	err = s.anybody(ctx, "join", func(tx *tx) error {
+		at := now()
+		res, err := tx.exec(memberJoin, store.CleanText(address), micros(at), micros(at.Add(lease)))
+		if err != nil {
+			return err
+		}
+		n, err := res.LastInsertId()
+		if err != nil {
+			return err
+		}
+		id = store.EngineID(n)
+		for w := range writers {
+			if _, err := tx.exec(fenceAdd, n, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return id, err
+}
+
+// Tick renews the lease and returns what needs attention. Returns ErrLapsed.
+func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (t store.Tick, err error) {
+	err = s.anybody(ctx, "tick", func(tx *tx) error {
+		t = store.Tick{Now: now()}
+		res, err := tx.exec(memberRenew, int64(id), micros(t.Now), micros(t.Now.Add(lease)))
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			if err == nil {
+				err = store.ErrLapsed
+			}
+			return err
+		}
+		err = tx.each(memberDead, []any{micros(t.Now)}, func(r row) error {
+			var dead int32
+			err := r.Scan(&dead)
+			t.Dead = append(t.Dead, store.EngineID(dead))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if t.Due, err = tx.due(id, t.Now, limit); err != nil {
+			return err
+		}
+		if t.Unowned, err = tx.due(0, t.Now, limit); err != nil {
+			return err
+		}
+		return tx.each(inboxRuns, []any{int64(id), micros(t.Now), limit, int64(s.turns.After(id))}, func(r row) error {
+			var run int64
+			err := r.Scan(&run)
+			t.Inbox = append(t.Inbox, machine.RunID(run))
+			return err
+		})
+	})
+	if err != nil {
+		return store.Tick{}, err
+	}
+	s.turns.Shown(id, t.Inbox, limit)
+	return t, nil
+}
+
+func (x *tx) due(owner store.EngineID, at time.Time, limit int) ([]store.DueRun, error) {
+	var due []store.DueRun
+	err := x.each(runDue, []any{int64(owner), micros(at), limit}, func(r row) error {
+		var run, check int64
+		err := r.Scan(&run, &check)
+		due = append(due, store.DueRun{Run: machine.RunID(run), NextCheck: fromMicros(check)})
+		return err
+	})
+	return due, err
+}
+
+func eachRow(rows *sql.Rows, fn func(row) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Fence declares a member whose lease is past dead. No batch can be in flight
+// beside it: transactions take turns.
+func (s *Store) Fence(ctx context.Context, id store.EngineID) (dead bool, err error) {
+	err = s.write(ctx, "fence", func(tx *tx) error {
+		dead, err = tx.bury(id)
+		return err
+	})
+	return dead, err
+}
+
+// Leave ends a membership in order.
+func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
+	return s.anybody(ctx, "leave", func(tx *tx) error {
+		if _, err := tx.exec(memberLeave, int64(id), micros(now())); err != nil {
+			return err
+		}
+		if _, err := tx.exec(handDrop, int64(id)); err != nil {
+			return err
+		}
+		_, err := tx.bury(id)
+		return err
+	})
+}
+
+func (x *tx) bury(id store.EngineID) (dead bool, err error) {
+	if _, err := x.exec(memberBury, int64(id), micros(now())); err != nil {
+		return false, err
+	}
+	var alive bool
+	if err := x.row(memberAlive, int64(id)).Scan(&alive); err != nil || alive {
+		return false, err
+	}
+	for _, query := range []string{fenceDrop, handBlame, handDrop, memberForget} {
+		if _, err := x.exec(query, int64(id)); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Orphans returns open runs of nobody, or of a member declared dead, that are
+// not at rest, or have a message.
+func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return s.runIDs(ctx, "list orphans", orphanList, int64(after), limit, true)
+}
+
+// Abandoned is Orphans without the runs of nobody.
+func (s *Store) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
+	return s.runIDs(ctx, "list orphans", orphanList, int64(after), limit, false)
+}
+
+// Addressed returns open runs of members declared dead for which messages wait.
+func (s *Store) Addressed(ctx context.Context, limit int) ([]machine.RunID, error) {
+	return s.runIDs(ctx, "list runs that are spoken to", inboxAddressed, limit)
+}
+
+// Pass reports whether the caller may make the named pass now.
+func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (ok bool, err error) {
+	err = s.write(ctx, "pass", func(tx *tx) error {
+		at := now()
+		res, err := tx.exec(passTake, name, micros(at), micros(at.Add(period)))
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		ok = n > 0
+		return err
+	})
+	return ok && err == nil, err
+}
+
+// Overdue returns open runs of other live engines whose next check passed more
+// than grace ago, most overdue first.
+func (s *Store) Overdue(ctx context.Context, self store.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+	at := now()
+	return s.runIDs(ctx, "list overdue runs", runOverdue, int64(self), micros(at), micros(at.Add(-grace)), limit)
+}
+
+func (s *Store) runIDs(ctx context.Context, what, query string, args ...any) ([]machine.RunID, error) {
+	var ids []machine.RunID
+	err := s.query(ctx, what, query, args, func(r row) error {
+		var id int64
+		err := r.Scan(&id)
+		ids = append(ids, machine.RunID(id))
+		return err
+	})
+	return ids, err
+}
+
+// Live returns the members whose lease has not passed, by number.
+func (s *Store) Live(ctx context.Context) ([]store.Member, error) {
+	at := now()
+	return s.members(ctx, at, memberLive, micros(at))
+}
+
+// Member returns a member that lives, or that is dead and still owns open runs.
+func (s *Store) Member(ctx context.Context, id store.EngineID) (store.Member, error) {
+	found, err := s.members(ctx, now(), memberOne, int64(id))
+	switch {
+	case err != nil:
+		return store.Member{}, err
+	case len(found) == 0:
+		return store.Member{}, store.ErrNotFound
+	}
+	return found[0], nil
+}
+
+// members reads what a query of members finds at a time.
+func (s *Store) members(ctx context.Context, at time.Time, query string, args ...any) (found []store.Member, err error) {
+	err = s.query(ctx, "list engines", query, args, func(r row) error {
+		var (
+			m             store.Member
+			joined, until int64
+		)
+		err := r.Scan(&m.Engine, &m.Address, &joined, &until)
+		m.JoinedAt, m.LeaseUntil = fromMicros(joined), fromMicros(until)
+		m.Left = m.LeaseUntil.Sub(at)
+		found = append(found, m)
+		return err
+	})
+	return found, err
+}
+
+// LiveEngines counts members whose lease has not passed.
+func (s *Store) LiveEngines(ctx context.Context) (n int, err error) {
+	err = s.query(ctx, "count engines", memberCount, []any{micros(now())}, func(r row) error { return r.Scan(&n) })
+	return n, err
+}
+
+// query reads beside the writer and calls fn for each row.
+func (s *Store) query(ctx context.Context, what, query string, args []any, fn func(row) error) error {
+	rows, err := s.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return s.explain(what, err)
+	}
+	if err := eachRow(rows, fn); err != nil {
+		return s.explain(what, err)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+const (
+	versionTable = "schema_version"
+
+	// schemaVersion is the version this binary was written for: the number of
+	// its last migration. A test compares them.
+	schemaVersion = 6
+
+	// applicationID marks a file as ours; it stands in the first migration.
+	applicationID = 0x53414741
+)
+
+const (
+	schemaObjects  = `SELECT count(*) FROM sqlite_schema`
+	schemaOwner    = `SELECT application_id FROM pragma_application_id`
+	schemaHas      = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'`
+	schemaVersions = `SELECT coalesce(max(version_id), 0) FROM schema_version WHERE is_applied`
+)
+
+// version returns the schema's version; 0 = an empty file. It refuses a
+// database of another program.
+func version(ctx context.Context, db *sql.DB) (v int64, err error) {
+	var objects, owner, has int64
+	if err := db.QueryRowContext(ctx, schemaObjects).Scan(&objects); err != nil || objects == 0 {
+		return 0, err
+	}
+	if err := db.QueryRowContext(ctx, schemaOwner).Scan(&owner); err != nil {
+		return 0, err
+	}
+	if err := db.QueryRowContext(ctx, schemaHas).Scan(&has); err != nil {
+		return 0, err
+	}
+	if has == 0 {
+		return 0, errForeign
+	}
+	if err := db.QueryRowContext(ctx, schemaVersions).Scan(&v); err != nil {
+		return 0, err
+	}
+	// A first migration that was killed leaves its table of versions and nothing
+	// else.
+	if v > 0 && owner != applicationID {
+		return 0, errForeign
+	}
+	return v, nil
+}
+
+// checkVersion reports a schema that this binary cannot read.
+func checkVersion(ctx context.Context, db *sql.DB) error {
+	have, err := version(ctx, db)
+	if err != nil || have == schemaVersion {
+		return err
+	}
+	return mismatch(have)
+}
+
+// migrationWait is for how long a reader waits for a schema that is too old. Two
+// commands may start at the same moment: one makes the file and brings it up to
+// date, the other one must not refuse what is half done. A test makes it longer.
+var migrationWait = 2 * time.Second
+
+// awaitVersion reports a schema that this binary cannot read, and gives another
+// process a moment to bring an old one up to date.
+func awaitVersion(ctx context.Context, db *sql.DB) error {
+	for ends := time.Now().Add(migrationWait); ; {
+		err := checkVersion(ctx, db)
+		var old *store.SchemaError
+		if !errors.As(err, &old) || old.Have > old.Want || time.Now().After(ends) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func mismatch(have int64) error {
+	hint := "engine apply brings it up to date"
+	if have > schemaVersion {
+		hint = "use a newer engine"
+	}
+	return &store.SchemaError{Store: "sqlite", Have: have, Want: schemaVersion, Hint: hint}
+}
+
+// migrate brings a schema that is not newer up to date, one transaction a
+// migration. The process holds the file's lock.
+func migrate(ctx context.Context, db *sql.DB) error {
+	if have, err := version(ctx, db); err != nil || have == schemaVersion {
+		return err
+	}
+	p, err := migrator(db)
+	if err != nil {
+		return err
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+func migrator(db *sql.DB) (*goose.Provider, error) {
+	dir, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	store, err := database.NewStore(database.DialectSQLite3, versionTable)
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	p, err := goose.NewProvider("", db, dir, goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	return p, nil
+}

@@ -1,0 +1,293 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// runLoad is one statement, so that head and rows belong together: the head
+// stands in every row.
+const runLoad = `
+SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name, j.seq, j.at, j.data
+FROM run r JOIN journal j USING (run_id) LEFT JOIN run_name n USING (run_id) WHERE r.run_id = ?1 ORDER BY j.seq`
+
+// Load returns a run's head and all its rows. Returns ErrNotFound.
+func (s *Store) Load(ctx context.Context, id machine.RunID) (store.Head, []store.Row, error) {
+	var (
+		head headRow
+		rows []store.Row
+	)
+	err := s.query(ctx, "load run", runLoad, []any{int64(id)}, func(r row) error {
+		var (
+			out store.Row
+			at  int64
+		)
+		err := r.Scan(append(head.fields(), &out.Seq, &at, &out.Data)...)
+		out.At = fromMicros(at)
+		rows = append(rows, out)
+		return err
+	})
+	if err != nil {
+		return store.Head{}, nil, err
+	}
+	if len(rows) == 0 {
+		return store.Head{}, nil, store.ErrNotFound
+	}
+	return head.head(id), rows, nil
+}
+
+// Of many runs heads and rows are read apart, in one transaction. Neither is
+// sorted by SQLite, which would copy all of it: they are asked for in order.
+const (
+	headMany = `
+SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name, r.run_id,
+  EXISTS (SELECT 1 FROM inbox i WHERE i.run_id = r.run_id)
+FROM json_each(?1) e CROSS JOIN run r ON r.run_id = e.value LEFT JOIN run_name n ON n.run_id = r.run_id`
+	rowMany = `SELECT j.run_id, j.seq, j.at, j.data FROM json_each(?1) e CROSS JOIN journal j ON j.run_id = e.value`
+
+	// chunkRuns is how many runs one statement asks for.
+	chunkRuns = 500
+)
+
+// LoadMany is Load of many runs, ascending; those that do not exist are missing.
+func (s *Store) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
+	runs = slices.Clone(runs)
+	slices.Sort(runs)
+	out := make([]store.Loaded, 0, len(runs))
+	for chunk := range slices.Chunk(slices.Compact(runs), chunkRuns) {
+		var err error
+		if out, err = s.loadChunk(ctx, chunk, out); err != nil {
+			return nil, s.explain("load runs", err)
+		}
+	}
+	return out, nil
+}
+
+// loadChunk appends what is stored of runs, which are sorted, to out.
+func (s *Store) loadChunk(ctx context.Context, runs []machine.RunID, out []store.Loaded) ([]store.Loaded, error) {
+	ids, err := json.Marshal(runs)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := s.read.BeginTx(ctx, nil) // both statements see the same
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback() // it has only read
+	each := func(query string, fn func(row) error) error {
+		rows, err := tx.QueryContext(ctx, query, string(ids))
+		if err != nil {
+			return err
+		}
+		return eachRow(rows, fn)
+	}
+	at := make(map[int64]int, len(runs)) // where in out a run stands
+	first := len(out)
+	err = each(headMany, func(r row) error {
+		var (
+			h       headRow
+			id      int64
+			waiting bool
+		)
+		err := r.Scan(append(h.fields(), &id, &waiting)...)
+		out = append(out, store.Loaded{Head: h.head(machine.RunID(id)), Waiting: waiting})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(out[first:], func(a, b store.Loaded) int { return cmp.Compare(a.Head.Run, b.Head.Run) })
+	for i := range out[first:] {
+		at[int64(out[first+i].Head.Run)] = first + i
+	}
+	err = each(rowMany, func(r row) error {
+		var (
+			id, when int64
+			j        store.Row
+		)
+		err := r.Scan(&id, &j.Seq, &when, &j.Data)
+		j.At = fromMicros(when)
+		if i, ok := at[id]; ok {
+			out[i].Rows = append(out[i].Rows, j)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range out[first:] { // in order already, by how SQLite walks its index
+		slices.SortFunc(l.Rows, func(a, b store.Row) int { return cmp.Compare(a.Seq, b.Seq) })
+	}
+	return out, nil
+}
+
+// A headRow scans the columns of a run's row.
+type headRow struct {
+	flow, owner, fence int32
+	state              uint8
+	check, created     int64
+	finished           sql.NullInt64
+	name               sql.NullString
+}
+
+func (h *headRow) fields() []any {
+	return []any{&h.flow, &h.state, &h.owner, &h.fence, &h.check, &h.created, &h.finished, &h.name}
+}
+
+func (h *headRow) head(id machine.RunID) store.Head {
+	head := store.Head{
+		Run: id, Name: h.name.String, Workflow: store.WorkflowID(h.flow), State: machine.RunState(h.state),
+		Owner: store.EngineID(h.owner), Fence: h.fence, NextCheck: fromMicros(h.check), CreatedAt: fromMicros(h.created),
+	}
+	if !h.name.Valid {
+		head.Name = store.RunName(id)
+	}
+	if h.finished.Valid {
+		head.FinishedAt = fromMicros(h.finished.Int64)
+	}
+	return head
+}
+
+// Of a run that is gone rows may be left: retention takes them away in parts.
+const rowList = `
+SELECT j.seq, j.at, j.data FROM run r CROSS JOIN journal j ON j.run_id = r.run_id WHERE r.run_id = ?1 AND j.seq >= ?2 ORDER BY j.seq LIMIT ?3`
+
+// Rows returns up to limit rows with seq >= from.
+func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
+	var rows []store.Row
+	err := s.query(ctx, "read rows", rowList, []any{int64(id), from, limit}, func(r row) error {
+		var (
+			out store.Row
+			at  int64
+		)
+		err := r.Scan(&out.Seq, &at, &out.Data)
+		out.At = fromMicros(at)
+		rows = append(rows, out)
+		return err
+	})
+	return rows, err
+}
+
+// The columns of a listed run, and what they come from.
+const (
+	runColumns = `
+SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
+       r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > ?1, 0)
+FROM run r JOIN workflow w USING (workflow_id) LEFT JOIN run_name n USING (run_id) LEFT JOIN member m ON m.engine = r.owner`
+	runList = runColumns + `
+WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
+  AND r.created_at >= ?5 AND r.run_id < ?7 ORDER BY r.run_id DESC LIMIT ?6`
+	// runListByKey begins at the few runs of the key.
+	runListByKey = runColumns + `
+WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
+  AND r.created_at >= ?5 AND r.run_id < ?7 AND n.key = ?8 ORDER BY r.run_id DESC LIMIT ?6`
+	runFindByName = runColumns + ` WHERE n.name = ?2`
+	runFindByID   = runColumns + ` WHERE r.run_id = ?2`
+)
+
+// Runs lists runs, newest first.
+func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+	if !isText(f.Workflow) || !isText(f.Digest) || !isText(f.Key) {
+		return nil, nil
+	}
+	states := make([]int, len(f.States))
+	for i, st := range f.States {
+		states[i] = int(st)
+	}
+	list, err := json.Marshal(states)
+	if err != nil {
+		return nil, s.explain("list runs", err)
+	}
+	if f.Limit == 0 {
+		f.Limit = store.DefaultRunLimit
+	}
+	query, args := runList, []any{micros(now()), string(list), f.Workflow, f.Digest, micros(f.Since), f.Limit, int64(cmp.Or(f.Before, math.MaxInt64))}
+	if f.Key != "" {
+		query, args = runListByKey, append(args, f.Key)
+	}
+	return s.runRows(ctx, "list runs", query, args)
+}
+
+func (s *Store) runRows(ctx context.Context, what, query string, args []any) ([]store.RunRow, error) {
+	var out []store.RunRow
+	err := s.query(ctx, what, query, args, func(r row) error {
+		var (
+			head headRow
+			id   int64
+			run  store.RunRow
+		)
+		err := r.Scan(append(head.fields(), &id, &run.WorkflowName, &run.Digest, &run.Key, &run.OwnerAlive)...)
+		run.Head = head.head(machine.RunID(id))
+		out = append(out, run)
+		return err
+	})
+	return out, err
+}
+
+// Find returns the run with this public name, or internal id in decimal.
+// Returns ErrNotFound.
+func (s *Store) Find(ctx context.Context, name string) (store.RunRow, error) {
+	if !isText(name) {
+		return store.RunRow{}, store.ErrNotFound
+	}
+	rows, err := s.runRows(ctx, "find run", runFindByName, []any{micros(now()), name})
+	if id, ok := store.ParseRunID(name); err == nil && len(rows) == 0 && ok {
+		rows, err = s.runRows(ctx, "find run", runFindByID, []any{micros(now()), int64(id)})
+	}
+	if err != nil {
+		return store.RunRow{}, err
+	}
+	if len(rows) == 0 {
+		return store.RunRow{}, store.ErrNotFound
+	}
+	return rows[0], nil
+}
+
+// stepSource lists a run's nodes and then its changes, in one statement so that
+// they belong together. The view steps shows the same to people; decoding it in
+// SQL costs more.
+const stepSource = `
+SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL AS steps
+FROM run r JOIN workflow_step s USING (workflow_id) WHERE r.run_id = ?1
+UNION ALL SELECT 0, i.node, i.node, i.step, i.name, r.owner, NULL FROM run r JOIN run_step i USING (run_id) WHERE r.run_id = ?1
+UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM journal WHERE run_id = ?1 AND steps IS NOT NULL
+UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM wide WHERE run_id = ?1
+ORDER BY what, ord`
+
+// StepRows returns the view of a run's steps, by node number.
+func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]store.StepView, error) {
+	var (
+		nodes   []store.NodeName
+		changes []store.StepRow
+		owner   store.EngineID
+	)
+	err := s.query(ctx, "read steps", stepSource, []any{int64(id)}, func(r row) error {
+		var (
+			what, ord int64
+			n         store.NodeName
+			by        int32
+			steps     []byte
+		)
+		if err := r.Scan(&what, &ord, &n.Node, &n.Step, &n.Name, &by, &steps); err != nil {
+			return err
+		}
+		if what == 0 {
+			nodes, owner = append(nodes, n), store.EngineID(by)
+			return nil
+		}
+		c, err := store.DecodeStepRows(steps)
+		changes = append(changes, c...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return store.FoldSteps(nodes, owner, changes), nil
+}

@@ -1,0 +1,225 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+var (
+	_ store.Retainer     = (*Store)(nil)
+	_ store.RetainTeller = (*Store)(nil)
+)
+
+// Retained returns the highest id of a run that was removed. Whoever may ask has
+// held the file since it accepted the run, so nobody else can have removed it.
+func (s *Store) Retained(context.Context) (machine.RunID, error) {
+	return machine.RunID(s.removed.Load()), nil
+}
+
+const (
+	// retainRuns lists runs in the order of their numbers, which is that of their
+	// beginnings.
+	retainRuns = `SELECT run_id, created_at, coalesce(finished_at, ?3) < ?3 FROM run WHERE run_id > ?1 ORDER BY run_id LIMIT ?2`
+	// retainStays asks for a run that was undone since it was listed, or is spoken to.
+	retainStays = `
+SELECT NOT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10 AND finished_at < ?2)
+  OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)`
+	retainRun  = `DELETE FROM run WHERE run_id = ?1`
+	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
+	// retainKey comes before retainName and retainRun. Where a key was submitted
+	// for another workflow than the run's its row stays, and means nothing: the
+	// run it names is not there.
+	retainKey = `
+DELETE FROM context WHERE run_id = ?1
+  AND (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1)`
+	retainName = runNameDrop
+	goneRuns   = `SELECT run_id FROM gone LIMIT ?1`
+	goneDone   = `DELETE FROM gone WHERE run_id = ?1`
+)
+
+// What is kept of a run, and goes by a few rows at a time: the biggest are of
+// MaxRowBytes.
+var goneRows = []string{
+	`DELETE FROM journal WHERE rowid IN (SELECT rowid FROM journal WHERE run_id = ?1 LIMIT 32)`,
+	`DELETE FROM wide WHERE rowid IN (SELECT rowid FROM wide WHERE run_id = ?1 LIMIT 4)`,
+	`DELETE FROM run_step WHERE (run_id, node) IN (SELECT run_id, node FROM run_step WHERE run_id = ?1 LIMIT 128)`,
+	`DELETE FROM alert WHERE id IN (SELECT id FROM alert WHERE run_id = ?1 LIMIT 32)`,
+	`DELETE FROM late_reply WHERE rowid IN (SELECT rowid FROM late_reply WHERE run_id = ?1 LIMIT 32)`,
+	`DELETE FROM log WHERE id IN (SELECT id FROM log WHERE run_id = ?1 LIMIT 128)`,
+}
+
+const (
+	// retainTurn is for how long retention keeps the writers waiting at a time,
+	// beside its commit.
+	retainTurn = 5 * time.Millisecond
+	// retainPage is how many runs are listed, or go, at a time.
+	retainPage = 64
+)
+
+// Retain removes runs that finished before a time. The space they leave is used
+// again; the file does not become smaller.
+func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
+	s.retainMu.Lock()
+	defer s.retainMu.Unlock()
+	// What an earlier call that ended in the midst of it has left.
+	if stats.Rows, err = s.sweep(ctx); err != nil {
+		return stats, err
+	}
+	for looked := 0; looked < limit; {
+		page, through, err := s.finished(ctx, before, min(limit-looked, retainPage))
+		if err != nil {
+			return stats, err
+		}
+		runs, err := s.remove(ctx, page, before)
+		stats.Runs += runs
+		if err != nil {
+			return stats, err
+		}
+		rows, err := s.sweep(ctx)
+		stats.Rows, stats.Held = stats.Rows+rows, stats.Held+page.looked-runs
+		if err != nil {
+			return stats, err
+		}
+		looked += page.looked
+		if s.retained = page.last; through {
+			s.retained = 0
+			return stats, nil
+		}
+	}
+	stats.More = true
+	return stats, nil
+}
+
+// A retainedPage is a page of runs created before a time.
+type retainedPage struct {
+	runs   []machine.RunID // that may go
+	looked int             // how many of them were created before the time
+	last   machine.RunID
+}
+
+// finished returns the next page of runs created before a time, and whether it
+// is the last.
+func (s *Store) finished(ctx context.Context, before time.Time, limit int) (p retainedPage, through bool, err error) {
+	n, end := 0, false
+	err = s.query(ctx, "list finished runs", retainRuns, []any{int64(s.retained), limit, micros(before)}, func(r row) error {
+		var (
+			id, created int64
+			over        bool
+		)
+		if err := r.Scan(&id, &created, &over); err != nil {
+			return err
+		}
+		n++
+		p.last, end = machine.RunID(id), created >= micros(before)
+		if !end {
+			p.looked++
+		}
+		if over {
+			p.runs = append(p.runs, p.last)
+		}
+		return nil
+	})
+	// Of two engines' clocks one may be behind: only if the last of the page is
+	// too young, those that follow are.
+	return p, n < limit || end, err
+}
+
+// remove makes runs be gone, whole, a few at a time.
+func (s *Store) remove(ctx context.Context, p retainedPage, before time.Time) (gone int, err error) {
+	for left := p.runs; len(left) > 0; {
+		took := 0
+		err := s.write(ctx, "remove runs", func(tx *tx) error {
+			n := 0
+			for start := time.Now(); n < len(left) && (n == 0 || time.Since(start) < retainTurn); n++ {
+				ok, err := tx.remove(int64(left[n]), micros(before))
+				if err != nil {
+					return err
+				}
+				if ok {
+					took++
+				}
+			}
+			left = left[n:]
+			return nil
+		})
+		if err != nil {
+			return gone, err
+		}
+		gone += took
+	}
+	return gone, nil
+}
+
+// remove makes one run be gone, unless it stays.
+func (x *tx) remove(run, before int64) (bool, error) {
+	// The names are found by way of the run, and the run may stay after all.
+	var stays bool
+	if err := x.row(retainStays, run, before).Scan(&stays); err != nil || stays {
+		return false, err
+	}
+	x.s.removed.Store(max(x.s.removed.Load(), run)) // one transaction at a time
+	for _, query := range []string{retainKey, retainName, retainRun, retainGone} {
+		if _, err := x.exec(query, run); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// sweep removes what is left of runs that are gone, and returns how many rows
+// that was.
+func (s *Store) sweep(ctx context.Context) (rows int, err error) {
+	for {
+		var runs []int64
+		err := s.query(ctx, "list removed runs", goneRuns, []any{retainPage}, func(r row) error {
+			var id int64
+			err := r.Scan(&id)
+			runs = append(runs, id)
+			return err
+		})
+		if err != nil || len(runs) == 0 {
+			return rows, err
+		}
+		for len(runs) > 0 {
+			var n, done int
+			err := s.write(ctx, "remove rows", func(tx *tx) (err error) {
+				n, done, err = tx.sweep(runs)
+				return err
+			})
+			if err != nil {
+				return rows, err
+			}
+			rows, runs = rows+n, runs[done:]
+		}
+	}
+}
+
+// sweep removes rows of runs for the length of a turn. It returns how many
+// there were, and how many runs are done with.
+func (x *tx) sweep(runs []int64) (rows, done int, err error) {
+	start := time.Now()
+	for _, run := range runs {
+		for _, query := range goneRows {
+			for {
+				n, err := x.changed(query, run)
+				if err != nil {
+					return 0, 0, err
+				}
+				if rows += int(n); n == 0 {
+					break
+				}
+				if time.Since(start) > retainTurn {
+					return rows, done, nil
+				}
+			}
+		}
+		if _, err := x.exec(goneDone, run); err != nil {
+			return 0, 0, err
+		}
+		done++
+	}
+	return rows, done, nil
+}

@@ -1,0 +1,84 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+var _ store.Waker = (*Store)(nil)
+
+// wakePoll is how often a listener looks for what other processes wrote.
+const wakePoll = 100 * time.Millisecond
+
+// dataVersion changes for a connection when another one has committed, and
+// never by its own commits.
+const dataVersion = `PRAGMA data_version`
+
+// Wakes returns a channel that receives a hint for every message and every run
+// of nobody: at once for what this process wrote, within about 100 ms for what
+// another did. Only while somebody listens, the file is looked at. A store that
+// is not the file's writer gives no hints.
+func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
+	hints := make(chan struct{}, 1)
+	s.wakeMu.Lock()
+	s.wakes = append(s.wakes, hints)
+	s.wakeMu.Unlock()
+	go func() {
+		s.watch(ctx)
+		s.wakeMu.Lock()
+		defer s.wakeMu.Unlock()
+		s.wakes = slices.DeleteFunc(s.wakes, func(c chan struct{}) bool { return c == hints })
+		close(hints)
+	}()
+	return hints
+}
+
+// watch hints at what other processes write until ctx ends.
+func (s *Store) watch(ctx context.Context) {
+	tick := time.NewTicker(wakePoll)
+	defer tick.Stop()
+	last := s.version()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		// Not seen is only a hint lost: whoever listens looks by itself too.
+		if v := s.version(); v != last && v != 0 {
+			if last != 0 {
+				s.hint()
+			}
+			last = v
+		}
+	}
+}
+
+// version returns what the writing connection sees of others' commits; 0 =
+// cannot tell.
+func (s *Store) version() (v int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return 0
+	}
+	if err := s.raw(func(x *tx) error { return x.row(dataVersion).Scan(&v) }); err != nil {
+		return 0
+	}
+	return v
+}
+
+// hint tells all who listen.
+func (s *Store) hint() {
+	s.wakeMu.Lock()
+	defer s.wakeMu.Unlock()
+	for _, c := range s.wakes {
+		select {
+		case c <- struct{}{}:
+		default: // one is waiting there already
+		}
+	}
+}

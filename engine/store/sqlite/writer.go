@@ -1,0 +1,543 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A Writer commits for one fence row. All writers share the file's one writing
+// connection, and take turns.
+type Writer struct {
+	s      *Store
+	engine store.EngineID
+	n      int
+}
+
+var _ store.Writer = (*Writer)(nil)
+
+const fenceOpen = `SELECT 1 FROM fence WHERE engine = ?1 AND writer = ?2`
+
+// OpenWriter opens the n-th writer of an engine. Returns ErrFenced.
+func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
+	w := &Writer{s, id, n}
+	err := s.anybody(ctx, "open writer", func(tx *tx) error { return w.mayCommit(tx) })
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Close does nothing: the connection is the store's.
+func (w *Writer) Close() error { return nil }
+
+func (w *Writer) mayCommit(tx *tx) error {
+	var one int
+	err := tx.row(fenceOpen, int64(w.engine), w.n).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.ErrFenced
+	}
+	return err
+}
+
+// token mints a commit's token: the engine's number and a number of ours.
+func (w *Writer) token() int64 {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	w.s.tokens++
+	return int64(w.engine)<<32 | int64(w.s.tokens)
+}
+
+// How long the store waits before it asks again what became of a commit.
+const (
+	askPause     = 10 * time.Millisecond
+	askPauseMost = time.Second
+)
+
+// Commit lands a batch. Returns ErrFenced. A store that was opened Beside lands
+// only submissions of runs that nobody owns.
+func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
+	if err := store.ValidateBatch(items); err != nil {
+		return nil, err
+	}
+	if err := w.s.mayLand(items); err != nil {
+		return nil, err
+	}
+	out := make([]store.Outcome, len(items))
+	for i := range items {
+		out[i].Err = validate(&items[i])
+	}
+	if len(items) == 0 {
+		return out, nil
+	}
+	token, doubt := w.token(), false
+	for pause := askPause; ; {
+		err := w.once(ctx, token, items, out, doubt)
+		var (
+			bad  *refusal
+			lost *unanswered
+		)
+		switch {
+		case err == nil || errors.Is(err, store.ErrFenced) || ctx.Err() != nil:
+			return settled(out, err)
+		case errors.As(err, &bad):
+			// The transaction is rolled back; the others go again without it.
+			out[bad.item].Err = bad
+			continue
+		case hopeless(err) || !doubt && (!errors.As(err, &lost) || full(err)):
+			return nil, err // nothing landed
+		}
+		// Whether it landed is in doubt: the same batch, under the same token.
+		if doubt {
+			timer := time.NewTimer(pause)
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
+			}
+			timer.Stop()
+			pause = min(2*pause, askPauseMost)
+		}
+		doubt = true
+	}
+}
+
+// mayLand reports what a store that does not hold its file cannot land.
+func (s *Store) mayLand(items []store.Transition) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.beside == "" {
+		return nil
+	}
+	for i := range items {
+		switch t := &items[i]; {
+		case t.Names == nil:
+			return errReadOnly
+		case t.Owner == nil || *t.Owner != 0:
+			return errBeside
+		}
+	}
+	return nil
+}
+
+// validate reports why the transition cannot be kept, whatever is stored.
+func validate(t *store.Transition) error {
+	err := t.Validate()
+	if err != nil || t.Names == nil {
+		return err
+	}
+	if t.Seq != 0 {
+		return fmt.Errorf("sqlite: submission of run %d begins with seq %d", t.Run, t.Seq)
+	}
+	return t.Names.Validate()
+}
+
+func settled(out []store.Outcome, err error) ([]store.Outcome, error) {
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// full reports an error by which SQLite says that a commit did not happen.
+func full(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
+
+// hopeless reports an error that sending again cannot mend.
+func hopeless(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return true
+	}
+	return errors.Is(err, errReadOnly) || errors.Is(err, sql.ErrConnDone)
+}
+
+// A refusal says that the file's constraints forbid a transition.
+type refusal struct {
+	item int
+	err  error
+}
+
+// Error says what is forbidden.
+func (r *refusal) Error() string { return r.err.Error() }
+
+// Unwrap returns SQLite's error.
+func (r *refusal) Unwrap() error { return r.err }
+
+// refuses reports an error that is about the row, not about the file.
+func refuses(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE:
+		return true
+	}
+	return false
+}
+
+// once sends the batch once, but for what was refused before. doubt says that
+// an earlier sending may have landed.
+func (w *Writer) once(ctx context.Context, token int64, items []store.Transition, out []store.Outcome, doubt bool) error {
+	unowned := false
+	err := w.s.anybody(ctx, "commit", func(tx *tx) error {
+		if err := w.mayCommit(tx); err != nil {
+			if errors.Is(err, store.ErrFenced) && doubt {
+				return tx.settle(token, items, out)
+			}
+			return err
+		}
+		for i := range items {
+			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) {
+				continue
+			}
+			t := &items[i]
+			o, err := tx.land(token, t)
+			if refuses(err) {
+				return &refusal{i, fmt.Errorf("sqlite: run %d seq %d: %w", t.Run, t.Seq, err)}
+			}
+			if err != nil {
+				return err
+			}
+			out[i] = o
+			unowned = unowned || o.Landed && t.Names != nil && *t.Owner == 0
+		}
+		tx.s.wrote(items)
+		return nil
+	})
+	if err == nil && unowned {
+		w.s.hint()
+	}
+	return err
+}
+
+// land writes one transition and says what became of it. It has written nothing
+// if that did not land. An error ends the transaction.
+func (x *tx) land(token int64, t *store.Transition) (o store.Outcome, err error) {
+	if t.Names != nil {
+		return x.submit(token, t)
+	}
+	o.Landed, err = x.append(token, t)
+	switch {
+	case err != nil || o.Landed:
+	case t.Seq == 0:
+		o.Err = store.ErrExists
+	default:
+		o.Err = store.ErrStale
+	}
+	return o, err
+}
+
+// settle says what landed of a batch whose engine was fenced before it could be
+// sent again. Returns ErrFenced if nothing has.
+func (x *tx) settle(token int64, items []store.Transition, out []store.Outcome) error {
+	any := false
+	for i := range items {
+		var writer int64
+		err := x.row(journalWriter, int64(items[i].Run), items[i].Seq).Scan(&writer)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err == nil && writer == token {
+			out[i], any = landedNow(&items[i]), true
+		} else if out[i].Landed || out[i].Err == nil {
+			out[i] = store.Outcome{Err: store.ErrStale}
+		}
+	}
+	if !any {
+		return store.ErrFenced
+	}
+	return nil
+}
+
+// The statements of every batch. Their parameters have no numbers: the driver
+// asks for the name of each that has one.
+const (
+	journalAppend = `
+INSERT INTO journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
+	// journalNext is the form of rows that leave the run's row alone: most.
+	journalNext   = `INSERT INTO journal (run_id, seq, at, writer, steps, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
+	journalWriter = `SELECT writer FROM journal WHERE run_id = ?1 AND seq = ?2`
+	// journalTakeBack undoes an append to a run that is gone.
+	journalTakeBack = `DELETE FROM journal WHERE run_id = ?1 AND seq = ?2`
+	wideAdd         = `INSERT INTO wide (run_id, seq, steps) VALUES (?, ?, ?)`
+	runCreate       = `
+INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at) VALUES (?, ?, ?, ?, 0, ?, ?, ?)`
+	// Each change of a run's row names the columns it sets and no others: an
+	// index is written for a column that is named.
+	runBecome = `
+UPDATE run SET state = ?, finished_at = ?, next_check = coalesce(?, next_check), owner = coalesce(?, owner), fence = coalesce(?, fence)
+WHERE run_id = ?`
+	runTake    = `UPDATE run SET owner = ?, fence = ?, next_check = coalesce(?, next_check) WHERE run_id = ?`
+	runCheck   = `UPDATE run SET next_check = ? WHERE run_id = ?`
+	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?)`
+)
+
+// mostSteps is how many bytes of changes a row of the journal holds itself.
+const mostSteps = 4 * store.StepRowSize
+
+// append writes one transition: its row, and only if that is new what the run
+// becomes. It reports whether the row is there under this token.
+func (x *tx) append(token int64, t *store.Transition) (landed bool, err error) {
+	var steps, wide any // NULL = unchanged
+	if len(t.Steps) > 0 {
+		x.s.stepRows = store.AppendStepRows(x.s.stepRows[:0], t.Steps)
+		if steps = x.s.stepRows; len(x.s.stepRows) > mostSteps {
+			steps, wide = nil, steps
+		}
+	}
+	var run, seq, at any = int64(t.Run), int64(t.Seq), x.box(micros(t.At))
+	var n int64
+	spoken, err := x.spokenTo(t)
+	if err != nil {
+		return false, err
+	}
+	if spoken {
+		// Nothing is written; the row may be there from an earlier sending.
+	} else if t.Seq > 0 && t.State == machine.RunInvalid && t.Owner == nil && t.NextCheck.IsZero() {
+		n, err = x.changed(journalNext, run, seq, at, token, steps, t.Data)
+	} else {
+		n, err = x.become(token, t, run, seq, at, steps)
+	}
+	if err != nil {
+		return false, err
+	}
+	if n == 0 {
+		var writer int64
+		err := x.row(journalWriter, run, seq).Scan(&writer)
+		if errors.Is(err, sql.ErrNoRows) { // the run is gone
+			return false, nil
+		}
+		return err == nil && writer == token, err
+	}
+	if wide != nil {
+		if _, err := x.exec(wideAdd, run, seq, wide); err != nil {
+			return false, err
+		}
+	}
+	return true, x.side(t, micros(t.At))
+}
+
+const messageCount = `SELECT count(*) FROM inbox WHERE run_id = ?1`
+
+// spokenTo reports whether more messages wait for the run than a transition says
+// that its engine has read.
+func (x *tx) spokenTo(t *store.Transition) (bool, error) {
+	if t.Heard == nil {
+		return false, nil
+	}
+	var n int32
+	err := x.row(messageCount, int64(t.Run)).Scan(&n)
+	return n > *t.Heard, err
+}
+
+// become writes a row that changes what the run is, and that change if the row
+// is new. It returns how many rows of the journal that made.
+func (x *tx) become(token int64, t *store.Transition, run, seq, at, steps any) (n int64, err error) {
+	var flow, state, owner, fence, check, finished any // NULL = unchanged
+	if t.Seq == 0 {
+		flow = int64(t.Workflow)
+	}
+	if t.State != machine.RunInvalid {
+		state = int64(t.State)
+	}
+	if t.State.Final() {
+		finished = at
+	}
+	if t.Owner != nil {
+		owner, fence = int64(*t.Owner), seq
+	}
+	if !t.NextCheck.IsZero() {
+		check = x.box(micros(t.NextCheck))
+	}
+	n, err = x.changed(journalAppend, run, seq, at, flow, state, owner, check, token, steps, t.Data)
+	if err != nil || n == 0 {
+		return n, err
+	}
+	var rows int64
+	switch {
+	case t.Seq == 0:
+		rows, err = x.changed(runCreate, run, flow, state, owner, check, at, finished)
+	case state != nil:
+		rows, err = x.changed(runBecome, state, finished, check, owner, fence, run)
+	case owner != nil:
+		rows, err = x.changed(runTake, owner, fence, check, run)
+	default:
+		rows, err = x.changed(runCheck, check, run)
+	}
+	if err == nil && rows == 0 { // retention has removed the run meanwhile
+		_, err = x.exec(journalTakeBack, run, seq)
+		n = 0
+	}
+	return n, err
+}
+
+// box returns n as an argument. Most times of a batch are one and the same, and
+// need not be allocated again.
+func (x *tx) box(n int64) any {
+	if x.boxed == nil || n != x.last {
+		x.last, x.boxed = n, n
+	}
+	return x.boxed
+}
+
+// side writes what few transitions bring along.
+func (x *tx) side(t *store.Transition, at int64) error {
+	for _, n := range t.NewNodes {
+		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, store.CleanText(n.Name)); err != nil {
+			return err
+		}
+	}
+	for _, a := range t.Alerts {
+		if err := x.alert(t.Run, at, a); err != nil {
+			return err
+		}
+	}
+	return x.consume(t.Run, t.Consumed)
+}
+
+const (
+	workflowExists = `SELECT EXISTS (SELECT 1 FROM workflow WHERE workflow_id = ?1)`
+	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
+	runNameAdd     = `INSERT INTO run_name (run_id, name, key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
+	runNameDrop    = `DELETE FROM run_name WHERE run_id = ?1`
+	contextHolder  = `SELECT c.run_id, r.state, n.name FROM context c JOIN run r USING (run_id) JOIN run_name n USING (run_id) WHERE c.workflow = ?1 AND c.key = ?2`
+	contextPut     = `INSERT INTO context (workflow, key, run_id) VALUES (?, ?, ?) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id`
+)
+
+// Submit is Commit of one transition with its names: both land or neither
+// (S54). Returns ErrFenced, or ErrExists if the id belongs to another run.
+func (w *Writer) Submit(ctx context.Context, t store.Transition, n store.Names) (store.Submitted, error) {
+	t.Names = &n
+	out, err := w.Commit(ctx, []store.Transition{t})
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	return out[0].Submitted, out[0].Err
+}
+
+// landedNow is the outcome of a transition that landed.
+func landedNow(t *store.Transition) store.Outcome {
+	o := store.Outcome{Landed: true}
+	if t.Names != nil {
+		o.Submitted = store.Submitted{Run: t.Run, Name: t.Names.Public(t.Run)}
+	}
+	return o
+}
+
+// submit writes a run's first transition and its names, unless the name or the
+// key is an earlier run's. The name goes first: whether it is free need not be
+// asked apart.
+func (x *tx) submit(token int64, t *store.Transition) (store.Outcome, error) {
+	if known, err := x.knows(t.Workflow); err != nil || !known {
+		return store.Outcome{Err: fmt.Errorf("sqlite: run %d: no such workflow: %d", t.Run, t.Workflow)}, err
+	}
+	if !t.Names.Kept() {
+		return x.unnamed(token, t)
+	}
+	var key any // NULL = none
+	name := t.Names.Public(t.Run)
+	if t.Names.Key != "" {
+		key = t.Names.Key
+		found, err := x.held(name, t.Names)
+		if err != nil {
+			return store.Outcome{}, err
+		}
+		if found.Exists {
+			return x.disputed(token, t, found)
+		}
+	}
+	n, err := x.changed(runNameAdd, int64(t.Run), name, key)
+	if err != nil {
+		return store.Outcome{}, err
+	}
+	if n == 0 {
+		found, err := x.held(name, t.Names)
+		if err != nil || !found.Exists { // the run has another name: the id is another's
+			return store.Outcome{Err: store.ErrExists}, err
+		}
+		return x.disputed(token, t, found)
+	}
+	landed, err := x.append(token, t)
+	if err != nil {
+		return store.Outcome{}, err
+	}
+	if !landed {
+		_, err := x.exec(runNameDrop, int64(t.Run))
+		return store.Outcome{Err: store.ErrExists}, err
+	}
+	if key != nil {
+		if _, err := x.exec(contextPut, t.Names.Workflow, key, int64(t.Run)); err != nil {
+			return store.Outcome{}, err
+		}
+	}
+	return landedNow(t), nil
+}
+
+// unnamed writes the first transition of a run under no name but its id's.
+func (x *tx) unnamed(token int64, t *store.Transition) (store.Outcome, error) {
+	landed, err := x.append(token, t)
+	if err != nil {
+		return store.Outcome{}, err
+	}
+	if landed {
+		return landedNow(t), nil
+	}
+	o, err := x.disputed(token, t, store.Submitted{Run: t.Run})
+	if err == nil && !o.Landed {
+		o = store.Outcome{Err: store.ErrExists}
+	}
+	return o, err
+}
+
+// knows reports whether there is such a workflow. There is one for ever.
+func (x *tx) knows(id store.WorkflowID) (known bool, err error) {
+	if x.s.flows[id] {
+		return true, nil
+	}
+	err = x.row(workflowExists, int64(id)).Scan(&known)
+	if known {
+		x.s.flows[id] = true
+	}
+	return known, err
+}
+
+// disputed says what becomes of a submission whose name or key is held: it may
+// be this very one, its answer lost.
+func (x *tx) disputed(token int64, t *store.Transition, found store.Submitted) (store.Outcome, error) {
+	if found.Run == t.Run {
+		var writer int64
+		err := x.row(journalWriter, int64(t.Run), 0).Scan(&writer)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return store.Outcome{}, err
+		}
+		if err == nil && writer == token {
+			return landedNow(t), nil
+		}
+	}
+	return store.Outcome{Submitted: found}, nil
+}
+
+// held returns the run that has the name or holds the key; it Exists or not.
+func (x *tx) held(name string, n *store.Names) (store.Submitted, error) {
+	var (
+		run   int64
+		state uint8
+		found = store.Submitted{Name: name, Exists: true}
+	)
+	err := x.row(runNameHolder, name).Scan(&run)
+	if errors.Is(err, sql.ErrNoRows) && n.Key != "" {
+		err = x.row(contextHolder, n.Workflow, n.Key).Scan(&run, &state, &found.Name)
+		if err == nil && !store.HoldsKey(machine.RunState(state)) {
+			err = sql.ErrNoRows
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.Submitted{}, nil
+	}
+	found.Run = machine.RunID(run)
+	return found, err
+}

@@ -1,0 +1,83 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// StepRowSize is the size in bytes of one stored StepRow.
+const StepRowSize = 16
+
+// stepEpoch is the zero of stored complete-by times: PostgreSQL's epoch, so
+// that a view can add the number to a timestamp as it is.
+var stepEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// AppendStepRows appends the stored form of rows to b: for each row, big
+// endian, node int4, state int1, failures int1, attempt int2, complete-by int8
+// in microseconds since 2000 (0 = none). Failures and attempts beyond what
+// their field holds are shown as its largest value.
+func AppendStepRows(b []byte, rows []StepRow) []byte {
+	for _, r := range rows {
+		b = binary.BigEndian.AppendUint32(b, uint32(r.Node))
+		b = append(b, byte(r.State), byte(clamp(r.Failures, math.MaxUint8)))
+		b = binary.BigEndian.AppendUint16(b, uint16(clamp(r.Attempt, math.MaxUint16)))
+		var by int64
+		if !r.CompleteBy.IsZero() {
+			by = r.CompleteBy.Sub(stepEpoch).Microseconds()
+		}
+		b = binary.BigEndian.AppendUint64(b, uint64(by))
+	}
+	return b
+}
+
+func clamp(n, most int) int { return max(0, min(n, most)) }
+
+// DecodeStepRows reverses AppendStepRows; times come back in UTC.
+func DecodeStepRows(b []byte) ([]StepRow, error) {
+	if len(b)%StepRowSize != 0 {
+		return nil, fmt.Errorf("engine: step rows of %d bytes are not a multiple of %d", len(b), StepRowSize)
+	}
+	rows := make([]StepRow, 0, len(b)/StepRowSize)
+	for ; len(b) > 0; b = b[StepRowSize:] {
+		r := StepRow{
+			Node:     int32(binary.BigEndian.Uint32(b)),
+			State:    machine.StepState(b[4]),
+			Failures: int(b[5]),
+			Attempt:  int(binary.BigEndian.Uint16(b[6:])),
+		}
+		if by := int64(binary.BigEndian.Uint64(b[8:])); by != 0 {
+			r.CompleteBy = stepEpoch.Add(time.Duration(by) * time.Microsecond)
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// FoldSteps returns what the views show of a run: every node, by number, in
+// the state the last of its changes left it in. A node without a change is
+// pending: it shows from the moment of submission (S14). The owner is who
+// holds the running ones.
+func FoldSteps(nodes []NodeName, owner EngineID, changes []StepRow) []StepView {
+	last := make(map[int32]StepRow, len(nodes))
+	for _, c := range changes {
+		last[c.Node] = c
+	}
+	views := make([]StepView, 0, len(nodes))
+	for _, n := range nodes {
+		v := StepView{Name: n.Name, StepRow: StepRow{Node: n.Node, State: machine.StepPending}}
+		if c, ok := last[n.Node]; ok {
+			v.StepRow = c
+		}
+		if v.State == machine.StepRunning {
+			v.LockedBy = owner
+		}
+		views = append(views, v)
+	}
+	slices.SortFunc(views, func(a, b StepView) int { return int(a.Node) - int(b.Node) })
+	return views
+}

@@ -1,0 +1,273 @@
+// Package storetest holds the rules that every store.Store obeys, as
+// executable cases. Each case says why its rule exists: most of them close a
+// hole that was seen. A store's own test calls Run.
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A Harness is an empty store under test and what a test can do to it that no
+// caller may. Required: Store, Expire, Lose,
+// LoseFenced.
+type Harness struct {
+	Store store.Store
+	// Other is a second handle on the same data, as another process has one;
+	// nil = Store.
+	Other store.Store
+	// Expire makes a member's lease pass.
+	Expire func(t *testing.T, id store.EngineID)
+	// Lose cuts the next batch or submission that any writer of Store sends:
+	// its reply is lost after it has landed, or, with landed false, the request
+	// is lost before it lands.
+	Lose func(t *testing.T, landed bool)
+	// LoseFenced is Lose, and before the writer can ask again its engine has been
+	// declared dead.
+	LoseFenced func(t *testing.T, id store.EngineID, landed bool)
+	// Hold keeps whoever appends row seq of a run waiting until release is
+	// called; wait returns once n of them wait. Nil where commits take turns in
+	// one process, so that none can be seen in flight.
+	Hold func(t *testing.T, run machine.RunID, seq int32) (wait func(n int), release func())
+	// Cut breaks the connections of Store's writers now, while the server goes on
+	// with what it has received. Nil where Hold is nil.
+	Cut func(t *testing.T)
+	// Read opens a reading transaction and returns what ends it. Nil where
+	// reads hold nothing open.
+	Read func(t *testing.T) (end func())
+}
+
+// A rule is one case of the suite.
+type rule struct {
+	name string
+	why  string
+	run  func(w *world)
+	need func(h Harness) bool // nil = always
+}
+
+// Run tests a store against every rule; open returns an empty one.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	var rules []rule
+	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, handRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, evidenceRules, retainRules} {
+		rules = append(rules, part...)
+	}
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			h := open(t)
+			if r.need != nil && !r.need(h) {
+				return // the rule speaks of something this kind of store does not have
+			}
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("the rule: %s", r.why)
+				}
+			})
+			r.run(newWorld(t, h))
+		})
+	}
+}
+
+// A world is a store with one definition and what the cases need at hand.
+type world struct {
+	*testing.T
+	Harness
+	ctx  context.Context
+	flow store.WorkflowID
+	runs machine.RunID
+}
+
+const (
+	flowName = "order"
+	digest   = "d1"
+)
+
+var stepNames = []string{"reserve", "charge", "ship"}
+
+// base is a moment that every store keeps exactly.
+var base = time.Date(2026, 11, 21, 9, 0, 0, 123456000, time.UTC)
+
+func newWorld(t *testing.T, h Harness) *world {
+	t.Helper()
+	if h.Other == nil {
+		h.Other = h.Store
+	}
+	w := &world{T: t, Harness: h, ctx: t.Context(), runs: 1 << 40}
+	ids, err := h.Store.PutDefinition(w.ctx, store.Definition{
+		Digest:    digest,
+		Data:      []byte("definition"),
+		Workflows: []store.DefinedWorkflow{{Name: flowName, Steps: stepNames}, {Name: "other", Steps: []string{"only"}}},
+	})
+	if err != nil {
+		t.Fatalf("put definition: %v", err)
+	}
+	w.flow = ids[flowName]
+	return w
+}
+
+// An actor is an engine with its writers.
+type actor struct {
+	id      store.EngineID
+	writers []store.Writer
+}
+
+// join starts an engine on a store.
+func (w *world) join(s store.Store, writers int) actor {
+	w.Helper()
+	id, err := s.Join(w.ctx, "test", time.Hour, writers)
+	if err != nil {
+		w.Fatalf("join: %v", err)
+	}
+	a := actor{id: id}
+	for n := range writers {
+		wr, err := s.OpenWriter(w.ctx, id, n)
+		if err != nil {
+			w.Fatalf("open writer %d: %v", n, err)
+		}
+		w.Cleanup(func() {
+			if err := wr.Close(); err != nil {
+				w.Errorf("close writer: %v", err)
+			}
+		})
+		a.writers = append(a.writers, wr)
+	}
+	return a
+}
+
+// create is the first transition of a new run owned by a.
+func (w *world) create(a actor) store.Transition {
+	w.runs++
+	return store.Transition{
+		Run: w.runs, At: base, Workflow: w.flow, State: machine.RunRunning,
+		Owner: &a.id, NextCheck: base.Add(time.Hour), Data: []byte{1, 2, 3},
+	}
+}
+
+// next is a transition that changes nothing but the journal.
+func next(run machine.RunID, seq int32) store.Transition {
+	return store.Transition{Run: run, Seq: seq, At: base.Add(time.Duration(seq) * time.Second), Data: []byte{byte(seq)}}
+}
+
+// end is a transition that ends a run.
+func end(run machine.RunID, seq int32, state machine.RunState) store.Transition {
+	t := next(run, seq)
+	t.State, t.NextCheck = state, store.Never
+	return t
+}
+
+// commit lands a batch and fails the test unless it is answered.
+func (w *world) commit(wr store.Writer, batch ...store.Transition) []store.Outcome {
+	w.Helper()
+	out, err := wr.Commit(w.ctx, batch)
+	if err != nil {
+		w.Fatalf("commit: %v", err)
+	}
+	if len(out) != len(batch) {
+		w.Fatalf("outcomes = %d, want one for each of %d transitions", len(out), len(batch))
+	}
+	return out
+}
+
+// land commits a batch all of which must land.
+func (w *world) land(wr store.Writer, batch ...store.Transition) {
+	w.Helper()
+	for i, o := range w.commit(wr, batch...) {
+		if !o.Landed || o.Err != nil {
+			w.Fatalf("transition %d of run %d seq %d: landed = %v, err = %v", i, batch[i].Run, batch[i].Seq, o.Landed, o.Err)
+		}
+	}
+}
+
+// landLater commits a batch beside the test; the returned function waits for
+// it and checks that all of it landed.
+func (w *world) landLater(wr store.Writer, batch ...store.Transition) (landed func()) {
+	type answer struct {
+		out []store.Outcome
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		out, err := wr.Commit(w.ctx, batch)
+		done <- answer{out, err}
+	}()
+	return func() {
+		w.Helper()
+		a := <-done
+		if a.err != nil || len(a.out) != len(batch) {
+			w.Fatalf("commit: outcomes = %+v, err = %v", a.out, a.err)
+		}
+		for i, o := range a.out {
+			if !o.Landed {
+				w.Errorf("run %d seq %d: outcome = %+v, want landed", batch[i].Run, batch[i].Seq, o)
+			}
+		}
+	}
+}
+
+// started creates n runs owned by a.
+func (w *world) started(a actor, n int) []machine.RunID {
+	w.Helper()
+	var batch []store.Transition
+	var ids []machine.RunID
+	for range n {
+		t := w.create(a)
+		batch, ids = append(batch, t), append(ids, t.Run)
+	}
+	w.land(a.writers[0], batch...)
+	return ids
+}
+
+func (w *world) load(id machine.RunID) (store.Head, []store.Row) {
+	w.Helper()
+	h, rows, err := w.Other.Load(w.ctx, id)
+	if err != nil {
+		w.Fatalf("load run %d: %v", id, err)
+	}
+	for i, r := range rows {
+		if r.Seq != int32(i) {
+			w.Fatalf("run %d: row %d has seq %d: the journal has a gap", id, i, r.Seq)
+		}
+	}
+	return h, rows
+}
+
+// wantRows checks how many rows a run's journal holds.
+func (w *world) wantRows(id machine.RunID, n int) {
+	w.Helper()
+	if _, rows := w.load(id); len(rows) != n {
+		w.Fatalf("run %d has %d rows, want %d", id, len(rows), n)
+	}
+}
+
+// submit submits and fails the test on an error.
+func (w *world) submit(wr store.Writer, t store.Transition, n store.Names) store.Submitted {
+	w.Helper()
+	s, err := wr.Submit(w.ctx, t, n)
+	if err != nil {
+		w.Fatalf("submit: %v", err)
+	}
+	return s
+}
+
+func (w *world) tick(a actor) store.Tick {
+	w.Helper()
+	t, err := w.Store.Tick(w.ctx, a.id, time.Hour, 100)
+	if err != nil {
+		w.Fatalf("tick of engine %d: %v", a.id, err)
+	}
+	return t
+}
+
+// bury lets a member's lease pass and fences it.
+func (w *world) bury(a actor) {
+	w.Helper()
+	w.Expire(w.T, a.id)
+	if dead, err := w.Store.Fence(w.ctx, a.id); err != nil || !dead {
+		w.Fatalf("fence of expired engine %d: dead = %v, err = %v", a.id, dead, err)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }

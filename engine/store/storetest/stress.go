@@ -1,0 +1,540 @@
+package storetest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// Stress lets several engines work on the same runs for a while, each with two
+// writers, while engines are declared dead in the middle of their batches,
+// survivors take over what they owned, answers are lost, and others post
+// messages. Then it checks the journals: no gap, no record by anybody but the
+// owner, none after the end, every run row the fold of its journal, nothing
+// that was reported as landed missing (I1, I2, I3, I10), every message that
+// was posted either waiting still or consumed by exactly one row, every name
+// that of one run, every key held by one run at most (I11).
+//
+// Each row's data says what it did, so that the journal alone can be judged.
+func Stress(t *testing.T, h Harness, d time.Duration) {
+	w := newWorld(t, h)
+	s := &stress{world: w, seed: uint64(time.Now().UnixNano()), landed: make(map[machine.RunID][]note), said: make(map[machine.RunID][]store.MessageID), named: make(map[machine.RunID]store.Names)}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", s.seed)
+		}
+	})
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() { s.timekeeper(ctx, cancel, d) })
+	for n := range 4 {
+		wg.Go(func() { s.engines(ctx, n) })
+	}
+	wg.Go(func() { s.executioner(ctx) })
+	for n := range 2 {
+		wg.Go(func() { s.people(ctx, n) })
+	}
+	wg.Wait()
+	s.judge()
+}
+
+// timekeeper ends the stress after d, and later where the machine was too slow
+// for enough to happen by then.
+func (s *stress) timekeeper(ctx context.Context, end context.CancelFunc, d time.Duration) {
+	defer end()
+	look := time.NewTicker(d)
+	defer look.Stop()
+	for range 60 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		enough := s.enoughLocked()
+		s.mu.Unlock()
+		if enough {
+			return
+		}
+	}
+}
+
+// enoughLocked reports whether everything has happened that is to be judged.
+func (s *stress) enoughLocked() bool {
+	return len(s.landed) >= 10 && len(s.named) >= 5 && len(s.found) > 0 && s.fenced > 0 && s.ate > 0
+}
+
+// A stress is the state of one Stress.
+type stress struct {
+	*world
+	seed uint64
+
+	mu     sync.Mutex // protects following fields
+	alive  []store.EngineID
+	runs   machine.RunID
+	landed map[machine.RunID][]note // what was reported as landed
+	known  []machine.RunID          // of landed
+	said   map[machine.RunID][]store.MessageID
+	named  map[machine.RunID]store.Names // of those that landed under names
+	found  []claim
+	stale  int
+	fenced int
+	ate    int // rows that consumed messages
+}
+
+// A claim is what a submission was told that did not land.
+type claim struct {
+	names store.Names
+	run   machine.RunID // that is said to have the name or to hold the key
+}
+
+// A note is what a row's data says: who wrote it, whether it took the run over,
+// a number that no other row has, and which message it consumes, if one.
+type note struct {
+	seq  int32
+	by   store.EngineID
+	take bool
+	id   uint64
+	ate  store.MessageID
+}
+
+func (n note) encode() []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(n.by))
+	if n.take {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	b = binary.BigEndian.AppendUint64(b, n.id)
+	return binary.BigEndian.AppendUint64(b, uint64(n.ate))
+}
+
+func decodeNote(seq int32, b []byte) (note, bool) {
+	if len(b) != 21 {
+		return note{}, false
+	}
+	return note{seq, store.EngineID(binary.BigEndian.Uint32(b)), b[4] == 1, binary.BigEndian.Uint64(b[5:]), store.MessageID(binary.BigEndian.Uint64(b[13:]))}, true
+}
+
+// engines is one process after another in the same place.
+func (s *stress) engines(ctx context.Context, n int) {
+	rnd := rand.New(rand.NewPCG(s.seed, uint64(n)))
+	store := []store.Store{s.Store, s.Other}[n%2]
+	for ctx.Err() == nil {
+		id, err := store.Join(s.ctx, "stress", time.Hour, 2)
+		if err != nil {
+			s.Errorf("join: %v", err)
+			return
+		}
+		s.mu.Lock()
+		s.alive = append(s.alive, id)
+		s.mu.Unlock()
+		var wg sync.WaitGroup
+		for k := range 2 {
+			seed := rnd.Uint64()
+			wg.Go(func() { s.work(ctx, store, id, k, rand.New(rand.NewPCG(seed, 0))) })
+		}
+		wg.Wait()
+	}
+}
+
+// owned is what an engine believes of a run.
+type owned struct {
+	run machine.RunID
+	seq int32 // of the last row
+}
+
+// work commits through one writer until the engine is fenced or time is up.
+func (s *stress) work(ctx context.Context, st store.Store, id store.EngineID, n int, rnd *rand.Rand) {
+	wr, err := st.OpenWriter(s.ctx, id, n)
+	if errors.Is(err, store.ErrFenced) {
+		return
+	}
+	if err != nil {
+		s.Errorf("open writer: %v", err)
+		return
+	}
+	defer func() {
+		if err := wr.Close(); err != nil {
+			s.Errorf("close writer: %v", err)
+		}
+	}()
+	var mine []owned
+	for round := 0; ctx.Err() == nil; round++ {
+		batch, err := s.moves(st, id, n, rnd, mine)
+		if err != nil {
+			s.Errorf("read messages: %v", err)
+			return
+		}
+		if round%8 == 7 {
+			taken, err := s.takeovers(st, id, n)
+			if err != nil {
+				s.Errorf("find orphans: %v", err)
+				return
+			}
+			if len(taken) > 0 {
+				batch = taken
+			}
+		}
+		out, err := wr.Commit(s.ctx, batch)
+		if errors.Is(err, store.ErrFenced) {
+			s.mu.Lock()
+			s.fenced++
+			s.mu.Unlock()
+			return
+		}
+		if err != nil {
+			s.Errorf("commit: %v", err)
+			return
+		}
+		mine = s.learn(mine, batch, out)
+	}
+}
+
+// moves makes a batch: new runs, and the next rows of the writer's own, some of
+// which consume the first message that waits for their run.
+func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand, mine []owned) ([]store.Transition, error) {
+	var batch []store.Transition
+	for _, o := range mine {
+		if rnd.IntN(3) == 0 {
+			continue
+		}
+		t := next(o.run, o.seq+1)
+		said := note{by: id, id: rnd.Uint64()}
+		if rnd.IntN(4) == 0 {
+			waiting, err := st.Messages(s.ctx, o.run, 1)
+			if err != nil {
+				return nil, err
+			}
+			if len(waiting) > 0 {
+				said.ate = waiting[0].ID
+				t.Consumed = []store.MessageID{said.ate}
+			}
+		}
+		t.Data = said.encode()
+		switch rnd.IntN(12) {
+		case 0:
+			t.State, t.NextCheck = machine.RunSucceeded, store.Never
+			if rnd.IntN(3) > 0 {
+				t.State = machine.RunCancelled // which frees a key
+			}
+		case 1:
+			t.State, t.NextCheck = machine.RunCompensating, t.At.Add(time.Minute)
+		case 2:
+			t.NextCheck = t.At.Add(time.Hour)
+		case 3:
+			t.Steps = []store.StepRow{{Node: 1, State: machine.StepRunning, Attempt: int(t.Seq), CompleteBy: t.At.Add(time.Minute)}}
+		}
+		batch = append(batch, t)
+	}
+	for range rnd.IntN(3) {
+		if len(mine) > 60 {
+			break
+		}
+		s.mu.Lock()
+		s.runs += 2
+		run := 1<<50 + s.runs + machine.RunID(n)
+		s.mu.Unlock()
+		t := store.Transition{
+			Run: run, At: base, Workflow: s.flow, State: machine.RunRunning, Owner: &id, NextCheck: base.Add(time.Hour),
+			Data: note{by: id, id: rnd.Uint64()}.encode(),
+		}
+		if rnd.IntN(3) > 0 { // few enough names and keys that engines want the same ones at once
+			t.Names = &store.Names{Name: "name-" + strconv.Itoa(rnd.IntN(2000)), Workflow: flowName}
+			if rnd.IntN(2) > 0 {
+				t.Names.Key = "key-" + strconv.Itoa(rnd.IntN(40))
+			}
+		}
+		batch = append(batch, t)
+	}
+	return sorted(batch), nil
+}
+
+// people post messages to runs, whoever owns them and whatever their state; the
+// half of them twice, as one does who has got no answer.
+func (s *stress) people(ctx context.Context, n int) {
+	rnd := rand.New(rand.NewPCG(s.seed, uint64(100+n)))
+	st := []store.Store{s.Store, s.Other}[n%2]
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		var run machine.RunID
+		if len(s.known) > 0 {
+			run = s.known[len(s.known)-1-rnd.IntN(min(len(s.known), 20))]
+		}
+		s.mu.Unlock()
+		if run == 0 {
+			continue
+		}
+		m, times := store.Message{Run: run, Kind: store.MessageVerb}, 1
+		if rnd.IntN(2) == 0 {
+			times = 2
+			m.Dedup = strconv.FormatUint(rnd.Uint64(), 36)
+		}
+		ids := make(map[store.MessageID]bool)
+		for range times {
+			id, err := st.Post(s.ctx, m)
+			if err != nil {
+				s.Errorf("post: %v", err)
+				return
+			}
+			ids[id] = true // another one if the first was consumed meanwhile
+		}
+		s.mu.Lock()
+		s.said[run] = slices.AppendSeq(s.said[run], maps.Keys(ids))
+		s.mu.Unlock()
+	}
+}
+
+// takeovers makes a batch that takes orphans over. Runs belong to the writer of
+// their parity, so that an engine does not compete with itself.
+func (s *stress) takeovers(st store.Store, id store.EngineID, n int) ([]store.Transition, error) {
+	ids, err := st.Orphans(s.ctx, 0, 40)
+	if err != nil {
+		return nil, err
+	}
+	var batch []store.Transition
+	for _, run := range ids {
+		if int(run)%2 != n {
+			continue
+		}
+		h, rows, err := st.Load(s.ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		if h.State.Final() {
+			continue // another survivor took it over and ended it meanwhile
+		}
+		last := rows[len(rows)-1].Seq
+		t := next(run, last+1)
+		t.Owner, t.NextCheck = &id, h.NextCheck
+		t.Data = note{by: id, take: true, id: uint64(id)<<32 | uint64(t.Seq)}.encode()
+		batch = append(batch, t)
+	}
+	return sorted(batch), nil
+}
+
+func sorted(batch []store.Transition) []store.Transition {
+	slices.SortFunc(batch, func(a, b store.Transition) int { return int(a.Run - b.Run) })
+	return batch
+}
+
+// learn remembers what landed, and forgets what ended or was lost to others.
+func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outcome) []owned {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seq := make(map[machine.RunID]int32)
+	for i, t := range batch {
+		switch n, _ := decodeNote(t.Seq, t.Data); {
+		case out[i].Landed:
+			if s.landed[t.Run] == nil {
+				s.known = append(s.known, t.Run)
+			}
+			s.landed[t.Run] = append(s.landed[t.Run], n)
+			if len(t.Consumed) > 0 {
+				s.ate++
+			}
+			if t.Names != nil {
+				s.named[t.Run] = *t.Names
+				if want := (store.Submitted{Run: t.Run, Name: t.Names.Name}); out[i].Submitted != want {
+					s.Errorf("run %d: submitted = %+v, want %+v", t.Run, out[i].Submitted, want)
+				}
+			}
+			seq[t.Run] = t.Seq
+			if t.State.Final() {
+				seq[t.Run] = -1
+			}
+		case t.Names != nil && out[i].Err == nil && out[i].Submitted.Exists:
+			s.found = append(s.found, claim{*t.Names, out[i].Submitted.Run})
+		case t.Names != nil && errors.Is(out[i].Err, store.ErrFenced):
+		case errors.Is(out[i].Err, store.ErrStale):
+			s.stale++
+			seq[t.Run] = -1
+		default:
+			s.Errorf("run %d seq %d: %v", t.Run, t.Seq, out[i].Err)
+		}
+	}
+	var kept []owned
+	for _, o := range mine {
+		if n, ok := seq[o.run]; !ok {
+			kept = append(kept, o)
+		} else if n >= 0 {
+			kept = append(kept, owned{o.run, n})
+		}
+		delete(seq, o.run)
+	}
+	for run, n := range seq {
+		if n >= 0 {
+			kept = append(kept, owned{run, n})
+		}
+	}
+	return kept
+}
+
+// executioner declares engines dead that work on, and loses answers.
+func (s *stress) executioner(ctx context.Context) {
+	rnd := rand.New(rand.NewPCG(s.seed, 99))
+	tick := time.NewTicker(40 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if rnd.IntN(2) == 0 {
+			s.Lose(s.T, rnd.IntN(2) == 0)
+			continue
+		}
+		s.mu.Lock()
+		var victim store.EngineID
+		if len(s.alive) > 2 {
+			i := rnd.IntN(len(s.alive))
+			victim = s.alive[i]
+			s.alive = slices.Delete(s.alive, i, i+1)
+		}
+		s.mu.Unlock()
+		if victim == 0 {
+			continue
+		}
+		s.Expire(s.T, victim)
+		if dead, err := s.Other.Fence(s.ctx, victim); err != nil || !dead {
+			s.Errorf("fence: dead = %v, err = %v", dead, err)
+		}
+	}
+}
+
+// judge reads every journal.
+func (s *stress) judge() {
+	rows := 0
+	for run, reported := range s.landed {
+		rows += s.judgeRun(run, reported)
+	}
+	posted, eaten := 0, 0
+	for run, ids := range s.said {
+		posted += len(ids)
+		eaten += s.judgeMessages(run, ids)
+	}
+	s.judgeNames()
+	if !s.enoughLocked() || eaten == 0 {
+		s.Errorf("%d runs, %d under names, %d submissions told of another, %d fenced writers, %d of %d messages consumed: too little happened to prove anything",
+			len(s.landed), len(s.named), len(s.found), s.fenced, eaten, posted)
+	}
+	s.Logf("%d runs, %d under names, %d submissions told of another, %d rows, %d stale, %d fenced writers, %d of %d messages consumed",
+		len(s.landed), len(s.named), len(s.found), rows, s.stale, s.fenced, eaten, posted)
+}
+
+// judgeNames checks that every run that landed under names has them, that what
+// others were told of it is true, and that no key is held twice.
+func (s *stress) judgeNames() {
+	held := make(map[string]machine.RunID)
+	for run, n := range s.named {
+		r, err := s.Store.Find(s.ctx, n.Name)
+		if err != nil || r.Run != run || r.Key != n.Key {
+			s.Errorf("find %q = run %d with key %q, err = %v, want run %d with key %q", n.Name, r.Run, r.Key, err, run, n.Key)
+		}
+		if n.Key == "" || !store.HoldsKey(r.State) {
+			continue
+		}
+		if other := held[n.Key]; other != 0 {
+			s.Errorf("runs %d and %d hold the key %q", run, other, n.Key)
+		}
+		held[n.Key] = run
+	}
+	for _, c := range s.found {
+		switch has, ok := s.named[c.run]; {
+		case ok && has.Name != c.names.Name && (c.names.Key == "" || has.Key != c.names.Key):
+			s.Errorf("a submission as %+v was told of run %d, which has %+v", c.names, c.run, has)
+		case !ok: // what it landed with was not reported: its engine was fenced
+			if r, err := s.Store.Find(s.ctx, strconv.FormatInt(int64(c.run), 10)); err != nil || r.Name != c.names.Name && r.Key != c.names.Key {
+				s.Errorf("a submission as %+v was told of run %d: %+v, err = %v", c.names, c.run, r, err)
+			}
+		}
+	}
+}
+
+// judgeMessages checks that each message of a run waits still, or was consumed
+// by one row, and returns how many were.
+func (s *stress) judgeMessages(run machine.RunID, ids []store.MessageID) (eaten int) {
+	waiting, err := s.Store.Messages(s.ctx, run, 1<<20)
+	if err != nil {
+		s.Errorf("messages of run %d: %v", run, err)
+		return 0
+	}
+	places := make(map[store.MessageID]int)
+	for _, m := range waiting {
+		places[m.ID]++
+	}
+	_, rows := s.load(run)
+	for _, r := range rows {
+		if n, ok := decodeNote(r.Seq, r.Data); ok && n.ate != 0 {
+			places[n.ate]++
+			eaten++
+		}
+	}
+	for _, id := range ids {
+		if places[id] != 1 {
+			s.Errorf("run %d: message %d is in %d places, want it waiting or consumed once", run, id, places[id])
+		}
+		delete(places, id)
+	}
+	if len(places) > 0 {
+		s.Errorf("run %d: messages that nobody posted: %v", run, places)
+	}
+	return eaten
+}
+
+func (s *stress) judgeRun(run machine.RunID, reported []note) int {
+	head, rows := s.load(run) // checks for gaps
+	var (
+		owner store.EngineID
+		fence int32
+		there = make(map[note]bool)
+	)
+	for _, r := range rows {
+		n, ok := decodeNote(r.Seq, r.Data)
+		if !ok {
+			s.Errorf("run %d seq %d: data = %x", run, r.Seq, r.Data)
+			return len(rows)
+		}
+		there[n] = true
+		if r.Seq == 0 || n.take {
+			owner, fence = n.by, r.Seq
+		}
+		if n.by != owner {
+			s.Errorf("run %d seq %d: written by %d while %d owned it", run, r.Seq, n.by, owner)
+		}
+	}
+	for _, n := range reported {
+		if !there[n] {
+			s.Errorf("run %d seq %d: reported as landed, but another row stands there", run, n.seq)
+		}
+	}
+	if head.Owner != owner || head.Fence != fence {
+		s.Errorf("run %d: owner = %d, fence = %d, want the fold %d, %d", run, head.Owner, head.Fence, owner, fence)
+	}
+	if head.State.Final() == head.FinishedAt.IsZero() {
+		s.Errorf("run %d: %v, finished at %v", run, head.State, head.FinishedAt)
+	}
+	if head.State.Final() && !head.FinishedAt.Equal(rows[len(rows)-1].At) {
+		s.Errorf("run %d: a row after the end: finished at %v, last row at %v", run, head.FinishedAt, rows[len(rows)-1].At)
+	}
+	return len(rows)
+}
