@@ -27,7 +27,7 @@ func (t *Transition) Validate() error {
 		return fmt.Errorf("engine: run %d: seq %d is negative", t.Run, t.Seq)
 	case t.At.IsZero():
 		return fmt.Errorf("engine: run %d seq %d: time is missing", t.Run, t.Seq)
-	case t.State != machine.RunInvalid && !ValidRunState(t.State):
+	case t.State != machine.RunInvalid && !validRunState(t.State):
 		return fmt.Errorf("engine: run %d seq %d: no such run state: %v", t.Run, t.Seq, t.State)
 	case t.Owner != nil && *t.Owner < 0:
 		return fmt.Errorf("engine: run %d seq %d: owner %d is negative", t.Run, t.Seq, *t.Owner)
@@ -49,7 +49,7 @@ func (t *Transition) Validate() error {
 	return nil
 }
 
-func ValidRunState(s machine.RunState) bool {
+func validRunState(s machine.RunState) bool {
 	return s >= machine.RunQueued && s <= machine.RunCompensationFailed ||
 		s >= machine.RunSucceeded && s <= machine.RunCancelled
 }

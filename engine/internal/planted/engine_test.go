@@ -363,7 +363,7 @@ var engineFaults = []fault{
 		in:   "engine/store.(*RunIDSource).Next",
 		old:  "if id <= s.last {",
 		new:  "if id < 0 {",
-		by:   catches("engine", "^TestRunIDsRise$"),
+		by:   catches("engine/store", "^TestRunIDsRise$"),
 	},
 	{
 		name: "a run that may hold secrets needs a key",

@@ -1,11 +1,10 @@
-package engine
+package store
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/store"
 )
 
 // S53: final states absorb, and no run returns to the queue.
@@ -14,16 +13,16 @@ func TestCanBecome(t *testing.T) {
 	for _, from := range states {
 		for _, to := range states {
 			want := from == to || from == machine.RunSucceeded && to == machine.RunCompensating || !from.Final() && to != machine.RunQueued
-			if got := store.CanBecome(from, to); got != want {
+			if got := CanBecome(from, to); got != want {
 				t.Errorf("%v to %v: %v, want %v", from, to, got, want)
 			}
-			if !store.ValidRunState(from) {
+			if !validRunState(from) {
 				t.Errorf("%v is no state", from)
 			}
 		}
 	}
 	for _, s := range []machine.RunState{0, 8, 9, 14} {
-		if store.ValidRunState(s) {
+		if validRunState(s) {
 			t.Errorf("%v is a state", s)
 		}
 	}
@@ -31,14 +30,14 @@ func TestCanBecome(t *testing.T) {
 
 // A run's name is plain; a unique key is any text.
 func TestNamesValidate(t *testing.T) {
-	long := strings.Repeat("x", store.MaxNameLen)
+	long := strings.Repeat("x", MaxNameLen)
 	for _, name := range []string{"", "a", "7", "r-1X", "r-", "r-0x", "order/2026:A_b.c-d", long} {
-		if err := (store.Names{Name: name, Workflow: "w", Key: "we ird é'\n"}).Validate(); err != nil {
+		if err := (Names{Name: name, Workflow: "w", Key: "we ird é'\n"}).Validate(); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	for _, name := range []string{" ", "we ird", "-a", "--all", "/a", ".a", "_a", ":a", "a\n", "a\x00", "\xff", "é", "a;b", "a'b", "a%b", "a\\b", "$a", "a*", "\x1b[31m", long + "x", "r-1x"} {
-		err := (store.Names{Name: name, Workflow: "w"}).Validate()
+		err := (Names{Name: name, Workflow: "w"}).Validate()
 		if err == nil || !strings.Contains(err.Error(), "run name") {
 			t.Errorf("%q: error=%v, want one about the run name", name, err)
 		}
@@ -52,7 +51,7 @@ func TestHoldsKey(t *testing.T) {
 		machine.RunParked: true, machine.RunCompensationFailed: true, machine.RunSucceeded: true,
 		machine.RunFailed: false, machine.RunCompensated: false, machine.RunCancelled: false,
 	} {
-		if got := store.HoldsKey(s); got != want {
+		if got := HoldsKey(s); got != want {
 			t.Errorf("%v holds its key: %v, want %v", s, got, want)
 		}
 	}
@@ -60,7 +59,7 @@ func TestHoldsKey(t *testing.T) {
 
 func TestCleanText(t *testing.T) {
 	for in, want := range map[string]string{"": "", "é\n": "é\n", "a\x00b": "a\uFFFDb", "\xff\xfe": "\uFFFD", "ok\xed\xa0\x80": "ok\uFFFD"} {
-		if got := store.CleanText(in); got != want {
+		if got := CleanText(in); got != want {
 			t.Errorf("CleanText(%q) = %q, want %q", in, got, want)
 		}
 	}

@@ -1,0 +1,13 @@
+// Package store is the contract between engines and what keeps their state.
+//
+// In: transitions of runs (what one commit writes), messages for runs, leases of
+// engines, definitions. Out: the same, read back, and errors that callers branch on.
+// A store keeps rows and enforces three rules inside its statements: a transition
+// lands only after the row before it (Transition.Seq), only for an engine that was
+// not declared dead (ErrFenced), and never twice. It does not know what a workflow
+// is and decides nothing.
+//
+// Store is the sum of small roles: Catalogue, Members, Hands, Journal, Inbox,
+// Evidence, Outbox, Reader. Implementations are the packages postgres, sqlite and
+// memory below this one; storetest holds the rules that all of them obey.
+package store
