@@ -105,8 +105,12 @@ func (k *handKeeper) hold(ctx context.Context, runs ...machine.RunID) error {
 	}
 }
 
-// letGo takes runs out of the hand. The store learns it with the next write.
+// letGo takes runs out of the hand. The store learns it with the next write. It does
+// nothing once the incarnation is over: what ended it may be what it had in hand.
 func (k *handKeeper) letGo(runs ...machine.RunID) {
+	if k.t.ctx.Err() != nil {
+		return
+	}
 	k.mu.Lock()
 	changed := false
 	for _, run := range runs {
@@ -189,7 +193,7 @@ func (sh *shard) grasp(r *ownedRun) {
 	go func() {
 		defer sh.s.loads.Done()
 		err := sh.s.hands.hold(context.Background(), r.id) // ends with the incarnation
-		sh.post(func(ctx context.Context) {
+		sh.give(task{run: r.id, fn: func(ctx context.Context) {
 			sh.flights--
 			r.grasping = false
 			if err != nil || sh.runs[r.id] != r || r.inHand {
@@ -201,7 +205,7 @@ func (sh *shard) grasp(r *ownedRun) {
 			if r.flight == nil {
 				sh.letGo(r)
 			}
-		})
+		}})
 	}()
 }
 

@@ -103,7 +103,7 @@ func (sh *shard) readMail(ctx context.Context, r *ownedRun) {
 				err = unable
 			}
 		}
-		sh.post(func(ctx context.Context) { sh.gotMail(ctx, r, epoch, letters, len(letters) == limit, err) })
+		sh.give(task{run: r.id, fn: func(ctx context.Context) { sh.gotMail(ctx, r, epoch, letters, len(letters) == limit, err) }})
 	}()
 }
 

@@ -101,8 +101,11 @@ func (t *term) stopShards() {
 			late.Reset(0) // for those after it
 			sh.left = true
 			age, run := sh.turn.takes()
-			t.n.cfg.Logger.Error("a shard does not end and is left behind; its runs are free for other engines",
-				"engine", t.engine, "run", store.RunName(run), "busy", age.Round(time.Millisecond).String())
+			about := []any{"engine", t.engine, "busy", age.Round(time.Millisecond).String()}
+			if run != 0 {
+				about = append(about, "run", store.RunName(run))
+			}
+			t.n.cfg.Logger.Error("a shard does not end and is left behind; its runs are free for other engines", about...)
 			go func() { // ends with the task; if that never ends, with the process
 				<-sh.ended
 				sh.close(nil)

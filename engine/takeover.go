@@ -156,7 +156,7 @@ func (t *term) takeTogether(ctx context.Context, runs []machine.RunID, how takin
 		a.deaths, a.suspect = deaths, deaths > 0 || l.Head.Owner != 0 && !how.passed
 		asked++
 		sh := t.scheduler.shard(l.Head.Run)
-		sh.post(func(ctx context.Context) { sh.adopt(ctx, l.Head.Run, *a) })
+		sh.give(task{run: l.Head.Run, fn: func(ctx context.Context) { sh.adopt(ctx, l.Head.Run, *a) }})
 	}
 	taken := 0
 	for range asked {
@@ -447,9 +447,9 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	}
 	answer := make(chan error, 1)
 	sh := t.scheduler.shard(run)
-	sh.post(func(ctx context.Context) {
+	sh.give(task{run: run, fn: func(ctx context.Context) {
 		sh.adopt(ctx, run, adoption{from: head.Owner, specs: specs, deaths: deaths, suspect: deaths > 0 || head.Owner != 0, done: func(err error) { answer <- err }})
-	})
+	}})
 	select {
 	case err = <-answer:
 	case <-t.ctx.Done():

@@ -19,14 +19,14 @@ type mutant struct {
 }
 
 var mutants = []mutant{
-	{"the fence does not keep writers out", "memory/journal.go",
+	{"the fence does not keep writers out", "store/memory/journal.go",
 		"return m != nil && m.fence[w.n]", "return m != nil || w.n >= 0", nil},
-	{"a number is taken twice", "memory/journal.go",
+	{"a number is taken twice", "store/memory/journal.go",
 		"case r != nil && int(t.Seq) < len(r.rows):\n\t\treturn store.ErrStale", "case r != nil && int(t.Seq) < len(r.rows):\n\t\treturn nil", nil},
 	{"a stale row counts as landed", "committer.go",
-		"it.res.err = ErrStale\n", "it.res.err = nil\n", nil},
+		"it.res.err = store.ErrStale\n", "it.res.err = nil\n", nil},
 	{"an error of the store counts as a commit", "committer.go",
-		"outcomes, err := w.store.Commit(ctx, batch)\n", "outcomes, err := w.store.Commit(ctx, batch)\n\t\tif err != nil && !errors.Is(err, ErrFenced) && ctx.Err() == nil {\n\t\t\toutcomes, err = make([]Outcome, len(batch)), nil\n\t\t\tfor i := range outcomes {\n\t\t\t\toutcomes[i].Landed = true\n\t\t\t}\n\t\t}\n", nil},
+		"outcomes, err := w.store.Commit(ctx, batch)\n", "outcomes, err := w.store.Commit(ctx, batch)\n\t\tif err != nil && !errors.Is(err, store.ErrFenced) && ctx.Err() == nil {\n\t\t\toutcomes, err = make([]store.Outcome, len(batch)), nil\n\t\t\tfor i := range outcomes {\n\t\t\t\toutcomes[i].Landed = true\n\t\t\t}\n\t\t}\n", nil},
 	{"calls are made before the commit", "run.go",
 		"r.flight = f\n\tsh.flights++\n", "r.flight = f\n\tsh.flights++\n\tfor _, c := range f.commands {\n\t\tif inv, ok := c.(machine.Invoke); ok {\n\t\t\tsh.s.n.worker.start(sh.errand(r, inv))\n\t\t}\n\t}\n", nil},
 	{"the process's clock is believed", "decide.go",
@@ -71,11 +71,11 @@ var mutants = []mutant{
 	{"a takeover starts work before it reads what was said", "adopt.go",
 		"quiet: len(mail) > 0}", "quiet: false}", nil},
 	{"alerts are not written", "decide.go",
-		"t.Alerts = append(t.Alerts, Alert{", "_ = append(t.Alerts, Alert{", nil},
+		"t.Alerts = append(t.Alerts, store.Alert{", "_ = append(t.Alerts, store.Alert{", nil},
 	{"calls that may not be interrupted are told to stop", "machine/saga.go",
 		"!do.ReadOnly && !do.Cancellable {", "false && do.ReadOnly {", nil},
 	{"an engine that lapsed does not join again", "term.go",
-		"if overFor(err) {\n\t\tt.end(err)\n\t\treturn Tick{}, err", "if overFor(err) {\n\t\treturn Tick{}, err", nil},
+		"if overFor(err) {\n\t\tt.end(err)\n\t\treturn store.Tick{}, err", "if overFor(err) {\n\t\treturn store.Tick{}, err", nil},
 }
 
 // Mutants: the faults are planted one by one, and worlds are run until one of

@@ -28,7 +28,7 @@ type roles struct {
 // blocks returns the SQL of docs/postgres-roles.md, block by block.
 func blocks(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/postgres-roles.md")
+	text, err := os.ReadFile("../../../docs/postgres-roles.md")
 	if err != nil {
 		t.Fatal(err)
 	}
