@@ -159,7 +159,7 @@ func TestLayersCatch(t *testing.T) {
 		{"engine/machine", "context"},
 		{"engine/machine", module + "/engine"},
 		{"engine", "github.com/lib/pq"},
-		{"engine", module + "/engine/memory"},
+		{"engine", module + "/engine/store/memory"},
 		{"engine/store/postgres", module + "/dsl"},
 		{"plugins/engine-agent-http", module + "/engine"},
 		{"engine/agents", "github.com/zclconf/go-cty/cty"},

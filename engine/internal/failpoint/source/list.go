@@ -64,12 +64,12 @@ func List(root string) ([]string, error) {
 func DurableMethods(root string) ([]string, error) {
 	reads := map[string]bool{}
 	for _, name := range []string{
-		"Definition", "Orphans", "Abandoned", "Addressed", "Overdue", "Live", "Member", "Load", "LoadMany", "Rows", "Messages", "Waits", "LateReplies", "Logs", "Undelivered",
+		"Definition", "Orphans", "Abandoned", "Addressed", "Overdue", "Live", "Member", "Load", "LoadMany", "Rows", "Messages", "Waits", "Suspects", "LateReplies", "Logs", "Undelivered",
 		"Runs", "Find", "StepRows", "Alerts", "LiveEngines", "Retained", "Close",
 	} {
 		reads[name] = true
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "engine", "store.go"), nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "engine", "store", "store.go"), nil, 0)
 	if err != nil {
 		return nil, fmt.Errorf("failpoint: %w", err)
 	}
