@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -224,7 +225,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 				at = last
 			}
 			rec := machine.Decide(wf, state, machine.Input{At: at, Event: d.event, Engine: int32(t.engine), Slots: slots,
-				Ceilings: n.cfg.Options.Ceilings, Journal: a.story.stored})
+				Ceilings: n.cfg.Options.Ceilings, Journal: a.story.stored, Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
 			if d.message != 0 {
 				a.t.Consumed = append(a.t.Consumed, d.message)
 			}

@@ -2,8 +2,11 @@ package engine
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -50,10 +53,10 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 			f.t.Consumed = append(f.t.Consumed, d.message)
 		}
 	}
-	for i, d := range todo {
-		if bytes > n.cfg.Options.MaxBatchBytes { // the rest makes the next row
-			r.pending = append(append([]*delivery(nil), todo[i:]...), r.pending...)
-			f.deliveries = todo[:i]
+	for i := 0; i < len(todo); i++ {
+		d := todo[i]
+		if bytes > n.cfg.Options.MaxBatchBytes {
+			f.deliveries = sh.postpone(r, todo, i)
 			break
 		}
 		if d.message != 0 && r.state.Status().Final() {
@@ -61,14 +64,28 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 			delete(r.inbox.held, d.message)
 			continue
 		}
-		sh.begin(r, f, d)
+		if d.start != nil {
+			r.wf, r.specs = d.start.flow, d.start.specs
+		}
 		r.time(d)
 		now := n.clock.read()
-		at := decidedAt(r, d, now.store)
-		for _, unsent := range sh.recall(r, at) {
-			keep(unsent, sh.decideOne(r, f, unsent, at, now))
+		at := decidedAt(r.state, d, now.store)
+		if unsent := sh.recall(r, at); len(unsent) > 0 { // decided first
+			todo = slices.Insert(todo, i, unsent...)
+			f.deliveries = todo
+			i--
+			continue
 		}
-		rec := sh.decideOne(r, f, d, at, now)
+		rec, costly := sh.decideOne(r, f, d, at, now)
+		if costly != nil {
+			f.deliveries = sh.postpone(r, todo, i)
+			if i == 0 {
+				sh.offload(r, costly)
+				return nil, errOffloaded
+			}
+			break
+		}
+		sh.begin(r, f, d)
 		if d.decided != nil {
 			d.decided()
 			d.decided = nil
@@ -175,12 +192,16 @@ func (r *ownedRun) time(d *delivery) {
 	}
 }
 
-// begin prepares a run for its first event, and a transition for an event that
-// makes this engine the owner.
+// postpone leaves todo from i on for the run's next row, and returns what is before.
+func (sh *shard) postpone(r *ownedRun, todo []*delivery, i int) []*delivery {
+	r.pending = append(slices.Clone(todo[i:]), r.pending...)
+	return todo[:i]
+}
+
+// begin prepares a transition for an event that makes this engine the owner.
 func (sh *shard) begin(r *ownedRun, f *flight, d *delivery) {
 	engine := sh.s.engine
 	if d.start != nil {
-		r.wf, r.specs = d.start.flow, d.start.specs
 		f.started = d.start
 		f.t.Workflow, f.t.Owner = d.start.workflow, &engine
 	}
@@ -193,9 +214,10 @@ func (sh *shard) begin(r *ownedRun, f *flight, d *delivery) {
 // decideOne decides one event and reserves a slot for every call the decision
 // starts, so that what is committed can be sent. The slot of the call that
 // the event answers is the run's to use. A slot that was snatched in between
-// makes it decide again: Decide is pure, so that costs nothing.
-func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time, now moment) machine.Record {
-	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine), Scratch: &sh.scratch,
+// makes it decide again: Decide is pure, so that costs nothing. A decision that
+// costs too much for a shard is returned instead, for the pool to make.
+func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time, now moment) (machine.Record, *costlyDecision) {
+	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine), Scratch: &sh.scratch, Allowance: &sh.allowance,
 		Ceilings: sh.s.n.cfg.Options.Ceilings, Journal: r.stored}
 	var own *seat
 	if d.seat.take() {
@@ -204,21 +226,35 @@ func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time, no
 		defer own.release() // what is not used
 	}
 	var full map[string]bool // agents that refused twice what they had offered
+	made := sh.ready(r, d, now)
+	if made != nil {
+		full = made.full
+	}
 	for try := 0; ; try++ {
-		in.Slots = sh.slots(r, d, own, full, now)
-		rec := machine.Decide(r.wf, r.state, in)
+		var rec machine.Record
+		if made != nil {
+			rec = made.rec
+		} else {
+			in.Slots = sh.slots(r, d, own, full, now)
+			sh.allowance = *dsl.NewAllowance(shardCost)
+			if rec = machine.Decide(r.wf, r.state, in); sh.allowance.Over() {
+				own.handBack(d.seat)
+				return machine.Record{}, sh.costly(r, d, in, full)
+			}
+		}
 		commands := rec.Commands()
 		agent, ok := sh.reserve(r, f, own, commands)
 		if ok {
 			f.commands = append(f.commands, commands...)
-			return rec
+			return rec, nil
 		}
-		if try > 0 {
-			if full == nil {
+		if try > 0 || made != nil {
+			if full = maps.Clone(full); full == nil {
 				full = map[string]bool{}
 			}
 			full[agent] = true
 		}
+		made = nil
 	}
 }
 
@@ -245,17 +281,33 @@ func (sh *shard) recall(r *ownedRun, at time.Time) []*delivery {
 // decidedAt returns the time at which an event is decided: now, unless an answer
 // came in time and now is too late for it (what counts is when it reached us);
 // and never before the run's last record.
-func decidedAt(r *ownedRun, d *delivery, at time.Time) time.Time {
+func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
 	if d.answers() && !at.Before(d.completeBy) && d.arrived.Before(d.completeBy) {
 		at = d.arrived
 	}
-	if last := r.state.Last(); at.Before(last) {
+	if last := state.Last(); at.Before(last) {
 		at = last
 	}
 	return at
 }
 
 const whyNoLease = "the engine's lease is not sure"
+
+// mayNotStart returns why no call of the run may start now; nil = calls may.
+func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now moment) *machine.Slot {
+	n := sh.s.n
+	switch {
+	case d.quiet || r.unheard:
+		return &machine.Slot{Why: "the engine takes the run over"}
+	case n.idle != "":
+		return &machine.Slot{Why: n.idle}
+	case n.draining.Load():
+		return &machine.Slot{Why: "engine is stopping"}
+	case !now.leased:
+		return &machine.Slot{Why: whyNoLease, Until: now.store.Add(n.cfg.Options.MaxScan)}
+	}
+	return nil
+}
 
 // slots says what may start now. Runs that are at the head of no line leave
 // the free slots to those that wait, except that an answer's run may use the
@@ -268,22 +320,13 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool
 	}
 	slots := sh.slotsOf // of the last decision, which is over
 	clear(slots)
-	none := func(slot machine.Slot) map[string]machine.Slot {
+	if slot := sh.mayNotStart(r, d, now); slot != nil {
 		for agent := range r.specs {
-			slots[agent] = slot
+			slots[agent] = *slot
 		}
 		return slots
 	}
-	switch {
-	case d.quiet || r.unheard:
-		return none(machine.Slot{Why: "the engine takes the run over"})
-	case n.idle != "":
-		return none(machine.Slot{Why: n.idle})
-	case n.draining.Load():
-		return none(machine.Slot{Why: "engine is stopping"})
-	case !now.leased:
-		return none(machine.Slot{Why: whyNoLease, Until: now.store.Add(n.cfg.Options.MaxScan)})
-	case n.cfg.Capacity == nil:
+	if n.cfg.Capacity == nil {
 		return nil
 	}
 	called := d.decided != nil // it was told that a slot is free

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -381,7 +382,8 @@ func (e *enqueuer) transition(s Submission, st start) (store.Transition, error) 
 	nobody, state := store.EngineID(0), machine.NewState()
 	t := store.Transition{Run: run, Workflow: st.workflow, Owner: &nobody, Names: &st.names}
 	err = guard(func() error {
-		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: e.cfg.Options.Ceilings})
+		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: e.cfg.Options.Ceilings,
+			Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
 		addRecord(&t, rec, state)
 		t.At = rec.At()
 		t.Data, _, err = encodeRow(e.cfg.Sealer, &machine.Scratch{}, link{}, run, 0, t.At, []machine.Record{rec})

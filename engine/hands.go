@@ -202,7 +202,7 @@ func (sh *shard) grasp(r *ownedRun) {
 			}
 			r.inHand = true
 			sh.step(ctx, r)
-			if r.flight == nil {
+			if r.flight == nil && r.away == nil {
 				sh.letGo(r)
 			}
 		}})

@@ -20,9 +20,11 @@ type Story struct {
 	Records []machine.Record // nil where only the state was asked for
 	Facts   int              // number of facts in the records
 
-	notes  notes
-	stored int64 // bytes of the journal
-	chain  chain
+	specs    map[string]AgentSpec // of its agents; only where an engine loads it
+	specsErr error                // why there are none
+	notes    notes
+	stored   int64 // bytes of the journal
+	chain    chain
 }
 
 // notes are what an engine keeps of a run beside its state.
@@ -195,6 +197,9 @@ func (n *Node) loadState(ctx context.Context, run machine.RunID) (Story, []store
 		return Story{}, nil, fmt.Errorf("load run %s: %w", store.RunName(run), err)
 	}
 	story, err := foldStory(ctx, n.cfg.Sealer, n.defs, store.Loaded{Head: head, Rows: rows}, &machine.Scratch{})
+	if err == nil { // here, since its expressions may be costly and the shard has other runs
+		story.specs, story.specsErr = n.specs.specs(story.Flow, story.State.Vars())
+	}
 	return story, rows, err
 }
 
@@ -241,8 +246,8 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []st
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
 	r.notes, r.link = story.notes, story.chain.link
 	if r.specs == nil {
-		if r.specs, err = sh.s.n.specs.specs(r.wf, r.state.Vars()); err != nil {
-			err = &RunError{Run: int64(r.id), Name: r.name(), Err: err}
+		if r.specs = story.specs; story.specsErr != nil {
+			err = &RunError{Run: int64(r.id), Name: r.name(), Err: story.specsErr}
 			sh.drop(r, err, err)
 			return
 		}

@@ -19,6 +19,7 @@ type Node struct {
 	defs      *Definitions
 	clock     *clock
 	worker    *worker
+	pool      *decisionPool
 	ids       *store.RunIDSource
 	specs     specCache
 	followers *followers
@@ -58,6 +59,7 @@ func NewNode(cfg Config) (*Node, error) {
 	n.told = factsFor(cfg.Observer)
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
 	n.worker = newWorker(n)
+	n.pool = newDecisionPool(n.clock)
 	if cfg.Capacity != nil {
 		cfg.Capacity.OnFree(n.slotFreed)
 	}

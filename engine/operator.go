@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -72,7 +73,8 @@ func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Even
 	var refused machine.Refused
 	try := func(at time.Time) func() error {
 		return func() error {
-			rec := machine.Decide(story.Flow, story.State, machine.Input{At: at, Event: verb, Slots: slots, Journal: story.stored})
+			rec := machine.Decide(story.Flow, story.State, machine.Input{At: at, Event: verb, Slots: slots, Journal: story.stored,
+				Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
 			refused, _ = rec.Event().(machine.Refused)
 			return nil
 		}

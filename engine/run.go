@@ -48,7 +48,9 @@ type ownedRun struct {
 	weight int64 // what the shard counts for its memory
 
 	pending []*delivery
-	flight  *flight // on its way to the store; nil = nothing
+	flight  *flight         // on its way to the store; nil = nothing
+	away    *costlyDecision // the pool decides now, and events wait; nil = it does not
+	decided *costlyDecision // what the pool has decided, until it is used
 	adopts  []adoption
 	waiters []chan *machine.State
 	inbox   mailbox
@@ -151,7 +153,7 @@ func (sh *shard) adopt(ctx context.Context, id machine.RunID, a adoption) {
 		a.done(r.err)
 	case r.phase == phaseReady && r.owned && !r.adopting():
 		a.done(nil)
-	case r.phase == phaseReady && r.flight == nil: // its messages are being read
+	case r.phase == phaseReady && r.flight == nil && r.away == nil: // its messages are being read
 		r.adopts = append(r.adopts, a)
 		if r.owner == a.from {
 			sh.takeOver(ctx, r, a)
@@ -173,7 +175,7 @@ func (r *ownedRun) adopting() bool { return r.flight != nil && r.flight.adopting
 
 // step decides what waits for the run, unless a commit of it is in flight.
 func (sh *shard) step(ctx context.Context, r *ownedRun) {
-	if r.phase != phaseReady || r.flight != nil || len(r.pending) == 0 || ctx.Err() != nil {
+	if r.phase != phaseReady || r.flight != nil || r.away != nil || len(r.pending) == 0 || ctx.Err() != nil {
 		return
 	}
 	becoming := r.becoming()
@@ -190,6 +192,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	var f *flight
 	err := guard(func() (err error) { f, err = sh.decide(r, todo); return err })
 	switch {
+	case errors.Is(err, errOffloaded):
 	case err != nil:
 		sh.setAside(ctx, r, todo, err)
 	case f == nil || f.t.Data == nil:
@@ -344,7 +347,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 
 // settle notes what the run waits for now, and lets go of it if it has ended.
 func (sh *shard) settle(ctx context.Context, r *ownedRun) {
-	if sh.runs[r.id] != r || r.flight != nil || r.phase != phaseReady {
+	if sh.runs[r.id] != r || r.flight != nil || r.away != nil || r.phase != phaseReady {
 		return
 	}
 	sh.letGo(r)
@@ -404,6 +407,7 @@ func (sh *shard) standInLine(r *ownedRun) {
 // tells everyone who waits.
 func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.letGo(r)
+	r.away, r.decided = nil, nil
 	if r.flight != nil {
 		r.flight.release(sh.s.n.cfg.Capacity)
 		for _, d := range r.flight.deliveries {
@@ -460,6 +464,7 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 	if err.Hint == "" {
 		err.Hint = "its state is kept; an engine of another version may be able to go on"
 	}
+	r.away, r.decided = nil, nil
 	n.cfg.Logger.Error("run is set aside", "run", r.name(), "error", cause)
 	var p *panicError
 	if errors.As(cause, &p) {

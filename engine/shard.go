@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -27,14 +28,15 @@ type shard struct {
 	over  bool // nothing is taken any more
 
 	// Only the shard's goroutine uses the rest.
-	runs    map[machine.RunID]*ownedRun
-	scratch machine.Scratch
-	slotsOf map[string]machine.Slot
-	facts   [][]machine.Fact // told, to be filled again
-	flown   []*flight        // landed and acted on, to be filled again
-	outbox  []*commit        // decided, and about to go to the committer
-	flights int              // commits of this shard on their way
-	idle    []chan struct{}  // closed when no commit is on its way and no event waits
+	runs      map[machine.RunID]*ownedRun
+	scratch   machine.Scratch
+	allowance dsl.Allowance // of the decision at hand
+	slotsOf   map[string]machine.Slot
+	facts     [][]machine.Fact // told, to be filled again
+	flown     []*flight        // landed and acted on, to be filled again
+	outbox    []*commit        // decided, and about to go to the committer
+	flights   int              // commits of this shard on their way
+	idle      []chan struct{}  // closed when no commit is on its way and no event waits
 }
 
 func newShard(s *scheduler) *shard {

@@ -130,6 +130,13 @@ func (s *seat) init(capacity Capacity, spec AgentSpec) { s.capacity, s.spec = ca
 // was before, or if it is no seat.
 func (s *seat) take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
 
+// handBack returns the slot to the seat from which it was taken, unless it is gone.
+func (s *seat) handBack(to *seat) {
+	if s.take() {
+		to.gone.Store(false)
+	}
+}
+
 // release gives the slot back, unless it is gone.
 func (s *seat) release() {
 	if s.take() {

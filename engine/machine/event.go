@@ -25,9 +25,19 @@ type Input struct {
 	// run's history the store holds.
 	Ceilings Ceilings
 	Journal  int64
+	// Allowance bounds what the expressions of the decision cost together; nil = only
+	// the limit of each expression counts. Where it is Over the record is what an
+	// overrun leads to: expression_error. A caller that gives less than
+	// MaxDecisionCost throws such a record away and decides again with more.
+	Allowance *dsl.Allowance
 	// Scratch is memory that the decision may use; nil = its own.
 	Scratch *Scratch
 }
+
+// MaxDecisionCost is what the expressions of one decision may cost together, in
+// nominal nanoseconds of one core: as much as twenty expressions at their limit.
+// Every engine gives as much, so that all come to the same record.
+const MaxDecisionCost = 10_000_000_000
 
 // A Slot is an agent's capacity at the moment of a decision.
 type Slot struct {

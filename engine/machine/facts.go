@@ -308,11 +308,21 @@ func (t *teller) allowed(n *node, kind callKind) (attempts int) {
 	case kind != callDo:
 		return 0
 	}
-	s, err := settings(&dsl.Scope{Vars: t.after().vars.v})
+	s, err := settings(t.scope())
 	if err != nil {
 		return 0
 	}
 	return s.Retry.MaxAttempts
+}
+
+// factCost is what the limits of a step may cost to be named in a fact, in nominal
+// nanoseconds. Facts are made where runs are decided, and other runs wait for that:
+// costly limits are left out.
+const factCost = 1_000_000
+
+// scope is what the limits of a step see.
+func (t *teller) scope() *dsl.Scope {
+	return &dsl.Scope{Vars: t.after().vars.v, Allowance: dsl.NewAllowance(factCost)}
 }
 
 // notRepeated says why a failed node was not tried again, where that is a
@@ -322,7 +332,7 @@ func (t *teller) notRepeated(n *node) NotRepeated {
 		return ""
 	}
 	step := t.wf.Steps[n.step]
-	s, err := step.Settings(&dsl.Scope{Vars: t.after().vars.v})
+	s, err := step.Settings(t.scope())
 	if err != nil {
 		return ""
 	}

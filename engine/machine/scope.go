@@ -50,6 +50,8 @@ func (d *decider) scope(n *node) *dsl.Scope {
 			Vars: d.run.vars.v,
 			Step: d.seen.results,
 			Memo: &d.s.cache.memo,
+
+			Allowance: d.in.Allowance,
 		}
 	}
 	sc.Each = nil
