@@ -1,6 +1,11 @@
 package engine
 
-import "context"
+import (
+	"context"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
 
 // Scan makes one pass of a Supervisor.
 func (s *Supervisor) Scan(ctx context.Context) (int, error) { return s.scan(ctx) }
@@ -22,3 +27,11 @@ var (
 
 // DecodeMessage opens a message of an inbox.
 var DecodeMessage = decodeMessage
+
+// DecideCostly replaces what makes the node's costly decisions, before any is made.
+func (n *Node) DecideCostly(decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record) {
+	n.pool.decide = decide
+}
+
+// DecisionLimit is how long a costly decision may take.
+const DecisionLimit = decisionLimit
