@@ -31,7 +31,7 @@ workflow "costly" {
     depends_on = [step.reserve]
     input {
       name = "charge"
-      note = format("%d", length([for i in range(100) : [for j in range(100) : sha512("${step.reserve.output.id}-${i}-${j}")]]))
+      note = format("%d", length([for i in range(50) : [for j in range(50) : sha512("${step.reserve.output.id}-${i}-${j}")]]))
     }
   }
 }
@@ -58,7 +58,11 @@ func guardPool(n *testNode) *gate {
 	n.DecideCostly(func(wf *dsl.Workflow, s *machine.State, in machine.Input) machine.Record {
 		g.mu.Lock()
 		g.came++
+		over := g.came > 100
 		g.mu.Unlock()
+		if over {
+			panic("decisions are made again and again")
+		}
 		<-g.open
 		return machine.Decide(wf, s, in)
 	})
@@ -122,6 +126,9 @@ func TestCancelDuringCostlyDecision(t *testing.T) {
 		}
 		w.wait(n, run, machine.RunCancelled)
 		w.shop.wantEffects(t, map[string]string{"reserve": "undone", "charge": "undone"})
+		if got := g.count(); got != 1 {
+			t.Errorf("%d decisions were made by the pool, want 1", got)
+		}
 		n.drain(t)
 	})
 }
@@ -154,6 +161,31 @@ func TestEngineEndsDuringCostlyDecision(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An engine that is told to stop while a decision is being made starts nothing that
+// the decision asks for.
+func TestNothingStartsAfterCostlyDecisionOfAStoppingEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, costlyFlow)
+		a := w.start()
+		g := guardPool(a)
+		run := w.submit(a, "costly", nil)
+		synctest.Wait()
+		a.stop()
+		synctest.Wait()
+		close(g.open)
+		if err := <-a.done; err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+		if calls := w.shop.called("charge"); len(calls) > 0 {
+			t.Errorf("charge was called %d times by an engine that stops", len(calls))
+		}
+		b := w.start()
+		w.wait(b, run, machine.RunSucceeded)
+		w.shop.wantEffects(t, map[string]string{"reserve": "done", "charge": "done"})
+		b.drain(t)
+	})
 }
 
 // An engine that lost its runs while a decision was being made does nothing with it.
@@ -269,7 +301,7 @@ func TestWorkflowsTakeTurnsInThePool(t *testing.T) {
 			mu.Unlock()
 			return machine.Decide(wf, s, in)
 		})
-		const many = 20
+		const many = 8
 		var runs []machine.RunID
 		for range many {
 			runs = append(runs, w.submit(n, "costly", nil))

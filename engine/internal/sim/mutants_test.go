@@ -30,7 +30,7 @@ var mutants = []mutant{
 	{"calls are made before the commit", "run.go",
 		"r.flight = f\n\tsh.flights++\n", "r.flight = f\n\tsh.flights++\n\tfor _, c := range f.commands {\n\t\tif inv, ok := c.(machine.Invoke); ok {\n\t\t\tsh.s.n.worker.start(sh.errand(r, inv))\n\t\t}\n\t}\n", nil},
 	{"the process's clock is believed", "decide.go",
-		"at := decidedAt(r, d, now.store)\n", "at := decidedAt(r, d, now.local)\n", nil},
+		"at := decidedAt(r.state, d, now.store)\n", "at := decidedAt(r.state, d, now.local)\n", nil},
 	{"a late answer counts as in time", "decide.go",
 		"if d.answers() && !at.Before(d.completeBy) && d.arrived.Before(d.completeBy) {\n\t\tat = d.arrived", "if d.answers() && !at.Before(d.completeBy) {\n\t\tat = d.completeBy.Add(-1)", []mutant{
 			{file: "call.go", old: "if !d.arrived.Before(d.completeBy) {", new: "if false {"}}},
