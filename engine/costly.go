@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // Costs of the expressions of one decision. A decision costs some microseconds. One
@@ -24,6 +25,10 @@ const (
 	// allowed takes about 10 s. What takes longer hangs, or runs on a machine that
 	// has no CPU left for it.
 	decisionLimit = 30 * time.Second
+
+	// slowDecision is how long a decision may take before people are told, once for a
+	// run: it has other costly decisions wait, and its calls start late.
+	slowDecision = time.Second
 )
 
 // errOffloaded says that the pool decides now, and that the run goes on afterwards.
@@ -53,8 +58,9 @@ type costlyDecision struct {
 	state *machine.State // the copy
 	in    machine.Input
 
-	rec machine.Record // what was decided, unless err
-	err error
+	rec  machine.Record // what was decided, unless err
+	err  error
+	took time.Duration
 
 	full map[string]bool // agents that refused what they had offered, before
 }
@@ -101,6 +107,19 @@ func (sh *shard) ready(r *ownedRun, d *delivery, now moment) *costlyDecision {
 	return c
 }
 
+// AlertSlow is the kind of the alert that a run's decision took long.
+const AlertSlow = "slow_decision"
+
+// tellSlow has people told that a decision took long, once for a run.
+func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
+	if took < slowDecision || r.slow {
+		return
+	}
+	r.slow = true
+	t.Alerts = append(t.Alerts, store.Alert{Kind: AlertSlow, Message: fmt.Sprintf(
+		"the engine took %s to evaluate the expressions of one decision: make them cheaper, or move the work into an agent", took.Round(time.Millisecond))})
+}
+
 // A decisionPool makes costly decisions on a few goroutines. Workflows take turns,
 // so that the runs of one do not hold up those of another. Its goroutines end when
 // nothing waits.
@@ -116,6 +135,7 @@ type decisionPool struct {
 	turns   []*dsl.Workflow // those for which decisions wait, next one first
 	busy    int             // goroutines
 	hanging int             // of these, past the limit
+	slowest time.Duration   // what the slowest decision took, so far
 }
 
 func newDecisionPool(clock *clock) *decisionPool {
@@ -132,6 +152,13 @@ func (p *decisionPool) add(c *costlyDecision) {
 	}
 	p.waiting[c.flow] = append(p.waiting[c.flow], c)
 	p.grow()
+}
+
+// longest returns what the slowest decision took, so far.
+func (p *decisionPool) longest() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slowest
 }
 
 // grow starts a goroutine if decisions wait and there is room for one. The caller
@@ -180,7 +207,7 @@ func (p *decisionPool) make(c *costlyDecision) {
 	late := false // protected by mu
 	guardian := time.AfterFunc(p.limit, func() {
 		p.mu.Lock()
-		late = true
+		late, p.slowest = true, max(p.slowest, p.limit)
 		p.hanging++
 		p.grow()
 		p.mu.Unlock()
@@ -193,18 +220,21 @@ func (p *decisionPool) make(c *costlyDecision) {
 		})
 	})
 	var rec machine.Record
+	began := time.Now()
 	err := guard(func() error {
 		rec = p.decide(c.flow, c.state, c.in)
 		return nil
 	})
+	took := time.Since(began)
 	guardian.Stop()
 	p.mu.Lock()
+	p.slowest = max(p.slowest, took)
 	if late {
 		p.hanging--
 	}
 	p.mu.Unlock()
 	c.sh.post(func(ctx context.Context) {
-		c.rec, c.err = rec, err
+		c.rec, c.err, c.took = rec, err, took
 		c.sh.offloaded(ctx, c)
 	})
 }

@@ -325,3 +325,53 @@ func TestWorkflowsTakeTurnsInThePool(t *testing.T) {
 		n.drain(t)
 	})
 }
+
+// A decision that took long is told, once for a run, and shows in the node's status.
+func TestSlowDecisionsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, strings.Replace(costlyFlow, `workflow "order"`, `workflow "twice" {
+  step "reserve" {
+    action = agent.shop.reserve
+    input { name = "reserve" }
+  }
+  step "charge" {
+    action     = agent.shop.charge
+    depends_on = [step.reserve]
+    input {
+      name = "charge"
+      note = format("%d", length([for i in range(50) : [for j in range(50) : sha512("${step.reserve.output.id}-${i}-${j}")]]))
+    }
+  }
+  step "book" {
+    action     = agent.shop.book
+    depends_on = [step.charge]
+    input {
+      name = "book"
+      note = format("%d", length([for i in range(50) : [for j in range(50) : sha512("${step.charge.output.id}-${i}-${j}")]]))
+    }
+  }
+}
+workflow "order"`, 1))
+		n := w.start()
+		pause := 900 * time.Millisecond
+		n.DecideCostly(func(wf *dsl.Workflow, s *machine.State, in machine.Input) machine.Record {
+			time.Sleep(pause)
+			return machine.Decide(wf, s, in)
+		})
+		w.wait(n, w.submit(n, "twice", nil), machine.RunSucceeded)
+		if alerts, err := w.mem.Alerts(t.Context(), 0, 10); err != nil || len(alerts) > 0 {
+			t.Errorf("alerts = %+v, %v, want none: no decision was slow", alerts, err)
+		}
+		pause = 1500 * time.Millisecond
+		run := w.submit(n, "twice", nil)
+		w.wait(n, run, machine.RunSucceeded)
+		alerts, err := w.mem.Alerts(t.Context(), 0, 10)
+		if err != nil || len(alerts) != 1 || alerts[0].Run != run || alerts[0].Kind != engine.AlertSlow || !strings.Contains(alerts[0].Message, "1.5s") {
+			t.Errorf("alerts = %+v, %v, want one that says 1.5s", alerts, err)
+		}
+		if got := n.Status().Slowest; got != pause {
+			t.Errorf("the slowest decision took %s, want %s", got, pause)
+		}
+		n.drain(t)
+	})
+}

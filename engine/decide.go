@@ -234,6 +234,7 @@ func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time, no
 		var rec machine.Record
 		if made != nil {
 			rec = made.rec
+			r.tellSlow(&f.t, made.took)
 		} else {
 			in.Slots = sh.slots(r, d, own, full, now)
 			sh.allowance = *dsl.NewAllowance(shardCost)

@@ -51,6 +51,7 @@ type ownedRun struct {
 	flight  *flight         // on its way to the store; nil = nothing
 	away    *costlyDecision // the pool decides now, and events wait; nil = it does not
 	decided *costlyDecision // what the pool has decided, until it is used
+	slow    bool            // people were told that it takes long to decide
 	adopts  []adoption
 	waiters []chan *machine.State
 	inbox   mailbox

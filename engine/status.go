@@ -18,6 +18,7 @@ type NodeStatus struct {
 	Behind   time.Duration // for how long the oldest transition has waited for its commit; 0 = none waits
 	Lease    time.Duration // for how long the lease is still good; 0 = it is not
 	LastPass time.Time     // of the Supervisor, by this process's clock; zero = none yet
+	Slowest  time.Duration // what the slowest decision took since the start, or the one that is being made
 	Stopping bool
 	Troubles int // runs that are left alone here: see Troubles
 }
@@ -26,6 +27,7 @@ type NodeStatus struct {
 func (n *Node) Status() NodeStatus {
 	s := NodeStatus{
 		Address: n.cfg.Options.Address, Calls: n.worker.inFlight(), Lease: n.clock.leaseLeft(),
+		Slowest:  n.pool.longest(),
 		Stopping: n.draining.Load(), Troubles: n.troubles.count(),
 	}
 	if at := n.lastPass.Load(); at != 0 {
@@ -34,6 +36,7 @@ func (n *Node) Status() NodeStatus {
 	if t := n.now(); t != nil {
 		s.Engine, s.Runs, s.Waiting = t.engine, t.scheduler.size(), t.scheduler.queue.waiting()
 		s.Held = t.scheduler.held()
+		s.Slowest = max(s.Slowest, t.scheduler.slowest())
 		s.Queued, s.Behind = t.scheduler.committer.waiting(), t.scheduler.committer.oldest()
 	}
 	return s

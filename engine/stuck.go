@@ -13,16 +13,31 @@ import (
 type turn struct {
 	began atomic.Int64 // unix nanoseconds; 0 = nothing
 	run   atomic.Int64 // the run it is about; 0 = none in particular
+	most  atomic.Int64 // nanoseconds that the slowest task took
 }
 
-// start notes that a task begins.
-func (t *turn) start(run machine.RunID) {
-	t.run.Store(int64(run))
-	t.began.Store(time.Now().UnixNano())
-}
+// start notes that a task begins, and that the one before it is over.
+func (t *turn) start(run machine.RunID) { t.next(run, time.Now().UnixNano()) }
 
 // end notes that the shard waits for work, or for the committer.
-func (t *turn) end() { t.began.Store(0) }
+func (t *turn) end() {
+	if t.began.Load() != 0 {
+		t.next(0, 0)
+	}
+}
+
+// next begins a task at a time, in unix nanoseconds; 0 = there is none.
+func (t *turn) next(run machine.RunID, at int64) {
+	if began := t.began.Load(); began != 0 {
+		over := at
+		if over == 0 {
+			over = time.Now().UnixNano()
+		}
+		t.most.Store(max(t.most.Load(), over-began)) // only the shard's goroutine writes
+	}
+	t.run.Store(int64(run))
+	t.began.Store(at)
+}
 
 // takes returns for how long the task has been going on, and its run.
 func (t *turn) takes() (time.Duration, machine.RunID) {
@@ -53,6 +68,15 @@ func (s *scheduler) longest() (most time.Duration, run machine.RunID) {
 		}
 	}
 	return most, run
+}
+
+// slowest returns how long the slowest task of all shards took, or has been going on.
+func (s *scheduler) slowest() time.Duration {
+	most, _ := s.longest()
+	for _, sh := range s.shards {
+		most = max(most, time.Duration(sh.turn.most.Load()))
+	}
+	return most
 }
 
 // A stuckError says that a shard does not get on: all its runs wait for one task.

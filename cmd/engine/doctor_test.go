@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
 )
 
@@ -33,5 +36,48 @@ func TestDoctorGoesByTheStoresClock(t *testing.T) {
 				t.Errorf("found %+v, want the frozen engine only", c.found)
 			}
 		})
+	}
+}
+
+// Runs that took long to decide are named.
+func TestDoctorNamesSlowDecisions(t *testing.T) {
+	db := memory.New(memory.Options{})
+	c := &checkup{a: &app{now: time.Now}, s: &session{store: db}}
+	look := func() store.Finding {
+		t.Helper()
+		c.found = nil
+		if err := c.alerts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return c.found[0]
+	}
+	if f := look(); f.Name != "decisions" || f.Level != store.FindingOK {
+		t.Errorf("without alerts: %+v", f)
+	}
+	self, err := db.Join(t.Context(), "here", time.Hour, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := db.OpenWriter(t.Context(), self, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := db.PutDefinition(t.Context(), store.Definition{Digest: "d", Data: []byte("x"), Workflows: []store.DefinedWorkflow{{Name: "order"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, kind := range []string{"parked", engine.AlertSlow, "late_reply"} {
+		name := []string{"one", "two", "three"}[i]
+		out, err := w.Commit(t.Context(), []store.Transition{{
+			Run: machine.RunID(i + 1), At: time.Now(), Workflow: ids["order"], Owner: &self, Names: &store.Names{Name: name, Workflow: "order"}, Data: []byte{1},
+			State: machine.RunRunning, NextCheck: store.Never, Alerts: []store.Alert{{Kind: kind, Message: "it took 3s"}},
+		}})
+		if err != nil || out[0].Err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	f := look()
+	if f.Level != store.FindingWarning || !strings.Contains(f.Message, "1 run took long to decide, the last one two of workflow order") || !strings.Contains(f.Message, "it took 3s") {
+		t.Errorf("found %+v", f)
 	}
 }

@@ -270,6 +270,9 @@ func orAny(version string) string {
 // alerts looks for alerts that were not pushed to where people look.
 func (c *checkup) alerts(ctx context.Context) error {
 	const many = 1000
+	if err := c.decisions(ctx, many); err != nil {
+		return err
+	}
 	waiting, err := c.s.store.Undelivered(ctx, many)
 	if err != nil {
 		return c.s.wrap("list alerts that were not pushed", err)
@@ -289,5 +292,22 @@ func (c *checkup) alerts(ctx context.Context) error {
 	}
 	c.say("alerts", level, "`engine serve --on-alert PROGRAM` or `--alert-webhook URL` pushes them, and its log says why that fails; `engine list --alerts` shows them.",
 		"%s not pushed, the oldest of %s.", count, stamp(waiting[0].At))
+	return nil
+}
+
+// decisions looks whether a run took long to decide, in the newest alerts.
+func (c *checkup) decisions(ctx context.Context, many int) error {
+	alerts, err := c.s.store.Alerts(ctx, 0, many)
+	if err != nil {
+		return c.s.wrap("list alerts", err)
+	}
+	slow := slices.DeleteFunc(alerts, func(a store.AlertRow) bool { return a.Kind != engine.AlertSlow })
+	if len(slow) == 0 {
+		c.say("decisions", store.FindingOK, "", "No run took long to decide.")
+		return nil
+	}
+	last := slow[0]
+	c.say("decisions", store.FindingWarning, "Such runs wait for each other; other runs go on. `engine explain "+last.Name+"` shows the run.",
+		"%s took long to decide, the last one %s of workflow %s at %s: %s.", render.Count(len(slow), "run"), last.Name, last.Workflow, stamp(last.At), last.Message)
 	return nil
 }

@@ -34,7 +34,7 @@ that are parked, whose undo failed, that are past their deadline, or that no liv
 engine has the agents of.
 
 --alerts lists what an operator was told instead, newest first: parked,
-compensation_failed, overdue and late_reply.`,
+compensation_failed, overdue, late_reply, set_aside and slow_decision.`,
 		Args: wants(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.alerts {

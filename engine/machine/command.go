@@ -38,7 +38,7 @@ type Stop struct {
 
 // Alert tells an operator (S59).
 type Alert struct {
-	Kind    string // parked, compensation_failed, overdue, late_reply
+	Kind    string // parked, compensation_failed, overdue, late_reply; an engine adds set_aside and slow_decision
 	Step    string // step name, or ""
 	Code    string
 	Message string

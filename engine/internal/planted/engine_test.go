@@ -226,6 +226,13 @@ var engineFaults = []fault{
 		by:   catches("engine", "^TestDecisionThatDoesNotEnd$"),
 	},
 	{
+		name: "people are told once that a run takes long to decide",
+		in:   "engine.(*ownedRun).tellSlow",
+		old:  "took < slowDecision || r.slow",
+		new:  "took < slowDecision",
+		by:   catches("engine", "^TestSlowDecisionsAreTold$"),
+	},
+	{
 		name: "workflows take turns in the pool",
 		in:   "engine.(*decisionPool).next",
 		old:  "p.turns = append(p.turns, flow)",
