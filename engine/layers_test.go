@@ -29,7 +29,8 @@ type layer struct {
 var layers = []layer{
 	{"sdk", "an agent's author depends on nothing but the standard library", nil, nil},
 	{"sdk/heap", "the collector's pace depends on nothing", nil, nil},
-	{"sdk/plugin/...", "the process protocol is the only place of go-plugin and gRPC", []string{"sdk", "sdk/heap", "sdk/plugin/..."},
+	{"sdk/private", "what keeps a process private depends on nothing", nil, nil},
+	{"sdk/plugin/...", "the process protocol is the only place of go-plugin and gRPC", []string{"sdk", "sdk/heap", "sdk/private", "sdk/plugin/..."},
 		[]string{"github.com/hashicorp/go-plugin", "github.com/hashicorp/go-hclog", "google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sys"}},
 	{"sdk/sdktest/...", "the rules for agents must run against any agent", []string{"sdk", "sdk/plugin", "sdk/sdktest/..."}, nil},
 	{"plugins/...", "built-in agents prove that the SDK suffices", []string{"sdk", "sdk/plugin", "sdk/sdktest", "plugins/..."},

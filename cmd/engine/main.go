@@ -17,10 +17,11 @@ import (
 	"github.com/saga-engine/engine/cmd/internal/procs"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/sdk/heap"
+	"github.com/saga-engine/engine/sdk/private"
 )
 
 func main() {
-	if err := keepPrivate(); err != nil {
+	if err := private.Keep(); err != nil {
 		fmt.Fprintf(os.Stderr, "Warning: %v. Other processes of this user can read this one's environment.\n", err)
 	}
 	env := takeEnvironment()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/heap"
+	"github.com/saga-engine/engine/sdk/private"
 )
 
 // Serve turns the calling program into an agent process; it is the last call of
@@ -26,6 +27,9 @@ import (
 // instead. It ends the process with status 1, after saying why, when the agent
 // was put together wrongly, when a person starts the program by hand, and when
 // the engine is gone.
+//
+// On Linux it keeps other processes of the same user from reading this one: see
+// private.Keep.
 //
 // It gives the process's garbage collector some room (heap.AgentRoom), unless
 // the program or GOGC in its environment has chosen otherwise.
@@ -72,6 +76,9 @@ func serveProcess(a *sdk.Agent, schema sdk.Schema) int {
 	stderr := os.Stderr // go-plugin replaces the variable
 	// Everything is passed on: the engine knows what people want to see.
 	logger := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if err := private.Keep(); err != nil {
+		logger.Warn("other processes of this user can read this agent's environment and memory", "error", err)
+	}
 	limit := payloadLimit(logger)
 	life := newLife(os.Getenv(goplugin.EnvUnixSocketDir))
 	server := newServer(a, schema, life, logger, limit)

@@ -2,6 +2,18 @@ package planted
 
 var pluginFaults = []fault{
 	{
+		name: "a step cannot read the environment of an agent's keeper",
+		in:   "sdk/plugin/internal/leash.(*keeper).run",
+		old:  "_ = private.Keep()", new: "_ = private.Keep",
+		by: catches("cmd/engine", "^TestScript$/^step-reads-engine$"),
+	},
+	{
+		name: "a step cannot read the environment of an agent",
+		in:   "sdk/plugin.serveProcess",
+		old:  "if err := private.Keep(); err != nil {", new: "if err := error(nil); err != nil {",
+		by: catches("cmd/engine", "^TestScript$/^step-reads-engine$"),
+	},
+	{
 		name: "the time that was left when a call was sent counts as complete-by does",
 		in:   "sdk.Request.TimeLeft",
 		old:  "r.Remaining != 0 && r.Remaining < left",

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/saga-engine/engine/sdk/private"
 )
 
 // How the host and the keeper recognise each other.
@@ -62,6 +64,7 @@ type keeper struct {
 }
 
 func (k *keeper) run(path string, args []string) {
+	_ = private.Keep() // it was started with the agent's environment; the agent says so if it fails
 	syscall.CloseOnExec(saysFile)
 	syscall.CloseOnExec(heldFile)
 	children := make(chan os.Signal, 1)
