@@ -180,7 +180,8 @@ const redacted = "(sensitive)"
 // Redactor returns a function that replaces sensitive texts by "(sensitive)": as they
 // are, as JSON writes them and as Go prints them. The longest come first: a text may
 // contain another, and what would be left of it is as sensitive. Texts of fewer than
-// four bytes would be found everywhere and are left.
+// four bytes would be found everywhere and are left. Of a text that was cut the
+// beginning is replaced too, from four bytes on: at the end, and before CutMark.
 func Redactor(sensitive []string) func(string) string {
 	var found []string
 	for _, s := range sensitive {
@@ -195,12 +196,63 @@ func Redactor(sensitive []string) func(string) string {
 		found = append(found, quoted[1:len(quoted)-1])
 	}
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	found = slices.Compact(found)
 	var pairs []string
-	for _, s := range slices.Compact(found) {
+	for _, s := range found {
 		pairs = append(pairs, s, redacted)
 	}
 	if len(pairs) == 0 {
 		return func(text string) string { return text }
 	}
-	return strings.NewReplacer(pairs...).Replace
+	replace := strings.NewReplacer(pairs...).Replace
+	if len(found) == 1 { // for one pair a Replacer takes quadratic time with a text such as "aaa…"
+		replace = func(text string) string { return strings.ReplaceAll(text, found[0], redacted) }
+	}
+	return func(text string) string { return redactCut(replace(text), found) }
+}
+
+// CutMark stands where a text was cut.
+const CutMark = "…"
+
+// redactCut replaces what is left of sensitive texts where a text was cut.
+func redactCut(text string, sensitive []string) string {
+	pieces := strings.Split(text, CutMark)
+	for i, piece := range pieces {
+		whole := strings.TrimRight(piece, "\ufffd\"") // half a character, or the end of a quoted text
+		most := 0
+		for _, s := range sensitive {
+			most = max(most, overlap(whole, s))
+		}
+		if most >= minSensitive {
+			pieces[i] = whole[:len(whole)-most] + redacted + piece[len(whole):]
+		}
+	}
+	return strings.Join(pieces, CutMark)
+}
+
+// overlap returns how long the longest end of text is with which s begins. It takes
+// time in proportion to the length of s.
+func overlap(text, s string) int {
+	text = text[max(0, len(text)-len(s)):]
+	if len(s) < minSensitive || !strings.Contains(text, s[:minSensitive]) {
+		return 0
+	}
+	borders := make([]int, len(s)) // of s[:i+1]: the longest end of it with which it begins
+	step := func(n int, b byte) int {
+		for n > 0 && (n == len(s) || s[n] != b) {
+			n = borders[n-1]
+		}
+		if s[n] == b {
+			n++
+		}
+		return n
+	}
+	for i := 1; i < len(s); i++ {
+		borders[i] = step(borders[i-1], s[i])
+	}
+	n := 0
+	for i := range len(text) {
+		n = step(n, text[i])
+	}
+	return n
 }

@@ -1,6 +1,9 @@
 package dsl
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Secrets are replaced longest first: one may contain another.
 func TestRedactor(t *testing.T) {
@@ -21,5 +24,32 @@ func TestRedactor(t *testing.T) {
 		if got := Redactor(test.secrets)(test.text); got != test.want {
 			t.Errorf("Redactor(%q)(%q) = %q, want %q", test.secrets, test.text, got, test.want)
 		}
+	}
+}
+
+// What is left of a sensitive text where a text was cut is replaced as well.
+func TestRedactorOfCutTexts(t *testing.T) {
+	const secret = "s3cr\"t-of-the-shop"
+	redact := Redactor([]string{secret, "aaaaaaab", "geheim-ä"})
+	for text, want := range map[string]string{
+		"it said s3cr\"t-of":                  "it said (sensitive)",
+		"it said s3cr\"t-of…":                 "it said (sensitive)…",
+		"it said s3cr\"t-…\nand s3cr\"t-of-t": "it said (sensitive)…\nand (sensitive)",
+		`exited; it said: "s3cr\"t-o…"`:       `exited; it said: "(sensitive)…"`,
+		`{"msg":"s3cr\"t-of-the-sho`:          `{"msg":"(sensitive)`,
+		"it said geheim-\ufffd":               "it said (sensitive)\ufffd",
+		"baaaaaaaaaa":                         "baaa(sensitive)",
+		"it said s3c":                         "it said s3c",
+		"s3cr is no cut text":                 "s3cr is no cut text",
+		"all of it: " + secret:                "all of it: (sensitive)",
+		"":                                    "",
+	} {
+		if got := redact(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	long := strings.Repeat("a", 1<<20)
+	if got := Redactor([]string{long + "b"})(long); got != "(sensitive)" {
+		t.Errorf("a long text is %d bytes", len(got))
 	}
 }

@@ -22,7 +22,21 @@ const (
 	lineRate  = 200  // a second
 	lineBurst = 1000 // at once
 	maxTail   = 20   // lines kept for an error message
+
+	maxTailLine = 500 // bytes of each
 )
+
+// cutMark stands where a text was cut. Whoever takes secrets out of texts looks for
+// the beginning of one before it.
+const cutMark = "…"
+
+// shortened returns text with at most so many bytes and, if it was cut, the mark.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "�") + cutMark
+}
 
 // lines turns an agent's output into log records. It parses JSON lines as slog
 // and hclog write them; any other line becomes a record of its own.
@@ -93,6 +107,9 @@ func (l *lines) log(line []byte, stream string, cut bool) {
 	level, message, attrs := parseLine(line)
 	if message == "" {
 		message = strings.ToValidUTF8(string(line), "�")
+		if cut {
+			message += cutMark
+		}
 		attrs = append(attrs, slog.String("stream", stream))
 		level = l.plainLevel(line)
 	}
@@ -116,7 +133,7 @@ func (l *lines) take(line []byte) (ok bool, dropped int) {
 	now := l.now()
 	l.tokens = min(lineBurst, l.tokens+now.Sub(l.last).Seconds()*lineRate)
 	l.last = now
-	l.tail = append(l.tail, string(line[:min(len(line), 500)]))
+	l.tail = append(l.tail, shortened(string(line), maxTailLine))
 	if len(l.tail) > maxTail {
 		l.tail = append(l.tail[:0], l.tail[1:]...)
 	}

@@ -44,6 +44,9 @@ func TestLogLimits(t *testing.T) {
 		if got := strings.Count(text, "cut=true"); got != 2 {
 			t.Errorf("%d lines cut, want 2", got)
 		}
+		if got := strings.Count(text, "xx… "); got != 2 {
+			t.Errorf("%d of the cut lines end in the mark of a cut", got)
+		}
 		if got := strings.Count(text, "x"); got > 2*maxLine+10 {
 			t.Errorf("%d bytes of the long lines logged, want at most %d", got, 2*maxLine)
 		}

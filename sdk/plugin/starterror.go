@@ -102,10 +102,4 @@ func (c *child) withOutput(what string) error {
 	return errors.New(what)
 }
 
-func quote(text string) string {
-	const most = 300
-	if len(text) > most {
-		return strconv.Quote(strings.ToValidUTF8(text[:most], "")) + "…"
-	}
-	return strconv.Quote(text)
-}
+func quote(text string) string { return strconv.Quote(shortened(text, 300)) }

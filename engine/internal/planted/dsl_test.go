@@ -2,6 +2,13 @@ package planted
 
 var dslFaults = []fault{
 	{
+		name: "what is left of a sensitive text where a text was cut is taken out",
+		in:   "dsl.redactCut",
+		old:  "most >= minSensitive",
+		new:  "most >= len(whole)+1",
+		by:   catches("dsl", "^TestRedactorOfCutTexts$"),
+	},
+	{
 		name: "a secret that contains another is replaced as a whole",
 		in:   "dsl.Redactor",
 		old:  "len(b)-len(a)",

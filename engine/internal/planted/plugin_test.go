@@ -2,6 +2,12 @@ package planted
 
 var pluginFaults = []fault{
 	{
+		name: "a line that was cut ends in the mark of a cut",
+		in:   "sdk/plugin.(*lines).log",
+		old:  "message += cutMark", new: "_ = cutMark",
+		by: catches("sdk/plugin", "^TestLogLimits$"),
+	},
+	{
 		name: "a step cannot read the environment of an agent's keeper",
 		in:   "sdk/plugin/internal/leash.(*keeper).run",
 		old:  "_ = private.Keep()", new: "_ = private.Keep",
