@@ -1,6 +1,9 @@
 package dsl
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
@@ -45,16 +48,23 @@ func tooBig(file string) *hcl.Diagnostic {
 	}
 }
 
-// crowded reports whether a file holds more brackets, commas and line ends than
-// it may hold tokens. The lexer takes a hundred bytes for each token, also for
+// crowded reports whether a file holds more brackets, operators, words and line ends
+// than it may hold tokens. The lexer takes a hundred bytes for each token, also for
 // those that are too many.
 func crowded(src []byte) bool {
-	marks := 0
+	marks, word := 0, false
 	for _, c := range src {
-		switch c {
-		case '[', '(', '{', ',', '\n':
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c >= 0x80:
+			if !word {
+				marks++
+			}
+			word = true
+			continue
+		case strings.IndexByte("[](){},.:?=!<>&|+-*/%\n", c) >= 0:
 			marks++
 		}
+		word = false
 	}
 	return marks > maxTokens
 }
@@ -62,7 +72,7 @@ func crowded(src []byte) bool {
 func tooMany(at hcl.Range) *hcl.Diagnostic {
 	return &hcl.Diagnostic{
 		Severity: hcl.DiagError, Subject: &at,
-		Summary: "File too large", Detail: "A file may hold at most 300,000 tokens.",
+		Summary: "File too large", Detail: "A file may hold at most 300,000 tokens. Split it; all files of a directory form one module.",
 	}
 }
 
@@ -111,7 +121,14 @@ func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 		case hclsyntax.TokenMinus, hclsyntax.TokenBang:
 			prefix = true
 			top.chain++
-		case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit, hclsyntax.TokenIdent, hclsyntax.TokenNumberLit, hclsyntax.TokenComment:
+		case hclsyntax.TokenNumberLit: // reading one of very many digits takes memory by its length
+			if len(t.Bytes) > 2*maxDigits {
+				return &hcl.Diagnostic{
+					Severity: hcl.DiagError, Subject: &t.Range,
+					Summary: "Number too long", Detail: fmt.Sprintf("A number may have at most %d digits.", maxDigits),
+				}
+			}
+		case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit, hclsyntax.TokenIdent, hclsyntax.TokenComment:
 		default:
 			top.chain++
 		}

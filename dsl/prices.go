@@ -294,7 +294,7 @@ func payRange(p *payment) {
 	if count = math.Abs(count); count < 1024 { // and a number
 		n = int64(count) + 1
 	}
-	p.m.pay(n*450, n*60)
+	p.m.pay(n*450, n*200)
 }
 
 func payIndent(p *payment) {

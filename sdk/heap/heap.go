@@ -8,9 +8,9 @@ import (
 	"context"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
 )
 
 // How many bytes of room processes take. Beyond it little is gained: under load an
@@ -20,9 +20,6 @@ const (
 	AgentRoom   = 32 << 20
 	CommandRoom = 16 << 20 // of a command that works on no runs
 )
-
-// every is the pause between two looks at the heap.
-const every = time.Second
 
 // goDefault is the percentage that nobody has chosen.
 const goDefault = 100
@@ -43,11 +40,11 @@ func Pace(ctx context.Context, room int) {
 		return
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	ended := make(chan struct{}, 1)
+	watch(ctx, ended)
 	for {
 		select {
-		case <-tick.C:
+		case <-ended:
 		case <-ctx.Done():
 			return
 		}
@@ -57,6 +54,20 @@ func Pace(ctx context.Context, room int) {
 			set = p
 		}
 	}
+}
+
+// watch hints after each collection, until ctx ends.
+func watch(ctx context.Context, ended chan<- struct{}) {
+	type garbage struct{ _ [64]byte } // large enough to be an object of its own
+	runtime.AddCleanup(new(garbage), func(struct{}) {
+		select {
+		case ended <- struct{}{}:
+		default:
+		}
+		if ctx.Err() == nil {
+			watch(ctx, ended)
+		}
+	}, struct{}{})
 }
 
 // least is what the heap is taken to hold at least: less would make the

@@ -2,9 +2,11 @@ package heap
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
-	"testing/synctest"
+	"time"
 )
 
 const room = 128 << 20
@@ -34,20 +36,20 @@ func TestPace(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	t.Run("for a while", func(t *testing.T) {
 		t.Setenv("GOGC", "")
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan struct{})
-			go func() { Pace(ctx, room); close(done) }()
-			synctest.Wait()
-			if now := debug.SetGCPercent(50); now != percent(room, 0) {
-				t.Errorf("%d %% at the start, want %d", now, percent(room, 0))
-			}
-			cancel()
-			<-done
-			if now := debug.SetGCPercent(100); now != 100 {
-				t.Errorf("%d %% afterwards, want 100", now)
-			}
-		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { Pace(ctx, room); close(done) }()
+		await(t, "at the start", func(now int) bool { return now == percent(room, 0) })
+		held := make([]byte, 2*room)
+		await(t, "with a large heap", func(now int) bool { return now == 100 })
+		runtime.KeepAlive(held)
+		held = nil
+		await(t, "with a small heap again", func(now int) bool { return now > 1000 })
+		cancel()
+		<-done
+		if now := debug.SetGCPercent(100); now != 100 {
+			t.Errorf("%d %% afterwards, want 100", now)
+		}
 	})
 	t.Run("not against the environment", func(t *testing.T) {
 		t.Setenv("GOGC", "100")
@@ -64,4 +66,22 @@ func TestPace(t *testing.T) {
 			t.Errorf("%d %%, want 50", now)
 		}
 	})
+}
+
+// await waits until the collector's percentage is as wanted. It says what it is after
+// ten seconds.
+func await(t *testing.T, when string, right func(now int) bool) {
+	t.Helper()
+	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	for late := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		runtime.GC()
+		metrics.Read(sample)
+		now := int(sample[0].Value.Uint64())
+		if right(now) {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("%d %% %s", now, when)
+		}
+	}
 }
