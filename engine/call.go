@@ -28,12 +28,14 @@ type errand struct {
 	// silence is how long the call may be silent (heartbeat_timeout); 0 = as
 	// long as it runs.
 	silence time.Duration
+	// capacity is where its slot is reserved; nil = it needs none.
+	capacity Capacity
 }
 
 // errand copies out of the run what the call needs.
 func (sh *shard) errand(r *ownedRun, inv machine.Invoke) errand {
 	return errand{run: r.id, name: r.state.Name(), flow: r.wf, fence: r.fence, spec: r.specs[inv.Agent], invoke: inv,
-		sensitive: slices.Clip(r.sensitive), refusals: r.refusals[inv.Attempt.Node], silence: r.state.Silence(inv.Attempt)}
+		sensitive: slices.Clip(r.sensitive), refusals: r.refusals[inv.Attempt.Node], silence: r.state.Silence(inv.Attempt), capacity: sh.s.capacity}
 }
 
 // step returns the step's name as agents and people see it.

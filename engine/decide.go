@@ -25,7 +25,7 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	ok := false
 	defer func() {
 		if !ok {
-			f.release(n.cfg.Capacity)
+			f.release(sh.s.capacity)
 		}
 	}()
 	var records []machine.Record
@@ -220,7 +220,7 @@ func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time, no
 	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine), Scratch: &sh.scratch, Allowance: &sh.allowance,
 		Ceilings: sh.s.n.cfg.Options.Ceilings, Journal: r.stored}
 	var own *seat
-	if d.seat.take() {
+	if d.seat.of(sh.s.capacity) && d.seat.take() {
 		own = &seat{}
 		own.init(d.seat.capacity, d.seat.spec)
 		defer own.release() // what is not used
@@ -315,7 +315,6 @@ func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now moment) *machine.Slot
 // slot of its own call: every run is finite, so nobody waits for ever, and a
 // run in progress is not made to queue between its steps.
 func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool, now moment) map[string]machine.Slot {
-	n := sh.s.n
 	if sh.slotsOf == nil {
 		sh.slotsOf = map[string]machine.Slot{}
 	}
@@ -327,12 +326,12 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool
 		}
 		return slots
 	}
-	if n.cfg.Capacity == nil {
+	if sh.s.capacity == nil {
 		return nil
 	}
 	called := d.decided != nil // it was told that a slot is free
 	for agent, spec := range r.specs {
-		slot := n.cfg.Capacity.Slot(spec)
+		slot := sh.s.capacity.Slot(spec)
 		if !called && !d.answers() {
 			slot.Free = max(0, slot.Free-sh.s.queue.ahead(spec.Key))
 		}
@@ -356,7 +355,7 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool
 // reserve takes one slot for every call, own before any other, or none and
 // names the agent that had too few.
 func (sh *shard) reserve(r *ownedRun, f *flight, own *seat, commands []machine.Command) (string, bool) {
-	capacity := sh.s.n.cfg.Capacity
+	capacity := sh.s.capacity
 	if capacity == nil {
 		return "", true
 	}

@@ -255,7 +255,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []st
 	if f != nil && mine && len(rows) > int(f.t.Seq)+1 {
 		// This engine landed the very same row before, and went on from there:
 		// the run was read before that. What the row asked for has been done.
-		f.release(sh.s.n.cfg.Capacity)
+		f.release(sh.s.capacity)
 		if f.started != nil {
 			f.started.submitted = store.Submitted{Run: r.id, Name: f.started.public}
 		}
@@ -266,7 +266,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, rows []st
 		r.inbox.reset()
 	}
 	if f != nil && !mine { // another's row stands there: decide again
-		f.release(sh.s.n.cfg.Capacity)
+		f.release(sh.s.capacity)
 		// What was read before that row may have gone with it.
 		r.pending = append(unread(f.deliveries), unread(r.pending)...)
 		for i := range r.adopts {

@@ -280,7 +280,7 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) 
 	case f.started != nil:
 		sh.drop(r, fmt.Errorf("submit: %w", l.err), nil)
 	default:
-		f.release(sh.s.n.cfg.Capacity)
+		f.release(sh.s.capacity)
 		r.flight = nil
 		sh.setAside(ctx, r, f.deliveries, fmt.Errorf("the store refuses row %d: %w", f.t.Seq, l.err))
 	}
@@ -382,7 +382,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		sh.release(ctx, r)
 		return
 	}
-	if sh.s.n.cfg.Capacity != nil && status != machine.RunPaused && !r.unheard {
+	if sh.s.capacity != nil && status != machine.RunPaused && !r.unheard {
 		sh.standInLine(r)
 	}
 }
@@ -410,7 +410,7 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.letGo(r)
 	r.away, r.decided = nil, nil
 	if r.flight != nil {
-		r.flight.release(sh.s.n.cfg.Capacity)
+		r.flight.release(sh.s.capacity)
 		for _, d := range r.flight.deliveries {
 			d.finish(err)
 		}

@@ -26,6 +26,7 @@ type scheduler struct {
 	committer *committer
 	agenda    *agenda
 	queue     *queue
+	capacity  Capacity // what this incarnation takes of the engine's; nil = nothing is limited
 	hands     *handKeeper
 	shards    []*shard
 	done      <-chan struct{} // closed when this incarnation has ended
@@ -39,7 +40,8 @@ type scheduler struct {
 // newScheduler returns a scheduler without a committer.
 func newScheduler(n *Node, engine store.EngineID, done <-chan struct{}) *scheduler {
 	s := &scheduler{n: n, engine: engine, agenda: newAgenda(), done: done, reads: make(chan struct{}, 16)}
-	s.queue = newQueue(n.cfg.Capacity, s.slotFreed)
+	s.capacity = newLedger(n.cfg.Capacity)
+	s.queue = newQueue(s.capacity, s.slotFreed)
 	for range n.cfg.Options.Shards {
 		s.shards = append(s.shards, newShard(s))
 	}
@@ -191,7 +193,7 @@ func (sh *shard) close(owned map[machine.RunID]int32) {
 		r := sh.runs[id]
 		var told []*delivery
 		if r.flight != nil {
-			r.flight.release(sh.s.n.cfg.Capacity)
+			r.flight.release(sh.s.capacity)
 			told = r.flight.deliveries
 		}
 		for _, d := range slices.Concat(told, r.pending) {

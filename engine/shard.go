@@ -118,7 +118,7 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	for ended := false; ; {
 		sh.mu.Lock()
 		batch, sh.queue = sh.queue, blank(batch)
-		sh.over = ended && len(batch) == 0
+		sh.over = sh.over || ended && len(batch) == 0
 		sh.mu.Unlock()
 		for i := range batch {
 			sh.turn.start(batch[i].about())

@@ -126,6 +126,10 @@ type seat struct {
 // if nothing is limited: then it is no seat.
 func (s *seat) init(capacity Capacity, spec AgentSpec) { s.capacity, s.spec = capacity, spec }
 
+// of reports whether the slot was reserved with capacity. That of an earlier
+// incarnation is not this one's to use.
+func (s *seat) of(capacity Capacity) bool { return s != nil && s.capacity == capacity }
+
 // take makes the caller the owner of the slot, and reports false if somebody
 // was before, or if it is no seat.
 func (s *seat) take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }

@@ -108,8 +108,8 @@ func (t *term) stuck() error {
 const shardPatience = time.Second
 
 // stopShards waits for the shards' goroutines. A shard that does not end is left
-// behind: it decides nothing more, nothing of it can land, and what its runs had
-// reserved is given back when its task ends at last.
+// behind: it decides nothing more, and nothing of it can land. What its runs had
+// reserved is given back, and answers that wait for it go to their runs' next owners.
 func (t *term) stopShards() {
 	late := time.NewTimer(shardPatience)
 	defer late.Stop()
@@ -130,10 +130,30 @@ func (t *term) stopShards() {
 				about = append(about, "run", store.RunName(run))
 			}
 			t.n.cfg.Logger.Error("a shard does not end and is left behind; its runs are free for other engines", about...)
+			sh.abandon()
+			if l, ok := t.scheduler.capacity.(*ledger); ok {
+				l.close()
+			}
 			go func() { // ends with the task; if that never ends, with the process
 				<-sh.ended
 				sh.close(nil)
 			}()
+		}
+	}
+}
+
+// abandon takes what waits for a shard that hangs from it.
+func (sh *shard) abandon() {
+	sh.mu.Lock()
+	tasks := sh.queue
+	sh.queue, sh.over = nil, true
+	sh.mu.Unlock()
+	for _, t := range tasks {
+		switch {
+		case t.d != nil:
+			t.d.finish(ErrNotOwner)
+		case t.call != nil:
+			t.call.conclude()
 		}
 	}
 }

@@ -43,7 +43,7 @@ func newWorker(n *Node) *worker {
 func (w *worker) start(e errand) {
 	c := &running{w: w, errand: e}
 	c.pump.init(c)
-	c.seat.init(w.n.cfg.Capacity, e.spec)
+	c.seat.init(e.capacity, e.spec)
 	w.mu.Lock()
 	if w.quit {
 		w.mu.Unlock()

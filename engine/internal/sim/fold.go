@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -15,6 +16,7 @@ import (
 type story struct {
 	id       machine.RunID
 	name     string
+	flow     *dsl.Workflow
 	state    *machine.State
 	rows     int
 	history  engine.RowEncoder // has followed these rows
@@ -42,7 +44,7 @@ type attempt struct {
 // landed checks a run after each commit: only its owner wrote, and nobody whom
 // the store had declared dead (I3); its row is what its journal says (I10); and
 // its bound is no later than what is due (promise 13).
-func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run machine.RunID) {
+func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run machine.RunID, seq int32) {
 	ctx = context.WithoutCancel(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,6 +63,9 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run ma
 	if more, err := w.store.Rows(ctx, run, int32(s.rows), 1); err != nil || len(more) > 0 {
 		return // another row has landed since: whoever landed it looks
 	}
+	if int(seq) != s.rows-1 {
+		return
+	}
 	status := s.state.Status()
 	if row.State != status {
 		w.faultLocked("%s: replay says %v, the row says %v (I10)", s.name, status, row.State)
@@ -73,7 +78,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run ma
 		w.judgeTakeoverLocked(s, row.Head)
 	}
 	s.row = row.Head
-	if due, ok := s.state.NextDue(); ok && !status.Final() && row.NextCheck.After(due) {
+	if due, ok := s.state.NextDue(); ok && !status.Final() && !s.state.Lost() && row.NextCheck.After(due) {
 		w.faultLocked("%s: bound %v is later than what is due at %v (promise 13)", s.name, row.NextCheck, due)
 	}
 }
@@ -122,7 +127,13 @@ func (w *world) applyLocked(s *story, rec machine.Record) {
 	if s.state.Records() > 0 && rec.At().Before(s.state.Last()) {
 		w.faultLocked("%s: time falls from %v to %v within the run", s.name, s.state.Last(), rec.At())
 	}
-	facts, before := rec.Facts(w.flow, s.state), s.state.Status()
+	if s.flow == nil {
+		s.flow = w.flow
+		if ev, ok := rec.Event().(machine.Started); ok && ev.Name == poisonName {
+			s.flow = w.def.Workflow("poison")
+		}
+	}
+	facts, before := rec.Facts(s.flow, s.state), s.state.Status()
 	s.state.Apply(rec)
 	if after := s.state.Status(); after.NeedsHuman() && after != before {
 		s.turns[after.String()]++

@@ -20,6 +20,7 @@ func (w *world) judge(ctx context.Context, accepted map[string]machine.RunID) {
 		}
 		names[s.name] = true
 	}
+	w.judgePoison(ctx)
 	defs := engine.NewDefinitions(w.store, nil)
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		run := accepted[name]

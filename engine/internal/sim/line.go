@@ -164,7 +164,7 @@ func (w *world) hear(n *node, call engine.Call, id machine.AttemptID) {
 		return
 	}
 	now, by := time.Now(), call.Request.CompleteBy
-	if a, ok := s.state.OpenAttempt(w.flow, id); ok && id.Call != 0 {
+	if a, ok := s.state.OpenAttempt(s.flow, id); ok && id.Call != 0 {
 		now, by = w.now(), a.CompleteBy
 	}
 	if now.Before(by.Add(n.lag)) {
@@ -196,7 +196,7 @@ func (w *world) called(n *node, call engine.Call) (machine.AttemptID, error) {
 		w.faultLocked("%s: engine %d calls %s of a run that the journal does not know (I4)", req.Run, n.n, req.Step)
 		return id, nil
 	}
-	id = s.find(w.flow, req)
+	id = s.find(s.flow, req)
 	if w.healedAt.IsZero() && w.weather.defers > 0 && w.rng.IntN(w.weather.defers) == 0 {
 		return id, &engine.Deferred{Until: now.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond), Why: "circuit open"}
 	}

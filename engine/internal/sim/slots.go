@@ -26,7 +26,10 @@ func newSlots(w *world, n *node, total int) *slots {
 }
 
 // Slot implements engine.Capacity.
-func (s *slots) Slot(engine.AgentSpec) machine.Slot {
+func (s *slots) Slot(spec engine.AgentSpec) machine.Slot {
+	if spec.Name == badAgent {
+		s.n.bite()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return machine.Slot{Free: max(0, s.free)}

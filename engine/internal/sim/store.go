@@ -231,7 +231,7 @@ func (w *wireWriter) Commit(ctx context.Context, batch []store.Transition) ([]st
 		for i, o := range out {
 			if err == nil && o.Landed {
 				w.wire.world.claimed(batch[i], waiting[batch[i].Run])
-				w.wire.world.landed(ctx, w.engine, dead, batch[i].Run)
+				w.wire.world.landed(ctx, w.engine, dead, batch[i].Run, batch[i].Seq)
 			}
 		}
 		return out, err
@@ -243,7 +243,7 @@ func (w *wireWriter) Submit(ctx context.Context, t store.Transition, n store.Nam
 		dead := w.wire.world.isBuried(w.engine)
 		s, err := w.Writer.Submit(ctx, t, n)
 		if err == nil && !s.Exists {
-			w.wire.world.landed(ctx, w.engine, dead, t.Run)
+			w.wire.world.landed(ctx, w.engine, dead, t.Run, t.Seq)
 		}
 		return s, err
 	})

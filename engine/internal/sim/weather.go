@@ -31,6 +31,7 @@ type weather struct {
 	detached        bool          // runs are submitted to nobody
 	verbs           bool          // people meddle
 	moody           bool          // the far side fails in its many ways
+	venom           venom         // what a run does to engines that decide it
 }
 
 // newWeather draws a weather.
@@ -42,7 +43,7 @@ func newWeather(rng *rand.Rand) weather {
 		}
 		return n/2 + rng.IntN(n)
 	}
-	return weather{
+	w := weather{
 		engines: 2 + rng.IntN(2), runs: 1 + rng.IntN(3),
 		lease: time.Duration(1+rng.IntN(2)) * time.Second, trouble: time.Duration(5+rng.IntN(15)) * time.Second,
 		writers: 1 + rng.IntN(2), shards: 1 + rng.IntN(2), slots: rng.IntN(2) * (1 + rng.IntN(3)),
@@ -51,6 +52,11 @@ func newWeather(rng *rand.Rand) weather {
 		hints: flip(), slow: flip(), orphans: flip(), skew: time.Duration(rng.IntN(3)-1) * time.Duration(rng.IntN(3600)) * time.Second, stubborn: rng.IntN(4) == 0,
 		detached: rng.IntN(3) == 0, verbs: rng.IntN(3) == 0, moody: rng.IntN(4) > 0,
 	}
+	if rng.IntN(8) == 0 {
+		w.venom = venom(1 + rng.IntN(2))
+		w.slots = max(w.slots, 3) // it is in the question of what may start that it bites
+	}
+	return w
 }
 
 // String tells a weather to people.

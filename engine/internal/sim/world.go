@@ -57,6 +57,9 @@ type world struct {
 	latest    time.Time // complete-by of any call
 	lates     int       // answers kept as evidence
 	obeyed    int       // times a run got an owner while verbs waited for it
+	poisonous machine.RunID
+	bites     int           // times an engine decided the poisonous run
+	over      chan struct{} // closed when all is judged: shards that hang go on
 }
 
 // A node is one engine that crashes and comes back.
@@ -88,10 +91,15 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w := &world{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5a6a)),
 		stories: map[machine.RunID]*story{}, fences: map[machine.RunID]map[int64]int{}, buried: map[store.EngineID]bool{}, start: time.Now(),
+		over: make(chan struct{}),
 	}
+	defer close(w.over)
 	w.weather = newWeather(w.rng)
 	w.store = memory.New(memory.Options{Now: w.now})
 	w.plan = newPlan(w.rng)
+	if w.weather.venom != harmless {
+		w.plan.source += poisonSource
+	}
 	w.remote = newRemote(seed, w.weather.moody, w.weather.stubborn)
 	var err error
 	if w.def, err = define(w.plan.source, w.remote.agent); err != nil {
@@ -115,6 +123,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	if w.weather.verbs {
 		w.wg.Go(func() { w.meddle(ctx) })
 	}
+	w.wg.Go(func() { w.poison(ctx) })
 	accepted := w.submitAll(ctx)
 	_ = pause(ctx, time.Until(w.start.Add(w.weather.trouble)))
 	w.heal()
@@ -156,7 +165,9 @@ func define(source string, agent *sdk.Agent) (*dsl.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	def, diags := dsl.Link(m, map[string]dsl.AgentBinary{"far": {Schema: schema, Version: "1.0.0", Checksum: "00"}})
+	def, diags := dsl.Link(m, map[string]dsl.AgentBinary{
+		"far": {Schema: schema, Version: "1.0.0", Checksum: "00"}, badAgent: {Schema: schema, Version: "1.0.0", Checksum: "00"},
+	})
 	return def, diags.Err()
 }
 
@@ -313,7 +324,7 @@ func (w *world) watch(ctx context.Context, accepted map[string]machine.RunID) {
 func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []*story) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	settled = true
+	settled = w.containedLocked()
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		s := w.stories[accepted[name]]
 		if s == nil {
@@ -345,7 +356,14 @@ func (w *world) now() time.Time { return time.Now().Add(w.weather.skew) }
 
 // patience is how long a healed world may take to notice what is due: a lease
 // for an owner to be found dead, and two looks at others' runs.
-func (w *world) patience() time.Duration { return 4*w.weather.lease + 5*time.Second }
+// A poisonous run ends some engines more after that.
+func (w *world) patience() time.Duration {
+	d := 4*w.weather.lease + 5*time.Second
+	if w.weather.venom != harmless {
+		d += time.Duration(store.MaxDeaths+len(w.nodes)) * (3*w.weather.lease + 5*time.Second)
+	}
+	return d
+}
 
 func (w *world) draw(n int) int {
 	w.mu.Lock()

@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// badAgent is the agent of the run that ends every engine that decides it.
+const badAgent = "bad"
+
+// poisonName is the name of that run.
+const poisonName = "poison"
+
+// poisonSource is its workflow, after the others.
+const poisonSource = `
+agent "bad" {
+  plugin = "far"
+}
+workflow "poison" {
+  deadline = "30m"
+  step "a" {
+    action = agent.bad.do
+    input { name = "poison-a" }
+  }
+  step "b" {
+    action     = agent.bad.do
+    depends_on = [step.a]
+    input { name = "poison-b" }
+  }
+}
+`
+
+// A venom is how a poisonous run hurts whoever decides it.
+type venom int
+
+const (
+	harmless venom = iota // there is no poisonous run
+	deadly                // the engine ends in the midst of the decision
+	numbing               // the decision never comes back: the shard hangs
+)
+
+// bite is what happens when an engine is about to decide the poisonous run. It comes
+// back when the world is over.
+func (n *node) bite() {
+	w := n.w
+	w.mu.Lock()
+	w.bites++
+	w.traceLocked("e%d is bitten: %d", n.n, w.bites)
+	w.mu.Unlock()
+	if w.weather.venom == deadly {
+		if node := n.get(); node != nil {
+			node.StopNow()
+		}
+	}
+	<-w.over
+}
+
+// poison submits the poisonous run, to nobody: an engine would not live to accept
+// it.
+func (w *world) poison(ctx context.Context) {
+	if w.weather.venom == harmless {
+		return
+	}
+	flow := w.def.Workflow("poison")
+	vars, diags := flow.Bind(nil)
+	if diags.HasErrors() {
+		w.fault("bind: %v", diags.Err())
+		return
+	}
+	_ = pause(ctx, time.Duration(w.draw(4000))*time.Millisecond)
+	for ctx.Err() == nil {
+		sub, cancel := context.WithTimeout(ctx, 5*time.Second)
+		s, err := engine.Enqueue(sub, engine.Config{
+			Store: &wire{w.store, w, w.client}, Options: engine.Options{Address: "client", Lease: w.weather.lease, Writers: 1},
+		}, engine.Submission{Definition: w.def, Workflow: "poison", Vars: vars, Name: poisonName, By: "sim"})
+		cancel()
+		w.trace("submit %s: %d %v", poisonName, s.Run, err)
+		if err == nil {
+			w.mu.Lock()
+			w.poisonous = s.Run
+			w.mu.Unlock()
+			return
+		}
+		_ = pause(ctx, 300*time.Millisecond)
+	}
+}
+
+// containedLocked reports whether the poisonous run is parked, or there is none.
+func (w *world) containedLocked() bool {
+	if w.weather.venom == harmless {
+		return true
+	}
+	s := w.stories[w.poisonous]
+	return s != nil && s.state.NeedsHuman()
+}
+
+// judgePoison checks that the poisonous run was parked after some engines, and that
+// nothing of it was called.
+func (w *world) judgePoison(ctx context.Context) {
+	if w.weather.venom == harmless {
+		return
+	}
+	_, state, _, err := engine.LoadRun(ctx, w.store, nil, engine.NewDefinitions(w.store, nil), w.poisonous)
+	switch {
+	case err != nil:
+		w.fault("%s: it is lost: %v (I1)", poisonName, err)
+		return
+	case state.Status() != machine.RunParked || !state.Lost() || state.Failure().Code != machine.CodeEngineLost:
+		w.fault("%s is %v after %d engines were bitten, want parked with code %s", poisonName, state.Status(), w.bites, machine.CodeEngineLost)
+	}
+	// Another engine may wait beside each: it takes the run over when its owner is
+	// silent for a lease.
+	if most := store.MaxDeaths + len(w.nodes); w.bites > most {
+		w.fault("%s bit %d times, want at most %d", poisonName, w.bites, most)
+	}
+	w.judgeAlerts(ctx, w.stories[w.poisonous])
+	for _, e := range w.remote.keys {
+		if e.run == poisonName {
+			w.fault("%s called %s", poisonName, e.name)
+		}
+	}
+}
+
+// String names a venom.
+func (v venom) String() string {
+	return []string{"harmless", "deadly", "numbing"}[v]
+}
+
+var _ fmt.Stringer = venom(0)
