@@ -39,6 +39,7 @@ func parts() []part {
 		{"steps", (*lab).steps},
 		{"saga", (*lab).saga},
 		{"shapes", (*lab).shapes},
+		{"tenants", (*lab).tenants},
 		{"calls", (*lab).calls},
 		{"long", (*lab).long},
 		{"queue", (*lab).queue},

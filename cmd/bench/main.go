@@ -6,7 +6,7 @@
 //
 //	bench [-short] [-only PART,…] [-rows PATTERN] [-rounds N] [-json FILE] [-profile FILE] [-bin DIR] [-tune] [-dsn postgres://…]
 //
-// The parts are steps, saga, shapes, calls, long, queue, recovery, memory, cold, idle.
+// The parts are steps, saga, shapes, tenants, calls, long, queue, recovery, memory, cold, idle.
 //
 // `make bench` runs it with a private PostgreSQL. It exits 0 whatever the
 // figures are: times are printed, and what does not drift is for tests.
