@@ -45,6 +45,7 @@ type callBook struct {
 	pages  [bookPages]*flight  // under way, linked by before and after
 	ended  [maxEnded]knownCall // a ring
 	oldest int                 // of ended; those before it wrap around
+	hush   hush                // what calls knew that have ended
 }
 
 // page is where a call with this tag stands: the ends of names differ mostly, be
@@ -86,6 +87,23 @@ func (b *callBook) end(f *flight, last time.Time) {
 	f.before, f.after = nil, nil
 	b.ended[b.oldest] = knownCall{tag: f.tag, run: f.call.Run, scrub: f.call.Scrub, secrets: f.call.Secrets, process: f.life.number(), last: last}
 	b.oldest = (b.oldest + 1) % maxEnded
+	b.hush.add(time.Now(), f.call.Secrets)
+}
+
+// stray returns what takes out of a line what is sensitive in any call, for a line about
+// a call that is not known any more.
+func (b *callBook) stray() func(string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	texts := map[string]bool{}
+	for _, f := range b.pages {
+		for ; f != nil; f = f.after {
+			for _, s := range f.call.Secrets {
+				texts[s] = true
+			}
+		}
+	}
+	return b.hush.redactor(time.Now(), texts)
 }
 
 func (b *callBook) find(tag callTag) (run machine.RunID, scrub func(string) string, ok bool) {
@@ -144,8 +162,11 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	run, scrub, ok := h.book.find(tag)
 	// The call's secrets come first. They include those of the configuration, and one
 	// of them may contain one of those.
-	if ok && scrub != nil {
+	switch {
+	case ok && scrub != nil:
 		rec = scrubbed(rec, scrub)
+	case !ok && h.process != 0:
+		rec = scrubbed(rec, h.book.stray())
 	}
 	if len(h.secrets) > 0 {
 		rec = scrubbed(rec, h.redact)

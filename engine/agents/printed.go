@@ -3,10 +3,8 @@ package agents
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -24,14 +22,21 @@ const (
 
 // printedDuring returns the calls that a line may be about that this process
 // printed, the calls under way first: one for each run that the line is kept for,
-// and scrub, which takes out what is sensitive in any of the calls, and secrets. A run
-// with several of these calls is named without a step.
+// and scrub, which takes out what is sensitive in any of the calls or was so in one
+// that ended within a minute, and secrets. A run with several of these calls is named
+// without a step.
 func (b *callBook) printedDuring(process int64, now time.Time, secrets []string) (calls []knownCall, scrub func(string) string) {
-	secrets = slices.Clone(secrets)
+	texts := map[string]bool{}
+	keep := func(secrets []string) {
+		for _, s := range secrets {
+			texts[s] = true
+		}
+	}
+	keep(secrets)
 	var scrubs []func(string) string
 	index := map[machine.RunID]int{}
 	note := func(k knownCall) {
-		secrets = append(secrets, k.secrets...)
+		keep(k.secrets)
 		if k.scrub != nil && k.secrets == nil {
 			scrubs = append(scrubs, k.scrub)
 		}
@@ -59,7 +64,7 @@ func (b *callBook) printedDuring(process int64, now time.Time, secrets []string)
 			note(k)
 		}
 	}
-	redact := dsl.Redactor(secrets)
+	redact := b.hush.redactor(now, texts)
 	return calls, func(text string) string {
 		text = redact(text)
 		for _, s := range scrubs {

@@ -1,0 +1,56 @@
+package agents
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// What calls knew in confidence is taken out of lines that come up to a minute after
+// their end, however many calls have ended since (T22). Beyond what is remembered no
+// line is shown.
+func TestHush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book, life := &callBook{}, &life{}
+		call := func(step, secret string) {
+			f := &flight{life: life, call: engine.Call{Run: 1, Request: sdk.Request{Run: "r", Step: step, Attempt: 1}, Secrets: []string{secret}}}
+			book.begin(f)
+			book.end(f, time.Now())
+		}
+		call("s", "hunter2hunter2")
+		for i := range 3 * maxEnded {
+			call(fmt.Sprint("t", i), "another-secret")
+		}
+		says := func() (printed, stray string) {
+			const line = "it said hunter2hunter2"
+			_, scrub := book.printedDuring(life.number(), time.Now(), nil)
+			return scrub(line), book.stray()(line)
+		}
+		if printed, stray := says(); printed != "it said (sensitive)" || stray != "it said (sensitive)" {
+			t.Errorf("right after the calls: %q, %q", printed, stray)
+		}
+		time.Sleep(hushFor - time.Second)
+		if printed, stray := says(); printed != "it said (sensitive)" || stray != "it said (sensitive)" {
+			t.Errorf("a minute later: %q, %q", printed, stray)
+		}
+		for i := range maxHush + 1 {
+			call("u", fmt.Sprintf("secret-%d", i))
+		}
+		if printed, stray := says(); printed != notShown || stray != notShown {
+			t.Errorf("with too many secrets: %q, %q", printed, stray)
+		}
+		time.Sleep(2 * hushFor)
+		call("v", "and-another")
+		if printed, _ := says(); !strings.Contains(printed, "it said") {
+			t.Errorf("when they are forgotten: %q", printed)
+		}
+		if len(book.hush.texts) > 1 || book.hush.bytes != len("and-another") {
+			t.Errorf("%d texts of %d bytes are remembered, want one", len(book.hush.texts), book.hush.bytes)
+		}
+	})
+}
