@@ -27,12 +27,20 @@ func (w *work) finish(end outcome) error {
 	case exitOpen:
 		w.remark("Run %s is open and kept. Go on with: %s", name, w.again(end.run))
 	case exitHuman:
-		w.remark("Run %s needs a human. What to do: %s", name, w.explainCommand(end.run))
+		w.remark("%s", humanNote(name, end.state, w.explainCommand(end.run)))
 	}
 	if code == exitOK {
 		return nil
 	}
 	return exitError(code)
+}
+
+// humanNote says why a run's exit code is exitHuman.
+func humanNote(name string, state *machine.State, explain string) string {
+	if state.Status().Final() {
+		return fmt.Sprintf("Run %s has ended, with %s left in place by an operator.", name, render.Count(state.LeftAsIs(), "effect"))
+	}
+	return fmt.Sprintf("Run %s needs a human. What to do: %s", name, explain)
 }
 
 // remark says something when the view has ended.

@@ -164,11 +164,7 @@ func (a *app) ended(row store.RunRow, state *machine.State) error {
 		case exitOpen:
 			a.note("Run %s is %s; it goes on without this command.", name, state.Status())
 		case exitHuman:
-			if state.Status().Final() {
-				a.note("Run %s has ended, with %s left in place by an operator.", name, render.Count(state.LeftAsIs(), "effect"))
-				break
-			}
-			a.note("Run %s needs a human. What to do: engine explain %s", name, quoteArg(name))
+			a.note("%s", humanNote(name, state, "engine explain "+quoteArg(name)))
 		}
 	}
 	return asExit(state)
