@@ -2,6 +2,24 @@ package planted
 
 var agentsFaults = []fault{
 	{
+		name: "all agents together run no more processes than they may",
+		in:   "engine/agents.(*crowd).enter",
+		old:  "c.running >= c.most ||", new: "c.running < 0 ||",
+		by: catches("engine/agents", "^TestCrowd$"),
+	},
+	{
+		name: "the further processes of an agent leave room for other agents",
+		in:   "engine/agents.(*crowd).enter",
+		old:  "further && c.running >= max(1, c.most/2)", new: "further && c.running < 0",
+		by: catches("engine/agents", "^TestInstancesLeaveRoomForOthers$"),
+	},
+	{
+		name: "an agent without a call makes room for one that has no process",
+		in:   "engine/agents.(*Pool).makeRoom",
+		old:  "i.life.retireLocked()", new: "_ = i.life",
+		by: catches("engine/agents", "^TestProcessesOfAllAgentsAreBounded$"),
+	},
+	{
 		name: "what calls knew in confidence is remembered after their end",
 		in:   "engine/agents.(*callBook).end",
 		old:  "b.hush.add(time.Now(), f.call.Secrets)", new: "_ = b.hush",

@@ -2,6 +2,12 @@ package planted
 
 var cliFaults = []fault{
 	{
+		name: "--limit sets the ceilings of runs",
+		in:   "cmd/engine.(*ceilings).to",
+		old:  "o.Ceilings, o.MaxHeld = c.run, c.memory", new: "o.MaxHeld = c.memory",
+		by: catches("cmd/engine", "^TestScript$/^apply-limit$"),
+	},
+	{
 		name: "escapes in a source file are shown and not sent",
 		in:   "cmd/engine/render.Visible",
 		old:  "case r == '\\r', Clean(string(r)) != string(r):",

@@ -2,6 +2,72 @@ package planted
 
 var engineFaults = []fault{
 	{
+		name: "the checkpoints of a call have a pace",
+		in:   "engine.(*pump).paceLocked",
+		old:  "p.paced = time.Now().Add(pause << min(p.written/CheckpointsPerPace, 10))", new: "_ = pause",
+		by: catches("engine", "^TestCheckpointsHaveAPace$"),
+	},
+	{
+		name: "a call with many bytes of checkpoints slows down",
+		in:   "engine.(*pump).paceLocked",
+		old:  "pause << min(p.written/CheckpointsPerPace, 10)", new: "pause",
+		by: catches("engine", "^TestPaceOfCheckpoints$"),
+	},
+	{
+		name: "the bytes of a run's journal are counted as it grows",
+		in:   "engine.(*shard).act",
+		old:  "r.stored += int64(len(f.t.Data))", new: "_ = r.stored",
+		by: catches("engine", "^TestJournalIsCounted$"),
+	},
+	{
+		name: "the bytes of a run's journal are counted when it is loaded",
+		in:   "engine.foldStory",
+		old:  "story.stored += int64(len(row.Data))", new: "_ = story.stored",
+		by: catches("engine", "^TestJournalIsCounted$"),
+	},
+	{
+		name: "an engine whose runs take as much memory as they may takes up no more",
+		in:   "engine.(*term).roomy",
+		old:  "full := held >= n.cfg.Options.MaxHeld", new: "full := held < 0",
+		by: catches("engine", "^TestMemoryIsHeldBack$"),
+	},
+	{
+		name: "a run that has ended takes no memory any more",
+		in:   "engine.(*shard).settle",
+		old:  "delete(sh.runs, r.id)\n\t\t\tsh.weigh(r)", new: "delete(sh.runs, r.id)",
+		by: catches("engine", "^TestMemoryOfARunIsCounted$"),
+	},
+	{
+		name: "a run that has grown takes more memory",
+		in:   "engine.(*shard).act",
+		old:  "sh.weigh(r)", new: "_ = r.weight",
+		by: catches("engine", "^TestMemoryOfARunIsCounted$"),
+	},
+	{
+		name: "the instances of a run have a ceiling together",
+		in:   "engine/machine.(*decider).roomFor",
+		old:  "n > most-there", new: "n > most",
+		by: catches("engine/machine", "^TestInstancesPastTheCeilingFailTheStep$"),
+	},
+	{
+		name: "a run's values have a ceiling together",
+		in:   "engine/machine.(*decider).grow",
+		old:  "sum > most", new: "int64(bytes) > most",
+		by: catches("engine/machine", "^Test(Outputs|Inputs)PastTheCeiling"),
+	},
+	{
+		name: "a run whose history is too long begins no step",
+		in:   "engine/machine.(*decider).exceeded",
+		old:  "int(d.s.run.records) >= c.Records", new: "int(d.s.run.records) < 0",
+		by: catches("engine/machine", "^TestRecordsPastTheCeilingTurnTheRunBack$"),
+	},
+	{
+		name: "a run whose history has too many bytes begins no step",
+		in:   "engine/machine.(*decider).exceeded",
+		old:  "d.in.Journal >= c.Journal", new: "d.in.Journal < 0",
+		by: catches("engine/machine", "^TestJournalPastTheCeilingTurnsTheRunBack$"),
+	},
+	{
 		name: "a run with which too many engines died is parked",
 		in:   "engine.(*term).take",
 		old:  "case x.Deaths >= store.MaxDeaths:",
