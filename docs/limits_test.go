@@ -22,7 +22,7 @@ func TestLimitsAreThoseOfTheCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile("(?m)^\\|.*\\| `([a-z/]+)\\.([A-Za-z]+)` \\|$")
+	row := regexp.MustCompile("(?m)^\\|.*\\| `([a-z/-]+)\\.([A-Za-z]+)` \\|$")
 	rows := row.FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 25 {
 		t.Fatalf("%d rows name a constant", len(rows))
