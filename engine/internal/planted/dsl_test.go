@@ -2,6 +2,13 @@ package planted
 
 var dslFaults = []fault{
 	{
+		name: "a set of numbers that are too much alike is refused",
+		in:   "dsl.distinguishable",
+		old:  "sum > maxComparisons",
+		new:  "sum < 0",
+		by:   catches("dsl", "^TestSetsOfAlikeNumbers$"),
+	},
+	{
 		name: "what is left of a sensitive text where a text was cut is taken out",
 		in:   "dsl.redactCut",
 		old:  "most >= minSensitive",

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/saga-engine/engine/engine"
@@ -11,7 +12,9 @@ import (
 
 // Decision 0020: the check that each row carries costs at most one byte of log in
 // twenty. The rows are as long as those of a step with an output of a hundred bytes
-// (docs/performance.md). Two databases get the same, but for the check.
+// (docs/performance.md). Two databases get the same, but for the check. Other tests may
+// use the server meanwhile, and what they write is in its log too: it can only add. So
+// what counts is a batch that wrote little beside the others.
 func TestLogOfChecks(t *testing.T) {
 	const (
 		record = 125 // bytes, before the check
@@ -25,18 +28,21 @@ func TestLogOfChecks(t *testing.T) {
 				t.Fatalf("create: %+v, err = %v", out, err)
 			}
 		}
-		from := position(t, b)
+		wrote := make([]int64, 0, rounds)
 		for seq := int32(1); seq <= rounds; seq++ {
 			batch := make([]store.Transition, runs)
 			for i := range batch {
 				batch[i] = store.Transition{Run: machine.RunID(i + 1), Seq: seq, At: at, Data: bytes.Repeat([]byte{7}, record+extra),
 					Steps: []store.StepRow{{Node: 1, State: machine.StepSucceeded, Attempt: 1}, {Node: 2, State: machine.StepRunning, Attempt: 1, CompleteBy: at}}}
 			}
+			from := position(t, b)
 			if out, err := b.w.Commit(t.Context(), batch); err != nil || !out[runs-1].Landed {
 				t.Fatalf("commit: %+v, err = %v", out, err)
 			}
+			wrote = append(wrote, position(t, b)-from)
 		}
-		return (position(t, b) - from) / (runs * rounds)
+		slices.Sort(wrote)
+		return wrote[rounds/10] / runs
 	}
 	without, with := written(0), written(engine.TagSize)
 	t.Logf("log of a row: %d bytes without a tag, %d with one: %.3f", without, with, float64(with)/float64(without))
