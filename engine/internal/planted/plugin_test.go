@@ -2,6 +2,12 @@ package planted
 
 var pluginFaults = []fault{
 	{
+		name: "where memory runs out an agent goes before its engine",
+		in:   "sdk/plugin/internal/leash.(*keeper).run",
+		old:  "goFirst()", new: "_ = goFirst",
+		by: catches("sdk/plugin", "^TestAgentGoesBeforeItsEngine$"),
+	},
+	{
 		name: "a line that was cut ends in the mark of a cut",
 		in:   "sdk/plugin.(*lines).log",
 		old:  "message += cutMark", new: "_ = cutMark",

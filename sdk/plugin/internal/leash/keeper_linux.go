@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -64,6 +65,7 @@ type keeper struct {
 }
 
 func (k *keeper) run(path string, args []string) {
+	goFirst()          // before the process is private: then its own files are root's
 	_ = private.Keep() // it was started with the agent's environment; the agent says so if it fails
 	syscall.CloseOnExec(saysFile)
 	syscall.CloseOnExec(heldFile)
@@ -100,6 +102,24 @@ func (k *keeper) run(path string, args []string) {
 	k.say(wordGone, 0)
 	if os.Getppid() != k.host && filepath.IsAbs(k.private) { // the host has died
 		_ = os.RemoveAll(k.private) // nobody is left who could hear of an error
+	}
+}
+
+// memoryHandicap is by how much an agent's score is above its engine's where the kernel
+// looks for a process to end because memory has run out. The scale ends at 1000.
+const memoryHandicap = 300
+
+// goFirst has the kernel end the agent and what it starts before the engine. An agent
+// that takes all memory then costs its own calls, and not those of all agents. Where the
+// score cannot be set, nothing changes.
+func goFirst() {
+	const file = "/proc/self/oom_score_adj"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	if score, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+		_ = os.WriteFile(file, []byte(strconv.Itoa(min(1000, score+memoryHandicap))), 0)
 	}
 }
 
