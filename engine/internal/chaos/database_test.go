@@ -49,6 +49,12 @@ func TestDatabaseRestarts(t *testing.T) {
 	a := w.StartEngine("a", "")
 	b := w.StartEngine("b", "")
 	w.awaitCalls(2)
+	for late := time.Now().Add(20 * time.Second); !strings.Contains(b.Output(), "msg=serving"); {
+		if time.Now().After(late) { // an engine that has not begun yet may end because of its database
+			t.Fatalf("the engine does not begin:\n%s", b.Output())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	perSecond, least, spread := 50, 300, 700
 	if full {
 		perSecond, least, spread = 200, 5000, 35000
