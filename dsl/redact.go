@@ -181,7 +181,7 @@ const redacted = "(sensitive)"
 // are, as JSON writes them and as Go prints them. The longest come first: a text may
 // contain another, and what would be left of it is as sensitive. Texts of fewer than
 // four bytes would be found everywhere and are left. Of a text that was cut the
-// beginning is replaced too, from four bytes on: at the end, and before CutMark.
+// beginning is replaced too, from four bytes on: at the end, and before a "…", which marks a cut.
 func Redactor(sensitive []string) func(string) string {
 	var found []string
 	for _, s := range sensitive {
@@ -211,12 +211,12 @@ func Redactor(sensitive []string) func(string) string {
 	return func(text string) string { return redactCut(replace(text), found) }
 }
 
-// CutMark stands where a text was cut.
-const CutMark = "…"
+// cutMark is written where a text was cut.
+const cutMark = "…"
 
 // redactCut replaces what is left of sensitive texts where a text was cut.
 func redactCut(text string, sensitive []string) string {
-	pieces := strings.Split(text, CutMark)
+	pieces := strings.Split(text, cutMark)
 	for i, piece := range pieces {
 		whole := strings.TrimRight(piece, "\ufffd\"") // half a character, or the end of a quoted text
 		most := 0
@@ -227,7 +227,7 @@ func redactCut(text string, sensitive []string) string {
 			pieces[i] = whole[:len(whole)-most] + redacted + piece[len(whole):]
 		}
 	}
-	return strings.Join(pieces, CutMark)
+	return strings.Join(pieces, cutMark)
 }
 
 // overlap returns how long the longest end of text is with which s begins. It takes

@@ -181,7 +181,11 @@ func (p *decisionPool) work() {
 		}
 		c := p.next()
 		p.mu.Unlock()
-		p.make(c)
+		select {
+		case <-c.sh.s.done: // the engine has ended, or goes on as another member
+		default:
+			p.make(c)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -69,6 +70,27 @@ func guardPool(n *testNode) *gate {
 	return g
 }
 
+// costlyWorld starts a node with one run whose costly decision waits at the gate.
+func costlyWorld(t *testing.T) (*world, *testNode, *gate, machine.RunID) {
+	t.Helper()
+	w := newWorld(t, costlyFlow)
+	n := w.start()
+	g := guardPool(n)
+	run := w.submit(n, "costly", nil)
+	synctest.Wait()
+	if g.count() != 1 {
+		t.Fatalf("%d decisions are being made, want 1", g.count())
+	}
+	return w, n, g, run
+}
+
+// finishedBy checks that another node finishes the run, and calls each step once.
+func (w *world) finishedBy(n *testNode, run machine.RunID) {
+	w.t.Helper()
+	w.wait(n, run, machine.RunSucceeded)
+	w.shop.wantEffects(w.t, map[string]string{"reserve": "done", "charge": "done"})
+}
+
 // count returns how many decisions came to the gate.
 func (g *gate) count() int {
 	g.mu.Lock()
@@ -112,11 +134,7 @@ func TestCostlyDecisionsHoldUpNobody(t *testing.T) {
 // A verb that comes while a decision is being made is obeyed right after it.
 func TestCancelDuringCostlyDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, costlyFlow)
-		n := w.start()
-		g := guardPool(n)
-		run := w.submit(n, "costly", nil)
-		synctest.Wait()
+		w, n, g, run := costlyWorld(t)
 		cancelled := make(chan error, 1)
 		go func() { cancelled <- n.Deliver(t.Context(), run, machine.CancelRequested{By: "ann"}) }()
 		synctest.Wait()
@@ -134,7 +152,7 @@ func TestCancelDuringCostlyDecision(t *testing.T) {
 }
 
 // An engine that stops while a decision is being made leaves the run to another one,
-// which finishes it. What the first one decides at last is for nothing.
+// which finishes it. Decisions that still wait in the pool are not made.
 func TestEngineEndsDuringCostlyDecision(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *testNode){
 		"drain": func(t *testing.T, n *testNode) { n.drain(t) },
@@ -142,21 +160,21 @@ func TestEngineEndsDuringCostlyDecision(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, costlyFlow)
-				a := w.start()
-				g := guardPool(a)
-				run := w.submit(a, "costly", nil)
-				synctest.Wait()
-				if g.count() != 1 {
-					t.Fatalf("%d decisions are being made, want 1", g.count())
+				w, a, g, run := costlyWorld(t)
+				for range 2 * runtime.GOMAXPROCS(0) { // more than the pool makes at once
+					w.submit(a, "costly", nil)
 				}
+				synctest.Wait()
 				end(t, a)
+				begun := g.count() // while it stopped it may have begun more
 				b := w.start()
 				w.wait(b, run, machine.RunSucceeded)
 				close(g.open)
 				synctest.Wait()
 				w.check(run)
-				w.shop.wantEffects(t, map[string]string{"reserve": "done", "charge": "done"})
+				if got := g.count(); got != begun {
+					t.Errorf("the engine that ended made %d decisions more", got-begun)
+				}
 				b.drain(t)
 			})
 		})
@@ -167,11 +185,7 @@ func TestEngineEndsDuringCostlyDecision(t *testing.T) {
 // the decision asks for.
 func TestNothingStartsAfterCostlyDecisionOfAStoppingEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, costlyFlow)
-		a := w.start()
-		g := guardPool(a)
-		run := w.submit(a, "costly", nil)
-		synctest.Wait()
+		w, a, g, run := costlyWorld(t)
 		a.stop()
 		synctest.Wait()
 		close(g.open)
@@ -182,8 +196,7 @@ func TestNothingStartsAfterCostlyDecisionOfAStoppingEngine(t *testing.T) {
 			t.Errorf("charge was called %d times by an engine that stops", len(calls))
 		}
 		b := w.start()
-		w.wait(b, run, machine.RunSucceeded)
-		w.shop.wantEffects(t, map[string]string{"reserve": "done", "charge": "done"})
+		w.finishedBy(b, run)
 		b.drain(t)
 	})
 }
@@ -191,11 +204,7 @@ func TestNothingStartsAfterCostlyDecisionOfAStoppingEngine(t *testing.T) {
 // An engine that lost its runs while a decision was being made does nothing with it.
 func TestRunIsLostDuringCostlyDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, costlyFlow)
-		a := w.start()
-		g := guardPool(a)
-		run := w.submit(a, "costly", nil)
-		synctest.Wait()
+		w, a, g, run := costlyWorld(t)
 		if err := w.mem.Leave(t.Context(), a.Engine()); err != nil {
 			t.Fatal(err)
 		}

@@ -38,12 +38,12 @@ func (l *lab) tenants(ctx context.Context) (err error) {
 	}
 	closing.add(pg.stop)
 	quiet := load{workflow: "quiet", end: machine.RunSucceeded, inFlight: 1, warm: l.p.warm, window: l.p.each}
-	beside := subject{"quiet/beside greedy", func(ctx context.Context, round int) error {
+	crowded := subject{"quiet/with greedy", func(ctx context.Context, round int) error {
 		stop := pg.greedy(ctx)
-		err := l.loaded("quiet/beside greedy", pg, false, steps, quiet).measure(ctx, round)
+		err := l.loaded("quiet/with greedy", pg, false, steps, quiet).measure(ctx, round)
 		return errors.Join(err, stop())
 	}}
-	if err := l.inTurn(ctx, []subject{l.loaded("quiet/alone", pg, false, steps, quiet), beside}); err != nil {
+	if err := l.inTurn(ctx, []subject{l.loaded("quiet/alone", pg, false, steps, quiet), crowded}); err != nil {
 		return err
 	}
 	l.t.tenants(l.book)
@@ -80,9 +80,9 @@ func (r *running) greedy(ctx context.Context) (stop func() error) {
 	}
 }
 
-// tenantsSource returns the workflows: a run of quiet makes as many steps as those of
-// the benchmark, and each step of a greedy one evaluates an expression that is not far
-// from the most that one may cost.
+// tenantsSource returns the workflows. A quiet run has as many steps as the other runs of
+// the benchmark. Each step of a greedy run evaluates an expression whose cost is near the
+// limit.
 func tenantsSource() fs.FS {
 	var b strings.Builder
 	b.WriteString(`agent "mock" {
@@ -115,7 +115,7 @@ func (t *table) tenants(b *book) {
 	const columns = "%-28s %9s %9s %9s"
 	t.say("")
 	t.say(columns, "a 5-step run, lone", "p50 ms", "p95 ms", "p99 ms")
-	for _, row := range []string{"quiet/alone", "quiet/beside greedy"} {
+	for _, row := range []string{"quiet/alone", "quiet/with greedy"} {
 		t.say(columns, row, cell(b, row, "p50", "%.1f"), cell(b, row, "p95", "%.1f"), cell(b, row, "p99", "%.1f"))
 	}
 	t.say("Greedy: %d workflows with %d runs each in flight, whose inputs cost nearly as much computing time as an expression may.", greedyTenants, greedyRuns)

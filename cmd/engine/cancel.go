@@ -19,9 +19,9 @@ and then undoes the steps that took effect. It interrupts only calls whose actio
 declares that this does no harm. With --no-compensate it undoes nothing; this
 needs a --reason.
 
---wait waits until the run has ended or needs a person. The exit code is that of
-the run: 4 undone as far as the workflow says, 5 needs a person or something was
-left in place, 6 interrupted.`,
+--wait waits until the run has ended or needs a person. Exit codes: 4 the run is undone
+as far as the workflow says, 5 the run needs a person or effects were left in place,
+6 this command was interrupted.`,
 		Args: wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			needed := ""

@@ -49,7 +49,7 @@ func (c *checkup) engines(ctx context.Context) error {
 	case len(c.live) == 0:
 		c.say("engines", store.FindingOK, "", "No engine is alive, and no run waits for one.")
 	case len(c.live) == 1 && c.s.postgres == "":
-		c.say("engines", store.FindingOK, "", "One engine works on the embedded state: %s. It can have no other beside it.", memberText(c.live[0]))
+		c.say("engines", store.FindingOK, "", "One engine works on the embedded state: %s. The embedded state allows only one.", memberText(c.live[0]))
 	case len(c.live) == 1 && moving > 0: // S84
 		c.say("engines", store.FindingWarning, "Run `engine serve` on another machine too.",
 			"A single engine, %s, carries %s: until it is replaced nothing moves.", memberText(c.live[0]), render.Count(moving, "open run"))

@@ -82,7 +82,7 @@ type explained struct {
 	machine.Explanation
 	row    store.RunRow
 	live   []store.Member
-	owner  *store.Member // nil = nobody that is known; it may be dead
+	owner  *store.Member // nil = no known owner; it may be dead
 	alerts []store.AlertRow
 	inbox  []store.Message
 }

@@ -42,7 +42,7 @@ type shownRun struct {
 	alerts  []store.AlertRow
 	late    []late
 	inbox   []store.Message
-	owner   *store.Member     // nil = nobody that is known; it may be dead
+	owner   *store.Member     // nil = no known owner; it may be dead
 	source  map[string][]byte // with --definition
 }
 

@@ -23,6 +23,7 @@ const notShown = "(not shown: this agent had more sensitive values within a minu
 type hush struct {
 	texts map[string]time.Time // until when
 	bytes int
+	swept time.Time // when old texts were last looked for
 	lost  time.Time // until when a text may be missing; zero = none is
 }
 
@@ -37,10 +38,11 @@ func (h *hush) add(now time.Time, texts []string) {
 	until := now.Add(hushFor)
 	for _, s := range texts {
 		if _, known := h.texts[s]; !known {
-			if len(h.texts) >= maxHush || h.bytes+len(s) > maxHushBytes {
+			// Not for each text: a thousand calls a second would go through all texts.
+			if h.full(s) && now.Sub(h.swept) >= time.Second {
 				h.forget(now)
 			}
-			if len(h.texts) >= maxHush || h.bytes+len(s) > maxHushBytes {
+			if h.full(s) {
 				h.lost = until
 				continue
 			}
@@ -50,8 +52,14 @@ func (h *hush) add(now time.Time, texts []string) {
 	}
 }
 
+// full reports whether there is no room for one more text.
+func (h *hush) full(s string) bool {
+	return len(h.texts) >= maxHush || h.bytes+len(s) > maxHushBytes
+}
+
 // forget drops what need not be looked for any more.
 func (h *hush) forget(now time.Time) {
+	h.swept = now
 	for s, until := range h.texts {
 		if now.After(until) {
 			delete(h.texts, s)

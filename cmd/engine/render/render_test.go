@@ -412,8 +412,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// Control characters of eight bits are replaced, as those of seven bits are. A
-// terminal takes one of them as the beginning of a command.
+// Clean replaces control characters, those above 0x7f too: a terminal reads 0x9b as the
+// beginning of a command.
 func TestClean(t *testing.T) {
 	for _, r := range []rune{0x00, 0x1b, 0x7f, 0x80, 0x9b, 0x9f, 0x202e, 0x2067, 0xfeff} {
 		if got := render.Clean("a" + string(r) + "b"); got != "a\ufffdb" {

@@ -299,6 +299,13 @@ var engineFaults = []fault{
 		by:   catches("engine", "^TestSlowDecisionsAreTold$"),
 	},
 	{
+		name: "an engine that has ended makes no decision that still waits",
+		in:   "engine.(*decisionPool).work",
+		old:  "case <-c.sh.s.done:",
+		new:  "case <-make(chan int):",
+		by:   catches("engine", "^TestEngineEndsDuringCostlyDecision$"),
+	},
+	{
 		name: "workflows take turns in the pool",
 		in:   "engine.(*decisionPool).next",
 		old:  "p.turns = append(p.turns, flow)",
