@@ -38,6 +38,8 @@ func goals() []goal {
 		{"CPU of an attempt, one run of very many", "runs of 5 attempts", 1.5, 1, false, 2, between("tried", "small-tried", "all µs/step", "all µs/step")},
 		{"lone run with greedy workflows, p50", "alone", 2, 1.5, false, 2, between("quiet/with greedy", "quiet/alone", "p50", "p50")},
 		{"lone run with greedy workflows, p95", "alone", 2, 1.5, false, 2, between("quiet/with greedy", "quiet/alone", "p95", "p95")},
+		{"lone run with an agent that spins, p50", "alone", 2, 1.5, false, 2, between("quiet/with a hog", "quiet/alone", "p50", "p50")},
+		{"lone run with an agent that spins, p99", "alone", 2, 1.5, false, 2, between("quiet/with a hog", "quiet/alone", "p99", "p99")},
 		{"batched calls/s, 64 callers", "unary", 2.5, 5, true, 2, between("batched/64", "unary/64", "calls/s", "calls/s")},
 		{"Supervisor's scan beside finished runs", "beside none", 2, 1.1, false, 2, between("scan beside finished", "scan", "sum µs", "sum µs")},
 		{"takeover until dispatchable", "psql that reads the same", 5, 2, false, 2, between("takeover", "psql", "ms", "ms")},

@@ -38,29 +38,35 @@ func (l *lab) tenants(ctx context.Context) (err error) {
 	}
 	closing.add(pg.stop)
 	quiet := load{workflow: "quiet", end: machine.RunSucceeded, inFlight: 1, warm: l.p.warm, window: l.p.each}
-	crowded := subject{"quiet/with greedy", func(ctx context.Context, round int) error {
-		stop := pg.greedy(ctx)
-		err := l.loaded("quiet/with greedy", pg, false, steps, quiet).measure(ctx, round)
-		return errors.Join(err, stop())
-	}}
-	if err := l.inTurn(ctx, []subject{l.loaded("quiet/alone", pg, false, steps, quiet), crowded}); err != nil {
+	beside := func(row string, greedy ...string) subject {
+		return subject{row, func(ctx context.Context, round int) error {
+			stop := pg.greedy(ctx, greedy)
+			err := l.loaded(row, pg, false, steps, quiet).measure(ctx, round)
+			return errors.Join(err, stop())
+		}}
+	}
+	subjects := []subject{
+		l.loaded("quiet/alone", pg, false, steps, quiet),
+		beside("quiet/with greedy", "greedy0", "greedy1", "greedy2"),
+		beside("quiet/with a hog", "hog"),
+	}
+	if err := l.inTurn(ctx, subjects); err != nil {
 		return err
 	}
 	l.t.tenants(l.book)
 	return nil
 }
 
-// greedy keeps runs of the greedy workflows in flight. stop waits until the last of
-// them has ended.
-func (r *running) greedy(ctx context.Context) (stop func() error) {
+// greedy keeps runs of workflows in flight. stop waits until the last of them has ended.
+func (r *running) greedy(ctx context.Context, workflows []string) (stop func() error) {
 	var over atomic.Bool
 	var wg sync.WaitGroup
-	failed := make(chan error, greedyTenants*greedyRuns)
-	for i := range greedyTenants {
+	failed := make(chan error, len(workflows)*greedyRuns)
+	for _, workflow := range workflows {
 		for range greedyRuns {
 			wg.Go(func() {
 				for !over.Load() && ctx.Err() == nil {
-					if err := r.once(ctx, fmt.Sprintf("greedy%d", i), machine.RunSucceeded); err != nil {
+					if err := r.once(ctx, workflow, machine.RunSucceeded); err != nil {
 						failed <- err
 						return
 					}
@@ -82,11 +88,14 @@ func (r *running) greedy(ctx context.Context) (stop func() error) {
 
 // tenantsSource returns the workflows. A quiet run has as many steps as the other runs of
 // the benchmark. Each step of a greedy run evaluates an expression whose cost is near the
-// limit.
+// limit. A hog's step is a program that spins in four processes for a second.
 func tenantsSource() fs.FS {
 	var b strings.Builder
 	b.WriteString(`agent "mock" {
   circuit_breaker { trip_after = 1000000000 }
+}
+agent "exec" {
+  env = ["PATH"]
 }
 locals {
   text = join("", [for n in range(900) : "0123456789012345678901234567890123456789012345678901234567890123"])
@@ -107,6 +116,16 @@ locals {
 		}
 		b.WriteString("}\n")
 	}
+	fmt.Fprintf(&b, head, "hog")
+	b.WriteString(`  step "spin" {
+    action       = agent.exec.run
+    compensation = "none"
+    input {
+      argv = ["sh", "-c", "for i in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done' & done; wait; true"]
+    }
+  }
+}
+`)
 	return fstest.MapFS{"tenants.hcl": {Data: []byte(b.String())}}
 }
 
@@ -115,8 +134,9 @@ func (t *table) tenants(b *book) {
 	const columns = "%-28s %9s %9s %9s"
 	t.say("")
 	t.say(columns, "a 5-step run, lone", "p50 ms", "p95 ms", "p99 ms")
-	for _, row := range []string{"quiet/alone", "quiet/with greedy"} {
+	for _, row := range []string{"quiet/alone", "quiet/with greedy", "quiet/with a hog"} {
 		t.say(columns, row, cell(b, row, "p50", "%.1f"), cell(b, row, "p95", "%.1f"), cell(b, row, "p99", "%.1f"))
 	}
+	t.say("Hog: a workflow with %d runs in flight, whose agent starts programs that spin on all CPUs.", greedyRuns)
 	t.say("Greedy: %d workflows with %d runs each in flight, whose inputs cost nearly as much computing time as an expression may.", greedyTenants, greedyRuns)
 }

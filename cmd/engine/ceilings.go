@@ -20,7 +20,14 @@ type ceilings struct {
 	run       machine.Ceilings
 	memory    int64 // 0 = the default
 	processes int   // 0 = the default
+	agent     agentLimits
 	given     []string
+}
+
+// agentLimits are what each agent process may take; 0 = the default.
+type agentLimits struct {
+	memory         int64
+	threads, files int
 }
 
 // add offers --limit.
@@ -38,6 +45,10 @@ func (c *ceilings) named() map[string]func(int64) {
 		"checkpoints": func(n int64) { c.run.Checkpoints = n },
 		"memory":      func(n int64) { c.memory = n },
 		"processes":   func(n int64) { c.processes = int(n) },
+
+		"agent_memory":  func(n int64) { c.agent.memory = n },
+		"agent_threads": func(n int64) { c.agent.threads = int(n) },
+		"agent_files":   func(n int64) { c.agent.files = int(n) },
 	}
 }
 

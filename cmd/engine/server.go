@@ -47,7 +47,7 @@ func (a *app) newServer(s *session, catalog *agents.Catalog, o serveOptions) (*s
 	}
 	v := &server{o: o, s: s, log: a.logger()}
 	v.logs = engine.NewLogKeeper(s.store, v.log)
-	v.pool = a.newPool(catalog, agentEvents{v.log, &v.stopping}, v.logs.Keep, o.ceilings.processes)
+	v.pool = a.newPool(catalog, agentEvents{v.log, &v.stopping}, v.logs.Keep, &o.ceilings)
 	meters := telemetry.New(v.snapshot)
 	v.runs = newRunLog(s.store, v.log)
 	if o.pushes() {

@@ -192,11 +192,12 @@ func (e *storeError) Error() string {
 func (e *storeError) Unwrap() error { return e.err }
 
 // newPool makes the pool of agents that an engine calls. logs takes what they
-// log while they work on calls; of processes at most so many run at once, 0 = the
-// default.
-func (a *app) newPool(catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), processes int) *agents.Pool {
+// log while they work on calls; limits bound the processes.
+func (a *app) newPool(catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *ceilings) *agents.Pool {
 	return agents.NewPool(agents.Options{
-		Catalog: catalog, Secrets: a.secret, LookupEnv: a.lookup, Observer: o, Logger: a.logger(), LogSink: logs, MaxProcesses: processes,
+		Catalog: catalog, Secrets: a.secret, LookupEnv: a.lookup, Observer: o, Logger: a.logger(), LogSink: logs,
+		MaxProcesses: limits.processes,
+		MaxMemory:    limits.agent.memory, MaxThreads: limits.agent.threads, MaxFiles: limits.agent.files,
 	})
 }
 

@@ -74,7 +74,7 @@ func (a *app) notePlace(s *session) {
 // with works on an open store.
 func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 	logs := engine.NewLogKeeper(s.store, w.a.logger())
-	pool := w.a.newPool(w.r.catalog, circuitObserver{w.circuits}, logs.Keep, w.o.ceilings.processes)
+	pool := w.a.newPool(w.r.catalog, circuitObserver{w.circuits}, logs.Keep, &w.o.ceilings)
 	defer pool.Close()
 	defer keepLogs(ctx, logs)()
 	err := w.interruptible(ctx, func(ctx context.Context) error { return checkAgents(ctx, pool, w.r.wf, w.r.vars, w.starting) })

@@ -184,7 +184,8 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 	defer cancel()
 	process, err := plugin.Open(ctx, plugin.OpenOptions{
 		Path: binary.Path, Checksum: sum, Env: i.environ(), TempDir: opts.TempDir,
-		Logger: i.loggerOf(number, secrets), PayloadLimit: opts.PayloadLimit, Protocol: opts.protocol(),
+		Logger: i.loggerOf(number, secrets), PayloadLimit: opts.PayloadLimit,
+		MaxMemory: opts.MaxMemory, MaxThreads: opts.MaxThreads, MaxFiles: opts.MaxFiles, Protocol: opts.protocol(),
 		StartTimeout: opts.StartTimeout, CloseGrace: opts.CloseGrace,
 		// Whether a cancelled call is still waited for is decided in invoke.
 		CancelGrace: 1 << 62,

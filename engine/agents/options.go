@@ -34,6 +34,12 @@ type Options struct {
 	// 0 = DefaultMaxProcesses.
 	MaxProcesses int
 
+	// MaxMemory, MaxThreads and MaxFiles are what each process may take, with all that
+	// it starts; see plugin.OpenOptions. 0 = the defaults of package plugin.
+	MaxMemory  int64
+	MaxThreads int
+	MaxFiles   int
+
 	PayloadLimit int           // bytes of an input or an output; 0 = plugin.DefaultPayloadLimit
 	TempDir      string        // for private directories of processes; "" = os.TempDir
 	StartTimeout time.Duration // until a process is ready; 0 = 15 s

@@ -62,7 +62,7 @@ func (c *child) prepare(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runn
 		}
 		c.copied = path
 	}
-	c.command = leash.Command{Path: path, Args: []string{c.options.Path}, Dir: c.options.Dir, Private: dir}
+	c.command = leash.Command{Path: path, Args: []string{c.options.Path}, Dir: c.options.Dir, Private: dir, Limits: c.options.limits()}
 	// Ours come last, so that no variable of the block can replace them.
 	c.command.Env = append(append([]string{}, c.options.Env...), spec.Env...)
 	c.command.Env = append(c.command.Env, envLimit+"="+strconv.Itoa(c.options.PayloadLimit))

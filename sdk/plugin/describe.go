@@ -50,6 +50,7 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 	out := &limitedBuffer{limit: describeLimit, full: cancel}
 	errs := &limitedBuffer{limit: 64 << 10}
 	command.Args = []string{path, "describe"}
+	command.Limits = leash.Limits{Memory: DefaultMemory, Threads: DefaultThreads, Files: DefaultFiles}
 	command.Env = []string{cookieName + "=describe"} // for the guard of standard output
 	err = runDescribe(ctx, command, out, errs)
 	if err == nil && !out.overflow {

@@ -245,6 +245,7 @@ func testAgent() *sdk.Agent {
 		go func() { _ = cmd.Wait() }()
 		return pidOut{cmd.Process.Pid}, nil
 	})
+	addHogs(a)
 	return a
 }
 

@@ -13,7 +13,17 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
+	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+)
+
+// What an agent may take unless OpenOptions says otherwise. A process that takes more
+// memory or threads is killed with all that it has started, and its end names the limit;
+// one that opens more files gets an error (T12). The limits hold on Linux.
+const (
+	DefaultMemory  = 2 << 30
+	DefaultThreads = 1024
+	DefaultFiles   = 16384
 )
 
 // OpenOptions says how to start an agent. Path is required; every other zero
@@ -26,6 +36,9 @@ type OpenOptions struct {
 	TempDir      string        // where the private directory is made; "" = os.TempDir
 	Logger       *slog.Logger  // for what the agent logs and prints; nil = discarded
 	PayloadLimit int           // bytes of an input or an output; 0 = DefaultPayloadLimit
+	MaxMemory    int64         // bytes of the process and all that it starts, without those of files; 0 = DefaultMemory
+	MaxThreads   int           // threads of the process and all that it starts; 0 = DefaultThreads
+	MaxFiles     int           // open files of each process; 0 = DefaultFiles
 	Protocol     int           // newest version of the protocol to agree on; 0 = the newest there is
 	StartTimeout time.Duration // until the handshake is complete; 0 = 15 s
 	CancelGrace  time.Duration // for a reply after a call was cancelled; 0 = 5 s
@@ -39,6 +52,15 @@ func (o OpenOptions) withDefaults() OpenOptions {
 	if o.PayloadLimit == 0 {
 		o.PayloadLimit = DefaultPayloadLimit
 	}
+	if o.MaxMemory == 0 {
+		o.MaxMemory = DefaultMemory
+	}
+	if o.MaxThreads == 0 {
+		o.MaxThreads = DefaultThreads
+	}
+	if o.MaxFiles == 0 {
+		o.MaxFiles = DefaultFiles
+	}
 	if o.StartTimeout == 0 {
 		o.StartTimeout = 15 * time.Second
 	}
@@ -51,13 +73,19 @@ func (o OpenOptions) withDefaults() OpenOptions {
 	return o
 }
 
+// limits are what the process is held to.
+func (o *OpenOptions) limits() leash.Limits {
+	return leash.Limits{Memory: o.MaxMemory, Threads: o.MaxThreads, Files: o.MaxFiles}
+}
+
 func (o *OpenOptions) validate() error {
 	switch {
 	case o.Path == "":
 		return errors.New("plugin: OpenOptions.Path is required")
 	case len(o.Checksum) != 0 && len(o.Checksum) != sha256.Size:
 		return fmt.Errorf("plugin: OpenOptions.Checksum has %d bytes, want %d", len(o.Checksum), sha256.Size)
-	case o.PayloadLimit < 0 || o.StartTimeout < 0 || o.CancelGrace < 0 || o.CloseGrace < 0 || o.Protocol < 0:
+	case o.PayloadLimit < 0 || o.StartTimeout < 0 || o.CancelGrace < 0 || o.CloseGrace < 0 || o.Protocol < 0,
+		o.MaxMemory < 0 || o.MaxThreads < 0 || o.MaxFiles < 0:
 		return errors.New("plugin: OpenOptions: limits and times must not be negative")
 	}
 	return nil

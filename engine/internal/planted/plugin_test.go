@@ -2,6 +2,41 @@ package planted
 
 var pluginFaults = []fault{
 	{
+		name: "memory is counted over all that a process has started",
+		in:   "sdk/plugin/internal/leash.(*watch).look",
+		old:  "memory+m.memory(), cpu+m.cpu()",
+		new:  "members[0].memory(), cpu+m.cpu()",
+		by:   catches("sdk/plugin", "^TestHogs$"),
+	},
+	{
+		name: "threads of an agent are bounded",
+		in:   "sdk/plugin/internal/leash.(*watch).look",
+		old:  "threads > most",
+		new:  "false",
+		by:   catches("sdk/plugin", "^TestHogs$"),
+	},
+	{
+		name: "files of an agent are bounded",
+		in:   "sdk/plugin/internal/leash.(*keeper).run",
+		old:  "err := limitFiles(k.limits.Files); err != nil",
+		new:  "err := limitFiles(0); err != nil",
+		by:   catches("sdk/plugin", "^TestOpenFilesAreBounded$"),
+	},
+	{
+		name: "who takes most of the CPU time is confined",
+		in:   "sdk/plugin/internal/leash.(*confinement).weigh",
+		old:  "move(members, &all, &half)",
+		new:  "_ = members",
+		by:   catches("sdk/plugin", "^TestBusyAgentIsConfined$"),
+	},
+	{
+		name: "who has become calm is let free",
+		in:   "sdk/plugin/internal/leash.(*confinement).weigh",
+		old:  "move(members, &half, &all)",
+		new:  "_ = members",
+		by:   catches("sdk/plugin", "^TestBusyAgentIsConfined$"),
+	},
+	{
 		name: "where memory runs out an agent goes before its engine",
 		in:   "sdk/plugin/internal/leash.(*keeper).run",
 		old:  "goFirst()", new: "_ = goFirst",

@@ -19,6 +19,9 @@
 // kills the process (not its descendants), because SIGKILL is its parent-death
 // signal.
 //
+// The keeper also holds the process to its Limits. What passes one is killed with all
+// its descendants, and the error of its end names the limit.
+//
 // On other systems there is no keeper: the process leads a group, and its end and
 // Kill end that group.
 package leash
@@ -35,6 +38,20 @@ type Command struct {
 	Stdout  *os.File
 	Stderr  *os.File
 	Private string // directory that the keeper removes if the host dies; "" = none
+	Limits  Limits
+}
+
+// Limits are what a process may take, together with all that it starts. A zero field
+// means no limit. They hold on Linux only.
+//
+// They need no privilege and no cgroup, so they hold in a container, too. The keeper
+// looks once a second, and sooner where the machine has many more threads or much less
+// memory. A process can pass a limit between two looks: a limit protects the machine, it
+// does not divide it exactly.
+type Limits struct {
+	Memory  int64 // bytes that are not those of files, what was swapped out included
+	Threads int   // threads of all processes; a process has one at least
+	Files   int   // open files of each process
 }
 
 // An ExitError says that a process ended in another way than with exit status 0.

@@ -1,16 +1,19 @@
 package leash
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/saga-engine/engine/sdk/private"
 )
@@ -25,6 +28,7 @@ const (
 	killNow    = 'k'            // sent by the host through heldFile
 
 	wordPid   = "pid"   // the process was started
+	wordOver  = "over-" // it passed the limit whose name follows; the number is what it took
 	wordErrno = "errno" // it could not be
 	wordExit  = "exit"  // it has ended; the number is its wait status
 	wordGone  = "gone"  // no descendant is left; the number means nothing
@@ -34,9 +38,6 @@ const (
 // announces it; then it is killed with all its descendants.
 const Grace = 1500 * time.Millisecond
 
-// prSetChildSubreaper is PR_SET_CHILD_SUBREAPER of prctl(2).
-const prSetChildSubreaper = 36
-
 // A variable and not a function that main calls, so that every program which
 // starts processes on a leash is also their keeper. It is set before main and
 // before most other packages begin.
@@ -44,13 +45,14 @@ var _ = becomeKeeper()
 
 // becomeKeeper does not return in a process that Start started as a keeper.
 func becomeKeeper() bool {
-	if len(os.Args) < 4 || os.Args[0] != keeperName || os.Getenv(keeperMark) == "" {
+	if len(os.Args) < 5 || os.Args[0] != keeperName || os.Getenv(keeperMark) == "" {
 		return false
 	}
 	// The main thread, which outlives all others: the parent-death signal of the
 	// process is sent when the thread ends that started it.
 	k := &keeper{says: os.NewFile(saysFile, "says"), private: os.Args[1], host: os.Getppid()}
-	k.run(os.Args[2], os.Args[3:])
+	k.limits = parseLimits(os.Args[2])
+	k.run(os.Args[3], os.Args[4:])
 	os.Exit(0)
 	return true
 }
@@ -59,12 +61,14 @@ func becomeKeeper() bool {
 type keeper struct {
 	says    *os.File
 	private string
+	limits  Limits
 	host    int // process id
 	pid     int
 	ended   bool // the process was waited for, so that its id is free again
 }
 
 func (k *keeper) run(path string, args []string) {
+	getThreads()
 	goFirst()          // before the process is private: then its own files are root's
 	_ = private.Keep() // it was started with the agent's environment; the agent says so if it fails
 	syscall.CloseOnExec(saysFile)
@@ -74,8 +78,12 @@ func (k *keeper) run(path string, args []string) {
 	// Who signals every process of a service leaves it to the agents what to do.
 	// Notify and not Ignore: the process would inherit that a signal is ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0); errno != 0 {
-		k.say(wordErrno, int(errno))
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		k.fail(err)
+		return
+	}
+	if err := limitFiles(k.limits.Files); err != nil {
+		k.fail(err)
 		return
 	}
 	files := []uintptr{0, 1, 2}
@@ -88,9 +96,7 @@ func (k *keeper) run(path string, args []string) {
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
-		errno := syscall.EINVAL // a zero byte in a text
-		errors.As(err, &errno)
-		k.say(wordErrno, int(errno))
+		k.fail(err)
 		return
 	}
 	k.pid = pid
@@ -103,6 +109,26 @@ func (k *keeper) run(path string, args []string) {
 	if os.Getppid() != k.host && filepath.IsAbs(k.private) { // the host has died
 		_ = os.RemoveAll(k.private) // nobody is left who could hear of an error
 	}
+}
+
+// getThreads makes the threads that a keeper needs. Later there may be none to get, when
+// the process has started so many others that the machine refuses more. The runtime ends a
+// program that gets no thread.
+func getThreads() {
+	runtime.GOMAXPROCS(1)
+	var ready, done sync.WaitGroup
+	done.Add(1)
+	for range 6 {
+		ready.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			ready.Done()
+			done.Wait()
+			runtime.UnlockOSThread() // the thread stays
+		}()
+	}
+	ready.Wait()
+	done.Done()
 }
 
 // memoryHandicap is by how much an agent's score is above its engine's where the kernel
@@ -154,12 +180,20 @@ func listen() <-chan byte {
 // keep returns when the process has ended, or must.
 func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 	var patience <-chan time.Time
+	w := watch{limits: k.limits, keeper: os.Getpid()}
+	next := time.NewTicker(glance)
+	defer next.Stop()
 	for {
 		k.reap()
 		if k.ended {
 			return
 		}
 		select {
+		case <-next.C:
+			if over := w.glance(); over != nil {
+				k.say(wordOver+over.name, int(over.taken))
+				return
+			}
 		case <-children:
 		case _, alive := <-host:
 			if alive { // killNow
@@ -177,6 +211,9 @@ func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 // reap collects every child that has ended, and reports the end of the process.
 // left says whether there are children.
 func (k *keeper) reap() (left bool) {
+	if !k.ended && hasEnded(k.pid) {
+		k.killGroup()
+	}
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
@@ -194,43 +231,76 @@ func (k *keeper) reap() (left bool) {
 	}
 }
 
-// clear kills every child until none is left. Children of a killed child become
-// the keeper's own, so that all descendants have their turn. A child that may not
-// be killed, because it changed its user, is left alone.
+// hasEnded says whether a child has ended. It can still be waited for.
+func hasEnded(pid int) bool {
+	var info unix.Siginfo // its signal stays 0 while the child runs
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && info.Signo != 0
+}
+
+// maxBlind is how often clear looks in vain for the children that it has. A process is
+// on no list for a moment while it is handed over. Where /proc is hidden, all are on no
+// list for ever.
+const maxBlind = 20
+
+// clear kills every descendant until none is left. A process that may not be killed,
+// because it changed its user, is left alone.
 func (k *keeper) clear() {
+	if !k.ended {
+		k.killGroup()
+	}
+	blind := 0
 	for pause := time.Millisecond; k.reap(); pause = min(2*pause, 100*time.Millisecond) {
-		killed := 0
-		for _, pid := range childrenOf(os.Getpid()) {
-			if syscall.Kill(pid, syscall.SIGKILL) == nil {
-				killed++
-			}
-		}
+		seen, killed := killBelow(os.Getpid())
 		if killed == 0 {
-			return
+			if blind++; seen > 0 || blind == maxBlind {
+				return
+			}
 		}
 		time.Sleep(pause) // no event tells that a child was handed over
 	}
 }
 
-// childrenOf lists the children of a process, those that have ended included.
-func childrenOf(parent int) []int {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // no error but for a bad pattern
-	var pids []int
-	for _, name := range stats {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			continue // it has ended
-		}
-		// "PID (NAME) STATE PPID …", and a name may hold anything.
-		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-		if len(fields) < 2 || string(fields[1]) != strconv.Itoa(parent) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
-			pids = append(pids, pid)
+// killGroup kills the group of the process at once. The kernel does that in one step: no
+// member can start another process meanwhile. It must be called before the process is
+// waited for; then its id may be another group's.
+func (k *keeper) killGroup() { _ = syscall.Kill(-k.pid, syscall.SIGKILL) }
+
+// killBelow kills the descendants of a process. Each is stopped before its children are
+// listed, and none is killed before all are stopped: a program that starts copies of
+// itself without end would start them faster than they are killed.
+func killBelow(root int) (seen, killed int) {
+	stopped := map[int]bool{}
+	for fresh := true; fresh; {
+		fresh = false
+		next, _ := childrenOf(root)
+		for len(next) > 0 {
+			pid := next[len(next)-1]
+			next = next[:len(next)-1]
+			if !stopped[pid] {
+				seen++
+				if syscall.Kill(pid, syscall.SIGSTOP) != nil {
+					continue // it has ended, or belongs to another user
+				}
+				stopped[pid], fresh = true, true
+			}
+			children, _ := childrenOf(pid)
+			next = append(next, children...)
 		}
 	}
-	return pids
+	for pid := range stopped {
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	return seen, killed
+}
+
+// fail tells the host that the process could not be started.
+func (k *keeper) fail(err error) {
+	errno := syscall.EINVAL // a zero byte in a text
+	errors.As(err, &errno)
+	k.say(wordErrno, int(errno))
 }
 
 // say tells the host something. It fails only where the host is gone.

@@ -21,6 +21,7 @@ const runPath = "/proc/self/fd/5"
 type Process struct {
 	pid    int
 	keeper *exec.Cmd
+	limits Limits
 	words  *bufio.Reader // what the keeper says
 	said   *os.File      // the end of the pipe that words reads
 
@@ -46,7 +47,7 @@ func Start(c Command) (*Process, error) {
 	keeper := &exec.Cmd{
 		// The program that runs now, also after its file was replaced or removed.
 		Path: "/proc/self/exe",
-		Args: append([]string{keeperName, c.Private, path}, c.Args...),
+		Args: append([]string{keeperName, c.Private, c.Limits.text(), path}, c.Args...),
 		Env:  append(append([]string{}, c.Env...), keeperMark+"=1"),
 		Dir:  c.Dir, Stdout: c.Stdout, Stderr: c.Stderr,
 		ExtraFiles:  files,
@@ -58,7 +59,7 @@ func Start(c Command) (*Process, error) {
 		_, _ = said.Close(), hold.Close()
 		return nil, fmt.Errorf("start the keeper of the process: %w", err)
 	}
-	p := &Process{keeper: keeper, words: bufio.NewReader(said), said: said, hold: hold}
+	p := &Process{keeper: keeper, limits: c.Limits, words: bufio.NewReader(said), said: said, hold: hold}
 	if err := p.started(); err != nil {
 		p.Kill()
 		_ = keeper.Wait() // the error that counts is known
@@ -101,6 +102,10 @@ func (p *Process) Pid() int { return p.pid }
 // after exit status 0, an *ExitError after any other end. It is called once.
 func (p *Process) Wait() error {
 	word, number := p.word()
+	over := p.limits.passed(word, number)
+	if over != nil {
+		word, number = p.word()
+	}
 	gone, _ := p.word()
 	p.close()
 	if word != wordExit || gone != wordGone {
@@ -109,6 +114,8 @@ func (p *Process) Wait() error {
 	go func() { _ = p.keeper.Wait() }() // it has nothing left to do but to end
 	status := syscall.WaitStatus(number)
 	switch {
+	case over != nil:
+		return &ExitError{text: "killed: " + over.String()}
 	case status.Signaled():
 		return &ExitError{text: strings.TrimSpace("signal: " + status.Signal().String())}
 	case status.ExitStatus() != 0:

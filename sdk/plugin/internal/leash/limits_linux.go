@@ -1,0 +1,44 @@
+package leash
+
+import "fmt"
+
+// An excess says which limit a process has passed.
+type excess struct {
+	name  string // of the limit, as docs/limits.md has it
+	taken int64
+	limit int64
+}
+
+// Names of the limits, as users set them.
+const (
+	nameMemory  = "agent_memory"
+	nameThreads = "agent_threads"
+)
+
+// passed returns the excess that a keeper told of; nil if the word is another one.
+func (l Limits) passed(word string, number int) *excess {
+	switch word {
+	case wordOver + nameMemory:
+		return &excess{nameMemory, int64(number), l.Memory}
+	case wordOver + nameThreads:
+		return &excess{nameThreads, int64(number), int64(l.Threads)}
+	}
+	return nil
+}
+
+// String is for people.
+func (e *excess) String() string {
+	if e.name == nameMemory {
+		return fmt.Sprintf("it and what it started took %d MiB of memory; its limit %s is %d MiB", e.taken>>20, e.name, e.limit>>20)
+	}
+	return fmt.Sprintf("it and what it started had %d threads; its limit %s is %d", e.taken, e.name, e.limit)
+}
+
+// text is how the host tells the keeper.
+func (l Limits) text() string { return fmt.Sprint(l.Memory, l.Threads, l.Files) }
+
+// parseLimits reads what text made.
+func parseLimits(text string) (l Limits) {
+	_, _ = fmt.Sscan(text, &l.Memory, &l.Threads, &l.Files)
+	return l
+}

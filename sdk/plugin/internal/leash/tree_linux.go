@@ -1,0 +1,138 @@
+package leash
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// A member is a process of the tree that a keeper keeps.
+type member struct{ pid, threads int }
+
+// tree returns the descendants of a process. It stops once they have more threads than
+// most.
+func tree(root, most int) (members []member, threads int) {
+	next, _ := childrenOf(root)
+	for len(next) > 0 && threads <= most {
+		pid := next[len(next)-1]
+		children, n := childrenOf(pid)
+		members = append(members, member{pid, n})
+		next, threads = append(next[:len(next)-1], children...), threads+n
+	}
+	return members, threads
+}
+
+// memory returns the bytes of a process that are not those of files; 0 if it has ended.
+func (m member) memory() (sum int64) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.pid))
+	if err != nil {
+		return 0
+	}
+	for _, name := range []string{"RssAnon", "RssShmem", "VmSwap"} {
+		sum += line(status, name) << 10
+	}
+	return sum
+}
+
+// cpu returns the CPU time of a process, and of its children that have ended.
+func (m member) cpu() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.pid))
+	if err != nil {
+		return 0
+	}
+	return cpuOf(stat)
+}
+
+// line returns the number of a line of /proc/PID/status; 0 if there is none: a process
+// that has ended has no memory.
+func line(status []byte, name string) int64 {
+	_, rest, found := bytes.Cut(status, []byte("\n"+name+":"))
+	if !found {
+		return 0
+	}
+	fields := bytes.Fields(rest[:min(len(rest), 64)])
+	if len(fields) == 0 {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(fields[0]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// clockTick is the unit of times in /proc/PID/stat. It is the same on every
+// architecture that Go runs on.
+const clockTick = 10 * time.Millisecond
+
+// cpuOf adds utime, stime, cutime and cstime of /proc/PID/stat.
+func cpuOf(stat []byte) (sum time.Duration) {
+	fields := afterName(stat)
+	if len(fields) < 15 {
+		return 0
+	}
+	for _, f := range fields[11:15] {
+		if n, err := strconv.ParseInt(string(f), 10, 64); err == nil {
+			sum += time.Duration(n) * clockTick
+		}
+	}
+	return sum
+}
+
+// afterName returns the fields of /proc/PID/stat from the third one on: "PID (NAME)
+// STATE PPID …", and a name may hold anything.
+func afterName(stat []byte) [][]byte {
+	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+}
+
+// childrenOf lists the children of a process, those that have ended included, and
+// counts its threads.
+func childrenOf(parent int) (pids []int, threads int) {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", parent))
+	if err != nil {
+		return nil, 0 // it has ended
+	}
+	if !listsChildren {
+		return searchChildren(parent), len(tasks)
+	}
+	for _, t := range tasks {
+		list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", parent, t.Name()))
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, f := range bytes.Fields(list) {
+			if pid, err := strconv.Atoi(string(f)); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids, len(tasks)
+}
+
+// listsChildren says whether the kernel was built to list the children of a thread.
+var listsChildren = func() bool {
+	_, err := os.Stat("/proc/thread-self/children")
+	return err == nil
+}()
+
+// searchChildren looks at every process of the machine.
+func searchChildren(parent int) (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // no error but for a bad pattern
+	for _, name := range stats {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := afterName(data)
+		if len(fields) < 2 || string(fields[1]) != strconv.Itoa(parent) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
