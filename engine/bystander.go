@@ -28,7 +28,7 @@ const maxSeen = 8
 // agents finds it.
 type lacking struct {
 	store.Loaded
-	story Story
+	story loadedRun
 	specs map[string]AgentSpec
 	mail  []letter
 	why   map[string]string // by agent, of those that cannot be called here
@@ -225,7 +225,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 				at = last
 			}
 			rec := machine.Decide(wf, state, machine.Input{At: at, Event: d.event, Engine: int32(t.engine), Slots: slots,
-				Ceilings: n.cfg.Options.Ceilings, Journal: a.story.stored, Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
+				Ceilings: n.cfg.Options.Ceilings, Journal: a.story.Stored, Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
 			if d.message != 0 {
 				a.t.Consumed = append(a.t.Consumed, d.message)
 			}
@@ -278,7 +278,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 		}
 	}
 	a.t.NextCheck = a.t.NextCheck.Truncate(time.Microsecond)
-	data, _, err := encodeRow(n.cfg.Sealer, &machine.Scratch{}, a.story.chain.link, a.Head.Run, a.t.Seq, a.t.At, a.records)
+	data, _, err := encodeRow(n.cfg.Sealer, &machine.Scratch{}, a.story.Next(), a.Head.Run, a.t.Seq, a.t.At, a.records)
 	if err == nil && len(data) > n.cfg.Options.MaxRow {
 		err = &RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", a.t.Seq, len(data), n.cfg.Options.MaxRow)}
 	}

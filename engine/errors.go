@@ -1,43 +1,9 @@
 package engine
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/store"
-)
+import "errors"
 
 // Conditions that callers branch on; the store has more.
 var (
 	ErrNotOwner = errors.New("engine: another engine owns the run")
 	ErrStopping = errors.New("engine: this engine is stopping")
 )
-
-// A RunError says that one run cannot be worked on here, while the engine goes
-// on with the others: its journal or definition cannot be read, an agent it is
-// pinned to is missing, or deciding on it went wrong. The run's state is safe.
-type RunError struct {
-	Run  int64  // internal id
-	Name string // public id; "" = derived from the internal one
-	Err  error
-	Hint string // what to do about it; "" = nothing is known
-}
-
-// Error names the run, the cause and the remedy.
-func (e *RunError) Error() string {
-	if e.Hint == "" {
-		return fmt.Sprintf("run %s is set aside: %v", e.name(), e.Err)
-	}
-	return fmt.Sprintf("run %s is set aside: %v (%s)", e.name(), e.Err, e.Hint)
-}
-
-func (e *RunError) name() string {
-	if e.Name != "" {
-		return e.Name
-	}
-	return store.RunName(machine.RunID(e.Run))
-}
-
-// Unwrap returns the cause.
-func (e *RunError) Unwrap() error { return e.Err }

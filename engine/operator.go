@@ -73,7 +73,7 @@ func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Even
 	var refused machine.Refused
 	try := func(at time.Time) func() error {
 		return func() error {
-			rec := machine.Decide(story.Flow, story.State, machine.Input{At: at, Event: verb, Slots: slots, Journal: story.stored,
+			rec := machine.Decide(story.Flow, story.State, machine.Input{At: at, Event: verb, Slots: slots, Journal: story.Stored,
 				Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
 			refused, _ = rec.Event().(machine.Refused)
 			return nil

@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -126,8 +124,7 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 // An adoption asks that a run be taken over from an owner who is gone.
 type adoption struct {
 	from  store.EngineID // whose it may be taken from; 0 = nobody's
-	story *Story         // the run as it was read; nil = it must be read
-	rows  []store.Row    // of story
+	story *loadedRun     // the run as it was read; nil = it must be read
 	specs map[string]AgentSpec
 	read  bool     // its inbox was read with it, or nothing was in it
 	mail  []letter // what was in it: to be decided in the row that takes it over
@@ -146,7 +143,7 @@ func (sh *shard) adopt(ctx context.Context, id machine.RunID, a adoption) {
 		sh.runs[id] = r
 		r.adopts = append(r.adopts, a)
 		if a.story != nil {
-			sh.loaded(ctx, r, *a.story, a.rows, nil)
+			sh.loaded(ctx, r, *a.story, nil)
 			return
 		}
 		sh.load(ctx, r)
@@ -434,26 +431,6 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.s.agenda.set(r.id, time.Time{}, false)
 	delete(sh.runs, r.id)
 	sh.weigh(r)
-}
-
-// A panicError is a panic that was stopped. Its text is for people, the stack
-// for those who look for the fault.
-type panicError struct {
-	value any
-	stack string
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
-
-// guard runs f and turns a panic into an error, so that one run's misfortune
-// is not every run's.
-func guard(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicError{value: p, stack: string(bytes.TrimSpace(debug.Stack()))}
-		}
-	}()
-	return f()
 }
 
 // setAside stops working on a run for which deciding or storing went wrong.

@@ -187,7 +187,7 @@ func (t *term) consider(ctx context.Context, l store.Loaded, how taking, checked
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &adoption{story: &story, rows: l.Rows}
+	a := &adoption{story: &story}
 	due, timed := story.State.NextDue()
 	rests := n.rests(story)
 	a.read = true
@@ -270,8 +270,10 @@ func (n *Node) troubled(run machine.RunID, err *RunError) {
 
 // fold makes a run's story out of what was loaded. Returns a *RunError if it
 // cannot be read here; any other error says that this is not known.
-func (n *Node) fold(ctx context.Context, l store.Loaded, scratch *machine.Scratch) (Story, error) {
-	story, err := foldStory(ctx, n.cfg.Sealer, n.defs, l, scratch)
+func (n *Node) fold(ctx context.Context, l store.Loaded, scratch *machine.Scratch) (loadedRun, error) {
+	story := loadedRun{rows: l.Rows}
+	var err error
+	story.Story, err = foldStory(ctx, n.cfg.Sealer, n.defs, l, scratch, story.notes.note)
 	var aside *RunError
 	if err != nil && !errors.As(err, &aside) && permanent(err) {
 		err = &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: hintFor(err)}
@@ -466,7 +468,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 // rests reports whether a run waits for a person and nothing of it is due now.
 // Its deadline may still be ahead: once that has passed an engine takes the run
 // to raise the alert, and then it is at rest for good (Head.AtRest).
-func (n *Node) rests(story Story) bool {
+func (n *Node) rests(story loadedRun) bool {
 	if !story.State.Status().NeedsHuman() || story.State.InFlight() {
 		return false
 	}

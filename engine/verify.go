@@ -55,7 +55,7 @@ func verifyRun(ctx context.Context, sealer Sealer, defs *Definitions, l store.Lo
 			v.Summed++
 		}
 	}
-	story, err := foldStory(ctx, sealer, defs, l, &machine.Scratch{})
+	story, err := foldStory(ctx, sealer, defs, l, &machine.Scratch{}, nil)
 	var alone *RunError
 	switch {
 	case err == nil && story.State.Status() != l.Head.State:

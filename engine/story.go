@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A Story is a run as its journal tells it.
+type Story struct {
+	Head    store.Head
+	Flow    *dsl.Workflow
+	State   *machine.State
+	Records []machine.Record // nil where only the state was asked for
+	Facts   int              // number of facts in the records
+
+	Stored int64 // bytes of the journal
+
+	each  func(machine.Event) // sees every event in order; nil = nothing does
+	chain chain
+}
+
+// Next says what the row after the last one has to fit to.
+func (st *Story) Next() link { return st.chain.link }
+
+// LoadRun reads a run's journal and folds it: the workflow it is pinned to,
+// its state, and its records in order (S22, S87). It needs no running engine
+// and slows none. Returns ErrNotFound; a *KeyError inside the error if it
+// holds sensitive values and the key is not known; a *RunError if what is
+// stored cannot be read by this version.
+func LoadRun(ctx context.Context, store store.Journal, sealer Sealer, defs *Definitions, run machine.RunID) (*dsl.Workflow, *machine.State, []machine.Record, error) {
+	story, _, err := loadStory(ctx, store, sealer, defs, run)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return story.Flow, story.State, story.Records, nil
+}
+
+// loadStory loads and folds a run, and returns the rows too.
+func loadStory(ctx context.Context, st store.Journal, sealer Sealer, defs *Definitions, run machine.RunID) (Story, []store.Row, error) {
+	head, rows, err := st.Load(ctx, run)
+	if err != nil {
+		return Story{}, nil, fmt.Errorf("load run %s: %w", store.RunName(run), err)
+	}
+	story, err := foldStory(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
+	return story, rows, err
+}
+
+// foldStory folds what was loaded of a run. With a scratch it makes no records,
+// which costs a fraction. each sees every event of the run, in order; nil = nothing does.
+func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l store.Loaded, scratch *machine.Scratch, each func(machine.Event)) (Story, error) {
+	if each == nil {
+		each = func(machine.Event) {}
+	}
+	story := Story{Head: l.Head, State: machine.NewState(), each: each}
+	var err error
+	if story.Flow, err = defs.Workflow(ctx, l.Head.Workflow); err != nil {
+		return Story{}, err
+	}
+	if story.chain.strict, err = defs.strict(ctx, l.Head.Run); err != nil {
+		return Story{}, err
+	}
+	for _, row := range l.Rows {
+		if err := story.verify(sealer, row); err != nil {
+			return Story{}, err
+		}
+		story.Stored += int64(len(row.Data))
+		if err := story.fold(sealer, row, scratch); err != nil {
+			return Story{}, err
+		}
+	}
+	if l.Head.Fence >= story.chain.rows { // which a row of that number has made
+		return Story{}, broken(l.Head, story.chain.rows, faultTail)
+	}
+	return story, nil
+}
+
+// verify checks that the row is the one that follows those before it. Returns a
+// *RunError with a *HistoryError inside if it is not.
+func (st *Story) verify(sealer Sealer, row store.Row) error {
+	seq := st.chain.rows
+	if err := st.chain.follow(sealer, st.Head.Run, row); err != nil {
+		return broken(st.Head, seq, err)
+	}
+	return nil
+}
+
+// fold applies one row.
+func (st *Story) fold(sealer Sealer, row store.Row, scratch *machine.Scratch) error {
+	if scratch == nil {
+		return st.foldRecords(sealer, row)
+	}
+	plain, err := openRow(sealer, st.Head.Run, row)
+	if err == nil {
+		err = guard(func() error {
+			facts, err := scratch.Fold(st.State, st.Flow, plain, st.each)
+			st.Facts += facts
+			return err
+		})
+	}
+	return st.blame(row, err)
+}
+
+// foldRecords is fold that keeps the records.
+func (st *Story) foldRecords(sealer Sealer, row store.Row) error {
+	records, err := DecodeRow(sealer, st.Head.Run, row)
+	if err == nil {
+		err = guard(func() error {
+			for _, rec := range records {
+				st.Facts += st.State.ApplyCounted(st.Flow, rec)
+				st.each(rec.Event())
+			}
+			return nil
+		})
+	}
+	st.Records = append(st.Records, records...)
+	return st.blame(row, err)
+}
+
+// blame says of which row an error is.
+func (st *Story) blame(row store.Row, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: fmt.Errorf("fold row %d: %w", row.Seq, err), Hint: hintFor(err)}
+}
+
+// hintFor returns the remedy that an error names.
+func hintFor(err error) string {
+	var key *KeyError
+	var agent interface{ Hint() string } // an agent that is missing or another
+	switch {
+	case errors.As(err, &key):
+		return key.Hint
+	case errors.Is(err, machine.ErrFormat):
+		return "it was written by a newer version: update this engine"
+	case errors.As(err, &agent):
+		return agent.Hint() + "; an engine that has this agent can go on with the run"
+	}
+	return ""
+}
+
+// permanent reports whether loading again would bring the same error.
+func permanent(err error) bool {
+	var run *RunError
+	var bad *unreadable
+	return errors.Is(err, store.ErrNotFound) || errors.As(err, &run) || errors.As(err, &bad)
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// followRows is how many rows of a run are read at once.
+const followRows = 256
+
+// FollowOptions say how often a journal is looked at.
+type FollowOptions struct {
+	Hint       <-chan struct{} // tells that there may be something new; nil = never
+	Poll       time.Duration   // longest pause between two looks; 0 = 1 s
+	RetryStore time.Duration   // longest pause before a store that does not answer is asked again; 0 = 5 s
+	// Unanswered is called when the store stops answering, once until it answers
+	// again; nil = nobody asks.
+	Unanswered func(err error)
+}
+
+// Follow is Node.Follow without a node, for commands that only watch.
+func Follow(ctx context.Context, st store.Journal, sealer Sealer, defs *Definitions, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts FollowOptions) (*machine.State, error) {
+	if opts.Poll <= 0 {
+		opts.Poll = time.Second
+	}
+	ask := asker{most: opts.RetryStore, unanswered: opts.Unanswered}
+	var rows []store.Row
+	story := Story{State: machine.NewState()}
+	err := ask.until(ctx, func() (err error) {
+		if story.Head, rows, err = st.Load(ctx, run); err == nil {
+			story.Flow, err = defs.Workflow(ctx, story.Head.Workflow)
+		}
+		if err == nil {
+			story.chain.strict, err = defs.strict(ctx, run)
+		}
+		return err
+	})
+	if err == nil && story.Head.Fence >= int32(len(rows)) { // more rows will not come
+		err = broken(story.Head, int32(len(rows)), faultTail)
+	}
+	if err != nil {
+		return nil, followError(ctx, run, err)
+	}
+	const least = 10 * time.Millisecond
+	next, pause := int32(0), least
+	for {
+		for _, row := range rows {
+			if err := story.tell(sealer, row, from, fn); err != nil {
+				return nil, err
+			}
+			next, pause = row.Seq+1, least
+		}
+		status := story.State.Status()
+		if len(rows) < followRows && (status.Final() || status.NeedsHuman()) {
+			return story.State, nil
+		}
+		if len(rows) < followRows {
+			timer := time.NewTimer(pause)
+			select {
+			case <-opts.Hint:
+			case <-timer.C:
+				pause = min(2*pause, opts.Poll)
+			case <-ctx.Done():
+			}
+			timer.Stop()
+		}
+		err := ask.until(ctx, func() (err error) {
+			rows, err = st.Rows(ctx, run, next, followRows)
+			return err
+		})
+		if err != nil {
+			return nil, followError(ctx, run, err)
+		}
+	}
+}
+
+// followError is an error of following; the end of ctx is returned as it is.
+func followError(ctx context.Context, run machine.RunID, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("follow run %s: %w", store.RunName(run), err)
+}
+
+// tell verifies and folds one row and tells its facts.
+func (st *Story) tell(sealer Sealer, row store.Row, from int, fn func(int, []machine.Fact)) error {
+	if err := st.verify(sealer, row); err != nil {
+		return err
+	}
+	records, err := DecodeRow(sealer, st.Head.Run, row)
+	if err != nil {
+		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: err, Hint: hintFor(err)}
+	}
+	err = guard(func() error {
+		for _, rec := range records {
+			facts := rec.Facts(st.Flow, st.State)
+			st.State.Apply(rec)
+			first := st.Facts + 1
+			st.Facts += len(facts)
+			if skip := from - first; skip > 0 {
+				facts = facts[min(skip, len(facts)):]
+				first += skip
+			}
+			if fn != nil && len(facts) > 0 {
+				fn(first, facts)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: fmt.Errorf("fold row %d: %w", row.Seq, err)}
+	}
+	return nil
+}
