@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -50,7 +53,7 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 	cut := func(rows []store.Row) []store.Row { return rows[:0] }
 	key := newSealer(t, newKey(t))
 	for name, c := range map[string]struct {
-		sealer engine.Sealer
+		sealer crypt.Sealer
 		change func([]store.Row) []store.Row
 	}{
 		"changed, with a key": {key, flip}, "changed, without a key": {nil, flip}, "cut, with a key": {key, cut}, "cut, without a key": {nil, cut},
@@ -66,10 +69,10 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 				first.kill(t)
 				time.Sleep(w.opts.Lease)
 				w.shop.on("reserve", nil)
-				defs := engine.NewDefinitions(w.mem, c.sealer)
+				defs := journal.NewDefinitions(w.mem, c.sealer)
 				verify := func(s store.Store) error {
 					t.Helper()
-					found, err := engine.VerifyRuns(t.Context(), s, c.sealer, defs, []machine.RunID{bad, good})
+					found, err := journal.Verify(t.Context(), s, c.sealer, defs, []machine.RunID{bad, good})
 					if err != nil || len(found) != 2 || found[1].Err != nil {
 						t.Fatalf("verify: %+v, %v", found, err)
 					}
@@ -79,7 +82,7 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 					t.Errorf("an intact history: %v", err)
 				}
 				tampered := &tamperedStore{w.mem, bad, c.change}
-				var broken *engine.HistoryError
+				var broken *journal.HistoryError
 				if err := verify(tampered); !errors.As(err, &broken) || broken.Run != int64(bad) || broken.Seq != 0 {
 					t.Errorf("verify: %v, want it to name row 0 of run %d", err, bad)
 				}
@@ -93,11 +96,11 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 					t.Errorf("adopt: %v, want a HistoryError", err)
 				}
 				w.wait(second, good, machine.RunSucceeded)
-				op := engine.Operator{Store: tampered, Sealer: c.sealer, Defs: defs}
+				op := operator.Operator{Store: tampered, Sealer: c.sealer, Defs: defs}
 				if _, err := op.Ask(t.Context(), bad, machine.CancelRequested{By: "ann"}, "ann"); !errors.As(err, &broken) {
 					t.Errorf("ask: %v, want a HistoryError", err)
 				}
-				if _, err := engine.Follow(t.Context(), tampered, c.sealer, defs, bad, 1, nil, engine.FollowOptions{}); !errors.As(err, &broken) {
+				if _, err := journal.Follow(t.Context(), tampered, c.sealer, defs, bad, 1, nil, journal.FollowOptions{}); !errors.As(err, &broken) {
 					t.Errorf("follow: %v, want a HistoryError", err)
 				}
 				second.drain(t)
@@ -113,18 +116,18 @@ func TestVerifyFindsAMissingEnd(t *testing.T) {
 		n := w.start()
 		run := w.submit(n, "one", nil)
 		w.wait(n, run, machine.RunSucceeded)
-		defs := engine.NewDefinitions(w.mem, nil)
+		defs := journal.NewDefinitions(w.mem, nil)
 		var last int32
 		cut := &tamperedStore{w.mem, run, func(rows []store.Row) []store.Row {
 			last = rows[len(rows)-1].Seq
 			return rows[:len(rows)-1]
 		}}
 		for name, store := range map[string]store.Store{"intact": w.mem, "cut": cut} {
-			found, err := engine.VerifyRuns(t.Context(), store, nil, defs, []machine.RunID{run, 12345})
+			found, err := journal.Verify(t.Context(), store, nil, defs, []machine.RunID{run, 12345})
 			if err != nil || len(found) != 1 {
 				t.Fatalf("%s: %+v, %v, want one run: the other does not exist", name, found, err)
 			}
-			var broken *engine.HistoryError
+			var broken *journal.HistoryError
 			if errors.As(found[0].Err, &broken); name == "intact" && found[0].Err != nil || name == "cut" && (broken == nil || broken.Seq != last) {
 				t.Errorf("%s: %v", name, found[0].Err)
 			}
@@ -170,11 +173,11 @@ func TestKeyComesLater(t *testing.T) {
 			}
 			at := time.Now()
 			fresh := store.FirstRunOf(at)
-			records, err := engine.DecodeRow(key, run, rows[0])
+			records, err := journal.DecodeRow(key, run, rows[0])
 			if err != nil {
 				t.Fatal(err)
 			}
-			data, err := (&engine.RowEncoder{Run: fresh}).Encode(at, records)
+			data, err := (&journal.RowEncoder{Run: fresh}).Encode(at, records)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,15 +190,15 @@ func TestKeyComesLater(t *testing.T) {
 		early := begin()
 		time.Sleep(25 * time.Hour)
 		late := begin()
-		defs := engine.NewDefinitions(w.mem, key)
-		found, err := engine.VerifyRuns(t.Context(), w.mem, key, defs, []machine.RunID{run, early, late})
+		defs := journal.NewDefinitions(w.mem, key)
+		found, err := journal.Verify(t.Context(), w.mem, key, defs, []machine.RunID{run, early, late})
 		if err != nil || len(found) != 3 {
 			t.Fatalf("verify: %+v, %v", found, err)
 		}
 		if found[0].Err != nil || found[0].Summed == 0 || found[0].Tagged == 0 || found[1].Err != nil {
 			t.Errorf("the run that went on with a key: %+v, one begun on that day: %v", found[0], found[1].Err)
 		}
-		var broken *engine.HistoryError
+		var broken *journal.HistoryError
 		if !errors.As(found[2].Err, &broken) || broken.Seq != 0 {
 			t.Errorf("a run begun without a key a day later: %v, want a HistoryError", found[2].Err)
 		}

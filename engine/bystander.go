@@ -11,6 +11,8 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -32,7 +34,7 @@ type lacking struct {
 	specs map[string]AgentSpec
 	mail  []letter
 	why   map[string]string // by agent, of those that cannot be called here
-	err   *RunError
+	err   *journal.RunError
 }
 
 // An aside is a row for a lacking run, on its way to the store.
@@ -212,7 +214,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 	a.t = store.Transition{Run: a.Head.Run, Seq: int32(len(a.Rows))}
 	slots := a.slots()
 	var late []store.LateReply
-	err := guard(func() error {
+	err := guard.Do(func() error {
 		for _, d := range todo {
 			if state.Status().Final() {
 				break // what else was said finds a run that has ended
@@ -245,7 +247,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 		return nil
 	})
 	if err != nil {
-		return &RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: err, Hint: "another version of the engine may be able to go on"}
+		return &journal.RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: err, Hint: "another version of the engine may be able to go on"}
 	}
 	status := state.Status()
 	if alarm && moves(status) {
@@ -278,9 +280,9 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 		}
 	}
 	a.t.NextCheck = a.t.NextCheck.Truncate(time.Microsecond)
-	data, _, err := encodeRow(n.cfg.Sealer, &machine.Scratch{}, a.story.Next(), a.Head.Run, a.t.Seq, a.t.At, a.records)
+	data, _, err := journal.EncodeRow(n.cfg.Sealer, &machine.Scratch{}, a.story.Next(), a.Head.Run, a.t.Seq, a.t.At, a.records)
 	if err == nil && len(data) > n.cfg.Options.MaxRow {
-		err = &RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", a.t.Seq, len(data), n.cfg.Options.MaxRow)}
+		err = &journal.RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", a.t.Seq, len(data), n.cfg.Options.MaxRow)}
 	}
 	a.t.Data = data
 	return err
@@ -315,7 +317,7 @@ func (t *term) settleAside(ctx context.Context, a *aside) error {
 	case errors.Is(l.err, store.ErrStale), overFor(l.err): // somebody was faster, or this incarnation is over
 		return nil
 	case l.err != nil:
-		n.leaveAlone(run, &RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.t.Seq, l.err)})
+		n.leaveAlone(run, &journal.RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.t.Seq, l.err)})
 		return nil
 	}
 	for _, rec := range a.records {

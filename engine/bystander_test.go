@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -117,7 +118,7 @@ func TestAnswerCountsBeforeAVerb(t *testing.T) {
 			t.Errorf("charge is %v, want what the answer says", got)
 		}
 		lost := w.post(run, store.MessageVerb, machine.PauseRequested{By: "bob"}, time.Time{})
-		var refused *engine.RefusedError
+		var refused *operator.RefusedError
 		within(t, 5*time.Second, "answer", func(ctx context.Context) error {
 			if err := w.operator().Answer(ctx, run, lost); !errors.As(err, &refused) {
 				return errors.Join(errors.New("not refused"), err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -100,7 +101,7 @@ func (c *running) slow() bool {
 // answered; otherwise the call ends here.
 func (c *running) begin() {
 	var refused *delivery // why it was not sent
-	err := guard(func() error {
+	err := guard.Do(func() error {
 		var request sdk.Request
 		if request, refused = c.prepare(); refused == nil && c.w.send(c) {
 			c.send(request)
@@ -242,7 +243,7 @@ func (sh *shard) heard(ctx context.Context, c *running) {
 // taken any more.
 func (c *running) concluded() (d *delivery) {
 	c.pump.close()
-	err := guard(func() error {
+	err := guard.Do(func() error {
 		d = c.outcome()
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -221,7 +222,7 @@ func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) e
 		}
 		c.outage.failed(doingCommit, err, "runs", len(rows))
 		failed = true
-		if err := sleep(ctx, pause); err != nil {
+		if err := wait.For(ctx, pause); err != nil {
 			return w.tell(rows, err)
 		}
 		pause = min(2*pause, c.opts.RetryStore)
@@ -270,17 +271,5 @@ func (w *commitWriter) answer(rows []*commit) {
 		sh.give(tasks...)
 		clear(tasks)
 		w.tasks = tasks
-	}
-}
-
-// sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

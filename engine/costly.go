@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -225,7 +226,7 @@ func (p *decisionPool) make(c *costlyDecision) {
 	})
 	var rec machine.Record
 	began := time.Now()
-	err := guard(func() error {
+	err := guard.Do(func() error {
 		rec = p.decide(c.flow, c.state, c.in)
 		return nil
 	})

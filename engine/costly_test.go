@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -245,7 +246,7 @@ func TestDecisionThatDoesNotEnd(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		var aside *engine.RunError
+		var aside *journal.RunError
 		if _, err := n.Wait(ctx, hangs); !errors.As(err, &aside) || !strings.Contains(err.Error(), engine.DecisionLimit.String()) || aside.Hint == "" {
 			t.Errorf("Wait = %v, want that the run was set aside, and what to do", err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -135,7 +136,7 @@ func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
 	if last := r.state.Last(); f.t.At.Before(last) {
 		f.t.At = last
 	}
-	data, after, err := encodeRow(n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, f.t.At, records)
+	data, after, err := journal.EncodeRow(n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, f.t.At, records)
 	if err != nil {
 		return nil, err
 	}

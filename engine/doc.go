@@ -52,6 +52,6 @@
 // A panic while one run is decided or folded, a row that cannot be read, a row
 // the store refuses: the run is set aside. Its journal stays as it is, an alert
 // is logged and written beside it in the store, everyone who waits for it gets a
-// *RunError, Node.Troubles lists it, and the engine goes on with the others. An
+// *journal.RunError, Node.Troubles lists it, and the engine goes on with the others. An
 // engine that can read it takes it over as soon as this one leaves.
 package engine

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -87,13 +90,13 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	if len(e.all) == 0 {
 		return nil, nil
 	}
-	if err := pinKey(ctx, cfg.Store, cfg.Sealer, time.Now()); err != nil {
+	if err := journal.PinKey(ctx, cfg.Store, cfg.Sealer, time.Now()); err != nil {
 		return err, nil
 	}
 	writers := min(cfg.Options.Writers, len(e.all))
 	cfg.Store = store.Pointed(cfg.Store)
 	e.cfg = cfg
-	e.n = &Node{cfg: cfg, clock: &clock{}, ids: &store.RunIDSource{}, defs: NewDefinitions(cfg.Store, cfg.Sealer)}
+	e.n = &Node{cfg: cfg, clock: &clock{}, ids: &store.RunIDSource{}, defs: journal.NewDefinitions(cfg.Store, cfg.Sealer)}
 	var err error
 	if e.engine, err = cfg.Store.Join(ctx, cfg.Options.Address, cfg.Options.Lease, writers); err != nil {
 		return fmt.Errorf("join the store: %w", err), nil
@@ -275,7 +278,7 @@ func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) error {
 	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.t.Run, b.t.Run) })
 	unsure := false // an earlier sending may have landed
-	pause := leastRetry
+	pause := wait.Least
 	for try := 1; len(batch) > 0; try++ {
 		rows := make([]store.Transition, len(batch))
 		for i, x := range batch {
@@ -303,7 +306,7 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 			e.fail(batch, err, unsure)
 			return err
 		}
-		if sleep(ctx, pause) != nil {
+		if wait.For(ctx, pause) != nil {
 			e.fail(batch, err, unsure)
 			return err
 		}
@@ -381,12 +384,12 @@ func (e *enqueuer) transition(s Submission, st start) (store.Transition, error) 
 	}
 	nobody, state := store.EngineID(0), machine.NewState()
 	t := store.Transition{Run: run, Workflow: st.workflow, Owner: &nobody, Names: &st.names}
-	err = guard(func() error {
+	err = guard.Do(func() error {
 		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: e.cfg.Options.Ceilings,
 			Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
 		addRecord(&t, rec, state)
 		t.At = rec.At()
-		t.Data, _, err = encodeRow(e.cfg.Sealer, &machine.Scratch{}, link{}, run, 0, t.At, []machine.Record{rec})
+		t.Data, _, err = journal.EncodeRow(e.cfg.Sealer, &machine.Scratch{}, journal.Link{}, run, 0, t.At, []machine.Record{rec})
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -22,7 +23,7 @@ func (missing) Hint() string  { return "install the agent" }
 // People know a run by its public name: messages and logs say no other. That
 // another engine may have the agent is said only where the agent is missing.
 func TestMessagesNameTheRun(t *testing.T) {
-	if got := (&engine.RunError{Run: 36, Err: errors.New("oh")}).Error(); got != "run r-10 is set aside: oh" {
+	if got := (&journal.RunError{Run: 36, Err: errors.New("oh")}).Error(); got != "run r-10 is set aside: oh" {
 		t.Errorf("Error() = %q, want the derived name", got)
 	}
 	for name, tt := range map[string]struct {

@@ -16,17 +16,11 @@ func (o Options) WithDefaults() Options { return o.withDefaults() }
 // Validate checks the options.
 func (o Options) Validate() error { return o.validate() }
 
-// Wrap and Unwrap are how definitions and rows are sealed.
+// MarkEchoes and NewRedact are how values are kept out of what is stored and shown.
 var (
-	Wrap       = wrap
-	Unwrap     = unwrap
-	RowPlace   = rowPlace
 	MarkEchoes = markEchoes
 	NewRedact  = func(secrets ...string) func(string) string { return (&redactor{secrets: secrets}).text }
 )
-
-// DecodeMessage opens a message of an inbox.
-var DecodeMessage = decodeMessage
 
 // DecideCostly replaces what makes the node's costly decisions, before any is made.
 func (n *Node) DecideCostly(decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -22,7 +23,7 @@ func (n *Node) Wait(ctx context.Context, run machine.RunID) (*machine.State, err
 				continue
 			}
 		}
-		return n.Follow(ctx, run, 0, nil, FollowOptions{})
+		return n.Follow(ctx, run, 0, nil, journal.FollowOptions{})
 	}
 }
 
@@ -92,7 +93,7 @@ func (sh *shard) await(run machine.RunID) (chan *machine.State, error) {
 // ends: an error of reading is returned only if it cannot pass. That is
 // ErrNotFound, ErrDamaged, a *RunError or another error about what is stored if
 // the run cannot be read here, a *SchemaError and a *LossError.
-func (n *Node) Follow(ctx context.Context, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts FollowOptions) (*machine.State, error) {
+func (n *Node) Follow(ctx context.Context, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts journal.FollowOptions) (*machine.State, error) {
 	hint, done := n.followers.follow(run)
 	defer done()
 	opts.Hint = hint
@@ -102,7 +103,7 @@ func (n *Node) Follow(ctx context.Context, run machine.RunID, from int, fn func(
 	if opts.RetryStore <= 0 {
 		opts.RetryStore = n.cfg.Options.RetryStore
 	}
-	return Follow(ctx, n.cfg.Store, n.cfg.Sealer, n.defs, run, from, fn, opts)
+	return journal.Follow(ctx, n.cfg.Store, n.cfg.Sealer, n.defs, run, from, fn, opts)
 }
 
 // followers wakes those who follow runs of this process, so that they need not

@@ -8,8 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -27,12 +29,12 @@ func TestFollowOutlastsTheStore(t *testing.T) {
 		ends := make(chan error, 2)
 		facts, outages := 0, 0
 		go func() {
-			s, err := engine.Follow(t.Context(), far, nil, engine.NewDefinitions(far, nil), run, 1, func(first int, told []machine.Fact) {
+			s, err := journal.Follow(t.Context(), far, nil, journal.NewDefinitions(far, nil), run, 1, func(first int, told []machine.Fact) {
 				if first != facts+1 {
 					t.Errorf("facts from %d after %d", first, facts)
 				}
 				facts += len(told)
-			}, engine.FollowOptions{Unanswered: func(err error) {
+			}, journal.FollowOptions{Unanswered: func(err error) {
 				if outages++; !errors.Is(err, errDown) {
 					t.Errorf("told %v", err)
 				}
@@ -59,12 +61,12 @@ func TestFollowOutlastsTheStore(t *testing.T) {
 		if outages != 2 {
 			t.Errorf("told of %d outages, want 2", outages)
 		}
-		op := &engine.Operator{Store: far, Defs: engine.NewDefinitions(far, nil)}
+		op := &operator.Operator{Store: far, Defs: journal.NewDefinitions(far, nil)}
 		far.noRead.Store(&errDown)
 		go func() { ends <- op.Answer(t.Context(), run, 1) }()
 		time.Sleep(time.Minute)
 		far.noRead.Store(nil)
-		var refused *engine.RefusedError
+		var refused *operator.RefusedError
 		if err := <-ends; !errors.As(err, &refused) {
 			t.Errorf("Answer = %v, want that the run had ended before", err)
 		}
@@ -101,7 +103,7 @@ func TestFollowEnds(t *testing.T) {
 		"not found":      store.ErrNotFound,
 		"another schema": &store.SchemaError{Store: "test", Have: 1, Want: 2},
 		"a loss":         &store.LossError{Store: "test"},
-		"a wrong key":    &engine.KeyError{},
+		"a wrong key":    &crypt.KeyError{},
 		"damage":         store.Damaged(errors.New("a page is bad")),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +115,7 @@ func TestFollowEnds(t *testing.T) {
 				err := fmt.Errorf("read: %w", want)
 				far.noRead.Store(&err)
 				began := time.Now()
-				_, got := engine.Follow(t.Context(), far, nil, engine.NewDefinitions(far, nil), run, 1, nil, engine.FollowOptions{})
+				_, got := journal.Follow(t.Context(), far, nil, journal.NewDefinitions(far, nil), run, 1, nil, journal.FollowOptions{})
 				if !errors.Is(got, want) || time.Since(began) != 0 {
 					t.Errorf("Follow = %v after %s, want %v at once", got, time.Since(began), want)
 				}
@@ -129,7 +131,7 @@ func TestFollowEnds(t *testing.T) {
 		far.noRead.Store(&errDown)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := engine.Follow(ctx, far, nil, engine.NewDefinitions(far, nil), run, 1, nil, engine.FollowOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := journal.Follow(ctx, far, nil, journal.NewDefinitions(far, nil), run, 1, nil, journal.FollowOptions{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Follow = %v, want the context's end", err)
 		}
 		n.drain(t)

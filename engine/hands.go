@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -154,7 +155,7 @@ func (k *handKeeper) run(ctx context.Context) error {
 			return ctx.Err()
 		case err != nil:
 			k.t.n.outage.failed(doingHands, err)
-			if err := sleep(ctx, pause); err != nil {
+			if err := wait.For(ctx, pause); err != nil {
 				return err
 			}
 			pause = min(2*pause, k.t.n.cfg.Options.RetryStore)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
@@ -412,7 +414,7 @@ func (w *world) check(run machine.RunID) *machine.State {
 	if err != nil {
 		w.t.Fatalf("Load: %v", err)
 	}
-	_, state, _, err := engine.LoadRun(context.WithoutCancel(w.t.Context()), w.mem, w.sealer(), engine.NewDefinitions(w.mem, w.sealer()), run)
+	_, state, _, err := journal.LoadRun(context.WithoutCancel(w.t.Context()), w.mem, w.sealer(), journal.NewDefinitions(w.mem, w.sealer()), run)
 	if err != nil {
 		w.t.Fatalf("LoadRun: %v", err)
 	}
@@ -436,7 +438,7 @@ func (w *world) check(run machine.RunID) *machine.State {
 	return state
 }
 
-func (w *world) sealer() engine.Sealer {
+func (w *world) sealer() crypt.Sealer {
 	cfg := engine.Config{}
 	if w.cfg != nil {
 		w.cfg(&cfg)

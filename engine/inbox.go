@@ -9,6 +9,8 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -94,7 +96,7 @@ func (sh *shard) readMail(ctx context.Context, r *ownedRun) {
 	go func() {
 		defer sh.s.loads.Done()
 		letters, err := sh.s.letters(ctx, id, limit)
-		for pause := 20 * time.Millisecond; err != nil && first && sleep(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
+		for pause := 20 * time.Millisecond; err != nil && first && wait.For(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
 			n.cfg.Logger.Warn("read messages, trying again", "run", name, "error", err)
 			letters, err = sh.s.letters(ctx, id, limit) // nothing is decided before
 		}
@@ -152,7 +154,7 @@ func (s *scheduler) letters(ctx context.Context, run machine.RunID, limit int) (
 // open decodes a message.
 func (n *Node) open(m store.Message) letter {
 	l := letter{Message: m}
-	l.event, l.err = decodeMessage(n.cfg.Sealer, m.Run, m.Data)
+	l.event, l.err = journal.DecodeMessage(n.cfg.Sealer, m.Run, m.Data)
 	if l.err != nil {
 		return l
 	}
@@ -207,7 +209,7 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 	b.reading, b.first = false, false
 	gone := b.gone
 	b.gone = nil
-	var unable *RunError
+	var unable *journal.RunError
 	switch {
 	case r.phase != phaseReady:
 		return
@@ -232,7 +234,7 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 			stuck++
 			if !b.held[l.ID] {
 				n.cfg.Logger.Error("a message cannot be read here and is left", "run", r.name(), "message", l.ID, "error", l.err)
-				n.troubles.note(r.id, &RunError{Run: int64(r.id), Name: r.name(), Err: l.err, Hint: hintFor(l.err)})
+				n.troubles.note(r.id, &journal.RunError{Run: int64(r.id), Name: r.name(), Err: l.err, Hint: journal.HintFor(l.err)})
 			}
 		case b.held[l.ID] || gone[l.ID]:
 			continue
@@ -355,7 +357,7 @@ func (n *Node) keepSurely(ctx context.Context, l store.LateReply) bool {
 			return false
 		}
 		n.outage.failed(doingLate, err, "run", store.RunName(l.Run))
-		if sleep(ctx, pause) != nil {
+		if wait.For(ctx, pause) != nil {
 			return false
 		}
 		pause = min(2*pause, n.cfg.Options.RetryStore)

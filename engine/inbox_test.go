@@ -9,8 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -49,7 +50,7 @@ func TestVerbReachesTheOwner(t *testing.T) {
 			t.Errorf("run is %v, want paused", s.Status())
 		}
 		// Twice is refused, by whoever asks and by whoever decides.
-		var refused *engine.RefusedError
+		var refused *operator.RefusedError
 		if _, err := op.Ask(t.Context(), run, machine.RetryRequested{By: "ann"}, "ann"); !errors.As(err, &refused) {
 			t.Errorf("Ask = %v, want a refusal", err)
 		}
@@ -251,7 +252,7 @@ func TestVerbToARunAtRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		records, err := engine.DecodeRow(nil, run, rows[len(before)])
+		records, err := journal.DecodeRow(nil, run, rows[len(before)])
 		if err != nil || len(records) < 2 {
 			t.Fatalf("the row of the takeover = %+v, %v", records, err)
 		}

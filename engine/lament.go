@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -36,9 +38,9 @@ func (t *term) mayAlert(ctx context.Context, a *aside, elsewhere func(string) (b
 
 // moved returns when something other than time has last moved the run. That an
 // engine without its agents has noticed the time is nothing new to people.
-func (x *lacking) moved(sealer Sealer) (time.Time, error) {
+func (x *lacking) moved(sealer crypt.Sealer) (time.Time, error) {
 	for i := len(x.Rows) - 1; i > 0; i-- {
-		records, err := DecodeRow(sealer, x.Head.Run, x.Rows[i])
+		records, err := journal.DecodeRow(sealer, x.Head.Run, x.Rows[i])
 		if err != nil {
 			return time.Time{}, err
 		}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -154,7 +156,7 @@ func (ev *evidence) work(idle chan struct{}) {
 // times, and once only while it is known not to: an answer that is lost here
 // has changed nothing, and others wait.
 func (ev *evidence) store(l lateAnswer, failing bool) error {
-	data, err := encodeMessage(ev.n.cfg.Sealer, l.run, l.event)
+	data, err := journal.EncodeMessage(ev.n.cfg.Sealer, l.run, l.event)
 	if err != nil {
 		return err
 	}
@@ -176,7 +178,7 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 		if tries--; tries == 0 || ev.n.stopped.Err() != nil {
 			return fmt.Errorf("keep a late answer: %w", err)
 		}
-		if err := sleep(ev.n.stopped, pause); err != nil {
+		if err := wait.For(ev.n.stopped, pause); err != nil {
 			return err
 		}
 		pause = min(4*pause, ev.n.cfg.Options.RetryStore)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -27,7 +29,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 		pause := 20 * time.Millisecond
 		for {
 			story, err := n.loadState(ctx, r.id)
-			if err == nil || permanent(err) {
+			if err == nil || journal.Permanent(err) {
 				n.outage.worked(doingLoad, time.Time{})
 				sh.post(func(ctx context.Context) {
 					if sh.runs[r.id] != r || r.inHand {
@@ -44,7 +46,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 				return
 			}
 			n.outage.failed(doingLoad, err, "run", name)
-			if sleep(ctx, pause) != nil {
+			if wait.For(ctx, pause) != nil {
 				return
 			}
 			pause = min(2*pause, n.cfg.Options.RetryStore)
@@ -54,7 +56,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 
 // A loadedRun is a run as an engine has read it.
 type loadedRun struct {
-	Story
+	journal.Run
 	rows     []store.Row
 	notes    notes
 	specs    map[string]AgentSpec // of its agents
@@ -76,7 +78,7 @@ func (n *Node) loadState(ctx context.Context, run machine.RunID) (loadedRun, err
 		return loadedRun{}, fmt.Errorf("load run %s: %w", store.RunName(run), err)
 	}
 	story := loadedRun{rows: rows}
-	story.Story, err = foldStory(ctx, n.cfg.Sealer, n.defs, store.Loaded{Head: head, Rows: rows}, &machine.Scratch{}, story.notes.note)
+	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.defs, store.Loaded{Head: head, Rows: rows}, &machine.Scratch{}, story.notes.note)
 	if err == nil { // here, since its expressions may be costly and the shard has other runs
 		story.specs, story.specsErr = n.specs.specs(story.Flow, story.State.Vars())
 	}
@@ -121,7 +123,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 	r.notes, r.link = story.notes, story.Next()
 	if r.specs == nil {
 		if r.specs = story.specs; story.specsErr != nil {
-			err = &RunError{Run: int64(r.id), Name: r.name(), Err: story.specsErr}
+			err = &journal.RunError{Run: int64(r.id), Name: r.name(), Err: story.specsErr}
 			sh.drop(r, err, err)
 			return
 		}

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -16,7 +18,7 @@ import (
 // process over one store. Any number of nodes may share a store.
 type Node struct {
 	cfg       Config
-	defs      *Definitions
+	defs      *journal.Definitions
 	clock     *clock
 	worker    *worker
 	pool      *decisionPool
@@ -52,7 +54,7 @@ func NewNode(cfg Config) (*Node, error) {
 	}
 	cfg.Store = store.Pointed(cfg.Store)
 	n := &Node{
-		cfg: cfg, defs: NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &store.RunIDSource{},
+		cfg: cfg, defs: journal.NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &store.RunIDSource{},
 		followers: &followers{}, troubles: &troubles{}, outage: newOutage(cfg.Logger), left: &shelf{restFor: 20 * cfg.Options.MaxScan},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
@@ -102,7 +104,7 @@ func (n *Node) Run(ctx context.Context) error {
 	soft, cancelSoft := context.WithCancel(ctx) // ends with ctx or at StopNow
 	defer cancelSoft()
 	defer context.AfterFunc(hard, cancelSoft)()
-	err := pinKey(soft, n.cfg.Store, n.cfg.Sealer, time.Now())
+	err := journal.PinKey(soft, n.cfg.Store, n.cfg.Sealer, time.Now())
 	var t *term
 	if err == nil {
 		t, err = n.joinFirst(soft)
@@ -182,7 +184,7 @@ func (n *Node) rejoin(ctx context.Context) (*term, error) {
 			return t, err
 		}
 		n.outage.failed(doingJoin, err)
-		if sleep(ctx, pause) != nil {
+		if wait.For(ctx, pause) != nil {
 			return nil, err
 		}
 		pause = min(2*pause, n.cfg.Options.RetryStore)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
@@ -430,7 +431,7 @@ func TestPanicSetsOneRunAside(t *testing.T) {
 		other := w.submit(n, "order", nil)
 		w.wait(n, other, machine.RunSucceeded)
 		_, err = n.Wait(t.Context(), run)
-		var aside *engine.RunError
+		var aside *journal.RunError
 		if !errors.As(err, &aside) || aside.Run != int64(run) || !strings.Contains(err.Error(), "a mistake") {
 			t.Errorf("Wait = %v, want a RunError that names the panic", err)
 		}
@@ -485,7 +486,7 @@ func TestFollow(t *testing.T) {
 		collect := func(from int) ([]machine.FactKind, int) {
 			var kinds []machine.FactKind
 			start := 0
-			s, err := engine.Follow(t.Context(), w.mem, nil, engine.NewDefinitions(w.mem, nil), run, from,
+			s, err := journal.Follow(t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), run, from,
 				func(first int, facts []machine.Fact) {
 					if start == 0 {
 						start = first
@@ -496,7 +497,7 @@ func TestFollow(t *testing.T) {
 					for _, f := range facts {
 						kinds = append(kinds, f.Kind)
 					}
-				}, engine.FollowOptions{})
+				}, journal.FollowOptions{})
 			if err != nil || s.Status() != machine.RunSucceeded {
 				t.Errorf("Follow = %v, %v", s, err)
 			}
@@ -514,7 +515,7 @@ func TestFollow(t *testing.T) {
 		if len(own) != len(all) || len(w.story.gaps) > 0 {
 			t.Errorf("the observer was told %d facts (%v), the journal tells %d", len(own), w.story.gaps, len(all))
 		}
-		if s, err := n.Follow(t.Context(), run, 0, nil, engine.FollowOptions{}); err != nil || s.Status() != machine.RunSucceeded {
+		if s, err := n.Follow(t.Context(), run, 0, nil, journal.FollowOptions{}); err != nil || s.Status() != machine.RunSucceeded {
 			t.Errorf("Node.Follow = %v, %v", s, err)
 		}
 		n.drain(t)

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -41,7 +41,7 @@ workflow "two" {
 				run := w.submit(n, "two", nil)
 				w.wait(n, run, machine.RunParked)
 				op := w.operator()
-				var refused *engine.RefusedError
+				var refused *operator.RefusedError
 				if err := op.Try(t.Context(), run, machine.RetryRequested{Step: "none", By: "ann"}); !errors.As(err, &refused) {
 					t.Errorf("Try = %v, want a refusal: there is no such step", err)
 				}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -19,7 +20,7 @@ type Config struct {
 	// Sealer encrypts what is sensitive. A store keeps to the first key it is
 	// worked on with: Run returns a *KeyError for another, or for none. nil = a
 	// run with sensitive values is refused.
-	Sealer Sealer
+	Sealer crypt.Sealer
 	// Secrets resolves a reference such as "env:X" right before a call. An
 	// error holds the step and shows as the reason. nil = none resolves.
 	Secrets  func(ref string) (string, error)

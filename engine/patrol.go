@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -96,7 +97,7 @@ func (p *patrol) run(ctx context.Context) {
 		}
 		if err != nil && ctx.Err() == nil && !overFor(err) {
 			p.t.n.outage.failed(doingPatrol, err)
-			if sleep(ctx, p.t.n.cfg.Options.MinScan) != nil {
+			if wait.For(ctx, p.t.n.cfg.Options.MinScan) != nil {
 				return
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -143,7 +144,7 @@ func (p *pump) settled(t *term, d *delivery, err error) {
 		return
 	}
 	p.term = nil
-	var aside *RunError
+	var aside *journal.RunError
 	switch {
 	case err == nil, errors.As(err, &aside), errors.Is(err, store.ErrNotFound):
 		p.sent, p.pause, p.foreign = nil, 0, false
@@ -209,7 +210,7 @@ func (p *pump) handOver() {
 // counts).
 func (p *pump) post(d *delivery) error {
 	n := p.c.w.n
-	data, err := encodeMessage(n.cfg.Sealer, p.c.run, d.event)
+	data, err := journal.EncodeMessage(n.cfg.Sealer, p.c.run, d.event)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
@@ -279,7 +280,7 @@ func TestLateAnswersAreKept(t *testing.T) {
 				if l := kept[0]; l.Outcome != tt.outcome || l.Step != "load" || l.Call != 1 || l.Run != run {
 					t.Errorf("kept %+v, want %s of the first call of load", l, tt.outcome)
 				}
-				event, err := engine.DecodeLate(nil, kept[0])
+				event, err := journal.DecodeLate(nil, kept[0])
 				if ok, is := event.(machine.AttemptOK); err != nil || is != (tt.outcome == "ok") || is && string(ok.Output.JSON()) != `{"id":"late"}` {
 					t.Errorf("evidence: %+v, %v", event, err)
 				}
@@ -402,7 +403,7 @@ func TestAnswerAtAFormerOwner(t *testing.T) {
 				if m.Kind != store.MessageReply || m.At.Sub(arrived).Abs() > time.Millisecond || m.By != "agent shop" {
 					t.Errorf("message %+v, want an answer of %s", m, arrived)
 				}
-				event, err := engine.DecodeMessage(nil, run, m.Data)
+				event, err := journal.DecodeMessage(nil, run, m.Data)
 				if err != nil || fmt.Sprintf("%T", event) != fmt.Sprintf("%T", tt.want) {
 					t.Errorf("it says %T, %v, want %T", event, err, tt.want)
 				}
@@ -435,7 +436,7 @@ func steal(t *testing.T, w *world, run machine.RunID, owner store.EngineID) {
 // emptyRow returns the data of a row without records that follows others.
 func emptyRow(t *testing.T, run machine.RunID, rows []store.Row, at time.Time) []byte {
 	t.Helper()
-	e := engine.RowEncoder{Run: run}
+	e := journal.RowEncoder{Run: run}
 	if err := e.Follow(rows); err != nil {
 		t.Fatal(err)
 	}

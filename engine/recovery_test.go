@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
@@ -76,7 +77,7 @@ func (s *auditStore) turn(t *testing.T, run machine.RunID, to machine.RunState) 
 // storyOf returns the names of a run's events, in order.
 func (w *world) storyOf(run machine.RunID) []string {
 	w.t.Helper()
-	_, _, records, err := engine.LoadRun(w.t.Context(), w.mem, nil, engine.NewDefinitions(w.mem, nil), run)
+	_, _, records, err := journal.LoadRun(w.t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), run)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -579,7 +580,7 @@ func (w *world) replayAll(t *testing.T) int {
 	}
 	waiting := 0
 	for _, row := range rows {
-		wf, state, _, err := engine.LoadRun(t.Context(), w.mem, nil, engine.NewDefinitions(w.mem, nil), row.Run)
+		wf, state, _, err := journal.LoadRun(t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), row.Run)
 		if err != nil {
 			t.Fatal(err)
 		}

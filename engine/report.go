@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -52,7 +54,7 @@ func (c *running) insist(first *delivery, err error) {
 	w, ctx, pause := c.w, context.Background(), 10*time.Millisecond
 	d := delivery{event: first.event, arrived: first.arrived, completeBy: first.completeBy, attempt: first.attempt, seat: &c.seat}
 	for {
-		var aside *RunError
+		var aside *journal.RunError
 		switch {
 		case err == nil:
 			return
@@ -77,7 +79,7 @@ func (c *running) insist(first *delivery, err error) {
 			w.n.keepLate(c.run, c.step(), c.invoke.Attempt, d.event, d.arrived)
 			return
 		}
-		if w.quits() || sleep(ctx, pause) != nil {
+		if w.quits() || wait.For(ctx, pause) != nil {
 			return
 		}
 		pause = min(2*pause, w.n.cfg.Options.RetryStore)
@@ -90,7 +92,7 @@ func (c *running) insist(first *delivery, err error) {
 // post puts an answer into its run's inbox. A call has one answer, so posting
 // again is harmless.
 func (c *running) post(ctx context.Context, d *delivery) error {
-	data, err := encodeMessage(c.w.n.cfg.Sealer, c.run, d.event)
+	data, err := journal.EncodeMessage(c.w.n.cfg.Sealer, c.run, d.event)
 	if err != nil {
 		return err
 	}

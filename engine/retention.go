@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -52,7 +53,7 @@ func (t *term) retain(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			t.n.outage.beside("remove runs that ended long ago", err)
 		}
-		if sleep(ctx, period) != nil {
+		if wait.For(ctx, period) != nil {
 			return
 		}
 	}
@@ -70,7 +71,7 @@ func (t *term) forget(ctx context.Context, store store.Retainer, period time.Dur
 		if err != nil || !s.More || time.Since(began) > period || t.n.draining.Load() {
 			return sum, err
 		}
-		if err := sleep(ctx, time.Since(sent)); err != nil {
+		if err := wait.For(ctx, time.Since(sent)); err != nil {
 			return sum, err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -40,7 +42,7 @@ type ownedRun struct {
 	fence int32          // seq of the row that made this engine the owner
 	bound time.Time      // next_check as the run's row holds it
 	facts int            // facts told so far
-	link  link           // of its last journal row
+	link  journal.Link   // of its last journal row
 
 	stored int64 // bytes of its journal
 	weight int64 // what the shard counts for its memory
@@ -67,7 +69,7 @@ type ownedRun struct {
 type flight struct {
 	commit     // with its transition
 	deliveries []*delivery
-	link       link           // of its row
+	link       journal.Link   // of its row
 	facts      []machine.Fact // of kinds that somebody is told
 	told       int            // facts of all kinds
 	commands   []machine.Command
@@ -188,7 +190,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	todo := slices.Clone(r.pending[:n])
 	r.pending = slices.Delete(r.pending, 0, n)
 	var f *flight
-	err := guard(func() (err error) { f, err = sh.decide(r, todo); return err })
+	err := guard.Do(func() (err error) { f, err = sh.decide(r, todo); return err })
 	switch {
 	case errors.Is(err, errOffloaded):
 	case err != nil:
@@ -438,15 +440,15 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 // people see it in the store too; another engine, or a newer one, may go on.
 func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
 	n := sh.s.n
-	err := &RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: hintFor(cause)}
+	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
 	if err.Hint == "" {
 		err.Hint = "its state is kept; an engine of another version may be able to go on"
 	}
 	r.away, r.decided = nil, nil
 	n.cfg.Logger.Error("run is set aside", "run", r.name(), "error", cause)
-	var p *panicError
+	var p *guard.Panic
 	if errors.As(cause, &p) {
-		n.cfg.Logger.Debug("stack of the panic", "run", r.name(), "stack", p.stack)
+		n.cfg.Logger.Debug("stack of the panic", "run", r.name(), "stack", p.Stack)
 	}
 	for _, d := range todo {
 		d.finish(err)
@@ -483,7 +485,7 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 // alert appends a row that holds no record, only the alert.
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	now := sh.s.n.clock.now()
-	data, _, err := encodeRow(sh.s.n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, now, nil)
+	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, now, nil)
 	if err != nil {
 		sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.name(), "error", err)
 		return

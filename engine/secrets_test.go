@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
@@ -100,8 +102,8 @@ func TestSensitiveValuesStayInTheirPlace(t *testing.T) {
 			t.Errorf("the story shows a sensitive value, or nothing in its place:\n%s", text)
 		}
 		// Without the key the story cannot be read, and the error says what to do.
-		_, _, _, err := engine.LoadRun(t.Context(), w.mem, nil, engine.NewDefinitions(w.mem, nil), run)
-		var missing *engine.KeyError
+		_, _, _, err := journal.LoadRun(t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), run)
+		var missing *crypt.KeyError
 		if !errors.As(err, &missing) || !strings.Contains(err.Error(), "ENGINE_ENCRYPTION_KEY") {
 			t.Errorf("LoadRun without a key = %v, want a KeyError with a remedy", err)
 		}
@@ -193,7 +195,7 @@ workflow "one" {
 }`, vault)
 	n := w.start()
 	_, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "one", Vars: w.vars("one", nil)})
-	var missing *engine.KeyError
+	var missing *crypt.KeyError
 	if !errors.As(err, &missing) {
 		t.Errorf("Submit = %v, want a *KeyError", err)
 	}
@@ -218,7 +220,7 @@ func TestConfidentialRunNeedsAKey(t *testing.T) {
 			w.cfg = func(c *engine.Config) { c.Secrets = func(string) (string, error) { return "canary", nil } }
 			n := w.start()
 			_, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "one", Vars: w.vars("one", nil)})
-			var missing *engine.KeyError
+			var missing *crypt.KeyError
 			if refused := errors.As(err, &missing); refused != tt.refuse || !refused && err != nil {
 				t.Errorf("Submit = %v, want refused = %t", err, tt.refuse)
 			}
@@ -243,7 +245,7 @@ workflow "other" {
   }
 }`)
 	sealer := newSealer(t, newKey(t))
-	ids, err := engine.NewDefinitions(w.mem, sealer).Put(t.Context(), w.def)
+	ids, err := journal.NewDefinitions(w.mem, sealer).Put(t.Context(), w.def)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +253,7 @@ workflow "other" {
 	if err != nil || bytes.Contains(def.Data, w.def.Encode()[:64]) {
 		t.Errorf("the definition is stored in the clear (%v)", err)
 	}
-	if wf, err := engine.NewDefinitions(w.mem, sealer).Workflow(t.Context(), ids["other"]); err != nil || wf.Description != "canary" {
+	if wf, err := journal.NewDefinitions(w.mem, sealer).Workflow(t.Context(), ids["other"]); err != nil || wf.Description != "canary" {
 		t.Errorf("Workflow = %+v, %v", wf, err)
 	}
 }
@@ -263,7 +265,7 @@ func TestSensitiveSubmissionNeedsAKey(t *testing.T) {
 		w := newWorld(t, strings.Replace(secretFlow, `default   = "canary-default"`, "", 1))
 		n := w.start()
 		_, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "pay", Vars: w.vars("pay", map[string]string{"card": "x", "pin": "y"})})
-		var missing *engine.KeyError
+		var missing *crypt.KeyError
 		if !errors.As(err, &missing) || !strings.Contains(err.Error(), "openssl rand") {
 			t.Errorf("Submit = %v, want a KeyError that says how to make a key", err)
 		}
@@ -314,7 +316,7 @@ func TestMissingSecretHolds(t *testing.T) {
 func TestOneKeyForAStore(t *testing.T) {
 	a, b := newSealer(t, newKey(t)), newSealer(t, newKey(t))
 	w := newWorld(t, oneStep)
-	run := func(s engine.Sealer) error {
+	run := func(s crypt.Sealer) error {
 		t.Helper()
 		n, err := engine.NewNode(engine.Config{Store: w.mem, Invoker: w.inv, Sealer: s, Options: w.opts})
 		if err != nil {
@@ -334,7 +336,7 @@ func TestOneKeyForAStore(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name   string
-		sealer engine.Sealer
+		sealer crypt.Sealer
 		refuse bool
 	}{
 		{"without a key", nil, false},
@@ -348,7 +350,7 @@ func TestOneKeyForAStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = run(step.sealer)
-		var key *engine.KeyError
+		var key *crypt.KeyError
 		if refused := errors.As(err, &key); refused != step.refuse || !refused && err != nil {
 			t.Errorf("%s: Run = %v, want refused = %t", step.name, err, step.refuse)
 		}
@@ -367,13 +369,13 @@ func TestOneKeyForAStore(t *testing.T) {
 
 // blind is a Sealer with the right key that opens nothing but the mark of the
 // history, without which no engine starts.
-type blind struct{ engine.Sealer }
+type blind struct{ crypt.Sealer }
 
 func (b blind) Open(where, sealed []byte) ([]byte, error) {
 	if bytes.HasPrefix(where, []byte("history")) {
 		return b.Sealer.Open(where, sealed)
 	}
-	return nil, &engine.KeyError{ID: b.KeyID(), Hint: "none"}
+	return nil, &crypt.KeyError{ID: b.KeyID(), Hint: "none"}
 }
 
 // A run whose rows another key sealed is left alone by takeover, visibly, and
@@ -398,7 +400,7 @@ func TestTakeOverLeavesAloneWhatItCannotRead(t *testing.T) {
 			t.Errorf("TakeOver = %d, %v, want 0", n, err)
 		}
 		for _, run := range []machine.RunID{sealed, open} {
-			var missing *engine.KeyError
+			var missing *crypt.KeyError
 			if err := second.Troubles()[run]; !errors.As(err, &missing) {
 				t.Errorf("trouble of run %d = %v, want a KeyError", run, err)
 			}
@@ -460,7 +462,7 @@ func TestTakeOverLeavesAloneWhatItCannotCall(t *testing.T) {
 func TestDefinitionsAreReadBack(t *testing.T) {
 	w := newWorld(t, orderFlow)
 	st := memory.New(memory.Options{})
-	first := engine.NewDefinitions(st, nil)
+	first := journal.NewDefinitions(st, nil)
 	ids, err := first.Put(t.Context(), w.def)
 	if err != nil {
 		t.Fatal(err)
@@ -469,7 +471,7 @@ func TestDefinitionsAreReadBack(t *testing.T) {
 	if err != nil || again["order"] != ids["order"] {
 		t.Errorf("Put again = %v, %v, want %v", again, err, ids)
 	}
-	wf, err := engine.NewDefinitions(st, nil).Workflow(t.Context(), ids["order"])
+	wf, err := journal.NewDefinitions(st, nil).Workflow(t.Context(), ids["order"])
 	if err != nil || wf.Name != "order" || len(wf.Steps) != 3 || wf.Digest != w.def.Digest() {
 		t.Errorf("Workflow = %+v, %v", wf, err)
 	}

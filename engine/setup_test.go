@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -24,7 +26,7 @@ func (w *world) under(call string) (*testNode, machine.RunID) {
 // records returns the records in a run's journal.
 func (w *world) records(run machine.RunID) []machine.Record {
 	w.t.Helper()
-	_, _, records, err := engine.LoadRun(context.WithoutCancel(w.t.Context()), w.mem, w.sealer(), engine.NewDefinitions(w.mem, w.sealer()), run)
+	_, _, records, err := journal.LoadRun(context.WithoutCancel(w.t.Context()), w.mem, w.sealer(), journal.NewDefinitions(w.mem, w.sealer()), run)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -32,14 +34,14 @@ func (w *world) records(run machine.RunID) []machine.Record {
 }
 
 // operator returns somebody who speaks to the world's runs from outside.
-func (w *world) operator() *engine.Operator {
-	return &engine.Operator{Store: w.mem, Sealer: w.sealer(), Defs: engine.NewDefinitions(w.mem, w.sealer())}
+func (w *world) operator() *operator.Operator {
+	return &operator.Operator{Store: w.mem, Sealer: w.sealer(), Defs: journal.NewDefinitions(w.mem, w.sealer())}
 }
 
 // post puts an event into a run's inbox as it is.
 func (w *world) post(run machine.RunID, kind store.MessageKind, e machine.Event, at time.Time) store.MessageID {
 	w.t.Helper()
-	data, err := engine.EncodeMessage(w.sealer(), run, e)
+	data, err := journal.EncodeMessage(w.sealer(), run, e)
 	if err != nil {
 		w.t.Fatal(err)
 	}

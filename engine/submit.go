@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -85,7 +86,7 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*start, error) {
 		return nil, err
 	}
 	if n.cfg.Sealer == nil && confidential(wf, s.Vars, specs) {
-		return nil, &KeyError{Hint: hintMakeKey}
+		return nil, &crypt.KeyError{Hint: crypt.HintMakeKey}
 	}
 	ids, err := n.defs.Put(ctx, s.Definition)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -29,8 +30,8 @@ func (t *term) park(ctx context.Context, run machine.RunID, deaths int, how taki
 	case head.State.Final() || !how.from(head) || len(rows) == 0:
 		return nil
 	}
-	before, err := linkOf(t.n.cfg.Sealer, head, rows)
-	var broken *RunError
+	before, err := journal.LinkOf(t.n.cfg.Sealer, head, rows)
+	var broken *journal.RunError
 	if errors.As(err, &broken) {
 		t.n.leaveAlone(run, broken)
 		return nil
@@ -66,7 +67,7 @@ func (t *term) park(ctx context.Context, run machine.RunID, deaths int, how taki
 
 // parkLost commits the row that parks a run, and makes this engine its owner. done
 // is told what became of it.
-func (sh *shard) parkLost(ctx context.Context, head store.Head, seq int32, before link, at time.Time, event machine.EngineLost, done func(error)) {
+func (sh *shard) parkLost(ctx context.Context, head store.Head, seq int32, before journal.Link, at time.Time, event machine.EngineLost, done func(error)) {
 	n := sh.s.n
 	if sh.runs[head.Run] != nil { // it is being worked on here
 		done(nil)
@@ -75,7 +76,7 @@ func (sh *shard) parkLost(ctx context.Context, head store.Head, seq int32, befor
 	rec := machine.Lost(at, event, head.State)
 	t := store.Transition{Run: head.Run, Seq: seq, At: at, Owner: &sh.s.engine, NextCheck: store.Never}
 	addRecord(&t, rec, machine.NewState())
-	data, _, err := encodeRow(n.cfg.Sealer, &sh.scratch, before, head.Run, seq, at, []machine.Record{rec})
+	data, _, err := journal.EncodeRow(n.cfg.Sealer, &sh.scratch, before, head.Run, seq, at, []machine.Record{rec})
 	if err != nil {
 		done(err)
 		return

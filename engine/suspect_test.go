@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -178,7 +180,7 @@ func TestPoisonousRunIsParked(t *testing.T) {
 				if err := healthy.Adopt(t.Context(), poison); err == nil || !strings.Contains(err.Error(), "engine explain") {
 					t.Errorf("Adopt = %v, want that it refuses and says where to look", err)
 				}
-				operator := &engine.Operator{Store: w.mem, Defs: engine.NewDefinitions(w.mem, nil)}
+				operator := &operator.Operator{Store: w.mem, Defs: journal.NewDefinitions(w.mem, nil)}
 				id, err := operator.Ask(t.Context(), poison, machine.RetryRequested{By: "ann"}, "ann")
 				if err != nil {
 					t.Fatalf("retry: %v", err)

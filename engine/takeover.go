@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -142,7 +144,7 @@ func (t *term) takeTogether(ctx context.Context, runs []machine.RunID, how takin
 				asides = append(asides, row)
 			}
 		}
-		var alone *RunError
+		var alone *journal.RunError
 		switch {
 		case errors.As(err, &alone):
 			n.leaveAlone(l.Head.Run, alone)
@@ -207,7 +209,7 @@ func (t *term) consider(ctx context.Context, l store.Loaded, how taking, checked
 		return nil, nil, nil
 	}
 	if a.specs, err = n.specs.specs(story.Flow, story.State.Vars()); err != nil {
-		return nil, nil, &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err}
+		return nil, nil, &journal.RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err}
 	}
 	if equipped(a.specs, checked) {
 		return a, nil, nil
@@ -225,7 +227,7 @@ func (t *term) consider(ctx context.Context, l store.Loaded, how taking, checked
 		case ctx.Err() != nil:
 			return nil, nil, ctx.Err()
 		case x.err == nil:
-			x.err = &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: hintFor(err)}
+			x.err = &journal.RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: journal.HintFor(err)}
 		}
 		x.why[agent] = err.Error()
 	}
@@ -256,15 +258,15 @@ func readable(letters []letter) bool {
 }
 
 // leaveAlone leaves a run that cannot be worked on here.
-func (n *Node) leaveAlone(run machine.RunID, err *RunError) {
+func (n *Node) leaveAlone(run machine.RunID, err *journal.RunError) {
 	n.troubled(run, err)
 	n.left.leave(run, n.clock.now(), n.cfg.Options.MaxScan)
 }
 
 // troubled notes why a run is left alone. It is told once.
-func (n *Node) troubled(run machine.RunID, err *RunError) {
+func (n *Node) troubled(run machine.RunID, err *journal.RunError) {
 	if n.troubles.note(run, err) {
-		n.cfg.Logger.Warn("run is left alone", "run", err.name(), "error", err)
+		n.cfg.Logger.Warn("run is left alone", "run", err.PublicName(), "error", err)
 	}
 }
 
@@ -273,10 +275,10 @@ func (n *Node) troubled(run machine.RunID, err *RunError) {
 func (n *Node) fold(ctx context.Context, l store.Loaded, scratch *machine.Scratch) (loadedRun, error) {
 	story := loadedRun{rows: l.Rows}
 	var err error
-	story.Story, err = foldStory(ctx, n.cfg.Sealer, n.defs, l, scratch, story.notes.note)
-	var aside *RunError
-	if err != nil && !errors.As(err, &aside) && permanent(err) {
-		err = &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: hintFor(err)}
+	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.defs, l, scratch, story.notes.note)
+	var aside *journal.RunError
+	if err != nil && !errors.As(err, &aside) && journal.Permanent(err) {
+		err = &journal.RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: journal.HintFor(err)}
 	}
 	return story, err
 }
@@ -293,7 +295,7 @@ func (n *Node) check(ctx context.Context, spec AgentSpec) error {
 func (n *Node) equipped(ctx context.Context, run machine.RunID, name string, specs map[string]AgentSpec) error {
 	for _, spec := range specs {
 		if err := n.check(ctx, spec); err != nil {
-			return &RunError{Run: int64(run), Name: name, Err: err, Hint: hintFor(err)}
+			return &journal.RunError{Run: int64(run), Name: name, Err: err, Hint: journal.HintFor(err)}
 		}
 	}
 	return nil
@@ -420,7 +422,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	case known[run].Held:
 		return fmt.Errorf("take over run %s: another engine is about to: %w", store.RunName(run), ErrNotOwner)
 	case deaths >= store.MaxDeaths:
-		return &RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
+		return &journal.RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
 	}
 	hands := t.scheduler.hands
 	enter := hands.together
@@ -442,7 +444,7 @@ func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
 	}
 	specs, err := n.specs.specs(story.Flow, story.State.Vars())
 	if err != nil {
-		return &RunError{Run: int64(run), Name: head.Name, Err: err}
+		return &journal.RunError{Run: int64(run), Name: head.Name, Err: err}
 	}
 	if err := n.equipped(ctx, run, head.Name, specs); err != nil {
 		return err
@@ -514,7 +516,7 @@ func (t *term) inherit(ctx context.Context) error {
 		default:
 			n.outage.worked(doingInherit, time.Time{})
 		}
-		if sleep(ctx, pause) != nil {
+		if wait.For(ctx, pause) != nil {
 			return nil
 		}
 		pause = min(2*pause, n.cfg.Options.RetryStore)

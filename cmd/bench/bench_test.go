@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
@@ -219,7 +219,7 @@ func TestFlock(t *testing.T) {
 		if err := row.Validate(); err != nil {
 			t.Errorf("row %d: %v", seq, err)
 		}
-		records, err := engine.DecodeRow(nil, row.Run, store.Row{Seq: row.Seq, At: row.At, Data: row.Data})
+		records, err := journal.DecodeRow(nil, row.Run, store.Row{Seq: row.Seq, At: row.At, Data: row.Data})
 		if err != nil {
 			t.Fatal(err)
 		}

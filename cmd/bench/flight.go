@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -35,7 +35,7 @@ type flock struct {
 // dead, and returns its number.
 func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, error) {
 	f := &flock{d: d, work: w, flow: w.def.Workflow("five"), output: dsl.NewValue(fmt.Appendf(nil, `{"value":%s}`, w.value()), nil, nil)}
-	ids, err := engine.NewDefinitions(d.store, nil).Put(ctx, w.def)
+	ids, err := journal.NewDefinitions(d.store, nil).Put(ctx, w.def)
 	if err != nil {
 		return 0, fmt.Errorf("store the workflow: %w", err)
 	}
@@ -113,7 +113,7 @@ func (f *flock) run(run machine.RunID) ([]store.Transition, error) {
 		events = append(events, machine.AttemptOK{Attempt: machine.AttemptID{Node: node, Call: 1}, Output: f.output})
 	}
 	var out []store.Transition
-	encoder := engine.RowEncoder{Run: run}
+	encoder := journal.RowEncoder{Run: run}
 	for seq, e := range events {
 		rec := machine.Decide(f.flow, state, machine.Input{At: f.now, Event: e, Engine: int32(f.owner)})
 		data, err := encoder.Encode(rec.At(), []machine.Record{rec})

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -36,7 +36,7 @@ type scene struct {
 // stage makes open runs next to finished ones, which are rows of the table of
 // runs without a journal: no scan reads the journal.
 func stage(ctx context.Context, d *database, w *work, finished int) (*scene, error) {
-	flows, err := engine.NewDefinitions(d.store, nil).Put(ctx, w.def)
+	flows, err := journal.NewDefinitions(d.store, nil).Put(ctx, w.def)
 	if err != nil {
 		return nil, fmt.Errorf("store the workflow: %w", err)
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -204,7 +205,7 @@ func (a *app) confirm(ctx context.Context, r *request) error {
 
 // permanent reports whether asking the store again would bring the same error.
 func permanent(err error) bool {
-	var run *engine.RunError
-	var key *engine.KeyError
+	var run *journal.RunError
+	var key *crypt.KeyError
 	return errors.As(err, &run) || errors.As(err, &key) || errors.Is(err, store.ErrNotFound)
 }

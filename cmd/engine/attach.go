@@ -11,7 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -28,7 +28,7 @@ func (w *work) attach(ctx context.Context, s *session, row store.RunRow) error {
 		return failed("Key is held by another run", "The unique key %q belongs to run %s (%s), so there can be no run %s. "+
 			"Leave --run-id out to attach to it.", render.Clean(row.Key), name, row.State, render.Clean(w.o.runID))
 	}
-	_, state, _, err := engine.LoadRun(ctx, s.store, s.sealer, s.defs, row.Run)
+	_, state, _, err := journal.LoadRun(ctx, s.store, s.sealer, s.defs, row.Run)
 	if err != nil {
 		return s.wrap("read run "+name, err)
 	}
@@ -106,9 +106,9 @@ func (w *work) lookOn(ctx context.Context, locked *store.LockedError) (end outco
 	go w.awaitFree(followCtx, cancel)
 	ends := make(chan followed, 1)
 	go func() {
-		ends <- w.following(followCtx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o engine.FollowOptions) (*machine.State, error) {
+		ends <- w.following(followCtx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o journal.FollowOptions) (*machine.State, error) {
 			o.Poll = 500 * time.Millisecond
-			return engine.Follow(ctx, s.store, s.sealer, s.defs, row.Run, from, fn, o)
+			return journal.Follow(ctx, s.store, s.sealer, s.defs, row.Run, from, fn, o)
 		})
 	}()
 	ticker := time.NewTicker(tickEvery)

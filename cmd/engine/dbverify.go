@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -43,11 +43,11 @@ Exit code: 0 every history verifies, 1 one does not or could not be read.`,
 // A verification is the result for all histories that were checked.
 type verification struct {
 	runs, rows, tagged, summed int
-	bad                        []engine.Verified
+	bad                        []journal.Verified
 }
 
 // add counts a run.
-func (v *verification) add(runs []engine.Verified) {
+func (v *verification) add(runs []journal.Verified) {
 	for _, r := range runs {
 		v.runs, v.rows, v.tagged, v.summed = v.runs+1, v.rows+r.Rows, v.tagged+r.Tagged, v.summed+r.Summed
 		if r.Err != nil {
@@ -99,7 +99,7 @@ func (s *session) verify(ctx context.Context, v *verification, page []store.RunR
 		ids = append(ids, r.Run)
 	}
 	slices.Sort(ids)
-	runs, err := engine.VerifyRuns(ctx, s.store, s.sealer, s.defs, ids)
+	runs, err := journal.Verify(ctx, s.store, s.sealer, s.defs, ids)
 	if err != nil {
 		return s.wrap("verify runs", err)
 	}
@@ -108,12 +108,12 @@ func (s *session) verify(ctx context.Context, v *verification, page []store.RunR
 }
 
 // problemOf says which row of a run is wrong and why; row < 0 if it is not known.
-func problemOf(r engine.Verified) (row int, what string) {
-	var history *engine.HistoryError
+func problemOf(r journal.Verified) (row int, what string) {
+	var history *journal.HistoryError
 	if errors.As(r.Err, &history) {
 		return int(history.Seq), "Row " + strconv.Itoa(int(history.Seq)) + " " + history.Reason + "."
 	}
-	var alone *engine.RunError
+	var alone *journal.RunError
 	if errors.As(r.Err, &alone) {
 		return -1, upperFirst(alone.Err.Error()) + "."
 	}

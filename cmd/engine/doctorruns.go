@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -144,7 +145,7 @@ func (c *checkup) histories(ctx context.Context) error {
 		}
 	}
 	for _, r := range v.bad {
-		var history *engine.HistoryError
+		var history *journal.HistoryError
 		if errors.As(r.Err, &history) {
 			_, what := problemOf(r)
 			c.say("history", store.FindingError, "`engine db verify` checks all runs. "+verifyNext, "The history of run %s does not verify. %s", r.Head.Name, what)

@@ -11,8 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -53,7 +54,7 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 		return s.wrap("read the inbox", err)
 	}
 	r, err := s.fold(ctx, row)
-	var unreadable *engine.RunError
+	var unreadable *journal.RunError
 	switch {
 	case errors.As(err, &unreadable):
 		x.aside(unreadable)
@@ -92,7 +93,7 @@ func (x *explained) say(format string, args ...any) {
 }
 
 // aside explains a run that cannot be read here.
-func (x *explained) aside(err *engine.RunError) {
+func (x *explained) aside(err *journal.RunError) {
 	x.say("The run is %s, but what is stored of it cannot be read here: %s.", x.row.State, strings.TrimSuffix(err.Err.Error(), "."))
 	if errors.Is(err, machine.ErrFormat) {
 		x.say("A newer engine wrote it; engines of this version leave it alone.")
@@ -148,7 +149,7 @@ func (x *explained) lacks() bool {
 func (x *explained) unable(ctx context.Context, s *session) {
 	x.say("Start an engine where its agents are installed, or cancel the run.")
 	x.Remedies = append(x.Remedies, "engine serve")
-	op := &engine.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
+	op := &operator.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
 	if op.Try(ctx, x.row.Run, machine.CancelRequested{}) == nil {
 		x.Remedies = append(x.Remedies, fmt.Sprintf("engine cancel %s", quoteArg(x.row.Name)))
 	}
@@ -205,7 +206,7 @@ func (x *explained) lateAnswers(ctx context.Context, a *app, s *session, r *show
 	if err != nil {
 		return err
 	}
-	op := &engine.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
+	op := &operator.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
 	seen := map[string]bool{}
 	for _, l := range all {
 		step := r.state.Node(r.wf, int(l.Node)).Name

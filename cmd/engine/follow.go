@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -21,12 +22,12 @@ type followed struct {
 // follow shows the run's facts until it has ended or needs a human. A store
 // that does not answer is asked again.
 func (w *work) follow(ctx context.Context, s *session, node *engine.Node, run machine.RunID) followed {
-	return w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o engine.FollowOptions) (*machine.State, error) {
+	return w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o journal.FollowOptions) (*machine.State, error) {
 		return node.Follow(ctx, run, from, fn, o)
 	})
 }
 
-type followFunc func(ctx context.Context, from int, fn func(int, []machine.Fact), o engine.FollowOptions) (*machine.State, error)
+type followFunc func(ctx context.Context, from int, fn func(int, []machine.Fact), o journal.FollowOptions) (*machine.State, error)
 
 func (w *work) following(ctx context.Context, s *session, fn followFunc) followed {
 	state, err := fn(ctx, w.seen+1, func(first int, facts []machine.Fact) {
@@ -34,7 +35,7 @@ func (w *work) following(ctx context.Context, s *session, fn followFunc) followe
 			w.view.Facts(first, facts)
 			w.seen = first + len(facts) - 1
 		})
-	}, engine.FollowOptions{Unanswered: func(err error) {
+	}, journal.FollowOptions{Unanswered: func(err error) {
 		w.do(ctx, func() {
 			w.view.Note("The state does not answer; trying again. The run is kept. " + s.wrap("read", err).Error())
 		})

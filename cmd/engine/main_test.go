@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -169,8 +169,8 @@ func TestDiagnose(t *testing.T) {
 		{"no schema", &store.SchemaError{Want: 2, Hint: "run it"}, "Database has no engine schema", "Run it."},
 		{"older", &store.SchemaError{Have: 1, Want: 2, Hint: "run it"}, "Database must be migrated", "Its schema has version 1, this engine needs 2. Run it."},
 		{"newer", &store.SchemaError{Have: 3, Want: 2, Hint: "use it"}, "Database is newer than this engine", "Its schema has version 3, this engine knows 2. Use it."},
-		{"key", &engine.KeyError{Hint: "make one"}, "Encryption key needed", "make one."},
-		{"another key", &engine.KeyError{ID: "aaaa", Given: "bbbb", Hint: "set it"}, "Wrong encryption key", "encryption key aaaa, and the key given is bbbb: set it."},
+		{"key", &crypt.KeyError{Hint: "make one"}, "Encryption key needed", "make one."},
+		{"another key", &crypt.KeyError{ID: "aaaa", Given: "bbbb", Hint: "set it"}, "Wrong encryption key", "encryption key aaaa, and the key given is bbbb: set it."},
 		{"store", &storeError{doing: "open the state", err: errors.New("sqlite: open x: full")}, "Cannot open the state", "Open x: full."},
 		{"store, asking", &storeError{doing: "open the state", err: errors.New("postgres: refused: is it running?")}, "Cannot open the state", "Refused: is it running?"},
 		{"loss", &storeError{doing: "serve", err: &store.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5", Switch: "0/4"}}, "Committed work is lost", "0/5"},

@@ -7,15 +7,15 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
 
 // problem turns what came of a verb into what a person can do about it: a refusal
 // names the run's status and the commands that would be accepted now.
 func (v verb) problem(ctx context.Context, a *app, s *session, row store.RunRow, err error) error {
-	var refused *engine.RefusedError
+	var refused *operator.RefusedError
 	var code exitError
 	switch {
 	case errors.As(err, &code):
@@ -93,7 +93,7 @@ func (s *session) nextCommands(ctx context.Context, a *app, row store.RunRow) (s
 
 // accepted lists what may be said to a run that moves by itself.
 func (s *session) accepted(ctx context.Context, row store.RunRow) ([]string, error) {
-	op := &engine.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
+	op := &operator.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
 	var commands []string
 	for _, c := range []struct {
 		line string
@@ -107,7 +107,7 @@ func (s *session) accepted(ctx context.Context, row store.RunRow) ([]string, err
 		{"cancel %s --no-compensate --reason TEXT", machine.CancelRequested{NoCompensate: true, Reason: "?"}},
 	} {
 		err := op.Try(ctx, row.Run, c.verb)
-		var refused *engine.RefusedError
+		var refused *operator.RefusedError
 		switch {
 		case err == nil:
 			commands = append(commands, "engine "+fmt.Sprintf(c.line, argOf(row)))

@@ -15,7 +15,8 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -63,10 +64,10 @@ func explain(err error) (summary, detail string) {
 	var schema *store.SchemaError
 	var st *storeError
 	var unsure *unsureError
-	var key *engine.KeyError
+	var key *crypt.KeyError
 	var loss *store.LossError
 	var other *store.WrongServerError
-	var history *engine.HistoryError
+	var history *journal.HistoryError
 	switch {
 	case errors.As(err, &unsure):
 		return unsure.explain()

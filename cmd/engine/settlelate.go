@@ -6,7 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -30,7 +30,7 @@ func (s *session) lateReplies(ctx context.Context, r *shownRun) ([]late, error) 
 	out := make([]late, len(rows))
 	for i, row := range rows {
 		out[i] = late{LateReply: row}
-		out[i].event, out[i].err = engine.DecodeLate(s.sealer, row)
+		out[i].event, out[i].err = journal.DecodeLate(s.sealer, row)
 		n := r.state.Node(r.wf, int(row.Node))
 		if n.UndoAttempts == 0 {
 			out[i].purpose = machine.PurposeDo

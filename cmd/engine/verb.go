@@ -13,8 +13,9 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -90,7 +91,7 @@ func (a *app) say(ctx context.Context, v verb) error {
 	if err != nil {
 		return err
 	}
-	op := &engine.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
+	op := &operator.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
 	id, err := op.Ask(ctx, row.Run, event, person())
 	if err != nil {
 		return v.problem(ctx, a, s, row, err)
@@ -152,7 +153,7 @@ type saying struct {
 // answered waits for the answer of the run's owner, as long as there is an
 // engine that could give one. The verb is recorded whatever comes of it: only a
 // refusal is an error.
-func (y *saying) answered(ctx context.Context, s *session, op *engine.Operator) error {
+func (y *saying) answered(ctx context.Context, s *session, op *operator.Operator) error {
 	y.now = y.row.State
 	live, err := s.store.Live(ctx)
 	if err != nil {
@@ -165,7 +166,7 @@ func (y *saying) answered(ctx context.Context, s *session, op *engine.Operator) 
 	waiting, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	err = op.Answer(waiting, y.row.Run, y.message)
-	var refused *engine.RefusedError
+	var refused *operator.RefusedError
 	switch {
 	case errors.As(err, &refused):
 		return err
@@ -236,7 +237,7 @@ func (s *session) rightKey(ctx context.Context) error {
 func (s *session) fold(ctx context.Context, row store.RunRow) (*shownRun, error) {
 	r := &shownRun{row: row}
 	var err error
-	if r.wf, r.state, r.records, err = engine.LoadRun(ctx, s.store, s.sealer, s.defs, row.Run); err != nil {
+	if r.wf, r.state, r.records, err = journal.LoadRun(ctx, s.store, s.sealer, s.defs, row.Run); err != nil {
 		return nil, s.wrap("read the run", err)
 	}
 	return r, nil

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/sqlite"
@@ -207,7 +207,7 @@ func keepLate(t *testing.T, path, name string, events []machine.Event) {
 	}
 	for i, e := range events {
 		outcome := map[bool]string{true: "ok", false: "failed"}[i == 0]
-		data, err := engine.EncodeMessage(nil, row.Run, e)
+		data, err := journal.EncodeMessage(nil, row.Run, e)
 		if err == nil {
 			err = st.KeepLate(ctx, store.LateReply{Run: row.Run, Node: 0, Call: 1, Step: "pay", At: time.Now(), Outcome: outcome, Data: data})
 		}

@@ -11,8 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -55,7 +56,7 @@ func (a *app) watch(ctx context.Context, name string, from int) error {
 
 // untilEnded waits for the answer to a verb and shows what comes of it until
 // the run has ended. With --json it says nothing before that.
-func (a *app) untilEnded(ctx context.Context, s *session, op *engine.Operator, y saying) error {
+func (a *app) untilEnded(ctx context.Context, s *session, op *operator.Operator, y saying) error {
 	answered := func(ctx context.Context) error {
 		if y.answer {
 			return nil
@@ -125,9 +126,9 @@ func (a *app) lookAt(ctx context.Context, s *session, row store.RunRow, view ren
 				return
 			}
 		}
-		ends <- w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o engine.FollowOptions) (*machine.State, error) {
+		ends <- w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o journal.FollowOptions) (*machine.State, error) {
 			o.Poll = 500 * time.Millisecond
-			return engine.Follow(ctx, s.store, s.sealer, s.defs, row.Run, from, fn, o)
+			return journal.Follow(ctx, s.store, s.sealer, s.defs, row.Run, from, fn, o)
 		})
 	}()
 	ticker := time.NewTicker(tickEvery)

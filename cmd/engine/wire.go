@@ -10,6 +10,8 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/postgres"
 	"github.com/saga-engine/engine/engine/store/sqlite"
@@ -27,8 +29,8 @@ const applyLease = 10 * time.Second
 type session struct {
 	target
 	store  store.Store
-	sealer engine.Sealer // nil = no key is known
-	defs   *engine.Definitions
+	sealer crypt.Sealer // nil = no key is known
+	defs   *journal.Definitions
 	held   bool // another process holds the embedded file
 }
 
@@ -108,7 +110,7 @@ func (a *app) openTo(ctx context.Context, t target, to access) (*session, error)
 	if s.sealer, err = a.sealer(ctx, s, to != toWork); err != nil {
 		return nil, errors.Join(err, s.store.Close())
 	}
-	s.defs = engine.NewDefinitions(s.store, s.sealer)
+	s.defs = journal.NewDefinitions(s.store, s.sealer)
 	return s, nil
 }
 
@@ -116,10 +118,10 @@ func (a *app) openTo(ctx context.Context, t target, to access) (*session, error)
 // that of the file beside it, which is made for a new state when there is
 // neither. The first seals; that it is the one of the state is checked by the
 // engine before it writes.
-func (a *app) sealer(ctx context.Context, s *session, readOnly bool) (engine.Sealer, error) {
-	var keys []engine.Key
+func (a *app) sealer(ctx context.Context, s *session, readOnly bool) (crypt.Sealer, error) {
+	var keys []crypt.Key
 	if text, ok := a.lookup(keyVariable); ok && text != "" {
-		key, err := engine.ParseKey(text)
+		key, err := crypt.ParseKey(text)
 		if err != nil {
 			return nil, failed("Invalid "+keyVariable, "%s.", upperFirst(err.Error()))
 		}
@@ -134,7 +136,7 @@ func (a *app) sealer(ctx context.Context, s *session, readOnly bool) (engine.Sea
 			}
 		}
 		if err == nil || len(keys) == 0 && !readOnly {
-			key, err := engine.LoadOrCreateKeyFile(file)
+			key, err := crypt.LoadOrCreateKeyFile(file)
 			if err != nil {
 				return nil, failed("Cannot use the encryption key", "%s.", upperFirst(err.Error()))
 			}
@@ -144,7 +146,7 @@ func (a *app) sealer(ctx context.Context, s *session, readOnly bool) (engine.Sea
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	return engine.NewSealer(keys...)
+	return crypt.NewSealer(keys...)
 }
 
 // unkeyed returns an error if the state was written with a key: then that of a

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -203,7 +204,7 @@ func (w *work) timedOut() {
 // last shows what was recorded while the node stopped, and tells how the run
 // stands.
 func (w *work) last(ctx context.Context, s *session, run store.RunRow) (outcome, error) {
-	flow, state, records, err := engine.LoadRun(ctx, s.store, s.sealer, s.defs, run.Run)
+	flow, state, records, err := journal.LoadRun(ctx, s.store, s.sealer, s.defs, run.Run)
 	if err != nil {
 		return outcome{}, s.wrap("read the run", err)
 	}

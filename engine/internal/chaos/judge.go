@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/internal/chaos/ledger"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -74,7 +74,7 @@ func (j *judge) fault(format string, args ...any) {
 
 // run judges one run.
 func (j *judge) run(ctx context.Context, r Run) (machine.RunState, int) {
-	wf, state, records, err := engine.LoadRun(ctx, j.w.store, j.w.sealer, j.w.defs, r.ID)
+	wf, state, records, err := journal.LoadRun(ctx, j.w.store, j.w.sealer, j.w.defs, r.ID)
 	if err != nil {
 		j.fault("%s: an accepted run is lost: %v (I1)", r.Name, err)
 		return 0, 0

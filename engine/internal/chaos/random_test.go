@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 )
 
 // T14, T15: random workflows whose calls and undos are refused, lost, delayed,
@@ -46,7 +46,7 @@ func TestRandomRuns(t *testing.T) {
 // for how many.
 func (w *World) help() int {
 	w.T.Helper()
-	op := &engine.Operator{Store: w.store, Defs: w.defs}
+	op := &operator.Operator{Store: w.store, Defs: w.defs}
 	helped := 0
 	for _, r := range w.Runs() {
 		head, err := w.head(r.ID)

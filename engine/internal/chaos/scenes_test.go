@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -243,7 +244,7 @@ func playDeferred(t *testing.T, w *World, point string) {
 // say posts a verb as another process would.
 func (w *World) say(r Run, e machine.Event) {
 	w.T.Helper()
-	op := &engine.Operator{Store: w.store, Defs: w.defs}
+	op := &operator.Operator{Store: w.store, Defs: w.defs}
 	if _, err := op.Ask(w.T.Context(), r.ID, e, "test"); err != nil {
 		w.T.Fatalf("%T to %s: %v", e, r.Name, err)
 	}
@@ -256,7 +257,7 @@ func verbOn(flow func(string) Flow, verb func(Run) machine.Event) func(*testing.
 	return func(t *testing.T, w *World, point string) {
 		r := w.Submit(flow(w.URL), 1)[0]
 		a := w.StartEngine("a", kill(point))
-		op := &engine.Operator{Store: w.store, Defs: w.defs}
+		op := &operator.Operator{Store: w.store, Defs: w.defs}
 		w.awaitCalls(1)
 		w.Await("the verb to apply", 30*time.Second, func() bool { return op.Try(t.Context(), r.ID, verb(r)) == nil })
 		w.say(r, verb(r))
@@ -286,7 +287,7 @@ func playResume(t *testing.T, w *World, point string) {
 	a := w.StartEngine("a", kill(point))
 	w.awaitCalls(1)
 	w.say(r, machine.PauseRequested{By: "test"})
-	op := &engine.Operator{Store: w.store, Defs: w.defs}
+	op := &operator.Operator{Store: w.store, Defs: w.defs}
 	w.Await("the pause", 30*time.Second, func() bool { return op.Try(t.Context(), r.ID, machine.ResumeRequested{}) == nil })
 	w.say(r, machine.ResumeRequested{By: "test"})
 	rescue(w, a, point)
@@ -316,7 +317,7 @@ func playDiscard(t *testing.T, w *World, point string) {
 // post puts a verb into a run's inbox without asking whether it applies.
 func (w *World) post(r Run, e machine.Event) {
 	w.T.Helper()
-	data, err := engine.EncodeMessage(nil, r.ID, e)
+	data, err := journal.EncodeMessage(nil, r.ID, e)
 	if err != nil {
 		w.T.Fatal(err)
 	}

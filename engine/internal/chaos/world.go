@@ -17,7 +17,9 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/chaos/ledger"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/postgres"
@@ -36,9 +38,9 @@ type World struct {
 	far     *Process
 	URL     string // of the ledger
 	Ledger  ledger.Client
-	store   store.Store   // beside the engines: to submit, to look, to judge
-	sealer  engine.Sealer // nil = no key is known
-	defs    *engine.Definitions
+	store   store.Store  // beside the engines: to submit, to look, to judge
+	sealer  crypt.Sealer // nil = no key is known
+	defs    *journal.Definitions
 	catalog *agents.Catalog
 
 	mu       sync.Mutex // protects following fields
@@ -95,7 +97,7 @@ func NewEmbeddedWorld(t testing.TB, bins *Binaries, seed uint64) *World {
 func newWorldOver(t testing.TB, bins *Binaries, store store.Store, dsn, dir string, seed uint64) *World {
 	t.Helper()
 	w := &World{T: t, Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0xc4a05)), DSN: dsn, bins: bins, dir: dir, began: time.Now(), store: store}
-	w.defs = engine.NewDefinitions(w.store, nil)
+	w.defs = journal.NewDefinitions(w.store, nil)
 	w.catalog = agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{bins.Dir}}})
 	var err error
 	if w.far, err = start("ledger", bins.Ledger, nil, filepath.Join(w.dir, "ledger")); err != nil {
@@ -117,14 +119,14 @@ func (w *World) learnKey() {
 	if _, err := os.Stat(path); !w.Embedded() || err != nil {
 		return
 	}
-	key, err := engine.LoadOrCreateKeyFile(path)
+	key, err := crypt.LoadOrCreateKeyFile(path)
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	if w.sealer, err = engine.NewSealer(key); err != nil {
+	if w.sealer, err = crypt.NewSealer(key); err != nil {
 		w.T.Fatal(err)
 	}
-	w.defs = engine.NewDefinitions(w.store, w.sealer)
+	w.defs = journal.NewDefinitions(w.store, w.sealer)
 }
 
 // Embedded reports whether the state is a file, which one process at a time

@@ -294,8 +294,8 @@ var pluginFaults = []fault{
 	{
 		name: "a descendant that has left session and group ends with its agent",
 		in:   "sdk/plugin/internal/leash.(*keeper).run",
-		old:  "syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)",
-		new:  "syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 0, 0)",
+		old:  "unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)",
+		new:  "unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)",
 		by:   catches("sdk/plugin", "^TestEscapedChildEndsWithItsAgent$"),
 	},
 	{

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -19,7 +19,7 @@ type story struct {
 	flow     *dsl.Workflow
 	state    *machine.State
 	rows     int
-	history  engine.RowEncoder // has followed these rows
+	history  journal.RowEncoder // has followed these rows
 	records  []machine.Record
 	facts    []machine.Fact
 	started  map[attempt]int
@@ -111,7 +111,7 @@ func (w *world) foldLocked(ctx context.Context, s *story) bool {
 			return false
 		}
 		s.rows++
-		records, err := engine.DecodeRow(nil, s.id, row)
+		records, err := journal.DecodeRow(nil, s.id, row)
 		if err != nil {
 			w.faultLocked("run %d: row %d: %v", s.id, row.Seq, err)
 			return false

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -21,10 +21,10 @@ func (w *world) judge(ctx context.Context, accepted map[string]machine.RunID) {
 		names[s.name] = true
 	}
 	w.judgePoison(ctx)
-	defs := engine.NewDefinitions(w.store, nil)
+	defs := journal.NewDefinitions(w.store, nil)
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		run := accepted[name]
-		wf, state, records, err := engine.LoadRun(ctx, w.store, nil, defs, run)
+		wf, state, records, err := journal.LoadRun(ctx, w.store, nil, defs, run)
 		if err != nil {
 			w.fault("%s: an accepted run is lost: %v (I1)", name, err)
 			continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
@@ -139,7 +140,7 @@ func (w *world) again(call engine.Call, id machine.AttemptID, reply sdk.Reply) {
 	}
 	after := time.Duration(w.draw(8000)) * time.Millisecond
 	go func() {
-		if pause(w.ctx, after) != nil {
+		if wait.For(w.ctx, after) != nil {
 			return
 		}
 		n := w.nodes[w.draw(len(w.nodes))]

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -72,7 +74,7 @@ func (w *world) poison(ctx context.Context) {
 		w.fault("bind: %v", diags.Err())
 		return
 	}
-	_ = pause(ctx, time.Duration(w.draw(4000))*time.Millisecond)
+	_ = wait.For(ctx, time.Duration(w.draw(4000))*time.Millisecond)
 	for ctx.Err() == nil {
 		sub, cancel := context.WithTimeout(ctx, 5*time.Second)
 		s, err := engine.Enqueue(sub, engine.Config{
@@ -86,7 +88,7 @@ func (w *world) poison(ctx context.Context) {
 			w.mu.Unlock()
 			return
 		}
-		_ = pause(ctx, 300*time.Millisecond)
+		_ = wait.For(ctx, 300*time.Millisecond)
 	}
 }
 
@@ -105,7 +107,7 @@ func (w *world) judgePoison(ctx context.Context) {
 	if w.weather.venom == harmless {
 		return
 	}
-	_, state, _, err := engine.LoadRun(ctx, w.store, nil, engine.NewDefinitions(w.store, nil), w.poisonous)
+	_, state, _, err := journal.LoadRun(ctx, w.store, nil, journal.NewDefinitions(w.store, nil), w.poisonous)
 	switch {
 	case err != nil:
 		w.fault("%s: it is lost: %v (I1)", poisonName, err)

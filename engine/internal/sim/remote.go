@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -242,7 +243,7 @@ func (r *remote) back(ctx context.Context, c *sdk.Call) (sdk.None, error) {
 func (r *remote) dawdle(ctx context.Context, c *sdk.Call) error {
 	h := fnv.New32a()
 	h.Write([]byte(c.IdempotencyKey))
-	return pause(ctx, time.Duration(h.Sum32()%6000)*time.Millisecond)
+	return wait.For(ctx, time.Duration(h.Sum32()%6000)*time.Millisecond)
 }
 
 // did reports whether what a key stands for is done and was not undone.
@@ -263,16 +264,4 @@ func (r *remote) heal() {
 func silence(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

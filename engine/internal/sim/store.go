@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -33,7 +34,7 @@ const (
 // whether it is lost.
 func (w *wire) away(ctx context.Context, p part) error {
 	if d := w.world.latency(); d > 0 {
-		if err := pause(ctx, d); err != nil {
+		if err := wait.For(ctx, d); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"time"
+
+	"github.com/saga-engine/engine/engine/internal/wait"
 )
 
 // misfortunes starts what goes wrong by itself.
@@ -20,7 +22,7 @@ func (w *world) misfortunes(ctx context.Context) {
 			continue
 		}
 		w.wg.Go(func() {
-			for pause(ctx, time.Duration(500+w.draw(5000))*time.Millisecond) == nil && !w.isHealed() {
+			for wait.For(ctx, time.Duration(500+w.draw(5000))*time.Millisecond) == nil && !w.isHealed() {
 				i := w.draw(len(w.nodes))
 				var open []func()
 				if m.gates != nil {
@@ -29,7 +31,7 @@ func (w *world) misfortunes(ctx context.Context) {
 					open = append(open, w.frozen[i].close(), w.held[i].close())
 				}
 				w.trace("e%d %s", i, m.name)
-				_ = pause(ctx, time.Duration(w.draw(int(3*w.weather.lease/time.Millisecond)))*time.Millisecond)
+				_ = wait.For(ctx, time.Duration(w.draw(int(3*w.weather.lease/time.Millisecond)))*time.Millisecond)
 				for _, f := range open {
 					f()
 				}

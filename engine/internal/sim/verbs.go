@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -23,7 +25,7 @@ type question struct {
 // meddle says verbs to runs at random times, as people do, until all is well.
 // Then it takes back what would hold a run up.
 func (w *world) meddle(ctx context.Context) {
-	for pause(ctx, time.Duration(300+w.draw(4000))*time.Millisecond) == nil && !w.isHealed() {
+	for wait.For(ctx, time.Duration(300+w.draw(4000))*time.Millisecond) == nil && !w.isHealed() {
 		s := w.some()
 		if s == nil {
 			continue
@@ -82,10 +84,10 @@ func (w *world) some() *story {
 // ask says a verb to a run.
 func (w *world) ask(ctx context.Context, run machine.RunID, name string, verb machine.Event) {
 	by := fmt.Sprintf("person-%d", w.draw(1000))
-	op := &engine.Operator{Store: w.store, Defs: engine.NewDefinitions(w.store, nil)}
+	op := &operator.Operator{Store: w.store, Defs: journal.NewDefinitions(w.store, nil)}
 	id, err := op.Ask(ctx, run, signed(verb, by), by)
 	w.trace("%s asks run %d to %s: message %d %v", by, run, name, id, err)
-	var refused *engine.RefusedError
+	var refused *operator.RefusedError
 	switch {
 	case err == nil:
 		w.mu.Lock()
@@ -152,7 +154,7 @@ func (w *world) mend(ctx context.Context, s *story) {
 			w.ask(ctx, s.id, "compensate --retry "+v.Name, machine.CompensateRequested{Step: v.Name, Retry: true})
 		}
 	case len(doubtful) > 0 && w.draw(2) == 0:
-		if pause(ctx, time.Until(latest)+3*time.Second) == nil {
+		if wait.For(ctx, time.Until(latest)+3*time.Second) == nil {
 			w.settle(ctx, s, doubtful[w.draw(len(doubtful))])
 		}
 	case w.draw(3) == 0:

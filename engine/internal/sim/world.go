@@ -15,6 +15,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
@@ -125,7 +126,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	}
 	w.wg.Go(func() { w.poison(ctx) })
 	accepted := w.submitAll(ctx)
-	_ = pause(ctx, time.Until(w.start.Add(w.weather.trouble)))
+	_ = wait.For(ctx, time.Until(w.start.Add(w.weather.trouble)))
 	w.heal()
 	w.watch(ctx, accepted)
 	if w.weather.verbs {
@@ -134,7 +135,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w.rest(ctx)
 	cancel()
 	w.wg.Wait()
-	_ = pause(context.WithoutCancel(ctx), time.Until(w.latest)+time.Second) // agents may outlive engines
+	_ = wait.For(context.WithoutCancel(ctx), time.Until(w.latest)+time.Second) // agents may outlive engines
 	w.judge(context.WithoutCancel(ctx), accepted)
 	return Result{w.faults, w.tally(), w.log.Bytes()}, nil
 }
@@ -193,7 +194,7 @@ func (n *node) live(ctx context.Context) {
 			return
 		}
 		n.run(ctx, node)
-		_ = pause(ctx, time.Duration(1+w.draw(3000))*time.Millisecond)
+		_ = wait.For(ctx, time.Duration(1+w.draw(3000))*time.Millisecond)
 	}
 }
 
@@ -207,7 +208,7 @@ func (n *node) run(ctx context.Context, node *engine.Node) {
 	life, kill := w.lifetime()
 	wg.Go(func() {
 		switch {
-		case life == 0 || pause(sub, life) != nil:
+		case life == 0 || wait.For(sub, life) != nil:
 		case kill:
 			w.trace("e%d is killed", n.n)
 			node.StopNow()
@@ -247,7 +248,7 @@ func (w *world) rest(ctx context.Context) {
 	w.mu.Lock()
 	latest := w.latest
 	w.mu.Unlock()
-	_ = pause(ctx, time.Until(latest)+5*time.Second)
+	_ = wait.For(ctx, time.Until(latest)+5*time.Second)
 	for _, n := range w.nodes {
 		n.mu.Lock()
 		s := n.slots
@@ -263,7 +264,7 @@ func (w *world) submitAll(ctx context.Context) map[string]machine.RunID {
 	accepted := map[string]machine.RunID{}
 	for i := range w.weather.runs {
 		name := fmt.Sprintf("run-%d", i)
-		_ = pause(ctx, time.Duration(w.draw(2500))*time.Millisecond)
+		_ = wait.For(ctx, time.Duration(w.draw(2500))*time.Millisecond)
 		for ctx.Err() == nil {
 			run, err := w.submit(ctx, name)
 			if err == nil {
@@ -271,7 +272,7 @@ func (w *world) submitAll(ctx context.Context) map[string]machine.RunID {
 				w.hasten(ctx, run)
 				break
 			}
-			_ = pause(ctx, 300*time.Millisecond)
+			_ = wait.For(ctx, 300*time.Millisecond)
 		}
 	}
 	return accepted
@@ -315,7 +316,7 @@ func (w *world) watch(ctx context.Context, accepted map[string]machine.RunID) {
 		for _, s := range paused {
 			w.ask(ctx, s.id, "resume", machine.ResumeRequested{})
 		}
-		_ = pause(ctx, time.Second)
+		_ = wait.For(ctx, time.Second)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -44,7 +44,7 @@ func TestLogOfChecks(t *testing.T) {
 		slices.Sort(wrote)
 		return wrote[rounds/10] / runs
 	}
-	without, with := written(0), written(engine.TagSize)
+	without, with := written(0), written(crypt.TagSize)
 	t.Logf("log of a row: %d bytes without a tag, %d with one: %.3f", without, with, float64(with)/float64(without))
 	if float64(with) > 1.05*float64(without) || with <= without {
 		t.Errorf("a row with a tag writes %d bytes of log, one without %d: want at most 1.05 of it", with, without)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lib/pq"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -285,25 +286,13 @@ func (s *Store) change(ctx context.Context, prepare, last func(tx *sql.Tx) error
 			break
 		}
 		if _, err = tx.ExecContext(ctx, partAgain); err == nil {
-			err = pause(ctx, time.Second)
+			err = wait.For(ctx, time.Second)
 		}
 	}
 	if sqlstate(err) == "55P03" {
 		err = fmt.Errorf("%w: a session reads the journal for long; tried again with the next pass", err)
 	}
 	return rolledBack(tx, err)
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // int64s reads a column of numbers and closes it.

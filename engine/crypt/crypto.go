@@ -1,4 +1,4 @@
-package engine
+package crypt
 
 import (
 	"crypto/aes"
@@ -34,6 +34,10 @@ type Sealer interface {
 	// known keys.
 	Tagged(where, data, tag []byte) bool
 }
+
+// TagSize is the length of a tag in bytes: guessing one takes 2^64 tries, and
+// each try needs an engine that reads it.
+const TagSize = 8
 
 // KeySize is the length of an encryption key in bytes.
 const KeySize = 32
@@ -112,7 +116,7 @@ func (e *KeyError) Error() string {
 }
 
 const (
-	hintMakeKey = "make one with `openssl rand -base64 32` and set it as ENGINE_ENCRYPTION_KEY, the same for every engine on this store"
+	HintMakeKey = "make one with `openssl rand -base64 32` and set it as ENGINE_ENCRYPTION_KEY, the same for every engine on this store"
 	hintSetKey  = "set ENGINE_ENCRYPTION_KEY to the key that was used when this was written, or restore the key file beside the state file"
 )
 
@@ -130,7 +134,7 @@ type keyring struct {
 // stands in front.
 func NewSealer(keys ...Key) (Sealer, error) {
 	if len(keys) == 0 {
-		return nil, &KeyError{Hint: hintMakeKey}
+		return nil, &KeyError{Hint: HintMakeKey}
 	}
 	r := &keyring{first: keys[0].id(), aeads: map[keyID]cipher.AEAD{}}
 	for _, k := range keys {

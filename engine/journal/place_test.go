@@ -1,4 +1,4 @@
-package engine
+package journal
 
 import (
 	"bytes"
@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
 
 // testSealer returns a sealer with a new key.
-func testSealer(t *testing.T) Sealer {
+func testSealer(t *testing.T) crypt.Sealer {
 	t.Helper()
-	key, err := NewKey()
+	key, err := crypt.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewSealer(key)
+	s, err := crypt.NewSealer(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,17 +29,17 @@ func testSealer(t *testing.T) Sealer {
 // with access to the database cannot read it or move it to another run.
 func TestMessagesAreSealedForTheirRun(t *testing.T) {
 	s := testSealer(t)
-	data, err := encodeMessage(s, 7, machine.CancelRequested{By: "ann", Reason: "canary"})
+	data, err := EncodeMessage(s, 7, machine.CancelRequested{By: "ann", Reason: "canary"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data[0] != markSealed || bytes.Contains(data, []byte("canary")) {
+	if data[0] != crypt.MarkSealed || bytes.Contains(data, []byte("canary")) {
 		t.Errorf("the message is stored as %q, want it sealed", data)
 	}
-	if _, err := decodeMessage(s, 7, data); err != nil {
+	if _, err := DecodeMessage(s, 7, data); err != nil {
 		t.Errorf("open in its place: %v", err)
 	}
-	if e, err := decodeMessage(s, 8, data); err == nil {
+	if e, err := DecodeMessage(s, 8, data); err == nil {
 		t.Errorf("a message that was moved to another run opens as %+v", e)
 	}
 }
@@ -46,14 +47,14 @@ func TestMessagesAreSealedForTheirRun(t *testing.T) {
 // I13: with a key a definition is sealed together with its digest.
 func TestDefinitionsAreSealedForTheirDigest(t *testing.T) {
 	s := testSealer(t)
-	data, err := wrap(s, definitionPlace("one"), []byte("canary"), true)
+	data, err := crypt.Wrap(s, definitionPlace("one"), []byte("canary"), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plain, err := unwrap(s, definitionPlace("one"), data); err != nil || string(plain) != "canary" {
+	if plain, err := crypt.Unwrap(s, definitionPlace("one"), data); err != nil || string(plain) != "canary" {
 		t.Errorf("open in its place: %q, %v", plain, err)
 	}
-	if plain, err := unwrap(s, definitionPlace("two"), data); err == nil {
+	if plain, err := crypt.Unwrap(s, definitionPlace("two"), data); err == nil {
 		t.Errorf("a definition that was moved to another digest opens as %q", plain)
 	}
 }
@@ -63,7 +64,7 @@ func TestRowsAreSealedForTheirPlace(t *testing.T) {
 	s, at := testSealer(t), time.Date(2026, 3, 14, 10, 0, 0, 0, time.UTC)
 	card := dsl.NewValue([]byte(`{"card":"canary"}`), []string{"/card"}, nil)
 	rec := machine.Decide(&dsl.Workflow{Name: "w"}, machine.NewState(), machine.Input{At: at, Event: machine.Started{RunID: 7, Name: "r-7", Vars: card}})
-	data, _, err := encodeRow(s, &machine.Scratch{}, link{}, 7, 3, at, []machine.Record{rec})
+	data, _, err := EncodeRow(s, &machine.Scratch{}, Link{}, 7, 3, at, []machine.Record{rec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,22 +78,6 @@ func TestRowsAreSealedForTheirPlace(t *testing.T) {
 	}{{7, 3, true}, {8, 3, false}, {7, 4, false}} {
 		if _, err := DecodeRow(s, tc.run, store.Row{Seq: tc.seq, At: at, Data: data}); (err == nil) != tc.open {
 			t.Errorf("as row %d of run %d: err = %v, want it to open: %t", tc.seq, tc.run, err, tc.open)
-		}
-	}
-}
-
-// A lease is counted from the moment at which its renewal was sent, so that an
-// engine never believes in it for longer than the store does.
-func TestLeaseCountsFromItsSending(t *testing.T) {
-	var c clock
-	const lease = time.Minute
-	for _, tc := range []struct {
-		took time.Duration // how long the answer to the tick took
-		good bool
-	}{{lease / 2, true}, {2 * lease, false}} {
-		c.ticked(time.Now().Add(-tc.took), time.Now(), lease)
-		if got := c.leased(); got != tc.good {
-			t.Errorf("the answer took %v: leased = %t, want %t", tc.took, got, tc.good)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package engine_test
+package crypt_test
 
 import (
 	"bytes"
@@ -12,21 +12,21 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
 )
 
-func newKey(t *testing.T) engine.Key {
+func makeKey(t *testing.T) crypt.Key {
 	t.Helper()
-	k, err := engine.NewKey()
+	k, err := crypt.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return k
 }
 
-func newSealer(t *testing.T, keys ...engine.Key) engine.Sealer {
+func makeSealer(t *testing.T, keys ...crypt.Key) crypt.Sealer {
 	t.Helper()
-	s, err := engine.NewSealer(keys...)
+	s, err := crypt.NewSealer(keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +34,10 @@ func newSealer(t *testing.T, keys ...engine.Key) engine.Sealer {
 }
 
 func TestSealerOpensOnlyWhatBelongsThere(t *testing.T) {
-	key := newKey(t)
-	s := newSealer(t, key)
+	key := makeKey(t)
+	s := makeSealer(t, key)
 	plain := []byte("4111 1111 1111 1111")
-	where := engine.RowPlace(7, 3)
+	where := []byte("row 3 of run 7")
 	sealed, err := s.Seal(where, plain)
 	if err != nil {
 		t.Fatal(err)
@@ -54,20 +54,20 @@ func TestSealerOpensOnlyWhatBelongsThere(t *testing.T) {
 		name   string
 		where  []byte
 		sealed []byte
-		sealer engine.Sealer
+		sealer crypt.Sealer
 		ok     bool
 	}{
 		{"as sealed", where, sealed, s, true},
-		{"moved to another run", engine.RowPlace(8, 3), sealed, s, false},
-		{"moved to another row", engine.RowPlace(7, 4), sealed, s, false},
+		{"moved to another run", []byte("row 3 of run 8"), sealed, s, false},
+		{"moved to another row", []byte("row 4 of run 7"), sealed, s, false},
 		{"nonce changed", where, flipped(5), s, false},
 		{"text changed", where, flipped(20), s, false},
 		{"tag changed", where, flipped(len(sealed) - 1), s, false},
 		{"key id changed", where, flipped(0), s, false},
 		{"cut short", where, sealed[:10], s, false},
 		{"empty", where, nil, s, false},
-		{"another key", where, sealed, newSealer(t, newKey(t)), false},
-		{"an older key among several", where, sealed, newSealer(t, newKey(t), key), true},
+		{"another key", where, sealed, makeSealer(t, makeKey(t)), false},
+		{"an older key among several", where, sealed, makeSealer(t, makeKey(t), key), true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,63 +80,63 @@ func TestSealerOpensOnlyWhatBelongsThere(t *testing.T) {
 }
 
 func TestSealerNamesTheMissingKey(t *testing.T) {
-	sealed, err := newSealer(t, newKey(t)).Seal(nil, []byte("x"))
+	sealed, err := makeSealer(t, makeKey(t)).Seal(nil, []byte("x"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = newSealer(t, newKey(t)).Open(nil, sealed)
-	var missing *engine.KeyError
+	_, err = makeSealer(t, makeKey(t)).Open(nil, sealed)
+	var missing *crypt.KeyError
 	if !errors.As(err, &missing) || missing.ID != hex.EncodeToString(sealed[:4]) || missing.Hint == "" {
 		t.Errorf("Open = %v, want a KeyError with the key's id and a hint", err)
 	}
-	if _, err := engine.NewSealer(); !errors.As(err, &missing) {
+	if _, err := crypt.NewSealer(); !errors.As(err, &missing) {
 		t.Errorf("NewSealer() = %v, want a KeyError", err)
 	}
 }
 
 func TestWrapMarksWhatIsSealed(t *testing.T) {
-	s := newSealer(t, newKey(t))
-	var missing *engine.KeyError
-	if _, err := engine.Wrap(nil, nil, []byte("card"), true); !errors.As(err, &missing) || !strings.Contains(err.Error(), "openssl rand") {
+	s := makeSealer(t, makeKey(t))
+	var missing *crypt.KeyError
+	if _, err := crypt.Wrap(nil, nil, []byte("card"), true); !errors.As(err, &missing) || !strings.Contains(err.Error(), "openssl rand") {
 		t.Errorf("Wrap without a key = %v, want a KeyError that says how to make one", err)
 	}
-	open, err := engine.Wrap(nil, nil, []byte("plain"), false)
+	open, err := crypt.Wrap(nil, nil, []byte("plain"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := engine.Unwrap(nil, nil, open); err != nil || string(got) != "plain" {
+	if got, err := crypt.Unwrap(nil, nil, open); err != nil || string(got) != "plain" {
 		t.Errorf("Unwrap = %q, %v", got, err)
 	}
-	sealed, err := engine.Wrap(s, nil, []byte("card"), true)
+	sealed, err := crypt.Wrap(s, nil, []byte("card"), true)
 	if err != nil || bytes.Contains(sealed, []byte("card")) {
 		t.Fatalf("Wrap = %q, %v", sealed, err)
 	}
-	if got, err := engine.Unwrap(s, nil, sealed); err != nil || string(got) != "card" {
+	if got, err := crypt.Unwrap(s, nil, sealed); err != nil || string(got) != "card" {
 		t.Errorf("Unwrap = %q, %v", got, err)
 	}
-	if _, err := engine.Unwrap(nil, nil, sealed); !errors.As(err, &missing) {
+	if _, err := crypt.Unwrap(nil, nil, sealed); !errors.As(err, &missing) {
 		t.Errorf("Unwrap without a key = %v, want a KeyError", err)
 	}
 	for _, data := range [][]byte{nil, {9, 1, 2}} {
-		if _, err := engine.Unwrap(s, nil, data); err == nil {
+		if _, err := crypt.Unwrap(s, nil, data); err == nil {
 			t.Errorf("Unwrap(%v) gives no error", data)
 		}
 	}
 }
 
 func TestParseKey(t *testing.T) {
-	key := newKey(t)
+	key := makeKey(t)
 	raw := key[:]
 	for _, text := range []string{
 		hex.EncodeToString(raw), base64.StdEncoding.EncodeToString(raw) + "\n",
 		base64.RawStdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw),
 	} {
-		if got, err := engine.ParseKey(text); err != nil || got != key {
+		if got, err := crypt.ParseKey(text); err != nil || got != key {
 			t.Errorf("ParseKey of a valid form: %v", err)
 		}
 	}
 	for _, text := range []string{"", "short", hex.EncodeToString(raw[:16]), strings.Repeat("!", 44)} {
-		_, err := engine.ParseKey(text)
+		_, err := crypt.ParseKey(text)
 		if err == nil || text != "" && strings.Contains(err.Error(), text) {
 			t.Errorf("ParseKey(%d characters) = %v, want an error that does not repeat the text", len(text), err)
 		}
@@ -150,11 +150,11 @@ func TestParseKey(t *testing.T) {
 func TestKeyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.key")
 	var wg sync.WaitGroup
-	keys := make([]engine.Key, 8)
+	keys := make([]crypt.Key, 8)
 	for i := range keys {
 		wg.Go(func() {
 			var err error
-			if keys[i], err = engine.LoadOrCreateKeyFile(path); err != nil {
+			if keys[i], err = crypt.LoadOrCreateKeyFile(path); err != nil {
 				t.Error(err)
 			}
 		})
@@ -176,7 +176,7 @@ func TestKeyFile(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := engine.LoadOrCreateKeyFile(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		if _, err := crypt.LoadOrCreateKeyFile(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("a key file of mode %04o: %v, want a refusal", mode, err)
 		}
 	}
@@ -186,31 +186,7 @@ func TestKeyFile(t *testing.T) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.LoadOrCreateKeyFile(path); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := crypt.LoadOrCreateKeyFile(path); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("a damaged key file: %v, want a refusal", err)
-	}
-}
-
-func TestRedactor(t *testing.T) {
-	tests := []struct {
-		name    string
-		secrets []string
-		text    string
-		want    string
-	}{
-		{"nothing sensitive", nil, "card 4111", "card 4111"},
-		{"every place", []string{"s3cret"}, "s3cret and s3cret", "(sensitive) and (sensitive)"},
-		{"too short to tell", []string{"abc"}, "abcdef", "abcdef"},
-		{"the longer first", []string{"pass", "password"}, "password pass", "(sensitive) (sensitive)"},
-		{"as JSON writes it", []string{"a\"b\nc"}, `got "a\"b\nc"`, `got "(sensitive)"`},
-		{"as JSON escapes it", []string{"a<b>&c"}, `got "a\u003cb\u003e\u0026c"`, `got "(sensitive)"`},
-		{"not text", nil, "a\xffb", "a�b"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := engine.NewRedact(tt.secrets...)(tt.text); got != tt.want {
-				t.Errorf("text = %q, want %q", got, tt.want)
-			}
-		})
 	}
 }

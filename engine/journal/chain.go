@@ -1,4 +1,4 @@
-package engine
+package journal
 
 import (
 	"encoding/binary"
@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"time"
 
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -16,9 +17,6 @@ import (
 // finds accidents. Rows of earlier versions have neither; they count for the check of
 // the row that follows.
 const (
-	// TagSize is the length of a tag in bytes: guessing one takes 2^64 tries, and
-	// each try needs an engine that reads it.
-	TagSize = 8
 	sumSize = 4
 
 	// Flags of a row's mark. Numbers are persisted.
@@ -56,7 +54,7 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 	size := 0
 	switch protectionOf(data[0]) {
 	case tagged:
-		size = TagSize
+		size = crypt.TagSize
 	case summed:
 		size = sumSize
 	}
@@ -68,14 +66,14 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 
 // A link is what binds the next row of a run to the rows before it. The zero link
 // is for the first row.
-type link struct {
-	tag  [TagSize]byte // of the last row; zero where no key is known
-	sum  uint32        // of the last row; not kept up once rows are tagged
-	best protection    // of the rows so far
+type Link struct {
+	tag  [crypt.TagSize]byte // of the last row; zero where no key is known
+	sum  uint32              // of the last row; not kept up once rows are tagged
+	best protection          // of the rows so far
 }
 
 // placeSize is how many bytes appendPlace adds.
-const placeSize = 4 + 8 + 4 + 8 + TagSize
+const placeSize = 4 + 8 + 4 + 8 + crypt.TagSize
 
 // appendPlace appends to b where a row stands: run, number, time and the check of the
 // row before.
@@ -96,7 +94,7 @@ func checksum(place, body []byte) uint32 {
 // bind puts the check behind the data of a row, which it may change, and returns the
 // link for the row after it. The place is written behind the data for a moment, so
 // that nothing is allocated where the data has room.
-func (l link) bind(sealer Sealer, run machine.RunID, seq int32, at time.Time, data []byte) ([]byte, link) {
+func (l Link) bind(sealer crypt.Sealer, run machine.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {
 		data[0] |= markSummed
@@ -112,7 +110,7 @@ func (l link) bind(sealer Sealer, run machine.RunID, seq int32, at time.Time, da
 
 // A chain follows the rows of a run and says which does not fit those before it.
 type chain struct {
-	link
+	Link
 	rows   int32 // rows so far
 	strict bool  // every row must be tagged
 	buf    [placeSize]byte
@@ -120,7 +118,7 @@ type chain struct {
 
 // follow checks the next row. Without a key it takes tags as they are. The error is
 // what is wrong with the row.
-func (c *chain) follow(sealer Sealer, run machine.RunID, row store.Row) error {
+func (c *chain) follow(sealer crypt.Sealer, run machine.RunID, row store.Row) error {
 	if row.Seq != c.rows {
 		return faultMissing
 	}
@@ -153,7 +151,7 @@ func (c *chain) follow(sealer Sealer, run machine.RunID, row store.Row) error {
 		}
 	}
 	if kind == tagged {
-		c.tag = [TagSize]byte(check)
+		c.tag = [crypt.TagSize]byte(check)
 	}
 	c.rows, c.best = c.rows+1, max(c.best, kind)
 	return nil
@@ -202,14 +200,14 @@ func broken(head store.Head, seq int32, why error) *RunError {
 	return &RunError{Run: h.Run, Name: h.Name, Err: h, Hint: h.hint()}
 }
 
-// linkOf returns the link behind rows that are stored, without reading what they say.
+// LinkOf returns the link behind rows that are stored, without reading what they say.
 // The error is a *RunError if they do not verify.
-func linkOf(sealer Sealer, head store.Head, rows []store.Row) (link, error) {
+func LinkOf(sealer crypt.Sealer, head store.Head, rows []store.Row) (Link, error) {
 	var c chain
 	for _, row := range rows {
 		if err := c.follow(sealer, head.Run, row); err != nil {
-			return link{}, broken(head, row.Seq, err)
+			return Link{}, broken(head, row.Seq, err)
 		}
 	}
-	return c.link, nil
+	return c.Link, nil
 }

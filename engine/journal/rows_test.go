@@ -1,4 +1,4 @@
-package engine
+package journal
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -19,7 +20,7 @@ func TestRowWithoutItsTime(t *testing.T) {
 	d := &dsl.Workflow{Name: "w"}
 	rec := machine.Decide(d, machine.NewState(), machine.Input{At: at, Event: machine.Started{RunID: 7, Name: "r-7"}})
 	encode := func(at time.Time) []byte {
-		data, _, err := encodeRow(nil, &machine.Scratch{}, link{}, 7, 0, at, []machine.Record{rec})
+		data, _, err := EncodeRow(nil, &machine.Scratch{}, Link{}, 7, 0, at, []machine.Record{rec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,15 +34,15 @@ func TestRowWithoutItsTime(t *testing.T) {
 	if hex.EncodeToString(short) != stored {
 		t.Errorf("a row is written as %x, want %s", short, stored)
 	}
-	none, _, err := encodeRow(nil, &machine.Scratch{}, link{}, 7, 0, at, nil)
-	if err != nil || none[0] != markPlain|markSummed {
+	none, _, err := EncodeRow(nil, &machine.Scratch{}, Link{}, 7, 0, at, nil)
+	if err != nil || none[0] != crypt.MarkPlain|markSummed {
 		t.Errorf("a row without a record: %x, %v", none, err)
 	}
-	two, _, err := encodeRow(nil, &machine.Scratch{}, link{}, 7, 0, at, []machine.Record{rec, rec})
-	if err != nil || two[0] != markPlain|markSummed {
+	two, _, err := EncodeRow(nil, &machine.Scratch{}, Link{}, 7, 0, at, []machine.Record{rec, rec})
+	if err != nil || two[0] != crypt.MarkPlain|markSummed {
 		t.Errorf("a row of two records: %x, %v", two, err)
 	}
-	if len(short) != len(long)-10 || short[0]&^markSummed < markLone || long[0] != markPlain|markSummed {
+	if len(short) != len(long)-10 || short[0]&^markSummed < markLone || long[0] != crypt.MarkPlain|markSummed {
 		t.Errorf("%x of its own time, %x of another", short, long)
 	}
 	old, err := hex.DecodeString(before)

@@ -1,4 +1,4 @@
-package engine
+package journal
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Story is a run as its journal tells it.
-type Story struct {
+// A Run is a run as its journal tells it.
+type Run struct {
 	Head    store.Head
 	Flow    *dsl.Workflow
 	State   *machine.State
@@ -25,63 +27,63 @@ type Story struct {
 }
 
 // Next says what the row after the last one has to fit to.
-func (st *Story) Next() link { return st.chain.link }
+func (st *Run) Next() Link { return st.chain.Link }
 
 // LoadRun reads a run's journal and folds it: the workflow it is pinned to,
 // its state, and its records in order (S22, S87). It needs no running engine
 // and slows none. Returns ErrNotFound; a *KeyError inside the error if it
 // holds sensitive values and the key is not known; a *RunError if what is
 // stored cannot be read by this version.
-func LoadRun(ctx context.Context, store store.Journal, sealer Sealer, defs *Definitions, run machine.RunID) (*dsl.Workflow, *machine.State, []machine.Record, error) {
-	story, _, err := loadStory(ctx, store, sealer, defs, run)
+func LoadRun(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID) (*dsl.Workflow, *machine.State, []machine.Record, error) {
+	story, _, err := Load(ctx, store, sealer, defs, run)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	return story.Flow, story.State, story.Records, nil
 }
 
-// loadStory loads and folds a run, and returns the rows too.
-func loadStory(ctx context.Context, st store.Journal, sealer Sealer, defs *Definitions, run machine.RunID) (Story, []store.Row, error) {
+// Load loads and folds a run, and returns the rows too.
+func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID) (Run, []store.Row, error) {
 	head, rows, err := st.Load(ctx, run)
 	if err != nil {
-		return Story{}, nil, fmt.Errorf("load run %s: %w", store.RunName(run), err)
+		return Run{}, nil, fmt.Errorf("load run %s: %w", store.RunName(run), err)
 	}
-	story, err := foldStory(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
+	story, err := Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
 	return story, rows, err
 }
 
-// foldStory folds what was loaded of a run. With a scratch it makes no records,
+// Fold folds what was loaded of a run. With a scratch it makes no records,
 // which costs a fraction. each sees every event of the run, in order; nil = nothing does.
-func foldStory(ctx context.Context, sealer Sealer, defs *Definitions, l store.Loaded, scratch *machine.Scratch, each func(machine.Event)) (Story, error) {
+func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded, scratch *machine.Scratch, each func(machine.Event)) (Run, error) {
 	if each == nil {
 		each = func(machine.Event) {}
 	}
-	story := Story{Head: l.Head, State: machine.NewState(), each: each}
+	story := Run{Head: l.Head, State: machine.NewState(), each: each}
 	var err error
 	if story.Flow, err = defs.Workflow(ctx, l.Head.Workflow); err != nil {
-		return Story{}, err
+		return Run{}, err
 	}
 	if story.chain.strict, err = defs.strict(ctx, l.Head.Run); err != nil {
-		return Story{}, err
+		return Run{}, err
 	}
 	for _, row := range l.Rows {
 		if err := story.verify(sealer, row); err != nil {
-			return Story{}, err
+			return Run{}, err
 		}
 		story.Stored += int64(len(row.Data))
 		if err := story.fold(sealer, row, scratch); err != nil {
-			return Story{}, err
+			return Run{}, err
 		}
 	}
 	if l.Head.Fence >= story.chain.rows { // which a row of that number has made
-		return Story{}, broken(l.Head, story.chain.rows, faultTail)
+		return Run{}, broken(l.Head, story.chain.rows, faultTail)
 	}
 	return story, nil
 }
 
 // verify checks that the row is the one that follows those before it. Returns a
 // *RunError with a *HistoryError inside if it is not.
-func (st *Story) verify(sealer Sealer, row store.Row) error {
+func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 	seq := st.chain.rows
 	if err := st.chain.follow(sealer, st.Head.Run, row); err != nil {
 		return broken(st.Head, seq, err)
@@ -90,13 +92,13 @@ func (st *Story) verify(sealer Sealer, row store.Row) error {
 }
 
 // fold applies one row.
-func (st *Story) fold(sealer Sealer, row store.Row, scratch *machine.Scratch) error {
+func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *machine.Scratch) error {
 	if scratch == nil {
 		return st.foldRecords(sealer, row)
 	}
 	plain, err := openRow(sealer, st.Head.Run, row)
 	if err == nil {
-		err = guard(func() error {
+		err = guard.Do(func() error {
 			facts, err := scratch.Fold(st.State, st.Flow, plain, st.each)
 			st.Facts += facts
 			return err
@@ -106,10 +108,10 @@ func (st *Story) fold(sealer Sealer, row store.Row, scratch *machine.Scratch) er
 }
 
 // foldRecords is fold that keeps the records.
-func (st *Story) foldRecords(sealer Sealer, row store.Row) error {
+func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err == nil {
-		err = guard(func() error {
+		err = guard.Do(func() error {
 			for _, rec := range records {
 				st.Facts += st.State.ApplyCounted(st.Flow, rec)
 				st.each(rec.Event())
@@ -122,16 +124,16 @@ func (st *Story) foldRecords(sealer Sealer, row store.Row) error {
 }
 
 // blame says of which row an error is.
-func (st *Story) blame(row store.Row, err error) error {
+func (st *Run) blame(row store.Row, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: fmt.Errorf("fold row %d: %w", row.Seq, err), Hint: hintFor(err)}
+	return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: fmt.Errorf("fold row %d: %w", row.Seq, err), Hint: HintFor(err)}
 }
 
-// hintFor returns the remedy that an error names.
-func hintFor(err error) string {
-	var key *KeyError
+// HintFor returns the remedy that an error names.
+func HintFor(err error) string {
+	var key *crypt.KeyError
 	var agent interface{ Hint() string } // an agent that is missing or another
 	switch {
 	case errors.As(err, &key):
@@ -144,9 +146,18 @@ func hintFor(err error) string {
 	return ""
 }
 
-// permanent reports whether loading again would bring the same error.
-func permanent(err error) bool {
+// Permanent reports whether loading again would bring the same error.
+func Permanent(err error) bool {
 	var run *RunError
 	var bad *unreadable
 	return errors.Is(err, store.ErrNotFound) || errors.As(err, &run) || errors.As(err, &bad)
+}
+
+// Lasting reports whether reading a store again would bring the same error. What
+// is not known to last may pass: a network, a server that starts, a disk.
+func Lasting(err error) bool {
+	var schema *store.SchemaError
+	var loss *store.LossError
+	var key *crypt.KeyError
+	return Permanent(err) || errors.Is(err, store.ErrDamaged) || errors.As(err, &schema) || errors.As(err, &loss) || errors.As(err, &key)
 }

@@ -1,4 +1,4 @@
-package engine
+package journal
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -16,7 +17,7 @@ const maxDefinitions = 256
 // Definitions keeps stored definitions compiled. It is safe for concurrent use.
 type Definitions struct {
 	store  store.Catalogue
-	sealer Sealer // nil = definitions that hold sensitive values cannot be read
+	sealer crypt.Sealer // nil = definitions that hold sensitive values cannot be read
 
 	mu       sync.Mutex    // protects following fields
 	since    machine.RunID // from this run on every row is tagged; 0 = not asked yet
@@ -25,7 +26,7 @@ type Definitions struct {
 }
 
 // NewDefinitions returns an empty cache over a catalogue.
-func NewDefinitions(store store.Catalogue, sealer Sealer) *Definitions {
+func NewDefinitions(store store.Catalogue, sealer crypt.Sealer) *Definitions {
 	d := &Definitions{store: store, sealer: sealer}
 	d.resetLocked()
 	return d
@@ -49,7 +50,7 @@ func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.W
 	if err != nil {
 		return nil, fmt.Errorf("load the definition of workflow %d: %w", id, err)
 	}
-	plain, err := unwrap(d.sealer, definitionPlace(stored.Digest), stored.Data)
+	plain, err := crypt.Unwrap(d.sealer, definitionPlace(stored.Digest), stored.Data)
 	if err != nil {
 		return nil, &unreadable{fmt.Errorf("open definition %.12s: %w", stored.Digest, err)}
 	}
@@ -99,7 +100,7 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 		}
 		stored.Workflows = append(stored.Workflows, w)
 	}
-	data, err := wrap(d.sealer, definitionPlace(digest), def.Encode(), sensitive)
+	data, err := crypt.Wrap(d.sealer, definitionPlace(digest), def.Encode(), sensitive)
 	if err != nil {
 		return nil, fmt.Errorf("store definition %.12s: %w", digest, err)
 	}

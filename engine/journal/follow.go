@@ -1,10 +1,13 @@
-package engine
+package journal
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -23,14 +26,14 @@ type FollowOptions struct {
 }
 
 // Follow is Node.Follow without a node, for commands that only watch.
-func Follow(ctx context.Context, st store.Journal, sealer Sealer, defs *Definitions, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts FollowOptions) (*machine.State, error) {
+func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts FollowOptions) (*machine.State, error) {
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second
 	}
-	ask := asker{most: opts.RetryStore, unanswered: opts.Unanswered}
+	ask := wait.Retry{Most: opts.RetryStore, Lasting: Lasting, Unanswered: opts.Unanswered}
 	var rows []store.Row
-	story := Story{State: machine.NewState()}
-	err := ask.until(ctx, func() (err error) {
+	story := Run{State: machine.NewState()}
+	err := ask.Do(ctx, func() (err error) {
 		if story.Head, rows, err = st.Load(ctx, run); err == nil {
 			story.Flow, err = defs.Workflow(ctx, story.Head.Workflow)
 		}
@@ -68,7 +71,7 @@ func Follow(ctx context.Context, st store.Journal, sealer Sealer, defs *Definiti
 			}
 			timer.Stop()
 		}
-		err := ask.until(ctx, func() (err error) {
+		err := ask.Do(ctx, func() (err error) {
 			rows, err = st.Rows(ctx, run, next, followRows)
 			return err
 		})
@@ -87,15 +90,15 @@ func followError(ctx context.Context, run machine.RunID, err error) error {
 }
 
 // tell verifies and folds one row and tells its facts.
-func (st *Story) tell(sealer Sealer, row store.Row, from int, fn func(int, []machine.Fact)) error {
+func (st *Run) tell(sealer crypt.Sealer, row store.Row, from int, fn func(int, []machine.Fact)) error {
 	if err := st.verify(sealer, row); err != nil {
 		return err
 	}
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err != nil {
-		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: err, Hint: hintFor(err)}
+		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: err, Hint: HintFor(err)}
 	}
-	err = guard(func() error {
+	err = guard.Do(func() error {
 		for _, rec := range records {
 			facts := rec.Facts(st.Flow, st.State)
 			st.State.Apply(rec)

@@ -1,4 +1,4 @@
-package engine
+package journal
 
 import (
 	"fmt"
@@ -20,12 +20,12 @@ type RunError struct {
 // Error names the run, the cause and the remedy.
 func (e *RunError) Error() string {
 	if e.Hint == "" {
-		return fmt.Sprintf("run %s is set aside: %v", e.name(), e.Err)
+		return fmt.Sprintf("run %s is set aside: %v", e.PublicName(), e.Err)
 	}
-	return fmt.Sprintf("run %s is set aside: %v (%s)", e.name(), e.Err, e.Hint)
+	return fmt.Sprintf("run %s is set aside: %v (%s)", e.PublicName(), e.Err, e.Hint)
 }
 
-func (e *RunError) name() string {
+func (e *RunError) PublicName() string {
 	if e.Name != "" {
 		return e.Name
 	}

@@ -1,4 +1,4 @@
-package engine
+package journal
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -15,13 +16,13 @@ import (
 const hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, where it is in the key file beside a state file, " +
 	"restore that file and leave ENGINE_ENCRYPTION_KEY unset; another key needs another state"
 
-// pinKey makes a store remember the key of the first engine that works on it,
+// PinKey makes a store remember the key of the first engine that works on it,
 // before that engine writes anything else, and refuses every engine with
 // another key: two keys on one store would make runs that neither can read. An
 // engine without a key is refused too, because it would write in the clear
 // what the others seal. A store on which only engines without keys have worked
 // remembers none.
-func pinKey(ctx context.Context, store store.Store, sealer Sealer, now time.Time) error {
+func PinKey(ctx context.Context, store store.Store, sealer crypt.Sealer, now time.Time) error {
 	id := ""
 	if sealer != nil {
 		id = sealer.KeyID()
@@ -31,7 +32,7 @@ func pinKey(ctx context.Context, store store.Store, sealer Sealer, now time.Time
 	case err != nil:
 		return fmt.Errorf("ask which key seals: %w", err)
 	case pinned != id:
-		return &KeyError{ID: pinned, Given: id, Hint: hintPinned}
+		return &crypt.KeyError{ID: pinned, Given: id, Hint: hintPinned}
 	}
 	return pinHistory(ctx, store, sealer, now)
 }
@@ -46,13 +47,13 @@ const historyGrace = 24 * time.Hour
 // who can write to the state could replace a run by one in the form of an earlier
 // version. In a state without runs that is
 // every run.
-func pinHistory(ctx context.Context, st store.Store, sealer Sealer, now time.Time) error {
+func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	mark, err := st.PinHistory(ctx, "")
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask from which run on rows are tagged: %w", err)
 	case sealer == nil && mark != "": // the key that was pinned with it is gone
-		return &KeyError{ID: "for this state's history", Hint: hintPinned}
+		return &crypt.KeyError{ID: "for this state's history", Hint: hintPinned}
 	case sealer == nil:
 		return nil
 	}
@@ -79,7 +80,7 @@ func pinHistory(ctx context.Context, st store.Store, sealer Sealer, now time.Tim
 // markPlace is what the mark of a state's history is bound to.
 var markPlace = []byte("history\x00")
 
-func sealMark(sealer Sealer, since machine.RunID) (string, error) {
+func sealMark(sealer crypt.Sealer, since machine.RunID) (string, error) {
 	sealed, err := sealer.Seal(markPlace, binary.BigEndian.AppendUint64(nil, uint64(since)))
 	if err != nil {
 		return "", fmt.Errorf("seal the mark of the history: %w", err)
@@ -88,7 +89,7 @@ func sealMark(sealer Sealer, since machine.RunID) (string, error) {
 }
 
 // openMark returns the run from which on every row is tagged.
-func openMark(sealer Sealer, mark string) (machine.RunID, error) {
+func openMark(sealer crypt.Sealer, mark string) (machine.RunID, error) {
 	sealed, err := hex.DecodeString(mark)
 	if err != nil {
 		return 0, fmt.Errorf("read the mark of the history: %w", err)

@@ -1,10 +1,11 @@
-package engine
+package journal
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -16,7 +17,7 @@ func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl
 	if err != nil {
 		return nil, fmt.Errorf("load the definition of workflow %d: %w", id, err)
 	}
-	plain, err := unwrap(d.sealer, definitionPlace(stored.Digest), stored.Data)
+	plain, err := crypt.Unwrap(d.sealer, definitionPlace(stored.Digest), stored.Data)
 	if err != nil {
 		return nil, fmt.Errorf("open definition %.12s: %w", stored.Digest, err)
 	}

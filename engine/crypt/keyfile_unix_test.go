@@ -1,6 +1,6 @@
 //go:build unix
 
-package engine_test
+package crypt_test
 
 import (
 	"path/filepath"
@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
 )
 
 // A pipe in place of the key file is refused before it is opened: to open it would
@@ -18,7 +18,7 @@ func TestKeyFileIsRegular(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.LoadOrCreateKeyFile(path); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+	if _, err := crypt.LoadOrCreateKeyFile(path); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("%v", err)
 	}
 }

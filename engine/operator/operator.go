@@ -1,4 +1,4 @@
-package engine
+package operator
 
 import (
 	"context"
@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -17,9 +21,9 @@ import (
 // run's inbox, and its owner decides. It needs no running engine, and owns
 // nothing.
 type Operator struct {
-	Store  store.Store  // required
-	Sealer Sealer       // nil = what is sensitive cannot be said
-	Defs   *Definitions // required
+	Store  store.Store          // required
+	Sealer crypt.Sealer         // nil = what is sensitive cannot be said
+	Defs   *journal.Definitions // required
 }
 
 // A RefusedError says why a verb does not apply to a run.
@@ -44,7 +48,7 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 	if err := st.Absolve(ctx, run); err != nil { // a person knows what it does
 		return 0, fmt.Errorf("forget which engines died with run %s: %w", store.RunName(run), err)
 	}
-	data, err := encodeMessage(o.Sealer, run, verb)
+	data, err := journal.EncodeMessage(o.Sealer, run, verb)
 	if err != nil {
 		return 0, err
 	}
@@ -62,7 +66,7 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 // Try tells whether a verb would be accepted as the run stands now. Returns a
 // *RefusedError if it would not. Decide is pure, so nothing comes of it.
 func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Event) error {
-	story, _, err := loadStory(ctx, o.Store, o.Sealer, o.Defs, run)
+	story, _, err := journal.Load(ctx, o.Store, o.Sealer, o.Defs, run)
 	if err != nil {
 		return err
 	}
@@ -80,15 +84,15 @@ func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Even
 		}
 	}
 	last := story.State.Last()
-	if err = guard(try(last)); err == nil && refused.Verb == "" {
+	if err = guard.Do(try(last)); err == nil && refused.Verb == "" {
 		return nil // what this machine's clock says instead is for nobody to go by: the owner knows the time
 	}
 	if now := time.Now(); err == nil && now.After(last) {
-		err = guard(try(now)) // what was too early then may be in time by now
+		err = guard.Do(try(now)) // what was too early then may be in time by now
 	}
 	switch {
 	case err != nil:
-		return &RunError{Run: int64(run), Name: story.Head.Name, Err: err}
+		return &journal.RunError{Run: int64(run), Name: story.Head.Name, Err: err}
 	case refused.Verb != "":
 		return &RefusedError{Verb: refused.Verb, Reason: refused.Reason, Output: refused.WantsOutput()}
 	}
@@ -100,10 +104,10 @@ func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Even
 // Follow. Returns a *RefusedError if it was refused in the end, as a verb is that
 // lost a race.
 func (o *Operator) Answer(ctx context.Context, run machine.RunID, id store.MessageID) error {
-	var ask asker
+	ask := wait.Retry{Lasting: journal.Lasting}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		waiting := false
-		err := ask.until(ctx, func() (err error) {
+		err := ask.Do(ctx, func() (err error) {
 			waiting, err = o.Store.Waits(ctx, run, id)
 			return err
 		})
@@ -113,13 +117,13 @@ func (o *Operator) Answer(ctx context.Context, run machine.RunID, id store.Messa
 		if !waiting {
 			break
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := wait.For(ctx, pause); err != nil {
 			return err
 		}
 	}
-	var story Story
-	err := ask.until(ctx, func() (err error) {
-		story, _, err = loadStory(ctx, o.Store, o.Sealer, o.Defs, run)
+	var story journal.Run
+	err := ask.Do(ctx, func() (err error) {
+		story, _, err = journal.Load(ctx, o.Store, o.Sealer, o.Defs, run)
 		return err
 	})
 	if err != nil {

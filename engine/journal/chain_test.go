@@ -1,4 +1,4 @@
-package engine
+package journal
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -17,7 +18,7 @@ var historyTime = time.Date(2026, 3, 14, 10, 0, 0, 0, time.UTC)
 
 // history makes the rows of a run, each with what an engine could write there: one
 // record, none, several, and what is sensitive where there is a key.
-func history(t *testing.T, sealer Sealer, run machine.RunID) []store.Row {
+func history(t *testing.T, sealer crypt.Sealer, run machine.RunID) []store.Row {
 	t.Helper()
 	record := func(at time.Time) machine.Record {
 		vars := dsl.Value{}
@@ -57,7 +58,7 @@ func old(rows []store.Row) []store.Row {
 
 // verified returns the number of the first row that does not verify, and why; -1 =
 // all do.
-func verified(sealer Sealer, strict bool, run machine.RunID, rows []store.Row) (int, error) {
+func verified(sealer crypt.Sealer, strict bool, run machine.RunID, rows []store.Row) (int, error) {
 	c := chain{strict: strict}
 	for i, r := range rows {
 		if err := c.follow(sealer, run, r); err != nil {
@@ -69,7 +70,7 @@ func verified(sealer Sealer, strict bool, run machine.RunID, rows []store.Row) (
 
 // Whatever is done to one row of a history, or to their order, is found, and where.
 func TestHistoryFindsChanges(t *testing.T) {
-	for name, sealer := range map[string]Sealer{"with a key": testSealer(t), "without a key": nil} {
+	for name, sealer := range map[string]crypt.Sealer{"with a key": testSealer(t), "without a key": nil} {
 		t.Run(name, func(t *testing.T) {
 			rows, others := history(t, sealer, 7), history(t, sealer, 8)
 			if at, err := verified(sealer, sealer != nil, 7, rows); at >= 0 {
@@ -152,7 +153,7 @@ func TestHistoryNeedsTheKey(t *testing.T) {
 // the first of these: a change of one of them is found there.
 func TestHistoryGoesOnFromBefore(t *testing.T) {
 	sealer := testSealer(t)
-	for name, s := range map[string]struct{ before, after Sealer }{
+	for name, s := range map[string]struct{ before, after crypt.Sealer }{
 		"without a key": {nil, nil}, "with a key": {sealer, sealer}, "with a key since": {nil, sealer},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestHistoryGoesOnFromBefore(t *testing.T) {
 				}
 			}
 			at := historyTime.Add(time.Minute)
-			data, _, err := encodeRow(s.after, &machine.Scratch{}, c.link, 7, 5, at, nil)
+			data, _, err := EncodeRow(s.after, &machine.Scratch{}, c.Link, 7, 5, at, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -196,7 +197,7 @@ func TestHistoryGoesOnWithAKey(t *testing.T) {
 		}
 	}
 	at := historyTime.Add(time.Minute)
-	data, _, err := encodeRow(sealer, &machine.Scratch{}, c.link, 7, 5, at, nil)
+	data, _, err := EncodeRow(sealer, &machine.Scratch{}, c.Link, 7, 5, at, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,24 +223,24 @@ func TestHistoryGoesOnWithAKey(t *testing.T) {
 }
 
 func BenchmarkHistory(b *testing.B) {
-	key, err := NewKey()
+	key, err := crypt.NewKey()
 	if err != nil {
 		b.Fatal(err)
 	}
-	sealer, err := NewSealer(key)
+	sealer, err := crypt.NewSealer(key)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for _, c := range []struct {
 		name   string
-		sealer Sealer
+		sealer crypt.Sealer
 	}{{"tag", sealer}, {"checksum", nil}} {
 		for _, size := range []int{130, 1000} {
 			b.Run(fmt.Sprintf("%s-%d", c.name, size), func(b *testing.B) {
 				data := append(make([]byte, 0, size+64), make([]byte, size)...)
-				var l link
+				var l Link
 				for b.Loop() {
-					data[0] = markPlain
+					data[0] = crypt.MarkPlain
 					_, l = l.bind(c.sealer, 7, 3, historyTime, data)
 				}
 			})

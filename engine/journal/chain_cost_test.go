@@ -1,23 +1,24 @@
 //go:build !race
 
-package engine
+package journal
 
 import (
 	"testing"
 
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/store"
 )
 
 // The check of a row costs no memory beyond its own bytes, with a key and without.
 func TestHistoryCostsNoMemory(t *testing.T) {
 	for name, c := range map[string]struct {
-		sealer Sealer
+		sealer crypt.Sealer
 		bytes  int
-	}{"with a key": {testSealer(t), TagSize}, "without a key": {nil, sumSize}} {
+	}{"with a key": {testSealer(t), crypt.TagSize}, "without a key": {nil, sumSize}} {
 		data := append(make([]byte, 0, 256), make([]byte, 130)...)
-		var l link
+		var l Link
 		var out []byte
-		bind := func() { data[0] = markPlain; out, l = l.bind(c.sealer, 7, 3, historyTime, data) }
+		bind := func() { data[0] = crypt.MarkPlain; out, l = l.bind(c.sealer, 7, 3, historyTime, data) }
 		bind()
 		if got := testing.AllocsPerRun(100, bind); got != 0 {
 			t.Errorf("%s: %v allocations for a row", name, got)

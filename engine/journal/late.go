@@ -1,8 +1,9 @@
-package engine
+package journal
 
 import (
 	"fmt"
 
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -12,8 +13,8 @@ import (
 // is not sealed. Returns a *KeyError inside the error if the key is not known,
 // machine.ErrFormat if a newer version wrote it, machine.ErrCorrupt if it is
 // damaged.
-func DecodeLate(sealer Sealer, l store.LateReply) (machine.Event, error) {
-	e, err := decodeMessage(sealer, l.Run, l.Data)
+func DecodeLate(sealer crypt.Sealer, l store.LateReply) (machine.Event, error) {
+	e, err := DecodeMessage(sealer, l.Run, l.Data)
 	if err != nil {
 		return nil, fmt.Errorf("read the late answer of %s: %w", l.Step, err)
 	}

@@ -1,10 +1,11 @@
-package engine
+package journal
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -25,7 +26,7 @@ type Verified struct {
 // there, ascending. A nil sealer checks no tags. What it cannot find: a whole run that
 // was removed, and the last rows of a run that were removed together with what the
 // run's own row says of them (decision 0020).
-func VerifyRuns(ctx context.Context, store store.Journal, sealer Sealer, defs *Definitions, runs []machine.RunID) ([]Verified, error) {
+func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, runs []machine.RunID) ([]Verified, error) {
 	loaded, err := store.LoadMany(ctx, runs)
 	if err != nil {
 		return nil, fmt.Errorf("read the runs to verify: %w", err)
@@ -42,7 +43,7 @@ func VerifyRuns(ctx context.Context, store store.Journal, sealer Sealer, defs *D
 }
 
 // verifyRun checks one run. The error is one that says nothing about the run.
-func verifyRun(ctx context.Context, sealer Sealer, defs *Definitions, l store.Loaded) (Verified, error) {
+func verifyRun(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded) (Verified, error) {
 	v := Verified{Head: l.Head, Rows: len(l.Rows)}
 	for _, row := range l.Rows {
 		if len(row.Data) == 0 {
@@ -55,7 +56,7 @@ func verifyRun(ctx context.Context, sealer Sealer, defs *Definitions, l store.Lo
 			v.Summed++
 		}
 	}
-	story, err := foldStory(ctx, sealer, defs, l, &machine.Scratch{}, nil)
+	story, err := Fold(ctx, sealer, defs, l, &machine.Scratch{}, nil)
 	var alone *RunError
 	switch {
 	case err == nil && story.State.Status() != l.Head.State:
@@ -63,8 +64,8 @@ func verifyRun(ctx context.Context, sealer Sealer, defs *Definitions, l store.Lo
 			"is missing, or the run's own row was changed: that says %s, and the journal ends with %s", l.Head.State, story.State.Status())))
 	case errors.As(err, &alone):
 		v.Err = alone
-	case permanent(err):
-		v.Err = &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: hintFor(err)}
+	case Permanent(err):
+		v.Err = &RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: HintFor(err)}
 	case err != nil:
 		return v, err
 	}

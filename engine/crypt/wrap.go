@@ -1,0 +1,51 @@
+package crypt
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The byte in front of stored data says whether it is sealed. Numbers are
+// persisted. Package journal has more of them.
+const (
+	MarkPlain  = 0
+	MarkSealed = 1
+)
+
+// Wrap puts the mark in front of plain and seals it if it is sensitive. A nil
+// sealer with sensitive data is a *KeyError.
+func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
+	if !sensitive {
+		return append([]byte{MarkPlain}, plain...), nil
+	}
+	if sealer == nil {
+		return nil, &KeyError{Hint: HintMakeKey}
+	}
+	sealed, err := sealer.Seal(where, plain)
+	if err != nil {
+		return nil, fmt.Errorf("seal sensitive data: %w", err)
+	}
+	return append([]byte{MarkSealed}, sealed...), nil
+}
+
+// Unwrap undoes wrap.
+func Unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
+	if len(data) == 0 {
+		return nil, errors.New("stored data is empty")
+	}
+	return UnwrapMarked(sealer, where, data[0], data[1:])
+}
+
+// UnwrapMarked undoes wrap where the mark is apart.
+func UnwrapMarked(sealer Sealer, where []byte, mark byte, rest []byte) ([]byte, error) {
+	switch mark {
+	case MarkPlain:
+		return rest, nil
+	case MarkSealed:
+		if sealer == nil {
+			return nil, &KeyError{ID: "for this data", Hint: hintSetKey}
+		}
+		return sealer.Open(where, rest)
+	}
+	return nil, fmt.Errorf("stored data begins with %d: written by a newer version", mark)
+}

@@ -1,0 +1,29 @@
+// Package guard turns panics into errors.
+package guard
+
+import (
+	"bytes"
+	"fmt"
+	"runtime/debug"
+)
+
+// A Panic is a panic that was stopped. Its text is for people, the stack for those who
+// mend it.
+type Panic struct {
+	Value any
+	Stack string
+}
+
+// Error returns the text of the panic, without the stack.
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
+
+// Do runs f and turns a panic into a *Panic, so that the trouble of one run does not
+// reach the others.
+func Do(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &Panic{Value: p, Stack: string(bytes.TrimSpace(debug.Stack()))}
+		}
+	}()
+	return f()
+}
