@@ -1,9 +1,15 @@
 package docs_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // The glossary defines each word once, and says of each what it is, where it shows and
@@ -14,7 +20,8 @@ func TestGlossary(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
+	words, _, _ := strings.Cut(string(text), "## Words that were replaced")
+	for line := range strings.Lines(words) {
 		line = strings.TrimSpace(line)
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| Word |") {
 			continue
@@ -37,4 +44,94 @@ func TestGlossary(t *testing.T) {
 	if len(seen) < 40 {
 		t.Errorf("the glossary defines %d words", len(seen))
 	}
+}
+
+// The names of the code hold no word that the glossary has replaced.
+func TestReplacedWords(t *testing.T) {
+	replaced := replacedWords(t)
+	if len(replaced) < 10 {
+		t.Fatalf("the glossary replaces %d words: the test reads the wrong table", len(replaced))
+	}
+	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "examples" || d.Name() != ".." && strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		for _, word := range wordsOf(strings.TrimSuffix(d.Name(), ".go")) {
+			if replaced[word] {
+				t.Errorf("%s: its name holds %q", file, word)
+			}
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			for _, name := range declared(n) {
+				for _, word := range wordsOf(name) {
+					if replaced[word] {
+						t.Errorf("%s: %s holds %q", file, name, word)
+					}
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// declared lists the names that a node declares, but for local variables.
+func declared(n ast.Node) (names []string) {
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		names = append(names, n.Name.Name)
+	case *ast.TypeSpec:
+		names = append(names, n.Name.Name)
+	case *ast.StructType:
+		for _, field := range n.Fields.List {
+			for _, name := range field.Names {
+				names = append(names, name.Name)
+			}
+		}
+	}
+	return names
+}
+
+// replacedWords reads the last table of the glossary.
+func replacedWords(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| Replaced | Now |\n|---|---|\n")
+	replaced := map[string]bool{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
+		for _, word := range strings.Split(cells[0], ", ") {
+			if len(cells) == 2 {
+				replaced[strings.ToLower(word)] = true
+			}
+		}
+	}
+	return replaced
+}
+
+// wordsOf splits a name where a capital letter or an underscore begins a word.
+func wordsOf(name string) (words []string) {
+	from := 0
+	for i, r := range name + "_" {
+		if (unicode.IsUpper(r) || r == '_') && i > from {
+			words = append(words, strings.ToLower(strings.Trim(name[from:i], "_")))
+			from = i
+		}
+	}
+	return words
 }

@@ -22,19 +22,19 @@ import (
 func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a adoption) {
 	if !a.read {
 		r.inbox.wanted, r.inbox.first = true, true
-		sh.readMail(ctx, r)
+		sh.readInbox(ctx, r)
 		return
 	}
 	r.suspect, r.deaths = a.suspect, a.deaths
-	for _, l := range a.mail {
+	for _, l := range a.messages {
 		if l.err == nil && !r.inbox.held[l.ID] {
 			r.inbox.hold(l.ID)
 			r.pending = append(r.pending, l.delivery())
 		}
 	}
-	r.heard, r.unheard = nil, len(a.mail) >= mailLimit
+	r.heard, r.unheard = nil, len(a.messages) >= inboxLimit
 	if !r.unheard {
-		heard := int32(len(a.mail))
+		heard := int32(len(a.messages))
 		r.heard = &heard
 	}
 	now := sh.s.n.clock.now()

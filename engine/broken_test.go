@@ -89,7 +89,7 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 				w.store = tampered
 				second := w.start()
 				time.Sleep(time.Minute)
-				if err := second.Troubles()[bad]; !errors.As(err, &broken) || broken.Seq != 0 {
+				if err := second.Quarantined()[bad]; !errors.As(err, &broken) || broken.Seq != 0 {
 					t.Errorf("trouble = %v, want a HistoryError of row 0", err)
 				}
 				if err := second.Adopt(t.Context(), bad); !errors.As(err, &broken) {

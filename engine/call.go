@@ -14,8 +14,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// An errand is one call with everything it needs, copied from its run.
-type errand struct {
+// A callSpec is one call with everything it needs, copied from its run.
+type callSpec struct {
 	run    machine.RunID
 	name   string // public run id
 	flow   *dsl.Workflow
@@ -34,13 +34,13 @@ type errand struct {
 }
 
 // errand copies out of the run what the call needs.
-func (sh *shard) errand(r *ownedRun, inv machine.Invoke) errand {
-	return errand{run: r.id, name: r.state.Name(), flow: r.wf, fence: r.fence, spec: r.specs[inv.Agent], invoke: inv,
+func (sh *shard) callSpec(r *ownedRun, inv machine.Invoke) callSpec {
+	return callSpec{run: r.id, name: r.state.Name(), flow: r.wf, fence: r.fence, spec: r.specs[inv.Agent], invoke: inv,
 		sensitive: slices.Clip(r.sensitive), refusals: r.refusals[inv.Attempt.Node], silence: r.state.Silence(inv.Attempt), capacity: sh.s.capacity}
 }
 
 // step returns the step's name as agents and people see it.
-func (e *errand) step() string {
+func (e *callSpec) step() string {
 	name := e.flow.Steps[e.invoke.Step].Name
 	if e.invoke.Key == "" && e.flow.Steps[e.invoke.Step].ForEach == nil {
 		return name
@@ -48,13 +48,13 @@ func (e *errand) step() string {
 	return fmt.Sprintf("%s[%q]", name, e.invoke.Key)
 }
 
-// running is a call in flight. It goes from goroutine to goroutine: whoever
+// An openCall is a call in flight. It goes from goroutine to goroutine: whoever
 // prepares it, the Invoker, and the shard of its run, which handles the answer.
-type running struct {
+type openCall struct {
 	w *worker
-	errand
-	seat seat // the slot it holds
-	pump pump
+	callSpec
+	reservation reservation // the slot it holds
+	sender      progressSender
 
 	redact redactor // set before the call is sent
 	sent   bool     // the outcome is in doubt from here on
@@ -80,11 +80,11 @@ const (
 	callRecalled            // it never is: the run has been told so
 )
 
-func (c *running) id() callID { return callID{c.run, c.invoke.Attempt} }
+func (c *openCall) id() callID { return callID{c.run, c.invoke.Attempt} }
 
 // unwantLocked notes that the answer is not wanted any more, and returns whom to
 // tell; nil = nobody.
-func (c *running) unwantLocked() Started {
+func (c *openCall) unwantLocked() Started {
 	if !c.unwanted && c.stop != nil {
 		close(c.stop)
 	}
@@ -93,13 +93,13 @@ func (c *running) unwantLocked() Started {
 }
 
 // slow reports whether preparing the call may wait for something.
-func (c *running) slow() bool {
+func (c *openCall) slow() bool {
 	return len(c.invoke.Input.Secrets())+len(c.spec.Config.Secrets()) > 0
 }
 
 // begin prepares the call and sends it. The answer, if there is one, goes to
 // answered; otherwise the call ends here.
-func (c *running) begin() {
+func (c *openCall) begin() {
 	var refused *delivery // why it was not sent
 	err := guard.Do(func() error {
 		var request sdk.Request
@@ -107,7 +107,7 @@ func (c *running) begin() {
 			c.send(request)
 			return nil
 		}
-		c.pump.close()
+		c.sender.close()
 		if refused == nil {
 			c.finish() // the run knows
 			return nil
@@ -119,7 +119,7 @@ func (c *running) begin() {
 		return
 	}
 	c.w.n.cfg.Logger.Error("call panicked", "run", c.name, "step", c.step(), "panic", c.redact.text(err.Error()))
-	c.pump.close()
+	c.sender.close()
 	if c.sent {
 		c.report(c.answer(machine.AttemptUnknown{Attempt: c.invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"}))
 		return
@@ -129,7 +129,7 @@ func (c *running) begin() {
 }
 
 // prepare makes the request, or says why there is none.
-func (c *running) prepare() (sdk.Request, *delivery) {
+func (c *openCall) prepare() (sdk.Request, *delivery) {
 	n, o := c.w.n, c.w.n.cfg.Options
 	input, err := c.input()
 	if err != nil {
@@ -155,11 +155,11 @@ func (c *running) prepare() (sdk.Request, *delivery) {
 const whyTooLate = "its complete-by had passed before it could be sent"
 
 // send makes the call. Where a goroutine belongs to it, it waits for the answer.
-func (c *running) send(request sdk.Request) {
+func (c *openCall) send(request sdk.Request) {
 	c.sent = true
 	call := Call{
 		Agent: c.spec, Run: c.run, Request: request,
-		OnProgress: c.pump.progress, OnLate: c.late, Scrub: c.redact.text, Secrets: c.redact.secrets,
+		OnProgress: c.sender.progress, OnLate: c.late, Scrub: c.redact.text, Secrets: c.redact.secrets,
 	}
 	failpoint.HitPurpose("send.before", uint8(c.invoke.Purpose))
 	w := c.w
@@ -195,7 +195,7 @@ func (c *running) send(request sdk.Request) {
 }
 
 // late keeps an answer that came after complete-by.
-func (c *running) late(reply sdk.Reply) {
+func (c *openCall) late(reply sdk.Reply) {
 	now := c.w.n.clock.now()
 	c.w.n.keepLate(c.run, c.step(), c.invoke.Attempt, c.event(reply, &c.redact, c.w.n.cfg.Options.MaxValue), now)
 }
@@ -205,7 +205,7 @@ func (c *running) late(reply sdk.Reply) {
 const largeReply = 64 << 10
 
 // answered takes what came of the call. It does not block.
-func (c *running) answered(reply sdk.Reply, err error) {
+func (c *openCall) answered(reply sdk.Reply, err error) {
 	failpoint.HitPurpose("receive.before", uint8(c.invoke.Purpose))
 	c.reply, c.err, c.arrived = reply, err, c.w.n.clock.now()
 	if len(reply.Output) < largeReply {
@@ -217,7 +217,7 @@ func (c *running) answered(reply sdk.Reply, err error) {
 }
 
 // conclude delivers what the answer says.
-func (c *running) conclude() {
+func (c *openCall) conclude() {
 	if d := c.concluded(); d != nil {
 		c.report(d)
 		return
@@ -226,23 +226,23 @@ func (c *running) conclude() {
 }
 
 // heard is conclude on the goroutine of the run's shard.
-func (sh *shard) heard(ctx context.Context, c *running) {
+func (sh *shard) heard(ctx context.Context, c *openCall) {
 	d := c.concluded()
 	switch {
 	case d == nil:
 		c.finish()
-	case c.pump.flush(): // what it said before comes first
+	case c.sender.flush(): // what it said before comes first
 		c.report(d)
 	default:
-		d.call, d.seat = c, &c.seat
+		d.call, d.reservation = c, &c.reservation
 		sh.accept(ctx, c.run, d)
 	}
 }
 
 // concluded returns what to deliver; nil = nothing. After it no sign of life is
 // taken any more.
-func (c *running) concluded() (d *delivery) {
-	c.pump.close()
+func (c *openCall) concluded() (d *delivery) {
+	c.sender.close()
 	err := guard.Do(func() error {
 		d = c.outcome()
 		return nil
@@ -255,7 +255,7 @@ func (c *running) concluded() (d *delivery) {
 }
 
 // outcome says what an answer means.
-func (c *running) outcome() *delivery {
+func (c *openCall) outcome() *delivery {
 	o := c.w.n.cfg.Options
 	var deferred *Deferred
 	switch {
@@ -275,7 +275,7 @@ func (c *running) outcome() *delivery {
 
 // answer makes the delivery of what came of a call that was sent. Past its
 // complete-by nothing is said, only counted and kept.
-func (c *running) answer(event machine.Event) *delivery {
+func (c *openCall) answer(event machine.Event) *delivery {
 	d := c.delivery(event)
 	if !d.arrived.Before(d.completeBy) {
 		c.w.n.keepLate(c.run, c.step(), c.invoke.Attempt, event, d.arrived)
@@ -284,7 +284,7 @@ func (c *running) answer(event machine.Event) *delivery {
 	return d
 }
 
-func (c *running) delivery(event machine.Event) *delivery {
+func (c *openCall) delivery(event machine.Event) *delivery {
 	arrived := c.arrived
 	if arrived.IsZero() {
 		arrived = c.w.n.clock.now()
@@ -297,7 +297,7 @@ const maxRefusal = time.Minute
 
 // notSent says that the call was not sent and should be tried again after
 // pause, in store time. The pause doubles up to limit with every time in a row.
-func (c *running) notSent(pause, limit time.Duration, why string) *delivery {
+func (c *openCall) notSent(pause, limit time.Duration, why string) *delivery {
 	limit = max(pause, limit)
 	for range c.refusals {
 		if pause = min(2*pause, limit); pause == limit {

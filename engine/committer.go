@@ -20,7 +20,7 @@ type commit struct {
 	// for is r and f, or done.
 	sh   *shard
 	r    *ownedRun
-	f    *flight
+	f    *pendingCommit
 	done func(landing) // called by the shard's goroutine in place of going on with r; nil = go on
 
 	res    landing

@@ -80,7 +80,7 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 	}
 	r.away = nil
 	if c.err != nil {
-		sh.setAside(ctx, r, nil, c.err)
+		sh.quarantine(ctx, r, nil, c.err)
 		return
 	}
 	if r.state == c.base { // else the run was read again meanwhile
@@ -88,7 +88,7 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 		r.decided = c
 	}
 	sh.step(ctx, r)
-	if r.flight == nil && r.away == nil {
+	if r.commit == nil && r.away == nil {
 		sh.letGo(r)
 	}
 }

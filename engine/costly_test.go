@@ -248,17 +248,17 @@ func TestDecisionThatDoesNotEnd(t *testing.T) {
 		defer cancel()
 		var aside *journal.RunError
 		if _, err := n.Wait(ctx, hangs); !errors.As(err, &aside) || !strings.Contains(err.Error(), engine.DecisionLimit.String()) || aside.Hint == "" {
-			t.Errorf("Wait = %v, want that the run was set aside, and what to do", err)
+			t.Errorf("Wait = %v, want that the run was quarantined, and what to do", err)
 		}
 		if took := time.Since(began); took < engine.DecisionLimit || took > engine.DecisionLimit+5*time.Second {
-			t.Errorf("it was set aside after %s, want after %s", took, engine.DecisionLimit)
+			t.Errorf("it was quarantined after %s, want after %s", took, engine.DecisionLimit)
 		}
 		for _, run := range others {
 			w.wait(n, run, machine.RunSucceeded)
 		}
 		alerts, err := w.mem.Alerts(t.Context(), 0, 10)
 		if err != nil || !slices.ContainsFunc(alerts, func(a store.AlertRow) bool { return a.Run == hangs && a.Kind == "set_aside" }) {
-			t.Errorf("alerts = %+v, %v, want one that says that the run was set aside", alerts, err)
+			t.Errorf("alerts = %+v, %v, want one that says that the run was quarantined", alerts, err)
 		}
 		close(open)
 		synctest.Wait()

@@ -18,9 +18,9 @@ import (
 // journal by what is in flight, nothing is told or done before it has landed,
 // and where it does not land the state is read again. It returns nil if there
 // is nothing to write.
-func (sh *shard) decide(r *ownedRun, todo []*delivery) (*flight, error) {
+func (sh *shard) decide(r *ownedRun, todo []*delivery) (*pendingCommit, error) {
 	n := sh.s.n
-	f := sh.blankFlight()
+	f := sh.blankCommit()
 	f.deliveries = todo
 	f.t = store.Transition{Run: r.id, Seq: r.seq}
 	ok := false
@@ -200,7 +200,7 @@ func (sh *shard) postpone(r *ownedRun, todo []*delivery, i int) []*delivery {
 }
 
 // begin prepares a transition for an event that makes this engine the owner.
-func (sh *shard) begin(r *ownedRun, f *flight, d *delivery) {
+func (sh *shard) begin(r *ownedRun, f *pendingCommit, d *delivery) {
 	engine := sh.s.engine
 	if d.start != nil {
 		f.started = d.start
@@ -217,13 +217,13 @@ func (sh *shard) begin(r *ownedRun, f *flight, d *delivery) {
 // the event answers is the run's to use. A slot that was snatched in between
 // makes it decide again: Decide is pure, so that costs nothing. A decision that
 // costs too much for a shard is returned instead, for the pool to make.
-func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time, now moment) (machine.Record, *costlyDecision) {
+func (sh *shard) decideOne(r *ownedRun, f *pendingCommit, d *delivery, at time.Time, now moment) (machine.Record, *costlyDecision) {
 	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine), Scratch: &sh.scratch, Allowance: &sh.allowance,
 		Ceilings: sh.s.n.cfg.Options.Ceilings, Journal: r.stored}
-	var own *seat
-	if d.seat.of(sh.s.capacity) && d.seat.take() {
-		own = &seat{}
-		own.init(d.seat.capacity, d.seat.spec)
+	var own *reservation
+	if d.reservation.of(sh.s.capacity) && d.reservation.take() {
+		own = &reservation{}
+		own.init(d.reservation.capacity, d.reservation.spec)
 		defer own.release() // what is not used
 	}
 	var full map[string]bool // agents that refused twice what they had offered
@@ -240,7 +240,7 @@ func (sh *shard) decideOne(r *ownedRun, f *flight, d *delivery, at time.Time, no
 			in.Slots = sh.slots(r, d, own, full, now)
 			sh.allowance = *dsl.NewAllowance(shardCost)
 			if rec = machine.Decide(r.wf, r.state, in); sh.allowance.Over() {
-				own.handBack(d.seat)
+				own.handBack(d.reservation)
 				return machine.Record{}, sh.costly(r, d, in, full)
 			}
 		}
@@ -315,7 +315,7 @@ func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now moment) *machine.Slot
 // the free slots to those that wait, except that an answer's run may use the
 // slot of its own call: every run is finite, so nobody waits for ever, and a
 // run in progress is not made to queue between its steps.
-func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool, now moment) map[string]machine.Slot {
+func (sh *shard) slots(r *ownedRun, d *delivery, own *reservation, full map[string]bool, now moment) map[string]machine.Slot {
 	if sh.slotsOf == nil {
 		sh.slotsOf = map[string]machine.Slot{}
 	}
@@ -355,12 +355,12 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *seat, full map[string]bool
 
 // reserve takes one slot for every call, own before any other, or none and
 // names the agent that had too few.
-func (sh *shard) reserve(r *ownedRun, f *flight, own *seat, commands []machine.Command) (string, bool) {
+func (sh *shard) reserve(r *ownedRun, f *pendingCommit, own *reservation, commands []machine.Command) (string, bool) {
 	capacity := sh.s.capacity
 	if capacity == nil {
 		return "", true
 	}
-	taken := flight{}
+	taken := pendingCommit{}
 	var used *AgentSpec // the agent for which own is used
 	for _, c := range commands {
 		inv, ok := c.(machine.Invoke)

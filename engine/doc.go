@@ -19,7 +19,7 @@
 // machine (what is decided), store.go (what a Store promises), run.go and
 // decide.go (one run in its owner's memory), committer.go (how transitions
 // reach the store), worker.go and reply.go (one call), supervisor.go (the only
-// one who says that time has passed), term.go (one incarnation of an engine
+// one who says that time has passed), membership.go (one incarnation of an engine
 // and its lease), node.go (all of it in one process).
 //
 // # Guarantees
@@ -50,8 +50,8 @@
 // # When deciding goes wrong
 //
 // A panic while one run is decided or folded, a row that cannot be read, a row
-// the store refuses: the run is set aside. Its journal stays as it is, an alert
+// the store refuses: the run is quarantined. Its journal stays as it is, an alert
 // is logged and written beside it in the store, everyone who waits for it gets a
-// *journal.RunError, Node.Troubles lists it, and the engine goes on with the others. An
+// *journal.RunError, Node.Quarantined lists it, and the engine goes on with the others. An
 // engine that can read it takes it over as soon as this one leaves.
 package engine

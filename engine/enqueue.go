@@ -94,7 +94,7 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 		return err, nil
 	}
 	writers := min(cfg.Options.Writers, len(e.all))
-	cfg.Store = store.Pointed(cfg.Store)
+	cfg.Store = store.WithFailpoints(cfg.Store)
 	e.cfg = cfg
 	e.n = &Node{cfg: cfg, clock: &clock{}, ids: &store.RunIDSource{}, defs: journal.NewDefinitions(cfg.Store, cfg.Sealer)}
 	var err error
@@ -373,7 +373,7 @@ func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error)
 // starts, and whoever looks for runs of nobody finds it at once.
 func (e *enqueuer) transition(s Submission, st start) (store.Transition, error) {
 	now := e.n.clock.now()
-	run, err := e.n.christen(s, &st, now)
+	run, err := e.n.assignID(s, &st, now)
 	if err != nil {
 		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}

@@ -23,7 +23,7 @@ func (missing) Hint() string  { return "install the agent" }
 // People know a run by its public name: messages and logs say no other. That
 // another engine may have the agent is said only where the agent is missing.
 func TestMessagesNameTheRun(t *testing.T) {
-	if got := (&journal.RunError{Run: 36, Err: errors.New("oh")}).Error(); got != "run r-10 is set aside: oh" {
+	if got := (&journal.RunError{Run: 36, Err: errors.New("oh")}).Error(); got != "run r-10 is quarantined: oh" {
 		t.Errorf("Error() = %q, want the derived name", got)
 	}
 	for name, tt := range map[string]struct {
@@ -51,7 +51,7 @@ func TestMessagesNameTheRun(t *testing.T) {
 				}
 				second := w.start()
 				err = second.Adopt(t.Context(), s.Run)
-				if err == nil || !strings.Contains(err.Error(), "run order-7 is set aside") {
+				if err == nil || !strings.Contains(err.Error(), "run order-7 is quarantined") {
 					t.Errorf("Adopt = %v, want the run's public name", err)
 				}
 				if tt.want == "" && strings.Contains(err.Error(), "an engine that has") || !strings.Contains(err.Error(), tt.want) {

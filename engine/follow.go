@@ -29,7 +29,7 @@ func (n *Node) Wait(ctx context.Context, run machine.RunID) (*machine.State, err
 
 // wait waits for a run that is in this incarnation's memory, and reports
 // whether it was.
-func (t *term) wait(ctx context.Context, run machine.RunID) (*machine.State, bool, error) {
+func (t *membership) wait(ctx context.Context, run machine.RunID) (*machine.State, bool, error) {
 	type place struct {
 		waiter chan *machine.State
 		err    error
@@ -66,17 +66,17 @@ func (t *term) wait(ctx context.Context, run machine.RunID) (*machine.State, boo
 }
 
 // await returns where the run's state will be sent; nil = it is not here. The
-// error is that of a run that is set aside.
+// error is that of a run that is quarantined.
 func (sh *shard) await(run machine.RunID) (chan *machine.State, error) {
 	r := sh.runs[run]
 	switch {
 	case r == nil:
 		return nil, nil
-	case r.phase == phaseAside:
+	case r.phase == phaseQuarantined:
 		return nil, r.err
 	}
 	w := make(chan *machine.State, 1)
-	if r.phase == phaseReady && r.flight == nil && (r.state.Status().Final() || r.state.Status().NeedsHuman()) {
+	if r.phase == phaseReady && r.commit == nil && (r.state.Status().Final() || r.state.Status().NeedsHuman()) {
 		w <- r.state.Clone()
 		return w, nil
 	}

@@ -17,7 +17,7 @@ import (
 //
 // Where no other engine is alive, a run that nobody owns would gain nothing, and
 // nobody would notice that its time has passed.
-func (t *term) handBack(ctx context.Context) {
+func (t *membership) handBack(ctx context.Context) {
 	live, err := t.n.cfg.Store.Live(ctx)
 	if err != nil {
 		t.n.cfg.Logger.Debug("look for other engines to hand runs back to", "error", err)
@@ -43,7 +43,7 @@ func (t *term) handBack(ctx context.Context) {
 // for a person, or for a person's resume, gain nothing and stay.
 func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	n := sh.s.n
-	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.flight != nil || len(r.pending) > 0 ||
+	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.commit != nil || len(r.pending) > 0 ||
 		r.state.InFlight() || !moves(r.state.Status()) || !n.worker.busy() || ctx.Err() != nil {
 		return
 	}
@@ -62,10 +62,10 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	}
 	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
 	r.phase = phaseLoading // nothing is decided until the row is answered
-	sh.s.agenda.set(r.id, time.Time{}, false)
-	sh.flights++
+	sh.s.timers.set(r.id, time.Time{}, false)
+	sh.commits++
 	err = sh.s.committer.commit(ctx, &commit{t: t, sh: sh, done: func(l landing) {
-		sh.flights--
+		sh.commits--
 		if l.err != nil {
 			// The row is another's, or this incarnation is over: the journal tells.
 			sh.load(ctx, r)
@@ -74,7 +74,7 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 		sh.drop(r, ErrNotOwner, nil)
 	}})
 	if err != nil { // this incarnation ends, and gives up everything at once
-		sh.flights--
+		sh.commits--
 	}
 }
 

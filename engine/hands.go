@@ -18,7 +18,7 @@ import (
 // Many may hold runs at once: what they ask for while a write is on its way goes
 // with the next one.
 type handKeeper struct {
-	t    *term
+	t    *membership
 	hint chan struct{}
 
 	// Runs against which nothing is known are taken over together, and suspects one
@@ -39,7 +39,7 @@ type handWait struct {
 	done   chan struct{}
 }
 
-func newHandKeeper(t *term) *handKeeper {
+func newHandKeeper(t *membership) *handKeeper {
 	return &handKeeper{
 		t: t, hint: make(chan struct{}, 1), runs: map[machine.RunID]int{},
 		turn: make(chan struct{}, 1), seats: make(chan struct{}, 2*pagesAhead),
@@ -189,13 +189,13 @@ func (sh *shard) grasp(r *ownedRun) {
 		return
 	}
 	r.grasping = true
-	sh.flights++ // whoever waits for quiet waits for this too
+	sh.commits++ // whoever waits for quiet waits for this too
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
 		err := sh.s.hands.hold(context.Background(), r.id) // ends with the incarnation
 		sh.give(task{run: r.id, fn: func(ctx context.Context) {
-			sh.flights--
+			sh.commits--
 			r.grasping = false
 			if err != nil || sh.runs[r.id] != r || r.inHand {
 				sh.s.hands.letGo(r.id)
@@ -203,7 +203,7 @@ func (sh *shard) grasp(r *ownedRun) {
 			}
 			r.inHand = true
 			sh.step(ctx, r)
-			if r.flight == nil && r.away == nil {
+			if r.commit == nil && r.away == nil {
 				sh.letGo(r)
 			}
 		}})

@@ -29,7 +29,7 @@ func (s *scheduler) held() int64 {
 // roomy reports whether this engine has memory for more runs. One that has none
 // works on those that it has and leaves all others where they are: queued, or to
 // other engines. It says so once, and once when it takes up runs again.
-func (t *term) roomy() bool {
+func (t *membership) roomy() bool {
 	n, held := t.n, t.scheduler.held()
 	full := held >= n.cfg.Options.MaxHeld
 	if n.full.Swap(full) != full {
@@ -43,7 +43,7 @@ func (t *term) roomy() bool {
 }
 
 // fits returns how many runs like those in memory there is memory for, at least 1.
-func (t *term) fits() int {
+func (t *membership) fits() int {
 	held, runs := t.scheduler.held(), int64(t.scheduler.size())
 	if held <= 0 || runs <= 0 {
 		return math.MaxInt32

@@ -22,13 +22,13 @@ const (
 	doingDiscard = "discard messages to a run that has ended"
 )
 
-// mailLimit is how many messages of a run are read at once.
-const mailLimit = 256
+// inboxLimit is how many messages of a run are read at once.
+const inboxLimit = 256
 
-// A mailbox is what an engine that works on a run knows of its inbox. Messages
+// An inbox is what an engine that works on a run knows of its inbox. Messages
 // are read after the run was, so that none is decided twice: a row of somebody
 // else's that consumed one makes ours stale, and then both are read again.
-type mailbox struct {
+type inbox struct {
 	wanted  bool // there may be messages that were not read
 	reading bool
 	first   bool                     // nothing is decided before they were read
@@ -42,7 +42,7 @@ type mailbox struct {
 }
 
 // hold notes that a message was read.
-func (b *mailbox) hold(id store.MessageID) {
+func (b *inbox) hold(id store.MessageID) {
 	if b.held == nil {
 		b.held = map[store.MessageID]bool{}
 	}
@@ -50,19 +50,19 @@ func (b *mailbox) hold(id store.MessageID) {
 }
 
 // reset forgets what was read.
-func (b *mailbox) reset() {
-	*b = mailbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
+func (b *inbox) reset() {
+	*b = inbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
 }
 
-// A letter is a message as it was read.
-type letter struct {
+// A message is one of the inbox as it was read.
+type message struct {
 	store.Message
 	event machine.Event
 	err   error // why it cannot be decided here
 }
 
-// mail looks into the inbox of a run of this engine or of nobody.
-func (sh *shard) mail(ctx context.Context, id machine.RunID) {
+// inboxChanged looks into the inbox of a run of this engine or of nobody.
+func (sh *shard) inboxChanged(ctx context.Context, id machine.RunID) {
 	r := sh.runs[id]
 	if r == nil {
 		r = &ownedRun{id: id, phase: phaseLoading}
@@ -72,12 +72,12 @@ func (sh *shard) mail(ctx context.Context, id machine.RunID) {
 		return
 	}
 	r.inbox.wanted = true
-	sh.readMail(ctx, r)
+	sh.readInbox(ctx, r)
 }
 
-// readMail reads a run's messages beside the shard's goroutine, if there may be
+// readInbox reads a run's messages beside the shard's goroutine, if there may be
 // some.
-func (sh *shard) readMail(ctx context.Context, r *ownedRun) {
+func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	b, n := &r.inbox, sh.s.n
 	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {
 		return
@@ -86,7 +86,7 @@ func (sh *shard) readMail(ctx context.Context, r *ownedRun) {
 		return
 	}
 	b.wanted, b.reading, b.gone, b.read = false, true, nil, n.clock.now()
-	limit, epoch, first := mailLimit+len(b.held), b.epoch, b.first
+	limit, epoch, first := inboxLimit+len(b.held), b.epoch, b.first
 	var specs map[string]AgentSpec
 	if !r.owned {
 		specs = r.specs
@@ -95,24 +95,24 @@ func (sh *shard) readMail(ctx context.Context, r *ownedRun) {
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		letters, err := sh.s.letters(ctx, id, limit)
+		letters, err := sh.s.messages(ctx, id, limit)
 		for pause := 20 * time.Millisecond; err != nil && first && wait.For(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
 			n.cfg.Logger.Warn("read messages, trying again", "run", name, "error", err)
-			letters, err = sh.s.letters(ctx, id, limit) // nothing is decided before
+			letters, err = sh.s.messages(ctx, id, limit) // nothing is decided before
 		}
 		if err == nil && specs != nil {
 			if unable := n.equipped(ctx, id, name, specs); unable != nil {
 				err = unable
 			}
 		}
-		sh.give(task{run: r.id, fn: func(ctx context.Context) { sh.gotMail(ctx, r, epoch, letters, len(letters) == limit, err) }})
+		sh.give(task{run: r.id, fn: func(ctx context.Context) { sh.inboxRead(ctx, r, epoch, letters, len(letters) == limit, err) }})
 	}()
 }
 
-// mailFirst reports whether a run's messages are being read before anything is
+// inboxFirst reports whether a run's messages are being read before anything is
 // decided. An engine that had the run before may have put an answer there that
 // came in time: without it the attempt would expire.
-func (sh *shard) mailFirst(ctx context.Context, r *ownedRun) bool {
+func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 	b := &r.inbox
 	if b.first || r.fence == 0 || !r.owned {
 		return b.first
@@ -124,7 +124,7 @@ func (sh *shard) mailFirst(ctx context.Context, r *ownedRun) bool {
 	for _, a := range r.state.ExpiredAttempts(r.wf, now) {
 		if b.read.Before(a.CompleteBy) {
 			b.wanted, b.first = true, true
-			sh.readMail(ctx, r)
+			sh.readInbox(ctx, r)
 			b.first = b.reading
 			return b.first
 		}
@@ -132,8 +132,8 @@ func (sh *shard) mailFirst(ctx context.Context, r *ownedRun) bool {
 	return false
 }
 
-// letters reads and decodes up to limit messages of a run.
-func (s *scheduler) letters(ctx context.Context, run machine.RunID, limit int) ([]letter, error) {
+// messages reads and decodes up to limit messages of a run.
+func (s *scheduler) messages(ctx context.Context, run machine.RunID, limit int) ([]message, error) {
 	select {
 	case s.reads <- struct{}{}:
 		defer func() { <-s.reads }()
@@ -144,7 +144,7 @@ func (s *scheduler) letters(ctx context.Context, run machine.RunID, limit int) (
 	if err != nil {
 		return nil, fmt.Errorf("read the inbox of run %s: %w", store.RunName(run), err)
 	}
-	letters := make([]letter, len(messages))
+	letters := make([]message, len(messages))
 	for i, m := range messages {
 		letters[i] = s.n.open(m)
 	}
@@ -152,8 +152,8 @@ func (s *scheduler) letters(ctx context.Context, run machine.RunID, limit int) (
 }
 
 // open decodes a message.
-func (n *Node) open(m store.Message) letter {
-	l := letter{Message: m}
+func (n *Node) open(m store.Message) message {
+	l := message{Message: m}
 	l.event, l.err = journal.DecodeMessage(n.cfg.Sealer, m.Run, m.Data)
 	if l.err != nil {
 		return l
@@ -193,15 +193,15 @@ func answered(e machine.Event) (id machine.AttemptID, ok bool) {
 	return machine.AttemptID{}, false
 }
 
-// delivery makes an event on its way out of a letter.
-func (l letter) delivery() *delivery {
+// delivery makes an event on its way out of a message.
+func (l message) delivery() *delivery {
 	d := &delivery{event: l.event, arrived: l.At, message: l.ID, data: l.Data}
 	d.attempt, _ = answered(l.event)
 	return d
 }
 
-// gotMail goes on with a run whose messages were read.
-func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []letter, more bool, err error) {
+// inboxRead goes on with a run whose messages were read.
+func (sh *shard) inboxRead(ctx context.Context, r *ownedRun, epoch int, letters []message, more bool, err error) {
 	b, n := &r.inbox, sh.s.n
 	if sh.runs[r.id] != r || b.epoch != epoch {
 		return
@@ -234,7 +234,7 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 			stuck++
 			if !b.held[l.ID] {
 				n.cfg.Logger.Error("a message cannot be read here and is left", "run", r.name(), "message", l.ID, "error", l.err)
-				n.troubles.note(r.id, &journal.RunError{Run: int64(r.id), Name: r.name(), Err: l.err, Hint: journal.HintFor(l.err)})
+				n.quarantined.note(r.id, &journal.RunError{Run: int64(r.id), Name: r.name(), Err: l.err, Hint: journal.HintFor(l.err)})
 			}
 		case b.held[l.ID] || gone[l.ID]:
 			continue
@@ -250,14 +250,14 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 	switch {
 	case fresh > 0:
 		b.pause, b.quiet = 0, time.Time{}
-		sh.s.hushed.take(r.id)
+		sh.s.undecidable.take(r.id)
 		b.wanted = b.wanted || more
 		slices.SortStableFunc(r.pending, earlier)
 	case stuck > 0:
 		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
 		b.quiet = n.clock.now().Add(b.pause)
 		if r.owned { // else every tick would take the message for work
-			sh.s.hushed.rest(r.id, b.quiet, sh.s.hushed.woken())
+			sh.s.undecidable.rest(r.id, b.quiet, sh.s.undecidable.woken())
 		}
 	}
 	switch {
@@ -266,20 +266,20 @@ func (sh *shard) gotMail(ctx context.Context, r *ownedRun, epoch int, letters []
 			sh.heardMore(r, more)
 		}
 		sh.step(ctx, r)
-		sh.readMail(ctx, r)
-	case r.flight != nil: // it is being taken over by now
+		sh.readInbox(ctx, r)
+	case r.commit != nil: // it is being taken over by now
 	case err == nil && (fresh > 0 || r.wanted()):
-		sh.takeOver(ctx, r, adoption{read: true, mail: letters})
+		sh.takeOver(ctx, r, adoption{read: true, messages: letters})
 	default:
 		if stuck > 0 {
-			n.left.leave(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+			n.backoffs.add(r.id, n.clock.now(), n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, ErrNotOwner, nil)
 	}
 }
 
 // consumed notes that messages went with a row that has landed.
-func (b *mailbox) consumed(ids []store.MessageID) {
+func (b *inbox) consumed(ids []store.MessageID) {
 	for _, id := range ids {
 		delete(b.held, id)
 		if b.reading {
@@ -301,7 +301,7 @@ func unread(deliveries []*delivery) []*delivery {
 }
 
 // keepMessages keeps what came too late to count of what was decided.
-func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *flight) {
+func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	for _, d := range f.late {
 		sh.keepMessage(ctx, r, d)
 	}
@@ -377,7 +377,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 		defer s.loads.Done()
 		defer s.clearing.end(id)
 		for {
-			letters, err := s.letters(ctx, id, mailLimit)
+			letters, err := s.messages(ctx, id, inboxLimit)
 			if err != nil || len(letters) == 0 {
 				if err != nil && ctx.Err() == nil {
 					n.outage.failed(doingMail, err, "run", store.RunName(id))
@@ -404,9 +404,9 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 			}
 			n.outage.worked(doingDiscard, time.Time{})
 			if len(ids) < len(letters) {
-				n.left.leave(id, n.clock.now(), n.cfg.Options.MaxScan)
+				n.backoffs.add(id, n.clock.now(), n.cfg.Options.MaxScan)
 			}
-			if len(ids) < mailLimit {
+			if len(ids) < inboxLimit {
 				return
 			}
 		}

@@ -201,7 +201,7 @@ func TestMessageThatCannotBeRead(t *testing.T) {
 		time.Sleep(time.Second)
 		id := w.post(run, store.MessageVerb, machine.PauseRequested{By: "ann"}, time.Time{})
 		within(t, time.Minute, "answer", func(ctx context.Context) error { return w.operator().Answer(ctx, run, id) })
-		if err := n.Troubles()[run]; err == nil || !strings.Contains(err.Error(), "newer") {
+		if err := n.Quarantined()[run]; err == nil || !strings.Contains(err.Error(), "newer") {
 			t.Errorf("trouble = %v", err)
 		}
 		st.reset()

@@ -59,14 +59,14 @@ func TestQueuesShrink(t *testing.T) {
 		close(last)
 		<-ended
 	})
-	a, now := newAgenda(), time.Now()
+	a, now := newTimers(), time.Now()
 	for i := range burst {
 		a.set(machine.RunID(i+1), now, true)
 	}
 	if runs, _ := a.take(now); len(runs) != burst || cap(a.items) > smallList {
 		t.Errorf("%d runs were due, and an empty agenda keeps room for %d", len(runs), cap(a.items))
 	}
-	q := newQueue(plenty{}, nil)
+	q := newSlotQueue(plenty{}, nil)
 	q.tell = func(machine.RunID, string) {}
 	for i := range 3 {
 		q.wait(machine.RunID(i+1), AgentSpec{Key: "a"})

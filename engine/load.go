@@ -92,7 +92,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 		return
 	}
 	switch {
-	case errors.Is(err, store.ErrNotFound) && r.flight != nil && r.flight.started != nil:
+	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
 		sh.drop(r, store.ErrExists, nil) // it has never landed
 		return
 	case errors.Is(err, store.ErrNotFound):
@@ -100,12 +100,12 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 		return
 	case err != nil:
 		if r.inbox.wanted { // else every tick would have it read again
-			sh.s.n.left.leave(r.id, sh.s.n.clock.now(), sh.s.n.cfg.Options.MaxScan)
+			sh.s.n.backoffs.add(r.id, sh.s.n.clock.now(), sh.s.n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, err, err)
 		return
 	}
-	f := r.flight
+	f := r.commit
 	mine := f != nil && int(f.t.Seq) < len(rows) && f.t.Wrote(rows[f.t.Seq])
 	if f != nil && f.started != nil && !mine {
 		sh.drop(r, store.ErrExists, nil) // another run has this id
@@ -138,7 +138,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 		for _, d := range f.deliveries {
 			d.finish(nil)
 		}
-		r.flight, f, mine = nil, nil, false
+		r.commit, f, mine = nil, nil, false
 		r.inbox.reset()
 	}
 	if f != nil && !mine { // another's row stands there: decide again
@@ -146,9 +146,9 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 		// What was read before that row may have gone with it.
 		r.pending = append(unread(f.deliveries), unread(r.pending)...)
 		for i := range r.adopts {
-			r.adopts[i].read, r.adopts[i].mail = false, nil
+			r.adopts[i].read, r.adopts[i].messages = false, nil
 		}
-		r.flight, f = nil, nil
+		r.commit, f = nil, nil
 		r.inbox.reset()
 	}
 	switch {
@@ -162,7 +162,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 		}
 		r.adopts = nil
 		sh.settle(ctx, r)
-		sh.readMail(ctx, r)
+		sh.readInbox(ctx, r)
 	case r.state.Status().Final():
 		if r.inbox.wanted {
 			sh.clear(ctx, r)
@@ -179,16 +179,16 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 		sh.takeOver(ctx, r, r.adopts[i])
 		return
 	case r.inbox.wanted && head.Owner == 0 && sh.s.n.claims():
-		sh.readMail(ctx, r)
+		sh.readInbox(ctx, r)
 		return
 	default:
 		n := sh.s.n
 		switch {
 		case !r.inbox.wanted:
 		case head.Owner == 0:
-			n.left.leaveToOthers(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+			n.backoffs.addForOthers(r.id, n.clock.now(), n.cfg.Options.MaxScan)
 		default:
-			n.left.leave(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+			n.backoffs.add(r.id, n.clock.now(), n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, ErrNotOwner, nil)
 		return

@@ -17,19 +17,19 @@ import (
 // A Node is one engine: Scheduler, Committer, Workers and Supervisor of one
 // process over one store. Any number of nodes may share a store.
 type Node struct {
-	cfg       Config
-	defs      *journal.Definitions
-	clock     *clock
-	worker    *worker
-	pool      *decisionPool
-	ids       *store.RunIDSource
-	specs     specCache
-	followers *followers
-	troubles  *troubles
-	outage    *outage
-	left      *shelf
-	told      machine.FactKinds // that somebody is told
-	idle      string            // why this node starts nothing at all; "" = it does
+	cfg         Config
+	defs        *journal.Definitions
+	clock       *clock
+	worker      *worker
+	pool        *decisionPool
+	ids         *store.RunIDSource
+	specs       specCache
+	followers   *followers
+	quarantined *quarantine
+	outage      *outage
+	backoffs    *backoffSet
+	told        machine.FactKinds // that somebody is told
+	idle        string            // why this node starts nothing at all; "" = it does
 
 	started  atomic.Bool
 	draining atomic.Bool
@@ -40,8 +40,8 @@ type Node struct {
 	stopNow  context.CancelFunc
 	stopped  context.Context // ends at StopNow
 
-	mu      sync.Mutex // protects following fields
-	term    *term      // present incarnation; nil = none
+	mu      sync.Mutex  // protects following fields
+	term    *membership // present incarnation; nil = none
 	changed chan struct{}
 }
 
@@ -52,10 +52,10 @@ func NewNode(cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	cfg.Store = store.Pointed(cfg.Store)
+	cfg.Store = store.WithFailpoints(cfg.Store)
 	n := &Node{
 		cfg: cfg, defs: journal.NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &store.RunIDSource{},
-		followers: &followers{}, troubles: &troubles{}, outage: newOutage(cfg.Logger), left: &shelf{restFor: 20 * cfg.Options.MaxScan},
+		followers: &followers{}, quarantined: &quarantine{}, outage: newOutage(cfg.Logger), backoffs: &backoffSet{restFor: 20 * cfg.Options.MaxScan},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	n.told = factsFor(cfg.Observer)
@@ -105,7 +105,7 @@ func (n *Node) Run(ctx context.Context) error {
 	defer cancelSoft()
 	defer context.AfterFunc(hard, cancelSoft)()
 	err := journal.PinKey(soft, n.cfg.Store, n.cfg.Sealer, time.Now())
-	var t *term
+	var t *membership
 	if err == nil {
 		t, err = n.joinFirst(soft)
 	}
@@ -148,7 +148,7 @@ func (n *Node) Run(ctx context.Context) error {
 }
 
 // leave ends the membership, so that the runs are free at once.
-func (n *Node) leave(ctx context.Context, t *term) error {
+func (n *Node) leave(ctx context.Context, t *membership) error {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Options.Lease)
 	defer cancel()
 	if err := n.cfg.Store.Leave(ctx, t.engine); err != nil && !notOwner(err) {
@@ -163,7 +163,7 @@ const joinTries = 20
 
 // joinFirst joins. A store that does not answer is an error; a lease that ran
 // out meanwhile is not.
-func (n *Node) joinFirst(ctx context.Context) (*term, error) {
+func (n *Node) joinFirst(ctx context.Context) (*membership, error) {
 	for try := 1; ; try++ {
 		t, err := n.join(ctx)
 		if !notOwner(err) || try == joinTries || ctx.Err() != nil {
@@ -174,7 +174,7 @@ func (n *Node) joinFirst(ctx context.Context) (*term, error) {
 }
 
 // rejoin joins until it succeeds or ctx ends.
-func (n *Node) rejoin(ctx context.Context) (*term, error) {
+func (n *Node) rejoin(ctx context.Context) (*membership, error) {
 	pause := 20 * time.Millisecond
 	for {
 		t, err := n.join(ctx)
@@ -192,7 +192,7 @@ func (n *Node) rejoin(ctx context.Context) (*term, error) {
 }
 
 // enter makes t the present incarnation.
-func (n *Node) enter(t *term) {
+func (n *Node) enter(t *membership) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.term = t
@@ -208,7 +208,7 @@ func (n *Node) enter(t *term) {
 }
 
 // present returns the present incarnation, and waits for one if there is none.
-func (n *Node) present(ctx context.Context) (*term, error) {
+func (n *Node) present(ctx context.Context) (*membership, error) {
 	for {
 		n.mu.Lock()
 		t, changed := n.term, n.changed
@@ -227,7 +227,7 @@ func (n *Node) present(ctx context.Context) (*term, error) {
 }
 
 // now returns the present incarnation, or nil.
-func (n *Node) now() *term {
+func (n *Node) now() *membership {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.term
@@ -244,7 +244,7 @@ func (n *Node) Engine() store.EngineID {
 // Deliver hands an event to a run. nil means that it is committed, or that it
 // was a harmless duplicate; delivering again is safe. Returns ErrNotOwner if
 // another engine owns the run, ErrNotFound if there is no such run, ErrStopping
-// if this engine is not running, and a *RunError if the run is set aside.
+// if this engine is not running, and a *RunError if the run is quarantined.
 func (n *Node) Deliver(ctx context.Context, run machine.RunID, e machine.Event) error {
 	t, err := n.present(ctx)
 	if err != nil {
@@ -284,17 +284,17 @@ func (n *Node) slotFreed(key string) {
 	}
 }
 
-// Troubles returns the runs that this node leaves alone, with the reason.
-func (n *Node) Troubles() map[machine.RunID]error { return n.troubles.all() }
+// Quarantined returns the runs that this node leaves alone, with the reason.
+func (n *Node) Quarantined() map[machine.RunID]error { return n.quarantined.all() }
 
-// troubles remembers runs that cannot be worked on here.
-type troubles struct {
+// quarantine remembers runs that cannot be worked on here.
+type quarantine struct {
 	mu   sync.Mutex // protects following field
 	runs map[machine.RunID]error
 }
 
 // note remembers why a run is left alone, and reports whether that is news.
-func (t *troubles) note(run machine.RunID, err error) bool {
+func (t *quarantine) note(run machine.RunID, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.runs == nil {
@@ -305,14 +305,14 @@ func (t *troubles) note(run machine.RunID, err error) bool {
 	return old == nil || old.Error() != err.Error()
 }
 
-// gone forgets a trouble that is over.
-func (t *troubles) gone(run machine.RunID) {
+// gone forgets a run that is over.
+func (t *quarantine) gone(run machine.RunID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.runs, run)
 }
 
-func (t *troubles) all() map[machine.RunID]error {
+func (t *quarantine) all() map[machine.RunID]error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	runs := make(map[machine.RunID]error, len(t.runs))

@@ -406,7 +406,7 @@ func TestEventsThatMeanNothing(t *testing.T) {
 	})
 }
 
-// S73: when deciding on one run panics, that run is set aside where people see
+// S73: when deciding on one run panics, that run is quarantined where people see
 // it, and the engine goes on with the others.
 func TestPanicSetsOneRunAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -438,7 +438,7 @@ func TestPanicSetsOneRunAside(t *testing.T) {
 		if err := n.Deliver(t.Context(), run, machine.TimePassed{}); !errors.As(err, &aside) {
 			t.Errorf("Deliver = %v, want a RunError", err)
 		}
-		if n.Troubles()[run] == nil {
+		if n.Quarantined()[run] == nil {
 			t.Error("Troubles does not list the run")
 		}
 		synctest.Wait()

@@ -64,10 +64,10 @@ func (n *Node) superviseOnce(ctx context.Context) (PassStats, error) {
 		stats.Lag = max(stats.Lag, tick.Now.Sub(d.NextCheck))
 	}
 	var errs []error
-	taken, err := t.orphans(ctx, tick.Dead, taking{due: true, from: func(store.Head) bool { return true }})
+	taken, err := t.orphans(ctx, tick.Dead, takeoverScope{due: true, from: func(store.Head) bool { return true }})
 	errs = append(errs, err)
 	stats.Taken += taken
-	taken, err = t.patrol.overdue(ctx)
+	taken, err = t.scanner.overdue(ctx)
 	errs = append(errs, err)
 	stats.Taken += taken
 	// Every run that was taken was told at once that time has passed.

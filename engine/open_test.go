@@ -9,7 +9,7 @@ import (
 )
 
 // A refusal after an open outcome does not prove that the row is not there: it had
-// landed, and the run goes on instead of being set aside.
+// landed, and the run goes on instead of being quarantined.
 func TestRefusalAfterAnOpenOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
@@ -31,8 +31,8 @@ func TestRefusalAfterAnOpenOutcome(t *testing.T) {
 		if refused != 3 || store.bad.Load() != 0 {
 			t.Errorf("%d answers were lost, %d refusals are left, want 3 and none", refused, store.bad.Load())
 		}
-		if len(n.Troubles()) > 0 {
-			t.Errorf("troubles: %v", n.Troubles())
+		if len(n.Quarantined()) > 0 {
+			t.Errorf("troubles: %v", n.Quarantined())
 		}
 		n.drain(t)
 	})

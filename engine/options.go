@@ -68,7 +68,7 @@ type Options struct {
 	// variables, in bytes. Default 1 MiB.
 	MaxValue int
 	// MaxRow is the largest journal row in bytes. A run that needs a larger
-	// one is set aside. Default 64 MiB.
+	// one is quarantined. Default 64 MiB.
 	MaxRow int
 	// Ceilings bound what one run may become. The engines of a store should agree.
 	Ceilings machine.Ceilings

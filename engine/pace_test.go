@@ -12,7 +12,7 @@ import (
 // the call has written.
 func TestPaceOfCheckpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pump{}
+		p := &progressSender{}
 		send := func(bytes int) time.Duration {
 			p.paceLocked(&delivery{event: machine.AttemptProgress{Blob: make([]byte, bytes)}})
 			return time.Until(p.paced)

@@ -12,20 +12,20 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A pump hands the signs of life of one call to its run, in order and before
+// A progressSender hands the signs of life of one call to its run, in order and before
 // the call's answer. Checkpoints become records (S82). One at a time is on its
 // way; what comes meanwhile waits, and a newer checkpoint replaces one that
 // waits, because only the last one is worth anything to a rerun. So an agent
 // that works faster than the store is not slowed down, and fills no memory. Those
 // of a run that this engine does not own any more go into the run's inbox, not
 // more often than postEvery.
-type pump struct {
-	c *running // whose signs of life they are
+type progressSender struct {
+	c *openCall // whose signs of life they are
 
-	mu     sync.Mutex // protects following fields
-	term   *term      // that has the one on its way; nil = none is
-	sent   *delivery  // on its way, or not known to be durable
-	next   *delivery  // waits; nil = nothing
+	mu     sync.Mutex  // protects following fields
+	term   *membership // that has the one on its way; nil = none is
+	sent   *delivery   // on its way, or not known to be durable
+	next   *delivery   // waits; nil = nothing
 	retry  *time.Timer
 	pause  time.Duration
 	beat   time.Time // of the last heartbeat that was told
@@ -38,10 +38,10 @@ type pump struct {
 	posted  time.Time // when a checkpoint went into its inbox; zero = none did
 }
 
-func (p *pump) init(c *running) { p.c = c }
+func (p *progressSender) init(c *openCall) { p.c = c }
 
 // every is the time between two heartbeats that are told; 0 = none is.
-func (p *pump) every() time.Duration { return p.c.silence / 2 }
+func (p *progressSender) every() time.Duration { return p.c.silence / 2 }
 
 // postEvery is the shortest pause between two checkpoints of a call that are put
 // into an inbox: only the last one is worth anything to a rerun.
@@ -57,7 +57,7 @@ const (
 )
 
 // paceLocked says when the checkpoint after this one may be sent.
-func (p *pump) paceLocked(d *delivery) {
+func (p *progressSender) paceLocked(d *delivery) {
 	bytes := size(d.event)
 	pause := max(CheckpointPause, time.Duration(bytes)*time.Second/CheckpointRate)
 	p.written += int64(bytes)
@@ -66,7 +66,7 @@ func (p *pump) paceLocked(d *delivery) {
 
 // progress takes a sign of life. It never blocks. Past complete-by nothing
 // counts any more.
-func (p *pump) progress(pr Progress) {
+func (p *progressSender) progress(pr Progress) {
 	now := p.c.w.n.clock.now()
 	if !now.Before(p.c.invoke.CompleteBy) {
 		return
@@ -92,7 +92,7 @@ func (p *pump) progress(pr Progress) {
 // beatLocked tells the run a heartbeat, where it matters and was not done just
 // now: all others stay in memory (storage.md, Heartbeats). A checkpoint is a
 // sign of life too.
-func (p *pump) beatLocked(d *delivery) {
+func (p *progressSender) beatLocked(d *delivery) {
 	t := p.c.w.n.now()
 	if p.every() == 0 || t == nil || time.Since(p.beat) < p.every() {
 		return
@@ -102,7 +102,7 @@ func (p *pump) beatLocked(d *delivery) {
 }
 
 // sendLocked sends what waits, unless something is on its way.
-func (p *pump) sendLocked() {
+func (p *progressSender) sendLocked() {
 	t := p.c.w.n.now()
 	switch {
 	case p.next == nil:
@@ -137,7 +137,7 @@ func (p *pump) sendLocked() {
 }
 
 // settled goes on after a checkpoint was committed or refused.
-func (p *pump) settled(t *term, d *delivery, err error) {
+func (p *progressSender) settled(t *membership, d *delivery, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.term != t || p.sent != d {
@@ -165,7 +165,7 @@ func (p *pump) settled(t *term, d *delivery, err error) {
 }
 
 // hand puts a checkpoint that was refused into its run's inbox.
-func (p *pump) hand(d *delivery) {
+func (p *progressSender) hand(d *delivery) {
 	err := p.post(d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +185,7 @@ func (p *pump) hand(d *delivery) {
 
 // handOver puts the last checkpoint, unless it is known to be durable, into its
 // run's inbox: before the answer of the call, which goes there too.
-func (p *pump) handOver() {
+func (p *progressSender) handOver() {
 	p.mu.Lock()
 	d := p.next
 	if d == nil {
@@ -208,7 +208,7 @@ func (p *pump) handOver() {
 // post puts a checkpoint into its run's inbox, with the time at which it arrived
 // here: it counts if it came in time, whoever decides on it (language.md, What
 // counts).
-func (p *pump) post(d *delivery) error {
+func (p *progressSender) post(d *delivery) error {
 	n := p.c.w.n
 	data, err := journal.EncodeMessage(n.cfg.Sealer, p.c.run, d.event)
 	if err != nil {
@@ -228,7 +228,7 @@ func (p *pump) post(d *delivery) error {
 }
 
 // laterLocked tries to send after a pause, which grows.
-func (p *pump) laterLocked() {
+func (p *progressSender) laterLocked() {
 	if p.closed {
 		return
 	}
@@ -237,7 +237,7 @@ func (p *pump) laterLocked() {
 }
 
 // inLocked tries to send after a pause.
-func (p *pump) inLocked(pause time.Duration) {
+func (p *progressSender) inLocked(pause time.Duration) {
 	if p.retry != nil {
 		p.retry.Stop()
 	}
@@ -252,7 +252,7 @@ func (p *pump) inLocked(pause time.Duration) {
 
 // close ends the pump: nothing that comes later is taken. What is left is for
 // flush.
-func (p *pump) close() {
+func (p *progressSender) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
@@ -264,7 +264,7 @@ func (p *pump) close() {
 // flush sends the last checkpoint, unless it is known to be durable or on its
 // way to the present incarnation, so that it comes to the run before whatever
 // is sent afterwards. It reports whether there was any to send, now or before.
-func (p *pump) flush() bool {
+func (p *progressSender) flush() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == nil && p.sent != nil && p.term != p.c.w.n.now() {

@@ -375,7 +375,7 @@ workflow "order" {
 	}
 }
 
-// S59, S62: an agent's permanent error sets the run aside and alerts the
+// S59, S62: an agent's permanent error parks the run and alerts the
 // operator, in the commit that sets it, whether it struck the step or its undo.
 func TestErrorAndAlertAreOneCommit(t *testing.T) {
 	gone := func(code string) script {

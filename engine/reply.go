@@ -15,7 +15,7 @@ import (
 
 // event turns an agent's reply into the event that reports it. Only a valid
 // reply completes a step (S35): everything else leaves the outcome unknown.
-func (e *errand) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Event {
+func (e *callSpec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Event {
 	id := e.invoke.Attempt
 	bad := func(format string, args ...any) machine.Event {
 		return machine.AttemptUnknown{Attempt: id, Code: sdk.CodeBadReply, Message: redact.text(fmt.Sprintf(format, args...))}
@@ -56,7 +56,7 @@ func (e *errand) event(reply sdk.Reply, redact *redactor, maxValue int) machine.
 }
 
 // output checks a result against the schema of the action that was called.
-func (e *errand) output(data json.RawMessage) (dsl.Value, error) {
+func (e *callSpec) output(data json.RawMessage) (dsl.Value, error) {
 	step := e.flow.Steps[e.invoke.Step]
 	action := step.Do
 	undoing := e.invoke.Purpose == sdk.PurposeUndo || e.invoke.Purpose == sdk.PurposeLookup && e.invoke.ForwardKey != ""
@@ -99,7 +99,7 @@ func (r *redactor) text(s string) string {
 // redactor everything sensitive that the agent was told or may know of the run.
 // A secret of the agent's configuration that does not resolve is left to whoever
 // starts the agent: without it nothing can be told.
-func (c *running) input() (json.RawMessage, error) {
+func (c *openCall) input() (json.RawMessage, error) {
 	n, config := c.w.n, c.spec.Config
 	secrets := slices.Concat(c.sensitive, c.invoke.Input.SensitiveStrings(), config.SensitiveStrings())
 	data, err := dsl.ResolveSecrets(c.invoke.Input, func(ref string) (string, error) {

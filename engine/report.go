@@ -19,9 +19,9 @@ const postFor = 10 * time.Minute
 
 // report hands a call's delivery to its run, after what the pump still holds.
 // It does not block.
-func (c *running) report(d *delivery) {
-	c.pump.flush()
-	d.call, d.seat = c, &c.seat
+func (c *openCall) report(d *delivery) {
+	c.sender.flush()
+	d.call, d.reservation = c, &c.reservation
 	if t := c.w.n.now(); t != nil && t.scheduler.deliver(c.run, d) {
 		return // reported is called
 	}
@@ -29,7 +29,7 @@ func (c *running) report(d *delivery) {
 }
 
 // reported is told what became of the delivery. It does not block.
-func (c *running) reported(d *delivery, err error) {
+func (c *openCall) reported(d *delivery, err error) {
 	if err == nil {
 		c.finish()
 		return
@@ -39,8 +39,8 @@ func (c *running) reported(d *delivery, err error) {
 
 // finish ends a call of which nothing is left to be done. The slot is given back
 // unless the decision on the answer has taken it.
-func (c *running) finish() {
-	c.seat.release()
+func (c *openCall) finish() {
+	c.reservation.release()
 	failpoint.HitPurpose("receive.after", uint8(c.invoke.Purpose))
 	c.w.end(c)
 }
@@ -49,26 +49,26 @@ func (c *running) finish() {
 // owns, or that nobody does, goes into the run's inbox with the time at which it
 // arrived here: who holds the run does not matter for what counts (language.md,
 // What counts), and it is durable there. err is what became of the last attempt.
-func (c *running) insist(first *delivery, err error) {
+func (c *openCall) insist(first *delivery, err error) {
 	defer c.finish()
 	w, ctx, pause := c.w, context.Background(), 10*time.Millisecond
-	d := delivery{event: first.event, arrived: first.arrived, completeBy: first.completeBy, attempt: first.attempt, seat: &c.seat}
+	d := delivery{event: first.event, arrived: first.arrived, completeBy: first.completeBy, attempt: first.attempt, reservation: &c.reservation}
 	for {
 		var aside *journal.RunError
 		switch {
 		case err == nil:
 			return
 		case errors.As(err, &aside):
-			// The run is set aside here, and nobody decides on the answer: it is kept
+			// The run is quarantined here, and nobody decides on the answer: it is kept
 			// for whoever looks into the run.
 			w.n.keepLate(c.run, c.step(), c.invoke.Attempt, d.event, d.arrived)
 			return
 		case errors.Is(err, store.ErrNotFound):
 			return
 		}
-		c.seat.release() // nobody decides on it for now
+		c.reservation.release() // nobody decides on it for now
 		if errors.Is(err, ErrNotOwner) && !w.quits() {
-			c.pump.handOver()
+			c.sender.handOver()
 			if err = c.post(ctx, &d); err == nil || errors.Is(err, store.ErrNotFound) {
 				w.n.outage.worked(doingPost, time.Time{})
 				return
@@ -83,7 +83,7 @@ func (c *running) insist(first *delivery, err error) {
 			return
 		}
 		pause = min(2*pause, w.n.cfg.Options.RetryStore)
-		c.pump.flush()
+		c.sender.flush()
 		again := d // it may have to be delivered once more, to another incarnation
 		err = w.n.deliver(ctx, c.run, &again)
 	}
@@ -91,7 +91,7 @@ func (c *running) insist(first *delivery, err error) {
 
 // post puts an answer into its run's inbox. A call has one answer, so posting
 // again is harmless.
-func (c *running) post(ctx context.Context, d *delivery) error {
+func (c *openCall) post(ctx context.Context, d *delivery) error {
 	data, err := journal.EncodeMessage(c.w.n.cfg.Sealer, c.run, d.event)
 	if err != nil {
 		return err

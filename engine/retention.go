@@ -30,7 +30,7 @@ type RetentionObserver interface {
 // to time, until ctx ends. Of all engines one does so in a period; what it
 // leaves undone, because it dies or the store does not answer, the next one
 // finds by itself (S22).
-func (t *term) retain(ctx context.Context) {
+func (t *membership) retain(ctx context.Context) {
 	st, ok := t.n.cfg.Store.(store.Retainer)
 	if !ok || t.n.cfg.Options.Retention == 0 {
 		return
@@ -61,7 +61,7 @@ func (t *term) retain(ctx context.Context) {
 
 // forget removes what there is to remove, batch after batch, and rests between
 // two as long as one took. It stops where others may begin.
-func (t *term) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
+func (t *membership) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
 	began, before := time.Now(), t.n.clock.now().Add(-t.n.cfg.Options.Retention)
 	for {
 		sent := time.Now()

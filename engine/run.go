@@ -22,7 +22,7 @@ type runPhase uint8
 const (
 	phaseLoading runPhase = iota // its journal is being read
 	phaseReady
-	phaseAside // it went wrong here and is left alone: see err
+	phaseQuarantined // it went wrong here and is left alone: see err
 )
 
 // An ownedRun is a run in the memory of the engine that owns it. Only its
@@ -48,13 +48,13 @@ type ownedRun struct {
 	weight int64 // what the shard counts for its memory
 
 	pending []*delivery
-	flight  *flight         // on its way to the store; nil = nothing
+	commit  *pendingCommit  // on its way to the store; nil = nothing
 	away    *costlyDecision // the pool decides now, and events wait; nil = it does not
 	decided *costlyDecision // what the pool has decided, until it is used
 	slow    bool            // people were told that it takes long to decide
 	adopts  []adoption
 	waiters []chan *machine.State
-	inbox   mailbox
+	inbox   inbox
 	heard   *int32 // how many messages were read before the takeover; nil = there are more
 	unheard bool   // messages that waited at the takeover are not read yet: nothing starts
 
@@ -64,9 +64,9 @@ type ownedRun struct {
 	grasping bool // it is being taken in hand
 }
 
-// A flight is a transition on its way to the store, and what follows once it
+// A pendingCommit is a transition on its way to the store, and what follows once it
 // has landed.
-type flight struct {
+type pendingCommit struct {
 	commit     // with its transition
 	deliveries []*delivery
 	link       journal.Link   // of its row
@@ -81,7 +81,7 @@ type flight struct {
 }
 
 // release gives reserved slots back.
-func (f *flight) release(c Capacity) {
+func (f *pendingCommit) release(c Capacity) {
 	if c == nil {
 		return
 	}
@@ -108,7 +108,7 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 	case d.start != nil: // the id is taken: mint another
 		d.finish(store.ErrExists)
 		return
-	case r.phase == phaseAside:
+	case r.phase == phaseQuarantined:
 		d.finish(r.err)
 		return
 	case r.phase == phaseReady && r.state.Status().Final():
@@ -125,12 +125,12 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 
 // An adoption asks that a run be taken over from an owner who is gone.
 type adoption struct {
-	from  store.EngineID // whose it may be taken from; 0 = nobody's
-	story *loadedRun     // the run as it was read; nil = it must be read
-	specs map[string]AgentSpec
-	read  bool     // its inbox was read with it, or nothing was in it
-	mail  []letter // what was in it: to be decided in the row that takes it over
-	done  func(error)
+	from     store.EngineID // whose it may be taken from; 0 = nobody's
+	story    *loadedRun     // the run as it was read; nil = it must be read
+	specs    map[string]AgentSpec
+	read     bool      // its inbox was read with it, or nothing was in it
+	messages []message // what was in it: to be decided in the row that takes it over
+	done     func(error)
 
 	suspect bool // the run's owner died
 	deaths  int  // engines that died with the run in hand
@@ -149,11 +149,11 @@ func (sh *shard) adopt(ctx context.Context, id machine.RunID, a adoption) {
 			return
 		}
 		sh.load(ctx, r)
-	case r.phase == phaseAside:
+	case r.phase == phaseQuarantined:
 		a.done(r.err)
 	case r.phase == phaseReady && r.owned && !r.adopting():
 		a.done(nil)
-	case r.phase == phaseReady && r.flight == nil && r.away == nil: // its messages are being read
+	case r.phase == phaseReady && r.commit == nil && r.away == nil: // its messages are being read
 		r.adopts = append(r.adopts, a)
 		if r.owner == a.from {
 			sh.takeOver(ctx, r, a)
@@ -171,15 +171,15 @@ func (r *ownedRun) name() string {
 	return store.RunName(r.id)
 }
 
-func (r *ownedRun) adopting() bool { return r.flight != nil && r.flight.adopting }
+func (r *ownedRun) adopting() bool { return r.commit != nil && r.commit.adopting }
 
 // step decides what waits for the run, unless a commit of it is in flight.
 func (sh *shard) step(ctx context.Context, r *ownedRun) {
-	if r.phase != phaseReady || r.flight != nil || r.away != nil || len(r.pending) == 0 || ctx.Err() != nil {
+	if r.phase != phaseReady || r.commit != nil || r.away != nil || len(r.pending) == 0 || ctx.Err() != nil {
 		return
 	}
 	becoming := r.becoming()
-	if !r.owned && !becoming || sh.mailFirst(ctx, r) {
+	if !r.owned && !becoming || sh.inboxFirst(ctx, r) {
 		return
 	}
 	if r.suspect && !r.inHand && !becoming { // a takeover is in hand already
@@ -189,12 +189,12 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	n := min(len(r.pending), maxEvents)
 	todo := slices.Clone(r.pending[:n])
 	r.pending = slices.Delete(r.pending, 0, n)
-	var f *flight
+	var f *pendingCommit
 	err := guard.Do(func() (err error) { f, err = sh.decide(r, todo); return err })
 	switch {
 	case errors.Is(err, errOffloaded):
 	case err != nil:
-		sh.setAside(ctx, r, todo, err)
+		sh.quarantine(ctx, r, todo, err)
 	case f == nil || f.t.Data == nil:
 		if f != nil {
 			sh.keepMessages(ctx, r, f)
@@ -202,7 +202,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 		sh.settle(ctx, r)
 		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.clock.until(due) <= 0 {
 			// Just decided, and nothing came of it: not again at once.
-			sh.s.agenda.set(r.id, sh.s.n.clock.now().Add(sh.s.n.cfg.Options.MinScan), true)
+			sh.s.timers.set(r.id, sh.s.n.clock.now().Add(sh.s.n.cfg.Options.MinScan), true)
 		}
 		sh.step(ctx, r)
 	default:
@@ -219,10 +219,10 @@ func (r *ownedRun) becoming() bool {
 	})
 }
 
-// send has a flight committed, with others that are decided in a row.
-func (sh *shard) send(ctx context.Context, r *ownedRun, f *flight) {
-	r.flight = f
-	sh.flights++
+// send has a decision committed, with others that are decided in a row.
+func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
+	r.commit = f
+	sh.commits++
 	for _, e := range f.events {
 		failpoint.HitEvent("record.before", e)
 	}
@@ -246,9 +246,9 @@ func (sh *shard) answered(ctx context.Context, it *commit) {
 }
 
 // landed goes on with a run after its commit was answered.
-func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) {
-	sh.flights--
-	if r.flight != f {
+func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l landing) {
+	sh.commits--
+	if r.commit != f {
 		return
 	}
 	switch {
@@ -261,7 +261,7 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) 
 		sh.step(ctx, r)
 	case l.err == nil, errors.Is(l.err, store.ErrStale), errors.Is(l.err, store.ErrExists) && l.unsure:
 		// Somebody appended, or this very row had landed before its answer got
-		// lost: the journal tells. The flight stays until then.
+		// lost: the journal tells. The pending commit stays until then.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
 	case errors.Is(l.err, store.ErrExists):
@@ -280,18 +280,18 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *flight, l landing) 
 		sh.drop(r, fmt.Errorf("submit: %w", l.err), nil)
 	default:
 		f.release(sh.s.capacity)
-		r.flight = nil
-		sh.setAside(ctx, r, f.deliveries, fmt.Errorf("the store refuses row %d: %w", f.t.Seq, l.err))
+		r.commit = nil
+		sh.quarantine(ctx, r, f.deliveries, fmt.Errorf("the store refuses row %d: %w", f.t.Seq, l.err))
 	}
 }
 
 // act does what a landed transition asks for (commit before act).
-func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
+func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	n := sh.s.n
 	for _, e := range f.events {
 		failpoint.HitEvent("record.after", e)
 	}
-	r.flight = nil
+	r.commit = nil
 	r.seq, r.link, r.owned = f.t.Seq+1, f.link, true
 	r.stored += int64(len(f.t.Data))
 	sh.weigh(r)
@@ -318,8 +318,8 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 		d.finish(nil)
 	}
 	if f.adopting {
-		n.troubles.gone(r.id)
-		n.left.take(r.id)
+		n.quarantined.gone(r.id)
+		n.backoffs.take(r.id)
 		for _, a := range r.adopts {
 			a.done(nil)
 		}
@@ -329,7 +329,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	for _, c := range f.commands {
 		switch c := c.(type) {
 		case machine.Invoke:
-			n.worker.start(sh.errand(r, c))
+			n.worker.start(sh.callSpec(r, c))
 		case machine.Stop:
 			n.worker.stop(r.id, c.Attempt)
 		case machine.Alert:
@@ -341,13 +341,13 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *flight) {
 	n.followers.tell(r.id)
 	sh.settle(ctx, r)
 	if sh.runs[r.id] == r {
-		sh.readMail(ctx, r)
+		sh.readInbox(ctx, r)
 	}
 }
 
 // settle notes what the run waits for now, and lets go of it if it has ended.
 func (sh *shard) settle(ctx context.Context, r *ownedRun) {
-	if sh.runs[r.id] != r || r.flight != nil || r.away != nil || r.phase != phaseReady {
+	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
 		return
 	}
 	sh.letGo(r)
@@ -363,7 +363,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		r.waiters = nil
 	}
 	if status.Final() {
-		sh.s.agenda.set(r.id, time.Time{}, false)
+		sh.s.timers.set(r.id, time.Time{}, false)
 		if len(r.pending) == 0 {
 			if r.inbox.wanted {
 				sh.clear(ctx, r)
@@ -374,7 +374,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		return
 	}
 	due, ok := r.state.NextDue()
-	sh.s.agenda.set(r.id, due, ok)
+	sh.s.timers.set(r.id, due, ok)
 	// What is paused starts nothing, so it must not stand in line: it would be
 	// told of a free slot, leave it, and be told again.
 	if sh.s.n.draining.Load() {
@@ -382,12 +382,12 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		return
 	}
 	if sh.s.capacity != nil && status != machine.RunPaused && !r.unheard {
-		sh.standInLine(r)
+		sh.waitForSlot(r)
 	}
 }
 
-// standInLine has a run wait for slots of the agents for which steps of it are held.
-func (sh *shard) standInLine(r *ownedRun) {
+// waitForSlot has a run wait for slots of the agents for which steps of it are held.
+func (sh *shard) waitForSlot(r *ownedRun) {
 	held := r.state.Held()
 	if len(held) == 0 {
 		return
@@ -408,12 +408,12 @@ func (sh *shard) standInLine(r *ownedRun) {
 func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.letGo(r)
 	r.away, r.decided = nil, nil
-	if r.flight != nil {
-		r.flight.release(sh.s.capacity)
-		for _, d := range r.flight.deliveries {
+	if r.commit != nil {
+		r.commit.release(sh.s.capacity)
+		for _, d := range r.commit.deliveries {
 			d.finish(err)
 		}
-		r.flight = nil
+		r.commit = nil
 	}
 	for _, d := range r.pending {
 		d.finish(err)
@@ -428,24 +428,24 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	}
 	r.waiters = nil
 	if trouble != nil {
-		sh.s.n.troubles.note(r.id, trouble)
+		sh.s.n.quarantined.note(r.id, trouble)
 	}
-	sh.s.agenda.set(r.id, time.Time{}, false)
+	sh.s.timers.set(r.id, time.Time{}, false)
 	delete(sh.runs, r.id)
 	sh.weigh(r)
 }
 
-// setAside stops working on a run for which deciding or storing went wrong.
+// quarantine stops working on a run for which deciding or storing went wrong.
 // Its state is what the journal holds. An alert is written beside it, so that
 // people see it in the store too; another engine, or a newer one, may go on.
-func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
+func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
 	n := sh.s.n
 	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
 	if err.Hint == "" {
 		err.Hint = "its state is kept; an engine of another version may be able to go on"
 	}
 	r.away, r.decided = nil, nil
-	n.cfg.Logger.Error("run is set aside", "run", r.name(), "error", cause)
+	n.cfg.Logger.Error("run is quarantined", "run", r.name(), "error", cause)
 	var p *guard.Panic
 	if errors.As(cause, &p) {
 		n.cfg.Logger.Debug("stack of the panic", "run", r.name(), "stack", p.Stack)
@@ -457,13 +457,13 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 		var trouble error
 		if r.seq > 0 {
 			trouble = err
-			n.left.leave(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+			n.backoffs.add(r.id, n.clock.now(), n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, err, trouble)
 		return
 	}
 	sh.letGo(r)
-	r.phase, r.err = phaseAside, err
+	r.phase, r.err = phaseQuarantined, err
 	for _, d := range r.pending {
 		d.finish(err)
 	}
@@ -476,9 +476,9 @@ func (sh *shard) setAside(ctx context.Context, r *ownedRun, todo []*delivery, ca
 		close(w)
 	}
 	r.waiters = nil
-	n.troubles.note(r.id, err)
-	sh.s.aside.begin(r.id)
-	sh.s.agenda.set(r.id, time.Time{}, false)
+	n.quarantined.note(r.id, err)
+	sh.s.quarantined.begin(r.id)
+	sh.s.timers.set(r.id, time.Time{}, false)
 	sh.alert(ctx, r, cause)
 }
 
@@ -487,20 +487,20 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	now := sh.s.n.clock.now()
 	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, now, nil)
 	if err != nil {
-		sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.name(), "error", err)
+		sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", err)
 		return
 	}
 	message, _, _ := strings.Cut(cause.Error(), "\n")
 	t := store.Transition{Run: r.id, Seq: r.seq, At: now, Data: data,
 		Alerts: []store.Alert{{Kind: "set_aside", Code: "internal", Message: message}}}
-	sh.flights++
+	sh.commits++
 	err = sh.s.committer.commit(ctx, &commit{t: t, sh: sh, done: func(l landing) {
-		sh.flights--
+		sh.commits--
 		if l.err != nil && !overFor(l.err) {
-			sh.s.n.cfg.Logger.Error("alert about a run that is set aside", "run", r.name(), "error", l.err)
+			sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", l.err)
 		}
 	}})
 	if err != nil {
-		sh.flights--
+		sh.commits--
 	}
 }

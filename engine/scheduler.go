@@ -20,28 +20,28 @@ import (
 // decided together, into one journal row; row n+1 is not sent before row n is
 // known to have landed.
 type scheduler struct {
-	handing   atomic.Bool // the engine stops, and others live: runs without a call are handed back
-	n         *Node
-	engine    store.EngineID
-	committer *committer
-	agenda    *agenda
-	queue     *queue
-	capacity  Capacity // what this incarnation takes of the engine's; nil = nothing is limited
-	hands     *handKeeper
-	shards    []*shard
-	done      <-chan struct{} // closed when this incarnation has ended
-	loads     sync.WaitGroup  // goroutines that read for shards
-	reads     chan struct{}   // bounds how many inboxes are read at once
-	clearing  claimset        // ended runs whose inbox is being emptied
-	aside     claimset        // runs that were set aside
-	hushed    shelf           // own runs for which only messages wait that cannot be decided here
+	handing     atomic.Bool // the engine stops, and others live: runs without a call are handed back
+	n           *Node
+	engine      store.EngineID
+	committer   *committer
+	timers      *timers
+	queue       *slotQueue
+	capacity    Capacity // what this incarnation takes of the engine's; nil = nothing is limited
+	hands       *handKeeper
+	shards      []*shard
+	done        <-chan struct{} // closed when this incarnation has ended
+	loads       sync.WaitGroup  // goroutines that read for shards
+	reads       chan struct{}   // bounds how many inboxes are read at once
+	clearing    claimset        // ended runs whose inbox is being emptied
+	quarantined claimset        // runs that were quarantined
+	undecidable backoffSet      // own runs for which only messages wait that cannot be decided here
 }
 
 // newScheduler returns a scheduler without a committer.
 func newScheduler(n *Node, engine store.EngineID, done <-chan struct{}) *scheduler {
-	s := &scheduler{n: n, engine: engine, agenda: newAgenda(), done: done, reads: make(chan struct{}, 16)}
+	s := &scheduler{n: n, engine: engine, timers: newTimers(), done: done, reads: make(chan struct{}, 16)}
 	s.capacity = newLedger(n.cfg.Capacity)
-	s.queue = newQueue(s.capacity, s.slotFreed)
+	s.queue = newSlotQueue(s.capacity, s.slotFreed)
 	for range n.cfg.Options.Shards {
 		s.shards = append(s.shards, newShard(s))
 	}
@@ -54,19 +54,19 @@ func (s *scheduler) shard(run machine.RunID) *shard {
 
 // A delivery is an event on its way to a run.
 type delivery struct {
-	event      machine.Event
-	arrived    time.Time   // store time when it reached this engine
-	completeBy time.Time   // of the attempt it answers; zero = it answers none
-	done       func(error) // told once what became of it; nil = nobody asks
-	call       *running    // whose answer it is, told like done; nil = none's
-	decided    func()      // called once it was decided, or dropped; nil = nobody asks
-	start      *start      // the run's first event
-	attempt    machine.AttemptID
-	seat       *seat           // of the call that it answers; nil = none
-	message    store.MessageID // that said it; 0 = none
-	data       []byte          // of the message
-	kept       bool            // it came too late to count and is kept as evidence
-	quiet      bool            // nothing may start because of it
+	event       machine.Event
+	arrived     time.Time   // store time when it reached this engine
+	completeBy  time.Time   // of the attempt it answers; zero = it answers none
+	done        func(error) // told once what became of it; nil = nobody asks
+	call        *openCall   // whose answer it is, told like done; nil = none's
+	decided     func()      // called once it was decided, or dropped; nil = nobody asks
+	start       *start      // the run's first event
+	attempt     machine.AttemptID
+	reservation *reservation    // of the call that it answers; nil = none
+	message     store.MessageID // that said it; 0 = none
+	data        []byte          // of the message
+	kept        bool            // it came too late to count and is kept as evidence
+	quiet       bool            // nothing may start because of it
 }
 
 // A start is what the first transition of a run needs besides its event.
@@ -142,10 +142,10 @@ func (s *scheduler) timePassed(_ context.Context, run machine.RunID, e machine.E
 	return nil
 }
 
-// mail tells that messages wait for a run.
-func (s *scheduler) mail(run machine.RunID) {
+// inboxChanged tells that messages wait for a run.
+func (s *scheduler) inboxChanged(run machine.RunID) {
 	sh := s.shard(run)
-	sh.post(func(ctx context.Context) { sh.mail(ctx, run) })
+	sh.post(func(ctx context.Context) { sh.inboxChanged(ctx, run) })
 }
 
 // flush waits until no commit is on its way and no event waits.
@@ -192,14 +192,14 @@ func (sh *shard) close(owned map[machine.RunID]int32) {
 	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
 		r := sh.runs[id]
 		var told []*delivery
-		if r.flight != nil {
-			r.flight.release(sh.s.capacity)
-			told = r.flight.deliveries
+		if r.commit != nil {
+			r.commit.release(sh.s.capacity)
+			told = r.commit.deliveries
 		}
 		for _, d := range slices.Concat(told, r.pending) {
 			d.finish(ErrNotOwner) // whoever it is from finds the run's next owner
 		}
-		if r.phase != phaseAside && r.owned && owned != nil {
+		if r.phase != phaseQuarantined && r.owned && owned != nil {
 			owned[id] = r.seq
 		}
 		for _, w := range r.waiters {

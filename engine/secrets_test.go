@@ -401,14 +401,14 @@ func TestTakeOverLeavesAloneWhatItCannotRead(t *testing.T) {
 		}
 		for _, run := range []machine.RunID{sealed, open} {
 			var missing *crypt.KeyError
-			if err := second.Troubles()[run]; !errors.As(err, &missing) {
+			if err := second.Quarantined()[run]; !errors.As(err, &missing) {
 				t.Errorf("trouble of run %d = %v, want a KeyError", run, err)
 			}
 		}
 		second.drain(t)
 		w.cfg = func(c *engine.Config) { c.Sealer = key }
 		third := w.start()
-		if n, err := third.TakeOver(t.Context()); n > 2 || err != nil { // its patrol may have been quicker
+		if n, err := third.TakeOver(t.Context()); n > 2 || err != nil { // its scanner may have been quicker
 			t.Errorf("TakeOver = %d, %v, want 2 or what the patrol left", n, err)
 		}
 		w.wait(third, open, machine.RunSucceeded)

@@ -33,9 +33,9 @@ type shard struct {
 	allowance dsl.Allowance // of the decision at hand
 	slotsOf   map[string]machine.Slot
 	facts     [][]machine.Fact // told, to be filled again
-	flown     []*flight        // landed and acted on, to be filled again
+	flown     []*pendingCommit // landed and acted on, to be filled again
 	outbox    []*commit        // decided, and about to go to the committer
-	flights   int              // commits of this shard on their way
+	commits   int              // commits of this shard on their way
 	idle      []chan struct{}  // closed when no commit is on its way and no event waits
 }
 
@@ -49,7 +49,7 @@ type task struct {
 	run  machine.RunID
 	d    *delivery
 	it   *commit
-	call *running // that was answered
+	call *openCall // that was answered
 	fn   func(context.Context)
 }
 
@@ -158,7 +158,7 @@ func (sh *shard) blankFacts() []machine.Fact {
 }
 
 // toldFacts keeps a list whose facts have been told.
-func (sh *shard) toldFacts(f *flight) {
+func (sh *shard) toldFacts(f *pendingCommit) {
 	const most, longest = 256, 16 // what lies idle is bounded
 	list := f.facts
 	f.facts = nil
@@ -169,19 +169,19 @@ func (sh *shard) toldFacts(f *flight) {
 	sh.facts = append(sh.facts, list[:0])
 }
 
-// blankFlight returns a flight with nothing in it.
-func (sh *shard) blankFlight() *flight {
+// blankCommit returns a pendingCommit with nothing in it.
+func (sh *shard) blankCommit() *pendingCommit {
 	if n := len(sh.flown); n > 0 {
 		f := sh.flown[n-1]
 		sh.flown = sh.flown[:n-1]
 		return f
 	}
-	return &flight{}
+	return &pendingCommit{}
 }
 
-// doneWith keeps a flight that has landed and was acted on. Nobody else knows it
+// doneWith keeps a pendingCommit that has landed and was acted on. Nobody else knows it
 // any more: the committer is done with it once it has told the shard.
-func (sh *shard) doneWith(f *flight) {
+func (sh *shard) doneWith(f *pendingCommit) {
 	const most = 256 // what lies idle is bounded
 	if len(sh.flown) == most {
 		return
@@ -190,13 +190,13 @@ func (sh *shard) doneWith(f *flight) {
 	if clear(commands); cap(commands) > 16 {
 		commands = nil
 	}
-	*f = flight{commands: commands[:0]}
+	*f = pendingCommit{commands: commands[:0]}
 	sh.flown = append(sh.flown, f)
 }
 
 // rest tells those who wait for quiet.
 func (sh *shard) rest() {
-	if sh.flights > 0 || len(sh.idle) == 0 {
+	if sh.commits > 0 || len(sh.idle) == 0 {
 		return
 	}
 	sh.mu.Lock()

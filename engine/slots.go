@@ -7,31 +7,31 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A queue keeps, for each agent, the runs that wait for a slot, first come,
+// A slotQueue keeps, for each agent, the runs that wait for a slot, first come,
 // first served. When a slot frees one run is told, and the next only after that
 // one has decided: a hundred runs do not rush for one slot.
-type queue struct {
+type slotQueue struct {
 	capacity Capacity // nil = nobody ever waits
 	tell     func(run machine.RunID, key string)
 
 	mu    sync.Mutex // protects following fields
-	lines map[string]*line
+	lines map[string]*waitList
 }
 
-type line struct {
+type waitList struct {
 	spec    AgentSpec
 	runs    []machine.RunID
 	has     map[machine.RunID]bool
 	telling bool // a run was told and has not decided yet
 }
 
-func newQueue(capacity Capacity, tell func(machine.RunID, string)) *queue {
-	return &queue{capacity: capacity, tell: tell, lines: map[string]*line{}}
+func newSlotQueue(capacity Capacity, tell func(machine.RunID, string)) *slotQueue {
+	return &slotQueue{capacity: capacity, tell: tell, lines: map[string]*waitList{}}
 }
 
 // free tells the first run in line for the agent, if there is one, no other is
 // being told and there is room: who is told in vain loses its place.
-func (q *queue) free(key string) {
+func (q *slotQueue) free(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
 	idle := l == nil || l.telling || len(l.runs) == 0
@@ -54,7 +54,7 @@ func (q *queue) free(key string) {
 
 // told says that the run that was told has decided. The next one is told if
 // there is still room.
-func (q *queue) told(key string) {
+func (q *slotQueue) told(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
 	if l == nil {
@@ -71,11 +71,11 @@ func (q *queue) told(key string) {
 
 // wait puts a run in line for the agent, unless it stands there. A slot that
 // freed between the run's decision and now is not missed.
-func (q *queue) wait(run machine.RunID, spec AgentSpec) {
+func (q *slotQueue) wait(run machine.RunID, spec AgentSpec) {
 	q.mu.Lock()
 	l := q.lines[spec.Key]
 	if l == nil {
-		l = &line{spec: spec, has: map[machine.RunID]bool{}}
+		l = &waitList{spec: spec, has: map[machine.RunID]bool{}}
 		q.lines[spec.Key] = l
 	}
 	if l.has[run] {
@@ -89,7 +89,7 @@ func (q *queue) wait(run machine.RunID, spec AgentSpec) {
 }
 
 // ahead returns how many runs stand in line for the agent.
-func (q *queue) ahead(key string) int {
+func (q *slotQueue) ahead(key string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lines[key]
@@ -103,7 +103,7 @@ func (q *queue) ahead(key string) int {
 }
 
 // waiting returns how many runs stand in line for any agent.
-func (q *queue) waiting() int {
+func (q *slotQueue) waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0
@@ -113,10 +113,10 @@ func (q *queue) waiting() int {
 	return n
 }
 
-// A seat is the slot that a call in flight holds. When the call ends it passes
+// A reservation is the slot that a call in flight holds. When the call ends it passes
 // to the decision on the answer, so that the run's next call need not compete
 // for it; whoever is left with it gives it back.
-type seat struct {
+type reservation struct {
 	capacity Capacity
 	spec     AgentSpec
 	gone     atomic.Bool // taken or given back
@@ -124,25 +124,25 @@ type seat struct {
 
 // init makes it the seat of a call for which a slot is reserved. capacity is nil
 // if nothing is limited: then it is no seat.
-func (s *seat) init(capacity Capacity, spec AgentSpec) { s.capacity, s.spec = capacity, spec }
+func (s *reservation) init(capacity Capacity, spec AgentSpec) { s.capacity, s.spec = capacity, spec }
 
 // of reports whether the slot was reserved with capacity. That of an earlier
 // incarnation is not this one's to use.
-func (s *seat) of(capacity Capacity) bool { return s != nil && s.capacity == capacity }
+func (s *reservation) of(capacity Capacity) bool { return s != nil && s.capacity == capacity }
 
 // take makes the caller the owner of the slot, and reports false if somebody
 // was before, or if it is no seat.
-func (s *seat) take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
+func (s *reservation) take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
 
 // handBack returns the slot to the seat from which it was taken, unless it is gone.
-func (s *seat) handBack(to *seat) {
+func (s *reservation) handBack(to *reservation) {
 	if s.take() {
 		to.gone.Store(false)
 	}
 }
 
 // release gives the slot back, unless it is gone.
-func (s *seat) release() {
+func (s *reservation) release() {
 	if s.take() {
 		s.capacity.Release(s.spec, 1)
 	}

@@ -8,19 +8,19 @@ import (
 
 // NodeStatus is a node at one moment, for people.
 type NodeStatus struct {
-	Engine   store.EngineID // 0 = it is not a member now
-	Address  string
-	Runs     int           // in memory: those it works on, at rest included
-	Held     int64         // bytes that they take, about
-	Waiting  int           // of them, places in the lines for agents
-	Calls    int           // in flight
-	Queued   int           // transitions that wait for the commit before theirs; bounded (Options.MaxBatchRows)
-	Behind   time.Duration // for how long the oldest transition has waited for its commit; 0 = none waits
-	Lease    time.Duration // for how long the lease is still good; 0 = it is not
-	LastPass time.Time     // of the Supervisor, by this process's clock; zero = none yet
-	Slowest  time.Duration // what the slowest decision took since the start, or the one that is being made
-	Stopping bool
-	Troubles int // runs that are left alone here: see Troubles
+	Engine      store.EngineID // 0 = it is not a member now
+	Address     string
+	Runs        int           // in memory: those it works on, at rest included
+	Held        int64         // bytes that they take, about
+	Waiting     int           // of them, places in the lines for agents
+	Calls       int           // in flight
+	Queued      int           // transitions that wait for the commit before theirs; bounded (Options.MaxBatchRows)
+	Behind      time.Duration // for how long the oldest transition has waited for its commit; 0 = none waits
+	Lease       time.Duration // for how long the lease is still good; 0 = it is not
+	LastPass    time.Time     // of the Supervisor, by this process's clock; zero = none yet
+	Slowest     time.Duration // what the slowest decision took since the start, or the one that is being made
+	Stopping    bool
+	Quarantined int // runs that are left alone here: see Node.Quarantined
 }
 
 // Status tells what the node is doing.
@@ -28,7 +28,7 @@ func (n *Node) Status() NodeStatus {
 	s := NodeStatus{
 		Address: n.cfg.Options.Address, Calls: n.worker.inFlight(), Lease: n.clock.leaseLeft(),
 		Slowest:  n.pool.longest(),
-		Stopping: n.draining.Load(), Troubles: n.troubles.count(),
+		Stopping: n.draining.Load(), Quarantined: n.quarantined.count(),
 	}
 	if at := n.lastPass.Load(); at != 0 {
 		s.LastPass = time.Unix(0, at)
@@ -56,7 +56,7 @@ func (c *clock) leaseLeft() time.Duration {
 	return max(0, time.Until(c.lease))
 }
 
-func (t *troubles) count() int {
+func (t *quarantine) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.runs)

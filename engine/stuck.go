@@ -54,7 +54,7 @@ func (t *task) about() machine.RunID {
 	case t.it != nil:
 		return t.it.t.Run
 	case t.call != nil:
-		return t.call.errand.run
+		return t.call.callSpec.run
 	}
 	return t.run
 }
@@ -96,7 +96,7 @@ func (e *stuckError) Error() string {
 // stuck returns a *stuckError if a shard has been busy with one task for longer
 // than a lease. Its runs get no deadline, no verb and no answer: an engine that
 // renewed its lease all the same would keep them from everybody.
-func (t *term) stuck() error {
+func (t *membership) stuck() error {
 	if age, run := t.scheduler.longest(); age > t.n.cfg.Options.Lease {
 		return &stuckError{run: run, age: age}
 	}
@@ -110,7 +110,7 @@ const shardPatience = time.Second
 // stopShards waits for the shards' goroutines. A shard that does not end is left
 // behind: it decides nothing more, and nothing of it can land. What its runs had
 // reserved is given back, and answers that wait for it go to their runs' next owners.
-func (t *term) stopShards() {
+func (t *membership) stopShards() {
 	late := time.NewTimer(shardPatience)
 	defer late.Stop()
 	for _, sh := range t.scheduler.shards {

@@ -117,9 +117,9 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]AgentSpec) 
 }
 
 // submit tries one id. Returns ErrExists if it is taken.
-func (n *Node) submit(ctx context.Context, t *term, s Submission, st start) (store.Submitted, error) {
+func (n *Node) submit(ctx context.Context, t *membership, s Submission, st start) (store.Submitted, error) {
 	now := n.clock.now()
-	run, err := n.christen(s, &st, now)
+	run, err := n.assignID(s, &st, now)
 	if err != nil {
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
@@ -156,8 +156,8 @@ func (e *openOutcome) Error() string { return e.err.Error() }
 // Unwrap returns the store's error.
 func (e *openOutcome) Unwrap() error { return e.err }
 
-// christen mints an internal id and fills in the names that depend on it.
-func (n *Node) christen(s Submission, st *start, now time.Time) (machine.RunID, error) {
+// assignID mints an internal id and fills in the names that depend on it.
+func (n *Node) assignID(s Submission, st *start, now time.Time) (machine.RunID, error) {
 	run, err := n.ids.Next(now)
 	if err != nil {
 		return 0, err

@@ -20,7 +20,7 @@ func lostWhy(deaths int) string {
 // park parks a run with which too many engines died, without reading what its
 // journal says: the number of its rows and the time of the last one are all that is
 // needed.
-func (t *term) park(ctx context.Context, run machine.RunID, deaths int, how taking) error {
+func (t *membership) park(ctx context.Context, run machine.RunID, deaths int, how takeoverScope) error {
 	head, rows, err := t.n.cfg.Store.Load(ctx, run)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -33,7 +33,7 @@ func (t *term) park(ctx context.Context, run machine.RunID, deaths int, how taki
 	before, err := journal.LinkOf(t.n.cfg.Sealer, head, rows)
 	var broken *journal.RunError
 	if errors.As(err, &broken) {
-		t.n.leaveAlone(run, broken)
+		t.n.backOff(run, broken)
 		return nil
 	}
 	at := t.n.clock.now()
@@ -82,20 +82,20 @@ func (sh *shard) parkLost(ctx context.Context, head store.Head, seq int32, befor
 		return
 	}
 	t.Data = data
-	sh.flights++
+	sh.commits++
 	failpoint.HitEvent("record.before", event)
 	err = sh.s.committer.commit(ctx, &commit{t: t, sh: sh, done: func(l landing) {
-		sh.flights--
+		sh.commits--
 		if l.err == nil {
 			failpoint.HitEvent("record.after", event)
 			n.cfg.Logger.Error("run is parked: engines ended with it in hand", "run", head.Name, "code", machine.CodeEngineLost, "deaths", event.Deaths, "message", event.Why)
-			n.troubles.gone(head.Run)
+			n.quarantined.gone(head.Run)
 			n.followers.tell(head.Run)
 		}
 		done(l.err)
 	}})
 	if err != nil { // this incarnation ends
-		sh.flights--
+		sh.commits--
 		done(err)
 	}
 }

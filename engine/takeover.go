@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A taking says which runs may be taken over, and how.
-type taking struct {
+// A takeoverScope says which runs may be taken over, and how.
+type takeoverScope struct {
 	// from reports whether a run may be taken over as its row stands.
 	from func(h store.Head) bool
 	// passed: the owner is alive, but the runs are overdue.
@@ -25,7 +25,7 @@ type taking struct {
 	owned bool
 	// due: only runs of which something is due.
 	due bool
-	// woken is the shelf's count from before the runs were read. take sets it.
+	// woken is the count of the backoff set from before the runs were read. take sets it.
 	woken uint64
 }
 
@@ -33,7 +33,7 @@ type taking struct {
 // them is read (Hands). Those against which nothing is known go together; those
 // with which engines died go one by one, so that the next death tells which of them
 // it was; and those with which too many died are parked instead.
-func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int, error) {
+func (t *membership) take(ctx context.Context, runs []machine.RunID, how takeoverScope) (int, error) {
 	if len(runs) == 0 {
 		return 0, nil
 	}
@@ -73,7 +73,7 @@ func (t *term) take(ctx context.Context, runs []machine.RunID, how taking) (int,
 // leaves reports whether a run that another engine has in hand is left to it. After
 // a lease that engine has taken the run over, or was declared dead, or does not get
 // on with it.
-func (t *term) leaves(run machine.RunID) bool {
+func (t *membership) leaves(run machine.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,7 +93,7 @@ func (t *term) leaves(run machine.RunID) bool {
 }
 
 // looksAgain reports whether a run was left to an engine that has it in hand.
-func (t *term) looksAgain() bool {
+func (t *membership) looksAgain() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	again := t.again
@@ -103,15 +103,15 @@ func (t *term) looksAgain() bool {
 
 // takeTogether takes runs over together, so that they share commits, and waits until
 // each is committed or refused. It returns how many it got. A run that cannot be
-// worked on here is left alone, shows in Troubles, and is not looked at again
+// worked on here is left alone, shows in Quarantined, and is not looked at again
 // for a while; so is one that waits for a person. With each of the runs so many
 // engines died.
-func (t *term) takeTogether(ctx context.Context, runs []machine.RunID, how taking, deaths int) (int, error) {
+func (t *membership) takeTogether(ctx context.Context, runs []machine.RunID, how takeoverScope, deaths int) (int, error) {
 	n := t.n
 	if len(runs) == 0 {
 		return 0, nil
 	}
-	how.woken = n.left.woken()
+	how.woken = n.backoffs.woken()
 	held := make(chan error, 1)
 	go func() { held <- t.scheduler.hands.hold(ctx, runs...) }()
 	defer t.scheduler.hands.letGo(runs...)
@@ -128,7 +128,7 @@ func (t *term) takeTogether(ctx context.Context, runs []machine.RunID, how takin
 	checked := map[string]error{} // by AgentSpec.Key
 	scratch := &machine.Scratch{}
 	elsewhere := t.elsewhere(ctx)
-	var asides []*aside
+	var asides []*unstaffedDecision
 	for _, l := range loaded {
 		if l.Head.State.Final() || l.Head.Owner == t.engine || !how.from(l.Head) {
 			continue
@@ -139,15 +139,15 @@ func (t *term) takeTogether(ctx context.Context, runs []machine.RunID, how takin
 		case how.passed: // its owner lives, and may have what is lacking here
 			err = lacks.err
 		default:
-			var row *aside
-			if row, err = t.standBy(ctx, *lacks, elsewhere); row != nil {
+			var row *unstaffedDecision
+			if row, err = t.decideUnstaffed(ctx, *lacks, elsewhere); row != nil {
 				asides = append(asides, row)
 			}
 		}
 		var alone *journal.RunError
 		switch {
 		case errors.As(err, &alone):
-			n.leaveAlone(l.Head.Run, alone)
+			n.backOff(l.Head.Run, alone)
 			continue
 		case err != nil:
 			return 0, fmt.Errorf("take over run %s: %w", store.RunName(l.Head.Run), err)
@@ -174,7 +174,7 @@ func (t *term) takeTogether(ctx context.Context, runs []machine.RunID, how takin
 		}
 	}
 	for _, row := range asides {
-		if err := t.settleAside(ctx, row); err != nil {
+		if err := t.settleUnstaffed(ctx, row); err != nil {
 			return taken, err
 		}
 	}
@@ -183,7 +183,7 @@ func (t *term) takeTogether(ctx context.Context, runs []machine.RunID, how takin
 
 // consider returns how to take a run over, or what is lacking here to do so; nil
 // = not now. Returns a *RunError if it cannot be worked on here.
-func (t *term) consider(ctx context.Context, l store.Loaded, how taking, checked map[string]error, scratch *machine.Scratch) (*adoption, *lacking, error) {
+func (t *membership) consider(ctx context.Context, l store.Loaded, how takeoverScope, checked map[string]error, scratch *machine.Scratch) (*adoption, *unstaffedRun, error) {
 	n, now := t.n, t.n.clock.now()
 	story, err := n.fold(ctx, l, scratch)
 	if err != nil {
@@ -194,18 +194,18 @@ func (t *term) consider(ctx context.Context, l store.Loaded, how taking, checked
 	rests := n.rests(story)
 	a.read = true
 	if l.Waiting {
-		if a.mail, err = t.scheduler.letters(ctx, l.Head.Run, mailLimit); err != nil {
+		if a.messages, err = t.scheduler.messages(ctx, l.Head.Run, inboxLimit); err != nil {
 			return nil, nil, err
 		}
 	}
 	switch {
-	case rests && !readable(a.mail):
+	case rests && !readable(a.messages):
 		if !timed {
 			due = now.Add(20 * n.cfg.Options.MaxScan)
 		}
-		n.left.rest(l.Head.Run, due, how.woken)
+		n.backoffs.rest(l.Head.Run, due, how.woken)
 		return nil, nil, nil
-	case how.due && (!timed || due.After(now)) && !readable(a.mail):
+	case how.due && (!timed || due.After(now)) && !readable(a.messages):
 		return nil, nil, nil
 	}
 	if a.specs, err = n.specs.specs(story.Flow, story.State.Vars()); err != nil {
@@ -214,7 +214,7 @@ func (t *term) consider(ctx context.Context, l store.Loaded, how taking, checked
 	if equipped(a.specs, checked) {
 		return a, nil, nil
 	}
-	x := &lacking{Loaded: l, story: story, specs: a.specs, mail: a.mail, why: map[string]string{}}
+	x := &unstaffedRun{Loaded: l, story: story, specs: a.specs, messages: a.messages, why: map[string]string{}}
 	for _, agent := range slices.Sorted(maps.Keys(a.specs)) {
 		spec := a.specs[agent]
 		if _, ok := checked[spec.Key]; !ok {
@@ -248,7 +248,7 @@ func equipped(specs map[string]AgentSpec, checked map[string]error) bool {
 }
 
 // readable reports whether there is a message that can be decided here.
-func readable(letters []letter) bool {
+func readable(letters []message) bool {
 	for _, l := range letters {
 		if l.err == nil {
 			return true
@@ -257,15 +257,15 @@ func readable(letters []letter) bool {
 	return false
 }
 
-// leaveAlone leaves a run that cannot be worked on here.
-func (n *Node) leaveAlone(run machine.RunID, err *journal.RunError) {
-	n.troubled(run, err)
-	n.left.leave(run, n.clock.now(), n.cfg.Options.MaxScan)
+// backOff leaves a run that cannot be worked on here.
+func (n *Node) backOff(run machine.RunID, err *journal.RunError) {
+	n.noteQuarantined(run, err)
+	n.backoffs.add(run, n.clock.now(), n.cfg.Options.MaxScan)
 }
 
-// troubled notes why a run is left alone. It is told once.
-func (n *Node) troubled(run machine.RunID, err *journal.RunError) {
-	if n.troubles.note(run, err) {
+// noteQuarantined notes why a run is left alone. It is told once.
+func (n *Node) noteQuarantined(run machine.RunID, err *journal.RunError) {
+	if n.quarantined.note(run, err) {
 		n.cfg.Logger.Warn("run is left alone", "run", err.PublicName(), "error", err)
 	}
 }
@@ -310,7 +310,7 @@ func (n *Node) equipped(ctx context.Context, run machine.RunID, name string, spe
 // Dead members are fenced off first, so that nothing of theirs can land
 // afterwards. Of two engines that try it for one run, one gets it. A run whose
 // definition cannot be read here, or whose agents are missing, is left alone
-// and shows in Troubles.
+// and shows in Quarantined.
 func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	t, err := n.present(ctx)
 	if err != nil {
@@ -320,11 +320,11 @@ func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("take over: %w", err)
 	}
-	return t.orphans(ctx, tick.Dead, taking{from: func(store.Head) bool { return true }})
+	return t.orphans(ctx, tick.Dead, takeoverScope{from: func(store.Head) bool { return true }})
 }
 
 // orphans fences dead members off and takes over the runs that nobody works on.
-func (t *term) orphans(ctx context.Context, dead []store.EngineID, how taking) (int, error) {
+func (t *membership) orphans(ctx context.Context, dead []store.EngineID, how takeoverScope) (int, error) {
 	st, o := t.n.cfg.Store, t.n.cfg.Options
 	gone := map[store.EngineID]bool{0: true}
 	for _, engine := range dead {
@@ -352,7 +352,7 @@ func (t *term) orphans(ctx context.Context, dead []store.EngineID, how taking) (
 			break
 		}
 		after = runs[len(runs)-1]
-		if free := t.unshelved(runs); len(runs) == o.ClaimBatch {
+		if free := t.withoutBackoff(runs); len(runs) == o.ClaimBatch {
 			pages.add(free)
 		} else { // there is hardly more to come
 			pages.now(free)
@@ -377,11 +377,11 @@ func (t *term) orphans(ctx context.Context, dead []store.EngineID, how taking) (
 }
 
 // unshelved leaves out runs for which nothing can be done here.
-func (t *term) unshelved(runs []machine.RunID) []machine.RunID {
+func (t *membership) withoutBackoff(runs []machine.RunID) []machine.RunID {
 	now := t.n.clock.now()
 	var out []machine.RunID
 	for _, run := range runs {
-		if !t.n.left.stops(run, now) {
+		if !t.n.backoffs.stops(run, now) {
 			out = append(out, run)
 		}
 	}
@@ -482,13 +482,13 @@ func (n *Node) rests(story loadedRun) bool {
 // which the store holds fewer rows than had landed shows that the store lost
 // what it had promised: it returns a *LossError then. A store that does not
 // answer is asked again until ctx ends.
-func (t *term) inherit(ctx context.Context) error {
+func (t *membership) inherit(ctx context.Context) error {
 	n := t.n
 	if len(t.inherited) == 0 || n.draining.Load() {
 		return nil
 	}
 	runs := slices.Sorted(maps.Keys(t.inherited))
-	how := taking{from: func(h store.Head) bool { return h.Owner == t.former }}
+	how := takeoverScope{from: func(h store.Head) bool { return h.Owner == t.former }}
 	pause, fenced := 20*time.Millisecond, false
 	for len(runs) > 0 {
 		err := error(nil)
@@ -526,7 +526,7 @@ func (t *term) inherit(ctx context.Context) error {
 
 // lost returns a *LossError if the store holds fewer rows of a run than had
 // landed.
-func (t *term) lost(ctx context.Context, runs []machine.RunID) error {
+func (t *membership) lost(ctx context.Context, runs []machine.RunID) error {
 	loaded, err := t.n.cfg.Store.LoadMany(ctx, runs)
 	if err != nil {
 		return fmt.Errorf("compare runs with the store: %w", err)

@@ -119,7 +119,7 @@ func TestTakeOverReadsTheInboxWhereThereIsOne(t *testing.T) {
 		w.opts.Alone = true
 		second := w.start()
 		store.reset()
-		if n, err := second.TakeOver(t.Context()); err != nil || n > 1 { // the patrol may have been quicker
+		if n, err := second.TakeOver(t.Context()); err != nil || n > 1 { // the scanner may have been quicker
 			t.Errorf("TakeOver = %d, %v, want no more than the run that is spoken to", n, err)
 		}
 		if got := store.count("Messages"); got > 2 { // as it is taken over, and once more behind that

@@ -20,7 +20,7 @@ type worker struct {
 	cancel   context.CancelFunc
 
 	mu    sync.Mutex // protects following fields
-	calls map[callID]*running
+	calls map[callID]*openCall
 	ends  chan struct{} // closed when the last call ends; nil = nobody waits
 	quit  bool          // no call is started any more
 }
@@ -31,7 +31,7 @@ type callID struct {
 }
 
 func newWorker(n *Node) *worker {
-	w := &worker{n: n, evidence: &evidence{n: n}, calls: map[callID]*running{}}
+	w := &worker{n: n, evidence: &evidence{n: n}, calls: map[callID]*openCall{}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.async, _ = n.cfg.Invoker.(AsyncInvoker)
 	return w
@@ -40,14 +40,14 @@ func newWorker(n *Node) *worker {
 // start makes a call. It does not block. The call outlives the incarnation of
 // the engine that started it, because its answer counts whoever owns the run by
 // then (language.md, What counts); stopAll ends it.
-func (w *worker) start(e errand) {
-	c := &running{w: w, errand: e}
-	c.pump.init(c)
-	c.seat.init(e.capacity, e.spec)
+func (w *worker) start(e callSpec) {
+	c := &openCall{w: w, callSpec: e}
+	c.sender.init(c)
+	c.reservation.init(e.capacity, e.spec)
 	w.mu.Lock()
 	if w.quit {
 		w.mu.Unlock()
-		c.seat.release()
+		c.reservation.release()
 		return
 	}
 	w.calls[c.id()] = c
@@ -61,7 +61,7 @@ func (w *worker) start(e errand) {
 
 // send notes that a call leaves this process now. It reports false if the run
 // has been told that it never will.
-func (w *worker) send(c *running) bool {
+func (w *worker) send(c *openCall) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.phase == callRecalled {
@@ -84,7 +84,7 @@ func (w *worker) recall(run machine.RunID, attempt machine.AttemptID) bool {
 	return true
 }
 
-func (w *worker) end(c *running) {
+func (w *worker) end(c *openCall) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.calls[c.id()] == c {

@@ -25,7 +25,7 @@ type setup struct {
 	d       *database       // whose server's costs count; nil = it has none
 }
 
-// A running is an engine at work.
+// An openCall is an engine at work.
 type running struct {
 	work   *work
 	store  *counted

@@ -57,7 +57,7 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 	var unreadable *journal.RunError
 	switch {
 	case errors.As(err, &unreadable):
-		x.aside(unreadable)
+		x.quarantined(unreadable)
 	case err != nil:
 		return err
 	default:
@@ -93,7 +93,7 @@ func (x *explained) say(format string, args ...any) {
 }
 
 // aside explains a run that cannot be read here.
-func (x *explained) aside(err *journal.RunError) {
+func (x *explained) quarantined(err *journal.RunError) {
 	x.say("The run is %s, but what is stored of it cannot be read here: %s.", x.row.State, strings.TrimSuffix(err.Err.Error(), "."))
 	if errors.Is(err, machine.ErrFormat) {
 		x.say("A newer engine wrote it; engines of this version leave it alone.")

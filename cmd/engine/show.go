@@ -165,7 +165,7 @@ func (a *app) printRun(r *shownRun) error {
 			field("Kept", "%s: compensation = \"none\"", render.KeptText(kept))
 		}
 	}
-	failures, blocked := r.state.UndoTroubles(r.wf)
+	failures, blocked := r.state.UndoFailures(r.wf)
 	for _, f := range failures {
 		field("Undo failed", "%s", join(": ", f.Step, f.Code, f.Message))
 	}

@@ -33,7 +33,7 @@ func (r *shownRun) json(events bool, now func() time.Time) map[string]any {
 	if d := r.state.CompensationDeadline(); !d.IsZero() {
 		m["compensation_deadline"] = d
 	}
-	if failures, blocked := r.state.UndoTroubles(r.wf); len(failures) > 0 {
+	if failures, blocked := r.state.UndoFailures(r.wf); len(failures) > 0 {
 		list := make([]map[string]string, len(failures))
 		for i, f := range failures {
 			list[i] = map[string]string{"step": f.Step, "code": f.Code, "message": f.Message}

@@ -106,7 +106,7 @@ func (a *app) openTo(ctx context.Context, t target, to access) (*session, error)
 	if err != nil {
 		return nil, s.wrap("open the state", err)
 	}
-	s.store = store.Pointed(s.store)
+	s.store = store.WithFailpoints(s.store)
 	if s.sealer, err = a.sealer(ctx, s, to != toWork); err != nil {
 		return nil, errors.Join(err, s.store.Close())
 	}

@@ -163,7 +163,7 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 			now := w.a.now()
 			w.view.Tick(now)
 			w.tellTaken(ctx, s, w.own)
-			if err := e.node.Troubles()[run.Run]; err != nil {
+			if err := e.node.Quarantined()[run.Run]; err != nil {
 				return outcome{}, err
 			}
 			if !adopting && !e.stopped && !run.State.NeedsHuman() && !now.Before(nextAdopt) {

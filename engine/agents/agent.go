@@ -31,7 +31,7 @@ type agent struct {
 	calls     int        // calls under way
 	lastCall  time.Time  // when the last one began or ended, or a process started
 	instances []*instance
-	watched   *flight       // calls that the end of their ctx cuts off
+	watched   *activeCall   // calls that the end of their ctx cuts off
 	changed   chan struct{} // closed and replaced when an instance becomes ready or ends
 }
 

@@ -41,11 +41,11 @@ const bookPages = 256
 // come and go by the ten thousand, and few are ever looked for: so they are
 // linked with each other, which takes no memory and little time.
 type callBook struct {
-	mu     sync.Mutex          // protects following fields
-	pages  [bookPages]*flight  // under way, linked by before and after
-	ended  [maxEnded]knownCall // a ring
-	oldest int                 // of ended; those before it wrap around
-	hush   hush                // what calls knew that have ended
+	mu     sync.Mutex             // protects following fields
+	pages  [bookPages]*activeCall // under way, linked by before and after
+	ended  [maxEnded]knownCall    // a ring
+	oldest int                    // of ended; those before it wrap around
+	hush   hush                   // what calls knew that have ended
 }
 
 // page is where a call with this tag stands: the ends of names differ mostly, be
@@ -60,7 +60,7 @@ func (t *callTag) page() int {
 	return int(h % bookPages)
 }
 
-func (b *callBook) begin(f *flight) {
+func (b *callBook) begin(f *activeCall) {
 	f.tag = callTag{f.call.Request.Run, f.call.Request.Step, f.call.Request.Attempt}
 	page := &b.pages[f.tag.page()]
 	b.mu.Lock()
@@ -73,7 +73,7 @@ func (b *callBook) begin(f *flight) {
 
 // end notes that the call has ended, and up to when the agent's process may still
 // print something about it; zero = for ever, because the process has ended.
-func (b *callBook) end(f *flight, last time.Time) {
+func (b *callBook) end(f *activeCall, last time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if f.before != nil {

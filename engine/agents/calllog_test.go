@@ -14,9 +14,9 @@ import (
 // end, and nobody else's is found in its place.
 func TestCallBook(t *testing.T) {
 	var b callBook
-	flights := make([]*flight, 4*bookPages)
+	flights := make([]*activeCall, 4*bookPages)
 	for i := range flights {
-		flights[i] = &flight{call: engine.Call{Run: machine.RunID(i), Request: sdk.Request{Run: fmt.Sprintf("r-%d", i), Step: "pay", Attempt: 1}}}
+		flights[i] = &activeCall{call: engine.Call{Run: machine.RunID(i), Request: sdk.Request{Run: fmt.Sprintf("r-%d", i), Step: "pay", Attempt: 1}}}
 		b.begin(flights[i])
 	}
 	found := func(i int) bool {
@@ -38,7 +38,7 @@ func TestCallBook(t *testing.T) {
 	}
 
 	// Two calls with one tag: an attempt that is sent to another process.
-	again := &flight{call: flights[7].call}
+	again := &activeCall{call: flights[7].call}
 	b.begin(again)
 	b.end(flights[7], time.Time{})
 	for i := 100; i < 100+maxEnded; i++ {

@@ -18,7 +18,7 @@ func TestHush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book, life := &callBook{}, &life{}
 		call := func(step, secret string) {
-			f := &flight{life: life, call: engine.Call{Run: 1, Request: sdk.Request{Run: "r", Step: step, Attempt: 1}, Secrets: []string{secret}}}
+			f := &activeCall{life: life, call: engine.Call{Run: 1, Request: sdk.Request{Run: "r", Step: step, Attempt: 1}, Secrets: []string{secret}}}
 			book.begin(f)
 			book.end(f, time.Now())
 		}

@@ -187,7 +187,7 @@ func (l *life) leaveLocked(now time.Time) {
 // if that has been so for many in a row while another process of the agent
 // answered: then it is not the far side that is slow (S69). It returns for how
 // long the call is listened to.
-func (l *life) expires(f *flight) time.Duration {
+func (l *life) expires(f *activeCall) time.Duration {
 	a := l.instance.agent
 	a.mu.Lock()
 	if !f.counted { // its answer came at the same time, and was first

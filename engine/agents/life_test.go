@@ -16,7 +16,7 @@ func TestAnsweredAsItExpires(t *testing.T) {
 	a := newAgent(p, engine.AgentSpec{Agent: &dsl.Agent{Name: "a"}})
 	l := &life{instance: a.instances[0], empty: make(chan struct{})}
 	for range 2 * maxListening {
-		f := &flight{agent: a, life: l, counted: true}
+		f := &activeCall{agent: a, life: l, counted: true}
 		l.calls++
 		f.leave() // the answer came first
 		if listen := l.expires(f); listen != 0 {

@@ -48,7 +48,7 @@ func TestQuietAfterTheEnd(t *testing.T) {
 	p := NewPool(Options{})
 	defer p.Close()
 	heard := 0
-	f := &flight{
+	f := &activeCall{
 		agent: newAgent(p, engine.AgentSpec{Agent: &dsl.Agent{Name: "a"}}),
 		call:  engine.Call{OnProgress: func(engine.Progress) { heard++ }},
 		done:  func(sdk.Reply, error) {},
@@ -69,7 +69,7 @@ func TestUnsentCallGoesToAnotherProcess(t *testing.T) {
 	defer p.Close()
 	a := newAgent(p, engine.AgentSpec{Agent: &dsl.Agent{Name: "a", Plugin: "nothing"}})
 	ends := make(chan error, 2)
-	f := &flight{
+	f := &activeCall{
 		agent: a, life: &life{instance: a.instances[0], calls: 1, empty: make(chan struct{})}, counted: true, sent: true,
 		call: engine.Call{Request: sdk.Request{CompleteBy: time.Now().Add(time.Minute)}},
 		done: func(_ sdk.Reply, err error) { ends <- err },

@@ -48,7 +48,7 @@ func (p *Pool) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) 
 		err   error
 	}
 	done := make(chan result, 1)
-	f := &flight{call: call, done: func(reply sdk.Reply, err error) { done <- result{reply, err} }}
+	f := &activeCall{call: call, done: func(reply sdk.Reply, err error) { done <- result{reply, err} }}
 	p.launch(f)
 	for stop := call.Stop; ; {
 		select {
@@ -67,7 +67,7 @@ func (p *Pool) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) 
 
 // Start sends a call to a process of its agent. See engine.AsyncInvoker.
 func (p *Pool) Start(ctx context.Context, call engine.Call, done func(sdk.Reply, error)) engine.Started {
-	f := &flight{call: call, done: done}
+	f := &activeCall{call: call, done: done}
 	if err := ctx.Err(); err != nil {
 		f.fail(notSent(err))
 		return nil
@@ -88,7 +88,7 @@ func (p *Pool) Start(ctx context.Context, call engine.Call, done func(sdk.Reply,
 	return f
 }
 
-func (p *Pool) launch(f *flight) {
+func (p *Pool) launch(f *activeCall) {
 	p.mu.Lock()
 	a, err := p.agentLocked(&f.call.Agent)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // once, and without the secrets of any of them.
 func TestPrintedLines(t *testing.T) {
 	one, other := &life{birth: 1}, &life{birth: 2}
-	flightOf := func(l *life, run int, step, secret string) *flight {
-		return &flight{life: l, call: engine.Call{
+	flightOf := func(l *life, run int, step, secret string) *activeCall {
+		return &activeCall{life: l, call: engine.Call{
 			Run: machine.RunID(run), Request: sdk.Request{Run: fmt.Sprint("r", run), Step: step, Attempt: 1},
 			Scrub: strings.NewReplacer(secret, "(sensitive)").Replace,
 		}}

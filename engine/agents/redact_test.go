@@ -15,24 +15,24 @@ import (
 // belongs to which call or to the configuration.
 func TestSecretThatContainsAnother(t *testing.T) {
 	const inner, outer = "fish", "sw0rd-fish-and-chips"
-	call := func(run, secret string) *flight {
+	call := func(run, secret string) *activeCall {
 		secrets := []string{secret}
-		return &flight{life: &life{birth: 1}, call: engine.Call{
+		return &activeCall{life: &life{birth: 1}, call: engine.Call{
 			Run: 1, Request: sdk.Request{Run: run, Step: "s", Attempt: 1}, Scrub: dsl.Redactor(secrets), Secrets: secrets,
 		}}
 	}
 	for name, test := range map[string]struct {
 		config []string
-		calls  []*flight
+		calls  []*activeCall
 		attrs  []any
 	}{
-		"of two calls":                           {nil, []*flight{call("r", inner), call("q", outer)}, []any{"stream", "stderr"}},
-		"of two calls, the other way round":      {nil, []*flight{call("q", outer), call("r", inner)}, []any{"stream", "stderr"}},
-		"of the configuration in a call's":       {[]string{inner}, []*flight{call("r", outer)}, []any{"run", "r", "step", "s", "attempt", 1}},
-		"of the configuration in a printed line": {[]string{inner}, []*flight{call("r", outer)}, []any{"stream", "stderr"}},
+		"of two calls":                           {nil, []*activeCall{call("r", inner), call("q", outer)}, []any{"stream", "stderr"}},
+		"of two calls, the other way round":      {nil, []*activeCall{call("q", outer), call("r", inner)}, []any{"stream", "stderr"}},
+		"of the configuration in a call's":       {[]string{inner}, []*activeCall{call("r", outer)}, []any{"run", "r", "step", "s", "attempt", 1}},
+		"of the configuration in a printed line": {[]string{inner}, []*activeCall{call("r", outer)}, []any{"stream", "stderr"}},
 		"of the configuration and nothing else":  {[]string{inner, outer}, nil, nil},
-		"of a call and not of the configuration": {nil, []*flight{call("r", outer)}, []any{"run", "r", "step", "s", "attempt", 1}},
-		"of a call, within the configuration's":  {[]string{outer}, []*flight{call("r", inner)}, []any{"stream", "stderr"}},
+		"of a call and not of the configuration": {nil, []*activeCall{call("r", outer)}, []any{"run", "r", "step", "s", "attempt", 1}},
+		"of a call, within the configuration's":  {[]string{outer}, []*activeCall{call("r", inner)}, []any{"stream", "stderr"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var (

@@ -29,7 +29,7 @@ func (p *Pool) watch(ctx context.Context) {
 }
 
 // watchLocked adds a call to those that are cut off when their ctx ends.
-func (a *agent) watchLocked(f *flight) {
+func (a *agent) watchLocked(f *activeCall) {
 	if f.ctx == nil {
 		return
 	}
@@ -40,7 +40,7 @@ func (a *agent) watchLocked(f *flight) {
 }
 
 // unwatchLocked takes a call out again.
-func (a *agent) unwatchLocked(f *flight) {
+func (a *agent) unwatchLocked(f *activeCall) {
 	if f.ctx == nil {
 		return
 	}
@@ -56,10 +56,10 @@ func (a *agent) unwatchLocked(f *flight) {
 }
 
 // watchedBy returns the calls of a ctx by its Done.
-func (a *agent) watchedBy(done <-chan struct{}) []*flight {
+func (a *agent) watchedBy(done <-chan struct{}) []*activeCall {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var list []*flight
+	var list []*activeCall
 	for f := a.watched; f != nil; f = f.next {
 		if f.ctx.Done() == done {
 			list = append(list, f)

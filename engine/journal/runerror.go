@@ -20,9 +20,9 @@ type RunError struct {
 // Error names the run, the cause and the remedy.
 func (e *RunError) Error() string {
 	if e.Hint == "" {
-		return fmt.Sprintf("run %s is set aside: %v", e.PublicName(), e.Err)
+		return fmt.Sprintf("run %s is quarantined: %v", e.PublicName(), e.Err)
 	}
-	return fmt.Sprintf("run %s is set aside: %v (%s)", e.PublicName(), e.Err, e.Hint)
+	return fmt.Sprintf("run %s is quarantined: %v (%s)", e.PublicName(), e.Err, e.Hint)
 }
 
 func (e *RunError) PublicName() string {

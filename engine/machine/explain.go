@@ -169,7 +169,7 @@ func (x *explainer) undos() {
 	if x.s.run.phase != phaseUndo {
 		return
 	}
-	failed, blocked := x.s.UndoTroubles(x.wf)
+	failed, blocked := x.s.UndoFailures(x.wf)
 	for k, f := range failed {
 		if k == mostTold {
 			x.say("%d more undos have failed.", len(failed)-k)

@@ -357,7 +357,7 @@ func (t *teller) turns() {
 			Kind: FactRunParked, Status: RunCompensationFailed.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message,
 			Undone: int(a.undone), LeftAsIs: int(a.left),
 		}
-		f.UndoFailures, f.UndoBlocked = undoTroubles(t.wf, t.nodes())
+		f.UndoFailures, f.UndoBlocked = undoFailures(t.wf, t.nodes())
 		t.say(f)
 	}
 	if a.overdue && !b.overdue && !a.parked && !t.skips(FactVerb) {

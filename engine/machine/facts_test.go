@@ -117,7 +117,7 @@ func TestStuckCompensationNamesTheUndo(t *testing.T) {
 	if alert.Step != `b["k"]` || alert.Code != "denied" {
 		t.Errorf("got alert %+v", alert)
 	}
-	if failures, blocked := p.twin.UndoTroubles(p.wf); len(failures) != 1 || blocked != 1 {
+	if failures, blocked := p.twin.UndoFailures(p.wf); len(failures) != 1 || blocked != 1 {
 		t.Errorf("from the journal: %+v and %d", failures, blocked)
 	}
 }

@@ -198,7 +198,7 @@ func (d *decider) pivotPassed() {
 	d.passRun() // the deadline may have passed while the turn waited
 }
 
-// park sets the run aside for an operator (S59, S79). Nothing is undone.
+// park has the run wait for an operator (S59, S79). Nothing is undone.
 func (d *decider) park(f dsl.Failure) {
 	r := &d.run
 	if r.parked {
@@ -276,7 +276,7 @@ func (d *decider) alertStuck() {
 	for i := range nodes {
 		nodes[i] = d.get(i)
 	}
-	failures, _ := undoTroubles(d.wf, nodes)
+	failures, _ := undoFailures(d.wf, nodes)
 	if len(failures) == 0 { // the deadline passed before any undo could begin
 		f := d.run.failure
 		failures = []UndoFailure{{f.Step, f.Code, f.Message}}

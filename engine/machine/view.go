@@ -106,14 +106,14 @@ func keptByDeclaration(wf *dsl.Workflow, r *run, nodes func() []*node) []string 
 	return kept
 }
 
-// UndoTroubles returns the undos that have failed for good, and how many
+// UndoFailures returns the undos that have failed for good, and how many
 // effects are in place only because an undo before theirs failed. wf may be
 // nil; names are then missing.
-func (s *State) UndoTroubles(wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
-	return undoTroubles(wf, s.nodes)
+func (s *State) UndoFailures(wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
+	return undoFailures(wf, s.nodes)
 }
 
-func undoTroubles(wf *dsl.Workflow, nodes []*node) (failures []UndoFailure, blocked int) {
+func undoFailures(wf *dsl.Workflow, nodes []*node) (failures []UndoFailure, blocked int) {
 	for i, n := range nodes {
 		switch {
 		case n.expanded:

@@ -44,7 +44,7 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
 	}
-	st := store.Pointed(o.Store)
+	st := store.WithFailpoints(o.Store)
 	if err := st.Absolve(ctx, run); err != nil { // a person knows what it does
 		return 0, fmt.Errorf("forget which engines died with run %s: %w", store.RunName(run), err)
 	}

@@ -14,7 +14,7 @@ import (
 // Pointed returns the store with a place before and after everything that
 // changes it, where a fault may strike. Only builds with the tag failpoints
 // have them.
-func Pointed(s Store) Store {
+func WithFailpoints(s Store) Store {
 	if _, ok := s.(*pointedStore); ok {
 		return s
 	}

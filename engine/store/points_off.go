@@ -4,4 +4,4 @@ package store
 
 // Pointed returns the store as it is: this build has no places where faults
 // strike.
-func Pointed(s Store) Store { return s }
+func WithFailpoints(s Store) Store { return s }

@@ -14,7 +14,7 @@ type Snapshot struct {
 	Queued       int     // transitions that wait for the commit before theirs
 	Behind       float64 // seconds for which the oldest transition has waited for its commit
 	Slowest      float64 // seconds that the slowest decision took, or has been going on
-	Troubles     int     // runs that this engine leaves alone
+	Quarantined  int     // runs that this engine leaves alone
 	Undelivered  int     // alerts that were not pushed yet; below 0 = not known, or not pushed at all
 	Agents       []AgentSnapshot
 }
@@ -42,7 +42,7 @@ var (
 	descQueued      = prometheus.NewDesc("engine_commits_waiting", "Transitions that wait for the commit before theirs; bounded.", nil, nil)
 	descBehind      = prometheus.NewDesc("engine_commit_oldest_seconds", "For how long the oldest transition has waited for its commit.", nil, nil)
 	descSlowest     = prometheus.NewDesc("engine_slowest_decision_seconds", "What the slowest decision took since the engine started, or has taken so far.", nil, nil)
-	descTroubles    = prometheus.NewDesc("engine_runs_left_alone", "Runs that this engine cannot work on, for want of an agent for example.", nil, nil)
+	descQuarantined = prometheus.NewDesc("engine_runs_left_alone", "Runs that this engine cannot work on, for want of an agent for example.", nil, nil)
 	descUndelivered = prometheus.NewDesc("engine_alerts_undelivered", "Alerts that wait to be pushed, 1000 at most.", nil, nil)
 	descCircuit     = prometheus.NewDesc("engine_agent_circuit_state", "Circuit breaker of an agent: 0 closed, 1 half-open, 2 open.", []string{"agent"}, nil)
 	descInstances   = prometheus.NewDesc("engine_agent_instances", "Processes of an agent that take calls.", []string{"agent"}, nil)
@@ -56,7 +56,7 @@ type present struct {
 
 // Describe names what Collect gives.
 func (p *present) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descOwned, descInFlight, descLease, descQueued, descBehind, descSlowest, descTroubles, descUndelivered, descCircuit, descInstances, descAgentCalls} {
+	for _, d := range []*prometheus.Desc{descOwned, descInFlight, descLease, descQueued, descBehind, descSlowest, descQuarantined, descUndelivered, descCircuit, descInstances, descAgentCalls} {
 		ch <- d
 	}
 }
@@ -75,7 +75,7 @@ func (p *present) Collect(ch chan<- prometheus.Metric) {
 	gauge(descQueued, float64(s.Queued))
 	gauge(descBehind, s.Behind)
 	gauge(descSlowest, s.Slowest)
-	gauge(descTroubles, float64(s.Troubles))
+	gauge(descQuarantined, float64(s.Quarantined))
 	if s.Undelivered >= 0 {
 		gauge(descUndelivered, float64(s.Undelivered))
 	}

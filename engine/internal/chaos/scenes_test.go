@@ -86,7 +86,7 @@ func slow(url string) Flow {
 	)
 }
 
-// parks is set aside after its attempts, and goes well in a fresh round.
+// parks waits for a person after its attempts, and goes well in a fresh round.
 func parks(url string) Flow {
 	return flowOf(url, head,
 		flowStep{Step{Name: "s0", Action: "do"}, "", "", ""},

@@ -292,14 +292,14 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "an earlier bound that was committed is seen by the next scan",
-		in:   "engine/store/postgres.(*lows).lower",
+		in:   "engine/store/postgres.(*minima).lower",
 		old:  "if first.IsZero() {",
 		new:  "if !first.IsZero() {",
 		by:   catches("engine/store/postgres", "^TestLows$"),
 	},
 	{
 		name: "every tenth scan begins at the first bound",
-		in:   "engine/store/postgres.(*lows).next",
+		in:   "engine/store/postgres.(*minima).next",
 		old:  "|| m.scans+1 >= lowSkips",
 		new:  "",
 		by:   catches("engine/store/postgres", "^TestLows$"),

@@ -1,6 +1,6 @@
 // Package sim runs whole engines, several on one memory store, through random
 // workflows and random misfortune, and judges what they leave behind. The seed
-// decides the workflow, the far side, the weather (what goes wrong), and, in a
+// decides the workflow, the far side, the fault plan (what goes wrong), and, in a
 // binary built as package steady says, every turn that goroutines take: the same
 // seed makes the same trace. Run inside a testing/synctest bubble, an hour of
 // misfortune takes milliseconds.

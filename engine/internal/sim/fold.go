@@ -181,7 +181,7 @@ func (w *world) judgeTakeoverLocked(s *story, now store.Head) {
 	if was.Run == 0 || was.Owner == now.Owner || was.Owner == 0 || w.buried[was.Owner] {
 		return
 	}
-	if late := w.now().Sub(was.NextCheck); late < w.weather.lease {
+	if late := w.now().Sub(was.NextCheck); late < w.conditions.lease {
 		w.faultLocked("%s: engine %d took it from engine %d, which is alive and %v late (I2)", s.name, now.Owner, was.Owner, late)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A line is one engine's way to the far side.
+// A waitList is one engine's way to the far side.
 type line struct {
 	world *world
 	node  *node
@@ -38,7 +38,7 @@ func (l *line) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) 
 		return sdk.Reply{}, err
 	}
 	work, cancel := ctx, context.CancelFunc(func() {})
-	if w.weather.orphans { // the agent does not die with its engine
+	if w.conditions.orphans { // the agent does not die with its engine
 		work, cancel = context.WithDeadline(context.WithoutCancel(ctx), call.Request.CompleteBy)
 	}
 	work, interrupt := context.WithCancel(work)
@@ -87,14 +87,14 @@ func (l *line) back(ctx context.Context, call engine.Call, id machine.AttemptID,
 	if err := w.held[l.node.n].wait(ctx); err != nil {
 		return sdk.Reply{}, err
 	}
-	if w.draws(w.weather.double) {
+	if w.draws(w.conditions.double) {
 		w.again(call, id, reply)
 	}
 	switch {
-	case w.draws(w.weather.loseReplies):
+	case w.draws(w.conditions.loseReplies):
 		<-ctx.Done()
 		return sdk.Reply{}, ctx.Err()
-	case w.draws(w.weather.late):
+	case w.draws(w.conditions.late):
 		<-ctx.Done()
 		if w.draw(2) == 0 { // its transport did not notice
 			w.hear(l.node, call, id)
@@ -198,7 +198,7 @@ func (w *world) called(n *node, call engine.Call) (machine.AttemptID, error) {
 		return id, nil
 	}
 	id = s.find(s.flow, req)
-	if w.healedAt.IsZero() && w.weather.defers > 0 && w.rng.IntN(w.weather.defers) == 0 {
+	if w.healedAt.IsZero() && w.conditions.defers > 0 && w.rng.IntN(w.conditions.defers) == 0 {
 		return id, &engine.Deferred{Until: now.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond), Why: "circuit open"}
 	}
 	k := attempt{req.Step, req.Attempt}

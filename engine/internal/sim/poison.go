@@ -54,7 +54,7 @@ func (n *node) bite() {
 	w.bites++
 	w.traceLocked("e%d is bitten: %d", n.n, w.bites)
 	w.mu.Unlock()
-	if w.weather.venom == deadly {
+	if w.conditions.venom == deadly {
 		if node := n.get(); node != nil {
 			node.StopNow()
 		}
@@ -65,7 +65,7 @@ func (n *node) bite() {
 // poison submits the poisonous run, to nobody: an engine would not live to accept
 // it.
 func (w *world) poison(ctx context.Context) {
-	if w.weather.venom == harmless {
+	if w.conditions.venom == harmless {
 		return
 	}
 	flow := w.def.Workflow("poison")
@@ -78,7 +78,7 @@ func (w *world) poison(ctx context.Context) {
 	for ctx.Err() == nil {
 		sub, cancel := context.WithTimeout(ctx, 5*time.Second)
 		s, err := engine.Enqueue(sub, engine.Config{
-			Store: &wire{w.store, w, w.client}, Options: engine.Options{Address: "client", Lease: w.weather.lease, Writers: 1},
+			Store: &wire{w.store, w, w.client}, Options: engine.Options{Address: "client", Lease: w.conditions.lease, Writers: 1},
 		}, engine.Submission{Definition: w.def, Workflow: "poison", Vars: vars, Name: poisonName, By: "sim"})
 		cancel()
 		w.trace("submit %s: %d %v", poisonName, s.Run, err)
@@ -94,7 +94,7 @@ func (w *world) poison(ctx context.Context) {
 
 // containedLocked reports whether the poisonous run is parked, or there is none.
 func (w *world) containedLocked() bool {
-	if w.weather.venom == harmless {
+	if w.conditions.venom == harmless {
 		return true
 	}
 	s := w.stories[w.poisonous]
@@ -104,7 +104,7 @@ func (w *world) containedLocked() bool {
 // judgePoison checks that the poisonous run was parked after some engines, and that
 // nothing of it was called.
 func (w *world) judgePoison(ctx context.Context) {
-	if w.weather.venom == harmless {
+	if w.conditions.venom == harmless {
 		return
 	}
 	_, state, _, err := journal.LoadRun(ctx, w.store, nil, journal.NewDefinitions(w.store, nil), w.poisonous)

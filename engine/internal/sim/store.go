@@ -46,7 +46,7 @@ func (w *wire) away(ctx context.Context, p part) error {
 			return err
 		}
 	}
-	if w.world.draws(w.world.weather.lose) {
+	if w.world.draws(w.world.conditions.lose) {
 		return errLost
 	}
 	return nil
@@ -202,7 +202,7 @@ func (w *world) late() {
 
 // Wakes passes hints on, if this world has them.
 func (w *wire) Wakes(ctx context.Context) <-chan struct{} {
-	if w.world.weather.hints {
+	if w.world.conditions.hints {
 		return w.world.store.Wakes(ctx)
 	}
 	none := make(chan struct{})

@@ -14,9 +14,9 @@ func (w *world) misfortunes(ctx context.Context) {
 		on    bool
 		gates []gate
 	}{
-		{"stands still", w.weather.freeze, nil},
-		{"has no Supervisor", w.weather.freezeMembers, w.still},
-		{"is cut off from agents", w.weather.freezeAgents, w.held},
+		{"stands still", w.conditions.freeze, nil},
+		{"has no Supervisor", w.conditions.freezeMembers, w.still},
+		{"is cut off from agents", w.conditions.freezeAgents, w.held},
 	} {
 		if !m.on {
 			continue
@@ -31,7 +31,7 @@ func (w *world) misfortunes(ctx context.Context) {
 					open = append(open, w.frozen[i].close(), w.held[i].close())
 				}
 				w.trace("e%d %s", i, m.name)
-				_ = wait.For(ctx, time.Duration(w.draw(int(3*w.weather.lease/time.Millisecond)))*time.Millisecond)
+				_ = wait.For(ctx, time.Duration(w.draw(int(3*w.conditions.lease/time.Millisecond)))*time.Millisecond)
 				for _, f := range open {
 					f()
 				}
@@ -45,7 +45,7 @@ func (w *world) misfortunes(ctx context.Context) {
 func (w *world) latency() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.weather.slow || !w.healedAt.IsZero() || w.rng.IntN(3) > 0 {
+	if !w.conditions.slow || !w.healedAt.IsZero() || w.rng.IntN(3) > 0 {
 		return 0
 	}
 	return time.Duration(w.rng.IntN(40)) * time.Millisecond
@@ -56,10 +56,10 @@ func (w *world) latency() time.Duration {
 func (w *world) lifetime() (time.Duration, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.healedAt.IsZero() || !w.weather.crash && !w.weather.drain {
+	if !w.healedAt.IsZero() || !w.conditions.crash && !w.conditions.drain {
 		return 0, false
 	}
-	kill := w.weather.crash && (!w.weather.drain || w.rng.IntN(2) == 0)
+	kill := w.conditions.crash && (!w.conditions.drain || w.rng.IntN(2) == 0)
 	return time.Duration(500+w.rng.IntN(8000)) * time.Millisecond, kill
 }
 

@@ -48,7 +48,7 @@ func (w *world) claimed(t store.Transition, verbs []int64) {
 // hasten says something to a run that was just submitted to nobody, as a person
 // does who sees the mistake at once.
 func (w *world) hasten(ctx context.Context, run machine.RunID) {
-	if !w.weather.detached || !w.weather.verbs {
+	if !w.conditions.detached || !w.conditions.verbs {
 		return
 	}
 	switch w.draw(4) {

@@ -50,7 +50,7 @@ func (w *world) meddle(ctx context.Context) {
 // rescue resumes what is paused and helps runs that need a person, for a while.
 func (w *world) rescue(ctx context.Context, accepted map[string]machine.RunID) {
 	for range 3 {
-		for i := range w.weather.runs {
+		for i := range w.conditions.runs {
 			w.mu.Lock()
 			s := w.stories[accepted[fmt.Sprintf("run-%d", i)]]
 			w.mu.Unlock()

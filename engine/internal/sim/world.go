@@ -28,21 +28,21 @@ const judgement = time.Hour
 
 // A world is one simulation.
 type world struct {
-	seed    uint64
-	weather weather
-	plan    plan
-	def     *dsl.Definition
-	flow    *dsl.Workflow
-	store   *memory.Store
-	remote  *remote
-	nodes   []*node
-	client  *node  // who submits to nobody; it has a way to the store, and no engine
-	frozen  []gate // by engine: its way to the store
-	still   []gate // by engine: its Supervisor's way to the store
-	held    []gate // by engine: its way to agents
-	ctx     context.Context
-	cancel  context.CancelFunc // ends it
-	wg      sync.WaitGroup
+	seed       uint64
+	conditions faultPlan
+	plan       plan
+	def        *dsl.Definition
+	flow       *dsl.Workflow
+	store      *memory.Store
+	remote     *remote
+	nodes      []*node
+	client     *node  // who submits to nobody; it has a way to the store, and no engine
+	frozen     []gate // by engine: its way to the store
+	still      []gate // by engine: its Supervisor's way to the store
+	held       []gate // by engine: its way to agents
+	ctx        context.Context
+	cancel     context.CancelFunc // ends it
+	wg         sync.WaitGroup
 
 	mu        sync.Mutex // protects following fields
 	rng       *rand.Rand
@@ -95,13 +95,13 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 		over: make(chan struct{}),
 	}
 	defer close(w.over)
-	w.weather = newWeather(w.rng)
+	w.conditions = newFaultPlan(w.rng)
 	w.store = memory.New(memory.Options{Now: w.now})
 	w.plan = newPlan(w.rng)
-	if w.weather.venom != harmless {
+	if w.conditions.venom != harmless {
 		w.plan.source += poisonSource
 	}
-	w.remote = newRemote(seed, w.weather.moody, w.weather.stubborn)
+	w.remote = newRemote(seed, w.conditions.moody, w.conditions.stubborn)
 	var err error
 	if w.def, err = define(w.plan.source, w.remote.agent); err != nil {
 		return Result{}, fmt.Errorf("seed %d: %w\n%s", seed, err, w.plan.source)
@@ -110,8 +110,8 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w.ctx, w.cancel = ctx, cancel
-	w.trace("seed %d: %v\n%s", seed, w.weather, w.plan.source)
-	n := w.weather.engines
+	w.trace("seed %d: %v\n%s", seed, w.conditions, w.plan.source)
+	n := w.conditions.engines
 	w.frozen, w.still, w.held = make([]gate, n+1), make([]gate, n+1), make([]gate, n+1)
 	w.client = &node{w: w, n: n}
 	for i := range n {
@@ -121,15 +121,15 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 		w.wg.Go(func() { n.live(ctx) })
 	}
 	w.misfortunes(ctx)
-	if w.weather.verbs {
+	if w.conditions.verbs {
 		w.wg.Go(func() { w.meddle(ctx) })
 	}
 	w.wg.Go(func() { w.poison(ctx) })
 	accepted := w.submitAll(ctx)
-	_ = wait.For(ctx, time.Until(w.start.Add(w.weather.trouble)))
+	_ = wait.For(ctx, time.Until(w.start.Add(w.conditions.trouble)))
 	w.heal()
 	w.watch(ctx, accepted)
-	if w.weather.verbs {
+	if w.conditions.verbs {
 		w.rescue(ctx, accepted)
 	}
 	w.rest(ctx)
@@ -179,10 +179,10 @@ func (n *node) live(ctx context.Context) {
 	for ctx.Err() == nil {
 		cfg := engine.Config{
 			Store: &wire{w.store, w, n}, Invoker: &line{w, n}, Logger: slog.New(slog.DiscardHandler),
-			Options: engine.Options{Address: n.name(), Lease: w.weather.lease, Writers: w.weather.writers, Shards: w.weather.shards},
+			Options: engine.Options{Address: n.name(), Lease: w.conditions.lease, Writers: w.conditions.writers, Shards: w.conditions.shards},
 		}
-		if w.weather.slots > 0 {
-			s := newSlots(w, n, w.weather.slots)
+		if w.conditions.slots > 0 {
+			s := newSlots(w, n, w.conditions.slots)
 			n.mu.Lock()
 			n.slots = s
 			n.mu.Unlock()
@@ -222,7 +222,7 @@ func (n *node) run(ctx context.Context, node *engine.Node) {
 	n.set(nil)
 	stop()
 	wg.Wait()
-	if troubles := node.Troubles(); len(troubles) > 0 {
+	if troubles := node.Quarantined(); len(troubles) > 0 {
 		w.fault("engine %d left runs alone: %v", n.n, troubles)
 	}
 	if err != nil && !errors.Is(err, engine.ErrStopping) && !errors.Is(err, errLost) && ctx.Err() == nil && sub.Err() == nil {
@@ -262,7 +262,7 @@ func (w *world) rest(ctx context.Context) {
 // submitAll submits every run until it is accepted.
 func (w *world) submitAll(ctx context.Context) map[string]machine.RunID {
 	accepted := map[string]machine.RunID{}
-	for i := range w.weather.runs {
+	for i := range w.conditions.runs {
 		name := fmt.Sprintf("run-%d", i)
 		_ = wait.For(ctx, time.Duration(w.draw(2500))*time.Millisecond)
 		for ctx.Err() == nil {
@@ -292,9 +292,9 @@ func (w *world) submit(ctx context.Context, name string) (machine.RunID, error) 
 	var s store.Submitted
 	var err error
 	switch node := w.nodes[w.draw(len(w.nodes))].get(); {
-	case w.weather.detached:
+	case w.conditions.detached:
 		s, err = engine.Enqueue(sub, engine.Config{
-			Store: &wire{w.store, w, w.client}, Options: engine.Options{Address: "client", Lease: w.weather.lease, Writers: 1},
+			Store: &wire{w.store, w, w.client}, Options: engine.Options{Address: "client", Lease: w.conditions.lease, Writers: 1},
 		}, ask)
 	case node == nil:
 		return 0, errNobody
@@ -353,15 +353,15 @@ func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []
 }
 
 // now is store time: the engines' clocks are off by up to an hour.
-func (w *world) now() time.Time { return time.Now().Add(w.weather.skew) }
+func (w *world) now() time.Time { return time.Now().Add(w.conditions.skew) }
 
 // patience is how long a healed world may take to notice what is due: a lease
 // for an owner to be found dead, and two looks at others' runs.
 // A poisonous run ends some engines more after that.
 func (w *world) patience() time.Duration {
-	d := 4*w.weather.lease + 5*time.Second
-	if w.weather.venom != harmless {
-		d += time.Duration(store.MaxDeaths+len(w.nodes)) * (3*w.weather.lease + 5*time.Second)
+	d := 4*w.conditions.lease + 5*time.Second
+	if w.conditions.venom != harmless {
+		d += time.Duration(store.MaxDeaths+len(w.nodes)) * (3*w.conditions.lease + 5*time.Second)
 	}
 	return d
 }

@@ -25,7 +25,7 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	defer w.s.lows.lower(w.engine, items)
+	defer w.s.minima.lower(w.engine, items)
 	c := commit{w: w, items: items, out: make([]store.Outcome, len(items))}
 	send, where := c.sortOut()
 	if len(send) > 0 {

@@ -55,7 +55,7 @@ type mark struct {
 	token int64
 }
 
-// A lineage knows which server a store wrote to last, and up to where that
+// A waitListage knows which server a store wrote to last, and up to where that
 // server's history was confirmed, to notice when history went backwards: a
 // standby that lagged was promoted, a backup restored, or the address leads to
 // the former primary again.

@@ -77,7 +77,7 @@ func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration
 	if s.lineage.disabled() != nil {
 		query = memberTick
 	}
-	from := s.lows.next(id)
+	from := s.minima.next(id)
 	t, line, at, err := s.tick(ctx, query, int64(id), lease.Seconds(), limit, int64(s.turns.After(id)), from)
 	if err != nil {
 		return store.Tick{}, err
@@ -95,7 +95,7 @@ func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration
 		// Fenced now, its runs need not wait until the lease has passed.
 		return store.Tick{}, errors.Join(store.ErrLapsed, s.Leave(ctx, id))
 	}
-	s.lows.scanned(id, from, t.Now, t.Due)
+	s.minima.scanned(id, from, t.Now, t.Due)
 	return t, nil
 }
 
@@ -210,7 +210,7 @@ func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
 		return wrap("leave", err)
 	}
 	s.lineage.leave(id)
-	s.lows.forget(id)
+	s.minima.forget(id)
 	if _, err := s.Fence(ctx, id); err != nil {
 		return err
 	}

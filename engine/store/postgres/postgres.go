@@ -71,7 +71,7 @@ type Store struct {
 	abandoned walk
 	turns     store.Rotation // of the runs for which messages wait
 	retention
-	lows       lows
+	minima     minima
 	bell       bell
 	probe      time.Duration // within which the connection that listens must answer
 	probeEvery time.Duration // between two probes of it

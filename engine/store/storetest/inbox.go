@@ -362,7 +362,7 @@ var consumedRules = []rule{
 		w.land(a.writers[0], again)
 		w.wantMessages(ids[1])
 	}},
-	{name: "consumed/a refused row keeps its messages", why: "a run that cannot be stored is set aside with what was said to it", run: func(w *world) {
+	{name: "consumed/a refused row keeps its messages", why: "a run that cannot be stored is quarantined with what was said to it", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 2)
 		m, n := w.posted(ids[0], 1), w.posted(ids[1], 1)

@@ -12,17 +12,17 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// A flight is one call, from the wish to make it until nobody listens to its
+// An activeCall is one call, from the wish to make it until nobody listens to its
 // agent any more: limit, breaker, process. Pool.work counts it that long. No
 // goroutine waits for it, unless no process is ready.
-type flight struct {
+type activeCall struct {
 	agent   *agent
 	call    engine.Call
 	done    func(sdk.Reply, error)
 	verdict func(error) // the breaker's; nil = it was not asked
 	tag     callTag
 
-	before, after *flight // on its page in agent.book; protected by the book's mu
+	before, after *activeCall // on its page in agent.book; protected by the book's mu
 
 	// Protected by agent.mu.
 	life      *life // the process that has the call
@@ -31,7 +31,7 @@ type flight struct {
 
 	// Of a call whose ctx is watched; protected by agent.mu.
 	ctx        context.Context
-	prev, next *flight // in agent.watched
+	prev, next *activeCall // in agent.watched
 
 	mu      sync.Mutex // protects following fields
 	over    bool       // done was called, or will be
@@ -47,10 +47,10 @@ type flight struct {
 	quiet   bool       // protected by telling: it is not called any more
 }
 
-var _ engine.Started = (*flight)(nil)
+var _ engine.Started = (*activeCall)(nil)
 
 // start makes the call or defers it.
-func (f *flight) start() {
+func (f *activeCall) start() {
 	a := f.agent
 	a.mu.Lock()
 	if a.spec.MaxConcurrency > 0 && a.calls >= a.spec.MaxConcurrency {
@@ -78,7 +78,7 @@ func (f *flight) start() {
 }
 
 // route gives the call to a process, at once where one is ready.
-func (f *flight) route() {
+func (f *activeCall) route() {
 	a, now := f.agent, time.Now()
 	left := f.call.Request.TimeLeft(now)
 	if left <= 0 {
@@ -100,7 +100,7 @@ func (f *flight) route() {
 }
 
 // await waits for a process.
-func (f *flight) await(left time.Duration) {
+func (f *activeCall) await(left time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), left) // cut ends it
 	defer cancel()
 	f.mu.Lock()
@@ -121,7 +121,7 @@ func (f *flight) await(left time.Duration) {
 }
 
 // send gives the call to its process.
-func (f *flight) send() {
+func (f *activeCall) send() {
 	f.mu.Lock()
 	f.search = nil
 	if f.over { // it was cut off
@@ -153,7 +153,7 @@ func (f *flight) send() {
 }
 
 // Stop tells the agent that the answer is not wanted any more.
-func (f *flight) Stop() {
+func (f *activeCall) Stop() {
 	f.mu.Lock()
 	f.stopped = true
 	ongoing := f.ongoing
@@ -165,7 +165,7 @@ func (f *flight) Stop() {
 
 // cut ends the call here. Its agent is told, and still counts it until it answers
 // or complete-by passes.
-func (f *flight) cut(why error) {
+func (f *activeCall) cut(why error) {
 	f.mu.Lock()
 	search, sent := f.search, f.sent
 	f.mu.Unlock()
@@ -182,14 +182,14 @@ func (f *flight) cut(why error) {
 
 // expired is called when complete-by passes without an answer. It returns for
 // how long one is listened for.
-func (f *flight) expired() time.Duration {
+func (f *activeCall) expired() time.Duration {
 	listen := f.life.expires(f)
 	f.finish(sdk.Reply{}, fmt.Errorf("agent %s did not answer: %w", f.agent.spec.Name, context.DeadlineExceeded))
 	return listen
 }
 
 // answered is called when the process is done with the call.
-func (f *flight) answered(reply sdk.Reply, err error) {
+func (f *activeCall) answered(reply sdk.Reply, err error) {
 	a := f.agent
 	a.mu.Lock()
 	now := time.Now()
@@ -221,7 +221,7 @@ func (f *flight) answered(reply sdk.Reply, err error) {
 
 // again tries another process, as it is certain that this one has not seen the
 // call. It reports false if nobody wants that.
-func (f *flight) again() bool {
+func (f *activeCall) again() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.over {
@@ -233,14 +233,14 @@ func (f *flight) again() bool {
 }
 
 // land ends a call that no process has, or has any more.
-func (f *flight) land(reply sdk.Reply, err error) {
+func (f *activeCall) land(reply sdk.Reply, err error) {
 	f.finish(reply, err)
 	f.agent.pool.work.Done()
 }
 
 // finish settles the call with breaker and limit and tells its maker, unless
 // that was done before.
-func (f *flight) finish(reply sdk.Reply, err error) {
+func (f *activeCall) finish(reply sdk.Reply, err error) {
 	f.mu.Lock()
 	if f.over {
 		f.mu.Unlock()
@@ -267,7 +267,7 @@ func (f *flight) finish(reply sdk.Reply, err error) {
 }
 
 // fail tells the maker of a call that was not even counted.
-func (f *flight) fail(err error) {
+func (f *activeCall) fail(err error) {
 	f.mu.Lock()
 	f.over = true
 	f.mu.Unlock()
@@ -275,13 +275,13 @@ func (f *flight) fail(err error) {
 }
 
 // leave ends what the process counts of the call.
-func (f *flight) leave() {
+func (f *activeCall) leave() {
 	f.agent.mu.Lock()
 	defer f.agent.mu.Unlock()
 	f.leaveLocked(time.Now())
 }
 
-func (f *flight) leaveLocked(now time.Time) {
+func (f *activeCall) leaveLocked(now time.Time) {
 	l := f.life
 	if f.listening {
 		f.listening = false
@@ -294,7 +294,7 @@ func (f *flight) leaveLocked(now time.Time) {
 }
 
 // progress passes a sign of life on while the call runs.
-func (f *flight) progress(ev sdk.Event) {
+func (f *activeCall) progress(ev sdk.Event) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
 	if f.quiet {

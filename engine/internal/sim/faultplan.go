@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A weather is what a world is made of and what may go wrong in it. It is drawn
+// A faultPlan is what a world is made of and what may go wrong in it. It is drawn
 // from the seed; a world has some of the misfortunes, rarely all.
-type weather struct {
+type faultPlan struct {
 	engines, runs   int
 	lease, trouble  time.Duration
 	writers, shards int
@@ -34,8 +34,8 @@ type weather struct {
 	venom           venom         // what a run does to engines that decide it
 }
 
-// newWeather draws a weather.
-func newWeather(rng *rand.Rand) weather {
+// newFaultPlan draws a fault plan.
+func newFaultPlan(rng *rand.Rand) faultPlan {
 	flip := func() bool { return rng.IntN(2) == 0 }
 	oneIn := func(n int) int {
 		if flip() {
@@ -43,7 +43,7 @@ func newWeather(rng *rand.Rand) weather {
 		}
 		return n/2 + rng.IntN(n)
 	}
-	w := weather{
+	w := faultPlan{
 		engines: 2 + rng.IntN(2), runs: 1 + rng.IntN(3),
 		lease: time.Duration(1+rng.IntN(2)) * time.Second, trouble: time.Duration(5+rng.IntN(15)) * time.Second,
 		writers: 1 + rng.IntN(2), shards: 1 + rng.IntN(2), slots: rng.IntN(2) * (1 + rng.IntN(3)),
@@ -59,11 +59,11 @@ func newWeather(rng *rand.Rand) weather {
 	return w
 }
 
-// String tells a weather to people.
-func (w weather) String() string { return fmt.Sprintf("%+v", w.plain()) }
+// String is for people.
+func (w faultPlan) String() string { return fmt.Sprintf("%+v", w.plain()) }
 
-// plain is a weather without its String method.
-func (w weather) plain() any {
-	type plain weather
+// plain is a faultPlan without its String method.
+func (w faultPlan) plain() any {
+	type plain faultPlan
 	return plain(w)
 }

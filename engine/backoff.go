@@ -11,21 +11,21 @@ import (
 // forgotten, and looked at again.
 const maxLeft = 100000
 
-// A shelf remembers runs that an engine found and can do nothing for: an agent
+// A backoffSet remembers runs that an engine found and can do nothing for: an agent
 // is missing, a newer version wrote them, they wait for a person. They stay
 // visible to other engines; this one does not look at them again at every pass.
 // It is safe for concurrent use.
-type shelf struct {
+type backoffSet struct {
 	// restFor bounds for how long a run that rests is not looked at: hints may
 	// be lost, or never come. 0 = until something of it is due.
 	restFor time.Duration
 
 	mu    sync.Mutex // protects following fields
-	runs  map[machine.RunID]shelved
+	runs  map[machine.RunID]backoff
 	wakes uint64 // how often wakeResting was called
 }
 
-type shelved struct {
+type backoff struct {
 	until time.Time // store time
 	pause time.Duration
 	rests bool // nothing is wrong with it: it waits for a person
@@ -33,133 +33,133 @@ type shelved struct {
 	// Ticks do not look at it. A takeover that a person asks for does.
 	others bool
 	since  time.Time // by this process's clock
-	// lacks: its agents are missing, but what is said to it can be decided. Only
-	// until deaf, store time, it is not looked at for that either.
-	lacks bool
-	deaf  time.Time
-	told  int // number of its rows when people were told of it; 0 = they were not
+	// unstaffed: its agents are missing, but what is said to it can be decided. Only
+	// until ignoredUntil, store time, it is not looked at for that either.
+	unstaffed    bool
+	ignoredUntil time.Time
+	reported     int // number of its rows when people were told of it; 0 = they were not
 }
 
-// leave puts a run on the shelf for pause, or for twice as long as the last
+// add puts a run into the backoff set for pause, or for twice as long as the last
 // time, up to 20 times pause.
-func (s *shelf) leave(run machine.RunID, now time.Time, pause time.Duration) {
+func (s *backoffSet) add(run machine.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := min(max(pause, 2*s.runs[run].pause), 20*pause)
-	s.putLocked(run, shelved{until: now.Add(d), pause: d})
+	s.putLocked(run, backoff{until: now.Add(d), pause: d})
 }
 
-// leaveToOthers puts a run on the shelf that an engine could work on which takes
+// addForOthers puts a run into the backoff set that an engine could work on which takes
 // up no runs by itself (Options.Alone).
-func (s *shelf) leaveToOthers(run machine.RunID, now time.Time, pause time.Duration) {
+func (s *backoffSet) addForOthers(run machine.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.putLocked(run, shelved{until: now.Add(pause), others: true})
+	s.putLocked(run, backoff{until: now.Add(pause), others: true})
 }
 
-// leaveLacking is leave for a run whose agents are missing, but not beyond what
+// addUnstaffed is add for a run whose agents are missing, but not beyond what
 // of it must be told people, if that is ahead. What is said to it is looked at
 // all the same, unless that was just done in vain.
-func (s *shelf) leaveLacking(run machine.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
+func (s *backoffSet) addUnstaffed(run machine.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.runs[run]
 	d := min(max(pause, 2*old.pause), 20*pause)
-	e := shelved{until: now.Add(d), pause: d, lacks: true, told: old.told}
+	e := backoff{until: now.Add(d), pause: d, unstaffed: true, reported: old.reported}
 	if tell.After(now) && tell.Before(e.until) {
 		e.until = tell
 	}
 	if vain {
-		e.deaf = now.Add(pause)
+		e.ignoredUntil = now.Add(pause)
 	}
 	s.putLocked(run, e)
 }
 
-// tell notes that people were told of a run with so many rows, as long as it is
-// on the shelf.
-func (s *shelf) tell(run machine.RunID, rows int) {
+// reported notes that people were told of a run with so many rows, as long as it is
+// in the backoff set.
+func (s *backoffSet) reported(run machine.RunID, rows int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e, ok := s.runs[run]; ok {
-		e.told = rows
+		e.reported = rows
 		s.runs[run] = e
 	}
 }
 
-// told returns how many rows a run had when people were told of it; 0 = it is
+// reportedAt returns how many rows a run had when people were told of it; 0 = it is
 // not known that they were.
-func (s *shelf) told(run machine.RunID) int {
+func (s *backoffSet) reportedAt(run machine.RunID) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.runs[run].told
+	return s.runs[run].reported
 }
 
-// deaf reports whether what is said to a run need not be looked at, at store
+// ignoresMessages reports whether what is said to a run need not be looked at, at store
 // time now.
-func (s *shelf) deaf(run machine.RunID, now time.Time) bool {
+func (s *backoffSet) ignoresMessages(run machine.RunID, now time.Time) bool {
 	s.mu.Lock()
 	e := s.runs[run]
 	s.mu.Unlock()
-	if e.lacks {
-		return now.Before(e.deaf)
+	if e.unstaffed {
+		return now.Before(e.ignoredUntil)
 	}
 	return s.has(run, now)
 }
 
 // woken returns how often wakeResting was called.
-func (s *shelf) woken() uint64 {
+func (s *backoffSet) woken() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wakes
 }
 
-// rest puts a run on the shelf that waits for a person, until something of it
+// rest puts a run into the backoff set that waits for a person, until something of it
 // is due, or for restFor. It does nothing if what waits was woken since woken
 // returned the given number: what was seen of the run may be out of date.
-func (s *shelf) rest(run machine.RunID, until time.Time, woken uint64) {
+func (s *backoffSet) rest(run machine.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wakes != woken {
 		return
 	}
-	s.putLocked(run, shelved{until: until, rests: true, since: time.Now()})
+	s.putLocked(run, backoff{until: until, rests: true, since: time.Now()})
 }
 
-func (s *shelf) putLocked(run machine.RunID, e shelved) {
+func (s *backoffSet) putLocked(run machine.RunID, e backoff) {
 	if s.runs == nil || len(s.runs) >= maxLeft {
-		s.runs = map[machine.RunID]shelved{}
+		s.runs = map[machine.RunID]backoff{}
 	}
 	s.runs[run] = e
 }
 
-// has reports whether a run is on the shelf at store time now.
-func (s *shelf) has(run machine.RunID, now time.Time) bool {
+// has reports whether a run is in the backoff set at store time now.
+func (s *backoffSet) has(run machine.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hasLocked(s.runs[run], now)
 }
 
 // stops reports whether a takeover leaves a run out at store time now.
-func (s *shelf) stops(run machine.RunID, now time.Time) bool {
+func (s *backoffSet) stops(run machine.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.runs[run]
 	return !e.others && s.hasLocked(e, now)
 }
 
-func (s *shelf) hasLocked(e shelved, now time.Time) bool {
+func (s *backoffSet) hasLocked(e backoff, now time.Time) bool {
 	return now.Before(e.until) && (!e.rests || s.restFor == 0 || time.Since(e.since) < s.restFor)
 }
 
 // size returns how many runs are remembered.
-func (s *shelf) size() int {
+func (s *backoffSet) size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.runs)
 }
 
 // newFirst returns the runs with those first that are not remembered.
-func (s *shelf) newFirst(runs []machine.RunID) []machine.RunID {
+func (s *backoffSet) newFirst(runs []machine.RunID) []machine.RunID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var fresh, known []machine.RunID
@@ -173,16 +173,16 @@ func (s *shelf) newFirst(runs []machine.RunID) []machine.RunID {
 	return append(fresh, known...)
 }
 
-// take takes a run off the shelf.
-func (s *shelf) take(run machine.RunID) {
+// take takes a run out of the backoff set.
+func (s *backoffSet) take(run machine.RunID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.runs, run)
 }
 
-// wakeResting takes off the shelf what waits for a person: somebody may have
+// wakeResting takes out of the backoff set what waits for a person: somebody may have
 // said something to it.
-func (s *shelf) wakeResting() {
+func (s *backoffSet) wakeResting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wakes++

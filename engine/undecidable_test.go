@@ -62,7 +62,7 @@ func TestUnreadableRunWithAMessageIsLeft(t *testing.T) {
 		if got := st.count(""); got > 10*10 {
 			t.Errorf("%d statements in ten minutes: %v", got, st.calls)
 		}
-		if n.Troubles()[run] == nil {
+		if n.Quarantined()[run] == nil {
 			t.Error("it does not show")
 		}
 		n.drain(t)

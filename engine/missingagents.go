@@ -17,7 +17,7 @@ import (
 // mayAlert reports whether people should be told of the run: not if they were
 // since it last moved, nor if other engines get on with runs like it, because
 // then this one only has to wait.
-func (t *term) mayAlert(ctx context.Context, a *aside, elsewhere func(string) (bool, error)) (bool, error) {
+func (t *membership) mayAlert(ctx context.Context, a *unstaffedDecision, elsewhere func(string) (bool, error)) (bool, error) {
 	alerts, err := t.n.cfg.Store.Alerts(ctx, a.Head.Run, 20)
 	if err != nil {
 		return false, fmt.Errorf("look for an alert: %w", err)
@@ -38,7 +38,7 @@ func (t *term) mayAlert(ctx context.Context, a *aside, elsewhere func(string) (b
 
 // moved returns when something other than time has last moved the run. That an
 // engine without its agents has noticed the time is nothing new to people.
-func (x *lacking) moved(sealer crypt.Sealer) (time.Time, error) {
+func (x *unstaffedRun) moved(sealer crypt.Sealer) (time.Time, error) {
 	for i := len(x.Rows) - 1; i > 0; i-- {
 		records, err := journal.DecodeRow(sealer, x.Head.Run, x.Rows[i])
 		if err != nil {
@@ -53,8 +53,8 @@ func (x *lacking) moved(sealer crypt.Sealer) (time.Time, error) {
 	return x.Rows[0].At, nil
 }
 
-// lament says which agents are missing, and which engines were seen.
-func (x *lacking) lament(self store.EngineID, live []store.Member) string {
+// missingAgentsMessage says which agents are missing, and which engines were seen.
+func (x *unstaffedRun) missingAgentsMessage(self store.EngineID, live []store.Member) string {
 	var missing []string
 	for _, agent := range slices.Sorted(maps.Keys(x.why)) {
 		name := x.specs[agent].Plugin
@@ -77,7 +77,7 @@ func (x *lacking) lament(self store.EngineID, live []store.Member) string {
 
 // elsewhere tells whether other live engines have runs of a workflow in
 // progress: then somebody has its agents. It asks once for each workflow.
-func (t *term) elsewhere(ctx context.Context) func(flow string) (bool, error) {
+func (t *membership) elsewhere(ctx context.Context) func(flow string) (bool, error) {
 	known := map[string]bool{}
 	return func(flow string) (bool, error) {
 		if busy, ok := known[flow]; ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A message that comes while a run is looked at must not leave it on the shelf:
+// A message that comes while a run is looked at must not leave it in the backoff set:
 // what was seen of it is out of date.
 func TestShelfRestsOnlyWhatWasNotSpokenTo(t *testing.T) {
 	now := time.Unix(0, 0)
@@ -20,7 +20,7 @@ func TestShelfRestsOnlyWhatWasNotSpokenTo(t *testing.T) {
 		{"somebody spoke meanwhile", true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, run := &shelf{}, machine.RunID(1)
+			s, run := &backoffSet{}, machine.RunID(1)
 			seen := s.woken()
 			if c.hints {
 				s.wakeResting()

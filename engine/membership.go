@@ -15,9 +15,9 @@ import (
 // errDrained is why an incarnation ended in order.
 var errDrained = errors.New("engine: drained")
 
-// A term is one incarnation of a node: from joining the store under a new
+// A membership is one incarnation of a node: from joining the store under a new
 // number until it leaves, or is declared dead.
-type term struct {
+type membership struct {
 	n         *Node
 	engine    store.EngineID
 	scheduler *scheduler
@@ -27,7 +27,7 @@ type term struct {
 
 	former    store.EngineID          // the incarnation before this one; 0 = none
 	inherited map[machine.RunID]int32 // what the former one owned, with the number of rows that had landed
-	patrol    *patrol
+	scanner   *scanner
 
 	mu     sync.Mutex // protects following fields
 	ticked time.Time  // when the last tick was sent
@@ -39,14 +39,14 @@ type term struct {
 }
 
 // join registers a new incarnation and learns the store's time.
-func (n *Node) join(ctx context.Context) (*term, error) {
+func (n *Node) join(ctx context.Context) (*membership, error) {
 	o := n.cfg.Options
 	sent := time.Now()
 	engine, err := n.cfg.Store.Join(ctx, o.Address, o.Lease, o.Writers)
 	if err != nil {
 		return nil, err
 	}
-	t := &term{n: n, engine: engine}
+	t := &membership{n: n, engine: engine}
 	t.ctx, t.end = context.WithCancelCause(context.Background())
 	t.scheduler = newScheduler(n, engine, t.ctx.Done())
 	t.scheduler.hands = newHandKeeper(t)
@@ -71,13 +71,13 @@ func (n *Node) join(ctx context.Context) (*term, error) {
 	}
 	n.clock.ticked(sent, tick.Now, o.Lease)
 	t.ticked = sent
-	t.patrol = newPatrol(t)
+	t.scanner = newScanner(t)
 	t.see(tick, false)
 	ok = true
 	return t, nil
 }
 
-func (t *term) closeWriters() {
+func (t *membership) closeWriters() {
 	for _, w := range t.writers {
 		if err := w.Close(); err != nil {
 			t.n.cfg.Logger.Debug("close a writer", "error", err)
@@ -87,7 +87,7 @@ func (t *term) closeWriters() {
 
 // run works until ctx ends and everything in flight has come to rest, or hard
 // ends, or the incarnation is over, and returns which.
-func (t *term) run(ctx, hard context.Context) error {
+func (t *membership) run(ctx, hard context.Context) error {
 	defer context.AfterFunc(hard, func() { t.end(ErrStopping) })()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -103,7 +103,7 @@ func (t *term) run(ctx, hard context.Context) error {
 	}
 	supervisor := NewSupervisor(t.due, t.scheduler.timePassed, SupervisorOptions{
 		MinScan: t.n.cfg.Options.MinScan, MaxScan: t.n.cfg.Options.MaxScan,
-		Poke: t.scheduler.agenda.poke, Busy: t.isBusy, Passed: t.passed, // what fails of a pass is told by due
+		Poke: t.scheduler.timers.poke, Busy: t.isBusy, Passed: t.passed, // what fails of a pass is told by due
 	})
 	wg.Go(func() { t.over(supervisor.Run(work)) })
 	wg.Go(func() {
@@ -112,7 +112,7 @@ func (t *term) run(ctx, hard context.Context) error {
 		}
 	})
 	if t.n.claims() {
-		wg.Go(func() { t.patrol.run(work) })
+		wg.Go(func() { t.scanner.run(work) })
 	}
 	wg.Go(func() { t.listen(work) })
 	wg.Go(func() { t.over(t.scheduler.hands.run(work)) })
@@ -131,11 +131,11 @@ func (t *term) run(ctx, hard context.Context) error {
 }
 
 // over ends the incarnation if one of its loops has ended by itself.
-func (t *term) over(err error) { t.end(err) }
+func (t *membership) over(err error) { t.end(err) }
 
 // drain ends the incarnation in order: nothing more is started, calls in
 // flight are waited for, and what they brought is committed.
-func (t *term) drain(ctx context.Context) {
+func (t *membership) drain(ctx context.Context) {
 	t.n.draining.Store(true)
 	failpoint.Hit("drain.begun")
 	err := t.scheduler.flush(ctx)
@@ -161,7 +161,7 @@ const hintPause = 20 * time.Millisecond
 
 // listen ticks early when the store tells that something may be waiting. The
 // hints may be lost, or never come: then the next tick finds it.
-func (t *term) listen(ctx context.Context) {
+func (t *membership) listen(ctx context.Context) {
 	w, ok := t.n.cfg.Store.(store.Waker)
 	if !ok {
 		return
@@ -171,16 +171,16 @@ func (t *term) listen(ctx context.Context) {
 		return
 	}
 	for range hints {
-		t.look()
+		t.scan()
 	}
 }
 
 // look has the next tick come early.
-func (t *term) look() {
+func (t *membership) scan() {
 	t.mu.Lock()
 	t.hinted = true
 	t.mu.Unlock()
-	wake(t.scheduler.agenda.poke)
+	wake(t.scheduler.timers.poke)
 }
 
 // due finds runs whose time has passed: at the exact time those in memory, and
@@ -188,8 +188,8 @@ func (t *term) look() {
 // lease. That is on purpose: an engine whose Supervisor stands still, or
 // cannot reach the store, loses its lease and with it its runs, to one whose
 // Supervisor works.
-func (t *term) due(ctx context.Context) ([]machine.RunID, time.Duration, error) {
-	runs, lag := t.scheduler.agenda.take(t.n.clock.now())
+func (t *membership) due(ctx context.Context) ([]machine.RunID, time.Duration, error) {
+	runs, lag := t.scheduler.timers.take(t.n.clock.now())
 	wait := time.Duration(-1)
 	t.mu.Lock()
 	since, spacing, hinted := time.Since(t.ticked), t.n.cfg.Options.MinScan, t.hinted
@@ -222,7 +222,7 @@ func (t *term) due(ctx context.Context) ([]machine.RunID, time.Duration, error) 
 			t.mu.Unlock()
 		}
 	}
-	if next, ok := t.scheduler.agenda.next(); ok {
+	if next, ok := t.scheduler.timers.next(); ok {
 		if until := max(0, t.n.clock.until(next)); wait < 0 || until < wait {
 			wait = until
 		}
@@ -231,31 +231,31 @@ func (t *term) due(ctx context.Context) ([]machine.RunID, time.Duration, error) 
 }
 
 // see hands on what a tick found: messages to the runs they are for, what others
-// left to the patrol. It returns the own runs that may be due, and how long the
+// left to the scanner. It returns the own runs that may be due, and how long the
 // most overdue of those that are not in memory has been.
-func (t *term) see(tick store.Tick, hinted bool) ([]machine.RunID, time.Duration) {
+func (t *membership) see(tick store.Tick, hinted bool) ([]machine.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more, and they have their turn with the next tick
 	if hinted {
-		t.n.left.wakeResting()
+		t.n.backoffs.wakeResting()
 	}
 	for _, run := range tick.Inbox {
-		if t.n.left.deaf(run, tick.Now) || t.scheduler.aside.has(run) || t.scheduler.hushed.has(run, tick.Now) {
+		if t.n.backoffs.ignoresMessages(run, tick.Now) || t.scheduler.quarantined.has(run) || t.scheduler.undecidable.has(run, tick.Now) {
 			continue
 		}
 		busy = true
-		t.scheduler.mail(run)
+		t.scheduler.inboxChanged(run)
 	}
-	if t.n.claims() && t.patrol.see(tick, hinted) {
+	if t.n.claims() && t.scanner.see(tick, hinted) {
 		busy = true
 	}
 	var lag time.Duration
 	runs := make([]machine.RunID, 0, len(tick.Due))
 	for _, d := range tick.Due {
-		if t.scheduler.aside.has(d.Run) {
+		if t.scheduler.quarantined.has(d.Run) {
 			continue
 		}
 		runs = append(runs, d.Run)
-		if !t.scheduler.agenda.has(d.Run) { // of the others its bound says nothing
+		if !t.scheduler.timers.has(d.Run) { // of the others its bound says nothing
 			lag = max(lag, tick.Now.Sub(d.NextCheck))
 		}
 	}
@@ -266,14 +266,14 @@ func (t *term) see(tick store.Tick, hinted bool) ([]machine.RunID, time.Duration
 }
 
 // isBusy reports whether the last pass found work.
-func (t *term) isBusy() bool {
+func (t *membership) isBusy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.busy
 }
 
 // passed reports a pass over the own runs.
-func (t *term) passed(told int, took time.Duration) {
+func (t *membership) passed(told int, took time.Duration) {
 	t.mu.Lock()
 	stats := PassStats{Took: took, Due: told, Lag: t.lag}
 	t.mu.Unlock()
@@ -282,7 +282,7 @@ func (t *term) passed(told int, took time.Duration) {
 
 // tick renews the lease and returns what the store found. An engine that cannot
 // commit does not renew: it must lose its lease.
-func (t *term) tick(ctx context.Context) (store.Tick, error) {
+func (t *membership) tick(ctx context.Context) (store.Tick, error) {
 	o := t.n.cfg.Options
 	if age := t.scheduler.committer.oldest(); age > o.Lease/2 {
 		if !t.n.clock.leased() {

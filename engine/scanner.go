@@ -13,12 +13,12 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A patrol looks after runs that are not this engine's: those of nobody, those
+// A scanner looks after runs that are not this engine's: those of nobody, those
 // of members that died, and those of live ones that do not get on with them. It
 // works on what ticks find, beside the Supervisor's loop, and keeps nothing that
-// another engine's patrol could not find out by itself (S46, S49).
-type patrol struct {
-	t    *term
+// another engine's scanner could not find out by itself (S46, S49).
+type scanner struct {
+	t    *membership
 	hint chan struct{}
 
 	mu      sync.Mutex              // protects following fields
@@ -28,7 +28,7 @@ type patrol struct {
 	passed  map[store.EngineID]bool // dead members whose runs were looked at
 	working bool
 
-	turns uint64 // only the patrol's goroutine uses it
+	turns uint64 // only the scanner's goroutine uses it
 }
 
 // The names of the passes. Of all engines one makes such a pass in a period.
@@ -37,13 +37,13 @@ const (
 	passOrphans = "orphans" // the runs of members that have just died
 )
 
-func newPatrol(t *term) *patrol {
-	return &patrol{t: t, hint: make(chan struct{}, 1), passed: map[store.EngineID]bool{},
+func newScanner(t *membership) *scanner {
+	return &scanner{t: t, hint: make(chan struct{}, 1), passed: map[store.EngineID]bool{},
 		routine: time.Now().Add(2 * t.n.cfg.Options.MaxScan)}
 }
 
 // see takes what a tick found, and reports whether there is work in it.
-func (p *patrol) see(tick store.Tick, hinted bool) bool {
+func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tick, p.hinted = tick, p.hinted || hinted && len(tick.Dead) > 0
@@ -60,16 +60,16 @@ func (p *patrol) see(tick store.Tick, hinted bool) bool {
 }
 
 // unownedLocked returns the runs of nobody that this engine may be able to take.
-func (p *patrol) unownedLocked() []machine.RunID {
+func (p *scanner) unownedLocked() []machine.RunID {
 	runs := make([]machine.RunID, 0, len(p.tick.Unowned))
 	for _, d := range p.tick.Unowned {
 		runs = append(runs, d.Run)
 	}
-	return p.t.unshelved(runs)
+	return p.t.withoutBackoff(runs)
 }
 
 // deadLocked returns the members that died since the last pass.
-func (p *patrol) deadLocked() []store.EngineID {
+func (p *scanner) deadLocked() []store.EngineID {
 	var dead []store.EngineID
 	for _, engine := range p.tick.Dead {
 		if !p.passed[engine] && engine != p.t.former {
@@ -82,7 +82,7 @@ func (p *patrol) deadLocked() []store.EngineID {
 const doingPatrol = "look after runs of others"
 
 // run makes rounds until ctx ends.
-func (p *patrol) run(ctx context.Context) {
+func (p *scanner) run(ctx context.Context) {
 	for {
 		select {
 		case <-p.hint:
@@ -104,14 +104,14 @@ func (p *patrol) run(ctx context.Context) {
 	}
 }
 
-func (p *patrol) setWorking(is bool) {
+func (p *scanner) setWorking(is bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.working = is
 }
 
 // round does what there is to do now.
-func (p *patrol) round(ctx context.Context) error {
+func (p *scanner) round(ctx context.Context) error {
 	n := p.t.n
 	began := time.Now()
 	p.mu.Lock()
@@ -169,7 +169,7 @@ func (p *patrol) round(ctx context.Context) error {
 		n.passed(stats)
 	}
 	if stats.Taken > 0 {
-		p.t.look() // there may be more
+		p.t.scan() // there may be more
 	}
 	if p.t.looksAgain() {
 		p.mu.Lock()
@@ -181,7 +181,7 @@ func (p *patrol) round(ctx context.Context) error {
 
 // next says when to look at everything again: later while there is nothing to
 // do, so that an idle engine costs the store next to nothing.
-func (p *patrol) next(work bool) {
+func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.t.scheduler.size() == 0 {
 		scans = 4
@@ -197,7 +197,7 @@ func (p *patrol) next(work bool) {
 
 // some returns a number below n that differs between engines and from one call
 // to the next. It is no chance: a simulation sees the same every time.
-func (p *patrol) some(n int) int {
+func (p *scanner) some(n int) int {
 	p.turns++
 	h := (uint64(p.t.engine)<<32 | p.turns) * 0x9e3779b97f4a7c15
 	return int((h >> 33) % uint64(n))
@@ -206,11 +206,11 @@ func (p *patrol) some(n int) int {
 // orphans takes over the runs of members that died. Runs that nobody ever owned
 // are claimed as far as there is room for them, elsewhere, unless those that
 // nobody can work on here stand in front of all the others.
-func (p *patrol) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
+func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
 	p.mu.Unlock()
-	taken, err := p.t.orphans(ctx, dead, taking{owned: !unowned, from: func(h store.Head) bool {
+	taken, err := p.t.orphans(ctx, dead, takeoverScope{owned: !unowned, from: func(h store.Head) bool {
 		return p.t.n.claims() && p.t.roomy() && (h.Owner != 0 || unowned && p.room())
 	}})
 	if err == nil {
@@ -224,7 +224,7 @@ func (p *patrol) orphans(ctx context.Context, dead []store.EngineID, unowned boo
 }
 
 // addressed takes over runs of dead members for which messages wait.
-func (p *patrol) addressed(ctx context.Context, dead []store.EngineID) (int, error) {
+func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
 	p.mu.Unlock()
@@ -233,19 +233,19 @@ func (p *patrol) addressed(ctx context.Context, dead []store.EngineID) (int, err
 		return 0, fmt.Errorf("find runs that are spoken to: %w", err)
 	}
 	now := p.t.n.clock.now()
-	runs = slices.DeleteFunc(runs, func(run machine.RunID) bool { return p.t.n.left.deaf(run, now) })
-	return p.t.take(ctx, runs, taking{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
+	runs = slices.DeleteFunc(runs, func(run machine.RunID) bool { return p.t.n.backoffs.ignoresMessages(run, now) })
+	return p.t.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
 // room reports whether this engine should take up more runs of nobody. One
 // whose runs wait for agents already leaves them to others.
-func (p *patrol) room() bool {
+func (p *scanner) room() bool {
 	return p.t.n.claims() && p.t.roomy() && p.t.scheduler.queue.waiting() < p.t.n.cfg.Options.ClaimBatch
 }
 
 // claim takes up runs that nobody owns, in batches (S55, S75). Engines begin at
 // different ones, so that they do not all go for the same.
-func (p *patrol) claim(ctx context.Context, runs []machine.RunID) (int, error) {
+func (p *scanner) claim(ctx context.Context, runs []machine.RunID) (int, error) {
 	batch := p.t.n.cfg.Options.ClaimBatch
 	if len(runs) > batch {
 		at := p.some(len(runs)/batch) * batch
@@ -254,7 +254,7 @@ func (p *patrol) claim(ctx context.Context, runs []machine.RunID) (int, error) {
 	taken := 0
 	for len(runs) > 0 && p.room() {
 		n := min(len(runs), batch, p.t.fits())
-		got, err := p.t.take(ctx, runs[:n], taking{from: func(h store.Head) bool { return h.Owner == 0 }})
+		got, err := p.t.take(ctx, runs[:n], takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 		taken += got
 		if err != nil {
 			return taken, err
@@ -266,16 +266,16 @@ func (p *patrol) claim(ctx context.Context, runs []machine.RunID) (int, error) {
 
 // overdue takes over runs of live engines that are long past their time: telling
 // a slow owner would make it slower.
-func (p *patrol) overdue(ctx context.Context) (int, error) {
+func (p *scanner) overdue(ctx context.Context) (int, error) {
 	o, now := p.t.n.cfg.Options, p.t.n.clock.now()
 	grace := o.grace()
 	// Those that could not be worked on here may stand before all others.
-	runs, err := p.t.n.cfg.Store.Overdue(ctx, p.t.engine, grace, o.ClaimBatch+p.t.n.left.size())
+	runs, err := p.t.n.cfg.Store.Overdue(ctx, p.t.engine, grace, o.ClaimBatch+p.t.n.backoffs.size())
 	if err != nil {
 		return 0, err
 	}
-	runs = p.t.n.left.newFirst(p.t.unshelved(runs))
-	return p.t.take(ctx, runs[:min(len(runs), o.ClaimBatch)], taking{passed: true, from: func(h store.Head) bool {
+	runs = p.t.n.backoffs.newFirst(p.t.withoutBackoff(runs))
+	return p.t.take(ctx, runs[:min(len(runs), o.ClaimBatch)], takeoverScope{passed: true, from: func(h store.Head) bool {
 		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.t.n.draining.Load() && p.t.roomy()
 	}})
 }

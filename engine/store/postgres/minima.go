@@ -20,8 +20,8 @@ const (
 	lowSkips = 10
 )
 
-// lows are where the scans of a store's engines begin.
-type lows struct {
+// minima are where the scans of a store's engines begin.
+type minima struct {
 	mu sync.Mutex // protects following field
 	of map[store.EngineID]low
 }
@@ -35,7 +35,7 @@ type low struct {
 
 // next returns where an engine's next scan begins; not valid = at the first
 // bound.
-func (l *lows) next(id store.EngineID) sql.NullTime {
+func (l *minima) next(id store.EngineID) sql.NullTime {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.of[id]
@@ -52,7 +52,7 @@ func (l *lows) next(id store.EngineID) sql.NullTime {
 
 // lower notes the bounds that an engine's writer has sent. What lands while a
 // scan is under way counts for the next one.
-func (l *lows) lower(id store.EngineID, items []store.Transition) {
+func (l *minima) lower(id store.EngineID, items []store.Transition) {
 	var first time.Time
 	for i := range items {
 		if t := items[i].NextCheck; !t.IsZero() && (first.IsZero() || t.Before(first)) {
@@ -71,7 +71,7 @@ func (l *lows) lower(id store.EngineID, items []store.Transition) {
 	}
 }
 
-func (l *lows) set(id store.EngineID, m low) {
+func (l *minima) set(id store.EngineID, m low) {
 	if l.of == nil {
 		l.of = make(map[store.EngineID]low)
 	}
@@ -80,7 +80,7 @@ func (l *lows) set(id store.EngineID, m low) {
 
 // scanned notes that an engine's scan has been committed, and what it found, the
 // earliest first.
-func (l *lows) scanned(id store.EngineID, from sql.NullTime, now time.Time, due []store.DueRun) {
+func (l *minima) scanned(id store.EngineID, from sql.NullTime, now time.Time, due []store.DueRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.of[id]
@@ -100,7 +100,7 @@ func (l *lows) scanned(id store.EngineID, from sql.NullTime, now time.Time, due 
 func below(t time.Time) time.Time { return t.Truncate(time.Microsecond).Add(-time.Microsecond) }
 
 // forget drops what is known of an engine that is no more.
-func (l *lows) forget(id store.EngineID) {
+func (l *minima) forget(id store.EngineID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.of, id)

@@ -352,10 +352,10 @@ func TestOverdueRunOfALiveOwner(t *testing.T) {
 		stuck := w.start()
 		run := w.submit(stuck, "order", nil)
 		time.Sleep(time.Second)
-		bad.Store(true) // deciding on the expiry panics: the engine sets the run aside
+		bad.Store(true) // deciding on the expiry panics: the engine quarantines the run
 		time.Sleep(20 * time.Second)
-		if stuck.Troubles()[run] == nil {
-			t.Fatal("the run was not set aside")
+		if stuck.Quarantined()[run] == nil {
+			t.Fatal("the run was not quarantined")
 		}
 		bad.Store(false)
 		w.shop.on("charge", nil)
@@ -498,7 +498,7 @@ func TestRunWithoutAgentIsLeftToOthers(t *testing.T) {
 		}
 		poor := w.start()
 		time.Sleep(time.Minute)
-		if err := poor.Troubles()[run]; err == nil || !strings.Contains(err.Error(), "no such agent") {
+		if err := poor.Quarantined()[run]; err == nil || !strings.Contains(err.Error(), "no such agent") {
 			t.Errorf("trouble = %v", err)
 		}
 		store.reset()

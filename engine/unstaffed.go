@@ -24,22 +24,22 @@ const AlertAgentMissing = "agent_missing"
 // maxSeen is how many engines an alert names.
 const maxSeen = 8
 
-// A lacking run is one that this engine could take, had it the agents. What
+// An unstaffed run is one that this engine could take, had it the agents. What
 // needs none of them is decided all the same: what people say to the run, and
 // that its time has passed. It is nobody's afterwards, so that whoever has the
 // agents finds it.
-type lacking struct {
+type unstaffedRun struct {
 	store.Loaded
-	story loadedRun
-	specs map[string]AgentSpec
-	mail  []letter
-	why   map[string]string // by agent, of those that cannot be called here
-	err   *journal.RunError
+	story    loadedRun
+	specs    map[string]AgentSpec
+	messages []message
+	why      map[string]string // by agent, of those that cannot be called here
+	err      *journal.RunError
 }
 
-// An aside is a row for a lacking run, on its way to the store.
-type aside struct {
-	lacking
+// An unstaffedDecision is a row for an unstaffed run, on its way to the store.
+type unstaffedDecision struct {
+	unstaffedRun
 	t       store.Transition
 	records []machine.Record
 	facts   []machine.Fact
@@ -47,7 +47,7 @@ type aside struct {
 	landed  chan landing
 }
 
-// A cause is why something is decided of a lacking run.
+// A cause is why something is decided of an unstaffed run.
 type cause struct {
 	spoken bool // a person has said something to it
 	due    bool // its time has passed: a deadline that nobody else may notice
@@ -57,34 +57,34 @@ type cause struct {
 // grace is for how long past its time a run of others is left alone.
 func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
 
-// standBy decides of a lacking run what needs no agent, and sends the row on its
-// way; nil = there is nothing to write. It puts the run on the shelf.
-func (t *term) standBy(ctx context.Context, x lacking, elsewhere func(string) (bool, error)) (*aside, error) {
+// decideUnstaffed decides of an unstaffed run what needs no agent, and sends the row on its
+// way; nil = there is nothing to write. It puts the run into the backoff set.
+func (t *membership) decideUnstaffed(ctx context.Context, x unstaffedRun, elsewhere func(string) (bool, error)) (*unstaffedDecision, error) {
 	n := t.n
-	n.troubled(x.Head.Run, x.err)
+	n.noteQuarantined(x.Head.Run, x.err)
 	overdue := x.overdueFrom().Add(n.cfg.Options.grace())
 	now := n.clock.now()
-	n.left.leaveLacking(x.Head.Run, now, n.cfg.Options.MaxScan, x.wake(now, n.cfg.Options.grace()), len(x.mail) > 0)
+	n.backoffs.addUnstaffed(x.Head.Run, now, n.cfg.Options.MaxScan, x.wake(now, n.cfg.Options.grace()), len(x.messages) > 0)
 	why := cause{
-		spoken: slices.ContainsFunc(x.mail, func(l letter) bool { return l.err == nil && l.Kind == store.MessageVerb }),
+		spoken: slices.ContainsFunc(x.messages, func(l message) bool { return l.err == nil && l.Kind == store.MessageVerb }),
 		due:    x.due(n.cfg.Options.grace()).Compare(now) <= 0,
-		late:   !overdue.After(now) && n.left.told(x.Head.Run) != len(x.Rows),
+		late:   !overdue.After(now) && n.backoffs.reportedAt(x.Head.Run) != len(x.Rows),
 	}
 	if why == (cause{}) {
 		return nil, nil
 	}
-	a := &aside{lacking: x, landed: make(chan landing, 1)}
-	if err := t.decideAside(ctx, a, now, why, elsewhere); err != nil {
+	a := &unstaffedDecision{unstaffedRun: x, landed: make(chan landing, 1)}
+	if err := t.recordUnstaffed(ctx, a, now, why, elsewhere); err != nil {
 		return nil, err
 	}
 	if a.t.Data == nil {
 		if a.told {
-			n.left.tell(x.Head.Run, len(x.Rows))
+			n.backoffs.reported(x.Head.Run, len(x.Rows))
 		}
 		return nil, nil
 	}
 	sh := t.scheduler.shard(x.Head.Run)
-	sh.post(func(ctx context.Context) { sh.sendAside(ctx, a) })
+	sh.post(func(ctx context.Context) { sh.commitUnstaffed(ctx, a) })
 	return a, nil
 }
 
@@ -98,7 +98,7 @@ func (sh *shard) unable(ctx context.Context, run machine.RunID) {
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		_, err := t.take(ctx, []machine.RunID{run}, taking{from: func(h store.Head) bool { return h.Owner == 0 }})
+		_, err := t.take(ctx, []machine.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 		if err != nil && ctx.Err() == nil && !overFor(err) {
 			sh.s.n.outage.failed(doingBystand, err, "run", store.RunName(run))
 		} else if err == nil {
@@ -107,9 +107,9 @@ func (sh *shard) unable(ctx context.Context, run machine.RunID) {
 	}()
 }
 
-// sendAside commits the row, unless this engine is at work on the run for
+// commitUnstaffed commits the row, unless this engine is at work on the run for
 // another reason. Until it has landed, whoever wants something of the run waits.
-func (sh *shard) sendAside(ctx context.Context, a *aside) {
+func (sh *shard) commitUnstaffed(ctx context.Context, a *unstaffedDecision) {
 	id := a.Head.Run
 	if sh.runs[id] != nil {
 		a.landed <- landing{err: store.ErrStale}
@@ -117,17 +117,17 @@ func (sh *shard) sendAside(ctx context.Context, a *aside) {
 	}
 	r := &ownedRun{id: id, phase: phaseLoading}
 	sh.runs[id] = r
-	sh.flights++
+	sh.commits++
 	for _, rec := range a.records {
 		failpoint.HitEvent("record.before", rec.Event())
 	}
 	err := sh.s.committer.commit(ctx, &commit{t: a.t, sh: sh, done: func(l landing) {
-		sh.flights--
+		sh.commits--
 		sh.drop(r, ErrNotOwner, nil)
 		a.landed <- l
 	}})
 	if err != nil { // this incarnation ends
-		sh.flights--
+		sh.commits--
 		sh.drop(r, ErrNotOwner, nil)
 		a.landed <- landing{err: ErrNotOwner}
 	}
@@ -135,7 +135,7 @@ func (sh *shard) sendAside(ctx context.Context, a *aside) {
 
 // overdueFrom returns since when the run should have moved; Never if nothing of
 // it is waited for.
-func (x *lacking) overdueFrom() time.Time {
+func (x *unstaffedRun) overdueFrom() time.Time {
 	state := x.story.State
 	if x.Head.Owner == 0 {
 		return x.Head.NextCheck
@@ -153,7 +153,7 @@ func (x *lacking) overdueFrom() time.Time {
 // so; Never if nothing of it is timed. A run of nobody may have none but engines
 // without its agents, so it is at once. A dead owner's is left for a while to
 // those that have its agents.
-func (x *lacking) due(grace time.Duration) time.Time {
+func (x *unstaffedRun) due(grace time.Duration) time.Time {
 	due, timed := x.story.State.NextDue()
 	switch {
 	case !timed:
@@ -166,7 +166,7 @@ func (x *lacking) due(grace time.Duration) time.Time {
 
 // wake returns the next time, after now, at which something of the run has to be
 // told or decided.
-func (x *lacking) wake(now time.Time, grace time.Duration) time.Time {
+func (x *unstaffedRun) wake(now time.Time, grace time.Duration) time.Time {
 	due, overdue := x.due(grace), x.overdueFrom().Add(grace)
 	if !due.After(now) || overdue.After(now) && overdue.Before(due) {
 		return overdue
@@ -180,9 +180,9 @@ func moves(s machine.RunState) bool {
 	return !s.Final() && !s.NeedsHuman() && s != machine.RunPaused
 }
 
-// decideAside makes the row. Nothing is started by it: what could start is held,
+// recordUnstaffed makes the row. Nothing is started by it: what could start is held,
 // and says for want of what.
-func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cause, elsewhere func(string) (bool, error)) error {
+func (t *membership) recordUnstaffed(ctx context.Context, a *unstaffedDecision, now time.Time, why cause, elsewhere func(string) (bool, error)) error {
 	n, wf, state := t.n, a.story.Flow, a.story.State
 	alarm := why.late && !why.spoken && moves(state.Status())
 	if alarm {
@@ -193,7 +193,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 	}
 	run := &ownedRun{id: a.Head.Run, wf: wf, state: state}
 	var todo, later []*delivery
-	for _, l := range slices.SortedStableFunc(slices.Values(a.mail), func(a, b letter) int { return a.At.Compare(b.At) }) {
+	for _, l := range slices.SortedStableFunc(slices.Values(a.messages), func(a, b message) int { return a.At.Compare(b.At) }) {
 		if l.err != nil {
 			continue // a newer version may read it
 		}
@@ -256,7 +256,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 			return fmt.Errorf("list engines: %w", err)
 		}
 		a.told = true
-		a.t.Alerts = append(a.t.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: store.CleanText(a.lament(t.engine, live))})
+		a.t.Alerts = append(a.t.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: store.CleanText(a.missingAgentsMessage(t.engine, live))})
 	}
 	if len(a.records) == 0 && len(a.t.Alerts) == 0 && len(a.t.Consumed) == 0 {
 		return nil
@@ -289,7 +289,7 @@ func (t *term) decideAside(ctx context.Context, a *aside, now time.Time, why cau
 }
 
 // slots says of every agent why it is not called.
-func (x *lacking) slots() map[string]machine.Slot {
+func (x *unstaffedRun) slots() map[string]machine.Slot {
 	missing := slices.Sorted(maps.Keys(x.why))
 	slots := map[string]machine.Slot{}
 	for agent := range x.specs {
@@ -302,8 +302,8 @@ func (x *lacking) slots() map[string]machine.Slot {
 	return slots
 }
 
-// settleAside waits for what became of the row, and tells of it.
-func (t *term) settleAside(ctx context.Context, a *aside) error {
+// settleUnstaffed waits for what became of the row, and tells of it.
+func (t *membership) settleUnstaffed(ctx context.Context, a *unstaffedDecision) error {
 	var l landing
 	select {
 	case l = <-a.landed:
@@ -317,7 +317,7 @@ func (t *term) settleAside(ctx context.Context, a *aside) error {
 	case errors.Is(l.err, store.ErrStale), overFor(l.err): // somebody was faster, or this incarnation is over
 		return nil
 	case l.err != nil:
-		n.leaveAlone(run, &journal.RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.t.Seq, l.err)})
+		n.backOff(run, &journal.RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.t.Seq, l.err)})
 		return nil
 	}
 	for _, rec := range a.records {
@@ -331,15 +331,15 @@ func (t *term) settleAside(ctx context.Context, a *aside) error {
 	}
 	n.followers.tell(run)
 	if a.t.State.Final() {
-		n.troubles.gone(run)
-		n.left.take(run)
+		n.quarantined.gone(run)
+		n.backoffs.take(run)
 		return nil
 	}
 	now := n.clock.now()
 	a.Head.Owner, a.Head.NextCheck = 0, a.t.NextCheck
-	n.left.leaveLacking(run, now, n.cfg.Options.MaxScan, a.wake(now, n.cfg.Options.grace()), false)
+	n.backoffs.addUnstaffed(run, now, n.cfg.Options.MaxScan, a.wake(now, n.cfg.Options.grace()), false)
 	if a.told {
-		n.left.tell(run, len(a.Rows)+1)
+		n.backoffs.reported(run, len(a.Rows)+1)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 // A scan begins a minute before the newest whole one, and every tenth at the
 // first bound (storage.md 4).
 func TestLows(t *testing.T) {
-	var l lows
+	var l minima
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	full := 0
 	for n := range 30 {

@@ -8,32 +8,32 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// An agenda knows for each cached run a time before which nothing of it is due,
+// timers knows for each cached run a time before which nothing of it is due,
 // nearly always when it is. It lets the Supervisor
 // wake at the exact time for everything this process started itself; what is
 // missing here is found by the store's scan.
-type agenda struct {
+type timers struct {
 	poke chan struct{} // tells that the earliest time moved forward; lossy
 
 	mu    sync.Mutex // protects following fields
-	items agendaHeap
-	byRun map[machine.RunID]*agendaItem
+	items timerHeap
+	byRun map[machine.RunID]*timer
 }
 
-type agendaItem struct {
+type timer struct {
 	run   machine.RunID
 	at    time.Time // not later than the run is due
 	index int
 }
 
-func newAgenda() *agenda {
-	return &agenda{poke: make(chan struct{}, 1), byRun: map[machine.RunID]*agendaItem{}}
+func newTimers() *timers {
+	return &timers{poke: make(chan struct{}, 1), byRun: map[machine.RunID]*timer{}}
 }
 
 // set notes when the run is due next, or that it is not if due is false. A later
 // time than the one noted is not noted: whoever is woken too early sets it again,
 // and most runs have moved on long before.
-func (a *agenda) set(run machine.RunID, at time.Time, due bool) {
+func (a *timers) set(run machine.RunID, at time.Time, due bool) {
 	a.mu.Lock()
 	it := a.byRun[run]
 	switch {
@@ -42,7 +42,7 @@ func (a *agenda) set(run machine.RunID, at time.Time, due bool) {
 		heap.Remove(&a.items, it.index)
 		delete(a.byRun, run)
 	case it == nil:
-		it = &agendaItem{run: run, at: at}
+		it = &timer{run: run, at: at}
 		a.byRun[run] = it
 		heap.Push(&a.items, it)
 	case at.Before(it.at):
@@ -61,13 +61,13 @@ func (a *agenda) set(run machine.RunID, at time.Time, due bool) {
 // take removes and returns the runs due at now, and for how long the first has
 // been. Whoever handles a run notes it again with its next time, so a run is not
 // returned twice for one time.
-func (a *agenda) take(now time.Time) ([]machine.RunID, time.Duration) {
+func (a *timers) take(now time.Time) ([]machine.RunID, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var runs []machine.RunID
 	var lag time.Duration
 	for len(a.items) > 0 && !a.items[0].at.After(now) {
-		it := heap.Pop(&a.items).(*agendaItem)
+		it := heap.Pop(&a.items).(*timer)
 		delete(a.byRun, it.run)
 		runs = append(runs, it.run)
 		lag = max(lag, now.Sub(it.at))
@@ -76,14 +76,14 @@ func (a *agenda) take(now time.Time) ([]machine.RunID, time.Duration) {
 }
 
 // has reports whether the run's next time is noted.
-func (a *agenda) has(run machine.RunID) bool {
+func (a *timers) has(run machine.RunID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.byRun[run] != nil
 }
 
 // next returns the earliest time noted.
-func (a *agenda) next() (time.Time, bool) {
+func (a *timers) next() (time.Time, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.items) == 0 {
@@ -100,30 +100,30 @@ func wake(c chan struct{}) {
 	}
 }
 
-type agendaHeap []*agendaItem
+type timerHeap []*timer
 
-func (h agendaHeap) Len() int           { return len(h) }
-func (h agendaHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h agendaHeap) Swap(i, j int) {
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h timerHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i, j
 }
 
 // Push implements heap.Interface.
-func (h *agendaHeap) Push(x any) {
-	it := x.(*agendaItem)
+func (h *timerHeap) Push(x any) {
+	it := x.(*timer)
 	it.index = len(*h)
 	*h = append(*h, it)
 }
 
 // Pop implements heap.Interface.
-func (h *agendaHeap) Pop() any {
+func (h *timerHeap) Pop() any {
 	old := *h
 	it := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
 	if roomy(cap(old), len(*h)) { // from a burst that is over
-		*h = append(agendaHeap(nil), *h...)
+		*h = append(timerHeap(nil), *h...)
 	}
 	return it
 }
