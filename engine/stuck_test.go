@@ -76,10 +76,11 @@ func TestStuckShardLosesTheLease(t *testing.T) {
 		if text := strings.Join(log.taken(), "\n"); !strings.Contains(text, "has kept its shard busy") || !strings.Contains(text, store.RunName(run)) {
 			t.Errorf("the log does not say what the shard hung in:\n%s", text)
 		}
+		again := w.submit(a, "order", nil) // waits until the engine has joined again
 		if now := a.Engine(); now == former || now == 0 {
 			t.Errorf("the engine is incarnation %d, want a new one after %d", now, former)
 		}
-		w.wait(a, w.submit(a, "order", nil), machine.RunSucceeded)
+		w.wait(a, again, machine.RunSucceeded)
 		close(stuck.free)
 		a.drain(t)
 		b.drain(t)
