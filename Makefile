@@ -87,6 +87,10 @@ cover: postgres-binaries ## coverage per package
 bench: build postgres-binaries ## every figure of docs/performance.md beside its yardstick, in 25 minutes (SHORT=1: the main ones, in five; ONLY=PART,…)
 	$(PGTEST) run -- go run ./cmd/bench -tune $(if $(SHORT),-short) $(if $(ONLY),-only $(ONLY)) $(BENCHFLAGS)
 
+.PHONY: comments
+comments: ## print 200 comments drawn at random (SEED=1), for a reader to judge
+	@go run ./engine/internal/comments -seed $(or $(SEED),1)
+
 .PHONY: examples
 examples: postgres-binaries ## run every example with real processes
 	$(PGTEST) run -- go test -count=1 ./examples/...

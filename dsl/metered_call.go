@@ -5,6 +5,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
 )
 
 // A given is an expression that was evaluated already.
@@ -146,39 +147,16 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 // settle pays for a call, and brings its arguments into a form that the
 // library converts in one go.
 func (c *call) settle(m *meter, ctx *hcl.EvalContext, args []*given) {
-	values := make([]cty.Value, 0, len(args))
-	for i, a := range args {
-		v, _ := a.v.Unmark()
-		if c.call.ExpandFinal && i == len(args)-1 && v.IsKnown() && !v.IsNull() && v.CanIterateElements() && !v.Type().IsObjectType() && !v.Type().IsMapType() {
-			n := int64(v.LengthInt())
-			m.pay(product(n, 300+elementCost(v.Type(), n)), n*200)
-			if a.v.ContainsMarked() {
-				m.pay(product(n, n, 10), product(n, n, 24)) // all arguments are copied for each marked one
-			}
-			values = append(values, v.AsValueSlice()...)
-			continue
-		}
-		values = append(values, a.v)
-	}
-	p := payment{m: m, args: values, weights: make([]weight, len(values))}
-	for i, v := range values {
-		p.weights[i] = m.weigh(v)
-		p.all.join(p.weights[i])
-	}
+	p := c.payment(m, args)
 	p.settle(c.call.Name)
 	f, ok := functionOf(ctx, c.call.Name)
 	if !ok {
 		return
 	}
-	params := f.Params()
-	for _, x := range params {
-		if x.Type == cty.Number {
-			p.numbers()
-		}
-	}
-	if v := f.VarParam(); v != nil && v.Type == cty.Number {
+	for range numberParams(f) {
 		p.numbers()
 	}
+	params := f.Params()
 	for i, a := range args {
 		want := cty.NilType
 		switch {
@@ -199,6 +177,43 @@ func (c *call) settle(m *meter, ctx *hcl.EvalContext, args []*given) {
 	case name == "tomap":
 		args[0].v = p.uniform(args[0].v, cty.Map(cty.DynamicPseudoType), p.all)
 	}
+}
+
+// numberParams counts the parameters of a function that are numbers.
+func numberParams(f function.Function) (n int) {
+	for _, x := range f.Params() {
+		if x.Type == cty.Number {
+			n++
+		}
+	}
+	if v := f.VarParam(); v != nil && v.Type == cty.Number {
+		n++
+	}
+	return n
+}
+
+// payment weighs the arguments of a call. The last one may stand for many.
+func (c *call) payment(m *meter, args []*given) payment {
+	values := make([]cty.Value, 0, len(args))
+	for i, a := range args {
+		v, _ := a.v.Unmark()
+		if c.call.ExpandFinal && i == len(args)-1 && v.IsKnown() && !v.IsNull() && v.CanIterateElements() && !v.Type().IsObjectType() && !v.Type().IsMapType() {
+			n := int64(v.LengthInt())
+			m.pay(product(n, 300+elementCost(v.Type(), n)), n*200)
+			if a.v.ContainsMarked() {
+				m.pay(product(n, n, 10), product(n, n, 24)) // all arguments are copied for each marked one
+			}
+			values = append(values, v.AsValueSlice()...)
+			continue
+		}
+		values = append(values, a.v)
+	}
+	p := payment{m: m, args: values, weights: make([]weight, len(values))}
+	for i, v := range values {
+		p.weights[i] = m.weigh(v)
+		p.all.join(p.weights[i])
+	}
+	return p
 }
 
 // uniform brings a tuple or an object to a list or a map where one is wanted.

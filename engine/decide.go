@@ -1,14 +1,11 @@
 package engine
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/internal/failpoint"
-	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -19,133 +16,29 @@ import (
 // and where it does not land the state is read again. It returns nil if there
 // is nothing to write.
 func (sh *shard) decide(r *ownedRun, todo []*delivery) (*pendingCommit, error) {
-	n := sh.s.n
-	f := sh.blankCommit()
-	f.deliveries = todo
-	f.t = store.Transition{Run: r.id, Seq: r.seq}
+	x := decision{sh: sh, r: r, f: sh.blankCommit(), todo: todo, before: r.state.Status()}
+	x.f.deliveries = todo
+	x.f.t = store.Transition{Run: r.id, Seq: r.seq}
 	ok := false
-	defer func() {
+	defer func() { // after a panic, too
 		if !ok {
-			f.release(sh.s.capacity)
+			x.f.release(sh.s.capacity)
 		}
 	}()
-	var records []machine.Record
-	bytes, rebound, before := 0, false, r.state.Status()
-	keep := func(d *delivery, rec machine.Record) {
-		bytes += size(d.event)
-		if !n.told.Empty() {
-			if f.facts == nil {
-				f.facts = sh.blankFacts()
-			}
-			var told int
-			f.facts, told = rec.AppendFacts(f.facts, n.told, r.wf, r.state)
-			f.told += told
+	for i, next := 0, nextEvent; i < len(x.todo) && next != noMore; {
+		var err error
+		if next, err = x.one(i); err != nil {
+			return nil, err
 		}
-		addRecord(&f.t, rec, r.state)
-		r.state.Apply(rec)
-		r.note(rec.Event())
-		records = append(records, rec)
-		if failpoint.Enabled {
-			f.events = append(f.events, rec.Event())
+		if next == nextEvent {
+			i++
 		}
 	}
-	consume := func(d *delivery) {
-		if d.message != 0 {
-			f.t.Consumed = append(f.t.Consumed, d.message)
-		}
-	}
-	for i := 0; i < len(todo); i++ {
-		d := todo[i]
-		if bytes > n.cfg.Options.MaxBatchBytes {
-			f.deliveries = sh.postpone(r, todo, i)
-			break
-		}
-		if d.message != 0 && r.state.Status().Final() {
-			r.inbox.wanted = true // its inbox is emptied when it is let go of
-			delete(r.inbox.held, d.message)
-			continue
-		}
-		if d.start != nil {
-			r.wf, r.specs = d.start.flow, d.start.specs
-		}
-		r.time(d)
-		now := n.clock.read()
-		at := decidedAt(r.state, d, now.store)
-		if unsent := sh.recall(r, at); len(unsent) > 0 { // decided first
-			todo = slices.Insert(todo, i, unsent...)
-			f.deliveries = todo
-			i--
-			continue
-		}
-		rec, costly := sh.decideOne(r, f, d, at, now)
-		if costly != nil {
-			f.deliveries = sh.postpone(r, todo, i)
-			if i == 0 {
-				sh.offload(r, costly)
-				return nil, errOffloaded
-			}
-			break
-		}
-		sh.begin(r, f, d)
-		if d.decided != nil {
-			d.decided()
-			d.decided = nil
-		}
-		_, taken := d.event.(machine.TakenOver)
-		if rec.Empty() && !taken {
-			switch {
-			case rec.Late() && d.message != 0 && !d.kept && evident(r.state, d):
-				f.late = append(f.late, d)
-			case rec.Late() && d.message == 0:
-				sh.keepLate(r, d)
-			default:
-				consume(d)
-			}
-			_, passed := d.event.(machine.TimePassed)
-			rebound = rebound || passed && !r.bound.After(d.arrived)
-			continue
-		}
-		consume(d)
-		keep(d, rec)
-	}
-	chk := sh.check(r, before)
-	if f.adopting { // what it waits for may take long: nobody should visit so many runs in vain soon
-		chk.floor = 0
-	}
-	switch {
-	case len(records) > 0:
-		f.t.At = records[len(records)-1].At()
-		chk.at = f.t.At
-		f.t.NextCheck = chk.next(r.bound, f.started != nil || f.adopting || chk.final)
-	case rebound && !before.Final():
-		// The bound in the run's row has passed but nothing is due. A row
-		// without a record raises it, so that no scan visits the run in vain.
-		f.t.At = n.clock.now()
-		chk.at = f.t.At
-		f.t.NextCheck = chk.raised()
-	case len(f.t.Consumed) > 0:
-		// What was said changes nothing and must go all the same.
-		f.t.At = n.clock.now()
-	default:
-		ok = true
-		for _, d := range f.deliveries {
-			d.finish(nil)
-		}
-		return f, nil
-	}
-	if last := r.state.Last(); f.t.At.Before(last) {
-		f.t.At = last
-	}
-	data, after, err := journal.EncodeRow(n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, f.t.At, records)
-	if err != nil {
+	if err := x.row(); err != nil {
 		return nil, err
 	}
-	if len(data) > n.cfg.Options.MaxRow {
-		return nil, fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", r.seq, len(data), n.cfg.Options.MaxRow)
-	}
-	f.t.Data, f.link = data, after
 	ok = true
-	return f, nil
+	return x.f, nil
 }
 
 // note collects the sensitive strings that an event brings, and counts calls

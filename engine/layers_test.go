@@ -49,6 +49,7 @@ var layers = []layer{
 		[]string{"dsl", "engine/crypt", "engine/internal/failpoint", "engine/internal/guard", "engine/internal/wait", "engine/journal", "engine/machine", "engine/store", "sdk"}, nil},
 	{"engine/internal/failpoint/...", "a place where a fault may strike knows nothing of what it strikes", []string{"engine/internal/failpoint/..."}, nil},
 	{"engine/internal/hostile/...", "it drives the built command and knows no code", nil, []string{"github.com/rogpeppe/go-internal"}},
+	{"engine/internal/comments", "it reads the code as text", nil, nil},
 	{"engine/internal/planted/...", "a list of faults changes source text and knows no code", nil, nil},
 	{"engine/internal/chaos/...", "fault tests put everything together", []string{"dsl", "sdk", "sdk/...", "engine/..."}, []string{"github.com/lib/pq", "github.com/Shopify/toxiproxy", "github.com/rs/zerolog"}},
 	{"engine/agents/...", "processes and breakers stay behind Invoker", []string{"dsl", "engine", "engine/agents/...", "engine/machine", "engine/store", "sdk", "sdk/plugin"},

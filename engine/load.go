@@ -87,40 +87,24 @@ func (n *Node) loadState(ctx context.Context, run machine.RunID) (loadedRun, err
 
 // loaded goes on with a run whose journal was read.
 func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err error) {
-	rows := story.rows
 	if sh.runs[r.id] != r {
 		return
 	}
-	switch {
-	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
-		sh.drop(r, store.ErrExists, nil) // it has never landed
-		return
-	case errors.Is(err, store.ErrNotFound):
-		sh.drop(r, err, nil)
-		return
-	case err != nil:
-		if r.inbox.wanted { // else every tick would have it read again
-			sh.s.n.backoffs.add(r.id, sh.s.n.clock.now(), sh.s.n.cfg.Options.MaxScan)
-		}
-		sh.drop(r, err, err)
+	if err != nil {
+		sh.notLoaded(r, err)
 		return
 	}
-	f := r.commit
+	rows, f := story.rows, r.commit
 	mine := f != nil && int(f.t.Seq) < len(rows) && f.t.Wrote(rows[f.t.Seq])
-	if f != nil && f.started != nil && !mine {
-		sh.drop(r, store.ErrExists, nil) // another run has this id
-		return
-	}
-	if f != nil && f.started != nil { // whoever has taken the run by now, it was accepted
+	if f != nil && f.started != nil {
+		if !mine {
+			sh.drop(r, store.ErrExists, nil) // another run has this id
+			return
+		}
+		// Whoever has taken the run by now, it was accepted.
 		f.started.submitted = store.Submitted{Run: r.id, Name: f.started.public}
 	}
-	head := story.Head
-	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
-	r.seq, r.fence, r.bound = int32(len(rows)), head.Fence, head.NextCheck
-	r.stored = story.Stored
-	sh.weigh(r)
-	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
-	r.notes, r.link = story.notes, story.Next()
+	sh.fill(r, story)
 	if r.specs == nil {
 		if r.specs = story.specs; story.specsErr != nil {
 			err = &journal.RunError{Run: int64(r.id), Name: r.name(), Err: story.specsErr}
@@ -128,34 +112,70 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 			return
 		}
 	}
-	if f != nil && mine && len(rows) > int(f.t.Seq)+1 {
-		// This engine landed the very same row before, and went on from there:
-		// the run was read before that. What the row asked for has been done.
-		f.release(sh.s.capacity)
-		if f.started != nil {
-			f.started.submitted = store.Submitted{Run: r.id, Name: f.started.public}
+	if f != nil && mine && len(rows) == int(f.t.Seq)+1 {
+		if r.owned { // the row in flight had landed before its answer got lost
+			r.facts -= f.told
+			sh.act(ctx, r, f)
+			sh.step(ctx, r)
+			return
 		}
+	} else if f != nil {
+		sh.forget(r, mine)
+	}
+	sh.goOn(ctx, r, story.Head)
+}
+
+// notLoaded lets go of a run that could not be read.
+func (sh *shard) notLoaded(r *ownedRun, err error) {
+	switch {
+	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
+		sh.drop(r, store.ErrExists, nil) // it has never landed
+	case errors.Is(err, store.ErrNotFound):
+		sh.drop(r, err, nil)
+	default:
+		if r.inbox.wanted { // else every tick would have it read again
+			sh.s.n.backoffs.add(r.id, sh.s.n.clock.now(), sh.s.n.cfg.Options.MaxScan)
+		}
+		sh.drop(r, err, err)
+	}
+}
+
+// fill gives a run what was read of it.
+func (sh *shard) fill(r *ownedRun, story loadedRun) {
+	head := story.Head
+	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
+	r.seq, r.fence, r.bound = int32(len(story.rows)), head.Fence, head.NextCheck
+	r.stored = story.Stored
+	sh.weigh(r)
+	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
+	r.notes, r.link = story.notes, story.Next()
+}
+
+// forget gives up the row that was on its way while the run was read. If the row is mine
+// it has landed, and this engine went on from there: what it asked for has been done.
+// Else the row of another engine has its place, and its events are decided again.
+func (sh *shard) forget(r *ownedRun, mine bool) {
+	f := r.commit
+	f.release(sh.s.capacity)
+	if mine {
 		for _, d := range f.deliveries {
 			d.finish(nil)
 		}
-		r.commit, f, mine = nil, nil, false
-		r.inbox.reset()
-	}
-	if f != nil && !mine { // another's row stands there: decide again
-		f.release(sh.s.capacity)
+	} else {
 		// What was read before that row may have gone with it.
 		r.pending = append(unread(f.deliveries), unread(r.pending)...)
 		for i := range r.adopts {
 			r.adopts[i].read, r.adopts[i].messages = false, nil
 		}
-		r.commit, f = nil, nil
-		r.inbox.reset()
 	}
+	r.commit = nil
+	r.inbox.reset()
+}
+
+// goOn goes on with a run of which nothing is on its way.
+func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
+	from := slices.IndexFunc(r.adopts, func(a adoption) bool { return a.from == head.Owner })
 	switch {
-	case r.owned && mine && len(rows) == int(f.t.Seq)+1:
-		// The row in flight had landed before its answer got lost.
-		r.facts -= f.told
-		sh.act(ctx, r, f)
 	case r.owned:
 		for _, a := range r.adopts {
 			a.done(nil)
@@ -163,6 +183,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 		r.adopts = nil
 		sh.settle(ctx, r)
 		sh.readInbox(ctx, r)
+		sh.step(ctx, r)
 	case r.state.Status().Final():
 		if r.inbox.wanted {
 			sh.clear(ctx, r)
@@ -173,14 +194,10 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 			}
 		}
 		sh.drop(r, nil, nil)
-		return
-	case slices.ContainsFunc(r.adopts, func(a adoption) bool { return a.from == head.Owner }):
-		i := slices.IndexFunc(r.adopts, func(a adoption) bool { return a.from == head.Owner })
-		sh.takeOver(ctx, r, r.adopts[i])
-		return
+	case from >= 0:
+		sh.takeOver(ctx, r, r.adopts[from])
 	case r.inbox.wanted && head.Owner == 0 && sh.s.n.claims():
 		sh.readInbox(ctx, r)
-		return
 	default:
 		n := sh.s.n
 		switch {
@@ -191,7 +208,5 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 			n.backoffs.add(r.id, n.clock.now(), n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, ErrNotOwner, nil)
-		return
 	}
-	sh.step(ctx, r)
 }

@@ -183,7 +183,7 @@ func moves(s machine.RunState) bool {
 // recordUnstaffed makes the row. Nothing is started by it: what could start is held,
 // and says for want of what.
 func (t *membership) recordUnstaffed(ctx context.Context, a *unstaffedDecision, now time.Time, why cause, elsewhere func(string) (bool, error)) error {
-	n, wf, state := t.n, a.story.Flow, a.story.State
+	state := a.story.State
 	alarm := why.late && !why.spoken && moves(state.Status())
 	if alarm {
 		var err error
@@ -191,15 +191,48 @@ func (t *membership) recordUnstaffed(ctx context.Context, a *unstaffedDecision, 
 			return err
 		}
 	}
-	run := &ownedRun{id: a.Head.Run, wf: wf, state: state}
-	var todo, later []*delivery
+	a.t = store.Transition{Run: a.Head.Run, Seq: int32(len(a.Rows))}
+	var late []store.LateReply
+	err := guard.Do(func() error {
+		late = t.decideEvents(a, t.unstaffedEvents(a, now, why), now)
+		return nil
+	})
+	if err != nil {
+		return &journal.RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: err, Hint: "another version of the engine may be able to go on"}
+	}
+	if alarm && moves(state.Status()) {
+		live, err := t.n.cfg.Store.Live(ctx)
+		if err != nil {
+			return fmt.Errorf("list engines: %w", err)
+		}
+		a.told = true
+		a.t.Alerts = append(a.t.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: store.CleanText(a.missingAgentsMessage(t.engine, live))})
+	}
+	if len(a.records) == 0 && len(a.t.Alerts) == 0 && len(a.t.Consumed) == 0 {
+		return nil
+	}
+	for _, l := range late { // first kept, then gone from the inbox
+		if !t.n.keepSurely(ctx, l) {
+			return context.Cause(ctx)
+		}
+		t.n.cfg.Observer.LateReply(l.Run, machine.AttemptID{Node: int(l.Node), Call: int(l.Call)})
+	}
+	return a.row(t.n, now)
+}
+
+// unstaffedEvents lists what is to be decided of a run, in order: answers that came in
+// time, the takeover from an owner that is gone, what was said to the run, and, if a
+// person has said nothing, that time has passed.
+func (t *membership) unstaffedEvents(a *unstaffedDecision, now time.Time, why cause) (todo []*delivery) {
+	run := &ownedRun{id: a.Head.Run, wf: a.story.Flow, state: a.story.State}
+	var later []*delivery
 	for _, l := range slices.SortedStableFunc(slices.Values(a.messages), func(a, b message) int { return a.At.Compare(b.At) }) {
 		if l.err != nil {
 			continue // a newer version may read it
 		}
 		d := l.delivery()
-		if run.time(d); d.answers() && d.arrived.Before(d.completeBy) && !now.Before(d.completeBy) {
-			todo = append(todo, d) // it came in time, and counts before anything is said to be over
+		if run.time(d); d.cameInTime(now) {
+			todo = append(todo, d) // it counts before anything is said to be over
 			continue
 		}
 		later = append(later, d)
@@ -211,71 +244,63 @@ func (t *membership) recordUnstaffed(ctx context.Context, a *unstaffedDecision, 
 	if !why.spoken {
 		todo = append(todo, &delivery{event: machine.TimePassed{}, arrived: now})
 	}
-	a.t = store.Transition{Run: a.Head.Run, Seq: int32(len(a.Rows))}
-	slots := a.slots()
-	var late []store.LateReply
-	err := guard.Do(func() error {
-		for _, d := range todo {
-			if state.Status().Final() {
-				break // what else was said finds a run that has ended
-			}
-			at := now
-			if d.answers() && !now.Before(d.completeBy) && d.arrived.Before(d.completeBy) {
-				at = d.arrived
-			}
-			if last := state.Last(); at.Before(last) {
-				at = last
-			}
-			rec := machine.Decide(wf, state, machine.Input{At: at, Event: d.event, Engine: int32(t.engine), Slots: slots,
-				Ceilings: n.cfg.Options.Ceilings, Journal: a.story.Stored, Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
-			if d.message != 0 {
-				a.t.Consumed = append(a.t.Consumed, d.message)
-			}
-			if _, taken := d.event.(machine.TakenOver); rec.Empty() && !taken {
-				if rec.Late() && evident(state, d) {
-					late = append(late, lateReply(a.Head.Run, wf, state, d))
-				}
-				continue
-			}
-			if !n.told.Empty() {
-				a.facts, _ = rec.AppendFacts(a.facts, n.told, wf, state)
-			}
-			addRecord(&a.t, rec, state)
-			state.Apply(rec)
-			a.records = append(a.records, rec)
+	return todo
+}
+
+// cameInTime reports whether a message brings an answer that arrived before its
+// complete-by, which has passed by now.
+func (d *delivery) cameInTime(now time.Time) bool {
+	return d.answers() && d.arrived.Before(d.completeBy) && !now.Before(d.completeBy)
+}
+
+// decideEvents decides events of an unstaffed run, until the run has ended. It returns
+// the answers that came too late.
+func (t *membership) decideEvents(a *unstaffedDecision, todo []*delivery, now time.Time) (late []store.LateReply) {
+	n, wf, state, slots := t.n, a.story.Flow, a.story.State, a.slots()
+	for _, d := range todo {
+		if state.Status().Final() {
+			break // what else was said finds a run that has ended
 		}
-		return nil
-	})
-	if err != nil {
-		return &journal.RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: err, Hint: "another version of the engine may be able to go on"}
-	}
-	status := state.Status()
-	if alarm && moves(status) {
-		live, err := n.cfg.Store.Live(ctx)
-		if err != nil {
-			return fmt.Errorf("list engines: %w", err)
+		at := now
+		if d.cameInTime(now) {
+			at = d.arrived
 		}
-		a.told = true
-		a.t.Alerts = append(a.t.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: store.CleanText(a.missingAgentsMessage(t.engine, live))})
-	}
-	if len(a.records) == 0 && len(a.t.Alerts) == 0 && len(a.t.Consumed) == 0 {
-		return nil
-	}
-	for _, l := range late { // first kept, then gone from the inbox
-		if !n.keepSurely(ctx, l) {
-			return context.Cause(ctx)
+		if last := state.Last(); at.Before(last) {
+			at = last
 		}
-		n.cfg.Observer.LateReply(l.Run, machine.AttemptID{Node: int(l.Node), Call: int(l.Call)})
+		rec := machine.Decide(wf, state, machine.Input{At: at, Event: d.event, Engine: int32(t.engine), Slots: slots,
+			Ceilings: n.cfg.Options.Ceilings, Journal: a.story.Stored, Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
+		if d.message != 0 {
+			a.t.Consumed = append(a.t.Consumed, d.message)
+		}
+		if _, taken := d.event.(machine.TakenOver); rec.Empty() && !taken {
+			if rec.Late() && evident(state, d) {
+				late = append(late, lateReply(a.Head.Run, wf, state, d))
+			}
+			continue
+		}
+		if !n.told.Empty() {
+			a.facts, _ = rec.AppendFacts(a.facts, n.told, wf, state)
+		}
+		addRecord(&a.t, rec, state)
+		state.Apply(rec)
+		a.records = append(a.records, rec)
 	}
-	nobody := store.EngineID(0)
+	return late
+}
+
+// row makes the row of what was decided. It gives the run back, so that an engine that
+// has the agents can claim it.
+func (a *unstaffedDecision) row(n *Node, now time.Time) error {
+	state, nobody := a.story.State, store.EngineID(0)
 	a.t.Owner, a.t.At = &nobody, now
 	if last := state.Last(); now.Before(last) {
 		a.t.At = last
 	}
-	a.t.NextCheck = a.t.At // whoever has the agents finds it at once
-	if due, timed := state.NextDue(); !moves(status) {
+	a.t.NextCheck = a.t.At // an engine that has the agents finds it at once
+	if due, timed := state.NextDue(); !moves(state.Status()) {
 		a.t.NextCheck = store.Never
-		if timed && !status.Final() {
+		if timed && !state.Status().Final() {
 			a.t.NextCheck = due
 		}
 	}

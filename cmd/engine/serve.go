@@ -105,6 +105,11 @@ func (o *serveOptions) check(a *app) error {
 			return err
 		}
 	}
+	return o.checkAlerts(a)
+}
+
+// checkAlerts checks where alerts go.
+func (o *serveOptions) checkAlerts(a *app) error {
 	if o.webhook != "" {
 		u, err := url.Parse(o.webhook)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -136,6 +136,33 @@ func (a *app) printEvents(r *shownRun) error {
 }
 
 func (a *app) printRun(r *shownRun) error {
+	if err := a.print("%s\n", r.heading()); err != nil {
+		return err
+	}
+	if err := r.stepTable().Write(a.stdout); err != nil {
+		return err
+	}
+	calls := r.callTable()
+	if calls.Len() > 0 {
+		if err := a.print("\n"); err != nil {
+			return err
+		}
+		if err := calls.Write(a.stdout); err != nil {
+			return err
+		}
+	}
+	if len(r.state.Outputs()) == 0 {
+		return nil
+	}
+	if err := a.print("\n"); err != nil {
+		return err
+	}
+	a.show(render.OutputProblems(r.state.Outputs()))
+	return a.printOutputs(r.state.Outputs())
+}
+
+// heading says of a run what is not said of its steps.
+func (r *shownRun) heading() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Run %s  workflow %s  %s\n", render.Clean(r.row.Name), r.row.WorkflowName, statusText(r.row))
 	field := func(name, format string, args ...any) {
@@ -189,27 +216,5 @@ func (a *app) printRun(r *shownRun) error {
 	for _, al := range r.alerts {
 		field("Alert", "%s %s", stamp(al.At), join(": ", al.Kind, al.Step, al.Code, al.Message))
 	}
-	if err := a.print("%s\n", b.String()); err != nil {
-		return err
-	}
-	if err := r.stepTable().Write(a.stdout); err != nil {
-		return err
-	}
-	calls := r.callTable()
-	if calls.Len() > 0 {
-		if err := a.print("\n"); err != nil {
-			return err
-		}
-		if err := calls.Write(a.stdout); err != nil {
-			return err
-		}
-	}
-	if len(r.state.Outputs()) == 0 {
-		return nil
-	}
-	if err := a.print("\n"); err != nil {
-		return err
-	}
-	a.show(render.OutputProblems(r.state.Outputs()))
-	return a.printOutputs(r.state.Outputs())
+	return b.String()
 }

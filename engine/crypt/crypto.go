@@ -115,6 +115,7 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("encryption key %s is missing: %s", e.ID, e.Hint)
 }
 
+// What to do where a key is missing.
 const (
 	HintMakeKey = "make one with `openssl rand -base64 32` and set it as ENGINE_ENCRYPTION_KEY, the same for every engine on this store"
 	hintSetKey  = "set ENGINE_ENCRYPTION_KEY to the key that was used when this was written, or restore the key file beside the state file"

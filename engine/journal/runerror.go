@@ -25,6 +25,7 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("run %s is quarantined: %v (%s)", e.PublicName(), e.Err, e.Hint)
 }
 
+// PublicName returns the id of the run that people use.
 func (e *RunError) PublicName() string {
 	if e.Name != "" {
 		return e.Name

@@ -39,6 +39,18 @@ func diffNode(a, b *node) uint64 {
 	if a.item != b.item || a.step != b.step || a.key != b.key || !sameHeld(a.each, b.each) {
 		m |= eachBit
 	}
+	m |= diffRest(a, b)
+	if a.fwd != b.fwd {
+		m |= diffWork(&a.fwd, &b.fwd)
+	}
+	if a.more != b.more {
+		m |= diffMore(a.more, b.more)
+	}
+	return m
+}
+
+// diffRest is diffNode for what comes after the output.
+func diffRest(a, b *node) (m uint64) {
 	if a.undo != b.undo {
 		m |= 1 << 26
 	}
@@ -65,12 +77,6 @@ func diffNode(a, b *node) uint64 {
 	}
 	if a.clearing != b.clearing {
 		m |= 1 << 56
-	}
-	if a.fwd != b.fwd {
-		m |= diffWork(&a.fwd, &b.fwd)
-	}
-	if a.more != b.more {
-		m |= diffMore(a.more, b.more)
 	}
 	return m
 }

@@ -190,24 +190,7 @@ func (d *decider) retryRequested(ev RetryRequested) {
 		return
 	}
 	for _, i := range failed {
-		n := d.get(i)
-		effect := n.effect()
-		do := d.step(n).Do
-		switch {
-		case ev.NewKey && n.bizKey != "":
-			d.refuse("retry", ev.By, "the key of %s is set by idempotency_key: it cannot have a new one", d.name(i))
-			return
-		case n.undoDoubt > 0 && !d.step(n).Undo.Do.Idempotent && !d.step(n).Undo.Do.Lookup:
-			d.refuse("retry", ev.By, "nobody knows whether the undo of %s took effect, and it is not idempotent: settle that first", d.name(i))
-			return
-		case ev.NewKey && effect != EffectNone:
-			d.refuse("retry", ev.By, "%s may have taken effect under its present key: settle that first", d.name(i))
-			return
-		case effect == EffectMaybe && !do.Idempotent && !d.clearable(n):
-			d.refuse("retry", ev.By, "nobody knows whether %s took effect, and its action is not idempotent: settle that first", d.name(i))
-			return
-		case effect == EffectDone && !do.Idempotent && !d.clearable(n):
-			d.refuse("retry", ev.By, "%s has taken effect, and its action is not idempotent", d.name(i))
+		if !d.mayRetry(i, ev) {
 			return
 		}
 	}
@@ -216,6 +199,27 @@ func (d *decider) retryRequested(ev RetryRequested) {
 		d.freshRound(i, ev.NewKey)
 	}
 	d.unpark()
+}
+
+// mayRetry refuses the verb where another attempt of a node could do harm.
+func (d *decider) mayRetry(i int, ev RetryRequested) bool {
+	n := d.get(i)
+	effect, do := n.effect(), d.step(n).Do
+	switch {
+	case ev.NewKey && n.bizKey != "":
+		d.refuse("retry", ev.By, "the key of %s is set by idempotency_key: it cannot have a new one", d.name(i))
+	case n.undoDoubt > 0 && !d.step(n).Undo.Do.Idempotent && !d.step(n).Undo.Do.Lookup:
+		d.refuse("retry", ev.By, "nobody knows whether the undo of %s took effect, and it is not idempotent: settle that first", d.name(i))
+	case ev.NewKey && effect != EffectNone:
+		d.refuse("retry", ev.By, "%s may have taken effect under its present key: settle that first", d.name(i))
+	case effect == EffectMaybe && !do.Idempotent && !d.clearable(n):
+		d.refuse("retry", ev.By, "nobody knows whether %s took effect, and its action is not idempotent: settle that first", d.name(i))
+	case effect == EffectDone && !do.Idempotent && !d.clearable(n):
+		d.refuse("retry", ev.By, "%s has taken effect, and its action is not idempotent", d.name(i))
+	default:
+		return true
+	}
+	return false
 }
 
 // freshRound makes a failed node start over, with all its attempts and a new

@@ -36,11 +36,11 @@ type world struct {
 	store      *memory.Store
 	remote     *remote
 	nodes      []*node
-	client     *node  // who submits to nobody; it has a way to the store, and no engine
-	frozen     []gate // by engine: its way to the store
-	still      []gate // by engine: its Supervisor's way to the store
-	held       []gate // by engine: its way to agents
-	ctx        context.Context
+	client     *node              // who submits to nobody; it has a way to the store, and no engine
+	frozen     []gate             // by engine: its way to the store
+	still      []gate             // by engine: its Supervisor's way to the store
+	held       []gate             // by engine: its way to agents
+	ctx        context.Context    // of the whole world, for goroutines that outlive a call
 	cancel     context.CancelFunc // ends it
 	wg         sync.WaitGroup
 

@@ -133,6 +133,12 @@ func (s *Store) appendLocked(token int64, t store.Transition) error {
 		r = &run{head: store.Head{Run: t.Run, Name: store.RunName(t.Run), Workflow: t.Workflow, CreatedAt: micro(t.At)}}
 		s.addLocked(r)
 	}
+	s.addRowLocked(r, token, t)
+	return nil
+}
+
+// addRowLocked adds a row to a run, and changes what the run's own row says.
+func (s *Store) addRowLocked(r *run, token int64, t store.Transition) {
 	r.rows = append(r.rows, row{
 		Row:   store.Row{Seq: t.Seq, At: micro(t.At), Data: slices.Clone(t.Data)},
 		token: token,
@@ -162,7 +168,6 @@ func (s *Store) appendLocked(token int64, t store.Transition) error {
 		s.alertLocked(t.Run, store.AlertRow{Alert: a, At: micro(t.At)})
 	}
 	s.consumeLocked(t.Run, t.Consumed)
-	return nil
 }
 
 // landLocked lands one transition, if it can, and says what became of it.

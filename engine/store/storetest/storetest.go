@@ -75,7 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 type world struct {
 	*testing.T
 	Harness
-	ctx  context.Context
+	ctx  context.Context // of the case
 	flow store.WorkflowID
 	runs machine.RunID
 }

@@ -1,0 +1,68 @@
+// Command comments prints comments of the code, drawn at random, for a reader who judges
+// whether each is understood at first reading. `make comments` runs it.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	n := flag.Int("n", 200, "how many comments")
+	seed := flag.Uint64("seed", 1, "another seed draws other comments")
+	flag.Parse()
+	all, err := comments(".")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	rand.New(rand.NewPCG(*seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	fmt.Printf("%d of %d comments, seed %d\n\n", min(*n, len(all)), len(all), *seed)
+	for i, c := range all[:min(*n, len(all))] {
+		fmt.Printf("%d. %s\n%s\n", i+1, c.place, c.text)
+	}
+}
+
+// A comment is a text in the code, with the line of code that follows it.
+type comment struct{ place, text string }
+
+// comments collects those of every file that is neither a test nor generated.
+func comments(root string) (all []comment, err error) {
+	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() != "." && strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, ".pb.go"):
+			return nil
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, file, source, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		lines := strings.Split(string(source), "\n")
+		for _, group := range f.Comments {
+			if strings.TrimSpace(group.Text()) == "" {
+				continue // a directive
+			}
+			first, last := fset.Position(group.Pos()), fset.Position(group.End())
+			text := strings.Join(lines[first.Line-1:min(last.Line+1, len(lines))], "\n")
+			all = append(all, comment{fmt.Sprintf("%s:%d", file, first.Line), text + "\n"})
+		}
+		return nil
+	})
+	return all, err
+}
