@@ -132,7 +132,7 @@ func TestCodecTablesFit(t *testing.T) {
 	if len(runFields) > 64 || len(nodeFields) > 64 || len(attemptFields) > 16 {
 		t.Errorf("%d run, %d node, %d attempt fields", len(runFields), len(nodeFields), len(attemptFields))
 	}
-	var n int
+	var n uint64
 	for i := range runFields { // the record's RunState reads the first bit
 		if !runFields[i].same(&run{state: RunRunning, head: &noHead, trouble: &noTrouble}, &run{head: &noHead, trouble: &noTrouble}) {
 			n |= 1 << i

@@ -10,34 +10,34 @@ import (
 func diffNode(a, b *node) uint64 {
 	var m uint64
 	if a.state != b.state {
-		m |= 1 << 0
+		m |= nodeStateBit
 	}
 	if a.doubt != b.doubt {
-		m |= 1 << 2
+		m |= nodeDoubtBit
 	}
 	if a.done != b.done {
-		m |= 1 << 3
+		m |= nodeDoneBit
 	}
 	if a.calls != b.calls {
-		m |= 1 << 4
+		m |= nodeCallsBit
 	}
 	if a.deps != b.deps {
-		m |= 1 << 7
+		m |= nodeDepsBit
 	}
 	if a.input != b.input && !sameHeld(a.input, b.input) {
-		m |= inputBit
+		m |= nodeInputBit
 	}
 	if a.prepared != b.prepared {
-		m |= 1 << 13
+		m |= nodePreparedBit
 	}
 	if a.output != b.output && !sameHeld(a.output, b.output) {
-		m |= outputBit
+		m |= nodeOutputBit
 	}
 	if a.known != b.known {
-		m |= 1 << 15
+		m |= nodeKnownBit
 	}
 	if a.item != b.item || a.step != b.step || a.key != b.key || !sameHeld(a.each, b.each) {
-		m |= eachBit
+		m |= nodeInstanceBit
 	}
 	m |= diffRest(a, b)
 	if a.fwd != b.fwd {
@@ -52,31 +52,31 @@ func diffNode(a, b *node) uint64 {
 // diffRest is diffNode for what comes after the output.
 func diffRest(a, b *node) (m uint64) {
 	if a.undo != b.undo {
-		m |= 1 << 26
+		m |= nodeUndoBit
 	}
 	if a.back != b.back {
-		m |= 1 << 28
+		m |= nodeBackBit
 	}
 	if a.undoReady != b.undoReady {
-		m |= 1 << 33
+		m |= nodeUndoReadyBit
 	}
 	if a.quiet != b.quiet {
-		m |= 1 << 38
+		m |= nodeQuietBit
 	}
 	if a.queue != b.queue || a.hold != b.hold {
-		m |= 1 << 39
+		m |= nodeQueueBit
 	}
 	if a.expanded != b.expanded {
-		m |= 1 << 44
+		m |= nodeExpansionBit
 	}
 	if a.timedOut != b.timedOut {
-		m |= 1 << 49
+		m |= nodeTimedOutBit
 	}
 	if a.gen != b.gen {
-		m |= 1 << 51
+		m |= nodeGenBit
 	}
 	if a.clearing != b.clearing {
-		m |= 1 << 56
+		m |= nodeClearingBit
 	}
 	return m
 }
@@ -85,46 +85,46 @@ func diffRest(a, b *node) (m uint64) {
 func diffWork(a, b *track) uint64 {
 	var m uint64
 	if a.act != b.act {
-		m |= 1 << 1
+		m |= nodeFwdActBit
 	}
 	if a.attempt != b.attempt {
-		m |= 1 << 5
+		m |= nodeFwdAttemptBit
 	}
 	if a.total != b.total {
-		m |= 1 << 6
+		m |= nodeFwdTotalBit
 	}
 	if a.kind != b.kind {
-		m |= 1 << 8
+		m |= nodeFwdKindBit
 	}
 	if a.ready != b.ready {
-		m |= 1 << 9
+		m |= nodeFwdReadyBit
 	}
 	if a.began != b.began {
-		m |= 1 << 10
+		m |= nodeFwdBeganBit
 	}
 	if a.ended != b.ended {
-		m |= 1 << 11
+		m |= nodeFwdEndedBit
 	}
 	if a.deadline != b.deadline {
-		m |= 1 << 16
+		m |= nodeFwdDeadlineBit
 	}
 	if a.until != b.until {
-		m |= 1 << 17
+		m |= nodeFwdUntilBit
 	}
 	if a.failures != b.failures {
-		m |= 1 << 18
+		m |= nodeFwdFailuresBit
 	}
 	if a.miss != b.miss || !a.said.same(b.said) {
-		m |= 1 << 19
+		m |= nodeFwdFailureBit
 	}
 	if a.rounds != b.rounds {
-		m |= 1 << 45
+		m |= nodeFwdRoundsBit
 	}
 	if a.lookups != b.lookups {
-		m |= 1 << 46
+		m |= nodeFwdLookupsBit
 	}
 	if a.rest != b.rest {
-		m |= 1 << 54
+		m |= nodeFwdRestBit
 	}
 	return m
 }
@@ -133,46 +133,46 @@ func diffWork(a, b *track) uint64 {
 func diffMore(a, b *more) uint64 {
 	var m uint64
 	if a.next != b.next {
-		m |= 1 << 21
+		m |= nodeNextBit
 	}
 	if a.active != b.active {
-		m |= 1 << 22
+		m |= nodeActiveBit
 	}
 	if a.over != b.over {
-		m |= 1 << 23
+		m |= nodeOverBit
 	}
 	if a.bad != b.bad {
-		m |= 1 << 24
+		m |= nodeBadBit
 	}
 	if a.past != b.past {
-		m |= 1 << 25
+		m |= nodePastBit
 	}
 	if a.undoInput != b.undoInput && !sameHeld(a.undoInput, b.undoInput) {
-		m |= undoInputBit
+		m |= nodeUndoInputBit
 	}
 	if a.undoDoubt != b.undoDoubt {
-		m |= 1 << 43
+		m |= nodeUndoDoubtBit
 	}
 	if a.first != b.first || a.count != b.count {
-		m |= 1 << 44
+		m |= nodeExpansionBit
 	}
 	if a.caught != b.caught && !sameHeld(a.caught, b.caught) {
-		m |= caughtBit
+		m |= nodeCaughtBit
 	}
 	if a.bizKey != b.bizKey {
-		m |= 1 << 50
+		m |= nodeBizKeyBit
 	}
 	if a.point != b.point || string(a.blob) != string(b.blob) {
-		m |= 1 << 52
+		m |= nodeCheckpointBit
 	}
 	if a.manual != b.manual {
-		m |= 1 << 53
+		m |= nodeManualBit
 	}
 	if a.stated != b.stated {
-		m |= 1 << 58
+		m |= nodeStatedBit
 	}
 	if a.undoPoint != b.undoPoint || string(a.undoBlob) != string(b.undoBlob) {
-		m |= 1 << 57
+		m |= nodeUndoCheckpointBit
 	}
 	if a.und != b.und {
 		m |= diffUndo(&a.und, &b.und)
@@ -184,43 +184,43 @@ func diffMore(a, b *more) uint64 {
 func diffUndo(a, b *track) uint64 {
 	var m uint64
 	if a.act != b.act {
-		m |= 1 << 27
+		m |= nodeUndActBit
 	}
 	if a.kind != b.kind {
-		m |= 1 << 29
+		m |= nodeUndKindBit
 	}
 	if a.attempt != b.attempt {
-		m |= 1 << 30
+		m |= nodeUndAttemptBit
 	}
 	if a.total != b.total {
-		m |= 1 << 31
+		m |= nodeUndTotalBit
 	}
 	if a.began != b.began {
-		m |= 1 << 34
+		m |= nodeUndBeganBit
 	}
 	if a.ended != b.ended {
-		m |= 1 << 35
+		m |= nodeUndEndedBit
 	}
 	if a.ready != b.ready {
-		m |= 1 << 36
+		m |= nodeUndReadyBit
 	}
 	if a.deadline != b.deadline {
-		m |= 1 << 37
+		m |= nodeUndDeadlineBit
 	}
 	if a.until != b.until {
-		m |= 1 << 40
+		m |= nodeUndUntilBit
 	}
 	if a.failures != b.failures {
-		m |= 1 << 41
+		m |= nodeUndFailuresBit
 	}
 	if a.miss != b.miss || !a.said.same(b.said) {
-		m |= 1 << 42
+		m |= nodeUndFailureBit
 	}
 	if a.lookups != b.lookups {
-		m |= 1 << 47
+		m |= nodeUndLookupsBit
 	}
 	if a.rest != b.rest {
-		m |= 1 << 55
+		m |= nodeUndRestBit
 	}
 	return m
 }
@@ -228,16 +228,35 @@ func diffUndo(a, b *track) uint64 {
 // diffRun returns the bits of runFields in which two runs differ.
 func diffRun(a, b *run) uint64 {
 	var m uint64
-	for i, differs := range [...]bool{
-		0: a.state != b.state, 1: a.done != b.done, 2: a.live != b.live, 3: a.begun != b.begun, 4: a.finished != b.finished,
-		13: a.steps != b.steps, 14: a.owner != b.owner, 16: a.deadline != b.deadline, 17: a.phase != b.phase,
-		18: a.paused != b.paused, 19: a.parked != b.parked, 21: a.passed != b.passed, 22: a.turning != b.turning,
-		23: a.cancel != b.cancel, 24: a.noUndo != b.noUndo, 25: a.overdue != b.overdue, 29: a.undoExpired != b.undoExpired,
-		30: a.stuck != b.stuck, 31: a.undonePast != b.undonePast, 32: a.undone != b.undone, 33: a.left != b.left,
-		34: a.undeclared != b.undeclared,
+	for _, f := range [...]struct {
+		differs bool
+		bit     uint64
+	}{
+		{a.state != b.state, runStateBit},
+		{a.done != b.done, runDoneBit},
+		{a.live != b.live, runLiveBit},
+		{a.begun != b.begun, runBegunBit},
+		{a.finished != b.finished, runFinishedBit},
+		{a.steps != b.steps, runStepsBit},
+		{a.owner != b.owner, runOwnerBit},
+		{a.deadline != b.deadline, runDeadlineBit},
+		{a.phase != b.phase, runPhaseBit},
+		{a.paused != b.paused, runPausedBit},
+		{a.parked != b.parked, runParkedBit},
+		{a.passed != b.passed, runPassedBit},
+		{a.turning != b.turning, runTurningBit},
+		{a.cancel != b.cancel, runCancelBit},
+		{a.noUndo != b.noUndo, runNoUndoBit},
+		{a.overdue != b.overdue, runOverdueBit},
+		{a.undoExpired != b.undoExpired, runUndoExpiredBit},
+		{a.stuck != b.stuck, runStuckBit},
+		{a.undonePast != b.undonePast, runUndonePastBit},
+		{a.undone != b.undone, runUndoneBit},
+		{a.left != b.left, runLeftBit},
+		{a.undeclared != b.undeclared, runUndeclaredBit},
 	} {
-		if differs {
-			m |= 1 << i
+		if f.differs {
+			m |= f.bit
 		}
 	}
 	if a.head != b.head && *a.head != *b.head {
@@ -283,16 +302,27 @@ func diffAttempt(a, b attempt) uint16 {
 	if a == b {
 		return 0
 	}
-	var m uint16
-	for i, differs := range [...]bool{
-		a.status != b.status, a.ended != b.ended, a.kind != b.kind, a.number != b.number, a.started != b.started,
-		a.completeBy != b.completeBy, a.code() != b.code(), a.message() != b.message(), a.silent != b.silent, a.gen != b.gen,
+	var m uint64
+	for _, f := range [...]struct {
+		differs bool
+		bit     uint64
+	}{
+		{a.status != b.status, attemptStatusBit},
+		{a.ended != b.ended, attemptEndedBit},
+		{a.kind != b.kind, attemptKindBit},
+		{a.number != b.number, attemptNumberBit},
+		{a.started != b.started, attemptStartedBit},
+		{a.completeBy != b.completeBy, attemptCompleteByBit},
+		{a.code() != b.code(), attemptCodeBit},
+		{a.message() != b.message(), attemptMessageBit},
+		{a.silent != b.silent, attemptSilentBit},
+		{a.gen != b.gen, attemptGenBit},
 	} {
-		if differs {
-			m |= 1 << i
+		if f.differs {
+			m |= f.bit
 		}
 	}
-	return m
+	return uint16(m)
 }
 
 // withPatches returns the attempts after patches; it does not change old.

@@ -82,7 +82,7 @@ var mutants = []mutant{
 	{"a backoff is never due", "view.go",
 		"at = earliest(at, s.wakes.top())", "", nil},
 	{"a record forgets when an attempt must be complete", "fields.go",
-		"moment(func(a *attempt) *instant { return &a.completeBy }),", "moment(func(a *attempt) *instant { return new(instant) }),", nil},
+		"moment(attemptCompleteByBit, func(a *attempt) *instant { return &a.completeBy }),", "moment(attemptCompleteByBit, func(a *attempt) *instant { return new(instant) }),", nil},
 	{"a failed undo is passed through", "undo.go",
 		"n.undo = undoFailed\n\tn.und.blame(m)", "d.passed.push(i)\n\tn.undo = undoFailed\n\tn.und.blame(m)", nil},
 	{"a checkpoint is lost", "attempt.go",
@@ -118,7 +118,7 @@ var mutants = []mutant{
 	{"deciding changes the state", "state.go",
 		"b.attempts = append(b.one[:0], n.attempts...)", "", nil},
 	{"an output the run had is written as the answer's", "usual.go",
-		"case outputBit:\n\t\treturn usualEndKnown", "case outputBit:\n\t\treturn usualEnd", nil},
+		"case nodeOutputBit:\n\t\treturn usualEndKnown", "case nodeOutputBit:\n\t\treturn usualEnd", nil},
 	{"a step that starts is written without its start", "usual.go",
 		"n.fwd.began = at", "n.fwd.began = 0", nil},
 }

@@ -27,23 +27,22 @@ type usual struct {
 
 var usuals = [4]usual{
 	usualStart: {
-		node: startFollow | depsBit | inputBit, follow: startFollow, must: 1<<1 | 1<<4 | 1<<5,
-		attempt: 1<<2 | 1<<3 | 1<<4 | 1<<5, attemptFollow: 1<<2 | 1<<3 | 1<<4,
+		node: startFollow | nodeDepsBit | nodeInputBit, follow: startFollow, must: nodeFwdActBit | nodeCallsBit | nodeFwdAttemptBit,
+		attempt: attemptKindBit | attemptNumberBit | attemptStartedBit | attemptCompleteByBit, attemptFollow: attemptKindBit | attemptNumberBit | attemptStartedBit,
 	},
 	usualEnd: {
-		node: endFollow, follow: endFollow, must: 1<<0 | 1<<1 | 1<<11,
-		attempt: 1<<0 | 1<<1, attemptFollow: 1<<0 | 1<<1,
+		node: endFollow, follow: endFollow, must: nodeStateBit | nodeFwdActBit | nodeFwdEndedBit,
+		attempt: attemptStatusBit | attemptEndedBit, attemptFollow: attemptStatusBit | attemptEndedBit,
 	},
 	usualEndKnown: {
-		node: endFollow, follow: endFollow &^ outputBit, must: 1<<0 | 1<<1 | 1<<11,
-		attempt: 1<<0 | 1<<1, attemptFollow: 1<<0 | 1<<1,
+		node: endFollow, follow: endFollow &^ nodeOutputBit, must: nodeStateBit | nodeFwdActBit | nodeFwdEndedBit,
+		attempt: attemptStatusBit | attemptEndedBit, attemptFollow: attemptStatusBit | attemptEndedBit,
 	},
 }
 
 const (
-	depsBit     = 1 << 7
-	startFollow = 1<<0 | 1<<1 | 1<<2 | 1<<4 | 1<<5 | 1<<6 | 1<<8 | 1<<9 | 1<<10 | 1<<13
-	endFollow   = 1<<0 | 1<<1 | 1<<3 | 1<<11 | outputBit | 1<<15
+	startFollow = nodeStateBit | nodeFwdActBit | nodeDoubtBit | nodeCallsBit | nodeFwdAttemptBit | nodeFwdTotalBit | nodeFwdKindBit | nodeFwdReadyBit | nodeFwdBeganBit | nodePreparedBit
+	endFollow   = nodeStateBit | nodeFwdActBit | nodeDoneBit | nodeFwdEndedBit | nodeOutputBit | nodeKnownBit
 )
 
 // fields returns the fields that a usual change changes if the event is this
@@ -53,11 +52,11 @@ func (k usualKind) fields(event Event) uint64 {
 	switch ev := event.(type) {
 	case Started:
 		if k == usualStart {
-			mask &^= depsBit
+			mask &^= nodeDepsBit
 		}
 	case AttemptOK:
 		if k == usualEnd && ev.Output.IsNull() {
-			mask &^= outputBit
+			mask &^= nodeOutputBit
 		}
 	}
 	return mask
@@ -91,7 +90,7 @@ func usually(p *nodePatch, at instant, event Event) usualKind {
 	switch endDiffers(p.to, at, ok.Output) & u.follow & p.mask {
 	case 0:
 		return usualEnd
-	case outputBit:
+	case nodeOutputBit:
 		return usualEndKnown
 	}
 	return usualNot
@@ -112,68 +111,68 @@ func (k usualKind) set(n *node, mask uint64, at instant, call int32, output dsl.
 func startDiffers(n *node, at instant, call int32) uint64 {
 	var m uint64
 	if n.state != StepRunning {
-		m |= 1 << 0
+		m |= nodeStateBit
 	}
 	if n.fwd.act != running {
-		m |= 1 << 1
+		m |= nodeFwdActBit
 	}
 	if n.doubt != 1 {
-		m |= 1 << 2
+		m |= nodeDoubtBit
 	}
 	if n.calls != call {
-		m |= 1 << 4
+		m |= nodeCallsBit
 	}
 	if n.fwd.attempt != call {
-		m |= 1 << 5
+		m |= nodeFwdAttemptBit
 	}
 	if n.fwd.total != call {
-		m |= 1 << 6
+		m |= nodeFwdTotalBit
 	}
 	if n.fwd.kind != callDo {
-		m |= 1 << 8
+		m |= nodeFwdKindBit
 	}
 	if n.fwd.ready != at {
-		m |= 1 << 9
+		m |= nodeFwdReadyBit
 	}
 	if n.fwd.began != at {
-		m |= 1 << 10
+		m |= nodeFwdBeganBit
 	}
 	if !n.prepared {
-		m |= 1 << 13
+		m |= nodePreparedBit
 	}
 	return m
 }
 
 // setStart makes the fields in mask what startDiffers compares them with.
 func setStart(n *node, mask uint64, at instant, call int32) {
-	if mask&(1<<0) != 0 {
+	if mask&nodeStateBit != 0 {
 		n.state = StepRunning
 	}
-	if mask&(1<<1) != 0 {
+	if mask&nodeFwdActBit != 0 {
 		n.fwd.act = running
 	}
-	if mask&(1<<2) != 0 {
+	if mask&nodeDoubtBit != 0 {
 		n.doubt = 1
 	}
-	if mask&(1<<4) != 0 {
+	if mask&nodeCallsBit != 0 {
 		n.calls = call
 	}
-	if mask&(1<<5) != 0 {
+	if mask&nodeFwdAttemptBit != 0 {
 		n.fwd.attempt = call
 	}
-	if mask&(1<<6) != 0 {
+	if mask&nodeFwdTotalBit != 0 {
 		n.fwd.total = call
 	}
-	if mask&(1<<8) != 0 {
+	if mask&nodeFwdKindBit != 0 {
 		n.fwd.kind = callDo
 	}
-	if mask&(1<<9) != 0 {
+	if mask&nodeFwdReadyBit != 0 {
 		n.fwd.ready = at
 	}
-	if mask&(1<<10) != 0 {
+	if mask&nodeFwdBeganBit != 0 {
 		n.fwd.began = at
 	}
-	if mask&(1<<13) != 0 {
+	if mask&nodePreparedBit != 0 {
 		n.prepared = true
 	}
 }
@@ -182,44 +181,44 @@ func setStart(n *node, mask uint64, at instant, call int32) {
 func endDiffers(n *node, at instant, output dsl.Value) uint64 {
 	var m uint64
 	if n.state != StepSucceeded {
-		m |= 1 << 0
+		m |= nodeStateBit
 	}
 	if n.fwd.act != idle {
-		m |= 1 << 1
+		m |= nodeFwdActBit
 	}
 	if !n.done {
-		m |= 1 << 3
+		m |= nodeDoneBit
 	}
 	if n.fwd.ended != at {
-		m |= 1 << 11
+		m |= nodeFwdEndedBit
 	}
 	if !sameHeld(n.output, held{v: output}) {
-		m |= outputBit
+		m |= nodeOutputBit
 	}
 	if !n.known {
-		m |= 1 << 15
+		m |= nodeKnownBit
 	}
 	return m
 }
 
 // setEnd makes the fields in mask what endDiffers compares them with.
 func setEnd(n *node, mask uint64, at instant, output dsl.Value) {
-	if mask&(1<<0) != 0 {
+	if mask&nodeStateBit != 0 {
 		n.state = StepSucceeded
 	}
-	if mask&(1<<1) != 0 {
+	if mask&nodeFwdActBit != 0 {
 		n.fwd.act = idle
 	}
-	if mask&(1<<3) != 0 {
+	if mask&nodeDoneBit != 0 {
 		n.done = true
 	}
-	if mask&(1<<11) != 0 {
+	if mask&nodeFwdEndedBit != 0 {
 		n.fwd.ended = at
 	}
-	if mask&outputBit != 0 {
+	if mask&nodeOutputBit != 0 {
 		n.output = held{v: output}
 	}
-	if mask&(1<<15) != 0 {
+	if mask&nodeKnownBit != 0 {
 		n.known = true
 	}
 }
@@ -229,13 +228,13 @@ func setEnd(n *node, mask uint64, at instant, output dsl.Value) {
 func attemptStartDiffers(a *attempt, at instant) uint64 {
 	var m uint64
 	if a.kind != callDo {
-		m |= 1 << 2
+		m |= attemptKindBit
 	}
 	if a.number != a.call {
-		m |= 1 << 3
+		m |= attemptNumberBit
 	}
 	if a.started != at {
-		m |= 1 << 4
+		m |= attemptStartedBit
 	}
 	return m
 }
@@ -244,10 +243,10 @@ func attemptStartDiffers(a *attempt, at instant) uint64 {
 func attemptEndDiffers(a *attempt, at instant) uint64 {
 	var m uint64
 	if a.status != attemptOK {
-		m |= 1 << 0
+		m |= attemptStatusBit
 	}
 	if a.ended != at {
-		m |= 1 << 1
+		m |= attemptEndedBit
 	}
 	return m
 }
@@ -255,19 +254,19 @@ func attemptEndDiffers(a *attempt, at instant) uint64 {
 // setAttempt makes the fields in mask what attemptStartDiffers and
 // attemptEndDiffers compare them with.
 func setAttempt(a *attempt, mask uint64, at instant) {
-	if mask&(1<<0) != 0 {
+	if mask&attemptStatusBit != 0 {
 		a.status = attemptOK
 	}
-	if mask&(1<<1) != 0 {
+	if mask&attemptEndedBit != 0 {
 		a.ended = at
 	}
-	if mask&(1<<2) != 0 {
+	if mask&attemptKindBit != 0 {
 		a.kind = callDo
 	}
-	if mask&(1<<3) != 0 {
+	if mask&attemptNumberBit != 0 {
 		a.number = a.call
 	}
-	if mask&(1<<4) != 0 {
+	if mask&attemptStartedBit != 0 {
 		a.started = at
 	}
 }

@@ -11,8 +11,8 @@ const (
 )
 
 const (
-	acceptFollow = 1<<0 | 1<<3 | 1<<6 | 1<<7 | 1<<8 | runVarsBit | 1<<10 | 1<<11 | 1<<15
-	endedFollow  = 1<<0 | 1<<2 | 1<<4
+	acceptFollow = runStateBit | runBegunBit | runIDBit | runNameBit | runKeyBit | runVarsBit | runTriggerBit | runStartedByBit | runStartedBit
+	endedFollow  = runStateBit | runLiveBit | runFinishedBit
 )
 
 // follows are the fields whose values follow.
@@ -31,23 +31,23 @@ func (k usualRun) follows() uint64 {
 func (k usualRun) fields(event Event) uint64 {
 	switch k {
 	case runAccepted:
-		mask := uint64(acceptFollow | 1<<2 | 1<<12 | 1<<13)
+		mask := acceptFollow | runLiveBit | runWorkflowBit | runStepsBit
 		ev, _ := event.(Started)
 		if ev.Key == "" {
-			mask &^= 1 << 8
+			mask &^= runKeyBit
 		}
 		if ev.Vars.IsNull() {
 			mask &^= runVarsBit
 		}
 		if ev.Trigger == "" {
-			mask &^= 1 << 10
+			mask &^= runTriggerBit
 		}
 		if ev.StartedBy == "" {
-			mask &^= 1 << 11
+			mask &^= runStartedByBit
 		}
 		return mask
 	case runEnded:
-		return endedFollow | 1<<1
+		return endedFollow | runDoneBit
 	}
 	return 0
 }
@@ -84,12 +84,22 @@ func (k usualRun) set(r *run, mask uint64, at instant, event Event) {
 // it. Bits that do not follow mean nothing.
 func acceptDiffers(r *run, at instant, ev *Started) uint64 {
 	var m uint64
-	for i, differs := range [...]bool{
-		0: r.state != RunRunning, 3: !r.begun, 6: r.id != ev.RunID, 7: r.name != ev.Name, 8: r.key != ev.Key,
-		9: !sameHeld(r.vars, held{v: ev.Vars}), 10: r.trigger != ev.Trigger, 11: r.startedBy != ev.StartedBy, 15: r.started != at,
+	for _, f := range [...]struct {
+		differs bool
+		bit     uint64
+	}{
+		{r.state != RunRunning, runStateBit},
+		{!r.begun, runBegunBit},
+		{r.id != ev.RunID, runIDBit},
+		{r.name != ev.Name, runNameBit},
+		{r.key != ev.Key, runKeyBit},
+		{!sameHeld(r.vars, held{v: ev.Vars}), runVarsBit},
+		{r.trigger != ev.Trigger, runTriggerBit},
+		{r.startedBy != ev.StartedBy, runStartedByBit},
+		{r.started != at, runStartedBit},
 	} {
-		if differs {
-			m |= 1 << i
+		if f.differs {
+			m |= f.bit
 		}
 	}
 	return m
@@ -97,31 +107,31 @@ func acceptDiffers(r *run, at instant, ev *Started) uint64 {
 
 // setAccepted makes the fields in mask what acceptDiffers compares them with.
 func setAccepted(r *run, mask uint64, at instant, ev *Started) {
-	if mask&(1<<0) != 0 {
+	if mask&runStateBit != 0 {
 		r.state = RunRunning
 	}
-	if mask&(1<<3) != 0 {
+	if mask&runBegunBit != 0 {
 		r.begun = true
 	}
-	if mask&(1<<6) != 0 {
+	if mask&runIDBit != 0 {
 		r.id = ev.RunID
 	}
-	if mask&(1<<7) != 0 {
+	if mask&runNameBit != 0 {
 		r.name = ev.Name
 	}
-	if mask&(1<<8) != 0 {
+	if mask&runKeyBit != 0 {
 		r.key = ev.Key
 	}
 	if mask&runVarsBit != 0 {
 		r.vars = held{v: ev.Vars}
 	}
-	if mask&(1<<10) != 0 {
+	if mask&runTriggerBit != 0 {
 		r.trigger = ev.Trigger
 	}
-	if mask&(1<<11) != 0 {
+	if mask&runStartedByBit != 0 {
 		r.startedBy = ev.StartedBy
 	}
-	if mask&(1<<15) != 0 {
+	if mask&runStartedBit != 0 {
 		r.started = at
 	}
 }
@@ -130,26 +140,26 @@ func setAccepted(r *run, mask uint64, at instant, ev *Started) {
 func endedDiffers(r *run, at instant) uint64 {
 	var m uint64
 	if r.state != RunSucceeded {
-		m |= 1 << 0
+		m |= runStateBit
 	}
 	if r.live != 0 {
-		m |= 1 << 2
+		m |= runLiveBit
 	}
 	if r.finished != at {
-		m |= 1 << 4
+		m |= runFinishedBit
 	}
 	return m
 }
 
 // setEnded makes the fields in mask what endedDiffers compares them with.
 func setEnded(r *run, mask uint64, at instant) {
-	if mask&(1<<0) != 0 {
+	if mask&runStateBit != 0 {
 		r.state = RunSucceeded
 	}
-	if mask&(1<<2) != 0 {
+	if mask&runLiveBit != 0 {
 		r.live = 0
 	}
-	if mask&(1<<4) != 0 {
+	if mask&runFinishedBit != 0 {
 		r.finished = at
 	}
 }
