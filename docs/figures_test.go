@@ -51,7 +51,7 @@ var exempt = map[string]int{
 	"engine/internal/sim.world method files":      9,
 	"engine/internal/sim.world methods":           55,
 	"engine/machine exported":                     139,
-	"engine/machine files":                        44,
+	"engine/machine files":                        45,
 	"engine/machine.State method files":           8,
 	"engine/machine.State methods":                62,
 	"engine/machine.decider method files":         16,

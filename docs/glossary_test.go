@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -20,7 +21,7 @@ func TestGlossary(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	words, _, _ := strings.Cut(string(text), "## Words that were replaced")
+	words, _, _ := strings.Cut(string(text), "## Words that are not used")
 	for line := range strings.Lines(words) {
 		line = strings.TrimSpace(line)
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| Word |") {
@@ -134,4 +135,18 @@ func wordsOf(name string) (words []string) {
 		}
 	}
 	return words
+}
+
+// vague are words for people and things that a comment has to name.
+var vague = regexp.MustCompile(`(?i)\b(whoever|somebody|anybody)\b`)
+
+// Comments say who does something.
+func TestCommentsNameWhoActs(t *testing.T) {
+	eachFile(t, func(file string, fset *token.FileSet, f *ast.File) {
+		for _, group := range f.Comments {
+			if word := vague.FindString(group.Text()); word != "" {
+				t.Errorf("%s: a comment says %q: say who it is (docs/glossary.md)", fset.Position(group.Pos()), word)
+			}
+		}
+	})
 }

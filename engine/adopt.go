@@ -74,8 +74,7 @@ func (sh *shard) begun() *delivery {
 // earlier compares deliveries by their arrival.
 func earlier(a, b *delivery) int { return a.arrived.Compare(b.arrived) }
 
-// wanted reports whether somebody asked for the run to be taken from its present
-// owner.
+// wanted reports whether the run is to be taken from its present owner.
 func (r *ownedRun) wanted() bool {
 	return slices.ContainsFunc(r.adopts, func(a adoption) bool { return a.from == r.owner })
 }

@@ -24,8 +24,8 @@ const (
 )
 
 // A LogKeeper stores what agents log while they work on calls: many lines in
-// one statement, in the background, and none at all rather than hold up
-// anybody. Logs are for people: a line that is lost changes nothing.
+// one statement, in the background. Lines are dropped rather than hold up a
+// call. Logs are for people: a line that is lost changes nothing.
 type LogKeeper struct {
 	store  store.Evidence
 	logger *slog.Logger

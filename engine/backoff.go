@@ -180,7 +180,7 @@ func (s *backoffSet) take(run machine.RunID) {
 	delete(s.runs, run)
 }
 
-// wakeResting takes out of the backoff set what waits for a person: somebody may have
+// wakeResting takes out of the backoff set what waits for a person: a person may have
 // said something to it.
 func (s *backoffSet) wakeResting() {
 	s.mu.Lock()
@@ -214,7 +214,7 @@ func (c *claimset) begin(run machine.RunID) bool {
 	return true
 }
 
-// has reports whether somebody works on the run.
+// has reports whether the run is in the set.
 func (c *claimset) has(run machine.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -48,8 +48,8 @@ func (e *callSpec) step() string {
 	return fmt.Sprintf("%s[%q]", name, e.invoke.Key)
 }
 
-// An openCall is a call in flight. It goes from goroutine to goroutine: whoever
-// prepares it, the Invoker, and the shard of its run, which handles the answer.
+// An openCall is a call in flight. Three goroutines have it, one after the other: the
+// one that prepares it, the Invoker's, and the shard of its run, which handles the answer.
 type openCall struct {
 	w *worker
 	callSpec
@@ -179,7 +179,7 @@ func (c *openCall) send(request sdk.Request) {
 		reply, err := w.n.cfg.Invoker.Invoke(ctx, call)
 		var deferred *Deferred
 		if err != nil && ctx.Err() != nil && !errors.As(err, &deferred) {
-			err = ctx.Err() // whoever's timer went off first: the agent's, its transport's or ours
+			err = ctx.Err() // it does not matter which timer went off first: the agent's, its transport's or ours
 		}
 		c.answered(reply, err)
 		return

@@ -121,7 +121,7 @@ func (c *committer) oldest() time.Duration {
 }
 
 // waiting returns how many transitions wait for the commit that is on its way to
-// end. At MaxBatchRows for each writer, whoever decides waits too.
+// end. At MaxBatchRows for each writer, the shards wait too.
 func (c *committer) waiting() int {
 	n := 0
 	for _, w := range c.writers {
@@ -170,8 +170,8 @@ func (c *committer) gather(w *commitWriter, first *commit) []*commit {
 }
 
 // submitTries is how often a submission is sent when the store returns without
-// having landed it. It is bounded, unlike that of other rows, because somebody
-// waits who can try again. What a store waits for inside Commit is bounded by
+// having landed it. It is bounded, unlike that of other rows, because the caller
+// waits and can try again. What a store waits for inside Commit is bounded by
 // the submitter's own patience.
 const submitTries = 6
 

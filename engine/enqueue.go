@@ -370,7 +370,7 @@ func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error)
 }
 
 // transition makes the first row of a run that nobody owns: nothing of it
-// starts, and whoever looks for runs of nobody finds it at once.
+// starts, and an engine that looks for runs without an owner finds it at once.
 func (e *enqueuer) transition(s Submission, st start) (store.Transition, error) {
 	now := e.n.clock.now()
 	run, err := e.n.assignID(s, &st, now)

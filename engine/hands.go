@@ -23,7 +23,7 @@ type handKeeper struct {
 
 	// Runs against which nothing is known are taken over together, and suspects one
 	// by one while nothing else is: only so is it clear what an engine died of.
-	turn  chan struct{} // full = somebody takes seats
+	turn  chan struct{} // full = a takeover takes seats
 	seats chan struct{} // full = no other takeover is under way
 
 	mu      sync.Mutex            // protects following fields
@@ -189,7 +189,7 @@ func (sh *shard) grasp(r *ownedRun) {
 		return
 	}
 	r.grasping = true
-	sh.commits++ // whoever waits for quiet waits for this too
+	sh.commits++ // a caller of quiet waits for this too
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()

@@ -26,8 +26,8 @@ const (
 const inboxLimit = 256
 
 // An inbox is what an engine that works on a run knows of its inbox. Messages
-// are read after the run was, so that none is decided twice: a row of somebody
-// else's that consumed one makes ours stale, and then both are read again.
+// are read after the run was, so that none is decided twice: if the row of
+// another engine has consumed one, our row is stale, and both are read again.
 type inbox struct {
 	wanted  bool // there may be messages that were not read
 	reading bool
@@ -364,8 +364,8 @@ func (n *Node) keepSurely(ctx context.Context, l store.LateReply) bool {
 	}
 }
 
-// clear empties the inbox of a run that has ended: answers are kept as
-// evidence, and whoever asked for something finds that the run has ended.
+// clear empties the inbox of a run that has ended. Answers are kept as evidence. A
+// person who asked for something finds that the run has ended.
 func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 	n, s := sh.s.n, sh.s
 	if !s.clearing.begin(r.id) {

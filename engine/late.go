@@ -32,8 +32,8 @@ type lateAnswer struct {
 }
 
 // keepLate counts an answer that came too late to count, and keeps it as
-// evidence (S28). It changes no run and never blocks: storing happens beside
-// whoever calls. What is no answer, such as a call that was not sent or a sign
+// evidence (S28). It changes no run and never blocks: the answer is stored in
+// the background. What is no answer, such as a call that was not sent or a sign
 // of life, is nothing that came late. step is the step's name as people see it,
 // at the store time when the answer arrived.
 func (n *Node) keepLate(run machine.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {

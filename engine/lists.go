@@ -1,7 +1,7 @@
 package engine
 
-// smallList is how many items a list may have room for without anybody asking
-// whether it needs them.
+// smallList is how many items a list may have room for, whether it needs them or
+// not.
 const smallList = 1024
 
 // roomy reports whether a list that now holds so many items keeps much more room

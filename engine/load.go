@@ -101,7 +101,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 			sh.drop(r, store.ErrExists, nil) // another run has this id
 			return
 		}
-		// Whoever has taken the run by now, it was accepted.
+		// Another engine may own the run by now. It was accepted all the same.
 		f.started.submitted = store.Submitted{Run: r.id, Name: f.started.public}
 	}
 	sh.fill(r, story)

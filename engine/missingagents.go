@@ -76,7 +76,7 @@ func (x *unstaffedRun) missingAgentsMessage(self store.EngineID, live []store.Me
 }
 
 // elsewhere tells whether other live engines have runs of a workflow in
-// progress: then somebody has its agents. It asks once for each workflow.
+// progress: then one of them has its agents. It asks once for each workflow.
 func (t *membership) elsewhere(ctx context.Context) func(flow string) (bool, error) {
 	known := map[string]bool{}
 	return func(flow string) (bool, error) {

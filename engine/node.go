@@ -28,7 +28,7 @@ type Node struct {
 	quarantined *quarantine
 	outage      *outage
 	backoffs    *backoffSet
-	told        machine.FactKinds // that somebody is told
+	told        machine.FactKinds // that an observer takes
 	idle        string            // why this node starts nothing at all; "" = it does
 
 	started  atomic.Bool
@@ -76,7 +76,7 @@ func (n *Node) Done() <-chan struct{} { return n.ended }
 
 // StopNow makes Run return at once, whether or not its context has ended.
 // Calls in flight are cut off and the lease is left to expire: nothing is
-// lost, but whoever goes on has to wait for it.
+// lost, but other engines have to wait until it has expired.
 func (n *Node) StopNow() { n.stopNow() }
 
 // Run joins the store and works until ctx ends. Then it starts nothing more,

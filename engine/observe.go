@@ -11,8 +11,8 @@ import (
 type Observer interface {
 	// Facts reports a run's new facts, all that became durable at once; first is
 	// the number of the first of them in the run's story, counted from 1, whether
-	// or not its kind was chosen (FactChooser). The list is the engine's: whoever
-	// wants to keep facts copies them.
+	// or not its kind was chosen (FactChooser). The list is the engine's: copy the
+	// facts that you keep.
 	Facts(run machine.RunID, first int, facts []machine.Fact)
 	// LateReply reports a reply that came too late to count (S28).
 	LateReply(run machine.RunID, attempt machine.AttemptID)
@@ -24,7 +24,7 @@ type Observer interface {
 }
 
 // A FactChooser is an Observer that needs facts of some kinds only. The others
-// are not made, unless somebody else needs them.
+// are not made, unless another observer needs them.
 type FactChooser interface {
 	FactKinds() machine.FactKinds
 }

@@ -151,7 +151,7 @@ func (p *progressSender) settled(t *membership, d *delivery, err error) {
 		p.sendLocked()
 		return
 	case p.closed || !p.c.w.n.clock.now().Before(p.c.invoke.CompleteBy):
-		return // whoever closed it has taken what is left
+		return // the goroutine that closed it has taken what is left
 	case errors.Is(err, ErrNotOwner) && p.c.w.n.now() != nil && !p.c.w.quits():
 		p.foreign = true
 		go p.hand(d)
@@ -206,8 +206,8 @@ func (p *progressSender) handOver() {
 }
 
 // post puts a checkpoint into its run's inbox, with the time at which it arrived
-// here: it counts if it came in time, whoever decides on it (language.md, What
-// counts).
+// here: it counts if it came in time, whichever engine decides it (language.md,
+// What counts).
 func (p *progressSender) post(d *delivery) error {
 	n := p.c.w.n
 	data, err := journal.EncodeMessage(n.cfg.Sealer, p.c.run, d.event)

@@ -97,8 +97,8 @@ func (r *redactor) text(s string) string {
 
 // input returns the call's input with its secrets filled in, and notes for the
 // redactor everything sensitive that the agent was told or may know of the run.
-// A secret of the agent's configuration that does not resolve is left to whoever
-// starts the agent: without it nothing can be told.
+// A secret of the agent's configuration that does not resolve is left to
+// the start of the agent: without the secret the agent gets no call.
 func (c *openCall) input() (json.RawMessage, error) {
 	n, config := c.w.n, c.spec.Config
 	secrets := slices.Concat(c.sensitive, c.invoke.Input.SensitiveStrings(), config.SensitiveStrings())

@@ -59,8 +59,8 @@ func (c *openCall) insist(first *delivery, err error) {
 		case err == nil:
 			return
 		case errors.As(err, &aside):
-			// The run is quarantined here, and nobody decides on the answer: it is kept
-			// for whoever looks into the run.
+			// The run is quarantined here, so the answer is not decided. It is kept for
+			// the person who looks into the run.
 			w.n.keepLate(c.run, c.step(), c.invoke.Attempt, d.event, d.arrived)
 			return
 		case errors.Is(err, store.ErrNotFound):

@@ -70,7 +70,7 @@ type pendingCommit struct {
 	commit     // with its transition
 	deliveries []*delivery
 	link       journal.Link   // of its row
-	facts      []machine.Fact // of kinds that somebody is told
+	facts      []machine.Fact // of kinds that an observer takes
 	told       int            // facts of all kinds
 	commands   []machine.Command
 	reserved   []AgentSpec // one slot each
@@ -114,7 +114,7 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 	case r.phase == phaseReady && r.state.Status().Final():
 		if _, freed := d.event.(machine.SlotsFreed); freed {
 			// It had stood in line and has ended since, or does when its commit lands:
-			// whoever is next must not wait for that.
+			// the next run in line must not wait for that.
 			d.finish(nil)
 			return
 		}
@@ -260,7 +260,7 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l la
 		sh.doneWith(f)
 		sh.step(ctx, r)
 	case l.err == nil, errors.Is(l.err, store.ErrStale), errors.Is(l.err, store.ErrExists) && l.unsure:
-		// Somebody appended, or this very row had landed before its answer got
+		// Another engine appended, or this very row had landed before its answer got
 		// lost: the journal tells. The pending commit stays until then.
 		r.phase = phaseLoading
 		sh.load(ctx, r)

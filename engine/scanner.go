@@ -51,7 +51,7 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	for _, engine := range tick.Dead {
 		still[engine] = p.passed[engine]
 	}
-	p.passed = still // whoever is not listed any more is forgotten
+	p.passed = still // a run that is not listed any more is forgotten
 	work := len(p.unownedLocked()) > 0 || len(p.deadLocked()) > 0
 	if work || p.hinted || !time.Now().Before(p.routine) {
 		wake(p.hint)
@@ -137,7 +137,7 @@ func (p *scanner) round(ctx context.Context) error {
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
 		// Among so many runs of nobody the few of dead members that wait for a
-		// person are not looked for, unless somebody speaks to them: it would cost
+		// person are not looked for, unless a message comes for them: it would cost
 		// more than everything else.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))

@@ -79,7 +79,7 @@ type start struct {
 	submitted store.Submitted // set when landed
 }
 
-// finish tells whoever waits what became of the delivery.
+// finish tells the waiting caller what became of the delivery.
 func (d *delivery) finish(err error) {
 	if d.decided != nil {
 		d.decided()
@@ -197,7 +197,7 @@ func (sh *shard) close(owned map[machine.RunID]int32) {
 			told = r.commit.deliveries
 		}
 		for _, d := range slices.Concat(told, r.pending) {
-			d.finish(ErrNotOwner) // whoever it is from finds the run's next owner
+			d.finish(ErrNotOwner) // the sender finds the run's next owner
 		}
 		if r.phase != phaseQuarantined && r.owned && owned != nil {
 			owned[id] = r.seq

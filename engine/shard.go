@@ -73,8 +73,8 @@ func (sh *shard) give(tasks ...task) bool {
 }
 
 // inARow is how many tasks a shard does before what they lead to leaves it.
-// Whoever commits shares the CPUs with it: woken for the first transition it
-// would take few, and then few again.
+// The committer shares the CPUs with it. If the first transition woke the committer,
+// each batch would hold few of them.
 const inARow = 64
 
 // flush gives the committer what was decided. It blocks while the committer is

@@ -115,7 +115,7 @@ func (q *slotQueue) waiting() int {
 
 // A reservation is the slot that a call in flight holds. When the call ends it passes
 // to the decision on the answer, so that the run's next call need not compete
-// for it; whoever is left with it gives it back.
+// for it. If no call follows, the slot is given back.
 type reservation struct {
 	capacity Capacity
 	spec     AgentSpec
@@ -130,8 +130,8 @@ func (s *reservation) init(capacity Capacity, spec AgentSpec) { s.capacity, s.sp
 // incarnation is not this one's to use.
 func (s *reservation) of(capacity Capacity) bool { return s != nil && s.capacity == capacity }
 
-// take makes the caller the owner of the slot, and reports false if somebody
-// was before, or if it is no seat.
+// take makes the caller the owner of the slot, and reports false if the slot
+// was taken before, or if there is none.
 func (s *reservation) take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
 
 // handBack returns the slot to the seat from which it was taken, unless it is gone.

@@ -12,8 +12,8 @@ import (
 )
 
 // A Supervisor finds runs with something past its complete-by and says so:
-// it delivers TimePassed and nothing else (S36, S37, S38, S44). What follows
-// is decided by whoever owns the run. It keeps no state of its own, so another
+// it delivers TimePassed and nothing else (S36, S37, S38, S44). The owner
+// of the run decides what follows. It keeps no state of its own, so another
 // one can go on at any time (S46), and it has no type to express business
 // logic in (S43).
 type Supervisor struct {

@@ -365,7 +365,7 @@ func (t *membership) orphans(ctx context.Context, dead []store.EngineID, how tak
 	if err != nil {
 		return taken, err
 	}
-	for _, engine := range dead { // whoever owns nothing any more is forgotten
+	for _, engine := range dead { // an engine that owns nothing any more is forgotten
 		if !gone[engine] {
 			continue
 		}

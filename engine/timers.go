@@ -31,7 +31,7 @@ func newTimers() *timers {
 }
 
 // set notes when the run is due next, or that it is not if due is false. A later
-// time than the one noted is not noted: whoever is woken too early sets it again,
+// time than the one noted is not noted: a run that is woken too early sets it again,
 // and most runs have moved on long before.
 func (a *timers) set(run machine.RunID, at time.Time, due bool) {
 	a.mu.Lock()
@@ -59,8 +59,8 @@ func (a *timers) set(run machine.RunID, at time.Time, due bool) {
 }
 
 // take removes and returns the runs due at now, and for how long the first has
-// been. Whoever handles a run notes it again with its next time, so a run is not
-// returned twice for one time.
+// been. The shard that handles a run notes it again with its next time, so a run is
+// not returned twice for one time.
 func (a *timers) take(now time.Time) ([]machine.RunID, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -26,8 +26,8 @@ const maxSeen = 8
 
 // An unstaffed run is one that this engine could take, had it the agents. What
 // needs none of them is decided all the same: what people say to the run, and
-// that its time has passed. It is nobody's afterwards, so that whoever has the
-// agents finds it.
+// that its time has passed. Then the engine releases the run, so that an engine
+// that has the agents can claim it.
 type unstaffedRun struct {
 	store.Loaded
 	story    loadedRun
@@ -108,7 +108,7 @@ func (sh *shard) unable(ctx context.Context, run machine.RunID) {
 }
 
 // commitUnstaffed commits the row, unless this engine is at work on the run for
-// another reason. Until it has landed, whoever wants something of the run waits.
+// another reason. Until it has landed, everything else that concerns the run waits.
 func (sh *shard) commitUnstaffed(ctx context.Context, a *unstaffedDecision) {
 	id := a.Head.Run
 	if sh.runs[id] != nil {
@@ -339,7 +339,7 @@ func (t *membership) settleUnstaffed(ctx context.Context, a *unstaffedDecision) 
 	}
 	n, run := t.n, a.Head.Run
 	switch {
-	case errors.Is(l.err, store.ErrStale), overFor(l.err): // somebody was faster, or this incarnation is over
+	case errors.Is(l.err, store.ErrStale), overFor(l.err): // another engine was faster, or this incarnation is over
 		return nil
 	case l.err != nil:
 		n.backOff(run, &journal.RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.t.Seq, l.err)})

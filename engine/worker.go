@@ -38,8 +38,8 @@ func newWorker(n *Node) *worker {
 }
 
 // start makes a call. It does not block. The call outlives the incarnation of
-// the engine that started it, because its answer counts whoever owns the run by
-// then (language.md, What counts); stopAll ends it.
+// the engine that started it: its answer counts even if another engine owns the run
+// by then (language.md, What counts). stopAll ends it.
 func (w *worker) start(e callSpec) {
 	c := &openCall{w: w, callSpec: e}
 	c.sender.init(c)
@@ -110,8 +110,8 @@ func (w *worker) stop(run machine.RunID, attempt machine.AttemptID) {
 	}
 }
 
-// stopAll cuts every call off and starts no other. What became of them is
-// found out by whoever takes the runs over.
+// stopAll cuts every call off and starts no other. The
+// engine that takes the runs over finds out what became of them.
 func (w *worker) stopAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

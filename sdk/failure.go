@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Failure is a definite failure: whoever returns it vouches that nothing was
+// A Failure is a definite failure: the action that returns it vouches that nothing was
 // done. Every other error an action returns means that the outcome is unknown.
 type Failure struct {
 	Code       string        // what the workflow branches on; snake_case, declared with Errors or RetryableErrors

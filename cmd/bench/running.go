@@ -76,7 +76,7 @@ func (r *running) stop() error {
 }
 
 // stopNow ends the engine without waiting for calls in flight. Its runs are
-// left to whoever finds them.
+// left to the engine that finds them.
 func (r *running) stopNow() error {
 	r.node.StopNow()
 	return r.stopped()

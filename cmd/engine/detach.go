@@ -150,7 +150,7 @@ func (a *app) openDetached(ctx context.Context, m *module) (*session, error) {
 	return s, err
 }
 
-// recorded tells the run's name, and whether anybody is there to work on it.
+// recorded tells the run's name, and whether there is an engine to work on it.
 func (w *work) recorded(ctx context.Context, s *session, row store.RunRow, exists bool) error {
 	live, err := s.store.LiveEngines(ctx)
 	if err != nil { // the run is recorded all the same

@@ -29,7 +29,7 @@ const (
 	staleAlert = 10 * time.Minute
 )
 
-// engines looks whether anybody works on what is open.
+// engines looks whether an engine works on what is open.
 func (c *checkup) engines(ctx context.Context) error {
 	var err error
 	if c.live, err = c.s.store.Live(ctx); err != nil {

@@ -94,7 +94,7 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 	return table.Write(a.stdout)
 }
 
-// statusText is a run's state, and whether anybody works on it.
+// statusText is a run's state, and whether an engine works on it.
 func statusText(r store.RunRow) string {
 	if !r.State.Final() && !r.State.NeedsHuman() && !r.OwnerAlive {
 		return r.State.String() + " (no engine)"

@@ -35,7 +35,7 @@ type serveOptions struct {
 // an ordinary machine would look like deaths.
 const leastLease = time.Second
 
-// leastRetention is the shortest --retention: whoever waits for a run's end must
+// leastRetention is the shortest --retention: a client that waits for a run's end must
 // have time to read it.
 const leastRetention = time.Minute
 

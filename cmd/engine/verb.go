@@ -243,8 +243,8 @@ func (s *session) fold(ctx context.Context, row store.RunRow) (*shownRun, error)
 	return r, nil
 }
 
-// openSpeaker opens the state of --dsn to speak to its runs, beside whoever
-// works on them. The embedded file must exist.
+// openSpeaker opens the state of --dsn to speak to its runs, while engines
+// work on them. The embedded file must exist.
 func (a *app) openSpeaker(ctx context.Context) (*session, error) {
 	t, err := a.target(a.path("."), ".")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 const keyVariable = "ENGINE_ENCRYPTION_KEY"
 
 // applyLease is how long an apply counts as alive after its last sign of life.
-// It is shorter than that of a server: somebody is likely to look on, and will
+// It is shorter than that of a server: a person is likely to look on, and will
 // start the command again when it was killed.
 const applyLease = 10 * time.Second
 
@@ -34,7 +34,7 @@ type session struct {
 	held   bool // another process holds the embedded file
 }
 
-// openReader opens the state to look at it, beside whoever works on it. dir is
+// openReader opens the state to look at it, while engines work on it. dir is
 // the directory of the module as it is opened, shown the same as the user
 // wrote it. The embedded file must exist.
 func (a *app) openReader(ctx context.Context, dir, shown string) (*session, error) {
@@ -80,7 +80,7 @@ func (a *app) openWriter(ctx context.Context, m *module) (*session, error) {
 type access int
 
 const (
-	toRead  access = iota // look at it, beside whoever works on it
+	toRead  access = iota // look at it, while engines work on it
 	toSpeak               // that, and say something to its runs, or leave a new one there
 	toWork                // work on it; the embedded one for this process alone
 )
@@ -163,7 +163,7 @@ func (s *session) unkeyed(ctx context.Context) error {
 		"Without it the runs in this state cannot be read or finished; to begin anew, move the state file away.", s.shown, s.shown, pinned, keyVariable)
 }
 
-// close closes the store. What it could not write it has told whoever wrote.
+// close closes the store. What it could not write it has told the caller that wrote.
 func (s *session) close() {
 	_ = s.store.Close()
 }
@@ -236,7 +236,7 @@ func (a *app) newNode(s *session, pool *agents.Pool, p nodeParts) (*engine.Node,
 	})
 }
 
-// visitor is what somebody who only drops by needs of an engine: no agents.
+// visitor is the configuration of a command that runs no agents.
 func (a *app) visitor(s *session, o engine.Options) engine.Config {
 	o.Address, o.Writers = processName(), 1
 	return engine.Config{Store: s.store, Sealer: s.sealer, Secrets: a.secret, Logger: a.logger(), Options: o}

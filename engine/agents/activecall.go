@@ -65,7 +65,7 @@ func (f *activeCall) start() {
 	f.verdict, err = a.breaker.allow()
 	ctx := f.ctx
 	a.mu.Lock()
-	a.watchLocked(f) // whoever cuts the call off knows its verdict
+	a.watchLocked(f) // the one that cuts the call off knows its verdict
 	a.mu.Unlock()
 	if ctx != nil && ctx.Err() != nil {
 		f.cut(ctx.Err()) // its end may have been dealt with before this call was among the watched

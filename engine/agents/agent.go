@@ -150,7 +150,7 @@ const startTries = 5
 
 // check starts a process, if none is ready, whatever happened before. A process
 // that dies at its start says nothing about the agent, and still less about the
-// run for which it was started: somebody may have killed it, or the machine was
+// run for which it was started: a person may have killed it, or the machine was
 // out of memory. So another one is started at once.
 func (a *agent) check(ctx context.Context) error {
 	for try := 1; ; try++ {

@@ -126,7 +126,7 @@ func (b *breaker) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.telling {
-		return // whoever tells will tell these, too
+		return // the goroutine that tells will tell these, too
 	}
 	b.telling = true
 	for len(b.pending) > 0 {

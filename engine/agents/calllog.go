@@ -134,12 +134,13 @@ type tagged struct {
 	sink    func(store.LogLine) // nil = nowhere
 }
 
-// Enabled reports whether anybody wants the level; the sink wants all.
+// Enabled reports true for every level that the logger or the sink takes; the sink
+// takes all.
 func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.sink != nil || h.next.Enabled(ctx, level)
 }
 
-// Handle passes the record on to whoever wants it.
+// Handle passes the record on to the logger and to the sink.
 func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	var tag callTag
 	printed := false

@@ -86,8 +86,8 @@ type description struct {
 }
 
 // An asking is one question to a file about what it is, for all who want to
-// know. Its end belongs to none of them: it goes on while anybody waits, and is
-// cancelled, and forgotten, when the last one has gone.
+// know. Its end belongs to none of them: it goes on while one of them waits. When
+// the last one has gone it is cancelled and forgotten.
 type asking struct {
 	waiting int // protected by Catalog.mu
 	cancel  context.CancelFunc

@@ -37,8 +37,8 @@ type instance struct {
 	why       error     // of the last failure
 }
 
-// startLocked starts a process in the background, which belongs to the pool and
-// not to whoever needed it first. It reports false if the pool is closed.
+// startLocked starts a process in the background. The process belongs to the pool
+// and not to the call that needed it first. It reports false if the pool is closed.
 //
 // It starts nothing where the engine runs as many processes as it may: then the
 // instance looks for a place again after a pause.

@@ -15,7 +15,7 @@ const DefaultMaxProcesses = 64
 // A crowd counts the processes of all agents of a pool.
 type crowd struct {
 	most   int
-	wanted atomic.Bool // somebody waits for a place
+	wanted atomic.Bool // an agent waits for a place
 	making atomic.Bool // a goroutine looks for a process that can be ended
 
 	mu      sync.Mutex // protects following fields; no other lock is taken under it

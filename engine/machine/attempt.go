@@ -72,7 +72,7 @@ func (d *decider) gotResult(ev AttemptOK, a *attempt) {
 }
 
 // result records that the action of a node has taken effect. The first result
-// of any attempt settles the step, whoever holds the run.
+// of any attempt settles the step, even if another engine owns the run by now.
 func (d *decider) result(i int, output dsl.Value, known bool) {
 	d.needless(i, callDo)
 	d.abandon(i) // it has been done all along

@@ -264,7 +264,7 @@ func (d *decider) record() Record {
 
 // lastAlerts returns the commands without the alerts that this very decision
 // has put right, or has repeated. A run that needed a person before and does now
-// has not turned: whoever tried in vain learns it from the answer (I9).
+// has not turned: the person who tried in vain learns it from the answer (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands

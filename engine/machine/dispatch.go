@@ -126,7 +126,7 @@ func (d *decider) refuseUntil(k int, until instant) {
 // run.holds.
 func (d *decider) wait(i int, agent string, until instant, why string) int {
 	if until <= d.at {
-		until = 0 // whoever frees a slot says so
+		until = 0 // an engine that frees a slot says so
 	}
 	k := d.noteHold(agent, until, why)
 	n := d.edit(i)

@@ -8,7 +8,7 @@ import (
 
 // A Fact is one thing a user sees in a run's story, derived from a record: the
 // events of `apply`, `watch` and `show --events` (S87). Facts of a run are
-// numbered from 1 without gaps by whoever folds its records in order.
+// numbered from 1 without gaps, in the order of its records.
 type Fact struct {
 	Kind    FactKind
 	At      time.Time

@@ -6,7 +6,7 @@ import (
 )
 
 // A lazyHeap orders nodes by a key, smallest first, then by number. Entries
-// of nodes whose key has changed stay until they reach the top: whoever reads
+// of nodes whose key has changed stay until they reach the top. The reader
 // compares the entry with the node's present key.
 type lazyHeap struct {
 	items []entry

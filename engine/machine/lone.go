@@ -9,8 +9,8 @@ import (
 // LoneHeading is how many bytes AppendLone puts in front at most.
 const LoneHeading = 3 * binary.MaxVarintLen64
 
-// CutLone returns the end of what AppendRecords has appended, without what whoever
-// keeps it knows anyway: that it is of the present format, which is returned, that
+// CutLone returns the end of what AppendRecords has appended, without what the
+// reader knows anyway: that it is of the present format, which is returned, that
 // it is one record, and of which time. ok is false if it is not so.
 func CutLone(data []byte, at time.Time) (rest []byte, version byte, ok bool) {
 	d := decoder{b: data}

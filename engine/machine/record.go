@@ -65,7 +65,7 @@ func (r Record) Empty() bool {
 		return false
 	}
 	_, _, verb := Asked(r.event)
-	return !verb // whoever asked finds the answer in the journal, whatever it changed
+	return !verb // the person who asked finds the answer in the journal, whatever it changed
 }
 
 // At returns the record's time on the store's clock.

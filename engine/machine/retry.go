@@ -9,7 +9,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// transient are the codes that are worth another try whoever says them.
+// transient are the codes that are worth another try, whether the agent or the
+// engine gives them.
 var transient = []string{
 	sdk.CodeUnavailable, sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeRateLimited, sdk.CodeAborted,
 }

@@ -269,8 +269,8 @@ func (d *decider) settle() {
 	}
 }
 
-// alertStuck names the undo that has failed: what turned the run is no help to
-// whoever has to clean up.
+// alertStuck names the undo that has failed. The error that turned the run does not
+// help the person who has to clean up.
 func (d *decider) alertStuck() {
 	nodes := make([]*node, d.count())
 	for i := range nodes {

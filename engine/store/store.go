@@ -36,7 +36,7 @@ type Store interface {
 
 // A Waker is a store that can tell that something may be waiting for an engine:
 // a message in an inbox, a run of nobody. Implementing it is optional, and a
-// hint may be lost: whoever listens looks by itself from time to time.
+// hint may be lost: the listener also looks on its own from time to time.
 type Waker interface {
 	// Wakes returns a channel that receives hints, coalesced, until ctx ends;
 	// then it is closed. A lost connection is made again.
@@ -257,7 +257,7 @@ type Loaded struct {
 	Waiting bool // messages wait for it
 }
 
-// An Inbox takes what anybody but its owner has to say to a run: verbs of
+// An Inbox takes what is said to a run from outside of its owner: verbs of
 // people, answers that reached a former owner. A message is durable at once,
 // never in conflict, and needs neither the definition nor a decision. It goes
 // when a transition of the run consumes it (Transition.Consumed).

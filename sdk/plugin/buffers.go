@@ -16,7 +16,7 @@ const (
 
 // buffers is the pool that batches are written into. Unlike gRPC's it does not
 // clear what it hands out again, which for a batch of more than 32 KiB would be a
-// whole megabyte: whoever gets a buffer writes it.
+// whole megabyte: a buffer is written before it is read.
 type buffers struct{ pool sync.Pool }
 
 var _ mem.BufferPool = (*buffers)(nil)

@@ -73,7 +73,7 @@ func validText(r *sdk.Request) error {
 	return nil
 }
 
-// finish tells whoever started the call. It is called once.
+// finish tells the caller that started the call. It is called once.
 func (c *call) finish(reply sdk.Reply, err error) { c.done(reply, err) }
 
 // expire says that complete-by has passed, and returns for how long the call is

@@ -78,7 +78,7 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 }
 
 // checkedCommand says how to run what was checked: a private copy or, where none can
-// be made, the open file itself. (Somebody who may write to that very file can still
+// be made, the open file itself. (A user who may write to that very file can still
 // change it in between; a file that takes its place is not run.) done must be called
 // in the end.
 func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {

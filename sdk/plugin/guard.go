@@ -37,7 +37,7 @@ func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	}
 	os.Stdout = w
 	sent = new(atomic.Bool)
-	// Ends with the process: somebody may have kept the old os.Stdout.
+	// Ends with the process: other code may have kept the old os.Stdout.
 	go func() {
 		for scanner := bufio.NewScanner(r); scanner.Scan(); {
 			line := append(scanner.Bytes(), '\n')

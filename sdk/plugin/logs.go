@@ -26,7 +26,7 @@ const (
 	maxTailLine = 500 // bytes of each
 )
 
-// cutMark stands where a text was cut. Whoever takes secrets out of texts looks for
+// cutMark is put where a text was cut. Code that takes secrets out of texts looks for
 // the beginning of one before it.
 const cutMark = "…"
 

@@ -86,8 +86,8 @@ type link struct {
 	queue    []outgoing
 	events   int           // of queue
 	room     chan struct{} // closed and replaced when there is room for events again
-	sending  bool          // somebody sends what is queued
-	yielding bool          // somebody will, once others have had their turn
+	sending  bool          // a goroutine sends what is queued
+	yielding bool          // a goroutine will, once others have had their turn
 	over     bool          // nothing is sent any more
 	quiet    *sync.Cond    // nobody sends
 
@@ -142,7 +142,7 @@ func (l *link) begin(id uint64, req sdk.Request) {
 	l.mu.Unlock()
 }
 
-// callWorkerLocked sees to it that somebody comes for a call that has not begun.
+// callWorkerLocked sees to it that a worker comes for a call that has not begun.
 // One at a time is called, and calls the next before it begins: so no call waits
 // for another one's function, and where functions are quick few need to come.
 func (l *link) callWorkerLocked() {
@@ -216,7 +216,7 @@ func (j *job) run() {
 	l := j.link
 	l.server.life.enter(&j.running)
 	defer l.server.life.leave(&j.running)
-	defer func() { l.flush(time.Since(j.time.start) < brisk) }() // its answer, unless somebody who sends takes that too
+	defer func() { l.flush(time.Since(j.time.start) < brisk) }() // its answer, unless another goroutine sends it already
 	defer j.cancel()
 	l.server.agent.Run(j.ctx, j.req, sdk.InvokeOptions{Logger: l.server.logger, OnEvent: j.event, Ended: j.ended}, j.answer)
 }
@@ -286,10 +286,11 @@ func (l *link) send() {
 	}
 }
 
-// flush sends what is queued, in batches, until nothing is. Where somebody does
-// so already it leaves that to them: a batch is what queued meanwhile. With yield
-// whoever can run goes first each time, if other calls are under way: they may be
-// about to answer too. Who does not yield waits for nobody who does.
+// flush sends what is queued, in batches, until nothing is. Where another
+// goroutine does so already it leaves that to it: a batch is what queued meanwhile. With yield
+// other goroutines that can run go first each time, if other calls are under way:
+// they may be about to answer too. A goroutine that does not yield waits for none
+// that does.
 func (l *link) flush(yield bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

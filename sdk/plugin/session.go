@@ -162,7 +162,7 @@ func (c *call) timeout() {
 }
 
 // expireLocked notes that complete-by has passed for a call that was sent.
-// Whoever does must call listen afterwards.
+// The caller must call listen afterwards.
 func (s *session) expireLocked(c *call) {
 	c.timer.Stop()
 	c.state = callListening
@@ -244,8 +244,8 @@ func (s *session) send() {
 	}
 }
 
-// yield lets whoever can run go first, if calls are under way: where there are
-// many there are soon more, which cost less in one message.
+// yield lets other goroutines run first, if calls are under way: where there are many
+// there are soon more, which cost less in one message.
 func (s *session) yield() {
 	s.mu.Lock()
 	busy := s.busy > 0

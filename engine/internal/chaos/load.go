@@ -12,8 +12,8 @@ import (
 )
 
 // load submits so many short runs a second until stop is called: nine of ten go
-// well, the tenth is undone. Their names are given, so that whoever does not
-// know whether a submission landed says it again. stop waits until each is
+// well, the tenth is undone. Their names are given, so that a submission
+// whose outcome is not known can be repeated. stop waits until each is
 // accepted and returns how many a second there were. Where more than ten seconds'
 // worth are open it submits none. In the full trial, less than 70 % of what was
 // asked for makes the run void: it proves nothing about that load. In the short

@@ -135,7 +135,7 @@ func unprivileged() (*syscall.Credential, error) {
 }
 
 // makeDir makes the cluster's directory where its owner can reach it: a
-// TMPDIR below somebody's home may be closed to it.
+// TMPDIR below a user's home directory may be closed to it.
 func makeDir(owner *syscall.Credential) (string, error) {
 	var errs []error
 	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
@@ -213,8 +213,8 @@ func (c *Cluster) serveSomewhere(ctx context.Context, password string) error {
 }
 
 // FreePort returns a port of loopback that nobody listens on. It lies below the
-// ports that systems give to outgoing connections, so that whoever stops
-// listening on it finds it free again.
+// ports that systems give to outgoing connections, so that a
+// server that stops and starts again finds it free.
 func FreePort() (int, error) {
 	var last error
 	for range 100 {

@@ -68,5 +68,5 @@ func (c *Cluster) Free() error {
 	return nil
 }
 
-// Ended is closed once the server has ended, whoever ended it.
+// Ended is closed once the server has ended, for whatever reason.
 func (c *Cluster) Ended() <-chan struct{} { return c.done }

@@ -61,7 +61,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run ma
 		return
 	}
 	if more, err := w.store.Rows(ctx, run, int32(s.rows), 1); err != nil || len(more) > 0 {
-		return // another row has landed since: whoever landed it looks
+		return // another row has landed since: its engine looks
 	}
 	if int(seq) != s.rows-1 {
 		return

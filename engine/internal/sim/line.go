@@ -26,7 +26,7 @@ type answer struct {
 }
 
 // Invoke implements engine.Invoker. What was sent may be done and the answer
-// lost, held up, or said again later, to whoever owns the run by then.
+// lost, held up, or said again later, to the run's owner at that time.
 func (l *line) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
 	w := l.world
 	id, err := w.called(l.node, call)
@@ -156,7 +156,7 @@ func (w *world) again(call engine.Call, id machine.AttemptID, reply sdk.Reply) {
 
 // hear notes that an answer reaches an engine, if it does so before its
 // complete-by as the engine knows the time now: the request's own is by the clock
-// of whoever sent it then.
+// of the engine that sent it.
 func (w *world) hear(n *node, call engine.Call, id machine.AttemptID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

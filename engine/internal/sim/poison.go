@@ -37,7 +37,7 @@ workflow "poison" {
 }
 `
 
-// A venom is how a poisonous run hurts whoever decides it.
+// A venom is how a poisonous run hurts the engine that decides it.
 type venom int
 
 const (

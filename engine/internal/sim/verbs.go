@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A question is a verb that somebody said to a run.
+// A question is a verb that a person said to a run.
 type question struct {
 	id   store.MessageID
 	run  machine.RunID

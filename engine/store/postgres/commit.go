@@ -187,7 +187,7 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 		case v == taken && !ifNone:
 			ifNone, try = true, -1 // once, and at once
 		case v == taken && c.w.batch.names && try < giveUp:
-			// Somebody was faster; what is in the way can be seen now.
+			// Another client was faster; what is in the way can be seen now.
 		case v == taken, v == refused, v == suspected && to-from > 1:
 			return c.bisect(ctx, from, to, open, v, err)
 		case v == suspected && (c.any() || (c.cast || try >= giveUp) && c.w.takes(ctx)):

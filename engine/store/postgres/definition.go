@@ -26,8 +26,8 @@ FROM engine.workflow w JOIN engine.definition d USING (digest) WHERE w.workflow_
 SELECT w.name, s.name FROM engine.workflow w JOIN engine.workflow_step s USING (workflow_id) WHERE w.digest = $1 ORDER BY w.workflow_id, s.node`
 )
 
-// PutDefinition stores a definition once by its digest. Whoever comes second
-// waits for the first, and reads what it wrote.
+// PutDefinition stores a definition once by its digest. The second
+// caller waits for the first, and reads what it wrote.
 func (s *Store) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids, err := s.workflowIDs(ctx, d.Digest)
 	if err != nil || len(ids) > 0 {

@@ -106,8 +106,8 @@ func (l *lineage) stale(line int64) bool {
 	return line < l.line
 }
 
-// reached returns the timeline and up to where it is confirmed. Whoever asks a
-// server how far its log goes asks for this first: other connections go on.
+// reached returns the timeline and up to where it is confirmed. Ask for
+// this before you ask a server how far its log goes: other connections go on.
 func (l *lineage) reached() (line, known int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 )
 
 // lookBegin begins what people's questions are answered in: it can write and
-// lock nothing, and ends by itself. Behind a pooler the session is somebody
-// else's next, so nothing is set for longer than the transaction.
+// lock nothing, and ends by itself. Behind a pooler another client gets the
+// session next, so nothing is set for longer than the transaction.
 const lookBegin = `
 BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '30s';
 SET LOCAL jit = off;

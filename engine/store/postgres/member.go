@@ -214,7 +214,7 @@ func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
 	if _, err := s.Fence(ctx, id); err != nil {
 		return err
 	}
-	// Its runs are free now: whoever listens need not wait for its own scan.
+	// Its runs are free now: other engines need not wait for their next scan.
 	if s.notifyNow() {
 		s.notifyLate(ctx)
 	}

@@ -50,7 +50,7 @@ func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	// The lock is a transaction's: behind a pooler a session's would stay behind
-	// with a session that is somebody else's next.
+	// with a session that another client gets next.
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, 0, src.unreachable(err)

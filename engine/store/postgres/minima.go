@@ -9,7 +9,7 @@ import (
 )
 
 // The entries of runs that have ended stay in run_active until vacuum removes
-// them, or for as long as somebody's snapshot is held open. A scan of all bounds
+// them, or for as long as any session holds a snapshot open. A scan of all bounds
 // that have passed visits every one of them: 500,000 take it 30 to 250 ms of the
 // server's time, five times a second. So a scan begins a minute before the
 // newest one, or at what that one found, or at the earliest bound committed

@@ -132,7 +132,7 @@ func (s *Store) examineServer(ctx context.Context, o Options) error {
 }
 
 // Close closes the connections of everything but the writers, which are
-// closed by whoever opened them.
+// closed by their own Close.
 func (s *Store) Close() error {
 	s.bell.close()
 	return errors.Join(s.reads.Close(), s.db.Close())

@@ -31,9 +31,9 @@ SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run
 SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 AND state >= 10 AND finished_at < $3
 ORDER BY run_id FOR UPDATE SKIP LOCKED`
 	// retainRemove is a statement of its own: it must see what was said to the
-	// runs before they were locked; whoever says something now waits and then
-	// finds no run. The row of a key that somebody claims just now is left to him:
-	// a key whose run is gone is free.
+	// runs before they were locked; a client that says something now waits and
+	// then finds no run. The row of a key that a client claims just now is left to that
+	// client: a key whose run is gone is free.
 	retainRemove = `
 WITH gone AS (
   DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)

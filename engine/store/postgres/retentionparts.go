@@ -192,7 +192,7 @@ func (s *Store) cutTail(ctx context.Context, tail part, now time.Time, width tim
 				return err
 			}
 		} else {
-			at = limited // somebody has begun
+			at = limited // another session has begun
 		}
 		if err := s.trustTail(ctx); err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 )
 
 // The statements of a commit of one transition that nothing comes with: the
-// commit of whoever works alone, where the server would take longer to set up
+// commit of an engine that works on one run, where the server would take longer to set up
 // what reads arrays than to do the rest. They do what those of more do, in the
 // same order. They return one row if the transition has landed, and none if the
 // engine is fenced; a conflict is SQLSTATE 23505.

@@ -128,7 +128,7 @@ func (w *Writer) dial(ctx context.Context) error {
 	return nil
 }
 
-// cut closes the socket under the connection: whoever waits for an answer gets
+// cut closes the socket under the connection. A caller that waits for an answer gets
 // an error, and what was sent has an unknown outcome.
 func (w *Writer) cut() {
 	if c := w.raw.Swap(nil); c != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // SQLite writes the WAL back into the file within the commit that has made it
-// long enough, and whoever waits for that commit waits for that too. This store
+// long enough, and a caller that waits for that commit waits for that too. This store
 // does it beside the commits, in two parts: most of it while they go on, and
 // between two of them the little that came meanwhile. Only then the WAL begins
 // anew; without the second part it would grow for as long as commits keep

@@ -21,7 +21,7 @@ SELECT w.name, s.name FROM workflow w LEFT JOIN workflow_step s USING (workflow_
 // PutDefinition stores a definition once by its digest.
 func (s *Store) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids := make(map[string]store.WorkflowID, len(d.Workflows))
-	err := s.anybody(ctx, "store definition", func(tx *tx) error {
+	err := s.writeUnowned(ctx, "store definition", func(tx *tx) error {
 		res, err := tx.exec(definitionPut, d.Digest, blob(d.Data), micros(now()))
 		if err != nil {
 			return err
@@ -133,7 +133,7 @@ func (s *Store) PinHistory(ctx context.Context, mark string) (string, error) {
 // that is. With value "" it only asks.
 func (s *Store) pin(ctx context.Context, name, value string) (string, error) {
 	if value != "" {
-		err := s.anybody(ctx, "store setting "+name, func(tx *tx) error {
+		err := s.writeUnowned(ctx, "store setting "+name, func(tx *tx) error {
 			_, err := tx.exec(settingPin, name, value)
 			return err
 		})

@@ -14,7 +14,7 @@ func TestCommitsAreFlushed(t *testing.T) {
 	guest := open(t, path, Options{Beside: true})
 	for name, s := range map[string]*Store{"the process that holds the file": holder, "a process next to it": guest} {
 		var level, asked int
-		err := s.anybody(t.Context(), "ask", func(x *tx) error {
+		err := s.writeUnowned(t.Context(), "ask", func(x *tx) error {
 			asked++
 			return x.row(`PRAGMA synchronous`).Scan(&level)
 		})

@@ -66,7 +66,7 @@ func (s *Store) Suspects(ctx context.Context, self store.EngineID, runs []machin
 // Absolve forgets what is known against runs. A store that was opened Beside does
 // it too.
 func (s *Store) Absolve(ctx context.Context, runs ...machine.RunID) error {
-	return s.anybody(ctx, "absolve runs", func(tx *tx) error {
+	return s.writeUnowned(ctx, "absolve runs", func(tx *tx) error {
 		for _, run := range runs {
 			if _, err := tx.exec(suspectAbsolve, int64(run)); err != nil {
 				return err

@@ -43,7 +43,7 @@ func (s *Store) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 		m.At = now()
 	}
 	fresh := false
-	err = s.anybody(ctx, "post message", func(tx *tx) error {
+	err = s.writeUnowned(ctx, "post message", func(tx *tx) error {
 		var there bool
 		if err := tx.row(runExists, int64(m.Run)).Scan(&there); err != nil {
 			return err

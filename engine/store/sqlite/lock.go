@@ -38,8 +38,8 @@ func takeLock(path, shown string) (*lock, error) {
 	return &lock{f}, nil
 }
 
-// sign writes who holds the lock, for the message of whoever comes second. Of
-// the command line it says no more than the command: the rest may hold secrets.
+// sign writes who holds the lock, for the message to the process that comes second.
+// Of the command line it says no more than the command: the rest may hold secrets.
 func sign(f *os.File) error {
 	command := filepath.Base(os.Args[0])
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {

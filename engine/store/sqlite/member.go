@@ -49,7 +49,7 @@ ORDER BY r.run_id LIMIT ?2`
 
 // Join registers a new incarnation.
 func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (id store.EngineID, err error) {
-	err = s.anybody(ctx, "join", func(tx *tx) error {
+	err = s.writeUnowned(ctx, "join", func(tx *tx) error {
 		at := now()
 		res, err := tx.exec(memberJoin, store.CleanText(address), micros(at), micros(at.Add(lease)))
 		if err != nil {
@@ -72,7 +72,7 @@ func (s *Store) Join(ctx context.Context, address string, lease time.Duration, w
 
 // Tick renews the lease and returns what needs attention. Returns ErrLapsed.
 func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (t store.Tick, err error) {
-	err = s.anybody(ctx, "tick", func(tx *tx) error {
+	err = s.writeUnowned(ctx, "tick", func(tx *tx) error {
 		t = store.Tick{Now: now()}
 		res, err := tx.exec(memberRenew, int64(id), micros(t.Now), micros(t.Now.Add(lease)))
 		if err != nil {
@@ -146,7 +146,7 @@ func (s *Store) Fence(ctx context.Context, id store.EngineID) (dead bool, err er
 
 // Leave ends a membership in order.
 func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
-	return s.anybody(ctx, "leave", func(tx *tx) error {
+	return s.writeUnowned(ctx, "leave", func(tx *tx) error {
 		if _, err := tx.exec(memberLeave, int64(id), micros(now())); err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ var (
 	_ store.RetainTeller = (*Store)(nil)
 )
 
-// Retained returns the highest id of a run that was removed. Whoever may ask has
-// held the file since it accepted the run, so nobody else can have removed it.
+// Retained returns the highest id of a run that was removed. The caller
+// has held the file since it accepted the run, so no other process can have removed it.
 func (s *Store) Retained(context.Context) (machine.RunID, error) {
 	return machine.RunID(s.removed.Load()), nil
 }

@@ -199,9 +199,9 @@ func scan(dest any, v driver.Value) error {
 	return nil
 }
 
-// anybody is write for what need not own the file: a store that was opened
+// writeUnowned is write for a caller that need not own the file: a store that was opened
 // Beside makes a connection for it, and ends it.
-func (s *Store) anybody(ctx context.Context, what string, fn func(*tx) error) (err error) {
+func (s *Store) writeUnowned(ctx context.Context, what string, fn func(*tx) error) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.beside == "" {

@@ -19,7 +19,7 @@ const dataVersion = `PRAGMA data_version`
 
 // Wakes returns a channel that receives a hint for every message and every run
 // of nobody: at once for what this process wrote, within about 100 ms for what
-// another did. Only while somebody listens, the file is looked at. A store that
+// another did. The file is looked at only while an engine listens. A store that
 // is not the file's writer gives no hints.
 func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
@@ -47,7 +47,7 @@ func (s *Store) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		// Not seen is only a hint lost: whoever listens looks by itself too.
+		// Not seen is only a hint lost: the listener also looks on its own.
 		if v := s.version(); v != last && v != 0 {
 			if last != 0 {
 				s.hint()

@@ -28,7 +28,7 @@ const fenceOpen = `SELECT 1 FROM fence WHERE engine = ?1 AND writer = ?2`
 // OpenWriter opens the n-th writer of an engine. Returns ErrFenced.
 func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	w := &Writer{s, id, n}
-	err := s.anybody(ctx, "open writer", func(tx *tx) error { return w.mayCommit(tx) })
+	err := s.writeUnowned(ctx, "open writer", func(tx *tx) error { return w.mayCommit(tx) })
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func refuses(err error) bool {
 // an earlier sending may have landed.
 func (w *Writer) once(ctx context.Context, token int64, items []store.Transition, out []store.Outcome, doubt bool) error {
 	unowned := false
-	err := w.s.anybody(ctx, "commit", func(tx *tx) error {
+	err := w.s.writeUnowned(ctx, "commit", func(tx *tx) error {
 		if err := w.mayCommit(tx); err != nil {
 			if errors.Is(err, store.ErrFenced) && doubt {
 				return tx.settle(token, items, out)

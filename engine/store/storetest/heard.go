@@ -41,7 +41,7 @@ var heardRules = []rule{
 			}
 		}
 		w.wantMessages(ids[1], said...)
-		// Whoever has read them takes the run, whether they are answered or not.
+		// The engine that has read them takes the run, whether they are answered or not.
 		answers := heard(b, ids[1], 1, 1)
 		answers.Consumed = said
 		w.land(b.writers[0], answers, heard(b, ids[3], 1, 2))

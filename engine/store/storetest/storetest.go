@@ -29,7 +29,7 @@ type Harness struct {
 	// LoseFenced is Lose, and before the writer can ask again its engine has been
 	// declared dead.
 	LoseFenced func(t *testing.T, id store.EngineID, landed bool)
-	// Hold keeps whoever appends row seq of a run waiting until release is
+	// Hold keeps a client that appends row seq of a run waiting until release is
 	// called; wait returns once n of them wait. Nil where commits take turns in
 	// one process, so that none can be seen in flight.
 	Hold func(t *testing.T, run machine.RunID, seq int32) (wait func(n int), release func())

@@ -19,7 +19,7 @@ import (
 // Stress lets several engines work on the same runs for a while, each with two
 // writers, while engines are declared dead in the middle of their batches,
 // survivors take over what they owned, answers are lost, and others post
-// messages. Then it checks the journals: no gap, no record by anybody but the
+// messages. Then it checks the journals: no gap, no record by an engine that is not the
 // owner, none after the end, every run row the fold of its journal, nothing
 // that was reported as landed missing (I1, I2, I3, I10), every message that
 // was posted either waiting still or consumed by exactly one row, every name
@@ -261,8 +261,8 @@ func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand,
 	return sorted(batch), nil
 }
 
-// people post messages to runs, whoever owns them and whatever their state; the
-// half of them twice, as one does who has got no answer.
+// people post messages to runs of all owners and states, half of them twice, as a
+// person does who has got no answer.
 func (s *stress) people(ctx context.Context, n int) {
 	rnd := rand.New(rand.NewPCG(s.seed, uint64(100+n)))
 	st := []store.Store{s.Store, s.Other}[n%2]

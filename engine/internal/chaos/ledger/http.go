@@ -39,7 +39,7 @@ func handle[In, Out any](mux *http.ServeMux, path string, fn func(In) (Out, erro
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(out) // whoever does not get it asks again
+		_ = json.NewEncoder(w).Encode(out) // a client that does not get it asks again
 	})
 }
 

@@ -101,7 +101,7 @@ func (k *keeper) run(path string, args []string) {
 	}
 	k.pid = pid
 	k.say(wordPid, pid)
-	// Whoever reads what the process prints sees its end, and not the keeper's.
+	// The reader of what the process prints sees the end of the process, not the keeper's.
 	_, _ = syscall.Close(1), syscall.Close(2)
 	k.keep(children, listen())
 	k.clear()
