@@ -150,3 +150,27 @@ func TestCommentsNameWhoActs(t *testing.T) {
 		}
 	})
 }
+
+// README, CONTRIBUTING and the documentation of package engine name the same files for
+// those who begin to read, and the files exist.
+func TestReadingOrder(t *testing.T) {
+	entry := regexp.MustCompile(`(?m)^(?://  )?\d\. \[?([\w./-]+\.(?:go|hcl))`)
+	var orders []string
+	for _, file := range []string{"../README.md", "../CONTRIBUTING.md", "../engine/doc.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files []string
+		for _, m := range entry.FindAllStringSubmatch(string(text), -1) {
+			files = append(files, m[1])
+			if _, err := os.Stat("../" + m[1]); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+		orders = append(orders, strings.Join(files, " "))
+	}
+	if len(strings.Fields(orders[0])) != 8 || orders[1] != orders[0] || orders[2] != orders[0] {
+		t.Errorf("the reading orders differ, or are not of eight files:\n%s", strings.Join(orders, "\n"))
+	}
+}

@@ -16,11 +16,14 @@
 //
 // # Reading order
 //
-// machine (what is decided), store.go (what a Store promises), run.go and
-// decide.go (one run in its owner's memory), committer.go (how transitions
-// reach the store), worker.go and reply.go (one call), supervisor.go (the only
-// one who says that time has passed), membership.go (one incarnation of an engine
-// and its lease), node.go (all of it in one process).
+//  1. examples/order-saga/workflow.hcl: what people write
+//  2. dsl/workflow.go: the same as immutable nouns
+//  3. engine/machine/event.go: what can happen to a run
+//  4. engine/machine/decide.go: what a run does about it, as a pure function
+//  5. engine/run.go: one run in its owner's memory: load, decide, commit, act
+//  6. engine/call.go: one call of an agent
+//  7. sdk/agent.go: the other side of that call
+//  8. engine/supervisor.go: the only one who says that time has passed
 //
 // # Guarantees
 //
