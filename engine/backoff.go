@@ -199,8 +199,8 @@ type claimset struct {
 	runs map[machine.RunID]bool
 }
 
-// begin reports whether nobody works on the run, and that from now on the
-// caller does.
+// begin puts the run into the set. It reports false if the run is in the set
+// already.
 func (c *claimset) begin(run machine.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

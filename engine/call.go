@@ -83,7 +83,7 @@ const (
 func (c *openCall) id() callID { return callID{c.run, c.invoke.Attempt} }
 
 // unwantLocked notes that the answer is not wanted any more, and returns whom to
-// tell; nil = nobody.
+// tell; nil = none.
 func (c *openCall) unwantLocked() Started {
 	if !c.unwanted && c.stop != nil {
 		close(c.stop)

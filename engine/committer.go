@@ -39,7 +39,7 @@ type landing struct {
 
 // A committer is the group commit: what queued while the last batch was in
 // flight becomes the next one. There is no timer and no linger, so a lone
-// transition waits for nobody.
+// transition waits for no other.
 type committer struct {
 	writers []*commitWriter
 	opts    Options
@@ -181,7 +181,7 @@ const submitTries = 6
 func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {
-		if failed { // nobody sends these any more
+		if failed { // these are not sent any more
 			c.outage.over(doingCommit)
 		}
 	}()

@@ -206,7 +206,7 @@ func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now moment) *machine.Slot
 
 // slots says what may start now. Runs that are at the head of no line leave
 // the free slots to those that wait, except that an answer's run may use the
-// slot of its own call: every run is finite, so nobody waits for ever, and a
+// slot of its own call: every run is finite, so no run waits for ever, and a
 // run in progress is not made to queue between its steps.
 func (sh *shard) slots(r *ownedRun, d *delivery, own *reservation, full map[string]bool, now moment) map[string]machine.Slot {
 	if sh.slotsOf == nil {

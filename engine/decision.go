@@ -123,7 +123,7 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 func (x *decision) row() error {
 	sh, r, f, n := x.sh, x.r, x.f, x.sh.s.n
 	chk := sh.check(r, x.before)
-	if f.adopting { // what it waits for may take long: nobody should visit so many runs in vain soon
+	if f.adopting { // what it waits for may take long: no scan should visit so many runs in vain soon
 		chk.floor = 0
 	}
 	switch {

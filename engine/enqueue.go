@@ -21,7 +21,7 @@ import (
 // whyUnowned is why nothing of a run starts that no engine has taken up.
 const whyUnowned = "no engine has taken the run yet"
 
-// Enqueue accepts a run that nobody owns yet: it is durable when Enqueue
+// Enqueue accepts a run without an owner: it is durable when Enqueue
 // returns, shows as queued with every step, and any engine on the store takes it
 // up (S14, S55). Waiting for one burns no failure count (S65). It needs no
 // running engine, no agents and no Invoker: cfg.Invoker is not used. What Submit
@@ -104,7 +104,7 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	if why = e.tick(ctx); why == nil {
 		why = e.run(ctx, writers)
 	}
-	// It owns nothing, so nobody waits for it; but nobody should wonder either.
+	// It owns nothing, so no run waits for it. But its row should not look like a dead engine.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Options.Lease)
 	defer cancel()
 	if err := cfg.Store.Leave(last, e.engine); err != nil && !notOwner(err) {
@@ -369,7 +369,7 @@ func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error)
 	return err == nil && len(rows) == 1 && t.Wrote(rows[0]), nil
 }
 
-// transition makes the first row of a run that nobody owns: nothing of it
+// transition makes the first row of a run without an owner: nothing of it
 // starts, and an engine that looks for runs without an owner finds it at once.
 func (e *enqueuer) transition(s Submission, st start) (store.Transition, error) {
 	now := e.n.clock.now()

@@ -15,8 +15,8 @@ import (
 // without a call have no reason to wait with it. What is not given up here becomes
 // free when the engine leaves.
 //
-// Where no other engine is alive, a run that nobody owns would gain nothing, and
-// nobody would notice that its time has passed.
+// Where no other engine is alive, a run without an owner would gain nothing, and
+// no engine would notice that its time has passed.
 func (t *membership) handBack(ctx context.Context) {
 	live, err := t.n.cfg.Store.Live(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func (t *membership) handBack(ctx context.Context) {
 
 // release gives up a run while the engine stops, if other calls keep the engine
 // and none is in flight for this run. The row that gives it up holds no record: it
-// only says that nobody owns the run and that it is due at once. Runs that wait
+// only says that the run has no owner and is due at once. Runs that wait
 // for a person, or for a person's resume, gain nothing and stay.
 func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	n := sh.s.n

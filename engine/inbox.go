@@ -37,7 +37,7 @@ type inbox struct {
 	stuck   int                      // how many of them are not decidable here
 	gone    map[store.MessageID]bool // consumed since reading began
 	read    time.Time                // store time when they were read last
-	quiet   time.Time                // store time before which nobody looks again, because only what is stuck was there
+	quiet   time.Time                // store time before which no scan looks again, because only what is stuck was there
 	pause   time.Duration            // how long the next such rest is
 }
 

@@ -53,7 +53,7 @@ type Call struct {
 	OnProgress func(Progress)
 	// OnLate receives an answer that the agent gave after its complete-by, when
 	// Invoke had returned without one: evidence only (S28). It is called at
-	// most once, and need not be: nobody has to wait for such an answer long.
+	// most once, and need not be: the agent does not have to wait long for such an answer.
 	// nil = ignored.
 	OnLate func(sdk.Reply)
 	// Scrub takes what is sensitive out of texts about the call that people

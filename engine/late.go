@@ -46,7 +46,7 @@ func (n *Node) keepLate(run machine.RunID, step string, attempt machine.AttemptI
 
 // keepLate is Node.keepLate for an answer that was decided on, or would have
 // been, had its run not ended. One that counted and was only delivered again,
-// because nobody could know that, did not come late.
+// because this engine could not know that, did not come late.
 func (sh *shard) keepLate(r *ownedRun, d *delivery) {
 	if !evident(r.state, d) {
 		return

@@ -4,7 +4,7 @@ import "sync"
 
 // A ledger is the Capacity of one incarnation: it knows what the incarnation's runs
 // have taken and not given back. A shard that hangs gives nothing back, and without
-// its slots the next incarnation could call nobody.
+// its slots the next incarnation could make no call.
 type ledger struct {
 	Capacity
 

@@ -266,7 +266,7 @@ func (n *Node) deliver(ctx context.Context, run machine.RunID, d *delivery) erro
 	return t.scheduler.ask(ctx, run, &again)
 }
 
-// claims reports whether this node takes up runs that nobody owns.
+// claims reports whether this node takes up runs without an owner.
 func (n *Node) claims() bool {
 	return !n.cfg.Options.Alone && !n.draining.Load() && n.idle == ""
 }

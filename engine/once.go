@@ -23,10 +23,10 @@ func (noInvoker) Invoke(context.Context, Call) (sdk.Reply, error) {
 
 // SuperviseOnce makes one full pass as a member of its own and leaves: members
 // that died are fenced off, whatever is due of runs whose owner is gone, of
-// nobody's and of those whose owner does not get on with them is decided and
+// runs without an owner and of those whose owner does not get on with them is decided and
 // committed, and then they are free again. It calls no agents: what should start
-// waits for an engine (S46, S68). cfg.Invoker is not used. It asks nobody for
-// leave: of several at once each makes the pass, and of each run one gets it.
+// waits for an engine (S46, S68). cfg.Invoker is not used. It needs no
+// permission: of several at once each makes the pass, and of each run one gets it.
 func SuperviseOnce(ctx context.Context, cfg Config) (PassStats, error) {
 	cfg.Invoker, cfg.Capacity, cfg.Options.Alone = noInvoker{}, nil, true
 	n, err := NewNode(cfg)

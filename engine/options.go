@@ -41,11 +41,11 @@ type Options struct {
 	// and half a lease, a third of one below 10 s. MaxScan is at most half a lease.
 	MinScan, MaxScan time.Duration
 
-	// ClaimBatch is how many runs that nobody owns, or whose owner is gone, are
+	// ClaimBatch is how many runs that have no owner, or whose owner is gone, are
 	// taken at once (S75). Default 256.
 	ClaimBatch int
 	// ClaimInterval is the shortest pause between two looks for runs whose owner
-	// has died since, of all engines together (S74). Runs of nobody are claimed
+	// has died since, of all engines together (S74). Runs without an owner are claimed
 	// with every scan: MinScan bounds that. Default MinScan.
 	ClaimInterval time.Duration
 	// Retention is how long runs are kept after they have finished, with their

@@ -108,7 +108,7 @@ func (o *outage) beside(doing string, err error) {
 	o.log.Log(context.Background(), level, doing, "error", err) // a log line belongs to no request
 }
 
-// over notes that nobody tries this any more.
+// over notes that this is not tried any more.
 func (o *outage) over(doing string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -46,7 +46,7 @@ func (c *openCall) finish() {
 }
 
 // insist delivers until the run has it. An answer to a run that another engine
-// owns, or that nobody does, goes into the run's inbox with the time at which it
+// owns, or that has no owner, goes into the run's inbox with the time at which it
 // arrived here: who holds the run does not matter for what counts (language.md,
 // What counts), and it is durable there. err is what became of the last attempt.
 func (c *openCall) insist(first *delivery, err error) {
@@ -66,7 +66,7 @@ func (c *openCall) insist(first *delivery, err error) {
 		case errors.Is(err, store.ErrNotFound):
 			return
 		}
-		c.reservation.release() // nobody decides on it for now
+		c.reservation.release() // it is not decided for now
 		if errors.Is(err, ErrNotOwner) && !w.quits() {
 			c.sender.handOver()
 			if err = c.post(ctx, &d); err == nil || errors.Is(err, store.ErrNotFound) {

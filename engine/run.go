@@ -125,7 +125,7 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 
 // An adoption asks that a run be taken over from an owner who is gone.
 type adoption struct {
-	from     store.EngineID // whose it may be taken from; 0 = nobody's
+	from     store.EngineID // whose it may be taken from; 0 = a run without an owner
 	story    *loadedRun     // the run as it was read; nil = it must be read
 	specs    map[string]AgentSpec
 	read     bool      // its inbox was read with it, or nothing was in it

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A scanner looks after runs that are not this engine's: those of nobody, those
+// A scanner looks after runs that are not this engine's: those without an owner, those
 // of members that died, and those of live ones that do not get on with them. It
 // works on what ticks find, beside the Supervisor's loop, and keeps nothing that
 // another engine's scanner could not find out by itself (S46, S49).
@@ -59,7 +59,7 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	return work || p.working
 }
 
-// unownedLocked returns the runs of nobody that this engine may be able to take.
+// unownedLocked returns the runs without an owner that this engine may be able to take.
 func (p *scanner) unownedLocked() []machine.RunID {
 	runs := make([]machine.RunID, 0, len(p.tick.Unowned))
 	for _, d := range p.tick.Unowned {
@@ -136,7 +136,7 @@ func (p *scanner) round(ctx context.Context) error {
 	}
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
-		// Among so many runs of nobody the few of dead members that wait for a
+		// Among so many runs without an owner the few of dead members that wait for a
 		// person are not looked for, unless a message comes for them: it would cost
 		// more than everything else.
 		if hinted || foreign {
@@ -203,9 +203,9 @@ func (p *scanner) some(n int) int {
 	return int((h >> 33) % uint64(n))
 }
 
-// orphans takes over the runs of members that died. Runs that nobody ever owned
+// orphans takes over the runs of members that died. Runs that never had an owner
 // are claimed as far as there is room for them, elsewhere, unless those that
-// nobody can work on here stand in front of all the others.
+// this engine cannot work on come before all the others.
 func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
@@ -237,13 +237,13 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 	return p.t.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
-// room reports whether this engine should take up more runs of nobody. One
+// room reports whether this engine should take up more runs without an owner. One
 // whose runs wait for agents already leaves them to others.
 func (p *scanner) room() bool {
 	return p.t.n.claims() && p.t.roomy() && p.t.scheduler.queue.waiting() < p.t.n.cfg.Options.ClaimBatch
 }
 
-// claim takes up runs that nobody owns, in batches (S55, S75). Engines begin at
+// claim takes up runs without an owner, in batches (S55, S75). Engines begin at
 // different ones, so that they do not all go for the same.
 func (p *scanner) claim(ctx context.Context, runs []machine.RunID) (int, error) {
 	batch := p.t.n.cfg.Options.ClaimBatch

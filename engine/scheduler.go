@@ -57,9 +57,9 @@ type delivery struct {
 	event       machine.Event
 	arrived     time.Time   // store time when it reached this engine
 	completeBy  time.Time   // of the attempt it answers; zero = it answers none
-	done        func(error) // told once what became of it; nil = nobody asks
+	done        func(error) // told once what became of it; nil = not called
 	call        *openCall   // whose answer it is, told like done; nil = none's
-	decided     func()      // called once it was decided, or dropped; nil = nobody asks
+	decided     func()      // called once it was decided, or dropped; nil = not called
 	start       *start      // the run's first event
 	attempt     machine.AttemptID
 	reservation *reservation    // of the call that it answers; nil = none

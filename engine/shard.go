@@ -11,7 +11,7 @@ import (
 )
 
 // A shard is one goroutine that owns the cached states of its share of the
-// runs: nobody else reads or writes them. What others want of a run they post.
+// runs: no other goroutine reads or writes them. Others post what they want of a run.
 type shard struct {
 	s    *scheduler
 	hint chan struct{}
@@ -79,7 +79,7 @@ const inARow = 64
 
 // flush gives the committer what was decided. It blocks while the committer is
 // full, which is how the store slows down what decides. An error means that this
-// incarnation ends: nobody waits for the rest.
+// incarnation ends: no caller waits for the rest.
 func (sh *shard) flush(ctx context.Context) {
 	if len(sh.outbox) == 0 {
 		return
@@ -179,8 +179,8 @@ func (sh *shard) blankCommit() *pendingCommit {
 	return &pendingCommit{}
 }
 
-// doneWith keeps a pendingCommit that has landed and was acted on. Nobody else knows it
-// any more: the committer is done with it once it has told the shard.
+// doneWith keeps a pendingCommit that has landed and was acted on. It has no other
+// user any more: the committer is done with it once it has told the shard.
 func (sh *shard) doneWith(f *pendingCommit) {
 	const most = 256 // what lies idle is bounded
 	if len(sh.flown) == most {

@@ -11,7 +11,7 @@ import (
 // first served. When a slot frees one run is told, and the next only after that
 // one has decided: a hundred runs do not rush for one slot.
 type slotQueue struct {
-	capacity Capacity // nil = nobody ever waits
+	capacity Capacity // nil = no run ever waits
 	tell     func(run machine.RunID, key string)
 
 	mu    sync.Mutex // protects following fields

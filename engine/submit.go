@@ -28,9 +28,9 @@ const submitIDs = 8
 // Submit accepts a run: the run and every step of it show in the store before
 // anything runs (S14), and this engine owns it. If the name is taken, or the
 // workflow's unique key is held, nothing is written and the earlier run is
-// returned with Exists set. After an error nobody was promised anything:
+// returned with Exists set. After an error no promise was made:
 // submitting again under the same name or key is safe. With an error and a Run
-// other than 0 the run was sent, nobody answered, and it may be stored under that
+// other than 0 the run was sent, the store did not answer, and it may be stored under that
 // id and Name. A workflow whose expressions fail on these variables is refused.
 func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error) {
 	if _, given := store.ParseRunName(s.Name); given {

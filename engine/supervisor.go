@@ -41,7 +41,7 @@ type SupervisorOptions struct {
 	// does not grow. nil = there never is.
 	Busy func() bool
 	// Passed is told of every pass how many runs it told that time has passed,
-	// and how long it took; nil = nobody asks.
+	// and how long it took; nil = not called.
 	Passed func(told int, took time.Duration)
 	// Logger reports passes that failed; nil = nowhere.
 	Logger *slog.Logger

@@ -21,7 +21,7 @@ type takeoverScope struct {
 	from func(h store.Head) bool
 	// passed: the owner is alive, but the runs are overdue.
 	passed bool
-	// owned: runs of nobody are left out.
+	// owned: runs without an owner are left out.
 	owned bool
 	// due: only runs of which something is due.
 	due bool
@@ -323,7 +323,7 @@ func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	return t.orphans(ctx, tick.Dead, takeoverScope{from: func(store.Head) bool { return true }})
 }
 
-// orphans fences dead members off and takes over the runs that nobody works on.
+// orphans fences dead members off and takes over the runs that no engine works on.
 func (t *membership) orphans(ctx context.Context, dead []store.EngineID, how takeoverScope) (int, error) {
 	st, o := t.n.cfg.Store, t.n.cfg.Options
 	gone := map[store.EngineID]bool{0: true}
@@ -388,8 +388,8 @@ func (t *membership) withoutBackoff(runs []machine.RunID) []machine.RunID {
 	return out
 }
 
-// Adopt makes this engine the owner of one run, if its owner is gone or nobody
-// owns it. It is harmless for a run that this engine owns or that has ended.
+// Adopt makes this engine the owner of one run, if its owner is gone or it has
+// none. It is harmless for a run that this engine owns or that has ended.
 // Returns ErrNotOwner if its owner is alive, ErrNotFound if there is no such
 // run, a *RunError if it cannot be worked on here.
 func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {

@@ -50,8 +50,8 @@ type unstaffedDecision struct {
 // A cause is why something is decided of an unstaffed run.
 type cause struct {
 	spoken bool // a person has said something to it
-	due    bool // its time has passed: a deadline that nobody else may notice
-	late   bool // people should know that nobody goes on with it
+	due    bool // its time has passed: a deadline that no other engine may notice
+	late   bool // people should know that no engine goes on with it
 }
 
 // grace is for how long past its time a run of others is left alone.
@@ -88,7 +88,7 @@ func (t *membership) decideUnstaffed(ctx context.Context, x unstaffedRun, elsewh
 	return a, nil
 }
 
-// unable has what is said to a run of nobody decided, although its agents are
+// unable has what is said to a run without an owner decided, although its agents are
 // missing here.
 func (sh *shard) unable(ctx context.Context, run machine.RunID) {
 	t := sh.s.n.now()
@@ -150,7 +150,7 @@ func (x *unstaffedRun) overdueFrom() time.Time {
 }
 
 // due returns when time moves the run and no other engine can be expected to say
-// so; Never if nothing of it is timed. A run of nobody may have none but engines
+// so; Never if nothing of it is timed. A run without an owner may have none but engines
 // without its agents, so it is at once. A dead owner's is left for a while to
 // those that have its agents.
 func (x *unstaffedRun) due(grace time.Duration) time.Time {

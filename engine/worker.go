@@ -21,7 +21,7 @@ type worker struct {
 
 	mu    sync.Mutex // protects following fields
 	calls map[callID]*openCall
-	ends  chan struct{} // closed when the last call ends; nil = nobody waits
+	ends  chan struct{} // closed when the last call ends; nil = no goroutine waits
 	quit  bool          // no call is started any more
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// queue measures a queue of a million runs that nobody owns: how fast it grows
+// queue measures a queue of a million runs without an owner: how fast it grows
 // and whether its length slows that down, and how fast an engine takes runs from
 // it, with agents that have no room and with one that works.
 func (l *lab) queue(ctx context.Context) (err error) {

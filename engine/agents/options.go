@@ -26,7 +26,7 @@ type Options struct {
 	// LogSink receives every line that an agent logs while it works on a call,
 	// and what its process prints meanwhile, once for each run it may be about,
 	// of whatever level, without what is sensitive. It is called from several
-	// goroutines and must not block. engine.LogKeeper.Keep is one; nil = nobody.
+	// goroutines and must not block. engine.LogKeeper.Keep is one; nil = none.
 	LogSink func(store.LogLine)
 
 	// MaxProcesses is how many processes of all agents together run at once. An

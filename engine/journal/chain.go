@@ -13,7 +13,7 @@ import (
 
 // A run's history is a chain: each row of its journal ends with a check of the row,
 // its place and the check of the row before (decision 0020). With a key the check is
-// a tag that nobody can make without the key. Without one it is a checksum, which
+// a tag that cannot be made without the key. Without one it is a checksum, which
 // finds accidents. Rows of earlier versions have neither; they count for the check of
 // the row that follows.
 const (

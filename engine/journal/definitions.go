@@ -88,8 +88,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	}
 	stored := store.Definition{Digest: digest}
 	// With a key every definition is sealed: beside what is marked sensitive it
-	// holds literals and the answers of env() and file(), of which nobody can
-	// tell what they are.
+	// holds literals and the answers of env() and file(), which may be
+	// anything.
 	sensitive := d.sealer != nil
 	for _, name := range def.Names() {
 		wf := def.Workflow(name)

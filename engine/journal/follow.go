@@ -21,7 +21,7 @@ type FollowOptions struct {
 	Poll       time.Duration   // longest pause between two looks; 0 = 1 s
 	RetryStore time.Duration   // longest pause before a store that does not answer is asked again; 0 = 5 s
 	// Unanswered is called when the store stops answering, once until it answers
-	// again; nil = nobody asks.
+	// again; nil = not called.
 	Unanswered func(err error)
 }
 

@@ -85,7 +85,7 @@ func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Even
 	}
 	last := story.State.Last()
 	if err = guard.Do(try(last)); err == nil && refused.Verb == "" {
-		return nil // what this machine's clock says instead is for nobody to go by: the owner knows the time
+		return nil // what this machine's clock says instead does not count: the owner knows the time
 	}
 	if now := time.Now(); err == nil && now.After(last) {
 		err = guard.Do(try(now)) // what was too early then may be in time by now

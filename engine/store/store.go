@@ -35,7 +35,7 @@ type Store interface {
 }
 
 // A Waker is a store that can tell that something may be waiting for an engine:
-// a message in an inbox, a run of nobody. Implementing it is optional, and a
+// a message in an inbox, a run without an owner. Implementing it is optional, and a
 // hint may be lost: the listener also looks on its own from time to time.
 type Waker interface {
 	// Wakes returns a channel that receives hints, coalesced, until ctx ends;
@@ -150,7 +150,7 @@ type Members interface {
 	// (Head.AtRest) are not among them unless a message waits for them, and are not
 	// even then after MaxDeaths (Suspects).
 	Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
-	// Abandoned is Orphans without the runs of nobody, of which there may be very
+	// Abandoned is Orphans, but leaves out runs that have no owner, of which there may be very
 	// many and which ticks show anyhow.
 	Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
 	// Addressed returns up to limit open runs of members declared dead for which
@@ -216,7 +216,7 @@ type Member struct {
 type Tick struct {
 	Now     time.Time // store time
 	Due     []DueRun  // own runs whose next check has passed
-	Unowned []DueRun  // runs of nobody whose next check has passed
+	Unowned []DueRun  // runs without an owner whose next check has passed
 	// Inbox are runs of this engine, or of nobody, for which messages wait,
 	// ended ones included, ascending. Ended runs whose owner is gone are nobody's.
 	// Runs at rest are left out after MaxDeaths (Suspects).

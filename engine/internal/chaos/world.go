@@ -269,7 +269,7 @@ func (w *World) Submit(f Flow, n int) []Run {
 	return runs
 }
 
-// Enqueue records one run that nobody owns yet.
+// Enqueue records one run without an owner.
 func (w *World) Enqueue(s engine.Submission) (store.Submitted, error) {
 	ctx, cancel := context.WithTimeout(w.T.Context(), 30*time.Second)
 	defer cancel()

@@ -67,7 +67,7 @@ type Store struct {
 	lineage *lineage
 	flows   sync.Map // of WorkflowID that are known to stand in the database
 	orphans walk
-	// abandoned is the same without the runs of nobody.
+	// abandoned is the same, but leaves out runs that have no owner.
 	abandoned walk
 	turns     store.Rotation // of the runs for which messages wait
 	retention

@@ -69,7 +69,7 @@ func (w *walk) put(page, list []machine.RunID) {
 	}
 }
 
-// Orphans returns open runs of nobody, or of a member declared dead, that are
+// Orphans returns open runs without an owner, or of a member declared dead, that are
 // not at rest or have a message. A caller that asks page after page, each after
 // the last run of the one before, pays for one walk in many pages; what became
 // an orphan since that walk began may show only in the next one.
@@ -77,7 +77,7 @@ func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]
 	return s.walked(ctx, &s.orphans, after, limit, true)
 }
 
-// Abandoned is Orphans without the runs of nobody.
+// Abandoned is Orphans, but leaves out runs that have no owner.
 func (s *Store) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
 	return s.walked(ctx, &s.abandoned, after, limit, false)
 }

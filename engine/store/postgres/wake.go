@@ -104,7 +104,7 @@ func (s *Store) notifyLate(ctx context.Context) {
 }
 
 // Wakes returns a channel that receives a hint when a message was posted or a
-// run of nobody submitted, and whenever hints may have been missed. Behind a
+// run without an owner submitted, and whenever hints may have been missed. Behind a
 // pooler in transaction mode there are none. The connection is probed, so that
 // one that died without a word is made again.
 func (s *Store) Wakes(ctx context.Context) <-chan struct{} {

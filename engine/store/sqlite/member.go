@@ -174,13 +174,13 @@ func (x *tx) bury(id store.EngineID) (dead bool, err error) {
 	return true, nil
 }
 
-// Orphans returns open runs of nobody, or of a member declared dead, that are
+// Orphans returns open runs without an owner, or of a member declared dead, that are
 // not at rest, or have a message.
 func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
 	return s.runIDs(ctx, "list orphans", orphanList, int64(after), limit, true)
 }
 
-// Abandoned is Orphans without the runs of nobody.
+// Abandoned is Orphans, but leaves out runs that have no owner.
 func (s *Store) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
 	return s.runIDs(ctx, "list orphans", orphanList, int64(after), limit, false)
 }

@@ -62,7 +62,7 @@ const (
 )
 
 // Commit lands a batch. Returns ErrFenced. A store that was opened Beside lands
-// only submissions of runs that nobody owns.
+// only submissions of runs without an owner.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
 	if err := store.ValidateBatch(items); err != nil {
 		return nil, err
