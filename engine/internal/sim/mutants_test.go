@@ -24,7 +24,7 @@ var mutants = []mutant{
 	{"a number is taken twice", "store/memory/journal.go",
 		"case r != nil && int(t.Seq) < len(r.rows):\n\t\treturn store.ErrStale", "case r != nil && int(t.Seq) < len(r.rows):\n\t\treturn nil", nil},
 	{"a stale row counts as landed", "committer.go",
-		"it.res.err = store.ErrStale\n", "it.res.err = nil\n", nil},
+		"submitted: outcomes[i].Submitted, unsure: it.unsure}\n", "submitted: outcomes[i].Submitted, unsure: it.unsure}\n\t\t\t\tif errors.Is(it.res.err, store.ErrStale) {\n\t\t\t\t\tit.res.err = nil\n\t\t\t\t\tcontinue\n\t\t\t\t}\n", nil},
 	{"an error of the store counts as a commit", "committer.go",
 		"outcomes, err := w.store.Commit(ctx, batch)\n", "outcomes, err := w.store.Commit(ctx, batch)\n\t\tif err != nil && !errors.Is(err, store.ErrFenced) && ctx.Err() == nil {\n\t\t\toutcomes, err = make([]store.Outcome, len(batch)), nil\n\t\t\tfor i := range outcomes {\n\t\t\t\toutcomes[i].Landed = true\n\t\t\t}\n\t\t}\n", nil},
 	{"calls are made before the commit", "run.go",
