@@ -27,7 +27,12 @@ func main() {
 	env := takeEnvironment()
 	procs.Spare()
 	ctx := context.Background()
-	go heap.Pace(ctx, room(os.Args[1:]))
+	if worksOnRuns(os.Args[1:]) {
+		go heap.Pace(ctx, heap.EngineRoom)
+	} else {
+		go heap.Pace(ctx, heap.CommandRoom)
+		go heap.Hold(ctx, heap.CommandLimit)
+	}
 	os.Exit(runIn(ctx, env, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -109,12 +114,9 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-// room is how much garbage a command may have before it is collected: a lot for
-// those that work on runs, little for those that only read, so that a file made to
-// harm takes little memory.
-func room(args []string) int {
-	if slices.Contains(args, "serve") || slices.Contains(args, "apply") {
-		return heap.EngineRoom
-	}
-	return heap.CommandRoom
+// worksOnRuns reports whether a command works on runs. It then may have a lot of
+// garbage before it is collected. One that only reads may not, so that a file made
+// to harm takes little memory.
+func worksOnRuns(args []string) bool {
+	return slices.Contains(args, "serve") || slices.Contains(args, "apply")
 }

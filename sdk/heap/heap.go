@@ -21,6 +21,10 @@ const (
 	CommandRoom = 16 << 20 // of a command that works on no runs
 )
 
+// CommandLimit is how many bytes such a command takes before the collector runs more
+// often than the room asks for.
+const CommandLimit = 40 << 20
+
 // goDefault is the percentage that nobody has chosen.
 const goDefault = 100
 
@@ -39,19 +43,49 @@ func Pace(ctx context.Context, room int) {
 	if before != goDefault {
 		return
 	}
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	afterEach(ctx, func(live uint64) {
+		if p := percent(room, live); p != set {
+			debug.SetGCPercent(p)
+			set = p
+		}
+	})
+}
+
+// Hold has the collector run before the process takes more than so many bytes, as
+// often as that needs. What lives may need more: the limit is then a third above
+// it. The collector's pace alone would let a process take twice of what lives, and
+// more on a machine that is busy. It returns when ctx ends and leaves the limit as
+// it was. GOMEMLIMIT in the environment, or a limit that the program has set
+// before, is obeyed instead.
+func Hold(ctx context.Context, limit int64) {
+	before := debug.SetMemoryLimit(-1) // reads it
+	if before != math.MaxInt64 {
+		return
+	}
+	defer debug.SetMemoryLimit(before)
+	set := limit
+	debug.SetMemoryLimit(set)
+	afterEach(ctx, func(live uint64) {
+		if l := max(limit, int64(live/3*4)); l != set {
+			debug.SetMemoryLimit(l)
+			set = l
+		}
+	})
+}
+
+// afterEach calls do after each collection with what then lives, in bytes, until
+// ctx ends.
+func afterEach(ctx context.Context, do func(live uint64)) {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	ended := make(chan struct{}, 1)
 	watch(ctx, ended)
 	for {
 		select {
 		case <-ended:
+			metrics.Read(sample)
+			do(sample[0].Value.Uint64())
 		case <-ctx.Done():
 			return
-		}
-		metrics.Read(live)
-		if p := percent(room, live[0].Value.Uint64()); p != set {
-			debug.SetGCPercent(p)
-			set = p
 		}
 	}
 }

@@ -2,6 +2,7 @@ package heap
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -64,6 +65,37 @@ func TestPace(t *testing.T) {
 		Pace(t.Context(), room)
 		if now := debug.SetGCPercent(50); now != 50 {
 			t.Errorf("%d %%, want 50", now)
+		}
+	})
+}
+
+// The limit follows what lives, is given back, and what was set before is obeyed.
+func TestHold(t *testing.T) {
+	const limit = 64 << 20
+	is := func(want func(now int64) bool) func(int) bool {
+		return func(int) bool { return want(debug.SetMemoryLimit(-1)) }
+	}
+	t.Run("for a while", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { Hold(ctx, limit); close(done) }()
+		await(t, "at the start", is(func(now int64) bool { return now == limit }))
+		held := make([]byte, 4*limit)
+		await(t, "with a large heap", is(func(now int64) bool { return now > 5*limit }))
+		runtime.KeepAlive(held)
+		held = nil
+		await(t, "with a small heap again", is(func(now int64) bool { return now == limit }))
+		cancel()
+		<-done
+		if now := debug.SetMemoryLimit(-1); now != math.MaxInt64 {
+			t.Errorf("a limit of %d bytes afterwards, want none", now)
+		}
+	})
+	t.Run("not against the program", func(t *testing.T) {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 40))
+		Hold(t.Context(), limit)
+		if now := debug.SetMemoryLimit(-1); now != 1<<40 {
+			t.Errorf("a limit of %d bytes, want that of the program", now)
 		}
 	})
 }

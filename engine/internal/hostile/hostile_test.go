@@ -174,6 +174,7 @@ func (b *bench) hold(t *testing.T, c *hostileCase, args []string, r result) {
 	if r.CPU > mostCPU {
 		fail("took %s of CPU time, want at most %s", r.CPU, mostCPU)
 	}
+	t.Logf("engine %q: %d MiB of memory, %s of CPU time", args, r.Memory>>20, r.CPU)
 	if base := b.base(t, args); r.Memory > base+mostMemory {
 		fail("took %d MiB of memory, want at most %d MiB above the %d MiB of a small module", r.Memory>>20, mostMemory>>20, base>>20)
 	}
