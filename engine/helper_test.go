@@ -414,12 +414,12 @@ func (w *world) check(run machine.RunID) *machine.State {
 	if err != nil {
 		w.t.Fatalf("Load: %v", err)
 	}
-	_, state, _, err := journal.LoadRun(context.WithoutCancel(w.t.Context()), w.mem, w.sealer(), journal.NewDefinitions(w.mem, w.sealer()), run)
+	story, err := journal.Load(context.WithoutCancel(w.t.Context()), w.mem, w.sealer(), journal.NewDefinitions(w.mem, w.sealer()), run)
 	if err != nil {
-		w.t.Fatalf("LoadRun: %v", err)
+		w.t.Fatalf("Load: %v", err)
 	}
-	if state.Status() != head.State {
-		w.t.Errorf("journal says %v, the row says %v", state.Status(), head.State)
+	if story.State.Status() != head.State {
+		w.t.Errorf("journal says %v, the row says %v", story.State.Status(), head.State)
 	}
 	if head.State.Final() == head.FinishedAt.IsZero() {
 		w.t.Errorf("row is %v but finished at %v", head.State, head.FinishedAt)
@@ -432,10 +432,10 @@ func (w *world) check(run machine.RunID) *machine.State {
 			w.t.Errorf("time falls within the run: row %d at %v, row %d at %v", i-1, rows[i-1].At, i, row.At)
 		}
 	}
-	if due, ok := state.NextDue(); ok && !state.Lost() && !head.State.Final() && head.NextCheck.After(due) {
+	if due, ok := story.State.NextDue(); ok && !story.State.Lost() && !head.State.Final() && head.NextCheck.After(due) {
 		w.t.Errorf("bound %v is later than what is due at %v", head.NextCheck, due)
 	}
-	return state
+	return story.State
 }
 
 func (w *world) sealer() crypt.Sealer {

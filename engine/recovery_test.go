@@ -77,12 +77,12 @@ func (s *auditStore) turn(t *testing.T, run machine.RunID, to machine.RunState) 
 // storyOf returns the names of a run's events, in order.
 func (w *world) storyOf(run machine.RunID) []string {
 	w.t.Helper()
-	_, _, records, err := journal.LoadRun(w.t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), run)
+	story, err := journal.Load(w.t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), run)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	var names []string
-	for _, r := range records {
+	for _, r := range story.Records {
 		names = append(names, strings.TrimPrefix(fmt.Sprintf("%T", r.Event()), "machine."))
 	}
 	return names
@@ -580,14 +580,14 @@ func (w *world) replayAll(t *testing.T) int {
 	}
 	waiting := 0
 	for _, row := range rows {
-		wf, state, _, err := journal.LoadRun(t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), row.Run)
+		told, err := journal.Load(t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), row.Run)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if state.Status() != row.State {
-			t.Errorf("run %d: its stream says %v, the list %v", row.Run, state.Status(), row.State)
+		if told.State.Status() != row.State {
+			t.Errorf("run %d: its stream says %v, the list %v", row.Run, told.State.Status(), row.State)
 		}
-		if due, ok := state.NextDue(); ok && !row.State.Final() && row.NextCheck.After(due) {
+		if due, ok := told.State.NextDue(); ok && !row.State.Final() && row.NextCheck.After(due) {
 			t.Errorf("run %d: its stream says it is due at %v, the list %v", row.Run, due, row.NextCheck)
 		}
 		steps, err := w.mem.StepRows(t.Context(), row.Run)
@@ -595,7 +595,7 @@ func (w *world) replayAll(t *testing.T) int {
 			t.Fatal(err)
 		}
 		for _, s := range steps {
-			node := state.Node(wf, int(s.Node))
+			node := told.State.Node(told.Flow, int(s.Node))
 			if node.State != s.State || node.Failures != s.Failures || !node.CompleteBy.Equal(s.CompleteBy) {
 				t.Errorf("run %d: of %s its stream says %v, %d failures, until %v; the list %v, %d, %v",
 					row.Run, s.Name, node.State, node.Failures, node.CompleteBy, s.State, s.Failures, s.CompleteBy)

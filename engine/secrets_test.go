@@ -102,10 +102,10 @@ func TestSensitiveValuesStayInTheirPlace(t *testing.T) {
 			t.Errorf("the story shows a sensitive value, or nothing in its place:\n%s", text)
 		}
 		// Without the key the story cannot be read, and the error says what to do.
-		_, _, _, err := journal.LoadRun(t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), run)
+		_, err := journal.Load(t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), run)
 		var missing *crypt.KeyError
 		if !errors.As(err, &missing) || !strings.Contains(err.Error(), "ENGINE_ENCRYPTION_KEY") {
-			t.Errorf("LoadRun without a key = %v, want a KeyError with a remedy", err)
+			t.Errorf("Load without a key = %v, want a KeyError with a remedy", err)
 		}
 		n.drain(t)
 	})

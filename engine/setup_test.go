@@ -26,11 +26,11 @@ func (w *world) under(call string) (*testNode, machine.RunID) {
 // records returns the records in a run's journal.
 func (w *world) records(run machine.RunID) []machine.Record {
 	w.t.Helper()
-	_, _, records, err := journal.LoadRun(context.WithoutCancel(w.t.Context()), w.mem, w.sealer(), journal.NewDefinitions(w.mem, w.sealer()), run)
+	story, err := journal.Load(context.WithoutCancel(w.t.Context()), w.mem, w.sealer(), journal.NewDefinitions(w.mem, w.sealer()), run)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return records
+	return story.Records
 }
 
 // operator returns somebody who speaks to the world's runs from outside.

@@ -28,11 +28,11 @@ func (w *work) attach(ctx context.Context, s *session, row store.RunRow) error {
 		return failed("Key is held by another run", "The unique key %q belongs to run %s (%s), so there can be no run %s. "+
 			"Leave --run-id out to attach to it.", render.Clean(row.Key), name, row.State, render.Clean(w.o.runID))
 	}
-	_, state, _, err := journal.LoadRun(ctx, s.store, s.sealer, s.defs, row.Run)
+	told, err := journal.Load(ctx, s.store, s.sealer, s.defs, row.Run)
 	if err != nil {
 		return s.wrap("read run "+name, err)
 	}
-	if names := w.differing(state.Vars()); len(names) > 0 {
+	if names := w.differing(told.State.Vars()); len(names) > 0 {
 		return failed("Run has other values", "Run %s exists (%s) and was started with other values of %s. "+
 			"Give the same values to attach to it.", name, row.State, strings.Join(names, ", "))
 	}

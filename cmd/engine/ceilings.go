@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk/plugin"
 )
 
 // A ceilings is what --limit sets. docs/limits.md explains each.
@@ -69,6 +70,9 @@ func (c *ceilings) Set(text string) error {
 	set(n)
 	if err := c.run.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
+	}
+	if files := c.agent.files; files != 0 && files < plugin.MinFiles {
+		return fmt.Errorf("%s must be at least %d: an agent and its keeper need as many files to start", name, plugin.MinFiles)
 	}
 	c.given = append(c.given, text)
 	return nil

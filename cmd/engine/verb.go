@@ -235,12 +235,11 @@ func (s *session) rightKey(ctx context.Context) error {
 
 // fold reads a run and folds its journal, no more.
 func (s *session) fold(ctx context.Context, row store.RunRow) (*shownRun, error) {
-	r := &shownRun{row: row}
-	var err error
-	if r.wf, r.state, r.records, err = journal.LoadRun(ctx, s.store, s.sealer, s.defs, row.Run); err != nil {
+	told, err := journal.Load(ctx, s.store, s.sealer, s.defs, row.Run)
+	if err != nil {
 		return nil, s.wrap("read the run", err)
 	}
-	return r, nil
+	return &shownRun{row: row, wf: told.Flow, state: told.State, records: told.Records}, nil
 }
 
 // openSpeaker opens the state of --dsn to speak to its runs, while engines

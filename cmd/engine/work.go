@@ -204,15 +204,15 @@ func (w *work) timedOut() {
 // last shows what was recorded while the node stopped, and tells how the run
 // stands.
 func (w *work) last(ctx context.Context, s *session, run store.RunRow) (outcome, error) {
-	flow, state, records, err := journal.LoadRun(ctx, s.store, s.sealer, s.defs, run.Run)
+	told, err := journal.Load(ctx, s.store, s.sealer, s.defs, run.Run)
 	if err != nil {
 		return outcome{}, s.wrap("read the run", err)
 	}
-	if facts := factsOf(flow, records); len(facts) > w.seen {
+	if facts := factsOf(told.Flow, told.Records); len(facts) > w.seen {
 		w.view.Facts(w.seen+1, facts[w.seen:])
 		w.seen = len(facts)
 	}
-	return outcome{run: run.Name, state: state}, nil
+	return outcome{run: run.Name, state: told.State}, nil
 }
 
 // submit takes over what nobody works on, then starts the run or finds the one

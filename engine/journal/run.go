@@ -22,34 +22,22 @@ type Run struct {
 
 	Stored int64 // bytes of the journal
 
-	each  func(machine.Event) // sees every event in order; nil = nothing does
 	chain chain
 }
 
 // Next says what the row after the last one has to fit to.
 func (st *Run) Next() Link { return st.chain.Link }
 
-// LoadRun reads a run's journal and folds it: the workflow it is pinned to,
-// its state, and its records in order (S22, S87). It needs no running engine
-// and slows none. Returns ErrNotFound; a *KeyError inside the error if it
-// holds sensitive values and the key is not known; a *RunError if what is
-// stored cannot be read by this version.
-func LoadRun(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID) (*dsl.Workflow, *machine.State, []machine.Record, error) {
-	story, _, err := Load(ctx, store, sealer, defs, run)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return story.Flow, story.State, story.Records, nil
-}
-
-// Load loads and folds a run, and returns the rows too.
-func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID) (Run, []store.Row, error) {
+// Load reads a run's journal and folds it: the workflow it is pinned to, its state,
+// and its records in order (S22, S87). It needs no running engine and slows none.
+// Returns ErrNotFound; a *KeyError inside the error if it holds sensitive values and
+// the key is not known; a *RunError if what is stored cannot be read by this version.
+func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID) (Run, error) {
 	head, rows, err := st.Load(ctx, run)
 	if err != nil {
-		return Run{}, nil, fmt.Errorf("load run %s: %w", store.RunName(run), err)
+		return Run{}, fmt.Errorf("load run %s: %w", store.RunName(run), err)
 	}
-	story, err := Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
-	return story, rows, err
+	return Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
 }
 
 // Fold folds what was loaded of a run. With a scratch it makes no records,
@@ -58,7 +46,7 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 	if each == nil {
 		each = func(machine.Event) {}
 	}
-	story := Run{Head: l.Head, State: machine.NewState(), each: each}
+	story := Run{Head: l.Head, State: machine.NewState()}
 	var err error
 	if story.Flow, err = defs.Workflow(ctx, l.Head.Workflow); err != nil {
 		return Run{}, err
@@ -71,7 +59,7 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 			return Run{}, err
 		}
 		story.Stored += int64(len(row.Data))
-		if err := story.fold(sealer, row, scratch); err != nil {
+		if err := story.fold(sealer, row, scratch, each); err != nil {
 			return Run{}, err
 		}
 	}
@@ -92,14 +80,14 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 }
 
 // fold applies one row.
-func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *machine.Scratch) error {
+func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *machine.Scratch, each func(machine.Event)) error {
 	if scratch == nil {
-		return st.foldRecords(sealer, row)
+		return st.foldRecords(sealer, row, each)
 	}
 	plain, err := openRow(sealer, st.Head.Run, row)
 	if err == nil {
 		err = guard.Do(func() error {
-			facts, err := scratch.Fold(st.State, st.Flow, plain, st.each)
+			facts, err := scratch.Fold(st.State, st.Flow, plain, each)
 			st.Facts += facts
 			return err
 		})
@@ -108,13 +96,13 @@ func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *machine.Scratch
 }
 
 // foldRecords is fold that keeps the records.
-func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row) error {
+func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine.Event)) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err == nil {
 		err = guard.Do(func() error {
 			for _, rec := range records {
 				st.Facts += st.State.ApplyCounted(st.Flow, rec)
-				st.each(rec.Event())
+				each(rec.Event())
 			}
 			return nil
 		})

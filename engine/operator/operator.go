@@ -66,7 +66,7 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 // Try tells whether a verb would be accepted as the run stands now. Returns a
 // *RefusedError if it would not. Decide is pure, so nothing comes of it.
 func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Event) error {
-	story, _, err := journal.Load(ctx, o.Store, o.Sealer, o.Defs, run)
+	story, err := journal.Load(ctx, o.Store, o.Sealer, o.Defs, run)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (o *Operator) Answer(ctx context.Context, run machine.RunID, id store.Messa
 	}
 	var story journal.Run
 	err := ask.Do(ctx, func() (err error) {
-		story, _, err = journal.Load(ctx, o.Store, o.Sealer, o.Defs, run)
+		story, err = journal.Load(ctx, o.Store, o.Sealer, o.Defs, run)
 		return err
 	})
 	if err != nil {

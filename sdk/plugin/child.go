@@ -183,6 +183,26 @@ func (c *child) err() error {
 	default:
 		return nil
 	}
+	return c.end()
+}
+
+// killedFor says which limit the process has passed; nil if it has passed none. It may
+// still run, since all that it has started is killed first.
+func (c *child) killedFor() error {
+	c.mu.Lock()
+	process := c.process
+	c.mu.Unlock()
+	if process == nil {
+		return nil
+	}
+	if err := process.Killed(); err != nil {
+		return fmt.Errorf("%w: %w", ErrExited, err)
+	}
+	return nil
+}
+
+// end says how the process has ended.
+func (c *child) end() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.exit == nil {

@@ -28,7 +28,7 @@ const orphans = `i=0; while [ $i -lt 500 ]; do setsid sh -c 'trap "" TERM HUP; s
 const grown = `setsid sh -c 'x=0123456789abcdef; while [ ${#x} -lt 1000000000 ]; do x=$x$x; done; sleep 60'`
 
 // T12: an agent that takes too much memory or too many processes is killed with all that
-// it has started. Its calls end with agent_lost, and its end names the limit.
+// it has started. Its calls end with agent_lost; they and its end name the limit.
 func TestHogs(t *testing.T) {
 	for _, c := range []struct{ name, action, input, limit string }{
 		{"memory", "memory", `{"ms":1024}`, "agent_memory is 256 MiB"},
@@ -40,8 +40,8 @@ func TestHogs(t *testing.T) {
 			mark := filepath.Join(t.TempDir(), "mark") // in the environment of all its processes
 			p := open(t, OpenOptions{MaxMemory: 256 << 20, MaxThreads: 200, Env: []string{"PATH=" + os.Getenv("PATH"), "MARK=" + mark}})
 			reply := invoke(t, p, request(c.action, c.input))
-			if reply.Code != sdk.CodeAgentLost {
-				t.Errorf("the reply is %+v, want %s", reply, sdk.CodeAgentLost)
+			if reply.Code != sdk.CodeAgentLost || !strings.Contains(reply.Message, c.limit) {
+				t.Errorf("the reply is %+v, want %s and %q", reply, sdk.CodeAgentLost, c.limit)
 			}
 			<-p.Done()
 			if err := p.Err(); !errors.Is(err, ErrExited) || !strings.Contains(err.Error(), c.limit) {
@@ -77,7 +77,7 @@ func withVariable(t *testing.T, variable string) (pids []int) {
 
 // T12: an agent that opens files without end gets an error, and lives.
 func TestOpenFilesAreBounded(t *testing.T) {
-	p := open(t, OpenOptions{MaxFiles: 300})
+	p := open(t, OpenOptions{MaxFiles: MinFiles})
 	reply := invoke(t, p, request("files", `{}`))
 	var n int
 	if _, err := fmt.Sscanf(string(reply.Output), `{"pid":%d}`, &n); err != nil || n < 100 || n >= 300 {

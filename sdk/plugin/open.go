@@ -26,6 +26,10 @@ const (
 	DefaultFiles   = 16384
 )
 
+// MinFiles is the lowest MaxFiles. An agent needs some ten files to start, and the
+// keeper that holds it to its limits needs as many.
+const MinFiles = 64
+
 // OpenOptions says how to start an agent. Path is required; every other zero
 // field means its default.
 type OpenOptions struct {
@@ -38,7 +42,7 @@ type OpenOptions struct {
 	PayloadLimit int           // bytes of an input or an output; 0 = DefaultPayloadLimit
 	MaxMemory    int64         // bytes of the process and all that it starts, without those of files; 0 = DefaultMemory
 	MaxThreads   int           // threads of the process and all that it starts; 0 = DefaultThreads
-	MaxFiles     int           // open files of each process; 0 = DefaultFiles
+	MaxFiles     int           // open files of each process, at least MinFiles; 0 = DefaultFiles
 	Protocol     int           // newest version of the protocol to agree on; 0 = the newest there is
 	StartTimeout time.Duration // until the handshake is complete; 0 = 15 s
 	CancelGrace  time.Duration // for a reply after a call was cancelled; 0 = 5 s
@@ -87,6 +91,8 @@ func (o *OpenOptions) validate() error {
 	case o.PayloadLimit < 0 || o.StartTimeout < 0 || o.CancelGrace < 0 || o.CloseGrace < 0 || o.Protocol < 0,
 		o.MaxMemory < 0 || o.MaxThreads < 0 || o.MaxFiles < 0:
 		return errors.New("plugin: OpenOptions: limits and times must not be negative")
+	case o.MaxFiles < MinFiles:
+		return fmt.Errorf("plugin: OpenOptions.MaxFiles is %d, want at least %d", o.MaxFiles, MinFiles)
 	}
 	return nil
 }

@@ -149,6 +149,9 @@ func (p *Process) explain(err error) error {
 	if gone := p.Err(); gone != nil {
 		return gone
 	}
+	if over := p.child.killedFor(); over != nil {
+		return over
+	}
 	return err
 }
 

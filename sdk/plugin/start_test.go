@@ -123,6 +123,7 @@ func TestOpenOptionsValidate(t *testing.T) {
 		"no path":   {},
 		"checksum":  {Path: "x", Checksum: []byte{1}},
 		"negative":  {Path: "x", PayloadLimit: -1},
+		"few files": {Path: "x", MaxFiles: MinFiles - 1},
 		"bad grace": {Path: "x", CloseGrace: -1},
 	} {
 		t.Run(name, func(t *testing.T) {

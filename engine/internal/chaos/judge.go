@@ -74,7 +74,7 @@ func (j *judge) fault(format string, args ...any) {
 
 // run judges one run.
 func (j *judge) run(ctx context.Context, r Run) (machine.RunState, int) {
-	wf, state, records, err := journal.LoadRun(ctx, j.w.store, j.w.sealer, j.w.defs, r.ID)
+	told, err := journal.Load(ctx, j.w.store, j.w.sealer, j.w.defs, r.ID)
 	if err != nil {
 		j.fault("%s: an accepted run is lost: %v (I1)", r.Name, err)
 		return 0, 0
@@ -84,16 +84,17 @@ func (j *judge) run(ctx context.Context, r Run) (machine.RunState, int) {
 		j.fault("%s: %v (I1)", r.Name, err)
 		return 0, 0
 	}
+	state := told.State
 	if state.Status() != head.State {
 		j.fault("%s: the journal says %v, the row %v (I10)", r.Name, state.Status(), head.State)
 	}
 	if due, ok := state.NextDue(); ok && !head.State.Final() && !state.Lost() && head.NextCheck.After(due) { // engines leave a run alone that they die of
 		j.fault("%s: the row's bound %v is later than what is due at %v (promise 13)", r.Name, head.NextCheck, due)
 	}
-	started, failures, parked := count(wf, records)
+	started, failures, parked := count(told.Flow, told.Records)
 	attempts := 0
 	for i := range state.NodeCount() {
-		node := state.Node(wf, i)
+		node := state.Node(told.Flow, i)
 		if node.Each {
 			continue
 		}
@@ -107,7 +108,7 @@ func (j *judge) run(ctx context.Context, r Run) (machine.RunState, int) {
 		j.effect(r, state, node)
 	}
 	if state.Status() == machine.RunCompensated {
-		j.order(r, wf, state)
+		j.order(r, told.Flow, state)
 	}
 	j.alerts(ctx, r, parked)
 	return state.Status(), attempts

@@ -24,19 +24,20 @@ func (w *world) judge(ctx context.Context, accepted map[string]machine.RunID) {
 	defs := journal.NewDefinitions(w.store, nil)
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		run := accepted[name]
-		wf, state, records, err := journal.LoadRun(ctx, w.store, nil, defs, run)
+		told, err := journal.Load(ctx, w.store, nil, defs, run)
 		if err != nil {
 			w.fault("%s: an accepted run is lost: %v (I1)", name, err)
 			continue
 		}
+		state := told.State
 		status := state.Status()
 		if !status.Final() && !status.NeedsHuman() {
 			w.fault("%s is %v after everything healed: stuck (I8)", name, status)
 		}
-		w.judgeStory(name, run, state, len(records))
+		w.judgeStory(name, run, state, len(told.Records))
 		for _, key := range slices.Sorted(maps.Keys(w.remote.keys)) {
 			if e := w.remote.keys[key]; e.run == name {
-				w.judgeEffect(name, run, status, e, state, wf)
+				w.judgeEffect(name, run, status, e, state, told.Flow)
 			}
 		}
 		if status == machine.RunCompensated {

@@ -107,7 +107,8 @@ func (w *world) judgePoison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
 	}
-	_, state, _, err := journal.LoadRun(ctx, w.store, nil, journal.NewDefinitions(w.store, nil), w.poisonous)
+	told, err := journal.Load(ctx, w.store, nil, journal.NewDefinitions(w.store, nil), w.poisonous)
+	state := told.State
 	switch {
 	case err != nil:
 		w.fault("%s: it is lost: %v (I1)", poisonName, err)

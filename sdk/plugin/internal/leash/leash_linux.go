@@ -25,7 +25,8 @@ type Process struct {
 	words  *bufio.Reader // what the keeper says
 	said   *os.File      // the end of the pipe that words reads
 
-	mu   sync.Mutex // protects following field
+	mu   sync.Mutex // protects following fields
+	over *excess    // the limit that it has passed; nil = none
 	hold *os.File   // the end of the pipe that the keeper watches; nil once Wait has returned
 }
 
@@ -104,6 +105,9 @@ func (p *Process) Wait() error {
 	word, number := p.word()
 	over := p.limits.passed(word, number)
 	if over != nil {
+		p.mu.Lock()
+		p.over = over
+		p.mu.Unlock()
 		word, number = p.word()
 	}
 	gone, _ := p.word()
@@ -115,13 +119,24 @@ func (p *Process) Wait() error {
 	status := syscall.WaitStatus(number)
 	switch {
 	case over != nil:
-		return &ExitError{text: "killed: " + over.String()}
+		return over.end()
 	case status.Signaled():
 		return &ExitError{text: strings.TrimSpace("signal: " + status.Signal().String())}
 	case status.ExitStatus() != 0:
 		return &ExitError{text: fmt.Sprintf("exit status %d", status.ExitStatus())}
 	}
 	return nil
+}
+
+// Killed says which limit the process has passed, so that it is being killed or was;
+// nil if it has passed none. Wait has to be under way.
+func (p *Process) Killed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over == nil {
+		return nil
+	}
+	return p.over.end()
 }
 
 func (p *Process) close() {

@@ -49,6 +49,9 @@ func (p *Process) Wait() error {
 	return err
 }
 
+// Killed returns nil: there are no limits to pass here.
+func (p *Process) Killed() error { return nil }
+
 // Kill kills the process and its group at once. It does not wait for their end,
 // and does nothing after the end of the process.
 func (p *Process) Kill() {

@@ -26,12 +26,12 @@ func (l Limits) passed(word string, number int) *excess {
 	return nil
 }
 
-// String is for people.
-func (e *excess) String() string {
+// end is the error of a process that was killed for it.
+func (e *excess) end() error {
 	if e.name == nameMemory {
-		return fmt.Sprintf("it and what it started took %d MiB of memory; its limit %s is %d MiB", e.taken>>20, e.name, e.limit>>20)
+		return &ExitError{text: fmt.Sprintf("killed: it and what it started took %d MiB of memory; its limit %s is %d MiB, and --limit %[2]s=%[4]dMiB doubles it", e.taken>>20, e.name, e.limit>>20, e.limit>>19)}
 	}
-	return fmt.Sprintf("it and what it started had %d threads; its limit %s is %d", e.taken, e.name, e.limit)
+	return &ExitError{text: fmt.Sprintf("killed: it and what it started had %d threads; its limit %s is %d, and --limit %[2]s=%[4]d doubles it", e.taken, e.name, e.limit, 2*e.limit)}
 }
 
 // text is how the host tells the keeper.
