@@ -137,10 +137,10 @@ func wordsOf(name string) (words []string) {
 	return words
 }
 
-// vague are words for people and things that a comment has to name.
+// vague are words for people and things that comments and texts have to name.
 var vague = regexp.MustCompile(`(?i)\b(whoever|somebody|anybody)\b`)
 
-// Comments say who does something.
+// Comments, and texts for users, say who does something.
 func TestCommentsNameWhoActs(t *testing.T) {
 	eachFile(t, func(file string, fset *token.FileSet, f *ast.File) {
 		for _, group := range f.Comments {
@@ -148,6 +148,14 @@ func TestCommentsNameWhoActs(t *testing.T) {
 				t.Errorf("%s: a comment says %q: say who it is (docs/glossary.md)", fset.Position(group.Pos()), word)
 			}
 		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+				if word := vague.FindString(text.Value); word != "" {
+					t.Errorf("%s: a text says %q: say who it is (docs/glossary.md)", fset.Position(text.Pos()), word)
+				}
+			}
+			return true
+		})
 	})
 }
 

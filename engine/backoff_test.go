@@ -17,7 +17,7 @@ func TestShelfRestsOnlyWhatWasNotSpokenTo(t *testing.T) {
 		want  bool
 	}{
 		{"nobody spoke", false, true},
-		{"somebody spoke meanwhile", true, false},
+		{"a message came meanwhile", true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, run := &backoffSet{}, machine.RunID(1)

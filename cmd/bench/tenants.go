@@ -38,7 +38,7 @@ func (l *lab) tenants(ctx context.Context) (err error) {
 	}
 	closing.add(pg.stop)
 	quiet := load{workflow: "quiet", end: machine.RunSucceeded, inFlight: 1, warm: l.p.warm, window: l.p.each}
-	beside := func(row string, greedy ...string) subject {
+	withGreedy := func(row string, greedy ...string) subject {
 		return subject{row, func(ctx context.Context, round int) error {
 			stop := pg.greedy(ctx, greedy)
 			err := l.loaded(row, pg, false, steps, quiet).measure(ctx, round)
@@ -47,8 +47,8 @@ func (l *lab) tenants(ctx context.Context) (err error) {
 	}
 	subjects := []subject{
 		l.loaded("quiet/alone", pg, false, steps, quiet),
-		beside("quiet/with greedy", "greedy0", "greedy1", "greedy2"),
-		beside("quiet/with a hog", "hog"),
+		withGreedy("quiet/with greedy", "greedy0", "greedy1", "greedy2"),
+		withGreedy("quiet/with a hog", "hog"),
 	}
 	if err := l.inTurn(ctx, subjects); err != nil {
 		return err

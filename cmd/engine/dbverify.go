@@ -170,7 +170,7 @@ func (a *app) printVerified(s *session, v verification) error {
 		return err
 	}
 	if s.sealer == nil {
-		if err := a.print("There is no encryption key: only accidents are found, not what somebody changed on purpose.\n"); err != nil {
+		if err := a.print("There is no encryption key: only accidents are found, not changes that were made on purpose.\n"); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ const (
 	staleAlert = 10 * time.Minute
 )
 
-// engines looks whether an engine works on what is open.
+// engines reports which engines are alive, and warns where too few are.
 func (c *checkup) engines(ctx context.Context) error {
 	var err error
 	if c.live, err = c.s.store.Live(ctx); err != nil {

@@ -161,7 +161,7 @@ func (a *app) printRun(r *shownRun) error {
 	return a.printOutputs(r.state.Outputs())
 }
 
-// heading says of a run what is not said of its steps.
+// heading returns the lines above the table of steps: the run itself.
 func (r *shownRun) heading() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Run %s  workflow %s  %s\n", render.Clean(r.row.Name), r.row.WorkflowName, statusText(r.row))

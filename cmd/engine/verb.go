@@ -35,7 +35,7 @@ type verb struct {
 
 // reasonFlag adds --reason.
 func reasonFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "reason", "", "why, for whoever looks at the run later")
+	cmd.Flags().StringVar(to, "reason", "", "why, for people who look at the run later")
 }
 
 // maxReason bounds --reason: it is kept with the run for ever.

@@ -22,9 +22,9 @@ func (a *app) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch RUN",
 		Short: "Show a run's progress until it has ended",
-		Long: `Shows what happens in a run as apply does, and its whole story first. It only
-looks: whoever works on the run is not disturbed, and Ctrl-C leaves the run as it
-is.
+		Long: `Shows the whole history of a run, and then what happens in it, as apply does.
+It only reads. The engine that works on the run is not disturbed, and Ctrl-C
+leaves the run as it is.
 
 --from-seq N begins with the N-th event; with --json each event says its seq, so
 that a program can go on where it was cut off.

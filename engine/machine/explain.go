@@ -98,17 +98,17 @@ func (x *explainer) open() {
 		x.remedy(ResumeRequested{}, "resume %s", x.run())
 	case RunParked:
 		if r.parked {
-			x.say("The run was parked at %s%s: nothing starts until somebody says how it goes on.", x.when(r.parkedAt), because(r.failure))
+			x.say("The run was parked at %s%s: nothing starts until a person says how it goes on.", x.when(r.parkedAt), because(r.failure))
 		}
 	case RunCompensating:
 		x.say("The run is being undone since %s%s.", x.when(r.undoStarted), because(r.failure))
 	case RunCompensationFailed:
-		x.say("The run could not be undone altogether%s: an undo has failed, and somebody has to say how it goes on.", because(r.failure))
+		x.say("The run could not be undone altogether%s: an undo has failed, and a person has to say how it goes on.", because(r.failure))
 	default:
 		x.say("The run is %s.", r.state)
 	}
 	if r.lost() {
-		x.say("The run was parked at %s%s: no engine touches it until somebody says how it goes on.", x.when(r.lostAt), because(r.lostFailure()))
+		x.say("The run was parked at %s%s: no engine touches it until a person says how it goes on.", x.when(r.lostAt), because(r.lostFailure()))
 	}
 	if r.held() && r.phase == phaseUndo {
 		x.say("It is being undone%s.", because(r.failure))

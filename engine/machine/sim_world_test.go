@@ -539,7 +539,7 @@ func (w *world) deliver(ev Event) error {
 		return err
 	}
 	if ask, _, ok := Asked(rec.Event()); isVerb && (!ok || ask != w.asks || rec.Empty() != before.Status().Final()) {
-		return fmt.Errorf("S85: whoever asked for %T finds no answer", ev)
+		return fmt.Errorf("S85: the request %T has no answer", ev)
 	}
 	w.noteWish(before, ev, rec)
 	if rec.Empty() {

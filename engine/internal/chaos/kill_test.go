@@ -27,7 +27,7 @@ func TestKillAtEveryPointEmbedded(t *testing.T) {
 	var points []string
 	for _, p := range listed(t) {
 		switch {
-		case strings.HasPrefix(p, "store.Fence"): // opening the file fences whoever held it
+		case strings.HasPrefix(p, "store.Fence"): // opening the file fences the engine that held it
 		case strings.HasPrefix(p, "store.KeepLate"): // takes two engines at once
 		default:
 			points = append(points, p)

@@ -574,7 +574,7 @@ func TestMigrateJournal(t *testing.T) {
 	var can, views, steps, other bool
 	if err := db.QueryRow(`SELECT has_table_privilege('public', 'engine.journal', 'SELECT'), has_table_privilege('public', 'engine.runs', 'SELECT'),
 		has_table_privilege('public', 'engine.steps', 'SELECT'), has_table_privilege('public', 'engine.steps', 'DELETE')`).Scan(&can, &views, &steps, &other); err != nil || !can || !views || steps || !other {
-		t.Errorf("whoever could read the journal can: %v, the view: %v, another view: %v, what they could with that: %v, err = %v", can, views, steps, other, err)
+		t.Errorf("a role that could read the journal can: %v, the view: %v, another view: %v, what they could with that: %v, err = %v", can, views, steps, other, err)
 	}
 	s := open(t, dsn)
 	if _, rows, err := s.Load(t.Context(), 5); err != nil || len(rows) != 3 || string(rows[0].Data) != "x" || string(rows[1].Data) != "y" {

@@ -380,7 +380,7 @@ var unknownRules = []rule{
 			release()
 			w.settles(a.writers[0], batch)
 		}},
-	{name: "unknown/only a fenced batch is sure not to have landed", why: "whoever takes over reads the runs once: nothing of a batch that was answered with ErrFenced may be there, or come later", run: func(w *world) {
+	{name: "unknown/only a fenced batch is sure not to have landed", why: "an engine that takes over reads the runs once: no part of a batch that was answered with ErrFenced may be there, or come later", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		ids := w.started(a, 2)
 		w.LoseFenced(w.T, a.id, false)

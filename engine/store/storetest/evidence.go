@@ -159,7 +159,7 @@ var evidenceRules = []rule{
 			w.Errorf("%d lines of the quiet run, err = %v, want 1", len(got), err)
 		}
 	}},
-	{name: "outbox/alerts are pushed at least once", why: "what needs a person reaches a person, though whoever pushes crashes in between (S62)", run: func(w *world) {
+	{name: "outbox/alerts are pushed at least once", why: "an alert reaches a person although the engine that pushes it crashes in between (S62)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		n := store.Names{Name: "order-9", Workflow: flowName, Key: "k-9"}
 		run := w.submit(a.writers[0], w.create(a), n).Run

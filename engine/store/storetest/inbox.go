@@ -15,7 +15,7 @@ import (
 )
 
 var inboxRules = []rule{
-	{name: "inbox/a message is durable and in order", why: "a verb that was acknowledged is answered, whatever happens to whoever said it or to the owner (I1)", run: func(w *world) {
+	{name: "inbox/a message is durable and in order", why: "a verb that was acknowledged is answered, whatever happens to the owner or to the command that posted it (I1)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 2)
 		before := w.tick(a).Now
@@ -55,7 +55,7 @@ var inboxRules = []rule{
 			w.Errorf("a message changed the run: %+v", h)
 		}
 	}},
-	{name: "inbox/said twice is there once", why: "whoever does not know whether it arrived says it again (T3); the answer must not be given twice", run: func(w *world) {
+	{name: "inbox/said twice is there once", why: "a command that does not know whether its message arrived posts it again (T3); it must not be answered twice", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 2)
 		m := store.Message{Run: ids[0], Kind: store.MessageReply, Dedup: strings.Repeat("d", store.MaxDedupLen)}
@@ -170,7 +170,7 @@ var inboxRules = []rule{
 			w.Errorf("orphans of the dead = %v, err = %v, want %v", got, err, dead[1:2])
 		}
 	}},
-	{name: "tick/whoever waits has a turn", why: "runs for which nobody can do anything must not stand before all others for ever", run: func(w *world) {
+	{name: "tick/every waiting run has a turn", why: "runs that no engine can work on must not keep all others waiting", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Store, 1)
 		ids := w.started(a, 7)
 		for i := range ids { // the oldest message is of the last run

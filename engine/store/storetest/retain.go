@@ -11,7 +11,7 @@ import (
 
 // retainRules speak of stores that forget.
 var retainRules = []rule{
-	{name: "retain/what ended before is gone whole", need: retains, why: "a run that is half gone misleads whoever reads it, and a name nobody can see but that is taken helps nobody", run: func(w *world) {
+	{name: "retain/what ended before is gone whole", need: retains, why: "a run that is half gone misleads its reader, and a name that is taken by nothing visible cannot be explained", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		old, key := w.whole(a, "old", "k1"), store.Names{Name: "old", Workflow: flowName, Key: "k1"}
 		w.land(a.writers[0], end(old, 2, machine.RunSucceeded))
@@ -33,7 +33,7 @@ var retainRules = []rule{
 			w.Errorf("of the run that stays there is %s", got)
 		}
 	}},
-	{name: "retain/what is open, ended since or is spoken to stays", need: retains, why: "age counts from the end, and whoever says something to a run is answered", run: func(w *world) {
+	{name: "retain/what is open, ended since or is spoken to stays", need: retains, why: "age counts from the end, and a message to a run is answered", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		open, parked, since, spoken, ended := w.whole(a, "open", ""), w.whole(a, "parked", ""), w.whole(a, "since", ""), w.whole(a, "spoken", ""), w.whole(a, "ended", "")
 		w.land(a.writers[0], end(parked, 2, machine.RunParked))
@@ -59,7 +59,7 @@ var retainRules = []rule{
 			w.Errorf("a message to a run that is gone: err = %v, want ErrNotFound", err)
 		}
 	}},
-	{name: "retain/what is gone is not begun again", need: retains, why: "whoever says something to a run in the moment in which it goes must not be told that it was done", run: func(w *world) {
+	{name: "retain/what is gone is not begun again", need: retains, why: "a message to a run that is just being removed must not be answered as if it was obeyed", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ended, other, open := w.whole(a, "ended", ""), w.whole(a, "other", ""), w.started(a, 2)
 		w.land(a.writers[0], end(ended, 2, machine.RunSucceeded), end(other, 2, machine.RunSucceeded))
@@ -132,7 +132,7 @@ var retainRules = []rule{
 			w.gone(ended, fmt.Sprint(ended))
 		}
 	}},
-	{name: "retain/a few at a time, all in the end", need: retains, why: "a walk that is long must not hold anybody up, nor stop short", run: func(w *world) {
+	{name: "retain/a few at a time, all in the end", need: retains, why: "a long removal must not delay other work, nor stop early", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 25)
 		for i, id := range ids {

@@ -107,7 +107,7 @@ func (k *keeper) run(path string, args []string) {
 	k.clear()
 	k.say(wordGone, 0)
 	if os.Getppid() != k.host && filepath.IsAbs(k.private) { // the host has died
-		_ = os.RemoveAll(k.private) // nobody is left who could hear of an error
+		_ = os.RemoveAll(k.private) // an error has no reader: the host is gone
 	}
 }
 
