@@ -225,13 +225,16 @@ func diffUndo(a, b *track) uint64 {
 	return m
 }
 
+// A difference says whether two values differ in the field of a bit.
+type difference struct {
+	differs bool
+	bit     uint64
+}
+
 // diffRun returns the bits of runFields in which two runs differ.
 func diffRun(a, b *run) uint64 {
 	var m uint64
-	for _, f := range [...]struct {
-		differs bool
-		bit     uint64
-	}{
+	for _, f := range [...]difference{
 		{a.state != b.state, runStateBit},
 		{a.done != b.done, runDoneBit},
 		{a.live != b.live, runLiveBit},
@@ -303,10 +306,7 @@ func diffAttempt(a, b attempt) uint16 {
 		return 0
 	}
 	var m uint64
-	for _, f := range [...]struct {
-		differs bool
-		bit     uint64
-	}{
+	for _, f := range [...]difference{
 		{a.status != b.status, attemptStatusBit},
 		{a.ended != b.ended, attemptEndedBit},
 		{a.kind != b.kind, attemptKindBit},
