@@ -51,12 +51,12 @@ func Pace(ctx context.Context, room int) {
 	})
 }
 
-// Hold has the collector run before the process takes more than so many bytes, as
-// often as that needs. What lives may need more: the limit is then a third above
-// it. The collector's pace alone would let a process take twice of what lives, and
-// more on a machine that is busy. It returns when ctx ends and leaves the limit as
-// it was. GOMEMLIMIT in the environment, or a limit that the program has set
-// before, is obeyed instead.
+// Hold has the collector run as often as it needs to keep the process within so many
+// bytes. If more than that lives, the limit rises: to one and a half times what lives,
+// and half of the given limit more. Pace alone would let a process take twice of what
+// lives, and more on a busy machine. Hold returns when ctx ends and leaves the limit as
+// it was. It does nothing if GOMEMLIMIT in the environment or the program has set a
+// limit before.
 func Hold(ctx context.Context, limit int64) {
 	before := debug.SetMemoryLimit(-1) // reads it
 	if before != math.MaxInt64 {
@@ -66,7 +66,7 @@ func Hold(ctx context.Context, limit int64) {
 	set := limit
 	debug.SetMemoryLimit(set)
 	afterEach(ctx, func(live uint64) {
-		if l := max(limit, int64(live/3*4)); l != set {
+		if l := max(limit, int64(live/2*3)+limit/2); l != set {
 			debug.SetMemoryLimit(l)
 			set = l
 		}
