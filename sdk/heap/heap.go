@@ -52,8 +52,8 @@ func Pace(ctx context.Context, room int) {
 }
 
 // Hold has the collector run as often as it needs to keep the process within so many
-// bytes. If more than that lives, the limit rises: to one and a half times what lives,
-// and half of the given limit more. Pace alone would let a process take twice of what
+// bytes. If more than that lives, the limit rises: to a quarter above what lives, and
+// half of the given limit more. Pace alone would let a process take twice of what
 // lives, and more on a busy machine. Hold returns when ctx ends and leaves the limit as
 // it was. It does nothing if GOMEMLIMIT in the environment or the program has set a
 // limit before.
@@ -66,7 +66,7 @@ func Hold(ctx context.Context, limit int64) {
 	set := limit
 	debug.SetMemoryLimit(set)
 	afterEach(ctx, func(live uint64) {
-		if l := max(limit, int64(live/2*3)+limit/2); l != set {
+		if l := max(limit, int64(live/4*5)+limit/2); l != set {
 			debug.SetMemoryLimit(l)
 			set = l
 		}
