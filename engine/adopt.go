@@ -37,7 +37,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a adoption) {
 		heard := int32(len(a.messages))
 		r.heard = &heard
 	}
-	now := sh.s.n.clock.now()
+	now := sh.s.n.clock.Now()
 	var inTime, mail, rest []*delivery
 	room := sh.s.n.cfg.Options.MaxBatchBytes // the takeover must be in the same row
 	for _, d := range r.pending {
@@ -68,7 +68,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a adoption) {
 
 // begun makes the event that starts what was held during a takeover.
 func (sh *shard) begun() *delivery {
-	return &delivery{event: machine.SlotsFreed{}, arrived: sh.s.n.clock.now()}
+	return &delivery{event: machine.SlotsFreed{}, arrived: sh.s.n.clock.Now()}
 }
 
 // earlier compares deliveries by their arrival.

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/saga-engine/engine/engine/internal/lists"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -117,7 +118,7 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 			return fmt.Errorf("keep %d lines: %w", n, err)
 		}
 		k.mu.Lock()
-		k.lines = dropFirst(k.lines, n) // only flush takes lines away
+		k.lines = lists.DropFirst(k.lines, n) // only flush takes lines away
 		k.mu.Unlock()
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -16,7 +17,7 @@ import (
 // instant is an Invoker that answers at once.
 type instant struct{}
 
-func (instant) Invoke(context.Context, engine.Call) (sdk.Reply, error) {
+func (instant) Invoke(context.Context, invoke.Call) (sdk.Reply, error) {
 	return sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{"id":"x"}`)}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -20,7 +21,7 @@ type callSpec struct {
 	name   string // public run id
 	flow   *dsl.Workflow
 	fence  int32
-	spec   AgentSpec
+	spec   invoke.AgentSpec
 	invoke machine.Invoke
 	// sensitive are the sensitive strings of the run's variables and outputs.
 	sensitive []string
@@ -30,7 +31,7 @@ type callSpec struct {
 	// long as it runs.
 	silence time.Duration
 	// capacity is where its slot is reserved; nil = it needs none.
-	capacity Capacity
+	capacity invoke.Capacity
 }
 
 // errand copies out of the run what the call needs.
@@ -68,7 +69,7 @@ type openCall struct {
 	unwanted bool
 	stop     chan struct{}      // of a call with a goroutine; closed once unwanted
 	cancel   context.CancelFunc // of a call with a goroutine
-	handle   Started            // of a call without
+	handle   invoke.Started     // of a call without
 }
 
 // callPhase says whether a call has left this process.
@@ -84,7 +85,7 @@ func (c *openCall) id() callID { return callID{c.run, c.invoke.Attempt} }
 
 // unwantLocked notes that the answer is not wanted any more, and returns whom to
 // tell; nil = none.
-func (c *openCall) unwantLocked() Started {
+func (c *openCall) unwantLocked() invoke.Started {
 	if !c.unwanted && c.stop != nil {
 		close(c.stop)
 	}
@@ -135,18 +136,18 @@ func (c *openCall) prepare() (sdk.Request, *delivery) {
 	if err != nil {
 		return sdk.Request{}, c.notSent(o.RetryHeld, maxRefusal, err.Error())
 	}
-	now := n.clock.read()
-	left := c.invoke.CompleteBy.Sub(now.store)
+	now := n.clock.Read()
+	left := c.invoke.CompleteBy.Sub(now.Store)
 	switch {
 	case left <= 0:
 		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, whyTooLate)
-	case !now.leased:
+	case !now.Leased:
 		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, whyNoLease)
 	}
 	return sdk.Request{
 		Action: c.invoke.Action, Purpose: c.invoke.Purpose, Input: input,
 		IdempotencyKey: c.invoke.IdempotencyKey, ForwardKey: c.invoke.ForwardKey,
-		CompleteBy: now.local.Add(left).UTC(), Remaining: left,
+		CompleteBy: now.Local.Add(left).UTC(), Remaining: left,
 		Run: c.name, Workflow: c.flow.Name, Step: c.step(), Attempt: c.invoke.Number, Fence: int64(c.fence),
 		Checkpoint: c.invoke.Checkpoint,
 	}, nil
@@ -157,7 +158,7 @@ const whyTooLate = "its complete-by had passed before it could be sent"
 // send makes the call. Where a goroutine belongs to it, it waits for the answer.
 func (c *openCall) send(request sdk.Request) {
 	c.sent = true
-	call := Call{
+	call := invoke.Call{
 		Agent: c.spec, Run: c.run, Request: request,
 		OnProgress: c.sender.progress, OnLate: c.late, Scrub: c.redact.text, Secrets: c.redact.secrets,
 	}
@@ -177,7 +178,7 @@ func (c *openCall) send(request sdk.Request) {
 		call.Stop = c.stop
 		w.mu.Unlock()
 		reply, err := w.n.cfg.Invoker.Invoke(ctx, call)
-		var deferred *Deferred
+		var deferred *invoke.Deferred
 		if err != nil && ctx.Err() != nil && !errors.As(err, &deferred) {
 			err = ctx.Err() // it does not matter which timer went off first: the agent's, its transport's or ours
 		}
@@ -196,7 +197,7 @@ func (c *openCall) send(request sdk.Request) {
 
 // late keeps an answer that came after complete-by.
 func (c *openCall) late(reply sdk.Reply) {
-	now := c.w.n.clock.now()
+	now := c.w.n.clock.Now()
 	c.w.n.keepLate(c.run, c.step(), c.invoke.Attempt, c.event(reply, &c.redact, c.w.n.cfg.Options.MaxValue), now)
 }
 
@@ -207,7 +208,7 @@ const largeReply = 64 << 10
 // answered takes what came of the call. It does not block.
 func (c *openCall) answered(reply sdk.Reply, err error) {
 	failpoint.HitPurpose("receive.before", uint8(c.invoke.Purpose))
-	c.reply, c.err, c.arrived = reply, err, c.w.n.clock.now()
+	c.reply, c.err, c.arrived = reply, err, c.w.n.clock.Now()
 	if len(reply.Output) < largeReply {
 		if t := c.w.n.now(); t != nil && t.scheduler.shard(c.run).give(task{call: c}) {
 			return
@@ -257,7 +258,7 @@ func (c *openCall) concluded() (d *delivery) {
 // outcome says what an answer means.
 func (c *openCall) outcome() *delivery {
 	o := c.w.n.cfg.Options
-	var deferred *Deferred
+	var deferred *invoke.Deferred
 	switch {
 	case errors.As(c.err, &deferred):
 		if deferred.Until.IsZero() { // it had a slot, so it need not wait for one
@@ -287,7 +288,7 @@ func (c *openCall) answer(event machine.Event) *delivery {
 func (c *openCall) delivery(event machine.Event) *delivery {
 	arrived := c.arrived
 	if arrived.IsZero() {
-		arrived = c.w.n.clock.now()
+		arrived = c.w.n.clock.Now()
 	}
 	return &delivery{event: event, arrived: arrived, attempt: c.invoke.Attempt, completeBy: c.invoke.CompleteBy}
 }
@@ -304,5 +305,5 @@ func (c *openCall) notSent(pause, limit time.Duration, why string) *delivery {
 			break
 		}
 	}
-	return c.delivery(machine.AttemptDeferred{Attempt: c.invoke.Attempt, Until: c.w.n.clock.now().Add(pause), Why: why})
+	return c.delivery(machine.AttemptDeferred{Attempt: c.invoke.Attempt, Until: c.w.n.clock.Now().Add(pause), Why: why})
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/clock"
 	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/lists"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -95,7 +97,7 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 
 // ready returns what the pool has decided about an event, once. It is nil where
 // nothing was decided, or where calls that were decided may not start any more.
-func (sh *shard) ready(r *ownedRun, d *delivery, now moment) *costlyDecision {
+func (sh *shard) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision {
 	c := r.decided
 	r.decided = nil
 	if c == nil || c.d != d || c.state != r.state {
@@ -129,7 +131,7 @@ type decisionPool struct {
 	spare  int           // how many more may replace those that hang
 	limit  time.Duration // decisionLimit
 	decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record
-	clock  *clock
+	clock  *clock.Clock
 
 	mu      sync.Mutex // protects following fields
 	waiting map[*dsl.Workflow][]*costlyDecision
@@ -139,7 +141,7 @@ type decisionPool struct {
 	slowest time.Duration   // what the slowest decision took, so far
 }
 
-func newDecisionPool(clock *clock) *decisionPool {
+func newDecisionPool(clock *clock.Clock) *decisionPool {
 	size := max(1, runtime.GOMAXPROCS(0)/2)
 	return &decisionPool{size: size, spare: size, limit: decisionLimit, decide: machine.Decide, clock: clock, waiting: map[*dsl.Workflow][]*costlyDecision{}}
 }
@@ -193,10 +195,10 @@ func (p *decisionPool) work() {
 // next takes the next decision. The caller holds mu.
 func (p *decisionPool) next() *costlyDecision {
 	flow := p.turns[0]
-	p.turns = dropFirst(p.turns, 1)
+	p.turns = lists.DropFirst(p.turns, 1)
 	list := p.waiting[flow]
 	c := list[0]
-	if list = dropFirst(list, 1); len(list) == 0 {
+	if list = lists.DropFirst(list, 1); len(list) == 0 {
 		delete(p.waiting, flow)
 	} else {
 		p.waiting[flow] = list
@@ -208,7 +210,7 @@ func (p *decisionPool) next() *costlyDecision {
 // make decides, and gives the shard what was decided: the record, or after the
 // limit an error. A decision that goes on after the limit is for nothing.
 func (p *decisionPool) make(c *costlyDecision) {
-	c.in.At = decidedAt(c.state, c.d, p.clock.now())
+	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
 	late := false // protected by mu
 	guardian := time.AfterFunc(p.limit, func() {
 		p.mu.Lock()

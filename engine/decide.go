@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -16,9 +18,9 @@ import (
 // and where it does not land the state is read again. It returns nil if there
 // is nothing to write.
 func (sh *shard) decide(r *ownedRun, todo []*delivery) (*pendingCommit, error) {
-	x := decision{sh: sh, r: r, f: sh.blankCommit(), todo: todo, before: r.state.Status()}
+	x := decision{sh: sh, r: r, f: sh.spares.blankCommit(), todo: todo, before: r.state.Status()}
 	x.f.deliveries = todo
-	x.f.t = store.Transition{Run: r.id, Seq: r.seq}
+	x.f.Transition = store.Transition{Run: r.id, Seq: r.seq}
 	ok := false
 	defer func() { // after a panic, too
 		if !ok {
@@ -97,11 +99,11 @@ func (sh *shard) begin(r *ownedRun, f *pendingCommit, d *delivery) {
 	engine := sh.s.engine
 	if d.start != nil {
 		f.started = d.start
-		f.t.Workflow, f.t.Owner = d.start.workflow, &engine
+		f.Transition.Workflow, f.Transition.Owner = d.start.workflow, &engine
 	}
 	if _, ok := d.event.(machine.TakenOver); ok {
-		f.t.Owner, f.adopting = &engine, true
-		f.t.Heard = r.heard
+		f.Transition.Owner, f.adopting = &engine, true
+		f.Transition.Heard = r.heard
 	}
 }
 
@@ -110,7 +112,7 @@ func (sh *shard) begin(r *ownedRun, f *pendingCommit, d *delivery) {
 // the event answers is the run's to use. A slot that was snatched in between
 // makes it decide again: Decide is pure, so that costs nothing. A decision that
 // costs too much for a shard is returned instead, for the pool to make.
-func (sh *shard) decideOne(r *ownedRun, f *pendingCommit, d *delivery, at time.Time, now moment) (machine.Record, *costlyDecision) {
+func (sh *shard) decideOne(r *ownedRun, f *pendingCommit, d *delivery, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
 	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine), Scratch: &sh.scratch, Allowance: &sh.allowance,
 		Ceilings: sh.s.n.cfg.Options.Ceilings, Journal: r.stored}
 	var own *reservation
@@ -128,7 +130,7 @@ func (sh *shard) decideOne(r *ownedRun, f *pendingCommit, d *delivery, at time.T
 		var rec machine.Record
 		if made != nil {
 			rec = made.rec
-			r.tellSlow(&f.t, made.took)
+			r.tellSlow(&f.Transition, made.took)
 		} else {
 			in.Slots = sh.slots(r, d, own, full, now)
 			sh.allowance = *dsl.NewAllowance(shardCost)
@@ -189,7 +191,7 @@ func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
 const whyNoLease = "the engine's lease is not sure"
 
 // mayNotStart returns why no call of the run may start now; nil = calls may.
-func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now moment) *machine.Slot {
+func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot {
 	n := sh.s.n
 	switch {
 	case d.quiet || r.unheard:
@@ -198,8 +200,8 @@ func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now moment) *machine.Slot
 		return &machine.Slot{Why: n.idle}
 	case n.draining.Load():
 		return &machine.Slot{Why: "engine is stopping"}
-	case !now.leased:
-		return &machine.Slot{Why: whyNoLease, Until: now.store.Add(n.cfg.Options.MaxScan)}
+	case !now.Leased:
+		return &machine.Slot{Why: whyNoLease, Until: now.Store.Add(n.cfg.Options.MaxScan)}
 	}
 	return nil
 }
@@ -208,7 +210,7 @@ func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now moment) *machine.Slot
 // the free slots to those that wait, except that an answer's run may use the
 // slot of its own call: every run is finite, so no run waits for ever, and a
 // run in progress is not made to queue between its steps.
-func (sh *shard) slots(r *ownedRun, d *delivery, own *reservation, full map[string]bool, now moment) map[string]machine.Slot {
+func (sh *shard) slots(r *ownedRun, d *delivery, own *reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
 	if sh.slotsOf == nil {
 		sh.slotsOf = map[string]machine.Slot{}
 	}
@@ -236,7 +238,7 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *reservation, full map[stri
 			slot.Free++
 		}
 		if !slot.Until.IsZero() { // agents go by this process's clock, runs by the store's
-			slot.Until = now.store.Add(max(0, slot.Until.Sub(now.local)))
+			slot.Until = now.Store.Add(max(0, slot.Until.Sub(now.Local)))
 		}
 		if slot.Free == 0 && slot.Why == "" {
 			slot.Why = "full"
@@ -254,7 +256,7 @@ func (sh *shard) reserve(r *ownedRun, f *pendingCommit, own *reservation, comman
 		return "", true
 	}
 	taken := pendingCommit{}
-	var used *AgentSpec // the agent for which own is used
+	var used *invoke.AgentSpec // the agent for which own is used
 	for _, c := range commands {
 		inv, ok := c.(machine.Invoke)
 		if !ok {

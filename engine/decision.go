@@ -46,8 +46,8 @@ func (x *decision) one(i int) (next, error) {
 		r.wf, r.specs = d.start.flow, d.start.specs
 	}
 	r.time(d)
-	now := sh.s.n.clock.read()
-	at := decidedAt(r.state, d, now.store)
+	now := sh.s.n.clock.Read()
+	at := decidedAt(r.state, d, now.Store)
 	if unsent := sh.recall(r, at); len(unsent) > 0 { // decided first
 		x.todo = slices.Insert(x.todo, i, unsent...)
 		x.f.deliveries = x.todo
@@ -93,7 +93,7 @@ func (x *decision) nothing(d *delivery, rec machine.Record) {
 // consume has the message that brought an event go with the row.
 func (x *decision) consume(d *delivery) {
 	if d.message != 0 {
-		x.f.t.Consumed = append(x.f.t.Consumed, d.message)
+		x.f.Transition.Consumed = append(x.f.Transition.Consumed, d.message)
 	}
 }
 
@@ -103,13 +103,13 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 	x.bytes += size(d.event)
 	if !told.Empty() {
 		if f.facts == nil {
-			f.facts = x.sh.blankFacts()
+			f.facts = x.sh.spares.blankFacts()
 		}
 		var n int
 		f.facts, n = rec.AppendFacts(f.facts, told, r.wf, r.state)
 		f.told += n
 	}
-	addRecord(&f.t, rec, r.state)
+	addRecord(&f.Transition, rec, r.state)
 	r.state.Apply(rec)
 	r.note(rec.Event())
 	x.records = append(x.records, rec)
@@ -128,34 +128,34 @@ func (x *decision) row() error {
 	}
 	switch {
 	case len(x.records) > 0:
-		f.t.At = x.records[len(x.records)-1].At()
-		chk.at = f.t.At
-		f.t.NextCheck = chk.next(r.bound, f.started != nil || f.adopting || chk.final)
+		f.Transition.At = x.records[len(x.records)-1].At()
+		chk.at = f.Transition.At
+		f.Transition.NextCheck = chk.next(r.bound, f.started != nil || f.adopting || chk.final)
 	case x.rebound && !x.before.Final():
 		// The bound in the run's row has passed but nothing is due. A row
 		// without a record raises it, so that no scan visits the run in vain.
-		f.t.At = n.clock.now()
-		chk.at = f.t.At
-		f.t.NextCheck = chk.raised()
-	case len(f.t.Consumed) > 0:
+		f.Transition.At = n.clock.Now()
+		chk.at = f.Transition.At
+		f.Transition.NextCheck = chk.raised()
+	case len(f.Transition.Consumed) > 0:
 		// What was said changes nothing and must go all the same.
-		f.t.At = n.clock.now()
+		f.Transition.At = n.clock.Now()
 	default:
 		for _, d := range f.deliveries {
 			d.finish(nil)
 		}
 		return nil
 	}
-	if last := r.state.Last(); f.t.At.Before(last) {
-		f.t.At = last
+	if last := r.state.Last(); f.Transition.At.Before(last) {
+		f.Transition.At = last
 	}
-	data, after, err := journal.EncodeRow(n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, f.t.At, x.records)
+	data, after, err := journal.EncodeRow(n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, f.Transition.At, x.records)
 	if err != nil {
 		return err
 	}
 	if len(data) > n.cfg.Options.MaxRow {
 		return fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", r.seq, len(data), n.cfg.Options.MaxRow)
 	}
-	f.t.Data, f.link = data, after
+	f.Transition.Data, f.link = data, after
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
@@ -96,7 +98,7 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	writers := min(cfg.Options.Writers, len(e.all))
 	cfg.Store = store.WithFailpoints(cfg.Store)
 	e.cfg = cfg
-	e.n = &Node{cfg: cfg, clock: &clock{}, ids: &store.RunIDSource{}, defs: journal.NewDefinitions(cfg.Store, cfg.Sealer)}
+	e.n = &Node{cfg: cfg, clock: &clock.Clock{}, ids: &store.RunIDSource{}, defs: journal.NewDefinitions(cfg.Store, cfg.Sealer)}
 	var err error
 	if e.engine, err = cfg.Store.Join(ctx, cfg.Options.Address, cfg.Options.Lease, writers); err != nil {
 		return fmt.Errorf("join the store: %w", err), nil
@@ -120,7 +122,7 @@ func (e *enqueuer) tick(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("renew the lease: %w", err)
 	}
-	e.n.clock.ticked(sent, tick.Now, e.cfg.Options.Lease)
+	e.n.clock.Ticked(sent, tick.Now, e.cfg.Options.Lease)
 	return nil
 }
 
@@ -302,7 +304,7 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 			continue
 		}
 		unsure = unsure || !store.NothingLanded(err)
-		if overFor(err) || ctx.Err() != nil || try >= submitTries {
+		if overFor(err) || ctx.Err() != nil || try >= commit.SubmitTries {
 			e.fail(batch, err, unsure)
 			return err
 		}
@@ -372,7 +374,7 @@ func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error)
 // transition makes the first row of a run without an owner: nothing of it
 // starts, and an engine that looks for runs without an owner finds it at once.
 func (e *enqueuer) transition(s Submission, st start) (store.Transition, error) {
-	now := e.n.clock.now()
+	now := e.n.clock.Now()
 	run, err := e.n.assignID(s, &st, now)
 	if err != nil {
 		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -27,7 +27,7 @@ func TestAnswerHandedOverTwiceIsNotLate(t *testing.T) {
 			return nil
 		}
 		n := w.start()
-		w.inv.after = func(_ engine.Call, r sdk.Reply) (sdk.Reply, bool) {
+		w.inv.after = func(_ invoke.Call, r sdk.Reply) (sdk.Reply, bool) {
 			store.noTick.Store(true) // the lease runs out while the commit is out
 			lost.Store(true)
 			return r, true

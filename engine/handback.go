@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -47,7 +48,7 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 		r.state.InFlight() || !moves(r.state.Status()) || !n.worker.busy() || ctx.Err() != nil {
 		return
 	}
-	at := n.clock.now()
+	at := n.clock.Now()
 	if last := r.state.Last(); at.Before(last) {
 		at = last
 	}
@@ -63,19 +64,15 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
 	r.phase = phaseLoading // nothing is decided until the row is answered
 	sh.s.timers.set(r.id, time.Time{}, false)
-	sh.commits++
-	err = sh.s.committer.commit(ctx, &commit{t: t, sh: sh, done: func(l landing) {
-		sh.commits--
-		if l.err != nil {
+	// If this incarnation ends meanwhile, it gives up everything at once.
+	sh.commitRow(ctx, t, func(l commit.Landing) {
+		if l.Err != nil {
 			// The row is another's, or this incarnation is over: the journal tells.
 			sh.load(ctx, r)
 			return
 		}
 		sh.drop(r, ErrNotOwner, nil)
-	}})
-	if err != nil { // this incarnation ends, and gives up everything at once
-		sh.commits--
-	}
+	})
 }
 
 // busy reports whether a call is in flight.

@@ -154,7 +154,7 @@ func (k *handKeeper) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			k.t.n.outage.failed(doingHands, err)
+			k.t.n.outage.Failed(doingHands, err)
 			if err := wait.For(ctx, pause); err != nil {
 				return err
 			}
@@ -162,7 +162,7 @@ func (k *handKeeper) run(ctx context.Context) error {
 			wake(k.hint)
 			continue
 		}
-		k.t.n.outage.worked(doingHands, time.Time{})
+		k.t.n.outage.Worked(doingHands, time.Time{})
 		pause = 20 * time.Millisecond
 		k.told(change)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -19,7 +20,7 @@ func TestMemoryIsHeldBack(t *testing.T) {
 		w.opts.MaxHeld = 2000 // one run, or two
 		w.opts.ClaimBatch = 1
 		proceed := make(chan struct{})
-		w.inv.around = func(ctx context.Context, call engine.Call) (sdk.Reply, bool) {
+		w.inv.around = func(ctx context.Context, call invoke.Call) (sdk.Reply, bool) {
 			select {
 			case <-proceed:
 			case <-ctx.Done():
@@ -65,9 +66,9 @@ func TestMemoryIsHeldBack(t *testing.T) {
 func TestCheckpointsHaveAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 64 << 10
-		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+		w := importer(t, func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
 			for i := range 2000 { // for 20 s
-				call.OnProgress(engine.Progress{Number: i + 1, Blob: make([]byte, size)})
+				call.OnProgress(invoke.Progress{Number: i + 1, Blob: make([]byte, size)})
 				time.Sleep(10 * time.Millisecond)
 			}
 			return sdk.Reply{}, false

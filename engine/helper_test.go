@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -190,12 +191,12 @@ func (s *shop) wantEffects(t *testing.T, want map[string]string) {
 // may lose, delay or replace what is said.
 type direct struct {
 	agents map[string]*sdk.Agent
-	before func(call engine.Call) error                                  // may defer the call
-	after  func(call engine.Call, reply sdk.Reply) (sdk.Reply, bool)     // false = the reply is lost
-	around func(ctx context.Context, call engine.Call) (sdk.Reply, bool) // false = not handled here
+	before func(call invoke.Call) error                                  // may defer the call
+	after  func(call invoke.Call, reply sdk.Reply) (sdk.Reply, bool)     // false = the reply is lost
+	around func(ctx context.Context, call invoke.Call) (sdk.Reply, bool) // false = not handled here
 }
 
-func (d *direct) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+func (d *direct) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	if d.before != nil {
 		if err := d.before(call); err != nil {
 			return sdk.Reply{}, err

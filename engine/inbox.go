@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -82,12 +83,12 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {
 		return
 	}
-	if !b.first && n.clock.now().Before(b.quiet) {
+	if !b.first && n.clock.Now().Before(b.quiet) {
 		return
 	}
-	b.wanted, b.reading, b.gone, b.read = false, true, nil, n.clock.now()
+	b.wanted, b.reading, b.gone, b.read = false, true, nil, n.clock.Now()
 	limit, epoch, first := inboxLimit+len(b.held), b.epoch, b.first
-	var specs map[string]AgentSpec
+	var specs map[string]invoke.AgentSpec
 	if !r.owned {
 		specs = r.specs
 	}
@@ -117,7 +118,7 @@ func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 	if b.first || r.fence == 0 || !r.owned {
 		return b.first
 	}
-	now := sh.s.n.clock.now()
+	now := sh.s.n.clock.Now()
 	if due, ok := r.state.NextDue(); !ok || due.After(now) {
 		return false
 	}
@@ -219,10 +220,10 @@ func (sh *shard) inboxRead(ctx context.Context, r *ownedRun, epoch int, letters 
 		return
 	case err != nil:
 		if ctx.Err() == nil {
-			n.outage.failed(doingMail, err, "run", r.name())
+			n.outage.Failed(doingMail, err, "run", r.name())
 		}
 	default:
-		n.outage.worked(doingMail, time.Time{})
+		n.outage.Worked(doingMail, time.Time{})
 	}
 	if len(letters) > 0 {
 		failpoint.Hit("inbox.read")
@@ -255,7 +256,7 @@ func (sh *shard) inboxRead(ctx context.Context, r *ownedRun, epoch int, letters 
 		slices.SortStableFunc(r.pending, earlier)
 	case stuck > 0:
 		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
-		b.quiet = n.clock.now().Add(b.pause)
+		b.quiet = n.clock.Now().Add(b.pause)
 		if r.owned { // else every tick would take the message for work
 			sh.s.undecidable.rest(r.id, b.quiet, sh.s.undecidable.woken())
 		}
@@ -272,7 +273,7 @@ func (sh *shard) inboxRead(ctx context.Context, r *ownedRun, epoch int, letters 
 		sh.takeOver(ctx, r, adoption{read: true, messages: letters})
 	default:
 		if stuck > 0 {
-			n.backoffs.add(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+			n.backoffs.add(r.id, n.clock.Now(), n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, ErrNotOwner, nil)
 	}
@@ -350,13 +351,13 @@ func (n *Node) keepSurely(ctx context.Context, l store.LateReply) bool {
 	for {
 		err := n.cfg.Store.KeepLate(ctx, l)
 		if err == nil || errors.Is(err, store.ErrNotFound) {
-			n.outage.worked(doingLate, time.Time{})
+			n.outage.Worked(doingLate, time.Time{})
 			return true
 		}
 		if ctx.Err() != nil {
 			return false
 		}
-		n.outage.failed(doingLate, err, "run", store.RunName(l.Run))
+		n.outage.Failed(doingLate, err, "run", store.RunName(l.Run))
 		if wait.For(ctx, pause) != nil {
 			return false
 		}
@@ -380,7 +381,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 			letters, err := s.messages(ctx, id, inboxLimit)
 			if err != nil || len(letters) == 0 {
 				if err != nil && ctx.Err() == nil {
-					n.outage.failed(doingMail, err, "run", store.RunName(id))
+					n.outage.Failed(doingMail, err, "run", store.RunName(id))
 				}
 				return
 			}
@@ -399,12 +400,12 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 				ids = append(ids, l.ID)
 			}
 			if err := n.cfg.Store.Discard(ctx, id, ids); err != nil {
-				n.outage.failed(doingDiscard, err, "run", store.RunName(id))
+				n.outage.Failed(doingDiscard, err, "run", store.RunName(id))
 				return
 			}
-			n.outage.worked(doingDiscard, time.Time{})
+			n.outage.Worked(doingDiscard, time.Time{})
 			if len(ids) < len(letters) {
-				n.backoffs.add(id, n.clock.now(), n.cfg.Options.MaxScan)
+				n.backoffs.add(id, n.clock.Now(), n.cfg.Options.MaxScan)
 			}
 			if len(ids) < inboxLimit {
 				return

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -72,7 +72,7 @@ func TestMemoryOfARunIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const large = 100_000
 		w := newWorld(t, orderFlow)
-		w.inv.around = func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+		w.inv.around = func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
 			if call.Request.Step != "reserve" || call.Request.Purpose != sdk.PurposeDo {
 				return sdk.Reply{}, false
 			}

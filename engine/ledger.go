@@ -1,12 +1,16 @@
 package engine
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/saga-engine/engine/engine/invoke"
+)
 
 // A ledger is the Capacity of one incarnation: it knows what the incarnation's runs
 // have taken and not given back. A shard that hangs gives nothing back, and without
 // its slots the next incarnation could make no call.
 type ledger struct {
-	Capacity
+	invoke.Capacity
 
 	mu    sync.Mutex // protects following fields
 	taken map[string]*takings
@@ -15,12 +19,12 @@ type ledger struct {
 
 // Takings are what is taken of one agent, by AgentSpec.Key.
 type takings struct {
-	spec AgentSpec
+	spec invoke.AgentSpec
 	n    int
 }
 
 // newLedger returns the Capacity of an incarnation; nil if nothing is limited.
-func newLedger(of Capacity) Capacity {
+func newLedger(of invoke.Capacity) invoke.Capacity {
 	if of == nil {
 		return nil
 	}
@@ -28,7 +32,7 @@ func newLedger(of Capacity) Capacity {
 }
 
 // Reserve takes n slots, all or none.
-func (l *ledger) Reserve(spec AgentSpec, n int) bool {
+func (l *ledger) Reserve(spec invoke.AgentSpec, n int) bool {
 	if !l.Capacity.Reserve(spec, n) {
 		return false
 	}
@@ -50,7 +54,7 @@ func (l *ledger) Reserve(spec AgentSpec, n int) bool {
 }
 
 // Release gives n slots back. After close it does nothing: they were given back.
-func (l *ledger) Release(spec AgentSpec, n int) {
+func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
 	over := l.over
 	if e := l.taken[spec.Key]; e != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -30,7 +31,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 		for {
 			story, err := n.loadState(ctx, r.id)
 			if err == nil || journal.Permanent(err) {
-				n.outage.worked(doingLoad, time.Time{})
+				n.outage.Worked(doingLoad, time.Time{})
 				sh.post(func(ctx context.Context) {
 					if sh.runs[r.id] != r || r.inHand {
 						sh.s.hands.letGo(r.id)
@@ -45,7 +46,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 				sh.s.hands.letGo(r.id)
 				return
 			}
-			n.outage.failed(doingLoad, err, "run", name)
+			n.outage.Failed(doingLoad, err, "run", name)
 			if wait.For(ctx, pause) != nil {
 				return
 			}
@@ -59,8 +60,8 @@ type loadedRun struct {
 	journal.Run
 	rows     []store.Row
 	notes    notes
-	specs    map[string]AgentSpec // of its agents
-	specsErr error                // why there are none
+	specs    map[string]invoke.AgentSpec // of its agents
+	specsErr error                       // why there are none
 }
 
 // notes are what an engine keeps of a run beside its state.
@@ -95,7 +96,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 		return
 	}
 	rows, f := story.rows, r.commit
-	mine := f != nil && int(f.t.Seq) < len(rows) && f.t.Wrote(rows[f.t.Seq])
+	mine := f != nil && int(f.Transition.Seq) < len(rows) && f.Transition.Wrote(rows[f.Transition.Seq])
 	if f != nil && f.started != nil {
 		if !mine {
 			sh.drop(r, store.ErrExists, nil) // another run has this id
@@ -112,7 +113,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story loadedRun, err e
 			return
 		}
 	}
-	if f != nil && mine && len(rows) == int(f.t.Seq)+1 {
+	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
 		if r.owned { // the row in flight had landed before its answer got lost
 			r.facts -= f.told
 			sh.act(ctx, r, f)
@@ -134,7 +135,7 @@ func (sh *shard) notLoaded(r *ownedRun, err error) {
 		sh.drop(r, err, nil)
 	default:
 		if r.inbox.wanted { // else every tick would have it read again
-			sh.s.n.backoffs.add(r.id, sh.s.n.clock.now(), sh.s.n.cfg.Options.MaxScan)
+			sh.s.n.backoffs.add(r.id, sh.s.n.clock.Now(), sh.s.n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, err, err)
 	}
@@ -203,9 +204,9 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 		switch {
 		case !r.inbox.wanted:
 		case head.Owner == 0:
-			n.backoffs.addForOthers(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+			n.backoffs.addForOthers(r.id, n.clock.Now(), n.cfg.Options.MaxScan)
 		default:
-			n.backoffs.add(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+			n.backoffs.add(r.id, n.clock.Now(), n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, ErrNotOwner, nil)
 	}

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -64,12 +66,12 @@ func (n *Node) join(ctx context.Context) (*membership, error) {
 		}
 		t.writers = append(t.writers, w)
 	}
-	t.scheduler.committer = newCommitter(t.writers, o, n.outage)
+	t.scheduler.committer = commit.New(t.writers, commit.Options{MaxRows: o.MaxBatchRows, MaxBytes: o.MaxBatchBytes, RetryStore: o.RetryStore}, n.outage)
 	tick, err := n.cfg.Store.Tick(ctx, engine, o.Lease, tickLimit)
 	if err != nil {
 		return nil, fmt.Errorf("take the lease: %w", err)
 	}
-	n.clock.ticked(sent, tick.Now, o.Lease)
+	n.clock.Ticked(sent, tick.Now, o.Lease)
 	t.ticked = sent
 	t.scanner = newScanner(t)
 	t.see(tick, false)
@@ -95,7 +97,7 @@ func (t *membership) run(ctx, hard context.Context) error {
 
 	var wg sync.WaitGroup
 	for i := range t.writers {
-		wg.Go(func() { t.over(t.scheduler.committer.run(work, i)) })
+		wg.Go(func() { t.over(t.scheduler.committer.Run(work, i)) })
 	}
 	last := make(chan struct{}) // closed when the writers have said their last word
 	for _, sh := range t.scheduler.shards {
@@ -189,7 +191,7 @@ func (t *membership) scan() {
 // cannot reach the store, loses its lease and with it its runs, to one whose
 // Supervisor works.
 func (t *membership) due(ctx context.Context) ([]machine.RunID, time.Duration, error) {
-	runs, lag := t.scheduler.timers.take(t.n.clock.now())
+	runs, lag := t.scheduler.timers.take(t.n.clock.Now())
 	wait := time.Duration(-1)
 	t.mu.Lock()
 	since, spacing, hinted := time.Since(t.ticked), t.n.cfg.Options.MinScan, t.hinted
@@ -210,9 +212,9 @@ func (t *membership) due(ctx context.Context) ([]machine.RunID, time.Duration, e
 		tick, err = t.tick(ctx)
 		switch {
 		case err == nil, overFor(err):
-			t.n.outage.worked(doingTick, began)
+			t.n.outage.Worked(outage.Tick, began)
 		case ctx.Err() == nil:
-			t.n.outage.failed(doingTick, err)
+			t.n.outage.Failed(outage.Tick, err)
 		}
 		if err == nil {
 			found, late := t.see(tick, hinted)
@@ -223,7 +225,7 @@ func (t *membership) due(ctx context.Context) ([]machine.RunID, time.Duration, e
 		}
 	}
 	if next, ok := t.scheduler.timers.next(); ok {
-		if until := max(0, t.n.clock.until(next)); wait < 0 || until < wait {
+		if until := max(0, t.n.clock.Until(next)); wait < 0 || until < wait {
 			wait = until
 		}
 	}
@@ -284,14 +286,14 @@ func (t *membership) passed(told int, took time.Duration) {
 // commit does not renew: it must lose its lease.
 func (t *membership) tick(ctx context.Context) (store.Tick, error) {
 	o := t.n.cfg.Options
-	if age := t.scheduler.committer.oldest(); age > o.Lease/2 {
-		if !t.n.clock.leased() {
+	if age := t.scheduler.committer.Oldest(); age > o.Lease/2 {
+		if !t.n.clock.Leased() {
 			t.end(store.ErrLapsed)
 		}
 		return store.Tick{}, fmt.Errorf("a commit has been waiting for %s: the lease is not renewed", age.Round(time.Millisecond))
 	}
 	if err := t.stuck(); err != nil {
-		if !t.n.clock.leased() {
+		if !t.n.clock.Leased() {
 			t.end(errors.Join(store.ErrLapsed, err))
 		}
 		return store.Tick{}, err
@@ -307,7 +309,7 @@ func (t *membership) tick(ctx context.Context) (store.Tick, error) {
 	if err != nil {
 		return store.Tick{}, fmt.Errorf("renew the lease: %w", err)
 	}
-	t.n.clock.ticked(sent, tick.Now, o.Lease)
+	t.n.clock.Ticked(sent, tick.Now, o.Lease)
 	t.mu.Lock()
 	t.ticked = sent
 	t.mu.Unlock()

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -19,14 +21,14 @@ import (
 type Node struct {
 	cfg         Config
 	defs        *journal.Definitions
-	clock       *clock
+	clock       *clock.Clock
 	worker      *worker
 	pool        *decisionPool
 	ids         *store.RunIDSource
 	specs       specCache
 	followers   *followers
 	quarantined *quarantine
-	outage      *outage
+	outage      *outage.Outage
 	backoffs    *backoffSet
 	told        machine.FactKinds // that an observer takes
 	idle        string            // why this node starts nothing at all; "" = it does
@@ -54,8 +56,8 @@ func NewNode(cfg Config) (*Node, error) {
 	}
 	cfg.Store = store.WithFailpoints(cfg.Store)
 	n := &Node{
-		cfg: cfg, defs: journal.NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock{}, ids: &store.RunIDSource{},
-		followers: &followers{}, quarantined: &quarantine{}, outage: newOutage(cfg.Logger), backoffs: &backoffSet{restFor: 20 * cfg.Options.MaxScan},
+		cfg: cfg, defs: journal.NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock.Clock{}, ids: &store.RunIDSource{},
+		followers: &followers{}, quarantined: &quarantine{}, outage: outage.New(cfg.Logger), backoffs: &backoffSet{restFor: 20 * cfg.Options.MaxScan},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	n.told = factsFor(cfg.Observer)
@@ -180,10 +182,10 @@ func (n *Node) rejoin(ctx context.Context) (*membership, error) {
 		t, err := n.join(ctx)
 		var loss *store.LossError
 		if err == nil || ctx.Err() != nil || errors.As(err, &loss) {
-			n.outage.over(doingJoin)
+			n.outage.Over(outage.Join)
 			return t, err
 		}
-		n.outage.failed(doingJoin, err)
+		n.outage.Failed(outage.Join, err)
 		if wait.For(ctx, pause) != nil {
 			return nil, err
 		}
@@ -250,7 +252,7 @@ func (n *Node) Deliver(ctx context.Context, run machine.RunID, e machine.Event) 
 	if err != nil {
 		return err
 	}
-	if err := t.scheduler.ask(ctx, run, &delivery{event: e, arrived: n.clock.now()}); err != nil {
+	if err := t.scheduler.ask(ctx, run, &delivery{event: e, arrived: n.clock.Now()}); err != nil {
 		return fmt.Errorf("deliver to run %s: %w", store.RunName(run), err)
 	}
 	return nil

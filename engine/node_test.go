@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -56,7 +57,7 @@ func TestEveryStepShowsBeforeAnythingRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		var seen []string
-		w.inv.before = func(call engine.Call) error {
+		w.inv.before = func(call invoke.Call) error {
 			row, err := w.mem.Find(t.Context(), call.Request.Run)
 			if err != nil {
 				t.Errorf("the run does not show: %v", err)
@@ -210,7 +211,7 @@ func TestUnknownOutcomeParks(t *testing.T) {
 func TestLateReplyIsCountedOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		w.inv.around = func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+		w.inv.around = func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
 			if call.Request.Step != "charge" || call.Request.Attempt > 1 {
 				return sdk.Reply{}, false
 			}
@@ -251,7 +252,7 @@ func TestInvalidReplies(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, orderFlow)
 				first := true
-				w.inv.around = func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+				w.inv.around = func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
 					if call.Request.Step != "reserve" || !first {
 						return sdk.Reply{}, false
 					}
@@ -279,7 +280,7 @@ func TestInvalidReplies(t *testing.T) {
 func TestLostAgentIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		w.inv.after = func(call engine.Call, reply sdk.Reply) (sdk.Reply, bool) {
+		w.inv.after = func(call invoke.Call, reply sdk.Reply) (sdk.Reply, bool) {
 			if call.Request.Step == "charge" && call.Request.Attempt == 1 {
 				return sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost}, true
 			}
@@ -302,10 +303,10 @@ func TestDeferredCallSpendsNoAttempt(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		w.faulty()
 		times := 0
-		w.inv.before = func(call engine.Call) error {
+		w.inv.before = func(call invoke.Call) error {
 			if call.Request.Step == "book" && times < 3 {
 				times++
-				return &engine.Deferred{Until: time.Now().Add(2 * time.Second), Why: "circuit open"}
+				return &invoke.Deferred{Until: time.Now().Add(2 * time.Second), Why: "circuit open"}
 			}
 			return nil
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -17,8 +18,8 @@ const whySupervising = "only a supervisor has the run: an engine goes on with it
 type noInvoker struct{}
 
 // Invoke sends nothing.
-func (noInvoker) Invoke(context.Context, Call) (sdk.Reply, error) {
-	return sdk.Reply{}, &Deferred{Why: whySupervising}
+func (noInvoker) Invoke(context.Context, invoke.Call) (sdk.Reply, error) {
+	return sdk.Reply{}, &invoke.Deferred{Why: whySupervising}
 }
 
 // SuperviseOnce makes one full pass as a member of its own and leaves: members

@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
 
 // Config is what a Node is made of.
 type Config struct {
-	Store    store.Store // required
-	Invoker  Invoker     // required
-	Capacity Capacity    // nil = agents take any number of calls
+	Store    store.Store     // required
+	Invoker  invoke.Invoker  // required
+	Capacity invoke.Capacity // nil = agents take any number of calls
 	// Sealer encrypts what is sensitive. A store keeps to the first key it is
 	// worked on with: Run returns a *KeyError for another, or for none. nil = a
 	// run with sensitive values is refused.

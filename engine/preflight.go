@@ -1,10 +1,14 @@
 package engine
 
-import "github.com/saga-engine/engine/dsl"
+import (
+	"github.com/saga-engine/engine/dsl"
+
+	"github.com/saga-engine/engine/engine/invoke"
+)
 
 // AgentSpecs returns, by name of the agent block, the agents that a run of the
 // workflow with these variables may call: what a Checker can look at before
 // the run is submitted. It fails where Submit would.
-func AgentSpecs(wf *dsl.Workflow, vars dsl.Value) (map[string]AgentSpec, error) {
+func AgentSpecs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
 	return (&specCache{}).specs(wf, vars)
 }

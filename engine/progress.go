@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -66,8 +67,8 @@ func (p *progressSender) paceLocked(d *delivery) {
 
 // progress takes a sign of life. It never blocks. Past complete-by nothing
 // counts any more.
-func (p *progressSender) progress(pr Progress) {
-	now := p.c.w.n.clock.now()
+func (p *progressSender) progress(pr invoke.Progress) {
+	now := p.c.w.n.clock.Now()
 	if !now.Before(p.c.invoke.CompleteBy) {
 		return
 	}
@@ -150,7 +151,7 @@ func (p *progressSender) settled(t *membership, d *delivery, err error) {
 		p.sent, p.pause, p.foreign = nil, 0, false
 		p.sendLocked()
 		return
-	case p.closed || !p.c.w.n.clock.now().Before(p.c.invoke.CompleteBy):
+	case p.closed || !p.c.w.n.clock.Now().Before(p.c.invoke.CompleteBy):
 		return // the goroutine that closed it has taken what is left
 	case errors.Is(err, ErrNotOwner) && p.c.w.n.now() != nil && !p.c.w.quits():
 		p.foreign = true

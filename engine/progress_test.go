@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -56,7 +57,7 @@ workflow "once" {
 }`
 
 // importer makes a world whose shop can also load, with checkpoints.
-func importer(t *testing.T, do func(ctx context.Context, call engine.Call) (sdk.Reply, bool)) *world {
+func importer(t *testing.T, do func(ctx context.Context, call invoke.Call) (sdk.Reply, bool)) *world {
 	t.Helper()
 	s := newShop()
 	sdk.Action(s.agent, "load", s.do, sdk.Idempotent(), sdk.Checkpoints(), sdk.Heartbeats())
@@ -86,7 +87,7 @@ func (w *world) progressed(run machine.RunID) []string {
 func TestCheckpointsReachTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
-		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+		w := importer(t, func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
 			last := "none"
 			if c := call.Request.Checkpoint; c != nil {
 				last = fmt.Sprintf("%d %s", c.Number, c.Blob)
@@ -95,13 +96,13 @@ func TestCheckpointsReachTheNextAttempt(t *testing.T) {
 			switch call.Request.Attempt {
 			case 1: // slowly: each is stored
 				for n := 1; n <= 3; n++ {
-					call.OnProgress(engine.Progress{Number: n, Blob: []byte{byte('a' + n - 1)}})
+					call.OnProgress(invoke.Progress{Number: n, Blob: []byte{byte('a' + n - 1)}})
 					time.Sleep(time.Second)
 				}
 				return sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost}, true
 			case 2: // faster than anything can be stored, and answers at once
 				for n := 4; n <= 100; n++ {
-					call.OnProgress(engine.Progress{Number: n, Blob: []byte("fast")})
+					call.OnProgress(invoke.Progress{Number: n, Blob: []byte("fast")})
 				}
 				return sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost}, true
 			}
@@ -125,8 +126,8 @@ func TestCheckpointsReachTheNextAttempt(t *testing.T) {
 // told in confidence, and only the agent knows.
 func TestCheckpointsAreSealed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
-			call.OnProgress(engine.Progress{Number: 1, Blob: []byte("canary")})
+		w := importer(t, func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
+			call.OnProgress(invoke.Progress{Number: 1, Blob: []byte("canary")})
 			time.Sleep(time.Second)
 			return sdk.Reply{}, false
 		})
@@ -150,9 +151,9 @@ func TestCheckpointsAreSealed(t *testing.T) {
 func TestCheckpointAcrossIncarnations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store *faultStore
-		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+		w := importer(t, func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
 			store.down.Store(true)
-			call.OnProgress(engine.Progress{Number: 7, Blob: []byte("seven")})
+			call.OnProgress(invoke.Progress{Number: 7, Blob: []byte("seven")})
 			time.Sleep(10 * time.Second) // the lease is lost
 			store.down.Store(false)
 			time.Sleep(5 * time.Second) // and the run is taken over again
@@ -176,13 +177,13 @@ func TestCheckpointAcrossIncarnations(t *testing.T) {
 // reach the journal: one in half of that time.
 func TestHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := importer(t, func(ctx context.Context, call engine.Call) (sdk.Reply, bool) {
+		w := importer(t, func(ctx context.Context, call invoke.Call) (sdk.Reply, bool) {
 			beats := 900 // for 90 s
 			if call.Request.Attempt > 1 {
 				beats = 600
 			}
 			for range beats {
-				call.OnProgress(engine.Progress{Number: 10, Note: "working"})
+				call.OnProgress(invoke.Progress{Number: 10, Note: "working"})
 				time.Sleep(100 * time.Millisecond)
 			}
 			if call.Request.Attempt > 1 {
@@ -208,14 +209,14 @@ func TestHeartbeats(t *testing.T) {
 // S28: what an agent says of its work after complete-by changes nothing.
 func TestCheckpointAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+		w := importer(t, func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
 			if call.Request.Attempt > 1 {
 				return sdk.Reply{}, false
 			}
 			time.Sleep(call.Request.Remaining)
-			call.OnProgress(engine.Progress{Number: 1, Blob: []byte("late")})
+			call.OnProgress(invoke.Progress{Number: 1, Blob: []byte("late")})
 			time.Sleep(time.Second)
-			call.OnProgress(engine.Progress{Number: 2, Blob: []byte("later")})
+			call.OnProgress(invoke.Progress{Number: 2, Blob: []byte("later")})
 			return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "busy"}, true
 		})
 		n := w.start()
@@ -238,26 +239,26 @@ func TestCheckpointAfterTheDeadline(t *testing.T) {
 func TestLateAnswersAreKept(t *testing.T) {
 	late := sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{"id":"late"}`)}
 	tests := map[string]struct {
-		say     func(call engine.Call)
+		say     func(call invoke.Call)
 		reply   sdk.Reply
 		outcome string
 	}{
-		"by an invoker that waits too long": {func(engine.Call) {}, late, "ok"},
-		"by one that listens on": {func(call engine.Call) {
+		"by an invoker that waits too long": {func(invoke.Call) {}, late, "ok"},
+		"by one that listens on": {func(call invoke.Call) {
 			go func() {
 				time.Sleep(5 * time.Second)
 				call.OnLate(late)
 			}()
 		}, sdk.Reply{}, "ok"},
-		"failure": {func(engine.Call) {}, sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "busy"}, "failed"},
-		"unknown": {func(engine.Call) {}, sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "agent_lost"}, "unknown"},
+		"failure": {func(invoke.Call) {}, sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "busy"}, "failed"},
+		"unknown": {func(invoke.Call) {}, sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "agent_lost"}, "unknown"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := importer(t, nil)
 				w.cfg = func(c *engine.Config) {
-					c.Invoker = invokerFunc(func(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+					c.Invoker = invokerFunc(func(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 						if call.Request.Attempt > 1 {
 							return w.inv.Invoke(ctx, call)
 						}
@@ -322,7 +323,7 @@ func TestEvidenceIsTriedAgain(t *testing.T) {
 	for name, tt := range map[string]struct{ fails, kept int }{"a few times": {3, 1}, "always": {1 << 20, 0}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+				w := importer(t, func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
 					if call.Request.Attempt > 1 {
 						return sdk.Reply{}, false
 					}
@@ -360,7 +361,7 @@ func TestAnswerAtAFormerOwner(t *testing.T) {
 		"result":   {sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{"id":"x"}`)}, nil, machine.AttemptOK{}},
 		"failure":  {sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "busy"}, nil, machine.AttemptFailed{}},
 		"unknown":  {sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "internal"}, nil, machine.AttemptUnknown{}},
-		"not sent": {sdk.Reply{}, &engine.Deferred{Why: "full"}, machine.AttemptDeferred{}},
+		"not sent": {sdk.Reply{}, &invoke.Deferred{Why: "full"}, machine.AttemptDeferred{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -369,7 +370,7 @@ func TestAnswerAtAFormerOwner(t *testing.T) {
 				stolen := make(chan struct{})
 				var arrived time.Time
 				w.cfg = func(c *engine.Config) {
-					c.Invoker = invokerFunc(func(context.Context, engine.Call) (sdk.Reply, error) {
+					c.Invoker = invokerFunc(func(context.Context, invoke.Call) (sdk.Reply, error) {
 						<-stolen
 						arrived = time.Now()
 						return tt.reply, tt.err
@@ -458,7 +459,7 @@ func TestCheckpointAtAFormerOwner(t *testing.T) {
 			got   []string
 		)
 		taken, said := make(chan struct{}), make(chan struct{})
-		w := importer(t, func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+		w := importer(t, func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
 			mu.Lock()
 			calls++
 			n := calls
@@ -473,10 +474,10 @@ func TestCheckpointAtAFormerOwner(t *testing.T) {
 			case 1: // at the engine that loses the run
 				<-taken
 				for n := 1; n <= 50; n++ {
-					call.OnProgress(engine.Progress{Number: n, Blob: []byte("early")})
+					call.OnProgress(invoke.Progress{Number: n, Blob: []byte("early")})
 				}
 				time.Sleep(5 * time.Second)
-				call.OnProgress(engine.Progress{Number: 51, Blob: []byte("last")})
+				call.OnProgress(invoke.Progress{Number: 51, Blob: []byte("last")})
 				close(said)
 				return lost, true
 			case 2: // beside it, at the engine that has taken the run
@@ -530,7 +531,7 @@ func TestCheckpointFromTheInbox(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := importer(t, func(ctx context.Context, _ engine.Call) (sdk.Reply, bool) {
+				w := importer(t, func(ctx context.Context, _ invoke.Call) (sdk.Reply, bool) {
 					<-ctx.Done()
 					return sdk.Reply{}, false
 				})
@@ -576,7 +577,7 @@ func TestAnswerIsInTheInboxOnce(t *testing.T) {
 		w := importer(t, nil)
 		stolen := make(chan struct{})
 		w.cfg = func(c *engine.Config) {
-			c.Invoker = invokerFunc(func(context.Context, engine.Call) (sdk.Reply, error) {
+			c.Invoker = invokerFunc(func(context.Context, invoke.Call) (sdk.Reply, error) {
 				<-stolen
 				return sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{"id":"x"}`)}, nil
 			})

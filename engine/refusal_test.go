@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
 
 // invokerFunc is an Invoker made of a function.
-type invokerFunc func(ctx context.Context, call engine.Call) (sdk.Reply, error)
+type invokerFunc func(ctx context.Context, call invoke.Call) (sdk.Reply, error)
 
-func (f invokerFunc) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+func (f invokerFunc) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	return f(ctx, call)
 }
 
@@ -64,7 +65,7 @@ workflow "one" {
 				w := newWorld(t, flow)
 				w.faulty()
 				w.cfg = func(c *engine.Config) {
-					c.Invoker = invokerFunc(func(_ context.Context, call engine.Call) (sdk.Reply, error) {
+					c.Invoker = invokerFunc(func(_ context.Context, call invoke.Call) (sdk.Reply, error) {
 						time.Sleep(call.Request.Remaining + tt.offset)
 						return tt.reply, tt.err
 					})
@@ -151,11 +152,11 @@ func TestRefusalsBackOff(t *testing.T) {
 		s := &seats{limit: 1}
 		w.cfg = func(c *engine.Config) { c.Capacity = s }
 		asked := 0
-		w.inv.before = func(engine.Call) error {
+		w.inv.before = func(invoke.Call) error {
 			if asked++; asked > 20 {
 				return nil
 			}
-			return &engine.Deferred{Why: "agent is down"}
+			return &invoke.Deferred{Why: "agent is down"}
 		}
 		n := w.start()
 		start := time.Now()

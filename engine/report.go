@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
@@ -70,12 +71,12 @@ func (c *openCall) insist(first *delivery, err error) {
 		if errors.Is(err, ErrNotOwner) && !w.quits() {
 			c.sender.handOver()
 			if err = c.post(ctx, &d); err == nil || errors.Is(err, store.ErrNotFound) {
-				w.n.outage.worked(doingPost, time.Time{})
+				w.n.outage.Worked(outage.Post, time.Time{})
 				return
 			}
-			w.n.outage.failed(doingPost, err, "run", c.name, "step", c.step())
+			w.n.outage.Failed(outage.Post, err, "run", c.name, "step", c.step())
 		}
-		if w.n.clock.now().After(d.completeBy.Add(postFor)) {
+		if w.n.clock.Now().After(d.completeBy.Add(postFor)) {
 			w.n.keepLate(c.run, c.step(), c.invoke.Attempt, d.event, d.arrived)
 			return
 		}

@@ -51,7 +51,7 @@ func (t *membership) retain(ctx context.Context) {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			t.n.outage.beside("remove runs that ended long ago", err)
+			t.n.outage.Beside("remove runs that ended long ago", err)
 		}
 		if wait.For(ctx, period) != nil {
 			return
@@ -62,7 +62,7 @@ func (t *membership) retain(ctx context.Context) {
 // forget removes what there is to remove, batch after batch, and rests between
 // two as long as one took. It stops where others may begin.
 func (t *membership) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
-	began, before := time.Now(), t.n.clock.now().Add(-t.n.cfg.Options.Retention)
+	began, before := time.Now(), t.n.clock.Now().Add(-t.n.cfg.Options.Retention)
 	for {
 		sent := time.Now()
 		s, err := store.Retain(ctx, before, retainBatch)

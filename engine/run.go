@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -34,7 +36,7 @@ type ownedRun struct {
 
 	wf    *dsl.Workflow
 	state *machine.State // ahead of the journal by what is in flight
-	specs map[string]AgentSpec
+	specs map[string]invoke.AgentSpec
 	notes
 	owned bool           // the journal says that this engine is the owner
 	owner store.EngineID // owner when it was loaded
@@ -67,13 +69,14 @@ type ownedRun struct {
 // A pendingCommit is a transition on its way to the store, and what follows once it
 // has landed.
 type pendingCommit struct {
-	commit     // with its transition
+	commit.Item
+	r          *ownedRun
 	deliveries []*delivery
 	link       journal.Link   // of its row
 	facts      []machine.Fact // of kinds that an observer takes
 	told       int            // facts of all kinds
 	commands   []machine.Command
-	reserved   []AgentSpec // one slot each
+	reserved   []invoke.AgentSpec // one slot each
 	started    *start
 	adopting   bool
 	late       []*delivery     // messages that came too late to count
@@ -81,7 +84,7 @@ type pendingCommit struct {
 }
 
 // release gives reserved slots back.
-func (f *pendingCommit) release(c Capacity) {
+func (f *pendingCommit) release(c invoke.Capacity) {
 	if c == nil {
 		return
 	}
@@ -127,7 +130,7 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 type adoption struct {
 	from     store.EngineID // whose it may be taken from; 0 = a run without an owner
 	story    *loadedRun     // the run as it was read; nil = it must be read
-	specs    map[string]AgentSpec
+	specs    map[string]invoke.AgentSpec
 	read     bool      // its inbox was read with it, or nothing was in it
 	messages []message // what was in it: to be decided in the row that takes it over
 	done     func(error)
@@ -195,14 +198,14 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	case errors.Is(err, errOffloaded):
 	case err != nil:
 		sh.quarantine(ctx, r, todo, err)
-	case f == nil || f.t.Data == nil:
+	case f == nil || f.Transition.Data == nil:
 		if f != nil {
 			sh.keepMessages(ctx, r, f)
 		}
 		sh.settle(ctx, r)
-		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.clock.until(due) <= 0 {
+		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.clock.Until(due) <= 0 {
 			// Just decided, and nothing came of it: not again at once.
-			sh.s.timers.set(r.id, sh.s.n.clock.now().Add(sh.s.n.cfg.Options.MinScan), true)
+			sh.s.timers.set(r.id, sh.s.n.clock.Now().Add(sh.s.n.cfg.Options.MinScan), true)
 		}
 		sh.step(ctx, r)
 	default:
@@ -227,61 +230,62 @@ func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 		failpoint.HitEvent("record.before", e)
 	}
 	if f.started != nil {
-		f.t.Names = &f.started.names
+		f.Transition.Names = &f.started.names
 	}
-	f.sh, f.r, f.f = sh, r, f
-	sh.outbox = append(sh.outbox, &f.commit)
+	f.To, f.For, f.r = sh, f, r
+	sh.outbox = append(sh.outbox, &f.Item)
 	if len(sh.outbox) >= inARow {
 		sh.flush(ctx)
 	}
 }
 
 // answered goes on after a commit was answered.
-func (sh *shard) answered(ctx context.Context, it *commit) {
-	if it.done != nil {
-		it.done(it.res)
-		return
+func (sh *shard) answered(ctx context.Context, it *commit.Item) {
+	switch of := it.For.(type) {
+	case *pendingCommit:
+		sh.landed(ctx, of.r, of, it.Landing)
+	case func(commit.Landing):
+		of(it.Landing)
 	}
-	sh.landed(ctx, it.r, it.f, it.res)
 }
 
 // landed goes on with a run after its commit was answered.
-func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l landing) {
+func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l commit.Landing) {
 	sh.commits--
 	if r.commit != f {
 		return
 	}
 	switch {
-	case l.err == nil && l.submitted.Exists && l.submitted.Run != r.id:
-		f.started.submitted = l.submitted
+	case l.Err == nil && l.Submitted.Exists && l.Submitted.Run != r.id:
+		f.started.submitted = l.Submitted
 		sh.drop(r, nil, nil)
-	case l.err == nil && !l.submitted.Exists:
+	case l.Err == nil && !l.Submitted.Exists:
 		sh.act(ctx, r, f)
-		sh.doneWith(f)
+		sh.spares.doneWith(f)
 		sh.step(ctx, r)
-	case l.err == nil, errors.Is(l.err, store.ErrStale), errors.Is(l.err, store.ErrExists) && l.unsure:
+	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, store.ErrExists) && l.Unsure:
 		// Another engine appended, or this very row had landed before its answer got
 		// lost: the journal tells. The pending commit stays until then.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
-	case errors.Is(l.err, store.ErrExists):
-		sh.drop(r, l.err, nil)
-	case overFor(l.err), ctx.Err() != nil:
+	case errors.Is(l.Err, store.ErrExists):
+		sh.drop(r, l.Err, nil)
+	case overFor(l.Err), ctx.Err() != nil:
 		// This incarnation is over. The run stays as it is, so that the next
 		// one knows that it was ours; those who wait are told by the end.
-	case l.unsure && f.started == nil:
+	case l.Unsure && f.started == nil:
 		// The store refuses the row now, but an earlier sending of it may have
 		// landed: the journal tells.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
-	case f.started != nil && l.unsure: // given up: it may be stored all the same
-		sh.drop(r, &openOutcome{fmt.Errorf("submit: %w", l.err)}, nil)
+	case f.started != nil && l.Unsure: // given up: it may be stored all the same
+		sh.drop(r, &openOutcome{fmt.Errorf("submit: %w", l.Err)}, nil)
 	case f.started != nil:
-		sh.drop(r, fmt.Errorf("submit: %w", l.err), nil)
+		sh.drop(r, fmt.Errorf("submit: %w", l.Err), nil)
 	default:
 		f.release(sh.s.capacity)
 		r.commit = nil
-		sh.quarantine(ctx, r, f.deliveries, fmt.Errorf("the store refuses row %d: %w", f.t.Seq, l.err))
+		sh.quarantine(ctx, r, f.deliveries, fmt.Errorf("the store refuses row %d: %w", f.Transition.Seq, l.Err))
 	}
 }
 
@@ -292,25 +296,25 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 		failpoint.HitEvent("record.after", e)
 	}
 	r.commit = nil
-	r.seq, r.link, r.owned = f.t.Seq+1, f.link, true
-	r.stored += int64(len(f.t.Data))
+	r.seq, r.link, r.owned = f.Transition.Seq+1, f.link, true
+	r.stored += int64(len(f.Transition.Data))
 	sh.weigh(r)
-	if f.t.Owner != nil {
-		r.fence = f.t.Seq
+	if f.Transition.Owner != nil {
+		r.fence = f.Transition.Seq
 	}
-	if !f.t.NextCheck.IsZero() {
-		r.bound = f.t.NextCheck
+	if !f.Transition.NextCheck.IsZero() {
+		r.bound = f.Transition.NextCheck
 	}
 	if len(f.facts) > 0 {
 		n.cfg.Observer.Facts(r.id, r.facts+1, f.facts)
 	}
 	r.facts += f.told
-	sh.toldFacts(f)
-	sh.gotOn(ctx, r, &f.t)
+	sh.spares.toldFacts(f)
+	sh.gotOn(ctx, r, &f.Transition)
 	if f.started != nil {
 		f.started.submitted = store.Submitted{Run: r.id, Name: f.started.public}
 	}
-	r.inbox.consumed(f.t.Consumed)
+	r.inbox.consumed(f.Transition.Consumed)
 	if r.unheard {
 		r.inbox.wanted, r.inbox.first = true, true
 	}
@@ -392,7 +396,7 @@ func (sh *shard) waitForSlot(r *ownedRun) {
 	if len(held) == 0 {
 		return
 	}
-	now := sh.s.n.clock.now()
+	now := sh.s.n.clock.Now()
 	for _, h := range held {
 		if h.Until.After(now) {
 			continue // it waits for a time, of which the agenda knows
@@ -457,7 +461,7 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 		var trouble error
 		if r.seq > 0 {
 			trouble = err
-			n.backoffs.add(r.id, n.clock.now(), n.cfg.Options.MaxScan)
+			n.backoffs.add(r.id, n.clock.Now(), n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, err, trouble)
 		return
@@ -484,7 +488,7 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 
 // alert appends a row that holds no record, only the alert.
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
-	now := sh.s.n.clock.now()
+	now := sh.s.n.clock.Now()
 	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, now, nil)
 	if err != nil {
 		sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", err)
@@ -493,14 +497,9 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	message, _, _ := strings.Cut(cause.Error(), "\n")
 	t := store.Transition{Run: r.id, Seq: r.seq, At: now, Data: data,
 		Alerts: []store.Alert{{Kind: "set_aside", Code: "internal", Message: message}}}
-	sh.commits++
-	err = sh.s.committer.commit(ctx, &commit{t: t, sh: sh, done: func(l landing) {
-		sh.commits--
-		if l.err != nil && !overFor(l.err) {
-			sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", l.err)
+	sh.commitRow(ctx, t, func(l commit.Landing) {
+		if l.Err != nil && !overFor(l.Err) {
+			sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", l.Err)
 		}
-	}})
-	if err != nil {
-		sh.commits--
-	}
+	})
 }

@@ -93,10 +93,10 @@ func (p *scanner) run(ctx context.Context) {
 		err := p.round(ctx)
 		p.setWorking(false)
 		if err == nil {
-			p.t.n.outage.worked(doingPatrol, time.Time{})
+			p.t.n.outage.Worked(doingPatrol, time.Time{})
 		}
 		if err != nil && ctx.Err() == nil && !overFor(err) {
-			p.t.n.outage.failed(doingPatrol, err)
+			p.t.n.outage.Failed(doingPatrol, err)
 			if wait.For(ctx, p.t.n.cfg.Options.MinScan) != nil {
 				return
 			}
@@ -232,7 +232,7 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 	if err != nil {
 		return 0, fmt.Errorf("find runs that are spoken to: %w", err)
 	}
-	now := p.t.n.clock.now()
+	now := p.t.n.clock.Now()
 	runs = slices.DeleteFunc(runs, func(run machine.RunID) bool { return p.t.n.backoffs.ignoresMessages(run, now) })
 	return p.t.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
@@ -267,7 +267,7 @@ func (p *scanner) claim(ctx context.Context, runs []machine.RunID) (int, error) 
 // overdue takes over runs of live engines that are long past their time: telling
 // a slow owner would make it slower.
 func (p *scanner) overdue(ctx context.Context) (int, error) {
-	o, now := p.t.n.cfg.Options, p.t.n.clock.now()
+	o, now := p.t.n.cfg.Options, p.t.n.clock.Now()
 	grace := o.grace()
 	// Those that could not be worked on here may stand before all others.
 	runs, err := p.t.n.cfg.Store.Overdue(ctx, p.t.engine, grace, o.ClaimBatch+p.t.n.backoffs.size())

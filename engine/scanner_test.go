@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
@@ -474,11 +475,11 @@ func TestTakeoverBesideALongLine(t *testing.T) {
 
 // A poorly equipped engine checks agents as a pool does.
 type poorly struct {
-	engine.Invoker
+	invoke.Invoker
 	gone func(plugin string) bool
 }
 
-func (m poorly) Check(_ context.Context, spec engine.AgentSpec) error {
+func (m poorly) Check(_ context.Context, spec invoke.AgentSpec) error {
 	if m.gone(spec.Agent.Plugin) {
 		return errors.New("no such agent here")
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -23,10 +25,10 @@ type scheduler struct {
 	handing     atomic.Bool // the engine stops, and others live: runs without a call are handed back
 	n           *Node
 	engine      store.EngineID
-	committer   *committer
+	committer   *commit.Committer
 	timers      *timers
 	queue       *slotQueue
-	capacity    Capacity // what this incarnation takes of the engine's; nil = nothing is limited
+	capacity    invoke.Capacity // what this incarnation takes of the engine's; nil = nothing is limited
 	hands       *handKeeper
 	shards      []*shard
 	done        <-chan struct{} // closed when this incarnation has ended
@@ -73,7 +75,7 @@ type delivery struct {
 type start struct {
 	workflow  store.WorkflowID
 	flow      *dsl.Workflow
-	specs     map[string]AgentSpec
+	specs     map[string]invoke.AgentSpec
 	names     store.Names
 	public    string          // the run's name
 	submitted store.Submitted // set when landed
@@ -129,7 +131,7 @@ func (s *scheduler) ask(ctx context.Context, run machine.RunID, d *delivery) err
 func (s *scheduler) slotFreed(run machine.RunID, key string) {
 	s.deliver(run, &delivery{
 		event:   machine.SlotsFreed{},
-		arrived: s.n.clock.now(),
+		arrived: s.n.clock.Now(),
 		decided: func() { s.queue.told(key) },
 	})
 }
@@ -138,7 +140,7 @@ func (s *scheduler) slotFreed(run machine.RunID, key string) {
 // commit: a Supervisor that waited for one run would be late for the others,
 // and what gets lost is found by its next pass.
 func (s *scheduler) timePassed(_ context.Context, run machine.RunID, e machine.Event) error {
-	s.deliver(run, &delivery{event: e, arrived: s.n.clock.now()})
+	s.deliver(run, &delivery{event: e, arrived: s.n.clock.Now()})
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -77,7 +78,7 @@ func TestWhatAgentsSayIsScrubbed(t *testing.T) {
 			c.Secrets = func(string) (string, error) { return "canary-token", nil }
 		}
 		logged := ""
-		w.inv.before = func(call engine.Call) error {
+		w.inv.before = func(call invoke.Call) error {
 			if call.Request.Step == "charge" {
 				logged = call.Scrub("charging " + all)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -79,7 +80,7 @@ func TestSensitiveValuesStayInTheirPlace(t *testing.T) {
 			}
 		}
 		var note string
-		w.inv.before = func(call engine.Call) error {
+		w.inv.before = func(call invoke.Call) error {
 			note = string(call.Request.Input)
 			return nil
 		}
@@ -145,7 +146,7 @@ workflow "pay" {
 			c.Secrets = func(string) (string, error) { return "canary-token", nil }
 		}
 		note := ""
-		w.inv.around = func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+		w.inv.around = func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
 			id := "receipt for canary-token"
 			if call.Request.Step == "book" {
 				note = string(call.Request.Input)
@@ -425,7 +426,7 @@ type checked struct {
 	err error
 }
 
-func (c checked) Check(context.Context, engine.AgentSpec) error { return c.err }
+func (c checked) Check(context.Context, invoke.AgentSpec) error { return c.err }
 
 // A run that needs an agent which is missing here is left to an engine that
 // has it.

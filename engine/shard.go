@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/internal/lists"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A shard is one goroutine that owns the cached states of its share of the
@@ -32,11 +35,10 @@ type shard struct {
 	scratch   machine.Scratch
 	allowance dsl.Allowance // of the decision at hand
 	slotsOf   map[string]machine.Slot
-	facts     [][]machine.Fact // told, to be filled again
-	flown     []*pendingCommit // landed and acted on, to be filled again
-	outbox    []*commit        // decided, and about to go to the committer
-	commits   int              // commits of this shard on their way
-	idle      []chan struct{}  // closed when no commit is on its way and no event waits
+	spares    spares
+	outbox    []*commit.Item  // decided, and about to go to the committer
+	commits   int             // commits of this shard on their way
+	idle      []chan struct{} // closed when no commit is on its way and no event waits
 }
 
 func newShard(s *scheduler) *shard {
@@ -48,7 +50,7 @@ func newShard(s *scheduler) *shard {
 type task struct {
 	run  machine.RunID
 	d    *delivery
-	it   *commit
+	it   *commit.Item
 	call *openCall // that was answered
 	fn   func(context.Context)
 }
@@ -59,17 +61,46 @@ type task struct {
 func (sh *shard) post(f func(context.Context)) { sh.give(task{fn: f}) }
 
 // give is post for tasks. It reports false where the shard has stopped.
-func (sh *shard) give(tasks ...task) bool {
+func (sh *shard) give(t task) bool {
 	sh.mu.Lock()
 	taken := !sh.over
 	if taken {
-		sh.queue = append(sh.queue, tasks...)
+		sh.queue = append(sh.queue, t)
 	}
 	sh.mu.Unlock()
 	if taken {
 		wake(sh.hint)
 	}
 	return taken
+}
+
+// Landed implements commit.Receiver.
+func (sh *shard) Landed(items []*commit.Item) {
+	sh.mu.Lock()
+	taken := !sh.over
+	if taken {
+		for _, it := range items {
+			sh.queue = append(sh.queue, task{it: it})
+		}
+	}
+	sh.mu.Unlock()
+	if taken {
+		wake(sh.hint)
+	}
+}
+
+// commitRow has a row committed that is not decided from events. done is called by the
+// shard's goroutine. It returns false if this incarnation ends: then done is not called.
+func (sh *shard) commitRow(ctx context.Context, t store.Transition, done func(commit.Landing)) bool {
+	sh.commits++
+	err := sh.s.committer.Commit(ctx, &commit.Item{Transition: t, To: sh, For: func(l commit.Landing) {
+		sh.commits--
+		done(l)
+	}})
+	if err != nil {
+		sh.commits--
+	}
+	return err == nil
 }
 
 // inARow is how many tasks a shard does before what they lead to leaves it.
@@ -87,8 +118,8 @@ func (sh *shard) flush(ctx context.Context) {
 	sh.turn.end() // to wait for the store is not to be stuck
 	now := time.Now()
 	for i, it := range sh.outbox {
-		it.queued = now
-		_ = sh.s.committer.commit(ctx, it)
+		it.Queued = now
+		_ = sh.s.committer.Commit(ctx, it)
 		sh.outbox[i] = nil
 	}
 	sh.outbox = sh.outbox[:0]
@@ -117,7 +148,7 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	var batch []task
 	for ended := false; ; {
 		sh.mu.Lock()
-		batch, sh.queue = sh.queue, blank(batch)
+		batch, sh.queue = sh.queue, lists.Blank(batch)
 		sh.over = sh.over || ended && len(batch) == 0
 		sh.mu.Unlock()
 		for i := range batch {
@@ -144,54 +175,6 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 			ended = true
 		}
 	}
-}
-
-// blankFacts returns an empty list of facts: those of a transition are made for
-// observers only, and are much larger than all else it needs.
-func (sh *shard) blankFacts() []machine.Fact {
-	if n := len(sh.facts); n > 0 {
-		list := sh.facts[n-1]
-		sh.facts = sh.facts[:n-1]
-		return list
-	}
-	return make([]machine.Fact, 0, 4)
-}
-
-// toldFacts keeps a list whose facts have been told.
-func (sh *shard) toldFacts(f *pendingCommit) {
-	const most, longest = 256, 16 // what lies idle is bounded
-	list := f.facts
-	f.facts = nil
-	if list == nil || cap(list) > longest || len(sh.facts) == most {
-		return
-	}
-	clear(list)
-	sh.facts = append(sh.facts, list[:0])
-}
-
-// blankCommit returns a pendingCommit with nothing in it.
-func (sh *shard) blankCommit() *pendingCommit {
-	if n := len(sh.flown); n > 0 {
-		f := sh.flown[n-1]
-		sh.flown = sh.flown[:n-1]
-		return f
-	}
-	return &pendingCommit{}
-}
-
-// doneWith keeps a pendingCommit that has landed and was acted on. It has no other
-// user any more: the committer is done with it once it has told the shard.
-func (sh *shard) doneWith(f *pendingCommit) {
-	const most = 256 // what lies idle is bounded
-	if len(sh.flown) == most {
-		return
-	}
-	commands := f.commands
-	if clear(commands); cap(commands) > 16 {
-		commands = nil
-	}
-	*f = pendingCommit{commands: commands[:0]}
-	sh.flown = append(sh.flown, f)
 }
 
 // rest tells those who wait for quiet.

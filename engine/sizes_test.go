@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -33,7 +34,7 @@ func TestReplySizes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, orderFlow)
 				w.opts.MaxValue = limit
-				w.inv.around = func(_ context.Context, call engine.Call) (sdk.Reply, bool) {
+				w.inv.around = func(_ context.Context, call invoke.Call) (sdk.Reply, bool) {
 					if call.Request.Step != "charge" || call.Request.Purpose != sdk.PurposeDo {
 						return sdk.Reply{}, false
 					}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -11,7 +12,7 @@ import (
 // first served. When a slot frees one run is told, and the next only after that
 // one has decided: a hundred runs do not rush for one slot.
 type slotQueue struct {
-	capacity Capacity // nil = no run ever waits
+	capacity invoke.Capacity // nil = no run ever waits
 	tell     func(run machine.RunID, key string)
 
 	mu    sync.Mutex // protects following fields
@@ -19,13 +20,13 @@ type slotQueue struct {
 }
 
 type waitList struct {
-	spec    AgentSpec
+	spec    invoke.AgentSpec
 	runs    []machine.RunID
 	has     map[machine.RunID]bool
 	telling bool // a run was told and has not decided yet
 }
 
-func newSlotQueue(capacity Capacity, tell func(machine.RunID, string)) *slotQueue {
+func newSlotQueue(capacity invoke.Capacity, tell func(machine.RunID, string)) *slotQueue {
 	return &slotQueue{capacity: capacity, tell: tell, lines: map[string]*waitList{}}
 }
 
@@ -71,7 +72,7 @@ func (q *slotQueue) told(key string) {
 
 // wait puts a run in line for the agent, unless it stands there. A slot that
 // freed between the run's decision and now is not missed.
-func (q *slotQueue) wait(run machine.RunID, spec AgentSpec) {
+func (q *slotQueue) wait(run machine.RunID, spec invoke.AgentSpec) {
 	q.mu.Lock()
 	l := q.lines[spec.Key]
 	if l == nil {
@@ -117,18 +118,20 @@ func (q *slotQueue) waiting() int {
 // to the decision on the answer, so that the run's next call need not compete
 // for it. If no call follows, the slot is given back.
 type reservation struct {
-	capacity Capacity
-	spec     AgentSpec
+	capacity invoke.Capacity
+	spec     invoke.AgentSpec
 	gone     atomic.Bool // taken or given back
 }
 
 // init makes it the seat of a call for which a slot is reserved. capacity is nil
 // if nothing is limited: then it is no seat.
-func (s *reservation) init(capacity Capacity, spec AgentSpec) { s.capacity, s.spec = capacity, spec }
+func (s *reservation) init(capacity invoke.Capacity, spec invoke.AgentSpec) {
+	s.capacity, s.spec = capacity, spec
+}
 
 // of reports whether the slot was reserved with capacity. That of an earlier
 // incarnation is not this one's to use.
-func (s *reservation) of(capacity Capacity) bool { return s != nil && s.capacity == capacity }
+func (s *reservation) of(capacity invoke.Capacity) bool { return s != nil && s.capacity == capacity }
 
 // take makes the caller the owner of the slot, and reports false if the slot
 // was taken before, or if there is none.

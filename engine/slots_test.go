@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -27,7 +28,7 @@ type seats struct {
 	reserves int
 }
 
-func (s *seats) Slot(spec engine.AgentSpec) machine.Slot {
+func (s *seats) Slot(spec invoke.AgentSpec) machine.Slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.key = spec.Key
@@ -37,7 +38,7 @@ func (s *seats) Slot(spec engine.AgentSpec) machine.Slot {
 	return machine.Slot{Free: s.limit - s.taken}
 }
 
-func (s *seats) Reserve(_ engine.AgentSpec, n int) bool {
+func (s *seats) Reserve(_ invoke.AgentSpec, n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reserves++
@@ -53,7 +54,7 @@ func (s *seats) Reserve(_ engine.AgentSpec, n int) bool {
 	return true
 }
 
-func (s *seats) Release(spec engine.AgentSpec, n int) {
+func (s *seats) Release(spec invoke.AgentSpec, n int) {
 	s.mu.Lock()
 	s.taken -= n
 	free := slices.Clone(s.free)

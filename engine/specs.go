@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/invoke"
 )
 
 // maxSpecs is how many sets of agents are remembered.
@@ -19,7 +20,7 @@ const maxSpecs = 1024
 // is safe for concurrent use.
 type specCache struct {
 	mu   sync.Mutex // protects following field
-	sets map[specsID]map[string]AgentSpec
+	sets map[specsID]map[string]invoke.AgentSpec
 }
 
 // specsID is what the agents of a run depend on.
@@ -31,7 +32,7 @@ type specsID struct {
 // specs evaluates the configuration of every agent that a workflow's steps
 // call. It depends on deployment variables only, so it is refused before a run
 // starts and cannot fail later. The result is shared and not changed.
-func (c *specCache) specs(wf *dsl.Workflow, vars dsl.Value) (map[string]AgentSpec, error) {
+func (c *specCache) specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
 	names := agentNames(wf)
 	configs := make([]dsl.Value, len(names))
 	id := specsID{flow: wf}
@@ -55,16 +56,16 @@ func (c *specCache) specs(wf *dsl.Workflow, vars dsl.Value) (map[string]AgentSpe
 	if known != nil {
 		return known, nil
 	}
-	specs := make(map[string]AgentSpec, len(names))
+	specs := make(map[string]invoke.AgentSpec, len(names))
 	for i, name := range names {
-		spec := AgentSpec{Agent: wf.Agents[name], Config: configs[i]}
+		spec := invoke.AgentSpec{Agent: wf.Agents[name], Config: configs[i]}
 		spec.Key = specKey(spec)
 		specs[name] = spec
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sets == nil || len(c.sets) >= maxSpecs {
-		c.sets = map[specsID]map[string]AgentSpec{}
+		c.sets = map[specsID]map[string]invoke.AgentSpec{}
 	}
 	c.sets[id] = specs
 	return specs, nil
@@ -103,7 +104,7 @@ func agentNames(wf *dsl.Workflow) []string {
 }
 
 // specKey names an agent as a definition pins it. Equal keys share processes.
-func specKey(spec AgentSpec) string {
+func specKey(spec invoke.AgentSpec) string {
 	h := sha256.New()
 	h.Write(spec.Config.JSON())
 	// Whatever a process, its limits or its breaker are made of: two definitions

@@ -26,7 +26,7 @@ type NodeStatus struct {
 // Status tells what the node is doing.
 func (n *Node) Status() NodeStatus {
 	s := NodeStatus{
-		Address: n.cfg.Options.Address, Calls: n.worker.inFlight(), Lease: n.clock.leaseLeft(),
+		Address: n.cfg.Options.Address, Calls: n.worker.inFlight(), Lease: n.clock.LeaseLeft(),
 		Slowest:  n.pool.longest(),
 		Stopping: n.draining.Load(), Quarantined: n.quarantined.count(),
 	}
@@ -37,7 +37,7 @@ func (n *Node) Status() NodeStatus {
 		s.Engine, s.Runs, s.Waiting = t.engine, t.scheduler.size(), t.scheduler.queue.waiting()
 		s.Held = t.scheduler.held()
 		s.Slowest = max(s.Slowest, t.scheduler.slowest())
-		s.Queued, s.Behind = t.scheduler.committer.waiting(), t.scheduler.committer.oldest()
+		s.Queued, s.Behind = t.scheduler.committer.Waiting(), t.scheduler.committer.Oldest()
 	}
 	return s
 }
@@ -47,13 +47,6 @@ func (w *worker) inFlight() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.calls)
-}
-
-// leaseLeft returns for how long the lease is still good, at least 0.
-func (c *clock) leaseLeft() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return max(0, time.Until(c.lease))
 }
 
 func (t *quarantine) count() int {

@@ -52,7 +52,7 @@ func (t *turn) takes() (time.Duration, machine.RunID) {
 func (t *task) about() machine.RunID {
 	switch {
 	case t.it != nil:
-		return t.it.t.Run
+		return t.it.Transition.Run
 	case t.call != nil:
 		return t.call.callSpec.run
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -32,7 +33,7 @@ func (c *trap) arm() {
 	c.set = true
 }
 
-func (c *trap) Slot(engine.AgentSpec) machine.Slot {
+func (c *trap) Slot(invoke.AgentSpec) machine.Slot {
 	c.mu.Lock()
 	hang := c.set
 	c.set = false
@@ -43,8 +44,8 @@ func (c *trap) Slot(engine.AgentSpec) machine.Slot {
 	return machine.Slot{Free: 1000}
 }
 
-func (c *trap) Reserve(engine.AgentSpec, int) bool { return true }
-func (c *trap) Release(engine.AgentSpec, int)      {}
+func (c *trap) Reserve(invoke.AgentSpec, int) bool { return true }
+func (c *trap) Release(invoke.AgentSpec, int)      {}
 func (c *trap) OnFree(func(string))                {}
 
 // A shard that does not get on costs its engine the lease, so that others go

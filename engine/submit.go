@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -104,7 +105,7 @@ func (u *unanswered) Unwrap() error { return u.error }
 // confidential reports whether a run may come to hold what must not be stored
 // in the clear. Whether an agent repeats a secret is known only when it has
 // been called, and then it is too late to ask for a key.
-func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]AgentSpec) bool {
+func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.AgentSpec) bool {
 	if wf.Confidential || len(vars.Sensitive()) > 0 {
 		return true
 	}
@@ -118,7 +119,7 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]AgentSpec) 
 
 // submit tries one id. Returns ErrExists if it is taken.
 func (n *Node) submit(ctx context.Context, t *membership, s Submission, st start) (store.Submitted, error) {
-	now := n.clock.now()
+	now := n.clock.Now()
 	run, err := n.assignID(s, &st, now)
 	if err != nil {
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -36,7 +37,7 @@ func (t *membership) park(ctx context.Context, run machine.RunID, deaths int, ho
 		t.n.backOff(run, broken)
 		return nil
 	}
-	at := t.n.clock.now()
+	at := t.n.clock.Now()
 	if last := rows[len(rows)-1].At; at.Before(last) {
 		at = last
 	}
@@ -82,20 +83,17 @@ func (sh *shard) parkLost(ctx context.Context, head store.Head, seq int32, befor
 		return
 	}
 	t.Data = data
-	sh.commits++
 	failpoint.HitEvent("record.before", event)
-	err = sh.s.committer.commit(ctx, &commit{t: t, sh: sh, done: func(l landing) {
-		sh.commits--
-		if l.err == nil {
+	ok := sh.commitRow(ctx, t, func(l commit.Landing) {
+		if l.Err == nil {
 			failpoint.HitEvent("record.after", event)
 			n.cfg.Logger.Error("run is parked: engines ended with it in hand", "run", head.Name, "code", machine.CodeEngineLost, "deaths", event.Deaths, "message", event.Why)
 			n.quarantined.gone(head.Run)
 			n.followers.tell(head.Run)
 		}
-		done(l.err)
-	}})
-	if err != nil { // this incarnation ends
-		sh.commits--
-		done(err)
+		done(l.Err)
+	})
+	if !ok { // this incarnation ends
+		done(ErrNotOwner)
 	}
 }

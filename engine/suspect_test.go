@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/operator"
@@ -30,7 +31,7 @@ type deadly struct {
 	seen int
 }
 
-func (c *deadly) Slot(spec engine.AgentSpec) machine.Slot {
+func (c *deadly) Slot(spec invoke.AgentSpec) machine.Slot {
 	if spec.Name != "bad" {
 		return machine.Slot{Free: 1000}
 	}
@@ -45,8 +46,8 @@ func (c *deadly) Slot(spec engine.AgentSpec) machine.Slot {
 	return machine.Slot{Free: 1000}
 }
 
-func (c *deadly) Reserve(engine.AgentSpec, int) bool { return true }
-func (c *deadly) Release(engine.AgentSpec, int)      {}
+func (c *deadly) Reserve(invoke.AgentSpec, int) bool { return true }
+func (c *deadly) Release(invoke.AgentSpec, int)      {}
 func (c *deadly) OnFree(func(string))                {}
 
 // poisonFlow has a run that is like the others and one that ends its engine.

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -184,7 +186,7 @@ func (t *membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 // consider returns how to take a run over, or what is lacking here to do so; nil
 // = not now. Returns a *RunError if it cannot be worked on here.
 func (t *membership) consider(ctx context.Context, l store.Loaded, how takeoverScope, checked map[string]error, scratch *machine.Scratch) (*adoption, *unstaffedRun, error) {
-	n, now := t.n, t.n.clock.now()
+	n, now := t.n, t.n.clock.Now()
 	story, err := n.fold(ctx, l, scratch)
 	if err != nil {
 		return nil, nil, err
@@ -238,7 +240,7 @@ func (t *membership) consider(ctx context.Context, l store.Loaded, how takeoverS
 }
 
 // equipped reports whether all agents are known to be at hand.
-func equipped(specs map[string]AgentSpec, checked map[string]error) bool {
+func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool {
 	for _, spec := range specs {
 		if err, ok := checked[spec.Key]; !ok || err != nil {
 			return false
@@ -260,7 +262,7 @@ func readable(letters []message) bool {
 // backOff leaves a run that cannot be worked on here.
 func (n *Node) backOff(run machine.RunID, err *journal.RunError) {
 	n.noteQuarantined(run, err)
-	n.backoffs.add(run, n.clock.now(), n.cfg.Options.MaxScan)
+	n.backoffs.add(run, n.clock.Now(), n.cfg.Options.MaxScan)
 }
 
 // noteQuarantined notes why a run is left alone. It is told once.
@@ -284,15 +286,15 @@ func (n *Node) fold(ctx context.Context, l store.Loaded, scratch *machine.Scratc
 }
 
 // check reports whether an agent can be called here.
-func (n *Node) check(ctx context.Context, spec AgentSpec) error {
-	if checker, ok := n.cfg.Invoker.(Checker); ok && n.idle == "" {
+func (n *Node) check(ctx context.Context, spec invoke.AgentSpec) error {
+	if checker, ok := n.cfg.Invoker.(invoke.Checker); ok && n.idle == "" {
 		return checker.Check(ctx, spec)
 	}
 	return nil
 }
 
 // equipped returns a *RunError if one of a run's agents cannot be called here.
-func (n *Node) equipped(ctx context.Context, run machine.RunID, name string, specs map[string]AgentSpec) error {
+func (n *Node) equipped(ctx context.Context, run machine.RunID, name string, specs map[string]invoke.AgentSpec) error {
 	for _, spec := range specs {
 		if err := n.check(ctx, spec); err != nil {
 			return &journal.RunError{Run: int64(run), Name: name, Err: err, Hint: journal.HintFor(err)}
@@ -378,7 +380,7 @@ func (t *membership) orphans(ctx context.Context, dead []store.EngineID, how tak
 
 // unshelved leaves out runs for which nothing can be done here.
 func (t *membership) withoutBackoff(runs []machine.RunID) []machine.RunID {
-	now := t.n.clock.now()
+	now := t.n.clock.Now()
 	var out []machine.RunID
 	for _, run := range runs {
 		if !t.n.backoffs.stops(run, now) {
@@ -475,7 +477,7 @@ func (n *Node) rests(story loadedRun) bool {
 		return false
 	}
 	due, ok := story.State.NextDue()
-	return !ok || due.After(n.clock.now())
+	return !ok || due.After(n.clock.Now())
 }
 
 // inherit takes over what the former incarnation of this node owned. A run of
@@ -512,9 +514,9 @@ func (t *membership) inherit(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			n.outage.failed(doingInherit, err, "engine", t.former)
+			n.outage.Failed(outage.Inherit, err, "engine", t.former)
 		default:
-			n.outage.worked(doingInherit, time.Time{})
+			n.outage.Worked(outage.Inherit, time.Time{})
 		}
 		if wait.For(ctx, pause) != nil {
 			return nil

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/lists"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -122,7 +123,7 @@ func (h *timerHeap) Pop() any {
 	it := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	if roomy(cap(old), len(*h)) { // from a burst that is over
+	if lists.Roomy(cap(old), len(*h)) { // from a burst that is over
 		*h = append(timerHeap(nil), *h...)
 	}
 	return it

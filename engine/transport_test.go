@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -36,10 +37,10 @@ func newQueues() *queues {
 	return &queues{requests: make(chan message, 100), replies: make(chan message, 100), open: map[uint64]chan sdk.Reply{}}
 }
 
-func (q *queues) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+func (q *queues) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	body, err := json.Marshal(call.Request)
 	if err != nil {
-		return sdk.Reply{}, &engine.Deferred{Why: err.Error()}
+		return sdk.Reply{}, &invoke.Deferred{Why: err.Error()}
 	}
 	id, reply := q.last.Add(1), make(chan sdk.Reply, 1)
 	q.mu.Lock()

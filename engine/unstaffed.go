@@ -10,8 +10,11 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/outage"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -31,7 +34,7 @@ const maxSeen = 8
 type unstaffedRun struct {
 	store.Loaded
 	story    loadedRun
-	specs    map[string]AgentSpec
+	specs    map[string]invoke.AgentSpec
 	messages []message
 	why      map[string]string // by agent, of those that cannot be called here
 	err      *journal.RunError
@@ -44,7 +47,7 @@ type unstaffedDecision struct {
 	records []machine.Record
 	facts   []machine.Fact
 	told    bool // it holds the alert
-	landed  chan landing
+	landed  chan commit.Landing
 }
 
 // A cause is why something is decided of an unstaffed run.
@@ -63,7 +66,7 @@ func (t *membership) decideUnstaffed(ctx context.Context, x unstaffedRun, elsewh
 	n := t.n
 	n.noteQuarantined(x.Head.Run, x.err)
 	overdue := x.overdueFrom().Add(n.cfg.Options.grace())
-	now := n.clock.now()
+	now := n.clock.Now()
 	n.backoffs.addUnstaffed(x.Head.Run, now, n.cfg.Options.MaxScan, x.wake(now, n.cfg.Options.grace()), len(x.messages) > 0)
 	why := cause{
 		spoken: slices.ContainsFunc(x.messages, func(l message) bool { return l.err == nil && l.Kind == store.MessageVerb }),
@@ -73,7 +76,7 @@ func (t *membership) decideUnstaffed(ctx context.Context, x unstaffedRun, elsewh
 	if why == (cause{}) {
 		return nil, nil
 	}
-	a := &unstaffedDecision{unstaffedRun: x, landed: make(chan landing, 1)}
+	a := &unstaffedDecision{unstaffedRun: x, landed: make(chan commit.Landing, 1)}
 	if err := t.recordUnstaffed(ctx, a, now, why, elsewhere); err != nil {
 		return nil, err
 	}
@@ -100,9 +103,9 @@ func (sh *shard) unable(ctx context.Context, run machine.RunID) {
 		defer sh.s.loads.Done()
 		_, err := t.take(ctx, []machine.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 		if err != nil && ctx.Err() == nil && !overFor(err) {
-			sh.s.n.outage.failed(doingBystand, err, "run", store.RunName(run))
+			sh.s.n.outage.Failed(outage.Bystand, err, "run", store.RunName(run))
 		} else if err == nil {
-			sh.s.n.outage.worked(doingBystand, time.Time{})
+			sh.s.n.outage.Worked(outage.Bystand, time.Time{})
 		}
 	}()
 }
@@ -112,24 +115,21 @@ func (sh *shard) unable(ctx context.Context, run machine.RunID) {
 func (sh *shard) commitUnstaffed(ctx context.Context, a *unstaffedDecision) {
 	id := a.Head.Run
 	if sh.runs[id] != nil {
-		a.landed <- landing{err: store.ErrStale}
+		a.landed <- commit.Landing{Err: store.ErrStale}
 		return
 	}
 	r := &ownedRun{id: id, phase: phaseLoading}
 	sh.runs[id] = r
-	sh.commits++
 	for _, rec := range a.records {
 		failpoint.HitEvent("record.before", rec.Event())
 	}
-	err := sh.s.committer.commit(ctx, &commit{t: a.t, sh: sh, done: func(l landing) {
-		sh.commits--
+	ok := sh.commitRow(ctx, a.t, func(l commit.Landing) {
 		sh.drop(r, ErrNotOwner, nil)
 		a.landed <- l
-	}})
-	if err != nil { // this incarnation ends
-		sh.commits--
+	})
+	if !ok { // this incarnation ends
 		sh.drop(r, ErrNotOwner, nil)
-		a.landed <- landing{err: ErrNotOwner}
+		a.landed <- commit.Landing{Err: ErrNotOwner}
 	}
 }
 
@@ -329,7 +329,7 @@ func (x *unstaffedRun) slots() map[string]machine.Slot {
 
 // settleUnstaffed waits for what became of the row, and tells of it.
 func (t *membership) settleUnstaffed(ctx context.Context, a *unstaffedDecision) error {
-	var l landing
+	var l commit.Landing
 	select {
 	case l = <-a.landed:
 	case <-t.ctx.Done():
@@ -339,10 +339,10 @@ func (t *membership) settleUnstaffed(ctx context.Context, a *unstaffedDecision) 
 	}
 	n, run := t.n, a.Head.Run
 	switch {
-	case errors.Is(l.err, store.ErrStale), overFor(l.err): // another engine was faster, or this incarnation is over
+	case errors.Is(l.Err, store.ErrStale), overFor(l.Err): // another engine was faster, or this incarnation is over
 		return nil
-	case l.err != nil:
-		n.backOff(run, &journal.RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.t.Seq, l.err)})
+	case l.Err != nil:
+		n.backOff(run, &journal.RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.t.Seq, l.Err)})
 		return nil
 	}
 	for _, rec := range a.records {
@@ -360,7 +360,7 @@ func (t *membership) settleUnstaffed(ctx context.Context, a *unstaffedDecision) 
 		n.backoffs.take(run)
 		return nil
 	}
-	now := n.clock.now()
+	now := n.clock.Now()
 	a.Head.Owner, a.Head.NextCheck = 0, a.t.NextCheck
 	n.backoffs.addUnstaffed(run, now, n.cfg.Options.MaxScan, a.wake(now, n.cfg.Options.grace()), false)
 	if a.told {

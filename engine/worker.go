@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -14,7 +15,7 @@ import (
 // the Supervisor says that time has passed (S17, S18).
 type worker struct {
 	n        *Node
-	async    AsyncInvoker // nil = each call takes a goroutine
+	async    invoke.AsyncInvoker // nil = each call takes a goroutine
 	evidence *evidence
 	ctx      context.Context // of every call without a goroutine; ends when the node stops at once
 	cancel   context.CancelFunc
@@ -33,7 +34,7 @@ type callID struct {
 func newWorker(n *Node) *worker {
 	w := &worker{n: n, evidence: &evidence{n: n}, calls: map[callID]*openCall{}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	w.async, _ = n.cfg.Invoker.(AsyncInvoker)
+	w.async, _ = n.cfg.Invoker.(invoke.AsyncInvoker)
 	return w
 }
 
@@ -100,7 +101,7 @@ func (w *worker) end(c *openCall) {
 func (w *worker) stop(run machine.RunID, attempt machine.AttemptID) {
 	w.mu.Lock()
 	c := w.calls[callID{run, attempt}]
-	var sent Started
+	var sent invoke.Started
 	if c != nil {
 		sent = c.unwantLocked()
 	}
@@ -158,7 +159,7 @@ func (w *worker) waitCalls(ctx context.Context, grace time.Duration) error {
 			}
 		}
 		w.mu.Unlock()
-		timer := time.NewTimer(w.n.clock.until(latest) + grace)
+		timer := time.NewTimer(w.n.clock.Until(latest) + grace)
 		select {
 		case <-ends:
 			timer.Stop()

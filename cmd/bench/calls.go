@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -109,17 +109,17 @@ func (c *caller) watch(ctx context.Context, round int) error {
 }
 
 // spec is the mock agent as an engine calls it.
-func (c *caller) spec() (engine.AgentSpec, error) {
+func (c *caller) spec() (invoke.AgentSpec, error) {
 	agent := c.l.work.def.Workflow("five").Agents["mock"]
 	if agent == nil {
-		return engine.AgentSpec{}, errors.New("the workflow has no agent mock")
+		return invoke.AgentSpec{}, errors.New("the workflow has no agent mock")
 	}
-	return engine.AgentSpec{Agent: agent, Key: "bench"}, nil
+	return invoke.AgentSpec{Agent: agent, Key: "bench"}, nil
 }
 
-func (c *caller) call(ctx context.Context, spec engine.AgentSpec, i int) error {
+func (c *caller) call(ctx context.Context, spec invoke.AgentSpec, i int) error {
 	n := c.calls.Add(1)
-	reply, err := c.pool.Invoke(ctx, engine.Call{Agent: spec, Run: 1, Request: sdk.Request{
+	reply, err := c.pool.Invoke(ctx, invoke.Call{Agent: spec, Run: 1, Request: sdk.Request{
 		Action: "echo", Purpose: sdk.PurposeDo, Input: []byte(`{"value":` + c.l.work.value() + `}`), IdempotencyKey: fmt.Sprintf("%d/%d", i, n),
 		Step: "a", Attempt: 1, CompleteBy: time.Now().Add(time.Minute), Remaining: time.Minute,
 	}})

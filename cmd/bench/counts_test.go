@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -128,7 +128,7 @@ func TestNaive(t *testing.T) {
 type echo struct{}
 
 // Invoke answers at once.
-func (echo) Invoke(_ context.Context, call engine.Call) (sdk.Reply, error) {
+func (echo) Invoke(_ context.Context, call invoke.Call) (sdk.Reply, error) {
 	return sdk.Reply{Outcome: sdk.OutcomeResult, Output: append(json.RawMessage(nil), call.Request.Input...)}, nil
 }
 

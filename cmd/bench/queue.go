@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -73,7 +74,7 @@ func (l *lab) enqueue(ctx context.Context, d *database) (int, error) {
 }
 
 // claim has an engine take up runs for a while.
-func (l *lab) claim(ctx context.Context, d *database, row string, invoker engine.Invoker) (err error) {
+func (l *lab) claim(ctx context.Context, d *database, row string, invoker invoke.Invoker) (err error) {
 	began := time.Now()
 	r, err := start(ctx, l.work, setup{store: d.store, d: d, invoker: invoker})
 	if err != nil {
@@ -101,13 +102,13 @@ func (l *lab) claim(ctx context.Context, d *database, row string, invoker engine
 type mute struct{}
 
 // Invoke waits for the end.
-func (mute) Invoke(ctx context.Context, _ engine.Call) (sdk.Reply, error) {
+func (mute) Invoke(ctx context.Context, _ invoke.Call) (sdk.Reply, error) {
 	<-ctx.Done()
 	return sdk.Reply{}, ctx.Err()
 }
 
 // Start answers nothing before the end.
-func (mute) Start(ctx context.Context, _ engine.Call, done func(sdk.Reply, error)) engine.Started {
+func (mute) Start(ctx context.Context, _ invoke.Call, done func(sdk.Reply, error)) invoke.Started {
 	context.AfterFunc(ctx, func() { done(sdk.Reply{}, ctx.Err()) })
 	return mute{}
 }
@@ -115,4 +116,4 @@ func (mute) Start(ctx context.Context, _ engine.Call, done func(sdk.Reply, error
 // Stop changes nothing.
 func (mute) Stop() {}
 
-var _ engine.AsyncInvoker = mute{}
+var _ invoke.AsyncInvoker = mute{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/telemetry"
@@ -20,8 +21,8 @@ type setup struct {
 	store   store.Store
 	options engine.Options
 	unary   bool            // its agent is called with one stream for each call
-	invoker engine.Invoker  // instead of agents; nil = a process of the mock agent
-	full    engine.Capacity // instead of the agents' own; nil = theirs
+	invoker invoke.Invoker  // instead of agents; nil = a process of the mock agent
+	full    invoke.Capacity // instead of the agents' own; nil = theirs
 	d       *database       // whose server's costs count; nil = it has none
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
@@ -113,21 +114,21 @@ func (p *passes) Pass(s engine.PassStats) {
 type silent struct{}
 
 // Invoke refuses, since no slot was ever granted.
-func (silent) Invoke(context.Context, engine.Call) (sdk.Reply, error) {
-	return sdk.Reply{}, &engine.Deferred{Why: "no agent has room"}
+func (silent) Invoke(context.Context, invoke.Call) (sdk.Reply, error) {
+	return sdk.Reply{}, &invoke.Deferred{Why: "no agent has room"}
 }
 
 // occupied is a Capacity of agents that have no room.
 type occupied struct{}
 
 // Slot says that nothing may start.
-func (occupied) Slot(engine.AgentSpec) machine.Slot { return machine.Slot{Why: "full"} }
+func (occupied) Slot(invoke.AgentSpec) machine.Slot { return machine.Slot{Why: "full"} }
 
 // Reserve reports that there is nothing to be had.
-func (occupied) Reserve(engine.AgentSpec, int) bool { return false }
+func (occupied) Reserve(invoke.AgentSpec, int) bool { return false }
 
 // Release takes nothing back.
-func (occupied) Release(engine.AgentSpec, int) {}
+func (occupied) Release(invoke.AgentSpec, int) {}
 
 // OnFree never calls.
 func (occupied) OnFree(func(key string)) {}

@@ -9,12 +9,13 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 )
 
 // checkAgents starts every agent that a run would call, so that whatever would
 // keep it from being called is known before anything has begun. say is told what
 // is waited for.
-func checkAgents(ctx context.Context, pool engine.Checker, wf *dsl.Workflow, vars dsl.Value, say func(string)) error {
+func checkAgents(ctx context.Context, pool invoke.Checker, wf *dsl.Workflow, vars dsl.Value, say func(string)) error {
 	specs, err := engine.AgentSpecs(wf, vars)
 	if err != nil || len(specs) == 0 {
 		return err
@@ -25,7 +26,7 @@ func checkAgents(ctx context.Context, pool engine.Checker, wf *dsl.Workflow, var
 
 // startAgents starts agents at the same time: each is a process, and starting one
 // takes a tenth of a second or more.
-func startAgents(ctx context.Context, pool engine.Checker, specs map[string]engine.AgentSpec) error {
+func startAgents(ctx context.Context, pool invoke.Checker, specs map[string]invoke.AgentSpec) error {
 	names := sortedNames(specs)
 	errs := make([]error, len(names))
 	var all sync.WaitGroup

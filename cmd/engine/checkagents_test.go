@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 )
 
 // meeting is a Checker whose agents start only when all of them are starting.
@@ -26,7 +26,7 @@ func newMeeting(n int64, broken string) *meeting {
 }
 
 // Check waits for the others.
-func (m *meeting) Check(ctx context.Context, spec engine.AgentSpec) error {
+func (m *meeting) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	if m.missing.Add(-1) == 0 {
 		close(m.all)
 	}
@@ -41,11 +41,11 @@ func (m *meeting) Check(ctx context.Context, spec engine.AgentSpec) error {
 	return nil
 }
 
-func eightAgents() map[string]engine.AgentSpec {
-	specs := map[string]engine.AgentSpec{}
+func eightAgents() map[string]invoke.AgentSpec {
+	specs := map[string]invoke.AgentSpec{}
 	for n := range 8 {
 		name := fmt.Sprintf("a%d", n)
-		specs[name] = engine.AgentSpec{Agent: &dsl.Agent{Name: name, Plugin: "mock"}}
+		specs[name] = invoke.AgentSpec{Agent: &dsl.Agent{Name: name, Plugin: "mock"}}
 	}
 	return specs
 }

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
 // A callLimit bounds the calls in flight of all agents together, as --concurrency
 // asks for.
 type callLimit struct {
-	inner engine.Capacity
+	inner invoke.Capacity
 	most  int // 0 = no bound
 
 	mu      sync.Mutex // protects following fields
@@ -20,14 +20,14 @@ type callLimit struct {
 	onFree  []func(key string)
 }
 
-var _ engine.Capacity = (*callLimit)(nil)
+var _ invoke.Capacity = (*callLimit)(nil)
 
-func limitCalls(inner engine.Capacity, most int) *callLimit {
+func limitCalls(inner invoke.Capacity, most int) *callLimit {
 	return &callLimit{inner: inner, most: most, refused: map[string]bool{}}
 }
 
 // Slot returns what the agent can take, within the bound.
-func (l *callLimit) Slot(spec engine.AgentSpec) machine.Slot {
+func (l *callLimit) Slot(spec invoke.AgentSpec) machine.Slot {
 	s := l.inner.Slot(spec)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *callLimit) Slot(spec engine.AgentSpec) machine.Slot {
 }
 
 // Reserve takes n slots, all or none.
-func (l *callLimit) Reserve(spec engine.AgentSpec, n int) bool {
+func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
 	l.mu.Lock()
 	if l.most > 0 && l.used+n > l.most {
 		l.refused[spec.Key] = true
@@ -60,7 +60,7 @@ func (l *callLimit) Reserve(spec engine.AgentSpec, n int) bool {
 }
 
 // Release gives n slots back.
-func (l *callLimit) Release(spec engine.AgentSpec, n int) {
+func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
 	l.used -= n // first: who is told by the agents that a slot is free must find it so
 	l.mu.Unlock()

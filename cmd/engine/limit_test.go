@@ -5,29 +5,29 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
 // roomy is an agent side with a number of slots for each agent.
 type roomy struct{ free map[string]int }
 
-func (r roomy) Slot(spec engine.AgentSpec) machine.Slot { return machine.Slot{Free: r.free[spec.Key]} }
-func (r roomy) Reserve(spec engine.AgentSpec, n int) bool {
+func (r roomy) Slot(spec invoke.AgentSpec) machine.Slot { return machine.Slot{Free: r.free[spec.Key]} }
+func (r roomy) Reserve(spec invoke.AgentSpec, n int) bool {
 	if r.free[spec.Key] < n {
 		return false
 	}
 	r.free[spec.Key] -= n
 	return true
 }
-func (r roomy) Release(spec engine.AgentSpec, n int) { r.free[spec.Key] += n }
+func (r roomy) Release(spec invoke.AgentSpec, n int) { r.free[spec.Key] += n }
 func (r roomy) OnFree(func(string))                  {}
 
 // --concurrency bounds the calls of all agents together, and who found no room
 // is told when there is some.
 func TestCallLimit(t *testing.T) {
-	a := engine.AgentSpec{Agent: &dsl.Agent{}, Key: "a"}
-	b := engine.AgentSpec{Agent: &dsl.Agent{}, Key: "b"}
+	a := invoke.AgentSpec{Agent: &dsl.Agent{}, Key: "a"}
+	b := invoke.AgentSpec{Agent: &dsl.Agent{}, Key: "b"}
 	l := limitCalls(roomy{map[string]int{"a": 10, "b": 1}}, 3)
 	var told []string
 	l.OnFree(func(key string) { told = append(told, key) })

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/postgres"
@@ -217,7 +218,7 @@ func keepLogs(ctx context.Context, keeper *engine.LogKeeper) (stop func()) {
 
 // nodeParts are the parts of an engine that commands differ in.
 type nodeParts struct {
-	capacity engine.Capacity
+	capacity invoke.Capacity
 	observer engine.Observer // nil = nobody
 	options  engine.Options  // Address "" = HOST:PID; Writers 0 = what the store wants
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
@@ -17,7 +17,7 @@ import (
 // goroutine waits for it, unless no process is ready.
 type activeCall struct {
 	agent   *agent
-	call    engine.Call
+	call    invoke.Call
 	done    func(sdk.Reply, error)
 	verdict func(error) // the breaker's; nil = it was not asked
 	tag     callTag
@@ -47,7 +47,7 @@ type activeCall struct {
 	quiet   bool       // protected by telling: it is not called any more
 }
 
-var _ engine.Started = (*activeCall)(nil)
+var _ invoke.Started = (*activeCall)(nil)
 
 // start makes the call or defers it.
 func (f *activeCall) start() {
@@ -55,7 +55,7 @@ func (f *activeCall) start() {
 	a.mu.Lock()
 	if a.spec.MaxConcurrency > 0 && a.calls >= a.spec.MaxConcurrency {
 		a.mu.Unlock()
-		f.fail(&engine.Deferred{Why: "full"})
+		f.fail(&invoke.Deferred{Why: "full"})
 		a.pool.work.Done()
 		return
 	}
@@ -302,12 +302,12 @@ func (f *activeCall) progress(ev sdk.Event) {
 	}
 	switch ev := ev.(type) {
 	case sdk.Heartbeat:
-		f.call.OnProgress(engine.Progress{Number: int(ev.Progress * 100), Note: ev.Note})
+		f.call.OnProgress(invoke.Progress{Number: int(ev.Progress * 100), Note: ev.Note})
 	case sdk.Checkpoint:
 		blob := ev.Blob
 		if blob == nil {
 			blob = []byte{} // nil would be a heartbeat
 		}
-		f.call.OnProgress(engine.Progress{Number: int(ev.Number), Blob: blob})
+		f.call.OnProgress(invoke.Progress{Number: int(ev.Number), Blob: blob})
 	}
 }

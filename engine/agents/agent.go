@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
@@ -21,7 +21,7 @@ const unlimited = 1 << 30
 // breaker.
 type agent struct {
 	pool    *Pool
-	spec    engine.AgentSpec
+	spec    invoke.AgentSpec
 	breaker *breaker
 	book    callBook
 	births  atomic.Int64 // how many processes were to be started
@@ -35,7 +35,7 @@ type agent struct {
 	changed   chan struct{} // closed and replaced when an instance becomes ready or ends
 }
 
-func newAgent(p *Pool, spec engine.AgentSpec) *agent {
+func newAgent(p *Pool, spec invoke.AgentSpec) *agent {
 	a := &agent{pool: p, spec: spec, changed: make(chan struct{})}
 	a.breaker = newBreaker(spec.Name, spec.Breaker, func(t transition) {
 		p.opts.Observer.CircuitChanged(CircuitChange{
@@ -126,13 +126,13 @@ func notSent(err error) error {
 	var down *downError
 	switch {
 	case errors.As(err, &down):
-		return &engine.Deferred{Until: down.until, Why: down.err.Error()}
+		return &invoke.Deferred{Until: down.until, Why: down.err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &engine.Deferred{Why: "complete-by passed before it could be sent"}
+		return &invoke.Deferred{Why: "complete-by passed before it could be sent"}
 	case errors.Is(err, context.Canceled):
-		return &engine.Deferred{Why: "not wanted any more before it could be sent"}
+		return &invoke.Deferred{Why: "not wanted any more before it could be sent"}
 	}
-	return &engine.Deferred{Why: err.Error()}
+	return &invoke.Deferred{Why: err.Error()}
 }
 
 // A downError says that no process can be started before a time.

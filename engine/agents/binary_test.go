@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
@@ -26,7 +26,7 @@ func TestBadBinaries(t *testing.T) {
 	good := description("bad", "1.0.0", 1)
 	for name, tc := range map[string]struct {
 		install func(t *testing.T, dir string)
-		change  func(*engine.AgentSpec)
+		change  func(*invoke.AgentSpec)
 		want    string
 		reason  plugin.Reason
 	}{
@@ -64,7 +64,7 @@ func TestBadBinaries(t *testing.T) {
 			dir := t.TempDir()
 			tc.install(t, dir)
 			w := newWorld(t, agents.Options{StartTimeout: 2 * time.Second, MinBackoff: time.Minute, MaxBackoff: time.Minute}, dir)
-			spec := mock("bad", func(s *engine.AgentSpec) { s.Plugin = "bad" })
+			spec := mock("bad", func(s *invoke.AgentSpec) { s.Plugin = "bad" })
 			err := w.Check(t.Context(), spec)
 			var start *plugin.StartError
 			if !errors.As(err, &start) || start.Reason != tc.reason || !strings.Contains(err.Error(), tc.want) {
@@ -99,17 +99,17 @@ func TestMissingAndChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pinned := func(s *engine.AgentSpec) { s.Version, s.Checksum = b.Version, b.Checksum }
+	pinned := func(s *invoke.AgentSpec) { s.Version, s.Checksum = b.Version, b.Checksum }
 	w := newWorld(t, agents.Options{Catalog: catalog, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
 	if reply := w.mustInvoke(call(mock("pinned", pinned), "echo", `{}`)); reply.Outcome != sdk.OutcomeResult {
 		t.Errorf("reply=%+v", reply)
 	}
 	var missing *agents.NotFoundError
-	if err := w.Check(t.Context(), mock("x", func(s *engine.AgentSpec) { s.Plugin = "nothere" })); !errors.As(err, &missing) {
+	if err := w.Check(t.Context(), mock("x", func(s *invoke.AgentSpec) { s.Plugin = "nothere" })); !errors.As(err, &missing) {
 		t.Errorf("error=%v, want *NotFoundError", err)
 	}
 	var version *agents.VersionError
-	if err := w.Check(t.Context(), mock("y", func(s *engine.AgentSpec) { s.Version = "9.9.9" })); !errors.As(err, &version) {
+	if err := w.Check(t.Context(), mock("y", func(s *invoke.AgentSpec) { s.Version = "9.9.9" })); !errors.As(err, &version) {
 		t.Errorf("error=%v, want *VersionError", err)
 	}
 	// The file changes between the description and the start: the start itself
@@ -151,7 +151,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("DATABASE_URL", "canary-1")
 	t.Setenv("ALLOWED", "yes")
 	w := newWorld(t, agents.Options{MinBackoff: time.Hour}, dir)
-	spec := mock("bad", func(s *engine.AgentSpec) { s.Plugin, s.Env = "bad", []string{"ALLOWED", "NOT_SET"} })
+	spec := mock("bad", func(s *invoke.AgentSpec) { s.Plugin, s.Env = "bad", []string{"ALLOWED", "NOT_SET"} })
 	if err := w.Check(t.Context(), spec); err == nil {
 		t.Fatal("the agent started")
 	}
@@ -182,8 +182,8 @@ func TestEnvironment(t *testing.T) {
 // error.
 func TestSecrets(t *testing.T) {
 	const canary = "canary-2-dont-tell"
-	secret := func(field string) func(*engine.AgentSpec) {
-		return func(s *engine.AgentSpec) {
+	secret := func(field string) func(*invoke.AgentSpec) {
+		return func(s *invoke.AgentSpec) {
 			s.Config = dsl.NewValue([]byte(`{"`+field+`":null}`), []string{"/" + field}, []dsl.Secret{
 				{Path: "/" + field, Parts: []dsl.SecretPart{{Text: t.TempDir() + "/"}, {Ref: "env:X"}}},
 			})

@@ -9,7 +9,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -192,17 +192,17 @@ func (b *breaker) allow() (done func(verdict error), err error) {
 	case refused == nil:
 		return done, nil
 	case errors.Is(refused, gobreaker.ErrTooManyRequests):
-		return nil, &engine.Deferred{Why: "circuit half-open, probe under way"}
+		return nil, &invoke.Deferred{Why: "circuit half-open, probe under way"}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return nil, &engine.Deferred{Until: b.until, Why: "circuit open"}
+	return nil, &invoke.Deferred{Until: b.until, Why: "circuit open"}
 }
 
 // verdict says what a call tells about its agent. Business codes show neither
 // that it works nor that it does not.
 func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
-	var deferred *engine.Deferred
+	var deferred *invoke.Deferred
 	switch {
 	case errors.As(err, &deferred):
 		return errExcluded

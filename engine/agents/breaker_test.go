@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -34,7 +34,7 @@ func TestVerdict(t *testing.T) {
 		"unknown, cancelled": {reply(sdk.OutcomeUnknown, sdk.CodeAborted), nil, later, errExcluded},
 		"silence":            {sdk.Reply{}, context.DeadlineExceeded, past, errBroken},
 		"cancelled":          {sdk.Reply{}, context.Canceled, later, errExcluded},
-		"not sent":           {sdk.Reply{}, &engine.Deferred{Why: "full"}, past, errExcluded},
+		"not sent":           {sdk.Reply{}, &invoke.Deferred{Why: "full"}, past, errExcluded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := verdict(tc.reply, tc.err, tc.completeBy); !errors.Is(got, tc.want) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -16,7 +16,7 @@ func TestCallBook(t *testing.T) {
 	var b callBook
 	flights := make([]*activeCall, 4*bookPages)
 	for i := range flights {
-		flights[i] = &activeCall{call: engine.Call{Run: machine.RunID(i), Request: sdk.Request{Run: fmt.Sprintf("r-%d", i), Step: "pay", Attempt: 1}}}
+		flights[i] = &activeCall{call: invoke.Call{Run: machine.RunID(i), Request: sdk.Request{Run: fmt.Sprintf("r-%d", i), Step: "pay", Attempt: 1}}}
 		b.begin(flights[i])
 	}
 	found := func(i int) bool {

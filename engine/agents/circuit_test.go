@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -30,7 +30,7 @@ func TestS34Breaker(t *testing.T) {
 		return kinds["arrived"]
 	}
 	fail := func(code string) {
-		w.mustInvoke(call(spec, "call", fmt.Sprintf(`{"fail":{"code":%q}}`, code), func(c *engine.Call) { c.Request.IdempotencyKey = "bad" }))
+		w.mustInvoke(call(spec, "call", fmt.Sprintf(`{"fail":{"code":%q}}`, code), func(c *invoke.Call) { c.Request.IdempotencyKey = "bad" }))
 	}
 	for range 5 {
 		fail("card_declined")
@@ -69,9 +69,9 @@ func TestS34Breaker(t *testing.T) {
 	probing := make(chan struct{}, 100)
 	done := make(chan sdk.Reply, 1)
 	go func() {
-		reply, err := w.Invoke(t.Context(), call(spec, "call", `{"latency":"1s"}`, func(c *engine.Call) {
+		reply, err := w.Invoke(t.Context(), call(spec, "call", `{"latency":"1s"}`, func(c *invoke.Call) {
 			c.Request.IdempotencyKey = "probe"
-			c.OnProgress = func(engine.Progress) { probing <- struct{}{} }
+			c.OnProgress = func(invoke.Progress) { probing <- struct{}{} }
 		}))
 		if err != nil {
 			t.Error(err)
@@ -135,7 +135,7 @@ func TestS34BreakerByRatio(t *testing.T) {
 		case 1:
 			w.mustInvoke(call(spec, "call_once", `{"fail":{"unknown":true,"code":"odd"}}`))
 		default:
-			_, err := w.Invoke(t.Context(), call(spec, "call_once", `{"hang":true}`, func(c *engine.Call) {
+			_, err := w.Invoke(t.Context(), call(spec, "call_once", `{"hang":true}`, func(c *invoke.Call) {
 				c.Request.CompleteBy = time.Now().Add(200 * time.Millisecond)
 			}))
 			if !errors.Is(err, context.DeadlineExceeded) {

@@ -10,7 +10,7 @@
 //	Invoke ─▶ agent ─▶ limit ─▶ breaker ─▶ instance ─▶ plugin.Process
 //	                     │         │           │
 //	                     ▼         ▼           ▼
-//	                   full   circuit open   not started       → *engine.Deferred: nothing was sent
+//	                   full   circuit open   not started       → *invoke.Deferred: nothing was sent
 //
 // A call that was sent ends in a reply or in silence, and nothing here turns
 // one into the other. A process that dies takes its calls with it: their

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
@@ -52,7 +52,7 @@ func poll(t *testing.T, what string, ok func() bool) {
 }
 
 // background makes a call and returns where its end will be told.
-func (w *world) background(c engine.Call) <-chan string {
+func (w *world) background(c invoke.Call) <-chan string {
 	done := make(chan string, 1)
 	go func() {
 		reply, err := w.Invoke(context.WithoutCancel(w.t.Context()), c)
@@ -68,9 +68,9 @@ func TestS69SlowProcessIsDrained(t *testing.T) {
 	w := newWorld(t, agents.Options{PingInterval: 50 * time.Millisecond, PingTimeout: 2 * time.Second, Stable: time.Millisecond})
 	spec := mock("m")
 	beats := make(chan struct{}, 1000)
-	done := w.background(call(spec, "call", `{"latency":"1500ms"}`, func(c *engine.Call) {
+	done := w.background(call(spec, "call", `{"latency":"1500ms"}`, func(c *invoke.Call) {
 		c.Request.IdempotencyKey = "slow"
-		c.OnProgress = func(engine.Progress) { beats <- struct{}{} }
+		c.OnProgress = func(invoke.Progress) { beats <- struct{}{} }
 	}))
 	<-beats
 	slow := w.pid(0)
@@ -81,7 +81,7 @@ func TestS69SlowProcessIsDrained(t *testing.T) {
 		t.Errorf("status: %+v, want the slow one draining with its call", list)
 	}
 	for n := range 5 { // on the new one, or they would hang
-		w.mustInvoke(call(spec, "echo", `{}`, func(c *engine.Call) { c.Request.IdempotencyKey = fmt.Sprint(n) }))
+		w.mustInvoke(call(spec, "echo", `{}`, func(c *invoke.Call) { c.Request.IdempotencyKey = fmt.Sprint(n) }))
 	}
 	w.thaw(slow)
 	if got := <-done; got != fmt.Sprintf("%d  <nil>", sdk.OutcomeResult) {
@@ -98,8 +98,8 @@ func TestS69SlowProcessIsDrained(t *testing.T) {
 // another's are is replaced; with nobody to compare it with it is left alone,
 // because then it may be the far side.
 func TestS69SlowByItsCalls(t *testing.T) {
-	hang := func(spec engine.AgentSpec, key string) engine.Call {
-		return call(spec, "call", `{"hang":true}`, func(c *engine.Call) {
+	hang := func(spec invoke.AgentSpec, key string) invoke.Call {
+		return call(spec, "call", `{"hang":true}`, func(c *invoke.Call) {
 			c.Request.IdempotencyKey = key
 			c.Request.CompleteBy = time.Now().Add(150 * time.Millisecond)
 		})
@@ -122,7 +122,7 @@ func TestS69SlowByItsCalls(t *testing.T) {
 	})
 	t.Run("of two", func(t *testing.T) {
 		w := newWorld(t, agents.Options{SlowAfter: 3, Stable: time.Millisecond, PingInterval: time.Hour, CloseGrace: 100 * time.Millisecond})
-		spec := mock("m", func(s *engine.AgentSpec) { s.Instances = 2 })
+		spec := mock("m", func(s *invoke.AgentSpec) { s.Instances = 2 })
 		if err := w.Check(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestS69SlowByItsCalls(t *testing.T) {
 		w.freeze(frozen)
 		for n := 0; len(w.pids()) < 3 && n < 50; n++ {
 			// Two at a time: one goes to each.
-			short := func(c *engine.Call) {
+			short := func(c *invoke.Call) {
 				c.Request.IdempotencyKey = fmt.Sprint("k", n)
 				c.Request.CompleteBy = time.Now().Add(200 * time.Millisecond)
 			}
@@ -160,9 +160,9 @@ func TestReplacementsAreBounded(t *testing.T) {
 	var lost []<-chan string
 	for n := range 3 {
 		beat := make(chan struct{}, 1000)
-		lost = append(lost, w.background(call(mock("m"), "call", `{"latency":"15s"}`, func(c *engine.Call) {
+		lost = append(lost, w.background(call(mock("m"), "call", `{"latency":"15s"}`, func(c *invoke.Call) {
 			c.Request.IdempotencyKey = fmt.Sprint(n)
-			c.OnProgress = func(engine.Progress) { beat <- struct{}{} }
+			c.OnProgress = func(invoke.Progress) { beat <- struct{}{} }
 		})))
 		<-beat
 		w.freeze(w.pid(n))
@@ -181,7 +181,7 @@ func TestReplacementsAreBounded(t *testing.T) {
 // the next call starts one. A reserved slot keeps it.
 func TestIdleProcessEnds(t *testing.T) {
 	w := newWorld(t, agents.Options{IdleAfter: 200 * time.Millisecond})
-	spec := mock("m", func(s *engine.AgentSpec) { s.Instances = 2; s.MaxConcurrency = 4 })
+	spec := mock("m", func(s *invoke.AgentSpec) { s.Instances = 2; s.MaxConcurrency = 4 })
 	if !w.Reserve(spec, 1) {
 		t.Fatal("no slot")
 	}
@@ -213,9 +213,9 @@ func TestIdleProcessEnds(t *testing.T) {
 // TestStatus: what people see of breakers, processes and load.
 func TestStatus(t *testing.T) {
 	w := newWorld(t, agents.Options{})
-	spec := mock("m", breaker(dsl.Breaker{TripAfter: 2, Cooldown: time.Hour, Probes: 1}), func(s *engine.AgentSpec) { s.MaxConcurrency = 3 })
+	spec := mock("m", breaker(dsl.Breaker{TripAfter: 2, Cooldown: time.Hour, Probes: 1}), func(s *invoke.AgentSpec) { s.MaxConcurrency = 3 })
 	beat := make(chan struct{}, 1000)
-	done := w.background(call(spec, "call", `{"latency":"500ms"}`, func(c *engine.Call) { c.OnProgress = func(engine.Progress) { beat <- struct{}{} } }))
+	done := w.background(call(spec, "call", `{"latency":"500ms"}`, func(c *invoke.Call) { c.OnProgress = func(invoke.Progress) { beat <- struct{}{} } }))
 	<-beat
 	st := w.Status()
 	if len(st) != 1 || st[0].Agent != "m" || st[0].Plugin != "mock" || st[0].Circuit != agents.CircuitClosed || st[0].InFlight != 1 || st[0].Capacity != 3 {
@@ -233,7 +233,7 @@ func TestStatus(t *testing.T) {
 	if st := w.Status()[0]; st.Circuit != agents.CircuitOpen || st.Failures != 2 || time.Until(st.Until) < 59*time.Minute {
 		t.Errorf("status: %+v, want an open circuit for an hour after 2 failures", st)
 	}
-	bad := mock("gone", func(s *engine.AgentSpec) { s.Plugin = "not-there" })
+	bad := mock("gone", func(s *invoke.AgentSpec) { s.Plugin = "not-there" })
 	_, err := w.Invoke(t.Context(), call(bad, "go", `{}`))
 	mustDefer(t, err)
 	if i := w.instances("gone"); len(i) != 1 || i[0].State != agents.InstanceDown || !strings.Contains(i[0].Why, "not installed") || i[0].Next.IsZero() {
@@ -260,13 +260,13 @@ func testT10Crashes(t *testing.T, o agents.Options) {
 			input = `{"hang":true,"times":3}`
 		}
 		for attempt := 1; attempt <= 4; {
-			reply, err := w.Invoke(t.Context(), call(spec, "call", input, func(c *engine.Call) {
+			reply, err := w.Invoke(t.Context(), call(spec, "call", input, func(c *invoke.Call) {
 				c.Request.IdempotencyKey, c.Request.Attempt = fmt.Sprint(n), attempt
 				if attempt <= 3 && n%2 == 0 {
 					c.Request.CompleteBy = time.Now().Add(300 * time.Millisecond)
 				}
 			}))
-			var d *engine.Deferred
+			var d *invoke.Deferred
 			if errors.As(err, &d) {
 				if d.Why == "circuit open" {
 					held++
@@ -318,7 +318,7 @@ func TestLogSink(t *testing.T) {
 	w.mustInvoke(call(mock("m"), "junk", `{"text":"no run's"}`))
 	poll(t, "what belongs to no run", func() bool { return strings.Count(w.log.String(), "no run's") == 2 })
 	for n, attempt := range []int{1, 2} {
-		c := call(mock("m"), "log", `{"text":"the word is hunter2","level":"debug"}`, func(c *engine.Call) {
+		c := call(mock("m"), "log", `{"text":"the word is hunter2","level":"debug"}`, func(c *invoke.Call) {
 			c.Run, c.Scrub = machine.RunID(77+n), scrub
 			c.Request.Run, c.Request.Step, c.Request.Attempt = fmt.Sprint("r", n), `s["a"]`, attempt
 		})

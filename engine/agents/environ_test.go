@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 )
 
 // A definition that is older than the rule may name variables of the engine: its
@@ -16,7 +16,7 @@ func TestEnvironWithholdsWhatIsReserved(t *testing.T) {
 		Logger:    slog.New(slog.DiscardHandler),
 		LookupEnv: func(name string) (string, bool) { return "v-" + name, true },
 	}}
-	spec := engine.AgentSpec{Agent: &dsl.Agent{Name: "a", Env: []string{"ENGINE_DSN", "HOME", "PGPASSWORD"}}}
+	spec := invoke.AgentSpec{Agent: &dsl.Agent{Name: "a", Env: []string{"ENGINE_DSN", "HOME", "PGPASSWORD"}}}
 	i := &instance{agent: &agent{pool: pool, spec: spec}, number: 1}
 	if got := i.environ(); !slices.Equal(got, []string{"HOME=v-HOME"}) {
 		t.Errorf("environment %q", got)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -20,8 +20,8 @@ func TestHogCostsOthersNothing(t *testing.T) {
 	dir := t.TempDir()
 	build(t, "plugins/engine-agent-exec", filepath.Join(dir, "engine-agent-exec"))
 	w := newWorld(t, agents.Options{MaxMemory: 128 << 20}, dir)
-	hog := engine.AgentSpec{Agent: &dsl.Agent{Name: "hog", Plugin: "exec", Instances: 1}, Key: "hog"}
-	run := func(script string) engine.Call {
+	hog := invoke.AgentSpec{Agent: &dsl.Agent{Name: "hog", Plugin: "exec", Instances: 1}, Key: "hog"}
+	run := func(script string) invoke.Call {
 		input, err := json.Marshal(map[string]any{"argv": []string{"/bin/sh", "-c", script}})
 		if err != nil {
 			t.Fatal(err)

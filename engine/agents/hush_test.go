@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -18,7 +18,7 @@ func TestHush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book, life := &callBook{}, &life{}
 		call := func(step, secret string) {
-			f := &activeCall{life: life, call: engine.Call{Run: 1, Request: sdk.Request{Run: "r", Step: step, Attempt: 1}, Secrets: []string{secret}}}
+			f := &activeCall{life: life, call: invoke.Call{Run: 1, Request: sdk.Request{Run: "r", Step: step, Attempt: 1}, Secrets: []string{secret}}}
 			book.begin(f)
 			book.end(f, time.Now())
 		}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -145,9 +145,9 @@ func testStop(t *testing.T, o agents.Options) {
 		<-beats
 		close(stop)
 	}()
-	reply := w.mustInvoke(call(mock("m"), "call", `{"latency":"15s"}`, func(c *engine.Call) {
+	reply := w.mustInvoke(call(mock("m"), "call", `{"latency":"15s"}`, func(c *invoke.Call) {
 		c.Stop = stop
-		c.OnProgress = func(engine.Progress) {
+		c.OnProgress = func(invoke.Progress) {
 			select {
 			case beats <- struct{}{}:
 			default: // nobody hears more of them
@@ -157,7 +157,7 @@ func testStop(t *testing.T, o agents.Options) {
 	if reply.Outcome != sdk.OutcomeUnknown || reply.Code != sdk.CodeAborted || time.Since(start) > 10*time.Second {
 		t.Fatalf("reply=%+v after %s, want the agent's aborted soon", reply, time.Since(start))
 	}
-	_, err := w.Invoke(t.Context(), call(mock("m"), "call", `{"latency":"15s"}`, func(c *engine.Call) { c.Stop = stop }))
+	_, err := w.Invoke(t.Context(), call(mock("m"), "call", `{"latency":"15s"}`, func(c *invoke.Call) { c.Stop = stop }))
 	if err != nil {
 		mustDefer(t, err) // stopped before it was sent
 	}
@@ -166,11 +166,11 @@ func testStop(t *testing.T, o agents.Options) {
 		<-beats
 		cancel()
 	}()
-	_, err = w.Invoke(ctx, call(mock("m"), "call", `{"hang":true,"latency":"15s"}`, func(c *engine.Call) {
+	_, err = w.Invoke(ctx, call(mock("m"), "call", `{"hang":true,"latency":"15s"}`, func(c *invoke.Call) {
 		c.Request.IdempotencyKey = "other"
 		c.Request.CompleteBy = time.Now().Add(5 * time.Second)
 		c.Request.Input = []byte(`{"latency":"15s"}`)
-		c.OnProgress = func(engine.Progress) { beats <- struct{}{} }
+		c.OnProgress = func(invoke.Progress) { beats <- struct{}{} }
 	}))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error=%v, want context.Canceled", err)
@@ -183,8 +183,8 @@ func TestProgress(t *testing.T) {
 	var mu sync.Mutex
 	var notes []string
 	over := false
-	w.mustInvoke(call(mock("m"), "call", `{"latency":"350ms"}`, func(c *engine.Call) {
-		c.OnProgress = func(p engine.Progress) {
+	w.mustInvoke(call(mock("m"), "call", `{"latency":"350ms"}`, func(c *invoke.Call) {
+		c.OnProgress = func(p invoke.Progress) {
 			mu.Lock()
 			defer mu.Unlock()
 			if over {

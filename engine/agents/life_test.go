@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 )
 
 // A call that is answered while its complete-by passes is not listened to any
@@ -13,7 +13,7 @@ import (
 func TestAnsweredAsItExpires(t *testing.T) {
 	p := NewPool(Options{})
 	defer p.Close()
-	a := newAgent(p, engine.AgentSpec{Agent: &dsl.Agent{Name: "a"}})
+	a := newAgent(p, invoke.AgentSpec{Agent: &dsl.Agent{Name: "a"}})
 	l := &life{instance: a.instances[0], empty: make(chan struct{})}
 	for range 2 * maxListening {
 		f := &activeCall{agent: a, life: l, counted: true}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
@@ -20,7 +20,7 @@ func TestReservedSlotsCountAmongProbes(t *testing.T) {
 	defer p.Close()
 	changes := make(chan struct{}, 10)
 	p.OnFree(func(string) { changes <- struct{}{} })
-	a := newAgent(p, engine.AgentSpec{Agent: &dsl.Agent{
+	a := newAgent(p, invoke.AgentSpec{Agent: &dsl.Agent{
 		Name: "a", MaxConcurrency: 10, Breaker: dsl.Breaker{TripAfter: 1, Cooldown: time.Millisecond, Probes: 2},
 	}})
 	done, err := a.breaker.allow()
@@ -49,8 +49,8 @@ func TestQuietAfterTheEnd(t *testing.T) {
 	defer p.Close()
 	heard := 0
 	f := &activeCall{
-		agent: newAgent(p, engine.AgentSpec{Agent: &dsl.Agent{Name: "a"}}),
-		call:  engine.Call{OnProgress: func(engine.Progress) { heard++ }},
+		agent: newAgent(p, invoke.AgentSpec{Agent: &dsl.Agent{Name: "a"}}),
+		call:  invoke.Call{OnProgress: func(invoke.Progress) { heard++ }},
 		done:  func(sdk.Reply, error) {},
 	}
 	f.progress(sdk.Heartbeat{})
@@ -67,17 +67,17 @@ func TestQuietAfterTheEnd(t *testing.T) {
 func TestUnsentCallGoesToAnotherProcess(t *testing.T) {
 	p := NewPool(Options{}) // which finds no agent at all
 	defer p.Close()
-	a := newAgent(p, engine.AgentSpec{Agent: &dsl.Agent{Name: "a", Plugin: "nothing"}})
+	a := newAgent(p, invoke.AgentSpec{Agent: &dsl.Agent{Name: "a", Plugin: "nothing"}})
 	ends := make(chan error, 2)
 	f := &activeCall{
 		agent: a, life: &life{instance: a.instances[0], calls: 1, empty: make(chan struct{})}, counted: true, sent: true,
-		call: engine.Call{Request: sdk.Request{CompleteBy: time.Now().Add(time.Minute)}},
+		call: invoke.Call{Request: sdk.Request{CompleteBy: time.Now().Add(time.Minute)}},
 		done: func(_ sdk.Reply, err error) { ends <- err },
 	}
 	a.calls = 1
 	p.work.Add(1)
 	f.answered(sdk.Reply{}, errors.Join(plugin.ErrNotSent, plugin.ErrExited))
-	var deferred *engine.Deferred
+	var deferred *invoke.Deferred
 	if err := <-ends; !errors.As(err, &deferred) || !strings.Contains(deferred.Why, "not installed") {
 		t.Errorf("err = %v, want that no other process could be started", err)
 	}

@@ -146,7 +146,7 @@ type Observer interface {
 // A CircuitChange is a change of a breaker's state.
 type CircuitChange struct {
 	Agent    string // name of the agent block
-	Key      string // engine.AgentSpec.Key
+	Key      string // invoke.AgentSpec.Key
 	From, To Circuit
 	Failures int       // that opened it; 0 unless To is CircuitOpen
 	Until    time.Time // next probe; zero unless To is CircuitOpen
@@ -165,7 +165,7 @@ const (
 // ProcessInfo identifies a process.
 type ProcessInfo struct {
 	Agent    string // name of the agent block
-	Key      string // engine.AgentSpec.Key
+	Key      string // invoke.AgentSpec.Key
 	Instance int    // from 1
 	Pid      int
 }

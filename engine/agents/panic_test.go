@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
@@ -24,7 +24,7 @@ func TestPanicOfProcess(t *testing.T) {
 		defer mu.Unlock()
 		lines = append(lines, l)
 	}})
-	reply, err := w.Invoke(t.Context(), call(mock("m"), "junk", `{"text":"the word is hunter2","panic":true}`, func(c *engine.Call) {
+	reply, err := w.Invoke(t.Context(), call(mock("m"), "junk", `{"text":"the word is hunter2","panic":true}`, func(c *invoke.Call) {
 		c.Run, c.Scrub = machine.RunID(77), strings.NewReplacer("hunter2", "(sensitive)").Replace
 	}))
 	if err == nil && reply.Code != sdk.CodeAgentLost {

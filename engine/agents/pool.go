@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -26,9 +26,9 @@ type Pool struct {
 }
 
 var (
-	_ engine.AsyncInvoker = (*Pool)(nil)
-	_ engine.Capacity     = (*Pool)(nil)
-	_ engine.Checker      = (*Pool)(nil)
+	_ invoke.AsyncInvoker = (*Pool)(nil)
+	_ invoke.Capacity     = (*Pool)(nil)
+	_ invoke.Checker      = (*Pool)(nil)
 )
 
 // NewPool makes a Pool. It starts nothing: processes start when they are first
@@ -38,8 +38,8 @@ func NewPool(o Options) *Pool {
 	return &Pool{opts: o, crowd: crowd{most: o.MaxProcesses}, stop: make(chan struct{}), agents: map[string]*agent{}, ctxs: map[<-chan struct{}]bool{}}
 }
 
-// Invoke sends a call to a process of its agent. See engine.Invoker.
-func (p *Pool) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+// Invoke sends a call to a process of its agent. See invoke.Invoker.
+func (p *Pool) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return sdk.Reply{}, notSent(err)
 	}
@@ -65,8 +65,8 @@ func (p *Pool) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) 
 	}
 }
 
-// Start sends a call to a process of its agent. See engine.AsyncInvoker.
-func (p *Pool) Start(ctx context.Context, call engine.Call, done func(sdk.Reply, error)) engine.Started {
+// Start sends a call to a process of its agent. See invoke.AsyncInvoker.
+func (p *Pool) Start(ctx context.Context, call invoke.Call, done func(sdk.Reply, error)) invoke.Started {
 	f := &activeCall{call: call, done: done}
 	if err := ctx.Err(); err != nil {
 		f.fail(notSent(err))
@@ -93,7 +93,7 @@ func (p *Pool) launch(f *activeCall) {
 	a, err := p.agentLocked(&f.call.Agent)
 	if err != nil {
 		p.mu.Unlock()
-		f.fail(&engine.Deferred{Why: err.Error()})
+		f.fail(&invoke.Deferred{Why: err.Error()})
 		return
 	}
 	p.work.Add(1)
@@ -105,7 +105,7 @@ func (p *Pool) launch(f *activeCall) {
 // Check starts the agent, so that whatever would keep a run from calling it is
 // known beforehand. It returns a *NotFoundError, *VersionError, *ChecksumError,
 // *SecretError, *ConfigError or *plugin.StartError, or ctx's error.
-func (p *Pool) Check(ctx context.Context, spec engine.AgentSpec) error {
+func (p *Pool) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	a, err := p.agent(spec)
 	if err != nil {
 		return err
@@ -113,8 +113,8 @@ func (p *Pool) Check(ctx context.Context, spec engine.AgentSpec) error {
 	return a.check(ctx)
 }
 
-// Slot returns what an agent can take now. See engine.Capacity.
-func (p *Pool) Slot(spec engine.AgentSpec) machine.Slot {
+// Slot returns what an agent can take now. See invoke.Capacity.
+func (p *Pool) Slot(spec invoke.AgentSpec) machine.Slot {
 	a, err := p.agent(spec)
 	if err != nil {
 		return machine.Slot{Why: err.Error()}
@@ -122,14 +122,14 @@ func (p *Pool) Slot(spec engine.AgentSpec) machine.Slot {
 	return a.slot()
 }
 
-// Reserve takes n slots of an agent, all or none. See engine.Capacity.
-func (p *Pool) Reserve(spec engine.AgentSpec, n int) bool {
+// Reserve takes n slots of an agent, all or none. See invoke.Capacity.
+func (p *Pool) Reserve(spec invoke.AgentSpec, n int) bool {
 	a, err := p.agent(spec)
 	return err == nil && a.reserve(n)
 }
 
-// Release gives n slots of an agent back. See engine.Capacity.
-func (p *Pool) Release(spec engine.AgentSpec, n int) {
+// Release gives n slots of an agent back. See invoke.Capacity.
+func (p *Pool) Release(spec invoke.AgentSpec, n int) {
 	p.mu.Lock()
 	a := p.agents[spec.Key]
 	p.mu.Unlock()
@@ -139,7 +139,7 @@ func (p *Pool) Release(spec engine.AgentSpec, n int) {
 }
 
 // OnFree registers fn to be called whenever a slot of an agent may have become
-// free. See engine.Capacity.
+// free. See invoke.Capacity.
 func (p *Pool) OnFree(fn func(key string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,13 +161,13 @@ func (p *Pool) free(key string) {
 
 var errClosed = errors.New("the engine is stopping")
 
-func (p *Pool) agent(spec engine.AgentSpec) (*agent, error) {
+func (p *Pool) agent(spec invoke.AgentSpec) (*agent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.agentLocked(&spec)
 }
 
-func (p *Pool) agentLocked(spec *engine.AgentSpec) (*agent, error) {
+func (p *Pool) agentLocked(spec *invoke.AgentSpec) (*agent, error) {
 	if p.closed {
 		return nil, errClosed
 	}

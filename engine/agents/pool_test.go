@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -25,7 +25,7 @@ func TestS27TwoAgentsOneBinary(t *testing.T) {
 	paths := map[string]string{"east": filepath.Join(dir, "east"), "west": filepath.Join(dir, "west")}
 	for name, path := range paths {
 		spec := mock(name, config(fmt.Sprintf(`{"ledger":%q}`, path)), breaker(dsl.Breaker{TripAfter: 1, Cooldown: time.Hour}))
-		w.mustInvoke(call(spec, "call", `{}`, func(c *engine.Call) { c.Request.IdempotencyKey = name }))
+		w.mustInvoke(call(spec, "call", `{}`, func(c *invoke.Call) { c.Request.IdempotencyKey = name }))
 	}
 	for name, path := range paths {
 		if _, applied := ledger(t, path); applied[name] != 1 || len(applied) != 1 {
@@ -47,7 +47,7 @@ func TestS27TwoAgentsOneBinary(t *testing.T) {
 // S70).
 func TestS33Instances(t *testing.T) {
 	w := newWorld(t, agents.Options{MinBackoff: time.Millisecond})
-	spec := mock("m", func(s *engine.AgentSpec) { s.Instances = 3 })
+	spec := mock("m", func(s *invoke.AgentSpec) { s.Instances = 3 })
 	if err := w.Check(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +56,9 @@ func TestS33Instances(t *testing.T) {
 	beating := make(chan int, 1000)
 	for n := range 3 {
 		go func() {
-			reply, err := w.Invoke(t.Context(), call(spec, "call_once", `{"latency":"2s"}`, func(c *engine.Call) {
+			reply, err := w.Invoke(t.Context(), call(spec, "call_once", `{"latency":"2s"}`, func(c *invoke.Call) {
 				c.Request.IdempotencyKey = fmt.Sprint(n)
-				c.OnProgress = func(engine.Progress) { beating <- n }
+				c.OnProgress = func(invoke.Progress) { beating <- n }
 			}))
 			if err != nil {
 				t.Error(err)
@@ -96,7 +96,7 @@ func TestRestartBackoff(t *testing.T) {
 	dir := t.TempDir()
 	script(t, filepath.Join(dir, "engine-agent-bad"), description("bad", "1.0.0", 1), "exit 1")
 	w := newWorld(t, agents.Options{MinBackoff: 100 * time.Millisecond, MaxBackoff: 350 * time.Millisecond}, dir)
-	spec := mock("bad", func(s *engine.AgentSpec) { s.Plugin = "bad" })
+	spec := mock("bad", func(s *invoke.AgentSpec) { s.Plugin = "bad" })
 	for n, want := range []time.Duration{100, 200, 350, 350} {
 		want *= time.Millisecond
 		_, err := w.Invoke(t.Context(), call(spec, "go", `{}`))
@@ -118,7 +118,7 @@ func TestRestartBackoff(t *testing.T) {
 
 func TestConcurrencyLimit(t *testing.T) {
 	w := newWorld(t, agents.Options{})
-	spec := mock("m", func(s *engine.AgentSpec) { s.MaxConcurrency = 2 })
+	spec := mock("m", func(s *invoke.AgentSpec) { s.MaxConcurrency = 2 })
 	if slot := w.Slot(spec); slot.Free != 2 || slot.Why != "" {
 		t.Errorf("slot=%+v, want 2 free", slot)
 	}
@@ -145,10 +145,10 @@ func TestConcurrencyLimit(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range 2 {
 		wg.Go(func() {
-			w.mustInvoke(call(spec, "call_once", `{"latency":"1s"}`, func(c *engine.Call) {
+			w.mustInvoke(call(spec, "call_once", `{"latency":"1s"}`, func(c *invoke.Call) {
 				c.Request.IdempotencyKey = fmt.Sprint(n)
 				first := sync.OnceFunc(func() { under <- struct{}{} })
-				c.OnProgress = func(engine.Progress) { first() }
+				c.OnProgress = func(invoke.Progress) { first() }
 			}))
 		})
 	}
@@ -185,7 +185,7 @@ func TestFrozenProcess(t *testing.T) {
 // end as unknown, later ones are deferred.
 func TestClose(t *testing.T) {
 	w := newWorld(t, agents.Options{CloseGrace: 500 * time.Millisecond})
-	spec := mock("m", func(s *engine.AgentSpec) { s.Instances = 2 })
+	spec := mock("m", func(s *invoke.AgentSpec) { s.Instances = 2 })
 	if err := w.Check(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestClose(t *testing.T) {
 	done := make(chan sdk.Reply, 4)
 	for n := range 4 {
 		go func() {
-			reply, err := w.Invoke(context.WithoutCancel(t.Context()), call(spec, "call", `{"hang":true}`, func(c *engine.Call) {
+			reply, err := w.Invoke(context.WithoutCancel(t.Context()), call(spec, "call", `{"hang":true}`, func(c *invoke.Call) {
 				c.Request.IdempotencyKey = fmt.Sprint(n)
 			}))
 			if err != nil {

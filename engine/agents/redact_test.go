@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -17,7 +17,7 @@ func TestSecretThatContainsAnother(t *testing.T) {
 	const inner, outer = "fish", "sw0rd-fish-and-chips"
 	call := func(run, secret string) *activeCall {
 		secrets := []string{secret}
-		return &activeCall{life: &life{birth: 1}, call: engine.Call{
+		return &activeCall{life: &life{birth: 1}, call: invoke.Call{
 			Run: 1, Request: sdk.Request{Run: run, Step: "s", Attempt: 1}, Scrub: dsl.Redactor(secrets), Secrets: secrets,
 		}}
 	}

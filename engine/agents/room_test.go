@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -15,13 +15,13 @@ import (
 func TestProcessesOfAllAgentsAreBounded(t *testing.T) {
 	w := newWorld(t, agents.Options{MaxProcesses: 2})
 	a, b, c := mock("a"), mock("b"), mock("c")
-	for _, spec := range []engine.AgentSpec{a, b} {
+	for _, spec := range []invoke.AgentSpec{a, b} {
 		if reply := w.mustInvoke(call(spec, "call", `{"value":1}`)); reply.Outcome != sdk.OutcomeResult {
 			t.Fatalf("%+v", reply)
 		}
 	}
 	w.until(t, "two processes", func() bool { return len(w.started) == 2 })
-	for _, spec := range []engine.AgentSpec{a, b} { // both are needed
+	for _, spec := range []invoke.AgentSpec{a, b} { // both are needed
 		if !w.Reserve(spec, 1) {
 			t.Fatal("no slot of an agent that runs")
 		}
@@ -50,7 +50,7 @@ func TestProcessesOfAllAgentsAreBounded(t *testing.T) {
 // The instances of one agent leave half of the places to others.
 func TestInstancesLeaveRoomForOthers(t *testing.T) {
 	w := newWorld(t, agents.Options{MaxProcesses: 4})
-	many := mock("many", func(s *engine.AgentSpec) { s.Instances = 120 })
+	many := mock("many", func(s *invoke.AgentSpec) { s.Instances = 120 })
 	for range 5 {
 		w.mustInvoke(call(many, "call", `{"value":1}`))
 	}

@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 )
 
 // TestS70LoadDecides: how many calls each process has under way is counted, shown,
 // and decides where the next call goes, also when the load has become uneven.
 func TestS70LoadDecides(t *testing.T) {
 	w := newWorld(t, agents.Options{})
-	spec := mock("m", func(s *engine.AgentSpec) { s.Instances = 2 })
+	spec := mock("m", func(s *invoke.AgentSpec) { s.Instances = 2 })
 	if err := w.Check(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestS70LoadDecides(t *testing.T) {
 		begun++
 		ctx, cancel := context.WithCancel(t.Context())
 		before, done := load(), make(chan struct{})
-		c := call(spec, "call", `{"latency":"1h"}`, func(c *engine.Call) { c.Request.IdempotencyKey = fmt.Sprint(begun) })
+		c := call(spec, "call", `{"latency":"1h"}`, func(c *invoke.Call) { c.Request.IdempotencyKey = fmt.Sprint(begun) })
 		go func() {
 			defer close(done)
 			if reply, err := w.Invoke(ctx, c); ctx.Err() == nil {

@@ -12,16 +12,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
 // hangs makes a call that is not answered, and waits for its complete-by.
-func (w *world) hangs(spec engine.AgentSpec, key string) {
+func (w *world) hangs(spec invoke.AgentSpec, key string) {
 	w.t.Helper()
-	_, err := w.Invoke(w.t.Context(), call(spec, "call", `{"hang":true}`, func(c *engine.Call) {
+	_, err := w.Invoke(w.t.Context(), call(spec, "call", `{"hang":true}`, func(c *invoke.Call) {
 		c.Request.IdempotencyKey = key
 		c.Request.CompleteBy = time.Now().Add(100 * time.Millisecond)
 	}))
@@ -35,7 +35,7 @@ func (w *world) hangs(spec engine.AgentSpec, key string) {
 // replaced process would be as slow as the one before it (S69).
 func TestSlowFarSideDrainsNone(t *testing.T) {
 	w := newWorld(t, agents.Options{SlowAfter: 2, PingInterval: time.Hour})
-	spec := mock("m", func(s *engine.AgentSpec) { s.Instances = 2 })
+	spec := mock("m", func(s *invoke.AgentSpec) { s.Instances = 2 })
 	if err := w.Check(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestSlowFarSideDrainsNone(t *testing.T) {
 // max_concurrency, though its agent may still work on it.
 func TestExpiredCallGivesItsSlotBack(t *testing.T) {
 	w := newWorld(t, agents.Options{})
-	spec := mock("m", func(s *engine.AgentSpec) { s.MaxConcurrency = 1 })
+	spec := mock("m", func(s *invoke.AgentSpec) { s.MaxConcurrency = 1 })
 	if err := w.Check(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestProcessIsWhatWasDescribed(t *testing.T) {
 			dir := t.TempDir()
 			script(t, filepath.Join(dir, "engine-agent-"+name), description(name, version, plugin.ProtocolUnary), "exec '"+mockBinary+"'")
 			w := newWorld(t, agents.Options{MinBackoff: time.Minute}, dir)
-			spec := mock("m", func(s *engine.AgentSpec) { s.Plugin = name })
+			spec := mock("m", func(s *invoke.AgentSpec) { s.Plugin = name })
 			var start *plugin.StartError
 			if err := w.Check(t.Context(), spec); !errors.As(err, &start) || start.Reason != plugin.ReasonDescription || !strings.Contains(err.Error(), "runs as mock "+real.Version) {
 				t.Errorf("Check: %v, want that it runs as mock %s", err, real.Version)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -42,7 +42,7 @@ type ending struct {
 }
 
 // begin starts a call and returns where its one end is told.
-func (w *world) begin(ctx context.Context, c engine.Call) (engine.Started, <-chan ending) {
+func (w *world) begin(ctx context.Context, c invoke.Call) (invoke.Started, <-chan ending) {
 	done := make(chan ending, 2)
 	var ends atomic.Int32
 	s := w.Start(ctx, c, func(reply sdk.Reply, err error) {
@@ -71,10 +71,10 @@ func TestStart(t *testing.T) { ways(t, testStart) }
 
 func testStart(t *testing.T, o agents.Options) {
 	w := newWorld(t, o)
-	spec := mock("m", func(s *engine.AgentSpec) { s.MaxConcurrency = 2 })
+	spec := mock("m", func(s *invoke.AgentSpec) { s.MaxConcurrency = 2 })
 	ctx := t.Context()
-	hang := func(key string, limit time.Duration) engine.Call {
-		return call(spec, "call", `{"hang":true}`, func(c *engine.Call) {
+	hang := func(key string, limit time.Duration) invoke.Call {
+		return call(spec, "call", `{"hang":true}`, func(c *invoke.Call) {
 			c.Request.IdempotencyKey = key
 			c.Request.CompleteBy = time.Now().Add(limit)
 		})
@@ -84,7 +84,7 @@ func testStart(t *testing.T, o agents.Options) {
 	if e := w.await(done); e.err != nil || e.reply.Outcome != sdk.OutcomeResult {
 		t.Errorf("first call: %+v", e)
 	}
-	_, done = w.begin(ctx, call(spec, "call", `{"fail":{"code":"rejected","permanent":true}}`, func(c *engine.Call) { c.Request.IdempotencyKey = "f" }))
+	_, done = w.begin(ctx, call(spec, "call", `{"fail":{"code":"rejected","permanent":true}}`, func(c *invoke.Call) { c.Request.IdempotencyKey = "f" }))
 	if e := w.await(done); e.err != nil || e.reply.Outcome != sdk.OutcomeFailed {
 		t.Errorf("failure: %+v", e)
 	}
@@ -93,9 +93,9 @@ func testStart(t *testing.T, o agents.Options) {
 		t.Errorf("no answer: %+v, want DeadlineExceeded", e)
 	}
 	beats := make(chan struct{}, 100)
-	s, done := w.begin(ctx, call(spec, "call", `{"latency":"15s"}`, func(c *engine.Call) {
+	s, done := w.begin(ctx, call(spec, "call", `{"latency":"15s"}`, func(c *invoke.Call) {
 		c.Request.IdempotencyKey = "stopped"
-		c.OnProgress = func(engine.Progress) { beats <- struct{}{} }
+		c.OnProgress = func(invoke.Progress) { beats <- struct{}{} }
 	}))
 	<-beats
 	s.Stop()
@@ -107,7 +107,7 @@ func testStart(t *testing.T, o agents.Options) {
 
 	late := hang("late", -time.Second)
 	s, done = w.begin(ctx, late)
-	var deferred *engine.Deferred
+	var deferred *invoke.Deferred
 	if e := w.await(done); !errors.As(e.err, &deferred) || s != nil {
 		t.Errorf("too late: %+v, %v; want Deferred and nothing started", e, s)
 	}
@@ -131,7 +131,7 @@ func testStart(t *testing.T, o agents.Options) {
 	}
 	poll(t, "the end of all calls", func() bool { return w.Status()[0].InFlight == 0 })
 
-	_, done = w.begin(ctx, call(spec, "call", `{"crash":true}`, func(c *engine.Call) { c.Request.IdempotencyKey = "crash" }))
+	_, done = w.begin(ctx, call(spec, "call", `{"crash":true}`, func(c *invoke.Call) { c.Request.IdempotencyKey = "crash" }))
 	if e := w.await(done); e.err != nil || e.reply.Outcome != sdk.OutcomeUnknown || e.reply.Code != sdk.CodeAgentLost {
 		t.Errorf("crash: %+v, want unknown agent_lost", e)
 	}
@@ -144,14 +144,14 @@ func TestCrashHurtsTheProcessOnly(t *testing.T) { ways(t, testCrashHurtsTheProce
 func testCrashHurtsTheProcessOnly(t *testing.T, o agents.Options) {
 	o.Stable = time.Millisecond
 	w := newWorld(t, o)
-	spec := mock("m", func(s *engine.AgentSpec) { s.Instances = 2 }, breaker(dsl.Breaker{}))
+	spec := mock("m", func(s *invoke.AgentSpec) { s.Instances = 2 }, breaker(dsl.Breaker{}))
 	if err := w.Check(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	w.until(t, "two processes", func() bool { return len(w.started) == 2 })
 	var all []<-chan ending
 	for n := range 200 {
-		_, done := w.begin(t.Context(), call(spec, "call", `{"latency":"300ms"}`, func(c *engine.Call) { c.Request.IdempotencyKey = fmt.Sprint(n) }))
+		_, done := w.begin(t.Context(), call(spec, "call", `{"latency":"300ms"}`, func(c *invoke.Call) { c.Request.IdempotencyKey = fmt.Sprint(n) }))
 		all = append(all, done)
 	}
 	_, crash := w.begin(t.Context(), call(spec, "call_once", `{"crash":true}`))
@@ -160,7 +160,7 @@ func testCrashHurtsTheProcessOnly(t *testing.T, o agents.Options) {
 	}
 	lost, good, unsent := 0, 0, 0
 	for _, done := range all {
-		var deferred *engine.Deferred
+		var deferred *invoke.Deferred
 		switch e := w.await(done); {
 		case e.err == nil && e.reply.Outcome == sdk.OutcomeResult:
 			good++
@@ -186,7 +186,7 @@ func TestLateAnswersAreHeardAgain(t *testing.T) {
 
 func testLateAnswersAreHeardAgain(t *testing.T, o agents.Options, dir string) {
 	w := newWorld(t, o, dir)
-	spec := mock("late", func(s *engine.AgentSpec) { s.Plugin = "late" }, breaker(dsl.Breaker{}))
+	spec := mock("late", func(s *invoke.AgentSpec) { s.Plugin = "late" }, breaker(dsl.Breaker{}))
 	if err := w.Check(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func testLateAnswersAreHeardAgain(t *testing.T, o agents.Options, dir string) {
 		heard := make(chan sdk.Reply, 100)
 		var all []<-chan ending
 		for range 60 {
-			_, done := w.begin(t.Context(), call(spec, "answer", `{}`, func(c *engine.Call) {
+			_, done := w.begin(t.Context(), call(spec, "answer", `{}`, func(c *invoke.Call) {
 				c.Request.CompleteBy = time.Now().Add(300 * time.Millisecond)
 				c.OnLate = func(r sdk.Reply) { heard <- r }
 			}))

@@ -9,7 +9,7 @@ import (
 // An AgentStatus is what a Pool knows of one agent.
 type AgentStatus struct {
 	Agent    string // name of the agent block
-	Key      string // engine.AgentSpec.Key
+	Key      string // invoke.AgentSpec.Key
 	Plugin   string
 	Version  string
 	InFlight int // calls under way

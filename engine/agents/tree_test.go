@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -35,7 +35,7 @@ func actEngine(dir string) {
 	pool := agents.NewPool(agents.Options{
 		Catalog: agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{dir}}}),
 	})
-	spec := engine.AgentSpec{Agent: &dsl.Agent{Name: "exec", Plugin: "exec", Instances: 2, Env: []string{"PATH"}}, Key: "exec"}
+	spec := invoke.AgentSpec{Agent: &dsl.Agent{Name: "exec", Plugin: "exec", Instances: 2, Env: []string{"PATH"}}, Key: "exec"}
 	input, err := json.Marshal(map[string]any{"argv": []string{"/bin/sh", "-c", treeScript, filepath.Join(dir, "pids")}})
 	if err == nil {
 		err = pool.Check(context.Background(), spec)
@@ -45,7 +45,7 @@ func actEngine(dir string) {
 		os.Exit(1)
 	}
 	go func() {
-		reply, err := pool.Invoke(context.Background(), engine.Call{Agent: spec, Request: sdk.Request{
+		reply, err := pool.Invoke(context.Background(), invoke.Call{Agent: spec, Request: sdk.Request{
 			Action: "run", Purpose: sdk.PurposeDo, Input: input, IdempotencyKey: "k", Run: "r", Step: "s", Attempt: 1,
 			CompleteBy: time.Now().Add(time.Minute),
 		}})
@@ -152,12 +152,12 @@ func buildLate(t *testing.T) string {
 
 func testLateAnswer(t *testing.T, o agents.Options, dir string) {
 	w := newWorld(t, o, dir)
-	spec := mock("late", func(s *engine.AgentSpec) { s.Plugin = "late" })
+	spec := mock("late", func(s *invoke.AgentSpec) { s.Plugin = "late" })
 	if err := w.Check(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	heard := make(chan sdk.Reply, 10)
-	c := call(spec, "answer", `{}`, func(c *engine.Call) {
+	c := call(spec, "answer", `{}`, func(c *invoke.Call) {
 		c.Request.CompleteBy = time.Now().Add(200 * time.Millisecond)
 		c.OnLate = func(r sdk.Reply) { heard <- r }
 	})

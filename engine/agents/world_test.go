@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -175,25 +175,25 @@ func newWorld(t *testing.T, o agents.Options, dirs ...string) *world {
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 // mock is the spec of a mock agent; the functions change it.
-func mock(name string, change ...func(*engine.AgentSpec)) engine.AgentSpec {
-	spec := engine.AgentSpec{Agent: &dsl.Agent{Name: name, Plugin: "mock", Instances: 1}, Key: name}
+func mock(name string, change ...func(*invoke.AgentSpec)) invoke.AgentSpec {
+	spec := invoke.AgentSpec{Agent: &dsl.Agent{Name: name, Plugin: "mock", Instances: 1}, Key: name}
 	for _, c := range change {
 		c(&spec)
 	}
 	return spec
 }
 
-func config(text string) func(*engine.AgentSpec) {
-	return func(s *engine.AgentSpec) { s.Config = dsl.NewValue([]byte(text), nil, nil) }
+func config(text string) func(*invoke.AgentSpec) {
+	return func(s *invoke.AgentSpec) { s.Config = dsl.NewValue([]byte(text), nil, nil) }
 }
 
-func breaker(b dsl.Breaker) func(*engine.AgentSpec) {
-	return func(s *engine.AgentSpec) { s.Breaker = b }
+func breaker(b dsl.Breaker) func(*invoke.AgentSpec) {
+	return func(s *invoke.AgentSpec) { s.Breaker = b }
 }
 
 // call is a request for an action of the mock agent.
-func call(spec engine.AgentSpec, action, input string, change ...func(*engine.Call)) engine.Call {
-	c := engine.Call{Agent: spec, Request: sdk.Request{
+func call(spec invoke.AgentSpec, action, input string, change ...func(*invoke.Call)) invoke.Call {
+	c := invoke.Call{Agent: spec, Request: sdk.Request{
 		Action: action, Purpose: sdk.PurposeDo, Input: json.RawMessage(input), IdempotencyKey: "key",
 		CompleteBy: time.Now().Add(patience), Run: "r1", Step: "s", Attempt: 1,
 	}}
@@ -203,7 +203,7 @@ func call(spec engine.AgentSpec, action, input string, change ...func(*engine.Ca
 	return c
 }
 
-func (w *world) mustInvoke(c engine.Call) sdk.Reply {
+func (w *world) mustInvoke(c invoke.Call) sdk.Reply {
 	w.t.Helper()
 	reply, err := w.Invoke(w.t.Context(), c)
 	if err != nil {
@@ -215,11 +215,11 @@ func (w *world) mustInvoke(c engine.Call) sdk.Reply {
 }
 
 // mustResult invokes until the call is sent: a pause after a crash passes.
-func (w *world) eventually(c engine.Call) sdk.Reply {
+func (w *world) eventually(c invoke.Call) sdk.Reply {
 	w.t.Helper()
 	for limit := time.Now().Add(patience); ; {
 		reply, err := w.Invoke(w.t.Context(), c)
-		var deferred *engine.Deferred
+		var deferred *invoke.Deferred
 		if !errors.As(err, &deferred) {
 			if err != nil {
 				w.t.Fatal(err)
@@ -234,11 +234,11 @@ func (w *world) eventually(c engine.Call) sdk.Reply {
 	}
 }
 
-func mustDefer(t *testing.T, err error) *engine.Deferred {
+func mustDefer(t *testing.T, err error) *invoke.Deferred {
 	t.Helper()
-	var d *engine.Deferred
+	var d *invoke.Deferred
 	if !errors.As(err, &d) {
-		t.Fatalf("error=%v, want *engine.Deferred", err)
+		t.Fatalf("error=%v, want *invoke.Deferred", err)
 	}
 	return d
 }

@@ -16,7 +16,7 @@ var engineFaults = []fault{
 	{
 		name: "the bytes of a run's journal are counted as it grows",
 		in:   "engine.(*shard).act",
-		old:  "r.stored += int64(len(f.t.Data))", new: "_ = r.stored",
+		old:  "r.stored += int64(len(f.Transition.Data))", new: "_ = r.stored",
 		by: catches("engine", "^TestJournalIsCounted$"),
 	},
 	{
@@ -315,14 +315,14 @@ var engineFaults = []fault{
 	{
 		name: "nothing starts without a lease",
 		in:   "engine.(*shard).mayNotStart",
-		old:  "case !now.leased:",
+		old:  "case !now.Leased:",
 		new:  `case !now.leased && n.idle != "":`,
 		by:   catches("engine", "^TestNothingIsSentWithoutALease$"),
 	},
 	{
 		name: "nothing is sent without a lease",
 		in:   "engine.(*openCall).prepare",
-		old:  "case !now.leased:",
+		old:  "case !now.Leased:",
 		new:  "case !now.leased && left < 0:",
 		by:   catches("engine", "^TestLeaseLostWhileACallIsPrepared$"),
 	},
@@ -335,10 +335,10 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a lease is counted from when its renewal was sent",
-		in:   "engine.(*clock).ticked",
+		in:   "engine/internal/clock.(*Clock).Ticked",
 		old:  "c.lease = sent.Add(lease)",
 		new:  "c.lease = c.local.Add(lease)",
-		by:   catches("engine", "^TestLeaseCountsFromItsSending$"),
+		by:   catches("engine/internal/clock", "^TestLeaseCountsFromItsSending$"),
 	},
 	{
 		name: "an answer past complete-by changes nothing",
@@ -517,15 +517,15 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a submission is given up after bounded tries, and its caller is told",
-		in:   "engine.(*committer).land",
-		old:  "if try == submitTries {",
+		in:   "engine/internal/commit.(*Committer).land",
+		old:  "if try == SubmitTries {",
 		new:  "if try < 0 {",
 		by:   catches("engine", "^TestSubmissionIsGivenUp$"),
 	},
 	{
 		name: "many submissions are given up after bounded tries",
 		in:   "engine.(*enqueuer).land",
-		old:  "|| try >= submitTries",
+		old:  "|| try >= commit.SubmitTries",
 		new:  "",
 		by:   catches("engine", "^TestEnqueueAllWithoutAnswers$"),
 	},

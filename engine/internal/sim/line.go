@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
@@ -25,9 +25,9 @@ type answer struct {
 	ok    bool
 }
 
-// Invoke implements engine.Invoker. What was sent may be done and the answer
+// Invoke implements invoke.Invoker. What was sent may be done and the answer
 // lost, held up, or said again later, to the run's owner at that time.
-func (l *line) Invoke(ctx context.Context, call engine.Call) (sdk.Reply, error) {
+func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	w := l.world
 	id, err := w.called(l.node, call)
 	if err != nil {
@@ -82,7 +82,7 @@ func (w *world) interrupted(req sdk.Request) {
 }
 
 // back carries an answer to the engine, or does not.
-func (l *line) back(ctx context.Context, call engine.Call, id machine.AttemptID, reply sdk.Reply) (sdk.Reply, error) {
+func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID, reply sdk.Reply) (sdk.Reply, error) {
 	w := l.world
 	if err := w.held[l.node.n].wait(ctx); err != nil {
 		return sdk.Reply{}, err
@@ -112,7 +112,7 @@ func (l *line) back(ctx context.Context, call engine.Call, id machine.AttemptID,
 }
 
 // again has an answer delivered once more, after a while and by any engine.
-func (w *world) again(call engine.Call, id machine.AttemptID, reply sdk.Reply) {
+func (w *world) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply) {
 	if id.Call == 0 {
 		return
 	}
@@ -157,7 +157,7 @@ func (w *world) again(call engine.Call, id machine.AttemptID, reply sdk.Reply) {
 // hear notes that an answer reaches an engine, if it does so before its
 // complete-by as the engine knows the time now: the request's own is by the clock
 // of the engine that sent it.
-func (w *world) hear(n *node, call engine.Call, id machine.AttemptID) {
+func (w *world) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stories[call.Run]
@@ -177,7 +177,7 @@ func (w *world) hear(n *node, call engine.Call, id machine.AttemptID) {
 // complete-by is ahead, the journal knows the attempt (commit before act), and
 // no other engine calls under the same fencing token (I2, I4). It returns the
 // attempt.
-func (w *world) called(n *node, call engine.Call) (machine.AttemptID, error) {
+func (w *world) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	req, now := call.Request, time.Now()
@@ -199,7 +199,7 @@ func (w *world) called(n *node, call engine.Call) (machine.AttemptID, error) {
 	}
 	id = s.find(s.flow, req)
 	if w.healedAt.IsZero() && w.conditions.defers > 0 && w.rng.IntN(w.conditions.defers) == 0 {
-		return id, &engine.Deferred{Until: now.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond), Why: "circuit open"}
+		return id, &invoke.Deferred{Until: now.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond), Why: "circuit open"}
 	}
 	k := attempt{req.Step, req.Attempt}
 	if s.sent[k]++; s.sent[k] > s.started[k] {

@@ -3,7 +3,7 @@ package sim
 import (
 	"sync"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -19,14 +19,14 @@ type slots struct {
 	fns  []func(key string)
 }
 
-var _ engine.Capacity = (*slots)(nil)
+var _ invoke.Capacity = (*slots)(nil)
 
 func newSlots(w *world, n *node, total int) *slots {
 	return &slots{w: w, n: n, total: total, free: total}
 }
 
-// Slot implements engine.Capacity.
-func (s *slots) Slot(spec engine.AgentSpec) machine.Slot {
+// Slot implements invoke.Capacity.
+func (s *slots) Slot(spec invoke.AgentSpec) machine.Slot {
 	if spec.Name == badAgent {
 		s.n.bite()
 	}
@@ -35,8 +35,8 @@ func (s *slots) Slot(spec engine.AgentSpec) machine.Slot {
 	return machine.Slot{Free: max(0, s.free)}
 }
 
-// Reserve implements engine.Capacity.
-func (s *slots) Reserve(_ engine.AgentSpec, n int) bool {
+// Reserve implements invoke.Capacity.
+func (s *slots) Reserve(_ invoke.AgentSpec, n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.free < n {
@@ -46,8 +46,8 @@ func (s *slots) Reserve(_ engine.AgentSpec, n int) bool {
 	return true
 }
 
-// Release implements engine.Capacity.
-func (s *slots) Release(spec engine.AgentSpec, n int) {
+// Release implements invoke.Capacity.
+func (s *slots) Release(spec invoke.AgentSpec, n int) {
 	s.mu.Lock()
 	s.free += n
 	free, fns := s.free, s.fns
@@ -60,7 +60,7 @@ func (s *slots) Release(spec engine.AgentSpec, n int) {
 	}
 }
 
-// OnFree implements engine.Capacity.
+// OnFree implements invoke.Capacity.
 func (s *slots) OnFree(fn func(key string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

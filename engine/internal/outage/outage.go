@@ -1,4 +1,8 @@
-package engine
+// Package outage tells people once that the store is away, and once that it is back.
+//
+// In come the failures and successes of all that an engine asks of its store; out go
+// log lines.
+package outage
 
 import (
 	"context"
@@ -7,7 +11,7 @@ import (
 	"time"
 )
 
-// An outage tells people once that the store is gone, and once that it is back and
+// An Outage tells people once that the store is gone, and once that it is back and
 // for how long it was away, however many loops of an engine notice both. What each
 // of them meets meanwhile is logged at debug level.
 //
@@ -15,7 +19,7 @@ import (
 // renewing the lease and committing. The store is back when what failed of these
 // works again. Anything else may fail for a reason of its own: it is told once,
 // until it works again.
-type outage struct {
+type Outage struct {
 	log *slog.Logger
 
 	mu      sync.Mutex      // protects following fields
@@ -28,29 +32,30 @@ type outage struct {
 
 // What vouches for the whole store.
 const (
-	doingJoin   = "join"
-	doingTick   = "renew the lease"
-	doingCommit = "commit"
+	Join   = "join"
+	Tick   = "renew the lease"
+	Commit = "commit"
 )
 
 // What else several loops ask of it.
 const (
-	doingInherit = "take over from the former incarnation"
-	doingPost    = "hand an answer to the run's owner"
-	doingBystand = "look after a run whose agents are missing"
+	Inherit = "take over from the former incarnation"
+	Post    = "hand an answer to the run's owner"
+	Bystand = "look after a run whose agents are missing"
 )
 
 // vouches reports whether a store that does this is there.
 func vouches(doing string) bool {
-	return doing == doingJoin || doing == doingTick || doing == doingCommit
+	return doing == Join || doing == Tick || doing == Commit
 }
 
-func newOutage(log *slog.Logger) *outage {
-	return &outage{log: log, failing: map[string]bool{}, told: map[string]bool{}}
+// New returns an Outage of a store that answers. It logs to log.
+func New(log *slog.Logger) *Outage {
+	return &Outage{log: log, failing: map[string]bool{}, told: map[string]bool{}}
 }
 
-// failed notes that the store did not do something, and tells it if that is news.
-func (o *outage) failed(doing string, err error, more ...any) {
+// Failed notes that the store did not do something, and tells it if that is news.
+func (o *Outage) Failed(doing string, err error, more ...any) {
 	attrs := append([]any{"doing", doing, "error", err}, more...)
 	if o.note(doing) {
 		o.log.Warn("the store does not answer, trying again", attrs...)
@@ -60,7 +65,7 @@ func (o *outage) failed(doing string, err error, more ...any) {
 }
 
 // note reports whether a failure is news.
-func (o *outage) note(doing string) bool {
+func (o *Outage) note(doing string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := !o.since.IsZero() || o.told[doing]
@@ -78,9 +83,9 @@ func (o *outage) note(doing string) bool {
 	return !known
 }
 
-// worked notes that the store did something that began at a time, and tells that
+// Worked notes that the store did something that began at a time, and tells that
 // it is back if it was away. What began before the last failure says nothing.
-func (o *outage) worked(doing string, began time.Time) {
+func (o *Outage) Worked(doing string, began time.Time) {
 	o.mu.Lock()
 	delete(o.failing, doing)
 	delete(o.told, doing)
@@ -95,9 +100,9 @@ func (o *outage) worked(doing string, began time.Time) {
 	}
 }
 
-// beside tells of a failure that is no sign of an outage, unless there is one: then
+// Beside tells of a failure that is no sign of an outage, unless there is one: then
 // it has its cause there.
-func (o *outage) beside(doing string, err error) {
+func (o *Outage) Beside(doing string, err error) {
 	o.mu.Lock()
 	away := !o.since.IsZero()
 	o.mu.Unlock()
@@ -108,8 +113,8 @@ func (o *outage) beside(doing string, err error) {
 	o.log.Log(context.Background(), level, doing, "error", err) // a log line belongs to no request
 }
 
-// over notes that this is not tried any more.
-func (o *outage) over(doing string) {
+// Over notes that this is not tried any more.
+func (o *Outage) Over(doing string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.failing, doing)

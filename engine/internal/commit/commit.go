@@ -1,4 +1,9 @@
-package engine
+// Package commit is the group commit of an engine.
+//
+// In come transitions, out goes to each receiver what became of them. It knows
+// neither runs nor agents. It keeps the order in which the store answers, and sends a
+// batch again, whole, where the store did not answer (decision 18).
+package commit
 
 import (
 	"cmp"
@@ -9,59 +14,70 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A commit is one transition on its way to the store.
-type commit struct {
-	t store.Transition // with Names: it submits a new run
-	// sh is told the result, once, unless the committer stops first; what it is
-	// for is r and f, or done.
-	sh   *shard
-	r    *ownedRun
-	f    *pendingCommit
-	done func(landing) // called by the shard's goroutine in place of going on with r; nil = go on
+// An Item is one transition on its way to the store.
+type Item struct {
+	Transition store.Transition // with Names: it submits a new run
+	To         Receiver         // is told the result, once, unless the committer stops first
+	For        any              // what it is for; only the receiver looks at it
+	Queued     time.Time        // when it came, by this process's clock; zero = when Commit is called
 
-	res    landing
-	queued time.Time // when it came, by this process's clock; zero = not yet
-	unsure bool      // an earlier sending ended without an answer
+	Landing Landing // set before the receiver is told
+	unsure  bool    // an earlier sending ended without an answer
 }
 
-// A landing is what became of a commit.
-type landing struct {
-	err       error           // nil = landed
-	submitted store.Submitted // of a transition with names
-	// unsure says that an earlier sending may have landed this very
+// A Receiver is told what became of items.
+type Receiver interface {
+	// Landed takes items whose Landing is known. It does not block, and does not keep
+	// the list.
+	Landed([]*Item)
+}
+
+// A Landing is what became of an item.
+type Landing struct {
+	Err       error           // nil = landed
+	Submitted store.Submitted // of a transition with names
+	// Unsure says that an earlier sending may have landed this very
 	// transition: ErrStale and ErrExists do not prove that another did.
-	unsure bool
+	Unsure bool
 }
 
-// A committer is the group commit: what queued while the last batch was in
+// Options bound a batch.
+type Options struct {
+	MaxRows, MaxBytes int
+	RetryStore        time.Duration // bounds the growing pause between two sendings
+}
+
+// A Committer is the group commit: what queued while the last batch was in
 // flight becomes the next one. There is no timer and no linger, so a lone
 // transition waits for no other.
-type committer struct {
-	writers []*commitWriter
+type Committer struct {
+	writers []*writer
 	opts    Options
-	outage  *outage
+	outage  *outage.Outage
 	spill   int // load of a writer from which on another one helps
 }
 
-type commitWriter struct {
+type writer struct {
 	store  store.Writer
-	queue  chan *commit // bounded: who commits faster than the store waits
+	queue  chan *Item   // bounded: who commits faster than the store waits
 	oldest atomic.Int64 // unix nanoseconds when the oldest item of the batch in flight came; 0 = none
 
 	// Only the writer's goroutine uses the rest, from batch to batch.
-	rows  []*commit
+	rows  []*Item
 	batch []store.Transition
-	tasks []task
+	told  []*Item
 }
 
-func newCommitter(writers []store.Writer, opts Options, outage *outage) *committer {
-	c := &committer{opts: opts, outage: outage, spill: min(spill, opts.MaxBatchRows)}
+// New returns a Committer of which nothing is sent before Run.
+func New(writers []store.Writer, opts Options, outage *outage.Outage) *Committer {
+	c := &Committer{opts: opts, outage: outage, spill: min(spill, opts.MaxRows)}
 	for _, w := range writers {
-		c.writers = append(c.writers, &commitWriter{store: w, queue: make(chan *commit, opts.MaxBatchRows)})
+		c.writers = append(c.writers, &writer{store: w, queue: make(chan *Item, opts.MaxRows)})
 	}
 	return c
 }
@@ -72,7 +88,7 @@ func newCommitter(writers []store.Writer, opts Options, outage *outage) *committ
 const spill = 256
 
 // load is how much the writer has to do: what waits, and a batch on its way.
-func (w *commitWriter) load() int {
+func (w *writer) load() int {
 	n := len(w.queue)
 	if w.oldest.Load() != 0 {
 		n++
@@ -80,12 +96,12 @@ func (w *commitWriter) load() int {
 	return n
 }
 
-// commit queues a transition. It blocks while the queues are full, and returns
+// Commit queues a transition. It blocks while the queues are full, and returns
 // ctx's error if ctx ends before there is room. A run has at most one transition
 // on its way, so any writer may take it.
-func (c *committer) commit(ctx context.Context, it *commit) error {
-	if it.queued.IsZero() {
-		it.queued = time.Now()
+func (c *Committer) Commit(ctx context.Context, it *Item) error {
+	if it.Queued.IsZero() {
+		it.Queued = time.Now()
 	}
 	w := c.writers[0]
 	for _, other := range c.writers[1:] {
@@ -109,8 +125,8 @@ func (c *committer) commit(ctx context.Context, it *commit) error {
 	}
 }
 
-// oldest returns for how long the oldest transition has waited for its commit.
-func (c *committer) oldest() time.Duration {
+// Oldest returns for how long the oldest transition has waited for its commit.
+func (c *Committer) Oldest() time.Duration {
 	var age time.Duration
 	for _, w := range c.writers {
 		if at := w.oldest.Load(); at != 0 {
@@ -120,9 +136,9 @@ func (c *committer) oldest() time.Duration {
 	return age
 }
 
-// waiting returns how many transitions wait for the commit that is on its way to
-// end. At MaxBatchRows for each writer, the shards wait too.
-func (c *committer) waiting() int {
+// Waiting returns how many transitions wait for the commit that is on its way to
+// end. At Options.MaxRows for each writer, the shards wait too.
+func (c *Committer) Waiting() int {
 	n := 0
 	for _, w := range c.writers {
 		n += len(w.queue)
@@ -130,19 +146,19 @@ func (c *committer) waiting() int {
 	return n
 }
 
-// run commits what is queued at the n-th writer until ctx ends. Returns
+// Run commits what is queued at the n-th writer until ctx ends. Returns
 // ErrFenced if the store says that this engine is dead.
-func (c *committer) run(ctx context.Context, n int) error {
+func (c *Committer) Run(ctx context.Context, n int) error {
 	w := c.writers[n]
 	for {
-		var first *commit
+		var first *Item
 		select {
 		case first = <-w.queue:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		rows := c.gather(w, first)
-		w.oldest.Store(first.queued.UnixNano())
+		w.oldest.Store(first.Queued.UnixNano())
 		err := c.land(ctx, w, rows)
 		w.oldest.Store(0)
 		if err != nil {
@@ -152,43 +168,43 @@ func (c *committer) run(ctx context.Context, n int) error {
 }
 
 // gather drains the queue into one batch sorted by run.
-func (c *committer) gather(w *commitWriter, first *commit) []*commit {
+func (c *Committer) gather(w *writer, first *Item) []*Item {
 	rows, bytes := w.rows[:0], 0
 	for it := first; it != nil; {
-		rows, bytes = append(rows, it), bytes+len(it.t.Data)
+		rows, bytes = append(rows, it), bytes+len(it.Transition.Data)
 		it = nil
-		if len(rows) < c.opts.MaxBatchRows && bytes < c.opts.MaxBatchBytes {
+		if len(rows) < c.opts.MaxRows && bytes < c.opts.MaxBytes {
 			select {
 			case it = <-w.queue:
 			default:
 			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b *commit) int { return cmp.Compare(a.t.Run, b.t.Run) })
+	slices.SortFunc(rows, func(a, b *Item) int { return cmp.Compare(a.Transition.Run, b.Transition.Run) })
 	w.rows = rows
 	return rows
 }
 
-// submitTries is how often a submission is sent when the store returns without
+// SubmitTries is how often a submission is sent when the store returns without
 // having landed it. It is bounded, unlike that of other rows, because the caller
 // waits and can try again. What a store waits for inside Commit is bounded by
 // the submitter's own patience.
-const submitTries = 6
+const SubmitTries = 6
 
 // land commits a batch and tells everyone in it. An error of the store leaves open
 // what landed (decision 0018): the same rows are sent again until ctx ends, so a run
 // never fails for that. Who is told after such a sending is told that too.
-func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) error {
+func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {
 		if failed { // these are not sent any more
-			c.outage.over(doingCommit)
+			c.outage.Over(outage.Commit)
 		}
 	}()
 	for try := 1; len(rows) > 0; try++ {
 		batch := w.batch[:0]
 		for _, it := range rows {
-			batch = append(batch, it.t)
+			batch = append(batch, it.Transition)
 		}
 		outcomes, err := w.store.Commit(ctx, batch)
 		clear(batch)
@@ -198,12 +214,12 @@ func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) e
 		}
 		if err == nil {
 			if failed {
-				c.outage.worked(doingCommit, time.Now())
+				c.outage.Worked(outage.Commit, time.Now())
 			}
 			for i, it := range rows {
-				it.res = landing{err: outcomes[i].Err, submitted: outcomes[i].Submitted, unsure: it.unsure}
-				if !outcomes[i].Landed && !it.res.submitted.Exists && it.res.err == nil {
-					it.res.err = store.ErrStale
+				it.Landing = Landing{Err: outcomes[i].Err, Submitted: outcomes[i].Submitted, Unsure: it.unsure}
+				if !outcomes[i].Landed && !it.Landing.Submitted.Exists && it.Landing.Err == nil {
+					it.Landing.Err = store.ErrStale
 				}
 			}
 			w.answer(rows)
@@ -217,10 +233,10 @@ func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) e
 		for _, it := range rows {
 			it.unsure = true
 		}
-		if try == submitTries {
+		if try == SubmitTries {
 			rows = w.giveUp(rows, err)
 		}
-		c.outage.failed(doingCommit, err, "runs", len(rows))
+		c.outage.Failed(outage.Commit, err, "runs", len(rows))
 		failed = true
 		if err := wait.For(ctx, pause); err != nil {
 			return w.tell(rows, err)
@@ -232,14 +248,14 @@ func (c *committer) land(ctx context.Context, w *commitWriter, rows []*commit) e
 
 // giveUp tells the submissions among the rows that the store does not answer,
 // and returns the others.
-func (w *commitWriter) giveUp(rows []*commit, err error) []*commit {
-	var rest, submissions []*commit
+func (w *writer) giveUp(rows []*Item, err error) []*Item {
+	var rest, submissions []*Item
 	for _, it := range rows {
-		if it.t.Names == nil {
+		if it.Transition.Names == nil {
 			rest = append(rest, it)
 			continue
 		}
-		it.res = landing{err: err, unsure: true}
+		it.Landing = Landing{Err: err, Unsure: true}
 		submissions = append(submissions, it)
 	}
 	w.answer(submissions)
@@ -247,29 +263,29 @@ func (w *commitWriter) giveUp(rows []*commit, err error) []*commit {
 }
 
 // tell gives every item the same error and returns it.
-func (w *commitWriter) tell(rows []*commit, err error) error {
+func (w *writer) tell(rows []*Item, err error) error {
 	for _, it := range rows {
-		it.res = landing{err: err, unsure: true}
+		it.Landing = Landing{Err: err, Unsure: true}
 	}
 	w.answer(rows)
 	return err
 }
 
-// answer tells shards what became of their commits, each shard once.
-func (w *commitWriter) answer(rows []*commit) {
+// answer tells receivers what became of their items, each receiver once.
+func (w *writer) answer(rows []*Item) {
 	for len(rows) > 0 {
-		sh, tasks, n := rows[0].sh, w.tasks[:0], 0
+		to, told, n := rows[0].To, w.told[:0], 0
 		for _, it := range rows {
-			if it.sh == sh {
-				tasks = append(tasks, task{it: it})
+			if it.To == to {
+				told = append(told, it)
 				continue
 			}
 			rows[n] = it
 			n++
 		}
 		rows = rows[:n]
-		sh.give(tasks...)
-		clear(tasks)
-		w.tasks = tasks
+		to.Landed(told)
+		clear(told)
+		w.told = told
 	}
 }

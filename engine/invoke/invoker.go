@@ -1,4 +1,9 @@
-package engine
+// Package invoke is the contract between an engine and what calls its agents.
+//
+// In comes a call; out goes the agent's reply, or word that nothing was sent. An
+// implementation knows nothing of runs, stores or leases. The package agents has
+// the one that calls agent processes.
+package invoke
 
 import (
 	"context"

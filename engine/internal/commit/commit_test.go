@@ -1,4 +1,4 @@
-package engine
+package commit
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -28,20 +29,25 @@ func (w *slowWriter) Commit(_ context.Context, batch []store.Transition) ([]stor
 	return out, nil
 }
 
+// A receiver counts what it is told.
+type receiver int
+
+func (r *receiver) Landed(items []*Item) { *r += receiver(len(items)) }
+
 // What queues while a commit is on its way becomes the next one; how much waits,
 // and for how long, is visible, and it is bounded: who decides has to wait.
 func TestCommitsQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &slowWriter{batches: make(chan int, 10), land: make(chan struct{})}
-		c := newCommitter([]store.Writer{st}, Options{MaxBatchRows: 4, MaxBatchBytes: 1 << 20}, newOutage(slog.New(slog.DiscardHandler)))
+		c := New([]store.Writer{st}, Options{MaxRows: 4, MaxBytes: 1 << 20}, outage.New(slog.New(slog.DiscardHandler)))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		sh := newShard(&scheduler{})
+		var told receiver
 		ended := make(chan error, 1)
-		go func() { ended <- c.run(ctx, 0) }()
+		go func() { ended <- c.Run(ctx, 0) }()
 		add := func(n int) {
 			for range n {
-				if err := c.commit(ctx, &commit{t: store.Transition{Run: machine.RunID(1)}, sh: sh}); err != nil {
+				if err := c.Commit(ctx, &Item{Transition: store.Transition{Run: machine.RunID(1)}, To: &told}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -58,16 +64,16 @@ func TestCommitsQueue(t *testing.T) {
 			t.Error("the queue takes more than its bound")
 		default:
 		}
-		if c.waiting() != 4 || c.oldest() != time.Second {
-			t.Errorf("%d wait, the oldest for %s, want 4 and 1s", c.waiting(), c.oldest())
+		if c.Waiting() != 4 || c.Oldest() != time.Second {
+			t.Errorf("%d wait, the oldest for %s, want 4 and 1s", c.Waiting(), c.Oldest())
 		}
 		for range 3 {
 			st.land <- struct{}{}
 			synctest.Wait()
 		}
 		<-full
-		if c.waiting() != 0 || c.oldest() != 0 {
-			t.Errorf("%d wait, the oldest for %s, want none", c.waiting(), c.oldest())
+		if c.Waiting() != 0 || c.Oldest() != 0 {
+			t.Errorf("%d wait, the oldest for %s, want none", c.Waiting(), c.Oldest())
 		}
 		close(st.batches)
 		var got []int
@@ -77,8 +83,8 @@ func TestCommitsQueue(t *testing.T) {
 		if len(got) != 3 || got[0] != 1 || got[1] != 4 || got[2] != 1 {
 			t.Errorf("batches of %v, want 1, 4 and 1", got)
 		}
-		if len(sh.queue) != 6 {
-			t.Errorf("%d were told, want 6", len(sh.queue))
+		if told != 6 {
+			t.Errorf("%d were told, want 6", told)
 		}
 		cancel()
 		if err := <-ended; err != context.Canceled {
@@ -93,15 +99,15 @@ func TestCommitsSpill(t *testing.T) {
 	for _, c := range []struct{ most, alone int }{{4, 4}, {1, 1}, {1000, spill}} {
 		synctest.Test(t, func(t *testing.T) {
 			writers := []*slowWriter{{batches: make(chan int, 10), land: make(chan struct{})}, {batches: make(chan int, 10), land: make(chan struct{})}}
-			committer := newCommitter([]store.Writer{writers[0], writers[1]}, Options{MaxBatchRows: c.most, MaxBatchBytes: 1 << 20}, newOutage(slog.New(slog.DiscardHandler)))
+			committer := New([]store.Writer{writers[0], writers[1]}, Options{MaxRows: c.most, MaxBytes: 1 << 20}, outage.New(slog.New(slog.DiscardHandler)))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 2)
 			for n := range writers {
-				go func() { ended <- committer.run(ctx, n) }()
+				go func() { ended <- committer.Run(ctx, n) }()
 			}
-			sh := newShard(&scheduler{})
+			var told receiver
 			add := func() {
-				if err := committer.commit(ctx, &commit{t: store.Transition{Run: 1}, sh: sh}); err != nil {
+				if err := committer.Commit(ctx, &Item{Transition: store.Transition{Run: 1}, To: &told}); err != nil {
 					t.Error(err)
 				}
 				synctest.Wait()
