@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -45,10 +47,10 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a adoption) {
 		switch {
 		case d.message == 0:
 			rest = append(rest, d)
-		case d.answers() && d.arrived.Before(d.completeBy) && !now.Before(d.completeBy) &&
-			len(inTime) < maxEvents/2 && size(d.event) <= room:
+		case d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy) &&
+			len(inTime) < maxEvents/2 && journal.EventSize(d.Event) <= room:
 			d.quiet = true
-			inTime, room = append(inTime, d), room-size(d.event)
+			inTime, room = append(inTime, d), room-journal.EventSize(d.Event)
 		default:
 			mail = append(mail, d)
 		}
@@ -57,7 +59,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a adoption) {
 	for i, d := range mail {
 		d.quiet = r.unheard || i < len(mail)-1
 	}
-	taken := &delivery{event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, arrived: now, quiet: len(mail) > 0}
+	taken := &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, Arrived: now}, quiet: len(mail) > 0}
 	r.pending = append(append(inTime, taken), mail...)
 	if !r.unheard {
 		r.pending = append(r.pending, sh.begun())
@@ -68,11 +70,11 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a adoption) {
 
 // begun makes the event that starts what was held during a takeover.
 func (sh *shard) begun() *delivery {
-	return &delivery{event: machine.SlotsFreed{}, arrived: sh.s.n.clock.Now()}
+	return &delivery{Answer: call.Answer{Event: machine.SlotsFreed{}, Arrived: sh.s.n.clock.Now()}}
 }
 
 // earlier compares deliveries by their arrival.
-func earlier(a, b *delivery) int { return a.arrived.Compare(b.arrived) }
+func earlier(a, b *delivery) int { return a.Arrived.Compare(b.Arrived) }
 
 // wanted reports whether the run is to be taken from its present owner.
 func (r *ownedRun) wanted() bool {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/clock"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
@@ -80,11 +81,11 @@ func (n *notes) count(e machine.Event) {
 
 // time notes until when the answer that a message brings counts.
 func (r *ownedRun) time(d *delivery) {
-	if _, ok := answered(d.event); d.message == 0 || !ok {
+	if _, ok := answered(d.Event); d.message == 0 || !ok {
 		return
 	}
-	if a, ok := r.state.OpenAttempt(r.wf, d.attempt); ok {
-		d.completeBy = a.CompleteBy
+	if a, ok := r.state.OpenAttempt(r.wf, d.Attempt); ok {
+		d.CompleteBy = a.CompleteBy
 	}
 }
 
@@ -101,7 +102,7 @@ func (sh *shard) begin(r *ownedRun, f *pendingCommit, d *delivery) {
 		f.started = d.start
 		f.Transition.Workflow, f.Transition.Owner = d.start.workflow, &engine
 	}
-	if _, ok := d.event.(machine.TakenOver); ok {
+	if _, ok := d.Event.(machine.TakenOver); ok {
 		f.Transition.Owner, f.adopting = &engine, true
 		f.Transition.Heard = r.heard
 	}
@@ -113,13 +114,12 @@ func (sh *shard) begin(r *ownedRun, f *pendingCommit, d *delivery) {
 // makes it decide again: Decide is pure, so that costs nothing. A decision that
 // costs too much for a shard is returned instead, for the pool to make.
 func (sh *shard) decideOne(r *ownedRun, f *pendingCommit, d *delivery, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
-	in := machine.Input{At: at, Event: d.event, Engine: int32(sh.s.engine), Scratch: &sh.scratch, Allowance: &sh.allowance,
+	in := machine.Input{At: at, Event: d.Event, Engine: int32(sh.s.engine), Scratch: &sh.scratch, Allowance: &sh.allowance,
 		Ceilings: sh.s.n.cfg.Options.Ceilings, Journal: r.stored}
-	var own *reservation
-	if d.reservation.of(sh.s.capacity) && d.reservation.take() {
-		own = &reservation{}
-		own.init(d.reservation.capacity, d.reservation.spec)
-		defer own.release() // what is not used
+	var own *call.Reservation
+	if d.Slot.Of(sh.s.capacity) && d.Slot.Take() {
+		own = d.Slot.Own()
+		defer own.Release() // what is not used
 	}
 	var full map[string]bool // agents that refused twice what they had offered
 	made := sh.ready(r, d, now)
@@ -135,7 +135,7 @@ func (sh *shard) decideOne(r *ownedRun, f *pendingCommit, d *delivery, at time.T
 			in.Slots = sh.slots(r, d, own, full, now)
 			sh.allowance = *dsl.NewAllowance(shardCost)
 			if rec = machine.Decide(r.wf, r.state, in); sh.allowance.Over() {
-				own.handBack(d.reservation)
+				own.HandBack(d.Slot)
 				return machine.Record{}, sh.costly(r, d, in, full)
 			}
 		}
@@ -164,13 +164,13 @@ func (sh *shard) recall(r *ownedRun, at time.Time) []*delivery {
 	}
 	var unsent []*delivery
 	for _, a := range r.state.ExpiredAttempts(r.wf, at) {
-		if !sh.s.n.worker.recall(r.id, a.ID) {
+		if !sh.s.n.calls.Recall(r.id, a.ID) {
 			continue
 		}
-		unsent = append(unsent, &delivery{
-			event:   machine.AttemptDeferred{Attempt: a.ID, Until: at.Add(sh.s.n.cfg.Options.MinScan), Why: whyTooLate},
-			arrived: at, attempt: a.ID, completeBy: a.CompleteBy,
-		})
+		unsent = append(unsent, &delivery{Answer: call.Answer{
+			Event:   machine.AttemptDeferred{Attempt: a.ID, Until: at.Add(sh.s.n.cfg.Options.MinScan), Why: call.WhyTooLate},
+			Arrived: at, Attempt: a.ID, CompleteBy: a.CompleteBy,
+		}})
 	}
 	return unsent
 }
@@ -179,16 +179,14 @@ func (sh *shard) recall(r *ownedRun, at time.Time) []*delivery {
 // came in time and now is too late for it (what counts is when it reached us);
 // and never before the run's last record.
 func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
-	if d.answers() && !at.Before(d.completeBy) && d.arrived.Before(d.completeBy) {
-		at = d.arrived
+	if d.answers() && !at.Before(d.CompleteBy) && d.Arrived.Before(d.CompleteBy) {
+		at = d.Arrived
 	}
 	if last := state.Last(); at.Before(last) {
 		at = last
 	}
 	return at
 }
-
-const whyNoLease = "the engine's lease is not sure"
 
 // mayNotStart returns why no call of the run may start now; nil = calls may.
 func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot {
@@ -201,7 +199,7 @@ func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now clock.Moment) *machin
 	case n.draining.Load():
 		return &machine.Slot{Why: "engine is stopping"}
 	case !now.Leased:
-		return &machine.Slot{Why: whyNoLease, Until: now.Store.Add(n.cfg.Options.MaxScan)}
+		return &machine.Slot{Why: call.WhyNoLease, Until: now.Store.Add(n.cfg.Options.MaxScan)}
 	}
 	return nil
 }
@@ -210,7 +208,7 @@ func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now clock.Moment) *machin
 // the free slots to those that wait, except that an answer's run may use the
 // slot of its own call: every run is finite, so no run waits for ever, and a
 // run in progress is not made to queue between its steps.
-func (sh *shard) slots(r *ownedRun, d *delivery, own *reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
+func (sh *shard) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
 	if sh.slotsOf == nil {
 		sh.slotsOf = map[string]machine.Slot{}
 	}
@@ -234,7 +232,7 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *reservation, full map[stri
 		if full[agent] {
 			slot.Free = 0
 		}
-		if own != nil && own.spec.Key == spec.Key && slot.Until.IsZero() {
+		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() {
 			slot.Free++
 		}
 		if !slot.Until.IsZero() { // agents go by this process's clock, runs by the store's
@@ -250,7 +248,7 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *reservation, full map[stri
 
 // reserve takes one slot for every call, own before any other, or none and
 // names the agent that had too few.
-func (sh *shard) reserve(r *ownedRun, f *pendingCommit, own *reservation, commands []machine.Command) (string, bool) {
+func (sh *shard) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (string, bool) {
 	capacity := sh.s.capacity
 	if capacity == nil {
 		return "", true
@@ -263,7 +261,7 @@ func (sh *shard) reserve(r *ownedRun, f *pendingCommit, own *reservation, comman
 			continue
 		}
 		spec := r.specs[inv.Agent]
-		if used == nil && own != nil && own.spec.Key == spec.Key {
+		if used == nil && own != nil && own.Key() == spec.Key {
 			used = &spec
 			continue
 		}
@@ -274,7 +272,7 @@ func (sh *shard) reserve(r *ownedRun, f *pendingCommit, own *reservation, comman
 		taken.reserved = append(taken.reserved, spec)
 	}
 	f.reserved = append(f.reserved, taken.reserved...)
-	if used != nil && own.take() {
+	if used != nil && own.Take() {
 		f.reserved = append(f.reserved, *used)
 	}
 	return "", true
@@ -324,17 +322,4 @@ func setStep(t *store.Transition, row store.StepRow) {
 		t.Steps = make([]store.StepRow, 0, 2) // a step that ends and the one that follows
 	}
 	t.Steps = append(t.Steps, row)
-}
-
-// size estimates the bytes that an event brings into the journal.
-func size(e machine.Event) int {
-	switch e := e.(type) {
-	case machine.AttemptOK:
-		return 64 + len(e.Output.JSON())
-	case machine.AttemptProgress:
-		return 64 + len(e.Blob)
-	case machine.SettleRequested:
-		return 64 + len(e.Output.JSON())
-	}
-	return 64
 }

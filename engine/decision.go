@@ -67,7 +67,7 @@ func (x *decision) one(i int) (next, error) {
 		d.decided()
 		d.decided = nil
 	}
-	if _, taken := d.event.(machine.TakenOver); rec.Empty() && !taken {
+	if _, taken := d.Event.(machine.TakenOver); rec.Empty() && !taken {
 		x.nothing(d, rec)
 		return nextEvent, nil
 	}
@@ -86,8 +86,8 @@ func (x *decision) nothing(d *delivery, rec machine.Record) {
 	default:
 		x.consume(d)
 	}
-	_, passed := d.event.(machine.TimePassed)
-	x.rebound = x.rebound || passed && !x.r.bound.After(d.arrived)
+	_, passed := d.Event.(machine.TimePassed)
+	x.rebound = x.rebound || passed && !x.r.bound.After(d.Arrived)
 }
 
 // consume has the message that brought an event go with the row.
@@ -100,7 +100,7 @@ func (x *decision) consume(d *delivery) {
 // keep adds a record to the row and to the run's state.
 func (x *decision) keep(d *delivery, rec machine.Record) {
 	r, f, told := x.r, x.f, x.sh.s.n.told
-	x.bytes += size(d.event)
+	x.bytes += journal.EventSize(d.Event)
 	if !told.Empty() {
 		if f.facts == nil {
 			f.facts = x.sh.spares.blankFacts()

@@ -21,7 +21,7 @@
 //  3. engine/machine/event.go: what can happen to a run
 //  4. engine/machine/decide.go: what a run does about it, as a pure function
 //  5. engine/run.go: one run in its owner's memory: load, decide, commit, act
-//  6. engine/call.go: one call of an agent
+//  6. engine/internal/call/call.go: one call of an agent
 //  7. sdk/agent.go: the other side of that call
 //  8. engine/supervisor.go: the only one who says that time has passed
 //

@@ -1,9 +1,13 @@
 package engine
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/saga-engine/engine/engine/internal/call"
+)
 
 // Conditions that callers branch on; the store has more.
 var (
-	ErrNotOwner = errors.New("engine: another engine owns the run")
+	ErrNotOwner = call.ErrNotOwner
 	ErrStopping = errors.New("engine: this engine is stopping")
 )

@@ -16,12 +16,6 @@ func (o Options) WithDefaults() Options { return o.withDefaults() }
 // Validate checks the options.
 func (o Options) Validate() error { return o.validate() }
 
-// MarkEchoes and NewRedact are how values are kept out of what is stored and shown.
-var (
-	MarkEchoes = markEchoes
-	NewRedact  = func(secrets ...string) func(string) string { return (&redactor{secrets: secrets}).text }
-)
-
 // DecideCostly replaces what makes the node's costly decisions, before any is made.
 func (n *Node) DecideCostly(decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record) {
 	n.pool.decide = decide

@@ -45,7 +45,7 @@ func (t *membership) handBack(ctx context.Context) {
 func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	n := sh.s.n
 	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.commit != nil || len(r.pending) > 0 ||
-		r.state.InFlight() || !moves(r.state.Status()) || !n.worker.busy() || ctx.Err() != nil {
+		r.state.InFlight() || !moves(r.state.Status()) || n.calls.InFlight() == 0 || ctx.Err() != nil {
 		return
 	}
 	at := n.clock.Now()
@@ -73,11 +73,4 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 		}
 		sh.drop(r, ErrNotOwner, nil)
 	})
-}
-
-// busy reports whether a call is in flight.
-func (w *worker) busy() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.calls) > 0
 }

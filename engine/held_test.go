@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
@@ -76,7 +76,7 @@ func TestCheckpointsHaveAPace(t *testing.T) {
 		n := w.start()
 		run := w.submit(n, "import", nil)
 		w.wait(n, run, machine.RunSucceeded)
-		most := int(20*time.Second/(size*time.Second/engine.CheckpointRate)) + 2
+		most := int(20*time.Second/(size*time.Second/call.CheckpointRate)) + 2
 		list := w.progressed(run)
 		if len(list) > most || len(list) < most/2 {
 			t.Errorf("%d checkpoints in 20 s, want about %d at most", len(list), most)

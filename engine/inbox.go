@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/invoke"
@@ -196,8 +197,8 @@ func answered(e machine.Event) (id machine.AttemptID, ok bool) {
 
 // delivery makes an event on its way out of a message.
 func (l message) delivery() *delivery {
-	d := &delivery{event: l.event, arrived: l.At, message: l.ID, data: l.Data}
-	d.attempt, _ = answered(l.event)
+	d := &delivery{Answer: call.Answer{Event: l.event, Arrived: l.At}, message: l.ID, data: l.Data}
+	d.Attempt, _ = answered(l.event)
 	return d
 }
 
@@ -296,7 +297,7 @@ func (b *inbox) consumed(ids []store.MessageID) {
 // messages and takeovers.
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
-		_, taken := d.event.(machine.TakenOver)
+		_, taken := d.Event.(machine.TakenOver)
 		return taken || d.message != 0
 	})
 }
@@ -319,7 +320,7 @@ func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 		if !sh.s.n.keepSurely(ctx, late) {
 			return // this incarnation ends, and the message is still there
 		}
-		sh.s.n.cfg.Observer.LateReply(r.id, d.attempt)
+		sh.s.n.cfg.Observer.LateReply(r.id, d.Attempt)
 		sh.post(func(ctx context.Context) {
 			if sh.runs[r.id] != r || !r.inbox.held[d.message] {
 				return
@@ -335,13 +336,13 @@ func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 // lateReply makes the row that keeps a late answer that came as a message.
 func lateReply(run machine.RunID, wf *dsl.Workflow, state *machine.State, d *delivery) store.LateReply {
 	step := ""
-	if wf != nil && d.attempt.Node >= 0 && d.attempt.Node < state.NodeCount() {
-		step = state.Node(wf, d.attempt.Node).Name
+	if wf != nil && d.Attempt.Node >= 0 && d.Attempt.Node < state.NodeCount() {
+		step = state.Node(wf, d.Attempt.Node).Name
 	}
-	outcome, code, _ := outcomeOf(d.event)
+	outcome, code, _ := call.OutcomeOf(d.Event)
 	return store.LateReply{
-		Run: run, Node: int32(d.attempt.Node), Call: int32(d.attempt.Call), Step: store.CleanText(step),
-		At: d.arrived, Outcome: outcome, Code: store.CleanText(code), Data: d.data,
+		Run: run, Node: int32(d.Attempt.Node), Call: int32(d.Attempt.Call), Step: store.CleanText(step),
+		At: d.Arrived, Outcome: outcome, Code: store.CleanText(code), Data: d.data,
 	}
 }
 
@@ -395,7 +396,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 					if !n.keepSurely(ctx, lateReply(id, wf, state, d)) {
 						return
 					}
-					n.cfg.Observer.LateReply(id, d.attempt)
+					n.cfg.Observer.LateReply(id, d.Attempt)
 				}
 				ids = append(ids, l.ID)
 			}

@@ -143,7 +143,7 @@ func (t *membership) drain(ctx context.Context) {
 	err := t.scheduler.flush(ctx)
 	if err == nil {
 		t.handBack(ctx)
-		if err := t.n.worker.wait(ctx, t.n.cfg.Options.Grace); err != nil && ctx.Err() == nil {
+		if err := t.n.calls.Wait(ctx, t.n.cfg.Options.Grace); err != nil && ctx.Err() == nil {
 			t.n.cfg.Logger.Warn("stopping", "error", err)
 		}
 		err = t.scheduler.flush(ctx)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/clock"
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/wait"
@@ -22,7 +23,7 @@ type Node struct {
 	cfg         Config
 	defs        *journal.Definitions
 	clock       *clock.Clock
-	worker      *worker
+	calls       *call.Caller
 	pool        *decisionPool
 	ids         *store.RunIDSource
 	specs       specCache
@@ -62,7 +63,11 @@ func NewNode(cfg Config) (*Node, error) {
 	}
 	n.told = factsFor(cfg.Observer)
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
-	n.worker = newWorker(n)
+	n.calls = call.New(call.Config{
+		Invoker: cfg.Invoker, Store: cfg.Store, Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
+		Clock: n.clock, Outage: n.outage, Present: n.member, Stopped: n.stopped,
+		Lease: cfg.Options.Lease, MinScan: cfg.Options.MinScan, RetryHeld: cfg.Options.RetryHeld, RetryStore: cfg.Options.RetryStore, MaxValue: cfg.Options.MaxValue,
+	})
 	n.pool = newDecisionPool(n.clock)
 	if cfg.Capacity != nil {
 		cfg.Capacity.OnFree(n.slotFreed)
@@ -95,11 +100,11 @@ func (n *Node) Run(ctx context.Context) error {
 		return errors.New("engine: this node has been run before")
 	}
 	defer close(n.ended)
-	defer n.worker.stopAll()
+	defer n.calls.StopAll()
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.worker.stopAll() // before anything else: nothing more is sent
+		n.calls.StopAll() // before anything else: nothing more is sent
 		cancel()
 	})()
 
@@ -235,6 +240,14 @@ func (n *Node) now() *membership {
 	return n.term
 }
 
+// member is now for calls.
+func (n *Node) member() call.Member {
+	if t := n.now(); t != nil {
+		return t.scheduler
+	}
+	return nil // and not a nil membership in an interface
+}
+
 // Engine returns the present incarnation, 0 while there is none.
 func (n *Node) Engine() store.EngineID {
 	if t := n.now(); t != nil {
@@ -252,20 +265,10 @@ func (n *Node) Deliver(ctx context.Context, run machine.RunID, e machine.Event) 
 	if err != nil {
 		return err
 	}
-	if err := t.scheduler.ask(ctx, run, &delivery{event: e, arrived: n.clock.Now()}); err != nil {
+	if err := t.scheduler.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: n.clock.Now()}}); err != nil {
 		return fmt.Errorf("deliver to run %s: %w", store.RunName(run), err)
 	}
 	return nil
-}
-
-// deliver hands an agent's answer to the present incarnation.
-func (n *Node) deliver(ctx context.Context, run machine.RunID, d *delivery) error {
-	t := n.now()
-	if t == nil {
-		return ErrNotOwner
-	}
-	again := *d // d may be delivered again, to another incarnation
-	return t.scheduler.ask(ctx, run, &again)
 }
 
 // claims reports whether this node takes up runs without an owner.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
@@ -115,7 +116,7 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 		d.finish(r.err)
 		return
 	case r.phase == phaseReady && r.state.Status().Final():
-		if _, freed := d.event.(machine.SlotsFreed); freed {
+		if _, freed := d.Event.(machine.SlotsFreed); freed {
 			// It had stood in line and has ended since, or does when its commit lands:
 			// the next run in line must not wait for that.
 			d.finish(nil)
@@ -217,7 +218,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 // becoming reports whether what waits makes this engine the owner.
 func (r *ownedRun) becoming() bool {
 	return slices.ContainsFunc(r.pending, func(d *delivery) bool {
-		_, taken := d.event.(machine.TakenOver)
+		_, taken := d.Event.(machine.TakenOver)
 		return taken || d.start != nil
 	})
 }
@@ -333,9 +334,9 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	for _, c := range f.commands {
 		switch c := c.(type) {
 		case machine.Invoke:
-			n.worker.start(sh.callSpec(r, c))
+			n.calls.Start(sh.callSpec(r, c))
 		case machine.Stop:
-			n.worker.stop(r.id, c.Attempt)
+			n.calls.Stop(r.id, c.Attempt)
 		case machine.Alert:
 			n.cfg.Logger.Warn("alert", "run", r.name(), "kind", c.Kind, "step", c.Step, "code", c.Code, "message", c.Message)
 		}
@@ -346,6 +347,25 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	sh.settle(ctx, r)
 	if sh.runs[r.id] == r {
 		sh.readInbox(ctx, r)
+	}
+}
+
+// callSpec copies out of the run what a call needs.
+func (sh *shard) callSpec(r *ownedRun, inv machine.Invoke) call.Spec {
+	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
+		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: sh.s.capacity}
+}
+
+// heard goes on with a run whose call was answered.
+func (sh *shard) heard(ctx context.Context, c *call.Call) {
+	a, ok := c.Concluded()
+	switch {
+	case !ok:
+		c.Finish()
+	case c.Flush(): // what it said before comes first
+		c.Report(a)
+	default:
+		sh.accept(ctx, c.Run, &delivery{Answer: a, call: c})
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
@@ -56,19 +56,15 @@ func (s *scheduler) shard(run machine.RunID) *shard {
 
 // A delivery is an event on its way to a run.
 type delivery struct {
-	event       machine.Event
-	arrived     time.Time   // store time when it reached this engine
-	completeBy  time.Time   // of the attempt it answers; zero = it answers none
-	done        func(error) // told once what became of it; nil = not called
-	call        *openCall   // whose answer it is, told like done; nil = none's
-	decided     func()      // called once it was decided, or dropped; nil = not called
-	start       *start      // the run's first event
-	attempt     machine.AttemptID
-	reservation *reservation    // of the call that it answers; nil = none
-	message     store.MessageID // that said it; 0 = none
-	data        []byte          // of the message
-	kept        bool            // it came too late to count and is kept as evidence
-	quiet       bool            // nothing may start because of it
+	call.Answer
+	done    func(error)     // told once what became of it; nil = not called
+	call    *call.Call      // whose answer it is, told like done; nil = none's
+	decided func()          // called once it was decided, or dropped; nil = not called
+	start   *start          // the run's first event
+	message store.MessageID // that said it; 0 = none
+	data    []byte          // of the message
+	kept    bool            // it came too late to count and is kept as evidence
+	quiet   bool            // nothing may start because of it
 }
 
 // A start is what the first transition of a run needs besides its event.
@@ -93,18 +89,29 @@ func (d *delivery) finish(err error) {
 	}
 	if c := d.call; c != nil {
 		d.call = nil
-		c.reported(d, err)
+		c.Reported(d.Answer, err)
 	}
 }
 
 // answers reports whether the event is an agent's answer.
-func (d *delivery) answers() bool { return !d.completeBy.IsZero() }
+func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
 // deliver posts an event to its run. It reports false where this incarnation has
 // ended.
 func (s *scheduler) deliver(run machine.RunID, d *delivery) bool {
 	return s.shard(run).give(task{run: run, d: d})
 }
+
+// Conclude implements call.Member.
+func (s *scheduler) Conclude(c *call.Call) bool { return s.shard(c.Run).give(task{call: c}) }
+
+// Deliver implements call.Member.
+func (s *scheduler) Deliver(run machine.RunID, a call.Answer, told func(error)) bool {
+	return s.deliver(run, &delivery{Answer: a, done: told})
+}
+
+// Done implements call.Member.
+func (s *scheduler) Done() <-chan struct{} { return s.done }
 
 // ask delivers an event and waits for what becomes of it. Returns ErrNotOwner
 // if this incarnation ends first: what became of it is then not known.
@@ -130,8 +137,7 @@ func (s *scheduler) ask(ctx context.Context, run machine.RunID, d *delivery) err
 // slotFreed tells a run that waits for an agent that it may try again.
 func (s *scheduler) slotFreed(run machine.RunID, key string) {
 	s.deliver(run, &delivery{
-		event:   machine.SlotsFreed{},
-		arrived: s.n.clock.Now(),
+		Answer:  call.Answer{Event: machine.SlotsFreed{}, Arrived: s.n.clock.Now()},
 		decided: func() { s.queue.told(key) },
 	})
 }
@@ -140,7 +146,7 @@ func (s *scheduler) slotFreed(run machine.RunID, key string) {
 // commit: a Supervisor that waited for one run would be late for the others,
 // and what gets lost is found by its next pass.
 func (s *scheduler) timePassed(_ context.Context, run machine.RunID, e machine.Event) error {
-	s.deliver(run, &delivery{event: e, arrived: s.n.clock.Now()})
+	s.deliver(run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.clock.Now()}})
 	return nil
 }
 

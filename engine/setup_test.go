@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/operator"
@@ -107,4 +109,22 @@ func (w *world) orphaned(state machine.RunState, name string, f script) machine.
 	time.Sleep(time.Second)
 	n.kill(w.t)
 	return run
+}
+
+func newKey(t *testing.T) crypt.Key {
+	t.Helper()
+	k, err := crypt.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func newSealer(t *testing.T, keys ...crypt.Key) crypt.Sealer {
+	t.Helper()
+	s, err := crypt.NewSealer(keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/lists"
 	"github.com/saga-engine/engine/engine/machine"
@@ -51,7 +52,7 @@ type task struct {
 	run  machine.RunID
 	d    *delivery
 	it   *commit.Item
-	call *openCall // that was answered
+	call *call.Call // that was answered
 	fn   func(context.Context)
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
@@ -112,41 +111,4 @@ func (q *slotQueue) waiting() int {
 		n += len(l.runs)
 	}
 	return n
-}
-
-// A reservation is the slot that a call in flight holds. When the call ends it passes
-// to the decision on the answer, so that the run's next call need not compete
-// for it. If no call follows, the slot is given back.
-type reservation struct {
-	capacity invoke.Capacity
-	spec     invoke.AgentSpec
-	gone     atomic.Bool // taken or given back
-}
-
-// init makes it the seat of a call for which a slot is reserved. capacity is nil
-// if nothing is limited: then it is no seat.
-func (s *reservation) init(capacity invoke.Capacity, spec invoke.AgentSpec) {
-	s.capacity, s.spec = capacity, spec
-}
-
-// of reports whether the slot was reserved with capacity. That of an earlier
-// incarnation is not this one's to use.
-func (s *reservation) of(capacity invoke.Capacity) bool { return s != nil && s.capacity == capacity }
-
-// take makes the caller the owner of the slot, and reports false if the slot
-// was taken before, or if there is none.
-func (s *reservation) take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
-
-// handBack returns the slot to the seat from which it was taken, unless it is gone.
-func (s *reservation) handBack(to *reservation) {
-	if s.take() {
-		to.gone.Store(false)
-	}
-}
-
-// release gives the slot back, unless it is gone.
-func (s *reservation) release() {
-	if s.take() {
-		s.capacity.Release(s.spec, 1)
-	}
 }

@@ -26,7 +26,7 @@ type NodeStatus struct {
 // Status tells what the node is doing.
 func (n *Node) Status() NodeStatus {
 	s := NodeStatus{
-		Address: n.cfg.Options.Address, Calls: n.worker.inFlight(), Lease: n.clock.LeaseLeft(),
+		Address: n.cfg.Options.Address, Calls: n.calls.InFlight(), Lease: n.clock.LeaseLeft(),
 		Slowest:  n.pool.longest(),
 		Stopping: n.draining.Load(), Quarantined: n.quarantined.count(),
 	}
@@ -40,13 +40,6 @@ func (n *Node) Status() NodeStatus {
 		s.Queued, s.Behind = t.scheduler.committer.Waiting(), t.scheduler.committer.Oldest()
 	}
 	return s
-}
-
-// inFlight returns how many calls are in flight.
-func (w *worker) inFlight() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.calls)
 }
 
 func (t *quarantine) count() int {

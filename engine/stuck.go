@@ -54,7 +54,7 @@ func (t *task) about() machine.RunID {
 	case t.it != nil:
 		return t.it.Transition.Run
 	case t.call != nil:
-		return t.call.callSpec.run
+		return t.call.Run
 	}
 	return t.run
 }
@@ -153,7 +153,7 @@ func (sh *shard) abandon() {
 		case t.d != nil:
 			t.d.finish(ErrNotOwner)
 		case t.call != nil:
-			t.call.conclude()
+			t.call.Conclude()
 		}
 	}
 }

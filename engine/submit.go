@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
@@ -125,11 +126,14 @@ func (n *Node) submit(ctx context.Context, t *membership, s Submission, st start
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	err = t.scheduler.ask(ctx, run, &delivery{
-		event: machine.Started{
-			RunID: run, Name: st.public, Key: st.names.Key, Vars: s.Vars,
-			Trigger: "manual", StartedBy: s.By,
+		Answer: call.Answer{
+			Event: machine.Started{
+				RunID: run, Name: st.public, Key: st.names.Key, Vars: s.Vars,
+				Trigger: "manual", StartedBy: s.By,
+			},
+			Arrived: now,
 		},
-		arrived: now, start: &st,
+		start: &st,
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):

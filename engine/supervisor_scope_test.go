@@ -37,7 +37,7 @@ func overreach(t *testing.T, name string) []string {
 				found = append(found, "asks the store for "+n.Sel.Name)
 			}
 		case *ast.Ident:
-			if slices.Contains([]string{"Invoker", "Invoke", "Capacity", "Reserve", "worker"}, n.Name) {
+			if slices.Contains([]string{"Invoker", "Invoke", "Capacity", "Reserve", "calls"}, n.Name) {
 				found = append(found, "names "+n.Name)
 			}
 		}
@@ -54,7 +54,7 @@ func TestSupervisorHasNobodyToCall(t *testing.T) {
 			t.Errorf("%s %s", name, strings.Join(found, ", "))
 		}
 	}
-	if found := overreach(t, "worker.go"); len(found) == 0 {
+	if found := overreach(t, "internal/call/caller.go"); len(found) == 0 {
 		t.Error("nothing is found where agents are called: the test looks for the wrong things")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
@@ -238,11 +239,11 @@ func (t *membership) unstaffedEvents(a *unstaffedDecision, now time.Time, why ca
 		later = append(later, d)
 	}
 	if a.Head.Owner != 0 {
-		todo = append(todo, &delivery{event: machine.TakenOver{By: int32(t.engine), From: int32(a.Head.Owner)}, arrived: now})
+		todo = append(todo, &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(t.engine), From: int32(a.Head.Owner)}, Arrived: now}})
 	}
 	todo = append(todo, later...)
 	if !why.spoken {
-		todo = append(todo, &delivery{event: machine.TimePassed{}, arrived: now})
+		todo = append(todo, &delivery{Answer: call.Answer{Event: machine.TimePassed{}, Arrived: now}})
 	}
 	return todo
 }
@@ -250,7 +251,7 @@ func (t *membership) unstaffedEvents(a *unstaffedDecision, now time.Time, why ca
 // cameInTime reports whether a message brings an answer that arrived before its
 // complete-by, which has passed by now.
 func (d *delivery) cameInTime(now time.Time) bool {
-	return d.answers() && d.arrived.Before(d.completeBy) && !now.Before(d.completeBy)
+	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
 
 // decideEvents decides events of an unstaffed run, until the run has ended. It returns
@@ -263,17 +264,17 @@ func (t *membership) decideEvents(a *unstaffedDecision, todo []*delivery, now ti
 		}
 		at := now
 		if d.cameInTime(now) {
-			at = d.arrived
+			at = d.Arrived
 		}
 		if last := state.Last(); at.Before(last) {
 			at = last
 		}
-		rec := machine.Decide(wf, state, machine.Input{At: at, Event: d.event, Engine: int32(t.engine), Slots: slots,
+		rec := machine.Decide(wf, state, machine.Input{At: at, Event: d.Event, Engine: int32(t.engine), Slots: slots,
 			Ceilings: n.cfg.Options.Ceilings, Journal: a.story.Stored, Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
 		if d.message != 0 {
 			a.t.Consumed = append(a.t.Consumed, d.message)
 		}
-		if _, taken := d.event.(machine.TakenOver); rec.Empty() && !taken {
+		if _, taken := d.Event.(machine.TakenOver); rec.Empty() && !taken {
 			if rec.Late() && evident(state, d) {
 				late = append(late, lateReply(a.Head.Run, wf, state, d))
 			}

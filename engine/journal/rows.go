@@ -166,3 +166,16 @@ func DecodeMessage(sealer crypt.Sealer, run machine.RunID, data []byte) (machine
 	}
 	return e, nil
 }
+
+// EventSize estimates the bytes that an event brings into the journal.
+func EventSize(e machine.Event) int {
+	switch e := e.(type) {
+	case machine.AttemptOK:
+		return 64 + len(e.Output.JSON())
+	case machine.AttemptProgress:
+		return 64 + len(e.Blob)
+	case machine.SettleRequested:
+		return 64 + len(e.Output.JSON())
+	}
+	return 64
+}

@@ -1,29 +1,8 @@
-package engine_test
+package call
 
 import (
 	"testing"
-
-	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/crypt"
 )
-
-func newKey(t *testing.T) crypt.Key {
-	t.Helper()
-	k, err := crypt.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-func newSealer(t *testing.T, keys ...crypt.Key) crypt.Sealer {
-	t.Helper()
-	s, err := crypt.NewSealer(keys...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 func TestRedactor(t *testing.T) {
 	tests := []struct {
@@ -42,7 +21,7 @@ func TestRedactor(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := engine.NewRedact(tt.secrets...)(tt.text); got != tt.want {
+			if got := (&redactor{secrets: tt.secrets}).text(tt.text); got != tt.want {
 				t.Errorf("text = %q, want %q", got, tt.want)
 			}
 		})

@@ -1,11 +1,10 @@
-package engine_test
+package call
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine"
 )
 
 func TestMarkEchoes(t *testing.T) {
@@ -32,7 +31,7 @@ func TestMarkEchoes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := engine.MarkEchoes(dsl.NewValue([]byte(tt.json), tt.known, nil), tt.secrets)
+			got := markEchoes(dsl.NewValue([]byte(tt.json), tt.known, nil), tt.secrets)
 			if !slices.Equal(got.Sensitive(), tt.want) || string(got.JSON()) != tt.json {
 				t.Errorf("sensitive = %q of %s, want %q of the same", got.Sensitive(), got.JSON(), tt.want)
 			}

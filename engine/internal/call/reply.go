@@ -1,4 +1,4 @@
-package engine
+package call
 
 import (
 	"encoding/json"
@@ -15,8 +15,8 @@ import (
 
 // event turns an agent's reply into the event that reports it. Only a valid
 // reply completes a step (S35): everything else leaves the outcome unknown.
-func (e *callSpec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Event {
-	id := e.invoke.Attempt
+func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Event {
+	id := e.Invoke.Attempt
 	bad := func(format string, args ...any) machine.Event {
 		return machine.AttemptUnknown{Attempt: id, Code: sdk.CodeBadReply, Message: redact.text(fmt.Sprintf(format, args...))}
 	}
@@ -47,7 +47,7 @@ func (e *callSpec) event(reply sdk.Reply, redact *redactor, maxValue int) machin
 			Attempt: id, Code: redact.text(code), Message: redact.text(reply.Message), RetryAfter: max(0, reply.RetryAfter),
 		}
 	case sdk.OutcomeNotDone:
-		if e.invoke.Purpose == sdk.PurposeLookup {
+		if e.Invoke.Purpose == sdk.PurposeLookup {
 			return machine.AttemptNotDone{Attempt: id}
 		}
 		return bad("the agent answers a lookup that was not asked for")
@@ -56,10 +56,10 @@ func (e *callSpec) event(reply sdk.Reply, redact *redactor, maxValue int) machin
 }
 
 // output checks a result against the schema of the action that was called.
-func (e *callSpec) output(data json.RawMessage) (dsl.Value, error) {
-	step := e.flow.Steps[e.invoke.Step]
+func (e *Spec) output(data json.RawMessage) (dsl.Value, error) {
+	step := e.Flow.Steps[e.Invoke.Step]
 	action := step.Do
-	undoing := e.invoke.Purpose == sdk.PurposeUndo || e.invoke.Purpose == sdk.PurposeLookup && e.invoke.ForwardKey != ""
+	undoing := e.Invoke.Purpose == sdk.PurposeUndo || e.Invoke.Purpose == sdk.PurposeLookup && e.Invoke.ForwardKey != ""
 	if undoing && step.Undo != nil {
 		action = step.Undo.Do
 	}
@@ -67,7 +67,7 @@ func (e *callSpec) output(data json.RawMessage) (dsl.Value, error) {
 		return dsl.Value{}, errors.New("the action has no schema")
 	}
 	if len(data) == 0 {
-		if e.invoke.Purpose != sdk.PurposeDo {
+		if e.Invoke.Purpose != sdk.PurposeDo {
 			return dsl.Value{}, nil // whether it was done is all that was asked
 		}
 		data = json.RawMessage("{}")
@@ -99,11 +99,11 @@ func (r *redactor) text(s string) string {
 // redactor everything sensitive that the agent was told or may know of the run.
 // A secret of the agent's configuration that does not resolve is left to
 // the start of the agent: without the secret the agent gets no call.
-func (c *openCall) input() (json.RawMessage, error) {
-	n, config := c.w.n, c.spec.Config
-	secrets := slices.Concat(c.sensitive, c.invoke.Input.SensitiveStrings(), config.SensitiveStrings())
-	data, err := dsl.ResolveSecrets(c.invoke.Input, func(ref string) (string, error) {
-		s, err := n.cfg.Secrets(ref)
+func (c *Call) input() (json.RawMessage, error) {
+	cfg, config := &c.w.cfg, c.Agent.Config
+	secrets := slices.Concat(c.Sensitive, c.Invoke.Input.SensitiveStrings(), config.SensitiveStrings())
+	data, err := dsl.ResolveSecrets(c.Invoke.Input, func(ref string) (string, error) {
+		s, err := cfg.Secrets(ref)
 		secrets = append(secrets, s)
 		return s, err
 	})
@@ -112,7 +112,7 @@ func (c *openCall) input() (json.RawMessage, error) {
 			if part.Ref == "" {
 				continue
 			}
-			if known, err := n.cfg.Secrets(part.Ref); err == nil {
+			if known, err := cfg.Secrets(part.Ref); err == nil {
 				secrets = append(secrets, known)
 			}
 		}

@@ -1,4 +1,4 @@
-package engine
+package call
 
 import (
 	"context"
@@ -31,52 +31,22 @@ type lateAnswer struct {
 	size    int
 }
 
-// keepLate counts an answer that came too late to count, and keeps it as
+// KeepLate counts an answer that came too late to count, and keeps it as
 // evidence (S28). It changes no run and never blocks: the answer is stored in
 // the background. What is no answer, such as a call that was not sent or a sign
 // of life, is nothing that came late. step is the step's name as people see it,
 // at the store time when the answer arrived.
-func (n *Node) keepLate(run machine.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
-	if _, _, ok := outcomeOf(event); !ok {
+func (w *Caller) KeepLate(run machine.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
+	if _, _, ok := OutcomeOf(event); !ok {
 		return
 	}
-	n.cfg.Observer.LateReply(run, attempt)
-	n.worker.evidence.add(lateAnswer{run: run, step: step, attempt: attempt, event: event, at: at, size: size(event)})
+	w.cfg.Observer.LateReply(run, attempt)
+	w.evidence.add(lateAnswer{run: run, step: step, attempt: attempt, event: event, at: at, size: journal.EventSize(event)})
 }
 
-// keepLate is Node.keepLate for an answer that was decided on, or would have
-// been, had its run not ended. One that counted and was only delivered again,
-// because this engine could not know that, did not come late.
-func (sh *shard) keepLate(r *ownedRun, d *delivery) {
-	if !evident(r.state, d) {
-		return
-	}
-	step := ""
-	if r.wf != nil && d.attempt.Node >= 0 && d.attempt.Node < r.state.NodeCount() {
-		step = r.state.Node(r.wf, d.attempt.Node).Name
-	}
-	sh.s.n.keepLate(r.id, step, d.attempt, d.event, d.arrived)
-}
-
-// evident reports whether an answer that changes nothing is evidence of
-// something: not one that says what the run has recorded of that very attempt,
-// and nothing that is no answer.
-func evident(s *machine.State, d *delivery) bool {
-	outcome, code, ok := outcomeOf(d.event)
-	if !ok {
-		return false
-	}
-	for _, c := range s.Node(nil, d.attempt.Node).Calls {
-		if c.Call == d.attempt.Call {
-			return c.Status != outcome || c.Code != code
-		}
-	}
-	return true
-}
-
-// outcomeOf names the outcome and the code that an answer reports; ok is false
+// OutcomeOf names the outcome and the code that an answer reports; ok is false
 // for what is no answer.
-func outcomeOf(e machine.Event) (outcome, code string, ok bool) {
+func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
 	switch e := e.(type) {
 	case machine.AttemptOK:
 		return "ok", "", true
@@ -93,7 +63,7 @@ func outcomeOf(e machine.Event) (outcome, code string, ok bool) {
 // evidence stores late answers, one after the other, in a goroutine that lives
 // only while there are any.
 type evidence struct {
-	n *Node
+	cfg *Config
 
 	mu      sync.Mutex // protects following fields
 	waiting []lateAnswer
@@ -120,7 +90,7 @@ func (ev *evidence) add(l lateAnswer) {
 
 // work stores what waits.
 func (ev *evidence) work(idle chan struct{}) {
-	log := ev.n.cfg.Logger
+	log := ev.cfg.Logger
 	for {
 		ev.mu.Lock()
 		if dropped := ev.dropped; dropped > 0 {
@@ -156,11 +126,11 @@ func (ev *evidence) work(idle chan struct{}) {
 // times, and once only while it is known not to: an answer that is lost here
 // has changed nothing, and others wait.
 func (ev *evidence) store(l lateAnswer, failing bool) error {
-	data, err := journal.EncodeMessage(ev.n.cfg.Sealer, l.run, l.event)
+	data, err := journal.EncodeMessage(ev.cfg.Sealer, l.run, l.event)
 	if err != nil {
 		return err
 	}
-	outcome, code, _ := outcomeOf(l.event)
+	outcome, code, _ := OutcomeOf(l.event)
 	row := store.LateReply{
 		Run: l.run, Node: int32(l.attempt.Node), Call: int32(l.attempt.Call), Step: store.CleanText(l.step),
 		At: l.at, Outcome: outcome, Code: store.CleanText(code), Data: data,
@@ -171,17 +141,17 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 	}
 	pause := 20 * time.Millisecond
 	for {
-		err := ev.n.cfg.Store.KeepLate(ev.n.stopped, row)
+		err := ev.cfg.Store.KeepLate(ev.cfg.Stopped, row)
 		if err == nil || errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		if tries--; tries == 0 || ev.n.stopped.Err() != nil {
+		if tries--; tries == 0 || ev.cfg.Stopped.Err() != nil {
 			return fmt.Errorf("keep a late answer: %w", err)
 		}
-		if err := wait.For(ev.n.stopped, pause); err != nil {
+		if err := wait.For(ev.cfg.Stopped, pause); err != nil {
 			return err
 		}
-		pause = min(4*pause, ev.n.cfg.Options.RetryStore)
+		pause = min(4*pause, ev.cfg.RetryStore)
 	}
 }
 

@@ -1,4 +1,4 @@
-package engine
+package call
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ func TestPaceOfCheckpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &progressSender{}
 		send := func(bytes int) time.Duration {
-			p.paceLocked(&delivery{event: machine.AttemptProgress{Blob: make([]byte, bytes)}})
+			p.paceLocked(&Answer{Event: machine.AttemptProgress{Blob: make([]byte, bytes)}})
 			return time.Until(p.paced)
 		}
 		if small := send(1); small != CheckpointPause {

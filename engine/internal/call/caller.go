@@ -1,4 +1,4 @@
-package engine
+package call
 
 import (
 	"context"
@@ -10,18 +10,18 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A worker makes the calls that landed records ask for, and delivers what came
+// A Caller makes the calls that landed records ask for, and delivers what came
 // of them (S11, S12). When a call's complete-by passes it says nothing: only
 // the Supervisor says that time has passed (S17, S18).
-type worker struct {
-	n        *Node
+type Caller struct {
+	cfg      Config
 	async    invoke.AsyncInvoker // nil = each call takes a goroutine
 	evidence *evidence
 	ctx      context.Context // of every call without a goroutine; ends when the node stops at once
 	cancel   context.CancelFunc
 
 	mu    sync.Mutex // protects following fields
-	calls map[callID]*openCall
+	calls map[callID]*Call
 	ends  chan struct{} // closed when the last call ends; nil = no goroutine waits
 	quit  bool          // no call is started any more
 }
@@ -31,24 +31,25 @@ type callID struct {
 	attempt machine.AttemptID
 }
 
-func newWorker(n *Node) *worker {
-	w := &worker{n: n, evidence: &evidence{n: n}, calls: map[callID]*openCall{}}
+// New returns a Caller without calls.
+func New(cfg Config) *Caller {
+	w := &Caller{cfg: cfg, evidence: &evidence{cfg: &cfg}, calls: map[callID]*Call{}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	w.async, _ = n.cfg.Invoker.(invoke.AsyncInvoker)
+	w.async, _ = cfg.Invoker.(invoke.AsyncInvoker)
 	return w
 }
 
-// start makes a call. It does not block. The call outlives the incarnation of
+// Start makes a call. It does not block. The call outlives the incarnation of
 // the engine that started it: its answer counts even if another engine owns the run
-// by then (language.md, What counts). stopAll ends it.
-func (w *worker) start(e callSpec) {
-	c := &openCall{w: w, callSpec: e}
+// by then (language.md, What counts). StopAll ends it.
+func (w *Caller) Start(e Spec) {
+	c := &Call{w: w, Spec: e}
 	c.sender.init(c)
-	c.reservation.init(e.capacity, e.spec)
+	c.reservation.init(e.Capacity, e.Agent)
 	w.mu.Lock()
 	if w.quit {
 		w.mu.Unlock()
-		c.reservation.release()
+		c.reservation.Release()
 		return
 	}
 	w.calls[c.id()] = c
@@ -62,7 +63,7 @@ func (w *worker) start(e callSpec) {
 
 // send notes that a call leaves this process now. It reports false if the run
 // has been told that it never will.
-func (w *worker) send(c *openCall) bool {
+func (w *Caller) send(c *Call) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.phase == callRecalled {
@@ -72,9 +73,9 @@ func (w *worker) send(c *openCall) bool {
 	return true
 }
 
-// recall makes sure that a call which is still being prepared is never sent.
+// Recall makes sure that a call which is still being prepared is never sent.
 // It reports whether that is so: then its outcome is not in doubt.
-func (w *worker) recall(run machine.RunID, attempt machine.AttemptID) bool {
+func (w *Caller) Recall(run machine.RunID, attempt machine.AttemptID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.calls[callID{run, attempt}]
@@ -85,7 +86,7 @@ func (w *worker) recall(run machine.RunID, attempt machine.AttemptID) bool {
 	return true
 }
 
-func (w *worker) end(c *openCall) {
+func (w *Caller) end(c *Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.calls[c.id()] == c {
@@ -97,8 +98,8 @@ func (w *worker) end(c *openCall) {
 	}
 }
 
-// stop tells the agent that an answer is not wanted any more.
-func (w *worker) stop(run machine.RunID, attempt machine.AttemptID) {
+// Stop tells the agent that an answer is not wanted any more.
+func (w *Caller) Stop(run machine.RunID, attempt machine.AttemptID) {
 	w.mu.Lock()
 	c := w.calls[callID{run, attempt}]
 	var sent invoke.Started
@@ -111,9 +112,9 @@ func (w *worker) stop(run machine.RunID, attempt machine.AttemptID) {
 	}
 }
 
-// stopAll cuts every call off and starts no other. The
+// StopAll cuts every call off and starts no other. The
 // engine that takes the runs over finds out what became of them.
-func (w *worker) stopAll() {
+func (w *Caller) StopAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.quit = true
@@ -125,16 +126,16 @@ func (w *worker) stopAll() {
 	}
 }
 
-func (w *worker) quits() bool {
+func (w *Caller) quits() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.quit
 }
 
-// wait returns when no call is in flight and what came too late is kept. It
+// Wait returns when no call is in flight and what came too late is kept. It
 // waits no longer than the latest complete-by plus grace, in case an Invoker
 // does not keep to it.
-func (w *worker) wait(ctx context.Context, grace time.Duration) error {
+func (w *Caller) Wait(ctx context.Context, grace time.Duration) error {
 	if err := w.waitCalls(ctx, grace); err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func (w *worker) wait(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-func (w *worker) waitCalls(ctx context.Context, grace time.Duration) error {
+func (w *Caller) waitCalls(ctx context.Context, grace time.Duration) error {
 	for {
 		w.mu.Lock()
 		if len(w.calls) == 0 {
@@ -154,12 +155,12 @@ func (w *worker) waitCalls(ctx context.Context, grace time.Duration) error {
 		}
 		ends, latest := w.ends, time.Time{}
 		for _, c := range w.calls {
-			if c.invoke.CompleteBy.After(latest) {
-				latest = c.invoke.CompleteBy
+			if c.Invoke.CompleteBy.After(latest) {
+				latest = c.Invoke.CompleteBy
 			}
 		}
 		w.mu.Unlock()
-		timer := time.NewTimer(w.n.clock.Until(latest) + grace)
+		timer := time.NewTimer(w.cfg.Clock.Until(latest) + grace)
 		select {
 		case <-ends:
 			timer.Stop()
@@ -170,4 +171,11 @@ func (w *worker) waitCalls(ctx context.Context, grace time.Duration) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// InFlight returns how many calls are in flight.
+func (w *Caller) InFlight() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.calls)
 }

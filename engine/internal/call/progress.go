@@ -1,4 +1,4 @@
-package engine
+package call
 
 import (
 	"context"
@@ -21,12 +21,12 @@ import (
 // of a run that this engine does not own any more go into the run's inbox, not
 // more often than postEvery.
 type progressSender struct {
-	c *openCall // whose signs of life they are
+	c *Call // whose signs of life they are
 
-	mu     sync.Mutex  // protects following fields
-	term   *membership // that has the one on its way; nil = none is
-	sent   *delivery   // on its way, or not known to be durable
-	next   *delivery   // waits; nil = nothing
+	mu     sync.Mutex // protects following fields
+	term   Member     // that has the one on its way; nil = none is
+	sent   *Answer    // on its way, or not known to be durable
+	next   *Answer    // waits; nil = nothing
 	retry  *time.Timer
 	pause  time.Duration
 	beat   time.Time // of the last heartbeat that was told
@@ -39,10 +39,10 @@ type progressSender struct {
 	posted  time.Time // when a checkpoint went into its inbox; zero = none did
 }
 
-func (p *progressSender) init(c *openCall) { p.c = c }
+func (p *progressSender) init(c *Call) { p.c = c }
 
 // every is the time between two heartbeats that are told; 0 = none is.
-func (p *progressSender) every() time.Duration { return p.c.silence / 2 }
+func (p *progressSender) every() time.Duration { return p.c.Silence / 2 }
 
 // postEvery is the shortest pause between two checkpoints of a call that are put
 // into an inbox: only the last one is worth anything to a rerun.
@@ -58,8 +58,8 @@ const (
 )
 
 // paceLocked says when the checkpoint after this one may be sent.
-func (p *progressSender) paceLocked(d *delivery) {
-	bytes := size(d.event)
+func (p *progressSender) paceLocked(d *Answer) {
+	bytes := journal.EventSize(d.Event)
 	pause := max(CheckpointPause, time.Duration(bytes)*time.Second/CheckpointRate)
 	p.written += int64(bytes)
 	p.paced = time.Now().Add(pause << min(p.written/CheckpointsPerPace, 10))
@@ -68,14 +68,14 @@ func (p *progressSender) paceLocked(d *delivery) {
 // progress takes a sign of life. It never blocks. Past complete-by nothing
 // counts any more.
 func (p *progressSender) progress(pr invoke.Progress) {
-	now := p.c.w.n.clock.Now()
-	if !now.Before(p.c.invoke.CompleteBy) {
+	now := p.c.w.cfg.Clock.Now()
+	if !now.Before(p.c.Invoke.CompleteBy) {
 		return
 	}
 	// The delivery is no answer: it must not be decided as if it had arrived
 	// earlier, nor use the slot of the call that goes on.
-	d := &delivery{arrived: now, attempt: p.c.invoke.Attempt, event: machine.AttemptProgress{
-		Attempt: p.c.invoke.Attempt, Number: pr.Number, Note: p.c.redact.text(pr.Note), Blob: pr.Blob,
+	d := &Answer{Arrived: now, Attempt: p.c.Invoke.Attempt, Event: machine.AttemptProgress{
+		Attempt: p.c.Invoke.Attempt, Number: pr.Number, Note: p.c.redact.text(pr.Note), Blob: pr.Blob,
 	}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,18 +93,18 @@ func (p *progressSender) progress(pr invoke.Progress) {
 // beatLocked tells the run a heartbeat, where it matters and was not done just
 // now: all others stay in memory (storage.md, Heartbeats). A checkpoint is a
 // sign of life too.
-func (p *progressSender) beatLocked(d *delivery) {
-	t := p.c.w.n.now()
+func (p *progressSender) beatLocked(d *Answer) {
+	t := p.c.w.cfg.Present()
 	if p.every() == 0 || t == nil || time.Since(p.beat) < p.every() {
 		return
 	}
 	p.beat = time.Now()
-	t.scheduler.deliver(p.c.run, d)
+	t.Deliver(p.c.Run, *d, nil)
 }
 
 // sendLocked sends what waits, unless something is on its way.
 func (p *progressSender) sendLocked() {
-	t := p.c.w.n.now()
+	t := p.c.w.cfg.Present()
 	switch {
 	case p.next == nil:
 		return
@@ -124,21 +124,19 @@ func (p *progressSender) sendLocked() {
 	p.term, p.sent, p.next = t, d, nil
 	p.paceLocked(d)
 	answer := make(chan error, 1)
-	again := *d // d may be sent again, to another incarnation
-	again.done = func(err error) { answer <- err }
-	t.scheduler.deliver(p.c.run, &again) // here and not in a goroutine: this is what keeps the order
+	t.Deliver(p.c.Run, *d, func(err error) { answer <- err }) // here and not in a goroutine: this is what keeps the order
 	go func() {
 		select {
 		case err := <-answer:
 			p.settled(t, d, err)
-		case <-t.scheduler.done:
+		case <-t.Done():
 			p.settled(t, d, ErrNotOwner)
 		}
 	}()
 }
 
 // settled goes on after a checkpoint was committed or refused.
-func (p *progressSender) settled(t *membership, d *delivery, err error) {
+func (p *progressSender) settled(t Member, d *Answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.term != t || p.sent != d {
@@ -151,9 +149,9 @@ func (p *progressSender) settled(t *membership, d *delivery, err error) {
 		p.sent, p.pause, p.foreign = nil, 0, false
 		p.sendLocked()
 		return
-	case p.closed || !p.c.w.n.clock.Now().Before(p.c.invoke.CompleteBy):
+	case p.closed || !p.c.w.cfg.Clock.Now().Before(p.c.Invoke.CompleteBy):
 		return // the goroutine that closed it has taken what is left
-	case errors.Is(err, ErrNotOwner) && p.c.w.n.now() != nil && !p.c.w.quits():
+	case errors.Is(err, ErrNotOwner) && p.c.w.cfg.Present() != nil && !p.c.w.quits():
 		p.foreign = true
 		go p.hand(d)
 		return
@@ -166,7 +164,7 @@ func (p *progressSender) settled(t *membership, d *delivery, err error) {
 }
 
 // hand puts a checkpoint that was refused into its run's inbox.
-func (p *progressSender) hand(d *delivery) {
+func (p *progressSender) hand(d *Answer) {
 	err := p.post(d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,20 +207,20 @@ func (p *progressSender) handOver() {
 // post puts a checkpoint into its run's inbox, with the time at which it arrived
 // here: it counts if it came in time, whichever engine decides it (language.md,
 // What counts).
-func (p *progressSender) post(d *delivery) error {
-	n := p.c.w.n
-	data, err := journal.EncodeMessage(n.cfg.Sealer, p.c.run, d.event)
+func (p *progressSender) post(d *Answer) error {
+	n := &p.c.w.cfg
+	data, err := journal.EncodeMessage(n.Sealer, p.c.Run, d.Event)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(n.stopped, n.cfg.Options.Lease)
+	ctx, cancel := context.WithTimeout(n.Stopped, n.Lease)
 	defer cancel()
-	_, err = n.cfg.Store.Post(ctx, store.Message{
-		Run: p.c.run, At: d.arrived, Kind: store.MessageReply, By: "agent " + p.c.invoke.Agent, Data: data,
-		Dedup: fmt.Sprintf("checkpoint/%d/%d/%d", d.attempt.Node, d.attempt.Call, d.arrived.UnixNano()),
+	_, err = n.Store.Post(ctx, store.Message{
+		Run: p.c.Run, At: d.Arrived, Kind: store.MessageReply, By: "agent " + p.c.Invoke.Agent, Data: data,
+		Dedup: fmt.Sprintf("checkpoint/%d/%d/%d", d.Attempt.Node, d.Attempt.Call, d.Arrived.UnixNano()),
 	})
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		n.cfg.Logger.Warn("a checkpoint could not be handed to the run's owner", "run", p.c.name, "error", err)
+		n.Logger.Warn("a checkpoint could not be handed to the run's owner", "run", p.c.Name, "error", err)
 		return err
 	}
 	return nil
@@ -268,7 +266,7 @@ func (p *progressSender) close() {
 func (p *progressSender) flush() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.next == nil && p.sent != nil && p.term != p.c.w.n.now() {
+	if p.next == nil && p.sent != nil && p.term != p.c.w.cfg.Present() {
 		p.next = p.sent
 	}
 	if p.next != nil {

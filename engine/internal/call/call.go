@@ -1,0 +1,298 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// A Spec is one call with everything it needs, copied from its run.
+type Spec struct {
+	Run    machine.RunID
+	Name   string // public run id
+	Flow   *dsl.Workflow
+	Fence  int32 // number of the row that made this engine the owner
+	Agent  invoke.AgentSpec
+	Invoke machine.Invoke
+	// Sensitive are the sensitive strings of the run's variables and outputs.
+	Sensitive []string
+	// Refusals is how often in a row this node's call was not sent.
+	Refusals int
+	// Silence is how long the call may be silent (heartbeat_timeout); 0 = as
+	// long as it runs.
+	Silence time.Duration
+	// Capacity is where its slot is reserved; nil = it needs none.
+	Capacity invoke.Capacity
+}
+
+// step returns the step's name as agents and people see it.
+func (e *Spec) step() string {
+	name := e.Flow.Steps[e.Invoke.Step].Name
+	if e.Invoke.Key == "" && e.Flow.Steps[e.Invoke.Step].ForEach == nil {
+		return name
+	}
+	return fmt.Sprintf("%s[%q]", name, e.Invoke.Key)
+}
+
+// A Call is a call in flight. Three goroutines have it, one after the other: the one
+// that prepares it, the Invoker's, and the one that owns its run, which concludes it.
+type Call struct {
+	w *Caller
+	Spec
+	reservation Reservation // the slot it holds
+	sender      progressSender
+
+	redact redactor // set before the call is sent
+	sent   bool     // the outcome is in doubt from here on
+
+	reply   sdk.Reply
+	err     error
+	arrived time.Time // store time when the answer reached this engine
+
+	// Protected by Caller.mu.
+	phase    callPhase
+	unwanted bool
+	stop     chan struct{}      // of a call with a goroutine; closed once unwanted
+	cancel   context.CancelFunc // of a call with a goroutine
+	handle   invoke.Started     // of a call without
+}
+
+// callPhase says whether a call has left this process.
+type callPhase uint8
+
+const (
+	callPreparing callPhase = iota
+	callSent                // perhaps it was
+	callRecalled            // it never is: the run has been told so
+)
+
+func (c *Call) id() callID { return callID{c.Run, c.Invoke.Attempt} }
+
+// unwantLocked notes that the answer is not wanted any more, and returns whom to
+// tell; nil = none.
+func (c *Call) unwantLocked() invoke.Started {
+	if !c.unwanted && c.stop != nil {
+		close(c.stop)
+	}
+	c.unwanted = true
+	return c.handle
+}
+
+// slow reports whether preparing the call may wait for something.
+func (c *Call) slow() bool {
+	return len(c.Invoke.Input.Secrets())+len(c.Agent.Config.Secrets()) > 0
+}
+
+// begin prepares the call and sends it. The answer, if there is one, goes to
+// answered; otherwise the call ends here.
+func (c *Call) begin() {
+	var refused *Answer // why it was not sent
+	err := guard.Do(func() error {
+		var request sdk.Request
+		if request, refused = c.prepare(); refused == nil && c.w.send(c) {
+			c.send(request)
+			return nil
+		}
+		c.sender.close()
+		if refused == nil {
+			c.Finish() // the run knows
+			return nil
+		}
+		c.Report(*refused)
+		return nil
+	})
+	if err == nil {
+		return
+	}
+	c.w.cfg.Logger.Error("call panicked", "run", c.Name, "step", c.step(), "panic", c.redact.text(err.Error()))
+	c.sender.close()
+	if c.sent {
+		if a, ok := c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"}); ok {
+			c.Report(a)
+		} else {
+			c.Finish()
+		}
+		return
+	}
+	// A panic before the call proves that nothing was sent.
+	c.Report(*c.notSent(c.w.cfg.RetryHeld, maxRefusal, "preparing the call panicked"))
+}
+
+// prepare makes the request, or says why there is none.
+func (c *Call) prepare() (sdk.Request, *Answer) {
+	o := &c.w.cfg
+	input, err := c.input()
+	if err != nil {
+		return sdk.Request{}, c.notSent(o.RetryHeld, maxRefusal, err.Error())
+	}
+	now := o.Clock.Read()
+	left := c.Invoke.CompleteBy.Sub(now.Store)
+	switch {
+	case left <= 0:
+		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyTooLate)
+	case !now.Leased:
+		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyNoLease)
+	}
+	return sdk.Request{
+		Action: c.Invoke.Action, Purpose: c.Invoke.Purpose, Input: input,
+		IdempotencyKey: c.Invoke.IdempotencyKey, ForwardKey: c.Invoke.ForwardKey,
+		CompleteBy: now.Local.Add(left).UTC(), Remaining: left,
+		Run: c.Name, Workflow: c.Flow.Name, Step: c.step(), Attempt: c.Invoke.Number, Fence: int64(c.Fence),
+		Checkpoint: c.Invoke.Checkpoint,
+	}, nil
+}
+
+// Why a call does not start.
+const (
+	WhyTooLate = "its complete-by had passed before it could be sent"
+	WhyNoLease = "the engine's lease is not sure"
+)
+
+// send makes the call. Where a goroutine belongs to it, it waits for the answer.
+func (c *Call) send(request sdk.Request) {
+	c.sent = true
+	call := invoke.Call{
+		Agent: c.Agent, Run: c.Run, Request: request,
+		OnProgress: c.sender.progress, OnLate: c.late, Scrub: c.redact.text, Secrets: c.redact.secrets,
+	}
+	failpoint.HitPurpose("send.before", uint8(c.Invoke.Purpose))
+	w := c.w
+	if w.async == nil || c.slow() {
+		ctx, cancel := context.WithTimeout(context.Background(), request.Remaining)
+		defer cancel()
+		w.mu.Lock()
+		if w.quit {
+			cancel()
+		}
+		c.stop, c.cancel = make(chan struct{}), cancel
+		if c.unwanted {
+			close(c.stop)
+		}
+		call.Stop = c.stop
+		w.mu.Unlock()
+		reply, err := w.cfg.Invoker.Invoke(ctx, call)
+		var deferred *invoke.Deferred
+		if err != nil && ctx.Err() != nil && !errors.As(err, &deferred) {
+			err = ctx.Err() // it does not matter which timer went off first: the agent's, its transport's or ours
+		}
+		c.answered(reply, err)
+		return
+	}
+	handle := w.async.Start(w.ctx, call, c.answered)
+	w.mu.Lock()
+	c.handle = handle
+	unwanted := c.unwanted && handle != nil
+	w.mu.Unlock()
+	if unwanted {
+		handle.Stop()
+	}
+}
+
+// late keeps an answer that came after complete-by.
+func (c *Call) late(reply sdk.Reply) {
+	now := c.w.cfg.Clock.Now()
+	c.w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, c.event(reply, &c.redact, c.w.cfg.MaxValue), now)
+}
+
+// largeReply is the size in bytes from which a reply is not checked by a shard,
+// for whose other runs that would take too long.
+const largeReply = 64 << 10
+
+// answered takes what came of the call. It does not block.
+func (c *Call) answered(reply sdk.Reply, err error) {
+	failpoint.HitPurpose("receive.before", uint8(c.Invoke.Purpose))
+	c.reply, c.err, c.arrived = reply, err, c.w.cfg.Clock.Now()
+	if len(reply.Output) < largeReply {
+		if m := c.w.cfg.Present(); m != nil && m.Conclude(c) {
+			return
+		}
+	}
+	go c.Conclude()
+}
+
+// Conclude delivers what the answer says, on any goroutine.
+func (c *Call) Conclude() {
+	if a, ok := c.Concluded(); ok {
+		c.Report(a)
+		return
+	}
+	c.Finish()
+}
+
+// Concluded returns what to deliver; ok is false if there is nothing. After it no sign
+// of life is taken any more.
+func (c *Call) Concluded() (a Answer, ok bool) {
+	c.sender.close()
+	err := guard.Do(func() error {
+		a, ok = c.outcome()
+		return nil
+	})
+	if err != nil {
+		c.w.cfg.Logger.Error("call panicked", "run", c.Name, "step", c.step(), "panic", c.redact.text(err.Error()))
+		a, ok = c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"})
+	}
+	return a, ok
+}
+
+// outcome says what an answer means; ok is false if it means nothing.
+func (c *Call) outcome() (a Answer, ok bool) {
+	o := &c.w.cfg
+	var deferred *invoke.Deferred
+	switch {
+	case errors.As(c.err, &deferred):
+		if deferred.Until.IsZero() { // it had a slot, so it need not wait for one
+			return *c.notSent(o.MinScan, o.RetryHeld, c.redact.text(deferred.Why)), true
+		}
+		pause := max(o.MinScan, time.Until(deferred.Until))
+		return *c.notSent(pause, pause, c.redact.text(deferred.Why)), true
+	case errors.Is(c.err, context.DeadlineExceeded), errors.Is(c.err, context.Canceled):
+		return Answer{}, false // nothing is known and nothing may be concluded
+	case c.err != nil:
+		return c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: c.redact.text(c.err.Error())})
+	}
+	return c.answer(c.event(c.reply, &c.redact, o.MaxValue))
+}
+
+// answer makes the Answer of a call that was sent. Past its complete-by nothing is said,
+// only counted and kept: then ok is false.
+func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
+	a = c.about(event)
+	if !a.Arrived.Before(a.CompleteBy) {
+		c.w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, event, a.Arrived)
+		return Answer{}, false
+	}
+	return a, true
+}
+
+// about makes an Answer of an event of the call.
+func (c *Call) about(event machine.Event) Answer {
+	arrived := c.arrived
+	if arrived.IsZero() {
+		arrived = c.w.cfg.Clock.Now()
+	}
+	return Answer{Event: event, Arrived: arrived, Attempt: c.Invoke.Attempt, CompleteBy: c.Invoke.CompleteBy, Slot: &c.reservation}
+}
+
+// maxRefusal bounds the growing pause between attempts to prepare a call.
+const maxRefusal = time.Minute
+
+// notSent says that the call was not sent and should be tried again after
+// pause, in store time. The pause doubles up to limit with every time in a row.
+func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
+	limit = max(pause, limit)
+	for range c.Refusals {
+		if pause = min(2*pause, limit); pause == limit {
+			break
+		}
+	}
+	a := c.about(machine.AttemptDeferred{Attempt: c.Invoke.Attempt, Until: c.w.cfg.Clock.Now().Add(pause), Why: why})
+	return &a
+}

@@ -1,0 +1,76 @@
+// Package call makes the calls that landed records ask for, and hands what came of them
+// to the engine that owns the run.
+//
+// In comes a Spec; out goes an Answer, to the Member of the moment, or into the run's
+// inbox in the store if another engine owns the run by then. The package touches agents
+// through invoke.Invoker, and the store for inboxes and evidence. It never changes a run.
+// When a call's complete-by passes it says nothing: only the Supervisor says that time
+// has passed (S17, S18).
+package call
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/internal/outage"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// ErrNotOwner says that another engine owns the run.
+var ErrNotOwner = errors.New("engine: another engine owns the run")
+
+// An Answer is what came of a call, or a sign of life of it, on its way to the run.
+type Answer struct {
+	Event      machine.Event
+	Arrived    time.Time // store time when it reached this engine
+	CompleteBy time.Time // of the attempt that it answers; zero = it answers none
+	Attempt    machine.AttemptID
+	Slot       *Reservation // of the call that it answers; nil = none
+}
+
+// A Member is one incarnation of the engine: the calls' way to the runs that it owns.
+type Member interface {
+	// Conclude has the goroutine that owns the call's run conclude the call. It does
+	// not block. It returns false if this incarnation has ended.
+	Conclude(c *Call) bool
+	// Deliver hands an answer to a run, in the order of the calls of Deliver. told, if
+	// it is not nil, is called once with what became of it, unless the incarnation ends
+	// first. Deliver does not block. It returns false if this incarnation has ended.
+	Deliver(run machine.RunID, a Answer, told func(error)) bool
+	// Done is closed when this incarnation has ended.
+	Done() <-chan struct{}
+}
+
+// A Store keeps answers for runs of other engines, and answers that came too late.
+type Store interface {
+	Post(ctx context.Context, m store.Message) (store.MessageID, error)
+	KeepLate(ctx context.Context, r store.LateReply) error
+}
+
+// An Observer is told of answers that came too late.
+type Observer interface {
+	LateReply(run machine.RunID, attempt machine.AttemptID)
+}
+
+// Config is what a Caller is made of. All fields but Sealer are required.
+type Config struct {
+	Invoker  invoke.Invoker
+	Store    Store
+	Sealer   crypt.Sealer // nil = nothing is sensitive
+	Secrets  func(ref string) (string, error)
+	Observer Observer
+	Logger   *slog.Logger
+	Clock    *clock.Clock
+	Outage   *outage.Outage
+	Present  func() Member   // the incarnation of the moment; nil = there is none
+	Stopped  context.Context // ends when the engine stops at once, which calls outlive otherwise
+
+	Lease, MinScan, RetryHeld, RetryStore time.Duration // see engine.Options
+	MaxValue                              int           // bytes of a reply
+}
