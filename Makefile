@@ -9,7 +9,7 @@ AGENTS := $(notdir $(wildcard plugins/engine-agent-*))
 TOOL   := go tool -modfile=cmd/tools.mod
 PGTEST := go run ./engine/internal/pgtest/cmd/pgtest
 FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl:FuzzReadLock dsl:FuzzReply dsl:FuzzEvaluate sdk:FuzzDecode sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent engine/store/sqlite:FuzzOpen
-MODULES := examples/own-agent
+MODULES := cmd/bench examples/own-agent
 PLATFORMS := linux darwin windows
 
 .PHONY: help
@@ -70,6 +70,7 @@ lint: ## gofmt, go vet, staticcheck, that it builds for every platform, and that
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
 	go vet ./...
 	$(TOOL) staticcheck ./...
+	cd cmd/bench && go tool -modfile=../tools.mod staticcheck ./...
 	@for p in $(PLATFORMS); do echo "GOOS=$$p go build ./cmd/engine ./sdk/... ./plugins/..."; GOOS=$$p CGO_ENABLED=0 go build ./cmd/engine ./sdk/... ./plugins/... || exit 1; done
 	go mod tidy -diff
 	@for m in $(MODULES); do echo "(cd $$m && go vet ./... && go mod tidy -diff)"; (cd $$m && go vet ./... && go mod tidy -diff) || exit 1; done
@@ -85,7 +86,8 @@ cover: postgres-binaries ## coverage per package
 
 .PHONY: bench
 bench: build postgres-binaries ## every figure of docs/performance.md beside its yardstick, in 25 minutes (SHORT=1: the main ones, in five; ONLY=PART,…)
-	$(PGTEST) run -- go run ./cmd/bench -tune $(if $(SHORT),-short) $(if $(ONLY),-only $(ONLY)) $(BENCHFLAGS)
+	go -C cmd/bench build -o ../../bin/bench .
+	$(PGTEST) run -- bin/bench -tune $(if $(SHORT),-short) $(if $(ONLY),-only $(ONLY)) $(BENCHFLAGS)
 
 .PHONY: comments
 comments: ## print 200 comments drawn at random (SEED=1), for a reader to judge

@@ -22,7 +22,7 @@ const envAlone = "BENCH_ALONE"
 // alone runs this test in a process of its own, on a server of its own.
 func alone(t *testing.T) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "run", "../../engine/internal/pgtest/cmd/pgtest", "run", "--",
+	cmd := exec.CommandContext(t.Context(), "go", "run", "github.com/saga-engine/engine/engine/internal/pgtest/cmd/pgtest", "run", "--",
 		os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, envServer+"=") }), envAlone+"=1")
 	out, err := cmd.CombinedOutput()

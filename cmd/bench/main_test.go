@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envServer) != "" {
 		os.Exit(m.Run())
 	}
-	cmd := exec.Command("go", append([]string{"run", "../../engine/internal/pgtest/cmd/pgtest", "run", "--", os.Args[0]}, os.Args[1:]...)...)
+	cmd := exec.Command("go", append([]string{"run", "github.com/saga-engine/engine/engine/internal/pgtest/cmd/pgtest", "run", "--", os.Args[0]}, os.Args[1:]...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
