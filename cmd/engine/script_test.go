@@ -93,7 +93,7 @@ func TestScriptPostgres(t *testing.T) {
 	scripts(t, "testdata/both", func(t *testing.T, env *testscript.Env) {
 		dsn := database(t)
 		env.Setenv("ENGINE_DSN", dsn)
-		env.Setenv("ENGINE_ENCRYPTION_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+		env.Setenv("ENGINE_ENCRYPTION_KEY", goldenKey)
 		if _, _, err := postgres.Migrate(t.Context(), dsn); err != nil {
 			t.Fatal(err)
 		}
@@ -104,6 +104,56 @@ func TestScriptPostgres(t *testing.T) {
 func TestScriptDatabase(t *testing.T) {
 	scripts(t, "testdata/postgres", func(t *testing.T, env *testscript.Env) {
 		env.Setenv("ENGINE_DSN", database(t))
+	})
+}
+
+// goldenKey sealed the states in testdata/version/state.
+const goldenKey = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+// TestStateOfVersion010 opens an embedded state and a database that version 0.1.0
+// has left, with runs in many states (S22, S26).
+func TestStateOfVersion010(t *testing.T) {
+	open := func(t *testing.T, store string, dsn func(t *testing.T, dir string) (driver, source, dsn string)) {
+		scripts(t, "testdata/version", func(t *testing.T, env *testscript.Env) {
+			text, err := os.ReadFile(filepath.Join("testdata", "version", "state", store+"-0.1.0.sql"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			driver, source, dsn := dsn(t, env.WorkDir)
+			if err := execSQL(t.Context(), driver, source, string(text)); err != nil {
+				t.Fatal(err)
+			}
+			if store == "postgres" {
+				if _, _, err := postgres.Migrate(t.Context(), dsn); err != nil {
+					t.Fatal(err)
+				}
+			}
+			agents, err := filepath.Abs("testdata/version/agents")
+			if err == nil { // the agent there starts this one
+				err = os.Symlink(filepath.Join(os.Getenv(envAgents), "engine-agent-mock"), filepath.Join(env.WorkDir, "golden-agent"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			env.Setenv("ENGINE_PLUGIN_DIR", agents)
+			env.Setenv("ENGINE_DSN", dsn)
+			env.Setenv("ENGINE_ENCRYPTION_KEY", goldenKey)
+		})
+	}
+	t.Run("sqlite", func(t *testing.T) {
+		open(t, "sqlite", func(t *testing.T, dir string) (driver, source, dsn string) {
+			file := filepath.Join(dir, "state.db")
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return "sqlite", file, "sqlite:" + file
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		open(t, "postgres", func(t *testing.T, _ string) (driver, source, dsn string) {
+			dsn = database(t)
+			return "postgres", dsn, dsn
+		})
 	})
 }
 
