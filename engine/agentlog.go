@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/saga-engine/engine/engine/internal/lists"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -63,7 +64,7 @@ func (k *LogKeeper) Keep(line store.LogLine) {
 	}
 	k.lines = append(k.lines, line)
 	if len(k.lines) >= logBatch {
-		wake(k.full)
+		wait.Wake(k.full)
 	}
 }
 

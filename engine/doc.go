@@ -1,6 +1,10 @@
-// Package engine runs workflows durably: contracts (Store, Invoker, Capacity,
-// Observer) and the loops that carry events into the state machine and its
-// decisions out.
+// Package engine runs workflows durably. It is what an embedder uses: Node, Config,
+// Options, Submit, Wait, Follow and Observer. The loops are behind it:
+//
+//   - internal/owner decides on the runs that this engine owns,
+//   - internal/commit puts their transitions into batches,
+//   - internal/call makes the calls that landed transitions ask for,
+//   - internal/cluster finds what is due, and the runs that no engine works on.
 //
 //	event ──▶ Scheduler: load (or cached) ─▶ machine.Decide ─▶ commit   one row of the run's journal,
 //	  ▲                                                          │      in a batch with other runs' rows
@@ -20,10 +24,10 @@
 //  2. dsl/workflow.go: the same as immutable nouns
 //  3. engine/machine/event.go: what can happen to a run
 //  4. engine/machine/decide.go: what a run does about it, as a pure function
-//  5. engine/run.go: one run in its owner's memory: load, decide, commit, act
+//  5. engine/internal/owner/run.go: one run in its owner's memory: load, decide, commit, act
 //  6. engine/internal/call/call.go: one call of an agent
 //  7. sdk/agent.go: the other side of that call
-//  8. engine/supervisor.go: the only one who says that time has passed
+//  8. engine/internal/cluster/supervisor.go: the only one who says that time has passed
 //
 // # Guarantees
 //

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/internal/clock"
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -98,7 +98,7 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	writers := min(cfg.Options.Writers, len(e.all))
 	cfg.Store = store.WithFailpoints(cfg.Store)
 	e.cfg = cfg
-	e.n = &Node{cfg: cfg, clock: &clock.Clock{}, ids: &store.RunIDSource{}, defs: journal.NewDefinitions(cfg.Store, cfg.Sealer)}
+	e.n = &Node{shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &store.RunIDSource{}}
 	var err error
 	if e.engine, err = cfg.Store.Join(ctx, cfg.Options.Address, cfg.Options.Lease, writers); err != nil {
 		return fmt.Errorf("join the store: %w", err), nil
@@ -109,7 +109,7 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	// It owns nothing, so no run waits for it. But its row should not look like a dead engine.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Options.Lease)
 	defer cancel()
-	if err := cfg.Store.Leave(last, e.engine); err != nil && !notOwner(err) {
+	if err := cfg.Store.Leave(last, e.engine); err != nil && !owner.NotOwner(err) {
 		left = fmt.Errorf("leave the store: %w", err)
 	}
 	return why, left
@@ -122,7 +122,7 @@ func (e *enqueuer) tick(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("renew the lease: %w", err)
 	}
-	e.n.clock.Ticked(sent, tick.Now, e.cfg.Options.Lease)
+	e.n.shared.Clock.Ticked(sent, tick.Now, e.cfg.Options.Lease)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, do
 		timer := time.NewTimer(e.cfg.Options.Lease / 3)
 		select {
 		case <-timer.C:
-			if err := e.tick(ctx); overFor(err) {
+			if err := e.tick(ctx); owner.OverFor(err) {
 				cancel(err)
 			}
 		case <-done:
@@ -209,7 +209,7 @@ func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 // An entry is a submission on its way.
 type entry struct {
 	n  int // of all
-	st *start
+	st *owner.Start
 	t  store.Transition
 }
 
@@ -304,7 +304,7 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 			continue
 		}
 		unsure = unsure || !store.NothingLanded(err)
-		if overFor(err) || ctx.Err() != nil || try >= commit.SubmitTries {
+		if owner.OverFor(err) || ctx.Err() != nil || try >= commit.SubmitTries {
 			e.fail(batch, err, unsure)
 			return err
 		}
@@ -373,23 +373,23 @@ func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error)
 
 // transition makes the first row of a run without an owner: nothing of it
 // starts, and an engine that looks for runs without an owner finds it at once.
-func (e *enqueuer) transition(s Submission, st start) (store.Transition, error) {
-	now := e.n.clock.Now()
+func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, error) {
+	now := e.n.shared.Clock.Now()
 	run, err := e.n.assignID(s, &st, now)
 	if err != nil {
 		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	event := machine.Started{RunID: run, Name: st.public, Key: st.names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By}
+	event := machine.Started{RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By}
 	slots := map[string]machine.Slot{}
-	for agent := range st.specs {
+	for agent := range st.Specs {
 		slots[agent] = machine.Slot{Why: whyUnowned}
 	}
 	nobody, state := store.EngineID(0), machine.NewState()
-	t := store.Transition{Run: run, Workflow: st.workflow, Owner: &nobody, Names: &st.names}
+	t := store.Transition{Run: run, Workflow: st.Workflow, Owner: &nobody, Names: &st.Names}
 	err = guard.Do(func() error {
-		rec := machine.Decide(st.flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: e.cfg.Options.Ceilings,
+		rec := machine.Decide(st.Flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: e.cfg.Options.Ceilings,
 			Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
-		addRecord(&t, rec, state)
+		owner.AddRecord(&t, rec, state)
 		t.At = rec.At()
 		t.Data, _, err = journal.EncodeRow(e.cfg.Sealer, &machine.Scratch{}, journal.Link{}, run, 0, t.At, []machine.Record{rec})
 		return err

@@ -1,13 +1,12 @@
 package engine
 
 import (
-	"errors"
-
 	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/cluster"
 )
 
 // Conditions that callers branch on; the store has more.
 var (
 	ErrNotOwner = call.ErrNotOwner
-	ErrStopping = errors.New("engine: this engine is stopping")
+	ErrStopping = cluster.ErrStopping
 )

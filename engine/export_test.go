@@ -1,14 +1,10 @@
 package engine
 
 import (
-	"context"
-
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
 )
-
-// Scan makes one pass of a Supervisor.
-func (s *Supervisor) Scan(ctx context.Context) (int, error) { return s.scan(ctx) }
 
 // WithDefaults returns the options with defaults.
 func (o Options) WithDefaults() Options { return o.withDefaults() }
@@ -18,8 +14,8 @@ func (o Options) Validate() error { return o.validate() }
 
 // DecideCostly replaces what makes the node's costly decisions, before any is made.
 func (n *Node) DecideCostly(decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record) {
-	n.pool.decide = decide
+	n.shared.Pool.Decide = decide
 }
 
 // DecisionLimit is how long a costly decision may take.
-const DecisionLimit = decisionLimit
+const DecisionLimit = owner.DecisionLimit

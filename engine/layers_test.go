@@ -52,8 +52,14 @@ var layers = []layer{
 	{"engine/internal/commit", "a group commit knows transitions, not runs or agents", []string{"engine/internal/outage", "engine/internal/wait", "engine/store"}, nil},
 	{"engine/internal/call", "a call knows its run's id and schema, not its state: it hands answers to a Member",
 		[]string{"dsl", "engine/crypt", "engine/internal/clock", "engine/internal/failpoint", "engine/internal/guard", "engine/internal/outage", "engine/internal/wait", "engine/invoke", "engine/journal", "engine/machine", "engine/store", "sdk"}, nil},
-	{"engine", "the loops know contracts, not databases, processes or screens",
+	{"engine/internal/owner", "who decides on runs knows no lease and no other engine",
 		[]string{"dsl", "engine/crypt", "engine/internal/call", "engine/internal/clock", "engine/internal/commit", "engine/internal/failpoint", "engine/internal/guard", "engine/internal/lists", "engine/internal/outage", "engine/internal/wait",
+			"engine/invoke", "engine/journal", "engine/machine", "engine/store"}, nil},
+	{"engine/internal/cluster", "who finds runs hands them to their owner and calls no agent",
+		[]string{"engine/crypt", "engine/internal/call", "engine/internal/commit", "engine/internal/failpoint", "engine/internal/outage", "engine/internal/owner", "engine/internal/wait",
+			"engine/invoke", "engine/journal", "engine/machine", "engine/store"}, nil},
+	{"engine", "an embedder's face knows contracts, not databases, processes or screens",
+		[]string{"dsl", "engine/crypt", "engine/internal/call", "engine/internal/clock", "engine/internal/cluster", "engine/internal/commit", "engine/internal/failpoint", "engine/internal/guard", "engine/internal/lists", "engine/internal/outage", "engine/internal/owner", "engine/internal/wait",
 			"engine/invoke", "engine/journal", "engine/machine", "engine/store", "sdk"}, nil},
 	{"engine/internal/failpoint/...", "a place where a fault may strike knows nothing of what it strikes", []string{"engine/internal/failpoint/..."}, nil},
 	{"engine/internal/hostile/...", "it drives the built command and knows no code", nil, []string{"github.com/rogpeppe/go-internal"}},
@@ -186,7 +192,7 @@ func TestLayersCatch(t *testing.T) {
 			t.Errorf("%s may import %s", tt.pkg, tt.imports)
 		}
 	}
-	if _, err := os.Stat("supervisor.go"); err != nil {
+	if _, err := os.Stat("internal/cluster/supervisor.go"); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/call"
-	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/outage"
+	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -20,31 +21,20 @@ import (
 // A Node is one engine: Scheduler, Committer, Workers and Supervisor of one
 // process over one store. Any number of nodes may share a store.
 type Node struct {
-	cfg         Config
-	defs        *journal.Definitions
-	clock       *clock.Clock
-	calls       *call.Caller
-	pool        *decisionPool
-	ids         *store.RunIDSource
-	specs       specCache
-	followers   *followers
-	quarantined *quarantine
-	outage      *outage.Outage
-	backoffs    *backoffSet
-	told        machine.FactKinds // that an observer takes
-	idle        string            // why this node starts nothing at all; "" = it does
+	shared *owner.Shared
+	local  *cluster.Local
+	cfg    Config
+	ids    *store.RunIDSource
 
 	started  atomic.Bool
-	draining atomic.Bool
-	full     atomic.Bool   // the runs in memory take as much as they may
 	lastPass atomic.Int64  // unix nanoseconds of the last pass, by this process's clock; 0 = none
 	ready    chan struct{} // closed when the first incarnation accepts work
 	ended    chan struct{} // closed when Run has returned
 	stopNow  context.CancelFunc
 	stopped  context.Context // ends at StopNow
 
-	mu      sync.Mutex  // protects following fields
-	term    *membership // present incarnation; nil = none
+	mu      sync.Mutex          // protects following fields
+	term    *cluster.Membership // present incarnation; nil = none
 	changed chan struct{}
 }
 
@@ -57,18 +47,17 @@ func NewNode(cfg Config) (*Node, error) {
 	}
 	cfg.Store = store.WithFailpoints(cfg.Store)
 	n := &Node{
-		cfg: cfg, defs: journal.NewDefinitions(cfg.Store, cfg.Sealer), clock: &clock.Clock{}, ids: &store.RunIDSource{},
-		followers: &followers{}, quarantined: &quarantine{}, outage: outage.New(cfg.Logger), backoffs: &backoffSet{restFor: 20 * cfg.Options.MaxScan},
+		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &store.RunIDSource{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
-	n.told = factsFor(cfg.Observer)
+	n.shared.Told = factsFor(cfg.Observer)
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
-	n.calls = call.New(call.Config{
+	n.shared.Calls = call.New(call.Config{
 		Invoker: cfg.Invoker, Store: cfg.Store, Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
-		Clock: n.clock, Outage: n.outage, Present: n.member, Stopped: n.stopped,
+		Clock: n.shared.Clock, Outage: n.shared.Outage, Present: n.member, Stopped: n.stopped,
 		Lease: cfg.Options.Lease, MinScan: cfg.Options.MinScan, RetryHeld: cfg.Options.RetryHeld, RetryStore: cfg.Options.RetryStore, MaxValue: cfg.Options.MaxValue,
 	})
-	n.pool = newDecisionPool(n.clock)
+	n.local = cluster.New(n.forMembers(), n.shared)
 	if cfg.Capacity != nil {
 		cfg.Capacity.OnFree(n.slotFreed)
 	}
@@ -100,11 +89,11 @@ func (n *Node) Run(ctx context.Context) error {
 		return errors.New("engine: this node has been run before")
 	}
 	defer close(n.ended)
-	defer n.calls.StopAll()
+	defer n.shared.Calls.StopAll()
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.calls.StopAll() // before anything else: nothing more is sent
+		n.shared.Calls.StopAll() // before anything else: nothing more is sent
 		cancel()
 	})()
 
@@ -112,7 +101,7 @@ func (n *Node) Run(ctx context.Context) error {
 	defer cancelSoft()
 	defer context.AfterFunc(hard, cancelSoft)()
 	err := journal.PinKey(soft, n.cfg.Store, n.cfg.Sealer, time.Now())
-	var t *membership
+	var t *cluster.Membership
 	if err == nil {
 		t, err = n.joinFirst(soft)
 	}
@@ -125,21 +114,21 @@ func (n *Node) Run(ctx context.Context) error {
 	var loss *store.LossError
 	for {
 		n.enter(t)
-		cause := t.run(ctx, hard)
-		runs := t.scheduler.close()
+		cause := t.Run(ctx, hard)
+		runs := t.Runs.Close()
 		n.enter(nil)
 		switch {
 		case hard.Err() != nil:
 			return ErrStopping
-		case errors.Is(cause, errDrained):
+		case errors.Is(cause, cluster.ErrDrained):
 			return n.leave(hard, t)
 		case errors.As(cause, &loss):
-			n.cfg.Logger.Error("the engine stops: the store lost what it had promised", "engine", t.engine, "error", loss)
+			n.cfg.Logger.Error("the engine stops: the store lost what it had promised", "engine", t.Engine, "error", loss)
 			return cause
 		}
 		n.cfg.Observer.Fenced()
-		n.cfg.Logger.Warn("the engine lost its lease and joins again", "engine", t.engine, "runs", len(runs), "cause", cause)
-		former := t.engine
+		n.cfg.Logger.Warn("the engine lost its lease and joins again", "engine", t.Engine, "runs", len(runs), "cause", cause)
+		former := t.Engine
 		switch t, err = n.rejoin(soft); {
 		case err != nil && hard.Err() != nil:
 			return ErrStopping
@@ -150,15 +139,15 @@ func (n *Node) Run(ctx context.Context) error {
 		case err != nil:
 			return nil // told to stop while it owned nothing: there is nothing to hand over
 		}
-		t.former, t.inherited = former, runs
+		t.InheritFrom(former, runs)
 	}
 }
 
 // leave ends the membership, so that the runs are free at once.
-func (n *Node) leave(ctx context.Context, t *membership) error {
+func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Options.Lease)
 	defer cancel()
-	if err := n.cfg.Store.Leave(ctx, t.engine); err != nil && !notOwner(err) {
+	if err := n.cfg.Store.Leave(ctx, t.Engine); err != nil && !owner.NotOwner(err) {
 		return fmt.Errorf("hand over: %w", err)
 	}
 	return nil
@@ -170,10 +159,10 @@ const joinTries = 20
 
 // joinFirst joins. A store that does not answer is an error; a lease that ran
 // out meanwhile is not.
-func (n *Node) joinFirst(ctx context.Context) (*membership, error) {
+func (n *Node) joinFirst(ctx context.Context) (*cluster.Membership, error) {
 	for try := 1; ; try++ {
-		t, err := n.join(ctx)
-		if !notOwner(err) || try == joinTries || ctx.Err() != nil {
+		t, err := n.local.Join(ctx)
+		if !owner.NotOwner(err) || try == joinTries || ctx.Err() != nil {
 			return t, err
 		}
 		n.cfg.Logger.Warn("the lease ran out before the engine had begun, joining again", "lease", n.cfg.Options.Lease)
@@ -181,16 +170,16 @@ func (n *Node) joinFirst(ctx context.Context) (*membership, error) {
 }
 
 // rejoin joins until it succeeds or ctx ends.
-func (n *Node) rejoin(ctx context.Context) (*membership, error) {
+func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 	pause := 20 * time.Millisecond
 	for {
-		t, err := n.join(ctx)
+		t, err := n.local.Join(ctx)
 		var loss *store.LossError
 		if err == nil || ctx.Err() != nil || errors.As(err, &loss) {
-			n.outage.Over(outage.Join)
+			n.shared.Outage.Over(outage.Join)
 			return t, err
 		}
-		n.outage.Failed(outage.Join, err)
+		n.shared.Outage.Failed(outage.Join, err)
 		if wait.For(ctx, pause) != nil {
 			return nil, err
 		}
@@ -199,7 +188,7 @@ func (n *Node) rejoin(ctx context.Context) (*membership, error) {
 }
 
 // enter makes t the present incarnation.
-func (n *Node) enter(t *membership) {
+func (n *Node) enter(t *cluster.Membership) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.term = t
@@ -215,7 +204,7 @@ func (n *Node) enter(t *membership) {
 }
 
 // present returns the present incarnation, and waits for one if there is none.
-func (n *Node) present(ctx context.Context) (*membership, error) {
+func (n *Node) present(ctx context.Context) (*cluster.Membership, error) {
 	for {
 		n.mu.Lock()
 		t, changed := n.term, n.changed
@@ -234,7 +223,7 @@ func (n *Node) present(ctx context.Context) (*membership, error) {
 }
 
 // now returns the present incarnation, or nil.
-func (n *Node) now() *membership {
+func (n *Node) now() *cluster.Membership {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.term
@@ -243,7 +232,7 @@ func (n *Node) now() *membership {
 // member is now for calls.
 func (n *Node) member() call.Member {
 	if t := n.now(); t != nil {
-		return t.scheduler
+		return t.Runs
 	}
 	return nil // and not a nil membership in an interface
 }
@@ -251,7 +240,7 @@ func (n *Node) member() call.Member {
 // Engine returns the present incarnation, 0 while there is none.
 func (n *Node) Engine() store.EngineID {
 	if t := n.now(); t != nil {
-		return t.engine
+		return t.Engine
 	}
 	return 0
 }
@@ -265,64 +254,74 @@ func (n *Node) Deliver(ctx context.Context, run machine.RunID, e machine.Event) 
 	if err != nil {
 		return err
 	}
-	if err := t.scheduler.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: n.clock.Now()}}); err != nil {
+	if err := t.Runs.Tell(ctx, run, e); err != nil {
 		return fmt.Errorf("deliver to run %s: %w", store.RunName(run), err)
 	}
 	return nil
 }
 
-// claims reports whether this node takes up runs without an owner.
-func (n *Node) claims() bool {
-	return !n.cfg.Options.Alone && !n.draining.Load() && n.idle == ""
+// passed reports a pass.
+func (n *Node) passed(p cluster.Pass) {
+	n.lastPass.Store(time.Now().UnixNano())
+	n.cfg.Observer.Pass(PassStats(p))
 }
 
-// passed reports a pass.
-func (n *Node) passed(p PassStats) {
-	n.lastPass.Store(time.Now().UnixNano())
-	n.cfg.Observer.Pass(p)
+// retained reports what retention removed.
+func (n *Node) retained(s store.RetainStats) {
+	if o, ok := n.cfg.Observer.(RetentionObserver); ok {
+		o.Retained(s)
+	}
+}
+
+// forMembers is what of the configuration concerns memberships.
+func (n *Node) forMembers() cluster.Config {
+	c, o := n.cfg, n.cfg.Options
+	return cluster.Config{
+		Store: c.Store, Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained,
+		Options: cluster.Options{
+			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,
+			ClaimBatch: o.ClaimBatch, ClaimInterval: o.ClaimInterval, Retention: o.Retention,
+			Writers: o.Writers, MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxHeld: o.MaxHeld,
+		},
+	}
 }
 
 // slotFreed is told by the agents' side that a slot may have become free.
 func (n *Node) slotFreed(key string) {
 	if t := n.now(); t != nil {
-		t.scheduler.queue.free(key)
+		t.Runs.Queue.Free(key)
 	}
 }
 
 // Quarantined returns the runs that this node leaves alone, with the reason.
-func (n *Node) Quarantined() map[machine.RunID]error { return n.quarantined.all() }
+func (n *Node) Quarantined() map[machine.RunID]error { return n.shared.Quarantined.All() }
 
-// quarantine remembers runs that cannot be worked on here.
-type quarantine struct {
-	mu   sync.Mutex // protects following field
-	runs map[machine.RunID]error
-}
-
-// note remembers why a run is left alone, and reports whether that is news.
-func (t *quarantine) note(run machine.RunID, err error) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.runs == nil {
-		t.runs = map[machine.RunID]error{}
+// TakeOver makes this engine the owner of every open run whose owner is gone
+// or that nobody owns, and goes on with them (S19, S49). It returns how many it
+// got. It is what the node does by itself, unless Options.Alone, from time to
+// time; here it is done now, and for all runs at once.
+// Runs that wait for a person and that time does not move now stay as they are:
+// Adopt takes one.
+// Dead members are fenced off first, so that nothing of theirs can land
+// afterwards. Of two engines that try it for one run, one gets it. A run whose
+// definition cannot be read here, or whose agents are missing, is left alone
+// and shows in Quarantined.
+func (n *Node) TakeOver(ctx context.Context) (int, error) {
+	t, err := n.present(ctx)
+	if err != nil {
+		return 0, err
 	}
-	old := t.runs[run]
-	t.runs[run] = err
-	return old == nil || old.Error() != err.Error()
+	return t.TakeOver(ctx)
 }
 
-// gone forgets a run that is over.
-func (t *quarantine) gone(run machine.RunID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.runs, run)
-}
-
-func (t *quarantine) all() map[machine.RunID]error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	runs := make(map[machine.RunID]error, len(t.runs))
-	for run, err := range t.runs {
-		runs[run] = err
+// Adopt makes this engine the owner of one run, if its owner is gone or it has
+// none. It is harmless for a run that this engine owns or that has ended.
+// Returns ErrNotOwner if its owner is alive, ErrNotFound if there is no such
+// run, a *RunError if it cannot be worked on here.
+func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
+	t, err := n.present(ctx)
+	if err != nil {
+		return err
 	}
-	return runs
+	return t.Adopt(ctx, run)
 }

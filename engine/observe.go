@@ -3,7 +3,10 @@ package engine
 import (
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/cluster"
+	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // An Observer receives what happens, after it is durable. Methods are called
@@ -65,3 +68,17 @@ func (NoObserver) Pass(PassStats) {}
 func (NoObserver) Fenced() {}
 
 var _ Observer = NoObserver{}
+
+// A RetentionObserver is an Observer that is also told what retention removed.
+type RetentionObserver interface {
+	// Retained reports what went in one pass. It is called from one of the
+	// engine's goroutines and must not block.
+	Retained(s store.RetainStats)
+}
+
+// AlertAgentMissing is the code of an alert of kind overdue that says that no
+// engine goes on with a run, because its agents are missing.
+const AlertAgentMissing = cluster.AlertAgentMissing
+
+// AlertSlow is the kind of the alert that a run's decision took long.
+const AlertSlow = owner.AlertSlow

@@ -3,11 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
+	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -34,7 +32,7 @@ func SuperviseOnce(ctx context.Context, cfg Config) (PassStats, error) {
 	if err != nil {
 		return PassStats{}, err
 	}
-	n.idle = whySupervising
+	n.shared.Idle = whySupervising
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -44,37 +42,13 @@ func SuperviseOnce(ctx context.Context, cfg Config) (PassStats, error) {
 	case err := <-ended:
 		return PassStats{}, err
 	}
-	stats, err := n.superviseOnce(ctx)
+	var stats PassStats
+	t, err := n.present(ctx)
+	if err == nil {
+		var pass cluster.Pass
+		pass, err = t.Once(ctx)
+		stats = PassStats(pass)
+	}
 	stop()
 	return stats, errors.Join(err, <-ended)
-}
-
-// superviseOnce makes the pass.
-func (n *Node) superviseOnce(ctx context.Context) (PassStats, error) {
-	began := time.Now()
-	t, err := n.present(ctx)
-	if err != nil {
-		return PassStats{}, err
-	}
-	stats := PassStats{Foreign: true}
-	tick, err := t.tick(ctx)
-	if err != nil {
-		return stats, fmt.Errorf("look for what is due: %w", err)
-	}
-	for _, d := range tick.Unowned {
-		stats.Lag = max(stats.Lag, tick.Now.Sub(d.NextCheck))
-	}
-	var errs []error
-	taken, err := t.orphans(ctx, tick.Dead, takeoverScope{due: true, from: func(store.Head) bool { return true }})
-	errs = append(errs, err)
-	stats.Taken += taken
-	taken, err = t.scanner.overdue(ctx)
-	errs = append(errs, err)
-	stats.Taken += taken
-	// Every run that was taken was told at once that time has passed.
-	stats.Due = stats.Taken
-	errs = append(errs, t.scheduler.flush(ctx))
-	stats.Took = time.Since(began)
-	n.passed(stats)
-	return stats, errors.Join(errs...)
 }

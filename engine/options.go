@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -29,6 +30,10 @@ type Config struct {
 	Logger   *slog.Logger // nil = nowhere
 	Options  Options
 }
+
+// DefaultMaxHeld is how many bytes the runs in an engine's memory may take before
+// it takes up no more: about what an engine has left of 512 MiB.
+const DefaultMaxHeld = 256 << 20
 
 // Options are the settings of a Node. Zero fields mean their defaults.
 type Options struct {
@@ -197,4 +202,16 @@ func (c Config) validate() error {
 		return errors.New("engine: Config.Invoker is required")
 	}
 	return c.Options.validate()
+}
+
+// forRuns is what of the configuration concerns the runs that the node owns.
+func (c Config) forRuns() owner.Config {
+	o := c.Options
+	return owner.Config{
+		Store: c.Store, Invoker: c.Invoker, Capacity: c.Capacity, Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger,
+		Options: owner.Options{
+			Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, RetryStore: o.RetryStore, Shards: o.Shards,
+			MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxRow: o.MaxRow, Ceilings: o.Ceilings, Alone: o.Alone,
+		},
+	}
 }

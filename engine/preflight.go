@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/owner"
 
 	"github.com/saga-engine/engine/engine/invoke"
 )
@@ -10,5 +11,5 @@ import (
 // workflow with these variables may call: what a Checker can look at before
 // the run is submitted. It fails where Submit would.
 func AgentSpecs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
-	return (&specCache{}).specs(wf, vars)
+	return (&owner.SpecCache{}).Specs(wf, vars)
 }

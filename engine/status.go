@@ -26,24 +26,18 @@ type NodeStatus struct {
 // Status tells what the node is doing.
 func (n *Node) Status() NodeStatus {
 	s := NodeStatus{
-		Address: n.cfg.Options.Address, Calls: n.calls.InFlight(), Lease: n.clock.LeaseLeft(),
-		Slowest:  n.pool.longest(),
-		Stopping: n.draining.Load(), Quarantined: n.quarantined.count(),
+		Address: n.cfg.Options.Address, Calls: n.shared.Calls.InFlight(), Lease: n.shared.Clock.LeaseLeft(),
+		Slowest:  n.shared.Pool.Longest(),
+		Stopping: n.shared.Draining.Load(), Quarantined: n.shared.Quarantined.Count(),
 	}
 	if at := n.lastPass.Load(); at != 0 {
 		s.LastPass = time.Unix(0, at)
 	}
 	if t := n.now(); t != nil {
-		s.Engine, s.Runs, s.Waiting = t.engine, t.scheduler.size(), t.scheduler.queue.waiting()
-		s.Held = t.scheduler.held()
-		s.Slowest = max(s.Slowest, t.scheduler.slowest())
-		s.Queued, s.Behind = t.scheduler.committer.Waiting(), t.scheduler.committer.Oldest()
+		s.Engine, s.Runs, s.Waiting = t.Engine, t.Runs.Size(), t.Runs.Queue.Waiting()
+		s.Held = t.Runs.Held()
+		s.Slowest = max(s.Slowest, t.Runs.Slowest())
+		s.Queued, s.Behind = t.Runs.Committer.Waiting(), t.Runs.Committer.Oldest()
 	}
 	return s
-}
-
-func (t *quarantine) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.runs)
 }

@@ -8,8 +8,9 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
-	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -48,7 +49,7 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 		if err != nil {
 			return store.Submitted{}, err
 		}
-		if n.draining.Load() {
+		if n.shared.Draining.Load() {
 			return store.Submitted{}, ErrStopping
 		}
 		res, err := n.submit(ctx, t, s, *st)
@@ -75,7 +76,7 @@ func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error)
 }
 
 // prepare stores the definition and evaluates what can be refused.
-func (n *Node) prepare(ctx context.Context, s Submission) (*start, error) {
+func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) {
 	wf := s.Definition.Workflow(s.Workflow)
 	if wf == nil {
 		return nil, fmt.Errorf("the definition holds no such workflow")
@@ -83,18 +84,18 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*start, error) {
 	if size := len(s.Vars.JSON()); size > n.cfg.Options.MaxValue {
 		return nil, fmt.Errorf("the variables have %d bytes, more than the %d allowed", size, n.cfg.Options.MaxValue)
 	}
-	specs, err := n.specs.specs(wf, s.Vars)
+	specs, err := n.shared.Specs.Specs(wf, s.Vars)
 	if err != nil {
 		return nil, err
 	}
 	if n.cfg.Sealer == nil && confidential(wf, s.Vars, specs) {
 		return nil, &crypt.KeyError{Hint: crypt.HintMakeKey}
 	}
-	ids, err := n.defs.Put(ctx, s.Definition)
+	ids, err := n.shared.Defs.Put(ctx, s.Definition)
 	if err != nil {
 		return nil, &unanswered{err}
 	}
-	return &start{workflow: ids[s.Workflow], flow: wf, specs: specs, names: store.Names{Workflow: s.Workflow, Name: s.Name}}, nil
+	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: store.Names{Workflow: s.Workflow, Name: s.Name}}, nil
 }
 
 // unanswered marks an error of a submission that is the store's, not its own.
@@ -119,21 +120,14 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.Agen
 }
 
 // submit tries one id. Returns ErrExists if it is taken.
-func (n *Node) submit(ctx context.Context, t *membership, s Submission, st start) (store.Submitted, error) {
-	now := n.clock.Now()
+func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start) (store.Submitted, error) {
+	now := n.shared.Clock.Now()
 	run, err := n.assignID(s, &st, now)
 	if err != nil {
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	err = t.scheduler.ask(ctx, run, &delivery{
-		Answer: call.Answer{
-			Event: machine.Started{
-				RunID: run, Name: st.public, Key: st.names.Key, Vars: s.Vars,
-				Trigger: "manual", StartedBy: s.By,
-			},
-			Arrived: now,
-		},
-		start: &st,
+	err = t.Runs.Submit(ctx, &st, now, machine.Started{
+		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
@@ -141,50 +135,40 @@ func (n *Node) submit(ctx context.Context, t *membership, s Submission, st start
 	case err != nil:
 		var (
 			sent store.Submitted
-			open *openOutcome
+			open *owner.OpenOutcome
 		)
-		if overFor(err) || ctx.Err() != nil || errors.As(err, &open) {
-			sent = store.Submitted{Run: run, Name: st.public}
+		if owner.OverFor(err) || ctx.Err() != nil || errors.As(err, &open) {
+			sent = store.Submitted{Run: run, Name: st.Public}
 		}
 		return sent, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	return st.submitted, nil
+	return st.Submitted, nil
 }
 
-// An openOutcome says that a submission was sent and given up without an answer of
-// the store: it may be stored or not.
-type openOutcome struct{ err error }
-
-// Error returns the text of the store's error.
-func (e *openOutcome) Error() string { return e.err.Error() }
-
-// Unwrap returns the store's error.
-func (e *openOutcome) Unwrap() error { return e.err }
-
 // assignID mints an internal id and fills in the names that depend on it.
-func (n *Node) assignID(s Submission, st *start, now time.Time) (machine.RunID, error) {
+func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (machine.RunID, error) {
 	run, err := n.ids.Next(now)
 	if err != nil {
 		return 0, err
 	}
-	st.public = st.names.Public(run)
+	st.Public = st.Names.Public(run)
 	scope := &dsl.Scope{
-		Run:  dsl.RunInfo{ID: st.public, Workflow: st.flow.Name, StartedAt: now},
+		Run:  dsl.RunInfo{ID: st.Public, Workflow: st.Flow.Name, StartedAt: now},
 		Vars: s.Vars,
 	}
-	if st.flow.UniqueKey != nil {
-		if st.names.Key, err = st.flow.UniqueKey(scope); err != nil {
+	if st.Flow.UniqueKey != nil {
+		if st.Names.Key, err = st.Flow.UniqueKey(scope); err != nil {
 			return 0, fmt.Errorf("evaluate unique.key: %w", err)
 		}
-		if st.names.Key == "" {
+		if st.Names.Key == "" {
 			return 0, errors.New("unique.key is empty")
 		}
 	}
-	if st.flow.Deadline != nil {
-		scope.Run.Key = st.names.Key
-		if _, err := st.flow.Deadline(scope); err != nil {
+	if st.Flow.Deadline != nil {
+		scope.Run.Key = st.Names.Key
+		if _, err := st.Flow.Deadline(scope); err != nil {
 			return 0, fmt.Errorf("evaluate deadline: %w", err)
 		}
 	}
-	return run, st.names.Validate()
+	return run, st.Names.Validate()
 }

@@ -49,7 +49,7 @@ func overreach(t *testing.T, name string) []string {
 // S38, S42: neither the Supervisor nor its passes over the runs of others can
 // call an agent, or watch or start a process: they have nothing to do it with.
 func TestSupervisorHasNobodyToCall(t *testing.T) {
-	for _, name := range []string{"supervisor.go", "scanner.go"} {
+	for _, name := range []string{"internal/cluster/supervisor.go", "internal/cluster/scanner.go"} {
 		if found := overreach(t, name); len(found) > 0 {
 			t.Errorf("%s %s", name, strings.Join(found, ", "))
 		}

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -21,7 +21,7 @@ import (
 // and tells nothing else.
 func TestSupervisorScanTellsWhatIsDue(t *testing.T) {
 	var told []machine.RunID
-	s := engine.NewSupervisor(
+	s := cluster.NewSupervisor(
 		func(context.Context) ([]machine.RunID, time.Duration, error) {
 			return []machine.RunID{3, 1, 2}, -1, nil
 		},
@@ -34,7 +34,7 @@ func TestSupervisorScanTellsWhatIsDue(t *testing.T) {
 				return errors.New("out of reach")
 			}
 			return nil
-		}, engine.SupervisorOptions{})
+		}, cluster.SupervisorOptions{})
 	n, err := s.Scan(t.Context())
 	if n != 2 || err == nil || !strings.Contains(err.Error(), "run r-1") {
 		t.Errorf("Scan = %d, %v, want 2 and an error that names run 1", n, err)
@@ -53,7 +53,7 @@ func TestSupervisorPauseAdapts(t *testing.T) {
 		due := start.Add(2 * time.Second) // known from the fourth pass on
 		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
 		defer cancel()
-		s := engine.NewSupervisor(
+		s := cluster.NewSupervisor(
 			func(context.Context) ([]machine.RunID, time.Duration, error) {
 				passes = append(passes, time.Since(start))
 				switch {
@@ -67,7 +67,7 @@ func TestSupervisorPauseAdapts(t *testing.T) {
 				return nil, -1, nil
 			},
 			func(context.Context, machine.RunID, machine.Event) error { return nil },
-			engine.SupervisorOptions{MinScan: 100 * time.Millisecond, MaxScan: 3 * time.Second})
+			cluster.SupervisorOptions{MinScan: 100 * time.Millisecond, MaxScan: 3 * time.Second})
 		if err := s.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Run = %v, want the context's end", err)
 		}
@@ -85,7 +85,7 @@ func TestSupervisorPauseAdapts(t *testing.T) {
 // machine, for the event, and the store, for the name of a run. It names no type
 // of dsl or sdk.
 func TestSupervisorKnowsNoBusinessLogic(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "supervisor.go", nil, 0)
+	f, err := parser.ParseFile(token.NewFileSet(), "internal/cluster/supervisor.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

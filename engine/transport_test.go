@@ -17,7 +17,7 @@ import (
 )
 
 // A message is a request or a reply on its way. It crosses as bytes.
-type message struct {
+type Message struct {
 	id   uint64 // the reply bears that of its request
 	body []byte
 }
@@ -25,7 +25,7 @@ type message struct {
 // queues is an Invoker that talks to agents through a pair of queues: whoever
 // consumes the one answers into the other, in any order.
 type queues struct {
-	requests, replies chan message
+	requests, replies chan Message
 	last              atomic.Uint64
 
 	mu     sync.Mutex // protects following fields
@@ -34,7 +34,7 @@ type queues struct {
 }
 
 func newQueues() *queues {
-	return &queues{requests: make(chan message, 100), replies: make(chan message, 100), open: map[uint64]chan sdk.Reply{}}
+	return &queues{requests: make(chan Message, 100), replies: make(chan Message, 100), open: map[uint64]chan sdk.Reply{}}
 }
 
 func (q *queues) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
@@ -52,7 +52,7 @@ func (q *queues) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error
 		q.mu.Unlock()
 	}()
 	select {
-	case q.requests <- message{id, body}:
+	case q.requests <- Message{id, body}:
 	case <-ctx.Done():
 		return sdk.Reply{}, ctx.Err()
 	}
@@ -92,7 +92,7 @@ func (q *queues) correlate(ctx context.Context) {
 // delay, and every one is delivered twice if again is set.
 func (q *queues) consume(ctx context.Context, a *sdk.Agent, delay time.Duration, again bool) {
 	for {
-		var m message
+		var m Message
 		select {
 		case m = <-q.requests:
 		case <-ctx.Done():
@@ -108,9 +108,9 @@ func (q *queues) consume(ctx context.Context, a *sdk.Agent, delay time.Duration,
 		if !ok || err != nil {
 			continue
 		}
-		q.replies <- message{m.id, body}
+		q.replies <- Message{m.id, body}
 		if again {
-			q.replies <- message{m.id, body}
+			q.replies <- Message{m.id, body}
 		}
 	}
 }

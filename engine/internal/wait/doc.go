@@ -17,3 +17,11 @@ func For(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// Wake puts a hint into a channel of capacity one.
+func Wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

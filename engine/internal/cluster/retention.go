@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// passRetention is the pass that removes runs which ended long ago.
+const passRetention = "retention"
+
+// retainBatch is how many runs one call of Retain looks at.
+const retainBatch = 500
+
+// retentionPeriod is how often runs are looked for that are older than age.
+func (o Options) retentionPeriod() time.Duration {
+	return max(o.MaxScan, min(o.Retention/16, time.Hour))
+}
+
+// retain removes runs that ended longer ago than Options.Retention, from time
+// to time, until ctx ends. Of all engines one does so in a period; what it
+// leaves undone, because it dies or the store does not answer, the next one
+// finds by itself (S22).
+func (t *Membership) retain(ctx context.Context) {
+	st, ok := t.n.cfg.Store.(store.Retainer)
+	if !ok || t.n.cfg.Options.Retention == 0 {
+		return
+	}
+	log, period := t.n.cfg.Logger, t.n.cfg.Options.retentionPeriod()
+	for {
+		may, err := t.n.cfg.Store.Pass(ctx, passRetention, period)
+		if err == nil && may && !t.n.shared.Draining.Load() {
+			began := time.Now()
+			var stats store.RetainStats
+			stats, err = t.forget(ctx, st, period)
+			if stats.Runs > 0 || stats.Partitions > 0 {
+				log.Info("runs that ended long ago were removed", "age", t.n.cfg.Options.Retention, "runs", stats.Runs,
+					"rows", stats.Rows, "partitions", stats.Partitions, "held", stats.Held, "took", time.Since(began).Round(time.Millisecond))
+			}
+			t.n.cfg.Retained(stats)
+		}
+		if err != nil && ctx.Err() == nil {
+			t.n.shared.Outage.Beside("remove runs that ended long ago", err)
+		}
+		if wait.For(ctx, period) != nil {
+			return
+		}
+	}
+}
+
+// forget removes what there is to remove, batch after batch, and rests between
+// two as long as one took. It stops where others may begin.
+func (t *Membership) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
+	began, before := time.Now(), t.n.shared.Clock.Now().Add(-t.n.cfg.Options.Retention)
+	for {
+		sent := time.Now()
+		s, err := store.Retain(ctx, before, retainBatch)
+		sum.Runs, sum.Rows, sum.Partitions, sum.Held = sum.Runs+s.Runs, sum.Rows+s.Rows, sum.Partitions+s.Partitions, sum.Held+s.Held
+		sum.More = s.More
+		if err != nil || !s.More || time.Since(began) > period || t.n.shared.Draining.Load() {
+			return sum, err
+		}
+		if err := wait.For(ctx, time.Since(sent)); err != nil {
+			return sum, err
+		}
+	}
+}

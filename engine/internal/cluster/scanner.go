@@ -1,0 +1,281 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A scanner looks after runs that are not this engine's: those without an owner, those
+// of members that died, and those of live ones that do not get on with them. It
+// works on what ticks find, beside the Supervisor's loop, and keeps nothing that
+// another engine's scanner could not find out by itself (S46, S49).
+type scanner struct {
+	t    *Membership
+	hint chan struct{}
+
+	mu      sync.Mutex              // protects following fields
+	tick    store.Tick              // the newest
+	hinted  bool                    // something may have been said to a run whose owner is gone
+	routine time.Time               // by this process's clock: when to look at everything again
+	passed  map[store.EngineID]bool // dead members whose runs were looked at
+	working bool
+
+	turns uint64 // only the scanner's goroutine uses it
+}
+
+// The names of the passes. Of all engines one makes such a pass in a period.
+const (
+	passForeign = "foreign" // everything, from time to time
+	passOrphans = "orphans" // the runs of members that have just died
+)
+
+func newScanner(t *Membership) *scanner {
+	return &scanner{t: t, hint: make(chan struct{}, 1), passed: map[store.EngineID]bool{},
+		routine: time.Now().Add(2 * t.n.cfg.Options.MaxScan)}
+}
+
+// see takes what a tick found, and reports whether there is work in it.
+func (p *scanner) see(tick store.Tick, hinted bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tick, p.hinted = tick, p.hinted || hinted && len(tick.Dead) > 0
+	still := map[store.EngineID]bool{}
+	for _, engine := range tick.Dead {
+		still[engine] = p.passed[engine]
+	}
+	p.passed = still // a run that is not listed any more is forgotten
+	work := len(p.unownedLocked()) > 0 || len(p.deadLocked()) > 0
+	if work || p.hinted || !time.Now().Before(p.routine) {
+		wait.Wake(p.hint)
+	}
+	return work || p.working
+}
+
+// unownedLocked returns the runs without an owner that this engine may be able to take.
+func (p *scanner) unownedLocked() []machine.RunID {
+	runs := make([]machine.RunID, 0, len(p.tick.Unowned))
+	for _, d := range p.tick.Unowned {
+		runs = append(runs, d.Run)
+	}
+	return p.t.withoutBackoff(runs)
+}
+
+// deadLocked returns the members that died since the last pass.
+func (p *scanner) deadLocked() []store.EngineID {
+	var dead []store.EngineID
+	for _, engine := range p.tick.Dead {
+		if !p.passed[engine] && engine != p.t.former {
+			dead = append(dead, engine)
+		}
+	}
+	return dead
+}
+
+const doingPatrol = "look after runs of others"
+
+// run makes rounds until ctx ends.
+func (p *scanner) run(ctx context.Context) {
+	for {
+		select {
+		case <-p.hint:
+		case <-ctx.Done():
+			return
+		}
+		p.setWorking(true)
+		err := p.round(ctx)
+		p.setWorking(false)
+		if err == nil {
+			p.t.n.shared.Outage.Worked(doingPatrol, time.Time{})
+		}
+		if err != nil && ctx.Err() == nil && !overFor(err) {
+			p.t.n.shared.Outage.Failed(doingPatrol, err)
+			if wait.For(ctx, p.t.n.cfg.Options.MinScan) != nil {
+				return
+			}
+		}
+	}
+}
+
+func (p *scanner) setWorking(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.working = is
+}
+
+// round does what there is to do now.
+func (p *scanner) round(ctx context.Context) error {
+	n := p.t.n
+	began := time.Now()
+	p.mu.Lock()
+	unowned, dead, all, hinted, routine := p.unownedLocked(), p.deadLocked(), p.tick.Dead, p.hinted, !began.Before(p.routine)
+	full := len(p.tick.Unowned) == tickLimit
+	p.mu.Unlock()
+	if !n.shared.Claims() {
+		return nil
+	}
+	stats := Pass{}
+	var errs []error
+	note := func(taken int, err error) {
+		stats.Taken += taken
+		errs = append(errs, err)
+	}
+	foreign := routine
+	if routine {
+		p.next(len(unowned) > 0 || len(dead) > 0)
+		may, err := n.cfg.Store.Pass(ctx, passForeign, n.cfg.Options.MaxScan)
+		foreign = may
+		errs = append(errs, err)
+	}
+	switch {
+	case full && len(dead) == 0 && len(unowned) > 0:
+		// Among so many runs without an owner the few of dead members that wait for a
+		// person are not looked for, unless a message comes for them: it would cost
+		// more than everything else.
+		if hinted || foreign {
+			note(p.addressed(ctx, all))
+		}
+		hinted = false
+	case foreign && (len(all) > 0 || full && len(unowned) == 0):
+		note(p.orphans(ctx, all, full && len(unowned) == 0))
+	case len(dead) > 0 || hinted:
+		period := n.cfg.Options.ClaimInterval
+		if len(dead) == 0 {
+			period = max(period, n.cfg.Options.MaxScan/10) // hints come for everything
+		}
+		may, err := n.cfg.Store.Pass(ctx, passOrphans, period)
+		errs = append(errs, err)
+		if may {
+			foreign = true
+			note(p.orphans(ctx, all, false))
+		}
+	}
+	if hinted { // also those whose agents are missing here
+		note(p.addressed(ctx, all))
+	}
+	note(p.claim(ctx, unowned))
+	if routine && foreign {
+		note(p.overdue(ctx))
+	}
+	if foreign || stats.Taken > 0 {
+		stats.Took, stats.Foreign = time.Since(began), foreign
+		n.cfg.Passed(stats)
+	}
+	if stats.Taken > 0 {
+		p.t.scan() // there may be more
+	}
+	if p.t.looksAgain() {
+		p.mu.Lock()
+		p.hinted, p.passed = true, map[store.EngineID]bool{}
+		p.mu.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+// next says when to look at everything again: later while there is nothing to
+// do, so that an idle engine costs the store next to nothing.
+func (p *scanner) next(work bool) {
+	scans := 2
+	if !work && p.t.Runs.Size() == 0 {
+		scans = 4
+	}
+	// Engines that keep step would have one of them make every pass, which never
+	// finds what that one itself does not get on with.
+	scans += p.some(2)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Ticks come at multiples of MaxScan then: a little less meets the right one.
+	p.routine = time.Now().Add(time.Duration(scans)*p.t.n.cfg.Options.MaxScan - p.t.n.cfg.Options.MaxScan/4)
+}
+
+// some returns a number below n that differs between engines and from one call
+// to the next. It is no chance: a simulation sees the same every time.
+func (p *scanner) some(n int) int {
+	p.turns++
+	h := (uint64(p.t.Engine)<<32 | p.turns) * 0x9e3779b97f4a7c15
+	return int((h >> 33) % uint64(n))
+}
+
+// orphans takes over the runs of members that died. Runs that never had an owner
+// are claimed as far as there is room for them, elsewhere, unless those that
+// this engine cannot work on come before all the others.
+func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
+	p.mu.Lock()
+	p.hinted = false
+	p.mu.Unlock()
+	taken, err := p.t.orphans(ctx, dead, takeoverScope{owned: !unowned, from: func(h store.Head) bool {
+		return p.t.n.shared.Claims() && p.t.roomy() && (h.Owner != 0 || unowned && p.room())
+	}})
+	if err == nil {
+		p.mu.Lock()
+		for _, engine := range dead {
+			p.passed[engine] = true
+		}
+		p.mu.Unlock()
+	}
+	return taken, err
+}
+
+// addressed takes over runs of dead members for which messages wait.
+func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, error) {
+	p.mu.Lock()
+	p.hinted = false
+	p.mu.Unlock()
+	runs, err := p.t.n.cfg.Store.Addressed(ctx, p.t.n.cfg.Options.ClaimBatch)
+	if err != nil {
+		return 0, fmt.Errorf("find runs that are spoken to: %w", err)
+	}
+	now := p.t.n.shared.Clock.Now()
+	runs = slices.DeleteFunc(runs, func(run machine.RunID) bool { return p.t.n.shared.Backoffs.IgnoresMessages(run, now) })
+	return p.t.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
+}
+
+// room reports whether this engine should take up more runs without an owner. One
+// whose runs wait for agents already leaves them to others.
+func (p *scanner) room() bool {
+	return p.t.n.shared.Claims() && p.t.roomy() && p.t.Runs.Queue.Waiting() < p.t.n.cfg.Options.ClaimBatch
+}
+
+// claim takes up runs without an owner, in batches (S55, S75). Engines begin at
+// different ones, so that they do not all go for the same.
+func (p *scanner) claim(ctx context.Context, runs []machine.RunID) (int, error) {
+	batch := p.t.n.cfg.Options.ClaimBatch
+	if len(runs) > batch {
+		at := p.some(len(runs)/batch) * batch
+		runs = append(append([]machine.RunID(nil), runs[at:]...), runs[:at]...)
+	}
+	taken := 0
+	for len(runs) > 0 && p.room() {
+		n := min(len(runs), batch, p.t.fits())
+		got, err := p.t.take(ctx, runs[:n], takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
+		taken += got
+		if err != nil {
+			return taken, err
+		}
+		runs = runs[n:]
+	}
+	return taken, nil
+}
+
+// overdue takes over runs of live engines that are long past their time: telling
+// a slow owner would make it slower.
+func (p *scanner) overdue(ctx context.Context) (int, error) {
+	o, now := p.t.n.cfg.Options, p.t.n.shared.Clock.Now()
+	grace := o.grace()
+	// Those that could not be worked on here may stand before all others.
+	runs, err := p.t.n.cfg.Store.Overdue(ctx, p.t.Engine, grace, o.ClaimBatch+p.t.n.shared.Backoffs.Size())
+	if err != nil {
+		return 0, err
+	}
+	runs = p.t.n.shared.Backoffs.NewFirst(p.t.withoutBackoff(runs))
+	return p.t.take(ctx, runs[:min(len(runs), o.ClaimBatch)], takeoverScope{passed: true, from: func(h store.Head) bool {
+		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.t.n.shared.Draining.Load() && p.t.roomy()
+	}})
+}

@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// lostWhy says for people why a run is parked with which engines died.
+func lostWhy(deaths int) string {
+	return fmt.Sprintf("%d engines ended one after the other while they had this run in hand: look at their logs for what ended them", deaths)
+}
+
+// park parks a run with which too many engines died, without reading what its
+// journal says: the number of its rows and the time of the last one are all that is
+// needed.
+func (t *Membership) park(ctx context.Context, run machine.RunID, deaths int, how takeoverScope) error {
+	head, rows, err := t.n.cfg.Store.Load(ctx, run)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("park run %s: %w", store.RunName(run), err)
+	case head.State.Final() || !how.from(head) || len(rows) == 0:
+		return nil
+	}
+	before, err := journal.LinkOf(t.n.cfg.Sealer, head, rows)
+	var broken *journal.RunError
+	if errors.As(err, &broken) {
+		t.n.backOff(run, broken)
+		return nil
+	}
+	at := t.n.shared.Clock.Now()
+	if last := rows[len(rows)-1].At; at.Before(last) {
+		at = last
+	}
+	event := machine.EngineLost{Deaths: deaths, Why: lostWhy(deaths)}
+	answer := make(chan error, 1)
+	lost := owner.LostRun{Head: head, Seq: int32(len(rows)), Before: before, At: at, Event: event}
+	if !t.Runs.ParkLost(lost, func(err error) { answer <- err }) {
+		return call.ErrNotOwner
+	}
+	select {
+	case err = <-answer:
+	case <-t.ctx.Done():
+		return fmt.Errorf("park run %s: %w", store.RunName(run), context.Cause(t.ctx))
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	switch {
+	case errors.Is(err, store.ErrStale):
+		return nil // another engine was faster
+	case err != nil:
+		return fmt.Errorf("park run %s: %w", store.RunName(run), err)
+	}
+	return nil
+}

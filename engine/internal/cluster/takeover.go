@@ -1,0 +1,517 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/outage"
+	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A takeoverScope says which runs may be taken over, and how.
+type takeoverScope struct {
+	// from reports whether a run may be taken over as its row stands.
+	from func(h store.Head) bool
+	// passed: the owner is alive, but the runs are overdue.
+	passed bool
+	// owned: runs without an owner are left out.
+	owned bool
+	// due: only runs of which something is due.
+	due bool
+	// woken is the count of the backoff set from before the runs were read. take sets it.
+	woken uint64
+}
+
+// take takes runs over, and returns how many it got. They are in hand before any of
+// them is read (Hands). Those against which nothing is known go together; those
+// with which engines died go one by one, so that the next death tells which of them
+// it was; and those with which too many died are parked instead.
+func (t *Membership) take(ctx context.Context, runs []machine.RunID, how takeoverScope) (int, error) {
+	if len(runs) == 0 {
+		return 0, nil
+	}
+	suspects, err := t.n.cfg.Store.Suspects(ctx, t.Engine, runs)
+	if err != nil {
+		return 0, fmt.Errorf("take runs over: %w", err)
+	}
+	hands, clean := t.Runs.Hands, runs
+	if len(suspects) > 0 {
+		clean = slices.DeleteFunc(slices.Clone(runs), func(run machine.RunID) bool { _, suspect := suspects[run]; return suspect })
+	}
+	leave, err := hands.Together(ctx)
+	if err != nil {
+		return 0, err
+	}
+	taken, err := t.takeTogether(ctx, clean, how, 0)
+	leave()
+	for _, run := range slices.Sorted(maps.Keys(suspects)) {
+		n, x := 0, suspects[run]
+		switch {
+		case err != nil:
+			return taken, err
+		case x.Held && t.leaves(run): // it takes the run over, or its death will tell
+		case x.Deaths >= store.MaxDeaths:
+			err = t.park(ctx, run, x.Deaths, how)
+		default:
+			if leave, err = hands.Alone(ctx); err == nil {
+				n, err = t.takeTogether(ctx, []machine.RunID{run}, how, x.Deaths)
+				leave()
+			}
+		}
+		taken += n
+	}
+	return taken, err
+}
+
+// leaves reports whether a run that another engine has in hand is left to it. After
+// a lease that engine has taken the run over, or was declared dead, or does not get
+// on with it.
+func (t *Membership) leaves(run machine.RunID) bool {
+	o := t.n.cfg.Options
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since, known := t.others[run]
+	switch {
+	case !known:
+		if t.others == nil || len(t.others) >= owner.MaxLeft {
+			t.others = map[machine.RunID]time.Time{}
+		}
+		t.others[run] = time.Now()
+	case time.Since(since) > o.Lease+o.MaxScan:
+		delete(t.others, run)
+		return false
+	}
+	t.again = true
+	return true
+}
+
+// looksAgain reports whether a run was left to an engine that has it in hand.
+func (t *Membership) looksAgain() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	again := t.again
+	t.again = false
+	return again
+}
+
+// takeTogether takes runs over together, so that they share commits, and waits until
+// each is committed or refused. It returns how many it got. A run that cannot be
+// worked on here is left alone, shows in Quarantined, and is not looked at again
+// for a while; so is one that waits for a person. With each of the runs so many
+// engines died.
+func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how takeoverScope, deaths int) (int, error) {
+	n := t.n
+	if len(runs) == 0 {
+		return 0, nil
+	}
+	how.woken = n.shared.Backoffs.Woken()
+	held := make(chan error, 1)
+	go func() { held <- t.Runs.Hands.Hold(ctx, runs...) }()
+	defer t.Runs.Hands.LetGo(runs...)
+	loaded, err := n.cfg.Store.LoadMany(ctx, runs)
+	if e := <-held; e != nil {
+		err = e // nothing of them is looked at before the store knows that they are in hand
+	}
+	if err != nil {
+		return 0, fmt.Errorf("take runs over: %w", err)
+	}
+	failpoint.Hit("takeover.loaded")
+	results := make(chan error, len(loaded))
+	asked := 0
+	checked := map[string]error{} // by AgentSpec.Key
+	scratch := &machine.Scratch{}
+	elsewhere := t.elsewhere(ctx)
+	var asides []*owner.UnstaffedDecision
+	for _, l := range loaded {
+		if l.Head.State.Final() || l.Head.Owner == t.Engine || !how.from(l.Head) {
+			continue
+		}
+		a, lacks, err := t.consider(ctx, l, how, checked, scratch)
+		switch {
+		case err != nil || lacks == nil:
+		case how.passed: // its owner lives, and may have what is lacking here
+			err = lacks.Err
+		default:
+			var row *owner.UnstaffedDecision
+			if row, err = t.decideUnstaffed(ctx, *lacks, elsewhere); row != nil {
+				asides = append(asides, row)
+			}
+		}
+		var alone *journal.RunError
+		switch {
+		case errors.As(err, &alone):
+			n.backOff(l.Head.Run, alone)
+			continue
+		case err != nil:
+			return 0, fmt.Errorf("take over run %s: %w", store.RunName(l.Head.Run), err)
+		case a == nil: // or its row is on its way
+			continue
+		}
+		a.From, a.Done = l.Head.Owner, func(err error) { results <- err }
+		a.Deaths, a.Suspect = deaths, deaths > 0 || l.Head.Owner != 0 && !how.passed
+		asked++
+		t.Runs.Adopt(l.Head.Run, *a)
+	}
+	taken := 0
+	for range asked {
+		select {
+		case err := <-results:
+			if err == nil {
+				taken++
+			}
+		case <-t.ctx.Done():
+			return taken, fmt.Errorf("take runs over: %w", context.Cause(t.ctx))
+		case <-ctx.Done():
+			return taken, ctx.Err()
+		}
+	}
+	for _, row := range asides {
+		if err := t.settleUnstaffed(ctx, row); err != nil {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
+
+// consider returns how to take a run over, or what is lacking here to do so; nil
+// = not now. Returns a *RunError if it cannot be worked on here.
+func (t *Membership) consider(ctx context.Context, l store.Loaded, how takeoverScope, checked map[string]error, scratch *machine.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
+	n, now := t.n, t.n.shared.Clock.Now()
+	story, err := n.shared.Fold(ctx, l, scratch)
+	if err != nil {
+		return nil, nil, err
+	}
+	a := &owner.Adoption{Story: &story}
+	due, timed := story.State.NextDue()
+	rests := n.rests(story)
+	a.Read = true
+	if l.Waiting {
+		if a.Messages, err = t.Runs.Messages(ctx, l.Head.Run, owner.InboxLimit); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case rests && !readable(a.Messages):
+		if !timed {
+			due = now.Add(20 * n.cfg.Options.MaxScan)
+		}
+		n.shared.Backoffs.Rest(l.Head.Run, due, how.woken)
+		return nil, nil, nil
+	case how.due && (!timed || due.After(now)) && !readable(a.Messages):
+		return nil, nil, nil
+	}
+	if a.Specs, err = n.shared.Specs.Specs(story.Flow, story.State.Vars()); err != nil {
+		return nil, nil, &journal.RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err}
+	}
+	if equipped(a.Specs, checked) {
+		return a, nil, nil
+	}
+	x := &owner.Unstaffed{Loaded: l, Story: story, Specs: a.Specs, Messages: a.Messages, Why: map[string]string{}}
+	for _, agent := range slices.Sorted(maps.Keys(a.Specs)) {
+		spec := a.Specs[agent]
+		if _, ok := checked[spec.Key]; !ok {
+			checked[spec.Key] = n.shared.Check(ctx, spec)
+		}
+		err := checked[spec.Key]
+		switch {
+		case err == nil:
+			continue
+		case ctx.Err() != nil:
+			return nil, nil, ctx.Err()
+		case x.Err == nil:
+			x.Err = &journal.RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: journal.HintFor(err)}
+		}
+		x.Why[agent] = err.Error()
+	}
+	if x.Err != nil {
+		return nil, x, nil
+	}
+	return a, nil, nil
+}
+
+// equipped reports whether all agents are known to be at hand.
+func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool {
+	for _, spec := range specs {
+		if err, ok := checked[spec.Key]; !ok || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// readable reports whether there is a message that can be decided here.
+func readable(letters []owner.Message) bool {
+	for _, l := range letters {
+		if l.Err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// backOff leaves a run that cannot be worked on here.
+func (n *Local) backOff(run machine.RunID, err *journal.RunError) {
+	n.noteQuarantined(run, err)
+	n.shared.Backoffs.Add(run, n.shared.Clock.Now(), n.cfg.Options.MaxScan)
+}
+
+// noteQuarantined notes why a run is left alone. It is told once.
+func (n *Local) noteQuarantined(run machine.RunID, err *journal.RunError) {
+	if n.shared.Quarantined.Note(run, err) {
+		n.cfg.Logger.Warn("run is left alone", "run", err.PublicName(), "error", err)
+	}
+}
+
+// TakeOver is Node.TakeOver.
+func (t *Membership) TakeOver(ctx context.Context) (int, error) {
+	tick, err := t.tick(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("take over: %w", err)
+	}
+	return t.orphans(ctx, tick.Dead, takeoverScope{from: func(store.Head) bool { return true }})
+}
+
+// orphans fences dead members off and takes over the runs that no engine works on.
+func (t *Membership) orphans(ctx context.Context, dead []store.EngineID, how takeoverScope) (int, error) {
+	st, o := t.n.cfg.Store, t.n.cfg.Options
+	gone := map[store.EngineID]bool{0: true}
+	for _, engine := range dead {
+		ok, err := st.Fence(ctx, engine)
+		if err != nil {
+			return 0, fmt.Errorf("fence engine %d: %w", engine, err)
+		}
+		gone[engine] = ok
+	}
+	from := how.from
+	how.from = func(h store.Head) bool { return gone[h.Owner] && from(h) }
+	list := st.Orphans
+	if how.owned {
+		list = st.Abandoned
+	}
+	pages := newPager(ctx, func(ctx context.Context, runs []machine.RunID) (int, error) { return t.take(ctx, runs, how) })
+	var err error
+	for after := machine.RunID(0); pages.ctx.Err() == nil; {
+		var runs []machine.RunID
+		if runs, err = list(pages.ctx, after, o.ClaimBatch); err != nil {
+			err = fmt.Errorf("find runs without an owner: %w", err)
+			break
+		}
+		if len(runs) == 0 {
+			break
+		}
+		after = runs[len(runs)-1]
+		if free := t.withoutBackoff(runs); len(runs) == o.ClaimBatch {
+			pages.add(free)
+		} else { // there is hardly more to come
+			pages.now(free)
+		}
+	}
+	taken, failed := pages.wait()
+	if failed != nil {
+		return taken, failed
+	}
+	if err != nil {
+		return taken, err
+	}
+	for _, engine := range dead { // an engine that owns nothing any more is forgotten
+		if !gone[engine] {
+			continue
+		}
+		if _, err := st.Fence(ctx, engine); err != nil {
+			return taken, fmt.Errorf("fence engine %d: %w", engine, err)
+		}
+	}
+	return taken, nil
+}
+
+// unshelved leaves out runs for which nothing can be done here.
+func (t *Membership) withoutBackoff(runs []machine.RunID) []machine.RunID {
+	now := t.n.shared.Clock.Now()
+	var out []machine.RunID
+	for _, run := range runs {
+		if !t.n.shared.Backoffs.Stops(run, now) {
+			out = append(out, run)
+		}
+	}
+	return out
+}
+
+// Adopt is Node.Adopt.
+func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
+	n := t.n
+	head, rows, err := n.cfg.Store.Load(ctx, run)
+	switch {
+	case err != nil:
+		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
+	case head.Owner == t.Engine || head.State.Final():
+		return nil
+	}
+	if head.Owner != 0 {
+		dead, err := n.cfg.Store.Fence(ctx, head.Owner)
+		switch {
+		case err != nil:
+			return fmt.Errorf("fence engine %d: %w", head.Owner, err)
+		case !dead:
+			return fmt.Errorf("take over run %s: %w", store.RunName(run), call.ErrNotOwner)
+		}
+	}
+	known, err := n.cfg.Store.Suspects(ctx, t.Engine, []machine.RunID{run})
+	if err != nil {
+		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
+	}
+	deaths := known[run].Deaths
+	switch {
+	case known[run].Held:
+		return fmt.Errorf("take over run %s: another engine is about to: %w", store.RunName(run), call.ErrNotOwner)
+	case deaths >= store.MaxDeaths:
+		return &journal.RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
+	}
+	hands := t.Runs.Hands
+	enter := hands.Together
+	if deaths > 0 {
+		enter = hands.Alone
+	}
+	leave, err := enter(ctx)
+	if err != nil {
+		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
+	}
+	defer leave()
+	defer hands.LetGo(run)
+	if err := hands.Hold(ctx, run); err != nil {
+		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
+	}
+	story, err := n.shared.Fold(ctx, store.Loaded{Head: head, Rows: rows}, &machine.Scratch{})
+	if err != nil {
+		return err
+	}
+	specs, err := n.shared.Specs.Specs(story.Flow, story.State.Vars())
+	if err != nil {
+		return &journal.RunError{Run: int64(run), Name: head.Name, Err: err}
+	}
+	if err := n.shared.Equipped(ctx, run, head.Name, specs); err != nil {
+		return err
+	}
+	answer := make(chan error, 1)
+	t.Runs.Adopt(run, owner.Adoption{From: head.Owner, Specs: specs, Deaths: deaths, Suspect: deaths > 0 || head.Owner != 0, Done: func(err error) { answer <- err }})
+	select {
+	case err = <-answer:
+	case <-t.ctx.Done():
+		err = call.ErrNotOwner
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
+	}
+	return nil
+}
+
+// rests reports whether a run waits for a person and nothing of it is due now.
+// Its deadline may still be ahead: once that has passed an engine takes the run
+// to raise the alert, and then it is at rest for good (Head.AtRest).
+func (n *Local) rests(story owner.Story) bool {
+	if !story.State.Status().NeedsHuman() || story.State.InFlight() {
+		return false
+	}
+	due, ok := story.State.NextDue()
+	return !ok || due.After(n.shared.Clock.Now())
+}
+
+// inherit takes over what the former incarnation of this node owned. A run of
+// which the store holds fewer rows than had landed shows that the store lost
+// what it had promised: it returns a *LossError then. A store that does not
+// answer is asked again until ctx ends.
+func (t *Membership) inherit(ctx context.Context) error {
+	n := t.n
+	if len(t.inherited) == 0 || n.shared.Draining.Load() {
+		return nil
+	}
+	runs := slices.Sorted(maps.Keys(t.inherited))
+	how := takeoverScope{from: func(h store.Head) bool { return h.Owner == t.former }}
+	pause, fenced := 20*time.Millisecond, false
+	for len(runs) > 0 {
+		err := error(nil)
+		if !fenced {
+			fenced, err = n.cfg.Store.Fence(ctx, t.former)
+		}
+		if fenced && err == nil {
+			batch := runs[:min(len(runs), n.cfg.Options.ClaimBatch)]
+			if err = t.lost(ctx, batch); err == nil {
+				_, err = t.take(ctx, batch, how)
+			}
+			if err == nil {
+				runs, pause = runs[len(batch):], 20*time.Millisecond
+				continue
+			}
+		}
+		var loss *store.LossError
+		switch {
+		case errors.As(err, &loss):
+			return err
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			n.shared.Outage.Failed(outage.Inherit, err, "engine", t.former)
+		default:
+			n.shared.Outage.Worked(outage.Inherit, time.Time{})
+		}
+		if wait.For(ctx, pause) != nil {
+			return nil
+		}
+		pause = min(2*pause, n.cfg.Options.RetryStore)
+	}
+	return nil
+}
+
+// lost returns a *LossError if the store holds fewer rows of a run than had
+// landed.
+func (t *Membership) lost(ctx context.Context, runs []machine.RunID) error {
+	loaded, err := t.n.cfg.Store.LoadMany(ctx, runs)
+	if err != nil {
+		return fmt.Errorf("compare runs with the store: %w", err)
+	}
+	rows := map[machine.RunID]int{}
+	for _, l := range loaded {
+		rows[l.Head.Run] = len(l.Rows)
+	}
+	for _, run := range runs {
+		if have, known := rows[run], int(t.inherited[run]); have < known {
+			if have == 0 {
+				removed, err := t.n.removed(ctx, run)
+				if err != nil {
+					return err
+				}
+				if removed { // others went on with it, and it ended long ago
+					continue
+				}
+			}
+			return &store.LossError{Run: int64(run), Known: fmt.Sprintf("%d rows", known), Switch: fmt.Sprintf("%d rows", have)}
+		}
+	}
+	return nil
+}
+
+// removed reports whether a run that is not there may have been removed by
+// retention: who was cut off for that long has lost nothing.
+func (n *Local) removed(ctx context.Context, run machine.RunID) (bool, error) {
+	teller, ok := n.cfg.Store.(store.RetainTeller)
+	if !ok {
+		return false, nil
+	}
+	last, err := teller.Retained(ctx)
+	if err != nil {
+		return false, fmt.Errorf("ask how far runs were removed: %w", err)
+	}
+	return run <= last, nil
+}

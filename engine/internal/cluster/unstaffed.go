@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/outage"
+	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// AlertAgentMissing is the code of an alert of kind overdue, see engine.AlertAgentMissing.
+const AlertAgentMissing = "agent_missing"
+
+// maxSeen is how many engines an alert names.
+const maxSeen = 8
+
+// A cause is why something is decided of an unstaffed run.
+type cause struct {
+	spoken bool // a person has said something to it
+	due    bool // its time has passed: a deadline that no other engine may notice
+	late   bool // people should know that no engine goes on with it
+}
+
+// grace is for how long past its time a run of others is left alone.
+func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
+
+// decideUnstaffed decides of an unstaffed run what needs no agent, and sends the row on its
+// way; nil = there is nothing to write. It puts the run into the backoff set.
+func (t *Membership) decideUnstaffed(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
+	n := t.n
+	n.noteQuarantined(x.Head.Run, x.Err)
+	overdue := x.OverdueFrom().Add(n.cfg.Options.grace())
+	now := n.shared.Clock.Now()
+	n.shared.Backoffs.AddUnstaffed(x.Head.Run, now, n.cfg.Options.MaxScan, x.Wake(now, n.cfg.Options.grace()), len(x.Messages) > 0)
+	why := cause{
+		spoken: slices.ContainsFunc(x.Messages, func(l owner.Message) bool { return l.Err == nil && l.Kind == store.MessageVerb }),
+		due:    x.Due(n.cfg.Options.grace()).Compare(now) <= 0,
+		late:   !overdue.After(now) && n.shared.Backoffs.ReportedAt(x.Head.Run) != len(x.Rows),
+	}
+	if why == (cause{}) {
+		return nil, nil
+	}
+	a := &owner.UnstaffedDecision{Unstaffed: x, Landed: make(chan commit.Landing, 1)}
+	if err := t.recordUnstaffed(ctx, a, now, why, elsewhere); err != nil {
+		return nil, err
+	}
+	if a.Transition.Data == nil {
+		if a.Told {
+			n.shared.Backoffs.Reported(x.Head.Run, len(x.Rows))
+		}
+		return nil, nil
+	}
+	t.Runs.CommitUnstaffed(a)
+	return a, nil
+}
+
+// recordUnstaffed makes the row. Nothing is started by it: what could start is held,
+// and says for want of what.
+func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDecision, now time.Time, why cause, elsewhere func(string) (bool, error)) error {
+	state := a.Story.State
+	alarm := why.late && !why.spoken && owner.Moves(state.Status())
+	if alarm {
+		var err error
+		if alarm, err = t.mayAlert(ctx, a, elsewhere); err != nil || !alarm && !why.due {
+			return err
+		}
+	}
+	late, err := t.Runs.DecideUnstaffed(a, now, why.spoken)
+	if err != nil {
+		return &journal.RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: err, Hint: "another version of the engine may be able to go on"}
+	}
+	if alarm && owner.Moves(state.Status()) {
+		live, err := t.n.cfg.Store.Live(ctx)
+		if err != nil {
+			return fmt.Errorf("list engines: %w", err)
+		}
+		a.Told = true
+		a.Transition.Alerts = append(a.Transition.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: store.CleanText(missingAgentsMessage(&a.Unstaffed, t.Engine, live))})
+	}
+	if len(a.Records) == 0 && len(a.Transition.Alerts) == 0 && len(a.Transition.Consumed) == 0 {
+		return nil
+	}
+	for _, l := range late { // first kept, then gone from the inbox
+		if !t.n.shared.KeepSurely(ctx, l) {
+			return context.Cause(ctx)
+		}
+		t.n.cfg.Observer.LateReply(l.Run, machine.AttemptID{Node: int(l.Node), Call: int(l.Call)})
+	}
+	return a.Row(t.n.shared, now)
+}
+
+// settleUnstaffed waits for what became of the row, and tells of it.
+func (t *Membership) settleUnstaffed(ctx context.Context, a *owner.UnstaffedDecision) error {
+	var l commit.Landing
+	select {
+	case l = <-a.Landed:
+	case <-t.ctx.Done():
+		return context.Cause(t.ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	n, run := t.n, a.Head.Run
+	switch {
+	case errors.Is(l.Err, store.ErrStale), overFor(l.Err): // another engine was faster, or this incarnation is over
+		return nil
+	case l.Err != nil:
+		n.backOff(run, &journal.RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.Transition.Seq, l.Err)})
+		return nil
+	}
+	for _, rec := range a.Records {
+		failpoint.HitEvent("record.after", rec.Event())
+	}
+	if len(a.Facts) > 0 {
+		n.cfg.Observer.Facts(run, a.Story.Facts+1, a.Facts)
+	}
+	for _, al := range a.Transition.Alerts {
+		n.cfg.Logger.Warn("alert", "run", a.Head.Name, "kind", al.Kind, "step", al.Step, "code", al.Code, "message", al.Message)
+	}
+	n.shared.Followers.Tell(run)
+	if a.Transition.State.Final() {
+		n.shared.Quarantined.Gone(run)
+		n.shared.Backoffs.Take(run)
+		return nil
+	}
+	now := n.shared.Clock.Now()
+	a.Head.Owner, a.Head.NextCheck = 0, a.Transition.NextCheck
+	n.shared.Backoffs.AddUnstaffed(run, now, n.cfg.Options.MaxScan, a.Wake(now, n.cfg.Options.grace()), false)
+	if a.Told {
+		n.shared.Backoffs.Reported(run, len(a.Rows)+1)
+	}
+	return nil
+}
+
+// bystand has what is said to a run without an owner decided, although its agents are
+// missing here.
+func (t *Membership) bystand(ctx context.Context, run machine.RunID) {
+	_, err := t.take(ctx, []machine.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
+	if err != nil && ctx.Err() == nil && !overFor(err) {
+		t.n.shared.Outage.Failed(outage.Bystand, err, "run", store.RunName(run))
+	} else if err == nil {
+		t.n.shared.Outage.Worked(outage.Bystand, time.Time{})
+	}
+}

@@ -1,0 +1,228 @@
+package owner
+
+import (
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// MaxLeft bounds how many runs are remembered as left alone. Beyond it all are
+// forgotten, and looked at again.
+const MaxLeft = 100000
+
+// A backoffSet remembers runs that an engine found and can do nothing for: an agent
+// is missing, a newer version wrote them, they wait for a person. They stay
+// visible to other engines; this one does not look at them again at every pass.
+// It is safe for concurrent use.
+type backoffSet struct {
+	// restFor bounds for how long a run that rests is not looked at: hints may
+	// be lost, or never come. 0 = until something of it is due.
+	restFor time.Duration
+
+	mu    sync.Mutex // protects following fields
+	runs  map[machine.RunID]backoff
+	wakes uint64 // how often wakeResting was called
+}
+
+type backoff struct {
+	until time.Time // store time
+	pause time.Duration
+	rests bool // nothing is wrong with it: it waits for a person
+	// others: nothing is wrong with it, and this engine takes up no runs by itself.
+	// Ticks do not look at it. A takeover that a person asks for does.
+	others bool
+	since  time.Time // by this process's clock
+	// unstaffed: its agents are missing, but what is said to it can be decided. Only
+	// until ignoredUntil, store time, it is not looked at for that either.
+	unstaffed    bool
+	ignoredUntil time.Time
+	reported     int // number of its rows when people were told of it; 0 = they were not
+}
+
+// Add puts a run into the backoff set for pause, or for twice as long as the last
+// time, up to 20 times pause.
+func (s *backoffSet) Add(run machine.RunID, now time.Time, pause time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := min(max(pause, 2*s.runs[run].pause), 20*pause)
+	s.putLocked(run, backoff{until: now.Add(d), pause: d})
+}
+
+// addForOthers puts a run into the backoff set that an engine could work on which takes
+// up no runs by itself (Options.Alone).
+func (s *backoffSet) addForOthers(run machine.RunID, now time.Time, pause time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.putLocked(run, backoff{until: now.Add(pause), others: true})
+}
+
+// AddUnstaffed is add for a run whose agents are missing, but not beyond what
+// of it must be told people, if that is ahead. What is said to it is looked at
+// all the same, unless that was just done in vain.
+func (s *backoffSet) AddUnstaffed(run machine.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.runs[run]
+	d := min(max(pause, 2*old.pause), 20*pause)
+	e := backoff{until: now.Add(d), pause: d, unstaffed: true, reported: old.reported}
+	if tell.After(now) && tell.Before(e.until) {
+		e.until = tell
+	}
+	if vain {
+		e.ignoredUntil = now.Add(pause)
+	}
+	s.putLocked(run, e)
+}
+
+// Reported notes that people were told of a run with so many rows, as long as it is
+// in the backoff set.
+func (s *backoffSet) Reported(run machine.RunID, rows int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.runs[run]; ok {
+		e.reported = rows
+		s.runs[run] = e
+	}
+}
+
+// ReportedAt returns how many rows a run had when people were told of it; 0 = it is
+// not known that they were.
+func (s *backoffSet) ReportedAt(run machine.RunID) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[run].reported
+}
+
+// IgnoresMessages reports whether what is said to a run need not be looked at, at store
+// time now.
+func (s *backoffSet) IgnoresMessages(run machine.RunID, now time.Time) bool {
+	s.mu.Lock()
+	e := s.runs[run]
+	s.mu.Unlock()
+	if e.unstaffed {
+		return now.Before(e.ignoredUntil)
+	}
+	return s.Has(run, now)
+}
+
+// Woken returns how often wakeResting was called.
+func (s *backoffSet) Woken() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wakes
+}
+
+// Rest puts a run into the backoff set that waits for a person, until something of it
+// is due, or for restFor. It does nothing if what waits was woken since woken
+// returned the given number: what was seen of the run may be out of date.
+func (s *backoffSet) Rest(run machine.RunID, until time.Time, woken uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wakes != woken {
+		return
+	}
+	s.putLocked(run, backoff{until: until, rests: true, since: time.Now()})
+}
+
+func (s *backoffSet) putLocked(run machine.RunID, e backoff) {
+	if s.runs == nil || len(s.runs) >= MaxLeft {
+		s.runs = map[machine.RunID]backoff{}
+	}
+	s.runs[run] = e
+}
+
+// Has reports whether a run is in the backoff set at store time now.
+func (s *backoffSet) Has(run machine.RunID, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hasLocked(s.runs[run], now)
+}
+
+// Stops reports whether a takeover leaves a run out at store time now.
+func (s *backoffSet) Stops(run machine.RunID, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.runs[run]
+	return !e.others && s.hasLocked(e, now)
+}
+
+func (s *backoffSet) hasLocked(e backoff, now time.Time) bool {
+	return now.Before(e.until) && (!e.rests || s.restFor == 0 || time.Since(e.since) < s.restFor)
+}
+
+// Size returns how many runs are remembered.
+func (s *backoffSet) Size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs)
+}
+
+// NewFirst returns the runs with those first that are not remembered.
+func (s *backoffSet) NewFirst(runs []machine.RunID) []machine.RunID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var fresh, known []machine.RunID
+	for _, run := range runs {
+		if _, ok := s.runs[run]; ok {
+			known = append(known, run)
+		} else {
+			fresh = append(fresh, run)
+		}
+	}
+	return append(fresh, known...)
+}
+
+// Take takes a run out of the backoff set.
+func (s *backoffSet) Take(run machine.RunID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.runs, run)
+}
+
+// WakeResting takes out of the backoff set what waits for a person: a person may have
+// said something to it.
+func (s *backoffSet) WakeResting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakes++
+	for run, e := range s.runs {
+		if e.rests {
+			delete(s.runs, run)
+		}
+	}
+}
+
+// A Claimset lets one goroutine at a time work on a run.
+type Claimset struct {
+	mu   sync.Mutex // protects following field
+	runs map[machine.RunID]bool
+}
+
+// begin puts the run into the set. It reports false if the run is in the set
+// already.
+func (c *Claimset) begin(run machine.RunID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs[run] {
+		return false
+	}
+	if c.runs == nil {
+		c.runs = map[machine.RunID]bool{}
+	}
+	c.runs[run] = true
+	return true
+}
+
+// Has reports whether the run is in the set.
+func (c *Claimset) Has(run machine.RunID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs[run]
+}
+
+func (c *Claimset) end(run machine.RunID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.runs, run)
+}

@@ -1,0 +1,255 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/lists"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// Costs of the expressions of one decision. A decision costs some microseconds. One
+// that costs more than shardCost would keep the other runs of its shard waiting: the
+// pool decides it, with all that a decision may cost.
+const (
+	shardCost = 5_000_000 // nominal nanoseconds, as dsl.Allowance counts them
+
+	// DecisionLimit is how long a decision may take by the clock. The cost that is
+	// allowed takes about 10 s. What takes longer hangs, or runs on a machine that
+	// has no CPU left for it.
+	DecisionLimit = 30 * time.Second
+
+	// slowDecision is how long a decision may take before people are told, once for a
+	// run: it has other costly decisions wait, and its calls start late.
+	slowDecision = time.Second
+)
+
+// errOffloaded says that the pool decides now, and that the run goes on afterwards.
+var errOffloaded = errors.New("the decision is made elsewhere")
+
+// A slowDecisionError says that a decision took longer than decisionLimit.
+type slowDecisionError struct{ limit time.Duration }
+
+// Error says what happened.
+func (e *slowDecisionError) Error() string {
+	return fmt.Sprintf("the expressions of one decision were evaluated for longer than %s", e.limit)
+}
+
+// Hint says what to do.
+func (e *slowDecisionError) Hint() string {
+	return "make the workflow's expressions cheaper, or give the engine more CPU, and start the engine again"
+}
+
+// A costlyDecision is a decision that the pool makes. The pool reads the copy of the
+// state only, so that the shard may read the run's own meanwhile.
+type costlyDecision struct {
+	sh    *shard
+	r     *ownedRun
+	d     *delivery
+	flow  *dsl.Workflow
+	base  *machine.State // the run's own, when the pool got the decision
+	state *machine.State // the copy
+	in    machine.Input
+
+	rec  machine.Record // what was decided, unless err
+	err  error
+	took time.Duration
+
+	full map[string]bool // agents that refused what they had offered, before
+}
+
+// offload has the pool decide an event. The run's other events wait.
+func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
+	r.away = c
+	sh.s.n.Pool.add(c)
+}
+
+// offloaded goes on with a run for which the pool has decided.
+func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
+	r := c.r
+	if sh.runs[r.id] != r || r.away != c {
+		return
+	}
+	r.away = nil
+	if c.err != nil {
+		sh.quarantine(ctx, r, nil, c.err)
+		return
+	}
+	if r.state == c.base { // else the run was read again meanwhile
+		r.state = c.state // the record is about this copy, which knows more values by now
+		r.decided = c
+	}
+	sh.step(ctx, r)
+	if r.commit == nil && r.away == nil {
+		sh.letGo(r)
+	}
+}
+
+// ready returns what the pool has decided about an event, once. It is nil where
+// nothing was decided, or where calls that were decided may not start any more.
+func (sh *shard) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision {
+	c := r.decided
+	r.decided = nil
+	if c == nil || c.d != d || c.state != r.state {
+		return nil
+	}
+	calls := slices.ContainsFunc(c.rec.Commands(), func(c machine.Command) bool { _, ok := c.(machine.Invoke); return ok })
+	if calls && sh.mayNotStart(r, d, now) != nil {
+		return nil
+	}
+	return c
+}
+
+// AlertSlow is the kind of the alert that a run's decision took long.
+const AlertSlow = "slow_decision"
+
+// tellSlow has people told that a decision took long, once for a run.
+func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
+	if took < slowDecision || r.slow {
+		return
+	}
+	r.slow = true
+	t.Alerts = append(t.Alerts, store.Alert{Kind: AlertSlow, Message: fmt.Sprintf(
+		"the engine took %s to evaluate the expressions of one decision: make them cheaper, or move the work into an agent", took.Round(time.Millisecond))})
+}
+
+// A DecisionPool makes costly decisions on a few goroutines. Workflows take turns,
+// so that the runs of one do not hold up those of another. Its goroutines end when
+// nothing waits.
+type DecisionPool struct {
+	size   int           // goroutines at once
+	spare  int           // how many more may replace those that hang
+	limit  time.Duration // decisionLimit
+	Decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record
+	clock  *clock.Clock
+
+	mu      sync.Mutex // protects following fields
+	waiting map[*dsl.Workflow][]*costlyDecision
+	turns   []*dsl.Workflow // those for which decisions wait, next one first
+	busy    int             // goroutines
+	hanging int             // of these, past the limit
+	slowest time.Duration   // what the slowest decision took, so far
+}
+
+func newDecisionPool(clock *clock.Clock) *DecisionPool {
+	size := max(1, runtime.GOMAXPROCS(0)/2)
+	return &DecisionPool{size: size, spare: size, limit: DecisionLimit, Decide: machine.Decide, clock: clock, waiting: map[*dsl.Workflow][]*costlyDecision{}}
+}
+
+// add has a decision made. It does not block.
+func (p *DecisionPool) add(c *costlyDecision) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting[c.flow]) == 0 {
+		p.turns = append(p.turns, c.flow)
+	}
+	p.waiting[c.flow] = append(p.waiting[c.flow], c)
+	p.grow()
+}
+
+// Longest returns what the slowest decision took, so far.
+func (p *DecisionPool) Longest() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slowest
+}
+
+// grow starts a goroutine if decisions wait and there is room for one. The caller
+// holds mu.
+func (p *DecisionPool) grow() {
+	if len(p.turns) > 0 && p.busy < p.size+min(p.hanging, p.spare) {
+		p.busy++
+		go p.work()
+	}
+}
+
+// work makes decisions until none waits.
+func (p *DecisionPool) work() {
+	for {
+		p.mu.Lock()
+		if len(p.turns) == 0 || p.busy > p.size+min(p.hanging, p.spare) {
+			p.busy--
+			p.mu.Unlock()
+			return
+		}
+		c := p.next()
+		p.mu.Unlock()
+		select {
+		case <-c.sh.s.done: // the engine has ended, or goes on as another member
+		default:
+			p.make(c)
+		}
+	}
+}
+
+// next takes the next decision. The caller holds mu.
+func (p *DecisionPool) next() *costlyDecision {
+	flow := p.turns[0]
+	p.turns = lists.DropFirst(p.turns, 1)
+	list := p.waiting[flow]
+	c := list[0]
+	if list = lists.DropFirst(list, 1); len(list) == 0 {
+		delete(p.waiting, flow)
+	} else {
+		p.waiting[flow] = list
+		p.turns = append(p.turns, flow)
+	}
+	return c
+}
+
+// make decides, and gives the shard what was decided: the record, or after the
+// limit an error. A decision that goes on after the limit is for nothing.
+func (p *DecisionPool) make(c *costlyDecision) {
+	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
+	late := false // protected by mu
+	guardian := time.AfterFunc(p.limit, func() {
+		p.mu.Lock()
+		late, p.slowest = true, max(p.slowest, p.limit)
+		p.hanging++
+		p.grow()
+		p.mu.Unlock()
+		c.sh.post(func(ctx context.Context) {
+			if c.r.away == c {
+				given := &costlyDecision{r: c.r, err: &slowDecisionError{p.limit}}
+				c.r.away = given
+				c.sh.offloaded(ctx, given)
+			}
+		})
+	})
+	var rec machine.Record
+	began := time.Now()
+	err := guard.Do(func() error {
+		rec = p.Decide(c.flow, c.state, c.in)
+		return nil
+	})
+	took := time.Since(began)
+	guardian.Stop()
+	p.mu.Lock()
+	p.slowest = max(p.slowest, took)
+	if late {
+		p.hanging--
+	}
+	p.mu.Unlock()
+	c.sh.post(func(ctx context.Context) {
+		c.rec, c.err, c.took = rec, err, took
+		c.sh.offloaded(ctx, c)
+	})
+}
+
+// costly returns a decision for the pool to make.
+func (sh *shard) costly(r *ownedRun, d *delivery, in machine.Input, full map[string]bool) *costlyDecision {
+	in.Slots = maps.Clone(in.Slots) // the shard fills them again
+	in.Scratch = nil
+	in.Allowance = dsl.NewAllowance(machine.MaxDecisionCost)
+	return &costlyDecision{sh: sh, r: r, d: d, flow: r.wf, base: r.state, state: r.state.Clone(), in: in, full: full}
+}

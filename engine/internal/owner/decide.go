@@ -1,0 +1,325 @@
+package owner
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// decide turns waiting events into one transition. Each is decided on the
+// state that the ones before it lead to: the state in memory runs ahead of the
+// journal by what is in flight, nothing is told or done before it has landed,
+// and where it does not land the state is read again. It returns nil if there
+// is nothing to write.
+func (sh *shard) decide(r *ownedRun, todo []*delivery) (*pendingCommit, error) {
+	x := decision{sh: sh, r: r, f: sh.spares.blankCommit(), todo: todo, before: r.state.Status()}
+	x.f.deliveries = todo
+	x.f.Transition = store.Transition{Run: r.id, Seq: r.seq}
+	ok := false
+	defer func() { // after a panic, too
+		if !ok {
+			x.f.release(sh.s.capacity)
+		}
+	}()
+	for i, next := 0, nextEvent; i < len(x.todo) && next != noMore; {
+		var err error
+		if next, err = x.one(i); err != nil {
+			return nil, err
+		}
+		if next == nextEvent {
+			i++
+		}
+	}
+	if err := x.row(); err != nil {
+		return nil, err
+	}
+	ok = true
+	return x.f, nil
+}
+
+// note collects the sensitive strings that an event brings, and counts calls
+// that were not sent.
+func (n *notes) note(e machine.Event) {
+	switch e := e.(type) {
+	case machine.Started:
+		n.sensitive = append(n.sensitive, e.Vars.SensitiveStrings()...)
+	case machine.AttemptOK:
+		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
+	case machine.SettleRequested:
+		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
+	}
+	n.count(e)
+}
+
+// count counts how often in a row a node's call was not sent.
+func (n *notes) count(e machine.Event) {
+	switch e := e.(type) {
+	case machine.AttemptDeferred:
+		if n.refusals == nil {
+			n.refusals = map[int]int{}
+		}
+		n.refusals[e.Attempt.Node]++
+	case machine.AttemptOK:
+		delete(n.refusals, e.Attempt.Node)
+	case machine.AttemptFailed:
+		delete(n.refusals, e.Attempt.Node)
+	case machine.AttemptUnknown:
+		delete(n.refusals, e.Attempt.Node)
+	case machine.AttemptNotDone:
+		delete(n.refusals, e.Attempt.Node)
+	case machine.TakenOver: // another engine may have what was missing
+		n.refusals = nil
+	}
+}
+
+// time notes until when the answer that a message brings counts.
+func (r *ownedRun) time(d *delivery) {
+	if _, ok := answered(d.Event); d.message == 0 || !ok {
+		return
+	}
+	if a, ok := r.state.OpenAttempt(r.wf, d.Attempt); ok {
+		d.CompleteBy = a.CompleteBy
+	}
+}
+
+// postpone leaves todo from i on for the run's next row, and returns what is before.
+func (sh *shard) postpone(r *ownedRun, todo []*delivery, i int) []*delivery {
+	r.pending = append(slices.Clone(todo[i:]), r.pending...)
+	return todo[:i]
+}
+
+// begin prepares a transition for an event that makes this engine the owner.
+func (sh *shard) begin(r *ownedRun, f *pendingCommit, d *delivery) {
+	engine := sh.s.engine
+	if d.start != nil {
+		f.started = d.start
+		f.Transition.Workflow, f.Transition.Owner = d.start.Workflow, &engine
+	}
+	if _, ok := d.Event.(machine.TakenOver); ok {
+		f.Transition.Owner, f.adopting = &engine, true
+		f.Transition.Heard = r.heard
+	}
+}
+
+// decideOne decides one event and reserves a slot for every call the decision
+// starts, so that what is committed can be sent. The slot of the call that
+// the event answers is the run's to use. A slot that was snatched in between
+// makes it decide again: Decide is pure, so that costs nothing. A decision that
+// costs too much for a shard is returned instead, for the pool to make.
+func (sh *shard) decideOne(r *ownedRun, f *pendingCommit, d *delivery, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
+	in := machine.Input{At: at, Event: d.Event, Engine: int32(sh.s.engine), Scratch: &sh.scratch, Allowance: &sh.allowance,
+		Ceilings: sh.s.n.cfg.Options.Ceilings, Journal: r.stored}
+	var own *call.Reservation
+	if d.Slot.Of(sh.s.capacity) && d.Slot.Take() {
+		own = d.Slot.Own()
+		defer own.Release() // what is not used
+	}
+	var full map[string]bool // agents that refused twice what they had offered
+	made := sh.ready(r, d, now)
+	if made != nil {
+		full = made.full
+	}
+	for try := 0; ; try++ {
+		var rec machine.Record
+		if made != nil {
+			rec = made.rec
+			r.tellSlow(&f.Transition, made.took)
+		} else {
+			in.Slots = sh.slots(r, d, own, full, now)
+			sh.allowance = *dsl.NewAllowance(shardCost)
+			if rec = machine.Decide(r.wf, r.state, in); sh.allowance.Over() {
+				own.HandBack(d.Slot)
+				return machine.Record{}, sh.costly(r, d, in, full)
+			}
+		}
+		commands := rec.Commands()
+		agent, ok := sh.reserve(r, f, own, commands)
+		if ok {
+			f.commands = append(f.commands, commands...)
+			return rec, nil
+		}
+		if try > 0 || made != nil {
+			if full = maps.Clone(full); full == nil {
+				full = map[string]bool{}
+			}
+			full[agent] = true
+		}
+		made = nil
+	}
+}
+
+// recall returns what tells the run that calls whose complete-by has passed at
+// the given time were not sent, if this engine can still vouch for it: such a
+// call must not count as one without an answer.
+func (sh *shard) recall(r *ownedRun, at time.Time) []*delivery {
+	if due, ok := r.state.NextDue(); !ok || due.After(at) || !r.owned {
+		return nil
+	}
+	var unsent []*delivery
+	for _, a := range r.state.ExpiredAttempts(r.wf, at) {
+		if !sh.s.n.Calls.Recall(r.id, a.ID) {
+			continue
+		}
+		unsent = append(unsent, &delivery{Answer: call.Answer{
+			Event:   machine.AttemptDeferred{Attempt: a.ID, Until: at.Add(sh.s.n.cfg.Options.MinScan), Why: call.WhyTooLate},
+			Arrived: at, Attempt: a.ID, CompleteBy: a.CompleteBy,
+		}})
+	}
+	return unsent
+}
+
+// decidedAt returns the time at which an event is decided: now, unless an answer
+// came in time and now is too late for it (what counts is when it reached us);
+// and never before the run's last record.
+func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
+	if d.answers() && !at.Before(d.CompleteBy) && d.Arrived.Before(d.CompleteBy) {
+		at = d.Arrived
+	}
+	if last := state.Last(); at.Before(last) {
+		at = last
+	}
+	return at
+}
+
+// mayNotStart returns why no call of the run may start now; nil = calls may.
+func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot {
+	n := sh.s.n
+	switch {
+	case d.quiet || r.unheard:
+		return &machine.Slot{Why: "the engine takes the run over"}
+	case n.Idle != "":
+		return &machine.Slot{Why: n.Idle}
+	case n.Draining.Load():
+		return &machine.Slot{Why: "engine is stopping"}
+	case !now.Leased:
+		return &machine.Slot{Why: call.WhyNoLease, Until: now.Store.Add(n.cfg.Options.MaxScan)}
+	}
+	return nil
+}
+
+// slots says what may start now. Runs that are at the head of no line leave
+// the free slots to those that wait, except that an answer's run may use the
+// slot of its own call: every run is finite, so no run waits for ever, and a
+// run in progress is not made to queue between its steps.
+func (sh *shard) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
+	if sh.slotsOf == nil {
+		sh.slotsOf = map[string]machine.Slot{}
+	}
+	slots := sh.slotsOf // of the last decision, which is over
+	clear(slots)
+	if slot := sh.mayNotStart(r, d, now); slot != nil {
+		for agent := range r.specs {
+			slots[agent] = *slot
+		}
+		return slots
+	}
+	if sh.s.capacity == nil {
+		return nil
+	}
+	called := d.decided != nil // it was told that a slot is free
+	for agent, spec := range r.specs {
+		slot := sh.s.capacity.Slot(spec)
+		if !called && !d.answers() {
+			slot.Free = max(0, slot.Free-sh.s.Queue.ahead(spec.Key))
+		}
+		if full[agent] {
+			slot.Free = 0
+		}
+		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() {
+			slot.Free++
+		}
+		if !slot.Until.IsZero() { // agents go by this process's clock, runs by the store's
+			slot.Until = now.Store.Add(max(0, slot.Until.Sub(now.Local)))
+		}
+		if slot.Free == 0 && slot.Why == "" {
+			slot.Why = "full"
+		}
+		slots[agent] = slot
+	}
+	return slots
+}
+
+// reserve takes one slot for every call, own before any other, or none and
+// names the agent that had too few.
+func (sh *shard) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (string, bool) {
+	capacity := sh.s.capacity
+	if capacity == nil {
+		return "", true
+	}
+	taken := pendingCommit{}
+	var used *invoke.AgentSpec // the agent for which own is used
+	for _, c := range commands {
+		inv, ok := c.(machine.Invoke)
+		if !ok {
+			continue
+		}
+		spec := r.specs[inv.Agent]
+		if used == nil && own != nil && own.Key() == spec.Key {
+			used = &spec
+			continue
+		}
+		if !capacity.Reserve(spec, 1) {
+			taken.release(capacity)
+			return inv.Agent, false
+		}
+		taken.reserved = append(taken.reserved, spec)
+	}
+	f.reserved = append(f.reserved, taken.reserved...)
+	if used != nil && own.Take() {
+		f.reserved = append(f.reserved, *used)
+	}
+	return "", true
+}
+
+// check says what the run's bound depends on, after the records.
+func (sh *shard) check(r *ownedRun, before machine.RunState) check {
+	due, has := r.state.NextDue()
+	return check{
+		due: due, hasDue: has, floor: r.wf.Shortest,
+		inFlight: r.state.InFlight,
+		final:    r.state.Status().Final() && !before.Final(),
+	}
+}
+
+// AddRecord adds to a transition what the run's row and the views show of a record.
+// before is the run's state before the record.
+func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
+	if state, ok := rec.RunState(); ok {
+		t.State = state
+	}
+	var few [4]machine.StepRow
+	for _, row := range rec.AppendSteps(few[:0], before) {
+		setStep(t, store.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
+	}
+	for _, node := range rec.NewNodes() {
+		t.NewNodes = append(t.NewNodes, store.NodeName{Node: int32(node.Node), Step: int32(node.Step), Name: node.Name})
+	}
+	for _, c := range rec.Commands() {
+		if a, ok := c.(machine.Alert); ok {
+			t.Alerts = append(t.Alerts, store.Alert{Kind: a.Kind, Step: a.Step, Code: store.CleanText(a.Code), Message: store.CleanText(a.Message)})
+		}
+	}
+}
+
+// setStep keeps one entry for each step: the last one.
+func setStep(t *store.Transition, row store.StepRow) {
+	if len(t.Steps) < 64 { // beyond that, views take the later of two entries
+		for i := range t.Steps {
+			if t.Steps[i].Node == row.Node {
+				t.Steps[i] = row
+				return
+			}
+		}
+	}
+	if t.Steps == nil {
+		t.Steps = make([]store.StepRow, 0, 2) // a step that ends and the one that follows
+	}
+	t.Steps = append(t.Steps, row)
+}

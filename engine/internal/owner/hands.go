@@ -1,0 +1,260 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// PagesAhead is how many pages of runs are taken over at once: while one waits
+// for its commit, the next is folded and another is read.
+const PagesAhead = 4
+
+// A HandKeeper keeps the store's list of what this incarnation has in hand (Hands).
+// Many may hold runs at once: what they ask for while a write is on its way goes
+// with the next one.
+type HandKeeper struct {
+	n      *Shared
+	engine store.EngineID
+	ctx    context.Context // ends with the incarnation; only its Done and cause are used
+	hint   chan struct{}
+
+	// Runs against which nothing is known are taken over together, and suspects one
+	// by one while nothing else is: only so is it clear what an engine died of.
+	turn  chan struct{} // full = a takeover takes seats
+	seats chan struct{} // full = no other takeover is under way
+
+	mu      sync.Mutex            // protects following fields
+	runs    map[machine.RunID]int // in hand: how many hold each
+	wanted  uint64                // raised by every change
+	written uint64                // the change that the store knows of
+	waiting []handWait
+}
+
+// A handWait waits until the store knows of a change.
+type handWait struct {
+	change uint64
+	done   chan struct{}
+}
+
+// NewHandKeeper returns a keeper with nothing in hand. ctx ends with the incarnation.
+func NewHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeeper {
+	return &HandKeeper{
+		n: n, engine: en, ctx: ctx, hint: make(chan struct{}, 1), runs: map[machine.RunID]int{},
+		turn: make(chan struct{}, 1), seats: make(chan struct{}, 2*PagesAhead),
+	}
+}
+
+// Together waits until no suspect is taken over, and begins a takeover beside which
+// others may be under way. leave ends it. Returns ctx's error.
+func (k *HandKeeper) Together(ctx context.Context) (leave func(), err error) {
+	return k.enter(ctx, 1)
+}
+
+// Alone waits until no takeover is under way, and begins one beside which no other
+// is.
+func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
+	return k.enter(ctx, cap(k.seats))
+}
+
+// enter takes seats.
+func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
+	select {
+	case k.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-k.turn }()
+	taken := 0
+	leave = func() {
+		for range taken {
+			<-k.seats
+		}
+	}
+	for range seats {
+		select {
+		case k.seats <- struct{}{}:
+			taken++
+		case <-ctx.Done():
+			leave()
+			return nil, ctx.Err()
+		}
+	}
+	return leave, nil
+}
+
+// Hold takes runs in hand and returns once the store knows. The caller calls letGo,
+// also after an error.
+func (k *HandKeeper) Hold(ctx context.Context, runs ...machine.RunID) error {
+	k.mu.Lock()
+	for _, run := range runs {
+		k.runs[run]++
+	}
+	k.wanted++
+	w := handWait{k.wanted, make(chan struct{})}
+	k.waiting = append(k.waiting, w)
+	k.mu.Unlock()
+	wait.Wake(k.hint)
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-k.ctx.Done():
+		return fmt.Errorf("take runs in hand: %w", context.Cause(k.ctx))
+	}
+}
+
+// LetGo takes runs out of the hand. The store learns it with the next write. It does
+// nothing once the incarnation is over: what ended it may be what it had in hand.
+func (k *HandKeeper) LetGo(runs ...machine.RunID) {
+	if k.ctx.Err() != nil {
+		return
+	}
+	k.mu.Lock()
+	changed := false
+	for _, run := range runs {
+		if k.runs[run]--; k.runs[run] <= 0 {
+			delete(k.runs, run)
+			changed = true
+		}
+	}
+	if changed {
+		k.wanted++
+	}
+	k.mu.Unlock()
+	if changed {
+		wait.Wake(k.hint)
+	}
+}
+
+const doingHands = "note which runs are in hand"
+
+// Run writes what changes until ctx ends. Returns ErrFenced if this engine was
+// declared dead.
+func (k *HandKeeper) Run(ctx context.Context) error {
+	pause := 20 * time.Millisecond
+	for {
+		select {
+		case <-k.hint:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		k.mu.Lock()
+		change, runs := k.wanted, slices.Sorted(maps.Keys(k.runs))
+		k.mu.Unlock()
+		if change == k.written {
+			continue
+		}
+		err := k.n.cfg.Store.Hold(ctx, k.engine, runs)
+		switch {
+		case errors.Is(err, store.ErrFenced):
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			k.n.Outage.Failed(doingHands, err)
+			if err := wait.For(ctx, pause); err != nil {
+				return err
+			}
+			pause = min(2*pause, k.n.cfg.Options.RetryStore)
+			wait.Wake(k.hint)
+			continue
+		}
+		k.n.Outage.Worked(doingHands, time.Time{})
+		pause = 20 * time.Millisecond
+		k.told(change)
+	}
+}
+
+// told releases those who waited for a change that the store knows of now.
+func (k *HandKeeper) told(change uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.written = change
+	k.waiting = slices.DeleteFunc(k.waiting, func(w handWait) bool {
+		if w.change > change {
+			return false
+		}
+		close(w.done)
+		return true
+	})
+}
+
+// grasp takes a run in hand before something of it is decided, and goes on with it
+// then.
+func (sh *shard) grasp(r *ownedRun) {
+	if r.grasping {
+		return
+	}
+	r.grasping = true
+	sh.commits++ // a caller of quiet waits for this too
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		err := sh.s.Hands.Hold(context.Background(), r.id) // ends with the incarnation
+		sh.give(task{run: r.id, fn: func(ctx context.Context) {
+			sh.commits--
+			r.grasping = false
+			if err != nil || sh.runs[r.id] != r || r.inHand {
+				sh.s.Hands.LetGo(r.id)
+				return
+			}
+			r.inHand = true
+			sh.step(ctx, r)
+			if r.commit == nil && r.away == nil {
+				sh.letGo(r)
+			}
+		}})
+	}()
+}
+
+// letGo takes a run out of the hand, if this shard has taken it there.
+func (sh *shard) letGo(r *ownedRun) {
+	if r.inHand {
+		r.inHand = false
+		sh.s.Hands.LetGo(r.id)
+	}
+}
+
+// gotOn notes that a run has got on: what it was suspected of it has outlived. An
+// attempt that starts is no proof, since what its answer leads to may be what ends
+// an engine.
+func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
+	if !r.suspect || !settles(t) {
+		return
+	}
+	r.suspect = false
+	if r.deaths == 0 {
+		return
+	}
+	r.deaths = 0
+	n, id := sh.s.n, r.id
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
+			// It stays suspect: one death more or less is no harm.
+			n.cfg.Logger.Warn("a run got on, and the deaths that count against it could not be forgotten", "run", store.RunName(id), "error", err)
+		}
+	}()
+}
+
+// settles reports whether a step, an undo or the run itself is settled by the
+// transition.
+func settles(t *store.Transition) bool {
+	if t.State.Final() || t.State.NeedsHuman() {
+		return true
+	}
+	return slices.ContainsFunc(t.Steps, func(s store.StepRow) bool {
+		return s.State >= machine.StepSucceeded && s.State != machine.StepUndoing
+	})
+}

@@ -1,0 +1,81 @@
+package owner
+
+import (
+	"sync"
+
+	"github.com/saga-engine/engine/engine/invoke"
+)
+
+// A ledger is the Capacity of one incarnation: it knows what the incarnation's runs
+// have taken and not given back. A shard that hangs gives nothing back, and without
+// its slots the next incarnation could make no call.
+type ledger struct {
+	invoke.Capacity
+
+	mu    sync.Mutex // protects following fields
+	taken map[string]*takings
+	over  bool
+}
+
+// Takings are what is taken of one agent, by AgentSpec.Key.
+type takings struct {
+	spec invoke.AgentSpec
+	n    int
+}
+
+// newLedger returns the Capacity of an incarnation; nil if nothing is limited.
+func newLedger(of invoke.Capacity) invoke.Capacity {
+	if of == nil {
+		return nil
+	}
+	return &ledger{Capacity: of, taken: map[string]*takings{}}
+}
+
+// Reserve takes n slots, all or none.
+func (l *ledger) Reserve(spec invoke.AgentSpec, n int) bool {
+	if !l.Capacity.Reserve(spec, n) {
+		return false
+	}
+	l.mu.Lock()
+	over := l.over
+	if !over {
+		e := l.taken[spec.Key]
+		if e == nil {
+			e = &takings{spec: spec}
+			l.taken[spec.Key] = e
+		}
+		e.n += n
+	}
+	l.mu.Unlock()
+	if over {
+		l.Capacity.Release(spec, n)
+	}
+	return !over
+}
+
+// Release gives n slots back. After close it does nothing: they were given back.
+func (l *ledger) Release(spec invoke.AgentSpec, n int) {
+	l.mu.Lock()
+	over := l.over
+	if e := l.taken[spec.Key]; e != nil {
+		if e.n -= n; e.n == 0 {
+			delete(l.taken, spec.Key)
+		}
+	}
+	l.mu.Unlock()
+	if !over {
+		l.Capacity.Release(spec, n)
+	}
+}
+
+// close gives back everything that is still taken. Calls of the incarnation that are
+// still in flight have no slot from then on; agents limit them all the same.
+func (l *ledger) close() {
+	l.mu.Lock()
+	taken := l.taken
+	l.taken, l.over = map[string]*takings{}, true
+	l.mu.Unlock()
+	for _, e := range taken {
+		l.Capacity.Release(e.spec, e.n)
+	}
+}

@@ -1,0 +1,227 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const doingLoad = "load a run"
+
+// load reads a run's journal beside the shard's goroutine and posts the result.
+// A store that does not answer is asked again until this incarnation ends.
+func (sh *shard) load(ctx context.Context, r *ownedRun) {
+	n, name := sh.s.n, r.name()
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		if sh.s.Hands.Hold(ctx, r.id) != nil { // this incarnation ends
+			sh.s.Hands.LetGo(r.id)
+			return
+		}
+		pause := 20 * time.Millisecond
+		for {
+			story, err := n.loadState(ctx, r.id)
+			if err == nil || journal.Permanent(err) {
+				n.Outage.Worked(doingLoad, time.Time{})
+				sh.post(func(ctx context.Context) {
+					if sh.runs[r.id] != r || r.inHand {
+						sh.s.Hands.LetGo(r.id)
+					} else {
+						r.inHand = true // until what follows is decided
+					}
+					sh.loaded(ctx, r, story, err)
+				})
+				return
+			}
+			if ctx.Err() != nil {
+				sh.s.Hands.LetGo(r.id)
+				return
+			}
+			n.Outage.Failed(doingLoad, err, "run", name)
+			if wait.For(ctx, pause) != nil {
+				return
+			}
+			pause = min(2*pause, n.cfg.Options.RetryStore)
+		}
+	}()
+}
+
+// A Story is a run as an engine has read it.
+type Story struct {
+	journal.Run
+	rows     []store.Row
+	notes    notes
+	specs    map[string]invoke.AgentSpec // of its agents
+	specsErr error                       // why there are none
+}
+
+// notes are what an engine keeps of a run beside its state.
+type notes struct {
+	// sensitive are the sensitive strings of its variables and outputs, for
+	// redaction; it only grows.
+	sensitive []string
+	refusals  map[int]int // by node: how often in a row its call was not sent
+}
+
+// loadState reads a run without its records.
+func (n *Shared) loadState(ctx context.Context, run machine.RunID) (Story, error) {
+	head, rows, err := n.cfg.Store.Load(ctx, run)
+	if err != nil {
+		return Story{}, fmt.Errorf("load run %s: %w", store.RunName(run), err)
+	}
+	story := Story{rows: rows}
+	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &machine.Scratch{}, story.notes.note)
+	if err == nil { // here, since its expressions may be costly and the shard has other runs
+		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
+	}
+	return story, err
+}
+
+// loaded goes on with a run whose journal was read.
+func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error) {
+	if sh.runs[r.id] != r {
+		return
+	}
+	if err != nil {
+		sh.notLoaded(r, err)
+		return
+	}
+	rows, f := story.rows, r.commit
+	mine := f != nil && int(f.Transition.Seq) < len(rows) && f.Transition.Wrote(rows[f.Transition.Seq])
+	if f != nil && f.started != nil {
+		if !mine {
+			sh.drop(r, store.ErrExists, nil) // another run has this id
+			return
+		}
+		// Another engine may own the run by now. It was accepted all the same.
+		f.started.Submitted = store.Submitted{Run: r.id, Name: f.started.Public}
+	}
+	sh.fill(r, story)
+	if r.specs == nil {
+		if r.specs = story.specs; story.specsErr != nil {
+			err = &journal.RunError{Run: int64(r.id), Name: r.name(), Err: story.specsErr}
+			sh.drop(r, err, err)
+			return
+		}
+	}
+	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
+		if r.owned { // the row in flight had landed before its answer got lost
+			r.facts -= f.told
+			sh.act(ctx, r, f)
+			sh.step(ctx, r)
+			return
+		}
+	} else if f != nil {
+		sh.forget(r, mine)
+	}
+	sh.goOn(ctx, r, story.Head)
+}
+
+// notLoaded lets go of a run that could not be read.
+func (sh *shard) notLoaded(r *ownedRun, err error) {
+	switch {
+	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
+		sh.drop(r, store.ErrExists, nil) // it has never landed
+	case errors.Is(err, store.ErrNotFound):
+		sh.drop(r, err, nil)
+	default:
+		if r.inbox.wanted { // else every tick would have it read again
+			sh.s.n.Backoffs.Add(r.id, sh.s.n.Clock.Now(), sh.s.n.cfg.Options.MaxScan)
+		}
+		sh.drop(r, err, err)
+	}
+}
+
+// fill gives a run what was read of it.
+func (sh *shard) fill(r *ownedRun, story Story) {
+	head := story.Head
+	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
+	r.seq, r.fence, r.bound = int32(len(story.rows)), head.Fence, head.NextCheck
+	r.stored = story.Stored
+	sh.weigh(r)
+	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
+	r.notes, r.link = story.notes, story.Next()
+}
+
+// forget gives up the row that was on its way while the run was read. If the row is mine
+// it has landed, and this engine went on from there: what it asked for has been done.
+// Else the row of another engine has its place, and its events are decided again.
+func (sh *shard) forget(r *ownedRun, mine bool) {
+	f := r.commit
+	f.release(sh.s.capacity)
+	if mine {
+		for _, d := range f.deliveries {
+			d.finish(nil)
+		}
+	} else {
+		// What was read before that row may have gone with it.
+		r.pending = append(unread(f.deliveries), unread(r.pending)...)
+		for i := range r.adopts {
+			r.adopts[i].Read, r.adopts[i].Messages = false, nil
+		}
+	}
+	r.commit = nil
+	r.inbox.reset()
+}
+
+// goOn goes on with a run of which nothing is on its way.
+func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
+	from := slices.IndexFunc(r.adopts, func(a Adoption) bool { return a.From == head.Owner })
+	switch {
+	case r.owned:
+		for _, a := range r.adopts {
+			a.Done(nil)
+		}
+		r.adopts = nil
+		sh.settle(ctx, r)
+		sh.readInbox(ctx, r)
+		sh.step(ctx, r)
+	case r.state.Status().Final():
+		if r.inbox.wanted {
+			sh.clear(ctx, r)
+		}
+		for _, d := range r.pending {
+			if d.answers() {
+				sh.keepLate(r, d)
+			}
+		}
+		sh.drop(r, nil, nil)
+	case from >= 0:
+		sh.takeOver(ctx, r, r.adopts[from])
+	case r.inbox.wanted && head.Owner == 0 && sh.s.n.Claims():
+		sh.readInbox(ctx, r)
+	default:
+		n := sh.s.n
+		switch {
+		case !r.inbox.wanted:
+		case head.Owner == 0:
+			n.Backoffs.addForOthers(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
+		default:
+			n.Backoffs.Add(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
+		}
+		sh.drop(r, call.ErrNotOwner, nil)
+	}
+}
+
+// Fold makes a run's story out of what was loaded. Returns a *RunError if it
+// cannot be read here; any other error says that this is not known.
+func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *machine.Scratch) (Story, error) {
+	story := Story{rows: l.Rows}
+	var err error
+	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, l, scratch, story.notes.note)
+	var aside *journal.RunError
+	if err != nil && !errors.As(err, &aside) && journal.Permanent(err) {
+		err = &journal.RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: journal.HintFor(err)}
+	}
+	return story, err
+}

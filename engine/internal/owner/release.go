@@ -1,0 +1,48 @@
+package owner
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// release gives up a run while the engine stops, if other calls keep the engine
+// and none is in flight for this run. The row that gives it up holds no record: it
+// only says that the run has no owner and is due at once. Runs that wait
+// for a person, or for a person's resume, gain nothing and stay.
+func (sh *shard) release(ctx context.Context, r *ownedRun) {
+	n := sh.s.n
+	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.commit != nil || len(r.pending) > 0 ||
+		r.state.InFlight() || !Moves(r.state.Status()) || n.Calls.InFlight() == 0 || ctx.Err() != nil {
+		return
+	}
+	at := n.Clock.Now()
+	if last := r.state.Last(); at.Before(last) {
+		at = last
+	}
+	data, _, err := journal.EncodeRow(n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, at, nil)
+	if err != nil {
+		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
+		return
+	}
+	nobody, check := store.EngineID(0), at // any engine may go on with it at once
+	if due, ok := r.state.NextDue(); ok && due.Before(at) {
+		check = due // a bound is never later than what is due
+	}
+	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
+	r.phase = phaseLoading // nothing is decided until the row is answered
+	sh.s.Timers.set(r.id, time.Time{}, false)
+	// If this incarnation ends meanwhile, it gives up everything at once.
+	sh.commitRow(ctx, t, func(l commit.Landing) {
+		if l.Err != nil {
+			// The row is another's, or this incarnation is over: the journal tells.
+			sh.load(ctx, r)
+			return
+		}
+		sh.drop(r, call.ErrNotOwner, nil)
+	})
+}

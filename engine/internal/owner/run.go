@@ -1,0 +1,544 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// runPhase is what an owned run can do now.
+type runPhase uint8
+
+const (
+	phaseLoading runPhase = iota // its journal is being read
+	phaseReady
+	phaseQuarantined // it went wrong here and is left alone: see err
+)
+
+// An ownedRun is a run in the memory of the engine that owns it. Only its
+// shard's goroutine uses it.
+type ownedRun struct {
+	id    machine.RunID
+	phase runPhase
+	err   error // phaseAside: why
+
+	wf    *dsl.Workflow
+	state *machine.State // ahead of the journal by what is in flight
+	specs map[string]invoke.AgentSpec
+	notes
+	owned bool           // the journal says that this engine is the owner
+	owner store.EngineID // owner when it was loaded
+	seq   int32          // number of its next journal row
+	fence int32          // seq of the row that made this engine the owner
+	bound time.Time      // next_check as the run's row holds it
+	facts int            // facts told so far
+	link  journal.Link   // of its last journal row
+
+	stored int64 // bytes of its journal
+	weight int64 // what the shard counts for its memory
+
+	pending []*delivery
+	commit  *pendingCommit  // on its way to the store; nil = nothing
+	away    *costlyDecision // the pool decides now, and events wait; nil = it does not
+	decided *costlyDecision // what the pool has decided, until it is used
+	slow    bool            // people were told that it takes long to decide
+	adopts  []Adoption
+	waiters []chan *machine.State
+	inbox   inbox
+	heard   *int32 // how many messages were read before the takeover; nil = there are more
+	unheard bool   // messages that waited at the takeover are not read yet: nothing starts
+
+	suspect  bool // its last owner died: it is taken in hand before each decision until it gets on
+	deaths   int  // engines that died with it in hand, as the store knows
+	inHand   bool // by this shard
+	grasping bool // it is being taken in hand
+}
+
+// A pendingCommit is a transition on its way to the store, and what follows once it
+// has landed.
+type pendingCommit struct {
+	commit.Item
+	r          *ownedRun
+	deliveries []*delivery
+	link       journal.Link   // of its row
+	facts      []machine.Fact // of kinds that an observer takes
+	told       int            // facts of all kinds
+	commands   []machine.Command
+	reserved   []invoke.AgentSpec // one slot each
+	started    *Start
+	adopting   bool
+	late       []*delivery     // messages that came too late to count
+	events     []machine.Event // what the records say; only kept where faults may strike
+}
+
+// release gives reserved slots back.
+func (f *pendingCommit) release(c invoke.Capacity) {
+	if c == nil {
+		return
+	}
+	for _, spec := range f.reserved {
+		c.Release(spec, 1)
+	}
+	f.reserved = nil
+}
+
+// maxEvents bounds how many waiting events become one row.
+const maxEvents = 256
+
+// accept queues an event for its run.
+func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
+	r := sh.runs[id]
+	switch {
+	case r == nil && d.start != nil:
+		r = &ownedRun{id: id, phase: phaseReady, state: machine.NewState(), bound: store.Never}
+		sh.runs[id] = r
+	case r == nil:
+		r = &ownedRun{id: id, phase: phaseLoading}
+		sh.runs[id] = r
+		sh.load(ctx, r)
+	case d.start != nil: // the id is taken: mint another
+		d.finish(store.ErrExists)
+		return
+	case r.phase == phaseQuarantined:
+		d.finish(r.err)
+		return
+	case r.phase == phaseReady && r.state.Status().Final():
+		if _, freed := d.Event.(machine.SlotsFreed); freed {
+			// It had stood in line and has ended since, or does when its commit lands:
+			// the next run in line must not wait for that.
+			d.finish(nil)
+			return
+		}
+	}
+	r.pending = append(r.pending, d)
+	sh.step(ctx, r)
+}
+
+// An Adoption asks that a run be taken over from an owner who is gone.
+type Adoption struct {
+	From     store.EngineID // whose it may be taken from; 0 = a run without an owner
+	Story    *Story         // the run as it was read; nil = it must be read
+	Specs    map[string]invoke.AgentSpec
+	Read     bool      // its inbox was read with it, or nothing was in it
+	Messages []Message // what was in it: to be decided in the row that takes it over
+	Done     func(error)
+
+	Suspect bool // the run's owner died
+	Deaths  int  // engines that died with the run in hand
+}
+
+// adopt makes this engine the owner of a run, if its owner is gone.
+func (sh *shard) adopt(ctx context.Context, id machine.RunID, a Adoption) {
+	r := sh.runs[id]
+	switch {
+	case r == nil:
+		r = &ownedRun{id: id, phase: phaseLoading, specs: a.Specs}
+		sh.runs[id] = r
+		r.adopts = append(r.adopts, a)
+		if a.Story != nil {
+			sh.loaded(ctx, r, *a.Story, nil)
+			return
+		}
+		sh.load(ctx, r)
+	case r.phase == phaseQuarantined:
+		a.Done(r.err)
+	case r.phase == phaseReady && r.owned && !r.adopting():
+		a.Done(nil)
+	case r.phase == phaseReady && r.commit == nil && r.away == nil: // its messages are being read
+		r.adopts = append(r.adopts, a)
+		if r.owner == a.From {
+			sh.takeOver(ctx, r, a)
+		}
+	default:
+		r.adopts = append(r.adopts, a)
+	}
+}
+
+// name returns the run's public id, as far as it is known.
+func (r *ownedRun) name() string {
+	if r.state != nil && r.state.Name() != "" {
+		return r.state.Name()
+	}
+	return store.RunName(r.id)
+}
+
+func (r *ownedRun) adopting() bool { return r.commit != nil && r.commit.adopting }
+
+// step decides what waits for the run, unless a commit of it is in flight.
+func (sh *shard) step(ctx context.Context, r *ownedRun) {
+	if r.phase != phaseReady || r.commit != nil || r.away != nil || len(r.pending) == 0 || ctx.Err() != nil {
+		return
+	}
+	becoming := r.becoming()
+	if !r.owned && !becoming || sh.inboxFirst(ctx, r) {
+		return
+	}
+	if r.suspect && !r.inHand && !becoming { // a takeover is in hand already
+		sh.grasp(r)
+		return
+	}
+	n := min(len(r.pending), maxEvents)
+	todo := slices.Clone(r.pending[:n])
+	r.pending = slices.Delete(r.pending, 0, n)
+	var f *pendingCommit
+	err := guard.Do(func() (err error) { f, err = sh.decide(r, todo); return err })
+	switch {
+	case errors.Is(err, errOffloaded):
+	case err != nil:
+		sh.quarantine(ctx, r, todo, err)
+	case f == nil || f.Transition.Data == nil:
+		if f != nil {
+			sh.keepMessages(ctx, r, f)
+		}
+		sh.settle(ctx, r)
+		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.Clock.Until(due) <= 0 {
+			// Just decided, and nothing came of it: not again at once.
+			sh.s.Timers.set(r.id, sh.s.n.Clock.Now().Add(sh.s.n.cfg.Options.MinScan), true)
+		}
+		sh.step(ctx, r)
+	default:
+		sh.keepMessages(ctx, r, f)
+		sh.send(ctx, r, f)
+	}
+}
+
+// becoming reports whether what waits makes this engine the owner.
+func (r *ownedRun) becoming() bool {
+	return slices.ContainsFunc(r.pending, func(d *delivery) bool {
+		_, taken := d.Event.(machine.TakenOver)
+		return taken || d.start != nil
+	})
+}
+
+// send has a decision committed, with others that are decided in a row.
+func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
+	r.commit = f
+	sh.commits++
+	for _, e := range f.events {
+		failpoint.HitEvent("record.before", e)
+	}
+	if f.started != nil {
+		f.Transition.Names = &f.started.Names
+	}
+	f.To, f.For, f.r = sh, f, r
+	sh.outbox = append(sh.outbox, &f.Item)
+	if len(sh.outbox) >= inARow {
+		sh.flush(ctx)
+	}
+}
+
+// answered goes on after a commit was answered.
+func (sh *shard) answered(ctx context.Context, it *commit.Item) {
+	switch of := it.For.(type) {
+	case *pendingCommit:
+		sh.landed(ctx, of.r, of, it.Landing)
+	case func(commit.Landing):
+		of(it.Landing)
+	}
+}
+
+// landed goes on with a run after its commit was answered.
+func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l commit.Landing) {
+	sh.commits--
+	if r.commit != f {
+		return
+	}
+	switch {
+	case l.Err == nil && l.Submitted.Exists && l.Submitted.Run != r.id:
+		f.started.Submitted = l.Submitted
+		sh.drop(r, nil, nil)
+	case l.Err == nil && !l.Submitted.Exists:
+		sh.act(ctx, r, f)
+		sh.spares.doneWith(f)
+		sh.step(ctx, r)
+	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, store.ErrExists) && l.Unsure:
+		// Another engine appended, or this very row had landed before its answer got
+		// lost: the journal tells. The pending commit stays until then.
+		r.phase = phaseLoading
+		sh.load(ctx, r)
+	case errors.Is(l.Err, store.ErrExists):
+		sh.drop(r, l.Err, nil)
+	case OverFor(l.Err), ctx.Err() != nil:
+		// This incarnation is over. The run stays as it is, so that the next
+		// one knows that it was ours; those who wait are told by the end.
+	case l.Unsure && f.started == nil:
+		// The store refuses the row now, but an earlier sending of it may have
+		// landed: the journal tells.
+		r.phase = phaseLoading
+		sh.load(ctx, r)
+	case f.started != nil && l.Unsure: // given up: it may be stored all the same
+		sh.drop(r, &OpenOutcome{fmt.Errorf("submit: %w", l.Err)}, nil)
+	case f.started != nil:
+		sh.drop(r, fmt.Errorf("submit: %w", l.Err), nil)
+	default:
+		f.release(sh.s.capacity)
+		r.commit = nil
+		sh.quarantine(ctx, r, f.deliveries, fmt.Errorf("the store refuses row %d: %w", f.Transition.Seq, l.Err))
+	}
+}
+
+// act does what a landed transition asks for (commit before act).
+func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
+	n := sh.s.n
+	for _, e := range f.events {
+		failpoint.HitEvent("record.after", e)
+	}
+	r.commit = nil
+	r.seq, r.link, r.owned = f.Transition.Seq+1, f.link, true
+	r.stored += int64(len(f.Transition.Data))
+	sh.weigh(r)
+	if f.Transition.Owner != nil {
+		r.fence = f.Transition.Seq
+	}
+	if !f.Transition.NextCheck.IsZero() {
+		r.bound = f.Transition.NextCheck
+	}
+	if len(f.facts) > 0 {
+		n.cfg.Observer.Facts(r.id, r.facts+1, f.facts)
+	}
+	r.facts += f.told
+	sh.spares.toldFacts(f)
+	sh.gotOn(ctx, r, &f.Transition)
+	if f.started != nil {
+		f.started.Submitted = store.Submitted{Run: r.id, Name: f.started.Public}
+	}
+	r.inbox.consumed(f.Transition.Consumed)
+	if r.unheard {
+		r.inbox.wanted, r.inbox.first = true, true
+	}
+	for _, d := range f.deliveries {
+		d.finish(nil)
+	}
+	if f.adopting {
+		n.Quarantined.Gone(r.id)
+		n.Backoffs.Take(r.id)
+		for _, a := range r.adopts {
+			a.Done(nil)
+		}
+		r.adopts = nil
+	}
+	failpoint.Hit("act.before")
+	for _, c := range f.commands {
+		switch c := c.(type) {
+		case machine.Invoke:
+			n.Calls.Start(sh.callSpec(r, c))
+		case machine.Stop:
+			n.Calls.Stop(r.id, c.Attempt)
+		case machine.Alert:
+			n.cfg.Logger.Warn("alert", "run", r.name(), "kind", c.Kind, "step", c.Step, "code", c.Code, "message", c.Message)
+		}
+	}
+	failpoint.Hit("act.after")
+	f.reserved = nil // each is the worker's now, which gives it back
+	n.Followers.Tell(r.id)
+	sh.settle(ctx, r)
+	if sh.runs[r.id] == r {
+		sh.readInbox(ctx, r)
+	}
+}
+
+// callSpec copies out of the run what a call needs.
+func (sh *shard) callSpec(r *ownedRun, inv machine.Invoke) call.Spec {
+	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
+		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: sh.s.capacity}
+}
+
+// heard goes on with a run whose call was answered.
+func (sh *shard) heard(ctx context.Context, c *call.Call) {
+	a, ok := c.Concluded()
+	switch {
+	case !ok:
+		c.Finish()
+	case c.Flush(): // what it said before comes first
+		c.Report(a)
+	default:
+		sh.accept(ctx, c.Run, &delivery{Answer: a, call: c})
+	}
+}
+
+// settle notes what the run waits for now, and lets go of it if it has ended.
+func (sh *shard) settle(ctx context.Context, r *ownedRun) {
+	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
+		return
+	}
+	sh.letGo(r)
+	status := r.state.Status()
+	if status.Final() || status.NeedsHuman() {
+		for i, w := range r.waiters {
+			if status.Final() && len(r.pending) == 0 && i == len(r.waiters)-1 {
+				w <- r.state // the run is let go of here, and its state is the last one's to use
+				continue
+			}
+			w <- r.state.Clone()
+		}
+		r.waiters = nil
+	}
+	if status.Final() {
+		sh.s.Timers.set(r.id, time.Time{}, false)
+		if len(r.pending) == 0 {
+			if r.inbox.wanted {
+				sh.clear(ctx, r)
+			}
+			delete(sh.runs, r.id)
+			sh.weigh(r)
+		}
+		return
+	}
+	due, ok := r.state.NextDue()
+	sh.s.Timers.set(r.id, due, ok)
+	// What is paused starts nothing, so it must not stand in line: it would be
+	// told of a free slot, leave it, and be told again.
+	if sh.s.n.Draining.Load() {
+		sh.release(ctx, r)
+		return
+	}
+	if sh.s.capacity != nil && status != machine.RunPaused && !r.unheard {
+		sh.waitForSlot(r)
+	}
+}
+
+// waitForSlot has a run wait for slots of the agents for which steps of it are held.
+func (sh *shard) waitForSlot(r *ownedRun) {
+	held := r.state.Held()
+	if len(held) == 0 {
+		return
+	}
+	now := sh.s.n.Clock.Now()
+	for _, h := range held {
+		if h.Until.After(now) {
+			continue // it waits for a time, of which the agenda knows
+		}
+		if spec, ok := r.specs[h.Agent]; ok {
+			sh.s.Queue.wait(r.id, spec)
+		}
+	}
+}
+
+// drop forgets a run that is not this engine's, or that could not be read, and
+// tells everyone who waits.
+func (sh *shard) drop(r *ownedRun, err, trouble error) {
+	sh.letGo(r)
+	r.away, r.decided = nil, nil
+	if r.commit != nil {
+		r.commit.release(sh.s.capacity)
+		for _, d := range r.commit.deliveries {
+			d.finish(err)
+		}
+		r.commit = nil
+	}
+	for _, d := range r.pending {
+		d.finish(err)
+	}
+	r.pending = nil
+	for _, a := range r.adopts {
+		a.Done(err)
+	}
+	r.adopts = nil
+	for _, w := range r.waiters {
+		close(w)
+	}
+	r.waiters = nil
+	if trouble != nil {
+		sh.s.n.Quarantined.Note(r.id, trouble)
+	}
+	sh.s.Timers.set(r.id, time.Time{}, false)
+	delete(sh.runs, r.id)
+	sh.weigh(r)
+}
+
+// quarantine stops working on a run for which deciding or storing went wrong.
+// Its state is what the journal holds. An alert is written beside it, so that
+// people see it in the store too; another engine, or a newer one, may go on.
+func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
+	n := sh.s.n
+	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
+	if err.Hint == "" {
+		err.Hint = "its state is kept; an engine of another version may be able to go on"
+	}
+	r.away, r.decided = nil, nil
+	n.cfg.Logger.Error("run is quarantined", "run", r.name(), "error", cause)
+	var p *guard.Panic
+	if errors.As(cause, &p) {
+		n.cfg.Logger.Debug("stack of the panic", "run", r.name(), "stack", p.Stack)
+	}
+	for _, d := range todo {
+		d.finish(err)
+	}
+	if !r.owned { // it is another's, or does not exist yet: nothing may be written
+		var trouble error
+		if r.seq > 0 {
+			trouble = err
+			n.Backoffs.Add(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
+		}
+		sh.drop(r, err, trouble)
+		return
+	}
+	sh.letGo(r)
+	r.phase, r.err = phaseQuarantined, err
+	for _, d := range r.pending {
+		d.finish(err)
+	}
+	r.pending = nil
+	for _, a := range r.adopts {
+		a.Done(err)
+	}
+	r.adopts = nil
+	for _, w := range r.waiters {
+		close(w)
+	}
+	r.waiters = nil
+	n.Quarantined.Note(r.id, err)
+	sh.s.Quarantined.begin(r.id)
+	sh.s.Timers.set(r.id, time.Time{}, false)
+	sh.alert(ctx, r, cause)
+}
+
+// alert appends a row that holds no record, only the alert.
+func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
+	now := sh.s.n.Clock.Now()
+	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, now, nil)
+	if err != nil {
+		sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", err)
+		return
+	}
+	message, _, _ := strings.Cut(cause.Error(), "\n")
+	t := store.Transition{Run: r.id, Seq: r.seq, At: now, Data: data,
+		Alerts: []store.Alert{{Kind: "set_aside", Code: "internal", Message: message}}}
+	sh.commitRow(ctx, t, func(l commit.Landing) {
+		if l.Err != nil && !OverFor(l.Err) {
+			sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", l.Err)
+		}
+	})
+}
+
+// await returns where the run's state will be sent; nil = it is not here. The
+// error is that of a run that is quarantined.
+func (sh *shard) await(run machine.RunID) (chan *machine.State, error) {
+	r := sh.runs[run]
+	switch {
+	case r == nil:
+		return nil, nil
+	case r.phase == phaseQuarantined:
+		return nil, r.err
+	}
+	w := make(chan *machine.State, 1)
+	if r.phase == phaseReady && r.commit == nil && (r.state.Status().Final() || r.state.Status().NeedsHuman()) {
+		w <- r.state.Clone()
+		return w, nil
+	}
+	r.waiters = append(r.waiters, w)
+	return w, nil
+}

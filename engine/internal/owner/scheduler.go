@@ -1,0 +1,333 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A Scheduler moves the runs that one incarnation of this engine owns (S8,
+// S13). For every event: load the run, unless it is cached; decide; commit;
+// apply; act. Events that come while a run's commit is in flight wait and are
+// decided together, into one journal row; row n+1 is not sent before row n is
+// known to have landed.
+type Scheduler struct {
+	handing     atomic.Bool // the engine stops, and others live: runs without a call are handed back
+	n           *Shared
+	engine      store.EngineID
+	Committer   *commit.Committer
+	Timers      *Timers
+	Queue       *SlotQueue
+	capacity    invoke.Capacity // what this incarnation takes of the engine's; nil = nothing is limited
+	Hands       *HandKeeper
+	shards      []*shard
+	Bystand     func(ctx context.Context, run machine.RunID) // has what is said to an unstaffed run decided
+	done        <-chan struct{}                              // closed when this incarnation has ended
+	loads       sync.WaitGroup                               // goroutines that read for shards
+	reads       chan struct{}                                // bounds how many inboxes are read at once
+	clearing    Claimset                                     // ended runs whose inbox is being emptied
+	Quarantined Claimset                                     // runs that were quarantined
+	Undecidable backoffSet                                   // own runs for which only messages wait that cannot be decided here
+}
+
+// New returns a Scheduler without a Committer and Hands: the caller sets them before
+// Start.
+func New(n *Shared, engine store.EngineID, done <-chan struct{}) *Scheduler {
+	s := &Scheduler{n: n, engine: engine, Timers: newTimers(), done: done, reads: make(chan struct{}, 16)}
+	s.capacity = newLedger(n.cfg.Capacity)
+	s.Queue = newSlotQueue(s.capacity, s.slotFreed)
+	for range n.cfg.Options.Shards {
+		s.shards = append(s.shards, newShard(s))
+	}
+	return s
+}
+
+func (s *Scheduler) shard(run machine.RunID) *shard {
+	return s.shards[uint64(run)%uint64(len(s.shards))]
+}
+
+// A delivery is an event on its way to a run.
+type delivery struct {
+	call.Answer
+	done    func(error)     // told once what became of it; nil = not called
+	call    *call.Call      // whose answer it is, told like done; nil = none's
+	decided func()          // called once it was decided, or dropped; nil = not called
+	start   *Start          // the run's first event
+	message store.MessageID // that said it; 0 = none
+	data    []byte          // of the message
+	kept    bool            // it came too late to count and is kept as evidence
+	quiet   bool            // nothing may start because of it
+}
+
+// A Start is what the first transition of a run needs besides its event.
+type Start struct {
+	Workflow  store.WorkflowID
+	Flow      *dsl.Workflow
+	Specs     map[string]invoke.AgentSpec
+	Names     store.Names
+	Public    string          // the run's name
+	Submitted store.Submitted // set when landed
+}
+
+// finish tells the waiting caller what became of the delivery.
+func (d *delivery) finish(err error) {
+	if d.decided != nil {
+		d.decided()
+		d.decided = nil
+	}
+	if d.done != nil {
+		d.done(err)
+		d.done = nil
+	}
+	if c := d.call; c != nil {
+		d.call = nil
+		c.Reported(d.Answer, err)
+	}
+}
+
+// answers reports whether the event is an agent's answer.
+func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
+
+// deliver posts an event to its run. It reports false where this incarnation has
+// ended.
+func (s *Scheduler) deliver(run machine.RunID, d *delivery) bool {
+	return s.shard(run).give(task{run: run, d: d})
+}
+
+// Conclude implements call.Member.
+func (s *Scheduler) Conclude(c *call.Call) bool { return s.shard(c.Run).give(task{call: c}) }
+
+// Deliver implements call.Member.
+func (s *Scheduler) Deliver(run machine.RunID, a call.Answer, told func(error)) bool {
+	return s.deliver(run, &delivery{Answer: a, done: told})
+}
+
+// Done implements call.Member.
+func (s *Scheduler) Done() <-chan struct{} { return s.done }
+
+// ask delivers an event and waits for what becomes of it. Returns call.ErrNotOwner
+// if this incarnation ends first: what became of it is then not known.
+func (s *Scheduler) ask(ctx context.Context, run machine.RunID, d *delivery) error {
+	answer := make(chan error, 1)
+	d.done = func(err error) { answer <- err }
+	s.deliver(run, d)
+	select {
+	case err := <-answer:
+		return err
+	case <-s.done:
+		select { // it may have been told just before the end
+		case err := <-answer:
+			return err
+		default:
+			return call.ErrNotOwner
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// slotFreed tells a run that waits for an agent that it may try again.
+func (s *Scheduler) slotFreed(run machine.RunID, key string) {
+	s.deliver(run, &delivery{
+		Answer:  call.Answer{Event: machine.SlotsFreed{}, Arrived: s.n.Clock.Now()},
+		decided: func() { s.Queue.told(key) },
+	})
+}
+
+// TimePassed tells a run that something of it is due. It does not wait for the
+// commit: a Supervisor that waited for one run would be late for the others,
+// and what gets lost is found by its next pass.
+func (s *Scheduler) TimePassed(_ context.Context, run machine.RunID, e machine.Event) error {
+	s.deliver(run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
+	return nil
+}
+
+// InboxChanged tells that messages wait for a run.
+func (s *Scheduler) InboxChanged(run machine.RunID) {
+	sh := s.shard(run)
+	sh.post(func(ctx context.Context) { sh.inboxChanged(ctx, run) })
+}
+
+// Flush waits until no commit is on its way and no event waits.
+func (s *Scheduler) Flush(ctx context.Context) error {
+	for _, sh := range s.shards {
+		select {
+		case <-sh.quiet():
+		case <-s.done:
+			return call.ErrNotOwner
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Size returns how many runs are in memory.
+func (s *Scheduler) Size() int {
+	n := int64(0)
+	for _, sh := range s.shards {
+		n += sh.size.Load()
+	}
+	return int(n)
+}
+
+// Close gives back what the runs had reserved and returns the runs that were
+// owned, with the number of rows that are known to have landed. It is called after
+// the shards' goroutines have ended, but for those that were left behind: which
+// runs these own only the store knows.
+func (s *Scheduler) Close() map[machine.RunID]int32 {
+	s.loads.Wait()
+	runs := map[machine.RunID]int32{}
+	for _, sh := range s.shards {
+		if !sh.left {
+			sh.close(runs)
+		}
+	}
+	return runs
+}
+
+// close gives back what the shard's runs had reserved, and notes in owned, unless
+// that is nil, those that were owned.
+func (sh *shard) close(owned map[machine.RunID]int32) {
+	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
+		r := sh.runs[id]
+		var told []*delivery
+		if r.commit != nil {
+			r.commit.release(sh.s.capacity)
+			told = r.commit.deliveries
+		}
+		for _, d := range slices.Concat(told, r.pending) {
+			d.finish(call.ErrNotOwner) // the sender finds the run's next owner
+		}
+		if r.phase != phaseQuarantined && r.owned && owned != nil {
+			owned[id] = r.seq
+		}
+		for _, w := range r.waiters {
+			close(w)
+		}
+	}
+	sh.runs = nil
+}
+
+// NotOwner reports whether an error says that the run is not this
+// incarnation's any more.
+func NotOwner(err error) bool {
+	return errors.Is(err, call.ErrNotOwner) || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrLapsed)
+}
+
+// OverFor reports whether an error says that this incarnation is over.
+func OverFor(err error) bool {
+	var loss *store.LossError
+	return NotOwner(err) || errors.As(err, &loss)
+}
+
+// Adopt has this engine become the owner of a run, if its owner is gone.
+func (s *Scheduler) Adopt(run machine.RunID, a Adoption) {
+	sh := s.shard(run)
+	sh.give(task{run: run, fn: func(ctx context.Context) { sh.adopt(ctx, run, a) }})
+}
+
+// ParkLost commits the row that parks a run, and makes this engine its owner. done is
+// told what became of it. It returns false where this incarnation has ended.
+func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
+	sh := s.shard(run.Head.Run)
+	return sh.give(task{run: run.Head.Run, fn: func(ctx context.Context) { sh.parkLost(ctx, run, done) }})
+}
+
+// await sends where a run's state will be sent, once it has ended or needs a person;
+// see shard.await.
+func (s *Scheduler) await(run machine.RunID, answer chan<- place) {
+	sh := s.shard(run)
+	sh.post(func(context.Context) {
+		w, err := sh.await(run)
+		answer <- place{w, err}
+	})
+}
+
+// A place is where a run's state will be sent; nil = the run is not here.
+type place struct {
+	waiter chan *machine.State
+	err    error // of a run that is quarantined
+}
+
+// HandBack gives up, one by one, the runs that another engine could go on with now.
+func (s *Scheduler) HandBack() {
+	s.handing.Store(true)
+	for _, sh := range s.shards {
+		sh.post(func(ctx context.Context) {
+			for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
+				sh.release(ctx, sh.runs[id])
+			}
+		})
+	}
+}
+
+// Start has the shards work until last is closed; see shard.loop. stop waits for them.
+func (s *Scheduler) Start(ctx context.Context, last <-chan struct{}) {
+	for _, sh := range s.shards {
+		go sh.loop(ctx, last)
+	}
+}
+
+// Tell delivers an event and waits for what becomes of it; see ask.
+func (s *Scheduler) Tell(ctx context.Context, run machine.RunID, e machine.Event) error {
+	return s.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
+}
+
+// Submit has a new run stored and makes this engine its owner. It fills in what became
+// of it. Returns ErrExists if the id is taken, and an *openOutcome if the store did not
+// answer.
+func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machine.Started) error {
+	return s.ask(ctx, e.RunID, &delivery{Answer: call.Answer{Event: e, Arrived: at}, start: st})
+}
+
+// An OpenOutcome says that a submission was sent and given up without an answer of
+// the store: it may be stored or not.
+type OpenOutcome struct{ err error }
+
+// Error returns the text of the store's error.
+func (e *OpenOutcome) Error() string { return e.err.Error() }
+
+// Unwrap returns the store's error.
+func (e *OpenOutcome) Unwrap() error { return e.err }
+
+// Wait waits for a run that is in this incarnation's memory, and reports
+// whether it was.
+func (s *Scheduler) Wait(ctx context.Context, run machine.RunID) (*machine.State, bool, error) {
+	answer := make(chan place, 1)
+	s.await(run, answer)
+	var waiter chan *machine.State
+	select {
+	case p := <-answer:
+		if p.err != nil {
+			return nil, false, p.err
+		}
+		waiter = p.waiter
+	case <-s.done:
+		return nil, false, nil
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+	if waiter == nil {
+		return nil, false, nil
+	}
+	select {
+	case state := <-waiter:
+		return state, true, nil
+	case <-s.done:
+		return nil, true, nil
+	case <-ctx.Done():
+		return nil, true, ctx.Err()
+	}
+}

@@ -1,0 +1,204 @@
+package owner
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/internal/lists"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A shard is one goroutine that owns the cached states of its share of the
+// runs: no other goroutine reads or writes them. Others post what they want of a run.
+type shard struct {
+	s    *Scheduler
+	hint chan struct{}
+
+	size atomic.Int64 // runs in memory
+	held atomic.Int64 // bytes that they take, about
+	turn turn         // what it does now
+
+	ended chan struct{} // closed when the goroutine has ended
+	left  bool          // it did not end in time; only the goroutine that ends the incarnation uses it
+
+	mu    sync.Mutex // protects following fields
+	queue []task
+	over  bool // nothing is taken any more
+
+	// Only the shard's goroutine uses the rest.
+	runs      map[machine.RunID]*ownedRun
+	scratch   machine.Scratch
+	allowance dsl.Allowance // of the decision at hand
+	slotsOf   map[string]machine.Slot
+	spares    spares
+	outbox    []*commit.Item  // decided, and about to go to the committer
+	commits   int             // commits of this shard on their way
+	idle      []chan struct{} // closed when no commit is on its way and no event waits
+}
+
+func newShard(s *Scheduler) *shard {
+	return &shard{s: s, hint: make(chan struct{}, 1), ended: make(chan struct{}), runs: map[machine.RunID]*ownedRun{}}
+}
+
+// A task is something that a shard has to do: an event for a run, a transition
+// that has landed, a call that was answered, or anything else. Most of them need no closure.
+type task struct {
+	run  machine.RunID
+	d    *delivery
+	it   *commit.Item
+	call *call.Call // that was answered
+	fn   func(context.Context)
+}
+
+// post has f run by the shard's goroutine, after what was posted before. It
+// never blocks: writers post to shards, and shards wait for writers. What is
+// posted after the shard has stopped is dropped.
+func (sh *shard) post(f func(context.Context)) { sh.give(task{fn: f}) }
+
+// give is post for tasks. It reports false where the shard has stopped.
+func (sh *shard) give(t task) bool {
+	sh.mu.Lock()
+	taken := !sh.over
+	if taken {
+		sh.queue = append(sh.queue, t)
+	}
+	sh.mu.Unlock()
+	if taken {
+		wait.Wake(sh.hint)
+	}
+	return taken
+}
+
+// Landed implements commit.Receiver.
+func (sh *shard) Landed(items []*commit.Item) {
+	sh.mu.Lock()
+	taken := !sh.over
+	if taken {
+		for _, it := range items {
+			sh.queue = append(sh.queue, task{it: it})
+		}
+	}
+	sh.mu.Unlock()
+	if taken {
+		wait.Wake(sh.hint)
+	}
+}
+
+// commitRow has a row committed that is not decided from events. done is called by the
+// shard's goroutine. It returns false if this incarnation ends: then done is not called.
+func (sh *shard) commitRow(ctx context.Context, t store.Transition, done func(commit.Landing)) bool {
+	sh.commits++
+	err := sh.s.Committer.Commit(ctx, &commit.Item{Transition: t, To: sh, For: func(l commit.Landing) {
+		sh.commits--
+		done(l)
+	}})
+	if err != nil {
+		sh.commits--
+	}
+	return err == nil
+}
+
+// inARow is how many tasks a shard does before what they lead to leaves it.
+// The committer shares the CPUs with it. If the first transition woke the committer,
+// each batch would hold few of them.
+const inARow = 64
+
+// flush gives the committer what was decided. It blocks while the committer is
+// full, which is how the store slows down what decides. An error means that this
+// incarnation ends: no caller waits for the rest.
+func (sh *shard) flush(ctx context.Context) {
+	if len(sh.outbox) == 0 {
+		return
+	}
+	sh.turn.end() // to wait for the store is not to be stuck
+	now := time.Now()
+	for i, it := range sh.outbox {
+		it.Queued = now
+		_ = sh.s.Committer.Commit(ctx, it)
+		sh.outbox[i] = nil
+	}
+	sh.outbox = sh.outbox[:0]
+}
+
+// do does what a task asks for.
+func (sh *shard) do(ctx context.Context, t *task) {
+	switch {
+	case t.d != nil:
+		sh.accept(ctx, t.run, t.d)
+	case t.it != nil:
+		sh.answered(ctx, t.it)
+	case t.call != nil:
+		sh.heard(ctx, t.call)
+	default:
+		t.fn(ctx)
+	}
+}
+
+// loop runs what is posted until last is closed, and then what is still
+// there: among it may be that a row has landed, and what that row asks for must
+// be done, or reported not sent, by this process. After ctx has ended nothing
+// new is decided.
+func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
+	defer close(sh.ended)
+	var batch []task
+	for ended := false; ; {
+		sh.mu.Lock()
+		batch, sh.queue = sh.queue, lists.Blank(batch)
+		sh.over = sh.over || ended && len(batch) == 0
+		sh.mu.Unlock()
+		for i := range batch {
+			sh.turn.start(batch[i].about())
+			sh.do(ctx, &batch[i])
+			batch[i] = task{}
+			if (i+1)%inARow == 0 {
+				sh.flush(ctx)
+			}
+		}
+		sh.turn.end()
+		sh.flush(ctx)
+		if len(batch) > 0 {
+			sh.size.Store(int64(len(sh.runs)))
+			sh.rest()
+			continue
+		}
+		if ended {
+			return
+		}
+		select {
+		case <-sh.hint:
+		case <-last:
+			ended = true
+		}
+	}
+}
+
+// rest tells those who wait for quiet.
+func (sh *shard) rest() {
+	if sh.commits > 0 || len(sh.idle) == 0 {
+		return
+	}
+	sh.mu.Lock()
+	waiting := len(sh.queue)
+	sh.mu.Unlock()
+	if waiting > 0 {
+		return
+	}
+	for _, c := range sh.idle {
+		close(c)
+	}
+	sh.idle = nil
+}
+
+// quiet returns a channel that is closed when nothing is on its way.
+func (sh *shard) quiet() <-chan struct{} {
+	c := make(chan struct{})
+	sh.post(func(context.Context) { sh.idle = append(sh.idle, c) })
+	return c
+}

@@ -1,0 +1,94 @@
+package owner
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/internal/outage"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// Shared is what the runs of one node share, whatever incarnation of it owns them.
+type Shared struct {
+	cfg         Config
+	Defs        *journal.Definitions
+	Clock       *clock.Clock
+	Calls       *call.Caller
+	Pool        *DecisionPool
+	Specs       SpecCache
+	Followers   *Followers
+	Quarantined *Quarantine
+	Outage      *outage.Outage
+	Backoffs    *backoffSet
+	Told        machine.FactKinds // that an observer takes
+	Idle        string            // why this node starts nothing at all; "" = it does
+	Draining    atomic.Bool
+}
+
+// Config is what Shared is made of. See engine.Config.
+type Config struct {
+	Store    store.Store
+	Invoker  invoke.Invoker
+	Capacity invoke.Capacity
+	Sealer   crypt.Sealer
+	Observer Observer
+	Logger   *slog.Logger
+	Options  Options
+}
+
+// An Observer is told what happens to runs. See engine.Observer.
+type Observer interface {
+	Facts(run machine.RunID, first int, facts []machine.Fact)
+	LateReply(run machine.RunID, attempt machine.AttemptID)
+}
+
+// Options are the settings. See engine.Options.
+type Options struct {
+	Lease, MinScan, MaxScan, RetryStore time.Duration
+	Shards                              int
+	MaxBatchRows, MaxBatchBytes         int
+	MaxRow                              int
+	Ceilings                            machine.Ceilings
+	Alone                               bool
+}
+
+// NewShared makes it. It starts nothing.
+func NewShared(cfg Config) *Shared {
+	h := &Shared{
+		cfg: cfg, Defs: journal.NewDefinitions(cfg.Store, cfg.Sealer), Clock: &clock.Clock{}, Followers: &Followers{}, Quarantined: &Quarantine{},
+		Outage: outage.New(cfg.Logger), Backoffs: &backoffSet{restFor: 20 * cfg.Options.MaxScan},
+	}
+	h.Pool = newDecisionPool(h.Clock)
+	return h
+}
+
+// Claims reports whether this node takes up runs without an owner.
+func (n *Shared) Claims() bool {
+	return !n.cfg.Options.Alone && !n.Draining.Load() && n.Idle == ""
+}
+
+// Check reports whether an agent can be called here.
+func (n *Shared) Check(ctx context.Context, spec invoke.AgentSpec) error {
+	if checker, ok := n.cfg.Invoker.(invoke.Checker); ok && n.Idle == "" {
+		return checker.Check(ctx, spec)
+	}
+	return nil
+}
+
+// Equipped returns a *RunError if one of a run's agents cannot be called here.
+func (n *Shared) Equipped(ctx context.Context, run machine.RunID, name string, specs map[string]invoke.AgentSpec) error {
+	for _, spec := range specs {
+		if err := n.Check(ctx, spec); err != nil {
+			return &journal.RunError{Run: int64(run), Name: name, Err: err, Hint: journal.HintFor(err)}
+		}
+	}
+	return nil
+}

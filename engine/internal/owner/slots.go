@@ -1,0 +1,114 @@
+package owner
+
+import (
+	"sync"
+
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A SlotQueue keeps, for each agent, the runs that wait for a slot, first come,
+// first served. When a slot frees one run is told, and the next only after that
+// one has decided: a hundred runs do not rush for one slot.
+type SlotQueue struct {
+	capacity invoke.Capacity // nil = no run ever waits
+	tell     func(run machine.RunID, key string)
+
+	mu    sync.Mutex // protects following fields
+	lines map[string]*waitList
+}
+
+type waitList struct {
+	spec    invoke.AgentSpec
+	runs    []machine.RunID
+	has     map[machine.RunID]bool
+	telling bool // a run was told and has not decided yet
+}
+
+func newSlotQueue(capacity invoke.Capacity, tell func(machine.RunID, string)) *SlotQueue {
+	return &SlotQueue{capacity: capacity, tell: tell, lines: map[string]*waitList{}}
+}
+
+// Free tells the first run in line for the agent, if there is one, no other is
+// being told and there is room: who is told in vain loses its place.
+func (q *SlotQueue) Free(key string) {
+	q.mu.Lock()
+	l := q.lines[key]
+	idle := l == nil || l.telling || len(l.runs) == 0
+	q.mu.Unlock()
+	if idle || q.capacity.Slot(l.spec).Free <= 0 {
+		return
+	}
+	q.mu.Lock()
+	if l.telling || len(l.runs) == 0 {
+		q.mu.Unlock()
+		return
+	}
+	run := l.runs[0]
+	l.runs = l.runs[1:]
+	delete(l.has, run)
+	l.telling = true
+	q.mu.Unlock()
+	q.tell(run, key)
+}
+
+// told says that the run that was told has decided. The next one is told if
+// there is still room.
+func (q *SlotQueue) told(key string) {
+	q.mu.Lock()
+	l := q.lines[key]
+	if l == nil {
+		q.mu.Unlock()
+		return
+	}
+	l.telling = false
+	if len(l.runs) == 0 { // who waits next begins a new line
+		delete(q.lines, key)
+	}
+	q.mu.Unlock()
+	q.Free(key)
+}
+
+// wait puts a run in line for the agent, unless it stands there. A slot that
+// freed between the run's decision and now is not missed.
+func (q *SlotQueue) wait(run machine.RunID, spec invoke.AgentSpec) {
+	q.mu.Lock()
+	l := q.lines[spec.Key]
+	if l == nil {
+		l = &waitList{spec: spec, has: map[machine.RunID]bool{}}
+		q.lines[spec.Key] = l
+	}
+	if l.has[run] {
+		q.mu.Unlock()
+		return
+	}
+	l.has[run] = true
+	l.runs = append(l.runs, run)
+	q.mu.Unlock()
+	q.Free(spec.Key)
+}
+
+// ahead returns how many runs stand in line for the agent.
+func (q *SlotQueue) ahead(key string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lines[key]
+	switch {
+	case l == nil:
+		return 0
+	case l.telling:
+		return len(l.runs) + 1
+	}
+	return len(l.runs)
+}
+
+// Waiting returns how many runs stand in line for any agent.
+func (q *SlotQueue) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for _, l := range q.lines {
+		n += len(l.runs)
+	}
+	return n
+}

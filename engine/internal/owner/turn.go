@@ -1,0 +1,135 @@
+package owner
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A turn is what a shard does at this moment. Any goroutine may read it.
+type turn struct {
+	began atomic.Int64 // unix nanoseconds; 0 = nothing
+	run   atomic.Int64 // the run it is about; 0 = none in particular
+	most  atomic.Int64 // nanoseconds that the slowest task took
+}
+
+// start notes that a task begins, and that the one before it is over.
+func (t *turn) start(run machine.RunID) { t.next(run, time.Now().UnixNano()) }
+
+// end notes that the shard waits for work, or for the committer.
+func (t *turn) end() {
+	if t.began.Load() != 0 {
+		t.next(0, 0)
+	}
+}
+
+// next begins a task at a time, in unix nanoseconds; 0 = there is none.
+func (t *turn) next(run machine.RunID, at int64) {
+	if began := t.began.Load(); began != 0 {
+		over := at
+		if over == 0 {
+			over = time.Now().UnixNano()
+		}
+		t.most.Store(max(t.most.Load(), over-began)) // only the shard's goroutine writes
+	}
+	t.run.Store(int64(run))
+	t.began.Store(at)
+}
+
+// takes returns for how long the task has been going on, and its run.
+func (t *turn) takes() (time.Duration, machine.RunID) {
+	at := t.began.Load()
+	if at == 0 {
+		return 0, 0
+	}
+	return time.Since(time.Unix(0, at)), machine.RunID(t.run.Load())
+}
+
+// about returns the run that a task is about; 0 = none in particular.
+func (t *task) about() machine.RunID {
+	switch {
+	case t.it != nil:
+		return t.it.Transition.Run
+	case t.call != nil:
+		return t.call.Run
+	}
+	return t.run
+}
+
+// Longest returns for how long the slowest task of all shards has been going on,
+// and its run.
+func (s *Scheduler) Longest() (most time.Duration, run machine.RunID) {
+	for _, sh := range s.shards {
+		if d, about := sh.turn.takes(); d > most {
+			most, run = d, about
+		}
+	}
+	return most, run
+}
+
+// Slowest returns how long the slowest task of all shards took, or has been going on.
+func (s *Scheduler) Slowest() time.Duration {
+	most, _ := s.Longest()
+	for _, sh := range s.shards {
+		most = max(most, time.Duration(sh.turn.most.Load()))
+	}
+	return most
+}
+
+// shardPatience is how long the end of an incarnation waits for a shard that is
+// in the midst of a task. A task takes microseconds.
+const shardPatience = time.Second
+
+// Stop waits for the shards' goroutines. A shard that does not end is left
+// behind: it decides nothing more, and nothing of it can land. What its runs had
+// reserved is given back, and answers that wait for it go to their runs' next owners.
+func (s *Scheduler) Stop() {
+	late := time.NewTimer(shardPatience)
+	defer late.Stop()
+	for _, sh := range s.shards {
+		select {
+		case <-sh.ended:
+			continue
+		default:
+		}
+		select {
+		case <-sh.ended:
+		case <-late.C:
+			late.Reset(0) // for those after it
+			sh.left = true
+			age, run := sh.turn.takes()
+			about := []any{"engine", s.engine, "busy", age.Round(time.Millisecond).String()}
+			if run != 0 {
+				about = append(about, "run", store.RunName(run))
+			}
+			s.n.cfg.Logger.Error("a shard does not end and is left behind; its runs are free for other engines", about...)
+			sh.abandon()
+			if l, ok := s.capacity.(*ledger); ok {
+				l.close()
+			}
+			go func() { // ends with the task; if that never ends, with the process
+				<-sh.ended
+				sh.close(nil)
+			}()
+		}
+	}
+}
+
+// abandon takes what waits for a shard that hangs from it.
+func (sh *shard) abandon() {
+	sh.mu.Lock()
+	tasks := sh.queue
+	sh.queue, sh.over = nil, true
+	sh.mu.Unlock()
+	for _, t := range tasks {
+		switch {
+		case t.d != nil:
+			t.d.finish(call.ErrNotOwner)
+		case t.call != nil:
+			t.call.Conclude()
+		}
+	}
+}
