@@ -2,18 +2,21 @@
 // Options, Submit, Wait, Follow and Observer. The loops are behind it:
 //
 //   - internal/owner decides on the runs that this engine owns,
+//
 //   - internal/commit puts their transitions into batches,
+//
 //   - internal/call makes the calls that landed transitions ask for,
+//
 //   - internal/cluster finds what is due, and the runs that no engine works on.
 //
-//	event ──▶ Scheduler: load (or cached) ─▶ machine.Decide ─▶ commit   one row of the run's journal,
-//	  ▲                                                          │      in a batch with other runs' rows
-//	  │                                           ┌──────────────┴─────────────┐
-//	  │                                           ▼                            ▼
-//	  │                                   calls to make               the run's next due time
-//	  │                                           │                            │
-//	  ├── result, failure, unknown, deferred ◀── Worker: Invoke the agent      │
-//	  └── TimePassed ◀───────────────────────── Supervisor: what is due ◀──────┘
+//     event ──▶ Scheduler: load (or cached) ─▶ machine.Decide ─▶ commit   one row of the run's journal,
+//     ▲                                                          │      in a batch with other runs' rows
+//     │                                           ┌──────────────┴─────────────┐
+//     │                                           ▼                            ▼
+//     │                                   calls to make               the run's next due time
+//     │                                           │                            │
+//     ├── result, failure, unknown, deferred ◀── Worker: Invoke the agent      │
+//     └── TimePassed ◀───────────────────────── Supervisor: what is due ◀──────┘
 //
 // The loop closes in one direction only: store, worker or supervisor, event,
 // Deliver, store. Nothing else writes the state of a run.
