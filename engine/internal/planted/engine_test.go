@@ -71,7 +71,7 @@ var engineFaults = []fault{
 		name: "a run with which too many engines died is parked",
 		in:   "engine/internal/cluster.(*Membership).take",
 		old:  "case x.Deaths >= store.MaxDeaths:",
-		new:  "case x.Deaths >= 100*MaxDeaths:",
+		new:  "case x.Deaths >= 100*store.MaxDeaths:",
 		by:   catches("engine", "^TestPoisonousRunIsParked$"),
 	},
 	{
@@ -316,14 +316,14 @@ var engineFaults = []fault{
 		name: "nothing starts without a lease",
 		in:   "engine/internal/owner.(*shard).mayNotStart",
 		old:  "case !now.Leased:",
-		new:  `case !now.leased && n.idle != "":`,
+		new:  `case !now.Leased && n.Idle != "":`,
 		by:   catches("engine", "^TestNothingIsSentWithoutALease$"),
 	},
 	{
 		name: "nothing is sent without a lease",
 		in:   "engine/internal/call.(*Call).prepare",
 		old:  "case !now.Leased:",
-		new:  "case !now.leased && left < 0:",
+		new:  "case !now.Leased && left < 0:",
 		by:   catches("engine", "^TestLeaseLostWhileACallIsPrepared$"),
 	},
 	{
@@ -386,7 +386,7 @@ var engineFaults = []fault{
 		name: "a takeover reads the inbox first",
 		in:   "engine/internal/owner.(*shard).takeOver",
 		old:  "if !a.Read {",
-		new:  "if !a.read && r.heard != nil {",
+		new:  "if !a.Read && r.heard != nil {",
 		by:   catches("engine", "^TestVerbsBeforeTheTakeover$|^TestVerbsBeforeTheClaim$|^TestInboxThatCannotBeRead$|^TestRetryAtATakeover$"),
 	},
 	{
@@ -498,7 +498,7 @@ var engineFaults = []fault{
 		name: "a submission whose id is taken tries another",
 		in:   "engine.(*Node).Submit",
 		old:  "if !errors.Is(err, store.ErrExists) {",
-		new:  "if !errors.Is(err, ErrExists) || len(s.Name) >= 0 {",
+		new:  "if !errors.Is(err, store.ErrExists) || len(s.Name) >= 0 {",
 		by:   catches("engine", "^TestRunIDCollision$"),
 	},
 	{
@@ -512,7 +512,7 @@ var engineFaults = []fault{
 		name: "an engine that cannot commit and has lost its lease gives up",
 		in:   "engine/internal/cluster.(*Membership).tick",
 		old:  "t.end(store.ErrLapsed)",
-		new:  "_ = ErrLapsed",
+		new:  "_ = store.ErrLapsed",
 		by:   catches("engine", "^TestEngineThatCannotCommitLosesItsLease$"),
 	},
 	{
@@ -526,7 +526,7 @@ var engineFaults = []fault{
 		name: "many submissions are given up after bounded tries",
 		in:   "engine.(*enqueuer).land",
 		old:  "|| try >= commit.SubmitTries",
-		new:  "",
+		new:  "|| try >= 1000*commit.SubmitTries",
 		by:   catches("engine", "^TestEnqueueAllWithoutAnswers$"),
 	},
 	{
@@ -638,7 +638,7 @@ var engineFaults = []fault{
 		name: "a row that hands a run back is bound to the row before",
 		in:   "engine/internal/owner.(*shard).release",
 		old:  "r.link, r.id, r.seq, at, nil",
-		new:  "link{}, r.id, r.seq, at, nil",
+		new:  "journal.Link{}, r.id, r.seq, at, nil",
 		by:   catches("engine", "^TestDrainHandsBackWhatNeedsNoCall$"),
 	},
 	{
