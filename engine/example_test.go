@@ -1,0 +1,187 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing/fstest"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/memory"
+	"github.com/saga-engine/engine/sdk"
+)
+
+const greeting = `workflow "hello" {
+  deadline = "1m"
+  variable "who" { type = string }
+  step "greet" {
+    action       = agent.chat.post
+    compensation = "none"
+    input { text = "Hello, ${var.who}!" }
+  }
+  output "said" { value = step.greet.output.said }
+}
+`
+
+// greetingDefinition links the workflow with the schema of its agent.
+func greetingDefinition() (*dsl.Definition, error) {
+	module, diags := dsl.Parse(fstest.MapFS{"hello.hcl": {Data: []byte(greeting)}}, dsl.ParseOptions{})
+	def, more := dsl.Link(module, map[string]dsl.AgentBinary{"chat": {Version: "1.0.0", Schema: sdk.Schema{
+		Name: "chat", Version: "1.0.0",
+		Actions: map[string]sdk.ActionSchema{"post": {
+			Inputs:  []sdk.Field{{Name: "text", Type: sdk.Type{Kind: sdk.KindString}}},
+			Outputs: []sdk.Field{{Name: "said", Type: sdk.Type{Kind: sdk.KindString}}},
+		}},
+	}}})
+	return def, append(diags, more...).Err()
+}
+
+// A chat is an Invoker of its own: it answers calls in this process. An engine that runs
+// agents as processes uses a Pool of package agents instead.
+type chat struct{}
+
+// Invoke answers at once. A real one calls a service, passes Request.IdempotencyKey on
+// to it, and gives up when ctx ends.
+func (chat) Invoke(_ context.Context, call invoke.Call) (sdk.Reply, error) {
+	var in struct{ Text string }
+	if err := json.Unmarshal(call.Request.Input, &in); err != nil {
+		return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "bad_input", Message: err.Error(), Permanent: true}, nil
+	}
+	out, err := json.Marshal(map[string]string{"said": in.Text})
+	return sdk.Reply{Outcome: sdk.OutcomeResult, Output: out}, err
+}
+
+// An engine in a program: it joins a store, takes a run and works until its context ends.
+func Example() {
+	def, err := greetingDefinition()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	node, err := engine.NewNode(engine.Config{Store: memory.New(memory.Options{}), Invoker: chat{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- node.Run(ctx) }()
+
+	vars, diags := def.Workflow("hello").Bind([]dsl.Assignment{{Name: "who", Text: "world"}})
+	if err := diags.Err(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	sent, err := node.Submit(ctx, engine.Submission{Definition: def, Workflow: "hello", Vars: vars, Name: "greeting-1"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state, err := node.Wait(ctx, sent.Run) // until it has ended, or needs a person
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%v %s\n", state.Status(), state.Outputs()[0].Value.JSON())
+	stop() // calls in flight are awaited, and other engines get what is left
+	fmt.Println(<-ended)
+	// Output:
+	// succeeded "Hello, world!"
+	// <nil>
+}
+
+// What happens in a run, as it becomes durable.
+func ExampleNode_Follow() {
+	def, err := greetingDefinition()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	node, err := engine.NewNode(engine.Config{Store: memory.New(memory.Options{}), Invoker: chat{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- node.Run(ctx) }()
+
+	vars, _ := def.Workflow("hello").Bind([]dsl.Assignment{{Name: "who", Text: "world"}})
+	sent, err := node.Submit(ctx, engine.Submission{Definition: def, Workflow: "hello", Vars: vars})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	tell := func(first int, facts []machine.Fact) {
+		for i, f := range facts {
+			fmt.Println(strings.TrimSpace(fmt.Sprint(first+i, " ", f.Kind, " ", f.Step)))
+		}
+	}
+	if _, err := node.Follow(ctx, sent.Run, 1, tell, journal.FollowOptions{}); err != nil {
+		fmt.Println(err)
+	}
+	stop()
+	<-ended
+	// Output:
+	// 1 run_created
+	// 2 attempt_started greet
+	// 3 attempt_finished greet
+	// 4 step_finished greet
+	// 5 run_finished
+}
+
+// A counting store is a store of one's own: it passes on to another one what it does
+// not change. The rules that every store obeys are in package storetest.
+type countingStore struct {
+	store.Store
+	commits *atomic.Int64
+}
+
+// OpenWriter returns a writer that counts.
+func (s countingStore) OpenWriter(ctx context.Context, engine store.EngineID, n int) (store.Writer, error) {
+	w, err := s.Store.OpenWriter(ctx, engine, n)
+	return countingWriter{w, s.commits}, err
+}
+
+type countingWriter struct {
+	store.Writer
+	commits *atomic.Int64
+}
+
+func (w countingWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
+	w.commits.Add(1)
+	return w.Writer.Commit(ctx, batch)
+}
+
+// A store of one's own.
+func ExampleConfig_store() {
+	def, err := greetingDefinition()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	vars, _ := def.Workflow("hello").Bind([]dsl.Assignment{{Name: "who", Text: "world"}})
+	st := countingStore{memory.New(memory.Options{}), &atomic.Int64{}}
+	// Enqueue stores the run for an engine that may start later.
+	sent, err := engine.Enqueue(context.Background(), engine.Config{Store: st, Invoker: chat{}}, engine.Submission{Definition: def, Workflow: "hello", Vars: vars, Name: "later"})
+	fmt.Println(sent.Name, sent.Exists, err, st.commits.Load())
+	// The same name finds the same run.
+	sent, err = engine.Enqueue(context.Background(), engine.Config{Store: st, Invoker: chat{}}, engine.Submission{Definition: def, Workflow: "hello", Vars: vars, Name: "later"})
+	fmt.Println(sent.Name, sent.Exists, err)
+	_, err = st.Find(context.Background(), "never")
+	fmt.Println(errors.Is(err, store.ErrNotFound))
+	// Output:
+	// later false <nil> 1
+	// later true <nil>
+	// true
+}
