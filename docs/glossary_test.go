@@ -159,6 +159,27 @@ func TestCommentsNameWhoActs(t *testing.T) {
 	})
 }
 
+// Pages say who does something, too.
+func TestPagesNameWhoActs(t *testing.T) {
+	pages := 0
+	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(file) != ".md" || filepath.Base(file) == "glossary.md" {
+			return err
+		}
+		pages++
+		text, err := os.ReadFile(file)
+		for i, line := range strings.Split(string(text), "\n") {
+			if word := vague.FindString(line); word != "" {
+				t.Errorf("%s:%d: says %q: say who it is (docs/glossary.md)", file, i+1, word)
+			}
+		}
+		return err
+	})
+	if err != nil || pages < 30 {
+		t.Errorf("%d pages, %v", pages, err)
+	}
+}
+
 // README, CONTRIBUTING and the documentation of package engine name the same files for
 // those who begin to read, and the files exist.
 func TestReadingOrder(t *testing.T) {
