@@ -192,8 +192,8 @@ func payFormat(p *payment) {
 	p.built(p.weights0().bytes + product(verbs, longest))
 }
 
-// payFormatList pays for each list as a whole: its texts go into the result
-// once for each verb. What is no list goes into each line.
+// payFormatList charges for formatlist. Each text of a list goes into one line of the
+// result, once for each verb. An argument that is no list goes into every line.
 func payFormatList(p *payment) {
 	p.numbers()
 	lines, lists, each := int64(1), weight{}, weight{}

@@ -119,8 +119,9 @@ func (r *running) runAll(ctx context.Context, workflow string, end machine.RunSt
 	return errors.Join(failed...)
 }
 
-// shapesSource returns the workflows of all shapes, whose large ones make so many
-// calls, each in a file of its own: one is larger than half of what a file may be.
+// shapesSource returns the workflows of all shapes. The large ones make so many calls.
+// Each workflow has a file of its own, because one takes more than half of the size that
+// a file may have.
 func shapesSource(large int) fs.FS {
 	files := fstest.MapFS{"agent.hcl": {Data: []byte(`agent "mock" {
   circuit_breaker { trip_after = 1000000000 }

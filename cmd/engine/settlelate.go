@@ -51,9 +51,9 @@ type settlement struct {
 	Output dsl.Value
 }
 
-// lateSettlement turns the late answers about a step into what they state. What
-// they leave open stays open: an answer that does not know either, or answers
-// that contradict each other, are for a person to judge.
+// lateSettlement makes a settlement of a step out of its late answers. It makes none where
+// an answer says *unknown*, or where two answers contradict each other: then a person has
+// to judge.
 func (a *app) lateSettlement(ctx context.Context, s *session, r *shownRun, step string) (settlement, error) {
 	all, err := s.lateReplies(ctx, r)
 	if err != nil {

@@ -54,8 +54,8 @@ func (a *app) watch(ctx context.Context, name string, from int) error {
 	return a.look(ctx, s, row, from, nil)
 }
 
-// untilEnded waits for the answer to a verb and shows what comes of it until
-// the run has ended. With --json it says nothing before that.
+// untilEnded waits for the answer to a verb, and then shows what happens until the run has
+// ended. With --json it prints one object, in the end.
 func (a *app) untilEnded(ctx context.Context, s *session, op *operator.Operator, y saying) error {
 	answered := func(ctx context.Context) error {
 		if y.answer {

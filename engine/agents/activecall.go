@@ -12,9 +12,10 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// An activeCall is one call, from the wish to make it until nobody listens to its
-// agent any more: limit, breaker, process. Pool.work counts it that long. No
-// goroutine waits for it, unless no process is ready.
+// An activeCall is one call on its way through limit, breaker and process. It begins when
+// the engine asks for the call, and ends when the pool does not wait for the agent's
+// answer any more. Pool.work counts it that long. A goroutine waits for it only if no
+// process is ready.
 type activeCall struct {
 	agent   *agent
 	call    invoke.Call

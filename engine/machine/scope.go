@@ -90,7 +90,7 @@ func (d *decider) selfScope(n *node) *dsl.Scope {
 func (d *decider) undoScope(n *node) *dsl.Scope {
 	sc := d.selfScope(n)
 	f := d.run.failure
-	if n.clearing { // nothing has turned the run
+	if n.clearing { // the run itself goes on: only this step is undone
 		f = dsl.Failure{Step: d.step(n).Name, Code: n.fwd.code(), Message: n.fwd.message()}
 	}
 	sc.Failure = &f

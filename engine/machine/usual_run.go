@@ -80,8 +80,8 @@ func (k usualRun) set(r *run, mask uint64, at instant, event Event) {
 	}
 }
 
-// acceptDiffers returns the fields in which a run is not as its acceptance leaves
-// it. Bits that do not follow mean nothing.
+// acceptDiffers returns the fields in which a run differs from one that was just
+// accepted. It sets bits of those fields only that acceptance determines.
 func acceptDiffers(r *run, at instant, ev *Started) uint64 {
 	var m uint64
 	for _, f := range [...]struct {

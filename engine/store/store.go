@@ -84,7 +84,7 @@ type RetainStats struct {
 	More       bool // there may be more to do now: call again
 }
 
-// A Finding is one thing that was looked at.
+// A Finding is the result of one check of a store.
 type Finding struct {
 	Name    string   // "sslmode", "pooler", …
 	Level   Severity // how bad it is
@@ -212,7 +212,7 @@ type Member struct {
 	Left       time.Duration // of the lease when it was asked for, by the store's clock; at most 0 = it is dead
 }
 
-// A Tick is what one tick found.
+// A Tick is what the store found when an engine renewed its lease.
 type Tick struct {
 	Now     time.Time // store time
 	Due     []DueRun  // own runs whose next check has passed

@@ -194,7 +194,7 @@ func (s *subject) checkReply(r sdk.Reply) error {
 	return fmt.Errorf("the code %q is not declared (%s)", r.Code, say(r))
 }
 
-// tidy undoes a call, so that the next rule finds the service as this one did.
+// tidy undoes a call, so that the next rule finds the service in the same state.
 func (s *subject) tidy(key string, output json.RawMessage) error {
 	if s.action.CompensatedBy == "" {
 		return nil

@@ -66,8 +66,8 @@ func pairs(a, b machine.Fact) bool {
 	return a.Kind == machine.FactAttemptFinished && b.Kind == machine.FactRetryScheduled && a.Step == b.Step && a.Undo == b.Undo
 }
 
-// pairText tells the retry b after the attempt a. An attempt that went well is
-// repeated because of what came of it.
+// pairText describes an attempt a and its retry b in one line. If the
+// attempt ended well, the line says why it is repeated all the same.
 func pairText(a, b machine.Fact) string {
 	s := ""
 	if a.Status == "ok" {

@@ -23,7 +23,7 @@ type scanner struct {
 
 	mu      sync.Mutex              // protects following fields
 	tick    store.Tick              // the newest
-	hinted  bool                    // something may have been said to a run whose owner is gone
+	hinted  bool                    // a message may have come for a run whose owner is gone
 	routine time.Time               // by this process's clock: when to look at everything again
 	passed  map[store.EngineID]bool // dead members whose runs were looked at
 	working bool

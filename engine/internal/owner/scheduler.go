@@ -182,10 +182,9 @@ func (s *Scheduler) Size() int {
 	return int(n)
 }
 
-// Close gives back what the runs had reserved and returns the runs that were
-// owned, with the number of rows that are known to have landed. It is called after
-// the shards' goroutines have ended, but for those that were left behind: which
-// runs these own only the store knows.
+// Close gives back what the runs had reserved. It returns the runs that were owned, with
+// the number of their rows that are known to have landed. It is called after Stop. Runs of
+// shards that Stop has left behind are not in the result: only the store knows them.
 func (s *Scheduler) Close() map[machine.RunID]int32 {
 	s.loads.Wait()
 	runs := map[machine.RunID]int32{}

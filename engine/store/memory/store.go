@@ -21,7 +21,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// A Store is an store.Store in memory. Several engines may share it.
+// A Store is a store.Store in memory. Several engines may share it.
 type Store struct {
 	now func() time.Time
 

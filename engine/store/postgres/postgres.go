@@ -53,7 +53,7 @@ func (o Options) validate() error {
 	return nil
 }
 
-// A Store is an store.Store in a PostgreSQL database. It is safe for
+// A Store is a store.Store in a PostgreSQL database. It is safe for
 // concurrent use; its writers are not.
 type Store struct {
 	source source

@@ -44,7 +44,7 @@ type Options struct {
 	Beside bool
 }
 
-// A Store is an store.Store in one file. It is safe for concurrent use; its
+// A Store is a store.Store in one file. It is safe for concurrent use; its
 // writers are not.
 type Store struct {
 	path string
@@ -252,7 +252,7 @@ func dsn(path, mode string, pragmas ...string) string {
 	return u.String()
 }
 
-// Close closes the file and gives it free. Writers end with it.
+// Close closes the file and releases its lock. Writers cannot be used any more.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closing = true

@@ -429,8 +429,8 @@ func landedNow(t *store.Transition) store.Outcome {
 }
 
 // submit writes a run's first transition and its names, unless the name or the
-// key is an earlier run's. The name goes first: whether it is free need not be
-// asked apart.
+// key belongs to an earlier run. The name is written first: if that works, the name was
+// free, and no query is needed.
 func (x *tx) submit(token int64, t *store.Transition) (store.Outcome, error) {
 	if known, err := x.knows(t.Workflow); err != nil || !known {
 		return store.Outcome{Err: fmt.Errorf("sqlite: run %d: no such workflow: %d", t.Run, t.Workflow)}, err
