@@ -156,7 +156,7 @@ func TestTakeOverOfARunLeftToOthers(t *testing.T) {
 }
 
 // S19 (Verbs before work): the same of a run whose owner has died, at the
-// takeover by another engine and by the next incarnation; what was done before
+// takeover by another engine and by the next membership; what was done before
 // is undone.
 func TestVerbsBeforeTheTakeover(t *testing.T) {
 	for name, c := range map[string]struct {

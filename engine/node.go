@@ -28,13 +28,13 @@ type Node struct {
 
 	started  atomic.Bool
 	lastPass atomic.Int64  // unix nanoseconds of the last pass, by this process's clock; 0 = none
-	ready    chan struct{} // closed when the first incarnation accepts work
+	ready    chan struct{} // closed when the first membership accepts work
 	ended    chan struct{} // closed when Run has returned
 	stopNow  context.CancelFunc
 	stopped  context.Context // ends at StopNow
 
 	mu      sync.Mutex          // protects following fields
-	term    *cluster.Membership // present incarnation; nil = none
+	current *cluster.Membership // nil = none
 	changed chan struct{}
 }
 
@@ -79,7 +79,7 @@ func (n *Node) StopNow() { n.stopNow() }
 // waits for calls in flight until their complete-by, commits what they
 // brought, hands over its runs and returns nil. After StopNow it returns
 // ErrStopping at once. If the lease lapses or another engine declares this one
-// dead, it stops everything it owns and joins again under a new incarnation,
+// dead, it stops everything it owns and joins again under a new membership,
 // which takes over what the former one had. It returns an error if it cannot
 // join the first time, and a *LossError when it finds that the store lost what
 // had been committed. Any other store that stops answering later is waited for. Run
@@ -187,11 +187,11 @@ func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// enter makes t the present incarnation.
+// enter makes t the present membership.
 func (n *Node) enter(t *cluster.Membership) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.term = t
+	n.current = t
 	close(n.changed)
 	n.changed = make(chan struct{})
 	if t != nil {
@@ -203,11 +203,11 @@ func (n *Node) enter(t *cluster.Membership) {
 	}
 }
 
-// present returns the present incarnation, and waits for one if there is none.
+// present returns the present membership, and waits for one if there is none.
 func (n *Node) present(ctx context.Context) (*cluster.Membership, error) {
 	for {
 		n.mu.Lock()
-		t, changed := n.term, n.changed
+		t, changed := n.current, n.changed
 		n.mu.Unlock()
 		if t != nil {
 			return t, nil
@@ -222,11 +222,11 @@ func (n *Node) present(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// now returns the present incarnation, or nil.
+// now returns the present membership, or nil.
 func (n *Node) now() *cluster.Membership {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.term
+	return n.current
 }
 
 // member is now for calls.
@@ -237,7 +237,7 @@ func (n *Node) member() call.Member {
 	return nil // and not a nil membership in an interface
 }
 
-// Engine returns the present incarnation, 0 while there is none.
+// Engine returns the present membership, 0 while there is none.
 func (n *Node) Engine() store.EngineID {
 	if t := n.now(); t != nil {
 		return t.Engine

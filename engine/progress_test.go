@@ -146,7 +146,7 @@ func TestCheckpointsAreSealed(t *testing.T) {
 	})
 }
 
-// S82: a checkpoint outlives the engine's incarnation in which it was sent; the
+// S82: a checkpoint outlives the engine's membership in which it was sent; the
 // answer that follows it does too.
 func TestCheckpointAcrossIncarnations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -49,7 +49,7 @@ func (c *trap) Release(invoke.AgentSpec, int)      {}
 func (c *trap) OnFree(func(string))                {}
 
 // A shard that does not get on costs its engine the lease, so that others go
-// on with its runs; the engine says why, and works on as another incarnation.
+// on with its runs; the engine says why, and works on as another membership.
 func TestStuckShardLosesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
@@ -79,7 +79,7 @@ func TestStuckShardLosesTheLease(t *testing.T) {
 		}
 		again := w.submit(a, "order", nil) // waits until the engine has joined again
 		if now := a.Engine(); now == former || now == 0 {
-			t.Errorf("the engine is incarnation %d, want a new one after %d", now, former)
+			t.Errorf("the engine is membership %d, want a new one after %d", now, former)
 		}
 		w.wait(a, again, machine.RunSucceeded)
 		close(stuck.free)

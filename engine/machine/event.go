@@ -18,7 +18,7 @@ type Input struct {
 	// Slots says, by agent name, how many calls may start. An agent that is
 	// absent has no limit. A step that finds no slot becomes held.
 	Slots map[string]Slot
-	// Engine is the incarnation of the deciding engine, Fence the seq of the
+	// Engine is the membership of the deciding engine, Fence the seq of the
 	// record that made it the owner; both are only copied into commands.
 	Engine int32
 	// Ceilings bound what the run may become, and Journal is how many bytes of the
@@ -124,8 +124,8 @@ type SlotsFreed struct{}
 // TakenOver says that an engine took over a run whose owner is gone. It
 // supersedes attempts without forgetting them.
 type TakenOver struct {
-	By   int32 // incarnation of the new owner
-	From int32 // incarnation of the former owner; 0 = nobody
+	By   int32 // membership of the new owner
+	From int32 // membership of the former owner; 0 = nobody
 }
 
 // EngineLost parks a run with which engines died: one after the other ended while

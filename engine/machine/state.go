@@ -114,7 +114,7 @@ type run struct {
 
 	records int32 // records applied
 	steps   int32 // number of steps; nodes below it are steps
-	owner   int32 // incarnation that took the run over last; 0 = the one that accepted it
+	owner   int32 // membership that took the run over last; 0 = the one that accepted it
 
 	done       int32 // steps that ended well
 	undonePast int32 // steps whose undo has finished or was passed through

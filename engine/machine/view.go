@@ -27,7 +27,7 @@ func (s *State) Vars() dsl.Value { return s.run.vars.v }
 // StartedBy returns who asked for the run.
 func (s *State) StartedBy() string { return s.run.startedBy }
 
-// Owner returns the incarnation that took the run over last; 0 if the engine
+// Owner returns the membership that took the run over last; 0 if the engine
 // that accepted it still has it.
 func (s *State) Owner() int32 { return s.run.owner }
 

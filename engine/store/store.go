@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// EngineID is an incarnation of an engine: a new positive number at every
+// EngineID is a membership of an engine: a new positive number at every
 // start of a process. 0 is nobody.
 type EngineID int32
 
@@ -134,7 +134,7 @@ type DefinedWorkflow struct {
 
 // Members keeps who is alive. A lease in the past is the only sign of death.
 type Members interface {
-	// Join registers a new incarnation with a fence row for each writer.
+	// Join registers a new membership with a fence row for each writer.
 	Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error)
 	// Tick renews the lease and returns what needs attention. Returns ErrLapsed
 	// if the lease had run out or the engine was declared dead: it must stop

@@ -39,7 +39,7 @@ func New(cfg Config) *Caller {
 	return w
 }
 
-// Start makes a call. It does not block. The call outlives the incarnation of
+// Start makes a call. It does not block. The call outlives the membership of
 // the engine that started it: its answer counts even if another engine owns the run
 // by then (language.md, What counts). StopAll ends it.
 func (w *Caller) Start(e Spec) {

@@ -34,16 +34,17 @@ type Answer struct {
 	Slot       *Reservation // of the call that it answers; nil = none
 }
 
-// A Member is one incarnation of the engine: the calls' way to the runs that it owns.
+// A Member is a membership of the engine, as calls see it: the way to the runs that it
+// owns.
 type Member interface {
 	// Conclude has the goroutine that owns the call's run conclude the call. It does
-	// not block. It returns false if this incarnation has ended.
+	// not block. It returns false if this membership has ended.
 	Conclude(c *Call) bool
 	// Deliver hands an answer to a run, in the order of the calls of Deliver. told, if
-	// it is not nil, is called once with what became of it, unless the incarnation ends
-	// first. Deliver does not block. It returns false if this incarnation has ended.
+	// it is not nil, is called once with what became of it, unless the membership ends
+	// first. Deliver does not block. It returns false if this membership has ended.
 	Deliver(run machine.RunID, a Answer, told func(error)) bool
-	// Done is closed when this incarnation has ended.
+	// Done is closed when this membership has ended.
 	Done() <-chan struct{}
 }
 
@@ -68,7 +69,7 @@ type Config struct {
 	Logger   *slog.Logger
 	Clock    *clock.Clock
 	Outage   *outage.Outage
-	Present  func() Member   // the incarnation of the moment; nil = there is none
+	Present  func() Member   // the membership of the moment; nil = there is none
 	Stopped  context.Context // ends when the engine stops at once, which calls outlive otherwise
 
 	Lease, MinScan, RetryHeld, RetryStore time.Duration // see engine.Options

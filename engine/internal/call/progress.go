@@ -24,7 +24,7 @@ type progressSender struct {
 	c *Call // whose signs of life they are
 
 	mu     sync.Mutex // protects following fields
-	term   Member     // that has the one on its way; nil = none is
+	member Member     // that has the one on its way; nil = none is
 	sent   *Answer    // on its way, or not known to be durable
 	next   *Answer    // waits; nil = nothing
 	retry  *time.Timer
@@ -111,7 +111,7 @@ func (p *progressSender) sendLocked() {
 	case t == nil:
 		p.laterLocked()
 		return
-	case p.term == t:
+	case p.member == t:
 		return
 	case p.foreign && !p.closed && time.Since(p.posted) < postEvery:
 		p.laterLocked()
@@ -121,7 +121,7 @@ func (p *progressSender) sendLocked() {
 		return
 	}
 	d := p.next
-	p.term, p.sent, p.next = t, d, nil
+	p.member, p.sent, p.next = t, d, nil
 	p.paceLocked(d)
 	answer := make(chan error, 1)
 	t.Deliver(p.c.Run, *d, func(err error) { answer <- err }) // here and not in a goroutine: this is what keeps the order
@@ -139,10 +139,10 @@ func (p *progressSender) sendLocked() {
 func (p *progressSender) settled(t Member, d *Answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.term != t || p.sent != d {
+	if p.member != t || p.sent != d {
 		return
 	}
-	p.term = nil
+	p.member = nil
 	var aside *journal.RunError
 	switch {
 	case err == nil, errors.As(err, &aside), errors.Is(err, store.ErrNotFound):
@@ -168,7 +168,7 @@ func (p *progressSender) hand(d *Answer) {
 	err := p.post(d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.term != nil || p.sent != d {
+	if p.member != nil || p.sent != d {
 		return // it went another way meanwhile
 	}
 	p.sent = nil
@@ -200,7 +200,7 @@ func (p *progressSender) handOver() {
 		p.next = nil
 	}
 	if p.sent == d {
-		p.term, p.sent = nil, nil
+		p.member, p.sent = nil, nil
 	}
 }
 
@@ -261,16 +261,16 @@ func (p *progressSender) close() {
 }
 
 // flush sends the last checkpoint, unless it is known to be durable or on its
-// way to the present incarnation, so that it comes to the run before whatever
+// way to the present membership, so that it comes to the run before whatever
 // is sent afterwards. It reports whether there was any to send, now or before.
 func (p *progressSender) flush() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.next == nil && p.sent != nil && p.term != p.c.w.cfg.Present() {
+	if p.next == nil && p.sent != nil && p.member != p.c.w.cfg.Present() {
 		p.next = p.sent
 	}
 	if p.next != nil {
-		p.term = nil // a newer one overtakes nothing: the queue keeps the order
+		p.member = nil // a newer one overtakes nothing: the queue keeps the order
 	}
 	p.sendLocked()
 	return p.sent != nil

@@ -88,7 +88,7 @@ func (c *Call) insist(a Answer, err error) {
 	}
 }
 
-// ask hands an answer to the present incarnation and waits for what becomes of it.
+// ask hands an answer to the present membership and waits for what becomes of it.
 // Returns ErrNotOwner if there is none, or if it ends first: what became of the answer
 // is then not known.
 func (c *Call) ask(ctx context.Context, a Answer) error {

@@ -22,7 +22,7 @@ func (s *Reservation) init(capacity invoke.Capacity, spec invoke.AgentSpec) {
 }
 
 // Of reports whether the slot was reserved with capacity. That of an earlier
-// incarnation is not this one's to use.
+// membership is not this one's to use.
 func (s *Reservation) Of(capacity invoke.Capacity) bool { return s != nil && s.capacity == capacity }
 
 // Take makes the caller the owner of the slot, and reports false if the slot

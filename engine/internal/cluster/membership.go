@@ -19,20 +19,20 @@ import (
 // errStop says that the engine is stopping.
 var ErrStopping = errors.New("engine: this engine is stopping")
 
-// ErrDrained is why an incarnation ended in order.
+// ErrDrained is why a membership ended in order.
 var ErrDrained = errors.New("engine: drained")
 
-// A Membership is one incarnation of a node: from joining the store under a new
+// A Membership is the time of a node in the store: from joining it under a new
 // number until it leaves, or is declared dead.
 type Membership struct {
 	n       *Local
 	Engine  store.EngineID
 	Runs    *owner.Scheduler
 	writers []store.Writer
-	ctx     context.Context // ends with the incarnation; only its Done and cause are used
+	ctx     context.Context // ends with the membership; only its Done and cause are used
 	end     context.CancelCauseFunc
 
-	former    store.EngineID          // the incarnation before this one; 0 = none
+	former    store.EngineID          // the membership before this one; 0 = none
 	inherited map[machine.RunID]int32 // what the former one owned, with the number of rows that had landed
 	scanner   *scanner
 
@@ -45,7 +45,7 @@ type Membership struct {
 	busy   bool                        // the last pass found work that is not the own runs'
 }
 
-// Join registers a new incarnation and learns the store's time.
+// Join registers a new membership and learns the store's time.
 func (n *Local) Join(ctx context.Context) (*Membership, error) {
 	o := n.cfg.Options
 	sent := time.Now()
@@ -94,7 +94,7 @@ func (t *Membership) closeWriters() {
 }
 
 // Run works until ctx ends and everything in flight has come to rest, or hard
-// ends, or the incarnation is over, and returns which.
+// ends, or the membership is over, and returns which.
 func (t *Membership) Run(ctx, hard context.Context) error {
 	defer context.AfterFunc(hard, func() { t.end(ErrStopping) })()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -136,10 +136,10 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	return context.Cause(t.ctx)
 }
 
-// over ends the incarnation if one of its loops has ended by itself.
+// over ends the membership if one of its loops has ended by itself.
 func (t *Membership) over(err error) { t.end(err) }
 
-// drain ends the incarnation in order: nothing more is started, calls in
+// drain ends the membership in order: nothing more is started, calls in
 // flight are waited for, and what they brought is committed.
 func (t *Membership) drain(ctx context.Context) {
 	t.n.shared.Draining.Store(true)
@@ -156,7 +156,7 @@ func (t *Membership) drain(ctx context.Context) {
 	if err == nil {
 		t.end(ErrDrained)
 	}
-	<-t.ctx.Done() // where the flush failed the incarnation is over anyhow
+	<-t.ctx.Done() // where the flush failed the membership is over anyhow
 }
 
 // tickLimit bounds the runs that one tick returns.
@@ -326,5 +326,5 @@ func (t *Membership) InheritFrom(former store.EngineID, runs map[machine.RunID]i
 	t.former, t.inherited = former, runs
 }
 
-// overFor reports whether an error says that this incarnation is over.
+// overFor reports whether an error says that this membership is over.
 func overFor(err error) bool { return owner.OverFor(err) }

@@ -428,7 +428,7 @@ func (n *Local) rests(story owner.Story) bool {
 	return !ok || due.After(n.shared.Clock.Now())
 }
 
-// inherit takes over what the former incarnation of this node owned. A run of
+// inherit takes over what the former membership of this node owned. A run of
 // which the store holds fewer rows than had landed shows that the store lost
 // what it had promised: it returns a *LossError then. A store that does not
 // answer is asked again until ctx ends.

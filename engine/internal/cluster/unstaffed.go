@@ -109,7 +109,7 @@ func (t *Membership) settleUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 	}
 	n, run := t.n, a.Head.Run
 	switch {
-	case errors.Is(l.Err, store.ErrStale), overFor(l.Err): // another engine was faster, or this incarnation is over
+	case errors.Is(l.Err, store.ErrStale), overFor(l.Err): // another engine was faster, or this membership is over
 		return nil
 	case l.Err != nil:
 		n.backOff(run, &journal.RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.Transition.Seq, l.Err)})

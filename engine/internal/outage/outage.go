@@ -39,7 +39,7 @@ const (
 
 // What else several loops ask of it.
 const (
-	Inherit = "take over from the former incarnation"
+	Inherit = "take over from the former membership"
 	Post    = "hand an answer to the run's owner"
 	Bystand = "look after a run whose agents are missing"
 )

@@ -18,13 +18,13 @@ import (
 // for its commit, the next is folded and another is read.
 const PagesAhead = 4
 
-// A HandKeeper keeps the store's list of what this incarnation has in hand (Hands).
+// A HandKeeper keeps the store's list of what this membership has in hand (Hands).
 // Many may hold runs at once: what they ask for while a write is on its way goes
 // with the next one.
 type HandKeeper struct {
 	n      *Shared
 	engine store.EngineID
-	ctx    context.Context // ends with the incarnation; only its Done and cause are used
+	ctx    context.Context // ends with the membership; only its Done and cause are used
 	hint   chan struct{}
 
 	// Runs against which nothing is known are taken over together, and suspects one
@@ -45,7 +45,7 @@ type handWait struct {
 	done   chan struct{}
 }
 
-// NewHandKeeper returns a keeper with nothing in hand. ctx ends with the incarnation.
+// NewHandKeeper returns a keeper with nothing in hand. ctx ends with the membership.
 func NewHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeeper {
 	return &HandKeeper{
 		n: n, engine: en, ctx: ctx, hint: make(chan struct{}, 1), runs: map[machine.RunID]int{},
@@ -114,7 +114,7 @@ func (k *HandKeeper) Hold(ctx context.Context, runs ...machine.RunID) error {
 }
 
 // LetGo takes runs out of the hand. The store learns it with the next write. It does
-// nothing once the incarnation is over: what ended it may be what it had in hand.
+// nothing once the membership is over: what ended it may be what it had in hand.
 func (k *HandKeeper) LetGo(runs ...machine.RunID) {
 	if k.ctx.Err() != nil {
 		return
@@ -200,7 +200,7 @@ func (sh *shard) grasp(r *ownedRun) {
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		err := sh.s.Hands.Hold(context.Background(), r.id) // ends with the incarnation
+		err := sh.s.Hands.Hold(context.Background(), r.id) // ends with the membership
 		sh.give(task{run: r.id, fn: func(ctx context.Context) {
 			sh.commits--
 			r.grasping = false

@@ -318,7 +318,7 @@ func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 	go func() {
 		defer sh.s.loads.Done()
 		if !sh.s.n.KeepSurely(ctx, late) {
-			return // this incarnation ends, and the message is still there
+			return // this membership ends, and the message is still there
 		}
 		sh.s.n.cfg.Observer.LateReply(r.id, d.Attempt)
 		sh.post(func(ctx context.Context) {

@@ -6,9 +6,9 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// A ledger is the Capacity of one incarnation: it knows what the incarnation's runs
+// A ledger is the Capacity of one membership: it knows what the membership's runs
 // have taken and not given back. A shard that hangs gives nothing back, and without
-// its slots the next incarnation could make no call.
+// its slots the next membership could make no call.
 type ledger struct {
 	invoke.Capacity
 
@@ -23,7 +23,7 @@ type takings struct {
 	n    int
 }
 
-// newLedger returns the Capacity of an incarnation; nil if nothing is limited.
+// newLedger returns the Capacity of a membership; nil if nothing is limited.
 func newLedger(of invoke.Capacity) invoke.Capacity {
 	if of == nil {
 		return nil
@@ -68,7 +68,7 @@ func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	}
 }
 
-// close gives back everything that is still taken. Calls of the incarnation that are
+// close gives back everything that is still taken. Calls of the membership that are
 // still in flight have no slot from then on; agents limit them all the same.
 func (l *ledger) close() {
 	l.mu.Lock()

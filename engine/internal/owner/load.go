@@ -18,13 +18,13 @@ import (
 const doingLoad = "load a run"
 
 // load reads a run's journal beside the shard's goroutine and posts the result.
-// A store that does not answer is asked again until this incarnation ends.
+// A store that does not answer is asked again until this membership ends.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	n, name := sh.s.n, r.name()
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		if sh.s.Hands.Hold(ctx, r.id) != nil { // this incarnation ends
+		if sh.s.Hands.Hold(ctx, r.id) != nil { // this membership ends
 			sh.s.Hands.LetGo(r.id)
 			return
 		}

@@ -48,7 +48,7 @@ func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 		}
 		done(l.Err)
 	})
-	if !ok { // this incarnation ends
+	if !ok { // this membership ends
 		done(call.ErrNotOwner)
 	}
 }

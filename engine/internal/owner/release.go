@@ -36,10 +36,10 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
 	r.phase = phaseLoading // nothing is decided until the row is answered
 	sh.s.Timers.set(r.id, time.Time{}, false)
-	// If this incarnation ends meanwhile, it gives up everything at once.
+	// If this membership ends meanwhile, it gives up everything at once.
 	sh.commitRow(ctx, t, func(l commit.Landing) {
 		if l.Err != nil {
-			// The row is another's, or this incarnation is over: the journal tells.
+			// The row is another's, or this membership is over: the journal tells.
 			sh.load(ctx, r)
 			return
 		}

@@ -272,7 +272,7 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 	case errors.Is(l.Err, store.ErrExists):
 		sh.drop(r, l.Err, nil)
 	case OverFor(l.Err), ctx.Err() != nil:
-		// This incarnation is over. The run stays as it is, so that the next
+		// This membership is over. The run stays as it is, so that the next
 		// one knows that it was ours; those who wait are told by the end.
 	case l.Unsure && f.started == nil:
 		// The store refuses the row now, but an earlier sending of it may have

@@ -17,7 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Scheduler moves the runs that one incarnation of this engine owns (S8,
+// A Scheduler moves the runs that one membership of this engine owns (S8,
 // S13). For every event: load the run, unless it is cached; decide; commit;
 // apply; act. Events that come while a run's commit is in flight wait and are
 // decided together, into one journal row; row n+1 is not sent before row n is
@@ -29,11 +29,11 @@ type Scheduler struct {
 	Committer   *commit.Committer
 	Timers      *Timers
 	Queue       *SlotQueue
-	capacity    invoke.Capacity // what this incarnation takes of the engine's; nil = nothing is limited
+	capacity    invoke.Capacity // what this membership takes of the engine's; nil = nothing is limited
 	Hands       *HandKeeper
 	shards      []*shard
 	Bystand     func(ctx context.Context, run machine.RunID) // has what is said to an unstaffed run decided
-	done        <-chan struct{}                              // closed when this incarnation has ended
+	done        <-chan struct{}                              // closed when this membership has ended
 	loads       sync.WaitGroup                               // goroutines that read for shards
 	reads       chan struct{}                                // bounds how many inboxes are read at once
 	clearing    Claimset                                     // ended runs whose inbox is being emptied
@@ -99,7 +99,7 @@ func (d *delivery) finish(err error) {
 // answers reports whether the event is an agent's answer.
 func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
-// deliver posts an event to its run. It reports false where this incarnation has
+// deliver posts an event to its run. It reports false where this membership has
 // ended.
 func (s *Scheduler) deliver(run machine.RunID, d *delivery) bool {
 	return s.shard(run).give(task{run: run, d: d})
@@ -117,7 +117,7 @@ func (s *Scheduler) Deliver(run machine.RunID, a call.Answer, told func(error)) 
 func (s *Scheduler) Done() <-chan struct{} { return s.done }
 
 // ask delivers an event and waits for what becomes of it. Returns call.ErrNotOwner
-// if this incarnation ends first: what became of it is then not known.
+// if this membership ends first: what became of it is then not known.
 func (s *Scheduler) ask(ctx context.Context, run machine.RunID, d *delivery) error {
 	answer := make(chan error, 1)
 	d.done = func(err error) { answer <- err }
@@ -220,12 +220,12 @@ func (sh *shard) close(owned map[machine.RunID]int32) {
 }
 
 // NotOwner reports whether an error says that the run is not this
-// incarnation's any more.
+// membership's any more.
 func NotOwner(err error) bool {
 	return errors.Is(err, call.ErrNotOwner) || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrLapsed)
 }
 
-// OverFor reports whether an error says that this incarnation is over.
+// OverFor reports whether an error says that this membership is over.
 func OverFor(err error) bool {
 	var loss *store.LossError
 	return NotOwner(err) || errors.As(err, &loss)
@@ -238,7 +238,7 @@ func (s *Scheduler) Adopt(run machine.RunID, a Adoption) {
 }
 
 // ParkLost commits the row that parks a run, and makes this engine its owner. done is
-// told what became of it. It returns false where this incarnation has ended.
+// told what became of it. It returns false where this membership has ended.
 func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 	sh := s.shard(run.Head.Run)
 	return sh.give(task{run: run.Head.Run, fn: func(ctx context.Context) { sh.parkLost(ctx, run, done) }})
@@ -301,7 +301,7 @@ func (e *OpenOutcome) Error() string { return e.err.Error() }
 // Unwrap returns the store's error.
 func (e *OpenOutcome) Unwrap() error { return e.err }
 
-// Wait waits for a run that is in this incarnation's memory, and reports
+// Wait waits for a run that is in this membership's memory, and reports
 // whether it was.
 func (s *Scheduler) Wait(ctx context.Context, run machine.RunID) (*machine.State, bool, error) {
 	answer := make(chan place, 1)

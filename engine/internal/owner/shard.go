@@ -26,7 +26,7 @@ type shard struct {
 	turn turn         // what it does now
 
 	ended chan struct{} // closed when the goroutine has ended
-	left  bool          // it did not end in time; only the goroutine that ends the incarnation uses it
+	left  bool          // it did not end in time; only the goroutine that ends the membership uses it
 
 	mu    sync.Mutex // protects following fields
 	queue []task
@@ -92,7 +92,7 @@ func (sh *shard) Landed(items []*commit.Item) {
 }
 
 // commitRow has a row committed that is not decided from events. done is called by the
-// shard's goroutine. It returns false if this incarnation ends: then done is not called.
+// shard's goroutine. It returns false if this membership ends: then done is not called.
 func (sh *shard) commitRow(ctx context.Context, t store.Transition, done func(commit.Landing)) bool {
 	sh.commits++
 	err := sh.s.Committer.Commit(ctx, &commit.Item{Transition: t, To: sh, For: func(l commit.Landing) {
@@ -112,7 +112,7 @@ const inARow = 64
 
 // flush gives the committer what was decided. It blocks while the committer is
 // full, which is how the store slows down what decides. An error means that this
-// incarnation ends: no caller waits for the rest.
+// membership ends: no caller waits for the rest.
 func (sh *shard) flush(ctx context.Context) {
 	if len(sh.outbox) == 0 {
 		return

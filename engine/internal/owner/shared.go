@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Shared is what the runs of one node share, whatever incarnation of it owns them.
+// Shared is what the runs of one node share, whatever membership of it owns them.
 type Shared struct {
 	cfg         Config
 	Defs        *journal.Definitions

@@ -79,7 +79,7 @@ func (s *Scheduler) Slowest() time.Duration {
 	return most
 }
 
-// shardPatience is how long the end of an incarnation waits for a shard that is
+// shardPatience is how long the end of a membership waits for a shard that is
 // in the midst of a task. A task takes microseconds.
 const shardPatience = time.Second
 

@@ -59,7 +59,7 @@ func (sh *shard) commitUnstaffed(ctx context.Context, a *UnstaffedDecision) {
 		sh.drop(r, call.ErrNotOwner, nil)
 		a.Landed <- l
 	})
-	if !ok { // this incarnation ends
+	if !ok { // this membership ends
 		sh.drop(r, call.ErrNotOwner, nil)
 		a.Landed <- commit.Landing{Err: call.ErrNotOwner}
 	}

@@ -96,7 +96,7 @@ var engineFaults = []fault{
 		by:   catches("engine", "^TestStuckShardLosesTheLease$"),
 	},
 	{
-		name: "an incarnation does not wait for ever for a shard",
+		name: "a membership does not wait for ever for a shard",
 		in:   "engine/internal/owner.(*Scheduler).Stop",
 		old:  "time.NewTimer(shardPatience)",
 		new:  "time.NewTimer(3600 * shardPatience)",

@@ -84,7 +84,7 @@ var mutants = []mutant{
 		"age > t.n.cfg.Options.Lease {", "age > 1000*t.n.cfg.Options.Lease {", nil},
 	{"a shard that hangs keeps the slots of its runs", "internal/owner/turn.go",
 		"				l.close()\n", "				_ = l\n", nil},
-	{"a slot that was given back is used by the next incarnation", "internal/owner/decide.go",
+	{"a slot that was given back is used by the next membership", "internal/owner/decide.go",
 		"if d.Slot.Of(sh.s.capacity) && d.Slot.Take() {", "if d.Slot.Take() {", nil},
 	{"calls that may not be interrupted are told to stop", "machine/saga.go",
 		"!do.ReadOnly && !do.Cancellable {", "false && do.ReadOnly {", nil},

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Join registers a new incarnation.
+// Join registers a new membership.
 func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, err

@@ -82,7 +82,7 @@ func TestSynchronousFailover(t *testing.T) {
 		t.Errorf("tick: err = %v, want ErrLapsed, so that everything is read anew", err)
 	}
 	if err := b.commit(t.Context(), store.Transition{Run: 1, Seq: 2, At: at, Data: []byte("2")}); !errors.Is(err, store.ErrFenced) {
-		t.Errorf("commit of the former incarnation: err = %v, want ErrFenced", err)
+		t.Errorf("commit of the former membership: err = %v, want ErrFenced", err)
 	}
 	b.join(t)
 	b.mustTick(t)

@@ -19,7 +19,7 @@ WITH m AS (
 )
 SELECT engine FROM m`
 
-// Join registers a new incarnation.
+// Join registers a new membership.
 func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
 	if err := s.lineage.err(); err != nil {
 		return 0, err

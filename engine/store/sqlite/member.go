@@ -47,7 +47,7 @@ SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
 ORDER BY r.run_id LIMIT ?2`
 )
 
-// Join registers a new incarnation.
+// Join registers a new membership.
 func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (id store.EngineID, err error) {
 	err = s.writeUnowned(ctx, "join", func(tx *tx) error {
 		at := now()

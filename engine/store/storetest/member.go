@@ -136,7 +136,7 @@ var ownerRules = []rule{
 }
 
 var memberRules = []rule{
-	{name: "member/every start is a new number", why: "identity is an incarnation, never an address (E3)", run: func(w *world) {
+	{name: "member/every start is a new number", why: "identity is a membership, never an address (E3)", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		if a.id <= 0 || b.id <= 0 || a.id == b.id {
 			w.Errorf("engines %d and %d, want two positive numbers", a.id, b.id)
@@ -165,7 +165,7 @@ var memberRules = []rule{
 			w.Errorf("live engines = %d, err = %v, want 1", n, err)
 		}
 	}},
-	{name: "tick/a lapsed engine cannot renew", why: "survivors may have begun to fence it: it must stop and come back as a new incarnation", run: func(w *world) {
+	{name: "tick/a lapsed engine cannot renew", why: "survivors may have begun to fence it: it must stop and come back as a new membership", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		w.Expire(w.T, a.id)
 		for range 2 {
