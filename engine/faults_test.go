@@ -199,24 +199,6 @@ func (w *faultWriter) Commit(ctx context.Context, batch []store.Transition) ([]s
 	return out, err
 }
 
-func (w *faultWriter) Submit(ctx context.Context, t store.Transition, s store.Names) (store.Submitted, error) {
-	if err := w.s.gate(); err != nil {
-		return store.Submitted{}, err
-	}
-	n := w.s.next(1)
-	if err := w.s.ask(n, false); err != nil {
-		return store.Submitted{}, err
-	}
-	out, err := w.Writer.Submit(ctx, t, s)
-	if err == nil && !out.Exists && w.s.landed != nil {
-		w.s.landed(t.Run)
-	}
-	if err := w.s.ask(n, true); err != nil {
-		return store.Submitted{}, err
-	}
-	return out, err
-}
-
 // faulty puts a faultStore between the world's next nodes and its store, and
 // checks after every commit that the run's bound is no later than what is due
 // (I10, promise 13).

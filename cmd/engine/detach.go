@@ -152,7 +152,8 @@ func (a *app) openDetached(ctx context.Context, m *module) (*session, error) {
 
 // recorded tells the run's name, and whether there is an engine to work on it.
 func (w *work) recorded(ctx context.Context, s *session, row store.RunRow, exists bool) error {
-	live, err := s.store.LiveEngines(ctx)
+	members, err := s.store.Live(ctx)
+	live := len(members)
 	if err != nil { // the run is recorded all the same
 		w.a.note("Warning: whether an engine works on this state could not be asked: %s", s.wrap("look for engines", err))
 		live = -1

@@ -153,7 +153,7 @@ func (a *app) sealer(ctx context.Context, s *session, readOnly bool) (crypt.Seal
 // unkeyed returns an error if the state was written with a key: then that of a
 // new file would not be the one.
 func (s *session) unkeyed(ctx context.Context) error {
-	pinned, err := s.store.PinKey(ctx, "")
+	pinned, err := s.store.Pin(ctx, store.SettingKey, "")
 	if err != nil {
 		return s.wrap("ask which key seals", err)
 	}

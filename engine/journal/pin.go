@@ -22,19 +22,19 @@ const hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, wher
 // engine without a key is refused too, because it would write in the clear
 // what the others seal. A store on which only engines without keys have worked
 // remembers none.
-func PinKey(ctx context.Context, store store.Store, sealer crypt.Sealer, now time.Time) error {
+func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	id := ""
 	if sealer != nil {
 		id = sealer.KeyID()
 	}
-	pinned, err := store.PinKey(ctx, id)
+	pinned, err := st.Pin(ctx, store.SettingKey, id)
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask which key seals: %w", err)
 	case pinned != id:
 		return &crypt.KeyError{ID: pinned, Given: id, Hint: hintPinned}
 	}
-	return pinHistory(ctx, store, sealer, now)
+	return pinHistory(ctx, st, sealer, now)
 }
 
 // historyGrace is for how long after the first engine that tags rows others may go on
@@ -48,7 +48,7 @@ const historyGrace = 24 * time.Hour
 // version. In a state without runs that is
 // every run.
 func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
-	mark, err := st.PinHistory(ctx, "")
+	mark, err := st.Pin(ctx, store.SettingHistory, "")
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask from which run on rows are tagged: %w", err)
@@ -69,7 +69,7 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 		if mark, err = sealMark(sealer, since); err != nil {
 			return err
 		}
-		if mark, err = st.PinHistory(ctx, mark); err != nil {
+		if mark, err = st.Pin(ctx, store.SettingHistory, mark); err != nil {
 			return fmt.Errorf("note from which run on rows are tagged: %w", err)
 		}
 	}
@@ -114,7 +114,7 @@ func (d *Definitions) strict(ctx context.Context, run machine.RunID) (bool, erro
 	since := d.since
 	d.mu.Unlock()
 	if since == 0 {
-		mark, err := d.store.PinHistory(ctx, "")
+		mark, err := d.store.Pin(ctx, store.SettingHistory, "")
 		if err != nil {
 			return false, fmt.Errorf("ask from which run on rows are tagged: %w", err)
 		}

@@ -65,16 +65,10 @@ func (s *pointedStore) PutDefinition(ctx context.Context, d Definition) (map[str
 	return s.Store.PutDefinition(ctx, d)
 }
 
-func (s *pointedStore) PinKey(ctx context.Context, id string) (string, error) {
-	failpoint.Hit("store.PinKey.before")
-	defer failpoint.Hit("store.PinKey.after")
-	return s.Store.PinKey(ctx, id)
-}
-
-func (s *pointedStore) PinHistory(ctx context.Context, mark string) (string, error) {
-	failpoint.Hit("store.PinHistory.before")
-	defer failpoint.Hit("store.PinHistory.after")
-	return s.Store.PinHistory(ctx, mark)
+func (s *pointedStore) Pin(ctx context.Context, what Setting, value string) (string, error) {
+	failpoint.Hit("store.Pin.before")
+	defer failpoint.Hit("store.Pin.after")
+	return s.Store.Pin(ctx, what, value)
 }
 
 func (s *pointedStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error) {
@@ -171,8 +165,3 @@ func (w *pointedWriter) Commit(ctx context.Context, batch []Transition) ([]Outco
 	return w.Writer.Commit(ctx, batch)
 }
 
-func (w *pointedWriter) Submit(ctx context.Context, t Transition, n Names) (Submitted, error) {
-	failpoint.Hit("store.Submit.before")
-	defer failpoint.Hit("store.Submit.after")
-	return w.Writer.Submit(ctx, t, n)
-}

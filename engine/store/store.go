@@ -110,14 +110,20 @@ type Catalogue interface {
 	// Definition returns the definition that holds the workflow, and the
 	// workflow's name. Returns ErrNotFound.
 	Definition(ctx context.Context, id WorkflowID) (Definition, string, error)
-	// PinKey remembers the id of the key that seals what this store holds,
-	// unless one is remembered, and returns the one that is. Of two callers at
-	// once one is first and both learn of it. With id "" it only asks; "" = none.
-	PinKey(ctx context.Context, id string) (string, error)
-	// PinHistory is PinKey of a mark that says from which run on every row of the
-	// journal is tagged (decision 0020).
-	PinHistory(ctx context.Context, mark string) (string, error)
+	// Pin remembers the value of a setting, unless one is remembered, and returns the one
+	// that is. Of two callers at once one is first, and both learn of it. With value "" it
+	// only asks; "" = none.
+	Pin(ctx context.Context, what Setting, value string) (string, error)
 }
+
+// A Setting is what a store remembers for ever, once it is known.
+type Setting string
+
+// The settings of a store.
+const (
+	SettingKey     Setting = "key"     // id of the key that seals what the store holds
+	SettingHistory Setting = "history" // from which run on every row of the journal is tagged (decision 0020)
+)
 
 // A Definition is a stored definition.
 type Definition struct {
@@ -368,8 +374,6 @@ type Writer interface {
 	// or ErrExists at Seq 0, and the journal holds the row that was sent. Returns
 	// ErrFenced if the engine was fenced off and nothing of the batch has landed.
 	Commit(ctx context.Context, batch []Transition) ([]Outcome, error)
-	// Submit is Commit of one transition with Names, errors included.
-	Submit(ctx context.Context, t Transition, s Names) (Submitted, error)
 	Close() error
 }
 
@@ -377,6 +381,16 @@ type Writer interface {
 // of its batch has landed, and that nothing of it will: the engine's fence row was
 // gone before. After every other error the outcome is open (decision 0018).
 func NothingLanded(err error) bool { return errors.Is(err, ErrFenced) }
+
+// Submit is Commit of one transition with Names, errors included.
+func Submit(ctx context.Context, w Writer, t Transition, n Names) (Submitted, error) {
+	t.Names = &n
+	out, err := w.Commit(ctx, []Transition{t})
+	if err != nil {
+		return Submitted{}, err
+	}
+	return out[0].Submitted, out[0].Err
+}
 
 // A Transition is what one commit writes for one run: one journal row and what
 // the run's row becomes.
@@ -495,8 +509,6 @@ type Reader interface {
 	// Alerts lists up to limit alerts of a run, or of all runs if run is 0,
 	// newest first.
 	Alerts(ctx context.Context, run machine.RunID, limit int) ([]AlertRow, error)
-	// LiveEngines counts members whose lease has not passed.
-	LiveEngines(ctx context.Context) (int, error)
 }
 
 // DefaultRunLimit is how many runs a list holds if its filter does not say.

@@ -239,17 +239,6 @@ func (w *wireWriter) Commit(ctx context.Context, batch []store.Transition) ([]st
 	})
 }
 
-func (w *wireWriter) Submit(ctx context.Context, t store.Transition, n store.Names) (store.Submitted, error) {
-	return over(ctx, w.wire, partOther, what(w.engine, []store.Transition{t}), func() (store.Submitted, error) {
-		dead := w.wire.world.isBuried(w.engine)
-		s, err := w.Writer.Submit(ctx, t, n)
-		if err == nil && !s.Exists {
-			w.wire.world.landed(ctx, w.engine, dead, t.Run, t.Seq)
-		}
-		return s, err
-	})
-}
-
 // what names a batch for the trace.
 func what(e store.EngineID, batch []store.Transition) string {
 	var b strings.Builder

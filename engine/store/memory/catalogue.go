@@ -53,28 +53,15 @@ func (s *Store) flowLocked(id store.WorkflowID) (flow, bool) {
 	return s.flows[id-1], true
 }
 
-// PinKey remembers the id of the key, unless one is remembered, and returns the
-// one that is.
-func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
+// Pin remembers the value of a setting, unless one is remembered, and returns the one
+// that is. With value "" it only asks.
+func (s *Store) Pin(ctx context.Context, what store.Setting, value string) (string, error) {
 	if err := s.lock(ctx); err != nil {
 		return "", err
 	}
 	defer s.mu.Unlock()
-	if s.key == "" {
-		s.key = id
+	if s.settings[what] == "" && value != "" {
+		s.settings[what] = value
 	}
-	return s.key, nil
-}
-
-// PinHistory remembers from which run on rows are tagged, unless that is remembered,
-// and returns what is.
-func (s *Store) PinHistory(ctx context.Context, mark string) (string, error) {
-	if err := s.lock(ctx); err != nil {
-		return "", err
-	}
-	defer s.mu.Unlock()
-	if s.history == "" {
-		s.history = mark
-	}
-	return s.history, nil
+	return s.settings[what], nil
 }

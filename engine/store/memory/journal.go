@@ -190,17 +190,6 @@ func landedNow(t store.Transition) store.Outcome {
 	return o
 }
 
-// Submit is Commit of one transition with its names: both land or neither.
-// Returns ErrFenced, or ErrExists if the id belongs to another run.
-func (w *Writer) Submit(ctx context.Context, t store.Transition, n store.Names) (store.Submitted, error) {
-	t.Names = &n
-	out, err := w.Commit(ctx, []store.Transition{t})
-	if err != nil {
-		return store.Submitted{}, err
-	}
-	return out[0].Submitted, out[0].Err
-}
-
 // submitLocked lands a run's first transition and its names, unless the name or
 // the key is an earlier run's.
 func (s *Store) submitLocked(token int64, t store.Transition) store.Outcome {

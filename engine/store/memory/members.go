@@ -217,21 +217,6 @@ func (s *Store) memberLocked(id store.EngineID, m *member) store.Member {
 	return store.Member{Engine: id, Address: m.address, JoinedAt: micro(m.joined), LeaseUntil: micro(m.lease), Left: m.lease.Sub(s.now())}
 }
 
-// LiveEngines counts members whose lease has not passed.
-func (s *Store) LiveEngines(ctx context.Context) (int, error) {
-	if err := s.lock(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	n := 0
-	for id := range s.members {
-		if s.aliveLocked(id) {
-			n++
-		}
-	}
-	return n, nil
-}
-
 func (s *Store) aliveLocked(id store.EngineID) bool {
 	m := s.members[id]
 	return m != nil && !m.dead && m.lease.After(s.now())

@@ -53,7 +53,7 @@ func TestClosed(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.LiveEngines(t.Context()); !errors.Is(err, errClosed) {
+	if _, err := s.Live(t.Context()); !errors.Is(err, errClosed) {
 		t.Errorf("err = %v, want %v", err, errClosed)
 	}
 }

@@ -29,19 +29,18 @@ type Store struct {
 	// stands for a request or a reply that was lost on the way.
 	lose func(landed bool) bool
 
-	mu      sync.Mutex // protects everything below
-	closed  bool
-	engines store.EngineID // last number given
-	token   int64          // last commit token
-	members map[store.EngineID]*member
-	key     string // id of the key that seals; "" = none
-	history string // from which run on rows are tagged; "" = not known
-	defs    map[string]store.Definition
-	flows   []flow // by WorkflowID - 1
-	runs    map[machine.RunID]*run
-	names   map[string]machine.RunID
-	keys    map[key]machine.RunID
-	alerts  []alert // by AlertRow.ID
+	mu       sync.Mutex // protects everything below
+	closed   bool
+	engines  store.EngineID // last number given
+	token    int64          // last commit token
+	members  map[store.EngineID]*member
+	settings map[store.Setting]string
+	defs     map[string]store.Definition
+	flows    []flow // by WorkflowID - 1
+	runs     map[machine.RunID]*run
+	names    map[string]machine.RunID
+	keys     map[key]machine.RunID
+	alerts   []alert // by AlertRow.ID
 
 	open      map[store.EngineID]*queue // of owners that have an open run
 	order     []machine.RunID           // all runs, ascending
@@ -102,16 +101,17 @@ func New(o Options) *Store {
 		o.Now = time.Now
 	}
 	return &Store{
-		now:     o.Now,
-		members: make(map[store.EngineID]*member),
-		defs:    make(map[string]store.Definition),
-		runs:    make(map[machine.RunID]*run),
-		open:    make(map[store.EngineID]*queue),
-		names:   make(map[string]machine.RunID),
-		keys:    make(map[key]machine.RunID),
-		inbox:   make(map[machine.RunID][]store.Message),
-		deaths:  make(map[machine.RunID]int),
-		passes:  make(map[string]time.Time),
+		settings: map[store.Setting]string{},
+		now:      o.Now,
+		members:  make(map[store.EngineID]*member),
+		defs:     make(map[string]store.Definition),
+		runs:     make(map[machine.RunID]*run),
+		open:     make(map[store.EngineID]*queue),
+		names:    make(map[string]machine.RunID),
+		keys:     make(map[key]machine.RunID),
+		inbox:    make(map[machine.RunID][]store.Message),
+		deaths:   make(map[machine.RunID]int),
+		passes:   make(map[string]time.Time),
 	}
 }
 

@@ -184,7 +184,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	for name, try := range map[string]func() error{
 		"commit": func() error { return b.commit(soon(), next) },
-		"submit": func() error { _, err := b.w.Submit(soon(), b.create(8), store.Names{}); return err },
+		"submit": func() error { _, err := store.Submit(soon(), b.w, b.create(8), store.Names{}); return err },
 		"tick":   func() error { _, err := b.Tick(t.Context(), b.id, time.Hour, 1); return err },
 	} {
 		if err := try(); err == nil || !strings.Contains(err.Error(), "takes no writes") {

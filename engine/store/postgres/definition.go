@@ -149,31 +149,19 @@ func (s *Store) steps(ctx context.Context, digest string) (map[string][]string, 
 
 func noRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-// PinKey remembers the id of the key, unless one is remembered, and returns the
-// one that is.
-func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
-	return s.pin(ctx, "key", id)
-}
-
-// PinHistory remembers from which run on rows are tagged, unless that is remembered,
-// and returns what is.
-func (s *Store) PinHistory(ctx context.Context, mark string) (string, error) {
-	return s.pin(ctx, "history", mark)
-}
-
-// pin remembers a value under a name, unless one is remembered, and returns the one
+// Pin remembers the value of a setting, unless one is remembered, and returns the one
 // that is. With value "" it only asks.
-func (s *Store) pin(ctx context.Context, name, value string) (string, error) {
+func (s *Store) Pin(ctx context.Context, what store.Setting, value string) (string, error) {
 	var pinned string
 	if value != "" {
-		if err := s.db.QueryRowContext(ctx, settingPin, name, value).Scan(&pinned); err != nil {
-			return "", wrap("store setting "+name, err)
+		if err := s.db.QueryRowContext(ctx, settingPin, string(what), value).Scan(&pinned); err != nil {
+			return "", wrap("store setting "+string(what), err)
 		}
 		return pinned, nil
 	}
-	err := s.db.QueryRowContext(ctx, settingGet, name).Scan(&pinned)
+	err := s.db.QueryRowContext(ctx, settingGet, string(what)).Scan(&pinned)
 	if err != nil && !noRows(err) {
-		return "", wrap("read setting "+name, err)
+		return "", wrap("read setting "+string(what), err)
 	}
 	return pinned, nil
 }

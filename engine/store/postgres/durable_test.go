@@ -41,7 +41,7 @@ BEGIN INSERT INTO public.seen VALUES (current_setting('synchronous_commit')); RE
 	if err := b.commit(t.Context(), b.create(1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.w.Submit(t.Context(), b.create(2), store.Names{Workflow: "w", Name: "o-2"}); err != nil {
+	if _, err := store.Submit(t.Context(), b.w, b.create(2), store.Names{Workflow: "w", Name: "o-2"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Post(t.Context(), store.Message{Run: machine.RunID(1), Kind: store.MessageVerb, Data: []byte("x")}); err != nil {

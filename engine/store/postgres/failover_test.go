@@ -145,7 +145,7 @@ func TestAsynchronousFailover(t *testing.T) {
 			for name, try := range map[string]func() error{
 				"tick":   func() error { _, err := b.Tick(t.Context(), b.id, time.Hour, 1); return err },
 				"join":   func() error { _, err := b.Join(t.Context(), "x", time.Hour, 1); return err },
-				"submit": func() error { _, err := b.w.Submit(t.Context(), b.create(9), store.Names{}); return err },
+				"submit": func() error { _, err := store.Submit(t.Context(), b.w, b.create(9), store.Names{}); return err },
 				"post": func() error {
 					_, err := b.Post(t.Context(), store.Message{Run: 1, Kind: store.MessageVerb})
 					return err

@@ -221,11 +221,3 @@ func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
 	return nil
 }
 
-// LiveEngines counts members whose lease has not passed.
-func (s *Store) LiveEngines(ctx context.Context) (int, error) {
-	var n int
-	if err := s.db.QueryRowContext(ctx, memberCount).Scan(&n); err != nil {
-		return 0, wrap("count engines", err)
-	}
-	return n, nil
-}

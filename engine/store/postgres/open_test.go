@@ -224,7 +224,7 @@ func TestKilledBackend(t *testing.T) {
 			return err
 		},
 		"submit": func(ctx context.Context) error {
-			sub, err := w.Submit(ctx, create, store.Names{Name: "n", Workflow: "w", Key: "k"})
+			sub, err := store.Submit(ctx, w, create, store.Names{Name: "n", Workflow: "w", Key: "k"})
 			if err == nil && sub.Exists {
 				err = errors.New("reported as an earlier run")
 			}

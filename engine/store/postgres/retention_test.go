@@ -490,7 +490,7 @@ func TestKeyOfARemovedRun(t *testing.T) {
 	names := store.Names{Name: "old", Workflow: "w", Key: "k"}
 	old := store.FirstRunOf(now.Add(-48 * time.Hour))
 	create := store.Transition{Run: old, At: now, Workflow: y.flow, State: machine.RunRunning, Owner: &y.id, NextCheck: store.Never, Data: []byte{0}}
-	if _, err := y.w.Submit(t.Context(), create, names); err != nil {
+	if _, err := store.Submit(t.Context(), y.w, create, names); err != nil {
 		t.Fatal(err)
 	}
 	y.end(old, 1, now.Add(-40*time.Hour))
@@ -511,7 +511,7 @@ func TestKeyOfARemovedRun(t *testing.T) {
 		t.Fatalf("%d keys, want that of the run that has gone still there", n)
 	}
 	create.Run = store.FirstRunOf(now)
-	if sub, err := y.w.Submit(t.Context(), create, names); err != nil || sub.Exists || sub.Run != create.Run {
+	if sub, err := store.Submit(t.Context(), y.w, create, names); err != nil || sub.Exists || sub.Run != create.Run {
 		t.Errorf("%+v, err = %v, want the new run to have name and key", sub, err)
 	}
 }

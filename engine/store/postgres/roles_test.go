@@ -118,7 +118,7 @@ func TestRolesAreLimited(t *testing.T) {
 	s := open(t, r.work)
 	b := benchOn(t, s)
 	run := machine.RunID(7)
-	if _, err := b.w.Submit(t.Context(), b.create(run), store.Names{Name: "n", Workflow: "w", Key: "k"}); err != nil {
+	if _, err := store.Submit(t.Context(), b.w, b.create(run), store.Names{Name: "n", Workflow: "w", Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, query := range map[string]string{
@@ -166,8 +166,8 @@ func TestRolesAreLimited(t *testing.T) {
 		"messages":       second(reader.Messages(t.Context(), run, 10)),
 		"waits":          second(reader.Waits(t.Context(), run, 1)),
 		"engines":        second(reader.Live(t.Context())),
-		"live":           second(reader.LiveEngines(t.Context())),
-		"key":            second(reader.PinKey(t.Context(), "")),
+		"live":           second(reader.Live(t.Context())),
+		"key":            second(reader.Pin(t.Context(), store.SettingKey, "")),
 		"retained":       second(reader.Retained(t.Context())),
 		"examine":        second(reader.Examine(t.Context())),
 		"schema version": second(Status(t.Context(), r.read)),
@@ -358,11 +358,11 @@ func TestSearchPath(t *testing.T) {
 	s := open(t, dsn)
 	b := benchOn(t, s)
 	for run := machine.RunID(1); run <= 3; run++ {
-		if _, err := b.w.Submit(t.Context(), b.create(run), store.Names{Workflow: "w", Key: fmt.Sprint(run)}); err != nil {
+		if _, err := store.Submit(t.Context(), b.w, b.create(run), store.Names{Workflow: "w", Key: fmt.Sprint(run)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.w.Submit(t.Context(), b.create(4), store.Names{}); err != nil { // its name follows from its id
+	if _, err := store.Submit(t.Context(), b.w, b.create(4), store.Names{}); err != nil { // its name follows from its id
 		t.Fatal(err)
 	}
 	var batch []store.Transition
@@ -423,7 +423,7 @@ func TestPoolerKeepsNoSearchPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := benchOn(t, s)
-	if _, err := b.w.Submit(t.Context(), b.create(7), store.Names{}); err != nil {
+	if _, err := store.Submit(t.Context(), b.w, b.create(7), store.Names{}); err != nil {
 		t.Fatal(err)
 	}
 	client := raw(t, through)

@@ -11,17 +11,6 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Submit is Commit of one transition with names: both land or neither (S54).
-// Returns ErrFenced, or ErrExists if the id belongs to another run.
-func (w *Writer) Submit(ctx context.Context, t store.Transition, n store.Names) (store.Submitted, error) {
-	t.Names = &n
-	out, err := w.Commit(ctx, []store.Transition{t})
-	if err != nil {
-		return store.Submitted{}, err
-	}
-	return out[0].Submitted, out[0].Err
-}
-
 // meet answers doubtful submissions whose name or key belongs to another run
 // that can be seen, all with one question. What is left is looked at one by one.
 // So is everything if the question fails: then they ask by themselves.

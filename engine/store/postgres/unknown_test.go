@@ -20,7 +20,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	for i := range rounds {
 		run, landed := machine.RunID(i+1), i%2 == 0
 		p.loseNext(landed, cut)
-		sub, err := b.w.Submit(t.Context(), b.create(run), store.Names{Name: fmt.Sprintf("r%d", i), Workflow: "w", Key: fmt.Sprint(i)})
+		sub, err := store.Submit(t.Context(), b.w, b.create(run), store.Names{Name: fmt.Sprintf("r%d", i), Workflow: "w", Key: fmt.Sprint(i)})
 		if err != nil || sub.Exists || sub.Run != run {
 			t.Fatalf("submit %d: %+v, err = %v", i, sub, err)
 		}

@@ -54,7 +54,7 @@ func TestWakes(t *testing.T) {
 	awaitHint(t, hints, "for a message")
 	nobody := b.create(2)
 	nobody.Owner = new(store.EngineID)
-	if _, err := b.w.Submit(t.Context(), nobody, store.Names{}); err != nil {
+	if _, err := store.Submit(t.Context(), b.w, nobody, store.Names{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitHint(t, hints, "for a run of nobody")

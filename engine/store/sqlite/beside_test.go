@@ -41,7 +41,7 @@ func submitToNobody(t testing.TB, s *Store, run machine.RunID) error {
 	}
 	id, w := join(t, s)
 	at, nobody := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), store.EngineID(0)
-	_, err = w.Submit(t.Context(), store.Transition{
+	_, err = store.Submit(t.Context(), w, store.Transition{
 		Run: run, At: at, Workflow: ids["w"], State: machine.RunQueued, Owner: &nobody, NextCheck: at, Data: []byte("0"),
 	}, store.Names{Workflow: "w", Name: fmt.Sprint("detached-", run)})
 	return errors.Join(err, w.Close(), s.Leave(t.Context(), id))
@@ -232,8 +232,8 @@ func TestCrashedHolderWithMessages(t *testing.T) {
 	if err != nil {
 		t.Fatalf("post to a file that nobody holds: %v", err)
 	}
-	if n, err := b.LiveEngines(t.Context()); n != 1 || err != nil {
-		t.Errorf("live engines = %d, err = %v: speaking must not end leases", n, err)
+	if live, err := b.Live(t.Context()); len(live) != 1 || err != nil {
+		t.Errorf("live engines = %v, err = %v: speaking must not end leases", live, err)
 	}
 	s := open(t, path, Options{})
 	id, w := join(t, s)
@@ -281,7 +281,7 @@ func TestBesideOwnsNothing(t *testing.T) {
 	}
 	at := time.Now()
 	own := store.Transition{Run: 9, At: at, Workflow: 1, State: machine.RunRunning, Owner: &guest, NextCheck: at, Data: []byte("0")}
-	if sub, err := w.Submit(ctx, own, store.Names{}); !errors.Is(err, errBeside) {
+	if sub, err := store.Submit(ctx, w, own, store.Names{}); !errors.Is(err, errBeside) {
 		t.Errorf("submit a run of its own: %+v, err = %v, want %v", sub, err, errBeside)
 	}
 	if out, err := w.Commit(ctx, []store.Transition{{Run: 1, Seq: 1, At: at, Owner: &guest, Data: []byte("1")}}); !errors.Is(err, errReadOnly) {
@@ -296,7 +296,7 @@ func TestBesideOwnsNothing(t *testing.T) {
 	if _, err := b.Post(ctx, store.Message{Run: 99, Kind: store.MessageVerb}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("post to no run: err = %v, want ErrNotFound", err)
 	}
-	if pinned, err := b.PinKey(ctx, "k"); err != nil || pinned != "k" {
+	if pinned, err := b.Pin(ctx, store.SettingKey, "k"); err != nil || pinned != "k" {
 		t.Errorf("pin = %q, err = %v", pinned, err)
 	}
 	if got, err := s.Runs(ctx, store.RunFilter{}); err != nil || len(got) != 2 || got[0].Name != "detached-2" || got[0].Owner != 0 {

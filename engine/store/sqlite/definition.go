@@ -117,24 +117,12 @@ func (s *Store) Definition(ctx context.Context, id store.WorkflowID) (store.Defi
 	return d, name, nil
 }
 
-// PinKey remembers the id of the key, unless one is remembered, and returns the
-// one that is.
-func (s *Store) PinKey(ctx context.Context, id string) (string, error) {
-	return s.pin(ctx, "key", id)
-}
-
-// PinHistory remembers from which run on rows are tagged, unless that is remembered,
-// and returns what is.
-func (s *Store) PinHistory(ctx context.Context, mark string) (string, error) {
-	return s.pin(ctx, "history", mark)
-}
-
-// pin remembers a value under a name, unless one is remembered, and returns the one
+// Pin remembers the value of a setting, unless one is remembered, and returns the one
 // that is. With value "" it only asks.
-func (s *Store) pin(ctx context.Context, name, value string) (string, error) {
+func (s *Store) Pin(ctx context.Context, what store.Setting, value string) (string, error) {
 	if value != "" {
-		err := s.writeUnowned(ctx, "store setting "+name, func(tx *tx) error {
-			_, err := tx.exec(settingPin, name, value)
+		err := s.writeUnowned(ctx, "store setting "+string(what), func(tx *tx) error {
+			_, err := tx.exec(settingPin, string(what), value)
 			return err
 		})
 		if err != nil {
@@ -142,6 +130,6 @@ func (s *Store) pin(ctx context.Context, name, value string) (string, error) {
 		}
 	}
 	var pinned string
-	err := s.query(ctx, "read setting "+name, settingGet, []any{name}, func(r row) error { return r.Scan(&pinned) })
+	err := s.query(ctx, "read setting "+string(what), settingGet, []any{string(what)}, func(r row) error { return r.Scan(&pinned) })
 	return pinned, err
 }

@@ -257,12 +257,6 @@ func (s *Store) members(ctx context.Context, at time.Time, query string, args ..
 	return found, err
 }
 
-// LiveEngines counts members whose lease has not passed.
-func (s *Store) LiveEngines(ctx context.Context) (n int, err error) {
-	err = s.query(ctx, "count engines", memberCount, []any{micros(now())}, func(r row) error { return r.Scan(&n) })
-	return n, err
-}
-
 // query reads beside the writer and calls fn for each row.
 func (s *Store) query(ctx context.Context, what, query string, args []any, fn func(row) error) error {
 	rows, err := s.read.QueryContext(ctx, query, args...)

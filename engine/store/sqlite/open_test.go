@@ -46,7 +46,7 @@ func submit(t testing.TB, s *Store, w store.Writer, id store.EngineID, run machi
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	_, err = w.Submit(t.Context(), store.Transition{
+	_, err = store.Submit(t.Context(), w, store.Transition{
 		Run: run, At: at, Workflow: ids["w"], State: machine.RunRunning, Owner: &id, NextCheck: at, Data: []byte("0"),
 		Steps: []store.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: at.Add(time.Minute)}},
 	}, store.Names{Workflow: "w", Name: fmt.Sprint("n-", run)})
@@ -119,8 +119,8 @@ func TestOpenEndsEarlierLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, path, Options{})
-	if n, err := s.LiveEngines(t.Context()); n != 0 || err != nil {
-		t.Errorf("live engines = %d, err = %v, want 0", n, err)
+	if live, err := s.Live(t.Context()); len(live) != 0 || err != nil {
+		t.Errorf("live engines = %v, err = %v, want 0", live, err)
 	}
 	next, _ := join(t, s)
 	tick, err := s.Tick(t.Context(), next, time.Hour, 10)
@@ -146,8 +146,8 @@ func TestReadOnly(t *testing.T) {
 	if h, rows, err := r.Load(t.Context(), 1); err != nil || h.State != machine.RunRunning || len(rows) != 1 {
 		t.Errorf("load = %+v, %d rows, err = %v", h, len(rows), err)
 	}
-	if n, err := r.LiveEngines(t.Context()); n != 1 || err != nil {
-		t.Errorf("live engines = %d, err = %v: reading must not end leases", n, err)
+	if live, err := r.Live(t.Context()); len(live) != 1 || err != nil {
+		t.Errorf("live engines = %v, err = %v: reading must not end leases", live, err)
 	}
 	if _, err := r.Join(t.Context(), "x", time.Hour, 1); !errors.Is(err, errReadOnly) {
 		t.Errorf("join: err = %v, want %v", err, errReadOnly)

@@ -36,8 +36,8 @@ type Options struct {
 	ReadOnly bool
 	// Beside opens the file beside whatever process holds it, as ReadOnly does,
 	// and lets this one say something: Post puts a message into an inbox, and a
-	// run without an owner may be submitted (PutDefinition, PinKey, Join, Tick,
-	// OpenWriter, Submit, Leave). Each does so by a short transaction on a connection of its
+	// run without an owner may be submitted (PutDefinition, Pin, Join, Tick,
+	// OpenWriter, Commit, Leave). Each does so by a short transaction on a connection of its
 	// own, also if no process holds the file. Such a store never takes the file,
 	// never brings its schema up to date and fences nobody off; what only a
 	// run's owner does fails.

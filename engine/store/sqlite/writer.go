@@ -408,17 +408,6 @@ const (
 	contextPut     = `INSERT INTO context (workflow, key, run_id) VALUES (?, ?, ?) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id`
 )
 
-// Submit is Commit of one transition with its names: both land or neither
-// (S54). Returns ErrFenced, or ErrExists if the id belongs to another run.
-func (w *Writer) Submit(ctx context.Context, t store.Transition, n store.Names) (store.Submitted, error) {
-	t.Names = &n
-	out, err := w.Commit(ctx, []store.Transition{t})
-	if err != nil {
-		return store.Submitted{}, err
-	}
-	return out[0].Submitted, out[0].Err
-}
-
 // landedNow is the outcome of a transition that landed.
 func landedNow(t *store.Transition) store.Outcome {
 	o := store.Outcome{Landed: true}

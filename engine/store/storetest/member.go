@@ -141,12 +141,12 @@ var memberRules = []rule{
 		if a.id <= 0 || b.id <= 0 || a.id == b.id {
 			w.Errorf("engines %d and %d, want two positive numbers", a.id, b.id)
 		}
-		if n, err := w.Other.LiveEngines(w.ctx); n != 2 || err != nil {
-			w.Errorf("live engines = %d, err = %v, want 2", n, err)
+		if live, err := w.Other.Live(w.ctx); len(live) != 2 || err != nil {
+			w.Errorf("live engines = %v, err = %v, want 2", live, err)
 		}
 		w.Expire(w.T, a.id)
-		if n, err := w.Other.LiveEngines(w.ctx); n != 1 || err != nil {
-			w.Errorf("live engines = %d, err = %v, want 1", n, err)
+		if live, err := w.Other.Live(w.ctx); len(live) != 1 || err != nil {
+			w.Errorf("live engines = %v, err = %v, want 1", live, err)
 		}
 	}},
 	{name: "tick/renews the lease and tells the time", why: "At is store time: engines an hour apart agree", run: func(w *world) {
@@ -161,8 +161,8 @@ var memberRules = []rule{
 			w.Fatal(err)
 		}
 		w.Expire(w.T, short)
-		if n, err := w.Store.LiveEngines(w.ctx); n != 1 || err != nil {
-			w.Errorf("live engines = %d, err = %v, want 1", n, err)
+		if live, err := w.Store.Live(w.ctx); len(live) != 1 || err != nil {
+			w.Errorf("live engines = %v, err = %v, want 1", live, err)
 		}
 	}},
 	{name: "tick/a lapsed engine cannot renew", why: "survivors may have begun to fence it: it must stop and come back as a new membership", run: func(w *world) {
@@ -252,7 +252,7 @@ var memberRules = []rule{
 			if out, err := wr.Commit(w.ctx, []store.Transition{next(ids[n], 1), w.create(a)}); !errors.Is(err, store.ErrFenced) {
 				w.Errorf("writer %d: outcomes = %+v, err = %v, want ErrFenced", n, out, err)
 			}
-			if s, err := wr.Submit(w.ctx, w.create(a), store.Names{}); !errors.Is(err, store.ErrFenced) {
+			if s, err := store.Submit(w.ctx, wr, w.create(a), store.Names{}); !errors.Is(err, store.ErrFenced) {
 				w.Errorf("writer %d: submitted = %+v, err = %v, want ErrFenced", n, s, err)
 			}
 			w.wantRows(ids[n], 1)
@@ -297,7 +297,7 @@ var memberRules = []rule{
 		w.wantRows(ids[0], 1)
 		c := w.create(b)
 		w.LoseFenced(w.T, b.id, false)
-		if s, err := b.writers[0].Submit(w.ctx, c, store.Names{Name: "n", Workflow: flowName, Key: "k"}); !errors.Is(err, store.ErrFenced) {
+		if s, err := store.Submit(w.ctx, b.writers[0], c, store.Names{Name: "n", Workflow: flowName, Key: "k"}); !errors.Is(err, store.ErrFenced) {
 			w.Errorf("submitted = %+v, err = %v, want ErrFenced", s, err)
 		}
 		w.wantNothing(c.Run, "k")
@@ -363,7 +363,7 @@ var memberRules = []rule{
 	{name: "key/the first one stays", why: "with two keys on one store there would be runs that no engine can read", run: func(w *world) {
 		pin := func(s store.Store, id, want string) {
 			w.Helper()
-			if got, err := s.PinKey(w.ctx, id); got != want || err != nil {
+			if got, err := s.Pin(w.ctx, store.SettingKey, id); got != want || err != nil {
 				w.Errorf("PinKey(%q) = %q, %v, want %q", id, got, err, want)
 			}
 		}
@@ -376,7 +376,7 @@ var memberRules = []rule{
 			wg.Go(func() {
 				s := []store.Store{w.Store, w.Other}[i%2]
 				var err error
-				if got[i], err = s.PinKey(w.ctx, id); err != nil {
+				if got[i], err = s.Pin(w.ctx, store.SettingKey, id); err != nil {
 					w.Errorf("PinKey: %v", err)
 				}
 			})
@@ -397,7 +397,7 @@ var memberRules = []rule{
 	{name: "history/the first mark stays", why: "rows without a tag are refused from one run on, which nobody may move", run: func(w *world) {
 		pin := func(s store.Store, mark, want string) {
 			w.Helper()
-			if got, err := s.PinHistory(w.ctx, mark); got != want || err != nil {
+			if got, err := s.Pin(w.ctx, store.SettingHistory, mark); got != want || err != nil {
 				w.Errorf("PinHistory(%q) = %q, %v, want %q", mark, got, err, want)
 			}
 		}
@@ -405,7 +405,7 @@ var memberRules = []rule{
 		pin(w.Store, "one", "one")
 		pin(w.Other, "two", "one")
 		pin(w.Other, "", "one")
-		if key, err := w.Store.PinKey(w.ctx, ""); key != "" || err != nil {
+		if key, err := w.Store.Pin(w.ctx, store.SettingKey, ""); key != "" || err != nil {
 			w.Errorf("PinKey = %q, %v after a mark was pinned, want none", key, err)
 		}
 	}},

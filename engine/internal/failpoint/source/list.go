@@ -65,7 +65,7 @@ func DurableMethods(root string) ([]string, error) {
 	reads := map[string]bool{}
 	for _, name := range []string{
 		"Definition", "Orphans", "Abandoned", "Addressed", "Overdue", "Live", "Member", "Load", "LoadMany", "Rows", "Messages", "Waits", "Suspects", "LateReplies", "Logs", "Undelivered",
-		"Runs", "Find", "StepRows", "Alerts", "LiveEngines", "Retained", "Close",
+		"Runs", "Find", "StepRows", "Alerts", "Retained", "Close",
 	} {
 		reads[name] = true
 	}
