@@ -227,4 +227,3 @@ func (w *countedWriter) Commit(ctx context.Context, batch []store.Transition) ([
 	w.c.rows.Add(int64(len(batch)))
 	return w.Writer.Commit(ctx, batch)
 }
-

@@ -37,7 +37,8 @@ type hook struct {
 
 // hookStore is what a hook needs of a store.
 type hookStore interface {
-	store.Outbox
+	Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error)
+	Delivered(ctx context.Context, ids []int64) error
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
 }
 

@@ -7,7 +7,7 @@
 // not declared dead (ErrFenced), and never twice. It does not know what a workflow
 // is and decides nothing.
 //
-// Store is the sum of small roles: Catalogue, Members, Hands, Journal, Inbox,
-// Evidence, Outbox, Reader. Implementations are the packages postgres, sqlite and
+// Store is the sum of small roles: Catalogue, Members, Journal, Inbox,
+// Evidence, Reader. Implementations are the packages postgres, sqlite and
 // memory below this one; storetest holds the rules that all of them obey.
 package store

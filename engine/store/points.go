@@ -65,10 +65,10 @@ func (s *pointedStore) PutDefinition(ctx context.Context, d Definition) (map[str
 	return s.Store.PutDefinition(ctx, d)
 }
 
-func (s *pointedStore) Pin(ctx context.Context, what Setting, value string) (string, error) {
+func (s *pointedStore) Pin(ctx context.Context, setting, value string) (string, error) {
 	failpoint.Hit("store.Pin.before")
 	defer failpoint.Hit("store.Pin.after")
-	return s.Store.Pin(ctx, what, value)
+	return s.Store.Pin(ctx, setting, value)
 }
 
 func (s *pointedStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error) {
@@ -164,4 +164,3 @@ func (w *pointedWriter) Commit(ctx context.Context, batch []Transition) ([]Outco
 	defer failpoint.Hit("store.Commit.after")
 	return w.Writer.Commit(ctx, batch)
 }
-

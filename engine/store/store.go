@@ -25,11 +25,9 @@ type WorkflowID int32
 type Store interface {
 	Catalogue
 	Members
-	Hands
 	Journal
 	Inbox
 	Evidence
-	Outbox
 	Reader
 	Close() error
 }
@@ -113,16 +111,13 @@ type Catalogue interface {
 	// Pin remembers the value of a setting, unless one is remembered, and returns the one
 	// that is. Of two callers at once one is first, and both learn of it. With value "" it
 	// only asks; "" = none.
-	Pin(ctx context.Context, what Setting, value string) (string, error)
+	Pin(ctx context.Context, setting, value string) (string, error)
 }
 
-// A Setting is what a store remembers for ever, once it is known.
-type Setting string
-
-// The settings of a store.
+// The settings of a store: what it remembers for ever, once it is known.
 const (
-	SettingKey     Setting = "key"     // id of the key that seals what the store holds
-	SettingHistory Setting = "history" // from which run on every row of the journal is tagged (decision 0020)
+	SettingKey     = "key"     // id of the key that seals what the store holds
+	SettingHistory = "history" // from which run on every row of the journal is tagged (decision 0020)
 )
 
 // A Definition is a stored definition.
@@ -149,7 +144,7 @@ type Members interface {
 	// Fence declares a member whose lease is past dead and removes its fence
 	// rows; afterwards none of its commits can land. It reports whether the
 	// member is dead now. Fencing a dead member again is harmless. The runs that it
-	// had in hand (Hands) count one death more, each once.
+	// had in hand (Hold) count one death more, each once.
 	Fence(ctx context.Context, dead EngineID) (bool, error)
 	// Orphans returns up to limit open runs owned by nobody or by a member
 	// declared dead (Fence), ascending by id, greater than after. Runs at rest
@@ -179,17 +174,12 @@ type Members interface {
 	// Member returns a member that lives, or that is dead and still owns open
 	// runs. Returns ErrNotFound.
 	Member(ctx context.Context, engine EngineID) (Member, error)
-}
 
-// MaxDeaths is how many engines may end with a run in hand. Then no engine touches
-// the run until a person says how it goes on.
-const MaxDeaths = 3
+	// A store keeps which runs engines have in hand: those that an engine is about to
+	// read or to decide, and of which it cannot be sure that it outlives that. It is
+	// written before the run is touched. Without it the next engine could not know why
+	// the last one ended, and would end the same way.
 
-// Hands keeps which runs engines have in hand: those that an engine is about to
-// read or to decide, and of which it cannot be sure that it outlives that. It is
-// written before the run is touched. Without it the next engine could not know why
-// the last one ended, and would end the same way.
-type Hands interface {
 	// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced
 	// if the engine was declared dead.
 	Hold(ctx context.Context, engine EngineID, runs []machine.RunID) error
@@ -200,6 +190,10 @@ type Hands interface {
 	// how they go on. It is harmless for any run.
 	Absolve(ctx context.Context, runs ...machine.RunID) error
 }
+
+// MaxDeaths is how many engines may end with a run in hand. Then no engine touches
+// the run until a person says how it goes on.
+const MaxDeaths = 3
 
 // A Suspicion is what is known against a run.
 type Suspicion struct {
@@ -304,7 +298,8 @@ const (
 	MessageReply MessageKind = 2 // an agent's answer or checkpoint that reached an engine which does not own the run
 )
 
-// Evidence keeps what came too late to count, and what agents logged.
+// Evidence keeps what came too late to count, what agents logged, and which alerts were
+// pushed.
 type Evidence interface {
 	// KeepLate keeps a late answer and an alert of kind late_reply beside it.
 	// It does not change the run (S28). Keeping the same one (run, node, call,
@@ -318,6 +313,11 @@ type Evidence interface {
 	// Logs returns up to limit lines of a run with an id greater than after, in
 	// order.
 	Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]LogLine, error)
+	// Undelivered returns up to limit alerts that were not pushed yet to where people
+	// look, oldest first.
+	Undelivered(ctx context.Context, limit int) ([]AlertRow, error)
+	// Delivered notes that alerts were pushed. Doing so again is harmless.
+	Delivered(ctx context.Context, ids []int64) error
 }
 
 // MaxLogLines is how many lines of agents' logs are kept of a run.
@@ -347,15 +347,6 @@ type LogLine struct {
 	Message string // one line, scrubbed
 }
 
-// An Outbox holds alerts until they have been pushed to where people look.
-type Outbox interface {
-	// Undelivered returns up to limit alerts that were not pushed yet, oldest
-	// first.
-	Undelivered(ctx context.Context, limit int) ([]AlertRow, error)
-	// Delivered notes that alerts were pushed. Doing so again is harmless.
-	Delivered(ctx context.Context, ids []int64) error
-}
-
 // A Writer commits transitions. One goroutine at a time may use it.
 type Writer interface {
 	// Commit lands a batch and returns an outcome for each transition, in
@@ -381,16 +372,6 @@ type Writer interface {
 // of its batch has landed, and that nothing of it will: the engine's fence row was
 // gone before. After every other error the outcome is open (decision 0018).
 func NothingLanded(err error) bool { return errors.Is(err, ErrFenced) }
-
-// Submit is Commit of one transition with Names, errors included.
-func Submit(ctx context.Context, w Writer, t Transition, n Names) (Submitted, error) {
-	t.Names = &n
-	out, err := w.Commit(ctx, []Transition{t})
-	if err != nil {
-		return Submitted{}, err
-	}
-	return out[0].Submitted, out[0].Err
-}
 
 // A Transition is what one commit writes for one run: one journal row and what
 // the run's row becomes.

@@ -34,7 +34,7 @@ type takeoverScope struct {
 }
 
 // take takes runs over, and returns how many it got. They are in hand before any of
-// them is read (Hands). Those against which nothing is known go together; those
+// them is read (store.Members.Hold). Those against which nothing is known go together; those
 // with which engines died go one by one, so that the next death tells which of them
 // it was; and those with which too many died are parked instead.
 func (t *Membership) take(ctx context.Context, runs []machine.RunID, how takeoverScope) (int, error) {

@@ -55,13 +55,13 @@ func (s *Store) flowLocked(id store.WorkflowID) (flow, bool) {
 
 // Pin remembers the value of a setting, unless one is remembered, and returns the one
 // that is. With value "" it only asks.
-func (s *Store) Pin(ctx context.Context, what store.Setting, value string) (string, error) {
+func (s *Store) Pin(ctx context.Context, setting, value string) (string, error) {
 	if err := s.lock(ctx); err != nil {
 		return "", err
 	}
 	defer s.mu.Unlock()
-	if s.settings[what] == "" && value != "" {
-		s.settings[what] = value
+	if s.settings[setting] == "" && value != "" {
+		s.settings[setting] = value
 	}
-	return s.settings[what], nil
+	return s.settings[setting], nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // What ended long ago goes whole, in pages, and frees its names; what is
@@ -30,7 +31,7 @@ func TestRetain(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	submit := func(run machine.RunID, names int, state machine.RunState, at time.Time) store.Submitted {
 		t.Helper()
-		sub, err := store.Submit(ctx, w, store.Transition{
+		sub, err := storetest.Submit(ctx, w, store.Transition{
 			Run: run, At: at, Workflow: ids["w"], State: state, Owner: &id, NextCheck: store.Never, Data: []byte("0"), Alerts: []store.Alert{{Kind: "parked"}},
 		}, store.Names{Name: fmt.Sprint("n", names), Workflow: "w", Key: fmt.Sprint("k", names)})
 		if err != nil {

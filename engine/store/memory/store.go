@@ -34,7 +34,7 @@ type Store struct {
 	engines  store.EngineID // last number given
 	token    int64          // last commit token
 	members  map[store.EngineID]*member
-	settings map[store.Setting]string
+	settings map[string]string
 	defs     map[string]store.Definition
 	flows    []flow // by WorkflowID - 1
 	runs     map[machine.RunID]*run
@@ -101,7 +101,7 @@ func New(o Options) *Store {
 		o.Now = time.Now
 	}
 	return &Store{
-		settings: map[store.Setting]string{},
+		settings: map[string]string{},
 		now:      o.Now,
 		members:  make(map[store.EngineID]*member),
 		defs:     make(map[string]store.Definition),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // A bench is a store with a definition and an engine with one writer.
@@ -184,7 +185,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	for name, try := range map[string]func() error{
 		"commit": func() error { return b.commit(soon(), next) },
-		"submit": func() error { _, err := store.Submit(soon(), b.w, b.create(8), store.Names{}); return err },
+		"submit": func() error { _, err := storetest.Submit(soon(), b.w, b.create(8), store.Names{}); return err },
 		"tick":   func() error { _, err := b.Tick(t.Context(), b.id, time.Hour, 1); return err },
 	} {
 		if err := try(); err == nil || !strings.Contains(err.Error(), "takes no writes") {

@@ -151,17 +151,17 @@ func noRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
 // Pin remembers the value of a setting, unless one is remembered, and returns the one
 // that is. With value "" it only asks.
-func (s *Store) Pin(ctx context.Context, what store.Setting, value string) (string, error) {
+func (s *Store) Pin(ctx context.Context, setting, value string) (string, error) {
 	var pinned string
 	if value != "" {
-		if err := s.db.QueryRowContext(ctx, settingPin, string(what), value).Scan(&pinned); err != nil {
-			return "", wrap("store setting "+string(what), err)
+		if err := s.db.QueryRowContext(ctx, settingPin, setting, value).Scan(&pinned); err != nil {
+			return "", wrap("store setting "+setting, err)
 		}
 		return pinned, nil
 	}
-	err := s.db.QueryRowContext(ctx, settingGet, string(what)).Scan(&pinned)
+	err := s.db.QueryRowContext(ctx, settingGet, setting).Scan(&pinned)
 	if err != nil && !noRows(err) {
-		return "", wrap("read setting "+string(what), err)
+		return "", wrap("read setting "+setting, err)
 	}
 	return pinned, nil
 }

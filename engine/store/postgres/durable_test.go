@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // S48: what a standby is to have needs synchronous commits: whatever a database
@@ -41,7 +42,7 @@ BEGIN INSERT INTO public.seen VALUES (current_setting('synchronous_commit')); RE
 	if err := b.commit(t.Context(), b.create(1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Submit(t.Context(), b.w, b.create(2), store.Names{Workflow: "w", Name: "o-2"}); err != nil {
+	if _, err := storetest.Submit(t.Context(), b.w, b.create(2), store.Names{Workflow: "w", Name: "o-2"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Post(t.Context(), store.Message{Run: machine.RunID(1), Kind: store.MessageVerb, Data: []byte("x")}); err != nil {

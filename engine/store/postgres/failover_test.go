@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/pgtest"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // replicated starts a primary and a standby, and opens a store that follows
@@ -145,7 +146,7 @@ func TestAsynchronousFailover(t *testing.T) {
 			for name, try := range map[string]func() error{
 				"tick":   func() error { _, err := b.Tick(t.Context(), b.id, time.Hour, 1); return err },
 				"join":   func() error { _, err := b.Join(t.Context(), "x", time.Hour, 1); return err },
-				"submit": func() error { _, err := store.Submit(t.Context(), b.w, b.create(9), store.Names{}); return err },
+				"submit": func() error { _, err := storetest.Submit(t.Context(), b.w, b.create(9), store.Names{}); return err },
 				"post": func() error {
 					_, err := b.Post(t.Context(), store.Message{Run: 1, Kind: store.MessageVerb})
 					return err

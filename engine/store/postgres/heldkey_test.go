@@ -8,12 +8,13 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // succeed submits a run under a key and ends it with success.
 func (b *bench) succeed(t *testing.T, run machine.RunID, key string) {
 	t.Helper()
-	if _, err := store.Submit(t.Context(), b.w, b.create(run), store.Names{Workflow: "w", Key: key}); err != nil {
+	if _, err := storetest.Submit(t.Context(), b.w, b.create(run), store.Names{Workflow: "w", Key: key}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.commit(t.Context(), store.Transition{Run: run, Seq: 1, At: at, State: machine.RunSucceeded, NextCheck: store.Never, Data: []byte("1")}); err != nil {

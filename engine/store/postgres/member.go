@@ -220,4 +220,3 @@ func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
 	}
 	return nil
 }
-

@@ -320,7 +320,7 @@ func TestPooler(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				run := machine.RunID(1 + n*100 + i)
-				if _, err := store.Submit(t.Context(), b.w, b.create(run), store.Names{}); err != nil {
+				if _, err := storetest.Submit(t.Context(), b.w, b.create(run), store.Names{}); err != nil {
 					t.Errorf("submit: %v", err)
 					return
 				}

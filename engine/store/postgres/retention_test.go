@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/pgtest"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // A yard is a store with one engine, whose runs a test gives the age it wants.
@@ -490,7 +491,7 @@ func TestKeyOfARemovedRun(t *testing.T) {
 	names := store.Names{Name: "old", Workflow: "w", Key: "k"}
 	old := store.FirstRunOf(now.Add(-48 * time.Hour))
 	create := store.Transition{Run: old, At: now, Workflow: y.flow, State: machine.RunRunning, Owner: &y.id, NextCheck: store.Never, Data: []byte{0}}
-	if _, err := store.Submit(t.Context(), y.w, create, names); err != nil {
+	if _, err := storetest.Submit(t.Context(), y.w, create, names); err != nil {
 		t.Fatal(err)
 	}
 	y.end(old, 1, now.Add(-40*time.Hour))
@@ -511,7 +512,7 @@ func TestKeyOfARemovedRun(t *testing.T) {
 		t.Fatalf("%d keys, want that of the run that has gone still there", n)
 	}
 	create.Run = store.FirstRunOf(now)
-	if sub, err := store.Submit(t.Context(), y.w, create, names); err != nil || sub.Exists || sub.Run != create.Run {
+	if sub, err := storetest.Submit(t.Context(), y.w, create, names); err != nil || sub.Exists || sub.Run != create.Run {
 		t.Errorf("%+v, err = %v, want the new run to have name and key", sub, err)
 	}
 }

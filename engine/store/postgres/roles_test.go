@@ -118,7 +118,7 @@ func TestRolesAreLimited(t *testing.T) {
 	s := open(t, r.work)
 	b := benchOn(t, s)
 	run := machine.RunID(7)
-	if _, err := store.Submit(t.Context(), b.w, b.create(run), store.Names{Name: "n", Workflow: "w", Key: "k"}); err != nil {
+	if _, err := storetest.Submit(t.Context(), b.w, b.create(run), store.Names{Name: "n", Workflow: "w", Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, query := range map[string]string{
@@ -358,11 +358,11 @@ func TestSearchPath(t *testing.T) {
 	s := open(t, dsn)
 	b := benchOn(t, s)
 	for run := machine.RunID(1); run <= 3; run++ {
-		if _, err := store.Submit(t.Context(), b.w, b.create(run), store.Names{Workflow: "w", Key: fmt.Sprint(run)}); err != nil {
+		if _, err := storetest.Submit(t.Context(), b.w, b.create(run), store.Names{Workflow: "w", Key: fmt.Sprint(run)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := store.Submit(t.Context(), b.w, b.create(4), store.Names{}); err != nil { // its name follows from its id
+	if _, err := storetest.Submit(t.Context(), b.w, b.create(4), store.Names{}); err != nil { // its name follows from its id
 		t.Fatal(err)
 	}
 	var batch []store.Transition
@@ -423,7 +423,7 @@ func TestPoolerKeepsNoSearchPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := benchOn(t, s)
-	if _, err := store.Submit(t.Context(), b.w, b.create(7), store.Names{}); err != nil {
+	if _, err := storetest.Submit(t.Context(), b.w, b.create(7), store.Names{}); err != nil {
 		t.Fatal(err)
 	}
 	client := raw(t, through)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // T3: the socket is cut between a commit and its answer, or just before the
@@ -20,7 +21,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	for i := range rounds {
 		run, landed := machine.RunID(i+1), i%2 == 0
 		p.loseNext(landed, cut)
-		sub, err := store.Submit(t.Context(), b.w, b.create(run), store.Names{Name: fmt.Sprintf("r%d", i), Workflow: "w", Key: fmt.Sprint(i)})
+		sub, err := storetest.Submit(t.Context(), b.w, b.create(run), store.Names{Name: fmt.Sprintf("r%d", i), Workflow: "w", Key: fmt.Sprint(i)})
 		if err != nil || sub.Exists || sub.Run != run {
 			t.Fatalf("submit %d: %+v, err = %v", i, sub, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // awaitHint waits for a hint and then until no more come.
@@ -54,7 +55,7 @@ func TestWakes(t *testing.T) {
 	awaitHint(t, hints, "for a message")
 	nobody := b.create(2)
 	nobody.Owner = new(store.EngineID)
-	if _, err := store.Submit(t.Context(), b.w, nobody, store.Names{}); err != nil {
+	if _, err := storetest.Submit(t.Context(), b.w, nobody, store.Names{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitHint(t, hints, "for a run of nobody")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // childSay does what a verb and a detached submission do in a terminal of their
@@ -41,7 +42,7 @@ func submitToNobody(t testing.TB, s *Store, run machine.RunID) error {
 	}
 	id, w := join(t, s)
 	at, nobody := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), store.EngineID(0)
-	_, err = store.Submit(t.Context(), w, store.Transition{
+	_, err = storetest.Submit(t.Context(), w, store.Transition{
 		Run: run, At: at, Workflow: ids["w"], State: machine.RunQueued, Owner: &nobody, NextCheck: at, Data: []byte("0"),
 	}, store.Names{Workflow: "w", Name: fmt.Sprint("detached-", run)})
 	return errors.Join(err, w.Close(), s.Leave(t.Context(), id))
@@ -281,7 +282,7 @@ func TestBesideOwnsNothing(t *testing.T) {
 	}
 	at := time.Now()
 	own := store.Transition{Run: 9, At: at, Workflow: 1, State: machine.RunRunning, Owner: &guest, NextCheck: at, Data: []byte("0")}
-	if sub, err := store.Submit(ctx, w, own, store.Names{}); !errors.Is(err, errBeside) {
+	if sub, err := storetest.Submit(ctx, w, own, store.Names{}); !errors.Is(err, errBeside) {
 		t.Errorf("submit a run of its own: %+v, err = %v, want %v", sub, err, errBeside)
 	}
 	if out, err := w.Commit(ctx, []store.Transition{{Run: 1, Seq: 1, At: at, Owner: &guest, Data: []byte("1")}}); !errors.Is(err, errReadOnly) {

@@ -119,10 +119,10 @@ func (s *Store) Definition(ctx context.Context, id store.WorkflowID) (store.Defi
 
 // Pin remembers the value of a setting, unless one is remembered, and returns the one
 // that is. With value "" it only asks.
-func (s *Store) Pin(ctx context.Context, what store.Setting, value string) (string, error) {
+func (s *Store) Pin(ctx context.Context, setting, value string) (string, error) {
 	if value != "" {
-		err := s.writeUnowned(ctx, "store setting "+string(what), func(tx *tx) error {
-			_, err := tx.exec(settingPin, string(what), value)
+		err := s.writeUnowned(ctx, "store setting "+setting, func(tx *tx) error {
+			_, err := tx.exec(settingPin, setting, value)
 			return err
 		})
 		if err != nil {
@@ -130,6 +130,6 @@ func (s *Store) Pin(ctx context.Context, what store.Setting, value string) (stri
 		}
 	}
 	var pinned string
-	err := s.query(ctx, "read setting "+string(what), settingGet, []any{string(what)}, func(r row) error { return r.Scan(&pinned) })
+	err := s.query(ctx, "read setting "+setting, settingGet, []any{setting}, func(r row) error { return r.Scan(&pinned) })
 	return pinned, err
 }

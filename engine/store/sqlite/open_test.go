@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // populate opens a new file and puts one run into it.
@@ -46,7 +47,7 @@ func submit(t testing.TB, s *Store, w store.Writer, id store.EngineID, run machi
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	_, err = store.Submit(t.Context(), w, store.Transition{
+	_, err = storetest.Submit(t.Context(), w, store.Transition{
 		Run: run, At: at, Workflow: ids["w"], State: machine.RunRunning, Owner: &id, NextCheck: at, Data: []byte("0"),
 		Steps: []store.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: at.Add(time.Minute)}},
 	}, store.Names{Workflow: "w", Name: fmt.Sprint("n-", run)})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // retainBase is when the runs of these tests finish; retention looks from an
@@ -65,7 +66,7 @@ func wantGone(t testing.TB, s *Store, w store.Writer, id store.EngineID, run mac
 		t.Errorf("post to run %d: err = %v, want ErrNotFound", run, err)
 	}
 	again := store.Transition{Run: run + 1<<30, At: retainBase.AddDate(1, 0, 0), Workflow: 1, State: machine.RunRunning, Owner: &id, NextCheck: retainBase, Data: []byte("0")}
-	sub, err := store.Submit(ctx, w, again, store.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)})
+	sub, err := storetest.Submit(ctx, w, again, store.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)})
 	if err != nil || sub.Exists || sub.Run != again.Run {
 		t.Errorf("submit under the names of run %d: %+v, err = %v, want a new run", run, sub, err)
 	}

@@ -349,7 +349,7 @@ var unknownRules = []rule{
 		w.settles(a.writers[0], batch)
 		c := w.create(a)
 		n := store.Names{Name: "n", Workflow: flowName, Key: "k"}
-		if _, err := store.Submit(ctx, a.writers[0], c, n); err == nil || store.NothingLanded(err) {
+		if _, err := Submit(ctx, a.writers[0], c, n); err == nil || store.NothingLanded(err) {
 			w.Errorf("err = %v, want one that promises nothing", err)
 		}
 		for range 2 {

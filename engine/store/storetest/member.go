@@ -252,7 +252,7 @@ var memberRules = []rule{
 			if out, err := wr.Commit(w.ctx, []store.Transition{next(ids[n], 1), w.create(a)}); !errors.Is(err, store.ErrFenced) {
 				w.Errorf("writer %d: outcomes = %+v, err = %v, want ErrFenced", n, out, err)
 			}
-			if s, err := store.Submit(w.ctx, wr, w.create(a), store.Names{}); !errors.Is(err, store.ErrFenced) {
+			if s, err := Submit(w.ctx, wr, w.create(a), store.Names{}); !errors.Is(err, store.ErrFenced) {
 				w.Errorf("writer %d: submitted = %+v, err = %v, want ErrFenced", n, s, err)
 			}
 			w.wantRows(ids[n], 1)
@@ -297,7 +297,7 @@ var memberRules = []rule{
 		w.wantRows(ids[0], 1)
 		c := w.create(b)
 		w.LoseFenced(w.T, b.id, false)
-		if s, err := store.Submit(w.ctx, b.writers[0], c, store.Names{Name: "n", Workflow: flowName, Key: "k"}); !errors.Is(err, store.ErrFenced) {
+		if s, err := Submit(w.ctx, b.writers[0], c, store.Names{Name: "n", Workflow: flowName, Key: "k"}); !errors.Is(err, store.ErrFenced) {
 			w.Errorf("submitted = %+v, err = %v, want ErrFenced", s, err)
 		}
 		w.wantNothing(c.Run, "k")

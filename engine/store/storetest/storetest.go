@@ -245,7 +245,7 @@ func (w *world) wantRows(id machine.RunID, n int) {
 // submit submits and fails the test on an error.
 func (w *world) submit(wr store.Writer, t store.Transition, n store.Names) store.Submitted {
 	w.Helper()
-	s, err := store.Submit(w.ctx, wr, t, n)
+	s, err := Submit(w.ctx, wr, t, n)
 	if err != nil {
 		w.Fatalf("submit: %v", err)
 	}

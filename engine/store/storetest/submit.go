@@ -44,7 +44,7 @@ var submitRules = []rule{
 		}
 		d := w.create(a)
 		for _, name := range []string{want, store.RunName(d.Run)} {
-			if s, err := store.Submit(w.ctx, a.writers[0], d, store.Names{Name: name}); err == nil {
+			if s, err := Submit(w.ctx, a.writers[0], d, store.Names{Name: name}); err == nil {
 				w.Errorf("submitted under a name that engines give = %+v, want it refused", s)
 			}
 		}
@@ -130,7 +130,7 @@ var submitRules = []rule{
 				c := w.create(a)
 				wg.Go(func() {
 					var err error
-					if got[i], err = store.Submit(w.ctx, a.writers[0], c, names); err != nil {
+					if got[i], err = Submit(w.ctx, a.writers[0], c, names); err != nil {
 						w.Errorf("caller %d: %v", i, err)
 					}
 				})
@@ -168,7 +168,7 @@ var submitRules = []rule{
 				c := w.create(x)
 				wg.Go(func() {
 					var err error
-					if got[i], err = store.Submit(w.ctx, x.writers[0], c, n); err != nil {
+					if got[i], err = Submit(w.ctx, x.writers[0], c, n); err != nil {
 						w.Errorf("submit: %v", err)
 					}
 				})
@@ -186,7 +186,7 @@ var submitRules = []rule{
 		c := w.create(a)
 		c.Run = taken
 		n := store.Names{Name: "n", Workflow: flowName, Key: "k"}
-		if s, err := store.Submit(w.ctx, a.writers[0], c, n); !errors.Is(err, store.ErrExists) {
+		if s, err := Submit(w.ctx, a.writers[0], c, n); !errors.Is(err, store.ErrExists) {
 			w.Errorf("submitted = %+v, err = %v, want ErrExists", s, err)
 		}
 		if s := w.submit(a.writers[0], w.create(a), n); s.Exists {
@@ -217,7 +217,7 @@ var submitRules = []rule{
 			if try.names.Key == "" {
 				try.names.Key = "k"
 			}
-			if s, err := store.Submit(w.ctx, a.writers[0], c, try.names); err == nil {
+			if s, err := Submit(w.ctx, a.writers[0], c, try.names); err == nil {
 				w.Errorf("%s: submitted = %+v", name, s)
 			}
 			w.wantNothing(c.Run, try.names.Key)
@@ -237,7 +237,7 @@ var submitRules = []rule{
 			ctx, cancel := context.WithCancel(w.ctx)
 			done := make(chan error)
 			go func() {
-				_, err := store.Submit(ctx, a.writers[0], c, n)
+				_, err := Submit(ctx, a.writers[0], c, n)
 				done <- err
 			}()
 			wait(1)
@@ -265,4 +265,14 @@ func (w *world) wantNothing(id machine.RunID, key string) {
 	if rs, err := w.Other.Runs(w.ctx, store.RunFilter{Key: key}); len(rs) != 0 || err != nil {
 		w.Errorf("runs of key %.20q = %+v, err = %v, want none", key, rs, err)
 	}
+}
+
+// Submit is Commit of one transition with Names, errors included.
+func Submit(ctx context.Context, w store.Writer, t store.Transition, n store.Names) (store.Submitted, error) {
+	t.Names = &n
+	out, err := w.Commit(ctx, []store.Transition{t})
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	return out[0].Submitted, out[0].Err
 }
