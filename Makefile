@@ -39,7 +39,7 @@ test-unit: ## the tests that need neither a database nor built binaries
 
 .PHONY: race
 race: postgres-binaries ## the race detector, for the packages that have goroutines
-	$(PGTEST) run -- go test -race -timeout 20m ./engine ./engine/agents/... ./engine/store/memory/... ./engine/store/sqlite/... ./engine/store/postgres/... ./engine/internal/sim/... ./sdk/... ./plugins/...
+	$(PGTEST) run -- go test -race -timeout 20m ./engine ./engine/internal/call ./engine/internal/clock ./engine/internal/commit ./engine/internal/owner ./engine/agents/... ./engine/store/memory/... ./engine/store/sqlite/... ./engine/store/postgres/... ./engine/internal/sim/... ./sdk/... ./plugins/...
 
 .PHONY: sim
 sim: ## simulate SEEDS=100000 random workflows in random worlds, and as many worlds of whole engines, from FROM=1 on
@@ -59,6 +59,7 @@ hostile: ## every case of testdata/hostile against the built command: memory, CP
 .PHONY: mutants
 mutants: postgres-binaries ## plant deliberate faults everywhere, one at a time, and see each of them caught; two hours
 	MUTANTS=all go test -count=1 -timeout 60m -run Mutant ./engine/machine/... ./engine/internal/sim
+	MUTANTS=build go test -count=1 -timeout 60m -run TestEntriesBuild ./engine/internal/planted
 	MUTANTS=all $(PGTEST) run -- go test -count=1 -timeout 3h -v ./engine/internal/planted
 
 .PHONY: fuzz

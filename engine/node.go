@@ -18,8 +18,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Node is one engine: Scheduler, Committer, Workers and Supervisor of one
-// process over one store. Any number of nodes may share a store.
+// A Node is one engine over a store: it decides on runs, commits, calls agents and
+// looks for what is due. Any number of nodes may share a store.
 type Node struct {
 	shared *owner.Shared
 	local  *cluster.Local

@@ -47,6 +47,7 @@ type world struct {
 	mu        sync.Mutex // protects following fields
 	rng       *rand.Rand
 	healedAt  time.Time // zero = things still go wrong
+	idleAt    time.Time // when last every engine had ended or was ending, so that none took up runs
 	stories   map[machine.RunID]*story
 	order     []*story                        // by first row
 	fences    map[machine.RunID]map[int64]int // by fencing token: the engine that called under it
@@ -74,6 +75,7 @@ type node struct {
 	lease  time.Time     // until when it may believe in its lease; protected by world.mu
 	permit bool          // it may look at others' runs once; protected by world.mu
 	lag    time.Duration // by which its idea of store time is behind; protected by world.mu
+	works  bool          // it runs, and was not told to end; protected by world.mu
 }
 
 // A Result is what came of a simulation.
@@ -202,6 +204,8 @@ func (n *node) live(ctx context.Context) {
 func (n *node) run(ctx context.Context, node *engine.Node) {
 	w := n.w
 	n.set(node)
+	n.setWorks(true)
+	defer n.setWorks(false)
 	sub, stop := context.WithCancel(ctx)
 	defer stop()
 	var wg sync.WaitGroup
@@ -210,9 +214,11 @@ func (n *node) run(ctx context.Context, node *engine.Node) {
 		switch {
 		case life == 0 || wait.For(sub, life) != nil:
 		case kill:
+			n.setWorks(false)
 			w.trace("e%d is killed", n.n)
 			node.StopNow()
 		default:
+			n.setWorks(false)
 			w.trace("e%d is told to stop", n.n)
 			stop()
 		}
@@ -326,6 +332,9 @@ func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	settled = w.containedLocked()
+	if !slices.ContainsFunc(w.nodes, func(n *node) bool { return n.works }) {
+		w.idleAt = time.Now()
+	}
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		s := w.stories[accepted[name]]
 		if s == nil {
@@ -339,7 +348,7 @@ func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []
 			continue
 		}
 		due, ok := s.state.NextDue()
-		if late := w.now().Sub(due); ok && time.Since(w.healedAt) > w.patience() && late > w.patience() {
+		if late := w.now().Sub(due); ok && time.Since(later(w.healedAt, w.idleAt)) > w.patience() && late > w.patience() {
 			w.faultLocked("%s: something is due for %v and nobody has noticed (I8)", s.name, late)
 			return true, nil
 		}
@@ -350,6 +359,21 @@ func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []
 		settled = settled && status.NeedsHuman() && !asked
 	}
 	return settled, paused
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// setWorks notes whether the engine takes up runs.
+func (n *node) setWorks(is bool) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	n.works = is
 }
 
 // now is store time: the engines' clocks are off by up to an hour.
