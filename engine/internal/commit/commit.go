@@ -33,7 +33,7 @@ type Item struct {
 // A Receiver is told what became of items.
 type Receiver interface {
 	// Landed takes items whose Landing is known. It does not block, and does not keep
-	// the list.
+	// the list. Several writers may call it at once.
 	Landed([]*Item)
 }
 

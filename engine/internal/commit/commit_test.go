@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,9 +31,9 @@ func (w *slowWriter) Commit(_ context.Context, batch []store.Transition) ([]stor
 }
 
 // A receiver counts what it is told.
-type receiver int
+type receiver struct{ atomic.Int64 }
 
-func (r *receiver) Landed(items []*Item) { *r += receiver(len(items)) }
+func (r *receiver) Landed(items []*Item) { r.Add(int64(len(items))) }
 
 // What queues while a commit is on its way becomes the next one; how much waits,
 // and for how long, is visible, and it is bounded: who decides has to wait.
@@ -83,8 +84,8 @@ func TestCommitsQueue(t *testing.T) {
 		if len(got) != 3 || got[0] != 1 || got[1] != 4 || got[2] != 1 {
 			t.Errorf("batches of %v, want 1, 4 and 1", got)
 		}
-		if told != 6 {
-			t.Errorf("%d were told, want 6", told)
+		if told.Load() != 6 {
+			t.Errorf("%d were told, want 6", told.Load())
 		}
 		cancel()
 		if err := <-ended; err != context.Canceled {
