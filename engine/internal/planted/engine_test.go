@@ -22,7 +22,7 @@ var engineFaults = []fault{
 	{
 		name: "the bytes of a run's journal are counted when it is loaded",
 		in:   "engine/journal.Fold",
-		old:  "story.Stored += int64(len(row.Data))", new: "_ = story.stored",
+		old:  "story.Stored += int64(len(row.Data))", new: "_ = story.Stored",
 		by: catches("engine", "^TestJournalIsCounted$"),
 	},
 	{
@@ -596,7 +596,7 @@ var engineFaults = []fault{
 		name: "rows of before count for the first tag",
 		in:   "engine/journal.(*chain).follow",
 		old:  "c.tag = sealer.Tag(place, body)",
-		new:  "c.tag = [TagSize]byte{}",
+		new:  "c.tag = [crypt.TagSize]byte{}",
 		by:   catches("engine/journal", "^TestHistoryGoesOn"),
 	},
 	{
