@@ -329,7 +329,7 @@ func TestDrainHandsBackWhatNeedsNoCall(t *testing.T) {
 				time.Sleep(8 * time.Second)
 				return nil
 			}
-			return &sdk.Failure{Code: "busy", Message: "try again later"}
+			return &sdk.Failure{Code: "busy", Message: "try again later", RetryAfter: 5 * time.Second}
 		})
 		first := w.start()
 		calling := w.submit(first, "order", nil)
@@ -376,7 +376,7 @@ func TestDrainKeepsRunsWhereNoOtherEngineLives(t *testing.T) {
 				time.Sleep(8 * time.Second)
 				return nil
 			}
-			return &sdk.Failure{Code: "busy", Message: "try again later"}
+			return &sdk.Failure{Code: "busy", Message: "try again later", RetryAfter: 5 * time.Second}
 		})
 		n := w.start()
 		w.submit(n, "order", nil)

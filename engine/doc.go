@@ -7,7 +7,8 @@
 //
 //   - internal/call makes the calls that landed transitions ask for,
 //
-//   - internal/cluster finds what is due, and the runs that no engine works on.
+//   - internal/cluster keeps the lease, finds runs whose time has passed, and takes over
+//     runs that no engine works on.
 //
 //     event ──▶ Scheduler: load (or cached) ─▶ machine.Decide ─▶ commit   one row of the run's journal,
 //     ▲                                                          │      in a batch with other runs' rows

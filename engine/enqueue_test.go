@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -174,8 +175,10 @@ func TestEnqueueAllWithoutAnswers(t *testing.T) {
 			t.Errorf("result 7: %+v, want a new run of that name", out[7])
 		}
 
+		sent := 0
 		far.plan = func(_ int, after bool) error {
 			if after {
+				sent++
 				return errDown
 			}
 			return nil
@@ -184,6 +187,9 @@ func TestEnqueueAllWithoutAnswers(t *testing.T) {
 		out, err = engine.EnqueueAll(t.Context(), cfg, all)
 		if !errors.Is(err, errDown) {
 			t.Errorf("err = %v", err)
+		}
+		if sent != commit.SubmitTries {
+			t.Errorf("the batch was sent %d times, want %d", sent, commit.SubmitTries)
 		}
 		stored := w.kept()
 		if len(stored) != 20+256 {

@@ -526,7 +526,7 @@ var engineFaults = []fault{
 		name: "many submissions are given up after bounded tries",
 		in:   "engine.(*enqueuer).land",
 		old:  "|| try >= commit.SubmitTries",
-		new:  "|| try >= 1000*commit.SubmitTries",
+		new:  "|| try >= 2*commit.SubmitTries",
 		by:   catches("engine", "^TestEnqueueAllWithoutAnswers$"),
 	},
 	{
