@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // Apply folds the next record of the run into the state, in place. It needs
@@ -31,8 +32,8 @@ func (s *State) ApplyCounted(wf *dsl.Workflow, r Record) int {
 // An outcome is what a record amounts to. References mean the state before the
 // record, so everything is computed before anything is installed.
 type outcome struct {
-	run   run
-	nodes []*node // in the record's order; nil = what the record holds
+	run   model.Run
+	nodes []*model.Node // in the record's order; nil = what the record holds
 }
 
 // foresee computes what a record amounts to.
@@ -40,14 +41,14 @@ func (s *State) foresee(r *Record) outcome {
 	o := outcome{run: s.run}
 	if r.decidedOn(s) {
 		if r.run != nil {
-			o.run = r.run.to
+			o.run = r.run.To
 		}
 		return o
 	}
 	if r.run != nil {
 		o.run = s.afterRun(r.run)
 	}
-	o.nodes = make([]*node, len(r.nodes))
+	o.nodes = make([]*model.Node, len(r.nodes))
 	for k := range r.nodes {
 		o.nodes[k] = s.after(&r.nodes[k])
 	}
@@ -55,45 +56,45 @@ func (s *State) foresee(r *Record) outcome {
 }
 
 // node returns the k-th node of the record as it is after it.
-func (o *outcome) node(r *Record, k int) *node {
+func (o *outcome) node(r *Record, k int) *model.Node {
 	if o.nodes == nil {
-		return r.nodes[k].to
+		return r.nodes[k].To
 	}
 	return o.nodes[k]
 }
 
 // afterRun returns the run as it is after the record.
-func (s *State) afterRun(p *runPatch) run {
+func (s *State) afterRun(p *model.RunPatch) model.Run {
 	now := s.run
-	if p.mask&headBits != 0 {
-		own := *now.head
-		now.head = &own
+	if p.Mask&model.HeadBits != 0 {
+		own := *now.Head
+		now.Head = &own
 	}
-	if p.mask&troubleBits != 0 {
-		own := *now.trouble
-		now.trouble = &own
+	if p.Mask&model.TroubleBits != 0 {
+		own := *now.Trouble
+		now.Trouble = &own
 	}
-	overwrite(runFields, p.mask, &now, &p.to)
-	if p.mask&runOutputsBit != 0 {
-		now.outputs = slices.Clone(now.outputs)
-		s.resolveOutputs(now.outputs)
+	model.Overwrite(model.RunFields, p.Mask, &now, &p.To)
+	if p.Mask&model.RunOutputsBit != 0 {
+		now.Outputs = slices.Clone(now.Outputs)
+		s.resolveOutputs(now.Outputs)
 	}
 	return now
 }
 
 // resolveOutputs fills in the references of outputs.
-func (s *State) resolveOutputs(outputs []output) {
+func (s *State) resolveOutputs(outputs []model.Output) {
 	for k := range outputs {
-		s.resolve(&outputs[k].value, "")
+		s.resolve(&outputs[k].Value, "")
 	}
 }
 
 // apply installs what a record amounts to.
 func (s *State) apply(r *Record, o outcome) {
 	s.private = false // it may share nodes with the record from now on
-	s.installRun(o.run, r.at, s.run.vars != o.run.vars)
+	s.installRun(o.run, r.at, s.run.Vars != o.run.Vars)
 	for k := range r.nodes {
-		i, n := r.nodes[k].node, o.node(r, k)
+		i, n := r.nodes[k].Node, o.node(r, k)
 		if s.index(i, n) != nil {
 			s.set(i, n)
 		}
@@ -107,21 +108,21 @@ func (s *State) apply(r *Record, o outcome) {
 }
 
 // installRun replaces the run and makes room for its steps and queues.
-func (s *State) installRun(now run, at instant, vars bool) {
-	records := s.run.records
+func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
+	records := s.run.Records
 	s.run = now
-	s.run.records = records + 1
-	s.run.last = at
+	s.run.Records = records + 1
+	s.run.Last = at
 	if vars {
-		s.remember(s.run.vars, origin{kind: originVars})
+		s.remember(s.run.Vars, model.Origin{Kind: model.OriginVars})
 	}
-	if steps := min(int(s.run.steps), maxNodes); len(s.nodes) < steps {
+	if steps := min(int(s.run.Steps), maxNodes); len(s.nodes) < steps {
 		s.nodes = slices.Grow(s.nodes, steps-len(s.nodes))
 		for first := len(s.nodes); first < steps; first = len(s.nodes) {
-			s.nodes = appendSteps(s.nodes, first, min(len(pristine), steps-first))
+			s.nodes = model.AppendSteps(s.nodes, first, min(len(model.Pristine), steps-first))
 		}
 	}
-	for len(s.queues) < len(s.run.holds) {
+	for len(s.queues) < len(s.run.Holds) {
 		s.queues = append(s.queues, lazyHeap{})
 	}
 }
@@ -141,68 +142,68 @@ func (s *State) cached(landed *cache) {
 const maxNodes = 1 << 22
 
 // before returns a node as it was before the record.
-func (s *State) before(i int) *node {
+func (s *State) before(i int) *model.Node {
 	switch {
 	case i < len(s.nodes):
 		return s.nodes[i]
-	case s.run.id == 0:
-		return newNode(i) // a step, in the record that accepts the run
+	case s.run.ID == 0:
+		return model.NewNode(i) // a step, in the record that accepts the run
 	}
-	return &blank
+	return &model.Blank
 }
 
 // after returns the node as it is after a record that was not decided on this
 // state.
-func (s *State) after(p *nodePatch) *node {
-	n := s.before(p.node).box()
-	if p.mask&moreBits != 0 {
-		own := *n.more
-		n.more = &own
+func (s *State) after(p *model.NodePatch) *model.Node {
+	n := s.before(p.Node).Box()
+	if p.Mask&model.MoreBits != 0 {
+		own := *n.More
+		n.More = &own
 	}
-	overwrite(nodeFields, p.mask, n, p.to)
-	n.attempts = withPatches(n.attempts, p.attempts)
-	s.resolveNode(n, p.mask)
+	model.Overwrite(model.NodeFields, p.Mask, n, p.To)
+	n.Attempts = model.WithPatches(n.Attempts, p.Attempts)
+	s.resolveNode(n, p.Mask)
 	return n
 }
 
 // resolveNode fills in the values of the fields in mask; what was resolved
 // earlier keeps its value.
-func (s *State) resolveNode(n *node, mask uint64) {
-	for k, h := range nodeValues(n) {
-		if mask&valueBits[k] != 0 {
-			s.resolve(h, n.key)
+func (s *State) resolveNode(n *model.Node, mask uint64) {
+	for k, h := range model.NodeValues(n) {
+		if mask&model.ValueBits[k] != 0 {
+			s.resolve(h, n.Key)
 		}
 	}
 }
 
 // index keeps the indexes right for a node that is about to be replaced, and
 // returns it as it was; nil if there is no place for it.
-func (s *State) index(i int, n *node) (old *node) {
-	old = &blank
+func (s *State) index(i int, n *model.Node) (old *model.Node) {
+	old = &model.Blank
 	switch {
 	case i < len(s.nodes):
 		old = s.nodes[i]
 	case i > len(s.nodes) || i >= maxNodes:
 		return nil // a gap: only a damaged record has one
 	}
-	s.expiry.change(i, old.expires(), n.expires())
-	s.limits.change(i, old.limit(), n.limit())
-	s.wakes.change(i, old.wake(), n.wake())
+	s.expiry.change(i, old.Expires(), n.Expires())
+	s.limits.change(i, old.Limit(), n.Limit())
+	s.wakes.change(i, old.Wake(), n.Wake())
 	for h := range s.queues {
-		s.queues[h].change(i, old.place(h), n.place(h))
+		s.queues[h].change(i, old.Place(h), n.Place(h))
 	}
-	s.values.bytes += n.weight() - old.weight()
-	if old.output != n.output {
-		s.remember(n.output, origin{originOutput, int32(i)})
+	s.values.bytes += n.Weight() - old.Weight()
+	if old.Output != n.Output {
+		s.remember(n.Output, model.Origin{Kind: model.OriginOutput, Node: int32(i)})
 	}
-	if old.input != n.input {
-		s.remember(n.input, origin{originInput, int32(i)})
+	if old.Input != n.Input {
+		s.remember(n.Input, model.Origin{Kind: model.OriginInput, Node: int32(i)})
 	}
 	return old
 }
 
 // set replaces a node that index has been told of.
-func (s *State) set(i int, n *node) {
+func (s *State) set(i int, n *model.Node) {
 	if i == len(s.nodes) {
 		s.nodes = append(s.nodes, n)
 		return
@@ -210,19 +211,11 @@ func (s *State) set(i int, n *node) {
 	s.nodes[i] = n
 }
 
-// place returns the node's key in the queue of hold h; 0 = not in it.
-func (n *node) place(h int) instant {
-	if int(n.hold) == h+1 {
-		return n.queue
-	}
-	return 0
-}
-
 func (s *State) prune() {
-	s.expiry.prune(func(i int) instant { return s.nodes[i].expires() })
-	s.limits.prune(func(i int) instant { return s.nodes[i].limit() })
-	s.wakes.prune(func(i int) instant { return s.nodes[i].wake() })
+	s.expiry.prune(func(i int) model.Instant { return s.nodes[i].Expires() })
+	s.limits.prune(func(i int) model.Instant { return s.nodes[i].Limit() })
+	s.wakes.prune(func(i int) model.Instant { return s.nodes[i].Wake() })
 	for h := range s.queues {
-		s.queues[h].prune(func(i int) instant { return s.nodes[i].place(h) })
+		s.queues[h].prune(func(i int) model.Instant { return s.nodes[i].Place(h) })
 	}
 }

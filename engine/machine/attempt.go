@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -15,77 +16,48 @@ const grace = 2 * time.Second
 // its answer.
 const maxLookups = 3
 
-// A missKind says how an attempt ended without result, or why none was made.
-type missKind uint8
-
-const (
-	missNone       missKind = 0
-	missFailed     missKind = 1 // definite failure
-	missPermanent  missKind = 2 // definite failure that must not be repeated
-	missUnknown    missKind = 3
-	missCondition  missKind = 4 // precondition or postcondition
-	missExpression missKind = 5
-	missDeadline   missKind = 6
-)
-
-// A miss is a failure of a step or undo, as far as it decides anything.
-type miss struct {
-	kind          missKind
-	code, message string
-}
-
-func (t *track) blame(m miss) {
-	if t.miss == m.kind && t.code() == m.code && t.message() == m.message {
-		return
-	}
-	t.miss, t.said = m.kind, said(m.code, m.message)
-}
-
-// blamed returns the last failure.
-func (t *track) blamed() miss { return miss{t.miss, t.code(), t.message()} }
-
 // close ends an attempt.
-func (d *decider) close(a *attempt, status attemptStatus, code, message string) {
-	a.status, a.ended, a.said = status, d.at, said(code, message)
+func (d *decider) close(a *model.Attempt, status model.AttemptStatus, code, message string) {
+	a.Status, a.Ended, a.Said = status, d.at, model.Said(code, message)
 }
 
 // gotResult handles a valid reply (S16).
-func (d *decider) gotResult(ev AttemptOK, a *attempt) {
+func (d *decider) gotResult(ev AttemptOK, a *model.Attempt) {
 	i := ev.Attempt.Node
-	kind := a.kind
-	d.close(a, attemptOK, "", "")
+	kind := a.Kind
+	d.close(a, model.AttemptOK, "", "")
 	switch kind {
-	case callDo:
+	case model.CallDo:
 		d.result(i, ev.Output, true)
-	case callLookup:
+	case model.CallLookup:
 		d.result(i, ev.Output, !ev.Output.IsNull())
-	case callLearn:
-		d.needless(i, callLearn)
+	case model.CallLearn:
+		d.needless(i, model.CallLearn)
 		n := d.edit(i)
-		n.done, n.known, n.output = true, true, d.s.keep(ev.Output)
-		n.und.attempt = 0
+		n.Done, n.Known, n.Output = true, true, d.s.keep(ev.Output)
+		n.Und.Attempt = 0
 		d.resumeUndo(i)
-	case callUndo, callUndoLookup:
-		d.needless(i, callUndo)
-		d.endUndo(i, undoDone)
+	case model.CallUndo, model.CallUndoLookup:
+		d.needless(i, model.CallUndo)
+		d.endUndo(i, model.UndoDone)
 	}
 }
 
 // result records that the action of a node has taken effect. The first result
 // of any attempt settles the step, even if another engine owns the run by now.
 func (d *decider) result(i int, output dsl.Value, known bool) {
-	d.needless(i, callDo)
+	d.needless(i, model.CallDo)
 	d.abandon(i) // it has been done all along
 	n := d.edit(i)
 	if !d.step(n).Do.ReadOnly {
-		n.done = true
+		n.Done = true
 	}
-	n.known, n.output = known, d.s.keep(output)
+	n.Known, n.Output = known, d.s.keep(output)
 	d.grown += int64(len(output.JSON()))
-	n.timedOut = false
+	n.TimedOut = false
 	d.rest(i)
-	if n.undo != undoNone { // the run has turned: only the effect matters
-		if !n.ended() {
+	if n.Undo != model.UndoNone { // the run has turned: only the effect matters
+		if !n.Ended() {
 			d.endForward(i, StepSucceeded)
 		}
 		d.resumeUndo(i)
@@ -95,116 +67,116 @@ func (d *decider) result(i int, output dsl.Value, known bool) {
 		d.missed(i, m)
 		return
 	}
-	n.fwd.blame(miss{})
+	n.Fwd.Blame(model.Miss{})
 	d.endForward(i, StepSucceeded)
 }
 
 // needless closes what is still open of a settled node. It may be at work
 // until its complete-by.
-func (d *decider) needless(i int, kind callKind) {
+func (d *decider) needless(i int, kind model.CallKind) {
 	n := d.edit(i)
-	for k := range n.attempts {
-		if a := &n.attempts[k]; a.status == attemptOpen && a.kind == kind {
-			d.close(a, attemptNeedless, "", "")
-			n.quiet = max(n.quiet, a.completeBy.add(grace))
+	for k := range n.Attempts {
+		if a := &n.Attempts[k]; a.Status == model.AttemptOpen && a.Kind == kind {
+			d.close(a, model.AttemptNeedless, "", "")
+			n.Quiet = max(n.Quiet, a.CompleteBy.Add(grace))
 		}
 	}
 }
 
 // gotFailure handles a definite failure: the agent vouches that nothing was
 // done (S31).
-func (d *decider) gotFailure(ev AttemptFailed, a *attempt) {
-	d.close(a, attemptFailed, ev.Code, ev.Message)
+func (d *decider) gotFailure(ev AttemptFailed, a *model.Attempt) {
+	d.close(a, model.AttemptFailed, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
-	n.tally(a.kind)
-	if (a.kind == callDo || a.kind == callLearn) && !n.marked() {
-		n.doubt = max(0, n.doubt-1) // what it vouches for began after the last checkpoint
+	n.Tally(a.Kind)
+	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {
+		n.Doubt = max(0, n.Doubt-1) // what it vouches for began after the last checkpoint
 	}
-	d.wish(n, a.kind, ev.RetryAfter)
-	m := miss{missFailed, ev.Code, ev.Message}
+	d.wish(n, a.Kind, ev.RetryAfter)
+	m := model.Miss{Kind: model.MissFailed, Code: ev.Code, Message: ev.Message}
 	if ev.Permanent {
-		m.kind = missPermanent
+		m.Kind = model.MissPermanent
 	}
-	d.ended(ev.Attempt.Node, int(a.call), a.kind, m)
+	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, m)
 }
 
 // wish notes how long the agent wants to be left alone.
-func (d *decider) wish(n *node, kind callKind, after time.Duration) {
+func (d *decider) wish(n *model.Node, kind model.CallKind, after time.Duration) {
 	if after <= 0 {
 		return
 	}
-	t := &n.fwd
-	if n.undo != undoNone && kind != callDo {
-		t = &n.und
+	t := &n.Fwd
+	if n.Undo != model.UndoNone && kind != model.CallDo {
+		t = &n.Und
 	}
-	t.rest = max(t.rest, d.at.add(after))
+	t.Rest = max(t.Rest, d.at.Add(after))
 }
 
 // gotUnknown handles an answer that leaves the outcome open.
-func (d *decider) gotUnknown(ev AttemptUnknown, a *attempt) {
-	d.close(a, attemptUnknown, ev.Code, ev.Message)
+func (d *decider) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
+	d.close(a, model.AttemptUnknown, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
-	n.tally(a.kind)
-	d.wish(n, a.kind, ev.RetryAfter)
-	if a.kind == callUndo {
-		n.undoDoubt++
+	n.Tally(a.Kind)
+	d.wish(n, a.Kind, ev.RetryAfter)
+	if a.Kind == model.CallUndo {
+		n.UndoDoubt++
 	}
-	d.ended(ev.Attempt.Node, int(a.call), a.kind, miss{missUnknown, ev.Code, ev.Message})
+	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: ev.Code, Message: ev.Message})
 }
 
 // gotNotDone handles a lookup's answer that the key never had an effect. Other
 // purposes cannot be answered so.
-func (d *decider) gotNotDone(ev AttemptNotDone, a *attempt) {
+func (d *decider) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 	i := ev.Attempt.Node
 	n := d.edit(i)
-	switch a.kind {
-	case callLookup:
-		d.close(a, attemptNotDone, "", "")
-		n.doubt = 0
-		n.fwd.lookups = 0
-		n.point, n.blob = 0, nil
+	switch a.Kind {
+	case model.CallLookup:
+		d.close(a, model.AttemptNotDone, "", "")
+		n.Doubt = 0
+		n.Fwd.Lookups = 0
+		n.Point, n.Blob = 0, nil
 		d.rest(i)
-		if n.clearing {
-			n.wipe(n.und.total > 0)
+		if n.Clearing {
+			n.Wipe(n.Und.Total > 0)
 			d.rerun(i)
 			return
 		}
-		if n.undo == undoNone {
-			m := n.fwd.blamed()
-			m.kind = missFailed // now it is known that nothing was done
-			n.fwd.blame(m)
+		if n.Undo == model.UndoNone {
+			m := n.Fwd.Blamed()
+			m.Kind = model.MissFailed // now it is known that nothing was done
+			n.Fwd.Blame(m)
 			d.follow(i, m)
 			return
 		}
-		if !n.ended() {
+		if !n.Ended() {
 			d.endForward(i, StepFailed)
 		}
 		d.resumeUndo(i)
-	case callUndoLookup:
-		d.close(a, attemptNotDone, "", "")
-		n.undoDoubt = 0
-		n.und.lookups = 0
-		n.und.kind = callUndo
-		d.repeatUndo(i, n.und.blamed(), true)
+	case model.CallUndoLookup:
+		d.close(a, model.AttemptNotDone, "", "")
+		n.UndoDoubt = 0
+		n.Und.Lookups = 0
+		n.Und.Kind = model.CallUndo
+		d.repeatUndo(i, n.Und.Blamed(), true)
 	default:
 		d.gotUnknown(AttemptUnknown{Attempt: ev.Attempt, Code: sdk.CodeBadReply, Message: "not_done is no answer to this call"}, a)
 	}
 }
 
 // ended handles a closed attempt without result.
-func (d *decider) ended(i, call int, kind callKind, m miss) {
+func (d *decider) ended(i, call int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
 	switch kind {
-	case callDo:
+	case model.CallDo:
 		d.endedDo(i, call, m)
-	case callLookup:
-		if n.undo == undoNone {
+	case model.CallLookup:
+		if n.Undo == model.UndoNone {
 			d.rest(i)
 			d.lookupMissed(i)
 			return
 		}
-		n.fwd.lookups++
-		if !n.ended() && !n.clearing {
+		n.Fwd.Lookups++
+		if !n.Ended() && !n.Clearing {
 			d.rest(i)
 			d.endForward(i, StepFailed)
 		}
@@ -214,54 +186,44 @@ func (d *decider) ended(i, call int, kind callKind, m miss) {
 	}
 }
 
-func (d *decider) endedDo(i, call int, m miss) {
+func (d *decider) endedDo(i, call int, m model.Miss) {
 	n := d.edit(i)
-	if m.kind == missUnknown && d.step(n).Do.ReadOnly {
-		m.kind = missFailed // nothing can have happened
+	if m.Kind == model.MissUnknown && d.step(n).Do.ReadOnly {
+		m.Kind = model.MissFailed // nothing can have happened
 	}
-	if n.undo != undoNone { // the run has turned; wait for the last of them
-		if !n.open() {
+	if n.Undo != model.UndoNone { // the run has turned; wait for the last of them
+		if !n.Open() {
 			d.rest(i)
-			n.fwd.blame(m)
-			if !n.ended() {
+			n.Fwd.Blame(m)
+			if !n.Ended() {
 				d.endForward(i, StepFailed)
 			}
 			d.undo.push(i)
 		}
 		return
 	}
-	if n.fwd.act != running {
+	if n.Fwd.Act != model.Running {
 		return // a newer attempt is planned
 	}
-	if int(n.newest(callDo)) != call {
-		if n.open() {
+	if int(n.Newest(model.CallDo)) != call {
+		if n.Open() {
 			return // another one decides
 		}
-		if n.fwd.miss != missNone {
-			m = n.fwd.blamed() // the newest has failed already and waited for this one
+		if n.Fwd.Miss != model.MissNone {
+			m = n.Fwd.Blamed() // the newest has failed already and waited for this one
 		}
 	}
 	d.rest(i)
 	d.missed(i, m)
 }
 
-// newest returns the number of the latest call of this kind; 0 = none.
-func (n *node) newest(kind callKind) int32 {
-	for k := len(n.attempts) - 1; k >= 0; k-- {
-		if n.attempts[k].kind == kind {
-			return n.attempts[k].call
-		}
-	}
-	return 0
-}
-
 // rest ends what the working track was doing, without deciding what follows.
 func (d *decider) rest(i int) {
 	n := d.edit(i)
-	n.queue, n.hold = 0, 0
-	n.track().act = idle
-	if n.undo != undoNone {
-		n.fwd.act = idle
+	n.Queue, n.Hold = 0, 0
+	n.Track().Act = model.Idle
+	if n.Undo != model.UndoNone {
+		n.Fwd.Act = model.Idle
 	}
 }
 
@@ -274,37 +236,37 @@ func (d *decider) deferral(ev AttemptDeferred) {
 	}
 	i := ev.Attempt.Node
 	n := d.edit(i)
-	a := n.find(ev.Attempt.Call)
-	d.close(a, attemptNotSent, "", ev.Why)
-	switch a.kind {
-	case callDo:
-		n.fwd.attempt, n.fwd.total = n.fwd.attempt-1, n.fwd.total-1
-		n.doubt = max(0, n.doubt-1)
-	case callLearn:
-		n.und.attempt--
-		n.doubt = max(0, n.doubt-1)
-	case callUndo:
-		n.und.attempt, n.und.total = n.und.attempt-1, n.und.total-1
+	a := n.Find(ev.Attempt.Call)
+	d.close(a, model.AttemptNotSent, "", ev.Why)
+	switch a.Kind {
+	case model.CallDo:
+		n.Fwd.Attempt, n.Fwd.Total = n.Fwd.Attempt-1, n.Fwd.Total-1
+		n.Doubt = max(0, n.Doubt-1)
+	case model.CallLearn:
+		n.Und.Attempt--
+		n.Doubt = max(0, n.Doubt-1)
+	case model.CallUndo:
+		n.Und.Attempt, n.Und.Total = n.Und.Attempt-1, n.Und.Total-1
 	}
-	if n.undo != undoNone && (a.kind == callDo || n.undo == undoPending) {
-		if !n.open() { // the run has turned and this was awaited
+	if n.Undo != model.UndoNone && (a.Kind == model.CallDo || n.Undo == model.UndoPending) {
+		if !n.Open() { // the run has turned and this was awaited
 			d.rest(i)
-			if !n.ended() {
+			if !n.Ended() {
 				d.endForward(i, StepCancelled)
 			}
 			d.undo.push(i)
 		}
 		return
 	}
-	if d.run.turning && a.kind == callDo {
+	if d.run.Turning && a.Kind == model.CallDo {
 		d.rest(i)
 		d.resolvePivot(i)
 		return
 	}
-	agent := d.agentOf(n, n.track().kind)
+	agent := d.agentOf(n, n.Track().Kind)
 	d.deferred = append(d.deferred, agent)
-	k := d.wait(i, agent, toInstant(ev.Until), ev.Why)
-	d.refuseUntil(k, d.run.holds[k].until)
+	k := d.wait(i, agent, model.ToInstant(ev.Until), ev.Why)
+	d.refuseUntil(k, d.run.Holds[k].Until)
 }
 
 // progress keeps a checkpoint of a running call (S82). A heartbeat only says
@@ -315,45 +277,41 @@ func (d *decider) progress(ev AttemptProgress) {
 		return
 	}
 	n := d.edit(ev.Attempt.Node)
-	a := n.find(ev.Attempt.Call)
+	a := n.Find(ev.Attempt.Call)
 	d.hear(n, a)
 	if ev.Blob == nil {
 		return
 	}
-	if d.passesOver(n, a.kind) {
+	if d.passesOver(n, a.Kind) {
 		ev.Blob = nil
 		d.event = ev
 		return
 	}
-	d.secret = len(ev.Blob) > 0 && (confidential(n.input.v) || confidential(n.undoInput.v))
-	switch a.kind {
-	case callDo, callLearn:
-		if !n.marked() || ev.Number >= n.point { // else an older attempt lags behind
-			n.point, n.blob = ev.Number, ev.Blob
+	d.secret = len(ev.Blob) > 0 && (model.Confidential(n.Input.V) || model.Confidential(n.UndoInput.V))
+	switch a.Kind {
+	case model.CallDo, model.CallLearn:
+		if !n.Marked() || ev.Number >= n.Point { // else an older attempt lags behind
+			n.Point, n.Blob = ev.Number, ev.Blob
 		}
-	case callUndo:
-		if ev.Number >= n.undoPoint {
-			n.undoPoint, n.undoBlob = ev.Number, ev.Blob
+	case model.CallUndo:
+		if ev.Number >= n.UndoPoint {
+			n.UndoPoint, n.UndoBlob = ev.Number, ev.Blob
 		}
 	}
 }
 
-// confidential reports whether what an agent makes of the value may have to be
-// hidden.
-func confidential(v dsl.Value) bool { return len(v.Sensitive())+len(v.Secrets()) > 0 }
-
 // hear notes that an attempt is alive: the time for which it may be silent
 // starts anew.
-func (d *decider) hear(n *node, a *attempt) {
-	if a.kind != callDo && a.kind != callLearn {
+func (d *decider) hear(n *model.Node, a *model.Attempt) {
+	if a.Kind != model.CallDo && a.Kind != model.CallLearn {
 		return
 	}
 	settings, err := d.settings(n)
 	if err != nil || settings.HeartbeatTimeout <= 0 {
 		return
 	}
-	a.silent = d.at.add(settings.HeartbeatTimeout)
-	if a.silent >= a.completeBy {
-		a.silent = 0
+	a.Silent = d.at.Add(settings.HeartbeatTimeout)
+	if a.Silent >= a.CompleteBy {
+		a.Silent = 0
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // CodeLimit is the code of a step that would take its run over a ceiling.
@@ -83,41 +84,41 @@ func (d *decider) ceilings() Ceilings { return d.in.Ceilings.WithDefaults() }
 // limitMiss is the failure of a step that was not begun, or not once more: like
 // that of an expression, it is never repeated. It says which ceiling a step would pass. A ceiling that is raised does
 // not bring back what has failed: the message is for the next run.
-func limitMiss(name, format string, args ...any) miss {
-	return miss{missExpression, CodeLimit, fmt.Sprintf(format, args...) + " (--limit " + name + "=N sets another)"}
+func limitMiss(name, format string, args ...any) model.Miss {
+	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: fmt.Sprintf(format, args...) + " (--limit " + name + "=N sets another)"}
 }
 
 // exceeded reports whether the run has reached a ceiling, so that no step of it
 // may begin or go on with another attempt.
-func (d *decider) exceeded() (miss, bool) {
+func (d *decider) exceeded() (model.Miss, bool) {
 	c := d.ceilings()
 	switch {
-	case int(d.s.run.records) >= c.Records:
-		return limitMiss("records", "the run's history has %d records; the ceiling is %d", d.s.run.records, c.Records), true
+	case int(d.s.run.Records) >= c.Records:
+		return limitMiss("records", "the run's history has %d records; the ceiling is %d", d.s.run.Records, c.Records), true
 	case d.in.Journal >= c.Journal:
 		return limitMiss("journal", "the run's history has %d bytes; the ceiling is %d", d.in.Journal, c.Journal), true
 	case d.s.values.bytes+d.grown >= c.Values:
 		return limitMiss("values", "the inputs and outputs of the run's steps have %d bytes together; the ceiling is %d",
 			d.s.values.bytes+d.grown, c.Values), true
 	}
-	return miss{}, false
+	return model.Miss{}, false
 }
 
 // grow counts bytes of values that the decision adds to the run. It refuses what
 // would pass the ceiling.
-func (d *decider) grow(what string, bytes int) (miss, bool) {
+func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	most, sum := d.ceilings().Values, d.s.values.bytes+d.grown+int64(bytes)
 	if sum > most {
 		return limitMiss("values", "%s has %d bytes; with it the inputs and outputs of the run's steps would have %d together; the ceiling is %d",
 			what, bytes, sum, most), false
 	}
 	d.grown += int64(bytes)
-	return miss{}, true
+	return model.Miss{}, true
 }
 
 // roomFor reports whether the run may get the instances of a for_each step.
-func (d *decider) roomFor(each dsl.Each) (miss, bool) {
-	most, there := d.ceilings().Instances, d.count()-int(d.run.steps)
+func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
+	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
 	if n := len(each.Keys); n > most-there {
 		return limitMiss("instances", "for_each has %d keys; with %d instances that the run has already, the ceiling is %d", n, there, most), false
 	}
@@ -131,25 +132,16 @@ func (d *decider) roomFor(each dsl.Each) (miss, bool) {
 // passesOver reports whether a checkpoint is not recorded any more, because the
 // run has reached a ceiling. It counts as a sign of life then. The first one of a
 // node is always recorded: it says that something was done.
-func (d *decider) passesOver(n *node, kind callKind) bool {
-	first := !n.marked()
-	if kind == callUndo {
-		first = n.undoPoint == 0 && len(n.undoBlob) == 0
+func (d *decider) passesOver(n *model.Node, kind model.CallKind) bool {
+	first := !n.Marked()
+	if kind == model.CallUndo {
+		first = n.UndoPoint == 0 && len(n.UndoBlob) == 0
 	}
 	if first {
 		return false
 	}
 	_, over := d.exceeded()
 	return over || d.s.checkpoints >= d.ceilings().Checkpoints
-}
-
-// weight is how many bytes of values a node holds.
-func (n *node) weight() int64 {
-	sum := len(n.input.v.JSON()) + len(n.output.v.JSON()) + len(n.each.v.JSON())
-	if n.more != &noMore {
-		sum += len(n.caught.v.JSON()) + len(n.undoInput.v.JSON()) + len(n.blob) + len(n.undoBlob)
-	}
-	return int64(sum)
 }
 
 // tally counts what an event adds to the run's checkpoints.
@@ -164,5 +156,5 @@ const nodeWeight = 700
 
 // Weight estimates how many bytes of memory the state takes.
 func (s *State) Weight() int64 {
-	return s.values.bytes + int64(len(s.run.vars.v.JSON())) + int64(len(s.nodes))*nodeWeight
+	return s.values.bytes + int64(len(s.run.Vars.V.JSON())) + int64(len(s.nodes))*nodeWeight
 }

@@ -34,7 +34,7 @@ func TestInstancesPastTheCeilingFailTheStep(t *testing.T) {
 	p.ok("b[k00002]")
 	p.ok("b[k00003]", "undo b[k00000]", "undo b[k00001]", "undo b[k00002]", "undo b[k00003]").
 		failure("c limit_exceeded").state("c failed", "b[k00003] undoing")
-	if got := p.s.run.failure.Message; !strings.Contains(got, "3 keys; with 4 instances that the run has already, the ceiling is 6") {
+	if got := p.s.run.Failure.Message; !strings.Contains(got, "3 keys; with 4 instances that the run has already, the ceiling is 6") {
 		t.Errorf("message %q", got)
 	}
 
@@ -125,13 +125,13 @@ func TestCheckpointsPastTheCeilingAreSignsOfLife(t *testing.T) {
 	if p.s.checkpoints != 328 {
 		t.Fatalf("%d bytes of checkpoints, want 328", p.s.checkpoints)
 	}
-	records := p.s.run.records
+	records := p.s.run.Records
 	mark("a", 3)
-	if p.s.nodes[0].point != 2 || p.s.run.records != records {
-		t.Errorf("checkpoint %d after %d records, want that of before and none", p.s.nodes[0].point, p.s.run.records-records)
+	if p.s.nodes[0].Point != 2 || p.s.run.Records != records {
+		t.Errorf("checkpoint %d after %d records, want that of before and none", p.s.nodes[0].Point, p.s.run.Records-records)
 	}
 	mark("b", 7)
-	if p.s.nodes[1].point != 7 {
+	if p.s.nodes[1].Point != 7 {
 		t.Error("the first checkpoint of a call is not recorded")
 	}
 }

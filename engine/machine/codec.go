@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // The journal's bytes: a format number, the number of records, then each
@@ -160,7 +161,7 @@ func (d *decoder) body(n int) []byte {
 
 type encoder struct {
 	b       []byte
-	at      instant
+	at      model.Instant
 	strings []part         // where strings of the record stand, in order
 	named   map[string]int // the same, of many
 	docs    []part         // where inline values stand, with their tags
@@ -218,7 +219,7 @@ const wholeSecond = 1_000_000
 
 // instant writes 0 for none, else the distance from the record's time: in whole
 // seconds where that is exact, as it is for most limits that people set.
-func (e *encoder) instant(v instant) {
+func (e *encoder) instant(v model.Instant) {
 	if v == 0 {
 		e.uint(0)
 		return
@@ -230,7 +231,7 @@ func (e *encoder) instant(v instant) {
 	e.uint((uint64(d<<1^d>>63)<<1 | whole) + 1)
 }
 
-func (e *encoder) time(t time.Time) { e.instant(toInstant(t)) }
+func (e *encoder) time(t time.Time) { e.instant(model.ToInstant(t)) }
 
 func (e *encoder) bytes(b []byte) {
 	e.uint(uint64(len(b)))
@@ -258,7 +259,7 @@ type decoder struct {
 	format  uint64
 	b       []byte
 	err     error
-	at      instant
+	at      model.Instant
 	strings []string
 	values  []dsl.Value
 	pool    *pool
@@ -325,7 +326,7 @@ func (d *decoder) mask(fields int) uint64 {
 	return m
 }
 
-func (d *decoder) instant() instant {
+func (d *decoder) instant() model.Instant {
 	u := d.uint()
 	if u == 0 {
 		return 0
@@ -343,10 +344,10 @@ func (d *decoder) instant() instant {
 		d.fail()
 		return 0
 	}
-	return d.at + instant(distance*unit)
+	return d.at + model.Instant(distance*unit)
 }
 
-func (d *decoder) time() time.Time { return d.instant().time() }
+func (d *decoder) time() time.Time { return d.instant().Time() }
 
 func (d *decoder) take(n uint64) []byte {
 	if n > uint64(len(d.b)) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // Kinds of persisted events. Numbers are never reused.
@@ -256,52 +257,52 @@ func (d *decoder) failure() dsl.Failure {
 	return dsl.Failure{Step: d.string(), Code: d.string(), Message: d.string()}
 }
 
-func (e *encoder) holds(holds []hold) {
+func (e *encoder) holds(holds []model.Hold) {
 	e.uint(uint64(len(holds)))
 	for _, h := range holds {
-		e.string(h.agent)
-		e.instant(h.until)
-		e.string(h.why)
+		e.string(h.Agent)
+		e.instant(h.Until)
+		e.string(h.Why)
 	}
 }
 
-func (d *decoder) holds() []hold {
-	var holds []hold
+func (d *decoder) holds() []model.Hold {
+	var holds []model.Hold
 	for range d.count() {
-		holds = append(holds, hold{agent: d.string(), until: d.instant(), why: d.string()})
+		holds = append(holds, model.Hold{Agent: d.string(), Until: d.instant(), Why: d.string()})
 	}
 	return holds
 }
 
-func (e *encoder) instants(list []instant) {
+func (e *encoder) instants(list []model.Instant) {
 	e.uint(uint64(len(list)))
 	for _, at := range list {
 		e.instant(at)
 	}
 }
 
-func (d *decoder) instants() []instant {
-	var list []instant
+func (d *decoder) instants() []model.Instant {
+	var list []model.Instant
 	for range d.count() {
 		list = append(list, d.instant())
 	}
 	return list
 }
 
-func (e *encoder) outputs(outputs []output) {
+func (e *encoder) outputs(outputs []model.Output) {
 	e.uint(uint64(len(outputs)))
 	for _, o := range outputs {
-		e.string(o.name)
-		e.held(o.value)
-		e.bool(o.sensitive)
-		e.string(o.problem)
+		e.string(o.Name)
+		e.held(o.Value)
+		e.bool(o.Sensitive)
+		e.string(o.Problem)
 	}
 }
 
-func (d *decoder) outputs() []output {
-	var outputs []output
+func (d *decoder) outputs() []model.Output {
+	var outputs []model.Output
 	for range d.count() {
-		outputs = append(outputs, output{name: d.string(), value: d.held(), sensitive: d.bool(), problem: d.string()})
+		outputs = append(outputs, model.Output{Name: d.string(), Value: d.held(), Sensitive: d.bool(), Problem: d.string()})
 	}
 	return outputs
 }

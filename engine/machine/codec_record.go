@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 func (e *encoder) record(r *Record) error {
@@ -17,8 +18,8 @@ func (e *encoder) record(r *Record) error {
 	next := 0
 	for k := range r.nodes {
 		p := &r.nodes[k]
-		e.node(p, p.node-next, r.event)
-		next = p.node + 1
+		e.node(p, p.Node-next, r.event)
+		next = p.Node + 1
 	}
 	return nil
 }
@@ -26,112 +27,112 @@ func (e *encoder) record(r *Record) error {
 // run writes which usual change of the run it is and which fields it changes
 // otherwise than that one does, as one number, and then what does not follow; 0 if
 // nothing changes.
-func (e *encoder) run(p *runPatch, event Event) {
+func (e *encoder) run(p *model.RunPatch, event Event) {
 	if p == nil {
 		e.uint(0)
 		return
 	}
 	kind := usuallyRun(p, e.at, event)
-	e.uint((p.mask^kind.fields(event))<<2 | uint64(kind))
-	put(e, runFields, p.mask&^kind.follows(), &p.to)
+	e.uint((p.Mask^kind.fields(event))<<2 | uint64(kind))
+	put(e, runCodec, p.Mask&^kind.follows(), &p.To)
 }
 
 // node writes how far the node is from the one before, which usual change it is,
 // and whether that is odd: then, which fields it changes otherwise. Which node and
 // attempt a usual end is of, the event says; a usual start is of the first attempt
 // unless it is odd.
-func (e *encoder) node(p *nodePatch, distance int, event Event) {
+func (e *encoder) node(p *model.NodePatch, distance int, event Event) {
 	kind := usually(p, e.at, event)
 	if kind == usualNot {
 		e.uint(uint64(distance) << 3)
-		e.uint(p.mask)
-		put(e, nodeFields, p.mask, p.to)
-		e.uint(uint64(len(p.attempts)))
-		for k := range p.attempts {
-			a := &p.attempts[k]
-			e.int(int64(a.to.call))
-			e.uint(uint64(a.mask))
-			put(e, attemptFields, uint64(a.mask), &a.to)
+		e.uint(p.Mask)
+		put(e, nodeCodec, p.Mask, p.To)
+		e.uint(uint64(len(p.Attempts)))
+		for k := range p.Attempts {
+			a := &p.Attempts[k]
+			e.int(int64(a.To.Call))
+			e.uint(uint64(a.Mask))
+			put(e, attemptCodec, uint64(a.Mask), &a.To)
 		}
 		return
 	}
-	first, u, a := uint64(kind)<<1, &usuals[kind], &p.attempts[0]
+	first, u, a := uint64(kind)<<1, &usuals[kind], &p.Attempts[0]
 	if kind == usualStart {
 		first |= uint64(distance) << 3
 	}
-	other, otherAttempt := p.mask^kind.fields(event), uint64(a.mask)^u.attempt
-	again := kind == usualStart && a.to.call != 1
+	other, otherAttempt := p.Mask^kind.fields(event), uint64(a.Mask)^u.attempt
+	again := kind == usualStart && a.To.Call != 1
 	if other|otherAttempt != 0 || again {
 		e.uint(first | 1)
 		e.uint(other)
 		e.uint(otherAttempt)
 		if kind == usualStart {
-			e.int(int64(a.to.call))
+			e.int(int64(a.To.Call))
 		}
 	} else {
 		e.uint(first)
 	}
-	put(e, nodeFields, p.mask&^u.follow, p.to)
-	put(e, attemptFields, uint64(a.mask)&^u.attemptFollow, &a.to)
+	put(e, nodeCodec, p.Mask&^u.follow, p.To)
+	put(e, attemptCodec, uint64(a.Mask)&^u.attemptFollow, &a.To)
 }
 
 // put writes the fields in mask.
-func put[T any](e *encoder, fields []field[T], mask uint64, v *T) {
+func put[T any](e *encoder, fields []codec[T], mask uint64, v *T) {
 	for ; mask != 0; mask &= mask - 1 {
 		fields[bits.TrailingZeros64(mask)].put(e, v)
 	}
 }
 
 // get reads the fields in mask.
-func get[T any](d *decoder, fields []field[T], mask uint64, v *T) {
+func get[T any](d *decoder, fields []codec[T], mask uint64, v *T) {
 	for ; mask != 0; mask &= mask - 1 {
 		fields[bits.TrailingZeros64(mask)].get(d, v)
 	}
 }
 
 func (d *decoder) record() Record {
-	r := Record{at: instant(d.uint())}
+	r := Record{at: model.Instant(d.uint())}
 	d.at = r.at
 	r.event = d.event()
 	if kind, mask := d.run(r.event); mask != 0 {
-		r.run = &runPatch{mask: mask, to: run{head: &noHead, trouble: &noTrouble}}
-		if mask&headBits != 0 {
-			r.run.to.head = new(head)
+		r.run = &model.RunPatch{Mask: mask, To: model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}}
+		if mask&model.HeadBits != 0 {
+			r.run.To.Head = new(model.Head)
 		}
-		if mask&troubleBits != 0 {
-			r.run.to.trouble = new(trouble)
+		if mask&model.TroubleBits != 0 {
+			r.run.To.Trouble = new(model.Trouble)
 		}
-		d.runFields(kind, mask, &r.run.to, r.event)
+		d.runFields(kind, mask, &r.run.To, r.event)
 	}
 	next := 0
 	count := d.count()
 	if count > 0 {
-		r.nodes = make([]nodePatch, 0, min(count, 64))
+		r.nodes = make([]model.NodePatch, 0, min(count, 64))
 	}
-	var to []node
+	var to []model.Node
 	for left := count; left > 0; left-- {
 		h := d.node(&next, r.event)
 		if d.err != nil {
 			break
 		}
 		if len(to) == 0 { // no more at once than the bytes left can fill
-			to = make([]node, min(left, 64))
+			to = make([]model.Node, min(left, 64))
 		}
-		p := nodePatch{node: h.node, mask: h.mask}
-		p.to, to = &to[0], to[1:]
-		p.to.more = &noMore
-		if p.mask&moreBits != 0 {
-			p.to.more = new(more)
+		p := model.NodePatch{Node: h.node, Mask: h.mask}
+		p.To, to = &to[0], to[1:]
+		p.To.More = &model.NoMore
+		if p.Mask&model.MoreBits != 0 {
+			p.To.More = new(model.More)
 		}
-		d.nodeFields(&h, p.to)
+		d.nodeFields(&h, p.To)
 		for n := d.attempts(&h); n > 0; n-- {
-			if p.attempts == nil {
-				p.attempts = make([]attemptPatch, 0, min(n, 16))
+			if p.Attempts == nil {
+				p.Attempts = make([]model.AttemptPatch, 0, min(n, 16))
 			}
 			call, mask := d.attempt(&h)
-			a := attemptPatch{mask: uint16(mask), to: attempt{call: call}}
-			d.attemptFields(&h, mask, &a.to)
-			p.attempts = append(p.attempts, a)
+			a := model.AttemptPatch{Mask: uint16(mask), To: model.Attempt{Call: call}}
+			d.attemptFields(&h, mask, &a.To)
+			p.Attempts = append(p.Attempts, a)
 		}
 		r.nodes = append(r.nodes, p)
 	}
@@ -141,12 +142,12 @@ func (d *decoder) record() Record {
 // run reads which fields of the run change, and by which usual change.
 func (d *decoder) run(event Event) (usualRun, uint64) {
 	if d.format < 3 {
-		return runUnusual, d.mask(len(runFields))
+		return runUnusual, d.mask(len(runCodec))
 	}
 	first := d.uint()
 	kind := usualRun(first & 3)
 	mask := first>>2 ^ kind.fields(event)
-	if _, start := event.(Started); mask>>len(runFields) != 0 || kind > runEnded || kind == runAccepted && !start {
+	if _, start := event.(Started); mask>>len(runCodec) != 0 || kind > runEnded || kind == runAccepted && !start {
 		d.fail()
 		return runUnusual, 0
 	}
@@ -154,10 +155,10 @@ func (d *decoder) run(event Event) (usualRun, uint64) {
 }
 
 // runFields sets and reads the run's fields in mask.
-func (d *decoder) runFields(kind usualRun, mask uint64, to *run, event Event) {
+func (d *decoder) runFields(kind usualRun, mask uint64, to *model.Run, event Event) {
 	kind.set(to, mask&kind.follows(), d.at, event)
-	get(d, runFields, mask&^kind.follows(), to)
-	if to.steps < 0 || to.steps > maxSteps {
+	get(d, runCodec, mask&^kind.follows(), to)
+	if to.Steps < 0 || to.Steps > maxSteps {
 		d.fail()
 	}
 }
@@ -185,7 +186,7 @@ func (d *decoder) node(next *int, event Event) heading {
 	switch h.kind {
 	case usualNot:
 		h.node = d.nodeNumber(next, distance)
-		h.mask = d.mask(len(nodeFields))
+		h.mask = d.mask(len(nodeCodec))
 		return h
 	case usualStart:
 		h.call = 1
@@ -200,8 +201,8 @@ func (d *decoder) node(next *int, event Event) heading {
 	h.node = d.nodeNumber(next, distance)
 	h.mask, h.attempt = h.kind.fields(event), u.attempt
 	if odd {
-		h.mask ^= d.mask(len(nodeFields))
-		h.attempt ^= d.mask(len(attemptFields))
+		h.mask ^= d.mask(len(nodeCodec))
+		h.attempt ^= d.mask(len(attemptCodec))
 		if h.kind == usualStart {
 			h.call = int32(d.index())
 		}
@@ -219,10 +220,10 @@ func (d *decoder) nodeNumber(next *int, distance uint64) int {
 }
 
 // nodeFields sets and reads what changes of a node.
-func (d *decoder) nodeFields(h *heading, n *node) {
+func (d *decoder) nodeFields(h *heading, n *model.Node) {
 	u := &usuals[h.kind]
 	h.kind.set(n, h.mask&u.follow, d.at, h.call, h.output)
-	get(d, nodeFields, h.mask&^u.follow, n)
+	get(d, nodeCodec, h.mask&^u.follow, n)
 }
 
 // attempts reads of how many attempts something changes.
@@ -238,11 +239,11 @@ func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
 	if h.kind != usualNot {
 		return h.call, h.attempt
 	}
-	return int32(d.index()), d.mask(len(attemptFields))
+	return int32(d.index()), d.mask(len(attemptCodec))
 }
 
 // attemptFields sets and reads what changes of an attempt.
-func (d *decoder) attemptFields(h *heading, mask uint64, a *attempt) {
+func (d *decoder) attemptFields(h *heading, mask uint64, a *model.Attempt) {
 	setAttempt(a, mask&usuals[h.kind].attemptFollow, d.at)
-	get(d, attemptFields, mask&^usuals[h.kind].attemptFollow, a)
+	get(d, attemptCodec, mask&^usuals[h.kind].attemptFollow, a)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 var update = flag.Bool("update", false, "write the golden journal anew")
@@ -60,7 +61,7 @@ func TestCodecEvents(t *testing.T) {
 		SettleRequested{Step: "step", As: SettleUndone, Output: js(`{"a":1}`), By: "ann", Reason: "why", Ask: 7},
 		Refused{Verb: "retry", Reason: "why", By: "ann", Ask: 7},
 	} {
-		data, err := EncodeRecords([]Record{{at: toInstant(noon), event: ev}})
+		data, err := EncodeRecords([]Record{{at: model.ToInstant(noon), event: ev}})
 		if err != nil {
 			t.Fatalf("%T: %v", ev, err)
 		}
@@ -129,16 +130,16 @@ func TestCodecRefusesWhatItCannotRead(t *testing.T) {
 
 // The masks have 64 bits; the tables must fit.
 func TestCodecTablesFit(t *testing.T) {
-	if len(runFields) > 64 || len(nodeFields) > 64 || len(attemptFields) > 16 {
-		t.Errorf("%d run, %d node, %d attempt fields", len(runFields), len(nodeFields), len(attemptFields))
+	if len(model.RunFields) > 64 || len(model.NodeFields) > 64 || len(model.AttemptFields) > 16 {
+		t.Errorf("%d run, %d node, %d attempt fields", len(model.RunFields), len(model.NodeFields), len(model.AttemptFields))
 	}
 	var n uint64
-	for i := range runFields { // the record's RunState reads the first bit
-		if !runFields[i].same(&run{state: RunRunning, head: &noHead, trouble: &noTrouble}, &run{head: &noHead, trouble: &noTrouble}) {
+	for i := range model.RunFields { // the record's RunState reads the first bit
+		if !model.RunFields[i].Same(&model.Run{State: RunRunning, Head: &model.NoHead, Trouble: &model.NoTrouble}, &model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}) {
 			n |= 1 << i
 		}
 	}
-	if n != runStateBit {
+	if n != model.RunStateBit {
 		t.Errorf("the run's state has mask %b", n)
 	}
 }

@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/saga-engine/engine/dsl"
+import (
+	"github.com/saga-engine/engine/dsl"
+
+	"github.com/saga-engine/engine/engine/internal/model"
+)
 
 // Tags of values.
 const (
@@ -12,15 +16,15 @@ const (
 	valueOrigin = 4 // plus originKind, which is not 0: a value the run has
 )
 
-func (e *encoder) held(h held) {
-	switch h.from.kind {
-	case originInline:
-		e.value(h.v)
-	case originVars, originKey:
-		e.uint(valueOrigin + uint64(h.from.kind))
+func (e *encoder) held(h model.Held) {
+	switch h.From.Kind {
+	case model.OriginInline:
+		e.value(h.V)
+	case model.OriginVars, model.OriginKey:
+		e.uint(valueOrigin + uint64(h.From.Kind))
 	default:
-		e.uint(valueOrigin + uint64(h.from.kind))
-		e.uint(uint64(h.from.node))
+		e.uint(valueOrigin + uint64(h.From.Kind))
+		e.uint(uint64(h.From.Node))
 	}
 }
 
@@ -82,20 +86,20 @@ func (e *encoder) same(from int) (int, bool) {
 	return 0, false
 }
 
-func (d *decoder) held() held {
+func (d *decoder) held() model.Held {
 	tag := d.uint()
 	if tag <= valueFirst {
-		return held{v: d.valueOf(tag)}
+		return model.Held{V: d.valueOf(tag)}
 	}
-	kind := originKind(tag - valueOrigin)
+	kind := model.OriginKind(tag - valueOrigin)
 	switch kind {
-	case originVars, originKey:
-		return held{from: origin{kind: kind}}
-	case originOutput, originInput:
-		return held{from: origin{kind: kind, node: int32(d.small(int64(d.uint())))}}
+	case model.OriginVars, model.OriginKey:
+		return model.Held{From: model.Origin{Kind: kind}}
+	case model.OriginOutput, model.OriginInput:
+		return model.Held{From: model.Origin{Kind: kind, Node: int32(d.small(int64(d.uint())))}}
 	}
 	d.fail()
-	return held{}
+	return model.Held{}
 }
 
 func (d *decoder) value() dsl.Value { return d.valueOf(d.uint()) }

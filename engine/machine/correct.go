@@ -1,28 +1,16 @@
 package machine
 
-import "github.com/saga-engine/engine/dsl"
+import (
+	"github.com/saga-engine/engine/dsl"
+
+	"github.com/saga-engine/engine/engine/internal/model"
+)
 
 // A person who settled a step may have been wrong. The statement can be
 // corrected until something was done on its strength: until a call of the step
 // or of a step that depends on it is made, or such a step ends. What has only
 // become ready, or waits for its agent, is taken back. Statements about an undo
 // cannot be corrected, because the run goes on with them at once.
-
-// A statement says what followed from a settlement that can still be corrected.
-// Numbers are persisted.
-type statement uint8
-
-const (
-	statedNothing statement = 0 // no settlement, or a call was made since
-	statedEffect  statement = 1 // it says what is left behind, no more
-	statedEnd     statement = 2 // the step ended by it, or waits for a person
-)
-
-// correctable reports whether there is a statement that another may replace.
-func (n *node) correctable() bool {
-	return n.stated != statedNothing && !n.expanded && !n.clearing && !n.open() &&
-		(n.undo == undoNone || n.undo == undoPending || n.undo == undoActive || n.undo == undoFailed)
-}
 
 // correct replaces what a person stated about a step.
 func (d *decider) correct(i int, ev SettleRequested) {
@@ -31,23 +19,23 @@ func (d *decider) correct(i int, ev SettleRequested) {
 	case ev.As == SettleUndone:
 		d.refuse("settle", ev.By, "that %s has been undone can only be said while nobody knows its outcome", d.name(i))
 		return
-	case ev.As == SettleNotDone && !n.done, ev.As == SettleSucceeded && n.done && sameOutcome(n, ev):
+	case ev.As == SettleNotDone && !n.Done, ev.As == SettleSucceeded && n.Done && sameOutcome(n, ev):
 		d.refuse("settle", ev.By, "the outcome of %s is not in doubt: it was settled so already, and is known", d.name(i))
 		return
 	case ev.As != SettleNotDone && ev.As != SettleSucceeded:
 		d.refuse("settle", ev.By, "say what happened")
 		return
-	case n.done && ev.As == SettleNotDone && n.of() == d.wf.Pivot && d.run.passed:
+	case n.Done && ev.As == SettleNotDone && n.Of() == d.wf.Pivot && d.run.Passed:
 		d.refuse("settle", ev.By, "the pivot has succeeded: only its output can be corrected")
 		return
 	}
-	if n.stated == statedEnd {
-		if j := d.relying(n.of()); j >= 0 {
-			d.refuse("settle", ev.By, "%s was settled by %s, and %s has begun on the strength of that: it cannot be corrected any more", d.name(i), n.manual, d.name(j))
+	if n.Stated == model.StatedEnd {
+		if j := d.relying(n.Of()); j >= 0 {
+			d.refuse("settle", ev.By, "%s was settled by %s, and %s has begun on the strength of that: it cannot be corrected any more", d.name(i), n.Manual, d.name(j))
 			return
 		}
-		if n.item && d.get(n.of()).ended() && d.get(n.of()).well() && ev.As != SettleSucceeded {
-			d.refuse("settle", ev.By, "%s was settled by %s, and %s has ended on the strength of that: it cannot be corrected any more", d.name(i), n.manual, d.name(n.of()))
+		if n.Item && d.get(n.Of()).Ended() && d.get(n.Of()).Well() && ev.As != SettleSucceeded {
+			d.refuse("settle", ev.By, "%s was settled by %s, and %s has ended on the strength of that: it cannot be corrected any more", d.name(i), n.Manual, d.name(n.Of()))
 			return
 		}
 	}
@@ -60,9 +48,9 @@ func (d *decider) correct(i int, ev SettleRequested) {
 	}
 	d.forget()
 	switch {
-	case n.undo != undoNone:
+	case n.Undo != model.UndoNone:
 		d.correctUndone(i, ev, out)
-	case n.done && ev.As == SettleSucceeded:
+	case n.Done && ev.As == SettleSucceeded:
 		d.correctOutput(i, ev, out)
 	default:
 		d.takeBack(i)
@@ -71,8 +59,8 @@ func (d *decider) correct(i int, ev SettleRequested) {
 }
 
 // sameOutcome reports whether a node has the output that is stated.
-func sameOutcome(n *node, ev SettleRequested) bool {
-	return n.known && string(n.output.v.JSON()) == string(ev.Output.JSON())
+func sameOutcome(n *model.Node, ev SettleRequested) bool {
+	return n.Known && string(n.Output.V.JSON()) == string(ev.Output.JSON())
 }
 
 // relying returns a step that has begun on the strength of a step's end; -1 =
@@ -80,7 +68,7 @@ func sameOutcome(n *node, ev SettleRequested) bool {
 func (d *decider) relying(step int) int {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
-		if b.calls > 0 || b.expanded || b.fwd.attempt > 0 || b.ended() && b.state != StepCancelled {
+		if b.Calls > 0 || b.Expanded || b.Fwd.Attempt > 0 || b.Ended() && b.State != StepCancelled {
 			return j
 		}
 	}
@@ -97,10 +85,10 @@ func (d *decider) forget() {
 // correctOutput gives a settled step another output.
 func (d *decider) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
-	n.known, n.output = true, d.s.keep(out)
-	n.manual = ev.By
-	if n.stated == statedEnd {
-		d.unready(n.of())
+	n.Known, n.Output = true, d.s.keep(out)
+	n.Manual = ev.By
+	if n.Stated == model.StatedEnd {
+		d.unready(n.Of())
 	}
 }
 
@@ -109,15 +97,15 @@ func (d *decider) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 func (d *decider) unready(step int) {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
-		if b.ended() || b.fwd.ready == 0 {
+		if b.Ended() || b.Fwd.Ready == 0 {
 			continue
 		}
 		b = d.edit(j)
-		b.state = StepPending
-		b.fwd.act, b.fwd.kind = idle, callNone
-		b.fwd.ready, b.fwd.deadline, b.fwd.until = 0, 0, 0
-		b.queue, b.hold = 0, 0
-		b.prepared, b.input, b.bizKey = false, held{}, ""
+		b.State = StepPending
+		b.Fwd.Act, b.Fwd.Kind = model.Idle, model.CallNone
+		b.Fwd.Ready, b.Fwd.Deadline, b.Fwd.Until = 0, 0, 0
+		b.Queue, b.Hold = 0, 0
+		b.Prepared, b.Input, b.BizKey = false, model.Held{}, ""
 		d.reopen(j)
 	}
 }
@@ -126,79 +114,77 @@ func (d *decider) unready(step int) {
 // took effect, as it was before it was settled.
 func (d *decider) takeBack(i int) {
 	n := d.edit(i)
-	ended := n.stated == statedEnd
-	n.stated = statedNothing
-	n.done, n.known, n.output = false, false, held{}
-	n.doubt = max(1, n.doubt)
-	if !ended || n.state == StepFailed && d.run.parked {
+	ended := n.Stated == model.StatedEnd
+	n.Stated = model.StatedNothing
+	n.Done, n.Known, n.Output = false, false, model.Held{}
+	n.Doubt = max(1, n.Doubt)
+	if !ended || n.State == StepFailed && d.run.Parked {
 		return
 	}
-	if n.item {
+	if n.Item {
 		d.takeBackItem(i)
 	} else {
-		if n.well() {
-			d.run.done--
+		if n.Well() {
+			d.run.Done--
 			for _, j := range d.wf.Steps[i].Before {
-				d.edit(j).deps--
+				d.edit(j).Deps--
 			}
 			d.unready(i)
 		}
-		n.fwd.blame(n.doubtful())
+		n.Fwd.Blame(doubtful(n))
 	}
-	n.state, n.caught = StepFailed, held{}
-	d.park(d.failure(i, n.fwd.blamed()))
+	n.State, n.Caught = StepFailed, model.Held{}
+	d.park(d.failure(i, n.Fwd.Blamed()))
 }
 
 // takeBackItem is takeBack for an instance whose step has not ended.
 func (d *decider) takeBackItem(i int) {
 	n := d.edit(i)
-	m := n.doubtful()
-	n.fwd.blame(m)
-	if n.state == StepFailed {
+	m := doubtful(n)
+	n.Fwd.Blame(m)
+	if n.State == StepFailed {
 		return
 	}
-	a := d.edit(n.of())
-	if a.bad++; a.bad > d.tolerated(n.of()) {
-		a.state, a.fwd.ended = StepFailed, d.at
-		a.queue, a.hold = 0, 0
-		a.fwd.act = idle
-		a.fwd.blame(m)
+	a := d.edit(n.Of())
+	if a.Bad++; a.Bad > d.tolerated(n.Of()) {
+		a.State, a.Fwd.Ended = StepFailed, d.at
+		a.Queue, a.Hold = 0, 0
+		a.Fwd.Act = model.Idle
+		a.Fwd.Blame(m)
 	}
 }
 
-// doubtful returns the failure of the latest attempt whose outcome is unknown.
-func (n *node) doubtful() miss {
-	for k := len(n.attempts) - 1; k >= 0; k-- {
-		if a := &n.attempts[k]; a.kind == callDo && a.status == attemptUnknown {
-			return miss{missUnknown, a.code(), a.message()}
-		}
+// doubtful returns the failure of a node's latest attempt whose outcome is unknown.
+func doubtful(n *model.Node) model.Miss {
+	if a := n.LastUnknown(); a != nil {
+		return model.Miss{Kind: model.MissUnknown, Code: a.Code(), Message: a.Message()}
 	}
-	return miss{missUnknown, CodeOutcomeUnknown, ""}
+	return model.Miss{Kind: model.MissUnknown, Code: CodeOutcomeUnknown, Message: ""}
 }
 
 // correctUndone corrects what is left behind while the run is being undone and
 // the step's undo has not been called.
 func (d *decider) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
-	n.manual = ev.By
-	was := n.undo
+	n.Manual = ev.By
+	was := n.Undo
 	if ev.As == SettleSucceeded {
-		n.done, n.known, n.output = true, true, d.s.keep(out)
+		n.Done, n.Known, n.Output = true, true, d.s.keep(out)
 	} else {
-		n.wipe(false)
+		n.Wipe(false)
 	}
-	n.undoReady, n.undoInput = false, held{}
+	n.UndoReady, n.UndoInput = false, model.Held{}
 	switch {
-	case was == undoPending || was == undoFailed && n.undoDoubt > 0:
+	case was == model.UndoPending || was == model.UndoFailed && n.UndoDoubt > 0:
 		return
-	case was == undoFailed:
+	case was == model.UndoFailed:
 		d.reviveUndo()
 	}
-	n.queue, n.hold = 0, 0
+	n.Queue, n.Hold = 0, 0
 	if ev.As == SettleSucceeded {
 		d.freshUndo(i)
 		return
 	}
 	d.awake(i)
-	d.endUndo(i, undoNothing)
+	d.endUndo(i, model.UndoNothing)
 }

@@ -36,11 +36,11 @@ func TestApplyCounted(t *testing.T) {
 			t.Errorf("%T: %d facts counted, %d told", e, got, want)
 		}
 		a, b := told.run, counted.run
-		if a.state != b.state || a.records != b.records || a.live != b.live || len(told.nodes) != len(counted.nodes) {
+		if a.State != b.State || a.Records != b.Records || a.Live != b.Live || len(told.nodes) != len(counted.nodes) {
 			t.Errorf("%T: the states differ: %+v, %+v", e, a, b)
 		}
 	}
-	if told.run.records < 6 {
-		t.Errorf("%d records: the events did not do what they are for", told.run.records)
+	if told.run.Records < 6 {
+		t.Errorf("%d records: the events did not do what they are for", told.run.Records)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // Decide says what an event means for a run: what ends, what starts, what is
@@ -21,11 +22,11 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 	d.open(wf, s, in)
 	ev, isStart := in.Event.(Started)
 	switch {
-	case s.run.id == 0 && isStart && ev.RunID > 0:
+	case s.run.ID == 0 && isStart && ev.RunID > 0:
 		d.accept(ev)
-	case s.run.id == 0 || isStart || in.Event == nil:
+	case s.run.ID == 0 || isStart || in.Event == nil:
 		return d.nothing()
-	case s.run.state.Final():
+	case s.run.State.Final():
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
@@ -45,13 +46,13 @@ func (d *decider) live() {
 	d.pass()
 	switch ev := d.in.Event.(type) {
 	case AttemptOK:
-		d.answered(ev.Attempt, func(a *attempt) { d.gotResult(ev, a) })
+		d.answered(ev.Attempt, func(a *model.Attempt) { d.gotResult(ev, a) })
 	case AttemptFailed:
-		d.answered(ev.Attempt, func(a *attempt) { d.gotFailure(ev, a) })
+		d.answered(ev.Attempt, func(a *model.Attempt) { d.gotFailure(ev, a) })
 	case AttemptUnknown:
-		d.answered(ev.Attempt, func(a *attempt) { d.gotUnknown(ev, a) })
+		d.answered(ev.Attempt, func(a *model.Attempt) { d.gotUnknown(ev, a) })
 	case AttemptNotDone:
-		d.answered(ev.Attempt, func(a *attempt) { d.gotNotDone(ev, a) })
+		d.answered(ev.Attempt, func(a *model.Attempt) { d.gotNotDone(ev, a) })
 	case AttemptDeferred, TimePassed, SlotsFreed, Started:
 	case AttemptProgress:
 		d.progress(ev)
@@ -75,9 +76,9 @@ func (d *decider) live() {
 
 // answered calls f if the attempt is open; an answer to any other is late and
 // changes nothing (S28, S35).
-func (d *decider) answered(id AttemptID, f func(*attempt)) {
+func (d *decider) answered(id AttemptID, f func(*model.Attempt)) {
 	if d.isOpen(id) {
-		f(d.edit(id.Node).find(id.Call))
+		f(d.edit(id.Node).Find(id.Call))
 		return
 	}
 	d.late = true
@@ -87,8 +88,8 @@ func (d *decider) isOpen(id AttemptID) bool {
 	if id.Node < 0 || id.Node >= d.count() {
 		return false
 	}
-	a := d.get(id.Node).find(id.Call)
-	return a != nil && a.status == attemptOpen
+	a := d.get(id.Node).Find(id.Call)
+	return a != nil && a.Status == model.AttemptOpen
 }
 
 // afterEnd answers what reaches a finished run: nothing changes any more.
@@ -98,17 +99,17 @@ func (d *decider) afterEnd() Record {
 	case AttemptOK, AttemptFailed, AttemptUnknown, AttemptNotDone, AttemptDeferred:
 		r.late = true
 	case CancelRequested:
-		r.event = d.refusal("cancel", "the run has ended: "+d.run.state.String(), ev.By)
+		r.event = d.refusal("cancel", "the run has ended: "+d.run.State.String(), ev.By)
 	case PauseRequested:
-		r.event = d.refusal("pause", "the run has ended: "+d.run.state.String(), ev.By)
+		r.event = d.refusal("pause", "the run has ended: "+d.run.State.String(), ev.By)
 	case ResumeRequested:
-		r.event = d.refusal("resume", "the run has ended: "+d.run.state.String(), ev.By)
+		r.event = d.refusal("resume", "the run has ended: "+d.run.State.String(), ev.By)
 	case RetryRequested:
-		r.event = d.refusal("retry", "the run has ended: "+d.run.state.String(), ev.By)
+		r.event = d.refusal("retry", "the run has ended: "+d.run.State.String(), ev.By)
 	case CompensateRequested:
-		r.event = d.refusal("compensate", "the run has ended: "+d.run.state.String(), ev.By)
+		r.event = d.refusal("compensate", "the run has ended: "+d.run.State.String(), ev.By)
 	case SettleRequested:
-		r.event = d.refusal("settle", "the run has ended: "+d.run.state.String(), ev.By)
+		r.event = d.refusal("settle", "the run has ended: "+d.run.State.String(), ev.By)
 	}
 	r.final = true
 	return r
@@ -120,12 +121,12 @@ type decider struct {
 	wf *dsl.Workflow
 	s  *State
 	in Input
-	at instant
+	at model.Instant
 
 	event   Event
-	run     run
-	head    head    // of run: its own
-	trouble trouble // of run: its own
+	run     model.Run
+	head    model.Head    // of run: its own
+	trouble model.Trouble // of run: its own
 	draft   draft
 	added   int // nodes beyond the state's
 
@@ -161,9 +162,9 @@ type use struct {
 func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 	d.wf, d.s, d.in = wf, s, in
 	d.run = s.run
-	d.head, d.trouble = *s.run.head, *s.run.trouble
-	d.run.head, d.run.trouble = &d.head, &d.trouble
-	d.at = max(toInstant(in.At), s.run.last)
+	d.head, d.trouble = *s.run.Head, *s.run.Trouble
+	d.run.Head, d.run.Trouble = &d.head, &d.trouble
+	d.at = max(model.ToInstant(in.At), s.run.Last)
 	s.private = false // the record may share nodes with it
 	d.event = normal(in.Event)
 	if s.cache == nil || s.cache.pending {
@@ -175,10 +176,10 @@ func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 func (d *decider) nothing() Record { return Record{at: d.at, event: d.event} }
 
 // count returns the number of nodes, added ones included.
-func (d *decider) count() int { return max(len(d.s.nodes), int(d.run.steps)) + d.added }
+func (d *decider) count() int { return max(len(d.s.nodes), int(d.run.Steps)) + d.added }
 
 // get returns a node for reading.
-func (d *decider) get(i int) *node {
+func (d *decider) get(i int) *model.Node {
 	if n := d.draft.find(i); n != nil {
 		return n
 	}
@@ -189,17 +190,17 @@ func (d *decider) get(i int) *node {
 }
 
 // edit returns a node for changing; what get returned for it before is stale.
-func (d *decider) edit(i int) *node {
+func (d *decider) edit(i int) *model.Node {
 	if n := d.draft.find(i); n != nil {
 		return n
 	}
 	return d.draft.add(i, d.s.before(i))
 }
 
-func (d *decider) step(n *node) *dsl.Step { return d.wf.Steps[n.step] }
+func (d *decider) step(n *model.Node) *dsl.Step { return d.wf.Steps[n.Step] }
 
 // name returns a node's name as people write it.
-func (d *decider) name(i int) string { return nodeName(d.wf, i, d.get(i)) }
+func (d *decider) name(i int) string { return model.NodeName(d.wf, i, d.get(i)) }
 
 // advance does everything that has become possible, until nothing more is.
 func (d *decider) advance() {
@@ -226,14 +227,14 @@ func (d *decider) advance() {
 
 // record closes the draft.
 func (d *decider) record() Record {
-	d.run.state = d.runState()
-	d.run.live = d.liveNodes()
+	d.run.State = d.runState()
+	d.run.Live = d.liveNodes()
 	d.commands = d.lastAlerts()
 	r := Record{
 		at: d.at, event: d.event, late: d.late, secret: d.secret, names: d.names, cache: d.s.cache,
-		base: d.s, records: d.s.run.records,
+		base: d.s, records: d.s.run.Records,
 	}
-	mask := diffRun(&d.s.run, &d.run)
+	mask := model.DiffRun(&d.s.run, &d.run)
 	if mask == 0 && len(d.draft.list) == 0 && len(d.commands) == 0 {
 		return r
 	}
@@ -241,16 +242,16 @@ func (d *decider) record() Record {
 	r.nodes = d.draft.patches(paper)
 	r.commands = append(paper.commands[:0], d.commands...)
 	if mask != 0 {
-		paper.run = runPatch{mask: mask, to: d.run}
+		paper.run = model.RunPatch{Mask: mask, To: d.run}
 		r.run = &paper.run
-		r.run.to.head, r.run.to.trouble = d.s.run.head, d.s.run.trouble
-		if mask&headBits != 0 {
+		r.run.To.Head, r.run.To.Trouble = d.s.run.Head, d.s.run.Trouble
+		if mask&model.HeadBits != 0 {
 			own := d.head
-			r.run.to.head = &own
+			r.run.To.Head = &own
 		}
-		if mask&troubleBits != 0 {
+		if mask&model.TroubleBits != 0 {
 			own := d.trouble
-			r.run.to.trouble = &own
+			r.run.To.Trouble = &own
 		}
 	}
 	if stray := d.late || d.stray; stray && (r.run != nil || len(r.nodes) > 0) {
@@ -280,8 +281,8 @@ func (d *decider) lastAlerts() []Command {
 		a, ok := c.(Alert)
 		switch {
 		case ok && last[a.Kind] != k:
-		case ok && a.Kind == "parked" && (!d.run.parked || d.s.run.parked || d.s.run.lost()):
-		case ok && a.Kind == "compensation_failed" && (!d.run.stuck || d.s.run.stuck):
+		case ok && a.Kind == "parked" && (!d.run.Parked || d.s.run.Parked || d.s.run.Lost()):
+		case ok && a.Kind == "compensation_failed" && (!d.run.Stuck || d.s.run.Stuck):
 		default:
 			kept = append(kept, c)
 		}
@@ -290,17 +291,17 @@ func (d *decider) lastAlerts() []Command {
 }
 
 // original returns the node that a patch is measured against.
-func (d *decider) original(i int) *node { return d.s.before(i) }
+func (d *decider) original(i int) *model.Node { return d.s.before(i) }
 
 // liveNodes counts the nodes that will move by themselves.
 func (d *decider) liveNodes() int32 {
-	live := d.s.run.live
+	live := d.s.run.Live
 	for k := range d.draft.list {
 		e := &d.draft.list[k]
-		if e.old.lives() {
+		if e.old.Lives() {
 			live--
 		}
-		if e.now.lives() {
+		if e.now.Lives() {
 			live++
 		}
 	}
@@ -311,19 +312,19 @@ func (d *decider) liveNodes() int32 {
 func (d *decider) runState() RunState {
 	r := &d.run
 	switch {
-	case r.finished != 0:
-		return r.state
-	case r.stuck:
+	case r.Finished != 0:
+		return r.State
+	case r.Stuck:
 		return RunCompensationFailed
-	case r.lost():
+	case r.Lost():
 		return RunParked
-	case r.parked:
+	case r.Parked:
 		return RunParked
-	case r.paused:
+	case r.Paused:
 		return RunPaused
-	case r.phase == phaseUndo:
+	case r.Phase == model.PhaseUndo:
 		return RunCompensating
-	case r.begun:
+	case r.Begun:
 		return RunRunning
 	}
 	return RunQueued
@@ -333,7 +334,7 @@ func (d *decider) runState() RunState {
 func normal(e Event) Event {
 	switch ev := e.(type) {
 	case AttemptDeferred:
-		ev.Until = toInstant(ev.Until).time()
+		ev.Until = model.ToInstant(ev.Until).Time()
 		return ev
 	case AttemptFailed:
 		ev.RetryAfter = max(0, ev.RetryAfter.Truncate(time.Microsecond))

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // What is written out by hand agrees with the tables, field by field: which
@@ -22,18 +24,18 @@ func TestDiffAgreesWithTheTables(t *testing.T) {
 			}
 		}
 	}
-	for i, f := range nodeFields {
+	for i, f := range nodeCodec {
 		differed := false
 		for range 200 {
-			a, b := node{more: &more{}}, node{more: &more{}}
-			read(func(d *decoder) { a = node{more: &more{}}; f.get(d, &a) })
-			read(func(d *decoder) { b = node{more: &more{}}; f.get(d, &b) })
-			mask := diff(nodeFields, &a, &b)
-			if mask&^(1<<i) != 0 || diffNode(&a, &b) != mask {
-				t.Fatalf("node field %d: the table says %b, diffNode %b", i, mask, diffNode(&a, &b))
+			a, b := model.Node{More: &model.More{}}, model.Node{More: &model.More{}}
+			read(func(d *decoder) { a = model.Node{More: &model.More{}}; f.get(d, &a) })
+			read(func(d *decoder) { b = model.Node{More: &model.More{}}; f.get(d, &b) })
+			mask := model.Diff(model.NodeFields, &a, &b)
+			if mask&^(1<<i) != 0 || model.DiffNode(&a, &b) != mask {
+				t.Fatalf("node field %d: the table says %b, diffNode %b", i, mask, model.DiffNode(&a, &b))
 			}
 			differed = differed || mask != 0
-			if behind := !reflect.DeepEqual(a.more, b.more); behind && moreBits>>i&1 == 0 {
+			if behind := !reflect.DeepEqual(a.More, b.More); behind && model.MoreBits>>i&1 == 0 {
 				t.Fatalf("node field %d lies behind the pointer, but moreBits does not say so", i)
 			}
 		}
@@ -41,21 +43,21 @@ func TestDiffAgreesWithTheTables(t *testing.T) {
 			t.Errorf("node field %d never differed", i)
 		}
 	}
-	for i, f := range runFields {
+	for i, f := range runCodec {
 		differed := false
 		for range 200 {
-			var a, b run
-			fresh := func(r *run) { *r = run{head: &head{}, trouble: &trouble{}} }
+			var a, b model.Run
+			fresh := func(r *model.Run) { *r = model.Run{Head: &model.Head{}, Trouble: &model.Trouble{}} }
 			fresh(&a)
 			fresh(&b)
 			read(func(d *decoder) { fresh(&a); f.get(d, &a) })
 			read(func(d *decoder) { fresh(&b); f.get(d, &b) })
-			mask := diff(runFields, &a, &b)
-			if mask&^(1<<i) != 0 || diffRun(&a, &b) != mask {
-				t.Fatalf("run field %d: the table says %b, diffRun %b", i, mask, diffRun(&a, &b))
+			mask := model.Diff(model.RunFields, &a, &b)
+			if mask&^(1<<i) != 0 || model.DiffRun(&a, &b) != mask {
+				t.Fatalf("run field %d: the table says %b, diffRun %b", i, mask, model.DiffRun(&a, &b))
 			}
 			differed = differed || mask != 0
-			if !reflect.DeepEqual(a.head, b.head) && headBits>>i&1 == 0 || !reflect.DeepEqual(a.trouble, b.trouble) && troubleBits>>i&1 == 0 {
+			if !reflect.DeepEqual(a.Head, b.Head) && model.HeadBits>>i&1 == 0 || !reflect.DeepEqual(a.Trouble, b.Trouble) && model.TroubleBits>>i&1 == 0 {
 				t.Fatalf("run field %d lies behind a pointer, but no mask says so", i)
 			}
 		}
@@ -63,15 +65,15 @@ func TestDiffAgreesWithTheTables(t *testing.T) {
 			t.Errorf("run field %d never differed", i)
 		}
 	}
-	for i, f := range attemptFields {
+	for i, f := range attemptCodec {
 		differed := false
 		for range 200 {
-			var a, b attempt
-			read(func(d *decoder) { a = attempt{}; f.get(d, &a) })
-			read(func(d *decoder) { b = attempt{}; f.get(d, &b) })
-			mask := diff(attemptFields, &a, &b)
-			if mask&^(1<<i) != 0 || uint64(diffAttempt(a, b)) != mask {
-				t.Fatalf("attempt field %d: the table says %b, diffAttempt %b", i, mask, diffAttempt(a, b))
+			var a, b model.Attempt
+			read(func(d *decoder) { a = model.Attempt{}; f.get(d, &a) })
+			read(func(d *decoder) { b = model.Attempt{}; f.get(d, &b) })
+			mask := model.Diff(model.AttemptFields, &a, &b)
+			if mask&^(1<<i) != 0 || uint64(model.DiffAttempt(a, b)) != mask {
+				t.Fatalf("attempt field %d: the table says %b, diffAttempt %b", i, mask, model.DiffAttempt(a, b))
 			}
 			differed = differed || mask != 0
 		}
@@ -79,20 +81,20 @@ func TestDiffAgreesWithTheTables(t *testing.T) {
 			t.Errorf("attempt field %d never differed", i)
 		}
 	}
-	for k, h := range nodeValues(&node{more: &more{}}) {
+	for k, h := range model.NodeValues(&model.Node{More: &model.More{}}) {
 		var found uint64
-		for i, f := range nodeFields {
-			n := node{more: &more{}}
-			read(func(d *decoder) { n = node{more: &more{}}; f.get(d, &n) })
+		for i, f := range nodeCodec {
+			n := model.Node{More: &model.More{}}
+			read(func(d *decoder) { n = model.Node{More: &model.More{}}; f.get(d, &n) })
 			for range 50 {
-				if *nodeValues(&n)[k] != *h {
+				if *model.NodeValues(&n)[k] != *h {
 					found |= 1 << i
 				}
-				read(func(d *decoder) { n = node{more: &more{}}; f.get(d, &n) })
+				read(func(d *decoder) { n = model.Node{More: &model.More{}}; f.get(d, &n) })
 			}
 		}
-		if found != valueBits[k] {
-			t.Errorf("value %d has the bits %b, want %b", k, valueBits[k], found)
+		if found != model.ValueBits[k] {
+			t.Errorf("value %d has the bits %b, want %b", k, model.ValueBits[k], found)
 		}
 	}
 }
@@ -100,11 +102,11 @@ func TestDiffAgreesWithTheTables(t *testing.T) {
 // Nobody has changed what all nodes and runs share.
 func checkShared(t *testing.T) {
 	t.Helper()
-	if !reflect.DeepEqual(noMore, more{}) || noHead != (head{}) || !reflect.DeepEqual(noTrouble, trouble{}) || !reflect.DeepEqual(blank, node{more: &noMore}) {
+	if !reflect.DeepEqual(model.NoMore, model.More{}) || model.NoHead != (model.Head{}) || !reflect.DeepEqual(model.NoTrouble, model.Trouble{}) || !reflect.DeepEqual(model.Blank, model.Node{More: &model.NoMore}) {
 		t.Fatal("what states share was changed")
 	}
-	for i := range pristine {
-		if !reflect.DeepEqual(pristine[i], node{step: int32(i), state: StepPending, more: &noMore}) {
+	for i := range model.Pristine {
+		if !reflect.DeepEqual(model.Pristine[i], model.Node{Step: int32(i), State: StepPending, More: &model.NoMore}) {
 			t.Fatalf("the step %d that states share was changed", i)
 		}
 	}

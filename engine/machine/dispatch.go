@@ -5,23 +5,24 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/sdk"
 )
 
 // action returns what a call of this kind invokes.
-func (d *decider) action(n *node, kind callKind) *dsl.Action {
+func (d *decider) action(n *model.Node, kind model.CallKind) *dsl.Action {
 	step := d.step(n)
-	if (kind == callUndo || kind == callUndoLookup) && step.Undo != nil {
+	if (kind == model.CallUndo || kind == model.CallUndoLookup) && step.Undo != nil {
 		return step.Undo.Do
 	}
 	return step.Do
 }
 
-func (d *decider) agentOf(n *node, kind callKind) string { return d.action(n, kind).Agent }
+func (d *decider) agentOf(n *model.Node, kind model.CallKind) string { return d.action(n, kind).Agent }
 
 // halted reports whether nothing may be dispatched.
 func (d *decider) halted() bool {
-	return d.run.held() || d.run.finished != 0 || d.run.parked && d.run.phase == phaseForward
+	return d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward
 }
 
 // canStart reports whether a call of the agent may start now. What the shell
@@ -41,9 +42,9 @@ func (d *decider) canStart(agent string) bool {
 	if _, hint := d.in.Event.(SlotsFreed); hint {
 		return true
 	}
-	for _, h := range d.run.holds {
-		if h.agent == agent {
-			return h.until <= d.at
+	for _, h := range d.run.Holds {
+		if h.Agent == agent {
+			return h.Until <= d.at
 		}
 	}
 	return true
@@ -79,20 +80,20 @@ func (d *decider) hold(i int, agent string) {
 		d.wait(i, agent, until, why)
 		return
 	}
-	k := slices.IndexFunc(d.run.holds, func(h hold) bool { return h.agent == agent })
+	k := slices.IndexFunc(d.run.Holds, func(h model.Hold) bool { return h.Agent == agent })
 	if k < 0 {
 		d.wait(i, agent, 0, "")
 		return
 	}
-	d.wait(i, agent, d.run.holds[k].until, d.run.holds[k].why)
+	d.wait(i, agent, d.run.Holds[k].Until, d.run.Holds[k].Why)
 }
 
 // news returns what the shell says about an agent of which nothing can start,
 // if that is newer than what the run remembers. After a refused call only
 // another time is news.
-func (d *decider) news(agent string) (until instant, why string, news bool) {
+func (d *decider) news(agent string) (until model.Instant, why string, news bool) {
 	slot, limited := d.in.Slots[agent]
-	until = toInstant(slot.Until)
+	until = model.ToInstant(slot.Until)
 	if !limited || d.halted() || d.refusedNow(agent) || until <= d.at && d.refused(agent) > d.at {
 		return 0, "", false
 	}
@@ -101,57 +102,57 @@ func (d *decider) news(agent string) (until instant, why string, news bool) {
 
 // refused returns before when no call of the agent starts because one was not
 // sent; 0 = none was.
-func (d *decider) refused(agent string) instant {
-	k := slices.IndexFunc(d.run.holds, func(h hold) bool { return h.agent == agent })
-	if k < 0 || k >= len(d.run.refused) {
+func (d *decider) refused(agent string) model.Instant {
+	k := slices.IndexFunc(d.run.Holds, func(h model.Hold) bool { return h.Agent == agent })
+	if k < 0 || k >= len(d.run.Refused) {
 		return 0
 	}
-	return d.run.refused[k]
+	return d.run.Refused[k]
 }
 
 // refuseUntil notes that a call of the agent at this place in run.holds was
 // not sent and is not tried again before until; 0 = as soon as a slot frees.
-func (d *decider) refuseUntil(k int, until instant) {
-	if k < len(d.run.refused) && d.run.refused[k] == until || k >= len(d.run.refused) && until == 0 {
+func (d *decider) refuseUntil(k int, until model.Instant) {
+	if k < len(d.run.Refused) && d.run.Refused[k] == until || k >= len(d.run.Refused) && until == 0 {
 		return
 	}
-	refused := make([]instant, max(k+1, len(d.run.refused)))
-	copy(refused, d.run.refused)
+	refused := make([]model.Instant, max(k+1, len(d.run.Refused)))
+	copy(refused, d.run.Refused)
 	refused[k] = until
-	d.run.refused = refused
+	d.run.Refused = refused
 }
 
 // wait puts a node into the queue for an agent and notes until when nothing
 // can start there. Who waits keeps its place. It returns the agent's place in
 // run.holds.
-func (d *decider) wait(i int, agent string, until instant, why string) int {
+func (d *decider) wait(i int, agent string, until model.Instant, why string) int {
 	if until <= d.at {
 		until = 0 // an engine that frees a slot says so
 	}
 	k := d.noteHold(agent, until, why)
 	n := d.edit(i)
-	if n.queue == 0 || int(n.hold) != k+1 {
-		n.queue, n.hold = d.at, int32(k+1)
+	if n.Queue == 0 || int(n.Hold) != k+1 {
+		n.Queue, n.Hold = d.at, int32(k+1)
 	}
-	t := n.track()
-	t.act = queued
-	if n.undo == undoNone {
-		n.state = StepHeld
+	t := n.Track()
+	t.Act = model.Queued
+	if n.Undo == model.UndoNone {
+		n.State = StepHeld
 	}
 	return k
 }
 
 // noteHold returns the agent's place in run.holds.
-func (d *decider) noteHold(agent string, until instant, why string) int {
-	k := slices.IndexFunc(d.run.holds, func(h hold) bool { return h.agent == agent })
-	h := hold{agent: agent, until: until, why: why}
+func (d *decider) noteHold(agent string, until model.Instant, why string) int {
+	k := slices.IndexFunc(d.run.Holds, func(h model.Hold) bool { return h.Agent == agent })
+	h := model.Hold{Agent: agent, Until: until, Why: why}
 	switch {
 	case k < 0:
-		d.run.holds = append(slices.Clip(d.run.holds), h)
-		k = len(d.run.holds) - 1
-	case d.run.holds[k] != h:
-		d.run.holds = slices.Clone(d.run.holds)
-		d.run.holds[k] = h
+		d.run.Holds = append(slices.Clip(d.run.Holds), h)
+		k = len(d.run.Holds) - 1
+	case d.run.Holds[k] != h:
+		d.run.Holds = slices.Clone(d.run.Holds)
+		d.run.Holds[k] = h
 	}
 	if d.refused(agent) != until {
 		d.refuseUntil(k, 0) // it waits for something else now
@@ -166,10 +167,10 @@ func (d *decider) drain() {
 		return
 	}
 	for h := range d.s.queues {
-		agent := d.run.holds[h].agent
+		agent := d.run.Holds[h].Agent
 		for e := range d.s.queues[h].inOrder {
 			n := d.get(e.node)
-			if n.place(h) != e.key {
+			if n.Place(h) != e.key {
 				continue
 			}
 			if !d.canStart(agent) {
@@ -179,9 +180,9 @@ func (d *decider) drain() {
 				break
 			}
 			n = d.edit(e.node)
-			n.queue, n.hold = 0, 0
-			n.track().act = idle
-			if n.expanded {
+			n.Queue, n.Hold = 0, 0
+			n.Track().Act = model.Idle
+			if n.Expanded {
 				d.fanOut(e.node)
 			} else {
 				d.call(e.node)
@@ -193,24 +194,24 @@ func (d *decider) drain() {
 // call starts the planned call of a node, or holds the node.
 func (d *decider) call(i int) {
 	n := d.get(i)
-	if n.undo == undoNone && (d.run.phase == phaseUndo || n.ended()) || n.undo != undoNone && n.undo != undoActive {
+	if n.Undo == model.UndoNone && (d.run.Phase == model.PhaseUndo || n.Ended()) || n.Undo != model.UndoNone && n.Undo != model.UndoActive {
 		return // overtaken by what happened in the same decision
 	}
-	kind := n.track().kind
-	if kind == callNone {
-		kind = callDo
-		d.edit(i).fwd.kind = kind
+	kind := n.Track().Kind
+	if kind == model.CallNone {
+		kind = model.CallDo
+		d.edit(i).Fwd.Kind = kind
 	}
-	if kind == callDo && n.fwd.rest > d.at { // an older attempt has asked for it meanwhile
-		d.pause(i, n.fwd.rest)
+	if kind == model.CallDo && n.Fwd.Rest > d.at { // an older attempt has asked for it meanwhile
+		d.pause(i, n.Fwd.Rest)
 		return
 	}
-	if m, over := d.exceeded(); over && kind == callDo && !d.halted() {
-		d.run.begun = true
+	if m, over := d.exceeded(); over && kind == model.CallDo && !d.halted() {
+		d.run.Begun = true
 		d.missed(i, m)
 		return
 	}
-	if kind == callDo && !d.halted() && d.mustClear(n) {
+	if kind == model.CallDo && !d.halted() && d.mustClear(n) {
 		d.clear(i)
 		return
 	}
@@ -219,50 +220,50 @@ func (d *decider) call(i int) {
 		d.hold(i, agent)
 		return
 	}
-	if kind == callDo && !d.prepare(i) || kind == callUndo && !d.prepareUndo(i) {
+	if kind == model.CallDo && !d.prepare(i) || kind == model.CallUndo && !d.prepareUndo(i) {
 		return
 	}
 	d.start(i, kind)
 }
 
 // start opens an attempt and commands the call.
-func (d *decider) start(i int, kind callKind) {
+func (d *decider) start(i int, kind model.CallKind) {
 	n := d.edit(i)
 	act := d.action(n, kind)
-	t := n.track()
+	t := n.Track()
 	by := d.completeBy(i, kind)
 	if by <= d.at {
 		// A limit that passes this very moment expires at the next look at the
 		// clock; nothing is sent that could not be answered in time.
-		d.pause(i, d.at.add(time.Microsecond))
+		d.pause(i, d.at.Add(time.Microsecond))
 		return
 	}
-	n.calls++
-	n.stated = statedNothing // what is called now relies on it
-	n.queue, n.hold = 0, 0
-	t.act = running
-	if t.began == 0 {
-		t.began = d.at
+	n.Calls++
+	n.Stated = model.StatedNothing // what is called now relies on it
+	n.Queue, n.Hold = 0, 0
+	t.Act = model.Running
+	if t.Began == 0 {
+		t.Began = d.at
 	}
-	if n.undo == undoNone {
-		n.state = StepRunning
+	if n.Undo == model.UndoNone {
+		n.State = StepRunning
 	}
-	d.run.begun = true
-	number := int32(t.lookups) + 1
-	if kind == callDo || kind == callUndo || kind == callLearn {
-		t.attempt++
-		number = t.attempt
-		if kind != callLearn { // it undoes nothing
-			t.total++
+	d.run.Begun = true
+	number := int32(t.Lookups) + 1
+	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
+		t.Attempt++
+		number = t.Attempt
+		if kind != model.CallLearn { // it undoes nothing
+			t.Total++
 		}
 	}
-	if (kind == callDo || kind == callLearn) && !act.ReadOnly {
-		n.doubt++
+	if (kind == model.CallDo || kind == model.CallLearn) && !act.ReadOnly {
+		n.Doubt++
 	}
-	n.attempts = append(n.attempts, attempt{
-		call: n.calls, kind: kind, number: number, started: d.at, completeBy: by, gen: n.gen,
+	n.Attempts = append(n.Attempts, model.Attempt{
+		Call: n.Calls, Kind: kind, Number: number, Started: d.at, CompleteBy: by, Gen: n.Gen,
 	})
-	d.hear(n, &n.attempts[len(n.attempts)-1])
+	d.hear(n, &n.Attempts[len(n.Attempts)-1])
 	d.take(act.Agent)
 	d.commands = append(d.commands, d.invocation(i, kind, act, int(number), by))
 }
@@ -270,29 +271,29 @@ func (d *decider) start(i int, kind callKind) {
 // completeBy is the earliest of the attempt's own timeout and of the limits
 // around it (S10, S11). Calls that resolve an outcome are not bounded by the
 // forward limits.
-func (d *decider) completeBy(i int, kind callKind) instant {
+func (d *decider) completeBy(i int, kind model.CallKind) model.Instant {
 	n := d.get(i)
-	by := d.at.add(d.timeout(n, kind))
+	by := d.at.Add(d.timeout(n, kind))
 	switch {
-	case n.undo != undoNone:
-		by = earliest(by, n.und.deadline)
-		if !d.run.undoExpired {
-			by = earliest(by, d.run.undoDeadline)
+	case n.Undo != model.UndoNone:
+		by = model.Earliest(by, n.Und.Deadline)
+		if !d.run.UndoExpired {
+			by = model.Earliest(by, d.run.UndoDeadline)
 		}
-		if n.clearing {
-			by = earliest(by, d.forwardBound(i))
+		if n.Clearing {
+			by = model.Earliest(by, d.forwardBound(i))
 		}
-	case kind == callDo:
-		by = earliest(by, d.forwardBound(i))
+	case kind == model.CallDo:
+		by = model.Earliest(by, d.forwardBound(i))
 	}
 	return by
 }
 
 const defaultTimeout = 30 * time.Second
 
-func (d *decider) timeout(n *node, kind callKind) time.Duration {
+func (d *decider) timeout(n *model.Node, kind model.CallKind) time.Duration {
 	var settings *dsl.Settings
-	if kind == callUndo || kind == callUndoLookup {
+	if kind == model.CallUndo || kind == model.CallUndoLookup {
 		settings = d.undoSettings(n)
 	} else if s, err := d.settings(n); err == nil {
 		settings = s
@@ -304,36 +305,24 @@ func (d *decider) timeout(n *node, kind callKind) time.Duration {
 }
 
 // invocation is the command for an attempt.
-func (d *decider) invocation(i int, kind callKind, act *dsl.Action, number int, by instant) Invoke {
+func (d *decider) invocation(i int, kind model.CallKind, act *dsl.Action, number int, by model.Instant) Invoke {
 	n := d.get(i)
 	inv := Invoke{
-		Attempt: AttemptID{Node: i, Call: int(n.calls)}, Step: n.of(), Key: n.key,
-		Agent: act.Agent, Action: act.Name, Number: number, CompleteBy: by.time(),
-		Purpose: kind.purpose(), Input: n.input.v, IdempotencyKey: d.forwardKey(n),
+		Attempt: AttemptID{Node: i, Call: int(n.Calls)}, Step: n.Of(), Key: n.Key,
+		Agent: act.Agent, Action: act.Name, Number: number, CompleteBy: by.Time(),
+		Purpose: kind.Purpose(), Input: n.Input.V, IdempotencyKey: d.forwardKey(n),
 	}
-	if kind == callUndo || kind == callUndoLookup {
-		inv.Input = n.undoInput.v
+	if kind == model.CallUndo || kind == model.CallUndoLookup {
+		inv.Input = n.UndoInput.V
 		inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)
 	}
 	switch {
-	case (kind == callDo || kind == callLearn) && n.marked():
-		inv.Checkpoint = &sdk.Checkpoint{Number: int64(n.point), Blob: slices.Clone(n.blob)}
-	case kind == callUndo && (n.undoPoint != 0 || len(n.undoBlob) > 0):
-		inv.Checkpoint = &sdk.Checkpoint{Number: int64(n.undoPoint), Blob: slices.Clone(n.undoBlob)}
+	case (kind == model.CallDo || kind == model.CallLearn) && n.Marked():
+		inv.Checkpoint = &sdk.Checkpoint{Number: int64(n.Point), Blob: slices.Clone(n.Blob)}
+	case kind == model.CallUndo && (n.UndoPoint != 0 || len(n.UndoBlob) > 0):
+		inv.Checkpoint = &sdk.Checkpoint{Number: int64(n.UndoPoint), Blob: slices.Clone(n.UndoBlob)}
 	}
 	return inv
-}
-
-func (k callKind) purpose() sdk.Purpose {
-	switch k {
-	case callDo, callLearn:
-		return sdk.PurposeDo
-	case callUndo:
-		return sdk.PurposeUndo
-	case callLookup, callUndoLookup:
-		return sdk.PurposeLookup
-	}
-	return sdk.PurposeInvalid
 }
 
 // prepare evaluates what the first attempt needs; the input is stored once and
@@ -341,21 +330,21 @@ func (k callKind) purpose() sdk.Purpose {
 // evaluated fails the step, not the machine.
 func (d *decider) prepare(i int) bool {
 	n := d.get(i)
-	if n.prepared {
+	if n.Prepared {
 		return true
 	}
 	step, scope := d.step(n), d.scope(n)
 	for _, c := range step.Pre {
 		if m, ok := checkCondition(c, scope, "precondition"); !ok {
-			d.edit(i).fwd.attempt++ // it counts, so that even `on = ["precondition_failed"]` ends
-			d.run.begun = true
+			d.edit(i).Fwd.Attempt++ // it counts, so that even `on = ["precondition_failed"]` ends
+			d.run.Begun = true
 			d.missed(i, m)
 			return false
 		}
 	}
 	input, err := step.Input(scope)
 	if err != nil {
-		d.run.begun = true
+		d.run.Begun = true
 		d.missed(i, expressionMiss("input", err))
 		return false
 	}
@@ -365,17 +354,17 @@ func (d *decider) prepare(i int) bool {
 			err = errEmptyKey
 		}
 		if err != nil {
-			d.run.begun = true
+			d.run.Begun = true
 			d.missed(i, expressionMiss("idempotency_key", err))
 			return false
 		}
 	}
 	if m, ok := d.grow("input", len(input.JSON())); !ok {
-		d.run.begun = true
+		d.run.Begun = true
 		d.missed(i, m)
 		return false
 	}
 	n = d.edit(i)
-	n.prepared, n.input, n.bizKey = true, d.s.keep(input), key
+	n.Prepared, n.Input, n.BizKey = true, d.s.keep(input), key
 	return true
 }

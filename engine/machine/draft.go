@@ -3,6 +3,8 @@ package machine
 import (
 	"cmp"
 	"slices"
+
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // A Scratch is memory that decisions and folds use one after the other, so that
@@ -46,14 +48,14 @@ const keptScratch = 256
 // A draft is the nodes that a decision has changed or added.
 type draft struct {
 	list  []edited
-	index map[int]int // of the list, once that is long
-	mores []*more     // each node's own; handed out in order
-	given int         // how many of mores
+	index map[int]int   // of the list, once that is long
+	mores []*model.More // each node's own; handed out in order
+	given int           // how many of mores
 }
 
 type edited struct {
 	i        int
-	old, now *node
+	old, now *model.Node
 }
 
 // shortDraft is how many nodes are looked for one by one.
@@ -65,14 +67,14 @@ func (t *draft) reset() {
 		return
 	}
 	for _, m := range t.mores[:t.given] {
-		*m = more{}
+		*m = model.More{}
 	}
 	clear(t.list)
 	t.list, t.index, t.given = t.list[:0], nil, 0
 }
 
 // find returns a node of the draft, or nil.
-func (t *draft) find(i int) *node {
+func (t *draft) find(i int) *model.Node {
 	if t.index != nil {
 		if k, ok := t.index[i]; ok {
 			return t.list[k].now
@@ -88,16 +90,16 @@ func (t *draft) find(i int) *node {
 }
 
 // add makes a node part of the draft and returns it for changing.
-func (t *draft) add(i int, old *node) *node {
-	now := old.box()
+func (t *draft) add(i int, old *model.Node) *model.Node {
+	now := old.Box()
 	if t.given == len(t.mores) {
-		chunk := make([]more, min(2+len(t.mores), 64))
+		chunk := make([]model.More, min(2+len(t.mores), 64))
 		for k := range chunk {
 			t.mores = append(t.mores, &chunk[k])
 		}
 	}
-	now.more = t.mores[t.given]
-	*now.more = *old.more
+	now.More = t.mores[t.given]
+	*now.More = *old.More
 	t.given++
 	if t.list == nil {
 		t.list = make([]edited, 0, 4)
@@ -117,54 +119,37 @@ func (t *draft) add(i int, old *node) *node {
 
 // A sheet is one piece of memory for what most records hold.
 type sheet struct {
-	run      runPatch
+	run      model.RunPatch
 	commands [1]Command
-	attempts [2]attemptPatch
-	nodes    [2]nodePatch
+	attempts [2]model.AttemptPatch
+	nodes    [2]model.NodePatch
 }
 
 // patches closes the draft: what it did not change it shares with the state.
-func (t *draft) patches(paper *sheet) []nodePatch {
+func (t *draft) patches(paper *sheet) []model.NodePatch {
 	if len(t.list) == 0 {
 		return nil
 	}
 	nodes, attempts := paper.nodes[:0], paper.attempts[:0]
 	if many := len(t.list); many > len(paper.nodes) {
 		slices.SortFunc(t.list, func(a, b edited) int { return cmp.Compare(a.i, b.i) })
-		nodes, attempts = make([]nodePatch, 0, many), make([]attemptPatch, 0, many)
+		nodes, attempts = make([]model.NodePatch, 0, many), make([]model.AttemptPatch, 0, many)
 	} else if many == 2 && t.list[0].i > t.list[1].i {
 		t.list[0], t.list[1] = t.list[1], t.list[0]
 	}
 	for k := range t.list {
 		old, now := t.list[k].old, t.list[k].now
-		p := nodePatch{node: t.list[k].i, mask: diffNode(old, now), to: now}
+		p := model.NodePatch{Node: t.list[k].i, Mask: model.DiffNode(old, now), To: now}
 		first := len(attempts)
-		attempts = diffAttempts(attempts, old.attempts, now.attempts)
-		p.attempts = attempts[first:len(attempts):len(attempts)]
-		if p.mask == 0 && len(p.attempts) == 0 {
+		attempts = model.DiffAttempts(attempts, old.Attempts, now.Attempts)
+		p.Attempts = attempts[first:len(attempts):len(attempts)]
+		if p.Mask == 0 && len(p.Attempts) == 0 {
 			continue
 		}
-		now.share(old, p.mask)
+		now.Share(old, p.Mask)
 		nodes = append(nodes, p)
 	}
 	return nodes
-}
-
-// share makes a node of a draft one of a state.
-func (n *node) share(old *node, mask uint64) {
-	if mask&moreBits == 0 {
-		n.more = old.more
-	} else {
-		own := *n.more
-		n.more = &own
-	}
-	was := nodeValues(old)
-	for k, h := range nodeValues(n) {
-		if mask&valueBits[k] == 0 && *h != *was[k] {
-			*h = *was[k] // an equal one: keep the memory that is there
-		}
-	}
-	n.attempts = forget(n.attempts)
 }
 
 // A queue holds numbers of nodes, first in, first out.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -24,13 +25,13 @@ func (d *decider) pass() {
 	var due []int
 	due = d.s.limits.upTo(d.at, due)
 	for _, i := range ascending(due) {
-		if n := d.get(i); n.limit() != 0 && n.limit() <= d.at {
+		if n := d.get(i); n.Limit() != 0 && n.Limit() <= d.at {
 			d.passDeadline(i)
 		}
 	}
 	due = d.s.expiry.upTo(d.at, due[:0])
 	for _, i := range ascending(due) {
-		if x := d.get(i).expires(); x != 0 && x <= d.at {
+		if x := d.get(i).Expires(); x != 0 && x <= d.at {
 			d.passAttempts(i)
 		}
 	}
@@ -44,27 +45,27 @@ func ascending(nodes []int) []int {
 // passRun looks at the run's own two deadlines (S57).
 func (d *decider) passRun() {
 	r := &d.run
-	if d.deadlineRuns() && r.deadline <= d.at {
+	if d.deadlineRuns() && r.Deadline <= d.at {
 		switch {
-		case r.passed || r.parked:
-			r.overdue = true
+		case r.Passed || r.Parked:
+			r.Overdue = true
 			d.alert("overdue", "", CodeDeadlineExceeded, "the run's deadline has passed")
 		default:
 			f := dsl.Failure{Code: CodeDeadlineExceeded, Message: "the run's deadline has passed"}
 			if d.wf.CompensationMode == dsl.ModeManual && !d.pivotOpen() {
-				r.overdue = true
+				r.Overdue = true
 				d.park(f)
 			} else {
 				d.turn(f)
 			}
 		}
 	}
-	if r.phase == phaseUndo && !r.stuck && !r.undoExpired && r.undoDeadline != 0 && r.undoDeadline <= d.at {
-		r.undoExpired = true
+	if r.Phase == model.PhaseUndo && !r.Stuck && !r.UndoExpired && r.UndoDeadline != 0 && r.UndoDeadline <= d.at {
+		r.UndoExpired = true
 		for i := range d.count() {
-			if d.get(i).und.act != idle || d.get(i).undo == undoActive && !d.get(i).expanded {
+			if d.get(i).Und.Act != model.Idle || d.get(i).Undo == model.UndoActive && !d.get(i).Expanded {
 				d.closeAttempts(i, CodeDeadlineExceeded)
-				d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the compensation's deadline has passed"})
+				d.undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the compensation's deadline has passed"})
 			}
 		}
 	}
@@ -72,30 +73,26 @@ func (d *decider) passRun() {
 
 // deadlineRuns reports whether the passing of the run's deadline would still
 // mean something.
-func (d *decider) deadlineRuns() bool { return d.run.deadlineRuns() }
-
-func (r *run) deadlineRuns() bool {
-	return r.phase == phaseForward && r.deadline != 0 && !r.overdue && !r.turning
-}
+func (d *decider) deadlineRuns() bool { return d.run.DeadlineRuns() }
 
 // passDeadline expires the deadline of a step or of an undo. Nothing expires
 // forward while the run is parked.
 func (d *decider) passDeadline(i int) {
 	n := d.get(i)
-	if n.clearing {
+	if n.Clearing {
 		d.passClearing(i)
 		return
 	}
-	if n.undo != undoNone {
+	if n.Undo != model.UndoNone {
 		d.closeAttempts(i, sdk.CodeTimeout)
-		d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the undo's deadline has passed"})
+		d.undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the undo's deadline has passed"})
 		return
 	}
-	if d.run.parked || d.run.phase == phaseUndo || d.run.turning {
+	if d.run.Parked || d.run.Phase == model.PhaseUndo || d.run.Turning {
 		return
 	}
-	m := miss{missDeadline, CodeDeadlineExceeded, "the step's deadline has passed"}
-	if n.expanded {
+	m := model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the step's deadline has passed"}
+	if n.Expanded {
 		d.passAll(i, m)
 		return
 	}
@@ -105,26 +102,26 @@ func (d *decider) passDeadline(i int) {
 
 // passAll expires the deadline of a for_each step: every instance that has not
 // ended is over; those whose catch does not take it make the step fail.
-func (d *decider) passAll(i int, m miss) {
+func (d *decider) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1
-	a.next = a.count
+	a.Next = a.Count
 	caught := true
-	for k := a.first; k < a.first+a.count; k++ {
+	for k := a.First; k < a.First+a.Count; k++ {
 		n := d.edit(k)
-		if n.ended() {
-			caught = caught && !(n.state == StepFailed && d.hopeless(k))
+		if n.Ended() {
+			caught = caught && !(n.State == StepFailed && d.hopeless(k))
 			continue
 		}
-		if n.fwd.ready == 0 {
-			a.active++ // it never began; it ends as if it had
+		if n.Fwd.Ready == 0 {
+			a.Active++ // it never began; it ends as if it had
 		}
 		d.closeAttempts(k, sdk.CodeTimeout)
 		d.abandon(k)
-		d.edit(k).fwd.blame(m)
+		d.edit(k).Fwd.Blame(m)
 		if !d.catches(k, m) {
 			caught = false
-			a.bad++
+			a.Bad++
 			d.endForward(k, StepFailed)
 		}
 	}
@@ -133,7 +130,7 @@ func (d *decider) passAll(i int, m miss) {
 		d.aggregate(i)
 		return
 	}
-	a.fwd.blame(m)
+	a.Fwd.Blame(m)
 	d.giveUp(i, m, true)
 }
 
@@ -141,30 +138,30 @@ func (d *decider) passAll(i int, m miss) {
 // which nothing was heard for too long: their outcome is unknown (S17, S18).
 func (d *decider) passAttempts(i int) {
 	n := d.edit(i)
-	var over []attempt
-	for k := range n.attempts {
-		a := &n.attempts[k]
-		if a.status != attemptOpen || a.expires() > d.at {
+	var over []model.Attempt
+	for k := range n.Attempts {
+		a := &n.Attempts[k]
+		if a.Status != model.AttemptOpen || a.Expires() > d.at {
 			continue
 		}
 		message := "no answer by complete-by"
-		if a.completeBy > d.at { // it may go on until then, but nobody waits for it
+		if a.CompleteBy > d.at { // it may go on until then, but nobody waits for it
 			message = "no heartbeat in time"
-			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.call)}})
+			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.Call)}})
 		}
 		d.closeUnknown(i, a, sdk.CodeTimeout, message)
 		over = append(over, *a)
 	}
 	for _, a := range over {
-		d.ended(i, int(a.call), a.kind, miss{missUnknown, sdk.CodeTimeout, a.message()})
+		d.ended(i, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: sdk.CodeTimeout, Message: a.Message()})
 	}
 }
 
 // closeAttempts ends all open attempts of a node: what they did is unknown.
 func (d *decider) closeAttempts(i int, code string) {
 	n := d.edit(i)
-	for k := range n.attempts {
-		if a := &n.attempts[k]; a.status == attemptOpen {
+	for k := range n.Attempts {
+		if a := &n.Attempts[k]; a.Status == model.AttemptOpen {
 			d.closeUnknown(i, a, code, "no answer in time")
 		}
 	}
@@ -172,25 +169,15 @@ func (d *decider) closeAttempts(i int, code string) {
 
 // closeUnknown ends an attempt that may have taken effect and that may still
 // be at work until its complete-by and some more.
-func (d *decider) closeUnknown(i int, a *attempt, code, message string) {
+func (d *decider) closeUnknown(i int, a *model.Attempt, code, message string) {
 	n := d.edit(i)
-	a.status, a.ended, a.said = attemptUnknown, d.at, said(code, message)
-	n.quiet = max(n.quiet, a.completeBy.add(grace))
-	n.tally(a.kind)
-	if a.kind == callDo || a.kind == callLearn {
-		n.timedOut = n.timedOut || code == sdk.CodeTimeout
+	a.Status, a.Ended, a.Said = model.AttemptUnknown, d.at, model.Said(code, message)
+	n.Quiet = max(n.Quiet, a.CompleteBy.Add(grace))
+	n.Tally(a.Kind)
+	if a.Kind == model.CallDo || a.Kind == model.CallLearn {
+		n.TimedOut = n.TimedOut || code == sdk.CodeTimeout
 	}
-	if a.kind == callUndo {
-		n.undoDoubt++
-	}
-}
-
-// tally counts an attempt that ended without result (S63).
-func (n *node) tally(kind callKind) {
-	switch kind {
-	case callDo:
-		n.fwd.failures++
-	case callUndo, callLearn:
-		n.und.failures++
+	if a.Kind == model.CallUndo {
+		n.UndoDoubt++
 	}
 }

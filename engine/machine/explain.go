@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // An Explanation says why a run is where it is, what will move it next and
@@ -35,9 +36,9 @@ func (s *State) Explain(wf *dsl.Workflow, now time.Time) Explanation {
 	x := &explainer{wf: wf, s: s, now: now}
 	r := &s.run
 	switch {
-	case r.id == 0:
+	case r.ID == 0:
 		x.say("The run has not been accepted yet.")
-	case r.state.Final():
+	case r.State.Final():
 		x.ended()
 	default:
 		x.open()
@@ -59,27 +60,27 @@ func (x *explainer) say(format string, args ...any) {
 // ended explains a run that is over.
 func (x *explainer) ended() {
 	r := &x.s.run
-	at := x.when(r.finished)
-	switch r.state {
+	at := x.when(r.Finished)
+	switch r.State {
 	case RunSucceeded:
 		x.say("The run has succeeded at %s; nothing is left to do.", at)
 	case RunFailed:
-		x.say("The run has failed at %s%s; nothing had to be undone.", at, because(r.failure))
+		x.say("The run has failed at %s%s; nothing had to be undone.", at, because(r.Failure))
 	case RunCompensated:
-		x.say("The run was undone and ended at %s%s: %s undone.", at, because(r.failure), effects(int(r.undone)))
+		x.say("The run was undone and ended at %s%s: %s undone.", at, because(r.Failure), effects(int(r.Undone)))
 	default:
-		why := because(r.failure)
-		if r.failure.Code == CodeCancelled && r.failure.Message == "" {
+		why := because(r.Failure)
+		if r.Failure.Code == CodeCancelled && r.Failure.Message == "" {
 			why = "" // the sentence says it already
 		}
-		x.say("The run was cancelled and ended at %s%s: %s undone.", at, why, effects(int(r.undone)))
+		x.say("The run was cancelled and ended at %s%s: %s undone.", at, why, effects(int(r.Undone)))
 	}
 	x.repetition()
-	if r.left > 0 {
-		x.say("%s left in place by an operator.", sentence(effects(int(r.left))))
+	if r.Left > 0 {
+		x.say("%s left in place by an operator.", sentence(effects(int(r.Left))))
 	}
-	if r.undeclared > 0 {
-		x.say("%s not undone because the workflow says so.", sentence(effects(int(r.undeclared))))
+	if r.Undeclared > 0 {
+		x.say("%s not undone because the workflow says so.", sentence(effects(int(r.Undeclared))))
 	}
 }
 
@@ -87,35 +88,35 @@ func (x *explainer) ended() {
 func (x *explainer) open() {
 	r := &x.s.run
 	x.out.NeedsHuman = x.s.NeedsHuman()
-	if !r.lost() { // else no engine looks at the run, whatever is due
+	if !r.Lost() { // else no engine looks at the run, whatever is due
 		x.out.Next, _ = x.s.NextDue()
 	}
-	switch r.state {
+	switch r.State {
 	case RunQueued:
 		x.say("The run is queued: nothing of it has started.")
 	case RunPaused:
-		x.say("The run was paused%s%s; nothing starts, but deadlines go on.", x.by(r.pausedBy, r.pausedAt), reason(r.pauseWhy))
+		x.say("The run was paused%s%s; nothing starts, but deadlines go on.", x.by(r.PausedBy, r.PausedAt), reason(r.PauseWhy))
 		x.remedy(ResumeRequested{}, "resume %s", x.run())
 	case RunParked:
-		if r.parked {
-			x.say("The run was parked at %s%s: nothing starts until a person says how it goes on.", x.when(r.parkedAt), because(r.failure))
+		if r.Parked {
+			x.say("The run was parked at %s%s: nothing starts until a person says how it goes on.", x.when(r.ParkedAt), because(r.Failure))
 		}
 	case RunCompensating:
-		x.say("The run is being undone since %s%s.", x.when(r.undoStarted), because(r.failure))
+		x.say("The run is being undone since %s%s.", x.when(r.UndoStarted), because(r.Failure))
 	case RunCompensationFailed:
-		x.say("The run could not be undone altogether%s: an undo has failed, and a person has to say how it goes on.", because(r.failure))
+		x.say("The run could not be undone altogether%s: an undo has failed, and a person has to say how it goes on.", because(r.Failure))
 	default:
-		x.say("The run is %s.", r.state)
+		x.say("The run is %s.", r.State)
 	}
-	if r.lost() {
-		x.say("The run was parked at %s%s: no engine touches it until a person says how it goes on.", x.when(r.lostAt), because(r.lostFailure()))
+	if r.Lost() {
+		x.say("The run was parked at %s%s: no engine touches it until a person says how it goes on.", x.when(r.LostAt), because(lostFailure(r)))
 	}
-	if r.held() && r.phase == phaseUndo {
-		x.say("It is being undone%s.", because(r.failure))
+	if r.Held() && r.Phase == model.PhaseUndo {
+		x.say("It is being undone%s.", because(r.Failure))
 	}
 	x.repetition()
-	if r.turning {
-		x.say("Whether it turns back%s is decided when the outcome of its pivot is known.", because(r.failure))
+	if r.Turning {
+		x.say("Whether it turns back%s is decided when the outcome of its pivot is known.", because(r.Failure))
 	}
 	x.steps()
 	x.undos()
@@ -126,20 +127,20 @@ func (x *explainer) open() {
 
 // repetition says why the call that the run failed with was not repeated.
 func (x *explainer) repetition() {
-	blamed := x.s.run.failure.Step
+	blamed := x.s.run.Failure.Step
 	if blamed == "" {
 		return
 	}
 	for i, n := range x.s.nodes {
-		if n.of() >= len(x.wf.Steps) || x.wf.Steps[n.step].Name != blamed {
+		if n.Of() >= len(x.wf.Steps) || x.wf.Steps[n.Step].Name != blamed {
 			continue
 		}
-		settings, err := x.wf.Steps[n.step].Settings(&dsl.Scope{Vars: x.s.run.vars.v})
+		settings, err := x.wf.Steps[n.Step].Settings(&dsl.Scope{Vars: x.s.run.Vars.V})
 		if err != nil {
 			return // they depend on results of steps
 		}
-		if why := notRepeated(x.wf.Steps[n.step], settings, n).Because(actionName(x.wf, n, callDo)); why != "" {
-			x.say("%s was not repeated, because %s.", nodeName(x.wf, i, n), why)
+		if why := notRepeated(x.wf.Steps[n.Step], settings, n).Because(model.ActionName(x.wf, n, model.CallDo)); why != "" {
+			x.say("%s was not repeated, because %s.", model.NodeName(x.wf, i, n), why)
 			return
 		}
 	}
@@ -166,7 +167,7 @@ func (x *explainer) steps() {
 
 // undos names the undos that have failed, and what waits for them.
 func (x *explainer) undos() {
-	if x.s.run.phase != phaseUndo {
+	if x.s.run.Phase != model.PhaseUndo {
 		return
 	}
 	failed, blocked := x.s.UndoFailures(x.wf)
@@ -186,12 +187,12 @@ func (x *explainer) undos() {
 func (x *explainer) blocked() string {
 	var names []string
 	for i, n := range x.s.nodes {
-		step := x.wf.Steps[n.step]
-		if !n.expanded && n.undo == undoPending && n.effect() != EffectNone && step.Undo != nil && !step.NoUndo {
+		step := x.wf.Steps[n.Step]
+		if !n.Expanded && n.Undo == model.UndoPending && n.Effect() != EffectNone && step.Undo != nil && !step.NoUndo {
 			if len(names) == mostTold {
 				return strings.Join(names, ", ") + " and others"
 			}
-			names = append(names, nodeName(x.wf, i, n))
+			names = append(names, model.NodeName(x.wf, i, n))
 		}
 	}
 	return strings.Join(names, ", ")
@@ -201,31 +202,31 @@ func (x *explainer) blocked() string {
 func (x *explainer) limits() {
 	r := &x.s.run
 	switch {
-	case r.overdue && r.phase == phaseForward:
-		x.say("It is overdue: its deadline was %s.", x.when(r.deadline))
-	case r.deadlineRuns() && (r.passed || r.parked):
-		x.say("Its deadline is %s; then it is reported as overdue.", x.when(r.deadline))
-	case r.deadlineRuns():
+	case r.Overdue && r.Phase == model.PhaseForward:
+		x.say("It is overdue: its deadline was %s.", x.when(r.Deadline))
+	case r.DeadlineRuns() && (r.Passed || r.Parked):
+		x.say("Its deadline is %s; then it is reported as overdue.", x.when(r.Deadline))
+	case r.DeadlineRuns():
 		then := "it turns back"
 		if x.wf.CompensationMode == dsl.ModeManual {
 			then = "it is parked"
 		}
-		x.say("Its deadline is %s; then %s.", x.when(r.deadline), then)
-	case r.phase == phaseUndo && !r.undoExpired && !r.stuck && r.undoDeadline != 0:
-		x.say("All undo work has to be done by %s.", x.when(r.undoDeadline))
+		x.say("Its deadline is %s; then %s.", x.when(r.Deadline), then)
+	case r.Phase == model.PhaseUndo && !r.UndoExpired && !r.Stuck && r.UndoDeadline != 0:
+		x.say("All undo work has to be done by %s.", x.when(r.UndoDeadline))
 	}
 }
 
 // overdue tells that something is due that nobody has done.
 func (x *explainer) overdue() {
 	if next := x.out.Next; !next.IsZero() && x.now.Sub(next) > 5*time.Second {
-		x.say("This was due at %s and no engine has acted on it yet.", x.when(toInstant(next)))
+		x.say("This was due at %s and no engine has acted on it yet.", x.when(model.ToInstant(next)))
 	}
 }
 
 // when writes a time and how far it is.
-func (x *explainer) when(at instant) string {
-	t := at.time()
+func (x *explainer) when(at model.Instant) string {
+	t := at.Time()
 	text := t.Format("2006-01-02 15:04:05Z")
 	if y, m, d := t.Date(); sameDay(x.now, y, m, d) {
 		text = t.Format("15:04:05Z")
@@ -278,7 +279,7 @@ func reason(text string) string {
 	return fmt.Sprintf(", who said %q", text)
 }
 
-func (x *explainer) by(who string, at instant) string {
+func (x *explainer) by(who string, at model.Instant) string {
 	text := ""
 	if who != "" {
 		text = " by " + who
@@ -300,7 +301,7 @@ func effects(n int) string {
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // run is the run's name as a word of a command line.
-func (x *explainer) run() string { return word(x.s.run.name) }
+func (x *explainer) run() string { return word(x.s.run.Name) }
 
 // word quotes what a shell would not take as one word.
 func word(text string) string {

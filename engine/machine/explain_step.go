@@ -6,50 +6,51 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // step describes what a node does or waits for; "" if it is of no interest.
-func (x *explainer) step(i int, n *node) string {
-	name := nodeName(x.wf, i, n)
+func (x *explainer) step(i int, n *model.Node) string {
+	name := model.NodeName(x.wf, i, n)
 	r := &x.s.run
 	if text := x.attempts(n, name); text != "" {
 		return text
 	}
-	track := n.track()
+	track := n.Track()
 	undo := ""
-	if n.undo != undoNone {
+	if n.Undo != model.UndoNone {
 		undo = "The undo of "
 	}
 	switch {
-	case n.queue != 0 && n.hold > 0 && int(n.hold) <= len(r.holds):
-		if r.held() || r.parked && r.phase == phaseForward {
+	case n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(r.Holds):
+		if r.Held() || r.Parked && r.Phase == model.PhaseForward {
 			return fmt.Sprintf("%s%s is ready and starts when the run goes on.", undo, name)
 		}
-		h := r.holds[n.hold-1]
-		text := fmt.Sprintf("%s%s waits for agent %s", undo, name, h.agent)
-		if h.why != "" {
-			text += " (" + h.why + ")"
+		h := r.Holds[n.Hold-1]
+		text := fmt.Sprintf("%s%s waits for agent %s", undo, name, h.Agent)
+		if h.Why != "" {
+			text += " (" + h.Why + ")"
 		}
-		if h.until != 0 {
-			return text + " and is tried again at " + x.when(h.until) + "."
+		if h.Until != 0 {
+			return text + " and is tried again at " + x.when(h.Until) + "."
 		}
 		return text + " and starts as soon as a call is possible there."
-	case track.act == backoff:
+	case track.Act == model.Backoff:
 		return x.pause(n, name, track)
-	case n.clearing:
+	case n.Clearing:
 		return fmt.Sprintf("What %s may have done is undone before its next attempt.", name)
 	}
 	return ""
 }
 
 // attempts describes the calls in flight.
-func (x *explainer) attempts(n *node, name string) string {
-	var open *attempt
+func (x *explainer) attempts(n *model.Node, name string) string {
+	var open *model.Attempt
 	count := 0
-	for k := range n.attempts {
-		if a := &n.attempts[k]; a.status == attemptOpen {
+	for k := range n.Attempts {
+		if a := &n.Attempts[k]; a.Status == model.AttemptOpen {
 			count++
-			if open == nil || a.completeBy >= open.completeBy {
+			if open == nil || a.CompleteBy >= open.CompleteBy {
 				open = a
 			}
 		}
@@ -57,67 +58,67 @@ func (x *explainer) attempts(n *node, name string) string {
 	if open == nil {
 		return ""
 	}
-	action := actionName(x.wf, n, open.kind)
+	action := model.ActionName(x.wf, n, open.Kind)
 	what := ""
-	switch open.kind {
-	case callUndo:
-		what = fmt.Sprintf("The undo of %s runs: attempt %d of %s", name, open.number, action)
-		if n.clearing {
-			what = fmt.Sprintf("What %s may have done is undone before its next attempt: attempt %d of %s", name, open.number, action)
+	switch open.Kind {
+	case model.CallUndo:
+		what = fmt.Sprintf("The undo of %s runs: attempt %d of %s", name, open.Number, action)
+		if n.Clearing {
+			what = fmt.Sprintf("What %s may have done is undone before its next attempt: attempt %d of %s", name, open.Number, action)
 		}
-	case callLookup:
-		what = fmt.Sprintf("%s is asked what became of %s: question %d", action, name, open.number)
-	case callUndoLookup:
-		what = fmt.Sprintf("%s is asked what became of the undo of %s: question %d", action, name, open.number)
-	case callLearn:
-		what = fmt.Sprintf("%s is called once more to learn the output that the undo of %s needs: attempt %d", action, name, open.number)
+	case model.CallLookup:
+		what = fmt.Sprintf("%s is asked what became of %s: question %d", action, name, open.Number)
+	case model.CallUndoLookup:
+		what = fmt.Sprintf("%s is asked what became of the undo of %s: question %d", action, name, open.Number)
+	case model.CallLearn:
+		what = fmt.Sprintf("%s is called once more to learn the output that the undo of %s needs: attempt %d", action, name, open.Number)
 	default:
-		what = fmt.Sprintf("%s runs: attempt %d of %s", name, open.number, action)
-		if n.undo != undoNone {
-			what = fmt.Sprintf("%s is not wanted any more, but attempt %d of %s may still take effect", name, open.number, action)
+		what = fmt.Sprintf("%s runs: attempt %d of %s", name, open.Number, action)
+		if n.Undo != model.UndoNone {
+			what = fmt.Sprintf("%s is not wanted any more, but attempt %d of %s may still take effect", name, open.Number, action)
 		}
 	}
 	if count > 1 {
 		what += fmt.Sprintf(" (%d more may still be at work)", count-1)
 	}
-	text := fmt.Sprintf("%s, since %s, complete by %s", what, x.when(open.started), x.when(open.completeBy))
-	if open.silent != 0 {
-		text += ", to be heard of by " + x.when(open.silent)
+	text := fmt.Sprintf("%s, since %s, complete by %s", what, x.when(open.Started), x.when(open.CompleteBy))
+	if open.Silent != 0 {
+		text += ", to be heard of by " + x.when(open.Silent)
 	}
 	return text + "."
 }
 
 // pause describes what waits for a time.
-func (x *explainer) pause(n *node, name string, t *track) string {
-	until := x.when(t.until)
+func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
+	until := x.when(t.Until)
 	r := &x.s.run
-	if r.held() || r.parked && r.phase == phaseForward {
+	if r.Held() || r.Parked && r.Phase == model.PhaseForward {
 		until += ", if the run goes on by then"
 	}
 	subject := name
-	if n.undo != undoNone {
+	if n.Undo != model.UndoNone {
 		subject = "The undo of " + name
 	}
 	text := ""
 	switch {
-	case t.until == n.quiet && n.undo != undoNone:
+	case t.Until == n.Quiet && n.Undo != model.UndoNone:
 		return fmt.Sprintf("%s waits until %s, because until then an attempt may be at work.", subject, until)
-	case t.until == n.quiet && (t.kind == callLookup || x.wf.Steps[n.step].OnRerun == dsl.RerunUndoFirst):
+	case t.Until == n.Quiet && (t.Kind == model.CallLookup || x.wf.Steps[n.Step].OnRerun == dsl.RerunUndoFirst):
 		return fmt.Sprintf("An attempt of %s may be at work until %s; what became of it is seen to then.", name, until)
-	case t.kind == callLookup, t.kind == callUndoLookup:
+	case t.Kind == model.CallLookup, t.Kind == model.CallUndoLookup:
 		text = fmt.Sprintf("What became of %s is asked again at %s", name, until)
-	case n.undo == undoNone && t.attempt == 0 && t.rounds > 0:
+	case n.Undo == model.UndoNone && t.Attempt == 0 && t.Rounds > 0:
 		text = fmt.Sprintf("%s cools down until %s and then gets a fresh round of attempts", subject, until)
 	default:
 		text = fmt.Sprintf("%s is tried again at %s", subject, until)
 	}
 	switch {
-	case t.code() == "":
+	case t.Code() == "":
 		return text + "."
-	case t.message() == "":
-		return fmt.Sprintf("%s; the last failure was %s.", text, t.code())
+	case t.Message() == "":
+		return fmt.Sprintf("%s; the last failure was %s.", text, t.Code())
 	}
-	return fmt.Sprintf("%s; the last failure was %s: %s.", text, t.code(), strings.TrimSuffix(t.message(), "."))
+	return fmt.Sprintf("%s; the last failure was %s: %s.", text, t.Code(), strings.TrimSuffix(t.Message(), "."))
 }
 
 // verbs lists what a person can do about a run that needs one.
@@ -126,27 +127,27 @@ func (x *explainer) verbs() {
 	if !x.s.NeedsHuman() {
 		return
 	}
-	if r.lost() {
+	if r.Lost() {
 		x.lost()
 		return
 	}
-	late := r.deadline != 0 && r.deadline <= toInstant(x.now) && !r.passed
+	late := r.Deadline != 0 && r.Deadline <= model.ToInstant(x.now) && !r.Passed
 	told := 0
 	for i, n := range x.s.nodes {
-		if n.expanded || n.state != StepFailed && n.undo != undoFailed || told == mostTold {
+		if n.Expanded || n.State != StepFailed && n.Undo != model.UndoFailed || told == mostTold {
 			continue
 		}
 		before := len(x.out.Remedies)
-		if r.state == RunParked {
+		if r.State == RunParked {
 			x.failed(i, n, late)
-		} else if n.undo == undoFailed {
+		} else if n.Undo == model.UndoFailed {
 			x.undoFailed(i, n)
 		}
 		if len(x.out.Remedies) > before {
 			told++
 		}
 	}
-	if r.state != RunParked {
+	if r.State != RunParked {
 		return
 	}
 	if len(x.out.Remedies) == 0 { // no step is to blame: a deadline, or a cancel
@@ -158,10 +159,10 @@ func (x *explainer) verbs() {
 }
 
 // failed lists what can be done about a failed step of a parked run.
-func (x *explainer) failed(i int, n *node, late bool) {
-	name := nodeName(x.wf, i, n)
+func (x *explainer) failed(i int, n *model.Node, late bool) {
+	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
-	if n.effect() == EffectMaybe {
+	if n.Effect() == EffectMaybe {
 		x.say("It is not known whether %s took effect.", name)
 		x.remedy(SettleRequested{Step: name, As: SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
 		x.remedy(SettleRequested{Step: name, As: SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
@@ -174,15 +175,15 @@ func (x *explainer) failed(i int, n *node, late bool) {
 }
 
 // undoFailed lists what can be done about a failed undo.
-func (x *explainer) undoFailed(i int, n *node) {
-	name := nodeName(x.wf, i, n)
+func (x *explainer) undoFailed(i int, n *model.Node) {
+	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
 	switch {
-	case n.effect() == EffectMaybe && !n.known:
+	case n.Effect() == EffectMaybe && !n.Known:
 		x.say("It is not known whether %s took effect.", name)
 		x.remedy(SettleRequested{Step: name, As: SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
 		x.remedy(SettleRequested{Step: name, As: SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
-	case n.undoDoubt > 0:
+	case n.UndoDoubt > 0:
 		x.say("It is not known whether the undo of %s took effect.", name)
 		x.remedy(SettleRequested{Step: name, As: SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}

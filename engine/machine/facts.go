@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // Facts returns the record's part of the run's story, in the order in which
@@ -46,12 +47,12 @@ func (t *teller) tell() {
 		t.attemptEnds(t.pair(k))
 	}
 	for k := range r.nodes { // instances before their step
-		if v := t.pair(k); v.now.item {
+		if v := t.pair(k); v.now.Item {
 			t.nodeEnds(v)
 		}
 	}
 	for k := range r.nodes {
-		if v := t.pair(k); !v.now.item {
+		if v := t.pair(k); !v.now.Item {
 			t.nodeEnds(v)
 		}
 	}
@@ -77,23 +78,24 @@ type teller struct {
 
 type pair struct {
 	i        int
-	old, now *node
+	old, now *model.Node
 }
 
 // before and after return the run before and after the record.
-func (t *teller) before() *run { return &t.s.run }
-func (t *teller) after() *run  { return &t.o.run }
+func (t *teller) before() *model.Run { return &t.s.run }
+
+func (t *teller) after() *model.Run { return &t.o.run }
 
 // pair returns the k-th node of the record before and after it.
 func (t *teller) pair(k int) pair {
-	i := t.r.nodes[k].node
+	i := t.r.nodes[k].Node
 	return pair{i, t.s.before(i), t.o.node(&t.r, k)}
 }
 
 // say makes a fact whose kind was not skipped.
 func (t *teller) say(f Fact) {
 	t.count++
-	f.At = t.r.at.time()
+	f.At = t.r.at.Time()
 	t.facts = append(t.facts, f)
 }
 
@@ -111,7 +113,7 @@ func (t *teller) heads() {
 	switch ev := t.r.event.(type) {
 	case Started:
 		if !t.skips(FactRunCreated) {
-			t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().deadline.time(), By: ev.StartedBy})
+			t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().Deadline.Time(), By: ev.StartedBy})
 		}
 	case TakenOver:
 		if !t.skips(FactRunTakenOver) {
@@ -152,23 +154,23 @@ func (t *teller) progress(ev AttemptProgress) {
 	if i := ev.Attempt.Node; i >= 0 && i < len(t.s.nodes) {
 		p := pair{i, t.s.nodes[i], t.s.nodes[i]}
 		f.Step = t.name(p)
-		if a := p.now.find(ev.Attempt.Call); a != nil {
-			f.Attempt, f.Purpose, f.Undo = int(a.number), a.kind.told(), p.now.undoes(a)
+		if a := p.now.Find(ev.Attempt.Call); a != nil {
+			f.Attempt, f.Purpose, f.Undo = int(a.Number), purposeOf(a.Kind), p.now.Undoes(a)
 		}
 	}
 	t.say(f)
 }
 
-func (t *teller) name(p pair) string { return nodeName(t.wf, p.i, p.now) }
+func (t *teller) name(p pair) string { return model.NodeName(t.wf, p.i, p.now) }
 
 // attemptEnds tells which attempts of a node have ended.
 func (t *teller) attemptEnds(p pair) {
-	for k := range p.now.attempts {
-		a := &p.now.attempts[k]
-		if a.status == attemptOpen || a.ended != t.r.at {
+	for k := range p.now.Attempts {
+		a := &p.now.Attempts[k]
+		if a.Status == model.AttemptOpen || a.Ended != t.r.at {
 			continue
 		}
-		if old := p.old.find(int(a.call)); old != nil && old.status != attemptOpen {
+		if old := p.old.Find(int(a.Call)); old != nil && old.Status != model.AttemptOpen {
 			continue
 		}
 		if t.skips(FactAttemptFinished) {
@@ -176,25 +178,25 @@ func (t *teller) attemptEnds(p pair) {
 		}
 		f := t.attemptFact(p, a)
 		f.Kind = FactAttemptFinished
-		f.Status, f.Code, f.Message = attemptStatuses[a.status], a.code(), a.message()
-		f.Took = (a.ended.time()).Sub(a.started.time())
+		f.Status, f.Code, f.Message = model.AttemptStatuses[a.Status], a.Code(), a.Message()
+		f.Took = (a.Ended.Time()).Sub(a.Started.Time())
 		t.say(f)
 	}
 }
 
 // nodeEnds tells that a step or its undo has ended.
 func (t *teller) nodeEnds(p pair) {
-	if p.now.ended() && !p.old.ended() && !t.skips(FactStepFinished) {
-		f := Fact{Kind: FactStepFinished, Step: t.name(p), Action: actionName(t.wf, p.now, callDo), Status: p.now.state.String(), Attempt: int(p.now.fwd.total)}
-		if p.now.state == StepFailed || p.now.state == StepCaught {
-			f.Code, f.Message = p.now.fwd.code(), p.now.fwd.message()
+	if p.now.Ended() && !p.old.Ended() && !t.skips(FactStepFinished) {
+		f := Fact{Kind: FactStepFinished, Step: t.name(p), Action: model.ActionName(t.wf, p.now, model.CallDo), Status: p.now.State.String(), Attempt: int(p.now.Fwd.Total)}
+		if p.now.State == StepFailed || p.now.State == StepCaught {
+			f.Code, f.Message = p.now.Fwd.Code(), p.now.Fwd.Message()
 			f.NotRepeated = t.notRepeated(p.now)
 		}
-		began := p.now.fwd.began
-		if p.now.expanded { // a for_each step makes no call itself
-			began = p.now.fwd.ready
+		began := p.now.Fwd.Began
+		if p.now.Expanded { // a for_each step makes no call itself
+			began = p.now.Fwd.Ready
 		}
-		f.Took = since(began, p.now.fwd.ended)
+		f.Took = since(began, p.now.Fwd.Ended)
 		t.say(f)
 	}
 	if t.undoEnds(p) && !t.skips(FactUndoFinished) {
@@ -204,14 +206,14 @@ func (t *teller) nodeEnds(p pair) {
 
 // undoEnds reports whether the undo of a node has ended.
 func (t *teller) undoEnds(p pair) bool {
-	if p.now.undo == p.old.undo || p.now.expanded {
+	if p.now.Undo == p.old.Undo || p.now.Expanded {
 		return false
 	}
-	switch p.now.undo {
-	case undoDone, undoFailed, undoLeft, undoDeclared:
+	switch p.now.Undo {
+	case model.UndoDone, model.UndoFailed, model.UndoLeft, model.UndoDeclared:
 		return true
-	case undoNone: // before another attempt
-		return p.now.gen > p.old.gen || p.now.ended() && p.now.und.miss != missNone && !p.now.done
+	case model.UndoNone: // before another attempt
+		return p.now.Gen > p.old.Gen || p.now.Ended() && p.now.Und.Miss != model.MissNone && !p.now.Done
 	}
 	return false
 }
@@ -219,39 +221,39 @@ func (t *teller) undoEnds(p pair) bool {
 // undoEnd tells that the undo of a node has ended.
 func (t *teller) undoEnd(p pair) {
 	f := Fact{
-		Kind: FactUndoFinished, Step: t.name(p), Undo: true, Action: actionName(t.wf, p.now, callUndo),
-		Attempt: int(p.now.und.total), Took: since(p.now.und.began, p.now.und.ended),
+		Kind: FactUndoFinished, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo),
+		Attempt: int(p.now.Und.Total), Took: since(p.now.Und.Began, p.now.Und.Ended),
 	}
 	switch {
-	case p.now.undo == undoDone:
+	case p.now.Undo == model.UndoDone:
 		f.Status = "undone"
-	case p.now.undo == undoFailed:
-		f.Status, f.Code, f.Message = "undo_failed", p.now.und.code(), p.now.und.message()
-	case p.now.undo == undoLeft:
+	case p.now.Undo == model.UndoFailed:
+		f.Status, f.Code, f.Message = "undo_failed", p.now.Und.Code(), p.now.Und.Message()
+	case p.now.Undo == model.UndoLeft:
 		f.Status = "left_as_is"
-	case p.now.undo == undoDeclared:
+	case p.now.Undo == model.UndoDeclared:
 		f.Status = "not_undone_by_declaration"
-	case p.now.gen > p.old.gen:
-		f.Status, f.Attempt, f.Took = "undone", int(p.old.und.total), since(p.old.und.began, t.r.at)
+	case p.now.Gen > p.old.Gen:
+		f.Status, f.Attempt, f.Took = "undone", int(p.old.Und.Total), since(p.old.Und.Began, t.r.at)
 	default:
-		f.Status, f.Code, f.Message = "undo_failed", p.now.und.code(), p.now.und.message()
-		f.Took = since(p.old.und.began, t.r.at)
+		f.Status, f.Code, f.Message = "undo_failed", p.now.Und.Code(), p.now.Und.Message()
+		f.Took = since(p.old.Und.Began, t.r.at)
 	}
 	t.say(f)
 }
 
-func since(from, to instant) time.Duration {
+func since(from, to model.Instant) time.Duration {
 	if from == 0 || to == 0 {
 		return 0
 	}
-	return to.time().Sub(from.time())
+	return to.Time().Sub(from.Time())
 }
 
 // attemptFact is what start and end of an attempt have in common.
-func (t *teller) attemptFact(p pair, a *attempt) Fact {
+func (t *teller) attemptFact(p pair, a *model.Attempt) Fact {
 	f := Fact{
-		Step: t.name(p), Action: actionName(t.wf, p.now, a.kind), Purpose: a.kind.told(), Undo: p.now.undoes(a),
-		Attempt: int(a.number), Of: t.allowed(p.now, a.kind), CompleteBy: a.completeBy.time(), Among: t.instances(p.now),
+		Step: t.name(p), Action: model.ActionName(t.wf, p.now, a.Kind), Purpose: purposeOf(a.Kind), Undo: p.now.Undoes(a),
+		Attempt: int(a.Number), Of: t.allowed(p.now, a.Kind), CompleteBy: a.CompleteBy.Time(), Among: t.instances(p.now),
 	}
 	f.deadline(p.now)
 	return f
@@ -259,36 +261,24 @@ func (t *teller) attemptFact(p pair, a *attempt) Fact {
 
 // deadline adds the deadline of what the fact belongs to, whichever way the run
 // goes now.
-func (f *Fact) deadline(n *node) {
+func (f *Fact) deadline(n *model.Node) {
 	if f.Undo {
-		f.UndoDeadline = n.und.deadline.time()
+		f.UndoDeadline = n.Und.Deadline.Time()
 	} else {
-		f.StepDeadline = n.fwd.deadline.time()
+		f.StepDeadline = n.Fwd.Deadline.Time()
 	}
 }
 
-// undoes reports whether an attempt belongs to the undo of the node. The undo
-// asks what became of the node's work only when none of that is at work.
-func (n *node) undoes(a *attempt) bool {
-	switch a.kind {
-	case callUndo, callUndoLookup, callLearn:
-		return true
-	case callLookup:
-		return n.und.began != 0 && a.started >= n.und.began
-	}
-	return false
-}
-
-// told is the purpose that people see.
-func (k callKind) told() Purpose {
+// purposeOf is the purpose that people see of a call of this kind.
+func purposeOf(k model.CallKind) Purpose {
 	switch k {
-	case callDo:
+	case model.CallDo:
 		return PurposeDo
-	case callUndo:
+	case model.CallUndo:
 		return PurposeUndo
-	case callLookup, callUndoLookup:
+	case model.CallLookup, model.CallUndoLookup:
 		return PurposeLookup
-	case callLearn:
+	case model.CallLearn:
 		return PurposeLearn
 	}
 	return ""
@@ -296,16 +286,16 @@ func (k callKind) told() Purpose {
 
 // allowed returns how many attempts a round has, where that is a constant of
 // the definition; else 0.
-func (t *teller) allowed(n *node, kind callKind) (attempts int) {
-	if t.wf == nil || int(n.step) >= len(t.wf.Steps) {
+func (t *teller) allowed(n *model.Node, kind model.CallKind) (attempts int) {
+	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return 0
 	}
-	step := t.wf.Steps[n.step]
+	step := t.wf.Steps[n.Step]
 	settings := step.Settings
 	switch {
-	case kind == callUndo && step.Undo != nil && step.Undo.Settings != nil:
+	case kind == model.CallUndo && step.Undo != nil && step.Undo.Settings != nil:
 		settings = step.Undo.Settings
-	case kind != callDo:
+	case kind != model.CallDo:
 		return 0
 	}
 	s, err := settings(t.scope())
@@ -322,16 +312,16 @@ const factCost = 1_000_000
 
 // scope is what the limits of a step see.
 func (t *teller) scope() *dsl.Scope {
-	return &dsl.Scope{Vars: t.after().vars.v, Allowance: dsl.NewAllowance(factCost)}
+	return &dsl.Scope{Vars: t.after().Vars.V, Allowance: dsl.NewAllowance(factCost)}
 }
 
 // notRepeated says why a failed node was not tried again, where that is a
 // constant of the definition.
-func (t *teller) notRepeated(n *node) NotRepeated {
-	if t.wf == nil || int(n.step) >= len(t.wf.Steps) {
+func (t *teller) notRepeated(n *model.Node) NotRepeated {
+	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return ""
 	}
-	step := t.wf.Steps[n.step]
+	step := t.wf.Steps[n.Step]
 	s, err := step.Settings(t.scope())
 	if err != nil {
 		return ""
@@ -342,70 +332,70 @@ func (t *teller) notRepeated(n *node) NotRepeated {
 // turns tells that the run changed its direction.
 func (t *teller) turns() {
 	b, a := t.before(), t.after()
-	if a.phase != b.phase && !t.skips(FactRunTurned) {
-		t.say(Fact{Kind: FactRunTurned, Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message, CompensationDeadline: a.undoDeadline.time()})
+	if a.Phase != b.Phase && !t.skips(FactRunTurned) {
+		t.say(Fact{Kind: FactRunTurned, Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message, CompensationDeadline: a.UndoDeadline.Time()})
 	}
-	if a.lost() && !b.lost() && !b.state.NeedsHuman() && !t.skips(FactRunParked) {
-		f := a.lostFailure()
-		t.say(Fact{Kind: FactRunParked, Status: a.state.String(), Code: f.Code, Message: f.Message})
+	if a.Lost() && !b.Lost() && !b.State.NeedsHuman() && !t.skips(FactRunParked) {
+		f := lostFailure(a)
+		t.say(Fact{Kind: FactRunParked, Status: a.State.String(), Code: f.Code, Message: f.Message})
 	}
-	if a.parked && !b.parked && !b.lost() && !t.skips(FactRunParked) {
-		t.say(Fact{Kind: FactRunParked, Status: RunParked.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message})
+	if a.Parked && !b.Parked && !b.Lost() && !t.skips(FactRunParked) {
+		t.say(Fact{Kind: FactRunParked, Status: RunParked.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message})
 	}
-	if a.stuck && !b.stuck && !t.skips(FactRunParked) {
+	if a.Stuck && !b.Stuck && !t.skips(FactRunParked) {
 		f := Fact{
-			Kind: FactRunParked, Status: RunCompensationFailed.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message,
-			Undone: int(a.undone), LeftAsIs: int(a.left),
+			Kind: FactRunParked, Status: RunCompensationFailed.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message,
+			Undone: int(a.Undone), LeftAsIs: int(a.Left),
 		}
 		f.UndoFailures, f.UndoBlocked = undoFailures(t.wf, t.nodes())
 		t.say(f)
 	}
-	if a.overdue && !b.overdue && !a.parked && !t.skips(FactVerb) {
+	if a.Overdue && !b.Overdue && !a.Parked && !t.skips(FactVerb) {
 		t.say(Fact{Kind: FactVerb, Status: "overdue", Message: "the run's deadline has passed"})
 	}
 }
 
 // nodes returns all nodes as they are after the record.
-func (t *teller) nodes() []*node {
+func (t *teller) nodes() []*model.Node {
 	all := slices.Clone(t.s.nodes)
 	for k := range t.r.nodes {
-		for len(all) <= t.r.nodes[k].node {
-			all = append(all, &blank)
+		for len(all) <= t.r.nodes[k].Node {
+			all = append(all, &model.Blank)
 		}
-		all[t.r.nodes[k].node] = t.o.node(&t.r, k)
+		all[t.r.nodes[k].Node] = t.o.node(&t.r, k)
 	}
 	return all
 }
 
 // beginnings tells what a node starts or waits for.
 func (t *teller) beginnings(p pair) {
-	if p.now.undo == undoActive && p.old.undo != undoActive && p.old.und.began == 0 && !p.now.expanded && !t.skips(FactUndoStarted) {
-		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: actionName(t.wf, p.now, callUndo), UndoDeadline: p.now.und.deadline.time()})
+	if p.now.Undo == model.UndoActive && p.old.Undo != model.UndoActive && p.old.Und.Began == 0 && !p.now.Expanded && !t.skips(FactUndoStarted) {
+		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo), UndoDeadline: p.now.Und.Deadline.Time()})
 	}
-	for k := range p.now.attempts {
-		if a := &p.now.attempts[k]; a.started == t.r.at && p.old.find(int(a.call)) == nil && !t.skips(FactAttemptStarted) {
+	for k := range p.now.Attempts {
+		if a := &p.now.Attempts[k]; a.Started == t.r.at && p.old.Find(int(a.Call)) == nil && !t.skips(FactAttemptStarted) {
 			f := t.attemptFact(p, a)
 			f.Kind = FactAttemptStarted
 			t.say(f)
 		}
 	}
-	undo := p.now.undo != undoNone
-	track := p.now.track()
-	was := p.old.track()
-	if p.now.queue != 0 && p.now.hold > 0 && int(p.now.hold) <= len(t.after().holds) && (p.old.queue == 0 || p.old.hold != p.now.hold) && !t.skips(FactStepHeld) {
-		h := t.after().holds[p.now.hold-1]
-		f := Fact{Kind: FactStepHeld, Step: t.waiting(p), Undo: undo, Agent: h.agent, Until: h.until.time(), Message: h.why, Among: t.instances(p.now)}
+	undo := p.now.Undo != model.UndoNone
+	track := p.now.Track()
+	was := p.old.Track()
+	if p.now.Queue != 0 && p.now.Hold > 0 && int(p.now.Hold) <= len(t.after().Holds) && (p.old.Queue == 0 || p.old.Hold != p.now.Hold) && !t.skips(FactStepHeld) {
+		h := t.after().Holds[p.now.Hold-1]
+		f := Fact{Kind: FactStepHeld, Step: t.waiting(p), Undo: undo, Agent: h.Agent, Until: h.Until.Time(), Message: h.Why, Among: t.instances(p.now)}
 		f.deadline(p.now)
 		t.say(f)
 	}
-	if track.act == backoff && (was.act != backoff || was.until != track.until) && p.now.undo != undoPending && !t.skips(FactRetryScheduled) {
+	if track.Act == model.Backoff && (was.Act != model.Backoff || was.Until != track.Until) && p.now.Undo != model.UndoPending && !t.skips(FactRetryScheduled) {
 		f := Fact{
-			Kind: FactRetryScheduled, Step: t.name(p), Undo: undo, Purpose: track.kind.told(), Until: track.until.time(),
-			Code: track.code(), Message: track.message(), CoolDown: p.now.fwd.rounds > p.old.fwd.rounds,
+			Kind: FactRetryScheduled, Step: t.name(p), Undo: undo, Purpose: purposeOf(track.Kind), Until: track.Until.Time(),
+			Code: track.Code(), Message: track.Message(), CoolDown: p.now.Fwd.Rounds > p.old.Fwd.Rounds,
 			Among: t.instances(p.now),
 		}
 		if f.Purpose != PurposeLookup {
-			f.Attempt, f.Of = int(track.attempt)+1, t.allowed(p.now, track.kind)
+			f.Attempt, f.Of = int(track.Attempt)+1, t.allowed(p.now, track.Kind)
 		}
 		f.deadline(p.now)
 		t.say(f)
@@ -415,14 +405,14 @@ func (t *teller) beginnings(p pair) {
 // instances is how many instances the for_each step has that a node belongs to or
 // is. The instances of a step follow each other, so the last answer is kept: to
 // look for the step anew would cost the square of their number.
-func (t *teller) instances(n *node) int {
+func (t *teller) instances(n *model.Node) int {
 	switch {
-	case n.expanded:
-		return n.count
-	case !n.item:
+	case n.Expanded:
+		return n.Count
+	case !n.Item:
 		return 0
-	case t.each != int(n.step)+1:
-		t.each, t.among = int(n.step)+1, t.counted(int(n.step))
+	case t.each != int(n.Step)+1:
+		t.each, t.among = int(n.Step)+1, t.counted(int(n.Step))
 	}
 	return t.among
 }
@@ -430,12 +420,12 @@ func (t *teller) instances(n *node) int {
 // counted is how many instances a step has after the record.
 func (t *teller) counted(step int) int {
 	for k := range t.r.nodes {
-		if t.r.nodes[k].node == step {
-			return t.o.node(&t.r, k).count
+		if t.r.nodes[k].Node == step {
+			return t.o.node(&t.r, k).Count
 		}
 	}
 	if step < len(t.s.nodes) {
-		return t.s.nodes[step].count
+		return t.s.nodes[step].Count
 	}
 	return 0
 }
@@ -444,15 +434,15 @@ func (t *teller) counted(step int) int {
 // the instance that is to begin next.
 func (t *teller) waiting(p pair) string {
 	n := p.now
-	if n.expanded && n.next < n.count {
-		next := n.first + n.next
+	if n.Expanded && n.Next < n.Count {
+		next := n.First + n.Next
 		for k := range t.r.nodes {
-			if t.r.nodes[k].node == next {
-				return nodeName(t.wf, next, t.o.node(&t.r, k))
+			if t.r.nodes[k].Node == next {
+				return model.NodeName(t.wf, next, t.o.node(&t.r, k))
 			}
 		}
 		if next < len(t.s.nodes) {
-			return nodeName(t.wf, next, t.s.nodes[next])
+			return model.NodeName(t.wf, next, t.s.nodes[next])
 		}
 	}
 	return t.name(p)
@@ -461,12 +451,12 @@ func (t *teller) waiting(p pair) string {
 // end tells that the run has ended.
 func (t *teller) end() {
 	a := t.after()
-	if a.finished == 0 || t.before().finished != 0 || t.skips(FactRunFinished) {
+	if a.Finished == 0 || t.before().Finished != 0 || t.skips(FactRunFinished) {
 		return
 	}
 	t.say(Fact{
-		Kind: FactRunFinished, Status: a.state.String(), Step: a.failure.Step, Code: a.failure.Code, Message: a.failure.Message,
-		Outputs: namedValues(a.outputs), Undone: int(a.undone), LeftAsIs: int(a.left), Undeclared: int(a.undeclared),
-		Kept: keptByDeclaration(t.wf, a, t.nodes), Took: since(a.started, a.finished),
+		Kind: FactRunFinished, Status: a.State.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message,
+		Outputs: namedValues(a.Outputs), Undone: int(a.Undone), LeftAsIs: int(a.Left), Undeclared: int(a.Undeclared),
+		Kept: keptByDeclaration(t.wf, a, t.nodes), Took: since(a.Started, a.Finished),
 	})
 }

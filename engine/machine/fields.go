@@ -1,47 +1,24 @@
 package machine
 
 import (
-	"math/bits"
-	"slices"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // A field is one persisted field of a run or node: how to compare, copy, write
 // and read it. A field's place in its table is its bit in a patch and is never
 // reused; new fields go to the end, and a record without them means "as
 // before".
-type field[T any] struct {
-	bit  uint64 // in a patch; 1 << its place in its table
-	same func(a, b *T) bool
-	copy func(dst, src *T)
-	put  func(e *encoder, v *T)
-	get  func(d *decoder, v *T)
-}
-
-// diff returns the bits of the fields in which a and b differ.
-func diff[T any](fields []field[T], a, b *T) uint64 {
-	var mask uint64
-	for i := range fields {
-		if !fields[i].same(a, b) {
-			mask |= 1 << i
-		}
-	}
-	return mask
-}
-
-// overwrite copies the fields in mask.
-func overwrite[T any](fields []field[T], mask uint64, dst, src *T) {
-	for ; mask != 0; mask &= mask - 1 {
-		fields[bits.TrailingZeros64(mask)].copy(dst, src)
-	}
+type codec[T any] struct {
+	bit uint64 // in a patch; 1 << its place in its table
+	put func(e *encoder, v *T)
+	get func(d *decoder, v *T)
 }
 
 // number is a field of an integer type that is rarely negative.
-func number[T any, N ~int | ~int16 | ~int32 | ~int64 | ~uint8](bit uint64, p func(*T) *N) field[T] {
-	return field[T]{
-		bit:  bit,
-		same: func(a, b *T) bool { return *p(a) == *p(b) },
-		copy: func(dst, src *T) { *p(dst) = *p(src) },
-		put:  func(e *encoder, v *T) { e.int(int64(*p(v))) },
+func numberCodec[T any, N ~int | ~int16 | ~int32 | ~int64 | ~uint8](bit uint64, p func(*T) *N) codec[T] {
+	return codec[T]{
+		bit: bit,
+		put: func(e *encoder, v *T) { e.int(int64(*p(v))) },
 		get: func(d *decoder, v *T) {
 			read := d.int()
 			if *p(v) = N(read); int64(*p(v)) != read {
@@ -51,304 +28,227 @@ func number[T any, N ~int | ~int16 | ~int32 | ~int64 | ~uint8](bit uint64, p fun
 	}
 }
 
-func moment[T any](bit uint64, p func(*T) *instant) field[T] {
-	return field[T]{
-		bit:  bit,
-		same: func(a, b *T) bool { return *p(a) == *p(b) },
-		copy: func(dst, src *T) { *p(dst) = *p(src) },
-		put:  func(e *encoder, v *T) { e.instant(*p(v)) },
-		get:  func(d *decoder, v *T) { *p(v) = d.instant() },
+func momentCodec[T any](bit uint64, p func(*T) *model.Instant) codec[T] {
+	return codec[T]{
+		bit: bit,
+		put: func(e *encoder, v *T) { e.instant(*p(v)) },
+		get: func(d *decoder, v *T) { *p(v) = d.instant() },
 	}
 }
 
-func boolean[T any](bit uint64, p func(*T) *bool) field[T] {
-	return field[T]{
-		bit:  bit,
-		same: func(a, b *T) bool { return *p(a) == *p(b) },
-		copy: func(dst, src *T) { *p(dst) = *p(src) },
-		put:  func(e *encoder, v *T) { e.bool(*p(v)) },
-		get:  func(d *decoder, v *T) { *p(v) = d.bool() },
+func booleanCodec[T any](bit uint64, p func(*T) *bool) codec[T] {
+	return codec[T]{
+		bit: bit,
+		put: func(e *encoder, v *T) { e.bool(*p(v)) },
+		get: func(d *decoder, v *T) { *p(v) = d.bool() },
 	}
 }
 
-func text[T any](bit uint64, p func(*T) *string) field[T] {
-	return field[T]{
-		bit:  bit,
-		same: func(a, b *T) bool { return *p(a) == *p(b) },
-		copy: func(dst, src *T) { *p(dst) = *p(src) },
-		put:  func(e *encoder, v *T) { e.string(*p(v)) },
-		get:  func(d *decoder, v *T) { *p(v) = d.string() },
+func textCodec[T any](bit uint64, p func(*T) *string) codec[T] {
+	return codec[T]{
+		bit: bit,
+		put: func(e *encoder, v *T) { e.string(*p(v)) },
+		get: func(d *decoder, v *T) { *p(v) = d.string() },
 	}
 }
 
-func value[T any](bit uint64, p func(*T) *held) field[T] {
-	return field[T]{
-		bit:  bit,
-		same: func(a, b *T) bool { return sameHeld(*p(a), *p(b)) },
-		copy: func(dst, src *T) { *p(dst) = *p(src) },
-		put:  func(e *encoder, v *T) { e.held(*p(v)) },
-		get:  func(d *decoder, v *T) { *p(v) = d.held() },
+func valueCodec[T any](bit uint64, p func(*T) *model.Held) codec[T] {
+	return codec[T]{
+		bit: bit,
+		put: func(e *encoder, v *T) { e.held(*p(v)) },
+		get: func(d *decoder, v *T) { *p(v) = d.held() },
 	}
 }
 
 // blame is the last failure of a track.
-func blame(bit uint64, p func(*node) *track) field[node] {
-	return field[node]{
+func blameCodec(bit uint64, p func(*model.Node) *model.Track) codec[model.Node] {
+	return codec[model.Node]{
 		bit: bit,
-		same: func(a, b *node) bool {
-			x, y := p(a), p(b)
-			return x.miss == y.miss && x.said.same(y.said)
-		},
-		copy: func(dst, src *node) {
-			x, y := p(dst), p(src)
-			x.miss, x.said = y.miss, y.said
-		},
-		put: func(e *encoder, n *node) {
+		put: func(e *encoder, n *model.Node) {
 			x := p(n)
-			code, message := x.said.words()
-			e.int(int64(x.miss))
+			code, message := x.Said.Words()
+			e.int(int64(x.Miss))
 			e.string(code)
 			e.string(message)
 		},
-		get: func(d *decoder, n *node) {
+		get: func(d *decoder, n *model.Node) {
 			x := p(n)
-			x.miss = missKind(d.int())
-			x.said = said(d.string(), d.string())
+			x.Miss = model.MissKind(d.int())
+			x.Said = model.Said(d.string(), d.string())
 		},
 	}
 }
 
-// sameHeld compares by identity first: most values are not touched at all.
-func sameHeld(a, b held) bool { return a == b || (a.from == b.from && sameValue(a.v, b.v)) }
-
-var runFields = []field[run]{
-	number(runStateBit, func(r *run) *RunState { return &r.state }),
-	number(runDoneBit, func(r *run) *int32 { return &r.done }),
-	number(runLiveBit, func(r *run) *int32 { return &r.live }),
-	boolean(runBegunBit, func(r *run) *bool { return &r.begun }),
-	moment(runFinishedBit, func(r *run) *instant { return &r.finished }),
+var runCodec = []codec[model.Run]{
+	numberCodec(model.RunStateBit, func(r *model.Run) *RunState { return &r.State }),
+	numberCodec(model.RunDoneBit, func(r *model.Run) *int32 { return &r.Done }),
+	numberCodec(model.RunLiveBit, func(r *model.Run) *int32 { return &r.Live }),
+	booleanCodec(model.RunBegunBit, func(r *model.Run) *bool { return &r.Begun }),
+	momentCodec(model.RunFinishedBit, func(r *model.Run) *model.Instant { return &r.Finished }),
 	{
-		bit:  runOutputsBit,
-		same: func(a, b *run) bool { return slices.EqualFunc(a.outputs, b.outputs, sameOutput) },
-		copy: func(dst, src *run) { dst.outputs = src.outputs },
-		put:  func(e *encoder, r *run) { e.outputs(r.outputs) },
-		get:  func(d *decoder, r *run) { r.outputs = d.outputs() },
+		bit: model.RunOutputsBit,
+		put: func(e *encoder, r *model.Run) { e.outputs(r.Outputs) },
+		get: func(d *decoder, r *model.Run) { r.Outputs = d.outputs() },
 	},
-	number(runIDBit, func(r *run) *RunID { return &r.id }),
-	text(runNameBit, func(r *run) *string { return &r.name }),
-	text(runKeyBit, func(r *run) *string { return &r.key }),
-	value(runVarsBit, func(r *run) *held { return &r.vars }),
-	text(runTriggerBit, func(r *run) *string { return &r.trigger }),
-	text(runStartedByBit, func(r *run) *string { return &r.startedBy }),
-	text(runWorkflowBit, func(r *run) *string { return &r.workflow }),
-	number(runStepsBit, func(r *run) *int32 { return &r.steps }),
-	number(runOwnerBit, func(r *run) *int32 { return &r.owner }),
-	moment(runStartedBit, func(r *run) *instant { return &r.started }),
-	moment(runDeadlineBit, func(r *run) *instant { return &r.deadline }),
-	number(runPhaseBit, func(r *run) *phase { return &r.phase }),
-	boolean(runPausedBit, func(r *run) *bool { return &r.paused }),
-	boolean(runParkedBit, func(r *run) *bool { return &r.parked }),
-	moment(runParkedAtBit, func(r *run) *instant { return &r.parkedAt }),
-	boolean(runPassedBit, func(r *run) *bool { return &r.passed }),
-	boolean(runTurningBit, func(r *run) *bool { return &r.turning }),
-	boolean(runCancelBit, func(r *run) *bool { return &r.cancel }),
-	boolean(runNoUndoBit, func(r *run) *bool { return &r.noUndo }),
-	boolean(runOverdueBit, func(r *run) *bool { return &r.overdue }),
+	numberCodec(model.RunIDBit, func(r *model.Run) *RunID { return &r.ID }),
+	textCodec(model.RunNameBit, func(r *model.Run) *string { return &r.Name }),
+	textCodec(model.RunKeyBit, func(r *model.Run) *string { return &r.Key }),
+	valueCodec(model.RunVarsBit, func(r *model.Run) *model.Held { return &r.Vars }),
+	textCodec(model.RunTriggerBit, func(r *model.Run) *string { return &r.Trigger }),
+	textCodec(model.RunStartedByBit, func(r *model.Run) *string { return &r.StartedBy }),
+	textCodec(model.RunWorkflowBit, func(r *model.Run) *string { return &r.Workflow }),
+	numberCodec(model.RunStepsBit, func(r *model.Run) *int32 { return &r.Steps }),
+	numberCodec(model.RunOwnerBit, func(r *model.Run) *int32 { return &r.Owner }),
+	momentCodec(model.RunStartedBit, func(r *model.Run) *model.Instant { return &r.Started }),
+	momentCodec(model.RunDeadlineBit, func(r *model.Run) *model.Instant { return &r.Deadline }),
+	numberCodec(model.RunPhaseBit, func(r *model.Run) *model.Phase { return &r.Phase }),
+	booleanCodec(model.RunPausedBit, func(r *model.Run) *bool { return &r.Paused }),
+	booleanCodec(model.RunParkedBit, func(r *model.Run) *bool { return &r.Parked }),
+	momentCodec(model.RunParkedAtBit, func(r *model.Run) *model.Instant { return &r.ParkedAt }),
+	booleanCodec(model.RunPassedBit, func(r *model.Run) *bool { return &r.Passed }),
+	booleanCodec(model.RunTurningBit, func(r *model.Run) *bool { return &r.Turning }),
+	booleanCodec(model.RunCancelBit, func(r *model.Run) *bool { return &r.Cancel }),
+	booleanCodec(model.RunNoUndoBit, func(r *model.Run) *bool { return &r.NoUndo }),
+	booleanCodec(model.RunOverdueBit, func(r *model.Run) *bool { return &r.Overdue }),
 	{
-		bit:  runFailureBit,
-		same: func(a, b *run) bool { return a.failure == b.failure },
-		copy: func(dst, src *run) { dst.failure = src.failure },
-		put:  func(e *encoder, r *run) { e.failure(r.failure) },
-		get:  func(d *decoder, r *run) { r.failure = d.failure() },
+		bit: model.RunFailureBit,
+		put: func(e *encoder, r *model.Run) { e.failure(r.Failure) },
+		get: func(d *decoder, r *model.Run) { r.Failure = d.failure() },
 	},
-	moment(runUndoStartedBit, func(r *run) *instant { return &r.undoStarted }),
-	moment(runUndoDeadlineBit, func(r *run) *instant { return &r.undoDeadline }),
-	boolean(runUndoExpiredBit, func(r *run) *bool { return &r.undoExpired }),
-	boolean(runStuckBit, func(r *run) *bool { return &r.stuck }),
-	number(runUndonePastBit, func(r *run) *int32 { return &r.undonePast }),
-	number(runUndoneBit, func(r *run) *int32 { return &r.undone }),
-	number(runLeftBit, func(r *run) *int32 { return &r.left }),
-	number(runUndeclaredBit, func(r *run) *int32 { return &r.undeclared }),
+	momentCodec(model.RunUndoStartedBit, func(r *model.Run) *model.Instant { return &r.UndoStarted }),
+	momentCodec(model.RunUndoDeadlineBit, func(r *model.Run) *model.Instant { return &r.UndoDeadline }),
+	booleanCodec(model.RunUndoExpiredBit, func(r *model.Run) *bool { return &r.UndoExpired }),
+	booleanCodec(model.RunStuckBit, func(r *model.Run) *bool { return &r.Stuck }),
+	numberCodec(model.RunUndonePastBit, func(r *model.Run) *int32 { return &r.UndonePast }),
+	numberCodec(model.RunUndoneBit, func(r *model.Run) *int32 { return &r.Undone }),
+	numberCodec(model.RunLeftBit, func(r *model.Run) *int32 { return &r.Left }),
+	numberCodec(model.RunUndeclaredBit, func(r *model.Run) *int32 { return &r.Undeclared }),
 	{
-		bit:  runHoldsBit,
-		same: func(a, b *run) bool { return slices.Equal(a.holds, b.holds) },
-		copy: func(dst, src *run) { dst.holds = src.holds },
-		put:  func(e *encoder, r *run) { e.holds(r.holds) },
-		get:  func(d *decoder, r *run) { r.holds = d.holds() },
+		bit: model.RunHoldsBit,
+		put: func(e *encoder, r *model.Run) { e.holds(r.Holds) },
+		get: func(d *decoder, r *model.Run) { r.Holds = d.holds() },
 	},
 	{ // of run.holds, by place
-		bit:  runRefusedBit,
-		same: func(a, b *run) bool { return slices.Equal(a.refused, b.refused) },
-		copy: func(dst, src *run) { dst.refused = src.refused },
-		put:  func(e *encoder, r *run) { e.instants(r.refused) },
-		get:  func(d *decoder, r *run) { r.refused = d.instants() },
+		bit: model.RunRefusedBit,
+		put: func(e *encoder, r *model.Run) { e.instants(r.Refused) },
+		get: func(d *decoder, r *model.Run) { r.Refused = d.instants() },
 	},
 	{ // who paused it, when and why
-		bit: runPauseBit,
-		same: func(a, b *run) bool {
-			return a.pausedAt == b.pausedAt && a.pausedBy == b.pausedBy && a.pauseWhy == b.pauseWhy
+		bit: model.RunPauseBit,
+		put: func(e *encoder, r *model.Run) { e.instant(r.PausedAt); e.string(r.PausedBy); e.string(r.PauseWhy) },
+		get: func(d *decoder, r *model.Run) {
+			r.PausedAt, r.PausedBy, r.PauseWhy = d.instant(), d.string(), d.string()
 		},
-		copy: func(dst, src *run) {
-			dst.pausedAt, dst.pausedBy, dst.pauseWhy = src.pausedAt, src.pausedBy, src.pauseWhy
-		},
-		put: func(e *encoder, r *run) { e.instant(r.pausedAt); e.string(r.pausedBy); e.string(r.pauseWhy) },
-		get: func(d *decoder, r *run) { r.pausedAt, r.pausedBy, r.pauseWhy = d.instant(), d.string(), d.string() },
 	},
 	{ // that engines died with it
-		bit:  runLostBit,
-		same: func(a, b *run) bool { return a.lostAt == b.lostAt && a.lostWhy == b.lostWhy },
-		copy: func(dst, src *run) { dst.lostAt, dst.lostWhy = src.lostAt, src.lostWhy },
-		put:  func(e *encoder, r *run) { e.instant(r.lostAt); e.string(r.lostWhy) },
-		get:  func(d *decoder, r *run) { r.lostAt, r.lostWhy = d.instant(), d.string() },
+		bit: model.RunLostBit,
+		put: func(e *encoder, r *model.Run) { e.instant(r.LostAt); e.string(r.LostWhy) },
+		get: func(d *decoder, r *model.Run) { r.LostAt, r.LostWhy = d.instant(), d.string() },
 	},
-}
-
-// Bits of the run's fields that lie behind a pointer.
-const (
-	headBits    = runIDBit | runNameBit | runKeyBit | runVarsBit | runTriggerBit | runStartedByBit | runWorkflowBit | runStartedBit
-	troubleBits = runOutputsBit | runParkedAtBit | runFailureBit | runUndoStartedBit | runUndoDeadlineBit | runHoldsBit | runRefusedBit | runPauseBit | runLostBit
-)
-
-func sameOutput(a, b output) bool {
-	return a.name == b.name && a.sensitive == b.sensitive && a.problem == b.problem && sameHeld(a.value, b.value)
 }
 
 // The most frequent fields come first: their bits make the shortest masks.
-var nodeFields = []field[node]{
-	number(nodeStateBit, func(n *node) *StepState { return &n.state }),
-	number(nodeFwdActBit, func(n *node) *activity { return &n.fwd.act }),
-	number(nodeDoubtBit, func(n *node) *int32 { return &n.doubt }),
-	boolean(nodeDoneBit, func(n *node) *bool { return &n.done }),
-	number(nodeCallsBit, func(n *node) *int32 { return &n.calls }),
-	number(nodeFwdAttemptBit, func(n *node) *int32 { return &n.fwd.attempt }),
-	number(nodeFwdTotalBit, func(n *node) *int32 { return &n.fwd.total }),
-	number(nodeDepsBit, func(n *node) *int32 { return &n.deps }),
-	number(nodeFwdKindBit, func(n *node) *callKind { return &n.fwd.kind }),
-	moment(nodeFwdReadyBit, func(n *node) *instant { return &n.fwd.ready }),
-	moment(nodeFwdBeganBit, func(n *node) *instant { return &n.fwd.began }),
-	moment(nodeFwdEndedBit, func(n *node) *instant { return &n.fwd.ended }),
-	value(nodeInputBit, func(n *node) *held { return &n.input }),
-	boolean(nodePreparedBit, func(n *node) *bool { return &n.prepared }),
-	value(nodeOutputBit, func(n *node) *held { return &n.output }),
-	boolean(nodeKnownBit, func(n *node) *bool { return &n.known }),
-	moment(nodeFwdDeadlineBit, func(n *node) *instant { return &n.fwd.deadline }),
-	moment(nodeFwdUntilBit, func(n *node) *instant { return &n.fwd.until }),
-	number(nodeFwdFailuresBit, func(n *node) *int32 { return &n.fwd.failures }),
-	blame(nodeFwdFailureBit, func(n *node) *track { return &n.fwd }),
+var nodeCodec = []codec[model.Node]{
+	numberCodec(model.NodeStateBit, func(n *model.Node) *StepState { return &n.State }),
+	numberCodec(model.NodeFwdActBit, func(n *model.Node) *model.Activity { return &n.Fwd.Act }),
+	numberCodec(model.NodeDoubtBit, func(n *model.Node) *int32 { return &n.Doubt }),
+	booleanCodec(model.NodeDoneBit, func(n *model.Node) *bool { return &n.Done }),
+	numberCodec(model.NodeCallsBit, func(n *model.Node) *int32 { return &n.Calls }),
+	numberCodec(model.NodeFwdAttemptBit, func(n *model.Node) *int32 { return &n.Fwd.Attempt }),
+	numberCodec(model.NodeFwdTotalBit, func(n *model.Node) *int32 { return &n.Fwd.Total }),
+	numberCodec(model.NodeDepsBit, func(n *model.Node) *int32 { return &n.Deps }),
+	numberCodec(model.NodeFwdKindBit, func(n *model.Node) *model.CallKind { return &n.Fwd.Kind }),
+	momentCodec(model.NodeFwdReadyBit, func(n *model.Node) *model.Instant { return &n.Fwd.Ready }),
+	momentCodec(model.NodeFwdBeganBit, func(n *model.Node) *model.Instant { return &n.Fwd.Began }),
+	momentCodec(model.NodeFwdEndedBit, func(n *model.Node) *model.Instant { return &n.Fwd.Ended }),
+	valueCodec(model.NodeInputBit, func(n *model.Node) *model.Held { return &n.Input }),
+	booleanCodec(model.NodePreparedBit, func(n *model.Node) *bool { return &n.Prepared }),
+	valueCodec(model.NodeOutputBit, func(n *model.Node) *model.Held { return &n.Output }),
+	booleanCodec(model.NodeKnownBit, func(n *model.Node) *bool { return &n.Known }),
+	momentCodec(model.NodeFwdDeadlineBit, func(n *model.Node) *model.Instant { return &n.Fwd.Deadline }),
+	momentCodec(model.NodeFwdUntilBit, func(n *model.Node) *model.Instant { return &n.Fwd.Until }),
+	numberCodec(model.NodeFwdFailuresBit, func(n *model.Node) *int32 { return &n.Fwd.Failures }),
+	blameCodec(model.NodeFwdFailureBit, func(n *model.Node) *model.Track { return &n.Fwd }),
 	{ // who an instance is
-		bit: nodeInstanceBit,
-		same: func(a, b *node) bool {
-			return a.item == b.item && a.step == b.step && a.key == b.key && sameHeld(a.each, b.each)
-		},
-		copy: func(dst, src *node) { dst.item, dst.step, dst.key, dst.each = src.item, src.step, src.key, src.each },
-		put:  func(e *encoder, n *node) { e.bool(n.item); e.int(int64(n.step)); e.string(n.key); e.held(n.each) },
-		get: func(d *decoder, n *node) {
-			n.item, n.step, n.key, n.each = d.bool(), int32(d.index()), d.string(), d.held()
+		bit: model.NodeInstanceBit,
+		put: func(e *encoder, n *model.Node) { e.bool(n.Item); e.int(int64(n.Step)); e.string(n.Key); e.held(n.Each) },
+		get: func(d *decoder, n *model.Node) {
+			n.Item, n.Step, n.Key, n.Each = d.bool(), int32(d.index()), d.string(), d.held()
 		},
 	},
-	number(nodeNextBit, func(n *node) *int { return &n.next }),
-	number(nodeActiveBit, func(n *node) *int { return &n.active }),
-	number(nodeOverBit, func(n *node) *int { return &n.over }),
-	number(nodeBadBit, func(n *node) *int { return &n.bad }),
-	number(nodePastBit, func(n *node) *int { return &n.past }),
-	number(nodeUndoBit, func(n *node) *undoState { return &n.undo }),
-	number(nodeUndActBit, func(n *node) *activity { return &n.und.act }),
-	number(nodeBackBit, func(n *node) *int32 { return &n.back }),
-	number(nodeUndKindBit, func(n *node) *callKind { return &n.und.kind }),
-	number(nodeUndAttemptBit, func(n *node) *int32 { return &n.und.attempt }),
-	number(nodeUndTotalBit, func(n *node) *int32 { return &n.und.total }),
-	value(nodeUndoInputBit, func(n *node) *held { return &n.undoInput }),
-	boolean(nodeUndoReadyBit, func(n *node) *bool { return &n.undoReady }),
-	moment(nodeUndBeganBit, func(n *node) *instant { return &n.und.began }),
-	moment(nodeUndEndedBit, func(n *node) *instant { return &n.und.ended }),
-	moment(nodeUndReadyBit, func(n *node) *instant { return &n.und.ready }),
-	moment(nodeUndDeadlineBit, func(n *node) *instant { return &n.und.deadline }),
-	moment(nodeQuietBit, func(n *node) *instant { return &n.quiet }),
+	numberCodec(model.NodeNextBit, func(n *model.Node) *int { return &n.Next }),
+	numberCodec(model.NodeActiveBit, func(n *model.Node) *int { return &n.Active }),
+	numberCodec(model.NodeOverBit, func(n *model.Node) *int { return &n.Over }),
+	numberCodec(model.NodeBadBit, func(n *model.Node) *int { return &n.Bad }),
+	numberCodec(model.NodePastBit, func(n *model.Node) *int { return &n.Past }),
+	numberCodec(model.NodeUndoBit, func(n *model.Node) *model.UndoState { return &n.Undo }),
+	numberCodec(model.NodeUndActBit, func(n *model.Node) *model.Activity { return &n.Und.Act }),
+	numberCodec(model.NodeBackBit, func(n *model.Node) *int32 { return &n.Back }),
+	numberCodec(model.NodeUndKindBit, func(n *model.Node) *model.CallKind { return &n.Und.Kind }),
+	numberCodec(model.NodeUndAttemptBit, func(n *model.Node) *int32 { return &n.Und.Attempt }),
+	numberCodec(model.NodeUndTotalBit, func(n *model.Node) *int32 { return &n.Und.Total }),
+	valueCodec(model.NodeUndoInputBit, func(n *model.Node) *model.Held { return &n.UndoInput }),
+	booleanCodec(model.NodeUndoReadyBit, func(n *model.Node) *bool { return &n.UndoReady }),
+	momentCodec(model.NodeUndBeganBit, func(n *model.Node) *model.Instant { return &n.Und.Began }),
+	momentCodec(model.NodeUndEndedBit, func(n *model.Node) *model.Instant { return &n.Und.Ended }),
+	momentCodec(model.NodeUndReadyBit, func(n *model.Node) *model.Instant { return &n.Und.Ready }),
+	momentCodec(model.NodeUndDeadlineBit, func(n *model.Node) *model.Instant { return &n.Und.Deadline }),
+	momentCodec(model.NodeQuietBit, func(n *model.Node) *model.Instant { return &n.Quiet }),
 	{ // its place in the queue for an agent
-		bit:  nodeQueueBit,
-		same: func(a, b *node) bool { return a.queue == b.queue && a.hold == b.hold },
-		copy: func(dst, src *node) { dst.queue, dst.hold = src.queue, src.hold },
-		put:  func(e *encoder, n *node) { e.instant(n.queue); e.int(int64(n.hold)) },
-		get:  func(d *decoder, n *node) { n.queue = d.instant(); n.hold = int32(d.index()) },
+		bit: model.NodeQueueBit,
+		put: func(e *encoder, n *model.Node) { e.instant(n.Queue); e.int(int64(n.Hold)) },
+		get: func(d *decoder, n *model.Node) { n.Queue = d.instant(); n.Hold = int32(d.index()) },
 	},
-	moment(nodeUndUntilBit, func(n *node) *instant { return &n.und.until }),
-	number(nodeUndFailuresBit, func(n *node) *int32 { return &n.und.failures }),
-	blame(nodeUndFailureBit, func(n *node) *track { return &n.und }),
-	number(nodeUndoDoubtBit, func(n *node) *int { return &n.undoDoubt }),
+	momentCodec(model.NodeUndUntilBit, func(n *model.Node) *model.Instant { return &n.Und.Until }),
+	numberCodec(model.NodeUndFailuresBit, func(n *model.Node) *int32 { return &n.Und.Failures }),
+	blameCodec(model.NodeUndFailureBit, func(n *model.Node) *model.Track { return &n.Und }),
+	numberCodec(model.NodeUndoDoubtBit, func(n *model.Node) *int { return &n.UndoDoubt }),
 	{ // the instances of a for_each step
-		bit:  nodeExpansionBit,
-		same: func(a, b *node) bool { return a.expanded == b.expanded && a.first == b.first && a.count == b.count },
-		copy: func(dst, src *node) { dst.expanded, dst.first, dst.count = src.expanded, src.first, src.count },
-		put:  func(e *encoder, n *node) { e.bool(n.expanded); e.int(int64(n.first)); e.int(int64(n.count)) },
-		get:  func(d *decoder, n *node) { n.expanded, n.first, n.count = d.bool(), d.index(), d.index() },
+		bit: model.NodeExpansionBit,
+		put: func(e *encoder, n *model.Node) { e.bool(n.Expanded); e.int(int64(n.First)); e.int(int64(n.Count)) },
+		get: func(d *decoder, n *model.Node) { n.Expanded, n.First, n.Count = d.bool(), d.index(), d.index() },
 	},
-	number(nodeFwdRoundsBit, func(n *node) *int16 { return &n.fwd.rounds }),
-	number(nodeFwdLookupsBit, func(n *node) *int16 { return &n.fwd.lookups }),
-	number(nodeUndLookupsBit, func(n *node) *int16 { return &n.und.lookups }),
-	value(nodeCaughtBit, func(n *node) *held { return &n.caught }),
-	boolean(nodeTimedOutBit, func(n *node) *bool { return &n.timedOut }),
-	text(nodeBizKeyBit, func(n *node) *string { return &n.bizKey }),
-	number(nodeGenBit, func(n *node) *int32 { return &n.gen }),
+	numberCodec(model.NodeFwdRoundsBit, func(n *model.Node) *int16 { return &n.Fwd.Rounds }),
+	numberCodec(model.NodeFwdLookupsBit, func(n *model.Node) *int16 { return &n.Fwd.Lookups }),
+	numberCodec(model.NodeUndLookupsBit, func(n *model.Node) *int16 { return &n.Und.Lookups }),
+	valueCodec(model.NodeCaughtBit, func(n *model.Node) *model.Held { return &n.Caught }),
+	booleanCodec(model.NodeTimedOutBit, func(n *model.Node) *bool { return &n.TimedOut }),
+	textCodec(model.NodeBizKeyBit, func(n *model.Node) *string { return &n.BizKey }),
+	numberCodec(model.NodeGenBit, func(n *model.Node) *int32 { return &n.Gen }),
 	{
-		bit:  nodeCheckpointBit,
-		same: func(a, b *node) bool { return a.point == b.point && string(a.blob) == string(b.blob) },
-		copy: func(dst, src *node) { dst.point, dst.blob = src.point, src.blob },
-		put:  func(e *encoder, n *node) { e.int(int64(n.point)); e.bytes(n.blob) },
-		get:  func(d *decoder, n *node) { n.point = int(d.int()); n.blob = d.bytes() },
+		bit: model.NodeCheckpointBit,
+		put: func(e *encoder, n *model.Node) { e.int(int64(n.Point)); e.bytes(n.Blob) },
+		get: func(d *decoder, n *model.Node) { n.Point = int(d.int()); n.Blob = d.bytes() },
 	},
-	text(nodeManualBit, func(n *node) *string { return &n.manual }),
-	moment(nodeFwdRestBit, func(n *node) *instant { return &n.fwd.rest }),
-	moment(nodeUndRestBit, func(n *node) *instant { return &n.und.rest }),
-	boolean(nodeClearingBit, func(n *node) *bool { return &n.clearing }),
+	textCodec(model.NodeManualBit, func(n *model.Node) *string { return &n.Manual }),
+	momentCodec(model.NodeFwdRestBit, func(n *model.Node) *model.Instant { return &n.Fwd.Rest }),
+	momentCodec(model.NodeUndRestBit, func(n *model.Node) *model.Instant { return &n.Und.Rest }),
+	booleanCodec(model.NodeClearingBit, func(n *model.Node) *bool { return &n.Clearing }),
 	{
-		bit:  nodeUndoCheckpointBit,
-		same: func(a, b *node) bool { return a.undoPoint == b.undoPoint && string(a.undoBlob) == string(b.undoBlob) },
-		copy: func(dst, src *node) { dst.undoPoint, dst.undoBlob = src.undoPoint, src.undoBlob },
-		put:  func(e *encoder, n *node) { e.int(int64(n.undoPoint)); e.bytes(n.undoBlob) },
-		get:  func(d *decoder, n *node) { n.undoPoint = int(d.int()); n.undoBlob = d.bytes() },
+		bit: model.NodeUndoCheckpointBit,
+		put: func(e *encoder, n *model.Node) { e.int(int64(n.UndoPoint)); e.bytes(n.UndoBlob) },
+		get: func(d *decoder, n *model.Node) { n.UndoPoint = int(d.int()); n.UndoBlob = d.bytes() },
 	},
-	number(nodeStatedBit, func(n *node) *statement { return &n.stated }),
+	numberCodec(model.NodeStatedBit, func(n *model.Node) *model.Statement { return &n.Stated }),
 }
 
-// moreBits are those of the fields of a node that lie behind a pointer.
-const moreBits = nodeNextBit | nodeActiveBit | nodeOverBit | nodeBadBit | nodePastBit | nodeUndActBit | nodeUndKindBit |
-	nodeUndAttemptBit | nodeUndTotalBit | nodeUndoInputBit | nodeUndBeganBit | nodeUndEndedBit |
-	nodeUndReadyBit | nodeUndDeadlineBit | nodeUndUntilBit | nodeUndFailuresBit | nodeUndFailureBit |
-	nodeUndoDoubtBit | nodeExpansionBit | nodeUndLookupsBit | nodeCaughtBit | nodeBizKeyBit | nodeCheckpointBit |
-	nodeManualBit | nodeUndRestBit | nodeUndoCheckpointBit | nodeStatedBit
-
-// valueBits are the bits of nodeValues.
-var valueBits = [5]uint64{nodeInstanceBit, nodeInputBit, nodeOutputBit, nodeCaughtBit, nodeUndoInputBit}
-
-// nodeValues are the values of a node that a record may hold.
-func nodeValues(n *node) [5]*held {
-	return [5]*held{&n.each, &n.input, &n.output, &n.caught, &n.undoInput}
-}
-
-// saidBits are the bits of an attempt's code and message.
-const saidBits = attemptCodeBit | attemptMessageBit
-
-var attemptFields = []field[attempt]{
-	number(attemptStatusBit, func(a *attempt) *attemptStatus { return &a.status }),
-	moment(attemptEndedBit, func(a *attempt) *instant { return &a.ended }),
-	number(attemptKindBit, func(a *attempt) *callKind { return &a.kind }),
-	number(attemptNumberBit, func(a *attempt) *int32 { return &a.number }),
-	moment(attemptStartedBit, func(a *attempt) *instant { return &a.started }),
-	moment(attemptCompleteByBit, func(a *attempt) *instant { return &a.completeBy }),
+var attemptCodec = []codec[model.Attempt]{
+	numberCodec(model.AttemptStatusBit, func(a *model.Attempt) *model.AttemptStatus { return &a.Status }),
+	momentCodec(model.AttemptEndedBit, func(a *model.Attempt) *model.Instant { return &a.Ended }),
+	numberCodec(model.AttemptKindBit, func(a *model.Attempt) *model.CallKind { return &a.Kind }),
+	numberCodec(model.AttemptNumberBit, func(a *model.Attempt) *int32 { return &a.Number }),
+	momentCodec(model.AttemptStartedBit, func(a *model.Attempt) *model.Instant { return &a.Started }),
+	momentCodec(model.AttemptCompleteByBit, func(a *model.Attempt) *model.Instant { return &a.CompleteBy }),
 	{
-		bit:  attemptCodeBit,
-		same: func(a, b *attempt) bool { return a.said == b.said || a.code() == b.code() },
-		copy: func(dst, src *attempt) { dst.said = said(src.code(), dst.message()) },
-		put:  func(e *encoder, a *attempt) { e.string(a.code()) },
-		get:  func(d *decoder, a *attempt) { a.said = said(d.string(), a.message()) },
+		bit: model.AttemptCodeBit,
+		put: func(e *encoder, a *model.Attempt) { e.string(a.Code()) },
+		get: func(d *decoder, a *model.Attempt) { a.Said = model.Said(d.string(), a.Message()) },
 	},
 	{
-		bit:  attemptMessageBit,
-		same: func(a, b *attempt) bool { return a.said == b.said || a.message() == b.message() },
-		copy: func(dst, src *attempt) { dst.said = said(dst.code(), src.message()) },
-		put:  func(e *encoder, a *attempt) { e.string(a.message()) },
-		get:  func(d *decoder, a *attempt) { a.said = said(a.code(), d.string()) },
+		bit: model.AttemptMessageBit,
+		put: func(e *encoder, a *model.Attempt) { e.string(a.Message()) },
+		get: func(d *decoder, a *model.Attempt) { a.Said = model.Said(a.Code(), d.string()) },
 	},
-	moment(attemptSilentBit, func(a *attempt) *instant { return &a.silent }),
-	number(attemptGenBit, func(a *attempt) *int32 { return &a.gen }),
+	momentCodec(model.AttemptSilentBit, func(a *model.Attempt) *model.Instant { return &a.Silent }),
+	numberCodec(model.AttemptGenBit, func(a *model.Attempt) *int32 { return &a.Gen }),
 }

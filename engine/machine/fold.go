@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // Fold reads what EncodeRecords wrote and applies the records in order: what
@@ -46,23 +47,23 @@ type folder struct {
 	r       Record // only what was told, and which nodes change
 	masks   []uint64
 	o       outcome
-	head    head
-	trouble trouble
+	head    model.Head
+	trouble model.Trouble
 	slots   []*slot
 }
 
 // A slot is a node while it is read.
 type slot struct {
-	node
-	more     more
-	attempts []attempt
+	model.Node
+	more     model.More
+	attempts []model.Attempt
 }
 
 // record reads a record and applies it; it returns how many facts it has. After
 // a failure, of which the decoder knows, the state is as before.
 func (f *folder) record(s *State, wf *dsl.Workflow) int {
 	d := &f.d
-	at := instant(d.uint())
+	at := model.Instant(d.uint())
 	d.at = at
 	f.r = Record{at: at, event: d.event(), nodes: f.r.nodes[:0]}
 	f.o = outcome{run: s.run, nodes: f.o.nodes[:0]}
@@ -93,17 +94,17 @@ func (f *folder) readRun(s *State) uint64 {
 	if mask == 0 {
 		return 0
 	}
-	if mask&headBits != 0 {
-		f.head = *now.head
-		now.head = &f.head
+	if mask&model.HeadBits != 0 {
+		f.head = *now.Head
+		now.Head = &f.head
 	}
-	if mask&troubleBits != 0 {
-		f.trouble = *now.trouble
-		now.trouble = &f.trouble
+	if mask&model.TroubleBits != 0 {
+		f.trouble = *now.Trouble
+		now.Trouble = &f.trouble
 	}
 	d.runFields(kind, mask, now, f.r.event)
-	if mask&runOutputsBit != 0 {
-		s.resolveOutputs(now.outputs)
+	if mask&model.RunOutputsBit != 0 {
+		s.resolveOutputs(now.Outputs)
 	}
 	return mask
 }
@@ -114,28 +115,28 @@ func (f *folder) readNode(s *State, k int, h *heading) {
 		f.slots = append(f.slots, new(slot))
 	}
 	d, old, n := &f.d, s.before(h.node), f.slots[k]
-	n.node = *old
-	n.node.attempts = append(n.attempts[:0], old.attempts...)
-	if h.mask&moreBits != 0 {
-		n.more = *old.more
-		n.node.more = &n.more
+	n.Node = *old
+	n.Node.Attempts = append(n.attempts[:0], old.Attempts...)
+	if h.mask&model.MoreBits != 0 {
+		n.more = *old.More
+		n.Node.More = &n.more
 	}
-	d.nodeFields(h, &n.node)
+	d.nodeFields(h, &n.Node)
 	if h.mask != 0 {
-		s.resolveNode(&n.node, h.mask)
+		s.resolveNode(&n.Node, h.mask)
 	}
 	for range d.attempts(h) {
 		call, mask := d.attempt(h)
-		at, found := place(n.node.attempts, call)
+		at, found := model.Place(n.Node.Attempts, call)
 		if !found {
-			n.node.attempts = insert(n.node.attempts, at, attempt{call: call})
+			n.Node.Attempts = model.Insert(n.Node.Attempts, at, model.Attempt{Call: call})
 		}
-		d.attemptFields(h, mask, &n.node.attempts[at])
+		d.attemptFields(h, mask, &n.Node.Attempts[at])
 	}
-	n.node.attempts = forget(n.node.attempts)
-	n.attempts = n.node.attempts[:0]
-	f.r.nodes = append(f.r.nodes, nodePatch{node: h.node, mask: h.mask})
-	f.o.nodes = append(f.o.nodes, &n.node)
+	n.Node.Attempts = model.Forget(n.Node.Attempts)
+	n.attempts = n.Node.Attempts[:0]
+	f.r.nodes = append(f.r.nodes, model.NodePatch{Node: h.node, Mask: h.mask})
+	f.o.nodes = append(f.o.nodes, &n.Node)
 }
 
 // install makes the state what was read.
@@ -143,26 +144,26 @@ func (f *folder) install(s *State, mask uint64) {
 	was := s.run
 	now := f.o.run
 	switch {
-	case mask&headBits == 0:
-	case s.private && was.head != &noHead:
-		*was.head = f.head
-		now.head = was.head
+	case mask&model.HeadBits == 0:
+	case s.private && was.Head != &model.NoHead:
+		*was.Head = f.head
+		now.Head = was.Head
 	default:
 		own := f.head
-		now.head = &own
+		now.Head = &own
 	}
 	switch {
-	case mask&troubleBits == 0:
-	case s.private && was.trouble != &noTrouble:
-		*was.trouble = f.trouble
-		now.trouble = was.trouble
+	case mask&model.TroubleBits == 0:
+	case s.private && was.Trouble != &model.NoTrouble:
+		*was.Trouble = f.trouble
+		now.Trouble = was.Trouble
 	default:
 		own := f.trouble
-		now.trouble = &own
+		now.Trouble = &own
 	}
-	s.installRun(now, f.r.at, mask&runVarsBit != 0)
+	s.installRun(now, f.r.at, mask&model.RunVarsBit != 0)
 	for k := range f.r.nodes {
-		s.overwrite(f.r.nodes[k].node, f.o.nodes[k], f.r.nodes[k].mask)
+		s.overwrite(f.r.nodes[k].Node, f.o.nodes[k], f.r.nodes[k].Mask)
 	}
 	s.tally(f.r.event)
 	s.prune()
@@ -173,33 +174,25 @@ func (f *folder) install(s *State, mask uint64) {
 }
 
 // overwrite is install for a node that lies in memory which is used again.
-func (s *State) overwrite(i int, now *node, mask uint64) {
+func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {
 	case old == nil:
-	case i < len(s.nodes) && s.private && (i >= len(pristine) || old != &pristine[i]):
-		attempts, more := old.attempts[:0], old.more
+	case i < len(s.nodes) && s.private && (i >= len(model.Pristine) || old != &model.Pristine[i]):
+		attempts, more := old.Attempts[:0], old.More
 		*old = *now
-		old.attempts = append(attempts, now.attempts...)
-		if old.more = more; mask&moreBits != 0 {
-			old.own(now.more)
+		old.Attempts = append(attempts, now.Attempts...)
+		if old.More = more; mask&model.MoreBits != 0 {
+			old.Own(now.More)
 		}
 	default:
-		n := now.box()
-		if mask&moreBits != 0 {
-			n.more = &noMore
-			n.own(now.more)
+		n := now.Box()
+		if mask&model.MoreBits != 0 {
+			n.More = &model.NoMore
+			n.Own(now.More)
 		}
 		s.set(i, n)
 	}
-}
-
-// own makes the node's more, which nobody else has, like another.
-func (n *node) own(m *more) {
-	if n.more == &noMore {
-		n.more = new(more)
-	}
-	*n.more = *m
 }
 
 // release lets go of what was read, and of the memory if that was much.

@@ -7,34 +7,35 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // snapshot is everything the state knows, byte for byte: the persisted fields
 // with the values behind references, and what the indexes answer.
 func snapshot(s *State) []byte {
 	e := &encoder{at: 1}
-	e.uint(uint64(s.run.records))
+	e.uint(uint64(s.run.Records))
 	e.int(s.checkpoints)
 	e.int(s.values.bytes)
-	e.instant(s.run.last)
-	for _, f := range runFields {
+	e.instant(s.run.Last)
+	for _, f := range runCodec {
 		f.put(e, &s.run)
 	}
-	for _, o := range s.run.outputs {
-		e.value(o.value.v)
+	for _, o := range s.run.Outputs {
+		e.value(o.Value.V)
 	}
 	for i, n := range s.nodes {
 		e.uint(uint64(i))
-		for _, f := range nodeFields {
+		for _, f := range nodeCodec {
 			f.put(e, n)
 		}
-		for _, h := range nodeValues(n) {
-			e.value(h.v)
+		for _, h := range model.NodeValues(n) {
+			e.value(h.V)
 		}
-		for k := range n.attempts {
-			e.int(int64(n.attempts[k].call))
-			for _, f := range attemptFields {
-				f.put(e, &n.attempts[k])
+		for k := range n.Attempts {
+			e.int(int64(n.Attempts[k].Call))
+			for _, f := range attemptCodec {
+				f.put(e, &n.Attempts[k])
 			}
 		}
 	}

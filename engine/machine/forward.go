@@ -4,29 +4,30 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // accept makes the run out of its first event: the initial state of the run
 // and of all its steps (S14).
 func (d *decider) accept(ev Started) {
 	r := &d.run
-	r.id, r.name, r.key = ev.RunID, ev.Name, ev.Key
-	r.vars = held{v: ev.Vars}
-	r.trigger, r.startedBy, r.workflow = ev.Trigger, ev.StartedBy, d.wf.Name
-	r.steps = int32(len(d.wf.Steps))
-	r.started = d.at
-	r.state = RunQueued
+	r.ID, r.Name, r.Key = ev.RunID, ev.Name, ev.Key
+	r.Vars = model.Held{V: ev.Vars}
+	r.Trigger, r.StartedBy, r.Workflow = ev.Trigger, ev.StartedBy, d.wf.Name
+	r.Steps = int32(len(d.wf.Steps))
+	r.Started = d.at
+	r.State = RunQueued
 	if d.wf.Deadline != nil {
 		limit, err := d.wf.Deadline(d.scope(nil))
 		if err != nil {
 			d.turn(dsl.Failure{Code: CodeExpression, Message: "deadline: " + err.Error()})
 			return
 		}
-		if at, ok := limit.From(d.at.time()); ok {
-			r.deadline = toInstant(at)
+		if at, ok := limit.From(d.at.Time()); ok {
+			r.Deadline = model.ToInstant(at)
 		}
 	}
-	if d.deadlineRuns() && r.deadline <= d.at {
+	if d.deadlineRuns() && r.Deadline <= d.at {
 		d.passRun()
 		return
 	}
@@ -39,17 +40,17 @@ func (d *decider) accept(ev Started) {
 
 // forwardOpen reports whether steps may begin.
 func (d *decider) forwardOpen() bool {
-	return d.run.phase == phaseForward && !d.run.parked && d.run.finished == 0
+	return d.run.Phase == model.PhaseForward && !d.run.Parked && d.run.Finished == 0
 }
 
 // begin makes a step ready: its dependencies have ended (S8).
 func (d *decider) begin(i int) {
 	n := d.get(i)
-	if !d.forwardOpen() || n.state != StepPending || n.fwd.ready != 0 {
+	if !d.forwardOpen() || n.State != StepPending || n.Fwd.Ready != 0 {
 		return
 	}
 	n = d.edit(i)
-	n.fwd.ready = d.at
+	n.Fwd.Ready = d.at
 	step := d.step(n)
 	if !d.wanted(i, step.When) {
 		return
@@ -60,9 +61,9 @@ func (d *decider) begin(i int) {
 		d.missed(i, expressionMiss("settings", err))
 		return
 	}
-	if at, ok := settings.Deadline.From(d.at.time()); ok {
-		if n.fwd.deadline = toInstant(at); n.fwd.deadline <= d.at {
-			d.missed(i, miss{missDeadline, CodeDeadlineExceeded, "the step's deadline has passed"})
+	if at, ok := settings.Deadline.From(d.at.Time()); ok {
+		if n.Fwd.Deadline = model.ToInstant(at); n.Fwd.Deadline <= d.at {
+			d.missed(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the step's deadline has passed"})
 			return
 		}
 	}
@@ -104,17 +105,17 @@ func (d *decider) expand(i int) {
 		d.missed(i, m)
 		return
 	}
-	n.expanded, n.first, n.count = true, d.count(), len(each.Keys)
-	n.state = StepWaiting
+	n.Expanded, n.First, n.Count = true, d.count(), len(each.Keys)
+	n.State = StepWaiting
 	for k, key := range each.Keys {
-		number := n.first + k
+		number := n.First + k
 		item := d.edit(number)
-		item.item, item.step, item.key, item.each = true, int32(i), key, keepEach(key, each.Values[k])
-		item.state = StepPending
+		item.Item, item.Step, item.Key, item.Each = true, int32(i), key, model.KeepEach(key, each.Values[k])
+		item.State = StepPending
 		d.added++
-		d.names = append(d.names, NodeName{Node: number, Step: i, Name: nodeName(d.wf, number, item)})
+		d.names = append(d.names, NodeName{Node: number, Step: i, Name: model.NodeName(d.wf, number, item)})
 	}
-	if n.count == 0 {
+	if n.Count == 0 {
 		d.endForward(i, StepSucceeded)
 		return
 	}
@@ -124,7 +125,7 @@ func (d *decider) expand(i int) {
 // fanOut begins instances as far as max_parallel and the agent allow.
 func (d *decider) fanOut(i int) {
 	a := d.get(i)
-	if !d.forwardOpen() || !a.expanded || a.ended() || a.next >= a.count {
+	if !d.forwardOpen() || !a.Expanded || a.Ended() || a.Next >= a.Count {
 		return
 	}
 	step := d.step(a)
@@ -133,56 +134,56 @@ func (d *decider) fanOut(i int) {
 		limit = settings.MaxParallel
 	}
 	a = d.edit(i)
-	for a.next < a.count && (limit == 0 || a.active < limit) && !a.ended() && d.forwardOpen() {
+	for a.Next < a.Count && (limit == 0 || a.Active < limit) && !a.Ended() && d.forwardOpen() {
 		if !d.canStart(step.Do.Agent) {
 			d.hold(i, step.Do.Agent)
 			break
 		}
-		k := a.first + a.next
-		a.next++
-		if n := d.get(k); n.state != StepPending || n.fwd.ready != 0 {
+		k := a.First + a.Next
+		a.Next++
+		if n := d.get(k); n.State != StepPending || n.Fwd.Ready != 0 {
 			continue // begun before an operator set the turn back
 		}
-		a.active++
-		d.edit(k).fwd.ready = d.at
+		a.Active++
+		d.edit(k).Fwd.Ready = d.at
 		if d.wanted(k, step.WhenEach) {
 			d.call(k)
 		}
 	}
 	switch {
-	case a.ended():
-	case a.queue != 0 && a.active == 0:
-		a.state = StepHeld
+	case a.Ended():
+	case a.Queue != 0 && a.Active == 0:
+		a.State = StepHeld
 	default:
-		a.state = StepWaiting
+		a.State = StepWaiting
 	}
 }
 
 // endForward ends the forward part of a node in the given state.
 func (d *decider) endForward(i int, state StepState) {
 	n := d.edit(i)
-	n.state = state
-	n.fwd.act, n.fwd.ended = idle, d.at
-	n.queue, n.hold = 0, 0
-	if state != StepSkipped && (!n.expanded || n.count > 0) { // else there was nothing to start
-		d.run.begun = true
+	n.State = state
+	n.Fwd.Act, n.Fwd.Ended = model.Idle, d.at
+	n.Queue, n.Hold = 0, 0
+	if state != StepSkipped && (!n.Expanded || n.Count > 0) { // else there was nothing to start
+		d.run.Begun = true
 	}
 	switch {
-	case n.undo != undoNone:
+	case n.Undo != model.UndoNone:
 		d.undo.push(i)
-	case n.item:
-		a := d.edit(n.of())
-		a.active--
-		a.over++
-		d.aggregate(n.of())
-	case n.well():
-		d.run.done++
+	case n.Item:
+		a := d.edit(n.Of())
+		a.Active--
+		a.Over++
+		d.aggregate(n.Of())
+	case n.Well():
+		d.run.Done++
 		if i == d.wf.Pivot && state == StepSucceeded {
 			d.pivotPassed()
 		}
 		for _, j := range d.wf.Steps[i].Before {
 			b := d.edit(j)
-			if b.deps++; int(b.deps) == len(d.wf.Steps[j].After) {
+			if b.Deps++; int(b.Deps) == len(d.wf.Steps[j].After) {
 				d.ready.push(j)
 			}
 		}
@@ -192,14 +193,14 @@ func (d *decider) endForward(i int, state StepState) {
 // aggregate looks at a for_each step after one of its instances has ended.
 func (d *decider) aggregate(i int) {
 	a := d.get(i)
-	if a.ended() || d.frozen == i+1 || a.bad > d.tolerated(i) {
+	if a.Ended() || d.frozen == i+1 || a.Bad > d.tolerated(i) {
 		return
 	}
-	if a.over == a.count {
+	if a.Over == a.Count {
 		if d.anyHopeless(i, i) {
 			return // an operator has to find out first
 		}
-		d.edit(i).fwd.blame(miss{})
+		d.edit(i).Fwd.Blame(model.Miss{})
 		d.endForward(i, StepSucceeded)
 		return
 	}
@@ -215,16 +216,16 @@ func (d *decider) tolerated(i int) int {
 	if err != nil || settings.MaxFailures == nil {
 		return 0
 	}
-	return settings.MaxFailures(a.count)
+	return settings.MaxFailures(a.Count)
 }
 
 // missed decides what follows a failure in the forward part. The outcome is
 // looked up first where it is unknown and the action can be asked.
-func (d *decider) missed(i int, m miss) {
+func (d *decider) missed(i int, m model.Miss) {
 	n := d.edit(i)
-	n.fwd.blame(m)
-	if m.kind == missUnknown && d.step(n).Do.Lookup && !n.open() && !n.done && n.doubt > 0 {
-		n.fwd.lookups = 0
+	n.Fwd.Blame(m)
+	if m.Kind == model.MissUnknown && d.step(n).Do.Lookup && !n.Open() && !n.Done && n.Doubt > 0 {
+		n.Fwd.Lookups = 0
 		d.lookUp(i)
 		return
 	}
@@ -234,8 +235,8 @@ func (d *decider) missed(i int, m miss) {
 // lookUp asks for the outcome once nobody can be at work any more.
 func (d *decider) lookUp(i int) {
 	n := d.edit(i)
-	n.fwd.kind = callLookup
-	if until := max(n.quiet, n.fwd.rest); until > d.at {
+	n.Fwd.Kind = model.CallLookup
+	if until := max(n.Quiet, n.Fwd.Rest); until > d.at {
 		d.pause(i, until)
 		return
 	}
@@ -245,23 +246,23 @@ func (d *decider) lookUp(i int) {
 // lookupMissed handles a lookup that brought no answer.
 func (d *decider) lookupMissed(i int) {
 	n := d.edit(i)
-	if n.fwd.lookups++; n.fwd.lookups < maxLookups {
-		d.pause(i, max(d.at.add(d.lookupPause(n)), n.fwd.rest))
+	if n.Fwd.Lookups++; n.Fwd.Lookups < maxLookups {
+		d.pause(i, max(d.at.Add(d.lookupPause(n)), n.Fwd.Rest))
 		return
 	}
-	d.follow(i, n.fwd.blamed())
+	d.follow(i, n.Fwd.Blamed())
 }
 
 // follow is the order after a failed attempt: repeat, cool down, catch, give
 // up. While another attempt is open that may still bring a result, nothing is
 // given up.
-func (d *decider) follow(i int, m miss) {
+func (d *decider) follow(i int, m model.Miss) {
 	n := d.edit(i)
-	if n.undo != undoNone {
+	if n.Undo != model.UndoNone {
 		d.endForward(i, StepFailed)
 		return
 	}
-	if d.run.turning {
+	if d.run.Turning {
 		d.resolvePivot(i)
 		return
 	}
@@ -272,8 +273,8 @@ func (d *decider) follow(i int, m miss) {
 			return
 		}
 	}
-	if n.open() {
-		n.fwd.act, n.state = running, StepRunning
+	if n.Open() {
+		n.Fwd.Act, n.State = model.Running, StepRunning
 		return
 	}
 	if again && d.coolDown(i) {
@@ -281,23 +282,23 @@ func (d *decider) follow(i int, m miss) {
 	}
 	if late {
 		m = noTime(m)
-		d.edit(i).fwd.blame(m)
+		d.edit(i).Fwd.Blame(m)
 	}
 	if d.catches(i, m) {
 		return
 	}
-	d.giveUp(i, m, again || m.kind == missDeadline)
+	d.giveUp(i, m, again || m.Kind == model.MissDeadline)
 }
 
 // catches swallows a failure if the step's catch takes its code.
-func (d *decider) catches(i int, m miss) bool {
+func (d *decider) catches(i int, m model.Miss) bool {
 	n := d.get(i)
 	c := d.step(n).Catch
 	if c == nil {
 		return false
 	}
 	codes, err := c.Errors(d.scope(n))
-	if err != nil || !slices.Contains(codes, m.code) && !slices.Contains(codes, "*") {
+	if err != nil || !slices.Contains(codes, m.Code) && !slices.Contains(codes, "*") {
 		return false
 	}
 	var out dsl.Value
@@ -309,29 +310,29 @@ func (d *decider) catches(i int, m miss) bool {
 			return false
 		}
 	}
-	d.edit(i).caught = d.s.keep(out)
+	d.edit(i).Caught = d.s.keep(out)
 	d.endForward(i, StepCaught)
 	return true
 }
 
 // giveUp ends a node as failed for good. exhausted says that the failure could
 // have been repeated, had attempts or time been left.
-func (d *decider) giveUp(i int, m miss, exhausted bool) {
+func (d *decider) giveUp(i int, m model.Miss, exhausted bool) {
 	n := d.edit(i)
-	if !n.item {
+	if !n.Item {
 		d.endForward(i, StepFailed)
 		d.failed(i, i, m, exhausted)
 		return
 	}
-	a := d.edit(n.of())
-	a.bad++
-	if a.fwd.miss == missNone {
-		a.fwd.blame(m)
+	a := d.edit(n.Of())
+	a.Bad++
+	if a.Fwd.Miss == model.MissNone {
+		a.Fwd.Blame(m)
 	}
 	d.endForward(i, StepFailed)
-	if a.bad > d.tolerated(n.of()) && !a.ended() {
-		d.endForward(n.of(), StepFailed)
-		d.failed(n.of(), i, a.fwd.blamed(), exhausted)
+	if a.Bad > d.tolerated(n.Of()) && !a.Ended() {
+		d.endForward(n.Of(), StepFailed)
+		d.failed(n.Of(), i, a.Fwd.Blamed(), exhausted)
 		return
 	}
 	if d.hopeless(i) {
@@ -344,23 +345,23 @@ func (d *decider) giveUp(i int, m miss, exhausted bool) {
 func (d *decider) hopeless(i int) bool {
 	n := d.get(i)
 	step := d.step(n)
-	if n.effect() != EffectMaybe || n.known || step.NoUndo || step.Undo == nil {
+	if n.Effect() != EffectMaybe || n.Known || step.NoUndo || step.Undo == nil {
 		return false
 	}
 	if step.Undo.Do.ByKey || !step.Undo.UsesSelf || step.Do.Idempotent {
 		return false
 	}
-	return !step.Do.Lookup || n.fwd.lookups >= maxLookups
+	return !step.Do.Lookup || n.Fwd.Lookups >= maxLookups
 }
 
 // failed decides about a step that has failed for good because of node i,
 // which is the step itself or one of its instances.
-func (d *decider) failed(step, i int, m miss, exhausted bool) {
+func (d *decider) failed(step, i int, m model.Miss, exhausted bool) {
 	f := d.failure(step, m)
 	switch {
-	case d.run.parked || d.run.phase == phaseUndo:
+	case d.run.Parked || d.run.Phase == model.PhaseUndo:
 		return // recorded; an operator decides
-	case d.run.passed, d.pivotOpen(), d.anyHopeless(step, i):
+	case d.run.Passed, d.pivotOpen(), d.anyHopeless(step, i):
 		d.park(f)
 	case exhausted && d.exhausted(step) == dsl.ExhaustedPark:
 		d.park(f)
@@ -376,12 +377,12 @@ func (d *decider) failed(step, i int, m miss, exhausted bool) {
 // anyHopeless looks at the node that failed; when a for_each step's deadline
 // has passed, at all its instances.
 func (d *decider) anyHopeless(step, i int) bool {
-	if i != step || !d.get(step).expanded {
+	if i != step || !d.get(step).Expanded {
 		return d.hopeless(i)
 	}
 	a := d.get(step)
-	for k := a.first; k < a.first+a.count; k++ {
-		if d.get(k).state == StepFailed && d.hopeless(k) {
+	for k := a.First; k < a.First+a.Count; k++ {
+		if d.get(k).State == StepFailed && d.hopeless(k) {
 			return true
 		}
 	}
@@ -398,34 +399,34 @@ func (d *decider) exhausted(step int) dsl.Exhausted {
 }
 
 // failure is what expressions and people see of a failure that turns the run.
-func (d *decider) failure(i int, m miss) dsl.Failure {
-	return dsl.Failure{Step: d.step(d.get(i)).Name, Code: m.code, Message: m.message}
+func (d *decider) failure(i int, m model.Miss) dsl.Failure {
+	return dsl.Failure{Step: d.step(d.get(i)).Name, Code: m.Code, Message: m.Message}
 }
 
 // pause lets the working track wait until a time.
-func (d *decider) pause(i int, until instant) {
+func (d *decider) pause(i int, until model.Instant) {
 	n := d.edit(i)
-	t := n.track()
-	t.act, t.until = backoff, until
-	n.queue, n.hold = 0, 0
-	if n.undo == undoNone {
-		n.state = StepBackoff
+	t := n.Track()
+	t.Act, t.Until = model.Backoff, until
+	n.Queue, n.Hold = 0, 0
+	if n.Undo == model.UndoNone {
+		n.State = StepBackoff
 	}
 }
 
 // wakeUp lets go on what has paused long enough.
 func (d *decider) wakeUp() {
-	if d.run.held() || d.run.finished != 0 || d.run.parked && d.run.phase == phaseForward {
+	if d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward {
 		return
 	}
 	for _, i := range ascending(d.s.wakes.upTo(d.at, nil)) {
 		n := d.get(i)
-		if w := n.wake(); w == 0 || w > d.at {
+		if w := n.Wake(); w == 0 || w > d.at {
 			continue
 		}
 		n = d.edit(i)
-		n.track().act = idle
-		if n.undo == undoPending {
+		n.Track().Act = model.Idle
+		if n.Undo == model.UndoPending {
 			d.undo.push(i)
 		} else {
 			d.launch.push(i)
@@ -433,6 +434,6 @@ func (d *decider) wakeUp() {
 	}
 }
 
-func expressionMiss(what string, err error) miss {
-	return miss{missExpression, CodeExpression, what + ": " + err.Error()}
+func expressionMiss(what string, err error) model.Miss {
+	return model.Miss{Kind: model.MissExpression, Code: CodeExpression, Message: what + ": " + err.Error()}
 }

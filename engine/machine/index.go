@@ -3,6 +3,8 @@ package machine
 import (
 	"container/heap"
 	"slices"
+
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // A lazyHeap orders nodes by a key, smallest first, then by number. Entries
@@ -14,7 +16,7 @@ type lazyHeap struct {
 }
 
 type entry struct {
-	key  instant
+	key  model.Instant
 	node int
 }
 
@@ -69,7 +71,7 @@ func (h *lazyHeap) clone() lazyHeap {
 }
 
 // change tells the heap that a node's key was old and is now new; 0 = none.
-func (h *lazyHeap) change(node int, old, key instant) {
+func (h *lazyHeap) change(node int, old, key model.Instant) {
 	if old == key {
 		return
 	}
@@ -84,7 +86,7 @@ func (h *lazyHeap) change(node int, old, key instant) {
 
 // prune drops stale entries from the top, and all of them once they outnumber
 // the valid ones, so that the heap stays as small as what it indexes.
-func (h *lazyHeap) prune(key func(node int) instant) {
+func (h *lazyHeap) prune(key func(node int) model.Instant) {
 	if len(h.items) > 2*h.valid+32 {
 		kept := h.items[:0]
 		for _, e := range h.items {
@@ -104,7 +106,7 @@ func (h *lazyHeap) prune(key func(node int) instant) {
 }
 
 // top returns the smallest key; 0 = none. It is exact after prune.
-func (h *lazyHeap) top() instant {
+func (h *lazyHeap) top() model.Instant {
 	if len(h.items) == 0 {
 		return 0
 	}
@@ -113,7 +115,7 @@ func (h *lazyHeap) top() instant {
 
 // upTo appends the nodes of all entries whose key is at most limit, stale
 // ones included, in no order. It costs what it finds.
-func (h *lazyHeap) upTo(limit instant, found []int) []int {
+func (h *lazyHeap) upTo(limit model.Instant, found []int) []int {
 	if top := h.top(); top == 0 || top > limit {
 		return found
 	}
@@ -121,7 +123,7 @@ func (h *lazyHeap) upTo(limit instant, found []int) []int {
 }
 
 // visit appends the entries under position i whose key is at most limit.
-func (h *lazyHeap) visit(i int, limit instant, found []int) []int {
+func (h *lazyHeap) visit(i int, limit model.Instant, found []int) []int {
 	if i >= len(h.items) || h.items[i].key > limit {
 		return found
 	}

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // The lazy heap against a dumb twin: a plain list of keys.
@@ -11,14 +13,14 @@ func TestLazyHeapAgainstATwin(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var h lazyHeap
-		keys := make([]instant, 40)
-		now := func(i int) instant { return keys[i] }
+		keys := make([]model.Instant, 40)
+		now := func(i int) model.Instant { return keys[i] }
 		for step := range 400 {
 			i := rng.IntN(len(keys))
 			old := keys[i]
 			keys[i] = 0
 			if rng.IntN(3) > 0 {
-				keys[i] = instant(1 + rng.IntN(30))
+				keys[i] = model.Instant(1 + rng.IntN(30))
 			}
 			h.change(i, old, keys[i])
 			h.prune(now)
@@ -34,7 +36,7 @@ func TestLazyHeapAgainstATwin(t *testing.T) {
 				}
 				return 1
 			})
-			want := instant(0)
+			want := model.Instant(0)
 			if len(twin) > 0 {
 				want = twin[0].key
 			}

@@ -4,24 +4,26 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // forwardKey is the idempotency key of a node's work: the same for all its
 // attempts, on whatever engine, and for no other call (S26, S29). It holds
 // neither attempt number nor time nor list position.
-func (d *decider) forwardKey(n *node) string {
-	if n.bizKey != "" {
-		return n.bizKey
+func (d *decider) forwardKey(n *model.Node) string {
+	if n.BizKey != "" {
+		return n.BizKey
 	}
-	return idempotencyKey(d.run.id, d.step(n).Name, n.key, "do", int(n.gen))
+	return idempotencyKey(d.run.ID, d.step(n).Name, n.Key, "do", int(n.Gen))
 }
 
 // undoKey is the idempotency key of a node's undo.
-func (d *decider) undoKey(n *node) string {
-	if n.bizKey != "" {
-		return n.bizKey + ":undo"
+func (d *decider) undoKey(n *model.Node) string {
+	if n.BizKey != "" {
+		return n.BizKey + ":undo"
 	}
-	return idempotencyKey(d.run.id, d.step(n).Name, n.key, "undo", int(n.gen))
+	return idempotencyKey(d.run.ID, d.step(n).Name, n.Key, "undo", int(n.Gen))
 }
 
 // idempotencyKey hashes what identifies a call. Every part is preceded by its

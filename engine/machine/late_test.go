@@ -1,6 +1,10 @@
 package machine
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/saga-engine/engine/engine/internal/model"
+)
 
 // S28, S35: whatever state a run is in, an answer to no open attempt is late,
 // however often it comes, and changes nothing.
@@ -17,7 +21,7 @@ func TestLateAnswers(t *testing.T) {
 			due, isDue := p.s.NextDue()
 			ids := []AttemptID{{Node: 0, Call: 99}, {Node: 99, Call: 1}, {Node: -1, Call: 0}}
 			for _, call := range p.calls {
-				if a := p.s.nodes[call.Attempt.Node].find(call.Attempt.Call); a.status != attemptOpen {
+				if a := p.s.nodes[call.Attempt.Node].Find(call.Attempt.Call); a.Status != model.AttemptOpen {
 					ids = append(ids, call.Attempt)
 				}
 			}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"time"
+
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // LoneHeading is how many bytes AppendLone puts in front at most.
@@ -14,7 +16,7 @@ const LoneHeading = 3 * binary.MaxVarintLen64
 // it is one record, and of which time. ok is false if it is not so.
 func CutLone(data []byte, at time.Time) (rest []byte, version byte, ok bool) {
 	d := decoder{b: data}
-	if d.uint() != format || d.uint() != 1 || instant(d.uint()) != toInstant(at) || d.err != nil {
+	if d.uint() != format || d.uint() != 1 || model.Instant(d.uint()) != model.ToInstant(at) || d.err != nil {
 		return nil, 0, false
 	}
 	return d.b, format, true
@@ -32,6 +34,6 @@ func AppendLone(b, rest []byte, version byte, at time.Time) ([]byte, error) {
 	}
 	b = binary.AppendUvarint(b, uint64(version))
 	b = binary.AppendUvarint(b, 1)
-	b = binary.AppendUvarint(b, uint64(toInstant(at)))
+	b = binary.AppendUvarint(b, uint64(model.ToInstant(at)))
 	return append(b, rest...), nil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // Lost returns the record that parks a run with which engines died: what Decide
@@ -16,13 +17,13 @@ import (
 // machine it is a run that is held, as one that is paused: answers count and
 // clocks go on. A person's retry, cancel or compensate lets it go on.
 func Lost(at time.Time, ev EngineLost, was RunState) Record {
-	patch := runPatch{mask: runLostBit, to: run{
-		head: &noHead, trouble: &trouble{lostAt: toInstant(at), lostWhy: ev.Why},
+	patch := model.RunPatch{Mask: model.RunLostBit, To: model.Run{
+		Head: &model.NoHead, Trouble: &model.Trouble{LostAt: model.ToInstant(at), LostWhy: ev.Why},
 	}}
-	r := Record{at: toInstant(at), event: ev, run: &patch}
+	r := Record{at: model.ToInstant(at), event: ev, run: &patch}
 	if !was.NeedsHuman() {
-		patch.mask |= runStateBit
-		patch.to.state = RunParked
+		patch.Mask |= model.RunStateBit
+		patch.To.State = RunParked
 		r.commands = []Command{Alert{Kind: RunParked.String(), Code: CodeEngineLost, Message: ev.Why}}
 	}
 	return r
@@ -30,36 +31,28 @@ func Lost(at time.Time, ev EngineLost, was RunState) Record {
 
 // engineLost parks the run, once.
 func (d *decider) engineLost(ev EngineLost) Record {
-	if d.run.lost() {
+	if d.run.Lost() {
 		return d.nothing()
 	}
-	return Lost(d.at.time(), ev, d.run.state)
+	return Lost(d.at.Time(), ev, d.run.State)
 }
-
-// lost reports whether engines died with the run, and nobody has said since how it
-// goes on.
-func (r *run) lost() bool { return r.lostAt != 0 }
-
-// held reports whether the run is held whichever way it goes: it is paused, or
-// engines died with it.
-func (r *run) held() bool { return r.paused || r.lost() }
 
 // found lets a run go on with which engines died.
 func (d *decider) found() {
 	r := &d.run
-	if !r.lost() {
+	if !r.Lost() {
 		return
 	}
-	r.lostAt, r.lostWhy = 0, ""
-	r.begun = true // no run returns to the queue (S53)
+	r.LostAt, r.LostWhy = 0, ""
+	r.Begun = true // no run returns to the queue (S53)
 	for i := range d.count() {
-		if !d.get(i).ended() {
+		if !d.get(i).Ended() {
 			d.reopen(i)
 		}
 	}
 }
 
 // lostFailure is why the run is parked, as people see it.
-func (r *run) lostFailure() dsl.Failure {
-	return dsl.Failure{Code: CodeEngineLost, Message: r.lostWhy}
+func lostFailure(r *model.Run) dsl.Failure {
+	return dsl.Failure{Code: CodeEngineLost, Message: r.LostWhy}
 }

@@ -3,6 +3,8 @@ package machine
 import (
 	"testing"
 	"time"
+
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 func TestOutcomeOfAnAttempt(t *testing.T) {
@@ -124,7 +126,7 @@ func TestRetryUnbounded(t *testing.T) {
 		due, _ := p.s.NextDue()
 		p.wait(due.Sub(p.now), "do a")
 	}
-	if v := p.view("a"); v.Attempts != 41 || len(v.Calls) > keptAttempts+1 {
+	if v := p.view("a"); v.Attempts != 41 || len(v.Calls) > model.KeptAttempts+1 {
 		t.Errorf("got %d attempts, %d remembered", v.Attempts, len(v.Calls))
 	}
 }

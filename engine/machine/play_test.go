@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -120,7 +121,7 @@ func (p *play) call(node string, number int) Invoke {
 		if p.node(c) != node || number != 0 && c.Attempt.Call != number {
 			continue
 		}
-		if a := p.s.nodes[c.Attempt.Node].find(c.Attempt.Call); number != 0 || a != nil && a.status == attemptOpen {
+		if a := p.s.nodes[c.Attempt.Node].Find(c.Attempt.Call); number != 0 || a != nil && a.Status == model.AttemptOpen {
 			return c
 		}
 	}

@@ -16,7 +16,8 @@ func TestImports(t *testing.T) {
 	allowed := map[string]bool{
 		"cmp": true, "container/heap": true, "crypto/sha256": true, "encoding/binary": true, "encoding/hex": true, "errors": true,
 		"fmt": true, "iter": true, "maps": true, "math": true, "math/bits": true, "slices": true, "strconv": true, "strings": true, "time": true,
-		"github.com/saga-engine/engine/dsl": true, "github.com/saga-engine/engine/sdk": true,
+		"github.com/saga-engine/engine/dsl": true, "github.com/saga-engine/engine/engine/internal/model": true,
+		"github.com/saga-engine/engine/engine/machine/status": true, "github.com/saga-engine/engine/sdk": true,
 	}
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 10 {

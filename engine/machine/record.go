@@ -2,16 +2,18 @@ package machine
 
 import (
 	"time"
+
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // A Record is one step of a run's history: what happened and what was decided
 // about it. Records are made by Decide or DecodeRecords, folded by
 // State.Apply, and never changed.
 type Record struct {
-	at    instant
+	at    model.Instant
 	event Event
-	run   *runPatch
-	nodes []nodePatch // ascending by number
+	run   *model.RunPatch
+	nodes []model.NodePatch // ascending by number
 
 	commands []Command  // not persisted: only the process that lands the record acts on it
 	late     bool       // not persisted
@@ -24,32 +26,10 @@ type Record struct {
 	records int32  // how many records that had; the nodes are then what they become
 }
 
-// A runPatch holds the fields of the run that a record changes; other fields
-// mean nothing.
-type runPatch struct {
-	mask uint64
-	to   run
-}
-
-// A nodePatch holds the fields of one node that a record changes; other fields
-// mean nothing unless the record was decided here. Attempts are patched one by
-// one.
-type nodePatch struct {
-	node     int
-	mask     uint64
-	to       *node
-	attempts []attemptPatch
-}
-
-type attemptPatch struct {
-	mask uint16
-	to   attempt
-}
-
 // decidedOn reports whether s is what the record was decided on: then its run
 // and nodes are as they will be.
 func (r *Record) decidedOn(s *State) bool {
-	return r.base == s && r.records == s.run.records && s != nil
+	return r.base == s && r.records == s.run.Records && s != nil
 }
 
 // Empty reports whether the record changes nothing and says nothing: there is
@@ -69,7 +49,7 @@ func (r Record) Empty() bool {
 }
 
 // At returns the record's time on the store's clock.
-func (r Record) At() time.Time { return r.at.time() }
+func (r Record) At() time.Time { return r.at.Time() }
 
 // Event returns what happened. It is a Refused where a verb did not apply.
 func (r Record) Event() Event { return r.event }
@@ -93,8 +73,8 @@ func (r Record) Commands() []Command { return r.commands }
 
 // RunState returns the run's state after the record, if the record changes it.
 func (r Record) RunState() (RunState, bool) {
-	if r.run != nil && r.run.mask&runStateBit != 0 {
-		return r.run.to.state, true
+	if r.run != nil && r.run.Mask&model.RunStateBit != 0 {
+		return r.run.To.State, true
 	}
 	return RunInvalid, false
 }
@@ -119,11 +99,11 @@ func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 	decided := r.decidedOn(s)
 	for k := range r.nodes {
 		p := &r.nodes[k]
-		now := p.to
+		now := p.To
 		if !decided {
 			now = s.after(p)
 		}
-		row, was := stepRow(p.node, now), stepRow(p.node, s.before(p.node))
+		row, was := stepRow(p.Node, now), stepRow(p.Node, s.before(p.Node))
 		if row != was {
 			rows = append(rows, row)
 		}
@@ -134,18 +114,18 @@ func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 // stepRow is a node's row. A for_each step runs nothing itself: it shows as
 // waiting for its instances, so that a running row always has a complete-by
 // (S10).
-func stepRow(i int, n *node) StepRow {
-	row := StepRow{Node: i, State: n.shown(), Failures: int(n.fwd.failures + n.und.failures), Attempt: int(n.fwd.total)}
-	if n.und.total > 0 {
-		row.Attempt = int(n.und.total)
+func stepRow(i int, n *model.Node) StepRow {
+	row := StepRow{Node: i, State: n.Shown(), Failures: int(n.Fwd.Failures + n.Und.Failures), Attempt: int(n.Fwd.Total)}
+	if n.Und.Total > 0 {
+		row.Attempt = int(n.Und.Total)
 	}
-	var latest instant
-	for k := range n.attempts {
-		if n.attempts[k].status == attemptOpen {
-			latest = max(latest, n.attempts[k].completeBy)
+	var latest model.Instant
+	for k := range n.Attempts {
+		if n.Attempts[k].Status == model.AttemptOpen {
+			latest = max(latest, n.Attempts[k].CompleteBy)
 		}
 	}
-	row.CompleteBy = latest.time()
+	row.CompleteBy = latest.Time()
 	return row
 }
 
@@ -164,14 +144,14 @@ func (r Record) NewNodes() []NodeName { return r.names }
 // literal text around a secret, so that they must be encrypted at rest.
 func (r Record) Sensitive() bool {
 	sensitive := r.secret
-	r.values(func(h held) {
-		if h.from.kind != originInline {
+	r.values(func(h model.Held) {
+		if h.From.Kind != model.OriginInline {
 			return
 		}
-		if len(h.v.Sensitive()) > 0 {
+		if len(h.V.Sensitive()) > 0 {
 			sensitive = true
 		}
-		for _, s := range h.v.Secrets() {
+		for _, s := range h.V.Secrets() {
 			for _, p := range s.Parts {
 				sensitive = sensitive || p.Text != ""
 			}
@@ -181,27 +161,27 @@ func (r Record) Sensitive() bool {
 }
 
 // values calls f with every value the record holds.
-func (r Record) values(f func(held)) {
+func (r Record) values(f func(model.Held)) {
 	switch ev := r.event.(type) {
 	case Started:
-		f(held{v: ev.Vars})
+		f(model.Held{V: ev.Vars})
 	case AttemptOK:
-		f(held{v: ev.Output})
+		f(model.Held{V: ev.Output})
 	case SettleRequested:
-		f(held{v: ev.Output})
+		f(model.Held{V: ev.Output})
 	}
-	if r.run != nil && r.run.mask&runVarsBit != 0 {
-		f(r.run.to.vars)
+	if r.run != nil && r.run.Mask&model.RunVarsBit != 0 {
+		f(r.run.To.Vars)
 	}
-	if r.run != nil && r.run.mask&runOutputsBit != 0 {
-		for _, o := range r.run.to.outputs {
-			f(o.value)
+	if r.run != nil && r.run.Mask&model.RunOutputsBit != 0 {
+		for _, o := range r.run.To.Outputs {
+			f(o.Value)
 		}
 	}
 	for k := range r.nodes {
 		p := &r.nodes[k]
-		for j, h := range nodeValues(p.to) {
-			if p.mask&valueBits[j] != 0 {
+		for j, h := range model.NodeValues(p.To) {
+			if p.Mask&model.ValueBits[j] != 0 {
 				f(*h)
 			}
 		}

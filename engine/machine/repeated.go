@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // NotRepeated says why a failed call was not repeated although its step may
@@ -21,23 +22,23 @@ const (
 
 // notRepeated says why the last failure of a node's forward part was not
 // repeated, by the rules of repeatable.
-func notRepeated(step *dsl.Step, s *dsl.Settings, n *node) NotRepeated {
-	if step.Do == nil || s == nil || n.expanded || n.state != StepFailed && n.state != StepCaught {
+func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
+	if step.Do == nil || s == nil || n.Expanded || n.State != StepFailed && n.State != StepCaught {
 		return ""
 	}
-	m := n.fwd.blamed()
+	m := n.Fwd.Blamed()
 	switch {
-	case m.kind == missUnknown && !step.Do.Idempotent && !step.Do.ReadOnly && step.OnRerun != dsl.RerunUndoFirst:
+	case m.Kind == model.MissUnknown && !step.Do.Idempotent && !step.Do.ReadOnly && step.OnRerun != dsl.RerunUndoFirst:
 		return NotIdempotent
 	case s.Retry.MaxAttempts == 1: // none was promised
 		return ""
-	case m.kind == missPermanent:
+	case m.Kind == model.MissPermanent:
 		return NotPermanent
-	case m.kind != missFailed && m.kind != missUnknown:
+	case m.Kind != model.MissFailed && m.Kind != model.MissUnknown:
 		return ""
-	case slices.Contains(s.Retry.NotOn, m.code):
+	case slices.Contains(s.Retry.NotOn, m.Code):
 		return NotOn
-	case m.kind == missFailed && !mayRepeat(m, s.Retry, step.Do.Idempotent, step.Retryable):
+	case m.Kind == model.MissFailed && !mayRepeat(m, s.Retry, step.Do.Idempotent, step.Retryable):
 		return NotTransient
 	}
 	return ""

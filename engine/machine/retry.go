@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -17,42 +18,42 @@ var transient = []string{
 
 // repeatable reports whether a failure of the forward part may be repeated at
 // all, attempts and time permitting (S77).
-func (d *decider) repeatable(i int, m miss) bool {
+func (d *decider) repeatable(i int, m model.Miss) bool {
 	n := d.get(i)
 	step := d.step(n)
 	settings, err := d.settings(n)
-	if err != nil || n.expanded {
+	if err != nil || n.Expanded {
 		return false
 	}
 	again := step.Do.Idempotent
 	if !again && d.clearable(n) { // what was done, or may have been, is undone first
 		again = true
-		if m.kind == missUnknown {
-			m.kind = missFailed
+		if m.Kind == model.MissUnknown {
+			m.Kind = model.MissFailed
 		}
 	}
-	if m.kind == missCondition && n.done && !again {
+	if m.Kind == model.MissCondition && n.Done && !again {
 		return false // it has been done: doing it again is not a repetition
 	}
 	return mayRepeat(m, settings.Retry, step.Do.Idempotent, step.Retryable)
 }
 
 // mayRepeat is the rule for forward attempts and undo attempts alike.
-func mayRepeat(m miss, r dsl.Retry, idempotent bool, retryable func(string) bool) bool {
-	if slices.Contains(r.NotOn, m.code) {
+func mayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string) bool) bool {
+	if slices.Contains(r.NotOn, m.Code) {
 		return false
 	}
-	named := slices.Contains(r.On, m.code)
-	switch m.kind {
-	case missUnknown:
+	named := slices.Contains(r.On, m.Code)
+	switch m.Kind {
+	case model.MissUnknown:
 		return idempotent
-	case missCondition:
+	case model.MissCondition:
 		return named
-	case missFailed:
-		if m.code == sdk.CodeInvalid || m.code == sdk.CodeDenied {
+	case model.MissFailed:
+		if m.Code == sdk.CodeInvalid || m.Code == sdk.CodeDenied {
 			return named
 		}
-		return named || slices.Contains(transient, m.code) || retryable != nil && retryable(m.code)
+		return named || slices.Contains(transient, m.Code) || retryable != nil && retryable(m.Code)
 	}
 	return false // permanent, expressions, deadlines
 }
@@ -64,14 +65,14 @@ func mayRepeat(m miss, r dsl.Retry, idempotent bool, retryable func(string) bool
 func (d *decider) repeat(i int) (planned, late bool) {
 	n := d.edit(i)
 	settings, err := d.settings(n)
-	if err != nil || !attemptsLeft(&n.fwd, settings.Retry) {
+	if err != nil || !attemptsLeft(&n.Fwd, settings.Retry) {
 		return false, false
 	}
-	until := d.interval(settings.Retry, n, &n.fwd)
+	until := d.interval(settings.Retry, n, &n.Fwd)
 	if by := d.forwardBound(i); by != 0 && until >= by {
 		return false, true
 	}
-	n.fwd.kind = callDo
+	n.Fwd.Kind = model.CallDo
 	d.pause(i, until)
 	return true, false
 }
@@ -79,16 +80,16 @@ func (d *decider) repeat(i int) (planned, late bool) {
 // noTime is the failure of a step whose deadline leaves no time for another
 // attempt. It has the code of a deadline, so that one code covers everything that
 // a deadline ends. The message keeps the code and message of the last attempt.
-func noTime(last miss) miss {
-	message := "the deadline leaves no time for another attempt; the last one ended with " + last.code
-	if last.message != "" {
-		message += ": " + last.message
+func noTime(last model.Miss) model.Miss {
+	message := "the deadline leaves no time for another attempt; the last one ended with " + last.Code
+	if last.Message != "" {
+		message += ": " + last.Message
 	}
-	return miss{missDeadline, CodeDeadlineExceeded, message}
+	return model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: message}
 }
 
-func attemptsLeft(t *track, r dsl.Retry) bool {
-	return r.MaxAttempts == dsl.Unbounded || int(t.attempt) < r.MaxAttempts
+func attemptsLeft(t *model.Track, r dsl.Retry) bool {
+	return r.MaxAttempts == dsl.Unbounded || int(t.Attempt) < r.MaxAttempts
 }
 
 // coolDown plans a fresh round of attempts after a long pause that holds
@@ -100,42 +101,42 @@ func (d *decider) coolDown(i int) bool {
 		return false
 	}
 	r := settings.Retry
-	if r.OnExhausted != dsl.ExhaustedCoolDown || int(n.fwd.rounds) >= r.CoolDowns {
+	if r.OnExhausted != dsl.ExhaustedCoolDown || int(n.Fwd.Rounds) >= r.CoolDowns {
 		return false
 	}
-	until := max(d.at.add(max(r.CoolDown, time.Millisecond)), n.fwd.rest)
+	until := max(d.at.Add(max(r.CoolDown, time.Millisecond)), n.Fwd.Rest)
 	if by := d.forwardBound(i); by != 0 && until >= by {
 		return false
 	}
-	n.fwd.rounds++
-	n.fwd.attempt = 0
-	n.fwd.kind = callDo
+	n.Fwd.Rounds++
+	n.Fwd.Attempt = 0
+	n.Fwd.Kind = model.CallDo
 	d.pause(i, until)
 	return true
 }
 
 // forwardBound is the earlier of the step's deadline and, before the pivot has
 // succeeded, the run's; 0 = no bound.
-func (d *decider) forwardBound(i int) instant {
+func (d *decider) forwardBound(i int) model.Instant {
 	n := d.get(i)
-	by := n.fwd.deadline
-	if n.item {
-		by = d.get(n.of()).fwd.deadline
+	by := n.Fwd.Deadline
+	if n.Item {
+		by = d.get(n.Of()).Fwd.Deadline
 	}
-	if !d.run.passed && !d.run.overdue {
-		by = earliest(by, d.run.deadline)
+	if !d.run.Passed && !d.run.Overdue {
+		by = model.Earliest(by, d.run.Deadline)
 	}
 	return by
 }
 
 // interval returns when the next attempt starts. The agent's wish wins if it
 // is later.
-func (d *decider) interval(r dsl.Retry, n *node, t *track) instant {
-	pause := growth(r, max(1, int(t.attempt)))
+func (d *decider) interval(r dsl.Retry, n *model.Node, t *model.Track) model.Instant {
+	pause := growth(r, max(1, int(t.Attempt)))
 	if r.Jitter {
 		pause = time.Duration(float64(pause) * d.chance(n, t))
 	}
-	return max(d.at.add(max(pause, time.Millisecond)), t.rest)
+	return max(d.at.Add(max(pause, time.Millisecond)), t.Rest)
 }
 
 // growth is the pause after the given number of attempts, without jitter.
@@ -156,26 +157,26 @@ func growth(r dsl.Retry, attempts int) time.Duration {
 }
 
 // lookupPause is the pause between two lookups.
-func (d *decider) lookupPause(n *node) time.Duration {
-	return time.Duration(max(1, n.fwd.lookups+n.und.lookups)) * time.Second
+func (d *decider) lookupPause(n *model.Node) time.Duration {
+	return time.Duration(max(1, n.Fwd.Lookups+n.Und.Lookups)) * time.Second
 }
 
 // chance is the machine's randomness: a number in [0, 1) that depends on run,
 // step and attempt only.
-func (d *decider) chance(n *node, t *track) float64 {
+func (d *decider) chance(n *model.Node, t *model.Track) float64 {
 	h := uint64(14695981039346656037)
 	mix := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }
-	tries := t.total
-	if t.kind == callLearn { // not counted there
-		tries = t.attempt
+	tries := t.Total
+	if t.Kind == model.CallLearn { // not counted there
+		tries = t.Attempt
 	}
-	for _, x := range []uint64{uint64(d.run.id), uint64(n.step), uint64(tries), uint64(t.kind)} {
+	for _, x := range []uint64{uint64(d.run.ID), uint64(n.Step), uint64(tries), uint64(t.Kind)} {
 		for k := range 8 {
 			mix(byte(x >> (8 * k)))
 		}
 	}
-	for k := range len(n.key) {
-		mix(n.key[k])
+	for k := range len(n.Key) {
+		mix(n.Key[k])
 	}
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // DefaultCompensation is how long all undo work may take unless the workflow
@@ -19,16 +20,16 @@ const DefaultCompensation = 24 * time.Hour
 // whether the pivot took effect, that has to be found out first.
 func (d *decider) turn(f dsl.Failure) {
 	r := &d.run
-	if r.failure == (dsl.Failure{}) {
-		r.failure = f
+	if r.Failure == (dsl.Failure{}) {
+		r.Failure = f
 	}
 	if d.pivotOpen() {
 		d.turnAtPivot()
 		return
 	}
-	r.phase = phaseUndo
-	r.parked, r.turning, r.begun = false, false, true
-	r.undoStarted = d.at
+	r.Phase = model.PhaseUndo
+	r.Parked, r.Turning, r.Begun = false, false, true
+	r.UndoStarted = d.at
 	d.newUndoDeadline()
 	d.ready.reset()
 	d.launch.reset()
@@ -51,10 +52,10 @@ func (d *decider) newUndoDeadline() {
 			limit = l
 		}
 	}
-	d.run.undoExpired = false
-	d.run.undoDeadline = 0
-	if at, ok := limit.From(d.at.time()); ok {
-		d.run.undoDeadline = toInstant(at)
+	d.run.UndoExpired = false
+	d.run.UndoDeadline = 0
+	if at, ok := limit.From(d.at.Time()); ok {
+		d.run.UndoDeadline = model.ToInstant(at)
 	}
 }
 
@@ -63,22 +64,22 @@ func (d *decider) newUndoDeadline() {
 func (d *decider) turnNode(i int) {
 	d.retract(i)
 	n := d.edit(i)
-	if n.clearing { // what its undo brings still counts
+	if n.Clearing { // what its undo brings still counts
 		d.abandon(i)
-		n.undo = undoPending
-		n.state, n.fwd.ended = StepFailed, d.at
+		n.Undo = model.UndoPending
+		n.State, n.Fwd.Ended = StepFailed, d.at
 		return
 	}
-	n.undo = undoPending
-	n.queue, n.hold = 0, 0
+	n.Undo = model.UndoPending
+	n.Queue, n.Hold = 0, 0
 	d.stop(i)
-	if n.open() {
-		n.fwd.act = running
+	if n.Open() {
+		n.Fwd.Act = model.Running
 		return
 	}
-	n.fwd.act = idle
-	if !n.ended() {
-		n.state, n.fwd.ended = StepCancelled, d.at
+	n.Fwd.Act = model.Idle
+	if !n.Ended() {
+		n.State, n.Fwd.Ended = StepCancelled, d.at
 	}
 }
 
@@ -92,9 +93,9 @@ func (d *decider) stop(i int) {
 	if do := d.step(n).Do; !do.ReadOnly && !do.Cancellable {
 		return
 	}
-	for _, a := range n.attempts {
-		if a.status == attemptOpen && a.kind == callDo && a.completeBy > d.at {
-			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.call)}})
+	for _, a := range n.Attempts {
+		if a.Status == model.AttemptOpen && a.Kind == model.CallDo && a.CompleteBy > d.at {
+			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.Call)}})
 		}
 	}
 }
@@ -102,50 +103,50 @@ func (d *decider) stop(i int) {
 // retract takes back an attempt that this very decision started: nothing has
 // been sent.
 func (d *decider) retract(i int) {
-	n, calls := d.get(i), d.original(i).calls
-	if n.calls == calls {
+	n, calls := d.get(i), d.original(i).Calls
+	if n.Calls == calls {
 		return
 	}
 	n = d.edit(i)
-	n.attempts = slices.DeleteFunc(n.attempts, func(a attempt) bool {
-		if a.call <= calls {
+	n.Attempts = slices.DeleteFunc(n.Attempts, func(a model.Attempt) bool {
+		if a.Call <= calls {
 			return false
 		}
-		if a.kind == callDo {
-			n.fwd.attempt, n.fwd.total = n.fwd.attempt-1, n.fwd.total-1
-			n.doubt = max(0, n.doubt-1)
+		if a.Kind == model.CallDo {
+			n.Fwd.Attempt, n.Fwd.Total = n.Fwd.Attempt-1, n.Fwd.Total-1
+			n.Doubt = max(0, n.Doubt-1)
 		}
-		if a.kind == callUndo {
-			n.und.attempt, n.und.total = n.und.attempt-1, n.und.total-1
+		if a.Kind == model.CallUndo {
+			n.Und.Attempt, n.Und.Total = n.Und.Attempt-1, n.Und.Total-1
 		}
 		return true
 	})
-	n.calls = calls
+	n.Calls = calls
 	d.commands = slices.DeleteFunc(d.commands, func(c Command) bool {
 		inv, ok := c.(Invoke)
 		return ok && inv.Attempt.Node == i
 	})
-	if n.fwd.total == 0 {
-		n.fwd.began = 0
+	if n.Fwd.Total == 0 {
+		n.Fwd.Began = 0
 	}
 }
 
 // pivotOpen reports whether nobody knows yet if the point of no return has
 // been passed.
 func (d *decider) pivotOpen() bool {
-	if d.wf.Pivot < 0 || d.wf.Pivot >= int(d.run.steps) || d.run.passed {
+	if d.wf.Pivot < 0 || d.wf.Pivot >= int(d.run.Steps) || d.run.Passed {
 		return false
 	}
 	n := d.get(d.wf.Pivot)
-	return n.effect() == EffectMaybe && n.undo == undoNone
+	return n.Effect() == EffectMaybe && n.Undo == model.UndoNone
 }
 
 // turnAtPivot postpones a turn until the pivot's outcome is known.
 func (d *decider) turnAtPivot() {
-	d.run.turning = true
+	d.run.Turning = true
 	n := d.get(d.wf.Pivot)
 	d.stop(d.wf.Pivot)
-	if n.fwd.kind != callLookup { // what it planned to repeat is off
+	if n.Fwd.Kind != model.CallLookup { // what it planned to repeat is off
 		d.rest(d.wf.Pivot)
 		d.resolvePivot(d.wf.Pivot)
 	}
@@ -156,57 +157,57 @@ func (d *decider) turnAtPivot() {
 // parks and nothing is undone.
 func (d *decider) resolvePivot(i int) {
 	n := d.edit(i)
-	if n.open() {
-		n.fwd.act = running
+	if n.Open() {
+		n.Fwd.Act = model.Running
 		return
 	}
 	switch {
-	case n.effect() == EffectNone:
-		if !n.ended() {
+	case n.Effect() == EffectNone:
+		if !n.Ended() {
 			d.endForward(i, StepFailed)
 		}
-		d.run.turning = false
-		if d.wf.CompensationMode == dsl.ModeManual && !d.run.cancel {
-			d.run.overdue = true
-			d.park(d.run.failure)
+		d.run.Turning = false
+		if d.wf.CompensationMode == dsl.ModeManual && !d.run.Cancel {
+			d.run.Overdue = true
+			d.park(d.run.Failure)
 			return
 		}
-		d.turn(d.run.failure)
-	case d.step(n).Do.Lookup && n.fwd.lookups < maxLookups && n.fwd.kind != callLookup:
+		d.turn(d.run.Failure)
+	case d.step(n).Do.Lookup && n.Fwd.Lookups < maxLookups && n.Fwd.Kind != model.CallLookup:
 		d.lookUp(i)
 	default:
 		d.endForward(i, StepFailed)
-		d.park(d.failure(i, n.fwd.blamed()))
+		d.park(d.failure(i, n.Fwd.Blamed()))
 	}
 }
 
 // pivotPassed notes the point of no return. A turn that waited is off.
 func (d *decider) pivotPassed() {
 	r := &d.run
-	r.passed = true
-	if !r.turning {
+	r.Passed = true
+	if !r.Turning {
 		return
 	}
-	r.turning = false
-	if r.cancel {
-		r.cancel, r.noUndo = false, false
+	r.Turning = false
+	if r.Cancel {
+		r.Cancel, r.NoUndo = false, false
 	} else {
-		r.overdue = true
-		d.alert("overdue", "", r.failure.Code, r.failure.Message)
+		r.Overdue = true
+		d.alert("overdue", "", r.Failure.Code, r.Failure.Message)
 	}
-	r.failure = dsl.Failure{}
+	r.Failure = dsl.Failure{}
 	d.passRun() // the deadline may have passed while the turn waited
 }
 
 // park has the run wait for an operator (S59, S79). Nothing is undone.
 func (d *decider) park(f dsl.Failure) {
 	r := &d.run
-	if r.parked {
+	if r.Parked {
 		return
 	}
-	r.parked, r.parkedAt, r.begun = true, d.at, true
-	if !r.turning {
-		r.failure = f
+	r.Parked, r.ParkedAt, r.Begun = true, d.at, true
+	if !r.Turning {
+		r.Failure = f
 	}
 	d.alert("parked", f.Step, f.Code, f.Message)
 }
@@ -214,22 +215,22 @@ func (d *decider) park(f dsl.Failure) {
 // unpark lets the forward part go on. Clocks of steps stood still meanwhile.
 func (d *decider) unpark() {
 	r := &d.run
-	stood := d.at - r.parkedAt
-	if r.turning { // an operator goes on where a cancel had asked to turn back
-		r.turning, r.cancel, r.noUndo = false, false, false
+	stood := d.at - r.ParkedAt
+	if r.Turning { // an operator goes on where a cancel had asked to turn back
+		r.Turning, r.Cancel, r.NoUndo = false, false, false
 	}
-	r.parked, r.parkedAt = false, 0
-	r.failure = dsl.Failure{}
+	r.Parked, r.ParkedAt = false, 0
+	r.Failure = dsl.Failure{}
 	for i := range d.count() {
 		n := d.get(i)
-		if n.ended() {
+		if n.Ended() {
 			continue
 		}
-		if n.fwd.deadline != 0 && n.fwd.ready != d.at {
-			d.edit(i).fwd.deadline = max(n.fwd.deadline+stood, d.at.add(time.Microsecond))
+		if n.Fwd.Deadline != 0 && n.Fwd.Ready != d.at {
+			d.edit(i).Fwd.Deadline = max(n.Fwd.Deadline+stood, d.at.Add(time.Microsecond))
 		}
-		if n.clearing {
-			d.edit(i).und.deadline = max(n.und.deadline+stood, d.at.add(time.Microsecond))
+		if n.Clearing {
+			d.edit(i).Und.Deadline = max(n.Und.Deadline+stood, d.at.Add(time.Microsecond))
 		}
 		d.reopen(i)
 	}
@@ -239,10 +240,10 @@ func (d *decider) unpark() {
 func (d *decider) reopen(i int) {
 	n := d.get(i)
 	switch {
-	case n.item:
-	case n.expanded:
+	case n.Item:
+	case n.Expanded:
 		d.fan.push(i)
-	case n.state == StepPending && n.fwd.ready == 0 && int(n.deps) == len(d.step(n).After):
+	case n.State == StepPending && n.Fwd.Ready == 0 && int(n.Deps) == len(d.step(n).After):
 		d.ready.push(i)
 	}
 }
@@ -251,20 +252,20 @@ func (d *decider) reopen(i int) {
 func (d *decider) settle() {
 	r := &d.run
 	switch {
-	case r.finished != 0:
-	case r.phase == phaseForward && r.done == r.steps:
-		if r.parked { // what was in flight has brought it to a good end
-			r.parked, r.parkedAt, r.failure = false, 0, dsl.Failure{}
+	case r.Finished != 0:
+	case r.Phase == model.PhaseForward && r.Done == r.Steps:
+		if r.Parked { // what was in flight has brought it to a good end
+			r.Parked, r.ParkedAt, r.Failure = false, 0, dsl.Failure{}
 		}
 		d.evaluateOutputs()
 		d.finish(RunSucceeded)
 	case d.liveNodes() > 0:
-	case r.phase == phaseUndo && r.undonePast == r.steps:
+	case r.Phase == model.PhaseUndo && r.UndonePast == r.Steps:
 		d.finish(d.undoneState())
-	case r.phase == phaseUndo && !r.stuck && !r.held():
-		r.stuck = true
+	case r.Phase == model.PhaseUndo && !r.Stuck && !r.Held():
+		r.Stuck = true
 		d.alertStuck()
-	case r.phase == phaseForward && !r.parked && !r.held():
+	case r.Phase == model.PhaseForward && !r.Parked && !r.Held():
 		d.park(d.unresolved())
 	}
 }
@@ -272,13 +273,13 @@ func (d *decider) settle() {
 // alertStuck names the undo that has failed. The error that turned the run does not
 // help the person who has to clean up.
 func (d *decider) alertStuck() {
-	nodes := make([]*node, d.count())
+	nodes := make([]*model.Node, d.count())
 	for i := range nodes {
 		nodes[i] = d.get(i)
 	}
 	failures, _ := undoFailures(d.wf, nodes)
 	if len(failures) == 0 { // the deadline passed before any undo could begin
-		f := d.run.failure
+		f := d.run.Failure
 		failures = []UndoFailure{{f.Step, f.Code, f.Message}}
 	}
 	f := failures[0]
@@ -291,9 +292,9 @@ func (d *decider) alertStuck() {
 // undoneState names the end of a run that turned back.
 func (d *decider) undoneState() RunState {
 	switch {
-	case d.run.cancel:
+	case d.run.Cancel:
 		return RunCancelled
-	case d.run.undone+d.run.left > 0:
+	case d.run.Undone+d.run.Left > 0:
 		return RunCompensated
 	}
 	return RunFailed
@@ -304,19 +305,19 @@ func (d *decider) undoneState() RunState {
 func (d *decider) unresolved() dsl.Failure {
 	for i := range d.count() {
 		n := d.get(i)
-		if n.state == StepFailed && (!n.item || d.hopeless(i)) {
-			return d.failure(i, n.fwd.blamed())
+		if n.State == StepFailed && (!n.Item || d.hopeless(i)) {
+			return d.failure(i, n.Fwd.Blamed())
 		}
 	}
-	return d.run.failure
+	return d.run.Failure
 }
 
 func (d *decider) finish(state RunState) {
 	r := &d.run
-	r.state, r.finished = state, d.at
-	r.paused, r.stuck = false, false
-	r.pausedAt, r.pausedBy, r.pauseWhy = 0, "", ""
-	r.lostAt, r.lostWhy = 0, ""
+	r.State, r.Finished = state, d.at
+	r.Paused, r.Stuck = false, false
+	r.PausedAt, r.PausedBy, r.PauseWhy = 0, "", ""
+	r.LostAt, r.LostWhy = 0, ""
 }
 
 // evaluateOutputs computes the workflow's outputs. One that cannot be
@@ -324,19 +325,19 @@ func (d *decider) finish(state RunState) {
 func (d *decider) evaluateOutputs() {
 	sum := int64(0)
 	for _, o := range d.wf.Outputs {
-		out := output{name: o.Name, sensitive: o.Sensitive}
+		out := model.Output{Name: o.Name, Sensitive: o.Sensitive}
 		v, err := o.Value(d.scope(nil))
 		sum += int64(len(v.JSON()))
 		switch {
 		case err != nil:
-			out.problem = err.Error()
+			out.Problem = err.Error()
 		case sum > d.ceilings().Values:
-			out.problem = fmt.Sprintf("%s: with it the run's outputs would have %d bytes together; the ceiling is %d", CodeLimit, sum, d.ceilings().Values)
+			out.Problem = fmt.Sprintf("%s: with it the run's outputs would have %d bytes together; the ceiling is %d", CodeLimit, sum, d.ceilings().Values)
 			sum -= int64(len(v.JSON()))
 		default:
-			out.value = d.s.keep(v)
+			out.Value = d.s.keep(v)
 		}
-		d.run.outputs = append(d.run.outputs, out)
+		d.run.Outputs = append(d.run.Outputs, out)
 	}
 }
 

@@ -2,9 +2,9 @@ package machine
 
 import (
 	"errors"
-	"strconv"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 var (
@@ -27,16 +27,16 @@ type seen struct {
 
 // An undoTold is what the limits of a node's undo may depend on.
 type undoTold struct {
-	n               *node
-	output          held
+	n               *model.Node
+	output          model.Held
 	known, timedOut bool
-	said            *saying
+	said            *model.Saying
 	failure         dsl.Failure
 }
 
 // scope is what the expressions of a node see; nil for the workflow's own. It is
 // the decision's only one, good until it is asked for again.
-func (d *decider) scope(n *node) *dsl.Scope {
+func (d *decider) scope(n *model.Node) *dsl.Scope {
 	sc := &d.seen.scope
 	if !d.seen.ready {
 		d.seen.ready = true
@@ -45,9 +45,9 @@ func (d *decider) scope(n *node) *dsl.Scope {
 		}
 		*sc = dsl.Scope{
 			Run: dsl.RunInfo{
-				ID: d.run.name, Workflow: d.wf.Name, Key: d.run.key, StartedAt: d.run.started.time(),
+				ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(),
 			},
-			Vars: d.run.vars.v,
+			Vars: d.run.Vars.V,
 			Step: d.seen.results,
 			Memo: &d.s.cache.memo,
 
@@ -55,8 +55,8 @@ func (d *decider) scope(n *node) *dsl.Scope {
 		}
 	}
 	sc.Each = nil
-	if n != nil && n.item {
-		d.seen.each = dsl.EachItem{Key: n.key, Value: n.each.v}
+	if n != nil && n.Item {
+		d.seen.each = dsl.EachItem{Key: n.Key, Value: n.Each.V}
 		sc.Each = &d.seen.each
 	}
 	return sc
@@ -64,34 +64,34 @@ func (d *decider) scope(n *node) *dsl.Scope {
 
 // settings are the limits of a node's step. They are the same for all its
 // instances and all its attempts, so that a decision asks once.
-func (d *decider) settings(n *node) (*dsl.Settings, error) {
-	if d.seen.settings != nil && d.seen.step == n.step {
+func (d *decider) settings(n *model.Node) (*dsl.Settings, error) {
+	if d.seen.settings != nil && d.seen.step == n.Step {
 		return d.seen.settings, nil
 	}
 	settings, err := d.step(n).Settings(d.scope(n))
 	if err != nil {
 		return nil, err
 	}
-	d.seen.step, d.seen.settings = n.step, settings
+	d.seen.step, d.seen.settings = n.Step, settings
 	return settings, nil
 }
 
 // selfScope adds self.* for a postcondition.
-func (d *decider) selfScope(n *node) *dsl.Scope {
+func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	sc := new(dsl.Scope)
 	*sc = *d.scope(n)
 	sc.Self = &dsl.Self{
-		Input: n.input.v, Output: n.output.v, OutputKnown: n.known, Key: d.forwardKey(n), TimedOut: n.timedOut,
+		Input: n.Input.V, Output: n.Output.V, OutputKnown: n.Known, Key: d.forwardKey(n), TimedOut: n.TimedOut,
 	}
 	return sc
 }
 
 // undoScope is what compensate sees.
-func (d *decider) undoScope(n *node) *dsl.Scope {
+func (d *decider) undoScope(n *model.Node) *dsl.Scope {
 	sc := d.selfScope(n)
-	f := d.run.failure
-	if n.clearing { // the run itself goes on: only this step is undone
-		f = dsl.Failure{Step: d.step(n).Name, Code: n.fwd.code(), Message: n.fwd.message()}
+	f := d.run.Failure
+	if n.Clearing { // the run itself goes on: only this step is undone
+		f = dsl.Failure{Step: d.step(n).Name, Code: n.Fwd.Code(), Message: n.Fwd.Message()}
 	}
 	sc.Failure = &f
 	return sc
@@ -101,7 +101,7 @@ func (d *decider) undoScope(n *node) *dsl.Scope {
 // cached for the run, also those that this very decision finished: the cache
 // is dropped if the record is not applied.
 func (d *decider) stepResult(i int) dsl.StepResult {
-	if i < 0 || i >= int(d.run.steps) {
+	if i < 0 || i >= int(d.run.Steps) {
 		return dsl.StepResult{}
 	}
 	c := d.s.cache
@@ -109,14 +109,14 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 		return r
 	}
 	n := d.get(i)
-	final := n.ended()
+	final := n.Ended()
 	if final && d.draft.find(i) != nil {
 		c.pending = true
 	}
 	r := dsl.StepResult{Final: final, One: instanceResult(n)}
 	if d.wf.Steps[i].ForEach != nil {
-		r.Each, r.One = true, dsl.InstanceResult{Status: n.state.String()}
-		for k := n.first; k < n.first+n.count; k++ {
+		r.Each, r.One = true, dsl.InstanceResult{Status: n.State.String()}
+		for k := n.First; k < n.First+n.Count; k++ {
 			r.Instances = append(r.Instances, instanceResult(d.get(k)))
 		}
 		if final {
@@ -129,51 +129,51 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 	return r
 }
 
-func instanceResult(n *node) dsl.InstanceResult {
+func instanceResult(n *model.Node) dsl.InstanceResult {
 	r := dsl.InstanceResult{
-		Key: n.key, Status: n.state.String(), Attempts: int(n.fwd.total),
-		StartedAt: n.fwd.began.time(), TimedOut: n.timedOut,
+		Key: n.Key, Status: n.State.String(), Attempts: int(n.Fwd.Total),
+		StartedAt: n.Fwd.Began.Time(), TimedOut: n.TimedOut,
 	}
-	switch n.state {
+	switch n.State {
 	case StepSucceeded:
-		r.Output = n.output.v
+		r.Output = n.Output.V
 	case StepCaught:
-		r.Output = n.caught.v
+		r.Output = n.Caught.V
 	}
-	if n.state == StepCaught || n.state == StepFailed {
-		r.ErrorCode, r.ErrorText = n.fwd.code(), n.fwd.message()
+	if n.State == StepCaught || n.State == StepFailed {
+		r.ErrorCode, r.ErrorText = n.Fwd.Code(), n.Fwd.Message()
 	}
 	return r
 }
 
 // postconditions checks what must hold after a result. A condition that cannot
 // be evaluated counts as failed.
-func (d *decider) postconditions(i int) (miss, bool) {
+func (d *decider) postconditions(i int) (model.Miss, bool) {
 	n := d.get(i)
 	for _, c := range d.step(n).Post {
 		if m, ok := checkCondition(c, d.selfScope(n), "postcondition"); !ok {
-			if m.kind == missExpression {
-				m.kind, m.code = missCondition, "postcondition_failed"
+			if m.Kind == model.MissExpression {
+				m.Kind, m.Code = model.MissCondition, "postcondition_failed"
 			}
 			return m, false
 		}
 	}
-	return miss{}, true
+	return model.Miss{}, true
 }
 
 // checkCondition evaluates one condition.
-func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (miss, bool) {
+func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bool) {
 	ok, err := c.Check(sc)
 	if err != nil {
 		return expressionMiss(what, err), false
 	}
 	if ok {
-		return miss{}, true
+		return model.Miss{}, true
 	}
-	m := miss{kind: missCondition, code: what + "_failed"}
+	m := model.Miss{Kind: model.MissCondition, Code: what + "_failed"}
 	if c.Code != nil {
 		if code, err := c.Code(sc); err == nil && code != "" {
-			m.code = code
+			m.Code = code
 		}
 	}
 	if c.Message != nil {
@@ -181,19 +181,7 @@ func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (miss, bool) {
 		if err != nil {
 			text = "error_message: " + err.Error()
 		}
-		m.message = text
+		m.Message = text
 	}
 	return m, false
-}
-
-// nodeName returns a node's name as people write it: step, or step["key"].
-func nodeName(wf *dsl.Workflow, i int, n *node) string {
-	name := "#" + strconv.Itoa(int(n.step))
-	if wf != nil && int(n.step) < len(wf.Steps) {
-		name = wf.Steps[n.step].Name
-	}
-	if n.item {
-		name += "[" + strconv.Quote(n.key) + "]"
-	}
-	return name
 }

@@ -4,17 +4,18 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // settleRequested states what really happened where nobody knew.
 func (d *decider) settleRequested(ev SettleRequested) {
-	all := d.pick(ev.Step, func(_ int, n *node) bool { return !n.expanded })
+	all := d.pick(ev.Step, func(_ int, n *model.Node) bool { return !n.Expanded })
 	var open, settled []int
 	for _, i := range all {
 		n := d.get(i)
-		if n.effect() == EffectMaybe && (n.undo == undoNone && n.ended() || n.undo == undoFailed) || n.undo == undoFailed {
+		if n.Effect() == EffectMaybe && (n.Undo == model.UndoNone && n.Ended() || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed {
 			open = append(open, i)
-		} else if n.correctable() {
+		} else if n.Correctable() {
 			settled = append(settled, i)
 		}
 	}
@@ -32,11 +33,11 @@ func (d *decider) settleRequested(ev SettleRequested) {
 			names = append(names, d.name(i))
 		}
 		d.refuse("settle", ev.By, "name one of %s", strings.Join(names, ", "))
-	case d.get(open[0]).open():
+	case d.get(open[0]).Open():
 		d.refuse("settle", ev.By, "an attempt of %s is still in flight", ev.Step)
 	case len(settled) > 0 && settled[0] == open[0]:
 		d.correct(open[0], ev)
-	case d.get(open[0]).undo == undoNone:
+	case d.get(open[0]).Undo == model.UndoNone:
 		d.settleForward(open[0], ev)
 	default:
 		d.settleUndo(open[0], ev)
@@ -54,8 +55,8 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 		if !ok {
 			return
 		}
-		n.done, n.known, n.output = true, true, d.s.keep(out)
-		n.manual, n.stated = ev.By, d.following(i)
+		n.Done, n.Known, n.Output = true, true, d.s.keep(out)
+		n.Manual, n.Stated = ev.By, d.following(i)
 		if !d.blocks(i) {
 			return // a caught or tolerated failure stays what it is; only the effect is settled
 		}
@@ -63,25 +64,25 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 		d.endForward(i, StepSucceeded)
 		d.goOn()
 	case SettleNotDone, SettleUndone:
-		n.manual, n.stated = ev.By, d.following(i)
-		if n.und.total > 0 {
-			n.stated = statedNothing // it has another key from now on
+		n.Manual, n.Stated = ev.By, d.following(i)
+		if n.Und.Total > 0 {
+			n.Stated = model.StatedNothing // it has another key from now on
 		}
-		n.wipe(n.und.total > 0)
+		n.Wipe(n.Und.Total > 0)
 		if !d.blocks(i) {
 			return
 		}
-		m := n.fwd.blamed()
-		m.kind = missFailed
-		n.fwd.blame(m)
+		m := n.Fwd.Blamed()
+		m.Kind = model.MissFailed
+		n.Fwd.Blame(m)
 		switch {
-		case i == d.wf.Pivot && d.run.turning:
-			d.run.turning = false
-			d.turn(d.run.failure)
+		case i == d.wf.Pivot && d.run.Turning:
+			d.run.Turning = false
+			d.turn(d.run.Failure)
 		case d.catchAfter(i, m):
 			d.goOn()
-		case n.item:
-			d.aggregate(n.of())
+		case n.Item:
+			d.aggregate(n.Of())
 			d.goOn()
 		}
 	default:
@@ -90,39 +91,39 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 }
 
 // following says what follows from a statement about a node's outcome.
-func (d *decider) following(i int) statement {
+func (d *decider) following(i int) model.Statement {
 	if d.blocks(i) {
-		return statedEnd
+		return model.StatedEnd
 	}
-	return statedEffect
+	return model.StatedEffect
 }
 
 // blocks reports whether the run is parked and the node's failure is one that
 // nobody has dealt with.
 func (d *decider) blocks(i int) bool {
 	n := d.get(i)
-	return d.run.parked && n.state == StepFailed && !d.get(n.of()).well()
+	return d.run.Parked && n.State == StepFailed && !d.get(n.Of()).Well()
 }
 
 // forgive takes back the failure of an instance that turned out well.
 func (d *decider) forgive(i int) {
 	n := d.edit(i)
-	n.fwd.blame(miss{})
-	if !n.item {
+	n.Fwd.Blame(model.Miss{})
+	if !n.Item {
 		return
 	}
-	a := d.edit(n.of())
-	a.bad--
-	a.over--
-	a.active++
-	if a.state == StepFailed && a.bad <= d.tolerated(n.of()) {
-		a.state, a.fwd.ended = StepWaiting, 0
-		a.fwd.blame(miss{})
+	a := d.edit(n.Of())
+	a.Bad--
+	a.Over--
+	a.Active++
+	if a.State == StepFailed && a.Bad <= d.tolerated(n.Of()) {
+		a.State, a.Fwd.Ended = StepWaiting, 0
+		a.Fwd.Blame(model.Miss{})
 	}
 }
 
 // catchAfter lets the step's catch take a failure that has become definite.
-func (d *decider) catchAfter(i int, m miss) bool {
+func (d *decider) catchAfter(i int, m model.Miss) bool {
 	n := d.get(i)
 	if d.step(n).Catch == nil {
 		return false
@@ -132,14 +133,14 @@ func (d *decider) catchAfter(i int, m miss) bool {
 		return true
 	}
 	n = d.edit(i)
-	n.fwd.blame(m)
-	if n.item {
-		a := d.edit(n.of())
-		a.bad++
-		a.over++
-		a.active--
-		if a.bad > d.tolerated(n.of()) {
-			a.state = StepFailed
+	n.Fwd.Blame(m)
+	if n.Item {
+		a := d.edit(n.Of())
+		a.Bad++
+		a.Over++
+		a.Active--
+		if a.Bad > d.tolerated(n.Of()) {
+			a.State = StepFailed
 		}
 	}
 	return false
@@ -149,13 +150,13 @@ func (d *decider) catchAfter(i int, m miss) bool {
 func (d *decider) goOn() {
 	for i := range d.count() {
 		n := d.get(i)
-		if n.item {
-			if n.state == StepFailed && d.hopeless(i) {
+		if n.Item {
+			if n.State == StepFailed && d.hopeless(i) {
 				return
 			}
 			continue
 		}
-		if n.state == StepFailed {
+		if n.State == StepFailed {
 			return
 		}
 	}
@@ -165,34 +166,34 @@ func (d *decider) goOn() {
 // settleUndo settles a failed undo, or the forward outcome it failed on.
 func (d *decider) settleUndo(i int, ev SettleRequested) {
 	n := d.edit(i)
-	unknown := n.effect() == EffectMaybe && !n.known
+	unknown := n.Effect() == EffectMaybe && !n.Known
 	switch {
-	case n.correctable() && (ev.As == SettleSucceeded || ev.As == SettleNotDone && n.undoDoubt == 0):
+	case n.Correctable() && (ev.As == SettleSucceeded || ev.As == SettleNotDone && n.UndoDoubt == 0):
 		d.correct(i, ev)
 	case ev.As == SettleUndone:
 		d.reviveUndo()
-		n.manual = ev.By
+		n.Manual = ev.By
 		d.awake(i)
-		d.endUndo(i, undoDone)
+		d.endUndo(i, model.UndoDone)
 	case ev.As == SettleNotDone && unknown:
 		d.reviveUndo()
-		n.manual = ev.By
-		n.doubt, n.point, n.blob = 0, 0, nil
+		n.Manual = ev.By
+		n.Doubt, n.Point, n.Blob = 0, 0, nil
 		d.awake(i)
-		d.endUndo(i, undoNothing)
-	case ev.As == SettleNotDone && n.undoDoubt > 0:
+		d.endUndo(i, model.UndoNothing)
+	case ev.As == SettleNotDone && n.UndoDoubt > 0:
 		d.reviveUndo()
-		n.manual, n.stated = ev.By, statedNothing // what is said of the undo relies on what was said of the step
-		n.undoDoubt = 0
+		n.Manual, n.Stated = ev.By, model.StatedNothing // what is said of the undo relies on what was said of the step
+		n.UndoDoubt = 0
 		d.freshUndo(i)
 	case ev.As == SettleSucceeded && unknown:
 		out, ok := d.stated(i, ev)
 		if !ok {
 			return
 		}
-		n.manual, n.stated = ev.By, statedEffect
-		n.done, n.known, n.output = true, true, d.s.keep(out)
-		if n.undoDoubt > 0 && !d.step(n).Undo.Do.Idempotent {
+		n.Manual, n.Stated = ev.By, model.StatedEffect
+		n.Done, n.Known, n.Output = true, true, d.s.keep(out)
+		if n.UndoDoubt > 0 && !d.step(n).Undo.Do.Idempotent {
 			return // what became of the undo is a second question
 		}
 		d.reviveUndo()
@@ -232,16 +233,16 @@ func (r Refused) WantsOutput() bool {
 // undoWith tries to evaluate the input of a node's undo as if the node had this
 // output. Before the run turns back no failure is known for certain: then the
 // node's own is the most likely one.
-func (d *decider) undoWith(n *node, out dsl.Value) error {
+func (d *decider) undoWith(n *model.Node, out dsl.Value) error {
 	step := d.step(n)
-	if step.Undo == nil || step.NoUndo || !step.Undo.UsesSelf || d.run.passed || n.of() == d.wf.Pivot {
+	if step.Undo == nil || step.NoUndo || !step.Undo.UsesSelf || d.run.Passed || n.Of() == d.wf.Pivot {
 		return nil
 	}
 	copied := *n
-	copied.done, copied.known, copied.output = true, true, held{v: out}
+	copied.Done, copied.Known, copied.Output = true, true, model.Held{V: out}
 	sc := d.undoScope(&copied)
 	if *sc.Failure == (dsl.Failure{}) {
-		sc.Failure = &dsl.Failure{Step: step.Name, Code: n.fwd.code(), Message: n.fwd.message()}
+		sc.Failure = &dsl.Failure{Step: step.Name, Code: n.Fwd.Code(), Message: n.Fwd.Message()}
 	}
 	_, err := step.Undo.Input(sc)
 	return err

@@ -8,9 +8,9 @@ func (s *State) Silence(id AttemptID) time.Duration {
 	if id.Node < 0 || id.Node >= len(s.nodes) {
 		return 0
 	}
-	a := s.nodes[id.Node].find(id.Call)
-	if a == nil || a.silent == 0 {
+	a := s.nodes[id.Node].Find(id.Call)
+	if a == nil || a.Silent == 0 {
 		return 0
 	}
-	return a.silent.time().Sub(a.started.time())
+	return a.Silent.Time().Sub(a.Started.Time())
 }

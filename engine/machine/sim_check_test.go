@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -39,13 +40,13 @@ func (w *world) check(before *State, rec Record) error {
 	if alerts != want {
 		return fmt.Errorf("I9: %d alerts in a record that leads from %s to %s", alerts, before.Status(), s.Status())
 	}
-	if r.deadlineRuns() && !blind && !r.parked && !r.passed && r.deadline <= toInstant(w.now) {
+	if r.DeadlineRuns() && !blind && !r.Parked && !r.Passed && r.Deadline <= model.ToInstant(w.now) {
 		return errors.New("S57: the run's deadline has passed and the run goes on")
 	}
-	if before.run.passed && r.phase == phaseUndo && !r.noUndo {
+	if before.run.Passed && r.Phase == model.PhaseUndo && !r.NoUndo {
 		return errors.New("pivot: the run turned after its point of no return")
 	}
-	if v := w.wf.Pivot; v >= 0 && r.phase == phaseUndo && before.run.phase == phaseForward && s.nodes[v].effect() == EffectMaybe {
+	if v := w.wf.Pivot; v >= 0 && r.Phase == model.PhaseUndo && before.run.Phase == model.PhaseForward && s.nodes[v].Effect() == EffectMaybe {
 		return errors.New("pivot: the run turned while nobody knows whether the pivot took effect")
 	}
 	for i, n := range s.nodes {
@@ -86,8 +87,8 @@ func (w *world) checkLate(before *State, ev Event, rec Record) error {
 	}
 	open := false
 	if id.Node >= 0 && id.Node < len(before.nodes) {
-		a := before.nodes[id.Node].find(id.Call)
-		open = a != nil && a.status == attemptOpen
+		a := before.nodes[id.Node].Find(id.Call)
+		open = a != nil && a.Status == model.AttemptOpen
 	}
 	due, isDue := before.NextDue()
 	switch passed := isDue && !due.After(w.now); {
@@ -102,13 +103,13 @@ func (w *world) checkLate(before *State, ev Event, rec Record) error {
 // checkHeard holds that an attempt that has just been heard of may be silent
 // from now on for as long as its step says.
 func (w *world) checkHeard(k *call) error {
-	a := w.s.nodes[k.node].find(k.inv.Attempt.Call)
+	a := w.s.nodes[k.node].Find(k.inv.Attempt.Call)
 	set, err := w.wf.Steps[k.inv.Step].Settings(&dsl.Scope{})
-	if err != nil || a == nil || a.status != attemptOpen || set.HeartbeatTimeout == 0 || k.kind != callDo {
+	if err != nil || a == nil || a.Status != model.AttemptOpen || set.HeartbeatTimeout == 0 || k.kind != model.CallDo {
 		return err
 	}
-	if want := earliest(a.completeBy, toInstant(w.now.Add(set.HeartbeatTimeout))); a.expires() != want {
-		return fmt.Errorf("heard of now, but is over at %v instead of %v", a.expires().time(), want.time())
+	if want := model.Earliest(a.CompleteBy, model.ToInstant(w.now.Add(set.HeartbeatTimeout))); a.Expires() != want {
+		return fmt.Errorf("heard of now, but is over at %v instead of %v", a.Expires().Time(), want.Time())
 	}
 	return nil
 }
@@ -137,40 +138,40 @@ func (w *world) alertsOf(rec Record) int {
 	return n
 }
 
-func (w *world) checkNode(i int, n *node) error {
-	step := w.wf.Steps[n.step]
+func (w *world) checkNode(i int, n *model.Node) error {
+	step := w.wf.Steps[n.Step]
 	set, err := step.Settings(&dsl.Scope{})
 	if err != nil {
 		return err
 	}
-	if limit := set.Retry.MaxAttempts; limit != dsl.Unbounded && int(n.fwd.attempt) > limit {
-		return fmt.Errorf("promise 7: attempt %d of %d", n.fwd.attempt, limit)
+	if limit := set.Retry.MaxAttempts; limit != dsl.Unbounded && int(n.Fwd.Attempt) > limit {
+		return fmt.Errorf("promise 7: attempt %d of %d", n.Fwd.Attempt, limit)
 	}
-	if int(n.fwd.rounds) > set.Retry.CoolDowns {
-		return fmt.Errorf("promise 7: cool-down %d of %d", n.fwd.rounds, set.Retry.CoolDowns)
+	if int(n.Fwd.Rounds) > set.Retry.CoolDowns {
+		return fmt.Errorf("promise 7: cool-down %d of %d", n.Fwd.Rounds, set.Retry.CoolDowns)
 	}
 	if step.Undo != nil {
 		us, err := step.Undo.Settings(&dsl.Scope{})
 		if err != nil {
 			return err
 		}
-		if limit := us.Retry.MaxAttempts; limit != dsl.Unbounded && int(n.und.attempt) > limit && n.und.kind == callUndo {
-			return fmt.Errorf("promise 7: undo attempt %d of %d", n.und.attempt, limit)
+		if limit := us.Retry.MaxAttempts; limit != dsl.Unbounded && int(n.Und.Attempt) > limit && n.Und.Kind == model.CallUndo {
+			return fmt.Errorf("promise 7: undo attempt %d of %d", n.Und.Attempt, limit)
 		}
 	}
-	for k := range n.attempts {
-		a := &n.attempts[k]
-		if a.completeBy <= a.started {
-			return fmt.Errorf("S10: attempt %d has no time to complete", a.call)
+	for k := range n.Attempts {
+		a := &n.Attempts[k]
+		if a.CompleteBy <= a.Started {
+			return fmt.Errorf("S10: attempt %d has no time to complete", a.Call)
 		}
-		if a.status == attemptOpen && a.expires() <= toInstant(w.now) {
-			return fmt.Errorf("S17: attempt %d is open past its complete-by, or silent for too long", a.call)
+		if a.Status == model.AttemptOpen && a.Expires() <= model.ToInstant(w.now) {
+			return fmt.Errorf("S17: attempt %d is open past its complete-by, or silent for too long", a.Call)
 		}
-		if set.HeartbeatTimeout > 0 && a.status == attemptOpen && (a.kind == callDo || a.kind == callLearn) && a.expires() > toInstant(w.now.Add(set.HeartbeatTimeout)) {
-			return fmt.Errorf("attempt %d may be silent for longer than its step says", a.call)
+		if set.HeartbeatTimeout > 0 && a.Status == model.AttemptOpen && (a.Kind == model.CallDo || a.Kind == model.CallLearn) && a.Expires() > model.ToInstant(w.now.Add(set.HeartbeatTimeout)) {
+			return fmt.Errorf("attempt %d may be silent for longer than its step says", a.Call)
 		}
-		if (a.status == attemptFailed || a.status == attemptUnknown) && a.kind != callLookup && a.kind != callUndoLookup {
-			w.misses[AttemptID{i, int(a.call)}] = true
+		if (a.Status == model.AttemptFailed || a.Status == model.AttemptUnknown) && a.Kind != model.CallLookup && a.Kind != model.CallUndoLookup {
+			w.misses[AttemptID{i, int(a.Call)}] = true
 		}
 	}
 	missed := 0
@@ -179,13 +180,13 @@ func (w *world) checkNode(i int, n *node) error {
 			missed++
 		}
 	}
-	if got := int(n.fwd.failures + n.und.failures); got != missed {
+	if got := int(n.Fwd.Failures + n.Und.Failures); got != missed {
 		return fmt.Errorf("I9: failure count %d, but %d attempts ended without result", got, missed)
 	}
 	if row := stepRow(i, n); row.State == StepRunning && row.CompleteBy.IsZero() {
 		return errors.New("S10: a running row without complete-by")
 	}
-	if n.undo == undoNone && !n.ended() && !w.s.run.parked && !w.s.run.turning && n.fwd.ready != 0 && n.fwd.deadline != 0 && n.fwd.deadline <= toInstant(w.now) {
+	if n.Undo == model.UndoNone && !n.Ended() && !w.s.run.Parked && !w.s.run.Turning && n.Fwd.Ready != 0 && n.Fwd.Deadline != 0 && n.Fwd.Deadline <= model.ToInstant(w.now) {
 		return errors.New("the step's deadline has passed and the step goes on")
 	}
 	return nil
@@ -194,44 +195,44 @@ func (w *world) checkNode(i int, n *node) error {
 // checkInstances compares the counters of for_each steps with their instances.
 func (w *world) checkInstances() error {
 	s := w.s
-	if s.run.phase == phaseUndo {
+	if s.run.Phase == model.PhaseUndo {
 		return nil // only effects matter now
 	}
-	for i := range s.run.steps {
+	for i := range s.run.Steps {
 		a := s.nodes[i]
-		if !a.expanded {
+		if !a.Expanded {
 			continue
 		}
 		bad, over, active, flying := 0, 0, 0, 0
-		for k := a.first; k < a.first+a.count; k++ {
+		for k := a.First; k < a.First+a.Count; k++ {
 			n := s.nodes[k]
 			switch {
-			case n.ended():
+			case n.Ended():
 				over++
-				if n.state == StepFailed {
+				if n.State == StepFailed {
 					bad++
 				}
-			case n.fwd.ready != 0:
+			case n.Fwd.Ready != 0:
 				active++
 			}
-			if n.open() {
+			if n.Open() {
 				flying++
 			}
 		}
 		set, _ := w.wf.Steps[i].Settings(&dsl.Scope{})
 		allowed := 0
 		if set.MaxFailures != nil {
-			allowed = set.MaxFailures(a.count)
+			allowed = set.MaxFailures(a.Count)
 		}
 		name := w.wf.Steps[i].Name
 		switch {
-		case bad != a.bad || over != a.over || active != a.active:
-			return fmt.Errorf("%s: counters %d/%d/%d, instances %d/%d/%d", name, a.bad, a.over, a.active, bad, over, active)
+		case bad != a.Bad || over != a.Over || active != a.Active:
+			return fmt.Errorf("%s: counters %d/%d/%d, instances %d/%d/%d", name, a.Bad, a.Over, a.Active, bad, over, active)
 		case set.MaxParallel > 0 && flying > set.MaxParallel:
 			return fmt.Errorf("%s: %d instances in flight, max_parallel is %d", name, flying, set.MaxParallel)
-		case a.state == StepSucceeded && (bad > allowed || over != a.count):
-			return fmt.Errorf("%s: succeeded with %d failed, %d allowed, %d of %d over", name, bad, allowed, over, a.count)
-		case bad > allowed && !a.ended():
+		case a.State == StepSucceeded && (bad > allowed || over != a.Count):
+			return fmt.Errorf("%s: succeeded with %d failed, %d allowed, %d of %d over", name, bad, allowed, over, a.Count)
+		case bad > allowed && !a.Ended():
 			return fmt.Errorf("%s: goes on with %d failed, %d allowed", name, bad, allowed)
 		}
 	}
@@ -244,33 +245,33 @@ func (w *world) checkInvoke(before *State, inv Invoke) error {
 	n := w.s.nodes[i]
 	step := w.wf.Steps[inv.Step]
 	name := w.s.Node(w.wf, i).Name
-	a := n.find(inv.Attempt.Call)
+	a := n.Find(inv.Attempt.Call)
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s %s: %s", verb(inv.Purpose), name, fmt.Sprintf(format, args...))
 	}
-	if a == nil || a.status != attemptOpen || !a.completeBy.time().Equal(inv.CompleteBy) {
+	if a == nil || a.Status != model.AttemptOpen || !a.CompleteBy.Time().Equal(inv.CompleteBy) {
 		return fail("promise 12: the attempt is not in the record")
 	}
 	if !inv.CompleteBy.After(w.now) {
 		return fail("S10: complete-by %v is not in the future", inv.CompleteBy)
 	}
 	r := &w.s.run
-	if r.paused {
+	if r.Paused {
 		return fail("the run is paused")
 	}
-	if r.lost() {
+	if r.Lost() {
 		return fail("engines died with the run, and nobody has said how it goes on")
 	}
 	if slot, ok := w.slots[inv.Agent]; ok && slot.Free == 0 {
 		return fail("no slot is free")
 	}
-	if r.phase == phaseForward && r.parked && r.parkedAt != toInstant(w.now) {
+	if r.Phase == model.PhaseForward && r.Parked && r.ParkedAt != model.ToInstant(w.now) {
 		return fail("the run is parked")
 	}
 	if err := w.checkKey(inv, n); err != nil {
 		return fail("%v", err)
 	}
-	flying := func(kind ...callKind) bool {
+	flying := func(kind ...model.CallKind) bool {
 		for _, k := range w.calls {
 			for _, want := range kind {
 				if k.node == i && k.kind == want && !k.applyAt.IsZero() {
@@ -280,22 +281,22 @@ func (w *world) checkInvoke(before *State, inv Invoke) error {
 		}
 		return false
 	}
-	switch a.kind {
-	case callDo:
-		return w.checkDo(inv, n, fail, flying(callDo, callLearn))
-	case callLookup:
-		if flying(callDo, callLearn) {
+	switch a.Kind {
+	case model.CallDo:
+		return w.checkDo(inv, n, fail, flying(model.CallDo, model.CallLearn))
+	case model.CallLookup:
+		if flying(model.CallDo, model.CallLearn) {
 			return fail("asked while an earlier attempt may still take effect")
 		}
-	case callLearn:
-		if !step.Do.Idempotent || flying(callDo) {
+	case model.CallLearn:
+		if !step.Do.Idempotent || flying(model.CallDo) {
 			return fail("I7: invoked again although that is not safe")
 		}
-	case callUndo:
-		if n.clearing {
-			return w.checkClearing(inv, n, fail, flying(callDo, callLearn), flying(callUndo))
+	case model.CallUndo:
+		if n.Clearing {
+			return w.checkClearing(inv, n, fail, flying(model.CallDo, model.CallLearn), flying(model.CallUndo))
 		}
-		return w.checkUndo(inv, n, fail, flying(callDo, callLearn), flying(callUndo))
+		return w.checkUndo(inv, n, fail, flying(model.CallDo, model.CallLearn), flying(model.CallUndo))
 	}
 	return nil
 }
@@ -304,12 +305,12 @@ func (w *world) checkInvoke(before *State, inv Invoke) error {
 // that was silent for too long is not awaited any more and may always be stopped.
 func (w *world) checkStop(cmd Stop) error {
 	n := w.s.nodes[cmd.Attempt.Node]
-	a := n.find(cmd.Attempt.Call)
+	a := n.Find(cmd.Attempt.Call)
 	if a == nil {
 		return fmt.Errorf("promise 14: a call that does not exist is told to stop: %v", cmd.Attempt)
 	}
-	do := w.wf.Steps[n.step].Do
-	if a.status == attemptOpen && (a.kind != callDo || !do.ReadOnly && !do.Cancellable) {
+	do := w.wf.Steps[n.Step].Do
+	if a.Status == model.AttemptOpen && (a.Kind != model.CallDo || !do.ReadOnly && !do.Cancellable) {
 		return fmt.Errorf("promise 14: %s is told to stop, which would make its outcome unknown", w.s.Node(w.wf, cmd.Attempt.Node).Name)
 	}
 	return nil
@@ -317,28 +318,28 @@ func (w *world) checkStop(cmd Stop) error {
 
 type failer func(string, ...any) error
 
-func (w *world) checkDo(inv Invoke, n *node, fail failer, flying bool) error {
+func (w *world) checkDo(inv Invoke, n *model.Node, fail failer, flying bool) error {
 	step := w.wf.Steps[inv.Step]
 	r := &w.s.run
-	if r.phase == phaseUndo {
+	if r.Phase == model.PhaseUndo {
 		return fail("forward work after the turn")
 	}
-	if r.turning {
+	if r.Turning {
 		return fail("forward work while the run is about to turn")
 	}
 	for _, j := range step.After {
-		if !w.s.nodes[j].well() {
+		if !w.s.nodes[j].Well() {
 			return fail("promise 6: %s has not ended", w.wf.Steps[j].Name)
 		}
 	}
-	if r.deadline != 0 && !r.passed && !r.overdue && toInstant(inv.CompleteBy) > r.deadline {
+	if r.Deadline != 0 && !r.Passed && !r.Overdue && model.ToInstant(inv.CompleteBy) > r.Deadline {
 		return fail("S57: complete-by is after the run's deadline")
 	}
-	d := n.fwd.deadline
-	if n.item {
-		d = w.s.nodes[n.step].fwd.deadline
+	d := n.Fwd.Deadline
+	if n.Item {
+		d = w.s.nodes[n.Step].Fwd.Deadline
 	}
-	if d != 0 && toInstant(inv.CompleteBy) > d {
+	if d != 0 && model.ToInstant(inv.CompleteBy) > d {
 		return fail("complete-by is after the step's deadline")
 	}
 	if wish := w.wishes[inv.Attempt.Node]; wish.After(w.now) {
@@ -360,14 +361,14 @@ func (w *world) checkDo(inv Invoke, n *node, fail failer, flying bool) error {
 }
 
 // checkClearing looks at an undo that is called before another attempt (S83).
-func (w *world) checkClearing(inv Invoke, n *node, fail failer, flying, undoing bool) error {
+func (w *world) checkClearing(inv Invoke, n *model.Node, fail failer, flying, undoing bool) error {
 	step := w.wf.Steps[inv.Step]
 	switch {
 	case step.OnRerun != dsl.RerunUndoFirst:
 		return fail("S83: undone before another attempt though nobody said so")
-	case w.s.run.phase == phaseUndo:
+	case w.s.run.Phase == model.PhaseUndo:
 		return fail("S83: cleared for another attempt after the turn")
-	case flying || n.effect() == EffectNone:
+	case flying || n.Effect() == EffectNone:
 		return fail("S83: an attempt may still take effect, or there is none")
 	case !step.Undo.Do.Idempotent && (w.undone[inv.IdempotencyKey] > 0 || undoing):
 		return fail("repeated although it may have been carried out and is not idempotent")
@@ -375,9 +376,9 @@ func (w *world) checkClearing(inv Invoke, n *node, fail failer, flying, undoing 
 	return nil
 }
 
-func (w *world) checkUndo(inv Invoke, n *node, fail failer, flying, undoing bool) error {
+func (w *world) checkUndo(inv Invoke, n *model.Node, fail failer, flying, undoing bool) error {
 	step := w.wf.Steps[inv.Step]
-	if w.s.run.passed {
+	if w.s.run.Passed {
 		return fail("undo after the pivot")
 	}
 	if flying {
@@ -390,18 +391,18 @@ func (w *world) checkUndo(inv Invoke, n *node, fail failer, flying, undoing bool
 		return fail("undone against its declaration")
 	}
 	for i, d := range w.s.nodes { // promise 8: everything downstream is undone
-		if !w.downstream(n.of(), d.of()) || d.expanded {
+		if !w.downstream(n.Of(), d.Of()) || d.Expanded {
 			continue
 		}
-		dep := w.wf.Steps[d.step]
-		if dep.Undo == nil || d.undo == undoLeft {
+		dep := w.wf.Steps[d.Step]
+		if dep.Undo == nil || d.Undo == model.UndoLeft {
 			continue
 		}
 		if e := w.ledger[w.forwardKey(i)]; e != nil && e.applied > e.undone {
 			return fail("promise 8: %s is not undone yet", w.s.Node(w.wf, i).Name)
 		}
 		for _, k := range w.calls {
-			if k.node == i && k.kind == callDo && !k.applyAt.IsZero() {
+			if k.node == i && k.kind == model.CallDo && !k.applyAt.IsZero() {
 				return fail("promise 8: %s may still take effect", w.s.Node(w.wf, i).Name)
 			}
 		}
@@ -421,12 +422,12 @@ func (w *world) downstream(a, b int) bool {
 
 // checkKey holds S26 against every call: the same key for all attempts, and
 // for nothing else.
-func (w *world) checkKey(inv Invoke, n *node) error {
+func (w *world) checkKey(inv Invoke, n *model.Node) error {
 	direction := "do"
 	if inv.Purpose == sdk.PurposeUndo || inv.ForwardKey != "" {
 		direction = "undo"
 	}
-	id := fmt.Sprintf("%d %s %d", inv.Attempt.Node, direction, n.gen)
+	id := fmt.Sprintf("%d %s %d", inv.Attempt.Node, direction, n.Gen)
 	if key, ok := w.keys[id]; ok && key != inv.IdempotencyKey {
 		return errors.New("S26: the key changed between attempts")
 	}
@@ -447,10 +448,10 @@ func (w *world) audit() error {
 	s := w.s
 	left := 0
 	for i, n := range s.nodes {
-		if n.expanded {
+		if n.Expanded {
 			continue
 		}
-		step := w.wf.Steps[n.step]
+		step := w.wf.Steps[n.Step]
 		name := s.Node(w.wf, i).Name
 		applied, undone := 0, 0
 		for key, e := range w.ledger {
@@ -463,7 +464,7 @@ func (w *world) audit() error {
 			applied += e.applied
 			undone += e.undone
 		}
-		if n.undo == undoLeft {
+		if n.Undo == model.UndoLeft {
 			left++
 		}
 		if applied > 1 {
@@ -473,15 +474,15 @@ func (w *world) audit() error {
 			return fmt.Errorf("%s: undone %d times, done %d times", name, undone, applied)
 		}
 		if s.Status() == RunSucceeded {
-			if undone > 0 && (step.OnRerun != dsl.RerunUndoFirst || n.state == StepSucceeded) {
+			if undone > 0 && (step.OnRerun != dsl.RerunUndoFirst || n.State == StepSucceeded) {
 				return fmt.Errorf("I5: %s was undone in a run that succeeded", name)
 			}
-			if n.state == StepSucceeded && applied != 1 && !step.Do.ReadOnly {
+			if n.State == StepSucceeded && applied != 1 && !step.Do.ReadOnly {
 				return fmt.Errorf("I5: %s succeeded and took effect %d times", name, applied)
 			}
 			continue
 		}
-		if applied > undone && step.Undo != nil && n.undo != undoLeft {
+		if applied > undone && step.Undo != nil && n.Undo != model.UndoLeft {
 			return fmt.Errorf("I6: the run is %s, but the effect of %s is still there", s.Status(), name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -43,7 +44,7 @@ type world struct {
 // A call is one request on its way.
 type call struct {
 	inv      Invoke
-	kind     callKind
+	kind     model.CallKind
 	node     int
 	applyAt  time.Time // when the effect happens; zero = never, or already
 	answerAt time.Time
@@ -222,13 +223,13 @@ func (w *world) progress(k *call) error {
 	if next := w.now.Add(time.Duration(200+w.c.n(3000)) * time.Millisecond); next.Before(k.inv.CompleteBy) && !w.c.chance(20) {
 		k.beatAt = next
 	}
-	if a := w.s.nodes[k.node].find(k.inv.Attempt.Call); ev.Blob != nil && a != nil && a.status == attemptOpen && a.expires() > toInstant(w.now) && k.kind == callDo {
+	if a := w.s.nodes[k.node].Find(k.inv.Attempt.Call); ev.Blob != nil && a != nil && a.Status == model.AttemptOpen && a.Expires() > model.ToInstant(w.now) && k.kind == model.CallDo {
 		e := w.entry(k.inv.IdempotencyKey, k.node)
 		before := e.parts
 		e.parts = max(e.parts, k.point)
 		if w.ceilings != (Ceilings{}) && before > 0 { // it may be past a ceiling, and is not recorded then
 			defer func() {
-				if w.s.nodes[k.node].point < k.point && e.parts == k.point {
+				if w.s.nodes[k.node].Point < k.point && e.parts == k.point {
 					e.parts = before
 				}
 			}()
@@ -402,7 +403,7 @@ func (w *world) randomVerb() error {
 func (w *world) operate() error {
 	before := w.s.Records()
 	for i, n := range w.s.nodes {
-		doubt := n.effect() == EffectMaybe && (n.undo == undoNone && n.state == StepFailed || n.undo == undoFailed) || n.undo == undoFailed && n.undoDoubt > 0
+		doubt := n.Effect() == EffectMaybe && (n.Undo == model.UndoNone && n.State == StepFailed || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed && n.UndoDoubt > 0
 		if doubt && !w.c.chance(30) {
 			if err := w.settle(i); err != nil {
 				return err
@@ -414,11 +415,11 @@ func (w *world) operate() error {
 	}
 	if w.s.Status() == RunCompensationFailed {
 		for i, n := range w.s.nodes {
-			if n.undo != undoFailed || n.expanded {
+			if n.Undo != model.UndoFailed || n.Expanded {
 				continue
 			}
 			ev := CompensateRequested{By: "op", Step: w.s.Node(w.wf, i).Name}
-			ev.Skip = w.turns > 1000 || w.c.chance(20) || n.und.miss == missExpression
+			ev.Skip = w.turns > 1000 || w.c.chance(20) || n.Und.Miss == model.MissExpression
 			ev.Retry = !ev.Skip
 			return w.deliver(ev)
 		}
@@ -455,7 +456,7 @@ func (w *world) operate() error {
 // settle states the truth about a node, as the ledger knows it.
 func (w *world) settle(i int) error {
 	n := w.s.nodes[i]
-	if n.expanded {
+	if n.Expanded {
 		return nil
 	}
 	for _, k := range w.calls {
@@ -463,7 +464,7 @@ func (w *world) settle(i int) error {
 			w.pass(k.applyAt) // an operator looks when the dust has settled
 		}
 	}
-	if n.undo == undoFailed && n.undoDoubt == 0 && n.effect() == EffectDone && n.stated != statedNothing {
+	if n.Undo == model.UndoFailed && n.UndoDoubt == 0 && n.Effect() == EffectDone && n.Stated != model.StatedNothing {
 		// Nothing about the undo is in doubt: "not done" would take back what was
 		// stated of the step.
 		return w.deliver(CompensateRequested{By: "op", Step: w.s.Node(w.wf, i).Name, Retry: true})
@@ -471,11 +472,11 @@ func (w *world) settle(i int) error {
 	ev := SettleRequested{Step: w.s.Node(w.wf, i).Name, By: "op", Reason: "looked", Output: js(fmt.Sprintf(`{"id":"settled %d"}`, i))}
 	e := w.entry(w.forwardKey(i), i)
 	switch {
-	case n.undo == undoFailed && e.applied > 0 && e.undone >= e.applied:
+	case n.Undo == model.UndoFailed && e.applied > 0 && e.undone >= e.applied:
 		ev.As = SettleUndone
-	case n.undo == undoFailed && n.effect() == EffectDone:
+	case n.Undo == model.UndoFailed && n.Effect() == EffectDone:
 		ev.As = SettleNotDone
-	case n.undo != undoFailed && e.applied > 0 && e.undone >= e.applied: // before another attempt, whether or not the run knows yet that this has ended
+	case n.Undo != model.UndoFailed && e.applied > 0 && e.undone >= e.applied: // before another attempt, whether or not the run knows yet that this has ended
 		ev.As = SettleUndone
 	case e.applied > 0:
 		ev.As = SettleSucceeded
@@ -494,7 +495,7 @@ func (w *world) settle(i int) error {
 
 func (w *world) forwardKey(i int) string {
 	n := w.s.nodes[i]
-	return idempotencyKey(simStart, w.wf.Steps[n.step].Name, n.key, "do", int(n.gen))
+	return idempotencyKey(simStart, w.wf.Steps[n.Step].Name, n.Key, "do", int(n.Gen))
 }
 
 func (w *world) entry(key string, node int) *account {
@@ -632,7 +633,7 @@ func (w *world) noteWish(before *State, ev Event, rec Record) {
 			clear(w.wishes)
 		}
 	}
-	if after > 0 && !rec.Late() && before.nodes[id.Node].find(id.Call).kind == callDo {
+	if after > 0 && !rec.Late() && before.nodes[id.Node].Find(id.Call).Kind == model.CallDo {
 		w.wishes[id.Node] = later(w.wishes[id.Node], w.now.Add(after))
 	}
 }
@@ -641,7 +642,7 @@ func (w *world) noteWish(before *State, ev Event, rec Record) {
 // that nothing was done.
 func (w *world) forgetParts(before *State) {
 	for i, n := range w.s.nodes {
-		if n.effect() == EffectNone && i < len(before.nodes) && before.nodes[i].effect() != EffectNone {
+		if n.Effect() == EffectNone && i < len(before.nodes) && before.nodes[i].Effect() != EffectNone {
 			w.entry(w.forwardKey(i), i).parts = 0
 		}
 	}
@@ -649,8 +650,8 @@ func (w *world) forgetParts(before *State) {
 
 // invoke plans what becomes of a call.
 func (w *world) invoke(inv Invoke) {
-	a := w.s.nodes[inv.Attempt.Node].find(inv.Attempt.Call)
-	k := &call{inv: inv, kind: a.kind, node: inv.Attempt.Node}
+	a := w.s.nodes[inv.Attempt.Node].Find(inv.Attempt.Call)
+	k := &call{inv: inv, kind: a.Kind, node: inv.Attempt.Node}
 	w.calls = append(w.calls, k)
 	k.answerAt = w.now.Add(time.Duration(1+w.c.n(3000)) * time.Millisecond)
 	if c := inv.Checkpoint; c != nil {
@@ -692,7 +693,7 @@ func (w *world) invoke(inv Invoke) {
 	default:
 		w.apply(k)
 		k.answer = w.result(k)
-		if fate == 9 && k.kind == callDo {
+		if fate == 9 && k.kind == model.CallDo {
 			k.answer = AttemptOK{Attempt: id, Output: js(`"poor"`)}
 		}
 	}
@@ -737,7 +738,7 @@ func (w *world) planLookup(k *call, fate int) {
 	case 5, 6, 7:
 	default:
 		done := false
-		if k.kind == callUndoLookup {
+		if k.kind == model.CallUndoLookup {
 			done = w.undone[k.inv.IdempotencyKey] > 0
 		} else {
 			done = w.entry(k.inv.IdempotencyKey, k.node).applied > 0
@@ -754,7 +755,7 @@ func (w *world) apply(k *call) {
 	k.applyAt = time.Time{}
 	step := w.wf.Steps[k.inv.Step]
 	switch k.kind {
-	case callDo, callLearn:
+	case model.CallDo, model.CallLearn:
 		if step.Do.ReadOnly {
 			return
 		}
@@ -764,7 +765,7 @@ func (w *world) apply(k *call) {
 		}
 		e.applied++
 		w.note("    EFFECT of %s", w.s.Node(w.wf, k.node).Name)
-	case callUndo:
+	case model.CallUndo:
 		e := w.entry(k.inv.ForwardKey, k.node)
 		if step.Undo.Do.ByKey {
 			e.tombstone = true

@@ -4,45 +4,46 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // considerUndo starts the undo of a node if its time has come: everything that
 // depended on it is undone, and none of its own attempts can be at work.
 func (d *decider) considerUndo(i int) {
 	n := d.get(i)
-	if n.clearing {
+	if n.Clearing {
 		d.reconsider(i)
 		return
 	}
-	if d.run.phase != phaseUndo || n.undo != undoPending || !d.orderAllows(n) {
+	if d.run.Phase != model.PhaseUndo || n.Undo != model.UndoPending || !d.orderAllows(n) {
 		return
 	}
-	if n.expanded {
-		d.edit(i).undo = undoActive
-		for k := n.first + n.count - 1; k >= n.first; k-- {
+	if n.Expanded {
+		d.edit(i).Undo = model.UndoActive
+		for k := n.First + n.Count - 1; k >= n.First; k-- {
 			d.undo.push(k)
 		}
-		if n.count == 0 {
-			d.endUndo(i, undoNothing)
+		if n.Count == 0 {
+			d.endUndo(i, model.UndoNothing)
 		}
 		return
 	}
-	if n.open() || !n.ended() {
+	if n.Open() || !n.Ended() {
 		return // its end brings us back here
 	}
 	step := d.step(n)
 	switch {
-	case n.effect() == EffectNone:
-		d.endUndo(i, undoNothing)
+	case n.Effect() == EffectNone:
+		d.endUndo(i, model.UndoNothing)
 	case step.Undo == nil || step.NoUndo:
-		d.endUndo(i, undoDeclared)
-	case d.run.noUndo:
-		d.endUndo(i, undoLeft)
-	case d.run.undoExpired:
-		d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the compensation's deadline has passed"})
-	case n.quiet > d.at:
-		d.edit(i).und.kind = callUndo
-		d.pause(i, n.quiet)
+		d.endUndo(i, model.UndoDeclared)
+	case d.run.NoUndo:
+		d.endUndo(i, model.UndoLeft)
+	case d.run.UndoExpired:
+		d.undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the compensation's deadline has passed"})
+	case n.Quiet > d.at:
+		d.edit(i).Und.Kind = model.CallUndo
+		d.pause(i, n.Quiet)
 	default:
 		d.climb(i)
 	}
@@ -50,11 +51,11 @@ func (d *decider) considerUndo(i int) {
 
 // orderAllows reports whether the undo of everything that depended on the step
 // has finished. Instances follow their step.
-func (d *decider) orderAllows(n *node) bool {
-	if a := d.get(n.of()); a.expanded && !n.expanded && a.undo == undoPending {
+func (d *decider) orderAllows(n *model.Node) bool {
+	if a := d.get(n.Of()); a.Expanded && !n.Expanded && a.Undo == model.UndoPending {
 		return false
 	}
-	return int(d.get(n.of()).back) == len(d.wf.Steps[n.step].Before)
+	return int(d.get(n.Of()).Back) == len(d.wf.Steps[n.Step].Before)
 }
 
 // climb takes the next rung of the ladder for a node that has something to
@@ -62,40 +63,39 @@ func (d *decider) orderAllows(n *node) bool {
 func (d *decider) climb(i int) {
 	n := d.edit(i)
 	step := d.step(n)
-	n.und.act = idle
-	if n.und.ready == 0 {
-		n.und.ready = d.at
-		n.und.deadline = d.run.undoDeadline
-		if n.clearing {
-			n.und.deadline = d.at.add(DefaultCompensation)
+	n.Und.Act = model.Idle
+	if n.Und.Ready == 0 {
+		n.Und.Ready = d.at
+		n.Und.Deadline = d.run.UndoDeadline
+		if n.Clearing {
+			n.Und.Deadline = d.at.Add(DefaultCompensation)
 		}
-		if at, ok := d.undoSettings(n).Deadline.From(d.at.time()); ok {
-			n.und.deadline = earliest(toInstant(at), n.und.deadline)
+		if at, ok := d.undoSettings(n).Deadline.From(d.at.Time()); ok {
+			n.Und.Deadline = model.Earliest(model.ToInstant(at), n.Und.Deadline)
 		}
-		if n.und.deadline != 0 && n.und.deadline <= d.at {
-			d.undoFails(i, miss{missDeadline, CodeDeadlineExceeded, "the undo's deadline has passed"})
+		if n.Und.Deadline != 0 && n.Und.Deadline <= d.at {
+			d.undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the undo's deadline has passed"})
 			return
 		}
 	}
-	n.undo = undoActive
-	maybe := n.effect() == EffectMaybe
+	n.Undo = model.UndoActive
+	maybe := n.Effect() == EffectMaybe
 	undo := step.Undo.Do
-	twice := n.undoDoubt > 0 && !undo.Idempotent // an undo before another attempt was cut short
+	twice := n.UndoDoubt > 0 && !undo.Idempotent // an undo before another attempt was cut short
 	switch {
-	case !n.known && maybe && step.Do.Lookup && n.fwd.lookups < maxLookups && n.undoDoubt == 0: // else it may have been undone since
-		n.und.kind = callLookup
-	case (n.known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.und.lookups < maxLookups:
-		n.und.kind = callUndoLookup
+	case !n.Known && maybe && step.Do.Lookup && n.Fwd.Lookups < maxLookups && n.UndoDoubt == 0: // else it may have been undone since
+		n.Und.Kind = model.CallLookup
+	case (n.Known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.Und.Lookups < maxLookups:
+		n.Und.Kind = model.CallUndoLookup
 	case twice:
-		d.undoFails(i, miss{missUnknown, CodeOutcomeUnknown, "nobody knows whether the undo took effect, and it is not idempotent"})
+		d.undoFails(i, model.Miss{Kind: model.MissUnknown, Code: CodeOutcomeUnknown, Message: "nobody knows whether the undo took effect, and it is not idempotent"})
 		return
-	case n.known || undo.ByKey || !step.Undo.UsesSelf:
-		n.und.kind = callUndo
-	case step.Do.Idempotent && !n.clearing:
-		n.und.kind = callLearn
+	case n.Known || undo.ByKey || !step.Undo.UsesSelf:
+		n.Und.Kind = model.CallUndo
+	case step.Do.Idempotent && !n.Clearing:
+		n.Und.Kind = model.CallLearn
 	default:
-		d.undoFails(i, miss{missUnknown, CodeOutcomeUnknown,
-			"nobody knows whether the step took effect, and its undo needs the output"})
+		d.undoFails(i, model.Miss{Kind: model.MissUnknown, Code: CodeOutcomeUnknown, Message: "nobody knows whether the step took effect, and its undo needs the output"})
 		return
 	}
 	d.launch.push(i)
@@ -104,9 +104,9 @@ func (d *decider) climb(i int) {
 // resumeUndo goes on with an undo after what was in its way has been resolved.
 func (d *decider) resumeUndo(i int) {
 	n := d.edit(i)
-	n.undo = undoPending
-	n.und.act = idle
-	n.queue, n.hold = 0, 0
+	n.Undo = model.UndoPending
+	n.Und.Act = model.Idle
+	n.Queue, n.Hold = 0, 0
 	d.undo.push(i)
 }
 
@@ -114,7 +114,7 @@ func (d *decider) resumeUndo(i int) {
 // failed.
 func (d *decider) prepareUndo(i int) bool {
 	n := d.get(i)
-	if n.undoReady {
+	if n.UndoReady {
 		return true
 	}
 	input, err := d.step(n).Undo.Input(d.undoScope(n))
@@ -123,44 +123,44 @@ func (d *decider) prepareUndo(i int) bool {
 		return false
 	}
 	n = d.edit(i)
-	n.undoReady, n.undoInput = true, d.s.keep(input)
+	n.UndoReady, n.UndoInput = true, d.s.keep(input)
 	return true
 }
 
 // undoMissed handles an attempt of the undo track without result.
-func (d *decider) undoMissed(i int, kind callKind, m miss) {
+func (d *decider) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
-	if n.undo == undoPending && !n.open() { // the run turned while it was called before another attempt
+	if n.Undo == model.UndoPending && !n.Open() { // the run turned while it was called before another attempt
 		d.undo.push(i)
 		return
 	}
-	if n.undo != undoActive || n.und.act != running {
+	if n.Undo != model.UndoActive || n.Und.Act != model.Running {
 		return // another attempt is planned, or all is over
 	}
-	if kind != callUndoLookup {
-		n.und.blame(m)
+	if kind != model.CallUndoLookup {
+		n.Und.Blame(m)
 	}
-	if n.open() {
+	if n.Open() {
 		return // another one may still bring a result
 	}
 	switch kind {
-	case callUndoLookup:
-		if n.und.lookups++; n.und.lookups < maxLookups {
+	case model.CallUndoLookup:
+		if n.Und.Lookups++; n.Und.Lookups < maxLookups {
 			d.pauseUndo(i, d.lookupPause(n))
 			return
 		}
-		d.undoFails(i, n.und.blamed())
-	case callLearn:
+		d.undoFails(i, n.Und.Blamed())
+	case model.CallLearn:
 		step := d.step(n)
 		d.repeatUndo(i, m, mayRepeat(m, d.undoSettings(n).Retry, true, step.Retryable))
 	default:
 		undo := d.step(n).Undo
-		if m.kind == missUnknown && !undo.Do.Idempotent && undo.Do.Lookup {
-			n.und.lookups = 0
-			n.und.kind = callUndoLookup
-			n.und.act = idle
-			if n.quiet > d.at {
-				d.pause(i, n.quiet)
+		if m.Kind == model.MissUnknown && !undo.Do.Idempotent && undo.Do.Lookup {
+			n.Und.Lookups = 0
+			n.Und.Kind = model.CallUndoLookup
+			n.Und.Act = model.Idle
+			if n.Quiet > d.at {
+				d.pause(i, n.Quiet)
 			} else {
 				d.launch.push(i)
 			}
@@ -174,7 +174,7 @@ func (d *decider) undoMissed(i int, kind callKind, m miss) {
 // it is asked again a few times, then the ladder goes on without.
 func (d *decider) undoLookupMissed(i int) {
 	n := d.edit(i)
-	if n.undo == undoActive && n.fwd.lookups < maxLookups {
+	if n.Undo == model.UndoActive && n.Fwd.Lookups < maxLookups {
 		d.pauseUndo(i, d.lookupPause(n))
 		return
 	}
@@ -185,20 +185,20 @@ func (d *decider) undoLookupMissed(i int) {
 // earlier attempt can be at work.
 func (d *decider) pauseUndo(i int, wait time.Duration) {
 	n := d.get(i)
-	d.pause(i, max(d.at.add(max(wait, time.Microsecond)), n.quiet, n.und.rest))
+	d.pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
 }
 
 // repeatUndo plans the next attempt of an undo, or ends it.
-func (d *decider) repeatUndo(i int, m miss, again bool) {
+func (d *decider) repeatUndo(i int, m model.Miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry
-	until := d.interval(r, n, &n.und)
-	bound := earliest(n.und.deadline, d.run.undoDeadline)
-	if by := d.forwardBound(i); n.clearing && again && by != 0 && until >= by {
+	until := d.interval(r, n, &n.Und)
+	bound := model.Earliest(n.Und.Deadline, d.run.UndoDeadline)
+	if by := d.forwardBound(i); n.Clearing && again && by != 0 && until >= by {
 		d.outOfTime(i)
 		return
 	}
-	if !again || !attemptsLeft(&n.und, r) || bound != 0 && until >= bound {
+	if !again || !attemptsLeft(&n.Und, r) || bound != 0 && until >= bound {
 		d.undoFails(i, m)
 		return
 	}
@@ -207,55 +207,55 @@ func (d *decider) repeatUndo(i int, m miss, again bool) {
 
 // undoFails ends an undo without success. It blocks the undo of its own
 // ancestors only.
-func (d *decider) undoFails(i int, m miss) {
+func (d *decider) undoFails(i int, m model.Miss) {
 	n := d.edit(i)
-	if n.clearing {
+	if n.Clearing {
 		d.clearingFails(i, m)
 		return
 	}
-	n.undo = undoFailed
-	n.und.blame(m)
-	n.und.act, n.und.ended = idle, d.at
-	n.queue, n.hold = 0, 0
-	if n.item {
-		d.edit(n.of()).undo = undoFailed
+	n.Undo = model.UndoFailed
+	n.Und.Blame(m)
+	n.Und.Act, n.Und.Ended = model.Idle, d.at
+	n.Queue, n.Hold = 0, 0
+	if n.Item {
+		d.edit(n.Of()).Undo = model.UndoFailed
 	}
 }
 
 // endUndo ends the undo of a node so that its ancestors may be undone.
-func (d *decider) endUndo(i int, how undoState) {
+func (d *decider) endUndo(i int, how model.UndoState) {
 	n := d.edit(i)
-	if n.clearing {
+	if n.Clearing {
 		d.cleared(i)
 		return
 	}
-	n.undo = how
-	n.und.act, n.und.ended = idle, d.at
-	n.queue, n.hold = 0, 0
+	n.Undo = how
+	n.Und.Act, n.Und.Ended = model.Idle, d.at
+	n.Queue, n.Hold = 0, 0
 	switch {
-	case n.expanded:
-	case how == undoDone:
-		d.run.undone++
-	case how == undoLeft:
-		d.run.left++
-	case how == undoDeclared:
-		d.run.undeclared++
+	case n.Expanded:
+	case how == model.UndoDone:
+		d.run.Undone++
+	case how == model.UndoLeft:
+		d.run.Left++
+	case how == model.UndoDeclared:
+		d.run.Undeclared++
 	}
-	if !n.item {
+	if !n.Item {
 		d.passed.push(i)
 		return
 	}
-	a := d.edit(n.of())
-	if a.past++; a.past == a.count {
-		d.endUndo(n.of(), d.strongest(a))
+	a := d.edit(n.Of())
+	if a.Past++; a.Past == a.Count {
+		d.endUndo(n.Of(), d.strongest(a))
 	}
 }
 
 // strongest sums up how the instances of a for_each step were undone.
-func (d *decider) strongest(a *node) undoState {
-	sum := undoNothing
-	for k := a.first; k < a.first+a.count; k++ {
-		sum = min(sum, d.get(k).undo)
+func (d *decider) strongest(a *model.Node) model.UndoState {
+	sum := model.UndoNothing
+	for k := a.First; k < a.First+a.Count; k++ {
+		sum = min(sum, d.get(k).Undo)
 	}
 	return sum
 }
@@ -263,10 +263,10 @@ func (d *decider) strongest(a *node) undoState {
 // passOn tells the ancestors of a step that its undo has finished or was not
 // needed.
 func (d *decider) passOn(i int) {
-	d.run.undonePast++
+	d.run.UndonePast++
 	for _, j := range d.wf.Steps[i].After {
 		b := d.edit(j)
-		if b.back++; int(b.back) == len(d.wf.Steps[j].Before) {
+		if b.Back++; int(b.Back) == len(d.wf.Steps[j].Before) {
 			d.undo.push(j)
 		}
 	}
@@ -274,12 +274,12 @@ func (d *decider) passOn(i int) {
 
 // undoSettings are the limits of a step's undo, with defaults where none are
 // given: transient failures are repeated, 1s to 5m apart, until the deadline.
-func (d *decider) undoSettings(n *node) *dsl.Settings {
+func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	undo := d.step(n).Undo
 	if undo == nil || undo.Settings == nil {
 		return &undoDefaults
 	}
-	told := undoTold{n: n, output: n.output, known: n.known, timedOut: n.timedOut, said: n.fwd.said, failure: d.run.failure}
+	told := undoTold{n: n, output: n.Output, known: n.Known, timedOut: n.TimedOut, said: n.Fwd.Said, failure: d.run.Failure}
 	if d.seen.undoSettings == nil || d.seen.undo != told {
 		s, err := undo.Settings(d.undoScope(n))
 		if err != nil {

@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/saga-engine/engine/dsl"
+import (
+	"github.com/saga-engine/engine/dsl"
+
+	"github.com/saga-engine/engine/engine/internal/model"
+)
 
 // Most records say one of two things of a node: an attempt starts, or the
 // attempt the event is about has ended well and the step with it. What such a
@@ -27,22 +31,22 @@ type usual struct {
 
 var usuals = [4]usual{
 	usualStart: {
-		node: startFollow | nodeDepsBit | nodeInputBit, follow: startFollow, must: nodeFwdActBit | nodeCallsBit | nodeFwdAttemptBit,
-		attempt: attemptKindBit | attemptNumberBit | attemptStartedBit | attemptCompleteByBit, attemptFollow: attemptKindBit | attemptNumberBit | attemptStartedBit,
+		node: startFollow | model.NodeDepsBit | model.NodeInputBit, follow: startFollow, must: model.NodeFwdActBit | model.NodeCallsBit | model.NodeFwdAttemptBit,
+		attempt: model.AttemptKindBit | model.AttemptNumberBit | model.AttemptStartedBit | model.AttemptCompleteByBit, attemptFollow: model.AttemptKindBit | model.AttemptNumberBit | model.AttemptStartedBit,
 	},
 	usualEnd: {
-		node: endFollow, follow: endFollow, must: nodeStateBit | nodeFwdActBit | nodeFwdEndedBit,
-		attempt: attemptStatusBit | attemptEndedBit, attemptFollow: attemptStatusBit | attemptEndedBit,
+		node: endFollow, follow: endFollow, must: model.NodeStateBit | model.NodeFwdActBit | model.NodeFwdEndedBit,
+		attempt: model.AttemptStatusBit | model.AttemptEndedBit, attemptFollow: model.AttemptStatusBit | model.AttemptEndedBit,
 	},
 	usualEndKnown: {
-		node: endFollow, follow: endFollow &^ nodeOutputBit, must: nodeStateBit | nodeFwdActBit | nodeFwdEndedBit,
-		attempt: attemptStatusBit | attemptEndedBit, attemptFollow: attemptStatusBit | attemptEndedBit,
+		node: endFollow, follow: endFollow &^ model.NodeOutputBit, must: model.NodeStateBit | model.NodeFwdActBit | model.NodeFwdEndedBit,
+		attempt: model.AttemptStatusBit | model.AttemptEndedBit, attemptFollow: model.AttemptStatusBit | model.AttemptEndedBit,
 	},
 }
 
 const (
-	startFollow = nodeStateBit | nodeFwdActBit | nodeDoubtBit | nodeCallsBit | nodeFwdAttemptBit | nodeFwdTotalBit | nodeFwdKindBit | nodeFwdReadyBit | nodeFwdBeganBit | nodePreparedBit
-	endFollow   = nodeStateBit | nodeFwdActBit | nodeDoneBit | nodeFwdEndedBit | nodeOutputBit | nodeKnownBit
+	startFollow = model.NodeStateBit | model.NodeFwdActBit | model.NodeDoubtBit | model.NodeCallsBit | model.NodeFwdAttemptBit | model.NodeFwdTotalBit | model.NodeFwdKindBit | model.NodeFwdReadyBit | model.NodeFwdBeganBit | model.NodePreparedBit
+	endFollow   = model.NodeStateBit | model.NodeFwdActBit | model.NodeDoneBit | model.NodeFwdEndedBit | model.NodeOutputBit | model.NodeKnownBit
 )
 
 // fields returns the fields that a usual change changes if the event is this
@@ -52,11 +56,11 @@ func (k usualKind) fields(event Event) uint64 {
 	switch ev := event.(type) {
 	case Started:
 		if k == usualStart {
-			mask &^= nodeDepsBit
+			mask &^= model.NodeDepsBit
 		}
 	case AttemptOK:
 		if k == usualEnd && ev.Output.IsNull() {
-			mask &^= nodeOutputBit
+			mask &^= model.NodeOutputBit
 		}
 	}
 	return mask
@@ -64,40 +68,40 @@ func (k usualKind) fields(event Event) uint64 {
 
 // usually returns which usual change a node's patch is, in a record of this time
 // and event.
-func usually(p *nodePatch, at instant, event Event) usualKind {
-	if len(p.attempts) != 1 {
+func usually(p *model.NodePatch, at model.Instant, event Event) usualKind {
+	if len(p.Attempts) != 1 {
 		return usualNot
 	}
-	a := &p.attempts[0]
-	if u := &usuals[usualStart]; p.mask&u.must == u.must {
-		differs := startDiffers(p.to, at, a.to.call) & u.follow & p.mask
-		if differs == 0 && attemptStartDiffers(&a.to, at)&u.attemptFollow&uint64(a.mask) == 0 {
+	a := &p.Attempts[0]
+	if u := &usuals[usualStart]; p.Mask&u.must == u.must {
+		differs := startDiffers(p.To, at, a.To.Call) & u.follow & p.Mask
+		if differs == 0 && attemptStartDiffers(&a.To, at)&u.attemptFollow&uint64(a.Mask) == 0 {
 			return usualStart
 		}
 		return usualNot
 	}
 	u := &usuals[usualEnd]
-	if p.mask&u.must != u.must {
+	if p.Mask&u.must != u.must {
 		return usualNot
 	}
 	ok, is := event.(AttemptOK)
-	if !is || ok.Attempt.Node != p.node || ok.Attempt.Call != int(a.to.call) {
+	if !is || ok.Attempt.Node != p.Node || ok.Attempt.Call != int(a.To.Call) {
 		return usualNot
 	}
-	if attemptEndDiffers(&a.to, at)&u.attemptFollow&uint64(a.mask) != 0 {
+	if attemptEndDiffers(&a.To, at)&u.attemptFollow&uint64(a.Mask) != 0 {
 		return usualNot
 	}
-	switch endDiffers(p.to, at, ok.Output) & u.follow & p.mask {
+	switch endDiffers(p.To, at, ok.Output) & u.follow & p.Mask {
 	case 0:
 		return usualEnd
-	case nodeOutputBit:
+	case model.NodeOutputBit:
 		return usualEndKnown
 	}
 	return usualNot
 }
 
 // set makes the fields in mask, all of which follow, what they then are.
-func (k usualKind) set(n *node, mask uint64, at instant, call int32, output dsl.Value) {
+func (k usualKind) set(n *model.Node, mask uint64, at model.Instant, call int32, output dsl.Value) {
 	switch k {
 	case usualStart:
 		setStart(n, mask, at, call)
@@ -108,165 +112,165 @@ func (k usualKind) set(n *node, mask uint64, at instant, call int32, output dsl.
 
 // startDiffers returns the fields in which a node is not as a usual start leaves
 // it. Bits that do not follow mean nothing.
-func startDiffers(n *node, at instant, call int32) uint64 {
+func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 	var m uint64
-	if n.state != StepRunning {
-		m |= nodeStateBit
+	if n.State != StepRunning {
+		m |= model.NodeStateBit
 	}
-	if n.fwd.act != running {
-		m |= nodeFwdActBit
+	if n.Fwd.Act != model.Running {
+		m |= model.NodeFwdActBit
 	}
-	if n.doubt != 1 {
-		m |= nodeDoubtBit
+	if n.Doubt != 1 {
+		m |= model.NodeDoubtBit
 	}
-	if n.calls != call {
-		m |= nodeCallsBit
+	if n.Calls != call {
+		m |= model.NodeCallsBit
 	}
-	if n.fwd.attempt != call {
-		m |= nodeFwdAttemptBit
+	if n.Fwd.Attempt != call {
+		m |= model.NodeFwdAttemptBit
 	}
-	if n.fwd.total != call {
-		m |= nodeFwdTotalBit
+	if n.Fwd.Total != call {
+		m |= model.NodeFwdTotalBit
 	}
-	if n.fwd.kind != callDo {
-		m |= nodeFwdKindBit
+	if n.Fwd.Kind != model.CallDo {
+		m |= model.NodeFwdKindBit
 	}
-	if n.fwd.ready != at {
-		m |= nodeFwdReadyBit
+	if n.Fwd.Ready != at {
+		m |= model.NodeFwdReadyBit
 	}
-	if n.fwd.began != at {
-		m |= nodeFwdBeganBit
+	if n.Fwd.Began != at {
+		m |= model.NodeFwdBeganBit
 	}
-	if !n.prepared {
-		m |= nodePreparedBit
+	if !n.Prepared {
+		m |= model.NodePreparedBit
 	}
 	return m
 }
 
 // setStart makes the fields in mask what startDiffers compares them with.
-func setStart(n *node, mask uint64, at instant, call int32) {
-	if mask&nodeStateBit != 0 {
-		n.state = StepRunning
+func setStart(n *model.Node, mask uint64, at model.Instant, call int32) {
+	if mask&model.NodeStateBit != 0 {
+		n.State = StepRunning
 	}
-	if mask&nodeFwdActBit != 0 {
-		n.fwd.act = running
+	if mask&model.NodeFwdActBit != 0 {
+		n.Fwd.Act = model.Running
 	}
-	if mask&nodeDoubtBit != 0 {
-		n.doubt = 1
+	if mask&model.NodeDoubtBit != 0 {
+		n.Doubt = 1
 	}
-	if mask&nodeCallsBit != 0 {
-		n.calls = call
+	if mask&model.NodeCallsBit != 0 {
+		n.Calls = call
 	}
-	if mask&nodeFwdAttemptBit != 0 {
-		n.fwd.attempt = call
+	if mask&model.NodeFwdAttemptBit != 0 {
+		n.Fwd.Attempt = call
 	}
-	if mask&nodeFwdTotalBit != 0 {
-		n.fwd.total = call
+	if mask&model.NodeFwdTotalBit != 0 {
+		n.Fwd.Total = call
 	}
-	if mask&nodeFwdKindBit != 0 {
-		n.fwd.kind = callDo
+	if mask&model.NodeFwdKindBit != 0 {
+		n.Fwd.Kind = model.CallDo
 	}
-	if mask&nodeFwdReadyBit != 0 {
-		n.fwd.ready = at
+	if mask&model.NodeFwdReadyBit != 0 {
+		n.Fwd.Ready = at
 	}
-	if mask&nodeFwdBeganBit != 0 {
-		n.fwd.began = at
+	if mask&model.NodeFwdBeganBit != 0 {
+		n.Fwd.Began = at
 	}
-	if mask&nodePreparedBit != 0 {
-		n.prepared = true
+	if mask&model.NodePreparedBit != 0 {
+		n.Prepared = true
 	}
 }
 
 // endDiffers returns the fields in which a node is not as a usual end leaves it.
-func endDiffers(n *node, at instant, output dsl.Value) uint64 {
+func endDiffers(n *model.Node, at model.Instant, output dsl.Value) uint64 {
 	var m uint64
-	if n.state != StepSucceeded {
-		m |= nodeStateBit
+	if n.State != StepSucceeded {
+		m |= model.NodeStateBit
 	}
-	if n.fwd.act != idle {
-		m |= nodeFwdActBit
+	if n.Fwd.Act != model.Idle {
+		m |= model.NodeFwdActBit
 	}
-	if !n.done {
-		m |= nodeDoneBit
+	if !n.Done {
+		m |= model.NodeDoneBit
 	}
-	if n.fwd.ended != at {
-		m |= nodeFwdEndedBit
+	if n.Fwd.Ended != at {
+		m |= model.NodeFwdEndedBit
 	}
-	if !sameHeld(n.output, held{v: output}) {
-		m |= nodeOutputBit
+	if !model.SameHeld(n.Output, model.Held{V: output}) {
+		m |= model.NodeOutputBit
 	}
-	if !n.known {
-		m |= nodeKnownBit
+	if !n.Known {
+		m |= model.NodeKnownBit
 	}
 	return m
 }
 
 // setEnd makes the fields in mask what endDiffers compares them with.
-func setEnd(n *node, mask uint64, at instant, output dsl.Value) {
-	if mask&nodeStateBit != 0 {
-		n.state = StepSucceeded
+func setEnd(n *model.Node, mask uint64, at model.Instant, output dsl.Value) {
+	if mask&model.NodeStateBit != 0 {
+		n.State = StepSucceeded
 	}
-	if mask&nodeFwdActBit != 0 {
-		n.fwd.act = idle
+	if mask&model.NodeFwdActBit != 0 {
+		n.Fwd.Act = model.Idle
 	}
-	if mask&nodeDoneBit != 0 {
-		n.done = true
+	if mask&model.NodeDoneBit != 0 {
+		n.Done = true
 	}
-	if mask&nodeFwdEndedBit != 0 {
-		n.fwd.ended = at
+	if mask&model.NodeFwdEndedBit != 0 {
+		n.Fwd.Ended = at
 	}
-	if mask&nodeOutputBit != 0 {
-		n.output = held{v: output}
+	if mask&model.NodeOutputBit != 0 {
+		n.Output = model.Held{V: output}
 	}
-	if mask&nodeKnownBit != 0 {
-		n.known = true
+	if mask&model.NodeKnownBit != 0 {
+		n.Known = true
 	}
 }
 
 // attemptStartDiffers returns the fields in which an attempt is not as a usual
 // start leaves it.
-func attemptStartDiffers(a *attempt, at instant) uint64 {
+func attemptStartDiffers(a *model.Attempt, at model.Instant) uint64 {
 	var m uint64
-	if a.kind != callDo {
-		m |= attemptKindBit
+	if a.Kind != model.CallDo {
+		m |= model.AttemptKindBit
 	}
-	if a.number != a.call {
-		m |= attemptNumberBit
+	if a.Number != a.Call {
+		m |= model.AttemptNumberBit
 	}
-	if a.started != at {
-		m |= attemptStartedBit
+	if a.Started != at {
+		m |= model.AttemptStartedBit
 	}
 	return m
 }
 
 // attemptEndDiffers is attemptStartDiffers for a usual end.
-func attemptEndDiffers(a *attempt, at instant) uint64 {
+func attemptEndDiffers(a *model.Attempt, at model.Instant) uint64 {
 	var m uint64
-	if a.status != attemptOK {
-		m |= attemptStatusBit
+	if a.Status != model.AttemptOK {
+		m |= model.AttemptStatusBit
 	}
-	if a.ended != at {
-		m |= attemptEndedBit
+	if a.Ended != at {
+		m |= model.AttemptEndedBit
 	}
 	return m
 }
 
 // setAttempt makes the fields in mask what attemptStartDiffers and
 // attemptEndDiffers compare them with.
-func setAttempt(a *attempt, mask uint64, at instant) {
-	if mask&attemptStatusBit != 0 {
-		a.status = attemptOK
+func setAttempt(a *model.Attempt, mask uint64, at model.Instant) {
+	if mask&model.AttemptStatusBit != 0 {
+		a.Status = model.AttemptOK
 	}
-	if mask&attemptEndedBit != 0 {
-		a.ended = at
+	if mask&model.AttemptEndedBit != 0 {
+		a.Ended = at
 	}
-	if mask&attemptKindBit != 0 {
-		a.kind = callDo
+	if mask&model.AttemptKindBit != 0 {
+		a.Kind = model.CallDo
 	}
-	if mask&attemptNumberBit != 0 {
-		a.number = a.call
+	if mask&model.AttemptNumberBit != 0 {
+		a.Number = a.Call
 	}
-	if mask&attemptStartedBit != 0 {
-		a.started = at
+	if mask&model.AttemptStartedBit != 0 {
+		a.Started = at
 	}
 }

@@ -1,5 +1,9 @@
 package machine
 
+import (
+	"github.com/saga-engine/engine/engine/internal/model"
+)
+
 // A usualRun is a usual change of the run: see usualKind, which is the same of a
 // node.
 type usualRun uint8
@@ -11,8 +15,8 @@ const (
 )
 
 const (
-	acceptFollow = runStateBit | runBegunBit | runIDBit | runNameBit | runKeyBit | runVarsBit | runTriggerBit | runStartedByBit | runStartedBit
-	endedFollow  = runStateBit | runLiveBit | runFinishedBit
+	acceptFollow = model.RunStateBit | model.RunBegunBit | model.RunIDBit | model.RunNameBit | model.RunKeyBit | model.RunVarsBit | model.RunTriggerBit | model.RunStartedByBit | model.RunStartedBit
+	endedFollow  = model.RunStateBit | model.RunLiveBit | model.RunFinishedBit
 )
 
 // follows are the fields whose values follow.
@@ -31,46 +35,46 @@ func (k usualRun) follows() uint64 {
 func (k usualRun) fields(event Event) uint64 {
 	switch k {
 	case runAccepted:
-		mask := acceptFollow | runLiveBit | runWorkflowBit | runStepsBit
+		mask := acceptFollow | model.RunLiveBit | model.RunWorkflowBit | model.RunStepsBit
 		ev, _ := event.(Started)
 		if ev.Key == "" {
-			mask &^= runKeyBit
+			mask &^= model.RunKeyBit
 		}
 		if ev.Vars.IsNull() {
-			mask &^= runVarsBit
+			mask &^= model.RunVarsBit
 		}
 		if ev.Trigger == "" {
-			mask &^= runTriggerBit
+			mask &^= model.RunTriggerBit
 		}
 		if ev.StartedBy == "" {
-			mask &^= runStartedByBit
+			mask &^= model.RunStartedByBit
 		}
 		return mask
 	case runEnded:
-		return endedFollow | runDoneBit
+		return endedFollow | model.RunDoneBit
 	}
 	return 0
 }
 
 // usuallyRun returns which usual change of the run a patch is, in a record of this
 // time and event.
-func usuallyRun(p *runPatch, at instant, event Event) usualRun {
-	r := &p.to
-	if p.mask&endedFollow == endedFollow {
+func usuallyRun(p *model.RunPatch, at model.Instant, event Event) usualRun {
+	r := &p.To
+	if p.Mask&endedFollow == endedFollow {
 		if endedDiffers(r, at) == 0 {
 			return runEnded
 		}
 		return runUnusual
 	}
 	ev, is := event.(Started)
-	if !is || acceptDiffers(r, at, &ev)&acceptFollow&p.mask != 0 {
+	if !is || acceptDiffers(r, at, &ev)&acceptFollow&p.Mask != 0 {
 		return runUnusual
 	}
 	return runAccepted
 }
 
 // set makes the fields in mask, all of which follow, what they then are.
-func (k usualRun) set(r *run, mask uint64, at instant, event Event) {
+func (k usualRun) set(r *model.Run, mask uint64, at model.Instant, event Event) {
 	switch k {
 	case runAccepted:
 		ev, _ := event.(Started)
@@ -82,21 +86,21 @@ func (k usualRun) set(r *run, mask uint64, at instant, event Event) {
 
 // acceptDiffers returns the fields in which a run differs from one that was just
 // accepted. It sets bits of those fields only that acceptance determines.
-func acceptDiffers(r *run, at instant, ev *Started) uint64 {
+func acceptDiffers(r *model.Run, at model.Instant, ev *Started) uint64 {
 	var m uint64
 	for _, f := range [...]struct {
 		differs bool
 		bit     uint64
 	}{
-		{r.state != RunRunning, runStateBit},
-		{!r.begun, runBegunBit},
-		{r.id != ev.RunID, runIDBit},
-		{r.name != ev.Name, runNameBit},
-		{r.key != ev.Key, runKeyBit},
-		{!sameHeld(r.vars, held{v: ev.Vars}), runVarsBit},
-		{r.trigger != ev.Trigger, runTriggerBit},
-		{r.startedBy != ev.StartedBy, runStartedByBit},
-		{r.started != at, runStartedBit},
+		{r.State != RunRunning, model.RunStateBit},
+		{!r.Begun, model.RunBegunBit},
+		{r.ID != ev.RunID, model.RunIDBit},
+		{r.Name != ev.Name, model.RunNameBit},
+		{r.Key != ev.Key, model.RunKeyBit},
+		{!model.SameHeld(r.Vars, model.Held{V: ev.Vars}), model.RunVarsBit},
+		{r.Trigger != ev.Trigger, model.RunTriggerBit},
+		{r.StartedBy != ev.StartedBy, model.RunStartedByBit},
+		{r.Started != at, model.RunStartedBit},
 	} {
 		if f.differs {
 			m |= f.bit
@@ -106,60 +110,60 @@ func acceptDiffers(r *run, at instant, ev *Started) uint64 {
 }
 
 // setAccepted makes the fields in mask what acceptDiffers compares them with.
-func setAccepted(r *run, mask uint64, at instant, ev *Started) {
-	if mask&runStateBit != 0 {
-		r.state = RunRunning
+func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *Started) {
+	if mask&model.RunStateBit != 0 {
+		r.State = RunRunning
 	}
-	if mask&runBegunBit != 0 {
-		r.begun = true
+	if mask&model.RunBegunBit != 0 {
+		r.Begun = true
 	}
-	if mask&runIDBit != 0 {
-		r.id = ev.RunID
+	if mask&model.RunIDBit != 0 {
+		r.ID = ev.RunID
 	}
-	if mask&runNameBit != 0 {
-		r.name = ev.Name
+	if mask&model.RunNameBit != 0 {
+		r.Name = ev.Name
 	}
-	if mask&runKeyBit != 0 {
-		r.key = ev.Key
+	if mask&model.RunKeyBit != 0 {
+		r.Key = ev.Key
 	}
-	if mask&runVarsBit != 0 {
-		r.vars = held{v: ev.Vars}
+	if mask&model.RunVarsBit != 0 {
+		r.Vars = model.Held{V: ev.Vars}
 	}
-	if mask&runTriggerBit != 0 {
-		r.trigger = ev.Trigger
+	if mask&model.RunTriggerBit != 0 {
+		r.Trigger = ev.Trigger
 	}
-	if mask&runStartedByBit != 0 {
-		r.startedBy = ev.StartedBy
+	if mask&model.RunStartedByBit != 0 {
+		r.StartedBy = ev.StartedBy
 	}
-	if mask&runStartedBit != 0 {
-		r.started = at
+	if mask&model.RunStartedBit != 0 {
+		r.Started = at
 	}
 }
 
 // endedDiffers returns the fields in which a run is not as its success leaves it.
-func endedDiffers(r *run, at instant) uint64 {
+func endedDiffers(r *model.Run, at model.Instant) uint64 {
 	var m uint64
-	if r.state != RunSucceeded {
-		m |= runStateBit
+	if r.State != RunSucceeded {
+		m |= model.RunStateBit
 	}
-	if r.live != 0 {
-		m |= runLiveBit
+	if r.Live != 0 {
+		m |= model.RunLiveBit
 	}
-	if r.finished != at {
-		m |= runFinishedBit
+	if r.Finished != at {
+		m |= model.RunFinishedBit
 	}
 	return m
 }
 
 // setEnded makes the fields in mask what endedDiffers compares them with.
-func setEnded(r *run, mask uint64, at instant) {
-	if mask&runStateBit != 0 {
-		r.state = RunSucceeded
+func setEnded(r *model.Run, mask uint64, at model.Instant) {
+	if mask&model.RunStateBit != 0 {
+		r.State = RunSucceeded
 	}
-	if mask&runLiveBit != 0 {
-		r.live = 0
+	if mask&model.RunLiveBit != 0 {
+		r.Live = 0
 	}
-	if mask&runFinishedBit != 0 {
-		r.finished = at
+	if mask&model.RunFinishedBit != 0 {
+		r.Finished = at
 	}
 }

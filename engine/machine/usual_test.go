@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // sameRecord says in what of their persisted parts two records differ.
@@ -28,24 +29,24 @@ func sameRecord(a, b *Record) error {
 		return fmt.Errorf("%d nodes and run %v became %d and %v", len(a.nodes), a.run != nil, len(b.nodes), b.run != nil)
 	}
 	if a.run != nil {
-		if err := samePatch("run", runFields, a.at, a.run.mask, b.run.mask, &a.run.to, &b.run.to); err != nil {
+		if err := samePatch("run", runCodec, a.at, a.run.Mask, b.run.Mask, &a.run.To, &b.run.To); err != nil {
 			return err
 		}
 	}
 	for k := range a.nodes {
 		p, q := &a.nodes[k], &b.nodes[k]
-		if p.node != q.node || len(p.attempts) != len(q.attempts) {
-			return fmt.Errorf("node %d with %d attempts became %d with %d", p.node, len(p.attempts), q.node, len(q.attempts))
+		if p.Node != q.Node || len(p.Attempts) != len(q.Attempts) {
+			return fmt.Errorf("node %d with %d attempts became %d with %d", p.Node, len(p.Attempts), q.Node, len(q.Attempts))
 		}
-		if err := samePatch("node", nodeFields, a.at, p.mask, q.mask, p.to, q.to); err != nil {
+		if err := samePatch("node", nodeCodec, a.at, p.Mask, q.Mask, p.To, q.To); err != nil {
 			return err
 		}
-		for j := range p.attempts {
-			v, w := &p.attempts[j], &q.attempts[j]
-			if v.to.call != w.to.call {
-				return fmt.Errorf("call %d became %d", v.to.call, w.to.call)
+		for j := range p.Attempts {
+			v, w := &p.Attempts[j], &q.Attempts[j]
+			if v.To.Call != w.To.Call {
+				return fmt.Errorf("call %d became %d", v.To.Call, w.To.Call)
 			}
-			if err := samePatch("attempt", attemptFields, a.at, uint64(v.mask), uint64(w.mask), &v.to, &w.to); err != nil {
+			if err := samePatch("attempt", attemptCodec, a.at, uint64(v.Mask), uint64(w.Mask), &v.To, &w.To); err != nil {
 				return err
 			}
 		}
@@ -55,7 +56,7 @@ func sameRecord(a, b *Record) error {
 
 // samePatch compares the fields that patches change. References are compared as
 // such: a record that was read does not know their values.
-func samePatch[T any](what string, fields []field[T], at instant, m, n uint64, a, b *T) error {
+func samePatch[T any](what string, fields []codec[T], at model.Instant, m, n uint64, a, b *T) error {
 	if m != n {
 		return fmt.Errorf("%s: fields %b became %b", what, m, n)
 	}
@@ -89,14 +90,14 @@ func TestUsualChangesAreUsual(t *testing.T) {
 			for _, r := range records {
 				if p := r.run; p != nil {
 					k := usuallyRun(p, r.at, r.event)
-					count("run", int(k), p.mask == k.fields(r.event))
+					count("run", int(k), p.Mask == k.fields(r.event))
 				}
 				for i := range r.nodes {
 					p := &r.nodes[i]
 					k := usually(p, r.at, r.event)
-					exact := k != usualNot && p.mask == k.fields(r.event) && uint64(p.attempts[0].mask) == usuals[k].attempt
-					if ok, is := r.event.(AttemptOK); is && ok.Attempt.Node == p.node && len(p.attempts) == 1 && k == usualNot && p.mask&1 != 0 && p.to.state == StepSucceeded {
-						t.Errorf("seed %d: a step ends and it is not usual: fields %b", seed, p.mask)
+					exact := k != usualNot && p.Mask == k.fields(r.event) && uint64(p.Attempts[0].Mask) == usuals[k].attempt
+					if ok, is := r.event.(AttemptOK); is && ok.Attempt.Node == p.Node && len(p.Attempts) == 1 && k == usualNot && p.Mask&1 != 0 && p.To.State == StepSucceeded {
+						t.Errorf("seed %d: a step ends and it is not usual: fields %b", seed, p.Mask)
 					}
 					count("node", int(k), exact)
 				}
@@ -118,37 +119,37 @@ func TestUsualChangesAreUsual(t *testing.T) {
 // it touches nothing else.
 func TestUsualChangesAgreeWithTheTables(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	at, call := instant(1_000), int32(2)
+	at, call := model.Instant(1_000), int32(2)
 	ok := AttemptOK{Attempt: AttemptID{Node: 1, Call: 2}, Output: js(`{"id":1}`)}
 	started := Started{RunID: 9, Name: "name", Key: "key", Vars: js(`{"a":1}`), Trigger: "manual", StartedBy: "ann"}
 	for _, k := range []usualKind{usualStart, usualEnd, usualEndKnown} {
-		differs := func(n *node) uint64 { return startDiffers(n, at, call) }
+		differs := func(n *model.Node) uint64 { return startDiffers(n, at, call) }
 		if k != usualStart {
-			differs = func(n *node) uint64 { return endDiffers(n, at, ok.Output) }
+			differs = func(n *model.Node) uint64 { return endDiffers(n, at, ok.Output) }
 		}
-		checkUsual(t, rng, fmt.Sprintf("node %d", k), nodeFields, usuals[k].follow, func() *node { return &node{more: &more{}} }, differs,
-			func(n *node, mask uint64) { k.set(n, mask, at, call, ok.Output) })
-		differsOf := func(a *attempt) uint64 { return attemptStartDiffers(a, at) }
+		checkUsual(t, rng, fmt.Sprintf("node %d", k), model.NodeFields, nodeCodec, usuals[k].follow, func() *model.Node { return &model.Node{More: &model.More{}} }, differs,
+			func(n *model.Node, mask uint64) { k.set(n, mask, at, call, ok.Output) })
+		differsOf := func(a *model.Attempt) uint64 { return attemptStartDiffers(a, at) }
 		if k != usualStart {
-			differsOf = func(a *attempt) uint64 { return attemptEndDiffers(a, at) }
+			differsOf = func(a *model.Attempt) uint64 { return attemptEndDiffers(a, at) }
 		}
-		checkUsual(t, rng, fmt.Sprintf("attempt %d", k), attemptFields, usuals[k].attemptFollow, func() *attempt { return &attempt{call: call} }, differsOf,
-			func(a *attempt, mask uint64) { setAttempt(a, mask, at) })
+		checkUsual(t, rng, fmt.Sprintf("attempt %d", k), model.AttemptFields, attemptCodec, usuals[k].attemptFollow, func() *model.Attempt { return &model.Attempt{Call: call} }, differsOf,
+			func(a *model.Attempt, mask uint64) { setAttempt(a, mask, at) })
 	}
-	checkUsual(t, rng, "run accepted", runFields, runAccepted.follows(), func() *run { return &run{head: &head{}, trouble: &trouble{}} },
-		func(r *run) uint64 { return acceptDiffers(r, at, &started) },
-		func(r *run, mask uint64) { runAccepted.set(r, mask, at, started) })
-	checkUsual(t, rng, "run ended", runFields, runEnded.follows(), func() *run { return &run{head: &head{}, trouble: &trouble{}} },
-		func(r *run) uint64 { return endedDiffers(r, at) },
-		func(r *run, mask uint64) { runEnded.set(r, mask, at, TimePassed{}) })
+	checkUsual(t, rng, "run accepted", model.RunFields, runCodec, runAccepted.follows(), func() *model.Run { return &model.Run{Head: &model.Head{}, Trouble: &model.Trouble{}} },
+		func(r *model.Run) uint64 { return acceptDiffers(r, at, &started) },
+		func(r *model.Run, mask uint64) { runAccepted.set(r, mask, at, started) })
+	checkUsual(t, rng, "run ended", model.RunFields, runCodec, runEnded.follows(), func() *model.Run { return &model.Run{Head: &model.Head{}, Trouble: &model.Trouble{}} },
+		func(r *model.Run) uint64 { return endedDiffers(r, at) },
+		func(r *model.Run, mask uint64) { runEnded.set(r, mask, at, TimePassed{}) })
 }
 
-func checkUsual[T any](t *testing.T, rng *rand.Rand, name string, fields []field[T], follow uint64, fresh func() *T, differs func(*T) uint64, set func(*T, uint64)) {
+func checkUsual[T any](t *testing.T, rng *rand.Rand, name string, fields []model.Field[T], codecs []codec[T], follow uint64, fresh func() *T, differs func(*T) uint64, set func(*T, uint64)) {
 	t.Helper()
 	other := func(i int) *T { // a field like no usual change leaves it, if possible
 		for {
 			v := fresh()
-			if scramble(rng, fields[i], v, 7) {
+			if scramble(rng, codecs[i], v, 7) {
 				return v
 			}
 		}
@@ -161,11 +162,11 @@ func checkUsual[T any](t *testing.T, rng *rand.Rand, name string, fields []field
 		noticed := false
 		for range 50 {
 			v, was := other(i), other(i)
-			fields[i].copy(was, v)
+			fields[i].Copy(was, v)
 			if got := differs(v)&bit != 0; got {
 				noticed = true
 				set(v, follow&^bit)
-				if !fields[i].same(v, was) {
+				if !fields[i].Same(v, was) {
 					t.Fatalf("%s: field %d is set though it is not asked for", name, i)
 				}
 			}
@@ -176,7 +177,7 @@ func checkUsual[T any](t *testing.T, rng *rand.Rand, name string, fields []field
 			for j := range fields {
 				w := fresh()
 				set(w, bit)
-				if j != i && !fields[j].same(w, fresh()) {
+				if j != i && !fields[j].Same(w, fresh()) {
 					t.Fatalf("%s: field %d is set with field %d", name, j, i)
 				}
 			}
@@ -188,7 +189,7 @@ func checkUsual[T any](t *testing.T, rng *rand.Rand, name string, fields []field
 }
 
 // scramble reads a field from random bytes; it may fail.
-func scramble[T any](rng *rand.Rand, f field[T], v *T, at instant) bool {
+func scramble[T any](rng *rand.Rand, f codec[T], v *T, at model.Instant) bool {
 	d := &decoder{b: make([]byte, 64), at: at, format: format}
 	for k := range d.b {
 		d.b[k] = byte(rng.IntN(9))
@@ -246,13 +247,13 @@ func TestCodecNearlyUsual(t *testing.T) {
 
 // A later attempt that changes what a first one does is told from a first one.
 func TestCodecLaterAttemptToTheLetter(t *testing.T) {
-	at := toInstant(noon)
+	at := model.ToInstant(noon)
 	for _, call := range []int32{1, 2, 300} {
-		n, a := node{more: &noMore, deps: 1, input: held{v: js(`{"x":1}`)}}, attempt{call: call, completeBy: at + 5}
+		n, a := model.Node{More: &model.NoMore, Deps: 1, Input: model.Held{V: js(`{"x":1}`)}}, model.Attempt{Call: call, CompleteBy: at + 5}
 		setStart(&n, startFollow, at, call)
 		setAttempt(&a, usuals[usualStart].attemptFollow, at)
-		want := Record{at: at, event: TimePassed{}, nodes: []nodePatch{{
-			node: 3, mask: usuals[usualStart].node, to: &n, attempts: []attemptPatch{{mask: uint16(usuals[usualStart].attempt), to: a}},
+		want := Record{at: at, event: TimePassed{}, nodes: []model.NodePatch{{
+			Node: 3, Mask: usuals[usualStart].node, To: &n, Attempts: []model.AttemptPatch{{Mask: uint16(usuals[usualStart].attempt), To: a}},
 		}}}
 		if usually(&want.nodes[0], at, want.event) != usualStart {
 			t.Fatalf("call %d is no usual start", call)
@@ -275,7 +276,7 @@ func TestCodecLaterAttemptToTheLetter(t *testing.T) {
 func disturb(rng *rand.Rand, r *Record) {
 	switch what := rng.IntN(10); {
 	case what == 0:
-		r.at += instant(rng.IntN(3)) * 500_000
+		r.at += model.Instant(rng.IntN(3)) * 500_000
 	case what == 1:
 		if ev, ok := r.event.(AttemptOK); ok {
 			ev.Attempt.Node += rng.IntN(2)
@@ -295,33 +296,33 @@ func disturb(rng *rand.Rand, r *Record) {
 		if r.run == nil {
 			return
 		}
-		h, tr := *r.run.to.head, *r.run.to.trouble
-		r.run.to.head, r.run.to.trouble = &h, &tr
-		disturbPatch(rng, runFields, &r.run.mask, &r.run.to, r.at)
-		if r.run.to.steps = max(0, r.run.to.steps); r.run.mask == 0 {
+		h, tr := *r.run.To.Head, *r.run.To.Trouble
+		r.run.To.Head, r.run.To.Trouble = &h, &tr
+		disturbPatch(rng, runCodec, &r.run.Mask, &r.run.To, r.at)
+		if r.run.To.Steps = max(0, r.run.To.Steps); r.run.Mask == 0 {
 			r.run = nil
 		}
 	case len(r.nodes) == 0:
 	case what < 7:
 		p := &r.nodes[rng.IntN(len(r.nodes))]
-		m := *p.to.more
-		p.to.more = &m
-		disturbPatch(rng, nodeFields, &p.mask, p.to, r.at)
+		m := *p.To.More
+		p.To.More = &m
+		disturbPatch(rng, nodeCodec, &p.Mask, p.To, r.at)
 	default:
 		p := &r.nodes[rng.IntN(len(r.nodes))]
-		if len(p.attempts) == 0 || what == 7 {
-			p.attempts = append(p.attempts, attemptPatch{to: attempt{call: 1 + int32(rng.IntN(3))}})
+		if len(p.Attempts) == 0 || what == 7 {
+			p.Attempts = append(p.Attempts, model.AttemptPatch{To: model.Attempt{Call: 1 + int32(rng.IntN(3))}})
 		}
-		a := &p.attempts[rng.IntN(len(p.attempts))]
-		a.to.call += int32(rng.IntN(2))
-		mask := uint64(a.mask)
-		disturbPatch(rng, attemptFields, &mask, &a.to, r.at)
-		a.mask = uint16(mask)
+		a := &p.Attempts[rng.IntN(len(p.Attempts))]
+		a.To.Call += int32(rng.IntN(2))
+		mask := uint64(a.Mask)
+		disturbPatch(rng, attemptCodec, &mask, &a.To, r.at)
+		a.Mask = uint16(mask)
 	}
 }
 
 // disturbPatch changes the value of a field, or whether it changes.
-func disturbPatch[T any](rng *rand.Rand, fields []field[T], mask *uint64, v *T, at instant) {
+func disturbPatch[T any](rng *rand.Rand, fields []codec[T], mask *uint64, v *T, at model.Instant) {
 	i := rng.IntN(len(fields))
 	if in := *mask; in != 0 && rng.IntN(3) > 0 { // one of those that change
 		for range rng.IntN(bits.OnesCount64(in)) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // refuse answers a verb that does not apply; the record says so and changes
@@ -36,17 +37,17 @@ func noneFailed(of, step string) string {
 // is idempotent is called again at once with the same key, everything else
 // waits until nobody can be at work any more.
 func (d *decider) takenOver(ev TakenOver) {
-	d.run.owner = ev.By
-	if len(d.run.holds) > 0 { // another engine, other circuits and slots
-		d.run.holds = slices.Clone(d.run.holds)
-		for k := range d.run.holds {
-			d.run.holds[k].until, d.run.holds[k].why = 0, ""
+	d.run.Owner = ev.By
+	if len(d.run.Holds) > 0 { // another engine, other circuits and slots
+		d.run.Holds = slices.Clone(d.run.Holds)
+		for k := range d.run.Holds {
+			d.run.Holds[k].Until, d.run.Holds[k].Why = 0, ""
 		}
-		d.run.refused = nil
+		d.run.Refused = nil
 	}
-	const always = instant(1<<63 - 1)
+	const always = model.Instant(1<<63 - 1)
 	for _, i := range ascending(d.s.expiry.upTo(always, nil)) {
-		if d.get(i).open() {
+		if d.get(i).Open() {
 			d.supersede(i)
 		}
 	}
@@ -56,25 +57,25 @@ func (d *decider) takenOver(ev TakenOver) {
 // the action bears it and the round has attempts left.
 func (d *decider) supersede(i int) {
 	n := d.get(i)
-	t := n.track()
-	if t.act != running {
+	t := n.Track()
+	if t.Act != model.Running {
 		return
 	}
 	step := d.step(n)
-	switch t.kind {
-	case callDo:
+	switch t.Kind {
+	case model.CallDo:
 		settings, err := d.settings(n)
-		if n.undo != undoNone || d.run.turning || d.halted() || err != nil || t.rest > d.at ||
+		if n.Undo != model.UndoNone || d.run.Turning || d.halted() || err != nil || t.Rest > d.at ||
 			!step.Do.Idempotent && !step.Do.ReadOnly || !attemptsLeft(t, settings.Retry) {
 			return
 		}
-	case callLookup, callUndoLookup: // asking twice harms nobody
-		d.needless(i, t.kind)
-	case callLearn:
+	case model.CallLookup, model.CallUndoLookup: // asking twice harms nobody
+		d.needless(i, t.Kind)
+	case model.CallLearn:
 		if !attemptsLeft(t, d.undoSettings(n).Retry) {
 			return
 		}
-	case callUndo:
+	case model.CallUndo:
 		if !step.Undo.Do.Idempotent || !attemptsLeft(t, d.undoSettings(n).Retry) {
 			return
 		}
@@ -88,31 +89,31 @@ func (d *decider) supersede(i int) {
 func (d *decider) cancelRequested(ev CancelRequested) {
 	r := &d.run
 	switch {
-	case r.phase == phaseUndo && ev.NoCompensate:
+	case r.Phase == model.PhaseUndo && ev.NoCompensate:
 		d.refuse("cancel", ev.By, "the run is already being undone; that cannot be cut short")
 		return
-	case r.phase == phaseUndo || r.turning && r.cancel:
+	case r.Phase == model.PhaseUndo || r.Turning && r.Cancel:
 		d.refuse("cancel", ev.By, "%s", d.turned())
 		return
-	case r.passed && !ev.NoCompensate:
+	case r.Passed && !ev.NoCompensate:
 		d.refuse("cancel", ev.By, "the pivot has succeeded: nothing is undone any more")
 		return
-	case r.parked && d.pivotOpen():
+	case r.Parked && d.pivotOpen():
 		d.refuse("cancel", ev.By, "the pivot's outcome is unknown: settle it first")
 		return
 	}
 	d.found()
-	r.cancel, r.noUndo = true, ev.NoCompensate
-	r.failure = dsl.Failure{Code: CodeCancelled, Message: ev.Reason}
-	d.turn(r.failure)
+	r.Cancel, r.NoUndo = true, ev.NoCompensate
+	r.Failure = dsl.Failure{Code: CodeCancelled, Message: ev.Reason}
+	d.turn(r.Failure)
 }
 
 // turned says why a run has turned back already.
 func (d *decider) turned() string {
 	switch {
-	case d.run.cancel:
+	case d.run.Cancel:
 		return "the run is already being cancelled"
-	case d.run.failure.Code == CodeDeadlineExceeded && d.run.failure.Step == "":
+	case d.run.Failure.Code == CodeDeadlineExceeded && d.run.Failure.Step == "":
 		return "the run's deadline has passed, so that it turns back anyway"
 	}
 	return "the run is already being undone"
@@ -121,13 +122,13 @@ func (d *decider) turned() string {
 // pauseRequested holds all dispatch; clocks go on.
 func (d *decider) pauseRequested(ev PauseRequested) {
 	switch {
-	case d.run.parked || d.run.stuck || d.run.lost():
+	case d.run.Parked || d.run.Stuck || d.run.Lost():
 		d.refuse("pause", ev.By, "the run is %s: nothing starts anyway", d.runState())
-	case d.run.paused:
+	case d.run.Paused:
 		d.refuse("pause", ev.By, "the run is already paused")
 	default:
-		d.run.paused = true
-		d.run.pausedAt, d.run.pausedBy, d.run.pauseWhy = d.at, ev.By, ev.Reason
+		d.run.Paused = true
+		d.run.PausedAt, d.run.PausedBy, d.run.PauseWhy = d.at, ev.By, ev.Reason
 	}
 }
 
@@ -135,21 +136,21 @@ func (d *decider) pauseRequested(ev PauseRequested) {
 func (d *decider) resumeRequested(ev ResumeRequested) {
 	r := &d.run
 	switch {
-	case r.paused:
-		r.paused = false
-		r.pausedAt, r.pausedBy, r.pauseWhy = 0, "", ""
-		r.begun = true // no run returns to the queue (S53)
+	case r.Paused:
+		r.Paused = false
+		r.PausedAt, r.PausedBy, r.PauseWhy = 0, "", ""
+		r.Begun = true // no run returns to the queue (S53)
 		d.extend(ev.Extend)
 		for i := range d.count() {
-			if !d.get(i).ended() {
+			if !d.get(i).Ended() {
 				d.reopen(i)
 			}
 		}
-	case r.parked && ev.Extend > 0 && r.deadline == 0:
+	case r.Parked && ev.Extend > 0 && r.Deadline == 0:
 		d.refuse("resume", ev.By, "the run has no deadline to extend; retry or compensate it")
-	case r.parked && ev.Extend > 0:
+	case r.Parked && ev.Extend > 0:
 		d.extend(ev.Extend)
-	case r.parked || r.lost():
+	case r.Parked || r.Lost():
 		d.refuse("resume", ev.By, "the run is parked: retry or compensate it")
 	default:
 		d.refuse("resume", ev.By, "the run is not paused")
@@ -158,32 +159,32 @@ func (d *decider) resumeRequested(ev ResumeRequested) {
 
 // extend gives the forward part a new deadline, if it has one; never an earlier.
 func (d *decider) extend(by time.Duration) {
-	if r := &d.run; by > 0 && r.phase == phaseForward && r.deadline != 0 {
-		r.deadline = max(r.deadline, d.at.add(by))
-		r.overdue = r.overdue && r.deadline <= d.at
+	if r := &d.run; by > 0 && r.Phase == model.PhaseForward && r.Deadline != 0 {
+		r.Deadline = max(r.Deadline, d.at.Add(by))
+		r.Overdue = r.Overdue && r.Deadline <= d.at
 	}
 }
 
 // retryRequested gives failed steps of a parked run a fresh round (S60).
 func (d *decider) retryRequested(ev RetryRequested) {
 	r := &d.run
-	if r.lost() { // if it was parked for something else too, a second retry is about that
+	if r.Lost() { // if it was parked for something else too, a second retry is about that
 		d.found()
 		d.extend(ev.Extend)
 		return
 	}
-	if !r.parked {
+	if !r.Parked {
 		d.refuse("retry", ev.By, "the run is %s, not parked", d.runState())
 		return
 	}
-	late := r.deadline != 0 && r.deadline <= d.at && !r.passed
+	late := r.Deadline != 0 && r.Deadline <= d.at && !r.Passed
 	if late && ev.Extend <= 0 {
 		d.refuse("retry", ev.By, "the run's deadline has passed: say by how much to extend it")
 		return
 	}
-	failed := d.pick(ev.Step, func(i int, n *node) bool {
-		tolerated := d.get(n.of()).state != StepFailed && !d.hopeless(i) // by max_failures
-		return n.state == StepFailed && !n.expanded && !tolerated
+	failed := d.pick(ev.Step, func(i int, n *model.Node) bool {
+		tolerated := d.get(n.Of()).State != StepFailed && !d.hopeless(i) // by max_failures
+		return n.State == StepFailed && !n.Expanded && !tolerated
 	})
 	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {
 		d.refuse("retry", ev.By, "%s", noneFailed("step", ev.Step))
@@ -204,11 +205,11 @@ func (d *decider) retryRequested(ev RetryRequested) {
 // mayRetry refuses the verb where another attempt of a node could do harm.
 func (d *decider) mayRetry(i int, ev RetryRequested) bool {
 	n := d.get(i)
-	effect, do := n.effect(), d.step(n).Do
+	effect, do := n.Effect(), d.step(n).Do
 	switch {
-	case ev.NewKey && n.bizKey != "":
+	case ev.NewKey && n.BizKey != "":
 		d.refuse("retry", ev.By, "the key of %s is set by idempotency_key: it cannot have a new one", d.name(i))
-	case n.undoDoubt > 0 && !d.step(n).Undo.Do.Idempotent && !d.step(n).Undo.Do.Lookup:
+	case n.UndoDoubt > 0 && !d.step(n).Undo.Do.Idempotent && !d.step(n).Undo.Do.Lookup:
 		d.refuse("retry", ev.By, "nobody knows whether the undo of %s took effect, and it is not idempotent: settle that first", d.name(i))
 	case ev.NewKey && effect != EffectNone:
 		d.refuse("retry", ev.By, "%s may have taken effect under its present key: settle that first", d.name(i))
@@ -226,34 +227,34 @@ func (d *decider) mayRetry(i int, ev RetryRequested) bool {
 // step deadline.
 func (d *decider) freshRound(i int, newKey bool) {
 	n := d.edit(i)
-	n.stated = statedNothing
-	n.fwd.attempt, n.fwd.rounds, n.fwd.lookups = 0, 0, 0
-	n.fwd.ended, n.fwd.rest = 0, 0
-	n.fwd.kind = callDo
-	n.fwd.blame(miss{})
+	n.Stated = model.StatedNothing
+	n.Fwd.Attempt, n.Fwd.Rounds, n.Fwd.Lookups = 0, 0, 0
+	n.Fwd.Ended, n.Fwd.Rest = 0, 0
+	n.Fwd.Kind = model.CallDo
+	n.Fwd.Blame(model.Miss{})
 	if newKey {
-		n.gen++
-		n.point, n.blob = 0, nil
+		n.Gen++
+		n.Point, n.Blob = 0, nil
 	}
-	if n.item {
-		a := d.edit(n.of())
-		a.bad--
-		a.over--
-		a.next = min(a.next, i-a.first) // it takes its turn again
-		if a.ended() {
-			a.state, a.fwd.ended = StepWaiting, 0
+	if n.Item {
+		a := d.edit(n.Of())
+		a.Bad--
+		a.Over--
+		a.Next = min(a.Next, i-a.First) // it takes its turn again
+		if a.Ended() {
+			a.State, a.Fwd.Ended = StepWaiting, 0
 		}
-		a.fwd.blame(miss{})
-		d.newDeadline(n.of())
-		n.state, n.fwd.ready = StepPending, 0
+		a.Fwd.Blame(model.Miss{})
+		d.newDeadline(n.Of())
+		n.State, n.Fwd.Ready = StepPending, 0
 		return
 	}
-	n.state = StepPending
-	n.fwd.ready, n.fwd.deadline = 0, 0
-	if n.prepared { // the input is stored; only the clock starts anew
-		n.fwd.ready = d.at
+	n.State = StepPending
+	n.Fwd.Ready, n.Fwd.Deadline = 0, 0
+	if n.Prepared { // the input is stored; only the clock starts anew
+		n.Fwd.Ready = d.at
 		d.newDeadline(i)
-		n.fwd.act = idle
+		n.Fwd.Act = model.Idle
 		d.launch.push(i)
 	} else {
 		d.ready.push(i)
@@ -263,10 +264,10 @@ func (d *decider) freshRound(i int, newKey bool) {
 // newDeadline starts a step's deadline anew.
 func (d *decider) newDeadline(i int) {
 	n := d.edit(i)
-	n.fwd.ready, n.fwd.deadline = d.at, 0
+	n.Fwd.Ready, n.Fwd.Deadline = d.at, 0
 	if settings, err := d.settings(n); err == nil {
-		if at, ok := settings.Deadline.From(d.at.time()); ok {
-			n.fwd.deadline = toInstant(at)
+		if at, ok := settings.Deadline.From(d.at.Time()); ok {
+			n.Fwd.Deadline = model.ToInstant(at)
 		}
 	}
 }
@@ -274,7 +275,7 @@ func (d *decider) newDeadline(i int) {
 // pick returns the nodes that a verb means: one step or instance by name,
 // all instances of a for_each step, or with "" every node, as far as they
 // qualify.
-func (d *decider) pick(name string, qualifies func(int, *node) bool) []int {
+func (d *decider) pick(name string, qualifies func(int, *model.Node) bool) []int {
 	var found []int
 	for i := range d.count() {
 		n := d.get(i)
@@ -294,18 +295,18 @@ func (d *decider) compensateRequested(ev CompensateRequested) {
 	r := &d.run
 	if ev.Step == "" && !ev.Retry && !ev.Skip {
 		switch {
-		case r.lost() && r.phase == phaseUndo:
+		case r.Lost() && r.Phase == model.PhaseUndo:
 			d.refuse("compensate", ev.By, "the run is already being undone: retry lets it go on")
-		case !r.parked && !r.lost():
+		case !r.Parked && !r.Lost():
 			d.refuse("compensate", ev.By, "the run is %s, not parked", d.runState())
-		case r.passed:
+		case r.Passed:
 			d.refuse("compensate", ev.By, "the pivot has succeeded: nothing is undone any more")
 		case d.pivotOpen():
 			d.refuse("compensate", ev.By, "the pivot's outcome is unknown: settle it first")
 		default:
-			why := r.failure
-			if r.lost() && !r.parked {
-				why = r.lostFailure()
+			why := r.Failure
+			if r.Lost() && !r.Parked {
+				why = lostFailure(r)
 			}
 			d.found()
 			d.turn(why)
@@ -316,7 +317,7 @@ func (d *decider) compensateRequested(ev CompensateRequested) {
 		d.refuse("compensate", ev.By, "say either to retry or to skip")
 		return
 	}
-	failed := d.pick(ev.Step, func(_ int, n *node) bool { return n.undo == undoFailed && !n.expanded })
+	failed := d.pick(ev.Step, func(_ int, n *model.Node) bool { return n.Undo == model.UndoFailed && !n.Expanded })
 	if len(failed) == 0 {
 		d.refuse("compensate", ev.By, "%s", noneFailed("undo", ev.Step))
 		return
@@ -324,7 +325,7 @@ func (d *decider) compensateRequested(ev CompensateRequested) {
 	if ev.Retry {
 		for _, i := range failed {
 			n := d.get(i)
-			if n.undoDoubt > 0 && !d.step(n).Undo.Do.Idempotent {
+			if n.UndoDoubt > 0 && !d.step(n).Undo.Do.Idempotent {
 				d.refuse("compensate", ev.By, "nobody knows whether the undo of %s took effect, and it is not idempotent: settle that first", d.name(i))
 				return
 			}
@@ -333,19 +334,19 @@ func (d *decider) compensateRequested(ev CompensateRequested) {
 	d.found()
 	d.reviveUndo()
 	for _, i := range failed {
-		d.edit(i).manual = ev.By
+		d.edit(i).Manual = ev.By
 		if ev.Retry {
 			d.freshUndo(i)
 			continue
 		}
 		d.awake(i)
-		d.endUndo(i, undoLeft)
+		d.endUndo(i, model.UndoLeft)
 	}
 }
 
 // reviveUndo gives a run whose compensation had failed a new clock.
 func (d *decider) reviveUndo() {
-	d.run.stuck = false
+	d.run.Stuck = false
 	d.newUndoDeadline()
 }
 
@@ -353,23 +354,23 @@ func (d *decider) reviveUndo() {
 func (d *decider) freshUndo(i int) {
 	d.awake(i)
 	n := d.edit(i)
-	n.undo = undoPending
-	n.und.attempt, n.und.lookups, n.fwd.lookups = 0, 0, 0
-	n.und.ready, n.und.deadline, n.und.ended, n.und.rest = 0, 0, 0, 0
-	n.und.blame(miss{})
+	n.Undo = model.UndoPending
+	n.Und.Attempt, n.Und.Lookups, n.Fwd.Lookups = 0, 0, 0
+	n.Und.Ready, n.Und.Deadline, n.Und.Ended, n.Und.Rest = 0, 0, 0, 0
+	n.Und.Blame(model.Miss{})
 	d.undo.push(i)
 }
 
 // awake takes the mark of a failed instance off its for_each step.
 func (d *decider) awake(i int) {
 	n := d.get(i)
-	if !n.item {
+	if !n.Item {
 		return
 	}
-	for k, a := d.get(n.of()).first, d.get(n.of()); k < a.first+a.count; k++ {
-		if k != i && d.get(k).undo == undoFailed {
+	for k, a := d.get(n.Of()).First, d.get(n.Of()); k < a.First+a.Count; k++ {
+		if k != i && d.get(k).Undo == model.UndoFailed {
 			return
 		}
 	}
-	d.edit(n.of()).undo = undoActive
+	d.edit(n.Of()).Undo = model.UndoActive
 }

@@ -6,101 +6,102 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/sdk"
 )
 
 // RunID returns the internal id; 0 before the first record.
-func (s *State) RunID() RunID { return s.run.id }
+func (s *State) RunID() RunID { return s.run.ID }
 
 // Name returns the public id.
-func (s *State) Name() string { return s.run.name }
+func (s *State) Name() string { return s.run.Name }
 
 // Key returns the value of unique.key, or "".
-func (s *State) Key() string { return s.run.key }
+func (s *State) Key() string { return s.run.Key }
 
 // Workflow returns the workflow's name.
-func (s *State) Workflow() string { return s.run.workflow }
+func (s *State) Workflow() string { return s.run.Workflow }
 
 // Vars returns the run's variables.
-func (s *State) Vars() dsl.Value { return s.run.vars.v }
+func (s *State) Vars() dsl.Value { return s.run.Vars.V }
 
 // StartedBy returns who asked for the run.
-func (s *State) StartedBy() string { return s.run.startedBy }
+func (s *State) StartedBy() string { return s.run.StartedBy }
 
 // Owner returns the membership that took the run over last; 0 if the engine
 // that accepted it still has it.
-func (s *State) Owner() int32 { return s.run.owner }
+func (s *State) Owner() int32 { return s.run.Owner }
 
 // Status returns the run's state; RunInvalid before the first record.
-func (s *State) Status() RunState { return s.run.state }
+func (s *State) Status() RunState { return s.run.State }
 
 // StartedAt returns when the run was accepted.
-func (s *State) StartedAt() time.Time { return s.run.started.time() }
+func (s *State) StartedAt() time.Time { return s.run.Started.Time() }
 
 // FinishedAt returns when the run ended; zero while it is open.
-func (s *State) FinishedAt() time.Time { return s.run.finished.time() }
+func (s *State) FinishedAt() time.Time { return s.run.Finished.Time() }
 
 // Deadline returns the deadline of the forward part; zero = none.
-func (s *State) Deadline() time.Time { return s.run.deadline.time() }
+func (s *State) Deadline() time.Time { return s.run.Deadline.Time() }
 
 // CompensationDeadline returns the deadline of all undo work; zero = none, or
 // the run has not turned.
-func (s *State) CompensationDeadline() time.Time { return s.run.undoDeadline.time() }
+func (s *State) CompensationDeadline() time.Time { return s.run.UndoDeadline.Time() }
 
 // Last returns the time of the last record.
-func (s *State) Last() time.Time { return s.run.last.time() }
+func (s *State) Last() time.Time { return s.run.Last.Time() }
 
 // Records returns how many records the state is the fold of.
-func (s *State) Records() int { return int(s.run.records) }
+func (s *State) Records() int { return int(s.run.Records) }
 
 // NeedsHuman reports whether only a person can move the run on.
-func (s *State) NeedsHuman() bool { return s.run.state.NeedsHuman() }
+func (s *State) NeedsHuman() bool { return s.run.State.NeedsHuman() }
 
 // Overdue reports whether the run's deadline has passed without turning the
 // run: it is parked, or past its pivot.
-func (s *State) Overdue() bool { return s.run.overdue }
+func (s *State) Overdue() bool { return s.run.Overdue }
 
 // Failure returns the failure that turned or parked the run; zero = none.
 func (s *State) Failure() dsl.Failure {
-	if s.run.lost() {
-		return s.run.lostFailure()
+	if s.run.Lost() {
+		return lostFailure(&s.run)
 	}
-	return s.run.failure
+	return s.run.Failure
 }
 
 // Lost reports whether engines died with the run, and nobody has said since how it
 // goes on.
-func (s *State) Lost() bool { return s.run.lost() }
+func (s *State) Lost() bool { return s.run.Lost() }
 
 // Cancelled reports whether the run turned because cancel was asked.
-func (s *State) Cancelled() bool { return s.run.cancel }
+func (s *State) Cancelled() bool { return s.run.Cancel }
 
 // Undone returns how many effects were undone.
-func (s *State) Undone() int { return int(s.run.undone) }
+func (s *State) Undone() int { return int(s.run.Undone) }
 
 // LeftAsIs returns how many effects operators have left in place.
-func (s *State) LeftAsIs() int { return int(s.run.left) }
+func (s *State) LeftAsIs() int { return int(s.run.Left) }
 
 // NotUndoneByDeclaration returns how many effects stay because of
 // compensation = "none".
-func (s *State) NotUndoneByDeclaration() int { return int(s.run.undeclared) }
+func (s *State) NotUndoneByDeclaration() int { return int(s.run.Undeclared) }
 
 // KeptByDeclaration names the steps and instances whose effects stay because of
 // compensation = "none", in the order of the workflow. wf may be nil; names are
 // then missing.
 func (s *State) KeptByDeclaration(wf *dsl.Workflow) []string {
-	return keptByDeclaration(wf, &s.run, func() []*node { return s.nodes })
+	return keptByDeclaration(wf, &s.run, func() []*model.Node { return s.nodes })
 }
 
 // keptByDeclaration asks for the nodes only where such effects exist.
-func keptByDeclaration(wf *dsl.Workflow, r *run, nodes func() []*node) []string {
-	if r.undeclared == 0 {
+func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Node) []string {
+	if r.Undeclared == 0 {
 		return nil
 	}
 	var kept []string
 	for i, n := range nodes() {
-		if n.undo == undoDeclared && !n.expanded {
-			kept = append(kept, nodeName(wf, i, n))
+		if n.Undo == model.UndoDeclared && !n.Expanded {
+			kept = append(kept, model.NodeName(wf, i, n))
 		}
 	}
 	return kept
@@ -113,14 +114,14 @@ func (s *State) UndoFailures(wf *dsl.Workflow) (failures []UndoFailure, blocked 
 	return undoFailures(wf, s.nodes)
 }
 
-func undoFailures(wf *dsl.Workflow, nodes []*node) (failures []UndoFailure, blocked int) {
+func undoFailures(wf *dsl.Workflow, nodes []*model.Node) (failures []UndoFailure, blocked int) {
 	for i, n := range nodes {
 		switch {
-		case n.expanded:
-		case n.undo == undoFailed:
-			failures = append(failures, UndoFailure{Step: nodeName(wf, i, n), Code: n.und.code(), Message: n.und.message()})
-		case n.undo == undoPending && n.effect() != EffectNone:
-			if wf == nil || wf.Steps[n.step].Undo != nil && !wf.Steps[n.step].NoUndo {
+		case n.Expanded:
+		case n.Undo == model.UndoFailed:
+			failures = append(failures, UndoFailure{Step: model.NodeName(wf, i, n), Code: n.Und.Code(), Message: n.Und.Message()})
+		case n.Undo == model.UndoPending && n.Effect() != EffectNone:
+			if wf == nil || wf.Steps[n.Step].Undo != nil && !wf.Steps[n.Step].NoUndo {
 				blocked++
 			}
 		}
@@ -132,12 +133,12 @@ func undoFailures(wf *dsl.Workflow, nodes []*node) (failures []UndoFailure, bloc
 }
 
 // Outputs returns the run's outputs; nil unless it has succeeded.
-func (s *State) Outputs() []NamedValue { return namedValues(s.run.outputs) }
+func (s *State) Outputs() []NamedValue { return namedValues(s.run.Outputs) }
 
-func namedValues(outputs []output) []NamedValue {
+func namedValues(outputs []model.Output) []NamedValue {
 	var named []NamedValue
 	for _, o := range outputs {
-		named = append(named, NamedValue{Name: o.name, Value: o.value.v, Sensitive: o.sensitive, Problem: o.problem})
+		named = append(named, NamedValue{Name: o.Name, Value: o.Value.V, Sensitive: o.Sensitive, Problem: o.Problem})
 	}
 	return named
 }
@@ -153,11 +154,11 @@ const (
 // ExitClass says how a command that followed the run ends.
 func (s *State) ExitClass() int {
 	switch {
-	case s.run.left > 0 && s.run.state.Final(), s.run.state.NeedsHuman():
+	case s.run.Left > 0 && s.run.State.Final(), s.run.State.NeedsHuman():
 		return ExitHuman
-	case s.run.state == RunSucceeded:
+	case s.run.State == RunSucceeded:
 		return ExitSucceeded
-	case s.run.state.Final():
+	case s.run.State.Final():
 		return ExitClean
 	}
 	return ExitOpen
@@ -168,34 +169,34 @@ func (s *State) ExitClass() int {
 // slot without a known time.
 func (s *State) NextDue() (time.Time, bool) {
 	at := s.nextDue()
-	return at.time(), at != 0
+	return at.Time(), at != 0
 }
 
-func (s *State) nextDue() instant {
+func (s *State) nextDue() model.Instant {
 	r := &s.run
-	if r.id == 0 || r.finished != 0 {
+	if r.ID == 0 || r.Finished != 0 {
 		return 0
 	}
 	at := s.expiry.top()
-	if r.deadlineRuns() {
-		at = earliest(at, r.deadline)
+	if r.DeadlineRuns() {
+		at = model.Earliest(at, r.Deadline)
 	}
-	if r.phase == phaseUndo && !r.undoExpired && !r.stuck {
-		at = earliest(at, r.undoDeadline)
+	if r.Phase == model.PhaseUndo && !r.UndoExpired && !r.Stuck {
+		at = model.Earliest(at, r.UndoDeadline)
 	}
-	if r.parked && r.phase == phaseForward {
+	if r.Parked && r.Phase == model.PhaseForward {
 		return at
 	}
-	if !r.turning {
-		at = earliest(at, s.limits.top())
+	if !r.Turning {
+		at = model.Earliest(at, s.limits.top())
 	}
-	if r.held() {
+	if r.Held() {
 		return at
 	}
-	at = earliest(at, s.wakes.top())
+	at = model.Earliest(at, s.wakes.top())
 	for h := range s.queues {
 		if s.queues[h].top() != 0 {
-			at = earliest(at, r.holds[h].until)
+			at = model.Earliest(at, r.Holds[h].Until)
 		}
 	}
 	return at
@@ -216,8 +217,8 @@ func (s *State) Held() []HeldAgent {
 	for h := range s.queues {
 		if s.queues[h].top() != 0 {
 			held = append(held, HeldAgent{
-				Agent: s.run.holds[h].agent, Until: s.run.holds[h].until.time(),
-				Why: s.run.holds[h].why, Steps: s.queues[h].valid,
+				Agent: s.run.Holds[h].Agent, Until: s.run.Holds[h].Until.Time(),
+				Why: s.run.Holds[h].Why, Steps: s.queues[h].valid,
 			})
 		}
 	}
@@ -237,7 +238,7 @@ type OpenAttempt struct {
 // OpenAttempts returns the calls in flight, by node and call. It costs what it
 // finds.
 func (s *State) OpenAttempts(wf *dsl.Workflow) []OpenAttempt {
-	const always = instant(1<<63 - 1)
+	const always = model.Instant(1<<63 - 1)
 	return s.openUpTo(wf, always)
 }
 
@@ -245,17 +246,17 @@ func (s *State) OpenAttempts(wf *dsl.Workflow) []OpenAttempt {
 // by node and call. It costs what it finds, and next to nothing where nothing is
 // due.
 func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []OpenAttempt {
-	return s.openUpTo(wf, toInstant(at))
+	return s.openUpTo(wf, model.ToInstant(at))
 }
 
 // openUpTo returns the calls in flight whose complete-by is not after limit. A
 // node is in the index by what comes first: its silence, or a complete-by.
-func (s *State) openUpTo(wf *dsl.Workflow, limit instant) []OpenAttempt {
+func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []OpenAttempt {
 	var open []OpenAttempt
 	for _, i := range ascending(s.expiry.upTo(limit, nil)) {
 		n := s.nodes[i]
-		for k := range n.attempts {
-			if a := &n.attempts[k]; a.status == attemptOpen && a.completeBy <= limit {
+		for k := range n.Attempts {
+			if a := &n.Attempts[k]; a.Status == model.AttemptOpen && a.CompleteBy <= limit {
 				open = append(open, openAttempt(wf, i, n, a))
 			}
 		}
@@ -272,31 +273,18 @@ func (s *State) OpenAttempt(wf *dsl.Workflow, id AttemptID) (OpenAttempt, bool) 
 		return OpenAttempt{}, false
 	}
 	n := s.nodes[id.Node]
-	a := n.find(id.Call)
-	if a == nil || a.status != attemptOpen {
+	a := n.Find(id.Call)
+	if a == nil || a.Status != model.AttemptOpen {
 		return OpenAttempt{}, false
 	}
 	return openAttempt(wf, id.Node, n, a), true
 }
 
-func openAttempt(wf *dsl.Workflow, i int, n *node, a *attempt) OpenAttempt {
+func openAttempt(wf *dsl.Workflow, i int, n *model.Node, a *model.Attempt) OpenAttempt {
 	return OpenAttempt{
-		ID: AttemptID{Node: i, Call: int(a.call)}, Purpose: a.kind.purpose(), Step: nodeName(wf, i, n),
-		Agent: actionOf(wf, n, a.kind).Agent, StartedAt: a.started.time(), CompleteBy: a.completeBy.time(),
+		ID: AttemptID{Node: i, Call: int(a.Call)}, Purpose: a.Kind.Purpose(), Step: model.NodeName(wf, i, n),
+		Agent: model.ActionOf(wf, n, a.Kind).Agent, StartedAt: a.Started.Time(), CompleteBy: a.CompleteBy.Time(),
 	}
-}
-
-var noAction = dsl.Action{}
-
-func actionOf(wf *dsl.Workflow, n *node, kind callKind) *dsl.Action {
-	if wf == nil || n.of() >= len(wf.Steps) {
-		return &noAction
-	}
-	step := wf.Steps[n.step]
-	if (kind == callUndo || kind == callUndoLookup) && step.Undo != nil {
-		return step.Undo.Do
-	}
-	return step.Do
 }
 
 // A NodeView is what people see of a step or of one instance of it.
@@ -380,30 +368,30 @@ func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
 		return NodeView{}
 	}
 	n := s.nodes[i]
-	t := n.track()
+	t := n.Track()
 	v := NodeView{
-		Node: i, Step: n.of(), Name: nodeName(wf, i, n), Key: n.key, Count: 1,
-		State: n.shown(), Forward: n.state, Effect: n.effect(), Action: actionName(wf, n, callDo),
-		Attempt: int(t.attempt), Attempts: int(n.fwd.total), Failures: int(n.fwd.failures + n.und.failures),
-		StartedAt: n.fwd.began.time(), FinishedAt: n.fwd.ended.time(), Deadline: n.fwd.deadline.time(),
-		Code: n.fwd.code(), Message: n.fwd.message(),
-		Input: n.input.v, Output: n.output.v, OutputKnown: n.known, By: n.manual,
-		UndoAttempts: int(n.und.total), UndoCode: n.und.code(), UndoMessage: n.und.message(),
-		UndoStartedAt: n.und.began.time(), UndoFinishedAt: n.und.ended.time(), UndoInput: n.undoInput.v,
-		LeftAsIs: n.undo == undoLeft, NotUndoneByDeclaration: n.undo == undoDeclared,
+		Node: i, Step: n.Of(), Name: model.NodeName(wf, i, n), Key: n.Key, Count: 1,
+		State: n.Shown(), Forward: n.State, Effect: n.Effect(), Action: model.ActionName(wf, n, model.CallDo),
+		Attempt: int(t.Attempt), Attempts: int(n.Fwd.Total), Failures: int(n.Fwd.Failures + n.Und.Failures),
+		StartedAt: n.Fwd.Began.Time(), FinishedAt: n.Fwd.Ended.Time(), Deadline: n.Fwd.Deadline.Time(),
+		Code: n.Fwd.Code(), Message: n.Fwd.Message(),
+		Input: n.Input.V, Output: n.Output.V, OutputKnown: n.Known, By: n.Manual,
+		UndoAttempts: int(n.Und.Total), UndoCode: n.Und.Code(), UndoMessage: n.Und.Message(),
+		UndoStartedAt: n.Und.Began.Time(), UndoFinishedAt: n.Und.Ended.Time(), UndoInput: n.UndoInput.V,
+		LeftAsIs: n.Undo == model.UndoLeft, NotUndoneByDeclaration: n.Undo == model.UndoDeclared,
 	}
-	if n.state == StepCaught {
-		v.Output = n.caught.v
+	if n.State == StepCaught {
+		v.Output = n.Caught.V
 	}
-	if wf != nil && n.of() < len(wf.Steps) {
-		if wf.Steps[n.step].ForEach != nil && !n.item {
+	if wf != nil && n.Of() < len(wf.Steps) {
+		if wf.Steps[n.Step].ForEach != nil && !n.Item {
 			v.Each, v.Count = true, -1
-			if n.expanded {
-				v.Count = n.count
+			if n.Expanded {
+				v.Count = n.Count
 			}
 		}
-		if wf.Steps[n.step].Undo != nil {
-			v.UndoAction = actionName(wf, n, callUndo)
+		if wf.Steps[n.Step].Undo != nil {
+			v.UndoAction = model.ActionName(wf, n, model.CallUndo)
 		}
 		keys := decider{wf: wf, run: s.run}
 		v.IdempotencyKey = keys.forwardKey(n)
@@ -411,22 +399,22 @@ func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
 			v.UndoKey = keys.undoKey(n)
 		}
 	}
-	v.UndoDeadline = n.und.deadline.time()
-	if t.act == backoff {
-		v.Until = t.until.time()
+	v.UndoDeadline = n.Und.Deadline.Time()
+	if t.Act == model.Backoff {
+		v.Until = t.Until.Time()
 	}
-	if n.queue != 0 && n.hold > 0 && int(n.hold) <= len(s.run.holds) {
-		h := s.run.holds[n.hold-1]
-		v.Until, v.HeldBy, v.Why = h.until.time(), h.agent, h.why
+	if n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(s.run.Holds) {
+		h := s.run.Holds[n.Hold-1]
+		v.Until, v.HeldBy, v.Why = h.Until.Time(), h.Agent, h.Why
 	}
-	for _, a := range n.attempts {
-		if a.status == attemptOpen && a.completeBy.time().After(v.CompleteBy) {
-			v.CompleteBy = a.completeBy.time()
+	for _, a := range n.Attempts {
+		if a.Status == model.AttemptOpen && a.CompleteBy.Time().After(v.CompleteBy) {
+			v.CompleteBy = a.CompleteBy.Time()
 		}
 		v.Calls = append(v.Calls, CallView{
-			Call: int(a.call), Purpose: a.kind.told(), Undo: n.undoes(&a), Number: int(a.number), Key: v.keyOf(n, &a), Status: attemptStatuses[a.status],
-			Code: a.code(), Message: a.message(),
-			StartedAt: a.started.time(), EndedAt: a.ended.time(), CompleteBy: a.completeBy.time(), Silent: a.silent.time(),
+			Call: int(a.Call), Purpose: purposeOf(a.Kind), Undo: n.Undoes(&a), Number: int(a.Number), Key: v.keyOf(n, &a), Status: model.AttemptStatuses[a.Status],
+			Code: a.Code(), Message: a.Message(),
+			StartedAt: a.Started.Time(), EndedAt: a.Ended.Time(), CompleteBy: a.CompleteBy.Time(), Silent: a.Silent.Time(),
 		})
 	}
 	return v
@@ -434,11 +422,11 @@ func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
 
 // keyOf returns the idempotency key under which an attempt was sent. A new key
 // given by an operator leaves that of earlier attempts unknown.
-func (v *NodeView) keyOf(n *node, a *attempt) string {
+func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 	switch {
-	case a.kind == callUndo || a.kind == callUndoLookup:
+	case a.Kind == model.CallUndo || a.Kind == model.CallUndoLookup:
 		return v.UndoKey
-	case a.gen != n.gen && n.bizKey == "":
+	case a.Gen != n.Gen && n.BizKey == "":
 		return ""
 	}
 	return v.IdempotencyKey
@@ -446,22 +434,14 @@ func (v *NodeView) keyOf(n *node, a *attempt) string {
 
 // FindNode returns the number of the node with this name.
 func (s *State) FindNode(wf *dsl.Workflow, name string) (int, bool) {
-	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.of() < len(wf.Steps) && wf.Steps[n.step].Name == name })
+	i := slices.IndexFunc(s.nodes, func(n *model.Node) bool { return n.Of() < len(wf.Steps) && wf.Steps[n.Step].Name == name })
 	if i >= 0 {
 		return i, true
 	}
 	for i, n := range s.nodes {
-		if nodeName(wf, i, n) == name {
+		if model.NodeName(wf, i, n) == name {
 			return i, true
 		}
 	}
 	return 0, false
-}
-
-func actionName(wf *dsl.Workflow, n *node, kind callKind) string {
-	act := actionOf(wf, n, kind)
-	if act == nil || act.Name == "" {
-		return ""
-	}
-	return act.Agent + "." + act.Name
 }

@@ -71,8 +71,8 @@ func TestProgressIsKept(t *testing.T) {
 	id := p.call("a", 0).Attempt
 	p.event(AttemptProgress{Attempt: id, Number: 1, Note: "on its way"}).nothing()
 	p.event(AttemptProgress{Attempt: id, Number: 2, Note: "half", Blob: []byte("at 50")})
-	if n := p.s.nodes[0]; n.point != 2 || string(n.blob) != "at 50" {
-		t.Errorf("got %d %q", n.point, n.blob)
+	if n := p.s.nodes[0]; n.Point != 2 || string(n.Blob) != "at 50" {
+		t.Errorf("got %d %q", n.Point, n.Blob)
 	}
 	if f := p.facts[len(p.facts)-1]; f.Kind != FactAttemptProgress || f.Step != "a" || f.Message != "half" {
 		t.Errorf("got %+v", f)
@@ -126,7 +126,7 @@ func TestValuesAreStoredOnce(t *testing.T) {
 func TestValuesOfSets(t *testing.T) {
 	p := start(t, flow(do("a", each("plain", "q\"uote", "ünï", "<tag>", ""))), "do a[plain]", `do a[q"uote]`, "do a[ünï]", "do a[<tag>]", "do a")
 	for i, want := range []string{`"plain"`, `"q\"uote"`, `"ünï"`, `"<tag>"`, `""`} {
-		if got := string(p.twin.nodes[1+i].each.v.JSON()); got != want {
+		if got := string(p.twin.nodes[1+i].Each.V.JSON()); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

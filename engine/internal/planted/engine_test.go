@@ -58,7 +58,7 @@ var engineFaults = []fault{
 	{
 		name: "a run whose history is too long begins no step",
 		in:   "engine/machine.(*decider).exceeded",
-		old:  "int(d.s.run.records) >= c.Records", new: "int(d.s.run.records) < 0",
+		old:  "int(d.s.run.Records) >= c.Records", new: "int(d.s.run.Records) < 0",
 		by: catches("engine/machine", "^TestRecordsPastTheCeilingTurnTheRunBack$"),
 	},
 	{

@@ -1,0 +1,121 @@
+package model
+
+// Bits of the fields of a run: see runFields.
+const (
+	RunStateBit uint64 = 1 << iota
+	RunDoneBit
+	RunLiveBit
+	RunBegunBit
+	RunFinishedBit
+	RunOutputsBit
+	RunIDBit
+	RunNameBit
+	RunKeyBit
+	RunVarsBit
+	RunTriggerBit
+	RunStartedByBit
+	RunWorkflowBit
+	RunStepsBit
+	RunOwnerBit
+	RunStartedBit
+	RunDeadlineBit
+	RunPhaseBit
+	RunPausedBit
+	RunParkedBit
+	RunParkedAtBit
+	RunPassedBit
+	RunTurningBit
+	RunCancelBit
+	RunNoUndoBit
+	RunOverdueBit
+	RunFailureBit
+	RunUndoStartedBit
+	RunUndoDeadlineBit
+	RunUndoExpiredBit
+	RunStuckBit
+	RunUndonePastBit
+	RunUndoneBit
+	RunLeftBit
+	RunUndeclaredBit
+	RunHoldsBit
+	RunRefusedBit
+	RunPauseBit
+	RunLostBit
+)
+
+// Bits of the fields of a node: see nodeFields.
+const (
+	NodeStateBit uint64 = 1 << iota
+	NodeFwdActBit
+	NodeDoubtBit
+	NodeDoneBit
+	NodeCallsBit
+	NodeFwdAttemptBit
+	NodeFwdTotalBit
+	NodeDepsBit
+	NodeFwdKindBit
+	NodeFwdReadyBit
+	NodeFwdBeganBit
+	NodeFwdEndedBit
+	NodeInputBit
+	NodePreparedBit
+	NodeOutputBit
+	NodeKnownBit
+	NodeFwdDeadlineBit
+	NodeFwdUntilBit
+	NodeFwdFailuresBit
+	NodeFwdFailureBit
+	NodeInstanceBit
+	NodeNextBit
+	NodeActiveBit
+	NodeOverBit
+	NodeBadBit
+	NodePastBit
+	NodeUndoBit
+	NodeUndActBit
+	NodeBackBit
+	NodeUndKindBit
+	NodeUndAttemptBit
+	NodeUndTotalBit
+	NodeUndoInputBit
+	NodeUndoReadyBit
+	NodeUndBeganBit
+	NodeUndEndedBit
+	NodeUndReadyBit
+	NodeUndDeadlineBit
+	NodeQuietBit
+	NodeQueueBit
+	NodeUndUntilBit
+	NodeUndFailuresBit
+	NodeUndFailureBit
+	NodeUndoDoubtBit
+	NodeExpansionBit
+	NodeFwdRoundsBit
+	NodeFwdLookupsBit
+	NodeUndLookupsBit
+	NodeCaughtBit
+	NodeTimedOutBit
+	NodeBizKeyBit
+	NodeGenBit
+	NodeCheckpointBit
+	NodeManualBit
+	NodeFwdRestBit
+	NodeUndRestBit
+	NodeClearingBit
+	NodeUndoCheckpointBit
+	NodeStatedBit
+)
+
+// Bits of the fields of an attempt: see attemptFields.
+const (
+	AttemptStatusBit uint64 = 1 << iota
+	AttemptEndedBit
+	AttemptKindBit
+	AttemptNumberBit
+	AttemptStartedBit
+	AttemptCompleteByBit
+	AttemptCodeBit
+	AttemptMessageBit
+	AttemptSilentBit
+	AttemptGenBit
+)

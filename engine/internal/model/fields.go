@@ -1,0 +1,276 @@
+package model
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// A Field is one persisted field of a run, node or attempt: how to compare and how to copy
+// it. Package machine has the table of how to write and read them. A new field goes to the
+// end: a record that does not have it means "as before".
+type Field[T any] struct {
+	Bit  uint64 // in a patch
+	Same func(a, b *T) bool
+	Copy func(dst, src *T)
+}
+
+// Diff returns the bits of the fields in which a and b differ.
+func Diff[T any](fields []Field[T], a, b *T) uint64 {
+	var mask uint64
+	for i := range fields {
+		if !fields[i].Same(a, b) {
+			mask |= 1 << i
+		}
+	}
+	return mask
+}
+
+// Overwrite copies the fields in mask.
+func Overwrite[T any](fields []Field[T], mask uint64, dst, src *T) {
+	for ; mask != 0; mask &= mask - 1 {
+		fields[bits.TrailingZeros64(mask)].Copy(dst, src)
+	}
+}
+
+// plainly is a field whose values are compared and copied as they are.
+func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
+	return Field[T]{
+		Bit:  bit,
+		Same: func(a, b *T) bool { return *p(a) == *p(b) },
+		Copy: func(dst, src *T) { *p(dst) = *p(src) },
+	}
+}
+
+// value is a field that holds a document.
+func value[T any](bit uint64, p func(*T) *Held) Field[T] {
+	return Field[T]{
+		Bit:  bit,
+		Same: func(a, b *T) bool { return SameHeld(*p(a), *p(b)) },
+		Copy: func(dst, src *T) { *p(dst) = *p(src) },
+	}
+}
+
+// blame is the last failure of a track.
+func blame(bit uint64, p func(*Node) *Track) Field[Node] {
+	return Field[Node]{
+		Bit: bit,
+		Same: func(a, b *Node) bool {
+			x, y := p(a), p(b)
+			return x.Miss == y.Miss && x.Said.Same(y.Said)
+		},
+		Copy: func(dst, src *Node) {
+			x, y := p(dst), p(src)
+			x.Miss, x.Said = y.Miss, y.Said
+		},
+	}
+}
+
+// RunFields are the fields of a run, in the order of their bits.
+var RunFields = []Field[Run]{
+	plainly(RunStateBit, func(r *Run) *status.RunState { return &r.State }),
+	plainly(RunDoneBit, func(r *Run) *int32 { return &r.Done }),
+	plainly(RunLiveBit, func(r *Run) *int32 { return &r.Live }),
+	plainly(RunBegunBit, func(r *Run) *bool { return &r.Begun }),
+	plainly(RunFinishedBit, func(r *Run) *Instant { return &r.Finished }),
+	{
+		Bit:  RunOutputsBit,
+		Same: func(a, b *Run) bool { return slices.EqualFunc(a.Outputs, b.Outputs, sameOutput) },
+		Copy: func(dst, src *Run) { dst.Outputs = src.Outputs },
+	},
+	plainly(RunIDBit, func(r *Run) *status.RunID { return &r.ID }),
+	plainly(RunNameBit, func(r *Run) *string { return &r.Name }),
+	plainly(RunKeyBit, func(r *Run) *string { return &r.Key }),
+	value(RunVarsBit, func(r *Run) *Held { return &r.Vars }),
+	plainly(RunTriggerBit, func(r *Run) *string { return &r.Trigger }),
+	plainly(RunStartedByBit, func(r *Run) *string { return &r.StartedBy }),
+	plainly(RunWorkflowBit, func(r *Run) *string { return &r.Workflow }),
+	plainly(RunStepsBit, func(r *Run) *int32 { return &r.Steps }),
+	plainly(RunOwnerBit, func(r *Run) *int32 { return &r.Owner }),
+	plainly(RunStartedBit, func(r *Run) *Instant { return &r.Started }),
+	plainly(RunDeadlineBit, func(r *Run) *Instant { return &r.Deadline }),
+	plainly(RunPhaseBit, func(r *Run) *Phase { return &r.Phase }),
+	plainly(RunPausedBit, func(r *Run) *bool { return &r.Paused }),
+	plainly(RunParkedBit, func(r *Run) *bool { return &r.Parked }),
+	plainly(RunParkedAtBit, func(r *Run) *Instant { return &r.ParkedAt }),
+	plainly(RunPassedBit, func(r *Run) *bool { return &r.Passed }),
+	plainly(RunTurningBit, func(r *Run) *bool { return &r.Turning }),
+	plainly(RunCancelBit, func(r *Run) *bool { return &r.Cancel }),
+	plainly(RunNoUndoBit, func(r *Run) *bool { return &r.NoUndo }),
+	plainly(RunOverdueBit, func(r *Run) *bool { return &r.Overdue }),
+	{
+		Bit:  RunFailureBit,
+		Same: func(a, b *Run) bool { return a.Failure == b.Failure },
+		Copy: func(dst, src *Run) { dst.Failure = src.Failure },
+	},
+	plainly(RunUndoStartedBit, func(r *Run) *Instant { return &r.UndoStarted }),
+	plainly(RunUndoDeadlineBit, func(r *Run) *Instant { return &r.UndoDeadline }),
+	plainly(RunUndoExpiredBit, func(r *Run) *bool { return &r.UndoExpired }),
+	plainly(RunStuckBit, func(r *Run) *bool { return &r.Stuck }),
+	plainly(RunUndonePastBit, func(r *Run) *int32 { return &r.UndonePast }),
+	plainly(RunUndoneBit, func(r *Run) *int32 { return &r.Undone }),
+	plainly(RunLeftBit, func(r *Run) *int32 { return &r.Left }),
+	plainly(RunUndeclaredBit, func(r *Run) *int32 { return &r.Undeclared }),
+	{
+		Bit:  RunHoldsBit,
+		Same: func(a, b *Run) bool { return slices.Equal(a.Holds, b.Holds) },
+		Copy: func(dst, src *Run) { dst.Holds = src.Holds },
+	},
+	{ // of run.holds, by place
+		Bit:  RunRefusedBit,
+		Same: func(a, b *Run) bool { return slices.Equal(a.Refused, b.Refused) },
+		Copy: func(dst, src *Run) { dst.Refused = src.Refused },
+	},
+	{ // who paused it, when and why
+		Bit: RunPauseBit,
+		Same: func(a, b *Run) bool {
+			return a.PausedAt == b.PausedAt && a.PausedBy == b.PausedBy && a.PauseWhy == b.PauseWhy
+		},
+		Copy: func(dst, src *Run) {
+			dst.PausedAt, dst.PausedBy, dst.PauseWhy = src.PausedAt, src.PausedBy, src.PauseWhy
+		},
+	},
+	{ // that engines died with it
+		Bit:  RunLostBit,
+		Same: func(a, b *Run) bool { return a.LostAt == b.LostAt && a.LostWhy == b.LostWhy },
+		Copy: func(dst, src *Run) { dst.LostAt, dst.LostWhy = src.LostAt, src.LostWhy },
+	},
+}
+
+// Bits of the run's fields that lie behind a pointer.
+const (
+	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit
+	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit
+)
+
+func sameOutput(a, b Output) bool {
+	return a.Name == b.Name && a.Sensitive == b.Sensitive && a.Problem == b.Problem && SameHeld(a.Value, b.Value)
+}
+
+// NodeFields are the fields of a node, in the order of their bits. The most frequent ones
+// come first, because low bits make short masks.
+var NodeFields = []Field[Node]{
+	plainly(NodeStateBit, func(n *Node) *status.StepState { return &n.State }),
+	plainly(NodeFwdActBit, func(n *Node) *Activity { return &n.Fwd.Act }),
+	plainly(NodeDoubtBit, func(n *Node) *int32 { return &n.Doubt }),
+	plainly(NodeDoneBit, func(n *Node) *bool { return &n.Done }),
+	plainly(NodeCallsBit, func(n *Node) *int32 { return &n.Calls }),
+	plainly(NodeFwdAttemptBit, func(n *Node) *int32 { return &n.Fwd.Attempt }),
+	plainly(NodeFwdTotalBit, func(n *Node) *int32 { return &n.Fwd.Total }),
+	plainly(NodeDepsBit, func(n *Node) *int32 { return &n.Deps }),
+	plainly(NodeFwdKindBit, func(n *Node) *CallKind { return &n.Fwd.Kind }),
+	plainly(NodeFwdReadyBit, func(n *Node) *Instant { return &n.Fwd.Ready }),
+	plainly(NodeFwdBeganBit, func(n *Node) *Instant { return &n.Fwd.Began }),
+	plainly(NodeFwdEndedBit, func(n *Node) *Instant { return &n.Fwd.Ended }),
+	value(NodeInputBit, func(n *Node) *Held { return &n.Input }),
+	plainly(NodePreparedBit, func(n *Node) *bool { return &n.Prepared }),
+	value(NodeOutputBit, func(n *Node) *Held { return &n.Output }),
+	plainly(NodeKnownBit, func(n *Node) *bool { return &n.Known }),
+	plainly(NodeFwdDeadlineBit, func(n *Node) *Instant { return &n.Fwd.Deadline }),
+	plainly(NodeFwdUntilBit, func(n *Node) *Instant { return &n.Fwd.Until }),
+	plainly(NodeFwdFailuresBit, func(n *Node) *int32 { return &n.Fwd.Failures }),
+	blame(NodeFwdFailureBit, func(n *Node) *Track { return &n.Fwd }),
+	{ // who an instance is
+		Bit: NodeInstanceBit,
+		Same: func(a, b *Node) bool {
+			return a.Item == b.Item && a.Step == b.Step && a.Key == b.Key && SameHeld(a.Each, b.Each)
+		},
+		Copy: func(dst, src *Node) { dst.Item, dst.Step, dst.Key, dst.Each = src.Item, src.Step, src.Key, src.Each },
+	},
+	plainly(NodeNextBit, func(n *Node) *int { return &n.Next }),
+	plainly(NodeActiveBit, func(n *Node) *int { return &n.Active }),
+	plainly(NodeOverBit, func(n *Node) *int { return &n.Over }),
+	plainly(NodeBadBit, func(n *Node) *int { return &n.Bad }),
+	plainly(NodePastBit, func(n *Node) *int { return &n.Past }),
+	plainly(NodeUndoBit, func(n *Node) *UndoState { return &n.Undo }),
+	plainly(NodeUndActBit, func(n *Node) *Activity { return &n.Und.Act }),
+	plainly(NodeBackBit, func(n *Node) *int32 { return &n.Back }),
+	plainly(NodeUndKindBit, func(n *Node) *CallKind { return &n.Und.Kind }),
+	plainly(NodeUndAttemptBit, func(n *Node) *int32 { return &n.Und.Attempt }),
+	plainly(NodeUndTotalBit, func(n *Node) *int32 { return &n.Und.Total }),
+	value(NodeUndoInputBit, func(n *Node) *Held { return &n.UndoInput }),
+	plainly(NodeUndoReadyBit, func(n *Node) *bool { return &n.UndoReady }),
+	plainly(NodeUndBeganBit, func(n *Node) *Instant { return &n.Und.Began }),
+	plainly(NodeUndEndedBit, func(n *Node) *Instant { return &n.Und.Ended }),
+	plainly(NodeUndReadyBit, func(n *Node) *Instant { return &n.Und.Ready }),
+	plainly(NodeUndDeadlineBit, func(n *Node) *Instant { return &n.Und.Deadline }),
+	plainly(NodeQuietBit, func(n *Node) *Instant { return &n.Quiet }),
+	{ // its place in the queue for an agent
+		Bit:  NodeQueueBit,
+		Same: func(a, b *Node) bool { return a.Queue == b.Queue && a.Hold == b.Hold },
+		Copy: func(dst, src *Node) { dst.Queue, dst.Hold = src.Queue, src.Hold },
+	},
+	plainly(NodeUndUntilBit, func(n *Node) *Instant { return &n.Und.Until }),
+	plainly(NodeUndFailuresBit, func(n *Node) *int32 { return &n.Und.Failures }),
+	blame(NodeUndFailureBit, func(n *Node) *Track { return &n.Und }),
+	plainly(NodeUndoDoubtBit, func(n *Node) *int { return &n.UndoDoubt }),
+	{ // the instances of a for_each step
+		Bit:  NodeExpansionBit,
+		Same: func(a, b *Node) bool { return a.Expanded == b.Expanded && a.First == b.First && a.Count == b.Count },
+		Copy: func(dst, src *Node) { dst.Expanded, dst.First, dst.Count = src.Expanded, src.First, src.Count },
+	},
+	plainly(NodeFwdRoundsBit, func(n *Node) *int16 { return &n.Fwd.Rounds }),
+	plainly(NodeFwdLookupsBit, func(n *Node) *int16 { return &n.Fwd.Lookups }),
+	plainly(NodeUndLookupsBit, func(n *Node) *int16 { return &n.Und.Lookups }),
+	value(NodeCaughtBit, func(n *Node) *Held { return &n.Caught }),
+	plainly(NodeTimedOutBit, func(n *Node) *bool { return &n.TimedOut }),
+	plainly(NodeBizKeyBit, func(n *Node) *string { return &n.BizKey }),
+	plainly(NodeGenBit, func(n *Node) *int32 { return &n.Gen }),
+	{
+		Bit:  NodeCheckpointBit,
+		Same: func(a, b *Node) bool { return a.Point == b.Point && string(a.Blob) == string(b.Blob) },
+		Copy: func(dst, src *Node) { dst.Point, dst.Blob = src.Point, src.Blob },
+	},
+	plainly(NodeManualBit, func(n *Node) *string { return &n.Manual }),
+	plainly(NodeFwdRestBit, func(n *Node) *Instant { return &n.Fwd.Rest }),
+	plainly(NodeUndRestBit, func(n *Node) *Instant { return &n.Und.Rest }),
+	plainly(NodeClearingBit, func(n *Node) *bool { return &n.Clearing }),
+	{
+		Bit:  NodeUndoCheckpointBit,
+		Same: func(a, b *Node) bool { return a.UndoPoint == b.UndoPoint && string(a.UndoBlob) == string(b.UndoBlob) },
+		Copy: func(dst, src *Node) { dst.UndoPoint, dst.UndoBlob = src.UndoPoint, src.UndoBlob },
+	},
+	plainly(NodeStatedBit, func(n *Node) *Statement { return &n.Stated }),
+}
+
+// MoreBits are those of the fields of a node that lie behind a pointer.
+const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePastBit | NodeUndActBit | NodeUndKindBit |
+
+	NodeUndAttemptBit | NodeUndTotalBit | NodeUndoInputBit | NodeUndBeganBit | NodeUndEndedBit |
+	NodeUndReadyBit | NodeUndDeadlineBit | NodeUndUntilBit | NodeUndFailuresBit | NodeUndFailureBit |
+	NodeUndoDoubtBit | NodeExpansionBit | NodeUndLookupsBit | NodeCaughtBit | NodeBizKeyBit | NodeCheckpointBit |
+	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit
+
+// ValueBits are the bits of nodeValues.
+var ValueBits = [5]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit}
+
+// NodeValues are the values of a node that a record may hold.
+func NodeValues(n *Node) [5]*Held {
+	return [5]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput}
+}
+
+// SaidBits are the bits of an attempt's code and message.
+const SaidBits = AttemptCodeBit | AttemptMessageBit
+
+// AttemptFields are the fields of an attempt, in the order of their bits.
+var AttemptFields = []Field[Attempt]{
+	plainly(AttemptStatusBit, func(a *Attempt) *AttemptStatus { return &a.Status }),
+	plainly(AttemptEndedBit, func(a *Attempt) *Instant { return &a.Ended }),
+	plainly(AttemptKindBit, func(a *Attempt) *CallKind { return &a.Kind }),
+	plainly(AttemptNumberBit, func(a *Attempt) *int32 { return &a.Number }),
+	plainly(AttemptStartedBit, func(a *Attempt) *Instant { return &a.Started }),
+	plainly(AttemptCompleteByBit, func(a *Attempt) *Instant { return &a.CompleteBy }),
+	{
+		Bit:  AttemptCodeBit,
+		Same: func(a, b *Attempt) bool { return a.Said == b.Said || a.Code() == b.Code() },
+		Copy: func(dst, src *Attempt) { dst.Said = Said(src.Code(), dst.Message()) },
+	},
+	{
+		Bit:  AttemptMessageBit,
+		Same: func(a, b *Attempt) bool { return a.Said == b.Said || a.Message() == b.Message() },
+		Copy: func(dst, src *Attempt) { dst.Said = Said(dst.Code(), src.Message()) },
+	},
+	plainly(AttemptSilentBit, func(a *Attempt) *Instant { return &a.Silent }),
+	plainly(AttemptGenBit, func(a *Attempt) *int32 { return &a.Gen }),
+}

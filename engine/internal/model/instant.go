@@ -1,0 +1,44 @@
+package model
+
+import "time"
+
+// An Instant is a time of the store's clock in microseconds since 1970, which
+// is what Postgres keeps; 0 is no time.
+type Instant int64
+
+// ToInstant returns the time in microseconds; 0 for the zero time.
+func ToInstant(t time.Time) Instant {
+	if t.IsZero() {
+		return 0
+	}
+	return Instant(t.UnixMicro())
+}
+
+// Time returns the instant in UTC; the zero time for 0.
+func (i Instant) Time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(i)).UTC()
+}
+
+// Add returns the instant d later. A positive d adds one microsecond at least, so that what
+// is scheduled is always later; the sum never passes the year 9999.
+func (i Instant) Add(d time.Duration) Instant {
+	const end = Instant(253402300799000000)
+	if d <= 0 {
+		return i
+	}
+	if sum := i + max(1, Instant(d.Microseconds())); sum < end {
+		return sum
+	}
+	return end
+}
+
+// Earliest returns the smaller of the two that is set.
+func Earliest(a, b Instant) Instant {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}

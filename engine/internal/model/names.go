@@ -1,0 +1,42 @@
+package model
+
+import (
+	"strconv"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// NodeName returns a node's name as people write it: step, or step["key"].
+func NodeName(wf *dsl.Workflow, i int, n *Node) string {
+	name := "#" + strconv.Itoa(int(n.Step))
+	if wf != nil && int(n.Step) < len(wf.Steps) {
+		name = wf.Steps[n.Step].Name
+	}
+	if n.Item {
+		name += "[" + strconv.Quote(n.Key) + "]"
+	}
+	return name
+}
+
+var noAction = dsl.Action{}
+
+// ActionOf returns the action that a call of this kind invokes; an empty one if wf is nil.
+func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
+	if wf == nil || n.Of() >= len(wf.Steps) {
+		return &noAction
+	}
+	step := wf.Steps[n.Step]
+	if (kind == CallUndo || kind == CallUndoLookup) && step.Undo != nil {
+		return step.Undo.Do
+	}
+	return step.Do
+}
+
+// ActionName returns AGENT.ACTION of a call of this kind; "" if wf is nil.
+func ActionName(wf *dsl.Workflow, n *Node, kind CallKind) string {
+	act := ActionOf(wf, n, kind)
+	if act == nil || act.Name == "" {
+		return ""
+	}
+	return act.Agent + "." + act.Name
+}

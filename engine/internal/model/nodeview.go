@@ -1,0 +1,166 @@
+package model
+
+import "github.com/saga-engine/engine/engine/machine/status"
+
+// Of returns the number of the node's step.
+func (n *Node) Of() int { return int(n.Step) }
+
+// Ended reports whether the forward part has ended.
+func (n *Node) Ended() bool { return forwardEnded(n.State) }
+
+// Well reports whether dependents may run.
+func (n *Node) Well() bool {
+	return n.State == status.StepSucceeded || n.State == status.StepSkipped || n.State == status.StepCaught
+}
+
+// Open reports whether a call is in flight.
+func (n *Node) Open() bool {
+	for k := range n.Attempts {
+		if n.Attempts[k].Status == AttemptOpen {
+			return true
+		}
+	}
+	return false
+}
+
+// Find returns the attempt with this call number, or nil.
+func (n *Node) Find(call int) *Attempt {
+	for k := len(n.Attempts) - 1; k >= 0; k-- {
+		if int(n.Attempts[k].Call) == call {
+			return &n.Attempts[k]
+		}
+	}
+	return nil
+}
+
+// Newest returns the number of the latest call of this kind; 0 = none.
+func (n *Node) Newest(kind CallKind) int32 {
+	for k := len(n.Attempts) - 1; k >= 0; k-- {
+		if n.Attempts[k].Kind == kind {
+			return n.Attempts[k].Call
+		}
+	}
+	return 0
+}
+
+// LastUnknown returns the latest attempt of the node's work whose outcome is unknown,
+// or nil.
+func (n *Node) LastUnknown() *Attempt {
+	for k := len(n.Attempts) - 1; k >= 0; k-- {
+		if a := &n.Attempts[k]; a.Kind == CallDo && a.Status == AttemptUnknown {
+			return a
+		}
+	}
+	return nil
+}
+
+// Effect says what the node may have left behind (S20).
+func (n *Node) Effect() status.Effect {
+	switch {
+	case n.Done:
+		return status.EffectDone
+	case n.Doubt > 0:
+		return status.EffectMaybe
+	}
+	return status.EffectNone
+}
+
+// Marked reports whether an attempt has recorded a checkpoint: then something
+// was done, whatever the attempt says of itself later.
+func (n *Node) Marked() bool { return n.Point != 0 || len(n.Blob) > 0 }
+
+// Correctable reports whether there is a statement that another may replace.
+func (n *Node) Correctable() bool {
+	return n.Stated != StatedNothing && !n.Expanded && !n.Clearing && !n.Open() &&
+		(n.Undo == UndoNone || n.Undo == UndoPending || n.Undo == UndoActive || n.Undo == UndoFailed)
+}
+
+// Undoes reports whether an attempt belongs to the undo of the node. The undo
+// asks what became of the node's work only when none of that is at work.
+func (n *Node) Undoes(a *Attempt) bool {
+	switch a.Kind {
+	case CallUndo, CallUndoLookup, CallLearn:
+		return true
+	case CallLookup:
+		return n.Und.Began != 0 && a.Started >= n.Und.Began
+	}
+	return false
+}
+
+// Track returns the track that is at work.
+func (n *Node) Track() *Track {
+	if n.Undo == UndoNone {
+		return &n.Fwd
+	}
+	return &n.Und
+}
+
+// Lives reports whether the node will move by itself.
+func (n *Node) Lives() bool {
+	return n.Fwd.Act != Idle || n.Und.Act != Idle || n.Queue != 0 || n.Open()
+}
+
+// Expires returns when the first of the open attempts is over.
+func (n *Node) Expires() Instant {
+	var at Instant
+	for k := range n.Attempts {
+		if n.Attempts[k].Status == AttemptOpen {
+			at = Earliest(at, n.Attempts[k].Expires())
+		}
+	}
+	return at
+}
+
+// Limit returns the deadline that is running.
+func (n *Node) Limit() Instant {
+	switch {
+	case n.Clearing:
+		return Earliest(n.Und.Deadline, n.Fwd.Deadline)
+	case n.Undo == UndoActive, n.Undo == UndoPending && n.Und.Ready != 0:
+		return n.Und.Deadline
+	case n.Undo == UndoNone && !n.Ended() && n.Fwd.Ready != 0:
+		return n.Fwd.Deadline
+	}
+	return 0
+}
+
+// Wake returns when a pause ends.
+func (n *Node) Wake() Instant {
+	switch {
+	case n.Und.Act == Backoff:
+		return n.Und.Until
+	case n.Fwd.Act == Backoff:
+		return n.Fwd.Until
+	}
+	return 0
+}
+
+// Place returns the node's key in the queue of hold h; 0 = not in it.
+func (n *Node) Place(h int) Instant {
+	if int(n.Hold) == h+1 {
+		return n.Queue
+	}
+	return 0
+}
+
+// Shown returns the state that people see.
+func (n *Node) Shown() status.StepState {
+	switch n.Undo {
+	case UndoActive:
+		return status.StepUndoing
+	case UndoDone:
+		return status.StepUndone
+	case UndoFailed:
+		return status.StepUndoFailed
+	}
+	return n.State
+}
+
+// Weight is how many bytes of values a node holds.
+func (n *Node) Weight() int64 {
+	sum := len(n.Input.V.JSON()) + len(n.Output.V.JSON()) + len(n.Each.V.JSON())
+	if n.More != &NoMore {
+		sum += len(n.Caught.V.JSON()) + len(n.UndoInput.V.JSON()) + len(n.Blob) + len(n.UndoBlob)
+	}
+	return int64(sum)
+}

@@ -1,0 +1,49 @@
+package model
+
+import "slices"
+
+// A RunPatch holds the fields of the run that a record changes; other fields
+// mean nothing.
+type RunPatch struct {
+	Mask uint64
+	To   Run
+}
+
+// A NodePatch holds the fields of one node that a record changes; other fields
+// mean nothing unless the record was decided here. Attempts are patched one by
+// one.
+type NodePatch struct {
+	Node     int
+	Mask     uint64
+	To       *Node
+	Attempts []AttemptPatch
+}
+
+// An AttemptPatch holds the fields of one attempt that a record changes. To.Call says
+// which attempt that is.
+type AttemptPatch struct {
+	Mask uint16
+	To   Attempt
+}
+
+// WithPatches returns the attempts after patches; it does not change old.
+func WithPatches(old []Attempt, patches []AttemptPatch) []Attempt {
+	if len(patches) == 0 {
+		return old
+	}
+	now := slices.Clone(old)
+	for k := range patches {
+		p := &patches[k]
+		i, found := Place(now, p.To.Call)
+		if !found {
+			now = Insert(now, i, Attempt{Call: p.To.Call})
+		}
+		mask := uint64(p.Mask)
+		if mask&SaidBits == SaidBits {
+			now[i].Said = p.To.Said
+			mask &^= SaidBits
+		}
+		Overwrite(AttemptFields, mask, &now[i], &p.To)
+	}
+	return Forget(now)
+}
