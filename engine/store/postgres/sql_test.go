@@ -305,6 +305,51 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// A writer plans its statements once, maybe while the tables are still small. The plan
+// must find each row by its key even so: the same plan serves until the server's
+// statistics change, and by then the tables may hold many rows.
+func TestPlansOfSmallTables(t *testing.T) {
+	db := raw(t, migrated(t))
+	must(t, db, `INSERT INTO engine.definition (digest, data) VALUES ('d', 'x')`)
+	must(t, db, `INSERT INTO engine.workflow (digest, name) VALUES ('d', 'w')`)
+	must(t, db, `INSERT INTO engine.run SELECT 1, 1, 2, 1, 0, now(), now(), NULL`)
+	must(t, db, `INSERT INTO engine.journal (run_id, seq, at, owner, run_state, writer, steps, data) VALUES (1, 0, now(), 1, 2, 1, NULL, 'x')`)
+	must(t, db, `INSERT INTO engine.run_name VALUES (1, 'name', 'key')`)
+	must(t, db, `INSERT INTO engine.context VALUES ('w', 'key', 1)`)
+	must(t, db, `INSERT INTO engine.inbox (run_id, at, kind, by, dedup) VALUES (1, now(), 1, 'x', 'd')`)
+	must(t, db, `VACUUM ANALYZE`)
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	mustConn(t, conn, writerSession)
+	scan := regexp.MustCompile(`(Index Scan|Index Only Scan|Seq Scan|Bitmap Index Scan)( using \w+)? on \w+`)
+	byKey := regexp.MustCompile(`Index Cond: .*\b(run_id|id|name|key|engine) = `)
+	checked := 0
+	for name, query := range queries {
+		if !strings.HasPrefix(name, "journal") && !strings.HasPrefix(name, "single") {
+			continue
+		}
+		checked++
+		mustConn(t, conn, "PREPARE q AS "+query)
+		args := 0
+		for strings.Contains(query, fmt.Sprintf("$%d", args+1)) {
+			args++
+		}
+		plan := strings.Split(explain(t, conn, fmt.Sprintf("EXPLAIN EXECUTE q (%s)", strings.TrimSuffix(strings.Repeat("NULL, ", args), ", "))), "\n")
+		for i, line := range plan {
+			if scan.MatchString(line) && !byKey.MatchString(plan[i+1]) {
+				t.Errorf("%s reads a table from end to end:\n%s", name, strings.Join(plan[max(0, i-6):min(len(plan), i+4)], "\n"))
+			}
+		}
+		mustConn(t, conn, "DEALLOCATE q")
+	}
+	if checked < 15 {
+		t.Errorf("%d statements checked: the test looks for the wrong names", checked)
+	}
+}
+
 func mustConn(t *testing.T, conn *sql.Conn, q string) {
 	t.Helper()
 	if _, err := conn.ExecContext(context.WithoutCancel(t.Context()), q); err != nil {

@@ -15,6 +15,14 @@ SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s';
 SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152));
 `
 
+// A plan is kept for as long as the server's statistics are, and may have been made
+// while a table held one row. Then reading that table as a whole is as cheap as finding
+// a row by its key, and remains the plan while the table grows. So the statements below
+// leave the server no such choice. A join that finds rows by key says
+// "= ANY (ARRAY[key])", for which the server can only look into the index. NOT EXISTS has
+// OFFSET 0, so that the server does not make a join of it. TestPlansOfSmallTables holds
+// the plans to it.
+
 // The commit statement, in pieces. Arrays are sorted: journal rows by run, names
 // by name, keys by workflow and key. The long ones are taken apart in select
 // lists: the server would first write out what functions in FROM return. The
@@ -66,12 +74,12 @@ WITH own AS MATERIALIZED (
 	// cannot be seen yet fails the statement, and can be seen by the next.
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
-  JOIN engine.context c ON c.workflow = k.workflow AND c.key = k.key
+  JOIN engine.context c ON c.workflow = ANY (ARRAY[k.workflow]) AND c.key = k.key
   WHERE (SELECT r.state FROM engine.run r WHERE r.run_id = c.run_id) IN (11, 12, 13) IS NOT TRUE
 ), fresh AS MATERIALIZED (
   SELECT s.run_id, s.name, s.key FROM own, unnest($23::int8[], $24::text[], $25::text[]) s(run_id, name, key)
-  WHERE NOT EXISTS (SELECT FROM engine.run_name n WHERE n.name = s.name)
-    AND NOT EXISTS (SELECT FROM engine.journal j WHERE j.run_id = s.run_id AND j.seq = 0)
+  WHERE NOT EXISTS (SELECT FROM engine.run_name n WHERE n.name = s.name OFFSET 0)
+    AND NOT EXISTS (SELECT FROM engine.journal j WHERE j.run_id = s.run_id AND j.seq = 0 OFFSET 0)
     AND s.run_id <> ALL (ARRAY(SELECT run_id FROM held))
 ), named AS (
   INSERT INTO engine.run_name (run_id, name, key) SELECT run_id, name, key FROM fresh RETURNING run_id
@@ -103,14 +111,14 @@ WITH own AS MATERIALIZED (
 	changesBeside = `(SELECT pg_catalog.unnest($17::int8[]) AS run_id, pg_catalog.unnest($18::timestamptz[]) AS at, pg_catalog.unnest($19::int4[]) AS seq, pg_catalog.unnest($20::int2[]) AS state, pg_catalog.unnest($21::int4[]) AS owner, pg_catalog.unnest($22::timestamptz[]) AS next_check`
 	changesAlone  = `(SELECT pg_catalog.unnest($11::int8[]) AS run_id, pg_catalog.unnest($12::timestamptz[]) AS at, pg_catalog.unnest($13::int4[]) AS seq, pg_catalog.unnest($14::int2[]) AS state, pg_catalog.unnest($15::int4[]) AS owner, pg_catalog.unnest($16::timestamptz[]) AS next_check`
 	changesEnd    = `) c
-  WHERE r.run_id = c.run_id`
+  WHERE r.run_id = ANY (ARRAY[c.run_id])`
 	// A row that makes an engine the owner changes its run only if no more messages
 	// wait for it than the engine has read: those posted since are decided first.
 	// Where there are more nothing lands, as where a run is gone.
 	changesHeardBeside = `, pg_catalog.unnest($41::int4[]) AS heard) c
-  WHERE r.run_id = c.run_id` + changesHeard
+  WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
 	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
-  WHERE r.run_id = c.run_id` + changesHeard
+  WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
 	changesHeard = ` AND (c.heard IS NULL OR (SELECT pg_catalog.count(*) FROM engine.inbox i WHERE i.run_id = c.run_id) <= c.heard)`
 
 	createdEnd    = `)`
@@ -136,7 +144,7 @@ WITH own AS MATERIALIZED (
 	commitConsumed = `, consumed AS (
   DELETE FROM engine.inbox i
   USING unnest($39::int8[], $40::int8[]) c(run_id, id) JOIN landed l USING (run_id)
-  WHERE i.id = c.id AND i.run_id = c.run_id
+  WHERE i.id = ANY (ARRAY[c.id]) AND i.run_id = ANY (ARRAY[c.run_id])
 )`
 	// All has landed, or nothing. A transition of a run whose row is gone is an error
 	// that says so (runGone): retention has removed the run meanwhile, and a row of
@@ -178,7 +186,7 @@ const (
 	journalKeyedIfNone   = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitAnswerSome
 	journalSideIfNone    = commitOwn + commitFresh + commitLandedFresh + commitRunsLanded + commitSide + commitAnswerSome
 	journalConsumeIfNone = commitOwn + commitFresh + commitLandedFresh + commitRunsHeardLanded + commitSide + commitConsumed + commitAnswerSome
-	journalWriters       = `SELECT j.run_id, j.writer FROM unnest($1::int8[], $2::int4[]) v(run_id, seq) JOIN engine.journal j USING (run_id, seq)`
+	journalWriters       = `SELECT j.run_id, j.writer FROM unnest($1::int8[], $2::int4[]) v(run_id, seq) JOIN engine.journal j ON j.run_id = ANY (ARRAY[v.run_id]) AND j.seq = v.seq`
 	fenceOpen            = `SELECT EXISTS (SELECT FROM engine.fence WHERE engine = $1 AND writer = $2)`
 )
 
