@@ -19,7 +19,7 @@ import (
 
 // A logStore remembers what it is given in each statement.
 type logStore struct {
-	store.Store
+	store.Full
 	mu      sync.Mutex
 	batches [][]store.LogLine
 	asked   int

@@ -19,21 +19,13 @@ import (
 // A tamperedStore shows one run's rows as somebody left them who can write to the
 // state.
 type tamperedStore struct {
-	store.Store
+	store.Full
 	run    machine.RunID
 	change func(rows []store.Row) []store.Row
 }
 
-func (s *tamperedStore) Load(ctx context.Context, run machine.RunID) (store.Head, []store.Row, error) {
-	head, rows, err := s.Store.Load(ctx, run)
-	if run == s.run && err == nil {
-		rows = s.change(rows)
-	}
-	return head, rows, err
-}
-
-func (s *tamperedStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
-	all, err := s.Store.LoadMany(ctx, runs)
+func (s *tamperedStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+	all, err := s.Full.Load(ctx, runs...)
 	for i, l := range all {
 		if l.Head.Run == s.run {
 			all[i].Rows = s.change(l.Rows)
@@ -81,7 +73,7 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 				if err := verify(w.mem); err != nil {
 					t.Errorf("an intact history: %v", err)
 				}
-				tampered := &tamperedStore{w.mem, bad, c.change}
+				tampered := &tamperedStore{store.Complete(w.mem), bad, c.change}
 				var broken *journal.HistoryError
 				if err := verify(tampered); !errors.As(err, &broken) || broken.Run != int64(bad) || broken.Seq != 0 {
 					t.Errorf("verify: %v, want it to name row 0 of run %d", err, bad)
@@ -118,7 +110,7 @@ func TestVerifyFindsAMissingEnd(t *testing.T) {
 		w.wait(n, run, machine.RunSucceeded)
 		defs := journal.NewDefinitions(w.mem, nil)
 		var last int32
-		cut := &tamperedStore{w.mem, run, func(rows []store.Row) []store.Row {
+		cut := &tamperedStore{store.Complete(w.mem), run, func(rows []store.Row) []store.Row {
 			last = rows[len(rows)-1].Seq
 			return rows[:len(rows)-1]
 		}}
@@ -167,7 +159,7 @@ func TestKeyComesLater(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer writer.Close()
-			head, rows, err := w.mem.Load(t.Context(), run)
+			head, rows, err := store.LoadRun(t.Context(), w.mem, run)
 			if err != nil {
 				t.Fatal(err)
 			}

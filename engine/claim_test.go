@@ -17,7 +17,7 @@ import (
 // A lateSayer says something to a run just after an engine has read it to take it
 // over, and before that engine commits.
 type lateSayer struct {
-	store.Store
+	store.Full
 	say func(run machine.RunID)
 
 	mu   sync.Mutex // protects following field
@@ -33,16 +33,16 @@ func (s *lateSayer) once(run machine.RunID) {
 	}
 }
 
-func (s *lateSayer) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
-	loaded, err := s.Store.LoadMany(ctx, runs)
+func (s *lateSayer) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+	loaded, err := s.Full.Load(ctx, runs...)
 	for _, l := range loaded {
 		s.once(l.Head.Run)
 	}
 	return loaded, err
 }
 
-func (s *lateSayer) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
-	messages, err := s.Store.Messages(ctx, run, limit)
+func (s *lateSayer) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+	messages, err := s.Full.Messages(ctx, run, after, limit)
 	s.once(run)
 	return messages, err
 }
@@ -101,7 +101,7 @@ func TestVerbsBeforeTheClaim(t *testing.T) {
 					}
 					say := func(run machine.RunID) { w.post(run, store.MessageVerb, verbs[run], time.Time{}) }
 					if late {
-						w.store = &lateSayer{Store: w.mem, say: say, said: map[machine.RunID]bool{}}
+						w.store = &lateSayer{Full: store.Complete(w.mem), say: say, said: map[machine.RunID]bool{}}
 					} else {
 						for _, run := range runs {
 							say(run)
@@ -295,7 +295,7 @@ func TestInboxThatCannotBeRead(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		run := w.queued()
 		w.post(run, store.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
-		store := &muteInbox{Store: w.mem}
+		store := &muteInbox{Full: store.Complete(w.mem)}
 		store.set(true)
 		w.store, w.opts.Alone = store, true
 		n := w.start()
@@ -315,7 +315,7 @@ func TestInboxThatCannotBeRead(t *testing.T) {
 }
 
 type muteInbox struct {
-	store.Store
+	store.Full
 	mu   sync.Mutex // protects following field
 	mute bool
 }
@@ -326,21 +326,21 @@ func (s *muteInbox) set(mute bool) {
 	s.mute = mute
 }
 
-func (s *muteInbox) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
+func (s *muteInbox) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	s.mu.Lock()
 	mute := s.mute
 	s.mu.Unlock()
 	if mute {
 		return nil, errors.New("cannot be read now")
 	}
-	return s.Store.Messages(ctx, run, limit)
+	return s.Full.Messages(ctx, run, after, limit)
 }
 
 // Claiming runs to which nothing was said reads no inbox.
 func TestClaimWithoutMessagesReadsNoInbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		store := &countStore{Store: w.mem}
+		store := &countStore{Full: store.Complete(w.mem)}
 		w.store = store
 		var runs []machine.RunID
 		for range 20 {
@@ -380,10 +380,10 @@ func TestRetryAtATakeover(t *testing.T) {
 }
 
 // A deafStore does not tell engines that messages wait for their runs.
-type deafStore struct{ store.Store }
+type deafStore struct{ store.Full }
 
 func (s deafStore) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
-	tick, err := s.Store.Tick(ctx, e, lease, limit)
+	tick, err := s.Full.Tick(ctx, e, lease, limit)
 	tick.Inbox = nil
 	return tick, err
 }
@@ -398,7 +398,7 @@ func TestAnswerInTimeIsReadBeforeTheExpiry(t *testing.T) {
 				w := newWorld(t, orderFlow)
 				run := w.orphaned(machine.RunRunning, "book", block)
 				began := w.shop.called("book")[0]
-				w.store = deafStore{w.mem}
+				w.store = deafStore{store.Complete(w.mem)}
 				second := w.start()
 				time.Sleep(2 * w.opts.Lease) // it has taken the run over
 				at := began.completeBy.Add(-time.Millisecond)

@@ -389,7 +389,7 @@ func TestDrainKeepsRunsWhereNoOtherEngineLives(t *testing.T) {
 			close(ended)
 		}()
 		time.Sleep(time.Second)
-		if head, _, err := w.mem.Load(t.Context(), waiting); err != nil || head.Owner == 0 {
+		if head, _, err := store.LoadRun(t.Context(), w.mem, waiting); err != nil || head.Owner == 0 {
 			t.Errorf("the run's owner is %d, %v, want the engine that waits for its call", head.Owner, err)
 		}
 		<-ended
@@ -417,7 +417,7 @@ func TestStopNowDoesNotWait(t *testing.T) {
 		if err := n.Run(t.Context()); err == nil {
 			t.Error("a node ran twice")
 		}
-		if head, _, err := w.mem.Load(t.Context(), run); err != nil || head.State != machine.RunRunning {
+		if head, _, err := store.LoadRun(t.Context(), w.mem, run); err != nil || head.State != machine.RunRunning {
 			t.Errorf("run is %v, %v, want running: its lease expires and nothing is lost", head.State, err)
 		}
 	})
@@ -456,7 +456,7 @@ func TestNothingIsSentWithoutALease(t *testing.T) {
 // live returns the engines that hold a lease.
 func (w *world) live() []store.Member {
 	w.t.Helper()
-	members, err := w.mem.Live(w.t.Context())
+	members, err := store.Complete(w.mem).Live(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -731,7 +731,7 @@ workflow "order" {
 
 // slowStore takes longer than a lease to open the first writers.
 type slowStore struct {
-	store.Store
+	store.Full
 	slow time.Duration
 	left int
 }
@@ -741,7 +741,7 @@ func (s *slowStore) OpenWriter(ctx context.Context, id store.EngineID, n int) (s
 		s.left--
 		time.Sleep(s.slow)
 	}
-	return s.Store.OpenWriter(ctx, id, n)
+	return s.Full.OpenWriter(ctx, id, n)
 }
 
 // S49: a lease that runs out before the engine has begun, on a machine that is
@@ -749,7 +749,7 @@ func (s *slowStore) OpenWriter(ctx context.Context, id store.EngineID, n int) (s
 func TestLeaseRunsOutBeforeTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		w.store = &slowStore{Store: w.mem, slow: 2 * w.opts.Lease, left: 2}
+		w.store = &slowStore{Full: store.Complete(w.mem), slow: 2 * w.opts.Lease, left: 2}
 		n := w.start()
 		w.wait(n, w.submit(n, "order", nil), machine.RunSucceeded)
 		n.drain(t)

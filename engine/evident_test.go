@@ -41,7 +41,7 @@ func TestAnswerHandedOverTwiceIsNotLate(t *testing.T) {
 		if late, err := w.mem.LateReplies(t.Context(), run); err != nil || len(late) > 0 {
 			t.Errorf("late replies: %+v, %v, want none", late, err)
 		}
-		if messages, err := w.mem.Messages(t.Context(), run, 10); err != nil || len(messages) > 0 {
+		if messages, err := w.mem.Messages(t.Context(), run, 0, 10); err != nil || len(messages) > 0 {
 			t.Errorf("inbox: %+v, %v, want it empty", messages, err)
 		}
 		if got := w.story.lateReplies(); got != 0 {

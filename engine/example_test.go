@@ -178,7 +178,7 @@ func ExampleConfig_store() {
 	// The same name finds the same run.
 	sent, err = engine.Enqueue(context.Background(), engine.Config{Store: st, Invoker: chat{}}, engine.Submission{Definition: def, Workflow: "hello", Vars: vars, Name: "later"})
 	fmt.Println(sent.Name, sent.Exists, err)
-	_, err = st.Find(context.Background(), "never")
+	_, err = store.Complete(st).Find(context.Background(), "never")
 	fmt.Println(errors.Is(err, store.ErrNotFound))
 	// Output:
 	// later false <nil> 1

@@ -17,7 +17,7 @@ var errDown = errors.New("the store is down")
 
 // A faultStore is a node's way to the store, which a test can break.
 type faultStore struct {
-	store.Store
+	store.Full
 	down   atomic.Bool           // nothing gets through
 	noJoin atomic.Bool           // joining fails
 	noTick atomic.Bool           // ticks fail
@@ -56,7 +56,7 @@ func (s *faultStore) Join(ctx context.Context, address string, lease time.Durati
 	if s.noJoin.Load() {
 		return 0, errDown
 	}
-	return s.Store.Join(ctx, address, lease, writers)
+	return s.Full.Join(ctx, address, lease, writers)
 }
 
 func (s *faultStore) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
@@ -66,14 +66,14 @@ func (s *faultStore) Tick(ctx context.Context, e store.EngineID, lease time.Dura
 	if s.noTick.Load() {
 		return store.Tick{}, errDown
 	}
-	return s.Store.Tick(ctx, e, lease, limit)
+	return s.Full.Tick(ctx, e, lease, limit)
 }
 
-func (s *faultStore) Load(ctx context.Context, run machine.RunID) (store.Head, []store.Row, error) {
+func (s *faultStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
 	if err := cmp.Or(s.gate(), s.read()); err != nil {
-		return store.Head{}, nil, err
+		return nil, err
 	}
-	return s.Store.Load(ctx, run)
+	return s.Full.Load(ctx, runs...)
 }
 
 func (s *faultStore) read() error {
@@ -87,32 +87,36 @@ func (s *faultStore) Rows(ctx context.Context, run machine.RunID, from int32, li
 	if err := s.read(); err != nil {
 		return nil, err
 	}
-	return s.Store.Rows(ctx, run, from, limit)
+	return s.Full.Rows(ctx, run, from, limit)
 }
 
 func (s *faultStore) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	if err := s.read(); err != nil {
 		return store.Definition{}, "", err
 	}
-	return s.Store.Definition(ctx, id)
+	return s.Full.Definition(ctx, id)
 }
 
-func (s *faultStore) Waits(ctx context.Context, run machine.RunID, id store.MessageID) (bool, error) {
+func (s *faultStore) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	if err := s.read(); err != nil {
-		return false, err
+		return nil, err
 	}
-	return s.Store.Waits(ctx, run, id)
+	return s.Full.Messages(ctx, run, after, limit)
+}
+
+func (s *faultStore) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
+	return s.Full.Store.(store.Retainer).Retain(ctx, before, limit)
 }
 
 func (s *faultStore) Retained(ctx context.Context) (machine.RunID, error) {
-	return s.Store.(store.RetainTeller).Retained(ctx)
+	return s.Full.Store.(store.Retainer).Retained(ctx)
 }
 
 func (s *faultStore) Leave(ctx context.Context, e store.EngineID) error {
 	if err := s.gate(); err != nil {
 		return err
 	}
-	return s.Store.Leave(ctx, e)
+	return s.Full.Leave(ctx, e)
 }
 
 func (s *faultStore) OpenWriter(ctx context.Context, e store.EngineID, n int) (store.Writer, error) {
@@ -122,7 +126,7 @@ func (s *faultStore) OpenWriter(ctx context.Context, e store.EngineID, n int) (s
 	if s.opens != nil && !s.opens(n) {
 		return nil, errDown
 	}
-	w, err := s.Store.OpenWriter(ctx, e, n)
+	w, err := s.Full.OpenWriter(ctx, e, n)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +207,7 @@ func (w *faultWriter) Commit(ctx context.Context, batch []store.Transition) ([]s
 // checks after every commit that the run's bound is no later than what is due
 // (I10, promise 13).
 func (w *world) faulty() *faultStore {
-	s := &faultStore{Store: w.mem}
+	s := &faultStore{Full: store.Complete(w.mem)}
 	s.landed = func(run machine.RunID) { w.check(run) }
 	w.store = s
 	return s

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // Who waits for a run waits while the store does not answer, too: at the first
@@ -104,7 +105,7 @@ func TestFollowEnds(t *testing.T) {
 		"another schema": &store.SchemaError{Store: "test", Have: 1, Want: 2},
 		"a loss":         &store.LossError{Store: "test"},
 		"a wrong key":    &crypt.KeyError{},
-		"damage":         store.Damaged(errors.New("a page is bad")),
+		"damage":         storekit.Damaged(errors.New("a page is bad")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

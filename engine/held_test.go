@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -39,7 +40,7 @@ func TestMemoryIsHeldBack(t *testing.T) {
 		}
 		queued := 0
 		for _, run := range runs {
-			head, _, err := w.mem.Load(t.Context(), run)
+			head, _, err := store.LoadRun(t.Context(), w.mem, run)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -411,7 +411,7 @@ func (w *world) wait(n *testNode, run machine.RunID, want machine.RunState) *mac
 // check folds a run's journal and compares it with the run's row (S87, I10).
 func (w *world) check(run machine.RunID) *machine.State {
 	w.t.Helper()
-	head, rows, err := w.mem.Load(context.WithoutCancel(w.t.Context()), run)
+	head, rows, err := store.LoadRun(context.WithoutCancel(w.t.Context()), w.mem, run)
 	if err != nil {
 		w.t.Fatalf("Load: %v", err)
 	}

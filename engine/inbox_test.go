@@ -161,7 +161,7 @@ func TestLateAnswerFromTheInbox(t *testing.T) {
 		if got := output(t, s, "id"); got != "done" {
 			t.Errorf("output = %q", got)
 		}
-		_, rows, err := w.mem.Load(t.Context(), run)
+		_, rows, err := store.LoadRun(t.Context(), w.mem, run)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestLateAnswerFromTheInbox(t *testing.T) {
 		if got := w.story.lateReplies(); got != 2 {
 			t.Errorf("counted %d late replies, want 2", got)
 		}
-		if _, now, err := w.mem.Load(t.Context(), run); err != nil || len(now) != len(rows) {
+		if _, now, err := store.LoadRun(t.Context(), w.mem, run); err != nil || len(now) != len(rows) {
 			t.Errorf("%d rows, %v: an ended run has grown from %d", len(now), err, len(rows))
 		}
 		n.drain(t)
@@ -188,7 +188,7 @@ func TestMessageThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		w.shop.on("charge", block)
-		st := &countStore{Store: w.mem}
+		st := &countStore{Full: store.Complete(w.mem)}
 		w.store = st
 		n := w.start()
 		run := w.submit(n, "order", nil)
@@ -209,7 +209,7 @@ func TestMessageThatCannotBeRead(t *testing.T) {
 		if got := st.count("Messages"); got > 9 {
 			t.Errorf("its inbox was read %d times in 9 s", got)
 		}
-		if left, err := w.mem.Messages(t.Context(), run, 10); err != nil || len(left) != 2 {
+		if left, err := w.mem.Messages(t.Context(), run, 0, 10); err != nil || len(left) != 2 {
 			t.Errorf("inbox = %+v, %v, want the two that cannot be read", left, err)
 		}
 		n.kill(t)
@@ -236,7 +236,7 @@ func TestVerbToARunAtRest(t *testing.T) {
 		w.store = w.mem
 		second := w.start()
 		time.Sleep(time.Minute)
-		head, before, err := w.mem.Load(t.Context(), run)
+		head, before, err := store.LoadRun(t.Context(), w.mem, run)
 		if err != nil || head.Owner == second.Engine() {
 			t.Fatalf("head = %+v, %v: a run at rest was taken over", head, err)
 		}
@@ -248,7 +248,7 @@ func TestVerbToARunAtRest(t *testing.T) {
 		}
 		within(t, 5*time.Second, "answer", func(ctx context.Context) error { return op.Answer(ctx, run, id) })
 		w.wait(second, run, machine.RunSucceeded)
-		_, rows, err := w.mem.Load(t.Context(), run)
+		_, rows, err := store.LoadRun(t.Context(), w.mem, run)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,12 +322,12 @@ func TestMessagesAreAnsweredOnce(t *testing.T) {
 
 // A pageStore shows a page of a tick's lists only.
 type pageStore struct {
-	store.Store
+	store.Full
 	limit int
 }
 
 func (s pageStore) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
-	return s.Store.Tick(ctx, e, lease, min(limit, s.limit))
+	return s.Full.Tick(ctx, e, lease, min(limit, s.limit))
 }
 
 // S60, S85: runs for which messages wait that nobody here can read do not keep
@@ -336,7 +336,7 @@ func TestUnreadableMessagesDoNotStarveOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		w.shop.on("charge", block)
-		w.store = pageStore{w.mem, 5}
+		w.store = pageStore{store.Complete(w.mem), 5}
 		n := w.start()
 		for range 30 {
 			run := w.submit(n, "order", nil)

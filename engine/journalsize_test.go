@@ -10,13 +10,14 @@ import (
 
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
 // written returns the bytes of a run's journal.
 func (w *world) written(run machine.RunID) (sum int64) {
 	w.t.Helper()
-	_, rows, err := w.mem.Load(w.t.Context(), run)
+	_, rows, err := store.LoadRun(w.t.Context(), w.mem, run)
 	if err != nil {
 		w.t.Fatal(err)
 	}

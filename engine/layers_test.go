@@ -70,16 +70,17 @@ var layers = []layer{
 	{"engine/internal/chaos/...", "fault tests put everything together", []string{"dsl", "sdk", "sdk/...", "engine/..."}, []string{"github.com/lib/pq", "github.com/Shopify/toxiproxy", "github.com/rs/zerolog"}},
 	{"engine/agents/...", "processes and breakers stay behind Invoker", []string{"dsl", "engine", "engine/agents/...", "engine/invoke", "engine/machine", "engine/store", "sdk", "sdk/plugin"},
 		[]string{"github.com/sony/gobreaker", "github.com/hashicorp/go-version", "golang.org/x/sys"}},
-	{"engine/store/postgres/...", "a store knows transitions, not workflows", []string{"engine/internal/wait", "engine/machine", "engine/store", "engine/store/postgres/..."},
+	{"engine/store/storekit", "what stores share is for their authors, not for engines", []string{"engine/machine", "engine/store"}, nil},
+	{"engine/store/postgres/...", "a store knows transitions, not workflows", []string{"engine/internal/wait", "engine/machine", "engine/store", "engine/store/storekit", "engine/store/postgres/..."},
 		[]string{"github.com/lib/pq", "github.com/pressly/goose"}},
-	{"engine/store/sqlite/...", "a store knows transitions, not workflows", []string{"engine/machine", "engine/store", "engine/store/sqlite/..."},
+	{"engine/store/sqlite/...", "a store knows transitions, not workflows", []string{"engine/machine", "engine/store", "engine/store/storekit", "engine/store/sqlite/..."},
 		[]string{"modernc.org/sqlite", "github.com/pressly/goose", "golang.org/x/sys"}},
-	{"engine/store/memory/...", "a store knows transitions, not workflows", []string{"engine/machine", "engine/store", "engine/store/memory/..."}, nil},
-	{"engine/store/storetest/...", "the suite must run against any store", []string{"engine/machine", "engine/store", "engine/store/storetest/..."}, nil},
+	{"engine/store/memory/...", "a store knows transitions, not workflows", []string{"engine/machine", "engine/store", "engine/store/storekit", "engine/store/memory/..."}, nil},
+	{"engine/store/storetest/...", "the suite must run against any store", []string{"engine/machine", "engine/store", "engine/store/storekit", "engine/store/storetest/..."}, nil},
 	{"engine/telemetry/...", "metrics know what an engine tells, not its parts", []string{"engine", "engine/machine", "engine/store"},
 		[]string{"github.com/prometheus/client_golang"}},
 	{"engine/internal/pgtest/...", "it starts a database server for tests", []string{"engine/internal/pgtest/..."}, []string{"github.com/lib/pq"}},
-	{"engine/internal/sim/...", "a simulation simulates the store and the agents", []string{"dsl", "engine", "engine/crypt", "engine/internal/sim/...", "engine/internal/wait", "engine/invoke", "engine/journal", "engine/machine", "engine/operator", "engine/store", "engine/store/memory", "sdk"}, nil},
+	{"engine/internal/sim/...", "a simulation simulates the store and the agents", []string{"dsl", "engine", "engine/crypt", "engine/internal/sim/...", "engine/internal/wait", "engine/invoke", "engine/journal", "engine/machine", "engine/operator", "engine/store", "engine/store/memory", "engine/store/storekit", "sdk"}, nil},
 }
 
 // forbiddenStd are parts of the standard library that a package must do without.

@@ -58,7 +58,7 @@ func TestEveryStepShowsBeforeAnythingRuns(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		var seen []string
 		w.inv.before = func(call invoke.Call) error {
-			row, err := w.mem.Find(t.Context(), call.Request.Run)
+			row, err := store.Complete(w.mem).Find(t.Context(), call.Request.Run)
 			if err != nil {
 				t.Errorf("the run does not show: %v", err)
 				return nil

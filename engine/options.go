@@ -208,7 +208,7 @@ func (c Config) validate() error {
 func (c Config) forRuns() owner.Config {
 	o := c.Options
 	return owner.Config{
-		Store: c.Store, Invoker: c.Invoker, Capacity: c.Capacity, Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger,
+		Store: store.Complete(c.Store), Invoker: c.Invoker, Capacity: c.Capacity, Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger,
 		Options: owner.Options{
 			Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, RetryStore: o.RetryStore, Shards: o.Shards,
 			MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxRow: o.MaxRow, Ceilings: o.Ceilings, Alone: o.Alone,

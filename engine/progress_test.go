@@ -299,7 +299,7 @@ func TestLateAnswersAreKept(t *testing.T) {
 
 // keepFails refuses evidence as often as it is told.
 type keepFails struct {
-	store.Store
+	store.Full
 	mu    sync.Mutex
 	left  int
 	asked int
@@ -314,7 +314,7 @@ func (s *keepFails) KeepLate(ctx context.Context, l store.LateReply) error {
 	if fail {
 		return errors.New("no room")
 	}
-	return s.Store.KeepLate(ctx, l)
+	return s.Full.KeepLate(ctx, l)
 }
 
 // S28: evidence that cannot be stored at once is tried again, not for ever, and
@@ -330,7 +330,7 @@ func TestEvidenceIsTriedAgain(t *testing.T) {
 					time.Sleep(call.Request.Remaining + time.Second)
 					return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "busy"}, true
 				})
-				store := &keepFails{Store: w.mem, left: tt.fails}
+				store := &keepFails{Full: store.Complete(w.mem), left: tt.fails}
 				w.store = store
 				n := w.start()
 				run := w.submit(n, "import", nil)
@@ -396,7 +396,7 @@ func TestAnswerAtAFormerOwner(t *testing.T) {
 				close(stolen)
 				synctest.Wait()
 				time.Sleep(100 * time.Millisecond)
-				messages, err := w.mem.Messages(t.Context(), run, 10)
+				messages, err := w.mem.Messages(t.Context(), run, 0, 10)
 				if err != nil || len(messages) != 1 {
 					t.Fatalf("inbox: %+v, %v, want the answer", messages, err)
 				}
@@ -417,7 +417,7 @@ func TestAnswerAtAFormerOwner(t *testing.T) {
 // steal makes another engine the owner of a run, by an empty row.
 func steal(t *testing.T, w *world, run machine.RunID, owner store.EngineID) {
 	t.Helper()
-	_, rows, err := w.mem.Load(t.Context(), run)
+	_, rows, err := store.LoadRun(t.Context(), w.mem, run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -487,19 +487,19 @@ func TestCheckpointAtAFormerOwner(t *testing.T) {
 			}
 			return sdk.Reply{}, false
 		})
-		store := w.faulty()
+		faults := w.faulty()
 		former := w.start()
 		run := w.submit(former, "import", nil)
 		synctest.Wait()
-		store.down.Store(true)
+		faults.down.Store(true)
 		time.Sleep(2 * w.opts.Lease)
 		w.store = w.mem
 		next := w.start()
 		time.Sleep(2 * w.opts.Lease)
-		if head, _, err := w.mem.Load(t.Context(), run); err != nil || head.Owner != next.Engine() {
+		if head, _, err := store.LoadRun(t.Context(), w.mem, run); err != nil || head.Owner != next.Engine() {
 			t.Fatalf("head = %+v, %v, want it taken", head, err)
 		}
-		store.down.Store(false)
+		faults.down.Store(false)
 		time.Sleep(time.Second)
 		close(taken)
 		w.wait(next, run, machine.RunSucceeded)
@@ -558,12 +558,12 @@ func TestCheckpointFromTheInbox(t *testing.T) {
 
 // A postTwice store loses its answer to the first message, after it has stored it.
 type postTwice struct {
-	store.Store
+	store.Full
 	posts atomic.Int32
 }
 
 func (s *postTwice) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
-	id, err := s.Store.Post(ctx, m)
+	id, err := s.Full.Post(ctx, m)
 	if s.posts.Add(1) == 1 && err == nil {
 		err = errDown
 	}
@@ -582,13 +582,13 @@ func TestAnswerIsInTheInboxOnce(t *testing.T) {
 				return sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{"id":"x"}`)}, nil
 			})
 		}
-		store := w.faulty()
-		twice := &postTwice{Store: w.mem}
-		store.Store = twice
+		faults := w.faulty()
+		twice := &postTwice{Full: store.Complete(w.mem)}
+		faults.Full = store.Complete(twice)
 		n := w.start()
 		run := w.submit(n, "import", nil)
 		synctest.Wait()
-		store.down.Store(true)
+		faults.down.Store(true)
 		time.Sleep(2 * w.opts.Lease)
 		other, err := w.mem.Join(t.Context(), "other", time.Hour, 1)
 		if err != nil {
@@ -598,7 +598,7 @@ func TestAnswerIsInTheInboxOnce(t *testing.T) {
 			t.Fatalf("fence: %t, %v", dead, err)
 		}
 		steal(t, w, run, other)
-		store.down.Store(false)
+		faults.down.Store(false)
 		time.Sleep(time.Second)
 		close(stolen)
 		for range 100 { // of 10 ms each: the answer is put there again after a pause
@@ -608,7 +608,7 @@ func TestAnswerIsInTheInboxOnce(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		synctest.Wait()
-		messages, err := w.mem.Messages(t.Context(), run, 10)
+		messages, err := w.mem.Messages(t.Context(), run, 0, 10)
 		if err != nil || len(messages) != 1 || twice.posts.Load() != 2 {
 			t.Errorf("inbox after %d posts: %+v, %v, want one answer that was posted twice", twice.posts.Load(), messages, err)
 		}

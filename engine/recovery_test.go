@@ -19,7 +19,7 @@ import (
 
 // An auditStore remembers what landed and which batches of runs were read.
 type auditStore struct {
-	store.Store
+	store.Full
 	mu     sync.Mutex // protects following fields
 	landed []store.Transition
 	loaded []int
@@ -31,18 +31,18 @@ type auditWriter struct {
 }
 
 func (s *auditStore) OpenWriter(ctx context.Context, e store.EngineID, n int) (store.Writer, error) {
-	w, err := s.Store.OpenWriter(ctx, e, n)
+	w, err := s.Full.OpenWriter(ctx, e, n)
 	if err != nil {
 		return nil, err
 	}
 	return &auditWriter{w, s}, nil
 }
 
-func (s *auditStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
+func (s *auditStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
 	s.mu.Lock()
 	s.loaded = append(s.loaded, len(runs))
 	s.mu.Unlock()
-	return s.Store.LoadMany(ctx, runs)
+	return s.Full.Load(ctx, runs...)
 }
 
 func (w *auditWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
@@ -147,7 +147,7 @@ workflow "patient" {
 			t.Fatalf("%d calls, want that of the failure and one more", got)
 		}
 		second.kill(t) // while an attempt runs
-		audit := &auditStore{Store: w.mem}
+		audit := &auditStore{Full: store.Complete(w.mem)}
 		w.store = audit
 		third := w.start()
 		w.wait(third, run, machine.RunParked)
@@ -280,7 +280,7 @@ func TestSupervisorOnlyRequests(t *testing.T) {
 		if got := w.check(run).Node(nil, 1); got.Failures != 1 || got.Forward != machine.StepBackoff && got.Forward != machine.StepHeld {
 			t.Errorf("charge is %v after %d failures, want it to wait for another attempt after one", got.Forward, got.Failures)
 		}
-		if live, err := w.mem.Live(t.Context()); err != nil || len(live) != 0 {
+		if live, err := store.Complete(w.mem).Live(t.Context()); err != nil || len(live) != 0 {
 			t.Errorf("live = %+v, %v: a Supervisor starts nobody", live, err)
 		}
 		if len(w.shop.calls) != calls {
@@ -338,7 +338,7 @@ workflow "order" {
 }`)
 				w.shop.on("book", func(context.Context, int) error { return &sdk.Failure{Code: "no_carrier", Permanent: true} })
 				w.shop.on("undo", tt.undo)
-				audit := &auditStore{Store: w.mem}
+				audit := &auditStore{Full: store.Complete(w.mem)}
 				w.store = audit
 				first := w.start()
 				began := time.Now()
@@ -402,7 +402,7 @@ func TestErrorAndAlertAreOneCommit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, tt.flow)
 				tt.harm(w.shop)
-				audit := &auditStore{Store: w.mem}
+				audit := &auditStore{Full: store.Complete(w.mem)}
 				w.store = audit
 				n := w.start()
 				run := w.submit(n, "order", nil)
@@ -444,8 +444,8 @@ func TestBatchAndPauseAreSettings(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				counts := &countStore{Store: w.mem}
-				audit := &auditStore{Store: quiet{counts}}
+				counts := &countStore{Full: store.Complete(w.mem)}
+				audit := &auditStore{Full: store.Complete(quiet{store.Complete(counts)})}
 				w.store, w.opts.ClaimBatch, w.opts.MinScan = audit, tt.batch, tt.pause
 				n := w.start()
 				began := time.Now()
@@ -478,14 +478,14 @@ func TestBatchAndPauseAreSettings(t *testing.T) {
 const hintPause = 20 * time.Millisecond
 
 // A quiet store never hints.
-type quiet struct{ store.Store }
+type quiet struct{ store.Full }
 
 // S74: a store that hints all the time is not asked all the time.
 func TestHintsAreNoTightLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, oneStep)
-		counts := &countStore{Store: w.mem}
-		w.store = noisy{counts}
+		counts := &countStore{Full: store.Complete(w.mem)}
+		w.store = noisy{store.Complete(counts)}
 		n := w.start()
 		counts.reset()
 		time.Sleep(10 * time.Second)
@@ -497,7 +497,7 @@ func TestHintsAreNoTightLoop(t *testing.T) {
 }
 
 // A noisy store hints a thousand times a second.
-type noisy struct{ store.Store }
+type noisy struct{ store.Full }
 
 func (noisy) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{})

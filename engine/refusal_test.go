@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -211,7 +212,7 @@ workflow "pay" {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, flow)
-				store := &faultStore{Store: w.mem}
+				store := &faultStore{Full: store.Complete(w.mem)}
 				w.store = store
 				prepare(w, store)
 				secrets, sealer := w.cfg, newSealer(t, newKey(t))

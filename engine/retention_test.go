@@ -52,7 +52,7 @@ func TestRetention(t *testing.T) {
 		time.Sleep(15 * time.Minute)
 		w.check(old)
 		time.Sleep(15 * time.Minute)
-		if _, _, err := w.store.Load(t.Context(), old); !errors.Is(err, store.ErrNotFound) {
+		if _, _, err := store.LoadRun(t.Context(), w.store, old); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a run that has been over for 70 minutes: err = %v, want ErrNotFound", err)
 		}
 		w.check(young)
@@ -81,7 +81,7 @@ func TestRetention(t *testing.T) {
 func TestRetentionOfAStoreInTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		s := &partsStore{Store: w.mem, fail: 2, parts: 5}
+		s := &partsStore{Full: store.Complete(w.mem), fail: 2, parts: 5}
 		w.store = s
 		k := &ledger{story: w.story}
 		w.cfg = func(c *engine.Config) { c.Observer = k }
@@ -112,7 +112,7 @@ func TestRemovedWhileCutOff(t *testing.T) {
 		w.shop.on("charge", nil)
 		other := w.start()
 		time.Sleep(5 * time.Minute)
-		if _, _, err := w.mem.Load(t.Context(), run); !errors.Is(err, store.ErrNotFound) {
+		if _, _, err := store.LoadRun(t.Context(), w.mem, run); !errors.Is(err, store.ErrNotFound) {
 			t.Fatalf("the run: err = %v, want ErrNotFound", err)
 		}
 		faults.down.Store(false)
@@ -130,10 +130,13 @@ func TestRemovedWhileCutOff(t *testing.T) {
 
 // A partsStore fails at first, and then has one run to remove at a time.
 type partsStore struct {
-	store.Store
+	store.Full
 	mu          sync.Mutex // protects following fields
 	fail, parts int
 }
+
+// Retained knows of no run that was removed.
+func (s *partsStore) Retained(context.Context) (machine.RunID, error) { return 0, nil }
 
 func (s *partsStore) Retain(context.Context, time.Time, int) (store.RetainStats, error) {
 	s.mu.Lock()

@@ -18,11 +18,12 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // A countStore counts the statements that reach it.
 type countStore struct {
-	store.Store
+	store.Full
 	mu      sync.Mutex // protects following fields
 	calls   map[string]int
 	granted int // passes that were permitted
@@ -58,12 +59,12 @@ func (s *countStore) count(what string) int {
 
 func (s *countStore) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	s.note("Tick")
-	return s.Store.Tick(ctx, e, lease, limit)
+	return s.Full.Tick(ctx, e, lease, limit)
 }
 
 func (s *countStore) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	s.note("Pass")
-	may, err := s.Store.Pass(ctx, name, period)
+	may, err := s.Full.Pass(ctx, name, period)
 	if may && name == "foreign" {
 		s.mu.Lock()
 		s.granted++
@@ -72,39 +73,37 @@ func (s *countStore) Pass(ctx context.Context, name string, period time.Duration
 	return may, err
 }
 
-func (s *countStore) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	s.note("Orphans")
-	return s.Store.Orphans(ctx, after, limit)
-}
-
-func (s *countStore) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	s.note("Abandoned")
-	return s.Store.Abandoned(ctx, after, limit)
-}
-
-func (s *countStore) Overdue(ctx context.Context, self store.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
-	s.note("Overdue")
-	return s.Store.Overdue(ctx, self, grace, limit)
+func (s *countStore) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+	switch kind, err := storekit.KindOf(f); {
+	case err != nil:
+		return nil, err
+	case kind == storekit.KindOrphans && f.Owners == store.OwnerDead:
+		s.note("Abandoned")
+	case kind == storekit.KindOrphans:
+		s.note("Orphans")
+	case kind == storekit.KindOverdue:
+		s.note("Overdue")
+	}
+	return s.Full.Runs(ctx, f)
 }
 
 func (s *countStore) Fence(ctx context.Context, dead store.EngineID) (bool, error) {
 	s.note("Fence")
-	return s.Store.Fence(ctx, dead)
+	return s.Full.Fence(ctx, dead)
 }
 
-func (s *countStore) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
+func (s *countStore) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	s.note("Messages")
-	return s.Store.Messages(ctx, run, limit)
+	return s.Full.Messages(ctx, run, after, limit)
 }
 
-func (s *countStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
-	s.note("LoadMany")
-	return s.Store.LoadMany(ctx, runs)
-}
-
-func (s *countStore) Load(ctx context.Context, run machine.RunID) (store.Head, []store.Row, error) {
-	s.note("Load")
-	return s.Store.Load(ctx, run)
+func (s *countStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+	name := "LoadMany"
+	if len(runs) == 1 {
+		name = "Load"
+	}
+	s.note(name)
+	return s.Full.Load(ctx, runs...)
 }
 
 // pause is a call that takes d.
@@ -144,7 +143,7 @@ func TestSurvivorsTakeOver(t *testing.T) {
 			t.Errorf("took %s with a lease of %s", d, w.opts.Lease)
 		}
 		w.shop.wantEffects(t, map[string]string{"nobody": "nothing"})
-		if live, err := w.mem.Live(t.Context()); err != nil || len(live) != 2 {
+		if live, err := store.Complete(w.mem).Live(t.Context()); err != nil || len(live) != 2 {
 			t.Errorf("live = %+v, %v", live, err)
 		}
 		second.drain(t)
@@ -179,7 +178,7 @@ func TestLeavingHandsOverAtOnce(t *testing.T) {
 func TestIdleEngineIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		store := &countStore{Store: w.mem}
+		store := &countStore{Full: store.Complete(w.mem)}
 		w.store, w.opts = store, engine.Options{Address: "test"}
 		n := w.start()
 		time.Sleep(10 * time.Minute)
@@ -215,7 +214,7 @@ func TestIdleEngineIsQuiet(t *testing.T) {
 func TestOneForeignPassInAPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		store := &countStore{Store: w.mem}
+		store := &countStore{Full: store.Complete(w.mem)}
 		w.store = store
 		var nodes []*testNode
 		for range 10 {
@@ -262,7 +261,7 @@ func TestRunsOfNobodyAreClaimedOnce(t *testing.T) {
 		if err != nil || len(steps) != 3 {
 			t.Errorf("steps = %+v, %v, want all three", steps, err)
 		}
-		if head, _, err := w.mem.Load(t.Context(), subs[0].Run); err != nil || head.State != machine.RunQueued || head.Owner != 0 {
+		if head, _, err := store.LoadRun(t.Context(), w.mem, subs[0].Run); err != nil || head.State != machine.RunQueued || head.Owner != 0 {
 			t.Errorf("head = %+v, %v, want it queued and nobody's", head, err)
 		}
 		time.Sleep(10 * time.Minute) // waiting burns nothing
@@ -317,7 +316,7 @@ func TestClaimingLeavesRoomForOthers(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		mine := 0
 		for _, s := range subs {
-			if head, _, err := w.mem.Load(t.Context(), s.Run); err != nil {
+			if head, _, err := store.LoadRun(t.Context(), w.mem, s.Run); err != nil {
 				t.Fatal(err)
 			} else if head.Owner == first.Engine() {
 				mine++
@@ -415,7 +414,7 @@ func TestOverdueRunsBehindOthers(t *testing.T) {
 		var last machine.RunID
 		for i := range 9 {
 			run := w.queued()
-			_, rows, err := w.mem.Load(t.Context(), run)
+			_, rows, err := store.LoadRun(t.Context(), w.mem, run)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -450,8 +449,8 @@ func TestTakeoverBesideALongLine(t *testing.T) {
 		dying := w.start()
 		run := w.submit(dying, "order", nil)
 		time.Sleep(time.Second)
-		store := &countStore{Store: w.mem}
-		w.store = store
+		counts := &countStore{Full: store.Complete(w.mem)}
+		w.store = counts
 		w.cfg = func(c *engine.Config) { c.Capacity = &seats{limit: 1} }
 		busy := w.start()
 		for range 20 { // it has no room for more
@@ -461,13 +460,13 @@ func TestTakeoverBesideALongLine(t *testing.T) {
 		for range 400 {
 			w.queued()
 		}
-		store.reset()
+		counts.reset()
 		time.Sleep(2 * w.opts.Lease)
-		if head, _, err := w.mem.Load(t.Context(), run); err != nil || head.Owner != busy.Engine() {
+		if head, _, err := store.LoadRun(t.Context(), w.mem, run); err != nil || head.Owner != busy.Engine() {
 			t.Errorf("head = %+v, %v, want the run of the dead engine taken over", head, err)
 		}
-		if got := store.count("LoadMany"); got > 10 {
-			t.Errorf("pages of runs were read %d times for one run: %v", got, store.calls)
+		if got := counts.count("LoadMany"); got > 10 {
+			t.Errorf("pages of runs were read %d times for one run: %v", got, counts.calls)
 		}
 		busy.kill(t)
 	})
@@ -492,7 +491,7 @@ func TestRunWithoutAgentIsLeftToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		run := w.queued()
-		store := &countStore{Store: w.mem}
+		store := &countStore{Full: store.Complete(w.mem)}
 		w.store = store
 		w.cfg = func(c *engine.Config) {
 			c.Invoker = poorly{w.inv, func(string) bool { return true }}
@@ -537,7 +536,7 @@ func TestSuperviseOnce(t *testing.T) {
 		if err != nil || !p.Foreign || p.Taken != 1 {
 			t.Errorf("SuperviseOnce = %+v, %v, want one run", p, err)
 		}
-		head, _, err := w.mem.Load(t.Context(), run)
+		head, _, err := store.LoadRun(t.Context(), w.mem, run)
 		if err != nil || head.State != machine.RunCompensating && head.State != machine.RunParked {
 			t.Errorf("head = %+v, %v, want what its deadline asks for", head, err)
 		}
@@ -547,7 +546,7 @@ func TestSuperviseOnce(t *testing.T) {
 		if after := starts(); after != began {
 			t.Errorf("the pass recorded the start of a call that it cannot make:\n%s", w.transcript(run))
 		}
-		if live, err := w.mem.Live(t.Context()); err != nil || len(live) != 0 {
+		if live, err := store.Complete(w.mem).Live(t.Context()); err != nil || len(live) != 0 {
 			t.Errorf("live = %+v, %v: it did not leave", live, err)
 		}
 		next := w.start()
@@ -584,7 +583,7 @@ func TestSuperviseOnceOverdueOwner(t *testing.T) {
 		if p, err := engine.SuperviseOnce(t.Context(), cfg); err != nil || p.Taken != 1 {
 			t.Errorf("SuperviseOnce = %+v, %v, want one run", p, err)
 		}
-		if head, _, err := w.mem.Load(t.Context(), run); err != nil || head.State != machine.RunCompensating && head.State != machine.RunParked {
+		if head, _, err := store.LoadRun(t.Context(), w.mem, run); err != nil || head.State != machine.RunCompensating && head.State != machine.RunParked {
 			t.Errorf("head = %+v, %v, want what its deadline asks for", head, err)
 		}
 		if before, after := w.expiredAtTakeover(run); before != 1 || after != 0 {
@@ -642,8 +641,8 @@ type forgetfulStore struct {
 	forget bool
 }
 
-func (s *forgetfulStore) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
-	loaded, err := s.faultStore.LoadMany(ctx, runs)
+func (s *forgetfulStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+	loaded, err := s.faultStore.Load(ctx, runs...)
 	if s.forget {
 		for i := range loaded {
 			loaded[i].Rows = loaded[i].Rows[:1]
@@ -760,7 +759,7 @@ func TestFrozenSupervisorCostsOnePeriod(t *testing.T) {
 		first := w.start()
 		run := w.submit(first, "order", nil)
 		time.Sleep(time.Second)
-		frozen := &freezingStore{Store: w.mem, thaw: make(chan struct{})}
+		frozen := &freezingStore{Full: store.Complete(w.mem), thaw: make(chan struct{})}
 		w.store = frozen
 		zombie := w.start()
 		w.store = w.mem
@@ -785,12 +784,12 @@ func TestFrozenSupervisorCostsOnePeriod(t *testing.T) {
 
 // A freezingStore stands still right after a pass was permitted.
 type freezingStore struct {
-	store.Store
+	store.Full
 	thaw chan struct{}
 }
 
 func (s *freezingStore) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
-	may, err := s.Store.Pass(ctx, name, period)
+	may, err := s.Full.Pass(ctx, name, period)
 	if may {
 		<-s.thaw
 	}
@@ -816,7 +815,7 @@ func TestTakeoverOfManyCostsNoGoroutines(t *testing.T) {
 		synctest.Wait()
 		goroutines := runtime.NumGoroutine()
 		for _, run := range runs {
-			if head, _, err := w.mem.Load(t.Context(), run); err != nil || head.Owner != second.Engine() {
+			if head, _, err := store.LoadRun(t.Context(), w.mem, run); err != nil || head.Owner != second.Engine() {
 				t.Fatalf("head = %+v, %v, want it taken over", head, err)
 			}
 		}

@@ -45,7 +45,7 @@ workflow "pay" {
 
 // stored returns every byte that a run and its definition have in the store.
 func (w *world) stored(run machine.RunID) []byte {
-	head, rows, err := w.mem.Load(w.t.Context(), run)
+	head, rows, err := store.LoadRun(w.t.Context(), w.mem, run)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func (w *world) post(run machine.RunID, kind store.MessageKind, e machine.Event,
 // empty checks that nothing waits in a run's inbox.
 func (w *world) empty(run machine.RunID) {
 	w.t.Helper()
-	if left, err := w.mem.Messages(w.t.Context(), run, 100); err != nil || len(left) > 0 {
+	if left, err := w.mem.Messages(w.t.Context(), run, 0, 100); err != nil || len(left) > 0 {
 		w.t.Errorf("inbox = %+v, %v, want it empty", left, err)
 	}
 }

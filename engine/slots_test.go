@@ -172,25 +172,25 @@ workflow "wide" {
     input { name = each.key }
   }
 }`)
-		store := &faultStore{Store: w.mem}
-		w.store = store
-		store.plan = func(n int, after bool) error {
+		faults := &faultStore{Full: store.Complete(w.mem)}
+		w.store = faults
+		faults.plan = func(n int, after bool) error {
 			time.Sleep(time.Millisecond) // a commit takes 2 ms
 			return nil
 		}
 		n := w.start()
 		run := w.submit(n, "wide", nil)
 		w.wait(n, run, machine.RunSucceeded)
-		_, rows, err := w.mem.Load(t.Context(), run)
+		_, rows, err := store.LoadRun(t.Context(), w.mem, run)
 		if err != nil || len(rows) > 20 {
 			t.Errorf("200 instances took %d rows, %v, want a few", len(rows), err)
 		}
 		n.drain(t)
 
 		w = newWorld(t, oneStep)
-		store = &faultStore{Store: w.mem}
-		w.store = store
-		store.plan = func(n int, after bool) error { time.Sleep(time.Millisecond); return nil }
+		faults = &faultStore{Full: store.Complete(w.mem)}
+		w.store = faults
+		faults.plan = func(n int, after bool) error { time.Sleep(time.Millisecond); return nil }
 		w.opts.Writers = 1
 		release := make(chan struct{})
 		w.shop.on("reserve", func(context.Context, int) error { <-release; return nil })
@@ -199,16 +199,16 @@ workflow "wide" {
 		for range 100 {
 			runs = append(runs, w.submit(n, "one", nil))
 		}
-		store.mu.Lock()
-		store.batches = nil
-		store.mu.Unlock()
+		faults.mu.Lock()
+		faults.batches = nil
+		faults.mu.Unlock()
 		close(release)
 		for _, run := range runs {
 			w.wait(n, run, machine.RunSucceeded)
 		}
-		store.mu.Lock()
-		batches := slices.Clone(store.batches)
-		store.mu.Unlock()
+		faults.mu.Lock()
+		batches := slices.Clone(faults.batches)
+		faults.mu.Unlock()
 		if len(batches) > 10 {
 			t.Errorf("100 ends took %d commits %v, want a few", len(batches), batches)
 		}

@@ -62,7 +62,7 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 
 // again finds the run of a submission under a name that an engine gave.
 func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error) {
-	run, err := n.cfg.Store.Find(ctx, s.Name)
+	run, err := store.Complete(n.cfg.Store).Find(ctx, s.Name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		err = store.Names{Name: s.Name}.Validate()

@@ -144,7 +144,7 @@ func TestPoisonousRunIsParked(t *testing.T) {
 					case <-timer.C:
 					}
 					w.wait(n, innocent, machine.RunSucceeded)
-					head, _, err := w.mem.Load(t.Context(), poison)
+					head, _, err := store.LoadRun(t.Context(), w.mem, poison)
 					if err != nil || head.State != machine.RunParked {
 						t.Fatalf("after %d deaths the run is %v, %v, want parked\n%s", deaths, head.State, err, w.transcript(poison))
 					}
@@ -175,7 +175,7 @@ func TestPoisonousRunIsParked(t *testing.T) {
 				w.cfg = nil
 				healthy := w.start()
 				time.Sleep(time.Minute)
-				if head, _, err := w.mem.Load(t.Context(), poison); err != nil || head.State != machine.RunParked {
+				if head, _, err := store.LoadRun(t.Context(), w.mem, poison); err != nil || head.State != machine.RunParked {
 					t.Errorf("an engine touched the run: it is %v, %v", head.State, err)
 				}
 				if err := healthy.Adopt(t.Context(), poison); err == nil || !strings.Contains(err.Error(), "engine explain") {

@@ -48,7 +48,7 @@ workflow "beside" {
 		w.wait(first, rest, machine.RunParked)
 		w.wait(first, busy, machine.RunParked)
 		first.kill(t)
-		head, rows, err := w.mem.Load(t.Context(), rest)
+		head, rows, err := store.LoadRun(t.Context(), w.mem, rest)
 		if err != nil || head.AtRest() { // its deadline is ahead
 			t.Fatalf("head = %+v, %v", head, err)
 		}
@@ -61,10 +61,10 @@ workflow "beside" {
 			synctest.Wait() // it has let go of the runs: its death counts against none of them
 			n.kill(t)
 		}
-		if _, now, err := w.mem.Load(t.Context(), rest); err != nil || len(now) != len(rows) {
+		if _, now, err := store.LoadRun(t.Context(), w.mem, rest); err != nil || len(now) != len(rows) {
 			t.Errorf("the run at rest has %d rows, %v, want the %d it had", len(now), err, len(rows))
 		}
-		if head, _, err := w.mem.Load(t.Context(), busy); err != nil || head.Owner < 2 {
+		if head, _, err := store.LoadRun(t.Context(), w.mem, busy); err != nil || head.Owner < 2 {
 			t.Errorf("owner of the run with a running step = %d, %v, want a later engine", head.Owner, err)
 		}
 		// Once the deadline has passed somebody says so, once.
@@ -78,7 +78,7 @@ workflow "beside" {
 			n.kill(t)
 			time.Sleep(w.opts.Lease)
 		}
-		head, rows, err = w.mem.Load(t.Context(), rest)
+		head, rows, err = store.LoadRun(t.Context(), w.mem, rest)
 		if alerts, _ := w.mem.Alerts(t.Context(), rest, 10); err != nil || !head.AtRest() || len(alerts) != 2 || alerts[0].Kind != "overdue" {
 			t.Errorf("head = %+v, alerts %+v, %v, want it at rest and overdue", head, alerts, err)
 		}
@@ -86,13 +86,13 @@ workflow "beside" {
 		if n, err := last.TakeOver(t.Context()); err != nil {
 			t.Errorf("TakeOver = %d, %v", n, err)
 		}
-		if _, now, err := w.mem.Load(t.Context(), rest); err != nil || len(now) != len(rows) {
+		if _, now, err := store.LoadRun(t.Context(), w.mem, rest); err != nil || len(now) != len(rows) {
 			t.Errorf("the run at rest has %d rows, %v, want the %d it had", len(now), err, len(rows))
 		}
 		if err := last.Adopt(t.Context(), rest); err != nil {
 			t.Errorf("Adopt = %v", err)
 		}
-		if head, _, err := w.mem.Load(t.Context(), rest); err != nil || head.Owner != last.Engine() {
+		if head, _, err := store.LoadRun(t.Context(), w.mem, rest); err != nil || head.Owner != last.Engine() {
 			t.Errorf("owner = %d, %v, want %d", head.Owner, err, last.Engine())
 		}
 		last.drain(t)
@@ -115,7 +115,7 @@ func TestTakeOverReadsTheInboxWhereThereIsOne(t *testing.T) {
 		first.kill(t)
 		time.Sleep(2 * w.opts.Lease)
 		id := w.post(runs[7], store.MessageVerb, machine.RetryRequested{Step: "charge", By: "ann"}, time.Time{})
-		store := &countStore{Store: w.mem}
+		store := &countStore{Full: store.Complete(w.mem)}
 		w.store = store
 		w.opts.Alone = true
 		second := w.start()

@@ -18,7 +18,7 @@ func TestUnreadableMessageKeepsNobodyAwake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		w.shop.on("charge", block)
-		st := &countStore{Store: w.mem}
+		st := &countStore{Full: store.Complete(w.mem)}
 		w.store, w.opts = st, engine.Options{Address: "test"}
 		n := w.start()
 		run := w.submit(n, "order", nil)
@@ -43,7 +43,7 @@ func TestUnreadableMessageKeepsNobodyAwake(t *testing.T) {
 func TestUnreadableRunWithAMessageIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		st := &newerStore{countStore: &countStore{Store: w.mem}}
+		st := &newerStore{countStore: &countStore{Full: store.Complete(w.mem)}}
 		w.store, w.opts = st, engine.Options{Address: "test"}
 		n := w.start()
 		run := w.submit(n, "order", nil)
@@ -78,12 +78,14 @@ type newerStore struct {
 	newer machine.RunID
 }
 
-func (s *newerStore) Load(ctx context.Context, run machine.RunID) (store.Head, []store.Row, error) {
-	head, rows, err := s.countStore.Load(ctx, run)
-	if run == s.newer && err == nil {
-		rows[0].Data = []byte{250, 1, 2}
+func (s *newerStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+	all, err := s.countStore.Load(ctx, runs...)
+	for _, l := range all {
+		if l.Head.Run == s.newer {
+			l.Rows[0].Data = []byte{250, 1, 2}
+		}
 	}
-	return head, rows, err
+	return all, err
 }
 
 // S59, S74: a verb to a run at rest whose owner is gone and whose deadline is far
@@ -100,7 +102,7 @@ workflow "two" {
   }
 }`)
 		w.shop.on("bad", func(context.Context, int) error { return &sdk.Failure{Code: "card_declined", Permanent: true} })
-		w.store, w.opts = &countStore{Store: w.mem}, engine.Options{Address: "test"} // which does not hint
+		w.store, w.opts = &countStore{Full: store.Complete(w.mem)}, engine.Options{Address: "test"} // which does not hint
 		first := w.start()
 		run := w.submit(first, "two", nil)
 		w.wait(first, run, machine.RunParked)

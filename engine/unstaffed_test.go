@@ -80,7 +80,7 @@ func TestVerbsNeedNoAgent(t *testing.T) {
 				if s := w.check(run); s.Status() != c.want {
 					t.Errorf("the run is %v, want %v", s.Status(), c.want)
 				}
-				head, _, err := w.mem.Load(t.Context(), run)
+				head, _, err := store.LoadRun(t.Context(), w.mem, run)
 				if err != nil || head.Owner != 0 {
 					t.Errorf("head = %+v, %v, want it nobody's", head, err)
 				}
@@ -191,7 +191,7 @@ func TestRunWithoutAgentRaisesAnAlert(t *testing.T) {
 			waiting := w.queued()
 			poor := w.poor()
 			time.Sleep(20 * time.Second)
-			if head, _, err := w.mem.Load(t.Context(), waiting); err != nil || head.Owner != 0 {
+			if head, _, err := store.LoadRun(t.Context(), w.mem, waiting); err != nil || head.Owner != 0 {
 				t.Fatalf("head = %+v, %v, want it in the line still", head, err)
 			}
 			if got := w.agentAlerts(waiting); len(got) > 0 {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
@@ -17,7 +16,7 @@ import (
 // tables in it.
 type database struct {
 	dsn   *url.URL
-	store store.Store
+	store *postgres.Store
 	db    *sql.DB // for whatever an engine does not do
 	admin *sql.DB
 	name  string

@@ -28,7 +28,7 @@ const naiveConnections = 64
 // What the engine reads back it reads from memory, to the advantage of this
 // mode.
 type naive struct {
-	store.Store
+	store.Full
 	conns chan *naiveConn
 	db    *sql.DB
 
@@ -58,7 +58,7 @@ func newNaive(ctx context.Context, d *database, connections int) (*naive, error)
 	if err != nil {
 		return nil, fmt.Errorf("naive: %w", err)
 	}
-	n := &naive{Store: memory.New(memory.Options{}), db: db, conns: make(chan *naiveConn, connections), steps: map[store.WorkflowID]int{}}
+	n := &naive{Full: store.Complete(memory.New(memory.Options{})), db: db, conns: make(chan *naiveConn, connections), steps: map[store.WorkflowID]int{}}
 	for range connections {
 		c, err := openNaive(ctx, db)
 		if err != nil {
@@ -83,7 +83,7 @@ func naiveOptions() engine.Options {
 }
 
 // Close closes the connections.
-func (n *naive) Close() error { return errors.Join(n.db.Close(), n.Store.Close()) }
+func (n *naive) Close() error { return n.db.Close() }
 
 // PutDefinition remembers how many steps each workflow has.
 func (n *naive) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {

@@ -41,7 +41,7 @@ type running struct {
 
 // start starts an engine in this process; its agent is a process of its own.
 func start(ctx context.Context, w *work, s setup) (*running, error) {
-	r := &running{work: w, store: &counted{Store: s.store}, d: s.d, procs: &processes{}, ended: make(chan error, 1)}
+	r := &running{work: w, store: &counted{Full: store.Complete(s.store)}, d: s.d, procs: &processes{}, ended: make(chan error, 1)}
 	// Everything is counted as `engine serve` counts it.
 	cfg := engine.Config{Store: r.store, Invoker: s.invoker, Capacity: s.full, Options: s.options, Observer: telemetry.New(nil)}
 	if s.invoker == nil {
@@ -203,7 +203,7 @@ func (p *processes) cpu() time.Duration {
 
 // counted counts what reaches a store.
 type counted struct {
-	store.Store
+	store.Full
 	commits, rows atomic.Int64
 }
 

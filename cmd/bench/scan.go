@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -76,12 +75,12 @@ func (s *scene) once(ctx context.Context) (scan, error) {
 	if err != nil {
 		return scan{}, fmt.Errorf("tick: %w", err)
 	}
-	overdue, err := s.d.store.Overdue(ctx, s.self, grace, 256)
+	overdue, err := s.d.store.Runs(ctx, store.RunFilter{Owners: store.OwnerOther, Asking: s.self, Overdue: grace, Limit: 256})
 	lap(&out.overdue)
 	if err != nil {
 		return scan{}, fmt.Errorf("overdue: %w", err)
 	}
-	orphans, err := s.d.store.Orphans(ctx, machine.RunID(0), 256)
+	orphans, err := s.d.store.Runs(ctx, store.RunFilter{Owners: store.OwnerDead | store.OwnerNone, Limit: 256})
 	lap(&out.orphans)
 	if err != nil {
 		return scan{}, fmt.Errorf("orphans: %w", err)

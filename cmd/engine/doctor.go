@@ -82,7 +82,7 @@ func (a *app) doctor(ctx context.Context, f agentFlags) error {
 
 // settings asks the store about itself.
 func (c *checkup) settings(ctx context.Context) error {
-	e, ok := c.s.store.(store.Examiner)
+	e, ok := c.s.store.Store.(store.Examiner)
 	if !ok {
 		return nil
 	}

@@ -17,18 +17,18 @@ func TestDoctorGoesByTheStoresClock(t *testing.T) {
 	for name, skew := range map[string]time.Duration{"here it is an hour later": time.Hour, "here it is an hour earlier": -time.Hour, "the same": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := memory.New(memory.Options{Now: func() time.Time { return time.Now().Add(-skew) }})
-			if _, err := store.Join(t.Context(), "frozen", 2*leaseLook, 1); err != nil {
+			mem := memory.New(memory.Options{Now: func() time.Time { return time.Now().Add(-skew) }})
+			if _, err := mem.Join(t.Context(), "frozen", 2*leaseLook, 1); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := store.Join(t.Context(), "fine", time.Hour, 1); err != nil {
+			if _, err := mem.Join(t.Context(), "fine", time.Hour, 1); err != nil {
 				t.Fatal(err)
 			}
-			live, err := store.Live(t.Context())
+			live, err := store.Complete(mem).Live(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := &checkup{a: &app{}, s: &session{store: store}, live: live}
+			c := &checkup{a: &app{}, s: &session{store: store.Complete(mem)}, live: live}
 			if err := c.leases(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +42,7 @@ func TestDoctorGoesByTheStoresClock(t *testing.T) {
 // Runs that took long to decide are named.
 func TestDoctorNamesSlowDecisions(t *testing.T) {
 	db := memory.New(memory.Options{})
-	c := &checkup{a: &app{now: time.Now}, s: &session{store: db}}
+	c := &checkup{a: &app{now: time.Now}, s: &session{store: store.Complete(db)}}
 	look := func() store.Finding {
 		t.Helper()
 		c.found = nil

@@ -50,7 +50,7 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 	if x.alerts, err = s.store.Alerts(ctx, row.Run, 20); err != nil {
 		return s.wrap("read alerts", err)
 	}
-	if x.inbox, err = s.store.Messages(ctx, row.Run, maxInboxShown); err != nil {
+	if x.inbox, err = s.store.Messages(ctx, row.Run, 0, maxInboxShown); err != nil {
 		return s.wrap("read the inbox", err)
 	}
 	r, err := s.fold(ctx, row)

@@ -18,7 +18,7 @@ import (
 // undo, needs a person or ends. It never makes the engine wait: a run's name is
 // looked up beside, and lines that come too fast are left out and counted.
 type runLog struct {
-	store store.Reader
+	store store.Full
 	log   *slog.Logger
 	lines chan runLine
 	lost  atomic.Int64
@@ -39,7 +39,7 @@ const (
 
 var _ engine.Observer = (*runLog)(nil)
 
-func newRunLog(store store.Reader, log *slog.Logger) *runLog {
+func newRunLog(store store.Full, log *slog.Logger) *runLog {
 	return &runLog{store: store, log: log, lines: make(chan runLine, runLogLines), names: map[machine.RunID]string{}}
 }
 

@@ -93,7 +93,7 @@ func (s *session) load(ctx context.Context, row store.RunRow) (*shownRun, error)
 	if r.late, err = s.lateReplies(ctx, r); err != nil {
 		return nil, err
 	}
-	if r.inbox, err = s.store.Messages(ctx, row.Run, maxInboxShown); err != nil {
+	if r.inbox, err = s.store.Messages(ctx, row.Run, 0, maxInboxShown); err != nil {
 		return nil, s.wrap("read the inbox", err)
 	}
 	r.owner, err = s.ownerOf(ctx, row)

@@ -201,7 +201,7 @@ func keepLate(t *testing.T, path, name string, events []machine.Event) {
 			t.Error(err)
 		}
 	}()
-	row, err := st.Find(ctx, name)
+	row, err := store.Complete(st).Find(ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -29,7 +30,8 @@ const applyLease = 10 * time.Second
 // A session is an open store and what it takes to read it.
 type session struct {
 	target
-	store  store.Store
+	store  store.Full
+	opened io.Closer
 	sealer crypt.Sealer // nil = no key is known
 	defs   *journal.Definitions
 	held   bool // another process holds the embedded file
@@ -98,18 +100,24 @@ func (a *app) openTo(ctx context.Context, t target, to access) (*session, error)
 	if t.postgres == "" {
 		a.private = []string{t.path, t.path + ".key"}
 	}
-	var err error
+	var (
+		opened interface {
+			store.Store
+			io.Closer
+		}
+		err error
+	)
 	if t.postgres != "" {
-		s.store, err = postgres.Open(ctx, t.postgres, postgres.Options{Logger: a.logger()})
+		opened, err = postgres.Open(ctx, t.postgres, postgres.Options{Logger: a.logger()})
 	} else {
-		s.store, err = sqlite.Open(ctx, t.path, sqlite.Options{ReadOnly: to == toRead, Beside: to == toSpeak})
+		opened, err = sqlite.Open(ctx, t.path, sqlite.Options{ReadOnly: to == toRead, Beside: to == toSpeak})
 	}
 	if err != nil {
 		return nil, s.wrap("open the state", err)
 	}
-	s.store = store.WithFailpoints(s.store)
+	s.opened, s.store = opened, store.Complete(store.WithFailpoints(opened))
 	if s.sealer, err = a.sealer(ctx, s, to != toWork); err != nil {
-		return nil, errors.Join(err, s.store.Close())
+		return nil, errors.Join(err, s.opened.Close())
 	}
 	s.defs = journal.NewDefinitions(s.store, s.sealer)
 	return s, nil
@@ -166,7 +174,7 @@ func (s *session) unkeyed(ctx context.Context) error {
 
 // close closes the store. What it could not write it has told the caller that wrote.
 func (s *session) close() {
-	_ = s.store.Close()
+	_ = s.opened.Close()
 }
 
 // wrap says what was done when the state gave an error.

@@ -34,7 +34,7 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 	var rows []store.Row
 	story := Run{State: machine.NewState()}
 	err := ask.Do(ctx, func() (err error) {
-		if story.Head, rows, err = st.Load(ctx, run); err == nil {
+		if story.Head, rows, err = store.LoadRun(ctx, st, run); err == nil {
 			story.Flow, err = defs.Workflow(ctx, story.Head.Workflow)
 		}
 		if err == nil {

@@ -33,7 +33,7 @@ func (st *Run) Next() Link { return st.chain.Link }
 // Returns ErrNotFound; a *KeyError inside the error if it holds sensitive values and
 // the key is not known; a *RunError if what is stored cannot be read by this version.
 func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID) (Run, error) {
-	head, rows, err := st.Load(ctx, run)
+	head, rows, err := store.LoadRun(ctx, st, run)
 	if err != nil {
 		return Run{}, fmt.Errorf("load run %s: %w", store.RunName(run), err)
 	}

@@ -22,12 +22,12 @@ type Verified struct {
 	Err error
 }
 
-// VerifyRuns checks the histories of runs, and returns one result for each that is
+// Verify checks the histories of runs, and returns one result for each that is
 // there, ascending. A nil sealer checks no tags. What it cannot find: a whole run that
 // was removed, and the last rows of a run that were removed together with what the
 // run's own row says of them (decision 0020).
 func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, runs []machine.RunID) ([]Verified, error) {
-	loaded, err := store.LoadMany(ctx, runs)
+	loaded, err := store.Load(ctx, runs...)
 	if err != nil {
 		return nil, fmt.Errorf("read the runs to verify: %w", err)
 	}

@@ -44,7 +44,7 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
 	}
-	st := store.WithFailpoints(o.Store)
+	st := store.Complete(store.WithFailpoints(o.Store))
 	if err := st.Absolve(ctx, run); err != nil { // a person knows what it does
 		return 0, fmt.Errorf("forget which engines died with run %s: %w", store.RunName(run), err)
 	}
@@ -108,7 +108,7 @@ func (o *Operator) Answer(ctx context.Context, run machine.RunID, id store.Messa
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		waiting := false
 		err := ask.Do(ctx, func() (err error) {
-			waiting, err = o.Store.Waits(ctx, run, id)
+			waiting, err = store.Complete(o.Store).Waits(ctx, run, id)
 			return err
 		})
 		if err != nil {

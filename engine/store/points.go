@@ -11,22 +11,22 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Pointed returns the store with a place before and after everything that
+// WithFailpoints returns the store with a place before and after every method that
 // changes it, where a fault may strike. Only builds with the tag failpoints
 // have them.
 func WithFailpoints(s Store) Store {
 	if _, ok := s.(*pointedStore); ok {
 		return s
 	}
-	return &pointedStore{s}
+	return &pointedStore{Complete(s)}
 }
 
-// pointedStore passes everything on.
-type pointedStore struct{ Store }
+// A pointedStore passes everything on.
+type pointedStore struct{ Full }
 
 // Wakes passes the hints on, if the store gives any.
 func (s *pointedStore) Wakes(ctx context.Context) <-chan struct{} {
-	if w, ok := s.Store.(Waker); ok {
+	if w, ok := s.Full.Store.(Waker); ok {
 		return w.Wakes(ctx)
 	}
 	return nil
@@ -34,7 +34,7 @@ func (s *pointedStore) Wakes(ctx context.Context) <-chan struct{} {
 
 // Examine passes the question on, if the store can be asked.
 func (s *pointedStore) Examine(ctx context.Context) ([]Finding, error) {
-	if e, ok := s.Store.(Examiner); ok {
+	if e, ok := s.Full.Store.(Examiner); ok {
 		return e.Examine(ctx)
 	}
 	return nil, nil
@@ -42,7 +42,7 @@ func (s *pointedStore) Examine(ctx context.Context) ([]Finding, error) {
 
 // Retain passes the call on, if the store forgets anything.
 func (s *pointedStore) Retain(ctx context.Context, before time.Time, limit int) (RetainStats, error) {
-	r, ok := s.Store.(Retainer)
+	r, ok := s.Full.Store.(Retainer)
 	if !ok {
 		return RetainStats{}, nil
 	}
@@ -53,7 +53,7 @@ func (s *pointedStore) Retain(ctx context.Context, before time.Time, limit int) 
 
 // Retained passes the question on, if the store forgets anything.
 func (s *pointedStore) Retained(ctx context.Context) (machine.RunID, error) {
-	if r, ok := s.Store.(RetainTeller); ok {
+	if r, ok := s.Full.Store.(Retainer); ok {
 		return r.Retained(ctx)
 	}
 	return 0, nil
@@ -62,91 +62,91 @@ func (s *pointedStore) Retained(ctx context.Context) (machine.RunID, error) {
 func (s *pointedStore) PutDefinition(ctx context.Context, d Definition) (map[string]WorkflowID, error) {
 	failpoint.Hit("store.PutDefinition.before")
 	defer failpoint.Hit("store.PutDefinition.after")
-	return s.Store.PutDefinition(ctx, d)
+	return s.Full.PutDefinition(ctx, d)
 }
 
 func (s *pointedStore) Pin(ctx context.Context, setting, value string) (string, error) {
 	failpoint.Hit("store.Pin.before")
 	defer failpoint.Hit("store.Pin.after")
-	return s.Store.Pin(ctx, setting, value)
+	return s.Full.Pin(ctx, setting, value)
 }
 
 func (s *pointedStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error) {
 	failpoint.Hit("store.Join.before")
 	defer failpoint.Hit("store.Join.after")
-	return s.Store.Join(ctx, address, lease, writers)
+	return s.Full.Join(ctx, address, lease, writers)
 }
 
 func (s *pointedStore) Tick(ctx context.Context, engine EngineID, lease time.Duration, limit int) (Tick, error) {
 	failpoint.Hit("store.Tick.before")
 	defer failpoint.Hit("store.Tick.after")
-	return s.Store.Tick(ctx, engine, lease, limit)
+	return s.Full.Tick(ctx, engine, lease, limit)
 }
 
 func (s *pointedStore) Fence(ctx context.Context, dead EngineID) (bool, error) {
 	failpoint.Hit("store.Fence.before")
 	defer failpoint.Hit("store.Fence.after")
-	return s.Store.Fence(ctx, dead)
+	return s.Full.Fence(ctx, dead)
 }
 
 func (s *pointedStore) Leave(ctx context.Context, engine EngineID) error {
 	failpoint.Hit("store.Leave.before")
 	defer failpoint.Hit("store.Leave.after")
-	return s.Store.Leave(ctx, engine)
+	return s.Full.Leave(ctx, engine)
 }
 
 func (s *pointedStore) Hold(ctx context.Context, engine EngineID, runs []machine.RunID) error {
 	failpoint.Hit("store.Hold.before")
 	defer failpoint.Hit("store.Hold.after")
-	return s.Store.Hold(ctx, engine, runs)
+	return s.Full.Hold(ctx, engine, runs)
 }
 
 func (s *pointedStore) Absolve(ctx context.Context, runs ...machine.RunID) error {
 	failpoint.Hit("store.Absolve.before")
 	defer failpoint.Hit("store.Absolve.after")
-	return s.Store.Absolve(ctx, runs...)
+	return s.Full.Absolve(ctx, runs...)
 }
 
 func (s *pointedStore) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	failpoint.Hit("store.Pass.before")
 	defer failpoint.Hit("store.Pass.after")
-	return s.Store.Pass(ctx, name, period)
+	return s.Full.Pass(ctx, name, period)
 }
 
 func (s *pointedStore) Post(ctx context.Context, m Message) (MessageID, error) {
 	failpoint.Hit("store.Post.before")
 	defer failpoint.Hit("store.Post.after")
-	return s.Store.Post(ctx, m)
+	return s.Full.Post(ctx, m)
 }
 
 func (s *pointedStore) Discard(ctx context.Context, run machine.RunID, ids []MessageID) error {
 	failpoint.Hit("store.Discard.before")
 	defer failpoint.Hit("store.Discard.after")
-	return s.Store.Discard(ctx, run, ids)
+	return s.Full.Discard(ctx, run, ids)
 }
 
 func (s *pointedStore) KeepLate(ctx context.Context, l LateReply) error {
 	failpoint.Hit("store.KeepLate.before")
 	defer failpoint.Hit("store.KeepLate.after")
-	return s.Store.KeepLate(ctx, l)
+	return s.Full.KeepLate(ctx, l)
 }
 
 func (s *pointedStore) KeepLogs(ctx context.Context, lines []LogLine) error {
 	failpoint.Hit("store.KeepLogs.before")
 	defer failpoint.Hit("store.KeepLogs.after")
-	return s.Store.KeepLogs(ctx, lines)
+	return s.Full.KeepLogs(ctx, lines)
 }
 
 func (s *pointedStore) Delivered(ctx context.Context, ids []int64) error {
 	failpoint.Hit("store.Delivered.before")
 	defer failpoint.Hit("store.Delivered.after")
-	return s.Store.Delivered(ctx, ids)
+	return s.Full.Delivered(ctx, ids)
 }
 
 func (s *pointedStore) OpenWriter(ctx context.Context, engine EngineID, n int) (Writer, error) {
 	failpoint.Hit("store.OpenWriter.before")
 	defer failpoint.Hit("store.OpenWriter.after")
-	w, err := s.Store.OpenWriter(ctx, engine, n)
+	w, err := s.Full.OpenWriter(ctx, engine, n)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,6 @@
 
 package store
 
-// Pointed returns the store as it is: this build has no places where faults
+// WithFailpoints returns the store as it is: this build has no places where faults
 // strike.
 func WithFailpoints(s Store) Store { return s }

@@ -16,89 +16,27 @@ type EngineID int32
 // WorkflowID numbers one workflow of one stored definition.
 type WorkflowID int32
 
-// A Store keeps everything an engine must not lose. Implementations are
-// engine/store/postgres, engine/store/sqlite and engine/store/memory; engine/store/storetest holds the
-// rules they all obey. Each consumer takes the smallest role it needs.
+// A Store keeps everything that an engine must not lose. It has 15 methods, in five
+// roles. Implementations are engine/store/postgres, engine/store/sqlite and
+// engine/store/memory; engine/store/storetest holds the rules that they all obey.
+// A consumer asks for the smallest role that it needs.
+//
+// A store may have more roles, which are optional: Passes, Hands, Evidence, Views,
+// Waker, Examiner and Retainer. Complete adds a fallback for each of the first four
+// that is missing.
+//
+// The engine never closes a store: the program that opens one closes it.
 //
 // Errors that callers branch on are ErrNotFound, ErrExists, ErrFenced,
 // ErrLapsed and the typed *SchemaError, *LockedError; everything else is I/O.
+// NothingLanded says what an error of a commit means.
 type Store interface {
 	Catalogue
 	Members
 	Journal
 	Inbox
-	Evidence
 	Reader
-	Close() error
 }
-
-// A Waker is a store that can tell that something may be waiting for an engine:
-// a message in an inbox, a run without an owner. Implementing it is optional, and a
-// hint may be lost: the listener also looks on its own from time to time.
-type Waker interface {
-	// Wakes returns a channel that receives hints, coalesced, until ctx ends;
-	// then it is closed. A lost connection is made again.
-	Wakes(ctx context.Context) <-chan struct{}
-}
-
-// An Examiner is a store that can tell what is thin or wrong about itself.
-// Implementing it is optional.
-type Examiner interface {
-	Examine(ctx context.Context) ([]Finding, error)
-}
-
-// A Retainer is a store that can forget runs that ended long ago. Implementing
-// it is optional.
-type Retainer interface {
-	// Retain removes runs that finished before a time, with everything that is
-	// kept of them: rows, names, steps, alerts, late answers, logs. It looks at
-	// up to limit runs created before that time, oldest first, and goes on from
-	// there when called again, beginning anew once it is through; RetainStats.More
-	// says that it is not. A run is gone at once and whole: afterwards Load, Find
-	// and whatever else asks for it find nothing, and its name and its unique key
-	// are free, even if the run succeeded (language.md, Uniqueness). A run that is
-	// open, that finished since, or for which messages wait in the inbox stays.
-	//
-	// It holds no lock that a commit could wait for longer than 200 ms. Calling it
-	// again is harmless, and so is stopping in the midst of it: what is left goes
-	// with the next call. Space may come back later than runs go.
-	Retain(ctx context.Context, before time.Time, limit int) (RetainStats, error)
-}
-
-// A RetainTeller is a Retainer that tells how far it has got, so that nobody
-// takes a run that was removed for one that was lost. Implementing it is optional.
-type RetainTeller interface {
-	// Retained returns the highest id up to which runs may have been removed, by
-	// whichever engine; 0 = none was.
-	Retained(ctx context.Context) (machine.RunID, error)
-}
-
-// RetainStats is what one call of Retain did.
-type RetainStats struct {
-	Runs       int  // runs that are gone
-	Rows       int  // other rows that were removed one by one
-	Partitions int  // partitions that were dropped; 0 where a store has none
-	Held       int  // runs looked at that stay
-	More       bool // there may be more to do now: call again
-}
-
-// A Finding is the result of one check of a store.
-type Finding struct {
-	Name    string   // "sslmode", "pooler", …
-	Level   Severity // how bad it is
-	Message string   // what was found
-	Hint    string   // what to do; "" = nothing
-}
-
-// Severity says how bad a finding is.
-type Severity uint8
-
-// The severities.
-const (
-	FindingOK Severity = iota
-	FindingWarning
-	FindingError
-)
 
 // A Catalogue keeps definitions by digest, and which key seals them.
 type Catalogue interface {
@@ -143,64 +81,16 @@ type Members interface {
 	Tick(ctx context.Context, engine EngineID, lease time.Duration, limit int) (Tick, error)
 	// Fence declares a member whose lease is past dead and removes its fence
 	// rows; afterwards none of its commits can land. It reports whether the
-	// member is dead now. Fencing a dead member again is harmless. The runs that it
-	// had in hand (Hold) count one death more, each once.
+	// member is dead now. Fencing a dead member again is harmless. Each run that the
+	// member had in hand (Hands) counts one death more, once.
 	Fence(ctx context.Context, dead EngineID) (bool, error)
-	// Orphans returns up to limit open runs owned by nobody or by a member
-	// declared dead (Fence), ascending by id, greater than after. Runs at rest
-	// (Head.AtRest) are not among them unless a message waits for them, and are not
-	// even then after MaxDeaths (Suspects).
-	Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
-	// Abandoned is Orphans, but leaves out runs that have no owner, of which there may be very
-	// many and which ticks show anyhow.
-	Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error)
-	// Addressed returns up to limit open runs of members declared dead for which
-	// messages wait, those of the oldest messages first. Runs are left out after
-	// MaxDeaths (Suspects) once they are at rest.
-	Addressed(ctx context.Context, limit int) ([]machine.RunID, error)
 	// Leave ends a membership in order: the lease ends now and the engine is
-	// fenced. Runs it still owns become orphans. Nothing counts against those that
-	// it had in hand.
+	// fenced. Runs it still owns become orphans. No death counts against the runs
+	// that it had in hand.
 	Leave(ctx context.Context, engine EngineID) error
-	// Pass reports whether the caller may make the named pass now: at most one
-	// caller in every period may, counted from the last permission (S45). One
-	// statement, no lock is held afterwards.
-	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
-	// Overdue returns up to limit open runs of other live engines whose next
-	// check passed more than grace ago, most overdue first.
-	Overdue(ctx context.Context, self EngineID, grace time.Duration, limit int) ([]machine.RunID, error)
-	// Live returns the members whose lease has not passed, by number.
-	Live(ctx context.Context) ([]Member, error)
-	// Member returns a member that lives, or that is dead and still owns open
-	// runs. Returns ErrNotFound.
-	Member(ctx context.Context, engine EngineID) (Member, error)
-
-	// A store keeps which runs engines have in hand: those that an engine is about to
-	// read or to decide, and of which it cannot be sure that it outlives that. It is
-	// written before the run is touched. Without it the next engine could not know why
-	// the last one ended, and would end the same way.
-
-	// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced
-	// if the engine was declared dead.
-	Hold(ctx context.Context, engine EngineID, runs []machine.RunID) error
-	// Suspects returns what is known against the given runs. Runs against which
-	// nothing is known, and that no other engine than self has in hand, are missing.
-	Suspects(ctx context.Context, self EngineID, runs []machine.RunID) (map[machine.RunID]Suspicion, error)
-	// Absolve forgets what is known against runs: they got on, or a person has said
-	// how they go on. It is harmless for any run.
-	Absolve(ctx context.Context, runs ...machine.RunID) error
-}
-
-// MaxDeaths is how many engines may end with a run in hand. Then no engine touches
-// the run until a person says how it goes on.
-const MaxDeaths = 3
-
-// A Suspicion is what is known against a run.
-type Suspicion struct {
-	Deaths int // engines that had it in hand when they were declared dead (Fence)
-	// Held: another engine that was not declared dead has it in hand. It may be
-	// about to take the run over, or have died of it a moment ago.
-	Held bool
+	// Members returns the live members, and the dead ones that still own open runs,
+	// by number. A member is live while Member.Left is positive.
+	Members(ctx context.Context) ([]Member, error)
 }
 
 // A Member is an engine as people see it.
@@ -239,12 +129,10 @@ var Never = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 type Journal interface {
 	// OpenWriter opens the n-th writer of an engine, with its own connection.
 	OpenWriter(ctx context.Context, engine EngineID, n int) (Writer, error)
-	// Load returns a run's head and all its rows. Returns ErrNotFound.
-	Load(ctx context.Context, run machine.RunID) (Head, []Row, error)
-	// LoadMany is Load of many runs at once, ascending by run; runs that do not
-	// exist are missing from the result. It reads no more than one statement
-	// does at a time, so that taking over many runs costs what reading them does.
-	LoadMany(ctx context.Context, runs []machine.RunID) ([]Loaded, error)
+	// Load returns heads and all rows of runs, ascending by run; a run that does
+	// not exist is missing from the result. Many runs are read with few statements, so
+	// that a takeover costs what reading its runs costs. LoadRun asks for one run.
+	Load(ctx context.Context, runs ...machine.RunID) ([]Loaded, error)
 	// Rows returns up to limit journal rows of a run with seq >= from. It never
 	// slows a writer.
 	Rows(ctx context.Context, run machine.RunID, from int32, limit int) ([]Row, error)
@@ -266,10 +154,9 @@ type Inbox interface {
 	// whose Dedup is in the run's inbox already is not put there twice: the
 	// earlier one's id is returned. Returns ErrNotFound if there is no such run.
 	Post(ctx context.Context, m Message) (MessageID, error)
-	// Messages returns up to limit messages of a run in order of arrival.
-	Messages(ctx context.Context, run machine.RunID, limit int) ([]Message, error)
-	// Waits reports whether a message of a run is in its inbox still.
-	Waits(ctx context.Context, run machine.RunID, id MessageID) (bool, error)
+	// Messages returns up to limit messages of a run with an id greater than after,
+	// in order of arrival, which is that of their ids.
+	Messages(ctx context.Context, run machine.RunID, after MessageID, limit int) ([]Message, error)
 	// Discard removes messages of a run that has ended; those of an open run
 	// stay. What they said must have been kept elsewhere, if it matters.
 	Discard(ctx context.Context, run machine.RunID, ids []MessageID) error
@@ -297,55 +184,6 @@ const (
 	MessageVerb  MessageKind = 1 // an operator's verb
 	MessageReply MessageKind = 2 // an agent's answer or checkpoint that reached an engine which does not own the run
 )
-
-// Evidence keeps what came too late to count, what agents logged, and which alerts were
-// pushed.
-type Evidence interface {
-	// KeepLate keeps a late answer and an alert of kind late_reply beside it.
-	// It does not change the run (S28). Keeping the same one (run, node, call,
-	// outcome) again is harmless.
-	KeepLate(ctx context.Context, l LateReply) error
-	// LateReplies returns the late answers of a run, oldest first.
-	LateReplies(ctx context.Context, run machine.RunID) ([]LateReply, error)
-	// KeepLogs keeps lines that agents logged. It keeps the last MaxLogLines of
-	// each run and removes older ones. Lines of runs that do not exist are ignored.
-	KeepLogs(ctx context.Context, lines []LogLine) error
-	// Logs returns up to limit lines of a run with an id greater than after, in
-	// order.
-	Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]LogLine, error)
-	// Undelivered returns up to limit alerts that were not pushed yet to where people
-	// look, oldest first.
-	Undelivered(ctx context.Context, limit int) ([]AlertRow, error)
-	// Delivered notes that alerts were pushed. Doing so again is harmless.
-	Delivered(ctx context.Context, ids []int64) error
-}
-
-// MaxLogLines is how many lines of agents' logs are kept of a run.
-const MaxLogLines = 1000
-
-// A LateReply is an answer that came too late to count.
-type LateReply struct {
-	Run     machine.RunID
-	Node    int32
-	Call    int32
-	Step    string // step name as people see it
-	At      time.Time
-	Outcome string // ok, failed, unknown, not_done
-	Code    string
-	Data    []byte // the encoded event, perhaps sealed
-}
-
-// A LogLine is one line that an agent logged or printed while it worked on a call.
-// Step is empty for a printed line that may be about several calls of the run.
-type LogLine struct {
-	ID      int64 // set by the store, rising
-	Run     machine.RunID
-	At      time.Time
-	Step    string
-	Attempt int
-	Level   string // debug, info, warn, error
-	Message string // one line, scrubbed
-}
 
 // A Writer commits transitions. One goroutine at a time may use it.
 type Writer interface {
@@ -478,33 +316,11 @@ func (t *Transition) Wrote(r Row) bool {
 	return r.Seq == t.Seq && r.At.UnixMicro() == t.At.UnixMicro() && bytes.Equal(r.Data, t.Data)
 }
 
-// A Reader answers questions of people; it never locks or slows a writer (S86).
+// A Reader finds runs. What it asks for people never locks or slows a writer (S86).
 type Reader interface {
-	// Runs lists runs, newest first.
+	// Runs returns the runs that a filter selects, in the order that RunFilter
+	// describes. It refuses a filter that no index serves.
 	Runs(ctx context.Context, f RunFilter) ([]RunRow, error)
-	// Find returns the run with this public name, or internal id in decimal.
-	// Returns ErrNotFound.
-	Find(ctx context.Context, name string) (RunRow, error)
-	// StepRows returns the view of a run's steps, by node number.
-	StepRows(ctx context.Context, run machine.RunID) ([]StepView, error)
-	// Alerts lists up to limit alerts of a run, or of all runs if run is 0,
-	// newest first.
-	Alerts(ctx context.Context, run machine.RunID, limit int) ([]AlertRow, error)
-}
-
-// DefaultRunLimit is how many runs a list holds if its filter does not say.
-const DefaultRunLimit = 100
-
-// A RunFilter selects runs. Zero fields select everything; Limit 0 means
-// DefaultRunLimit.
-type RunFilter struct {
-	States   []machine.RunState
-	Workflow string
-	Key      string
-	Digest   string
-	Since    time.Time     // created at or after
-	Before   machine.RunID // with a smaller id, so that a list is read page by page; 0 = any
-	Limit    int
 }
 
 // A RunRow is a run as lists show it.
@@ -514,22 +330,4 @@ type RunRow struct {
 	Digest       string
 	Key          string
 	OwnerAlive   bool
-}
-
-// A StepView is a step or instance as lists show it.
-type StepView struct {
-	StepRow
-	Name     string
-	LockedBy EngineID // while running
-}
-
-// An AlertRow is a recorded alert.
-type AlertRow struct {
-	Alert
-	ID       int64 // rising
-	Run      machine.RunID
-	Name     string // public run id
-	Workflow string
-	Key      string // the run's unique key; "" = none
-	At       time.Time
 }

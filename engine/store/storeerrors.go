@@ -39,17 +39,6 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("%s: schema version %d is older than %d: %s", e.Store, e.Have, e.Want, e.Hint)
 }
 
-// Damaged returns err as one that is ErrDamaged too, for stores. Its text stays.
-func Damaged(err error) error { return damaged{err} }
-
-type damaged struct{ error }
-
-// Is reports whether target is ErrDamaged.
-func (damaged) Is(target error) bool { return target == ErrDamaged }
-
-// Unwrap returns the cause.
-func (d damaged) Unwrap() error { return d.error }
-
 // A LockedError says that another process holds an embedded store.
 type LockedError struct {
 	Path   string

@@ -54,25 +54,6 @@ func validRunState(s machine.RunState) bool {
 		s >= machine.RunSucceeded && s <= machine.RunCancelled
 }
 
-// CanBecome reports whether a run in state from may turn to state to: final
-// states absorb, except that a succeeded child may be undone by its parent,
-// and no run returns to the queue (S53).
-func CanBecome(from, to machine.RunState) bool {
-	switch {
-	case from == to:
-		return true
-	case from.Final():
-		return from == machine.RunSucceeded && to == machine.RunCompensating
-	}
-	return to != machine.RunQueued
-}
-
-// HoldsKey reports whether a run in this state keeps its unique key from
-// others: open, needing a human or succeeded (language.md, Uniqueness).
-func HoldsKey(s machine.RunState) bool {
-	return s != machine.RunFailed && s != machine.RunCompensated && s != machine.RunCancelled
-}
-
 // Validate reports why the names cannot be kept. A run's name has a narrow
 // grammar, [A-Za-z0-9][A-Za-z0-9._:/-]*, and is no RunName; a unique key is any
 // text.
@@ -105,18 +86,6 @@ func validName(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// ValidateBatch reports a batch that breaks the rules of Writer.Commit: sorted
-// by run, one transition of a run. (Two rows of one run in one statement
-// corrupt the history when the first is stale.)
-func ValidateBatch(batch []Transition) error {
-	for i := 1; i < len(batch); i++ {
-		if batch[i].Run <= batch[i-1].Run {
-			return fmt.Errorf("engine: batch is not sorted by run, or holds run %d twice", batch[i].Run)
-		}
-	}
-	return nil
 }
 
 // CleanText makes s storable as text everywhere: bytes that are not UTF-8, and

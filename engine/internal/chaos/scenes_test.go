@@ -277,7 +277,7 @@ func verbOn(flow func(string) Flow, verb func(Run) machine.Event) func(*testing.
 func (w *World) AwaitInbox(r Run) {
 	w.T.Helper()
 	w.Await("the inbox to be empty", 60*time.Second, func() bool {
-		m, err := w.store.Messages(w.T.Context(), r.ID, 10)
+		m, err := w.store.Messages(w.T.Context(), r.ID, 0, 10)
 		return err == nil && len(m) == 0
 	})
 }
@@ -357,7 +357,7 @@ func playApply(t *testing.T, w *World, point string) {
 	if code != 4 {
 		t.Fatalf("apply again: exit %d\n%s", code, out)
 	}
-	row, err := w.store.Find(t.Context(), "first")
+	row, err := store.Complete(w.store).Find(t.Context(), "first")
 	if err != nil {
 		t.Fatalf("an accepted run is lost: %v (I1)", err)
 	}

@@ -26,6 +26,12 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
+// An openStore is a store that the world closes.
+type openStore interface {
+	store.Store
+	Close() error
+}
+
 // A World is one test's engines, store and far side.
 type World struct {
 	T    testing.TB
@@ -38,7 +44,8 @@ type World struct {
 	far     *Process
 	URL     string // of the ledger
 	Ledger  ledger.Client
-	store   store.Store  // beside the engines: to submit, to look, to judge
+	store   store.Full // beside the engines: to submit, to look, to judge
+	opened  openStore
 	sealer  crypt.Sealer // nil = no key is known
 	defs    *journal.Definitions
 	catalog *agents.Catalog
@@ -94,9 +101,9 @@ func NewEmbeddedWorld(t testing.TB, bins *Binaries, seed uint64) *World {
 	return newWorldOver(t, bins, store, "sqlite:"+path, dir, seed)
 }
 
-func newWorldOver(t testing.TB, bins *Binaries, store store.Store, dsn, dir string, seed uint64) *World {
+func newWorldOver(t testing.TB, bins *Binaries, opened openStore, dsn, dir string, seed uint64) *World {
 	t.Helper()
-	w := &World{T: t, Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0xc4a05)), DSN: dsn, bins: bins, dir: dir, began: time.Now(), store: store}
+	w := &World{T: t, Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0xc4a05)), DSN: dsn, bins: bins, dir: dir, began: time.Now(), store: store.Complete(opened), opened: opened}
 	w.defs = journal.NewDefinitions(w.store, nil)
 	w.catalog = agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{bins.Dir}}})
 	var err error
@@ -139,7 +146,7 @@ func (w *World) end() {
 		p.Kill()
 	}
 	w.far.Kill()
-	if err := w.store.Close(); err != nil {
+	if err := w.opened.Close(); err != nil {
 		w.T.Logf("close the store: %v", err)
 	}
 	if !w.T.Failed() {
@@ -344,7 +351,7 @@ func (w *World) heads(runs []Run) (map[machine.RunID]store.Head, error) {
 	for i, r := range runs {
 		ids[i] = r.ID
 	}
-	found, err := w.store.LoadMany(ctx, ids)
+	found, err := w.store.Load(ctx, ids...)
 	heads := make(map[machine.RunID]store.Head, len(found))
 	for _, l := range found {
 		heads[l.Head.Run] = l.Head
@@ -355,7 +362,7 @@ func (w *World) heads(runs []Run) (map[machine.RunID]store.Head, error) {
 func (w *World) head(run machine.RunID) (store.Head, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
 	defer cancel()
-	head, _, err := w.store.Load(ctx, run)
+	head, _, err := store.LoadRun(ctx, w.store, run)
 	return head, err
 }
 

@@ -20,7 +20,7 @@ type Local struct {
 
 // Config is what a Local is made of. See engine.Config. All functions are required.
 type Config struct {
-	Store    store.Store
+	Store    store.Full
 	Sealer   crypt.Sealer
 	Observer Observer
 	Logger   *slog.Logger

@@ -168,7 +168,7 @@ const hintPause = 20 * time.Millisecond
 // listen ticks early when the store tells that something may be waiting. The
 // hints may be lost, or never come: then the next tick finds it.
 func (t *Membership) listen(ctx context.Context) {
-	w, ok := t.n.cfg.Store.(store.Waker)
+	w, ok := t.n.cfg.Store.Store.(store.Waker)
 	if !ok {
 		return
 	}

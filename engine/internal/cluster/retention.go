@@ -24,7 +24,7 @@ func (o Options) retentionPeriod() time.Duration {
 // leaves undone, because it dies or the store does not answer, the next one
 // finds by itself (S22).
 func (t *Membership) retain(ctx context.Context) {
-	st, ok := t.n.cfg.Store.(store.Retainer)
+	st, ok := t.n.cfg.Store.Store.(store.Retainer)
 	if !ok || t.n.cfg.Options.Retention == 0 {
 		return
 	}

@@ -228,7 +228,7 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 	p.mu.Lock()
 	p.hinted = false
 	p.mu.Unlock()
-	runs, err := p.t.n.cfg.Store.Addressed(ctx, p.t.n.cfg.Options.ClaimBatch)
+	runs, err := p.t.n.find(ctx, store.RunFilter{Owners: store.OwnerDead, Waiting: true, Limit: p.t.n.cfg.Options.ClaimBatch})
 	if err != nil {
 		return 0, fmt.Errorf("find runs that are spoken to: %w", err)
 	}
@@ -270,7 +270,7 @@ func (p *scanner) overdue(ctx context.Context) (int, error) {
 	o, now := p.t.n.cfg.Options, p.t.n.shared.Clock.Now()
 	grace := o.grace()
 	// Those that could not be worked on here may stand before all others.
-	runs, err := p.t.n.cfg.Store.Overdue(ctx, p.t.Engine, grace, o.ClaimBatch+p.t.n.shared.Backoffs.Size())
+	runs, err := p.t.n.find(ctx, store.RunFilter{Owners: store.OwnerOther, Asking: p.t.Engine, Overdue: grace, Limit: o.ClaimBatch + p.t.n.shared.Backoffs.Size()})
 	if err != nil {
 		return 0, err
 	}
@@ -278,4 +278,17 @@ func (p *scanner) overdue(ctx context.Context) (int, error) {
 	return p.t.take(ctx, runs[:min(len(runs), o.ClaimBatch)], takeoverScope{passed: true, from: func(h store.Head) bool {
 		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.t.n.shared.Draining.Load() && p.t.roomy()
 	}})
+}
+
+// find returns the ids of the runs that a filter selects.
+func (n *Local) find(ctx context.Context, f store.RunFilter) ([]machine.RunID, error) {
+	rows, err := n.cfg.Store.Runs(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	runs := make([]machine.RunID, len(rows))
+	for i, r := range rows {
+		runs[i] = r.Run
+	}
+	return runs, nil
 }

@@ -21,7 +21,7 @@ func lostWhy(deaths int) string {
 // journal says: the number of its rows and the time of the last one are all that is
 // needed.
 func (t *Membership) park(ctx context.Context, run machine.RunID, deaths int, how takeoverScope) error {
-	head, rows, err := t.n.cfg.Store.Load(ctx, run)
+	head, rows, err := store.LoadRun(ctx, t.n.cfg.Store, run)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil

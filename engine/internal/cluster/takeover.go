@@ -34,7 +34,7 @@ type takeoverScope struct {
 }
 
 // take takes runs over, and returns how many it got. They are in hand before any of
-// them is read (store.Members.Hold). Those against which nothing is known go together; those
+// them is read (store.Hands). Those against which nothing is known go together; those
 // with which engines died go one by one, so that the next death tells which of them
 // it was; and those with which too many died are parked instead.
 func (t *Membership) take(ctx context.Context, runs []machine.RunID, how takeoverScope) (int, error) {
@@ -119,7 +119,7 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 	held := make(chan error, 1)
 	go func() { held <- t.Runs.Hands.Hold(ctx, runs...) }()
 	defer t.Runs.Hands.LetGo(runs...)
-	loaded, err := n.cfg.Store.LoadMany(ctx, runs)
+	loaded, err := n.cfg.Store.Load(ctx, runs...)
 	if e := <-held; e != nil {
 		err = e // nothing of them is looked at before the store knows that they are in hand
 	}
@@ -295,15 +295,15 @@ func (t *Membership) orphans(ctx context.Context, dead []store.EngineID, how tak
 	}
 	from := how.from
 	how.from = func(h store.Head) bool { return gone[h.Owner] && from(h) }
-	list := st.Orphans
+	owners := store.OwnerDead | store.OwnerNone
 	if how.owned {
-		list = st.Abandoned
+		owners = store.OwnerDead
 	}
 	pages := newPager(ctx, func(ctx context.Context, runs []machine.RunID) (int, error) { return t.take(ctx, runs, how) })
 	var err error
 	for after := machine.RunID(0); pages.ctx.Err() == nil; {
 		var runs []machine.RunID
-		if runs, err = list(pages.ctx, after, o.ClaimBatch); err != nil {
+		if runs, err = t.n.find(pages.ctx, store.RunFilter{Owners: owners, After: after, Limit: o.ClaimBatch}); err != nil {
 			err = fmt.Errorf("find runs without an owner: %w", err)
 			break
 		}
@@ -350,7 +350,7 @@ func (t *Membership) withoutBackoff(runs []machine.RunID) []machine.RunID {
 // Adopt is Node.Adopt.
 func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
 	n := t.n
-	head, rows, err := n.cfg.Store.Load(ctx, run)
+	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
 	switch {
 	case err != nil:
 		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
@@ -477,7 +477,7 @@ func (t *Membership) inherit(ctx context.Context) error {
 // lost returns a *LossError if the store holds fewer rows of a run than had
 // landed.
 func (t *Membership) lost(ctx context.Context, runs []machine.RunID) error {
-	loaded, err := t.n.cfg.Store.LoadMany(ctx, runs)
+	loaded, err := t.n.cfg.Store.Load(ctx, runs...)
 	if err != nil {
 		return fmt.Errorf("compare runs with the store: %w", err)
 	}
@@ -505,11 +505,11 @@ func (t *Membership) lost(ctx context.Context, runs []machine.RunID) error {
 // removed reports whether a run that is not there may have been removed by
 // retention: who was cut off for that long has lost nothing.
 func (n *Local) removed(ctx context.Context, run machine.RunID) (bool, error) {
-	teller, ok := n.cfg.Store.(store.RetainTeller)
+	retainer, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok {
 		return false, nil
 	}
-	last, err := teller.Retained(ctx)
+	last, err := retainer.Retained(ctx)
 	if err != nil {
 		return false, fmt.Errorf("ask how far runs were removed: %w", err)
 	}

@@ -18,7 +18,7 @@ import (
 // for its commit, the next is folded and another is read.
 const PagesAhead = 4
 
-// A HandKeeper keeps the store's list of what this membership has in hand (store.Members.Hold).
+// A HandKeeper keeps the store's list of what this membership has in hand (store.Hands).
 // Many may hold runs at once: what they ask for while a write is on its way goes
 // with the next one.
 type HandKeeper struct {

@@ -142,7 +142,7 @@ func (s *Scheduler) Messages(ctx context.Context, run machine.RunID, limit int) 
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	messages, err := s.n.cfg.Store.Messages(ctx, run, limit)
+	messages, err := s.n.cfg.Store.Messages(ctx, run, 0, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the inbox of run %s: %w", store.RunName(run), err)
 	}

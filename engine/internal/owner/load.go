@@ -75,7 +75,7 @@ type notes struct {
 
 // loadState reads a run without its records.
 func (n *Shared) loadState(ctx context.Context, run machine.RunID) (Story, error) {
-	head, rows, err := n.cfg.Store.Load(ctx, run)
+	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
 	if err != nil {
 		return Story{}, fmt.Errorf("load run %s: %w", store.RunName(run), err)
 	}

@@ -35,7 +35,7 @@ type Shared struct {
 
 // Config is what Shared is made of. See engine.Config.
 type Config struct {
-	Store    store.Store
+	Store    store.Full
 	Invoker  invoke.Invoker
 	Capacity invoke.Capacity
 	Sealer   crypt.Sealer

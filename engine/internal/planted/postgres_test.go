@@ -39,7 +39,7 @@ var postgresFaults = []fault{
 	{
 		name: "a succeeded run keeps its key from a submission that goes alone",
 		in:   "engine/store/postgres.(*submission).claimKey",
-		old:  "store.HoldsKey(machine.RunState(state))",
+		old:  "storekit.HoldsKey(machine.RunState(state))",
 		new:  "!machine.RunState(state).Final()",
 		by:   catches("engine/store/postgres", "^TestSubmissionAloneFindsAHeldKey$"),
 	},

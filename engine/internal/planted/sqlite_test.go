@@ -111,8 +111,8 @@ var sqliteFaults = []fault{
 	},
 	{
 		name: "another engine's run in the embedded store is left alone for the grace",
-		in:   "engine/store/sqlite.(*Store).Overdue",
-		old:  "Add(-grace)", new: "Add(0 * grace)",
+		in:   "engine/store/sqlite.(*Store).Runs",
+		old:  "Add(-f.Overdue)", new: "Add(0 * f.Overdue)",
 		by: catches("engine/store/sqlite", "^TestStore$/^overdue$"),
 	},
 	{

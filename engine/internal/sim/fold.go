@@ -55,7 +55,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run ma
 	if !w.foldLocked(ctx, s) {
 		return
 	}
-	row, err := w.store.Find(ctx, strconv.FormatInt(int64(run), 10))
+	row, err := store.Complete(w.store).Find(ctx, strconv.FormatInt(int64(run), 10))
 	if err != nil {
 		w.faultLocked("find run %d: %v", run, err)
 		return

@@ -102,7 +102,7 @@ func (w *world) judgeAnswers(ctx context.Context, s *story) {
 	if s.state.Status() == machine.RunCancelled && len(s.answers) == 0 {
 		w.fault("%s was cancelled, which nobody asked for (S68)", s.name)
 	}
-	left, err := w.store.Messages(ctx, s.id, 10)
+	left, err := w.store.Messages(ctx, s.id, 0, 10)
 	if err != nil || len(left) > 0 {
 		w.fault("%s: %d messages are left in its inbox: %v (I8)", s.name, len(left), err)
 	}

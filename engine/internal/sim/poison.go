@@ -78,7 +78,7 @@ func (w *world) poison(ctx context.Context) {
 	for ctx.Err() == nil {
 		sub, cancel := context.WithTimeout(ctx, 5*time.Second)
 		s, err := engine.Enqueue(sub, engine.Config{
-			Store: &wire{w.store, w, w.client}, Options: engine.Options{Address: "client", Lease: w.conditions.lease, Writers: 1},
+			Store: &wire{store.Complete(w.store), w, w.client}, Options: engine.Options{Address: "client", Lease: w.conditions.lease, Writers: 1},
 		}, engine.Submission{Definition: w.def, Workflow: "poison", Vars: vars, Name: poisonName, By: "sim"})
 		cancel()
 		w.trace("submit %s: %d %v", poisonName, s.Run, err)

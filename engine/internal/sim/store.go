@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 var errLost = errors.New("sim: the store's answer was lost")
@@ -17,7 +18,7 @@ var errLost = errors.New("sim: the store's answer was lost")
 // A wire is one engine process's way to the store. It loses answers, sometimes
 // after the store has acted, is slow, and stands still with its engine.
 type wire struct {
-	store.Store
+	store.Full
 	world *world
 	node  *node
 }
@@ -69,7 +70,7 @@ func over[T any](ctx context.Context, w *wire, p part, what string, f func() (T,
 type nothing struct{}
 
 func (w *wire) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
-	return over(ctx, w, partMembers, "join", func() (store.EngineID, error) { return w.Store.Join(ctx, address, lease, writers) })
+	return over(ctx, w, partMembers, "join", func() (store.EngineID, error) { return w.Full.Join(ctx, address, lease, writers) })
 }
 
 // Tick remembers until when the engine may believe in its lease: counted from
@@ -79,7 +80,7 @@ func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, 
 	asked, read := time.Now(), time.Time{}
 	tick, err := over(ctx, w, partMembers, "tick", func() (store.Tick, error) {
 		read = time.Now()
-		return w.Store.Tick(ctx, e, lease, limit)
+		return w.Full.Tick(ctx, e, lease, limit)
 	})
 	if err == nil {
 		w.world.leased(w.node, asked.Add(lease), time.Since(read))
@@ -91,7 +92,7 @@ func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, 
 // afterwards.
 func (w *wire) Fence(ctx context.Context, dead store.EngineID) (bool, error) {
 	return over(ctx, w, partMembers, fmt.Sprintf("fence %d", dead), func() (bool, error) {
-		ok, err := w.Store.Fence(ctx, dead)
+		ok, err := w.Full.Fence(ctx, dead)
 		if ok && err == nil {
 			w.world.bury(dead)
 		}
@@ -101,7 +102,7 @@ func (w *wire) Fence(ctx context.Context, dead store.EngineID) (bool, error) {
 
 func (w *wire) Leave(ctx context.Context, e store.EngineID) error {
 	_, err := over(ctx, w, partMembers, "leave", func() (nothing, error) {
-		err := w.Store.Leave(ctx, e)
+		err := w.Full.Leave(ctx, e)
 		if err == nil {
 			w.world.bury(e)
 		}
@@ -110,28 +111,38 @@ func (w *wire) Leave(ctx context.Context, e store.EngineID) error {
 	return err
 }
 
-func (w *wire) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	return over(ctx, w, partMembers, "abandoned", func() ([]machine.RunID, error) { return w.Store.Abandoned(ctx, after, limit) })
-}
-
-func (w *wire) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	return over(ctx, w, partMembers, "orphans", func() ([]machine.RunID, error) { return w.Store.Orphans(ctx, after, limit) })
+// Runs passes on what engines ask to take runs over. Of those that look for overdue runs
+// it checks that it is their turn.
+func (w *wire) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+	kind, err := storekit.KindOf(f)
+	if err != nil {
+		return nil, err
+	}
+	var name string
+	switch kind {
+	case storekit.KindOrphans:
+		name = "orphans"
+		if f.Owners == store.OwnerDead {
+			name = "abandoned"
+		}
+	case storekit.KindOverdue:
+		if !w.world.permit(w.node, false) {
+			w.world.fault("engine %d looks for what is overdue out of turn (S45)", w.node.n)
+		}
+		name = "overdue"
+	default:
+		return w.Full.Runs(ctx, f)
+	}
+	return over(ctx, w, partMembers, name, func() ([]store.RunRow, error) { return w.Full.Runs(ctx, f) })
 }
 
 // Pass remembers who may look at others' runs: one engine in a period (S45).
 func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
-	may, err := over(ctx, w, partMembers, "pass "+name, func() (bool, error) { return w.Store.Pass(ctx, name, period) })
+	may, err := over(ctx, w, partMembers, "pass "+name, func() (bool, error) { return w.Full.Pass(ctx, name, period) })
 	if may && err == nil {
 		w.world.permit(w.node, true)
 	}
 	return may, err
-}
-
-func (w *wire) Overdue(ctx context.Context, self store.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
-	if !w.world.permit(w.node, false) {
-		w.world.fault("engine %d looks for what is overdue out of turn (S45)", w.node.n)
-	}
-	return over(ctx, w, partMembers, "overdue", func() ([]machine.RunID, error) { return w.Store.Overdue(ctx, self, grace, limit) })
 }
 
 // permit notes whether an engine may make a pass, and returns whether it might.
@@ -143,53 +154,45 @@ func (w *world) permit(n *node, may bool) bool {
 	return was
 }
 
-func (w *wire) Load(ctx context.Context, run machine.RunID) (store.Head, []store.Row, error) {
-	type loaded struct {
-		head store.Head
-		rows []store.Row
+func (w *wire) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+	name := "load many"
+	if len(runs) == 1 {
+		name = "load"
 	}
-	l, err := over(ctx, w, partOther, "load", func() (loaded, error) {
-		head, rows, err := w.Store.Load(ctx, run)
-		return loaded{head, rows}, err
-	})
-	return l.head, l.rows, err
-}
-
-func (w *wire) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
-	return over(ctx, w, partOther, "load many", func() ([]store.Loaded, error) { return w.Store.LoadMany(ctx, runs) })
+	return over(ctx, w, partOther, name, func() ([]store.Loaded, error) { return w.Full.Load(ctx, runs...) })
 }
 
 func (w *wire) Hold(ctx context.Context, e store.EngineID, runs []machine.RunID) error {
-	_, err := over(ctx, w, partOther, fmt.Sprintf("hold %v", runs), func() (nothing, error) { return nothing{}, w.Store.Hold(ctx, e, runs) })
+	_, err := over(ctx, w, partOther, fmt.Sprintf("hold %v", runs), func() (nothing, error) { return nothing{}, w.Full.Hold(ctx, e, runs) })
 	return err
 }
 
 func (w *wire) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
-	return over(ctx, w, partOther, "suspects", func() (map[machine.RunID]store.Suspicion, error) { return w.Store.Suspects(ctx, self, runs) })
+	return over(ctx, w, partOther, "suspects", func() (map[machine.RunID]store.Suspicion, error) { return w.Full.Suspects(ctx, self, runs) })
 }
 
 func (w *wire) Absolve(ctx context.Context, runs ...machine.RunID) error {
-	_, err := over(ctx, w, partOther, fmt.Sprintf("absolve %v", runs), func() (nothing, error) { return nothing{}, w.Store.Absolve(ctx, runs...) })
+	_, err := over(ctx, w, partOther, fmt.Sprintf("absolve %v", runs), func() (nothing, error) { return nothing{}, w.Full.Absolve(ctx, runs...) })
 	return err
 }
 
-func (w *wire) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
-	return over(ctx, w, partOther, "messages", func() ([]store.Message, error) { return w.Store.Messages(ctx, run, limit) })
+func (w *wire) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+	return over(ctx, w, partOther, "messages", func() ([]store.Message, error) { return w.Full.Messages(ctx, run, after, limit) })
 }
 
 func (w *wire) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
-	return over(ctx, w, partOther, "post", func() (store.MessageID, error) { return w.Store.Post(ctx, m) })
+	return over(ctx, w, partOther, "post", func() (store.MessageID, error) { return w.Full.Post(ctx, m) })
 }
 
 func (w *wire) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
-	_, err := over(ctx, w, partOther, "discard", func() (nothing, error) { return nothing{}, w.Store.Discard(ctx, run, ids) })
+	_, err := over(ctx, w, partOther, "discard", func() (nothing, error) { return nothing{}, w.Full.Discard(ctx, run, ids) })
 	return err
 }
 
 func (w *wire) KeepLate(ctx context.Context, l store.LateReply) error {
 	_, err := over(ctx, w, partOther, "keep late", func() (nothing, error) {
 		w.world.late()
-		return nothing{}, w.Store.KeepLate(ctx, l)
+		return nothing{}, w.Full.KeepLate(ctx, l)
 	})
 	return err
 }
@@ -211,7 +214,7 @@ func (w *wire) Wakes(ctx context.Context) <-chan struct{} {
 }
 
 func (w *wire) OpenWriter(ctx context.Context, e store.EngineID, n int) (store.Writer, error) {
-	writer, err := w.Store.OpenWriter(ctx, e, n)
+	writer, err := w.Full.OpenWriter(ctx, e, n)
 	if err != nil {
 		return nil, err
 	}

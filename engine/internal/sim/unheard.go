@@ -14,7 +14,7 @@ func (w *world) waiting(ctx context.Context, batch []store.Transition) map[machi
 		if t.Owner == nil || *t.Owner == 0 || t.Seq == 0 {
 			continue
 		}
-		messages, err := w.store.Messages(context.WithoutCancel(ctx), t.Run, 1000)
+		messages, err := w.store.Messages(context.WithoutCancel(ctx), t.Run, 0, 1000)
 		if err != nil {
 			w.fault("read the inbox of run %d: %v", t.Run, err)
 		}

@@ -180,7 +180,7 @@ func (n *node) live(ctx context.Context) {
 	w := n.w
 	for ctx.Err() == nil {
 		cfg := engine.Config{
-			Store: &wire{w.store, w, n}, Invoker: &line{w, n}, Logger: slog.New(slog.DiscardHandler),
+			Store: &wire{store.Complete(w.store), w, n}, Invoker: &line{w, n}, Logger: slog.New(slog.DiscardHandler),
 			Options: engine.Options{Address: n.name(), Lease: w.conditions.lease, Writers: w.conditions.writers, Shards: w.conditions.shards},
 		}
 		if w.conditions.slots > 0 {
@@ -300,7 +300,7 @@ func (w *world) submit(ctx context.Context, name string) (machine.RunID, error) 
 	switch node := w.nodes[w.draw(len(w.nodes))].get(); {
 	case w.conditions.detached:
 		s, err = engine.Enqueue(sub, engine.Config{
-			Store: &wire{w.store, w, w.client}, Options: engine.Options{Address: "client", Lease: w.conditions.lease, Writers: 1},
+			Store: &wire{store.Complete(w.store), w, w.client}, Options: engine.Options{Address: "client", Lease: w.conditions.lease, Writers: 1},
 		}, ask)
 	case node == nil:
 		return 0, errNobody
@@ -340,7 +340,7 @@ func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []
 		if s == nil {
 			return true, nil // the judge will say so
 		}
-		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 1); err != nil || len(mail) > 0 {
+		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 0, 1); err != nil || len(mail) > 0 {
 			settled = false
 		}
 		status := s.state.Status()

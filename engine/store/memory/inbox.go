@@ -8,8 +8,6 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-var _ store.Waker = (*Store)(nil)
-
 // Post puts a message into its run's inbox and hints at it. Returns
 // ErrNotFound if there is no such run.
 func (s *Store) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
@@ -38,27 +36,22 @@ func (s *Store) Post(ctx context.Context, m store.Message) (store.MessageID, err
 	return m.ID, nil
 }
 
-// Messages returns up to limit messages of a run in order of arrival.
-func (s *Store) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
+// Messages returns up to limit messages of a run behind one of them, in order of
+// arrival.
+func (s *Store) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
 	all := s.inbox[run]
+	for len(all) > 0 && all[0].ID <= after {
+		all = all[1:]
+	}
 	out := slices.Clone(all[:min(len(all), limit)])
 	for i := range out {
 		out[i].Data = slices.Clone(out[i].Data)
 	}
 	return out, nil
-}
-
-// Waits reports whether a message of a run is in its inbox still.
-func (s *Store) Waits(ctx context.Context, run machine.RunID, id store.MessageID) (bool, error) {
-	if err := s.lock(ctx); err != nil {
-		return false, err
-	}
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.inbox[run], func(m store.Message) bool { return m.ID == id }), nil
 }
 
 // Discard removes messages of a run that has ended.

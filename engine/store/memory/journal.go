@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // A Writer commits for one fence row.
@@ -53,7 +54,7 @@ func (w *Writer) begin(ctx context.Context) (int64, error) {
 
 // Commit lands a batch. Returns ErrFenced.
 func (w *Writer) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
-	if err := store.ValidateBatch(batch); err != nil {
+	if err := storekit.ValidateBatch(batch); err != nil {
 		return nil, err
 	}
 	token, err := w.begin(ctx)
@@ -124,7 +125,7 @@ func (s *Store) appendLocked(token int64, t store.Transition) error {
 		return store.ErrStale
 	case r != nil && int(t.Seq) > len(r.rows):
 		return fmt.Errorf("memory: run %d: row %d would leave a gap", t.Run, t.Seq)
-	case r != nil && t.State != machine.RunInvalid && !store.CanBecome(r.head.State, t.State):
+	case r != nil && t.State != machine.RunInvalid && !storekit.CanBecome(r.head.State, t.State):
 		return fmt.Errorf("memory: run %d: %v cannot become %v", t.Run, r.head.State, t.State)
 	case t.Seq == 0:
 		if _, ok := s.flowLocked(t.Workflow); !ok {
@@ -142,7 +143,7 @@ func (s *Store) addRowLocked(r *run, token int64, t store.Transition) {
 	r.rows = append(r.rows, row{
 		Row:   store.Row{Seq: t.Seq, At: micro(t.At), Data: slices.Clone(t.Data)},
 		token: token,
-		steps: store.AppendStepRows(nil, t.Steps),
+		steps: storekit.AppendStepRows(nil, t.Steps),
 	})
 	if t.State != machine.RunInvalid {
 		r.head.State, r.head.FinishedAt = t.State, time.Time{}
@@ -206,7 +207,7 @@ func (s *Store) submitLocked(token int64, t store.Transition) store.Outcome {
 	if id, ok := s.names[name]; ok {
 		return s.existsLocked(id)
 	}
-	if id, ok := s.keys[k]; ok && k.key != "" && store.HoldsKey(s.runs[id].head.State) {
+	if id, ok := s.keys[k]; ok && k.key != "" && storekit.HoldsKey(s.runs[id].head.State) {
 		return s.existsLocked(id)
 	}
 	if err := s.appendLocked(token, t); err != nil {
@@ -229,29 +230,19 @@ func (s *Store) existsLocked(id machine.RunID) store.Outcome {
 	return store.Outcome{Submitted: store.Submitted{Run: id, Name: s.runs[id].head.Name, Exists: true}}
 }
 
-// Load returns a run's head and all its rows. Returns ErrNotFound.
-func (s *Store) Load(ctx context.Context, id machine.RunID) (store.Head, []store.Row, error) {
-	if err := s.lock(ctx); err != nil {
-		return store.Head{}, nil, err
-	}
-	defer s.mu.Unlock()
-	r := s.runs[id]
-	if r == nil {
-		return store.Head{}, nil, store.ErrNotFound
-	}
-	return r.head, copyRows(r.rows), nil
-}
-
-// LoadMany is Load of many runs, ascending; those that do not exist are missing.
-func (s *Store) LoadMany(ctx context.Context, ids []machine.RunID) ([]store.Loaded, error) {
+// Load returns heads and all rows of runs, ascending; those that do not exist are missing.
+func (s *Store) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	ids = slices.Clone(ids)
-	slices.Sort(ids)
+	if len(ids) > 1 {
+		ids = slices.Clone(ids)
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+	}
 	var out []store.Loaded
-	for _, id := range slices.Compact(ids) {
+	for _, id := range ids {
 		if r := s.runs[id]; r != nil {
 			out = append(out, store.Loaded{Head: r.head, Rows: copyRows(r.rows), Waiting: len(s.inbox[id]) > 0})
 		}

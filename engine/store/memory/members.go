@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -102,54 +101,6 @@ func (s *Store) buryLocked(id store.EngineID) {
 	}
 }
 
-// Orphans returns open runs without an owner, or of a member declared dead, that are
-// not at rest, or have a message.
-func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	return s.orphans(ctx, after, limit, true)
-}
-
-// Abandoned is Orphans, but leaves out runs that have no owner.
-func (s *Store) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	return s.orphans(ctx, after, limit, false)
-}
-
-func (s *Store) orphans(ctx context.Context, after machine.RunID, limit int, unowned bool) ([]machine.RunID, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var runs []*run
-	for owner, q := range s.open {
-		if m := s.members[owner]; owner == 0 && !unowned || owner != 0 && (m == nil || !m.dead) {
-			continue
-		}
-		for _, r := range q.runs {
-			if r.head.Run > after && !(r.head.AtRest() && len(s.inbox[r.head.Run]) == 0) && !s.shunnedLocked(r) {
-				runs = append(runs, r)
-			}
-		}
-	}
-	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(a.head.Run, b.head.Run) })
-	return idsOf(runs, limit), nil
-}
-
-// Addressed returns open runs of members declared dead for which messages wait.
-func (s *Store) Addressed(ctx context.Context, limit int) ([]machine.RunID, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var runs []*run
-	for id := range s.inbox {
-		r := s.runs[id]
-		if m := s.members[r.head.Owner]; !r.head.State.Final() && m != nil && m.dead && !s.shunnedLocked(r) {
-			runs = append(runs, r)
-		}
-	}
-	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(s.inbox[a.head.Run][0].ID, s.inbox[b.head.Run][0].ID) })
-	return idsOf(runs, limit), nil
-}
-
 // Pass reports whether the caller may make the named pass now.
 func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	if err := s.lock(ctx); err != nil {
@@ -164,53 +115,18 @@ func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (bo
 	return true, nil
 }
 
-// Overdue returns open runs of other live engines whose next check passed more
-// than grace ago, most overdue first.
-func (s *Store) Overdue(ctx context.Context, self store.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+// Members returns the live members, and the dead ones that still own open runs.
+func (s *Store) Members(ctx context.Context) ([]store.Member, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	var runs []*run
-	past := s.now().Add(-grace).Add(-time.Nanosecond)
-	for owner, q := range s.open {
-		if owner != self && s.aliveLocked(owner) {
-			runs = append(runs, q.due(past, limit)...)
-		}
-	}
-	slices.SortFunc(runs, func(a, b *run) int {
-		return cmp.Or(a.head.NextCheck.Compare(b.head.NextCheck), cmp.Compare(a.head.Run, b.head.Run))
-	})
-	return idsOf(runs, limit), nil
-}
-
-// Live returns the members whose lease has not passed, by number.
-func (s *Store) Live(ctx context.Context) ([]store.Member, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var live []store.Member
+	var found []store.Member
 	for id, m := range s.members {
-		if s.aliveLocked(id) {
-			live = append(live, s.memberLocked(id, m))
-		}
+		found = append(found, s.memberLocked(id, m))
 	}
-	slices.SortFunc(live, func(a, b store.Member) int { return cmp.Compare(a.Engine, b.Engine) })
-	return live, nil
-}
-
-// Member returns a member that lives, or that is dead and still owns open runs.
-func (s *Store) Member(ctx context.Context, id store.EngineID) (store.Member, error) {
-	if err := s.lock(ctx); err != nil {
-		return store.Member{}, err
-	}
-	defer s.mu.Unlock()
-	m := s.members[id]
-	if m == nil {
-		return store.Member{}, store.ErrNotFound
-	}
-	return s.memberLocked(id, m), nil
+	slices.SortFunc(found, func(a, b store.Member) int { return cmp.Compare(a.Engine, b.Engine) })
+	return found, nil
 }
 
 func (s *Store) memberLocked(id store.EngineID, m *member) store.Member {

@@ -48,12 +48,24 @@ func open(t *testing.T) storetest.Harness {
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
+// A bare store has the required methods and no optional role.
+type bare struct{ store.Store }
+
+// The rules of the required methods hold without any optional role.
+func TestStoreWithoutOptionalRoles(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		h := open(t)
+		h.Store = bare{h.Store}
+		return h
+	})
+}
+
 func TestClosed(t *testing.T) {
 	s := New(Options{})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Live(t.Context()); !errors.Is(err, errClosed) {
+	if _, err := store.Complete(s).Live(t.Context()); !errors.Is(err, errClosed) {
 		t.Errorf("err = %v, want %v", err, errClosed)
 	}
 }

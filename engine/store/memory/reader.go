@@ -1,22 +1,41 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Runs lists runs, newest first.
+// Runs returns the runs that a filter selects.
 func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+	kind, err := storekit.KindOf(f)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	if f.Limit == 0 {
-		f.Limit = store.DefaultRunLimit
+	switch kind {
+	case storekit.KindName:
+		return s.namedRunLocked(f.Name), nil
+	case storekit.KindOrphans:
+		return idsOf(s.orphansLocked(f), f.Max()), nil
+	case storekit.KindAddressed:
+		return idsOf(s.addressedLocked(), f.Max()), nil
+	case storekit.KindOverdue:
+		return idsOf(s.overdueLocked(f), f.Max()), nil
 	}
+	return s.listLocked(f), nil
+}
+
+// listLocked lists runs for people, newest first.
+func (s *Store) listLocked(f store.RunFilter) []store.RunRow {
 	asked := func(r *run) bool {
 		w := s.flows[r.head.Workflow-1]
 		return (len(f.States) == 0 || slices.Contains(f.States, r.head.State)) &&
@@ -28,14 +47,14 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, er
 	}
 	var rows []store.RunRow
 	for _, id := range slices.Backward(s.order) {
-		if len(rows) == f.Limit {
+		if len(rows) == f.Max() {
 			break
 		}
 		if r := s.runs[id]; asked(r) {
 			rows = append(rows, s.runRowLocked(r))
 		}
 	}
-	return rows, nil
+	return rows
 }
 
 func (s *Store) runRowLocked(r *run) store.RunRow {
@@ -43,21 +62,64 @@ func (s *Store) runRowLocked(r *run) store.RunRow {
 	return store.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key.key, OwnerAlive: s.aliveLocked(r.head.Owner)}
 }
 
-// Find returns the run with this public name, or internal id in decimal.
-// Returns ErrNotFound.
-func (s *Store) Find(ctx context.Context, name string) (store.RunRow, error) {
-	if err := s.lock(ctx); err != nil {
-		return store.RunRow{}, err
-	}
-	defer s.mu.Unlock()
+// namedRunLocked returns the run with a public name, or internal id in decimal.
+func (s *Store) namedRunLocked(name string) []store.RunRow {
 	id, ok := s.names[name]
 	if !ok {
 		id, _ = store.ParseRunID(name)
 	}
 	if r := s.runs[id]; r != nil {
-		return s.runRowLocked(r), nil
+		return []store.RunRow{s.runRowLocked(r)}
 	}
-	return store.RunRow{}, store.ErrNotFound
+	return nil
+}
+
+// orphansLocked returns open runs of members declared dead, and those without an owner
+// if the filter asks for them, that are not at rest or have a message, ascending by id.
+func (s *Store) orphansLocked(f store.RunFilter) []*run {
+	var runs []*run
+	for owner, q := range s.open {
+		if m := s.members[owner]; owner == 0 && f.Owners&store.OwnerNone == 0 || owner != 0 && (m == nil || !m.dead) {
+			continue
+		}
+		for _, r := range q.runs {
+			if r.head.Run > f.After && !(r.head.AtRest() && len(s.inbox[r.head.Run]) == 0) && !s.shunnedLocked(r) {
+				runs = append(runs, r)
+			}
+		}
+	}
+	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(a.head.Run, b.head.Run) })
+	return runs
+}
+
+// addressedLocked returns open runs of members declared dead for which messages wait,
+// those of the oldest messages first.
+func (s *Store) addressedLocked() []*run {
+	var runs []*run
+	for id := range s.inbox {
+		r := s.runs[id]
+		if m := s.members[r.head.Owner]; !r.head.State.Final() && m != nil && m.dead && !s.shunnedLocked(r) {
+			runs = append(runs, r)
+		}
+	}
+	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(s.inbox[a.head.Run][0].ID, s.inbox[b.head.Run][0].ID) })
+	return runs
+}
+
+// overdueLocked returns open runs of other live engines whose next check passed too long
+// ago, most overdue first.
+func (s *Store) overdueLocked(f store.RunFilter) []*run {
+	var runs []*run
+	past := s.now().Add(-f.Overdue).Add(-time.Nanosecond)
+	for owner, q := range s.open {
+		if owner != f.Asking && s.aliveLocked(owner) {
+			runs = append(runs, q.due(past, f.Max())...)
+		}
+	}
+	slices.SortFunc(runs, func(a, b *run) int {
+		return cmp.Or(a.head.NextCheck.Compare(b.head.NextCheck), cmp.Compare(a.head.Run, b.head.Run))
+	})
+	return runs
 }
 
 // StepRows returns the view of a run's steps, by node number.
@@ -76,13 +138,13 @@ func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]store.StepVie
 	}
 	var changes []store.StepRow
 	for _, row := range r.rows {
-		c, err := store.DecodeStepRows(row.steps)
+		c, err := storekit.DecodeStepRows(row.steps)
 		if err != nil {
 			return nil, err
 		}
 		changes = append(changes, c...)
 	}
-	return store.FoldSteps(nodes, r.head.Owner, changes), nil
+	return storekit.FoldSteps(nodes, r.head.Owner, changes), nil
 }
 
 // Alerts lists alerts, newest first; run 0 means of all runs.

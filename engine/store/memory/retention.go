@@ -9,11 +9,6 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-var (
-	_ store.Retainer     = (*Store)(nil)
-	_ store.RetainTeller = (*Store)(nil)
-)
-
 // Retained returns the highest id of a run that was removed.
 func (s *Store) Retained(ctx context.Context) (machine.RunID, error) {
 	if err := s.lock(ctx); err != nil {

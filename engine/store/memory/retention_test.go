@@ -53,7 +53,7 @@ func TestRetain(t *testing.T) {
 		}
 	}
 	for _, run := range []machine.RunID{3, 4, 6} {
-		if _, _, err := s.Load(ctx, run); err != nil {
+		if _, _, err := store.LoadRun(ctx, s, run); err != nil {
 			t.Errorf("run %d: %v, want it there", run, err)
 		}
 	}
@@ -68,10 +68,10 @@ func TestRetain(t *testing.T) {
 		t.Errorf("undelivered = %+v, err = %v, want alert %d", got, err, alerts[1].ID)
 	}
 	for _, run := range []machine.RunID{1, 2, 5} {
-		if _, _, err := s.Load(ctx, run); !errors.Is(err, store.ErrNotFound) {
+		if _, _, err := store.LoadRun(ctx, s, run); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("load run %d: err = %v, want ErrNotFound", run, err)
 		}
-		if _, err := s.Find(ctx, fmt.Sprint("n", run)); !errors.Is(err, store.ErrNotFound) {
+		if _, err := store.Complete(s).Find(ctx, fmt.Sprint("n", run)); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("find run %d: err = %v, want ErrNotFound", run, err)
 		}
 		if sub := submit(run+10, int(run), machine.RunRunning, at); sub.Exists {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // Options of a Store. Zero fields mean defaults.
@@ -55,7 +56,7 @@ type Store struct {
 	wakes    []chan struct{}
 	logLines int64                // last number given
 	passes   map[string]time.Time // not before
-	turns    store.Rotation       // of the runs for which messages wait
+	turns    storekit.Rotation    // of the runs for which messages wait
 }
 
 type flow struct {
@@ -93,7 +94,15 @@ type row struct {
 	steps []byte
 }
 
-var _ store.Store = (*Store)(nil)
+var _ interface {
+	store.Store
+	store.Passes
+	store.Hands
+	store.Evidence
+	store.Views
+	store.Waker
+	store.Retainer
+} = (*Store)(nil)
 
 // New returns an empty Store.
 func New(o Options) *Store {
@@ -156,11 +165,11 @@ func (s *Store) addLocked(r *run) {
 	s.order = slices.Insert(s.order, i, r.head.Run)
 }
 
-// idsOf returns the ids of up to limit runs, in the order given.
-func idsOf(runs []*run, limit int) []machine.RunID {
-	ids := make([]machine.RunID, min(len(runs), limit))
-	for i := range ids {
-		ids[i] = runs[i].head.Run
+// idsOf returns rows with the ids of up to limit runs, in the order given.
+func idsOf(runs []*run, limit int) []store.RunRow {
+	rows := make([]store.RunRow, min(len(runs), limit))
+	for i := range rows {
+		rows[i].Run = runs[i].head.Run
 	}
-	return ids
+	return rows
 }

@@ -86,7 +86,7 @@ func TestSubmissionAloneOfATakenID(t *testing.T) {
 			t.Errorf("%s: outcome = %+v, want ErrExists", name, o)
 		}
 	}
-	if _, rows, err := b.Load(t.Context(), 1); err != nil || len(rows) != 1 {
+	if _, rows, err := store.LoadRun(t.Context(), b, 1); err != nil || len(rows) != 1 {
 		t.Errorf("the other run has %d rows, err = %v, want 1", len(rows), err)
 	}
 }

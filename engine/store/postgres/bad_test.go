@@ -198,7 +198,7 @@ func TestReadOnly(t *testing.T) {
 	if err := b.commit(t.Context(), next); err != nil {
 		t.Errorf("commit afterwards: %v", err)
 	}
-	if _, rows, err := b.Load(t.Context(), 7); err != nil || len(rows) != 2 {
+	if _, rows, err := store.LoadRun(t.Context(), b, 7); err != nil || len(rows) != 2 {
 		t.Errorf("%d rows, err = %v, want 2", len(rows), err)
 	}
 }
@@ -231,7 +231,7 @@ func TestTooManyConnections(t *testing.T) {
 			t.Errorf("commit afterwards: %v", err)
 		}
 	}
-	if _, rows, err := b.Load(t.Context(), 7); err != nil || len(rows) != 2 {
+	if _, rows, err := store.LoadRun(t.Context(), b, 7); err != nil || len(rows) != 2 {
 		t.Errorf("%d rows, err = %v, want 2", len(rows), err)
 	}
 }

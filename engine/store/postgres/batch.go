@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // A batch is what one commit sends: transitions as columns.
@@ -145,7 +146,7 @@ func (b *batch) add(t *store.Transition) {
 		}
 	}
 	if len(t.Steps) > 0 {
-		b.scratch = store.AppendStepRows(b.scratch[:0], t.Steps)
+		b.scratch = storekit.AppendStepRows(b.scratch[:0], t.Steps)
 		b.steps.blob(b.scratch)
 	} else {
 		b.steps.null()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // Commit lands a batch, submissions among it, in one statement. A submission
@@ -19,7 +20,7 @@ import (
 // afterwards. Returns ErrFenced; a submission that was still open when the
 // engine was fenced, after others have landed, has it as its outcome.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
-	if err := store.ValidateBatch(items); err != nil {
+	if err := storekit.ValidateBatch(items); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {

@@ -10,8 +10,6 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-var _ store.Examiner = (*Store)(nil)
-
 // serverCondition is one row. Of other users' sessions a plain user sees no
 // ages: then they count as none.
 const serverCondition = `

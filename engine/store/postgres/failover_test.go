@@ -87,7 +87,7 @@ func TestSynchronousFailover(t *testing.T) {
 	}
 	b.join(t)
 	b.mustTick(t)
-	if loaded, err := b.LoadMany(t.Context(), []machine.RunID{1, 20}); err != nil || len(loaded) != 2 || len(loaded[0].Rows) != 2 || len(loaded[1].Rows) != 1 {
+	if loaded, err := b.Load(t.Context(), 1, 20); err != nil || len(loaded) != 2 || len(loaded[0].Rows) != 2 || len(loaded[1].Rows) != 1 {
 		t.Errorf("loaded = %+v, err = %v, want all that was confirmed", loaded, err)
 	}
 
@@ -195,7 +195,7 @@ func TestCrashedServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, rows, err := b.Load(t.Context(), 1); err != nil || len(rows) != 4 {
+	if _, rows, err := store.LoadRun(t.Context(), b, 1); err != nil || len(rows) != 4 {
 		t.Errorf("%d rows, err = %v, want 4", len(rows), err)
 	}
 }

@@ -111,7 +111,7 @@ func TestEveryFormWaitsForTheFence(t *testing.T) {
 // is a backup that was restored.
 func TestRestoredBackup(t *testing.T) {
 	s := open(t, migrated(t))
-	if _, err := s.Live(t.Context()); err != nil {
+	if _, err := store.Complete(s).Live(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	line, _ := s.lineage.reached()

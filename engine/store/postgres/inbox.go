@@ -23,8 +23,7 @@ SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::in
 FROM engine.run WHERE run_id = $1 FOR KEY SHARE
 ON CONFLICT (run_id, dedup) DO UPDATE SET kind = i.kind
 RETURNING id, pg_catalog.pg_current_xact_id()::text`
-	messageList  = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM engine.inbox WHERE run_id = $1 ORDER BY id LIMIT $2`
-	messageWaits = `SELECT EXISTS (SELECT FROM engine.inbox WHERE id = $1 AND run_id = $2)`
+	messageList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM engine.inbox WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 	// messageDiscard leaves the messages of an open run alone.
 	messageDiscard = `
 DELETE FROM engine.inbox i USING engine.run r
@@ -60,9 +59,10 @@ func (s *Store) Post(ctx context.Context, m store.Message) (store.MessageID, err
 	return store.MessageID(id), nil
 }
 
-// Messages returns up to limit messages of a run in order of arrival.
-func (s *Store) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
-	rows, err := s.db.QueryContext(ctx, messageList, int64(run), limit)
+// Messages returns up to limit messages of a run behind one of them, in order of
+// arrival.
+func (s *Store) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+	rows, err := s.db.QueryContext(ctx, messageList, int64(run), int64(after), limit)
 	if err != nil {
 		return nil, wrap("read messages", err)
 	}
@@ -80,15 +80,6 @@ func (s *Store) Messages(ctx context.Context, run machine.RunID, limit int) ([]s
 		return nil, wrap("read messages", err)
 	}
 	return out, nil
-}
-
-// Waits reports whether a message of a run is in its inbox still.
-func (s *Store) Waits(ctx context.Context, run machine.RunID, id store.MessageID) (bool, error) {
-	var waits bool
-	if err := s.db.QueryRowContext(ctx, messageWaits, int64(id), int64(run)).Scan(&waits); err != nil {
-		return false, wrap("look for a message", err)
-	}
-	return waits, nil
 }
 
 // Discard removes messages of a run that has ended.

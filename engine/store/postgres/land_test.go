@@ -436,7 +436,7 @@ func TestReadersKeepToThemselves(t *testing.T) {
 	if _, err := b.Tick(t.Context(), b.id, time.Hour, 10); err != nil {
 		t.Errorf("tick: %v", err)
 	}
-	if _, _, err := b.Load(t.Context(), 1); err != nil {
+	if _, _, err := store.LoadRun(t.Context(), b, 1); err != nil {
 		t.Errorf("load: %v", err)
 	}
 	cancel()

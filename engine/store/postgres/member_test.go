@@ -18,7 +18,7 @@ func TestDeadEngineStaysDead(t *testing.T) {
 	if _, err := b.Tick(t.Context(), b.id, time.Hour, 1); !errors.Is(err, store.ErrLapsed) {
 		t.Errorf("tick of a dead engine: err = %v, want ErrLapsed", err)
 	}
-	if live, err := b.Live(t.Context()); err != nil || len(live) != 0 {
+	if live, err := store.Complete(b).Live(t.Context()); err != nil || len(live) != 0 {
 		t.Errorf("live engines = %v, err = %v, want 0", live, err)
 	}
 }

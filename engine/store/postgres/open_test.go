@@ -253,7 +253,7 @@ func TestKilledBackend(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, rows, err := s.Load(t.Context(), 7); err != nil || len(rows) != int(seq)+1 {
+		if _, rows, err := store.LoadRun(t.Context(), s, 7); err != nil || len(rows) != int(seq)+1 {
 			t.Errorf("%s: %d rows, err = %v, want %d", name, len(rows), err, seq+1)
 		}
 	}

@@ -23,9 +23,8 @@ SELECT o.run_id FROM engine.member m CROSS JOIN LATERAL (
   ORDER BY r.next_check, r.run_id LIMIT $3) o
 WHERE m.engine <> $1 AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()
 ORDER BY o.next_check, o.run_id LIMIT $3`
-	memberColumns = `SELECT engine, address, joined_at, lease_until, extract(epoch FROM lease_until - pg_catalog.clock_timestamp())::float8 FROM engine.member`
-	memberLive    = memberColumns + ` WHERE NOT dead AND lease_until > pg_catalog.clock_timestamp() ORDER BY engine`
-	memberOne     = memberColumns + ` WHERE engine = $1`
+	// memberList shows a member that was declared dead as one without a lease.
+	memberList = `SELECT engine, address, joined_at, lease_until, least(extract(epoch FROM lease_until - pg_catalog.clock_timestamp())::float8, CASE WHEN dead THEN 0 END) FROM engine.member ORDER BY engine`
 )
 
 // Pass reports whether the caller may make the named pass now. An answer that
@@ -42,32 +41,9 @@ func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (bo
 	return n > 0, nil
 }
 
-// Overdue returns open runs of other live engines whose next check passed more
-// than grace ago, most overdue first.
-func (s *Store) Overdue(ctx context.Context, self store.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
-	return s.runIDs(ctx, "list overdue runs", runOverdue, int64(self), grace.Seconds(), limit)
-}
-
-// Live returns the members whose lease has not passed, by number.
-func (s *Store) Live(ctx context.Context) ([]store.Member, error) {
-	return s.members(ctx, memberLive)
-}
-
-// Member returns a member that lives, or that is dead and still owns open runs.
-func (s *Store) Member(ctx context.Context, id store.EngineID) (store.Member, error) {
-	found, err := s.members(ctx, memberOne, int64(id))
-	switch {
-	case err != nil:
-		return store.Member{}, err
-	case len(found) == 0:
-		return store.Member{}, store.ErrNotFound
-	}
-	return found[0], nil
-}
-
-// members reads what a query of members finds.
-func (s *Store) members(ctx context.Context, query string, args ...any) ([]store.Member, error) {
-	rows, err := s.db.QueryContext(ctx, query, args...)
+// Members returns the live members, and the dead ones that still own open runs.
+func (s *Store) Members(ctx context.Context) ([]store.Member, error) {
+	rows, err := s.db.QueryContext(ctx, memberList)
 	if err != nil {
 		return nil, wrap("list engines", err)
 	}

@@ -333,7 +333,7 @@ func TestPooler(t *testing.T) {
 				if err := b.commit(t.Context(), store.Transition{Run: run, Seq: 1, At: at, Data: []byte("2")}); !errors.Is(err, store.ErrStale) {
 					t.Errorf("a stale commit: err = %v, want ErrStale", err)
 				}
-				if loaded, err := b.LoadMany(t.Context(), []machine.RunID{run}); err != nil || len(loaded) != 1 || len(loaded[0].Rows) != 2 {
+				if loaded, err := b.Load(t.Context(), run); err != nil || len(loaded) != 1 || len(loaded[0].Rows) != 2 {
 					t.Errorf("loaded = %+v, err = %v, want one run of 2 rows", loaded, err)
 				}
 			}

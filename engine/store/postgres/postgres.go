@@ -25,6 +25,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // Options of a Store. Zero fields mean defaults.
@@ -69,7 +70,7 @@ type Store struct {
 	orphans walk
 	// abandoned is the same, but leaves out runs that have no owner.
 	abandoned walk
-	turns     store.Rotation // of the runs for which messages wait
+	turns     storekit.Rotation // of the runs for which messages wait
 	retention
 	minima     minima
 	bell       bell
@@ -77,7 +78,16 @@ type Store struct {
 	probeEvery time.Duration // between two probes of it
 }
 
-var _ store.Store = (*Store)(nil)
+var _ interface {
+	store.Store
+	store.Passes
+	store.Hands
+	store.Evidence
+	store.Views
+	store.Waker
+	store.Examiner
+	store.Retainer
+} = (*Store)(nil)
 
 // Open connects to a migrated database. Returns *store.SchemaError if its
 // schema does not fit this binary.
@@ -157,7 +167,7 @@ func unmigrated(err error) bool {
 // not, what that means.
 func wrap(what string, err error) error {
 	if state := sqlstate(err); state == "XX001" || state == "XX002" { // data_corrupted, index_corrupted
-		err = store.Damaged(err)
+		err = storekit.Damaged(err)
 	}
 	if why := meaning(err); why != "" {
 		return fmt.Errorf("postgres: %s: %w: %s", what, err, why)

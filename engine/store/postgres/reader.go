@@ -15,41 +15,55 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // runLoad is one statement, so that head and rows belong together: the head
 // stands in every row.
 const runLoad = `
-SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name, j.seq, j.at, j.data
+SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
+       EXISTS (SELECT FROM engine.inbox WHERE run_id = $1), j.seq, j.at, j.data
 FROM engine.run r JOIN engine.journal j USING (run_id) LEFT JOIN engine.run_name n USING (run_id)
 WHERE r.run_id = $1 ORDER BY j.seq`
 
-// Load returns a run's head and all its rows. Returns ErrNotFound.
-func (s *Store) Load(ctx context.Context, id machine.RunID) (store.Head, []store.Row, error) {
+// Load returns heads and all rows of runs, ascending; those that do not exist are
+// missing. One run is read without preparing a statement, which costs a round trip.
+func (s *Store) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
+	switch len(ids) {
+	case 0:
+		return nil, nil
+	case 1:
+		return s.loadOne(ctx, ids[0])
+	}
+	return s.loadMany(ctx, ids)
+}
+
+func (s *Store) loadOne(ctx context.Context, id machine.RunID) ([]store.Loaded, error) {
 	rows, err := s.db.QueryContext(ctx, runLoad, int64(id))
 	if err != nil {
-		return store.Head{}, nil, wrap("load run", err)
+		return nil, wrap("load run", err)
 	}
 	defer rows.Close()
 	var (
 		head headRow
-		out  []store.Row
+		out  store.Loaded
 	)
 	for rows.Next() {
 		var r store.Row
-		if err := rows.Scan(append(head.fields(), &r.Seq, &r.At, &r.Data)...); err != nil {
-			return store.Head{}, nil, wrap("load run", err)
+		if err := rows.Scan(append(head.fields(), &out.Waiting, &r.Seq, &r.At, &r.Data)...); err != nil {
+			return nil, wrap("load run", err)
 		}
 		r.At = r.At.UTC()
-		out = append(out, r)
+		out.Rows = append(out.Rows, r)
 	}
 	if err := rows.Err(); err != nil {
-		return store.Head{}, nil, wrap("load run", err)
+		return nil, wrap("load run", err)
 	}
-	if len(out) == 0 {
-		return store.Head{}, nil, store.ErrNotFound
+	if len(out.Rows) == 0 {
+		return nil, nil
 	}
-	return head.head(id), out, nil
+	out.Head = head.head(id)
+	return []store.Loaded{out}, nil
 }
 
 // runLoadMany is one statement, so that heads and rows belong together. A head
@@ -64,18 +78,15 @@ SELECT r.run_id, -1 AS seq, pg_catalog.timestamptz_send(r.created_at) AS at,
 FROM engine.run r LEFT JOIN engine.run_name n USING (run_id) WHERE r.run_id = ANY ($1::int8[])
 UNION ALL SELECT run_id, seq, pg_catalog.timestamptz_send(at), data FROM engine.journal WHERE run_id = ANY ($1::int8[])`
 
-// LoadMany is Load of many runs, ascending; those that do not exist are missing.
-// It is one statement, prepared so that numbers and data come in binary.
-func (s *Store) LoadMany(ctx context.Context, ids []machine.RunID) ([]store.Loaded, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
+// loadMany reads many runs with one statement, which is prepared so that numbers and
+// data come in binary.
+func (s *Store) loadMany(ctx context.Context, ids []machine.RunID) ([]store.Loaded, error) {
 	if s.pooled.Load() { // a prepared statement may be unknown to the next session
 		rows, err := s.db.QueryContext(ctx, runLoadMany, runArray(ids))
 		if err != nil {
 			return nil, wrap("load runs", err)
 		}
-		out, err := loadMany(rows)
+		out, err := foundRuns(rows)
 		if err != nil {
 			return nil, wrap("load runs", err)
 		}
@@ -88,7 +99,7 @@ func (s *Store) LoadMany(ctx context.Context, ids []machine.RunID) ([]store.Load
 	var out []store.Loaded
 	rows, err := stmt.QueryContext(ctx, runArray(ids))
 	if err == nil {
-		out, err = loadMany(rows)
+		out, err = foundRuns(rows)
 	}
 	if e := stmt.Close(); err == nil {
 		err = e
@@ -100,8 +111,8 @@ func (s *Store) LoadMany(ctx context.Context, ids []machine.RunID) ([]store.Load
 	return out, nil
 }
 
-// loadMany reads what runLoadMany finds and closes it.
-func loadMany(rows *sql.Rows) ([]store.Loaded, error) {
+// foundRuns reads what runLoadMany finds and closes it.
+func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 	defer rows.Close()
 	found := make(map[machine.RunID]*store.Loaded)
 	for rows.Next() {
@@ -271,8 +282,38 @@ WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '
 	runFindByID   = runColumns + ` WHERE r.run_id = $1`
 )
 
-// Runs lists runs, newest first.
+// Runs returns the runs that a filter selects. Each kind of filter has statements of its
+// own, so that an index serves each.
 func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+	kind, err := storekit.KindOf(f)
+	if err != nil {
+		return nil, err
+	}
+	var ids []machine.RunID
+	switch kind {
+	case storekit.KindList:
+		return s.listed(ctx, f)
+	case storekit.KindName:
+		return s.named(ctx, f.Name)
+	case storekit.KindOrphans:
+		ids, err = s.orphaned(ctx, f.After, f.Max(), f.Owners&store.OwnerNone != 0)
+	case storekit.KindAddressed:
+		ids, err = s.runIDs(ctx, "list runs that are spoken to", inboxAddressed, f.Max())
+	case storekit.KindOverdue:
+		ids, err = s.runIDs(ctx, "list overdue runs", runOverdue, int64(f.Asking), f.Overdue.Seconds(), f.Max())
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]store.RunRow, len(ids))
+	for i, id := range ids {
+		rows[i].Run = id
+	}
+	return rows, nil
+}
+
+// listed lists runs for people, newest first.
+func (s *Store) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	if !isText(f.Workflow) || !isText(f.Digest) || !isText(f.Key) {
 		return nil, nil
 	}
@@ -280,10 +321,7 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, er
 	for i, st := range f.States {
 		states[i], open = int64(st), open && !st.Final()
 	}
-	if f.Limit == 0 {
-		f.Limit = store.DefaultRunLimit
-	}
-	query, args := runList, []any{states, f.Workflow, f.Digest, f.Since, f.Limit, int64(cmp.Or(f.Before, math.MaxInt64))}
+	query, args := runList, []any{states, f.Workflow, f.Digest, f.Since, f.Max(), int64(cmp.Or(f.Before, math.MaxInt64))}
 	switch {
 	case f.Key != "":
 		query, args = runListByKey, append(args, f.Key)
@@ -326,11 +364,10 @@ func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
 	return r, nil
 }
 
-// Find returns the run with this public name, or internal id in decimal.
-// Returns ErrNotFound.
-func (s *Store) Find(ctx context.Context, name string) (store.RunRow, error) {
+// named returns the run with a public name, or internal id in decimal.
+func (s *Store) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
-		return store.RunRow{}, store.ErrNotFound
+		return nil, nil
 	}
 	var r store.RunRow
 	scan := func(row interface{ Scan(...any) error }) (err error) {
@@ -342,12 +379,12 @@ func (s *Store) Find(ctx context.Context, name string) (store.RunRow, error) {
 		err = s.lookOne(ctx, scan, runFindByID, int64(id))
 	}
 	if noRows(err) {
-		return store.RunRow{}, store.ErrNotFound
+		return nil, nil
 	}
 	if err != nil {
-		return store.RunRow{}, wrap("find run", err)
+		return nil, wrap("find run", err)
 	}
-	return r, nil
+	return []store.RunRow{r}, nil
 }
 
 // stepSource lists a run's nodes and then its changes, in one statement so that
@@ -386,7 +423,7 @@ func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]store.StepVie
 			nodes, owner = append(nodes, n), store.EngineID(by)
 			continue
 		}
-		c, err := store.DecodeStepRows(steps)
+		c, err := storekit.DecodeStepRows(steps)
 		if err != nil {
 			return nil, wrap("read steps", err)
 		}
@@ -395,7 +432,7 @@ func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]store.StepVie
 	if err := rows.Err(); err != nil {
 		return nil, wrap("read steps", err)
 	}
-	return store.FoldSteps(nodes, owner, changes), nil
+	return storekit.FoldSteps(nodes, owner, changes), nil
 }
 
 // The columns of a listed alert, and what they come from. The limit stands

@@ -11,11 +11,6 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-var (
-	_ store.Retainer     = (*Store)(nil)
-	_ store.RetainTeller = (*Store)(nil)
-)
-
 const (
 	// retainNote tells, before the first of them goes, up to which id runs may be
 	// gone: a row that is missing below it was not lost.

@@ -103,7 +103,7 @@ func (y *yard) retain(before time.Time) store.RetainStats {
 // wantRows checks how many rows of a run can be read, and that they are in order.
 func (y *yard) wantRows(id machine.RunID, n int) {
 	y.Helper()
-	_, rows, err := y.s.Load(context.WithoutCancel(y.Context()), id)
+	_, rows, err := store.LoadRun(context.WithoutCancel(y.Context()), y.s, id)
 	if err != nil || len(rows) != n {
 		y.Fatalf("run %d: %d rows, err = %v, want %d", id, len(rows), err, n)
 	}
@@ -578,7 +578,7 @@ func TestMigrateJournal(t *testing.T) {
 		t.Errorf("a role that could read the journal can: %v, the view: %v, another view: %v, what they could with that: %v, err = %v", can, views, steps, other, err)
 	}
 	s := open(t, dsn)
-	if _, rows, err := s.Load(t.Context(), 5); err != nil || len(rows) != 3 || string(rows[0].Data) != "x" || string(rows[1].Data) != "y" {
+	if _, rows, err := store.LoadRun(t.Context(), s, 5); err != nil || len(rows) != 3 || string(rows[0].Data) != "x" || string(rows[1].Data) != "y" {
 		t.Errorf("rows = %+v, err = %v", rows, err)
 	}
 	var state string

@@ -148,25 +148,25 @@ func TestRolesAreLimited(t *testing.T) {
 	if rows, err := reader.Runs(t.Context(), store.RunFilter{}); err != nil || len(rows) != 1 {
 		t.Errorf("list: %d runs, err = %v", len(rows), err)
 	}
-	if row, err := reader.Find(t.Context(), "n"); err != nil || row.Run != run {
+	if row, err := store.Complete(reader).Find(t.Context(), "n"); err != nil || row.Run != run {
 		t.Errorf("find: %+v, err = %v", row, err)
 	}
-	if _, rows, err := reader.Load(t.Context(), run); err != nil || len(rows) != 1 {
+	if _, rows, err := store.LoadRun(t.Context(), reader, run); err != nil || len(rows) != 1 {
 		t.Errorf("load: %d rows, err = %v", len(rows), err)
 	}
 	for what, err := range map[string]error{
 		"rows":           second(reader.Rows(t.Context(), run, 0, 10)),
-		"many":           second(reader.LoadMany(t.Context(), []machine.RunID{run})),
+		"many":           second(reader.Load(t.Context(), run)),
 		"steps":          second(reader.StepRows(t.Context(), run)),
 		"alerts":         second(reader.Alerts(t.Context(), run, 10)),
 		"all alerts":     second(reader.Alerts(t.Context(), 0, 10)),
 		"undelivered":    second(reader.Undelivered(t.Context(), 10)),
 		"logs":           second(reader.Logs(t.Context(), run, 0, 10)),
 		"late":           second(reader.LateReplies(t.Context(), run)),
-		"messages":       second(reader.Messages(t.Context(), run, 10)),
-		"waits":          second(reader.Waits(t.Context(), run, 1)),
-		"engines":        second(reader.Live(t.Context())),
-		"live":           second(reader.Live(t.Context())),
+		"messages":       second(reader.Messages(t.Context(), run, 0, 10)),
+		"waits":          second(store.Complete(reader).Waits(t.Context(), run, 1)),
+		"engines":        second(store.Complete(reader).Live(t.Context())),
+		"live":           second(store.Complete(reader).Live(t.Context())),
 		"key":            second(reader.Pin(t.Context(), store.SettingKey, "")),
 		"retained":       second(reader.Retained(t.Context())),
 		"examine":        second(reader.Examine(t.Context())),
@@ -372,7 +372,7 @@ func TestSearchPath(t *testing.T) {
 	if out, err := b.w.Commit(t.Context(), batch); err != nil || !out[0].Landed {
 		t.Errorf("commit: %+v, err = %v", out, err)
 	}
-	if _, err := s.LoadMany(t.Context(), []machine.RunID{1, 2, 3}); err != nil {
+	if _, err := s.Load(t.Context(), 1, 2, 3); err != nil {
 		t.Errorf("load: %v", err)
 	}
 	if rows, err := s.Runs(t.Context(), store.RunFilter{}); err != nil || len(rows) != 4 {

@@ -52,7 +52,7 @@ WITH own AS MATERIALIZED (
   RETURNING run_id
 )`
 	// commitKeyed takes a key that is free, or that a run held which has freed it
-	// (store.HoldsKey). A key that is held becomes NULL, which the table forbids:
+	// (storekit.HoldsKey). A key that is held becomes NULL, which the table forbids:
 	// nothing lands. A holder that this statement does not see yet counts as one
 	// that holds.
 	commitKeyed = `, keyed AS (

@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // meet answers doubtful submissions whose name or key belongs to another run
@@ -251,7 +252,7 @@ func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held b
 	if err != nil && !noRows(err) {
 		return false, err
 	}
-	if err == nil && store.HoldsKey(machine.RunState(state)) {
+	if err == nil && storekit.HoldsKey(machine.RunState(state)) {
 		*sub = store.Submitted{Run: machine.RunID(holder), Name: name, Exists: true}
 		return true, nil
 	}

@@ -69,17 +69,16 @@ func (w *walk) put(page, list []machine.RunID) {
 	}
 }
 
-// Orphans returns open runs without an owner, or of a member declared dead, that are
-// not at rest or have a message. A caller that asks page after page, each after
-// the last run of the one before, pays for one walk in many pages; what became
-// an orphan since that walk began may show only in the next one.
-func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	return s.walked(ctx, &s.orphans, after, limit, true)
-}
-
-// Abandoned is Orphans, but leaves out runs that have no owner.
-func (s *Store) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	return s.walked(ctx, &s.abandoned, after, limit, false)
+// orphaned returns open runs of members declared dead, and those without an owner if
+// unowned is set, that are not at rest or have a message. A caller that asks page after
+// page, each after the last run of the one before, pays for one walk in many pages. A run
+// that became an orphan since that walk began may show only in the next walk.
+func (s *Store) orphaned(ctx context.Context, after machine.RunID, limit int, unowned bool) ([]machine.RunID, error) {
+	w := &s.abandoned
+	if unowned {
+		w = &s.orphans
+	}
+	return s.walked(ctx, w, after, limit, unowned)
 }
 
 // walked returns a page of a walk over orphans, those of nobody included or not.
@@ -118,11 +117,6 @@ CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND sta
   AND NOT (state IN (6, 7) AND next_check = 'infinity' AND EXISTS (SELECT FROM engine.suspect x WHERE x.run_id = i.run_id AND x.deaths >= 3)) OFFSET 0) r
 JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
-
-// Addressed returns open runs of members declared dead for which messages wait.
-func (s *Store) Addressed(ctx context.Context, limit int) ([]machine.RunID, error) {
-	return s.runIDs(ctx, "list runs that are spoken to", inboxAddressed, limit)
-}
 
 // rename makes a list go on after another run than the last of its page.
 func (w *walk) rename(from, to machine.RunID) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // S49: the runs of a dead engine are found page by page, each once and none
@@ -20,7 +21,7 @@ func TestOrphanPages(t *testing.T) {
 	var got []machine.RunID
 	pages := 0
 	for after := machine.RunID(0); ; pages++ {
-		page, err := s.Orphans(t.Context(), after, 256)
+		page, err := storetest.IDs(s.Runs(t.Context(), storetest.Orphans(after, 256)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,15 +43,15 @@ func TestOrphanPages(t *testing.T) {
 		t.Errorf("%d orphans, want %d, ascending and each once", len(got), n-384)
 	}
 	// Two walks at once disturb each other's list, not the result.
-	a, err := s.Orphans(t.Context(), 0, 10)
+	a, err := storetest.IDs(s.Runs(t.Context(), storetest.Orphans(0, 10)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := s.Orphans(t.Context(), 0, 20)
+	b, err := storetest.IDs(s.Runs(t.Context(), storetest.Orphans(0, 20)))
 	if err != nil || !slices.Equal(a, b[:10]) {
 		t.Fatalf("two walks: %v and %v, err = %v", a, b, err)
 	}
-	if next, err := s.Orphans(t.Context(), a[9], 10); err != nil || !slices.Equal(next, b[10:]) {
+	if next, err := storetest.IDs(s.Runs(t.Context(), storetest.Orphans(a[9], 10))); err != nil || !slices.Equal(next, b[10:]) {
 		t.Errorf("the first walk goes on with %v, err = %v, want %v", next, err, b[10:])
 	}
 }

@@ -6,11 +6,7 @@ import (
 	"time"
 
 	"github.com/lib/pq"
-
-	"github.com/saga-engine/engine/engine/store"
 )
-
-var _ store.Waker = (*Store)(nil)
 
 const (
 	// wakeNotify is never part of a commit of transitions: NOTIFY takes a lock of

@@ -93,7 +93,7 @@ func TestAnotherProcessSpeaks(t *testing.T) {
 		if err != nil || !slices.Equal(tick.Inbox, []machine.RunID{1}) || len(tick.Unowned) != 1 || tick.Unowned[0].Run != 2 || len(tick.Dead) != 0 {
 			t.Errorf("tick = %+v, err = %v, want run 1 with a message and run 2 of nobody", tick, err)
 		}
-		got, err := s.Messages(t.Context(), 1, 10)
+		got, err := s.Messages(t.Context(), 1, 0, 10)
 		if err != nil || len(got) != 1 || got[0].By != "ann" || string(got[0].Data) != "pause" || got[0].Kind != store.MessageVerb {
 			t.Errorf("messages = %+v, err = %v", got, err)
 		}
@@ -182,7 +182,7 @@ func TestSpeakToABusyHolder(t *testing.T) {
 		t.Error("the child ended by itself")
 	}
 	checkWhole(t, path, nil)
-	got, err := b.Messages(t.Context(), 1, 1000)
+	got, err := b.Messages(t.Context(), 1, 0, 1000)
 	if err != nil || len(got) != len(said) {
 		t.Fatalf("%d messages, err = %v, want %d", len(got), err, len(said))
 	}
@@ -233,7 +233,7 @@ func TestCrashedHolderWithMessages(t *testing.T) {
 	if err != nil {
 		t.Fatalf("post to a file that nobody holds: %v", err)
 	}
-	if live, err := b.Live(t.Context()); len(live) != 1 || err != nil {
+	if live, err := store.Complete(b).Live(t.Context()); len(live) != 1 || err != nil {
 		t.Errorf("live engines = %v, err = %v: speaking must not end leases", live, err)
 	}
 	s := open(t, path, Options{})
@@ -245,14 +245,14 @@ func TestCrashedHolderWithMessages(t *testing.T) {
 	if ok, err := s.Fence(t.Context(), dead); !ok || err != nil {
 		t.Errorf("fence: dead = %v, err = %v", ok, err)
 	}
-	if ids, err := s.Orphans(t.Context(), 0, 10); err != nil || !slices.Equal(ids, []machine.RunID{1}) {
+	if ids, err := storetest.IDs(s.Runs(t.Context(), storetest.Orphans(0, 10))); err != nil || !slices.Equal(ids, []machine.RunID{1}) {
 		t.Errorf("orphans = %v, err = %v, want the run at rest, for its messages", ids, err)
 	}
 	take := store.Transition{Run: 1, Seq: 2, At: time.Now(), Owner: &id, Consumed: []store.MessageID{first, second}, Data: []byte("2")}
 	if out, err := w.Commit(t.Context(), []store.Transition{take}); err != nil || !out[0].Landed {
 		t.Errorf("take over: %+v, err = %v", out, err)
 	}
-	if left, err := b.Messages(t.Context(), 1, 10); err != nil || len(left) != 0 {
+	if left, err := b.Messages(t.Context(), 1, 0, 10); err != nil || len(left) != 0 {
 		t.Errorf("messages = %+v, err = %v, want them answered", left, err)
 	}
 }

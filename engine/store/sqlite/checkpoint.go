@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // SQLite writes the WAL back into the file within the commit that has made it
@@ -32,7 +33,7 @@ const (
 func (s *Store) wrote(items []store.Transition) {
 	s.written += commitBytes + rowBytes*len(items)
 	for i := range items {
-		s.written += len(items[i].Data) + store.StepRowSize*len(items[i].Steps)
+		s.written += len(items[i].Data) + storekit.StepRowSize*len(items[i].Steps)
 	}
 	if s.written < checkpointBytes || s.closing || s.beside != "" {
 		return

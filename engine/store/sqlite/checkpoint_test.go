@@ -59,7 +59,7 @@ func TestCheckpointsBesideCommits(t *testing.T) {
 	if err != nil || info.Size() < 4*checkpointBytes*9/10 {
 		t.Errorf("the file has %v bytes, err = %v, want what was written", info.Size(), err)
 	}
-	if _, rows, err := s.Load(t.Context(), run-1); err != nil || len(rows) != 1 {
+	if _, rows, err := store.LoadRun(t.Context(), s, run-1); err != nil || len(rows) != 1 {
 		t.Errorf("%d rows, err = %v", len(rows), err)
 	}
 }

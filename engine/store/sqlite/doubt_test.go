@@ -46,7 +46,7 @@ func TestAskedUntilKnown(t *testing.T) {
 				t.Errorf("%d answers were lost, want 6", lost)
 			}
 			for run, want := range map[machine.RunID]int{1: 2, 2: 1} {
-				if _, rows, err := s.Load(t.Context(), run); err != nil || len(rows) != want {
+				if _, rows, err := store.LoadRun(t.Context(), s, run); err != nil || len(rows) != want {
 					t.Errorf("run %d: %d rows, err = %v, want %d", run, len(rows), err, want)
 				}
 			}
@@ -74,7 +74,7 @@ func TestNoDoubtBeforeTheEnd(t *testing.T) {
 		t.Errorf("commit without a table: %+v, want an error", out)
 	}
 	must(t, raw(t, path), "ALTER TABLE elsewhere RENAME TO journal")
-	if _, rows, err := s.Load(t.Context(), 1); err != nil || len(rows) != 1 {
+	if _, rows, err := store.LoadRun(t.Context(), s, 1); err != nil || len(rows) != 1 {
 		t.Errorf("%d rows, err = %v, want 1", len(rows), err)
 	}
 }

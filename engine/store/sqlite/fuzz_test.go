@@ -50,7 +50,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		defer s.Close()
 		_, _ = s.Runs(t.Context(), store.RunFilter{Limit: 10})
-		_, _, _ = s.Load(t.Context(), 1)
-		_, _ = s.Find(t.Context(), "n-1")
+		_, _, _ = store.LoadRun(t.Context(), s, 1)
+		_, _ = store.Complete(s).Find(t.Context(), "n-1")
 	})
 }

@@ -13,8 +13,7 @@ const (
 	runExists = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1)`
 	inboxFind = `SELECT id FROM inbox WHERE run_id = ?1 AND dedup = ?2`
 	inboxAdd  = `INSERT INTO inbox (run_id, at, kind, by, dedup, data) VALUES (?1, ?2, ?3, ?4, nullif(?5, ''), ?6)`
-	inboxList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM inbox WHERE run_id = ?1 ORDER BY id LIMIT ?2`
-	inboxHas  = `SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ?1 AND run_id = ?2)`
+	inboxList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM inbox WHERE run_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3`
 	inboxDrop = `DELETE FROM inbox WHERE id = ?1 AND run_id = ?2`
 	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
 	// inboxRuns begins at the messages, of which there are few, behind the page
@@ -75,10 +74,11 @@ func (s *Store) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 	return id, nil
 }
 
-// Messages returns up to limit messages of a run in order of arrival.
-func (s *Store) Messages(ctx context.Context, run machine.RunID, limit int) ([]store.Message, error) {
+// Messages returns up to limit messages of a run behind one of them, in order of
+// arrival.
+func (s *Store) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	var out []store.Message
-	err := s.query(ctx, "read messages", inboxList, []any{int64(run), limit}, func(r row) error {
+	err := s.query(ctx, "read messages", inboxList, []any{int64(run), int64(after), limit}, func(r row) error {
 		var (
 			m  = store.Message{Run: run}
 			at int64
@@ -89,12 +89,6 @@ func (s *Store) Messages(ctx context.Context, run machine.RunID, limit int) ([]s
 		return err
 	})
 	return out, err
-}
-
-// Waits reports whether a message of a run is in its inbox still.
-func (s *Store) Waits(ctx context.Context, run machine.RunID, id store.MessageID) (waits bool, err error) {
-	err = s.query(ctx, "look for a message", inboxHas, []any{int64(id), int64(run)}, func(r row) error { return r.Scan(&waits) })
-	return waits, err
 }
 
 // Discard removes messages of a run that has ended.

@@ -201,13 +201,13 @@ func checkWhole(t *testing.T, path string, acknowledged map[string]bool) (waitin
 		if !ok || err != nil {
 			t.Fatalf("child printed %q", line)
 		}
-		_, rows, err := s.Load(t.Context(), machine.RunID(run))
+		_, rows, err := store.LoadRun(t.Context(), s, machine.RunID(run))
 		if err != nil || seq == "1" && len(rows) != 2 {
 			t.Errorf("run %s seq %s was acknowledged: %d rows, err = %v", id, seq, len(rows), err)
 		}
 		if seq == "asked" && len(rows) == 1 {
 			waiting++
-			if got, err := s.Messages(t.Context(), machine.RunID(run), 10); err != nil || len(got) != 1 {
+			if got, err := s.Messages(t.Context(), machine.RunID(run), 0, 10); err != nil || len(got) != 1 {
 				t.Errorf("run %s was asked and has not answered: messages = %+v, err = %v", id, got, err)
 			}
 		}
@@ -221,7 +221,7 @@ func childOpen(path string) int {
 		t := &childTest{}
 		s, err := Open(t.Context(), path, Options{ReadOnly: ro})
 		if err == nil {
-			_, err = s.Find(t.Context(), "1")
+			_, err = store.Complete(s).Find(t.Context(), "1")
 			err = errors.Join(err, s.Close())
 		}
 		fmt.Printf("read only %v: %v\n", ro, err)

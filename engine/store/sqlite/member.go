@@ -23,8 +23,7 @@ const (
 	// memberForget drops a dead member once it owns no open run.
 	memberForget = `DELETE FROM member WHERE engine = ?1 AND dead AND NOT EXISTS (SELECT 1 FROM run WHERE owner = ?1 AND state < 10)`
 	memberCount  = `SELECT count(*) FROM member WHERE NOT dead AND lease_until > ?1`
-	memberLive   = `SELECT engine, address, joined_at, lease_until FROM member WHERE NOT dead AND lease_until > ?1 ORDER BY engine`
-	memberOne    = `SELECT engine, address, joined_at, lease_until FROM member WHERE engine = ?1`
+	memberList   = `SELECT engine, address, joined_at, lease_until, dead FROM member ORDER BY engine`
 	passTake     = `
 INSERT INTO pass (name, not_before) VALUES (?1, ?3)
 ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_before <= ?2`
@@ -174,22 +173,6 @@ func (x *tx) bury(id store.EngineID) (dead bool, err error) {
 	return true, nil
 }
 
-// Orphans returns open runs without an owner, or of a member declared dead, that are
-// not at rest, or have a message.
-func (s *Store) Orphans(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	return s.runIDs(ctx, "list orphans", orphanList, int64(after), limit, true)
-}
-
-// Abandoned is Orphans, but leaves out runs that have no owner.
-func (s *Store) Abandoned(ctx context.Context, after machine.RunID, limit int) ([]machine.RunID, error) {
-	return s.runIDs(ctx, "list orphans", orphanList, int64(after), limit, false)
-}
-
-// Addressed returns open runs of members declared dead for which messages wait.
-func (s *Store) Addressed(ctx context.Context, limit int) ([]machine.RunID, error) {
-	return s.runIDs(ctx, "list runs that are spoken to", inboxAddressed, limit)
-}
-
 // Pass reports whether the caller may make the named pass now.
 func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (ok bool, err error) {
 	err = s.write(ctx, "pass", func(tx *tx) error {
@@ -205,52 +188,20 @@ func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (ok
 	return ok && err == nil, err
 }
 
-// Overdue returns open runs of other live engines whose next check passed more
-// than grace ago, most overdue first.
-func (s *Store) Overdue(ctx context.Context, self store.EngineID, grace time.Duration, limit int) ([]machine.RunID, error) {
+// Members returns the live members, and the dead ones that still own open runs.
+func (s *Store) Members(ctx context.Context) (found []store.Member, err error) {
 	at := now()
-	return s.runIDs(ctx, "list overdue runs", runOverdue, int64(self), micros(at), micros(at.Add(-grace)), limit)
-}
-
-func (s *Store) runIDs(ctx context.Context, what, query string, args ...any) ([]machine.RunID, error) {
-	var ids []machine.RunID
-	err := s.query(ctx, what, query, args, func(r row) error {
-		var id int64
-		err := r.Scan(&id)
-		ids = append(ids, machine.RunID(id))
-		return err
-	})
-	return ids, err
-}
-
-// Live returns the members whose lease has not passed, by number.
-func (s *Store) Live(ctx context.Context) ([]store.Member, error) {
-	at := now()
-	return s.members(ctx, at, memberLive, micros(at))
-}
-
-// Member returns a member that lives, or that is dead and still owns open runs.
-func (s *Store) Member(ctx context.Context, id store.EngineID) (store.Member, error) {
-	found, err := s.members(ctx, now(), memberOne, int64(id))
-	switch {
-	case err != nil:
-		return store.Member{}, err
-	case len(found) == 0:
-		return store.Member{}, store.ErrNotFound
-	}
-	return found[0], nil
-}
-
-// members reads what a query of members finds at a time.
-func (s *Store) members(ctx context.Context, at time.Time, query string, args ...any) (found []store.Member, err error) {
-	err = s.query(ctx, "list engines", query, args, func(r row) error {
+	err = s.query(ctx, "list engines", memberList, nil, func(r row) error {
 		var (
 			m             store.Member
 			joined, until int64
+			dead          bool
 		)
-		err := r.Scan(&m.Engine, &m.Address, &joined, &until)
+		err := r.Scan(&m.Engine, &m.Address, &joined, &until, &dead)
 		m.JoinedAt, m.LeaseUntil = fromMicros(joined), fromMicros(until)
-		m.Left = m.LeaseUntil.Sub(at)
+		if m.Left = m.LeaseUntil.Sub(at); dead {
+			m.Left = min(m.Left, 0)
+		}
 		found = append(found, m)
 		return err
 	})

@@ -98,7 +98,7 @@ func TestLocked(t *testing.T) {
 		t.Errorf("second open: err = %v, want a LockedError that names the holder", err)
 	}
 	r := open(t, path, Options{ReadOnly: true})
-	if run, err := r.Find(t.Context(), "1"); err != nil || !run.OwnerAlive {
+	if run, err := store.Complete(r).Find(t.Context(), "1"); err != nil || !run.OwnerAlive {
 		t.Errorf("read beside the writer: %+v, err = %v", run, err)
 	}
 	submit(t, s, w, id, 2)
@@ -120,7 +120,7 @@ func TestOpenEndsEarlierLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, path, Options{})
-	if live, err := s.Live(t.Context()); len(live) != 0 || err != nil {
+	if live, err := store.Complete(s).Live(t.Context()); len(live) != 0 || err != nil {
 		t.Errorf("live engines = %v, err = %v, want 0", live, err)
 	}
 	next, _ := join(t, s)
@@ -131,7 +131,7 @@ func TestOpenEndsEarlierLeases(t *testing.T) {
 	if dead, err := s.Fence(t.Context(), id); !dead || err != nil {
 		t.Errorf("fence: dead = %v, err = %v", dead, err)
 	}
-	if ids, err := s.Orphans(t.Context(), 0, 10); err != nil || len(ids) != 1 {
+	if ids, err := storetest.IDs(s.Runs(t.Context(), storetest.Orphans(0, 10))); err != nil || len(ids) != 1 {
 		t.Errorf("orphans = %v, err = %v, want the run", ids, err)
 	}
 }
@@ -144,10 +144,10 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := open(t, path, Options{ReadOnly: true})
-	if h, rows, err := r.Load(t.Context(), 1); err != nil || h.State != machine.RunRunning || len(rows) != 1 {
+	if h, rows, err := store.LoadRun(t.Context(), r, 1); err != nil || h.State != machine.RunRunning || len(rows) != 1 {
 		t.Errorf("load = %+v, %d rows, err = %v", h, len(rows), err)
 	}
-	if live, err := r.Live(t.Context()); len(live) != 1 || err != nil {
+	if live, err := store.Complete(r).Live(t.Context()); len(live) != 1 || err != nil {
 		t.Errorf("live engines = %v, err = %v: reading must not end leases", live, err)
 	}
 	if _, err := r.Join(t.Context(), "x", time.Hour, 1); !errors.Is(err, errReadOnly) {
@@ -265,7 +265,7 @@ func TestFullDisk(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "disk is full") {
 		t.Errorf("commit: err = %v, want a full disk", err)
 	}
-	if _, rows, err := s.Load(t.Context(), 1); err != nil || len(rows) != 1 {
+	if _, rows, err := store.LoadRun(t.Context(), s, 1); err != nil || len(rows) != 1 {
 		t.Errorf("%d rows, err = %v, want what was accepted", len(rows), err)
 	}
 	limit("1000000")

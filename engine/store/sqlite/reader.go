@@ -10,37 +10,44 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // runLoad is one statement, so that head and rows belong together: the head
 // stands in every row.
 const runLoad = `
-SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name, j.seq, j.at, j.data
+SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
+  EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1), j.seq, j.at, j.data
 FROM run r JOIN journal j USING (run_id) LEFT JOIN run_name n USING (run_id) WHERE r.run_id = ?1 ORDER BY j.seq`
 
-// Load returns a run's head and all its rows. Returns ErrNotFound.
-func (s *Store) Load(ctx context.Context, id machine.RunID) (store.Head, []store.Row, error) {
+// Load returns heads and all rows of runs, ascending; those that do not exist are missing.
+func (s *Store) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
+	if len(ids) == 1 {
+		return s.loadOne(ctx, ids[0])
+	}
+	return s.loadMany(ctx, ids)
+}
+
+func (s *Store) loadOne(ctx context.Context, id machine.RunID) ([]store.Loaded, error) {
 	var (
 		head headRow
-		rows []store.Row
+		out  store.Loaded
 	)
 	err := s.query(ctx, "load run", runLoad, []any{int64(id)}, func(r row) error {
 		var (
-			out store.Row
-			at  int64
+			next store.Row
+			at   int64
 		)
-		err := r.Scan(append(head.fields(), &out.Seq, &at, &out.Data)...)
-		out.At = fromMicros(at)
-		rows = append(rows, out)
+		err := r.Scan(append(head.fields(), &out.Waiting, &next.Seq, &at, &next.Data)...)
+		next.At = fromMicros(at)
+		out.Rows = append(out.Rows, next)
 		return err
 	})
-	if err != nil {
-		return store.Head{}, nil, err
+	if err != nil || len(out.Rows) == 0 {
+		return nil, err
 	}
-	if len(rows) == 0 {
-		return store.Head{}, nil, store.ErrNotFound
-	}
-	return head.head(id), rows, nil
+	out.Head = head.head(id)
+	return []store.Loaded{out}, nil
 }
 
 // Of many runs heads and rows are read apart, in one transaction. Neither is
@@ -56,8 +63,8 @@ FROM json_each(?1) e CROSS JOIN run r ON r.run_id = e.value LEFT JOIN run_name n
 	chunkRuns = 500
 )
 
-// LoadMany is Load of many runs, ascending; those that do not exist are missing.
-func (s *Store) LoadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
+// loadMany reads many runs, a chunk at a time.
+func (s *Store) loadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
 	runs = slices.Clone(runs)
 	slices.Sort(runs)
 	out := make([]store.Loaded, 0, len(runs))
@@ -192,8 +199,41 @@ WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' O
 	runFindByID   = runColumns + ` WHERE r.run_id = ?2`
 )
 
-// Runs lists runs, newest first.
+// Runs returns the runs that a filter selects. Each kind of filter has statements of its
+// own, so that an index serves each.
 func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+	kind, err := storekit.KindOf(f)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case storekit.KindName:
+		return s.named(ctx, f.Name)
+	case storekit.KindOrphans:
+		return s.runIDs(ctx, "list orphans", orphanList, int64(f.After), f.Max(), f.Owners&store.OwnerNone != 0)
+	case storekit.KindAddressed:
+		return s.runIDs(ctx, "list runs that are spoken to", inboxAddressed, f.Max())
+	case storekit.KindOverdue:
+		at := now()
+		return s.runIDs(ctx, "list overdue runs", runOverdue, int64(f.Asking), micros(at), micros(at.Add(-f.Overdue)), f.Max())
+	}
+	return s.listed(ctx, f)
+}
+
+// runIDs returns rows of which only the id is set.
+func (s *Store) runIDs(ctx context.Context, what, query string, args ...any) ([]store.RunRow, error) {
+	var rows []store.RunRow
+	err := s.query(ctx, what, query, args, func(r row) error {
+		var id int64
+		err := r.Scan(&id)
+		rows = append(rows, store.RunRow{Head: store.Head{Run: machine.RunID(id)}})
+		return err
+	})
+	return rows, err
+}
+
+// listed lists runs for people, newest first.
+func (s *Store) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	if !isText(f.Workflow) || !isText(f.Digest) || !isText(f.Key) {
 		return nil, nil
 	}
@@ -205,10 +245,7 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, er
 	if err != nil {
 		return nil, s.explain("list runs", err)
 	}
-	if f.Limit == 0 {
-		f.Limit = store.DefaultRunLimit
-	}
-	query, args := runList, []any{micros(now()), string(list), f.Workflow, f.Digest, micros(f.Since), f.Limit, int64(cmp.Or(f.Before, math.MaxInt64))}
+	query, args := runList, []any{micros(now()), string(list), f.Workflow, f.Digest, micros(f.Since), f.Max(), int64(cmp.Or(f.Before, math.MaxInt64))}
 	if f.Key != "" {
 		query, args = runListByKey, append(args, f.Key)
 	}
@@ -231,23 +268,16 @@ func (s *Store) runRows(ctx context.Context, what, query string, args []any) ([]
 	return out, err
 }
 
-// Find returns the run with this public name, or internal id in decimal.
-// Returns ErrNotFound.
-func (s *Store) Find(ctx context.Context, name string) (store.RunRow, error) {
+// named returns the run with a public name, or internal id in decimal.
+func (s *Store) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
-		return store.RunRow{}, store.ErrNotFound
+		return nil, nil
 	}
 	rows, err := s.runRows(ctx, "find run", runFindByName, []any{micros(now()), name})
 	if id, ok := store.ParseRunID(name); err == nil && len(rows) == 0 && ok {
 		rows, err = s.runRows(ctx, "find run", runFindByID, []any{micros(now()), int64(id)})
 	}
-	if err != nil {
-		return store.RunRow{}, err
-	}
-	if len(rows) == 0 {
-		return store.RunRow{}, store.ErrNotFound
-	}
-	return rows[0], nil
+	return rows, err
 }
 
 // stepSource lists a run's nodes and then its changes, in one statement so that
@@ -282,12 +312,12 @@ func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]store.StepVie
 			nodes, owner = append(nodes, n), store.EngineID(by)
 			return nil
 		}
-		c, err := store.DecodeStepRows(steps)
+		c, err := storekit.DecodeStepRows(steps)
 		changes = append(changes, c...)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return store.FoldSteps(nodes, owner, changes), nil
+	return storekit.FoldSteps(nodes, owner, changes), nil
 }

@@ -8,11 +8,6 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-var (
-	_ store.Retainer     = (*Store)(nil)
-	_ store.RetainTeller = (*Store)(nil)
-)
-
 // Retained returns the highest id of a run that was removed. The caller
 // has held the file since it accepted the run, so no other process can have removed it.
 func (s *Store) Retained(context.Context) (machine.RunID, error) {

@@ -48,10 +48,10 @@ func kept(t testing.TB, s *Store, w store.Writer, id store.EngineID, run machine
 func wantGone(t testing.TB, s *Store, w store.Writer, id store.EngineID, run machine.RunID) {
 	t.Helper()
 	ctx := t.Context()
-	if _, _, err := s.Load(ctx, run); !errors.Is(err, store.ErrNotFound) {
+	if _, _, err := store.LoadRun(ctx, s, run); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("load run %d: err = %v, want ErrNotFound", run, err)
 	}
-	if r, err := s.Find(ctx, fmt.Sprint("n", run)); !errors.Is(err, store.ErrNotFound) {
+	if r, err := store.Complete(s).Find(ctx, fmt.Sprint("n", run)); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("find run %d: %+v, err = %v, want ErrNotFound", run, r, err)
 	}
 	rows, e1 := s.Rows(ctx, run, 0, 10)
@@ -126,7 +126,7 @@ func TestRetain(t *testing.T) {
 		t.Errorf("retain = %+v, want %+v", total, want)
 	}
 	for _, run := range []machine.RunID{1, 9, 10} {
-		if _, rows, err := s.Load(ctx, run); err != nil || len(rows) == 0 {
+		if _, rows, err := store.LoadRun(ctx, s, run); err != nil || len(rows) == 0 {
 			t.Errorf("run %d: %d rows, err = %v, want it there", run, len(rows), err)
 		}
 	}
@@ -227,7 +227,7 @@ func TestRetainBesideYounger(t *testing.T) {
 	if got, err := s.Retain(t.Context(), retainBase.Add(time.Hour), 100); err != nil || got.Runs != 1 || got.Held != 1 || got.More {
 		t.Errorf("retain = %+v, err = %v, want run 3 gone and run 1 held", got, err)
 	}
-	if _, _, err := s.Load(t.Context(), 2); err != nil {
+	if _, _, err := store.LoadRun(t.Context(), s, 2); err != nil {
 		t.Errorf("the younger run: %v", err)
 	}
 }

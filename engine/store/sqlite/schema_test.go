@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // rawNew makes a database that is not ours.
@@ -266,7 +267,7 @@ func TestMigrateFromTheFirst(t *testing.T) {
 			t.Errorf("alert %d = %+v, want %s", i, g, want)
 		}
 	}
-	if _, rows, err := s.Load(t.Context(), 2); err != nil || len(rows) != 1 {
+	if _, rows, err := store.LoadRun(t.Context(), s, 2); err != nil || len(rows) != 1 {
 		t.Errorf("%d rows, err = %v, want what was there", len(rows), err)
 	}
 	if _, err := s.Post(t.Context(), store.Message{Run: 1, Kind: store.MessageVerb}); err != nil {
@@ -284,12 +285,12 @@ func TestMigrateFromTheSecond(t *testing.T) {
 		var steps []byte
 		for i := range n {
 			must(t, db, `INSERT INTO run_step VALUES (1, ?1, 0, ?2) ON CONFLICT DO NOTHING`, i, fmt.Sprint("s", i))
-			steps = store.AppendStepRows(steps, []store.StepRow{{Node: int32(i), State: machine.StepSucceeded, Attempt: seq + 1}})
+			steps = storekit.AppendStepRows(steps, []store.StepRow{{Node: int32(i), State: machine.StepSucceeded, Attempt: seq + 1}})
 		}
 		must(t, db, row, seq, steps, []byte{byte(seq + 1)})
 	}
 	s := open(t, path, Options{})
-	_, rows, err := s.Load(t.Context(), 1)
+	_, rows, err := store.LoadRun(t.Context(), s, 1)
 	if err != nil || len(rows) != 5 || rows[4].Data[0] != 5 {
 		t.Errorf("rows = %+v, err = %v, want five", rows, err)
 	}
@@ -437,7 +438,7 @@ func TestPlans(t *testing.T) {
 		"alertDelivered":   {alertDelivered, 2, "SEARCH alert USING INTEGER PRIMARY KEY"},
 		"inboxRuns":        {inboxRuns, 4, "SEARCH r USING INTEGER PRIMARY KEY"},
 		"inboxAddressed":   {inboxAddressed, 1, "SEARCH r USING INTEGER PRIMARY KEY"},
-		"inboxList":        {inboxList, 2, "SEARCH inbox USING INDEX sqlite_autoindex_inbox_1 (run_id=?)"},
+		"inboxList":        {inboxList, 3, "SEARCH inbox USING INDEX sqlite_autoindex_inbox_1 (run_id=?)"},
 		"inboxFind":        {inboxFind, 2, "SEARCH inbox USING COVERING INDEX sqlite_autoindex_inbox_1 (run_id=? AND dedup=?)"},
 		"inboxDrop":        {inboxDrop, 2, "SEARCH inbox USING INTEGER PRIMARY KEY"},
 		"runOverdue":       {runOverdue, 4, "SEARCH r USING INDEX run_active (owner=? AND next_check<?)"},

@@ -27,6 +27,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // Options of a Store. Zero fields mean defaults.
@@ -55,7 +56,7 @@ type Store struct {
 	retained machine.RunID // the last run that Retain has looked at
 	removed  atomic.Int64  // the highest that it has removed
 
-	turns store.Rotation // of the runs for which messages wait
+	turns storekit.Rotation // of the runs for which messages wait
 
 	wakeMu sync.Mutex // protects wakes
 	wakes  []chan struct{}
@@ -79,7 +80,15 @@ type Store struct {
 	commit func(x *tx, what string) error
 }
 
-var _ store.Store = (*Store)(nil)
+var _ interface {
+	store.Store
+	store.Passes
+	store.Hands
+	store.Evidence
+	store.Views
+	store.Waker
+	store.Retainer
+} = (*Store)(nil)
 
 // Open opens the file at path. For writing it makes the file (mode 0600) and
 // its directory (0700) where they are missing, brings the schema up to date, and
@@ -338,7 +347,7 @@ func (s *Store) explain(what string, err error) error {
 		hint = "name another file"
 	}
 	if c := code(err); c == sqlite3.SQLITE_NOTADB || c == sqlite3.SQLITE_CORRUPT {
-		err = store.Damaged(err)
+		err = storekit.Damaged(err)
 	}
 	if hint != "" {
 		return fmt.Errorf("sqlite: %s %s: %w: %s", what, s.path, err, hint)

@@ -4,11 +4,7 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/saga-engine/engine/engine/store"
 )
-
-var _ store.Waker = (*Store)(nil)
 
 // wakePoll is how often a listener looks for what other processes wrote.
 const wakePoll = 100 * time.Millisecond

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // A Writer commits for one fence row. All writers share the file's one writing
@@ -64,7 +65,7 @@ const (
 // Commit lands a batch. Returns ErrFenced. A store that was opened Beside lands
 // only submissions of runs without an owner.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
-	if err := store.ValidateBatch(items); err != nil {
+	if err := storekit.ValidateBatch(items); err != nil {
 		return nil, err
 	}
 	if err := w.s.mayLand(items); err != nil {
@@ -277,14 +278,14 @@ WHERE run_id = ?`
 )
 
 // mostSteps is how many bytes of changes a row of the journal holds itself.
-const mostSteps = 4 * store.StepRowSize
+const mostSteps = 4 * storekit.StepRowSize
 
 // append writes one transition: its row, and only if that is new what the run
 // becomes. It reports whether the row is there under this token.
 func (x *tx) append(token int64, t *store.Transition) (landed bool, err error) {
 	var steps, wide any // NULL = unchanged
 	if len(t.Steps) > 0 {
-		x.s.stepRows = store.AppendStepRows(x.s.stepRows[:0], t.Steps)
+		x.s.stepRows = storekit.AppendStepRows(x.s.stepRows[:0], t.Steps)
 		if steps = x.s.stepRows; len(x.s.stepRows) > mostSteps {
 			steps, wide = nil, steps
 		}
@@ -520,7 +521,7 @@ func (x *tx) held(name string, n *store.Names) (store.Submitted, error) {
 	err := x.row(runNameHolder, name).Scan(&run)
 	if errors.Is(err, sql.ErrNoRows) && n.Key != "" {
 		err = x.row(contextHolder, n.Workflow, n.Key).Scan(&run, &state, &found.Name)
-		if err == nil && !store.HoldsKey(machine.RunState(state)) {
+		if err == nil && !storekit.HoldsKey(machine.RunState(state)) {
 			err = sql.ErrNoRows
 		}
 	}

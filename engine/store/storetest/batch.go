@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 var batchRules = []rule{
@@ -74,7 +75,7 @@ var batchRules = []rule{
 			}
 			again := w.named(a, "", fmt.Sprint("k", n))
 			batch = append(batch, again)
-			if store.HoldsKey(s) {
+			if storekit.HoldsKey(s) {
 				want[again.Run] = first.Run
 			}
 		}
@@ -106,7 +107,7 @@ var batchRules = []rule{
 			if o := out[i]; o.Landed || o.Err != nil || !o.Submitted.Exists || o.Submitted.Run != batch[first].Run {
 				w.Errorf("transition %d: outcome = %+v, want run %d", i, o, batch[first].Run)
 			}
-			if _, _, err := w.Store.Load(w.ctx, batch[i].Run); !errors.Is(err, store.ErrNotFound) {
+			if _, _, err := store.LoadRun(w.ctx, w.Store, batch[i].Run); !errors.Is(err, store.ErrNotFound) {
 				w.Errorf("transition %d: err = %v, want ErrNotFound", i, err)
 			}
 		}
@@ -180,7 +181,7 @@ var batchRules = []rule{
 				if out[k].Landed || out[k].Err != nil || !out[k].Submitted.Exists || out[k].Submitted.Name != "taken" {
 					w.Errorf("lost after landing = %v: transition %d: outcome = %+v, want the earlier run", landed, k, out[k])
 				}
-				if _, _, err := w.Other.Load(w.ctx, batch[k].Run); !errors.Is(err, store.ErrNotFound) {
+				if _, _, err := store.LoadRun(w.ctx, w.Other, batch[k].Run); !errors.Is(err, store.ErrNotFound) {
 					w.Errorf("lost after landing = %v: transition %d: err = %v, want ErrNotFound", landed, k, err)
 				}
 			}

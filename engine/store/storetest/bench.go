@@ -85,7 +85,7 @@ func BenchLoad(b *testing.B, s store.Store) {
 	ids := fill(b, s, "load", runs, rows, machine.RunInvalid)
 	b.Run("many", func(b *testing.B) {
 		for b.Loop() {
-			got, err := s.LoadMany(b.Context(), ids)
+			got, err := s.Load(b.Context(), ids...)
 			if err != nil || len(got) != runs || len(got[runs-1].Rows) != rows {
 				b.Fatalf("%d runs, err = %v", len(got), err)
 			}
@@ -95,7 +95,7 @@ func BenchLoad(b *testing.B, s store.Store) {
 	b.Run("each", func(b *testing.B) {
 		n := 0
 		for b.Loop() {
-			if _, got, err := s.Load(b.Context(), ids[n%runs]); err != nil || len(got) != rows {
+			if _, got, err := store.LoadRun(b.Context(), s, ids[n%runs]); err != nil || len(got) != rows {
 				b.Fatalf("%d rows, err = %v", len(got), err)
 			}
 			n++
@@ -112,7 +112,7 @@ func BenchOrphans(b *testing.B, s store.Store) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		page, err := s.Orphans(b.Context(), ids[len(ids)/2], 1000)
+		page, err := IDs(s.Runs(b.Context(), Orphans(ids[len(ids)/2], 1000)))
 		if err != nil || len(page) != 1000 {
 			b.Fatalf("%d runs, err = %v", len(page), err)
 		}

@@ -155,7 +155,7 @@ var commitRules = []rule{
 			w.Errorf("undone child = %+v, want compensating and not finished", h)
 		}
 	}},
-	{name: "commit/text that cannot be stored is mended", why: "what an agent says must never keep a record from landing: one NUL would stop the run for ever", run: func(w *world) {
+	{name: "commit/text that cannot be stored is mended", need: hasViews, why: "what an agent says must never keep a record from landing: one NUL would stop the run for ever", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		id := w.started(a, 1)[0]
 		t := next(id, 1)

@@ -26,7 +26,7 @@ var evidenceRules = []rule{
 		for i := range 4 { // doubled answers, and survivors that keep the same
 			wg.Go(func() {
 				for _, l := range replies {
-					if err := []store.Store{w.Store, w.Other}[i%2].KeepLate(w.ctx, l); err != nil {
+					if err := []store.Full{w.Store, w.Other}[i%2].KeepLate(w.ctx, l); err != nil {
 						w.Errorf("keep late: %v", err)
 					}
 				}

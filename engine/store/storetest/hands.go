@@ -97,9 +97,9 @@ var handRules = []rule{
 		lists := func(when string, wanted []machine.RunID) {
 			w.Helper()
 			got := map[string]func() ([]machine.RunID, error){
-				"Orphans":   func() ([]machine.RunID, error) { return w.Store.Orphans(w.ctx, 0, 10) },
-				"Abandoned": func() ([]machine.RunID, error) { return w.Store.Abandoned(w.ctx, 0, 10) },
-				"Addressed": func() ([]machine.RunID, error) { return w.Store.Addressed(w.ctx, 10) },
+				"Orphans":   func() ([]machine.RunID, error) { return IDs(w.Store.Runs(w.ctx, Orphans(0, 10))) },
+				"Abandoned": func() ([]machine.RunID, error) { return IDs(w.Store.Runs(w.ctx, Abandoned(0, 10))) },
+				"Addressed": func() ([]machine.RunID, error) { return IDs(w.Store.Runs(w.ctx, Addressed(10))) },
 			}
 			for _, name := range slices.Sorted(maps.Keys(got)) {
 				runs, err := got[name]()

@@ -32,7 +32,7 @@ var inboxRules = []rule{
 			}
 			want[i].ID = id
 		}
-		got, err := w.Other.Messages(w.ctx, ids[0], 10)
+		got, err := w.Other.Messages(w.ctx, ids[0], 0, 10)
 		if err != nil || len(got) != 3 {
 			w.Fatalf("messages = %+v, err = %v, want 3", got, err)
 		}
@@ -48,7 +48,7 @@ var inboxRules = []rule{
 		if !reflect.DeepEqual(got, want) {
 			w.Errorf("messages = %+v\nwant       %+v", got, want)
 		}
-		if got, err := w.Store.Messages(w.ctx, ids[0], 2); err != nil || len(got) != 2 || got[0].ID != want[0].ID {
+		if got, err := w.Store.Messages(w.ctx, ids[0], 0, 2); err != nil || len(got) != 2 || got[0].ID != want[0].ID {
 			w.Errorf("two messages = %+v, err = %v", got, err)
 		}
 		if h, _ := w.load(ids[0]); h.Owner != a.id || h.State != machine.RunRunning {
@@ -91,7 +91,7 @@ var inboxRules = []rule{
 		w.wantMessages(ids[0], again)
 		w.post(store.Message{Run: ids[0], Kind: store.MessageVerb})
 		w.post(store.Message{Run: ids[0], Kind: store.MessageVerb})
-		if got, err := w.Other.Messages(w.ctx, ids[0], 10); err != nil || len(got) != 3 {
+		if got, err := w.Other.Messages(w.ctx, ids[0], 0, 10); err != nil || len(got) != 3 {
 			w.Errorf("messages = %+v, err = %v: without a dedup each counts", got, err)
 		}
 	}},
@@ -101,7 +101,7 @@ var inboxRules = []rule{
 				w.Errorf("post: id = %d, err = %v, want ErrNotFound", id, err)
 			}
 		}
-		if got, err := w.Other.Messages(w.ctx, 77, 10); len(got) != 0 || err != nil {
+		if got, err := w.Other.Messages(w.ctx, 77, 0, 10); len(got) != 0 || err != nil {
 			w.Errorf("messages = %+v, err = %v, want none", got, err)
 		}
 	}},
@@ -120,7 +120,7 @@ var inboxRules = []rule{
 		}
 		w.wantMessages(id)
 		w.post(store.Message{Run: id, Kind: store.MessageVerb, By: "a\x00\xff'); --", Dedup: strings.Repeat("é", store.MaxDedupLen)})
-		if got, err := w.Other.Messages(w.ctx, id, 10); err != nil || len(got) != 1 || got[0].By != "a\uFFFD\uFFFD'); --" {
+		if got, err := w.Other.Messages(w.ctx, id, 0, 10); err != nil || len(got) != 1 || got[0].By != "a\uFFFD\uFFFD'); --" {
 			w.Errorf("messages = %+v, err = %v, want the text mended", got, err)
 		}
 	}},
@@ -157,16 +157,16 @@ var inboxRules = []rule{
 		// own[3] has none; dead[1] is an orphan, and shows there.
 		w.wantInbox(a, own[0], own[1], own[2], dead[0])
 		w.wantInbox(b, own[1], foreign[0], foreign[1], dead[0])
-		if got, err := w.Store.Addressed(w.ctx, 10); err != nil || !slices.Equal(got, dead[1:2]) {
+		if got, err := IDs(w.Store.Runs(w.ctx, Addressed(10))); err != nil || !slices.Equal(got, dead[1:2]) {
 			w.Errorf("open runs of the dead that are spoken to = %v, err = %v, want %v", got, err, dead[1:2])
 		}
 		if got, err := w.Store.Tick(w.ctx, a.id, time.Hour, 1); err != nil || len(got.Inbox) != 1 {
 			w.Errorf("tick with limit 1 = %+v, err = %v", got, err)
 		}
-		if got, err := w.Store.Orphans(w.ctx, 0, 10); err != nil || !slices.Equal(got, []machine.RunID{own[1], dead[1]}) {
+		if got, err := IDs(w.Store.Runs(w.ctx, Orphans(0, 10))); err != nil || !slices.Equal(got, []machine.RunID{own[1], dead[1]}) {
 			w.Errorf("orphans = %v, err = %v, want %v", got, err, []machine.RunID{own[1], dead[1]})
 		}
-		if got, err := w.Other.Abandoned(w.ctx, 0, 10); err != nil || !slices.Equal(got, dead[1:2]) {
+		if got, err := IDs(w.Other.Runs(w.ctx, Abandoned(0, 10))); err != nil || !slices.Equal(got, dead[1:2]) {
 			w.Errorf("orphans of the dead = %v, err = %v, want %v", got, err, dead[1:2])
 		}
 	}},
@@ -207,10 +207,10 @@ var inboxRules = []rule{
 		t.Consumed = []store.MessageID{m}
 		w.land(a.writers[0], t)
 		w.bury(a)
-		if got, err := w.Other.Orphans(w.ctx, 0, 10); err != nil || !slices.Equal(got, ids[1:2]) {
+		if got, err := IDs(w.Other.Runs(w.ctx, Orphans(0, 10))); err != nil || !slices.Equal(got, ids[1:2]) {
 			w.Errorf("orphans = %v, err = %v, want %v", got, err, ids[1:2])
 		}
-		if got, err := w.Other.Addressed(w.ctx, 10); err != nil || !slices.Equal(got, ids[1:2]) {
+		if got, err := IDs(w.Other.Runs(w.ctx, Addressed(10))); err != nil || !slices.Equal(got, ids[1:2]) {
 			w.Errorf("spoken to = %v, err = %v, want %v", got, err, ids[1:2])
 		}
 	}},
@@ -221,7 +221,7 @@ var inboxRules = []rule{
 			id := w.started(a, 1)[0]
 			ctx, cancel := context.WithCancel(w.ctx)
 			defer cancel()
-			hints := w.Store.(store.Waker).Wakes(ctx)
+			hints := w.Harness.Store.(store.Waker).Wakes(ctx)
 			w.hinted(hints, func() { w.post(store.Message{Run: id, Kind: store.MessageVerb}) })
 			w.hinted(hints, func() {
 				c := w.create(a)
@@ -268,7 +268,7 @@ func (w *world) post(m store.Message) store.MessageID {
 // wantMessages checks which messages wait for a run.
 func (w *world) wantMessages(run machine.RunID, want ...store.MessageID) {
 	w.Helper()
-	got, err := w.Store.Messages(w.ctx, run, 1000)
+	got, err := w.Store.Messages(w.ctx, run, 0, 1000)
 	if err != nil {
 		w.Fatalf("messages of run %d: %v", run, err)
 	}

@@ -129,7 +129,7 @@ var ownerRules = []rule{
 		if h, _ := w.load(id); h.Owner != 0 || h.Fence != 1 {
 			w.Errorf("owner = %d, fence = %d, want 0, 1", h.Owner, h.Fence)
 		}
-		if got, err := w.Other.Orphans(w.ctx, 0, 10); err != nil || !slices.Equal(got, []machine.RunID{id}) {
+		if got, err := IDs(w.Other.Runs(w.ctx, Orphans(0, 10))); err != nil || !slices.Equal(got, []machine.RunID{id}) {
 			w.Errorf("orphans = %v, err = %v, want %d", got, err, id)
 		}
 	}},
@@ -314,13 +314,13 @@ var memberRules = []rule{
 		w.started(b, 3)
 		w.land(a.writers[0], end(ids[3], 1, machine.RunFailed))
 		w.Expire(w.T, a.id)
-		if got, err := w.Store.Orphans(w.ctx, 0, 100); len(got) != 0 || err != nil {
+		if got, err := IDs(w.Store.Runs(w.ctx, Orphans(0, 100))); len(got) != 0 || err != nil {
 			w.Errorf("orphans of a lapsed engine that is not fenced = %v, err = %v", got, err)
 		}
 		w.bury(a)
 		var got []machine.RunID
 		for after := machine.RunID(0); ; {
-			page, err := w.Store.Orphans(w.ctx, after, 10)
+			page, err := IDs(w.Store.Runs(w.ctx, Orphans(after, 10)))
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -353,7 +353,7 @@ var memberRules = []rule{
 			w.land(a.writers[0], t)
 		}
 		w.bury(a)
-		if got, err := w.Other.Orphans(w.ctx, 0, 10); err != nil || !slices.Equal(got, []machine.RunID{ids[1], ids[3], ids[4]}) {
+		if got, err := IDs(w.Other.Runs(w.ctx, Orphans(0, 10))); err != nil || !slices.Equal(got, []machine.RunID{ids[1], ids[3], ids[4]}) {
 			w.Errorf("orphans = %v, err = %v, want %v without the first and the third", got, err, ids)
 		}
 		if h, _ := w.load(ids[0]); !h.AtRest() {
@@ -422,7 +422,7 @@ var memberRules = []rule{
 		if _, err := a.writers[0].Commit(w.ctx, []store.Transition{next(ids[1], 1)}); !errors.Is(err, store.ErrFenced) {
 			w.Errorf("commit: err = %v, want ErrFenced", err)
 		}
-		if got, err := w.Other.Orphans(w.ctx, 0, 10); err != nil || !slices.Equal(got, ids[1:]) {
+		if got, err := IDs(w.Other.Runs(w.ctx, Orphans(0, 10))); err != nil || !slices.Equal(got, ids[1:]) {
 			w.Errorf("orphans = %v, err = %v, want %v", got, err, ids[1:])
 		}
 		if got := w.tick(b); !slices.Equal(got.Dead, []store.EngineID{a.id}) {

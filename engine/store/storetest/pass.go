@@ -13,7 +13,7 @@ import (
 )
 
 var passRules = []rule{
-	{name: "pass/one of many callers", why: "however many engines there are, others' runs are looked at once in a period (S45)", run: func(w *world) {
+	{name: "pass/one of many callers", need: hasPasses, why: "however many engines there are, others' runs are looked at once in a period (S45)", run: func(w *world) {
 		for _, name := range []string{"foreign", "other"} {
 			var (
 				wg sync.WaitGroup
@@ -22,7 +22,7 @@ var passRules = []rule{
 			for i := range ok {
 				wg.Go(func() {
 					var err error
-					if ok[i], err = []store.Store{w.Store, w.Other}[i%2].Pass(w.ctx, name, time.Hour); err != nil {
+					if ok[i], err = []store.Full{w.Store, w.Other}[i%2].Pass(w.ctx, name, time.Hour); err != nil {
 						w.Errorf("pass: %v", err)
 					}
 				})
@@ -39,8 +39,8 @@ var passRules = []rule{
 			}
 		}
 	}},
-	{name: "pass/again after the period", why: "an engine that freezes after it was permitted costs one period, not the pass (T9)", run: func(w *world) {
-		pass := func(s store.Store, name string, period time.Duration) bool {
+	{name: "pass/again after the period", need: hasPasses, why: "an engine that freezes after it was permitted costs one period, not the pass (T9)", run: func(w *world) {
+		pass := func(s store.Full, name string, period time.Duration) bool {
 			w.Helper()
 			ok, err := s.Pass(w.ctx, name, period)
 			if err != nil {
@@ -96,13 +96,13 @@ var passRules = []rule{
 		late(c, cs[0], 3*grace)
 		w.Expire(w.T, gone.id)
 		want := []machine.RunID{bs[2], cs[0], bs[0]}
-		if got, err := w.Store.Overdue(w.ctx, a.id, grace, 10); err != nil || !slices.Equal(got, want) {
+		if got, err := IDs(w.Store.Runs(w.ctx, Overdue(a.id, grace, 10))); err != nil || !slices.Equal(got, want) {
 			w.Errorf("overdue = %v, err = %v, want %v", got, err, want)
 		}
-		if got, err := w.Store.Overdue(w.ctx, a.id, grace, 2); err != nil || !slices.Equal(got, want[:2]) {
+		if got, err := IDs(w.Store.Runs(w.ctx, Overdue(a.id, grace, 2))); err != nil || !slices.Equal(got, want[:2]) {
 			w.Errorf("two overdue = %v, err = %v, want %v", got, err, want[:2])
 		}
-		if got, err := w.Store.Overdue(w.ctx, b.id, 2*time.Hour, 10); err != nil || len(got) != 0 {
+		if got, err := IDs(w.Store.Runs(w.ctx, Overdue(b.id, 2*time.Hour, 10))); err != nil || len(got) != 0 {
 			w.Errorf("overdue by two hours = %v, err = %v, want none", got, err)
 		}
 	}},
@@ -192,7 +192,7 @@ var passRules = []rule{
 		if err != nil || r.Owner != 0 || r.OwnerAlive || r.State != machine.RunQueued || r.Fence != 0 {
 			w.Errorf("run = %+v, err = %v, want it queued without an owner", r, err)
 		}
-		if got, err := w.Other.Overdue(w.ctx, d.id, 0, 10); err != nil || len(got) != 0 {
+		if got, err := IDs(w.Other.Runs(w.ctx, Overdue(d.id, 0, 10))); err != nil || len(got) != 0 {
 			w.Errorf("overdue = %v, err = %v, want none: it has no engine", got, err)
 		}
 		take := next(c.Run, 1)
@@ -291,7 +291,7 @@ var passRules = []rule{
 		ask := slices.Concat([]machine.RunID{77, 1 << 60}, ids, ids[:3])
 		slices.Reverse(ask)
 		before := slices.Clone(ask)
-		got, err := w.Other.LoadMany(w.ctx, ask)
+		got, err := w.Other.Load(w.ctx, ask...)
 		if err != nil || len(got) != len(ids) {
 			w.Fatalf("%d runs, err = %v, want %d", len(got), err, len(ids))
 		}
@@ -316,7 +316,7 @@ var passRules = []rule{
 			}
 		}
 		for name, none := range map[string][]machine.RunID{"nothing": nil, "what is not there": {77}} {
-			if got, err := w.Store.LoadMany(w.ctx, none); err != nil || len(got) != 0 {
+			if got, err := w.Store.Load(w.ctx, none...); err != nil || len(got) != 0 {
 				w.Errorf("%s: %+v, err = %v, want none", name, got, err)
 			}
 		}

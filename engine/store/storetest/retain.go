@@ -117,7 +117,7 @@ var retainRules = []rule{
 		} {
 			ended := w.whole(a, "", "")
 			w.land(a.writers[0], end(ended, 2, machine.RunSucceeded))
-			if s, err := w.Store.(store.Retainer).Retain(w.ctx, base.Add(time.Hour), 1000); err != nil || s.Runs != 1 {
+			if s, err := w.Harness.Store.(store.Retainer).Retain(w.ctx, base.Add(time.Hour), 1000); err != nil || s.Runs != 1 {
 				w.Fatalf("retain: %+v, err = %v, want one run to go", s, err)
 			}
 			again := next(ended, 3)
@@ -140,8 +140,8 @@ var retainRules = []rule{
 				w.land(a.writers[0], end(id, 1, machine.RunSucceeded))
 			}
 		}
-		r, gone := w.Store.(store.Retainer), 0
-		teller := w.Store.(store.RetainTeller)
+		r, gone := w.Harness.Store.(store.Retainer), 0
+		teller := w.Harness.Store.(store.Retainer)
 		if last, err := teller.Retained(w.ctx); err != nil || last >= ids[0] {
 			w.Errorf("removed up to %d, err = %v, before anything was", last, err)
 		}
@@ -203,9 +203,9 @@ func (w *world) whole(a actor, name, key string) machine.RunID {
 
 // forgets has a store forget what ended before a time, and says how many runs go
 // and how many stay.
-func (w *world) forgets(s store.Store, before time.Time, gone, held int) {
+func (w *world) forgets(s store.Full, before time.Time, gone, held int) {
 	w.Helper()
-	got, err := s.(store.Retainer).Retain(w.ctx, before, 1000)
+	got, err := s.Store.(store.Retainer).Retain(w.ctx, before, 1000)
 	if err != nil || got.Runs != gone || got.Held != held || got.More {
 		w.Fatalf("retain: %+v, err = %v, want %d runs to go and %d to stay", got, err, gone, held)
 	}
@@ -215,17 +215,17 @@ func (w *world) forgets(s store.Store, before time.Time, gone, held int) {
 func (w *world) gone(run machine.RunID, name string) {
 	w.Helper()
 	for i, s := range []store.Store{w.Store, w.Other} {
-		if _, _, err := s.Load(w.ctx, run); !errors.Is(err, store.ErrNotFound) {
+		if _, _, err := store.LoadRun(w.ctx, s, run); !errors.Is(err, store.ErrNotFound) {
 			w.Errorf("store %d: load: err = %v, want ErrNotFound", i, err)
 		}
-		if got, err := s.LoadMany(w.ctx, []machine.RunID{run}); err != nil || len(got) != 0 {
+		if got, err := s.Load(w.ctx, run); err != nil || len(got) != 0 {
 			w.Errorf("store %d: load many: %d runs, err = %v", i, len(got), err)
 		}
 		if rows, err := s.Rows(w.ctx, run, 0, 10); err != nil && !errors.Is(err, store.ErrNotFound) || len(rows) != 0 {
 			w.Errorf("store %d: %d rows, err = %v", i, len(rows), err)
 		}
 		for _, id := range []string{name, fmt.Sprint(run)} {
-			if r, err := s.Find(w.ctx, id); !errors.Is(err, store.ErrNotFound) {
+			if r, err := store.Complete(s).Find(w.ctx, id); !errors.Is(err, store.ErrNotFound) {
 				w.Errorf("store %d: find %s: %+v, err = %v, want ErrNotFound", i, id, r, err)
 			}
 		}

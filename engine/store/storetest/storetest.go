@@ -52,7 +52,8 @@ type rule struct {
 // Run tests a store against every rule; open returns an empty one.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	var rules []rule
-	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, handRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, evidenceRules, retainRules} {
+	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, retainRules, filterRules,
+		needed(hasHands, handRules), needed(hasEvidence, evidenceRules)} {
 		rules = append(rules, part...)
 	}
 	for _, r := range rules {
@@ -75,9 +76,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 type world struct {
 	*testing.T
 	Harness
-	ctx  context.Context // of the case
-	flow store.WorkflowID
-	runs machine.RunID
+	Store, Other store.Full      // those of the Harness
+	ctx          context.Context // of the case
+	flow         store.WorkflowID
+	runs         machine.RunID
 }
 
 const (
@@ -95,7 +97,7 @@ func newWorld(t *testing.T, h Harness) *world {
 	if h.Other == nil {
 		h.Other = h.Store
 	}
-	w := &world{T: t, Harness: h, ctx: t.Context(), runs: 1 << 40}
+	w := &world{T: t, Harness: h, Store: store.Complete(h.Store), Other: store.Complete(h.Other), ctx: t.Context(), runs: 1 << 40}
 	ids, err := h.Store.PutDefinition(w.ctx, store.Definition{
 		Digest:    digest,
 		Data:      []byte("definition"),
@@ -222,7 +224,7 @@ func (w *world) started(a actor, n int) []machine.RunID {
 
 func (w *world) load(id machine.RunID) (store.Head, []store.Row) {
 	w.Helper()
-	h, rows, err := w.Other.Load(w.ctx, id)
+	h, rows, err := store.LoadRun(w.ctx, w.Other, id)
 	if err != nil {
 		w.Fatalf("load run %d: %v", id, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // Stress lets several engines work on the same runs for a while, each with two
@@ -213,7 +214,7 @@ func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand,
 		t := next(o.run, o.seq+1)
 		said := note{by: id, id: rnd.Uint64()}
 		if rnd.IntN(4) == 0 {
-			waiting, err := st.Messages(s.ctx, o.run, 1)
+			waiting, err := st.Messages(s.ctx, o.run, 0, 1)
 			if err != nil {
 				return nil, err
 			}
@@ -306,7 +307,7 @@ func (s *stress) people(ctx context.Context, n int) {
 // takeovers makes a batch that takes orphans over. Runs belong to the writer of
 // their parity, so that an engine does not compete with itself.
 func (s *stress) takeovers(st store.Store, id store.EngineID, n int) ([]store.Transition, error) {
-	ids, err := st.Orphans(s.ctx, 0, 40)
+	ids, err := IDs(st.Runs(s.ctx, Orphans(0, 40)))
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +316,7 @@ func (s *stress) takeovers(st store.Store, id store.EngineID, n int) ([]store.Tr
 		if int(run)%2 != n {
 			continue
 		}
-		h, rows, err := st.Load(s.ctx, run)
+		h, rows, err := store.LoadRun(s.ctx, st, run)
 		if err != nil {
 			return nil, err
 		}
@@ -446,11 +447,11 @@ func (s *stress) judge() {
 func (s *stress) judgeNames() {
 	held := make(map[string]machine.RunID)
 	for run, n := range s.named {
-		r, err := s.Store.Find(s.ctx, n.Name)
+		r, err := store.Complete(s.Store).Find(s.ctx, n.Name)
 		if err != nil || r.Run != run || r.Key != n.Key {
 			s.Errorf("find %q = run %d with key %q, err = %v, want run %d with key %q", n.Name, r.Run, r.Key, err, run, n.Key)
 		}
-		if n.Key == "" || !store.HoldsKey(r.State) {
+		if n.Key == "" || !storekit.HoldsKey(r.State) {
 			continue
 		}
 		if other := held[n.Key]; other != 0 {
@@ -463,7 +464,7 @@ func (s *stress) judgeNames() {
 		case ok && has.Name != c.names.Name && (c.names.Key == "" || has.Key != c.names.Key):
 			s.Errorf("a submission as %+v was told of run %d, which has %+v", c.names, c.run, has)
 		case !ok: // what it landed with was not reported: its engine was fenced
-			if r, err := s.Store.Find(s.ctx, strconv.FormatInt(int64(c.run), 10)); err != nil || r.Name != c.names.Name && r.Key != c.names.Key {
+			if r, err := store.Complete(s.Store).Find(s.ctx, strconv.FormatInt(int64(c.run), 10)); err != nil || r.Name != c.names.Name && r.Key != c.names.Key {
 				s.Errorf("a submission as %+v was told of run %d: %+v, err = %v", c.names, c.run, r, err)
 			}
 		}
@@ -473,7 +474,7 @@ func (s *stress) judgeNames() {
 // judgeMessages checks that each message of a run waits still, or was consumed
 // by one row, and returns how many were.
 func (s *stress) judgeMessages(run machine.RunID, ids []store.MessageID) (eaten int) {
-	waiting, err := s.Store.Messages(s.ctx, run, 1<<20)
+	waiting, err := s.Store.Messages(s.ctx, run, 0, 1<<20)
 	if err != nil {
 		s.Errorf("messages of run %d: %v", run, err)
 		return 0

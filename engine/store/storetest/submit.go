@@ -78,7 +78,7 @@ var submitRules = []rule{
 			if got := w.submit(a.writers[0], d, n); !got.Exists || got.Run != c.Run {
 				w.Errorf("%v: submitted = %+v, want the run that holds the key", s, got)
 			}
-			if _, _, err := w.Store.Load(w.ctx, d.Run); !errors.Is(err, store.ErrNotFound) {
+			if _, _, err := store.LoadRun(w.ctx, w.Store, d.Run); !errors.Is(err, store.ErrNotFound) {
 				w.Errorf("%v: refused run: err = %v, want ErrNotFound", s, err)
 			}
 		}
@@ -259,7 +259,7 @@ var submitRules = []rule{
 // wantNothing checks that a refused submission left neither run nor key.
 func (w *world) wantNothing(id machine.RunID, key string) {
 	w.Helper()
-	if _, _, err := w.Store.Load(w.ctx, id); !errors.Is(err, store.ErrNotFound) {
+	if _, _, err := store.LoadRun(w.ctx, w.Store, id); !errors.Is(err, store.ErrNotFound) {
 		w.Errorf("run %d: err = %v, want ErrNotFound", id, err)
 	}
 	if rs, err := w.Other.Runs(w.ctx, store.RunFilter{Key: key}); len(rs) != 0 || err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 var viewRules = []rule{
-	{name: "view/every step shows from submission", why: "the initial state of all steps is there before anything runs, without a journal byte (S9, S14)", run: func(w *world) {
+	{name: "view/every step shows from submission", need: hasViews, why: "the initial state of all steps is there before anything runs, without a journal byte (S9, S14)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		c := w.create(a)
 		w.submit(a.writers[0], c, store.Names{Workflow: flowName})
@@ -23,7 +23,7 @@ var viewRules = []rule{
 		}
 		w.wantSteps(c.Run, want...)
 	}},
-	{name: "view/a step shows its last change", why: "state, attempt, failure count, complete-by and who holds it, as it happens (S9, S10, S63)", run: func(w *world) {
+	{name: "view/a step shows its last change", need: hasViews, why: "state, attempt, failure count, complete-by and who holds it, as it happens (S9, S10, S63)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		id := w.started(a, 1)[0]
 		by := base.Add(90 * time.Second)
@@ -46,7 +46,7 @@ var viewRules = []rule{
 			store.StepView{Name: "charge", StepRow: store.StepRow{Node: 1, State: machine.StepPending}},
 			store.StepView{Name: "ship", LockedBy: a.id, StepRow: store.StepRow{Node: 2, State: machine.StepRunning, Attempt: 300, Failures: 255, CompleteBy: by}})
 	}},
-	{name: "view/instances show from the record that adds them", why: "a for_each has one row per instance (S14)", run: func(w *world) {
+	{name: "view/instances show from the record that adds them", need: hasViews, why: "a for_each has one row per instance (S14)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		id := w.started(a, 1)[0]
 		t := next(id, 1)
@@ -72,7 +72,7 @@ var viewRules = []rule{
 			w.Errorf("last step = %+v", g)
 		}
 	}},
-	{name: "view/a stale row adds nothing", why: "what did not land must not show", run: func(w *world) {
+	{name: "view/a stale row adds nothing", need: hasViews, why: "what did not land must not show", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		id := w.started(a, 1)[0]
 		w.land(a.writers[0], next(id, 1))
@@ -90,7 +90,7 @@ var viewRules = []rule{
 			w.Errorf("alerts = %+v, err = %v", got, err)
 		}
 	}},
-	{name: "view/after a death the row stays", why: "running, with its complete-by in the past, is the only failure signal (S58)", run: func(w *world) {
+	{name: "view/after a death the row stays", need: hasViews, why: "running, with its complete-by in the past, is the only failure signal (S58)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		now := w.tick(a).Now
 		id := w.started(a, 1)[0]
@@ -106,7 +106,7 @@ var viewRules = []rule{
 			w.Errorf("run = %+v, err = %v, want running without a live owner", r, err)
 		}
 	}},
-	{name: "view/alerts come newest first", why: "each turn to parked gives exactly one alert, in the commit that makes it, and says which run it is about, by its unique key too (S59, S62, I9)", run: func(w *world) {
+	{name: "view/alerts come newest first", need: hasViews, why: "each turn to parked gives exactly one alert, in the commit that makes it, and says which run it is about, by its unique key too (S59, S62, I9)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 1)
 		named := w.submit(a.writers[0], w.create(a), store.Names{Name: "order-7", Workflow: flowName, Key: "k-7"})
@@ -250,7 +250,7 @@ var readRules = []rule{
 				w.Errorf("find %q: err = %v, want ErrNotFound", name, err)
 			}
 		}
-		if _, _, err := w.Store.Load(w.ctx, 77); !errors.Is(err, store.ErrNotFound) {
+		if _, _, err := store.LoadRun(w.ctx, w.Store, 77); !errors.Is(err, store.ErrNotFound) {
 			w.Errorf("load: err = %v, want ErrNotFound", err)
 		}
 		if _, _, err := w.Store.Definition(w.ctx, 999); !errors.Is(err, store.ErrNotFound) {

@@ -60,42 +60,37 @@ func List(root string) ([]string, error) {
 }
 
 // DurableMethods returns the methods of the store's roles that change it, as
-// engine/store/store.go declares them.
+// engine/store/store.go and roles.go declare them.
 func DurableMethods(root string) ([]string, error) {
 	reads := map[string]bool{}
 	for _, name := range []string{
-		"Definition", "Orphans", "Abandoned", "Addressed", "Overdue", "Live", "Member", "Load", "LoadMany", "Rows", "Messages", "Waits", "Suspects", "LateReplies", "Logs", "Undelivered",
-		"Runs", "Find", "StepRows", "Alerts", "Retained", "Close",
+		"Definition", "Members", "Load", "Rows", "Messages", "Suspects", "LateReplies", "Logs", "Undelivered",
+		"Runs", "StepRows", "Alerts", "Retained", "Close",
 	} {
 		reads[name] = true
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "engine", "store", "store.go"), nil, 0)
-	if err != nil {
-		return nil, fmt.Errorf("failpoint: %w", err)
-	}
 	var methods []string
-	for _, decl := range file.Decls {
-		gen, ok := decl.(*ast.GenDecl)
-		if !ok {
-			continue
+	for _, file := range []string{"store.go", "roles.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "engine", "store", file), nil, 0)
+		if err != nil {
+			return nil, fmt.Errorf("failpoint: %w", err)
 		}
-		for _, spec := range gen.Specs {
-			ts, ok := spec.(*ast.TypeSpec)
+		ast.Inspect(file, func(n ast.Node) bool {
+			ts, ok := n.(*ast.TypeSpec)
 			if !ok || ts.Name.Name == "Waker" || ts.Name.Name == "Examiner" {
-				continue
+				return true
 			}
-			iface, ok := ts.Type.(*ast.InterfaceType)
-			if !ok {
-				continue
-			}
-			for _, m := range iface.Methods.List {
-				for _, name := range m.Names {
-					if !reads[name.Name] {
-						methods = append(methods, name.Name)
+			if iface, ok := ts.Type.(*ast.InterfaceType); ok {
+				for _, m := range iface.Methods.List {
+					for _, name := range m.Names {
+						if !reads[name.Name] {
+							methods = append(methods, name.Name)
+						}
 					}
 				}
 			}
-		}
+			return true
+		})
 	}
 	slices.Sort(methods)
 	return slices.Compact(methods), nil

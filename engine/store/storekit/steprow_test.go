@@ -1,4 +1,4 @@
-package store
+package storekit
 
 import (
 	"reflect"
@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // S9 S10 S63: what is stored of a step comes back; counters beyond their field
 // show its largest value.
 func TestStepRowsRoundTrip(t *testing.T) {
 	by := time.Date(2026, 11, 21, 9, 0, 0, 123456000, time.UTC)
-	rows := []StepRow{
+	rows := []store.StepRow{
 		{Node: 0, State: machine.StepPending},
 		{Node: 1 << 30, State: machine.StepRunning, Failures: 255, Attempt: 65535, CompleteBy: by},
 		{Node: 7, State: machine.StepUndoFailed, Failures: 3, Attempt: 4, CompleteBy: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)},
@@ -25,8 +26,8 @@ func TestStepRowsRoundTrip(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, rows) {
 		t.Errorf("rows = %+v, err = %v, want %+v", got, err, rows)
 	}
-	got, err = DecodeStepRows(AppendStepRows(nil, []StepRow{{Failures: 1000, Attempt: 1 << 20}, {Failures: -1, Attempt: -1}}))
-	if want := []StepRow{{Failures: 255, Attempt: 65535}, {}}; err != nil || !reflect.DeepEqual(got, want) {
+	got, err = DecodeStepRows(AppendStepRows(nil, []store.StepRow{{Failures: 1000, Attempt: 1 << 20}, {Failures: -1, Attempt: -1}}))
+	if want := []store.StepRow{{Failures: 255, Attempt: 65535}, {}}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("rows = %+v, err = %v, want %+v", got, err, want)
 	}
 	if _, err := DecodeStepRows(make([]byte, 17)); err == nil {
@@ -38,12 +39,12 @@ func TestStepRowsRoundTrip(t *testing.T) {
 func TestFoldSteps(t *testing.T) {
 	by := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	got := FoldSteps(
-		[]NodeName{{Node: 2, Step: 1, Name: `b["x"]`}, {Node: 0, Name: "a"}, {Node: 1, Step: 1, Name: "b"}}, 9,
-		[]StepRow{{Node: 0, State: machine.StepRunning, CompleteBy: by}, {Node: 2, State: machine.StepRunning, CompleteBy: by}, {Node: 0, State: machine.StepFailed, Failures: 1}, {Node: 55}})
-	want := []StepView{
-		{Name: "a", StepRow: StepRow{Node: 0, State: machine.StepFailed, Failures: 1}},
-		{Name: "b", StepRow: StepRow{Node: 1, State: machine.StepPending}},
-		{Name: `b["x"]`, LockedBy: 9, StepRow: StepRow{Node: 2, State: machine.StepRunning, CompleteBy: by}},
+		[]store.NodeName{{Node: 2, Step: 1, Name: `b["x"]`}, {Node: 0, Name: "a"}, {Node: 1, Step: 1, Name: "b"}}, 9,
+		[]store.StepRow{{Node: 0, State: machine.StepRunning, CompleteBy: by}, {Node: 2, State: machine.StepRunning, CompleteBy: by}, {Node: 0, State: machine.StepFailed, Failures: 1}, {Node: 55}})
+	want := []store.StepView{
+		{Name: "a", StepRow: store.StepRow{Node: 0, State: machine.StepFailed, Failures: 1}},
+		{Name: "b", StepRow: store.StepRow{Node: 1, State: machine.StepPending}},
+		{Name: `b["x"]`, LockedBy: 9, StepRow: store.StepRow{Node: 2, State: machine.StepRunning, CompleteBy: by}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("steps = %+v, want %+v", got, want)

@@ -1,4 +1,4 @@
-package store
+package storekit
 
 import (
 	"encoding/binary"
@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
-// StepRowSize is the size in bytes of one stored StepRow.
+// StepRowSize is the size in bytes of one stored store.StepRow.
 const StepRowSize = 16
 
 // stepEpoch is the zero of stored complete-by times: PostgreSQL's epoch, so
@@ -21,7 +22,7 @@ var stepEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // endian, node int4, state int1, failures int1, attempt int2, complete-by int8
 // in microseconds since 2000 (0 = none). Failures and attempts beyond what
 // their field holds are shown as its largest value.
-func AppendStepRows(b []byte, rows []StepRow) []byte {
+func AppendStepRows(b []byte, rows []store.StepRow) []byte {
 	for _, r := range rows {
 		b = binary.BigEndian.AppendUint32(b, uint32(r.Node))
 		b = append(b, byte(r.State), byte(clamp(r.Failures, math.MaxUint8)))
@@ -38,13 +39,13 @@ func AppendStepRows(b []byte, rows []StepRow) []byte {
 func clamp(n, most int) int { return max(0, min(n, most)) }
 
 // DecodeStepRows reverses AppendStepRows; times come back in UTC.
-func DecodeStepRows(b []byte) ([]StepRow, error) {
+func DecodeStepRows(b []byte) ([]store.StepRow, error) {
 	if len(b)%StepRowSize != 0 {
 		return nil, fmt.Errorf("engine: step rows of %d bytes are not a multiple of %d", len(b), StepRowSize)
 	}
-	rows := make([]StepRow, 0, len(b)/StepRowSize)
+	rows := make([]store.StepRow, 0, len(b)/StepRowSize)
 	for ; len(b) > 0; b = b[StepRowSize:] {
-		r := StepRow{
+		r := store.StepRow{
 			Node:     int32(binary.BigEndian.Uint32(b)),
 			State:    machine.StepState(b[4]),
 			Failures: int(b[5]),
@@ -62,14 +63,14 @@ func DecodeStepRows(b []byte) ([]StepRow, error) {
 // the state the last of its changes left it in. A node without a change is
 // pending: it shows from the moment of submission (S14). The owner is who
 // holds the running ones.
-func FoldSteps(nodes []NodeName, owner EngineID, changes []StepRow) []StepView {
-	last := make(map[int32]StepRow, len(nodes))
+func FoldSteps(nodes []store.NodeName, owner store.EngineID, changes []store.StepRow) []store.StepView {
+	last := make(map[int32]store.StepRow, len(nodes))
 	for _, c := range changes {
 		last[c.Node] = c
 	}
-	views := make([]StepView, 0, len(nodes))
+	views := make([]store.StepView, 0, len(nodes))
 	for _, n := range nodes {
-		v := StepView{Name: n.Name, StepRow: StepRow{Node: n.Node, State: machine.StepPending}}
+		v := store.StepView{Name: n.Name, StepRow: store.StepRow{Node: n.Node, State: machine.StepPending}}
 		if c, ok := last[n.Node]; ok {
 			v.StepRow = c
 		}
@@ -78,6 +79,6 @@ func FoldSteps(nodes []NodeName, owner EngineID, changes []StepRow) []StepView {
 		}
 		views = append(views, v)
 	}
-	slices.SortFunc(views, func(a, b StepView) int { return int(a.Node) - int(b.Node) })
+	slices.SortFunc(views, func(a, b store.StepView) int { return int(a.Node) - int(b.Node) })
 	return views
 }

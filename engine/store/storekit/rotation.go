@@ -1,9 +1,10 @@
-package store
+package storekit
 
 import (
 	"sync"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A Rotation helps a store to show a list of runs of which a page at a time is
@@ -12,12 +13,12 @@ import (
 // ready. It is safe for concurrent use.
 type Rotation struct {
 	mu    sync.Mutex // protects following field
-	after map[EngineID]machine.RunID
+	after map[store.EngineID]machine.RunID
 }
 
 // After returns the run behind which the next page of an engine begins; 0 = it
 // is the first.
-func (r *Rotation) After(engine EngineID) machine.RunID {
+func (r *Rotation) After(engine store.EngineID) machine.RunID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.after[engine]
@@ -25,7 +26,7 @@ func (r *Rotation) After(engine EngineID) machine.RunID {
 
 // Shown notes the page that an engine was shown, ascending, of at most limit
 // runs.
-func (r *Rotation) Shown(engine EngineID, page []machine.RunID, limit int) {
+func (r *Rotation) Shown(engine store.EngineID, page []machine.RunID, limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(page) == 0 || len(page) < limit {
@@ -33,7 +34,7 @@ func (r *Rotation) Shown(engine EngineID, page []machine.RunID, limit int) {
 		return
 	}
 	if r.after == nil {
-		r.after = map[EngineID]machine.RunID{}
+		r.after = map[store.EngineID]machine.RunID{}
 	}
 	r.after[engine] = page[len(page)-1]
 }
