@@ -143,7 +143,7 @@ func TestExamplesAreTidy(t *testing.T) {
 	}
 }
 
-// What a README says is printed on standard output is what is printed.
+// Each command of a README prints the output that the README shows.
 func TestReadmesSayWhatIsPrinted(t *testing.T) {
 	t.Parallel()
 	for dir, args := range map[string][]string{

@@ -54,7 +54,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// again runs this test binary once more, with a private PostgreSQL.
+// again runs this test binary again, with a private PostgreSQL.
 func again(dir string) int {
 	pgtest := filepath.Join(dir, "pgtest")
 	build := exec.Command("go", "build", "-o", pgtest, "../engine/internal/pgtest/cmd/pgtest")
@@ -113,7 +113,7 @@ func postgresDSN(t *testing.T) string {
 	return dsn
 }
 
-// A ran is what a command left.
+// A ran is the result of a command.
 type ran struct {
 	code           int
 	stdout, stderr string

@@ -122,8 +122,8 @@ func TestOrderSaga(t *testing.T) {
 	}
 }
 
-// S17, S32: the shop does what it is asked and every first answer is lost. The
-// call is repeated with its key, and nothing happens twice.
+// S17, S32: the shop does its work, and every first answer is lost. The call is repeated
+// with its key, and no effect happens twice.
 func TestOrderSagaWhereAnswersAreLost(t *testing.T) {
 	t.Parallel()
 	var faults []string

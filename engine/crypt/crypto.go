@@ -16,27 +16,28 @@ import (
 	"sync"
 )
 
-// A Sealer encrypts what is sensitive before it reaches a store, and opens it
-// again. Where says what the bytes belong to: bytes moved elsewhere do not
-// open. Implementations are safe for concurrent use.
+// A Sealer encrypts sensitive bytes before they reach a store, and decrypts them. The
+// argument where names the place that the bytes belong to: bytes that were moved to
+// another place do not open. Implementations are safe for concurrent use.
 type Sealer interface {
 	// Seal returns the encrypted form of plain, which it does not keep.
 	Seal(where, plain []byte) ([]byte, error)
 	// Open returns what was sealed for the same where. Returns *KeyError if it
 	// was sealed with a key that is not known.
 	Open(where, sealed []byte) ([]byte, error)
-	// KeyID names the key that seals, without telling it; not "".
+	// KeyID returns the name of the key that seals; not "". The name does not reveal the
+	// key.
 	KeyID() string
-	// Tag returns what proves that data was written in its place by a holder of the
-	// key that seals. It keeps neither.
+	// Tag returns a proof that a holder of the sealing key wrote data in this place. It
+	// keeps neither argument.
 	Tag(where, data []byte) [TagSize]byte
-	// Tagged reports whether tag is what Tag returned for the same, under any of the
-	// known keys.
+	// Tagged reports whether Tag, with one of the known keys, returns tag for the same
+	// place and data.
 	Tagged(where, data, tag []byte) bool
 }
 
 // TagSize is the length of a tag in bytes: guessing one takes 2^64 tries, and
-// each try needs an engine that reads it.
+// each try needs an engine that reads the row.
 const TagSize = 8
 
 // KeySize is the length of an encryption key in bytes.
@@ -79,10 +80,10 @@ func ParseKey(text string) (Key, error) {
 // itself, never to be logged.
 func (k Key) encode() string { return base64.StdEncoding.EncodeToString(k[:]) }
 
-// String says which key it is without telling it.
+// String returns the key's id, not the key.
 func (k Key) String() string { return "key " + k.id().String() }
 
-// GoString says which key it is without telling it.
+// GoString returns the key's id, not the key.
 func (k Key) GoString() string { return k.String() }
 
 func (k Key) id() keyID {
@@ -97,7 +98,7 @@ type keyID [keyIDSize]byte
 // String returns the id in hex.
 func (id keyID) String() string { return hex.EncodeToString(id[:]) }
 
-// A KeyError says that a value cannot be sealed or opened for want of a key.
+// A KeyError means that a value cannot be sealed or opened, because a key is missing.
 type KeyError struct {
 	ID    string // id of the key that is missing; "" = there is no key at all
 	Given string // id of the key that was given instead; "" = none, or it is not known
@@ -115,7 +116,7 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("encryption key %s is missing: %s", e.ID, e.Hint)
 }
 
-// What to do where a key is missing.
+// Hints for a person whose key is missing.
 const (
 	HintMakeKey = "make one with `openssl rand -base64 32` and set it as ENGINE_ENCRYPTION_KEY, the same for every engine on this store"
 	hintSetKey  = "set ENGINE_ENCRYPTION_KEY to the key that was used when this was written, or restore the key file beside the state file"
@@ -128,11 +129,10 @@ type keyring struct {
 	tags  []*tagger // of the first key, then of the others
 }
 
-// NewSealer returns a Sealer that seals with the first key and opens what any
-// of the keys sealed. A store keeps to the key that it was first written with
-// (Catalogue.PinKey), so that must be the first; the others help to read what
-// was brought from elsewhere. AES-256-GCM with a random nonce; the key's id
-// stands in front.
+// NewSealer returns a Sealer that seals with the first key and opens data that any of
+// the keys sealed. The first key must be the one that the store was first written with
+// (journal.PinKey). The others are for reading data from other stores. The cipher is
+// AES-256-GCM with a random nonce. The key's id is stored in front of the data.
 func NewSealer(keys ...Key) (Sealer, error) {
 	if len(keys) == 0 {
 		return nil, &KeyError{Hint: HintMakeKey}
@@ -208,7 +208,7 @@ var _ Sealer = (*keyring)(nil)
 // A tagger makes tags with one key: the first bytes of HMAC-SHA256, with a key that
 // follows from the encryption key, so that no key has two uses.
 type tagger struct {
-	states sync.Pool // of *tagState: making one costs three times what a tag does
+	states sync.Pool // of *tagState: making a tagState takes three times as long as a tag
 }
 
 // A tagState makes one tag at a time.

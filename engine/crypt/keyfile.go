@@ -31,7 +31,7 @@ func loadKeyFile(path string) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("read the key file: %w", err)
 	}
-	if !info.Mode().IsRegular() { // to open a pipe would wait
+	if !info.Mode().IsRegular() { // opening a pipe would block until a process writes to it
 		return Key{}, fmt.Errorf("key file %s is not a regular file: move it away, and restore the key", path)
 	}
 	if info.Mode().Perm()&0o077 != 0 {

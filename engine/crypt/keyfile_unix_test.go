@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 )
 
-// A pipe in place of the key file is refused before it is opened: to open it would
-// wait for a writer.
+// A pipe in place of the key file is refused before it is opened. Opening it would block
+// until a process writes to it.
 func TestKeyFileIsRegular(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db.key")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

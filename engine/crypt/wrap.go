@@ -28,7 +28,7 @@ func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	return append([]byte{MarkSealed}, sealed...), nil
 }
 
-// Unwrap undoes wrap.
+// Unwrap undoes Wrap.
 func Unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
 	if len(data) == 0 {
 		return nil, errors.New("stored data is empty")
@@ -36,7 +36,7 @@ func Unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
 	return UnwrapMarked(sealer, where, data[0], data[1:])
 }
 
-// UnwrapMarked undoes wrap where the mark is apart.
+// UnwrapMarked undoes Wrap for data whose first byte, the mark, was cut off.
 func UnwrapMarked(sealer Sealer, where []byte, mark byte, rest []byte) ([]byte, error) {
 	switch mark {
 	case MarkPlain:

@@ -1,8 +1,8 @@
-// Package invoke is the contract between an engine and what calls its agents.
+// Package invoke is the contract between an engine and an Invoker, which calls its agents.
 //
-// In comes a call; out goes the agent's reply, or word that nothing was sent. An
-// implementation knows nothing of runs, stores or leases. The package agents has
-// the one that calls agent processes.
+// In comes a call. Out goes the agent's reply, or a *Deferred: nothing was sent. An
+// Invoker knows nothing of runs, stores or leases. Package agents has the Invoker that
+// calls agent processes.
 package invoke
 
 import (
@@ -15,35 +15,36 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// An Invoker calls agents (S11, S12). The engine never sees a process: a queue
-// could stand behind it as well.
+// An Invoker calls agents (S11, S12). The engine does not depend on agent processes: an
+// Invoker may send calls through a queue instead.
 type Invoker interface {
 	// Invoke sends one call and waits for the reply. The error is *Deferred if
-	// nothing was sent, or ctx's error if ctx ended first: then nothing is
-	// known and nothing may be concluded (S17, S28). Everything else, a lost
-	// agent included, is a Reply.
+	// nothing was sent, or ctx's error if ctx ended first: then the outcome of the call
+	// is not known (S17, S28). In every other case, also if the agent was lost, Invoke
+	// returns a Reply.
 	Invoke(ctx context.Context, call Call) (sdk.Reply, error)
 }
 
 // An AsyncInvoker is an Invoker that needs no goroutine for each call.
-// Implementing it is optional; a node prefers Start where it is there.
+// Implementing it is optional. A node calls Start instead of Invoke if there is one.
 type AsyncInvoker interface {
 	Invoker
-	// Start sends one call and returns at once: it neither waits for the agent nor
-	// for room. done is called exactly once, from any goroutine, perhaps before
-	// Start returns, with what Invoke would have returned; it does not block. The
-	// call ends with context.DeadlineExceeded when Request.Remaining has passed
-	// since Start, and with ctx's error when ctx ends. ctx is the same for all
-	// calls of a node, and ends when that stops at once: an implementation watches
-	// it once and not for each call. Call.Stop is nil: what it would tell is said
-	// by the returned Started, which is nil where nothing was sent.
+	// Start sends one call and returns at once. It waits neither for the agent nor for a
+	// free slot. done is called exactly once with the values that Invoke would have
+	// returned: from any goroutine, perhaps before Start returns. done does not block.
+	// The call ends with context.DeadlineExceeded when Request.Remaining has passed
+	// since Start, and with ctx's error when ctx ends. ctx is the same for all calls of
+	// a node, and ends when the node stops at once. So an implementation watches ctx
+	// once, not for each call. Call.Stop is nil: the node calls Stop of the returned
+	// Started instead. Started is nil if nothing was sent.
 	Start(ctx context.Context, call Call, done func(sdk.Reply, error)) Started
 }
 
 // A Started is a call in flight.
 type Started interface {
-	// Stop says that the answer is not wanted any more, like Call.Stop. It does
-	// not block and may be called more than once, also after the call has ended.
+	// Stop tells the agent that the engine does not want the answer any more, like
+	// Call.Stop. Stop does not block. It may be called several times, also after the
+	// call has ended.
 	Stop()
 }
 
@@ -51,32 +52,30 @@ type Started interface {
 type Call struct {
 	Agent   AgentSpec
 	Request sdk.Request
-	Run     machine.RunID // internal id of the run, of which Request has the public one
-	// OnProgress receives heartbeats and checkpoints while the call runs, in
-	// order, and not any more once Invoke has returned. It does not block.
-	// nil = ignored.
+	Run     machine.RunID // internal id of the run; Request has the public one
+	// OnProgress receives heartbeats and checkpoints while the call runs, in order. It
+	// is not called after Invoke has returned. It does not block. nil = they are ignored.
 	OnProgress func(Progress)
-	// OnLate receives an answer that the agent gave after its complete-by, when
-	// Invoke had returned without one: evidence only (S28). It is called at
-	// most once, and need not be: the agent does not have to wait long for such an answer.
-	// nil = ignored.
+	// OnLate receives a late reply: the agent answered after complete-by, when Invoke
+	// had returned already. A late reply is evidence only (S28). An Invoker calls OnLate
+	// at most once, and may leave it out. nil = late replies are ignored.
 	OnLate func(sdk.Reply)
-	// Scrub takes what is sensitive out of texts about the call that people
-	// will read, such as its agent's logs. It is safe for concurrent use, also
-	// after Invoke has returned. nil = nothing is sensitive.
+	// Scrub removes sensitive values from texts about the call that people will read,
+	// such as the agent's log. It is safe for concurrent use, also after Invoke has
+	// returned. nil = nothing is sensitive.
 	Scrub func(string) string
-	// Secrets are the texts that Scrub takes out. A text that may be about several
-	// calls is redacted for all of them at once: a secret of one call may contain a
+	// Secrets are the texts that Scrub removes. A text that may be about several calls
+	// is scrubbed for all of them at once, because a secret of one call may contain a
 	// secret of another.
 	Secrets []string
-	// Stop is closed when the answer is not wanted any more. The agent may be
-	// told, but the call is not over: Invoke goes on until the agent answers or
-	// ctx ends, because only the answer says what was done. nil = never.
+	// Stop is closed when the engine does not want the answer any more. An Invoker may
+	// tell the agent to stop. Invoke still waits until the agent answers or ctx ends,
+	// because only the answer says whether there was an effect. nil = never closed.
 	Stop <-chan struct{}
 }
 
-// A Checker is an Invoker that can tell beforehand whether it could call an
-// agent at all. Implementing it is optional.
+// A Checker is an Invoker that can check before a run starts whether an agent can be
+// called. Implementing it is optional.
 type Checker interface {
 	// Check returns an error if the agent is missing or cannot be started.
 	Check(ctx context.Context, spec AgentSpec) error
@@ -97,13 +96,13 @@ type AgentSpec struct {
 	Key    string    // name, plugin, version, checksum and a hash of Config, Env, the limits and the breaker
 }
 
-// A Deferred says that a call was not sent.
+// A Deferred is the error of a call that was not sent.
 type Deferred struct {
 	Until time.Time // when to try again, by this process's clock; zero = soon
 	Why   string    // "circuit open", "full", "secret env:X is not set", …
 }
 
-// Error says why and until when.
+// Error says why the call was not sent, and when to try again.
 func (d *Deferred) Error() string {
 	if d.Until.IsZero() {
 		return "engine: call not sent: " + d.Why
@@ -111,11 +110,11 @@ func (d *Deferred) Error() string {
 	return fmt.Sprintf("engine: call not sent: %s until %s", d.Why, d.Until.UTC().Format(time.RFC3339))
 }
 
-// A Capacity tells and reserves what agents can take now. The scheduler
-// reserves before it commits an attempt, so that what it starts can be sent.
+// A Capacity reports and reserves free slots of agents. The engine reserves a slot before
+// it commits an attempt, so that the call can be sent after the commit.
 type Capacity interface {
-	// Slot returns what may start now; Until by this process's clock. It may
-	// be out of date at once.
+	// Slot returns how much of an agent is free now. Until is by this process's clock.
+	// The answer may be out of date at once: only Reserve counts.
 	Slot(spec AgentSpec) machine.Slot
 	// Reserve takes n slots, all or none.
 	Reserve(spec AgentSpec, n int) bool

@@ -25,7 +25,8 @@ const (
 	markFlags  = markTagged | markSummed
 )
 
-// A protection is how a row's history is protected. It never falls within a run.
+// A protection is how a row's history is protected. Within a run a later row never has a
+// weaker protection than an earlier one: a weaker one is an error.
 type protection uint8
 
 const (
@@ -45,7 +46,7 @@ func protectionOf(mark byte) protection {
 	return unprotected
 }
 
-// cutCheck splits a row's data into what the check is about and the check. ok is
+// cutCheck splits a row's data into the bytes that the check covers and the check. ok is
 // false if the data is too short to hold both.
 func cutCheck(data []byte) (body, check []byte, ok bool) {
 	if len(data) == 0 {
@@ -64,8 +65,8 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 	return data[:len(data)-size], data[len(data)-size:], true
 }
 
-// A link is what binds the next row of a run to the rows before it. The zero link
-// is for the first row.
+// A Link binds the next row of a run to the rows before it. The zero Link is for the
+// first row.
 type Link struct {
 	tag  [crypt.TagSize]byte // of the last row; zero where no key is known
 	sum  uint32              // of the last row; not kept up once rows are tagged
@@ -75,8 +76,8 @@ type Link struct {
 // placeSize is how many bytes appendPlace adds.
 const placeSize = 4 + 8 + 4 + 8 + crypt.TagSize
 
-// appendPlace appends to b where a row stands: run, number, time and the check of the
-// row before.
+// appendPlace appends the place of a row to b: its run, number, time and the check of
+// the row before.
 func appendPlace(b []byte, run machine.RunID, seq int32, at time.Time, before []byte) []byte {
 	b = append(b, "row\x00"...)
 	b = binary.BigEndian.AppendUint64(b, uint64(run))
@@ -91,9 +92,9 @@ func checksum(place, body []byte) uint32 {
 	return crc32.Update(crc32.Checksum(place, castagnoli), castagnoli, body)
 }
 
-// bind puts the check behind the data of a row, which it may change, and returns the
-// link for the row after it. The place is written behind the data for a moment, so
-// that nothing is allocated where the data has room.
+// bind appends the check to the data of a row, and returns the link for the next row. It
+// may change data. The place is written behind the data for a moment: so nothing is
+// allocated if data has room.
 func (l Link) bind(sealer crypt.Sealer, run machine.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {
@@ -108,7 +109,8 @@ func (l Link) bind(sealer crypt.Sealer, run machine.RunID, seq int32, at time.Ti
 	return append(data[:n], l.tag[:]...), l
 }
 
-// A chain follows the rows of a run and says which does not fit those before it.
+// A chain checks the rows of a run, one after the other, and finds the first row that
+// does not continue the rows before it.
 type chain struct {
 	Link
 	rows   int32 // rows so far
@@ -116,8 +118,8 @@ type chain struct {
 	buf    [placeSize]byte
 }
 
-// follow checks the next row. Without a key it takes tags as they are. The error is
-// what is wrong with the row.
+// follow checks the next row. Without a key it cannot check tags and accepts them. The
+// error says how the row is wrong.
 func (c *chain) follow(sealer crypt.Sealer, run machine.RunID, row store.Row) error {
 	if row.Seq != c.rows {
 		return faultMissing
@@ -157,10 +159,10 @@ func (c *chain) follow(sealer crypt.Sealer, run machine.RunID, row store.Row) er
 	return nil
 }
 
-// A historyFault is what is wrong with a row of a history.
+// A historyFault is a way in which a row of a history is wrong.
 type historyFault string
 
-// Error returns the words for people.
+// Error describes the fault for people.
 func (f historyFault) Error() string { return string(f) }
 
 const (
@@ -171,9 +173,9 @@ const (
 	faultTail    historyFault = "and those after it are missing: the run's own row is newer than its journal"
 )
 
-// A HistoryError says that a run's journal is not what its engines wrote: a row was
-// changed, removed, put in another's place, or written without the key. No engine
-// goes on with such a run.
+// A HistoryError means that the journal of a run differs from the rows that its engines
+// wrote: a row was changed, removed, moved, or written without the key. No engine works
+// on such a run.
 type HistoryError struct {
 	Run    int64  // internal id
 	Name   string // public id
@@ -186,7 +188,7 @@ func (e *HistoryError) Error() string {
 	return fmt.Sprintf("the history of the run does not verify: row %d %s", e.Seq, e.Reason)
 }
 
-// hint names the command that looks at all of the history.
+// hint names the command that checks the whole history.
 func (e *HistoryError) hint() string {
 	return fmt.Sprintf("no engine goes on with it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
 }
@@ -200,8 +202,8 @@ func broken(head store.Head, seq int32, why error) *RunError {
 	return &RunError{Run: h.Run, Name: h.Name, Err: h, Hint: h.hint()}
 }
 
-// LinkOf returns the link behind rows that are stored, without reading what they say.
-// The error is a *RunError if they do not verify.
+// LinkOf returns the link for the row after the given stored rows. It does not decode
+// their records. The error is a *RunError if the rows do not verify.
 func LinkOf(sealer crypt.Sealer, head store.Head, rows []store.Row) (Link, error) {
 	var c chain
 	for _, row := range rows {

@@ -30,7 +30,7 @@ func TestHistoryCostsNoMemory(t *testing.T) {
 		row := store.Row{At: historyTime, Data: out}
 		if got := testing.AllocsPerRun(100, func() {
 			*ch = chain{}
-			_ = ch.follow(c.sealer, 7, row) // what it says does not matter here
+			_ = ch.follow(c.sealer, 7, row) // the result does not matter here
 		}); got != 0 {
 			t.Errorf("%s: %v allocations to check a row", name, got)
 		}

@@ -16,8 +16,8 @@ import (
 
 var historyTime = time.Date(2026, 3, 14, 10, 0, 0, 0, time.UTC)
 
-// history makes the rows of a run, each with what an engine could write there: one
-// record, none, several, and what is sensitive where there is a key.
+// history makes the rows of a run as an engine could write them: with one record, with
+// none, with several, and with a sensitive value if there is a key.
 func history(t *testing.T, sealer crypt.Sealer, run machine.RunID) []store.Row {
 	t.Helper()
 	record := func(at time.Time) machine.Record {
@@ -68,7 +68,7 @@ func verified(sealer crypt.Sealer, strict bool, run machine.RunID, rows []store.
 	return -1, nil
 }
 
-// Whatever is done to one row of a history, or to their order, is found, and where.
+// A change of one row, or of the order of rows, is found, with the number of the row.
 func TestHistoryFindsChanges(t *testing.T) {
 	for name, sealer := range map[string]crypt.Sealer{"with a key": testSealer(t), "without a key": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -129,8 +129,8 @@ func TestHistoryFindsChanges(t *testing.T) {
 	}
 }
 
-// With a key a history that somebody made without it does not pass: neither in the
-// form of before, nor with checksums, nor with tags of another key.
+// With a key, a history that was made without that key is refused: one in the format of
+// earlier versions, one with checksums, and one with tags of another key.
 func TestHistoryNeedsTheKey(t *testing.T) {
 	sealer := testSealer(t)
 	for what, rows := range map[string][]store.Row{
@@ -149,8 +149,8 @@ func TestHistoryNeedsTheKey(t *testing.T) {
 	}
 }
 
-// A run from before goes on with rows that are checked, and its old rows count for
-// the first of these: a change of one of them is found there.
+// A run of an earlier version continues with checked rows. The first checked row covers
+// the old rows: a change of an old row is found there.
 func TestHistoryGoesOnFromBefore(t *testing.T) {
 	sealer := testSealer(t)
 	for name, s := range map[string]struct{ before, after crypt.Sealer }{
@@ -185,8 +185,8 @@ func TestHistoryGoesOnFromBefore(t *testing.T) {
 	}
 }
 
-// A run that began without a key and has checksums goes on with tags, which count all
-// of it.
+// A run that began without a key has checksums. It continues with tags, and they cover
+// its earlier rows, too.
 func TestHistoryGoesOnWithAKey(t *testing.T) {
 	sealer := testSealer(t)
 	rows := history(t, nil, 7)
@@ -202,7 +202,7 @@ func TestHistoryGoesOnWithAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows = append(rows, store.Row{Seq: 5, At: at, Data: data})
-	// Whoever changes a row can make its checksum and those after it anew, not the tag.
+	// An attacker can compute new checksums for a changed row and later rows, but no tag.
 	forged := history(t, nil, 7)
 	e := RowEncoder{Run: 7}
 	for i := range forged {

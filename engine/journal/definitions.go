@@ -20,7 +20,7 @@ type Definitions struct {
 	sealer crypt.Sealer // nil = definitions that hold sensitive values cannot be read
 
 	mu       sync.Mutex    // protects following fields
-	since    machine.RunID // from this run on every row is tagged; 0 = not asked yet
+	since    machine.RunID // the first run of which every row must be tagged; 0 = not asked yet
 	byID     map[store.WorkflowID]*dsl.Workflow
 	byDigest map[string]map[string]store.WorkflowID
 }
@@ -70,7 +70,7 @@ func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.W
 	return wf, nil
 }
 
-// unreadable marks an error that reading again would bring again.
+// unreadable marks an error that would come again if the definition were read again.
 type unreadable struct{ error }
 
 // Unwrap returns the cause.
@@ -87,9 +87,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 		return ids, nil
 	}
 	stored := store.Definition{Digest: digest}
-	// With a key every definition is sealed: beside what is marked sensitive it
-	// holds literals and the answers of env() and file(), which may be
-	// anything.
+	// With a key every definition is sealed. Not only values that are marked sensitive
+	// may be secret: literals and the results of env() and file() may be secret, too.
 	sensitive := d.sealer != nil
 	for _, name := range def.Names() {
 		wf := def.Workflow(name)

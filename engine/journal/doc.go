@@ -8,7 +8,7 @@
 // Definitions keeps the definitions that runs are pinned to.
 //
 // Invariants: a row opens only as the row of its run and number (I13); a row that was
-// changed, removed or moved is found (decision 0020); the same rows always give the same
+// changed, removed or moved is found (decision 0020); the same rows always fold to the same
 // state (S87).
 //
 // The package decides nothing and runs nothing.

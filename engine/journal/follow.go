@@ -15,13 +15,13 @@ import (
 // followRows is how many rows of a run are read at once.
 const followRows = 256
 
-// FollowOptions say how often a journal is looked at.
+// FollowOptions set how often a journal is read.
 type FollowOptions struct {
-	Hint       <-chan struct{} // tells that there may be something new; nil = never
-	Poll       time.Duration   // longest pause between two looks; 0 = 1 s
+	Hint       <-chan struct{} // receives a value when there may be new rows; nil = only Poll counts
+	Poll       time.Duration   // longest pause between two reads; 0 = 1 s
 	RetryStore time.Duration   // longest pause before a store that does not answer is asked again; 0 = 5 s
-	// Unanswered is called when the store stops answering, once until it answers
-	// again; nil = not called.
+	// Unanswered is called when the store stops answering. It is not called again before
+	// the store has answered in between. nil = not called.
 	Unanswered func(err error)
 }
 
@@ -81,7 +81,8 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 	}
 }
 
-// followError is an error of following; the end of ctx is returned as it is.
+// followError adds the run to an error of Follow. The error of an ended ctx is returned
+// unchanged.
 func followError(ctx context.Context, run machine.RunID, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -37,16 +37,15 @@ func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.T
 	return pinHistory(ctx, st, sealer, now)
 }
 
-// historyGrace is for how long after the first engine that tags rows others may go on
-// that do not: an engine of an earlier version, or one without a key, which is refused
-// only when it starts.
+// historyGrace is how long rows without a tag are still accepted after the first engine
+// that tags rows has started. In that time engines of an earlier version, or without a
+// key, may still run: they are refused only when they start.
 const historyGrace = 24 * time.Hour
 
-// pinHistory makes a store remember from which run on every row is tagged. Rows
-// without a tag are refused from there on. Otherwise a user
-// who can write to the state could replace a run by one in the form of an earlier
-// version. In a state without runs that is
-// every run.
+// pinHistory makes a store remember the first run of which every row must be tagged.
+// Engines refuse rows of that run and of later runs without a tag. Otherwise a user who
+// can write to the state could replace a run by one in the format of an earlier version.
+// In a state without runs every run must be tagged.
 func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	mark, err := st.Pin(ctx, store.SettingHistory, "")
 	switch {
@@ -77,7 +76,7 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 	return err
 }
 
-// markPlace is what the mark of a state's history is bound to.
+// markPlace is the place that the mark of a state's history is sealed for.
 var markPlace = []byte("history\x00")
 
 func sealMark(sealer crypt.Sealer, since machine.RunID) (string, error) {
@@ -88,7 +87,7 @@ func sealMark(sealer crypt.Sealer, since machine.RunID) (string, error) {
 	return hex.EncodeToString(sealed), nil
 }
 
-// openMark returns the run from which on every row is tagged.
+// openMark returns the first run of which every row must be tagged.
 func openMark(sealer crypt.Sealer, mark string) (machine.RunID, error) {
 	sealed, err := hex.DecodeString(mark)
 	if err != nil {
@@ -104,8 +103,8 @@ func openMark(sealer crypt.Sealer, mark string) (machine.RunID, error) {
 	return machine.RunID(binary.BigEndian.Uint64(plain)), nil
 }
 
-// strict reports whether every row of a run must be tagged. Without a key there is no
-// telling, and nothing is demanded.
+// strict reports whether every row of a run must be tagged. Without a key it returns
+// false, because tags cannot be checked.
 func (d *Definitions) strict(ctx context.Context, run machine.RunID) (bool, error) {
 	if d.sealer == nil {
 		return false, nil

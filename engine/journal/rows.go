@@ -10,11 +10,12 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// markLone and the format's number are in front of one record that is not sealed. Its
-// time is not stored: it is the row's. The number is persisted.
+// The first byte of a row with one record that is not sealed is markLone plus the
+// number of the format. The record's time is left out, because the row has the same time.
+// markLone is persisted: never change it.
 const markLone = 16
 
-// rowPlace is what a journal row's data is bound to.
+// rowPlace returns the place that the data of a journal row is sealed for: run and number.
 func rowPlace(run machine.RunID, seq int32) []byte {
 	b := make([]byte, 0, 16)
 	b = append(b, "row\x00"...)
@@ -22,11 +23,12 @@ func rowPlace(run machine.RunID, seq int32) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(seq))
 }
 
-// definitionPlace is what a definition's data is bound to.
+// definitionPlace returns the place that the data of a definition is sealed for: its digest.
 func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
 
-// EncodeRow makes the data of a journal row of this time, in memory of its own. The
-// row follows those of which before is the link; the new link is returned.
+// EncodeRow returns the data of a journal row of this time, in newly allocated memory.
+// before is the link of the row before it, the zero link for the first row. The second
+// result is the link for the next row.
 func EncodeRow(sealer crypt.Sealer, scratch *machine.Scratch, before Link, run machine.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, Link, error) {
 	data, err := scratch.AppendRecords(append(make([]byte, 0, 256), crypt.MarkPlain), records)
 	if err != nil {
@@ -48,8 +50,9 @@ func EncodeRow(sealer crypt.Sealer, scratch *machine.Scratch, before Link, run m
 	return data, after, nil
 }
 
-// shorten leaves out of plain data what the row's time tells. It is most rows'
-// case, and ten bytes of what may be 130.
+// shorten drops the record's time if it is the time of the row, which the store keeps
+// anyway. Most rows allow that. It saves 10 of about 130 bytes. Other data is returned
+// as it is.
 func shorten(data []byte, at time.Time) []byte {
 	rest, version, ok := machine.CutLone(data[1:], at)
 	if !ok {
@@ -60,8 +63,8 @@ func shorten(data []byte, at time.Time) []byte {
 	return data
 }
 
-// opaque reports whether a record holds bytes of which only the agent knows
-// what they are: a checkpoint may hold what the agent was told in confidence.
+// opaque reports whether a record holds bytes that only the agent understands. Such a
+// checkpoint is sealed, because it may hold a secret that the agent was given.
 func opaque(rec machine.Record) bool {
 	p, ok := rec.Event().(machine.AttemptProgress)
 	return ok && len(p.Blob) > 0
@@ -70,15 +73,15 @@ func opaque(rec machine.Record) bool {
 // A RowEncoder makes the journal rows of one run, one after the other, for tools that
 // write rows without an engine.
 type RowEncoder struct {
-	Sealer crypt.Sealer // nil = what is sensitive is refused
+	Sealer crypt.Sealer // nil = a record with a sensitive value is refused
 	Run    machine.RunID
 
 	next int32
 	last Link
 }
 
-// Follow goes on behind rows that are stored, the next ones of the run. Returns an
-// error if their history does not verify.
+// Follow reads the next stored rows of the run, so that Encode makes the row after them.
+// Returns an error if their history does not verify.
 func (e *RowEncoder) Follow(rows []store.Row) error {
 	c := chain{Link: e.last, rows: e.next}
 	for _, row := range rows {
@@ -90,7 +93,7 @@ func (e *RowEncoder) Follow(rows []store.Row) error {
 	return nil
 }
 
-// Encode makes the data of the run's next row. Returns a *KeyError if it holds what is
+// Encode makes the data of the run's next row. Returns a *KeyError if a record is
 // sensitive and there is no key.
 func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, error) {
 	data, after, err := EncodeRow(e.Sealer, &machine.Scratch{}, e.last, e.Run, e.next, at, records)
@@ -100,9 +103,9 @@ func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, err
 	return data, err
 }
 
-// DecodeRow returns the records of a journal row. It does not look whether the row
-// is the one that was written in this place: VerifyRun does. A nil sealer opens only
-// rows that hold nothing sensitive; otherwise a *KeyError says so.
+// DecodeRow returns the records of a journal row. It does not check whether the row was
+// changed or moved: Verify does. A nil sealer opens only rows without sensitive
+// values; for others DecodeRow returns a *KeyError.
 func DecodeRow(sealer crypt.Sealer, run machine.RunID, row store.Row) ([]machine.Record, error) {
 	plain, err := openRow(sealer, run, row)
 	if err != nil {
@@ -139,13 +142,13 @@ func openRow(sealer crypt.Sealer, run machine.RunID, row store.Row) ([]byte, err
 	return plain, nil
 }
 
-// messagePlace is what a message's data is bound to.
+// messagePlace returns the place that the data of a message is sealed for: its run.
 func messagePlace(run machine.RunID) []byte {
 	return binary.BigEndian.AppendUint64([]byte("message\x00"), uint64(run))
 }
 
-// EncodeMessage makes the data of a message. Whatever carries a value is sealed
-// if there is a key: what is sensitive in it is known to the definition only.
+// EncodeMessage makes the data of a message. If there is a key, every message that
+// carries a value is sealed: only the definition knows which values are sensitive.
 func EncodeMessage(sealer crypt.Sealer, run machine.RunID, e machine.Event) ([]byte, error) {
 	plain, err := machine.EncodeEvent(e)
 	if err != nil {

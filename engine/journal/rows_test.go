@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A row of one record is read with its time, which it does not hold itself; a row of
-// another time holds it. Whoever reads a newer format is told so.
+// A row of one record leaves out the record's time if that is the time of the row, and
+// holds it otherwise. Both are read with the right time. A newer format gives ErrFormat.
 func TestRowWithoutItsTime(t *testing.T) {
 	at := time.Date(2026, 3, 14, 10, 0, 0, 123_000, time.UTC)
 	d := &dsl.Workflow{Name: "w"}

@@ -12,12 +12,12 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Run is a run as its journal tells it.
+// A Run is the state of a run, computed from its journal.
 type Run struct {
 	Head    store.Head
 	Flow    *dsl.Workflow
 	State   *machine.State
-	Records []machine.Record // nil where only the state was asked for
+	Records []machine.Record // nil if the caller asked for the state only
 	Facts   int              // number of facts in the records
 
 	Stored int64 // bytes of the journal
@@ -25,11 +25,12 @@ type Run struct {
 	chain chain
 }
 
-// Next says what the row after the last one has to fit to.
+// Next returns the link that the next row must continue.
 func (st *Run) Next() Link { return st.chain.Link }
 
 // Load reads a run's journal and folds it: the workflow it is pinned to, its state,
-// and its records in order (S22, S87). It needs no running engine and slows none.
+// and its records in order (S22, S87). It works without a running engine, and does not
+// slow one down.
 // Returns ErrNotFound; a *KeyError inside the error if it holds sensitive values and
 // the key is not known; a *RunError if what is stored cannot be read by this version.
 func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID) (Run, error) {
@@ -41,7 +42,8 @@ func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Defi
 }
 
 // Fold folds what was loaded of a run. With a scratch it makes no records,
-// which costs a fraction. each sees every event of the run, in order; nil = nothing does.
+// which is much cheaper. each is called with every event of the run, in order; nil = it
+// is not called.
 func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded, scratch *machine.Scratch, each func(machine.Event)) (Run, error) {
 	if each == nil {
 		each = func(machine.Event) {}
@@ -63,14 +65,14 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 			return Run{}, err
 		}
 	}
-	if l.Head.Fence >= story.chain.rows { // which a row of that number has made
+	if l.Head.Fence >= story.chain.rows { // the row with the number Fence is missing
 		return Run{}, broken(l.Head, story.chain.rows, faultTail)
 	}
 	return story, nil
 }
 
-// verify checks that the row is the one that follows those before it. Returns a
-// *RunError with a *HistoryError inside if it is not.
+// verify checks that the row continues the history of the rows before it. Returns a
+// *RunError with a *HistoryError inside if it does not.
 func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 	seq := st.chain.rows
 	if err := st.chain.follow(sealer, st.Head.Run, row); err != nil {
@@ -111,7 +113,7 @@ func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine
 	return st.blame(row, err)
 }
 
-// blame says of which row an error is.
+// blame adds to an error the run and the row that it is about; nil stays nil.
 func (st *Run) blame(row store.Row, err error) error {
 	if err == nil {
 		return nil
@@ -119,10 +121,10 @@ func (st *Run) blame(row store.Row, err error) error {
 	return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: fmt.Errorf("fold row %d: %w", row.Seq, err), Hint: HintFor(err)}
 }
 
-// HintFor returns the remedy that an error names.
+// HintFor returns what a person can do about an error; "" = not known.
 func HintFor(err error) string {
 	var key *crypt.KeyError
-	var agent interface{ Hint() string } // an agent that is missing or another
+	var agent interface{ Hint() string } // the run's agent is missing, or another one has its name
 	switch {
 	case errors.As(err, &key):
 		return key.Hint
@@ -134,15 +136,15 @@ func HintFor(err error) string {
 	return ""
 }
 
-// Permanent reports whether loading again would bring the same error.
+// Permanent reports whether loading the run again would fail in the same way.
 func Permanent(err error) bool {
 	var run *RunError
 	var bad *unreadable
 	return errors.Is(err, store.ErrNotFound) || errors.As(err, &run) || errors.As(err, &bad)
 }
 
-// Lasting reports whether reading a store again would bring the same error. What
-// is not known to last may pass: a network, a server that starts, a disk.
+// Lasting reports whether reading the store again would fail in the same way. Other
+// errors may pass, such as a cut network, a server that is starting or a full disk.
 func Lasting(err error) bool {
 	var schema *store.SchemaError
 	var loss *store.LossError

@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A RunError says that one run cannot be worked on here, while the engine goes
-// on with the others: its journal or definition cannot be read, an agent it is
-// pinned to is missing, or deciding on it went wrong. The run's state is safe.
+// A RunError means that this engine cannot work on one run, and goes on with the others.
+// The run's journal or definition cannot be read, an agent that it is pinned to is
+// missing, or deciding on it went wrong. The run's state in the store is unchanged.
 type RunError struct {
 	Run  int64  // internal id
 	Name string // public id; "" = derived from the internal one

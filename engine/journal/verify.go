@@ -10,22 +10,22 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Verified is a run whose history was looked at.
+// A Verified is the result of checking one run's history.
 type Verified struct {
 	Head   store.Head
-	Rows   int // rows that were looked at
-	Tagged int // those with a tag of the key, which was checked if the key is known
-	Summed int // those with a checksum alone
-	// Err is nil if every row is the one that was written in its place, as far as can
-	// be told. Else it is a *RunError, with a *HistoryError inside if the history is
-	// what is wrong, or a *KeyError if it was sealed with a key that is not known.
+	Rows   int // rows that were checked
+	Tagged int // rows with a tag; the tag was checked if the key is known
+	Summed int // rows with a checksum and no tag
+	// Err is nil if no row was found changed, moved or missing. Else it is a *RunError.
+	// Inside is a *HistoryError if the history is wrong, or a *KeyError if the run was
+	// sealed with a key that is not known.
 	Err error
 }
 
-// Verify checks the histories of runs, and returns one result for each that is
-// there, ascending. A nil sealer checks no tags. What it cannot find: a whole run that
-// was removed, and the last rows of a run that were removed together with what the
-// run's own row says of them (decision 0020).
+// Verify checks the histories of runs. It returns one result for each run that
+// exists, by ascending id. A nil sealer checks no tags. It does not find a run that was
+// removed whole. It does not find missing last rows either, if the run's own row was
+// changed to fit (decision 0020).
 func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, runs []machine.RunID) ([]Verified, error) {
 	loaded, err := store.Load(ctx, runs...)
 	if err != nil {
@@ -42,7 +42,7 @@ func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs 
 	return out, nil
 }
 
-// verifyRun checks one run. The error is one that says nothing about the run.
+// verifyRun checks one run. The error is about the store, not about the run.
 func verifyRun(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded) (Verified, error) {
 	v := Verified{Head: l.Head, Rows: len(l.Rows)}
 	for _, row := range l.Rows {

@@ -1,5 +1,5 @@
-// Package telemetry turns what an engine does into metrics. Meters is an
-// engine.Observer that counts; what is true at the moment (runs owned, calls in
-// flight, breakers) it asks for at each scrape. Label values are bounded: they
-// are names of states, and of agents.
+// Package telemetry publishes metrics of an engine. Meters is an engine.Observer that
+// counts events. At each scrape it also asks the engine for present values: owned runs,
+// calls in flight, circuits. The number of label values is bounded: labels are names of
+// states and of at most 100 agents.
 package telemetry

@@ -40,8 +40,8 @@ var (
 	_ engine.FactChooser       = (*Meters)(nil)
 )
 
-// New returns meters at zero. now is asked at each scrape; nil = only what is
-// counted is shown.
+// New returns meters at zero. now is called at each scrape; nil = only counters are
+// shown.
 func New(now func(ctx context.Context) Snapshot) *Meters {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "engine_" + name, Help: help})
@@ -75,7 +75,7 @@ func New(now func(ctx context.Context) Snapshot) *Meters {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	for _, scope := range []string{"own", "all"} {
-		m.passes.WithLabelValues(scope) // shown before the first one too
+		m.passes.WithLabelValues(scope) // shown as 0 before the first pass
 	}
 	if now != nil {
 		m.registry.MustRegister(&present{now: now})
@@ -88,12 +88,12 @@ func (m *Meters) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// FactKinds lists what is counted.
+// FactKinds lists the kinds of facts that Facts counts.
 func (m *Meters) FactKinds() machine.FactKinds {
 	return machine.NewFactKinds(machine.FactRunCreated, machine.FactRunParked, machine.FactAttemptFinished, machine.FactRunFinished)
 }
 
-// Facts counts what happened to runs and attempts.
+// Facts counts events of runs and attempts.
 func (m *Meters) Facts(_ machine.RunID, _ int, facts []machine.Fact) {
 	for i := range facts {
 		switch f := &facts[i]; f.Kind {
@@ -126,7 +126,7 @@ func (m *Meters) Pass(p engine.PassStats) {
 	}
 }
 
-// Retained counts what retention removed.
+// Retained counts runs and partitions that retention removed.
 func (m *Meters) Retained(s store.RetainStats) {
 	m.removed.Add(float64(s.Runs))
 	m.dropped.Add(float64(s.Partitions))
@@ -135,8 +135,8 @@ func (m *Meters) Retained(s store.RetainStats) {
 // Fenced counts a lost lease.
 func (m *Meters) Fenced() { m.fenced.Inc() }
 
-// GivenUp counts an alert that its receiver does not want, however often it is
-// sent.
+// GivenUp counts an alert that its receiver refused for good, so that the engine does
+// not send it again.
 func (m *Meters) GivenUp() { m.pushed.WithLabelValues("given_up").Inc() }
 
 // Pushed counts a try to push an alert.
@@ -148,5 +148,5 @@ func (m *Meters) Pushed(ok bool) {
 	m.pushed.WithLabelValues(result).Inc()
 }
 
-// scrapePatience bounds what a scrape waits for.
+// scrapePatience is how long a scrape waits at most.
 const scrapePatience = 2 * time.Second

@@ -24,8 +24,8 @@ func scrape(t *testing.T, m *telemetry.Meters) string {
 	return rec.Body.String()
 }
 
-// S47: detection lag and the cost of scans are published, beside what was
-// counted (S28: late answers).
+// S47: detection lag and the cost of scans are published, and so are the counters (S28:
+// late answers).
 func TestMeters(t *testing.T) {
 	m := telemetry.New(func(context.Context) telemetry.Snapshot {
 		return telemetry.Snapshot{
@@ -84,7 +84,7 @@ func TestMeters(t *testing.T) {
 	}
 }
 
-// However many agents there are, labels stay bounded.
+// The number of labels stays bounded with any number of agents.
 func TestLabelsAreBounded(t *testing.T) {
 	m := telemetry.New(func(context.Context) telemetry.Snapshot {
 		var s telemetry.Snapshot

@@ -6,16 +6,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A Snapshot is what is true of an engine at one moment.
+// A Snapshot holds the measures of an engine at one moment.
 type Snapshot struct {
 	RunsOwned    int
-	InFlight     int     // calls sent or about to be
+	InFlight     int     // calls that were sent or are about to be sent
 	LeaseSeconds float64 // until the lease runs out; 0 = it has
 	Queued       int     // transitions that wait for the commit before theirs
 	Behind       float64 // seconds for which the oldest transition has waited for its commit
-	Slowest      float64 // seconds that the slowest decision took, or has been going on
-	Quarantined  int     // runs that this engine leaves alone
-	Undelivered  int     // alerts that were not pushed yet; below 0 = not known, or not pushed at all
+	Slowest      float64 // seconds of the slowest decision so far; a decision that still goes on counts, too
+	Quarantined  int     // runs that this engine has quarantined
+	Undelivered  int     // alerts that were not pushed yet; below 0 = not known, or this engine pushes none
 	Agents       []AgentSnapshot
 }
 
@@ -28,8 +28,8 @@ type AgentSnapshot struct {
 	InFlight  int
 }
 
-// mostAgents is how many agents have values of their own; what the others have
-// adds up under otherAgents.
+// mostAgents is how many agents have values of their own. The values of the others add
+// up under otherAgents. So labels stay bounded.
 const (
 	mostAgents  = 100
 	otherAgents = "other"
@@ -54,14 +54,14 @@ type present struct {
 	now func(ctx context.Context) Snapshot
 }
 
-// Describe names what Collect gives.
+// Describe lists the metrics that Collect sends.
 func (p *present) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descOwned, descInFlight, descLease, descQueued, descBehind, descSlowest, descQuarantined, descUndelivered, descCircuit, descInstances, descAgentCalls} {
 		ch <- d
 	}
 }
 
-// Collect gives what is true now.
+// Collect sends the present values.
 func (p *present) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapePatience)
 	defer cancel()
@@ -86,7 +86,8 @@ func (p *present) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// byAgent puts what has one name together, in the order of its first.
+// byAgent merges snapshots of the same agent name. The order is that of the first
+// snapshot of each name.
 func byAgent(all []AgentSnapshot) []AgentSnapshot {
 	at := map[string]int{}
 	var out []AgentSnapshot

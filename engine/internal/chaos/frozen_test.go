@@ -15,9 +15,9 @@ var freezing = []string{
 	"receive.after/do", "record.before/AttemptOK", "record.after/AttemptOK", "record.before/TimePassed", "store.Pass.after", "send.before/undo",
 }
 
-// T8: an engine that is frozen at a place for longer than its lease is
-// superseded; when it comes back nothing it writes lands and nothing happens
-// twice (S21 S28 S29, I2 I3 I4).
+// T8: other engines take the runs of an engine over that is frozen for longer than its
+// lease. When it continues, nothing that it writes lands, and no effect happens twice (S21
+// S28 S29, I2 I3 I4).
 func TestFrozenEngine(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -35,7 +35,7 @@ func TestFrozenEngine(t *testing.T) {
 				w.Await("the engine to freeze at "+point, 20*time.Second, func() bool { return stopped(a.Pid()) })
 				w.Note("a is frozen at %s", point)
 				w.StartEngine("b", "")
-				time.Sleep(time.Duration(float64(lease) * []float64{0.5, 1, 2, 10}[(i+i/len(freezing))%4])) // that is the fault
+				time.Sleep(time.Duration(float64(lease) * []float64{0.5, 1, 2, 10}[(i+i/len(freezing))%4])) // freezing for this long is the fault
 				if err := a.Signal(syscall.SIGCONT); err != nil {
 					t.Fatal(err)
 				}
@@ -54,8 +54,8 @@ func TestFrozenEngine(t *testing.T) {
 	report.count("T8 frozen engine", rounds, sum, began)
 }
 
-// T9: a Supervisor that stands still between what it found and what it does
-// costs the others one period; each expiry still counts once (S45 S46, I9).
+// T9: a Supervisor is frozen between finding runs and acting on them. That delays the
+// others by one period. Each expiry still counts once (S45 S46, I9).
 func TestFrozenSupervisor(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

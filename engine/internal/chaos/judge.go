@@ -15,7 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A Verdict is what the judge counted.
+// A Verdict holds the counts of the judge.
 type Verdict struct {
 	Runs, Attempts, Calls int
 	Ends                  map[machine.RunState]int
@@ -88,7 +88,7 @@ func (j *judge) run(ctx context.Context, r Run) (machine.RunState, int) {
 	if state.Status() != head.State {
 		j.fault("%s: the journal says %v, the row %v (I10)", r.Name, state.Status(), head.State)
 	}
-	if due, ok := state.NextDue(); ok && !head.State.Final() && !state.Lost() && head.NextCheck.After(due) { // engines leave a run alone that they die of
+	if due, ok := state.NextDue(); ok && !head.State.Final() && !state.Lost() && head.NextCheck.After(due) { // engines do not work on a run with the code engine_lost
 		j.fault("%s: the row's bound %v is later than what is due at %v (promise 13)", r.Name, head.NextCheck, due)
 	}
 	started, failures, parked := count(told.Flow, told.Records)
@@ -137,7 +137,7 @@ func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[st
 	return started, failures, parked
 }
 
-// effect judges what the far side knows of one node.
+// effect judges the far side's record of one node.
 func (j *judge) effect(r Run, state *machine.State, node machine.NodeView) {
 	e, known := j.entries[node.IdempotencyKey]
 	step := r.step(node.Name)
@@ -163,7 +163,7 @@ func (j *judge) effect(r Run, state *machine.State, node machine.NodeView) {
 	}
 }
 
-// order checks that what depended on something was undone before it (I6).
+// order checks that a step was undone only after all steps that depend on it (I6).
 func (j *judge) order(r Run, wf *dsl.Workflow, state *machine.State) {
 	undoneAt := func(name string) int {
 		if i, ok := state.FindNode(wf, name); ok {
@@ -213,7 +213,7 @@ func (r Run) step(node string) Step {
 	return r.Flow.Steps[i]
 }
 
-// audits are questions to the store whose answer must be empty.
+// audits are queries on the store that must return no rows.
 var audits = map[string]string{
 	"journals have no gaps (I10)": `
 SELECT run_id::text || ' row ' || seq FROM (SELECT run_id, seq, row_number() OVER (PARTITION BY run_id ORDER BY seq) - 1 AS want FROM engine.journal) x WHERE seq <> want`,
@@ -234,7 +234,7 @@ SELECT i.run_id::text FROM engine.inbox i JOIN engine.run r USING (run_id) WHERE
 // audit asks the database itself.
 func (j *judge) audit(ctx context.Context) {
 	if j.w.Embedded() {
-		return // one process at a time: there is nobody else to append
+		return // an embedded store has one process at a time: no other engine can append
 	}
 	db, err := sql.Open("postgres", j.w.DSN)
 	if err != nil {
@@ -266,7 +266,7 @@ func (j *judge) audit(ctx context.Context) {
 	}
 }
 
-// String tells the counts in one line.
+// String returns the counts in one line.
 func (v Verdict) String() string {
 	var ends []string
 	for s, n := range v.Ends {

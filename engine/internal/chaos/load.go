@@ -11,13 +11,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// load submits so many short runs a second until stop is called: nine of ten go
-// well, the tenth is undone. Their names are given, so that a submission
-// whose outcome is not known can be repeated. stop waits until each is
-// accepted and returns how many a second there were. Where more than ten seconds'
-// worth are open it submits none. In the full trial, less than 70 % of what was
-// asked for makes the run void: it proves nothing about that load. In the short
-// one a busy machine may accept few, but no run at all would prove nothing.
+// load submits the given number of short runs a second until stop is called. Nine of ten
+// runs succeed, the tenth is undone. load names the runs, so that it can repeat a
+// submission whose outcome is not known. It submits no runs while as many are open as it
+// submits in ten seconds. stop waits until each run is accepted, and returns the accepted
+// runs a second. In the full trial fewer than 70 % of the given number make the trial
+// void: it proves nothing about that load. In the short trial a busy machine may accept
+// few, but at least one.
 func (w *World) load(perSecond int) (stop func() int) {
 	w.T.Helper()
 	well := flowOf(w.URL, head,
@@ -94,7 +94,7 @@ func (l *load) run(done <-chan struct{}) {
 		if len(l.open) >= l.limit {
 			if l.look(); len(l.open) >= l.limit {
 				l.waited++
-				time.Sleep(time.Second) // looking costs the store more than submitting
+				time.Sleep(time.Second) // asking for open runs costs the store more than submitting
 				continue
 			}
 		}
@@ -112,7 +112,7 @@ func (l *load) run(done <-chan struct{}) {
 	}
 }
 
-// submit says the same until all of it is accepted (I1).
+// submit sends the same batch again until all of its runs are accepted (I1).
 func (l *load) submit(all []engine.Submission, flows []Flow) {
 	deadline := time.Now().Add(patience(time.Minute))
 	for {
@@ -139,8 +139,8 @@ func (l *load) submit(all []engine.Submission, flows []Flow) {
 	}
 }
 
-// look forgets what is no longer open; runs end about in the order in which
-// they began.
+// look removes runs that have ended from the list of open runs. Runs end in about the
+// order in which they began.
 func (l *load) look() {
 	kept := l.open[:0]
 	for i, run := range l.open {

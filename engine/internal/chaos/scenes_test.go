@@ -77,7 +77,7 @@ func everything(url string) Flow {
 	)
 }
 
-// slow gives time to say something while it runs.
+// slow takes long enough that a verb can be sent while it runs.
 func slow(url string) Flow {
 	return flowOf(url, head,
 		flowStep{Step{Name: "s0", Action: "do"}, "", "", ""},
@@ -86,7 +86,7 @@ func slow(url string) Flow {
 	)
 }
 
-// parks waits for a person after its attempts, and goes well in a fresh round.
+// parks is parked after its attempts, and succeeds in a fresh round of attempts.
 func parks(url string) Flow {
 	return flowOf(url, head,
 		flowStep{Step{Name: "s0", Action: "do"}, "", "", ""},
@@ -94,7 +94,7 @@ func parks(url string) Flow {
 	)
 }
 
-// doubts is parked because nobody knows what became of its second step.
+// doubts is parked because the outcome of its second step is unknown.
 func doubts(url string) Flow {
 	return flowOf(url, head,
 		flowStep{Step{Name: "s0", Action: "do"}, "", "", ""},
@@ -163,8 +163,8 @@ func playTerminate(t *testing.T, w *World, point string) {
 	rescue(w, a, point)
 }
 
-// playLate has an engine die while it keeps an answer that came too late: it
-// was frozen while its agent worked, and another engine went on.
+// playLate lets an engine die while it stores a late reply. The engine was frozen while
+// its agent worked, and another engine went on with the run.
 func playLate(t *testing.T, w *World, point string) {
 	w.Submit(slow(w.URL), 1)
 	a := w.StartEngine("a", kill(point))
@@ -183,14 +183,14 @@ func playLate(t *testing.T, w *World, point string) {
 	w.Await("the engine to die at "+point, time.Minute, a.Ended)
 }
 
-// playHook has an engine die while it tells people about an alert.
+// playHook lets an engine die while it pushes an alert.
 func playHook(t *testing.T, w *World, point string) {
 	w.Submit(parks(w.URL), 1)
 	a := w.StartEngine("a", kill(point), "--on-alert", "/bin/true")
 	rescue(w, a, point)
 }
 
-// playCrowded has runs wait for the slots of an agent.
+// playCrowded lets runs wait for the slots of an agent.
 func playCrowded(t *testing.T, w *World, point string) {
 	crowded := func(b *strings.Builder, url string) {
 		var open strings.Builder
@@ -204,8 +204,8 @@ func playCrowded(t *testing.T, w *World, point string) {
 	rescue(w, w.StartEngine("a", kill(point)), point)
 }
 
-// playDeferred has an agent die whose binary is gone by then, so that calls find
-// nobody to be sent to until it is back.
+// playDeferred ends an agent after its binary was removed: calls cannot be sent until the
+// binary is back.
 func playDeferred(t *testing.T, w *World, point string) {
 	agents, err := filepath.Glob(filepath.Join(w.bins.Dir, "engine-agent-*"))
 	if err != nil || len(agents) == 0 {
@@ -241,7 +241,7 @@ func playDeferred(t *testing.T, w *World, point string) {
 	w.AwaitRest(90 * time.Second)
 }
 
-// say posts a verb as another process would.
+// say sends a verb to a run as another process would.
 func (w *World) say(r Run, e machine.Event) {
 	w.T.Helper()
 	op := &operator.Operator{Store: w.store, Defs: w.defs}
@@ -251,8 +251,8 @@ func (w *World) say(r Run, e machine.Event) {
 	w.Note("%T said to %s", e, r.Name)
 }
 
-// verbOn says a verb to a run of the flow once it would be accepted; whoever
-// hears it dies. What is paused is resumed in the end.
+// verbOn sends a verb to a run of the flow once the run would accept it. The engine that
+// receives the verb dies. A paused run is resumed in the end.
 func verbOn(flow func(string) Flow, verb func(Run) machine.Event) func(*testing.T, *World, string) {
 	return func(t *testing.T, w *World, point string) {
 		r := w.Submit(flow(w.URL), 1)[0]
@@ -273,7 +273,7 @@ func verbOn(flow func(string) Flow, verb func(Run) machine.Event) func(*testing.
 	}
 }
 
-// AwaitInbox waits until everything said to a run has been answered.
+// AwaitInbox waits until every verb to a run has been answered.
 func (w *World) AwaitInbox(r Run) {
 	w.T.Helper()
 	w.Await("the inbox to be empty", 60*time.Second, func() bool {
@@ -294,7 +294,7 @@ func playResume(t *testing.T, w *World, point string) {
 	w.AwaitInbox(r)
 }
 
-// playRefused says what does not apply, past the check of whoever asks.
+// playRefused posts a verb that does not apply, without the check of the sender.
 func playRefused(t *testing.T, w *World, point string) {
 	r := w.Submit(slow(w.URL), 1)[0]
 	a := w.StartEngine("a", kill(point))
@@ -304,7 +304,7 @@ func playRefused(t *testing.T, w *World, point string) {
 	w.AwaitInbox(r)
 }
 
-// playDiscard says something to a run that has ended.
+// playDiscard posts a verb to a run that has ended.
 func playDiscard(t *testing.T, w *World, point string) {
 	r := w.Submit(flowOf(w.URL, head, flowStep{Step{Name: "s0", Action: "do"}, "", "", ""}), 1)[0]
 	a := w.StartEngine("a", kill(point))
@@ -336,7 +336,7 @@ func playCommand(t *testing.T, w *World, point string) {
 	if out, code := w.CommandAt(kill(point), "cancel", r.Name, "--reason", "test"); code == 0 {
 		t.Fatalf("the command lived: %s", out)
 	}
-	// It may have been heard; then the second one is refused.
+	// The engine may have received the first verb; then the second one is refused.
 	w.Command("cancel", r.Name, "--reason", "test")
 	w.AwaitRest(60 * time.Second)
 	w.AwaitInbox(r)

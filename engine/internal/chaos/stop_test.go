@@ -22,7 +22,7 @@ func TestKilledEngineLeavesNoAgents(t *testing.T) {
 		t.Fatal("the engine has no agents")
 	}
 	a.Kill()
-	time.Sleep(2 * time.Second) // that is how long they may take
+	time.Sleep(2 * time.Second) // the agents may take 2 s to end
 	for _, pid := range agents {
 		if !gone(pid) {
 			t.Errorf("agent %d has outlived its engine by two seconds", pid)
@@ -33,8 +33,8 @@ func TestKilledEngineLeavesNoAgents(t *testing.T) {
 	w.Judge()
 }
 
-// T25: SIGTERM with many calls in flight: what returns in time is recorded,
-// the rest is handed over at once, and nothing is cancelled (S49, E24).
+// T25: SIGTERM with many calls in flight. Answers in time are recorded, all other runs
+// are handed over at once, and nothing is cancelled (S49, E24).
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -62,8 +62,8 @@ func TestGracefulStop(t *testing.T) {
 	report.count("T25 graceful stop", 1, v, began)
 }
 
-// T26: ten engines, each with its Supervisor, some of which die: every run is
-// one engine's, every expiry counts once (S21 S45 S55, I2 I9).
+// T26: ten engines, each with its Supervisor; some engines die. Every run has one owner,
+// and every expiry counts once (S21 S45 S55, I2 I9).
 func TestManySupervisors(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

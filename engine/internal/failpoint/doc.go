@@ -5,9 +5,9 @@
 //
 //	ENGINE_FAILPOINTS=store.Commit.before=kill@3;receive.before/do=stop
 //
-// kill ends the process as SIGKILL does, stop freezes it as SIGSTOP does, and
-// pause=DURATION keeps the goroutine that came by waiting. @N means the N-th
-// time the place is passed, the first by default. ENGINE_FAILPOINTS_LOG names a
+// kill ends the process as SIGKILL does. stop freezes the process as SIGSTOP does.
+// pause=DURATION lets the goroutine that reached the place sleep. @N means the N-th time
+// that the place is passed; without it the first. ENGINE_FAILPOINTS_LOG names a
 // file to which the name of every place is appended when it is first passed.
 //
 // points.txt lists all places; `go generate` writes it anew from the source,

@@ -15,11 +15,11 @@ import (
 // Enabled says whether this build has places where faults strike.
 const Enabled = true
 
-// A fault is what happens at a place.
+// A fault happens when a place is passed.
 type fault struct {
 	kill, stop bool
 	pause      time.Duration
-	at         int // how often the place is passed before it strikes
+	at         int // the fault strikes when the place is passed for the at-th time
 }
 
 // table is read from the environment once.

@@ -23,7 +23,7 @@ type hostileCase struct {
 	says  []string
 	stdin string
 	env   []string
-	lays  [][]string // what the archive cannot say, and commands to run first
+	lays  [][]string // files that an archive cannot hold, and commands to run first
 	files []txtar.File
 }
 
@@ -139,7 +139,7 @@ func quoted(line string) []string {
 	return words
 }
 
-// lay writes the case's files into a directory and does what they cannot say.
+// lay writes the case's files into a directory, then runs the case's lines of lays.
 func (c *hostileCase) lay(dir string, run func([]string) error) error {
 	for _, f := range c.files {
 		text, err := expand(f.Name, string(f.Data))

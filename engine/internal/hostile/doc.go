@@ -1,7 +1,6 @@
-// Package hostile drives the built command `engine` with what nobody sensible
-// writes: the cases of testdata/hostile at the root of the repository. Whatever
-// it is given, the command must end, soon and in little memory, with a message
-// that a person can read.
+// Package hostile runs the built command `engine` on hostile modules: the cases of
+// testdata/hostile at the root of the repository. For each case the command must end
+// soon, in little memory, and with a message that a person can read.
 //
 // A case is a txtar archive. Its first line, after "# ", says why it is there. The
 // lines after it are

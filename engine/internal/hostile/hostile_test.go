@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A usage is what a command took.
+// A usage holds the resources that a command used.
 type usage struct {
 	Exit   int // negative: a signal ended it
 	Signal string
@@ -52,13 +52,14 @@ type usage struct {
 	Memory int64
 }
 
-// A result is what came of a command.
+// A result is the end of a command: output and usage.
 type result struct {
 	usage
 	stdout, stderr string
 }
 
-// A bench is what the cases share: the built programs and what small modules take.
+// A bench holds the data that cases share: built programs, and the memory that commands
+// use on small modules.
 type bench struct {
 	dir   string
 	bases map[string]int64 // memory of a command on a small module, by its name
@@ -94,7 +95,7 @@ func (b *bench) run(t *testing.T, dir string, c *hostileCase, args []string) res
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // with what it started
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // the command and all processes that it started
 	cmd.WaitDelay = time.Second
 	if c.stdin != "" {
 		in, err := os.Open(filepath.Join(dir, c.stdin))
@@ -118,7 +119,7 @@ func (b *bench) run(t *testing.T, dir string, c *hostileCase, args []string) res
 	return r
 }
 
-// small is a module like that of a case, on which nothing is hostile.
+// small writes a harmless module that is like the module of a case.
 const small = `workflow "w" {
   deadline = "1h"
   step "a" {
@@ -147,7 +148,7 @@ func (b *bench) base(t *testing.T, args []string) int64 {
 		on = []string{"validate", "."}
 	}
 	n := int64(0)
-	for range 2 { // the second finds what the first has cached
+	for range 2 { // the second command uses the caches of the first
 		n = max(n, b.run(t, dir, &hostileCase{}, on).Memory)
 	}
 	b.bases[verb] = n
@@ -202,8 +203,8 @@ func (b *bench) hold(t *testing.T, c *hostileCase, args []string, r result) {
 	}
 }
 
-// Whatever the command is given, it ends soon, in little memory, and with a
-// message (T19 T20 T21).
+// On every case the command ends soon, in little memory, and with a message (T19 T20
+// T21).
 func TestHostile(t *testing.T) {
 	files, err := filepath.Glob("../../../testdata/hostile/*.txtar")
 	if err != nil || len(files) == 0 {

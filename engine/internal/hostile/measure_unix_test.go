@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// measure runs the program of the command line and writes what it took.
+// measure runs the program of the command line and writes the resources that it used.
 func measure() int {
 	report := os.Getenv(envMeasure)
 	if err := os.Unsetenv(envMeasure); err != nil {

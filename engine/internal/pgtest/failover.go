@@ -56,8 +56,8 @@ func (c *Cluster) follow(ctx context.Context, from *Cluster) error {
 	return c.serveSomewhere(ctx, password)
 }
 
-// Detach makes a standby receive nothing more, as if the network to its primary
-// were cut; what it has it keeps.
+// Detach cuts a standby off from its primary, as a cut network does. The standby keeps
+// the data that it has received.
 func (c *Cluster) Detach(ctx context.Context) error {
 	return errors.Join(c.exec(ctx, "ALTER SYSTEM SET primary_conninfo = ''"), c.exec(ctx, "SELECT pg_reload_conf()"),
 		c.await(ctx, "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)"))
@@ -68,8 +68,8 @@ func (c *Cluster) Promote(ctx context.Context) error {
 	return c.await(ctx, "SELECT pg_promote(true, 60)")
 }
 
-// StopImmediate ends the server at once, as a crash does: nothing is written on
-// the way. Start starts it again.
+// StopImmediate ends the server at once, as a crash does: the server writes nothing more.
+// Start starts it again.
 func (c *Cluster) StopImmediate() error { return c.signalAndWait(syscall.SIGQUIT) }
 
 // Start starts a server that was stopped, on the same port.

@@ -30,7 +30,7 @@ func StartOnVolume(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// mountVolume compiles what stands between the server and its files.
+// mountVolume compiles the library that the server loads between itself and its files.
 func (c *Cluster) mountVolume(ctx context.Context) error {
 	source, library := filepath.Join(c.dir, "volume.c"), filepath.Join(c.dir, "volume.so")
 	if err := os.WriteFile(source, volumeSource, 0o644); err != nil {
@@ -60,7 +60,7 @@ func (c *Cluster) Fill() error {
 	return nil
 }
 
-// Free makes room again; it is harmless otherwise.
+// Free makes room again. It does nothing if the volume is not full.
 func (c *Cluster) Free() error {
 	if err := os.Remove(c.fullFlag()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("make room on the volume: %w", err)
@@ -68,5 +68,5 @@ func (c *Cluster) Free() error {
 	return nil
 }
 
-// Ended is closed once the server has ended, for whatever reason.
+// Ended returns a channel that is closed once the server has ended, for any reason.
 func (c *Cluster) Ended() <-chan struct{} { return c.done }

@@ -40,7 +40,7 @@ func TestEntriesBuild(t *testing.T) {
 			if len(bad) == 0 {
 				break
 			}
-			for _, file := range bad { // what depends on it was not compiled
+			for _, file := range bad { // packages that import this file's package were not compiled
 				delete(sources, file)
 			}
 		}

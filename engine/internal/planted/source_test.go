@@ -17,7 +17,7 @@ import (
 // root is the module's directory, as tests of this package see it.
 const root = "../../.."
 
-// A declaration is where a symbol stands: a piece of a file.
+// A declaration is the piece of a file that declares a symbol.
 type declaration struct {
 	file     string // absolute
 	from, to int    // bytes

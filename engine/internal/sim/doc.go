@@ -1,11 +1,10 @@
 // Package sim runs whole engines, several on one memory store, through random
-// workflows and random misfortune, and judges what they leave behind. The seed
+// workflows and random faults, and judges the effects and journals. The seed
 // decides the workflow, the far side, the fault plan (what goes wrong), and, in a
 // binary built as package steady says, every turn that goroutines take: the same
 // seed makes the same trace. Run inside a testing/synctest bubble, an hour of
-// misfortune takes milliseconds.
+// faults takes milliseconds.
 //
-// What is judged is what the far side's own ledger says and what the journal
-// says when its rows are folded beside the engines (fold.go, judge.go), not what
-// an engine believes.
+// The judge reads the far side's own ledger, and folds the journal rows itself (fold.go,
+// judge.go). It does not trust the states that engines keep in memory.
 package sim

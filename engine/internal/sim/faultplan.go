@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// A faultPlan is what a world is made of and what may go wrong in it. It is drawn
-// from the seed; a world has some of the misfortunes, rarely all.
+// A faultPlan lists the parts of a world and the faults that may strike in it. The seed
+// decides the plan. A world has some of the faults, rarely all.
 type faultPlan struct {
 	engines, runs   int
 	lease, trouble  time.Duration
 	writers, shards int
-	slots           int           // of each engine at the far side; 0 = no limit
+	slots           int           // calls that one engine may have in flight; 0 = no limit
 	crash           bool          // engines are killed
 	drain           bool          // engines are stopped in order
-	freeze          bool          // whole engines stand still: neither store nor agents hear of them
-	freezeMembers   bool          // Supervisors stand still: their calls to the store wait
-	freezeAgents    bool          // what goes to and comes from agents is held up
+	freeze          bool          // whole engines are frozen: neither store nor agents receive anything from them
+	freezeMembers   bool          // Supervisors are frozen: their calls to the store wait
+	freezeAgents    bool          // calls to agents and their answers are delayed
 	lose            int           // one in so many messages to or from the store is lost; 0 = none
 	loseReplies     int           // one in so many replies of agents is lost; 0 = none
 	double          int           // one in so many replies comes again, anywhere; 0 = none
 	late            int           // one in so many replies is held beyond its complete-by; 0 = none
 	defers          int           // one in so many calls is not sent; 0 = none
-	hints           bool          // the store tells when something waits
+	hints           bool          // the store sends hints when a run has work
 	slow            bool          // each message to the store takes a while
-	orphans         bool          // agents go on when their engine dies, until their complete-by
+	orphans         bool          // agents continue until complete-by after their engine has died
 	skew            time.Duration // by which the store's clock is ahead of the engines'
 	stubborn        bool          // the far side refuses undos for good
-	detached        bool          // runs are submitted to nobody
-	verbs           bool          // people meddle
+	detached        bool          // runs are submitted without an owner
+	verbs           bool          // people send verbs
 	moody           bool          // the far side fails in its many ways
-	venom           venom         // what a run does to engines that decide it
+	venom           venom         // how the poisonous run hurts engines that decide it
 }
 
 // newFaultPlan draws a fault plan.
@@ -54,12 +54,12 @@ func newFaultPlan(rng *rand.Rand) faultPlan {
 	}
 	if rng.IntN(8) == 0 {
 		w.venom = venom(1 + rng.IntN(2))
-		w.slots = max(w.slots, 3) // it is in the question of what may start that it bites
+		w.slots = max(w.slots, 3) // this poison strikes when the engine decides which steps may start: that needs slots
 	}
 	return w
 }
 
-// String is for people.
+// String describes the plan for people.
 func (w faultPlan) String() string { return fmt.Sprintf("%+v", w.plain()) }
 
 // plain is a faultPlan without its String method.

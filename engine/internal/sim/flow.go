@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A plan is a generated workflow: its source, and what the judge must know of
-// each step.
+// A plan is a generated workflow: its source, and for each step the properties that the
+// judge needs.
 type plan struct {
 	source string
 	steps  []planStep
@@ -30,7 +30,7 @@ var actions = []string{
 	"once", // not idempotent, undone by key
 	"look", // not idempotent, its outcome can be asked, undone by key
 	"pay",  // idempotent, undone by its output
-	"keep", // idempotent, nothing undoes it
+	"keep", // idempotent, without an undo
 }
 
 // newPlan generates a workflow of 1 to 5 steps over a random graph.

@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A story is what a run's journal says, folded as its rows land. It is kept
-// beside the engines, so that what they keep in memory is not believed.
+// A story is the state of a run, folded from its journal rows as they land. The judge uses
+// it instead of the states that engines keep in memory, which may be wrong.
 type story struct {
 	id       machine.RunID
 	name     string
@@ -31,7 +31,7 @@ type story struct {
 	answers  map[int64][]machine.Fact // to verbs, by message
 	skipped  map[string]bool          // steps whose effect a person decided to leave
 	stopped  bool                     // a person asked to stop dead, without undo
-	unheard  map[int64]bool           // verbs that waited when its owner took it, and are not answered yet
+	unheard  map[int64]bool           // verbs that waited when the owner claimed the run, and are not answered yet
 }
 
 // An attempt names calls as agents see them. A repeated round may use a number
@@ -41,9 +41,9 @@ type attempt struct {
 	number int
 }
 
-// landed checks a run after each commit: only its owner wrote, and nobody whom
-// the store had declared dead (I3); its row is what its journal says (I10); and
-// its bound is no later than what is due (promise 13).
+// landed checks a run after each commit. The writer is the owner, and the store has not
+// declared it dead (I3). The run's row agrees with its journal (I10). The row's next
+// check is not later than the earliest due time (promise 13).
 func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run machine.RunID, seq int32) {
 	ctx = context.WithoutCancel(ctx)
 	w.mu.Lock()
@@ -70,8 +70,8 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run ma
 	if row.State != status {
 		w.faultLocked("%s: replay says %v, the row says %v (I10)", s.name, status, row.State)
 	}
-	handed := row.Owner == 0 && s.row.Owner == by                     // an engine that stops hands back what is its own
-	if row.Owner != by && !handed && (row.Owner != 0 || s.rows > 1) { // a run may be submitted to nobody
+	handed := row.Owner == 0 && s.row.Owner == by                     // an engine that stops gives back its own runs
+	if row.Owner != by && !handed && (row.Owner != 0 || s.rows > 1) { // a run may be submitted without an owner
 		w.faultLocked("%s: engine %d wrote, but engine %d owns it (I3)", s.name, by, row.Owner)
 	}
 	if !handed {
@@ -93,7 +93,7 @@ func (w *world) storyLocked(run machine.RunID) *story {
 	return s
 }
 
-// foldLocked applies the rows that are new.
+// foldLocked folds the new rows.
 func (w *world) foldLocked(ctx context.Context, s *story) bool {
 	rows, err := w.store.Rows(ctx, s.id, int32(s.rows), 1000)
 	if err != nil {
@@ -173,9 +173,9 @@ func (w *world) applyLocked(s *story, rec machine.Record) {
 	}
 }
 
-// judgeTakeoverLocked checks that a run was taken from nobody, from an engine
-// that the store had declared dead, or from one that was late beyond the grace
-// (I2).
+// judgeTakeoverLocked checks that a run that got another owner had no owner before, or an
+// owner that the store had declared dead, or an owner that was late by more than the
+// grace (I2).
 func (w *world) judgeTakeoverLocked(s *story, now store.Head) {
 	was := s.row
 	if was.Run == 0 || was.Owner == now.Owner || was.Owner == 0 || w.buried[was.Owner] {
@@ -186,7 +186,7 @@ func (w *world) judgeTakeoverLocked(s *story, now store.Head) {
 	}
 }
 
-// tell writes a fact for the story.
+// tell returns a fact as a line of text.
 func tell(f machine.Fact) string {
 	undo := ""
 	if f.Undo {

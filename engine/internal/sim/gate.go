@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A gate holds up every caller while it is shut. The zero gate is open.
+// A gate lets callers wait while it is shut. The zero gate is open.
 type gate struct {
 	mu   sync.Mutex // protects following field
 	shut chan struct{}

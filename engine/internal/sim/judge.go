@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// judge compares what every run says of itself with the ledger of the far side.
+// judge compares the journal of every run with the ledger of the far side.
 func (w *world) judge(ctx context.Context, accepted map[string]machine.RunID) {
 	names := map[string]bool{}
 	for _, s := range w.order {
@@ -64,16 +64,16 @@ func (w *world) judgeAlerts(ctx context.Context, s *story) {
 		got[a.Kind]++
 	}
 	for _, kind := range []string{machine.RunParked.String(), machine.RunCompensationFailed.String()} {
-		// A person's verb may mend one thing and leave the run in that state for
-		// another, which is told too.
+		// A person's verb may solve one problem and leave the run in that state because
+		// of another one. That raises an alert, too.
 		if n := s.turns[kind]; got[kind] < n || got[kind] > n+s.accepted {
 			w.fault("%s: %d alerts say %s, which it became %d times (I9)", s.name, got[kind], kind, s.turns[kind])
 		}
 	}
 }
 
-// judgeAnswers checks that what people asked was answered once, to whom asked,
-// and that nothing was answered that nobody asked.
+// judgeAnswers checks that each verb was answered once, to the person who sent it, and
+// that there is no answer without a verb.
 func (w *world) judgeAnswers(ctx context.Context, s *story) {
 	if s == nil {
 		return
@@ -108,8 +108,8 @@ func (w *world) judgeAnswers(ctx context.Context, s *story) {
 	}
 }
 
-// judgeStory checks that the journal, read again from its beginning, says what
-// its rows said as they landed (I10).
+// judgeStory checks that the whole journal, folded again from its first row, gives the
+// same facts as its rows gave when they landed (I10).
 func (w *world) judgeStory(name string, run machine.RunID, state *machine.State, records int) {
 	s := w.stories[run]
 	switch {
@@ -161,8 +161,8 @@ func (w *world) keeps(step string) bool {
 	return false
 }
 
-// judgeOrder checks that what was done after something else was undone before
-// it, where the graph orders the two (I6).
+// judgeOrder checks the order of undos: if the graph orders two steps, the later step was
+// undone first (I6).
 func (w *world) judgeOrder(name string) {
 	effects := map[string]*effect{}
 	for _, e := range w.remote.keys {

@@ -25,8 +25,8 @@ type answer struct {
 	ok    bool
 }
 
-// Invoke implements invoke.Invoker. What was sent may be done and the answer
-// lost, held up, or said again later, to the run's owner at that time.
+// Invoke implements invoke.Invoker. A call may have its effect while its answer is lost,
+// is late, or is repeated later to the engine that owns the run at that time.
 func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	w := l.world
 	id, err := w.called(l.node, call)
@@ -34,7 +34,7 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 		return sdk.Reply{}, err
 	}
 	n := l.node.n
-	if err := w.held[n].wait(ctx); err != nil { // it leaves late, if at all
+	if err := w.held[n].wait(ctx); err != nil { // the call leaves late, or not at all
 		return sdk.Reply{}, err
 	}
 	work, cancel := ctx, context.CancelFunc(func() {})
@@ -81,7 +81,7 @@ func (w *world) interrupted(req sdk.Request) {
 	}
 }
 
-// back carries an answer to the engine, or does not.
+// back brings an answer to the engine, or loses it.
 func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID, reply sdk.Reply) (sdk.Reply, error) {
 	w := l.world
 	if err := w.held[l.node.n].wait(ctx); err != nil {
@@ -96,7 +96,7 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 		return sdk.Reply{}, ctx.Err()
 	case w.draws(w.conditions.late):
 		<-ctx.Done()
-		if w.draw(2) == 0 { // its transport did not notice
+		if w.draw(2) == 0 { // its transport did not notice that the agent is gone
 			w.hear(l.node, call, id)
 			return reply, nil
 		}
@@ -111,7 +111,7 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 	return reply, nil
 }
 
-// again has an answer delivered once more, after a while and by any engine.
+// again delivers an answer once more, after a pause and through any engine.
 func (w *world) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply) {
 	if id.Call == 0 {
 		return
@@ -154,9 +154,9 @@ func (w *world) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply) {
 	}()
 }
 
-// hear notes that an answer reaches an engine, if it does so before its
-// complete-by as the engine knows the time now: the request's own is by the clock
-// of the engine that sent it.
+// hear records that an answer reached an engine before complete-by. The time is that of
+// this engine's clock. The complete-by in the request is by the clock of the engine that
+// sent it.
 func (w *world) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,10 +173,9 @@ func (w *world) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	}
 }
 
-// called checks a call before it leaves: the engine believes in its lease, its
-// complete-by is ahead, the journal knows the attempt (commit before act), and
-// no other engine calls under the same fencing token (I2, I4). It returns the
-// attempt.
+// called checks a call before it is sent: the engine's lease is good by its own clock,
+// complete-by has not passed, the journal has the attempt (commit before act), and no
+// other engine calls under the same fencing token (I2, I4). It returns the attempt.
 func (w *world) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,8 +214,7 @@ func (w *world) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	return id, nil
 }
 
-// find returns the open attempt that a request carries out; the zero id if more
-// than one may be meant.
+// find returns the open attempt of a request; the zero id if more than one attempt fits.
 func (s *story) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) {
 	i, ok := s.state.FindNode(wf, req.Step)
 	if !ok {
@@ -235,8 +233,8 @@ func (s *story) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) {
 	return id
 }
 
-// leased notes until when an engine may believe in its lease, and by how much
-// its clock is behind the store's.
+// leased records how long an engine may count on its lease, and by how much its clock is
+// behind the store's.
 func (w *world) leased(n *node, until time.Time, lag time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -255,5 +253,5 @@ func (w *world) isBuried(e store.EngineID) bool {
 	return w.buried[e]
 }
 
-// name says who an engine is in the trace.
+// name returns an engine's name in the trace.
 func (n *node) name() string { return fmt.Sprintf("e%d", n.n) }

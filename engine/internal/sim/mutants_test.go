@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A mutant is a deliberate fault: a piece of source replaced by another. It
-// must be noticed by the random worlds alone.
+// A mutant is a deliberate fault: one piece of source replaced by another. The random
+// worlds alone must notice it.
 type mutant struct {
 	name, file, old, new string
 	also                 []mutant // further pieces, in other files
@@ -136,7 +136,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// plant writes the changed sources and returns what they replace.
+// plant writes the changed sources and returns the original files by changed file.
 func plant(t *testing.T, m mutant, engine, dir string) map[string]string {
 	t.Helper()
 	replace, texts := map[string]string{}, map[string]string{}

@@ -43,11 +43,11 @@ type venom int
 const (
 	harmless venom = iota // there is no poisonous run
 	deadly                // the engine ends in the midst of the decision
-	numbing               // the decision never comes back: the shard hangs
+	numbing               // the decision never returns: the shard hangs
 )
 
-// bite is what happens when an engine is about to decide the poisonous run. It comes
-// back when the world is over.
+// bite ends or hangs the engine that is about to decide the poisonous run. It returns at
+// the end of the world.
 func (n *node) bite() {
 	w := n.w
 	w.mu.Lock()
@@ -62,8 +62,8 @@ func (n *node) bite() {
 	<-w.over
 }
 
-// poison submits the poisonous run, to nobody: an engine would not live to accept
-// it.
+// poison submits the poisonous run without an owner: an engine that accepts the run would
+// die of it.
 func (w *world) poison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
@@ -102,7 +102,7 @@ func (w *world) containedLocked() bool {
 }
 
 // judgePoison checks that the poisonous run was parked after some engines, and that
-// nothing of it was called.
+// that none of its steps was called.
 func (w *world) judgePoison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
@@ -116,8 +116,8 @@ func (w *world) judgePoison(ctx context.Context) {
 	case state.Status() != machine.RunParked || !state.Lost() || state.Failure().Code != machine.CodeEngineLost:
 		w.fault("%s is %v after %d engines were bitten, want parked with code %s", poisonName, state.Status(), w.bites, machine.CodeEngineLost)
 	}
-	// Another engine may wait beside each: it takes the run over when its owner is
-	// silent for a lease.
+	// Another engine may wait next to each: it takes the run over when the owner has sent
+	// no sign of life for a lease.
 	if most := store.MaxDeaths + len(w.nodes); w.bites > most {
 		w.fault("%s bit %d times, want at most %d", poisonName, w.bites, most)
 	}

@@ -11,23 +11,23 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A remote is the far side: it honours keys, refuses what comes after its own
-// undo, and keeps the ledger that the judge believes.
+// A remote is the far side. It honours idempotency keys, refuses a call that comes after
+// its own undo, and keeps the ledger that the judge believes.
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64
-	moody bool // it fails in its many ways
+	moody bool // it fails in many ways
 	// stubborn says that it refuses some undos for good.
 	stubborn bool
 
 	mu     sync.Mutex // protects following fields
-	healed bool       // nothing goes wrong any more
+	healed bool       // no faults any more
 	calls  map[string]int
 	keys   map[string]*effect
 	order  int
 }
 
-// An effect is what the far side knows of one idempotency key.
+// An effect is the far side's record of one idempotency key.
 type effect struct {
 	name    string
 	run     string
@@ -64,18 +64,18 @@ func newRemote(seed uint64, moody, stubborn bool) *remote {
 	return r
 }
 
-// A mood is what goes wrong with one call.
+// A mood is the fault of one call.
 type mood int
 
 const (
 	fine mood = iota
 	busy
 	refuses
-	silent     // nothing is done and nothing is said
-	doneSilent // it is done and nothing is said
-	doneUnsure // it is done and the agent does not know
-	unsure     // it is not done and the agent does not know
-	slow       // it takes a while, sometimes too long
+	silent     // no effect and no answer
+	doneSilent // an effect and no answer
+	doneUnsure // an effect, and the agent answers that the outcome is unknown
+	unsure     // no effect, and the agent answers that the outcome is unknown
+	slow       // the call takes a while, sometimes longer than complete-by
 )
 
 // mood is a pure function of seed, name and the number of the call.
@@ -107,7 +107,7 @@ func (r *remote) mood(name string, n int) mood {
 	}
 }
 
-// next counts a call and says what goes wrong with it.
+// next counts a call and returns its mood.
 func (r *remote) next(name string, c *sdk.Call, key string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +200,7 @@ func (r *remote) lookup(ctx context.Context, c *sdk.Call, _ callIn) (callOut, bo
 		return callOut{ID: c.IdempotencyKey}, true, nil
 	}
 	r.order++
-	e.undone = r.order // it never will: a later arrival is refused
+	e.undone = r.order // a call that arrives later is refused
 	return callOut{}, false, nil
 }
 
@@ -246,7 +246,7 @@ func (r *remote) dawdle(ctx context.Context, c *sdk.Call) error {
 	return wait.For(ctx, time.Duration(h.Sum32()%6000)*time.Millisecond)
 }
 
-// did reports whether what a key stands for is done and was not undone.
+// did reports whether the call with a key has an effect that was not undone.
 func (r *remote) did(key string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,7 +254,7 @@ func (r *remote) did(key string) bool {
 	return e != nil && e.applied > 0 && e.undone == 0
 }
 
-// heal ends all misfortune of the far side.
+// heal ends all faults of the far side.
 func (r *remote) heal() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -58,12 +58,12 @@ func simulate(t *testing.T, seed uint64) (res Result, ok bool) {
 const block = 100
 
 // TestWorlds runs the worlds of SIM_SEEDS seeds from SIM_FROM on, in this very
-// process: what TestSteady has done in steady ones. Here goroutines take turns
-// as the runtime likes, so it needs no second build, and sees what the race
-// detector says.
+// process. TestSteady runs them in processes with steady turns. Here the Go runtime
+// chooses the turns of goroutines: so no second build is needed, and the race detector
+// works.
 func TestWorlds(t *testing.T) {
 	if steadied {
-		debug.SetGCPercent(-1) // a collection would be a turn that no seed decides on
+		debug.SetGCPercent(-1) // a garbage collection would be a turn that the seed does not decide
 		debug.SetMemoryLimit(1 << 30)
 	}
 	from, count := number(t, "SIM_FROM", 1), number(t, "SIM_SEEDS", 40)
@@ -119,15 +119,15 @@ func build(t *testing.T, dir string, more map[string]string) string {
 	return bin
 }
 
-// patient is how long a block may take: a second, and many on a machine that has
-// other things to do.
+// patient is how long a block may take. It takes a second, and much longer on a busy
+// machine.
 const patient = 15 * time.Minute
 
-// errRestless says that a block of seeds did not end.
+// errRestless is the error of a block of seeds that did not end in time.
 var errRestless = errors.New("the block did not end")
 
-// hunt runs worlds in a steady process and returns what it says. Returns
-// errRestless if it takes longer than patience.
+// hunt runs worlds in a steady process and returns its output. Returns errRestless if the
+// process takes longer than patience.
 func hunt(ctx context.Context, patience time.Duration, bin string, from, count uint64, env ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errRestless)
 	defer cancel()
@@ -151,8 +151,8 @@ func TestSteady(t *testing.T) {
 
 // S1, S3, S5, S6, S19, S21, S22, S28, S29, S30, S45, S49, S87 and I1 to I10:
 // several engines that crash, stop, freeze and lose messages, over a far side
-// that fails in every way it can, leave every run ended, or in the hands of a
-// person, with the effects its end promises.
+// that fails in many ways, bring every run to its end, or to a person, with the effects
+// that its status promises.
 func seeds(t *testing.T, bin string) {
 	from, count := number(t, "SIM_FROM", 1), number(t, "SIM_SEEDS", 10000)
 	if testing.Short() {

@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// slots is what an engine's agents can take. It counts what is taken and what
-// is given back.
+// slots counts the calls that an engine's agents may have in flight: it grants slots and
+// takes them back.
 type slots struct {
 	w     *world
 	n     *node
@@ -67,7 +67,7 @@ func (s *slots) OnFree(fn func(key string)) {
 	s.fns = append(s.fns, fn)
 }
 
-// judge checks that nothing is taken when nothing is called.
+// judge checks that no slot is taken while no call is in flight.
 func (s *slots) judge() {
 	s.mu.Lock()
 	free := s.free

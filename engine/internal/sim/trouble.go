@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 )
 
-// misfortunes starts what goes wrong by itself.
+// misfortunes starts the faults that strike without a call: frozen engines and parts.
 func (w *world) misfortunes(ctx context.Context) {
 	for _, m := range []struct {
 		name  string
@@ -69,7 +69,7 @@ func (w *world) isHealed() bool {
 	return !w.healedAt.IsZero()
 }
 
-// heal ends all misfortune, but for engines whose end is on its way.
+// heal ends all faults. Engines that are already ending still end.
 func (w *world) heal() {
 	w.remote.heal()
 	w.mu.Lock()

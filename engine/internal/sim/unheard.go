@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// waiting returns the verbs that wait for the runs which a batch gives an owner.
+// waiting returns the waiting verbs of the runs that get an owner in a batch.
 func (w *world) waiting(ctx context.Context, batch []store.Transition) map[machine.RunID][]int64 {
 	said := map[machine.RunID][]int64{}
 	for _, t := range batch {
@@ -27,8 +27,8 @@ func (w *world) waiting(ctx context.Context, batch []store.Transition) map[machi
 	return said
 }
 
-// claimed notes which verbs waited for a run when it got its owner: until each of
-// them is answered no attempt may start (language.md, Verbs before work).
+// claimed records the verbs that waited for a run when it got its owner. No attempt may
+// start before each of them is answered (decision 19).
 func (w *world) claimed(t store.Transition, verbs []int64) {
 	if t.Owner == nil || *t.Owner == 0 || t.Seq == 0 {
 		return
@@ -45,8 +45,8 @@ func (w *world) claimed(t store.Transition, verbs []int64) {
 	}
 }
 
-// hasten says something to a run that was just submitted to nobody, as a person
-// does who sees the mistake at once.
+// hasten sends a verb to a run that was just submitted and has no owner yet, like a
+// person who sees a mistake at once.
 func (w *world) hasten(ctx context.Context, run machine.RunID) {
 	if !w.conditions.detached || !w.conditions.verbs {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A question is a verb that a person said to a run.
+// A question is a verb that a person sent to a run.
 type question struct {
 	id   store.MessageID
 	run  machine.RunID
@@ -22,8 +22,8 @@ type question struct {
 	by   string
 }
 
-// meddle says verbs to runs at random times, as people do, until all is well.
-// Then it takes back what would hold a run up.
+// meddle sends verbs to runs at random times, as people do, until the world has healed.
+// Then it resumes paused runs, so that they can end.
 func (w *world) meddle(ctx context.Context) {
 	for wait.For(ctx, time.Duration(300+w.draw(4000))*time.Millisecond) == nil && !w.isHealed() {
 		s := w.some()
@@ -81,7 +81,7 @@ func (w *world) some() *story {
 	return nil
 }
 
-// ask says a verb to a run.
+// ask sends a verb to a run.
 func (w *world) ask(ctx context.Context, run machine.RunID, name string, verb machine.Event) {
 	by := fmt.Sprintf("person-%d", w.draw(1000))
 	op := &operator.Operator{Store: w.store, Defs: journal.NewDefinitions(w.store, nil)}
@@ -98,7 +98,7 @@ func (w *world) ask(ctx context.Context, run machine.RunID, name string, verb ma
 	}
 }
 
-// signed puts the name of who asks into a verb.
+// signed adds the name of the person to a verb.
 func signed(verb machine.Event, by string) machine.Event {
 	const why = "because"
 	switch v := verb.(type) {
@@ -124,9 +124,8 @@ func signed(verb machine.Event, by string) machine.Event {
 	return verb
 }
 
-// mend does what a person may do about a run that needs one. What it states
-// about an outcome is true: it looks into the far side's ledger, when nothing
-// can be at work there any more.
+// mend sends a verb that helps a run that needs a person. Its statements about outcomes
+// are true: it reads the far side's ledger when no call can be in flight any more.
 func (w *world) mend(ctx context.Context, s *story) {
 	w.mu.Lock()
 	status := s.state.Status()
@@ -166,7 +165,7 @@ func (w *world) mend(ctx context.Context, s *story) {
 	}
 }
 
-// settle states what really became of a step.
+// settle states the true outcome of a step.
 func (w *world) settle(ctx context.Context, s *story, v machine.NodeView) {
 	verb := machine.SettleRequested{Step: v.Name, As: machine.SettleNotDone}
 	if w.remote.did(v.IdempotencyKey) {
@@ -183,8 +182,7 @@ func (w *world) settle(ctx context.Context, s *story, v machine.NodeView) {
 	w.ask(ctx, s.id, fmt.Sprintf("settle %s as %d", v.Name, verb.As), verb)
 }
 
-// askedLocked reports whether something was said to a run that it has not
-// answered yet.
+// askedLocked reports whether a verb was sent to a run that has not answered it yet.
 func (w *world) askedLocked(s *story) bool {
 	for _, q := range w.questions {
 		if q.run == s.id && len(s.answers[int64(q.id)]) == 0 {

@@ -189,7 +189,8 @@ func (s *shopProcess) stop() error {
 	return errors.Join(errors.New("the shop did not stop by itself"), err)
 }
 
-// A printer writes what is not the commands' own output; it keeps the first error.
+// A printer writes the demo's own lines, not the output of commands. It keeps the first
+// error.
 type printer struct {
 	out io.Writer
 	err error

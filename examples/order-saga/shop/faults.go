@@ -68,7 +68,7 @@ func (f *faults) set(kind, settings string) error {
 	return nil
 }
 
-// of returns what befalls the arrival-th call of a key; the zero fault is none.
+// of returns the fault of the arrival-th call of a key; the zero fault is none.
 func (f *faults) of(kind string, arrival int) fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // printLedger prints every effect and, for each order, whether it is wholly
-// done or wholly undone. An order that is not as --expect says is an error.
+// done or wholly undone. An order in another state than --expect is an error.
 func printLedger(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("ledger", flag.ContinueOnError)
 	db := fs.String("db", "", "")

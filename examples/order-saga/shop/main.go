@@ -6,8 +6,8 @@
 //
 // It keeps the promise that a workflow engine needs from a remote service: a
 // call that carries an Idempotency-Key has one effect however often it
-// arrives, and an undo that comes before its call makes the late call be
-// refused. It fails on request, so that the engine's side can be watched.
+// arrives, and after an undo that comes before its call, the late call is refused. It
+// fails on request, so that a reader can watch how the engine reacts.
 package main
 
 import (

@@ -74,14 +74,14 @@ func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := server.Shutdown(last); err != nil {
-		_ = server.Close() // slow calls are cut off: that is what their callers must be able to bear
+		_ = server.Close() // slow calls are cut off: their callers must cope with that
 	}
 	<-done
 	return nil
 }
 
-// writeReady puts the shop's URL into a file in one go, so that whoever waits
-// for the file finds it whole.
+// writeReady writes the shop's URL to a file. The file appears with all of its text, so
+// that a process that waits for it never reads a part.
 func writeReady(path, url string) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".ready-*")
 	if err != nil {

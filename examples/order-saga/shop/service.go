@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// rules are what the shop refuses.
+// rules say which calls the shop refuses.
 type rules struct {
-	NoCarrier []string // countries that nobody delivers to
+	NoCarrier []string // countries without a carrier
 	CardLimit int64    // cents
 	Stock     int64    // pieces of an article before its first sale
 }
@@ -85,7 +85,7 @@ func (s *service) setFault(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// call answers one call: notes its arrival, lets a fault befall it, acts.
+// call answers one call: it records the arrival, lets a fault happen, and acts.
 func (s *service) call(w http.ResponseWriter, r *http.Request, kind string, op operation) {
 	rec, req, bad := s.read(w, r, kind, op)
 	if bad != nil {
@@ -105,8 +105,8 @@ func (s *service) call(w http.ResponseWriter, r *http.Request, kind string, op o
 	if !f.After && !endure(r.Context(), w, f) {
 		return
 	}
-	// What was begun is finished also when the caller has gone: that is what a
-	// remote service does, and what an engine has to live with.
+	// The shop finishes its work also when the caller has gone. Remote services do that,
+	// and an engine must cope with it.
 	out, err := s.act(context.WithoutCancel(r.Context()), rec.Key, op, req)
 	if err != nil {
 		broken(w, err)
@@ -118,8 +118,8 @@ func (s *service) call(w http.ResponseWriter, r *http.Request, kind string, op o
 	out.write(w)
 }
 
-// endure lets a fault happen; false means that the call has been answered, or
-// that nobody waits for an answer any more.
+// endure lets a fault happen. It returns false if the call has been answered, or if the
+// caller does not wait for an answer any more.
 func endure(ctx context.Context, w http.ResponseWriter, f fault) bool {
 	if f.Delay > 0 {
 		select {
@@ -245,9 +245,9 @@ func (s *service) do(ctx context.Context, tx *sql.Tx, rec *record, op operation,
 	return reply(http.StatusCreated, body), nil
 }
 
-// undo takes back what the call with the key rec.Undoes did. If that has not
-// come, or did nothing, then nothing is the right thing to do, and the late
-// call is made to be refused.
+// undo reverts the effect of the call with the key rec.Undoes. If that call has not come
+// yet, or had no effect, undo only leaves a tombstone: the shop then refuses the call if
+// it comes later.
 func (s *service) undo(ctx context.Context, tx *sql.Tx, rec *record, op operation) (*answer, error) {
 	forward, ok, err := find(ctx, tx, rec.Undoes)
 	if err != nil {
@@ -281,7 +281,7 @@ func identifier(kind, key string) string {
 	return kind + "-" + hex.EncodeToString(sum[:5])
 }
 
-// An answer is what a call gets.
+// An answer is the response to a call.
 type answer struct {
 	status int
 	body   []byte

@@ -1,4 +1,4 @@
-// Package source finds in the source where faults may strike.
+// Package source finds in the source code the places where a fault may strike.
 package source
 
 import (

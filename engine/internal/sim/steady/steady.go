@@ -1,5 +1,5 @@
-// Package steady builds test binaries whose goroutines take turns as a seed
-// says. Go leaves three things to chance: which goroutine that may run runs
+// Package steady builds test binaries in which a seed decides the turns of goroutines. Go
+// leaves three things to chance: which goroutine that may run runs
 // next, which ready case a select takes and which of two timers of one instant
 // goes off first, and what rand and maps draw. Overlay replaces these few lines
 // of the runtime's source, for one build, by draws from one generator that a
@@ -66,7 +66,8 @@ const Tag = "steady"
 
 // Overlay writes the changed sources into dir and returns the path of the file
 // for go build -overlay. more are further replacements, original by changed
-// path; nil = none. It fails if the runtime is not the one that it knows.
+// path; nil = none. It returns an error if it does not find the pieces to replace in the
+// source of the Go runtime.
 func Overlay(dir string, more map[string]string) (string, error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

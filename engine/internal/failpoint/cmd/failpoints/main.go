@@ -1,5 +1,5 @@
-// Command failpoints lists the places where a test may let a fault strike, as
-// the source has them.
+// Command failpoints lists the places where a test may let a fault strike. It reads them
+// from the source code.
 package main
 
 import (
