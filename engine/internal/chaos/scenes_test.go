@@ -204,8 +204,8 @@ func playCrowded(t *testing.T, w *World, point string) {
 	rescue(w, w.StartEngine("a", kill(point)), point)
 }
 
-// playDeferred ends an agent after its binary was removed: calls cannot be sent until the
-// binary is back.
+// playDeferred removes the agent's binary, and then lets the agent die: calls cannot be
+// sent until the binary is back.
 func playDeferred(t *testing.T, w *World, point string) {
 	agents, err := filepath.Glob(filepath.Join(w.bins.Dir, "engine-agent-*"))
 	if err != nil || len(agents) == 0 {

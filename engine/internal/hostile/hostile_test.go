@@ -119,7 +119,7 @@ func (b *bench) run(t *testing.T, dir string, c *hostileCase, args []string) res
 	return r
 }
 
-// small writes a harmless module that is like the module of a case.
+// small is a harmless module that is like the module of a case.
 const small = `workflow "w" {
   deadline = "1h"
   step "a" {

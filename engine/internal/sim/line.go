@@ -154,9 +154,9 @@ func (w *world) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply) {
 	}()
 }
 
-// hear records that an answer reached an engine before complete-by. The time is that of
-// this engine's clock. The complete-by in the request is by the clock of the engine that
-// sent it.
+// hear records that an answer reached an engine before complete-by. It compares store time
+// with the complete-by of the open attempt: the complete-by in the request is by the
+// clock of the engine that sent it.
 func (w *world) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -136,7 +136,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// plant writes the changed sources and returns the original files by changed file.
+// plant writes the changed sources into dir. It returns for each original file the path
+// of its changed copy.
 func plant(t *testing.T, m mutant, engine, dir string) map[string]string {
 	t.Helper()
 	replace, texts := map[string]string{}, map[string]string{}

@@ -7,7 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 )
 
-// misfortunes starts the faults that strike without a call: frozen engines and parts.
+// misfortunes starts the faults that strike at random times: frozen engines, and engines
+// that are cut off from the store or from agents.
 func (w *world) misfortunes(ctx context.Context) {
 	for _, m := range []struct {
 		name  string
