@@ -20,7 +20,6 @@ type Request struct {
 	Step           string      // step name, with ["key"] for an instance
 	Attempt        int         // counts from 1
 	Fence          int64       // fencing token of the engine that calls; rises with every change of owner (S29)
-	TraceParent    string      // W3C trace context, or ""
 	Checkpoint     *Checkpoint // last one an earlier attempt recorded; nil = none
 }
 

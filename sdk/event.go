@@ -50,7 +50,6 @@ type Call struct {
 	Step           string       // step's name
 	Attempt        int          // counts from 1
 	Fence          int64        // rises with every change of the engine that owns the run
-	TraceParent    string       // W3C trace context, or ""
 	Logger         *slog.Logger // tagged with run, step and attempt
 
 	last   *Checkpoint

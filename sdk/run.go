@@ -48,7 +48,7 @@ func newCall(req Request, until time.Time, o InvokeOptions) *Call {
 	return &Call{
 		IdempotencyKey: req.IdempotencyKey, ForwardKey: req.ForwardKey, CompleteBy: until,
 		Purpose: req.Purpose, Run: req.Run, Workflow: req.Workflow, Step: req.Step, Attempt: req.Attempt,
-		Fence: req.Fence, TraceParent: req.TraceParent, last: req.Checkpoint, input: req.Input, Logger: o.logger(req),
+		Fence: req.Fence, last: req.Checkpoint, input: req.Input, Logger: o.logger(req),
 	}
 }
 

@@ -110,9 +110,6 @@ func environ(c *sdk.Call, given map[string]string) []string {
 	if c.ForwardKey != "" {
 		env = append(env, "ENGINE_FORWARD_KEY="+c.ForwardKey)
 	}
-	if c.TraceParent != "" {
-		env = append(env, "TRACEPARENT="+c.TraceParent)
-	}
 	return env
 }
 

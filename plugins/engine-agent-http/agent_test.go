@@ -43,7 +43,7 @@ func request(t *testing.T, action string, input in) sdk.Request {
 	}
 	return sdk.Request{
 		Action: action, Purpose: sdk.PurposeDo, Input: raw, IdempotencyKey: "key-1", ForwardKey: "key-0",
-		CompleteBy: time.Now().Add(time.Minute), TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		CompleteBy: time.Now().Add(time.Minute),
 	}
 }
 

@@ -192,9 +192,6 @@ func (h *agent) send(ctx context.Context, c *sdk.Call, x exchange, u *url.URL) (
 	}
 	setOwn(req.Header, key, c.IdempotencyKey)
 	setOwn(req.Header, h.conf.ForwardKeyHeader, c.ForwardKey)
-	if c.TraceParent != "" {
-		req.Header.Set("Traceparent", c.TraceParent)
-	}
 	return h.client.Do(req)
 }
 

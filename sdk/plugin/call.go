@@ -64,7 +64,7 @@ func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revi
 func validText(r *sdk.Request) error {
 	for _, text := range [...]struct{ name, value string }{
 		{"action", r.Action}, {"idempotency key", r.IdempotencyKey}, {"forward key", r.ForwardKey},
-		{"run", r.Run}, {"workflow", r.Workflow}, {"step", r.Step}, {"trace parent", r.TraceParent},
+		{"run", r.Run}, {"workflow", r.Workflow}, {"step", r.Step},
 	} {
 		if !utf8.ValidString(text.value) {
 			return fmt.Errorf("the %s is not valid UTF-8", text.name)

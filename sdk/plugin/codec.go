@@ -133,7 +133,7 @@ func (m *invocations) append(b []byte) []byte {
 // callBound is an upper bound of a call's size in a batch.
 func callBound(r *sdk.Request) int {
 	n := frame + len(r.Action) + len(r.Input) + len(r.IdempotencyKey) + len(r.ForwardKey) + len(r.Run) +
-		len(r.Workflow) + len(r.Step) + len(r.TraceParent)
+		len(r.Workflow) + len(r.Step)
 	if r.Checkpoint != nil {
 		n += len(r.Checkpoint.Blob)
 	}
@@ -153,7 +153,6 @@ func appendCall(b []byte, r *sdk.Request) []byte {
 	b = appendString(b, 10, r.Step)
 	b = appendNumber(b, 11, int64(int32(r.Attempt)))
 	b = appendNumber(b, 12, r.Fence)
-	b = appendString(b, 13, r.TraceParent)
 	if r.Checkpoint != nil {
 		b = appendCheckpoint(b, 14, r.Checkpoint)
 	}
@@ -295,8 +294,6 @@ func (m names) request(b []byte, r *sdk.Request) error {
 			r.Attempt = int(int32(f.value))
 		case 12:
 			r.Fence = int64(f.value)
-		case 13:
-			r.TraceParent = string(f.data)
 		case 14:
 			r.Checkpoint = &sdk.Checkpoint{}
 			return parseCheckpoint(f.data, r.Checkpoint)

@@ -43,7 +43,7 @@ func (m maker) request() sdk.Request {
 	r := sdk.Request{
 		Action: m.text(), Purpose: sdk.Purpose(m.IntN(4)), Input: m.bytes(), IdempotencyKey: m.text(), ForwardKey: m.text(),
 		CompleteBy: time.Unix(0, m.number()), Remaining: time.Duration(m.number()), Run: m.text(), Workflow: m.text(), Step: m.text(),
-		Attempt: int(int32(m.number())), Fence: m.number(), TraceParent: m.text(),
+		Attempt: int(int32(m.number())), Fence: m.number(),
 	}
 	if m.IntN(2) == 0 {
 		r.Checkpoint = &sdk.Checkpoint{Number: m.number(), Blob: m.bytes()}

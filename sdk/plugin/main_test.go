@@ -167,7 +167,7 @@ func testAgent() *sdk.Agent {
 		n, blob, ok := c.LastCheckpoint()
 		return anyOut{map[string]any{
 			"key": c.IdempotencyKey, "forward": c.ForwardKey, "run": c.Run, "workflow": c.Workflow, "step": c.Step,
-			"attempt": c.Attempt, "fence": c.Fence, "purpose": c.Purpose, "trace": c.TraceParent,
+			"attempt": c.Attempt, "fence": c.Fence, "purpose": c.Purpose,
 			"checkpoint": fmt.Sprintf("%d %s %t", n, blob, ok), "complete_by": c.CompleteBy.UTC().Format(time.RFC3339),
 		}}, nil
 	})

@@ -57,7 +57,7 @@ func TestInvokeCarriesTheWholeRequest(t *testing.T) { both(t, testInvokeCarriesT
 func testInvokeCarriesTheWholeRequest(t *testing.T, protocol int) {
 	p := open(t, OpenOptions{Protocol: protocol})
 	req := request("call", `{}`)
-	req.ForwardKey, req.Purpose, req.Attempt, req.Fence, req.TraceParent = "key-0", sdk.PurposeUndo, 3, 1<<60, "00-aa-bb-01"
+	req.ForwardKey, req.Purpose, req.Attempt, req.Fence = "key-0", sdk.PurposeUndo, 3, 1<<60
 	req.Checkpoint = &sdk.Checkpoint{Number: 7, Blob: []byte("blob")}
 	var got struct{ Value map[string]any }
 	if err := json.Unmarshal(invoke(t, p, req).Output, &got); err != nil {
@@ -65,7 +65,7 @@ func testInvokeCarriesTheWholeRequest(t *testing.T, protocol int) {
 	}
 	want := map[string]any{
 		"key": "key-1", "forward": "key-0", "run": "run-1", "workflow": "w", "step": "s", "attempt": 3.0,
-		"fence": float64(1 << 60), "purpose": float64(sdk.PurposeUndo), "trace": "00-aa-bb-01",
+		"fence": float64(1 << 60), "purpose": float64(sdk.PurposeUndo),
 		"checkpoint": "7 blob true", "complete_by": req.CompleteBy.UTC().Format(time.RFC3339),
 	}
 	if fmt.Sprint(got.Value) != fmt.Sprint(want) {

@@ -24,7 +24,6 @@ func callToWire(r sdk.Request) *pb.Call {
 		Step:               r.Step,
 		Attempt:            int32(r.Attempt),
 		Fence:              r.Fence,
-		TraceParent:        r.TraceParent,
 		Checkpoint:         checkpointToWire(r.Checkpoint),
 	}
 }
@@ -42,7 +41,6 @@ func callFromWire(c *pb.Call) sdk.Request {
 		Step:           c.GetStep(),
 		Attempt:        int(c.GetAttempt()),
 		Fence:          c.GetFence(),
-		TraceParent:    c.GetTraceParent(),
 	}
 	if p := c.GetPurpose(); p >= pb.Purpose_PURPOSE_DO && p <= pb.Purpose_PURPOSE_LOOKUP {
 		r.Purpose = sdk.Purpose(p)

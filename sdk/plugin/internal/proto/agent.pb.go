@@ -397,7 +397,6 @@ type Call struct {
 	Step               string                 `protobuf:"bytes,10,opt,name=step,proto3" json:"step,omitempty"`
 	Attempt            int32                  `protobuf:"varint,11,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Fence              int64                  `protobuf:"varint,12,opt,name=fence,proto3" json:"fence,omitempty"`
-	TraceParent        string                 `protobuf:"bytes,13,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`
 	Checkpoint         *Checkpoint            `protobuf:"bytes,14,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -515,13 +514,6 @@ func (x *Call) GetFence() int64 {
 		return x.Fence
 	}
 	return 0
-}
-
-func (x *Call) GetTraceParent() string {
-	if x != nil {
-		return x.TraceParent
-	}
-	return ""
 }
 
 func (x *Call) GetCheckpoint() *Checkpoint {
@@ -1240,7 +1232,7 @@ const file_agent_proto_rawDesc = "" +
 	"\rInvokeRequest\x12+\n" +
 	"\x04call\x18\x01 \x01(\v2\x15.engine.agent.v1.CallH\x00R\x04call\x121\n" +
 	"\x06cancel\x18\x02 \x01(\v2\x17.engine.agent.v1.CancelH\x00R\x06cancelB\t\n" +
-	"\arequest\"\xde\x03\n" +
+	"\arequest\"\xc1\x03\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x122\n" +
 	"\apurpose\x18\x02 \x01(\x0e2\x18.engine.agent.v1.PurposeR\apurpose\x12\x14\n" +
@@ -1255,11 +1247,10 @@ const file_agent_proto_rawDesc = "" +
 	"\x04step\x18\n" +
 	" \x01(\tR\x04step\x12\x18\n" +
 	"\aattempt\x18\v \x01(\x05R\aattempt\x12\x14\n" +
-	"\x05fence\x18\f \x01(\x03R\x05fence\x12!\n" +
-	"\ftrace_parent\x18\r \x01(\tR\vtraceParent\x12;\n" +
+	"\x05fence\x18\f \x01(\x03R\x05fence\x12;\n" +
 	"\n" +
 	"checkpoint\x18\x0e \x01(\v2\x1b.engine.agent.v1.CheckpointR\n" +
-	"checkpoint\"\b\n" +
+	"checkpointJ\x04\b\r\x10\x0e\"\b\n" +
 	"\x06Cancel\"\xc1\x01\n" +
 	"\vInvokeEvent\x12:\n" +
 	"\theartbeat\x18\x01 \x01(\v2\x1a.engine.agent.v1.HeartbeatH\x00R\theartbeat\x12=\n" +
