@@ -9,13 +9,6 @@ var postgresFaults = []fault{
 		by:   catches("engine/store/postgres", "^TestStore$/^fence$"),
 	},
 	{
-		name: "declaring an engine dead waits for its lone transition in flight",
-		in:   "engine/store/postgres.singleInto",
-		old:  "FOR NO KEY UPDATE",
-		new:  "",
-		by:   catches("engine/store/postgres", "^TestStore$/^fence$"),
-	},
-	{
 		name: "a succeeded run keeps its key in a batch",
 		in:   "engine/store/postgres.commitTake",
 		old:  "(11, 12, 13)",
@@ -396,32 +389,11 @@ var postgresFaults = []fault{
 		by:   catches("engine/store/postgres", "^TestStore$/^retain$"),
 	},
 	{
-		name: "a lone row of a run that retention removed does not land",
-		in:   "engine/store/postgres.singleAnswer",
-		old:  "CASE WHEN c.n = 0",
-		new:  "CASE WHEN c.n < 0",
-		by:   catches("engine/store/postgres", "^TestStore$/^retain$"),
-	},
-	{
 		name: "a row of a run that retention removed does not land when it is sent again",
 		in:   "engine/store/postgres.commitAnswerSome",
 		old:  "CASE WHEN c.n < (SELECT",
 		new:  "CASE WHEN c.n < 0 * (SELECT",
 		by:   catches("engine/store/postgres", "^TestStore$/^retain$"),
-	},
-	{
-		name: "a lone row that ends its run says when",
-		in:   "engine/store/postgres.singleChanged",
-		old:  "finished_at = CASE WHEN $8 IS NULL THEN r.finished_at WHEN $8 >= 10 THEN $6 END",
-		new:  "finished_at = r.finished_at",
-		by:   catches("engine/store/postgres", "^TestStore$/^owner$"),
-	},
-	{
-		name: "a lone row that takes a run over becomes its fencing token",
-		in:   "engine/store/postgres.singleChanged",
-		old:  "fence = CASE WHEN $7 IS NULL THEN r.fence ELSE $5 END",
-		new:  "fence = r.fence",
-		by:   catches("engine/store/postgres", "^TestStore$/^owner$"),
 	},
 	{
 		name: "a batch that takes runs over sets their fencing tokens",

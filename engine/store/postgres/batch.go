@@ -202,9 +202,6 @@ func addCheck(a *array, t *store.Transition) {
 // statement is what sends the batch, with its arguments, which are valid until the
 // next call.
 func (b *batch) statement(id store.EngineID, writer int, token int64, ifNone bool) (string, []any) {
-	if !ifNone && b.single() {
-		return b.singleShape(), b.singleArgs(id, writer, token)
-	}
 	return b.shape(ifNone), b.args(id, writer, token, ifNone)
 }
 

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -309,16 +308,10 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 	err = w.answered(ctx, func(ctx context.Context) error {
 		query, args := w.batch.statement(w.engine, w.n, c.token, ifNone)
 		land := func(ctx context.Context) error { return w.queryRow(ctx, query, args, &own, &n, &ids) }
-		var err error
 		if w.s.pooled.Load() {
-			err = w.transact(ctx, func(ctx context.Context) (bool, error) { return true, land(ctx) })
-		} else {
-			err = land(ctx)
+			return w.transact(ctx, func(ctx context.Context) (bool, error) { return true, land(ctx) })
 		}
-		if errors.Is(err, sql.ErrNoRows) { // a single one, of an engine that is fenced
-			return nil
-		}
-		return err
+		return land(ctx)
 	})
 	if err == nil && int(n) != len(w.batch.items) {
 		landed = make(map[machine.RunID]bool, n)

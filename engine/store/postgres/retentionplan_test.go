@@ -33,10 +33,9 @@ func TestPlansBesidePartitions(t *testing.T) {
 		"journalAppend":       {"fence_pkey", "run_pkey"},
 		"journalCreate":       {"fence_pkey", "run_pkey"},
 		"journalKeyed":        {"fence_pkey", "run_pkey"},
-		"singleAppend":        {"fence_pkey", "run_pkey"},
 		"journalCreateIfNone": {"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: journal_pkey"},
 	} {
-		args := map[string]int{"journalAppend": 16, "journalCreate": 22, "journalKeyed": 28, "journalCreateIfNone": 22, "singleAppend": 11}[name]
+		args := map[string]int{"journalAppend": 16, "journalCreate": 22, "journalKeyed": 28, "journalCreateIfNone": 22}[name]
 		mustConn(t, conn, "PREPARE q AS "+queries[name])
 		plan := explain(t, conn, "EXPLAIN EXECUTE q ("+strings.TrimSuffix(strings.Repeat("NULL, ", args), ", ")+")")
 		mustConn(t, conn, "DEALLOCATE q")
