@@ -59,7 +59,7 @@ func (s *Store) checkpoint() {
 	if s.conn == nil {
 		return
 	}
-	if err := s.raw(func(x *tx) error { return x.each(walBack, nil, skip) }); err != nil {
+	if err := (&tx{s: s}).each(walBack, nil, skip); err != nil {
 		s.written = checkpointBytes // again after the next commit
 	}
 }

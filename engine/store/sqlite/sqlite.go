@@ -64,7 +64,7 @@ type Store struct {
 	mu     sync.Mutex // protects following fields: one transaction at a time
 	db     *sql.DB    // of one connection; nil = read only
 	conn   *sql.Conn
-	stmts  map[string]*stmt
+	stmts  map[string]*sql.Stmt
 	tokens uint32
 	beside string                    // the file, if it was opened Beside; else ""
 	flows  map[store.WorkflowID]bool // that are known to be there
@@ -102,7 +102,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %s: %w", path, err)
 	}
-	s := &Store{path: path, stmts: make(map[string]*stmt), flows: make(map[store.WorkflowID]bool), commit: execCommit}
+	s := &Store{path: path, stmts: make(map[string]*sql.Stmt), flows: make(map[store.WorkflowID]bool), commit: execCommit}
 	if o.ReadOnly || o.Beside {
 		if o.Beside {
 			s.beside = abs
@@ -287,14 +287,8 @@ func (s *Store) disconnect() error {
 	var errs []error
 	// An open statement would keep the connection from closing, and the WAL from
 	// being written back.
-	if len(s.stmts) > 0 && s.conn != nil {
-		errs = append(errs, s.raw(func(*tx) error {
-			var errs []error
-			for _, st := range s.stmts {
-				errs = append(errs, st.Close())
-			}
-			return errors.Join(errs...)
-		}))
+	for _, st := range s.stmts {
+		errs = append(errs, st.Close())
 	}
 	if s.conn != nil {
 		if err := s.conn.Close(); !errors.Is(err, sql.ErrConnDone) {

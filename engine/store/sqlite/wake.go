@@ -22,8 +22,9 @@ func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
 	s.wakeMu.Lock()
 	s.wakes = append(s.wakes, hints)
 	s.wakeMu.Unlock()
+	last := s.version() // what others write from now on is news
 	go func() {
-		s.watch(ctx)
+		s.watch(ctx, last)
 		s.wakeMu.Lock()
 		defer s.wakeMu.Unlock()
 		s.wakes = slices.DeleteFunc(s.wakes, func(c chan struct{}) bool { return c == hints })
@@ -32,11 +33,10 @@ func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-// watch hints at what other processes write until ctx ends.
-func (s *Store) watch(ctx context.Context) {
+// watch gives a hint when another process has written since version last, until ctx ends.
+func (s *Store) watch(ctx context.Context, last int64) {
 	tick := time.NewTicker(wakePoll)
 	defer tick.Stop()
-	last := s.version()
 	for {
 		select {
 		case <-ctx.Done():
@@ -61,7 +61,7 @@ func (s *Store) version() (v int64) {
 	if s.conn == nil {
 		return 0
 	}
-	if err := s.raw(func(x *tx) error { return x.row(dataVersion).Scan(&v) }); err != nil {
+	if err := (&tx{s: s}).row(dataVersion).Scan(&v); err != nil {
 		return 0
 	}
 	return v
