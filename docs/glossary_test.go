@@ -180,6 +180,45 @@ func TestPagesNameWhoActs(t *testing.T) {
 	}
 }
 
+// Each page begins with its readers and with the questions that it answers.
+func TestPagesSayWhoTheyAreFor(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	if err != nil || len(pages) < 12 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitN(string(text), "\n", 4)
+		if len(lines) < 4 || !strings.HasPrefix(lines[2], "For ") || !strings.Contains(lines[2], "This page ") {
+			t.Errorf("%s: its first paragraph does not say for whom it is (\"For …\") and what it answers (\"This page …\")", page)
+		}
+	}
+}
+
+// The page for embedders names Examples that exist.
+func TestEmbeddingNamesExamples(t *testing.T) {
+	page, err := os.ReadFile("embed.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile("../engine/example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := regexp.MustCompile("`(Example\\w*)`").FindAllStringSubmatch(string(page), -1)
+	if len(examples) < 3 {
+		t.Errorf("%d examples are named", len(examples))
+	}
+	for _, m := range examples {
+		if !strings.Contains(string(code), "func "+m[1]+"()") {
+			t.Errorf("embed.md names %s, which does not exist", m[1])
+		}
+	}
+}
+
 // README, CONTRIBUTING and the documentation of package engine name the same files for
 // those who begin to read, and the files exist.
 func TestReadingOrder(t *testing.T) {
