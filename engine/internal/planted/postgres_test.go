@@ -9,6 +9,13 @@ var postgresFaults = []fault{
 		by:   catches("engine/store/postgres", "^TestStore$/^fence$"),
 	},
 	{
+		name: "a plan made while there is one run finds runs by their key",
+		in:   "engine/store/postgres.changesEnd",
+		old:  "r.run_id = ANY (ARRAY[c.run_id])",
+		new:  "r.run_id = c.run_id",
+		by:   catches("engine/store/postgres", "^TestPlansOfSmallTables$"),
+	},
+	{
 		name: "a succeeded run keeps its key in a batch",
 		in:   "engine/store/postgres.commitTake",
 		old:  "(11, 12, 13)",
