@@ -137,8 +137,9 @@ func wordsOf(name string) (words []string) {
 	return words
 }
 
-// vague are words for people and things that comments and texts have to name.
-var vague = regexp.MustCompile(`(?i)\b(whoever|somebody|anybody)\b`)
+// vague are words in place of which comments and texts have to name a person, a thing or
+// an event.
+var vague = regexp.MustCompile(`(?i)\b(whoever|somebody|anybody|gets on|by and by|befalls?|misfortunes?)\b`)
 
 // Comments, and texts for users, say who does something.
 func TestCommentsNameWhoActs(t *testing.T) {

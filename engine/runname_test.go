@@ -33,7 +33,7 @@ func TestRunName(t *testing.T) {
 }
 
 // A name that engines give is the run that has it: submitting under one finds
-// that run or is refused, whoever submits, and what stands beside it goes on.
+// that run or is refused, for every caller. Other submissions go on.
 func TestSubmitUnderAGivenName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)

@@ -26,10 +26,10 @@ func (a *app) superviseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "supervise --once|--every D [PATH]",
 		Short: "Make passes of the Supervisor: one, as for cron, or one after another",
-		Long: `Looks once at the open runs of the state that no living engine gets on with: what
-has passed its time is told so, engines that are gone are fenced off, and what
-follows is recorded. It calls no agents: engines that serve the state do what is
-decided here, and may take the runs at once.
+		Long: `Makes one scan of the open runs that no living engine works on. Attempts and runs
+whose time has passed get that event, engines that have died are fenced, and the
+decisions are recorded. It calls no agents: engines that serve the state make the
+calls that are decided here, and may take the runs at once.
 
 Every ` + "`engine serve` and `engine apply`" + ` does the same all the time. This command
 is for a cron job beside them, or where nothing runs for long. Without --dsn the

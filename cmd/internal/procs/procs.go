@@ -1,4 +1,4 @@
-// Package procs decides on how many processors an engine's process has Go run it.
+// Package procs sets on how many processors Go runs an engine's process.
 package procs
 
 import (
@@ -7,12 +7,12 @@ import (
 )
 
 // Spare asks for one processor more than Go chose, unless GOMAXPROCS is set in the
-// environment. Go's scheduler looks at the network where a processor has nothing
-// else to run: while all of them are busy deciding, an answer of the database waits
-// for up to ten milliseconds, and with it everyone whose commit is next. A spare one
-// waits there in the operating system, which shares the CPUs fairly. It is called
-// first of all, since engines count processors when they start. From then on Go does
-// not follow a CPU limit of its container that changes.
+// environment. Why: Go's scheduler polls the network on a processor that has nothing
+// else to run. While all processors are busy with decisions, an answer of the database
+// waits for up to 10 ms, and every later commit waits with it. A spare processor waits
+// for the network in the operating system, which shares the CPUs fairly. Call Spare
+// before anything else, because engines count processors when they start. After Spare,
+// Go does not follow later changes of the container's CPU limit.
 func Spare() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)

@@ -1,7 +1,7 @@
 // The vuln command looks for known vulnerabilities with the pinned govulncheck,
-// which asks the Go vulnerability database. Without a network there is nothing to
-// ask: it says so and succeeds, so that `make check` also works on a machine
-// that is cut off. A vulnerability that is found makes it fail.
+// which asks the Go vulnerability database. Without a network the command prints a
+// message and exits with 0, so that `make check` also works on a machine without one.
+// If a vulnerability is found, the command fails.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// database is where govulncheck asks.
+// database is the address of the database that govulncheck asks.
 const database = "https://vuln.go.dev"
 
 // patience is how long the database has to answer a small question.

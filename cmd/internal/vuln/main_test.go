@@ -56,7 +56,7 @@ func TestWithoutANetworkItSaysSo(t *testing.T) {
 		server = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		var out strings.Builder
 		got := run(t.Context(), server.URL, &out, func() error {
-			server.Close() // the network goes while it looks
+			server.Close() // the network is cut while govulncheck runs
 			return c.look
 		})
 		if got != c.want {

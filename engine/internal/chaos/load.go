@@ -64,7 +64,7 @@ func (w *World) load(perSecond int) (stop func() int) {
 		if float64(l.accepted) < least {
 			w.T.Errorf("void: %d runs in %.0f s, %d a second were wanted; it waited %d times", l.accepted, took, perSecond, l.waited)
 		}
-		w.Note("%d runs accepted by and by, %d times not at the first try, waited %d times", l.accepted, l.again, l.waited)
+		w.Note("%d runs accepted, %d submissions repeated, waited %d times", l.accepted, l.again, l.waited)
 		return int(float64(l.accepted) / took)
 	}
 }

@@ -243,7 +243,7 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 		defer sh.s.loads.Done()
 		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
 			// It stays suspect: one death more or less is no harm.
-			n.cfg.Logger.Warn("a run got on, and the deaths that count against it could not be forgotten", "run", store.RunName(id), "error", err)
+			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", store.RunName(id), "error", err)
 		}
 	}()
 }

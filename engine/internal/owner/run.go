@@ -61,7 +61,7 @@ type ownedRun struct {
 	heard   *int32 // how many messages were read before the takeover; nil = there are more
 	unheard bool   // messages that waited at the takeover are not read yet: nothing starts
 
-	suspect  bool // its last owner died: it is taken in hand before each decision until it gets on
+	suspect  bool // its last owner died: it is taken in hand before each decision until a step, an undo or the run is settled
 	deaths   int  // engines that died with it in hand, as the store knows
 	inHand   bool // by this shard
 	grasping bool // it is being taken in hand

@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 )
 
-// misfortunes starts the faults that strike at random times: frozen engines, and engines
+// strikes starts the faults that strike at random times: frozen engines, and engines
 // that are cut off from the store or from agents.
-func (w *world) misfortunes(ctx context.Context) {
+func (w *world) strikes(ctx context.Context) {
 	for _, m := range []struct {
 		name  string
 		on    bool

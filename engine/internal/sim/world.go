@@ -122,7 +122,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	for _, n := range w.nodes {
 		w.wg.Go(func() { n.live(ctx) })
 	}
-	w.misfortunes(ctx)
+	w.strikes(ctx)
 	if w.conditions.verbs {
 		w.wg.Go(func() { w.meddle(ctx) })
 	}
