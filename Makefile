@@ -35,7 +35,7 @@ postgres-binaries:
 
 .PHONY: test-unit
 test-unit: ## the tests that need neither a database nor built binaries
-	go test ./dsl/... ./sdk ./sdk/sdktest ./engine ./engine/machine/... ./engine/store/memory/... ./docs/...
+	go test ./dsl/... ./sdk ./sdk/sdktest ./engine ./engine/machine/... ./engine/internal/wire ./engine/story ./engine/store/memory/... ./docs/...
 
 .PHONY: race
 race: postgres-binaries ## the race detector, for the packages that have goroutines

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -54,11 +55,11 @@ func (w *world) startedAfter(run machine.RunID) (starts, answers int) {
 	wf := w.def.Workflow("order")
 	state := machine.NewState()
 	for _, rec := range w.records(run) {
-		for _, f := range rec.Facts(wf, state) {
+		for _, f := range story.Facts(wf, state, rec) {
 			switch {
-			case f.Kind == machine.FactVerb:
+			case f.Kind == story.FactVerb:
 				answers++
-			case f.Kind == machine.FactAttemptStarted && answers > 0:
+			case f.Kind == story.FactAttemptStarted && answers > 0:
 				starts++
 			}
 		}

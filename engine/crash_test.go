@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -268,7 +269,7 @@ workflow "two" {
 		if calls := w.shop.called("book"); len(calls) != 1 {
 			t.Errorf("book was called %d times, want once", len(calls))
 		}
-		if node := s.Node(nil, 1); node.Failures != 0 {
+		if node := story.Node(s, nil, 1); node.Failures != 0 {
 			t.Errorf("book shows %d failures, want none", node.Failures)
 		}
 		n.drain(t)

@@ -391,7 +391,7 @@ func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, e
 			Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
 		owner.AddRecord(&t, rec, state)
 		t.At = rec.At()
-		t.Data, _, err = journal.EncodeRow(e.cfg.Sealer, &machine.Scratch{}, journal.Link{}, run, 0, t.At, []machine.Record{rec})
+		t.Data, _, err = journal.EncodeRow(e.cfg.Sealer, &journal.Scratch{}, journal.Link{}, run, 0, t.At, []machine.Record{rec})
 		return err
 	})
 	if err != nil {

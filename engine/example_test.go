@@ -13,9 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -91,7 +91,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%v %s\n", state.Status(), state.Outputs()[0].Value.JSON())
+	fmt.Printf("%v %s\n", state.Status(), story.Outputs(state)[0].Value.JSON())
 	stop() // calls in flight are awaited, and other engines get what is left
 	fmt.Println(<-ended)
 	// Output:
@@ -122,7 +122,7 @@ func ExampleNode_Follow() {
 		fmt.Println(err)
 		return
 	}
-	tell := func(first int, facts []machine.Fact) {
+	tell := func(first int, facts []story.Fact) {
 		for i, f := range facts {
 			fmt.Println(strings.TrimSpace(fmt.Sprint(first+i, " ", f.Kind, " ", f.Step)))
 		}

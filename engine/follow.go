@@ -5,6 +5,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // Wait returns a run's state once it has ended or needs a human. Any engine's
@@ -35,7 +36,7 @@ func (n *Node) Wait(ctx context.Context, run machine.RunID) (*machine.State, err
 // ends: an error of reading is returned only if it cannot pass. That is
 // ErrNotFound, ErrDamaged, a *RunError or another error about what is stored if
 // the run cannot be read here, a *SchemaError and a *LossError.
-func (n *Node) Follow(ctx context.Context, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts journal.FollowOptions) (*machine.State, error) {
+func (n *Node) Follow(ctx context.Context, run machine.RunID, from int, fn func(first int, facts []story.Fact), opts journal.FollowOptions) (*machine.State, error) {
 	hint, done := n.shared.Followers.Follow(run)
 	defer done()
 	opts.Hint = hint

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/storekit"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // Who waits for a run waits while the store does not answer, too: at the first
@@ -30,7 +31,7 @@ func TestFollowOutlastsTheStore(t *testing.T) {
 		ends := make(chan error, 2)
 		facts, outages := 0, 0
 		go func() {
-			s, err := journal.Follow(t.Context(), far, nil, journal.NewDefinitions(far, nil), run, 1, func(first int, told []machine.Fact) {
+			s, err := journal.Follow(t.Context(), far, nil, journal.NewDefinitions(far, nil), run, 1, func(first int, told []story.Fact) {
 				if first != facts+1 {
 					t.Errorf("facts from %d after %d", first, facts)
 				}

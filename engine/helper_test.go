@@ -19,6 +19,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -233,20 +234,20 @@ func (d *direct) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error
 	}
 }
 
-// A story collects what an Observer is told.
-type story struct {
+// A factLog collects what an Observer is told.
+type factLog struct {
 	engine.NoObserver
 	mu    sync.Mutex
-	facts map[machine.RunID][]machine.Fact
+	facts map[machine.RunID][]story.Fact
 	late  int
 	gaps  []string
 }
 
-func (s *story) Facts(run machine.RunID, first int, facts []machine.Fact) {
+func (s *factLog) Facts(run machine.RunID, first int, facts []story.Fact) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.facts == nil {
-		s.facts = map[machine.RunID][]machine.Fact{}
+		s.facts = map[machine.RunID][]story.Fact{}
 	}
 	if first > len(s.facts[run])+1 {
 		s.gaps = append(s.gaps, fmt.Sprintf("run %d: fact %d after %d", run, first, len(s.facts[run])))
@@ -254,13 +255,13 @@ func (s *story) Facts(run machine.RunID, first int, facts []machine.Fact) {
 	s.facts[run] = append(s.facts[run][:min(first-1, len(s.facts[run]))], facts...)
 }
 
-func (s *story) LateReply(machine.RunID, machine.AttemptID) {
+func (s *factLog) LateReply(machine.RunID, machine.AttemptID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.late++
 }
 
-func (s *story) lateReplies() int {
+func (s *factLog) lateReplies() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.late
@@ -274,14 +275,14 @@ type world struct {
 	shop  *shop
 	inv   *direct
 	def   *dsl.Definition
-	story *story
+	story *factLog
 	opts  engine.Options
 	cfg   func(*engine.Config) // last word on each node's configuration
 }
 
 func newWorld(t *testing.T, source string) *world {
 	t.Helper()
-	w := &world{t: t, mem: memory.New(memory.Options{}), shop: newShop(), story: &story{}}
+	w := &world{t: t, mem: memory.New(memory.Options{}), shop: newShop(), story: &factLog{}}
 	w.store = w.mem
 	w.inv = &direct{agents: map[string]*sdk.Agent{"shop": w.shop.agent}}
 	w.def = define(t, source, w.shop.agent)
@@ -472,7 +473,7 @@ func (w *world) kinds(run machine.RunID) []string {
 // output returns one output of a finished run.
 func output(t *testing.T, s *machine.State, name string) string {
 	t.Helper()
-	for _, o := range s.Outputs() {
+	for _, o := range story.Outputs(s) {
 		if o.Name == name {
 			var text string
 			if err := json.Unmarshal(o.Value.JSON(), &text); err != nil {

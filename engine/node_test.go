@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -226,7 +227,7 @@ func TestLateReplyIsCountedOnly(t *testing.T) {
 		if got := w.story.lateReplies(); got != 1 {
 			t.Errorf("late replies = %d, want 1", got)
 		}
-		if got := s.Node(nil, 1).Output; strings.Contains(string(got.JSON()), "late") {
+		if got := story.Node(s, nil, 1).Output; strings.Contains(string(got.JSON()), "late") {
 			t.Errorf("the late reply became the output: %s", got.JSON())
 		}
 		n.drain(t)
@@ -264,7 +265,7 @@ func TestInvalidReplies(t *testing.T) {
 				w.wait(n, run, machine.RunSucceeded) // reserve is idempotent: repeated
 				found := false
 				for _, f := range w.story.facts[run] {
-					found = found || f.Kind == machine.FactAttemptFinished && f.Code == sdk.CodeBadReply
+					found = found || f.Kind == story.FactAttemptFinished && f.Code == sdk.CodeBadReply
 				}
 				if !found {
 					t.Errorf("no attempt ended with bad_reply:\n%s", w.transcript(run))
@@ -320,12 +321,12 @@ func TestDeferredCallSpendsNoAttempt(t *testing.T) {
 		if calls := w.shop.called("book"); len(calls) != 1 || calls[0].attempt != 1 {
 			t.Errorf("calls = %+v, want one, numbered 1", calls)
 		}
-		if node := s.Node(nil, 2); node.Failures != 0 {
+		if node := story.Node(s, nil, 2); node.Failures != 0 {
 			t.Errorf("failures = %d, want 0", node.Failures)
 		}
 		held := false
 		for _, f := range w.story.facts[run] {
-			held = held || f.Kind == machine.FactStepHeld && f.Step == "book" && f.Message == "circuit open"
+			held = held || f.Kind == story.FactStepHeld && f.Step == "book" && f.Message == "circuit open"
 		}
 		if !held {
 			t.Errorf("the story does not say why book is held:\n%s", w.transcript(run))
@@ -369,7 +370,7 @@ func TestExpiryCountsOnce(t *testing.T) {
 			}
 		}
 		s := w.wait(n, run, machine.RunSucceeded)
-		if node := s.Node(nil, 1); node.Failures != 1 {
+		if node := story.Node(s, nil, 1); node.Failures != 1 {
 			t.Errorf("failures = %d, want 1", node.Failures)
 		}
 		n.drain(t)
@@ -484,11 +485,11 @@ func TestFollow(t *testing.T) {
 		})
 		n := w.start()
 		run := w.submit(n, "order", nil)
-		collect := func(from int) ([]machine.FactKind, int) {
-			var kinds []machine.FactKind
+		collect := func(from int) ([]story.FactKind, int) {
+			var kinds []story.FactKind
 			start := 0
 			s, err := journal.Follow(t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), run, from,
-				func(first int, facts []machine.Fact) {
+				func(first int, facts []story.Fact) {
 					if start == 0 {
 						start = first
 					}
@@ -505,7 +506,7 @@ func TestFollow(t *testing.T) {
 			return kinds, start
 		}
 		all, start := collect(0)
-		if start != 1 || all[0] != machine.FactRunCreated || all[len(all)-1] != machine.FactRunFinished {
+		if start != 1 || all[0] != story.FactRunCreated || all[len(all)-1] != story.FactRunFinished {
 			t.Errorf("story %v from %d", all, start)
 		}
 		rest, start := collect(5)

@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // An Observer receives what happens, after it is durable. Methods are called
@@ -16,7 +17,7 @@ type Observer interface {
 	// the number of the first of them in the run's story, counted from 1, whether
 	// or not its kind was chosen (FactChooser). The list is the engine's: copy the
 	// facts that you keep.
-	Facts(run machine.RunID, first int, facts []machine.Fact)
+	Facts(run machine.RunID, first int, facts []story.Fact)
 	// LateReply reports a reply that came too late to count (S28).
 	LateReply(run machine.RunID, attempt machine.AttemptID)
 	// Pass reports a pass of the Supervisor (S47).
@@ -29,18 +30,18 @@ type Observer interface {
 // A FactChooser is an Observer that needs facts of some kinds only. The others
 // are not made, unless another observer needs them.
 type FactChooser interface {
-	FactKinds() machine.FactKinds
+	FactKinds() story.FactKinds
 }
 
 // factsFor returns the kinds of facts that an observer is told.
-func factsFor(o Observer) machine.FactKinds {
+func factsFor(o Observer) story.FactKinds {
 	switch o := o.(type) {
 	case NoObserver:
-		return machine.FactKinds{}
+		return story.FactKinds{}
 	case FactChooser:
 		return o.FactKinds()
 	}
-	return machine.AllFactKinds()
+	return story.AllFactKinds()
 }
 
 // PassStats is what one pass of the Supervisor found and cost.
@@ -56,7 +57,7 @@ type PassStats struct {
 type NoObserver struct{}
 
 // Facts does nothing.
-func (NoObserver) Facts(machine.RunID, int, []machine.Fact) {}
+func (NoObserver) Facts(machine.RunID, int, []story.Fact) {}
 
 // LateReply does nothing.
 func (NoObserver) LateReply(machine.RunID, machine.AttemptID) {}

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -239,7 +240,7 @@ workflow "two" {
 		}
 		forward := 0
 		for _, f := range w.story.facts[run] {
-			if f.Kind == machine.FactAttemptStarted && f.Step == "strict" && !f.Undo && f.Purpose == machine.PurposeDo {
+			if f.Kind == story.FactAttemptStarted && f.Step == "strict" && !f.Undo && f.Purpose == story.PurposeDo {
 				forward++
 			}
 		}
@@ -277,7 +278,7 @@ func TestSupervisorOnlyRequests(t *testing.T) {
 				t.Errorf("a Supervisor recorded %s", event)
 			}
 		}
-		if got := w.check(run).Node(nil, 1); got.Failures != 1 || got.Forward != machine.StepBackoff && got.Forward != machine.StepHeld {
+		if got := story.Node(w.check(run), nil, 1); got.Failures != 1 || got.Forward != machine.StepBackoff && got.Forward != machine.StepHeld {
 			t.Errorf("charge is %v after %d failures, want it to wait for another attempt after one", got.Forward, got.Failures)
 		}
 		if live, err := store.Complete(w.mem).Live(t.Context()); err != nil || len(live) != 0 {
@@ -595,7 +596,7 @@ func (w *world) replayAll(t *testing.T) int {
 			t.Fatal(err)
 		}
 		for _, s := range steps {
-			node := told.State.Node(told.Flow, int(s.Node))
+			node := story.Node(told.State, told.Flow, int(s.Node))
 			if node.State != s.State || node.Failures != s.Failures || !node.CompleteBy.Equal(s.CompleteBy) {
 				t.Errorf("run %d: of %s its stream says %v, %d failures, until %v; the list %v, %d, %v",
 					row.Run, s.Name, node.State, node.Failures, node.CompleteBy, s.State, s.Failures, s.CompleteBy)

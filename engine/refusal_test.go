@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -24,7 +25,7 @@ func (f invokerFunc) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, e
 }
 
 // of returns what has been told of a run so far.
-func (s *story) of(run machine.RunID) []machine.Fact {
+func (s *factLog) of(run machine.RunID) []story.Fact {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.facts[run])
@@ -77,7 +78,7 @@ workflow "one" {
 					time.Sleep(1500 * time.Millisecond)
 					timeouts := 0
 					for _, f := range w.story.of(run) {
-						if f.Kind != machine.FactAttemptFinished {
+						if f.Kind != story.FactAttemptFinished {
 							continue
 						}
 						timeouts++
@@ -221,7 +222,7 @@ workflow "pay" {
 				run := w.submit(n, "pay", nil)
 				w.wait(n, run, machine.RunFailed) // nothing is in doubt, so nothing has to be looked up
 				for _, f := range w.story.of(run) {
-					if f.Kind == machine.FactAttemptFinished && f.Code == sdk.CodeTimeout {
+					if f.Kind == story.FactAttemptFinished && f.Code == sdk.CodeTimeout {
 						t.Errorf("an attempt that was not sent has timed out\n%s", w.transcript(run))
 					}
 				}

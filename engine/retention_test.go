@@ -15,7 +15,7 @@ import (
 
 // A ledger collects what retention is said to have removed.
 type ledger struct {
-	*story
+	*factLog
 	mu     sync.Mutex // protects following fields
 	passes int
 	sum    store.RetainStats
@@ -39,7 +39,7 @@ func (k *ledger) told() (passes, runs int) {
 func TestRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		k := &ledger{story: w.story}
+		k := &ledger{factLog: w.story}
 		w.cfg = func(c *engine.Config) { c.Observer = k }
 		keeps := w.start()
 		w.opts.Retention = time.Hour
@@ -83,7 +83,7 @@ func TestRetentionOfAStoreInTrouble(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		s := &partsStore{Full: store.Complete(w.mem), fail: 2, parts: 5}
 		w.store = s
-		k := &ledger{story: w.story}
+		k := &ledger{factLog: w.story}
 		w.cfg = func(c *engine.Config) { c.Observer = k }
 		w.opts.Retention = time.Hour
 		n := w.start()

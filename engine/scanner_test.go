@@ -19,6 +19,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/store/storekit"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A countStore counts the statements that reach it.
@@ -273,7 +274,7 @@ func TestRunsOfNobodyAreClaimedOnce(t *testing.T) {
 		for _, s := range subs {
 			state := w.wait(nodes[0], s.Run, machine.RunSucceeded)
 			for i := range 3 {
-				if f := state.Node(nil, i).Failures; f != 0 {
+				if f := story.Node(state, nil, i).Failures; f != 0 {
 					t.Errorf("run %d step %d shows %d failures", s.Run, i, f)
 				}
 			}
@@ -774,8 +775,8 @@ func TestFrozenSupervisorCostsOnePeriod(t *testing.T) {
 		close(frozen.thaw)
 		time.Sleep(time.Minute)
 		s := w.check(run)
-		if s.Node(nil, 1).Failures > 1 {
-			t.Errorf("charge shows %d failures, want at most one", s.Node(nil, 1).Failures)
+		if story.Node(s, nil, 1).Failures > 1 {
+			t.Errorf("charge shows %d failures, want at most one", story.Node(s, nil, 1).Failures)
 		}
 		healthy.drain(t)
 		zombie.drain(t)

@@ -19,6 +19,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -161,11 +162,11 @@ workflow "pay" {
 			t.Errorf("the second agent got %s", note)
 		}
 		for i := range 2 {
-			if got := s.Node(nil, i).Output.Sensitive(); !slices.Equal(got, []string{"/id"}) {
+			if got := story.Node(s, nil, i).Output.Sensitive(); !slices.Equal(got, []string{"/id"}) {
 				t.Errorf("sensitive parts of what step %d returned = %q, want its id", i, got)
 			}
 		}
-		if outs := s.Outputs(); len(outs) != 1 || !slices.Equal(outs[0].Value.Sensitive(), []string{""}) {
+		if outs := story.Outputs(s); len(outs) != 1 || !slices.Equal(outs[0].Value.Sensitive(), []string{""}) {
 			t.Errorf("outputs = %+v, want one that is sensitive", outs)
 		}
 		if all := w.stored(run); bytes.Contains(all, []byte("canary")) {
@@ -305,7 +306,7 @@ func TestMissingSecretHolds(t *testing.T) {
 		}
 		set.Store(true)
 		s := w.wait(n, run, machine.RunSucceeded)
-		if node := s.Node(nil, 0); node.Failures != 0 {
+		if node := story.Node(s, nil, 0); node.Failures != 0 {
 			t.Errorf("failures = %d, want 0", node.Failures)
 		}
 		n.drain(t)

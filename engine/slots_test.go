@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // seats is a Capacity with one limit for every agent.
@@ -101,7 +102,7 @@ func TestSlotsAreSharedInOrder(t *testing.T) {
 		for _, run := range runs {
 			st := w.wait(n, run, machine.RunSucceeded)
 			ends = append(ends, st.FinishedAt())
-			if node := st.Node(nil, 0); node.Failures != 0 {
+			if node := story.Node(st, nil, 0); node.Failures != 0 {
 				t.Errorf("run %d: failures = %d", run, node.Failures)
 			}
 		}
@@ -152,7 +153,7 @@ func TestOpenCircuitHolds(t *testing.T) {
 		if d := time.Since(start); d < 7*time.Second || d > 7500*time.Millisecond {
 			t.Errorf("took %s, want until the probe", d)
 		}
-		if node := st.Node(nil, 0); node.Failures != 0 {
+		if node := story.Node(st, nil, 0); node.Failures != 0 {
 			t.Errorf("failures = %d", node.Failures)
 		}
 		n.drain(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -114,7 +115,7 @@ func TestAnswerCountsBeforeAVerb(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := w.check(run)
-		if got := s.Node(nil, 1).State; got != machine.StepSucceeded {
+		if got := story.Node(s, nil, 1).State; got != machine.StepSucceeded {
 			t.Errorf("charge is %v, want what the answer says", got)
 		}
 		lost := w.post(run, store.MessageVerb, machine.PauseRequested{By: "bob"}, time.Time{})

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // attach checks that an earlier run is the one that is meant: the same
@@ -59,8 +60,8 @@ func (w *work) differing(recorded dsl.Value) []string {
 	return names
 }
 
-// story is what a view is told before a run's facts.
-func story(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
+// storyOf is what a view is told before a run's facts.
+func storyOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
 	s := render.Story{Run: row.Name, Workflow: wf.Name, Key: row.Key, Attached: attached}
 	if attached {
 		s.Status, s.Past = row.State.String(), !row.State.Final()
@@ -106,7 +107,7 @@ func (w *work) lookOn(ctx context.Context, locked *store.LockedError) (end outco
 	go w.awaitFree(followCtx, cancel)
 	ends := make(chan followed, 1)
 	go func() {
-		ends <- w.following(followCtx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o journal.FollowOptions) (*machine.State, error) {
+		ends <- w.following(followCtx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
 			o.Poll = 500 * time.Millisecond
 			return journal.Follow(ctx, s.store, s.sealer, s.defs, row.Run, from, fn, o)
 		})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // Exit codes. They are part of the interface and never change their meaning.
@@ -32,9 +33,9 @@ func exitRun(s machine.RunState, left int) int {
 
 // exitOfFact is the exit code that a fact leads to, or negative if the fact
 // does not end the command.
-func exitOfFact(f machine.Fact) int {
+func exitOfFact(f story.Fact) int {
 	switch f.Kind {
-	case machine.FactRunFinished, machine.FactRunParked:
+	case story.FactRunFinished, story.FactRunParked:
 		s, ok := machine.ParseRunState(f.Status)
 		if !ok {
 			return exitHuman

@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 func (a *app) explainCommand() *cobra.Command {
@@ -61,7 +62,7 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 	case err != nil:
 		return err
 	default:
-		x.Explanation = r.state.Explain(r.wf, a.now())
+		x.Explanation = story.Explain(r.state, r.wf, a.now())
 		if err := x.lateAnswers(ctx, a, s, r); err != nil {
 			return err
 		}
@@ -80,7 +81,7 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 
 // An explained is what the run says of itself and what only the store knows.
 type explained struct {
-	machine.Explanation
+	story.Explanation
 	row    store.RunRow
 	live   []store.Member
 	owner  *store.Member // nil = no known owner; it may be dead
@@ -95,7 +96,7 @@ func (x *explained) say(format string, args ...any) {
 // aside explains a run that cannot be read here.
 func (x *explained) quarantined(err *journal.RunError) {
 	x.say("The run is %s, but what is stored of it cannot be read here: %s.", x.row.State, strings.TrimSuffix(err.Err.Error(), "."))
-	if errors.Is(err, machine.ErrFormat) {
+	if journal.Newer(err) {
 		x.say("A newer engine wrote it; engines of this version leave it alone.")
 	}
 	if err.Hint != "" {
@@ -209,7 +210,7 @@ func (x *explained) lateAnswers(ctx context.Context, a *app, s *session, r *show
 	op := &operator.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
 	seen := map[string]bool{}
 	for _, l := range all {
-		step := r.state.Node(r.wf, int(l.Node)).Name
+		step := story.Node(r.state, r.wf, int(l.Node)).Name
 		if step == "" || seen[step] {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // followed is how following a run ended.
@@ -22,15 +23,15 @@ type followed struct {
 // follow shows the run's facts until it has ended or needs a human. A store
 // that does not answer is asked again.
 func (w *work) follow(ctx context.Context, s *session, node *engine.Node, run machine.RunID) followed {
-	return w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o journal.FollowOptions) (*machine.State, error) {
+	return w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
 		return node.Follow(ctx, run, from, fn, o)
 	})
 }
 
-type followFunc func(ctx context.Context, from int, fn func(int, []machine.Fact), o journal.FollowOptions) (*machine.State, error)
+type followFunc func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error)
 
 func (w *work) following(ctx context.Context, s *session, fn followFunc) followed {
-	state, err := fn(ctx, w.seen+1, func(first int, facts []machine.Fact) {
+	state, err := fn(ctx, w.seen+1, func(first int, facts []story.Fact) {
 		w.do(ctx, func() {
 			w.view.Facts(first, facts)
 			w.seen = first + len(facts) - 1

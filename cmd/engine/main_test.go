@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 func TestExitRun(t *testing.T) {
@@ -61,7 +62,7 @@ func TestWithoutPassword(t *testing.T) {
 func TestPrintOutputsHides(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{stdout: &out}
-	err := a.printOutputs([]machine.NamedValue{
+	err := a.printOutputs([]story.NamedValue{
 		{Name: "open", Value: dsl.NewValue([]byte(`"shown"`), nil, nil)},
 		{Name: "declared", Sensitive: true, Value: dsl.NewValue([]byte(`"hunter2"`), nil, nil)},
 		{Name: "part", Value: dsl.NewValue([]byte(`{"a":"hunter2"}`), []string{"/a"}, nil)},

@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // observers tells several what happens.
@@ -16,12 +17,12 @@ type observers []engine.Observer
 var _ engine.Observer = observers{}
 
 // FactKinds lists what one of them needs.
-func (all observers) FactKinds() machine.FactKinds {
-	var kinds machine.FactKinds
+func (all observers) FactKinds() story.FactKinds {
+	var kinds story.FactKinds
 	for _, o := range all {
 		c, ok := o.(engine.FactChooser)
 		if !ok {
-			return machine.AllFactKinds()
+			return story.AllFactKinds()
 		}
 		kinds = kinds.With(c.FactKinds())
 	}
@@ -29,7 +30,7 @@ func (all observers) FactKinds() machine.FactKinds {
 }
 
 // Facts passes a run's new facts on.
-func (all observers) Facts(run machine.RunID, first int, facts []machine.Fact) {
+func (all observers) Facts(run machine.RunID, first int, facts []story.Fact) {
 	for _, o := range all {
 		o.Facts(run, first, facts)
 	}
@@ -73,12 +74,12 @@ type alertWatch struct {
 }
 
 // FactKinds lists what raises alerts.
-func (w alertWatch) FactKinds() machine.FactKinds { return machine.NewFactKinds(machine.FactRunParked) }
+func (w alertWatch) FactKinds() story.FactKinds { return story.NewFactKinds(story.FactRunParked) }
 
 // Facts looks for what raises alerts.
-func (w alertWatch) Facts(_ machine.RunID, _ int, facts []machine.Fact) {
+func (w alertWatch) Facts(_ machine.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
-		if facts[i].Kind == machine.FactRunParked {
+		if facts[i].Kind == story.FactRunParked {
 			w.hook.wake()
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // others is what an apply knows of the runs that it works on beside its own: which
@@ -36,23 +37,23 @@ type otherCall struct {
 func newOthers() *others { return &others{calls: map[otherCall]time.Time{}} }
 
 // FactKinds lists those that it needs.
-func (o *others) FactKinds() machine.FactKinds {
-	return machine.NewFactKinds(machine.FactRunTakenOver, machine.FactAttemptStarted, machine.FactAttemptFinished)
+func (o *others) FactKinds() story.FactKinds {
+	return story.NewFactKinds(story.FactRunTakenOver, story.FactAttemptStarted, story.FactAttemptFinished)
 }
 
 // Facts notes what was taken over and what is called.
-func (o *others) Facts(run machine.RunID, _ int, facts []machine.Fact) {
+func (o *others) Facts(run machine.RunID, _ int, facts []story.Fact) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range facts {
 		f := &facts[i]
 		call := otherCall{run: run, step: f.Step, action: f.Action, undo: f.Undo}
 		switch f.Kind {
-		case machine.FactRunTakenOver:
+		case story.FactRunTakenOver:
 			o.taken = append(o.taken, run)
-		case machine.FactAttemptStarted:
+		case story.FactAttemptStarted:
 			o.calls[call] = f.CompleteBy
-		case machine.FactAttemptFinished:
+		case story.FactAttemptFinished:
 			delete(o.calls, call)
 		}
 	}

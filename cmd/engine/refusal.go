@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // problem turns what came of a verb into what a person can do about it: a refusal
@@ -71,7 +72,7 @@ func (s *session) nextCommands(ctx context.Context, a *app, row store.RunRow) (s
 	if err != nil {
 		return "", err
 	}
-	commands := r.state.Explain(r.wf, a.now()).Remedies
+	commands := story.Explain(r.state, r.wf, a.now()).Remedies
 	if len(commands) == 0 {
 		if commands, err = s.accepted(ctx, row); err != nil {
 			return "", err

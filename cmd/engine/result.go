@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // An outcome is how the command's run stands when the command ends.
@@ -18,7 +19,7 @@ type outcome struct {
 func (w *work) finish(end outcome) error {
 	code := exitRun(end.state.Status(), end.state.LeftAsIs())
 	if !w.a.json {
-		if err := w.a.printOutputs(end.state.Outputs()); err != nil {
+		if err := w.a.printOutputs(story.Outputs(end.state)); err != nil {
 			return err
 		}
 	}
@@ -53,7 +54,7 @@ func (w *work) remark(format string, args ...any) {
 }
 
 // printOutputs writes a run's outputs to stdout.
-func (a *app) printOutputs(values []machine.NamedValue) error {
+func (a *app) printOutputs(values []story.NamedValue) error {
 	if len(values) == 0 {
 		return nil
 	}

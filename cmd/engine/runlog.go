@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A runLog writes a log line when a run is accepted, taken over, turns to its
@@ -27,7 +28,7 @@ type runLog struct {
 
 type runLine struct {
 	run  machine.RunID
-	fact machine.Fact
+	fact story.Fact
 }
 
 const (
@@ -44,15 +45,15 @@ func newRunLog(store store.Full, log *slog.Logger) *runLog {
 }
 
 // runLogFacts are worth a line.
-var runLogFacts = []machine.FactKind{
-	machine.FactRunCreated, machine.FactRunTakenOver, machine.FactRunTurned, machine.FactRunParked, machine.FactRunFinished, machine.FactVerb,
+var runLogFacts = []story.FactKind{
+	story.FactRunCreated, story.FactRunTakenOver, story.FactRunTurned, story.FactRunParked, story.FactRunFinished, story.FactVerb,
 }
 
 // FactKinds lists those that are worth a line.
-func (l *runLog) FactKinds() machine.FactKinds { return machine.NewFactKinds(runLogFacts...) }
+func (l *runLog) FactKinds() story.FactKinds { return story.NewFactKinds(runLogFacts...) }
 
 // Facts keeps those that are worth a line.
-func (l *runLog) Facts(run machine.RunID, _ int, facts []machine.Fact) {
+func (l *runLog) Facts(run machine.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		if !slices.Contains(runLogFacts, facts[i].Kind) {
 			continue // others are told too
@@ -111,31 +112,31 @@ func (l *runLog) write(ctx context.Context, line runLine) {
 		}
 	}
 	switch f.Kind {
-	case machine.FactRunCreated:
+	case story.FactRunCreated:
 		add("key", f.Key)
 		l.log.Info("run accepted", attrs...)
-	case machine.FactRunTakenOver:
+	case story.FactRunTakenOver:
 		if f.Unowned {
 			l.log.Info("run claimed", attrs...)
 			return
 		}
 		l.log.Info("run taken over", attrs...)
-	case machine.FactRunTurned:
+	case story.FactRunTurned:
 		add("step", f.Step)
 		add("code", f.Code)
 		l.log.Info("run is being undone", attrs...)
-	case machine.FactVerb:
+	case story.FactVerb:
 		add("verb", f.Code)
 		add("status", f.Status)
 		add("step", f.Step)
 		add("by", f.By)
 		add("reason", f.Message)
 		l.log.Info("operator", attrs...)
-	case machine.FactRunParked:
+	case story.FactRunParked:
 		add("status", f.Status)
 		add("code", f.Code)
 		l.log.Warn("run needs a person", attrs...)
-	case machine.FactRunFinished:
+	case story.FactRunFinished:
 		add("status", f.Status)
 		add("code", f.Code)
 		delete(l.names, line.run)

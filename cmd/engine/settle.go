@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 type settleOptions struct {
@@ -106,7 +107,7 @@ func (a *app) settlement(ctx context.Context, s *session, r *shownRun, o settleO
 // outputWanted tells what to give as --output for a step, as a sentence with a
 // blank in front; "" = nothing is known of it.
 func (r *shownRun) outputWanted(step string) string {
-	for n := range r.state.Nodes(r.wf) {
+	for n := range story.Nodes(r.state, r.wf) {
 		if n.Step >= len(r.wf.Steps) {
 			continue
 		}

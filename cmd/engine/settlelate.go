@@ -9,15 +9,16 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A late is an answer that came too late to count, read.
 type late struct {
 	store.LateReply
-	event   machine.Event   // nil = it cannot be read
-	err     error           // why not
-	purpose machine.Purpose // "" = not known any more
-	undo    bool            // the call was the undo, or asked about it
+	event   machine.Event // nil = it cannot be read
+	err     error         // why not
+	purpose story.Purpose // "" = not known any more
+	undo    bool          // the call was the undo, or asked about it
 }
 
 // lateReplies reads a run's late answers, oldest first. Those that cannot be
@@ -31,14 +32,14 @@ func (s *session) lateReplies(ctx context.Context, r *shownRun) ([]late, error) 
 	for i, row := range rows {
 		out[i] = late{LateReply: row}
 		out[i].event, out[i].err = journal.DecodeLate(s.sealer, row)
-		n := r.state.Node(r.wf, int(row.Node))
+		n := story.Node(r.state, r.wf, int(row.Node))
 		if n.UndoAttempts == 0 {
-			out[i].purpose = machine.PurposeDo
+			out[i].purpose = story.PurposeDo
 		}
 		for _, c := range n.Calls {
 			if c.Call == int(row.Call) {
 				out[i].purpose = c.Purpose
-				out[i].undo = c.Purpose == machine.PurposeUndo || c.Purpose == machine.PurposeLookup && c.Key != "" && c.Key == n.UndoKey
+				out[i].undo = c.Purpose == story.PurposeUndo || c.Purpose == story.PurposeLookup && c.Key != "" && c.Key == n.UndoKey
 			}
 		}
 	}
@@ -63,7 +64,7 @@ func (a *app) lateSettlement(ctx context.Context, s *session, r *shownRun, step 
 	var of []late
 	nodes := map[int32]bool{}
 	for _, l := range all {
-		n := r.state.Node(r.wf, int(l.Node))
+		n := story.Node(r.state, r.wf, int(l.Node))
 		if n.Name == step || n.Step < len(r.wf.Steps) && r.wf.Steps[n.Step].Name == step {
 			of = append(of, l)
 			nodes[l.Node] = true
@@ -75,7 +76,7 @@ func (a *app) lateSettlement(ctx context.Context, s *session, r *shownRun, step 
 	case len(nodes) > 1:
 		return settlement{}, failed("Several instances", "Late answers of several instances of %q are known. Name one, such as --step '%s'.", step, render.Clean(of[0].Step))
 	}
-	n := r.state.Node(r.wf, int(of[0].Node))
+	n := story.Node(r.state, r.wf, int(of[0].Node))
 	for _, l := range of {
 		if l.err != nil {
 			return settlement{}, s.wrap("read the late answer", l.err)
@@ -88,7 +89,7 @@ func (a *app) lateSettlement(ctx context.Context, s *session, r *shownRun, step 
 }
 
 // undoSettlement judges late answers of a failed undo.
-func undoSettlement(n machine.NodeView, of []late) (settlement, bool) {
+func undoSettlement(n story.NodeView, of []late) (settlement, bool) {
 	if n.State != machine.StepUndoFailed {
 		return settlement{}, false
 	}
@@ -104,14 +105,14 @@ func undoSettlement(n machine.NodeView, of []late) (settlement, bool) {
 			}
 		}
 	}
-	if doubts(n, of, func(c machine.CallView) bool { return c.Purpose == machine.PurposeUndo }) == settled {
+	if doubts(n, of, func(c story.CallView) bool { return c.Purpose == story.PurposeUndo }) == settled {
 		return settlement{As: machine.SettleNotDone}, true
 	}
 	return settlement{}, false
 }
 
 // workSettlement judges late answers of a step's work.
-func workSettlement(n machine.NodeView, of []late) (settlement, error) {
+func workSettlement(n story.NodeView, of []late) (settlement, error) {
 	var result *dsl.Value
 	for _, l := range of {
 		ok, is := l.event.(machine.AttemptOK)
@@ -131,7 +132,7 @@ func workSettlement(n machine.NodeView, of []late) (settlement, error) {
 			return settlement{As: machine.SettleNotDone}, nil
 		}
 	}
-	switch doubts(n, of, func(c machine.CallView) bool { return c.Purpose == machine.PurposeDo }) {
+	switch doubts(n, of, func(c story.CallView) bool { return c.Purpose == story.PurposeDo }) {
 	case settled:
 		return settlement{As: machine.SettleNotDone}, nil
 	case some:
@@ -150,7 +151,7 @@ const (
 	settled              // every one
 )
 
-func doubts(n machine.NodeView, of []late, about func(machine.CallView) bool) doubt {
+func doubts(n story.NodeView, of []late, about func(story.CallView) bool) doubt {
 	cleared := map[int]bool{}
 	for _, l := range of {
 		if _, ok := l.event.(machine.AttemptFailed); ok {

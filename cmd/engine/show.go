@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 type showOptions struct{ events, definition bool }
@@ -38,7 +39,7 @@ type shownRun struct {
 	wf      *dsl.Workflow
 	state   *machine.State
 	records []machine.Record
-	facts   []machine.Fact
+	facts   []story.Fact
 	alerts  []store.AlertRow
 	late    []late
 	inbox   []store.Message
@@ -101,11 +102,11 @@ func (s *session) load(ctx context.Context, row store.RunRow) (*shownRun, error)
 }
 
 // factsOf tells the whole story of a run.
-func factsOf(wf *dsl.Workflow, records []machine.Record) []machine.Fact {
-	var facts []machine.Fact
+func factsOf(wf *dsl.Workflow, records []machine.Record) []story.Fact {
+	var facts []story.Fact
 	fold := machine.NewState()
 	for _, rec := range records {
-		facts = append(facts, rec.Facts(wf, fold)...)
+		facts = append(facts, story.Facts(wf, fold, rec)...)
 		fold.Apply(rec)
 	}
 	return facts
@@ -151,14 +152,14 @@ func (a *app) printRun(r *shownRun) error {
 			return err
 		}
 	}
-	if len(r.state.Outputs()) == 0 {
+	if len(story.Outputs(r.state)) == 0 {
 		return nil
 	}
 	if err := a.print("\n"); err != nil {
 		return err
 	}
-	a.show(render.OutputProblems(r.state.Outputs()))
-	return a.printOutputs(r.state.Outputs())
+	a.show(render.OutputProblems(story.Outputs(r.state)))
+	return a.printOutputs(story.Outputs(r.state))
 }
 
 // heading returns the lines above the table of steps: the run itself.
@@ -188,11 +189,11 @@ func (r *shownRun) heading() string {
 	if f := r.state.Failure(); f != (dsl.Failure{}) {
 		field("Failure", "%s", strings.TrimPrefix(join(": ", f.Step, f.Code, f.Message), ": "))
 		field("Undone", "%d, %d left as is, %d not undone by declaration", r.state.Undone(), r.state.LeftAsIs(), r.state.NotUndoneByDeclaration())
-		if kept := r.state.KeptByDeclaration(r.wf); len(kept) > 0 {
+		if kept := story.KeptByDeclaration(r.state, r.wf); len(kept) > 0 {
 			field("Kept", "%s: compensation = \"none\"", render.KeptText(kept))
 		}
 	}
-	failures, blocked := r.state.UndoFailures(r.wf)
+	failures, blocked := story.UndoFailures(r.state, r.wf)
 	for _, f := range failures {
 		field("Undo failed", "%s", join(": ", f.Step, f.Code, f.Message))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // json is a run as programs see it. The values of sensitive inputs and outputs
@@ -16,10 +17,10 @@ func (r *shownRun) json(events bool, now func() time.Time) map[string]any {
 	f := r.state.Failure()
 	m["started_by"] = r.state.StartedBy()
 	m["variables"] = render.Redact(r.state.Vars())
-	m["outputs"] = render.Outputs(r.state.Outputs())
+	m["outputs"] = render.Outputs(story.Outputs(r.state))
 	m["undone"], m["left_as_is"] = r.state.Undone(), r.state.LeftAsIs()
 	m["not_undone_by_declaration"] = r.state.NotUndoneByDeclaration()
-	if kept := r.state.KeptByDeclaration(r.wf); len(kept) > 0 {
+	if kept := story.KeptByDeclaration(r.state, r.wf); len(kept) > 0 {
 		m["kept_by_declaration"] = kept
 	}
 	m["overdue"] = r.state.Overdue()
@@ -33,7 +34,7 @@ func (r *shownRun) json(events bool, now func() time.Time) map[string]any {
 	if d := r.state.CompensationDeadline(); !d.IsZero() {
 		m["compensation_deadline"] = d
 	}
-	if failures, blocked := r.state.UndoFailures(r.wf); len(failures) > 0 {
+	if failures, blocked := story.UndoFailures(r.state, r.wf); len(failures) > 0 {
 		list := make([]map[string]string, len(failures))
 		for i, f := range failures {
 			list[i] = map[string]string{"step": f.Step, "code": f.Code, "message": f.Message}
@@ -71,7 +72,7 @@ func (r *shownRun) events(now func() time.Time) []json.RawMessage {
 	return out
 }
 
-func nodeJSON(n machine.NodeView) map[string]any {
+func nodeJSON(n story.NodeView) map[string]any {
 	m := map[string]any{
 		"step": n.Name, "action": n.Action, "state": n.State.String(), "forward_state": n.Forward.String(),
 		"effect": n.Effect.String(), "attempts": n.Attempts, "failure_count": n.Failures,

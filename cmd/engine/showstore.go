@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // maxInboxShown is how many waiting messages are counted.
@@ -103,7 +104,7 @@ func messageKind(m store.Message) string {
 // lateText tells of a late answer.
 func (l late) text() string {
 	s := fmt.Sprintf("%s %s: %s", stamp(l.At), l.Step, l.outcomeText())
-	if l.purpose != "" && l.purpose != machine.PurposeDo {
+	if l.purpose != "" && l.purpose != story.PurposeDo {
 		s += " (" + string(l.purpose) + ")"
 	}
 	return s

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // join joins what is not empty.
@@ -33,17 +34,17 @@ func variableLines(v dsl.Value) []string {
 
 // nodes lists what is shown: every step, and the instances of those that have
 // been expanded right below them.
-func (r *shownRun) nodes() []machine.NodeView {
-	var steps []machine.NodeView
-	parts := map[int][]machine.NodeView{}
-	for n := range r.state.Nodes(r.wf) {
+func (r *shownRun) nodes() []story.NodeView {
+	var steps []story.NodeView
+	parts := map[int][]story.NodeView{}
+	for n := range story.Nodes(r.state, r.wf) {
 		if n.Key == "" && n.Node < len(r.wf.Steps) {
 			steps = append(steps, n)
 		} else {
 			parts[n.Step] = append(parts[n.Step], n)
 		}
 	}
-	var out []machine.NodeView
+	var out []story.NodeView
 	for _, s := range steps {
 		out = append(out, s)
 		out = append(out, parts[s.Step]...)
@@ -68,7 +69,7 @@ func (r *shownRun) stepTable() *render.Table {
 }
 
 // undoState tells of a node's undo.
-func undoState(n machine.NodeView) string {
+func undoState(n story.NodeView) string {
 	switch {
 	case n.LeftAsIs:
 		return "left as is"
@@ -86,7 +87,7 @@ func undoState(n machine.NodeView) string {
 	return ""
 }
 
-func nodeDetail(n machine.NodeView) string {
+func nodeDetail(n story.NodeView) string {
 	var parts []string
 	if why := join(": ", n.Code, n.Message); why != "" {
 		parts = append(parts, why)
@@ -113,7 +114,7 @@ func nodeDetail(n machine.NodeView) string {
 
 // forwardOver reports whether the deadline of a step's work means nothing any
 // more.
-func forwardOver(n machine.NodeView) bool {
+func forwardOver(n story.NodeView) bool {
 	return !n.FinishedAt.IsZero() || n.State == machine.StepUndoing
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // answerPatience is how long a verb waits for the answer of the run's owner.
@@ -121,7 +122,7 @@ func (r *shownRun) knows(step string) error {
 		return nil
 	}
 	var names []string
-	for n := range r.state.Nodes(r.wf) {
+	for n := range story.Nodes(r.state, r.wf) {
 		names = append(names, n.Name)
 		if n.Name == step || n.Step < len(r.wf.Steps) && r.wf.Steps[n.Step].Name == step {
 			return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 func (a *app) watchCommand() *cobra.Command {
@@ -91,7 +92,7 @@ func (a *app) look(ctx context.Context, s *session, row store.RunRow, from int, 
 	}
 	view := a.newView()
 	a.runs.follow(row)
-	told := story(wf, row, true)
+	told := storyOf(wf, row, true)
 	told.Past = from == 1
 	view.Begin(told)
 	if live, err := s.store.Live(ctx); err == nil && len(live) == 0 && !row.State.Final() && !row.State.NeedsHuman() {
@@ -126,7 +127,7 @@ func (a *app) lookAt(ctx context.Context, s *session, row store.RunRow, view ren
 				return
 			}
 		}
-		ends <- w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []machine.Fact), o journal.FollowOptions) (*machine.State, error) {
+		ends <- w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
 			o.Poll = 500 * time.Millisecond
 			return journal.Follow(ctx, s.store, s.sealer, s.defs, row.Run, from, fn, o)
 		})
@@ -158,7 +159,7 @@ func (a *app) lookAt(ctx context.Context, s *session, row store.RunRow, view ren
 func (a *app) ended(row store.RunRow, state *machine.State) error {
 	name := render.Clean(row.Name)
 	if !a.json {
-		if err := a.printOutputs(state.Outputs()); err != nil {
+		if err := a.printOutputs(story.Outputs(state)); err != nil {
 			return err
 		}
 		switch exitRun(state.Status(), state.LeftAsIs()) {
@@ -188,7 +189,7 @@ var _ render.View = silent{}
 func (silent) Begin(render.Story) {}
 
 // Facts does nothing.
-func (silent) Facts(int, []machine.Fact) {}
+func (silent) Facts(int, []story.Fact) {}
 
 // Circuit does nothing.
 func (silent) Circuit(render.Circuit) {}

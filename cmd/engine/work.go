@@ -300,5 +300,5 @@ func (w *work) begin(row store.RunRow, attached bool) {
 	}
 	w.begun = true
 	w.a.runs.follow(row)
-	w.view.Begin(story(w.r.wf, row, attached))
+	w.view.Begin(storyOf(w.r.wf, row, attached))
 }

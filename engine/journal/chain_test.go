@@ -165,7 +165,7 @@ func TestHistoryGoesOnFromBefore(t *testing.T) {
 				}
 			}
 			at := historyTime.Add(time.Minute)
-			data, _, err := EncodeRow(s.after, &machine.Scratch{}, c.Link, 7, 5, at, nil)
+			data, _, err := EncodeRow(s.after, &Scratch{}, c.Link, 7, 5, at, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +197,7 @@ func TestHistoryGoesOnWithAKey(t *testing.T) {
 		}
 	}
 	at := historyTime.Add(time.Minute)
-	data, _, err := EncodeRow(sealer, &machine.Scratch{}, c.Link, 7, 5, at, nil)
+	data, _, err := EncodeRow(sealer, &Scratch{}, c.Link, 7, 5, at, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

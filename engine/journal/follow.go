@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // followRows is how many rows of a run are read at once.
@@ -26,7 +27,7 @@ type FollowOptions struct {
 }
 
 // Follow is Node.Follow without a node, for commands that only watch.
-func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID, from int, fn func(first int, facts []machine.Fact), opts FollowOptions) (*machine.State, error) {
+func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID, from int, fn func(first int, facts []story.Fact), opts FollowOptions) (*machine.State, error) {
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second
 	}
@@ -91,7 +92,7 @@ func followError(ctx context.Context, run machine.RunID, err error) error {
 }
 
 // tell verifies and folds one row and tells its facts.
-func (st *Run) tell(sealer crypt.Sealer, row store.Row, from int, fn func(int, []machine.Fact)) error {
+func (st *Run) tell(sealer crypt.Sealer, row store.Row, from int, fn func(int, []story.Fact)) error {
 	if err := st.verify(sealer, row); err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (st *Run) tell(sealer crypt.Sealer, row store.Row, from int, fn func(int, [
 	}
 	err = guard.Do(func() error {
 		for _, rec := range records {
-			facts := rec.Facts(st.Flow, st.State)
+			facts := story.Facts(st.Flow, st.State, rec)
 			st.State.Apply(rec)
 			first := st.Facts + 1
 			st.Facts += len(facts)

@@ -11,7 +11,7 @@ import (
 // DecodeLate returns the answer that a late reply holds: machine.AttemptOK,
 // AttemptFailed, AttemptUnknown or AttemptNotDone. A nil sealer opens only what
 // is not sealed. Returns a *KeyError inside the error if the key is not known,
-// machine.ErrFormat if a newer version wrote it, machine.ErrCorrupt if it is
+// wire.ErrFormat if a newer version wrote it, wire.ErrCorrupt if it is
 // damaged.
 func DecodeLate(sealer crypt.Sealer, l store.LateReply) (machine.Event, error) {
 	e, err := DecodeMessage(sealer, l.Run, l.Data)

@@ -64,7 +64,7 @@ func TestRowsAreSealedForTheirPlace(t *testing.T) {
 	s, at := testSealer(t), time.Date(2026, 3, 14, 10, 0, 0, 0, time.UTC)
 	card := dsl.NewValue([]byte(`{"card":"canary"}`), []string{"/card"}, nil)
 	rec := machine.Decide(&dsl.Workflow{Name: "w"}, machine.NewState(), machine.Input{At: at, Event: machine.Started{RunID: 7, Name: "r-7", Vars: card}})
-	data, _, err := EncodeRow(s, &machine.Scratch{}, Link{}, 7, 3, at, []machine.Record{rec})
+	data, _, err := EncodeRow(s, &Scratch{}, Link{}, 7, 3, at, []machine.Record{rec})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -20,7 +21,7 @@ func TestRowWithoutItsTime(t *testing.T) {
 	d := &dsl.Workflow{Name: "w"}
 	rec := machine.Decide(d, machine.NewState(), machine.Input{At: at, Event: machine.Started{RunID: 7, Name: "r-7"}})
 	encode := func(at time.Time) []byte {
-		data, _, err := EncodeRow(nil, &machine.Scratch{}, Link{}, 7, 0, at, []machine.Record{rec})
+		data, _, err := EncodeRow(nil, &Scratch{}, Link{}, 7, 0, at, []machine.Record{rec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,11 +35,11 @@ func TestRowWithoutItsTime(t *testing.T) {
 	if hex.EncodeToString(short) != stored {
 		t.Errorf("a row is written as %x, want %s", short, stored)
 	}
-	none, _, err := EncodeRow(nil, &machine.Scratch{}, Link{}, 7, 0, at, nil)
+	none, _, err := EncodeRow(nil, &Scratch{}, Link{}, 7, 0, at, nil)
 	if err != nil || none[0] != crypt.MarkPlain|markSummed {
 		t.Errorf("a row without a record: %x, %v", none, err)
 	}
-	two, _, err := EncodeRow(nil, &machine.Scratch{}, Link{}, 7, 0, at, []machine.Record{rec, rec})
+	two, _, err := EncodeRow(nil, &Scratch{}, Link{}, 7, 0, at, []machine.Record{rec, rec})
 	if err != nil || two[0] != crypt.MarkPlain|markSummed {
 		t.Errorf("a row of two records: %x, %v", two, err)
 	}
@@ -60,7 +61,7 @@ func TestRowWithoutItsTime(t *testing.T) {
 		}
 	}
 	newer := append([]byte{short[0] + 1}, short[1:]...)
-	if _, err := DecodeRow(nil, 7, store.Row{At: at, Data: newer}); !errors.Is(err, machine.ErrFormat) {
+	if _, err := DecodeRow(nil, 7, store.Row{At: at, Data: newer}); !errors.Is(err, wire.ErrFormat) {
 		t.Errorf("a newer format: %v, want ErrFormat", err)
 	}
 }

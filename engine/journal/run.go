@@ -8,8 +8,10 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A Run is the state of a run, computed from its journal.
@@ -41,10 +43,17 @@ func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Defi
 	return Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
 }
 
+// A Scratch is memory that encoding and folding rows use again and again. The zero Scratch
+// is ready to use, by one goroutine at a time.
+type Scratch struct {
+	encoder wire.Encoder
+	reader  wire.Reader
+}
+
 // Fold folds what was loaded of a run. With a scratch it makes no records,
 // which is much cheaper. each is called with every event of the run, in order; nil = it
 // is not called.
-func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded, scratch *machine.Scratch, each func(machine.Event)) (Run, error) {
+func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded, scratch *Scratch, each func(machine.Event)) (Run, error) {
 	if each == nil {
 		each = func(machine.Event) {}
 	}
@@ -82,16 +91,17 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 }
 
 // fold applies one row.
-func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *machine.Scratch, each func(machine.Event)) error {
+func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
 	if scratch == nil {
 		return st.foldRecords(sealer, row, each)
 	}
 	plain, err := openRow(sealer, st.Head.Run, row)
 	if err == nil {
 		err = guard.Do(func() error {
-			facts, err := scratch.Fold(st.State, st.Flow, plain, each)
-			st.Facts += facts
-			return err
+			return scratch.reader.Fold(st.State, plain, func(c *machine.Change) {
+				st.Facts += story.Count(st.Flow, c)
+				each(c.Event())
+			})
 		})
 	}
 	return st.blame(row, err)
@@ -103,7 +113,9 @@ func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine
 	if err == nil {
 		err = guard.Do(func() error {
 			for _, rec := range records {
-				st.Facts += st.State.ApplyCounted(st.Flow, rec)
+				c := st.State.Change(&rec)
+				st.Facts += story.Count(st.Flow, &c)
+				c.Apply()
 				each(rec.Event())
 			}
 			return nil
@@ -128,13 +140,16 @@ func HintFor(err error) string {
 	switch {
 	case errors.As(err, &key):
 		return key.Hint
-	case errors.Is(err, machine.ErrFormat):
+	case Newer(err):
 		return "it was written by a newer version: update this engine"
 	case errors.As(err, &agent):
 		return agent.Hint() + "; an engine that has this agent can go on with the run"
 	}
 	return ""
 }
+
+// Newer reports whether rows or messages were written by a newer version.
+func Newer(err error) bool { return errors.Is(err, wire.ErrFormat) }
 
 // Permanent reports whether loading the run again would fail in the same way.
 func Permanent(err error) bool {

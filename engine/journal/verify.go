@@ -56,7 +56,7 @@ func verifyRun(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l st
 			v.Summed++
 		}
 	}
-	story, err := Fold(ctx, sealer, defs, l, &machine.Scratch{}, nil)
+	story, err := Fold(ctx, sealer, defs, l, &Scratch{}, nil)
 	var alone *RunError
 	switch {
 	case err == nil && story.State.Status() != l.Head.State:

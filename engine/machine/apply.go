@@ -3,7 +3,6 @@ package machine
 import (
 	"slices"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
@@ -13,54 +12,9 @@ import (
 // once.
 func (s *State) Apply(r Record) {
 	if !r.Empty() {
-		s.apply(&r, s.foresee(&r))
+		c := s.Change(&r)
+		c.Apply()
 	}
-}
-
-// ApplyCounted is Apply, and returns how many Facts the record has. It costs
-// less than asking for them.
-func (s *State) ApplyCounted(wf *dsl.Workflow, r Record) int {
-	if r.Empty() {
-		return r.CountFacts(wf, s)
-	}
-	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r)}
-	t.tell()
-	s.apply(&r, t.o)
-	return t.count
-}
-
-// An outcome is what a record amounts to. References mean the state before the
-// record, so everything is computed before anything is installed.
-type outcome struct {
-	run   model.Run
-	nodes []*model.Node // in the record's order; nil = what the record holds
-}
-
-// foresee computes what a record amounts to.
-func (s *State) foresee(r *Record) outcome {
-	o := outcome{run: s.run}
-	if r.decidedOn(s) {
-		if r.run != nil {
-			o.run = r.run.To
-		}
-		return o
-	}
-	if r.run != nil {
-		o.run = s.afterRun(r.run)
-	}
-	o.nodes = make([]*model.Node, len(r.nodes))
-	for k := range r.nodes {
-		o.nodes[k] = s.after(&r.nodes[k])
-	}
-	return o
-}
-
-// node returns the k-th node of the record as it is after it.
-func (o *outcome) node(r *Record, k int) *model.Node {
-	if o.nodes == nil {
-		return r.nodes[k].To
-	}
-	return o.nodes[k]
 }
 
 // afterRun returns the run as it is after the record.
@@ -90,19 +44,24 @@ func (s *State) resolveOutputs(outputs []model.Output) {
 }
 
 // apply installs what a record amounts to.
-func (s *State) apply(r *Record, o outcome) {
+func (s *State) apply(c *Change) {
 	s.private = false // it may share nodes with the record from now on
-	s.installRun(o.run, r.at, s.run.Vars != o.run.Vars)
-	for k := range r.nodes {
-		i, n := r.nodes[k].Node, o.node(r, k)
+	s.installRun(c.run, c.at, s.run.Vars != c.run.Vars)
+	for k := range c.patches {
+		i, n := c.patches[k].Node, c.now(k)
 		if s.index(i, n) != nil {
 			s.set(i, n)
 		}
 	}
-	s.tally(r.event)
+	s.landed(c.event, c.cache)
+}
+
+// landed does what every record that was applied brings with it.
+func (s *State) landed(event Event, made *cache) {
+	s.tally(event)
 	s.prune()
-	s.cached(r.cache)
-	if _, settled := r.event.(SettleRequested); settled {
+	s.cached(made)
+	if _, settled := event.(SettleRequested); settled {
 		s.cache = nil // a result may have been corrected
 	}
 }
@@ -116,7 +75,7 @@ func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	if vars {
 		s.remember(s.run.Vars, model.Origin{Kind: model.OriginVars})
 	}
-	if steps := min(int(s.run.Steps), maxNodes); len(s.nodes) < steps {
+	if steps := min(int(s.run.Steps), model.MaxNodes); len(s.nodes) < steps {
 		s.nodes = slices.Grow(s.nodes, steps-len(s.nodes))
 		for first := len(s.nodes); first < steps; first = len(s.nodes) {
 			s.nodes = model.AppendSteps(s.nodes, first, min(len(model.Pristine), steps-first))
@@ -137,9 +96,6 @@ func (s *State) cached(landed *cache) {
 		s.cache = nil // made for a record that did not land
 	}
 }
-
-// maxNodes bounds what a damaged record can make the state allocate.
-const maxNodes = 1 << 22
 
 // before returns a node as it was before the record.
 func (s *State) before(i int) *model.Node {
@@ -183,7 +139,7 @@ func (s *State) index(i int, n *model.Node) (old *model.Node) {
 	switch {
 	case i < len(s.nodes):
 		old = s.nodes[i]
-	case i > len(s.nodes) || i >= maxNodes:
+	case i > len(s.nodes) || i >= model.MaxNodes:
 		return nil // a gap: only a damaged record has one
 	}
 	s.expiry.change(i, old.Expires(), n.Expires())
@@ -218,4 +174,53 @@ func (s *State) prune() {
 	for h := range s.queues {
 		s.queues[h].prune(func(i int) model.Instant { return s.nodes[i].Place(h) })
 	}
+}
+
+// overwrite replaces a node by one that lies in memory which is used again.
+func (s *State) overwrite(i int, now *model.Node, mask uint64) {
+	old := s.index(i, now)
+	switch {
+	case old == nil:
+	case i < len(s.nodes) && s.private && (i >= len(model.Pristine) || old != &model.Pristine[i]):
+		attempts, more := old.Attempts[:0], old.More
+		*old = *now
+		old.Attempts = append(attempts, now.Attempts...)
+		if old.More = more; mask&model.MoreBits != 0 {
+			old.Own(now.More)
+		}
+	default:
+		n := now.Box()
+		if mask&model.MoreBits != 0 {
+			n.More = &model.NoMore
+			n.Own(now.More)
+		}
+		s.set(i, n)
+	}
+}
+
+// tally counts what an event adds to the run's checkpoints.
+func (s *State) tally(e Event) {
+	if ev, ok := e.(AttemptProgress); ok && ev.Blob != nil {
+		s.checkpoints += int64(len(ev.Blob)) + checkpointCost
+	}
+}
+
+// Change computes what a record makes of the state.
+func (s *State) Change(r *Record) Change {
+	empty := r.Empty()
+	c := Change{s: s, at: r.at, event: r.event, patches: r.nodes, cache: r.cache, empty: empty, tells: r.final || !empty, run: s.run}
+	if r.decidedOn(s) {
+		if r.run != nil {
+			c.run = r.run.To
+		}
+		return c
+	}
+	if r.run != nil {
+		c.run = s.afterRun(r.run)
+	}
+	c.nodes = make([]*model.Node, len(r.nodes))
+	for k := range r.nodes {
+		c.nodes[k] = s.after(&r.nodes[k])
+	}
+	return c
 }

@@ -1,37 +1,39 @@
-package machine
+package machine_test
 
 import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // S85: whoever asks finds the answer by the number of the message, accepted or
 // refused, in the record and in the facts.
 func TestAskIsAnswered(t *testing.T) {
-	verbs := []Event{
-		CancelRequested{By: "ann"}, PauseRequested{By: "ann"}, ResumeRequested{By: "ann"}, RetryRequested{By: "ann"},
-		CompensateRequested{By: "ann"}, CompensateRequested{Step: "a", Retry: true, By: "ann"},
-		SettleRequested{Step: "a", As: SettleNotDone, By: "ann"}, SettleRequested{Step: "a", As: SettleSucceeded, By: "ann"},
+	verbs := []machine.Event{
+		machine.CancelRequested{By: "ann"}, machine.PauseRequested{By: "ann"}, machine.ResumeRequested{By: "ann"}, machine.RetryRequested{By: "ann"},
+		machine.CompensateRequested{By: "ann"}, machine.CompensateRequested{Step: "a", Retry: true, By: "ann"},
+		machine.SettleRequested{Step: "a", As: machine.SettleNotDone, By: "ann"}, machine.SettleRequested{Step: "a", As: machine.SettleSucceeded, By: "ann"},
 	}
 	for _, c := range explained {
 		t.Run(c.name, func(t *testing.T) {
 			p := c.run(t)
 			for k, verb := range verbs {
 				ask := int64(70 + k)
-				rec := Decide(p.wf, p.s, Input{At: p.now, Event: WithAsk(verb, ask), Slots: nobody})
-				got, refused, ok := Asked(rec.Event())
+				rec := machine.Decide(p.wf, p.s, machine.Input{At: p.now, Event: machine.WithAsk(verb, ask), Slots: nobody})
+				got, refused, ok := machine.Asked(rec.Event())
 				if !ok || got != ask {
 					t.Fatalf("%T: got %+v", verb, rec.Event())
 				}
-				if refused != (Refused{}) && (refused.Reason == "" || refused.By != "ann" || refused.Verb == "") {
+				if refused != (machine.Refused{}) && (refused.Reason == "" || refused.By != "ann" || refused.Verb == "") {
 					t.Errorf("%T: got %+v", verb, refused)
 				}
 				if rec.Empty() != p.s.Status().Final() {
 					t.Errorf("%T: recorded: %t", verb, !rec.Empty())
 				}
-				facts := rec.Facts(p.wf, p.s)
-				if len(facts) == 0 || facts[0].Kind != FactVerb || facts[0].Ask != ask || facts[0].By != "ann" {
+				facts := story.Facts(p.wf, p.s, rec)
+				if len(facts) == 0 || facts[0].Kind != story.FactVerb || facts[0].Ask != ask || facts[0].By != "ann" {
 					t.Errorf("%T: got facts %+v", verb, facts)
 				}
 			}
@@ -44,7 +46,7 @@ func TestAskIsAnsweredThoughNothingChanges(t *testing.T) {
 	p := start(t, flow(do("a"), do("b")), "do a", "do b")
 	p.fail("b", "declined")
 	p.unknown("a", "agent_lost", "alert compensation_failed")
-	p.event(CompensateRequested{Step: "a", Retry: true, Ask: 7}).is("compensation_failed")
+	p.event(machine.CompensateRequested{Step: "a", Retry: true, Ask: 7}).is("compensation_failed")
 	if p.last.Empty() {
 		t.Fatal("nobody finds the answer")
 	}
@@ -56,12 +58,12 @@ func TestRetryKeys(t *testing.T) {
 	p := start(t, flow(do("a", exhausted(dsl.ExhaustedPark)), do("b", after("a"))), "do a")
 	key := p.lastKey("a")
 	p.fail("a", "flaky", "alert parked")
-	p.event(RetryRequested{Step: "a"}, "do a")
+	p.event(machine.RetryRequested{Step: "a"}, "do a")
 	if p.lastKey("a") != key {
 		t.Error("the key changed")
 	}
 	p.fail("a", "flaky", "alert parked")
-	p.event(RetryRequested{Step: "a", NewKey: true}, "do a")
+	p.event(machine.RetryRequested{Step: "a", NewKey: true}, "do a")
 	if p.lastKey("a") == key {
 		t.Error("the key did not change")
 	}
@@ -73,28 +75,28 @@ func TestRetryKeys(t *testing.T) {
 	s.IdempotencyKey = func(*dsl.Scope) (string, error) { return "order-7", nil }
 	p = start(t, flow(s), "do a")
 	p.fail("a", "flaky", "alert parked")
-	p.event(RetryRequested{NewKey: true}).refused("set by idempotency_key")
-	p.event(RetryRequested{}, "do a")
+	p.event(machine.RetryRequested{NewKey: true}).refused("set by idempotency_key")
+	p.event(machine.RetryRequested{}, "do a")
 }
 
 // S57: a deadline is extended, never brought forward, and none is made.
 func TestExtend(t *testing.T) {
 	p := start(t, flow(do("a"), manual, runDeadline(second(1000))), "do a")
 	p.fail("a", "declined", "alert parked")
-	p.event(ResumeRequested{Extend: second(10)})
+	p.event(machine.ResumeRequested{Extend: second(10)})
 	if got := p.s.Deadline().Sub(noon); got != second(1000) {
 		t.Errorf("got deadline after %v", got)
 	}
 	p.wait(second(1000), "alert overdue")
-	p.event(RetryRequested{Extend: second(10)}, "do a")
+	p.event(machine.RetryRequested{Extend: second(10)}, "do a")
 	if got := p.s.Deadline().Sub(noon); got != second(1010) || p.s.Overdue() {
 		t.Errorf("got deadline after %v, overdue %t", got, p.s.Overdue())
 	}
 
 	p = start(t, flow(do("a"), manual), "do a")
 	p.fail("a", "declined", "alert parked")
-	p.event(ResumeRequested{Extend: second(10)}).refused("no deadline")
-	p.event(RetryRequested{Extend: second(10)}, "do a")
+	p.event(machine.ResumeRequested{Extend: second(10)}).refused("no deadline")
+	p.event(machine.RetryRequested{Extend: second(10)}, "do a")
 	if !p.s.Deadline().IsZero() {
 		t.Errorf("got deadline %v", p.s.Deadline())
 	}
@@ -140,10 +142,10 @@ func TestCancelOfARunThatHasFailed(t *testing.T) {
 	p.ok("a", "do b")
 	p.fail("b", "declined", "undo a")
 	p.permanent("a", "gone", "alert compensation_failed")
-	p.event(CancelRequested{}).refused("already")
-	p.event(CancelRequested{NoCompensate: true}).refused("cannot be cut short")
-	p.event(CompensateRequested{Step: "a", Skip: true, By: "ann", Reason: "by hand"}).is("compensated")
-	p.event(CancelRequested{}).refused("ended").nothing()
+	p.event(machine.CancelRequested{}).refused("already")
+	p.event(machine.CancelRequested{NoCompensate: true}).refused("cannot be cut short")
+	p.event(machine.CompensateRequested{Step: "a", Skip: true, By: "ann", Reason: "by hand"}).is("compensated")
+	p.event(machine.CancelRequested{}).refused("ended").nothing()
 }
 
 // S24: an operator's retry gives the undo, and what waited for it, a new
@@ -155,7 +157,7 @@ func TestCompensationDeadlineAfterARetry(t *testing.T) {
 	p.fail("c", "declined", "undo b")
 	p.permanent("b", "gone", "alert compensation_failed")
 	p.wait(second(500)).is("compensation_failed")
-	p.event(CompensateRequested{Step: "b", Retry: true, By: "ann"}, "undo b").is("compensating")
+	p.event(machine.CompensateRequested{Step: "b", Retry: true, By: "ann"}, "undo b").is("compensating")
 	if got := p.s.CompensationDeadline().Sub(p.now); got != second(100) {
 		t.Errorf("got %v", got)
 	}

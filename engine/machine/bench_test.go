@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"fmt"
@@ -6,31 +6,33 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/wire"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // wide returns a run of n instances that are all in flight, and the answer of
 // one of them.
-func wide(tb testing.TB, n int) (*dsl.Workflow, *State, Input) {
+func wide(tb testing.TB, n int) (*dsl.Workflow, *machine.State, machine.Input) {
 	tb.Helper()
 	keys := make([]string, n)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("k%05d", i)
 	}
 	wf := flow(do("a", each(keys...), tries(3)), do("b", after("a")))
-	s := NewState()
-	s.Apply(Decide(wf, s, Input{At: noon, Event: Started{RunID: 1, Name: "wide"}}))
+	s := machine.NewState()
+	s.Apply(machine.Decide(wf, s, machine.Input{At: noon, Event: machine.Started{RunID: 1, Name: "wide"}}))
 	if open := len(s.OpenAttempts(wf)); open != n {
 		tb.Fatalf("%d attempts are open, want %d", open, n)
 	}
-	answer := AttemptOK{Attempt: AttemptID{Node: 1 + n/2, Call: 1}, Output: js(`{"id":"0123456789"}`)}
-	return wf, s, Input{At: noon.Add(time.Second), Event: answer}
+	answer := machine.AttemptOK{Attempt: machine.AttemptID{Node: 1 + n/2, Call: 1}, Output: js(`{"id":"0123456789"}`)}
+	return wf, s, machine.Input{At: noon.Add(time.Second), Event: answer}
 }
 
 // A step of a run with 10,000 instances costs what one of a run with 10 does.
 func TestWideRunsCostNoMore(t *testing.T) {
 	allocs := func(n int) float64 {
 		wf, s, in := wide(t, n)
-		return testing.AllocsPerRun(200, func() { Decide(wf, s, in) })
+		return testing.AllocsPerRun(200, func() { machine.Decide(wf, s, in) })
 	}
 	small, large := allocs(10), allocs(10_000)
 	if large > 1.5*small {
@@ -38,7 +40,7 @@ func TestWideRunsCostNoMore(t *testing.T) {
 	}
 	bytes := func(n int) int {
 		wf, s, in := wide(t, n)
-		data, err := EncodeRecords([]Record{Decide(wf, s, in)})
+		data, err := wire.Encode([]machine.Record{machine.Decide(wf, s, in)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +57,7 @@ func BenchmarkDecide(b *testing.B) {
 			wf, s, in := wide(b, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				Decide(wf, s, in)
+				machine.Decide(wf, s, in)
 			}
 		})
 	}
@@ -65,7 +67,7 @@ func BenchmarkApply(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			wf, s, in := wide(b, n)
-			rec := Decide(wf, s, in)
+			rec := machine.Decide(wf, s, in)
 			b.ReportAllocs()
 			for b.Loop() {
 				s.Apply(rec)
@@ -77,15 +79,15 @@ func BenchmarkApply(b *testing.B) {
 func BenchmarkCodec(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		wf, s, in := wide(b, n)
-		rec := []Record{Decide(wf, s, in)}
-		data, err := EncodeRecords(rec)
+		rec := []machine.Record{machine.Decide(wf, s, in)}
+		data, err := wire.Encode(rec)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprintf("encode/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := EncodeRecords(rec); err != nil {
+				if _, err := wire.Encode(rec); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -93,7 +95,7 @@ func BenchmarkCodec(b *testing.B) {
 		b.Run(fmt.Sprintf("decode/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := DecodeRecords(data); err != nil {
+				if _, err := wire.Decode(data); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -108,12 +110,12 @@ func BenchmarkWholeRun(b *testing.B) {
 	out := js(`{"id":"0123456789"}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		s := NewState()
-		s.Apply(Decide(wf, s, Input{At: noon, Event: Started{RunID: 1, Name: "r"}}))
+		s := machine.NewState()
+		s.Apply(machine.Decide(wf, s, machine.Input{At: noon, Event: machine.Started{RunID: 1, Name: "r"}}))
 		for i := range 5 {
-			s.Apply(Decide(wf, s, Input{At: noon, Event: AttemptOK{Attempt: AttemptID{Node: i, Call: 1}, Output: out}}))
+			s.Apply(machine.Decide(wf, s, machine.Input{At: noon, Event: machine.AttemptOK{Attempt: machine.AttemptID{Node: i, Call: 1}, Output: out}}))
 		}
-		if s.Status() != RunSucceeded {
+		if s.Status() != machine.RunSucceeded {
 			b.Fatal(s.Status())
 		}
 	}

@@ -72,7 +72,7 @@ func (c Ceilings) Validate() error {
 			return fmt.Errorf("%s must not be negative, as %d is", n.name, n.n)
 		}
 	}
-	if most := maxNodes - maxSteps; c.Instances > most {
+	if most := model.MaxNodes - model.MaxSteps; c.Instances > most {
 		return fmt.Errorf("instances must be at most %d, not %d", most, c.Instances)
 	}
 	return nil
@@ -144,17 +144,5 @@ func (d *decider) passesOver(n *model.Node, kind model.CallKind) bool {
 	return over || d.s.checkpoints >= d.ceilings().Checkpoints
 }
 
-// tally counts what an event adds to the run's checkpoints.
-func (s *State) tally(e Event) {
-	if ev, ok := e.(AttemptProgress); ok && ev.Blob != nil {
-		s.checkpoints += int64(len(ev.Blob)) + checkpointCost
-	}
-}
-
 // nodeWeight is about what a node takes in memory beside its values.
 const nodeWeight = 700
-
-// Weight estimates how many bytes of memory the state takes.
-func (s *State) Weight() int64 {
-	return s.values.bytes + int64(len(s.run.Vars.V.JSON())) + int64(len(s.nodes))*nodeWeight
-}

@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"bytes"
@@ -15,6 +15,9 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/internal/wire"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 var update = flag.Bool("update", false, "write the golden journal anew")
@@ -27,11 +30,11 @@ func TestCodecRoundTrip(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		for k, row := range w.j.rows {
-			records, err := DecodeRecords(row)
+			records, err := wire.Decode(row)
 			if err != nil {
 				t.Fatalf("seed %d record %d: %v", seed, k, err)
 			}
-			again, err := EncodeRecords(records)
+			again, err := wire.Encode(records)
 			if err != nil || !bytes.Equal(row, again) {
 				t.Fatalf("seed %d record %d: decoding and encoding changed it (%v)", seed, k, err)
 			}
@@ -41,41 +44,41 @@ func TestCodecRoundTrip(t *testing.T) {
 
 // Every event survives with all its fields.
 func TestCodecEvents(t *testing.T) {
-	id := AttemptID{Node: 3, Call: 7}
-	for _, ev := range []Event{
-		Started{RunID: 1 << 60, Name: "o-1", Key: "k", Vars: dsl.NewValue([]byte(`{"a":1}`), []string{"/a"}, nil), Trigger: "manual", StartedBy: "ann"},
-		AttemptOK{Attempt: id, Output: dsl.NewValue([]byte(`{"h":null}`), nil, []dsl.Secret{{Path: "/h", Parts: []dsl.SecretPart{{Text: "x"}, {Ref: "env:Y"}}}})},
-		AttemptFailed{Attempt: id, Code: "code", Message: "code", Permanent: true, RetryAfter: time.Minute},
-		AttemptUnknown{Attempt: id, Code: "agent_lost", Message: "gone", RetryAfter: time.Second},
-		AttemptNotDone{Attempt: id},
-		AttemptDeferred{Attempt: id, Until: noon, Why: "full"},
-		AttemptProgress{Attempt: id, Number: 4, Note: "half", Blob: []byte{1, 2}},
-		AttemptProgress{Attempt: id, Number: 4, Blob: []byte{}}, AttemptProgress{Attempt: id},
-		TimePassed{}, SlotsFreed{}, TakenOver{By: 2, From: 1}, EngineLost{Deaths: 3, Why: "gone"},
-		CancelRequested{NoCompensate: true, By: "ann", Reason: "why", Ask: 7},
-		PauseRequested{By: "ann", Reason: "why", Ask: 7},
-		ResumeRequested{Extend: time.Hour, By: "ann", Reason: "why", Ask: 7},
-		RetryRequested{Step: "step", NewKey: true, Extend: time.Hour, By: "ann", Reason: "why", Ask: 7},
-		CompensateRequested{Step: "step", Retry: true, By: "ann", Reason: "why", Ask: 7},
-		CompensateRequested{Skip: true},
-		SettleRequested{Step: "step", As: SettleUndone, Output: js(`{"a":1}`), By: "ann", Reason: "why", Ask: 7},
-		Refused{Verb: "retry", Reason: "why", By: "ann", Ask: 7},
+	id := machine.AttemptID{Node: 3, Call: 7}
+	for _, ev := range []machine.Event{
+		machine.Started{RunID: 1 << 60, Name: "o-1", Key: "k", Vars: dsl.NewValue([]byte(`{"a":1}`), []string{"/a"}, nil), Trigger: "manual", StartedBy: "ann"},
+		machine.AttemptOK{Attempt: id, Output: dsl.NewValue([]byte(`{"h":null}`), nil, []dsl.Secret{{Path: "/h", Parts: []dsl.SecretPart{{Text: "x"}, {Ref: "env:Y"}}}})},
+		machine.AttemptFailed{Attempt: id, Code: "code", Message: "code", Permanent: true, RetryAfter: time.Minute},
+		machine.AttemptUnknown{Attempt: id, Code: "agent_lost", Message: "gone", RetryAfter: time.Second},
+		machine.AttemptNotDone{Attempt: id},
+		machine.AttemptDeferred{Attempt: id, Until: noon, Why: "full"},
+		machine.AttemptProgress{Attempt: id, Number: 4, Note: "half", Blob: []byte{1, 2}},
+		machine.AttemptProgress{Attempt: id, Number: 4, Blob: []byte{}}, machine.AttemptProgress{Attempt: id},
+		machine.TimePassed{}, machine.SlotsFreed{}, machine.TakenOver{By: 2, From: 1}, machine.EngineLost{Deaths: 3, Why: "gone"},
+		machine.CancelRequested{NoCompensate: true, By: "ann", Reason: "why", Ask: 7},
+		machine.PauseRequested{By: "ann", Reason: "why", Ask: 7},
+		machine.ResumeRequested{Extend: time.Hour, By: "ann", Reason: "why", Ask: 7},
+		machine.RetryRequested{Step: "step", NewKey: true, Extend: time.Hour, By: "ann", Reason: "why", Ask: 7},
+		machine.CompensateRequested{Step: "step", Retry: true, By: "ann", Reason: "why", Ask: 7},
+		machine.CompensateRequested{Skip: true},
+		machine.SettleRequested{Step: "step", As: machine.SettleUndone, Output: js(`{"a":1}`), By: "ann", Reason: "why", Ask: 7},
+		machine.Refused{Verb: "retry", Reason: "why", By: "ann", Ask: 7},
 	} {
-		data, err := EncodeRecords([]Record{{at: model.ToInstant(noon), event: ev}})
+		data, err := wire.Encode([]machine.Record{machine.NewRecord(ev, model.Delta{At: model.ToInstant(noon)})})
 		if err != nil {
 			t.Fatalf("%T: %v", ev, err)
 		}
-		back, err := DecodeRecords(data)
+		back, err := wire.Decode(data)
 		if err != nil || len(back) != 1 {
 			t.Fatalf("%T: %v", ev, err)
 		}
 		if !reflect.DeepEqual(back[0].Event(), ev) || !back[0].At().Equal(noon) {
 			t.Errorf("got %+v at %v, want %+v", back[0].Event(), back[0].At(), ev)
 		}
-		if data, err = EncodeEvent(ev); err != nil {
+		if data, err = wire.EncodeEvent(ev); err != nil {
 			t.Fatalf("%T: %v", ev, err)
 		}
-		if alone, err := DecodeEvent(data); err != nil || !reflect.DeepEqual(alone, ev) {
+		if alone, err := wire.DecodeEvent(data); err != nil || !reflect.DeepEqual(alone, ev) {
 			t.Errorf("alone: got %+v (%v), want %+v", alone, err, ev)
 		}
 	}
@@ -84,19 +87,19 @@ func TestCodecEvents(t *testing.T) {
 func TestCodecSeveralRecords(t *testing.T) {
 	p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 	p.ok("a", "do b")
-	var all []Record
+	var all []machine.Record
 	for _, row := range p.j.rows {
-		records, err := DecodeRecords(row)
+		records, err := wire.Decode(row)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, records...)
 	}
-	row, err := EncodeRecords(all)
+	row, err := wire.Encode(all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewState()
+	s := machine.NewState()
 	if err := foldRow(s, row); err != nil {
 		t.Fatal(err)
 	}
@@ -106,24 +109,24 @@ func TestCodecSeveralRecords(t *testing.T) {
 }
 
 func TestCodecRefusesWhatItCannotRead(t *testing.T) {
-	good, err := EncodeRecords([]Record{{at: 5, event: TimePassed{}}})
+	good, err := wire.Encode([]machine.Record{machine.NewRecord(machine.TimePassed{}, model.Delta{At: 5})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	newer := append([]byte{}, good...)
-	newer[0] = format + 1
-	if _, err := DecodeRecords(newer); !errors.Is(err, ErrFormat) {
+	newer[0] = wire.Format + 1
+	if _, err := wire.Decode(newer); !errors.Is(err, wire.ErrFormat) {
 		t.Errorf("newer format: got %v, want ErrFormat", err)
 	}
 	for name, data := range map[string][]byte{
 		"empty": {}, "format zero": {0, 0}, "cut": good[:len(good)-1], "more": append(append([]byte{}, good...), 0), "long count": {1, 255, 255, 3},
 	} {
-		if _, err := DecodeRecords(data); !errors.Is(err, ErrCorrupt) {
+		if _, err := wire.Decode(data); !errors.Is(err, wire.ErrCorrupt) {
 			t.Errorf("%s: got %v, want ErrCorrupt", name, err)
 		}
 	}
-	type alien struct{ Event }
-	if _, err := EncodeRecords([]Record{{event: alien{}}}); err == nil {
+	type alien struct{ machine.Event }
+	if _, err := wire.Encode([]machine.Record{machine.NewRecord(alien{}, model.Delta{})}); err == nil {
 		t.Error("an unknown event must not encode")
 	}
 }
@@ -135,7 +138,7 @@ func TestCodecTablesFit(t *testing.T) {
 	}
 	var n uint64
 	for i := range model.RunFields { // the record's RunState reads the first bit
-		if !model.RunFields[i].Same(&model.Run{State: RunRunning, Head: &model.NoHead, Trouble: &model.NoTrouble}, &model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}) {
+		if !model.RunFields[i].Same(&model.Run{State: machine.RunRunning, Head: &model.NoHead, Trouble: &model.NoTrouble}, &model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}) {
 			n |= 1 << i
 		}
 	}
@@ -162,12 +165,12 @@ func TestCodecSize(t *testing.T) {
 		steps = append(steps, s)
 	}
 	wf := flow(steps...)
-	s := NewState()
+	s := machine.NewState()
 	total, records := 0, 0
 	now := noon
-	deliver := func(ev Event) Record {
-		rec := Decide(wf, s, Input{At: now, Event: ev})
-		data, err := EncodeRecords([]Record{rec})
+	deliver := func(ev machine.Event) machine.Record {
+		rec := machine.Decide(wf, s, machine.Input{At: now, Event: ev})
+		data, err := wire.Encode([]machine.Record{rec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,13 +179,13 @@ func TestCodecSize(t *testing.T) {
 		s.Apply(rec)
 		return rec
 	}
-	rec := deliver(Started{RunID: 1 << 52, Name: "order-1042", Vars: js(`{"order":"` + strings.Repeat("v", 80) + `"}`), Trigger: "manual", StartedBy: "ann"})
+	rec := deliver(machine.Started{RunID: 1 << 52, Name: "order-1042", Vars: js(`{"order":"` + strings.Repeat("v", 80) + `"}`), Trigger: "manual", StartedBy: "ann"})
 	for i := range 5 {
 		now = now.Add(37 * time.Millisecond)
-		inv := rec.Commands()[0].(Invoke)
-		rec = deliver(AttemptOK{Attempt: inv.Attempt, Output: js(fmt.Sprintf(`{"n":%d,"out":"%s"}`, i, strings.Repeat("o", 84)))})
+		inv := rec.Commands()[0].(machine.Invoke)
+		rec = deliver(machine.AttemptOK{Attempt: inv.Attempt, Output: js(fmt.Sprintf(`{"n":%d,"out":"%s"}`, i, strings.Repeat("o", 84)))})
 	}
-	if s.Status() != RunSucceeded {
+	if s.Status() != machine.RunSucceeded {
 		t.Fatalf("got %s", s.Status())
 	}
 	if total/records > 200 {
@@ -195,11 +198,11 @@ func TestCodecSize(t *testing.T) {
 // of their time wrote them, 3 as the present one does. Only the last is ever
 // written anew.
 func TestCodecGoldenJournal(t *testing.T) {
-	last := filepath.Join("testdata", fmt.Sprintf("journal-v%d.txt", format))
+	last := filepath.Join("testdata", fmt.Sprintf("journal-v%d.txt", wire.Format))
 	if *update {
 		writeGolden(t, last)
 	}
-	for n := 1; n <= format; n++ {
+	for n := 1; n <= wire.Format; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			foldGolden(t, filepath.Join("testdata", fmt.Sprintf("journal-v%d.txt", n)), byte(n))
 		})
@@ -211,7 +214,7 @@ func foldGolden(t *testing.T, path string, version byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewState()
+	s := machine.NewState()
 	var story []string
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
@@ -239,13 +242,13 @@ func foldGolden(t *testing.T, path string, version byte) {
 }
 
 // goldenState is what must stay readable for ever: what people see.
-func goldenState(s *State) string {
+func goldenState(s *machine.State) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s failure=%s/%s undone=%d", s.Name(), s.Status(), s.Failure().Step, s.Failure().Code, s.Undone())
 	if due, ok := s.NextDue(); ok {
 		fmt.Fprintf(&b, " due=%s", due.Format("15:04:05.000"))
 	}
-	for v := range s.Nodes(nil) {
+	for v := range story.Nodes(s, nil) {
 		fmt.Fprintf(&b, "; %s %s %s attempts=%d failures=%d in=%s out=%s", v.Name, v.State, v.Effect, v.Attempts, v.Failures, v.Input.JSON(), v.Output.JSON())
 	}
 	return b.String()
@@ -256,22 +259,22 @@ func writeGolden(t *testing.T, path string) {
 		do("a", each("k", "l"), parallel(1)), do("b", after("a"), idempotent, agent("bank"), heartbeat(second(25)), continueIt),
 		do("c", after("b"), tries(2)), do("r", after("b"), undoByKey, undoFirst, tries(2)), runDeadline(second(600)),
 	), "do a[k]")
-	p.event(PauseRequested{By: "ann", Reason: "a break", Ask: 3}).event(ResumeRequested{By: "ann", Extend: second(700), Ask: 4})
+	p.event(machine.PauseRequested{By: "ann", Reason: "a break", Ask: 3}).event(machine.ResumeRequested{By: "ann", Extend: second(700), Ask: 4})
 	p.ok("a[k]", "do a[l]")
 	p.ok("a[l]", "do b")
 	p.unknown("b", "agent_lost")
-	p.slots = map[string]Slot{"bank": {Until: p.now.Add(second(5)), Why: "circuit open"}}
+	p.slots = map[string]machine.Slot{"bank": {Until: p.now.Add(second(5)), Why: "circuit open"}}
 	p.wait(second(1))
 	p.slots = nil
 	p.wait(second(4), "do b")
 	p.beat("b").checkpoint("b", 3, "at 3")
-	p.event(TakenOver{By: 2, From: 1}, "do b")
+	p.event(machine.TakenOver{By: 2, From: 1}, "do b")
 	p.ok("b", "do c", "do r")
-	p.event(AttemptUnknown{Attempt: p.call("r", 0).Attempt, Code: "unavailable", RetryAfter: 500 * time.Millisecond})
+	p.event(machine.AttemptUnknown{Attempt: p.call("r", 0).Attempt, Code: "unavailable", RetryAfter: 500 * time.Millisecond})
 	p.fail("c", "flaky")
 	p.wait(second(1), "do c", "undo r")
 	p.checkpoint("r", 1, "").ok("r", "do r")
-	p.event(RetryRequested{By: "ann", Ask: 5}).refused("not parked")
+	p.event(machine.RetryRequested{By: "ann", Ask: 5}).refused("not parked")
 	p.ok("r")
 	p.permanent("c", "no_carrier", "undo r")
 	p.ok("r")
@@ -281,7 +284,7 @@ func writeGolden(t *testing.T, path string) {
 	p.ok("b", "undo a[k]", "undo a[l]")
 	p.ok("a[k]")
 	p.permanent("a[l]", "gone", "alert compensation_failed")
-	p.event(CompensateRequested{Step: `a["l"]`, Skip: true, By: "ann", Reason: "by hand", Ask: 6}).is("compensated")
+	p.event(machine.CompensateRequested{Step: `a["l"]`, Skip: true, By: "ann", Reason: "by hand", Ask: 6}).is("compensated")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +296,7 @@ func writeGolden(t *testing.T, path string) {
 // golden writes the rows of a play, and the state after each.
 func (p *play) golden() string {
 	var b strings.Builder
-	s := NewState()
+	s := machine.NewState()
 	for _, row := range p.j.rows {
 		if err := foldRow(s, row); err != nil {
 			p.t.Fatal(err)
@@ -320,32 +323,32 @@ func FuzzDecodeRecords(f *testing.F) {
 	}
 	wf := flow(do("a"), do("b", after("a")))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		records, err := DecodeRecords(data)
-		plain := NewState()
-		var scratch Scratch
-		if _, other := scratch.Fold(plain, wf, data, nil); errors.Is(err, ErrCorrupt) != errors.Is(other, ErrCorrupt) || errors.Is(err, ErrFormat) != errors.Is(other, ErrFormat) {
+		records, err := wire.Decode(data)
+		plain := machine.NewState()
+		var scratch wire.Reader
+		if _, other := foldCounted(&scratch, plain, wf, data, nil); errors.Is(err, wire.ErrCorrupt) != errors.Is(other, wire.ErrCorrupt) || errors.Is(err, wire.ErrFormat) != errors.Is(other, wire.ErrFormat) {
 			t.Fatalf("decoding says %v, folding %v", err, other)
 		}
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) {
+			if !errors.Is(err, wire.ErrCorrupt) && !errors.Is(err, wire.ErrFormat) {
 				t.Fatalf("unexpected error %v", err)
 			}
 			return
 		}
-		again, err := EncodeRecords(records)
+		again, err := wire.Encode(records)
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := DecodeRecords(again)
+		back, err := wire.Decode(again)
 		if err != nil || len(back) != len(records) {
 			t.Fatalf("%d records became %d: %v", len(records), len(back), err)
 		}
 		for k := range back {
-			if err := sameRecord(&records[k], &back[k]); err != nil {
+			if err := wire.Same(&records[k], &back[k]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s := NewState()
+		s := machine.NewState()
 		for pass := range 2 {
 			if pass == 1 {
 				if err := sameFold(s, plain); err != nil {
@@ -353,14 +356,14 @@ func FuzzDecodeRecords(f *testing.F) {
 				}
 			}
 			for _, r := range records {
-				r.Facts(wf, s)
+				story.Facts(wf, s, r)
 				r.Steps(s)
 				r.Sensitive()
 				s.Apply(r)
 				s.NextDue()
 			}
 		}
-		for v := range s.Nodes(wf) {
+		for v := range story.Nodes(s, wf) {
 			_ = v.Name
 		}
 		s.OpenAttempts(wf)
@@ -371,13 +374,13 @@ func FuzzDecodeRecords(f *testing.F) {
 // Whatever the bytes, decoding an event ends with an event that encodes again,
 // or an error.
 func FuzzDecodeEvent(f *testing.F) {
-	id := AttemptID{Node: 3, Call: 7}
-	for _, ev := range []Event{
-		AttemptOK{Attempt: id, Output: js(`{"a":1}`)}, AttemptUnknown{Attempt: id, Code: "agent_lost", RetryAfter: time.Second},
-		AttemptProgress{Attempt: id, Number: 4, Note: "half", Blob: []byte{}}, AttemptDeferred{Attempt: id, Until: noon, Why: "full"},
-		CancelRequested{By: "ann", Ask: 7}, SettleRequested{Step: "a", As: SettleUndone, Output: js(`{"a":1}`), Ask: 9}, Refused{Verb: "retry", Ask: 1},
+	id := machine.AttemptID{Node: 3, Call: 7}
+	for _, ev := range []machine.Event{
+		machine.AttemptOK{Attempt: id, Output: js(`{"a":1}`)}, machine.AttemptUnknown{Attempt: id, Code: "agent_lost", RetryAfter: time.Second},
+		machine.AttemptProgress{Attempt: id, Number: 4, Note: "half", Blob: []byte{}}, machine.AttemptDeferred{Attempt: id, Until: noon, Why: "full"},
+		machine.CancelRequested{By: "ann", Ask: 7}, machine.SettleRequested{Step: "a", As: machine.SettleUndone, Output: js(`{"a":1}`), Ask: 9}, machine.Refused{Verb: "retry", Ask: 1},
 	} {
-		data, err := EncodeEvent(ev)
+		data, err := wire.EncodeEvent(ev)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -386,18 +389,18 @@ func FuzzDecodeEvent(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		ev, err := DecodeEvent(data)
+		ev, err := wire.DecodeEvent(data)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) {
+			if !errors.Is(err, wire.ErrCorrupt) && !errors.Is(err, wire.ErrFormat) {
 				t.Fatalf("unexpected error %v", err)
 			}
 			return
 		}
-		again, err := EncodeEvent(ev)
+		again, err := wire.EncodeEvent(ev)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := DecodeEvent(again); err != nil || !reflect.DeepEqual(back, ev) {
+		if back, err := wire.DecodeEvent(again); err != nil || !reflect.DeepEqual(back, ev) {
 			t.Fatalf("got %+v (%v), want %+v", back, err, ev)
 		}
 	})

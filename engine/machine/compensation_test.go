@@ -1,10 +1,12 @@
-package machine
+package machine_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // S1, S6, S20, S23: a failure turns the run; everything done is undone,
@@ -16,8 +18,8 @@ func TestFailureAndCompensationBackwards(t *testing.T) {
 	p.fail("c", "no_carrier", "undo b").is("compensating").failure("c no_carrier")
 	p.ok("b", "undo a").state("b undone", "a undoing")
 	p.ok("a").is("compensated")
-	if p.s.Undone() != 2 || p.s.LeftAsIs() != 0 || p.s.ExitClass() != ExitClean {
-		t.Errorf("got %d undone, %d left, exit %d", p.s.Undone(), p.s.LeftAsIs(), p.s.ExitClass())
+	if p.s.Undone() != 2 || p.s.LeftAsIs() != 0 {
+		t.Errorf("got %d undone, %d left", p.s.Undone(), p.s.LeftAsIs())
 	}
 }
 
@@ -54,11 +56,11 @@ func TestFailureAndCompensationNamesWhatStaysByDeclaration(t *testing.T) {
 	p.fail("d", "declined", "undo a")
 	p.ok("a").is("compensated")
 	want := []string{`tell["k"]`}
-	if got := p.s.KeptByDeclaration(p.wf); !slices.Equal(got, want) {
+	if got := story.KeptByDeclaration(p.s, p.wf); !slices.Equal(got, want) {
 		t.Errorf("the state names %q, want %q", got, want)
 	}
 	end := p.facts[len(p.facts)-1]
-	if end.Kind != FactRunFinished || !slices.Equal(end.Kept, want) || end.Undeclared != 1 {
+	if end.Kind != story.FactRunFinished || !slices.Equal(end.Kept, want) || end.Undeclared != 1 {
 		t.Errorf("the last fact is %s, names %q and counts %d, want run_finished, %q and 1", end.Kind, end.Kept, end.Undeclared, want)
 	}
 }
@@ -80,7 +82,7 @@ func TestFailureAndCompensationStopsOnlyWhatMayBeInterrupted(t *testing.T) {
 	}{
 		{"a failure elsewhere", func(p *play, want ...string) { p.fail("a", "declined", want...) }, "compensated"},
 		{"cancel", func(p *play, want ...string) {
-			p.event(CancelRequested{By: "op"}, want...)
+			p.event(machine.CancelRequested{By: "op"}, want...)
 			p.fail("a", "declined")
 		}, "cancelled"},
 	} {
@@ -101,7 +103,7 @@ func TestFailureAndCompensationAwaitsALookup(t *testing.T) {
 	p := start(t, flow(do("a"), do("b", lookup, cancellable)), "do a", "do b")
 	p.unknown("b", "internal", "lookup b")
 	p.fail("a", "declined")
-	p.event(AttemptNotDone{Attempt: p.call("b", 0).Attempt}).is("failed")
+	p.event(machine.AttemptNotDone{Attempt: p.call("b", 0).Attempt}).is("failed")
 }
 
 func TestFailureAndCompensationOfWhatNeverBegan(t *testing.T) {
@@ -153,8 +155,8 @@ func TestWhenAnUndoFails(t *testing.T) {
 	t.Run("permanent", func(t *testing.T) {
 		p := failed(t, do("a"))
 		p.permanent("a", "unavailable", "alert compensation_failed").is("compensation_failed").state("a undo_failed")
-		if p.s.ExitClass() != ExitHuman {
-			t.Errorf("got exit %d", p.s.ExitClass())
+		if !p.s.NeedsHuman() {
+			t.Errorf("got %s", p.s.Status())
 		}
 		if _, due := p.s.NextDue(); due {
 			t.Error("nothing loops: want no due time")
@@ -168,8 +170,8 @@ func TestWhenAnUndoFails(t *testing.T) {
 	t.Run("unknown, not idempotent", func(t *testing.T) {
 		p := failed(t, do("a", undoOnce))
 		p.unknown("a", "internal", "alert compensation_failed")
-		p.event(CompensateRequested{Step: "a", Retry: true}).refused("settle")
-		p.event(SettleRequested{Step: "a", As: SettleNotDone}, "undo a")
+		p.event(machine.CompensateRequested{Step: "a", Retry: true}).refused("settle")
+		p.event(machine.SettleRequested{Step: "a", As: machine.SettleNotDone}, "undo a")
 		p.ok("a").is("compensated")
 	})
 	t.Run("unknown, asked by lookup", func(t *testing.T) {
@@ -201,33 +203,33 @@ func TestWhenAnUndoFailsItBlocksItsAncestorsOnly(t *testing.T) {
 	t.Run("retry", func(t *testing.T) {
 		q := *p
 		q.t, q.s, q.twin, q.plain = t, p.s.Clone(), p.twin.Clone(), p.plain.Clone()
-		q.event(CompensateRequested{Step: "b", Retry: true}, "undo b").is("compensating")
+		q.event(machine.CompensateRequested{Step: "b", Retry: true}, "undo b").is("compensating")
 		q.ok("b", "undo a")
 		q.ok("a").is("compensated")
 	})
 	t.Run("skip", func(t *testing.T) {
 		q := *p
 		q.t, q.s, q.twin, q.plain = t, p.s.Clone(), p.twin.Clone(), p.plain.Clone()
-		q.event(CompensateRequested{Step: "b", Skip: true, By: "ann"}, "undo a")
+		q.event(machine.CompensateRequested{Step: "b", Skip: true, By: "ann"}, "undo a")
 		q.ok("a").is("compensated")
-		if q.s.LeftAsIs() != 1 || q.s.Undone() != 3 || q.s.ExitClass() != ExitHuman {
-			t.Errorf("got %d left, %d undone, exit %d", q.s.LeftAsIs(), q.s.Undone(), q.s.ExitClass())
+		if q.s.LeftAsIs() != 1 || q.s.Undone() != 3 {
+			t.Errorf("got %d left, %d undone", q.s.LeftAsIs(), q.s.Undone())
 		}
 	})
 	t.Run("settle", func(t *testing.T) {
 		q := *p
 		q.t, q.s, q.twin, q.plain = t, p.s.Clone(), p.twin.Clone(), p.plain.Clone()
-		q.event(SettleRequested{Step: "b", As: SettleUndone}, "undo a")
+		q.event(machine.SettleRequested{Step: "b", As: machine.SettleUndone}, "undo a")
 		q.ok("a").is("compensated")
 	})
 	t.Run("refused", func(t *testing.T) {
 		q := *p
 		q.t, q.s, q.twin, q.plain = t, p.s.Clone(), p.twin.Clone(), p.plain.Clone()
-		q.event(CompensateRequested{Step: "a", Retry: true}).refused("no failed undo")
-		q.event(CompensateRequested{Step: "b", Retry: true, Skip: true}).refused("either")
-		q.event(CompensateRequested{}).refused("not parked")
-		q.event(RetryRequested{}).refused("not parked")
-		q.event(SettleRequested{Step: "y", As: SettleUndone}).refused("not in doubt")
+		q.event(machine.CompensateRequested{Step: "a", Retry: true}).refused("no failed undo")
+		q.event(machine.CompensateRequested{Step: "b", Retry: true, Skip: true}).refused("either")
+		q.event(machine.CompensateRequested{}).refused("not parked")
+		q.event(machine.RetryRequested{}).refused("not parked")
+		q.event(machine.SettleRequested{Step: "y", As: machine.SettleUndone}).refused("not in doubt")
 	})
 }
 
@@ -244,18 +246,18 @@ func TestPivot(t *testing.T) {
 		p := start(t, flow(do("a"), do("p", after("a"), pivot, undoByKey)), "do a")
 		p.ok("a", "do p")
 		p.unknown("p", "agent_lost", "alert parked").is("parked")
-		p.event(CompensateRequested{}).refused("pivot")
-		p.event(CancelRequested{}).refused("pivot")
-		p.event(SettleRequested{Step: "p", As: SettleSucceeded, Output: js(`{}`)}).is("succeeded")
+		p.event(machine.CompensateRequested{}).refused("pivot")
+		p.event(machine.CancelRequested{}).refused("pivot")
+		p.event(machine.SettleRequested{Step: "p", As: machine.SettleSucceeded, Output: js(`{}`)}).is("succeeded")
 	})
 	t.Run("nothing is undone after it", func(t *testing.T) {
 		p := start(t, wf(), "do a")
 		p.ok("a", "do p")
 		p.ok("p", "do c")
 		p.fail("c", "declined", "alert parked").is("parked")
-		p.event(CompensateRequested{}).refused("pivot")
-		p.event(CancelRequested{}).refused("pivot")
-		p.event(RetryRequested{}, "do c")
+		p.event(machine.CompensateRequested{}).refused("pivot")
+		p.event(machine.CancelRequested{}).refused("pivot")
+		p.event(machine.RetryRequested{}, "do c")
 		p.ok("c").is("succeeded")
 	})
 	t.Run("a passed deadline only raises overdue", func(t *testing.T) {
@@ -272,7 +274,7 @@ func TestPivot(t *testing.T) {
 		p := start(t, wf(), "do a")
 		p.ok("a", "do p")
 		p.ok("p", "do c")
-		p.event(CancelRequested{NoCompensate: true})
+		p.event(machine.CancelRequested{NoCompensate: true})
 		p.fail("c", "aborted").is("cancelled")
 		if p.s.LeftAsIs() != 2 {
 			t.Errorf("got %d left as is, want a and p", p.s.LeftAsIs())
@@ -286,21 +288,21 @@ func TestPivot(t *testing.T) {
 	t.Run("cancel while it runs waits for its outcome", func(t *testing.T) {
 		p := start(t, wf(), "do a")
 		p.ok("a", "do p")
-		p.event(CancelRequested{}).is("running")
-		p.event(CancelRequested{}).refused("already")
+		p.event(machine.CancelRequested{}).is("running")
+		p.event(machine.CancelRequested{}).refused("already")
 		p.ok("p", "do c").is("running") // too late to turn back
 		p.ok("c").is("succeeded")
 
 		p = start(t, wf(), "do a")
 		p.ok("a", "do p")
-		p.event(CancelRequested{})
+		p.event(machine.CancelRequested{})
 		p.fail("p", "declined", "undo a")
 		p.ok("a").is("cancelled")
 
 		p = start(t, wf(runDeadline(second(20))), "do a")
 		p.ok("a", "do p")
 		p.wait(second(20), "alert parked").is("parked") // unknown: nothing is undone
-		p.event(SettleRequested{Step: "p", As: SettleNotDone}, "undo a")
+		p.event(machine.SettleRequested{Step: "p", As: machine.SettleNotDone}, "undo a")
 		p.ok("a").is("compensated").failure("deadline_exceeded")
 	})
 }

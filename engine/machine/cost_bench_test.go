@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/wire"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // chain is a workflow of n steps in a row.
@@ -31,34 +33,34 @@ func payload(i int) dsl.Value {
 // ended.
 func chainRows(tb testing.TB, wf *dsl.Workflow, done int) [][]byte {
 	tb.Helper()
-	s := NewState()
+	s := machine.NewState()
 	var rows [][]byte
-	deliver := func(at time.Time, ev Event) {
-		rec := Decide(wf, s, Input{At: at, Event: ev})
-		row, err := EncodeRecords([]Record{rec})
+	deliver := func(at time.Time, ev machine.Event) {
+		rec := machine.Decide(wf, s, machine.Input{At: at, Event: ev})
+		row, err := wire.Encode([]machine.Record{rec})
 		if err != nil {
 			tb.Fatal(err)
 		}
 		rows = append(rows, row)
 		s.Apply(rec)
 	}
-	deliver(noon, Started{RunID: 1 << 52, Name: "r-0123456789", Vars: js(`{"order":"0123456789"}`), Trigger: "manual", StartedBy: "ann"})
+	deliver(noon, machine.Started{RunID: 1 << 52, Name: "r-0123456789", Vars: js(`{"order":"0123456789"}`), Trigger: "manual", StartedBy: "ann"})
 	for i := range done {
-		deliver(noon.Add(time.Duration(i+1)*time.Millisecond), AttemptOK{Attempt: AttemptID{Node: i, Call: 1}, Output: payload(i)})
+		deliver(noon.Add(time.Duration(i+1)*time.Millisecond), machine.AttemptOK{Attempt: machine.AttemptID{Node: i, Call: 1}, Output: payload(i)})
 	}
 	return rows
 }
 
-func foldRows(tb testing.TB, wf *dsl.Workflow, rows [][]byte) (*State, int) {
+func foldRows(tb testing.TB, wf *dsl.Workflow, rows [][]byte) (*machine.State, int) {
 	tb.Helper()
-	s, facts := NewState(), 0
+	s, facts := machine.NewState(), 0
 	for _, row := range rows {
-		records, err := DecodeRecords(row)
+		records, err := wire.Decode(row)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		for _, r := range records {
-			facts += s.ApplyCounted(wf, r)
+			facts += applyCounted(s, wf, r)
 		}
 	}
 	return s, facts
@@ -72,27 +74,27 @@ func BenchmarkFold(b *testing.B) {
 	b.Run("records", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if s, _ := foldRows(b, wf, rows); s.Status() != RunRunning {
+			if s, _ := foldRows(b, wf, rows); s.Status() != machine.RunRunning {
 				b.Fatal(s.Status())
 			}
 		}
 	})
 	b.Run("plain", func(b *testing.B) {
-		var scratch Scratch
+		var scratch wire.Reader
 		b.ReportAllocs()
 		for b.Loop() {
-			if s := foldPlain(b, &scratch, wf, rows); s.Status() != RunRunning {
+			if s := foldPlain(b, &scratch, wf, rows); s.Status() != machine.RunRunning {
 				b.Fatal(s.Status())
 			}
 		}
 	})
 }
 
-func foldPlain(tb testing.TB, scratch *Scratch, wf *dsl.Workflow, rows [][]byte) *State {
+func foldPlain(tb testing.TB, scratch *wire.Reader, wf *dsl.Workflow, rows [][]byte) *machine.State {
 	tb.Helper()
-	s := NewState()
+	s := machine.NewState()
 	for _, row := range rows {
-		if _, err := scratch.Fold(s, wf, row, nil); err != nil {
+		if _, err := foldCounted(scratch, s, wf, row, nil); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -107,29 +109,30 @@ func BenchmarkEvent(b *testing.B) {
 	for i := range outputs {
 		outputs[i] = payload(i)
 	}
-	var scratch Scratch
+	var scratch machine.Scratch
+	var encoder wire.Encoder
 	var row []byte
-	var rows []StepRow
-	var records []Record
+	var rows []machine.StepRow
+	var records []machine.Record
 	b.ReportAllocs()
 	for b.Loop() {
-		s := NewState()
-		deliver := func(ev Event) {
-			rec := Decide(wf, s, Input{At: noon, Event: ev, Scratch: &scratch})
+		s := machine.NewState()
+		deliver := func(ev machine.Event) {
+			rec := machine.Decide(wf, s, machine.Input{At: noon, Event: ev, Scratch: &scratch})
 			rows = rec.AppendSteps(rows[:0], s)
 			s.Apply(rec)
 			s.NextDue()
 			records = append(records[:0], rec)
 			var err error
-			if row, err = scratch.AppendRecords(row[:0], records); err != nil {
+			if row, err = encoder.Append(row[:0], records); err != nil {
 				b.Fatal(err)
 			}
 		}
-		deliver(Started{RunID: 1 << 52, Name: "r-0123456789", Vars: js(`{"order":"0123456789"}`), Trigger: "manual", StartedBy: "ann"})
+		deliver(machine.Started{RunID: 1 << 52, Name: "r-0123456789", Vars: js(`{"order":"0123456789"}`), Trigger: "manual", StartedBy: "ann"})
 		for i := range 5 {
-			deliver(AttemptOK{Attempt: AttemptID{Node: i, Call: 1}, Output: outputs[i]})
+			deliver(machine.AttemptOK{Attempt: machine.AttemptID{Node: i, Call: 1}, Output: outputs[i]})
 		}
-		if s.Status() != RunSucceeded {
+		if s.Status() != machine.RunSucceeded {
 			b.Fatal(s.Status())
 		}
 	}
@@ -146,8 +149,8 @@ func BenchmarkStateBytes(b *testing.B) {
 	}
 	for _, kind := range []string{"records", "plain", "decided"} {
 		b.Run(kind, func(b *testing.B) {
-			var scratch Scratch
-			states := make([]*State, 2000)
+			var scratch wire.Reader
+			states := make([]*machine.State, 2000)
 			var before, after runtime.MemStats
 			for b.Loop() {
 				clear(states)
@@ -173,11 +176,11 @@ func BenchmarkStateBytes(b *testing.B) {
 	}
 }
 
-func decidedRun(wf *dsl.Workflow) *State {
-	s := NewState()
-	s.Apply(Decide(wf, s, Input{At: noon, Event: Started{RunID: 1 << 52, Name: "r-0123456789", Vars: js(`{"order":"0123456789"}`), Trigger: "manual", StartedBy: "ann"}}))
+func decidedRun(wf *dsl.Workflow) *machine.State {
+	s := machine.NewState()
+	s.Apply(machine.Decide(wf, s, machine.Input{At: noon, Event: machine.Started{RunID: 1 << 52, Name: "r-0123456789", Vars: js(`{"order":"0123456789"}`), Trigger: "manual", StartedBy: "ann"}}))
 	for i := range 3 {
-		s.Apply(Decide(wf, s, Input{At: noon, Event: AttemptOK{Attempt: AttemptID{Node: i, Call: 1}, Output: payload(i)}}))
+		s.Apply(machine.Decide(wf, s, machine.Input{At: noon, Event: machine.AttemptOK{Attempt: machine.AttemptID{Node: i, Call: 1}, Output: payload(i)}}))
 	}
 	return s
 }
@@ -190,14 +193,14 @@ func BenchmarkLong(b *testing.B) {
 			wf, s, in := longChain(b, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				Decide(wf, s, in)
+				machine.Decide(wf, s, in)
 			}
 		})
 		b.Run(fmt.Sprintf("attempts/%d", n), func(b *testing.B) {
 			wf, s, in := manyAttempts(b, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				Decide(wf, s, in)
+				machine.Decide(wf, s, in)
 			}
 		})
 	}
@@ -205,35 +208,35 @@ func BenchmarkLong(b *testing.B) {
 
 // longChain returns a run of n+1 steps in a row of which all but the last two
 // are done, and the answer of the one that runs.
-func longChain(tb testing.TB, n int) (*dsl.Workflow, *State, Input) {
+func longChain(tb testing.TB, n int) (*dsl.Workflow, *machine.State, machine.Input) {
 	tb.Helper()
 	wf := chain(n + 1)
-	s := NewState()
+	s := machine.NewState()
 	now := noon
-	s.Apply(Decide(wf, s, Input{At: now, Event: Started{RunID: 1, Name: "long"}}))
+	s.Apply(machine.Decide(wf, s, machine.Input{At: now, Event: machine.Started{RunID: 1, Name: "long"}}))
 	for i := range n - 1 {
 		now = now.Add(time.Millisecond)
-		s.Apply(Decide(wf, s, Input{At: now, Event: AttemptOK{Attempt: AttemptID{Node: i, Call: 1}, Output: payload(i)}}))
+		s.Apply(machine.Decide(wf, s, machine.Input{At: now, Event: machine.AttemptOK{Attempt: machine.AttemptID{Node: i, Call: 1}, Output: payload(i)}}))
 	}
-	return wf, s, Input{At: now.Add(time.Millisecond), Event: AttemptOK{Attempt: AttemptID{Node: n - 1, Call: 1}, Output: payload(n)}}
+	return wf, s, machine.Input{At: now.Add(time.Millisecond), Event: machine.AttemptOK{Attempt: machine.AttemptID{Node: n - 1, Call: 1}, Output: payload(n)}}
 }
 
 // manyAttempts returns a run whose step has failed n-1 times, and the failure of
 // its n-th attempt.
-func manyAttempts(tb testing.TB, n int) (*dsl.Workflow, *State, Input) {
+func manyAttempts(tb testing.TB, n int) (*dsl.Workflow, *machine.State, machine.Input) {
 	tb.Helper()
 	wf := flow(do("a", tries(dsl.Unbounded)), do("b", after("a")))
-	s := NewState()
+	s := machine.NewState()
 	now := noon
-	s.Apply(Decide(wf, s, Input{At: now, Event: Started{RunID: 1, Name: "stubborn"}}))
+	s.Apply(machine.Decide(wf, s, machine.Input{At: now, Event: machine.Started{RunID: 1, Name: "stubborn"}}))
 	for i := range n - 1 {
-		s.Apply(Decide(wf, s, Input{At: now, Event: AttemptFailed{Attempt: AttemptID{Node: 0, Call: i + 1}, Code: "unavailable", Message: "no"}}))
+		s.Apply(machine.Decide(wf, s, machine.Input{At: now, Event: machine.AttemptFailed{Attempt: machine.AttemptID{Node: 0, Call: i + 1}, Code: "unavailable", Message: "no"}}))
 		due, ok := s.NextDue()
 		if !ok {
 			tb.Fatal("nothing is due")
 		}
 		now = due
-		s.Apply(Decide(wf, s, Input{At: now, Event: TimePassed{}}))
+		s.Apply(machine.Decide(wf, s, machine.Input{At: now, Event: machine.TimePassed{}}))
 	}
-	return wf, s, Input{At: now, Event: AttemptFailed{Attempt: AttemptID{Node: 0, Call: n}, Code: "unavailable", Message: "no"}}
+	return wf, s, machine.Input{At: now, Event: machine.AttemptFailed{Attempt: machine.AttemptID{Node: 0, Call: n}, Code: "unavailable", Message: "no"}}
 }

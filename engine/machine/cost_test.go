@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"fmt"
@@ -7,18 +7,22 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/wire"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A course is a run on which one event after the other costs what it costs.
 type course struct {
 	wf   *dsl.Workflow
-	s    *State
+	s    *machine.State
 	now  time.Time
-	next func(*course) Event
+	next func(*course) machine.Event
 
-	scratch Scratch
-	rows    []StepRow
-	records []Record
+	scratch machine.Scratch
+	encoder wire.Encoder
+	rows    []machine.StepRow
+	records []machine.Record
 	row     []byte
 }
 
@@ -28,13 +32,13 @@ func (c *course) event() {
 	if due, ok := c.s.NextDue(); ok && due.After(c.now) && c.next == nil {
 		c.now = due
 	}
-	var ev Event = TimePassed{}
+	var ev machine.Event = machine.TimePassed{}
 	if c.next != nil {
 		ev = c.next(c)
 	}
-	rec := Decide(c.wf, c.s, Input{At: c.now, Event: ev, Scratch: &c.scratch})
+	rec := machine.Decide(c.wf, c.s, machine.Input{At: c.now, Event: ev, Scratch: &c.scratch})
 	c.rows = rec.AppendSteps(c.rows[:0], c.s)
-	rec.CountFacts(c.wf, c.s)
+	countFacts(c.wf, c.s, rec)
 	rec.Sensitive()
 	c.s.Apply(rec)
 	c.s.Status()
@@ -43,7 +47,7 @@ func (c *course) event() {
 	c.s.InFlight()
 	c.s.ExpiredAttempts(c.wf, c.now)
 	c.records = append(c.records[:0], rec)
-	row, err := c.scratch.AppendRecords(c.row[:0], c.records)
+	row, err := c.encoder.Append(c.row[:0], c.records)
 	if err != nil {
 		panic(err)
 	}
@@ -51,16 +55,16 @@ func (c *course) event() {
 }
 
 // answers are prepared, so that only the machine's own memory is counted.
-func answers(first, n int) []Event {
-	events := make([]Event, n)
+func answers(first, n int) []machine.Event {
+	events := make([]machine.Event, n)
 	for i := range events {
-		events[i] = AttemptOK{Attempt: AttemptID{Node: first + i, Call: 1}, Output: payload(first + i)}
+		events[i] = machine.AttemptOK{Attempt: machine.AttemptID{Node: first + i, Call: 1}, Output: payload(first + i)}
 	}
 	return events
 }
 
-func inTurn(events []Event) func(*course) Event {
-	return func(*course) Event {
+func inTurn(events []machine.Event) func(*course) machine.Event {
+	return func(*course) machine.Event {
 		ev := events[0]
 		events = events[1:]
 		return ev
@@ -83,8 +87,8 @@ func wideCourse(tb testing.TB, n, parallel int) *course {
 	for i := range keys {
 		keys[i] = fmt.Sprintf("k%05d", i)
 	}
-	c := &course{wf: constant(flow(do("a", each(keys...), tries(3), parallelism(parallel)), do("b", after("a")))), s: NewState(), now: noon}
-	c.s.Apply(Decide(c.wf, c.s, Input{At: noon, Event: Started{RunID: 1, Name: "wide"}}))
+	c := &course{wf: constant(flow(do("a", each(keys...), tries(3), parallelism(parallel)), do("b", after("a")))), s: machine.NewState(), now: noon}
+	c.s.Apply(machine.Decide(c.wf, c.s, machine.Input{At: noon, Event: machine.Started{RunID: 1, Name: "wide"}}))
 	c.next = inTurn(answers(2, n))
 	return c
 }
@@ -99,8 +103,8 @@ func parallelism(n int) option {
 // longCourse goes along a chain of n steps, from the middle.
 func longCourse(tb testing.TB, n int) *course {
 	tb.Helper()
-	c := &course{wf: constant(chain(n)), s: NewState(), now: noon}
-	c.s.Apply(Decide(c.wf, c.s, Input{At: noon, Event: Started{RunID: 1, Name: "long"}}))
+	c := &course{wf: constant(chain(n)), s: machine.NewState(), now: noon}
+	c.s.Apply(machine.Decide(c.wf, c.s, machine.Input{At: noon, Event: machine.Started{RunID: 1, Name: "long"}}))
 	c.next = inTurn(answers(0, n))
 	for range n/2 - 1 {
 		c.event()
@@ -112,14 +116,14 @@ func longCourse(tb testing.TB, n int) *course {
 // the end of a pause.
 func stubbornCourse(tb testing.TB, n int) *course {
 	tb.Helper()
-	c := &course{wf: constant(flow(do("a", tries(dsl.Unbounded)), do("b", after("a")))), s: NewState(), now: noon}
-	c.s.Apply(Decide(c.wf, c.s, Input{At: noon, Event: Started{RunID: 1, Name: "stubborn"}}))
-	failures := make([]Event, n+1000)
+	c := &course{wf: constant(flow(do("a", tries(dsl.Unbounded)), do("b", after("a")))), s: machine.NewState(), now: noon}
+	c.s.Apply(machine.Decide(c.wf, c.s, machine.Input{At: noon, Event: machine.Started{RunID: 1, Name: "stubborn"}}))
+	failures := make([]machine.Event, n+1000)
 	for i := range failures {
-		failures[i] = AttemptFailed{Attempt: AttemptID{Node: 0, Call: i + 1}, Code: "unavailable", Message: "no"}
+		failures[i] = machine.AttemptFailed{Attempt: machine.AttemptID{Node: 0, Call: i + 1}, Code: "unavailable", Message: "no"}
 	}
-	var paused Event = TimePassed{}
-	c.next = func(c *course) Event {
+	var paused machine.Event = machine.TimePassed{}
+	c.next = func(c *course) machine.Event {
 		if due, ok := c.s.NextDue(); !c.s.InFlight() && ok {
 			c.now = due
 			return paused
@@ -167,12 +171,12 @@ func TestEventsCostTheSameInLargeRuns(t *testing.T) {
 // Counting facts costs no memory, nor does asking what the hot path asks.
 func TestQuestionsCostNothing(t *testing.T) {
 	wf, s, in := wide(t, 1000)
-	rec := Decide(wf, s, in)
-	facts := rec.Facts(wf, s)
-	rows := make([]StepRow, 0, 4)
+	rec := machine.Decide(wf, s, in)
+	facts := story.Facts(wf, s, rec)
+	rows := make([]machine.StepRow, 0, 4)
 	for name, ask := range map[string]func(){
 		"facts counted": func() {
-			if n := rec.CountFacts(wf, s); n != len(facts) || n == 0 {
+			if n := countFacts(wf, s, rec); n != len(facts) || n == 0 {
 				t.Errorf("%d facts counted, %d told", n, len(facts))
 			}
 		},
@@ -198,20 +202,20 @@ func TestQuestionsCostNothing(t *testing.T) {
 func TestFoldCosts(t *testing.T) {
 	wf := chain(5)
 	rows := chainRows(t, wf, 3)
-	var scratch Scratch
+	var scratch wire.Reader
 	got := testing.AllocsPerRun(100, func() { foldPlain(t, &scratch, wf, rows) })
 	if got > 30 {
 		t.Errorf("%.0f allocations for four rows", got)
 	}
 	for _, n := range []int{10, 10_000} {
 		wf, s, in := wide(t, n)
-		row, err := EncodeRecords([]Record{Decide(wf, s, in)})
+		row, err := wire.Encode([]machine.Record{machine.Decide(wf, s, in)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var scratch Scratch
+		var scratch wire.Reader
 		if got := testing.AllocsPerRun(100, func() {
-			if _, err := scratch.Fold(s, wf, row, nil); err != nil {
+			if _, err := foldCounted(&scratch, s, wf, row, nil); err != nil {
 				t.Fatal(err)
 			}
 		}); got > 6 {
@@ -232,7 +236,7 @@ func TestOpenAttempts(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
-	for _, id := range []AttemptID{{Node: -1}, {Node: 0, Call: 1}, {Node: 3, Call: 2}, {Node: 99, Call: 1}} {
+	for _, id := range []machine.AttemptID{{Node: -1}, {Node: 0, Call: 1}, {Node: 3, Call: 2}, {Node: 99, Call: 1}} {
 		if _, ok := s.OpenAttempt(wf, id); ok {
 			t.Errorf("%+v is found", id)
 		}
@@ -264,12 +268,12 @@ func TestEvaluatedOnce(t *testing.T) {
 		s.Undo.Settings = func(sc *dsl.Scope) (*dsl.Settings, error) { asked[s.Name+" undo settings"]++; return undo(sc) }
 	}
 	wf := flow(do("a", idempotent, heartbeat(second(25)), count), do("b", after("a"), tries(2), count))
-	s := NewState()
+	s := machine.NewState()
 	now := noon
-	expect := func(ev Event, want map[string]int) {
+	expect := func(ev machine.Event, want map[string]int) {
 		t.Helper()
 		clear(asked)
-		rec := Decide(wf, s, Input{At: now, Event: ev})
+		rec := machine.Decide(wf, s, machine.Input{At: now, Event: ev})
 		s.Apply(rec)
 		for name, n := range asked {
 			if n > want[name] {
@@ -285,12 +289,12 @@ func TestEvaluatedOnce(t *testing.T) {
 	begins := func(name string) map[string]int {
 		return map[string]int{name + " settings": 1, name + " input": 1, name + " when": 1, name + " pre": 1, name + " key": 1}
 	}
-	expect(Started{RunID: 1, Name: "once"}, begins("a"))
+	expect(machine.Started{RunID: 1, Name: "once"}, begins("a"))
 	b := begins("b")
 	b["a post"] = 1
-	expect(AttemptOK{Attempt: AttemptID{Node: 0, Call: 1}, Output: js(`{"id":"1"}`)}, b)
-	expect(AttemptFailed{Attempt: AttemptID{Node: 1, Call: 1}, Code: "unavailable"}, map[string]int{"b settings": 1})
+	expect(machine.AttemptOK{Attempt: machine.AttemptID{Node: 0, Call: 1}, Output: js(`{"id":"1"}`)}, b)
+	expect(machine.AttemptFailed{Attempt: machine.AttemptID{Node: 1, Call: 1}, Code: "unavailable"}, map[string]int{"b settings": 1})
 	now, _ = s.NextDue()
-	expect(TimePassed{}, map[string]int{"b settings": 1})
-	expect(AttemptFailed{Attempt: AttemptID{Node: 1, Call: 2}, Code: "gone", Permanent: true}, map[string]int{"b settings": 1, "a undo settings": 1})
+	expect(machine.TimePassed{}, map[string]int{"b settings": 1})
+	expect(machine.AttemptFailed{Attempt: machine.AttemptID{Node: 1, Call: 2}, Code: "gone", Permanent: true}, map[string]int{"b settings": 1, "a undo settings": 1})
 }

@@ -11,11 +11,7 @@ import (
 // each does not ask for its own. The zero Scratch is ready to use. One goroutine at a time
 // uses it; nothing that Decide returns refers to it.
 type Scratch struct {
-	d    decider
-	fold folder
-	pool pool
-
-	encoder encoder
+	d decider
 }
 
 // decider returns a decider to which nothing has happened yet.

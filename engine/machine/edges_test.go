@@ -1,25 +1,26 @@
-package machine
+package machine_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 func TestPivotInAManualWorkflow(t *testing.T) {
 	p := start(t, flow(do("a"), do("p", after("a"), pivot), manual, runDeadline(second(20))), "do a")
 	p.ok("a", "do p")
 	p.wait(second(20), "alert parked").failure("deadline_exceeded")
-	p.event(RetryRequested{Extend: second(60)}).refused("settle")
-	p.event(SettleRequested{Step: "p", As: SettleNotDone}, "undo a")
+	p.event(machine.RetryRequested{Extend: second(60)}).refused("settle")
+	p.event(machine.SettleRequested{Step: "p", As: machine.SettleNotDone}, "undo a")
 
 	p = start(t, flow(do("a"), do("p", after("a"), pivot, idempotent), manual, runDeadline(second(20))), "do a")
 	p.ok("a", "do p")
 	p.unknown("p", "agent_lost")
 	p.wait(second(1), "do p")
 	p.wait(second(19), "alert parked").is("parked") // in doubt at the deadline
-	p.event(RetryRequested{Extend: second(60)}, "do p")
+	p.event(machine.RetryRequested{Extend: second(60)}, "do p")
 	p.ok("p").is("succeeded")
 }
 
@@ -28,9 +29,9 @@ func TestPivotInAManualWorkflow(t *testing.T) {
 func TestPivotIsLookedUpBeforeATurn(t *testing.T) {
 	p := start(t, flow(do("a"), do("p", after("a"), pivot, idempotent, lookup)), "do a")
 	p.ok("a", "do p")
-	p.event(TakenOver{By: 2}, "do p")
-	p.event(CancelRequested{})
-	p.event(AttemptFailed{Attempt: p.call("p", 2).Attempt, Code: "declined"})
+	p.event(machine.TakenOver{By: 2}, "do p")
+	p.event(machine.CancelRequested{})
+	p.event(machine.AttemptFailed{Attempt: p.call("p", 2).Attempt, Code: "declined"})
 	p.wait(second(30))
 	p.wait(second(2), "lookup p")
 	p.notDone("p", "undo a")
@@ -43,7 +44,7 @@ func TestPivotFailsInAManualWorkflowWhoseDeadlinePassed(t *testing.T) {
 	p.wait(second(20)).is("running") // it has to be found out first
 	p.wait(second(2), "lookup p")
 	p.notDone("p", "alert parked").is("parked").failure("deadline_exceeded")
-	p.event(CompensateRequested{}, "undo a")
+	p.event(machine.CompensateRequested{}, "undo a")
 }
 
 func TestTimeDeadlinePassedBeforeAcceptance(t *testing.T) {
@@ -73,7 +74,7 @@ func TestTimeCompensationDeadlinePassesWhileAStepRuns(t *testing.T) {
 	p.fail("b", "declined")
 	p.wait(second(10)).is("compensating")
 	p.ok("a", "alert compensation_failed").state("a undo_failed").effects("a done")
-	p.event(CompensateRequested{Step: "a", Retry: true}, "undo a") // with a new deadline
+	p.event(machine.CompensateRequested{Step: "a", Retry: true}, "undo a") // with a new deadline
 	p.ok("a").is("compensated")
 }
 
@@ -82,18 +83,18 @@ func TestSettleNamesWhatIsAmbiguous(t *testing.T) {
 	p.fail("b", "declined")
 	p.unknown("a[k]", "agent_lost")
 	p.unknown("a[l]", "agent_lost", "alert compensation_failed")
-	p.event(SettleRequested{Step: "a", As: SettleNotDone}).refused(`a["k"], a["l"]`)
-	p.event(SettleRequested{Step: `a["k"]`, As: SettleNotDone}).is("compensation_failed").state("a[k] failed", "a[l] undo_failed")
-	p.event(SettleRequested{Step: `a["l"]`, As: SettleNotDone}).is("failed")
+	p.event(machine.SettleRequested{Step: "a", As: machine.SettleNotDone}).refused(`a["k"], a["l"]`)
+	p.event(machine.SettleRequested{Step: `a["k"]`, As: machine.SettleNotDone}).is("compensation_failed").state("a[k] failed", "a[l] undo_failed")
+	p.event(machine.SettleRequested{Step: `a["l"]`, As: machine.SettleNotDone}).is("failed")
 }
 
 func TestSettleAnUndoThatMayHaveHappened(t *testing.T) {
 	p := start(t, flow(do("a", undoBlind, undoOnce)), "do a")
 	p.unknown("a", "agent_lost", "undo a")
 	p.unknown("a", "agent_lost", "alert compensation_failed")
-	p.event(SettleRequested{Step: "a", As: SettleSucceeded, Output: js(`{}`)}).is("compensation_failed").effects("a done")
-	p.event(SettleRequested{Step: "a", As: SettleSucceeded, Output: js(`{}`)}).refused("known")
-	p.event(SettleRequested{Step: "a", As: SettleNotDone}, "undo a")
+	p.event(machine.SettleRequested{Step: "a", As: machine.SettleSucceeded, Output: js(`{}`)}).is("compensation_failed").effects("a done")
+	p.event(machine.SettleRequested{Step: "a", As: machine.SettleSucceeded, Output: js(`{}`)}).refused("known")
+	p.event(machine.SettleRequested{Step: "a", As: machine.SettleNotDone}, "undo a")
 	p.ok("a").is("compensated")
 }
 
@@ -101,7 +102,7 @@ func TestSettleTheOutputIsChecked(t *testing.T) {
 	p := start(t, flow(do("a"), do("b")), "do a", "do b")
 	p.fail("b", "declined")
 	p.unknown("a", "agent_lost", "alert compensation_failed")
-	p.event(SettleRequested{Step: "a", As: SettleSucceeded, Output: js(`"bad"`)}).refused("schema")
+	p.event(machine.SettleRequested{Step: "a", As: machine.SettleSucceeded, Output: js(`"bad"`)}).refused("schema")
 }
 
 // A step that was caught after a definite answer of an operator lets its
@@ -109,7 +110,7 @@ func TestSettleTheOutputIsChecked(t *testing.T) {
 func TestSettleMayMakeAFailureCatchable(t *testing.T) {
 	p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 	p.unknown("a", "agent_lost", "alert parked")
-	p.event(SettleRequested{Step: "a", As: SettleSucceeded, Output: js(`{"id":"a"}`)}, "do b")
+	p.event(machine.SettleRequested{Step: "a", As: machine.SettleSucceeded, Output: js(`{"id":"a"}`)}, "do b")
 	if in := string(p.call("b", 0).Input.JSON()); in != `{"step":"b","in0":{"id":"a"}}` {
 		t.Errorf("got %s", in)
 	}
@@ -128,7 +129,7 @@ func TestWhenAnUndoFailsDefaults(t *testing.T) {
 	p := start(t, flow(a, do("b", after("a"))), "do a")
 	p.ok("a", "do b")
 	p.fail("b", "declined", "undo a")
-	if got := p.call("a", 0).CompleteBy.Sub(noon); got != defaultTimeout {
+	if got := p.call("a", 0).CompleteBy.Sub(noon); got != machine.DefaultTimeout {
 		t.Errorf("got complete-by after %v", got)
 	}
 	p.fail("a", "unavailable")

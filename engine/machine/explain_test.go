@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"fmt"
@@ -6,9 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // explained are runs in every state, with what is said about them in
@@ -18,12 +19,12 @@ var explained = []struct {
 	run  func(t *testing.T) *play
 }{
 	{"queued", func(t *testing.T) *play {
-		return startWith(t, flow(do("a"), runDeadline(second(7200))), map[string]Slot{"shop": {Until: noon.Add(second(20)), Why: "circuit open"}})
+		return startWith(t, flow(do("a"), runDeadline(second(7200))), map[string]machine.Slot{"shop": {Until: noon.Add(second(20)), Why: "circuit open"}})
 	}},
 	{"running", func(t *testing.T) *play {
 		p := start(t, flow(do("a"), do("b", idempotent, timeout(second(90)), heartbeat(second(20)))), "do a", "do b")
 		p.now = p.now.Add(second(3))
-		p.event(TakenOver{By: 2, From: 1}, "do b")
+		p.event(machine.TakenOver{By: 2, From: 1}, "do b")
 		return p
 	}},
 	{"backoff", func(t *testing.T) *play {
@@ -32,7 +33,7 @@ var explained = []struct {
 	}},
 	{"held", func(t *testing.T) *play {
 		p := start(t, flow(do("a"), do("b", after("a")), do("c", after("a"), agent("bank"))), "do a")
-		p.slots = map[string]Slot{"shop": {Why: "full"}, "bank": {Until: noon.Add(second(30)), Why: "circuit open"}}
+		p.slots = map[string]machine.Slot{"shop": {Why: "full"}, "bank": {Until: noon.Add(second(30)), Why: "circuit open"}}
 		return p.ok("a")
 	}},
 	{"many steps", func(t *testing.T) *play {
@@ -45,7 +46,7 @@ var explained = []struct {
 	{"lookup has to wait", func(t *testing.T) *play {
 		p := start(t, flow(do("a", lookup)), "do a")
 		p.now = p.now.Add(second(30))
-		return p.event(TimePassed{})
+		return p.event(machine.TimePassed{})
 	}},
 	{"overdue for an engine", func(t *testing.T) *play {
 		p := start(t, flow(do("a", tries(3))), "do a")
@@ -72,14 +73,14 @@ var explained = []struct {
 	}},
 	{"paused", func(t *testing.T) *play {
 		p := start(t, flow(do("a"), do("b"), do("c", after("a")), runDeadline(second(300))), "do a", "do b")
-		p.event(PauseRequested{By: "ann", Reason: "the bank is being moved"})
+		p.event(machine.PauseRequested{By: "ann", Reason: "the bank is being moved"})
 		p.now = p.now.Add(second(2))
 		return p.ok("a")
 	}},
 	{"paused while it is undone", func(t *testing.T) *play {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
-		p.event(PauseRequested{})
+		p.event(machine.PauseRequested{})
 		return p.permanent("b", "no_carrier")
 	}},
 	{"parked: unknown", func(t *testing.T) *play {
@@ -113,7 +114,7 @@ var explained = []struct {
 	}},
 	{"a turn waits for the pivot", func(t *testing.T) *play {
 		p := start(t, flow(do("p", pivot)), "do p")
-		return p.event(CancelRequested{By: "ann", Reason: "wrong order"})
+		return p.event(machine.CancelRequested{By: "ann", Reason: "wrong order"})
 	}},
 	{"compensating", func(t *testing.T) *play {
 		p := start(t, flow(do("a"), do("b"), do("c"), do("d", after("a"))), "do a", "do b", "do c")
@@ -125,7 +126,7 @@ var explained = []struct {
 	{"undo waits until nobody is at work", func(t *testing.T) *play {
 		p := start(t, flow(do("a", undoByKey)), "do a")
 		p.now = p.now.Add(second(30))
-		return p.event(TimePassed{})
+		return p.event(machine.TimePassed{})
 	}},
 	{"output is learned", func(t *testing.T) *play {
 		p := start(t, flow(do("a", idempotent, tries(1))), "do a")
@@ -162,12 +163,12 @@ var explained = []struct {
 	{"cancelled", func(t *testing.T) *play {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
-		p.event(CancelRequested{NoCompensate: true, By: "ann", Reason: "by hand"})
+		p.event(machine.CancelRequested{NoCompensate: true, By: "ann", Reason: "by hand"})
 		return p.fail("b", "aborted")
 	}},
 	{"cancelled without a reason", func(t *testing.T) *play {
 		p := start(t, flow(do("a")), "do a")
-		p.event(CancelRequested{By: "ann"})
+		p.event(machine.CancelRequested{By: "ann"})
 		return p.fail("a", "aborted")
 	}},
 }
@@ -180,7 +181,7 @@ func TestExplain(t *testing.T) {
 	for _, c := range explained {
 		p := c.run(t)
 		before := snapshot(p.s)
-		x := p.s.Explain(p.wf, p.now)
+		x := story.Explain(p.s, p.wf, p.now)
 		if string(before) != string(snapshot(p.s)) {
 			t.Errorf("%s: explaining changed the state", c.name)
 		}
@@ -210,22 +211,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestExplainWords(t *testing.T) {
-	for text, want := range map[string]string{
-		"o-1": "o-1", "team/x:1": "team/x:1", `a["k"]`: `'a["k"]'`, "it's": `'it'\''s'`, "": "''",
-	} {
-		if got := word(text); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
-	}
-	for d, want := range map[time.Duration]string{
-		1400 * time.Millisecond: "1.4s", 100 * time.Second: "1m40s", 2*time.Hour + 29*time.Second: "2h0m",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("%v: got %s, want %s", d, got, want)
-		}
-	}
-	if x := NewState().Explain(flow(), noon); len(x.Sentences) != 1 {
+func TestExplainBeforeTheFirstRecord(t *testing.T) {
+	if x := story.Explain(machine.NewState(), flow(), noon); len(x.Sentences) != 1 {
 		t.Errorf("got %+v", x)
 	}
 }

@@ -1,16 +1,18 @@
-package machine
+package machine_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // told returns the facts of a kind about a step, oldest first.
-func (p *play) told(kind FactKind, step string) []Fact {
+func (p *play) told(kind story.FactKind, step string) []story.Fact {
 	p.t.Helper()
-	var found []Fact
+	var found []story.Fact
 	for _, f := range p.facts {
 		if f.Kind == kind && f.Step == step {
 			found = append(found, f)
@@ -30,18 +32,18 @@ func TestFactsOfACallThatLearns(t *testing.T) {
 	p.unknown("b", "lost", "do b")
 	p.okWith("b", `{"id":"learned"}`, "undo b")
 	p.ok("b", "undo a")
-	starts := p.told(FactAttemptStarted, "b")
-	if len(starts) != 3 || starts[0].Purpose != PurposeDo || starts[1].Purpose != PurposeLearn || starts[2].Purpose != PurposeUndo {
+	starts := p.told(story.FactAttemptStarted, "b")
+	if len(starts) != 3 || starts[0].Purpose != story.PurposeDo || starts[1].Purpose != story.PurposeLearn || starts[2].Purpose != story.PurposeUndo {
 		t.Fatalf("got %+v", starts)
 	}
 	if starts[1].Action != "shop.b" || starts[2].Action != "shop.unb" || starts[0].Undo || !starts[1].Undo || starts[2].Attempt != 1 {
 		t.Errorf("got %+v", starts)
 	}
-	if f := p.told(FactUndoFinished, "b")[0]; f.Attempt != 1 || f.Status != "undone" {
+	if f := p.told(story.FactUndoFinished, "b")[0]; f.Attempt != 1 || f.Status != "undone" {
 		t.Errorf("got %+v, want one try", f)
 	}
 	v := p.view("b")
-	if v.UndoAttempts != 1 || len(v.Calls) != 3 || v.Calls[1].Purpose != PurposeLearn {
+	if v.UndoAttempts != 1 || len(v.Calls) != 3 || v.Calls[1].Purpose != story.PurposeLearn {
 		t.Errorf("got %d undo attempts, calls %+v", v.UndoAttempts, v.Calls)
 	}
 }
@@ -77,10 +79,10 @@ func TestFactsTellTheDeadlineOfTheDirection(t *testing.T) {
 	p.now = p.now.Add(second(1))
 	p.ok("a", "undo a")
 	step, undo := noon.Add(second(50)), noon.Add(second(701))
-	if f := p.told(FactAttemptFinished, "a")[0]; !f.StepDeadline.Equal(step) || !f.UndoDeadline.IsZero() {
+	if f := p.told(story.FactAttemptFinished, "a")[0]; !f.StepDeadline.Equal(step) || !f.UndoDeadline.IsZero() {
 		t.Errorf("finished: got %v and %v", f.StepDeadline, f.UndoDeadline)
 	}
-	if f := p.told(FactAttemptStarted, "a")[1]; !f.UndoDeadline.Equal(undo) || !f.StepDeadline.IsZero() {
+	if f := p.told(story.FactAttemptStarted, "a")[1]; !f.UndoDeadline.Equal(undo) || !f.StepDeadline.IsZero() {
 		t.Errorf("undo started: got %v and %v", f.StepDeadline, f.UndoDeadline)
 	}
 	if v := p.view("a"); !v.Deadline.Equal(step) || !v.UndoDeadline.Equal(undo) {
@@ -89,7 +91,7 @@ func TestFactsTellTheDeadlineOfTheDirection(t *testing.T) {
 	if f, s := p.s.Deadline().Sub(noon), p.s.CompensationDeadline().Sub(noon); f != second(300) || s != 24*time.Hour {
 		t.Errorf("run: got %v and %v", f, s)
 	}
-	if f := p.told(FactRunTurned, "b")[0]; f.CompensationDeadline.Sub(noon) != 24*time.Hour {
+	if f := p.told(story.FactRunTurned, "b")[0]; f.CompensationDeadline.Sub(noon) != 24*time.Hour {
 		t.Errorf("turned: got %v", f.CompensationDeadline)
 	}
 }
@@ -104,20 +106,20 @@ func TestStuckCompensationNamesTheUndo(t *testing.T) {
 	p.fail("d", "declined", "undo b[k]", "undo c")
 	p.ok("c")
 	p.permanent("b[k]", "denied", "alert compensation_failed")
-	f := p.told(FactRunParked, "d")[0]
+	f := p.told(story.FactRunParked, "d")[0]
 	if len(f.UndoFailures) != 1 || f.UndoFailures[0].Step != `b["k"]` || f.UndoFailures[0].Code != "denied" || f.Undone != 1 || f.UndoBlocked != 1 {
 		t.Errorf("got %+v", f)
 	}
-	var alert Alert
+	var alert machine.Alert
 	for _, c := range p.last.Commands() {
-		if a, ok := c.(Alert); ok {
+		if a, ok := c.(machine.Alert); ok {
 			alert = a
 		}
 	}
 	if alert.Step != `b["k"]` || alert.Code != "denied" {
 		t.Errorf("got alert %+v", alert)
 	}
-	if failures, blocked := p.twin.UndoFailures(p.wf); len(failures) != 1 || blocked != 1 {
+	if failures, blocked := story.UndoFailures(p.twin, p.wf); len(failures) != 1 || blocked != 1 {
 		t.Errorf("from the journal: %+v and %d", failures, blocked)
 	}
 }
@@ -127,27 +129,27 @@ func TestFactsOfWaits(t *testing.T) {
 	t.Run("cool-down", func(t *testing.T) { // S41
 		p := start(t, flow(do("a", tries(1), exhausted(dsl.ExhaustedCoolDown))), "do a")
 		p.fail("a", "flaky")
-		if f := p.told(FactRetryScheduled, "a")[0]; !f.CoolDown || f.Attempt != 1 || !f.Until.Equal(noon.Add(15*time.Minute)) {
+		if f := p.told(story.FactRetryScheduled, "a")[0]; !f.CoolDown || f.Attempt != 1 || !f.Until.Equal(noon.Add(15*time.Minute)) {
 			t.Errorf("got %+v", f)
 		}
 	})
 	t.Run("backoff", func(t *testing.T) {
 		p := start(t, flow(do("a", tries(2))), "do a")
 		p.fail("a", "flaky")
-		if f := p.told(FactRetryScheduled, "a")[0]; f.CoolDown || f.Purpose != PurposeDo || f.Attempt != 2 {
+		if f := p.told(story.FactRetryScheduled, "a")[0]; f.CoolDown || f.Purpose != story.PurposeDo || f.Attempt != 2 {
 			t.Errorf("got %+v", f)
 		}
 	})
 	t.Run("grace before a lookup", func(t *testing.T) {
 		p := start(t, flow(do("a", lookup)), "do a")
 		p.wait(second(30))
-		if f := p.told(FactRetryScheduled, "a")[0]; f.Purpose != PurposeLookup || f.Attempt != 0 || !f.Until.Equal(p.now.Add(grace)) {
+		if f := p.told(story.FactRetryScheduled, "a")[0]; f.Purpose != story.PurposeLookup || f.Attempt != 0 || !f.Until.Equal(p.now.Add(machine.Grace)) {
 			t.Errorf("got %+v", f)
 		}
 	})
 	t.Run("a slot, for an instance", func(t *testing.T) { // S65
-		p := startWith(t, flow(do("a", each("k", "l"))), map[string]Slot{"shop": {Free: 1}}, "do a[k]")
-		if f := p.told(FactStepHeld, `a["l"]`)[0]; f.Agent != "shop" {
+		p := startWith(t, flow(do("a", each("k", "l"))), map[string]machine.Slot{"shop": {Free: 1}}, "do a[k]")
+		if f := p.told(story.FactStepHeld, `a["l"]`)[0]; f.Agent != "shop" {
 			t.Errorf("got %+v", f)
 		}
 	})
@@ -156,8 +158,8 @@ func TestFactsOfWaits(t *testing.T) {
 // S82: what an instance says of itself is told under its name and attempt.
 func TestFactsOfProgress(t *testing.T) {
 	p := start(t, flow(do("a", each("k"))), "do a[k]")
-	p.event(AttemptProgress{Attempt: p.call("a[k]", 0).Attempt, Number: 7, Note: "half", Blob: []byte("x")})
-	if f := p.told(FactAttemptProgress, `a["k"]`)[0]; f.Attempt != 1 || f.Purpose != PurposeDo || f.Message != "half" {
+	p.event(machine.AttemptProgress{Attempt: p.call("a[k]", 0).Attempt, Number: 7, Note: "half", Blob: []byte("x")})
+	if f := p.told(story.FactAttemptProgress, `a["k"]`)[0]; f.Attempt != 1 || f.Purpose != story.PurposeDo || f.Message != "half" {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -165,7 +167,7 @@ func TestFactsOfProgress(t *testing.T) {
 // The story's first line names the run and its key.
 func TestFactsNameTheRun(t *testing.T) {
 	p := start(t, flow(do("a")), "do a")
-	if f := p.told(FactRunCreated, "")[0]; f.Run != "o-42" || f.Key != "k" {
+	if f := p.told(story.FactRunCreated, "")[0]; f.Run != "o-42" || f.Key != "k" {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -176,18 +178,18 @@ func TestFactsOfAnInstanceTellHowManyThereAre(t *testing.T) {
 	p := start(t, flow(do("a", each("k", "l", "m"), parallel(1), idempotent, tries(2)), do("b", after("a"))), "do a[k]")
 	p.fail("a[k]", "unavailable")
 	p.wait(second(1), "do a[k]")
-	for _, kind := range []FactKind{FactAttemptStarted, FactAttemptFinished, FactRetryScheduled} {
+	for _, kind := range []story.FactKind{story.FactAttemptStarted, story.FactAttemptFinished, story.FactRetryScheduled} {
 		if f := p.told(kind, `a["k"]`)[0]; f.Among != 3 {
 			t.Errorf("%s is of an instance among %d, want 3", kind, f.Among)
 		}
 	}
 	p.ok("a[k]", "do a[l]")
 	p.ok("a[l]", "do a[m]")
-	if f := p.told(FactAttemptStarted, `a["m"]`)[0]; f.Among != 3 {
+	if f := p.told(story.FactAttemptStarted, `a["m"]`)[0]; f.Among != 3 {
 		t.Errorf("the last instance is among %d, want 3", f.Among)
 	}
 	p.ok("a[m]", "do b")
-	if f := p.told(FactAttemptStarted, "b")[0]; f.Among != 0 {
+	if f := p.told(story.FactAttemptStarted, "b")[0]; f.Among != 0 {
 		t.Errorf("a step without for_each is among %d instances", f.Among)
 	}
 }
@@ -200,7 +202,7 @@ func TestFactsOfAForEachStepTellHowLongItTook(t *testing.T) {
 	p.ok("a[k]", "do a[l]")
 	p.wait(second(4))
 	p.ok("a[l]")
-	if f := p.told(FactStepFinished, "a"); len(f) != 1 || f[0].Took != 7*time.Second {
+	if f := p.told(story.FactStepFinished, "a"); len(f) != 1 || f[0].Took != 7*time.Second {
 		t.Errorf("the step's end is told as %+v, want one that took 7 s", f)
 	}
 }

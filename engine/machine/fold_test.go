@@ -1,73 +1,70 @@
-package machine
+package machine_test
 
 import (
 	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
+	"testing"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/internal/wire"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // snapshot is everything the state knows, byte for byte: the persisted fields
 // with the values behind references, and what the indexes answer.
-func snapshot(s *State) []byte {
-	e := &encoder{at: 1}
-	e.uint(uint64(s.run.Records))
-	e.int(s.checkpoints)
-	e.int(s.values.bytes)
-	e.instant(s.run.Last)
-	for _, f := range runCodec {
-		f.put(e, &s.run)
+func snapshot(s *machine.State) []byte {
+	all := model.Delta{At: 1, Run: &model.RunPatch{Mask: 1<<len(model.RunFields) - 1, To: *s.Run()}}
+	var values []dsl.Value
+	for _, o := range s.Run().Outputs {
+		values = append(values, o.Value.V)
 	}
-	for _, o := range s.run.Outputs {
-		e.value(o.Value.V)
-	}
-	for i, n := range s.nodes {
-		e.uint(uint64(i))
-		for _, f := range nodeCodec {
-			f.put(e, n)
-		}
+	for i, n := range s.Nodes() {
+		p := model.NodePatch{Node: i, Mask: 1<<len(model.NodeFields) - 1, To: n}
 		for _, h := range model.NodeValues(n) {
-			e.value(h.V)
+			values = append(values, h.V)
 		}
 		for k := range n.Attempts {
-			e.int(int64(n.Attempts[k].Call))
-			for _, f := range attemptCodec {
-				f.put(e, &n.Attempts[k])
-			}
+			p.Attempts = append(p.Attempts, model.AttemptPatch{Mask: 1<<len(model.AttemptFields) - 1, To: n.Attempts[k]})
 		}
+		all.Nodes = append(all.Nodes, p)
 	}
-	e.instant(s.nextDue())
-	for _, h := range s.Held() {
-		e.string(h.Agent)
-		e.int(int64(h.Steps))
-		e.time(h.Until)
+	records := []machine.Record{machine.NewRecord(machine.TimePassed{}, all)}
+	for _, v := range values {
+		records = append(records, machine.NewRecord(machine.AttemptOK{Output: v}, model.Delta{At: 1}))
 	}
-	return e.b
+	b, err := wire.Encode(records)
+	if err != nil {
+		panic(err) // every event is known
+	}
+	b = fmt.Appendf(b, "%d %d %d %d", s.Run().Records, s.Run().Last, s.Checkpoints(), s.Weight())
+	due, timed := s.NextDue()
+	return fmt.Appendf(b, "%v %v %+v", due, timed, s.Held())
 }
 
 // decideTwice decides and checks on the way that deciding changes nothing and
 // is deterministic: promise 1.
-func decideTwice(wf *dsl.Workflow, s *State, in Input) (Record, error) {
+func decideTwice(wf *dsl.Workflow, s *machine.State, in machine.Input) (machine.Record, error) {
 	before := snapshot(s)
-	rec := Decide(wf, s, in)
+	rec := machine.Decide(wf, s, in)
 	scratch := in.Scratch
 	if scratch == nil {
-		scratch = &Scratch{}
+		scratch = &machine.Scratch{}
 	}
 	in.Scratch = scratch
-	Decide(wf, s, in)
-	again := Decide(wf, s, in) // in memory that was used before
+	machine.Decide(wf, s, in)
+	again := machine.Decide(wf, s, in) // in memory that was used before
 	if !bytes.Equal(before, snapshot(s)) {
 		return rec, fmt.Errorf("promise 1: Decide(%T) changed its input", in.Event)
 	}
-	a, err := EncodeRecords([]Record{rec})
+	a, err := wire.Encode([]machine.Record{rec})
 	if err != nil {
 		return rec, err
 	}
-	b, err := EncodeRecords([]Record{again})
+	b, err := wire.Encode([]machine.Record{again})
 	if err != nil {
 		return rec, err
 	}
@@ -78,10 +75,10 @@ func decideTwice(wf *dsl.Workflow, s *State, in Input) (Record, error) {
 }
 
 // tellAll writes a record's commands out, values included.
-func tellAll(r Record) []string {
+func tellAll(r machine.Record) []string {
 	var told []string
 	for _, c := range r.Commands() {
-		if inv, ok := c.(Invoke); ok {
+		if inv, ok := c.(machine.Invoke); ok {
 			input := string(inv.Input.JSON())
 			inv.Input = dsl.Value{}
 			if inv.Checkpoint != nil {
@@ -99,16 +96,16 @@ func tellAll(r Record) []string {
 // A journal is what a store would hold: bytes only.
 type journal struct{ rows [][]byte }
 
-func (j *journal) append(rec Record) error {
-	row, err := EncodeRecords([]Record{rec})
+func (j *journal) append(rec machine.Record) error {
+	row, err := wire.Encode([]machine.Record{rec})
 	if err != nil {
 		return err
 	}
-	back, err := DecodeRecords(row)
+	back, err := wire.Decode(row)
 	if err != nil {
 		return err
 	}
-	if err := sameRecord(&rec, &back[0]); err != nil {
+	if err := wire.Same(&rec, &back[0]); err != nil {
 		return fmt.Errorf("promise 11: %w", err)
 	}
 	j.rows = append(j.rows, row)
@@ -117,20 +114,20 @@ func (j *journal) append(rec Record) error {
 
 // fold reads the journal back, with and without making records of it, which must
 // come to the same: promise 10.
-func (j *journal) fold(wf *dsl.Workflow, scratch *Scratch) (*State, error) {
-	s, plain := NewState(), NewState()
+func (j *journal) fold(wf *dsl.Workflow, scratch *wire.Reader) (*machine.State, error) {
+	s, plain := machine.NewState(), machine.NewState()
 	for _, row := range j.rows {
 		facts := 0
-		records, err := DecodeRecords(slices.Clone(row))
+		records, err := wire.Decode(slices.Clone(row))
 		if err != nil {
 			return nil, err
 		}
-		var told []Event
+		var told []machine.Event
 		for _, r := range records {
-			facts += len(r.Facts(wf, s))
+			facts += len(story.Facts(wf, s, r))
 			s.Apply(r)
 		}
-		counted, err := scratch.Fold(plain, wf, row, func(e Event) { told = append(told, e) })
+		counted, err := foldCounted(scratch, plain, wf, row, func(e machine.Event) { told = append(told, e) })
 		if err != nil {
 			return nil, err
 		}
@@ -149,8 +146,8 @@ func (j *journal) fold(wf *dsl.Workflow, scratch *Scratch) (*State, error) {
 	return s, nil
 }
 
-func foldRow(s *State, row []byte) error {
-	records, err := DecodeRecords(slices.Clone(row))
+func foldRow(s *machine.State, row []byte) error {
+	records, err := wire.Decode(slices.Clone(row))
 	if err != nil {
 		return err
 	}
@@ -161,9 +158,48 @@ func foldRow(s *State, row []byte) error {
 }
 
 // sameFold compares two folds of the same records: promise 10.
-func sameFold(a, b *State) error {
+func sameFold(a, b *machine.State) error {
 	if x, y := snapshot(a), snapshot(b); !bytes.Equal(x, y) {
 		return fmt.Errorf("promise 10: two folds differ (%d and %d bytes)", len(x), len(y))
 	}
 	return nil
+}
+
+// foldCounted folds a row without making records, as an engine does, and returns how many
+// facts it has.
+func foldCounted(r *wire.Reader, s *machine.State, wf *dsl.Workflow, row []byte, each func(machine.Event)) (facts int, err error) {
+	err = r.Fold(s, row, func(c *machine.Change) {
+		facts += story.Count(wf, c)
+		if each != nil {
+			each(c.Event())
+		}
+	})
+	return facts, err
+}
+
+// countFacts returns how many facts a record has, without telling them.
+func countFacts(wf *dsl.Workflow, s *machine.State, rec machine.Record) int {
+	c := s.Change(&rec)
+	return story.Count(wf, &c)
+}
+
+// applyCounted applies a record and returns how many facts it has.
+func applyCounted(s *machine.State, wf *dsl.Workflow, rec machine.Record) int {
+	c := s.Change(&rec)
+	facts := story.Count(wf, &c)
+	c.Apply()
+	return facts
+}
+
+// Nobody has changed what all nodes and runs share.
+func checkShared(t *testing.T) {
+	t.Helper()
+	if !reflect.DeepEqual(model.NoMore, model.More{}) || model.NoHead != (model.Head{}) || !reflect.DeepEqual(model.NoTrouble, model.Trouble{}) || !reflect.DeepEqual(model.Blank, model.Node{More: &model.NoMore}) {
+		t.Fatal("what states share was changed")
+	}
+	for i := range model.Pristine {
+		if !reflect.DeepEqual(model.Pristine[i], model.Node{Step: int32(i), State: machine.StepPending, More: &model.NoMore}) {
+			t.Fatalf("the step %d that states share was changed", i)
+		}
+	}
 }

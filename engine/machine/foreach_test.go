@@ -1,10 +1,11 @@
-package machine
+package machine_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 func TestForEachInstancesRunAtOnce(t *testing.T) {
@@ -122,6 +123,6 @@ func TestForEachUndoRunsInParallel(t *testing.T) {
 func TestForEachUnknownInstanceParks(t *testing.T) {
 	p := start(t, flow(do("a", each("k"), maxFailures(1))), "do a[k]")
 	p.unknown("a[k]", "agent_lost", "alert parked").is("parked").effects("a[k] maybe")
-	p.event(RetryRequested{}).refused("settle")
-	p.event(SettleRequested{Step: `a["k"]`, As: SettleNotDone}).is("succeeded").state("a[k] failed", "a succeeded")
+	p.event(machine.RetryRequested{}).refused("settle")
+	p.event(machine.SettleRequested{Step: `a["k"]`, As: machine.SettleNotDone}).is("succeeded").state("a[k] failed", "a succeeded")
 }

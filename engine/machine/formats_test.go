@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"bytes"
@@ -7,6 +7,10 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/internal/wire"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // released are rows of a run as the first engines of format 2 and of format 3
@@ -47,11 +51,11 @@ func TestFormatsReadAlike(t *testing.T) {
 	for _, tt := range released {
 		t.Run(tt.name, func(t *testing.T) {
 			two, three := fromHex(t, tt.two), fromHex(t, tt.three)
-			old, err := DecodeRecords(two)
+			old, err := wire.Decode(two)
 			if err != nil {
 				t.Fatal(err)
 			}
-			now, err := DecodeRecords(three)
+			now, err := wire.Decode(three)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,19 +63,19 @@ func TestFormatsReadAlike(t *testing.T) {
 				t.Fatalf("%d records, want %d", len(now), len(old))
 			}
 			for k := range old {
-				if err := sameRecord(&old[k], &now[k]); err != nil {
+				if err := wire.Same(&old[k], &now[k]); err != nil {
 					t.Error(err)
 				}
 			}
-			if again, err := EncodeRecords(old); err != nil || !bytes.Equal(again, three) {
+			if again, err := wire.Encode(old); err != nil || !bytes.Equal(again, three) {
 				t.Errorf("written as\n%x (%v), want\n%x", again, err, three)
 			}
-			s, plain := NewState(), NewState()
+			s, plain := machine.NewState(), machine.NewState()
 			for _, r := range old {
 				s.Apply(r)
 			}
-			var scratch Scratch
-			if _, err := scratch.Fold(plain, nil, three, nil); err != nil {
+			var scratch wire.Reader
+			if _, err := foldCounted(&scratch, plain, nil, three, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := sameFold(s, plain); err != nil {
@@ -90,13 +94,13 @@ func TestFormatsOfEvents(t *testing.T) {
 		{noon.Add(time.Millisecond), "0206060ed1cf8b9a83b2b0060866756c6c", "0306060ea19f97b486e4e00c0866756c6c"},
 		{noon, "0206060e81c08b9a83b2b0060866756c6c", "0306060e82be98e01a0866756c6c"},
 	} {
-		want := AttemptDeferred{Attempt: AttemptID{Node: 3, Call: 7}, Until: tt.until, Why: "full"}
+		want := machine.AttemptDeferred{Attempt: machine.AttemptID{Node: 3, Call: 7}, Until: tt.until, Why: "full"}
 		for _, text := range []string{tt.two, tt.three} {
-			if ev, err := DecodeEvent(fromHex(t, text)); err != nil || !reflect.DeepEqual(ev, want) {
+			if ev, err := wire.DecodeEvent(fromHex(t, text)); err != nil || !reflect.DeepEqual(ev, want) {
 				t.Errorf("%s: got %+v (%v), want %+v", text, ev, err, want)
 			}
 		}
-		if data, err := EncodeEvent(want); err != nil || !bytes.Equal(data, fromHex(t, tt.three)) {
+		if data, err := wire.EncodeEvent(want); err != nil || !bytes.Equal(data, fromHex(t, tt.three)) {
 			t.Errorf("written as %x (%v), want %s", data, err, tt.three)
 		}
 	}
@@ -105,9 +109,10 @@ func TestFormatsOfEvents(t *testing.T) {
 // What a usual change takes from the event must be there, its node must come
 // after the one before, and kinds that do not exist are not read.
 func TestFormatsDamaged(t *testing.T) {
+	const accepted, timePassed = 1, 8 // as the journal numbers them
 	row := fromHex(t, released[1].three)
 	end := 2 + 8 + 3 + 2 + 0x13 // where the event ends: the run's patch, the number of nodes, the first one
-	good := func(data []byte) bool { _, err := DecodeRecords(data); return err == nil }
+	good := func(data []byte) bool { _, err := wire.Decode(data); return err == nil }
 	if !good(row) || row[end] != 0x08 || row[end+3] != 0x04 {
 		t.Fatalf("the row is not what is expected: %x", row[end:])
 	}
@@ -118,19 +123,19 @@ func TestFormatsDamaged(t *testing.T) {
 	}
 	// What follows from an acceptance is all that changes, so that nothing is
 	// missing but the event that it follows from.
-	none := runAccepted.fields(TimePassed{})
-	accepted := append(append(bytes.Clone(row[:10]), kindTimePassed), binary.AppendUvarint(nil, (1^none)<<2|uint64(runAccepted))...)
-	if plain := append(append(bytes.Clone(row[:10]), kindTimePassed), 1<<2, 4, 0); !good(plain) {
+	none := uint64(model.RunStateBit | model.RunBegunBit | model.RunIDBit | model.RunNameBit | model.RunStartedBit | model.RunLiveBit | model.RunWorkflowBit | model.RunStepsBit)
+	changed := append(append(bytes.Clone(row[:10]), timePassed), binary.AppendUvarint(nil, (1^none)<<2|accepted)...)
+	if plain := append(append(bytes.Clone(row[:10]), timePassed), 1<<2, 4, 0); !good(plain) {
 		t.Fatalf("a record of one change of the run is not read: %x", plain)
 	}
-	timePassed := append(append(bytes.Clone(row[:10]), kindTimePassed), row[end:]...)
+	noAnswer := append(append(bytes.Clone(row[:10]), timePassed), row[end:]...)
 	for name, data := range map[string][]byte{
-		"an end without an answer":      timePassed,
-		"a start of no run":             append(accepted, 0),
+		"an end without an answer":      noAnswer,
+		"a start of no run":             append(changed, 0),
 		"a run's change of no kind":     with(end, 1<<2|3),
 		"the end of a node before zero": with(11, 1),
 		"the end of a call before zero": with(12, 1),
-		"a node twice":                  with(end+4, byte(usualEnd)<<1),
+		"a node twice":                  with(end+4, 2<<1),
 	} {
 		if good(data) {
 			t.Errorf("%s is read", name)

@@ -342,9 +342,10 @@ func (d *decider) giveUp(i int, m model.Miss, exhausted bool) {
 
 // hopeless reports whether nobody can find out or undo what a node may have
 // left behind: the last rung of the ladder.
-func (d *decider) hopeless(i int) bool {
-	n := d.get(i)
-	step := d.step(n)
+func (d *decider) hopeless(i int) bool { return hopeless(d.wf, d.get(i)) }
+
+func hopeless(wf *dsl.Workflow, n *model.Node) bool {
+	step := wf.Steps[n.Step]
 	if n.Effect() != EffectMaybe || n.Known || step.NoUndo || step.Undo == nil {
 		return false
 	}

@@ -1,9 +1,11 @@
-package machine
+package machine_test
 
 import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // S4, S8, S9, S14, S15, S16: order only where declared; every step is recorded
@@ -47,9 +49,9 @@ func TestGraphDiamondStartsTheJoinOnce(t *testing.T) {
 // S35: only an answer of an open attempt of this run counts.
 func TestGraphAnswerOfNoAttempt(t *testing.T) {
 	p := start(t, flow(do("a")), "do a")
-	p.event(AttemptOK{Attempt: AttemptID{Node: 0, Call: 2}}).nothing()
-	p.event(AttemptOK{Attempt: AttemptID{Node: 7, Call: 1}}).nothing()
-	p.event(AttemptOK{Attempt: AttemptID{Node: -1, Call: 1}}).nothing()
+	p.event(machine.AttemptOK{Attempt: machine.AttemptID{Node: 0, Call: 2}}).nothing()
+	p.event(machine.AttemptOK{Attempt: machine.AttemptID{Node: 7, Call: 1}}).nothing()
+	p.event(machine.AttemptOK{Attempt: machine.AttemptID{Node: -1, Call: 1}}).nothing()
 	if !p.last.Late() {
 		t.Error("want the stray answer reported as late")
 	}
@@ -64,7 +66,7 @@ func TestGraphOutputs(t *testing.T) {
 	}
 	p := start(t, wf, "do a")
 	p.okWith("a", `{"id":"a long enough output"}`).is("succeeded")
-	out := p.s.Outputs()
+	out := story.Outputs(p.s)
 	if len(out) != 2 || string(out[0].Value.JSON()) != `{"id":"a long enough output"}` {
 		t.Fatalf("got outputs %+v", out)
 	}

@@ -52,7 +52,7 @@ func (d *decider) found() {
 	}
 }
 
-// lostFailure is why the run is parked, as people see it.
-func lostFailure(r *model.Run) dsl.Failure {
+// LostFailure is why the run is parked, as people see it.
+func LostFailure(r *model.Run) dsl.Failure {
 	return dsl.Failure{Code: CodeEngineLost, Message: r.LostWhy}
 }

@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"flag"
@@ -8,23 +8,26 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
-var gone = EngineLost{Deaths: 3, Why: "3 engines ended one after the other"}
+var gone = machine.EngineLost{Deaths: 3, Why: "3 engines ended one after the other"}
 
 // A run with which engines died is held until a person says how it goes on:
 // nothing starts, answers count, and a second mark changes nothing.
 func TestEngineLostHoldsTheRun(t *testing.T) {
 	p := start(t, flow(do("a"), do("b", after("a")), do("c", tries(2))), "do a", "do c")
-	p.event(gone, "alert parked").is("parked").failure(CodeEngineLost)
+	p.event(gone, "alert parked").is("parked").failure(machine.CodeEngineLost)
 	p.event(gone)
 	p.ok("a").state("b held").is("parked")
 	p.fail("c", "flaky").state("c backoff")
 	p.wait(second(10)).state("c backoff")
-	p.event(TakenOver{By: 9, From: 8}).is("parked")
-	p.event(PauseRequested{}).refused("parked")
-	p.event(ResumeRequested{}).refused("parked")
-	p.event(RetryRequested{By: "ann"}, "do b", "do c").is("running")
+	p.event(machine.TakenOver{By: 9, From: 8}).is("parked")
+	p.event(machine.PauseRequested{}).refused("parked")
+	p.event(machine.ResumeRequested{}).refused("parked")
+	p.event(machine.RetryRequested{By: "ann"}, "do b", "do c").is("running")
 	p.ok("b").ok("c").is("succeeded")
 	p.event(gone).is("succeeded")
 }
@@ -32,22 +35,22 @@ func TestEngineLostHoldsTheRun(t *testing.T) {
 // Whatever the run was doing, each of the verbs that end the state lets it go on.
 func TestEngineLostVerbs(t *testing.T) {
 	t.Run("a run in which nothing has started does not return to the queue", func(t *testing.T) {
-		p := startWith(t, flow(do("a")), map[string]Slot{"shop": {Why: "full"}})
+		p := startWith(t, flow(do("a")), map[string]machine.Slot{"shop": {Why: "full"}})
 		p.is("queued").event(gone, "alert parked").is("parked")
-		p.event(RetryRequested{}).is("running")
+		p.event(machine.RetryRequested{}).is("running")
 	})
 	t.Run("cancel", func(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
 		p.event(gone, "alert parked")
-		p.event(CancelRequested{By: "ann"}).is("compensating")
+		p.event(machine.CancelRequested{By: "ann"}).is("compensating")
 		p.ok("b", "undo b").ok("b", "undo a").ok("a").is("cancelled")
 	})
 	t.Run("compensate", func(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
 		p.event(gone, "alert parked")
-		p.event(CompensateRequested{By: "ann"}).is("compensating").failure(CodeEngineLost)
+		p.event(machine.CompensateRequested{By: "ann"}).is("compensating").failure(machine.CodeEngineLost)
 		p.ok("b", "undo b").ok("b", "undo a").ok("a").is("compensated")
 	})
 	t.Run("a run that is being undone", func(t *testing.T) {
@@ -55,24 +58,24 @@ func TestEngineLostVerbs(t *testing.T) {
 		p.ok("a", "do b")
 		p.fail("b", "declined", "undo a")
 		p.event(gone, "alert parked").is("parked")
-		p.event(CompensateRequested{}).refused("retry")
-		p.event(RetryRequested{}).is("compensating")
+		p.event(machine.CompensateRequested{}).refused("retry")
+		p.event(machine.RetryRequested{}).is("compensating")
 		p.ok("a").is("compensated")
 	})
 	t.Run("a run that was parked before", func(t *testing.T) {
 		p := start(t, flow(do("a"), manual), "do a")
 		p.fail("a", "declined", "alert parked")
-		p.event(gone).is("parked").failure(CodeEngineLost) // it needs a person already
-		p.event(RetryRequested{}).is("parked").failure("a declined")
-		p.event(RetryRequested{}, "do a").is("running")
+		p.event(gone).is("parked").failure(machine.CodeEngineLost) // it needs a person already
+		p.event(machine.RetryRequested{}).is("parked").failure("a declined")
+		p.event(machine.RetryRequested{}, "do a").is("running")
 	})
 	t.Run("a run whose deadline passes meanwhile", func(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a")), runDeadline(second(20))), "do a")
 		p.event(gone, "alert parked")
 		p.ok("a").state("b held")
-		p.wait(second(30)).is("parked").failure(CodeEngineLost)
-		p.event(RetryRequested{}, "undo a").is("compensating")
-		p.ok("a").is("compensated").failure(CodeDeadlineExceeded)
+		p.wait(second(30)).is("parked").failure(machine.CodeEngineLost)
+		p.event(machine.RetryRequested{}, "undo a").is("compensating")
+		p.ok("a").is("compensated").failure(machine.CodeDeadlineExceeded)
 	})
 }
 
@@ -80,7 +83,7 @@ func TestEngineLostVerbs(t *testing.T) {
 func TestEngineLostIsExplained(t *testing.T) {
 	p := start(t, flow(do("a")), "do a")
 	p.event(gone, "alert parked")
-	x := p.s.Explain(p.wf, p.now)
+	x := story.Explain(p.s, p.wf, p.now)
 	text := x.String()
 	if !x.NeedsHuman || !strings.Contains(text, "engine_lost") || !strings.Contains(text, gone.Why) {
 		t.Errorf("the explanation is %q", text)
@@ -90,7 +93,7 @@ func TestEngineLostIsExplained(t *testing.T) {
 			t.Errorf("the remedies are %q, want %q among them", x.Remedies, want)
 		}
 	}
-	if f := p.facts[len(p.facts)-1]; f.Kind != FactRunParked || f.Code != CodeEngineLost || f.Message != gone.Why {
+	if f := p.facts[len(p.facts)-1]; f.Kind != story.FactRunParked || f.Code != machine.CodeEngineLost || f.Message != gone.Why {
 		t.Errorf("the last fact is %+v", f)
 	}
 }
@@ -105,13 +108,13 @@ func TestEngineLostGoldenJournal(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a")), do("c"), runDeadline(second(600))), "do a", "do c")
 		p.event(gone, "alert parked")
 		p.ok("a")
-		p.event(RetryRequested{By: "ann", Reason: "the bug is mended", Ask: 3}, "do b")
+		p.event(machine.RetryRequested{By: "ann", Reason: "the bug is mended", Ask: 3}, "do b")
 		p.ok("b")
-		p.event(EngineLost{Why: "a decision took more than 30s"}, "alert parked")
-		p.event(PauseRequested{By: "ann"}).refused("parked")
+		p.event(machine.EngineLost{Why: "a decision took more than 30s"}, "alert parked")
+		p.event(machine.PauseRequested{By: "ann"}).refused("parked")
 		p.wait(time.Second)
-		p.event(TakenOver{By: 4, From: 3})
-		p.event(CompensateRequested{By: "ann", Ask: 5}, "undo b")
+		p.event(machine.TakenOver{By: 4, From: 3})
+		p.event(machine.CompensateRequested{By: "ann", Ask: 5}, "undo b")
 		p.ok("b", "undo a")
 		p.ok("c", "undo c")
 		p.ok("c")

@@ -1,10 +1,11 @@
-package machine
+package machine_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // S2, S41: what happens when the attempts are used up is chosen per step.
@@ -37,7 +38,7 @@ func TestOrderAfterAFailedAttempt(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a")), manual), "do a")
 		p.ok("a", "do b")
 		p.fail("b", "declined", "alert parked").is("parked")
-		p.event(CompensateRequested{}, "undo a")
+		p.event(machine.CompensateRequested{}, "undo a")
 		p.ok("a").is("compensated").failure("b declined")
 	})
 }
@@ -75,7 +76,7 @@ func TestIdempotencyKey(t *testing.T) {
 	if got := p.call("a[k]", 0).IdempotencyKey; got != key {
 		t.Errorf("the second attempt has key %s, the first had %s", got, key)
 	}
-	p.event(TakenOver{By: 2, From: 1}, "do a[k]", "do a[l]")
+	p.event(machine.TakenOver{By: 2, From: 1}, "do a[k]", "do a[l]")
 	if got := p.call("a[k]", 0).IdempotencyKey; got != key {
 		t.Errorf("after a takeover the key is %s, it was %s", got, key)
 	}
@@ -109,7 +110,7 @@ func TestIdempotencyKeyIsStable(t *testing.T) {
 		{"charge", "", "do", 1, "a797e699bfebaf2784d0b2ce578f5c36"},
 		{"cha", "rge", "do", 0, "8a44ee464021d0847998b2d80cb3b7ee"},
 	} {
-		if got := idempotencyKey(1042, tc.step, tc.key, tc.direction, tc.generation); got != tc.want {
+		if got := machine.IdempotencyKey(1042, tc.step, tc.key, tc.direction, tc.generation); got != tc.want {
 			t.Errorf("%+v: got %s", tc, got)
 		}
 	}
@@ -134,12 +135,12 @@ func TestIdempotencyKeyGeneration(t *testing.T) {
 	p := start(t, wf, "do a")
 	key := p.call("a", 0).IdempotencyKey
 	p.fail("a", "flaky", "alert parked")
-	p.event(RetryRequested{Step: "a"}, "do a") // S60: with the same key
+	p.event(machine.RetryRequested{Step: "a"}, "do a") // S60: with the same key
 	if got := p.call("a", 0).IdempotencyKey; got != key {
 		t.Errorf("retry changed the key")
 	}
 	p.fail("a", "flaky", "alert parked")
-	p.event(RetryRequested{Step: "a", NewKey: true}, "do a")
+	p.event(machine.RetryRequested{Step: "a", NewKey: true}, "do a")
 	if got := p.call("a", 0).IdempotencyKey; got == key {
 		t.Errorf("retry --new-key kept the key")
 	}
@@ -148,6 +149,6 @@ func TestIdempotencyKeyGeneration(t *testing.T) {
 func TestIdempotencyKeyNewKeyIsRefusedInDoubt(t *testing.T) {
 	p := start(t, flow(do("a", idempotent, tries(1), exhausted(dsl.ExhaustedPark))), "do a")
 	p.unknown("a", "agent_lost", "alert parked")
-	p.event(RetryRequested{NewKey: true}).refused("settle")
-	p.event(RetryRequested{}, "do a") // same key, idempotent
+	p.event(machine.RetryRequested{NewKey: true}).refused("settle")
+	p.event(machine.RetryRequested{}, "do a") // same key, idempotent
 }

@@ -1,10 +1,11 @@
-package machine
+package machine_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 func TestOutcomeOfAnAttempt(t *testing.T) {
@@ -55,7 +56,7 @@ func TestRetryWhatIsRepeated(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := start(t, flow(tc.step), "do a")
 			tc.fail(p)
-			if got := p.view("a").Forward == StepBackoff; got != tc.repeats {
+			if got := p.view("a").Forward == machine.StepBackoff; got != tc.repeats {
 				t.Errorf("repeated: got %v, want %v\n%s", got, tc.repeats, p.dump())
 			}
 		})
@@ -81,27 +82,27 @@ func TestRetryCeiling(t *testing.T) {
 func TestRetryIntervals(t *testing.T) {
 	r := retry(9)
 	for n, want := range []time.Duration{second(1), second(2), second(4), second(8), second(16), second(30), second(30)} {
-		if got := growth(r, n+1); got != want {
+		if got := machine.Growth(r, n+1); got != want {
 			t.Errorf("exponential %d: got %v, want %v", n+1, got, want)
 		}
 	}
 	r.Strategy = 2 // linear
-	if got := growth(r, 3); got != second(3) {
+	if got := machine.Growth(r, 3); got != second(3) {
 		t.Errorf("linear: got %v", got)
 	}
 	r.Strategy = 3 // constant
-	if got := growth(r, 3); got != second(1) {
+	if got := machine.Growth(r, 3); got != second(1) {
 		t.Errorf("constant: got %v", got)
 	}
 	r.Strategy, r.Multiplier = 1, 1e300
-	if got := growth(r, 500); got != second(30) {
+	if got := machine.Growth(r, 500); got != second(30) {
 		t.Errorf("an overflowing interval: got %v", got)
 	}
 }
 
 func TestRetryAfterWinsIfLonger(t *testing.T) {
 	p := start(t, flow(do("a", tries(2))), "do a")
-	p.event(AttemptFailed{Attempt: p.call("a", 0).Attempt, Code: "rate_limited", RetryAfter: second(7)})
+	p.event(machine.AttemptFailed{Attempt: p.call("a", 0).Attempt, Code: "rate_limited", RetryAfter: second(7)})
 	p.wait(second(7), "do a")
 }
 

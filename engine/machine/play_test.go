@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"fmt"
@@ -9,6 +9,9 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/internal/wire"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -19,19 +22,19 @@ import (
 type play struct {
 	t     *testing.T
 	wf    *dsl.Workflow
-	s     *State
-	twin  *State // folded from bytes, record by record
-	plain *State // folded from bytes alone
-	mem   Scratch
+	s     *machine.State
+	twin  *machine.State // folded from bytes, record by record
+	plain *machine.State // folded from bytes alone
+	mem   wire.Reader
 	j     journal
 	now   time.Time
-	slots map[string]Slot
-	last  Record
+	slots map[string]machine.Slot
+	last  machine.Record
 
-	ceilings Ceilings
+	ceilings machine.Ceilings
 	stored   int64
-	calls    []Invoke
-	facts    []Fact
+	calls    []machine.Invoke
+	facts    []story.Fact
 }
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -42,31 +45,31 @@ func start(t *testing.T, wf *dsl.Workflow, want ...string) *play {
 	return startWith(t, wf, nil, want...)
 }
 
-func startWith(t *testing.T, wf *dsl.Workflow, slots map[string]Slot, want ...string) *play {
+func startWith(t *testing.T, wf *dsl.Workflow, slots map[string]machine.Slot, want ...string) *play {
 	t.Helper()
-	p := &play{t: t, wf: wf, s: NewState(), twin: NewState(), plain: NewState(), now: noon, slots: slots}
-	p.event(Started{RunID: 42, Name: "o-42", Key: "k", Vars: js(`{"x":1}`), Trigger: "manual", StartedBy: "ann"}, want...)
+	p := &play{t: t, wf: wf, s: machine.NewState(), twin: machine.NewState(), plain: machine.NewState(), now: noon, slots: slots}
+	p.event(machine.Started{RunID: 42, Name: "o-42", Key: "k", Vars: js(`{"x":1}`), Trigger: "manual", StartedBy: "ann"}, want...)
 	return p
 }
 
 // event delivers an event now.
-func (p *play) event(e Event, want ...string) *play {
+func (p *play) event(e machine.Event, want ...string) *play {
 	p.t.Helper()
-	rec, err := decideTwice(p.wf, p.s, Input{At: p.now, Event: e, Slots: p.slots, Ceilings: p.ceilings, Journal: p.stored})
+	rec, err := decideTwice(p.wf, p.s, machine.Input{At: p.now, Event: e, Slots: p.slots, Ceilings: p.ceilings, Journal: p.stored})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.last = rec
-	p.facts = append(p.facts, rec.Facts(p.wf, p.s)...)
+	p.facts = append(p.facts, story.Facts(p.wf, p.s, rec)...)
 	var got []string
 	for _, c := range rec.Commands() {
 		switch c := c.(type) {
-		case Invoke:
+		case machine.Invoke:
 			p.calls = append(p.calls, c)
 			got = append(got, verb(c.Purpose)+" "+p.node(c))
-		case Stop:
+		case machine.Stop:
 			got = append(got, "stop "+p.nameOf(c.Attempt.Node))
-		case Alert:
+		case machine.Alert:
 			got = append(got, "alert "+c.Kind)
 		}
 	}
@@ -85,10 +88,10 @@ func (p *play) event(e Event, want ...string) *play {
 	if err := foldRow(p.twin, p.j.rows[len(p.j.rows)-1]); err != nil {
 		p.t.Fatal(err)
 	}
-	if _, err := p.mem.Fold(p.plain, p.wf, p.j.rows[len(p.j.rows)-1], nil); err != nil {
+	if _, err := foldCounted(&p.mem, p.plain, p.wf, p.j.rows[len(p.j.rows)-1], nil); err != nil {
 		p.t.Fatal(err)
 	}
-	for _, twin := range []*State{p.twin, p.plain} {
+	for _, twin := range []*machine.State{p.twin, p.plain} {
 		if err := sameFold(p.s, twin); err != nil {
 			p.t.Fatal(err)
 		}
@@ -100,7 +103,7 @@ func verb(p sdk.Purpose) string {
 	return map[sdk.Purpose]string{sdk.PurposeDo: "do", sdk.PurposeUndo: "undo", sdk.PurposeLookup: "lookup"}[p]
 }
 
-func (p *play) node(c Invoke) string {
+func (p *play) node(c machine.Invoke) string {
 	name := p.wf.Steps[c.Step].Name
 	if c.Key != "" {
 		name += "[" + c.Key + "]"
@@ -109,24 +112,24 @@ func (p *play) node(c Invoke) string {
 }
 
 func (p *play) nameOf(i int) string {
-	return strings.ReplaceAll(p.s.Node(p.wf, i).Name, `"`, "")
+	return strings.ReplaceAll(story.Node(p.s, p.wf, i).Name, `"`, "")
 }
 
 // call returns the newest call of a node that the machine still waits for, or
 // with a number the call of that number.
-func (p *play) call(node string, number int) Invoke {
+func (p *play) call(node string, number int) machine.Invoke {
 	p.t.Helper()
 	for k := len(p.calls) - 1; k >= 0; k-- {
 		c := p.calls[k]
 		if p.node(c) != node || number != 0 && c.Attempt.Call != number {
 			continue
 		}
-		if a := p.s.nodes[c.Attempt.Node].Find(c.Attempt.Call); number != 0 || a != nil && a.Status == model.AttemptOpen {
+		if a := p.s.Nodes()[c.Attempt.Node].Find(c.Attempt.Call); number != 0 || a != nil && a.Status == model.AttemptOpen {
 			return c
 		}
 	}
 	p.t.Fatalf("no call of %s is in flight\n%s", node, p.dump())
-	return Invoke{}
+	return machine.Invoke{}
 }
 
 func (p *play) ok(node string, want ...string) *play {
@@ -136,27 +139,27 @@ func (p *play) ok(node string, want ...string) *play {
 
 func (p *play) okWith(node, output string, want ...string) *play {
 	p.t.Helper()
-	return p.event(AttemptOK{Attempt: p.call(node, 0).Attempt, Output: js(output)}, want...)
+	return p.event(machine.AttemptOK{Attempt: p.call(node, 0).Attempt, Output: js(output)}, want...)
 }
 
 func (p *play) fail(node, code string, want ...string) *play {
 	p.t.Helper()
-	return p.event(AttemptFailed{Attempt: p.call(node, 0).Attempt, Code: code, Message: "the agent says " + code}, want...)
+	return p.event(machine.AttemptFailed{Attempt: p.call(node, 0).Attempt, Code: code, Message: "the agent says " + code}, want...)
 }
 
 func (p *play) permanent(node, code string, want ...string) *play {
 	p.t.Helper()
-	return p.event(AttemptFailed{Attempt: p.call(node, 0).Attempt, Code: code, Permanent: true}, want...)
+	return p.event(machine.AttemptFailed{Attempt: p.call(node, 0).Attempt, Code: code, Permanent: true}, want...)
 }
 
 func (p *play) unknown(node, code string, want ...string) *play {
 	p.t.Helper()
-	return p.event(AttemptUnknown{Attempt: p.call(node, 0).Attempt, Code: code}, want...)
+	return p.event(machine.AttemptUnknown{Attempt: p.call(node, 0).Attempt, Code: code}, want...)
 }
 
 func (p *play) notDone(node string, want ...string) *play {
 	p.t.Helper()
-	return p.event(AttemptNotDone{Attempt: p.call(node, 0).Attempt}, want...)
+	return p.event(machine.AttemptNotDone{Attempt: p.call(node, 0).Attempt}, want...)
 }
 
 // wait lets time pass, as the Supervisor would say it: every due time on the
@@ -176,10 +179,10 @@ func (p *play) wait(d time.Duration, want ...string) *play {
 		if due.Equal(end) {
 			break
 		}
-		p.event(TimePassed{}) // nothing may be commanded before the end
+		p.event(machine.TimePassed{}) // nothing may be commanded before the end
 	}
 	p.now = end
-	return p.event(TimePassed{}, want...)
+	return p.event(machine.TimePassed{}, want...)
 }
 
 // state checks the states of nodes, written "a succeeded".
@@ -188,7 +191,7 @@ func (p *play) state(want ...string) *play {
 	for _, w := range want {
 		name, state, _ := strings.Cut(w, " ")
 		i := p.find(name)
-		if got := p.s.Node(p.wf, i).State.String(); got != state {
+		if got := story.Node(p.s, p.wf, i).State.String(); got != state {
 			p.t.Fatalf("%s: got state %s, want %s\n%s", name, got, state, p.dump())
 		}
 	}
@@ -200,7 +203,7 @@ func (p *play) effects(want ...string) *play {
 	p.t.Helper()
 	for _, w := range want {
 		name, effect, _ := strings.Cut(w, " ")
-		if got := p.s.Node(p.wf, p.find(name)).Effect.String(); got != effect {
+		if got := story.Node(p.s, p.wf, p.find(name)).Effect.String(); got != effect {
 			p.t.Fatalf("%s: got effect %s, want %s", name, got, effect)
 		}
 	}
@@ -209,7 +212,7 @@ func (p *play) effects(want ...string) *play {
 
 func (p *play) find(name string) int {
 	p.t.Helper()
-	for i := range p.s.nodes {
+	for i := range p.s.Nodes() {
 		if p.nameOf(i) == name {
 			return i
 		}
@@ -219,9 +222,9 @@ func (p *play) find(name string) int {
 }
 
 // view returns the view of a node.
-func (p *play) view(name string) NodeView {
+func (p *play) view(name string) story.NodeView {
 	p.t.Helper()
-	return p.s.Node(p.wf, p.find(name))
+	return story.Node(p.s, p.wf, p.find(name))
 }
 
 // is checks the state of the run.
@@ -251,7 +254,7 @@ func (p *play) refused(text string) *play {
 	if !ok || !strings.Contains(r.Reason, text) {
 		p.t.Fatalf("got %+v, want a refusal with %q", p.last.Event(), text)
 	}
-	if p.last.run != nil || len(p.last.nodes) > 0 {
+	if p.last.Delta().Run != nil || len(p.last.Delta().Nodes) > 0 {
 		p.t.Fatalf("a refused verb changed something")
 	}
 	return p
@@ -269,7 +272,7 @@ func (p *play) nothing() *play {
 func (p *play) dump() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "run %s failure %+v\n", p.s.Status(), p.s.Failure())
-	for v := range p.s.Nodes(p.wf) {
+	for v := range story.Nodes(p.s, p.wf) {
 		fmt.Fprintf(&b, "  %-14s %-12s effect %-5s code %q undo %q until %v\n", v.Name, v.State, v.Effect, v.Code, v.UndoCode, v.Until)
 	}
 	return b.String()

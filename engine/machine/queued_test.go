@@ -1,13 +1,15 @@
-package machine
+package machine_test
 
 import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // nobody are the slots of an engine that records runs and starts nothing.
-var nobody = map[string]Slot{"shop": {Why: "no engine"}, "bank": {Why: "no engine"}}
+var nobody = map[string]machine.Slot{"shop": {Why: "no engine"}, "bank": {Why: "no engine"}}
 
 // S14, S52, S55: a run that nobody starts yet is queued, whatever could be told
 // of it without starting anything, and has spent nothing.
@@ -24,13 +26,13 @@ func TestQueued(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := startWith(t, wf, nobody)
 			p.is("queued")
-			for v := range p.s.Nodes(wf) {
-				if v.Attempts != 0 || v.Failures != 0 || v.Effect != EffectNone || v.State == StepRunning || !v.CompleteBy.IsZero() {
+			for v := range story.Nodes(p.s, wf) {
+				if v.Attempts != 0 || v.Failures != 0 || v.Effect != machine.EffectNone || v.State == machine.StepRunning || !v.CompleteBy.IsZero() {
 					t.Errorf("got %+v", v)
 				}
 			}
-			p.event(SlotsFreed{}).is("queued") // still nobody
-			p.event(TimePassed{}).is("queued")
+			p.event(machine.SlotsFreed{}).is("queued") // still nobody
+			p.event(machine.TimePassed{}).is("queued")
 		})
 	}
 }
@@ -47,21 +49,21 @@ func TestQueuedStarts(t *testing.T) {
 	t.Run("by a takeover", func(t *testing.T) {
 		p := startWith(t, wf(), nobody)
 		p.slots = nil
-		p.event(TakenOver{By: 2}, "do a", "do b[k]").is("running")
-		p.event(SlotsFreed{}).nothing()
+		p.event(machine.TakenOver{By: 2}, "do a", "do b[k]").is("running")
+		p.event(machine.SlotsFreed{}).nothing()
 	})
 	t.Run("by a takeover with slots of its own", func(t *testing.T) {
 		p := startWith(t, wf(), nobody)
-		p.slots = map[string]Slot{"shop": {Free: 3}, "bank": {Free: 3}}
-		p.event(TakenOver{By: 2}, "do a", "do b[k]").is("running")
+		p.slots = map[string]machine.Slot{"shop": {Free: 3}, "bank": {Free: 3}}
+		p.event(machine.TakenOver{By: 2}, "do a", "do b[k]").is("running")
 	})
 	t.Run("when slots free", func(t *testing.T) {
 		p := startWith(t, wf(), nobody)
-		p.event(TakenOver{By: 2}).is("queued")
-		p.slots = map[string]Slot{"shop": {}, "bank": {Free: 1}}
-		p.event(SlotsFreed{}, "do b[k]").is("running")
+		p.event(machine.TakenOver{By: 2}).is("queued")
+		p.slots = map[string]machine.Slot{"shop": {}, "bank": {Free: 1}}
+		p.event(machine.SlotsFreed{}, "do b[k]").is("running")
 		p.slots = nil
-		p.event(SlotsFreed{}, "do a")
+		p.event(machine.SlotsFreed{}, "do a")
 	})
 }
 
@@ -79,13 +81,13 @@ func TestQueuedLimits(t *testing.T) {
 		p := startWith(t, flow(do("a"), runDeadline(second(60)), manual), nobody)
 		p.wait(second(60), "alert parked").is("parked")
 		p.slots = nil
-		p.event(RetryRequested{Extend: second(60)}, "do a")
+		p.event(machine.RetryRequested{Extend: second(60)}, "do a")
 	})
 	t.Run("without a deadline it waits for ever", func(t *testing.T) {
 		p := startWith(t, flow(do("a")), nobody)
 		p.wait(1000 * second(3600)).is("queued")
 		p.slots = nil
-		p.event(TakenOver{By: 2}, "do a")
+		p.event(machine.TakenOver{By: 2}, "do a")
 		if c := p.call("a", 0); c.Number != 1 || !c.CompleteBy.Equal(p.now.Add(second(30))) {
 			t.Errorf("got attempt %d until %v", c.Number, c.CompleteBy)
 		}
@@ -99,24 +101,24 @@ func TestQueuedLimits(t *testing.T) {
 // Verbs on a queued run.
 func TestQueuedVerbs(t *testing.T) {
 	p := startWith(t, flow(do("a")), nobody)
-	p.event(RetryRequested{}).refused("queued, not parked")
-	p.event(CompensateRequested{}).refused("queued, not parked")
-	p.event(ResumeRequested{}).refused("not paused")
-	p.event(SettleRequested{Step: "a", As: SettleNotDone}).refused("not in doubt")
-	p.event(PauseRequested{By: "ann"}).is("paused")
+	p.event(machine.RetryRequested{}).refused("queued, not parked")
+	p.event(machine.CompensateRequested{}).refused("queued, not parked")
+	p.event(machine.ResumeRequested{}).refused("not paused")
+	p.event(machine.SettleRequested{Step: "a", As: machine.SettleNotDone}).refused("not in doubt")
+	p.event(machine.PauseRequested{By: "ann"}).is("paused")
 	p.slots = nil
-	p.event(TakenOver{By: 2}).is("paused")
-	p.event(ResumeRequested{By: "ann"}, "do a").is("running")
+	p.event(machine.TakenOver{By: 2}).is("paused")
+	p.event(machine.ResumeRequested{By: "ann"}, "do a").is("running")
 
 	// S53: what was paused in the queue does not return to it.
 	p = startWith(t, flow(do("a")), nobody)
-	p.event(PauseRequested{By: "ann"}).is("paused").event(ResumeRequested{By: "ann"})
-	if got := p.s.Status(); got == RunQueued {
+	p.event(machine.PauseRequested{By: "ann"}).is("paused").event(machine.ResumeRequested{By: "ann"})
+	if got := p.s.Status(); got == machine.RunQueued {
 		t.Errorf("resumed in the queue: %v", got)
 	}
 
 	p = startWith(t, flow(do("a"), do("b", after("a"))), nobody)
-	p.event(CancelRequested{By: "ann"}).is("cancelled").failure("cancelled") // ends at once
+	p.event(machine.CancelRequested{By: "ann"}).is("cancelled").failure("cancelled") // ends at once
 	if p.s.Undone()+p.s.LeftAsIs() != 0 {
 		t.Error("something was undone in a run that did nothing")
 	}

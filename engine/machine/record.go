@@ -41,12 +41,26 @@ func (r Record) Empty() bool {
 	if r.final {
 		return true
 	}
-	if _, takeover := r.event.(TakenOver); takeover {
-		return false
-	}
-	_, _, verb := Asked(r.event)
-	return !verb // the person who asked finds the answer in the journal, whatever it changed
+	return !says(r.event)
 }
+
+// says reports whether an event is recorded although it changes nothing: a takeover, and
+// a verb, because the person who asked finds the answer in the journal.
+func says(event Event) bool {
+	if _, takeover := event.(TakenOver); takeover {
+		return true
+	}
+	_, _, verb := Asked(event)
+	return verb
+}
+
+// NewRecord returns the record of an event and of what it changed, as a journal holds it.
+func NewRecord(event Event, d model.Delta) Record {
+	return Record{event: event, at: d.At, run: d.Run, nodes: d.Nodes}
+}
+
+// Delta returns what the record changes. The caller must not change it.
+func (r *Record) Delta() model.Delta { return model.Delta{At: r.at, Run: r.run, Nodes: r.nodes} }
 
 // At returns the record's time on the store's clock.
 func (r Record) At() time.Time { return r.at.Time() }

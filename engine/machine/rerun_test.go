@@ -1,10 +1,12 @@
-package machine
+package machine_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 func undoFirst(s *spec)  { s.OnRerun = dsl.RerunUndoFirst }
@@ -16,12 +18,12 @@ func heartbeat(d time.Duration) option {
 
 func (p *play) checkpoint(node string, number int, blob string) *play {
 	p.t.Helper()
-	return p.event(AttemptProgress{Attempt: p.call(node, 0).Attempt, Number: number, Blob: []byte(blob)})
+	return p.event(machine.AttemptProgress{Attempt: p.call(node, 0).Attempt, Number: number, Blob: []byte(blob)})
 }
 
 func (p *play) beat(node string) *play {
 	p.t.Helper()
-	return p.event(AttemptProgress{Attempt: p.call(node, 0).Attempt})
+	return p.event(machine.AttemptProgress{Attempt: p.call(node, 0).Attempt})
 }
 
 // lastKey returns the idempotency key of the newest call of a node.
@@ -50,14 +52,14 @@ func TestRerunContinues(t *testing.T) {
 	t.Run("after a takeover, and an older attempt does not turn it back", func(t *testing.T) {
 		p := start(t, flow(do("a", continueIt, idempotent)), "do a")
 		p.checkpoint("a", 10, "at 10")
-		p.event(TakenOver{By: 2, From: 1}, "do a")
+		p.event(machine.TakenOver{By: 2, From: 1}, "do a")
 		if c := p.call("a", 2).Checkpoint; c == nil || c.Number != 10 {
 			t.Fatalf("got %+v", c)
 		}
-		p.event(AttemptProgress{Attempt: p.call("a", 2).Attempt, Number: 20, Blob: []byte{}})
-		p.event(AttemptProgress{Attempt: p.call("a", 1).Attempt, Number: 11, Blob: []byte("at 11")})
-		p.event(AttemptFailed{Attempt: p.call("a", 1).Attempt, Code: "flaky"})
-		p.event(AttemptFailed{Attempt: p.call("a", 2).Attempt, Code: "flaky"})
+		p.event(machine.AttemptProgress{Attempt: p.call("a", 2).Attempt, Number: 20, Blob: []byte{}})
+		p.event(machine.AttemptProgress{Attempt: p.call("a", 1).Attempt, Number: 11, Blob: []byte("at 11")})
+		p.event(machine.AttemptFailed{Attempt: p.call("a", 1).Attempt, Code: "flaky"})
+		p.event(machine.AttemptFailed{Attempt: p.call("a", 2).Attempt, Code: "flaky"})
 		p.wait(second(2), "do a")
 		if c := p.call("a", 0).Checkpoint; c == nil || c.Number != 20 || len(c.Blob) != 0 {
 			t.Errorf("got %+v", c)
@@ -67,8 +69,8 @@ func TestRerunContinues(t *testing.T) {
 		p := start(t, flow(do("a", continueIt, idempotent, tries(1)), manual), "do a")
 		p.checkpoint("a", 3, "at 3")
 		p.permanent("a", "disk_full", "alert parked").effects("a maybe")
-		p.event(RetryRequested{NewKey: true}).refused("settle that first")
-		p.event(RetryRequested{}, "do a")
+		p.event(machine.RetryRequested{NewKey: true}).refused("settle that first")
+		p.event(machine.RetryRequested{}, "do a")
 		if c := p.call("a", 0).Checkpoint; c == nil || c.Number != 3 {
 			t.Errorf("got %+v", c)
 		}
@@ -135,7 +137,7 @@ func TestRerunUndoesFirst(t *testing.T) {
 		if again.IdempotencyKey == key || again.Number != 2 || again.Checkpoint != nil {
 			t.Errorf("got attempt %d under %s", again.Number, again.IdempotencyKey)
 		}
-		if f := p.told(FactUndoFinished, "a")[0]; f.Status != "undone" || f.Attempt != 1 {
+		if f := p.told(story.FactUndoFinished, "a")[0]; f.Status != "undone" || f.Attempt != 1 {
 			t.Errorf("got %+v", f)
 		}
 		p.ok("a", "do b")
@@ -166,7 +168,7 @@ func TestRerunUndoesFirst(t *testing.T) {
 	})
 	t.Run("a takeover waits for the attempt in flight, and its answer counts", func(t *testing.T) {
 		p := start(t, wf(idempotent), "do a")
-		p.event(TakenOver{By: 2, From: 1}).state("a running")
+		p.event(machine.TakenOver{By: 2, From: 1}).state("a running")
 		p.ok("a", "do b")
 	})
 	t.Run("the undo is repeated under its own rules", func(t *testing.T) {
@@ -177,7 +179,7 @@ func TestRerunUndoesFirst(t *testing.T) {
 		p.wait(second(1), "undo a")
 		p.unknown("a", "agent_lost")
 		p.wait(second(2), "undo a")
-		p.event(TakenOver{By: 2, From: 1}, "undo a")
+		p.event(machine.TakenOver{By: 2, From: 1}, "undo a")
 		p.ok("a", "do a")
 	})
 	t.Run("nothing was done: asked first", func(t *testing.T) {
@@ -201,14 +203,14 @@ func TestRerunUndoesFirst(t *testing.T) {
 	t.Run("the undo waits for its agent", func(t *testing.T) {
 		p := start(t, wf(undoAgent), "do a")
 		p.unknown("a", "agent_lost")
-		p.slots = map[string]Slot{"depot": {Why: "full"}}
+		p.slots = map[string]machine.Slot{"depot": {Why: "full"}}
 		p.wait(second(1))
 		if v := p.view("a"); v.HeldBy != "depot" {
 			t.Errorf("held by %q", v.HeldBy)
 		}
 		p.slots = nil
-		p.event(SlotsFreed{}, "undo a")
-		p.event(AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: p.now.Add(second(3)), Why: "circuit open"})
+		p.event(machine.SlotsFreed{}, "undo a")
+		p.event(machine.AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: p.now.Add(second(3)), Why: "circuit open"})
 		p.wait(second(3), "undo a")
 		p.ok("a", "do a")
 	})
@@ -243,30 +245,30 @@ func TestRerunUndoFails(t *testing.T) {
 	t.Run("parks, and a retry undoes again", func(t *testing.T) {
 		p := begin(t)
 		p.permanent("a", "locked", "alert parked").is("parked").failure("a locked").state("a failed").effects("a maybe")
-		p.event(RetryRequested{By: "ann"}, "undo a").is("running")
+		p.event(machine.RetryRequested{By: "ann"}, "undo a").is("running")
 		p.ok("a", "do a")
 		p.ok("a").is("succeeded")
 	})
 	t.Run("unknown: neither retried nor called again until it is settled", func(t *testing.T) {
 		p := begin(t, undoOnce)
 		p.unknown("a", "agent_lost", "alert parked").is("parked")
-		p.event(RetryRequested{}).refused("settle")
+		p.event(machine.RetryRequested{}).refused("settle")
 		q := *p
 		q.s, q.twin, q.plain = p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		key := p.calls[1].IdempotencyKey
-		p.event(SettleRequested{Step: "a", As: SettleNotDone}).effects("a none").is("parked")
-		p.event(RetryRequested{}, "do a")
+		p.event(machine.SettleRequested{Step: "a", As: machine.SettleNotDone}).effects("a none").is("parked")
+		p.event(machine.RetryRequested{}, "do a")
 		if p.lastKey("a") == key {
 			t.Error("the key under which it may have been undone is used again")
 		}
-		q.event(CompensateRequested{}, "alert compensation_failed").is("compensation_failed").state("a undo_failed")
+		q.event(machine.CompensateRequested{}, "alert compensation_failed").is("compensation_failed").state("a undo_failed")
 	})
 	t.Run("unknown: the step itself is not asked any more", func(t *testing.T) { // it may have been undone since
 		p := begin(t, lookup, tries(2))
 		p.unknown("a", "agent_lost")
 		p.wait(second(1), "undo a")
 		p.permanent("a", "locked", "alert parked")
-		p.event(RetryRequested{}, "undo a")
+		p.event(machine.RetryRequested{}, "undo a")
 		p.ok("a", "do a")
 	})
 	t.Run("unknown: asked", func(t *testing.T) {
@@ -281,7 +283,7 @@ func TestRerunUndoFails(t *testing.T) {
 	t.Run("then everything is compensated", func(t *testing.T) {
 		p := begin(t)
 		p.permanent("a", "locked", "alert parked")
-		p.event(CompensateRequested{}, "undo a")
+		p.event(machine.CompensateRequested{}, "undo a")
 		p.ok("a", "undo z")
 		p.ok("z").is("compensated")
 	})
@@ -310,20 +312,20 @@ func TestRerunTurns(t *testing.T) {
 	}
 	t.Run("cancel, and it succeeds", func(t *testing.T) {
 		p := begin(t, a())
-		p.event(CancelRequested{}).is("compensating")
+		p.event(machine.CancelRequested{}).is("compensating")
 		p.ok("a", "undo z")
 		p.ok("z").is("cancelled")
 	})
 	t.Run("cancel, and it fails", func(t *testing.T) {
 		p := begin(t, a())
-		p.event(CancelRequested{})
+		p.event(machine.CancelRequested{})
 		p.fail("a", "flaky", "undo a")
 		p.ok("a", "undo z")
 		p.ok("z").is("cancelled")
 	})
 	t.Run("cancel --no-compensate leaves what it does not undo", func(t *testing.T) {
 		p := begin(t, a())
-		p.event(CancelRequested{NoCompensate: true})
+		p.event(machine.CancelRequested{NoCompensate: true})
 		p.fail("a", "flaky").is("cancelled")
 		if p.s.LeftAsIs() != 2 {
 			t.Errorf("got %d left as is", p.s.LeftAsIs())
@@ -356,7 +358,7 @@ func TestRerunTurns(t *testing.T) {
 		p.ok("a").state("a held") // what is in flight ends and is recorded
 		p.fail("b", "flaky")
 		p.wait(second(100)).is("parked")
-		p.event(RetryRequested{}, "do a", "undo b", "do p").is("running")
+		p.event(machine.RetryRequested{}, "do a", "undo b", "do p").is("running")
 		p.ok("b", "do b")
 		p.ok("a")
 		p.ok("b")
@@ -364,13 +366,13 @@ func TestRerunTurns(t *testing.T) {
 	})
 	t.Run("so does a paused one", func(t *testing.T) {
 		p := begin(t, a())
-		p.event(PauseRequested{})
+		p.event(machine.PauseRequested{})
 		p.fail("a", "flaky")
 		p.wait(second(10))
-		p.event(ResumeRequested{}, "undo a")
-		p.event(PauseRequested{})
+		p.event(machine.ResumeRequested{}, "undo a")
+		p.event(machine.PauseRequested{})
 		p.ok("a").state("a held")
-		p.event(ResumeRequested{}, "do a")
+		p.event(machine.ResumeRequested{}, "do a")
 	})
 }
 
@@ -397,7 +399,7 @@ func TestHeartbeats(t *testing.T) {
 		if v := p.view("a"); v.Code != "timeout" || v.Message != "no heartbeat in time" || v.Failures != 1 {
 			t.Errorf("got %q %q %d", v.Code, v.Message, v.Failures)
 		}
-		p.event(AttemptOK{Attempt: p.calls[0].Attempt, Output: js(`{}`)}).nothing()
+		p.event(machine.AttemptOK{Attempt: p.calls[0].Attempt, Output: js(`{}`)}).nothing()
 		if !p.last.Late() {
 			t.Error("want its answer reported as late")
 		}
@@ -429,14 +431,14 @@ func TestHeartbeats(t *testing.T) {
 		p := start(t, flow(do("a", heartbeat(second(5)))), "do a")
 		id := p.call("a", 0).Attempt
 		p.ok("a")
-		p.event(AttemptProgress{Attempt: id}).nothing()
+		p.event(machine.AttemptProgress{Attempt: id}).nothing()
 		if p.last.Late() {
 			t.Error("a heartbeat is no answer")
 		}
 	})
 	t.Run("parked and paused", func(t *testing.T) {
 		p := start(t, flow(do("a", heartbeat(second(5)), idempotent), do("b")), "do a", "do b")
-		p.event(PauseRequested{})
+		p.event(machine.PauseRequested{})
 		p.wait(second(5), "stop a").state("a backoff").is("paused")
 	})
 }
@@ -446,17 +448,17 @@ func TestHeartbeats(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	for name, c := range map[string]struct {
 		wf   *dsl.Workflow
-		ev   func(AttemptID) Event
+		ev   func(machine.AttemptID) machine.Event
 		then string
 	}{
-		"definite": {flow(do("a", tries(2))), func(id AttemptID) Event {
-			return AttemptFailed{Attempt: id, Code: "flaky", RetryAfter: second(20)}
+		"definite": {flow(do("a", tries(2))), func(id machine.AttemptID) machine.Event {
+			return machine.AttemptFailed{Attempt: id, Code: "flaky", RetryAfter: second(20)}
 		}, "do a"},
-		"unknown": {flow(do("a", idempotent)), func(id AttemptID) Event {
-			return AttemptUnknown{Attempt: id, Code: "unavailable", RetryAfter: second(20)}
+		"unknown": {flow(do("a", idempotent)), func(id machine.AttemptID) machine.Event {
+			return machine.AttemptUnknown{Attempt: id, Code: "unavailable", RetryAfter: second(20)}
 		}, "do a"},
-		"unknown, asked": {flow(do("a", lookup)), func(id AttemptID) Event {
-			return AttemptUnknown{Attempt: id, Code: "unavailable", RetryAfter: second(20)}
+		"unknown, asked": {flow(do("a", lookup)), func(id machine.AttemptID) machine.Event {
+			return machine.AttemptUnknown{Attempt: id, Code: "unavailable", RetryAfter: second(20)}
 		}, "lookup a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -470,17 +472,17 @@ func TestRetryAfter(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
 		p.fail("b", "declined", "undo a")
-		p.event(AttemptUnknown{Attempt: p.call("a", 0).Attempt, Code: "unavailable", RetryAfter: second(20)})
+		p.event(machine.AttemptUnknown{Attempt: p.call("a", 0).Attempt, Code: "unavailable", RetryAfter: second(20)})
 		p.wait(second(19))
 		p.wait(second(1), "undo a")
 	})
 	t.Run("not slept beyond a deadline", func(t *testing.T) {
 		p := start(t, flow(do("a", idempotent, undoByKey, deadline(second(10)))), "do a")
-		p.event(AttemptUnknown{Attempt: p.call("a", 0).Attempt, Code: "unavailable", RetryAfter: second(20)}, "undo a")
+		p.event(machine.AttemptUnknown{Attempt: p.call("a", 0).Attempt, Code: "unavailable", RetryAfter: second(20)}, "undo a")
 	})
 	t.Run("an operator need not wait", func(t *testing.T) {
 		p := start(t, flow(do("a", tries(1), exhausted(dsl.ExhaustedPark))), "do a")
-		p.event(AttemptFailed{Attempt: p.call("a", 0).Attempt, Code: "flaky", RetryAfter: second(500)}, "alert parked")
-		p.event(RetryRequested{}, "do a")
+		p.event(machine.AttemptFailed{Attempt: p.call("a", 0).Attempt, Code: "flaky", RetryAfter: second(500)}, "alert parked")
+		p.event(machine.RetryRequested{}, "do a")
 	})
 }

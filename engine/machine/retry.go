@@ -35,11 +35,11 @@ func (d *decider) repeatable(i int, m model.Miss) bool {
 	if m.Kind == model.MissCondition && n.Done && !again {
 		return false // it has been done: doing it again is not a repetition
 	}
-	return mayRepeat(m, settings.Retry, step.Do.Idempotent, step.Retryable)
+	return MayRepeat(m, settings.Retry, step.Do.Idempotent, step.Retryable)
 }
 
-// mayRepeat is the rule for forward attempts and undo attempts alike.
-func mayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string) bool) bool {
+// MayRepeat is the rule for forward attempts and undo attempts alike.
+func MayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string) bool) bool {
 	if slices.Contains(r.NotOn, m.Code) {
 		return false
 	}

@@ -273,17 +273,18 @@ func (d *decider) settle() {
 // alertStuck names the undo that has failed. The error that turned the run does not
 // help the person who has to clean up.
 func (d *decider) alertStuck() {
-	nodes := make([]*model.Node, d.count())
-	for i := range nodes {
-		nodes[i] = d.get(i)
+	f, more := d.run.Failure, 0 // if the deadline passed before any undo could begin
+	for i := range d.count() {
+		n := d.get(i)
+		switch {
+		case n.Expanded || n.Undo != model.UndoFailed:
+			continue
+		case more == 0:
+			f = dsl.Failure{Step: d.name(i), Code: n.Und.Code(), Message: n.Und.Message()}
+		}
+		more++
 	}
-	failures, _ := undoFailures(d.wf, nodes)
-	if len(failures) == 0 { // the deadline passed before any undo could begin
-		f := d.run.Failure
-		failures = []UndoFailure{{f.Step, f.Code, f.Message}}
-	}
-	f := failures[0]
-	if more := len(failures) - 1; more > 0 {
+	if more--; more > 0 {
 		f.Message = strings.TrimSpace(fmt.Sprintf("%s (and %d more)", f.Message, more))
 	}
 	d.alert("compensation_failed", f.Step, f.Code, f.Message)

@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // undoNeeds makes the undo of a step read a field of the output.
@@ -23,8 +24,8 @@ func undoNeeds(field string) option {
 // An output is refused with which the step's undo could not be evaluated, while
 // it can still be corrected.
 func TestSettleTheUndoCanBeEvaluated(t *testing.T) {
-	bad := SettleRequested{Step: "a", As: SettleSucceeded, Output: js(`{"other":"x"}`)}
-	good := SettleRequested{Step: "a", As: SettleSucceeded, Output: js(`{"id":"x"}`)}
+	bad := machine.SettleRequested{Step: "a", As: machine.SettleSucceeded, Output: js(`{"other":"x"}`)}
+	good := machine.SettleRequested{Step: "a", As: machine.SettleSucceeded, Output: js(`{"id":"x"}`)}
 	t.Run("before the run turns back", func(t *testing.T) {
 		p := start(t, flow(do("a", undoNeeds("id")), do("b", after("a"))), "do a")
 		p.unknown("a", "agent_lost", "alert parked")
@@ -60,17 +61,17 @@ func TestSettleTheUndoCanBeEvaluated(t *testing.T) {
 	})
 }
 
-func settleAs(step string, output string) SettleRequested {
+func settleAs(step string, output string) machine.SettleRequested {
 	if output == "" {
-		return SettleRequested{Step: step, As: SettleNotDone, By: "ann"}
+		return machine.SettleRequested{Step: step, As: machine.SettleNotDone, By: "ann"}
 	}
-	return SettleRequested{Step: step, As: SettleSucceeded, Output: js(output), By: "ann"}
+	return machine.SettleRequested{Step: step, As: machine.SettleSucceeded, Output: js(output), By: "ann"}
 }
 
 // A wrong statement can be corrected until something was done on its strength.
 func TestSettleIsCorrected(t *testing.T) {
-	none := map[string]Slot{"shop": {}}
-	full := map[string]Slot{"shop": {Free: 9}}
+	none := map[string]machine.Slot{"shop": {}}
+	full := map[string]machine.Slot{"shop": {Free: 9}}
 	parked := func(t *testing.T, items ...any) *play {
 		t.Helper()
 		p := startWith(t, flow(items...), full, "do a")
@@ -85,7 +86,7 @@ func TestSettleIsCorrected(t *testing.T) {
 		p.event(settleAs("a", `"bad"`)).refused("schema")
 		p.event(settleAs("a", `{"id":"x"}`)).is("running").state("a succeeded", "b held").effects("a done")
 		p.slots = full
-		p.event(TimePassed{}, "do b")
+		p.event(machine.TimePassed{}, "do b")
 		p.ok("b").is("succeeded")
 	})
 	t.Run("another output", func(t *testing.T) {
@@ -94,7 +95,7 @@ func TestSettleIsCorrected(t *testing.T) {
 		p.event(settleAs("a", `{"id":"wrong, and long enough to be referred to"}`)).refused("not in doubt")
 		p.event(settleAs("a", `{"id":"right, and long enough to be referred to"}`)).state("b held")
 		p.slots = full
-		p.event(TimePassed{}, "do b")
+		p.event(machine.TimePassed{}, "do b")
 		if in := string(p.call("b", 0).Input.JSON()); !strings.Contains(in, "right") {
 			t.Errorf("b is called with %s", in)
 		}
@@ -107,7 +108,7 @@ func TestSettleIsCorrected(t *testing.T) {
 		p.event(settleAs("a", `{"id":"x"}`)).is("running").state("b held")
 		p.event(settleAs("a", ""), "alert parked").is("parked").failure("a agent_lost").state("a failed", "b pending", "c pending").effects("a none")
 		p.slots = full
-		p.event(RetryRequested{}, "do a")
+		p.event(machine.RetryRequested{}, "do a")
 		p.event(settleAs("a", `{"id":"x"}`)).refused("still awaited")
 		p.ok("a", "do b")
 		p.ok("b", "do c")
@@ -116,7 +117,7 @@ func TestSettleIsCorrected(t *testing.T) {
 	t.Run("not after a retry was asked for", func(t *testing.T) {
 		p := parked(t, do("a"))
 		p.event(settleAs("a", ""))
-		p.event(RetryRequested{}).state("a held")
+		p.event(machine.RetryRequested{}).state("a held")
 		p.event(settleAs("a", `{"id":"x"}`)).refused("still awaited")
 	})
 	t.Run("a skipped dependent has ended on its strength", func(t *testing.T) {
@@ -132,7 +133,7 @@ func TestSettleIsCorrected(t *testing.T) {
 		p.event(settleAs("a", `{"id":"x"}`)).is("running").state("a succeeded", "b held")
 		p.event(settleAs("a", "")).is("running").state("a caught", "b held")
 		p.slots = full
-		p.event(TimePassed{}, "do b")
+		p.event(machine.TimePassed{}, "do b")
 		if in := string(p.call("b", 0).Input.JSON()); in != `{"step":"b","in0":{"id":"none"}}` {
 			t.Errorf("b is called with %s", in)
 		}
@@ -150,20 +151,20 @@ func TestSettleIsCorrected(t *testing.T) {
 		p.event(settleAs("a", "")).refused("not in doubt")
 	})
 	t.Run("before its undo is called", func(t *testing.T) {
-		for name, ev := range map[string]SettleRequested{"another output": settleAs("a", `{"id":"y"}`), "not done": settleAs("a", "")} {
+		for name, ev := range map[string]machine.SettleRequested{"another output": settleAs("a", `{"id":"y"}`), "not done": settleAs("a", "")} {
 			t.Run(name, func(t *testing.T) {
 				p := startWith(t, flow(do("a"), do("b")), full, "do a", "do b")
 				p.fail("b", "declined")
 				p.unknown("a", "agent_lost", "alert compensation_failed")
 				p.slots = none
 				p.event(settleAs("a", `{"id":"x"}`)).is("compensating").state("a undoing")
-				if ev.As == SettleNotDone {
+				if ev.As == machine.SettleNotDone {
 					p.event(ev).is("failed").effects("a none")
 					return
 				}
 				p.event(ev).is("compensating")
 				p.slots = full
-				p.event(TimePassed{}, "undo a")
+				p.event(machine.TimePassed{}, "undo a")
 				if in := string(p.call("a", 0).Input.JSON()); in != `{"undo":"a","of":{"id":"y"}}` {
 					t.Errorf("the undo of a is called with %s", in)
 				}
@@ -184,9 +185,9 @@ func TestSettleIsCorrected(t *testing.T) {
 		p.event(settleAs("a", `{"id":"wrong"}`)).state("b held")
 		p.slots = full
 		p.slots = none
-		p.event(CancelRequested{By: "ann"}).is("compensating")
+		p.event(machine.CancelRequested{By: "ann"}).is("compensating")
 		p.slots = full
-		p.event(TimePassed{}, "alert compensation_failed").state("a undo_failed")
+		p.event(machine.TimePassed{}, "alert compensation_failed").state("a undo_failed")
 		p.event(settleAs("a", `{"id":"right"}`), "undo a").is("compensating")
 		p.ok("a").is("cancelled")
 	})
@@ -201,7 +202,7 @@ func TestSettleIsCorrected(t *testing.T) {
 		p.event(settleAs(`a["k"]`, "")).refused("a has ended on the strength of that")
 		p.event(settleAs(`a["k"]`, `{"id":"better"}`)).state("b held")
 		p.slots = full
-		p.event(TimePassed{}, "do b")
+		p.event(machine.TimePassed{}, "do b")
 		if in := string(p.call("b", 0).Input.JSON()); !strings.Contains(in, "better") {
 			t.Errorf("b is called with %s", in)
 		}

@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"errors"
@@ -9,20 +9,22 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
 // check looks at what a record made of the state.
-func (w *world) check(before *State, rec Record) error {
+func (w *world) check(before *machine.State, rec machine.Record) error {
 	s := w.s
-	r := &s.run
-	if _, _, verb := Asked(rec.Event()); !verb && len(rec.nodes) == 0 && rec.run == nil && len(rec.Commands()) > 0 {
+	r := s.Run()
+	if _, _, verb := machine.Asked(rec.Event()); !verb && len(rec.Delta().Nodes) == 0 && rec.Delta().Run == nil && len(rec.Commands()) > 0 {
 		return errors.New("a record without changes commands something")
 	}
-	_, blind := rec.Event().(EngineLost) // time does not pass before it
+	_, blind := rec.Event().(machine.EngineLost) // time does not pass before it
 	if st := s.Status(); !st.Final() {
 		due, isDue := s.NextDue()
-		seen := len(s.OpenAttempts(w.wf)) > 0 || isDue || len(s.Held()) > 0 || st == RunPaused || st.NeedsHuman()
+		seen := len(s.OpenAttempts(w.wf)) > 0 || isDue || len(s.Held()) > 0 || st == machine.RunPaused || st.NeedsHuman()
 		if !seen {
 			return fmt.Errorf("promise 4: a %s run is stuck unseen", st)
 		}
@@ -34,7 +36,7 @@ func (w *world) check(before *State, rec Record) error {
 		w.asked++
 	}
 	alerts, want := w.alertsOf(rec), b2i(s.NeedsHuman() && s.Status() != before.Status())
-	if _, isTime := rec.Event().(TimePassed); !isTime && s.NeedsHuman() && before.NeedsHuman() {
+	if _, isTime := rec.Event().(machine.TimePassed); !isTime && s.NeedsHuman() && before.NeedsHuman() {
 		want = alerts & 1 // an operator's attempt may fail within the record: one more alert
 	}
 	if alerts != want {
@@ -43,15 +45,15 @@ func (w *world) check(before *State, rec Record) error {
 	if r.DeadlineRuns() && !blind && !r.Parked && !r.Passed && r.Deadline <= model.ToInstant(w.now) {
 		return errors.New("S57: the run's deadline has passed and the run goes on")
 	}
-	if before.run.Passed && r.Phase == model.PhaseUndo && !r.NoUndo {
+	if before.Run().Passed && r.Phase == model.PhaseUndo && !r.NoUndo {
 		return errors.New("pivot: the run turned after its point of no return")
 	}
-	if v := w.wf.Pivot; v >= 0 && r.Phase == model.PhaseUndo && before.run.Phase == model.PhaseForward && s.nodes[v].Effect() == EffectMaybe {
+	if v := w.wf.Pivot; v >= 0 && r.Phase == model.PhaseUndo && before.Run().Phase == model.PhaseForward && s.Nodes()[v].Effect() == machine.EffectMaybe {
 		return errors.New("pivot: the run turned while nobody knows whether the pivot took effect")
 	}
-	for i, n := range s.nodes {
+	for i, n := range s.Nodes() {
 		if err := w.checkNode(i, n); err != nil {
-			return fmt.Errorf("%s: %w", s.Node(w.wf, i).Name, err)
+			return fmt.Errorf("%s: %w", story.Node(s, w.wf, i).Name, err)
 		}
 	}
 	return w.checkInstances()
@@ -66,18 +68,18 @@ func b2i(b bool) int {
 
 // checkLate holds against every answer that it is late exactly if nobody waited
 // for it any more (S28).
-func (w *world) checkLate(before *State, ev Event, rec Record) error {
-	var id AttemptID
+func (w *world) checkLate(before *machine.State, ev machine.Event, rec machine.Record) error {
+	var id machine.AttemptID
 	switch ev := ev.(type) {
-	case AttemptOK:
+	case machine.AttemptOK:
 		id = ev.Attempt
-	case AttemptFailed:
+	case machine.AttemptFailed:
 		id = ev.Attempt
-	case AttemptUnknown:
+	case machine.AttemptUnknown:
 		id = ev.Attempt
-	case AttemptNotDone:
+	case machine.AttemptNotDone:
 		id = ev.Attempt
-	case AttemptDeferred:
+	case machine.AttemptDeferred:
 		id = ev.Attempt
 	default:
 		if rec.Late() {
@@ -86,8 +88,8 @@ func (w *world) checkLate(before *State, ev Event, rec Record) error {
 		return nil
 	}
 	open := false
-	if id.Node >= 0 && id.Node < len(before.nodes) {
-		a := before.nodes[id.Node].Find(id.Call)
+	if id.Node >= 0 && id.Node < len(before.Nodes()) {
+		a := before.Nodes()[id.Node].Find(id.Call)
 		open = a != nil && a.Status == model.AttemptOpen
 	}
 	due, isDue := before.NextDue()
@@ -103,7 +105,7 @@ func (w *world) checkLate(before *State, ev Event, rec Record) error {
 // checkHeard holds that an attempt that has just been heard of may be silent
 // from now on for as long as its step says.
 func (w *world) checkHeard(k *call) error {
-	a := w.s.nodes[k.node].Find(k.inv.Attempt.Call)
+	a := w.s.Nodes()[k.node].Find(k.inv.Attempt.Call)
 	set, err := w.wf.Steps[k.inv.Step].Settings(&dsl.Scope{})
 	if err != nil || a == nil || a.Status != model.AttemptOpen || set.HeartbeatTimeout == 0 || k.kind != model.CallDo {
 		return err
@@ -120,7 +122,7 @@ func (w *world) checkExplanation() error {
 	if !w.c.chance(30) {
 		return nil
 	}
-	x := w.s.Explain(w.wf, w.now)
+	x := story.Explain(w.s, w.wf, w.now)
 	if !x.NeedsHuman || len(x.Remedies) == 0 || len(x.Sentences) == 0 {
 		return fmt.Errorf("nobody is told what to do about a run that is %s: %+v", w.s.Status(), x)
 	}
@@ -128,10 +130,10 @@ func (w *world) checkExplanation() error {
 }
 
 // alertsOf counts alerts that call for a person.
-func (w *world) alertsOf(rec Record) int {
+func (w *world) alertsOf(rec machine.Record) int {
 	n := 0
 	for _, c := range rec.Commands() {
-		if a, ok := c.(Alert); ok && a.Kind != "overdue" {
+		if a, ok := c.(machine.Alert); ok && a.Kind != "overdue" {
 			n++
 		}
 	}
@@ -171,7 +173,7 @@ func (w *world) checkNode(i int, n *model.Node) error {
 			return fmt.Errorf("attempt %d may be silent for longer than its step says", a.Call)
 		}
 		if (a.Status == model.AttemptFailed || a.Status == model.AttemptUnknown) && a.Kind != model.CallLookup && a.Kind != model.CallUndoLookup {
-			w.misses[AttemptID{i, int(a.Call)}] = true
+			w.misses[machine.AttemptID{i, int(a.Call)}] = true
 		}
 	}
 	missed := 0
@@ -183,10 +185,10 @@ func (w *world) checkNode(i int, n *model.Node) error {
 	if got := int(n.Fwd.Failures + n.Und.Failures); got != missed {
 		return fmt.Errorf("I9: failure count %d, but %d attempts ended without result", got, missed)
 	}
-	if row := stepRow(i, n); row.State == StepRunning && row.CompleteBy.IsZero() {
+	if row := machine.StepRowOf(i, n); row.State == machine.StepRunning && row.CompleteBy.IsZero() {
 		return errors.New("S10: a running row without complete-by")
 	}
-	if n.Undo == model.UndoNone && !n.Ended() && !w.s.run.Parked && !w.s.run.Turning && n.Fwd.Ready != 0 && n.Fwd.Deadline != 0 && n.Fwd.Deadline <= model.ToInstant(w.now) {
+	if n.Undo == model.UndoNone && !n.Ended() && !w.s.Run().Parked && !w.s.Run().Turning && n.Fwd.Ready != 0 && n.Fwd.Deadline != 0 && n.Fwd.Deadline <= model.ToInstant(w.now) {
 		return errors.New("the step's deadline has passed and the step goes on")
 	}
 	return nil
@@ -195,21 +197,21 @@ func (w *world) checkNode(i int, n *model.Node) error {
 // checkInstances compares the counters of for_each steps with their instances.
 func (w *world) checkInstances() error {
 	s := w.s
-	if s.run.Phase == model.PhaseUndo {
+	if s.Run().Phase == model.PhaseUndo {
 		return nil // only effects matter now
 	}
-	for i := range s.run.Steps {
-		a := s.nodes[i]
+	for i := range s.Run().Steps {
+		a := s.Nodes()[i]
 		if !a.Expanded {
 			continue
 		}
 		bad, over, active, flying := 0, 0, 0, 0
 		for k := a.First; k < a.First+a.Count; k++ {
-			n := s.nodes[k]
+			n := s.Nodes()[k]
 			switch {
 			case n.Ended():
 				over++
-				if n.State == StepFailed {
+				if n.State == machine.StepFailed {
 					bad++
 				}
 			case n.Fwd.Ready != 0:
@@ -230,7 +232,7 @@ func (w *world) checkInstances() error {
 			return fmt.Errorf("%s: counters %d/%d/%d, instances %d/%d/%d", name, a.Bad, a.Over, a.Active, bad, over, active)
 		case set.MaxParallel > 0 && flying > set.MaxParallel:
 			return fmt.Errorf("%s: %d instances in flight, max_parallel is %d", name, flying, set.MaxParallel)
-		case a.State == StepSucceeded && (bad > allowed || over != a.Count):
+		case a.State == machine.StepSucceeded && (bad > allowed || over != a.Count):
 			return fmt.Errorf("%s: succeeded with %d failed, %d allowed, %d of %d over", name, bad, allowed, over, a.Count)
 		case bad > allowed && !a.Ended():
 			return fmt.Errorf("%s: goes on with %d failed, %d allowed", name, bad, allowed)
@@ -240,11 +242,11 @@ func (w *world) checkInstances() error {
 }
 
 // checkInvoke looks at a call that the machine commands.
-func (w *world) checkInvoke(before *State, inv Invoke) error {
+func (w *world) checkInvoke(before *machine.State, inv machine.Invoke) error {
 	i := inv.Attempt.Node
-	n := w.s.nodes[i]
+	n := w.s.Nodes()[i]
 	step := w.wf.Steps[inv.Step]
-	name := w.s.Node(w.wf, i).Name
+	name := story.Node(w.s, w.wf, i).Name
 	a := n.Find(inv.Attempt.Call)
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s %s: %s", verb(inv.Purpose), name, fmt.Sprintf(format, args...))
@@ -255,7 +257,7 @@ func (w *world) checkInvoke(before *State, inv Invoke) error {
 	if !inv.CompleteBy.After(w.now) {
 		return fail("S10: complete-by %v is not in the future", inv.CompleteBy)
 	}
-	r := &w.s.run
+	r := w.s.Run()
 	if r.Paused {
 		return fail("the run is paused")
 	}
@@ -303,24 +305,24 @@ func (w *world) checkInvoke(before *State, inv Invoke) error {
 
 // checkStop looks at a call that the machine interrupts: promise 14. An attempt
 // that was silent for too long is not awaited any more and may always be stopped.
-func (w *world) checkStop(cmd Stop) error {
-	n := w.s.nodes[cmd.Attempt.Node]
+func (w *world) checkStop(cmd machine.Stop) error {
+	n := w.s.Nodes()[cmd.Attempt.Node]
 	a := n.Find(cmd.Attempt.Call)
 	if a == nil {
 		return fmt.Errorf("promise 14: a call that does not exist is told to stop: %v", cmd.Attempt)
 	}
 	do := w.wf.Steps[n.Step].Do
 	if a.Status == model.AttemptOpen && (a.Kind != model.CallDo || !do.ReadOnly && !do.Cancellable) {
-		return fmt.Errorf("promise 14: %s is told to stop, which would make its outcome unknown", w.s.Node(w.wf, cmd.Attempt.Node).Name)
+		return fmt.Errorf("promise 14: %s is told to stop, which would make its outcome unknown", story.Node(w.s, w.wf, cmd.Attempt.Node).Name)
 	}
 	return nil
 }
 
 type failer func(string, ...any) error
 
-func (w *world) checkDo(inv Invoke, n *model.Node, fail failer, flying bool) error {
+func (w *world) checkDo(inv machine.Invoke, n *model.Node, fail failer, flying bool) error {
 	step := w.wf.Steps[inv.Step]
-	r := &w.s.run
+	r := w.s.Run()
 	if r.Phase == model.PhaseUndo {
 		return fail("forward work after the turn")
 	}
@@ -328,7 +330,7 @@ func (w *world) checkDo(inv Invoke, n *model.Node, fail failer, flying bool) err
 		return fail("forward work while the run is about to turn")
 	}
 	for _, j := range step.After {
-		if !w.s.nodes[j].Well() {
+		if !w.s.Nodes()[j].Well() {
 			return fail("promise 6: %s has not ended", w.wf.Steps[j].Name)
 		}
 	}
@@ -337,7 +339,7 @@ func (w *world) checkDo(inv Invoke, n *model.Node, fail failer, flying bool) err
 	}
 	d := n.Fwd.Deadline
 	if n.Item {
-		d = w.s.nodes[n.Step].Fwd.Deadline
+		d = w.s.Nodes()[n.Step].Fwd.Deadline
 	}
 	if d != 0 && model.ToInstant(inv.CompleteBy) > d {
 		return fail("complete-by is after the step's deadline")
@@ -361,14 +363,14 @@ func (w *world) checkDo(inv Invoke, n *model.Node, fail failer, flying bool) err
 }
 
 // checkClearing looks at an undo that is called before another attempt (S83).
-func (w *world) checkClearing(inv Invoke, n *model.Node, fail failer, flying, undoing bool) error {
+func (w *world) checkClearing(inv machine.Invoke, n *model.Node, fail failer, flying, undoing bool) error {
 	step := w.wf.Steps[inv.Step]
 	switch {
 	case step.OnRerun != dsl.RerunUndoFirst:
 		return fail("S83: undone before another attempt though nobody said so")
-	case w.s.run.Phase == model.PhaseUndo:
+	case w.s.Run().Phase == model.PhaseUndo:
 		return fail("S83: cleared for another attempt after the turn")
-	case flying || n.Effect() == EffectNone:
+	case flying || n.Effect() == machine.EffectNone:
 		return fail("S83: an attempt may still take effect, or there is none")
 	case !step.Undo.Do.Idempotent && (w.undone[inv.IdempotencyKey] > 0 || undoing):
 		return fail("repeated although it may have been carried out and is not idempotent")
@@ -376,9 +378,9 @@ func (w *world) checkClearing(inv Invoke, n *model.Node, fail failer, flying, un
 	return nil
 }
 
-func (w *world) checkUndo(inv Invoke, n *model.Node, fail failer, flying, undoing bool) error {
+func (w *world) checkUndo(inv machine.Invoke, n *model.Node, fail failer, flying, undoing bool) error {
 	step := w.wf.Steps[inv.Step]
-	if w.s.run.Passed {
+	if w.s.Run().Passed {
 		return fail("undo after the pivot")
 	}
 	if flying {
@@ -390,7 +392,7 @@ func (w *world) checkUndo(inv Invoke, n *model.Node, fail failer, flying, undoin
 	if step.NoUndo {
 		return fail("undone against its declaration")
 	}
-	for i, d := range w.s.nodes { // promise 8: everything downstream is undone
+	for i, d := range w.s.Nodes() { // promise 8: everything downstream is undone
 		if !w.downstream(n.Of(), d.Of()) || d.Expanded {
 			continue
 		}
@@ -399,11 +401,11 @@ func (w *world) checkUndo(inv Invoke, n *model.Node, fail failer, flying, undoin
 			continue
 		}
 		if e := w.ledger[w.forwardKey(i)]; e != nil && e.applied > e.undone {
-			return fail("promise 8: %s is not undone yet", w.s.Node(w.wf, i).Name)
+			return fail("promise 8: %s is not undone yet", story.Node(w.s, w.wf, i).Name)
 		}
 		for _, k := range w.calls {
 			if k.node == i && k.kind == model.CallDo && !k.applyAt.IsZero() {
-				return fail("promise 8: %s may still take effect", w.s.Node(w.wf, i).Name)
+				return fail("promise 8: %s may still take effect", story.Node(w.s, w.wf, i).Name)
 			}
 		}
 	}
@@ -422,7 +424,7 @@ func (w *world) downstream(a, b int) bool {
 
 // checkKey holds S26 against every call: the same key for all attempts, and
 // for nothing else.
-func (w *world) checkKey(inv Invoke, n *model.Node) error {
+func (w *world) checkKey(inv machine.Invoke, n *model.Node) error {
 	direction := "do"
 	if inv.Purpose == sdk.PurposeUndo || inv.ForwardKey != "" {
 		direction = "undo"
@@ -447,12 +449,12 @@ func (w *world) checkKey(inv Invoke, n *model.Node) error {
 func (w *world) audit() error {
 	s := w.s
 	left := 0
-	for i, n := range s.nodes {
+	for i, n := range s.Nodes() {
 		if n.Expanded {
 			continue
 		}
 		step := w.wf.Steps[n.Step]
-		name := s.Node(w.wf, i).Name
+		name := story.Node(s, w.wf, i).Name
 		applied, undone := 0, 0
 		for key, e := range w.ledger {
 			if e.node != i {
@@ -473,11 +475,11 @@ func (w *world) audit() error {
 		if undone > applied {
 			return fmt.Errorf("%s: undone %d times, done %d times", name, undone, applied)
 		}
-		if s.Status() == RunSucceeded {
-			if undone > 0 && (step.OnRerun != dsl.RerunUndoFirst || n.State == StepSucceeded) {
+		if s.Status() == machine.RunSucceeded {
+			if undone > 0 && (step.OnRerun != dsl.RerunUndoFirst || n.State == machine.StepSucceeded) {
 				return fmt.Errorf("I5: %s was undone in a run that succeeded", name)
 			}
-			if n.State == StepSucceeded && applied != 1 && !step.Do.ReadOnly {
+			if n.State == machine.StepSucceeded && applied != 1 && !step.Do.ReadOnly {
 				return fmt.Errorf("I5: %s succeeded and took effect %d times", name, applied)
 			}
 			continue
@@ -489,10 +491,10 @@ func (w *world) audit() error {
 	if left != s.LeftAsIs() {
 		return fmt.Errorf("promise 9: %d effects left by operators, counted %d", left, s.LeftAsIs())
 	}
-	if s.Status() == RunFailed && s.Undone()+s.LeftAsIs() > 0 {
+	if s.Status() == machine.RunFailed && s.Undone()+s.LeftAsIs() > 0 {
 		return errors.New("failed means that there was nothing to undo")
 	}
-	if s.Status() == RunCancelled != s.Cancelled() {
+	if s.Status() == machine.RunCancelled != s.Cancelled() {
 		return errors.New("cancelled exactly if cancel was asked")
 	}
 	if err := w.reload(); err != nil {
@@ -506,24 +508,33 @@ func (w *world) audit() error {
 
 // checkAlerts checks that each turn to a state that needs a person raises one
 // alert, and nothing else does (I9).
-func checkAlerts(rec Record, before *State) error {
+func checkAlerts(rec machine.Record, before *machine.State) error {
 	alerts, turns := 0, 0
 	for _, c := range rec.Commands() {
-		if a, ok := c.(Alert); ok && a.Kind != "overdue" {
+		if a, ok := c.(machine.Alert); ok && a.Kind != "overdue" {
 			alerts++
 		}
 	}
-	facts := rec.Facts(nil, before)
+	facts := story.Facts(nil, before, rec)
 	for _, f := range facts {
-		if f.Kind == FactRunParked {
+		if f.Kind == story.FactRunParked {
 			turns++
 		}
 	}
-	// Whoever chooses kinds is told the same facts of those kinds.
-	kinds := FactKinds{uint32(before.Records()*0x9e3779b9>>7) & AllFactKinds().bits}
-	chosen, all := rec.AppendFacts(nil, kinds, nil, before)
+	// A reader that wants only some kinds gets the same facts of those kinds.
+	var wanted []story.FactKind
+	for k, kind := range []story.FactKind{
+		story.FactRunCreated, story.FactStepHeld, story.FactAttemptStarted, story.FactAttemptProgress, story.FactAttemptFinished, story.FactRetryScheduled, story.FactStepFinished,
+		story.FactUndoStarted, story.FactUndoFinished, story.FactRunTurned, story.FactRunParked, story.FactRunTakenOver, story.FactVerb, story.FactRunFinished,
+	} {
+		if uint32(before.Records()*0x9e3779b9>>7)>>k&1 == 1 {
+			wanted = append(wanted, kind)
+		}
+	}
+	kinds := story.NewFactKinds(wanted...)
+	chosen, all := story.AppendFacts(nil, kinds, nil, before, rec)
 	count := len(facts)
-	facts = slices.DeleteFunc(facts, func(f Fact) bool { return !kinds.has(f.Kind) })
+	facts = slices.DeleteFunc(facts, func(f story.Fact) bool { return !slices.Contains(wanted, f.Kind) })
 	if all != count || len(chosen) != len(facts) || len(facts) > 0 && !reflect.DeepEqual(chosen, facts) {
 		return fmt.Errorf("facts: of %d these were chosen: %v, want of %d: %v", all, chosen, count, facts)
 	}

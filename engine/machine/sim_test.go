@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // TestPromises runs random workflows in random worlds and holds every promise
@@ -45,10 +47,10 @@ func TestPromises(t *testing.T) {
 	}
 	var next, failed atomic.Uint64
 	failed.Store(^uint64(0))
-	ends := make([]map[RunState]int, runtime.GOMAXPROCS(0))
+	ends := make([]map[machine.RunState]int, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
 	for k := range ends {
-		ends[k] = map[RunState]int{}
+		ends[k] = map[machine.RunState]int{}
 		wg.Go(func() {
 			for {
 				seed := from + next.Add(1)
@@ -70,7 +72,7 @@ func TestPromises(t *testing.T) {
 		return
 	}
 	checkShared(t)
-	total := map[RunState]int{}
+	total := map[machine.RunState]int{}
 	for _, m := range ends {
 		for state, n := range m {
 			total[state] += n
@@ -78,7 +80,7 @@ func TestPromises(t *testing.T) {
 	}
 	t.Logf("%d seeds: %v", seeds, total)
 	if seeds >= 1000 { // a world in which nothing interesting happens proves nothing
-		for _, state := range []RunState{RunSucceeded, RunFailed, RunCompensated, RunCancelled} {
+		for _, state := range []machine.RunState{machine.RunSucceeded, machine.RunFailed, machine.RunCompensated, machine.RunCancelled} {
 			if total[state] < int(seeds)/50 {
 				t.Errorf("only %d of %d runs ended %s: the simulation is void", total[state], seeds, state)
 			}

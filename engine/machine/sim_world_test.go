@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"errors"
@@ -8,6 +8,9 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/internal/wire"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -15,26 +18,27 @@ import (
 // with agents that fail, lose and delay answers, engines that die, and
 // operators who intervene. Every line of what happens is kept for the report.
 type world struct {
-	scratch Scratch // of all decisions and folds
+	scratch machine.Scratch // of all decisions
+	reader  wire.Reader     // of all folds
 	c       *chooser
 	wf      *dsl.Workflow
-	s       *State
+	s       *machine.State
 	j       journal
 	now     time.Time
-	slots   map[string]Slot
+	slots   map[string]machine.Slot
 
 	calls    []*call             // in flight, or with an effect still to come
-	old      []Event             // answers that were delivered, for duplicates
+	old      []machine.Event     // answers that were delivered, for duplicates
 	ledger   map[string]*account // by forward key
 	undone   map[string]int      // by undo key: how often it was carried out
 	keys     map[string]string   // (node, direction, generation) → key
-	misses   map[AttemptID]bool
+	misses   map[machine.AttemptID]bool
 	alerts   int
 	asked    int               // times the run came to need a person
 	asks     int64             // verbs delivered
 	wishes   map[int]time.Time // by node: before it the agent does not want to be called
 	engine   int32
-	ceilings Ceilings
+	ceilings machine.Ceilings
 	log      []string
 	trace    bool
 	deep     bool // check every decision in full
@@ -43,14 +47,14 @@ type world struct {
 
 // A call is one request on its way.
 type call struct {
-	inv      Invoke
+	inv      machine.Invoke
 	kind     model.CallKind
 	node     int
 	applyAt  time.Time // when the effect happens; zero = never, or already
 	answerAt time.Time
-	answer   Event     // nil = lost
-	beatAt   time.Time // when it is heard of next; zero = never again
-	point    int       // checkpoints it has recorded
+	answer   machine.Event // nil = lost
+	beatAt   time.Time     // when it is heard of next; zero = never again
+	point    int           // checkpoints it has recorded
 }
 
 // account is the ledger's row of one forward key.
@@ -66,11 +70,11 @@ const simStart = 1_000_000
 
 func newWorld(c *chooser) *world {
 	w := &world{
-		c: c, wf: randomFlow(c), s: NewState(), now: noon, engine: 1,
-		ledger: map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[AttemptID]bool{}, wishes: map[int]time.Time{},
+		c: c, wf: randomFlow(c), s: machine.NewState(), now: noon, engine: 1,
+		ledger: map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[machine.AttemptID]bool{}, wishes: map[int]time.Time{},
 	}
 	if c.chance(8) { // until the world heals
-		w.ceilings = Ceilings{Records: 2 + c.n(30), Values: int64(100 + c.n(2000)), Checkpoints: int64(1 + c.n(300)), Instances: 1 + c.n(8)}
+		w.ceilings = machine.Ceilings{Records: 2 + c.n(30), Values: int64(100 + c.n(2000)), Checkpoints: int64(1 + c.n(300)), Instances: 1 + c.n(8)}
 	}
 	return w
 }
@@ -83,7 +87,7 @@ func (w *world) note(format string, args ...any) {
 
 // live runs the world to its end.
 func (w *world) live() error {
-	if err := w.deliver(Started{RunID: simStart, Name: "sim", Vars: js(`{"order":"a value that is long enough"}`)}); err != nil {
+	if err := w.deliver(machine.Started{RunID: simStart, Name: "sim", Vars: js(`{"order":"a value that is long enough"}`)}); err != nil {
 		return err
 	}
 	for !w.s.Status().Final() {
@@ -92,7 +96,7 @@ func (w *world) live() error {
 		}
 		if w.turns > 60 {
 			w.c.calm = true // the world heals
-			w.slots, w.ceilings = nil, Ceilings{}
+			w.slots, w.ceilings = nil, machine.Ceilings{}
 		}
 		if err := w.turn(); err != nil {
 			return err
@@ -129,9 +133,9 @@ func (w *world) turn() error {
 		if w.c.chance(15) {
 			w.pass(w.now.Add(time.Duration(w.c.n(5000)) * time.Millisecond)) // a Supervisor that lags
 		}
-		return w.deliver(TimePassed{})
-	case w.s.Status() == RunPaused:
-		return w.deliver(ResumeRequested{By: "op", Extend: time.Duration(w.c.n(2)) * time.Minute})
+		return w.deliver(machine.TimePassed{})
+	case w.s.Status() == machine.RunPaused:
+		return w.deliver(machine.ResumeRequested{By: "op", Extend: time.Duration(w.c.n(2)) * time.Minute})
 	case w.s.NeedsHuman():
 		if err := w.checkExplanation(); err != nil {
 			return err
@@ -139,7 +143,7 @@ func (w *world) turn() error {
 		return w.operate()
 	case len(w.s.Held()) > 0:
 		w.slots = nil
-		return w.deliver(SlotsFreed{})
+		return w.deliver(machine.SlotsFreed{})
 	}
 	return errors.New("promise 4: the run is stuck unseen")
 }
@@ -153,7 +157,7 @@ func (w *world) tooEarly(due time.Time) error {
 	if !at.Before(due) || at.Before(w.now) || len(w.s.Held()) > 0 {
 		return nil
 	}
-	if rec := Decide(w.wf, w.s, Input{At: at, Event: TimePassed{}}); !rec.Empty() {
+	if rec := machine.Decide(w.wf, w.s, machine.Input{At: at, Event: machine.TimePassed{}}); !rec.Empty() {
 		return fmt.Errorf("promise 13: something was due at %v, before NextDue %v", at, due)
 	}
 	return nil
@@ -214,7 +218,7 @@ func (w *world) nextBeat() *call {
 // progress delivers a heartbeat or a checkpoint of a call, and plans the next.
 func (w *world) progress(k *call) error {
 	w.pass(k.beatAt)
-	ev := AttemptProgress{Attempt: k.inv.Attempt}
+	ev := machine.AttemptProgress{Attempt: k.inv.Attempt}
 	if w.c.chance(40) {
 		k.point++
 		ev.Number, ev.Blob = k.point, []byte(fmt.Sprint("at ", k.point))
@@ -223,13 +227,13 @@ func (w *world) progress(k *call) error {
 	if next := w.now.Add(time.Duration(200+w.c.n(3000)) * time.Millisecond); next.Before(k.inv.CompleteBy) && !w.c.chance(20) {
 		k.beatAt = next
 	}
-	if a := w.s.nodes[k.node].Find(k.inv.Attempt.Call); ev.Blob != nil && a != nil && a.Status == model.AttemptOpen && a.Expires() > model.ToInstant(w.now) && k.kind == model.CallDo {
+	if a := w.s.Nodes()[k.node].Find(k.inv.Attempt.Call); ev.Blob != nil && a != nil && a.Status == model.AttemptOpen && a.Expires() > model.ToInstant(w.now) && k.kind == model.CallDo {
 		e := w.entry(k.inv.IdempotencyKey, k.node)
 		before := e.parts
 		e.parts = max(e.parts, k.point)
-		if w.ceilings != (Ceilings{}) && before > 0 { // it may be past a ceiling, and is not recorded then
+		if w.ceilings != (machine.Ceilings{}) && before > 0 { // it may be past a ceiling, and is not recorded then
 			defer func() {
-				if w.s.nodes[k.node].Point < k.point && e.parts == k.point {
+				if w.s.Nodes()[k.node].Point < k.point && e.parts == k.point {
 					e.parts = before
 				}
 			}()
@@ -261,16 +265,16 @@ func (w *world) randomSlots() {
 	for _, a := range []string{"shop", "bank"} {
 		switch w.c.pick(3, 1, 1) {
 		case 1:
-			w.slot(a, Slot{Free: w.c.n(3), Why: "full"})
+			w.slot(a, machine.Slot{Free: w.c.n(3), Why: "full"})
 		case 2:
-			w.slot(a, Slot{Until: w.now.Add(time.Duration(1+w.c.n(10)) * time.Second), Why: "circuit open"})
+			w.slot(a, machine.Slot{Until: w.now.Add(time.Duration(1+w.c.n(10)) * time.Second), Why: "circuit open"})
 		}
 	}
 }
 
-func (w *world) slot(agent string, s Slot) {
+func (w *world) slot(agent string, s machine.Slot) {
 	if w.slots == nil {
-		w.slots = map[string]Slot{}
+		w.slots = map[string]machine.Slot{}
 	}
 	w.slots[agent] = s
 }
@@ -279,27 +283,27 @@ func (w *world) slot(agent string, s Slot) {
 func (w *world) meddle() error {
 	switch w.c.pick(3, 4, 2, 2, 2, 4, 2, 3, 2, 3) {
 	case 0:
-		return w.deliver(TimePassed{})
+		return w.deliver(machine.TimePassed{})
 	case 1: // a duplicate
 		if len(w.old) == 0 {
 			return nil
 		}
 		ev := w.old[w.c.n(len(w.old))]
-		if rec := Decide(w.wf, w.s, Input{At: w.s.Last(), Event: ev, Slots: map[string]Slot{"shop": {}, "bank": {}}}); len(rec.Commands()) > 0 {
+		if rec := machine.Decide(w.wf, w.s, machine.Input{At: w.s.Last(), Event: ev, Slots: map[string]machine.Slot{"shop": {}, "bank": {}}}); len(rec.Commands()) > 0 {
 			return fmt.Errorf("promise 2: a duplicate %T commands %v", ev, rec.Commands())
 		}
 		if due, ok := w.s.NextDue(); (!ok || due.After(w.now)) && len(w.s.Held()) == 0 {
-			if rec := Decide(w.wf, w.s, Input{At: w.now, Event: ev}); !rec.Empty() || !rec.Late() {
+			if rec := machine.Decide(w.wf, w.s, machine.Input{At: w.now, Event: ev}); !rec.Empty() || !rec.Late() {
 				return fmt.Errorf("promise 2: a duplicate %T changes something", ev)
 			}
 		}
 		return w.deliver(ev)
 	case 2:
-		return w.deliver(CancelRequested{By: "op", Reason: "because", NoCompensate: w.c.chance(25)})
+		return w.deliver(machine.CancelRequested{By: "op", Reason: "because", NoCompensate: w.c.chance(25)})
 	case 3:
-		return w.deliver(PauseRequested{By: "op"})
+		return w.deliver(machine.PauseRequested{By: "op"})
 	case 4:
-		return w.deliver(ResumeRequested{By: "op"})
+		return w.deliver(machine.ResumeRequested{By: "op"})
 	case 5: // the engine dies; its calls go on, their answers are lost or late
 		for _, k := range w.calls {
 			if w.c.chance(60) {
@@ -314,10 +318,10 @@ func (w *world) meddle() error {
 		if w.c.chance(50) { // its lease takes a while to run out
 			w.pass(w.now.Add(time.Duration(w.c.n(8000)) * time.Millisecond))
 		}
-		return w.deliver(TakenOver{By: w.engine, From: w.engine - 1})
+		return w.deliver(machine.TakenOver{By: w.engine, From: w.engine - 1})
 	case 6: // a decision that is never committed
 		if k := w.nextCall(); k != nil {
-			Decide(w.wf, w.s, Input{At: later(w.now, k.answerAt), Event: k.answer, Slots: w.slots})
+			machine.Decide(w.wf, w.s, machine.Input{At: later(w.now, k.answerAt), Event: k.answer, Slots: w.slots})
 		}
 		return nil
 	case 7:
@@ -326,7 +330,7 @@ func (w *world) meddle() error {
 		if w.s.Records()%2 == 0 { // engines die with the run, which is parked without being read
 			return w.park()
 		}
-		return w.deliver(SlotsFreed{})
+		return w.deliver(machine.SlotsFreed{})
 	case 9: // the engine freezes; others take over, and what it hears it tells late
 		for _, k := range w.calls {
 			if k.answer != nil && w.c.chance(70) {
@@ -335,7 +339,7 @@ func (w *world) meddle() error {
 		}
 		for range 1 + w.c.n(3) {
 			w.engine++
-			if err := w.deliver(TakenOver{By: w.engine, From: w.engine - int32(w.c.n(3))}); err != nil {
+			if err := w.deliver(machine.TakenOver{By: w.engine, From: w.engine - int32(w.c.n(3))}); err != nil {
 				return err
 			}
 		}
@@ -345,14 +349,14 @@ func (w *world) meddle() error {
 
 // park parks the run as an engine does that does not dare to read it.
 func (w *world) park() error {
-	ev := EngineLost{Deaths: 3, Why: "3 engines ended"}
-	decided := Decide(w.wf, w.s, Input{At: w.now, Event: ev, Slots: w.slots})
-	if blind := Lost(later(w.now, w.s.Last()), ev, w.s.Status()); !w.s.Lost() && !w.s.Status().Final() {
-		a, err := EncodeRecords([]Record{decided})
+	ev := machine.EngineLost{Deaths: 3, Why: "3 engines ended"}
+	decided := machine.Decide(w.wf, w.s, machine.Input{At: w.now, Event: ev, Slots: w.slots})
+	if blind := machine.Lost(later(w.now, w.s.Last()), ev, w.s.Status()); !w.s.Lost() && !w.s.Status().Final() {
+		a, err := wire.Encode([]machine.Record{decided})
 		if err != nil {
 			return err
 		}
-		b, err := EncodeRecords([]Record{blind})
+		b, err := wire.Encode([]machine.Record{blind})
 		if err != nil {
 			return err
 		}
@@ -372,7 +376,7 @@ func later(a, b time.Time) time.Time {
 
 // reload folds the journal, as an engine does that takes over.
 func (w *world) reload() error {
-	s, err := w.j.fold(w.wf, &w.scratch)
+	s, err := w.j.fold(w.wf, &w.reader)
 	if err != nil {
 		return err
 	}
@@ -387,23 +391,23 @@ func (w *world) randomVerb() error {
 	step := stepName(w.c.n(len(w.wf.Steps)))
 	switch w.c.n(5) {
 	case 0:
-		return w.deliver(RetryRequested{By: "op", Step: step, Extend: time.Duration(w.c.n(2)) * time.Minute, NewKey: w.c.chance(30)})
+		return w.deliver(machine.RetryRequested{By: "op", Step: step, Extend: time.Duration(w.c.n(2)) * time.Minute, NewKey: w.c.chance(30)})
 	case 1:
-		return w.deliver(CompensateRequested{By: "op"})
+		return w.deliver(machine.CompensateRequested{By: "op"})
 	case 2:
-		return w.deliver(CompensateRequested{By: "op", Step: step, Retry: w.c.chance(50), Skip: w.c.chance(30)})
+		return w.deliver(machine.CompensateRequested{By: "op", Step: step, Retry: w.c.chance(50), Skip: w.c.chance(30)})
 	case 3:
-		return w.settle(w.c.n(len(w.s.nodes)))
+		return w.settle(w.c.n(len(w.s.Nodes())))
 	}
-	return w.deliver(ResumeRequested{By: "op", Extend: time.Minute})
+	return w.deliver(machine.ResumeRequested{By: "op", Extend: time.Minute})
 }
 
 // operate does what an operator does for a run that needs one. In a healed
 // world it brings the run to its end.
 func (w *world) operate() error {
 	before := w.s.Records()
-	for i, n := range w.s.nodes {
-		doubt := n.Effect() == EffectMaybe && (n.Undo == model.UndoNone && n.State == StepFailed || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed && n.UndoDoubt > 0
+	for i, n := range w.s.Nodes() {
+		doubt := n.Effect() == machine.EffectMaybe && (n.Undo == model.UndoNone && n.State == machine.StepFailed || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed && n.UndoDoubt > 0
 		if doubt && !w.c.chance(30) {
 			if err := w.settle(i); err != nil {
 				return err
@@ -413,12 +417,12 @@ func (w *world) operate() error {
 			}
 		}
 	}
-	if w.s.Status() == RunCompensationFailed {
-		for i, n := range w.s.nodes {
+	if w.s.Status() == machine.RunCompensationFailed {
+		for i, n := range w.s.Nodes() {
 			if n.Undo != model.UndoFailed || n.Expanded {
 				continue
 			}
-			ev := CompensateRequested{By: "op", Step: w.s.Node(w.wf, i).Name}
+			ev := machine.CompensateRequested{By: "op", Step: story.Node(w.s, w.wf, i).Name}
 			ev.Skip = w.turns > 1000 || w.c.chance(20) || n.Und.Miss == model.MissExpression
 			ev.Retry = !ev.Skip
 			return w.deliver(ev)
@@ -427,15 +431,15 @@ func (w *world) operate() error {
 	}
 	switch w.c.pick(2, 2, 1) {
 	case 1:
-		if err := w.deliver(RetryRequested{By: "op", Extend: 10 * time.Minute}); err != nil {
+		if err := w.deliver(machine.RetryRequested{By: "op", Extend: 10 * time.Minute}); err != nil {
 			return err
 		}
 	case 2:
-		if err := w.deliver(CancelRequested{By: "op", NoCompensate: w.c.chance(30)}); err != nil {
+		if err := w.deliver(machine.CancelRequested{By: "op", NoCompensate: w.c.chance(30)}); err != nil {
 			return err
 		}
 	default:
-		if err := w.deliver(CompensateRequested{By: "op"}); err != nil {
+		if err := w.deliver(machine.CompensateRequested{By: "op"}); err != nil {
 			return err
 		}
 	}
@@ -443,19 +447,19 @@ func (w *world) operate() error {
 		return nil
 	}
 	if w.turns < 1000 {
-		if err := w.deliver(RetryRequested{By: "op", Extend: 10 * time.Minute}); err != nil {
+		if err := w.deliver(machine.RetryRequested{By: "op", Extend: 10 * time.Minute}); err != nil {
 			return err
 		}
 		if _, refused := w.lastRefusal(); !refused {
 			return nil
 		}
 	}
-	return w.deliver(CancelRequested{By: "op", NoCompensate: true})
+	return w.deliver(machine.CancelRequested{By: "op", NoCompensate: true})
 }
 
 // settle states the truth about a node, as the ledger knows it.
 func (w *world) settle(i int) error {
-	n := w.s.nodes[i]
+	n := w.s.Nodes()[i]
 	if n.Expanded {
 		return nil
 	}
@@ -464,26 +468,26 @@ func (w *world) settle(i int) error {
 			w.pass(k.applyAt) // an operator looks when the dust has settled
 		}
 	}
-	if n.Undo == model.UndoFailed && n.UndoDoubt == 0 && n.Effect() == EffectDone && n.Stated != model.StatedNothing {
+	if n.Undo == model.UndoFailed && n.UndoDoubt == 0 && n.Effect() == machine.EffectDone && n.Stated != model.StatedNothing {
 		// Nothing about the undo is in doubt: "not done" would take back what was
 		// stated of the step.
-		return w.deliver(CompensateRequested{By: "op", Step: w.s.Node(w.wf, i).Name, Retry: true})
+		return w.deliver(machine.CompensateRequested{By: "op", Step: story.Node(w.s, w.wf, i).Name, Retry: true})
 	}
-	ev := SettleRequested{Step: w.s.Node(w.wf, i).Name, By: "op", Reason: "looked", Output: js(fmt.Sprintf(`{"id":"settled %d"}`, i))}
+	ev := machine.SettleRequested{Step: story.Node(w.s, w.wf, i).Name, By: "op", Reason: "looked", Output: js(fmt.Sprintf(`{"id":"settled %d"}`, i))}
 	e := w.entry(w.forwardKey(i), i)
 	switch {
 	case n.Undo == model.UndoFailed && e.applied > 0 && e.undone >= e.applied:
-		ev.As = SettleUndone
-	case n.Undo == model.UndoFailed && n.Effect() == EffectDone:
-		ev.As = SettleNotDone
+		ev.As = machine.SettleUndone
+	case n.Undo == model.UndoFailed && n.Effect() == machine.EffectDone:
+		ev.As = machine.SettleNotDone
 	case n.Undo != model.UndoFailed && e.applied > 0 && e.undone >= e.applied: // before another attempt, whether or not the run knows yet that this has ended
-		ev.As = SettleUndone
+		ev.As = machine.SettleUndone
 	case e.applied > 0:
-		ev.As = SettleSucceeded
+		ev.As = machine.SettleSucceeded
 	default:
-		ev.As = SettleNotDone
+		ev.As = machine.SettleNotDone
 	}
-	if ev.As == SettleSucceeded && w.c.chance(30) { // the first statement may be wrong about the output
+	if ev.As == machine.SettleSucceeded && w.c.chance(30) { // the first statement may be wrong about the output
 		wrong := ev
 		wrong.Output = js(`{"id":"wrong"}`)
 		if err := w.deliver(wrong); err != nil {
@@ -494,8 +498,8 @@ func (w *world) settle(i int) error {
 }
 
 func (w *world) forwardKey(i int) string {
-	n := w.s.nodes[i]
-	return idempotencyKey(simStart, w.wf.Steps[n.Step].Name, n.Key, "do", int(n.Gen))
+	n := w.s.Nodes()[i]
+	return machine.IdempotencyKey(simStart, w.wf.Steps[n.Step].Name, n.Key, "do", int(n.Gen))
 }
 
 func (w *world) entry(key string, node int) *account {
@@ -507,39 +511,39 @@ func (w *world) entry(key string, node int) *account {
 	return e
 }
 
-func (w *world) lastRefusal() (Refused, bool) {
+func (w *world) lastRefusal() (machine.Refused, bool) {
 	if len(w.j.rows) == 0 {
-		return Refused{}, false
+		return machine.Refused{}, false
 	}
-	recs, err := DecodeRecords(w.j.rows[len(w.j.rows)-1])
+	recs, err := wire.Decode(w.j.rows[len(w.j.rows)-1])
 	if err != nil || len(recs) != 1 {
-		return Refused{}, false
+		return machine.Refused{}, false
 	}
 	return recs[0].Refused()
 }
 
 // deliver decides, commits, applies and acts, with all checks.
-func (w *world) deliver(ev Event) error {
-	_, _, isVerb := Asked(ev)
+func (w *world) deliver(ev machine.Event) error {
+	_, _, isVerb := machine.Asked(ev)
 	if isVerb {
 		w.asks++
-		ev = WithAsk(ev, w.asks)
+		ev = machine.WithAsk(ev, w.asks)
 	}
-	in := Input{At: w.now, Event: ev, Slots: w.slots, Scratch: &w.scratch, Ceilings: w.ceilings}
+	in := machine.Input{At: w.now, Event: ev, Slots: w.slots, Scratch: &w.scratch, Ceilings: w.ceilings}
 	before := w.s.Clone()
-	var rec Record
+	var rec machine.Record
 	if deep := w.c.chance(5); deep || w.deep {
 		var err error
 		if rec, err = decideTwice(w.wf, w.s, in); err != nil {
 			return err
 		}
 	} else {
-		rec = Decide(w.wf, w.s, in)
+		rec = machine.Decide(w.wf, w.s, in)
 	}
 	if err := w.checkLate(before, ev, rec); err != nil {
 		return err
 	}
-	if ask, _, ok := Asked(rec.Event()); isVerb && (!ok || ask != w.asks || rec.Empty() != before.Status().Final()) {
+	if ask, _, ok := machine.Asked(rec.Event()); isVerb && (!ok || ask != w.asks || rec.Empty() != before.Status().Final()) {
 		return fmt.Errorf("S85: the request %T has no answer", ev)
 	}
 	w.noteWish(before, ev, rec)
@@ -562,7 +566,7 @@ func (w *world) deliver(ev Event) error {
 	if w.c.chance(10) {
 		row := w.j.rows[len(w.j.rows)-1]
 		if len(w.j.rows)%2 == 0 {
-			if _, err := w.scratch.Fold(w.s, w.wf, row, nil); err != nil {
+			if _, err := foldCounted(&w.reader, w.s, w.wf, row, nil); err != nil {
 				return err
 			}
 		} else if err := foldRow(w.s, row); err != nil {
@@ -575,34 +579,34 @@ func (w *world) deliver(ev Event) error {
 	if err := checkAlerts(rec, before); err != nil {
 		return err
 	}
-	for _, f := range rec.Facts(w.wf, before) {
+	for _, f := range story.Facts(w.wf, before, rec) {
 		w.note("    %s %s %s %s %s", f.Kind, f.Step, f.Status, f.Code, f.Message)
 	}
 	if err := w.check(before, rec); err != nil {
 		return err
 	}
-	if answer, ok := ev.(AttemptNotDone); ok && !rec.Late() {
+	if answer, ok := ev.(machine.AttemptNotDone); ok && !rec.Late() {
 		w.entry(w.forwardKey(answer.Attempt.Node), answer.Attempt.Node).parts = 0
 	}
 	w.forgetParts(before)
 	dies := w.c.chance(2) // between the commit and the calls
 	for _, cmd := range rec.Commands() {
 		switch cmd := cmd.(type) {
-		case Invoke:
+		case machine.Invoke:
 			if err := w.checkInvoke(before, cmd); err != nil {
 				return err
 			}
 			if !dies {
 				w.invoke(cmd)
 			}
-		case Stop:
+		case machine.Stop:
 			if err := w.checkStop(cmd); err != nil {
 				return err
 			}
 			if !dies {
 				w.stop(cmd)
 			}
-		case Alert:
+		case machine.Alert:
 			w.alerts++
 			w.note("    alert %s", cmd.Kind)
 		}
@@ -613,44 +617,44 @@ func (w *world) deliver(ev Event) error {
 		if err := w.reload(); err != nil {
 			return err
 		}
-		return w.deliver(TakenOver{By: w.engine, From: w.engine - 1})
+		return w.deliver(machine.TakenOver{By: w.engine, From: w.engine - 1})
 	}
 	return nil
 }
 
 // noteWish notes how long an agent wants to be left alone with the work of a
 // node. An operator need not wait.
-func (w *world) noteWish(before *State, ev Event, rec Record) {
-	var id AttemptID
+func (w *world) noteWish(before *machine.State, ev machine.Event, rec machine.Record) {
+	var id machine.AttemptID
 	var after time.Duration
 	switch ev := ev.(type) {
-	case AttemptFailed:
+	case machine.AttemptFailed:
 		id, after = ev.Attempt, ev.RetryAfter
-	case AttemptUnknown:
+	case machine.AttemptUnknown:
 		id, after = ev.Attempt, ev.RetryAfter
-	case RetryRequested:
+	case machine.RetryRequested:
 		if _, refused := rec.Refused(); !refused {
 			clear(w.wishes)
 		}
 	}
-	if after > 0 && !rec.Late() && before.nodes[id.Node].Find(id.Call).Kind == model.CallDo {
+	if after > 0 && !rec.Late() && before.Nodes()[id.Node].Find(id.Call).Kind == model.CallDo {
 		w.wishes[id.Node] = later(w.wishes[id.Node], w.now.Add(after))
 	}
 }
 
 // forgetParts drops what was recorded under keys of which it has become known
 // that nothing was done.
-func (w *world) forgetParts(before *State) {
-	for i, n := range w.s.nodes {
-		if n.Effect() == EffectNone && i < len(before.nodes) && before.nodes[i].Effect() != EffectNone {
+func (w *world) forgetParts(before *machine.State) {
+	for i, n := range w.s.Nodes() {
+		if n.Effect() == machine.EffectNone && i < len(before.Nodes()) && before.Nodes()[i].Effect() != machine.EffectNone {
 			w.entry(w.forwardKey(i), i).parts = 0
 		}
 	}
 }
 
 // invoke plans what becomes of a call.
-func (w *world) invoke(inv Invoke) {
-	a := w.s.nodes[inv.Attempt.Node].Find(inv.Attempt.Call)
+func (w *world) invoke(inv machine.Invoke) {
+	a := w.s.Nodes()[inv.Attempt.Node].Find(inv.Attempt.Call)
 	k := &call{inv: inv, kind: a.Kind, node: inv.Attempt.Node}
 	w.calls = append(w.calls, k)
 	k.answerAt = w.now.Add(time.Duration(1+w.c.n(3000)) * time.Millisecond)
@@ -671,18 +675,18 @@ func (w *world) invoke(inv Invoke) {
 		if w.c.chance(60) {
 			until = w.now.Add(time.Duration(w.c.n(8)) * time.Second)
 		}
-		k.answer, k.beatAt = AttemptDeferred{Attempt: id, Until: until, Why: "not sent"}, time.Time{}
+		k.answer, k.beatAt = machine.AttemptDeferred{Attempt: id, Until: until, Why: "not sent"}, time.Time{}
 	case inv.Purpose == sdk.PurposeLookup:
 		w.planLookup(k, fate)
 	case fate == 1:
-		k.answer = AttemptFailed{Attempt: id, Code: []string{"flaky", "unavailable", "invalid"}[w.c.n(3)], RetryAfter: time.Duration(w.c.n(4)) * time.Second}
+		k.answer = machine.AttemptFailed{Attempt: id, Code: []string{"flaky", "unavailable", "invalid"}[w.c.n(3)], RetryAfter: time.Duration(w.c.n(4)) * time.Second}
 	case fate == 2:
-		k.answer = AttemptFailed{Attempt: id, Code: "declined", Permanent: w.c.chance(50)}
+		k.answer = machine.AttemptFailed{Attempt: id, Code: "declined", Permanent: w.c.chance(50)}
 	case fate == 3: // the agent is lost after it did it
 		w.apply(k)
-		k.answer = AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)], RetryAfter: time.Duration(w.c.n(3)) * time.Second}
+		k.answer = machine.AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)], RetryAfter: time.Duration(w.c.n(3)) * time.Second}
 	case fate == 4: // ... or before
-		k.answer = AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)], RetryAfter: time.Duration(w.c.n(3)) * time.Second}
+		k.answer = machine.AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)], RetryAfter: time.Duration(w.c.n(3)) * time.Second}
 	case fate == 5:
 		k.applyAt = late()
 	case fate == 6:
@@ -694,37 +698,37 @@ func (w *world) invoke(inv Invoke) {
 		w.apply(k)
 		k.answer = w.result(k)
 		if fate == 9 && k.kind == model.CallDo {
-			k.answer = AttemptOK{Attempt: id, Output: js(`"poor"`)}
+			k.answer = machine.AttemptOK{Attempt: id, Output: js(`"poor"`)}
 		}
 	}
-	w.note("    call %s %s #%d answer %T at %v effect at %v", verb(inv.Purpose), w.s.Node(w.wf, k.node).Name, id.Call, k.answer, k.answerAt.Format("05.000"), k.applyAt.Format("05.000"))
+	w.note("    call %s %s #%d answer %T at %v effect at %v", verb(inv.Purpose), story.Node(w.s, w.wf, k.node).Name, id.Call, k.answer, k.answerAt.Format("05.000"), k.applyAt.Format("05.000"))
 }
 
 // stop interrupts a call, as most agents do when they are asked to: the answer
 // is lost, and the effect happens or not.
-func (w *world) stop(cmd Stop) {
+func (w *world) stop(cmd machine.Stop) {
 	for _, k := range w.calls {
 		if k.inv.Attempt != cmd.Attempt || k.answer == nil || w.c.chance(30) {
 			continue
 		}
-		if _, unsent := k.answer.(AttemptDeferred); unsent {
+		if _, unsent := k.answer.(machine.AttemptDeferred); unsent {
 			continue
 		}
 		k.beatAt = time.Time{}
-		k.answer = AttemptUnknown{Attempt: cmd.Attempt, Code: sdk.CodeAborted}
+		k.answer = machine.AttemptUnknown{Attempt: cmd.Attempt, Code: sdk.CodeAborted}
 		if !k.applyAt.IsZero() && w.c.chance(50) {
 			k.applyAt = time.Time{}
 		}
-		w.note("    stop %s #%d", w.s.Node(w.wf, k.node).Name, cmd.Attempt.Call)
+		w.note("    stop %s #%d", story.Node(w.s, w.wf, k.node).Name, cmd.Attempt.Call)
 	}
 }
 
 // result is an answer; some nodes have the same output, some none.
-func (w *world) result(k *call) Event {
+func (w *world) result(k *call) machine.Event {
 	if k.node%5 == 4 {
-		return AttemptOK{Attempt: k.inv.Attempt}
+		return machine.AttemptOK{Attempt: k.inv.Attempt}
 	}
-	return AttemptOK{Attempt: k.inv.Attempt, Output: js(fmt.Sprintf(`{"id":"output of node %d"}`, k.node/2))}
+	return machine.AttemptOK{Attempt: k.inv.Attempt, Output: js(fmt.Sprintf(`{"id":"output of node %d"}`, k.node/2))}
 }
 
 // planLookup answers truthfully, or not at all.
@@ -732,9 +736,9 @@ func (w *world) planLookup(k *call, fate int) {
 	id := k.inv.Attempt
 	switch fate {
 	case 1, 2:
-		k.answer = AttemptFailed{Attempt: id, Code: "unavailable", Permanent: fate == 2}
+		k.answer = machine.AttemptFailed{Attempt: id, Code: "unavailable", Permanent: fate == 2}
 	case 3, 4:
-		k.answer = AttemptUnknown{Attempt: id, Code: "agent_lost"}
+		k.answer = machine.AttemptUnknown{Attempt: id, Code: "agent_lost"}
 	case 5, 6, 7:
 	default:
 		done := false
@@ -743,7 +747,7 @@ func (w *world) planLookup(k *call, fate int) {
 		} else {
 			done = w.entry(k.inv.IdempotencyKey, k.node).applied > 0
 		}
-		k.answer = Event(AttemptNotDone{Attempt: id})
+		k.answer = machine.Event(machine.AttemptNotDone{Attempt: id})
 		if done {
 			k.answer = w.result(k)
 		}
@@ -764,7 +768,7 @@ func (w *world) apply(k *call) {
 			return
 		}
 		e.applied++
-		w.note("    EFFECT of %s", w.s.Node(w.wf, k.node).Name)
+		w.note("    EFFECT of %s", story.Node(w.s, w.wf, k.node).Name)
 	case model.CallUndo:
 		e := w.entry(k.inv.ForwardKey, k.node)
 		if step.Undo.Do.ByKey {
@@ -776,7 +780,7 @@ func (w *world) apply(k *call) {
 		w.undone[k.inv.IdempotencyKey]++
 		if e.applied > 0 {
 			e.undone++
-			w.note("    UNDONE %s", w.s.Node(w.wf, k.node).Name)
+			w.note("    UNDONE %s", story.Node(w.s, w.wf, k.node).Name)
 		}
 	}
 }
@@ -800,7 +804,7 @@ func (w *world) stragglers() error {
 			return err
 		}
 	}
-	for _, ev := range []Event{TimePassed{}, TakenOver{By: 9}, CancelRequested{}, PauseRequested{}, RetryRequested{}, CompensateRequested{}, SettleRequested{}, ResumeRequested{}, SlotsFreed{}} {
+	for _, ev := range []machine.Event{machine.TimePassed{}, machine.TakenOver{By: 9}, machine.CancelRequested{}, machine.PauseRequested{}, machine.RetryRequested{}, machine.CompensateRequested{}, machine.SettleRequested{}, machine.ResumeRequested{}, machine.SlotsFreed{}} {
 		if err := w.deliver(ev); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"fmt"
@@ -6,19 +6,22 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/wire"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // S9: every state has a name of its own that reads back.
 func TestStatesHaveNames(t *testing.T) {
-	for s := RunState(0); s < 20; s++ {
-		if back, ok := ParseRunState(s.String()); ok && back != s {
+	for s := machine.RunState(0); s < 20; s++ {
+		if back, ok := machine.ParseRunState(s.String()); ok && back != s {
 			t.Errorf("%d reads back as %d", s, back)
 		}
 	}
-	if RunInvalid.String() != "RunState(0)" || StepInvalid.String() != "StepState(0)" || Effect(9).String() != "Effect(9)" {
+	if machine.RunInvalid.String() != "RunState(0)" || machine.StepInvalid.String() != "StepState(0)" || machine.Effect(9).String() != "Effect(9)" {
 		t.Error("invalid values must show as such")
 	}
-	if _, ok := ParseRunState("RunState(0)"); ok {
+	if _, ok := machine.ParseRunState("RunState(0)"); ok {
 		t.Error("an invalid name must not parse")
 	}
 }
@@ -37,9 +40,9 @@ func TestStatesFinalAbsorb(t *testing.T) {
 	p := start(t, flow(do("a")), "do a")
 	id := p.call("a", 0).Attempt
 	p.ok("a").is("succeeded")
-	for _, ev := range []Event{
-		TimePassed{}, SlotsFreed{}, TakenOver{By: 3}, AttemptOK{Attempt: id}, AttemptUnknown{Attempt: id}, CancelRequested{},
-		PauseRequested{}, ResumeRequested{}, RetryRequested{}, CompensateRequested{}, SettleRequested{}, Started{RunID: 3}, nil,
+	for _, ev := range []machine.Event{
+		machine.TimePassed{}, machine.SlotsFreed{}, machine.TakenOver{By: 3}, machine.AttemptOK{Attempt: id}, machine.AttemptUnknown{Attempt: id}, machine.CancelRequested{},
+		machine.PauseRequested{}, machine.ResumeRequested{}, machine.RetryRequested{}, machine.CompensateRequested{}, machine.SettleRequested{}, machine.Started{RunID: 3}, nil,
 	} {
 		p.event(ev).nothing().is("succeeded")
 	}
@@ -47,9 +50,9 @@ func TestStatesFinalAbsorb(t *testing.T) {
 
 func TestStatesNothingBeforeStarted(t *testing.T) {
 	wf := flow(do("a"))
-	for _, ev := range []Event{TimePassed{}, TakenOver{By: 1}, AttemptOK{}, CancelRequested{}, Started{}} {
-		rec := Decide(wf, NewState(), Input{At: noon, Event: ev})
-		if rec.run != nil || len(rec.nodes) > 0 || len(rec.Commands()) > 0 {
+	for _, ev := range []machine.Event{machine.TimePassed{}, machine.TakenOver{By: 1}, machine.AttemptOK{}, machine.CancelRequested{}, machine.Started{}} {
+		rec := machine.Decide(wf, machine.NewState(), machine.Input{At: noon, Event: ev})
+		if rec.Delta().Run != nil || len(rec.Delta().Nodes) > 0 || len(rec.Commands()) > 0 {
 			t.Errorf("%T did something to a run that does not exist", ev)
 		}
 	}
@@ -104,7 +107,7 @@ func TestExpressionErrorsInCompensate(t *testing.T) {
 	p := start(t, flow(a, do("b", after("a"))), "do a")
 	p.ok("a", "do b")
 	p.fail("b", "declined", "alert compensation_failed").state("a undo_failed")
-	if v := p.view("a"); v.UndoCode != CodeExpression {
+	if v := p.view("a"); v.UndoCode != machine.CodeExpression {
 		t.Errorf("got %q", v.UndoCode)
 	}
 }
@@ -118,7 +121,7 @@ func TestExpressionErrorsInDeadlines(t *testing.T) {
 	p := start(t, wf, "do a")
 	p.ok("a", "do b")
 	p.fail("b", "declined", "undo a")
-	if got := p.s.CompensationDeadline().Sub(noon); got != DefaultCompensation {
+	if got := p.s.CompensationDeadline().Sub(noon); got != machine.DefaultCompensation {
 		t.Errorf("got %v, want the default", got)
 	}
 }
@@ -163,17 +166,17 @@ func TestFactsFromTheJournal(t *testing.T) {
 	p := start(t, flow(do("a", each("k", "l")), do("b", after("a"))), "do a[k]", "do a[l]")
 	p.ok("a[k]")
 	p.ok("a[l]", "do b")
-	p.event(CancelRequested{By: "ann"})
+	p.event(machine.CancelRequested{By: "ann"})
 	p.fail("b", "aborted", "undo a[k]", "undo a[l]")
-	s := NewState()
-	var told []Fact
+	s := machine.NewState()
+	var told []story.Fact
 	for _, row := range p.j.rows {
-		records, err := DecodeRecords(row)
+		records, err := wire.Decode(row)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range records {
-			told = append(told, r.Facts(p.wf, s)...)
+			told = append(told, story.Facts(p.wf, s, r)...)
 			s.Apply(r)
 		}
 	}
@@ -184,17 +187,17 @@ func TestFactsFromTheJournal(t *testing.T) {
 
 func TestRecordRows(t *testing.T) {
 	wf := flow(do("a", each("k", "l")))
-	s := NewState()
-	rec := Decide(wf, s, Input{At: noon, Event: Started{RunID: 1, Name: "r"}})
+	s := machine.NewState()
+	rec := machine.Decide(wf, s, machine.Input{At: noon, Event: machine.Started{RunID: 1, Name: "r"}})
 	names := rec.NewNodes()
-	if len(names) != 2 || names[0] != (NodeName{Node: 1, Step: 0, Name: `a["k"]`}) {
+	if len(names) != 2 || names[0] != (machine.NodeName{Node: 1, Step: 0, Name: `a["k"]`}) {
 		t.Errorf("got %+v", names)
 	}
 	rows := rec.Steps(s)
-	if len(rows) != 3 || rows[0].State != StepWaiting || rows[1] != (StepRow{Node: 1, State: StepRunning, Attempt: 1, CompleteBy: noon.Add(second(30))}) {
+	if len(rows) != 3 || rows[0].State != machine.StepWaiting || rows[1] != (machine.StepRow{Node: 1, State: machine.StepRunning, Attempt: 1, CompleteBy: noon.Add(second(30))}) {
 		t.Errorf("got %+v", rows) // S10: what runs has a complete-by
 	}
-	if st, changed := rec.RunState(); !changed || st != RunRunning {
+	if st, changed := rec.RunState(); !changed || st != machine.RunRunning {
 		t.Errorf("got %v %v", st, changed)
 	}
 }
@@ -209,7 +212,7 @@ func TestRecordSensitive(t *testing.T) {
 	}{{marked, true}, {secret, true}, {ref, false}, {js(`{"a":1}`), false}} {
 		a := do("a")
 		a.Input = func(*dsl.Scope) (dsl.Value, error) { return tc.v, nil }
-		rec := Decide(flow(a), NewState(), Input{At: noon, Event: Started{RunID: 1, Name: "r"}})
+		rec := machine.Decide(flow(a), machine.NewState(), machine.Input{At: noon, Event: machine.Started{RunID: 1, Name: "r"}})
 		if got := rec.Sensitive(); got != tc.want {
 			t.Errorf("%s: got %v, want %v", tc.v.JSON(), got, tc.want)
 		}

@@ -1,4 +1,4 @@
-package machine
+package machine_test
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 func second(n int) time.Duration { return time.Duration(n) * time.Second }
@@ -79,7 +81,7 @@ func TestTimeBackoffBeyondTheDeadlineIsNotSlept(t *testing.T) {
 
 // S65: waiting for a slot burns no attempt, and deadlines go on.
 func TestTimeHeldStepsKeepTheirDeadline(t *testing.T) {
-	full := map[string]Slot{"shop": {Why: "full"}}
+	full := map[string]machine.Slot{"shop": {Why: "full"}}
 	p := startWith(t, flow(do("a", deadline(second(10)))), full)
 	p.is("queued").state("a held")
 	if h := p.s.Held(); len(h) != 1 || h[0].Agent != "shop" || h[0].Why != "full" {
@@ -92,20 +94,20 @@ func TestTimeHeldStepsKeepTheirDeadline(t *testing.T) {
 }
 
 func TestTimeSlotsInOrder(t *testing.T) {
-	full := map[string]Slot{"shop": {Why: "full"}}
+	full := map[string]machine.Slot{"shop": {Why: "full"}}
 	p := startWith(t, flow(do("a"), do("b"), do("c")), full)
-	p.slots = map[string]Slot{"shop": {Free: 1}}
-	p.event(SlotsFreed{}, "do a")
+	p.slots = map[string]machine.Slot{"shop": {Free: 1}}
+	p.event(machine.SlotsFreed{}, "do a")
 	p.ok("a", "do b")
 	p.slots = nil
-	p.event(SlotsFreed{}, "do c")
-	p.event(SlotsFreed{}).nothing()
+	p.event(machine.SlotsFreed{}, "do c")
+	p.event(machine.SlotsFreed{}).nothing()
 	p.ok("b")
 	p.ok("c").is("succeeded")
 }
 
 func TestTimeOpenCircuitHoldsUntilItsProbe(t *testing.T) {
-	open := map[string]Slot{"shop": {Until: noon.Add(second(5)), Why: "circuit open"}}
+	open := map[string]machine.Slot{"shop": {Until: noon.Add(second(5)), Why: "circuit open"}}
 	p := startWith(t, flow(do("a")), open)
 	if due, ok := p.s.NextDue(); !ok || due.Sub(noon) != second(5) {
 		t.Fatalf("got next due %v, want the probe", due)
@@ -142,7 +144,7 @@ func TestTimeUndoDeadline(t *testing.T) {
 
 func TestTimeNothingDueChangesNothing(t *testing.T) {
 	p := start(t, flow(do("a")), "do a")
-	p.event(TimePassed{}).nothing()
+	p.event(machine.TimePassed{}).nothing()
 	p.wait(second(29)).nothing()
 }
 
@@ -163,8 +165,8 @@ func TestTimeGivingUpBeforeTheDeadlineIsDeadlineExceeded(t *testing.T) {
 		p.fail("a", "unavailable")
 		p.wait(second(1), "do a")
 		p.fail("a", "unavailable").failure("a deadline_exceeded")
-		n := p.s.Node(p.wf, p.find("a"))
-		if want := "the last one ended with unavailable: the agent says unavailable"; n.Code != CodeDeadlineExceeded || !strings.Contains(n.Message, want) {
+		n := story.Node(p.s, p.wf, p.find("a"))
+		if want := "the last one ended with unavailable: the agent says unavailable"; n.Code != machine.CodeDeadlineExceeded || !strings.Contains(n.Message, want) {
 			t.Errorf("got %s: %s, want the last attempt's code in the message", n.Code, n.Message)
 		}
 	})

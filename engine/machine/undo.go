@@ -152,7 +152,7 @@ func (d *decider) undoMissed(i int, kind model.CallKind, m model.Miss) {
 		d.undoFails(i, n.Und.Blamed())
 	case model.CallLearn:
 		step := d.step(n)
-		d.repeatUndo(i, m, mayRepeat(m, d.undoSettings(n).Retry, true, step.Retryable))
+		d.repeatUndo(i, m, MayRepeat(m, d.undoSettings(n).Retry, true, step.Retryable))
 	default:
 		undo := d.step(n).Undo
 		if m.Kind == model.MissUnknown && !undo.Do.Idempotent && undo.Do.Lookup {
@@ -166,7 +166,7 @@ func (d *decider) undoMissed(i int, kind model.CallKind, m model.Miss) {
 			}
 			return
 		}
-		d.repeatUndo(i, m, mayRepeat(m, d.undoSettings(n).Retry, undo.Do.Idempotent, undo.Retryable))
+		d.repeatUndo(i, m, MayRepeat(m, d.undoSettings(n).Retry, undo.Do.Idempotent, undo.Retryable))
 	}
 }
 

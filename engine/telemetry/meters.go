@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // Meters count what an engine does. They are safe for concurrent use and never
@@ -89,21 +90,21 @@ func (m *Meters) Handler() http.Handler {
 }
 
 // FactKinds lists the kinds of facts that Facts counts.
-func (m *Meters) FactKinds() machine.FactKinds {
-	return machine.NewFactKinds(machine.FactRunCreated, machine.FactRunParked, machine.FactAttemptFinished, machine.FactRunFinished)
+func (m *Meters) FactKinds() story.FactKinds {
+	return story.NewFactKinds(story.FactRunCreated, story.FactRunParked, story.FactAttemptFinished, story.FactRunFinished)
 }
 
 // Facts counts events of runs and attempts.
-func (m *Meters) Facts(_ machine.RunID, _ int, facts []machine.Fact) {
+func (m *Meters) Facts(_ machine.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		switch f := &facts[i]; f.Kind {
-		case machine.FactRunCreated:
+		case story.FactRunCreated:
 			m.accepted.Inc()
-		case machine.FactRunParked:
+		case story.FactRunParked:
 			m.parked.Inc()
-		case machine.FactAttemptFinished:
+		case story.FactAttemptFinished:
 			m.attempts.WithLabelValues(f.Status).Inc()
-		case machine.FactRunFinished:
+		case story.FactRunFinished:
 			m.finished.WithLabelValues(f.Status).Inc()
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/engine/telemetry"
 )
 
@@ -39,11 +40,11 @@ func TestMeters(t *testing.T) {
 	m.Fenced()
 	m.LateReply(1, machine.AttemptID{Node: 0, Call: 1})
 	m.Pushed(true)
-	m.Facts(1, 1, []machine.Fact{
-		{Kind: machine.FactRunCreated, Run: "o-1"},
-		{Kind: machine.FactAttemptFinished, Status: "ok"},
-		{Kind: machine.FactAttemptFinished, Status: "unknown"},
-		{Kind: machine.FactRunFinished, Status: "succeeded"},
+	m.Facts(1, 1, []story.Fact{
+		{Kind: story.FactRunCreated, Run: "o-1"},
+		{Kind: story.FactAttemptFinished, Status: "ok"},
+		{Kind: story.FactAttemptFinished, Status: "unknown"},
+		{Kind: story.FactRunFinished, Status: "succeeded"},
 	})
 	got := scrape(t, m)
 	for _, want := range []string{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // phase is what a row of the board is doing.
@@ -40,9 +41,9 @@ type row struct {
 	took    time.Duration
 	unknown bool // the last attempt's outcome is not known
 
-	purpose  machine.Purpose // of the attempt, or of the one that is waited for
-	coolDown bool            // the pause is a cool-down
-	agent    string          // held: the agent that is waited for
+	purpose  story.Purpose // of the attempt, or of the one that is waited for
+	coolDown bool          // the pause is a cool-down
+	agent    string        // held: the agent that is waited for
 
 	step  *row      // of an instance: the step it belongs to
 	parts []*row    // instances seen; a step with any is not shown itself, unless it is wide
@@ -61,7 +62,7 @@ type board struct {
 	turned   bool
 	deadline time.Time // of the way that the run goes: forward, or back
 	status   string    // of the run, once it has ended or needs a human
-	outputs  []machine.NamedValue
+	outputs  []story.NamedValue
 	circuits map[string]Circuit
 }
 
@@ -166,28 +167,28 @@ func leaves(rows []*row, fn func(*row)) {
 }
 
 // apply folds one fact in.
-func (b *board) apply(f machine.Fact) {
+func (b *board) apply(f story.Fact) {
 	switch f.Kind {
-	case machine.FactRunCreated:
+	case story.FactRunCreated:
 		b.deadline = f.RunDeadline
 		return
-	case machine.FactRunTurned:
+	case story.FactRunTurned:
 		b.turned, b.deadline = true, f.CompensationDeadline
 		return
-	case machine.FactRunParked:
+	case story.FactRunParked:
 		b.status = orText(f.Status, "parked")
 		return
-	case machine.FactRunFinished:
+	case story.FactRunFinished:
 		b.status, b.outputs = f.Status, f.Outputs
 		return
-	case machine.FactVerb, machine.FactRunTakenOver:
+	case story.FactVerb, story.FactRunTakenOver:
 		b.status = ""
 		return
 	}
 	if f.Step == "" {
 		return
 	}
-	undo := f.Undo || f.Kind == machine.FactUndoStarted || f.Kind == machine.FactUndoFinished
+	undo := f.Undo || f.Kind == story.FactUndoStarted || f.Kind == story.FactUndoFinished
 	if undo && len(b.undos) == 0 {
 		b.ended = append(b.ended, &row{heading: true})
 	}
@@ -205,7 +206,7 @@ func (b *board) apply(f machine.Fact) {
 	}
 }
 
-func (r *row) apply(f machine.Fact) {
+func (r *row) apply(f story.Fact) {
 	if f.Action != "" {
 		r.action = f.Action
 	}
@@ -215,12 +216,12 @@ func (r *row) apply(f machine.Fact) {
 		}
 	}
 	switch f.Kind {
-	case machine.FactStepHeld:
+	case story.FactStepHeld:
 		r.phase, r.until, r.agent, r.code, r.message = phaseHeld, f.Until, f.Agent, f.Code, f.Message
 		if r.next.IsZero() {
 			r.next = f.At.Add(stillAfter(0))
 		}
-	case machine.FactAttemptStarted:
+	case story.FactAttemptStarted:
 		r.phase, r.by, r.purpose = phaseRunning, f.CompleteBy, f.Purpose
 		if tried(f.Purpose) {
 			r.attempt, r.of = f.Attempt, f.Of
@@ -229,10 +230,10 @@ func (r *row) apply(f machine.Fact) {
 			r.begun = f.At
 			r.next = f.At.Add(stillAfter(0))
 		}
-	case machine.FactAttemptFinished:
+	case story.FactAttemptFinished:
 		r.code, r.message = f.Code, f.Message
 		r.unknown = f.Status == "unknown"
-	case machine.FactRetryScheduled:
+	case story.FactRetryScheduled:
 		r.phase, r.until, r.purpose, r.coolDown = phaseBackoff, f.Until, f.Purpose, f.CoolDown
 		if f.CoolDown {
 			r.attempt = 0 // a fresh round follows
@@ -240,12 +241,12 @@ func (r *row) apply(f machine.Fact) {
 		if f.Code != "" {
 			r.code, r.message = f.Code, f.Message
 		}
-	case machine.FactUndoStarted:
+	case story.FactUndoStarted:
 		if r.phase == phasePending {
 			r.phase = phaseRunning
 			r.begun, r.next = f.At, f.At.Add(stillAfter(0))
 		}
-	case machine.FactStepFinished, machine.FactUndoFinished:
+	case story.FactStepFinished, story.FactUndoFinished:
 		r.phase, r.status, r.took = phaseEnded, f.Status, f.Took
 		r.attempt = max(r.attempt, f.Attempt)
 		r.code, r.message = f.Code, f.Message
@@ -253,7 +254,7 @@ func (r *row) apply(f machine.Fact) {
 }
 
 // tried reports whether an attempt counts as a try of the step or its undo.
-func tried(p machine.Purpose) bool { return p != machine.PurposeLookup && p != machine.PurposeLearn }
+func tried(p story.Purpose) bool { return p != story.PurposeLookup && p != story.PurposeLearn }
 
 // stillAfter is the pause before the n-th "still running" line of a step: at
 // 10 s, 30 s and then every 60 s.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // StreamVersion is the version of the stream's format, in its first line.
@@ -20,7 +21,7 @@ const StreamVersion = "1.0"
 // kind of fact as its type. Characters that could steer a terminal are escaped.
 type JSON struct {
 	out    io.Writer
-	exit   func(machine.Fact) int
+	exit   func(story.Fact) int
 	now    func() time.Time
 	binary string
 	run    string
@@ -31,7 +32,7 @@ var _ View = (*JSON)(nil)
 
 // NewJSON returns a JSON view on out; version is that of the program. now
 // tells the time of lines that are not facts.
-func NewJSON(out io.Writer, version string, exit func(machine.Fact) int, now func() time.Time) *JSON {
+func NewJSON(out io.Writer, version string, exit func(story.Fact) int, now func() time.Time) *JSON {
 	return &JSON{out: out, exit: exit, now: now, binary: version}
 }
 
@@ -56,7 +57,7 @@ type line struct {
 	Action     string            `json:"action,omitempty"`
 	Agent      string            `json:"agent,omitempty"`
 	State      string            `json:"state,omitempty"`
-	Purpose    machine.Purpose   `json:"purpose,omitempty"`
+	Purpose    story.Purpose     `json:"purpose,omitempty"`
 	Of         any               `json:"of,omitempty"` // a number, or Unbounded
 	Undo       bool              `json:"undo,omitempty"`
 	Status     string            `json:"status,omitempty"`
@@ -101,7 +102,7 @@ type undoFailure struct {
 	Message string `json:"message,omitempty"`
 }
 
-func undoFailures(all []machine.UndoFailure) []undoFailure {
+func undoFailures(all []story.UndoFailure) []undoFailure {
 	out := make([]undoFailure, 0, len(all))
 	for _, u := range all {
 		out = append(out, undoFailure(u))
@@ -116,7 +117,7 @@ type output struct {
 }
 
 // OutputProblems warns of outputs that could not be evaluated.
-func OutputProblems(values []machine.NamedValue) dsl.Diagnostics {
+func OutputProblems(values []story.NamedValue) dsl.Diagnostics {
 	var out dsl.Diagnostics
 	for _, v := range values {
 		if v.Problem != "" {
@@ -131,7 +132,7 @@ func OutputProblems(values []machine.NamedValue) dsl.Diagnostics {
 
 // Outputs gives the outputs of a run as they stand in JSON: the value of a
 // sensitive one is null.
-func Outputs(values []machine.NamedValue) map[string]any {
+func Outputs(values []story.NamedValue) map[string]any {
 	out := map[string]any{}
 	for name, o := range outputs(values) {
 		out[name] = o
@@ -139,7 +140,7 @@ func Outputs(values []machine.NamedValue) map[string]any {
 	return out
 }
 
-func outputs(values []machine.NamedValue) map[string]output {
+func outputs(values []story.NamedValue) map[string]output {
 	if len(values) == 0 {
 		return nil
 	}
@@ -173,7 +174,7 @@ func (j *JSON) Begin(s Story) {
 }
 
 // Facts writes one object for each fact.
-func (j *JSON) Facts(first int, facts []machine.Fact) {
+func (j *JSON) Facts(first int, facts []story.Fact) {
 	j.Version()
 	for i, f := range facts {
 		exit := j.exit(f)
@@ -190,15 +191,15 @@ func (j *JSON) Facts(first int, facts []machine.Fact) {
 			l.Of = Attempts(f.Of)
 		}
 		switch f.Kind {
-		case machine.FactAttemptFinished, machine.FactStepFinished, machine.FactUndoFinished:
+		case story.FactAttemptFinished, story.FactStepFinished, story.FactUndoFinished:
 			l.NotAgain = string(f.NotRepeated)
 			ms := f.Took.Milliseconds()
 			l.TookMillis = &ms
-		case machine.FactRunParked:
+		case story.FactRunParked:
 			if len(f.UndoFailures) > 0 {
 				l.Failures, l.Undone, l.Blocked = undoFailures(f.UndoFailures), &f.Undone, &f.UndoBlocked
 			}
-		case machine.FactRunFinished:
+		case story.FactRunFinished:
 			j.Diagnostics(OutputProblems(f.Outputs))
 			l.Outputs = outputs(f.Outputs)
 			l.Undone, l.LeftAsIs = &f.Undone, &f.LeftAsIs
@@ -278,14 +279,14 @@ func EscapeJSON(text string) string {
 	return b.String()
 }
 
-func level(f machine.Fact) string {
+func level(f story.Fact) string {
 	switch {
-	case f.Kind == machine.FactAttemptFinished && f.Status != "ok", f.Kind == machine.FactRunTurned:
+	case f.Kind == story.FactAttemptFinished && f.Status != "ok", f.Kind == story.FactRunTurned:
 		return "warn"
-	case f.Kind == machine.FactStepFinished && f.Status == machine.StepFailed.String(),
-		f.Kind == machine.FactUndoFinished && f.Status == machine.StepUndoFailed.String(),
-		f.Kind == machine.FactRunParked,
-		f.Kind == machine.FactRunFinished && f.Status != machine.RunSucceeded.String():
+	case f.Kind == story.FactStepFinished && f.Status == machine.StepFailed.String(),
+		f.Kind == story.FactUndoFinished && f.Status == machine.StepUndoFailed.String(),
+		f.Kind == story.FactRunParked,
+		f.Kind == story.FactRunFinished && f.Status != machine.RunSucceeded.String():
 		return "error"
 	}
 	return "info"

@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A Plain view writes one line for each thing that happens, for pipes and logs.
 type Plain struct {
 	mu    sync.Mutex // protects writes to out
 	out   io.Writer
-	exit  func(machine.Fact) int
+	exit  func(story.Fact) int
 	board *board
 }
 
@@ -21,7 +21,7 @@ var _ View = (*Plain)(nil)
 
 // NewPlain returns a Plain view on out. exit gives the exit code that a fact
 // leads to, negative if the fact does not end the command.
-func NewPlain(out io.Writer, exit func(machine.Fact) int) *Plain {
+func NewPlain(out io.Writer, exit func(story.Fact) int) *Plain {
 	return &Plain{out: out, exit: exit, board: newBoard(Story{})}
 }
 
@@ -35,20 +35,20 @@ func (p *Plain) Begin(s Story) {
 
 // Facts writes the facts. A failed attempt and the retry it leads to share a
 // line; successful attempts are told by their step's end.
-func (p *Plain) Facts(_ int, facts []machine.Fact) {
+func (p *Plain) Facts(_ int, facts []story.Fact) {
 	for i, f := range facts {
 		p.board.apply(f)
 		paired := i+1 < len(facts) && pairs(f, facts[i+1])
 		switch {
 		case !p.board.story.told(f):
 			continue
-		case f.Kind == machine.FactAttemptFinished && f.Status == "ok" && !paired:
+		case f.Kind == story.FactAttemptFinished && f.Status == "ok" && !paired:
 			continue
-		case f.Kind == machine.FactUndoStarted, f.Kind == machine.FactStepFinished && len(p.board.at(f.Step, false).parts) > 0 && f.Status == "succeeded":
+		case f.Kind == story.FactUndoStarted, f.Kind == story.FactStepFinished && len(p.board.at(f.Step, false).parts) > 0 && f.Status == "succeeded":
 			continue
-		case f.Kind == machine.FactRetryScheduled && i > 0 && pairs(facts[i-1], f):
+		case f.Kind == story.FactRetryScheduled && i > 0 && pairs(facts[i-1], f):
 			continue
-		case f.Kind == machine.FactRunFinished:
+		case f.Kind == story.FactRunFinished:
 			for _, d := range OutputProblems(f.Outputs) {
 				p.line(f.At, "warning: "+Clean(d.Summary)+": "+Clean(d.Detail))
 			}
@@ -62,13 +62,13 @@ func (p *Plain) Facts(_ int, facts []machine.Fact) {
 }
 
 // pairs reports whether b is the retry that follows the failed attempt a.
-func pairs(a, b machine.Fact) bool {
-	return a.Kind == machine.FactAttemptFinished && b.Kind == machine.FactRetryScheduled && a.Step == b.Step && a.Undo == b.Undo
+func pairs(a, b story.Fact) bool {
+	return a.Kind == story.FactAttemptFinished && b.Kind == story.FactRetryScheduled && a.Step == b.Step && a.Undo == b.Undo
 }
 
 // pairText describes an attempt a and its retry b in one line. If the
 // attempt ended well, the line says why it is repeated all the same.
-func pairText(a, b machine.Fact) string {
+func pairText(a, b story.Fact) string {
 	s := ""
 	if a.Status == "ok" {
 		s = prefixed(", but ", reason(b.Code, b.Message))
@@ -89,7 +89,7 @@ const manyStill = 8
 
 // Tick writes "still running" lines.
 func (p *Plain) Tick(now time.Time) {
-	if !p.board.story.told(machine.Fact{}) {
+	if !p.board.story.told(story.Fact{}) {
 		return
 	}
 	rows := p.board.still(now)
@@ -125,8 +125,8 @@ func (p *Plain) write(s string) {
 }
 
 func stillText(r *row, now time.Time) string {
-	f := machine.Fact{Purpose: r.purpose, Attempt: r.attempt, Of: r.of}
-	if r.purpose == machine.PurposeLearn {
+	f := story.Fact{Purpose: r.purpose, Attempt: r.attempt, Of: r.of}
+	if r.purpose == story.PurposeLearn {
 		f.Attempt, f.Of = 0, 0
 	}
 	s := Clean(r.name) + ": still "
@@ -146,11 +146,11 @@ func stillText(r *row, now time.Time) string {
 }
 
 // waitText says what a pause is for.
-func waitText(r *row, f machine.Fact) string {
+func waitText(r *row, f story.Fact) string {
 	switch {
-	case r.purpose == machine.PurposeLookup:
+	case r.purpose == story.PurposeLookup:
 		return "waiting to look up what became of it"
-	case r.purpose == machine.PurposeLearn:
+	case r.purpose == story.PurposeLearn:
 		return "waiting for another " + attemptOf(f)
 	case r.coolDown:
 		return "cooling down"

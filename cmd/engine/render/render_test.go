@@ -13,13 +13,13 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-func exit(f machine.Fact) int {
-	if f.Kind != machine.FactRunFinished && f.Kind != machine.FactRunParked {
+func exit(f story.Fact) int {
+	if f.Kind != story.FactRunFinished && f.Kind != story.FactRunParked {
 		return -1
 	}
 	switch f.Status {
@@ -160,10 +160,10 @@ func TestTerminalScrolls(t *testing.T) {
 	v.Begin(render.Story{Run: "r", Workflow: "wide", Steps: []render.StepInfo{{Name: "s", Action: "mock.call"}}})
 	const n = 40
 	for i := range n {
-		v.Facts(i+1, []machine.Fact{began(fmt.Sprintf(`s["%02d"]`, i), "mock.call", 1, 1, 0, 30, 0)})
+		v.Facts(i+1, []story.Fact{began(fmt.Sprintf(`s["%02d"]`, i), "mock.call", 1, 1, 0, 30, 0)})
 	}
 	for i := range n {
-		v.Facts(n+i+1, []machine.Fact{{Kind: machine.FactStepFinished, At: at(1), Step: fmt.Sprintf(`s["%02d"]`, i), Status: "succeeded", Took: time.Second}})
+		v.Facts(n+i+1, []story.Fact{{Kind: story.FactStepFinished, At: at(1), Step: fmt.Sprintf(`s["%02d"]`, i), Status: "succeeded", Took: time.Second}})
 		v.Tick(at(1))
 	}
 	if _, err := v.Write([]byte("a log line\n")); err != nil {
@@ -200,12 +200,12 @@ var wideStory = render.Story{Run: "c-1", Workflow: "concert", Steps: []render.St
 func seat(n int) string { return fmt.Sprintf(`seat["%02d"]`, n) }
 
 // seated begins and ends instances of the 60 that there are.
-func seated(from, to int) []machine.Fact {
-	var facts []machine.Fact
+func seated(from, to int) []story.Fact {
+	var facts []story.Fact
 	for n := from; n < to; n++ {
 		f := began(seat(n), "theatre.hold", 1, 3, 0, 30, 0)
 		f.Among = 60
-		facts = append(facts, f, machine.Fact{Kind: machine.FactStepFinished, At: at(1), Step: seat(n), Status: "succeeded", Took: time.Second})
+		facts = append(facts, f, story.Fact{Kind: story.FactStepFinished, At: at(1), Step: seat(n), Status: "succeeded", Took: time.Second})
 	}
 	return facts
 }
@@ -225,11 +225,11 @@ func TestTerminalWide(t *testing.T) {
 		}
 	}
 	v.Begin(wideStory)
-	v.Facts(1, []machine.Fact{{Kind: machine.FactRunCreated, At: at(0), RunDeadline: at(7200)}})
+	v.Facts(1, []story.Fact{{Kind: story.FactRunCreated, At: at(0), RunDeadline: at(7200)}})
 	v.Facts(2, seated(0, 37))
-	more := []machine.Fact{began(seat(37), "theatre.hold", 1, 3, 1, 30, 0), began(seat(38), "theatre.hold", 1, 3, 1, 30, 0)}
-	v.Facts(76, append(more, machine.Fact{
-		Kind: machine.FactRetryScheduled, At: at(1), Step: seat(38), Attempt: 2, Of: 3, Until: at(9), Code: "unavailable", Among: 60,
+	more := []story.Fact{began(seat(37), "theatre.hold", 1, 3, 1, 30, 0), began(seat(38), "theatre.hold", 1, 3, 1, 30, 0)}
+	v.Facts(76, append(more, story.Fact{
+		Kind: story.FactRetryScheduled, At: at(1), Step: seat(38), Attempt: 2, Of: 3, Until: at(9), Code: "unavailable", Among: 60,
 	}))
 	v.Tick(at(2))
 	has("concert  c-1", "deadline in 1h59m", "37 of 60, 1 running, 1 waiting", seat(38)+"  theatre.hold  try 2/3", "37 of 61 done")
@@ -237,22 +237,22 @@ func TestTerminalWide(t *testing.T) {
 		t.Errorf("an instance that did well has a line of its own:\n%s", screen)
 	}
 	for n := range 20 { // failures scroll up
-		f := machine.Fact{Kind: machine.FactStepFinished, At: at(2), Step: seat(38 + n), Status: "failed", Code: "taken"}
-		v.Facts(80+n, []machine.Fact{f})
+		f := story.Fact{Kind: story.FactStepFinished, At: at(2), Step: seat(38 + n), Status: "failed", Code: "taken"}
+		v.Facts(80+n, []story.Fact{f})
 	}
 	v.Tick(at(3))
 	has("concert  c-1", "deadline in 1h59m", "57 of 60, 1 running", "57 of 61 done")
 	if !strings.Contains(screen.String(), seat(38)+"  theatre.hold  taken") {
 		t.Errorf("a failure has no line:\n%s", screen)
 	}
-	v.Facts(100, []machine.Fact{
-		{Kind: machine.FactStepFinished, At: at(3), Step: "seat", Status: "failed", Code: "taken"},
-		{Kind: machine.FactRunTurned, At: at(3), Step: "seat", Code: "taken", CompensationDeadline: at(3600)},
+	v.Facts(100, []story.Fact{
+		{Kind: story.FactStepFinished, At: at(3), Step: "seat", Status: "failed", Code: "taken"},
+		{Kind: story.FactRunTurned, At: at(3), Step: "seat", Code: "taken", CompensationDeadline: at(3600)},
 	})
 	for n := range 12 {
-		v.Facts(102+n, []machine.Fact{
-			{Kind: machine.FactUndoStarted, At: at(3), Step: seat(n), Undo: true, Action: "theatre.free"},
-			{Kind: machine.FactUndoFinished, At: at(4), Step: seat(n), Undo: true, Action: "theatre.free", Status: "undone"},
+		v.Facts(102+n, []story.Fact{
+			{Kind: story.FactUndoStarted, At: at(3), Step: seat(n), Undo: true, Action: "theatre.free"},
+			{Kind: story.FactUndoFinished, At: at(4), Step: seat(n), Undo: true, Action: "theatre.free", Status: "undone"},
 		})
 	}
 	v.Tick(at(4))
@@ -427,7 +427,7 @@ func TestClean(t *testing.T) {
 
 // An output of which a part is sensitive is hidden whole.
 func TestOutputsHide(t *testing.T) {
-	out, err := json.Marshal(render.Outputs([]machine.NamedValue{
+	out, err := json.Marshal(render.Outputs([]story.NamedValue{
 		{Name: "a", Value: dsl.NewValue([]byte(`{"x":"hunter2"}`), []string{"/x"}, nil)},
 		{Name: "b", Sensitive: true, Value: dsl.NewValue([]byte(`"hunter2"`), nil, nil)},
 		{Name: "c", Value: dsl.NewValue([]byte(`1`), nil, nil)},

@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // attemptOf is "attempt 2/5", or "attempt 2" where there is no limit.
-func attemptOf(f machine.Fact) string {
+func attemptOf(f story.Fact) string {
 	what, why := "attempt", ""
 	switch f.Purpose {
-	case machine.PurposeLookup:
+	case story.PurposeLookup:
 		return "lookup"
-	case machine.PurposeLearn:
+	case story.PurposeLearn:
 		why = " to learn the output"
-	case machine.PurposeUndo:
+	case story.PurposeUndo:
 		what = "undo attempt"
 	}
 	switch {
@@ -31,7 +32,7 @@ func attemptOf(f machine.Fact) string {
 
 // Sentence tells one fact in one line, without time and run. exit is the exit
 // code of a fact that ends the command, or negative.
-func Sentence(f machine.Fact, exit int) string {
+func Sentence(f story.Fact, exit int) string {
 	s := sentence(f)
 	if f.Step != "" && aboutStep(f.Kind) {
 		s = Clean(f.Step) + ": " + s
@@ -43,60 +44,60 @@ func Sentence(f machine.Fact, exit int) string {
 }
 
 // aboutStep reports whether the step of a fact is its subject.
-func aboutStep(k machine.FactKind) bool {
+func aboutStep(k story.FactKind) bool {
 	switch k {
-	case machine.FactRunCreated, machine.FactRunTurned, machine.FactRunParked, machine.FactRunFinished,
-		machine.FactRunTakenOver, machine.FactVerb:
+	case story.FactRunCreated, story.FactRunTurned, story.FactRunParked, story.FactRunFinished,
+		story.FactRunTakenOver, story.FactVerb:
 		return false
 	}
 	return true
 }
 
-func sentence(f machine.Fact) string {
+func sentence(f story.Fact) string {
 	why := reason(f.Code, f.Message)
 	switch f.Kind {
-	case machine.FactRunCreated:
+	case story.FactRunCreated:
 		if f.Key != "" && f.Run != "" { // the line begins with the key
 			return "run " + Clean(f.Run) + " accepted, key " + Clean(f.Key) + untilText(", deadline ", f.RunDeadline, f.At)
 		}
 		return "run accepted" + untilText(", deadline ", f.RunDeadline, f.At)
-	case machine.FactStepHeld:
+	case story.FactStepHeld:
 		return heldText(f.Agent, why) + untilText(" until ", f.Until, f.At)
-	case machine.FactAttemptStarted:
+	case story.FactAttemptStarted:
 		return attemptOf(f) + " started" + prefixed(", ", Clean(f.Action)) + untilText(", complete by ", f.CompleteBy, f.At)
-	case machine.FactAttemptProgress:
+	case story.FactAttemptProgress:
 		return "progress" + prefixed(": ", Clean(f.Message))
-	case machine.FactAttemptFinished:
+	case story.FactAttemptFinished:
 		return attemptOf(f) + " " + attemptEnd(f, why)
-	case machine.FactRetryScheduled:
+	case story.FactRetryScheduled:
 		return retryText(f) + prefixed(" after ", why)
-	case machine.FactStepFinished:
+	case story.FactStepFinished:
 		return stepEnd(f, why)
-	case machine.FactUndoStarted:
+	case story.FactUndoStarted:
 		return "undo started" + prefixed(", ", Clean(f.Action))
-	case machine.FactUndoFinished:
+	case story.FactUndoFinished:
 		return undoEnd(f, why)
 	}
 	return runSentence(f, why)
 }
 
-func runSentence(f machine.Fact, why string) string {
+func runSentence(f story.Fact, why string) string {
 	switch f.Kind {
-	case machine.FactRunTurned:
+	case story.FactRunTurned:
 		return "run turns back" + prefixed(": ", blame(f, why))
-	case machine.FactRunParked:
+	case story.FactRunParked:
 		return "run " + orText(f.Status, "parked") + turnText(f, why) + "; it needs a human"
-	case machine.FactRunTakenOver:
+	case story.FactRunTakenOver:
 		if f.Unowned {
 			return "run claimed by an engine"
 		}
 		return "run taken over from an engine that is gone"
-	case machine.FactVerb:
+	case story.FactVerb:
 		if f.Status == "overdue" {
 			return "run is overdue: " + Clean(f.Message)
 		}
 		return Clean(orText(f.Status, "operator")) + prefixed(" by ", Clean(f.By)) + prefixed(": ", why)
-	case machine.FactRunFinished:
+	case story.FactRunFinished:
 		s := "run " + Clean(f.Status)
 		if f.Status == machine.RunSucceeded.String() {
 			return s
@@ -134,10 +135,10 @@ func KeptText(steps []string) string {
 }
 
 // retryText says what follows a pause, and when.
-func retryText(f machine.Fact) string {
+func retryText(f story.Fact) string {
 	what := "retry"
 	switch {
-	case f.Purpose == machine.PurposeLookup:
+	case f.Purpose == story.PurposeLookup:
 		what = "looking up what became of it"
 	case f.CoolDown:
 		return "cooling down" + untilText(" until ", f.Until, f.At)
@@ -161,7 +162,7 @@ func heldText(agent, why string) string {
 }
 
 // turnText says why a run needs a human.
-func turnText(f machine.Fact, why string) string {
+func turnText(f story.Fact, why string) string {
 	undo := undoBlame(f)
 	if undo == "" {
 		return prefixed(": ", blame(f, why))
@@ -171,7 +172,7 @@ func turnText(f machine.Fact, why string) string {
 
 // undoBlame names the undos that failed and counts the others; "" if none has
 // failed.
-func undoBlame(f machine.Fact) string {
+func undoBlame(f story.Fact) string {
 	const most = 3
 	if len(f.UndoFailures) == 0 {
 		return ""
@@ -193,14 +194,14 @@ func undoBlame(f machine.Fact) string {
 
 // blame is "book failed: no_carrier", or only the reason where no step is to
 // blame.
-func blame(f machine.Fact, why string) string {
+func blame(f story.Fact, why string) string {
 	if f.Step == "" {
 		return why
 	}
 	return Clean(f.Step) + " failed" + prefixed(": ", why)
 }
 
-func attemptEnd(f machine.Fact, why string) string {
+func attemptEnd(f story.Fact, why string) string {
 	switch f.Status {
 	case "ok":
 		return "ok in " + Took(f.Took)
@@ -216,7 +217,7 @@ func attemptEnd(f machine.Fact, why string) string {
 	return Clean(orText(f.Status, "failed")) + " in " + Took(f.Took) + prefixed(": ", why)
 }
 
-func stepEnd(f machine.Fact, why string) string {
+func stepEnd(f story.Fact, why string) string {
 	switch f.Status {
 	case machine.StepSucceeded.String():
 		return "succeeded in " + Took(f.Took) + tries(f.Attempt)
@@ -226,7 +227,7 @@ func stepEnd(f machine.Fact, why string) string {
 	return Clean(f.Status) + prefixed(": ", why)
 }
 
-func undoEnd(f machine.Fact, why string) string {
+func undoEnd(f story.Fact, why string) string {
 	switch f.Status {
 	case machine.StepUndone.String():
 		return "undone in " + Took(f.Took) + tries(f.Attempt)

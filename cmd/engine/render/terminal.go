@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // TerminalOptions describe the screen.
@@ -20,7 +21,7 @@ type TerminalOptions struct {
 	Now func() time.Time
 	// Exit gives the exit code that a fact leads to, negative if it does not
 	// end the command; nil = none does.
-	Exit  func(machine.Fact) int
+	Exit  func(story.Fact) int
 	Color bool
 	ASCII bool // the screen cannot show other characters
 }
@@ -52,7 +53,7 @@ func NewTerminal(out io.Writer, o TerminalOptions) *Terminal {
 		o.Size = func() (int, int) { return 80, 24 }
 	}
 	if o.Exit == nil {
-		o.Exit = func(machine.Fact) int { return -1 }
+		o.Exit = func(story.Fact) int { return -1 }
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -71,7 +72,7 @@ func (t *Terminal) Begin(s Story) {
 }
 
 // Facts folds the facts in and redraws.
-func (t *Terminal) Facts(_ int, facts []machine.Fact) {
+func (t *Terminal) Facts(_ int, facts []story.Fact) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, f := range facts {
@@ -351,9 +352,9 @@ func (t *Terminal) describe(r *row) (symbol, detail, style string) {
 	case phaseBackoff:
 		next := ", next in " + Took(r.until.Sub(t.now))
 		switch {
-		case r.purpose == machine.PurposeLookup:
+		case r.purpose == story.PurposeLookup:
 			detail = "looking up what became of it in " + Took(r.until.Sub(t.now))
-		case r.purpose == machine.PurposeLearn:
+		case r.purpose == story.PurposeLearn:
 			detail = "learning the output" + next
 		case r.coolDown:
 			detail = "cooling down until " + Clock(r.until, t.now)
@@ -363,9 +364,9 @@ func (t *Terminal) describe(r *row) (symbol, detail, style string) {
 		return "↻", detail + prefixed("  ", reason(r.code, r.message)) + t.remaining(r), "33"
 	case phaseRunning:
 		switch {
-		case r.purpose == machine.PurposeLookup:
+		case r.purpose == story.PurposeLookup:
 			return "▸", "looking up what became of it" + t.remaining(r), "36"
-		case r.purpose == machine.PurposeLearn:
+		case r.purpose == story.PurposeLearn:
 			return "▸", "learning the output" + t.remaining(r), "36"
 		case r.attempt > 1:
 			return "↻", "try " + tryOf(r.attempt, r.of) + prefixed("  ", reason(r.code, r.message)) + t.remaining(r), "33"

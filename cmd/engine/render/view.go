@@ -3,7 +3,7 @@ package render
 import (
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A View shows the progress of one run. A view that writes to a screen may be
@@ -14,7 +14,7 @@ type View interface {
 	Begin(s Story)
 	// Facts shows new facts; first is the number of facts[0] in the run's
 	// story, counted from 1.
-	Facts(first int, facts []machine.Fact)
+	Facts(first int, facts []story.Fact)
 	// Circuit shows that an agent's circuit breaker changed its state.
 	Circuit(c Circuit)
 	// Note shows a remark that is no fact of the run, on one line.
@@ -61,8 +61,8 @@ func (s Story) attached() string {
 
 // told reports whether a fact is shown as a line: of a run that has ended only
 // the end is, unless its past was asked for.
-func (s Story) told(f machine.Fact) bool {
-	return s.Ended.IsZero() || s.Past || f.Kind == machine.FactRunFinished
+func (s Story) told(f story.Fact) bool {
+	return s.Ended.IsZero() || s.Past || f.Kind == story.FactRunFinished
 }
 
 // Name is what people call the run: its unique key if it has one.

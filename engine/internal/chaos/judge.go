@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/chaos/ledger"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A Verdict holds the counts of the judge.
@@ -94,7 +95,7 @@ func (j *judge) run(ctx context.Context, r Run) (machine.RunState, int) {
 	started, failures, parked := count(told.Flow, told.Records)
 	attempts := 0
 	for i := range state.NodeCount() {
-		node := state.Node(told.Flow, i)
+		node := story.Node(state, told.Flow, i)
 		if node.Each {
 			continue
 		}
@@ -120,15 +121,15 @@ func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[st
 	started, failures = map[string]int{}, map[string]int{}
 	state := machine.NewState()
 	for _, rec := range records {
-		for _, f := range rec.Facts(wf, state) {
+		for _, f := range story.Facts(wf, state, rec) {
 			switch f.Kind {
-			case machine.FactAttemptStarted:
+			case story.FactAttemptStarted:
 				started[f.Step]++
-			case machine.FactAttemptFinished:
-				if f.Purpose != machine.PurposeLookup && f.Purpose != machine.PurposeLearn && (f.Status == "failed" || f.Status == "unknown") {
+			case story.FactAttemptFinished:
+				if f.Purpose != story.PurposeLookup && f.Purpose != story.PurposeLearn && (f.Status == "failed" || f.Status == "unknown") {
 					failures[f.Step]++
 				}
-			case machine.FactRunParked:
+			case story.FactRunParked:
 				parked++
 			}
 		}
@@ -138,7 +139,7 @@ func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[st
 }
 
 // effect judges the far side's record of one node.
-func (j *judge) effect(r Run, state *machine.State, node machine.NodeView) {
+func (j *judge) effect(r Run, state *machine.State, node story.NodeView) {
 	e, known := j.entries[node.IdempotencyKey]
 	step := r.step(node.Name)
 	if known && step.Honours() && e.Applied > 1 {
@@ -167,7 +168,7 @@ func (j *judge) effect(r Run, state *machine.State, node machine.NodeView) {
 func (j *judge) order(r Run, wf *dsl.Workflow, state *machine.State) {
 	undoneAt := func(name string) int {
 		if i, ok := state.FindNode(wf, name); ok {
-			return j.entries[state.Node(wf, i).IdempotencyKey].UndoneAt
+			return j.entries[story.Node(state, wf, i).IdempotencyKey].UndoneAt
 		}
 		return 0
 	}

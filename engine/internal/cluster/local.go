@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A Local is what the memberships of one node share.
@@ -32,7 +33,7 @@ type Config struct {
 // An Observer is told what happens to runs without an engine of their own. See
 // engine.Observer.
 type Observer interface {
-	Facts(run machine.RunID, first int, facts []machine.Fact)
+	Facts(run machine.RunID, first int, facts []story.Fact)
 	LateReply(run machine.RunID, attempt machine.AttemptID)
 }
 

@@ -130,7 +130,7 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 	results := make(chan error, len(loaded))
 	asked := 0
 	checked := map[string]error{} // by AgentSpec.Key
-	scratch := &machine.Scratch{}
+	scratch := &journal.Scratch{}
 	elsewhere := t.elsewhere(ctx)
 	var asides []*owner.UnstaffedDecision
 	for _, l := range loaded {
@@ -186,7 +186,7 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 
 // consider returns how to take a run over, or what is lacking here to do so; nil
 // = not now. Returns a *RunError if it cannot be worked on here.
-func (t *Membership) consider(ctx context.Context, l store.Loaded, how takeoverScope, checked map[string]error, scratch *machine.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
+func (t *Membership) consider(ctx context.Context, l store.Loaded, how takeoverScope, checked map[string]error, scratch *journal.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
 	n, now := t.n, t.n.shared.Clock.Now()
 	story, err := n.shared.Fold(ctx, l, scratch)
 	if err != nil {
@@ -391,7 +391,7 @@ func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
 	if err := hands.Hold(ctx, run); err != nil {
 		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
 	}
-	story, err := n.shared.Fold(ctx, store.Loaded{Head: head, Rows: rows}, &machine.Scratch{})
+	story, err := n.shared.Fold(ctx, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{})
 	if err != nil {
 		return err
 	}

@@ -56,9 +56,9 @@ func (a *Attempt) Message() string {
 // Expires returns when the attempt is over if nothing is heard of it.
 func (a *Attempt) Expires() Instant { return Earliest(a.CompleteBy, a.Silent) }
 
-// Place returns where in a list of attempts the call with this number is, or
+// place returns where in a list of attempts the call with this number is, or
 // belongs.
-func Place(list []Attempt, call int32) (i int, found bool) {
+func place(list []Attempt, call int32) (i int, found bool) {
 	for i = len(list); i > 0 && list[i-1].Call >= call; i-- {
 		if list[i-1].Call == call {
 			return i - 1, true
@@ -67,8 +67,8 @@ func Place(list []Attempt, call int32) (i int, found bool) {
 	return i, false
 }
 
-// Insert puts an attempt into its place.
-func Insert(list []Attempt, i int, a Attempt) []Attempt {
+// insert puts an attempt into its place.
+func insert(list []Attempt, i int, a Attempt) []Attempt {
 	list = append(list, a)
 	copy(list[i+1:], list[i:])
 	list[i] = a

@@ -8,7 +8,7 @@ import (
 )
 
 // A Field is one persisted field of a run, node or attempt: how to compare and how to copy
-// it. Package machine has the table of how to write and read them. A new field goes to the
+// it. Package wire has the table of how to write and read them. A new field goes to the
 // end: a record that does not have it means "as before".
 type Field[T any] struct {
 	Bit  uint64 // in a patch

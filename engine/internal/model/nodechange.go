@@ -63,3 +63,13 @@ func (n *Node) Wipe(newKey bool) {
 	n.Und.Total = 0
 	n.Und.Blame(Miss{})
 }
+
+// Attempt returns the attempt with this call number for changing; a new one if there is
+// none.
+func (n *Node) Attempt(call int32) *Attempt {
+	i, found := place(n.Attempts, call)
+	if !found {
+		n.Attempts = insert(n.Attempts, i, Attempt{Call: call})
+	}
+	return &n.Attempts[i]
+}

@@ -2,6 +2,13 @@ package model
 
 import "slices"
 
+// A Delta is what a record changes: fields of the run, and of nodes in ascending order.
+type Delta struct {
+	At    Instant
+	Run   *RunPatch // nil = nothing of it
+	Nodes []NodePatch
+}
+
 // A RunPatch holds the fields of the run that a record changes; other fields
 // mean nothing.
 type RunPatch struct {
@@ -34,9 +41,9 @@ func WithPatches(old []Attempt, patches []AttemptPatch) []Attempt {
 	now := slices.Clone(old)
 	for k := range patches {
 		p := &patches[k]
-		i, found := Place(now, p.To.Call)
+		i, found := place(now, p.To.Call)
 		if !found {
-			now = Insert(now, i, Attempt{Call: p.To.Call})
+			now = insert(now, i, Attempt{Call: p.To.Call})
 		}
 		mask := uint64(p.Mask)
 		if mask&SaidBits == SaidBits {

@@ -42,3 +42,9 @@ var Pristine = func() (steps [64]Node) {
 
 // Blank is what a node is compared with when it is added by a record.
 var Blank = Node{More: &NoMore}
+
+// What a damaged record can make a state allocate is bounded.
+const (
+	MaxSteps = 1 << 16 // more than a definition of the permitted size can hold
+	MaxNodes = 1 << 22 // of a run
+)

@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A decision is the work on one row of a run's journal.
@@ -106,7 +107,7 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 			f.facts = x.sh.spares.blankFacts()
 		}
 		var n int
-		f.facts, n = rec.AppendFacts(f.facts, told, r.wf, r.state)
+		f.facts, n = story.AppendFacts(f.facts, told, r.wf, r.state, rec)
 		f.told += n
 	}
 	AddRecord(&f.Transition, rec, r.state)
@@ -149,7 +150,7 @@ func (x *decision) row() error {
 	if last := r.state.Last(); f.Transition.At.Before(last) {
 		f.Transition.At = last
 	}
-	data, after, err := journal.EncodeRow(n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, f.Transition.At, x.records)
+	data, after, err := journal.EncodeRow(n.cfg.Sealer, &sh.rows, r.link, r.id, r.seq, f.Transition.At, x.records)
 	if err != nil {
 		return err
 	}

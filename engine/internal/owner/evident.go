@@ -3,6 +3,7 @@ package owner
 import (
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // keepLate keeps an answer as evidence that was decided on, or would have
@@ -14,7 +15,7 @@ func (sh *shard) keepLate(r *ownedRun, d *delivery) {
 	}
 	step := ""
 	if r.wf != nil && d.Attempt.Node >= 0 && d.Attempt.Node < r.state.NodeCount() {
-		step = r.state.Node(r.wf, d.Attempt.Node).Name
+		step = story.Node(r.state, r.wf, d.Attempt.Node).Name
 	}
 	sh.s.n.Calls.KeepLate(r.id, step, d.Attempt, d.Event, d.Arrived)
 }
@@ -27,7 +28,7 @@ func evident(s *machine.State, d *delivery) bool {
 	if !ok {
 		return false
 	}
-	for _, c := range s.Node(nil, d.Attempt.Node).Calls {
+	for _, c := range story.Node(s, nil, d.Attempt.Node).Calls {
 		if c.Call == d.Attempt.Call {
 			return c.Status != outcome || c.Code != code
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // What an inbox asks of the store, for people.
@@ -337,7 +338,7 @@ func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 func lateReply(run machine.RunID, wf *dsl.Workflow, state *machine.State, d *delivery) store.LateReply {
 	step := ""
 	if wf != nil && d.Attempt.Node >= 0 && d.Attempt.Node < state.NodeCount() {
-		step = state.Node(wf, d.Attempt.Node).Name
+		step = story.Node(state, wf, d.Attempt.Node).Name
 	}
 	outcome, code, _ := call.OutcomeOf(d.Event)
 	return store.LateReply{

@@ -80,7 +80,7 @@ func (n *Shared) loadState(ctx context.Context, run machine.RunID) (Story, error
 		return Story{}, fmt.Errorf("load run %s: %w", store.RunName(run), err)
 	}
 	story := Story{rows: rows}
-	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &machine.Scratch{}, story.notes.note)
+	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{}, story.notes.note)
 	if err == nil { // here, since its expressions may be costly and the shard has other runs
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
@@ -215,7 +215,7 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 
 // Fold makes a run's story out of what was loaded. Returns a *RunError if it
 // cannot be read here; any other error says that this is not known.
-func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *machine.Scratch) (Story, error) {
+func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *journal.Scratch) (Story, error) {
 	story := Story{rows: l.Rows}
 	var err error
 	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, l, scratch, story.notes.note)

@@ -24,7 +24,7 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	if last := r.state.Last(); at.Before(last) {
 		at = last
 	}
-	data, _, err := journal.EncodeRow(n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, at, nil)
+	data, _, err := journal.EncodeRow(n.cfg.Sealer, &sh.rows, r.link, r.id, r.seq, at, nil)
 	if err != nil {
 		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
 		return

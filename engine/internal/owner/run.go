@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // runPhase is what an owned run can do now.
@@ -73,9 +74,9 @@ type pendingCommit struct {
 	commit.Item
 	r          *ownedRun
 	deliveries []*delivery
-	link       journal.Link   // of its row
-	facts      []machine.Fact // of kinds that an observer takes
-	told       int            // facts of all kinds
+	link       journal.Link // of its row
+	facts      []story.Fact // of kinds that an observer takes
+	told       int          // facts of all kinds
 	commands   []machine.Command
 	reserved   []invoke.AgentSpec // one slot each
 	started    *Start
@@ -509,7 +510,7 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 // alert appends a row that holds no record, only the alert.
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	now := sh.s.n.Clock.Now()
-	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.scratch, r.link, r.id, r.seq, now, nil)
+	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.rows, r.link, r.id, r.seq, now, nil)
 	if err != nil {
 		sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", err)
 		return

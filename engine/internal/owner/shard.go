@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/lists"
 	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -34,7 +35,8 @@ type shard struct {
 
 	// Only the shard's goroutine uses the rest.
 	runs      map[machine.RunID]*ownedRun
-	scratch   machine.Scratch
+	scratch   machine.Scratch // of decisions
+	rows      journal.Scratch
 	allowance dsl.Allowance // of the decision at hand
 	slotsOf   map[string]machine.Slot
 	spares    spares

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // Shared is what the runs of one node share, whatever membership of it owns them.
@@ -28,8 +29,8 @@ type Shared struct {
 	Quarantined *Quarantine
 	Outage      *outage.Outage
 	Backoffs    *backoffSet
-	Told        machine.FactKinds // that an observer takes
-	Idle        string            // why this node starts nothing at all; "" = it does
+	Told        story.FactKinds // that an observer takes
+	Idle        string          // why this node starts nothing at all; "" = it does
 	Draining    atomic.Bool
 }
 
@@ -46,7 +47,7 @@ type Config struct {
 
 // An Observer is told what happens to runs. See engine.Observer.
 type Observer interface {
-	Facts(run machine.RunID, first int, facts []machine.Fact)
+	Facts(run machine.RunID, first int, facts []story.Fact)
 	LateReply(run machine.RunID, attempt machine.AttemptID)
 }
 

@@ -1,23 +1,25 @@
 package owner
 
-import "github.com/saga-engine/engine/engine/machine"
+import (
+	"github.com/saga-engine/engine/engine/story"
+)
 
 // spares are what a shard has used and fills again, so that a decision allocates
 // little.
 type spares struct {
-	facts [][]machine.Fact // were told
+	facts [][]story.Fact   // were told
 	flown []*pendingCommit // have landed and were acted on
 }
 
 // blankFacts returns an empty list of facts: those of a transition are made for
 // observers only, and are much larger than all else it needs.
-func (sp *spares) blankFacts() []machine.Fact {
+func (sp *spares) blankFacts() []story.Fact {
 	if n := len(sp.facts); n > 0 {
 		list := sp.facts[n-1]
 		sp.facts = sp.facts[:n-1]
 		return list
 	}
-	return make([]machine.Fact, 0, 4)
+	return make([]story.Fact, 0, 4)
 }
 
 // toldFacts keeps a list whose facts have been told.

@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // An Unstaffed run is one that this engine could take, had it the agents. What
@@ -37,7 +38,7 @@ type UnstaffedDecision struct {
 	Unstaffed
 	Transition store.Transition
 	Records    []machine.Record
-	Facts      []machine.Fact
+	Facts      []story.Fact
 	Told       bool // it holds the alert
 	Landed     chan commit.Landing
 }
@@ -172,7 +173,7 @@ func (s *Scheduler) decideEvents(a *UnstaffedDecision, todo []*delivery, now tim
 			continue
 		}
 		if !n.Told.Empty() {
-			a.Facts, _ = rec.AppendFacts(a.Facts, n.Told, wf, state)
+			a.Facts, _ = story.AppendFacts(a.Facts, n.Told, wf, state, rec)
 		}
 		AddRecord(&a.Transition, rec, state)
 		state.Apply(rec)
@@ -197,7 +198,7 @@ func (a *UnstaffedDecision) Row(n *Shared, now time.Time) error {
 		}
 	}
 	a.Transition.NextCheck = a.Transition.NextCheck.Truncate(time.Microsecond)
-	data, _, err := journal.EncodeRow(n.cfg.Sealer, &machine.Scratch{}, a.Story.Next(), a.Head.Run, a.Transition.Seq, a.Transition.At, a.Records)
+	data, _, err := journal.EncodeRow(n.cfg.Sealer, &journal.Scratch{}, a.Story.Next(), a.Head.Run, a.Transition.Seq, a.Transition.At, a.Records)
 	if err == nil && len(data) > n.cfg.Options.MaxRow {
 		err = &journal.RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", a.Transition.Seq, len(data), n.cfg.Options.MaxRow)}
 	}

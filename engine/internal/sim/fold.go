@@ -9,11 +9,12 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
-// A story is the state of a run, folded from its journal rows as they land. The judge uses
+// A runLog is the state of a run, folded from its journal rows as they land. The judge uses
 // it instead of the states that engines keep in memory, which may be wrong.
-type story struct {
+type runLog struct {
 	id       machine.RunID
 	name     string
 	flow     *dsl.Workflow
@@ -21,17 +22,17 @@ type story struct {
 	rows     int
 	history  journal.RowEncoder // has followed these rows
 	records  []machine.Record
-	facts    []machine.Fact
+	facts    []story.Fact
 	started  map[attempt]int
 	sent     map[attempt]int
-	row      store.Head               // as it was after the last row that was looked at
-	heard    map[attempt]int          // answers that reached an engine before their complete-by
-	accepted int                      // verbs
-	turns    map[string]int           // times it came to need a person, by the alert that is due
-	answers  map[int64][]machine.Fact // to verbs, by message
-	skipped  map[string]bool          // steps whose effect a person decided to leave
-	stopped  bool                     // a person asked to stop dead, without undo
-	unheard  map[int64]bool           // verbs that waited when the owner claimed the run, and are not answered yet
+	row      store.Head             // as it was after the last row that was looked at
+	heard    map[attempt]int        // answers that reached an engine before their complete-by
+	accepted int                    // verbs
+	turns    map[string]int         // times it came to need a person, by the alert that is due
+	answers  map[int64][]story.Fact // to verbs, by message
+	skipped  map[string]bool        // steps whose effect a person decided to leave
+	stopped  bool                   // a person asked to stop dead, without undo
+	unheard  map[int64]bool         // verbs that waited when the owner claimed the run, and are not answered yet
 }
 
 // An attempt names calls as agents see them. A repeated round may use a number
@@ -83,10 +84,10 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run ma
 	}
 }
 
-func (w *world) storyLocked(run machine.RunID) *story {
+func (w *world) storyLocked(run machine.RunID) *runLog {
 	s := w.stories[run]
 	if s == nil {
-		s = &story{id: run, state: machine.NewState(), started: map[attempt]int{}, sent: map[attempt]int{}, heard: map[attempt]int{}, turns: map[string]int{}, answers: map[int64][]machine.Fact{}, skipped: map[string]bool{}}
+		s = &runLog{id: run, state: machine.NewState(), started: map[attempt]int{}, sent: map[attempt]int{}, heard: map[attempt]int{}, turns: map[string]int{}, answers: map[int64][]story.Fact{}, skipped: map[string]bool{}}
 		w.stories[run] = s
 		w.order = append(w.order, s)
 	}
@@ -94,7 +95,7 @@ func (w *world) storyLocked(run machine.RunID) *story {
 }
 
 // foldLocked folds the new rows.
-func (w *world) foldLocked(ctx context.Context, s *story) bool {
+func (w *world) foldLocked(ctx context.Context, s *runLog) bool {
 	rows, err := w.store.Rows(ctx, s.id, int32(s.rows), 1000)
 	if err != nil {
 		w.faultLocked("read run %d: %v", s.id, err)
@@ -123,7 +124,7 @@ func (w *world) foldLocked(ctx context.Context, s *story) bool {
 	return true
 }
 
-func (w *world) applyLocked(s *story, rec machine.Record) {
+func (w *world) applyLocked(s *runLog, rec machine.Record) {
 	if s.state.Records() > 0 && rec.At().Before(s.state.Last()) {
 		w.faultLocked("%s: time falls from %v to %v within the run", s.name, s.state.Last(), rec.At())
 	}
@@ -133,7 +134,7 @@ func (w *world) applyLocked(s *story, rec machine.Record) {
 			s.flow = w.def.Workflow("poison")
 		}
 	}
-	facts, before := rec.Facts(s.flow, s.state), s.state.Status()
+	facts, before := story.Facts(s.flow, s.state, rec), s.state.Status()
 	s.state.Apply(rec)
 	if after := s.state.Status(); after.NeedsHuman() && after != before {
 		s.turns[after.String()]++
@@ -152,16 +153,16 @@ func (w *world) applyLocked(s *story, rec machine.Record) {
 		s.facts = append(s.facts, f)
 		w.traceLocked("%s %s", s.name, tell(f))
 		switch f.Kind {
-		case machine.FactAttemptStarted:
+		case story.FactAttemptStarted:
 			s.started[attempt{f.Step, f.Attempt}]++
 			if len(s.unheard) > 0 {
 				w.faultLocked("%s: attempt %d of %s starts before %d verbs that waited when its owner took it", s.name, f.Attempt, f.Step, len(s.unheard))
 			}
-		case machine.FactAttemptFinished:
+		case story.FactAttemptFinished:
 			if k := (attempt{f.Step, f.Attempt}); f.Status == "ok" && s.heard[k] == 0 {
 				w.faultLocked("%s: attempt %d of %s is done, but no answer came in time (S28)", s.name, f.Attempt, f.Step)
 			}
-		case machine.FactVerb:
+		case story.FactVerb:
 			if f.Status == "accepted" {
 				s.accepted++
 			}
@@ -176,7 +177,7 @@ func (w *world) applyLocked(s *story, rec machine.Record) {
 // judgeTakeoverLocked checks that a run that got another owner had no owner before, or an
 // owner that the store had declared dead, or an owner that was late by more than the
 // grace (I2).
-func (w *world) judgeTakeoverLocked(s *story, now store.Head) {
+func (w *world) judgeTakeoverLocked(s *runLog, now store.Head) {
 	was := s.row
 	if was.Run == 0 || was.Owner == now.Owner || was.Owner == 0 || w.buried[was.Owner] {
 		return
@@ -187,7 +188,7 @@ func (w *world) judgeTakeoverLocked(s *story, now store.Head) {
 }
 
 // tell returns a fact as a line of text.
-func tell(f machine.Fact) string {
+func tell(f story.Fact) string {
 	undo := ""
 	if f.Undo {
 		undo = " undo"

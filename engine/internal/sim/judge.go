@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // judge compares the journal of every run with the ledger of the far side.
@@ -50,7 +51,7 @@ func (w *world) judge(ctx context.Context, accepted map[string]machine.RunID) {
 
 // judgeAlerts checks that each turn of a run to a state that needs a person
 // gave one alert (I9, S59).
-func (w *world) judgeAlerts(ctx context.Context, s *story) {
+func (w *world) judgeAlerts(ctx context.Context, s *runLog) {
 	if s == nil {
 		return
 	}
@@ -74,7 +75,7 @@ func (w *world) judgeAlerts(ctx context.Context, s *story) {
 
 // judgeAnswers checks that each verb was answered once, to the person who sent it, and
 // that there is no answer without a verb.
-func (w *world) judgeAnswers(ctx context.Context, s *story) {
+func (w *world) judgeAnswers(ctx context.Context, s *runLog) {
 	if s == nil {
 		return
 	}
@@ -127,7 +128,7 @@ func (w *world) judgeEffect(name string, run machine.RunID, status machine.RunSt
 		w.fault("%s: the far side knows a step %s that the run does not have", name, e.name)
 		return
 	}
-	view := state.Node(wf, i)
+	view := story.Node(state, wf, i)
 	if e.applied > 1 {
 		w.fault("%s: %s took effect %d times (I4)", name, e.name, e.applied)
 	}

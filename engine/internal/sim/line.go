@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -215,13 +216,13 @@ func (w *world) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 }
 
 // find returns the open attempt of a request; the zero id if more than one attempt fits.
-func (s *story) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) {
+func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) {
 	i, ok := s.state.FindNode(wf, req.Step)
 	if !ok {
 		return id
 	}
-	for _, c := range s.state.Node(wf, i).Calls {
-		does := c.Purpose == machine.PurposeDo || c.Purpose == machine.PurposeLearn
+	for _, c := range story.Node(s.state, wf, i).Calls {
+		does := c.Purpose == story.PurposeDo || c.Purpose == story.PurposeLearn
 		if c.Status != "open" || c.Number != req.Attempt || does != (req.Purpose == sdk.PurposeDo) {
 			continue
 		}

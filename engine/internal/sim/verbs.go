@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A question is a verb that a person sent to a run.
@@ -62,14 +63,14 @@ func (w *world) rescue(ctx context.Context, accepted map[string]machine.RunID) {
 	}
 }
 
-func (w *world) status(s *story) machine.RunState {
+func (w *world) status(s *runLog) machine.RunState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return s.state.Status()
 }
 
 // some returns a run, nil if there is none.
-func (w *world) some() *story {
+func (w *world) some() *runLog {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.order) == 0 {
@@ -126,12 +127,12 @@ func signed(verb machine.Event, by string) machine.Event {
 
 // mend sends a verb that helps a run that needs a person. Its statements about outcomes
 // are true: it reads the far side's ledger when no call can be in flight any more.
-func (w *world) mend(ctx context.Context, s *story) {
+func (w *world) mend(ctx context.Context, s *runLog) {
 	w.mu.Lock()
 	status := s.state.Status()
-	var doubtful, undone []machine.NodeView
+	var doubtful, undone []story.NodeView
 	latest := w.latest
-	for v := range s.state.Nodes(w.flow) {
+	for v := range story.Nodes(s.state, w.flow) {
 		switch {
 		case v.Each:
 		case v.State == machine.StepUndoFailed:
@@ -166,7 +167,7 @@ func (w *world) mend(ctx context.Context, s *story) {
 }
 
 // settle states the true outcome of a step.
-func (w *world) settle(ctx context.Context, s *story, v machine.NodeView) {
+func (w *world) settle(ctx context.Context, s *runLog, v story.NodeView) {
 	verb := machine.SettleRequested{Step: v.Name, As: machine.SettleNotDone}
 	if w.remote.did(v.IdempotencyKey) {
 		verb.As = machine.SettleSucceeded
@@ -183,7 +184,7 @@ func (w *world) settle(ctx context.Context, s *story, v machine.NodeView) {
 }
 
 // askedLocked reports whether a verb was sent to a run that has not answered it yet.
-func (w *world) askedLocked(s *story) bool {
+func (w *world) askedLocked(s *runLog) bool {
 	for _, q := range w.questions {
 		if q.run == s.id && len(s.answers[int64(q.id)]) == 0 {
 			return true

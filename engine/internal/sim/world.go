@@ -19,6 +19,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
+	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -48,8 +49,8 @@ type world struct {
 	rng       *rand.Rand
 	healedAt  time.Time // zero = things still go wrong
 	idleAt    time.Time // when last every engine had ended or was ending, so that none took up runs
-	stories   map[machine.RunID]*story
-	order     []*story                        // by first row
+	stories   map[machine.RunID]*runLog
+	order     []*runLog                       // by first row
 	fences    map[machine.RunID]map[int64]int // by fencing token: the engine that called under it
 	buried    map[store.EngineID]bool         // declared dead by the store
 	questions []question
@@ -93,7 +94,7 @@ type Result struct {
 func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w := &world{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5a6a)),
-		stories: map[machine.RunID]*story{}, fences: map[machine.RunID]map[int64]int{}, buried: map[store.EngineID]bool{}, start: time.Now(),
+		stories: map[machine.RunID]*runLog{}, fences: map[machine.RunID]map[int64]int{}, buried: map[store.EngineID]bool{}, start: time.Now(),
 		over: make(chan struct{}),
 	}
 	defer close(w.over)
@@ -149,7 +150,7 @@ func (w *world) tally() map[string]int {
 		counts["runs"]++
 		for _, f := range s.facts {
 			counts[string(f.Kind)]++
-			if f.Kind == machine.FactVerb {
+			if f.Kind == story.FactVerb {
 				counts["verb "+f.Status]++
 			}
 		}
@@ -328,7 +329,7 @@ func (w *world) watch(ctx context.Context, accepted map[string]machine.RunID) {
 
 // look reports whether there is nothing to wait for, and which runs are paused
 // and not asked to resume.
-func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []*story) {
+func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []*runLog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	settled = w.containedLocked()
@@ -413,7 +414,7 @@ func (w *world) output(req sdk.Request, reply sdk.Reply) (dsl.Value, error) {
 			continue
 		}
 		if i, ok := s.state.FindNode(w.flow, req.Step); ok {
-			return w.flow.Steps[s.state.Node(w.flow, i).Step].Do.Output(reply.Output)
+			return w.flow.Steps[story.Node(s.state, w.flow, i).Step].Do.Output(reply.Output)
 		}
 	}
 	return dsl.Value{}, errors.New("the journal does not know the step")

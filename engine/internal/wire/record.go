@@ -1,49 +1,58 @@
-package machine
+package wire
 
 import (
 	"math/bits"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
-func (e *encoder) record(r *Record) error {
-	e.at = r.at
-	e.uint(uint64(r.at))
-	if err := e.event(r.event); err != nil {
+func (e *encoder) record(r *machine.Record) error {
+	d, event := r.Delta(), r.Event()
+	e.at = d.At
+	e.uint(uint64(d.At))
+	if err := e.event(event); err != nil {
 		return err
 	}
-	e.run(r.run, r.event)
-	e.uint(uint64(len(r.nodes)))
+	e.run(d.Run, event)
+	e.uint(uint64(len(d.Nodes)))
 	next := 0
-	for k := range r.nodes {
-		p := &r.nodes[k]
-		e.node(p, p.Node-next, r.event)
+	for k := range d.Nodes {
+		p := &d.Nodes[k]
+		e.node(p, p.Node-next, event)
 		next = p.Node + 1
 	}
 	return nil
 }
 
-// run writes which usual change of the run it is and which fields it changes
-// otherwise than that one does, as one number, and then what does not follow; 0 if
-// nothing changes.
-func (e *encoder) run(p *model.RunPatch, event Event) {
+// run writes one number and then the values that do not follow from the template. The
+// number has the template in its two lowest bits, and above them the fields in which the
+// change differs from the template. 0 = nothing changes.
+func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	if p == nil {
 		e.uint(0)
 		return
 	}
-	kind := usuallyRun(p, e.at, event)
+	kind := noRunTemplate
+	if !e.general {
+		kind = runTemplateOf(p, e.at, event)
+	}
 	e.uint((p.Mask^kind.fields(event))<<2 | uint64(kind))
 	put(e, runCodec, p.Mask&^kind.follows(), &p.To)
 }
 
-// node writes how far the node is from the one before, which usual change it is,
-// and whether that is odd: then, which fields it changes otherwise. Which node and
-// attempt a usual end is of, the event says; a usual start is of the first attempt
-// unless it is odd.
-func (e *encoder) node(p *model.NodePatch, distance int, event Event) {
-	kind := usually(p, e.at, event)
-	if kind == usualNot {
+// node writes one number, then what does not follow from the template. Bit 0 of the number
+// says that the change differs from the template: then the fields in which it differs
+// follow. Bits 1 and 2 are the template. Above them is how many nodes lie between this one
+// and the one before. An end belongs to the node and the attempt that the event names, so
+// it has no distance. A start is of attempt 1 unless bit 0 is set.
+func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
+	kind := noTemplate
+	if !e.general {
+		kind = templateOf(p, e.at, event)
+	}
+	if kind == noTemplate {
 		e.uint(uint64(distance) << 3)
 		e.uint(p.Mask)
 		put(e, nodeCodec, p.Mask, p.To)
@@ -56,17 +65,17 @@ func (e *encoder) node(p *model.NodePatch, distance int, event Event) {
 		}
 		return
 	}
-	first, u, a := uint64(kind)<<1, &usuals[kind], &p.Attempts[0]
-	if kind == usualStart {
+	first, u, a := uint64(kind)<<1, &templates[kind], &p.Attempts[0]
+	if kind == stepStarts {
 		first |= uint64(distance) << 3
 	}
 	other, otherAttempt := p.Mask^kind.fields(event), uint64(a.Mask)^u.attempt
-	again := kind == usualStart && a.To.Call != 1
+	again := kind == stepStarts && a.To.Call != 1
 	if other|otherAttempt != 0 || again {
 		e.uint(first | 1)
 		e.uint(other)
 		e.uint(otherAttempt)
-		if kind == usualStart {
+		if kind == stepStarts {
 			e.int(int64(a.To.Call))
 		}
 	} else {
@@ -90,28 +99,28 @@ func get[T any](d *decoder, fields []codec[T], mask uint64, v *T) {
 	}
 }
 
-func (d *decoder) record() Record {
-	r := Record{at: model.Instant(d.uint())}
-	d.at = r.at
-	r.event = d.event()
-	if kind, mask := d.run(r.event); mask != 0 {
-		r.run = &model.RunPatch{Mask: mask, To: model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}}
+func (d *decoder) record() machine.Record {
+	r := model.Delta{At: model.Instant(d.uint())}
+	d.at = r.At
+	event := d.event()
+	if kind, mask := d.run(event); mask != 0 {
+		r.Run = &model.RunPatch{Mask: mask, To: model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}}
 		if mask&model.HeadBits != 0 {
-			r.run.To.Head = new(model.Head)
+			r.Run.To.Head = new(model.Head)
 		}
 		if mask&model.TroubleBits != 0 {
-			r.run.To.Trouble = new(model.Trouble)
+			r.Run.To.Trouble = new(model.Trouble)
 		}
-		d.runFields(kind, mask, &r.run.To, r.event)
+		d.runFields(kind, mask, &r.Run.To, event)
 	}
 	next := 0
 	count := d.count()
 	if count > 0 {
-		r.nodes = make([]model.NodePatch, 0, min(count, 64))
+		r.Nodes = make([]model.NodePatch, 0, min(count, 64))
 	}
 	var to []model.Node
 	for left := count; left > 0; left-- {
-		h := d.node(&next, r.event)
+		h := d.node(&next, event)
 		if d.err != nil {
 			break
 		}
@@ -134,31 +143,31 @@ func (d *decoder) record() Record {
 			d.attemptFields(&h, mask, &a.To)
 			p.Attempts = append(p.Attempts, a)
 		}
-		r.nodes = append(r.nodes, p)
+		r.Nodes = append(r.Nodes, p)
 	}
-	return r
+	return machine.NewRecord(event, r)
 }
 
-// run reads which fields of the run change, and by which usual change.
-func (d *decoder) run(event Event) (usualRun, uint64) {
+// run reads which fields of the run change, and the template.
+func (d *decoder) run(event machine.Event) (runTemplate, uint64) {
 	if d.format < 3 {
-		return runUnusual, d.mask(len(runCodec))
+		return noRunTemplate, d.mask(len(runCodec))
 	}
 	first := d.uint()
-	kind := usualRun(first & 3)
+	kind := runTemplate(first & 3)
 	mask := first>>2 ^ kind.fields(event)
-	if _, start := event.(Started); mask>>len(runCodec) != 0 || kind > runEnded || kind == runAccepted && !start {
+	if _, start := event.(machine.Started); mask>>len(runCodec) != 0 || kind > runEnded || kind == runAccepted && !start {
 		d.fail()
-		return runUnusual, 0
+		return noRunTemplate, 0
 	}
 	return kind, mask
 }
 
 // runFields sets and reads the run's fields in mask.
-func (d *decoder) runFields(kind usualRun, mask uint64, to *model.Run, event Event) {
+func (d *decoder) runFields(kind runTemplate, mask uint64, to *model.Run, event machine.Event) {
 	kind.set(to, mask&kind.follows(), d.at, event)
 	get(d, runCodec, mask&^kind.follows(), to)
-	if to.Steps < 0 || to.Steps > maxSteps {
+	if to.Steps < 0 || to.Steps > model.MaxSteps {
 		d.fail()
 	}
 }
@@ -167,31 +176,31 @@ func (d *decoder) runFields(kind usualRun, mask uint64, to *model.Run, event Eve
 type heading struct {
 	node    int
 	mask    uint64
-	kind    usualKind
-	call    int32     // of a usual change's attempt,
+	kind    template
+	call    int32     // of a template's attempt,
 	attempt uint64    // and what changes of it
-	output  dsl.Value // of a usual end
+	output  dsl.Value // of an end
 }
 
 // node reads which node is next, never lower than next, and what changes of it.
-func (d *decoder) node(next *int, event Event) heading {
+func (d *decoder) node(next *int, event machine.Event) heading {
 	var h heading
 	distance := d.uint()
 	odd := false
 	if d.format >= 3 {
-		h.kind, odd = usualKind(distance>>1&3), distance&1 != 0
+		h.kind, odd = template(distance>>1&3), distance&1 != 0
 		distance >>= 3
 	}
-	u := &usuals[h.kind]
+	u := &templates[h.kind]
 	switch h.kind {
-	case usualNot:
+	case noTemplate:
 		h.node = d.nodeNumber(next, distance)
 		h.mask = d.mask(len(nodeCodec))
 		return h
-	case usualStart:
+	case stepStarts:
 		h.call = 1
 	default:
-		ev, ok := event.(AttemptOK)
+		ev, ok := event.(machine.AttemptOK)
 		if !ok {
 			d.fail()
 		}
@@ -203,7 +212,7 @@ func (d *decoder) node(next *int, event Event) heading {
 	if odd {
 		h.mask ^= d.mask(len(nodeCodec))
 		h.attempt ^= d.mask(len(attemptCodec))
-		if h.kind == usualStart {
+		if h.kind == stepStarts {
 			h.call = int32(d.index())
 		}
 	}
@@ -213,7 +222,7 @@ func (d *decoder) node(next *int, event Event) heading {
 // nodeNumber returns the number of a node and moves next behind it.
 func (d *decoder) nodeNumber(next *int, distance uint64) int {
 	i := *next + d.small(int64(distance))
-	if *next = i + 1; *next > maxNodes {
+	if *next = i + 1; *next > model.MaxNodes {
 		d.fail()
 	}
 	return i
@@ -221,14 +230,14 @@ func (d *decoder) nodeNumber(next *int, distance uint64) int {
 
 // nodeFields sets and reads what changes of a node.
 func (d *decoder) nodeFields(h *heading, n *model.Node) {
-	u := &usuals[h.kind]
+	u := &templates[h.kind]
 	h.kind.set(n, h.mask&u.follow, d.at, h.call, h.output)
 	get(d, nodeCodec, h.mask&^u.follow, n)
 }
 
 // attempts reads of how many attempts something changes.
 func (d *decoder) attempts(h *heading) int {
-	if h.kind != usualNot {
+	if h.kind != noTemplate {
 		return 1
 	}
 	return d.count()
@@ -236,7 +245,7 @@ func (d *decoder) attempts(h *heading) int {
 
 // attempt reads which attempt is next, and which of its fields change.
 func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
-	if h.kind != usualNot {
+	if h.kind != noTemplate {
 		return h.call, h.attempt
 	}
 	return int32(d.index()), d.mask(len(attemptCodec))
@@ -244,6 +253,6 @@ func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
 
 // attemptFields sets and reads what changes of an attempt.
 func (d *decoder) attemptFields(h *heading, mask uint64, a *model.Attempt) {
-	setAttempt(a, mask&usuals[h.kind].attemptFollow, d.at)
-	get(d, attemptCodec, mask&^usuals[h.kind].attemptFollow, a)
+	setAttempt(a, mask&templates[h.kind].attemptFollow, d.at)
+	get(d, attemptCodec, mask&^templates[h.kind].attemptFollow, a)
 }

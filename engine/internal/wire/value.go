@@ -1,4 +1,4 @@
-package machine
+package wire
 
 import (
 	"github.com/saga-engine/engine/dsl"
@@ -70,8 +70,8 @@ func (e *encoder) value(v dsl.Value) {
 	e.docs, e.valued = e.note(e.docs, e.valued, part{from, len(e.b)})
 }
 
-// same returns the number of an earlier value that reads as what stands from
-// here to the end.
+// same returns the number of an earlier value that has the same bytes as the one that was
+// just written from here to the end.
 func (e *encoder) same(from int) (int, bool) {
 	text := e.b[from:]
 	if e.valued != nil {

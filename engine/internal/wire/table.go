@@ -1,20 +1,19 @@
-package machine
+package wire
 
 import (
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A field is one persisted field of a run or node: how to compare, copy, write
-// and read it. A field's place in its table is its bit in a patch and is never
-// reused; new fields go to the end, and a record without them means "as
-// before".
+// A codec says how one field of a run, node or attempt is written and read. Its number is its
+// place in its table: see package model and docs/journal.md.
 type codec[T any] struct {
-	bit uint64 // in a patch; 1 << its place in its table
+	bit uint64 // in a patch
 	put func(e *encoder, v *T)
 	get func(d *decoder, v *T)
 }
 
-// number is a field of an integer type that is rarely negative.
+// numberCodec is a field of an integer type that is rarely negative.
 func numberCodec[T any, N ~int | ~int16 | ~int32 | ~int64 | ~uint8](bit uint64, p func(*T) *N) codec[T] {
 	return codec[T]{
 		bit: bit,
@@ -60,7 +59,7 @@ func valueCodec[T any](bit uint64, p func(*T) *model.Held) codec[T] {
 	}
 }
 
-// blame is the last failure of a track.
+// blameCodec is the last failure of a track.
 func blameCodec(bit uint64, p func(*model.Node) *model.Track) codec[model.Node] {
 	return codec[model.Node]{
 		bit: bit,
@@ -80,7 +79,7 @@ func blameCodec(bit uint64, p func(*model.Node) *model.Track) codec[model.Node] 
 }
 
 var runCodec = []codec[model.Run]{
-	numberCodec(model.RunStateBit, func(r *model.Run) *RunState { return &r.State }),
+	numberCodec(model.RunStateBit, func(r *model.Run) *machine.RunState { return &r.State }),
 	numberCodec(model.RunDoneBit, func(r *model.Run) *int32 { return &r.Done }),
 	numberCodec(model.RunLiveBit, func(r *model.Run) *int32 { return &r.Live }),
 	booleanCodec(model.RunBegunBit, func(r *model.Run) *bool { return &r.Begun }),
@@ -90,7 +89,7 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { e.outputs(r.Outputs) },
 		get: func(d *decoder, r *model.Run) { r.Outputs = d.outputs() },
 	},
-	numberCodec(model.RunIDBit, func(r *model.Run) *RunID { return &r.ID }),
+	numberCodec(model.RunIDBit, func(r *model.Run) *machine.RunID { return &r.ID }),
 	textCodec(model.RunNameBit, func(r *model.Run) *string { return &r.Name }),
 	textCodec(model.RunKeyBit, func(r *model.Run) *string { return &r.Key }),
 	valueCodec(model.RunVarsBit, func(r *model.Run) *model.Held { return &r.Vars }),
@@ -147,9 +146,8 @@ var runCodec = []codec[model.Run]{
 	},
 }
 
-// The most frequent fields come first: their bits make the shortest masks.
 var nodeCodec = []codec[model.Node]{
-	numberCodec(model.NodeStateBit, func(n *model.Node) *StepState { return &n.State }),
+	numberCodec(model.NodeStateBit, func(n *model.Node) *machine.StepState { return &n.State }),
 	numberCodec(model.NodeFwdActBit, func(n *model.Node) *model.Activity { return &n.Fwd.Act }),
 	numberCodec(model.NodeDoubtBit, func(n *model.Node) *int32 { return &n.Doubt }),
 	booleanCodec(model.NodeDoneBit, func(n *model.Node) *bool { return &n.Done }),

@@ -1,4 +1,4 @@
-package machine
+package story
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // An Explanation says why a run is where it is, what will move it next and
@@ -32,9 +33,9 @@ const mostTold = 5
 
 // Explain says why the run is where it is. wf must be the workflow that the run
 // is pinned to, now a time of the store's clock.
-func (s *State) Explain(wf *dsl.Workflow, now time.Time) Explanation {
+func Explain(s *machine.State, wf *dsl.Workflow, now time.Time) Explanation {
 	x := &explainer{wf: wf, s: s, now: now}
-	r := &s.run
+	r := s.Run()
 	switch {
 	case r.ID == 0:
 		x.say("The run has not been accepted yet.")
@@ -48,7 +49,7 @@ func (s *State) Explain(wf *dsl.Workflow, now time.Time) Explanation {
 
 type explainer struct {
 	wf  *dsl.Workflow
-	s   *State
+	s   *machine.State
 	now time.Time
 	out Explanation
 }
@@ -59,18 +60,18 @@ func (x *explainer) say(format string, args ...any) {
 
 // ended explains a run that is over.
 func (x *explainer) ended() {
-	r := &x.s.run
+	r := x.s.Run()
 	at := x.when(r.Finished)
 	switch r.State {
-	case RunSucceeded:
+	case machine.RunSucceeded:
 		x.say("The run has succeeded at %s; nothing is left to do.", at)
-	case RunFailed:
+	case machine.RunFailed:
 		x.say("The run has failed at %s%s; nothing had to be undone.", at, because(r.Failure))
-	case RunCompensated:
+	case machine.RunCompensated:
 		x.say("The run was undone and ended at %s%s: %s undone.", at, because(r.Failure), effects(int(r.Undone)))
 	default:
 		why := because(r.Failure)
-		if r.Failure.Code == CodeCancelled && r.Failure.Message == "" {
+		if r.Failure.Code == machine.CodeCancelled && r.Failure.Message == "" {
 			why = "" // the sentence says it already
 		}
 		x.say("The run was cancelled and ended at %s%s: %s undone.", at, why, effects(int(r.Undone)))
@@ -86,30 +87,30 @@ func (x *explainer) ended() {
 
 // open explains a run that is not over.
 func (x *explainer) open() {
-	r := &x.s.run
+	r := x.s.Run()
 	x.out.NeedsHuman = x.s.NeedsHuman()
 	if !r.Lost() { // else no engine looks at the run, whatever is due
 		x.out.Next, _ = x.s.NextDue()
 	}
 	switch r.State {
-	case RunQueued:
+	case machine.RunQueued:
 		x.say("The run is queued: nothing of it has started.")
-	case RunPaused:
+	case machine.RunPaused:
 		x.say("The run was paused%s%s; nothing starts, but deadlines go on.", x.by(r.PausedBy, r.PausedAt), reason(r.PauseWhy))
-		x.remedy(ResumeRequested{}, "resume %s", x.run())
-	case RunParked:
+		x.remedy(machine.ResumeRequested{}, "resume %s", x.run())
+	case machine.RunParked:
 		if r.Parked {
 			x.say("The run was parked at %s%s: nothing starts until a person says how it goes on.", x.when(r.ParkedAt), because(r.Failure))
 		}
-	case RunCompensating:
+	case machine.RunCompensating:
 		x.say("The run is being undone since %s%s.", x.when(r.UndoStarted), because(r.Failure))
-	case RunCompensationFailed:
+	case machine.RunCompensationFailed:
 		x.say("The run could not be undone altogether%s: an undo has failed, and a person has to say how it goes on.", because(r.Failure))
 	default:
 		x.say("The run is %s.", r.State)
 	}
 	if r.Lost() {
-		x.say("The run was parked at %s%s: no engine touches it until a person says how it goes on.", x.when(r.LostAt), because(lostFailure(r)))
+		x.say("The run was parked at %s%s: no engine touches it until a person says how it goes on.", x.when(r.LostAt), because(machine.LostFailure(r)))
 	}
 	if r.Held() && r.Phase == model.PhaseUndo {
 		x.say("It is being undone%s.", because(r.Failure))
@@ -127,15 +128,15 @@ func (x *explainer) open() {
 
 // repetition says why the call that the run failed with was not repeated.
 func (x *explainer) repetition() {
-	blamed := x.s.run.Failure.Step
+	blamed := x.s.Run().Failure.Step
 	if blamed == "" {
 		return
 	}
-	for i, n := range x.s.nodes {
+	for i, n := range x.s.Nodes() {
 		if n.Of() >= len(x.wf.Steps) || x.wf.Steps[n.Step].Name != blamed {
 			continue
 		}
-		settings, err := x.wf.Steps[n.Step].Settings(&dsl.Scope{Vars: x.s.run.Vars.V})
+		settings, err := x.wf.Steps[n.Step].Settings(&dsl.Scope{Vars: x.s.Run().Vars.V})
 		if err != nil {
 			return // they depend on results of steps
 		}
@@ -149,7 +150,7 @@ func (x *explainer) repetition() {
 // steps describes what moves, or waits to move.
 func (x *explainer) steps() {
 	told, more := 0, 0
-	for i, n := range x.s.nodes {
+	for i, n := range x.s.Nodes() {
 		text := x.step(i, n)
 		switch {
 		case text == "":
@@ -167,10 +168,10 @@ func (x *explainer) steps() {
 
 // undos names the undos that have failed, and what waits for them.
 func (x *explainer) undos() {
-	if x.s.run.Phase != model.PhaseUndo {
+	if x.s.Run().Phase != model.PhaseUndo {
 		return
 	}
-	failed, blocked := x.s.UndoFailures(x.wf)
+	failed, blocked := UndoFailures(x.s, x.wf)
 	for k, f := range failed {
 		if k == mostTold {
 			x.say("%d more undos have failed.", len(failed)-k)
@@ -186,9 +187,9 @@ func (x *explainer) undos() {
 // blocked names the steps whose undo waits for another.
 func (x *explainer) blocked() string {
 	var names []string
-	for i, n := range x.s.nodes {
+	for i, n := range x.s.Nodes() {
 		step := x.wf.Steps[n.Step]
-		if !n.Expanded && n.Undo == model.UndoPending && n.Effect() != EffectNone && step.Undo != nil && !step.NoUndo {
+		if !n.Expanded && n.Undo == model.UndoPending && n.Effect() != machine.EffectNone && step.Undo != nil && !step.NoUndo {
 			if len(names) == mostTold {
 				return strings.Join(names, ", ") + " and others"
 			}
@@ -200,7 +201,7 @@ func (x *explainer) blocked() string {
 
 // limits tells which deadlines are running.
 func (x *explainer) limits() {
-	r := &x.s.run
+	r := x.s.Run()
 	switch {
 	case r.Overdue && r.Phase == model.PhaseForward:
 		x.say("It is overdue: its deadline was %s.", x.when(r.Deadline))
@@ -301,7 +302,7 @@ func effects(n int) string {
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // run is the run's name as a word of a command line.
-func (x *explainer) run() string { return word(x.s.run.Name) }
+func (x *explainer) run() string { return word(x.s.Run().Name) }
 
 // word quotes what a shell would not take as one word.
 func word(text string) string {
@@ -315,7 +316,7 @@ func word(text string) string {
 }
 
 // remedy adds a command line if the verb would be accepted now.
-func (x *explainer) remedy(ev Event, format string, args ...any) bool {
+func (x *explainer) remedy(ev machine.Event, format string, args ...any) bool {
 	line := "engine " + fmt.Sprintf(format, args...)
 	if slices.Contains(x.out.Remedies, line) || !x.accepted(ev) {
 		return false
@@ -326,14 +327,14 @@ func (x *explainer) remedy(ev Event, format string, args ...any) bool {
 
 // accepted reports whether a verb would be accepted now. It is decided like any
 // other and never applied.
-func (x *explainer) accepted(ev Event) bool {
+func (x *explainer) accepted(ev machine.Event) bool {
 	at := x.now
 	if last := x.s.Last(); last.After(at) {
 		at = last
 	}
-	rec := Decide(x.wf, x.s.Clone(), Input{At: at, Event: ev})
+	rec := machine.Decide(x.wf, x.s.Clone(), machine.Input{At: at, Event: ev})
 	r, refused := rec.Refused()
-	if settle, ok := ev.(SettleRequested); ok && refused && settle.As == SettleSucceeded {
+	if settle, ok := ev.(machine.SettleRequested); ok && refused && settle.As == machine.SettleSucceeded {
 		return r.WantsOutput() // what the person says will fit
 	}
 	return !refused

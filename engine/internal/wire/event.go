@@ -1,4 +1,4 @@
-package machine
+package wire
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // Kinds of persisted events. Numbers are never reused.
@@ -30,9 +31,9 @@ const (
 	kindEngineLost
 )
 
-func (e *encoder) event(event Event) error {
+func (e *encoder) event(event machine.Event) error {
 	switch ev := event.(type) {
-	case Started:
+	case machine.Started:
 		e.uint(kindStarted)
 		e.uint(uint64(ev.RunID))
 		e.string(ev.Name)
@@ -40,46 +41,46 @@ func (e *encoder) event(event Event) error {
 		e.value(ev.Vars)
 		e.string(ev.Trigger)
 		e.string(ev.StartedBy)
-	case AttemptOK:
+	case machine.AttemptOK:
 		e.uint(kindAttemptOK)
 		e.attemptID(ev.Attempt)
 		e.value(ev.Output)
-	case AttemptFailed:
+	case machine.AttemptFailed:
 		e.uint(kindAttemptFailed)
 		e.attemptID(ev.Attempt)
 		e.string(ev.Code)
 		e.string(ev.Message)
 		e.bool(ev.Permanent)
 		e.duration(ev.RetryAfter)
-	case AttemptUnknown:
+	case machine.AttemptUnknown:
 		e.uint(kindAttemptUnknown)
 		e.attemptID(ev.Attempt)
 		e.string(ev.Code)
 		e.string(ev.Message)
 		e.duration(ev.RetryAfter)
-	case AttemptNotDone:
+	case machine.AttemptNotDone:
 		e.uint(kindAttemptNotDone)
 		e.attemptID(ev.Attempt)
-	case AttemptDeferred:
+	case machine.AttemptDeferred:
 		e.uint(kindAttemptDeferred)
 		e.attemptID(ev.Attempt)
 		e.time(ev.Until)
 		e.string(ev.Why)
-	case AttemptProgress:
+	case machine.AttemptProgress:
 		e.uint(kindAttemptProgress)
 		e.attemptID(ev.Attempt)
 		e.int(int64(ev.Number))
 		e.string(ev.Note)
 		e.optional(ev.Blob)
-	case TimePassed:
+	case machine.TimePassed:
 		e.uint(kindTimePassed)
-	case SlotsFreed:
+	case machine.SlotsFreed:
 		e.uint(kindSlotsFreed)
-	case TakenOver:
+	case machine.TakenOver:
 		e.uint(kindTakenOver)
 		e.int(int64(ev.By))
 		e.int(int64(ev.From))
-	case EngineLost:
+	case machine.EngineLost:
 		e.uint(kindEngineLost)
 		e.int(int64(ev.Deaths))
 		e.string(ev.Why)
@@ -89,38 +90,38 @@ func (e *encoder) event(event Event) error {
 	return nil
 }
 
-func (e *encoder) verb(event Event) error {
+func (e *encoder) verb(event machine.Event) error {
 	switch ev := event.(type) {
-	case CancelRequested:
+	case machine.CancelRequested:
 		e.uint(kindCancelRequested)
 		e.bool(ev.NoCompensate)
 		e.who(ev.By, ev.Reason, ev.Ask)
-	case PauseRequested:
+	case machine.PauseRequested:
 		e.uint(kindPauseRequested)
 		e.who(ev.By, ev.Reason, ev.Ask)
-	case ResumeRequested:
+	case machine.ResumeRequested:
 		e.uint(kindResumeRequested)
 		e.duration(ev.Extend)
 		e.who(ev.By, ev.Reason, ev.Ask)
-	case RetryRequested:
+	case machine.RetryRequested:
 		e.uint(kindRetryRequested)
 		e.string(ev.Step)
 		e.bool(ev.NewKey)
 		e.duration(ev.Extend)
 		e.who(ev.By, ev.Reason, ev.Ask)
-	case CompensateRequested:
+	case machine.CompensateRequested:
 		e.uint(kindCompensateRequested)
 		e.string(ev.Step)
 		e.bool(ev.Retry)
 		e.bool(ev.Skip)
 		e.who(ev.By, ev.Reason, ev.Ask)
-	case SettleRequested:
+	case machine.SettleRequested:
 		e.uint(kindSettleRequested)
 		e.string(ev.Step)
 		e.uint(uint64(ev.As))
 		e.value(ev.Output)
 		e.who(ev.By, ev.Reason, ev.Ask)
-	case Refused:
+	case machine.Refused:
 		e.uint(kindRefused)
 		e.string(ev.Verb)
 		e.who(ev.By, ev.Reason, ev.Ask)
@@ -130,26 +131,26 @@ func (e *encoder) verb(event Event) error {
 	return nil
 }
 
-func (d *decoder) event() Event {
+func (d *decoder) event() machine.Event {
 	switch kind := d.uint(); kind {
 	case kindStarted:
-		return Started{RunID: RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+		return machine.Started{RunID: machine.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
 	case kindAttemptOK:
-		return AttemptOK{Attempt: d.attemptID(), Output: d.value()}
+		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
 	case kindAttemptFailed:
-		return AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration()}
+		return machine.AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration()}
 	case kindAttemptUnknown:
-		ev := AttemptUnknown{Attempt: d.attemptID(), Code: d.string(), Message: d.string()}
+		ev := machine.AttemptUnknown{Attempt: d.attemptID(), Code: d.string(), Message: d.string()}
 		if d.format >= 2 {
 			ev.RetryAfter = d.duration()
 		}
 		return ev
 	case kindAttemptNotDone:
-		return AttemptNotDone{Attempt: d.attemptID()}
+		return machine.AttemptNotDone{Attempt: d.attemptID()}
 	case kindAttemptDeferred:
-		return AttemptDeferred{Attempt: d.attemptID(), Until: d.time(), Why: d.string()}
+		return machine.AttemptDeferred{Attempt: d.attemptID(), Until: d.time(), Why: d.string()}
 	case kindAttemptProgress:
-		ev := AttemptProgress{Attempt: d.attemptID(), Number: int(d.int()), Note: d.string()}
+		ev := machine.AttemptProgress{Attempt: d.attemptID(), Number: int(d.int()), Note: d.string()}
 		if d.format >= 2 {
 			ev.Blob = d.optional()
 		} else {
@@ -157,59 +158,61 @@ func (d *decoder) event() Event {
 		}
 		return ev
 	case kindTimePassed:
-		return TimePassed{}
+		return machine.TimePassed{}
 	case kindSlotsFreed:
-		return SlotsFreed{}
+		return machine.SlotsFreed{}
 	case kindTakenOver:
-		return TakenOver{By: int32(d.int()), From: int32(d.int())}
+		return machine.TakenOver{By: int32(d.int()), From: int32(d.int())}
 	case kindEngineLost:
-		return EngineLost{Deaths: int(d.int()), Why: d.string()}
+		return machine.EngineLost{Deaths: int(d.int()), Why: d.string()}
 	default:
 		return d.verb(kind)
 	}
 }
 
-func (d *decoder) verb(kind uint64) Event {
+func (d *decoder) verb(kind uint64) machine.Event {
 	switch kind {
 	case kindCancelRequested:
-		ev := CancelRequested{NoCompensate: d.bool()}
+		ev := machine.CancelRequested{NoCompensate: d.bool()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindPauseRequested:
-		ev := PauseRequested{}
+		ev := machine.PauseRequested{}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindResumeRequested:
-		ev := ResumeRequested{Extend: d.duration()}
+		ev := machine.ResumeRequested{Extend: d.duration()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindRetryRequested:
-		ev := RetryRequested{Step: d.string(), NewKey: d.bool(), Extend: d.duration()}
+		ev := machine.RetryRequested{Step: d.string(), NewKey: d.bool(), Extend: d.duration()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindCompensateRequested:
-		ev := CompensateRequested{Step: d.string(), Retry: d.bool(), Skip: d.bool()}
+		ev := machine.CompensateRequested{Step: d.string(), Retry: d.bool(), Skip: d.bool()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindSettleRequested:
-		ev := SettleRequested{Step: d.string(), As: Settlement(d.uint()), Output: d.value()}
+		ev := machine.SettleRequested{Step: d.string(), As: machine.Settlement(d.uint()), Output: d.value()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindRefused:
-		ev := Refused{Verb: d.string()}
+		ev := machine.Refused{Verb: d.string()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	}
 	d.fail()
-	return TimePassed{}
+	return machine.TimePassed{}
 }
 
-func (e *encoder) attemptID(id AttemptID) {
+func (e *encoder) attemptID(id machine.AttemptID) {
 	e.int(int64(id.Node))
 	e.int(int64(id.Call))
 }
 
-func (d *decoder) attemptID() AttemptID { return AttemptID{Node: int(d.int()), Call: int(d.int())} }
+func (d *decoder) attemptID() machine.AttemptID {
+	return machine.AttemptID{Node: int(d.int()), Call: int(d.int())}
+}
 
 // optional writes bytes that may be nil.
 func (e *encoder) optional(b []byte) {

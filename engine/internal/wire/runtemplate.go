@@ -1,17 +1,17 @@
-package machine
+package wire
 
 import (
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A usualRun is a usual change of the run: see usualKind, which is the same of a
-// node.
-type usualRun uint8
+// A runTemplate is a template of a change of the run: see template, which is one of a node.
+type runTemplate uint8
 
 const (
-	runUnusual  usualRun = 0 // all is written
-	runAccepted usualRun = 1 // the event starts the run, which says what the event says
-	runEnded    usualRun = 2 // it succeeded
+	noRunTemplate runTemplate = 0 // no template: all fields are written
+	runAccepted   runTemplate = 1 // the event starts the run; the fields that it sets follow
+	runEnded      runTemplate = 2 // it succeeded
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 )
 
 // follows are the fields whose values follow.
-func (k usualRun) follows() uint64 {
+func (k runTemplate) follows() uint64 {
 	switch k {
 	case runAccepted:
 		return acceptFollow
@@ -30,13 +30,13 @@ func (k usualRun) follows() uint64 {
 	return 0
 }
 
-// fields returns the fields that a usual change changes if the event is this one:
-// what the event does not say is not changed.
-func (k usualRun) fields(event Event) uint64 {
+// fields returns the fields that a template has if the event is this one: a field that the
+// event leaves empty does not change.
+func (k runTemplate) fields(event machine.Event) uint64 {
 	switch k {
 	case runAccepted:
 		mask := acceptFollow | model.RunLiveBit | model.RunWorkflowBit | model.RunStepsBit
-		ev, _ := event.(Started)
+		ev, _ := event.(machine.Started)
 		if ev.Key == "" {
 			mask &^= model.RunKeyBit
 		}
@@ -56,28 +56,28 @@ func (k usualRun) fields(event Event) uint64 {
 	return 0
 }
 
-// usuallyRun returns which usual change of the run a patch is, in a record of this
-// time and event.
-func usuallyRun(p *model.RunPatch, at model.Instant, event Event) usualRun {
+// runTemplateOf returns the template by which a patch of the run is written, in a record of
+// this time and event.
+func runTemplateOf(p *model.RunPatch, at model.Instant, event machine.Event) runTemplate {
 	r := &p.To
 	if p.Mask&endedFollow == endedFollow {
 		if endedDiffers(r, at) == 0 {
 			return runEnded
 		}
-		return runUnusual
+		return noRunTemplate
 	}
-	ev, is := event.(Started)
+	ev, is := event.(machine.Started)
 	if !is || acceptDiffers(r, at, &ev)&acceptFollow&p.Mask != 0 {
-		return runUnusual
+		return noRunTemplate
 	}
 	return runAccepted
 }
 
 // set makes the fields in mask, all of which follow, what they then are.
-func (k usualRun) set(r *model.Run, mask uint64, at model.Instant, event Event) {
+func (k runTemplate) set(r *model.Run, mask uint64, at model.Instant, event machine.Event) {
 	switch k {
 	case runAccepted:
-		ev, _ := event.(Started)
+		ev, _ := event.(machine.Started)
 		setAccepted(r, mask, at, &ev)
 	case runEnded:
 		setEnded(r, mask, at)
@@ -86,13 +86,13 @@ func (k usualRun) set(r *model.Run, mask uint64, at model.Instant, event Event) 
 
 // acceptDiffers returns the fields in which a run differs from one that was just
 // accepted. It sets bits of those fields only that acceptance determines.
-func acceptDiffers(r *model.Run, at model.Instant, ev *Started) uint64 {
+func acceptDiffers(r *model.Run, at model.Instant, ev *machine.Started) uint64 {
 	var m uint64
 	for _, f := range [...]struct {
 		differs bool
 		bit     uint64
 	}{
-		{r.State != RunRunning, model.RunStateBit},
+		{r.State != machine.RunRunning, model.RunStateBit},
 		{!r.Begun, model.RunBegunBit},
 		{r.ID != ev.RunID, model.RunIDBit},
 		{r.Name != ev.Name, model.RunNameBit},
@@ -110,9 +110,9 @@ func acceptDiffers(r *model.Run, at model.Instant, ev *Started) uint64 {
 }
 
 // setAccepted makes the fields in mask what acceptDiffers compares them with.
-func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *Started) {
+func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *machine.Started) {
 	if mask&model.RunStateBit != 0 {
-		r.State = RunRunning
+		r.State = machine.RunRunning
 	}
 	if mask&model.RunBegunBit != 0 {
 		r.Begun = true
@@ -143,7 +143,7 @@ func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *Started) {
 // endedDiffers returns the fields in which a run is not as its success leaves it.
 func endedDiffers(r *model.Run, at model.Instant) uint64 {
 	var m uint64
-	if r.State != RunSucceeded {
+	if r.State != machine.RunSucceeded {
 		m |= model.RunStateBit
 	}
 	if r.Live != 0 {
@@ -158,7 +158,7 @@ func endedDiffers(r *model.Run, at model.Instant) uint64 {
 // setEnded makes the fields in mask what endedDiffers compares them with.
 func setEnded(r *model.Run, mask uint64, at model.Instant) {
 	if mask&model.RunStateBit != 0 {
-		r.State = RunSucceeded
+		r.State = machine.RunSucceeded
 	}
 	if mask&model.RunLiveBit != 0 {
 		r.Live = 0

@@ -1,4 +1,4 @@
-package machine
+package wire
 
 import (
 	"encoding/binary"
@@ -9,23 +9,14 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
-// The journal's bytes: a format number, the number of records, then each
-// record as its length unless it is the only one, its time, its event, the
-// changed fields of the run and those of each changed node. Numbers are varints,
-// times are relative to the record's, a string or value that occurs twice in a
-// record is written once, a value the run has already is a reference, and of a
-// usual change only what does not follow from the event is written.
-
-// format is the number of the present format. A reader refuses higher ones and
-// reads lower ones: 2 added who is to be answered (Ask), AttemptUnknown's
-// RetryAfter, and tells a heartbeat from an empty checkpoint; 3 writes the same
+// Format is the number of the present format. A reader refuses higher ones and
+// reads lower ones. 2 added the message that is answered (Ask) and AttemptUnknown's
+// RetryAfter, and distinguishes a heartbeat from an empty checkpoint. 3 writes the same
 // in fewer bytes.
-const format = 3
-
-// maxSteps is more than a definition of the permitted size can hold.
-const maxSteps = 1 << 16
+const Format = 3
 
 var (
 	// ErrFormat says that records were written by a newer engine.
@@ -34,26 +25,24 @@ var (
 	ErrCorrupt = errors.New("machine: damaged records")
 )
 
-// EncodeRecords returns the journal's bytes for records of one run, in order.
+// Encode returns the journal's bytes for records of one run, in order.
 // It returns an error only for an event of a type it does not know.
-func EncodeRecords(records []Record) ([]byte, error) {
-	return AppendRecords(make([]byte, 0, 256), records)
-}
-
-// AppendRecords appends to b what EncodeRecords returns. After an error b is as
-// long as before.
-func AppendRecords(b []byte, records []Record) ([]byte, error) {
-	e := encoder{b: b}
-	err := e.records(records)
+func Encode(records []machine.Record) ([]byte, error) {
+	var e Encoder
+	data, err := e.Append(make([]byte, 0, 256), records)
 	if err != nil {
-		return b, err
+		return nil, err
 	}
-	return e.b, nil
+	return data, nil
 }
 
-// AppendRecords is the package's AppendRecords.
-func (t *Scratch) AppendRecords(b []byte, records []Record) ([]byte, error) {
-	e := &t.encoder
+// An Encoder writes records in memory that it uses again and again. The zero Encoder is
+// ready to use, by one goroutine at a time.
+type Encoder struct{ e encoder }
+
+// Append appends to b what Encode returns. After an error b is as long as before.
+func (t *Encoder) Append(b []byte, records []machine.Record) ([]byte, error) {
+	e := &t.e
 	e.b = b
 	err := e.records(records)
 	data := e.b
@@ -63,9 +52,9 @@ func (t *Scratch) AppendRecords(b []byte, records []Record) ([]byte, error) {
 	return data, nil
 }
 
-// records writes what EncodeRecords returns.
-func (e *encoder) records(records []Record) error {
-	e.uint(format)
+// records writes what Encode returns.
+func (e *encoder) records(records []machine.Record) error {
+	e.uint(Format)
 	e.uint(uint64(len(records)))
 	for k := range records {
 		first := len(e.b)
@@ -91,16 +80,16 @@ func precede(b []byte, first int) []byte {
 	return b
 }
 
-// DecodeRecords reads what EncodeRecords wrote. The records share memory with
+// Decode reads what Encode wrote. The records share memory with
 // data. Returns ErrFormat for a newer format, and ErrCorrupt for anything else
 // it cannot read.
-func DecodeRecords(data []byte) ([]Record, error) {
+func Decode(data []byte) ([]machine.Record, error) {
 	d := &decoder{b: data}
 	if err := d.header(); err != nil {
 		return nil, err
 	}
 	n := d.count()
-	records := make([]Record, 0, min(n, 1024))
+	records := make([]machine.Record, 0, min(n, 1024))
 	for range n {
 		body := &decoder{b: d.body(n), format: d.format}
 		r := body.record()
@@ -116,9 +105,9 @@ func DecodeRecords(data []byte) ([]Record, error) {
 }
 
 // EncodeEvent returns the bytes of an event that is on its way to a run.
-func EncodeEvent(ev Event) ([]byte, error) {
+func EncodeEvent(ev machine.Event) ([]byte, error) {
 	e := &encoder{}
-	e.uint(format)
+	e.uint(Format)
 	if err := e.event(ev); err != nil {
 		return nil, err
 	}
@@ -126,8 +115,8 @@ func EncodeEvent(ev Event) ([]byte, error) {
 }
 
 // DecodeEvent reads what EncodeEvent wrote. Returns ErrFormat and ErrCorrupt as
-// DecodeRecords does.
-func DecodeEvent(data []byte) (Event, error) {
+// Decode does.
+func DecodeEvent(data []byte) (machine.Event, error) {
 	d := &decoder{b: data}
 	if err := d.header(); err != nil {
 		return nil, err
@@ -143,8 +132,8 @@ func DecodeEvent(data []byte) (Event, error) {
 func (d *decoder) header() error {
 	d.format = d.uint()
 	switch {
-	case d.err == nil && d.format > format:
-		return fmt.Errorf("%w: %d, this engine reads up to %d", ErrFormat, d.format, format)
+	case d.err == nil && d.format > Format:
+		return fmt.Errorf("%w: %d, this engine reads up to %d", ErrFormat, d.format, Format)
 	case d.err != nil || d.format == 0:
 		return fmt.Errorf("%w: format", ErrCorrupt)
 	}
@@ -162,13 +151,14 @@ func (d *decoder) body(n int) []byte {
 type encoder struct {
 	b       []byte
 	at      model.Instant
-	strings []part         // where strings of the record stand, in order
+	strings []part         // where the strings of the record are in b, in order
 	named   map[string]int // the same, of many
-	docs    []part         // where inline values stand, with their tags
+	docs    []part         // where its values are in b, with their tags
 	valued  map[string]int // the same, of many
+	general bool           // write no template: what templates are compared with
 }
 
-// A part is where some of the encoder's bytes stand.
+// A part is the place of some of the encoder's bytes.
 type part struct{ from, to int }
 
 // manyParts is from how many on they are looked up in a map.

@@ -1,4 +1,4 @@
-package machine
+package story
 
 import (
 	"fmt"
@@ -7,12 +7,13 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // step describes what a node does or waits for; "" if it is of no interest.
 func (x *explainer) step(i int, n *model.Node) string {
 	name := model.NodeName(x.wf, i, n)
-	r := &x.s.run
+	r := x.s.Run()
 	if text := x.attempts(n, name); text != "" {
 		return text
 	}
@@ -91,7 +92,7 @@ func (x *explainer) attempts(n *model.Node, name string) string {
 // pause describes what waits for a time.
 func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 	until := x.when(t.Until)
-	r := &x.s.run
+	r := x.s.Run()
 	if r.Held() || r.Parked && r.Phase == model.PhaseForward {
 		until += ", if the run goes on by then"
 	}
@@ -123,7 +124,7 @@ func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 
 // verbs lists what a person can do about a run that needs one.
 func (x *explainer) verbs() {
-	r := &x.s.run
+	r := x.s.Run()
 	if !x.s.NeedsHuman() {
 		return
 	}
@@ -133,12 +134,12 @@ func (x *explainer) verbs() {
 	}
 	late := r.Deadline != 0 && r.Deadline <= model.ToInstant(x.now) && !r.Passed
 	told := 0
-	for i, n := range x.s.nodes {
-		if n.Expanded || n.State != StepFailed && n.Undo != model.UndoFailed || told == mostTold {
+	for i, n := range x.s.Nodes() {
+		if n.Expanded || n.State != machine.StepFailed && n.Undo != model.UndoFailed || told == mostTold {
 			continue
 		}
 		before := len(x.out.Remedies)
-		if r.State == RunParked {
+		if r.State == machine.RunParked {
 			x.failed(i, n, late)
 		} else if n.Undo == model.UndoFailed {
 			x.undoFailed(i, n)
@@ -147,14 +148,14 @@ func (x *explainer) verbs() {
 			told++
 		}
 	}
-	if r.State != RunParked {
+	if r.State != machine.RunParked {
 		return
 	}
 	if len(x.out.Remedies) == 0 { // no step is to blame: a deadline, or a cancel
-		x.remedy(RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())
+		x.remedy(machine.RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())
 	}
-	if !x.remedy(CompensateRequested{}, "compensate %s", x.run()) {
-		x.remedy(CancelRequested{NoCompensate: true}, "cancel %s --no-compensate --reason TEXT", x.run())
+	if !x.remedy(machine.CompensateRequested{}, "compensate %s", x.run()) {
+		x.remedy(machine.CancelRequested{NoCompensate: true}, "cancel %s --no-compensate --reason TEXT", x.run())
 	}
 }
 
@@ -162,15 +163,15 @@ func (x *explainer) verbs() {
 func (x *explainer) failed(i int, n *model.Node, late bool) {
 	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
-	if n.Effect() == EffectMaybe {
+	if n.Effect() == machine.EffectMaybe {
 		x.say("It is not known whether %s took effect.", name)
-		x.remedy(SettleRequested{Step: name, As: SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
-		x.remedy(SettleRequested{Step: name, As: SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
+		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
+		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
 	if late {
-		x.remedy(RetryRequested{Step: name, Extend: time.Hour}, "retry %s --step %s --extend 1h", run, step)
+		x.remedy(machine.RetryRequested{Step: name, Extend: time.Hour}, "retry %s --step %s --extend 1h", run, step)
 	} else {
-		x.remedy(RetryRequested{Step: name}, "retry %s --step %s", run, step)
+		x.remedy(machine.RetryRequested{Step: name}, "retry %s --step %s", run, step)
 	}
 }
 
@@ -179,28 +180,28 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
 	switch {
-	case n.Effect() == EffectMaybe && !n.Known:
+	case n.Effect() == machine.EffectMaybe && !n.Known:
 		x.say("It is not known whether %s took effect.", name)
-		x.remedy(SettleRequested{Step: name, As: SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
-		x.remedy(SettleRequested{Step: name, As: SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
+		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
+		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	case n.UndoDoubt > 0:
 		x.say("It is not known whether the undo of %s took effect.", name)
-		x.remedy(SettleRequested{Step: name, As: SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
+		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
-	if d := (&decider{wf: x.wf, s: x.s, run: x.s.run}); !d.hopeless(i) { // else it would fail at once
-		x.remedy(CompensateRequested{Step: name, Retry: true}, "compensate %s --step %s --retry", run, step)
+	if !x.s.Hopeless(x.wf, i) { // else it would fail at once
+		x.remedy(machine.CompensateRequested{Step: name, Retry: true}, "compensate %s --step %s --retry", run, step)
 	}
-	x.remedy(SettleRequested{Step: name, As: SettleUndone}, "settle %s --step %s --undone --reason TEXT", run, step)
-	x.remedy(CompensateRequested{Step: name, Skip: true}, "compensate %s --step %s --skip --reason TEXT", run, step)
+	x.remedy(machine.SettleRequested{Step: name, As: machine.SettleUndone}, "settle %s --step %s --undone --reason TEXT", run, step)
+	x.remedy(machine.CompensateRequested{Step: name, Skip: true}, "compensate %s --step %s --skip --reason TEXT", run, step)
 }
 
 // lost lists what can be done about a run with which engines died.
 func (x *explainer) lost() {
-	if !x.remedy(RetryRequested{}, "retry %s", x.run()) {
-		x.remedy(RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())
+	if !x.remedy(machine.RetryRequested{}, "retry %s", x.run()) {
+		x.remedy(machine.RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())
 	}
-	if !x.remedy(CompensateRequested{}, "compensate %s", x.run()) {
-		x.remedy(CancelRequested{}, "cancel %s --reason TEXT", x.run())
+	if !x.remedy(machine.CompensateRequested{}, "compensate %s", x.run()) {
+		x.remedy(machine.CancelRequested{}, "cancel %s --reason TEXT", x.run())
 	}
-	x.remedy(CancelRequested{NoCompensate: true}, "cancel %s --no-compensate --reason TEXT", x.run())
+	x.remedy(machine.CancelRequested{NoCompensate: true}, "cancel %s --no-compensate --reason TEXT", x.run())
 }

@@ -1,44 +1,46 @@
-package machine
+package wire
 
 import (
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// Most records say one of two things of a node: an attempt starts, or the
-// attempt the event is about has ended well and the step with it. What such a
-// usual change writes is nearly always the same or follows from the record's
-// time and event, so the journal holds its number and what does not follow.
+// A template is one of the changes that most records make of a node: an attempt starts, or
+// the attempt that the event is about has ended well and the step with it. Such a change
+// has nearly always the same fields, and most of their values follow from the record's time
+// and event. The journal holds the template's number and only what does not follow: 23
+// bytes, besides the output, where all fields take about 60.
 //
-// Numbers, masks and what follows never change once released: journals hold
-// them.
-type usualKind uint8
+// Numbers, masks and what follows are persisted: they never change.
+type template uint8
 
 const (
-	usualNot      usualKind = 0 // all is written
-	usualStart    usualKind = 1 // an attempt to do the step starts
-	usualEnd      usualKind = 2 // the event's attempt ended OK; the output is the event's
-	usualEndKnown usualKind = 3 // ... but the output is a value that the run had already
+	noTemplate    template = 0 // no template: all fields are written
+	stepStarts    template = 1 // an attempt of the step's work starts
+	stepEnds      template = 2 // the event's attempt ended OK; the output is the event's
+	stepEndsKnown template = 3 // the same, but the output is a value that the run had already
 )
 
-// A usual says which fields of the node and of one attempt a usual change changes
-// and which of those follow. Without the fields in must, too little would follow.
-type usual struct {
+// A templateFields says which fields of the node and of one attempt a template has, and
+// which of those follow. A change without the fields in must is not written by it, because
+// too little would follow.
+type templateFields struct {
 	node, follow, must     uint64
 	attempt, attemptFollow uint64
 }
 
-var usuals = [4]usual{
-	usualStart: {
+var templates = [4]templateFields{
+	stepStarts: {
 		node: startFollow | model.NodeDepsBit | model.NodeInputBit, follow: startFollow, must: model.NodeFwdActBit | model.NodeCallsBit | model.NodeFwdAttemptBit,
 		attempt: model.AttemptKindBit | model.AttemptNumberBit | model.AttemptStartedBit | model.AttemptCompleteByBit, attemptFollow: model.AttemptKindBit | model.AttemptNumberBit | model.AttemptStartedBit,
 	},
-	usualEnd: {
+	stepEnds: {
 		node: endFollow, follow: endFollow, must: model.NodeStateBit | model.NodeFwdActBit | model.NodeFwdEndedBit,
 		attempt: model.AttemptStatusBit | model.AttemptEndedBit, attemptFollow: model.AttemptStatusBit | model.AttemptEndedBit,
 	},
-	usualEndKnown: {
+	stepEndsKnown: {
 		node: endFollow, follow: endFollow &^ model.NodeOutputBit, must: model.NodeStateBit | model.NodeFwdActBit | model.NodeFwdEndedBit,
 		attempt: model.AttemptStatusBit | model.AttemptEndedBit, attemptFollow: model.AttemptStatusBit | model.AttemptEndedBit,
 	},
@@ -49,72 +51,71 @@ const (
 	endFollow   = model.NodeStateBit | model.NodeFwdActBit | model.NodeDoneBit | model.NodeFwdEndedBit | model.NodeOutputBit | model.NodeKnownBit
 )
 
-// fields returns the fields that a usual change changes if the event is this
-// one: a run's first steps depend on nothing, and an answer may have no output.
-func (k usualKind) fields(event Event) uint64 {
-	mask := usuals[k].node
+// fields returns the fields that a template has if the event is this one: a run's first steps depend on nothing, and an answer may have no output.
+func (k template) fields(event machine.Event) uint64 {
+	mask := templates[k].node
 	switch ev := event.(type) {
-	case Started:
-		if k == usualStart {
+	case machine.Started:
+		if k == stepStarts {
 			mask &^= model.NodeDepsBit
 		}
-	case AttemptOK:
-		if k == usualEnd && ev.Output.IsNull() {
+	case machine.AttemptOK:
+		if k == stepEnds && ev.Output.IsNull() {
 			mask &^= model.NodeOutputBit
 		}
 	}
 	return mask
 }
 
-// usually returns which usual change a node's patch is, in a record of this time
-// and event.
-func usually(p *model.NodePatch, at model.Instant, event Event) usualKind {
+// templateOf returns the template by which a node's patch is written, in a record of this
+// time and event.
+func templateOf(p *model.NodePatch, at model.Instant, event machine.Event) template {
 	if len(p.Attempts) != 1 {
-		return usualNot
+		return noTemplate
 	}
 	a := &p.Attempts[0]
-	if u := &usuals[usualStart]; p.Mask&u.must == u.must {
+	if u := &templates[stepStarts]; p.Mask&u.must == u.must {
 		differs := startDiffers(p.To, at, a.To.Call) & u.follow & p.Mask
 		if differs == 0 && attemptStartDiffers(&a.To, at)&u.attemptFollow&uint64(a.Mask) == 0 {
-			return usualStart
+			return stepStarts
 		}
-		return usualNot
+		return noTemplate
 	}
-	u := &usuals[usualEnd]
+	u := &templates[stepEnds]
 	if p.Mask&u.must != u.must {
-		return usualNot
+		return noTemplate
 	}
-	ok, is := event.(AttemptOK)
+	ok, is := event.(machine.AttemptOK)
 	if !is || ok.Attempt.Node != p.Node || ok.Attempt.Call != int(a.To.Call) {
-		return usualNot
+		return noTemplate
 	}
 	if attemptEndDiffers(&a.To, at)&u.attemptFollow&uint64(a.Mask) != 0 {
-		return usualNot
+		return noTemplate
 	}
 	switch endDiffers(p.To, at, ok.Output) & u.follow & p.Mask {
 	case 0:
-		return usualEnd
+		return stepEnds
 	case model.NodeOutputBit:
-		return usualEndKnown
+		return stepEndsKnown
 	}
-	return usualNot
+	return noTemplate
 }
 
 // set makes the fields in mask, all of which follow, what they then are.
-func (k usualKind) set(n *model.Node, mask uint64, at model.Instant, call int32, output dsl.Value) {
+func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, output dsl.Value) {
 	switch k {
-	case usualStart:
+	case stepStarts:
 		setStart(n, mask, at, call)
-	case usualEnd, usualEndKnown:
+	case stepEnds, stepEndsKnown:
 		setEnd(n, mask, at, output)
 	}
 }
 
-// startDiffers returns the fields in which a node is not as a usual start leaves
-// it. Bits that do not follow mean nothing.
+// startDiffers returns the fields in which a node is not as a start leaves
+// it. Bits of fields that do not follow mean nothing.
 func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 	var m uint64
-	if n.State != StepRunning {
+	if n.State != machine.StepRunning {
 		m |= model.NodeStateBit
 	}
 	if n.Fwd.Act != model.Running {
@@ -150,7 +151,7 @@ func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 // setStart makes the fields in mask what startDiffers compares them with.
 func setStart(n *model.Node, mask uint64, at model.Instant, call int32) {
 	if mask&model.NodeStateBit != 0 {
-		n.State = StepRunning
+		n.State = machine.StepRunning
 	}
 	if mask&model.NodeFwdActBit != 0 {
 		n.Fwd.Act = model.Running
@@ -181,10 +182,10 @@ func setStart(n *model.Node, mask uint64, at model.Instant, call int32) {
 	}
 }
 
-// endDiffers returns the fields in which a node is not as a usual end leaves it.
+// endDiffers returns the fields in which a node is not as an end leaves it.
 func endDiffers(n *model.Node, at model.Instant, output dsl.Value) uint64 {
 	var m uint64
-	if n.State != StepSucceeded {
+	if n.State != machine.StepSucceeded {
 		m |= model.NodeStateBit
 	}
 	if n.Fwd.Act != model.Idle {
@@ -208,7 +209,7 @@ func endDiffers(n *model.Node, at model.Instant, output dsl.Value) uint64 {
 // setEnd makes the fields in mask what endDiffers compares them with.
 func setEnd(n *model.Node, mask uint64, at model.Instant, output dsl.Value) {
 	if mask&model.NodeStateBit != 0 {
-		n.State = StepSucceeded
+		n.State = machine.StepSucceeded
 	}
 	if mask&model.NodeFwdActBit != 0 {
 		n.Fwd.Act = model.Idle
@@ -227,8 +228,8 @@ func setEnd(n *model.Node, mask uint64, at model.Instant, output dsl.Value) {
 	}
 }
 
-// attemptStartDiffers returns the fields in which an attempt is not as a usual
-// start leaves it.
+// attemptStartDiffers returns the fields in which an attempt is not as a start
+// leaves it.
 func attemptStartDiffers(a *model.Attempt, at model.Instant) uint64 {
 	var m uint64
 	if a.Kind != model.CallDo {
@@ -243,7 +244,7 @@ func attemptStartDiffers(a *model.Attempt, at model.Instant) uint64 {
 	return m
 }
 
-// attemptEndDiffers is attemptStartDiffers for a usual end.
+// attemptEndDiffers is attemptStartDiffers for an end.
 func attemptEndDiffers(a *model.Attempt, at model.Instant) uint64 {
 	var m uint64
 	if a.Status != model.AttemptOK {

@@ -1,4 +1,4 @@
-package machine
+package wire
 
 import (
 	"math/rand/v2"
@@ -15,7 +15,7 @@ func TestDiffAgreesWithTheTables(t *testing.T) {
 	// read fills v from random bytes until they can be read.
 	read := func(get func(*decoder)) {
 		for {
-			d := &decoder{b: make([]byte, 64), at: 7, format: format}
+			d := &decoder{b: make([]byte, 64), at: 7, format: Format}
 			for k := range d.b {
 				d.b[k] = byte(rng.IntN(9))
 			}
@@ -95,19 +95,6 @@ func TestDiffAgreesWithTheTables(t *testing.T) {
 		}
 		if found != model.ValueBits[k] {
 			t.Errorf("value %d has the bits %b, want %b", k, model.ValueBits[k], found)
-		}
-	}
-}
-
-// Nobody has changed what all nodes and runs share.
-func checkShared(t *testing.T) {
-	t.Helper()
-	if !reflect.DeepEqual(model.NoMore, model.More{}) || model.NoHead != (model.Head{}) || !reflect.DeepEqual(model.NoTrouble, model.Trouble{}) || !reflect.DeepEqual(model.Blank, model.Node{More: &model.NoMore}) {
-		t.Fatal("what states share was changed")
-	}
-	for i := range model.Pristine {
-		if !reflect.DeepEqual(model.Pristine[i], model.Node{Step: int32(i), State: StepPending, More: &model.NoMore}) {
-			t.Fatalf("the step %d that states share was changed", i)
 		}
 	}
 }

@@ -1,10 +1,11 @@
-package machine
+package story
 
 import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // NotRepeated says why a failed call was not repeated although its step may
@@ -23,7 +24,7 @@ const (
 // notRepeated says why the last failure of a node's forward part was not
 // repeated, by the rules of repeatable.
 func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
-	if step.Do == nil || s == nil || n.Expanded || n.State != StepFailed && n.State != StepCaught {
+	if step.Do == nil || s == nil || n.Expanded || n.State != machine.StepFailed && n.State != machine.StepCaught {
 		return ""
 	}
 	m := n.Fwd.Blamed()
@@ -38,7 +39,7 @@ func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
 		return ""
 	case slices.Contains(s.Retry.NotOn, m.Code):
 		return NotOn
-	case m.Kind == model.MissFailed && !mayRepeat(m, s.Retry, step.Do.Idempotent, step.Retryable):
+	case m.Kind == model.MissFailed && !machine.MayRepeat(m, s.Retry, step.Do.Idempotent, step.Retryable):
 		return NotTransient
 	}
 	return ""

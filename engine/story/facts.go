@@ -1,4 +1,4 @@
-package machine
+package story
 
 import (
 	"slices"
@@ -6,58 +6,58 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Facts returns the record's part of the run's story, in the order in which
-// people should read it. s is the state before the record; wf gives steps and
-// actions their names and the limits of attempts, and may be nil.
-func (r Record) Facts(wf *dsl.Workflow, s *State) []Fact {
-	facts, _ := r.AppendFacts(nil, AllFactKinds(), wf, s)
+// Facts returns a record's part of the run's story, in the order in which people should
+// read it. s is the state before the record; wf gives steps and actions their names and
+// the limits of attempts, and may be nil.
+func Facts(wf *dsl.Workflow, s *machine.State, r machine.Record) []Fact {
+	facts, _ := AppendFacts(nil, AllFactKinds(), wf, s, r)
 	return facts
 }
 
-// AppendFacts appends to facts those of what Facts returns that are of the given
-// kinds, and returns how many there are of all kinds. A fact is large and costs
-// more to make than to count.
-func (r Record) AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *State) ([]Fact, int) {
-	if r.Empty() && !r.final {
-		return facts, 0
+// AppendFacts appends to facts those of what Facts returns that are of the given kinds, and
+// returns how many there are of all kinds. A fact is large and costs more to make than to
+// count.
+func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.State, r machine.Record) ([]Fact, int) {
+	c := s.Change(&r)
+	t := teller{wf: wf, c: c, facts: facts, kinds: kinds}
+	if c.Tells() {
+		t.tell()
 	}
-	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r), facts: facts, kinds: kinds}
-	t.tell()
 	return t.facts, t.count
 }
 
-// CountFacts returns how many Facts the record has, at much less cost than
+// Count returns how many Facts a record has whose change is c, at much less cost than
 // telling them.
-func (r Record) CountFacts(wf *dsl.Workflow, s *State) int {
-	if r.Empty() && !r.final {
+func Count(wf *dsl.Workflow, c *machine.Change) int {
+	if !c.Tells() {
 		return 0
 	}
-	t := teller{wf: wf, r: r, s: s, o: s.foresee(&r)}
+	t := teller{wf: wf, c: *c}
 	t.tell()
 	return t.count
 }
 
 // tell goes through the record.
 func (t *teller) tell() {
-	r := &t.r
 	t.heads()
-	for k := range r.nodes {
+	for k := range t.c.Len() {
 		t.attemptEnds(t.pair(k))
 	}
-	for k := range r.nodes { // instances before their step
+	for k := range t.c.Len() { // instances before their step
 		if v := t.pair(k); v.now.Item {
 			t.nodeEnds(v)
 		}
 	}
-	for k := range r.nodes {
+	for k := range t.c.Len() {
 		if v := t.pair(k); !v.now.Item {
 			t.nodeEnds(v)
 		}
 	}
 	t.turns()
-	for k := range r.nodes {
+	for k := range t.c.Len() {
 		t.beginnings(t.pair(k))
 	}
 	t.end()
@@ -66,9 +66,7 @@ func (t *teller) tell() {
 // A teller turns the difference between two states into facts.
 type teller struct {
 	wf    *dsl.Workflow
-	r     Record
-	s     *State // before the record
-	o     outcome
+	c     machine.Change
 	facts []Fact
 	kinds FactKinds // others are counted and not made
 	count int
@@ -82,20 +80,20 @@ type pair struct {
 }
 
 // before and after return the run before and after the record.
-func (t *teller) before() *model.Run { return &t.s.run }
+func (t *teller) before() *model.Run { return t.c.Before() }
 
-func (t *teller) after() *model.Run { return &t.o.run }
+func (t *teller) after() *model.Run { return t.c.After() }
 
 // pair returns the k-th node of the record before and after it.
 func (t *teller) pair(k int) pair {
-	i := t.r.nodes[k].Node
-	return pair{i, t.s.before(i), t.o.node(&t.r, k)}
+	i, was, now := t.c.Node(k)
+	return pair{i, was, now}
 }
 
 // say makes a fact whose kind was not skipped.
 func (t *teller) say(f Fact) {
 	t.count++
-	f.At = t.r.at.Time()
+	f.At = t.c.At().Time()
 	t.facts = append(t.facts, f)
 }
 
@@ -110,32 +108,32 @@ func (t *teller) skips(kind FactKind) bool {
 
 // heads tells what came from outside.
 func (t *teller) heads() {
-	switch ev := t.r.event.(type) {
-	case Started:
+	switch ev := t.c.Event().(type) {
+	case machine.Started:
 		if !t.skips(FactRunCreated) {
 			t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().Deadline.Time(), By: ev.StartedBy})
 		}
-	case TakenOver:
+	case machine.TakenOver:
 		if !t.skips(FactRunTakenOver) {
 			t.say(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
 		}
-	case CancelRequested:
+	case machine.CancelRequested:
 		t.verb("cancel", "", ev.By, ev.Reason, ev.Ask)
-	case PauseRequested:
+	case machine.PauseRequested:
 		t.verb("pause", "", ev.By, ev.Reason, ev.Ask)
-	case ResumeRequested:
+	case machine.ResumeRequested:
 		t.verb("resume", "", ev.By, ev.Reason, ev.Ask)
-	case RetryRequested:
+	case machine.RetryRequested:
 		t.verb("retry", ev.Step, ev.By, ev.Reason, ev.Ask)
-	case CompensateRequested:
+	case machine.CompensateRequested:
 		t.verb("compensate", ev.Step, ev.By, ev.Reason, ev.Ask)
-	case SettleRequested:
+	case machine.SettleRequested:
 		t.verb("settle", ev.Step, ev.By, ev.Reason, ev.Ask)
-	case Refused:
+	case machine.Refused:
 		if !t.skips(FactVerb) {
 			t.say(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By, Ask: ev.Ask})
 		}
-	case AttemptProgress:
+	case machine.AttemptProgress:
 		if !t.skips(FactAttemptProgress) {
 			t.progress(ev)
 		}
@@ -149,10 +147,10 @@ func (t *teller) verb(verb, step, by, reason string, ask int64) {
 }
 
 // progress tells what a running attempt says of itself.
-func (t *teller) progress(ev AttemptProgress) {
+func (t *teller) progress(ev machine.AttemptProgress) {
 	f := Fact{Kind: FactAttemptProgress, Message: ev.Note}
-	if i := ev.Attempt.Node; i >= 0 && i < len(t.s.nodes) {
-		p := pair{i, t.s.nodes[i], t.s.nodes[i]}
+	if i := ev.Attempt.Node; i >= 0 && i < len(t.c.Nodes()) {
+		p := pair{i, t.c.Nodes()[i], t.c.Nodes()[i]}
 		f.Step = t.name(p)
 		if a := p.now.Find(ev.Attempt.Call); a != nil {
 			f.Attempt, f.Purpose, f.Undo = int(a.Number), purposeOf(a.Kind), p.now.Undoes(a)
@@ -167,7 +165,7 @@ func (t *teller) name(p pair) string { return model.NodeName(t.wf, p.i, p.now) }
 func (t *teller) attemptEnds(p pair) {
 	for k := range p.now.Attempts {
 		a := &p.now.Attempts[k]
-		if a.Status == model.AttemptOpen || a.Ended != t.r.at {
+		if a.Status == model.AttemptOpen || a.Ended != t.c.At() {
 			continue
 		}
 		if old := p.old.Find(int(a.Call)); old != nil && old.Status != model.AttemptOpen {
@@ -188,7 +186,7 @@ func (t *teller) attemptEnds(p pair) {
 func (t *teller) nodeEnds(p pair) {
 	if p.now.Ended() && !p.old.Ended() && !t.skips(FactStepFinished) {
 		f := Fact{Kind: FactStepFinished, Step: t.name(p), Action: model.ActionName(t.wf, p.now, model.CallDo), Status: p.now.State.String(), Attempt: int(p.now.Fwd.Total)}
-		if p.now.State == StepFailed || p.now.State == StepCaught {
+		if p.now.State == machine.StepFailed || p.now.State == machine.StepCaught {
 			f.Code, f.Message = p.now.Fwd.Code(), p.now.Fwd.Message()
 			f.NotRepeated = t.notRepeated(p.now)
 		}
@@ -234,10 +232,10 @@ func (t *teller) undoEnd(p pair) {
 	case p.now.Undo == model.UndoDeclared:
 		f.Status = "not_undone_by_declaration"
 	case p.now.Gen > p.old.Gen:
-		f.Status, f.Attempt, f.Took = "undone", int(p.old.Und.Total), since(p.old.Und.Began, t.r.at)
+		f.Status, f.Attempt, f.Took = "undone", int(p.old.Und.Total), since(p.old.Und.Began, t.c.At())
 	default:
 		f.Status, f.Code, f.Message = "undo_failed", p.now.Und.Code(), p.now.Und.Message()
-		f.Took = since(p.old.Und.Began, t.r.at)
+		f.Took = since(p.old.Und.Began, t.c.At())
 	}
 	t.say(f)
 }
@@ -336,15 +334,15 @@ func (t *teller) turns() {
 		t.say(Fact{Kind: FactRunTurned, Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message, CompensationDeadline: a.UndoDeadline.Time()})
 	}
 	if a.Lost() && !b.Lost() && !b.State.NeedsHuman() && !t.skips(FactRunParked) {
-		f := lostFailure(a)
+		f := machine.LostFailure(a)
 		t.say(Fact{Kind: FactRunParked, Status: a.State.String(), Code: f.Code, Message: f.Message})
 	}
 	if a.Parked && !b.Parked && !b.Lost() && !t.skips(FactRunParked) {
-		t.say(Fact{Kind: FactRunParked, Status: RunParked.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message})
+		t.say(Fact{Kind: FactRunParked, Status: machine.RunParked.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message})
 	}
 	if a.Stuck && !b.Stuck && !t.skips(FactRunParked) {
 		f := Fact{
-			Kind: FactRunParked, Status: RunCompensationFailed.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message,
+			Kind: FactRunParked, Status: machine.RunCompensationFailed.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message,
 			Undone: int(a.Undone), LeftAsIs: int(a.Left),
 		}
 		f.UndoFailures, f.UndoBlocked = undoFailures(t.wf, t.nodes())
@@ -357,12 +355,13 @@ func (t *teller) turns() {
 
 // nodes returns all nodes as they are after the record.
 func (t *teller) nodes() []*model.Node {
-	all := slices.Clone(t.s.nodes)
-	for k := range t.r.nodes {
-		for len(all) <= t.r.nodes[k].Node {
+	all := slices.Clone(t.c.Nodes())
+	for k := range t.c.Len() {
+		i, _, now := t.c.Node(k)
+		for len(all) <= i {
 			all = append(all, &model.Blank)
 		}
-		all[t.r.nodes[k].Node] = t.o.node(&t.r, k)
+		all[i] = now
 	}
 	return all
 }
@@ -373,7 +372,7 @@ func (t *teller) beginnings(p pair) {
 		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo), UndoDeadline: p.now.Und.Deadline.Time()})
 	}
 	for k := range p.now.Attempts {
-		if a := &p.now.Attempts[k]; a.Started == t.r.at && p.old.Find(int(a.Call)) == nil && !t.skips(FactAttemptStarted) {
+		if a := &p.now.Attempts[k]; a.Started == t.c.At() && p.old.Find(int(a.Call)) == nil && !t.skips(FactAttemptStarted) {
 			f := t.attemptFact(p, a)
 			f.Kind = FactAttemptStarted
 			t.say(f)
@@ -419,13 +418,13 @@ func (t *teller) instances(n *model.Node) int {
 
 // counted is how many instances a step has after the record.
 func (t *teller) counted(step int) int {
-	for k := range t.r.nodes {
-		if t.r.nodes[k].Node == step {
-			return t.o.node(&t.r, k).Count
+	for k := range t.c.Len() {
+		if i, _, now := t.c.Node(k); i == step {
+			return now.Count
 		}
 	}
-	if step < len(t.s.nodes) {
-		return t.s.nodes[step].Count
+	if step < len(t.c.Nodes()) {
+		return t.c.Nodes()[step].Count
 	}
 	return 0
 }
@@ -436,13 +435,13 @@ func (t *teller) waiting(p pair) string {
 	n := p.now
 	if n.Expanded && n.Next < n.Count {
 		next := n.First + n.Next
-		for k := range t.r.nodes {
-			if t.r.nodes[k].Node == next {
-				return model.NodeName(t.wf, next, t.o.node(&t.r, k))
+		for k := range t.c.Len() {
+			if i, _, now := t.c.Node(k); i == next {
+				return model.NodeName(t.wf, next, now)
 			}
 		}
-		if next < len(t.s.nodes) {
-			return model.NodeName(t.wf, next, t.s.nodes[next])
+		if next < len(t.c.Nodes()) {
+			return model.NodeName(t.wf, next, t.c.Nodes()[next])
 		}
 	}
 	return t.name(p)

@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"math/bits"
+
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// What follows shows how a record is written. Tests of the rules and of the journal use it;
+// an engine does not.
+
+// Same says in what of their persisted parts two records differ. References are compared
+// as such: a record that was read does not know their values.
+func Same(a, b *machine.Record) error {
+	x, y := a.Delta(), b.Delta()
+	var events [2]encoder
+	for k, r := range []*machine.Record{a, b} {
+		events[k].at = r.Delta().At
+		if err := events[k].event(r.Event()); err != nil {
+			return err
+		}
+	}
+	if x.At != y.At || !bytes.Equal(events[0].b, events[1].b) {
+		return fmt.Errorf("%+v at %d became %+v at %d", a.Event(), x.At, b.Event(), y.At)
+	}
+	if (x.Run == nil) != (y.Run == nil) || len(x.Nodes) != len(y.Nodes) {
+		return fmt.Errorf("%d nodes and run %v became %d and %v", len(x.Nodes), x.Run != nil, len(y.Nodes), y.Run != nil)
+	}
+	if x.Run != nil {
+		if err := samePatch("run", runCodec, x.At, x.Run.Mask, y.Run.Mask, &x.Run.To, &y.Run.To); err != nil {
+			return err
+		}
+	}
+	for k := range x.Nodes {
+		if err := sameNode(&x.Nodes[k], &y.Nodes[k], x.At); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sameNode(p, q *model.NodePatch, at model.Instant) error {
+	if p.Node != q.Node || len(p.Attempts) != len(q.Attempts) {
+		return fmt.Errorf("node %d with %d attempts became %d with %d", p.Node, len(p.Attempts), q.Node, len(q.Attempts))
+	}
+	if err := samePatch("node", nodeCodec, at, p.Mask, q.Mask, p.To, q.To); err != nil {
+		return err
+	}
+	for j := range p.Attempts {
+		v, w := &p.Attempts[j], &q.Attempts[j]
+		if v.To.Call != w.To.Call {
+			return fmt.Errorf("call %d became %d", v.To.Call, w.To.Call)
+		}
+		if err := samePatch("attempt", attemptCodec, at, uint64(v.Mask), uint64(w.Mask), &v.To, &w.To); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// samePatch compares the fields that patches change.
+func samePatch[T any](what string, fields []codec[T], at model.Instant, m, n uint64, a, b *T) error {
+	if m != n {
+		return fmt.Errorf("%s: fields %b became %b", what, m, n)
+	}
+	for ; m != 0; m &= m - 1 {
+		x, y := &encoder{at: at}, &encoder{at: at}
+		i := bits.TrailingZeros64(m)
+		fields[i].put(x, a)
+		fields[i].put(y, b)
+		if !bytes.Equal(x.b, y.b) {
+			return fmt.Errorf("%s field %d: %x became %x", what, i, x.b, y.b)
+		}
+	}
+	return nil
+}
+
+// EncodeGeneral is Encode without templates. Every reader reads what it writes.
+func EncodeGeneral(records []machine.Record) ([]byte, error) {
+	e := encoder{general: true}
+	if err := e.records(records); err != nil {
+		return nil, err
+	}
+	return e.b, nil
+}
+
+// A Form is the template by which a patch is written: 0 = all is written. Exact says that
+// the patch changes no other fields than the template does.
+type Form struct {
+	Template int
+	Exact    bool
+}
+
+// Forms returns how the patch of the run is written, and those of nodes, in order. A record
+// that changes nothing of the run has the zero Form for it.
+func Forms(r *machine.Record) (run Form, nodes []Form) {
+	d, event := r.Delta(), r.Event()
+	if d.Run != nil {
+		k := runTemplateOf(d.Run, d.At, event)
+		run = Form{int(k), d.Run.Mask == k.fields(event)}
+	}
+	for i := range d.Nodes {
+		p := &d.Nodes[i]
+		k := templateOf(p, d.At, event)
+		exact := k != noTemplate && p.Mask == k.fields(event) && uint64(p.Attempts[0].Mask) == templates[k].attempt
+		nodes = append(nodes, Form{int(k), exact})
+	}
+	return run, nodes
+}
+
+// ReadField reads field i of a run, node or attempt from bytes, as a record of that time
+// holds it, and reports whether they are a value of the field.
+func ReadField(v any, i int, data []byte, at model.Instant) bool {
+	d := &decoder{b: data, at: at, format: Format}
+	switch v := v.(type) {
+	case *model.Run:
+		runCodec[i].get(d, v)
+	case *model.Node:
+		nodeCodec[i].get(d, v)
+	case *model.Attempt:
+		attemptCodec[i].get(d, v)
+	}
+	return d.err == nil
+}

@@ -1,0 +1,21 @@
+package machine
+
+import "github.com/saga-engine/engine/engine/internal/model"
+
+// What tests outside of the package compare with.
+const (
+	DefaultTimeout = defaultTimeout
+	Grace          = grace
+)
+
+// Parts of the rules that have tests of their own.
+var (
+	Growth         = growth
+	IdempotencyKey = idempotencyKey
+)
+
+// StepRowOf is the journal's row of a node.
+func StepRowOf(i int, n *model.Node) StepRow { return stepRow(i, n) }
+
+// ValueBytes returns how many bytes of values the nodes hold together.
+func (s *State) ValueBytes() int64 { return s.values.bytes }

@@ -1,0 +1,124 @@
+package machine
+
+import "github.com/saga-engine/engine/engine/internal/model"
+
+// A Loader applies records to a state while they are read, and makes no records of them.
+// It costs a fraction of State.Apply because its memory is used again and again. The
+// reader (package wire) calls, for each record, Begin, Run if the run changes, Node for
+// each node that changes and Node.Attempt for each of its attempts, and fills in the
+// fields that the record holds. Change then says what becomes of the state, and Apply
+// changes the state. A record that cannot be read to its end is given up: the state is as before.
+//
+// The zero Loader is ready to use, by one goroutine at a time.
+type Loader struct {
+	s       *State
+	at      model.Instant
+	event   Event
+	mask    uint64            // the run's fields that change
+	patches []model.NodePatch // only which fields change
+	head    model.Head
+	trouble model.Trouble
+	slots   []*slot
+	change  Change
+}
+
+// A slot is a node while it is read.
+type slot struct {
+	node     model.Node
+	more     model.More
+	attempts []model.Attempt
+}
+
+// Begin starts the next record of the state.
+func (l *Loader) Begin(s *State, at model.Instant, event Event) {
+	l.s, l.at, l.event, l.mask = s, at, event, 0
+	l.patches = l.patches[:0]
+	l.change = Change{s: s, at: at, event: event, run: s.run, nodes: l.change.nodes[:0]}
+}
+
+// Run returns the run, of which the fields in mask are to be filled in.
+func (l *Loader) Run(mask uint64) *model.Run {
+	now := &l.change.run
+	l.mask = mask
+	if mask&model.HeadBits != 0 {
+		l.head = *now.Head
+		now.Head = &l.head
+	}
+	if mask&model.TroubleBits != 0 {
+		l.trouble = *now.Trouble
+		now.Trouble = &l.trouble
+	}
+	return now
+}
+
+// Node returns a node, of which the fields in mask are to be filled in. Nodes come in
+// ascending order.
+func (l *Loader) Node(i int, mask uint64) *model.Node {
+	k := len(l.patches)
+	if k == len(l.slots) {
+		l.slots = append(l.slots, new(slot))
+	}
+	old, n := l.s.before(i), l.slots[k]
+	n.node = *old
+	n.node.Attempts = append(n.attempts[:0], old.Attempts...)
+	if mask&model.MoreBits != 0 {
+		n.more = *old.More
+		n.node.More = &n.more
+	}
+	l.patches = append(l.patches, model.NodePatch{Node: i, Mask: mask})
+	l.change.nodes = append(l.change.nodes, &n.node)
+	return &n.node
+}
+
+// Change returns what the record makes of the state, once it has been read. It is good
+// until Begin is called again.
+func (l *Loader) Change() *Change {
+	if l.mask&model.RunOutputsBit != 0 {
+		l.s.resolveOutputs(l.change.run.Outputs)
+	}
+	for k := range l.patches {
+		n := l.slots[k]
+		l.s.resolveNode(&n.node, l.patches[k].Mask)
+		n.node.Attempts = model.Forget(n.node.Attempts)
+		n.attempts = n.node.Attempts[:0]
+	}
+	l.change.patches = l.patches
+	l.change.empty = l.mask == 0 && len(l.patches) == 0 && !says(l.event)
+	l.change.tells = !l.change.empty
+	return &l.change
+}
+
+// Apply makes the state what was read.
+func (l *Loader) Apply() {
+	if l.change.empty {
+		return
+	}
+	s, mask := l.s, l.mask
+	was, now := s.run, l.change.run
+	switch {
+	case mask&model.HeadBits == 0:
+	case s.private && was.Head != &model.NoHead:
+		*was.Head = l.head
+		now.Head = was.Head
+	default:
+		own := l.head
+		now.Head = &own
+	}
+	switch {
+	case mask&model.TroubleBits == 0:
+	case s.private && was.Trouble != &model.NoTrouble:
+		*was.Trouble = l.trouble
+		now.Trouble = was.Trouble
+	default:
+		own := l.trouble
+		now.Trouble = &own
+	}
+	s.installRun(now, l.at, mask&model.RunVarsBit != 0)
+	for k := range l.patches {
+		s.overwrite(l.patches[k].Node, l.change.nodes[k], l.patches[k].Mask)
+	}
+	s.landed(l.event, nil)
+	if len(l.slots) > keptScratch { // let go of much memory
+		*l = Loader{}
+	}
+}

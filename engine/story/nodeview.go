@@ -1,0 +1,209 @@
+package story
+
+import (
+	"iter"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A NodeView is what people see of a step or of one instance of it.
+type NodeView struct {
+	Node     int
+	Step     int    // index in Workflow.Steps
+	Name     string // step, or step["key"]
+	Key      string
+	Each     bool // a for_each step itself; its instances have views of their own
+	Count    int  // of instances; -1 = not known yet
+	State    machine.StepState
+	Forward  machine.StepState // the state without regard to the undo
+	Effect   machine.Effect
+	Action   string // AGENT.ACTION
+	Attempt  int    // attempts of the present round
+	Attempts int    // attempts of all rounds
+	Failures int    // attempts that ended without result
+
+	StartedAt  time.Time // first attempt; zero = none yet
+	FinishedAt time.Time
+	CompleteBy time.Time // latest of the open attempts; zero = none open
+	Deadline   time.Time // of the step; zero = none
+	Until      time.Time // backoff, held: when it goes on; zero = not known
+	HeldBy     string    // held: the agent it waits for
+	Why        string    // held: why it has to wait
+
+	Code, Message  string // last failure, or ""
+	Input, Output  dsl.Value
+	OutputKnown    bool
+	IdempotencyKey string // of its work; the undo's is UndoKey
+	By             string // operator who settled or skipped it last
+
+	UndoAction             string
+	UndoAttempts           int    // of all rounds, without calls that only learn the output
+	UndoKey                string // idempotency key of the undo; "" = there is none
+	UndoDeadline           time.Time
+	UndoCode, UndoMessage  string
+	UndoStartedAt          time.Time
+	UndoFinishedAt         time.Time
+	UndoInput              dsl.Value
+	LeftAsIs               bool // an operator left the effect in place
+	NotUndoneByDeclaration bool
+	Calls                  []CallView // the last ones, oldest first
+}
+
+// A CallView is one call as people see it.
+type CallView struct {
+	Call       int
+	Purpose    Purpose
+	Undo       bool   // it belongs to the undo
+	Number     int    // attempt number, from 1, in its round
+	Key        string // idempotency key that was sent; "" = not known any more
+	Status     string // open, ok, failed, unknown, not_sent, not_done, needless
+	Code       string
+	Message    string
+	StartedAt  time.Time
+	EndedAt    time.Time
+	CompleteBy time.Time
+	Silent     time.Time // open: it has to be heard of before; zero = it need not
+}
+
+// keyOf returns the idempotency key under which an attempt was sent. A new key
+// given by an operator leaves that of earlier attempts unknown.
+func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
+	switch {
+	case a.Kind == model.CallUndo || a.Kind == model.CallUndoLookup:
+		return v.UndoKey
+	case a.Gen != n.Gen && n.BizKey == "":
+		return ""
+	}
+	return v.IdempotencyKey
+}
+
+// Nodes returns the views of all nodes: first the steps in order of
+// declaration, then the instances. wf may be nil; names and actions are then
+// missing.
+func Nodes(s *machine.State, wf *dsl.Workflow) iter.Seq[NodeView] {
+	return func(yield func(NodeView) bool) {
+		for i := range s.Nodes() {
+			if !yield(Node(s, wf, i)) {
+				return
+			}
+		}
+	}
+}
+
+// Node returns the view of one node; the zero view if there is none.
+func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
+	if i < 0 || i >= s.NodeCount() {
+		return NodeView{}
+	}
+	n, r := s.Nodes()[i], s.Run()
+	t := n.Track()
+	v := NodeView{
+		Node: i, Step: n.Of(), Name: model.NodeName(wf, i, n), Key: n.Key, Count: 1,
+		State: n.Shown(), Forward: n.State, Effect: n.Effect(), Action: model.ActionName(wf, n, model.CallDo),
+		Attempt: int(t.Attempt), Attempts: int(n.Fwd.Total), Failures: int(n.Fwd.Failures + n.Und.Failures),
+		StartedAt: n.Fwd.Began.Time(), FinishedAt: n.Fwd.Ended.Time(), Deadline: n.Fwd.Deadline.Time(),
+		Code: n.Fwd.Code(), Message: n.Fwd.Message(),
+		Input: n.Input.V, Output: n.Output.V, OutputKnown: n.Known, By: n.Manual,
+		UndoAttempts: int(n.Und.Total), UndoCode: n.Und.Code(), UndoMessage: n.Und.Message(),
+		UndoStartedAt: n.Und.Began.Time(), UndoFinishedAt: n.Und.Ended.Time(), UndoInput: n.UndoInput.V,
+		LeftAsIs: n.Undo == model.UndoLeft, NotUndoneByDeclaration: n.Undo == model.UndoDeclared,
+	}
+	if n.State == machine.StepCaught {
+		v.Output = n.Caught.V
+	}
+	if wf != nil && n.Of() < len(wf.Steps) {
+		if wf.Steps[n.Step].ForEach != nil && !n.Item {
+			v.Each, v.Count = true, -1
+			if n.Expanded {
+				v.Count = n.Count
+			}
+		}
+		if wf.Steps[n.Step].Undo != nil {
+			v.UndoAction = model.ActionName(wf, n, model.CallUndo)
+		}
+		work, undo := machine.Keys(wf, r, n)
+		v.IdempotencyKey = work
+		if v.UndoAction != "" {
+			v.UndoKey = undo
+		}
+	}
+	v.UndoDeadline = n.Und.Deadline.Time()
+	if t.Act == model.Backoff {
+		v.Until = t.Until.Time()
+	}
+	if n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(r.Holds) {
+		h := r.Holds[n.Hold-1]
+		v.Until, v.HeldBy, v.Why = h.Until.Time(), h.Agent, h.Why
+	}
+	for _, a := range n.Attempts {
+		if a.Status == model.AttemptOpen && a.CompleteBy.Time().After(v.CompleteBy) {
+			v.CompleteBy = a.CompleteBy.Time()
+		}
+		v.Calls = append(v.Calls, CallView{
+			Call: int(a.Call), Purpose: purposeOf(a.Kind), Undo: n.Undoes(&a), Number: int(a.Number), Key: v.keyOf(n, &a), Status: model.AttemptStatuses[a.Status],
+			Code: a.Code(), Message: a.Message(),
+			StartedAt: a.Started.Time(), EndedAt: a.Ended.Time(), CompleteBy: a.CompleteBy.Time(), Silent: a.Silent.Time(),
+		})
+	}
+	return v
+}
+
+// Outputs returns the run's outputs; nil unless it has succeeded.
+func Outputs(s *machine.State) []NamedValue { return namedValues(s.Run().Outputs) }
+
+func namedValues(outputs []model.Output) []NamedValue {
+	var named []NamedValue
+	for _, o := range outputs {
+		named = append(named, NamedValue{Name: o.Name, Value: o.Value.V, Sensitive: o.Sensitive, Problem: o.Problem})
+	}
+	return named
+}
+
+// KeptByDeclaration names the steps and instances whose effects stay because of
+// compensation = "none", in the order of the workflow. wf may be nil; names are
+// then missing.
+func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
+	return keptByDeclaration(wf, s.Run(), s.Nodes)
+}
+
+// keptByDeclaration asks for the nodes only where such effects exist.
+func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Node) []string {
+	if r.Undeclared == 0 {
+		return nil
+	}
+	var kept []string
+	for i, n := range nodes() {
+		if n.Undo == model.UndoDeclared && !n.Expanded {
+			kept = append(kept, model.NodeName(wf, i, n))
+		}
+	}
+	return kept
+}
+
+// UndoFailures returns the undos that have failed for good, and how many
+// effects are in place only because an undo before theirs failed. wf may be
+// nil; names are then missing.
+func UndoFailures(s *machine.State, wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
+	return undoFailures(wf, s.Nodes())
+}
+
+func undoFailures(wf *dsl.Workflow, nodes []*model.Node) (failures []UndoFailure, blocked int) {
+	for i, n := range nodes {
+		switch {
+		case n.Expanded:
+		case n.Undo == model.UndoFailed:
+			failures = append(failures, UndoFailure{Step: model.NodeName(wf, i, n), Code: n.Und.Code(), Message: n.Und.Message()})
+		case n.Undo == model.UndoPending && n.Effect() != machine.EffectNone:
+			if wf == nil || wf.Steps[n.Step].Undo != nil && !wf.Steps[n.Step].NoUndo {
+				blocked++
+			}
+		}
+	}
+	if len(failures) == 0 {
+		return nil, 0 // what is pending waits for its turn
+	}
+	return failures, blocked
+}
