@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/engine/internal/pgtest"
 )
 
-// ownCluster starts a server that a test may mistreat, and returns the DSN of an
-// empty database on it.
+// ownCluster starts a server that a test may crash, and returns the DSN of an empty
+// database on it.
 func ownCluster(t *testing.T) (*pgtest.Cluster, string) {
 	t.Helper()
 	c, err := pgtest.Start(t.Context())
@@ -37,7 +37,7 @@ func stop(t *testing.T, c *pgtest.Cluster) {
 // T4: PostgreSQL crashes and comes back, again and again, also while a dead
 // engine's runs are taken over (S3 S48, E2, I1 I8).
 func TestDatabaseRestarts(t *testing.T) {
-	if !full { // there it has the machine to itself, for the sake of its load
+	if !full { // the full trial runs alone: its load needs the whole machine
 		t.Parallel()
 	}
 	began := time.Now()
@@ -71,7 +71,7 @@ func TestDatabaseRestarts(t *testing.T) {
 		if err := c.StopImmediate(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(w.Rng.IntN(2000)) * time.Millisecond) // that is the fault
+		time.Sleep(time.Duration(w.Rng.IntN(2000)) * time.Millisecond) // an outage of this length is the fault
 		if err := c.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestDatabaseRestarts(t *testing.T) {
 	report.count(fmt.Sprintf("T4 database restarts, %d runs a second", rate), rounds, v, began)
 }
 
-// lead makes the way lead to another server; who was connected is cut off.
+// lead makes the way lead to another server, and cuts the connections to the old one.
 func (y *way) lead(c *pgtest.Cluster) {
 	y.w.T.Helper()
 	u, err := url.Parse(c.DSN)
@@ -104,7 +104,7 @@ func (y *way) lead(c *pgtest.Cluster) {
 }
 
 // T5: a synchronous standby is promoted under load: nothing that was confirmed
-// is lost, and the old primary, alive and writable, gets nothing any more
+// is lost, and the old primary, alive and writable, receives no commits any more
 // (S48, I1 I3).
 func TestSyncFailover(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestSyncFailover(t *testing.T) {
 			}
 			w.Note("the standby is promoted")
 			y.lead(standby)
-			if round%2 == 1 { // somebody's address leads to the old one once more
+			if round%2 == 1 { // an address leads to the old primary once more
 				time.Sleep(lease / 2)
 				y.lead(primary)
 				time.Sleep(2 * lease)
@@ -144,8 +144,8 @@ func TestSyncFailover(t *testing.T) {
 	report.count("T5 synchronous standby promoted", rounds, sum, began)
 }
 
-// T5: an asynchronous standby that lags is promoted: what was confirmed is gone,
-// and the engines that know it stop and say so (S48).
+// T5: an asynchronous standby that lags is promoted: confirmed commits are lost. Engines
+// that know of such a commit stop with an error (S48).
 func TestAsyncFailoverIsNoticed(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -159,7 +159,7 @@ func TestAsyncFailoverIsNoticed(t *testing.T) {
 			w.Note("the standby hears nothing any more")
 			a := w.StartEngine("a", "")
 			w.awaitCalls(6)
-			time.Sleep(lease) // a tick has to tell the engine how far it has come
+			time.Sleep(lease) // a tick has to tell the engine the position in the server's log
 			if round%2 == 0 {
 				if err := primary.StopImmediate(); err != nil {
 					t.Fatal(err)

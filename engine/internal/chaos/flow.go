@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Flow is a generated workflow and what the judge must know of it.
+// A Flow is a generated workflow with the properties that the judge needs.
 type Flow struct {
 	Source string
 	Steps  []Step
@@ -49,7 +49,7 @@ const (
 	endParked
 )
 
-// faultsOf lists what may become of a call that is repeated until it goes well.
+// faultsOf lists the faults of calls that are repeated until they succeed.
 var faultsOf = map[string][]string{
 	"do":    {"refuse", "vanish", "lose", "hang", "crash", "die", "twice", "linger:150ms", "slow:100ms", "stubborn", "exit"},
 	"many":  {"refuse", "lose", "crash", "linger:100ms"},
@@ -132,7 +132,7 @@ func (f *Flow) write(b *strings.Builder, s Step, words, undo []string, park stri
 	b.WriteString("    }\n  }\n")
 }
 
-// faults draws what becomes of the first calls of a step.
+// faults draws the faults of the first calls of a step.
 func faults(rng *rand.Rand, action string) []string {
 	var words []string
 	for rng.IntN(3) == 0 && len(words) < 2 {
@@ -150,8 +150,7 @@ func undoFaults(rng *rand.Rand) []string {
 
 func pick(rng *rand.Rand, from ...string) string { return from[rng.IntN(len(from))] }
 
-// flowOf puts a flow together from steps and the words of what becomes of
-// their calls.
+// flowOf makes a flow from steps and the words for the faults of their calls.
 func flowOf(url string, head func(*strings.Builder, string), steps ...flowStep) Flow {
 	var f Flow
 	var b strings.Builder

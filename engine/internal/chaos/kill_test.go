@@ -20,7 +20,7 @@ func TestKillAtEveryPoint(t *testing.T) {
 	killEverywhere(t, "T1 kill -9 at every place", times(1, 34), listed(t), func(t *testing.T, seed uint64) *World { return newWorld(t, seed) })
 }
 
-// T1 on the embedded store: whoever held the file is gone, and the next process
+// T1 on the embedded store: the process that held the file has died, and the next process
 // goes on at once (S19 S22 S46 S49, I1 to I10).
 func TestKillAtEveryPointEmbedded(t *testing.T) {
 	t.Parallel()

@@ -66,22 +66,22 @@ func (y *way) strike(kind, stream, attributes string, d time.Duration) {
 	if err != nil {
 		y.w.T.Fatal(err)
 	}
-	time.Sleep(d) // that is the fault
+	time.Sleep(d) // cutting the network for this long is the fault
 	if err := y.proxy.Toxics.RemoveToxic(context.Background(), name); err != nil {
 		y.w.T.Fatal(err)
 	}
 	y.w.Note("%s is over", kind)
 }
 
-// T2: the network between an engine and its database dies, resets, drags, and
-// is heard in one direction only, for less and for more than a lease
+// T2: the network between an engine and its database is cut, resets connections, is slow,
+// and works in one direction only, for less and for more than a lease
 // (S3 S5 S48, I2 I3 I8).
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	faults := []struct{ kind, stream, attributes string }{
-		{"timeout", "downstream", `{"timeout":0}`}, // answers are swallowed
-		{"timeout", "upstream", `{"timeout":0}`},   // questions are swallowed
+		{"timeout", "downstream", `{"timeout":0}`}, // answers are lost
+		{"timeout", "upstream", `{"timeout":0}`},   // queries are lost
 		{"reset_peer", "downstream", `{"timeout":0}`},
 		{"latency", "downstream", `{"latency":300,"jitter":250}`},
 		{"bandwidth", "downstream", `{"rate":1}`},
@@ -120,8 +120,8 @@ func TestPartition(t *testing.T) {
 	report.count("T2 partition", rounds*len(faults), sum, began)
 }
 
-// T3: connections are cut at any byte of a commit's question or answer, until
-// the outcome of so many commits was not known (I1 I4 I9).
+// T3: connections are cut at any byte of a commit's statement or answer, until the
+// outcome of a given number of commits was unknown (I1 I4 I9).
 func TestCommitUnknown(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -147,9 +147,9 @@ func TestCommitUnknown(t *testing.T) {
 	report.count(fmt.Sprintf("T3 commit outcome unknown (%d cuts)", cuts), unknown, sum, began)
 }
 
-// cutUntil has an engine work behind connections that are cut until it has not
-// known the outcome of goal commits, and lets everything come to rest. It returns
-// the number of cuts and of such commits.
+// cutUntil lets an engine work over connections that are cut, until the outcome of goal
+// commits was unknown to it. Then it waits until every run is at rest. It returns the
+// number of cuts, and of commits with an unknown outcome.
 func (w *World) cutUntil(goal int) (cuts, unknown int) {
 	w.T.Helper()
 	y := newWay(w.T, w)
@@ -157,7 +157,7 @@ func (w *World) cutUntil(goal int) (cuts, unknown int) {
 	var open []Run
 	calls := 0
 	for ; unknown < goal; cuts++ {
-		if cuts%10 == 0 && w.stillOpen(&open) < 10 { // there is always something to commit, and not ever more
+		if cuts%10 == 0 && w.stillOpen(&open) < 10 { // always some open runs to commit, but not more and more
 			open = append(open, w.Submit(steady(w.URL), 10)...)
 			for range 4 {
 				open = append(open, w.Submit(NewFlow(w.Rng, w.URL), 1)...)
@@ -170,13 +170,13 @@ func (w *World) cutUntil(goal int) (cuts, unknown int) {
 				break
 			}
 		}
-		stream, bytes := "downstream", w.Rng.IntN(200) // an answer is about so long
+		stream, bytes := "downstream", w.Rng.IntN(200) // an answer has about 200 bytes
 		if w.Rng.IntN(4) == 0 {
 			stream, bytes = "upstream", 50+w.Rng.IntN(4000)
 		}
-		// Each connection is cut once so many bytes have passed.
+		// Each connection is cut after this number of bytes.
 		y.strike("limit_data", stream, fmt.Sprintf(`{"bytes":%d}`, bytes), time.Duration(10+w.Rng.IntN(90))*time.Millisecond)
-		time.Sleep(time.Duration(w.Rng.IntN(100)) * time.Millisecond) // in which something is committed
+		time.Sleep(time.Duration(w.Rng.IntN(100)) * time.Millisecond) // time for some commits
 		if cuts%5 == 4 {
 			unknown = strings.Count(a.Output(), "the outcome of a commit is not known, asking")
 		}
@@ -188,7 +188,7 @@ func (w *World) cutUntil(goal int) (cuts, unknown int) {
 	return cuts, unknown
 }
 
-// stillOpen takes those at rest from a list, and returns how many are left.
+// stillOpen removes runs at rest from a list, and returns how many are left.
 func (w *World) stillOpen(runs *[]Run) int {
 	heads, err := w.heads(*runs)
 	if err != nil { // ask again later

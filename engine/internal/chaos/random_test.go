@@ -10,8 +10,8 @@ import (
 )
 
 // T14, T15: random workflows whose calls and undos are refused, lost, delayed,
-// sent twice, or end with their agent, while engines are killed and frozen; what
-// needs a person then gets one (S3 S20 S24 S26 S31 S32 S60 S80, I4 to I7, I9).
+// sent twice, or end with their agent, while engines are killed and frozen. In the end
+// the test helps runs that need a person (S3 S20 S24 S26 S31 S32 S60 S80, I4 to I7, I9).
 func TestRandomRuns(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -42,8 +42,8 @@ func TestRandomRuns(t *testing.T) {
 	report.count("T14, T15 random runs", 1, v, began)
 }
 
-// help does for every run that needs a person what a person would, and returns
-// for how many.
+// help sends a verb, as a person would, to every run that needs a person. It returns the
+// number of these runs.
 func (w *World) help() int {
 	w.T.Helper()
 	op := &operator.Operator{Store: w.store, Defs: w.defs}

@@ -140,7 +140,8 @@ func (w *World) learnKey() {
 // may hold.
 func (w *World) Embedded() bool { return strings.HasPrefix(w.DSN, "sqlite:") }
 
-// end stops everything and, where the test failed, tells what happened.
+// end stops everything. If the test failed, it logs the timeline and the output of
+// processes.
 func (w *World) end() {
 	for _, p := range w.all() {
 		p.Kill()
@@ -276,14 +277,14 @@ func (w *World) Submit(f Flow, n int) []Run {
 	return runs
 }
 
-// Enqueue records one run without an owner.
+// Enqueue submits one run without an owner.
 func (w *World) Enqueue(s engine.Submission) (store.Submitted, error) {
 	ctx, cancel := context.WithTimeout(w.T.Context(), 30*time.Second)
 	defer cancel()
 	return engine.Enqueue(ctx, engine.Config{Store: w.store}, s)
 }
 
-// adopt adds a run that was accepted otherwise to those that are judged.
+// adopt adds a run that was accepted in another way to the runs that are judged.
 func (w *World) adopt(r Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -315,7 +316,7 @@ func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Helper()
 	var open []string
 	deadline := time.Now().Add(patience(limit))
-	left := w.Runs() // what is at rest stays so: nobody speaks to it meanwhile
+	left := w.Runs() // a run at rest stays at rest: no verbs are sent meanwhile
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		open = open[:0]
 		var next []Run
@@ -343,7 +344,7 @@ func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Fatalf("stuck after %s (I8): %s", patience(limit), strings.Join(open, ", "))
 }
 
-// heads returns what the store's rows say of some runs.
+// heads returns the rows of some runs.
 func (w *World) heads(runs []Run) (map[machine.RunID]store.Head, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
 	defer cancel()
@@ -394,7 +395,7 @@ func (w *World) Freeze(p *Process, d time.Duration) {
 		w.Note("%s: %v", p.Name, err)
 		return
 	}
-	time.Sleep(d) // that is the fault
+	time.Sleep(d) // freezing for this long is the fault
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		w.Note("%s: %v", p.Name, err)
 		return

@@ -35,7 +35,7 @@ type Cluster struct {
 
 	dir   string
 	bin   string
-	owner *syscall.Credential // whom the server runs as; nil = ourselves
+	owner *syscall.Credential // the user of the server process; nil = the user of this process
 	port  int
 	env   []string // what the server's environment has besides ours
 	cmd   *exec.Cmd
@@ -113,8 +113,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// unprivileged returns whom the server runs as where we are root, which it
-// refuses to run as; nil = ourselves.
+// unprivileged returns the user of the server process. The server refuses to run as root:
+// if this process is root's, another user is chosen. nil = the user of this process.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -212,9 +212,9 @@ func (c *Cluster) serveSomewhere(ctx context.Context, password string) error {
 	return err
 }
 
-// FreePort returns a port of loopback that nobody listens on. It lies below the
-// ports that systems give to outgoing connections, so that a
-// server that stops and starts again finds it free.
+// FreePort returns a port of loopback on which no process listens. It is below the ports
+// that systems give to outgoing connections, so that a server that stops and starts again
+// finds the port free.
 func FreePort() (int, error) {
 	var last error
 	for range 100 {

@@ -83,14 +83,14 @@ func (c *Cluster) Start(ctx context.Context) error {
 	return c.serve(ctx)
 }
 
-// Freeze stops every process of the server where it stands, until Thaw.
+// Freeze stops every process of the server (SIGSTOP), until Thaw.
 func (c *Cluster) Freeze() error { return c.signalAll(syscall.SIGSTOP) }
 
-// Thaw lets a frozen server go on; it is harmless otherwise.
+// Thaw lets a frozen server continue. It does nothing to other servers.
 func (c *Cluster) Thaw() error { return c.signalAll(syscall.SIGCONT) }
 
-// signalAll signals the server, and then its children: it starts none in
-// between if it is frozen first.
+// signalAll signals the server, and then its children. To freeze all, the server comes
+// first: then it starts no children in between.
 func (c *Cluster) signalAll(sig syscall.Signal) error {
 	select {
 	case <-c.done:
@@ -139,8 +139,8 @@ func childrenOf(pid int) ([]int, error) {
 	return out, nil
 }
 
-// FailoverDSN returns a DSN of a database that leads to whichever of the
-// clusters takes writes.
+// FailoverDSN returns a DSN of a database that lists all clusters. A client connects to
+// the one that takes writes.
 func FailoverDSN(database string, clusters ...*Cluster) (string, error) {
 	var hosts, ports []string
 	for _, c := range clusters {

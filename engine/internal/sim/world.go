@@ -62,7 +62,7 @@ type world struct {
 	obeyed    int       // times a run got an owner while verbs waited for it
 	poisonous machine.RunID
 	bites     int           // times an engine decided the poisonous run
-	over      chan struct{} // closed when all is judged: shards that hang go on
+	over      chan struct{} // closed when all runs are judged: then hanging shards continue
 }
 
 // A node is one engine that crashes and comes back.

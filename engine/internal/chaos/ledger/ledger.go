@@ -1,6 +1,6 @@
-// Package ledger is the far side of fault tests: a service of its own that
-// notes every call and every effect. What it holds is the only truth about
-// effects; what an engine says of them is judged by it.
+// Package ledger is the far side of fault tests: a separate service that records every
+// call and every effect. Only the ledger counts as the truth about effects: the judge
+// compares the journals of engines with it.
 package ledger
 
 import (
@@ -35,13 +35,13 @@ type Call struct {
 	Fence   int64
 }
 
-// An Entry is what the far side knows of one forward key.
+// An Entry is the far side's record of one forward key.
 type Entry struct {
 	Key       string
 	Run       string
 	Step      string
 	Applied   int  // how often the effect happened
-	Undone    int  // how often it was undone while it stood
+	Undone    int  // how often it was undone while there was an effect
 	Tombstone bool // an undo came first: a later effect is refused where the remote honours keys
 	AppliedAt int  // order of the last effect, over all
 	UndoneAt  int  // order of the last undo
@@ -95,7 +95,8 @@ func Open(path string) (*Ledger, error) {
 // Close closes the file.
 func (l *Ledger) Close() error { return l.file.Close() }
 
-// Arrive notes a call and returns which call of its kind and key it is, from 1.
+// Arrive records a call. It returns the call's number among those of its kind and key,
+// from 1.
 func (l *Ledger) Arrive(c Call) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,8 +109,8 @@ func (l *Ledger) Arrive(c Call) (int, error) {
 	return l.counts[string(c.Kind)+c.Key], nil
 }
 
-// Apply makes the effect of a forward key happen. Where the remote honours
-// keys it happens once, and not after its undo: then it reports false.
+// Apply makes the effect of a forward key happen. If the remote honours keys, the effect
+// happens once, and not after its undo: after an undo Apply returns false.
 func (l *Ledger) Apply(key, run, step string, honours bool) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,8 +133,8 @@ func (l *Ledger) Apply(key, run, step string, honours bool) (bool, error) {
 	return e.Refused == 0, nil
 }
 
-// Reverse undoes the effect of a forward key, or notes that it must not happen
-// any more.
+// Reverse undoes the effect of a forward key. If there is none yet, it records that the
+// effect must not happen any more.
 func (l *Ledger) Reverse(key, run, step string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +152,7 @@ func (l *Ledger) Reverse(key, run, step string) error {
 	return nil
 }
 
-// Standing reports whether the effect of a key happened and stands.
+// Standing reports whether the effect of a key happened and was not undone.
 func (l *Ledger) Standing(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,5 @@
 // Command engine-agent-ledger is the agent of fault tests: it calls a ledger,
-// and misbehaves as its input says.
+// and shows the faults that its input names.
 package main
 
 import (
@@ -22,9 +22,9 @@ type config struct {
 	URL string `agent:"url" doc:"Where the ledger is."`
 }
 
-// workIn is the input of the forward actions. Faults are what becomes of the
-// first call of the key, of the second, and so on, separated by commas; calls
-// beyond the list go well.
+// workIn is the input of the forward actions. Faults lists the fault of the first call of
+// the key, of the second call, and so on, separated by commas. Calls after the end of the
+// list succeed. Example: "vanish,sleep".
 type workIn struct {
 	Faults     string `agent:"faults,optional"`
 	UndoFaults string `agent:"undo_faults,optional"`
@@ -40,7 +40,7 @@ type undoIn struct {
 	UndoFaults string `agent:"undo_faults,optional"`
 }
 
-// undoIDIn is the input of the undo that needs to know what was done.
+// undoIDIn is the input of the undo that needs the output of its step.
 type undoIDIn struct {
 	ID         string `agent:"id"`
 	UndoFaults string `agent:"undo_faults,optional"`
@@ -89,8 +89,8 @@ func (f *far) work(honours bool) func(context.Context, *sdk.Call, workIn) (workO
 	}
 }
 
-// many has its effect in parts, each under a key of its own, and records which
-// are done.
+// many has its effect in parts, each under its own key, and records the finished parts in
+// checkpoints.
 func (f *far) many(ctx context.Context, c *sdk.Call, in workIn) (workOut, error) {
 	n, err := f.arrive(ctx, c, ledger.Do)
 	if err != nil {
@@ -152,13 +152,13 @@ func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(co
 	word, arg, _ := strings.Cut(word, ":")
 	pause, _ := time.ParseDuration(arg) // "" and nonsense: no pause
 	switch word {
-	case "refuse": // nothing was done, try again
+	case "refuse": // no effect; a failure that may pass
 		return &sdk.Failure{Code: sdk.CodeUnavailable, Message: "refused"}
-	case "deny": // nothing was done, and never will be
+	case "deny": // no effect; a permanent failure
 		return &sdk.Failure{Code: "denied_by_test", Message: "denied", Permanent: true}
-	case "vanish": // nothing was done, nobody knows
+	case "vanish": // no effect; the outcome is unknown
 		return sdk.Unknown(errors.New("the request was lost"), sdk.CodeUnavailable)
-	case "sleep": // nothing is done, nothing is said
+	case "sleep": // no effect, no answer
 		<-ctx.Done()
 		return ctx.Err()
 	case "die":
@@ -178,12 +178,12 @@ func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(co
 	switch word {
 	case "twice": // the request was sent twice
 		return effect(ctx)
-	case "lose": // it was done, nobody knows
+	case "lose": // an effect; the outcome is unknown
 		return sdk.Unknown(errors.New("the reply was lost"), sdk.CodeUnavailable)
-	case "hang": // it was done, nothing is said
+	case "hang": // an effect, no answer
 		<-ctx.Done()
 		return ctx.Err()
-	case "stubborn": // it was done; it goes on past the deadline and then answers
+	case "stubborn": // an effect; the agent works past complete-by and then answers
 		time.Sleep(time.Until(c.CompleteBy) + 200*time.Millisecond)
 	case "crash":
 		kill()
