@@ -58,8 +58,6 @@ var exempt = map[string]int{
 	"engine/store/memory.Store methods":               61,
 	"engine/store/postgres.Store method files":        19,
 	"engine/store/postgres.Store methods":             74,
-	"engine/store/postgres.commit.alone branches":     27,
-	"engine/store/postgres.commit.land branches":      35,
 	"engine/store/sqlite.Store method files":          12,
 	"engine/store/sqlite.Store methods":               60,
 	"engine/store/sqlite.tx method files":             7,

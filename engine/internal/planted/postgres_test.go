@@ -271,9 +271,9 @@ var postgresFaults = []fault{
 
 	{
 		name: "a commit without an answer stays in doubt until it is known",
-		in:   "engine/store/postgres.(*commit).land",
-		old:  "open, ifNone = true, true\n\t\tcase v == taken && !ifNone:",
-		new:  "ifNone = true\n\t\tcase v == taken && !ifNone:",
+		in:   "engine/store/postgres.(*commit).failed",
+		old:  "s.open, s.ifNone = true, true\n\tcase v == taken && !s.ifNone:",
+		new:  "s.ifNone = true\n\tcase v == taken && !s.ifNone:",
 		by:   catches("engine/store/postgres", "^TestRefusedAfterItLanded$"),
 	},
 	{

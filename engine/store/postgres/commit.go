@@ -147,62 +147,89 @@ func (c *commit) finish() ([]store.Outcome, error) {
 // giveUp is how often something is tried again before it counts.
 const giveUp = 5
 
+// A sending is a part of a batch that is sent until its outcome is known.
+type sending struct {
+	from, to int
+	open     bool // an earlier sending of the part may have landed
+	ifNone   bool // in the form that survives conflicts
+	try      int
+	last     error // of the try before
+}
+
 // land sends items[from:to] until their outcome is known. open says that an
 // earlier sending of them may have landed.
 func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	c.w.batch.fill(c.items[from:to])
-	ifNone := open // the form that survives conflicts
-	var last error
-	for try := 0; ; try++ {
-		if try > 0 {
-			if err := backoff(ctx, try); err != nil {
-				return c.w.interrupted("commit", open || c.split, err, last)
+	for s := (sending{from: from, to: to, open: open, ifNone: open}); ; s.try++ {
+		if s.try > 0 {
+			if err := backoff(ctx, s.try); err != nil {
+				return c.w.interrupted("commit", s.open || c.split, err, s.last)
 			}
 		}
-		alive, landed, err := c.send(ctx, ifNone)
+		alive, landed, err := c.send(ctx, s.ifNone)
 		if err == nil {
-			if err = c.settle(ctx, from, to, open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
+			if err = c.settle(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
 				return err
 			}
-			open, ifNone = true, true // some landed, and who wrote the others could not be read
+			s.open, s.ifNone = true, true // some landed, and who wrote the others could not be read
 		}
-		var (
-			lost    *store.LossError
-			nothing connectError
-		)
-		switch v := judge(err); {
-		case errors.As(err, &lost):
-			return err
-		case errors.As(err, &nothing) && ctx.Err() != nil && last != nil:
-			// Why it had to connect says more than that nothing came of it.
-			return c.w.interrupted("commit", open || c.split, ctx.Err(), fmt.Errorf("%w; then: %w", last, err))
-		case errors.As(err, &nothing) && !open && !c.split && (try >= giveUp || !temporary(err)):
-			return wrap("commit", err)
-		case errors.As(err, &nothing):
-		case v == unknown:
-			if !open {
-				c.w.s.log.Warn("the outcome of a commit is not known, asking", "rows", to-from, "error", wrap("commit", err))
-			}
-			open, ifNone = true, true
-		case v == taken && !ifNone:
-			ifNone, try = true, -1 // once, and at once
-		case v == taken && c.w.batch.names && try < giveUp:
-			// Another client was faster; what is in the way can be seen now.
-		case v == taken, v == refused, v == suspected && to-from > 1:
-			return c.bisect(ctx, from, to, open, v, err)
-		case v == suspected && (c.any() || (c.cast || try >= giveUp) && c.w.takes(ctx)):
-			return c.bisect(ctx, from, to, open, v, err)
-		case v == suspected:
-			// Alone it cannot be told from a server that refuses everything: then
-			// nobody's row is to blame, and all wait.
-		case v == later, open, c.split:
-			// Nothing landed now, but it may later, or something did before: go on.
-		default:
-			return wrap("commit", err)
+		if done, result := c.failed(ctx, &s, err); done {
+			return result
 		}
-		last = err
-		c.w.s.stuck("commit", try, open, err)
+		s.last = err
+		c.w.s.stuck("commit", s.try, s.open, err)
 	}
+}
+
+// failed decides after an error whether the part is sent again. If not, it is done with
+// the given result.
+func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, result error) {
+	var (
+		lost    *store.LossError
+		nothing connectError
+	)
+	switch v := judge(err); {
+	case errors.As(err, &lost):
+		return true, err
+	case errors.As(err, &nothing):
+		result = c.w.unconnected(ctx, "commit", s.open || c.split, s.try, err, s.last)
+		return result != nil, result
+	case v == unknown:
+		if !s.open {
+			c.w.s.log.Warn("the outcome of a commit is not known, asking", "rows", s.to-s.from, "error", wrap("commit", err))
+		}
+		s.open, s.ifNone = true, true
+	case v == taken && !s.ifNone:
+		s.ifNone, s.try = true, -1 // once, and at once
+	case v == taken && c.w.batch.names && s.try < giveUp:
+		// Another client was faster; what is in the way can be seen now.
+	case v == taken, v == refused, v == suspected && s.to-s.from > 1:
+		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
+	case v == suspected && (c.any() || (c.cast || s.try >= giveUp) && c.w.takes(ctx)):
+		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
+	case v == suspected:
+		// One row alone cannot be told from a server that refuses everything: then
+		// no row is to blame, and all wait.
+	case v == later, s.open, c.split:
+		// Nothing landed now, but it may later, or something did before: go on.
+	default:
+		return true, wrap("commit", err)
+	}
+	return false, nil
+}
+
+// unconnected decides after a failure to connect, by which nothing was sent: it returns
+// why the caller gives up, or nil to try again. open says that something sent before may
+// have landed.
+func (w *Writer) unconnected(ctx context.Context, what string, open bool, try int, err, last error) error {
+	switch {
+	case ctx.Err() != nil && last != nil:
+		// The last error says more than that connecting again failed.
+		return w.interrupted(what, open, ctx.Err(), fmt.Errorf("%w; then: %w", last, err))
+	case !open && (try >= giveUp || !temporary(err)):
+		return wrap(what, err)
+	}
+	return nil
 }
 
 // interrupted says what was going on when ctx ended.

@@ -102,11 +102,10 @@ func (c *commit) alone(ctx context.Context, i int) error {
 		switch v := judge(err); {
 		case errors.As(err, &lost):
 			return err
-		case errors.As(err, &nothing) && ctx.Err() != nil && last != nil:
-			return c.w.interrupted("submit", open || c.any(), ctx.Err(), fmt.Errorf("%w; then: %w", last, err))
-		case errors.As(err, &nothing) && !open && !c.any() && (try >= giveUp || !temporary(err)):
-			return wrap("submit", err)
 		case errors.As(err, &nothing):
+			if err := c.w.unconnected(ctx, "submit", open || c.any(), try, err, last); err != nil {
+				return err
+			}
 		case v == unknown:
 			open = true
 		case v == later, v == suspected && (try < giveUp || !c.any() && !c.w.takes(ctx)), v == failed && open, v == taken && try < giveUp:
