@@ -101,7 +101,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "an engine begins anew after a promotion",
-		in:   "engine/store/postgres.(*Store).Tick",
+		in:   "engine/store/postgres.(*members).Tick",
 		old:  "if s.lineage.moved(id) {",
 		new:  "if s.lineage.moved(id) && limit < 0 {",
 		by:   catches("engine/store/postgres", "^TestSynchronousFailover$"),
@@ -207,14 +207,14 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "a message whose answer was lost is not posted twice",
-		in:   "engine/store/postgres.(*Store).once",
+		in:   "engine/store/postgres.(*inbox).once",
 		old:  "case committed:",
 		new:  "case committed && try > giveUp:",
 		by:   catches("engine/store/postgres", "^TestOutcomeUnknown$"),
 	},
 	{
 		name: "a message that was rolled back is posted again",
-		in:   "engine/store/postgres.(*Store).settled",
+		in:   "engine/store/postgres.(*inbox).settled",
 		old:  "return false, nil",
 		new:  "return true, nil",
 		by:   catches("engine/store/postgres", "^TestOutcomeUnknown$"),
@@ -327,7 +327,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "a message wakes other engines",
-		in:   "engine/store/postgres.(*Store).Post",
+		in:   "engine/store/postgres.(*inbox).Post",
 		old:  "err == nil && s.notifyNow()",
 		new:  "err == nil && id < 0 && s.notifyNow()",
 		by:   catches("engine/store/postgres", "^TestWakes$"),
@@ -348,7 +348,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "behind a pooler a message is durable before it is confirmed",
-		in:   "engine/store/postgres.(*Store).begin",
+		in:   "engine/store/postgres.(*access).begin",
 		old:  "transactionSettings",
 		new:  "transactionPath",
 		by:   catches("engine/store/postgres", "^TestRecordsAreCommittedSynchronously$"),
@@ -424,7 +424,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "a server whose log ends before what it confirmed is noticed",
-		in:   "engine/store/postgres.(*Store).identify",
+		in:   "engine/store/postgres.(*access).identify",
 		old:  "id.at < known", new: "id.at < -known",
 		by: catches("engine/store/postgres", "^TestRestoredBackup$"),
 	},
@@ -502,7 +502,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "behind a pooler no session keeps a search path",
-		in:   "engine/store/postgres.(*Store).keeps",
+		in:   "engine/store/postgres.(*access).keeps",
 		old:  "s.direct.Load() && !s.pooled.Load()",
 		new:  "true",
 		by:   catches("engine/store/postgres", "^TestPoolerKeepsNoSearchPath$"),

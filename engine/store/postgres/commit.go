@@ -177,7 +177,7 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			return result
 		}
 		s.last = err
-		c.w.s.stuck("commit", s.try, s.open, err)
+		c.w.stuck("commit", s.try, s.open, err)
 	}
 }
 
@@ -241,7 +241,7 @@ func (w *Writer) interrupted(what string, open bool, err, last error) error {
 }
 
 // stuck tells people, from time to time, why something has not come to an end.
-func (s *Store) stuck(what string, try int, open bool, err error) {
+func (w *Writer) stuck(what string, try int, open bool, err error) {
 	if try <= 0 || try%giveUp != 0 {
 		return
 	}
@@ -254,7 +254,7 @@ func (s *Store) stuck(what string, try int, open bool, err error) {
 	if errors.As(err, &nothing) || judge(err) == unknown {
 		level = slog.LevelDebug // the server is away: the engine tells that once
 	}
-	s.log.Log(context.Background(), level, said, "doing", what, "tries", try, "error", wrap(what, err))
+	w.s.log.Log(context.Background(), level, said, "doing", what, "tries", try, "error", wrap(what, err))
 }
 
 // any reports whether anything of the commit has landed so far.
@@ -414,7 +414,7 @@ func (c *commit) stands(ctx context.Context, i int) (bool, error) {
 		if e := backoff(ctx, try); e != nil {
 			return false, c.w.interrupted("commit", true, e, err)
 		}
-		c.w.s.stuck("commit", try, true, err)
+		c.w.stuck("commit", try, true, err)
 	}
 }
 

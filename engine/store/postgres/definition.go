@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 
 	"github.com/lib/pq"
 
@@ -26,9 +27,15 @@ FROM engine.workflow w JOIN engine.definition d USING (digest) WHERE w.workflow_
 SELECT w.name, s.name FROM engine.workflow w JOIN engine.workflow_step s USING (workflow_id) WHERE w.digest = $1 ORDER BY w.workflow_id, s.node`
 )
 
+// A catalogue keeps definitions and settings.
+type catalogue struct {
+	*access
+	flows sync.Map // of WorkflowID that are known to be in the database
+}
+
 // PutDefinition stores a definition once by its digest. The second
 // caller waits for the first, and reads what it wrote.
-func (s *Store) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
+func (s *catalogue) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids, err := s.workflowIDs(ctx, d.Digest)
 	if err != nil || len(ids) > 0 {
 		return ids, err
@@ -39,7 +46,7 @@ func (s *Store) PutDefinition(ctx context.Context, d store.Definition) (map[stri
 	return s.workflowIDs(ctx, d.Digest)
 }
 
-func (s *Store) putDefinition(ctx context.Context, d store.Definition) (err error) {
+func (s *catalogue) putDefinition(ctx context.Context, d store.Definition) (err error) {
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -68,7 +75,7 @@ func (s *Store) putDefinition(ctx context.Context, d store.Definition) (err erro
 	return tx.Commit()
 }
 
-func (s *Store) workflowIDs(ctx context.Context, digest string) (map[string]store.WorkflowID, error) {
+func (s *catalogue) workflowIDs(ctx context.Context, digest string) (map[string]store.WorkflowID, error) {
 	rows, err := s.db.QueryContext(ctx, workflowIDs, digest)
 	if err != nil {
 		return nil, wrap("read workflows", err)
@@ -93,17 +100,17 @@ func (s *Store) workflowIDs(ctx context.Context, digest string) (map[string]stor
 }
 
 // known remembers that a workflow stands in the database; none ever goes.
-func (s *Store) known(id store.WorkflowID) { s.flows.Store(id, true) }
+func (s *catalogue) known(id store.WorkflowID) { s.flows.Store(id, true) }
 
 // knows reports whether a workflow is known to stand in the database.
-func (s *Store) knows(id store.WorkflowID) bool {
+func (s *catalogue) knows(id store.WorkflowID) bool {
 	_, ok := s.flows.Load(id)
 	return ok
 }
 
 // Definition returns the definition that holds the workflow. Returns
 // ErrNotFound.
-func (s *Store) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
+func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	var (
 		d     store.Definition
 		name  string
@@ -127,7 +134,7 @@ func (s *Store) Definition(ctx context.Context, id store.WorkflowID) (store.Defi
 }
 
 // steps returns the step names of each workflow of a definition.
-func (s *Store) steps(ctx context.Context, digest string) (map[string][]string, error) {
+func (s *catalogue) steps(ctx context.Context, digest string) (map[string][]string, error) {
 	rows, err := s.db.QueryContext(ctx, stepsByDigest, digest)
 	if err != nil {
 		return nil, wrap("read steps", err)
@@ -151,7 +158,7 @@ func noRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
 // Pin remembers the value of a setting, unless one is remembered, and returns the one
 // that is. With value "" it only asks.
-func (s *Store) Pin(ctx context.Context, setting, value string) (string, error) {
+func (s *catalogue) Pin(ctx context.Context, setting, value string) (string, error) {
 	var pinned string
 	if value != "" {
 		if err := s.db.QueryRowContext(ctx, settingPin, setting, value).Scan(&pinned); err != nil {

@@ -41,9 +41,15 @@ SELECT run_id, coalesce(at, pg_catalog.clock_timestamp()), step, attempt, level,
 	logList = `SELECT id, at, step, attempt, level, message FROM engine.log WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 )
 
+// An evidence keeps late answers, log lines and which alerts were pushed.
+type evidence struct {
+	*access
+	*views
+}
+
 // KeepLate keeps a late answer and an alert beside it, once. Returns
 // ErrNotFound if there is no such run.
-func (s *Store) KeepLate(ctx context.Context, l store.LateReply) error {
+func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	at := sql.NullTime{Time: l.At.Truncate(time.Microsecond), Valid: !l.At.IsZero()}
 	a := l.Alert()
 	var known bool
@@ -62,7 +68,7 @@ func (s *Store) KeepLate(ctx context.Context, l store.LateReply) error {
 const maxLate = 1000
 
 // LateReplies returns the first 1,000 late answers of a run, oldest first.
-func (s *Store) LateReplies(ctx context.Context, run machine.RunID) ([]store.LateReply, error) {
+func (s *evidence) LateReplies(ctx context.Context, run machine.RunID) ([]store.LateReply, error) {
 	rows, err := s.look(ctx, lateList, int64(run), maxLate)
 	if err != nil {
 		return nil, wrap("read late answers", err)
@@ -86,7 +92,7 @@ func (s *Store) LateReplies(ctx context.Context, run machine.RunID) ([]store.Lat
 // KeepLogs keeps lines that agents logged, the last MaxLogLines of a run. It is
 // sent once: a lost answer may lose lines or show an error for kept ones, and
 // never doubles them.
-func (s *Store) KeepLogs(ctx context.Context, lines []store.LogLine) error {
+func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -142,7 +148,7 @@ func newest(lines []store.LogLine) []store.LogLine {
 }
 
 // Logs returns up to limit lines of a run with an id greater than after.
-func (s *Store) Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]store.LogLine, error) {
+func (s *evidence) Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]store.LogLine, error) {
 	rows, err := s.look(ctx, logList, int64(run), after, limit)
 	if err != nil {
 		return nil, wrap("read logs", err)
@@ -167,12 +173,12 @@ const alertDelivered = `UPDATE engine.alert SET delivered_at = pg_catalog.clock_
 
 // Undelivered returns up to limit alerts that were not pushed yet, oldest
 // first.
-func (s *Store) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
+func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	return s.alerts(ctx, "list alerts to push", alertUndelivered, limit)
 }
 
 // Delivered notes that alerts were pushed.
-func (s *Store) Delivered(ctx context.Context, ids []int64) error {
+func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	if _, err := s.db.ExecContext(ctx, alertDelivered, pq.Int64Array(ids)); err != nil {
 		return wrap("note pushed alerts", err)
 	}

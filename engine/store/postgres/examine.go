@@ -45,8 +45,11 @@ const (
 	maxXmin        = 10_000_000
 )
 
+// An examiner looks at what is wrong with the database.
+type examiner struct{ *access }
+
 // Examine looks at what of the database is thin or wrong for engines.
-func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+func (s *examiner) Examine(ctx context.Context) ([]store.Finding, error) {
 	var (
 		c    condition
 		at   time.Time
@@ -68,7 +71,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 }
 
 // findings are those about how the store stands to its database.
-func (s *Store) findings(have int64) []store.Finding {
+func (s *examiner) findings(have int64) []store.Finding {
 	f := func(name string, bad store.Severity, hint, format string, args ...any) store.Finding {
 		return store.Finding{Name: name, Level: bad, Message: fmt.Sprintf(format, args...), Hint: hint}
 	}

@@ -20,8 +20,11 @@ UNION ALL SELECT v.run_id, 0, true FROM engine.hand h CROSS JOIN LATERAL pg_cata
 	suspectAbsolve = `DELETE FROM engine.suspect WHERE run_id = ANY ($1::int8[])`
 )
 
+// A hands keeps which runs each engine has in hand.
+type hands struct{ *access }
+
 // Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
-func (s *Store) Hold(ctx context.Context, id store.EngineID, runs []machine.RunID) error {
+func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []machine.RunID) error {
 	res, err := s.db.ExecContext(ctx, handHold, int64(id), runArray(runs))
 	if err != nil {
 		return wrap("note runs in hand", err)
@@ -37,7 +40,7 @@ func (s *Store) Hold(ctx context.Context, id store.EngineID, runs []machine.RunI
 }
 
 // Suspects returns what is known against runs.
-func (s *Store) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
+func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
 	rows, err := s.db.QueryContext(ctx, suspectList, runArray(runs), int64(self))
 	if err != nil {
 		return nil, wrap("look for suspect runs", err)
@@ -64,7 +67,7 @@ func (s *Store) Suspects(ctx context.Context, self store.EngineID, runs []machin
 }
 
 // Absolve forgets what is known against runs.
-func (s *Store) Absolve(ctx context.Context, runs ...machine.RunID) error {
+func (s *hands) Absolve(ctx context.Context, runs ...machine.RunID) error {
 	if _, err := s.db.ExecContext(ctx, suspectAbsolve, runArray(runs)); err != nil {
 		return wrap("absolve runs", err)
 	}

@@ -30,10 +30,16 @@ DELETE FROM engine.inbox i USING engine.run r
 WHERE i.id = ANY ($2::int8[]) AND i.run_id = $1 AND r.run_id = $1 AND r.state >= 10`
 )
 
+// An inbox keeps messages until their runs have answered them.
+type inbox struct {
+	*access
+	*waker
+}
+
 // Post puts a message into its run's inbox. Sent again after a lost answer it is
 // not put there twice: whether the first transaction committed is asked for.
 // Returns ErrNotFound if there is no such run.
-func (s *Store) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
+func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
 	}
@@ -61,7 +67,7 @@ func (s *Store) Post(ctx context.Context, m store.Message) (store.MessageID, err
 
 // Messages returns up to limit messages of a run behind one of them, in order of
 // arrival.
-func (s *Store) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (s *inbox) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	rows, err := s.db.QueryContext(ctx, messageList, int64(run), int64(after), limit)
 	if err != nil {
 		return nil, wrap("read messages", err)
@@ -83,7 +89,7 @@ func (s *Store) Messages(ctx context.Context, run machine.RunID, after store.Mes
 }
 
 // Discard removes messages of a run that has ended.
-func (s *Store) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+func (s *inbox) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
 	list := make(pq.Int64Array, len(ids))
 	for i, id := range ids {
 		list[i] = int64(id)
@@ -102,7 +108,7 @@ const transactionStatus = `SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), 
 // that it did not. write returns the transaction's id; an error of its own ends
 // the attempt with nothing written. After a COMMIT without an answer the server
 // is asked what became of the transaction.
-func (s *Store) once(ctx context.Context, what string, write func(tx *sql.Tx) (xid string, err error)) error {
+func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (xid string, err error)) error {
 	for try := 0; ; try++ {
 		if err := s.lineage.err(); err != nil {
 			return err
@@ -136,7 +142,7 @@ func (s *Store) once(ctx context.Context, what string, write func(tx *sql.Tx) (x
 
 // attempt runs the transaction once. xid is "" if nothing can have been
 // committed.
-func (s *Store) attempt(ctx context.Context, write func(tx *sql.Tx) (string, error)) (xid string, err error) {
+func (s *inbox) attempt(ctx context.Context, write func(tx *sql.Tx) (string, error)) (xid string, err error) {
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return "", err
@@ -158,7 +164,7 @@ func rolledBack(tx *sql.Tx, err error) error {
 
 // settled reports whether a transaction committed, once that is settled: its
 // session may still be at work on it.
-func (s *Store) settled(ctx context.Context, xid string) (bool, error) {
+func (s *inbox) settled(ctx context.Context, xid string) (bool, error) {
 	for try := 1; ; try++ {
 		var status string
 		err := s.db.QueryRowContext(ctx, transactionStatus, xid).Scan(&status)

@@ -261,7 +261,7 @@ func (c *checked) IsValid() bool { return !c.lineage.stale(c.line) && c.wire.IsV
 // A connector makes connections that know their server.
 type connector struct {
 	*pq.Connector
-	s *Store
+	s *access
 }
 
 // Connect connects and looks at the server. Returns *store.WrongServerError.
@@ -305,7 +305,7 @@ func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn,
 }
 
 // identify asks a server which one it is.
-func (s *Store) identify(ctx context.Context, w wire) (id identity, err error) {
+func (s *access) identify(ctx context.Context, w wire) (id identity, err error) {
 	query := serverIdentity
 	if !s.keeps() {
 		query = serverIdentityPooled
@@ -353,4 +353,26 @@ func first(ctx context.Context, w wire, columns int, query string, args ...drive
 		return nil, errors.Join(errNoRow, err)
 	}
 	return values, nil
+}
+
+// lookAgain compares the server that a session leads to with what is known: a
+// standby may have been promoted under it.
+func (s *access) lookAgain(ctx context.Context) (err error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return wrap("look at the server", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	return conn.Raw(func(c any) error {
+		l, ok := c.(*checked)
+		if !ok {
+			return nil
+		}
+		id, err := s.identify(ctx, l.wire)
+		if err != nil {
+			return wrap("look at the server", err)
+		}
+		l.line, err = s.lineage.see(id, func(m mark) (bool, error) { return stands(ctx, l.wire, m) })
+		return err
+	})
 }

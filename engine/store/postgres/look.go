@@ -28,7 +28,7 @@ type look struct {
 }
 
 // look asks a question in a read-only transaction.
-func (s *Store) look(ctx context.Context, query string, args ...any) (*look, error) {
+func (s *access) look(ctx context.Context, query string, args ...any) (*look, error) {
 	conn, err := s.reads.Conn(ctx)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (s *Store) look(ctx context.Context, query string, args ...any) (*look, err
 
 // lookOne scans the only row of an answer. Returns sql.ErrNoRows if there is
 // none.
-func (s *Store) lookOne(ctx context.Context, scan func(row interface{ Scan(...any) error }) error, query string, args ...any) error {
+func (s *access) lookOne(ctx context.Context, scan func(row interface{ Scan(...any) error }) error, query string, args ...any) error {
 	l, err := s.look(ctx, query, args...)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // memberJoin writes the member and its fence rows in one statement.
@@ -19,8 +20,16 @@ WITH m AS (
 )
 SELECT engine FROM m`
 
+// A members keeps who is alive, and who may make a pass.
+type members struct {
+	*access
+	*waker
+	minima minima
+	turns  storekit.Rotation // of the runs for which messages wait
+}
+
 // Join registers a new membership.
-func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
+func (s *members) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
 	if err := s.lineage.err(); err != nil {
 		return 0, err
 	}
@@ -69,7 +78,7 @@ UNION ALL SELECT 'log', (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8, 
 // Tick renews the lease and returns what needs attention. Returns ErrLapsed,
 // also after the server was replaced by another that has all that was
 // confirmed; *store.LossError if it has not, *store.WrongServerError.
-func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
+func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.lineage.err(); err != nil {
 		return store.Tick{}, err
 	}
@@ -99,30 +108,8 @@ func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration
 	return t, nil
 }
 
-// lookAgain compares the server that a session leads to with what is known: a
-// standby may have been promoted under it.
-func (s *Store) lookAgain(ctx context.Context) (err error) {
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		return wrap("look at the server", err)
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	return conn.Raw(func(c any) error {
-		l, ok := c.(*checked)
-		if !ok {
-			return nil
-		}
-		id, err := s.identify(ctx, l.wire)
-		if err != nil {
-			return wrap("look at the server", err)
-		}
-		l.line, err = s.lineage.see(id, func(m mark) (bool, error) { return stands(ctx, l.wire, m) })
-		return err
-	})
-}
-
 // tick runs the tick's statement. line is 0 if it did not tell.
-func (s *Store) tick(ctx context.Context, query string, args ...any) (t store.Tick, line, pos int64, err error) {
+func (s *members) tick(ctx context.Context, query string, args ...any) (t store.Tick, line, pos int64, err error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return store.Tick{}, 0, 0, wrap("tick", err)
@@ -184,7 +171,7 @@ DELETE FROM engine.fence f USING d WHERE f.engine = d.engine`
 )
 
 // Fence declares a member whose lease is past dead.
-func (s *Store) Fence(ctx context.Context, id store.EngineID) (bool, error) {
+func (s *members) Fence(ctx context.Context, id store.EngineID) (bool, error) {
 	if _, err := s.db.ExecContext(ctx, memberBury, int64(id)); err != nil {
 		return false, wrap("fence", err)
 	}
@@ -202,7 +189,7 @@ func (s *Store) Fence(ctx context.Context, id store.EngineID) (bool, error) {
 }
 
 // Leave ends a membership in order.
-func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
+func (s *members) Leave(ctx context.Context, id store.EngineID) error {
 	if _, err := s.db.ExecContext(ctx, memberLeave, int64(id)); err != nil {
 		return wrap("leave", err)
 	}

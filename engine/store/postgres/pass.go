@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -29,7 +28,7 @@ ORDER BY o.next_check, o.run_id LIMIT $3`
 
 // Pass reports whether the caller may make the named pass now. An answer that
 // is lost costs a period.
-func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
+func (s *members) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	res, err := s.db.ExecContext(ctx, passTake, name, period.Seconds())
 	if err != nil {
 		return false, wrap("ask for a pass", err)
@@ -42,7 +41,7 @@ func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (bo
 }
 
 // Members returns the live members, and the dead ones that still own open runs.
-func (s *Store) Members(ctx context.Context) ([]store.Member, error) {
+func (s *members) Members(ctx context.Context) ([]store.Member, error) {
 	rows, err := s.db.QueryContext(ctx, memberList)
 	if err != nil {
 		return nil, wrap("list engines", err)
@@ -65,25 +64,4 @@ func (s *Store) Members(ctx context.Context) ([]store.Member, error) {
 		return nil, wrap("list engines", err)
 	}
 	return out, nil
-}
-
-// runIDs returns what a query of run ids finds.
-func (s *Store) runIDs(ctx context.Context, what, query string, args ...any) ([]machine.RunID, error) {
-	rows, err := s.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, wrap(what, err)
-	}
-	defer rows.Close()
-	var ids []machine.RunID
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, wrap(what, err)
-		}
-		ids = append(ids, machine.RunID(id))
-	}
-	if err := rows.Err(); err != nil {
-		return nil, wrap(what, err)
-	}
-	return ids, nil
 }

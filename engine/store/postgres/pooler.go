@@ -53,14 +53,14 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 // noteLost switches to what works behind a pooler if an error shows one: a
 // prepared statement that this session made is not known to it, or one that it
 // did not make is.
-func (s *Store) noteLost(err error) {
+func (s *access) noteLost(err error) {
 	if state := sqlstate(err); state == "26000" || state == "42P05" {
 		s.behindPooler()
 	}
 }
 
 // behindPooler remembers that a pooler was found and says so, once.
-func (s *Store) behindPooler() {
+func (s *access) behindPooler() {
 	if s.pooled.CompareAndSwap(false, true) {
 		s.log.Warn("the database is reached through a pooler in transaction mode: no wake-ups and no prepared statements, so engines look for work by themselves and commits cost more",
 			"database", s.source.String(), "hint", "let engines connect to the server, or through a pooler in session mode")

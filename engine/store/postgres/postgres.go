@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,27 +54,33 @@ func (o Options) validate() error {
 }
 
 // A Store is a store.Store in a PostgreSQL database. It is safe for
-// concurrent use; its writers are not.
+// concurrent use; its writers are not. It is made of one part for each role, and all of
+// them share the access to the database.
 type Store struct {
-	source source
-	db     *sql.DB       // everything but commits and people's questions
-	reads  *sql.DB       // people's questions: see look
+	*access
+	*catalogue
+	*members
+	*inbox
+	*runs
+	*hands
+	*evidence
+	*views
+	*retention
+	*waker
+	*examiner
 	tokens atomic.Uint32 // last commit number; with the engine's number it is a token
-	log    *slog.Logger
+}
 
-	pooled  atomic.Bool // a pooler in transaction mode stands before the server
+// An access is how the database is reached: pools of connections, what is known of a
+// pooler in between, and of the server's history.
+type access struct {
+	source  source
+	db      *sql.DB // everything but commits and people's questions
+	reads   *sql.DB // people's questions: see look
+	log     *slog.Logger
+	pooled  atomic.Bool // a pooler in transaction mode is between the engine and the server
 	direct  atomic.Bool // no pooler was found when the store was opened
 	lineage *lineage
-	flows   sync.Map // of WorkflowID that are known to stand in the database
-	orphans walk
-	// abandoned is the same, but leaves out runs that have no owner.
-	abandoned walk
-	turns     storekit.Rotation // of the runs for which messages wait
-	retention
-	minima     minima
-	bell       bell
-	probe      time.Duration // within which the connection that listens must answer
-	probeEvery time.Duration // between two probes of it
 }
 
 var _ interface {
@@ -100,16 +105,33 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{source: src, log: o.Logger, lineage: newLineage(), probe: wakeProbe, probeEvery: wakeEvery}
+	s := newStore(&access{source: src, log: o.Logger, lineage: newLineage()})
 	c, err := src.connector(dialer{})
 	if err != nil {
 		return nil, err
 	}
-	s.db, s.reads = sql.OpenDB(connector{c, s}), sql.OpenDB(connector{c, s})
+	s.db, s.reads = sql.OpenDB(connector{c, s.access}), sql.OpenDB(connector{c, s.access})
 	if err := s.examineServer(ctx, o); err != nil {
 		return nil, errors.Join(err, s.reads.Close(), s.db.Close())
 	}
 	return s, nil
+}
+
+// newStore makes the parts of a store.
+func newStore(a *access) *Store {
+	w := &waker{access: a, probe: wakeProbe, probeEvery: wakeEvery}
+	v := &views{access: a}
+	return &Store{
+		access: a, waker: w, views: v,
+		catalogue: &catalogue{access: a},
+		members:   &members{access: a, waker: w},
+		inbox:     &inbox{access: a, waker: w},
+		runs:      &runs{access: a},
+		hands:     &hands{access: a},
+		evidence:  &evidence{access: a, views: v},
+		retention: &retention{access: a},
+		examiner:  &examiner{access: a},
+	}
 }
 
 // readsIdle is how long a connection for people's questions is kept when nobody

@@ -28,7 +28,7 @@ WHERE r.run_id = $1 ORDER BY j.seq`
 
 // Load returns heads and all rows of runs, ascending; those that do not exist are
 // missing. One run is read without preparing a statement, which costs a round trip.
-func (s *Store) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
+func (s *runs) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
 	switch len(ids) {
 	case 0:
 		return nil, nil
@@ -38,7 +38,7 @@ func (s *Store) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded,
 	return s.loadMany(ctx, ids)
 }
 
-func (s *Store) loadOne(ctx context.Context, id machine.RunID) ([]store.Loaded, error) {
+func (s *runs) loadOne(ctx context.Context, id machine.RunID) ([]store.Loaded, error) {
 	rows, err := s.db.QueryContext(ctx, runLoad, int64(id))
 	if err != nil {
 		return nil, wrap("load run", err)
@@ -80,7 +80,7 @@ UNION ALL SELECT run_id, seq, pg_catalog.timestamptz_send(at), data FROM engine.
 
 // loadMany reads many runs with one statement, which is prepared so that numbers and
 // data come in binary.
-func (s *Store) loadMany(ctx context.Context, ids []machine.RunID) ([]store.Loaded, error) {
+func (s *runs) loadMany(ctx context.Context, ids []machine.RunID) ([]store.Loaded, error) {
 	if s.pooled.Load() { // a prepared statement may be unknown to the next session
 		rows, err := s.db.QueryContext(ctx, runLoadMany, runArray(ids))
 		if err != nil {
@@ -235,7 +235,7 @@ SELECT seq, at, data FROM engine.journal
 WHERE run_id = $1 AND seq >= $2 AND EXISTS (SELECT FROM engine.run WHERE run_id = $1) ORDER BY seq LIMIT $3`
 
 // Rows returns up to limit rows with seq >= from.
-func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
+func (s *runs) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
 	rows, err := s.look(ctx, rowList, int64(id), int64(from), limit)
 	if err != nil {
 		return nil, wrap("read rows", err)
@@ -284,7 +284,7 @@ WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '
 
 // Runs returns the runs that a filter selects. Each kind of filter has statements of its
 // own, so that an index serves each.
-func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	kind, err := storekit.KindOf(f)
 	if err != nil {
 		return nil, err
@@ -313,7 +313,7 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, er
 }
 
 // listed lists runs for people, newest first.
-func (s *Store) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	if !isText(f.Workflow) || !isText(f.Digest) || !isText(f.Key) {
 		return nil, nil
 	}
@@ -365,7 +365,7 @@ func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
 }
 
 // named returns the run with a public name, or internal id in decimal.
-func (s *Store) named(ctx context.Context, name string) ([]store.RunRow, error) {
+func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
 		return nil, nil
 	}
@@ -387,6 +387,9 @@ func (s *Store) named(ctx context.Context, name string) ([]store.RunRow, error) 
 	return []store.RunRow{r}, nil
 }
 
+// A views shows steps and alerts.
+type views struct{ *access }
+
 // stepSource lists a run's nodes and then its changes, in one statement so that
 // they belong together. The view engine.steps shows the same to people; decoding
 // it in SQL costs more.
@@ -398,7 +401,7 @@ UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM engine.journal WHERE run_id = $
 ORDER BY what, ord`
 
 // StepRows returns the view of a run's steps, by node number.
-func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]store.StepView, error) {
+func (s *views) StepRows(ctx context.Context, id machine.RunID) ([]store.StepView, error) {
 	rows, err := s.look(ctx, stepSource, int64(id))
 	if err != nil {
 		return nil, wrap("read steps", err)
@@ -452,14 +455,14 @@ FROM `
 )
 
 // Alerts lists alerts, newest first; run 0 means of all runs.
-func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]store.AlertRow, error) {
+func (s *views) Alerts(ctx context.Context, id machine.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, "list alerts", alertListOfRun, limit, int64(id))
 	}
 	return s.alerts(ctx, "list alerts", alertList, limit)
 }
 
-func (s *Store) alerts(ctx context.Context, what, query string, args ...any) ([]store.AlertRow, error) {
+func (s *views) alerts(ctx context.Context, what, query string, args ...any) ([]store.AlertRow, error) {
 	rows, err := s.look(ctx, query, args...)
 	if err != nil {
 		return nil, wrap(what, err)

@@ -67,9 +67,11 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 // retainRows bounds the rows that one statement removes.
 const retainRows = 1000
 
-// A retention is where a store's walk over old runs has got to. It only saves
-// work: a store that knows nothing begins at the first run.
+// A retention removes old runs. It knows where its walk over them has got to, which only
+// saves work: a store that knows nothing begins at the first run.
 type retention struct {
+	*access
+
 	mu     sync.Mutex // protects following fields, and lets one walk at a time
 	after  machine.RunID
 	noted  machine.RunID // the highest id that was noted
@@ -77,7 +79,7 @@ type retention struct {
 }
 
 // Retained returns the highest id up to which runs may have been removed.
-func (s *Store) Retained(ctx context.Context) (machine.RunID, error) {
+func (s *retention) Retained(ctx context.Context) (machine.RunID, error) {
 	var last int64
 	if err := s.db.QueryRowContext(ctx, retainTold).Scan(&last); err != nil {
 		return 0, wrap("ask how far runs were removed", err)
@@ -88,43 +90,42 @@ func (s *Store) Retained(ctx context.Context) (machine.RunID, error) {
 // Retain removes runs that finished before a time: their rows, names and keys at
 // once and together, what is kept beside them right after, and their journal
 // with its partition, once no more than a few runs of that partition are left.
-func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
-	r := &s.retention
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	end := store.FirstRunOf(before) - 1 // the last run that can have ended by then
 	var (
 		stats store.RetainStats
 		found int
 		last  machine.RunID
 	)
-	if end > r.noted {
+	if end > s.noted {
 		if _, err := s.db.ExecContext(ctx, retainNote, int64(end)); err != nil {
 			return stats, wrap("note what retention removes", err)
 		}
-		r.noted = end
+		s.noted = end
 	}
-	if err := s.db.QueryRowContext(ctx, retainWindow, int64(r.after), int64(end), limit).Scan(&found, &last); err != nil {
+	if err := s.db.QueryRowContext(ctx, retainWindow, int64(s.after), int64(end), limit).Scan(&found, &last); err != nil {
 		return stats, wrap("find runs that ended long ago", err)
 	}
 	stats.More = found >= limit
 	if !stats.More {
 		last = end
 	}
-	if err := s.forget(ctx, r.after, last, before, &stats); err != nil {
+	if err := s.forget(ctx, s.after, last, before, &stats); err != nil {
 		return stats, err
 	}
 	stats.Held = found - stats.Runs
-	if stats.Runs > 0 || !r.walked {
-		if err := s.sweep(ctx, r.after, last, &stats); err != nil {
+	if stats.Runs > 0 || !s.walked {
+		if err := s.sweep(ctx, s.after, last, &stats); err != nil {
 			return stats, err
 		}
 	}
-	r.after = last
+	s.after = last
 	if stats.More {
 		return stats, nil
 	}
-	r.after, r.walked = 0, true
+	s.after, s.walked = 0, true
 	dropped, err := s.tend(ctx, before, end)
 	stats.Partitions = dropped
 	return stats, err
@@ -132,7 +133,7 @@ func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (store.
 
 // forget removes the runs of a window that ended before a time, with their names
 // and keys.
-func (s *Store) forget(ctx context.Context, after, last machine.RunID, before time.Time, stats *store.RetainStats) error {
+func (s *retention) forget(ctx context.Context, after, last machine.RunID, before time.Time, stats *store.RetainStats) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return wrap("remove runs", err)
@@ -157,7 +158,7 @@ func (s *Store) forget(ctx context.Context, after, last machine.RunID, before ti
 }
 
 // sweep removes what is kept beside runs of a window that are gone.
-func (s *Store) sweep(ctx context.Context, after, last machine.RunID, stats *store.RetainStats) error {
+func (s *retention) sweep(ctx context.Context, after, last machine.RunID, stats *store.RetainStats) error {
 	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)

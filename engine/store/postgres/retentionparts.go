@@ -76,7 +76,7 @@ type part struct {
 }
 
 // parts returns the partitions, lowest first, and the store's time.
-func (s *Store) parts(ctx context.Context) (parts []part, now time.Time, err error) {
+func (s *retention) parts(ctx context.Context) (parts []part, now time.Time, err error) {
 	rows, err := s.db.QueryContext(ctx, partList)
 	if err != nil {
 		return nil, now, wrap("list partitions", err)
@@ -101,7 +101,7 @@ func (s *Store) parts(ctx context.Context) (parts []part, now time.Time, err err
 // tend drops the partitions that end by a run, if few of their runs are left, and
 // sees that there is one ahead of the runs to come. Where another session does
 // so, that is as good.
-func (s *Store) tend(ctx context.Context, before time.Time, end machine.RunID) (int, error) {
+func (s *retention) tend(ctx context.Context, before time.Time, end machine.RunID) (int, error) {
 	dropped, err := s.dropPartitions(ctx, before, end)
 	if errors.Is(err, errOthers) {
 		err = nil
@@ -109,7 +109,7 @@ func (s *Store) tend(ctx context.Context, before time.Time, end machine.RunID) (
 	return dropped, err
 }
 
-func (s *Store) dropPartitions(ctx context.Context, before time.Time, end machine.RunID) (dropped int, err error) {
+func (s *retention) dropPartitions(ctx context.Context, before time.Time, end machine.RunID) (dropped int, err error) {
 	parts, now, err := s.parts(ctx)
 	if err != nil {
 		return 0, err
@@ -143,7 +143,7 @@ func onlyRest(parts []part) bool {
 }
 
 // fewLeft reports whether what is left of the runs below a bound can be moved.
-func (s *Store) fewLeft(ctx context.Context, below machine.RunID) (bool, error) {
+func (s *retention) fewLeft(ctx context.Context, below machine.RunID) (bool, error) {
 	var runs, rows, bytes int64
 	err := s.db.QueryRowContext(ctx, partLeftRuns, int64(below), maxMovedRuns+1).Scan(&runs)
 	if err == nil && runs <= maxMovedRuns {
@@ -157,7 +157,7 @@ func (s *Store) fewLeft(ctx context.Context, below machine.RunID) (bool, error) 
 
 // dropBelow drops the partitions below a bound after what is left of their runs
 // has been moved.
-func (s *Store) dropBelow(ctx context.Context, below machine.RunID) (dropped int, err error) {
+func (s *retention) dropBelow(ctx context.Context, below machine.RunID) (dropped int, err error) {
 	err = s.change(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, partQuiet, int64(below)); err != nil {
 			return err
@@ -172,7 +172,7 @@ func (s *Store) dropBelow(ctx context.Context, below machine.RunID) (dropped int
 }
 
 // cutTail gives the runs to come a partition of their own, before they come.
-func (s *Store) cutTail(ctx context.Context, tail part, now time.Time, width time.Duration) error {
+func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width time.Duration) error {
 	if tail.lo > store.FirstRunOf(now.Add(width/2)) {
 		return nil
 	}
@@ -228,7 +228,7 @@ func cutAt(lo, last machine.RunID, now time.Time, width time.Duration, small boo
 }
 
 // limitTail says where the tail is to end.
-func (s *Store) limitTail(ctx context.Context, at machine.RunID) error {
+func (s *retention) limitTail(ctx context.Context, at machine.RunID) error {
 	err := s.change(ctx, nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, partLimit, int64(at))
 		return err
@@ -240,7 +240,7 @@ func (s *Store) limitTail(ctx context.Context, at machine.RunID) error {
 }
 
 // trustTail proves that the tail ends where it is to end, or takes that back.
-func (s *Store) trustTail(ctx context.Context) error {
+func (s *retention) trustTail(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, partTrust)
 	if err == nil {
 		return nil
@@ -262,7 +262,7 @@ var errOthers = errors.New("another session is at work on the journal's partitio
 // takes its time; last takes the lock that commits need, and is tried again if
 // others do not let go of it within 100 ms, so that commits are not kept
 // waiting for long.
-func (s *Store) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
+func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ const (
 
 // keeps reports whether sessions may be settled: no pooler gives them to other
 // clients.
-func (s *Store) keeps() bool { return s.direct.Load() && !s.pooled.Load() }
+func (s *access) keeps() bool { return s.direct.Load() && !s.pooled.Load() }
 
 // settleBare settles a session before the pool has it.
 func settleBare(ctx context.Context, w wire) error {
@@ -56,7 +56,7 @@ func settle(ctx context.Context, conns []*sql.Conn) error {
 
 // begin begins a transaction. Behind a pooler the session has the settings of other
 // clients, so the transaction makes its own.
-func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
+func (s *access) begin(ctx context.Context) (*sql.Tx, error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil || !s.pooled.Load() {
 		return tx, err

@@ -114,7 +114,7 @@ func (c *commit) alone(ctx context.Context, i int) error {
 			return nil
 		}
 		last = err
-		c.w.s.stuck("submit", try, open, err)
+		c.w.stuck("submit", try, open, err)
 	}
 }
 

@@ -69,11 +69,18 @@ func (w *walk) put(page, list []machine.RunID) {
 	}
 }
 
+// A runs finds and reads runs.
+type runs struct {
+	*access
+	orphans   walk
+	abandoned walk // leaves out runs that have no owner
+}
+
 // orphaned returns open runs of members declared dead, and those without an owner if
 // unowned is set, that are not at rest or have a message. A caller that asks page after
 // page, each after the last run of the one before, pays for one walk in many pages. A run
 // that became an orphan since that walk began may show only in the next walk.
-func (s *Store) orphaned(ctx context.Context, after machine.RunID, limit int, unowned bool) ([]machine.RunID, error) {
+func (s *runs) orphaned(ctx context.Context, after machine.RunID, limit int, unowned bool) ([]machine.RunID, error) {
 	w := &s.abandoned
 	if unowned {
 		w = &s.orphans
@@ -82,7 +89,7 @@ func (s *Store) orphaned(ctx context.Context, after machine.RunID, limit int, un
 }
 
 // walked returns a page of a walk over orphans, those of nobody included or not.
-func (s *Store) walked(ctx context.Context, w *walk, after machine.RunID, limit int, unowned bool) ([]machine.RunID, error) {
+func (s *runs) walked(ctx context.Context, w *walk, after machine.RunID, limit int, unowned bool) ([]machine.RunID, error) {
 	var out []machine.RunID
 	for len(out) < limit {
 		page := w.take(after, limit-len(out))
@@ -134,4 +141,25 @@ func runArray(ids []machine.RunID) pq.Int64Array {
 		out[i] = int64(id)
 	}
 	return out
+}
+
+// runIDs returns what a query of run ids finds.
+func (s *runs) runIDs(ctx context.Context, what, query string, args ...any) ([]machine.RunID, error) {
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, wrap(what, err)
+	}
+	defer rows.Close()
+	var ids []machine.RunID
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, wrap(what, err)
+		}
+		ids = append(ids, machine.RunID(id))
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap(what, err)
+	}
+	return ids, nil
 }

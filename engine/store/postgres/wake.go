@@ -84,14 +84,22 @@ func (b *bell) close() {
 	b.work.Wait()
 }
 
+// A waker hints to engines that something may be waiting for them.
+type waker struct {
+	*access
+	bell       bell
+	probe      time.Duration // within which the connection that listens must answer
+	probeEvery time.Duration // between two probes of it
+}
+
 // notifyNow reports whether the transaction at hand is to notify.
-func (s *Store) notifyNow() bool {
+func (s *waker) notifyNow() bool {
 	return !s.pooled.Load() && s.bell.ring(time.Now(), s.notifyLate)
 }
 
 // notifyLate tells what was not told in the transactions that it speaks of. It
 // is a hint, which may be lost.
-func (s *Store) notifyLate(ctx context.Context) {
+func (s *waker) notifyLate(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
 	defer cancel()
 	if _, err := s.db.ExecContext(ctx, wakeNotify); err != nil {
@@ -103,7 +111,7 @@ func (s *Store) notifyLate(ctx context.Context) {
 // run without an owner submitted, and whenever hints may have been missed. Behind a
 // pooler in transaction mode there are none. The connection is probed, so that
 // one that died without a word is made again.
-func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
+func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	go func() {
 		defer close(hints)
@@ -128,7 +136,7 @@ func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
 
 // listen passes hints on until the connection breaks or ctx ends. It reports
 // whether it listened at all.
-func (s *Store) listen(ctx context.Context, hints chan<- struct{}) (worked bool, err error) {
+func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool, err error) {
 	type dialled struct {
 		conn *pq.ListenerConn
 		err  error

@@ -104,7 +104,7 @@ func (w *Writer) dial(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.db, w.stmts = sql.OpenDB(connector{c, w.s}), make(map[string]*sql.Stmt)
+	w.db, w.stmts = sql.OpenDB(connector{c, w.s.access}), make(map[string]*sql.Stmt)
 	w.db.SetMaxOpenConns(1)
 	if w.conn, err = w.db.Conn(ctx); err != nil {
 		var wrong *store.WrongServerError
