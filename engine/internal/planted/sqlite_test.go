@@ -21,7 +21,7 @@ var sqliteFaults = []fault{
 	},
 	{
 		name: "on a full disk what stands in the WAL is read too",
-		in:   "engine/store/sqlite.(*Store).openRead",
+		in:   "engine/store/sqlite.(*file).openRead",
 		old:  "mode == asItStands && walWaits(path) || mode == alone && !noRoom(errors.Join(errs...))", new: "mode == asItStands && walWaits(path) || mode == alone",
 		by: catches("cmd/engine", "^TestScript$/^state-full-read$"),
 	},
@@ -39,7 +39,7 @@ var sqliteFaults = []fault{
 	},
 	{
 		name: "a commit of the embedded store survives the loss of power",
-		in:   "engine/store/sqlite.(*Store).openWriter",
+		in:   "engine/store/sqlite.(*file).openWriter",
 		old:  `"synchronous(FULL)"`, new: `"synchronous(NORMAL)"`,
 		by: catches("engine/store/sqlite", "^TestCommitsAreFlushed$"),
 	},
@@ -63,8 +63,8 @@ var sqliteFaults = []fault{
 	},
 	{
 		name: "the embedded store does not take another engine's row for its own",
-		in:   "engine/store/sqlite.(*tx).append",
-		old:  "return err == nil && writer == token, err", new: "return err == nil, err",
+		in:   "engine/store/sqlite.(*landing).append",
+		old:  "return err == nil && writer == x.token, err", new: "return err == nil, err",
 		by: catches("engine/store/sqlite", "^TestStore$/^commit$"),
 	},
 	{
@@ -111,7 +111,7 @@ var sqliteFaults = []fault{
 	},
 	{
 		name: "another engine's run in the embedded store is left alone for the grace",
-		in:   "engine/store/sqlite.(*Store).Runs",
+		in:   "engine/store/sqlite.(*runs).Runs",
 		old:  "Add(-f.Overdue)", new: "Add(0 * f.Overdue)",
 		by: catches("engine/store/sqlite", "^TestStore$/^overdue$"),
 	},
@@ -147,7 +147,7 @@ var sqliteFaults = []fault{
 	},
 	{
 		name: "the states of more than four instances are kept in the embedded store",
-		in:   "engine/store/sqlite.(*tx).append",
+		in:   "engine/store/sqlite.(*landing).append",
 		old:  "if wide != nil {", new: "if wide != nil && token < 0 {",
 		by: catches("engine/store/sqlite", "^TestRetain$|^TestViewOfAWideRun$|^TestStore$/^view$"),
 	},

@@ -30,7 +30,7 @@ const (
 
 // wrote notes that a batch was committed, and begins a checkpoint if one is
 // due; s.mu is held.
-func (s *Store) wrote(items []store.Transition) {
+func (s *file) wrote(items []store.Transition) {
 	s.written += commitBytes + rowBytes*len(items)
 	for i := range items {
 		s.written += len(items[i].Data) + storekit.StepRowSize*len(items[i].Steps)
@@ -49,7 +49,7 @@ func (s *Store) wrote(items []store.Transition) {
 // checkpoint writes the WAL back. That it failed need not be told: nothing is
 // lost by it, the WAL is longer, and the next commit or checkpoint meets what is
 // wrong with the file.
-func (s *Store) checkpoint() {
+func (s *file) checkpoint() {
 	skip := func(row) error { return nil }
 	if s.query(context.Background(), "checkpoint", walBack, nil, skip) != nil {
 		return

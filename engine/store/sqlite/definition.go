@@ -18,8 +18,11 @@ const (
 SELECT w.name, s.name FROM workflow w LEFT JOIN workflow_step s USING (workflow_id) WHERE w.digest = ?1 ORDER BY w.workflow_id, s.node`
 )
 
+// A catalogue keeps definitions and settings.
+type catalogue struct{ *file }
+
 // PutDefinition stores a definition once by its digest.
-func (s *Store) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
+func (s *catalogue) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids := make(map[string]store.WorkflowID, len(d.Workflows))
 	err := s.writeUnowned(ctx, "store definition", func(tx *tx) error {
 		res, err := tx.exec(definitionPut, d.Digest, blob(d.Data), micros(now()))
@@ -31,7 +34,7 @@ func (s *Store) PutDefinition(ctx context.Context, d store.Definition) (map[stri
 			return err
 		}
 		if n > 0 {
-			if err := tx.putWorkflows(d); err != nil {
+			if err := s.putWorkflows(tx, d); err != nil {
 				return err
 			}
 		}
@@ -59,7 +62,7 @@ func blob(b []byte) []byte {
 	return b
 }
 
-func (x *tx) putWorkflows(d store.Definition) error {
+func (s *catalogue) putWorkflows(x *tx, d store.Definition) error {
 	for _, w := range d.Workflows {
 		res, err := x.exec(workflowPut, d.Digest, w.Name)
 		if err != nil {
@@ -80,7 +83,7 @@ func (x *tx) putWorkflows(d store.Definition) error {
 
 // Definition returns the definition that holds the workflow. Returns
 // ErrNotFound.
-func (s *Store) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
+func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	var (
 		d    store.Definition
 		name string
@@ -119,7 +122,7 @@ func (s *Store) Definition(ctx context.Context, id store.WorkflowID) (store.Defi
 
 // Pin remembers the value of a setting, unless one is remembered, and returns the one
 // that is. With value "" it only asks.
-func (s *Store) Pin(ctx context.Context, setting, value string) (string, error) {
+func (s *catalogue) Pin(ctx context.Context, setting, value string) (string, error) {
 	if value != "" {
 		err := s.writeUnowned(ctx, "store setting "+setting, func(tx *tx) error {
 			_, err := tx.exec(settingPin, setting, value)

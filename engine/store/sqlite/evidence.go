@@ -17,9 +17,15 @@ ON CONFLICT (run_id, node, call, outcome) DO NOTHING`
 	logList  = `SELECT id, at, step, attempt, level, message FROM log WHERE run_id = ?1 AND id > ?2 AND EXISTS (SELECT 1 FROM run WHERE run_id = ?1) ORDER BY id LIMIT ?3`
 )
 
+// An evidence keeps late answers, log lines and which alerts were pushed.
+type evidence struct {
+	*file
+	*views
+}
+
 // KeepLate keeps a late answer and an alert beside it, once. Returns
 // ErrNotFound if there is no such run.
-func (s *Store) KeepLate(ctx context.Context, l store.LateReply) error {
+func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	if l.At.IsZero() {
 		l.At = now()
 	}
@@ -44,7 +50,7 @@ func (s *Store) KeepLate(ctx context.Context, l store.LateReply) error {
 }
 
 // LateReplies returns the late answers of a run, oldest first.
-func (s *Store) LateReplies(ctx context.Context, run machine.RunID) ([]store.LateReply, error) {
+func (s *evidence) LateReplies(ctx context.Context, run machine.RunID) ([]store.LateReply, error) {
 	var out []store.LateReply
 	err := s.query(ctx, "read late answers", lateList, []any{int64(run)}, func(r row) error {
 		var (
@@ -60,7 +66,7 @@ func (s *Store) LateReplies(ctx context.Context, run machine.RunID) ([]store.Lat
 }
 
 // KeepLogs keeps lines that agents logged, the last MaxLogLines of a run.
-func (s *Store) KeepLogs(ctx context.Context, lines []store.LogLine) error {
+func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -86,7 +92,7 @@ func (s *Store) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 }
 
 // Logs returns up to limit lines of a run with an id greater than after.
-func (s *Store) Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]store.LogLine, error) {
+func (s *evidence) Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]store.LogLine, error) {
 	var out []store.LogLine
 	err := s.query(ctx, "read logs", logList, []any{int64(run), after, limit}, func(r row) error {
 		var (
@@ -119,7 +125,7 @@ func (x *tx) alert(run machine.RunID, at int64, a store.Alert) error {
 }
 
 // Alerts lists alerts, newest first; run 0 means of all runs.
-func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]store.AlertRow, error) {
+func (s *views) Alerts(ctx context.Context, id machine.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, alertListOfRun, limit, int64(id))
 	}
@@ -128,11 +134,11 @@ func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]stor
 
 // Undelivered returns up to limit alerts that were not pushed yet, oldest
 // first.
-func (s *Store) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
+func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	return s.alerts(ctx, alertUndelivered, limit)
 }
 
-func (s *Store) alerts(ctx context.Context, query string, args ...any) ([]store.AlertRow, error) {
+func (s *views) alerts(ctx context.Context, query string, args ...any) ([]store.AlertRow, error) {
 	var out []store.AlertRow
 	err := s.query(ctx, "list alerts", query, args, func(r row) error {
 		var (
@@ -152,7 +158,7 @@ func (s *Store) alerts(ctx context.Context, query string, args ...any) ([]store.
 }
 
 // Delivered notes that alerts were pushed.
-func (s *Store) Delivered(ctx context.Context, ids []int64) error {
+func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}

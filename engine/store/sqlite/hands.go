@@ -20,8 +20,11 @@ SELECT coalesce((SELECT deaths FROM suspect WHERE run_id = ?1), 0), EXISTS (SELE
 	suspectAny     = `SELECT EXISTS (SELECT 1 FROM suspect) OR EXISTS (SELECT 1 FROM hand WHERE engine <> ?1)`
 )
 
+// A hands keeps which runs each engine has in hand.
+type hands struct{ *file }
+
 // Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
-func (s *Store) Hold(ctx context.Context, id store.EngineID, runs []machine.RunID) error {
+func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []machine.RunID) error {
 	return s.write(ctx, "note runs in hand", func(tx *tx) error {
 		var alive bool
 		if err := tx.row(memberAlive, int64(id)).Scan(&alive); err != nil {
@@ -43,7 +46,7 @@ func (s *Store) Hold(ctx context.Context, id store.EngineID, runs []machine.RunI
 }
 
 // Suspects returns what is known against runs.
-func (s *Store) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
+func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
 	some := false
 	err := s.query(ctx, "look for suspect runs", suspectAny, []any{int64(self)}, func(r row) error { return r.Scan(&some) })
 	if err != nil || !some {
@@ -65,7 +68,7 @@ func (s *Store) Suspects(ctx context.Context, self store.EngineID, runs []machin
 
 // Absolve forgets what is known against runs. A store that was opened Beside does
 // it too.
-func (s *Store) Absolve(ctx context.Context, runs ...machine.RunID) error {
+func (s *hands) Absolve(ctx context.Context, runs ...machine.RunID) error {
 	return s.writeUnowned(ctx, "absolve runs", func(tx *tx) error {
 		for _, run := range runs {
 			if _, err := tx.exec(suspectAbsolve, int64(run)); err != nil {

@@ -32,9 +32,15 @@ WHERE r.state < 10 AND m.dead
 GROUP BY i.run_id ORDER BY min(i.id) LIMIT ?1`
 )
 
+// An inbox keeps messages until their runs have answered them.
+type inbox struct {
+	*file
+	*waker
+}
+
 // Post puts a message into its run's inbox. A store that was opened Beside does
 // it too. Returns ErrNotFound if there is no such run.
-func (s *Store) Post(ctx context.Context, m store.Message) (id store.MessageID, err error) {
+func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, err error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
 	}
@@ -76,7 +82,7 @@ func (s *Store) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 
 // Messages returns up to limit messages of a run behind one of them, in order of
 // arrival.
-func (s *Store) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (s *inbox) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	var out []store.Message
 	err := s.query(ctx, "read messages", inboxList, []any{int64(run), int64(after), limit}, func(r row) error {
 		var (
@@ -92,7 +98,7 @@ func (s *Store) Messages(ctx context.Context, run machine.RunID, after store.Mes
 }
 
 // Discard removes messages of a run that has ended.
-func (s *Store) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+func (s *inbox) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
 	return s.write(ctx, "discard messages", func(tx *tx) error {
 		var ended bool
 		if err := tx.row(runEnded, int64(run)).Scan(&ended); err != nil || !ended {

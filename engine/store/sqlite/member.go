@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 const (
@@ -46,8 +47,14 @@ SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
 ORDER BY r.run_id LIMIT ?2`
 )
 
+// A members keeps who is alive, and who may make a pass.
+type members struct {
+	*file
+	turns storekit.Rotation // of the runs for which messages wait
+}
+
 // Join registers a new membership.
-func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (id store.EngineID, err error) {
+func (s *members) Join(ctx context.Context, address string, lease time.Duration, writers int) (id store.EngineID, err error) {
 	err = s.writeUnowned(ctx, "join", func(tx *tx) error {
 		at := now()
 		res, err := tx.exec(memberJoin, store.CleanText(address), micros(at), micros(at.Add(lease)))
@@ -70,7 +77,7 @@ func (s *Store) Join(ctx context.Context, address string, lease time.Duration, w
 }
 
 // Tick renews the lease and returns what needs attention. Returns ErrLapsed.
-func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (t store.Tick, err error) {
+func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (t store.Tick, err error) {
 	err = s.writeUnowned(ctx, "tick", func(tx *tx) error {
 		t = store.Tick{Now: now()}
 		res, err := tx.exec(memberRenew, int64(id), micros(t.Now), micros(t.Now.Add(lease)))
@@ -92,10 +99,10 @@ func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration
 		if err != nil {
 			return err
 		}
-		if t.Due, err = tx.due(id, t.Now, limit); err != nil {
+		if t.Due, err = s.due(tx, id, t.Now, limit); err != nil {
 			return err
 		}
-		if t.Unowned, err = tx.due(0, t.Now, limit); err != nil {
+		if t.Unowned, err = s.due(tx, 0, t.Now, limit); err != nil {
 			return err
 		}
 		return tx.each(inboxRuns, []any{int64(id), micros(t.Now), limit, int64(s.turns.After(id))}, func(r row) error {
@@ -112,7 +119,7 @@ func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration
 	return t, nil
 }
 
-func (x *tx) due(owner store.EngineID, at time.Time, limit int) ([]store.DueRun, error) {
+func (s *members) due(x *tx, owner store.EngineID, at time.Time, limit int) ([]store.DueRun, error) {
 	var due []store.DueRun
 	err := x.each(runDue, []any{int64(owner), micros(at), limit}, func(r row) error {
 		var run, check int64
@@ -135,16 +142,16 @@ func eachRow(rows *sql.Rows, fn func(row) error) error {
 
 // Fence declares a member whose lease is past dead. No batch can be in flight
 // beside it: transactions take turns.
-func (s *Store) Fence(ctx context.Context, id store.EngineID) (dead bool, err error) {
+func (s *members) Fence(ctx context.Context, id store.EngineID) (dead bool, err error) {
 	err = s.write(ctx, "fence", func(tx *tx) error {
-		dead, err = tx.bury(id)
+		dead, err = s.bury(tx, id)
 		return err
 	})
 	return dead, err
 }
 
 // Leave ends a membership in order.
-func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
+func (s *members) Leave(ctx context.Context, id store.EngineID) error {
 	return s.writeUnowned(ctx, "leave", func(tx *tx) error {
 		if _, err := tx.exec(memberLeave, int64(id), micros(now())); err != nil {
 			return err
@@ -152,12 +159,12 @@ func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
 		if _, err := tx.exec(handDrop, int64(id)); err != nil {
 			return err
 		}
-		_, err := tx.bury(id)
+		_, err := s.bury(tx, id)
 		return err
 	})
 }
 
-func (x *tx) bury(id store.EngineID) (dead bool, err error) {
+func (s *members) bury(x *tx, id store.EngineID) (dead bool, err error) {
 	if _, err := x.exec(memberBury, int64(id), micros(now())); err != nil {
 		return false, err
 	}
@@ -174,7 +181,7 @@ func (x *tx) bury(id store.EngineID) (dead bool, err error) {
 }
 
 // Pass reports whether the caller may make the named pass now.
-func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (ok bool, err error) {
+func (s *members) Pass(ctx context.Context, name string, period time.Duration) (ok bool, err error) {
 	err = s.write(ctx, "pass", func(tx *tx) error {
 		at := now()
 		res, err := tx.exec(passTake, name, micros(at), micros(at.Add(period)))
@@ -189,7 +196,7 @@ func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (ok
 }
 
 // Members returns the live members, and the dead ones that still own open runs.
-func (s *Store) Members(ctx context.Context) (found []store.Member, err error) {
+func (s *members) Members(ctx context.Context) (found []store.Member, err error) {
 	at := now()
 	err = s.query(ctx, "list engines", memberList, nil, func(r row) error {
 		var (
@@ -206,16 +213,4 @@ func (s *Store) Members(ctx context.Context) (found []store.Member, err error) {
 		return err
 	})
 	return found, err
-}
-
-// query reads beside the writer and calls fn for each row.
-func (s *Store) query(ctx context.Context, what, query string, args []any, fn func(row) error) error {
-	rows, err := s.read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return s.explain(what, err)
-	}
-	if err := eachRow(rows, fn); err != nil {
-		return s.explain(what, err)
-	}
-	return nil
 }

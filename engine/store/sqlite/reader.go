@@ -13,6 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
+// A runs finds and reads runs.
+type runs struct{ *file }
+
 // runLoad is one statement, so that head and rows belong together: the head
 // stands in every row.
 const runLoad = `
@@ -21,14 +24,14 @@ SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.f
 FROM run r JOIN journal j USING (run_id) LEFT JOIN run_name n USING (run_id) WHERE r.run_id = ?1 ORDER BY j.seq`
 
 // Load returns heads and all rows of runs, ascending; those that do not exist are missing.
-func (s *Store) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
+func (s *runs) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
 	if len(ids) == 1 {
 		return s.loadOne(ctx, ids[0])
 	}
 	return s.loadMany(ctx, ids)
 }
 
-func (s *Store) loadOne(ctx context.Context, id machine.RunID) ([]store.Loaded, error) {
+func (s *runs) loadOne(ctx context.Context, id machine.RunID) ([]store.Loaded, error) {
 	var (
 		head headRow
 		out  store.Loaded
@@ -64,7 +67,7 @@ FROM json_each(?1) e CROSS JOIN run r ON r.run_id = e.value LEFT JOIN run_name n
 )
 
 // loadMany reads many runs, a chunk at a time.
-func (s *Store) loadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
+func (s *runs) loadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
 	runs = slices.Clone(runs)
 	slices.Sort(runs)
 	out := make([]store.Loaded, 0, len(runs))
@@ -78,7 +81,7 @@ func (s *Store) loadMany(ctx context.Context, runs []machine.RunID) ([]store.Loa
 }
 
 // loadChunk appends what is stored of runs, which are sorted, to out.
-func (s *Store) loadChunk(ctx context.Context, runs []machine.RunID, out []store.Loaded) ([]store.Loaded, error) {
+func (s *runs) loadChunk(ctx context.Context, runs []machine.RunID, out []store.Loaded) ([]store.Loaded, error) {
 	ids, err := json.Marshal(runs)
 	if err != nil {
 		return nil, err
@@ -167,7 +170,7 @@ const rowList = `
 SELECT j.seq, j.at, j.data FROM run r CROSS JOIN journal j ON j.run_id = r.run_id WHERE r.run_id = ?1 AND j.seq >= ?2 ORDER BY j.seq LIMIT ?3`
 
 // Rows returns up to limit rows with seq >= from.
-func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
+func (s *runs) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
 	var rows []store.Row
 	err := s.query(ctx, "read rows", rowList, []any{int64(id), from, limit}, func(r row) error {
 		var (
@@ -201,7 +204,7 @@ WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' O
 
 // Runs returns the runs that a filter selects. Each kind of filter has statements of its
 // own, so that an index serves each.
-func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	kind, err := storekit.KindOf(f)
 	if err != nil {
 		return nil, err
@@ -221,7 +224,7 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, er
 }
 
 // runIDs returns rows of which only the id is set.
-func (s *Store) runIDs(ctx context.Context, what, query string, args ...any) ([]store.RunRow, error) {
+func (s *runs) runIDs(ctx context.Context, what, query string, args ...any) ([]store.RunRow, error) {
 	var rows []store.RunRow
 	err := s.query(ctx, what, query, args, func(r row) error {
 		var id int64
@@ -233,7 +236,7 @@ func (s *Store) runIDs(ctx context.Context, what, query string, args ...any) ([]
 }
 
 // listed lists runs for people, newest first.
-func (s *Store) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	if !isText(f.Workflow) || !isText(f.Digest) || !isText(f.Key) {
 		return nil, nil
 	}
@@ -252,7 +255,7 @@ func (s *Store) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, 
 	return s.runRows(ctx, "list runs", query, args)
 }
 
-func (s *Store) runRows(ctx context.Context, what, query string, args []any) ([]store.RunRow, error) {
+func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]store.RunRow, error) {
 	var out []store.RunRow
 	err := s.query(ctx, what, query, args, func(r row) error {
 		var (
@@ -269,7 +272,7 @@ func (s *Store) runRows(ctx context.Context, what, query string, args []any) ([]
 }
 
 // named returns the run with a public name, or internal id in decimal.
-func (s *Store) named(ctx context.Context, name string) ([]store.RunRow, error) {
+func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
 		return nil, nil
 	}
@@ -279,6 +282,9 @@ func (s *Store) named(ctx context.Context, name string) ([]store.RunRow, error) 
 	}
 	return rows, err
 }
+
+// A views shows steps and alerts.
+type views struct{ *file }
 
 // stepSource lists a run's nodes and then its changes, in one statement so that
 // they belong together. The view steps shows the same to people; decoding it in
@@ -292,7 +298,7 @@ UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM wide WHERE run_id = ?1
 ORDER BY what, ord`
 
 // StepRows returns the view of a run's steps, by node number.
-func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]store.StepView, error) {
+func (s *views) StepRows(ctx context.Context, id machine.RunID) ([]store.StepView, error) {
 	var (
 		nodes   []store.NodeName
 		changes []store.StepRow

@@ -2,15 +2,25 @@ package sqlite
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
 
+// A retention removes old runs.
+type retention struct {
+	*file
+	retainMu sync.Mutex    // protects retained: one call at a time
+	retained machine.RunID // the last run that Retain has looked at
+	removed  atomic.Int64  // the highest that it has removed
+}
+
 // Retained returns the highest id of a run that was removed. The caller
 // has held the file since it accepted the run, so no other process can have removed it.
-func (s *Store) Retained(context.Context) (machine.RunID, error) {
+func (s *retention) Retained(context.Context) (machine.RunID, error) {
 	return machine.RunID(s.removed.Load()), nil
 }
 
@@ -56,7 +66,7 @@ const (
 
 // Retain removes runs that finished before a time. The space they leave is used
 // again; the file does not become smaller.
-func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
+func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	s.retainMu.Lock()
 	defer s.retainMu.Unlock()
 	// What an earlier call that ended in the midst of it has left.
@@ -97,7 +107,7 @@ type retainedPage struct {
 
 // finished returns the next page of runs created before a time, and whether it
 // is the last.
-func (s *Store) finished(ctx context.Context, before time.Time, limit int) (p retainedPage, through bool, err error) {
+func (s *retention) finished(ctx context.Context, before time.Time, limit int) (p retainedPage, through bool, err error) {
 	n, end := 0, false
 	err = s.query(ctx, "list finished runs", retainRuns, []any{int64(s.retained), limit, micros(before)}, func(r row) error {
 		var (
@@ -123,13 +133,13 @@ func (s *Store) finished(ctx context.Context, before time.Time, limit int) (p re
 }
 
 // remove makes runs be gone, whole, a few at a time.
-func (s *Store) remove(ctx context.Context, p retainedPage, before time.Time) (gone int, err error) {
+func (s *retention) remove(ctx context.Context, p retainedPage, before time.Time) (gone int, err error) {
 	for left := p.runs; len(left) > 0; {
 		took := 0
 		err := s.write(ctx, "remove runs", func(tx *tx) error {
 			n := 0
 			for start := time.Now(); n < len(left) && (n == 0 || time.Since(start) < retainTurn); n++ {
-				ok, err := tx.remove(int64(left[n]), micros(before))
+				ok, err := s.removeRun(tx, int64(left[n]), micros(before))
 				if err != nil {
 					return err
 				}
@@ -148,14 +158,14 @@ func (s *Store) remove(ctx context.Context, p retainedPage, before time.Time) (g
 	return gone, nil
 }
 
-// remove makes one run be gone, unless it stays.
-func (x *tx) remove(run, before int64) (bool, error) {
+// removeRun makes one run be gone, unless it stays.
+func (s *retention) removeRun(x *tx, run, before int64) (bool, error) {
 	// The names are found by way of the run, and the run may stay after all.
 	var stays bool
 	if err := x.row(retainStays, run, before).Scan(&stays); err != nil || stays {
 		return false, err
 	}
-	x.s.removed.Store(max(x.s.removed.Load(), run)) // one transaction at a time
+	s.removed.Store(max(s.removed.Load(), run)) // one transaction at a time
 	for _, query := range []string{retainKey, retainName, retainRun, retainGone} {
 		if _, err := x.exec(query, run); err != nil {
 			return false, err
@@ -166,7 +176,7 @@ func (x *tx) remove(run, before int64) (bool, error) {
 
 // sweep removes what is left of runs that are gone, and returns how many rows
 // that was.
-func (s *Store) sweep(ctx context.Context) (rows int, err error) {
+func (s *retention) sweep(ctx context.Context) (rows int, err error) {
 	for {
 		var runs []int64
 		err := s.query(ctx, "list removed runs", goneRuns, []any{retainPage}, func(r row) error {
@@ -181,7 +191,7 @@ func (s *Store) sweep(ctx context.Context) (rows int, err error) {
 		for len(runs) > 0 {
 			var n, done int
 			err := s.write(ctx, "remove rows", func(tx *tx) (err error) {
-				n, done, err = tx.sweep(runs)
+				n, done, err = s.sweepRuns(tx, runs)
 				return err
 			})
 			if err != nil {
@@ -192,9 +202,9 @@ func (s *Store) sweep(ctx context.Context) (rows int, err error) {
 	}
 }
 
-// sweep removes rows of runs for the length of a turn. It returns how many
+// sweepRuns removes rows of runs for the length of a turn. It returns how many
 // there were, and how many runs are done with.
-func (x *tx) sweep(runs []int64) (rows, done int, err error) {
+func (s *retention) sweepRuns(x *tx, runs []int64) (rows, done int, err error) {
 	start := time.Now()
 	for _, run := range runs {
 		for _, query := range goneRows {

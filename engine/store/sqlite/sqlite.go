@@ -18,14 +18,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
@@ -46,20 +44,25 @@ type Options struct {
 }
 
 // A Store is a store.Store in one file. It is safe for concurrent use; its
-// writers are not.
+// writers are not. It is made of one part for each role, and all of them share the file.
 type Store struct {
+	*file
+	*catalogue
+	*members
+	*inbox
+	*runs
+	*hands
+	*evidence
+	*views
+	*retention
+	*waker
+}
+
+// A file is the opened database: its lock, connections that read, and the one that writes.
+type file struct {
 	path string
 	lock *lock   // nil = another process may hold the file
 	read *sql.DB // sees what is committed, waits for nobody
-
-	retainMu sync.Mutex    // protects retained: one call at a time
-	retained machine.RunID // the last run that Retain has looked at
-	removed  atomic.Int64  // the highest that it has removed
-
-	turns storekit.Rotation // of the runs for which messages wait
-
-	wakeMu sync.Mutex // protects wakes
-	wakes  []chan struct{}
 
 	mu     sync.Mutex // protects following fields: one transaction at a time
 	db     *sql.DB    // of one connection; nil = read only
@@ -102,7 +105,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %s: %w", path, err)
 	}
-	s := &Store{path: path, stmts: make(map[string]*sql.Stmt), flows: make(map[store.WorkflowID]bool), commit: execCommit}
+	s := newStore(&file{path: path, stmts: make(map[string]*sql.Stmt), flows: make(map[store.WorkflowID]bool), commit: execCommit})
 	if o.ReadOnly || o.Beside {
 		if o.Beside {
 			s.beside = abs
@@ -115,6 +118,22 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, errors.Join(s.explain("open", err), s.Close())
 	}
 	return s, nil
+}
+
+// newStore makes the parts of a store.
+func newStore(f *file) *Store {
+	w := &waker{file: f}
+	v := &views{file: f}
+	return &Store{
+		file: f, waker: w, views: v,
+		catalogue: &catalogue{file: f},
+		members:   &members{file: f},
+		inbox:     &inbox{file: f, waker: w},
+		runs:      &runs{file: f},
+		hands:     &hands{file: f},
+		evidence:  &evidence{file: f, views: v},
+		retention: &retention{file: f},
+	}
 }
 
 // prepareFile makes the file and its directory, so that they have our modes.
@@ -138,7 +157,7 @@ var (
 	errForeign  = errors.New("it is an SQLite database of another program")
 )
 
-func (s *Store) openWrite(ctx context.Context, path string) (err error) {
+func (s *file) openWrite(ctx context.Context, path string) (err error) {
 	if err := prepareFile(path, s.path); err != nil {
 		return err
 	}
@@ -170,7 +189,7 @@ func (s *Store) openWrite(ctx context.Context, path string) (err error) {
 }
 
 // openWriter opens a pool of one connection that writes durably.
-func (s *Store) openWriter(path string, pragmas ...string) (err error) {
+func (s *file) openWriter(path string, pragmas ...string) (err error) {
 	pragmas = append(append([]string{"busy_timeout(10000)"}, pragmas...), "synchronous(FULL)", autoCheckpoint, "foreign_keys(1)")
 	if s.db, err = sql.Open("sqlite", dsn(path, "rw", pragmas...)); err == nil {
 		s.db.SetMaxOpenConns(1)
@@ -183,7 +202,7 @@ func (s *Store) openWriter(path string, pragmas ...string) (err error) {
 // the file is read without it, if nobody has left a WAL, or as it stands on a
 // disk that does not change. On a full disk it is read likewise, or with the
 // index in memory.
-func (s *Store) openRead(ctx context.Context, path string) error {
+func (s *file) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err
 	}
@@ -244,7 +263,7 @@ func cannotOpen(err error) bool {
 // readers is how many read at once, and one that writes the WAL back.
 const readers = 4 + 1
 
-func (s *Store) openPool(path, mode string) (err error) {
+func (s *file) openPool(path, mode string) (err error) {
 	s.read, err = sql.Open("sqlite", dsn(path, mode, "busy_timeout(10000)", "synchronous(FULL)", "query_only(1)"))
 	if err == nil {
 		s.read.SetMaxOpenConns(readers)
@@ -283,7 +302,7 @@ func (s *Store) Close() error {
 
 // disconnect ends the writing connection; s.mu is held. The pool is kept where
 // the file is ours, so that later calls find it closed.
-func (s *Store) disconnect() error {
+func (s *file) disconnect() error {
 	var errs []error
 	// An open statement would keep the connection from closing, and the WAL from
 	// being written back.
@@ -314,7 +333,7 @@ func code(err error) int {
 
 // explain wraps an error with what was being done to which file, and says what
 // to do about it.
-func (s *Store) explain(what string, err error) error {
+func (s *file) explain(what string, err error) error {
 	var (
 		locked *store.LockedError
 		schema *store.SchemaError

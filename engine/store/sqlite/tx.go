@@ -10,12 +10,9 @@ import (
 )
 
 // A tx is the one writing transaction. Its statements are prepared once for each
-// connection. It ends with Store.transact, and is for one goroutine.
+// connection. It ends with file.transact, and is for one goroutine.
 type tx struct {
-	s *Store
-
-	last  int64 // that was boxed
-	boxed any
+	s *file
 }
 
 // A row is one row of a result, or the reason why there is none.
@@ -90,7 +87,7 @@ func (x *tx) each(query string, args []any, fn func(row) error) (err error) {
 
 // writeUnowned is write for a caller that need not own the file: a store that was opened
 // Beside makes a connection for it, and ends it.
-func (s *Store) writeUnowned(ctx context.Context, what string, fn func(*tx) error) (err error) {
+func (s *file) writeUnowned(ctx context.Context, what string, fn func(*tx) error) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.beside == "" {
@@ -144,13 +141,13 @@ func (x *tx) begin(ctx context.Context) error {
 // write runs fn in a transaction, alone. ctx counts until it begins: from then
 // on it is a matter of milliseconds, and an interrupted commit would leave its
 // outcome in doubt.
-func (s *Store) write(ctx context.Context, what string, fn func(*tx) error) error {
+func (s *file) write(ctx context.Context, what string, fn func(*tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.writeLocked(ctx, what, fn)
 }
 
-func (s *Store) writeLocked(ctx context.Context, what string, fn func(*tx) error) error {
+func (s *file) writeLocked(ctx context.Context, what string, fn func(*tx) error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -163,7 +160,7 @@ func (s *Store) writeLocked(ctx context.Context, what string, fn func(*tx) error
 }
 
 // transact runs fn in a transaction of the connection; s.mu is held.
-func (s *Store) transact(ctx context.Context, what string, fn func(*tx) error) error {
+func (s *file) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	err := s.inTransaction(ctx, what, fn)
 	if code(err) == 0 {
 		return err
@@ -171,7 +168,7 @@ func (s *Store) transact(ctx context.Context, what string, fn func(*tx) error) e
 	return s.explain(what, err)
 }
 
-func (s *Store) inTransaction(ctx context.Context, what string, fn func(*tx) error) error {
+func (s *file) inTransaction(ctx context.Context, what string, fn func(*tx) error) error {
 	x := &tx{s: s}
 	if err := x.begin(ctx); err != nil {
 		return err
@@ -208,3 +205,15 @@ func execCommit(x *tx, _ string) error {
 
 // now is store time: the machine's.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// query reads beside the writer and calls fn for each row.
+func (s *file) query(ctx context.Context, what, query string, args []any, fn func(row) error) error {
+	rows, err := s.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return s.explain(what, err)
+	}
+	if err := eachRow(rows, fn); err != nil {
+		return s.explain(what, err)
+	}
+	return nil
+}

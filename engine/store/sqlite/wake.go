@@ -3,8 +3,16 @@ package sqlite
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 )
+
+// A waker hints to engines that something may be waiting for them.
+type waker struct {
+	*file
+	wakeMu sync.Mutex // protects wakes
+	wakes  []chan struct{}
+}
 
 // wakePoll is how often a listener looks for what other processes wrote.
 const wakePoll = 100 * time.Millisecond
@@ -17,7 +25,7 @@ const dataVersion = `PRAGMA data_version`
 // of nobody: at once for what this process wrote, within about 100 ms for what
 // another did. The file is looked at only while an engine listens. A store that
 // is not the file's writer gives no hints.
-func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
+func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	s.wakeMu.Lock()
 	s.wakes = append(s.wakes, hints)
@@ -34,7 +42,7 @@ func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
 }
 
 // watch gives a hint when another process has written since version last, until ctx ends.
-func (s *Store) watch(ctx context.Context, last int64) {
+func (s *waker) watch(ctx context.Context, last int64) {
 	tick := time.NewTicker(wakePoll)
 	defer tick.Stop()
 	for {
@@ -55,20 +63,20 @@ func (s *Store) watch(ctx context.Context, last int64) {
 
 // version returns what the writing connection sees of others' commits; 0 =
 // cannot tell.
-func (s *Store) version() (v int64) {
+func (s *waker) version() (v int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil {
 		return 0
 	}
-	if err := (&tx{s: s}).row(dataVersion).Scan(&v); err != nil {
+	if err := (&tx{s: s.file}).row(dataVersion).Scan(&v); err != nil {
 		return 0
 	}
 	return v
 }
 
 // hint tells all who listen.
-func (s *Store) hint() {
+func (s *waker) hint() {
 	s.wakeMu.Lock()
 	defer s.wakeMu.Unlock()
 	for _, c := range s.wakes {

@@ -184,9 +184,10 @@ func refuses(err error) bool {
 func (w *Writer) once(ctx context.Context, token int64, items []store.Transition, out []store.Outcome, doubt bool) error {
 	unowned := false
 	err := w.s.writeUnowned(ctx, "commit", func(tx *tx) error {
+		in := landing{tx: tx, token: token}
 		if err := w.mayCommit(tx); err != nil {
 			if errors.Is(err, store.ErrFenced) && doubt {
-				return tx.settle(token, items, out)
+				return in.settle(items, out)
 			}
 			return err
 		}
@@ -195,7 +196,7 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 				continue
 			}
 			t := &items[i]
-			o, err := tx.land(token, t)
+			o, err := in.land(t)
 			if refuses(err) {
 				return &refusal{i, fmt.Errorf("sqlite: run %d seq %d: %w", t.Run, t.Seq, err)}
 			}
@@ -205,7 +206,7 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 			out[i] = o
 			unowned = unowned || o.Landed && t.Names != nil && *t.Owner == 0
 		}
-		tx.s.wrote(items)
+		w.s.wrote(items)
 		return nil
 	})
 	if err == nil && unowned {
@@ -214,13 +215,22 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 	return err
 }
 
+// A landing writes the transitions of one batch in a transaction.
+type landing struct {
+	*tx
+	token int64
+
+	last  int64 // that was boxed
+	boxed any
+}
+
 // land writes one transition and says what became of it. It has written nothing
 // if that did not land. An error ends the transaction.
-func (x *tx) land(token int64, t *store.Transition) (o store.Outcome, err error) {
+func (x *landing) land(t *store.Transition) (o store.Outcome, err error) {
 	if t.Names != nil {
-		return x.submit(token, t)
+		return x.submit(t)
 	}
-	o.Landed, err = x.append(token, t)
+	o.Landed, err = x.append(t)
 	switch {
 	case err != nil || o.Landed:
 	case t.Seq == 0:
@@ -233,7 +243,7 @@ func (x *tx) land(token int64, t *store.Transition) (o store.Outcome, err error)
 
 // settle says what landed of a batch whose engine was fenced before it could be
 // sent again. Returns ErrFenced if nothing has.
-func (x *tx) settle(token int64, items []store.Transition, out []store.Outcome) error {
+func (x *landing) settle(items []store.Transition, out []store.Outcome) error {
 	any := false
 	for i := range items {
 		var writer int64
@@ -241,7 +251,7 @@ func (x *tx) settle(token int64, items []store.Transition, out []store.Outcome) 
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		if err == nil && writer == token {
+		if err == nil && writer == x.token {
 			out[i], any = landedNow(&items[i]), true
 		} else if out[i].Landed || out[i].Err == nil {
 			out[i] = store.Outcome{Err: store.ErrStale}
@@ -282,7 +292,7 @@ const mostSteps = 4 * storekit.StepRowSize
 
 // append writes one transition: its row, and only if that is new what the run
 // becomes. It reports whether the row is there under this token.
-func (x *tx) append(token int64, t *store.Transition) (landed bool, err error) {
+func (x *landing) append(t *store.Transition) (landed bool, err error) {
 	var steps, wide any // NULL = unchanged
 	if len(t.Steps) > 0 {
 		x.s.stepRows = storekit.AppendStepRows(x.s.stepRows[:0], t.Steps)
@@ -299,9 +309,9 @@ func (x *tx) append(token int64, t *store.Transition) (landed bool, err error) {
 	if spoken {
 		// Nothing is written; the row may be there from an earlier sending.
 	} else if t.Seq > 0 && t.State == machine.RunInvalid && t.Owner == nil && t.NextCheck.IsZero() {
-		n, err = x.changed(journalNext, run, seq, at, token, steps, t.Data)
+		n, err = x.changed(journalNext, run, seq, at, x.token, steps, t.Data)
 	} else {
-		n, err = x.become(token, t, run, seq, at, steps)
+		n, err = x.become(t, run, seq, at, steps)
 	}
 	if err != nil {
 		return false, err
@@ -312,7 +322,7 @@ func (x *tx) append(token int64, t *store.Transition) (landed bool, err error) {
 		if errors.Is(err, sql.ErrNoRows) { // the run is gone
 			return false, nil
 		}
-		return err == nil && writer == token, err
+		return err == nil && writer == x.token, err
 	}
 	if wide != nil {
 		if _, err := x.exec(wideAdd, run, seq, wide); err != nil {
@@ -326,7 +336,7 @@ const messageCount = `SELECT count(*) FROM inbox WHERE run_id = ?1`
 
 // spokenTo reports whether more messages wait for the run than a transition says
 // that its engine has read.
-func (x *tx) spokenTo(t *store.Transition) (bool, error) {
+func (x *landing) spokenTo(t *store.Transition) (bool, error) {
 	if t.Heard == nil {
 		return false, nil
 	}
@@ -337,7 +347,7 @@ func (x *tx) spokenTo(t *store.Transition) (bool, error) {
 
 // become writes a row that changes what the run is, and that change if the row
 // is new. It returns how many rows of the journal that made.
-func (x *tx) become(token int64, t *store.Transition, run, seq, at, steps any) (n int64, err error) {
+func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64, err error) {
 	var flow, state, owner, fence, check, finished any // NULL = unchanged
 	if t.Seq == 0 {
 		flow = int64(t.Workflow)
@@ -354,7 +364,7 @@ func (x *tx) become(token int64, t *store.Transition, run, seq, at, steps any) (
 	if !t.NextCheck.IsZero() {
 		check = x.box(micros(t.NextCheck))
 	}
-	n, err = x.changed(journalAppend, run, seq, at, flow, state, owner, check, token, steps, t.Data)
+	n, err = x.changed(journalAppend, run, seq, at, flow, state, owner, check, x.token, steps, t.Data)
 	if err != nil || n == 0 {
 		return n, err
 	}
@@ -378,7 +388,7 @@ func (x *tx) become(token int64, t *store.Transition, run, seq, at, steps any) (
 
 // box returns n as an argument. Most times of a batch are one and the same, and
 // need not be allocated again.
-func (x *tx) box(n int64) any {
+func (x *landing) box(n int64) any {
 	if x.boxed == nil || n != x.last {
 		x.last, x.boxed = n, n
 	}
@@ -386,7 +396,7 @@ func (x *tx) box(n int64) any {
 }
 
 // side writes what few transitions bring along.
-func (x *tx) side(t *store.Transition, at int64) error {
+func (x *landing) side(t *store.Transition, at int64) error {
 	for _, n := range t.NewNodes {
 		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, store.CleanText(n.Name)); err != nil {
 			return err
@@ -421,12 +431,12 @@ func landedNow(t *store.Transition) store.Outcome {
 // submit writes a run's first transition and its names, unless the name or the
 // key belongs to an earlier run. The name is written first: if that works, the name was
 // free, and no query is needed.
-func (x *tx) submit(token int64, t *store.Transition) (store.Outcome, error) {
+func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if known, err := x.knows(t.Workflow); err != nil || !known {
 		return store.Outcome{Err: fmt.Errorf("sqlite: run %d: no such workflow: %d", t.Run, t.Workflow)}, err
 	}
 	if !t.Names.Kept() {
-		return x.unnamed(token, t)
+		return x.unnamed(t)
 	}
 	var key any // NULL = none
 	name := t.Names.Public(t.Run)
@@ -437,7 +447,7 @@ func (x *tx) submit(token int64, t *store.Transition) (store.Outcome, error) {
 			return store.Outcome{}, err
 		}
 		if found.Exists {
-			return x.disputed(token, t, found)
+			return x.disputed(t, found)
 		}
 	}
 	n, err := x.changed(runNameAdd, int64(t.Run), name, key)
@@ -449,9 +459,9 @@ func (x *tx) submit(token int64, t *store.Transition) (store.Outcome, error) {
 		if err != nil || !found.Exists { // the run has another name: the id is another's
 			return store.Outcome{Err: store.ErrExists}, err
 		}
-		return x.disputed(token, t, found)
+		return x.disputed(t, found)
 	}
-	landed, err := x.append(token, t)
+	landed, err := x.append(t)
 	if err != nil {
 		return store.Outcome{}, err
 	}
@@ -468,15 +478,15 @@ func (x *tx) submit(token int64, t *store.Transition) (store.Outcome, error) {
 }
 
 // unnamed writes the first transition of a run under no name but its id's.
-func (x *tx) unnamed(token int64, t *store.Transition) (store.Outcome, error) {
-	landed, err := x.append(token, t)
+func (x *landing) unnamed(t *store.Transition) (store.Outcome, error) {
+	landed, err := x.append(t)
 	if err != nil {
 		return store.Outcome{}, err
 	}
 	if landed {
 		return landedNow(t), nil
 	}
-	o, err := x.disputed(token, t, store.Submitted{Run: t.Run})
+	o, err := x.disputed(t, store.Submitted{Run: t.Run})
 	if err == nil && !o.Landed {
 		o = store.Outcome{Err: store.ErrExists}
 	}
@@ -484,7 +494,7 @@ func (x *tx) unnamed(token int64, t *store.Transition) (store.Outcome, error) {
 }
 
 // knows reports whether there is such a workflow. There is one for ever.
-func (x *tx) knows(id store.WorkflowID) (known bool, err error) {
+func (x *landing) knows(id store.WorkflowID) (known bool, err error) {
 	if x.s.flows[id] {
 		return true, nil
 	}
@@ -497,14 +507,14 @@ func (x *tx) knows(id store.WorkflowID) (known bool, err error) {
 
 // disputed says what becomes of a submission whose name or key is held: it may
 // be this very one, its answer lost.
-func (x *tx) disputed(token int64, t *store.Transition, found store.Submitted) (store.Outcome, error) {
+func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Outcome, error) {
 	if found.Run == t.Run {
 		var writer int64
 		err := x.row(journalWriter, int64(t.Run), 0).Scan(&writer)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return store.Outcome{}, err
 		}
-		if err == nil && writer == token {
+		if err == nil && writer == x.token {
 			return landedNow(t), nil
 		}
 	}
@@ -512,7 +522,7 @@ func (x *tx) disputed(token int64, t *store.Transition, found store.Submitted) (
 }
 
 // held returns the run that has the name or holds the key; it Exists or not.
-func (x *tx) held(name string, n *store.Names) (store.Submitted, error) {
+func (x *landing) held(name string, n *store.Names) (store.Submitted, error) {
 	var (
 		run   int64
 		state uint8
