@@ -7,8 +7,15 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
+// A definitions keeps definitions and settings.
+type definitions struct {
+	*state
+	settings map[string]string
+	defs     map[string]store.Definition
+}
+
 // PutDefinition stores a definition once by its digest.
-func (s *Store) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
+func (s *definitions) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -32,7 +39,7 @@ func (s *Store) PutDefinition(ctx context.Context, d store.Definition) (map[stri
 
 // Definition returns the definition that holds the workflow. Returns
 // ErrNotFound.
-func (s *Store) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
+func (s *definitions) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Definition{}, "", err
 	}
@@ -46,7 +53,7 @@ func (s *Store) Definition(ctx context.Context, id store.WorkflowID) (store.Defi
 	return d, f.name, nil
 }
 
-func (s *Store) flowLocked(id store.WorkflowID) (flow, bool) {
+func (s *state) flowLocked(id store.WorkflowID) (flow, bool) {
 	if id < 1 || int(id) > len(s.flows) {
 		return flow{}, false
 	}
@@ -55,7 +62,7 @@ func (s *Store) flowLocked(id store.WorkflowID) (flow, bool) {
 
 // Pin remembers the value of a setting, unless one is remembered, and returns the one
 // that is. With value "" it only asks.
-func (s *Store) Pin(ctx context.Context, setting, value string) (string, error) {
+func (s *definitions) Pin(ctx context.Context, setting, value string) (string, error) {
 	if err := s.lock(ctx); err != nil {
 		return "", err
 	}

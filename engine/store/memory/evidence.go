@@ -16,7 +16,15 @@ type alert struct {
 	delivered bool
 }
 
-func (s *Store) alertLocked(run machine.RunID, a store.AlertRow) {
+// An evidence keeps late answers, log lines, and which alerts were pushed.
+type evidence struct {
+	*state
+	alertIDs  int64 // last number given
+	logLines  int64 // last number given
+	delivered int   // how many of the first alerts were pushed
+}
+
+func (s *evidence) alertLocked(run machine.RunID, a store.AlertRow) {
 	s.alertIDs++
 	a.ID, a.Run = s.alertIDs, run
 	s.alerts = append(s.alerts, alert{AlertRow: a})
@@ -24,7 +32,7 @@ func (s *Store) alertLocked(run machine.RunID, a store.AlertRow) {
 
 // KeepLate keeps a late answer and an alert beside it, once. Returns
 // ErrNotFound if there is no such run.
-func (s *Store) KeepLate(ctx context.Context, l store.LateReply) error {
+func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -49,7 +57,7 @@ func (s *Store) KeepLate(ctx context.Context, l store.LateReply) error {
 }
 
 // LateReplies returns the late answers of a run, oldest first.
-func (s *Store) LateReplies(ctx context.Context, id machine.RunID) ([]store.LateReply, error) {
+func (s *evidence) LateReplies(ctx context.Context, id machine.RunID) ([]store.LateReply, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -67,7 +75,7 @@ func (s *Store) LateReplies(ctx context.Context, id machine.RunID) ([]store.Late
 }
 
 // KeepLogs keeps lines that agents logged, the last MaxLogLines of a run.
-func (s *Store) KeepLogs(ctx context.Context, lines []store.LogLine) error {
+func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -92,7 +100,7 @@ func (s *Store) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 }
 
 // Logs returns up to limit lines of a run with an id greater than after.
-func (s *Store) Logs(ctx context.Context, id machine.RunID, after int64, limit int) ([]store.LogLine, error) {
+func (s *evidence) Logs(ctx context.Context, id machine.RunID, after int64, limit int) ([]store.LogLine, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -107,7 +115,7 @@ func (s *Store) Logs(ctx context.Context, id machine.RunID, after int64, limit i
 
 // Undelivered returns up to limit alerts that were not pushed yet, oldest
 // first.
-func (s *Store) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
+func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -125,7 +133,7 @@ func (s *Store) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, e
 }
 
 // Delivered notes that alerts were pushed.
-func (s *Store) Delivered(ctx context.Context, ids []int64) error {
+func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -143,7 +151,7 @@ func (s *Store) Delivered(ctx context.Context, ids []int64) error {
 }
 
 // namedLocked puts the names of its run into an alert.
-func (s *Store) namedLocked(a store.AlertRow) store.AlertRow {
+func (s *evidence) namedLocked(a store.AlertRow) store.AlertRow {
 	r := s.runs[a.Run]
 	a.Name, a.Workflow, a.Key = r.head.Name, s.flows[r.head.Workflow-1].name, r.key.key
 	return a

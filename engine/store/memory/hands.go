@@ -8,8 +8,14 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
+// A hands keeps which runs each engine has in hand.
+type hands struct {
+	*state
+	deaths map[machine.RunID]int // engines that died with the run in hand
+}
+
 // Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
-func (s *Store) Hold(ctx context.Context, id store.EngineID, runs []machine.RunID) error {
+func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []machine.RunID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -23,7 +29,7 @@ func (s *Store) Hold(ctx context.Context, id store.EngineID, runs []machine.RunI
 }
 
 // Suspects returns what is known against runs.
-func (s *Store) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
+func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -42,7 +48,7 @@ func (s *Store) Suspects(ctx context.Context, self store.EngineID, runs []machin
 }
 
 // Absolve forgets what is known against runs.
-func (s *Store) Absolve(ctx context.Context, runs ...machine.RunID) error {
+func (s *hands) Absolve(ctx context.Context, runs ...machine.RunID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -54,7 +60,7 @@ func (s *Store) Absolve(ctx context.Context, runs ...machine.RunID) error {
 }
 
 // blameLocked counts the death of a member against the open runs it had in hand.
-func (s *Store) blameLocked(m *member) {
+func (s *hands) blameLocked(m *member) {
 	slices.Sort(m.hand)
 	for _, run := range slices.Compact(m.hand) {
 		if r := s.runs[run]; r != nil && !r.head.State.Final() {
@@ -66,6 +72,6 @@ func (s *Store) blameLocked(m *member) {
 
 // shunnedLocked reports whether no engine looks at a run until a person says how it
 // goes on.
-func (s *Store) shunnedLocked(r *run) bool {
+func (s *hands) shunnedLocked(r *run) bool {
 	return s.deaths[r.head.Run] >= store.MaxDeaths && r.head.AtRest()
 }

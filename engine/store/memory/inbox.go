@@ -6,11 +6,21 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
+
+// A mailbox keeps messages until their runs have answered them.
+type mailbox struct {
+	*state
+	*hands
+	*hints
+	messages store.MessageID   // last number given
+	turns    storekit.Rotation // of the runs for which messages wait
+}
 
 // Post puts a message into its run's inbox and hints at it. Returns
 // ErrNotFound if there is no such run.
-func (s *Store) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
+func (s *mailbox) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
 	}
@@ -38,7 +48,7 @@ func (s *Store) Post(ctx context.Context, m store.Message) (store.MessageID, err
 
 // Messages returns up to limit messages of a run behind one of them, in order of
 // arrival.
-func (s *Store) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (s *mailbox) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -55,7 +65,7 @@ func (s *Store) Messages(ctx context.Context, run machine.RunID, after store.Mes
 }
 
 // Discard removes messages of a run that has ended.
-func (s *Store) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+func (s *mailbox) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -67,7 +77,7 @@ func (s *Store) Discard(ctx context.Context, run machine.RunID, ids []store.Mess
 }
 
 // consumeLocked removes messages of a run; those of others stay.
-func (s *Store) consumeLocked(run machine.RunID, ids []store.MessageID) {
+func (s *mailbox) consumeLocked(run machine.RunID, ids []store.MessageID) {
 	if len(ids) == 0 {
 		return
 	}
@@ -80,7 +90,7 @@ func (s *Store) consumeLocked(run machine.RunID, ids []store.MessageID) {
 // waitingLocked returns up to limit runs for which messages wait and that are
 // the engine's, or nobody's, in turn: ended ones whose owner is gone are
 // nobody's too.
-func (s *Store) waitingLocked(id store.EngineID, limit int) []machine.RunID {
+func (s *mailbox) waitingLocked(id store.EngineID, limit int) []machine.RunID {
 	var runs []machine.RunID
 	after := s.turns.After(id)
 	for run := range s.inbox {
@@ -101,9 +111,15 @@ func (s *Store) waitingLocked(id store.EngineID, limit int) []machine.RunID {
 	return runs
 }
 
+// A hints tells engines that something may be waiting for them.
+type hints struct {
+	*state
+	wakes []chan struct{}
+}
+
 // Wakes returns a channel that receives a hint for every message, and for every
 // run that is submitted without an owner.
-func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
+func (s *hints) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +133,7 @@ func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-func (s *Store) hintLocked() {
+func (s *hints) hintLocked() {
 	for _, c := range s.wakes {
 		select {
 		case c <- struct{}{}:

@@ -98,16 +98,29 @@ func (w *Writer) send(ctx context.Context, token int64, batch []store.Transition
 	return out, !w.s.lostLocked(true), nil
 }
 
-func (s *Store) lostLocked(landed bool) bool { return s.lose != nil && s.lose(landed) }
+// A journal keeps the rows of runs.
+type journal struct {
+	*state
+	*hints
+	*mailbox
+	*evidence
+	token int64 // last commit token
 
-func (s *Store) mineLocked(token int64, t store.Transition) bool {
+	// lose, if set by a test, is asked before and after each batch lands; true
+	// stands for a request or a reply that was lost on the way.
+	lose func(landed bool) bool
+}
+
+func (s *journal) lostLocked(landed bool) bool { return s.lose != nil && s.lose(landed) }
+
+func (s *journal) mineLocked(token int64, t store.Transition) bool {
 	r := s.runs[t.Run]
 	return r != nil && int(t.Seq) < len(r.rows) && r.rows[t.Seq].token == token
 }
 
 // appendLocked lands one transition: its row, and what the run becomes.
 // Returns nil also if the row is there already under this token.
-func (s *Store) appendLocked(token int64, t store.Transition) error {
+func (s *journal) appendLocked(token int64, t store.Transition) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
@@ -139,7 +152,7 @@ func (s *Store) appendLocked(token int64, t store.Transition) error {
 }
 
 // addRowLocked adds a row to a run, and changes what the run's own row says.
-func (s *Store) addRowLocked(r *run, token int64, t store.Transition) {
+func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	r.rows = append(r.rows, row{
 		Row:   store.Row{Seq: t.Seq, At: micro(t.At), Data: slices.Clone(t.Data)},
 		token: token,
@@ -172,7 +185,7 @@ func (s *Store) addRowLocked(r *run, token int64, t store.Transition) {
 }
 
 // landLocked lands one transition, if it can, and says what became of it.
-func (s *Store) landLocked(token int64, t store.Transition) store.Outcome {
+func (s *journal) landLocked(token int64, t store.Transition) store.Outcome {
 	if t.Names != nil {
 		return s.submitLocked(token, t)
 	}
@@ -193,7 +206,7 @@ func landedNow(t store.Transition) store.Outcome {
 
 // submitLocked lands a run's first transition and its names, unless the name or
 // the key is an earlier run's.
-func (s *Store) submitLocked(token int64, t store.Transition) store.Outcome {
+func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if t.Seq != 0 {
 		return store.Outcome{Err: fmt.Errorf("memory: submission of run %d begins with seq %d", t.Run, t.Seq)}
 	}
@@ -226,12 +239,12 @@ func (s *Store) submitLocked(token int64, t store.Transition) store.Outcome {
 	return landedNow(t)
 }
 
-func (s *Store) existsLocked(id machine.RunID) store.Outcome {
+func (s *journal) existsLocked(id machine.RunID) store.Outcome {
 	return store.Outcome{Submitted: store.Submitted{Run: id, Name: s.runs[id].head.Name, Exists: true}}
 }
 
 // Load returns heads and all rows of runs, ascending; those that do not exist are missing.
-func (s *Store) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
+func (s *journal) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -251,7 +264,7 @@ func (s *Store) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded,
 }
 
 // Rows returns up to limit rows with seq >= from.
-func (s *Store) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
+func (s *journal) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}

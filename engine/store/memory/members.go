@@ -9,8 +9,18 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
+// A membership keeps who is alive, and who may make a pass.
+type membership struct {
+	*state
+	*hands
+	*hints
+	*mailbox
+	engines store.EngineID       // last number given
+	passes  map[string]time.Time // not before
+}
+
 // Join registers a new membership.
-func (s *Store) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
+func (s *membership) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, err
 	}
@@ -26,7 +36,7 @@ func (s *Store) Join(ctx context.Context, address string, lease time.Duration, w
 }
 
 // Tick renews the lease and returns what needs attention. Returns ErrLapsed.
-func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
+func (s *membership) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Tick{}, err
 	}
@@ -48,7 +58,7 @@ func (s *Store) Tick(ctx context.Context, id store.EngineID, lease time.Duration
 	return t, nil
 }
 
-func (s *Store) dueLocked(owner store.EngineID, now time.Time, limit int) []store.DueRun {
+func (s *membership) dueLocked(owner store.EngineID, now time.Time, limit int) []store.DueRun {
 	var due []store.DueRun
 	for _, r := range s.open[owner].due(now, limit) {
 		due = append(due, store.DueRun{Run: r.head.Run, NextCheck: r.head.NextCheck})
@@ -58,7 +68,7 @@ func (s *Store) dueLocked(owner store.EngineID, now time.Time, limit int) []stor
 
 // Fence declares a member whose lease is past dead. The mutex makes it wait
 // for batches in flight.
-func (s *Store) Fence(ctx context.Context, id store.EngineID) (bool, error) {
+func (s *membership) Fence(ctx context.Context, id store.EngineID) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err
 	}
@@ -72,7 +82,7 @@ func (s *Store) Fence(ctx context.Context, id store.EngineID) (bool, error) {
 }
 
 // Leave ends a membership in order.
-func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
+func (s *membership) Leave(ctx context.Context, id store.EngineID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -86,7 +96,7 @@ func (s *Store) Leave(ctx context.Context, id store.EngineID) error {
 }
 
 // buryLocked fences a member off and forgets it once it owns no open run.
-func (s *Store) buryLocked(id store.EngineID) {
+func (s *membership) buryLocked(id store.EngineID) {
 	m := s.members[id]
 	if m == nil {
 		return
@@ -102,7 +112,7 @@ func (s *Store) buryLocked(id store.EngineID) {
 }
 
 // Pass reports whether the caller may make the named pass now.
-func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
+func (s *membership) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err
 	}
@@ -116,7 +126,7 @@ func (s *Store) Pass(ctx context.Context, name string, period time.Duration) (bo
 }
 
 // Members returns the live members, and the dead ones that still own open runs.
-func (s *Store) Members(ctx context.Context) ([]store.Member, error) {
+func (s *membership) Members(ctx context.Context) ([]store.Member, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -129,11 +139,6 @@ func (s *Store) Members(ctx context.Context) ([]store.Member, error) {
 	return found, nil
 }
 
-func (s *Store) memberLocked(id store.EngineID, m *member) store.Member {
+func (s *membership) memberLocked(id store.EngineID, m *member) store.Member {
 	return store.Member{Engine: id, Address: m.address, JoinedAt: micro(m.joined), LeaseUntil: micro(m.lease), Left: m.lease.Sub(s.now())}
-}
-
-func (s *Store) aliveLocked(id store.EngineID) bool {
-	m := s.members[id]
-	return m != nil && !m.dead && m.lease.After(s.now())
 }

@@ -97,7 +97,7 @@ func (p *places) Pop() any {
 
 // queueLocked puts a run into the queue in which its head belongs now: its
 // owner's, or none if it has ended.
-func (s *Store) queueLocked(r *run) {
+func (s *state) queueLocked(r *run) {
 	var q *queue
 	if !r.head.State.Final() {
 		if q = s.open[r.head.Owner]; q == nil {
@@ -119,7 +119,7 @@ func (s *Store) queueLocked(r *run) {
 }
 
 // unqueueLocked takes a run out of its queue.
-func (s *Store) unqueueLocked(r *run) {
+func (s *state) unqueueLocked(r *run) {
 	heap.Remove(r.queue, r.place)
 	if r.queue.Len() == 0 {
 		delete(s.open, r.owner)

@@ -11,8 +11,14 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
+// A finder finds runs.
+type finder struct {
+	*state
+	*hands
+}
+
 // Runs returns the runs that a filter selects.
-func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
+func (s *finder) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	kind, err := storekit.KindOf(f)
 	if err != nil {
 		return nil, err
@@ -35,7 +41,7 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, er
 }
 
 // listLocked lists runs for people, newest first.
-func (s *Store) listLocked(f store.RunFilter) []store.RunRow {
+func (s *finder) listLocked(f store.RunFilter) []store.RunRow {
 	asked := func(r *run) bool {
 		w := s.flows[r.head.Workflow-1]
 		return (len(f.States) == 0 || slices.Contains(f.States, r.head.State)) &&
@@ -57,13 +63,13 @@ func (s *Store) listLocked(f store.RunFilter) []store.RunRow {
 	return rows
 }
 
-func (s *Store) runRowLocked(r *run) store.RunRow {
+func (s *finder) runRowLocked(r *run) store.RunRow {
 	w := s.flows[r.head.Workflow-1]
 	return store.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key.key, OwnerAlive: s.aliveLocked(r.head.Owner)}
 }
 
 // namedRunLocked returns the run with a public name, or internal id in decimal.
-func (s *Store) namedRunLocked(name string) []store.RunRow {
+func (s *finder) namedRunLocked(name string) []store.RunRow {
 	id, ok := s.names[name]
 	if !ok {
 		id, _ = store.ParseRunID(name)
@@ -76,7 +82,7 @@ func (s *Store) namedRunLocked(name string) []store.RunRow {
 
 // orphansLocked returns open runs of members declared dead, and those without an owner
 // if the filter asks for them, that are not at rest or have a message, ascending by id.
-func (s *Store) orphansLocked(f store.RunFilter) []*run {
+func (s *finder) orphansLocked(f store.RunFilter) []*run {
 	var runs []*run
 	for owner, q := range s.open {
 		if m := s.members[owner]; owner == 0 && f.Owners&store.OwnerNone == 0 || owner != 0 && (m == nil || !m.dead) {
@@ -94,7 +100,7 @@ func (s *Store) orphansLocked(f store.RunFilter) []*run {
 
 // addressedLocked returns open runs of members declared dead for which messages wait,
 // those of the oldest messages first.
-func (s *Store) addressedLocked() []*run {
+func (s *finder) addressedLocked() []*run {
 	var runs []*run
 	for id := range s.inbox {
 		r := s.runs[id]
@@ -108,7 +114,7 @@ func (s *Store) addressedLocked() []*run {
 
 // overdueLocked returns open runs of other live engines whose next check passed too long
 // ago, most overdue first.
-func (s *Store) overdueLocked(f store.RunFilter) []*run {
+func (s *finder) overdueLocked(f store.RunFilter) []*run {
 	var runs []*run
 	past := s.now().Add(-f.Overdue).Add(-time.Nanosecond)
 	for owner, q := range s.open {
@@ -122,8 +128,14 @@ func (s *Store) overdueLocked(f store.RunFilter) []*run {
 	return runs
 }
 
+// A views shows steps and alerts.
+type views struct {
+	*state
+	*evidence
+}
+
 // StepRows returns the view of a run's steps, by node number.
-func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]store.StepView, error) {
+func (s *views) StepRows(ctx context.Context, id machine.RunID) ([]store.StepView, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -148,7 +160,7 @@ func (s *Store) StepRows(ctx context.Context, id machine.RunID) ([]store.StepVie
 }
 
 // Alerts lists alerts, newest first; run 0 means of all runs.
-func (s *Store) Alerts(ctx context.Context, id machine.RunID, limit int) ([]store.AlertRow, error) {
+func (s *views) Alerts(ctx context.Context, id machine.RunID, limit int) ([]store.AlertRow, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}

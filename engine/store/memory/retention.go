@@ -9,8 +9,16 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
+// A retention removes old runs.
+type retention struct {
+	*state
+	*evidence
+	retained machine.RunID // the last run that Retain has looked at
+	removed  machine.RunID // the highest that it has removed
+}
+
 // Retained returns the highest id of a run that was removed.
-func (s *Store) Retained(ctx context.Context) (machine.RunID, error) {
+func (s *retention) Retained(ctx context.Context) (machine.RunID, error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, err
 	}
@@ -19,7 +27,7 @@ func (s *Store) Retained(ctx context.Context) (machine.RunID, error) {
 }
 
 // Retain removes runs that finished before a time, whole.
-func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
+func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	if err := s.lock(ctx); err != nil {
 		return stats, err
 	}
@@ -56,7 +64,7 @@ func (s *Store) Retain(ctx context.Context, before time.Time, limit int) (stats 
 }
 
 // removeLocked removes a run that has ended, and its names.
-func (s *Store) removeLocked(r *run) {
+func (s *retention) removeLocked(r *run) {
 	delete(s.runs, r.head.Run)
 	s.removed = max(s.removed, r.head.Run)
 	if s.names[r.head.Name] == r.head.Run {

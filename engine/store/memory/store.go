@@ -13,7 +13,6 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // Options of a Store. Zero fields mean defaults.
@@ -22,41 +21,38 @@ type Options struct {
 	Now func() time.Time
 }
 
-// A Store is a store.Store in memory. Several engines may share it.
+// A Store is a store.Store in memory. Several engines may share it. It is made of one
+// part for each role; one mutex protects all of them.
 type Store struct {
+	*state
+	*definitions
+	*membership
+	*hands
+	*hints
+	*mailbox
+	*journal
+	*finder
+	*views
+	*evidence
+	*retention
+}
+
+// A state is what the parts share.
+type state struct {
 	now func() time.Time
 
-	// lose, if set by a test, is asked before and after each batch lands; true
-	// stands for a request or a reply that was lost on the way.
-	lose func(landed bool) bool
+	mu      sync.Mutex // protects everything below, and all fields of the parts
+	closed  bool
+	members map[store.EngineID]*member
+	flows   []flow // by WorkflowID - 1
+	runs    map[machine.RunID]*run
+	names   map[string]machine.RunID
+	keys    map[key]machine.RunID
+	alerts  []alert // by AlertRow.ID
+	inbox   map[machine.RunID][]store.Message
 
-	mu       sync.Mutex // protects everything below
-	closed   bool
-	engines  store.EngineID // last number given
-	token    int64          // last commit token
-	members  map[store.EngineID]*member
-	settings map[string]string
-	defs     map[string]store.Definition
-	flows    []flow // by WorkflowID - 1
-	runs     map[machine.RunID]*run
-	names    map[string]machine.RunID
-	keys     map[key]machine.RunID
-	alerts   []alert // by AlertRow.ID
-
-	open      map[store.EngineID]*queue // of owners that have an open run
-	order     []machine.RunID           // all runs, ascending
-	alertIDs  int64                     // last number given
-	delivered int                       // how many of the first alerts were pushed
-	retained  machine.RunID             // the last run that Retain has looked at
-	removed   machine.RunID             // the highest that it has removed
-
-	messages store.MessageID // last number given
-	inbox    map[machine.RunID][]store.Message
-	deaths   map[machine.RunID]int // engines that died with the run in hand
-	wakes    []chan struct{}
-	logLines int64                // last number given
-	passes   map[string]time.Time // not before
-	turns    storekit.Rotation    // of the runs for which messages wait
+	open  map[store.EngineID]*queue // of owners that have an open run
+	order []machine.RunID           // all runs, ascending
 }
 
 type flow struct {
@@ -109,18 +105,27 @@ func New(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	st := &state{
+		now:     o.Now,
+		members: make(map[store.EngineID]*member),
+		runs:    make(map[machine.RunID]*run),
+		names:   make(map[string]machine.RunID),
+		keys:    make(map[key]machine.RunID),
+		inbox:   make(map[machine.RunID][]store.Message),
+		open:    make(map[store.EngineID]*queue),
+	}
+	inHand := &hands{state: st, deaths: make(map[machine.RunID]int)}
+	listeners := &hints{state: st}
+	posted := &mailbox{state: st, hands: inHand, hints: listeners}
+	kept := &evidence{state: st}
 	return &Store{
-		settings: map[string]string{},
-		now:      o.Now,
-		members:  make(map[store.EngineID]*member),
-		defs:     make(map[string]store.Definition),
-		runs:     make(map[machine.RunID]*run),
-		open:     make(map[store.EngineID]*queue),
-		names:    make(map[string]machine.RunID),
-		keys:     make(map[key]machine.RunID),
-		inbox:    make(map[machine.RunID][]store.Message),
-		deaths:   make(map[machine.RunID]int),
-		passes:   make(map[string]time.Time),
+		state: st, hands: inHand, hints: listeners, mailbox: posted, evidence: kept,
+		definitions: &definitions{state: st, settings: make(map[string]string), defs: make(map[string]store.Definition)},
+		membership:  &membership{state: st, hands: inHand, hints: listeners, mailbox: posted, passes: make(map[string]time.Time)},
+		journal:     &journal{state: st, hints: listeners, mailbox: posted, evidence: kept},
+		finder:      &finder{state: st, hands: inHand},
+		views:       &views{state: st, evidence: kept},
+		retention:   &retention{state: st, evidence: kept},
 	}
 }
 
@@ -135,7 +140,7 @@ func (s *Store) Close() error {
 }
 
 // lock takes the mutex for a call, unless ctx has ended or the store is closed.
-func (s *Store) lock(ctx context.Context) error {
+func (s *state) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -156,7 +161,7 @@ func micro(t time.Time) time.Time {
 }
 
 // addLocked adds a run. Ids rise, but not strictly from engine to engine.
-func (s *Store) addLocked(r *run) {
+func (s *state) addLocked(r *run) {
 	s.runs[r.head.Run] = r
 	i := len(s.order)
 	if i > 0 && s.order[i-1] > r.head.Run {
@@ -172,4 +177,9 @@ func idsOf(runs []*run, limit int) []store.RunRow {
 		rows[i].Run = runs[i].head.Run
 	}
 	return rows
+}
+
+func (s *state) aliveLocked(id store.EngineID) bool {
+	m := s.members[id]
+	return m != nil && !m.dead && m.lease.After(s.now())
 }
