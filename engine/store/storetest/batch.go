@@ -291,13 +291,6 @@ var batchRules = []rule{
 	}},
 }
 
-// named is create under names, of flowName.
-func (w *world) named(a actor, name, key string) store.Transition {
-	t := w.create(a)
-	t.Names = &store.Names{Name: name, Workflow: flowName, Key: key}
-	return t
-}
-
 func b2i(b bool) int {
 	if b {
 		return 1

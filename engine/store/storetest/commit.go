@@ -396,22 +396,3 @@ var unknownRules = []rule{
 		w.wantRows(ids[0], 2)
 	}},
 }
-
-// settles sends a batch again after an open outcome, twice, and checks that each
-// row is there once, as it was sent.
-func (w *world) settles(wr store.Writer, batch []store.Transition) {
-	w.Helper()
-	for range 2 {
-		for i, o := range w.commit(wr, batch...) {
-			if !o.Landed && !errors.Is(o.Err, store.ErrStale) {
-				w.Errorf("transition %d: outcome = %+v, want landed or ErrStale", i, o)
-			}
-		}
-	}
-	for _, t := range batch {
-		w.wantRows(t.Run, int(t.Seq)+1)
-		if _, rows := w.load(t.Run); !bytes.Equal(rows[t.Seq].Data, t.Data) || !rows[t.Seq].At.Equal(t.At) {
-			w.Errorf("run %d: row %d is not the one that was sent", t.Run, t.Seq)
-		}
-	}
-}

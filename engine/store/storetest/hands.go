@@ -117,8 +117,11 @@ var handRules = []rule{
 	}},
 }
 
+// Suspects note which runs engines have in hand.
+type suspects struct{ *frame }
+
 // hold notes what an engine has in hand.
-func (w *world) hold(a actor, runs ...machine.RunID) {
+func (w suspects) hold(a actor, runs ...machine.RunID) {
 	w.Helper()
 	if err := w.Store.Hold(w.ctx, a.id, runs); err != nil {
 		w.Fatalf("hold: %v", err)
@@ -126,7 +129,7 @@ func (w *world) hold(a actor, runs ...machine.RunID) {
 }
 
 // wantSuspects checks what counts against runs.
-func (w *world) wantSuspects(runs []machine.RunID, want map[machine.RunID]int) {
+func (w suspects) wantSuspects(runs []machine.RunID, want map[machine.RunID]int) {
 	w.Helper()
 	suspects, err := w.Other.Suspects(w.ctx, 0, runs)
 	got := map[machine.RunID]int{}

@@ -240,8 +240,11 @@ var inboxRules = []rule{
 		}},
 }
 
+// Letters post messages and check inboxes.
+type letters struct{ *frame }
+
 // hinted says something until a hint comes.
-func (w *world) hinted(hints <-chan struct{}, say func()) {
+func (w letters) hinted(hints <-chan struct{}, say func()) {
 	w.Helper()
 	deadline := time.After(10 * time.Second)
 	for {
@@ -256,7 +259,7 @@ func (w *world) hinted(hints <-chan struct{}, say func()) {
 	}
 }
 
-func (w *world) post(m store.Message) store.MessageID {
+func (w letters) post(m store.Message) store.MessageID {
 	w.Helper()
 	id, err := w.Other.Post(w.ctx, m)
 	if err != nil {
@@ -266,7 +269,7 @@ func (w *world) post(m store.Message) store.MessageID {
 }
 
 // wantMessages checks which messages wait for a run.
-func (w *world) wantMessages(run machine.RunID, want ...store.MessageID) {
+func (w letters) wantMessages(run machine.RunID, want ...store.MessageID) {
 	w.Helper()
 	got, err := w.Store.Messages(w.ctx, run, 0, 1000)
 	if err != nil {
@@ -290,7 +293,7 @@ func (w *world) wantMessages(run machine.RunID, want ...store.MessageID) {
 }
 
 // wantInbox checks which runs a tick says have messages, in any order.
-func (w *world) wantInbox(a actor, want ...machine.RunID) {
+func (w letters) wantInbox(a actor, want ...machine.RunID) {
 	w.Helper()
 	got := w.tick(a).Inbox
 	slices.Sort(got)
@@ -440,7 +443,7 @@ var consumedRules = []rule{
 }
 
 // posted puts n messages into a run's inbox.
-func (w *world) posted(run machine.RunID, n int) []store.MessageID {
+func (w letters) posted(run machine.RunID, n int) []store.MessageID {
 	w.Helper()
 	var ids []store.MessageID
 	for i := range n {

@@ -452,7 +452,7 @@ var memberRules = []rule{
 
 // fenceWaits checks that Fence does not return while a batch of n transitions is
 // in flight, and that the batch lands.
-func (w *world) fenceWaits(n int) {
+func (w *frame) fenceWaits(n int) {
 	w.Helper()
 	a := w.join(w.Store, 1)
 	ids := w.started(a, n)

@@ -324,7 +324,7 @@ var passRules = []rule{
 }
 
 // Now is store time, as a member of its own learns it.
-func (w *world) Now(s store.Store) time.Time {
+func (w *frame) Now(s store.Store) time.Time {
 	w.Helper()
 	id, err := s.Join(w.ctx, "clock", time.Hour, 1)
 	if err != nil {

@@ -181,8 +181,11 @@ var retainRules = []rule{
 
 func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 
+// An aged store has runs that ended long ago.
+type aged struct{ letters }
+
 // whole begins a run of which everything is kept that can be.
-func (w *world) whole(a actor, name, key string) machine.RunID {
+func (w aged) whole(a actor, name, key string) machine.RunID {
 	w.Helper()
 	t := w.create(a)
 	t.NewNodes = []store.NodeName{{Node: 3, Step: 2, Name: "ship[1]"}}
@@ -203,7 +206,7 @@ func (w *world) whole(a actor, name, key string) machine.RunID {
 
 // forgets has a store forget what ended before a time, and says how many runs go
 // and how many stay.
-func (w *world) forgets(s store.Full, before time.Time, gone, held int) {
+func (w aged) forgets(s store.Full, before time.Time, gone, held int) {
 	w.Helper()
 	got, err := s.Store.(store.Retainer).Retain(w.ctx, before, 1000)
 	if err != nil || got.Runs != gone || got.Held != held || got.More {
@@ -212,7 +215,7 @@ func (w *world) forgets(s store.Full, before time.Time, gone, held int) {
 }
 
 // gone checks that nothing tells of a run.
-func (w *world) gone(run machine.RunID, name string) {
+func (w aged) gone(run machine.RunID, name string) {
 	w.Helper()
 	for i, s := range []store.Store{w.Store, w.Other} {
 		if _, _, err := store.LoadRun(w.ctx, s, run); !errors.Is(err, store.ErrNotFound) {
@@ -242,7 +245,7 @@ func (w *world) gone(run machine.RunID, name string) {
 }
 
 // tail says what is kept beside a run; "" = nothing.
-func (w *world) tail(run machine.RunID) string {
+func (w aged) tail(run machine.RunID) string {
 	w.Helper()
 	late, err1 := w.Store.LateReplies(w.ctx, run)
 	alerts, err2 := w.Store.Alerts(w.ctx, run, 10)

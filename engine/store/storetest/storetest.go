@@ -4,7 +4,10 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -72,8 +75,17 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-// A world is a store with one definition and what the cases need at hand.
+// A world is what a case works with: a store with one definition, and helpers for the
+// parts of the contract.
 type world struct {
+	*frame
+	letters
+	suspects
+	aged
+}
+
+// A frame is a store with one definition, and what all cases need.
+type frame struct {
 	*testing.T
 	Harness
 	Store, Other store.Full      // those of the Harness
@@ -97,7 +109,7 @@ func newWorld(t *testing.T, h Harness) *world {
 	if h.Other == nil {
 		h.Other = h.Store
 	}
-	w := &world{T: t, Harness: h, Store: store.Complete(h.Store), Other: store.Complete(h.Other), ctx: t.Context(), runs: 1 << 40}
+	w := &frame{T: t, Harness: h, Store: store.Complete(h.Store), Other: store.Complete(h.Other), ctx: t.Context(), runs: 1 << 40}
 	ids, err := h.Store.PutDefinition(w.ctx, store.Definition{
 		Digest:    digest,
 		Data:      []byte("definition"),
@@ -107,7 +119,8 @@ func newWorld(t *testing.T, h Harness) *world {
 		t.Fatalf("put definition: %v", err)
 	}
 	w.flow = ids[flowName]
-	return w
+	l := letters{w}
+	return &world{frame: w, letters: l, suspects: suspects{w}, aged: aged{l}}
 }
 
 // An actor is an engine with its writers.
@@ -117,7 +130,7 @@ type actor struct {
 }
 
 // join starts an engine on a store.
-func (w *world) join(s store.Store, writers int) actor {
+func (w *frame) join(s store.Store, writers int) actor {
 	w.Helper()
 	id, err := s.Join(w.ctx, "test", time.Hour, writers)
 	if err != nil {
@@ -140,7 +153,7 @@ func (w *world) join(s store.Store, writers int) actor {
 }
 
 // create is the first transition of a new run owned by a.
-func (w *world) create(a actor) store.Transition {
+func (w *frame) create(a actor) store.Transition {
 	w.runs++
 	return store.Transition{
 		Run: w.runs, At: base, Workflow: w.flow, State: machine.RunRunning,
@@ -161,7 +174,7 @@ func end(run machine.RunID, seq int32, state machine.RunState) store.Transition 
 }
 
 // commit lands a batch and fails the test unless it is answered.
-func (w *world) commit(wr store.Writer, batch ...store.Transition) []store.Outcome {
+func (w *frame) commit(wr store.Writer, batch ...store.Transition) []store.Outcome {
 	w.Helper()
 	out, err := wr.Commit(w.ctx, batch)
 	if err != nil {
@@ -174,7 +187,7 @@ func (w *world) commit(wr store.Writer, batch ...store.Transition) []store.Outco
 }
 
 // land commits a batch all of which must land.
-func (w *world) land(wr store.Writer, batch ...store.Transition) {
+func (w *frame) land(wr store.Writer, batch ...store.Transition) {
 	w.Helper()
 	for i, o := range w.commit(wr, batch...) {
 		if !o.Landed || o.Err != nil {
@@ -185,7 +198,7 @@ func (w *world) land(wr store.Writer, batch ...store.Transition) {
 
 // landLater commits a batch beside the test; the returned function waits for
 // it and checks that all of it landed.
-func (w *world) landLater(wr store.Writer, batch ...store.Transition) (landed func()) {
+func (w *frame) landLater(wr store.Writer, batch ...store.Transition) (landed func()) {
 	type answer struct {
 		out []store.Outcome
 		err error
@@ -210,7 +223,7 @@ func (w *world) landLater(wr store.Writer, batch ...store.Transition) (landed fu
 }
 
 // started creates n runs owned by a.
-func (w *world) started(a actor, n int) []machine.RunID {
+func (w *frame) started(a actor, n int) []machine.RunID {
 	w.Helper()
 	var batch []store.Transition
 	var ids []machine.RunID
@@ -222,7 +235,7 @@ func (w *world) started(a actor, n int) []machine.RunID {
 	return ids
 }
 
-func (w *world) load(id machine.RunID) (store.Head, []store.Row) {
+func (w *frame) load(id machine.RunID) (store.Head, []store.Row) {
 	w.Helper()
 	h, rows, err := store.LoadRun(w.ctx, w.Other, id)
 	if err != nil {
@@ -237,7 +250,7 @@ func (w *world) load(id machine.RunID) (store.Head, []store.Row) {
 }
 
 // wantRows checks how many rows a run's journal holds.
-func (w *world) wantRows(id machine.RunID, n int) {
+func (w *frame) wantRows(id machine.RunID, n int) {
 	w.Helper()
 	if _, rows := w.load(id); len(rows) != n {
 		w.Fatalf("run %d has %d rows, want %d", id, len(rows), n)
@@ -245,7 +258,7 @@ func (w *world) wantRows(id machine.RunID, n int) {
 }
 
 // submit submits and fails the test on an error.
-func (w *world) submit(wr store.Writer, t store.Transition, n store.Names) store.Submitted {
+func (w *frame) submit(wr store.Writer, t store.Transition, n store.Names) store.Submitted {
 	w.Helper()
 	s, err := Submit(w.ctx, wr, t, n)
 	if err != nil {
@@ -254,7 +267,7 @@ func (w *world) submit(wr store.Writer, t store.Transition, n store.Names) store
 	return s
 }
 
-func (w *world) tick(a actor) store.Tick {
+func (w *frame) tick(a actor) store.Tick {
 	w.Helper()
 	t, err := w.Store.Tick(w.ctx, a.id, time.Hour, 100)
 	if err != nil {
@@ -264,7 +277,7 @@ func (w *world) tick(a actor) store.Tick {
 }
 
 // bury lets a member's lease pass and fences it.
-func (w *world) bury(a actor) {
+func (w *frame) bury(a actor) {
 	w.Helper()
 	w.Expire(w.T, a.id)
 	if dead, err := w.Store.Fence(w.ctx, a.id); err != nil || !dead {
@@ -273,3 +286,51 @@ func (w *world) bury(a actor) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// named is create under names, of flowName.
+func (w *frame) named(a actor, name, key string) store.Transition {
+	t := w.create(a)
+	t.Names = &store.Names{Name: name, Workflow: flowName, Key: key}
+	return t
+}
+
+// settles sends a batch again after an open outcome, twice, and checks that each
+// row is there once, as it was sent.
+func (w *frame) settles(wr store.Writer, batch []store.Transition) {
+	w.Helper()
+	for range 2 {
+		for i, o := range w.commit(wr, batch...) {
+			if !o.Landed && !errors.Is(o.Err, store.ErrStale) {
+				w.Errorf("transition %d: outcome = %+v, want landed or ErrStale", i, o)
+			}
+		}
+	}
+	for _, t := range batch {
+		w.wantRows(t.Run, int(t.Seq)+1)
+		if _, rows := w.load(t.Run); !bytes.Equal(rows[t.Seq].Data, t.Data) || !rows[t.Seq].At.Equal(t.At) {
+			w.Errorf("run %d: row %d is not the one that was sent", t.Run, t.Seq)
+		}
+	}
+}
+
+// wantNothing checks that a refused submission left neither run nor key.
+func (w *frame) wantNothing(id machine.RunID, key string) {
+	w.Helper()
+	if _, _, err := store.LoadRun(w.ctx, w.Store, id); !errors.Is(err, store.ErrNotFound) {
+		w.Errorf("run %d: err = %v, want ErrNotFound", id, err)
+	}
+	if rs, err := w.Other.Runs(w.ctx, store.RunFilter{Key: key}); len(rs) != 0 || err != nil {
+		w.Errorf("runs of key %.20q = %+v, err = %v, want none", key, rs, err)
+	}
+}
+
+func (w *frame) wantSteps(id machine.RunID, want ...store.StepView) {
+	w.Helper()
+	got, err := w.Other.StepRows(w.ctx, id)
+	if err != nil {
+		w.Fatalf("step rows: %v", err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		w.Errorf("steps = %+v\nwant    %+v", got, want)
+	}
+}

@@ -256,17 +256,6 @@ var submitRules = []rule{
 		}},
 }
 
-// wantNothing checks that a refused submission left neither run nor key.
-func (w *world) wantNothing(id machine.RunID, key string) {
-	w.Helper()
-	if _, _, err := store.LoadRun(w.ctx, w.Store, id); !errors.Is(err, store.ErrNotFound) {
-		w.Errorf("run %d: err = %v, want ErrNotFound", id, err)
-	}
-	if rs, err := w.Other.Runs(w.ctx, store.RunFilter{Key: key}); len(rs) != 0 || err != nil {
-		w.Errorf("runs of key %.20q = %+v, err = %v, want none", key, rs, err)
-	}
-}
-
 // Submit is Commit of one transition with Names, errors included.
 func Submit(ctx context.Context, w store.Writer, t store.Transition, n store.Names) (store.Submitted, error) {
 	t.Names = &n

@@ -146,17 +146,6 @@ func withoutIDs(rows []store.AlertRow) []store.AlertRow {
 	return out
 }
 
-func (w *world) wantSteps(id machine.RunID, want ...store.StepView) {
-	w.Helper()
-	got, err := w.Other.StepRows(w.ctx, id)
-	if err != nil {
-		w.Fatalf("step rows: %v", err)
-	}
-	if !reflect.DeepEqual(got, want) {
-		w.Errorf("steps = %+v\nwant    %+v", got, want)
-	}
-}
-
 var readRules = []rule{
 	{name: "read/rows come in pages without gaps", why: "followers read on from where they stopped; the sequence has no gaps (I10, S87)", run: func(w *world) {
 		a := w.join(w.Store, 1)
