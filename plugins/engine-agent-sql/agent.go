@@ -46,9 +46,8 @@ type rowsOut struct {
 
 // agent is one process's state: what config {} said.
 type agent struct {
-	conf      config
-	connector *connector
-	db        *sql.DB
+	db      *database
+	effects *dedupe
 }
 
 // newAgent puts the agent together.
@@ -76,9 +75,9 @@ func (s *agent) query(ctx context.Context, c *sdk.Call, in queryIn) (rowsOut, er
 		return rowsOut{}, err
 	}
 	var out rowsOut
-	err = s.transact(ctx, c, in.Errors, &sql.TxOptions{ReadOnly: true}, func(tx work) error {
+	err = s.db.transact(ctx, c, in.Errors, &sql.TxOptions{ReadOnly: true}, func(tx work) error {
 		var err error
-		out, err = s.run(ctx, tx, []statement{st})
+		out, err = tx.run(ctx, []statement{st})
 		return err
 	})
 	return out, err
@@ -90,12 +89,26 @@ func (s *agent) execPlain(ctx context.Context, c *sdk.Call, in execIn) (rowsOut,
 		return rowsOut{}, err
 	}
 	var out rowsOut
-	err = s.transact(ctx, c, in.Errors, nil, func(tx work) error {
+	err = s.db.transact(ctx, c, in.Errors, nil, func(tx work) error {
 		var err error
-		out, err = s.run(ctx, tx, sts)
+		out, err = tx.run(ctx, sts)
 		return err
 	})
 	return out, err
+}
+
+// exec executes statements once for each idempotency key.
+func (s *agent) exec(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, error) {
+	sts, err := in.statements()
+	if err != nil {
+		return rowsOut{}, err
+	}
+	return s.effects.exec(ctx, c, in.Errors, sts)
+}
+
+// lookup tells what became of a key.
+func (s *agent) lookup(ctx context.Context, c *sdk.Call, _ execIn) (out rowsOut, done bool, err error) {
+	return s.effects.lookup(ctx, c)
 }
 
 // statements checks what is to be executed.

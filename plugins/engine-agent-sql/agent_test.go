@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// database makes a schema of its own for a test and returns its DSN.
-func database(t *testing.T) (*sql.DB, string) {
+// schema makes a schema of its own for a test and returns its DSN.
+func schema(t *testing.T) (*sql.DB, string) {
 	t.Helper()
 	admin, err := sql.Open("postgres", os.Getenv(envDSN))
 	if err != nil {
@@ -128,7 +128,7 @@ func key(k string) func(*sdk.Request) { return func(r *sdk.Request) { r.Idempote
 func lookup(r *sdk.Request) { r.Purpose = sdk.PurposeLookup }
 
 func TestQueryTypes(t *testing.T) {
-	_, dsn := database(t)
+	_, dsn := schema(t)
 	a := open(t, in{"dsn": dsn})
 	for name, tc := range map[string]struct{ expr, want string }{
 		"null":        {"null", `null`},
@@ -163,7 +163,7 @@ func TestQueryTypes(t *testing.T) {
 }
 
 func TestQuery(t *testing.T) {
-	db, dsn := database(t)
+	db, dsn := schema(t)
 	a := open(t, in{"dsn": dsn, "max_rows": 5})
 	for name, tc := range map[string]struct {
 		input in
@@ -223,7 +223,7 @@ func transfer(cents int) in {
 // TestExecOnce: the statements of a key take effect once, whether it comes again
 // or at the same time; a failure takes everything back, and the key with it.
 func TestExecOnce(t *testing.T) {
-	db, dsn := database(t)
+	db, dsn := schema(t)
 	a := open(t, in{"dsn": dsn})
 	want := `{"rows":[{"cents":30,"name":"b"}],"rows_affected":2}`
 	var wg sync.WaitGroup
@@ -268,7 +268,7 @@ func TestExecOnce(t *testing.T) {
 
 // TestLookupWaits: a lookup does not say "not done" while the call is at work.
 func TestLookupWaits(t *testing.T) {
-	db, dsn := database(t)
+	db, dsn := schema(t)
 	a := open(t, in{"dsn": dsn})
 	if reply := invoke(t, a, "exec", transfer(1), key("first")); reply.Outcome != sdk.OutcomeResult {
 		t.Fatalf("%+v", reply)
@@ -317,7 +317,7 @@ func TestLookupWaits(t *testing.T) {
 
 // TestTransientFaults: what may go away is told from what will not (S77).
 func TestTransientFaults(t *testing.T) {
-	db, dsn := database(t)
+	db, dsn := schema(t)
 	a := open(t, in{"dsn": dsn})
 	t.Run("lock not available", func(t *testing.T) {
 		tx, err := db.Begin()
@@ -363,7 +363,7 @@ func TestTransientFaults(t *testing.T) {
 
 // TestDeadline: past complete-by nothing is said (S28), and nothing committed.
 func TestS28Deadline(t *testing.T) {
-	db, dsn := database(t)
+	db, dsn := schema(t)
 	a := open(t, in{"dsn": dsn})
 	raw, err := json.Marshal(in{"statements": []any{in{"sql": move, "args": []any{1, "b"}}, in{"sql": "select pg_sleep(30)"}}})
 	if err != nil {
@@ -389,7 +389,7 @@ func TestS28Deadline(t *testing.T) {
 // TestCommitUnknown: when the connection is cut while COMMIT is out, the outcome
 // is not known; cut before, nothing was done. The key finds out which.
 func TestCommitUnknown(t *testing.T) {
-	db, dsn := database(t)
+	db, dsn := schema(t)
 	for name, tc := range map[string]struct {
 		cutAt   string // the message to the server that is held back and lost
 		passOn  bool   // it still reaches the server, only the answer is lost
@@ -558,7 +558,7 @@ func TestSSLMode(t *testing.T) {
 // TestRules checks the promises of the agent: S26, S28 and S32 among others, in
 // this process and through a real one.
 func TestRules(t *testing.T) {
-	db, dsn := database(t)
+	db, dsn := schema(t)
 	mustExec(t, db, "CREATE TABLE moved (id serial)")
 	cases := []sdktest.Case{
 		{Name: "query", Action: "query", Input: `{"sql":"select cents from account where name = $1","args":["a"]}`},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -20,8 +19,6 @@ type config struct {
 	DedupeTable    string `agent:"dedupe_table,optional" default:"engine_effects" doc:"Table, perhaps with its schema, that exec records keys in; made when it is first needed."`
 	MaxRows        int    `agent:"max_rows,optional" default:"1000" doc:"Most rows a statement may return."`
 	MaxConnections int    `agent:"max_connections,optional" default:"10"`
-
-	table string // quoted
 }
 
 var tablePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}(\.[a-z_][a-z0-9_]{0,62})?$`)
@@ -38,11 +35,12 @@ func (s *agent) configure(_ context.Context, c config) error {
 	if c.MaxConnections < 1 || c.MaxConnections > 1000 {
 		return errors.New("max_connections: must be between 1 and 1000")
 	}
+	table := "" // quoted
 	for i, part := range strings.Split(c.DedupeTable, ".") {
 		if i > 0 {
-			c.table += "."
+			table += "."
 		}
-		c.table += pq.QuoteIdentifier(part)
+		table += pq.QuoteIdentifier(part)
 	}
 	cfg, err := connection(c.DSN)
 	if err != nil {
@@ -51,11 +49,8 @@ func (s *agent) configure(_ context.Context, c config) error {
 	if _, err := pq.NewConnectorConfig(cfg); err != nil {
 		return errors.New("dsn: is not understood")
 	}
-	s.conf, s.connector = c, newConnector(cfg)
-	s.db = sql.OpenDB(s.connector)
-	s.db.SetMaxOpenConns(c.MaxConnections)
-	s.db.SetMaxIdleConns(c.MaxConnections)
-	s.db.SetConnMaxIdleTime(time.Minute)
+	s.db = openDatabase(newConnector(cfg), c.MaxConnections, c.MaxRows)
+	s.effects = &dedupe{db: s.db, table: table}
 	return nil
 }
 

@@ -15,14 +15,18 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
+// A dedupe records in a table which idempotency keys had their effect, and with what
+// result.
+type dedupe struct {
+	db    *database
+	table string // quoted
+}
+
 // exec executes statements once for each idempotency key. The key is a row of
 // the dedupe table, inserted by the same transaction: a second call of the key
-// waits for the first one's end at that row and then finds its result there.
-func (s *agent) exec(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, error) {
-	sts, err := in.statements()
-	if err != nil {
-		return rowsOut{}, err
-	}
+// waits for the first one's end at that row and then finds its result there. codes are
+// the workflow's own, by SQLSTATE.
+func (e *dedupe) exec(ctx context.Context, c *sdk.Call, codes map[string]string, sts []statement) (rowsOut, error) {
 	if c.IdempotencyKey == "" {
 		return rowsOut{}, invalid("the call has no idempotency key")
 	}
@@ -32,16 +36,16 @@ func (s *agent) exec(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, erro
 	}
 	var out rowsOut
 	attempt := func() error {
-		return s.transact(ctx, c, in.Errors, nil, func(tx work) error {
+		return e.db.transact(ctx, c, codes, nil, func(tx work) error {
 			var err error
-			out, err = s.once(ctx, tx, c.IdempotencyKey, request, sts)
+			out, err = e.once(ctx, tx, c.IdempotencyKey, request, sts)
 			return err
 		})
 	}
 	err = attempt()
 	if errors.Is(err, errNoTable) {
-		if err := s.makeTable(ctx); err != nil {
-			return rowsOut{}, definite(ctx, c, in.Errors, err)
+		if err := e.makeTable(ctx); err != nil {
+			return rowsOut{}, definite(ctx, c, codes, err)
 		}
 		err = attempt()
 	}
@@ -51,8 +55,8 @@ func (s *agent) exec(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, erro
 // errNoTable says that the dedupe table does not exist yet.
 var errNoTable = &sdk.Failure{Code: sdk.CodeUnavailable, Message: "the dedupe table does not exist"}
 
-func (s *agent) once(ctx context.Context, tx work, key, request string, sts []statement) (rowsOut, error) {
-	insert := "INSERT INTO " + s.conf.table + " (key, request) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING"
+func (e *dedupe) once(ctx context.Context, tx work, key, request string, sts []statement) (rowsOut, error) {
+	insert := "INSERT INTO " + e.table + " (key, request) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING"
 	res, err := tx.ExecContext(ctx, insert, key, request)
 	if err != nil {
 		return rowsOut{}, noTable(err)
@@ -61,9 +65,9 @@ func (s *agent) once(ctx context.Context, tx work, key, request string, sts []st
 		if err != nil {
 			return rowsOut{}, fmt.Errorf("record the key: %w", err)
 		}
-		return s.recorded(ctx, tx.Tx, key, request)
+		return e.recorded(ctx, tx.Tx, key, request)
 	}
-	out, err := s.run(ctx, tx, sts)
+	out, err := tx.run(ctx, sts)
 	if err != nil {
 		return rowsOut{}, err
 	}
@@ -71,7 +75,7 @@ func (s *agent) once(ctx context.Context, tx work, key, request string, sts []st
 	if err != nil {
 		return rowsOut{}, fmt.Errorf("record the result: %w", err)
 	}
-	if _, err := tx.ExecContext(ctx, "UPDATE "+s.conf.table+" SET result = $2 WHERE key = $1", key, string(result)); err != nil {
+	if _, err := tx.ExecContext(ctx, "UPDATE "+e.table+" SET result = $2 WHERE key = $1", key, string(result)); err != nil {
 		return rowsOut{}, fmt.Errorf("record the result: %w", err)
 	}
 	return out, nil
@@ -85,10 +89,10 @@ type storedResult struct {
 
 // recorded returns what the first call of a key returned. request "" = whatever
 // it was.
-func (s *agent) recorded(ctx context.Context, tx *sql.Tx, key, request string) (rowsOut, error) {
+func (e *dedupe) recorded(ctx context.Context, tx *sql.Tx, key, request string) (rowsOut, error) {
 	var was string
 	var result []byte
-	err := tx.QueryRowContext(ctx, "SELECT request, result FROM "+s.conf.table+" WHERE key = $1", key).Scan(&was, &result)
+	err := tx.QueryRowContext(ctx, "SELECT request, result FROM "+e.table+" WHERE key = $1", key).Scan(&was, &result)
 	if err != nil {
 		return rowsOut{}, noTable(err)
 	}
@@ -106,8 +110,8 @@ func (s *agent) recorded(ctx context.Context, tx *sql.Tx, key, request string) (
 
 // lookup tells what became of a key. The row it tries to insert makes it wait
 // for a transaction that is still at work on the key.
-func (s *agent) lookup(ctx context.Context, c *sdk.Call, _ execIn) (out rowsOut, done bool, err error) {
-	x, err := s.session(ctx)
+func (e *dedupe) lookup(ctx context.Context, c *sdk.Call) (out rowsOut, done bool, err error) {
+	x, err := e.db.session(ctx)
 	if err != nil {
 		return rowsOut{}, false, sdk.Unknown(err, sdk.CodeUnavailable)
 	}
@@ -119,7 +123,7 @@ func (s *agent) lookup(ctx context.Context, c *sdk.Call, _ execIn) (out rowsOut,
 	}
 	defer tx.Rollback() //nolint:errcheck // nothing was changed
 	defer func() { x.failed(err) }()
-	insert := "INSERT INTO " + s.conf.table + " (key, request) VALUES ($1, '') ON CONFLICT (key) DO NOTHING"
+	insert := "INSERT INTO " + e.table + " (key, request) VALUES ($1, '') ON CONFLICT (key) DO NOTHING"
 	res, err := tx.ExecContext(ctx, insert, c.IdempotencyKey)
 	if err != nil {
 		if errors.Is(noTable(err), errNoTable) {
@@ -134,14 +138,14 @@ func (s *agent) lookup(ctx context.Context, c *sdk.Call, _ execIn) (out rowsOut,
 	if n > 0 {
 		return rowsOut{}, false, nil
 	}
-	out, err = s.recorded(ctx, tx, c.IdempotencyKey, "")
+	out, err = e.recorded(ctx, tx, c.IdempotencyKey, "")
 	return out, err == nil, err
 }
 
 // makeTable makes the dedupe table. The lock keeps two who find it missing from
 // failing at each other.
-func (s *agent) makeTable(ctx context.Context) error {
-	x, err := s.session(ctx)
+func (e *dedupe) makeTable(ctx context.Context) error {
+	x, err := e.db.session(ctx)
 	if err != nil {
 		return fmt.Errorf("make the dedupe table: %w", err)
 	}
@@ -154,7 +158,7 @@ func (s *agent) makeTable(ctx context.Context) error {
 	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
 	for _, text := range []string{
 		"SELECT pg_advisory_xact_lock(hashtextextended('engine-agent-sql dedupe table', 0))",
-		"CREATE TABLE IF NOT EXISTS " + s.conf.table + " (key text PRIMARY KEY, request text NOT NULL, result jsonb, at timestamptz NOT NULL DEFAULT now())",
+		"CREATE TABLE IF NOT EXISTS " + e.table + " (key text PRIMARY KEY, request text NOT NULL, result jsonb, at timestamptz NOT NULL DEFAULT now())",
 	} {
 		if _, err := tx.ExecContext(ctx, text); err != nil {
 			x.failed(err)

@@ -22,10 +22,10 @@ const maxBytes = 512 << 10
 // run executes statements in order and returns the rows of the last one. Each is
 // prepared: a prepared statement is a single one, so that text cannot bring in a
 // second, such as COMMIT.
-func (s *agent) run(ctx context.Context, tx work, sts []statement) (rowsOut, error) {
+func (tx work) run(ctx context.Context, sts []statement) (rowsOut, error) {
 	out := rowsOut{Rows: []any{}}
 	for i, st := range sts {
-		rows, n, err := s.runOne(ctx, tx, st)
+		rows, n, err := tx.runOne(ctx, st)
 		if err != nil {
 			if len(sts) > 1 {
 				err = fmt.Errorf("statements[%d]: %w", i, err)
@@ -40,7 +40,7 @@ func (s *agent) run(ctx context.Context, tx work, sts []statement) (rowsOut, err
 	return out, nil
 }
 
-func (s *agent) runOne(ctx context.Context, tx work, st statement) (rows []any, n int64, err error) {
+func (tx work) runOne(ctx context.Context, st statement) (rows []any, n int64, err error) {
 	rows = []any{}
 	stmt, err := tx.PrepareContext(ctx, st.SQL)
 	if err != nil {
@@ -78,9 +78,9 @@ func (s *agent) runOne(ctx context.Context, tx work, st statement) (rows []any, 
 			return nil, 0, err
 		}
 		rows = append(rows, row)
-		if bytes += size; len(rows) > s.conf.MaxRows || bytes > maxBytes {
+		if bytes += size; len(rows) > tx.maxRows || bytes > maxBytes {
 			return nil, 0, &sdk.Failure{Code: codeTooManyRows, Permanent: true, Message: fmt.Sprintf(
-				"the statement returns more than %d rows or %d bytes", s.conf.MaxRows, maxBytes)}
+				"the statement returns more than %d rows or %d bytes", tx.maxRows, maxBytes)}
 		}
 	}
 	return rows, int64(len(rows)), cursor.Err()

@@ -27,17 +27,33 @@ type session struct {
 	broken bool
 }
 
+// A database hands out connections and runs transactions on them.
+type database struct {
+	*sql.DB
+	connector *connector
+	maxRows   int // that a statement may return
+}
+
+// openDatabase does not connect yet.
+func openDatabase(c *connector, maxConnections, maxRows int) *database {
+	db := sql.OpenDB(c)
+	db.SetMaxOpenConns(maxConnections)
+	db.SetMaxIdleConns(maxConnections)
+	db.SetConnMaxIdleTime(time.Minute)
+	return &database{DB: db, connector: c, maxRows: maxRows}
+}
+
 // session takes a connection for a call. When ctx ends, the connection is closed,
 // whatever it is doing. The caller must call close.
-func (s *agent) session(ctx context.Context) (*session, error) {
-	conn, err := s.db.Conn(ctx)
+func (d *database) session(ctx context.Context) (*session, error) {
+	conn, err := d.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	x := &session{Conn: conn}
 	err = conn.Raw(func(raw any) error {
 		if c, ok := raw.(driver.Conn); ok {
-			x.socket = s.connector.socket(c)
+			x.socket = d.connector.socket(c)
 		}
 		if x.socket == nil {
 			return driver.ErrBadConn
@@ -55,6 +71,7 @@ func (s *agent) session(ctx context.Context) (*session, error) {
 type work struct {
 	*sql.Tx
 	session *session
+	maxRows int // that a statement may return
 }
 
 // failed notes an error of a statement. After any error but the database's own

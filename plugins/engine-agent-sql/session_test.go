@@ -19,7 +19,7 @@ func raise(n int) string {
 // The driver does not read error messages over 30,000 bytes and loses the thread of
 // the protocol. Such a connection must end: ten of them would block the agent.
 func TestLongErrorMessage(t *testing.T) {
-	db, dsn := database(t)
+	db, dsn := schema(t)
 	a := open(t, in{"dsn": dsn, "max_connections": 2})
 	for n := range 5 {
 		for _, action := range []string{"exec", "exec_plain"} {
@@ -43,7 +43,7 @@ func TestLongErrorMessage(t *testing.T) {
 
 // A secret in a long message reaches the engine whole or not at all.
 func TestMessageKeepsSecretsWhole(t *testing.T) {
-	_, dsn := database(t)
+	_, dsn := schema(t)
 	a := open(t, in{"dsn": dsn})
 	reply := invoke(t, a, "exec_plain", in{"sql": "select (repeat('x', 1995) || $1)::int", "args": []any{"sw0rd-fish"}})
 	if reply.Outcome != sdk.OutcomeFailed || !strings.Contains(reply.Message, "xxx") || strings.Contains(reply.Message, "sw0r") {
@@ -53,7 +53,7 @@ func TestMessageKeepsSecretsWhole(t *testing.T) {
 
 // Nothing of a call's session reaches the next call.
 func TestSessionIsReset(t *testing.T) {
-	db, dsn := database(t)
+	db, dsn := schema(t)
 	a := open(t, in{"dsn": dsn, "max_connections": 1})
 	first := invoke(t, a, "exec_plain", in{"statements": []any{
 		in{"sql": "select pg_backend_pid() as pid"},
@@ -98,7 +98,7 @@ func TestSessionIsReset(t *testing.T) {
 // When a call's context ends its connection ends, whatever the server is doing, and
 // the agent has the connection's place back.
 func TestConnectionEndsWithItsCall(t *testing.T) {
-	db, dsn := database(t)
+	db, dsn := schema(t)
 	a := open(t, in{"dsn": dsn, "max_connections": 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan sdk.Reply, 1)

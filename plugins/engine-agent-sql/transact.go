@@ -15,8 +15,8 @@ import (
 // transact runs fn in one transaction and commits it. Whatever goes wrong before
 // COMMIT is sent is a definite failure: the database undoes it. After that only
 // the database's own refusal is one; everything else is not known.
-func (s *agent) transact(ctx context.Context, c *sdk.Call, codes map[string]string, opts *sql.TxOptions, fn func(work) error) error {
-	x, err := s.session(ctx)
+func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]string, opts *sql.TxOptions, fn func(work) error) error {
+	x, err := d.session(ctx)
 	if err != nil {
 		return definite(ctx, c, codes, fmt.Errorf("connect: %w", err))
 	}
@@ -26,7 +26,7 @@ func (s *agent) transact(ctx context.Context, c *sdk.Call, codes map[string]stri
 		x.failed(err)
 		return definite(ctx, c, codes, fmt.Errorf("begin: %w", err))
 	}
-	if err := fn(work{tx, x}); err != nil {
+	if err := fn(work{tx, x, d.maxRows}); err != nil {
 		x.failed(err)
 		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) && !x.broken {
 			// The connection is lost, and the transaction with it.
