@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A mailbox keeps messages until their runs have answered them.
-type mailbox struct {
+// An inboxRole keeps messages until their runs have answered them.
+type inboxRole struct {
 	*state
 	*hands
 	*hints
@@ -20,7 +20,7 @@ type mailbox struct {
 
 // Post puts a message into its run's inbox and hints at it. Returns
 // ErrNotFound if there is no such run.
-func (s *mailbox) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
+func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
 	}
@@ -48,7 +48,7 @@ func (s *mailbox) Post(ctx context.Context, m store.Message) (store.MessageID, e
 
 // Messages returns up to limit messages of a run behind one of them, in order of
 // arrival.
-func (s *mailbox) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (s *inboxRole) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (s *mailbox) Messages(ctx context.Context, run machine.RunID, after store.M
 }
 
 // Discard removes messages of a run that has ended.
-func (s *mailbox) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+func (s *inboxRole) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (s *mailbox) Discard(ctx context.Context, run machine.RunID, ids []store.Me
 }
 
 // consumeLocked removes messages of a run; those of others stay.
-func (s *mailbox) consumeLocked(run machine.RunID, ids []store.MessageID) {
+func (s *inboxRole) consumeLocked(run machine.RunID, ids []store.MessageID) {
 	if len(ids) == 0 {
 		return
 	}
@@ -90,7 +90,7 @@ func (s *mailbox) consumeLocked(run machine.RunID, ids []store.MessageID) {
 // waitingLocked returns up to limit runs for which messages wait and that are
 // the engine's, or nobody's, in turn: ended ones whose owner is gone are
 // nobody's too.
-func (s *mailbox) waitingLocked(id store.EngineID, limit int) []machine.RunID {
+func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []machine.RunID {
 	var runs []machine.RunID
 	after := s.turns.After(id)
 	for run := range s.inbox {

@@ -102,7 +102,7 @@ func (w *Writer) send(ctx context.Context, token int64, batch []store.Transition
 type journal struct {
 	*state
 	*hints
-	*mailbox
+	*inboxRole
 	*evidence
 	token int64 // last commit token
 

@@ -14,7 +14,7 @@ type membership struct {
 	*state
 	*hands
 	*hints
-	*mailbox
+	*inboxRole
 	engines store.EngineID       // last number given
 	passes  map[string]time.Time // not before
 }

@@ -29,7 +29,7 @@ type Store struct {
 	*membership
 	*hands
 	*hints
-	*mailbox
+	*inboxRole
 	*journal
 	*finder
 	*views
@@ -116,13 +116,13 @@ func New(o Options) *Store {
 	}
 	inHand := &hands{state: st, deaths: make(map[machine.RunID]int)}
 	listeners := &hints{state: st}
-	posted := &mailbox{state: st, hands: inHand, hints: listeners}
+	posted := &inboxRole{state: st, hands: inHand, hints: listeners}
 	kept := &evidence{state: st}
 	return &Store{
-		state: st, hands: inHand, hints: listeners, mailbox: posted, evidence: kept,
+		state: st, hands: inHand, hints: listeners, inboxRole: posted, evidence: kept,
 		definitions: &definitions{state: st, settings: make(map[string]string), defs: make(map[string]store.Definition)},
-		membership:  &membership{state: st, hands: inHand, hints: listeners, mailbox: posted, passes: make(map[string]time.Time)},
-		journal:     &journal{state: st, hints: listeners, mailbox: posted, evidence: kept},
+		membership:  &membership{state: st, hands: inHand, hints: listeners, inboxRole: posted, passes: make(map[string]time.Time)},
+		journal:     &journal{state: st, hints: listeners, inboxRole: posted, evidence: kept},
 		finder:      &finder{state: st, hands: inHand},
 		views:       &views{state: st, evidence: kept},
 		retention:   &retention{state: st, evidence: kept},
