@@ -11,7 +11,7 @@ import (
 
 // A fold that counts facts finds as many as are told, and comes to the same
 // state.
-func TestApplyCounted(t *testing.T) {
+func TestFactsAreCountedWhileApplying(t *testing.T) {
 	wf := flow(do("a", each("x", "y", "z"), tries(3)), do("b", after("a")))
 	told, counted := machine.NewState(), machine.NewState()
 	events := []machine.Event{

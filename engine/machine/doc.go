@@ -17,8 +17,12 @@
 //	act(rec.Commands())  // only now, and only by who committed
 //	wake(state.NextDue()) // deliver TimePassed then
 //
-// Who decides often gives Input.Scratch, so that decisions share their memory;
-// who only wants a state reads its rows with Scratch.Fold.
+// An engine that decides often gives Input.Scratch, so that decisions share their memory.
+// A reader that only wants a state folds rows with a Loader (package wire does).
+//
+// In: a definition, a state and an event. Out: a record, and the state after it. The data
+// of a run are in package model, their bytes in wire, and texts for people in story. The
+// package may touch nothing but the state that it is given.
 //
 // A state is the fold of its run's records. Records hold what was decided, not
 // only what happened, so that a newer engine reads an old journal to the same

@@ -7,7 +7,7 @@ import (
 )
 
 // A Record is one step of a run's history: what happened and what was decided
-// about it. Records are made by Decide or DecodeRecords, folded by
+// about it. Records are made by Decide or read from a journal, folded by
 // State.Apply, and never changed.
 type Record struct {
 	at    model.Instant
