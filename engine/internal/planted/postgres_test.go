@@ -40,7 +40,7 @@ var postgresFaults = []fault{
 		name: "a succeeded run keeps its key from a submission that goes alone",
 		in:   "engine/store/postgres.(*submission).claimKey",
 		old:  "storekit.HoldsKey(machine.RunState(state))",
-		new:  "!machine.RunState(state).Final()",
+		new:  "storekit.HoldsKey(machine.RunState(state)) && !machine.RunState(state).Final()",
 		by:   catches("engine/store/postgres", "^TestSubmissionAloneFindsAHeldKey$"),
 	},
 	{

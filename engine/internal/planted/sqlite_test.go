@@ -148,7 +148,7 @@ var sqliteFaults = []fault{
 	{
 		name: "the states of more than four instances are kept in the embedded store",
 		in:   "engine/store/sqlite.(*landing).append",
-		old:  "if wide != nil {", new: "if wide != nil && token < 0 {",
+		old:  "if wide != nil {", new: "if wide != nil && x.token < 0 {",
 		by: catches("engine/store/sqlite", "^TestRetain$|^TestViewOfAWideRun$|^TestStore$/^view$"),
 	},
 	{

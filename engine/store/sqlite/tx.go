@@ -24,7 +24,7 @@ type noRow struct{ err error }
 // Scan returns the reason.
 func (r noRow) Scan(...any) error { return r.err }
 
-// stmt returns a prepared statement; Store.mu is held.
+// stmt returns a prepared statement; file.mu is held.
 func (x *tx) stmt(query string) (*sql.Stmt, error) {
 	if st, ok := x.s.stmts[query]; ok {
 		return st, nil

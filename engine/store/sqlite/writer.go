@@ -93,7 +93,7 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 			out[bad.item].Err = bad
 			continue
 		case hopeless(err) || !doubt && (!errors.As(err, &lost) || full(err)):
-			return nil, err // nothing landed
+			return nil, err // the outcome is open if an earlier sending lost its answer (decision 0018)
 		}
 		// Whether it landed is in doubt: the same batch, under the same token.
 		if doubt {
