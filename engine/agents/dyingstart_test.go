@@ -54,7 +54,8 @@ func TestProcessThatDiesAtItsStart(t *testing.T) {
 			if (err != nil) != c.fails {
 				t.Errorf("after %d deaths: Check = %v", c.deaths, err)
 			}
-			if n := starts(); n != c.starts {
+			// After a check that failed, the pool goes on to start processes.
+			if n := starts(); n < c.starts || n > c.starts && !c.fails {
 				t.Errorf("after %d deaths: %d processes were started, want %d", c.deaths, n, c.starts)
 			}
 		}
