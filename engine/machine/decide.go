@@ -8,15 +8,14 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// Decide says what an event means for a run: what ends, what starts, what is
-// owed. It first lets time pass to in.At, so that whatever is due then has
-// expired before the event is looked at, and then handles the event. It is
-// total and deterministic and changes nothing: the caller commits the record
-// and then applies it. A record that is Empty need not be committed.
+// Decide returns what an event changes in a run: what ends, what starts, and which calls
+// and alerts follow. It first lets time pass to in.At, so that everything due by then
+// expires before the event is handled. It handles every event, gives the same record for
+// the same input, and changes nothing: the caller commits the record and then applies it.
+// A record that is Empty need not be committed.
 //
-// Only Started is meaningful for a state without records. An answer that
-// reached an engine earlier than it is decided on may be given with in.At of
-// its arrival, but never before State.Last.
+// A state without records accepts only Started. For an answer that reached an engine
+// before it is decided, in.At may be the time of its arrival, but never before State.Last.
 func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 	d := in.Scratch.decider()
 	d.open(wf, s, in)
@@ -30,7 +29,7 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
-			return d.engineLost(ev) // before time passes: nothing of the run is looked at
+			return d.engineLost(ev) // before time passes: reading the run may be what ended the engines
 		}
 		d.live()
 	}
@@ -41,7 +40,7 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 // live handles an event of a run that has not ended.
 func (d *decider) live() {
 	if ev, ok := d.in.Event.(AttemptDeferred); ok {
-		d.deferral(ev) // before its complete-by is looked at: what was not sent cannot be unknown
+		d.deferral(ev) // before complete-by is checked: a call that was not sent has no unknown outcome
 	}
 	d.pass()
 	switch ev := d.in.Event.(type) {
@@ -92,7 +91,7 @@ func (d *decider) isOpen(id AttemptID) bool {
 	return a != nil && a.Status == model.AttemptOpen
 }
 
-// afterEnd answers what reaches a finished run: nothing changes any more.
+// afterEnd handles an event of a finished run: nothing changes any more.
 func (d *decider) afterEnd() Record {
 	r := d.nothing()
 	switch ev := d.in.Event.(type) {
@@ -125,15 +124,15 @@ type decider struct {
 
 	event   Event
 	run     model.Run
-	head    model.Head    // of run: its own
-	trouble model.Trouble // of run: its own
+	head    model.Head    // the draft's copy of run's
+	trouble model.Trouble // the draft's copy of run's
 	draft   draft
 	added   int // nodes beyond the state's
 
 	commands []Command
 	names    []NodeName
 	late     bool // an answer to no open attempt
-	stray    bool // a progress of no open attempt
+	stray    bool // a sign of progress of no open attempt
 	secret   bool // the event holds bytes that may be sensitive
 
 	grown int64 // bytes of values that this decision adds
@@ -149,7 +148,7 @@ type decider struct {
 	undo   queue // nodes whose undo may be possible now
 	passed queue // steps whose undo has passed
 
-	seen seen // by expressions
+	seen seen // scope and settings that expressions of this decision use
 }
 
 // A use is how many slots of an agent are taken.
@@ -165,7 +164,7 @@ func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 	d.head, d.trouble = *s.run.Head, *s.run.Trouble
 	d.run.Head, d.run.Trouble = &d.head, &d.trouble
 	d.at = max(model.ToInstant(in.At), s.run.Last)
-	s.private = false // the record may share nodes with it
+	s.private = false // from now on the record may share nodes with the state
 	d.event = normal(in.Event)
 	if s.cache == nil || s.cache.pending {
 		s.cache = &cache{}
@@ -202,7 +201,7 @@ func (d *decider) step(n *model.Node) *dsl.Step { return d.wf.Steps[n.Step] }
 // name returns a node's name as people write it.
 func (d *decider) name(i int) string { return model.NodeName(d.wf, i, d.get(i)) }
 
-// advance does everything that has become possible, until nothing more is.
+// advance starts and ends whatever can start or end now, until nothing more can.
 func (d *decider) advance() {
 	d.drain()
 	d.wakeUp()
@@ -255,7 +254,7 @@ func (d *decider) record() Record {
 		}
 	}
 	if stray := d.late || d.stray; stray && (r.run != nil || len(r.nodes) > 0) {
-		r.event = TimePassed{} // only time had an effect
+		r.event = TimePassed{} // the event itself had no effect
 	}
 	if r.Empty() {
 		r.commands = nil
@@ -263,9 +262,9 @@ func (d *decider) record() Record {
 	return r
 }
 
-// lastAlerts returns the commands without the alerts that this very decision
-// has put right, or has repeated. A run that needed a person before and does now
-// has not turned: the person who tried in vain learns it from the answer (I9).
+// lastAlerts returns the commands without alerts whose cause this same decision has
+// removed, and without repeated alerts. A run that needed a person before and needs one
+// now raises no new alert: the person who acted learns it from the answer (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands
@@ -293,7 +292,7 @@ func (d *decider) lastAlerts() []Command {
 // original returns the node that a patch is measured against.
 func (d *decider) original(i int) *model.Node { return d.s.before(i) }
 
-// liveNodes counts the nodes that will move by themselves.
+// liveNodes counts the nodes that will move without a person.
 func (d *decider) liveNodes() int32 {
 	live := d.s.run.Live
 	for k := range d.draft.list {
@@ -308,7 +307,7 @@ func (d *decider) liveNodes() int32 {
 	return live
 }
 
-// runState is the state that the flags amount to.
+// runState derives the run's state from its flags.
 func (d *decider) runState() RunState {
 	r := &d.run
 	switch {

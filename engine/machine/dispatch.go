@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// action returns what a call of this kind invokes.
+// action returns the action that a call of this kind invokes.
 func (d *decider) action(n *model.Node, kind model.CallKind) *dsl.Action {
 	step := d.step(n)
 	if (kind == model.CallUndo || kind == model.CallUndoLookup) && step.Undo != nil {
@@ -20,14 +20,14 @@ func (d *decider) action(n *model.Node, kind model.CallKind) *dsl.Action {
 
 func (d *decider) agentOf(n *model.Node, kind model.CallKind) string { return d.action(n, kind).Agent }
 
-// halted reports whether nothing may be dispatched.
+// halted reports whether no call may be dispatched.
 func (d *decider) halted() bool {
 	return d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward
 }
 
-// canStart reports whether a call of the agent may start now. What the shell
-// says about slots is newer than what the run remembers, except that a free
-// slot is no answer to a call that was refused: that waits for its time.
+// canStart reports whether a call of the agent may start now. The shell's word about
+// slots is newer than the run's memory of them. But a call that was refused until a time
+// waits for that time, even if a slot is free.
 func (d *decider) canStart(agent string) bool {
 	if d.halted() || d.refusedNow(agent) {
 		return false
@@ -74,7 +74,7 @@ func (d *decider) take(agent string) {
 	d.used = append(d.used, use{agent, 1})
 }
 
-// hold makes a node wait for its agent; it burns no attempt (S65).
+// hold makes a node wait for its agent. Waiting uses up no attempt (S65).
 func (d *decider) hold(i int, agent string) {
 	if until, why, news := d.news(agent); news {
 		d.wait(i, agent, until, why)
@@ -88,9 +88,8 @@ func (d *decider) hold(i int, agent string) {
 	d.wait(i, agent, d.run.Holds[k].Until, d.run.Holds[k].Why)
 }
 
-// news returns what the shell says about an agent of which nothing can start,
-// if that is newer than what the run remembers. After a refused call only
-// another time is news.
+// news returns the shell's word about an agent that takes no call now, if that differs
+// from the run's memory. After a refused call only another time counts as different.
 func (d *decider) news(agent string) (until model.Instant, why string, news bool) {
 	slot, limited := d.in.Slots[agent]
 	until = model.ToInstant(slot.Until)
@@ -100,8 +99,8 @@ func (d *decider) news(agent string) (until model.Instant, why string, news bool
 	return until, slot.Why, true
 }
 
-// refused returns before when no call of the agent starts because one was not
-// sent; 0 = none was.
+// refused returns the time before which no call of the agent starts, because a call was
+// refused before it was sent; 0 = no call was refused.
 func (d *decider) refused(agent string) model.Instant {
 	k := slices.IndexFunc(d.run.Holds, func(h model.Hold) bool { return h.Agent == agent })
 	if k < 0 || k >= len(d.run.Refused) {
@@ -122,12 +121,12 @@ func (d *decider) refuseUntil(k int, until model.Instant) {
 	d.run.Refused = refused
 }
 
-// wait puts a node into the queue for an agent and notes until when nothing
-// can start there. Who waits keeps its place. It returns the agent's place in
-// run.holds.
+// wait puts a node into the queue for an agent, and notes until when the agent takes no
+// call. A node that is in the queue already keeps its place. It returns the agent's index
+// in run.holds.
 func (d *decider) wait(i int, agent string, until model.Instant, why string) int {
 	if until <= d.at {
-		until = 0 // an engine that frees a slot says so
+		until = 0 // no time is needed: the engine sends an event when a slot is free
 	}
 	k := d.noteHold(agent, until, why)
 	n := d.edit(i)
@@ -142,7 +141,7 @@ func (d *decider) wait(i int, agent string, until model.Instant, why string) int
 	return k
 }
 
-// noteHold returns the agent's place in run.holds.
+// noteHold returns the agent's index in run.holds, and adds the agent if it is missing.
 func (d *decider) noteHold(agent string, until model.Instant, why string) int {
 	k := slices.IndexFunc(d.run.Holds, func(h model.Hold) bool { return h.Agent == agent })
 	h := model.Hold{Agent: agent, Until: until, Why: why}
@@ -155,7 +154,7 @@ func (d *decider) noteHold(agent string, until model.Instant, why string) int {
 		d.run.Holds[k] = h
 	}
 	if d.refused(agent) != until {
-		d.refuseUntil(k, 0) // it waits for something else now
+		d.refuseUntil(k, 0) // the refusal no longer is the reason for the wait
 	}
 	return k
 }

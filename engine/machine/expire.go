@@ -17,9 +17,8 @@ const (
 	CodeOutcomeUnknown   = "outcome_unknown"   // an undo is impossible because nobody knows what there is to undo
 )
 
-// pass lets time pass to the event's time: the run's deadlines expire before
-// those of steps, those before attempts, so that of several the outermost is
-// reported.
+// pass lets time pass to the event's time. Deadlines of the run expire first, then those
+// of steps, then attempts. If several have passed, the outermost one is reported.
 func (d *decider) pass() {
 	d.passRun()
 	var due []int
@@ -42,7 +41,7 @@ func ascending(nodes []int) []int {
 	return slices.Compact(nodes)
 }
 
-// passRun looks at the run's own two deadlines (S57).
+// passRun expires the run's own two deadlines (S57).
 func (d *decider) passRun() {
 	r := &d.run
 	if d.deadlineRuns() && r.Deadline <= d.at {
@@ -71,8 +70,7 @@ func (d *decider) passRun() {
 	}
 }
 
-// deadlineRuns reports whether the passing of the run's deadline would still
-// mean something.
+// deadlineRuns reports whether the run's deadline can still change the run.
 func (d *decider) deadlineRuns() bool { return d.run.DeadlineRuns() }
 
 // passDeadline expires the deadline of a step or of an undo. Nothing expires
@@ -114,7 +112,7 @@ func (d *decider) passAll(i int, m model.Miss) {
 			continue
 		}
 		if n.Fwd.Ready == 0 {
-			a.Active++ // it never began; it ends as if it had
+			a.Active++ // the instance never began: its end subtracts one all the same
 		}
 		d.closeAttempts(k, sdk.CodeTimeout)
 		d.abandon(k)
@@ -145,7 +143,7 @@ func (d *decider) passAttempts(i int) {
 			continue
 		}
 		message := "no answer by complete-by"
-		if a.CompleteBy > d.at { // it may go on until then, but nobody waits for it
+		if a.CompleteBy > d.at { // the call may run until then, but its answer no longer counts
 			message = "no heartbeat in time"
 			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.Call)}})
 		}
@@ -157,7 +155,7 @@ func (d *decider) passAttempts(i int) {
 	}
 }
 
-// closeAttempts ends all open attempts of a node: what they did is unknown.
+// closeAttempts ends all open attempts of a node. Their outcome is unknown.
 func (d *decider) closeAttempts(i int, code string) {
 	n := d.edit(i)
 	for k := range n.Attempts {
@@ -167,8 +165,8 @@ func (d *decider) closeAttempts(i int, code string) {
 	}
 }
 
-// closeUnknown ends an attempt that may have taken effect and that may still
-// be at work until its complete-by and some more.
+// closeUnknown ends an attempt whose outcome is unknown. The agent may still work on it
+// until its complete-by and a safety margin after that.
 func (d *decider) closeUnknown(i int, a *model.Attempt, code, message string) {
 	n := d.edit(i)
 	a.Status, a.Ended, a.Said = model.AttemptUnknown, d.at, model.Said(code, message)

@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// accept makes the run out of its first event: the initial state of the run
-// and of all its steps (S14).
+// accept handles the first event. It sets the initial state of the run and of all its
+// steps (S14).
 func (d *decider) accept(ev Started) {
 	r := &d.run
 	r.ID, r.Name, r.Key = ev.RunID, ev.Name, ev.Key
@@ -74,8 +74,8 @@ func (d *decider) begin(i int) {
 	d.launch.push(i)
 }
 
-// wanted evaluates a node's condition, if it has one. A node whose work is not
-// wanted ends here.
+// wanted evaluates a node's condition, if it has one. If the condition is false the node
+// ends as skipped.
 func (d *decider) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	if when == nil {
 		return true
@@ -198,7 +198,7 @@ func (d *decider) aggregate(i int) {
 	}
 	if a.Over == a.Count {
 		if d.anyHopeless(i, i) {
-			return // an operator has to find out first
+			return // an operator has to settle an unknown outcome first
 		}
 		d.edit(i).Fwd.Blame(model.Miss{})
 		d.endForward(i, StepSucceeded)
@@ -219,8 +219,8 @@ func (d *decider) tolerated(i int) int {
 	return settings.MaxFailures(a.Count)
 }
 
-// missed decides what follows a failure in the forward part. The outcome is
-// looked up first where it is unknown and the action can be asked.
+// missed decides what follows a failed or unknown forward attempt. If the outcome is
+// unknown and the action has a lookup, the lookup comes first.
 func (d *decider) missed(i int, m model.Miss) {
 	n := d.edit(i)
 	n.Fwd.Blame(m)
@@ -232,7 +232,7 @@ func (d *decider) missed(i int, m model.Miss) {
 	d.follow(i, m)
 }
 
-// lookUp asks for the outcome once nobody can be at work any more.
+// lookUp plans the lookup for the time when no earlier attempt can be at work any more.
 func (d *decider) lookUp(i int) {
 	n := d.edit(i)
 	n.Fwd.Kind = model.CallLookup
@@ -243,7 +243,7 @@ func (d *decider) lookUp(i int) {
 	d.launch.push(i)
 }
 
-// lookupMissed handles a lookup that brought no answer.
+// lookupMissed handles a lookup that did not find out the outcome.
 func (d *decider) lookupMissed(i int) {
 	n := d.edit(i)
 	if n.Fwd.Lookups++; n.Fwd.Lookups < maxLookups {
@@ -253,9 +253,8 @@ func (d *decider) lookupMissed(i int) {
 	d.follow(i, n.Fwd.Blamed())
 }
 
-// follow is the order after a failed attempt: repeat, cool down, catch, give
-// up. While another attempt is open that may still bring a result, nothing is
-// given up.
+// follow tries, after a failed attempt, in this order: repeat, cool down, catch, give up.
+// It does not give up while another attempt is open, because that may still succeed.
 func (d *decider) follow(i int, m model.Miss) {
 	n := d.edit(i)
 	if n.Undo != model.UndoNone {
@@ -304,7 +303,7 @@ func (d *decider) catches(i int, m model.Miss) bool {
 	var out dsl.Value
 	if c.Output != nil {
 		if out, err = c.Output(d.scope(n)); err != nil {
-			return false // the original failure stands
+			return false // the original failure counts
 		}
 		if _, ok := d.grow("catch.output", len(out.JSON())); !ok {
 			return false
@@ -315,8 +314,8 @@ func (d *decider) catches(i int, m model.Miss) bool {
 	return true
 }
 
-// giveUp ends a node as failed for good. exhausted says that the failure could
-// have been repeated, had attempts or time been left.
+// giveUp ends a node as failed for good. exhausted says that the failure allowed another
+// attempt, but that no attempts or no time were left.
 func (d *decider) giveUp(i int, m model.Miss, exhausted bool) {
 	n := d.edit(i)
 	if !n.Item {
@@ -340,8 +339,8 @@ func (d *decider) giveUp(i int, m model.Miss, exhausted bool) {
 	}
 }
 
-// hopeless reports whether nobody can find out or undo what a node may have
-// left behind: the last rung of the ladder.
+// hopeless reports whether neither a lookup nor an undo can deal with the effect that a
+// node may have. Then only a person can.
 func (d *decider) hopeless(i int) bool { return hopeless(d.wf, d.get(i)) }
 
 func hopeless(wf *dsl.Workflow, n *model.Node) bool {
@@ -361,7 +360,7 @@ func (d *decider) failed(step, i int, m model.Miss, exhausted bool) {
 	f := d.failure(step, m)
 	switch {
 	case d.run.Parked || d.run.Phase == model.PhaseUndo:
-		return // recorded; an operator decides
+		return // the failure is recorded, and an operator decides
 	case d.run.Passed, d.pivotOpen(), d.anyHopeless(step, i):
 		d.park(f)
 	case exhausted && d.exhausted(step) == dsl.ExhaustedPark:
@@ -375,8 +374,8 @@ func (d *decider) failed(step, i int, m model.Miss, exhausted bool) {
 	}
 }
 
-// anyHopeless looks at the node that failed; when a for_each step's deadline
-// has passed, at all its instances.
+// anyHopeless checks the node that failed. If the deadline of a for_each step has
+// passed, it checks all instances.
 func (d *decider) anyHopeless(step, i int) bool {
 	if i != step || !d.get(step).Expanded {
 		return d.hopeless(i)
@@ -399,12 +398,12 @@ func (d *decider) exhausted(step int) dsl.Exhausted {
 	return settings.Retry.OnExhausted
 }
 
-// failure is what expressions and people see of a failure that turns the run.
+// failure returns the failure that turns the run, as expressions and people see it.
 func (d *decider) failure(i int, m model.Miss) dsl.Failure {
 	return dsl.Failure{Step: d.step(d.get(i)).Name, Code: m.Code, Message: m.Message}
 }
 
-// pause lets the working track wait until a time.
+// pause makes the forward part or the undo of a node, whichever is active, wait until a time.
 func (d *decider) pause(i int, until model.Instant) {
 	n := d.edit(i)
 	t := n.Track()
@@ -415,7 +414,7 @@ func (d *decider) pause(i int, until model.Instant) {
 	}
 }
 
-// wakeUp lets go on what has paused long enough.
+// wakeUp continues nodes whose pause has ended.
 func (d *decider) wakeUp() {
 	if d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward {
 		return

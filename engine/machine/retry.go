@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// transient are the codes that are worth another try, whether the agent or the
-// engine gives them.
+// transient are the codes after which another attempt may succeed. Agents and the engine
+// give them.
 var transient = []string{
 	sdk.CodeUnavailable, sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeRateLimited, sdk.CodeAborted,
 }
@@ -33,7 +33,7 @@ func (d *decider) repeatable(i int, m model.Miss) bool {
 		}
 	}
 	if m.Kind == model.MissCondition && n.Done && !again {
-		return false // it has been done: doing it again is not a repetition
+		return false // the effect exists: another attempt would do it twice
 	}
 	return MayRepeat(m, settings.Retry, step.Do.Idempotent, step.Retryable)
 }
@@ -60,8 +60,8 @@ func MayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string
 
 // repeat plans the next attempt of this round, if attempts and time are left.
 // The ceiling is compared with the attempts of the present round (S64, S79).
-// late reports that only time was missing: the backoff would end after
-// complete-by, and so it is not slept.
+// late reports that only time is missing: the pause would end after complete-by, so no
+// attempt is planned.
 func (d *decider) repeat(i int) (planned, late bool) {
 	n := d.edit(i)
 	settings, err := d.settings(n)
@@ -92,8 +92,8 @@ func attemptsLeft(t *model.Track, r dsl.Retry) bool {
 	return r.MaxAttempts == dsl.Unbounded || int(t.Attempt) < r.MaxAttempts
 }
 
-// coolDown plans a fresh round of attempts after a long pause that holds
-// nothing (S41).
+// coolDown plans a new round of attempts after a long pause. A node that pauses holds no
+// slot (S41).
 func (d *decider) coolDown(i int) bool {
 	n := d.edit(i)
 	settings, err := d.settings(n)
@@ -129,8 +129,8 @@ func (d *decider) forwardBound(i int) model.Instant {
 	return by
 }
 
-// interval returns when the next attempt starts. The agent's wish wins if it
-// is later.
+// interval returns when the next attempt starts: after the backoff, or at the time that
+// the agent asked for if that is later.
 func (d *decider) interval(r dsl.Retry, n *model.Node, t *model.Track) model.Instant {
 	pause := growth(r, max(1, int(t.Attempt)))
 	if r.Jitter {
@@ -161,8 +161,8 @@ func (d *decider) lookupPause(n *model.Node) time.Duration {
 	return time.Duration(max(1, n.Fwd.Lookups+n.Und.Lookups)) * time.Second
 }
 
-// chance is the machine's randomness: a number in [0, 1) that depends on run,
-// step and attempt only.
+// chance returns a number in [0, 1) for jitter. It depends only on run, step and attempt,
+// so that every replay gets the same number.
 func (d *decider) chance(n *model.Node, t *model.Track) float64 {
 	h := uint64(14695981039346656037)
 	mix := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }

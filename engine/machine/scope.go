@@ -12,20 +12,21 @@ var (
 	errEmptyKey = errors.New("the key is empty")
 )
 
-// A seen is what expressions have been shown, or have said, in a decision.
+// A seen caches the scope that the expressions of one decision read, and the settings
+// that they return. Each is made once.
 type seen struct {
 	scope    dsl.Scope
-	ready    bool                     // scope is
-	results  func(int) dsl.StepResult // of this decider
+	ready    bool                     // scope is filled in
+	results  func(int) dsl.StepResult // reads from this decider
 	each     dsl.EachItem
-	step     int32         // of settings
-	settings *dsl.Settings // of the step last asked for; nil = none
+	step     int32         // whose settings these are
+	settings *dsl.Settings // nil = none yet
 
 	undo         undoTold
-	undoSettings *dsl.Settings // of the node in undo; nil = none
+	undoSettings *dsl.Settings // of the node in undo; nil = none yet
 }
 
-// An undoTold is what the limits of a node's undo may depend on.
+// An undoTold holds the values on which the limits of a node's undo may depend.
 type undoTold struct {
 	n               *model.Node
 	output          model.Held

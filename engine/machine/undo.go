@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// considerUndo starts the undo of a node if its time has come: everything that
-// depended on it is undone, and none of its own attempts can be at work.
+// considerUndo starts the undo of a node if everything that depended on the node is
+// undone and no attempt of the node can be at work any more.
 func (d *decider) considerUndo(i int) {
 	n := d.get(i)
 	if n.Clearing {
@@ -29,7 +29,7 @@ func (d *decider) considerUndo(i int) {
 		return
 	}
 	if n.Open() || !n.Ended() {
-		return // its end brings us back here
+		return // the end of that attempt calls considerUndo again
 	}
 	step := d.step(n)
 	switch {
@@ -58,8 +58,8 @@ func (d *decider) orderAllows(n *model.Node) bool {
 	return int(d.get(n.Of()).Back) == len(d.wf.Steps[n.Step].Before)
 }
 
-// climb takes the next rung of the ladder for a node that has something to
-// undo: ask, undo by key, learn the output, or admit defeat.
+// climb chooses the next way to undo the effect of a node, in this order: look the
+// outcome up, undo by key, learn the output and undo with it, or leave it to a person.
 func (d *decider) climb(i int) {
 	n := d.edit(i)
 	step := d.step(n)
@@ -83,7 +83,7 @@ func (d *decider) climb(i int) {
 	undo := step.Undo.Do
 	twice := n.UndoDoubt > 0 && !undo.Idempotent // an undo before another attempt was cut short
 	switch {
-	case !n.Known && maybe && step.Do.Lookup && n.Fwd.Lookups < maxLookups && n.UndoDoubt == 0: // else it may have been undone since
+	case !n.Known && maybe && step.Do.Lookup && n.Fwd.Lookups < maxLookups && n.UndoDoubt == 0: // after an undo of unknown outcome the effect may be gone already
 		n.Und.Kind = model.CallLookup
 	case (n.Known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.Und.Lookups < maxLookups:
 		n.Und.Kind = model.CallUndoLookup
@@ -101,7 +101,7 @@ func (d *decider) climb(i int) {
 	d.launch.push(i)
 }
 
-// resumeUndo goes on with an undo after what was in its way has been resolved.
+// resumeUndo continues an undo once its obstacle has been removed.
 func (d *decider) resumeUndo(i int) {
 	n := d.edit(i)
 	n.Undo = model.UndoPending
@@ -127,7 +127,7 @@ func (d *decider) prepareUndo(i int) bool {
 	return true
 }
 
-// undoMissed handles an attempt of the undo track without result.
+// undoMissed handles an attempt of an undo that failed or whose outcome is unknown.
 func (d *decider) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
 	if n.Undo == model.UndoPending && !n.Open() { // the run turned while it was called before another attempt
@@ -141,7 +141,7 @@ func (d *decider) undoMissed(i int, kind model.CallKind, m model.Miss) {
 		n.Und.Blame(m)
 	}
 	if n.Open() {
-		return // another one may still bring a result
+		return // another open attempt may still succeed
 	}
 	switch kind {
 	case model.CallUndoLookup:
@@ -170,8 +170,8 @@ func (d *decider) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	}
 }
 
-// undoLookupMissed handles a lookup of the forward key that brought no answer:
-// it is asked again a few times, then the ladder goes on without.
+// undoLookupMissed handles a lookup of the forward key that did not find out the
+// outcome. The lookup is repeated up to maxLookups times. Then climb chooses the next way.
 func (d *decider) undoLookupMissed(i int) {
 	n := d.edit(i)
 	if n.Undo == model.UndoActive && n.Fwd.Lookups < maxLookups {
@@ -251,7 +251,7 @@ func (d *decider) endUndo(i int, how model.UndoState) {
 	}
 }
 
-// strongest sums up how the instances of a for_each step were undone.
+// strongest returns one undo state for all instances of a for_each step.
 func (d *decider) strongest(a *model.Node) model.UndoState {
 	sum := model.UndoNothing
 	for k := a.First; k < a.First+a.Count; k++ {

@@ -11,16 +11,16 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// call is one call, whichever way it goes.
+// call is one call, in a session or on a stream of its own.
 type call struct {
 	process *Process
 	req     sdk.Request
 	options CallOptions
-	done    func(sdk.Reply, error) // nil for a call that goes alone and is waited for
+	done    func(sdk.Reply, error) // nil for a call on a stream of its own, whose caller waits
 	start   time.Time
 	left    time.Duration
 
-	// Of a call that goes alone.
+	// Of a call on a stream of its own.
 	expired atomic.Bool // complete-by passed while the call was out
 	expiry  sync.Once
 
@@ -35,7 +35,8 @@ type call struct {
 	cancelled error       // why it was
 }
 
-// prepare finds out what keeps the call from being sent, and what it means.
+// prepare checks whether the call can be sent. If it cannot, over is true and the reply
+// or the error says why.
 func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // over says whether the others count
 	p := c.process
 	if err := p.Err(); err != nil {
@@ -59,8 +60,8 @@ func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revi
 	return sdk.Reply{}, nil, false
 }
 
-// validText finds text that the wire does not carry; otherwise sending would fail
-// in the middle and leave an outcome that is not known.
+// validText finds text that protobuf cannot carry. Without this check sending would fail
+// in the middle, and the outcome of the call would be unknown.
 func validText(r *sdk.Request) error {
 	for _, text := range [...]struct{ name, value string }{
 		{"action", r.Action}, {"idempotency key", r.IdempotencyKey}, {"forward key", r.ForwardKey},
@@ -73,11 +74,11 @@ func validText(r *sdk.Request) error {
 	return nil
 }
 
-// finish tells the caller that started the call. It is called once.
+// finish reports the result to the caller that started the call. It is called once.
 func (c *call) finish(reply sdk.Reply, err error) { c.done(reply, err) }
 
-// expire says that complete-by has passed, and returns for how long the call is
-// listened to. It is called once.
+// expire reports that complete-by has passed, and returns for how long the session
+// listens for a late reply. It is called once.
 func (c *call) expire() time.Duration {
 	if c.options.OnExpired == nil {
 		return 0
@@ -85,12 +86,13 @@ func (c *call) expire() time.Duration {
 	return c.options.OnExpired()
 }
 
-// late reports whether complete-by has passed, by either clock.
+// late reports whether complete-by has passed, by the wall clock or by the monotonic
+// clock.
 func (c *call) late(now time.Time) bool {
 	return now.Sub(c.start) >= c.left || !now.Round(0).Before(c.req.CompleteBy)
 }
 
-// errSilence is the error of a call that complete-by has passed for.
+// errSilence is the error of a call that was not answered before complete-by.
 var errSilence = fmt.Errorf("%w: %w", errDeadline, context.DeadlineExceeded)
 
 func (c *call) fail(err error) error {
@@ -103,7 +105,8 @@ func (c *call) notSent(err error) error {
 
 func (c *call) silence() error { return c.fail(errSilence) }
 
-// accept returns the reply if it is valid, or what it is worth if not (S35).
+// accept returns the reply if it is valid. It returns an unknown outcome instead of an
+// invalid reply (S35).
 func (c *call) accept(r sdk.Reply) sdk.Reply {
 	lookup := c.req.Purpose == sdk.PurposeLookup
 	switch r.Outcome {

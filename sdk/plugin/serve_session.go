@@ -12,29 +12,29 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// agentWindow is how many calls an agent takes at once. It bounds its memory; how
-// many calls are good for the service behind it is max_concurrency's business.
+// agentWindow is how many calls an agent accepts at once. It bounds the agent's memory.
+// The limit that protects the remote service is max_concurrency.
 const agentWindow = 1 << 16
 
-// maxQueued is how many heartbeats and checkpoints wait to be sent before those
-// who say more have to wait. Answers never do.
+// maxQueued is how many heartbeats and checkpoints may wait to be sent. Functions that
+// send more have to wait. Replies never wait.
 const maxQueued = 1024
 
-// brisk is how soon after a call's arrival its answer lets others go first: an
-// agent that is this quick has likely more of them at once, whose answers cost
-// less in one message. It is short beside what a service takes, and long beside
-// the time in which an agent that only computes gets to all calls of a batch.
+// brisk is the age of a call below which its reply waits for other goroutines to run
+// first. An agent that answers this quickly is likely to have more replies ready, and one
+// message with many replies costs less. The time is short compared with a remote service,
+// and long compared with an agent that only computes.
 const brisk = 10 * time.Millisecond
 
-// maxIdle is how many goroutines that have run a call wait for another one: they
-// are at hand, and their stacks have the right size.
+// maxIdle is how many idle goroutines wait for the next call. Their stacks have already
+// grown to the size that a call needs.
 const maxIdle = 256
 
-// maxIdleList is how many items a list may have room for while it holds few: what
-// a burst took is given back.
+// maxIdleList is the largest capacity that a nearly empty list keeps. A larger list is
+// released, so that the memory of a burst is freed.
 const maxIdleList = 1024
 
-// A worker is a goroutine that waits for calls: calling it never blocks.
+// A worker is a goroutine that waits for calls. Sending to it never blocks.
 type worker chan struct{}
 
 // Session runs calls until the engine ends the stream, each in a goroutine of
@@ -79,17 +79,17 @@ type link struct {
 
 	mu       sync.Mutex // protects following fields
 	jobs     map[uint64]*job
-	pending  []*job // those from next on have not begun yet
+	pending  []*job // jobs from index next on have not begun yet
 	next     int
-	called   bool     // a worker has been called that has not come yet
+	called   bool     // a worker was woken and has not taken a job yet
 	idle     []worker // the last one to have worked is the next to work: its stack is at hand
 	queue    []outgoing
 	events   int           // of queue
 	room     chan struct{} // closed and replaced when there is room for events again
 	sending  bool          // a goroutine sends what is queued
-	yielding bool          // a goroutine will, once others have had their turn
+	yielding bool          // a goroutine will send, once other goroutines have run
 	over     bool          // nothing is sent any more
-	quiet    *sync.Cond    // nobody sends
+	quiet    *sync.Cond    // signalled when no goroutine sends
 
 	out  results    // the sender's
 	sent []outgoing // the sender's, to be the queue again
@@ -117,7 +117,7 @@ func (a *allowance) over(now time.Time) bool {
 	return now.Sub(a.start) >= a.left || !now.Round(0).Before(a.completeBy)
 }
 
-// begin runs a call. A number that is in use is not a new one.
+// begin runs a call. It ignores a call whose number is in use.
 func (l *link) begin(id uint64, req sdk.Request) {
 	now := time.Now()
 	j := &job{link: l, id: id, req: req, time: allowance{start: now, left: req.TimeLeft(now), completeBy: req.CompleteBy}}
@@ -142,9 +142,9 @@ func (l *link) begin(id uint64, req sdk.Request) {
 	l.mu.Unlock()
 }
 
-// callWorkerLocked sees to it that a worker comes for a call that has not begun.
-// One at a time is called, and calls the next before it begins: so no call waits
-// for another one's function, and where functions are quick few need to come.
+// callWorkerLocked wakes a worker for a call that has not begun. It wakes one worker at
+// a time, and that worker wakes the next before it runs its call. So no call waits for
+// the function of another call, and quick functions need few workers.
 func (l *link) callWorkerLocked() {
 	if l.called || l.next == len(l.pending) {
 		return
@@ -169,7 +169,7 @@ func (l *link) cancel(id uint64) {
 
 // work runs calls until there is none to begin and enough goroutines are idle.
 func (l *link) work(own worker) {
-	came := true // it was called
+	came := true // it was woken
 	for {
 		l.mu.Lock()
 		if came {
@@ -221,7 +221,7 @@ func (j *job) run() {
 	l.server.agent.Run(j.ctx, j.req, sdk.InvokeOptions{Logger: l.server.logger, OnEvent: j.event, Ended: j.ended}, j.answer)
 }
 
-// ended is called when the action's function has returned.
+// ended queues the reply of a call whose function has returned.
 func (j *job) ended() {
 	l := j.link
 	l.mu.Lock()
@@ -238,7 +238,7 @@ func (j *job) answer(reply sdk.Reply) {
 	l.mu.Unlock()
 }
 
-// event queues a heartbeat or a checkpoint; it waits while too many are queued.
+// event queues a heartbeat or a checkpoint. It waits while more than maxQueued are queued.
 func (j *job) event(ev sdk.Event) {
 	l := j.link
 	o := outgoing{id: j.id, event: ev, time: &j.time}
@@ -273,8 +273,8 @@ func (l *link) ring() {
 	}
 }
 
-// send sends what functions say while they run, until the stream ends. They must
-// not wait until the engine has read it.
+// send sends heartbeats and checkpoints until the stream ends. It has a goroutine of its
+// own, because functions must not wait until the engine has read them.
 func (l *link) send() {
 	for {
 		select {
@@ -286,11 +286,10 @@ func (l *link) send() {
 	}
 }
 
-// flush sends what is queued, in batches, until nothing is. Where another
-// goroutine does so already it leaves that to it: a batch is what queued meanwhile. With yield
-// other goroutines that can run go first each time, if other calls are under way:
-// they may be about to answer too. A goroutine that does not yield waits for none
-// that does.
+// flush sends queued items in batches until the queue is empty. If another goroutine
+// sends already, flush leaves the items to it. With yield, other goroutines run first
+// before each batch if other calls are in flight, because they may be about to reply. A
+// goroutine that does not yield sends without waiting for one that does.
 func (l *link) flush(yield bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -319,8 +318,7 @@ func (l *link) flush(yield bool) {
 	}
 }
 
-// deliver sends a list. It reports false if the stream is over, as the receiver
-// sees too.
+// deliver sends a list. It reports false if the stream has ended.
 func (l *link) deliver(list []outgoing) bool {
 	for rest := list; len(rest) > 0; {
 		rest = l.fill(rest, time.Now())
@@ -336,7 +334,7 @@ func (l *link) deliver(list []outgoing) bool {
 	return true
 }
 
-// close returns when nobody sends any more.
+// close ends the sending, and returns when no goroutine sends any more.
 func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -346,7 +344,7 @@ func (l *link) close() {
 	}
 }
 
-// takeLocked returns what is queued, and makes a queue of the list that was sent.
+// takeLocked returns the queue, and reuses the list that was sent as the next queue.
 func (l *link) takeLocked() []outgoing {
 	list := l.queue
 	l.queue, l.sent = l.sent, nil
@@ -358,7 +356,8 @@ func (l *link) takeLocked() []outgoing {
 	return list
 }
 
-// fill makes the next batch of what still counts (S28), and returns the rest.
+// fill makes the next batch of items whose complete-by has not passed (S28), and returns
+// the rest.
 func (l *link) fill(list []outgoing, now time.Time) []outgoing {
 	clear(l.out.list)
 	l.out.list, l.out.size = l.out.list[:0], 0

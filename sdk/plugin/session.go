@@ -16,16 +16,15 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// What a batch holds at most. There is no timer: a batch is what queued while
-// the one before it was sent, and while others who can run had a turn. A call
-// that is alone waits for nobody.
+// The most that a batch holds. There is no timer: a batch takes the calls that queued
+// while the batch before it was sent. A lone call is sent at once.
 const (
 	maxBatch   = 256
 	batchBytes = 1 << 20 // and never more than one message may have
 )
 
-// exitNotice is how long a connection that broke is given to turn out to be the
-// end of its process: that says more than the transport does.
+// exitNotice is how long a session waits, after its connection broke, for the process
+// to end. The end of the process explains more than the error of the transport.
 const exitNotice = 200 * time.Millisecond
 
 // callState is what a session knows of a call.
@@ -35,7 +34,7 @@ const (
 	callNew       callState = iota
 	callWaiting             // the agent has certainly not seen it
 	callSent                // the agent may have it
-	callListening           // the same, past complete-by
+	callListening           // the agent may have it; complete-by has passed
 	callOver
 )
 
@@ -56,9 +55,9 @@ type session struct {
 	last    uint64 // id of a call
 	busy    int    // calls that are in state callSent
 	waiting []*call
-	stale   int // of waiting, those that are over
+	stale   int // calls in waiting that are over
 	cancels []uint64
-	lost    error // why nothing is sent any more; nil = something is
+	lost    error // why nothing is sent any more; nil = the session sends
 
 	out invocations // the sender's
 	in  []arrival   // the receiver's
@@ -113,8 +112,8 @@ func (s *session) start(c *call) {
 	s.ring()
 }
 
-// cancel tells the agent that the answer is not wanted any more, or makes sure
-// that it never sees the call.
+// cancel tells the agent that the engine no longer wants the answer. A call that was
+// not sent yet is never sent.
 func (c *call) cancel(why error) {
 	s := c.session
 	if s == nil {
@@ -136,7 +135,8 @@ func (c *call) cancel(why error) {
 	s.ring()
 }
 
-// timeout is what complete-by does, and the end of listening after it.
+// timeout runs when complete-by of a call passes, and again when the time of listening
+// for a late answer ends.
 func (c *call) timeout() {
 	s := c.session
 	s.mu.Lock()
@@ -151,7 +151,7 @@ func (c *call) timeout() {
 		s.ring() // there may be room for another
 		c.listen()
 	case callListening:
-		enough := c.listening // else it is the timer of complete-by, which the agent's word overtook
+		enough := c.listening // else the timer of complete-by fired after the agent had answered: ignore it
 		s.mu.Unlock()
 		if enough {
 			c.abandon()
@@ -169,7 +169,7 @@ func (s *session) expireLocked(c *call) {
 	s.busy--
 }
 
-// listen hears the call for as long as is wanted.
+// listen waits for a late answer for as long as the caller asked for.
 func (c *call) listen() {
 	listen := c.expire()
 	if listen <= 0 {
@@ -205,7 +205,7 @@ func (c *call) abandon() {
 	c.finish(sdk.Reply{}, c.fail(err))
 }
 
-// removeLocked ends what the session knows of a call.
+// removeLocked forgets a call.
 func (s *session) removeLocked(c *call) {
 	switch c.state {
 	case callSent:
@@ -232,8 +232,8 @@ func (s *session) send() {
 		}
 		for s.yield(); s.fill(); s.yield() {
 			if err := s.stream.SendMsg(&s.out); err != nil {
-				// Of io.EOF the receiver knows the cause. Anything else is of this
-				// side, and the agent may have half a message.
+				// After io.EOF the receiver finds the cause. Any other error began on
+				// this side, and the agent may have received half a message.
 				if !errors.Is(err, io.EOF) {
 					s.stop(err)
 				}
@@ -244,8 +244,8 @@ func (s *session) send() {
 	}
 }
 
-// yield lets other goroutines run first, if calls are under way: where there are many
-// there are soon more, which cost less in one message.
+// yield lets other goroutines run first if calls are in flight. Those goroutines are
+// likely to add calls, and one message with many calls costs less than many messages.
 func (s *session) yield() {
 	s.mu.Lock()
 	busy := s.busy > 0
@@ -255,8 +255,8 @@ func (s *session) yield() {
 	}
 }
 
-// fill puts what waits into the next batch; it reports false if nothing does, or
-// nothing can be sent now.
+// fill puts waiting calls into the next batch. It reports false if no call waits, or
+// if none can be sent now.
 func (s *session) fill() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,7 +290,7 @@ func (s *session) fill() bool {
 	return cancels+len(s.out.calls) > 0
 }
 
-// dropLocked takes the first n from those who wait.
+// dropLocked removes the first n waiting calls.
 func (s *session) dropLocked(n int) {
 	clear(s.waiting[:n])
 	if s.waiting = s.waiting[n:]; len(s.waiting) == 0 {
@@ -298,7 +298,7 @@ func (s *session) dropLocked(n int) {
 	}
 }
 
-// tidyLocked takes out those who wait in vain, where they are many.
+// tidyLocked removes waiting calls that are over, once there are many of them.
 func (s *session) tidyLocked() {
 	if s.stale <= maxBatch || s.stale <= len(s.waiting)/2 || len(s.waiting) == 0 {
 		return
@@ -321,7 +321,8 @@ func (s *session) stop(err error) {
 	}
 }
 
-// receive is the goroutine that receives, and ends what is left.
+// receive is the goroutine that receives. When the stream ends, it ends the calls that
+// are left.
 func (s *session) receive() {
 	var batch answers
 	for {
@@ -333,16 +334,15 @@ func (s *session) receive() {
 	}
 }
 
-// An arrival is what the agent said of a call.
+// An arrival is an event or the reply that the agent sent for a call.
 type arrival struct {
 	call *call
 	answer
-	first bool // it shows that complete-by has passed
-	late  bool // it does not count
+	first bool // it is the first sign that complete-by has passed
+	late  bool // it came after complete-by and does not count
 }
 
-// take passes on what the agent said. What belongs to no call, or to none any
-// more, is dropped.
+// take passes arrivals on. It drops those of unknown calls and of calls that are over.
 func (s *session) take(list []answer, now time.Time) {
 	s.in = s.in[:0]
 	s.mu.Lock()
@@ -372,8 +372,8 @@ func (s *session) take(list []answer, now time.Time) {
 	}
 }
 
-// largeReply is the size from which on a reply is checked beside the receiver,
-// so that it does not hold up others.
+// largeReply is the size in bytes from which a reply is checked on a goroutine of its
+// own. The check of a large reply must not delay other replies.
 const largeReply = 32 << 10
 
 func (a *arrival) tell() {
@@ -390,8 +390,8 @@ func (a *arrival) tell() {
 	}
 }
 
-// answered ends a call with what the agent said. An answer that is late is
-// evidence; first says that nobody knows yet that it is.
+// answered ends a call with the agent's reply. A late reply is kept as evidence; first
+// says that the caller does not know yet that complete-by has passed.
 func (c *call) answered(reply sdk.Reply, late, first bool) {
 	if !late {
 		c.finish(c.accept(reply), nil)
@@ -406,9 +406,9 @@ func (c *call) answered(reply sdk.Reply, late, first bool) {
 	c.finish(sdk.Reply{}, c.silence())
 }
 
-// lose ends the session and its calls: what the agent may have seen has an
-// unknown outcome. Where the process lives on its calls go alone from now on, so
-// that an agent which breaks the rules of a session breaks only its own calls.
+// lose ends the session and its calls. A call that the agent may have seen has an
+// unknown outcome. If the process still runs, later calls get a stream each: an agent
+// that breaks the rules of a session then breaks one call at a time.
 func (s *session) lose(err error) {
 	defer close(s.over)
 	s.end()
@@ -440,7 +440,7 @@ func (s *session) lose(err error) {
 	}
 }
 
-// endLocked ends a call with its session, and returns how to tell.
+// endLocked ends a call whose session ends, and returns the function that reports it.
 func (c *call) endLocked(err error, now time.Time) func() {
 	p, state := c.process, c.state
 	c.session.removeLocked(c)
@@ -460,8 +460,7 @@ func (c *call) endLocked(err error, now time.Time) func() {
 	return func() { c.finish(p.lostReply(err), nil) }
 }
 
-// lostReply is what a call means that the agent may have seen when its stream
-// ended.
+// lostReply is the reply of a call that the agent may have seen before its stream ended.
 func (p *Process) lostReply(err error) sdk.Reply {
 	switch {
 	case status.Code(err) == codes.ResourceExhausted:

@@ -357,20 +357,20 @@ func (sh *shard) callSpec(r *ownedRun, inv machine.Invoke) call.Spec {
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: sh.s.capacity}
 }
 
-// heard goes on with a run whose call was answered.
+// heard handles the answer to a call.
 func (sh *shard) heard(ctx context.Context, c *call.Call) {
 	a, ok := c.Concluded()
 	switch {
 	case !ok:
 		c.Finish()
-	case c.Flush(): // what it said before comes first
+	case c.Flush(): // its earlier progress is decided first
 		c.Report(a)
 	default:
 		sh.accept(ctx, c.Run, &delivery{Answer: a, call: c})
 	}
 }
 
-// settle notes what the run waits for now, and lets go of it if it has ended.
+// settle sets the timer for the run's next due time, and forgets the run if it has ended.
 func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
 		return
@@ -380,7 +380,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	if status.Final() || status.NeedsHuman() {
 		for i, w := range r.waiters {
 			if status.Final() && len(r.pending) == 0 && i == len(r.waiters)-1 {
-				w <- r.state // the run is let go of here, and its state is the last one's to use
+				w <- r.state // the shard forgets the run below, so the last waiter gets its state without a copy
 				continue
 			}
 			w <- r.state.Clone()
@@ -400,8 +400,8 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	}
 	due, ok := r.state.NextDue()
 	sh.s.Timers.set(r.id, due, ok)
-	// What is paused starts nothing, so it must not stand in line: it would be
-	// told of a free slot, leave it, and be told again.
+	// A paused run starts nothing, so it must not wait for a slot: it would be woken for
+	// each free slot and leave it unused.
 	if sh.s.n.Draining.Load() {
 		sh.release(ctx, r)
 		return
@@ -420,7 +420,7 @@ func (sh *shard) waitForSlot(r *ownedRun) {
 	now := sh.s.n.Clock.Now()
 	for _, h := range held {
 		if h.Until.After(now) {
-			continue // it waits for a time, of which the agenda knows
+			continue // it waits for a time, for which the run's timer is set
 		}
 		if spec, ok := r.specs[h.Agent]; ok {
 			sh.s.Queue.wait(r.id, spec)
@@ -428,8 +428,8 @@ func (sh *shard) waitForSlot(r *ownedRun) {
 	}
 }
 
-// drop forgets a run that is not this engine's, or that could not be read, and
-// tells everyone who waits.
+// drop forgets a run that another engine owns or that could not be read, and gives the
+// error to all who wait for it.
 func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.letGo(r)
 	r.away, r.decided = nil, nil
