@@ -9,18 +9,17 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// takeOver makes this engine the owner of a run whose owner is gone. Steps
-// that were held for want of a slot at the former owner are tried here.
+// takeOver makes this engine the owner of a run whose owner is dead or late. Steps that
+// the former owner held for want of a slot are tried here.
 //
-// The messages that wait for the run come first (language.md, Verbs before
-// work): a person who has cancelled or paused a run does not expect another call
-// of it. So the row that makes this engine the owner holds what was decided on
-// them, and nothing starts before the last of them. An adoption whose messages
-// were not read has them read, and takes place after that.
+// Waiting messages are decided first (language.md, Verbs before work): after a person has
+// cancelled or paused a run, no further call may start. So the row that makes this engine
+// the owner also holds the decisions on the messages, and no call starts before the last
+// of them. If the messages of an adoption were not read, they are read first.
 //
-// An answer that waits in the inbox and reached an engine before its attempt's
-// complete-by counts, although time has passed since: it is decided before the
-// takeover, but what follows from it starts after.
+// An answer in the inbox counts if it reached an engine before its attempt's complete-by,
+// although complete-by may have passed since. It is decided before the takeover. The calls
+// that follow from it start after the takeover.
 func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	if !a.Read {
 		r.inbox.wanted, r.inbox.first = true, true
@@ -68,7 +67,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	sh.step(ctx, r)
 }
 
-// begun makes the event that starts what was held during a takeover.
+// begun returns the event that starts steps which were held during a takeover.
 func (sh *shard) begun() *delivery {
 	return &delivery{Answer: call.Answer{Event: machine.SlotsFreed{}, Arrived: sh.s.n.Clock.Now()}}
 }
@@ -76,13 +75,13 @@ func (sh *shard) begun() *delivery {
 // earlier compares deliveries by their arrival.
 func earlier(a, b *delivery) int { return a.Arrived.Compare(b.Arrived) }
 
-// wanted reports whether the run is to be taken from its present owner.
+// wanted reports whether a waiting event asks to take the run from its present owner.
 func (r *ownedRun) wanted() bool {
 	return slices.ContainsFunc(r.adopts, func(a Adoption) bool { return a.From == r.owner })
 }
 
-// heardMore goes on with a takeover that found more messages than are read at
-// once: when all were read, what was held may start.
+// heardMore continues a takeover that found more messages than one read returns. Once
+// all messages are read, held steps may start.
 func (sh *shard) heardMore(r *ownedRun, more bool) {
 	if more {
 		r.inbox.wanted, r.inbox.first = true, true

@@ -7,17 +7,16 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// MaxLeft bounds how many runs are remembered as left alone. Beyond it all are
-// forgotten, and looked at again.
+// MaxLeft bounds the number of runs in a backoff set. Beyond it the set is emptied, and
+// scans look at all runs again.
 const MaxLeft = 100000
 
-// A backoffSet remembers runs that an engine found and can do nothing for: an agent
-// is missing, a newer version wrote them, they wait for a person. They stay
-// visible to other engines; this one does not look at them again at every pass.
-// It is safe for concurrent use.
+// A backoffSet remembers runs that this engine has found and cannot continue: an agent is
+// missing, a newer version wrote them, or they wait for a person. Other engines still see
+// them. This engine skips them in its scans for a while. It is safe for concurrent use.
 type backoffSet struct {
-	// restFor bounds for how long a run that rests is not looked at: hints may
-	// be lost, or never come. 0 = until something of it is due.
+	// restFor is the longest time for which scans skip a run that waits for a person,
+	// because hints may be lost. 0 = until the run is due.
 	restFor time.Duration
 
 	mu    sync.Mutex // protects following fields
@@ -28,16 +27,16 @@ type backoffSet struct {
 type backoff struct {
 	until time.Time // store time
 	pause time.Duration
-	rests bool // nothing is wrong with it: it waits for a person
-	// others: nothing is wrong with it, and this engine takes up no runs by itself.
-	// Ticks do not look at it. A takeover that a person asks for does.
+	rests bool // it waits for a person, and nothing is wrong with it
+	// others: nothing is wrong with the run, but this engine claims no runs on its own
+	// (Options.Alone). Ticks skip the run. A takeover that a person asks for does not.
 	others bool
 	since  time.Time // by this process's clock
-	// unstaffed: its agents are missing, but what is said to it can be decided. Only
-	// until ignoredUntil, store time, it is not looked at for that either.
+	// unstaffed: its agents are missing, but messages to it can be decided. Until
+	// ignoredUntil, store time, this engine skips its messages, too.
 	unstaffed    bool
 	ignoredUntil time.Time
-	reported     int // number of its rows when people were told of it; 0 = they were not
+	reported     int // number of its rows at the last alert about it; 0 = no alert
 }
 
 // Add puts a run into the backoff set for pause, or for twice as long as the last
@@ -49,17 +48,17 @@ func (s *backoffSet) Add(run machine.RunID, now time.Time, pause time.Duration) 
 	s.putLocked(run, backoff{until: now.Add(d), pause: d})
 }
 
-// addForOthers puts a run into the backoff set that an engine could work on which takes
-// up no runs by itself (Options.Alone).
+// addForOthers puts a run into the backoff set because this engine claims no runs on its
+// own (Options.Alone).
 func (s *backoffSet) addForOthers(run machine.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.putLocked(run, backoff{until: now.Add(pause), others: true})
 }
 
-// AddUnstaffed is add for a run whose agents are missing, but not beyond what
-// of it must be told people, if that is ahead. What is said to it is looked at
-// all the same, unless that was just done in vain.
+// AddUnstaffed is Add for a run whose agents are missing. The run leaves the set at the
+// latest when an alert about it is due. Messages to it are decided all the same, unless
+// that was just tried in vain.
 func (s *backoffSet) AddUnstaffed(run machine.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +74,8 @@ func (s *backoffSet) AddUnstaffed(run machine.RunID, now time.Time, pause time.D
 	s.putLocked(run, e)
 }
 
-// Reported notes that people were told of a run with so many rows, as long as it is
-// in the backoff set.
+// Reported notes the number of rows that a run had when an alert about it was written. It
+// does nothing if the run is not in the backoff set.
 func (s *backoffSet) Reported(run machine.RunID, rows int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,16 +85,15 @@ func (s *backoffSet) Reported(run machine.RunID, rows int) {
 	}
 }
 
-// ReportedAt returns how many rows a run had when people were told of it; 0 = it is
-// not known that they were.
+// ReportedAt returns how many rows a run had at the last alert about it; 0 = no alert is
+// known.
 func (s *backoffSet) ReportedAt(run machine.RunID) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runs[run].reported
 }
 
-// IgnoresMessages reports whether what is said to a run need not be looked at, at store
-// time now.
+// IgnoresMessages reports whether this engine skips messages to a run at store time now.
 func (s *backoffSet) IgnoresMessages(run machine.RunID, now time.Time) bool {
 	s.mu.Lock()
 	e := s.runs[run]
@@ -113,9 +111,9 @@ func (s *backoffSet) Woken() uint64 {
 	return s.wakes
 }
 
-// Rest puts a run into the backoff set that waits for a person, until something of it
-// is due, or for restFor. It does nothing if what waits was woken since woken
-// returned the given number: what was seen of the run may be out of date.
+// Rest puts a run that waits for a person into the backoff set, until the run is due or
+// restFor has passed. It does nothing if WakeResting was called since Woken returned the
+// given number: this engine's view of the run may be out of date.
 func (s *backoffSet) Rest(run machine.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +137,7 @@ func (s *backoffSet) Has(run machine.RunID, now time.Time) bool {
 	return s.hasLocked(s.runs[run], now)
 }
 
-// Stops reports whether a takeover leaves a run out at store time now.
+// Stops reports whether a takeover skips a run at store time now.
 func (s *backoffSet) Stops(run machine.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +156,7 @@ func (s *backoffSet) Size() int {
 	return len(s.runs)
 }
 
-// NewFirst returns the runs with those first that are not remembered.
+// NewFirst sorts runs that are not in the set before those that are.
 func (s *backoffSet) NewFirst(runs []machine.RunID) []machine.RunID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,8 +178,8 @@ func (s *backoffSet) Take(run machine.RunID) {
 	delete(s.runs, run)
 }
 
-// WakeResting takes out of the backoff set what waits for a person: a person may have
-// said something to it.
+// WakeResting removes the runs that wait for a person from the backoff set, because a
+// person may have sent one of them a message.
 func (s *backoffSet) WakeResting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

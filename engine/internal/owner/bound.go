@@ -6,11 +6,11 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A check says what a run needs its row's next check for.
+// A check holds the values on which the next check of a run's row depends.
 type check struct {
 	at       time.Time     // store time of the record
 	due      time.Time     // the state's next due time
-	hasDue   bool          // false: nothing timed is waited for
+	hasDue   bool          // false: the run waits for no time
 	inFlight func() bool   // reports whether an attempt is running; asked only if needed
 	floor    time.Duration // the shortest timeout of the workflow; 0 = not known
 	final    bool

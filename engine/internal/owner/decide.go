@@ -13,17 +13,17 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// decide turns waiting events into one transition. Each is decided on the
-// state that the ones before it lead to: the state in memory runs ahead of the
-// journal by what is in flight, nothing is told or done before it has landed,
-// and where it does not land the state is read again. It returns nil if there
-// is nothing to write.
+// decide turns waiting events into one transition. Each event is decided on the state
+// that the events before it lead to. So the state in memory is ahead of the journal by
+// the transition in flight. Calls and answers wait until that transition has landed; if
+// it does not land, the state is read again. decide returns nil if nothing has to be
+// written.
 func (sh *shard) decide(r *ownedRun, todo []*delivery) (*pendingCommit, error) {
 	x := decision{sh: sh, r: r, f: sh.spares.blankCommit(), todo: todo, before: r.state.Status()}
 	x.f.deliveries = todo
 	x.f.Transition = store.Transition{Run: r.id, Seq: r.seq}
 	ok := false
-	defer func() { // after a panic, too
+	defer func() { // also after a panic
 		if !ok {
 			x.f.release(sh.s.capacity)
 		}
@@ -74,12 +74,12 @@ func (n *notes) count(e machine.Event) {
 		delete(n.refusals, e.Attempt.Node)
 	case machine.AttemptNotDone:
 		delete(n.refusals, e.Attempt.Node)
-	case machine.TakenOver: // another engine may have what was missing
+	case machine.TakenOver: // this engine may have the agents that the former owner lacked
 		n.refusals = nil
 	}
 }
 
-// time notes until when the answer that a message brings counts.
+// time sets the complete-by of the attempt that a message answers.
 func (r *ownedRun) time(d *delivery) {
 	if _, ok := answered(d.Event); d.message == 0 || !ok {
 		return
@@ -89,7 +89,8 @@ func (r *ownedRun) time(d *delivery) {
 	}
 }
 
-// postpone leaves todo from i on for the run's next row, and returns what is before.
+// postpone leaves the events from index i on for the run's next row, and returns the
+// events before them.
 func (sh *shard) postpone(r *ownedRun, todo []*delivery, i int) []*delivery {
 	r.pending = append(slices.Clone(todo[i:]), r.pending...)
 	return todo[:i]
@@ -108,20 +109,20 @@ func (sh *shard) begin(r *ownedRun, f *pendingCommit, d *delivery) {
 	}
 }
 
-// decideOne decides one event and reserves a slot for every call the decision
-// starts, so that what is committed can be sent. The slot of the call that
-// the event answers is the run's to use. A slot that was snatched in between
-// makes it decide again: Decide is pure, so that costs nothing. A decision that
-// costs too much for a shard is returned instead, for the pool to make.
+// decideOne decides one event, and reserves a slot for every call that the decision
+// starts, so that each committed call can be sent. The run may use the slot of the call
+// that the event answers. If another run has taken a slot in between, decideOne decides
+// again: Decide is pure, so that is safe. A decision that costs too much for a shard is
+// returned, and the pool makes it.
 func (sh *shard) decideOne(r *ownedRun, f *pendingCommit, d *delivery, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
 	in := machine.Input{At: at, Event: d.Event, Engine: int32(sh.s.engine), Scratch: &sh.scratch, Allowance: &sh.allowance,
 		Ceilings: sh.s.n.cfg.Options.Ceilings, Journal: r.stored}
 	var own *call.Reservation
 	if d.Slot.Of(sh.s.capacity) && d.Slot.Take() {
 		own = d.Slot.Own()
-		defer own.Release() // what is not used
+		defer own.Release() // if it is not used
 	}
-	var full map[string]bool // agents that refused twice what they had offered
+	var full map[string]bool // agents that reported free slots and then refused them twice
 	made := sh.ready(r, d, now)
 	if made != nil {
 		full = made.full
@@ -155,9 +156,9 @@ func (sh *shard) decideOne(r *ownedRun, f *pendingCommit, d *delivery, at time.T
 	}
 }
 
-// recall returns what tells the run that calls whose complete-by has passed at
-// the given time were not sent, if this engine can still vouch for it: such a
-// call must not count as one without an answer.
+// recall returns events for calls whose complete-by has passed at the given time and
+// which this engine knows it has not sent. Such a call must not count as one whose answer
+// is missing.
 func (sh *shard) recall(r *ownedRun, at time.Time) []*delivery {
 	if due, ok := r.state.NextDue(); !ok || due.After(at) || !r.owned {
 		return nil
@@ -175,9 +176,9 @@ func (sh *shard) recall(r *ownedRun, at time.Time) []*delivery {
 	return unsent
 }
 
-// decidedAt returns the time at which an event is decided: now, unless an answer
-// came in time and now is too late for it (what counts is when it reached us);
-// and never before the run's last record.
+// decidedAt returns the time at which an event is decided. That is now, or the arrival of
+// an answer that came before its complete-by if complete-by has passed since. It is never
+// before the run's last record.
 func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
 	if d.answers() && !at.Before(d.CompleteBy) && d.Arrived.Before(d.CompleteBy) {
 		at = d.Arrived
@@ -204,15 +205,15 @@ func (sh *shard) mayNotStart(r *ownedRun, d *delivery, now clock.Moment) *machin
 	return nil
 }
 
-// slots says what may start now. Runs that are at the head of no line leave
-// the free slots to those that wait, except that an answer's run may use the
-// slot of its own call: every run is finite, so no run waits for ever, and a
-// run in progress is not made to queue between its steps.
+// slots returns, for each agent, whether calls may start now. Free slots belong to the
+// runs that wait in line for them. One exception: a run whose call was answered may use
+// the slot of that call, so that it need not queue between its steps. Every run is
+// finite, so no run waits for ever.
 func (sh *shard) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
 	if sh.slotsOf == nil {
 		sh.slotsOf = map[string]machine.Slot{}
 	}
-	slots := sh.slotsOf // of the last decision, which is over
+	slots := sh.slotsOf // the map of the last decision is reused
 	clear(slots)
 	if slot := sh.mayNotStart(r, d, now); slot != nil {
 		for agent := range r.specs {
@@ -223,7 +224,7 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *call.Reservation, full map
 	if sh.s.capacity == nil {
 		return nil
 	}
-	called := d.decided != nil // it was told that a slot is free
+	called := d.decided != nil // the queue has told the run that a slot is free
 	for agent, spec := range r.specs {
 		slot := sh.s.capacity.Slot(spec)
 		if !called && !d.answers() {
@@ -246,8 +247,8 @@ func (sh *shard) slots(r *ownedRun, d *delivery, own *call.Reservation, full map
 	return slots
 }
 
-// reserve takes one slot for every call, own before any other, or none and
-// names the agent that had too few.
+// reserve takes one slot for every call, and uses own first. If an agent has too few
+// slots it takes none and returns that agent.
 func (sh *shard) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (string, bool) {
 	capacity := sh.s.capacity
 	if capacity == nil {
@@ -278,7 +279,7 @@ func (sh *shard) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, c
 	return "", true
 }
 
-// check says what the run's bound depends on, after the records.
+// check returns the values on which the run's bound depends, after the records.
 func (sh *shard) check(r *ownedRun, before machine.RunState) check {
 	due, has := r.state.NextDue()
 	return check{

@@ -39,7 +39,7 @@ func (x *decision) one(i int) (next, error) {
 		return noMore, nil
 	}
 	if d.message != 0 && r.state.Status().Final() {
-		r.inbox.wanted = true // its inbox is emptied when it is let go of
+		r.inbox.wanted = true // its inbox is emptied when the shard forgets the run
 		delete(r.inbox.held, d.message)
 		return nextEvent, nil
 	}
@@ -49,7 +49,7 @@ func (x *decision) one(i int) (next, error) {
 	r.time(d)
 	now := sh.s.n.Clock.Read()
 	at := decidedAt(r.state, d, now.Store)
-	if unsent := sh.recall(r, at); len(unsent) > 0 { // decided first
+	if unsent := sh.recall(r, at); len(unsent) > 0 { // these events are decided first
 		x.todo = slices.Insert(x.todo, i, unsent...)
 		x.f.deliveries = x.todo
 		return sameEvent, nil
@@ -77,7 +77,7 @@ func (x *decision) one(i int) (next, error) {
 	return nextEvent, nil
 }
 
-// nothing is for an event that changes nothing.
+// nothing handles an event that changes nothing.
 func (x *decision) nothing(d *delivery, rec machine.Record) {
 	switch {
 	case rec.Late() && d.message != 0 && !d.kept && evident(x.r.state, d):
@@ -91,7 +91,7 @@ func (x *decision) nothing(d *delivery, rec machine.Record) {
 	x.rebound = x.rebound || passed && !x.r.bound.After(d.Arrived)
 }
 
-// consume has the message that brought an event go with the row.
+// consume has the row remove the message that brought an event.
 func (x *decision) consume(d *delivery) {
 	if d.message != 0 {
 		x.f.Transition.Consumed = append(x.f.Transition.Consumed, d.message)
@@ -124,7 +124,7 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 func (x *decision) row() error {
 	sh, r, f, n := x.sh, x.r, x.f, x.sh.s.n
 	chk := sh.check(r, x.before)
-	if f.adopting { // what it waits for may take long: no scan should visit so many runs in vain soon
+	if f.adopting { // a run that was taken over may wait long: scans should not visit it in vain
 		chk.floor = 0
 	}
 	switch {
@@ -139,7 +139,7 @@ func (x *decision) row() error {
 		chk.at = f.Transition.At
 		f.Transition.NextCheck = chk.raised()
 	case len(f.Transition.Consumed) > 0:
-		// What was said changes nothing and must go all the same.
+		// The messages change nothing, and have to leave the inbox all the same.
 		f.Transition.At = n.Clock.Now()
 	default:
 		for _, d := range f.deliveries {

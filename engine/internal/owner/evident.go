@@ -6,9 +6,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// keepLate keeps an answer as evidence that was decided on, or would have
-// been, had its run not ended. One that counted and was only delivered again,
-// because this engine could not know that, did not come late.
+// keepLate keeps a late answer as evidence. An answer that has counted already and was
+// delivered twice is not late, and is not kept.
 func (sh *shard) keepLate(r *ownedRun, d *delivery) {
 	if !evident(r.state, d) {
 		return
@@ -20,9 +19,8 @@ func (sh *shard) keepLate(r *ownedRun, d *delivery) {
 	sh.s.n.Calls.KeepLate(r.id, step, d.Attempt, d.Event, d.Arrived)
 }
 
-// evident reports whether an answer that changes nothing is evidence of
-// something: not one that says what the run has recorded of that very attempt,
-// and nothing that is no answer.
+// evident reports whether an answer that changes nothing is worth keeping. It is not if
+// it repeats what the run has recorded of that attempt, or if the event is no answer.
 func evident(s *machine.State, d *delivery) bool {
 	outcome, code, ok := call.OutcomeOf(d.Event)
 	if !ok {

@@ -6,9 +6,9 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// A ledger is the Capacity of one membership: it knows what the membership's runs
-// have taken and not given back. A shard that hangs gives nothing back, and without
-// its slots the next membership could make no call.
+// A ledger is the Capacity of one membership. It knows which slots the runs of the
+// membership hold. A shard that hangs gives no slots back; the ledger does so for it, or
+// the next membership could make no call.
 type ledger struct {
 	invoke.Capacity
 
@@ -17,7 +17,7 @@ type ledger struct {
 	over  bool
 }
 
-// Takings are what is taken of one agent, by AgentSpec.Key.
+// A takings is the number of slots of one agent that are taken.
 type takings struct {
 	spec invoke.AgentSpec
 	n    int
@@ -53,7 +53,7 @@ func (l *ledger) Reserve(spec invoke.AgentSpec, n int) bool {
 	return !over
 }
 
-// Release gives n slots back. After close it does nothing: they were given back.
+// Release gives n slots back. After close it does nothing: close has given them back.
 func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
 	over := l.over
@@ -68,8 +68,8 @@ func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	}
 }
 
-// close gives back everything that is still taken. Calls of the membership that are
-// still in flight have no slot from then on; agents limit them all the same.
+// close gives all taken slots back. Calls of the membership that are still in flight then
+// hold no slot; the agents limit them on their side.
 func (l *ledger) close() {
 	l.mu.Lock()
 	taken := l.taken

@@ -17,8 +17,8 @@ import (
 
 const doingLoad = "load a run"
 
-// load reads a run's journal beside the shard's goroutine and posts the result.
-// A store that does not answer is asked again until this membership ends.
+// load reads a run's journal on a goroutine of its own and posts the result to the shard.
+// It asks again until the store answers or this membership ends.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	n, name := sh.s.n, r.name()
 	sh.s.loads.Add(1)
@@ -37,7 +37,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 					if sh.runs[r.id] != r || r.inHand {
 						sh.s.Hands.LetGo(r.id)
 					} else {
-						r.inHand = true // until what follows is decided
+						r.inHand = true // until the next decision
 					}
 					sh.loaded(ctx, r, story, err)
 				})
@@ -62,10 +62,10 @@ type Story struct {
 	rows     []store.Row
 	notes    notes
 	specs    map[string]invoke.AgentSpec // of its agents
-	specsErr error                       // why there are none
+	specsErr error                       // why specs is nil
 }
 
-// notes are what an engine keeps of a run beside its state.
+// notes are values that an engine keeps of a run in addition to its state.
 type notes struct {
 	// sensitive are the sensitive strings of its variables and outputs, for
 	// redaction; it only grows.
@@ -81,13 +81,13 @@ func (n *Shared) loadState(ctx context.Context, run machine.RunID) (Story, error
 	}
 	story := Story{rows: rows}
 	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{}, story.notes.note)
-	if err == nil { // here, since its expressions may be costly and the shard has other runs
+	if err == nil { // on this goroutine: its expressions may be costly, and the shard has other runs
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
 	return story, err
 }
 
-// loaded goes on with a run whose journal was read.
+// loaded continues a run whose journal was read.
 func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error) {
 	if sh.runs[r.id] != r {
 		return
@@ -103,7 +103,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 			sh.drop(r, store.ErrExists, nil) // another run has this id
 			return
 		}
-		// Another engine may own the run by now. It was accepted all the same.
+		// The run was accepted, although another engine may own it by now.
 		f.started.Submitted = store.Submitted{Run: r.id, Name: f.started.Public}
 	}
 	sh.fill(r, story)
@@ -115,7 +115,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		}
 	}
 	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
-		if r.owned { // the row in flight had landed before its answer got lost
+		if r.owned { // the row in flight had landed, and its answer was lost
 			r.facts -= f.told
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)
@@ -127,11 +127,11 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 	sh.goOn(ctx, r, story.Head)
 }
 
-// notLoaded lets go of a run that could not be read.
+// notLoaded forgets a run that could not be read.
 func (sh *shard) notLoaded(r *ownedRun, err error) {
 	switch {
 	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
-		sh.drop(r, store.ErrExists, nil) // it has never landed
+		sh.drop(r, store.ErrExists, nil) // its first row has never landed
 	case errors.Is(err, store.ErrNotFound):
 		sh.drop(r, err, nil)
 	default:
@@ -142,7 +142,7 @@ func (sh *shard) notLoaded(r *ownedRun, err error) {
 	}
 }
 
-// fill gives a run what was read of it.
+// fill sets the fields of a run from its story.
 func (sh *shard) fill(r *ownedRun, story Story) {
 	head := story.Head
 	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
@@ -153,9 +153,9 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.notes, r.link = story.notes, story.Next()
 }
 
-// forget gives up the row that was on its way while the run was read. If the row is mine
-// it has landed, and this engine went on from there: what it asked for has been done.
-// Else the row of another engine has its place, and its events are decided again.
+// forget gives up the row that was in flight while the run was read. If mine is true the
+// row has landed, and this engine has acted on it already. Otherwise another engine's row
+// has its number, and the events are decided again.
 func (sh *shard) forget(r *ownedRun, mine bool) {
 	f := r.commit
 	f.release(sh.s.capacity)
@@ -164,7 +164,7 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 			d.finish(nil)
 		}
 	} else {
-		// What was read before that row may have gone with it.
+		// The other row may have consumed messages that were read before it.
 		r.pending = append(unread(f.deliveries), unread(r.pending)...)
 		for i := range r.adopts {
 			r.adopts[i].Read, r.adopts[i].Messages = false, nil
@@ -174,7 +174,7 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 	r.inbox.reset()
 }
 
-// goOn goes on with a run of which nothing is on its way.
+// goOn continues a run that has no commit in flight.
 func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 	from := slices.IndexFunc(r.adopts, func(a Adoption) bool { return a.From == head.Owner })
 	switch {
@@ -213,8 +213,8 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 	}
 }
 
-// Fold makes a run's story out of what was loaded. Returns a *RunError if it
-// cannot be read here; any other error says that this is not known.
+// Fold makes a run's story from its loaded rows. It returns a *RunError if this engine
+// cannot read the run. After any other error that is not known, and Fold may be called again.
 func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *journal.Scratch) (Story, error) {
 	story := Story{rows: l.Rows}
 	var err error

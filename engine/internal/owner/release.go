@@ -10,10 +10,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// release gives up a run while the engine stops, if other calls keep the engine
-// and none is in flight for this run. The row that gives it up holds no record: it
-// only says that the run has no owner and is due at once. Runs that wait
-// for a person, or for a person's resume, gain nothing and stay.
+// release gives up a run while the engine stops and waits for calls of other runs. The
+// run itself has no call in flight. The row holds no record: it removes the owner and
+// makes the run due at once. Runs that wait for a person, and paused runs, gain nothing
+// by it and stay.
 func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	n := sh.s.n
 	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.commit != nil || len(r.pending) > 0 ||
@@ -34,12 +34,12 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 		check = due // a bound is never later than what is due
 	}
 	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
-	r.phase = phaseLoading // nothing is decided until the row is answered
+	r.phase = phaseLoading // nothing is decided until the store has answered
 	sh.s.Timers.set(r.id, time.Time{}, false)
 	// If this membership ends meanwhile, it gives up everything at once.
 	sh.commitRow(ctx, t, func(l commit.Landing) {
 		if l.Err != nil {
-			// The row is another's, or this membership is over: the journal tells.
+			// Another engine wrote that row, or this membership is over. The journal says which.
 			sh.load(ctx, r)
 			return
 		}

@@ -26,7 +26,7 @@ type runPhase uint8
 const (
 	phaseLoading runPhase = iota // its journal is being read
 	phaseReady
-	phaseQuarantined // it went wrong here and is left alone: see err
+	phaseQuarantined // deciding or storing went wrong here; err says why
 )
 
 // An ownedRun is a run in the memory of the engine that owns it. Only its
@@ -34,10 +34,10 @@ const (
 type ownedRun struct {
 	id    machine.RunID
 	phase runPhase
-	err   error // phaseAside: why
+	err   error // in phaseQuarantined: why
 
 	wf    *dsl.Workflow
-	state *machine.State // ahead of the journal by what is in flight
+	state *machine.State // ahead of the journal by the transition in flight
 	specs map[string]invoke.AgentSpec
 	notes
 	owned bool           // the journal says that this engine is the owner
@@ -53,8 +53,8 @@ type ownedRun struct {
 
 	pending []*delivery
 	commit  *pendingCommit  // on its way to the store; nil = nothing
-	away    *costlyDecision // the pool decides now, and events wait; nil = it does not
-	decided *costlyDecision // what the pool has decided, until it is used
+	away    *costlyDecision // the pool decides now, and events wait; nil = the pool does not decide
+	decided *costlyDecision // the pool's decision, until it is used
 	slow    bool            // people were told that it takes long to decide
 	adopts  []Adoption
 	waiters []chan *machine.State
@@ -64,8 +64,8 @@ type ownedRun struct {
 
 	suspect  bool // its last owner died: it is taken in hand before each decision until a step, an undo or the run is settled
 	deaths   int  // engines that died with it in hand, as the store knows
-	inHand   bool // by this shard
-	grasping bool // it is being taken in hand
+	inHand   bool // the store knows that this engine has it in hand
+	grasping bool // the store is being told that this engine has it in hand
 }
 
 // A pendingCommit is a transition on its way to the store, and what follows once it
@@ -75,14 +75,14 @@ type pendingCommit struct {
 	r          *ownedRun
 	deliveries []*delivery
 	link       journal.Link // of its row
-	facts      []story.Fact // of kinds that an observer takes
-	told       int          // facts of all kinds
+	facts      []story.Fact // of the kinds that an observer takes
+	told       int          // number of facts of all kinds
 	commands   []machine.Command
 	reserved   []invoke.AgentSpec // one slot each
 	started    *Start
 	adopting   bool
 	late       []*delivery     // messages that came too late to count
-	events     []machine.Event // what the records say; only kept where faults may strike
+	events     []machine.Event // of the records; kept only in builds with failpoints
 }
 
 // release gives reserved slots back.
@@ -110,7 +110,7 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 		r = &ownedRun{id: id, phase: phaseLoading}
 		sh.runs[id] = r
 		sh.load(ctx, r)
-	case d.start != nil: // the id is taken: mint another
+	case d.start != nil: // the id is taken: the caller assigns another
 		d.finish(store.ErrExists)
 		return
 	case r.phase == phaseQuarantined:
@@ -118,8 +118,8 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 		return
 	case r.phase == phaseReady && r.state.Status().Final():
 		if _, freed := d.Event.(machine.SlotsFreed); freed {
-			// It had stood in line and has ended since, or does when its commit lands:
-			// the next run in line must not wait for that.
+			// The run waited for a slot and has ended since, or ends when its commit lands.
+			// The next run in line must not wait for that.
 			d.finish(nil)
 			return
 		}
@@ -128,20 +128,20 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 	sh.step(ctx, r)
 }
 
-// An Adoption asks that a run be taken over from an owner who is gone.
+// An Adoption asks the shard to take a run over from an owner that is dead or late.
 type Adoption struct {
-	From     store.EngineID // whose it may be taken from; 0 = a run without an owner
+	From     store.EngineID // the owner from which it may be taken; 0 = a run without an owner
 	Story    *Story         // the run as it was read; nil = it must be read
 	Specs    map[string]invoke.AgentSpec
-	Read     bool      // its inbox was read with it, or nothing was in it
-	Messages []Message // what was in it: to be decided in the row that takes it over
+	Read     bool      // its inbox was read with it, or was empty
+	Messages []Message // of the inbox, to be decided in the row that takes the run over
 	Done     func(error)
 
 	Suspect bool // the run's owner died
 	Deaths  int  // engines that died with the run in hand
 }
 
-// adopt makes this engine the owner of a run, if its owner is gone.
+// adopt makes this engine the owner of a run, if its owner is dead or late.
 func (sh *shard) adopt(ctx context.Context, id machine.RunID, a Adoption) {
 	r := sh.runs[id]
 	switch {
@@ -178,7 +178,7 @@ func (r *ownedRun) name() string {
 
 func (r *ownedRun) adopting() bool { return r.commit != nil && r.commit.adopting }
 
-// step decides what waits for the run, unless a commit of it is in flight.
+// step decides the events that wait for the run, unless a commit of the run is in flight.
 func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	if r.phase != phaseReady || r.commit != nil || r.away != nil || len(r.pending) == 0 || ctx.Err() != nil {
 		return
@@ -187,7 +187,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	if !r.owned && !becoming || sh.inboxFirst(ctx, r) {
 		return
 	}
-	if r.suspect && !r.inHand && !becoming { // a takeover is in hand already
+	if r.suspect && !r.inHand && !becoming { // during a takeover the run is in hand already
 		sh.grasp(r)
 		return
 	}
@@ -206,7 +206,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 		}
 		sh.settle(ctx, r)
 		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.Clock.Until(due) <= 0 {
-			// Just decided, and nothing came of it: not again at once.
+			// This decision was just made and changed nothing: it is not made again at once.
 			sh.s.Timers.set(r.id, sh.s.n.Clock.Now().Add(sh.s.n.cfg.Options.MinScan), true)
 		}
 		sh.step(ctx, r)
@@ -216,7 +216,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	}
 }
 
-// becoming reports whether what waits makes this engine the owner.
+// becoming reports whether a waiting event makes this engine the owner.
 func (r *ownedRun) becoming() bool {
 	return slices.ContainsFunc(r.pending, func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
@@ -224,7 +224,7 @@ func (r *ownedRun) becoming() bool {
 	})
 }
 
-// send has a decision committed, with others that are decided in a row.
+// send gives a transition to the committer, together with others of this turn of the shard.
 func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	r.commit = f
 	sh.commits++
@@ -241,7 +241,7 @@ func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// answered goes on after a commit was answered.
+// answered handles the outcome of a commit.
 func (sh *shard) answered(ctx context.Context, it *commit.Item) {
 	switch of := it.For.(type) {
 	case *pendingCommit:
@@ -251,7 +251,7 @@ func (sh *shard) answered(ctx context.Context, it *commit.Item) {
 	}
 }
 
-// landed goes on with a run after its commit was answered.
+// landed continues a run after its commit was answered.
 func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l commit.Landing) {
 	sh.commits--
 	if r.commit != f {
@@ -266,21 +266,21 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 		sh.spares.doneWith(f)
 		sh.step(ctx, r)
 	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, store.ErrExists) && l.Unsure:
-		// Another engine appended, or this very row had landed before its answer got
-		// lost: the journal tells. The pending commit stays until then.
+		// Another engine has appended a row, or this same row had landed and its answer
+		// was lost. The journal says which. The pending commit stays until it is read.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
 	case errors.Is(l.Err, store.ErrExists):
 		sh.drop(r, l.Err, nil)
 	case OverFor(l.Err), ctx.Err() != nil:
-		// This membership is over. The run stays as it is, so that the next
-		// one knows that it was ours; those who wait are told by the end.
+		// This membership is over. The run stays as it is, so that the next membership
+		// knows that this engine owned it. The end of the membership answers the callers.
 	case l.Unsure && f.started == nil:
-		// The store refuses the row now, but an earlier sending of it may have
-		// landed: the journal tells.
+		// The store refuses the row now, but an earlier sending may have landed. The
+		// journal says whether it has.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
-	case f.started != nil && l.Unsure: // given up: it may be stored all the same
+	case f.started != nil && l.Unsure: // sending was given up: the run may be stored all the same
 		sh.drop(r, &OpenOutcome{fmt.Errorf("submit: %w", l.Err)}, nil)
 	case f.started != nil:
 		sh.drop(r, fmt.Errorf("submit: %w", l.Err), nil)
@@ -291,7 +291,7 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 	}
 }
 
-// act does what a landed transition asks for (commit before act).
+// act starts the calls and alerts of a landed transition (commit before act).
 func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	n := sh.s.n
 	for _, e := range f.events {
@@ -343,7 +343,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 		}
 	}
 	failpoint.Hit("act.after")
-	f.reserved = nil // each is the worker's now, which gives it back
+	f.reserved = nil // the worker of each call gives its slot back
 	n.Followers.Tell(r.id)
 	sh.settle(ctx, r)
 	if sh.runs[r.id] == r {
@@ -460,9 +460,9 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.weigh(r)
 }
 
-// quarantine stops working on a run for which deciding or storing went wrong.
-// Its state is what the journal holds. An alert is written beside it, so that
-// people see it in the store too; another engine, or a newer one, may go on.
+// quarantine stops working on a run whose deciding or storing went wrong. The journal
+// keeps the run's last state. An alert is written to the store, so that people see it
+// there. Another engine, or a newer version, may continue the run.
 func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
 	n := sh.s.n
 	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
@@ -478,7 +478,7 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 	for _, d := range todo {
 		d.finish(err)
 	}
-	if !r.owned { // it is another's, or does not exist yet: nothing may be written
+	if !r.owned { // another engine owns the run, or it does not exist yet: this engine may not write
 		var trouble error
 		if r.seq > 0 {
 			trouble = err
@@ -525,8 +525,8 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	})
 }
 
-// await returns where the run's state will be sent; nil = it is not here. The
-// error is that of a run that is quarantined.
+// await returns a channel to which the run's final state is sent; nil = this shard does
+// not have the run. The error says why the run is quarantined.
 func (sh *shard) await(run machine.RunID) (chan *machine.State, error) {
 	r := sh.runs[run]
 	switch {

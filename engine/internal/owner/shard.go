@@ -16,14 +16,14 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A shard is one goroutine that owns the cached states of its share of the
-// runs: no other goroutine reads or writes them. Others post what they want of a run.
+// A shard is one goroutine that owns the cached states of its share of the runs. No other
+// goroutine reads or writes them; others post tasks.
 type shard struct {
 	s    *Scheduler
 	hint chan struct{}
 
 	size atomic.Int64 // runs in memory
-	held atomic.Int64 // bytes that they take, about
+	held atomic.Int64 // bytes that the runs take, estimated
 	turn turn         // what it does now
 
 	ended chan struct{} // closed when the goroutine has ended
@@ -31,7 +31,7 @@ type shard struct {
 
 	mu    sync.Mutex // protects following fields
 	queue []task
-	over  bool // nothing is taken any more
+	over  bool // the shard takes no more tasks
 
 	// Only the shard's goroutine uses the rest.
 	runs      map[machine.RunID]*ownedRun
@@ -40,7 +40,7 @@ type shard struct {
 	allowance dsl.Allowance // of the decision at hand
 	slotsOf   map[string]machine.Slot
 	spares    spares
-	outbox    []*commit.Item  // decided, and about to go to the committer
+	outbox    []*commit.Item  // transitions to be given to the committer
 	commits   int             // commits of this shard on their way
 	idle      []chan struct{} // closed when no commit is on its way and no event waits
 }
@@ -59,9 +59,9 @@ type task struct {
 	fn   func(context.Context)
 }
 
-// post has f run by the shard's goroutine, after what was posted before. It
-// never blocks: writers post to shards, and shards wait for writers. What is
-// posted after the shard has stopped is dropped.
+// post has the shard's goroutine run f, after the tasks posted before. It never blocks,
+// because shards wait for writers, and writers post to shards. A task that is posted after
+// the shard has stopped is dropped.
 func (sh *shard) post(f func(context.Context)) { sh.give(task{fn: f}) }
 
 // give is post for tasks. It reports false where the shard has stopped.
@@ -107,19 +107,19 @@ func (sh *shard) commitRow(ctx context.Context, t store.Transition, done func(co
 	return err == nil
 }
 
-// inARow is how many tasks a shard does before what they lead to leaves it.
-// The committer shares the CPUs with it. If the first transition woke the committer,
-// each batch would hold few of them.
+// inARow is how many tasks a shard does before it gives their transitions to the
+// committer. If the first transition woke the committer, the committer would compete for
+// a CPU, and each batch would hold few transitions.
 const inARow = 64
 
-// flush gives the committer what was decided. It blocks while the committer is
-// full, which is how the store slows down what decides. An error means that this
-// membership ends: no caller waits for the rest.
+// flush gives the decided transitions to the committer. It blocks while the committer is
+// full: a slow store slows deciding down that way. After an error the membership ends, and
+// no caller waits for the rest.
 func (sh *shard) flush(ctx context.Context) {
 	if len(sh.outbox) == 0 {
 		return
 	}
-	sh.turn.end() // to wait for the store is not to be stuck
+	sh.turn.end() // a shard that waits for the store does not count as stuck
 	now := time.Now()
 	for i, it := range sh.outbox {
 		it.Queued = now
@@ -129,7 +129,7 @@ func (sh *shard) flush(ctx context.Context) {
 	sh.outbox = sh.outbox[:0]
 }
 
-// do does what a task asks for.
+// do carries out a task.
 func (sh *shard) do(ctx context.Context, t *task) {
 	switch {
 	case t.d != nil:
@@ -143,10 +143,9 @@ func (sh *shard) do(ctx context.Context, t *task) {
 	}
 }
 
-// loop runs what is posted until last is closed, and then what is still
-// there: among it may be that a row has landed, and what that row asks for must
-// be done, or reported not sent, by this process. After ctx has ended nothing
-// new is decided.
+// loop carries out tasks until last is closed, and then the tasks that are left. One of
+// those may be a landed row, whose calls this process must start or report as not sent.
+// After ctx has ended the shard decides nothing new.
 func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	defer close(sh.ended)
 	var batch []task
@@ -181,7 +180,7 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	}
 }
 
-// rest tells those who wait for quiet.
+// rest closes the channels that quiet has returned.
 func (sh *shard) rest() {
 	if sh.commits > 0 || len(sh.idle) == 0 {
 		return
@@ -198,7 +197,7 @@ func (sh *shard) rest() {
 	sh.idle = nil
 }
 
-// quiet returns a channel that is closed when nothing is on its way.
+// quiet returns a channel that is closed when no commit is in flight and no event waits.
 func (sh *shard) quiet() <-chan struct{} {
 	c := make(chan struct{})
 	sh.post(func(context.Context) { sh.idle = append(sh.idle, c) })

@@ -17,7 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// Shared is what the runs of one node share, whatever membership of it owns them.
+// Shared holds what the runs of one node share. It outlives the memberships that own them.
 type Shared struct {
 	cfg         Config
 	Defs        *journal.Definitions
@@ -29,7 +29,7 @@ type Shared struct {
 	Quarantined *Quarantine
 	Outage      *outage.Outage
 	Backoffs    *backoffSet
-	Told        story.FactKinds // that an observer takes
+	Told        story.FactKinds // the kinds that an observer takes
 	Idle        string          // why this node starts nothing at all; "" = it does
 	Draining    atomic.Bool
 }
@@ -61,7 +61,7 @@ type Options struct {
 	Alone                               bool
 }
 
-// NewShared makes it. It starts nothing.
+// NewShared returns a Shared. It starts no goroutine.
 func NewShared(cfg Config) *Shared {
 	h := &Shared{
 		cfg: cfg, Defs: journal.NewDefinitions(cfg.Store, cfg.Sealer), Clock: &clock.Clock{}, Followers: &Followers{}, Quarantined: &Quarantine{},
@@ -71,7 +71,7 @@ func NewShared(cfg Config) *Shared {
 	return h
 }
 
-// Claims reports whether this node takes up runs without an owner.
+// Claims reports whether this node claims runs without an owner.
 func (n *Shared) Claims() bool {
 	return !n.cfg.Options.Alone && !n.Draining.Load() && n.Idle == ""
 }

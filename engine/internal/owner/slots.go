@@ -8,8 +8,8 @@ import (
 )
 
 // A SlotQueue keeps, for each agent, the runs that wait for a slot, first come,
-// first served. When a slot frees one run is told, and the next only after that
-// one has decided: a hundred runs do not rush for one slot.
+// first served. When a slot becomes free, one run is told. The next run is told after that
+// run has decided, so that a hundred runs do not compete for one slot.
 type SlotQueue struct {
 	capacity invoke.Capacity // nil = no run ever waits
 	tell     func(run machine.RunID, key string)
@@ -29,8 +29,9 @@ func newSlotQueue(capacity invoke.Capacity, tell func(machine.RunID, string)) *S
 	return &SlotQueue{capacity: capacity, tell: tell, lines: map[string]*waitList{}}
 }
 
-// Free tells the first run in line for the agent, if there is one, no other is
-// being told and there is room: who is told in vain loses its place.
+// Free tells the first run in line for the agent that a slot is free. It does so only if
+// the agent has room and no other run was told and has not decided yet: a run that is told
+// in vain loses its place.
 func (q *SlotQueue) Free(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
@@ -52,8 +53,8 @@ func (q *SlotQueue) Free(key string) {
 	q.tell(run, key)
 }
 
-// told says that the run that was told has decided. The next one is told if
-// there is still room.
+// told notes that the run which was told has decided. It tells the next run if there is
+// still room.
 func (q *SlotQueue) told(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
@@ -62,15 +63,15 @@ func (q *SlotQueue) told(key string) {
 		return
 	}
 	l.telling = false
-	if len(l.runs) == 0 { // who waits next begins a new line
+	if len(l.runs) == 0 { // the next run that waits begins a new line
 		delete(q.lines, key)
 	}
 	q.mu.Unlock()
 	q.Free(key)
 }
 
-// wait puts a run in line for the agent, unless it stands there. A slot that
-// freed between the run's decision and now is not missed.
+// wait puts a run in line for the agent, unless it is in line already. It notices a slot
+// that became free between the run's decision and now.
 func (q *SlotQueue) wait(run machine.RunID, spec invoke.AgentSpec) {
 	q.mu.Lock()
 	l := q.lines[spec.Key]
@@ -88,7 +89,7 @@ func (q *SlotQueue) wait(run machine.RunID, spec invoke.AgentSpec) {
 	q.Free(spec.Key)
 }
 
-// ahead returns how many runs stand in line for the agent.
+// ahead returns how many runs are in line for the agent.
 func (q *SlotQueue) ahead(key string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,7 +103,7 @@ func (q *SlotQueue) ahead(key string) int {
 	return len(l.runs)
 }
 
-// Waiting returns how many runs stand in line for any agent.
+// Waiting returns how many runs are in line, for all agents together.
 func (q *SlotQueue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

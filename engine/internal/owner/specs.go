@@ -23,7 +23,7 @@ type SpecCache struct {
 	sets map[specsID]map[string]invoke.AgentSpec
 }
 
-// specsID is what the agents of a run depend on.
+// specsID identifies everything on which the agents of a run depend.
 type specsID struct {
 	flow   *dsl.Workflow
 	config string // of each agent: JSON and what is sensitive or secret in it
@@ -107,15 +107,15 @@ func agentNames(wf *dsl.Workflow) []string {
 func specKey(spec invoke.AgentSpec) string {
 	h := sha256.New()
 	h.Write(spec.Config.JSON())
-	// Whatever a process, its limits or its breaker are made of: two definitions
-	// that differ there must not get what the first one asked for.
+	// Everything that shapes a process, its limits or its breaker is part of the key. Two
+	// definitions that differ there must not share a process.
 	rest, err := json.Marshal(struct {
 		Secrets                   []dsl.Secret
 		Env                       []string
 		Instances, MaxConcurrency int
 		Breaker                   dsl.Breaker
 	}{spec.Config.Secrets(), spec.Env, spec.Instances, spec.MaxConcurrency, spec.Breaker})
-	if err != nil { // a ratio that is no number: would only split processes
+	if err != nil { // the ratio is not a number: at worst two definitions do not share a process
 		rest = []byte(err.Error())
 	}
 	h.Write(rest)

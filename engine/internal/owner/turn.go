@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A turn is what a shard does at this moment. Any goroutine may read it.
+// A turn is the task that a shard works on now. Any goroutine may read it.
 type turn struct {
 	began atomic.Int64 // unix nanoseconds; 0 = nothing
 	run   atomic.Int64 // the run it is about; 0 = none in particular
@@ -79,13 +79,13 @@ func (s *Scheduler) Slowest() time.Duration {
 	return most
 }
 
-// shardPatience is how long the end of a membership waits for a shard that is
-// in the midst of a task. A task takes microseconds.
+// shardPatience is how long the end of a membership waits for a shard to end its task. A
+// task usually takes microseconds.
 const shardPatience = time.Second
 
-// Stop waits for the shards' goroutines. A shard that does not end is left
-// behind: it decides nothing more, and nothing of it can land. What its runs had
-// reserved is given back, and answers that wait for it go to their runs' next owners.
+// Stop waits for the shards' goroutines. A shard that does not end in time is abandoned:
+// none of its later transitions can land. Slots that its runs had reserved are given back,
+// and answers that wait for it go to the next owners of their runs.
 func (s *Scheduler) Stop() {
 	late := time.NewTimer(shardPatience)
 	defer late.Stop()
@@ -98,7 +98,7 @@ func (s *Scheduler) Stop() {
 		select {
 		case <-sh.ended:
 		case <-late.C:
-			late.Reset(0) // for those after it
+			late.Reset(0) // the shards after it get no further time
 			sh.left = true
 			age, run := sh.turn.takes()
 			about := []any{"engine", s.engine, "busy", age.Round(time.Millisecond).String()}
@@ -110,7 +110,7 @@ func (s *Scheduler) Stop() {
 			if l, ok := s.capacity.(*ledger); ok {
 				l.close()
 			}
-			go func() { // ends with the task; if that never ends, with the process
+			go func() { // ends when the task ends, at the latest with the process
 				<-sh.ended
 				sh.close(nil)
 			}()
@@ -118,7 +118,7 @@ func (s *Scheduler) Stop() {
 	}
 }
 
-// abandon takes what waits for a shard that hangs from it.
+// abandon takes the waiting tasks away from a shard that hangs.
 func (sh *shard) abandon() {
 	sh.mu.Lock()
 	tasks := sh.queue
