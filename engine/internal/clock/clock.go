@@ -1,7 +1,7 @@
 // Package clock tells the time of the store, and how long the engine's lease is good.
 //
 // In come the store's answers to ticks. Two engines of one store read nearly the same
-// time, whatever their own clocks say. Told times never fall.
+// time, whatever their own clocks say. The returned times never fall.
 package clock
 
 import (
@@ -16,14 +16,14 @@ type Clock struct {
 	mu     sync.Mutex // protects following fields
 	store  time.Time  // store time at the last tick
 	local  time.Time  // when the answer to that tick arrived, with monotonic reading
-	latest time.Time  // the largest time told: told times never fall
+	latest time.Time  // the largest time returned so far: times never fall
 	lease  time.Time  // local: until when the lease is good; zero = never held
 }
 
 // Ticked records a tick that was sent at sent and whose answer arrived now.
 // The store read its clock somewhere between the two. Store time is counted
 // from the arrival, so that nothing expires early; the lease from the sending,
-// so that it is never believed in for too long.
+// so that the engine never believes in it for too long.
 func (c *Clock) Ticked(sent time.Time, store time.Time, lease time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,14 +34,14 @@ func (c *Clock) Ticked(sent time.Time, store time.Time, lease time.Duration) {
 // Now returns store time. It never falls.
 func (c *Clock) Now() time.Time { return c.Read().Store }
 
-// A Moment is what a clock told at once.
+// A Moment holds the values of one reading of a Clock.
 type Moment struct {
 	Store  time.Time // store time
 	Local  time.Time // this process's, with monotonic reading
 	Leased bool      // see Clock.Leased
 }
 
-// Read returns everything that the clock knows, for a single look at this process's.
+// Read returns all values of the clock, with one reading of this process's clock.
 func (c *Clock) Read() Moment {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package cluster is an engine's part in the company of engines on one store.
+// Package cluster is the part of an engine that works together with the other engines of
+// its store.
 //
 // In come the store's ticks; out go takeovers, claims and times that have passed, to the
 // owner package. A Membership begins when an engine joins the store, and ends when it

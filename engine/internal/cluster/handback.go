@@ -7,10 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// handBack gives up, one by one, the runs that another engine could go on with
-// now. An engine that stops waits for calls in flight, which may take long; runs
-// without a call have no reason to wait with it. What is not given up here becomes
-// free when the engine leaves.
+// handBack gives up, one by one, the runs that another engine could continue now. An
+// engine that stops waits for its calls in flight, which may take long. Runs without a call
+// in flight need not wait with it. The other runs become free when the engine leaves.
 //
 // Where no other engine is alive, a run without an owner would gain nothing, and
 // no engine would notice that its time has passed.

@@ -2,9 +2,9 @@ package cluster
 
 import "math"
 
-// roomy reports whether this engine has memory for more runs. One that has none
-// works on those that it has and leaves all others where they are: queued, or to
-// other engines. It says so once, and once when it takes up runs again.
+// roomy reports whether this engine has memory for more runs. An engine without memory
+// works on the runs that it has, and leaves the other runs queued or to other engines. It
+// logs that once, and logs once when it has memory again.
 func (t *Membership) roomy() bool {
 	n, held := t.n, t.Runs.Held()
 	full := held >= n.cfg.Options.MaxHeld
@@ -18,7 +18,8 @@ func (t *Membership) roomy() bool {
 	return !full
 }
 
-// fits returns how many runs like those in memory there is memory for, at least 1.
+// fits returns how many more runs fit into memory, if they are as large as the present
+// ones; at least 1.
 func (t *Membership) fits() int {
 	held, runs := t.Runs.Held(), int64(t.Runs.Size())
 	if held <= 0 || runs <= 0 {

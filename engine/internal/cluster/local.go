@@ -16,7 +16,7 @@ import (
 type Local struct {
 	cfg    Config
 	shared *owner.Shared
-	full   atomic.Bool // the runs in memory take as much as they may
+	full   atomic.Bool // the runs in memory have reached the limit
 }
 
 // Config is what a Local is made of. See engine.Config. All functions are required.

@@ -33,16 +33,16 @@ type Membership struct {
 	end     context.CancelCauseFunc
 
 	former    store.EngineID          // the membership before this one; 0 = none
-	inherited map[machine.RunID]int32 // what the former one owned, with the number of rows that had landed
+	inherited map[machine.RunID]int32 // runs of the former membership, with the number of their landed rows
 	scanner   *scanner
 
 	mu     sync.Mutex // protects following fields
 	ticked time.Time  // when the last tick was sent
 	hinted bool       // something may be waiting: the next tick comes early
 	lag    time.Duration
-	others map[machine.RunID]time.Time // left to engines that have them in hand, since when
-	again  bool                        // one was left so: look again soon
-	busy   bool                        // the last pass found work that is not the own runs'
+	others map[machine.RunID]time.Time // runs left to engines that have them in hand, since when
+	again  bool                        // such a run was left: look again soon
+	busy   bool                        // the last pass found work on runs of others
 }
 
 // Join registers a new membership and learns the store's time.
@@ -93,8 +93,8 @@ func (t *Membership) closeWriters() {
 	}
 }
 
-// Run works until ctx ends and everything in flight has come to rest, or hard
-// ends, or the membership is over, and returns which.
+// Run works until ctx ends and nothing is in flight any more, or until hard ends, or until
+// the membership is over. It returns the reason.
 func (t *Membership) Run(ctx, hard context.Context) error {
 	defer context.AfterFunc(hard, func() { t.end(ErrStopping) })()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -105,11 +105,11 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	for i := range t.writers {
 		wg.Go(func() { t.over(t.Runs.Committer.Run(work, i)) })
 	}
-	last := make(chan struct{}) // closed when the writers have said their last word
+	last := make(chan struct{}) // closed when the writers have ended
 	t.Runs.Start(work, last)
 	supervisor := NewSupervisor(t.due, t.Runs.TimePassed, SupervisorOptions{
 		MinScan: t.n.cfg.Options.MinScan, MaxScan: t.n.cfg.Options.MaxScan,
-		Poke: t.Runs.Timers.Poke, Busy: t.isBusy, Passed: t.passed, // what fails of a pass is told by due
+		Poke: t.Runs.Timers.Poke, Busy: t.isBusy, Passed: t.passed, // due logs a pass that fails
 	})
 	wg.Go(func() { t.over(supervisor.Run(work)) })
 	wg.Go(func() {
@@ -136,11 +136,11 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	return context.Cause(t.ctx)
 }
 
-// over ends the membership if one of its loops has ended by itself.
+// over ends the membership if one of its loops has ended for a reason of its own.
 func (t *Membership) over(err error) { t.end(err) }
 
-// drain ends the membership in order: nothing more is started, calls in
-// flight are waited for, and what they brought is committed.
+// drain ends the membership in order. It starts no call, waits for the calls in flight, and
+// commits their answers.
 func (t *Membership) drain(ctx context.Context) {
 	t.n.shared.Draining.Store(true)
 	failpoint.Hit("drain.begun")
@@ -156,7 +156,7 @@ func (t *Membership) drain(ctx context.Context) {
 	if err == nil {
 		t.end(ErrDrained)
 	}
-	<-t.ctx.Done() // where the flush failed the membership is over anyhow
+	<-t.ctx.Done() // also after a flush that failed: then the membership is over
 }
 
 // tickLimit bounds the runs that one tick returns.
@@ -165,8 +165,8 @@ const tickLimit = 1000
 // hintPause is the shortest pause between two ticks when hints come.
 const hintPause = 20 * time.Millisecond
 
-// listen ticks early when the store tells that something may be waiting. The
-// hints may be lost, or never come: then the next tick finds it.
+// listen ticks early when the store hints that something may be waiting. If a hint is
+// lost, the next regular tick finds the work.
 func (t *Membership) listen(ctx context.Context) {
 	w, ok := t.n.cfg.Store.Store.(store.Waker)
 	if !ok {
@@ -181,7 +181,7 @@ func (t *Membership) listen(ctx context.Context) {
 	}
 }
 
-// look has the next tick come early.
+// look makes the next tick come early.
 func (t *Membership) scan() {
 	t.mu.Lock()
 	t.hinted = true
@@ -189,11 +189,10 @@ func (t *Membership) scan() {
 	wait.Wake(t.Runs.Timers.Poke)
 }
 
-// due finds runs whose time has passed: at the exact time those in memory, and
-// by the store's scan whatever else this engine owns. The scan renews the
-// lease. That is on purpose: an engine whose Supervisor stands still, or
-// cannot reach the store, loses its lease and with it its runs, to one whose
-// Supervisor works.
+// due finds runs whose time has passed. It finds runs in memory at the exact time, and the
+// engine's other runs by the store's scan. The same scan renews the lease, on purpose: an
+// engine whose Supervisor hangs, or cannot reach the store, then loses its lease and its
+// runs to an engine whose Supervisor works.
 func (t *Membership) due(ctx context.Context) ([]machine.RunID, time.Duration, error) {
 	runs, lag := t.Runs.Timers.Take(t.n.shared.Clock.Now())
 	wait := time.Duration(-1)
@@ -236,11 +235,11 @@ func (t *Membership) due(ctx context.Context) ([]machine.RunID, time.Duration, e
 	return runs, wait, err
 }
 
-// see hands on what a tick found: messages to the runs they are for, what others
-// left to the scanner. It returns the own runs that may be due, and how long the
-// most overdue of those that are not in memory has been.
+// see passes on the findings of a tick: messages go to their runs, runs of others go to
+// the scanner. It returns the own runs that may be due, and for how long the most overdue
+// of the runs outside of memory has been due.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]machine.RunID, time.Duration) {
-	busy := len(tick.Inbox) == tickLimit // there may be more, and they have their turn with the next tick
+	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {
 		t.n.shared.Backoffs.WakeResting()
 	}
@@ -261,7 +260,7 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]machine.RunID, time.Du
 			continue
 		}
 		runs = append(runs, d.Run)
-		if !t.Runs.Timers.Has(d.Run) { // of the others its bound says nothing
+		if !t.Runs.Timers.Has(d.Run) { // for a run with a timer the bound is no measure
 			lag = max(lag, tick.Now.Sub(d.NextCheck))
 		}
 	}
@@ -271,7 +270,7 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]machine.RunID, time.Du
 	return runs, lag
 }
 
-// isBusy reports whether the last pass found work.
+// isBusy reports whether the last pass found work on runs of others.
 func (t *Membership) isBusy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -286,8 +285,8 @@ func (t *Membership) passed(told int, took time.Duration) {
 	t.n.cfg.Passed(stats)
 }
 
-// tick renews the lease and returns what the store found. An engine that cannot
-// commit does not renew: it must lose its lease.
+// tick renews the lease and returns the store's findings. An engine that cannot commit
+// does not renew its lease, so that other engines get its runs.
 func (t *Membership) tick(ctx context.Context) (store.Tick, error) {
 	o := t.n.cfg.Options
 	if age := t.Runs.Committer.Oldest(); age > o.Lease/2 {

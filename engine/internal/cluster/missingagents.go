@@ -15,9 +15,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// mayAlert reports whether people should be told of the run: not if they were
-// since it last moved, nor if other engines get on with runs like it, because
-// then this one only has to wait.
+// mayAlert reports whether an alert about the run is due. It is not if there was one since
+// the run last moved. Nor is it if other engines continue runs of the same workflow:
+// then this run only has to wait for one of them.
 func (t *Membership) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, elsewhere func(string) (bool, error)) (bool, error) {
 	alerts, err := t.n.cfg.Store.Alerts(ctx, a.Head.Run, 20)
 	if err != nil {
@@ -37,8 +37,8 @@ func (t *Membership) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, e
 	return !busy, err
 }
 
-// moved returns when something other than time has last moved the run. That an
-// engine without its agents has noticed the time is nothing new to people.
+// moved returns when something other than the passing of time last moved the run. An
+// engine without the run's agents may have recorded that time has passed; that is no news.
 func moved(x *owner.Unstaffed, sealer crypt.Sealer) (time.Time, error) {
 	for i := len(x.Rows) - 1; i > 0; i-- {
 		records, err := journal.DecodeRow(sealer, x.Head.Run, x.Rows[i])
@@ -76,8 +76,8 @@ func missingAgentsMessage(x *owner.Unstaffed, self store.EngineID, live []store.
 		self, strings.Join(missing, ", "), strings.Join(seen, ", "))
 }
 
-// elsewhere tells whether other live engines have runs of a workflow in
-// progress: then one of them has its agents. It asks once for each workflow.
+// elsewhere returns a function that reports whether other live engines have runs of a
+// workflow in progress: then one of them has its agents. It asks once for each workflow.
 func (t *Membership) elsewhere(ctx context.Context) func(flow string) (bool, error) {
 	known := map[string]bool{}
 	return func(flow string) (bool, error) {

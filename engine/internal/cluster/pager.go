@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A pager does the same to page after page of runs, a few at once.
+// A pager calls a function for page after page of runs, for a few pages at once.
 type pager struct {
 	ctx  context.Context // ends at the first error
 	stop context.CancelFunc
@@ -27,8 +27,8 @@ func newPager(ctx context.Context, do func(context.Context, []machine.RunID) (in
 	return p
 }
 
-// add begins with a page once there is room for it. After an error it does
-// nothing.
+// add starts a page once fewer than the allowed number are at work. After an error it
+// does nothing.
 func (p *pager) add(runs []machine.RunID) {
 	select {
 	case p.room <- struct{}{}:
@@ -41,7 +41,7 @@ func (p *pager) add(runs []machine.RunID) {
 	})
 }
 
-// now does a page while others may be under way.
+// now runs the function for a page, while other pages may be at work.
 func (p *pager) now(runs []machine.RunID) {
 	n, err := p.do(p.ctx, runs)
 	p.mu.Lock()
@@ -53,8 +53,7 @@ func (p *pager) now(runs []machine.RunID) {
 	}
 }
 
-// wait returns, once every page has ended, what was done in all and the first
-// error.
+// wait waits for all pages, and returns the sum of their results and the first error.
 func (p *pager) wait() (int, error) {
 	p.wg.Wait()
 	p.stop()

@@ -11,10 +11,10 @@ import (
 
 // Pass is what one pass of the Supervisor found and cost. See engine.PassStats.
 type Pass struct {
-	Took    time.Duration // of the scan and of what it delivered
-	Due     int           // own runs that were told that time has passed
-	Lag     time.Duration // how long what was most overdue had been due; 0 = nothing was
-	Foreign bool          // others' runs were looked at too
+	Took    time.Duration // of the scan and of its deliveries
+	Due     int           // own runs that got TimePassed
+	Lag     time.Duration // for how long the most overdue run had been due; 0 = no run was due
+	Foreign bool          // the pass looked at runs of others, too
 	Taken   int           // runs taken over or claimed
 }
 
@@ -36,7 +36,7 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	taken, err = t.scanner.overdue(ctx)
 	errs = append(errs, err)
 	stats.Taken += taken
-	// Every run that was taken was told at once that time has passed.
+	// Every run that was taken over got TimePassed at once.
 	stats.Due = stats.Taken
 	errs = append(errs, t.Runs.Flush(ctx))
 	stats.Took = time.Since(began)

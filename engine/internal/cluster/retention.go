@@ -19,10 +19,9 @@ func (o Options) retentionPeriod() time.Duration {
 	return max(o.MaxScan, min(o.Retention/16, time.Hour))
 }
 
-// retain removes runs that ended longer ago than Options.Retention, from time
-// to time, until ctx ends. Of all engines one does so in a period; what it
-// leaves undone, because it dies or the store does not answer, the next one
-// finds by itself (S22).
+// retain removes runs that ended longer ago than Options.Retention. It does so once a
+// period, until ctx ends. One engine of all does it in a period. If that engine dies, or
+// the store does not answer, the next engine finds the rest without its help (S22).
 func (t *Membership) retain(ctx context.Context) {
 	st, ok := t.n.cfg.Store.Store.(store.Retainer)
 	if !ok || t.n.cfg.Options.Retention == 0 {
@@ -50,8 +49,8 @@ func (t *Membership) retain(ctx context.Context) {
 	}
 }
 
-// forget removes what there is to remove, batch after batch, and rests between
-// two as long as one took. It stops where others may begin.
+// forget removes old runs batch after batch. After each batch it pauses for as long as the
+// batch took. It stops when the period ends, because another engine may begin then.
 func (t *Membership) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
 	began, before := time.Now(), t.n.shared.Clock.Now().Add(-t.n.cfg.Options.Retention)
 	for {

@@ -13,18 +13,18 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A scanner looks after runs that are not this engine's: those without an owner, those
-// of members that died, and those of live ones that do not get on with them. It
-// works on what ticks find, beside the Supervisor's loop, and keeps nothing that
-// another engine's scanner could not find out by itself (S46, S49).
+// A scanner takes over runs of others: runs without an owner, runs of dead members, and
+// overdue runs of live members. It works on the findings of ticks, on a goroutine of its
+// own next to the Supervisor's loop. It keeps no knowledge that the scanner of another
+// engine could not find in the store (S46, S49).
 type scanner struct {
 	t    *Membership
 	hint chan struct{}
 
 	mu      sync.Mutex              // protects following fields
 	tick    store.Tick              // the newest
-	hinted  bool                    // a message may have come for a run whose owner is gone
-	routine time.Time               // by this process's clock: when to look at everything again
+	hinted  bool                    // a message may have come for a run whose owner is dead
+	routine time.Time               // by this process's clock: when to scan everything again
 	passed  map[store.EngineID]bool // dead members whose runs were looked at
 	working bool
 
@@ -33,7 +33,7 @@ type scanner struct {
 
 // The names of the passes. Of all engines one makes such a pass in a period.
 const (
-	passForeign = "foreign" // everything, from time to time
+	passForeign = "foreign" // all runs of others
 	passOrphans = "orphans" // the runs of members that have just died
 )
 
@@ -42,7 +42,7 @@ func newScanner(t *Membership) *scanner {
 		routine: time.Now().Add(2 * t.n.cfg.Options.MaxScan)}
 }
 
-// see takes what a tick found, and reports whether there is work in it.
+// see stores the findings of a tick, and reports whether they hold work.
 func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	for _, engine := range tick.Dead {
 		still[engine] = p.passed[engine]
 	}
-	p.passed = still // a run that is not listed any more is forgotten
+	p.passed = still // members that are no longer listed are forgotten
 	work := len(p.unownedLocked()) > 0 || len(p.deadLocked()) > 0
 	if work || p.hinted || !time.Now().Before(p.routine) {
 		wait.Wake(p.hint)
@@ -59,7 +59,7 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	return work || p.working
 }
 
-// unownedLocked returns the runs without an owner that this engine may be able to take.
+// unownedLocked returns the runs without an owner that this engine may claim.
 func (p *scanner) unownedLocked() []machine.RunID {
 	runs := make([]machine.RunID, 0, len(p.tick.Unowned))
 	for _, d := range p.tick.Unowned {
@@ -110,7 +110,7 @@ func (p *scanner) setWorking(is bool) {
 	p.working = is
 }
 
-// round does what there is to do now.
+// round makes the passes that are due now.
 func (p *scanner) round(ctx context.Context) error {
 	n := p.t.n
 	began := time.Now()
@@ -136,9 +136,9 @@ func (p *scanner) round(ctx context.Context) error {
 	}
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
-		// Among so many runs without an owner the few of dead members that wait for a
-		// person are not looked for, unless a message comes for them: it would cost
-		// more than everything else.
+		// With so many runs without an owner, the scan does not look for the few runs of
+		// dead members that wait for a person: finding them would cost more than all other
+		// work. A message to such a run makes it show.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -148,7 +148,7 @@ func (p *scanner) round(ctx context.Context) error {
 	case len(dead) > 0 || hinted:
 		period := n.cfg.Options.ClaimInterval
 		if len(dead) == 0 {
-			period = max(period, n.cfg.Options.MaxScan/10) // hints come for everything
+			period = max(period, n.cfg.Options.MaxScan/10) // the store gives a hint for each message
 		}
 		may, err := n.cfg.Store.Pass(ctx, passOrphans, period)
 		errs = append(errs, err)
@@ -157,7 +157,7 @@ func (p *scanner) round(ctx context.Context) error {
 			note(p.orphans(ctx, all, false))
 		}
 	}
-	if hinted { // also those whose agents are missing here
+	if hinted { // also runs whose agents are missing here
 		note(p.addressed(ctx, all))
 	}
 	note(p.claim(ctx, unowned))
@@ -169,7 +169,7 @@ func (p *scanner) round(ctx context.Context) error {
 		n.cfg.Passed(stats)
 	}
 	if stats.Taken > 0 {
-		p.t.scan() // there may be more
+		p.t.scan() // there may be more runs
 	}
 	if p.t.looksAgain() {
 		p.mu.Lock()
@@ -179,33 +179,33 @@ func (p *scanner) round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// next says when to look at everything again: later while there is nothing to
-// do, so that an idle engine costs the store next to nothing.
+// next sets the time of the next full scan: in two to three times MaxScan, or in four to
+// five times if there is no work, so that an idle engine puts almost no load on the store.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.t.Runs.Size() == 0 {
 		scans = 4
 	}
-	// Engines that keep step would have one of them make every pass, which never
-	// finds what that one itself does not get on with.
+	// Adds jitter. Without it one engine would make every pass, and a pass never finds
+	// the stuck runs of the engine that makes it.
 	scans += p.some(2)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Ticks come at multiples of MaxScan then: a little less meets the right one.
+	// An idle engine ticks every MaxScan. The pause ends a quarter of MaxScan before the
+	// tick that is to make the scan, so that this tick does not come too early for it.
 	p.routine = time.Now().Add(time.Duration(scans)*p.t.n.cfg.Options.MaxScan - p.t.n.cfg.Options.MaxScan/4)
 }
 
-// some returns a number below n that differs between engines and from one call
-// to the next. It is no chance: a simulation sees the same every time.
+// some returns a number below n that differs between engines and between calls. It is not
+// random, so that a simulation can be repeated.
 func (p *scanner) some(n int) int {
 	p.turns++
 	h := (uint64(p.t.Engine)<<32 | p.turns) * 0x9e3779b97f4a7c15
 	return int((h >> 33) % uint64(n))
 }
 
-// orphans takes over the runs of members that died. Runs that never had an owner
-// are claimed as far as there is room for them, elsewhere, unless those that
-// this engine cannot work on come before all the others.
+// orphans takes over the runs of dead members. claim takes runs that never had an owner;
+// orphans takes them, too, if runs that this engine cannot work on come before all others.
 func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
@@ -237,14 +237,14 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 	return p.t.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
-// room reports whether this engine should take up more runs without an owner. One
-// whose runs wait for agents already leaves them to others.
+// room reports whether this engine should claim more runs. An engine whose runs already
+// wait for agents leaves them to others.
 func (p *scanner) room() bool {
 	return p.t.n.shared.Claims() && p.t.roomy() && p.t.Runs.Queue.Waiting() < p.t.n.cfg.Options.ClaimBatch
 }
 
-// claim takes up runs without an owner, in batches (S55, S75). Engines begin at
-// different ones, so that they do not all go for the same.
+// claim takes runs without an owner, in batches (S55, S75). Each engine begins at another
+// run, so that engines do not compete for the same ones.
 func (p *scanner) claim(ctx context.Context, runs []machine.RunID) (int, error) {
 	batch := p.t.n.cfg.Options.ClaimBatch
 	if len(runs) > batch {
@@ -264,12 +264,12 @@ func (p *scanner) claim(ctx context.Context, runs []machine.RunID) (int, error) 
 	return taken, nil
 }
 
-// overdue takes over runs of live engines that are long past their time: telling
-// a slow owner would make it slower.
+// overdue takes over runs of live engines that are long overdue. Sending the owner an
+// event instead would make a slow engine slower.
 func (p *scanner) overdue(ctx context.Context) (int, error) {
 	o, now := p.t.n.cfg.Options, p.t.n.shared.Clock.Now()
 	grace := o.grace()
-	// Those that could not be worked on here may stand before all others.
+	// Runs that this engine could not work on may come before all others.
 	runs, err := p.t.n.find(ctx, store.RunFilter{Owners: store.OwnerOther, Asking: p.t.Engine, Overdue: grace, Limit: o.ClaimBatch + p.t.n.shared.Backoffs.Size()})
 	if err != nil {
 		return 0, err

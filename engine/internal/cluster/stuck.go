@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A stuckError says that a shard does not get on: all its runs wait for one task.
+// A stuckError says that a shard is busy with one task for too long. All its other runs wait.
 type stuckError struct {
 	run machine.RunID
 	age time.Duration
@@ -24,8 +24,8 @@ func (e *stuckError) Error() string {
 }
 
 // stuck returns a *stuckError if a shard has been busy with one task for longer
-// than a lease. Its runs get no deadline, no verb and no answer: an engine that
-// renewed its lease all the same would keep them from everybody.
+// than a lease. Deadlines, verbs and answers of its runs wait meanwhile. If the engine
+// renewed its lease all the same, no other engine could take these runs over.
 func (t *Membership) stuck() error {
 	if age, run := t.Runs.Longest(); age > t.n.cfg.Options.Lease {
 		return &stuckError{run: run, age: age}

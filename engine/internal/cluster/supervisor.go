@@ -11,11 +11,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Supervisor finds runs with something past its complete-by and says so:
-// it delivers TimePassed and nothing else (S36, S37, S38, S44). The owner
-// of the run decides what follows. It keeps no state of its own, so another
-// one can go on at any time (S46), and it has no type to express business
-// logic in (S43).
+// A Supervisor finds runs with something past its complete-by, and delivers TimePassed to
+// them and nothing else (S36, S37, S38, S44). The owner of the run decides what follows. A
+// Supervisor keeps no state, so that another one can continue at any time (S46). It has no
+// type in which business logic could be expressed (S43).
 type Supervisor struct {
 	due     DueFunc
 	deliver DeliverFunc
@@ -37,13 +36,13 @@ type SupervisorOptions struct {
 	MinScan, MaxScan time.Duration
 	// Poke wakes the loop before its pause is over; nil = never.
 	Poke <-chan struct{}
-	// Busy reports, after a pass, whether there was other work: then the pause
-	// does not grow. nil = there never is.
+	// Busy reports, after a pass, whether the pass found other work. Then the pause does
+	// not grow. nil = it never does.
 	Busy func() bool
-	// Passed is told of every pass how many runs it told that time has passed,
-	// and how long it took; nil = not called.
+	// Passed is called after every pass with the number of runs that got TimePassed and
+	// with the duration of the pass; nil = not called.
 	Passed func(told int, took time.Duration)
-	// Logger reports passes that failed; nil = nowhere.
+	// Logger reports passes that failed; nil = they are not reported.
 	Logger *slog.Logger
 }
 
@@ -68,9 +67,9 @@ func NewSupervisor(due DueFunc, deliver DeliverFunc, opts SupervisorOptions) *Su
 	return &Supervisor{due: due, deliver: deliver, opts: opts}
 }
 
-// Run makes passes until ctx ends. The pause grows while passes find nothing
-// and falls back when one does, and never goes beyond the next known time. A
-// pass that fails is repeated after the shortest pause.
+// Run makes passes until ctx ends. The pause between two passes grows while they find
+// nothing. It returns to MinScan when a pass finds something, and never goes beyond the
+// next known time. A pass that fails is repeated after MinScan.
 func (s *Supervisor) Run(ctx context.Context) error {
 	pause := s.opts.MinScan
 	for ctx.Err() == nil {
@@ -100,14 +99,14 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Scan makes one pass and returns how many runs it told that time has passed.
+// Scan makes one pass and returns how many runs got TimePassed.
 func (s *Supervisor) Scan(ctx context.Context) (int, error) {
 	n, _, err := s.pass(ctx)
 	return n, err
 }
 
-// pass is scan that also returns how long it is to the next known time. One
-// run that cannot be told does not keep the others from being told.
+// pass is Scan, and also returns how long it is to the next known time. If a delivery to
+// one run fails, the others still get theirs.
 func (s *Supervisor) pass(ctx context.Context) (int, time.Duration, error) {
 	n, began := 0, time.Now()
 	defer func() { s.opts.Passed(n, time.Since(began)) }()

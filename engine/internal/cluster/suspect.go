@@ -12,14 +12,14 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// lostWhy says for people why a run is parked with which engines died.
+// lostWhy returns the text that says why a run is parked after engines died with it in hand.
 func lostWhy(deaths int) string {
 	return fmt.Sprintf("%d engines ended one after the other while they had this run in hand: look at their logs for what ended them", deaths)
 }
 
-// park parks a run with which too many engines died, without reading what its
-// journal says: the number of its rows and the time of the last one are all that is
-// needed.
+// park parks a run after too many engines died with it in hand. It does not decode the
+// run's journal, because that may be what ended them. It needs only the number of rows and
+// the time of the last one.
 func (t *Membership) park(ctx context.Context, run machine.RunID, deaths int, how takeoverScope) error {
 	head, rows, err := store.LoadRun(ctx, t.n.cfg.Store, run)
 	switch {

@@ -1,8 +1,8 @@
 // Package commit is the group commit of an engine.
 //
-// In come transitions, out goes to each receiver what became of them. It knows
-// neither runs nor agents. It keeps the order in which the store answers, and sends a
-// batch again, whole, where the store did not answer (decision 18).
+// In come transitions; out go their outcomes, to the receiver of each. The package knows
+// neither runs nor agents. It keeps the order in which the store answers. If the store
+// does not answer, it sends the whole batch again (decision 18).
 package commit
 
 import (
@@ -22,27 +22,27 @@ import (
 // An Item is one transition on its way to the store.
 type Item struct {
 	Transition store.Transition // with Names: it submits a new run
-	To         Receiver         // is told the result, once, unless the committer stops first
-	For        any              // what it is for; only the receiver looks at it
-	Queued     time.Time        // when it came, by this process's clock; zero = when Commit is called
+	To         Receiver         // gets the result, once, unless the committer stops first
+	For        any              // the receiver's own note; the committer does not read it
+	Queued     time.Time        // when it was queued, by this process's clock; zero = when Commit is called
 
-	Landing Landing // set before the receiver is told
+	Landing Landing // set before the receiver gets the item
 	unsure  bool    // an earlier sending ended without an answer
 }
 
-// A Receiver is told what became of items.
+// A Receiver gets the outcomes of items.
 type Receiver interface {
 	// Landed takes items whose Landing is known. It does not block, and does not keep
 	// the list. Several writers may call it at once.
 	Landed([]*Item)
 }
 
-// A Landing is what became of an item.
+// A Landing is the outcome of an item.
 type Landing struct {
 	Err       error           // nil = landed
 	Submitted store.Submitted // of a transition with names
-	// Unsure says that an earlier sending may have landed this very
-	// transition: ErrStale and ErrExists do not prove that another did.
+	// Unsure says that an earlier sending may have landed this transition. Then ErrStale
+	// and ErrExists do not prove that another engine wrote the row.
 	Unsure bool
 }
 
@@ -52,19 +52,18 @@ type Options struct {
 	RetryStore        time.Duration // bounds the growing pause between two sendings
 }
 
-// A Committer is the group commit: what queued while the last batch was in
-// flight becomes the next one. There is no timer and no linger, so a lone
-// transition waits for no other.
+// A Committer is the group commit. Transitions that queue while a batch is in flight
+// become the next batch. There is no timer, so a lone transition is sent at once.
 type Committer struct {
 	writers []*writer
 	opts    Options
 	outage  *outage.Outage
-	spill   int // load of a writer from which on another one helps
+	spill   int // number of waiting transitions from which another writer helps
 }
 
 type writer struct {
 	store  store.Writer
-	queue  chan *Item   // bounded: who commits faster than the store waits
+	queue  chan *Item   // bounded: Commit blocks when the store is too slow
 	oldest atomic.Int64 // unix nanoseconds when the oldest item of the batch in flight came; 0 = none
 
 	// Only the writer's goroutine uses the rest, from batch to batch.
@@ -73,7 +72,7 @@ type writer struct {
 	told  []*Item
 }
 
-// New returns a Committer of which nothing is sent before Run.
+// New returns a Committer. It sends nothing before Run.
 func New(writers []store.Writer, opts Options, outage *outage.Outage) *Committer {
 	c := &Committer{opts: opts, outage: outage, spill: min(spill, opts.MaxRows)}
 	for _, w := range writers {
@@ -82,12 +81,12 @@ func New(writers []store.Writer, opts Options, outage *outage.Outage) *Committer
 	return c
 }
 
-// spill is how many transitions wait at a writer before another takes some, unless
-// a batch holds less: two commits of half the size cost the store more than one, and
-// a lone writer that keeps up has no use for company.
+// spill is how many transitions wait for a writer before another writer takes some, or the
+// size of a batch if that is smaller. Two commits of half the size cost the store more
+// than one, so a single writer that keeps up works alone.
 const spill = 256
 
-// load is how much the writer has to do: what waits, and a batch on its way.
+// load returns the number of transitions that wait for the writer or are in its batch.
 func (w *writer) load() int {
 	n := len(w.queue)
 	if w.oldest.Load() != 0 {
@@ -98,7 +97,7 @@ func (w *writer) load() int {
 
 // Commit queues a transition. It blocks while the queues are full, and returns
 // ctx's error if ctx ends before there is room. A run has at most one transition
-// on its way, so any writer may take it.
+// in flight, so any writer may take it.
 func (c *Committer) Commit(ctx context.Context, it *Item) error {
 	if it.Queued.IsZero() {
 		it.Queued = time.Now()
@@ -113,7 +112,7 @@ func (c *Committer) Commit(ctx context.Context, it *Item) error {
 		}
 	}
 	select {
-	case w.queue <- it: // nearly always, and cheaper when it is asked alone
+	case w.queue <- it: // the usual case; a select of one channel is cheaper
 		return nil
 	default:
 	}
@@ -136,8 +135,8 @@ func (c *Committer) Oldest() time.Duration {
 	return age
 }
 
-// Waiting returns how many transitions wait for the commit that is on its way to
-// end. At Options.MaxRows for each writer, the shards wait too.
+// Waiting returns how many transitions wait for the commit in flight to end. When it
+// reaches Options.MaxRows for each writer, the shards wait, too.
 func (c *Committer) Waiting() int {
 	n := 0
 	for _, w := range c.writers {
@@ -185,19 +184,18 @@ func (c *Committer) gather(w *writer, first *Item) []*Item {
 	return rows
 }
 
-// SubmitTries is how often a submission is sent when the store returns without
-// having landed it. It is bounded, unlike that of other rows, because the caller
-// waits and can try again. What a store waits for inside Commit is bounded by
-// the submitter's own patience.
+// SubmitTries is how often a submission is sent while the store does not answer. It is
+// bounded, unlike for other rows, because the caller waits and can submit again. The time
+// that a store waits inside Commit is bounded by the caller's context.
 const SubmitTries = 6
 
-// land commits a batch and tells everyone in it. An error of the store leaves open
-// what landed (decision 0018): the same rows are sent again until ctx ends, so a run
-// never fails for that. Who is told after such a sending is told that too.
+// land commits a batch and gives each receiver its outcomes. After an error of the store
+// the outcome is open (decision 18): land sends the same rows again until ctx ends, so that
+// no run fails because of it. Landing.Unsure then says that there was an earlier sending.
 func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {
-		if failed { // these are not sent any more
+		if failed { // land ends without an answer: the rows are not sent again
 			c.outage.Over(outage.Commit)
 		}
 	}()
@@ -229,7 +227,7 @@ func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 		if errors.Is(err, store.ErrFenced) || errors.As(err, &loss) || ctx.Err() != nil {
 			return w.tell(rows, err)
 		}
-		// The outcome is open: the same rows are sent again, and marked.
+		// The outcome is open: the same rows are sent again, and marked as unsure.
 		for _, it := range rows {
 			it.unsure = true
 		}
@@ -246,8 +244,8 @@ func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	return nil
 }
 
-// giveUp tells the submissions among the rows that the store does not answer,
-// and returns the others.
+// giveUp reports to the submissions among the rows that the store does not answer, and
+// returns the other rows.
 func (w *writer) giveUp(rows []*Item, err error) []*Item {
 	var rest, submissions []*Item
 	for _, it := range rows {
@@ -271,7 +269,7 @@ func (w *writer) tell(rows []*Item, err error) error {
 	return err
 }
 
-// answer tells receivers what became of their items, each receiver once.
+// answer gives the receivers their items, with one call for each receiver.
 func (w *writer) answer(rows []*Item) {
 	for len(rows) > 0 {
 		to, told, n := rows[0].To, w.told[:0], 0

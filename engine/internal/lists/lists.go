@@ -1,16 +1,14 @@
-// Package lists has what queues share that must not keep the room of a burst.
+// Package lists has functions for queues that must free the memory of a burst.
 package lists
 
-// smallList is how many items a list may have room for, whether it needs them or
-// not.
+// smallList is the capacity that a list may always keep.
 const smallList = 1024
 
-// Roomy reports whether a list that now holds so many items keeps much more room
-// than that, from a burst that is over.
+// Roomy reports whether a list with the given number of items has a much larger capacity,
+// left from a burst that is over.
 func Roomy(room, items int) bool { return room > smallList && items < room/4 }
 
-// Blank returns a list that was used, empty and to be filled again. The room of a
-// burst is given back.
+// Blank empties a used list so that it can be filled again. It frees the memory of a burst.
 func Blank[T any](list []T) []T {
 	if Roomy(cap(list), len(list)) {
 		return nil
@@ -19,8 +17,8 @@ func Blank[T any](list []T) []T {
 	return list[:0]
 }
 
-// DropFirst returns a list without its first n items. It keeps nothing of them,
-// and the room of a burst is given back.
+// DropFirst returns a list without its first n items. It keeps no reference to them, and
+// frees the memory of a burst.
 func DropFirst[T any](list []T, n int) []T {
 	rest := list[n:]
 	if len(rest) == 0 && cap(list) > smallList {

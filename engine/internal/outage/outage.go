@@ -1,7 +1,6 @@
-// Package outage tells people once that the store is away, and once that it is back.
+// Package outage logs once that the store does not answer, and once that it answers again.
 //
-// In come the failures and successes of all that an engine asks of its store; out go
-// log lines.
+// In come the failures and successes of the engine's calls of its store; out go log lines.
 package outage
 
 import (
@@ -11,40 +10,40 @@ import (
 	"time"
 )
 
-// An Outage tells people once that the store is gone, and once that it is back and
-// for how long it was away, however many loops of an engine notice both. What each
-// of them meets meanwhile is logged at debug level.
+// An Outage logs once that the store does not answer. It logs once that the store answers
+// again, and after how long. Many loops of an engine may notice both. Their single errors
+// are logged at debug level.
 //
-// Some of what an engine asks of a store vouches for the whole of it: joining,
-// renewing the lease and committing. The store is back when what failed of these
-// works again. Anything else may fail for a reason of its own: it is told once,
-// until it works again.
+// Three operations show whether the store as a whole answers: joining, renewing the lease
+// and committing. The store is back when those of them that failed work again. Any other
+// operation may fail for a reason of its own. Its failure is logged once, until it works
+// again.
 type Outage struct {
 	log *slog.Logger
 
 	mu      sync.Mutex      // protects following fields
 	since   time.Time       // zero = the store answers
-	failing map[string]bool // what fails of all that vouches for the store
-	told    map[string]bool // what else failed last time
+	failing map[string]bool // those of the three operations that fail
+	told    map[string]bool // other operations that failed last time
 	errors  int             // since then
 	last    time.Time       // when something failed last
 }
 
-// What vouches for the whole store.
+// The operations that show whether the store as a whole answers.
 const (
 	Join   = "join"
 	Tick   = "renew the lease"
 	Commit = "commit"
 )
 
-// What else several loops ask of it.
+// Other operations, of several loops.
 const (
 	Inherit = "take over from the former membership"
 	Post    = "hand an answer to the run's owner"
 	Bystand = "look after a run whose agents are missing"
 )
 
-// vouches reports whether a store that does this is there.
+// vouches reports whether an operation shows that the store as a whole answers.
 func vouches(doing string) bool {
 	return doing == Join || doing == Tick || doing == Commit
 }
@@ -54,7 +53,7 @@ func New(log *slog.Logger) *Outage {
 	return &Outage{log: log, failing: map[string]bool{}, told: map[string]bool{}}
 }
 
-// Failed notes that the store did not do something, and tells it if that is news.
+// Failed notes that an operation failed, and logs it if that is news.
 func (o *Outage) Failed(doing string, err error, more ...any) {
 	attrs := append([]any{"doing", doing, "error", err}, more...)
 	if o.note(doing) {
@@ -83,8 +82,9 @@ func (o *Outage) note(doing string) bool {
 	return !known
 }
 
-// Worked notes that the store did something that began at a time, and tells that
-// it is back if it was away. What began before the last failure says nothing.
+// Worked notes that an operation which began at the given time succeeded. It logs that the
+// store is back if it was away. An operation that began before the last failure proves
+// nothing.
 func (o *Outage) Worked(doing string, began time.Time) {
 	o.mu.Lock()
 	delete(o.failing, doing)
@@ -100,8 +100,8 @@ func (o *Outage) Worked(doing string, began time.Time) {
 	}
 }
 
-// Beside tells of a failure that is no sign of an outage, unless there is one: then
-// it has its cause there.
+// Beside logs a failure that is no sign of an outage. During an outage it does not: then
+// the outage is the likely cause.
 func (o *Outage) Beside(doing string, err error) {
 	o.mu.Lock()
 	away := !o.since.IsZero()
@@ -113,7 +113,7 @@ func (o *Outage) Beside(doing string, err error) {
 	o.log.Log(context.Background(), level, doing, "error", err) // a log line belongs to no request
 }
 
-// Over notes that this is not tried any more.
+// Over notes that the engine no longer tries the operation.
 func (o *Outage) Over(doing string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
