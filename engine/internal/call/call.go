@@ -29,7 +29,7 @@ type Spec struct {
 	// Silence is how long the call may be silent (heartbeat_timeout); 0 = as
 	// long as it runs.
 	Silence time.Duration
-	// Capacity is where its slot is reserved; nil = it needs none.
+	// Capacity has reserved the slot of the call; nil = the call needs no slot.
 	Capacity invoke.Capacity
 }
 
@@ -42,8 +42,8 @@ func (e *Spec) step() string {
 	return fmt.Sprintf("%s[%q]", name, e.Invoke.Key)
 }
 
-// A Call is a call in flight. Three goroutines have it, one after the other: the one
-// that prepares it, the Invoker's, and the one that owns its run, which concludes it.
+// A Call is a call in flight. Three goroutines use it, one after the other: one prepares
+// it, one of the Invoker waits for the answer, and the one that owns the run concludes it.
 type Call struct {
 	w *Caller
 	Spec
@@ -51,7 +51,7 @@ type Call struct {
 	sender      progressSender
 
 	redact redactor // set before the call is sent
-	sent   bool     // the outcome is in doubt from here on
+	sent   bool     // the call may have reached the agent: without an answer its outcome is unknown
 
 	reply   sdk.Reply
 	err     error
@@ -60,9 +60,9 @@ type Call struct {
 	// Protected by Caller.mu.
 	phase    callPhase
 	unwanted bool
-	stop     chan struct{}      // of a call with a goroutine; closed once unwanted
+	stop     chan struct{}      // of a call with a goroutine; closed once its answer is not wanted
 	cancel   context.CancelFunc // of a call with a goroutine
-	handle   invoke.Started     // of a call without
+	handle   invoke.Started     // of a call without a goroutine
 }
 
 // callPhase says whether a call has left this process.
@@ -70,14 +70,14 @@ type callPhase uint8
 
 const (
 	callPreparing callPhase = iota
-	callSent                // perhaps it was
-	callRecalled            // it never is: the run has been told so
+	callSent                // the agent may have it
+	callRecalled            // it is never sent, and the run knows that
 )
 
 func (c *Call) id() callID { return callID{c.Run, c.Invoke.Attempt} }
 
-// unwantLocked notes that the answer is not wanted any more, and returns whom to
-// tell; nil = none.
+// unwantLocked notes that the answer is no longer wanted. It returns the handle through
+// which the agent has to be told; nil = none.
 func (c *Call) unwantLocked() invoke.Started {
 	if !c.unwanted && c.stop != nil {
 		close(c.stop)
@@ -86,7 +86,7 @@ func (c *Call) unwantLocked() invoke.Started {
 	return c.handle
 }
 
-// slow reports whether preparing the call may wait for something.
+// slow reports whether preparing the call may block.
 func (c *Call) slow() bool {
 	return len(c.Invoke.Input.Secrets())+len(c.Agent.Config.Secrets()) > 0
 }
@@ -103,7 +103,7 @@ func (c *Call) begin() {
 		}
 		c.sender.close()
 		if refused == nil {
-			c.Finish() // the run knows
+			c.Finish() // the run knows already that the call is not sent
 			return nil
 		}
 		c.Report(*refused)
@@ -126,7 +126,7 @@ func (c *Call) begin() {
 	c.Report(*c.notSent(c.w.cfg.RetryHeld, maxRefusal, "preparing the call panicked"))
 }
 
-// prepare makes the request, or says why there is none.
+// prepare makes the request, or returns why the call cannot be sent.
 func (c *Call) prepare() (sdk.Request, *Answer) {
 	o := &c.w.cfg
 	input, err := c.input()
@@ -150,13 +150,13 @@ func (c *Call) prepare() (sdk.Request, *Answer) {
 	}, nil
 }
 
-// Why a call does not start.
+// Reasons why a call does not start.
 const (
 	WhyTooLate = "its complete-by had passed before it could be sent"
 	WhyNoLease = "the engine's lease is not sure"
 )
 
-// send makes the call. Where a goroutine belongs to it, it waits for the answer.
+// send makes the call. For a call with a goroutine it waits for the answer.
 func (c *Call) send(request sdk.Request) {
 	c.sent = true
 	call := invoke.Call{
@@ -202,11 +202,11 @@ func (c *Call) late(reply sdk.Reply) {
 	c.w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, c.event(reply, &c.redact, c.w.cfg.MaxValue), now)
 }
 
-// largeReply is the size in bytes from which a reply is not checked by a shard,
-// for whose other runs that would take too long.
+// largeReply is the size in bytes from which a reply is not checked by the shard: the
+// shard's other runs would have to wait too long.
 const largeReply = 64 << 10
 
-// answered takes what came of the call. It does not block.
+// answered takes the Invoker's answer. It does not block.
 func (c *Call) answered(reply sdk.Reply, err error) {
 	failpoint.HitPurpose("receive.before", uint8(c.Invoke.Purpose))
 	c.reply, c.err, c.arrived = reply, err, c.w.cfg.Clock.Now()
@@ -218,7 +218,7 @@ func (c *Call) answered(reply sdk.Reply, err error) {
 	go c.Conclude()
 }
 
-// Conclude delivers what the answer says, on any goroutine.
+// Conclude turns the answer into an event and delivers it. Any goroutine may call it.
 func (c *Call) Conclude() {
 	if a, ok := c.Concluded(); ok {
 		c.Report(a)
@@ -227,8 +227,8 @@ func (c *Call) Conclude() {
 	c.Finish()
 }
 
-// Concluded returns what to deliver; ok is false if there is nothing. After it no sign
-// of life is taken any more.
+// Concluded returns the Answer to deliver; ok is false if there is none. After it the call
+// accepts no further sign of life.
 func (c *Call) Concluded() (a Answer, ok bool) {
 	c.sender.close()
 	err := guard.Do(func() error {
@@ -242,27 +242,27 @@ func (c *Call) Concluded() (a Answer, ok bool) {
 	return a, ok
 }
 
-// outcome says what an answer means; ok is false if it means nothing.
+// outcome turns the Invoker's answer into an Answer; ok is false if there is nothing to deliver.
 func (c *Call) outcome() (a Answer, ok bool) {
 	o := &c.w.cfg
 	var deferred *invoke.Deferred
 	switch {
 	case errors.As(c.err, &deferred):
-		if deferred.Until.IsZero() { // it had a slot, so it need not wait for one
+		if deferred.Until.IsZero() { // the call had a slot, so it waits for a time and not for a slot
 			return *c.notSent(o.MinScan, o.RetryHeld, c.redact.text(deferred.Why)), true
 		}
 		pause := max(o.MinScan, time.Until(deferred.Until))
 		return *c.notSent(pause, pause, c.redact.text(deferred.Why)), true
 	case errors.Is(c.err, context.DeadlineExceeded), errors.Is(c.err, context.Canceled):
-		return Answer{}, false // nothing is known and nothing may be concluded
+		return Answer{}, false // the outcome is not known, and the Supervisor will report that time has passed
 	case c.err != nil:
 		return c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: c.redact.text(c.err.Error())})
 	}
 	return c.answer(c.event(c.reply, &c.redact, o.MaxValue))
 }
 
-// answer makes the Answer of a call that was sent. Past its complete-by nothing is said,
-// only counted and kept: then ok is false.
+// answer makes the Answer of a call that was sent. Past complete-by the answer is counted
+// and kept as evidence, but not delivered: then ok is false.
 func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 	a = c.about(event)
 	if !a.Arrived.Before(a.CompleteBy) {
@@ -284,8 +284,8 @@ func (c *Call) about(event machine.Event) Answer {
 // maxRefusal bounds the growing pause between attempts to prepare a call.
 const maxRefusal = time.Minute
 
-// notSent says that the call was not sent and should be tried again after
-// pause, in store time. The pause doubles up to limit with every time in a row.
+// notSent returns the Answer that the call was not sent and is to be tried again after
+// pause, in store time. The pause doubles each time in a row, up to limit.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

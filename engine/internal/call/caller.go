@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A Caller makes the calls that landed records ask for, and delivers what came
-// of them (S11, S12). When a call's complete-by passes it says nothing: only
-// the Supervisor says that time has passed (S17, S18).
+// A Caller makes the calls of landed records, and delivers their answers (S11, S12). It
+// does nothing when the complete-by of a call passes: only the Supervisor reports that time
+// has passed (S17, S18).
 type Caller struct {
 	cfg      Config
 	async    invoke.AsyncInvoker // nil = each call takes a goroutine
@@ -23,7 +23,7 @@ type Caller struct {
 	mu    sync.Mutex // protects following fields
 	calls map[callID]*Call
 	ends  chan struct{} // closed when the last call ends; nil = no goroutine waits
-	quit  bool          // no call is started any more
+	quit  bool          // no further call is started
 }
 
 type callID struct {
@@ -61,8 +61,8 @@ func (w *Caller) Start(e Spec) {
 	go c.begin()
 }
 
-// send notes that a call leaves this process now. It reports false if the run
-// has been told that it never will.
+// send notes that a call leaves this process now. It reports false if the run was told
+// already that the call is not sent.
 func (w *Caller) send(c *Call) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,8 +73,8 @@ func (w *Caller) send(c *Call) bool {
 	return true
 }
 
-// Recall makes sure that a call which is still being prepared is never sent.
-// It reports whether that is so: then its outcome is not in doubt.
+// Recall stops a call that is still being prepared. It reports whether the call is
+// certainly never sent: then its outcome is known.
 func (w *Caller) Recall(run machine.RunID, attempt machine.AttemptID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +98,7 @@ func (w *Caller) end(c *Call) {
 	}
 }
 
-// Stop tells the agent that an answer is not wanted any more.
+// Stop tells the agent that an answer is no longer wanted.
 func (w *Caller) Stop(run machine.RunID, attempt machine.AttemptID) {
 	w.mu.Lock()
 	c := w.calls[callID{run, attempt}]
@@ -112,8 +112,8 @@ func (w *Caller) Stop(run machine.RunID, attempt machine.AttemptID) {
 	}
 }
 
-// StopAll cuts every call off and starts no other. The
-// engine that takes the runs over finds out what became of them.
+// StopAll ends every call at once, and lets no other start. The engine that takes the runs
+// over finds out the outcomes of these calls.
 func (w *Caller) StopAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,9 +132,8 @@ func (w *Caller) quits() bool {
 	return w.quit
 }
 
-// Wait returns when no call is in flight and what came too late is kept. It
-// waits no longer than the latest complete-by plus grace, in case an Invoker
-// does not keep to it.
+// Wait returns when no call is in flight and all late answers are stored. It waits until
+// the latest complete-by plus grace at most, in case an Invoker ignores complete-by.
 func (w *Caller) Wait(ctx context.Context, grace time.Duration) error {
 	if err := w.waitCalls(ctx, grace); err != nil {
 		return err

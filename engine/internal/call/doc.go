@@ -1,11 +1,11 @@
-// Package call makes the calls that landed records ask for, and hands what came of them
-// to the engine that owns the run.
+// Package call makes the calls of landed records, and hands the answers to the engine that
+// owns the run.
 //
-// In comes a Spec; out goes an Answer, to the Member of the moment, or into the run's
-// inbox in the store if another engine owns the run by then. The package touches agents
-// through invoke.Invoker, and the store for inboxes and evidence. It never changes a run.
-// When a call's complete-by passes it says nothing: only the Supervisor says that time
-// has passed (S17, S18).
+// In comes a Spec; out goes an Answer, to the present Member, or into the run's inbox in
+// the store if another engine owns the run by then. The package reaches agents through
+// invoke.Invoker, and the store for inboxes and evidence. It never changes a run. It does
+// nothing when the complete-by of a call passes: only the Supervisor reports that time has
+// passed (S17, S18).
 package call
 
 import (
@@ -25,7 +25,7 @@ import (
 // ErrNotOwner says that another engine owns the run.
 var ErrNotOwner = errors.New("engine: another engine owns the run")
 
-// An Answer is what came of a call, or a sign of life of it, on its way to the run.
+// An Answer is the result of a call, or a sign of life of a call, on its way to the run.
 type Answer struct {
 	Event      machine.Event
 	Arrived    time.Time // store time when it reached this engine
@@ -41,8 +41,8 @@ type Member interface {
 	// not block. It returns false if this membership has ended.
 	Conclude(c *Call) bool
 	// Deliver hands an answer to a run, in the order of the calls of Deliver. told, if
-	// it is not nil, is called once with what became of it, unless the membership ends
-	// first. Deliver does not block. It returns false if this membership has ended.
+	// it is not nil, is called once with the outcome, unless the membership ends first.
+	// Deliver does not block. It returns false if this membership has ended.
 	Deliver(run machine.RunID, a Answer, told func(error)) bool
 	// Done is closed when this membership has ended.
 	Done() <-chan struct{}
@@ -54,12 +54,12 @@ type Store interface {
 	KeepLate(ctx context.Context, r store.LateReply) error
 }
 
-// An Observer is told of answers that came too late.
+// An Observer gets the answers that came too late.
 type Observer interface {
 	LateReply(run machine.RunID, attempt machine.AttemptID)
 }
 
-// Config is what a Caller is made of. All fields but Sealer are required.
+// Config holds the parts and settings of a Caller. All fields but Sealer are required.
 type Config struct {
 	Invoker  invoke.Invoker
 	Store    Store
@@ -69,8 +69,8 @@ type Config struct {
 	Logger   *slog.Logger
 	Clock    *clock.Clock
 	Outage   *outage.Outage
-	Present  func() Member   // the membership of the moment; nil = there is none
-	Stopped  context.Context // ends when the engine stops at once, which calls outlive otherwise
+	Present  func() Member   // the present membership; nil = there is none
+	Stopped  context.Context // ends when the engine stops at once; calls outlive an orderly stop
 
 	Lease, MinScan, RetryHeld, RetryStore time.Duration // see engine.Options
 	MaxValue                              int           // bytes of a reply

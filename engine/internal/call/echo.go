@@ -10,14 +10,13 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// leastEcho is the length in bytes from which a sensitive string is looked for:
-// shorter ones would be found everywhere.
+// leastEcho is the length in bytes from which sensitive strings are looked for. A shorter
+// one, such as "a", would be found everywhere.
 const leastEcho = 4
 
-// markEchoes marks what an agent repeats of what it was told in confidence:
-// every string and number of out that contains one of the secrets becomes
-// sensitive, so that it is sealed, masked and redacted like the secret itself.
-// An object one of whose keys contains one becomes sensitive whole.
+// markEchoes marks the parts of an output in which an agent repeats a secret. Every string
+// and number that contains a secret becomes sensitive, so that it is sealed, masked and
+// redacted like the secret. An object with such a key becomes sensitive as a whole.
 func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	var found []string
 	for _, s := range secrets {
@@ -33,7 +32,7 @@ func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	dec := json.NewDecoder(bytes.NewReader(out.JSON()))
 	dec.UseNumber()
 	if dec.Decode(&doc) != nil {
-		return dsl.NewValue(out.JSON(), []string{""}, out.Secrets()) // never: it was encoded by us
+		return dsl.NewValue(out.JSON(), []string{""}, out.Secrets()) // cannot happen: this engine encoded the value
 	}
 	m := &echoes{found: found, known: out.Sensitive()}
 	m.look(doc, "")
@@ -42,7 +41,7 @@ func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	return dsl.NewValue(out.JSON(), marks, out.Secrets())
 }
 
-// inJSON returns a text as it stands inside of a string of canonical JSON.
+// inJSON returns a text in the form that it has inside a string of canonical JSON.
 func inJSON(s string) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -75,7 +74,7 @@ func (m *echoes) look(doc any, at string) {
 		}
 	case map[string]any:
 		for k := range x {
-			if m.holds(k) { // a mark inside would say the key itself
+			if m.holds(k) { // a mark inside the object would contain the key
 				m.marks = append(m.marks, at)
 				return
 			}

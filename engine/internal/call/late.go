@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Limits of what waits to be kept as evidence. Beyond them answers are counted
-// only, and how many were not kept is logged.
+// Limits of the late answers that wait to be stored. Beyond them answers are only counted,
+// and the number of answers that were not kept is logged.
 const (
 	maxLateWaiting = 1000
 	maxLateBytes   = 16 << 20
@@ -32,10 +32,10 @@ type lateAnswer struct {
 }
 
 // KeepLate counts an answer that came too late to count, and keeps it as
-// evidence (S28). It changes no run and never blocks: the answer is stored in
-// the background. What is no answer, such as a call that was not sent or a sign
-// of life, is nothing that came late. step is the step's name as people see it,
-// at the store time when the answer arrived.
+// evidence (S28). It changes no run and never blocks: the answer is stored in the
+// background. KeepLate ignores events that are no answers: calls that were not sent, and
+// signs of life. step is the step's name as people see it, at the store time when the
+// answer arrived.
 func (w *Caller) KeepLate(run machine.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
 	if _, _, ok := OutcomeOf(event); !ok {
 		return
@@ -44,8 +44,8 @@ func (w *Caller) KeepLate(run machine.RunID, step string, attempt machine.Attemp
 	w.evidence.add(lateAnswer{run: run, step: step, attempt: attempt, event: event, at: at, size: journal.EventSize(event)})
 }
 
-// OutcomeOf names the outcome and the code that an answer reports; ok is false
-// for what is no answer.
+// OutcomeOf returns the outcome and the code of an answer; ok is false for an event that is
+// no answer.
 func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
 	switch e := e.(type) {
 	case machine.AttemptOK:
@@ -60,8 +60,8 @@ func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
 	return "", "", false
 }
 
-// evidence stores late answers, one after the other, in a goroutine that lives
-// only while there are any.
+// evidence stores late answers one after the other. Its goroutine lives only while answers
+// wait.
 type evidence struct {
 	cfg *Config
 
@@ -88,7 +88,7 @@ func (ev *evidence) add(l lateAnswer) {
 	}
 }
 
-// work stores what waits.
+// work stores the waiting answers.
 func (ev *evidence) work(idle chan struct{}) {
 	log := ev.cfg.Logger
 	for {
@@ -122,9 +122,8 @@ func (ev *evidence) work(idle chan struct{}) {
 	}
 }
 
-// store stores one answer. A store that does not answer is asked again a few
-// times, and once only while it is known not to: an answer that is lost here
-// has changed nothing, and others wait.
+// store stores one answer. It tries a few times, or once if the last answer could not be
+// stored. Losing a late answer changes no run, and other answers wait.
 func (ev *evidence) store(l lateAnswer, failing bool) error {
 	data, err := journal.EncodeMessage(ev.cfg.Sealer, l.run, l.event)
 	if err != nil {
@@ -155,7 +154,7 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 	}
 }
 
-// wait returns when nothing waits any more, or after limit.
+// wait returns when all answers are stored, or after limit.
 func (ev *evidence) wait(ctx context.Context, limit time.Duration) {
 	ev.mu.Lock()
 	idle := ev.idle

@@ -14,38 +14,37 @@ import (
 )
 
 // A progressSender hands the signs of life of one call to its run, in order and before
-// the call's answer. Checkpoints become records (S82). One at a time is on its
-// way; what comes meanwhile waits, and a newer checkpoint replaces one that
-// waits, because only the last one is worth anything to a rerun. So an agent
-// that works faster than the store is not slowed down, and fills no memory. Those
-// of a run that this engine does not own any more go into the run's inbox, not
-// more often than postEvery.
+// the call's answer. Checkpoints become records (S82). One checkpoint at a time is in
+// flight. A newer checkpoint replaces one that waits, because a rerun needs only the last
+// one. So an agent that is faster than the store is not slowed down, and fills no memory.
+// If another engine owns the run, checkpoints go into the run's inbox, one each postEvery
+// at most.
 type progressSender struct {
 	c *Call // whose signs of life they are
 
 	mu     sync.Mutex // protects following fields
-	member Member     // that has the one on its way; nil = none is
-	sent   *Answer    // on its way, or not known to be durable
-	next   *Answer    // waits; nil = nothing
+	member Member     // to which sent was given; nil = nothing is in flight
+	sent   *Answer    // in flight, or not known to be durable
+	next   *Answer    // waits; nil = none
 	retry  *time.Timer
 	pause  time.Duration
-	beat   time.Time // of the last heartbeat that was told
+	beat   time.Time // when the last heartbeat was delivered
 	closed bool
 
 	paced   time.Time // by this process's clock: no checkpoint is sent before it
 	written int64     // bytes of checkpoints that were sent
 
-	foreign bool      // the run was not this engine's when it was last told
-	posted  time.Time // when a checkpoint went into its inbox; zero = none did
+	foreign bool      // this engine did not own the run at the last delivery
+	posted  time.Time // when a checkpoint last went into the inbox; zero = never
 }
 
 func (p *progressSender) init(c *Call) { p.c = c }
 
-// every is the time between two heartbeats that are told; 0 = none is.
+// every is the time between two heartbeats that are delivered; 0 = none is delivered.
 func (p *progressSender) every() time.Duration { return p.c.Silence / 2 }
 
 // postEvery is the shortest pause between two checkpoints of a call that are put
-// into an inbox: only the last one is worth anything to a rerun.
+// into an inbox: a rerun needs only the last one.
 const postEvery = time.Second
 
 // The pace of a call's checkpoints. One that comes sooner waits, and a newer one
@@ -57,7 +56,7 @@ const (
 	CheckpointsPerPace = 16 << 20               // bytes after which the pace is halved
 )
 
-// paceLocked says when the checkpoint after this one may be sent.
+// paceLocked returns when the checkpoint after this one may be sent.
 func (p *progressSender) paceLocked(d *Answer) {
 	bytes := journal.EventSize(d.Event)
 	pause := max(CheckpointPause, time.Duration(bytes)*time.Second/CheckpointRate)
@@ -65,8 +64,7 @@ func (p *progressSender) paceLocked(d *Answer) {
 	p.paced = time.Now().Add(pause << min(p.written/CheckpointsPerPace, 10))
 }
 
-// progress takes a sign of life. It never blocks. Past complete-by nothing
-// counts any more.
+// progress takes a sign of life. It never blocks. It ignores signs of life past complete-by.
 func (p *progressSender) progress(pr invoke.Progress) {
 	now := p.c.w.cfg.Clock.Now()
 	if !now.Before(p.c.Invoke.CompleteBy) {
@@ -90,9 +88,9 @@ func (p *progressSender) progress(pr invoke.Progress) {
 	p.sendLocked()
 }
 
-// beatLocked tells the run a heartbeat, where it matters and was not done just
-// now: all others stay in memory (storage.md, Heartbeats). A checkpoint is a
-// sign of life too.
+// beatLocked delivers a heartbeat to the run, if the step has a heartbeat_timeout and the
+// last delivery is long enough ago. All other heartbeats stay in memory (storage.md,
+// Heartbeats). A checkpoint counts as a heartbeat.
 func (p *progressSender) beatLocked(d *Answer) {
 	t := p.c.w.cfg.Present()
 	if p.every() == 0 || t == nil || time.Since(p.beat) < p.every() {
@@ -102,7 +100,7 @@ func (p *progressSender) beatLocked(d *Answer) {
 	t.Deliver(p.c.Run, *d, nil)
 }
 
-// sendLocked sends what waits, unless something is on its way.
+// sendLocked sends the waiting Answer, unless another one is in flight.
 func (p *progressSender) sendLocked() {
 	t := p.c.w.cfg.Present()
 	switch {
@@ -124,7 +122,7 @@ func (p *progressSender) sendLocked() {
 	p.member, p.sent, p.next = t, d, nil
 	p.paceLocked(d)
 	answer := make(chan error, 1)
-	t.Deliver(p.c.Run, *d, func(err error) { answer <- err }) // here and not in a goroutine: this is what keeps the order
+	t.Deliver(p.c.Run, *d, func(err error) { answer <- err }) // on this goroutine, so that the order is kept
 	go func() {
 		select {
 		case err := <-answer:
@@ -135,7 +133,7 @@ func (p *progressSender) sendLocked() {
 	}()
 }
 
-// settled goes on after a checkpoint was committed or refused.
+// settled handles the outcome of a delivery: the checkpoint was committed or refused.
 func (p *progressSender) settled(t Member, d *Answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +148,7 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 		p.sendLocked()
 		return
 	case p.closed || !p.c.w.cfg.Clock.Now().Before(p.c.Invoke.CompleteBy):
-		return // the goroutine that closed it has taken what is left
+		return // the goroutine that closed the sender has taken the rest
 	case errors.Is(err, ErrNotOwner) && p.c.w.cfg.Present() != nil && !p.c.w.quits():
 		p.foreign = true
 		go p.hand(d)
@@ -163,13 +161,13 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 	p.laterLocked()
 }
 
-// hand puts a checkpoint that was refused into its run's inbox.
+// hand puts a checkpoint that the run's shard refused into the run's inbox.
 func (p *progressSender) hand(d *Answer) {
 	err := p.post(d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.member != nil || p.sent != d {
-		return // it went another way meanwhile
+		return // another goroutine has delivered it meanwhile
 	}
 	p.sent = nil
 	if err == nil {
@@ -204,8 +202,8 @@ func (p *progressSender) handOver() {
 	}
 }
 
-// post puts a checkpoint into its run's inbox, with the time at which it arrived
-// here: it counts if it came in time, whichever engine decides it (language.md,
+// post puts a checkpoint into its run's inbox, with the time at which it reached this
+// engine. It counts if it came in time, no matter which engine decides on it (language.md,
 // What counts).
 func (p *progressSender) post(d *Answer) error {
 	n := &p.c.w.cfg
@@ -249,8 +247,7 @@ func (p *progressSender) inLocked(pause time.Duration) {
 	})
 }
 
-// close ends the pump: nothing that comes later is taken. What is left is for
-// flush.
+// close ends the sender: it takes no later sign of life. flush sends the rest.
 func (p *progressSender) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,9 +257,9 @@ func (p *progressSender) close() {
 	}
 }
 
-// flush sends the last checkpoint, unless it is known to be durable or on its
-// way to the present membership, so that it comes to the run before whatever
-// is sent afterwards. It reports whether there was any to send, now or before.
+// flush sends the last checkpoint, so that it reaches the run before the answer. It does
+// not if the checkpoint is durable, or in flight to the present membership. It reports
+// whether there was ever a checkpoint or heartbeat to send.
 func (p *progressSender) flush() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,7 +267,7 @@ func (p *progressSender) flush() bool {
 		p.next = p.sent
 	}
 	if p.next != nil {
-		p.member = nil // a newer one overtakes nothing: the queue keeps the order
+		p.member = nil // sending again is safe: the run's queue keeps the order
 	}
 	p.sendLocked()
 	return p.sent != nil

@@ -15,21 +15,21 @@ type Reservation struct {
 	gone     atomic.Bool // taken or given back
 }
 
-// init makes it the seat of a call for which a slot is reserved. capacity is nil
-// if nothing is limited: then it is no seat.
+// init sets the slot that is reserved for a call. capacity is nil if nothing is limited:
+// then there is no slot.
 func (s *Reservation) init(capacity invoke.Capacity, spec invoke.AgentSpec) {
 	s.capacity, s.spec = capacity, spec
 }
 
-// Of reports whether the slot was reserved with capacity. That of an earlier
-// membership is not this one's to use.
+// Of reports whether the slot was reserved with capacity. A membership may not use the
+// slot of an earlier one.
 func (s *Reservation) Of(capacity invoke.Capacity) bool { return s != nil && s.capacity == capacity }
 
 // Take makes the caller the owner of the slot, and reports false if the slot
 // was taken before, or if there is none.
 func (s *Reservation) Take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
 
-// HandBack returns the slot to the seat from which it was taken, unless it is gone.
+// HandBack returns the slot to the reservation from which it was taken, unless it is gone.
 func (s *Reservation) HandBack(to *Reservation) {
 	if s.Take() {
 		to.gone.Store(false)

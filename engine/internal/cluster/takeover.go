@@ -21,22 +21,22 @@ import (
 
 // A takeoverScope says which runs may be taken over, and how.
 type takeoverScope struct {
-	// from reports whether a run may be taken over as its row stands.
+	// from reports whether a run with this head may be taken over.
 	from func(h store.Head) bool
 	// passed: the owner is alive, but the runs are overdue.
 	passed bool
 	// owned: runs without an owner are left out.
 	owned bool
-	// due: only runs of which something is due.
+	// due: only runs with something due or with a message.
 	due bool
-	// woken is the count of the backoff set from before the runs were read. take sets it.
+	// woken is Woken of the backoff set before the runs were read. take sets it.
 	woken uint64
 }
 
-// take takes runs over, and returns how many it got. They are in hand before any of
-// them is read (store.Hands). Those against which nothing is known go together; those
-// with which engines died go one by one, so that the next death tells which of them
-// it was; and those with which too many died are parked instead.
+// take takes runs over, and returns how many it got. Before it reads any of them, the store
+// knows that this engine has them in hand (store.Hands). Runs without deaths are taken
+// together. Runs with which engines died are taken one by one, so that the next death
+// shows which run it was. Runs with which too many engines died are parked instead.
 func (t *Membership) take(ctx context.Context, runs []machine.RunID, how takeoverScope) (int, error) {
 	if len(runs) == 0 {
 		return 0, nil
@@ -60,7 +60,7 @@ func (t *Membership) take(ctx context.Context, runs []machine.RunID, how takeove
 		switch {
 		case err != nil:
 			return taken, err
-		case x.Held && t.leaves(run): // it takes the run over, or its death will tell
+		case x.Held && t.leaves(run): // the other engine takes the run over, or its death will count against the run
 		case x.Deaths >= store.MaxDeaths:
 			err = t.park(ctx, run, x.Deaths, how)
 		default:
@@ -74,9 +74,9 @@ func (t *Membership) take(ctx context.Context, runs []machine.RunID, how takeove
 	return taken, err
 }
 
-// leaves reports whether a run that another engine has in hand is left to it. After
-// a lease that engine has taken the run over, or was declared dead, or does not get
-// on with it.
+// leaves reports whether this engine leaves a run to another engine that has it in hand. It
+// does so for a lease and a scan. By then the other engine has taken the run over, or was
+// declared dead, or is stuck.
 func (t *Membership) leaves(run machine.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()
@@ -106,10 +106,9 @@ func (t *Membership) looksAgain() bool {
 }
 
 // takeTogether takes runs over together, so that they share commits, and waits until
-// each is committed or refused. It returns how many it got. A run that cannot be
-// worked on here is left alone, shows in Quarantined, and is not looked at again
-// for a while; so is one that waits for a person. With each of the runs so many
-// engines died.
+// each is committed or refused. It returns how many it got. A run that this engine cannot
+// work on is put into Quarantined and into the backoff set. A run that waits for a person
+// is put into the backoff set. deaths is how many engines died with each of the runs.
 func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how takeoverScope, deaths int) (int, error) {
 	n := t.n
 	if len(runs) == 0 {
@@ -140,7 +139,7 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 		a, lacks, err := t.consider(ctx, l, how, checked, scratch)
 		switch {
 		case err != nil || lacks == nil:
-		case how.passed: // its owner lives, and may have what is lacking here
+		case how.passed: // the owner lives, and may have the missing agents
 			err = lacks.Err
 		default:
 			var row *owner.UnstaffedDecision
@@ -155,7 +154,7 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 			continue
 		case err != nil:
 			return 0, fmt.Errorf("take over run %s: %w", store.RunName(l.Head.Run), err)
-		case a == nil: // or its row is on its way
+		case a == nil: // the run is not taken over, or a row of it is in flight
 			continue
 		}
 		a.From, a.Done = l.Head.Owner, func(err error) { results <- err }
@@ -184,8 +183,8 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 	return taken, nil
 }
 
-// consider returns how to take a run over, or what is lacking here to do so; nil
-// = not now. Returns a *RunError if it cannot be worked on here.
+// consider returns how to take a run over, or which agents are missing here; both nil =
+// not now. It returns a *RunError if this engine cannot work on the run.
 func (t *Membership) consider(ctx context.Context, l store.Loaded, how takeoverScope, checked map[string]error, scratch *journal.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
 	n, now := t.n, t.n.shared.Clock.Now()
 	story, err := n.shared.Fold(ctx, l, scratch)
@@ -240,7 +239,7 @@ func (t *Membership) consider(ctx context.Context, l store.Loaded, how takeoverS
 	return a, nil, nil
 }
 
-// equipped reports whether all agents are known to be at hand.
+// equipped reports whether all agents were checked and can be called here.
 func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool {
 	for _, spec := range specs {
 		if err, ok := checked[spec.Key]; !ok || err != nil {
@@ -250,7 +249,7 @@ func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool 
 	return true
 }
 
-// readable reports whether there is a message that can be decided here.
+// readable reports whether this engine can decode one of the messages.
 func readable(letters []owner.Message) bool {
 	for _, l := range letters {
 		if l.Err == nil {
@@ -260,13 +259,13 @@ func readable(letters []owner.Message) bool {
 	return false
 }
 
-// backOff leaves a run that cannot be worked on here.
+// backOff quarantines a run that this engine cannot work on, and skips it for a while.
 func (n *Local) backOff(run machine.RunID, err *journal.RunError) {
 	n.noteQuarantined(run, err)
 	n.shared.Backoffs.Add(run, n.shared.Clock.Now(), n.cfg.Options.MaxScan)
 }
 
-// noteQuarantined notes why a run is left alone. It is told once.
+// noteQuarantined notes why a run is quarantined, and logs it once.
 func (n *Local) noteQuarantined(run machine.RunID, err *journal.RunError) {
 	if n.shared.Quarantined.Note(run, err) {
 		n.cfg.Logger.Warn("run is left alone", "run", err.PublicName(), "error", err)
@@ -282,7 +281,7 @@ func (t *Membership) TakeOver(ctx context.Context) (int, error) {
 	return t.orphans(ctx, tick.Dead, takeoverScope{from: func(store.Head) bool { return true }})
 }
 
-// orphans fences dead members off and takes over the runs that no engine works on.
+// orphans fences dead members and takes over the runs that no engine works on.
 func (t *Membership) orphans(ctx context.Context, dead []store.EngineID, how takeoverScope) (int, error) {
 	st, o := t.n.cfg.Store, t.n.cfg.Options
 	gone := map[store.EngineID]bool{0: true}
@@ -313,7 +312,7 @@ func (t *Membership) orphans(ctx context.Context, dead []store.EngineID, how tak
 		after = runs[len(runs)-1]
 		if free := t.withoutBackoff(runs); len(runs) == o.ClaimBatch {
 			pages.add(free)
-		} else { // there is hardly more to come
+		} else { // the list is nearly at its end
 			pages.now(free)
 		}
 	}
@@ -324,7 +323,7 @@ func (t *Membership) orphans(ctx context.Context, dead []store.EngineID, how tak
 	if err != nil {
 		return taken, err
 	}
-	for _, engine := range dead { // an engine that owns nothing any more is forgotten
+	for _, engine := range dead { // the store forgets a dead engine that owns no run any more
 		if !gone[engine] {
 			continue
 		}
@@ -335,7 +334,7 @@ func (t *Membership) orphans(ctx context.Context, dead []store.EngineID, how tak
 	return taken, nil
 }
 
-// unshelved leaves out runs for which nothing can be done here.
+// unshelved removes the runs that are in the backoff set.
 func (t *Membership) withoutBackoff(runs []machine.RunID) []machine.RunID {
 	now := t.n.shared.Clock.Now()
 	var out []machine.RunID
@@ -417,9 +416,9 @@ func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
 	return nil
 }
 
-// rests reports whether a run waits for a person and nothing of it is due now.
-// Its deadline may still be ahead: once that has passed an engine takes the run
-// to raise the alert, and then it is at rest for good (Head.AtRest).
+// rests reports whether a run waits for a person and is not due now. Its deadline may still
+// be ahead. When the deadline passes, an engine takes the run over to raise the alert.
+// After that the run is at rest for good (Head.AtRest).
 func (n *Local) rests(story owner.Story) bool {
 	if !story.State.Status().NeedsHuman() || story.State.InFlight() {
 		return false
@@ -428,10 +427,9 @@ func (n *Local) rests(story owner.Story) bool {
 	return !ok || due.After(n.shared.Clock.Now())
 }
 
-// inherit takes over what the former membership of this node owned. A run of
-// which the store holds fewer rows than had landed shows that the store lost
-// what it had promised: it returns a *LossError then. A store that does not
-// answer is asked again until ctx ends.
+// inherit takes over the runs of the former membership of this node. If the store holds
+// fewer rows of a run than had landed, it has lost confirmed rows: then inherit returns a
+// *LossError. It asks a store that does not answer again until ctx ends.
 func (t *Membership) inherit(ctx context.Context) error {
 	n := t.n
 	if len(t.inherited) == 0 || n.shared.Draining.Load() {
@@ -492,7 +490,7 @@ func (t *Membership) lost(ctx context.Context, runs []machine.RunID) error {
 				if err != nil {
 					return err
 				}
-				if removed { // others went on with it, and it ended long ago
+				if removed { // other engines continued the run, and it ended long ago
 					continue
 				}
 			}
@@ -502,8 +500,8 @@ func (t *Membership) lost(ctx context.Context, runs []machine.RunID) error {
 	return nil
 }
 
-// removed reports whether a run that is not there may have been removed by
-// retention: who was cut off for that long has lost nothing.
+// removed reports whether retention may have removed a run that the store does not have.
+// Then an engine that was cut off for that long has lost nothing.
 func (n *Local) removed(ctx context.Context, run machine.RunID) (bool, error) {
 	retainer, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok {

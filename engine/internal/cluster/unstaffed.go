@@ -22,18 +22,18 @@ const AlertAgentMissing = "agent_missing"
 // maxSeen is how many engines an alert names.
 const maxSeen = 8
 
-// A cause is why something is decided of an unstaffed run.
+// A cause is a set of reasons why an unstaffed run is decided on.
 type cause struct {
-	spoken bool // a person has said something to it
-	due    bool // its time has passed: a deadline that no other engine may notice
-	late   bool // people should know that no engine goes on with it
+	spoken bool // a person has sent a verb
+	due    bool // its time has passed, and no other engine may notice that
+	late   bool // people should know that no engine continues it
 }
 
-// grace is for how long past its time a run of others is left alone.
+// grace is for how long an overdue run of others is left to them.
 func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
 
-// decideUnstaffed decides of an unstaffed run what needs no agent, and sends the row on its
-// way; nil = there is nothing to write. It puts the run into the backoff set.
+// decideUnstaffed decides on an unstaffed run as far as no agent is needed, and commits the
+// row; nil = there is nothing to write. It puts the run into the backoff set.
 func (t *Membership) decideUnstaffed(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
 	n := t.n
 	n.noteQuarantined(x.Head.Run, x.Err)
@@ -62,8 +62,8 @@ func (t *Membership) decideUnstaffed(ctx context.Context, x owner.Unstaffed, els
 	return a, nil
 }
 
-// recordUnstaffed makes the row. Nothing is started by it: what could start is held,
-// and says for want of what.
+// recordUnstaffed makes the row. The row starts no call: steps that could start are held,
+// and say which agent is missing.
 func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDecision, now time.Time, why cause, elsewhere func(string) (bool, error)) error {
 	state := a.Story.State
 	alarm := why.late && !why.spoken && owner.Moves(state.Status())
@@ -88,7 +88,7 @@ func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 	if len(a.Records) == 0 && len(a.Transition.Alerts) == 0 && len(a.Transition.Consumed) == 0 {
 		return nil
 	}
-	for _, l := range late { // first kept, then gone from the inbox
+	for _, l := range late { // an answer is kept before it leaves the inbox
 		if !t.n.shared.KeepSurely(ctx, l) {
 			return context.Cause(ctx)
 		}
@@ -97,7 +97,7 @@ func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 	return a.Row(t.n.shared, now)
 }
 
-// settleUnstaffed waits for what became of the row, and tells of it.
+// settleUnstaffed waits for the outcome of the row, and reports it.
 func (t *Membership) settleUnstaffed(ctx context.Context, a *owner.UnstaffedDecision) error {
 	var l commit.Landing
 	select {
@@ -139,8 +139,7 @@ func (t *Membership) settleUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 	return nil
 }
 
-// bystand has what is said to a run without an owner decided, although its agents are
-// missing here.
+// bystand decides on the messages of a run without an owner whose agents are missing here.
 func (t *Membership) bystand(ctx context.Context, run machine.RunID) {
 	_, err := t.take(ctx, []machine.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 	if err != nil && ctx.Err() == nil && !overFor(err) {
