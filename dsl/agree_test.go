@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A writer of random expressions and of the values they see.
@@ -156,12 +156,12 @@ workflow "w" {
 
 // kindsAgent takes arguments of many types.
 func kindsAgent() AgentBinary {
-	inner := sdk.Type{Kind: sdk.KindObject, Fields: []sdk.Field{str("a"), num("n", optional), str("pin", optional, hidden)}}
-	return AgentBinary{Schema: sdk.Schema{Name: "kinds", Actions: map[string]sdk.ActionSchema{"call": {Inputs: []sdk.Field{
-		field("list", listOf(sdk.KindString), optional), field("set", sdk.Type{Kind: sdk.KindSet, Elem: &sdk.Type{Kind: sdk.KindString}}, optional),
-		field("obj", inner, optional), str("hidden", hidden, preset(`"d"`)), field("hides", sdk.Type{Kind: sdk.KindList, Elem: &inner}, optional),
-		num("level", optional, oneOf("1", "2.5")), field("objs", sdk.Type{Kind: sdk.KindMap, Elem: &inner}, optional),
-		field("flag", sdk.Type{Kind: sdk.KindBool}, preset("true")),
+	inner := schema.Type{Kind: schema.KindObject, Fields: []schema.Field{str("a"), num("n", optional), str("pin", optional, hidden)}}
+	return AgentBinary{Schema: schema.Schema{Name: "kinds", Actions: map[string]schema.Action{"call": {Inputs: []schema.Field{
+		field("list", listOf(schema.KindString), optional), field("set", schema.Type{Kind: schema.KindSet, Elem: &schema.Type{Kind: schema.KindString}}, optional),
+		field("obj", inner, optional), str("hidden", hidden, preset(`"d"`)), field("hides", schema.Type{Kind: schema.KindList, Elem: &inner}, optional),
+		num("level", optional, oneOf("1", "2.5")), field("objs", schema.Type{Kind: schema.KindMap, Elem: &inner}, optional),
+		field("flag", schema.Type{Kind: schema.KindBool}, preset("true")),
 	}}}}}
 }
 

@@ -3,7 +3,7 @@ package dsl
 import (
 	"slices"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // confidential reports whether a run of the workflow may come to hold sensitive
@@ -61,7 +61,7 @@ func (a *linkedAction) hides(given []arg) bool {
 	return false
 }
 
-func fieldHides(f sdk.Field) bool { return f.Sensitive || hasSensitive(f.Type) }
+func fieldHides(f schema.Field) bool { return f.Sensitive || hasSensitive(f.Type) }
 
 func blockHides(b *block) bool {
 	if b == nil {

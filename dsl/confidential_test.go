@@ -4,21 +4,21 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A workflow that may come to hold sensitive values is known before it runs.
 func TestConfidential(t *testing.T) {
-	text := sdk.Type{Kind: sdk.KindString}
-	schema := sdk.Schema{Name: "a", Version: "1.0.0", Actions: map[string]sdk.ActionSchema{
+	text := schema.Type{Kind: schema.KindString}
+	schema := schema.Schema{Name: "a", Version: "1.0.0", Actions: map[string]schema.Action{
 		"plain": {
-			Inputs:   []sdk.Field{{Name: "hidden", Type: text, Optional: true, Sensitive: true}, {Name: "x", Type: text, Optional: true}},
-			Outputs:  []sdk.Field{{Name: "x", Type: text, Optional: true}},
+			Inputs:   []schema.Field{{Name: "hidden", Type: text, Optional: true, Sensitive: true}, {Name: "x", Type: text, Optional: true}},
+			Outputs:  []schema.Field{{Name: "x", Type: text, Optional: true}},
 			ReadOnly: true,
 		},
 		"do":    {},
-		"undo":  {Inputs: []sdk.Field{{Name: "hidden", Type: text, Optional: true, Sensitive: true}}, Idempotent: true},
-		"issue": {Outputs: []sdk.Field{{Name: "token", Type: text, Sensitive: true}}, ReadOnly: true},
+		"undo":  {Inputs: []schema.Field{{Name: "hidden", Type: text, Optional: true, Sensitive: true}}, Idempotent: true},
+		"issue": {Outputs: []schema.Field{{Name: "token", Type: text, Sensitive: true}}, ReadOnly: true},
 	}}
 	step := func(action, input string) string {
 		return "step \"s\" {\n action = agent.a." + action + "\n input {\n" + input + "\n}\n}\n"

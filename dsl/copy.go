@@ -8,7 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A copier checks JSON against a shape and writes its canonical form, in one
@@ -50,22 +50,22 @@ func (c *copier) value(sh *shape, hidden bool) bool {
 	if len(c.out) > maxValueSize {
 		return false
 	}
-	free := sh.kind == sdk.KindAny
+	free := sh.kind == schema.KindAny
 	switch c.peek() {
 	case '"':
-		return (free || sh.kind == sdk.KindString) && c.string()
+		return (free || sh.kind == schema.KindString) && c.string()
 	case '{':
-		return (free || sh.kind == sdk.KindObject || sh.kind == sdk.KindMap) && c.object(sh, hidden)
+		return (free || sh.kind == schema.KindObject || sh.kind == schema.KindMap) && c.object(sh, hidden)
 	case '[':
-		return (free || sh.kind == sdk.KindList) && c.list(sh)
+		return (free || sh.kind == schema.KindList) && c.list(sh)
 	case 't':
-		return (free || sh.kind == sdk.KindBool) && c.literal("true")
+		return (free || sh.kind == schema.KindBool) && c.literal("true")
 	case 'f':
-		return (free || sh.kind == sdk.KindBool) && c.literal("false")
+		return (free || sh.kind == schema.KindBool) && c.literal("false")
 	case 'n':
 		return free && c.literal("null")
 	}
-	return (free || sh.kind == sdk.KindNumber) && c.numeral()
+	return (free || sh.kind == schema.KindNumber) && c.numeral()
 }
 
 func (c *copier) literal(w string) bool {
@@ -192,7 +192,7 @@ func (c *copier) object(sh *shape, hidden bool) bool {
 		c.pos++
 	}
 	c.out = append(c.out, '}')
-	if !ordered || sh.kind == sdk.KindObject && n < len(sh.fields) {
+	if !ordered || sh.kind == schema.KindObject && n < len(sh.fields) {
 		if !c.arrange(sh, start, hidden) {
 			return false
 		}
@@ -213,9 +213,9 @@ func (c *copier) key() (raw []byte, ok bool) {
 // whether it belongs to the object.
 func (c *copier) attribute(sh *shape, name []byte, hidden bool) (keep, ok bool) {
 	switch sh.kind {
-	case sdk.KindAny:
+	case schema.KindAny:
 		return true, c.value(anything, true)
-	case sdk.KindMap:
+	case schema.KindMap:
 		return true, c.value(sh.elem, true)
 	}
 	f := sh.field(name)

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A Definition is a linked module: what a run pins. It is immutable and safe
@@ -214,7 +214,7 @@ func (s *stored) fill(m *Module) (map[string]AgentBinary, error) {
 		if err != nil {
 			return nil, err
 		}
-		var schema sdk.Schema
+		var schema schema.Schema
 		if err := json.Unmarshal(raw, &schema); err != nil {
 			return nil, fmt.Errorf("%w: schema of agent %q: %w", ErrCorrupt, name, err)
 		}

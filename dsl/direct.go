@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A direct is an expression in a form that is evaluated on the bytes of the
@@ -82,7 +82,7 @@ func (x *sight) direct(e hclsyntax.Expression, to *shape) *direct {
 	case *hclsyntax.ObjectConsExpr:
 		return x.object(e, to)
 	case *hclsyntax.TupleConsExpr:
-		if to.kind != sdk.KindAny {
+		if to.kind != schema.KindAny {
 			return nil
 		}
 		d := &direct{kind: directList}
@@ -142,7 +142,7 @@ func (x *sight) constant(e hclsyntax.Expression, to *shape) *direct {
 	d := &direct{kind: directConstant, json: out.JSON(), shape: to}
 	// A set is written in order already, a number in full: only what the bytes
 	// can say may become another type.
-	if to.kind != sdk.KindAny {
+	if to.kind != schema.KindAny {
 		if _, ok := canonical(to, d.json); !ok {
 			return nil
 		}
@@ -202,7 +202,7 @@ func (x *sight) instanceReference(e *hclsyntax.RelativeTraversalExpr) *reference
 
 // template compiles a string with interpolations.
 func (x *sight) template(e *hclsyntax.TemplateExpr, to *shape) *direct {
-	if to.kind != sdk.KindAny && to.kind != sdk.KindString {
+	if to.kind != schema.KindAny && to.kind != schema.KindString {
 		return nil
 	}
 	d := &direct{kind: directTemplate}
@@ -246,7 +246,7 @@ func inTemplate(raw []byte) ([]byte, bool) {
 
 // object compiles an object with keys that are known.
 func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
-	if to.kind != sdk.KindAny {
+	if to.kind != schema.KindAny {
 		return nil
 	}
 	values := map[string]hclsyntax.Expression{}
@@ -274,7 +274,7 @@ func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
 
 // operation compiles comparisons and logic.
 func (x *sight) operation(op *hclsyntax.Operation, to *shape, operands ...hclsyntax.Expression) *direct {
-	if to.kind != sdk.KindAny && to.kind != sdk.KindBool {
+	if to.kind != schema.KindAny && to.kind != schema.KindBool {
 		return nil
 	}
 	switch op {
@@ -308,7 +308,7 @@ func (d *direct) append(x *sight, c *copier, hidden bool) bool {
 		}
 		if f.raw == nil {
 			c.out = appendText(c.out, cty.NormalizeString(f.text))
-			return d.shape.kind == sdk.KindAny || d.shape.kind == sdk.KindString
+			return d.shape.kind == schema.KindAny || d.shape.kind == schema.KindString
 		}
 		return c.other(f.raw, d.shape, hidden)
 	case directTemplate:

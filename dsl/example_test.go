@@ -6,7 +6,7 @@ import (
 	"testing/fstest"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 const hello = `workflow "hello" {
@@ -21,10 +21,10 @@ const hello = `workflow "hello" {
 
 // chat is the schema of an agent with one action.
 func chat() map[string]dsl.AgentBinary {
-	return map[string]dsl.AgentBinary{"chat": {Version: "1.0.0", Schema: sdk.Schema{
+	return map[string]dsl.AgentBinary{"chat": {Version: "1.0.0", Schema: schema.Schema{
 		Name: "chat", Version: "1.0.0",
-		Actions: map[string]sdk.ActionSchema{
-			"post": {Inputs: []sdk.Field{{Name: "text", Type: sdk.Type{Kind: sdk.KindString}}}},
+		Actions: map[string]schema.Action{
+			"post": {Inputs: []schema.Field{{Name: "text", Type: schema.Type{Kind: schema.KindString}}}},
 		},
 	}}}
 }

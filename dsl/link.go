@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // An AgentUse is an agent that a module uses: declared by a block, or implied
@@ -27,7 +27,7 @@ type AgentUse struct {
 
 // An AgentBinary is what is known of the binary chosen for an agent.
 type AgentBinary struct {
-	Schema   sdk.Schema
+	Schema   schema.Schema
 	Version  string // semantic version
 	Checksum string // hex sha256 of the binary; "" = not locked
 }
@@ -124,7 +124,7 @@ type linkedAgent struct {
 type linkedAction struct {
 	agent  *linkedAgent
 	name   string
-	schema sdk.ActionSchema
+	schema schema.Action
 	in     map[string]*argSpec
 	out    cty.Type
 	broken bool // the schema itself makes no sense

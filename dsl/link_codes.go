@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // codeOf converts a value to an error code.
@@ -55,7 +56,7 @@ type knownCodes struct {
 func (l *workflowLinker) codesOf(a *linkedAction, input []arg, conditions ...*conditionDecl) knownCodes {
 	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
 	for _, c := range a.schema.Errors {
-		if c.Code == sdk.AnyCode {
+		if c.Code == schema.AnyCode {
 			l.namedCodes(&k, a, input)
 			continue
 		}
@@ -72,7 +73,7 @@ func (l *workflowLinker) codesOf(a *linkedAction, input []arg, conditions ...*co
 // namedCodes adds the codes that the input of a generic agent names. Where the
 // schema does not say which argument holds them, it can be any.
 func (l *workflowLinker) namedCodes(k *knownCodes, a *linkedAction, input []arg) {
-	declared := slices.ContainsFunc(a.schema.Inputs, func(f sdk.Field) bool { return f.Codes })
+	declared := slices.ContainsFunc(a.schema.Inputs, func(f schema.Field) bool { return f.Codes })
 	for _, in := range input {
 		spec := a.in[in.name]
 		switch {

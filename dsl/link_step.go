@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // validations checks the validation blocks of the variables.
@@ -198,7 +199,7 @@ func (l *workflowLinker) actionNoun(a *linkedAction, idempotent, readOnly, byKey
 }
 
 // replyFunc checks, converts and marks replies (S35).
-func replyFunc(fields []sdk.Field, declared, wanted cty.Type) func([]byte) (Value, error) {
+func replyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (Value, error) {
 	sh := replyShape(fields, declared, wanted)
 	slow := replyConverted(fields, declared, wanted)
 	return func(raw []byte) (Value, error) {
@@ -214,7 +215,7 @@ func replyFunc(fields []sdk.Field, declared, wanted cty.Type) func([]byte) (Valu
 
 // replyShape is the shape of replies that need no conversion; nil if there are
 // none.
-func replyShape(fields []sdk.Field, declared, wanted cty.Type) *shape {
+func replyShape(fields []schema.Field, declared, wanted cty.Type) *shape {
 	sh := shapeOfFields(fields)
 	if wanted.Equals(declared) {
 		return sh
@@ -224,7 +225,7 @@ func replyShape(fields []sdk.Field, declared, wanted cty.Type) *shape {
 
 // replyConverted is replyFunc by way of the evaluator's types: it converts,
 // and says what is wrong.
-func replyConverted(fields []sdk.Field, declared, wanted cty.Type) func([]byte) (Value, error) {
+func replyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (Value, error) {
 	return func(raw []byte) (Value, error) {
 		if err := checkDepth(raw); err != nil {
 			return Value{}, fmt.Errorf("reply: %w", err)
@@ -270,7 +271,7 @@ func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
 	return cty.NilVal, fmt.Errorf("attributes %s are null", strings.Join(null, ", "))
 }
 
-func retryable(codes []sdk.ErrorCode) func(string) bool {
+func retryable(codes []schema.ErrorCode) func(string) bool {
 	set := map[string]bool{}
 	for _, c := range codes {
 		if c.Retryable {

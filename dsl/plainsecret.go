@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // secretName recognises the names of arguments and of keys whose values are secrets:
@@ -34,7 +34,7 @@ func (l *workflowLinker) plainSecrets(spec *argSpec, a arg, title string) {
 		return
 	}
 	var p plainSecret
-	whole := spec.field.Sensitive && spec.field.Type.Kind == sdk.KindString
+	whole := spec.field.Sensitive && spec.field.Type.Kind == schema.KindString
 	p.look(a.expr.syn, a.name, a.name, whole && !holdsAddress(a.name))
 	if len(p.found) == 0 {
 		return

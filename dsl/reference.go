@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A sight is what a direct expression sees: when it is compiled the
@@ -103,10 +103,10 @@ func (x *sight) reference(t hcl.Traversal) *reference {
 	case "self.input":
 		r.through(rest, x.ev.steps[x.self].in)
 	case "self.timed_out":
-		r.scalar(rest, sdk.KindBool)
+		r.scalar(rest, schema.KindBool)
 	case "each.key", "self.key", "failure.step", "failure.code", "failure.message",
 		"run.id", "run.workflow", "run.key", "run.started_at":
-		r.scalar(rest, sdk.KindString)
+		r.scalar(rest, schema.KindString)
 	}
 	return r
 }
@@ -121,21 +121,21 @@ func (x *sight) ofStep(r *reference, rest []pathStep) *reference {
 	case "output":
 		r.through(rest[1:], x.ev.steps[r.step].out)
 	case "status", "started_at":
-		r.scalar(rest[1:], sdk.KindString)
+		r.scalar(rest[1:], schema.KindString)
 	case "timed_out":
-		r.scalar(rest[1:], sdk.KindBool)
+		r.scalar(rest[1:], schema.KindBool)
 	case "attempts":
-		r.scalar(rest[1:], sdk.KindNumber)
+		r.scalar(rest[1:], schema.KindNumber)
 	case "error":
 		if len(rest) == 2 && (rest[1].name == "code" || rest[1].name == "message") {
 			r.field = rest[1].name
-			r.scalar(nil, sdk.KindString)
+			r.scalar(nil, schema.KindString)
 		}
 	}
 	return r
 }
 
-func (r *reference) scalar(rest []pathStep, k sdk.Kind) {
+func (r *reference) scalar(rest []pathStep, k schema.Kind) {
 	if len(rest) == 0 {
 		r.shape = &shape{kind: k}
 	}

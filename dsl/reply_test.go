@@ -10,29 +10,29 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // replySchemas are outputs of many types.
-func replySchemas() [][]sdk.Field {
-	inner := sdk.Type{Kind: sdk.KindObject, Fields: []sdk.Field{str("a"), num("b", optional), str("pin", optional, hidden)}}
-	deep := sdk.Type{Kind: sdk.KindObject, Fields: []sdk.Field{field("in", inner), field("any", anyType, optional), field("l", listOf(sdk.KindNumber), optional)}}
-	return [][]sdk.Field{
+func replySchemas() [][]schema.Field {
+	inner := schema.Type{Kind: schema.KindObject, Fields: []schema.Field{str("a"), num("b", optional), str("pin", optional, hidden)}}
+	deep := schema.Type{Kind: schema.KindObject, Fields: []schema.Field{field("in", inner), field("any", anyType, optional), field("l", listOf(schema.KindNumber), optional)}}
+	return [][]schema.Field{
 		{field("value", anyType, optional)},
-		{str("s"), num("n"), field("b", sdk.Type{Kind: sdk.KindBool}, optional)},
+		{str("s"), num("n"), field("b", schema.Type{Kind: schema.KindBool}, optional)},
 		{str("s", oneOf(`"a"`, `"b"`, `"K"`)), num("n", optional, oneOf(`1`, `2.5`)), str("~/x", hidden)},
-		{field("l", listOf(sdk.KindString)), field("m", mapOf(sdk.KindNumber), optional), field("la", listOf(sdk.KindAny), optional)},
+		{field("l", listOf(schema.KindString)), field("m", mapOf(schema.KindNumber), optional), field("la", listOf(schema.KindAny), optional)},
 		{field("o", inner), field("p", inner, optional, hidden), str("z", optional)},
-		{field("d", deep, optional), field("lo", sdk.Type{Kind: sdk.KindList, Elem: &inner}, optional), field("mo", sdk.Type{Kind: sdk.KindMap, Elem: &deep}, optional)},
-		{field("set", sdk.Type{Kind: sdk.KindSet, Elem: &sdk.Type{Kind: sdk.KindString}}, optional), field("value", anyType)},
-		{field("mm", sdk.Type{Kind: sdk.KindMap, Elem: &sdk.Type{Kind: sdk.KindList, Elem: &anyType}}), field("lb", listOf(sdk.KindBool), optional)},
+		{field("d", deep, optional), field("lo", schema.Type{Kind: schema.KindList, Elem: &inner}, optional), field("mo", schema.Type{Kind: schema.KindMap, Elem: &deep}, optional)},
+		{field("set", schema.Type{Kind: schema.KindSet, Elem: &schema.Type{Kind: schema.KindString}}, optional), field("value", anyType)},
+		{field("mm", schema.Type{Kind: schema.KindMap, Elem: &schema.Type{Kind: schema.KindList, Elem: &anyType}}), field("lb", listOf(schema.KindBool), optional)},
 		{},
 	}
 }
 
 // sameReply compares the way over the bytes with the one over the evaluator's
 // types; fast says whether the first was taken.
-func sameReply(t testing.TB, fields []sdk.Field, raw []byte) (fast bool) {
+func sameReply(t testing.TB, fields []schema.Field, raw []byte) (fast bool) {
 	t.Helper()
 	ty, err := objectFrom(fields)
 	if err != nil {
@@ -64,7 +64,7 @@ func narrowings(ty cty.Type) []cty.Type {
 	return out
 }
 
-func sameNarrowed(t testing.TB, fields []sdk.Field, ty, wanted cty.Type, raw []byte) bool {
+func sameNarrowed(t testing.TB, fields []schema.Field, ty, wanted cty.Type, raw []byte) bool {
 	t.Helper()
 	got, ok := canonical(replyShape(fields, ty, wanted), bytes.Clone(raw))
 	if !ok {
@@ -136,30 +136,32 @@ func (r *replier) number() {
 		"3."+strings.Repeat("7", 90), strings.Repeat("9", 120), "1e999")
 }
 
-func (r *replier) value(t sdk.Type, depth int) {
+func (r *replier) value(t schema.Type, depth int) {
 	r.space()
 	defer r.space()
 	kind := t.Kind
 	if r.one(60) {
-		kind = sdk.KindAny
+		kind = schema.KindAny
 	}
-	if kind == sdk.KindAny {
-		kind = []sdk.Kind{sdk.KindString, sdk.KindNumber, sdk.KindBool, sdk.KindList, sdk.KindMap, "null"}[r.IntN(6)]
-		t = sdk.Type{Kind: kind, Elem: &anyType}
+	if kind == schema.KindAny {
+		kind = []schema.Kind{schema.KindString, schema.KindNumber, schema.KindBool, schema.KindList, schema.KindMap, "null"}[r.IntN(6)]
+		t = schema.Type{Kind: kind, Elem: &anyType}
 	}
 	switch {
-	case kind == sdk.KindString:
+	case kind == schema.KindString:
 		r.text()
-	case kind == sdk.KindNumber:
+	case kind == schema.KindNumber:
 		r.number()
-	case kind == sdk.KindBool:
+	case kind == schema.KindBool:
 		r.pick("true", "false")
-	case kind == sdk.KindObject:
+	case kind == schema.KindObject:
 		r.object(t.Fields, depth)
 	case depth > 4 || kind == "null":
 		r.out.WriteString("null")
-	case kind == sdk.KindMap:
-		r.members(r.IntN(4), func(i int) (string, sdk.Type) { return []string{"k", "a", "x", "é", "b/c~", "z"}[r.IntN(6)], *t.Elem }, depth)
+	case kind == schema.KindMap:
+		r.members(r.IntN(4), func(i int) (string, schema.Type) {
+			return []string{"k", "a", "x", "é", "b/c~", "z"}[r.IntN(6)], *t.Elem
+		}, depth)
 	default:
 		r.out.WriteByte('[')
 		for i := range r.IntN(4) {
@@ -172,7 +174,7 @@ func (r *replier) value(t sdk.Type, depth int) {
 	}
 }
 
-func (r *replier) members(n int, next func(int) (string, sdk.Type), depth int) {
+func (r *replier) members(n int, next func(int) (string, schema.Type), depth int) {
 	r.out.WriteByte('{')
 	for i := range n {
 		if i > 0 {
@@ -193,13 +195,13 @@ func (r *replier) members(n int, next func(int) (string, sdk.Type), depth int) {
 	r.out.WriteByte('}')
 }
 
-func (r *replier) object(fields []sdk.Field, depth int) {
-	var list []sdk.Field
+func (r *replier) object(fields []schema.Field, depth int) {
+	var list []schema.Field
 	for _, f := range fields {
 		switch {
 		case f.Optional && r.one(3):
 		case f.Optional && r.one(4), r.one(80):
-			list = append(list, sdk.Field{Name: f.Name})
+			list = append(list, schema.Field{Name: f.Name})
 		default:
 			list = append(list, f)
 		}
@@ -213,7 +215,7 @@ func (r *replier) object(fields []sdk.Field, depth int) {
 	if len(list) > 0 && r.one(40) {
 		list = append(list, list[0])
 	}
-	r.members(len(list), func(i int) (string, sdk.Type) { return list[i].Name, list[i].Type }, depth)
+	r.members(len(list), func(i int) (string, schema.Type) { return list[i].Name, list[i].Type }, depth)
 }
 
 // TestRepliesAgree generates replies that fit and that nearly fit, and wants

@@ -6,14 +6,14 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A shape is a type in the form in which JSON is checked against it: see
 // copier. Types that need more than a look at the bytes, such as sets, which
 // are sorted and lose duplicates, have none.
 type shape struct {
-	kind   sdk.Kind
+	kind   schema.Kind
 	elem   *shape       // of a list or map
 	fields []shapeField // of an object, sorted by name
 	marked bool         // has sensitive parts
@@ -35,16 +35,16 @@ type shapeField struct {
 func (f *shapeField) hidden() bool { return f.sensitive || f.shape.hide }
 
 // anything is the shape of a value of which nothing is known.
-var anything = &shape{kind: sdk.KindAny}
+var anything = &shape{kind: schema.KindAny}
 
 // shapeOf returns the shape of a type of an agent's schema; nil if it has none.
-func shapeOf(t sdk.Type) *shape {
+func shapeOf(t schema.Type) *shape {
 	switch t.Kind {
-	case sdk.KindAny:
+	case schema.KindAny:
 		return anything
-	case sdk.KindBool, sdk.KindNumber, sdk.KindString:
+	case schema.KindBool, schema.KindNumber, schema.KindString:
 		return &shape{kind: t.Kind}
-	case sdk.KindList, sdk.KindMap:
+	case schema.KindList, schema.KindMap:
 		if t.Elem == nil {
 			return nil
 		}
@@ -54,14 +54,14 @@ func shapeOf(t sdk.Type) *shape {
 		}
 		hide := hasSensitive(*t.Elem)
 		return &shape{kind: t.Kind, elem: elem, marked: hide, hide: hide}
-	case sdk.KindObject:
+	case schema.KindObject:
 		return shapeOfFields(t.Fields)
 	}
 	return nil
 }
 
-func shapeOfFields(fields []sdk.Field) *shape {
-	out := &shape{kind: sdk.KindObject, fields: make([]shapeField, 0, len(fields))}
+func shapeOfFields(fields []schema.Field) *shape {
+	out := &shape{kind: schema.KindObject, fields: make([]shapeField, 0, len(fields))}
 	for _, f := range fields {
 		s := shapeOf(f.Type)
 		if s == nil || !isPlain(f.Name) {
@@ -98,22 +98,22 @@ func shapeFrom(ty cty.Type) *shape {
 	case ty == cty.DynamicPseudoType:
 		return anything
 	case ty == cty.Bool:
-		return &shape{kind: sdk.KindBool}
+		return &shape{kind: schema.KindBool}
 	case ty == cty.Number:
-		return &shape{kind: sdk.KindNumber}
+		return &shape{kind: schema.KindNumber}
 	case ty == cty.String:
-		return &shape{kind: sdk.KindString}
+		return &shape{kind: schema.KindString}
 	case ty.IsListType(), ty.IsMapType():
-		elem, kind := shapeFrom(ty.ElementType()), sdk.KindList
+		elem, kind := shapeFrom(ty.ElementType()), schema.KindList
 		if ty.IsMapType() {
-			kind = sdk.KindMap
+			kind = schema.KindMap
 		}
 		if elem == nil {
 			return nil
 		}
 		return &shape{kind: kind, elem: elem}
 	case ty.IsObjectType():
-		out := &shape{kind: sdk.KindObject}
+		out := &shape{kind: schema.KindObject}
 		for name, at := range ty.AttributeTypes() {
 			s := shapeFrom(at)
 			if s == nil || !isPlain(name) {
@@ -133,9 +133,9 @@ func meet(from, to *shape) *shape {
 	switch {
 	case from == nil || to == nil:
 		return nil
-	case from.kind == sdk.KindAny:
+	case from.kind == schema.KindAny:
 		return to
-	case to.kind == sdk.KindAny:
+	case to.kind == schema.KindAny:
 		return from
 	case from.kind != to.kind || len(from.fields) != len(to.fields):
 		return nil
@@ -169,7 +169,7 @@ func narrowed(declared, wanted *shape) *shape {
 	out.fields = slices.Clone(declared.fields)
 	for i := range out.fields {
 		f, w := &out.fields[i], wanted.fields[i]
-		if f.shape.kind == sdk.KindAny {
+		if f.shape.kind == schema.KindAny {
 			f.shape = w.shape.opened()
 		} else {
 			f.shape = meet(w.shape, f.shape)
@@ -186,7 +186,7 @@ func narrowed(declared, wanted *shape) *shape {
 // opened returns the shape with all its objects open.
 func (s *shape) opened() *shape {
 	out := *s
-	out.open = s.kind == sdk.KindObject
+	out.open = s.kind == schema.KindObject
 	if s.elem != nil {
 		out.elem = s.elem.opened()
 	}

@@ -6,12 +6,12 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // skeletonFunc returns the Skeleton of an action: the type that a result has
 // for the workflow, and what the schema says about each of its fields.
-func skeletonFunc(fields []sdk.Field, wanted cty.Type) func() string {
+func skeletonFunc(fields []schema.Field, wanted cty.Type) func() string {
 	return func() string {
 		tree := skeletonOf(wanted)
 		if object, ok := tree.(map[string]any); ok {
@@ -30,7 +30,7 @@ func skeletonFunc(fields []sdk.Field, wanted cty.Type) func() string {
 }
 
 // describeField adds to a field of the skeleton which values are allowed.
-func describeField(object map[string]any, f sdk.Field) {
+func describeField(object map[string]any, f schema.Field) {
 	kind, plain := object[f.Name].(string)
 	if !plain {
 		return

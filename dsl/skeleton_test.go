@@ -6,18 +6,18 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A skeleton names every output, with its type as the workflow sees it.
 func TestSkeleton(t *testing.T) {
-	text := sdk.Type{Kind: sdk.KindString}
-	fields := []sdk.Field{
+	text := schema.Type{Kind: schema.KindString}
+	fields := []schema.Field{
 		{Name: "id", Type: text}, {Name: "note", Type: text, Optional: true},
-		{Name: "amount", Type: sdk.Type{Kind: sdk.KindNumber}}, {Name: "paid", Type: sdk.Type{Kind: sdk.KindBool}},
+		{Name: "amount", Type: schema.Type{Kind: schema.KindNumber}}, {Name: "paid", Type: schema.Type{Kind: schema.KindBool}},
 		{Name: "state", Type: text, Enum: []json.RawMessage{json.RawMessage(`"new"`), json.RawMessage(`"old"`)}},
-		{Name: "tags", Type: sdk.Type{Kind: sdk.KindList, Elem: &text}}, {Name: "by", Type: sdk.Type{Kind: sdk.KindMap, Elem: &text}},
-		{Name: "json", Type: sdk.Type{Kind: sdk.KindAny}},
+		{Name: "tags", Type: schema.Type{Kind: schema.KindList, Elem: &text}}, {Name: "by", Type: schema.Type{Kind: schema.KindMap, Elem: &text}},
+		{Name: "json", Type: schema.Type{Kind: schema.KindAny}},
 	}
 	declared, err := objectFrom(fields)
 	if err != nil {

@@ -8,21 +8,21 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // typeFrom translates a type of an agent's schema.
-func typeFrom(t sdk.Type) (cty.Type, error) {
+func typeFrom(t schema.Type) (cty.Type, error) {
 	switch t.Kind {
-	case sdk.KindAny:
+	case schema.KindAny:
 		return cty.DynamicPseudoType, nil
-	case sdk.KindBool:
+	case schema.KindBool:
 		return cty.Bool, nil
-	case sdk.KindNumber:
+	case schema.KindNumber:
 		return cty.Number, nil
-	case sdk.KindString:
+	case schema.KindString:
 		return cty.String, nil
-	case sdk.KindList, sdk.KindSet, sdk.KindMap:
+	case schema.KindList, schema.KindSet, schema.KindMap:
 		if t.Elem == nil {
 			return cty.NilType, fmt.Errorf("type %s has no element type", t.Kind)
 		}
@@ -31,19 +31,19 @@ func typeFrom(t sdk.Type) (cty.Type, error) {
 			return cty.NilType, err
 		}
 		switch t.Kind {
-		case sdk.KindList:
+		case schema.KindList:
 			return cty.List(elem), nil
-		case sdk.KindSet:
+		case schema.KindSet:
 			return cty.Set(elem), nil
 		}
 		return cty.Map(elem), nil
-	case sdk.KindObject:
+	case schema.KindObject:
 		return objectFrom(t.Fields)
 	}
 	return cty.NilType, fmt.Errorf("unknown type %q", t.Kind)
 }
 
-func objectFrom(fields []sdk.Field) (cty.Type, error) {
+func objectFrom(fields []schema.Field) (cty.Type, error) {
 	attrs := map[string]cty.Type{}
 	var optional []string
 	for _, f := range fields {
@@ -61,7 +61,7 @@ func objectFrom(fields []sdk.Field) (cty.Type, error) {
 
 // markFields marks the sensitive fields of an object of a schema. A field
 // below a list or a map marks its whole element.
-func markFields(v cty.Value, fields []sdk.Field) cty.Value {
+func markFields(v cty.Value, fields []schema.Field) cty.Value {
 	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() {
 		return v
 	}
@@ -82,9 +82,9 @@ func markFields(v cty.Value, fields []sdk.Field) cty.Value {
 	return cty.ObjectVal(attrs).WithMarks(marks)
 }
 
-func markType(v cty.Value, t sdk.Type) cty.Value {
+func markType(v cty.Value, t schema.Type) cty.Value {
 	switch {
-	case t.Kind == sdk.KindObject:
+	case t.Kind == schema.KindObject:
 		return markFields(v, t.Fields)
 	case t.Elem != nil && hasSensitive(*t.Elem):
 		return v.Mark(sensitiveMark{})
@@ -92,7 +92,7 @@ func markType(v cty.Value, t sdk.Type) cty.Value {
 	return v
 }
 
-func hasSensitive(t sdk.Type) bool {
+func hasSensitive(t schema.Type) bool {
 	if t.Elem != nil {
 		return hasSensitive(*t.Elem)
 	}
@@ -123,18 +123,18 @@ func assignable(from, to cty.Type) bool {
 
 // An argSpec is one argument an action (or a config) takes.
 type argSpec struct {
-	field sdk.Field
+	field schema.Field
 	typ   cty.Type
 	def   cty.Value // converted default; cty.NilVal = none
 	enum  []cty.Value
 	// enumText is enum as canonical JSON.
 	enumText []string
-	words    *sdk.Words
+	words    *schema.Words
 	hide     bool // sensitive as a whole because of what is below a list
 }
 
 // argSpecs prepares the fields of a schema.
-func argSpecs(fields []sdk.Field) (map[string]*argSpec, error) {
+func argSpecs(fields []schema.Field) (map[string]*argSpec, error) {
 	out := map[string]*argSpec{}
 	for _, f := range fields {
 		ty, err := typeFrom(f.Type)

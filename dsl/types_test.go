@@ -9,7 +9,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // TestConform: any keeps what it is given, everything else is converted.
@@ -66,14 +66,14 @@ func TestBrokenSchema(t *testing.T) {
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}
-	odd := sdk.Type{Kind: "tensor"}
-	for name, schema := range map[string]sdk.Schema{
-		"input type":  {Actions: map[string]sdk.ActionSchema{"do": {Inputs: []sdk.Field{{Name: "a", Type: odd}}}}},
-		"output type": {Actions: map[string]sdk.ActionSchema{"do": {Outputs: []sdk.Field{{Name: "a", Type: sdk.Type{Kind: sdk.KindList, Elem: &odd}}}}}},
-		"no element":  {Actions: map[string]sdk.ActionSchema{"do": {Outputs: []sdk.Field{{Name: "a", Type: sdk.Type{Kind: sdk.KindMap}}}}}},
-		"default":     {Actions: map[string]sdk.ActionSchema{"do": {Inputs: []sdk.Field{num("a", preset(`"x"`))}}}},
-		"enum":        {Actions: map[string]sdk.ActionSchema{"do": {Inputs: []sdk.Field{num("a", oneOf(`{`))}}}},
-		"config":      {Config: []sdk.Field{{Name: "a", Type: odd}}, Actions: map[string]sdk.ActionSchema{"do": {}}},
+	odd := schema.Type{Kind: "tensor"}
+	for name, schema := range map[string]schema.Schema{
+		"input type":  {Actions: map[string]schema.Action{"do": {Inputs: []schema.Field{{Name: "a", Type: odd}}}}},
+		"output type": {Actions: map[string]schema.Action{"do": {Outputs: []schema.Field{{Name: "a", Type: schema.Type{Kind: schema.KindList, Elem: &odd}}}}}},
+		"no element":  {Actions: map[string]schema.Action{"do": {Outputs: []schema.Field{{Name: "a", Type: schema.Type{Kind: schema.KindMap}}}}}},
+		"default":     {Actions: map[string]schema.Action{"do": {Inputs: []schema.Field{num("a", preset(`"x"`))}}}},
+		"enum":        {Actions: map[string]schema.Action{"do": {Inputs: []schema.Field{num("a", oneOf(`{`))}}}},
+		"config":      {Config: []schema.Field{{Name: "a", Type: odd}}, Actions: map[string]schema.Action{"do": {}}},
 	} {
 		def, diags := Link(m, map[string]AgentBinary{"x": {Schema: schema}})
 		if def != nil || !strings.Contains(diags.Err().Error(), "Invalid agent schema") {
@@ -85,8 +85,8 @@ func TestBrokenSchema(t *testing.T) {
 // TestSensitiveBelowLists: a sensitive field below a list or a map marks the
 // whole list or map.
 func TestSensitiveBelowLists(t *testing.T) {
-	inner := sdk.Type{Kind: sdk.KindObject, Fields: []sdk.Field{str("key", hidden), str("name")}}
-	fields := []sdk.Field{field("list", sdk.Type{Kind: sdk.KindList, Elem: &inner}), field("one", inner), str("plain")}
+	inner := schema.Type{Kind: schema.KindObject, Fields: []schema.Field{str("key", hidden), str("name")}}
+	fields := []schema.Field{field("list", schema.Type{Kind: schema.KindList, Elem: &inner}), field("one", inner), str("plain")}
 	ty, err := objectFrom(fields)
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 const greeting = `workflow "hello" {
@@ -34,11 +35,11 @@ const greeting = `workflow "hello" {
 // greetingDefinition links the workflow with the schema of its agent.
 func greetingDefinition() (*dsl.Definition, error) {
 	module, diags := dsl.Parse(fstest.MapFS{"hello.hcl": {Data: []byte(greeting)}}, dsl.ParseOptions{})
-	def, more := dsl.Link(module, map[string]dsl.AgentBinary{"chat": {Version: "1.0.0", Schema: sdk.Schema{
+	def, more := dsl.Link(module, map[string]dsl.AgentBinary{"chat": {Version: "1.0.0", Schema: schema.Schema{
 		Name: "chat", Version: "1.0.0",
-		Actions: map[string]sdk.ActionSchema{"post": {
-			Inputs:  []sdk.Field{{Name: "text", Type: sdk.Type{Kind: sdk.KindString}}},
-			Outputs: []sdk.Field{{Name: "said", Type: sdk.Type{Kind: sdk.KindString}}},
+		Actions: map[string]schema.Action{"post": {
+			Inputs:  []schema.Field{{Name: "text", Type: schema.Type{Kind: schema.KindString}}},
+			Outputs: []schema.Field{{Name: "said", Type: schema.Type{Kind: schema.KindString}}},
 		}},
 	}}})
 	return def, append(diags, more...).Err()

@@ -8,6 +8,9 @@ import (
 	"reflect"
 	"regexp"
 	"sync"
+
+	"github.com/saga-engine/engine/sdk/internal/names"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // An Agent is a set of actions under a name. Make one with New, add actions
@@ -29,7 +32,7 @@ type Agent struct {
 
 // action is one registered action.
 type action struct {
-	schema  ActionSchema
+	schema  schema.Action
 	in, out *plan
 	run     handler
 	lookup  *lookup
@@ -57,9 +60,8 @@ func New(name, version string) *Agent {
 }
 
 var (
-	agentName  = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
-	identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
-	semver     = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+	agentName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+	semver    = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 )
 
 // Name returns the agent's name.
@@ -105,7 +107,7 @@ func (act *action) plan(t reflect.Type, u usage) *plan {
 }
 
 func (a *Agent) add(name string, act *action) {
-	if !identifier.MatchString(name) {
+	if !names.Valid(name) {
 		act.errs = append(act.errs, errors.New("the name must be snake_case: lower-case letters, digits and _"))
 	}
 	if _, ok := a.actions[name]; ok {
@@ -126,9 +128,9 @@ func (a *Agent) add(name string, act *action) {
 // Schema says what the agent can do. It returns every mistake made while the
 // agent was put together, joined: bad tags, an action added twice, a
 // compensated_by that names nothing. An agent with mistakes is not served.
-func (a *Agent) Schema() (Schema, error) {
+func (a *Agent) Schema() (schema.Schema, error) {
 	errs := append([]error(nil), a.errs...)
-	s := Schema{Name: a.name, Version: a.version, Doc: a.doc, Actions: make(map[string]ActionSchema, len(a.actions))}
+	s := schema.Schema{Name: a.name, Version: a.version, Doc: a.doc, Actions: make(map[string]schema.Action, len(a.actions))}
 	if a.config != nil {
 		s.Config = a.config.plan.fieldsSchema()
 	}
@@ -143,7 +145,7 @@ func (a *Agent) Schema() (Schema, error) {
 		errs = append(errs, errors.New("no actions"))
 	}
 	if len(errs) > 0 {
-		return Schema{}, fmt.Errorf("sdk: agent %s: %w", a.name, errors.Join(errs...))
+		return schema.Schema{}, fmt.Errorf("sdk: agent %s: %w", a.name, errors.Join(errs...))
 	}
 	return s, nil
 }

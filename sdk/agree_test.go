@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 type cents float64
@@ -92,7 +94,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 // passes is the first half of CheckObject.
-func (s *scanner) passes(fields []Field) bool { return s.hasFields(fields) && s.end() }
+func (s *scanner) passes(fields []schema.Field) bool { return s.hasFields(fields) && s.end() }
 
 // sameEncoding reports whether a struct was written without a tree.
 func sameEncoding(t *testing.T, p *plan, v reflect.Value) bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // TestAnyErrors: codes that an input names stay definite failures, are not
@@ -26,8 +27,8 @@ func TestAnyErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Actions["open"].Errors; len(got) != 2 || got[0].Code != sdk.AnyCode || got[1].Code != "known" {
-		t.Errorf("errors=%v, want %q and known", got, sdk.AnyCode)
+	if got := s.Actions["open"].Errors; len(got) != 2 || got[0].Code != schema.AnyCode || got[1].Code != "known" {
+		t.Errorf("errors=%v, want %q and known", got, schema.AnyCode)
 	}
 	for action, warns := range map[string]bool{"open": false, "closed": true} {
 		var log strings.Builder

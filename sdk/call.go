@@ -3,6 +3,8 @@ package sdk
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
 // A Request is one call of an action as it crosses the process boundary.
@@ -70,13 +72,13 @@ const (
 // Codes that the SDK and the engine use themselves. Agents may answer with
 // the transient ones and with those they declare.
 const (
-	CodeTimeout     = "timeout"      // unknown: no reply by complete-by
-	CodeAgentLost   = "agent_lost"   // unknown: the agent process died
-	CodeInternal    = "internal"     // unknown: panic or plain error
-	CodeBadReply    = "bad_reply"    // unknown: reply too large or against the schema
-	CodeUnavailable = "unavailable"  // transient
-	CodeRateLimited = "rate_limited" // transient
-	CodeAborted     = "aborted"      // transient
-	CodeInvalid     = "invalid"      // permanent: the input makes no sense to the agent
-	CodeDenied      = "denied"       // permanent: not allowed
+	CodeTimeout     = names.Timeout   // unknown: no reply by complete-by
+	CodeAgentLost   = names.AgentLost // unknown: the agent process died
+	CodeInternal    = names.Internal  // unknown: panic or plain error
+	CodeBadReply    = names.BadReply  // unknown: reply too large or against the schema
+	CodeUnavailable = "unavailable"   // transient
+	CodeRateLimited = "rate_limited"  // transient
+	CodeAborted     = "aborted"       // transient
+	CodeInvalid     = "invalid"       // permanent: the input makes no sense to the agent
+	CodeDenied      = "denied"        // permanent: not allowed
 )

@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // CheckObject reports what is wrong with a JSON object that should hold fields:
 // a field that is missing, not known or of another type, or a value outside its
 // enum. It names all that is wrong. It is what a host checks a reply with before it believes it (S35).
 // Errors name fields but never show values.
-func CheckObject(fields []Field, raw json.RawMessage) error {
+func CheckObject(fields []schema.Field, raw json.RawMessage) error {
 	if s := (scanner{src: raw}); s.hasFields(fields) && s.end() {
 		return nil
 	}
@@ -26,7 +28,7 @@ func CheckObject(fields []Field, raw json.RawMessage) error {
 
 // hasFields reads an object and reports whether it surely holds the fields:
 // false says nothing.
-func (s *scanner) hasFields(fields []Field) bool {
+func (s *scanner) hasFields(fields []schema.Field) bool {
 	if s.depth++; s.depth > scanDepth || len(fields) > 64 || !s.take('{') {
 		return false
 	}
@@ -60,7 +62,7 @@ func (s *scanner) hasFields(fields []Field) bool {
 
 // fieldAt finds a field by name, starting where it most likely is; -1 if there
 // is none.
-func fieldAt(fields []Field, name []byte, guess int) int {
+func fieldAt(fields []schema.Field, name []byte, guess int) int {
 	for k := range fields {
 		i := (guess + k) % len(fields)
 		if fields[i].Name == string(name) {
@@ -70,7 +72,7 @@ func fieldAt(fields []Field, name []byte, guess int) int {
 	return -1
 }
 
-func (s *scanner) hasField(f *Field) bool {
+func (s *scanner) hasField(f *schema.Field) bool {
 	if f.Optional && s.peek() == 'n' {
 		return s.word("null")
 	}
@@ -85,26 +87,26 @@ func (s *scanner) hasField(f *Field) bool {
 	return slices.ContainsFunc(f.Enum, func(e json.RawMessage) bool { return bytes.Equal(e, s.src[from:s.pos]) })
 }
 
-func (s *scanner) hasType(t Type) bool {
+func (s *scanner) hasType(t schema.Type) bool {
 	switch t.Kind {
-	case KindAny:
+	case schema.KindAny:
 		return s.skip()
-	case KindBool:
+	case schema.KindBool:
 		if s.peek() == 't' {
 			return s.word("true")
 		}
 		return s.word("false")
-	case KindNumber:
+	case schema.KindNumber:
 		_, ok := s.number()
 		return ok
-	case KindString:
+	case schema.KindString:
 		_, _, ok := s.text()
 		return ok
-	case KindObject:
+	case schema.KindObject:
 		return s.hasFields(t.Fields)
-	case KindList, KindSet:
+	case schema.KindList, schema.KindSet:
 		return t.Elem != nil && s.list(func() bool { return s.hasType(*t.Elem) })
-	case KindMap:
+	case schema.KindMap:
 		return t.Elem != nil && s.object(func([]byte) bool { return s.hasType(*t.Elem) })
 	}
 	return false
@@ -115,7 +117,7 @@ const mostProblems = 12
 
 // checkFields names all problems at once: correcting them one by one costs a
 // person one attempt for each.
-func checkFields(fields []Field, tree any, path string) error {
+func checkFields(fields []schema.Field, tree any, path string) error {
 	object, ok := tree.(map[string]any)
 	if !ok {
 		return wantType(false, path, "an object", tree)
@@ -133,7 +135,7 @@ func checkFields(fields []Field, tree any, path string) error {
 	}
 	if known < len(object) {
 		for _, name := range sortedKeys(object) {
-			if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name }) {
+			if !slices.ContainsFunc(fields, func(f schema.Field) bool { return f.Name == name }) {
 				problems = append(problems, join(path, name)+": is not known")
 			}
 		}
@@ -147,8 +149,8 @@ func checkFields(fields []Field, tree any, path string) error {
 	return errors.New(strings.Join(problems, "; "))
 }
 
-func checkField(f Field, value any, present bool, at string) error {
-	if value == nil && (f.Optional || present && f.Type.Kind == KindAny) {
+func checkField(f schema.Field, value any, present bool, at string) error {
+	if value == nil && (f.Optional || present && f.Type.Kind == schema.KindAny) {
 		return nil
 	}
 	if !present {
@@ -163,7 +165,7 @@ func checkField(f Field, value any, present bool, at string) error {
 	return nil
 }
 
-func checkAllowed(f Field, value any) error {
+func checkAllowed(f schema.Field, value any) error {
 	if len(f.Enum) == 0 {
 		return nil
 	}
@@ -178,22 +180,22 @@ func checkAllowed(f Field, value any) error {
 	return pf.checkEnum(value)
 }
 
-func checkType(t Type, tree any, path string) error {
+func checkType(t schema.Type, tree any, path string) error {
 	switch t.Kind {
-	case KindAny:
+	case schema.KindAny:
 		return nil
-	case KindBool:
+	case schema.KindBool:
 		_, ok := tree.(bool)
 		return wantType(ok, path, "a boolean", tree)
-	case KindNumber:
+	case schema.KindNumber:
 		_, ok := tree.(json.Number)
 		return wantType(ok, path, "a number", tree)
-	case KindString:
+	case schema.KindString:
 		_, ok := tree.(string)
 		return wantType(ok, path, "a string", tree)
-	case KindObject:
+	case schema.KindObject:
 		return checkFields(t.Fields, tree, path)
-	case KindList, KindSet:
+	case schema.KindList, schema.KindSet:
 		list, ok := tree.([]any)
 		if !ok {
 			return wantType(false, path, "a list", tree)
@@ -204,7 +206,7 @@ func checkType(t Type, tree any, path string) error {
 			}
 		}
 		return nil
-	case KindMap:
+	case schema.KindMap:
 		object, ok := tree.(map[string]any)
 		if !ok {
 			return wantType(false, path, "a map", tree)

@@ -221,7 +221,7 @@ func (p *plan) assignStruct(tree any, v reflect.Value, path string) error {
 		if err := f.checkEnum(value); err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
-		if err := f.words.check(value); err != nil {
+		if err := f.words.Check(value); err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
 	}

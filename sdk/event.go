@@ -8,6 +8,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // An Event is what an agent says while it works: a Heartbeat or a Checkpoint.
@@ -111,7 +113,7 @@ func (c *Call) LastCheckpoint() (n int64, blob []byte, ok bool) {
 
 // emitter passes events on until it is closed; from then on it is silent.
 type emitter struct {
-	schema *ActionSchema
+	schema *schema.Action
 	until  time.Time
 
 	mu     sync.Mutex // protects following fields

@@ -3,6 +3,8 @@ package sdk
 import (
 	"errors"
 	"time"
+
+	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
 // A Failure is a definite failure: the action that returns it vouches that nothing was
@@ -106,16 +108,7 @@ func classify(err error) (*Failure, *unknownError) {
 }
 
 // ValidCode reports whether code could be declared: snake_case, at most 63 bytes.
-func ValidCode(code string) bool { return identifier.MatchString(code) }
-
-// isReserved reports whether only the SDK and the engine say code.
-func isReserved(code string) bool {
-	switch code {
-	case CodeTimeout, CodeAgentLost, CodeInternal, CodeBadReply:
-		return true
-	}
-	return false
-}
+func ValidCode(code string) bool { return names.Valid(code) }
 
 // isStandard reports whether every action may say code without declaring it.
 func isStandard(code string) bool {

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"runtime/debug"
 	"time"
+
+	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
 // InvokeOptions is what a host gives beside a request. Its zero value is usable.
@@ -157,7 +159,7 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 	message := c.Excerpt(err.Error(), maxMessage)
 	failure, unknown := classify(err)
 	switch {
-	case failure != nil && (!ValidCode(failure.Code) || isReserved(failure.Code)):
+	case failure != nil && (!names.Valid(failure.Code) || names.Reserved(failure.Code)):
 		c.Logger.Warn("failure without a code of its own", "code", failure.Code)
 		code := failure.Code
 		if !ValidCode(code) {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/saga-engine/engine/sdk/internal/names"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // An Option declares a capability of an action. What is declared is believed
@@ -68,10 +71,6 @@ func RetryableErrors(codes ...string) Option {
 	return func(a *action) { a.declare(true, codes) }
 }
 
-// AnyCode in an action's error codes stands for every code: which ones there
-// are depends on the input.
-const AnyCode = "*"
-
 // AnyErrors declares that the action may answer with codes that its input
 // names, such as a map from status to code. Give that input the word codes in
 // its agent tag, so that a workflow's codes can be checked against what it says.
@@ -79,8 +78,8 @@ const AnyCode = "*"
 // RetryableErrors.
 func AnyErrors() Option {
 	return func(a *action) {
-		if !a.declares(AnyCode) {
-			a.schema.Errors = append(a.schema.Errors, ErrorCode{Code: AnyCode, Doc: "Codes that the input names."})
+		if !a.declares(schema.AnyCode) {
+			a.schema.Errors = append(a.schema.Errors, schema.ErrorCode{Code: schema.AnyCode, Doc: "Codes that the input names."})
 		}
 	}
 }
@@ -90,19 +89,19 @@ func (act *action) declare(retryable bool, codes []string) {
 		switch {
 		case !ValidCode(code):
 			act.errs = append(act.errs, fmt.Errorf("error code %q: want snake_case", code))
-		case isReserved(code):
+		case names.Reserved(code):
 			act.errs = append(act.errs, fmt.Errorf("error code %q is the engine's own", code))
 		case act.lists(code):
 			act.errs = append(act.errs, fmt.Errorf("error code %q declared twice", code))
 		default:
-			act.schema.Errors = append(act.schema.Errors, ErrorCode{Code: code, Retryable: retryable})
+			act.schema.Errors = append(act.schema.Errors, schema.ErrorCode{Code: code, Retryable: retryable})
 		}
 	}
 }
 
 // declares reports whether the action may answer with code.
 func (act *action) declares(code string) bool {
-	return act.lists(code) || act.lists(AnyCode)
+	return act.lists(code) || act.lists(schema.AnyCode)
 }
 
 func (act *action) lists(code string) bool {

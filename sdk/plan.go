@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/saga-engine/engine/sdk/internal/names"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // usage is what a struct is for.
@@ -44,7 +47,7 @@ const (
 // that mistakes in tags show before anything is served.
 type plan struct {
 	form   form
-	typ    Type
+	typ    schema.Type
 	rt     reflect.Type
 	elem   *plan // element of list, map and pointer
 	fields []planField
@@ -52,11 +55,11 @@ type plan struct {
 
 // planField is one tagged field of a struct.
 type planField struct {
-	field Field
+	field schema.Field
 	index []int // as in reflect.Value.FieldByIndex
 	plan  *plan
 	enum  []any // decoded trees of field.Enum
-	words *Words
+	words *schema.Words
 }
 
 var (
@@ -85,8 +88,8 @@ func newPlan(t reflect.Type, u usage) (*plan, error) {
 }
 
 // fieldsSchema returns the fields for a Schema; the caller owns the slice.
-func (p *plan) fieldsSchema() []Field {
-	fields := make([]Field, 0, len(p.fields))
+func (p *plan) fieldsSchema() []schema.Field {
+	fields := make([]schema.Field, 0, len(p.fields))
 	for _, f := range p.fields {
 		fields = append(fields, f.field)
 	}
@@ -102,28 +105,28 @@ type planner struct{ usage usage }
 func (pl planner) any(t reflect.Type, outer []reflect.Type) (*plan, error) {
 	switch {
 	case t == typeRaw:
-		return &plan{form: formRaw, typ: Type{Kind: KindAny}, rt: t}, nil
+		return &plan{form: formRaw, typ: schema.Type{Kind: schema.KindAny}, rt: t}, nil
 	case t == typeNumber:
-		return &plan{form: formNumber, typ: Type{Kind: KindNumber}, rt: t}, nil
+		return &plan{form: formNumber, typ: schema.Type{Kind: schema.KindNumber}, rt: t}, nil
 	case t == typeDuration:
-		return &plan{form: formDuration, typ: Type{Kind: KindString}, rt: t}, nil
+		return &plan{form: formDuration, typ: schema.Type{Kind: schema.KindString}, rt: t}, nil
 	case t.Kind() != reflect.Pointer && t.Implements(typeMarshal) && reflect.PointerTo(t).Implements(typeUnmarsh):
-		return &plan{form: formText, typ: Type{Kind: KindString}, rt: t}, nil
+		return &plan{form: formText, typ: schema.Type{Kind: schema.KindString}, rt: t}, nil
 	}
 	switch t.Kind() {
 	case reflect.Bool:
-		return &plan{form: formBool, typ: Type{Kind: KindBool}, rt: t}, nil
+		return &plan{form: formBool, typ: schema.Type{Kind: schema.KindBool}, rt: t}, nil
 	case reflect.String:
-		return &plan{form: formString, typ: Type{Kind: KindString}, rt: t}, nil
+		return &plan{form: formString, typ: schema.Type{Kind: schema.KindString}, rt: t}, nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return &plan{form: formInt, typ: Type{Kind: KindNumber}, rt: t}, nil
+		return &plan{form: formInt, typ: schema.Type{Kind: schema.KindNumber}, rt: t}, nil
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return &plan{form: formUint, typ: Type{Kind: KindNumber}, rt: t}, nil
+		return &plan{form: formUint, typ: schema.Type{Kind: schema.KindNumber}, rt: t}, nil
 	case reflect.Float32, reflect.Float64:
-		return &plan{form: formFloat, typ: Type{Kind: KindNumber}, rt: t}, nil
+		return &plan{form: formFloat, typ: schema.Type{Kind: schema.KindNumber}, rt: t}, nil
 	case reflect.Interface:
 		if t.NumMethod() == 0 {
-			return &plan{form: formAny, typ: Type{Kind: KindAny}, rt: t}, nil
+			return &plan{form: formAny, typ: schema.Type{Kind: schema.KindAny}, rt: t}, nil
 		}
 	case reflect.Struct:
 		return pl.structure(t, outer)
@@ -149,9 +152,9 @@ func (pl planner) container(t reflect.Type, outer []reflect.Type) (*plan, error)
 	case reflect.Pointer:
 		p.form, p.typ = formPointer, elem.typ
 	case reflect.Slice:
-		p.form, p.typ = formList, Type{Kind: KindList, Elem: &elem.typ}
+		p.form, p.typ = formList, schema.Type{Kind: schema.KindList, Elem: &elem.typ}
 	case reflect.Map:
-		p.form, p.typ = formMap, Type{Kind: KindMap, Elem: &elem.typ}
+		p.form, p.typ = formMap, schema.Type{Kind: schema.KindMap, Elem: &elem.typ}
 	}
 	return p, nil
 }
@@ -162,7 +165,7 @@ func (pl planner) structure(t reflect.Type, outer []reflect.Type) (*plan, error)
 	}
 	nested := len(outer) > 0
 	outer = append(slices.Clone(outer), t)
-	p := &plan{form: formStruct, rt: t, typ: Type{Kind: KindObject}}
+	p := &plan{form: formStruct, rt: t, typ: schema.Type{Kind: schema.KindObject}}
 	errs := pl.collect(p, t, nil, outer)
 	slices.SortFunc(p.fields, func(a, b planField) int { return cmp.Compare(a.field.Name, b.field.Name) })
 	for i, f := range p.fields {
@@ -172,7 +175,7 @@ func (pl planner) structure(t reflect.Type, outer []reflect.Type) (*plan, error)
 		if nested && f.field.Sensitive {
 			errs = append(errs, fmt.Errorf("field %q: only whole inputs and outputs can be sensitive, not parts of them", f.field.Name))
 		}
-		p.typ.Fields = append(p.typ.Fields, Field{Name: f.field.Name, Type: f.field.Type, Optional: f.field.Optional})
+		p.typ.Fields = append(p.typ.Fields, schema.Field{Name: f.field.Name, Type: f.field.Type, Optional: f.field.Optional})
 	}
 	return p, errors.Join(errs...)
 }
@@ -209,8 +212,8 @@ func (pl planner) collect(p *plan, t reflect.Type, index []int, outer []reflect.
 
 func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type) (planField, error) {
 	name, rest, _ := strings.Cut(tag, ",")
-	f := planField{field: Field{Name: name, Doc: sf.Tag.Get("doc")}}
-	if !identifier.MatchString(name) {
+	f := planField{field: schema.Field{Name: name, Doc: sf.Tag.Get("doc")}}
+	if !names.Valid(name) {
 		return f, fmt.Errorf("the name %q in its agent tag is not snake_case", name)
 	}
 	if rest != "" {
@@ -233,7 +236,7 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 	}
 	f.plan, f.field.Type = p, p.typ
 	// A pointer exists to be null, and null is a value of type any.
-	if p.form == formPointer || pl.usage == planOutput && p.typ.Kind == KindAny {
+	if p.form == formPointer || pl.usage == planOutput && p.typ.Kind == schema.KindAny {
 		f.field.Optional = true
 	}
 	if text, ok := sf.Tag.Lookup("enum"); ok {
@@ -264,7 +267,7 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 
 func (f *planField) setEnum(text string) error {
 	switch f.plan.typ.Kind {
-	case KindBool, KindNumber, KindString:
+	case schema.KindBool, schema.KindNumber, schema.KindString:
 	default:
 		return fmt.Errorf("enum: only strings, numbers and booleans can have one")
 	}
@@ -287,7 +290,7 @@ func (f *planField) setDefault(text string) error {
 	if err != nil {
 		return fmt.Errorf("default: %w", err)
 	}
-	if err := errors.Join(f.checkEnum(tree), f.words.check(tree)); err != nil {
+	if err := errors.Join(f.checkEnum(tree), f.words.Check(tree)); err != nil {
 		return fmt.Errorf("default: %w", err)
 	}
 	f.field.Default = raw
@@ -298,7 +301,7 @@ func (f *planField) setDefault(text string) error {
 // everywhere else.
 func (f *planField) literal(text string) (json.RawMessage, any, error) {
 	var tree any = text
-	if f.plan.typ.Kind != KindString {
+	if f.plan.typ.Kind != schema.KindString {
 		var err error
 		if tree, err = parseTree([]byte(text)); err != nil {
 			return nil, nil, fmt.Errorf("%q is not JSON: %w", text, err)

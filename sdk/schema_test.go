@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 type address struct {
@@ -216,7 +217,7 @@ func TestSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again sdk.Schema
+	var again schema.Schema
 	if err := json.Unmarshal(data, &again); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func TestSchema(t *testing.T) {
 		t.Errorf("schema changes on its way through JSON:\n%+v\n%+v", s, again)
 	}
 	buy := s.Actions["buy"]
-	fields := map[string]sdk.Field{}
+	fields := map[string]schema.Field{}
 	for _, f := range buy.Inputs {
 		fields[f.Name] = f
 	}
@@ -247,8 +248,8 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	buy.Inputs, buy.Outputs = nil, nil
-	want := sdk.ActionSchema{
-		Doc: "Buys.", Errors: []sdk.ErrorCode{{Code: "no_money"}, {Code: "busy", Retryable: true}}, Idempotent: true,
+	want := schema.Action{
+		Doc: "Buys.", Errors: []schema.ErrorCode{{Code: "no_money"}, {Code: "busy", Retryable: true}}, Idempotent: true,
 		Heartbeats: true, Progress: true, Checkpoints: true, Cancellable: true, CompensatedBy: "refund", Typical: time.Second,
 	}
 	if !reflect.DeepEqual(buy, want) {
@@ -423,7 +424,7 @@ func TestTypeJSON(t *testing.T) {
 		`"dynamic"`, `"bool"`, `"number"`, `"string"`, `["list","number"]`, `["set","string"]`, `["map",["list","bool"]]`,
 		`["object",{}]`, `["object",{"a":"string","b":["map","dynamic"]}]`, `["object",{"a":"string","b":"number"},["a","b"]]`,
 	} {
-		var typ sdk.Type
+		var typ schema.Type
 		if err := json.Unmarshal([]byte(text), &typ); err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -435,12 +436,12 @@ func TestTypeJSON(t *testing.T) {
 	for _, text := range []string{
 		`"int"`, `1`, `[]`, `["list"]`, `["tuple","string"]`, `["list",1]`, `["object",[]]`, `["object",{"a":"x"}]`, `["object",{},1]`, `{}`,
 	} {
-		var typ sdk.Type
+		var typ schema.Type
 		if err := json.Unmarshal([]byte(text), &typ); err == nil {
 			t.Errorf("%s was read as %+v, want an error", text, typ)
 		}
 	}
-	for _, typ := range []sdk.Type{{}, {Kind: sdk.KindList}, {Kind: "tuple"}} {
+	for _, typ := range []schema.Type{{}, {Kind: schema.KindList}, {Kind: "tuple"}} {
 		if got, err := json.Marshal(typ); err == nil {
 			t.Errorf("%+v was written as %s, want an error", typ, got)
 		}
@@ -449,7 +450,7 @@ func TestTypeJSON(t *testing.T) {
 
 // S35: CheckObject is what stands between a foreign process and the state.
 func TestCheckObject(t *testing.T) {
-	var fields []sdk.Field
+	var fields []schema.Field
 	if err := json.Unmarshal([]byte(`[
 		{"name":"s","type":"string","enum":["a","b"]},{"name":"n","type":"number"},{"name":"b","type":"bool"},
 		{"name":"l","type":["list","string"]},{"name":"t","type":["set","number"]},{"name":"m","type":["map","number"]},

@@ -6,7 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/agents"
-	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // printSchema prints an agent's schema for people: all of it, or one action.
@@ -30,7 +30,7 @@ func (a *app) printSchema(b agents.Binary, action string) error {
 	return nil
 }
 
-func (a *app) printAction(agent, name string, s sdk.ActionSchema) error {
+func (a *app) printAction(agent, name string, s schema.Action) error {
 	title := agent + "." + name
 	if text := capabilities(s); text != "" {
 		title += " (" + text + ")"
@@ -57,7 +57,7 @@ func (a *app) printAction(agent, name string, s sdk.ActionSchema) error {
 }
 
 // capabilities lists what an action declares of itself.
-func capabilities(s sdk.ActionSchema) string {
+func capabilities(s schema.Action) string {
 	var parts []string
 	for _, c := range []struct {
 		has  bool
@@ -80,7 +80,7 @@ func capabilities(s sdk.ActionSchema) string {
 }
 
 // printFields prints inputs, outputs or the configuration as a table.
-func (a *app) printFields(what string, fields []sdk.Field) error {
+func (a *app) printFields(what string, fields []schema.Field) error {
 	if len(fields) == 0 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (a *app) printFields(what string, fields []sdk.Field) error {
 	return table.Write(a.stdout)
 }
 
-func fieldNotes(f sdk.Field) string {
+func fieldNotes(f schema.Field) string {
 	var notes []string
 	switch {
 	case len(f.Default) > 0:
@@ -117,11 +117,11 @@ func fieldNotes(f sdk.Field) string {
 
 // typeName writes a type as a workflow does; the attributes of an object are left
 // to --json.
-func typeName(t sdk.Type) string {
+func typeName(t schema.Type) string {
 	switch {
 	case t.Elem != nil:
 		return string(t.Kind) + "(" + typeName(*t.Elem) + ")"
-	case t.Kind == sdk.KindAny:
+	case t.Kind == schema.KindAny:
 		return "any"
 	}
 	return string(t.Kind)

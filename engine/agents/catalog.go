@@ -18,15 +18,15 @@ import (
 	"github.com/hashicorp/go-version"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/plugin"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A Binary is an agent's binary, described.
 type Binary struct {
 	Found
 	Checksum string // hex SHA-256
-	Schema   sdk.Schema
+	Schema   schema.Schema
 	// Unlocked are files of the name in the module's own place that were passed
 	// over, and not run, because no lock file names them.
 	Unlocked []Found

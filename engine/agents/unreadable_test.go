@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/plugin"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A binary that runs but cannot be read is not used: without its checksum it
@@ -18,7 +18,7 @@ import (
 func TestUnreadableBinary(t *testing.T) {
 	f := Found{Name: "x", Path: filepath.Join(t.TempDir(), "engine-agent-x")}
 	printed, err := json.Marshal(plugin.Description{
-		Schema:           sdk.Schema{Name: "x", Version: "1.0.0", Actions: map[string]sdk.ActionSchema{"do": {}}},
+		Schema:           schema.Schema{Name: "x", Version: "1.0.0", Actions: map[string]schema.Action{"do": {}}},
 		ProtocolVersions: []int{1},
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/sdk"
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // clocks are the ways in which complete-by can have passed or not.
@@ -85,7 +86,7 @@ func TestAnswerThatOvertakesItsTimer(t *testing.T) {
 	overtaken(t, func(t *testing.T, c *call, late *int) {
 		var ends []end
 		c.session = &session{calls: map[uint64]*call{1: c}, wake: make(chan struct{}, 1), busy: 1}
-		c.id, c.state, c.process = 1, callSent, &Process{schema: sdk.Schema{Name: "x"}}
+		c.id, c.state, c.process = 1, callSent, &Process{schema: schema.Schema{Name: "x"}}
 		c.done = func(r sdk.Reply, err error) { ends = append(ends, end{r, err}) }
 		c.session.take([]answer{{id: 1, final: true, reply: sdk.Reply{Outcome: sdk.OutcomeResult, Output: []byte(`{}`)}}}, time.Now())
 		if len(ends) != 1 || !errors.Is(ends[0].err, context.DeadlineExceeded) || ends[0].reply.Outcome != sdk.OutcomeInvalid || *late != 1 {
@@ -100,7 +101,7 @@ func TestSessionThatEndsAfterCompleteBy(t *testing.T) {
 	overtaken(t, func(t *testing.T, c *call, _ *int) {
 		var ends []end
 		c.session = &session{calls: map[uint64]*call{1: c}, wake: make(chan struct{}, 1), busy: 1}
-		c.id, c.state, c.process = 1, callSent, &Process{schema: sdk.Schema{Name: "x"}, child: newChild(&OpenOptions{}, nil)}
+		c.id, c.state, c.process = 1, callSent, &Process{schema: schema.Schema{Name: "x"}, child: newChild(&OpenOptions{}, nil)}
 		c.done = func(r sdk.Reply, err error) { ends = append(ends, end{r, err}) }
 		c.endLocked(errors.New("gone"), time.Now())()
 		if len(ends) != 1 || !errors.Is(ends[0].err, context.DeadlineExceeded) {

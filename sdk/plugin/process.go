@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/saga-engine/engine/sdk"
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A Process is a running agent. Open makes one; Close or Kill must be called in
@@ -27,7 +27,7 @@ type Process struct {
 	conn    *grpc.ClientConn
 	rpc     pb.AgentClient
 	options OpenOptions
-	schema  sdk.Schema
+	schema  schema.Schema
 	version int                // of the protocol
 	release context.CancelFunc // ends the control stream
 	closing sync.Once
@@ -67,7 +67,7 @@ func (p *Process) takeControl(ctx context.Context) error {
 }
 
 // Schema returns what the agent can do. The caller must not change it.
-func (p *Process) Schema() sdk.Schema { return p.schema }
+func (p *Process) Schema() schema.Schema { return p.schema }
 
 // Pid returns the process id; it may be another process's once Done is closed.
 func (p *Process) Pid() int { return p.child.pidNumber() }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 func TestOpenHandshakeAndSchema(t *testing.T) {
@@ -315,8 +316,8 @@ func testReplyTooLargeFromACarelessAgent(t *testing.T, protocol int) {
 
 // S35: only a valid reply is one.
 func TestOnlyValidRepliesCount(t *testing.T) {
-	p := &Process{options: OpenOptions{PayloadLimit: 1000}, schema: sdk.Schema{Actions: map[string]sdk.ActionSchema{
-		"a": {Outputs: []sdk.Field{{Name: "id", Type: sdk.Type{Kind: sdk.KindString}}}},
+	p := &Process{options: OpenOptions{PayloadLimit: 1000}, schema: schema.Schema{Actions: map[string]schema.Action{
+		"a": {Outputs: []schema.Field{{Name: "id", Type: schema.Type{Kind: schema.KindString}}}},
 	}}}
 	good := sdk.Reply{Outcome: sdk.OutcomeResult, Output: json.RawMessage(`{"id":"x"}`)}
 	for name, test := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
-	"github.com/saga-engine/engine/sdk"
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // What the two sides of the handshake agree on outside of any version.
@@ -121,6 +121,6 @@ func sortedVersions(m map[int]goplugin.PluginSet) []int {
 // A Description is what an agent says about itself without being started: its
 // schema and the versions of the protocol that it speaks.
 type Description struct {
-	sdk.Schema
+	schema.Schema
 	ProtocolVersions []int `json:"protocol_versions"`
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/saga-engine/engine/sdk"
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // rogue speaks the protocol itself, without the SDK, and keeps to none of its
@@ -30,14 +31,14 @@ type rogue struct {
 }
 
 // rogueActions are what it claims to do.
-func rogueActions() map[string]sdk.ActionSchema {
-	out := []sdk.Field{{Name: "id", Type: sdk.Type{Kind: sdk.KindString}}}
-	actions := map[string]sdk.ActionSchema{}
+func rogueActions() map[string]schema.Action {
+	out := []schema.Field{{Name: "id", Type: schema.Type{Kind: schema.KindString}}}
+	actions := map[string]schema.Action{}
 	for _, name := range []string{
 		"good", "twice", "wrong_call", "after_the_end", "empty_events", "nothing", "error", "late", "late_garbage", "dies", "quits",
 		"random_stdout", "stderr_flood", "long_line", "huge", "stranger", "hangs",
 	} {
-		actions[name] = sdk.ActionSchema{Outputs: out}
+		actions[name] = schema.Action{Outputs: out}
 	}
 	return actions
 }
@@ -64,7 +65,7 @@ func (r *rogue) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientCo
 }
 
 func (r *rogue) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeReply, error) {
-	data, err := json.Marshal(sdk.Schema{Name: "rogue", Version: "1.0.0", Actions: rogueActions()})
+	data, err := json.Marshal(schema.Schema{Name: "rogue", Version: "1.0.0", Actions: rogueActions()})
 	return &pb.DescribeReply{Schema: data}, err
 }
 

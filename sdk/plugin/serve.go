@@ -19,6 +19,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/heap"
 	"github.com/saga-engine/engine/sdk/private"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // Serve turns the calling program into an agent process; it is the last call of
@@ -62,7 +63,7 @@ it does nothing on its own. To see what it can do:
 	return serveProcess(a, schema)
 }
 
-func describeTo(w io.Writer, s sdk.Schema) error {
+func describeTo(w io.Writer, s schema.Schema) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(Description{Schema: s, ProtocolVersions: sortedVersions(versions(nil, 0))}); err != nil {
@@ -72,7 +73,7 @@ func describeTo(w io.Writer, s sdk.Schema) error {
 }
 
 // serveProcess runs the gRPC server until the engine closes it or is gone.
-func serveProcess(a *sdk.Agent, schema sdk.Schema) int {
+func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	stderr := os.Stderr // go-plugin replaces the variable
 	// Everything is passed on: the engine knows what people want to see.
 	logger := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))

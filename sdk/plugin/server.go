@@ -13,13 +13,14 @@ import (
 
 	"github.com/saga-engine/engine/sdk"
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // server is the author's half of the protocol.
 type server struct {
 	pb.UnimplementedAgentServer
 	agent  *sdk.Agent
-	schema sdk.Schema
+	schema schema.Schema
 	life   *life
 	logger *slog.Logger
 	limit  int // bytes of an output
@@ -29,7 +30,7 @@ type server struct {
 
 var _ pb.AgentServer = (*server)(nil)
 
-func newServer(a *sdk.Agent, schema sdk.Schema, l *life, logger *slog.Logger, limit int) *server {
+func newServer(a *sdk.Agent, schema schema.Schema, l *life, logger *slog.Logger, limit int) *server {
 	return &server{agent: a, schema: schema, life: l, logger: logger, limit: limit, controlled: func() {}}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/sdk"
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // A puppet is an agent's half of a session, in this process, that does what a
@@ -107,7 +108,7 @@ func hostOf(t *testing.T, agent pb.AgentServer) *Process {
 	o := OpenOptions{Path: "puppet"}.withDefaults()
 	p := &Process{
 		child: newChild(&o, newLines(o.Logger, time.Now)), options: o, rpc: dial(t, agent, new(atomic.Int64)),
-		schema: sdk.Schema{Name: "puppet", Actions: map[string]sdk.ActionSchema{"echo": {}}},
+		schema: schema.Schema{Name: "puppet", Actions: map[string]schema.Action{"echo": {}}},
 	}
 	if err := p.openSession(t.Context()); err != nil {
 		t.Fatal(err)
@@ -401,7 +402,7 @@ func TestTimerBehindTheAgentsWord(t *testing.T) {
 	s := &session{calls: map[uint64]*call{}, wake: make(chan struct{}, 1)}
 	var late, ended int
 	c := &call{
-		session: s, id: 1, state: callSent, timer: time.NewTimer(time.Hour), process: &Process{schema: sdk.Schema{Name: "x"}},
+		session: s, id: 1, state: callSent, timer: time.NewTimer(time.Hour), process: &Process{schema: schema.Schema{Name: "x"}},
 		options: CallOptions{OnExpired: func() time.Duration { return time.Hour }, OnLate: func(sdk.Reply) { late++ }},
 		done:    func(sdk.Reply, error) { ended++ },
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // agentRule is about the whole agent.
@@ -117,7 +118,7 @@ func schemaRoundTrip(h *harness) error {
 	if err != nil {
 		return err
 	}
-	var again sdk.Schema
+	var again schema.Schema
 	if err := json.Unmarshal(data, &again); err != nil {
 		return err
 	}
@@ -187,7 +188,7 @@ func (s *subject) checkReply(r sdk.Reply) error {
 		}
 	}
 	for _, e := range s.action.Errors {
-		if e.Code == r.Code || e.Code == sdk.AnyCode && sdk.ValidCode(r.Code) {
+		if e.Code == r.Code || e.Code == schema.AnyCode && sdk.ValidCode(r.Code) {
 			return nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // T is the part of testing.TB that this package needs.
@@ -22,7 +23,7 @@ type T interface {
 
 // A Target is an agent that can be called. *plugin.Process is one.
 type Target interface {
-	Schema() sdk.Schema
+	Schema() schema.Schema
 	// Invoke returns the reply, or an error that is context.DeadlineExceeded
 	// where the agent stayed silent until complete-by had passed.
 	Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error)
@@ -145,7 +146,7 @@ func Check(ctx context.Context, target Target, cases ...Case) []Problem {
 // inProcess makes a Target of an agent.
 type inProcess struct {
 	agent  *sdk.Agent
-	schema sdk.Schema
+	schema schema.Schema
 
 	mu      sync.Mutex // protects following fields
 	running int
@@ -155,7 +156,7 @@ type inProcess struct {
 var _ Target = (*inProcess)(nil)
 
 // Schema returns the agent's schema.
-func (p *inProcess) Schema() sdk.Schema { return p.schema }
+func (p *inProcess) Schema() schema.Schema { return p.schema }
 
 // Invoke calls the agent.
 func (p *inProcess) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error) {
@@ -206,7 +207,7 @@ func (p *inProcess) stopped(limit time.Duration) bool {
 type harness struct {
 	ctx    context.Context //nolint:containedctx // the life of this value is one call of Check
 	target Target
-	schema sdk.Schema
+	schema schema.Schema
 	prefix string
 	calls  int
 }
@@ -215,7 +216,7 @@ type harness struct {
 type subject struct {
 	*harness
 	Case
-	action sdk.ActionSchema
+	action schema.Action
 }
 
 // callTime is how long a call may take that is not meant to be cut short.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
 	"github.com/saga-engine/engine/sdk/sdktest"
 )
 
@@ -315,7 +316,7 @@ type foreign struct {
 	reply  func(req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error)
 }
 
-func (f foreign) Schema() (s sdk.Schema) {
+func (f foreign) Schema() (s schema.Schema) {
 	if err := json.Unmarshal([]byte(f.schema), &s); err != nil {
 		panic(err)
 	}

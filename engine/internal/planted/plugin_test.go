@@ -133,7 +133,7 @@ var pluginFaults = []fault{
 	{
 		name: "a failure whose code is the engine's own is an unknown outcome",
 		in:   "sdk.(*action).reply",
-		old:  "(!ValidCode(failure.Code) || isReserved(failure.Code))",
+		old:  "(!names.Valid(failure.Code) || names.Reserved(failure.Code))",
 		new:  "!ValidCode(failure.Code)",
 		by:   catches("sdk", "^TestErrorsBecomeOutcomes$"),
 	},

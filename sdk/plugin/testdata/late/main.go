@@ -18,9 +18,9 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-func schema() sdk.Schema {
-	return sdk.Schema{Name: "late", Version: "1.0.0", Actions: map[string]sdk.ActionSchema{
-		"answer": {Outputs: []sdk.Field{{Name: "id", Type: sdk.Type{Kind: sdk.KindString}}}},
+func schema() schema.Schema {
+	return schema.Schema{Name: "late", Version: "1.0.0", Actions: map[string]schema.Action{
+		"answer": {Outputs: []schema.Field{{Name: "id", Type: schema.Type{Kind: schema.KindString}}}},
 	}}
 }
 

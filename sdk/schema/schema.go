@@ -1,4 +1,4 @@
-package sdk
+package schema
 
 import (
 	"encoding/json"
@@ -9,15 +9,15 @@ import (
 // is what `engine-agent-NAME describe` prints as JSON, and what a workflow is
 // checked against before anything runs.
 type Schema struct {
-	Name    string                  `json:"name"`              // agent name, as in engine-agent-NAME
-	Version string                  `json:"version"`           // semantic version of the agent
-	Doc     string                  `json:"doc,omitempty"`     // one sentence
-	Config  []Field                 `json:"config,omitempty"`  // arguments of the agent block's config {}
-	Actions map[string]ActionSchema `json:"actions,omitempty"` // by action name
+	Name    string            `json:"name"`              // agent name, as in engine-agent-NAME
+	Version string            `json:"version"`           // semantic version of the agent
+	Doc     string            `json:"doc,omitempty"`     // one sentence
+	Config  []Field           `json:"config,omitempty"`  // arguments of the agent block's config {}
+	Actions map[string]Action `json:"actions,omitempty"` // by action name
 }
 
 // An ActionSchema describes one action.
-type ActionSchema struct {
+type Action struct {
 	Doc     string      `json:"doc,omitempty"`
 	Inputs  []Field     `json:"inputs,omitempty"`
 	Outputs []Field     `json:"outputs,omitempty"`
@@ -59,3 +59,7 @@ type ErrorCode struct {
 	Retryable bool   `json:"retryable,omitempty"` // a transient fault (S77): repeated by default
 	Doc       string `json:"doc,omitempty"`
 }
+
+// AnyCode in an action's error codes stands for every code: which ones there
+// are depends on the input.
+const AnyCode = "*"

@@ -1,9 +1,13 @@
-package sdk
+package schema
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+
+	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
 // Words check the texts of a field that has a Pattern or names Codes. A nil
@@ -49,14 +53,14 @@ func (w *Words) CheckPattern(text string) error {
 // CheckCode says whether a text can be the code of a definite failure: a value
 // of a map, an element of a list, or the string itself.
 func (w *Words) CheckCode(text string) error {
-	if w == nil || !w.codes || ValidCode(text) && !isReserved(text) {
+	if w == nil || !w.codes || names.Valid(text) && !names.Reserved(text) {
 		return nil
 	}
 	return fmt.Errorf("%q cannot be an error code: want snake_case, and none of the engine's own", text)
 }
 
-// check looks at all texts of a value that has the field's type.
-func (w *Words) check(tree any) error {
+// Check looks at all texts of a value that has the field's type.
+func (w *Words) Check(tree any) error {
 	if w == nil {
 		return nil
 	}
@@ -65,12 +69,12 @@ func (w *Words) check(tree any) error {
 		return errors.Join(w.CheckPattern(x), w.CheckCode(x))
 	case []any:
 		for _, e := range x {
-			if err := w.check(e); err != nil {
+			if err := w.Check(e); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
-		for _, key := range sortedKeys(x) {
+		for _, key := range slices.Sorted(maps.Keys(x)) {
 			if err := w.CheckPattern(key); err != nil {
 				return err
 			}

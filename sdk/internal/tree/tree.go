@@ -1,0 +1,105 @@
+// Package tree reads and writes JSON documents as trees of any, with exact numbers.
+//
+// In comes a document or a tree, out goes the other one, or a sentence about what is
+// wrong. A tree holds nil, bool, string, json.Number, []any and map[string]any. Errors
+// name a place in the tree but never show a value, because it may be sensitive.
+package tree
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Parse reads one JSON document; numbers stay exact.
+func Parse(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var tree any
+	if err := dec.Decode(&tree); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON document")
+	}
+	return tree, nil
+}
+
+// Marshal writes a tree as JSON, object keys sorted, without a final newline.
+func Marshal(tree any) (json.RawMessage, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(tree); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}
+
+// Want returns nil if ok, and otherwise an error that the value at path is of the
+// wrong kind: "lines[2].qty: must be a number, not a string". An empty path stands for
+// the whole document.
+func Want(ok bool, path, want string, tree any) error {
+	if ok {
+		return nil
+	}
+	if path == "" {
+		return fmt.Errorf("must be %s, not %s", want, kind(tree))
+	}
+	return fmt.Errorf("%s: must be %s, not %s", path, want, kind(tree))
+}
+
+func kind(tree any) string {
+	switch tree.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case json.Number:
+		return "a number"
+	case []any:
+		return "a list"
+	}
+	return "an object"
+}
+
+// Join returns the path of the attribute name of the object at path.
+func Join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// OneOf returns nil if the tree is null or one of the allowed scalars, or if none is
+// given. raw holds the allowed scalars as JSON, for the error.
+func OneOf(tree any, allowed []any, raw []json.RawMessage) error {
+	if len(allowed) == 0 || tree == nil {
+		return nil
+	}
+	words := make([]string, 0, len(allowed))
+	for i, a := range allowed {
+		if sameScalar(a, tree) {
+			return nil
+		}
+		words = append(words, string(raw[i]))
+	}
+	return fmt.Errorf("must be one of %s", strings.Join(words, ", "))
+}
+
+// sameScalar compares two scalars; 1 and 1.0 are the same number.
+func sameScalar(a, b any) bool {
+	x, okX := a.(json.Number)
+	y, okY := b.(json.Number)
+	if okX && okY {
+		f, errF := x.Float64()
+		g, errG := y.Float64()
+		return x == y || errF == nil && errG == nil && f == g
+	}
+	return a == b
+}
