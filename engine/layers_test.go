@@ -28,9 +28,12 @@ type layer struct {
 // layers is the table of allowed imports, lower layers first.
 var layers = []layer{
 	{"sdk/internal/names", "names of actions and codes depend on nothing", nil, nil},
-	{"sdk/internal/tree", "a JSON tree knows no schema and no Go type", nil, nil},
+	{"sdk/internal/jsontree", "a JSON tree knows no schema and no Go type", nil, nil},
+	{"sdk/jsonscan", "a scanner of bytes knows nothing of what they mean", nil, nil},
 	{"sdk/schema", "what an agent can do is data: it knows no call and no process", []string{"sdk/internal/names"}, nil},
-	{"sdk", "an agent's author depends on nothing but the standard library", []string{"sdk/schema", "sdk/internal/names", "sdk/internal/tree"}, nil},
+	{"sdk/internal/typed", "structs as JSON know no action and no call", []string{"sdk/internal/jsontree", "sdk/internal/names", "sdk/schema"}, nil},
+	{"sdk/internal/fastjson", "the fast way knows the general one, which it falls back to, and not the other way round", []string{"sdk/internal/jsontree", "sdk/internal/typed", "sdk/jsonscan", "sdk/schema"}, nil},
+	{"sdk", "an agent's author depends on nothing but the standard library", []string{"sdk/schema", "sdk/internal/fastjson", "sdk/internal/jsontree", "sdk/internal/names", "sdk/internal/typed"}, nil},
 	{"sdk/heap", "the collector's pace depends on nothing", nil, nil},
 	{"sdk/private", "what keeps a process private depends on nothing", nil, nil},
 	{"sdk/plugin/...", "the process protocol is the only place of go-plugin and gRPC", []string{"sdk", "sdk/schema", "sdk/heap", "sdk/private", "sdk/plugin/..."},

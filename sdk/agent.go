@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
+	"slices"
 	"sync"
 
 	"github.com/saga-engine/engine/sdk/internal/names"
+	"github.com/saga-engine/engine/sdk/internal/typed"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -29,21 +32,6 @@ type Agent struct {
 	configErr  error
 	configRaw  json.RawMessage
 }
-
-// action is one registered action.
-type action struct {
-	schema  schema.Action
-	in, out *plan
-	run     handler
-	lookup  *lookup
-	errs    []error
-}
-
-// handler runs an action on decoded JSON; it returns the output's JSON tree.
-type handler func(ctx context.Context, c *Call, in reflect.Value) (reflect.Value, error)
-
-// None is the input or output of an action that has none.
-type None struct{}
 
 // New makes an agent without actions. The name is the one in the binary's name
 // engine-agent-NAME; version is a semantic version such as "1.2.0". Mistakes in
@@ -76,6 +64,9 @@ func (a *Agent) Doc(text string) *Agent {
 	return a
 }
 
+// None is the input or output of an action that has none.
+type None struct{}
+
 // Action adds an action: fn does the work, In and Out are structs whose tags
 // make the schema (None for nothing). The context ends when the engine cancels
 // the call or at Call.CompleteBy. What fn may return is described in the
@@ -85,8 +76,8 @@ func Action[In, Out any](a *Agent, name string, fn func(context.Context, *Call, 
 		out, err := fn(ctx, c, in.Interface().(In))
 		return reflect.ValueOf(&out).Elem(), err
 	}}
-	act.in = act.plan(reflect.TypeFor[In](), planInput)
-	act.out = act.plan(reflect.TypeFor[Out](), planOutput)
+	act.in = act.plan(reflect.TypeFor[In](), typed.Input)
+	act.out = act.plan(reflect.TypeFor[Out](), typed.Output)
 	if fn == nil {
 		act.errs = append(act.errs, errors.New("the function is nil"))
 	}
@@ -94,16 +85,6 @@ func Action[In, Out any](a *Agent, name string, fn func(context.Context, *Call, 
 		o(act)
 	}
 	a.add(name, act)
-}
-
-// plan makes the plan of an input or output struct and notes what is wrong.
-func (act *action) plan(t reflect.Type, u usage) *plan {
-	p, err := newPlan(t, u)
-	if err != nil {
-		act.errs = append(act.errs, err)
-		return nil
-	}
-	return p
 }
 
 func (a *Agent) add(name string, act *action) {
@@ -117,10 +98,10 @@ func (a *Agent) add(name string, act *action) {
 		a.errs = append(a.errs, fmt.Errorf("action %q: %w", name, err))
 	}
 	if act.in != nil {
-		act.schema.Inputs = act.in.fieldsSchema()
+		act.schema.Inputs = act.in.Schemas()
 	}
 	if act.out != nil {
-		act.schema.Outputs = act.out.fieldsSchema()
+		act.schema.Outputs = act.out.Schemas()
 	}
 	a.actions[name] = act
 }
@@ -132,9 +113,9 @@ func (a *Agent) Schema() (schema.Schema, error) {
 	errs := append([]error(nil), a.errs...)
 	s := schema.Schema{Name: a.name, Version: a.version, Doc: a.doc, Actions: make(map[string]schema.Action, len(a.actions))}
 	if a.config != nil {
-		s.Config = a.config.plan.fieldsSchema()
+		s.Config = a.config.plan.Schemas()
 	}
-	for _, name := range sortedKeys(a.actions) {
+	for _, name := range slices.Sorted(maps.Keys(a.actions)) {
 		act := a.actions[name]
 		s.Actions[name] = act.schema
 		for _, err := range a.soundness(act) {
@@ -174,99 +155,4 @@ func (a *Agent) soundness(act *action) []error {
 		}
 	}
 	return errs
-}
-
-// config is the typed configuration of an agent.
-type config struct {
-	plan  *plan
-	apply func(ctx context.Context, v reflect.Value) error
-}
-
-// Configure declares the agent's configuration: T is a struct with the tags of
-// an input, filled from the config {} block. fn is called once per process,
-// before the first call of any action; an error keeps the process from being
-// used and is shown to the operator, so it should say what to mend.
-func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
-	if a.config != nil {
-		a.errs = append(a.errs, errors.New("configuration: declared twice"))
-		return
-	}
-	p, err := newPlan(reflect.TypeFor[T](), planInput)
-	if err != nil {
-		a.errs = append(a.errs, fmt.Errorf("configuration: %w", err))
-		return
-	}
-	if fn == nil {
-		a.errs = append(a.errs, errors.New("configuration: the function is nil"))
-		return
-	}
-	a.config = &config{plan: p, apply: func(ctx context.Context, v reflect.Value) error {
-		return fn(ctx, v.Interface().(T))
-	}}
-}
-
-// ErrConfigured is returned by Configure when the agent has its configuration.
-var ErrConfigured = errors.New("sdk: the agent is already configured")
-
-// Configure gives the agent its configuration, a JSON object; nil means {}. The
-// first call decides: a later one returns ErrConfigured. A call of an action
-// before any Configure configures the agent with {}.
-func (a *Agent) Configure(ctx context.Context, raw json.RawMessage) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.configured {
-		return ErrConfigured
-	}
-	return a.configureLocked(ctx, raw)
-}
-
-// ready configures an agent that nobody configured, and says whether it is fit
-// for calls.
-func (a *Agent) ready(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.configured {
-		return a.configureLocked(ctx, nil)
-	}
-	return a.configErr
-}
-
-func (a *Agent) configureLocked(ctx context.Context, raw json.RawMessage) error {
-	a.configured, a.configRaw = true, raw
-	a.configErr = a.applyConfig(ctx, raw)
-	if a.configErr != nil {
-		a.configErr = fmt.Errorf("configure agent %s: %w", a.name, a.configErr)
-	}
-	return a.configErr
-}
-
-// configText is the agent's configuration.
-func (a *Agent) configText() json.RawMessage {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.configRaw
-}
-
-func (a *Agent) applyConfig(ctx context.Context, raw json.RawMessage) (err error) {
-	if len(raw) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	c := a.config
-	if c == nil {
-		p, err := newPlan(reflect.TypeFor[None](), planInput)
-		if err != nil {
-			return err
-		}
-		c = &config{plan: p, apply: func(context.Context, reflect.Value) error { return nil }}
-	}
-	v, err := c.plan.decode(raw)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return c.apply(ctx, v)
 }

@@ -2,83 +2,129 @@ package sdk
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/sdk/internal/names"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Request is one call of an action as it crosses the process boundary.
-// Authors of agents see it as a Call.
-type Request struct {
-	Action         string
-	Purpose        Purpose
-	Input          json.RawMessage // object of the action's inputs, secrets resolved; not to be changed: others may have it, too
-	IdempotencyKey string          // equal over all attempts of a step, engines and restarts (S26)
-	ForwardKey     string          // for an undo: the key of the call it undoes; else ""
-	CompleteBy     time.Time       // past it the agent says nothing and tries nothing (S28); never zero
-	Remaining      time.Duration   // time left when sent, for hosts whose clocks differ
-	Run            string          // public run id
-	Workflow       string
-	Step           string      // step name, with ["key"] for an instance
-	Attempt        int         // counts from 1
-	Fence          int64       // fencing token of the engine that calls; rises with every change of owner (S29)
-	Checkpoint     *Checkpoint // last one an earlier attempt recorded; nil = none
+// maxNote is the most bytes of a heartbeat's note, maxMessage of an error text.
+const (
+	maxNote    = 1 << 10
+	maxMessage = 4 << 10
+)
+
+// A Call is what an action is told about the call besides its input. The zero
+// Call is good enough to try an action in a unit test.
+type Call struct {
+	IdempotencyKey string       // equal over all attempts of a step: hand it to the remote service
+	ForwardKey     string       // for an undo: IdempotencyKey of the call to undo
+	CompleteBy     time.Time    // also the context's deadline; afterwards nothing is sent
+	Purpose        Purpose      // do, undo or lookup
+	Run            string       // public run id
+	Workflow       string       // workflow's name
+	Step           string       // step's name
+	Attempt        int          // counts from 1
+	Fence          int64        // rises with every change of the engine that owns the run
+	Logger         *slog.Logger // tagged with run, step and attempt
+
+	last   *Checkpoint
+	emit   *emitter
+	input  json.RawMessage // for Excerpt
+	config json.RawMessage // of the agent, for Excerpt
 }
 
-// TimeLeft returns how long the agent may work when it starts at now: until the
-// earlier of CompleteBy and Remaining from now. Remaining 0 is no statement.
-func (r Request) TimeLeft(now time.Time) time.Duration {
-	left := r.CompleteBy.Sub(now)
-	if r.Remaining != 0 && r.Remaining < left {
-		left = r.Remaining
+// Heartbeat says that the work goes on, which part of it is done (0 to 1; other
+// values are clamped) and, if the note is not empty, what is being done. It
+// does nothing if the action does not declare Heartbeats.
+func (c *Call) Heartbeat(progress float64, note string) {
+	if c.emit == nil || !c.emit.schema.Heartbeats {
+		return
 	}
-	return left
+	if math.IsNaN(progress) {
+		progress = 0
+	}
+	c.emit.send(Heartbeat{Progress: min(max(progress, 0), 1), Note: c.Excerpt(note, maxNote)})
 }
 
-// Purpose says why an action is called.
-type Purpose uint8
+// ErrCallEnded is returned by Call.Checkpoint when the call is over.
+var ErrCallEnded = errors.New("sdk: the call has ended")
 
-// The purposes. The zero Purpose is invalid.
-const (
-	PurposeInvalid Purpose = iota
-	PurposeDo              // the step's own work
-	PurposeUndo            // compensation of an earlier call
-	PurposeLookup          // ask what became of the key; do nothing
-)
-
-// A Reply is what an agent answers: a result, a definite failure, or that the
-// outcome is not known. The zero Reply is invalid.
-type Reply struct {
-	Outcome    Outcome
-	Output     json.RawMessage // Outcome Result: object of the action's outputs
-	Code       string          // Outcome Failed or Unknown: error code
-	Message    string          // for people; never decides anything
-	Permanent  bool            // Failed: not to be repeated
-	RetryAfter time.Duration   // Failed or Unknown: not before this long; 0 = no wish
+// Checkpoint hands the engine progress that is to survive this attempt:
+// everything up to step n is done, and blob is what a rerun needs to continue
+// after it. It returns when the checkpoint has been sent, not when it is
+// durable: the engine stores it while the work goes on, in order and before
+// the call's answer, and of several that come faster than it can store them
+// only the last. So a rerun after a crash may see an earlier checkpoint than
+// the last one of which this function returned, and must bear doing again what
+// came after it. It keeps no reference to blob. It fails if the blob is larger than
+// MaxCheckpoint, if the action does not declare Checkpoints, and with
+// ErrCallEnded when the call is over.
+func (c *Call) Checkpoint(n int64, blob []byte) error {
+	if c.emit == nil {
+		return nil
+	}
+	if !c.emit.schema.Checkpoints {
+		return errors.New("sdk: checkpoint: the action does not declare Checkpoints")
+	}
+	if len(blob) > MaxCheckpoint {
+		return fmt.Errorf("sdk: checkpoint of %d bytes: the limit is %d", len(blob), MaxCheckpoint)
+	}
+	if !c.emit.send(Checkpoint{Number: n, Blob: append([]byte(nil), blob...)}) {
+		return ErrCallEnded
+	}
+	return nil
 }
 
-// Outcome is the three-valued result of a call.
-type Outcome uint8
+// LastCheckpoint returns what an earlier attempt recorded last; ok is false if
+// there is nothing to continue from.
+func (c *Call) LastCheckpoint() (n int64, blob []byte, ok bool) {
+	if c.last == nil {
+		return 0, nil, false
+	}
+	return c.last.Number, c.last.Blob, true
+}
 
-// The outcomes. Everything an agent does not say is OutcomeUnknown.
-const (
-	OutcomeInvalid Outcome = iota
-	OutcomeResult          // done; Output holds the result
-	OutcomeFailed          // definitely not done: the agent vouches for it
-	OutcomeUnknown         // may or may not have been done
-	OutcomeNotDone         // only for PurposeLookup: the key never had an effect
-)
+// Excerpt returns the beginning of text, at most n bytes of it. Where the cut would
+// go through a value of the call's input or of the agent's configuration, the text
+// ends before that value. The reason: the engine replaces secrets in what an agent
+// says, and it finds a secret only as a whole. So an agent that shortens what a
+// service or a program has said must do it with Excerpt or ExcerptEnd.
+func (c *Call) Excerpt(text string, n int) string { return Excerpt(text, n, c.input, c.config) }
 
-// Codes that the SDK and the engine use themselves. Agents may answer with
-// the transient ones and with those they declare.
-const (
-	CodeTimeout     = names.Timeout   // unknown: no reply by complete-by
-	CodeAgentLost   = names.AgentLost // unknown: the agent process died
-	CodeInternal    = names.Internal  // unknown: panic or plain error
-	CodeBadReply    = names.BadReply  // unknown: reply too large or against the schema
-	CodeUnavailable = "unavailable"   // transient
-	CodeRateLimited = "rate_limited"  // transient
-	CodeAborted     = "aborted"       // transient
-	CodeInvalid     = "invalid"       // permanent: the input makes no sense to the agent
-	CodeDenied      = "denied"        // permanent: not allowed
-)
+// ExcerptEnd is Excerpt for the end of text.
+func (c *Call) ExcerptEnd(text string, n int) string {
+	return excerptEnd(text, n, c.input, c.config)
+}
+
+// emitter passes events on until it is closed; from then on it is silent.
+type emitter struct {
+	schema *schema.Action
+	until  time.Time
+
+	mu     sync.Mutex // protects following fields
+	closed bool
+	out    func(Event)
+}
+
+func (e *emitter) send(ev Event) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || !time.Now().Before(e.until) {
+		return false
+	}
+	if e.out != nil {
+		e.out(ev)
+	}
+	return true
+}
+
+func (e *emitter) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+}

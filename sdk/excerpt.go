@@ -16,26 +16,6 @@ const (
 	maxKnown = 4 << 10
 )
 
-// Excerpt returns the beginning of text, at most n bytes of it. Where the cut would
-// go through a value of the call's input or of the agent's configuration, the text
-// ends before that value. The reason: the engine replaces secrets in what an agent
-// says, and it finds a secret only as a whole. So an agent that shortens what a
-// service or a program has said must do it with Excerpt or ExcerptEnd.
-func (c *Call) Excerpt(text string, n int) string { return Excerpt(text, n, c.input, c.config) }
-
-// ExcerptEnd is Excerpt for the end of text.
-func (c *Call) ExcerptEnd(text string, n int) string {
-	if len(text) <= n {
-		return strings.ToValidUTF8(text, "")
-	}
-	from := len(text) - max(n, 0)
-	for from < len(text) && !utf8.RuneStart(text[from]) {
-		from++
-	}
-	from += longest(len(text)-from, values(c.input, c.config), func(l int) string { return text[from-1 : from+l] })
-	return strings.ToValidUTF8(text[from:], "")
-}
-
 // Excerpt is Call.Excerpt with the documents whose values are not cut. It is for
 // hosts.
 func Excerpt(text string, n int, documents ...json.RawMessage) string {
@@ -48,6 +28,19 @@ func Excerpt(text string, n int, documents ...json.RawMessage) string {
 	}
 	to -= longest(to, values(documents...), func(l int) string { return text[to-l : to+1] })
 	return strings.ToValidUTF8(text[:to], "")
+}
+
+// excerptEnd is Excerpt for the end of text.
+func excerptEnd(text string, n int, documents ...json.RawMessage) string {
+	if len(text) <= n {
+		return strings.ToValidUTF8(text, "")
+	}
+	from := len(text) - max(n, 0)
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	from += longest(len(text)-from, values(documents...), func(l int) string { return text[from-1 : from+l] })
+	return strings.ToValidUTF8(text[from:], "")
 }
 
 // longest returns how many bytes of a value are kept by a cut that goes through the

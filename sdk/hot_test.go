@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/saga-engine/engine/sdk/internal/fastjson"
+	"github.com/saga-engine/engine/sdk/internal/jsontree"
 )
 
 type hotAny struct {
@@ -58,18 +61,18 @@ func BenchmarkInvoke(b *testing.B) {
 func BenchmarkCodec(b *testing.B) {
 	for _, name := range []string{"any", "order"} {
 		act, raw := hotAgent.actions[name], json.RawMessage(hotInputs[name])
-		v, err := act.in.decode(raw)
+		v, err := fastjson.Decode(act.in, raw)
 		if err != nil {
 			b.Fatal(err)
 		}
-		out, err := act.out.encode(v)
+		out, err := fastjson.Encode(act.out, v)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run(name+"/decode", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := act.in.decode(raw); err != nil {
+				if _, err := fastjson.Decode(act.in, raw); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -77,7 +80,7 @@ func BenchmarkCodec(b *testing.B) {
 		b.Run(name+"/encode", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := act.out.encode(v); err != nil {
+				if _, err := fastjson.Encode(act.out, v); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -91,4 +94,56 @@ func BenchmarkCodec(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestCodecAllocations limits what a call costs in addition to what its author makes.
+func TestCodecAllocations(t *testing.T) {
+	act, raw := hotAgent.actions["any"], json.RawMessage(hotInputs["any"])
+	v, err := fastjson.Decode(act.in, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		most float64
+		f    func() error
+	}{
+		{"decode", 4, func() error { _, err := fastjson.Decode(act.in, raw); return err }},
+		{"encode", 1, func() error { _, err := fastjson.Encode(act.out, v); return err }},
+		{"check", 0, func() error { return CheckObject(act.schema.Outputs, raw) }},
+	} {
+		got := testing.AllocsPerRun(200, func() {
+			if err := tt.f(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got > tt.most {
+			t.Errorf("%s: %.0f allocations, want %.0f", tt.name, got, tt.most)
+		}
+	}
+}
+
+// FuzzCheck: a document that passes the fast check passes the general check, too.
+func FuzzCheck(f *testing.F) {
+	for _, s := range []string{
+		`{}`, `null`, `[]`, `{"id":"x","qty":1,"price":0.5,"tags":[]}`, `{"id":"x","qty":1,"price":0.5,"tags":[],"mode":"hard","lines":[{"sku":"a","qty":2}]}`,
+		`{"id":"x","qty":1,"price":0.5,"tags":[],"meta":{"a":"b"},"mode":"other"}`, `{"id":1,"qty":1,"price":1,"tags":[]}`, `{"id":"x","qty":1,"price":1,"tags":[1]}`,
+		`{"id":"x","id":"y","qty":1,"price":1,"tags":[],"wait":null}`, `{"id":"x","qty":"1","price":1,"tags":[],"nope":1}`, `{"id":"x"} x`,
+		`{"id":"x","qty":1,"price":1,"tags":[],"lines":[{"sku":"a"}]}`, `{"id":"\u0078","qty":1e3,"price":-0,"tags":["\"]}`,
+	} {
+		f.Add([]byte(s))
+	}
+	fields := hotAgent.actions["order"].schema.Outputs
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !fastjson.Holds(fields, raw) {
+			return
+		}
+		tree, err := jsontree.Parse(raw)
+		if err == nil {
+			err = checkFields(fields, tree, "")
+		}
+		if err != nil {
+			t.Fatalf("%s passes the fast check; the general check says: %v", raw, err)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/saga-engine/engine/sdk/internal/fastjson"
 	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
@@ -102,7 +104,7 @@ func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Valu
 	if err := a.ready(ctx); err != nil {
 		return nil, reflect.Value{}, err
 	}
-	in, err := act.in.decode(req.Input)
+	in, err := fastjson.Decode(act.in, req.Input)
 	if err != nil {
 		return nil, reflect.Value{}, fmt.Errorf("input: %w", err)
 	}
@@ -149,7 +151,7 @@ func (act *action) ask(ctx context.Context, c *Call, in reflect.Value) Reply {
 
 func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err error) Reply {
 	if err == nil {
-		raw, err := act.out.encode(out)
+		raw, err := fastjson.Encode(act.out, out)
 		if err != nil {
 			c.Logger.Error("output does not fit the schema", "error", err)
 			return Reply{Outcome: OutcomeUnknown, Code: CodeBadReply, Message: c.Excerpt("output: "+err.Error(), maxMessage)}
@@ -180,4 +182,24 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 		return Reply{Outcome: OutcomeUnknown, Code: CodeAborted, Message: message}
 	}
 	return Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}
+}
+
+// over reports whether a call that was begun at start may not be answered any
+// more. The wall clock is asked too: a machine that slept has passed complete-by
+// without its timers noticing.
+func (r *Request) over(start time.Time, left time.Duration, now time.Time) bool {
+	return now.Sub(start) >= left || !now.Round(0).Before(r.CompleteBy)
+}
+
+func newCall(req Request, until time.Time, o InvokeOptions) *Call {
+	return &Call{
+		IdempotencyKey: req.IdempotencyKey, ForwardKey: req.ForwardKey, CompleteBy: until,
+		Purpose: req.Purpose, Run: req.Run, Workflow: req.Workflow, Step: req.Step, Attempt: req.Attempt,
+		Fence: req.Fence, last: req.Checkpoint, input: req.Input, Logger: o.logger(req),
+	}
+}
+
+// refusal is the reply to a call that makes no sense.
+func refusal(err error, documents ...json.RawMessage) Reply {
+	return Reply{Outcome: OutcomeFailed, Code: CodeInvalid, Message: Excerpt(err.Error(), maxMessage, documents...), Permanent: true}
 }

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/saga-engine/engine/sdk/internal/names"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -32,12 +31,6 @@ func CompensatedBy(name string) Option {
 // succeeds when there is nothing to undo.
 func ByKey() Option { return func(a *action) { a.schema.ByKey = true } }
 
-// lookup is the function behind the lookup capability.
-type lookup struct {
-	in, out reflect.Type
-	run     func(ctx context.Context, c *Call, in reflect.Value) (out reflect.Value, done bool, err error)
-}
-
 // Lookup declares that the outcome of a key can be asked: fn finds out what
 // became of the call with Call.IdempotencyKey, and does nothing else. It
 // returns done = true and the output if the call had its effect, done = false
@@ -54,7 +47,7 @@ func Lookup[In, Out any](fn func(context.Context, *Call, In) (out Out, done bool
 			out, done, err := fn(ctx, c, in.Interface().(In))
 			return reflect.ValueOf(&out).Elem(), done, err
 		}
-		if a.in != nil && a.in.rt != l.in || a.out != nil && a.out.rt != l.out {
+		if a.in != nil && a.in.Go != l.in || a.out != nil && a.out.Go != l.out {
 			a.errs = append(a.errs, fmt.Errorf("lookup: takes %s and returns %s, unlike the action", l.in, l.out))
 		}
 		a.lookup, a.schema.Lookup = l, true
@@ -82,35 +75,6 @@ func AnyErrors() Option {
 			a.schema.Errors = append(a.schema.Errors, schema.ErrorCode{Code: schema.AnyCode, Doc: "Codes that the input names."})
 		}
 	}
-}
-
-func (act *action) declare(retryable bool, codes []string) {
-	for _, code := range codes {
-		switch {
-		case !ValidCode(code):
-			act.errs = append(act.errs, fmt.Errorf("error code %q: want snake_case", code))
-		case names.Reserved(code):
-			act.errs = append(act.errs, fmt.Errorf("error code %q is the engine's own", code))
-		case act.lists(code):
-			act.errs = append(act.errs, fmt.Errorf("error code %q declared twice", code))
-		default:
-			act.schema.Errors = append(act.schema.Errors, schema.ErrorCode{Code: code, Retryable: retryable})
-		}
-	}
-}
-
-// declares reports whether the action may answer with code.
-func (act *action) declares(code string) bool {
-	return act.lists(code) || act.lists(schema.AnyCode)
-}
-
-func (act *action) lists(code string) bool {
-	for _, e := range act.schema.Errors {
-		if e.Code == code {
-			return true
-		}
-	}
-	return false
 }
 
 // Heartbeats declares that the action calls Call.Heartbeat while it works.

@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 )
 
@@ -35,24 +34,4 @@ func (a *Agent) Run(ctx context.Context, req Request, o InvokeOptions, answer fu
 			answer(reply)
 		}
 	})
-}
-
-// over reports whether a call that was begun at start may not be answered any
-// more. The wall clock is asked too: a machine that slept has passed complete-by
-// without its timers noticing.
-func (r *Request) over(start time.Time, left time.Duration, now time.Time) bool {
-	return now.Sub(start) >= left || !now.Round(0).Before(r.CompleteBy)
-}
-
-func newCall(req Request, until time.Time, o InvokeOptions) *Call {
-	return &Call{
-		IdempotencyKey: req.IdempotencyKey, ForwardKey: req.ForwardKey, CompleteBy: until,
-		Purpose: req.Purpose, Run: req.Run, Workflow: req.Workflow, Step: req.Step, Attempt: req.Attempt,
-		Fence: req.Fence, last: req.Checkpoint, input: req.Input, Logger: o.logger(req),
-	}
-}
-
-// refusal is the reply to a call that makes no sense.
-func refusal(err error, documents ...json.RawMessage) Reply {
-	return Reply{Outcome: OutcomeFailed, Code: CodeInvalid, Message: Excerpt(err.Error(), maxMessage, documents...), Permanent: true}
 }

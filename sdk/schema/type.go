@@ -6,31 +6,6 @@ import (
 	"sort"
 )
 
-// Kind is the outermost constructor of a Type.
-type Kind string
-
-// The kinds of types. The zero Kind is invalid.
-const (
-	KindAny    Kind = "any"
-	KindBool   Kind = "bool"
-	KindNumber Kind = "number"
-	KindString Kind = "string"
-	KindList   Kind = "list"
-	KindSet    Kind = "set"
-	KindMap    Kind = "map"
-	KindObject Kind = "object"
-)
-
-// A Type is the type of a value, in the terms of the workflow language. In
-// JSON a type is written as in cty's type expressions: "string",
-// ["list","number"], ["object",{"a":"string"},["a"]] where the last part names
-// the optional attributes; "any" is written "dynamic".
-type Type struct {
-	Kind   Kind
-	Elem   *Type   // element type of list, set and map
-	Fields []Field // attributes of an object, sorted by name
-}
-
 // MarshalJSON writes the type expression.
 func (t Type) MarshalJSON() ([]byte, error) {
 	switch t.Kind {

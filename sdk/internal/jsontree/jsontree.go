@@ -1,9 +1,9 @@
-// Package tree reads and writes JSON documents as trees of any, with exact numbers.
+// Package jsontree reads and writes JSON documents as trees of any, with exact numbers.
 //
 // In comes a document or a tree, out goes the other one, or a sentence about what is
 // wrong. A tree holds nil, bool, string, json.Number, []any and map[string]any. Errors
 // name a place in the tree but never show a value, because it may be sensitive.
-package tree
+package jsontree
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package sdk
+package typed
 
 import (
 	"cmp"
@@ -11,56 +11,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/saga-engine/engine/sdk/internal/jsontree"
 	"github.com/saga-engine/engine/sdk/internal/names"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// usage is what a struct is for.
-type usage uint8
+// Usage says what a struct is for.
+type Usage uint8
 
+// The usages. The zero Usage is invalid.
 const (
-	planInput usage = iota + 1
-	planOutput
+	Input  Usage = iota + 1 // an input or a configuration: fields may have defaults, patterns and codes
+	Output                  // an output
 )
-
-// form is how a Go type is read and written.
-type form uint8
-
-const (
-	formAny form = iota + 1
-	formRaw
-	formBool
-	formInt
-	formUint
-	formFloat
-	formNumber
-	formString
-	formDuration
-	formText
-	formList
-	formMap
-	formStruct
-	formPointer
-)
-
-// A plan says how one Go type travels as JSON. It is made once per type, so
-// that mistakes in tags show before anything is served.
-type plan struct {
-	form   form
-	typ    schema.Type
-	rt     reflect.Type
-	elem   *plan // element of list, map and pointer
-	fields []planField
-}
-
-// planField is one tagged field of a struct.
-type planField struct {
-	field schema.Field
-	index []int // as in reflect.Value.FieldByIndex
-	plan  *plan
-	enum  []any // decoded trees of field.Enum
-	words *schema.Words
-}
 
 var (
 	typeRaw      = reflect.TypeFor[json.RawMessage]()
@@ -70,11 +33,11 @@ var (
 	typeUnmarsh  = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// newPlan makes the plan of an input, output or configuration struct. It
-// returns every mistake found in it, joined.
-func newPlan(t reflect.Type, u usage) (*plan, error) {
+// New makes the plan of an input, output or configuration struct. The error names every
+// mistake in the struct.
+func New(t reflect.Type, u Usage) (*Plan, error) {
 	what := "input"
-	if u == planOutput {
+	if u == Output {
 		what = "output"
 	}
 	if t.Kind() != reflect.Struct {
@@ -87,46 +50,35 @@ func newPlan(t reflect.Type, u usage) (*plan, error) {
 	return p, nil
 }
 
-// fieldsSchema returns the fields for a Schema; the caller owns the slice.
-func (p *plan) fieldsSchema() []schema.Field {
-	fields := make([]schema.Field, 0, len(p.fields))
-	for _, f := range p.fields {
-		fields = append(fields, f.field)
-	}
-	if len(fields) == 0 {
-		return nil
-	}
-	return fields
-}
+// A planner makes plans. Its methods get the structs that contain the planned type as
+// outer, outermost first.
+type planner struct{ usage Usage }
 
-// planner makes plans; outer in its methods lists the structs being planned.
-type planner struct{ usage usage }
-
-func (pl planner) any(t reflect.Type, outer []reflect.Type) (*plan, error) {
+func (pl planner) any(t reflect.Type, outer []reflect.Type) (*Plan, error) {
 	switch {
 	case t == typeRaw:
-		return &plan{form: formRaw, typ: schema.Type{Kind: schema.KindAny}, rt: t}, nil
+		return &Plan{Form: Raw, Type: schema.Type{Kind: schema.KindAny}, Go: t}, nil
 	case t == typeNumber:
-		return &plan{form: formNumber, typ: schema.Type{Kind: schema.KindNumber}, rt: t}, nil
+		return &Plan{Form: Number, Type: schema.Type{Kind: schema.KindNumber}, Go: t}, nil
 	case t == typeDuration:
-		return &plan{form: formDuration, typ: schema.Type{Kind: schema.KindString}, rt: t}, nil
+		return &Plan{Form: Duration, Type: schema.Type{Kind: schema.KindString}, Go: t}, nil
 	case t.Kind() != reflect.Pointer && t.Implements(typeMarshal) && reflect.PointerTo(t).Implements(typeUnmarsh):
-		return &plan{form: formText, typ: schema.Type{Kind: schema.KindString}, rt: t}, nil
+		return &Plan{Form: Text, Type: schema.Type{Kind: schema.KindString}, Go: t}, nil
 	}
 	switch t.Kind() {
 	case reflect.Bool:
-		return &plan{form: formBool, typ: schema.Type{Kind: schema.KindBool}, rt: t}, nil
+		return &Plan{Form: Bool, Type: schema.Type{Kind: schema.KindBool}, Go: t}, nil
 	case reflect.String:
-		return &plan{form: formString, typ: schema.Type{Kind: schema.KindString}, rt: t}, nil
+		return &Plan{Form: String, Type: schema.Type{Kind: schema.KindString}, Go: t}, nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return &plan{form: formInt, typ: schema.Type{Kind: schema.KindNumber}, rt: t}, nil
+		return &Plan{Form: Int, Type: schema.Type{Kind: schema.KindNumber}, Go: t}, nil
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return &plan{form: formUint, typ: schema.Type{Kind: schema.KindNumber}, rt: t}, nil
+		return &Plan{Form: Uint, Type: schema.Type{Kind: schema.KindNumber}, Go: t}, nil
 	case reflect.Float32, reflect.Float64:
-		return &plan{form: formFloat, typ: schema.Type{Kind: schema.KindNumber}, rt: t}, nil
+		return &Plan{Form: Float, Type: schema.Type{Kind: schema.KindNumber}, Go: t}, nil
 	case reflect.Interface:
 		if t.NumMethod() == 0 {
-			return &plan{form: formAny, typ: schema.Type{Kind: schema.KindAny}, rt: t}, nil
+			return &Plan{Form: Any, Type: schema.Type{Kind: schema.KindAny}, Go: t}, nil
 		}
 	case reflect.Struct:
 		return pl.structure(t, outer)
@@ -136,7 +88,7 @@ func (pl planner) any(t reflect.Type, outer []reflect.Type) (*plan, error) {
 	return nil, fmt.Errorf("type %s is not supported", t)
 }
 
-func (pl planner) container(t reflect.Type, outer []reflect.Type) (*plan, error) {
+func (pl planner) container(t reflect.Type, outer []reflect.Type) (*Plan, error) {
 	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
 		return nil, fmt.Errorf("type %s is not supported: use a string, in base64 if it is binary", t)
 	}
@@ -147,41 +99,41 @@ func (pl planner) container(t reflect.Type, outer []reflect.Type) (*plan, error)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{rt: t, elem: elem}
+	p := &Plan{Go: t, Elem: elem}
 	switch t.Kind() {
 	case reflect.Pointer:
-		p.form, p.typ = formPointer, elem.typ
+		p.Form, p.Type = Pointer, elem.Type
 	case reflect.Slice:
-		p.form, p.typ = formList, schema.Type{Kind: schema.KindList, Elem: &elem.typ}
+		p.Form, p.Type = List, schema.Type{Kind: schema.KindList, Elem: &elem.Type}
 	case reflect.Map:
-		p.form, p.typ = formMap, schema.Type{Kind: schema.KindMap, Elem: &elem.typ}
+		p.Form, p.Type = Map, schema.Type{Kind: schema.KindMap, Elem: &elem.Type}
 	}
 	return p, nil
 }
 
-func (pl planner) structure(t reflect.Type, outer []reflect.Type) (*plan, error) {
+func (pl planner) structure(t reflect.Type, outer []reflect.Type) (*Plan, error) {
 	if slices.Contains(outer, t) {
 		return nil, fmt.Errorf("type %s contains itself: use json.RawMessage for the inner one", t)
 	}
 	nested := len(outer) > 0
 	outer = append(slices.Clone(outer), t)
-	p := &plan{form: formStruct, rt: t, typ: schema.Type{Kind: schema.KindObject}}
+	p := &Plan{Form: Struct, Go: t, Type: schema.Type{Kind: schema.KindObject}}
 	errs := pl.collect(p, t, nil, outer)
-	slices.SortFunc(p.fields, func(a, b planField) int { return cmp.Compare(a.field.Name, b.field.Name) })
-	for i, f := range p.fields {
-		if i > 0 && p.fields[i-1].field.Name == f.field.Name {
-			errs = append(errs, fmt.Errorf("two fields are named %q", f.field.Name))
+	slices.SortFunc(p.Fields, func(a, b Field) int { return cmp.Compare(a.Schema.Name, b.Schema.Name) })
+	for i, f := range p.Fields {
+		if i > 0 && p.Fields[i-1].Schema.Name == f.Schema.Name {
+			errs = append(errs, fmt.Errorf("two fields are named %q", f.Schema.Name))
 		}
-		if nested && f.field.Sensitive {
-			errs = append(errs, fmt.Errorf("field %q: only whole inputs and outputs can be sensitive, not parts of them", f.field.Name))
+		if nested && f.Schema.Sensitive {
+			errs = append(errs, fmt.Errorf("field %q: only whole inputs and outputs can be sensitive, not parts of them", f.Schema.Name))
 		}
-		p.typ.Fields = append(p.typ.Fields, schema.Field{Name: f.field.Name, Type: f.field.Type, Optional: f.field.Optional})
+		p.Type.Fields = append(p.Type.Fields, schema.Field{Name: f.Schema.Name, Type: f.Schema.Type, Optional: f.Schema.Optional})
 	}
 	return p, errors.Join(errs...)
 }
 
 // collect adds the fields of t to p, those of embedded structs included.
-func (pl planner) collect(p *plan, t reflect.Type, index []int, outer []reflect.Type) []error {
+func (pl planner) collect(p *Plan, t reflect.Type, index []int, outer []reflect.Type) []error {
 	var errs []error
 	for i := range t.NumField() {
 		sf := t.Field(i)
@@ -203,16 +155,16 @@ func (pl planner) collect(p *plan, t reflect.Type, index []int, outer []reflect.
 				errs = append(errs, fmt.Errorf("field %s: %w", sf.Name, err))
 				continue
 			}
-			f.index = at
-			p.fields = append(p.fields, f)
+			f.Index = at
+			p.Fields = append(p.Fields, f)
 		}
 	}
 	return errs
 }
 
-func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type) (planField, error) {
+func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type) (Field, error) {
 	name, rest, _ := strings.Cut(tag, ",")
-	f := planField{field: schema.Field{Name: name, Doc: sf.Tag.Get("doc")}}
+	f := Field{Schema: schema.Field{Name: name, Doc: sf.Tag.Get("doc")}}
 	if !names.Valid(name) {
 		return f, fmt.Errorf("the name %q in its agent tag is not snake_case", name)
 	}
@@ -220,11 +172,11 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 		for _, word := range strings.Split(rest, ",") {
 			switch word {
 			case "optional":
-				f.field.Optional = true
+				f.Schema.Optional = true
 			case "sensitive":
-				f.field.Sensitive = true
+				f.Schema.Sensitive = true
 			case "codes":
-				f.field.Codes = true
+				f.Schema.Codes = true
 			default:
 				return f, fmt.Errorf("agent tag: unknown word %q; there are optional, sensitive and codes", word)
 			}
@@ -234,25 +186,25 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 	if err != nil {
 		return f, err
 	}
-	f.plan, f.field.Type = p, p.typ
+	f.Plan, f.Schema.Type = p, p.Type
 	// A pointer exists to be null, and null is a value of type any.
-	if p.form == formPointer || pl.usage == planOutput && p.typ.Kind == schema.KindAny {
-		f.field.Optional = true
+	if p.Form == Pointer || pl.usage == Output && p.Type.Kind == schema.KindAny {
+		f.Schema.Optional = true
 	}
 	if text, ok := sf.Tag.Lookup("enum"); ok {
 		if err := f.setEnum(text); err != nil {
 			return f, err
 		}
 	}
-	f.field.Pattern = sf.Tag.Get("pattern")
-	if f.words, err = f.field.Words(); err != nil {
+	f.Schema.Pattern = sf.Tag.Get("pattern")
+	if f.Words, err = f.Schema.Words(); err != nil {
 		return f, err
 	}
-	if f.words != nil && (pl.usage == planOutput || len(outer) > 1) {
+	if f.Words != nil && (pl.usage == Output || len(outer) > 1) {
 		return f, errors.New("pattern, codes: only whole inputs can have them")
 	}
 	if text, ok := sf.Tag.Lookup("default"); ok {
-		if pl.usage == planOutput {
+		if pl.usage == Output {
 			if len(outer) == 1 {
 				return f, errors.New("an output has no default")
 			}
@@ -265,8 +217,8 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 	return f, nil
 }
 
-func (f *planField) setEnum(text string) error {
-	switch f.plan.typ.Kind {
+func (f *Field) setEnum(text string) error {
+	switch f.Plan.Type.Kind {
 	case schema.KindBool, schema.KindNumber, schema.KindString:
 	default:
 		return fmt.Errorf("enum: only strings, numbers and booleans can have one")
@@ -276,40 +228,40 @@ func (f *planField) setEnum(text string) error {
 		if err != nil {
 			return fmt.Errorf("enum: %w", err)
 		}
-		f.field.Enum = append(f.field.Enum, raw)
+		f.Schema.Enum = append(f.Schema.Enum, raw)
 		f.enum = append(f.enum, tree)
 	}
 	return nil
 }
 
-func (f *planField) setDefault(text string) error {
-	if !f.field.Optional {
+func (f *Field) setDefault(text string) error {
+	if !f.Schema.Optional {
 		return errors.New("has a default but is not optional")
 	}
 	raw, tree, err := f.literal(text)
 	if err != nil {
 		return fmt.Errorf("default: %w", err)
 	}
-	if err := errors.Join(f.checkEnum(tree), f.words.Check(tree)); err != nil {
+	if err := errors.Join(f.oneOf(tree), f.Words.Check(tree)); err != nil {
 		return fmt.Errorf("default: %w", err)
 	}
-	f.field.Default = raw
+	f.Schema.Default = raw
 	return nil
 }
 
 // literal reads a value from a tag: text where the field is a string, JSON
 // everywhere else.
-func (f *planField) literal(text string) (json.RawMessage, any, error) {
+func (f *Field) literal(text string) (json.RawMessage, any, error) {
 	var tree any = text
-	if f.plan.typ.Kind != schema.KindString {
+	if f.Plan.Type.Kind != schema.KindString {
 		var err error
-		if tree, err = parseTree([]byte(text)); err != nil {
+		if tree, err = jsontree.Parse([]byte(text)); err != nil {
 			return nil, nil, fmt.Errorf("%q is not JSON: %w", text, err)
 		}
 	}
-	if err := f.plan.assign(tree, reflect.New(f.plan.rt).Elem(), "value"); err != nil {
+	if err := f.Plan.Assign(tree, reflect.New(f.Plan.Go).Elem(), "value"); err != nil {
 		return nil, nil, err
 	}
-	raw, err := marshalTree(tree)
+	raw, err := jsontree.Marshal(tree)
 	return raw, tree, err
 }

@@ -1,7 +1,6 @@
-package sdk
+package typed
 
 import (
-	"bytes"
 	"encoding"
 	"encoding/json"
 	"errors"
@@ -10,93 +9,81 @@ import (
 	"reflect"
 	"strconv"
 	"time"
+
+	"github.com/saga-engine/engine/sdk/internal/jsontree"
 )
 
-// marshalTree writes a JSON tree, object keys sorted, without a final newline.
-func marshalTree(tree any) (json.RawMessage, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(tree); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(buf.Bytes(), "\n"), nil
-}
-
-// encode writes the struct as a JSON object that holds every field.
-func (p *plan) encode(v reflect.Value) (json.RawMessage, error) {
-	if out, ok := p.write(make([]byte, 0, 128), v); ok {
-		return out, nil
-	}
+// Encode writes the struct as a JSON object that holds every field.
+func (p *Plan) Encode(v reflect.Value) (json.RawMessage, error) {
 	tree, err := p.tree(v, "")
 	if err != nil {
 		return nil, err
 	}
-	return marshalTree(tree)
+	return jsontree.Marshal(tree)
 }
 
 // tree makes the JSON tree of v. A nil slice is an empty list and a nil map an
 // empty map: only pointers and any are null.
-func (p *plan) tree(v reflect.Value, path string) (any, error) {
-	switch p.form {
-	case formAny:
+func (p *Plan) tree(v reflect.Value, path string) (any, error) {
+	switch p.Form {
+	case Any:
 		return anyTree(v, path)
-	case formRaw:
+	case Raw:
 		return rawTree(v.Bytes(), path)
-	case formPointer:
+	case Pointer:
 		if v.IsNil() {
 			return nil, nil
 		}
-		return p.elem.tree(v.Elem(), path)
-	case formBool:
+		return p.Elem.tree(v.Elem(), path)
+	case Bool:
 		return v.Bool(), nil
-	case formInt:
+	case Int:
 		return json.Number(strconv.FormatInt(v.Int(), 10)), nil
-	case formUint:
+	case Uint:
 		return json.Number(strconv.FormatUint(v.Uint(), 10)), nil
-	case formFloat:
+	case Float:
 		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
 			return nil, fmt.Errorf("%s: %v is not a number that JSON knows", path, f)
 		}
 		return v.Interface(), nil
-	case formNumber:
+	case Number:
 		return numberTree(v.String(), path)
-	case formString:
+	case String:
 		return v.String(), nil
-	case formDuration:
+	case Duration:
 		return time.Duration(v.Int()).String(), nil
-	case formText:
+	case Text:
 		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return string(text), nil
-	case formList:
+	case List:
 		return p.listTree(v, path)
-	case formMap:
+	case Map:
 		return p.mapTree(v, path)
-	case formStruct:
+	case Struct:
 		return p.structTree(v, path)
 	}
 	return nil, fmt.Errorf("%s: unknown form", path)
 }
 
-func (p *plan) listTree(v reflect.Value, path string) (any, error) {
+func (p *Plan) listTree(v reflect.Value, path string) (any, error) {
 	list := make([]any, v.Len())
 	for i := range list {
 		var err error
-		if list[i], err = p.elem.tree(v.Index(i), fmt.Sprintf("%s[%d]", path, i)); err != nil {
+		if list[i], err = p.Elem.tree(v.Index(i), fmt.Sprintf("%s[%d]", path, i)); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-func (p *plan) mapTree(v reflect.Value, path string) (any, error) {
+func (p *Plan) mapTree(v reflect.Value, path string) (any, error) {
 	object := make(map[string]any, v.Len())
 	for iter := v.MapRange(); iter.Next(); {
 		key := iter.Key().String()
-		elem, err := p.elem.tree(iter.Value(), fmt.Sprintf("%s[%q]", path, key))
+		elem, err := p.Elem.tree(iter.Value(), fmt.Sprintf("%s[%q]", path, key))
 		if err != nil {
 			return nil, err
 		}
@@ -105,23 +92,23 @@ func (p *plan) mapTree(v reflect.Value, path string) (any, error) {
 	return object, nil
 }
 
-func (p *plan) structTree(v reflect.Value, path string) (any, error) {
-	object := make(map[string]any, len(p.fields))
-	for i := range p.fields {
-		f := &p.fields[i]
-		at := join(path, f.field.Name)
-		value, err := f.plan.tree(v.FieldByIndex(f.index), at)
+func (p *Plan) structTree(v reflect.Value, path string) (any, error) {
+	object := make(map[string]any, len(p.Fields))
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		at := jsontree.Join(path, f.Schema.Name)
+		value, err := f.Plan.tree(v.FieldByIndex(f.Index), at)
 		if err != nil {
 			return nil, err
 		}
 		// The zero value of an optional enum says that there is none.
-		if len(f.enum) > 0 && f.field.Optional && v.FieldByIndex(f.index).IsZero() {
+		if len(f.enum) > 0 && f.Schema.Optional && v.FieldByIndex(f.Index).IsZero() {
 			value = nil
 		}
-		if err := f.checkEnum(value); err != nil {
+		if err := f.oneOf(value); err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
-		object[f.field.Name] = value
+		object[f.Schema.Name] = value
 	}
 	return object, nil
 }
@@ -142,7 +129,7 @@ func rawTree(raw []byte, path string) (any, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	tree, err := parseTree(raw)
+	tree, err := jsontree.Parse(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: not JSON: %w", path, err)
 	}
@@ -150,7 +137,7 @@ func rawTree(raw []byte, path string) (any, error) {
 }
 
 func numberTree(s, path string) (any, error) {
-	tree, err := parseTree([]byte(s))
+	tree, err := jsontree.Parse([]byte(s))
 	if err == nil {
 		if n, ok := tree.(json.Number); ok {
 			return n, nil

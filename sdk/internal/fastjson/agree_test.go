@@ -1,4 +1,4 @@
-package sdk
+package fastjson
 
 import (
 	"encoding/json"
@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/sdk/schema"
+	"github.com/saga-engine/engine/sdk/internal/typed"
+	"github.com/saga-engine/engine/sdk/jsonscan"
 )
 
 type cents float64
@@ -42,26 +43,16 @@ type agreeIn struct {
 	Maps  map[string]any             `agent:"maps,optional"`
 }
 
-var agreePlan = func() *plan {
-	p, err := newPlan(reflect.TypeFor[agreeIn](), planInput)
+var agreePlan = func() *typed.Plan {
+	p, err := typed.New(reflect.TypeFor[agreeIn](), typed.Input)
 	if err != nil {
 		panic(err)
 	}
 	return p
 }()
 
-// byTree is decode by way of a tree.
-func byTree(p *plan, raw []byte) (reflect.Value, error) {
-	v := reflect.New(p.rt).Elem()
-	tree, err := parseTree(raw)
-	if err != nil {
-		return v, err
-	}
-	return v, p.assign(tree, v, "")
-}
-
-// FuzzDecode: what is read, checked or written without a tree is so with one
-// too, and is the same.
+// FuzzDecode: a document that is read or written without a tree can be read or written
+// with a tree, too, and the results are equal.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `null`, `{"text":"é\n\ud800","flag":true,"int":-5,"uint":3,"float":1e-9,"exact":-0.0}`,
@@ -76,16 +67,12 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		fast := reflect.New(agreePlan.rt).Elem()
-		s := scanner{src: raw}
-		read := agreePlan.read(&s, fast) && s.end()
-		slow, err := byTree(agreePlan, raw)
-		if read && (err != nil || !reflect.DeepEqual(fast.Interface(), slow.Interface())) {
+		fast := reflect.New(agreePlan.Go).Elem()
+		s := jsonscan.Scanner{Src: raw}
+		ok := read(agreePlan, &s, fast) && s.End()
+		slow, err := agreePlan.Decode(raw)
+		if ok && (err != nil || !reflect.DeepEqual(fast.Interface(), slow.Interface())) {
 			t.Fatalf("%s is read as %+v; with a tree it is %+v, %v", raw, fast, slow, err)
-		}
-		fields := agreePlan.fieldsSchema()
-		if tree, err := parseTree(raw); (&scanner{src: raw}).passes(fields) && (err != nil || checkFields(fields, tree, "") != nil) {
-			t.Fatalf("%s passes", raw)
 		}
 		if err == nil {
 			sameEncoding(t, agreePlan, slow)
@@ -93,21 +80,14 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// passes is the first half of CheckObject.
-func (s *scanner) passes(fields []schema.Field) bool { return s.hasFields(fields) && s.end() }
-
 // sameEncoding reports whether a struct was written without a tree.
-func sameEncoding(t *testing.T, p *plan, v reflect.Value) bool {
+func sameEncoding(t *testing.T, p *typed.Plan, v reflect.Value) bool {
 	t.Helper()
-	out, ok := p.write(nil, v)
+	out, ok := write(p, nil, v)
 	if !ok {
 		return false
 	}
-	tree, err := p.tree(v, "")
-	if err != nil {
-		t.Fatalf("%+v is written %s; with a tree: %v", v, out, err)
-	}
-	if want, err := marshalTree(tree); err != nil || string(out) != string(want) {
+	if want, err := p.Encode(v); err != nil || string(out) != string(want) {
 		t.Fatalf("%+v is written %s; with a tree %s, %v", v, out, want, err)
 	}
 	return true
@@ -148,7 +128,7 @@ func TestEncodeAgrees(t *testing.T) {
 		"broken raw": {Raw: json.RawMessage("{"), Exact: "1"}, "loop": {Any: loop, Exact: "1"},
 		"channel": {Any: make(chan int), Exact: "1"}, "level": {Level: 3, Exact: "1"},
 	} {
-		if out, err := agreePlan.encode(reflect.ValueOf(&in).Elem()); err == nil {
+		if out, err := Encode(agreePlan, reflect.ValueOf(&in).Elem()); err == nil {
 			t.Errorf("%s: written %s", name, out)
 		}
 	}
@@ -159,39 +139,12 @@ func TestFloatThatWritesItself(t *testing.T) {
 	type out struct {
 		C cents `agent:"c"`
 	}
-	p, err := newPlan(reflect.TypeFor[out](), planOutput)
+	p, err := typed.New(reflect.TypeFor[out](), typed.Output)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := p.encode(reflect.ValueOf(out{1}))
+	raw, err := Encode(p, reflect.ValueOf(out{1}))
 	if want := `{"c":"c"}`; err != nil || string(raw) != want {
 		t.Errorf("%s, %v; want %s", raw, err, want)
-	}
-}
-
-// TestCodecAllocations gates what a call costs beside what its author makes.
-func TestCodecAllocations(t *testing.T) {
-	act, raw := hotAgent.actions["any"], json.RawMessage(hotInputs["any"])
-	v, err := act.in.decode(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		name string
-		most float64
-		f    func() error
-	}{
-		{"decode", 4, func() error { _, err := act.in.decode(raw); return err }},
-		{"encode", 1, func() error { _, err := act.out.encode(v); return err }},
-		{"check", 0, func() error { return CheckObject(act.schema.Outputs, raw) }},
-	} {
-		got := testing.AllocsPerRun(200, func() {
-			if err := tt.f(); err != nil {
-				t.Fatal(err)
-			}
-		})
-		if got > tt.most {
-			t.Errorf("%s: %.0f allocations, want %.0f", tt.name, got, tt.most)
-		}
 	}
 }

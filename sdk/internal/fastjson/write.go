@@ -1,59 +1,72 @@
-package sdk
+package fastjson
 
 import (
 	"bytes"
 	"encoding"
 	"encoding/json"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/saga-engine/engine/sdk/internal/jsontree"
+	"github.com/saga-engine/engine/sdk/internal/typed"
+	"github.com/saga-engine/engine/sdk/jsonscan"
 )
 
-// write appends v as JSON. It is tree and marshalTree in one; ok is false where
-// something is unusual or wrong.
-func (p *plan) write(out []byte, v reflect.Value) (_ []byte, ok bool) {
-	switch p.form {
-	case formAny:
+// Encode does what p.Encode does, with the same results and errors.
+func Encode(p *typed.Plan, v reflect.Value) (json.RawMessage, error) {
+	if out, ok := write(p, make([]byte, 0, 128), v); ok {
+		return out, nil
+	}
+	return p.Encode(v)
+}
+
+// write appends v as JSON. If ok is false, a value is unusual or wrong, and out is of no
+// use.
+func write(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
+	switch p.Form {
+	case typed.Any:
 		if v.IsNil() {
 			return append(out, "null"...), true
 		}
 		return appendTree(out, v.Interface(), 0)
-	case formRaw:
+	case typed.Raw:
 		return writeRaw(out, v.Bytes())
-	case formPointer:
+	case typed.Pointer:
 		if v.IsNil() {
 			return append(out, "null"...), true
 		}
-		return p.elem.write(out, v.Elem())
-	case formBool:
+		return write(p.Elem, out, v.Elem())
+	case typed.Bool:
 		return strconv.AppendBool(out, v.Bool()), true
-	case formInt:
+	case typed.Int:
 		return strconv.AppendInt(out, v.Int(), 10), true
-	case formUint:
+	case typed.Uint:
 		return strconv.AppendUint(out, v.Uint(), 10), true
-	case formFloat:
-		if p.rt.NumMethod() > 0 {
+	case typed.Float:
+		if p.Go.NumMethod() > 0 {
 			return out, false // it may write itself
 		}
-		return appendFloat(out, v.Float(), p.rt.Bits())
-	case formNumber:
+		return appendFloat(out, v.Float(), p.Go.Bits())
+	case typed.Number:
 		return appendTree(out, json.Number(v.String()), 0)
-	case formString:
+	case typed.String:
 		return appendText(out, v.String()), true
-	case formDuration:
+	case typed.Duration:
 		return appendText(out, time.Duration(v.Int()).String()), true
-	case formText:
+	case typed.Text:
 		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
 		return appendText(out, string(text)), err == nil
-	case formList:
-		return p.writeList(out, v)
-	case formMap:
-		return p.writeMap(out, v)
-	case formStruct:
-		return p.writeStruct(out, v)
+	case typed.List:
+		return writeList(p, out, v)
+	case typed.Map:
+		return writeMap(p, out, v)
+	case typed.Struct:
+		return writeStruct(p, out, v)
 	}
 	return out, false
 }
@@ -62,28 +75,28 @@ func writeRaw(out, raw []byte) ([]byte, bool) {
 	if len(raw) == 0 {
 		return append(out, "null"...), true
 	}
-	s := scanner{src: raw}
-	tree, ok := s.tree()
-	if !ok || !s.end() {
+	s := jsonscan.Scanner{Src: raw}
+	tree, ok := s.Tree()
+	if !ok || !s.End() {
 		return out, false
 	}
 	return appendTree(out, tree, 0)
 }
 
-func (p *plan) writeList(out []byte, v reflect.Value) (_ []byte, ok bool) {
+func writeList(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 	out = append(out, '[')
 	for i := range v.Len() {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if out, ok = p.elem.write(out, v.Index(i)); !ok {
+		if out, ok = write(p.Elem, out, v.Index(i)); !ok {
 			return out, false
 		}
 	}
 	return append(out, ']'), true
 }
 
-func (p *plan) writeMap(out []byte, v reflect.Value) (_ []byte, ok bool) {
+func writeMap(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 	keys := make([]string, 0, v.Len())
 	for iter := v.MapRange(); iter.Next(); {
 		key := iter.Key().String()
@@ -99,7 +112,7 @@ func (p *plan) writeMap(out []byte, v reflect.Value) (_ []byte, ok bool) {
 			out = append(out, ',')
 		}
 		out = append(appendText(out, key), ':')
-		if out, ok = p.elem.write(out, v.MapIndex(reflect.ValueOf(key).Convert(p.rt.Key()))); !ok {
+		if out, ok = write(p.Elem, out, v.MapIndex(reflect.ValueOf(key).Convert(p.Go.Key()))); !ok {
 			return out, false
 		}
 	}
@@ -107,24 +120,24 @@ func (p *plan) writeMap(out []byte, v reflect.Value) (_ []byte, ok bool) {
 }
 
 // writeStruct writes every field; they are sorted by name.
-func (p *plan) writeStruct(out []byte, v reflect.Value) (_ []byte, ok bool) {
+func writeStruct(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 	out = append(out, '{')
-	for i := range p.fields {
-		f := &p.fields[i]
+	for i := range p.Fields {
+		f := &p.Fields[i]
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, '"'), f.field.Name...), '"', ':')
-		value := v.FieldByIndex(f.index)
-		if len(f.enum) > 0 && f.field.Optional && value.IsZero() {
+		out = append(append(append(out, '"'), f.Schema.Name...), '"', ':')
+		value := v.FieldByIndex(f.Index)
+		if len(f.Schema.Enum) > 0 && f.Schema.Optional && value.IsZero() {
 			out = append(out, "null"...) // the zero value says that there is none
 			continue
 		}
 		from := len(out)
-		if out, ok = f.plan.write(out, value); !ok {
+		if out, ok = write(f.Plan, out, value); !ok {
 			return out, false
 		}
-		if len(f.enum) > 0 && !slices.ContainsFunc(f.field.Enum, func(e json.RawMessage) bool { return bytes.Equal(e, out[from:]) }) {
+		if len(f.Schema.Enum) > 0 && !slices.ContainsFunc(f.Schema.Enum, func(e json.RawMessage) bool { return bytes.Equal(e, out[from:]) }) {
 			return out, false
 		}
 	}
@@ -134,7 +147,7 @@ func (p *plan) writeStruct(out []byte, v reflect.Value) (_ []byte, ok bool) {
 // appendTree writes what an author put into a value of type any, as
 // encoding/json would, keys sorted.
 func appendTree(out []byte, tree any, depth int) (_ []byte, ok bool) {
-	if depth > scanDepth {
+	if depth > jsonscan.MaxDepth {
 		return out, false // perhaps it contains itself
 	}
 	switch x := tree.(type) {
@@ -145,8 +158,8 @@ func appendTree(out []byte, tree any, depth int) (_ []byte, ok bool) {
 	case string:
 		return appendText(out, x), utf8.ValidString(x)
 	case json.Number:
-		s := scanner{src: []byte(x)}
-		raw, ok := s.number()
+		s := jsonscan.Scanner{Src: []byte(x)}
+		raw, ok := s.Number()
 		return append(out, raw...), ok && len(raw) == len(x)
 	case int:
 		return strconv.AppendInt(out, int64(x), 10), true
@@ -183,7 +196,7 @@ func appendObject(out []byte, object map[string]any, depth int) (_ []byte, ok bo
 		return append(out, "null"...), true
 	}
 	out = append(out, '{')
-	for i, key := range sortedKeys(object) {
+	for i, key := range slices.Sorted(maps.Keys(object)) {
 		if !utf8.ValidString(key) {
 			return out, false
 		}
@@ -203,7 +216,7 @@ func appendObject(out []byte, object map[string]any, depth int) (_ []byte, ok bo
 func appendText(out []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			raw, err := marshalTree(s)
+			raw, err := jsontree.Marshal(s)
 			if err != nil { // never: a string always encodes
 				return append(out, `""`...)
 			}

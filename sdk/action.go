@@ -1,0 +1,68 @@
+package sdk
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/saga-engine/engine/sdk/internal/names"
+	"github.com/saga-engine/engine/sdk/internal/typed"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// action is one registered action.
+type action struct {
+	schema  schema.Action
+	in, out *typed.Plan
+	run     handler
+	lookup  *lookup
+	errs    []error
+}
+
+// handler runs an action on decoded JSON; it returns the output's JSON tree.
+type handler func(ctx context.Context, c *Call, in reflect.Value) (reflect.Value, error)
+
+// lookup is the function behind the lookup capability.
+type lookup struct {
+	in, out reflect.Type
+	run     func(ctx context.Context, c *Call, in reflect.Value) (out reflect.Value, done bool, err error)
+}
+
+// plan makes the plan of an input or output struct and notes what is wrong.
+func (act *action) plan(t reflect.Type, u typed.Usage) *typed.Plan {
+	p, err := typed.New(t, u)
+	if err != nil {
+		act.errs = append(act.errs, err)
+		return nil
+	}
+	return p
+}
+
+func (act *action) declare(retryable bool, codes []string) {
+	for _, code := range codes {
+		switch {
+		case !ValidCode(code):
+			act.errs = append(act.errs, fmt.Errorf("error code %q: want snake_case", code))
+		case names.Reserved(code):
+			act.errs = append(act.errs, fmt.Errorf("error code %q is the engine's own", code))
+		case act.lists(code):
+			act.errs = append(act.errs, fmt.Errorf("error code %q declared twice", code))
+		default:
+			act.schema.Errors = append(act.schema.Errors, schema.ErrorCode{Code: code, Retryable: retryable})
+		}
+	}
+}
+
+// declares reports whether the action may answer with code.
+func (act *action) declares(code string) bool {
+	return act.lists(code) || act.lists(schema.AnyCode)
+}
+
+func (act *action) lists(code string) bool {
+	for _, e := range act.schema.Errors {
+		if e.Code == code {
+			return true
+		}
+	}
+	return false
+}

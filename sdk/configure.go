@@ -1,0 +1,107 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/saga-engine/engine/sdk/internal/fastjson"
+	"github.com/saga-engine/engine/sdk/internal/typed"
+)
+
+// config is the typed configuration of an agent.
+type config struct {
+	plan  *typed.Plan
+	apply func(ctx context.Context, v reflect.Value) error
+}
+
+// Configure declares the agent's configuration: T is a struct with the tags of
+// an input, filled from the config {} block. fn is called once per process,
+// before the first call of any action; an error keeps the process from being
+// used and is shown to the operator, so it should say what to mend.
+func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
+	if a.config != nil {
+		a.errs = append(a.errs, errors.New("configuration: declared twice"))
+		return
+	}
+	p, err := typed.New(reflect.TypeFor[T](), typed.Input)
+	if err != nil {
+		a.errs = append(a.errs, fmt.Errorf("configuration: %w", err))
+		return
+	}
+	if fn == nil {
+		a.errs = append(a.errs, errors.New("configuration: the function is nil"))
+		return
+	}
+	a.config = &config{plan: p, apply: func(ctx context.Context, v reflect.Value) error {
+		return fn(ctx, v.Interface().(T))
+	}}
+}
+
+// ErrConfigured is returned by Configure when the agent has its configuration.
+var ErrConfigured = errors.New("sdk: the agent is already configured")
+
+// Configure gives the agent its configuration, a JSON object; nil means {}. The
+// first call decides: a later one returns ErrConfigured. A call of an action
+// before any Configure configures the agent with {}.
+func (a *Agent) Configure(ctx context.Context, raw json.RawMessage) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.configured {
+		return ErrConfigured
+	}
+	return a.configureLocked(ctx, raw)
+}
+
+// ready configures an agent that nobody configured, and says whether it is fit
+// for calls.
+func (a *Agent) ready(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.configured {
+		return a.configureLocked(ctx, nil)
+	}
+	return a.configErr
+}
+
+func (a *Agent) configureLocked(ctx context.Context, raw json.RawMessage) error {
+	a.configured, a.configRaw = true, raw
+	a.configErr = a.applyConfig(ctx, raw)
+	if a.configErr != nil {
+		a.configErr = fmt.Errorf("configure agent %s: %w", a.name, a.configErr)
+	}
+	return a.configErr
+}
+
+// configText is the agent's configuration.
+func (a *Agent) configText() json.RawMessage {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.configRaw
+}
+
+func (a *Agent) applyConfig(ctx context.Context, raw json.RawMessage) (err error) {
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	c := a.config
+	if c == nil {
+		p, err := typed.New(reflect.TypeFor[None](), typed.Input)
+		if err != nil {
+			return err
+		}
+		c = &config{plan: p, apply: func(context.Context, reflect.Value) error { return nil }}
+	}
+	v, err := fastjson.Decode(c.plan, raw)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return c.apply(ctx, v)
+}

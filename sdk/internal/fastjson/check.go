@@ -1,0 +1,94 @@
+package fastjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/saga-engine/engine/sdk/jsonscan"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// mostFields is how many fields of an object this package follows, since it notes each
+// field that it has seen as one bit of a uint64.
+const mostFields = 64
+
+// Holds reports whether raw surely is an object with these fields. False says nothing.
+func Holds(fields []schema.Field, raw json.RawMessage) bool {
+	s := jsonscan.Scanner{Src: raw}
+	return hasFields(&s, fields) && s.End()
+}
+
+func hasFields(s *jsonscan.Scanner, fields []schema.Field) bool {
+	if len(fields) > mostFields {
+		return false
+	}
+	seen, next := uint64(0), 0
+	ok := s.Object(func(key []byte) bool {
+		i := fieldFrom(fields, key, next)
+		if i < 0 || !hasField(s, &fields[i]) {
+			return false
+		}
+		seen |= 1 << i
+		next = i + 1
+		return true
+	})
+	for i := range fields {
+		if seen&(1<<i) == 0 && !fields[i].Optional {
+			return false
+		}
+	}
+	return ok
+}
+
+// fieldFrom finds a field by name, starting where it most likely is; -1 if there
+// is none.
+func fieldFrom(fields []schema.Field, name []byte, guess int) int {
+	for k := range fields {
+		i := (guess + k) % len(fields)
+		if fields[i].Name == string(name) {
+			return i
+		}
+	}
+	return -1
+}
+
+func hasField(s *jsonscan.Scanner, f *schema.Field) bool {
+	if f.Optional && s.Peek() == 'n' {
+		return s.Word("null")
+	}
+	if len(f.Enum) == 0 {
+		return hasType(s, f.Type)
+	}
+	s.Peek()
+	from := s.Pos
+	if !hasType(s, f.Type) {
+		return false
+	}
+	return slices.ContainsFunc(f.Enum, func(e json.RawMessage) bool { return bytes.Equal(e, s.Src[from:s.Pos]) })
+}
+
+func hasType(s *jsonscan.Scanner, t schema.Type) bool {
+	switch t.Kind {
+	case schema.KindAny:
+		return s.Skip()
+	case schema.KindBool:
+		if s.Peek() == 't' {
+			return s.Word("true")
+		}
+		return s.Word("false")
+	case schema.KindNumber:
+		_, ok := s.Number()
+		return ok
+	case schema.KindString:
+		_, _, ok := s.Text()
+		return ok
+	case schema.KindObject:
+		return hasFields(s, t.Fields)
+	case schema.KindList, schema.KindSet:
+		return t.Elem != nil && s.List(func() bool { return hasType(s, *t.Elem) })
+	case schema.KindMap:
+		return t.Elem != nil && s.Object(func([]byte) bool { return hasType(s, *t.Elem) })
+	}
+	return false
+}

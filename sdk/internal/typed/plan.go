@@ -1,0 +1,63 @@
+package typed
+
+import (
+	"reflect"
+
+	"github.com/saga-engine/engine/sdk/internal/jsontree"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// A Form is how a Go type is read and written.
+type Form uint8
+
+// The forms. The zero Form is invalid.
+const (
+	Any      Form = iota + 1 // an interface without methods; numbers are json.Number
+	Raw                      // json.RawMessage
+	Bool                     // a boolean type
+	Int                      // a signed integer type
+	Uint                     // an unsigned integer type
+	Float                    // float32, float64
+	Number                   // json.Number
+	String                   // a string type
+	Duration                 // time.Duration, as a text such as "90s"
+	Text                     // a type that reads and writes itself as text
+	List                     // a slice
+	Map                      // a map with string keys
+	Struct                   // a struct with agent tags
+	Pointer                  // a pointer; nil is null
+)
+
+// A Plan says how one Go type is read from JSON and written as JSON. New makes it once
+// for each type, so that mistakes in tags show before an agent is served. Nothing
+// changes it later.
+type Plan struct {
+	Form   Form
+	Type   schema.Type  // the type in the workflow language
+	Go     reflect.Type // the Go type
+	Elem   *Plan        // element of a list, map and pointer; nil for other forms
+	Fields []Field      // of a struct, sorted by name
+}
+
+// A Field is one tagged field of a struct.
+type Field struct {
+	Schema schema.Field
+	Index  []int // as in reflect.Value.FieldByIndex
+	Plan   *Plan
+	Words  *schema.Words // rules for its texts; nil = none
+
+	enum []any // Schema.Enum as trees
+}
+
+// Schemas returns the schemas of a struct's fields, nil if there are none. The caller
+// owns the slice.
+func (p *Plan) Schemas() []schema.Field {
+	var fields []schema.Field
+	for _, f := range p.Fields {
+		fields = append(fields, f.Schema)
+	}
+	return fields
+}
+
+// oneOf returns an error if the field allows only some scalars and tree is none of them.
+func (f *Field) oneOf(tree any) error { return jsontree.OneOf(tree, f.enum, f.Schema.Enum) }
