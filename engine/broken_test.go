@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A tamperedStore shows one run's rows as somebody left them who can write to the
@@ -164,7 +165,7 @@ func TestKeyComesLater(t *testing.T) {
 				t.Fatal(err)
 			}
 			at := time.Now()
-			fresh := store.FirstRunOf(at)
+			fresh := naming.FirstRunOf(at)
 			records, err := journal.DecodeRow(key, run, rows[0])
 			if err != nil {
 				t.Fatal(err)

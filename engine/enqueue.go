@@ -18,6 +18,8 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
 // whyUnowned is why nothing of a run starts that no engine has taken up.
@@ -96,9 +98,9 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 		return err, nil
 	}
 	writers := min(cfg.Options.Writers, len(e.all))
-	cfg.Store = store.WithFailpoints(cfg.Store)
+	cfg.Store = pointed.Store(cfg.Store)
 	e.cfg = cfg
-	e.n = &Node{shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &store.RunIDSource{}}
+	e.n = &Node{shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{}}
 	var err error
 	if e.engine, err = cfg.Store.Join(ctx, cfg.Options.Address, cfg.Options.Lease, writers); err != nil {
 		return fmt.Errorf("join the store: %w", err), nil
@@ -251,7 +253,7 @@ func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int
 func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 	s, o := e.all[n], &e.out[n]
 	var down *unanswered
-	if _, given := store.ParseRunName(s.Name); given { // it is, or is not, the run of that name
+	if _, given := naming.ParseRunName(s.Name); given { // it is, or is not, the run of that name
 		o.Submitted, o.Err = e.n.again(ctx, s)
 		if errors.As(o.Err, &down) {
 			return nil, down
@@ -366,7 +368,7 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error) {
 	rows, err := e.cfg.Store.Rows(ctx, t.Run, 0, 1)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return false, fmt.Errorf("read run %s: %w", store.RunName(t.Run), err)
+		return false, fmt.Errorf("read run %s: %w", naming.RunName(t.Run), err)
 	}
 	return err == nil && len(rows) == 1 && t.Wrote(rows[0]), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // orders are n submissions; those at a place in bad are refused.
@@ -197,7 +198,7 @@ func TestEnqueueAllWithoutAnswers(t *testing.T) {
 		}
 		for i, o := range out {
 			sent := i < 256
-			if o.Err == nil || sent != (o.Run != 0) || sent && (!stored[o.Run] || o.Name != store.RunName(o.Run)) {
+			if o.Err == nil || sent != (o.Run != 0) || sent && (!stored[o.Run] || o.Name != naming.RunName(o.Run)) {
 				t.Fatalf("result %d: %+v", i, o)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // missing is an error about an agent that knows a remedy.
@@ -61,7 +61,7 @@ func TestMessagesNameTheRun(t *testing.T) {
 					t.Errorf("TakeOver = %d, %v, want 0", n, err)
 				}
 				second.drain(t)
-				if !strings.Contains(log.String(), "run="+store.RunName(s.Run)) && !strings.Contains(log.String(), "run=order-7") {
+				if !strings.Contains(log.String(), "run="+naming.RunName(s.Run)) && !strings.Contains(log.String(), "run=order-7") {
 					t.Errorf("log does not name the run: %s", &log)
 				}
 			})

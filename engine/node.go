@@ -16,6 +16,8 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
 // A Node is one engine over a store: it decides on runs, commits, calls agents and
@@ -24,7 +26,7 @@ type Node struct {
 	shared *owner.Shared
 	local  *cluster.Local
 	cfg    Config
-	ids    *store.RunIDSource
+	ids    *naming.RunIDSource
 
 	started  atomic.Bool
 	lastPass atomic.Int64  // unix nanoseconds of the last pass, by this process's clock; 0 = none
@@ -45,9 +47,9 @@ func NewNode(cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	cfg.Store = store.WithFailpoints(cfg.Store)
+	cfg.Store = pointed.Store(cfg.Store)
 	n := &Node{
-		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &store.RunIDSource{},
+		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	n.shared.Told = factsFor(cfg.Observer)
@@ -255,7 +257,7 @@ func (n *Node) Deliver(ctx context.Context, run machine.RunID, e machine.Event) 
 		return err
 	}
 	if err := t.Runs.Tell(ctx, run, e); err != nil {
-		return fmt.Errorf("deliver to run %s: %w", store.RunName(run), err)
+		return fmt.Errorf("deliver to run %s: %w", naming.RunName(run), err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A ledger collects what retention is said to have removed.
@@ -155,14 +156,14 @@ func (s *partsStore) Retain(context.Context, time.Time, int) (store.RetainStats,
 // The ids of runs tell when they were submitted.
 func TestRunTime(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 123_000_000, time.UTC)
-	id := store.FirstRunOf(at)
-	if got := store.TimeOfRun(id); !got.Equal(at) {
+	id := naming.FirstRunOf(at)
+	if got := naming.TimeOfRun(id); !got.Equal(at) {
 		t.Errorf("the first run of %v is of %v", at, got)
 	}
-	if got := store.TimeOfRun(id - 1); !got.Equal(at.Add(-time.Millisecond)) {
+	if got := naming.TimeOfRun(id - 1); !got.Equal(at.Add(-time.Millisecond)) {
 		t.Errorf("the run before is of %v", got)
 	}
-	if got := store.FirstRunOf(time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)); got != 0 {
+	if got := naming.FirstRunOf(time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)); got != 0 {
 		t.Errorf("the first run of before there were any is %d", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A name that engines give tells the run, and no other text does.
@@ -16,17 +17,17 @@ func TestRunName(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
 		id := machine.RunID(rnd.Int64()>>rnd.IntN(62) | 1)
-		if got, ok := store.ParseRunName(store.RunName(id)); !ok || got != id {
-			t.Fatalf("%s is run %d, %v, want %d", store.RunName(id), got, ok, id)
+		if got, ok := naming.ParseRunName(naming.RunName(id)); !ok || got != id {
+			t.Fatalf("%s is run %d, %v, want %d", naming.RunName(id), got, ok, id)
 		}
-		text := []byte(store.RunName(id))
+		text := []byte(naming.RunName(id))
 		text[rnd.IntN(len(text))] = "0123456789abyzAZ+-_."[rnd.IntN(20)]
-		if got, ok := store.ParseRunName(string(text)); ok && store.RunName(got) != string(text) {
-			t.Fatalf("%q is run %d, whose name is %s", text, got, store.RunName(got))
+		if got, ok := naming.ParseRunName(string(text)); ok && naming.RunName(got) != string(text) {
+			t.Fatalf("%q is run %d, whose name is %s", text, got, naming.RunName(got))
 		}
 	}
 	for _, text := range []string{"", "r-", "r-0", "r-01", "r-A", "r--1", "r-+1", "x-1", "r-1y2p0ij32e8e8", "r-1 "} {
-		if got, ok := store.ParseRunName(text); ok {
+		if got, ok := naming.ParseRunName(text); ok {
 			t.Errorf("%q is run %d, want none", text, got)
 		}
 	}
@@ -43,7 +44,7 @@ func TestSubmitUnderAGivenName(t *testing.T) {
 		ask := func(name string) engine.Submission {
 			return engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil), Name: name}
 		}
-		want := store.Submitted{Run: run, Name: store.RunName(run), Exists: true}
+		want := store.Submitted{Run: run, Name: naming.RunName(run), Exists: true}
 		if got, err := n.Submit(t.Context(), ask(want.Name)); err != nil || got != want {
 			t.Errorf("Submit = %+v, %v, want %+v", got, err, want)
 		}
@@ -52,7 +53,7 @@ func TestSubmitUnderAGivenName(t *testing.T) {
 		}
 		cfg := engine.Config{Store: w.mem}
 		got, err := engine.EnqueueAll(t.Context(), cfg, []engine.Submission{ask("a"), ask(want.Name), ask(""), ask("b")})
-		if err != nil || len(got) != 4 || got[1].Submitted != want || got[0].Exists || got[2].Exists || got[3].Name != "b" || got[2].Name != store.RunName(got[2].Run) {
+		if err != nil || len(got) != 4 || got[1].Submitted != want || got[0].Exists || got[2].Exists || got[3].Name != "b" || got[2].Name != naming.RunName(got[2].Run) {
 			t.Errorf("EnqueueAll = %+v, %v", got, err)
 		}
 		if got, err := engine.EnqueueAll(t.Context(), cfg, []engine.Submission{ask("c"), ask("r-1z"), ask("d")}); err == nil || len(got) != 3 || got[0].Name != "c" || got[0].Err != nil ||

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A trap is a Capacity that keeps whoever asks it waiting, once: a shard that
@@ -74,7 +74,7 @@ func TestStuckShardLosesTheLease(t *testing.T) {
 			t.Errorf("the engine gave up after %s, want after its lease of %s", took, w.opts.Lease)
 		}
 		w.wait(b, run, machine.RunSucceeded)
-		if text := strings.Join(log.taken(), "\n"); !strings.Contains(text, "has kept its shard busy") || !strings.Contains(text, store.RunName(run)) {
+		if text := strings.Join(log.taken(), "\n"); !strings.Contains(text, "has kept its shard busy") || !strings.Contains(text, naming.RunName(run)) {
 			t.Errorf("the log does not say what the shard hung in:\n%s", text)
 		}
 		for a.Engine() == former || a.Engine() == 0 { // until the engine has joined again

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A Submission asks for a run.
@@ -36,7 +37,7 @@ const submitIDs = 8
 // other than 0 the run was sent, the store did not answer, and it may be stored under that
 // id and Name. A workflow whose expressions fail on these variables is refused.
 func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error) {
-	if _, given := store.ParseRunName(s.Name); given {
+	if _, given := naming.ParseRunName(s.Name); given {
 		return n.again(ctx, s)
 	}
 	st, err := n.prepare(ctx, s)
@@ -65,7 +66,7 @@ func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error)
 	run, err := store.Complete(n.cfg.Store).Find(ctx, s.Name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		err = store.Names{Name: s.Name}.Validate()
+		err = naming.Names{Name: s.Name}.Validate()
 	case err != nil:
 		err = &unanswered{err}
 	}
@@ -95,7 +96,7 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if err != nil {
 		return nil, &unanswered{err}
 	}
-	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: store.Names{Workflow: s.Workflow, Name: s.Name}}, nil
+	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: naming.Names{Workflow: s.Workflow, Name: s.Name}}, nil
 }
 
 // unanswered marks an error of a submission that is the store's, not its own.

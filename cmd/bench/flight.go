@@ -108,7 +108,7 @@ func landed(outcomes []store.Outcome, err error) error {
 // run decides the beginning of one run and returns its rows.
 func (f *flock) run(run machine.RunID) ([]store.Transition, error) {
 	state := machine.NewState()
-	events := []machine.Event{machine.Started{RunID: run, Name: store.RunName(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}
+	events := []machine.Event{machine.Started{RunID: run, Name: naming.RunName(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}
 	for node := range done {
 		events = append(events, machine.AttemptOK{Attempt: machine.AttemptID{Node: node, Call: 1}, Output: f.output})
 	}

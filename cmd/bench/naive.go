@@ -134,7 +134,7 @@ func (w *naiveWriter) Commit(ctx context.Context, batch []store.Transition) ([]s
 }
 
 // Submit makes the transactions of a run's first transition.
-func (w *naiveWriter) Submit(ctx context.Context, t store.Transition, s store.Names) (store.Submitted, error) {
+func (w *naiveWriter) Submit(ctx context.Context, t store.Transition, s naming.Names) (store.Submitted, error) {
 	t.Names = &s
 	out, err := w.Commit(ctx, []store.Transition{t})
 	if err != nil {
@@ -215,7 +215,7 @@ func (c *naiveConn) transact(fn func(ctx context.Context) error) error {
 
 func (c *naiveConn) create(t *store.Transition, steps int) error {
 	return c.transact(func(ctx context.Context) error {
-		name := store.RunName(t.Run)
+		name := naming.RunName(t.Run)
 		if t.Names != nil && t.Names.Name != "" {
 			name = t.Names.Name
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 type applyOptions struct {
@@ -126,10 +127,10 @@ func (o *applyOptions) check(a *app) error {
 	case o.detach && (o.wait > 0 || o.only):
 		return failed("Invalid flag", "--detach waits for nothing and works on nothing: it cannot be combined with --wait-timeout or --only.")
 	}
-	if _, given := store.ParseRunName(o.runID); given {
+	if _, given := naming.ParseRunName(o.runID); given {
 		return nil // if there is such a run, it is the one that is meant
 	}
-	if err := (store.Names{Name: o.runID}).Validate(); err != nil {
+	if err := (naming.Names{Name: o.runID}).Validate(); err != nil {
 		return failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))
 	}
 	return nil

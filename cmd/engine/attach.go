@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/sqlite"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -85,7 +86,7 @@ var errFree = errors.New("the state is free")
 // lookOn follows a run that the process which holds the embedded state works
 // on. done is false if that process has gone before the run ended. Returns
 // locked if there is no such run yet.
-func (w *work) lookOn(ctx context.Context, locked *store.LockedError) (end outcome, done bool, err error) {
+func (w *work) lookOn(ctx context.Context, locked *sqlite.LockedError) (end outcome, done bool, err error) {
 	s, err := w.a.openBeside(ctx, w.r.module)
 	if err != nil {
 		return outcome{}, false, locked

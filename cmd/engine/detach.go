@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
 // detach records a run, or finds the one there is, and leaves the work to an
@@ -135,7 +136,7 @@ func (e *unsureError) explain() (summary, detail string) {
 // beside the process that holds it.
 func (a *app) openDetached(ctx context.Context, m *module) (*session, error) {
 	s, err := a.openWriter(ctx, m)
-	var locked *store.LockedError
+	var locked *sqlite.LockedError
 	if !errors.As(err, &locked) {
 		return s, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -35,7 +36,7 @@ Agents are looked for on this machine only. Exit code: 0 no errors, 1 errors.`,
 type checkup struct {
 	a     *app
 	s     *session
-	found []store.Finding
+	found []health.Finding
 
 	live []store.Member
 	open []store.RunRow // runs that have not ended, the newest
@@ -48,8 +49,8 @@ type flowUse struct {
 	runs int
 }
 
-func (c *checkup) say(name string, level store.Severity, hint, format string, args ...any) {
-	c.found = append(c.found, store.Finding{Name: name, Level: level, Message: fmt.Sprintf(format, args...), Hint: hint})
+func (c *checkup) say(name string, level health.Severity, hint, format string, args ...any) {
+	c.found = append(c.found, health.Finding{Name: name, Level: level, Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 func (a *app) doctor(ctx context.Context, f agentFlags) error {
@@ -57,13 +58,13 @@ func (a *app) doctor(ctx context.Context, f agentFlags) error {
 	s, err := a.openReader(ctx, ".", ".")
 	if err != nil {
 		for _, d := range diagnose(err) {
-			c.say("state", store.FindingError, "", "%s. %s", d.Summary, d.Detail)
+			c.say("state", health.Error, "", "%s. %s", d.Summary, d.Detail)
 		}
 		return c.report()
 	}
 	defer s.close()
 	c.s = s
-	c.say("state", store.FindingOK, "", "%s answers.", s.shown)
+	c.say("state", health.OK, "", "%s answers.", s.shown)
 	for _, check := range []func(context.Context) error{
 		c.settings, c.key, c.engines, c.leases, c.runs, c.histories, c.definitions, c.redundancy,
 		func(ctx context.Context) error { return c.plugins(ctx, f) }, c.alerts,
@@ -73,7 +74,7 @@ func (a *app) doctor(ctx context.Context, f agentFlags) error {
 				return ctx.Err()
 			}
 			for _, d := range diagnose(err) {
-				c.say("state", store.FindingError, "", "%s. %s", d.Summary, d.Detail)
+				c.say("state", health.Error, "", "%s. %s", d.Summary, d.Detail)
 			}
 		}
 	}
@@ -82,7 +83,7 @@ func (a *app) doctor(ctx context.Context, f agentFlags) error {
 
 // settings asks the store about itself.
 func (c *checkup) settings(ctx context.Context) error {
-	e, ok := c.s.store.Store.(store.Examiner)
+	e, ok := c.s.store.Store.(health.Examiner)
 	if !ok {
 		return nil
 	}
@@ -99,11 +100,11 @@ func (c *checkup) key(ctx context.Context) error {
 	err := c.s.rightKey(ctx)
 	var p *problem
 	if errors.As(err, &p) {
-		c.say("key", store.FindingError, "", "%s", p.diags[0].Detail)
+		c.say("key", health.Error, "", "%s", p.diags[0].Detail)
 		return nil
 	}
 	if err == nil && c.s.sealer != nil {
-		c.say("key", store.FindingOK, "", "The encryption key is the one of the state.")
+		c.say("key", health.OK, "", "The encryption key is the one of the state.")
 	}
 	return err
 }
@@ -118,10 +119,10 @@ func (c *checkup) report() error {
 		list = append(list, map[string]any{"name": f.Name, "level": levelName(f.Level), "message": f.Message, "hint": f.Hint})
 		table.Add(levelName(f.Level), f.Name, join(" ", f.Message, f.Hint))
 		switch f.Level {
-		case store.FindingError:
+		case health.Error:
 			errs++
 			diags = append(diags, dsl.Diagnostic{Severity: dsl.SeverityError, Summary: f.Name + ": " + f.Message, Detail: f.Hint})
-		case store.FindingWarning:
+		case health.Warning:
 			warnings++
 		}
 	}
@@ -147,11 +148,11 @@ func (c *checkup) report() error {
 	return nil
 }
 
-func levelName(s store.Severity) string {
+func levelName(s health.Severity) string {
 	switch s {
-	case store.FindingOK:
+	case health.OK:
 		return "ok"
-	case store.FindingWarning:
+	case health.Warning:
 		return "warning"
 	}
 	return "error"

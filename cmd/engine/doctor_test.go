@@ -8,7 +8,9 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/memory"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // S45 (T7): whether an engine renews its lease is judged by the store's clock,
@@ -43,7 +45,7 @@ func TestDoctorGoesByTheStoresClock(t *testing.T) {
 func TestDoctorNamesSlowDecisions(t *testing.T) {
 	db := memory.New(memory.Options{})
 	c := &checkup{a: &app{now: time.Now}, s: &session{store: store.Complete(db)}}
-	look := func() store.Finding {
+	look := func() health.Finding {
 		t.Helper()
 		c.found = nil
 		if err := c.alerts(t.Context()); err != nil {
@@ -51,7 +53,7 @@ func TestDoctorNamesSlowDecisions(t *testing.T) {
 		}
 		return c.found[0]
 	}
-	if f := look(); f.Name != "decisions" || f.Level != store.FindingOK {
+	if f := look(); f.Name != "decisions" || f.Level != health.OK {
 		t.Errorf("without alerts: %+v", f)
 	}
 	self, err := db.Join(t.Context(), "here", time.Hour, 1)
@@ -69,7 +71,7 @@ func TestDoctorNamesSlowDecisions(t *testing.T) {
 	for i, kind := range []string{"parked", engine.AlertSlow, "late_reply"} {
 		name := []string{"one", "two", "three"}[i]
 		out, err := w.Commit(t.Context(), []store.Transition{{
-			Run: machine.RunID(i + 1), At: time.Now(), Workflow: ids["order"], Owner: &self, Names: &store.Names{Name: name, Workflow: "order"}, Data: []byte{1},
+			Run: machine.RunID(i + 1), At: time.Now(), Workflow: ids["order"], Owner: &self, Names: &naming.Names{Name: name, Workflow: "order"}, Data: []byte{1},
 			State: machine.RunRunning, NextCheck: store.Never, Alerts: []store.Alert{{Kind: kind, Message: "it took 3s"}},
 		}})
 		if err != nil || out[0].Err != nil {
@@ -77,7 +79,7 @@ func TestDoctorNamesSlowDecisions(t *testing.T) {
 		}
 	}
 	f := look()
-	if f.Level != store.FindingWarning || !strings.Contains(f.Message, "1 run took long to decide, the last one two of workflow order") || !strings.Contains(f.Message, "it took 3s") {
+	if f.Level != health.Warning || !strings.Contains(f.Message, "1 run took long to decide, the last one two of workflow order") || !strings.Contains(f.Message, "it took 3s") {
 		t.Errorf("found %+v", f)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
 )
 
 const (
@@ -46,20 +47,20 @@ func (c *checkup) engines(ctx context.Context) error {
 	}
 	switch {
 	case len(c.live) == 0 && moving > 0:
-		c.say("engines", store.FindingError, "Start one with `engine serve`.", "No engine is alive, and %s.", waits(moving))
+		c.say("engines", health.Error, "Start one with `engine serve`.", "No engine is alive, and %s.", waits(moving))
 	case len(c.live) == 0:
-		c.say("engines", store.FindingOK, "", "No engine is alive, and no run waits for one.")
+		c.say("engines", health.OK, "", "No engine is alive, and no run waits for one.")
 	case len(c.live) == 1 && c.s.postgres == "":
-		c.say("engines", store.FindingOK, "", "One engine works on the embedded state: %s. The embedded state allows only one.", memberText(c.live[0]))
+		c.say("engines", health.OK, "", "One engine works on the embedded state: %s. The embedded state allows only one.", memberText(c.live[0]))
 	case len(c.live) == 1 && moving > 0: // S84
-		c.say("engines", store.FindingWarning, "Run `engine serve` on another machine too.",
+		c.say("engines", health.Warning, "Run `engine serve` on another machine too.",
 			"A single engine, %s, carries %s: until it is replaced nothing moves.", memberText(c.live[0]), render.Count(moving, "open run"))
 	default:
 		var names []string
 		for _, m := range c.live {
 			names = append(names, memberText(m))
 		}
-		c.say("engines", store.FindingOK, "", "%s alive: %s.", render.Count(len(c.live), "engine"), strings.Join(names, ", "))
+		c.say("engines", health.OK, "", "%s alive: %s.", render.Count(len(c.live), "engine"), strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func (c *checkup) leases(ctx context.Context) error {
 	}
 	for _, m := range live {
 		if was, ok := near[m.Engine]; ok && m.LeaseUntil.Equal(was.LeaseUntil) {
-			c.say("lease", store.FindingWarning, "Look at its log: it may be frozen, overloaded, or cut off from the database.",
+			c.say("lease", health.Warning, "Look at its log: it may be frozen, overloaded, or cut off from the database.",
 				"Engine %s does not renew its lease, which ends at %s; others then take its runs over.", memberText(m), stamp(m.LeaseUntil))
 		}
 	}
@@ -121,13 +122,13 @@ func (c *checkup) runs(ctx context.Context) error {
 		if n == 1 {
 			need, them = "1 run needs attention; it", "it"
 		}
-		c.say("runs", store.FindingWarning, "`engine list --status attention` shows "+them+", `engine explain RUN` says what to do.",
+		c.say("runs", health.Warning, "`engine list --status attention` shows "+them+", `engine explain RUN` says what to do.",
 			"%s is %s old.", need, render.Span(c.a.now().Sub(found[n-1].CreatedAt).Truncate(time.Second)))
 	} else {
-		c.say("runs", store.FindingOK, "", "No run needs attention.")
+		c.say("runs", health.OK, "", "No run needs attention.")
 	}
 	if len(c.open) == maxOpenLooked {
-		c.say("runs", store.FindingOK, "", "Only the newest %d open runs were looked at.", maxOpenLooked)
+		c.say("runs", health.OK, "", "Only the newest %d open runs were looked at.", maxOpenLooked)
 	}
 	return nil
 }
@@ -148,11 +149,11 @@ func (c *checkup) histories(ctx context.Context) error {
 		var history *journal.HistoryError
 		if errors.As(r.Err, &history) {
 			_, what := problemOf(r)
-			c.say("history", store.FindingError, "`engine db verify` checks all runs. "+verifyNext, "The history of run %s does not verify. %s", r.Head.Name, what)
+			c.say("history", health.Error, "`engine db verify` checks all runs. "+verifyNext, "The history of run %s does not verify. %s", r.Head.Name, what)
 		}
 	}
 	if len(v.bad) == 0 && v.runs > 0 {
-		c.say("history", store.FindingOK, "", "The history of %s verifies; `engine db verify` checks all runs.", render.Count(v.runs, "open run"))
+		c.say("history", health.OK, "", "The history of %s verifies; `engine db verify` checks all runs.", render.Count(v.runs, "open run"))
 	}
 	return nil
 }
@@ -166,7 +167,7 @@ func (c *checkup) definitions(ctx context.Context) error {
 			c.flow[r.Workflow] = use
 			flow, err := c.s.defs.Workflow(ctx, r.Workflow)
 			if err != nil {
-				c.say("definition", store.FindingError, "", "Workflow %q, definition %s, has open runs such as %s but cannot be read: %s.",
+				c.say("definition", health.Error, "", "Workflow %q, definition %s, has open runs such as %s but cannot be read: %s.",
 					r.WorkflowName, short(r.Digest), r.Name, strings.TrimSuffix(err.Error(), "."))
 			} else {
 				use.flow = flow
@@ -197,7 +198,7 @@ func (c *checkup) redundancy(context.Context) error {
 		if c.s.postgres == "" {
 			hint = fmt.Sprintf("Give it `instances = 2` in agent %q.", name)
 		}
-		c.say("agent "+name, store.FindingWarning, hint, "A single instance carries %s.", workflows(single[name]))
+		c.say("agent "+name, health.Warning, hint, "A single instance carries %s.", workflows(single[name]))
 	}
 	return nil
 }
@@ -233,9 +234,9 @@ func (c *checkup) plugins(ctx context.Context, f agentFlags) error {
 	slices.SortFunc(order, func(x, y pin) int {
 		return strings.Compare(x.plugin+"\x00"+x.version+"\x00"+x.checksum, y.plugin+"\x00"+y.version+"\x00"+y.checksum)
 	})
-	level, where := store.FindingError, ""
+	level, where := health.Error, ""
 	if c.s.postgres != "" && len(c.live) > 0 {
-		level, where = store.FindingWarning, " on this machine; other engines may have it"
+		level, where = health.Warning, " on this machine; other engines may have it"
 	}
 	for _, p := range order {
 		name := "agent " + p.plugin
@@ -249,7 +250,7 @@ func (c *checkup) plugins(ctx context.Context, f agentFlags) error {
 				strings.TrimSpace("Version "+orAny(p.version)), pinnedRuns(runs[p]), what, where, strings.TrimSuffix(err.Error(), "."))
 			continue
 		}
-		c.say(name, store.FindingOK, "", "Version %s is here, for %s.", orAny(p.version), render.Count(runs[p], "open run"))
+		c.say(name, health.OK, "", "Version %s is here, for %s.", orAny(p.version), render.Count(runs[p], "open run"))
 	}
 	return nil
 }
@@ -279,13 +280,13 @@ func (c *checkup) alerts(ctx context.Context) error {
 		return c.s.wrap("list alerts that were not pushed", err)
 	}
 	if len(waiting) == 0 {
-		c.say("alerts", store.FindingOK, "", "Every alert was pushed.")
+		c.say("alerts", health.OK, "", "Every alert was pushed.")
 		return nil
 	}
 	age := c.a.now().Sub(waiting[0].At)
-	level := store.FindingOK
+	level := health.OK
 	if age > staleAlert {
-		level = store.FindingWarning
+		level = health.Warning
 	}
 	count := render.Count(len(waiting), "alert")
 	if len(waiting) == many {
@@ -304,11 +305,11 @@ func (c *checkup) decisions(ctx context.Context, many int) error {
 	}
 	slow := slices.DeleteFunc(alerts, func(a store.AlertRow) bool { return a.Kind != engine.AlertSlow })
 	if len(slow) == 0 {
-		c.say("decisions", store.FindingOK, "", "No run took long to decide.")
+		c.say("decisions", health.OK, "", "No run took long to decide.")
 		return nil
 	}
 	last := slow[0]
-	c.say("decisions", store.FindingWarning, "Such runs wait for each other; other runs go on. `engine explain "+last.Name+"` shows the run.",
+	c.say("decisions", health.Warning, "Such runs wait for each other; other runs go on. `engine explain "+last.Name+"` shows the run.",
 		"%s took long to decide, the last one %s of workflow %s at %s: %s.", render.Count(len(slow), "run"), last.Name, last.Workflow, stamp(last.At), last.Message)
 	return nil
 }

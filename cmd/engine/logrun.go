@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // shownRuns is what log lines know of runs: their public names, and which one
@@ -73,7 +74,7 @@ func (s *shownRuns) nameOf(run machine.RunID) string {
 	if name, ok := s.names[run]; ok {
 		return render.Clean(name)
 	}
-	return store.RunName(run)
+	return naming.RunName(run)
 }
 
 // public replaces an internal run id by the public name if it is known; either

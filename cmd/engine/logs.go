@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 type logsOptions struct {
@@ -30,7 +31,7 @@ secrets and sensitive values, and what they printed meanwhile, such as a panic.
 The last %d lines of a run are kept.
 
 --follow goes on until the run has ended or needs a human; Ctrl-C ends it with
-exit code 6.`, store.MaxLogLines),
+exit code 6.`, storekit.MaxLogLines),
 		Args: wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.agentLogs(cmd.Context(), args[0], o) },
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/postgres"
+	"github.com/saga-engine/engine/engine/store/sqlite"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -166,7 +168,7 @@ func TestDiagnose(t *testing.T) {
 		err             error
 		summary, detail string
 	}{
-		{"locked", &store.LockedError{Path: "s.db", Holder: "process 7"}, "State file is in use", "s.db is held by process 7."},
+		{"locked", &sqlite.LockedError{Path: "s.db", Holder: "process 7"}, "State file is in use", "s.db is held by process 7."},
 		{"no schema", &store.SchemaError{Want: 2, Hint: "run it"}, "Database has no engine schema", "Run it."},
 		{"older", &store.SchemaError{Have: 1, Want: 2, Hint: "run it"}, "Database must be migrated", "Its schema has version 1, this engine needs 2. Run it."},
 		{"newer", &store.SchemaError{Have: 3, Want: 2, Hint: "use it"}, "Database is newer than this engine", "Its schema has version 3, this engine knows 2. Use it."},
@@ -175,7 +177,7 @@ func TestDiagnose(t *testing.T) {
 		{"store", &storeError{doing: "open the state", err: errors.New("sqlite: open x: full")}, "Cannot open the state", "Open x: full."},
 		{"store, asking", &storeError{doing: "open the state", err: errors.New("postgres: refused: is it running?")}, "Cannot open the state", "Refused: is it running?"},
 		{"loss", &storeError{doing: "serve", err: &store.LossError{Store: "postgres", From: 1, To: 2, Known: "0/5", Switch: "0/4"}}, "Committed work is lost", "0/5"},
-		{"former primary", &store.WrongServerError{Store: "postgres", Reason: "it is a former primary", Have: 1, Seen: 2}, "Not the server that holds the state", "former primary"},
+		{"former primary", &postgres.WrongServerError{Store: "postgres", Reason: "it is a former primary", Have: 1, Seen: 2}, "Not the server that holds the state", "former primary"},
 		{"other", errors.New("something else"), "Something else", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

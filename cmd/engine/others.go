@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -113,8 +114,8 @@ func (w *work) tellTaken(ctx context.Context, s *session, own machine.RunID) {
 func (w *work) takenText(ctx context.Context, s *session, run machine.RunID) string {
 	row, err := s.store.Find(ctx, strconv.FormatInt(int64(run), 10))
 	if err != nil {
-		w.a.logger().Debug("look up the name of a run", "run", store.RunName(run), "error", err)
-		return fmt.Sprintf("run %s, which no engine owned.", store.RunName(run))
+		w.a.logger().Debug("look up the name of a run", "run", naming.RunName(run), "error", err)
+		return fmt.Sprintf("run %s, which no engine owned.", naming.RunName(run))
 	}
 	w.a.runs.name(row)
 	key := ""

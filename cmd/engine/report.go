@@ -18,6 +18,8 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/postgres"
+	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
 // formatVersion is the version of the JSON that commands print.
@@ -60,13 +62,13 @@ func diagnose(err error) dsl.Diagnostics {
 const wrongKey = "Wrong encryption key"
 
 func explain(err error) (summary, detail string) {
-	var locked *store.LockedError
+	var locked *sqlite.LockedError
 	var schema *store.SchemaError
 	var st *storeError
 	var unsure *unsureError
 	var key *crypt.KeyError
 	var loss *store.LossError
-	var other *store.WrongServerError
+	var other *postgres.WrongServerError
 	var history *journal.HistoryError
 	switch {
 	case errors.As(err, &unsure):

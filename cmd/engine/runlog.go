@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -68,7 +69,7 @@ func (l *runLog) Facts(run machine.RunID, _ int, facts []story.Fact) {
 
 // LateReply tells of an answer that came too late to count.
 func (l *runLog) LateReply(run machine.RunID, attempt machine.AttemptID) {
-	l.log.Warn("late answer: it is kept and changes nothing", "run", store.RunName(run), "call", attempt.Call)
+	l.log.Warn("late answer: it is kept and changes nothing", "run", naming.RunName(run), "call", attempt.Call)
 }
 
 // Pass tells of runs that were taken over or claimed.
@@ -157,16 +158,16 @@ func (l *runLog) name(ctx context.Context, line runLine) string {
 		return name
 	}
 	if len(l.lines) > runLogRush {
-		return store.RunName(line.run)
+		return naming.RunName(line.run)
 	}
 	ctx, cancel := context.WithTimeout(ctx, findPatience)
 	defer cancel()
 	row, err := l.store.Find(ctx, strconv.FormatInt(int64(line.run), 10))
 	if err != nil {
 		if !errors.Is(err, store.ErrNotFound) {
-			l.log.Debug("look up the name of a run", "run", store.RunName(line.run), "error", err)
+			l.log.Debug("look up the name of a run", "run", naming.RunName(line.run), "error", err)
 		}
-		return store.RunName(line.run)
+		return naming.RunName(line.run)
 	}
 	l.names[line.run] = row.Name
 	return row.Name

@@ -220,7 +220,7 @@ func (y *saying) text() string {
 // rightKey makes sure that what is said is sealed with the key of the state, so
 // that its engines can read it.
 func (s *session) rightKey(ctx context.Context) error {
-	pinned, err := s.store.Pin(ctx, store.SettingKey, "")
+	pinned, err := s.store.Pin(ctx, journal.SettingKey, "")
 	switch {
 	case err != nil:
 		return s.wrap("ask which key seals", err)

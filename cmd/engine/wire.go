@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/pointed"
 	"github.com/saga-engine/engine/engine/store/postgres"
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
@@ -115,7 +116,7 @@ func (a *app) openTo(ctx context.Context, t target, to access) (*session, error)
 	if err != nil {
 		return nil, s.wrap("open the state", err)
 	}
-	s.opened, s.store = opened, store.Complete(store.WithFailpoints(opened))
+	s.opened, s.store = opened, store.Complete(pointed.Store(opened))
 	if s.sealer, err = a.sealer(ctx, s, to != toWork); err != nil {
 		return nil, errors.Join(err, s.opened.Close())
 	}
@@ -161,7 +162,7 @@ func (a *app) sealer(ctx context.Context, s *session, readOnly bool) (crypt.Seal
 // unkeyed returns an error if the state was written with a key: then that of a
 // new file would not be the one.
 func (s *session) unkeyed(ctx context.Context) error {
-	pinned, err := s.store.Pin(ctx, store.SettingKey, "")
+	pinned, err := s.store.Pin(ctx, journal.SettingKey, "")
 	if err != nil {
 		return s.wrap("ask which key seals", err)
 	}
@@ -179,7 +180,7 @@ func (s *session) close() {
 
 // wrap says what was done when the state gave an error.
 func (s *session) wrap(doing string, err error) error {
-	var locked *store.LockedError
+	var locked *sqlite.LockedError
 	var schema *store.SchemaError
 	if errors.As(err, &locked) || errors.As(err, &schema) || errors.Is(err, context.Canceled) {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
 // work is one apply at work. Its loop runs in one goroutine, which alone calls
@@ -45,7 +46,7 @@ const (
 func (w *work) run(ctx context.Context) (outcome, error) {
 	for {
 		s, err := w.a.openWriter(ctx, w.r.module)
-		var locked *store.LockedError
+		var locked *sqlite.LockedError
 		if errors.As(err, &locked) {
 			end, done, err := w.lookOn(ctx, locked)
 			if err != nil || done {

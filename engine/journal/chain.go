@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A run's history is a chain: each row of its journal ends with a check of the row,
@@ -197,7 +198,7 @@ func (e *HistoryError) hint() string {
 func broken(head store.Head, seq int32, why error) *RunError {
 	h := &HistoryError{Run: int64(head.Run), Name: head.Name, Seq: seq, Reason: why.Error()}
 	if h.Name == "" {
-		h.Name = store.RunName(head.Run)
+		h.Name = naming.RunName(head.Run)
 	}
 	return &RunError{Run: h.Run, Name: h.Name, Err: h, Hint: h.hint()}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -88,7 +89,7 @@ func followError(ctx context.Context, run machine.RunID, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("follow run %s: %w", store.RunName(run), err)
+	return fmt.Errorf("follow run %s: %w", naming.RunName(run), err)
 }
 
 // tell verifies and folds one row and tells its facts.

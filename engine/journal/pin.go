@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 const hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, where it is in the key file beside a state file, " +
@@ -27,7 +28,7 @@ func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.T
 	if sealer != nil {
 		id = sealer.KeyID()
 	}
-	pinned, err := st.Pin(ctx, store.SettingKey, id)
+	pinned, err := st.Pin(ctx, SettingKey, id)
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask which key seals: %w", err)
@@ -47,7 +48,7 @@ const historyGrace = 24 * time.Hour
 // can write to the state could replace a run by one in the format of an earlier version.
 // In a state without runs every run must be tagged.
 func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
-	mark, err := st.Pin(ctx, store.SettingHistory, "")
+	mark, err := st.Pin(ctx, SettingHistory, "")
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask from which run on rows are tagged: %w", err)
@@ -63,12 +64,12 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 			return fmt.Errorf("ask whether there are runs: %w", err)
 		}
 		if len(runs) > 0 {
-			since = max(since, store.FirstRunOf(now.Add(historyGrace)))
+			since = max(since, naming.FirstRunOf(now.Add(historyGrace)))
 		}
 		if mark, err = sealMark(sealer, since); err != nil {
 			return err
 		}
-		if mark, err = st.Pin(ctx, store.SettingHistory, mark); err != nil {
+		if mark, err = st.Pin(ctx, SettingHistory, mark); err != nil {
 			return fmt.Errorf("note from which run on rows are tagged: %w", err)
 		}
 	}
@@ -113,7 +114,7 @@ func (d *Definitions) strict(ctx context.Context, run machine.RunID) (bool, erro
 	since := d.since
 	d.mu.Unlock()
 	if since == 0 {
-		mark, err := d.store.Pin(ctx, store.SettingHistory, "")
+		mark, err := d.store.Pin(ctx, SettingHistory, "")
 		if err != nil {
 			return false, fmt.Errorf("ask from which run on rows are tagged: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // The first byte of a row with one record that is not sealed is markLone plus the
@@ -162,11 +163,11 @@ func EncodeMessage(sealer crypt.Sealer, run machine.RunID, e machine.Event) ([]b
 func DecodeMessage(sealer crypt.Sealer, run machine.RunID, data []byte) (machine.Event, error) {
 	plain, err := crypt.Unwrap(sealer, messagePlace(run), data)
 	if err != nil {
-		return nil, fmt.Errorf("open message to run %s: %w", store.RunName(run), err)
+		return nil, fmt.Errorf("open message to run %s: %w", naming.RunName(run), err)
 	}
 	e, err := wire.DecodeEvent(plain)
 	if err != nil {
-		return nil, fmt.Errorf("decode message to run %s: %w", store.RunName(run), err)
+		return nil, fmt.Errorf("decode message to run %s: %w", naming.RunName(run), err)
 	}
 	return e, nil
 }

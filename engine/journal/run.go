@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -38,7 +39,7 @@ func (st *Run) Next() Link { return st.chain.Link }
 func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID) (Run, error) {
 	head, rows, err := store.LoadRun(ctx, st, run)
 	if err != nil {
-		return Run{}, fmt.Errorf("load run %s: %w", store.RunName(run), err)
+		return Run{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)
 	}
 	return Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
 }

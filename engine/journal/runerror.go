@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A RunError means that this engine cannot work on one run, and goes on with the others.
@@ -30,7 +30,7 @@ func (e *RunError) PublicName() string {
 	if e.Name != "" {
 		return e.Name
 	}
-	return store.RunName(machine.RunID(e.Run))
+	return naming.RunName(machine.RunID(e.Run))
 }
 
 // Unwrap returns the cause.

@@ -15,6 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
 // An Operator speaks to runs from outside: what a person asks goes into the
@@ -44,9 +46,9 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
 	}
-	st := store.Complete(store.WithFailpoints(o.Store))
+	st := store.Complete(pointed.Store(o.Store))
 	if err := st.Absolve(ctx, run); err != nil { // a person knows what it does
-		return 0, fmt.Errorf("forget which engines died with run %s: %w", store.RunName(run), err)
+		return 0, fmt.Errorf("forget which engines died with run %s: %w", naming.RunName(run), err)
 	}
 	data, err := journal.EncodeMessage(o.Sealer, run, verb)
 	if err != nil {
@@ -58,7 +60,7 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 	}
 	id, err := st.Post(ctx, store.Message{Run: run, Kind: store.MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data})
 	if err != nil {
-		return 0, fmt.Errorf("post to run %s: %w", store.RunName(run), err)
+		return 0, fmt.Errorf("post to run %s: %w", naming.RunName(run), err)
 	}
 	return id, nil
 }
@@ -112,7 +114,7 @@ func (o *Operator) Answer(ctx context.Context, run machine.RunID, id store.Messa
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("read the inbox of run %s: %w", store.RunName(run), err)
+			return fmt.Errorf("read the inbox of run %s: %w", naming.RunName(run), err)
 		}
 		if !waiting {
 			break

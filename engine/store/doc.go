@@ -7,7 +7,7 @@
 // not declared dead (ErrFenced), and never twice. It does not know what a workflow
 // is and decides nothing.
 //
-// Store is the sum of five small roles: Catalogue, Members, Journal, Inbox and Reader,
+// Store is the sum of five small roles: Catalogue, Members, Journal, Inbox and
 // with 15 methods. All other roles are optional, and each says what happens without it;
 // Complete adds the fallbacks. Implementations are the packages postgres, sqlite and
 // memory below this one; storetest holds the rules that all of them obey, and storekit

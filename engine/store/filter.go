@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// DefaultRunLimit is how many runs Runs returns if its filter does not say.
-const DefaultRunLimit = 100
+// defaultRunLimit is how many runs Runs returns if its filter does not say.
+const defaultRunLimit = 100
 
 // A RunFilter selects runs. Fields that are zero select everything. There are five
 // kinds of filters. Each has an order, and an index that serves it; a store refuses
@@ -48,7 +48,7 @@ type RunFilter struct {
 	Asking  EngineID      // OwnerOther: the engine that asks, whose own runs are left out
 	Overdue time.Duration // OwnerOther: the next check passed more than this ago
 
-	Limit int // 0 = DefaultRunLimit
+	Limit int // 0 = 100
 }
 
 // Owners is a set of owners of open runs.
@@ -65,7 +65,7 @@ const (
 // Max returns how many runs a store returns at most for the filter.
 func (f RunFilter) Max() int {
 	if f.Limit == 0 {
-		return DefaultRunLimit
+		return defaultRunLimit
 	}
 	return f.Limit
 }

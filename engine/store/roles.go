@@ -105,9 +105,6 @@ type Evidence interface {
 	Delivered(ctx context.Context, ids []int64) error
 }
 
-// MaxLogLines is how many lines of agents' logs are kept of a run.
-const MaxLogLines = 1000
-
 // A LateReply is an answer that came too late to count.
 type LateReply struct {
 	Run     machine.RunID
@@ -170,12 +167,6 @@ type Waker interface {
 	Wakes(ctx context.Context) <-chan struct{}
 }
 
-// An Examiner is a store that can tell what is wrong with itself, or soon will be. The
-// role is optional: without it `engine doctor` says nothing about the store.
-type Examiner interface {
-	Examine(ctx context.Context) ([]Finding, error)
-}
-
 // A Retainer is a store that can forget runs that ended long ago. The role is optional:
 // without it runs are kept for ever.
 type Retainer interface {
@@ -206,24 +197,6 @@ type RetainStats struct {
 	Held       int  // runs looked at that stay
 	More       bool // there may be more to do now: call again
 }
-
-// A Finding is the result of one check of a store.
-type Finding struct {
-	Name    string   // "sslmode", "pooler", …
-	Level   Severity // how bad it is
-	Message string   // what was found
-	Hint    string   // what to do; "" = nothing
-}
-
-// Severity says how bad a finding is.
-type Severity uint8
-
-// The severities.
-const (
-	FindingOK Severity = iota
-	FindingWarning
-	FindingError
-)
 
 // A fallback stands in for the optional roles that a store does not have.
 type fallback struct{}

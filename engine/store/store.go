@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // EngineID is a membership of an engine: a new positive number at every
@@ -16,7 +17,7 @@ type EngineID int32
 // WorkflowID numbers one workflow of one stored definition.
 type WorkflowID int32
 
-// A Store keeps everything that an engine must not lose. It has 15 methods, in five
+// A Store keeps everything that an engine must not lose. It has 15 methods, in four
 // roles. Implementations are engine/store/postgres, engine/store/sqlite and
 // engine/store/memory; engine/store/storetest holds the rules that they all obey.
 // A consumer asks for the smallest role that it needs.
@@ -35,7 +36,6 @@ type Store interface {
 	Members
 	Journal
 	Inbox
-	Reader
 }
 
 // A Catalogue keeps definitions by digest, and which key seals them.
@@ -51,12 +51,6 @@ type Catalogue interface {
 	// only asks; "" = none.
 	Pin(ctx context.Context, setting, value string) (string, error)
 }
-
-// The settings of a store: what it remembers for ever, once it is known.
-const (
-	SettingKey     = "key"     // id of the key that seals what the store holds
-	SettingHistory = "history" // from which run on every row of the journal is tagged (decision 0020)
-)
 
 // A Definition is a stored definition.
 type Definition struct {
@@ -136,6 +130,10 @@ type Journal interface {
 	// Rows returns up to limit journal rows of a run with seq >= from. It never
 	// slows a writer.
 	Rows(ctx context.Context, run machine.RunID, from int32, limit int) ([]Row, error)
+	// Runs returns the runs that a filter selects, in the order that RunFilter
+	// describes. It refuses a filter that no index serves. What it asks for people never
+	// locks or slows a writer (S86).
+	Runs(ctx context.Context, f RunFilter) ([]RunRow, error)
 }
 
 // A Loaded is a run's head and all its rows.
@@ -230,8 +228,8 @@ type Transition struct {
 	// that read the inbox and one that is asked something meanwhile cannot miss each
 	// other. nil = however many wait.
 	Heard *int32
-	Data  []byte // encoded, perhaps sealed records
-	Names *Names // Seq 0 only: submits a run under these names; nil = the run has none yet
+	Data  []byte        // encoded, perhaps sealed records
+	Names *naming.Names // Seq 0 only: submits a run under these names; nil = the run has none yet
 }
 
 // A StepRow is one step's or instance's state as the views show it.
@@ -270,15 +268,6 @@ type Outcome struct {
 	Err error
 }
 
-// Names are the public names under which a run is submitted.
-type Names struct {
-	Name     string // public id, at most 100 characters; "" = RunName of the internal id
-	Workflow string // workflow name: the scope of Key
-	Key      string // unique key; "" = none
-	// Version tells one submission of a name from another: attaching compares
-	// nothing, it only reports.
-}
-
 // Submitted is what became of a submission.
 type Submitted struct {
 	Run    machine.RunID
@@ -314,13 +303,6 @@ type Row struct {
 // Wrote reports whether a journal row is the one that this transition writes.
 func (t *Transition) Wrote(r Row) bool {
 	return r.Seq == t.Seq && r.At.UnixMicro() == t.At.UnixMicro() && bytes.Equal(r.Data, t.Data)
-}
-
-// A Reader finds runs. What it asks for people never locks or slows a writer (S86).
-type Reader interface {
-	// Runs returns the runs that a filter selects, in the order that RunFilter
-	// describes. It refuses a filter that no index serves.
-	Runs(ctx context.Context, f RunFilter) ([]RunRow, error)
 }
 
 // A RunRow is a run as lists show it.

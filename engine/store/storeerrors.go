@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // Conditions that callers branch on.
@@ -39,17 +40,6 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("%s: schema version %d is older than %d: %s", e.Store, e.Have, e.Want, e.Hint)
 }
 
-// A LockedError says that another process holds an embedded store.
-type LockedError struct {
-	Path   string
-	Holder string // what is known of the holder, for people
-}
-
-// Error names the file and its holder.
-func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s is in use by %s", e.Path, e.Holder)
-}
-
 // A LossError says that a store went back behind what it had confirmed: a
 // standby that lagged was promoted, or a backup was restored. What was committed
 // in between is gone, and calls that followed from it were made. Commit and Tick
@@ -66,7 +56,7 @@ type LossError struct {
 // Error says what is lost and what to do.
 func (e *LossError) Error() string {
 	if e.Run != 0 {
-		return fmt.Sprintf("the store lost committed rows of run %s: it holds %s where %s had been committed", RunName(machine.RunID(e.Run)), e.Switch, e.Known)
+		return fmt.Sprintf("the store lost committed rows of run %s: it holds %s where %s had been committed", naming.RunName(machine.RunID(e.Run)), e.Switch, e.Known)
 	}
 	at := e.Switch
 	if at == "" {
@@ -75,19 +65,4 @@ func (e *LossError) Error() string {
 	return fmt.Sprintf("%s: committed history is lost: timeline %d was confirmed up to %s, and timeline %d goes on from %s "+
 		"(a standby that lagged was promoted, or a backup restored): find out which runs and effects are missing, then start the engines again",
 		e.Store, e.From, e.Known, e.To, at)
-}
-
-// A WrongServerError says that a store's address leads to a server that must not
-// be written to any more: the former primary of a database that was failed over,
-// or another database altogether. Nothing was written to it.
-type WrongServerError struct {
-	Store      string // "postgres"
-	Seen, Have int64  // timelines: the highest one seen, and that of this server
-	Reason     string // what is wrong, for people
-}
-
-// Error names what is wrong and the remedy.
-func (e *WrongServerError) Error() string {
-	return fmt.Sprintf("%s: nothing is written to this server: %s (timeline %d, seen before: %d): let the DSN lead to the present primary, and stop the former one",
-		e.Store, e.Reason, e.Have, e.Seen)
 }

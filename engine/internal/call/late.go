@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // Limits of the late answers that wait to be stored. Beyond them answers are only counted,
@@ -114,7 +115,7 @@ func (ev *evidence) work(idle chan struct{}) {
 
 		err := ev.store(l, failed)
 		if err != nil && !failed && !errors.Is(err, context.Canceled) {
-			log.Error("a late answer could not be kept", "run", store.RunName(l.run), "step", l.step, "error", err)
+			log.Error("a late answer could not be kept", "run", naming.RunName(l.run), "step", l.step, "error", err)
 		}
 		ev.mu.Lock()
 		ev.failing = err != nil
@@ -131,8 +132,8 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 	}
 	outcome, code, _ := OutcomeOf(l.event)
 	row := store.LateReply{
-		Run: l.run, Node: int32(l.attempt.Node), Call: int32(l.attempt.Call), Step: store.CleanText(l.step),
-		At: l.at, Outcome: outcome, Code: store.CleanText(code), Data: data,
+		Run: l.run, Node: int32(l.attempt.Node), Call: int32(l.attempt.Call), Step: naming.CleanText(l.step),
+		At: l.at, Outcome: outcome, Code: naming.CleanText(code), Data: data,
 	}
 	tries := lateTries
 	if failing {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A stuckError says that a shard is busy with one task for too long. All its other runs wait.
@@ -18,7 +18,7 @@ type stuckError struct {
 func (e *stuckError) Error() string {
 	what := "one task"
 	if e.run != 0 {
-		what = "run " + store.RunName(e.run)
+		what = "run " + naming.RunName(e.run)
 	}
 	return fmt.Sprintf("%s has kept its shard busy for %s: the lease is not renewed, so that other engines can go on with the runs of this one", what, e.age.Round(time.Millisecond))
 }

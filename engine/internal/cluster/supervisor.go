@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A Supervisor finds runs with something past its complete-by, and delivers TimePassed to
@@ -117,7 +117,7 @@ func (s *Supervisor) pass(ctx context.Context) (int, time.Duration, error) {
 	}
 	for _, run := range runs {
 		if err := s.deliver(ctx, run, machine.TimePassed{}); err != nil {
-			errs = append(errs, fmt.Errorf("tell run %s that time has passed: %w", store.RunName(run), err))
+			errs = append(errs, fmt.Errorf("tell run %s that time has passed: %w", naming.RunName(run), err))
 			continue
 		}
 		n++

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // lostWhy returns the text that says why a run is parked after engines died with it in hand.
@@ -26,7 +27,7 @@ func (t *Membership) park(ctx context.Context, run machine.RunID, deaths int, ho
 	case errors.Is(err, store.ErrNotFound):
 		return nil
 	case err != nil:
-		return fmt.Errorf("park run %s: %w", store.RunName(run), err)
+		return fmt.Errorf("park run %s: %w", naming.RunName(run), err)
 	case head.State.Final() || !how.from(head) || len(rows) == 0:
 		return nil
 	}
@@ -49,7 +50,7 @@ func (t *Membership) park(ctx context.Context, run machine.RunID, deaths int, ho
 	select {
 	case err = <-answer:
 	case <-t.ctx.Done():
-		return fmt.Errorf("park run %s: %w", store.RunName(run), context.Cause(t.ctx))
+		return fmt.Errorf("park run %s: %w", naming.RunName(run), context.Cause(t.ctx))
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -57,7 +58,7 @@ func (t *Membership) park(ctx context.Context, run machine.RunID, deaths int, ho
 	case errors.Is(err, store.ErrStale):
 		return nil // another engine was faster
 	case err != nil:
-		return fmt.Errorf("park run %s: %w", store.RunName(run), err)
+		return fmt.Errorf("park run %s: %w", naming.RunName(run), err)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A takeoverScope says which runs may be taken over, and how.
@@ -153,7 +154,7 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 			n.backOff(l.Head.Run, alone)
 			continue
 		case err != nil:
-			return 0, fmt.Errorf("take over run %s: %w", store.RunName(l.Head.Run), err)
+			return 0, fmt.Errorf("take over run %s: %w", naming.RunName(l.Head.Run), err)
 		case a == nil: // the run is not taken over, or a row of it is in flight
 			continue
 		}
@@ -352,7 +353,7 @@ func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
 	switch {
 	case err != nil:
-		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
+		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
 	case head.Owner == t.Engine || head.State.Final():
 		return nil
 	}
@@ -362,17 +363,17 @@ func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
 		case err != nil:
 			return fmt.Errorf("fence engine %d: %w", head.Owner, err)
 		case !dead:
-			return fmt.Errorf("take over run %s: %w", store.RunName(run), call.ErrNotOwner)
+			return fmt.Errorf("take over run %s: %w", naming.RunName(run), call.ErrNotOwner)
 		}
 	}
 	known, err := n.cfg.Store.Suspects(ctx, t.Engine, []machine.RunID{run})
 	if err != nil {
-		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
+		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
 	}
 	deaths := known[run].Deaths
 	switch {
 	case known[run].Held:
-		return fmt.Errorf("take over run %s: another engine is about to: %w", store.RunName(run), call.ErrNotOwner)
+		return fmt.Errorf("take over run %s: another engine is about to: %w", naming.RunName(run), call.ErrNotOwner)
 	case deaths >= store.MaxDeaths:
 		return &journal.RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
 	}
@@ -383,12 +384,12 @@ func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
 	}
 	leave, err := enter(ctx)
 	if err != nil {
-		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
+		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
 	}
 	defer leave()
 	defer hands.LetGo(run)
 	if err := hands.Hold(ctx, run); err != nil {
-		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
+		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
 	}
 	story, err := n.shared.Fold(ctx, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{})
 	if err != nil {
@@ -411,7 +412,7 @@ func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("take over run %s: %w", store.RunName(run), err)
+		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
 	}
 	return nil
 }

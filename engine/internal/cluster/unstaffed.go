@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // AlertAgentMissing is the code of an alert of kind overdue, see engine.AlertAgentMissing.
@@ -83,7 +84,7 @@ func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 			return fmt.Errorf("list engines: %w", err)
 		}
 		a.Told = true
-		a.Transition.Alerts = append(a.Transition.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: store.CleanText(missingAgentsMessage(&a.Unstaffed, t.Engine, live))})
+		a.Transition.Alerts = append(a.Transition.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: naming.CleanText(missingAgentsMessage(&a.Unstaffed, t.Engine, live))})
 	}
 	if len(a.Records) == 0 && len(a.Transition.Alerts) == 0 && len(a.Transition.Consumed) == 0 {
 		return nil
@@ -143,7 +144,7 @@ func (t *Membership) settleUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 func (t *Membership) bystand(ctx context.Context, run machine.RunID) {
 	_, err := t.take(ctx, []machine.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 	if err != nil && ctx.Err() == nil && !overFor(err) {
-		t.n.shared.Outage.Failed(outage.Bystand, err, "run", store.RunName(run))
+		t.n.shared.Outage.Failed(outage.Bystand, err, "run", naming.RunName(run))
 	} else if err == nil {
 		t.n.shared.Outage.Worked(outage.Bystand, time.Time{})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // decide turns waiting events into one transition. Each event is decided on the state
@@ -304,7 +305,7 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	}
 	for _, c := range rec.Commands() {
 		if a, ok := c.(machine.Alert); ok {
-			t.Alerts = append(t.Alerts, store.Alert{Kind: a.Kind, Step: a.Step, Code: store.CleanText(a.Code), Message: store.CleanText(a.Message)})
+			t.Alerts = append(t.Alerts, store.Alert{Kind: a.Kind, Step: a.Step, Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)})
 		}
 	}
 }

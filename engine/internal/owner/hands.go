@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // PagesAhead is how many pages of runs are taken over at once: while one waits
@@ -243,7 +244,7 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 		defer sh.s.loads.Done()
 		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
 			// It stays suspect: one death more or less is no harm.
-			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", store.RunName(id), "error", err)
+			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
 		}
 	}()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -145,7 +146,7 @@ func (s *Scheduler) Messages(ctx context.Context, run machine.RunID, limit int) 
 	}
 	messages, err := s.n.cfg.Store.Messages(ctx, run, 0, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read the inbox of run %s: %w", store.RunName(run), err)
+		return nil, fmt.Errorf("read the inbox of run %s: %w", naming.RunName(run), err)
 	}
 	letters := make([]Message, len(messages))
 	for i, m := range messages {
@@ -342,8 +343,8 @@ func lateReply(run machine.RunID, wf *dsl.Workflow, state *machine.State, d *del
 	}
 	outcome, code, _ := call.OutcomeOf(d.Event)
 	return store.LateReply{
-		Run: run, Node: int32(d.Attempt.Node), Call: int32(d.Attempt.Call), Step: store.CleanText(step),
-		At: d.Arrived, Outcome: outcome, Code: store.CleanText(code), Data: d.data,
+		Run: run, Node: int32(d.Attempt.Node), Call: int32(d.Attempt.Call), Step: naming.CleanText(step),
+		At: d.Arrived, Outcome: outcome, Code: naming.CleanText(code), Data: d.data,
 	}
 }
 
@@ -359,7 +360,7 @@ func (n *Shared) KeepSurely(ctx context.Context, l store.LateReply) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		n.Outage.Failed(doingLate, err, "run", store.RunName(l.Run))
+		n.Outage.Failed(doingLate, err, "run", naming.RunName(l.Run))
 		if wait.For(ctx, pause) != nil {
 			return false
 		}
@@ -383,7 +384,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 			letters, err := s.Messages(ctx, id, InboxLimit)
 			if err != nil || len(letters) == 0 {
 				if err != nil && ctx.Err() == nil {
-					n.Outage.Failed(doingMail, err, "run", store.RunName(id))
+					n.Outage.Failed(doingMail, err, "run", naming.RunName(id))
 				}
 				return
 			}
@@ -402,7 +403,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 				ids = append(ids, l.ID)
 			}
 			if err := n.cfg.Store.Discard(ctx, id, ids); err != nil {
-				n.Outage.Failed(doingDiscard, err, "run", store.RunName(id))
+				n.Outage.Failed(doingDiscard, err, "run", naming.RunName(id))
 				return
 			}
 			n.Outage.Worked(doingDiscard, time.Time{})

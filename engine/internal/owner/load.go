@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 const doingLoad = "load a run"
@@ -77,7 +78,7 @@ type notes struct {
 func (n *Shared) loadState(ctx context.Context, run machine.RunID) (Story, error) {
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
 	if err != nil {
-		return Story{}, fmt.Errorf("load run %s: %w", store.RunName(run), err)
+		return Story{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)
 	}
 	story := Story{rows: rows}
 	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{}, story.notes.note)

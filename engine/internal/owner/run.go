@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -173,7 +174,7 @@ func (r *ownedRun) name() string {
 	if r.state != nil && r.state.Name() != "" {
 		return r.state.Name()
 	}
-	return store.RunName(r.id)
+	return naming.RunName(r.id)
 }
 
 func (r *ownedRun) adopting() bool { return r.commit != nil && r.commit.adopting }

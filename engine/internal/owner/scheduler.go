@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A Scheduler moves the runs that one membership of this engine owns (S8,
@@ -75,7 +76,7 @@ type Start struct {
 	Workflow  store.WorkflowID
 	Flow      *dsl.Workflow
 	Specs     map[string]invoke.AgentSpec
-	Names     store.Names
+	Names     naming.Names
 	Public    string          // the run's name
 	Submitted store.Submitted // set when landed
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A turn is the task that a shard works on now. Any goroutine may read it.
@@ -103,7 +103,7 @@ func (s *Scheduler) Stop() {
 			age, run := sh.turn.takes()
 			about := []any{"engine", s.engine, "busy", age.Round(time.Millisecond).String()}
 			if run != 0 {
-				about = append(about, "run", store.RunName(run))
+				about = append(about, "run", naming.RunName(run))
 			}
 			s.n.cfg.Logger.Error("a shard does not end and is left behind; its runs are free for other engines", about...)
 			sh.abandon()

@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -215,7 +216,7 @@ func (x *Unstaffed) slots() map[string]machine.Slot {
 		if !lacks {
 			why = "no engine has taken it that has agent " + strings.Join(missing, ", ") + " too"
 		}
-		slots[agent] = machine.Slot{Why: store.CleanText(why)}
+		slots[agent] = machine.Slot{Why: naming.CleanText(why)}
 	}
 	return slots
 }

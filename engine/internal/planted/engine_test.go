@@ -482,10 +482,10 @@ var engineFaults = []fault{
 	},
 	{
 		name: "run ids rise",
-		in:   "engine/store.(*RunIDSource).Next",
+		in:   "engine/store/naming.(*RunIDSource).Next",
 		old:  "if id <= s.last {",
 		new:  "if id < 0 {",
-		by:   catches("engine/store", "^TestRunIDsRise$"),
+		by:   catches("engine/store/naming", "^TestRunIDsRise$"),
 	},
 	{
 		name: "a run that may hold secrets needs a key",

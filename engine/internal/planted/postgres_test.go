@@ -117,8 +117,8 @@ var postgresFaults = []fault{
 	{
 		name: "one call cannot keep more of a run's log than the limit",
 		in:   "engine/store/postgres.newest",
-		old:  "if count[l.Run] <= store.MaxLogLines",
-		new:  "if count[l.Run] <= 2*store.MaxLogLines",
+		old:  "if count[l.Run] <= storekit.MaxLogLines",
+		new:  "if count[l.Run] <= 2*storekit.MaxLogLines",
 		by:   catches("engine/store/postgres", "^TestStore$/^logs$"),
 	},
 	{

@@ -7,6 +7,8 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // An alert is a recorded alert and whether it was pushed. The names of its run
@@ -45,7 +47,7 @@ func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 		l.At = s.now()
 	}
 	l.At, l.Data = micro(l.At), slices.Clone(l.Data)
-	l.Step, l.Outcome, l.Code = store.CleanText(l.Step), store.CleanText(l.Outcome), store.CleanText(l.Code)
+	l.Step, l.Outcome, l.Code = naming.CleanText(l.Step), naming.CleanText(l.Outcome), naming.CleanText(l.Code)
 	for _, old := range r.late {
 		if old.Node == l.Node && old.Call == l.Call && old.Outcome == l.Outcome {
 			return nil
@@ -90,9 +92,9 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 		}
 		s.logLines++
 		l.ID, l.At = s.logLines, micro(l.At)
-		l.Step, l.Level, l.Message = store.CleanText(l.Step), store.CleanText(l.Level), store.CleanText(l.Message)
+		l.Step, l.Level, l.Message = naming.CleanText(l.Step), naming.CleanText(l.Level), naming.CleanText(l.Message)
 		r.logs = append(r.logs, l)
-		if n := len(r.logs) - store.MaxLogLines; n > 0 {
+		if n := len(r.logs) - storekit.MaxLogLines; n > 0 {
 			r.logs = slices.Delete(r.logs, 0, n)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -40,7 +41,7 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 		m.At = s.now()
 	}
 	s.messages++
-	m.ID, m.At, m.By, m.Data = s.messages, micro(m.At), store.CleanText(m.By), slices.Clone(m.Data)
+	m.ID, m.At, m.By, m.Data = s.messages, micro(m.At), naming.CleanText(m.By), slices.Clone(m.Data)
 	s.inbox[m.Run] = append(s.inbox[m.Run], m)
 	s.hintLocked()
 	return m.ID, nil

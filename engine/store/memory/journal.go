@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -144,7 +145,7 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 		if _, ok := s.flowLocked(t.Workflow); !ok {
 			return fmt.Errorf("memory: run %d: no such workflow: %d", t.Run, t.Workflow)
 		}
-		r = &run{head: store.Head{Run: t.Run, Name: store.RunName(t.Run), Workflow: t.Workflow, CreatedAt: micro(t.At)}}
+		r = &run{head: store.Head{Run: t.Run, Name: naming.RunName(t.Run), Workflow: t.Workflow, CreatedAt: micro(t.At)}}
 		s.addLocked(r)
 	}
 	s.addRowLocked(r, token, t)
@@ -174,11 +175,11 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 		s.queueLocked(r)
 	}
 	for _, n := range t.NewNodes {
-		n.Name = store.CleanText(n.Name)
+		n.Name = naming.CleanText(n.Name)
 		r.nodes = append(r.nodes, n)
 	}
 	for _, a := range t.Alerts {
-		a = store.Alert{Kind: store.CleanText(a.Kind), Step: store.CleanText(a.Step), Code: store.CleanText(a.Code), Message: store.CleanText(a.Message)}
+		a = store.Alert{Kind: naming.CleanText(a.Kind), Step: naming.CleanText(a.Step), Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)}
 		s.alertLocked(t.Run, store.AlertRow{Alert: a, At: micro(t.At)})
 	}
 	s.consumeLocked(t.Run, t.Consumed)

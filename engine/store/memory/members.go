@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A membership keeps who is alive, and who may make a pass.
@@ -27,7 +28,7 @@ func (s *membership) Join(ctx context.Context, address string, lease time.Durati
 	defer s.mu.Unlock()
 	s.engines++
 	now := s.now()
-	m := &member{address: store.CleanText(address), joined: now, lease: now.Add(lease), fence: make(map[int]bool, writers)}
+	m := &member{address: naming.CleanText(address), joined: now, lease: now.Add(lease), fence: make(map[int]bool, writers)}
 	for n := range writers {
 		m.fence[n] = true
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -72,7 +73,7 @@ func (s *finder) runRowLocked(r *run) store.RunRow {
 func (s *finder) namedRunLocked(name string) []store.RunRow {
 	id, ok := s.names[name]
 	if !ok {
-		id, _ = store.ParseRunID(name)
+		id, _ = naming.ParseRunID(name)
 	}
 	if r := s.runs[id]; r != nil {
 		return []store.RunRow{s.runRowLocked(r)}

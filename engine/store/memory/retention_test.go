@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -33,7 +34,7 @@ func TestRetain(t *testing.T) {
 		t.Helper()
 		sub, err := storetest.Submit(ctx, w, store.Transition{
 			Run: run, At: at, Workflow: ids["w"], State: state, Owner: &id, NextCheck: store.Never, Data: []byte("0"), Alerts: []store.Alert{{Kind: "parked"}},
-		}, store.Names{Name: fmt.Sprint("n", names), Workflow: "w", Key: fmt.Sprint("k", names)})
+		}, naming.Names{Name: fmt.Sprint("n", names), Workflow: "w", Key: fmt.Sprint("k", names)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,11 +6,12 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // newAlone returns a commit of one submission, as it is when a batch could not
 // say what is in the submission's way.
-func newAlone(t *testing.T, b *bench, run machine.RunID, n store.Names) *commit {
+func newAlone(t *testing.T, b *bench, run machine.RunID, n naming.Names) *commit {
 	t.Helper()
 	w, ok := b.w.(*Writer)
 	if !ok {
@@ -29,7 +30,7 @@ func TestSubmissionAloneLandsOnce(t *testing.T) {
 			b := newBench(t, through)
 			lost := 0
 			p.loseNext(landed, func() { lost++ })
-			c := newAlone(t, b, 1, store.Names{Workflow: "w", Name: "one", Key: "k"})
+			c := newAlone(t, b, 1, naming.Names{Workflow: "w", Name: "one", Key: "k"})
 			if err := c.alone(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +60,7 @@ func TestSubmissionAloneOfADeadEngine(t *testing.T) {
 					}
 				}
 			})
-			c := newAlone(t, b, 1, store.Names{Workflow: "w", Name: "one"})
+			c := newAlone(t, b, 1, naming.Names{Workflow: "w", Name: "one"})
 			if err := c.alone(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +78,7 @@ func TestSubmissionAloneOfATakenID(t *testing.T) {
 	if err := b.commit(t.Context(), b.create(1)); err != nil {
 		t.Fatal(err)
 	}
-	for name, n := range map[string]store.Names{"without names": {Workflow: "w"}, "with a name": {Workflow: "w", Name: "one"}} {
+	for name, n := range map[string]naming.Names{"without names": {Workflow: "w"}, "with a name": {Workflow: "w", Name: "one"}} {
 		c := newAlone(t, b, 1, n)
 		if err := c.alone(t.Context(), 0); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -108,14 +110,14 @@ func dbName(t *testing.T, dsn string) string {
 // ask.
 func TestExamine(t *testing.T) {
 	dsn := migrated(t)
-	levels := func(s *Store) map[string]store.Finding {
+	levels := func(s *Store) map[string]health.Finding {
 		found, err := s.Examine(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		out := make(map[string]store.Finding)
+		out := make(map[string]health.Finding)
 		for _, f := range found {
-			if f.Level != store.FindingOK && f.Hint == "" || f.Message == "" {
+			if f.Level != health.OK && f.Hint == "" || f.Message == "" {
 				t.Errorf("%+v: want a message, and a hint where it is not good", f)
 			}
 			out[f.Name] = f
@@ -124,7 +126,7 @@ func TestExamine(t *testing.T) {
 	}
 	for name, who := range map[string]string{"superuser": dsn, "plain user": plain(t, dsn)} {
 		for n, f := range levels(open(t, who)) {
-			if f.Level != store.FindingOK {
+			if f.Level != health.OK {
 				t.Errorf("%s: %s: %+v, want it good", name, n, f)
 			}
 		}
@@ -132,7 +134,7 @@ func TestExamine(t *testing.T) {
 	must(t, raw(t, dsn), fmt.Sprintf(`ALTER DATABASE %q SET synchronous_commit = off`, dbName(t, dsn)))
 	must(t, raw(t, dsn), fmt.Sprintf(`ALTER DATABASE %q SET default_transaction_read_only = on`, dbName(t, dsn)))
 	got := levels(open(t, dsn))
-	if got["synchronous_commit"].Level != store.FindingWarning || got["writes"].Level != store.FindingError {
+	if got["synchronous_commit"].Level != health.Warning || got["writes"].Level != health.Error {
 		t.Errorf("findings = %+v, want synchronous_commit and writes among them", got)
 	}
 }
@@ -142,24 +144,24 @@ func TestConditions(t *testing.T) {
 	good := condition{version: "15.1", number: 150001, sync: "on", fsync: true, fullPages: true, most: 97, used: 10}
 	for name, c := range map[string]struct {
 		spoil func(*condition)
-		want  store.Severity
+		want  health.Severity
 	}{
-		"server":             {func(c *condition) { c.number = 130012 }, store.FindingError},
-		"writes":             {func(c *condition) { c.standby = true }, store.FindingError},
-		"synchronous_commit": {func(c *condition) { c.sync = "local" }, store.FindingWarning},
-		"fsync":              {func(c *condition) { c.fsync = false }, store.FindingError},
-		"clock":              {func(c *condition) { c.offset = -time.Hour }, store.FindingWarning},
-		"connections":        {func(c *condition) { c.used = 80 }, store.FindingWarning},
-		"vacuum":             {func(c *condition) { c.xmin = 1e9 }, store.FindingWarning},
+		"server":             {func(c *condition) { c.number = 130012 }, health.Error},
+		"writes":             {func(c *condition) { c.standby = true }, health.Error},
+		"synchronous_commit": {func(c *condition) { c.sync = "local" }, health.Warning},
+		"fsync":              {func(c *condition) { c.fsync = false }, health.Error},
+		"clock":              {func(c *condition) { c.offset = -time.Hour }, health.Warning},
+		"connections":        {func(c *condition) { c.used = 80 }, health.Warning},
+		"vacuum":             {func(c *condition) { c.xmin = 1e9 }, health.Warning},
 	} {
 		bad := good
 		c.spoil(&bad)
 		for i, f := range bad.findings() {
-			want := store.FindingOK
+			want := health.OK
 			if f.Name == name {
 				want = c.want
 			}
-			if f.Level != want || good.findings()[i].Level != store.FindingOK {
+			if f.Level != want || good.findings()[i].Level != health.OK {
 				t.Errorf("%s: %+v, want level %d", name, f, want)
 			}
 		}
@@ -185,7 +187,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	for name, try := range map[string]func() error{
 		"commit": func() error { return b.commit(soon(), next) },
-		"submit": func() error { _, err := storetest.Submit(soon(), b.w, b.create(8), store.Names{}); return err },
+		"submit": func() error { _, err := storetest.Submit(soon(), b.w, b.create(8), naming.Names{}); return err },
 		"tick":   func() error { _, err := b.Tick(t.Context(), b.id, time.Hour, 1); return err },
 	} {
 		if err := try(); err == nil || !strings.Contains(err.Error(), "takes no writes") {
@@ -261,7 +263,7 @@ func TestIdentityNotPermitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range found {
-		if f.Name == "failover" && f.Level != store.FindingWarning {
+		if f.Name == "failover" && f.Level != health.Warning {
 			t.Errorf("%+v, want a warning", f)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -156,15 +157,15 @@ func (b *batch) add(t *store.Transition) {
 		b.nodeRun.int8(int64(t.Run))
 		b.node.int4(n.Node)
 		b.nodeStep.int4(n.Step)
-		b.nodeName.text(store.CleanText(n.Name))
+		b.nodeName.text(naming.CleanText(n.Name))
 	}
 	for i, a := range t.Alerts {
 		b.alertRun.int8(int64(t.Run))
 		b.alertN.int4(int32(i))
-		b.kind.text(store.CleanText(a.Kind))
-		b.alertStep.text(store.CleanText(a.Step))
-		b.code.text(store.CleanText(a.Code))
-		b.message.text(store.CleanText(a.Message))
+		b.kind.text(naming.CleanText(a.Kind))
+		b.alertStep.text(naming.CleanText(a.Step))
+		b.code.text(naming.CleanText(a.Code))
+		b.message.text(naming.CleanText(a.Message))
 	}
 	for _, id := range t.Consumed {
 		b.consumedRun.int8(int64(t.Run))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // BenchmarkSteps commits runs of five steps with 100 bytes each, a batch of
@@ -70,7 +71,7 @@ func benchSteps(b *testing.B, size int, keyed bool) {
 		case 0:
 			t.Workflow, t.State, t.Owner, t.NextCheck, t.Steps = flows["w"], machine.RunRunning, &id, now.Add(time.Minute), []store.StepRow{running(0)}
 			if named {
-				n := store.Names{Workflow: "w"}
+				n := naming.Names{Workflow: "w"}
 				if keyed {
 					n.Key = "order-" + strconv.FormatInt(int64(f.run), 10)
 				}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -42,7 +44,7 @@ BEGIN INSERT INTO public.seen VALUES (current_setting('synchronous_commit')); RE
 	if err := b.commit(t.Context(), b.create(1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := storetest.Submit(t.Context(), b.w, b.create(2), store.Names{Workflow: "w", Name: "o-2"}); err != nil {
+	if _, err := storetest.Submit(t.Context(), b.w, b.create(2), naming.Names{Workflow: "w", Name: "o-2"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Post(t.Context(), store.Message{Run: machine.RunID(1), Kind: store.MessageVerb, Data: []byte("x")}); err != nil {
@@ -74,7 +76,7 @@ BEGIN INSERT INTO public.seen VALUES (current_setting('synchronous_commit')); RE
 	}
 	said := false
 	for _, f := range found {
-		said = said || f.Name == "synchronous_commit" && f.Level != store.FindingOK && strings.Contains(f.Message, setting)
+		said = said || f.Name == "synchronous_commit" && f.Level != health.OK && strings.Contains(f.Message, setting)
 	}
 	if said != weak {
 		t.Errorf("the examination speaks of it: %t, want %t: %+v", said, weak, found)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 const (
@@ -53,8 +55,8 @@ func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	at := sql.NullTime{Time: l.At.Truncate(time.Microsecond), Valid: !l.At.IsZero()}
 	a := l.Alert()
 	var known bool
-	err := s.db.QueryRowContext(ctx, lateKeep, int64(l.Run), int64(l.Node), int64(l.Call), store.CleanText(l.Outcome), at,
-		store.CleanText(l.Step), store.CleanText(l.Code), l.Data, a.Kind, a.Step, a.Code, a.Message).Scan(&known)
+	err := s.db.QueryRowContext(ctx, lateKeep, int64(l.Run), int64(l.Node), int64(l.Call), naming.CleanText(l.Outcome), at,
+		naming.CleanText(l.Step), naming.CleanText(l.Code), l.Data, a.Kind, a.Step, a.Code, a.Message).Scan(&known)
 	if err != nil {
 		return wrap("keep a late answer", err)
 	}
@@ -110,16 +112,16 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 		} else {
 			at.time(l.At)
 		}
-		step.text(store.CleanText(l.Step))
+		step.text(naming.CleanText(l.Step))
 		attempt.int4(int32(l.Attempt))
-		level.text(store.CleanText(l.Level))
-		message.text(store.CleanText(l.Message))
+		level.text(naming.CleanText(l.Level))
+		message.text(naming.CleanText(l.Message))
 	}
 	tx, err := s.begin(ctx) // what runs in a transaction the pool does not silently send again
 	if err != nil {
 		return wrap("keep logs", err)
 	}
-	if _, err := tx.ExecContext(ctx, logKeep, run.bytes(), at.bytes(), step.bytes(), attempt.bytes(), level.bytes(), message.bytes(), store.MaxLogLines); err != nil {
+	if _, err := tx.ExecContext(ctx, logKeep, run.bytes(), at.bytes(), step.bytes(), attempt.bytes(), level.bytes(), message.bytes(), storekit.MaxLogLines); err != nil {
 		return wrap("keep logs", rolledBack(tx, err))
 	}
 	if err := tx.Commit(); err != nil {
@@ -130,7 +132,7 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 
 // newest returns the lines without those that would be removed at once, in order.
 func newest(lines []store.LogLine) []store.LogLine {
-	if len(lines) <= store.MaxLogLines {
+	if len(lines) <= storekit.MaxLogLines {
 		return lines
 	}
 	count := make(map[machine.RunID]int)
@@ -139,7 +141,7 @@ func newest(lines []store.LogLine) []store.LogLine {
 	}
 	var out []store.LogLine
 	for _, l := range lines {
-		if count[l.Run] <= store.MaxLogLines {
+		if count[l.Run] <= storekit.MaxLogLines {
 			out = append(out, l)
 		}
 		count[l.Run]--

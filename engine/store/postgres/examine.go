@@ -7,7 +7,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
 )
 
 // serverCondition is one row. Of other users' sessions a plain user sees no
@@ -49,7 +49,7 @@ const (
 type examiner struct{ *access }
 
 // Examine looks at what of the database is thin or wrong for engines.
-func (s *examiner) Examine(ctx context.Context) ([]store.Finding, error) {
+func (s *examiner) Examine(ctx context.Context) ([]health.Finding, error) {
 	var (
 		c    condition
 		at   time.Time
@@ -71,74 +71,74 @@ func (s *examiner) Examine(ctx context.Context) ([]store.Finding, error) {
 }
 
 // findings are those about how the store stands to its database.
-func (s *examiner) findings(have int64) []store.Finding {
-	f := func(name string, bad store.Severity, hint, format string, args ...any) store.Finding {
-		return store.Finding{Name: name, Level: bad, Message: fmt.Sprintf(format, args...), Hint: hint}
+func (s *examiner) findings(have int64) []health.Finding {
+	f := func(name string, bad health.Severity, hint, format string, args ...any) health.Finding {
+		return health.Finding{Name: name, Level: bad, Message: fmt.Sprintf(format, args...), Hint: hint}
 	}
-	var out []store.Finding
+	var out []health.Finding
 	mode := s.source.cfg.SSLMode
 	switch {
 	case local(s.source.cfg):
-		out = append(out, f("sslmode", store.FindingOK, "", "The database is on this machine (sslmode %s).", mode))
+		out = append(out, f("sslmode", health.OK, "", "The database is on this machine (sslmode %s).", mode))
 	case mode == pq.SSLModeVerifyFull || mode == pq.SSLModeVerifyCA:
-		out = append(out, f("sslmode", store.FindingOK, "", "The connection is encrypted and the server verified (sslmode %s).", mode))
+		out = append(out, f("sslmode", health.OK, "", "The connection is encrypted and the server verified (sslmode %s).", mode))
 	default:
-		out = append(out, f("sslmode", store.FindingWarning, "Use sslmode=verify-full.", "sslmode %s does not verify who answers.", mode))
+		out = append(out, f("sslmode", health.Warning, "Use sslmode=verify-full.", "sslmode %s does not verify who answers.", mode))
 	}
 	if have == schemaVersion {
-		out = append(out, f("schema", store.FindingOK, "", "The schema has version %d.", have))
+		out = append(out, f("schema", health.OK, "", "The schema has version %d.", have))
 	} else {
-		out = append(out, f("schema", store.FindingError, "Run engine db migrate, or use the engine that fits.", "The schema has version %d, this engine wants %d.", have, schemaVersion))
+		out = append(out, f("schema", health.Error, "Run engine db migrate, or use the engine that fits.", "The schema has version %d, this engine wants %d.", have, schemaVersion))
 	}
 	if s.pooled.Load() {
-		out = append(out, f("pooler", store.FindingWarning, "Let engines connect to the server, or through a pooler in session mode.",
+		out = append(out, f("pooler", health.Warning, "Let engines connect to the server, or through a pooler in session mode.",
 			"A pooler in transaction mode stands before the server: engines look for work by themselves, and commits cost more."))
 	} else {
-		out = append(out, f("pooler", store.FindingOK, "", "No pooler in transaction mode stands before the server."))
+		out = append(out, f("pooler", health.OK, "", "No pooler in transaction mode stands before the server."))
 	}
 	why, lost := s.lineage.disabled(), s.lineage.err()
 	switch {
 	case lost != nil:
-		out = append(out, f("failover", store.FindingError, "", "%v", lost))
+		out = append(out, f("failover", health.Error, "", "%v", lost))
 	case why != nil:
-		out = append(out, f("failover", store.FindingWarning, "Let the database's user execute pg_current_wal_lsn, pg_walfile_name and pg_control_system.",
+		out = append(out, f("failover", health.Warning, "Let the database's user execute pg_current_wal_lsn, pg_walfile_name and pg_control_system.",
 			"Whether a failover lost history cannot be told here: %v.", why))
 	default:
-		out = append(out, f("failover", store.FindingOK, "", "A failover that loses history would be noticed."))
+		out = append(out, f("failover", health.OK, "", "A failover that loses history would be noticed."))
 	}
 	return out
 }
 
 // findings are those about the server itself.
-func (c condition) findings() []store.Finding {
-	var out []store.Finding
-	say := func(name string, bad bool, level store.Severity, hint, good, wrong string) {
+func (c condition) findings() []health.Finding {
+	var out []health.Finding
+	say := func(name string, bad bool, level health.Severity, hint, good, wrong string) {
 		if bad {
-			out = append(out, store.Finding{Name: name, Level: level, Message: wrong, Hint: hint})
+			out = append(out, health.Finding{Name: name, Level: level, Message: wrong, Hint: hint})
 		} else {
-			out = append(out, store.Finding{Name: name, Message: good})
+			out = append(out, health.Finding{Name: name, Message: good})
 		}
 	}
-	say("server", c.number < oldestServer, store.FindingError, "Use PostgreSQL 14 or later.",
+	say("server", c.number < oldestServer, health.Error, "Use PostgreSQL 14 or later.",
 		fmt.Sprintf("PostgreSQL %s.", c.version), fmt.Sprintf("PostgreSQL %s is too old.", c.version))
-	say("writes", c.standby || c.readOnly, store.FindingError, "Let the DSN lead to the primary, and reset default_transaction_read_only.",
+	say("writes", c.standby || c.readOnly, health.Error, "Let the DSN lead to the primary, and reset default_transaction_read_only.",
 		"The database takes writes.", "The database takes no writes: it is a standby, or default_transaction_read_only is set.")
-	say("synchronous_commit", c.sync == "off" || c.sync == "local", store.FindingWarning, "Set synchronous_commit = on for the database.",
+	say("synchronous_commit", c.sync == "off" || c.sync == "local", health.Warning, "Set synchronous_commit = on for the database.",
 		fmt.Sprintf("Commits wait until they are durable (synchronous_commit %s).", c.sync),
 		fmt.Sprintf("The database's synchronous_commit is %s; engines turn it on for themselves, others may not.", c.sync))
-	say("fsync", !c.fsync || !c.fullPages, store.FindingError, "Set fsync = on and full_page_writes = on.",
+	say("fsync", !c.fsync || !c.fullPages, health.Error, "Set fsync = on and full_page_writes = on.",
 		"What is written reaches the disk.", "fsync or full_page_writes is off: a crash of the machine can destroy the database.")
 	off := c.offset.Abs()
-	say("clock", off > maxOffset, store.FindingWarning, "Synchronise the clocks. Engines go by the database's clock, agents by their own.",
+	say("clock", off > maxOffset, health.Warning, "Synchronise the clocks. Engines go by the database's clock, agents by their own.",
 		fmt.Sprintf("The database's clock and this machine's differ by %s.", off.Round(time.Millisecond)),
 		fmt.Sprintf("The database's clock and this machine's differ by %s.", off.Round(time.Millisecond)))
-	level := store.FindingWarning
+	level := health.Warning
 	if c.used >= c.most {
-		level = store.FindingError
+		level = health.Error
 	}
 	say("connections", c.used*5 > c.most*4, level, "Raise max_connections, or let fewer clients connect.",
 		fmt.Sprintf("%d of %d connections are in use.", c.used, c.most), fmt.Sprintf("%d of %d connections are in use.", c.used, c.most))
-	say("vacuum", c.oldest > maxTransaction || c.xmin > maxXmin, store.FindingWarning, "End what holds it: see pg_stat_activity, pg_replication_slots and pg_prepared_xacts.",
+	say("vacuum", c.oldest > maxTransaction || c.xmin > maxXmin, health.Warning, "End what holds it: see pg_stat_activity, pg_replication_slots and pg_prepared_xacts.",
 		fmt.Sprintf("Dead rows can be removed: the oldest transaction began %s ago.", c.oldest.Round(time.Second)),
 		fmt.Sprintf("Dead rows pile up: the oldest transaction began %s ago, and the oldest snapshot is %d transactions old.", c.oldest.Round(time.Second), c.xmin))
 	return out

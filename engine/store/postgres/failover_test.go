@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/pgtest"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -98,7 +99,7 @@ func TestSynchronousFailover(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	err = b.commit(ctx, store.Transition{Run: 2, Seq: 1, At: at, Data: []byte("1")})
-	var wrong *store.WrongServerError
+	var wrong *WrongServerError
 	if !errors.As(err, &wrong) || wrong.Seen != 2 || wrong.Have != 1 {
 		t.Errorf("commit on the former primary: err = %v, want *WrongServerError", err)
 	}
@@ -146,7 +147,7 @@ func TestAsynchronousFailover(t *testing.T) {
 			for name, try := range map[string]func() error{
 				"tick":   func() error { _, err := b.Tick(t.Context(), b.id, time.Hour, 1); return err },
 				"join":   func() error { _, err := b.Join(t.Context(), "x", time.Hour, 1); return err },
-				"submit": func() error { _, err := storetest.Submit(t.Context(), b.w, b.create(9), store.Names{}); return err },
+				"submit": func() error { _, err := storetest.Submit(t.Context(), b.w, b.create(9), naming.Names{}); return err },
 				"post": func() error {
 					_, err := b.Post(t.Context(), store.Message{Run: 1, Kind: store.MessageVerb})
 					return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 func (b *bench) writer(t *testing.T) *Writer {
@@ -66,7 +67,7 @@ func TestEveryFormWaitsForTheFence(t *testing.T) {
 	for name, form := range forms {
 		run++
 		tr := b.create(run)
-		tr.Names = &store.Names{Workflow: "w", Key: name}
+		tr.Names = &naming.Names{Workflow: "w", Key: name}
 		tx, err := db.BeginTx(context.WithoutCancel(t.Context()), nil) // the old server process
 		if err != nil {
 			t.Fatal(err)

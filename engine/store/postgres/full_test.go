@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/pgtest"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // T6: the volume of a real server runs full, first under its tables, then under its
@@ -55,7 +56,7 @@ func TestVolumeFull(t *testing.T) {
 		for range 20 {
 			run++
 			n := b.create(run)
-			n.Data, n.Names = data, &store.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)}
+			n.Data, n.Names = data, &naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)}
 			out = append(out, n)
 		}
 		return out

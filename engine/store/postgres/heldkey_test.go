@@ -8,13 +8,14 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // succeed submits a run under a key and ends it with success.
 func (b *bench) succeed(t *testing.T, run machine.RunID, key string) {
 	t.Helper()
-	if _, err := storetest.Submit(t.Context(), b.w, b.create(run), store.Names{Workflow: "w", Key: key}); err != nil {
+	if _, err := storetest.Submit(t.Context(), b.w, b.create(run), naming.Names{Workflow: "w", Key: key}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.commit(t.Context(), store.Transition{Run: run, Seq: 1, At: at, State: machine.RunSucceeded, NextCheck: store.Never, Data: []byte("1")}); err != nil {
@@ -39,7 +40,7 @@ func TestHeldKeysCostFewQuestions(t *testing.T) {
 			if i%2 == 0 {
 				key = fmt.Sprint("held-", i/2)
 			}
-			c.Names = &store.Names{Workflow: "w", Key: key}
+			c.Names = &naming.Names{Workflow: "w", Key: key}
 			batch = append(batch, c)
 		}
 		p.mu.Lock()
@@ -83,7 +84,7 @@ func TestSubmissionAloneFindsAHeldKey(t *testing.T) {
 		t.Fatalf("writer = %T", b.w)
 	}
 	second := b.create(2)
-	second.Names = &store.Names{Workflow: "w", Key: "k"}
+	second.Names = &naming.Names{Workflow: "w", Key: "k"}
 	c := commit{w: w, items: []store.Transition{second}, out: make([]store.Outcome, 1)}
 	if err := c.alone(t.Context(), 0); err != nil {
 		t.Fatal(err)

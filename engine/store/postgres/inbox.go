@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 const (
@@ -50,7 +51,7 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, err
 	var id int64
 	err := s.once(ctx, "post a message", func(tx *sql.Tx) (string, error) {
 		var xid string
-		err := tx.QueryRowContext(ctx, messagePost, int64(m.Run), at, int64(m.Kind), store.CleanText(m.By), m.Dedup, m.Data).Scan(&id, &xid)
+		err := tx.QueryRowContext(ctx, messagePost, int64(m.Run), at, int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data).Scan(&id, &xid)
 		if noRows(err) {
 			return "", store.ErrNotFound
 		}

@@ -6,8 +6,6 @@ import (
 
 	"github.com/lib/pq"
 	"github.com/lib/pq/pqerror"
-
-	"github.com/saga-engine/engine/engine/store"
 )
 
 // A verdict says what an error means for the transitions that were sent.
@@ -47,7 +45,7 @@ func judge(err error) verdict {
 
 // temporary reports whether a connection that failed is worth another attempt.
 func temporary(err error) bool {
-	var wrong *store.WrongServerError
+	var wrong *WrongServerError
 	v := judge(err)
 	return !errors.As(err, &wrong) && (v == unknown || v == later)
 }

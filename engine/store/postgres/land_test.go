@@ -16,6 +16,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // S54: a batch of submissions with names and keys beside other transitions is one
@@ -28,7 +29,7 @@ func TestBatchIsOneStatement(t *testing.T) {
 	named := func(name, key string) store.Transition {
 		run++
 		c := b.create(run)
-		c.Names = &store.Names{Name: name, Workflow: "w", Key: key}
+		c.Names = &naming.Names{Name: name, Workflow: "w", Key: key}
 		return c
 	}
 	answers := func() int {
@@ -90,7 +91,7 @@ func TestStressBatches(t *testing.T) {
 	dsn := migrated(t)
 	db := raw(t, dsn)
 	type tale struct {
-		names store.Names
+		names naming.Names
 		run   machine.RunID // landed, or 0
 		told  machine.RunID // of this one instead
 	}
@@ -117,7 +118,7 @@ func TestStressBatches(t *testing.T) {
 				for range 1 + rnd.IntN(12) {
 					run++
 					c := b.create(run)
-					c.Names = &store.Names{Name: fmt.Sprintf("n-%d-%d", round/3, rnd.IntN(names)), Workflow: "w"}
+					c.Names = &naming.Names{Name: fmt.Sprintf("n-%d-%d", round/3, rnd.IntN(names)), Workflow: "w"}
 					if rnd.IntN(2) == 0 {
 						c.Names.Key = fmt.Sprint("k", rnd.IntN(keys))
 					}
@@ -171,7 +172,7 @@ func TestStressBatches(t *testing.T) {
 	})
 	wg.Wait()
 
-	landed := make(map[machine.RunID]store.Names)
+	landed := make(map[machine.RunID]naming.Names)
 	byName := make(map[string]machine.RunID)
 	told := 0
 	for _, x := range tales {
@@ -246,8 +247,8 @@ func TestOneRowIsRefused(t *testing.T) {
 			for run := machine.RunID(1); run <= 20; run++ {
 				batch = append(batch, b.create(run))
 			}
-			batch[6].Names = &store.Names{Name: "n", Workflow: "w", Key: "k"}
-			batch[7].Names = &store.Names{Name: "n-2", Workflow: "w", Key: "k-2"}
+			batch[6].Names = &naming.Names{Name: "n", Workflow: "w", Key: "k"}
+			batch[7].Names = &naming.Names{Name: "n-2", Workflow: "w", Key: "k-2"}
 			spoil(t, db, code, "NEW.run_id = 7")
 			check := func(batch []store.Transition) {
 				t.Helper()
@@ -287,7 +288,7 @@ func TestRefusedAfterItLanded(t *testing.T) {
 	b := newBench(t, through)
 	db := raw(t, dsn)
 	named := b.create(2)
-	named.Names = &store.Names{Name: "n", Workflow: "w", Key: "k"}
+	named.Names = &naming.Names{Name: "n", Workflow: "w", Key: "k"}
 	batch := []store.Transition{b.create(1), named, b.create(3)}
 	p.loseNext(true, func() { spoil(t, db, "P0001", "NEW.run_id < 3") })
 	out, err := b.w.Commit(t.Context(), batch)
@@ -324,7 +325,7 @@ func TestServerTakesNothing(t *testing.T) {
 			must(t, db, `CREATE TABLE public.full AS SELECT 1`)
 			spoil(t, db, code, "EXISTS (SELECT FROM public.full)")
 			batch := []store.Transition{b.create(1), b.create(2), b.create(3)}
-			batch[1].Names = &store.Names{Name: "n", Workflow: "w", Key: "k"}
+			batch[1].Names = &naming.Names{Name: "n", Workflow: "w", Key: "k"}
 			type answer struct {
 				out []store.Outcome
 				err error

@@ -169,7 +169,7 @@ func (l *lineage) ticked(line, at int64) bool {
 
 // see compares a server with what is known, and returns the timeline to
 // remember the connection by. present tells whether a row stands in the journal
-// there. Returns *store.WrongServerError, *store.LossError.
+// there. Returns *postgres.WrongServerError, *store.LossError.
 func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, error) {
 	l.mu.Lock()
 	if l.system == 0 && !id.standby {
@@ -199,11 +199,11 @@ func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, err
 	defer l.mu.Unlock()
 	switch {
 	case l.system != 0 && id.system != l.system:
-		return 0, &store.WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it is another database cluster than before"}
+		return 0, &WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it is another database cluster than before"}
 	case id.standby:
 		return l.line, nil // it takes no writes
 	case id.line < l.line:
-		return 0, &store.WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it was the primary until another one was promoted"}
+		return 0, &WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it was the primary until another one was promoted"}
 	case id.line == l.line && id.back:
 		l.lost = &store.LossError{Store: "postgres", From: l.line, To: id.line, Known: lsn(l.known), Switch: lsn(id.at)}
 		l.known = id.at
@@ -264,7 +264,7 @@ type connector struct {
 	s *access
 }
 
-// Connect connects and looks at the server. Returns *store.WrongServerError.
+// Connect connects and looks at the server. Returns *postgres.WrongServerError.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	inner, err := c.Connector.Connect(ctx)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestLineage(t *testing.T) {
 				t.Fatal("a row of the only server counts for nothing")
 			}
 			line, err := l.see(tc.reached, present(tc.there))
-			var wrong *store.WrongServerError
+			var wrong *WrongServerError
 			if errors.As(err, &wrong) != tc.wrong || err != nil && !tc.wrong || line != tc.line {
 				t.Errorf("see = timeline %d, err = %v, want %d, wrong server = %v", line, err, tc.line, tc.wrong)
 			}
@@ -78,7 +78,7 @@ func TestFormerPrimary(t *testing.T) {
 	if !l.stale(1) || l.stale(2) {
 		t.Errorf("stale: timeline 1 = %v, 2 = %v, want the former only", l.stale(1), l.stale(2))
 	}
-	var wrong *store.WrongServerError
+	var wrong *WrongServerError
 	if _, err := l.see(identity{system: 7, line: 1, at: 200}, present(true)); !errors.As(err, &wrong) {
 		t.Errorf("the former primary: err = %v, want *WrongServerError", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -34,7 +35,7 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 		return 0, err
 	}
 	var id store.EngineID
-	err := s.db.QueryRowContext(ctx, memberJoin, store.CleanText(address), lease.Seconds(), writers).Scan(&id)
+	err := s.db.QueryRowContext(ctx, memberJoin, naming.CleanText(address), lease.Seconds(), writers).Scan(&id)
 	if err != nil {
 		return 0, wrap("join", err)
 	}
@@ -77,7 +78,7 @@ UNION ALL SELECT 'log', (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8, 
 
 // Tick renews the lease and returns what needs attention. Returns ErrLapsed,
 // also after the server was replaced by another that has all that was
-// confirmed; *store.LossError if it has not, *store.WrongServerError.
+// confirmed; *store.LossError if it has not, *postgres.WrongServerError.
 func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.lineage.err(); err != nil {
 		return store.Tick{}, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/pgtest"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -225,7 +226,7 @@ func TestKilledBackend(t *testing.T) {
 			return err
 		},
 		"submit": func(ctx context.Context) error {
-			sub, err := storetest.Submit(ctx, w, create, store.Names{Name: "n", Workflow: "w", Key: "k"})
+			sub, err := storetest.Submit(ctx, w, create, naming.Names{Name: "n", Workflow: "w", Key: "k"})
 			if err == nil && sub.Exists {
 				err = errors.New("reported as an earlier run")
 			}

@@ -16,6 +16,8 @@ import (
 	"github.com/saga-engine/engine/engine/internal/pgtest"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -308,7 +310,7 @@ func TestPooler(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range found {
-		if f.Name == "pooler" && f.Level != store.FindingWarning {
+		if f.Name == "pooler" && f.Level != health.Warning {
 			t.Errorf("%+v, want a warning", f)
 		}
 	}
@@ -320,7 +322,7 @@ func TestPooler(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				run := machine.RunID(1 + n*100 + i)
-				if _, err := storetest.Submit(t.Context(), b.w, b.create(run), store.Names{}); err != nil {
+				if _, err := storetest.Submit(t.Context(), b.w, b.create(run), naming.Names{}); err != nil {
 					t.Errorf("submit: %v", err)
 					return
 				}

@@ -24,6 +24,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -90,7 +91,7 @@ var _ interface {
 	store.Evidence
 	store.Views
 	store.Waker
-	store.Examiner
+	health.Examiner
 	store.Retainer
 } = (*Store)(nil)
 

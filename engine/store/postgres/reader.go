@@ -15,6 +15,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -190,7 +191,7 @@ func unpackHead(run machine.RunID, created time.Time, b []byte) (h store.Head, w
 		CreatedAt: created, Name: string(b[fixed:]),
 	}
 	if h.Name == "" {
-		h.Name = store.RunName(run)
+		h.Name = naming.RunName(run)
 	}
 	var err2 error
 	h.NextCheck, err = moment(b[14:22])
@@ -217,7 +218,7 @@ func (h *headRow) head(id machine.RunID) store.Head {
 		Owner: store.EngineID(h.owner), Fence: h.fence, NextCheck: store.Never, CreatedAt: h.created.UTC(),
 	}
 	if !h.name.Valid {
-		head.Name = store.RunName(id)
+		head.Name = naming.RunName(id)
 	}
 	if h.check.Valid {
 		head.NextCheck = h.check.Time.UTC()
@@ -349,7 +350,7 @@ func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 
 // isText reports whether the server takes s as text; what it does not take it
 // cannot hold.
-func isText(s string) bool { return store.CleanText(s) == s }
+func isText(s string) bool { return naming.CleanText(s) == s }
 
 func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
 	var (
@@ -375,7 +376,7 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 		return err
 	}
 	err := s.lookOne(ctx, scan, runFindByName, name)
-	if id, ok := store.ParseRunID(name); noRows(err) && ok {
+	if id, ok := naming.ParseRunID(name); noRows(err) && ok {
 		err = s.lookOne(ctx, scan, runFindByID, int64(id))
 	}
 	if noRows(err) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 const (
@@ -93,7 +94,7 @@ func (s *retention) Retained(ctx context.Context) (machine.RunID, error) {
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := store.FirstRunOf(before) - 1 // the last run that can have ended by then
+	end := naming.FirstRunOf(before) - 1 // the last run that can have ended by then
 	var (
 		stats store.RetainStats
 		found int

@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/pgtest"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -72,8 +73,8 @@ func (y *yard) commit(tr store.Transition) {
 // begin begins a run that was submitted at a time, with rows rows.
 func (y *yard) begin(at time.Time, rows int) machine.RunID {
 	y.Helper()
-	id := store.FirstRunOf(at)
-	for id <= y.last && store.TimeOfRun(y.last).Equal(store.TimeOfRun(id)) {
+	id := naming.FirstRunOf(at)
+	for id <= y.last && naming.TimeOfRun(y.last).Equal(naming.TimeOfRun(id)) {
 		id = y.last + 1
 	}
 	y.last = id
@@ -180,7 +181,7 @@ func TestPartitions(t *testing.T) {
 	y.end(held, 3, later)
 	y.end(next, 1, later)
 	last := later.Add(400 * 24 * time.Hour)
-	must(t, y.db, `SELECT engine.journal_cut($1)`, int64(store.FirstRunOf(later))) // as a walk does in its time
+	must(t, y.db, `SELECT engine.journal_cut($1)`, int64(naming.FirstRunOf(later))) // as a walk does in its time
 	if s := y.retain(last); s.Runs != 2 || s.Partitions < 2 {
 		t.Errorf("the last walk: %+v, want two runs and their partitions to go", s)
 	}
@@ -370,7 +371,7 @@ func TestPartitionsBesideCommits(t *testing.T) {
 		}
 		dropped += s.Partitions
 		// A cut that gets its lock too late gives way to the commits, and is for the next walk.
-		cut := int64(store.FirstRunOf(now.Add(time.Duration(i+1) * 300 * 24 * time.Hour)))
+		cut := int64(naming.FirstRunOf(now.Add(time.Duration(i+1) * 300 * 24 * time.Hour)))
 		if _, err := y.db.ExecContext(t.Context(), `SELECT engine.journal_cut($1)`, cut); err != nil && sqlstate(err) != "55P03" {
 			t.Errorf("cut %d: %v", i, err)
 		}
@@ -397,7 +398,7 @@ func TestLargeTailIsCut(t *testing.T) {
 			now := time.Now()
 			var want machine.RunID
 			if half {
-				want = store.FirstRunOf(now.Add(1000 * time.Hour))
+				want = naming.FirstRunOf(now.Add(1000 * time.Hour))
 				if err := y.s.limitTail(t.Context(), want); err != nil {
 					t.Fatal(err)
 				}
@@ -407,15 +408,15 @@ func TestLargeTailIsCut(t *testing.T) {
 			if err != nil || len(parts) != 2 || parts[0].bytes <= smallTail {
 				t.Fatalf("partitions = %+v, err = %v, want a large one and another", parts, err)
 			}
-			if half && parts[1].lo != want || store.TimeOfRun(parts[1].lo).Before(now.Add(firstWidth)) {
-				t.Errorf("the tail begins at %v", store.TimeOfRun(parts[1].lo))
+			if half && parts[1].lo != want || naming.TimeOfRun(parts[1].lo).Before(now.Add(firstWidth)) {
+				t.Errorf("the tail begins at %v", naming.TimeOfRun(parts[1].lo))
 			}
 			var left int
 			if err := y.db.QueryRow(`SELECT count(*) FROM pg_constraint WHERE conname = 'journal_bound'`).Scan(&left); err != nil || left != 0 {
 				t.Errorf("%d limits are left, err = %v", left, err)
 			}
 			y.begin(now, 2)
-			y.begin(store.TimeOfRun(parts[1].lo).Add(time.Hour), 2)
+			y.begin(naming.TimeOfRun(parts[1].lo).Add(time.Hour), 2)
 		})
 	}
 	// A limit that cannot be kept is taken back.
@@ -471,7 +472,7 @@ func TestRemovedIsNotLost(t *testing.T) {
 	if !stands(mark{old, 1, 5}) {
 		t.Error("a row of a run that was removed counts as lost")
 	}
-	if young := store.FirstRunOf(now); stands(mark{young, 0, 5}) {
+	if young := naming.FirstRunOf(now); stands(mark{young, 0, 5}) {
 		t.Error("a run that is too young to have been removed is not missed")
 	}
 	later := y.begin(now.Add(-20*time.Hour), 1) // what the second retention removes counts too
@@ -488,8 +489,8 @@ func TestRemovedIsNotLost(t *testing.T) {
 func TestKeyOfARemovedRun(t *testing.T) {
 	y := newYard(t)
 	now := time.Now()
-	names := store.Names{Name: "old", Workflow: "w", Key: "k"}
-	old := store.FirstRunOf(now.Add(-48 * time.Hour))
+	names := naming.Names{Name: "old", Workflow: "w", Key: "k"}
+	old := naming.FirstRunOf(now.Add(-48 * time.Hour))
 	create := store.Transition{Run: old, At: now, Workflow: y.flow, State: machine.RunRunning, Owner: &y.id, NextCheck: store.Never, Data: []byte{0}}
 	if _, err := storetest.Submit(t.Context(), y.w, create, names); err != nil {
 		t.Fatal(err)
@@ -511,7 +512,7 @@ func TestKeyOfARemovedRun(t *testing.T) {
 	if n := y.count("context"); n != 1 {
 		t.Fatalf("%d keys, want that of the run that has gone still there", n)
 	}
-	create.Run = store.FirstRunOf(now)
+	create.Run = naming.FirstRunOf(now)
 	if sub, err := storetest.Submit(t.Context(), y.w, create, names); err != nil || sub.Exists || sub.Run != create.Run {
 		t.Errorf("%+v, err = %v, want the new run to have name and key", sub, err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // What changes partitions stands in the schema, as functions: names of tables
@@ -173,7 +173,7 @@ func (s *retention) dropBelow(ctx context.Context, below machine.RunID) (dropped
 
 // cutTail gives the runs to come a partition of their own, before they come.
 func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width time.Duration) error {
-	if tail.lo > store.FirstRunOf(now.Add(width/2)) {
+	if tail.lo > naming.FirstRunOf(now.Add(width/2)) {
 		return nil
 	}
 	var last, limited machine.RunID
@@ -219,12 +219,12 @@ func cutAt(lo, last machine.RunID, now time.Time, width time.Duration, small boo
 		from = now.Add(firstWidth)
 	}
 	for _, id := range []machine.RunID{lo, last} {
-		if t := store.TimeOfRun(id); t.After(from) {
+		if t := naming.TimeOfRun(id); t.After(from) {
 			from = t
 		}
 	}
-	zero := store.TimeOfRun(0)
-	return store.FirstRunOf(zero.Add((from.Sub(zero)/width + 2) * width))
+	zero := naming.TimeOfRun(0)
+	return naming.FirstRunOf(zero.Add((from.Sub(zero)/width + 2) * width))
 }
 
 // limitTail says where the tail is to end.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // With many partitions a commit opens and locks only the one it writes to, in a
@@ -68,7 +68,7 @@ func TestPlansBesidePartitions(t *testing.T) {
 			t.Errorf("%s looks into %v, want journal_1600:\n%s", name, parts, plan)
 		}
 	}
-	if got := store.FirstRunOf(store.TimeOfRun(1 << 50)); got != 1<<50 {
+	if got := naming.FirstRunOf(naming.TimeOfRun(1 << 50)); got != 1<<50 {
 		t.Errorf("the first run of run 2^50's time is %d", got)
 	}
 }

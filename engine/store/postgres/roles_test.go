@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/pgtest"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -118,7 +120,7 @@ func TestRolesAreLimited(t *testing.T) {
 	s := open(t, r.work)
 	b := benchOn(t, s)
 	run := machine.RunID(7)
-	if _, err := storetest.Submit(t.Context(), b.w, b.create(run), store.Names{Name: "n", Workflow: "w", Key: "k"}); err != nil {
+	if _, err := storetest.Submit(t.Context(), b.w, b.create(run), naming.Names{Name: "n", Workflow: "w", Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, query := range map[string]string{
@@ -167,7 +169,7 @@ func TestRolesAreLimited(t *testing.T) {
 		"waits":          second(store.Complete(reader).Waits(t.Context(), run, 1)),
 		"engines":        second(store.Complete(reader).Live(t.Context())),
 		"live":           second(store.Complete(reader).Live(t.Context())),
-		"key":            second(reader.Pin(t.Context(), store.SettingKey, "")),
+		"key":            second(reader.Pin(t.Context(), journal.SettingKey, "")),
 		"retained":       second(reader.Retained(t.Context())),
 		"examine":        second(reader.Examine(t.Context())),
 		"schema version": second(Status(t.Context(), r.read)),
@@ -358,11 +360,11 @@ func TestSearchPath(t *testing.T) {
 	s := open(t, dsn)
 	b := benchOn(t, s)
 	for run := machine.RunID(1); run <= 3; run++ {
-		if _, err := storetest.Submit(t.Context(), b.w, b.create(run), store.Names{Workflow: "w", Key: fmt.Sprint(run)}); err != nil {
+		if _, err := storetest.Submit(t.Context(), b.w, b.create(run), naming.Names{Workflow: "w", Key: fmt.Sprint(run)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := storetest.Submit(t.Context(), b.w, b.create(4), store.Names{}); err != nil { // its name follows from its id
+	if _, err := storetest.Submit(t.Context(), b.w, b.create(4), naming.Names{}); err != nil { // its name follows from its id
 		t.Fatal(err)
 	}
 	var batch []store.Transition
@@ -423,7 +425,7 @@ func TestPoolerKeepsNoSearchPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := benchOn(t, s)
-	if _, err := storetest.Submit(t.Context(), b.w, b.create(7), store.Names{}); err != nil {
+	if _, err := storetest.Submit(t.Context(), b.w, b.create(7), naming.Names{}); err != nil {
 		t.Fatal(err)
 	}
 	client := raw(t, through)

@@ -16,7 +16,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // queries are all SQL constants of the package by name; TestEveryQueryIsListed
@@ -450,8 +450,8 @@ func TestNamesThatFollowFromIDs(t *testing.T) {
 	db := raw(t, migrated(t))
 	for _, id := range []machine.RunID{1, 35, 36, 1295, 1296, 1 << 40, 909_090_909_090_909, 1<<63 - 1} {
 		var name string
-		if err := db.QueryRowContext(t.Context(), `SELECT engine.run_public($1)`, int64(id)).Scan(&name); err != nil || name != store.RunName(id) {
-			t.Errorf("run %d is %q in the views, %q elsewhere, err = %v", id, name, store.RunName(id), err)
+		if err := db.QueryRowContext(t.Context(), `SELECT engine.run_public($1)`, int64(id)).Scan(&name); err != nil || name != naming.RunName(id) {
+			t.Errorf("run %d is %q in the views, %q elsewhere, err = %v", id, name, naming.RunName(id), err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -21,7 +22,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	for i := range rounds {
 		run, landed := machine.RunID(i+1), i%2 == 0
 		p.loseNext(landed, cut)
-		sub, err := storetest.Submit(t.Context(), b.w, b.create(run), store.Names{Name: fmt.Sprintf("r%d", i), Workflow: "w", Key: fmt.Sprint(i)})
+		sub, err := storetest.Submit(t.Context(), b.w, b.create(run), naming.Names{Name: fmt.Sprintf("r%d", i), Workflow: "w", Key: fmt.Sprint(i)})
 		if err != nil || sub.Exists || sub.Run != run {
 			t.Fatalf("submit %d: %+v, err = %v", i, sub, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -37,7 +38,7 @@ func wide(t *testing.T, dsn string, n int) (*Store, store.EngineID, store.Writer
 		create.NewNodes = append(create.NewNodes, store.NodeName{Node: int32(3 + i), Step: 2, Name: fmt.Sprintf("c[%q]", fmt.Sprint(i))})
 		create.Steps = append(create.Steps, store.StepRow{Node: int32(3 + i), State: machine.StepHeld})
 	}
-	if _, err := storetest.Submit(t.Context(), w, create, store.Names{Name: "order", Workflow: "w", Key: "k"}); err != nil {
+	if _, err := storetest.Submit(t.Context(), w, create, naming.Names{Name: "order", Workflow: "w", Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	return s, id, w

@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -55,7 +56,7 @@ func TestWakes(t *testing.T) {
 	awaitHint(t, hints, "for a message")
 	nobody := b.create(2)
 	nobody.Owner = new(store.EngineID)
-	if _, err := storetest.Submit(t.Context(), b.w, nobody, store.Names{}); err != nil {
+	if _, err := storetest.Submit(t.Context(), b.w, nobody, naming.Names{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitHint(t, hints, "for a run of nobody")

@@ -107,7 +107,7 @@ func (w *Writer) dial(ctx context.Context) error {
 	w.db, w.stmts = sql.OpenDB(connector{c, w.s.access}), make(map[string]*sql.Stmt)
 	w.db.SetMaxOpenConns(1)
 	if w.conn, err = w.db.Conn(ctx); err != nil {
-		var wrong *store.WrongServerError
+		var wrong *WrongServerError
 		if !errors.As(err, &wrong) {
 			err = w.s.source.unreachable(err)
 		}

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -44,7 +46,7 @@ func submitToNobody(t testing.TB, s *Store, run machine.RunID) error {
 	at, nobody := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), store.EngineID(0)
 	_, err = storetest.Submit(t.Context(), w, store.Transition{
 		Run: run, At: at, Workflow: ids["w"], State: machine.RunQueued, Owner: &nobody, NextCheck: at, Data: []byte("0"),
-	}, store.Names{Workflow: "w", Name: fmt.Sprint("detached-", run)})
+	}, naming.Names{Workflow: "w", Name: fmt.Sprint("detached-", run)})
 	return errors.Join(err, w.Close(), s.Leave(t.Context(), id))
 }
 
@@ -220,7 +222,7 @@ func TestCrashedHolderWithMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), path, Options{}); !errors.As(err, new(*store.LockedError)) {
+	if _, err := Open(t.Context(), path, Options{}); !errors.As(err, new(*LockedError)) {
 		t.Errorf("open beside the holder: err = %v, want a LockedError", err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -282,7 +284,7 @@ func TestBesideOwnsNothing(t *testing.T) {
 	}
 	at := time.Now()
 	own := store.Transition{Run: 9, At: at, Workflow: 1, State: machine.RunRunning, Owner: &guest, NextCheck: at, Data: []byte("0")}
-	if sub, err := storetest.Submit(ctx, w, own, store.Names{}); !errors.Is(err, errBeside) {
+	if sub, err := storetest.Submit(ctx, w, own, naming.Names{}); !errors.Is(err, errBeside) {
 		t.Errorf("submit a run of its own: %+v, err = %v, want %v", sub, err, errBeside)
 	}
 	if out, err := w.Commit(ctx, []store.Transition{{Run: 1, Seq: 1, At: at, Owner: &guest, Data: []byte("1")}}); !errors.Is(err, errReadOnly) {
@@ -297,7 +299,7 @@ func TestBesideOwnsNothing(t *testing.T) {
 	if _, err := b.Post(ctx, store.Message{Run: 99, Kind: store.MessageVerb}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("post to no run: err = %v, want ErrNotFound", err)
 	}
-	if pinned, err := b.Pin(ctx, store.SettingKey, "k"); err != nil || pinned != "k" {
+	if pinned, err := b.Pin(ctx, journal.SettingKey, "k"); err != nil || pinned != "k" {
 		t.Errorf("pin = %q, err = %v", pinned, err)
 	}
 	if got, err := s.Runs(ctx, store.RunFilter{}); err != nil || len(got) != 2 || got[0].Name != "detached-2" || got[0].Owner != 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // However often the answer to a commit is lost, what became of it is asked
@@ -37,7 +38,7 @@ func TestAskedUntilKnown(t *testing.T) {
 			at := time.Now()
 			out, err := w.Commit(t.Context(), []store.Transition{
 				{Run: 1, Seq: 1, At: at, Data: []byte("1")},
-				{Run: 2, At: at, Workflow: 1, State: machine.RunRunning, Owner: &id, NextCheck: at, Data: []byte("0"), Names: &store.Names{Name: "n", Workflow: "w", Key: "k"}},
+				{Run: 2, At: at, Workflow: 1, State: machine.RunRunning, Owner: &id, NextCheck: at, Data: []byte("0"), Names: &naming.Names{Name: "n", Workflow: "w", Key: "k"}},
 			})
 			if err != nil || !out[0].Landed || !out[1].Landed || out[1].Submitted != (store.Submitted{Run: 2, Name: "n"}) {
 				t.Fatalf("commit: %+v, err = %v, want both landed", out, err)

@@ -5,6 +5,8 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 const (
@@ -38,7 +40,7 @@ func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 			return store.ErrNotFound
 		}
 		at := micros(l.At)
-		res, err := tx.exec(lateAdd, int64(l.Run), l.Node, l.Call, store.CleanText(l.Outcome), at, store.CleanText(l.Step), store.CleanText(l.Code), l.Data)
+		res, err := tx.exec(lateAdd, int64(l.Run), l.Node, l.Call, naming.CleanText(l.Outcome), at, naming.CleanText(l.Step), naming.CleanText(l.Code), l.Data)
 		if err != nil {
 			return err
 		}
@@ -76,14 +78,14 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 			if l.At.IsZero() {
 				l.At = now()
 			}
-			_, err := tx.exec(logAdd, int64(l.Run), micros(l.At), store.CleanText(l.Step), l.Attempt, store.CleanText(l.Level), store.CleanText(l.Message))
+			_, err := tx.exec(logAdd, int64(l.Run), micros(l.At), naming.CleanText(l.Step), l.Attempt, naming.CleanText(l.Level), naming.CleanText(l.Message))
 			if err != nil {
 				return err
 			}
 			runs[l.Run] = true
 		}
 		for run := range runs {
-			if _, err := tx.exec(logTrim, int64(run), store.MaxLogLines); err != nil {
+			if _, err := tx.exec(logTrim, int64(run), storekit.MaxLogLines); err != nil {
 				return err
 			}
 		}
@@ -120,7 +122,7 @@ FROM alert a CROSS JOIN run r ON r.run_id = a.run_id CROSS JOIN workflow w ON w.
 
 // alert writes one alert.
 func (x *tx) alert(run machine.RunID, at int64, a store.Alert) error {
-	_, err := x.exec(alertAdd, int64(run), at, store.CleanText(a.Kind), store.CleanText(a.Step), store.CleanText(a.Code), store.CleanText(a.Message))
+	_, err := x.exec(alertAdd, int64(run), at, naming.CleanText(a.Kind), naming.CleanText(a.Step), naming.CleanText(a.Code), naming.CleanText(a.Message))
 	return err
 }
 
@@ -148,7 +150,7 @@ func (s *views) alerts(ctx context.Context, query string, args ...any) ([]store.
 		)
 		err := r.Scan(&a.ID, &run, &name, &a.Workflow, &a.Key, &at, &a.Kind, &a.Step, &a.Code, &a.Message)
 		a.Run, a.At = machine.RunID(run), fromMicros(at)
-		if a.Name = store.RunName(a.Run); name != nil {
+		if a.Name = naming.RunName(a.Run); name != nil {
 			a.Name = *name
 		}
 		out = append(out, a)

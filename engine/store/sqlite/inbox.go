@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 const (
@@ -63,7 +64,7 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 				return err
 			}
 		}
-		res, err := tx.exec(inboxAdd, int64(m.Run), micros(m.At), int64(m.Kind), store.CleanText(m.By), m.Dedup, m.Data)
+		res, err := tx.exec(inboxAdd, int64(m.Run), micros(m.At), int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data)
 		if err != nil {
 			return err
 		}

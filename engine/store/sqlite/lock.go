@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A lock keeps a state file for one process. The operating system releases it
@@ -23,12 +23,12 @@ type lock struct {
 var errHeld = errors.New("another process has the lock")
 
 // takeLock locks path for this process. shown is how messages name it. Returns
-// *store.LockedError if another process has it.
+// *sqlite.LockedError if another process has it.
 func takeLock(path, shown string) (*lock, error) {
 	f, err := openLock(path+".lock", shown+".lock")
 	switch {
 	case errors.Is(err, errHeld):
-		return nil, errors.Join(&store.LockedError{Path: shown, Holder: holder(f)}, f.Close())
+		return nil, errors.Join(&LockedError{Path: shown, Holder: holder(f)}, f.Close())
 	case err != nil:
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func sign(f *os.File) error {
 func holder(f *os.File) string {
 	text, err := io.ReadAll(io.LimitReader(f, 300))
 	if who := strings.TrimSpace(string(text)); err == nil && who != "" {
-		return store.CleanText(who)
+		return naming.CleanText(who)
 	}
 	return "another process"
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -57,7 +58,7 @@ type members struct {
 func (s *members) Join(ctx context.Context, address string, lease time.Duration, writers int) (id store.EngineID, err error) {
 	err = s.writeUnowned(ctx, "join", func(tx *tx) error {
 		at := now()
-		res, err := tx.exec(memberJoin, store.CleanText(address), micros(at), micros(at.Add(lease)))
+		res, err := tx.exec(memberJoin, naming.CleanText(address), micros(at), micros(at.Add(lease)))
 		if err != nil {
 			return err
 		}

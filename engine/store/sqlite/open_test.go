@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -50,7 +51,7 @@ func submit(t testing.TB, s *Store, w store.Writer, id store.EngineID, run machi
 	_, err = storetest.Submit(t.Context(), w, store.Transition{
 		Run: run, At: at, Workflow: ids["w"], State: machine.RunRunning, Owner: &id, NextCheck: at, Data: []byte("0"),
 		Steps: []store.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: at.Add(time.Minute)}},
-	}, store.Names{Workflow: "w", Name: fmt.Sprint("n-", run)})
+	}, naming.Names{Workflow: "w", Name: fmt.Sprint("n-", run)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestOddPaths(t *testing.T) {
 func TestLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, id, w := populate(t, path)
-	var locked *store.LockedError
+	var locked *LockedError
 	_, err := Open(t.Context(), path, Options{})
 	if !errors.As(err, &locked) || locked.Path != path || !strings.Contains(locked.Holder, "process ") || !strings.Contains(locked.Holder, "since 20") {
 		t.Errorf("second open: err = %v, want a LockedError that names the holder", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -157,7 +158,7 @@ func (h *headRow) head(id machine.RunID) store.Head {
 		Owner: store.EngineID(h.owner), Fence: h.fence, NextCheck: fromMicros(h.check), CreatedAt: fromMicros(h.created),
 	}
 	if !h.name.Valid {
-		head.Name = store.RunName(id)
+		head.Name = naming.RunName(id)
 	}
 	if h.finished.Valid {
 		head.FinishedAt = fromMicros(h.finished.Int64)
@@ -277,7 +278,7 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 		return nil, nil
 	}
 	rows, err := s.runRows(ctx, "find run", runFindByName, []any{micros(now()), name})
-	if id, ok := store.ParseRunID(name); err == nil && len(rows) == 0 && ok {
+	if id, ok := naming.ParseRunID(name); err == nil && len(rows) == 0 && ok {
 		rows, err = s.runRows(ctx, "find run", runFindByID, []any{micros(now()), int64(id)})
 	}
 	return rows, err

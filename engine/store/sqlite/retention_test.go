@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -23,7 +24,7 @@ func kept(t testing.TB, s *Store, w store.Writer, id store.EngineID, run machine
 	ctx := t.Context()
 	first := store.Transition{
 		Run: run, At: retainBase, Workflow: 1, State: machine.RunRunning, Owner: &id, NextCheck: retainBase, Data: []byte("0"),
-		Names: &store.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)},
+		Names: &naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)},
 	}
 	second := store.Transition{Run: run, Seq: 1, At: retainBase, State: state, NextCheck: store.Never, Data: []byte("1"), Alerts: []store.Alert{{Kind: "parked"}}}
 	for n := range int32(steps) {
@@ -66,7 +67,7 @@ func wantGone(t testing.TB, s *Store, w store.Writer, id store.EngineID, run mac
 		t.Errorf("post to run %d: err = %v, want ErrNotFound", run, err)
 	}
 	again := store.Transition{Run: run + 1<<30, At: retainBase.AddDate(1, 0, 0), Workflow: 1, State: machine.RunRunning, Owner: &id, NextCheck: retainBase, Data: []byte("0")}
-	sub, err := storetest.Submit(ctx, w, again, store.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)})
+	sub, err := storetest.Submit(ctx, w, again, naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)})
 	if err != nil || sub.Exists || sub.Run != again.Run {
 		t.Errorf("submit under the names of run %d: %+v, err = %v, want a new run", run, sub, err)
 	}
@@ -218,7 +219,7 @@ func TestRetainBesideYounger(t *testing.T) {
 	s, id, w := populate(t, filepath.Join(t.TempDir(), "state.db"))
 	young := store.Transition{
 		Run: 2, At: retainBase.Add(2 * time.Hour), Workflow: 1, State: machine.RunFailed, Owner: &id, NextCheck: store.Never, Data: []byte("0"),
-		Names: &store.Names{},
+		Names: &naming.Names{},
 	}
 	if out, err := w.Commit(t.Context(), []store.Transition{young}); err != nil || !out[0].Landed {
 		t.Fatalf("commit: %+v, err = %v", out, err)

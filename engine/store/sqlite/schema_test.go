@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -378,8 +379,8 @@ func TestNamesThatFollowFromIDs(t *testing.T) {
 	for _, id := range []machine.RunID{1, 35, 36, 1295, 1296, 1 << 40, 909_090_909_090_909, 1<<63 - 1} {
 		must(t, db, `INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES (?1, 1, 2, 1, 0, 0, 0)`, int64(id))
 		var name string
-		if err := db.QueryRowContext(t.Context(), `SELECT run FROM run_public WHERE run_id = ?1`, int64(id)).Scan(&name); err != nil || name != store.RunName(id) {
-			t.Errorf("run %d is %q in the views, %q elsewhere, err = %v", id, name, store.RunName(id), err)
+		if err := db.QueryRowContext(t.Context(), `SELECT run FROM run_public WHERE run_id = ?1`, int64(id)).Scan(&name); err != nil || name != naming.RunName(id) {
+			t.Errorf("run %d is %q in the views, %q elsewhere, err = %v", id, name, naming.RunName(id), err)
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -96,7 +97,7 @@ var _ interface {
 // Open opens the file at path. For writing it makes the file (mode 0600) and
 // its directory (0700) where they are missing, brings the schema up to date, and
 // takes the file for this process: every engine that was in it before is dead,
-// whatever its lease says. Returns *store.LockedError if another process has
+// whatever its lease says. Returns *sqlite.LockedError if another process has
 // it, *store.SchemaError if its schema is newer, or older and ReadOnly or
 // Beside is set,
 // and an error that wraps fs.ErrNotExist if there is none to read.
@@ -335,7 +336,7 @@ func code(err error) int {
 // to do about it.
 func (s *file) explain(what string, err error) error {
 	var (
-		locked *store.LockedError
+		locked *LockedError
 		schema *store.SchemaError
 		hint   string
 	)
@@ -374,4 +375,4 @@ func micros(t time.Time) int64 { return t.UnixMicro() }
 func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
 
 // isText reports whether s is text that the file can hold.
-func isText(s string) bool { return store.CleanText(s) == s }
+func isText(s string) bool { return naming.CleanText(s) == s }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // benchSteps is how many steps a run of BenchmarkSteps has: a create, a row for
@@ -142,7 +143,7 @@ func benchTransition(f flight, id store.EngineID, at time.Time, data []byte) sto
 	switch f.seq {
 	case 0:
 		t.Workflow, t.State, t.Owner, t.NextCheck = 1, machine.RunRunning, &id, at.Add(time.Hour)
-		t.Names = &store.Names{Workflow: "w"}
+		t.Names = &naming.Names{Workflow: "w"}
 		t.Steps = []store.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: at}}
 	case benchSteps:
 		t.State, t.NextCheck = machine.RunSucceeded, store.Never

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -398,7 +399,7 @@ func (x *landing) box(n int64) any {
 // side writes what few transitions bring along.
 func (x *landing) side(t *store.Transition, at int64) error {
 	for _, n := range t.NewNodes {
-		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, store.CleanText(n.Name)); err != nil {
+		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, naming.CleanText(n.Name)); err != nil {
 			return err
 		}
 	}
@@ -522,7 +523,7 @@ func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Ou
 }
 
 // held returns the run that has the name or holds the key; it Exists or not.
-func (x *landing) held(name string, n *store.Names) (store.Submitted, error) {
+func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 	var (
 		run   int64
 		state uint8

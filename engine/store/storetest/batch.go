@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -18,7 +19,7 @@ var batchRules = []rule{
 		named, keyed, derived, unnamed := w.named(a, "order-1", ""), w.named(a, "order-2", "k2"), w.named(a, "", "k3"), w.named(a, "", "")
 		batch := []store.Transition{next(ids[0], 1), end(ids[1], 1, machine.RunSucceeded), named, keyed, derived, unnamed, w.create(a)}
 		out := w.commit(a.writers[0], batch...)
-		names := []string{2: "order-1", 3: "order-2", 4: store.RunName(derived.Run), 5: store.RunName(unnamed.Run), 6: ""}
+		names := []string{2: "order-1", 3: "order-2", 4: naming.RunName(derived.Run), 5: naming.RunName(unnamed.Run), 6: ""}
 		for i, o := range out {
 			if !o.Landed || o.Err != nil {
 				w.Errorf("transition %d: outcome = %+v, want landed", i, o)
@@ -134,8 +135,8 @@ var batchRules = []rule{
 		for name, spoil := range map[string]func(*store.Transition){
 			"illegal row":    func(t *store.Transition) { t.Steps = []store.StepRow{{State: machine.StepRunning}} },
 			"no such flow":   func(t *store.Transition) { t.Workflow = 9999 },
-			"name too long":  func(t *store.Transition) { t.Names.Name = strings.Repeat("x", store.MaxNameLen+1) },
-			"key too long":   func(t *store.Transition) { t.Names.Key = strings.Repeat("k", store.MaxKeyBytes+1) },
+			"name too long":  func(t *store.Transition) { t.Names.Name = strings.Repeat("x", naming.MaxNameLen+1) },
+			"key too long":   func(t *store.Transition) { t.Names.Key = strings.Repeat("k", naming.MaxKeyBytes+1) },
 			"name not plain": func(t *store.Transition) { t.Names.Name = "n'; DROP TABLE run" },
 			"key not text":   func(t *store.Transition) { t.Names.Key = "\xff" },
 			"key of no flow": func(t *store.Transition) { t.Names.Workflow = "" },
@@ -249,8 +250,8 @@ var batchRules = []rule{
 				})
 			}
 			wg.Wait()
-			landed := make(map[store.Names][]machine.RunID)
-			seen := make(map[store.Names]machine.RunID)
+			landed := make(map[naming.Names][]machine.RunID)
+			seen := make(map[naming.Names]machine.RunID)
 			for i := range callers {
 				if len(got[i]) != names+1 {
 					w.Fatalf("round %d: caller %d got %d outcomes", round, i, len(got[i]))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 var commitRules = []rule{
@@ -173,7 +174,7 @@ var commitRules = []rule{
 	{name: "commit/markup and quotes are data", why: "SQL is never built from data (T20)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		evil := `'); DROP TABLE run; -- "{}$1\ ` + strings.Repeat("é", 50)
-		s := w.submit(a.writers[0], w.create(a), store.Names{Name: "n", Workflow: flowName, Key: evil})
+		s := w.submit(a.writers[0], w.create(a), naming.Names{Name: "n", Workflow: flowName, Key: evil})
 		if r, err := w.Other.Find(w.ctx, "n"); err != nil || r.Run != s.Run || r.Key != evil {
 			w.Errorf("find = %+v, err = %v", r, err)
 		}
@@ -295,7 +296,7 @@ var unknownRules = []rule{
 		for i, landed := range []bool{true, false} {
 			c := w.create(a)
 			w.Lose(w.T, landed)
-			n := store.Names{Name: string(rune('a' + i)), Workflow: flowName, Key: string(rune('k' + i))}
+			n := naming.Names{Name: string(rune('a' + i)), Workflow: flowName, Key: string(rune('k' + i))}
 			if s := w.submit(a.writers[0], c, n); s.Exists || s.Run != c.Run || s.Name != n.Name {
 				w.Errorf("lost after landing = %v: submitted = %+v", landed, s)
 			}
@@ -348,7 +349,7 @@ var unknownRules = []rule{
 		}
 		w.settles(a.writers[0], batch)
 		c := w.create(a)
-		n := store.Names{Name: "n", Workflow: flowName, Key: "k"}
+		n := naming.Names{Name: "n", Workflow: flowName, Key: "k"}
 		if _, err := Submit(ctx, a.writers[0], c, n); err == nil || store.NothingLanded(err) {
 			w.Errorf("err = %v, want one that promises nothing", err)
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 var evidenceRules = []rule{
@@ -114,7 +116,7 @@ var evidenceRules = []rule{
 	{name: "logs/are capped", why: "an agent that never stops talking must not fill the disk; the last lines are what one needs", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 2)
-		const rounds, each = 14, store.MaxLogLines / 4
+		const rounds, each = 14, storekit.MaxLogLines / 4
 		line := 0
 		for range rounds {
 			batch := []store.LogLine{{Run: ids[1], At: base, Level: "info", Message: "quiet"}}
@@ -127,8 +129,8 @@ var evidenceRules = []rule{
 			}
 		}
 		got, err := w.Other.Logs(w.ctx, ids[0], 0, rounds*each)
-		if err != nil || len(got) != store.MaxLogLines {
-			w.Fatalf("%d lines, err = %v, want %d", len(got), err, store.MaxLogLines)
+		if err != nil || len(got) != storekit.MaxLogLines {
+			w.Fatalf("%d lines, err = %v, want %d", len(got), err, storekit.MaxLogLines)
 		}
 		for i, l := range got {
 			if want := fmt.Sprint(line - len(got) + i); l.Message != want {
@@ -142,7 +144,7 @@ var evidenceRules = []rule{
 	{name: "logs/are capped within one call", why: "an agent may say more between two calls than is kept of a run", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 2)
-		const many = 3*store.MaxLogLines + 7
+		const many = 3*storekit.MaxLogLines + 7
 		var batch []store.LogLine
 		for i := range many {
 			batch = append(batch, store.LogLine{Run: ids[0], At: base, Level: "info", Message: fmt.Sprint(i)})
@@ -152,8 +154,8 @@ var evidenceRules = []rule{
 			w.Fatalf("keep logs: %v", err)
 		}
 		got, err := w.Other.Logs(w.ctx, ids[0], 0, many)
-		if err != nil || len(got) != store.MaxLogLines || got[0].Message != fmt.Sprint(many-store.MaxLogLines) {
-			w.Fatalf("%d lines, err = %v, want the last %d", len(got), err, store.MaxLogLines)
+		if err != nil || len(got) != storekit.MaxLogLines || got[0].Message != fmt.Sprint(many-storekit.MaxLogLines) {
+			w.Fatalf("%d lines, err = %v, want the last %d", len(got), err, storekit.MaxLogLines)
 		}
 		if got, err := w.Other.Logs(w.ctx, ids[1], 0, many); err != nil || len(got) != 1 {
 			w.Errorf("%d lines of the quiet run, err = %v, want 1", len(got), err)
@@ -161,7 +163,7 @@ var evidenceRules = []rule{
 	}},
 	{name: "outbox/alerts are pushed at least once", why: "an alert reaches a person although the engine that pushes it crashes in between (S62)", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := store.Names{Name: "order-9", Workflow: flowName, Key: "k-9"}
+		n := naming.Names{Name: "order-9", Workflow: flowName, Key: "k-9"}
 		run := w.submit(a.writers[0], w.create(a), n).Run
 		for seq := int32(1); seq <= 3; seq++ {
 			t := next(run, seq)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 var inboxRules = []rule{
@@ -58,7 +59,7 @@ var inboxRules = []rule{
 	{name: "inbox/said twice is there once", why: "a command that does not know whether its message arrived posts it again (T3); it must not be answered twice", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 2)
-		m := store.Message{Run: ids[0], Kind: store.MessageReply, Dedup: strings.Repeat("d", store.MaxDedupLen)}
+		m := store.Message{Run: ids[0], Kind: store.MessageReply, Dedup: strings.Repeat("d", naming.MaxDedupLen)}
 		got := make([]store.MessageID, 8)
 		var wg sync.WaitGroup
 		for i := range got {
@@ -110,7 +111,7 @@ var inboxRules = []rule{
 		id := w.started(a, 1)[0]
 		for name, m := range map[string]store.Message{
 			"no kind":        {Run: id},
-			"dedup too long": {Run: id, Kind: store.MessageVerb, Dedup: strings.Repeat("é", store.MaxDedupLen+1)},
+			"dedup too long": {Run: id, Kind: store.MessageVerb, Dedup: strings.Repeat("é", naming.MaxDedupLen+1)},
 			"dedup not text": {Run: id, Kind: store.MessageVerb, Dedup: "a\x00"},
 			"too large":      {Run: id, Kind: store.MessageVerb, Data: make([]byte, store.MaxRowBytes+1)},
 		} {
@@ -119,7 +120,7 @@ var inboxRules = []rule{
 			}
 		}
 		w.wantMessages(id)
-		w.post(store.Message{Run: id, Kind: store.MessageVerb, By: "a\x00\xff'); --", Dedup: strings.Repeat("é", store.MaxDedupLen)})
+		w.post(store.Message{Run: id, Kind: store.MessageVerb, By: "a\x00\xff'); --", Dedup: strings.Repeat("é", naming.MaxDedupLen)})
 		if got, err := w.Other.Messages(w.ctx, id, 0, 10); err != nil || len(got) != 1 || got[0].By != "a\uFFFD\uFFFD'); --" {
 			w.Errorf("messages = %+v, err = %v, want the text mended", got, err)
 		}
@@ -226,7 +227,7 @@ var inboxRules = []rule{
 			w.hinted(hints, func() {
 				c := w.create(a)
 				c.Owner = ptr(store.EngineID(0))
-				w.submit(a.writers[0], c, store.Names{Workflow: flowName})
+				w.submit(a.writers[0], c, naming.Names{Workflow: flowName})
 			})
 			cancel()
 			deadline := time.After(10 * time.Second)

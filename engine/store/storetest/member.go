@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 var ownerRules = []rule{
@@ -252,7 +253,7 @@ var memberRules = []rule{
 			if out, err := wr.Commit(w.ctx, []store.Transition{next(ids[n], 1), w.create(a)}); !errors.Is(err, store.ErrFenced) {
 				w.Errorf("writer %d: outcomes = %+v, err = %v, want ErrFenced", n, out, err)
 			}
-			if s, err := Submit(w.ctx, wr, w.create(a), store.Names{}); !errors.Is(err, store.ErrFenced) {
+			if s, err := Submit(w.ctx, wr, w.create(a), naming.Names{}); !errors.Is(err, store.ErrFenced) {
 				w.Errorf("writer %d: submitted = %+v, err = %v, want ErrFenced", n, s, err)
 			}
 			w.wantRows(ids[n], 1)
@@ -281,7 +282,7 @@ var memberRules = []rule{
 
 		c := w.create(b)
 		w.LoseFenced(w.T, b.id, true)
-		if s := w.submit(b.writers[0], c, store.Names{Name: "n", Workflow: flowName}); s.Exists || s.Run != c.Run {
+		if s := w.submit(b.writers[0], c, naming.Names{Name: "n", Workflow: flowName}); s.Exists || s.Run != c.Run {
 			w.Errorf("submitted = %+v, want run %d", s, c.Run)
 		}
 		w.wantRows(c.Run, 1)
@@ -297,7 +298,7 @@ var memberRules = []rule{
 		w.wantRows(ids[0], 1)
 		c := w.create(b)
 		w.LoseFenced(w.T, b.id, false)
-		if s, err := Submit(w.ctx, b.writers[0], c, store.Names{Name: "n", Workflow: flowName, Key: "k"}); !errors.Is(err, store.ErrFenced) {
+		if s, err := Submit(w.ctx, b.writers[0], c, naming.Names{Name: "n", Workflow: flowName, Key: "k"}); !errors.Is(err, store.ErrFenced) {
 			w.Errorf("submitted = %+v, err = %v, want ErrFenced", s, err)
 		}
 		w.wantNothing(c.Run, "k")
@@ -363,7 +364,7 @@ var memberRules = []rule{
 	{name: "key/the first one stays", why: "with two keys on one store there would be runs that no engine can read", run: func(w *world) {
 		pin := func(s store.Store, id, want string) {
 			w.Helper()
-			if got, err := s.Pin(w.ctx, store.SettingKey, id); got != want || err != nil {
+			if got, err := s.Pin(w.ctx, "key", id); got != want || err != nil {
 				w.Errorf("PinKey(%q) = %q, %v, want %q", id, got, err, want)
 			}
 		}
@@ -376,7 +377,7 @@ var memberRules = []rule{
 			wg.Go(func() {
 				s := []store.Store{w.Store, w.Other}[i%2]
 				var err error
-				if got[i], err = s.Pin(w.ctx, store.SettingKey, id); err != nil {
+				if got[i], err = s.Pin(w.ctx, "key", id); err != nil {
 					w.Errorf("PinKey: %v", err)
 				}
 			})
@@ -397,7 +398,7 @@ var memberRules = []rule{
 	{name: "history/the first mark stays", why: "rows without a tag are refused from one run on, which nobody may move", run: func(w *world) {
 		pin := func(s store.Store, mark, want string) {
 			w.Helper()
-			if got, err := s.Pin(w.ctx, store.SettingHistory, mark); got != want || err != nil {
+			if got, err := s.Pin(w.ctx, "history", mark); got != want || err != nil {
 				w.Errorf("PinHistory(%q) = %q, %v, want %q", mark, got, err, want)
 			}
 		}
@@ -405,7 +406,7 @@ var memberRules = []rule{
 		pin(w.Store, "one", "one")
 		pin(w.Other, "two", "one")
 		pin(w.Other, "", "one")
-		if key, err := w.Store.Pin(w.ctx, store.SettingKey, ""); key != "" || err != nil {
+		if key, err := w.Store.Pin(w.ctx, "key", ""); key != "" || err != nil {
 			w.Errorf("PinKey = %q, %v after a mark was pinned, want none", key, err)
 		}
 	}},

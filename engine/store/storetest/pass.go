@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 var passRules = []rule{
@@ -171,7 +172,7 @@ var passRules = []rule{
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		c := w.create(a)
 		c.State, c.Owner, c.NextCheck = machine.RunQueued, ptr(store.EngineID(0)), base
-		n := store.Names{Name: "detached", Workflow: flowName, Key: "k"}
+		n := naming.Names{Name: "detached", Workflow: flowName, Key: "k"}
 		if s := w.submit(a.writers[0], c, n); s.Exists || s.Run != c.Run {
 			w.Errorf("submitted = %+v, want run %d", s, c.Run)
 		}
@@ -278,7 +279,7 @@ var passRules = []rule{
 			}
 			w.land(a.writers[0], batch...)
 		}
-		named := w.submit(a.writers[0], w.create(a), store.Names{Name: "named", Workflow: flowName})
+		named := w.submit(a.writers[0], w.create(a), naming.Names{Name: "named", Workflow: flowName})
 		big := next(named.Run, 1)
 		big.Data = make([]byte, 300_000)
 		w.land(a.writers[0], big)

@@ -7,19 +7,20 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // retainRules speak of stores that forget.
 var retainRules = []rule{
 	{name: "retain/what ended before is gone whole", need: retains, why: "a run that is half gone misleads its reader, and a name that is taken by nothing visible cannot be explained", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		old, key := w.whole(a, "old", "k1"), store.Names{Name: "old", Workflow: flowName, Key: "k1"}
+		old, key := w.whole(a, "old", "k1"), naming.Names{Name: "old", Workflow: flowName, Key: "k1"}
 		w.land(a.writers[0], end(old, 2, machine.RunSucceeded))
 		stays := w.whole(a, "stays", "k2")
 		w.forgets(w.Other, base.Add(time.Hour), 1, 1)
 		w.gone(old, key.Name)
 		w.wantRows(stays, 2)
-		if sub := w.submit(a.writers[0], w.create(a), store.Names{Name: "new", Workflow: flowName, Key: "k2"}); !sub.Exists || sub.Run != stays {
+		if sub := w.submit(a.writers[0], w.create(a), naming.Names{Name: "new", Workflow: flowName, Key: "k2"}); !sub.Exists || sub.Run != stays {
 			w.Errorf("the key of the run that stays: %+v, want run %d", sub, stays)
 		}
 		again := w.create(a)
@@ -91,13 +92,13 @@ var retainRules = []rule{
 		w.land(a.writers[0], next(stale, 1))
 		named := func(name, key string) store.Transition {
 			t := w.create(a)
-			t.Names = &store.Names{Name: name, Workflow: flowName, Key: key}
+			t.Names = &naming.Names{Name: name, Workflow: flowName, Key: key}
 			return t
 		}
 		alerts, listed := w.create(a), w.create(a)
 		alerts.Alerts = []store.Alert{{Kind: "parked", Code: "c"}}
 		listed.NewNodes = []store.NodeName{{Node: 3, Step: 2, Name: "ship[1]"}}
-		w.submit(a.writers[0], w.create(a), store.Names{Name: "taken", Workflow: flowName, Key: "taken"})
+		w.submit(a.writers[0], w.create(a), naming.Names{Name: "taken", Workflow: flowName, Key: "taken"})
 		begun := w.create(a)
 		begun.Run = stale
 		for _, c := range []struct {
@@ -189,7 +190,7 @@ func (w aged) whole(a actor, name, key string) machine.RunID {
 	w.Helper()
 	t := w.create(a)
 	t.NewNodes = []store.NodeName{{Node: 3, Step: 2, Name: "ship[1]"}}
-	if sub := w.submit(a.writers[0], t, store.Names{Name: name, Workflow: flowName, Key: key}); sub.Exists {
+	if sub := w.submit(a.writers[0], t, naming.Names{Name: name, Workflow: flowName, Key: key}); sub.Exists {
 		w.Fatalf("submit %s: it exists", name)
 	}
 	second := next(t.Run, 1)

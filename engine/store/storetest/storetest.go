@@ -13,6 +13,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A Harness is an empty store under test and what a test can do to it that no
@@ -258,7 +259,7 @@ func (w *frame) wantRows(id machine.RunID, n int) {
 }
 
 // submit submits and fails the test on an error.
-func (w *frame) submit(wr store.Writer, t store.Transition, n store.Names) store.Submitted {
+func (w *frame) submit(wr store.Writer, t store.Transition, n naming.Names) store.Submitted {
 	w.Helper()
 	s, err := Submit(w.ctx, wr, t, n)
 	if err != nil {
@@ -290,7 +291,7 @@ func ptr[T any](v T) *T { return &v }
 // named is create under names, of flowName.
 func (w *frame) named(a actor, name, key string) store.Transition {
 	t := w.create(a)
-	t.Names = &store.Names{Name: name, Workflow: flowName, Key: key}
+	t.Names = &naming.Names{Name: name, Workflow: flowName, Key: key}
 	return t
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -29,7 +30,7 @@ import (
 // Each row's data says what it did, so that the journal alone can be judged.
 func Stress(t *testing.T, h Harness, d time.Duration) {
 	w := newWorld(t, h)
-	s := &stress{world: w, seed: uint64(time.Now().UnixNano()), landed: make(map[machine.RunID][]note), said: make(map[machine.RunID][]store.MessageID), named: make(map[machine.RunID]store.Names)}
+	s := &stress{world: w, seed: uint64(time.Now().UnixNano()), landed: make(map[machine.RunID][]note), said: make(map[machine.RunID][]store.MessageID), named: make(map[machine.RunID]naming.Names)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d", s.seed)
@@ -87,7 +88,7 @@ type stress struct {
 	landed map[machine.RunID][]note // what was reported as landed
 	known  []machine.RunID          // of landed
 	said   map[machine.RunID][]store.MessageID
-	named  map[machine.RunID]store.Names // of those that landed under names
+	named  map[machine.RunID]naming.Names // of those that landed under names
 	found  []claim
 	stale  int
 	fenced int
@@ -96,7 +97,7 @@ type stress struct {
 
 // A claim is what a submission was told that did not land.
 type claim struct {
-	names store.Names
+	names naming.Names
 	run   machine.RunID // that is said to have the name or to hold the key
 }
 
@@ -252,7 +253,7 @@ func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand,
 			Data: note{by: id, id: rnd.Uint64()}.encode(),
 		}
 		if rnd.IntN(3) > 0 { // few enough names and keys that engines want the same ones at once
-			t.Names = &store.Names{Name: "name-" + strconv.Itoa(rnd.IntN(2000)), Workflow: flowName}
+			t.Names = &naming.Names{Name: "name-" + strconv.Itoa(rnd.IntN(2000)), Workflow: flowName}
 			if rnd.IntN(2) > 0 {
 				t.Names.Key = "key-" + strconv.Itoa(rnd.IntN(40))
 			}

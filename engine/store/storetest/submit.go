@@ -10,13 +10,14 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 var submitRules = []rule{
 	{name: "submit/the run shows under its names", why: "a public id and a key are what people hold in their hands (S85)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		c := w.create(a)
-		s := w.submit(a.writers[0], c, store.Names{Name: "order-1", Workflow: flowName, Key: "k1"})
+		s := w.submit(a.writers[0], c, naming.Names{Name: "order-1", Workflow: flowName, Key: "k1"})
 		if want := (store.Submitted{Run: c.Run, Name: "order-1"}); s != want {
 			w.Errorf("submitted = %+v, want %+v", s, want)
 		}
@@ -33,8 +34,8 @@ var submitRules = []rule{
 	{name: "submit/without a name it is the id", why: "every run has a public id (language.md, Run ids)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		c := w.create(a)
-		want := store.RunName(c.Run)
-		if s := w.submit(a.writers[0], c, store.Names{Workflow: flowName}); s.Name != want || s.Exists {
+		want := naming.RunName(c.Run)
+		if s := w.submit(a.writers[0], c, naming.Names{Workflow: flowName}); s.Name != want || s.Exists {
 			w.Errorf("submitted = %+v, want name %s", s, want)
 		}
 		for _, name := range []string{want, strconv.FormatInt(int64(c.Run), 10)} {
@@ -43,8 +44,8 @@ var submitRules = []rule{
 			}
 		}
 		d := w.create(a)
-		for _, name := range []string{want, store.RunName(d.Run)} {
-			if s, err := Submit(w.ctx, a.writers[0], d, store.Names{Name: name}); err == nil {
+		for _, name := range []string{want, naming.RunName(d.Run)} {
+			if s, err := Submit(w.ctx, a.writers[0], d, naming.Names{Name: name}); err == nil {
 				w.Errorf("submitted under a name that engines give = %+v, want it refused", s)
 			}
 		}
@@ -52,15 +53,15 @@ var submitRules = []rule{
 	{name: "submit/a name that exists is that run", why: "submission is idempotent by its id: sent twice it is one run (I1)", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		c := w.create(a)
-		w.submit(a.writers[0], c, store.Names{Name: "n", Workflow: flowName, Key: "k"})
+		w.submit(a.writers[0], c, naming.Names{Name: "n", Workflow: flowName, Key: "k"})
 		w.land(a.writers[0], end(c.Run, 1, machine.RunFailed))
 		d := w.create(b)
-		s := w.submit(b.writers[0], d, store.Names{Name: "n", Workflow: flowName, Key: "other"})
+		s := w.submit(b.writers[0], d, naming.Names{Name: "n", Workflow: flowName, Key: "other"})
 		if want := (store.Submitted{Run: c.Run, Name: "n", Exists: true}); s != want {
 			w.Errorf("submitted = %+v, want %+v", s, want)
 		}
 		w.wantNothing(d.Run, "other")
-		if s := w.submit(a.writers[0], c, store.Names{Name: "n"}); !s.Exists || s.Run != c.Run {
+		if s := w.submit(a.writers[0], c, naming.Names{Name: "n"}); !s.Exists || s.Run != c.Run {
 			w.Errorf("the same submission again = %+v, want it found", s)
 		}
 		w.wantRows(c.Run, 2)
@@ -68,7 +69,7 @@ var submitRules = []rule{
 	{name: "submit/a key is held while the run may still act or has acted", why: "one order, one run: open, needing a human and succeeded hold the key (I11)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		for _, s := range []machine.RunState{0, machine.RunPaused, machine.RunCompensating, machine.RunParked, machine.RunCompensationFailed, machine.RunSucceeded} {
-			n := store.Names{Workflow: flowName, Key: "key-" + s.String()}
+			n := naming.Names{Workflow: flowName, Key: "key-" + s.String()}
 			c := w.create(a)
 			w.submit(a.writers[0], c, n)
 			if s != 0 {
@@ -85,7 +86,7 @@ var submitRules = []rule{
 	}},
 	{name: "submit/a run that left nothing behind frees its key", why: "failed, compensated and cancelled runs are done with: the same order may be tried again", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := store.Names{Workflow: flowName, Key: "again"}
+		n := naming.Names{Workflow: flowName, Key: "again"}
 		var runs []machine.RunID
 		for _, s := range []machine.RunState{machine.RunFailed, machine.RunCompensated, machine.RunCancelled} {
 			c := w.create(a)
@@ -103,12 +104,12 @@ var submitRules = []rule{
 	{name: "submit/keys belong to a workflow", why: "one row per (workflow, key), whatever the definition's version", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		for _, flow := range []string{flowName, "other"} {
-			if s := w.submit(a.writers[0], w.create(a), store.Names{Workflow: flow, Key: "k"}); s.Exists {
+			if s := w.submit(a.writers[0], w.create(a), naming.Names{Workflow: flow, Key: "k"}); s.Exists {
 				w.Errorf("%s: submitted = %+v, want a new run", flow, s)
 			}
 		}
 		for range 2 {
-			if s := w.submit(a.writers[0], w.create(a), store.Names{Workflow: flowName}); s.Exists {
+			if s := w.submit(a.writers[0], w.create(a), naming.Names{Workflow: flowName}); s.Exists {
 				w.Errorf("without a key: submitted = %+v, want a new run", s)
 			}
 		}
@@ -120,9 +121,9 @@ var submitRules = []rule{
 			actors = append(actors, w.join([]store.Store{w.Store, w.Other}[i%2], 1))
 		}
 		for round := range rounds {
-			names := store.Names{Workflow: flowName, Key: fmt.Sprint("key", round)}
+			names := naming.Names{Workflow: flowName, Key: fmt.Sprint("key", round)}
 			if round%2 == 1 {
-				names = store.Names{Workflow: flowName, Name: fmt.Sprint("name", round)}
+				names = naming.Names{Workflow: flowName, Name: fmt.Sprint("name", round)}
 			}
 			var wg sync.WaitGroup
 			got := make([]store.Submitted, callers)
@@ -160,7 +161,7 @@ var submitRules = []rule{
 	}},
 	{name: "submit/a freed key is won once", why: "two submissions that both see it free must not both take it", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
-		n := store.Names{Workflow: flowName, Key: "k"}
+		n := naming.Names{Workflow: flowName, Key: "k"}
 		for round := range 10 {
 			got := make([]store.Submitted, 2)
 			var wg sync.WaitGroup
@@ -185,7 +186,7 @@ var submitRules = []rule{
 		taken := w.started(a, 1)[0]
 		c := w.create(a)
 		c.Run = taken
-		n := store.Names{Name: "n", Workflow: flowName, Key: "k"}
+		n := naming.Names{Name: "n", Workflow: flowName, Key: "k"}
 		if s, err := Submit(w.ctx, a.writers[0], c, n); !errors.Is(err, store.ErrExists) {
 			w.Errorf("submitted = %+v, err = %v, want ErrExists", s, err)
 		}
@@ -197,19 +198,19 @@ var submitRules = []rule{
 		a := w.join(w.Store, 1)
 		for name, try := range map[string]struct {
 			spoil func(*store.Transition)
-			names store.Names
+			names naming.Names
 		}{
-			"illegal row":    {func(t *store.Transition) { t.Steps = []store.StepRow{{State: machine.StepRunning}} }, store.Names{Name: "n"}},
-			"no such flow":   {func(t *store.Transition) { t.Workflow = 9999 }, store.Names{Name: "n"}},
-			"name too long":  {func(*store.Transition) {}, store.Names{Name: strings.Repeat("x", store.MaxNameLen+1)}},
-			"key too long":   {func(*store.Transition) {}, store.Names{Name: "n", Key: strings.Repeat("k", store.MaxKeyBytes+1)}},
-			"name not plain": {func(*store.Transition) {}, store.Names{Name: "n'; DROP TABLE run"}},
-			"name not text":  {func(*store.Transition) {}, store.Names{Name: "n\x00"}},
-			"key not text":   {func(*store.Transition) {}, store.Names{Name: "n", Key: "\xff"}},
-			"not at seq 0":   {func(t *store.Transition) { t.Seq = 1 }, store.Names{Name: "n"}},
-			"without state":  {func(t *store.Transition) { t.State = 0 }, store.Names{Name: "n"}},
-			"without bound":  {func(t *store.Transition) { t.NextCheck = base.AddDate(-9999, 0, 0); t.Owner = nil }, store.Names{Name: "n"}},
-			"without record": {func(t *store.Transition) { t.Data = nil }, store.Names{Name: "n"}},
+			"illegal row":    {func(t *store.Transition) { t.Steps = []store.StepRow{{State: machine.StepRunning}} }, naming.Names{Name: "n"}},
+			"no such flow":   {func(t *store.Transition) { t.Workflow = 9999 }, naming.Names{Name: "n"}},
+			"name too long":  {func(*store.Transition) {}, naming.Names{Name: strings.Repeat("x", naming.MaxNameLen+1)}},
+			"key too long":   {func(*store.Transition) {}, naming.Names{Name: "n", Key: strings.Repeat("k", naming.MaxKeyBytes+1)}},
+			"name not plain": {func(*store.Transition) {}, naming.Names{Name: "n'; DROP TABLE run"}},
+			"name not text":  {func(*store.Transition) {}, naming.Names{Name: "n\x00"}},
+			"key not text":   {func(*store.Transition) {}, naming.Names{Name: "n", Key: "\xff"}},
+			"not at seq 0":   {func(t *store.Transition) { t.Seq = 1 }, naming.Names{Name: "n"}},
+			"without state":  {func(t *store.Transition) { t.State = 0 }, naming.Names{Name: "n"}},
+			"without bound":  {func(t *store.Transition) { t.NextCheck = base.AddDate(-9999, 0, 0); t.Owner = nil }, naming.Names{Name: "n"}},
+			"without record": {func(t *store.Transition) { t.Data = nil }, naming.Names{Name: "n"}},
 		} {
 			c := w.create(a)
 			try.spoil(&c)
@@ -222,7 +223,7 @@ var submitRules = []rule{
 			}
 			w.wantNothing(c.Run, try.names.Key)
 		}
-		longest := store.Names{Name: strings.Repeat("x", store.MaxNameLen), Workflow: flowName, Key: strings.Repeat("k", store.MaxKeyBytes)}
+		longest := naming.Names{Name: strings.Repeat("x", naming.MaxNameLen), Workflow: flowName, Key: strings.Repeat("k", naming.MaxKeyBytes)}
 		if s := w.submit(a.writers[0], w.create(a), longest); s.Exists {
 			w.Errorf("longest names: submitted = %+v", s)
 		}
@@ -232,7 +233,7 @@ var submitRules = []rule{
 		run: func(w *world) {
 			a := w.join(w.Store, 1)
 			c := w.create(a)
-			n := store.Names{Name: "half", Workflow: flowName, Key: "half"}
+			n := naming.Names{Name: "half", Workflow: flowName, Key: "half"}
 			wait, release := w.Hold(w.T, c.Run, 0)
 			ctx, cancel := context.WithCancel(w.ctx)
 			done := make(chan error)
@@ -257,7 +258,7 @@ var submitRules = []rule{
 }
 
 // Submit is Commit of one transition with Names, errors included.
-func Submit(ctx context.Context, w store.Writer, t store.Transition, n store.Names) (store.Submitted, error) {
+func Submit(ctx context.Context, w store.Writer, t store.Transition, n naming.Names) (store.Submitted, error) {
 	t.Names = &n
 	out, err := w.Commit(ctx, []store.Transition{t})
 	if err != nil {

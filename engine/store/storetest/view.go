@@ -10,13 +10,14 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 var viewRules = []rule{
 	{name: "view/every step shows from submission", need: hasViews, why: "the initial state of all steps is there before anything runs, without a journal byte (S9, S14)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		c := w.create(a)
-		w.submit(a.writers[0], c, store.Names{Workflow: flowName})
+		w.submit(a.writers[0], c, naming.Names{Workflow: flowName})
 		var want []store.StepView
 		for i, name := range stepNames {
 			want = append(want, store.StepView{Name: name, StepRow: store.StepRow{Node: int32(i), State: machine.StepPending}})
@@ -109,7 +110,7 @@ var viewRules = []rule{
 	{name: "view/alerts come newest first", need: hasViews, why: "each turn to parked gives exactly one alert, in the commit that makes it, and says which run it is about, by its unique key too (S59, S62, I9)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 1)
-		named := w.submit(a.writers[0], w.create(a), store.Names{Name: "order-7", Workflow: flowName, Key: "k-7"})
+		named := w.submit(a.writers[0], w.create(a), naming.Names{Name: "order-7", Workflow: flowName, Key: "k-7"})
 		ids = append(ids, named.Run)
 		var want []store.AlertRow
 		for seq := int32(1); seq <= 3; seq++ {
@@ -119,7 +120,7 @@ var viewRules = []rule{
 			u.Alerts = []store.Alert{{Kind: "overdue"}}
 			w.land(a.writers[0], t, u)
 			want = append(want,
-				store.AlertRow{Alert: t.Alerts[0], Run: t.Run, Name: store.RunName(t.Run), Workflow: flowName, At: t.At},
+				store.AlertRow{Alert: t.Alerts[0], Run: t.Run, Name: naming.RunName(t.Run), Workflow: flowName, At: t.At},
 				store.AlertRow{Alert: u.Alerts[0], Run: u.Run, Name: "order-7", Workflow: flowName, Key: "k-7", At: u.At})
 		}
 		slices.Reverse(want)
@@ -178,7 +179,7 @@ var readRules = []rule{
 		for i := range 6 {
 			c := w.create(a)
 			c.At = base.Add(time.Duration(i) * time.Minute)
-			n := store.Names{Workflow: flowName}
+			n := naming.Names{Workflow: flowName}
 			switch i {
 			case 1:
 				c.Workflow, n.Workflow = other["refund"], "refund"
@@ -227,10 +228,11 @@ var readRules = []rule{
 		}
 	}},
 	{name: "read/a list without a limit has one", why: "a list must never be a scan of everything (S89)", run: func(w *world) {
+		const limit = 100 // RunFilter.Limit 0
 		a := w.join(w.Store, 1)
-		w.started(a, store.DefaultRunLimit+5)
-		if rs, err := w.Other.Runs(w.ctx, store.RunFilter{}); err != nil || len(rs) != store.DefaultRunLimit {
-			w.Errorf("%d runs, err = %v, want %d", len(rs), err, store.DefaultRunLimit)
+		w.started(a, limit+5)
+		if rs, err := w.Other.Runs(w.ctx, store.RunFilter{}); err != nil || len(rs) != limit {
+			w.Errorf("%d runs, err = %v, want %d", len(rs), err, limit)
 		}
 	}},
 	{name: "read/what is not there is not found", why: "callers branch on it", run: func(w *world) {
@@ -283,7 +285,7 @@ var readRules = []rule{
 			id := w.started(a, 1)[0]
 			stop := w.Read(w.T)
 			w.land(a.writers[0], next(id, 1), w.create(a))
-			w.submit(a.writers[0], w.create(a), store.Names{Name: "n", Workflow: flowName, Key: "k"})
+			w.submit(a.writers[0], w.create(a), naming.Names{Name: "n", Workflow: flowName, Key: "k"})
 			w.tick(a)
 			w.bury(a)
 			stop()

@@ -1,6 +1,6 @@
 //go:build failpoints
 
-package store
+package pointed
 
 import (
 	"context"
@@ -9,42 +9,44 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// WithFailpoints returns the store with a place before and after every method that
+// Store returns the store with a place before and after every method that
 // changes it, where a fault may strike. Only builds with the tag failpoints
 // have them.
-func WithFailpoints(s Store) Store {
-	if _, ok := s.(*pointedStore); ok {
+func Store(s store.Store) store.Store {
+	if _, ok := s.(*pointed); ok {
 		return s
 	}
-	return &pointedStore{Complete(s)}
+	return &pointed{store.Complete(s)}
 }
 
-// A pointedStore passes everything on.
-type pointedStore struct{ Full }
+// pointed passes everything on.
+type pointed struct{ store.Full }
 
 // Wakes passes the hints on, if the store gives any.
-func (s *pointedStore) Wakes(ctx context.Context) <-chan struct{} {
-	if w, ok := s.Full.Store.(Waker); ok {
+func (s *pointed) Wakes(ctx context.Context) <-chan struct{} {
+	if w, ok := s.Full.Store.(store.Waker); ok {
 		return w.Wakes(ctx)
 	}
 	return nil
 }
 
 // Examine passes the question on, if the store can be asked.
-func (s *pointedStore) Examine(ctx context.Context) ([]Finding, error) {
-	if e, ok := s.Full.Store.(Examiner); ok {
+func (s *pointed) Examine(ctx context.Context) ([]health.Finding, error) {
+	if e, ok := s.Full.Store.(health.Examiner); ok {
 		return e.Examine(ctx)
 	}
 	return nil, nil
 }
 
 // Retain passes the call on, if the store forgets anything.
-func (s *pointedStore) Retain(ctx context.Context, before time.Time, limit int) (RetainStats, error) {
-	r, ok := s.Full.Store.(Retainer)
+func (s *pointed) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
+	r, ok := s.Full.Store.(store.Retainer)
 	if !ok {
-		return RetainStats{}, nil
+		return store.RetainStats{}, nil
 	}
 	failpoint.Hit("store.Retain.before")
 	defer failpoint.Hit("store.Retain.after")
@@ -52,98 +54,98 @@ func (s *pointedStore) Retain(ctx context.Context, before time.Time, limit int) 
 }
 
 // Retained passes the question on, if the store forgets anything.
-func (s *pointedStore) Retained(ctx context.Context) (machine.RunID, error) {
-	if r, ok := s.Full.Store.(Retainer); ok {
+func (s *pointed) Retained(ctx context.Context) (machine.RunID, error) {
+	if r, ok := s.Full.Store.(store.Retainer); ok {
 		return r.Retained(ctx)
 	}
 	return 0, nil
 }
 
-func (s *pointedStore) PutDefinition(ctx context.Context, d Definition) (map[string]WorkflowID, error) {
+func (s *pointed) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	failpoint.Hit("store.PutDefinition.before")
 	defer failpoint.Hit("store.PutDefinition.after")
 	return s.Full.PutDefinition(ctx, d)
 }
 
-func (s *pointedStore) Pin(ctx context.Context, setting, value string) (string, error) {
+func (s *pointed) Pin(ctx context.Context, setting, value string) (string, error) {
 	failpoint.Hit("store.Pin.before")
 	defer failpoint.Hit("store.Pin.after")
 	return s.Full.Pin(ctx, setting, value)
 }
 
-func (s *pointedStore) Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error) {
+func (s *pointed) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
 	failpoint.Hit("store.Join.before")
 	defer failpoint.Hit("store.Join.after")
 	return s.Full.Join(ctx, address, lease, writers)
 }
 
-func (s *pointedStore) Tick(ctx context.Context, engine EngineID, lease time.Duration, limit int) (Tick, error) {
+func (s *pointed) Tick(ctx context.Context, engine store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	failpoint.Hit("store.Tick.before")
 	defer failpoint.Hit("store.Tick.after")
 	return s.Full.Tick(ctx, engine, lease, limit)
 }
 
-func (s *pointedStore) Fence(ctx context.Context, dead EngineID) (bool, error) {
+func (s *pointed) Fence(ctx context.Context, dead store.EngineID) (bool, error) {
 	failpoint.Hit("store.Fence.before")
 	defer failpoint.Hit("store.Fence.after")
 	return s.Full.Fence(ctx, dead)
 }
 
-func (s *pointedStore) Leave(ctx context.Context, engine EngineID) error {
+func (s *pointed) Leave(ctx context.Context, engine store.EngineID) error {
 	failpoint.Hit("store.Leave.before")
 	defer failpoint.Hit("store.Leave.after")
 	return s.Full.Leave(ctx, engine)
 }
 
-func (s *pointedStore) Hold(ctx context.Context, engine EngineID, runs []machine.RunID) error {
+func (s *pointed) Hold(ctx context.Context, engine store.EngineID, runs []machine.RunID) error {
 	failpoint.Hit("store.Hold.before")
 	defer failpoint.Hit("store.Hold.after")
 	return s.Full.Hold(ctx, engine, runs)
 }
 
-func (s *pointedStore) Absolve(ctx context.Context, runs ...machine.RunID) error {
+func (s *pointed) Absolve(ctx context.Context, runs ...machine.RunID) error {
 	failpoint.Hit("store.Absolve.before")
 	defer failpoint.Hit("store.Absolve.after")
 	return s.Full.Absolve(ctx, runs...)
 }
 
-func (s *pointedStore) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
+func (s *pointed) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	failpoint.Hit("store.Pass.before")
 	defer failpoint.Hit("store.Pass.after")
 	return s.Full.Pass(ctx, name, period)
 }
 
-func (s *pointedStore) Post(ctx context.Context, m Message) (MessageID, error) {
+func (s *pointed) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	failpoint.Hit("store.Post.before")
 	defer failpoint.Hit("store.Post.after")
 	return s.Full.Post(ctx, m)
 }
 
-func (s *pointedStore) Discard(ctx context.Context, run machine.RunID, ids []MessageID) error {
+func (s *pointed) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
 	failpoint.Hit("store.Discard.before")
 	defer failpoint.Hit("store.Discard.after")
 	return s.Full.Discard(ctx, run, ids)
 }
 
-func (s *pointedStore) KeepLate(ctx context.Context, l LateReply) error {
+func (s *pointed) KeepLate(ctx context.Context, l store.LateReply) error {
 	failpoint.Hit("store.KeepLate.before")
 	defer failpoint.Hit("store.KeepLate.after")
 	return s.Full.KeepLate(ctx, l)
 }
 
-func (s *pointedStore) KeepLogs(ctx context.Context, lines []LogLine) error {
+func (s *pointed) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	failpoint.Hit("store.KeepLogs.before")
 	defer failpoint.Hit("store.KeepLogs.after")
 	return s.Full.KeepLogs(ctx, lines)
 }
 
-func (s *pointedStore) Delivered(ctx context.Context, ids []int64) error {
+func (s *pointed) Delivered(ctx context.Context, ids []int64) error {
 	failpoint.Hit("store.Delivered.before")
 	defer failpoint.Hit("store.Delivered.after")
 	return s.Full.Delivered(ctx, ids)
 }
 
-func (s *pointedStore) OpenWriter(ctx context.Context, engine EngineID, n int) (Writer, error) {
+func (s *pointed) OpenWriter(ctx context.Context, engine store.EngineID, n int) (store.Writer, error) {
 	failpoint.Hit("store.OpenWriter.before")
 	defer failpoint.Hit("store.OpenWriter.after")
 	w, err := s.Full.OpenWriter(ctx, engine, n)
@@ -153,10 +155,10 @@ func (s *pointedStore) OpenWriter(ctx context.Context, engine EngineID, n int) (
 	return &pointedWriter{w}, nil
 }
 
-type pointedWriter struct{ Writer }
+type pointedWriter struct{ store.Writer }
 
-func (w *pointedWriter) Commit(ctx context.Context, batch []Transition) ([]Outcome, error) {
-	if slices.ContainsFunc(batch, func(t Transition) bool { return t.Names != nil }) {
+func (w *pointedWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
+	if slices.ContainsFunc(batch, func(t store.Transition) bool { return t.Names != nil }) {
 		failpoint.Hit("store.Submit.before") // submissions are part of batches
 		defer failpoint.Hit("store.Submit.after")
 	}

@@ -1,4 +1,4 @@
-package store
+package naming
 
 import (
 	"strconv"
@@ -27,18 +27,6 @@ func ParseRunName(name string) (machine.RunID, bool) {
 	}
 	return run, true
 }
-
-// Public returns the name of the run that is submitted under these names.
-func (n Names) Public(run machine.RunID) string {
-	if n.Name == "" {
-		return RunName(run)
-	}
-	return n.Name
-}
-
-// Kept reports whether a store has to keep the names: most runs have one that
-// is derived, and no key.
-func (n Names) Kept() bool { return n.Name != "" || n.Key != "" }
 
 // ParseRunID returns the id that a text without a run of that name means: a
 // RunName, or the internal id in decimal.

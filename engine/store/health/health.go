@@ -1,0 +1,27 @@
+package health
+
+import "context"
+
+// An Examiner is a store that can tell what is wrong with itself, or soon will be. The
+// role is optional: without it `engine doctor` says nothing about the store.
+type Examiner interface {
+	Examine(ctx context.Context) ([]Finding, error)
+}
+
+// A Finding is the result of one check of a store.
+type Finding struct {
+	Name    string   // "sslmode", "pooler", …
+	Level   Severity // how bad it is
+	Message string   // what was found
+	Hint    string   // what to do; "" = nothing
+}
+
+// Severity says how bad a finding is.
+type Severity uint8
+
+// The severities.
+const (
+	OK Severity = iota
+	Warning
+	Error
+)
