@@ -37,7 +37,7 @@ func (n *Node) Status() NodeStatus {
 		s.Engine, s.Runs, s.Waiting = t.Engine, t.Runs.Size(), t.Runs.Queue.Waiting()
 		s.Held = t.Runs.Held()
 		s.Slowest = max(s.Slowest, t.Runs.Slowest())
-		s.Queued, s.Behind = t.Runs.Committer.Waiting(), t.Runs.Committer.Oldest()
+		s.Queued, s.Behind = t.Committer.Waiting(), t.Committer.Oldest()
 	}
 	return s
 }

@@ -25,12 +25,13 @@ var ErrDrained = errors.New("engine: drained")
 // A Membership is the time of a node in the store: from joining it under a new
 // number until it leaves, or is declared dead.
 type Membership struct {
-	n       *Local
-	Engine  store.EngineID
-	Runs    *owner.Scheduler
-	writers []store.Writer
-	ctx     context.Context // ends with the membership; only its Done and cause are used
-	end     context.CancelCauseFunc
+	n         *Local
+	Engine    store.EngineID
+	Runs      *owner.Scheduler
+	Committer *commit.Committer
+	writers   []store.Writer
+	ctx       context.Context // ends with the membership; only its Done and cause are used
+	end       context.CancelCauseFunc
 
 	former    store.EngineID          // the membership before this one; 0 = none
 	inherited map[machine.RunID]int32 // runs of the former membership, with the number of their landed rows
@@ -55,9 +56,6 @@ func (n *Local) Join(ctx context.Context) (*Membership, error) {
 	}
 	t := &Membership{n: n, Engine: engine}
 	t.ctx, t.end = context.WithCancelCause(context.Background())
-	t.Runs = owner.New(n.shared, engine, t.ctx.Done())
-	t.Runs.Bystand = t.bystand
-	t.Runs.Hands = owner.NewHandKeeper(n.shared, engine, t.ctx)
 	ok := false
 	defer func() {
 		if !ok {
@@ -72,7 +70,8 @@ func (n *Local) Join(ctx context.Context) (*Membership, error) {
 		}
 		t.writers = append(t.writers, w)
 	}
-	t.Runs.Committer = commit.New(t.writers, commit.Options{MaxRows: o.MaxBatchRows, MaxBytes: o.MaxBatchBytes, RetryStore: o.RetryStore}, n.shared.Outage)
+	t.Committer = commit.New(t.writers, commit.Options{MaxRows: o.MaxBatchRows, MaxBytes: o.MaxBatchBytes, RetryStore: o.RetryStore}, n.shared.Outage)
+	t.Runs = owner.New(n.shared, owner.Membership{Engine: engine, Context: t.ctx, Committer: t.Committer, Unable: t.unable})
 	tick, err := n.cfg.Store.Tick(ctx, engine, o.Lease, tickLimit)
 	if err != nil {
 		return nil, fmt.Errorf("take the lease: %w", err)
@@ -103,7 +102,7 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 
 	var wg sync.WaitGroup
 	for i := range t.writers {
-		wg.Go(func() { t.over(t.Runs.Committer.Run(work, i)) })
+		wg.Go(func() { t.over(t.Committer.Run(work, i)) })
 	}
 	last := make(chan struct{}) // closed when the writers have ended
 	t.Runs.Start(work, last)
@@ -289,7 +288,7 @@ func (t *Membership) passed(told int, took time.Duration) {
 // does not renew its lease, so that other engines get its runs.
 func (t *Membership) tick(ctx context.Context) (store.Tick, error) {
 	o := t.n.cfg.Options
-	if age := t.Runs.Committer.Oldest(); age > o.Lease/2 {
+	if age := t.Committer.Oldest(); age > o.Lease/2 {
 		if !t.n.shared.Clock.Leased() {
 			t.end(store.ErrLapsed)
 		}

@@ -50,7 +50,7 @@ func (t *Membership) decideUnstaffed(ctx context.Context, x owner.Unstaffed, els
 		return nil, nil
 	}
 	a := &owner.UnstaffedDecision{Unstaffed: x, Landed: make(chan commit.Landing, 1)}
-	if err := t.recordUnstaffed(ctx, a, now, why, elsewhere); err != nil {
+	if err := t.recordUnstaffed(ctx, a, why, elsewhere); err != nil {
 		return nil, err
 	}
 	if a.Transition.Data == nil {
@@ -65,7 +65,7 @@ func (t *Membership) decideUnstaffed(ctx context.Context, x owner.Unstaffed, els
 
 // recordUnstaffed makes the row. The row starts no call: steps that could start are held,
 // and say which agent is missing.
-func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDecision, now time.Time, why cause, elsewhere func(string) (bool, error)) error {
+func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDecision, why cause, elsewhere func(string) (bool, error)) error {
 	state := a.Story.State
 	alarm := why.late && !why.spoken && owner.Moves(state.Status())
 	if alarm {
@@ -74,7 +74,7 @@ func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 			return err
 		}
 	}
-	late, err := t.Runs.DecideUnstaffed(a, now, why.spoken)
+	late, err := t.Runs.DecideUnstaffed(a, why.spoken)
 	if err != nil {
 		return &journal.RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: err, Hint: "another version of the engine may be able to go on"}
 	}
@@ -95,7 +95,7 @@ func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 		}
 		t.n.cfg.Observer.LateReply(l.Run, machine.AttemptID{Node: int(l.Node), Call: int(l.Call)})
 	}
-	return a.Row(t.n.shared, now)
+	return a.Row()
 }
 
 // settleUnstaffed waits for the outcome of the row, and reports it.
@@ -140,8 +140,8 @@ func (t *Membership) settleUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 	return nil
 }
 
-// bystand decides on the messages of a run without an owner whose agents are missing here.
-func (t *Membership) bystand(ctx context.Context, run machine.RunID) {
+// unable decides on the messages of a run without an owner whose agents are missing here.
+func (t *Membership) unable(ctx context.Context, run machine.RunID) {
 	_, err := t.take(ctx, []machine.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 	if err != nil && ctx.Err() == nil && !overFor(err) {
 		t.n.shared.Outage.Failed(outage.Bystand, err, "run", naming.RunName(run))

@@ -3,6 +3,7 @@ package owner
 import (
 	"time"
 
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -51,4 +52,14 @@ func (c check) next(present time.Time, must bool) time.Time {
 func (c check) raised() time.Time {
 	c.floor = 0
 	return c.bound().Truncate(time.Microsecond)
+}
+
+// newCheck returns the values on which the run's bound depends, after the records.
+func newCheck(r *ownedRun, before machine.RunState) check {
+	due, has := r.state.NextDue()
+	return check{
+		due: due, hasDue: has, floor: r.wf.Shortest,
+		inFlight: r.state.InFlight,
+		final:    r.state.Status().Final() && !before.Final(),
+	}
 }

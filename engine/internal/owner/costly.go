@@ -2,11 +2,9 @@ package owner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,9 +31,6 @@ const (
 	// run: it has other costly decisions wait, and its calls start late.
 	slowDecision = time.Second
 )
-
-// errOffloaded says that the pool decides now, and that the run goes on afterwards.
-var errOffloaded = errors.New("the decision is made elsewhere")
 
 // A slowDecisionError says that a decision took longer than decisionLimit.
 type slowDecisionError struct{ limit time.Duration }
@@ -66,48 +61,6 @@ type costlyDecision struct {
 	took time.Duration
 
 	full map[string]bool // agents that refused what they had offered, before
-}
-
-// offload has the pool decide an event. The run's other events wait.
-func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
-	r.away = c
-	sh.s.n.Pool.add(c)
-}
-
-// offloaded goes on with a run for which the pool has decided.
-func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
-	r := c.r
-	if sh.runs[r.id] != r || r.away != c {
-		return
-	}
-	r.away = nil
-	if c.err != nil {
-		sh.quarantine(ctx, r, nil, c.err)
-		return
-	}
-	if r.state == c.base { // else the run was read again meanwhile
-		r.state = c.state // the record is about this copy, which knows more values by now
-		r.decided = c
-	}
-	sh.step(ctx, r)
-	if r.commit == nil && r.away == nil {
-		sh.letGo(r)
-	}
-}
-
-// ready returns what the pool has decided about an event, once. It is nil where
-// nothing was decided, or where calls that were decided may not start any more.
-func (sh *shard) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision {
-	c := r.decided
-	r.decided = nil
-	if c == nil || c.d != d || c.state != r.state {
-		return nil
-	}
-	calls := slices.ContainsFunc(c.rec.Commands(), func(c machine.Command) bool { _, ok := c.(machine.Invoke); return ok })
-	if calls && sh.mayNotStart(r, d, now) != nil {
-		return nil
-	}
-	return c
 }
 
 // AlertSlow is the kind of the alert that a run's decision took long.
@@ -246,10 +199,10 @@ func (p *DecisionPool) make(c *costlyDecision) {
 	})
 }
 
-// costly returns a decision for the pool to make.
-func (sh *shard) costly(r *ownedRun, d *delivery, in machine.Input, full map[string]bool) *costlyDecision {
+// newCostlyDecision returns a decision for the pool to make.
+func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[string]bool) *costlyDecision {
 	in.Slots = maps.Clone(in.Slots) // the shard fills them again
 	in.Scratch = nil
 	in.Allowance = dsl.NewAllowance(machine.MaxDecisionCost)
-	return &costlyDecision{sh: sh, r: r, d: d, flow: r.wf, base: r.state, state: r.state.Clone(), in: in, full: full}
+	return &costlyDecision{r: r, d: d, flow: r.wf, base: r.state, state: r.state.Clone(), in: in, full: full}
 }

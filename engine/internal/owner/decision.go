@@ -3,16 +3,18 @@ package owner
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
 
 // A decision is the work on one row of a run's journal.
 type decision struct {
-	sh      *shard
+	c       *decider
 	r       *ownedRun
 	f       *pendingCommit
 	todo    []*delivery // events in the order in which they are decided
@@ -20,6 +22,21 @@ type decision struct {
 	bytes   int              // of the events that were decided
 	rebound bool             // the bound in the run's row has passed
 	before  machine.RunState // the run's status before the first of them
+	costly  *costlyDecision  // the first event, which the pool has to decide; nil = decided here
+}
+
+// all decides the events in their order, as far as one row can hold them.
+func (x *decision) all() error {
+	for i, next := 0, nextEvent; i < len(x.todo) && next != noMore; {
+		var err error
+		if next, err = x.one(i); err != nil {
+			return err
+		}
+		if next == nextEvent {
+			i++
+		}
+	}
+	return nil
 }
 
 // A next says how a decision goes on.
@@ -31,11 +48,11 @@ const (
 	noMore                // the other events are decided in another row
 )
 
-// one decides event number i of the list. Returns errOffloaded if the pool decides it.
+// one decides event number i of the list.
 func (x *decision) one(i int) (next, error) {
-	sh, r, d := x.sh, x.r, x.todo[i]
-	if x.bytes > sh.s.n.cfg.Options.MaxBatchBytes {
-		x.f.deliveries = sh.postpone(r, x.todo, i)
+	c, r, d := x.c, x.r, x.todo[i]
+	if x.bytes > c.most {
+		x.postpone(i)
 		return noMore, nil
 	}
 	if d.message != 0 && r.state.Status().Final() {
@@ -47,23 +64,26 @@ func (x *decision) one(i int) (next, error) {
 		r.wf, r.specs = d.start.Flow, d.start.Specs
 	}
 	r.time(d)
-	now := sh.s.n.Clock.Read()
+	now := c.n.Clock.Read()
 	at := decidedAt(r.state, d, now.Store)
-	if unsent := sh.recall(r, at); len(unsent) > 0 { // these events are decided first
+	if unsent := c.recall(r, at); len(unsent) > 0 { // these events are decided first
 		x.todo = slices.Insert(x.todo, i, unsent...)
 		x.f.deliveries = x.todo
 		return sameEvent, nil
 	}
-	rec, costly := sh.decideOne(r, x.f, d, at, now)
+	var made *costlyDecision
+	if c.ready != nil {
+		made = c.ready(r, d, now)
+	}
+	rec, costly := c.one(r, x.f, d, made, at, now)
 	if costly != nil {
-		x.f.deliveries = sh.postpone(r, x.todo, i)
+		x.postpone(i)
 		if i == 0 {
-			sh.offload(r, costly)
-			return noMore, errOffloaded
+			x.costly = costly
 		}
 		return noMore, nil
 	}
-	sh.begin(r, x.f, d)
+	x.own(d)
 	if d.decided != nil {
 		d.decided()
 		d.decided = nil
@@ -77,13 +97,32 @@ func (x *decision) one(i int) (next, error) {
 	return nextEvent, nil
 }
 
+// postpone leaves the events from index i on for the run's next row.
+func (x *decision) postpone(i int) {
+	x.r.pending = append(slices.Clone(x.todo[i:]), x.r.pending...)
+	x.f.deliveries = x.todo[:i]
+}
+
+// own makes this engine the owner if the event says so.
+func (x *decision) own(d *delivery) {
+	engine := x.c.engine
+	if d.start != nil {
+		x.f.started = d.start
+		x.f.Transition.Workflow, x.f.Transition.Owner = d.start.Workflow, &engine
+	}
+	if _, ok := d.Event.(machine.TakenOver); ok {
+		x.f.Transition.Owner, x.f.adopting = &engine, true
+		x.f.Transition.Heard = x.r.heard
+	}
+}
+
 // nothing handles an event that changes nothing.
 func (x *decision) nothing(d *delivery, rec machine.Record) {
 	switch {
 	case rec.Late() && d.message != 0 && !d.kept && evident(x.r.state, d):
 		x.f.late = append(x.f.late, d)
 	case rec.Late() && d.message == 0:
-		x.sh.keepLate(x.r, d)
+		x.c.n.keepLate(x.r, d)
 	default:
 		x.consume(d)
 	}
@@ -100,11 +139,11 @@ func (x *decision) consume(d *delivery) {
 
 // keep adds a record to the row and to the run's state.
 func (x *decision) keep(d *delivery, rec machine.Record) {
-	r, f, told := x.r, x.f, x.sh.s.n.Told
+	r, f, told := x.r, x.f, x.c.n.Told
 	x.bytes += journal.EventSize(d.Event)
 	if !told.Empty() {
 		if f.facts == nil {
-			f.facts = x.sh.spares.blankFacts()
+			f.facts = x.c.spares.blankFacts()
 		}
 		var n int
 		f.facts, n = story.AppendFacts(f.facts, told, r.wf, r.state, rec)
@@ -122,8 +161,8 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 // row makes the row of what was decided. Where nothing was decided and nothing has to
 // be stored it makes none, and answers those who wait.
 func (x *decision) row() error {
-	sh, r, f, n := x.sh, x.r, x.f, x.sh.s.n
-	chk := sh.check(r, x.before)
+	r, f, n := x.r, x.f, x.c.n
+	chk := newCheck(r, x.before)
 	if f.adopting { // a run that was taken over may wait long: scans should not visit it in vain
 		chk.floor = 0
 	}
@@ -150,13 +189,43 @@ func (x *decision) row() error {
 	if last := r.state.Last(); f.Transition.At.Before(last) {
 		f.Transition.At = last
 	}
-	data, after, err := journal.EncodeRow(n.cfg.Sealer, &sh.rows, r.link, r.id, r.seq, f.Transition.At, x.records)
+	return x.encode()
+}
+
+// release makes the row of what was decided of a run whose agents are missing here. The
+// row removes the owner, so that an engine that has the agents can claim the run. nextCheck
+// says when it becomes due.
+func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
+	f, nobody := x.f, store.EngineID(0)
+	f.Transition.Owner, f.Transition.At = &nobody, x.c.n.Clock.Now()
+	if last := x.r.state.Last(); f.Transition.At.Before(last) {
+		f.Transition.At = last
+	}
+	f.Transition.NextCheck = nextCheck(f.Transition.At).Truncate(time.Microsecond)
+	return x.encode()
+}
+
+// encode makes the bytes of the row, whose time is known.
+func (x *decision) encode() error {
+	c, r, f := x.c, x.r, x.f
+	data, after, err := journal.EncodeRow(c.n.cfg.Sealer, &c.rows, r.link, r.id, r.seq, f.Transition.At, x.records)
 	if err != nil {
 		return err
 	}
-	if len(data) > n.cfg.Options.MaxRow {
-		return fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", r.seq, len(data), n.cfg.Options.MaxRow)
+	if most := c.n.cfg.Options.MaxRow; len(data) > most {
+		return &rowSizeError{r.seq, len(data), most}
 	}
 	f.Transition.Data, f.link = data, after
 	return nil
+}
+
+// A rowSizeError says that a row of the journal would be larger than the store takes.
+type rowSizeError struct {
+	seq        int32
+	size, most int // bytes
+}
+
+// Error gives the sizes.
+func (e *rowSizeError) Error() string {
+	return fmt.Sprintf("journal row %d has %d bytes, more than the %d allowed", e.seq, e.size, e.most)
 }

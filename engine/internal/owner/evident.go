@@ -8,7 +8,7 @@ import (
 
 // keepLate keeps a late answer as evidence. An answer that has counted already and was
 // delivered twice is not late, and is not kept.
-func (sh *shard) keepLate(r *ownedRun, d *delivery) {
+func (n *Shared) keepLate(r *ownedRun, d *delivery) {
 	if !evident(r.state, d) {
 		return
 	}
@@ -16,7 +16,7 @@ func (sh *shard) keepLate(r *ownedRun, d *delivery) {
 	if r.wf != nil && d.Attempt.Node >= 0 && d.Attempt.Node < r.state.NodeCount() {
 		step = story.Node(r.state, r.wf, d.Attempt.Node).Name
 	}
-	sh.s.n.Calls.KeepLate(r.id, step, d.Attempt, d.Event, d.Arrived)
+	n.Calls.KeepLate(r.id, step, d.Attempt, d.Event, d.Arrived)
 }
 
 // evident reports whether an answer that changes nothing is worth keeping. It is not if

@@ -12,7 +12,6 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // PagesAhead is how many pages of runs are taken over at once: while one waits
@@ -46,8 +45,8 @@ type handWait struct {
 	done   chan struct{}
 }
 
-// NewHandKeeper returns a keeper with nothing in hand. ctx ends with the membership.
-func NewHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeeper {
+// newHandKeeper returns a keeper with nothing in hand. ctx ends with the membership.
+func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeeper {
 	return &HandKeeper{
 		n: n, engine: en, ctx: ctx, hint: make(chan struct{}, 1), runs: map[machine.RunID]int{},
 		turn: make(chan struct{}, 1), seats: make(chan struct{}, 2*PagesAhead),
@@ -190,72 +189,10 @@ func (k *HandKeeper) told(change uint64) {
 	})
 }
 
-// grasp takes a run in hand before something of it is decided, and goes on with it
-// then.
-func (sh *shard) grasp(r *ownedRun) {
-	if r.grasping {
-		return
-	}
-	r.grasping = true
-	sh.commits++ // a caller of quiet waits for this too
-	sh.s.loads.Add(1)
-	go func() {
-		defer sh.s.loads.Done()
-		err := sh.s.Hands.Hold(context.Background(), r.id) // ends with the membership
-		sh.give(task{run: r.id, fn: func(ctx context.Context) {
-			sh.commits--
-			r.grasping = false
-			if err != nil || sh.runs[r.id] != r || r.inHand {
-				sh.s.Hands.LetGo(r.id)
-				return
-			}
-			r.inHand = true
-			sh.step(ctx, r)
-			if r.commit == nil && r.away == nil {
-				sh.letGo(r)
-			}
-		}})
-	}()
-}
-
-// letGo takes a run out of the hand, if this shard has taken it there.
-func (sh *shard) letGo(r *ownedRun) {
+// letGoOf takes a run out of the hand, if its shard has taken it there.
+func (k *HandKeeper) letGoOf(r *ownedRun) {
 	if r.inHand {
 		r.inHand = false
-		sh.s.Hands.LetGo(r.id)
+		k.LetGo(r.id)
 	}
-}
-
-// gotOn notes that a run has got on: what it was suspected of it has outlived. An
-// attempt that starts is no proof, since what its answer leads to may be what ends
-// an engine.
-func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
-	if !r.suspect || !settles(t) {
-		return
-	}
-	r.suspect = false
-	if r.deaths == 0 {
-		return
-	}
-	r.deaths = 0
-	n, id := sh.s.n, r.id
-	sh.s.loads.Add(1)
-	go func() {
-		defer sh.s.loads.Done()
-		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
-			// It stays suspect: one death more or less is no harm.
-			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
-		}
-	}()
-}
-
-// settles reports whether a step, an undo or the run itself is settled by the
-// transition.
-func settles(t *store.Transition) bool {
-	if t.State.Final() || t.State.NeedsHuman() {
-		return true
-	}
-	return slices.ContainsFunc(t.Steps, func(s store.StepRow) bool {
-		return s.State >= machine.StepSucceeded && s.State != machine.StepUndoing
-	})
 }

@@ -219,7 +219,7 @@ func (sh *shard) inboxRead(ctx context.Context, r *ownedRun, epoch int, letters 
 		return
 	case errors.As(err, &unable):
 		sh.drop(r, unable, nil)
-		sh.unable(ctx, r.id)
+		sh.s.decideUnable(ctx, r.id)
 		return
 	case err != nil:
 		if ctx.Err() == nil {
@@ -417,12 +417,12 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// unable has what is said to a run without an owner decided, although its agents are
-// missing here.
-func (sh *shard) unable(ctx context.Context, run machine.RunID) {
-	sh.s.loads.Add(1)
+// decideUnable has the messages of a run without an owner decided, although its agents
+// are missing here.
+func (s *Scheduler) decideUnable(ctx context.Context, run machine.RunID) {
+	s.loads.Add(1)
 	go func() {
-		defer sh.s.loads.Done()
-		sh.s.Bystand(ctx, run)
+		defer s.loads.Done()
+		s.unable(ctx, run)
 	}()
 }

@@ -66,14 +66,6 @@ type Story struct {
 	specsErr error                       // why specs is nil
 }
 
-// notes are values that an engine keeps of a run in addition to its state.
-type notes struct {
-	// sensitive are the sensitive strings of its variables and outputs, for
-	// redaction; it only grows.
-	sensitive []string
-	refusals  map[int]int // by node: how often in a row its call was not sent
-}
-
 // loadState reads a run without its records.
 func (n *Shared) loadState(ctx context.Context, run machine.RunID) (Story, error) {
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
@@ -149,7 +141,7 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
 	r.seq, r.fence, r.bound = int32(len(story.rows)), head.Fence, head.NextCheck
 	r.stored = story.Stored
-	sh.weigh(r)
+	r.weigh(&sh.held, sh.runs[r.id] == r)
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
 	r.notes, r.link = story.notes, story.Next()
 }
@@ -193,7 +185,7 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 		}
 		for _, d := range r.pending {
 			if d.answers() {
-				sh.keepLate(r, d)
+				sh.s.n.keepLate(r, d)
 			}
 		}
 		sh.drop(r, nil, nil)
@@ -225,4 +217,81 @@ func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *journal.Scra
 		err = &journal.RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: journal.HintFor(err)}
 	}
 	return story, err
+}
+
+// takeOver makes this engine the owner of a run whose owner is dead or late. Steps that
+// the former owner held for want of a slot are tried here.
+//
+// Waiting messages are decided first (language.md, Verbs before work): after a person has
+// cancelled or paused a run, no further call may start. So the row that makes this engine
+// the owner also holds the decisions on the messages, and no call starts before the last
+// of them. If the messages of an adoption were not read, they are read first.
+//
+// An answer in the inbox counts if it reached an engine before its attempt's complete-by,
+// although complete-by may have passed since. It is decided before the takeover. The calls
+// that follow from it start after the takeover.
+func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
+	if !a.Read {
+		r.inbox.wanted, r.inbox.first = true, true
+		sh.readInbox(ctx, r)
+		return
+	}
+	r.suspect, r.deaths = a.Suspect, a.Deaths
+	for _, l := range a.Messages {
+		if l.Err == nil && !r.inbox.held[l.ID] {
+			r.inbox.hold(l.ID)
+			r.pending = append(r.pending, l.delivery())
+		}
+	}
+	r.heard, r.unheard = nil, len(a.Messages) >= InboxLimit
+	if !r.unheard {
+		heard := int32(len(a.Messages))
+		r.heard = &heard
+	}
+	now := sh.s.n.Clock.Now()
+	var inTime, mail, rest []*delivery
+	room := sh.s.n.cfg.Options.MaxBatchBytes // the takeover must be in the same row
+	for _, d := range r.pending {
+		r.time(d)
+		switch {
+		case d.message == 0:
+			rest = append(rest, d)
+		case d.cameInTime(now) &&
+			len(inTime) < maxEvents/2 && journal.EventSize(d.Event) <= room:
+			d.quiet = true
+			inTime, room = append(inTime, d), room-journal.EventSize(d.Event)
+		default:
+			mail = append(mail, d)
+		}
+	}
+	slices.SortStableFunc(mail, earlier)
+	for i, d := range mail {
+		d.quiet = r.unheard || i < len(mail)-1
+	}
+	taken := &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, Arrived: now}, quiet: len(mail) > 0}
+	r.pending = append(append(inTime, taken), mail...)
+	if !r.unheard {
+		r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
+	}
+	r.pending = append(r.pending, rest...)
+	sh.step(ctx, r)
+}
+
+// begun returns the event that starts steps which were held during a takeover.
+func begun(now time.Time) *delivery {
+	return &delivery{Answer: call.Answer{Event: machine.SlotsFreed{}, Arrived: now}}
+}
+
+// earlier compares deliveries by their arrival.
+func earlier(a, b *delivery) int { return a.Arrived.Compare(b.Arrived) }
+
+// heardMore continues a takeover that found more messages than one read returns. Once
+// all messages are read, held steps may start.
+func (sh *shard) heardMore(r *ownedRun, more bool) {
+	if more {
+		r.inbox.wanted, r.inbox.first = true, true
+		return
+	}
+	r.unheard = false
+	r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
 }

@@ -5,97 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
-	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
-	"github.com/saga-engine/engine/engine/story"
 )
-
-// runPhase is what an owned run can do now.
-type runPhase uint8
-
-const (
-	phaseLoading runPhase = iota // its journal is being read
-	phaseReady
-	phaseQuarantined // deciding or storing went wrong here; err says why
-)
-
-// An ownedRun is a run in the memory of the engine that owns it. Only its
-// shard's goroutine uses it.
-type ownedRun struct {
-	id    machine.RunID
-	phase runPhase
-	err   error // in phaseQuarantined: why
-
-	wf    *dsl.Workflow
-	state *machine.State // ahead of the journal by the transition in flight
-	specs map[string]invoke.AgentSpec
-	notes
-	owned bool           // the journal says that this engine is the owner
-	owner store.EngineID // owner when it was loaded
-	seq   int32          // number of its next journal row
-	fence int32          // seq of the row that made this engine the owner
-	bound time.Time      // next_check as the run's row holds it
-	facts int            // facts told so far
-	link  journal.Link   // of its last journal row
-
-	stored int64 // bytes of its journal
-	weight int64 // what the shard counts for its memory
-
-	pending []*delivery
-	commit  *pendingCommit  // on its way to the store; nil = nothing
-	away    *costlyDecision // the pool decides now, and events wait; nil = the pool does not decide
-	decided *costlyDecision // the pool's decision, until it is used
-	slow    bool            // people were told that it takes long to decide
-	adopts  []Adoption
-	waiters []chan *machine.State
-	inbox   inbox
-	heard   *int32 // how many messages were read before the takeover; nil = there are more
-	unheard bool   // messages that waited at the takeover are not read yet: nothing starts
-
-	suspect  bool // its last owner died: it is taken in hand before each decision until a step, an undo or the run is settled
-	deaths   int  // engines that died with it in hand, as the store knows
-	inHand   bool // the store knows that this engine has it in hand
-	grasping bool // the store is being told that this engine has it in hand
-}
-
-// A pendingCommit is a transition on its way to the store, and what follows once it
-// has landed.
-type pendingCommit struct {
-	commit.Item
-	r          *ownedRun
-	deliveries []*delivery
-	link       journal.Link // of its row
-	facts      []story.Fact // of the kinds that an observer takes
-	told       int          // number of facts of all kinds
-	commands   []machine.Command
-	reserved   []invoke.AgentSpec // one slot each
-	started    *Start
-	adopting   bool
-	late       []*delivery     // messages that came too late to count
-	events     []machine.Event // of the records; kept only in builds with failpoints
-}
-
-// release gives reserved slots back.
-func (f *pendingCommit) release(c invoke.Capacity) {
-	if c == nil {
-		return
-	}
-	for _, spec := range f.reserved {
-		c.Release(spec, 1)
-	}
-	f.reserved = nil
-}
 
 // maxEvents bounds how many waiting events become one row.
 const maxEvents = 256
@@ -129,19 +49,6 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 	sh.step(ctx, r)
 }
 
-// An Adoption asks the shard to take a run over from an owner that is dead or late.
-type Adoption struct {
-	From     store.EngineID // the owner from which it may be taken; 0 = a run without an owner
-	Story    *Story         // the run as it was read; nil = it must be read
-	Specs    map[string]invoke.AgentSpec
-	Read     bool      // its inbox was read with it, or was empty
-	Messages []Message // of the inbox, to be decided in the row that takes the run over
-	Done     func(error)
-
-	Suspect bool // the run's owner died
-	Deaths  int  // engines that died with the run in hand
-}
-
 // adopt makes this engine the owner of a run, if its owner is dead or late.
 func (sh *shard) adopt(ctx context.Context, id machine.RunID, a Adoption) {
 	r := sh.runs[id]
@@ -169,16 +76,6 @@ func (sh *shard) adopt(ctx context.Context, id machine.RunID, a Adoption) {
 	}
 }
 
-// name returns the run's public id, as far as it is known.
-func (r *ownedRun) name() string {
-	if r.state != nil && r.state.Name() != "" {
-		return r.state.Name()
-	}
-	return naming.RunName(r.id)
-}
-
-func (r *ownedRun) adopting() bool { return r.commit != nil && r.commit.adopting }
-
 // step decides the events that wait for the run, unless a commit of the run is in flight.
 func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	if r.phase != phaseReady || r.commit != nil || r.away != nil || len(r.pending) == 0 || ctx.Err() != nil {
@@ -196,11 +93,13 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	todo := slices.Clone(r.pending[:n])
 	r.pending = slices.Delete(r.pending, 0, n)
 	var f *pendingCommit
-	err := guard.Do(func() (err error) { f, err = sh.decide(r, todo); return err })
+	var costly *costlyDecision
+	err := guard.Do(func() (err error) { f, costly, err = sh.decide.decide(r, todo); return err })
 	switch {
-	case errors.Is(err, errOffloaded):
 	case err != nil:
 		sh.quarantine(ctx, r, todo, err)
+	case costly != nil:
+		sh.offload(r, costly)
 	case f == nil || f.Transition.Data == nil:
 		if f != nil {
 			sh.keepMessages(ctx, r, f)
@@ -217,28 +116,19 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	}
 }
 
-// becoming reports whether a waiting event makes this engine the owner.
-func (r *ownedRun) becoming() bool {
-	return slices.ContainsFunc(r.pending, func(d *delivery) bool {
-		_, taken := d.Event.(machine.TakenOver)
-		return taken || d.start != nil
-	})
-}
-
 // send gives a transition to the committer, together with others of this turn of the shard.
 func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	r.commit = f
-	sh.commits++
 	for _, e := range f.events {
 		failpoint.HitEvent("record.before", e)
 	}
 	if f.started != nil {
 		f.Transition.Names = &f.started.Names
 	}
-	f.To, f.For, f.r = sh, f, r
-	sh.outbox = append(sh.outbox, &f.Item)
-	if len(sh.outbox) >= inARow {
-		sh.flush(ctx)
+	f.For, f.r = f, r
+	sh.out.add(&f.Item)
+	if len(sh.out.items) >= inARow {
+		sh.out.flush(ctx)
 	}
 }
 
@@ -254,7 +144,7 @@ func (sh *shard) answered(ctx context.Context, it *commit.Item) {
 
 // landed continues a run after its commit was answered.
 func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l commit.Landing) {
-	sh.commits--
+	sh.out.commits--
 	if r.commit != f {
 		return
 	}
@@ -264,7 +154,7 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 		sh.drop(r, nil, nil)
 	case l.Err == nil && !l.Submitted.Exists:
 		sh.act(ctx, r, f)
-		sh.spares.doneWith(f)
+		sh.decide.spares.doneWith(f)
 		sh.step(ctx, r)
 	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, store.ErrExists) && l.Unsure:
 		// Another engine has appended a row, or this same row had landed and its answer
@@ -301,7 +191,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	r.commit = nil
 	r.seq, r.link, r.owned = f.Transition.Seq+1, f.link, true
 	r.stored += int64(len(f.Transition.Data))
-	sh.weigh(r)
+	r.weigh(&sh.held, sh.runs[r.id] == r)
 	if f.Transition.Owner != nil {
 		r.fence = f.Transition.Seq
 	}
@@ -312,7 +202,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 		n.cfg.Observer.Facts(r.id, r.facts+1, f.facts)
 	}
 	r.facts += f.told
-	sh.spares.toldFacts(f)
+	sh.decide.spares.toldFacts(f)
 	sh.gotOn(ctx, r, &f.Transition)
 	if f.started != nil {
 		f.started.Submitted = store.Submitted{Run: r.id, Name: f.started.Public}
@@ -336,7 +226,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	for _, c := range f.commands {
 		switch c := c.(type) {
 		case machine.Invoke:
-			n.Calls.Start(sh.callSpec(r, c))
+			n.Calls.Start(r.callSpec(c, sh.s.capacity))
 		case machine.Stop:
 			n.Calls.Stop(r.id, c.Attempt)
 		case machine.Alert:
@@ -350,12 +240,6 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	if sh.runs[r.id] == r {
 		sh.readInbox(ctx, r)
 	}
-}
-
-// callSpec copies out of the run what a call needs.
-func (sh *shard) callSpec(r *ownedRun, inv machine.Invoke) call.Spec {
-	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
-		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: sh.s.capacity}
 }
 
 // heard handles the answer to a call.
@@ -376,7 +260,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
 		return
 	}
-	sh.letGo(r)
+	sh.s.Hands.letGoOf(r)
 	status := r.state.Status()
 	if status.Final() || status.NeedsHuman() {
 		for i, w := range r.waiters {
@@ -395,7 +279,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 				sh.clear(ctx, r)
 			}
 			delete(sh.runs, r.id)
-			sh.weigh(r)
+			r.weigh(&sh.held, sh.runs[r.id] == r)
 		}
 		return
 	}
@@ -408,31 +292,14 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		return
 	}
 	if sh.s.capacity != nil && status != machine.RunPaused && !r.unheard {
-		sh.waitForSlot(r)
-	}
-}
-
-// waitForSlot has a run wait for slots of the agents for which steps of it are held.
-func (sh *shard) waitForSlot(r *ownedRun) {
-	held := r.state.Held()
-	if len(held) == 0 {
-		return
-	}
-	now := sh.s.n.Clock.Now()
-	for _, h := range held {
-		if h.Until.After(now) {
-			continue // it waits for a time, for which the run's timer is set
-		}
-		if spec, ok := r.specs[h.Agent]; ok {
-			sh.s.Queue.wait(r.id, spec)
-		}
+		sh.gate.wait(r)
 	}
 }
 
 // drop forgets a run that another engine owns or that could not be read, and gives the
 // error to all who wait for it.
 func (sh *shard) drop(r *ownedRun, err, trouble error) {
-	sh.letGo(r)
+	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil
 	if r.commit != nil {
 		r.commit.release(sh.s.capacity)
@@ -458,7 +325,104 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	}
 	sh.s.Timers.set(r.id, time.Time{}, false)
 	delete(sh.runs, r.id)
-	sh.weigh(r)
+	r.weigh(&sh.held, sh.runs[r.id] == r)
+}
+
+// await returns a channel to which the run's final state is sent; nil = this shard does
+// not have the run. The error says why the run is quarantined.
+func (sh *shard) await(run machine.RunID) (chan *machine.State, error) {
+	r := sh.runs[run]
+	switch {
+	case r == nil:
+		return nil, nil
+	case r.phase == phaseQuarantined:
+		return nil, r.err
+	}
+	w := make(chan *machine.State, 1)
+	if r.phase == phaseReady && r.commit == nil && (r.state.Status().Final() || r.state.Status().NeedsHuman()) {
+		w <- r.state.Clone()
+		return w, nil
+	}
+	r.waiters = append(r.waiters, w)
+	return w, nil
+}
+
+// offload has the pool decide an event. The run's other events wait.
+func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
+	c.sh, r.away = sh, c
+	sh.s.n.Pool.add(c)
+}
+
+// offloaded goes on with a run for which the pool has decided.
+func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
+	r := c.r
+	if sh.runs[r.id] != r || r.away != c {
+		return
+	}
+	r.away = nil
+	if c.err != nil {
+		sh.quarantine(ctx, r, nil, c.err)
+		return
+	}
+	if r.state == c.base { // else the run was read again meanwhile
+		r.state = c.state // the record is about this copy, which knows more values by now
+		r.decided = c
+	}
+	sh.step(ctx, r)
+	if r.commit == nil && r.away == nil {
+		sh.s.Hands.letGoOf(r)
+	}
+}
+
+// grasp takes a run in hand before something of it is decided, and goes on with it
+// then.
+func (sh *shard) grasp(r *ownedRun) {
+	if r.grasping {
+		return
+	}
+	r.grasping = true
+	sh.out.commits++ // a caller of quiet waits for this too
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		err := sh.s.Hands.Hold(context.Background(), r.id) // ends with the membership
+		sh.give(task{run: r.id, fn: func(ctx context.Context) {
+			sh.out.commits--
+			r.grasping = false
+			if err != nil || sh.runs[r.id] != r || r.inHand {
+				sh.s.Hands.LetGo(r.id)
+				return
+			}
+			r.inHand = true
+			sh.step(ctx, r)
+			if r.commit == nil && r.away == nil {
+				sh.s.Hands.letGoOf(r)
+			}
+		}})
+	}()
+}
+
+// gotOn notes that a run has got on: what it was suspected of it has outlived. An
+// attempt that starts is no proof, since what its answer leads to may be what ends
+// an engine.
+func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
+	if !r.suspect || !settles(t) {
+		return
+	}
+	r.suspect = false
+	if r.deaths == 0 {
+		return
+	}
+	r.deaths = 0
+	n, id := sh.s.n, r.id
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
+			// It stays suspect: one death more or less is no harm.
+			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
+		}
+	}()
 }
 
 // quarantine stops working on a run whose deciding or storing went wrong. The journal
@@ -488,7 +452,7 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 		sh.drop(r, err, trouble)
 		return
 	}
-	sh.letGo(r)
+	sh.s.Hands.letGoOf(r)
 	r.phase, r.err = phaseQuarantined, err
 	for _, d := range r.pending {
 		d.finish(err)
@@ -506,41 +470,4 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 	sh.s.Quarantined.begin(r.id)
 	sh.s.Timers.set(r.id, time.Time{}, false)
 	sh.alert(ctx, r, cause)
-}
-
-// alert appends a row that holds no record, only the alert.
-func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
-	now := sh.s.n.Clock.Now()
-	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.rows, r.link, r.id, r.seq, now, nil)
-	if err != nil {
-		sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", err)
-		return
-	}
-	message, _, _ := strings.Cut(cause.Error(), "\n")
-	t := store.Transition{Run: r.id, Seq: r.seq, At: now, Data: data,
-		Alerts: []store.Alert{{Kind: "set_aside", Code: "internal", Message: message}}}
-	sh.commitRow(ctx, t, func(l commit.Landing) {
-		if l.Err != nil && !OverFor(l.Err) {
-			sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", l.Err)
-		}
-	})
-}
-
-// await returns a channel to which the run's final state is sent; nil = this shard does
-// not have the run. The error says why the run is quarantined.
-func (sh *shard) await(run machine.RunID) (chan *machine.State, error) {
-	r := sh.runs[run]
-	switch {
-	case r == nil:
-		return nil, nil
-	case r.phase == phaseQuarantined:
-		return nil, r.err
-	}
-	w := make(chan *machine.State, 1)
-	if r.phase == phaseReady && r.commit == nil && (r.state.Status().Final() || r.state.Status().NeedsHuman()) {
-		w <- r.state.Clone()
-		return w, nil
-	}
-	r.waiters = append(r.waiters, w)
-	return w, nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/call"
-	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
@@ -24,29 +23,43 @@ import (
 // decided together, into one journal row; row n+1 is not sent before row n is
 // known to have landed.
 type Scheduler struct {
-	handing     atomic.Bool // the engine stops, and others live: runs without a call are handed back
-	n           *Shared
-	engine      store.EngineID
-	Committer   *commit.Committer
+	n        *Shared
+	engine   store.EngineID
+	done     <-chan struct{} // closed when this membership has ended
+	unable   func(ctx context.Context, run machine.RunID)
+	shards   []*shard
+	capacity invoke.Capacity // what this membership takes of the engine's; nil = nothing is limited
+	commits  committer
+
 	Timers      *Timers
 	Queue       *SlotQueue
-	capacity    invoke.Capacity // what this membership takes of the engine's; nil = nothing is limited
 	Hands       *HandKeeper
-	shards      []*shard
-	Bystand     func(ctx context.Context, run machine.RunID) // has what is said to an unstaffed run decided
-	done        <-chan struct{}                              // closed when this membership has ended
-	loads       sync.WaitGroup                               // goroutines that read for shards
-	reads       chan struct{}                                // bounds how many inboxes are read at once
-	clearing    Claimset                                     // ended runs whose inbox is being emptied
-	Quarantined Claimset                                     // runs that were quarantined
-	Undecidable backoffSet                                   // own runs for which only messages wait that cannot be decided here
+	Quarantined Claimset   // runs that were quarantined
+	Undecidable backoffSet // own runs for which only messages wait that cannot be decided here
+
+	handing  atomic.Bool    // the engine stops, and others live: runs without a call are handed back
+	loads    sync.WaitGroup // goroutines that read for shards
+	reads    chan struct{}  // bounds how many inboxes are read at once
+	clearing Claimset       // ended runs whose inbox is being emptied
 }
 
-// New returns a Scheduler without a Committer and Hands: the caller sets them before
-// Start.
-func New(n *Shared, engine store.EngineID, done <-chan struct{}) *Scheduler {
-	s := &Scheduler{n: n, engine: engine, Timers: newTimers(), done: done, reads: make(chan struct{}, 16)}
-	s.capacity = newLedger(n.cfg.Capacity)
+// Membership is what a Scheduler needs of the membership for which it works.
+type Membership struct {
+	Engine    store.EngineID
+	Context   context.Context // ends with the membership; only its Done and cause are used
+	Committer committer
+
+	// Unable is called, on a goroutine of its own, for a run without an owner for which
+	// messages wait and whose agents are missing here.
+	Unable func(ctx context.Context, run machine.RunID)
+}
+
+// New returns a Scheduler. It starts no goroutine; Start does.
+func New(n *Shared, m Membership) *Scheduler {
+	s := &Scheduler{
+		n: n, engine: m.Engine, done: m.Context.Done(), unable: m.Unable, commits: m.Committer, capacity: newLedger(n.cfg.Capacity),
+		Timers: newTimers(), Hands: newHandKeeper(n, m.Engine, m.Context), reads: make(chan struct{}, 16),
+	}
 	s.Queue = newSlotQueue(s.capacity, s.slotFreed)
 	for range n.cfg.Options.Shards {
 		s.shards = append(s.shards, newShard(s))
@@ -197,29 +210,6 @@ func (s *Scheduler) Close() map[machine.RunID]int32 {
 	return runs
 }
 
-// close gives back what the shard's runs had reserved, and notes in owned, unless
-// that is nil, those that were owned.
-func (sh *shard) close(owned map[machine.RunID]int32) {
-	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
-		r := sh.runs[id]
-		var told []*delivery
-		if r.commit != nil {
-			r.commit.release(sh.s.capacity)
-			told = r.commit.deliveries
-		}
-		for _, d := range slices.Concat(told, r.pending) {
-			d.finish(call.ErrNotOwner) // the sender finds the run's next owner
-		}
-		if r.phase != phaseQuarantined && r.owned && owned != nil {
-			owned[id] = r.seq
-		}
-		for _, w := range r.waiters {
-			close(w)
-		}
-	}
-	sh.runs = nil
-}
-
 // NotOwner reports whether an error says that the run is not this
 // membership's any more.
 func NotOwner(err error) bool {
@@ -330,4 +320,13 @@ func (s *Scheduler) Wait(ctx context.Context, run machine.RunID) (*machine.State
 	case <-ctx.Done():
 		return nil, true, ctx.Err()
 	}
+}
+
+// Held returns about how many bytes the runs in memory take.
+func (s *Scheduler) Held() int64 {
+	sum := int64(0)
+	for _, sh := range s.shards {
+		sum += sh.held.Load()
+	}
+	return sum
 }

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -46,17 +45,6 @@ func (t *turn) takes() (time.Duration, machine.RunID) {
 		return 0, 0
 	}
 	return time.Since(time.Unix(0, at)), machine.RunID(t.run.Load())
-}
-
-// about returns the run that a task is about; 0 = none in particular.
-func (t *task) about() machine.RunID {
-	switch {
-	case t.it != nil:
-		return t.it.Transition.Run
-	case t.call != nil:
-		return t.call.Run
-	}
-	return t.run
 }
 
 // Longest returns for how long the slowest task of all shards has been going on,
@@ -114,22 +102,6 @@ func (s *Scheduler) Stop() {
 				<-sh.ended
 				sh.close(nil)
 			}()
-		}
-	}
-}
-
-// abandon takes the waiting tasks away from a shard that hangs.
-func (sh *shard) abandon() {
-	sh.mu.Lock()
-	tasks := sh.queue
-	sh.queue, sh.over = nil, true
-	sh.mu.Unlock()
-	for _, t := range tasks {
-		switch {
-		case t.d != nil:
-			t.d.finish(call.ErrNotOwner)
-		case t.call != nil:
-			t.call.Conclude()
 		}
 	}
 }

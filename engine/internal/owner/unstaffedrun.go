@@ -2,13 +2,10 @@ package owner
 
 import (
 	"context"
-	"fmt"
-	"maps"
+	"errors"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
@@ -17,7 +14,6 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -42,29 +38,8 @@ type UnstaffedDecision struct {
 	Facts      []story.Fact
 	Told       bool // it holds the alert
 	Landed     chan commit.Landing
-}
 
-// commitUnstaffed commits the row, unless this engine is at work on the run for
-// another reason. Until it has landed, everything else that concerns the run waits.
-func (sh *shard) commitUnstaffed(ctx context.Context, a *UnstaffedDecision) {
-	id := a.Head.Run
-	if sh.runs[id] != nil {
-		a.Landed <- commit.Landing{Err: store.ErrStale}
-		return
-	}
-	r := &ownedRun{id: id, phase: phaseLoading}
-	sh.runs[id] = r
-	for _, rec := range a.Records {
-		failpoint.HitEvent("record.before", rec.Event())
-	}
-	ok := sh.commitRow(ctx, a.Transition, func(l commit.Landing) {
-		sh.drop(r, call.ErrNotOwner, nil)
-		a.Landed <- l
-	})
-	if !ok { // this membership ends
-		sh.drop(r, call.ErrNotOwner, nil)
-		a.Landed <- commit.Landing{Err: call.ErrNotOwner}
-	}
+	work *decision
 }
 
 // OverdueFrom returns since when the run should have moved; Never if nothing of
@@ -114,25 +89,70 @@ func Moves(s machine.RunState) bool {
 	return !s.Final() && !s.NeedsHuman() && s != machine.RunPaused
 }
 
+// DecideUnstaffed decides what is due of an unstaffed run, or was said to it. spoken: a
+// person has said something. It returns the answers that came too late: the caller keeps
+// them before it commits the row, which removes their messages.
+func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []store.LateReply, err error) {
+	r := &ownedRun{
+		id: a.Head.Run, phase: phaseReady, wf: a.Story.Flow, state: a.Story.State, specs: a.Specs, owner: a.Head.Owner,
+		seq: int32(len(a.Rows)), bound: a.Head.NextCheck, facts: a.Story.Facts, link: a.Story.Next(), stored: a.Story.Stored,
+	}
+	now := s.n.Clock.Now()
+	a.work = newUnstaffedDecider(s.n, s.engine, a.Specs, a.Why).begin(r, unstaffedEvents(r, a, now, int32(s.engine), spoken))
+	if err := guard.Do(a.work.all); err != nil {
+		return nil, err
+	}
+	f := a.work.f
+	for _, d := range f.late {
+		late = append(late, lateReply(r.id, r.wf, r.state, d))
+		a.work.consume(d)
+	}
+	a.Transition, a.Records, a.Facts = f.Transition, a.work.records, f.facts
+	return late, nil
+}
+
+// Row makes the row of what was decided, and of the alerts that were added since. It
+// releases the run, so that an engine that has the agents can claim it. Returns a
+// *RunError if the row is too large.
+func (a *UnstaffedDecision) Row() error {
+	a.work.f.Transition = a.Transition
+	err := a.work.release(func(at time.Time) time.Time {
+		state := a.Story.State
+		due, timed := state.NextDue()
+		switch {
+		case Moves(state.Status()):
+			return at // an engine that has the agents finds it at once
+		case timed && !state.Status().Final():
+			return due
+		}
+		return store.Never
+	})
+	a.Transition = a.work.f.Transition
+	var size *rowSizeError
+	if errors.As(err, &size) {
+		return &journal.RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: err}
+	}
+	return err
+}
+
 // unstaffedEvents lists what is to be decided of a run, in order: answers that came in
-// time, the takeover from an owner that is gone, what was said to the run, and, if a
-// person has said nothing, that time has passed.
-func (s *Scheduler) unstaffedEvents(a *UnstaffedDecision, now time.Time, spoken bool) (todo []*delivery) {
-	run := &ownedRun{id: a.Head.Run, wf: a.Story.Flow, state: a.Story.State}
+// time, the takeover from an owner that is gone, what was said to the run, and, if no
+// person has said anything, that time has passed.
+func unstaffedEvents(r *ownedRun, a *UnstaffedDecision, now time.Time, engine int32, spoken bool) (todo []*delivery) {
 	var later []*delivery
 	for _, l := range slices.SortedStableFunc(slices.Values(a.Messages), func(a, b Message) int { return a.At.Compare(b.At) }) {
 		if l.Err != nil {
 			continue // a newer version may read it
 		}
 		d := l.delivery()
-		if run.time(d); d.cameInTime(now) {
+		if r.time(d); d.cameInTime(now) {
 			todo = append(todo, d) // it counts before anything is said to be over
 			continue
 		}
 		later = append(later, d)
 	}
-	if a.Head.Owner != 0 {
-		todo = append(todo, &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(s.engine), From: int32(a.Head.Owner)}, Arrived: now}})
+	if r.owner != 0 {
+		todo = append(todo, &delivery{Answer: call.Answer{Event: machine.TakenOver{By: engine, From: int32(r.owner)}, Arrived: now}})
 	}
 	todo = append(todo, later...)
 	if !spoken {
@@ -141,99 +161,28 @@ func (s *Scheduler) unstaffedEvents(a *UnstaffedDecision, now time.Time, spoken 
 	return todo
 }
 
-// cameInTime reports whether a message brings an answer that arrived before its
-// complete-by, which has passed by now.
-func (d *delivery) cameInTime(now time.Time) bool {
-	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
-}
-
-// decideEvents decides events of an unstaffed run, until the run has ended. It returns
-// the answers that came too late.
-func (s *Scheduler) decideEvents(a *UnstaffedDecision, todo []*delivery, now time.Time) (late []store.LateReply) {
-	n, wf, state, slots := s.n, a.Story.Flow, a.Story.State, a.slots()
-	for _, d := range todo {
-		if state.Status().Final() {
-			break // what else was said finds a run that has ended
-		}
-		at := now
-		if d.cameInTime(now) {
-			at = d.Arrived
-		}
-		if last := state.Last(); at.Before(last) {
-			at = last
-		}
-		rec := machine.Decide(wf, state, machine.Input{At: at, Event: d.Event, Engine: int32(s.engine), Slots: slots,
-			Ceilings: n.cfg.Options.Ceilings, Journal: a.Story.Stored, Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
-		if d.message != 0 {
-			a.Transition.Consumed = append(a.Transition.Consumed, d.message)
-		}
-		if _, taken := d.Event.(machine.TakenOver); rec.Empty() && !taken {
-			if rec.Late() && evident(state, d) {
-				late = append(late, lateReply(a.Head.Run, wf, state, d))
-			}
-			continue
-		}
-		if !n.Told.Empty() {
-			a.Facts, _ = story.AppendFacts(a.Facts, n.Told, wf, state, rec)
-		}
-		AddRecord(&a.Transition, rec, state)
-		state.Apply(rec)
-		a.Records = append(a.Records, rec)
-	}
-	return late
-}
-
-// Row makes the row of what was decided. It gives the run back, so that an engine that
-// has the agents can claim it.
-func (a *UnstaffedDecision) Row(n *Shared, now time.Time) error {
-	state, nobody := a.Story.State, store.EngineID(0)
-	a.Transition.Owner, a.Transition.At = &nobody, now
-	if last := state.Last(); now.Before(last) {
-		a.Transition.At = last
-	}
-	a.Transition.NextCheck = a.Transition.At // an engine that has the agents finds it at once
-	if due, timed := state.NextDue(); !Moves(state.Status()) {
-		a.Transition.NextCheck = store.Never
-		if timed && !state.Status().Final() {
-			a.Transition.NextCheck = due
-		}
-	}
-	a.Transition.NextCheck = a.Transition.NextCheck.Truncate(time.Microsecond)
-	data, _, err := journal.EncodeRow(n.cfg.Sealer, &journal.Scratch{}, a.Story.Next(), a.Head.Run, a.Transition.Seq, a.Transition.At, a.Records)
-	if err == nil && len(data) > n.cfg.Options.MaxRow {
-		err = &journal.RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: fmt.Errorf("journal row %d has %d bytes, more than the %d allowed", a.Transition.Seq, len(data), n.cfg.Options.MaxRow)}
-	}
-	a.Transition.Data = data
-	return err
-}
-
-// slots says of every agent why it is not called.
-func (x *Unstaffed) slots() map[string]machine.Slot {
-	missing := slices.Sorted(maps.Keys(x.Why))
-	slots := map[string]machine.Slot{}
-	for agent := range x.Specs {
-		why, lacks := x.Why[agent]
-		if !lacks {
-			why = "no engine has taken it that has agent " + strings.Join(missing, ", ") + " too"
-		}
-		slots[agent] = machine.Slot{Why: naming.CleanText(why)}
-	}
-	return slots
-}
-
-// DecideUnstaffed decides what is due of an unstaffed run, or was said to it. spoken: a
-// person has said something. It returns the answers that came too late.
-func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, now time.Time, spoken bool) (late []store.LateReply, err error) {
-	a.Transition = store.Transition{Run: a.Head.Run, Seq: int32(len(a.Rows))}
-	err = guard.Do(func() error {
-		late = s.decideEvents(a, s.unstaffedEvents(a, now, spoken), now)
-		return nil
-	})
-	return late, err
-}
-
-// CommitUnstaffed sends the row on its way. What became of it comes through a.landed.
+// CommitUnstaffed sends the row on its way. What became of it comes through a.Landed. A run
+// on which this engine works for another reason is answered with ErrStale. Until the row
+// has landed, everything else that concerns the run waits.
 func (s *Scheduler) CommitUnstaffed(a *UnstaffedDecision) {
 	sh := s.shard(a.Head.Run)
-	sh.post(func(ctx context.Context) { sh.commitUnstaffed(ctx, a) })
+	sh.post(func(ctx context.Context) {
+		r := &ownedRun{id: a.Head.Run, phase: phaseLoading}
+		if sh.runs[r.id] != nil {
+			a.Landed <- commit.Landing{Err: store.ErrStale}
+			return
+		}
+		sh.runs[r.id] = r
+		for _, rec := range a.Records {
+			failpoint.HitEvent("record.before", rec.Event())
+		}
+		ok := sh.out.commitRow(ctx, a.Transition, func(l commit.Landing) {
+			sh.drop(r, call.ErrNotOwner, nil)
+			a.Landed <- l
+		})
+		if !ok { // this membership ends
+			sh.drop(r, call.ErrNotOwner, nil)
+			a.Landed <- commit.Landing{Err: call.ErrNotOwner}
+		}
+	})
 }

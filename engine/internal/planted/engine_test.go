@@ -34,13 +34,13 @@ var engineFaults = []fault{
 	{
 		name: "a run that has ended takes no memory any more",
 		in:   "engine/internal/owner.(*shard).settle",
-		old:  "delete(sh.runs, r.id)\n\t\t\tsh.weigh(r)", new: "delete(sh.runs, r.id)",
+		old:  "delete(sh.runs, r.id)\n\t\t\tr.weigh(&sh.held, sh.runs[r.id] == r)", new: "delete(sh.runs, r.id)",
 		by: catches("engine", "^TestMemoryOfARunIsCounted$"),
 	},
 	{
 		name: "a run that has grown takes more memory",
 		in:   "engine/internal/owner.(*shard).act",
-		old:  "sh.weigh(r)", new: "_ = r.weight",
+		old:  "r.weigh(&sh.held, sh.runs[r.id] == r)", new: "_ = r.weight",
 		by: catches("engine", "^TestMemoryOfARunIsCounted$"),
 	},
 	{
@@ -258,9 +258,9 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a decision that costs much is made off the shard",
-		in:   "engine/internal/owner.(*shard).decideOne",
-		old:  "sh.allowance.Over()",
-		new:  "sh.allowance.Over() && try > 100",
+		in:   "engine/internal/owner.(*decider).one",
+		old:  "c.allowance.Over()",
+		new:  "c.allowance.Over() && try > 100",
 		by:   catches("engine", "^TestCostlyDecisionsHoldUpNobody$"),
 	},
 	{
@@ -272,15 +272,15 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a decision that the pool has made is used",
-		in:   "engine/internal/owner.(*shard).ready",
+		in:   "engine/internal/owner.(*gate).ready",
 		old:  "c == nil || c.d != d",
 		new:  "c == nil || c.d == d",
 		by:   catches("engine", "^TestCostlyDecisionsHoldUpNobody$"),
 	},
 	{
 		name: "no call of a decision that the pool has made starts while the engine stops",
-		in:   "engine/internal/owner.(*shard).ready",
-		old:  "sh.mayNotStart(r, d, now) != nil",
+		in:   "engine/internal/owner.(*gate).ready",
+		old:  "g.barred(r, d, now) != nil",
 		new:  "false",
 		by:   catches("engine", "^TestNothingStartsAfterCostlyDecisionOfAStoppingEngine$"),
 	},
@@ -314,7 +314,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "nothing starts without a lease",
-		in:   "engine/internal/owner.(*shard).mayNotStart",
+		in:   "engine/internal/owner.(*gate).barred",
 		old:  "case !now.Leased:",
 		new:  `case !now.Leased && n.Idle != "":`,
 		by:   catches("engine", "^TestNothingIsSentWithoutALease$"),

@@ -1,0 +1,190 @@
+package owner
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// A starter says which calls of a run may start, and takes their slots. A decision asks
+// it, so that each committed call can be sent.
+type starter interface {
+	// own returns the slot of the call that an event answers, if the run may use it for
+	// its next call; nil = there is none. The caller releases it.
+	own(d *delivery) *call.Reservation
+	// slots returns, for each agent of the run, whether calls may start now. full names
+	// agents that reported free slots and then refused them. The map is valid until the
+	// next call of slots. nil = nothing is limited.
+	slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot
+	// reserve takes one slot for every call among the commands, and uses own first. If an
+	// agent has too few slots it takes none, and returns that agent and false.
+	reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (agent string, ok bool)
+}
+
+// A gate is the starter of runs that this engine owns.
+type gate struct {
+	n        *Shared
+	capacity invoke.Capacity // nil = nothing is limited
+	queue    *SlotQueue
+	slotsOf  map[string]machine.Slot // the map of the last decision, which is used again
+}
+
+func (g *gate) own(d *delivery) *call.Reservation {
+	if d.Slot.Of(g.capacity) && d.Slot.Take() {
+		return d.Slot.Own()
+	}
+	return nil
+}
+
+// barred returns why no call of the run may start now; nil = calls may.
+func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot {
+	n := g.n
+	switch {
+	case d.quiet || r.unheard:
+		return &machine.Slot{Why: "the engine takes the run over"}
+	case n.Idle != "":
+		return &machine.Slot{Why: n.Idle}
+	case n.Draining.Load():
+		return &machine.Slot{Why: "engine is stopping"}
+	case !now.Leased:
+		return &machine.Slot{Why: call.WhyNoLease, Until: now.Store.Add(n.cfg.Options.MaxScan)}
+	}
+	return nil
+}
+
+// slots implements starter. Free slots belong to the runs that wait in line for them. One
+// exception: a run whose call was answered may use the slot of that call, so that it need
+// not queue between its steps. Every run is finite, so no run waits for ever.
+func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
+	if g.slotsOf == nil {
+		g.slotsOf = map[string]machine.Slot{}
+	}
+	slots := g.slotsOf
+	clear(slots)
+	if slot := g.barred(r, d, now); slot != nil {
+		for agent := range r.specs {
+			slots[agent] = *slot
+		}
+		return slots
+	}
+	if g.capacity == nil {
+		return nil
+	}
+	called := d.decided != nil // the queue has told the run that a slot is free
+	for agent, spec := range r.specs {
+		slot := g.capacity.Slot(spec)
+		if !called && !d.answers() {
+			slot.Free = max(0, slot.Free-g.queue.ahead(spec.Key))
+		}
+		if full[agent] {
+			slot.Free = 0
+		}
+		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() {
+			slot.Free++
+		}
+		if !slot.Until.IsZero() { // agents use this process's clock, and runs the store's
+			slot.Until = now.Store.Add(max(0, slot.Until.Sub(now.Local)))
+		}
+		if slot.Free == 0 && slot.Why == "" {
+			slot.Why = "full"
+		}
+		slots[agent] = slot
+	}
+	return slots
+}
+
+func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (string, bool) {
+	if g.capacity == nil {
+		return "", true
+	}
+	taken := pendingCommit{}
+	var used *invoke.AgentSpec // the agent for which own is used
+	for _, c := range commands {
+		inv, ok := c.(machine.Invoke)
+		if !ok {
+			continue
+		}
+		spec := r.specs[inv.Agent]
+		if used == nil && own != nil && own.Key() == spec.Key {
+			used = &spec
+			continue
+		}
+		if !g.capacity.Reserve(spec, 1) {
+			taken.release(g.capacity)
+			return inv.Agent, false
+		}
+		taken.reserved = append(taken.reserved, spec)
+	}
+	f.reserved = append(f.reserved, taken.reserved...)
+	if used != nil && own.Take() {
+		f.reserved = append(f.reserved, *used)
+	}
+	return "", true
+}
+
+// ready returns what the pool has decided about an event, once. It is nil where
+// nothing was decided, or where calls that were decided may not start any more.
+func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision {
+	c := r.decided
+	r.decided = nil
+	if c == nil || c.d != d || c.state != r.state {
+		return nil
+	}
+	calls := slices.ContainsFunc(c.rec.Commands(), func(c machine.Command) bool { _, ok := c.(machine.Invoke); return ok })
+	if calls && g.barred(r, d, now) != nil {
+		return nil
+	}
+	return c
+}
+
+// wait has a run wait for slots of the agents for which steps of it are held.
+func (g *gate) wait(r *ownedRun) {
+	held := r.state.Held()
+	if len(held) == 0 {
+		return
+	}
+	now := g.n.Clock.Now()
+	for _, h := range held {
+		if h.Until.After(now) {
+			continue // it waits for a time, for which the run's timer is set
+		}
+		if spec, ok := r.specs[h.Agent]; ok {
+			g.queue.wait(r.id, spec)
+		}
+	}
+}
+
+// noCalls is the starter of a run whose agents are missing here: it starts no call. It
+// holds, by agent of the run, the reason that people see.
+type noCalls map[string]machine.Slot
+
+// newNoCalls returns the starter of a run with these agents. missing says, by agent, why
+// it cannot be called here.
+func newNoCalls(specs map[string]invoke.AgentSpec, missing map[string]string) noCalls {
+	names := strings.Join(slices.Sorted(maps.Keys(missing)), ", ")
+	slots := noCalls{}
+	for agent := range specs {
+		why, lacks := missing[agent]
+		if !lacks {
+			why = "no engine has taken it that has agent " + names + " too"
+		}
+		slots[agent] = machine.Slot{Why: naming.CleanText(why)}
+	}
+	return slots
+}
+
+func (noCalls) own(*delivery) *call.Reservation { return nil }
+
+func (c noCalls) slots(*ownedRun, *delivery, *call.Reservation, map[string]bool, clock.Moment) map[string]machine.Slot {
+	return c
+}
+
+func (noCalls) reserve(*ownedRun, *pendingCommit, *call.Reservation, []machine.Command) (string, bool) {
+	return "", true
+}

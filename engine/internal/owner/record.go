@@ -1,0 +1,56 @@
+package owner
+
+import (
+	"slices"
+
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// AddRecord adds to a transition what the run's row and the views show of a record.
+// before is the run's state before the record.
+func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
+	if state, ok := rec.RunState(); ok {
+		t.State = state
+	}
+	var few [4]machine.StepRow
+	for _, row := range rec.AppendSteps(few[:0], before) {
+		setStep(t, store.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
+	}
+	for _, node := range rec.NewNodes() {
+		t.NewNodes = append(t.NewNodes, store.NodeName{Node: int32(node.Node), Step: int32(node.Step), Name: node.Name})
+	}
+	for _, c := range rec.Commands() {
+		if a, ok := c.(machine.Alert); ok {
+			t.Alerts = append(t.Alerts, store.Alert{Kind: a.Kind, Step: a.Step, Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)})
+		}
+	}
+}
+
+// setStep keeps one entry for each step: the last one.
+func setStep(t *store.Transition, row store.StepRow) {
+	if len(t.Steps) < 64 { // beyond that, views take the later of two entries
+		for i := range t.Steps {
+			if t.Steps[i].Node == row.Node {
+				t.Steps[i] = row
+				return
+			}
+		}
+	}
+	if t.Steps == nil {
+		t.Steps = make([]store.StepRow, 0, 2) // a step that ends and the one that follows
+	}
+	t.Steps = append(t.Steps, row)
+}
+
+// settles reports whether a step, an undo or the run itself is settled by the
+// transition.
+func settles(t *store.Transition) bool {
+	if t.State.Final() || t.State.NeedsHuman() {
+		return true
+	}
+	return slices.ContainsFunc(t.Steps, func(s store.StepRow) bool {
+		return s.State >= machine.StepSucceeded && s.State != machine.StepUndoing
+	})
+}
