@@ -43,7 +43,6 @@ var exempt = map[string]int{
 	"dsl.reporter method files":                       7,
 	"dsl.workflowLinker method files":                 13,
 	"dsl.workflowLinker methods":                      59,
-	"engine/internal/cluster.Membership method files": 10,
 	"engine/internal/sim.world method files":          9,
 	"engine/internal/sim.world methods":               55,
 	"engine/machine exported":                         97,

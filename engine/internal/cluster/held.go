@@ -5,8 +5,8 @@ import "math"
 // roomy reports whether this engine has memory for more runs. An engine without memory
 // works on the runs that it has, and leaves the other runs queued or to other engines. It
 // logs that once, and logs once when it has memory again.
-func (t *Membership) roomy() bool {
-	n, held := t.n, t.Runs.Held()
+func (t *taker) roomy() bool {
+	n, held := t.n, t.runs.Held()
 	full := held >= n.cfg.Options.MaxHeld
 	if n.full.Swap(full) != full {
 		if full {
@@ -20,8 +20,8 @@ func (t *Membership) roomy() bool {
 
 // fits returns how many more runs fit into memory, if they are as large as the present
 // ones; at least 1.
-func (t *Membership) fits() int {
-	held, runs := t.Runs.Held(), int64(t.Runs.Size())
+func (t *taker) fits() int {
+	held, runs := t.runs.Held(), int64(t.runs.Size())
 	if held <= 0 || runs <= 0 {
 		return math.MaxInt32
 	}

@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
@@ -50,3 +53,66 @@ type Options struct {
 
 // New returns what the memberships of a node share.
 func New(cfg Config, shared *owner.Shared) *Local { return &Local{cfg: cfg, shared: shared} }
+
+// Pass is what one pass of the Supervisor found and cost. See engine.PassStats.
+type Pass struct {
+	Took    time.Duration // of the scan and of its deliveries
+	Due     int           // own runs that got TimePassed
+	Lag     time.Duration // for how long the most overdue run had been due; 0 = no run was due
+	Foreign bool          // the pass looked at runs of others, too
+	Taken   int           // runs taken over or claimed
+}
+
+// find returns the ids of the runs that a filter selects.
+func (n *Local) find(ctx context.Context, f store.RunFilter) ([]machine.RunID, error) {
+	rows, err := n.cfg.Store.Runs(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	runs := make([]machine.RunID, len(rows))
+	for i, r := range rows {
+		runs[i] = r.Run
+	}
+	return runs, nil
+}
+
+// overFor reports whether an error says that this membership is over.
+func overFor(err error) bool { return owner.OverFor(err) }
+
+// backOff quarantines a run that this engine cannot work on, and skips it for a while.
+func (n *Local) backOff(run machine.RunID, err *journal.RunError) {
+	n.noteQuarantined(run, err)
+	n.shared.Backoffs.Add(run, n.shared.Clock.Now(), n.cfg.Options.MaxScan)
+}
+
+// noteQuarantined notes why a run is quarantined, and logs it once.
+func (n *Local) noteQuarantined(run machine.RunID, err *journal.RunError) {
+	if n.shared.Quarantined.Note(run, err) {
+		n.cfg.Logger.Warn("run is left alone", "run", err.PublicName(), "error", err)
+	}
+}
+
+// rests reports whether a run waits for a person and is not due now. Its deadline may still
+// be ahead. When the deadline passes, an engine takes the run over to raise the alert.
+// After that the run is at rest for good (Head.AtRest).
+func (n *Local) rests(story owner.Story) bool {
+	if !story.State.Status().NeedsHuman() || story.State.InFlight() {
+		return false
+	}
+	due, ok := story.State.NextDue()
+	return !ok || due.After(n.shared.Clock.Now())
+}
+
+// removed reports whether retention may have removed a run that the store does not have.
+// Then an engine that was cut off for that long has lost nothing.
+func (n *Local) removed(ctx context.Context, run machine.RunID) (bool, error) {
+	retainer, ok := n.cfg.Store.Store.(store.Retainer)
+	if !ok {
+		return false, nil
+	}
+	last, err := retainer.Retained(ctx)
+	if err != nil {
+		return false, fmt.Errorf("ask how far runs were removed: %w", err)
+	}
+	return run <= last, nil
+}

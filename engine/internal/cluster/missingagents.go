@@ -18,7 +18,7 @@ import (
 // mayAlert reports whether an alert about the run is due. It is not if there was one since
 // the run last moved. Nor is it if other engines continue runs of the same workflow:
 // then this run only has to wait for one of them.
-func (t *Membership) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, elsewhere func(string) (bool, error)) (bool, error) {
+func (t *unstaffed) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, elsewhere func(string) (bool, error)) (bool, error) {
 	alerts, err := t.n.cfg.Store.Alerts(ctx, a.Head.Run, 20)
 	if err != nil {
 		return false, fmt.Errorf("look for an alert: %w", err)
@@ -78,7 +78,7 @@ func missingAgentsMessage(x *owner.Unstaffed, self store.EngineID, live []store.
 
 // elsewhere returns a function that reports whether other live engines have runs of a
 // workflow in progress: then one of them has its agents. It asks once for each workflow.
-func (t *Membership) elsewhere(ctx context.Context) func(flow string) (bool, error) {
+func (t *unstaffed) elsewhere(ctx context.Context) func(flow string) (bool, error) {
 	known := map[string]bool{}
 	return func(flow string) (bool, error) {
 		if busy, ok := known[flow]; ok {
@@ -90,7 +90,7 @@ func (t *Membership) elsewhere(ctx context.Context) func(flow string) (bool, err
 		if err != nil {
 			return false, fmt.Errorf("look for runs of workflow %q in progress: %w", flow, err)
 		}
-		known[flow] = slices.ContainsFunc(rows, func(r store.RunRow) bool { return r.OwnerAlive && r.Owner != 0 && r.Owner != t.Engine })
+		known[flow] = slices.ContainsFunc(rows, func(r store.RunRow) bool { return r.OwnerAlive && r.Owner != 0 && r.Owner != t.engine })
 		return known[flow], nil
 	}
 }

@@ -6,17 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 )
-
-// Pass is what one pass of the Supervisor found and cost. See engine.PassStats.
-type Pass struct {
-	Took    time.Duration // of the scan and of its deliveries
-	Due     int           // own runs that got TimePassed
-	Lag     time.Duration // for how long the most overdue run had been due; 0 = no run was due
-	Foreign bool          // the pass looked at runs of others, too
-	Taken   int           // runs taken over or claimed
-}
 
 // Once makes one full pass over the runs of others.
 func (t *Membership) Once(ctx context.Context) (Pass, error) {
@@ -30,7 +22,7 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 		stats.Lag = max(stats.Lag, tick.Now.Sub(d.NextCheck))
 	}
 	var errs []error
-	taken, err := t.orphans(ctx, tick.Dead, takeoverScope{due: true, from: func(store.Head) bool { return true }})
+	taken, err := t.taker.orphans(ctx, tick.Dead, takeoverScope{due: true, from: func(store.Head) bool { return true }})
 	errs = append(errs, err)
 	stats.Taken += taken
 	taken, err = t.scanner.overdue(ctx)
@@ -42,4 +34,18 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	stats.Took = time.Since(began)
 	t.n.cfg.Passed(stats)
 	return stats, errors.Join(errs...)
+}
+
+// TakeOver is Node.TakeOver.
+func (t *Membership) TakeOver(ctx context.Context) (int, error) {
+	tick, err := t.tick(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("take over: %w", err)
+	}
+	return t.taker.orphans(ctx, tick.Dead, takeoverScope{from: func(store.Head) bool { return true }})
+}
+
+// Adopt is Node.Adopt.
+func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
+	return t.taker.adopt(ctx, run)
 }

@@ -22,26 +22,26 @@ func (o Options) retentionPeriod() time.Duration {
 // retain removes runs that ended longer ago than Options.Retention. It does so once a
 // period, until ctx ends. One engine of all does it in a period. If that engine dies, or
 // the store does not answer, the next engine finds the rest without its help (S22).
-func (t *Membership) retain(ctx context.Context) {
-	st, ok := t.n.cfg.Store.Store.(store.Retainer)
-	if !ok || t.n.cfg.Options.Retention == 0 {
+func (n *Local) retain(ctx context.Context) {
+	st, ok := n.cfg.Store.Store.(store.Retainer)
+	if !ok || n.cfg.Options.Retention == 0 {
 		return
 	}
-	log, period := t.n.cfg.Logger, t.n.cfg.Options.retentionPeriod()
+	log, period := n.cfg.Logger, n.cfg.Options.retentionPeriod()
 	for {
-		may, err := t.n.cfg.Store.Pass(ctx, passRetention, period)
-		if err == nil && may && !t.n.shared.Draining.Load() {
+		may, err := n.cfg.Store.Pass(ctx, passRetention, period)
+		if err == nil && may && !n.shared.Draining.Load() {
 			began := time.Now()
 			var stats store.RetainStats
-			stats, err = t.forget(ctx, st, period)
+			stats, err = n.forget(ctx, st, period)
 			if stats.Runs > 0 || stats.Partitions > 0 {
-				log.Info("runs that ended long ago were removed", "age", t.n.cfg.Options.Retention, "runs", stats.Runs,
+				log.Info("runs that ended long ago were removed", "age", n.cfg.Options.Retention, "runs", stats.Runs,
 					"rows", stats.Rows, "partitions", stats.Partitions, "held", stats.Held, "took", time.Since(began).Round(time.Millisecond))
 			}
-			t.n.cfg.Retained(stats)
+			n.cfg.Retained(stats)
 		}
 		if err != nil && ctx.Err() == nil {
-			t.n.shared.Outage.Beside("remove runs that ended long ago", err)
+			n.shared.Outage.Beside("remove runs that ended long ago", err)
 		}
 		if wait.For(ctx, period) != nil {
 			return
@@ -51,14 +51,14 @@ func (t *Membership) retain(ctx context.Context) {
 
 // forget removes old runs batch after batch. After each batch it pauses for as long as the
 // batch took. It stops when the period ends, because another engine may begin then.
-func (t *Membership) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
-	began, before := time.Now(), t.n.shared.Clock.Now().Add(-t.n.cfg.Options.Retention)
+func (n *Local) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
+	began, before := time.Now(), n.shared.Clock.Now().Add(-n.cfg.Options.Retention)
 	for {
 		sent := time.Now()
 		s, err := store.Retain(ctx, before, retainBatch)
 		sum.Runs, sum.Rows, sum.Partitions, sum.Held = sum.Runs+s.Runs, sum.Rows+s.Rows, sum.Partitions+s.Partitions, sum.Held+s.Held
 		sum.More = s.More
-		if err != nil || !s.More || time.Since(began) > period || t.n.shared.Draining.Load() {
+		if err != nil || !s.More || time.Since(began) > period || n.shared.Draining.Load() {
 			return sum, err
 		}
 		if err := wait.For(ctx, time.Since(sent)); err != nil {

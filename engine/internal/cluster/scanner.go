@@ -18,8 +18,11 @@ import (
 // own next to the Supervisor's loop. It keeps no knowledge that the scanner of another
 // engine could not find in the store (S46, S49).
 type scanner struct {
-	t    *Membership
-	hint chan struct{}
+	n      *Local
+	by     *taker
+	former store.EngineID // whose runs this engine takes over by name; 0 = none
+	soon   func()         // makes the next tick come early
+	hint   chan struct{}
 
 	mu      sync.Mutex              // protects following fields
 	tick    store.Tick              // the newest
@@ -37,9 +40,12 @@ const (
 	passOrphans = "orphans" // the runs of members that have just died
 )
 
-func newScanner(t *Membership) *scanner {
-	return &scanner{t: t, hint: make(chan struct{}, 1), passed: map[store.EngineID]bool{},
-		routine: time.Now().Add(2 * t.n.cfg.Options.MaxScan)}
+// tickLimit bounds the runs that one tick returns.
+const tickLimit = 1000
+
+func newScanner(by *taker, soon func()) *scanner {
+	return &scanner{n: by.n, by: by, soon: soon, hint: make(chan struct{}, 1), passed: map[store.EngineID]bool{},
+		routine: time.Now().Add(2 * by.n.cfg.Options.MaxScan)}
 }
 
 // see stores the findings of a tick, and reports whether they hold work.
@@ -65,14 +71,14 @@ func (p *scanner) unownedLocked() []machine.RunID {
 	for _, d := range p.tick.Unowned {
 		runs = append(runs, d.Run)
 	}
-	return p.t.withoutBackoff(runs)
+	return p.by.withoutBackoff(runs)
 }
 
 // deadLocked returns the members that died since the last pass.
 func (p *scanner) deadLocked() []store.EngineID {
 	var dead []store.EngineID
 	for _, engine := range p.tick.Dead {
-		if !p.passed[engine] && engine != p.t.former {
+		if !p.passed[engine] && engine != p.former {
 			dead = append(dead, engine)
 		}
 	}
@@ -93,11 +99,11 @@ func (p *scanner) run(ctx context.Context) {
 		err := p.round(ctx)
 		p.setWorking(false)
 		if err == nil {
-			p.t.n.shared.Outage.Worked(doingPatrol, time.Time{})
+			p.n.shared.Outage.Worked(doingPatrol, time.Time{})
 		}
 		if err != nil && ctx.Err() == nil && !overFor(err) {
-			p.t.n.shared.Outage.Failed(doingPatrol, err)
-			if wait.For(ctx, p.t.n.cfg.Options.MinScan) != nil {
+			p.n.shared.Outage.Failed(doingPatrol, err)
+			if wait.For(ctx, p.n.cfg.Options.MinScan) != nil {
 				return
 			}
 		}
@@ -112,7 +118,7 @@ func (p *scanner) setWorking(is bool) {
 
 // round makes the passes that are due now.
 func (p *scanner) round(ctx context.Context) error {
-	n := p.t.n
+	n := p.n
 	began := time.Now()
 	p.mu.Lock()
 	unowned, dead, all, hinted, routine := p.unownedLocked(), p.deadLocked(), p.tick.Dead, p.hinted, !began.Before(p.routine)
@@ -169,9 +175,9 @@ func (p *scanner) round(ctx context.Context) error {
 		n.cfg.Passed(stats)
 	}
 	if stats.Taken > 0 {
-		p.t.scan() // there may be more runs
+		p.soon() // there may be more runs
 	}
-	if p.t.looksAgain() {
+	if p.by.looksAgain() {
 		p.mu.Lock()
 		p.hinted, p.passed = true, map[store.EngineID]bool{}
 		p.mu.Unlock()
@@ -183,7 +189,7 @@ func (p *scanner) round(ctx context.Context) error {
 // five times if there is no work, so that an idle engine puts almost no load on the store.
 func (p *scanner) next(work bool) {
 	scans := 2
-	if !work && p.t.Runs.Size() == 0 {
+	if !work && p.by.runs.Size() == 0 {
 		scans = 4
 	}
 	// Adds jitter. Without it one engine would make every pass, and a pass never finds
@@ -193,14 +199,14 @@ func (p *scanner) next(work bool) {
 	defer p.mu.Unlock()
 	// An idle engine ticks every MaxScan. The pause ends a quarter of MaxScan before the
 	// tick that is to make the scan, so that this tick does not come too early for it.
-	p.routine = time.Now().Add(time.Duration(scans)*p.t.n.cfg.Options.MaxScan - p.t.n.cfg.Options.MaxScan/4)
+	p.routine = time.Now().Add(time.Duration(scans)*p.n.cfg.Options.MaxScan - p.n.cfg.Options.MaxScan/4)
 }
 
 // some returns a number below n that differs between engines and between calls. It is not
 // random, so that a simulation can be repeated.
 func (p *scanner) some(n int) int {
 	p.turns++
-	h := (uint64(p.t.Engine)<<32 | p.turns) * 0x9e3779b97f4a7c15
+	h := (uint64(p.by.engine)<<32 | p.turns) * 0x9e3779b97f4a7c15
 	return int((h >> 33) % uint64(n))
 }
 
@@ -210,8 +216,8 @@ func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bo
 	p.mu.Lock()
 	p.hinted = false
 	p.mu.Unlock()
-	taken, err := p.t.orphans(ctx, dead, takeoverScope{owned: !unowned, from: func(h store.Head) bool {
-		return p.t.n.shared.Claims() && p.t.roomy() && (h.Owner != 0 || unowned && p.room())
+	taken, err := p.by.orphans(ctx, dead, takeoverScope{owned: !unowned, from: func(h store.Head) bool {
+		return p.n.shared.Claims() && p.by.roomy() && (h.Owner != 0 || unowned && p.room())
 	}})
 	if err == nil {
 		p.mu.Lock()
@@ -228,33 +234,33 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 	p.mu.Lock()
 	p.hinted = false
 	p.mu.Unlock()
-	runs, err := p.t.n.find(ctx, store.RunFilter{Owners: store.OwnerDead, Waiting: true, Limit: p.t.n.cfg.Options.ClaimBatch})
+	runs, err := p.n.find(ctx, store.RunFilter{Owners: store.OwnerDead, Waiting: true, Limit: p.n.cfg.Options.ClaimBatch})
 	if err != nil {
 		return 0, fmt.Errorf("find runs that are spoken to: %w", err)
 	}
-	now := p.t.n.shared.Clock.Now()
-	runs = slices.DeleteFunc(runs, func(run machine.RunID) bool { return p.t.n.shared.Backoffs.IgnoresMessages(run, now) })
-	return p.t.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
+	now := p.n.shared.Clock.Now()
+	runs = slices.DeleteFunc(runs, func(run machine.RunID) bool { return p.n.shared.Backoffs.IgnoresMessages(run, now) })
+	return p.by.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
 // room reports whether this engine should claim more runs. An engine whose runs already
 // wait for agents leaves them to others.
 func (p *scanner) room() bool {
-	return p.t.n.shared.Claims() && p.t.roomy() && p.t.Runs.Queue.Waiting() < p.t.n.cfg.Options.ClaimBatch
+	return p.n.shared.Claims() && p.by.roomy() && p.by.runs.Queue.Waiting() < p.n.cfg.Options.ClaimBatch
 }
 
 // claim takes runs without an owner, in batches (S55, S75). Each engine begins at another
 // run, so that engines do not compete for the same ones.
 func (p *scanner) claim(ctx context.Context, runs []machine.RunID) (int, error) {
-	batch := p.t.n.cfg.Options.ClaimBatch
+	batch := p.n.cfg.Options.ClaimBatch
 	if len(runs) > batch {
 		at := p.some(len(runs)/batch) * batch
 		runs = append(append([]machine.RunID(nil), runs[at:]...), runs[:at]...)
 	}
 	taken := 0
 	for len(runs) > 0 && p.room() {
-		n := min(len(runs), batch, p.t.fits())
-		got, err := p.t.take(ctx, runs[:n], takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
+		n := min(len(runs), batch, p.by.fits())
+		got, err := p.by.take(ctx, runs[:n], takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 		taken += got
 		if err != nil {
 			return taken, err
@@ -267,28 +273,15 @@ func (p *scanner) claim(ctx context.Context, runs []machine.RunID) (int, error) 
 // overdue takes over runs of live engines that are long overdue. Sending the owner an
 // event instead would make a slow engine slower.
 func (p *scanner) overdue(ctx context.Context) (int, error) {
-	o, now := p.t.n.cfg.Options, p.t.n.shared.Clock.Now()
+	o, now := p.n.cfg.Options, p.n.shared.Clock.Now()
 	grace := o.grace()
 	// Runs that this engine could not work on may come before all others.
-	runs, err := p.t.n.find(ctx, store.RunFilter{Owners: store.OwnerOther, Asking: p.t.Engine, Overdue: grace, Limit: o.ClaimBatch + p.t.n.shared.Backoffs.Size()})
+	runs, err := p.n.find(ctx, store.RunFilter{Owners: store.OwnerOther, Asking: p.by.engine, Overdue: grace, Limit: o.ClaimBatch + p.n.shared.Backoffs.Size()})
 	if err != nil {
 		return 0, err
 	}
-	runs = p.t.n.shared.Backoffs.NewFirst(p.t.withoutBackoff(runs))
-	return p.t.take(ctx, runs[:min(len(runs), o.ClaimBatch)], takeoverScope{passed: true, from: func(h store.Head) bool {
-		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.t.n.shared.Draining.Load() && p.t.roomy()
+	runs = p.n.shared.Backoffs.NewFirst(p.by.withoutBackoff(runs))
+	return p.by.take(ctx, runs[:min(len(runs), o.ClaimBatch)], takeoverScope{passed: true, from: func(h store.Head) bool {
+		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.n.shared.Draining.Load() && p.by.roomy()
 	}})
-}
-
-// find returns the ids of the runs that a filter selects.
-func (n *Local) find(ctx context.Context, f store.RunFilter) ([]machine.RunID, error) {
-	rows, err := n.cfg.Store.Runs(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	runs := make([]machine.RunID, len(rows))
-	for i, r := range rows {
-		runs[i] = r.Run
-	}
-	return runs, nil
 }

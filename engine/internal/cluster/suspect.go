@@ -21,7 +21,7 @@ func lostWhy(deaths int) string {
 // park parks a run after too many engines died with it in hand. It does not decode the
 // run's journal, because that may be what ended them. It needs only the number of rows and
 // the time of the last one.
-func (t *Membership) park(ctx context.Context, run machine.RunID, deaths int, how takeoverScope) error {
+func (t *taker) park(ctx context.Context, run machine.RunID, deaths int, how takeoverScope) error {
 	head, rows, err := store.LoadRun(ctx, t.n.cfg.Store, run)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -44,7 +44,7 @@ func (t *Membership) park(ctx context.Context, run machine.RunID, deaths int, ho
 	event := machine.EngineLost{Deaths: deaths, Why: lostWhy(deaths)}
 	answer := make(chan error, 1)
 	lost := owner.LostRun{Head: head, Seq: int32(len(rows)), Before: before, At: at, Event: event}
-	if !t.Runs.ParkLost(lost, func(err error) { answer <- err }) {
+	if !t.runs.ParkLost(lost, func(err error) { answer <- err }) {
 		return call.ErrNotOwner
 	}
 	select {

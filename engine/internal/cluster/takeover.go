@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/owner"
-	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -34,19 +34,32 @@ type takeoverScope struct {
 	woken uint64
 }
 
+// A taker takes runs over for one membership.
+type taker struct {
+	n         *Local
+	engine    store.EngineID
+	runs      *owner.Scheduler
+	unstaffed *unstaffed
+	ctx       context.Context // ends with the membership; only its Done and cause are used
+
+	mu     sync.Mutex                  // protects following fields
+	others map[machine.RunID]time.Time // runs left to engines that have them in hand, since when
+	again  bool                        // such a run was left: look again soon
+}
+
 // take takes runs over, and returns how many it got. Before it reads any of them, the store
 // knows that this engine has them in hand (store.Hands). Runs without deaths are taken
 // together. Runs with which engines died are taken one by one, so that the next death
 // shows which run it was. Runs with which too many engines died are parked instead.
-func (t *Membership) take(ctx context.Context, runs []machine.RunID, how takeoverScope) (int, error) {
+func (t *taker) take(ctx context.Context, runs []machine.RunID, how takeoverScope) (int, error) {
 	if len(runs) == 0 {
 		return 0, nil
 	}
-	suspects, err := t.n.cfg.Store.Suspects(ctx, t.Engine, runs)
+	suspects, err := t.n.cfg.Store.Suspects(ctx, t.engine, runs)
 	if err != nil {
 		return 0, fmt.Errorf("take runs over: %w", err)
 	}
-	hands, clean := t.Runs.Hands, runs
+	hands, clean := t.runs.Hands, runs
 	if len(suspects) > 0 {
 		clean = slices.DeleteFunc(slices.Clone(runs), func(run machine.RunID) bool { _, suspect := suspects[run]; return suspect })
 	}
@@ -78,7 +91,7 @@ func (t *Membership) take(ctx context.Context, runs []machine.RunID, how takeove
 // leaves reports whether this engine leaves a run to another engine that has it in hand. It
 // does so for a lease and a scan. By then the other engine has taken the run over, or was
 // declared dead, or is stuck.
-func (t *Membership) leaves(run machine.RunID) bool {
+func (t *taker) leaves(run machine.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +111,7 @@ func (t *Membership) leaves(run machine.RunID) bool {
 }
 
 // looksAgain reports whether a run was left to an engine that has it in hand.
-func (t *Membership) looksAgain() bool {
+func (t *taker) looksAgain() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	again := t.again
@@ -110,15 +123,15 @@ func (t *Membership) looksAgain() bool {
 // each is committed or refused. It returns how many it got. A run that this engine cannot
 // work on is put into Quarantined and into the backoff set. A run that waits for a person
 // is put into the backoff set. deaths is how many engines died with each of the runs.
-func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how takeoverScope, deaths int) (int, error) {
+func (t *taker) takeTogether(ctx context.Context, runs []machine.RunID, how takeoverScope, deaths int) (int, error) {
 	n := t.n
 	if len(runs) == 0 {
 		return 0, nil
 	}
 	how.woken = n.shared.Backoffs.Woken()
 	held := make(chan error, 1)
-	go func() { held <- t.Runs.Hands.Hold(ctx, runs...) }()
-	defer t.Runs.Hands.LetGo(runs...)
+	go func() { held <- t.runs.Hands.Hold(ctx, runs...) }()
+	defer t.runs.Hands.LetGo(runs...)
 	loaded, err := n.cfg.Store.Load(ctx, runs...)
 	if e := <-held; e != nil {
 		err = e // nothing of them is looked at before the store knows that they are in hand
@@ -131,10 +144,10 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 	asked := 0
 	checked := map[string]error{} // by AgentSpec.Key
 	scratch := &journal.Scratch{}
-	elsewhere := t.elsewhere(ctx)
+	elsewhere := t.unstaffed.elsewhere(ctx)
 	var asides []*owner.UnstaffedDecision
 	for _, l := range loaded {
-		if l.Head.State.Final() || l.Head.Owner == t.Engine || !how.from(l.Head) {
+		if l.Head.State.Final() || l.Head.Owner == t.engine || !how.from(l.Head) {
 			continue
 		}
 		a, lacks, err := t.consider(ctx, l, how, checked, scratch)
@@ -144,7 +157,7 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 			err = lacks.Err
 		default:
 			var row *owner.UnstaffedDecision
-			if row, err = t.decideUnstaffed(ctx, *lacks, elsewhere); row != nil {
+			if row, err = t.unstaffed.decide(ctx, *lacks, elsewhere); row != nil {
 				asides = append(asides, row)
 			}
 		}
@@ -161,7 +174,7 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 		a.From, a.Done = l.Head.Owner, func(err error) { results <- err }
 		a.Deaths, a.Suspect = deaths, deaths > 0 || l.Head.Owner != 0 && !how.passed
 		asked++
-		t.Runs.Adopt(l.Head.Run, *a)
+		t.runs.Adopt(l.Head.Run, *a)
 	}
 	taken := 0
 	for range asked {
@@ -177,7 +190,7 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 		}
 	}
 	for _, row := range asides {
-		if err := t.settleUnstaffed(ctx, row); err != nil {
+		if err := t.unstaffed.settle(ctx, row); err != nil {
 			return taken, err
 		}
 	}
@@ -186,7 +199,7 @@ func (t *Membership) takeTogether(ctx context.Context, runs []machine.RunID, how
 
 // consider returns how to take a run over, or which agents are missing here; both nil =
 // not now. It returns a *RunError if this engine cannot work on the run.
-func (t *Membership) consider(ctx context.Context, l store.Loaded, how takeoverScope, checked map[string]error, scratch *journal.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
+func (t *taker) consider(ctx context.Context, l store.Loaded, how takeoverScope, checked map[string]error, scratch *journal.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
 	n, now := t.n, t.n.shared.Clock.Now()
 	story, err := n.shared.Fold(ctx, l, scratch)
 	if err != nil {
@@ -197,7 +210,7 @@ func (t *Membership) consider(ctx context.Context, l store.Loaded, how takeoverS
 	rests := n.rests(story)
 	a.Read = true
 	if l.Waiting {
-		if a.Messages, err = t.Runs.Messages(ctx, l.Head.Run, owner.InboxLimit); err != nil {
+		if a.Messages, err = t.runs.Messages(ctx, l.Head.Run, owner.InboxLimit); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -260,30 +273,8 @@ func readable(letters []owner.Message) bool {
 	return false
 }
 
-// backOff quarantines a run that this engine cannot work on, and skips it for a while.
-func (n *Local) backOff(run machine.RunID, err *journal.RunError) {
-	n.noteQuarantined(run, err)
-	n.shared.Backoffs.Add(run, n.shared.Clock.Now(), n.cfg.Options.MaxScan)
-}
-
-// noteQuarantined notes why a run is quarantined, and logs it once.
-func (n *Local) noteQuarantined(run machine.RunID, err *journal.RunError) {
-	if n.shared.Quarantined.Note(run, err) {
-		n.cfg.Logger.Warn("run is left alone", "run", err.PublicName(), "error", err)
-	}
-}
-
-// TakeOver is Node.TakeOver.
-func (t *Membership) TakeOver(ctx context.Context) (int, error) {
-	tick, err := t.tick(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("take over: %w", err)
-	}
-	return t.orphans(ctx, tick.Dead, takeoverScope{from: func(store.Head) bool { return true }})
-}
-
 // orphans fences dead members and takes over the runs that no engine works on.
-func (t *Membership) orphans(ctx context.Context, dead []store.EngineID, how takeoverScope) (int, error) {
+func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeoverScope) (int, error) {
 	st, o := t.n.cfg.Store, t.n.cfg.Options
 	gone := map[store.EngineID]bool{0: true}
 	for _, engine := range dead {
@@ -335,8 +326,8 @@ func (t *Membership) orphans(ctx context.Context, dead []store.EngineID, how tak
 	return taken, nil
 }
 
-// unshelved removes the runs that are in the backoff set.
-func (t *Membership) withoutBackoff(runs []machine.RunID) []machine.RunID {
+// withoutBackoff removes the runs that are in the backoff set.
+func (t *taker) withoutBackoff(runs []machine.RunID) []machine.RunID {
 	now := t.n.shared.Clock.Now()
 	var out []machine.RunID
 	for _, run := range runs {
@@ -347,14 +338,14 @@ func (t *Membership) withoutBackoff(runs []machine.RunID) []machine.RunID {
 	return out
 }
 
-// Adopt is Node.Adopt.
-func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
+// adopt is Node.Adopt.
+func (t *taker) adopt(ctx context.Context, run machine.RunID) error {
 	n := t.n
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
 	switch {
 	case err != nil:
 		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
-	case head.Owner == t.Engine || head.State.Final():
+	case head.Owner == t.engine || head.State.Final():
 		return nil
 	}
 	if head.Owner != 0 {
@@ -366,7 +357,7 @@ func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
 			return fmt.Errorf("take over run %s: %w", naming.RunName(run), call.ErrNotOwner)
 		}
 	}
-	known, err := n.cfg.Store.Suspects(ctx, t.Engine, []machine.RunID{run})
+	known, err := n.cfg.Store.Suspects(ctx, t.engine, []machine.RunID{run})
 	if err != nil {
 		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
 	}
@@ -377,7 +368,7 @@ func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
 	case deaths >= store.MaxDeaths:
 		return &journal.RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
 	}
-	hands := t.Runs.Hands
+	hands := t.runs.Hands
 	enter := hands.Together
 	if deaths > 0 {
 		enter = hands.Alone
@@ -403,7 +394,7 @@ func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
 		return err
 	}
 	answer := make(chan error, 1)
-	t.Runs.Adopt(run, owner.Adoption{From: head.Owner, Specs: specs, Deaths: deaths, Suspect: deaths > 0 || head.Owner != 0, Done: func(err error) { answer <- err }})
+	t.runs.Adopt(run, owner.Adoption{From: head.Owner, Specs: specs, Deaths: deaths, Suspect: deaths > 0 || head.Owner != 0, Done: func(err error) { answer <- err }})
 	select {
 	case err = <-answer:
 	case <-t.ctx.Done():
@@ -417,100 +408,12 @@ func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
 	return nil
 }
 
-// rests reports whether a run waits for a person and is not due now. Its deadline may still
-// be ahead. When the deadline passes, an engine takes the run over to raise the alert.
-// After that the run is at rest for good (Head.AtRest).
-func (n *Local) rests(story owner.Story) bool {
-	if !story.State.Status().NeedsHuman() || story.State.InFlight() {
-		return false
+// unable decides on the messages of a run without an owner whose agents are missing here.
+func (t *taker) unable(ctx context.Context, run machine.RunID) {
+	_, err := t.take(ctx, []machine.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
+	if err != nil && ctx.Err() == nil && !overFor(err) {
+		t.n.shared.Outage.Failed(outage.Bystand, err, "run", naming.RunName(run))
+	} else if err == nil {
+		t.n.shared.Outage.Worked(outage.Bystand, time.Time{})
 	}
-	due, ok := story.State.NextDue()
-	return !ok || due.After(n.shared.Clock.Now())
-}
-
-// inherit takes over the runs of the former membership of this node. If the store holds
-// fewer rows of a run than had landed, it has lost confirmed rows: then inherit returns a
-// *LossError. It asks a store that does not answer again until ctx ends.
-func (t *Membership) inherit(ctx context.Context) error {
-	n := t.n
-	if len(t.inherited) == 0 || n.shared.Draining.Load() {
-		return nil
-	}
-	runs := slices.Sorted(maps.Keys(t.inherited))
-	how := takeoverScope{from: func(h store.Head) bool { return h.Owner == t.former }}
-	pause, fenced := 20*time.Millisecond, false
-	for len(runs) > 0 {
-		err := error(nil)
-		if !fenced {
-			fenced, err = n.cfg.Store.Fence(ctx, t.former)
-		}
-		if fenced && err == nil {
-			batch := runs[:min(len(runs), n.cfg.Options.ClaimBatch)]
-			if err = t.lost(ctx, batch); err == nil {
-				_, err = t.take(ctx, batch, how)
-			}
-			if err == nil {
-				runs, pause = runs[len(batch):], 20*time.Millisecond
-				continue
-			}
-		}
-		var loss *store.LossError
-		switch {
-		case errors.As(err, &loss):
-			return err
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			n.shared.Outage.Failed(outage.Inherit, err, "engine", t.former)
-		default:
-			n.shared.Outage.Worked(outage.Inherit, time.Time{})
-		}
-		if wait.For(ctx, pause) != nil {
-			return nil
-		}
-		pause = min(2*pause, n.cfg.Options.RetryStore)
-	}
-	return nil
-}
-
-// lost returns a *LossError if the store holds fewer rows of a run than had
-// landed.
-func (t *Membership) lost(ctx context.Context, runs []machine.RunID) error {
-	loaded, err := t.n.cfg.Store.Load(ctx, runs...)
-	if err != nil {
-		return fmt.Errorf("compare runs with the store: %w", err)
-	}
-	rows := map[machine.RunID]int{}
-	for _, l := range loaded {
-		rows[l.Head.Run] = len(l.Rows)
-	}
-	for _, run := range runs {
-		if have, known := rows[run], int(t.inherited[run]); have < known {
-			if have == 0 {
-				removed, err := t.n.removed(ctx, run)
-				if err != nil {
-					return err
-				}
-				if removed { // other engines continued the run, and it ended long ago
-					continue
-				}
-			}
-			return &store.LossError{Run: int64(run), Known: fmt.Sprintf("%d rows", known), Switch: fmt.Sprintf("%d rows", have)}
-		}
-	}
-	return nil
-}
-
-// removed reports whether retention may have removed a run that the store does not have.
-// Then an engine that was cut off for that long has lost nothing.
-func (n *Local) removed(ctx context.Context, run machine.RunID) (bool, error) {
-	retainer, ok := n.cfg.Store.Store.(store.Retainer)
-	if !ok {
-		return false, nil
-	}
-	last, err := retainer.Retained(ctx)
-	if err != nil {
-		return false, fmt.Errorf("ask how far runs were removed: %w", err)
-	}
-	return run <= last, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
-	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -33,9 +32,17 @@ type cause struct {
 // grace is for how long an overdue run of others is left to them.
 func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
 
-// decideUnstaffed decides on an unstaffed run as far as no agent is needed, and commits the
+// unstaffed decides on runs that this engine could take over, had it their agents.
+type unstaffed struct {
+	n      *Local
+	engine store.EngineID
+	runs   *owner.Scheduler
+	ctx    context.Context // ends with the membership; only its Done and cause are used
+}
+
+// decide decides on an unstaffed run as far as no agent is needed, and commits the
 // row; nil = there is nothing to write. It puts the run into the backoff set.
-func (t *Membership) decideUnstaffed(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
+func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
 	n := t.n
 	n.noteQuarantined(x.Head.Run, x.Err)
 	overdue := x.OverdueFrom().Add(n.cfg.Options.grace())
@@ -50,7 +57,7 @@ func (t *Membership) decideUnstaffed(ctx context.Context, x owner.Unstaffed, els
 		return nil, nil
 	}
 	a := &owner.UnstaffedDecision{Unstaffed: x, Landed: make(chan commit.Landing, 1)}
-	if err := t.recordUnstaffed(ctx, a, why, elsewhere); err != nil {
+	if err := t.record(ctx, a, why, elsewhere); err != nil {
 		return nil, err
 	}
 	if a.Transition.Data == nil {
@@ -59,13 +66,13 @@ func (t *Membership) decideUnstaffed(ctx context.Context, x owner.Unstaffed, els
 		}
 		return nil, nil
 	}
-	t.Runs.CommitUnstaffed(a)
+	t.runs.CommitUnstaffed(a)
 	return a, nil
 }
 
-// recordUnstaffed makes the row. The row starts no call: steps that could start are held,
+// record makes the row. The row starts no call: steps that could start are held,
 // and say which agent is missing.
-func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDecision, why cause, elsewhere func(string) (bool, error)) error {
+func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why cause, elsewhere func(string) (bool, error)) error {
 	state := a.Story.State
 	alarm := why.late && !why.spoken && owner.Moves(state.Status())
 	if alarm {
@@ -74,7 +81,7 @@ func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 			return err
 		}
 	}
-	late, err := t.Runs.DecideUnstaffed(a, why.spoken)
+	late, err := t.runs.DecideUnstaffed(a, why.spoken)
 	if err != nil {
 		return &journal.RunError{Run: int64(a.Head.Run), Name: a.Head.Name, Err: err, Hint: "another version of the engine may be able to go on"}
 	}
@@ -84,7 +91,7 @@ func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 			return fmt.Errorf("list engines: %w", err)
 		}
 		a.Told = true
-		a.Transition.Alerts = append(a.Transition.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: naming.CleanText(missingAgentsMessage(&a.Unstaffed, t.Engine, live))})
+		a.Transition.Alerts = append(a.Transition.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: naming.CleanText(missingAgentsMessage(&a.Unstaffed, t.engine, live))})
 	}
 	if len(a.Records) == 0 && len(a.Transition.Alerts) == 0 && len(a.Transition.Consumed) == 0 {
 		return nil
@@ -98,8 +105,8 @@ func (t *Membership) recordUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 	return a.Row()
 }
 
-// settleUnstaffed waits for the outcome of the row, and reports it.
-func (t *Membership) settleUnstaffed(ctx context.Context, a *owner.UnstaffedDecision) error {
+// settle waits for the outcome of the row, and reports it.
+func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) error {
 	var l commit.Landing
 	select {
 	case l = <-a.Landed:
@@ -138,14 +145,4 @@ func (t *Membership) settleUnstaffed(ctx context.Context, a *owner.UnstaffedDeci
 		n.shared.Backoffs.Reported(run, len(a.Rows)+1)
 	}
 	return nil
-}
-
-// unable decides on the messages of a run without an owner whose agents are missing here.
-func (t *Membership) unable(ctx context.Context, run machine.RunID) {
-	_, err := t.take(ctx, []machine.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
-	if err != nil && ctx.Err() == nil && !overFor(err) {
-		t.n.shared.Outage.Failed(outage.Bystand, err, "run", naming.RunName(run))
-	} else if err == nil {
-		t.n.shared.Outage.Worked(outage.Bystand, time.Time{})
-	}
 }

@@ -27,7 +27,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "an engine whose runs take as much memory as they may takes up no more",
-		in:   "engine/internal/cluster.(*Membership).roomy",
+		in:   "engine/internal/cluster.(*taker).roomy",
 		old:  "full := held >= n.cfg.Options.MaxHeld", new: "full := held < 0",
 		by: catches("engine", "^TestMemoryIsHeldBack$"),
 	},
@@ -69,7 +69,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a run with which too many engines died is parked",
-		in:   "engine/internal/cluster.(*Membership).take",
+		in:   "engine/internal/cluster.(*taker).take",
 		old:  "case x.Deaths >= store.MaxDeaths:",
 		new:  "case x.Deaths >= 100*store.MaxDeaths:",
 		by:   catches("engine", "^TestPoisonousRunIsParked$"),
@@ -83,7 +83,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a run that another engine has in hand is left to it",
-		in:   "engine/internal/cluster.(*Membership).take",
+		in:   "engine/internal/cluster.(*taker).take",
 		old:  "case x.Held && t.leaves(run):",
 		new:  "case x.Held && x.Deaths > 100:",
 		by:   catches("engine", "^TestPoisonousRunIsParked$"),
@@ -468,14 +468,14 @@ var engineFaults = []fault{
 	},
 	{
 		name: "retention keeps runs for as long as it says",
-		in:   "engine/internal/cluster.(*Membership).forget",
-		old:  "Add(-t.n.cfg.Options.Retention)",
+		in:   "engine/internal/cluster.(*Local).forget",
+		old:  "Add(-n.cfg.Options.Retention)",
 		new:  "Add(-t.n.cfg.Options.Retention / 2)",
 		by:   catches("engine", "^TestRetention$"),
 	},
 	{
 		name: "one engine of many removes old runs",
-		in:   "engine/internal/cluster.(*Membership).retain",
+		in:   "engine/internal/cluster.(*Local).retain",
 		old:  "err == nil && may && ",
 		new:  "err == nil && (may || true) && ",
 		by:   catches("engine", "^TestRetention"),

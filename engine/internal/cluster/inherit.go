@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/outage"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// An inheritance is what the former membership of this node has left: the runs that it
+// owned.
+type inheritance struct {
+	by   *taker
+	from store.EngineID          // the former membership; 0 = none
+	runs map[machine.RunID]int32 // with the number of their rows that are known to have landed
+}
+
+// takeOver takes over the runs of the former membership of this node. If the store holds
+// fewer rows of a run than had landed, it has lost confirmed rows: then takeOver returns a
+// *LossError. It asks a store that does not answer again until ctx ends.
+func (t *inheritance) takeOver(ctx context.Context) error {
+	n := t.by.n
+	if len(t.runs) == 0 || n.shared.Draining.Load() {
+		return nil
+	}
+	runs := slices.Sorted(maps.Keys(t.runs))
+	how := takeoverScope{from: func(h store.Head) bool { return h.Owner == t.from }}
+	pause, fenced := 20*time.Millisecond, false
+	for len(runs) > 0 {
+		err := error(nil)
+		if !fenced {
+			fenced, err = n.cfg.Store.Fence(ctx, t.from)
+		}
+		if fenced && err == nil {
+			batch := runs[:min(len(runs), n.cfg.Options.ClaimBatch)]
+			if err = t.lost(ctx, batch); err == nil {
+				_, err = t.by.take(ctx, batch, how)
+			}
+			if err == nil {
+				runs, pause = runs[len(batch):], 20*time.Millisecond
+				continue
+			}
+		}
+		var loss *store.LossError
+		switch {
+		case errors.As(err, &loss):
+			return err
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			n.shared.Outage.Failed(outage.Inherit, err, "engine", t.from)
+		default:
+			n.shared.Outage.Worked(outage.Inherit, time.Time{})
+		}
+		if wait.For(ctx, pause) != nil {
+			return nil
+		}
+		pause = min(2*pause, n.cfg.Options.RetryStore)
+	}
+	return nil
+}
+
+// lost returns a *LossError if the store holds fewer rows of a run than had
+// landed.
+func (t *inheritance) lost(ctx context.Context, runs []machine.RunID) error {
+	loaded, err := t.by.n.cfg.Store.Load(ctx, runs...)
+	if err != nil {
+		return fmt.Errorf("compare runs with the store: %w", err)
+	}
+	rows := map[machine.RunID]int{}
+	for _, l := range loaded {
+		rows[l.Head.Run] = len(l.Rows)
+	}
+	for _, run := range runs {
+		if have, known := rows[run], int(t.runs[run]); have < known {
+			if have == 0 {
+				removed, err := t.by.n.removed(ctx, run)
+				if err != nil {
+					return err
+				}
+				if removed { // other engines continued the run, and it ended long ago
+					continue
+				}
+			}
+			return &store.LossError{Run: int64(run), Known: fmt.Sprintf("%d rows", known), Switch: fmt.Sprintf("%d rows", have)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/outage"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// hintPause is the shortest pause between two ticks when hints come.
+const hintPause = 20 * time.Millisecond
+
+// listen ticks early when the store hints that something may be waiting. If a hint is
+// lost, the next regular tick finds the work.
+func (t *Membership) listen(ctx context.Context) {
+	w, ok := t.n.cfg.Store.Store.(store.Waker)
+	if !ok {
+		return
+	}
+	hints := w.Wakes(ctx)
+	if hints == nil {
+		return
+	}
+	for range hints {
+		t.scan()
+	}
+}
+
+// scan makes the next tick come early.
+func (t *Membership) scan() {
+	t.mu.Lock()
+	t.hinted = true
+	t.mu.Unlock()
+	wait.Wake(t.Runs.Timers.Poke)
+}
+
+// due finds runs whose time has passed. It finds runs in memory at the exact time, and the
+// engine's other runs by the store's scan. The same scan renews the lease, on purpose: an
+// engine whose Supervisor hangs, or cannot reach the store, then loses its lease and its
+// runs to an engine whose Supervisor works.
+func (t *Membership) due(ctx context.Context) ([]machine.RunID, time.Duration, error) {
+	runs, lag := t.Runs.Timers.Take(t.n.shared.Clock.Now())
+	wait := time.Duration(-1)
+	t.mu.Lock()
+	since, spacing, hinted := time.Since(t.ticked), t.n.cfg.Options.MinScan, t.hinted
+	if hinted {
+		spacing = min(spacing, hintPause)
+	}
+	t.lag, t.busy = lag, hinted
+	if since >= spacing {
+		t.hinted = false
+	} else if hinted {
+		wait = spacing - since
+	}
+	t.mu.Unlock()
+	var err error
+	if since >= spacing {
+		var tick store.Tick
+		began := time.Now()
+		tick, err = t.tick(ctx)
+		switch {
+		case err == nil, overFor(err):
+			t.n.shared.Outage.Worked(outage.Tick, began)
+		case ctx.Err() == nil:
+			t.n.shared.Outage.Failed(outage.Tick, err)
+		}
+		if err == nil {
+			found, late := t.see(tick, hinted)
+			runs = append(runs, found...)
+			t.mu.Lock()
+			t.lag = max(t.lag, late)
+			t.mu.Unlock()
+		}
+	}
+	if next, ok := t.Runs.Timers.Next(); ok {
+		if until := max(0, t.n.shared.Clock.Until(next)); wait < 0 || until < wait {
+			wait = until
+		}
+	}
+	return runs, wait, err
+}
+
+// see passes on the findings of a tick: messages go to their runs, runs of others go to
+// the scanner. It returns the own runs that may be due, and for how long the most overdue
+// of the runs outside of memory has been due.
+func (t *Membership) see(tick store.Tick, hinted bool) ([]machine.RunID, time.Duration) {
+	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
+	if hinted {
+		t.n.shared.Backoffs.WakeResting()
+	}
+	for _, run := range tick.Inbox {
+		if t.n.shared.Backoffs.IgnoresMessages(run, tick.Now) || t.Runs.Quarantined.Has(run) || t.Runs.Undecidable.Has(run, tick.Now) {
+			continue
+		}
+		busy = true
+		t.Runs.InboxChanged(run)
+	}
+	if t.n.shared.Claims() && t.scanner.see(tick, hinted) {
+		busy = true
+	}
+	var lag time.Duration
+	runs := make([]machine.RunID, 0, len(tick.Due))
+	for _, d := range tick.Due {
+		if t.Runs.Quarantined.Has(d.Run) {
+			continue
+		}
+		runs = append(runs, d.Run)
+		if !t.Runs.Timers.Has(d.Run) { // for a run with a timer the bound is no measure
+			lag = max(lag, tick.Now.Sub(d.NextCheck))
+		}
+	}
+	t.mu.Lock()
+	t.busy = t.busy || busy
+	t.mu.Unlock()
+	return runs, lag
+}
+
+// isBusy reports whether the last pass found work on runs of others.
+func (t *Membership) isBusy() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.busy
+}
+
+// passed reports a pass over the own runs.
+func (t *Membership) passed(told int, took time.Duration) {
+	t.mu.Lock()
+	stats := Pass{Took: took, Due: told, Lag: t.lag}
+	t.mu.Unlock()
+	t.n.cfg.Passed(stats)
+}
+
+// tick renews the lease and returns the store's findings. An engine that cannot commit
+// does not renew its lease, so that other engines get its runs.
+func (t *Membership) tick(ctx context.Context) (store.Tick, error) {
+	o := t.n.cfg.Options
+	if age := t.Committer.Oldest(); age > o.Lease/2 {
+		if !t.n.shared.Clock.Leased() {
+			t.end(store.ErrLapsed)
+		}
+		return store.Tick{}, fmt.Errorf("a commit has been waiting for %s: the lease is not renewed", age.Round(time.Millisecond))
+	}
+	if err := t.stuck(); err != nil {
+		if !t.n.shared.Clock.Leased() {
+			t.end(errors.Join(store.ErrLapsed, err))
+		}
+		return store.Tick{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Lease)
+	defer cancel()
+	sent := time.Now()
+	tick, err := t.n.cfg.Store.Tick(ctx, t.Engine, o.Lease, tickLimit)
+	if overFor(err) {
+		t.end(err)
+		return store.Tick{}, err
+	}
+	if err != nil {
+		return store.Tick{}, fmt.Errorf("renew the lease: %w", err)
+	}
+	t.n.shared.Clock.Ticked(sent, tick.Now, o.Lease)
+	t.mu.Lock()
+	t.ticked = sent
+	t.mu.Unlock()
+	return tick, nil
+}
+
+// A stuckError says that a shard is busy with one task for too long. All its other runs wait.
+type stuckError struct {
+	run machine.RunID
+	age time.Duration
+}
+
+// Error says which run keeps its shard busy.
+func (e *stuckError) Error() string {
+	what := "one task"
+	if e.run != 0 {
+		what = "run " + naming.RunName(e.run)
+	}
+	return fmt.Sprintf("%s has kept its shard busy for %s: the lease is not renewed, so that other engines can go on with the runs of this one", what, e.age.Round(time.Millisecond))
+}
+
+// stuck returns a *stuckError if a shard has been busy with one task for longer
+// than a lease. Deadlines, verbs and answers of its runs wait meanwhile. If the engine
+// renewed its lease all the same, no other engine could take these runs over.
+func (t *Membership) stuck() error {
+	if age, run := t.Runs.Longest(); age > t.n.cfg.Options.Lease {
+		return &stuckError{run: run, age: age}
+	}
+	return nil
+}
