@@ -470,7 +470,7 @@ var engineFaults = []fault{
 		name: "retention keeps runs for as long as it says",
 		in:   "engine/internal/cluster.(*Local).forget",
 		old:  "Add(-n.cfg.Options.Retention)",
-		new:  "Add(-t.n.cfg.Options.Retention / 2)",
+		new:  "Add(-n.cfg.Options.Retention / 2)",
 		by:   catches("engine", "^TestRetention$"),
 	},
 	{
