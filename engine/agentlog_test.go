@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -173,7 +173,7 @@ func TestLogsReachTheStore(t *testing.T) {
 		w := newWorld(t, oneStep)
 		n := w.start()
 		run := w.submit(n, "one", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		k := engine.NewLogKeeper(w.mem, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

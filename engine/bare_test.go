@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -20,7 +21,7 @@ func TestStoreWithoutOptionalRoles(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		w.store = bareStore{w.mem}
 		first := w.start()
-		w.wait(first, w.submit(first, "order", nil), machine.RunSucceeded)
+		w.wait(first, w.submit(first, "order", nil), status.RunSucceeded)
 
 		w.shop.on("charge", block)
 		left := w.submit(first, "order", nil)
@@ -28,7 +29,7 @@ func TestStoreWithoutOptionalRoles(t *testing.T) {
 		first.kill(t)
 		w.shop.on("charge", nil)
 		second := w.start()
-		w.wait(second, left, machine.RunSucceeded)
+		w.wait(second, left, status.RunSucceeded)
 
 		w.shop.on("charge", block)
 		run := w.submit(second, "order", nil)

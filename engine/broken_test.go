@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -21,11 +22,11 @@ import (
 // state.
 type tamperedStore struct {
 	store.Full
-	run    machine.RunID
+	run    status.RunID
 	change func(rows []store.Row) []store.Row
 }
 
-func (s *tamperedStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+func (s *tamperedStore) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, error) {
 	all, err := s.Full.Load(ctx, runs...)
 	for i, l := range all {
 		if l.Head.Run == s.run {
@@ -65,7 +66,7 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 				defs := journal.NewDefinitions(w.mem, c.sealer)
 				verify := func(s store.Store) error {
 					t.Helper()
-					found, err := journal.Verify(t.Context(), s, c.sealer, defs, []machine.RunID{bad, good})
+					found, err := journal.Verify(t.Context(), s, c.sealer, defs, []status.RunID{bad, good})
 					if err != nil || len(found) != 2 || found[1].Err != nil {
 						t.Fatalf("verify: %+v, %v", found, err)
 					}
@@ -88,7 +89,7 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 				if err := second.Adopt(t.Context(), bad); !errors.As(err, &broken) {
 					t.Errorf("adopt: %v, want a HistoryError", err)
 				}
-				w.wait(second, good, machine.RunSucceeded)
+				w.wait(second, good, status.RunSucceeded)
 				op := operator.Operator{Store: tampered, Sealer: c.sealer, Defs: defs}
 				if _, err := op.Ask(t.Context(), bad, machine.CancelRequested{By: "ann"}, "ann"); !errors.As(err, &broken) {
 					t.Errorf("ask: %v, want a HistoryError", err)
@@ -108,7 +109,7 @@ func TestVerifyFindsAMissingEnd(t *testing.T) {
 		w := newWorld(t, oneStep)
 		n := w.start()
 		run := w.submit(n, "one", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		defs := journal.NewDefinitions(w.mem, nil)
 		var last int32
 		cut := &tamperedStore{store.Complete(w.mem), run, func(rows []store.Row) []store.Row {
@@ -116,7 +117,7 @@ func TestVerifyFindsAMissingEnd(t *testing.T) {
 			return rows[:len(rows)-1]
 		}}
 		for name, store := range map[string]store.Store{"intact": w.mem, "cut": cut} {
-			found, err := journal.Verify(t.Context(), store, nil, defs, []machine.RunID{run, 12345})
+			found, err := journal.Verify(t.Context(), store, nil, defs, []status.RunID{run, 12345})
 			if err != nil || len(found) != 1 {
 				t.Fatalf("%s: %+v, %v, want one run: the other does not exist", name, found, err)
 			}
@@ -145,11 +146,11 @@ func TestKeyComesLater(t *testing.T) {
 		w.shop.on("reserve", nil)
 		w.cfg = func(cfg *engine.Config) { cfg.Sealer = key }
 		second := w.start()
-		w.wait(second, run, machine.RunSucceeded)
+		w.wait(second, run, status.RunSucceeded)
 		second.drain(t)
 
 		// Rows without a tag, such as an engine writes that has not noticed the key yet.
-		begin := func() machine.RunID {
+		begin := func() status.RunID {
 			t.Helper()
 			id, err := w.mem.Join(t.Context(), "without a key", time.Minute, 1)
 			if err != nil {
@@ -174,7 +175,7 @@ func TestKeyComesLater(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := writer.Commit(t.Context(), []store.Transition{{Run: fresh, At: at, Workflow: head.Workflow, State: machine.RunRunning, Owner: &id, NextCheck: store.Never, Data: data}})
+			out, err := writer.Commit(t.Context(), []store.Transition{{Run: fresh, At: at, Workflow: head.Workflow, State: status.RunRunning, Owner: &id, NextCheck: store.Never, Data: data}})
 			if err != nil || !out[0].Landed {
 				t.Fatalf("commit: %+v, %v", out, err)
 			}
@@ -184,7 +185,7 @@ func TestKeyComesLater(t *testing.T) {
 		time.Sleep(25 * time.Hour)
 		late := begin()
 		defs := journal.NewDefinitions(w.mem, key)
-		found, err := journal.Verify(t.Context(), w.mem, key, defs, []machine.RunID{run, early, late})
+		found, err := journal.Verify(t.Context(), w.mem, key, defs, []status.RunID{run, early, late})
 		if err != nil || len(found) != 3 {
 			t.Fatalf("verify: %+v, %v", found, err)
 		}

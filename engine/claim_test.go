@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
@@ -19,13 +20,13 @@ import (
 // over, and before that engine commits.
 type lateSayer struct {
 	store.Full
-	say func(run machine.RunID)
+	say func(run status.RunID)
 
 	mu   sync.Mutex // protects following field
-	said map[machine.RunID]bool
+	said map[status.RunID]bool
 }
 
-func (s *lateSayer) once(run machine.RunID) {
+func (s *lateSayer) once(run status.RunID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.said[run] {
@@ -34,7 +35,7 @@ func (s *lateSayer) once(run machine.RunID) {
 	}
 }
 
-func (s *lateSayer) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+func (s *lateSayer) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, error) {
 	loaded, err := s.Full.Load(ctx, runs...)
 	for _, l := range loaded {
 		s.once(l.Head.Run)
@@ -42,7 +43,7 @@ func (s *lateSayer) Load(ctx context.Context, runs ...machine.RunID) ([]store.Lo
 	return loaded, err
 }
 
-func (s *lateSayer) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (s *lateSayer) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	messages, err := s.Full.Messages(ctx, run, after, limit)
 	s.once(run)
 	return messages, err
@@ -50,7 +51,7 @@ func (s *lateSayer) Messages(ctx context.Context, run machine.RunID, after store
 
 // startedAfter counts the verbs of a run's journal, and the attempts that started
 // after the first of them.
-func (w *world) startedAfter(run machine.RunID) (starts, answers int) {
+func (w *world) startedAfter(run status.RunID) (starts, answers int) {
 	w.t.Helper()
 	wf := w.def.Workflow("order")
 	state := machine.NewState()
@@ -72,14 +73,14 @@ func (w *world) startedAfter(run machine.RunID) (starts, answers int) {
 // owns is obeyed before the first call, and a pause holds, whichever way an
 // engine comes to own the run, and also if it is said while the engine takes it.
 func TestVerbsBeforeTheClaim(t *testing.T) {
-	takes := map[string]func(t *testing.T, n *testNode, run machine.RunID){
-		"found by a scan": func(*testing.T, *testNode, machine.RunID) {},
-		"taken over": func(t *testing.T, n *testNode, _ machine.RunID) {
+	takes := map[string]func(t *testing.T, n *testNode, run status.RunID){
+		"found by a scan": func(*testing.T, *testNode, status.RunID) {},
+		"taken over": func(t *testing.T, n *testNode, _ status.RunID) {
 			if _, err := n.TakeOver(t.Context()); err != nil {
 				t.Errorf("TakeOver = %v", err)
 			}
 		},
-		"adopted": func(t *testing.T, n *testNode, run machine.RunID) {
+		"adopted": func(t *testing.T, n *testNode, run status.RunID) {
 			if err := n.Adopt(t.Context(), run); err != nil {
 				t.Errorf("Adopt = %v", err)
 			}
@@ -90,8 +91,8 @@ func TestVerbsBeforeTheClaim(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, orderFlow)
-					verbs := map[machine.RunID]machine.Event{}
-					var runs []machine.RunID
+					verbs := map[status.RunID]machine.Event{}
+					var runs []status.RunID
 					for i := range 12 {
 						run := w.queued()
 						runs = append(runs, run)
@@ -100,9 +101,9 @@ func TestVerbsBeforeTheClaim(t *testing.T) {
 							verbs[run] = machine.PauseRequested{By: "ann"}
 						}
 					}
-					say := func(run machine.RunID) { w.post(run, store.MessageVerb, verbs[run], time.Time{}) }
+					say := func(run status.RunID) { w.post(run, store.MessageVerb, verbs[run], time.Time{}) }
 					if late {
-						w.store = &lateSayer{Full: store.Complete(w.mem), say: say, said: map[machine.RunID]bool{}}
+						w.store = &lateSayer{Full: store.Complete(w.mem), say: say, said: map[status.RunID]bool{}}
 					} else {
 						for _, run := range runs {
 							say(run)
@@ -115,9 +116,9 @@ func TestVerbsBeforeTheClaim(t *testing.T) {
 					}
 					time.Sleep(5 * time.Second)
 					for i, run := range runs {
-						want := machine.RunCancelled
+						want := status.RunCancelled
 						if i%2 == 1 {
-							want = machine.RunPaused
+							want = status.RunPaused
 						}
 						if s := w.check(run); s.Status() != want {
 							t.Errorf("run %d is %v, want %v\n%s", run, s.Status(), want, w.transcript(run))
@@ -145,13 +146,13 @@ func TestTakeOverOfARunLeftToOthers(t *testing.T) {
 		w.opts.Alone = true
 		n := w.start()
 		time.Sleep(100 * time.Millisecond)
-		if s := w.check(run); s.Status() != machine.RunQueued {
+		if s := w.check(run); s.Status() != status.RunQueued {
 			t.Fatalf("run is %v although the engine takes up no runs", s.Status())
 		}
 		if taken, err := n.TakeOver(t.Context()); taken != 1 || err != nil {
 			t.Errorf("TakeOver = %d, %v, want 1", taken, err)
 		}
-		w.wait(n, run, machine.RunCancelled)
+		w.wait(n, run, status.RunCancelled)
 		n.drain(t)
 	})
 }
@@ -162,15 +163,15 @@ func TestTakeOverOfARunLeftToOthers(t *testing.T) {
 func TestVerbsBeforeTheTakeover(t *testing.T) {
 	for name, c := range map[string]struct {
 		verb machine.Event
-		want machine.RunState
+		want status.RunState
 	}{
-		"cancel": {machine.CancelRequested{By: "ann"}, machine.RunCancelled},
-		"pause":  {machine.PauseRequested{By: "ann"}, machine.RunPaused},
+		"cancel": {machine.CancelRequested{By: "ann"}, status.RunCancelled},
+		"pause":  {machine.PauseRequested{By: "ann"}, status.RunPaused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, orderFlow)
-				run := w.orphaned(machine.RunRunning, "charge", block)
+				run := w.orphaned(status.RunRunning, "charge", block)
 				w.shop.on("charge", nil)
 				w.post(run, store.MessageVerb, c.verb, time.Time{})
 				charged := len(w.shop.called("charge"))
@@ -211,7 +212,7 @@ func TestMessagesBeforeTheClaimInOrder(t *testing.T) {
 			last := w.post(run, store.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
 			ids = append(ids, last)
 			n := w.start()
-			w.wait(n, run, machine.RunCancelled)
+			w.wait(n, run, status.RunCancelled)
 			var answered []store.MessageID
 			for _, r := range w.records(run) {
 				if ask, _, ok := machine.Asked(r.Event()); ok {
@@ -242,7 +243,7 @@ func TestAnswerAndVerbAtATakeover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, orderFlow)
-				run := w.orphaned(machine.RunRunning, "charge", block)
+				run := w.orphaned(status.RunRunning, "charge", block)
 				answer := func() { w.post(run, store.MessageReply, found(t, w, 1, 1, "elsewhere"), time.Now()) }
 				verb := func() {
 					w.post(run, store.MessageVerb, machine.CancelRequested{NoCompensate: true, By: "ann"}, time.Time{})
@@ -263,7 +264,7 @@ func TestAnswerAndVerbAtATakeover(t *testing.T) {
 					verb()
 				}
 				n := w.start()
-				w.wait(n, run, machine.RunCancelled)
+				w.wait(n, run, status.RunCancelled)
 				if starts, answers := w.startedAfter(run); starts > 0 || answers != 1 {
 					t.Errorf("%d attempts started after %d verbs\n%s", starts, answers, w.transcript(run))
 				}
@@ -310,7 +311,7 @@ func TestInboxThatCannotBeRead(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("Adopt = %v", err)
 		}
-		w.wait(n, run, machine.RunCancelled)
+		w.wait(n, run, status.RunCancelled)
 		n.drain(t)
 	})
 }
@@ -327,7 +328,7 @@ func (s *muteInbox) set(mute bool) {
 	s.mute = mute
 }
 
-func (s *muteInbox) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (s *muteInbox) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	s.mu.Lock()
 	mute := s.mute
 	s.mu.Unlock()
@@ -343,13 +344,13 @@ func TestClaimWithoutMessagesReadsNoInbox(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		store := &countStore{Full: store.Complete(w.mem)}
 		w.store = store
-		var runs []machine.RunID
+		var runs []status.RunID
 		for range 20 {
 			runs = append(runs, w.queued())
 		}
 		n := w.start()
 		for _, run := range runs {
-			w.wait(n, run, machine.RunSucceeded)
+			w.wait(n, run, status.RunSucceeded)
 		}
 		if got := store.count("Messages"); got > 0 {
 			t.Errorf("inboxes were read %d times", got)
@@ -363,14 +364,14 @@ func TestClaimWithoutMessagesReadsNoInbox(t *testing.T) {
 func TestRetryAtATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, strings.Replace(orderFlow, `deadline = "1h"`, "deadline = \"1h\"\n  compensation { mode = \"manual\" }", 1))
-		run := w.orphaned(machine.RunParked, "charge", func(context.Context, int) error {
+		run := w.orphaned(status.RunParked, "charge", func(context.Context, int) error {
 			return &sdk.Failure{Code: "card_declined", Permanent: true}
 		})
 		w.shop.on("charge", nil)
 		w.post(run, store.MessageVerb, machine.RetryRequested{Step: "charge", By: "ann"}, time.Time{})
 		n := w.start()
 		time.Sleep(time.Minute)
-		if s := w.check(run); s.Status() != machine.RunSucceeded {
+		if s := w.check(run); s.Status() != status.RunSucceeded {
 			t.Errorf("run is %v, want succeeded\n%s", s.Status(), w.transcript(run))
 		}
 		if calls := w.shop.called("charge"); len(calls) != 2 {
@@ -397,7 +398,7 @@ func TestAnswerInTimeIsReadBeforeTheExpiry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, orderFlow)
-				run := w.orphaned(machine.RunRunning, "book", block)
+				run := w.orphaned(status.RunRunning, "book", block)
 				began := w.shop.called("book")[0]
 				w.store = deafStore{store.Complete(w.mem)}
 				second := w.start()
@@ -410,7 +411,7 @@ func TestAnswerInTimeIsReadBeforeTheExpiry(t *testing.T) {
 				w.post(run, store.MessageReply, found(t, w, 2, 1, "elsewhere"), time.Now())
 				time.Sleep(time.Minute)
 				s := w.check(run)
-				counted := s.Status() == machine.RunSucceeded
+				counted := s.Status() == status.RunSucceeded
 				if counted == late {
 					t.Errorf("the run is %v\n%s", s.Status(), w.transcript(run))
 				}

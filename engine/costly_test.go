@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -72,7 +73,7 @@ func guardPool(n *testNode) *gate {
 }
 
 // costlyWorld starts a node with one run whose costly decision waits at the gate.
-func costlyWorld(t *testing.T) (*world, *testNode, *gate, machine.RunID) {
+func costlyWorld(t *testing.T) (*world, *testNode, *gate, status.RunID) {
 	t.Helper()
 	w := newWorld(t, costlyFlow)
 	n := w.start()
@@ -86,9 +87,9 @@ func costlyWorld(t *testing.T) (*world, *testNode, *gate, machine.RunID) {
 }
 
 // finishedBy checks that another node finishes the run, and calls each step once.
-func (w *world) finishedBy(n *testNode, run machine.RunID) {
+func (w *world) finishedBy(n *testNode, run status.RunID) {
 	w.t.Helper()
-	w.wait(n, run, machine.RunSucceeded)
+	w.wait(n, run, status.RunSucceeded)
 	w.shop.wantEffects(w.t, map[string]string{"reserve": "done", "charge": "done"})
 }
 
@@ -107,7 +108,7 @@ func TestCostlyDecisionsHoldUpNobody(t *testing.T) {
 		w.opts.Shards = 1
 		n := w.start()
 		g := guardPool(n)
-		var costly []machine.RunID
+		var costly []status.RunID
 		for range 3 {
 			costly = append(costly, w.submit(n, "costly", nil))
 		}
@@ -115,15 +116,15 @@ func TestCostlyDecisionsHoldUpNobody(t *testing.T) {
 		if g.count() == 0 {
 			t.Fatal("no decision was costly enough for the pool")
 		}
-		w.wait(n, w.submit(n, "order", nil), machine.RunSucceeded)
+		w.wait(n, w.submit(n, "order", nil), status.RunSucceeded)
 		for _, run := range costly {
-			if s := w.check(run); s.Status() != machine.RunRunning {
+			if s := w.check(run); s.Status() != status.RunRunning {
 				t.Errorf("a run whose decision is being made is %v", s.Status())
 			}
 		}
 		close(g.open)
 		for _, run := range costly {
-			w.wait(n, run, machine.RunSucceeded)
+			w.wait(n, run, status.RunSucceeded)
 		}
 		if got := g.count(); got != 3 {
 			t.Errorf("the pool made %d decisions, want one for each run", got)
@@ -143,7 +144,7 @@ func TestCancelDuringCostlyDecision(t *testing.T) {
 		if err := <-cancelled; err != nil {
 			t.Errorf("cancel: %v", err)
 		}
-		w.wait(n, run, machine.RunCancelled)
+		w.wait(n, run, status.RunCancelled)
 		w.shop.wantEffects(t, map[string]string{"reserve": "undone", "charge": "undone"})
 		if got := g.count(); got != 1 {
 			t.Errorf("%d decisions were made by the pool, want 1", got)
@@ -169,7 +170,7 @@ func TestEngineEndsDuringCostlyDecision(t *testing.T) {
 				end(t, a)
 				begun := g.count() // while it stopped it may have begun more
 				b := w.start()
-				w.wait(b, run, machine.RunSucceeded)
+				w.wait(b, run, status.RunSucceeded)
 				close(g.open)
 				synctest.Wait()
 				w.check(run)
@@ -210,7 +211,7 @@ func TestRunIsLostDuringCostlyDecision(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := w.start()
-		w.wait(b, run, machine.RunSucceeded)
+		w.wait(b, run, status.RunSucceeded)
 		close(g.open)
 		synctest.Wait()
 		w.check(run)
@@ -240,7 +241,7 @@ func TestDecisionThatDoesNotEnd(t *testing.T) {
 		began := time.Now()
 		hangs := w.submit(n, "costly", nil)
 		synctest.Wait()
-		var others []machine.RunID
+		var others []status.RunID
 		for range 4 {
 			others = append(others, w.submit(n, "costly", nil))
 		}
@@ -254,7 +255,7 @@ func TestDecisionThatDoesNotEnd(t *testing.T) {
 			t.Errorf("it was quarantined after %s, want after %s", took, engine.DecisionLimit)
 		}
 		for _, run := range others {
-			w.wait(n, run, machine.RunSucceeded)
+			w.wait(n, run, status.RunSucceeded)
 		}
 		alerts, err := w.mem.Alerts(t.Context(), 0, 10)
 		if err != nil || !slices.ContainsFunc(alerts, func(a store.AlertRow) bool { return a.Run == hangs && a.Kind == "set_aside" }) {
@@ -264,7 +265,7 @@ func TestDecisionThatDoesNotEnd(t *testing.T) {
 		synctest.Wait()
 		w.check(hangs)
 		n.drain(t)
-		w.wait(w.start(), hangs, machine.RunSucceeded)
+		w.wait(w.start(), hangs, status.RunSucceeded)
 	})
 }
 
@@ -286,7 +287,7 @@ func TestSlotIsTakenDuringCostlyDecision(t *testing.T) {
 			return rec
 		})
 		run := w.submit(n, "costly", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		w.shop.wantEffects(t, map[string]string{"reserve": "done", "charge": "done"})
 		n.drain(t)
 		if c.taken != 0 {
@@ -312,7 +313,7 @@ func TestWorkflowsTakeTurnsInThePool(t *testing.T) {
 			return machine.Decide(wf, s, in)
 		})
 		const many = 8
-		var runs []machine.RunID
+		var runs []status.RunID
 		for range many {
 			runs = append(runs, w.submit(n, "costly", nil))
 		}
@@ -321,7 +322,7 @@ func TestWorkflowsTakeTurnsInThePool(t *testing.T) {
 		synctest.Wait()
 		close(step)
 		for _, run := range runs {
-			w.wait(n, run, machine.RunSucceeded)
+			w.wait(n, run, status.RunSucceeded)
 		}
 		at := -1
 		for i, name := range order {
@@ -368,13 +369,13 @@ workflow "order"`, 1))
 			time.Sleep(pause)
 			return machine.Decide(wf, s, in)
 		})
-		w.wait(n, w.submit(n, "twice", nil), machine.RunSucceeded)
+		w.wait(n, w.submit(n, "twice", nil), status.RunSucceeded)
 		if alerts, err := w.mem.Alerts(t.Context(), 0, 10); err != nil || len(alerts) > 0 {
 			t.Errorf("alerts = %+v, %v, want none: no decision was slow", alerts, err)
 		}
 		pause = 1500 * time.Millisecond
 		run := w.submit(n, "twice", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		alerts, err := w.mem.Alerts(t.Context(), 0, 10)
 		if err != nil || len(alerts) != 1 || alerts[0].Run != run || alerts[0].Kind != engine.AlertSlow || !strings.Contains(alerts[0].Message, "1.5s") {
 			t.Errorf("alerts = %+v, %v, want one that says 1.5s", alerts, err)

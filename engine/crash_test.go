@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/story"
@@ -25,14 +26,14 @@ func TestCrashAtEveryCommit(t *testing.T) {
 	worlds := []struct {
 		name    string
 		prepare func(*world)
-		want    machine.RunState
+		want    status.RunState
 		effects map[string]string
 	}{
-		{"succeeds", func(*world) {}, machine.RunSucceeded,
+		{"succeeds", func(*world) {}, status.RunSucceeded,
 			map[string]string{"reserve": "done", "charge": "done", "book": "done"}},
 		{"is undone", func(w *world) {
 			w.shop.on("book", func(context.Context, int) error { return &sdk.Failure{Code: "no_carrier", Permanent: true} })
-		}, machine.RunCompensated, map[string]string{"reserve": "undone", "charge": "undone", "book": "nothing"}},
+		}, status.RunCompensated, map[string]string{"reserve": "undone", "charge": "undone", "book": "nothing"}},
 		{"is repeated", func(w *world) {
 			w.shop.on("charge", func(_ context.Context, n int) error {
 				if n == 1 {
@@ -40,7 +41,7 @@ func TestCrashAtEveryCommit(t *testing.T) {
 				}
 				return nil
 			})
-		}, machine.RunSucceeded, map[string]string{"reserve": "done", "charge": "done", "book": "done"}},
+		}, status.RunSucceeded, map[string]string{"reserve": "done", "charge": "done", "book": "done"}},
 	}
 	for _, tt := range worlds {
 		for _, after := range []bool{false, true} {
@@ -59,7 +60,7 @@ func TestCrashAtEveryCommit(t *testing.T) {
 
 // crashAt runs the order until the first engine dies at its k-th commit, has a
 // second one finish it, and reports whether there was a k-th commit.
-func (w *world) crashAt(k int, after bool, want machine.RunState, effects map[string]string) bool {
+func (w *world) crashAt(k int, after bool, want status.RunState, effects map[string]string) bool {
 	t := w.t
 	store := w.faulty()
 	first := w.start()
@@ -137,7 +138,7 @@ func TestLostAnswerOfTheStore(t *testing.T) {
 				n := w.start()
 				start := time.Now()
 				run := w.submit(n, "order", nil)
-				w.wait(n, run, machine.RunSucceeded)
+				w.wait(n, run, status.RunSucceeded)
 				if d := time.Since(start); d > 5*time.Second {
 					t.Errorf("took %s: an attempt was left to its complete-by", d)
 				}
@@ -184,7 +185,7 @@ func TestFrozenEngineIsFencedOff(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		close(thaw)
-		w.wait(second, run, machine.RunSucceeded)
+		w.wait(second, run, status.RunSucceeded)
 		w.shop.wantEffects(t, map[string]string{"reserve": "done", "charge": "done", "book": "done"})
 		calls := w.shop.called("charge")
 		if len(calls) != 2 || calls[0].fence >= calls[1].fence || calls[0].key != calls[1].key {
@@ -199,7 +200,7 @@ func TestFrozenEngineIsFencedOff(t *testing.T) {
 		}
 		// It works on under its new number.
 		again := w.submit(frozen, "order", nil)
-		w.wait(frozen, again, machine.RunSucceeded)
+		w.wait(frozen, again, status.RunSucceeded)
 		frozen.drain(t)
 		second.drain(t)
 	})
@@ -225,7 +226,7 @@ func TestLapsedEngineGoesOn(t *testing.T) {
 			t.Error("a call was sent while the store was away")
 		}
 		store.down.Store(false)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if n.Engine() == former {
 			t.Error("the engine kept its number although its lease had lapsed")
 		}
@@ -265,7 +266,7 @@ workflow "two" {
 		})
 		n := w.start()
 		run := w.submit(n, "two", nil)
-		s := w.wait(n, run, machine.RunSucceeded)
+		s := w.wait(n, run, status.RunSucceeded)
 		if calls := w.shop.called("book"); len(calls) != 1 {
 			t.Errorf("book was called %d times, want once", len(calls))
 		}
@@ -307,7 +308,7 @@ func TestDrainHandsOver(t *testing.T) {
 			t.Errorf("TakeOver = %d, %v, want 1 at once", n, err)
 		}
 		start = time.Now()
-		w.wait(second, run, machine.RunSucceeded)
+		w.wait(second, run, status.RunSucceeded)
 		if d := time.Since(start); d > time.Second {
 			t.Errorf("the rest took %s", d)
 		}
@@ -349,7 +350,7 @@ func TestDrainHandsBackWhatNeedsNoCall(t *testing.T) {
 		if taken, err := second.TakeOver(t.Context()); taken != 1 || err != nil {
 			t.Errorf("TakeOver = %d, %v, want the run that needs no call", taken, err)
 		}
-		w.wait(second, waiting, machine.RunSucceeded)
+		w.wait(second, waiting, status.RunSucceeded)
 		select {
 		case <-ended:
 			t.Error("the first engine has ended: the test proves less than it says")
@@ -359,8 +360,8 @@ func TestDrainHandsBackWhatNeedsNoCall(t *testing.T) {
 		if taken, err := second.TakeOver(t.Context()); taken != 1 || err != nil {
 			t.Errorf("TakeOver = %d, %v, want the run whose call has ended", taken, err)
 		}
-		w.wait(second, calling, machine.RunSucceeded)
-		for _, run := range []machine.RunID{calling, waiting} {
+		w.wait(second, calling, status.RunSucceeded)
+		for _, run := range []status.RunID{calling, waiting} {
 			w.check(run)
 		}
 		second.drain(t)
@@ -418,7 +419,7 @@ func TestStopNowDoesNotWait(t *testing.T) {
 		if err := n.Run(t.Context()); err == nil {
 			t.Error("a node ran twice")
 		}
-		if head, _, err := store.LoadRun(t.Context(), w.mem, run); err != nil || head.State != machine.RunRunning {
+		if head, _, err := store.LoadRun(t.Context(), w.mem, run); err != nil || head.State != status.RunRunning {
 			t.Errorf("run is %v, %v, want running: its lease expires and nothing is lost", head.State, err)
 		}
 	})
@@ -446,7 +447,7 @@ func TestNothingIsSentWithoutALease(t *testing.T) {
 			t.Errorf("an attempt was recorded without a lease:\n%s", text)
 		}
 		store.noTick.Store(false)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if calls := w.shop.called("book"); len(calls) != 1 {
 			t.Errorf("book was called %d times, want once", len(calls))
 		}
@@ -496,14 +497,14 @@ func TestEngineThatCannotCommitLosesItsLease(t *testing.T) {
 		if n, err := second.TakeOver(t.Context()); n > 1 || err != nil {
 			t.Errorf("TakeOver = %d, %v, want 1", n, err)
 		}
-		w.wait(second, run, machine.RunSucceeded)
+		w.wait(second, run, status.RunSucceeded)
 		w.shop.wantEffects(t, map[string]string{"reserve": "done", "charge": "done", "book": "done"})
 		store.mu.Lock()
 		store.plan = nil
 		store.mu.Unlock()
 		time.Sleep(time.Minute)
 		again := w.submit(first, "order", nil)
-		w.wait(first, again, machine.RunSucceeded)
+		w.wait(first, again, status.RunSucceeded)
 		first.drain(t)
 		second.drain(t)
 	})
@@ -525,7 +526,7 @@ func TestStaleIsDecidedAgain(t *testing.T) {
 		n := w.start()
 		run := w.submit(n, "order", nil)
 		start := time.Now()
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if d := time.Since(start); d > 2*time.Second {
 			t.Errorf("took %s: an answer was lost", d)
 		}
@@ -549,7 +550,7 @@ func TestRunIDCollision(t *testing.T) {
 		st.taken.Store(2)
 		n := w.start()
 		run := w.submit(n, "order", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if left := st.taken.Load(); left != 0 {
 			t.Errorf("%d of two ids were not tried", left)
 		}
@@ -606,7 +607,7 @@ func TestStoreClockJumps(t *testing.T) {
 				})
 				n := w.start()
 				run := w.submit(n, "order", nil)
-				w.wait(n, run, machine.RunSucceeded)
+				w.wait(n, run, status.RunSucceeded)
 				n.drain(t)
 			})
 		})
@@ -626,7 +627,7 @@ func TestStopWhileTheStoreIsAway(t *testing.T) {
 				store := w.faulty()
 				n := w.start()
 				run := w.submit(n, "order", nil)
-				w.wait(n, run, machine.RunSucceeded)
+				w.wait(n, run, status.RunSucceeded)
 				thaw := make(chan struct{})
 				store.frozen.Store(thaw)
 				store.noJoin.Store(true)
@@ -663,7 +664,7 @@ workflow "order" {
 		a, b := w.start(), w.start()
 		var mu sync.Mutex
 		var wg sync.WaitGroup
-		runs, started := map[machine.RunID]bool{}, 0
+		runs, started := map[status.RunID]bool{}, 0
 		for i := range 40 {
 			n := []*testNode{a, b}[i%2]
 			wg.Go(func() {
@@ -685,7 +686,7 @@ workflow "order" {
 			t.Errorf("%d runs, %d started, want one", len(runs), started)
 		}
 		for run := range runs {
-			w.wait(a, run, machine.RunSucceeded)
+			w.wait(a, run, status.RunSucceeded)
 		}
 		a.drain(t)
 		b.drain(t)
@@ -752,7 +753,7 @@ func TestLeaseRunsOutBeforeTheStart(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		w.store = &slowStore{Full: store.Complete(w.mem), slow: 2 * w.opts.Lease, left: 2}
 		n := w.start()
-		w.wait(n, w.submit(n, "order", nil), machine.RunSucceeded)
+		w.wait(n, w.submit(n, "order", nil), status.RunSucceeded)
 		n.drain(t)
 	})
 }

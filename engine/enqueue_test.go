@@ -10,7 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/internal/commit"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -28,13 +28,13 @@ func (w *world) orders(n int, bad ...int) []engine.Submission {
 }
 
 // kept returns the runs that the world's store holds.
-func (w *world) kept() map[machine.RunID]bool {
+func (w *world) kept() map[status.RunID]bool {
 	w.t.Helper()
 	rows, err := w.mem.Runs(w.t.Context(), store.RunFilter{Limit: 1 << 20})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	runs := map[machine.RunID]bool{}
+	runs := map[status.RunID]bool{}
 	for _, r := range rows {
 		runs[r.Run] = true
 	}
@@ -48,7 +48,7 @@ func (w *world) tally(all []engine.Submission, out []engine.Enqueued, stored int
 	if len(out) != len(all) {
 		w.t.Fatalf("%d results for %d submissions", len(out), len(all))
 	}
-	runs, told := w.kept(), map[machine.RunID]bool{}
+	runs, told := w.kept(), map[status.RunID]bool{}
 	for i, o := range out {
 		switch {
 		case o.Err == nil && (!runs[o.Run] || told[o.Run]):

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -36,7 +36,7 @@ func TestAnswerHandedOverTwiceIsNotLate(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		lost.Store(false)
 		store.noTick.Store(false)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		time.Sleep(time.Minute)
 		if late, err := w.mem.LateReplies(t.Context(), run); err != nil || len(late) > 0 {
 			t.Errorf("late replies: %+v, %v, want none", late, err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -36,7 +36,7 @@ type faultStore struct {
 	// after it; an error stands for an answer that did not arrive.
 	plan func(n int, after bool) error
 	// landed is called after every commit that landed something.
-	landed func(run machine.RunID)
+	landed func(run status.RunID)
 }
 
 func (s *faultStore) gate() error {
@@ -69,7 +69,7 @@ func (s *faultStore) Tick(ctx context.Context, e store.EngineID, lease time.Dura
 	return s.Full.Tick(ctx, e, lease, limit)
 }
 
-func (s *faultStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+func (s *faultStore) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, error) {
 	if err := cmp.Or(s.gate(), s.read()); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *faultStore) read() error {
 	return nil
 }
 
-func (s *faultStore) Rows(ctx context.Context, run machine.RunID, from int32, limit int) ([]store.Row, error) {
+func (s *faultStore) Rows(ctx context.Context, run status.RunID, from int32, limit int) ([]store.Row, error) {
 	if err := s.read(); err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (s *faultStore) Definition(ctx context.Context, id store.WorkflowID) (store
 	return s.Full.Definition(ctx, id)
 }
 
-func (s *faultStore) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (s *faultStore) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	if err := s.read(); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s *faultStore) Retain(ctx context.Context, before time.Time, limit int) (s
 	return s.Full.Store.(store.Retainer).Retain(ctx, before, limit)
 }
 
-func (s *faultStore) Retained(ctx context.Context) (machine.RunID, error) {
+func (s *faultStore) Retained(ctx context.Context) (status.RunID, error) {
 	return s.Full.Store.(store.Retainer).Retained(ctx)
 }
 
@@ -208,7 +208,7 @@ func (w *faultWriter) Commit(ctx context.Context, batch []store.Transition) ([]s
 // (I10, promise 13).
 func (w *world) faulty() *faultStore {
 	s := &faultStore{Full: store.Complete(w.mem)}
-	s.landed = func(run machine.RunID) { w.check(run) }
+	s.landed = func(run status.RunID) { w.check(run) }
 	w.store = s
 	return s
 }

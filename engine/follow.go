@@ -5,6 +5,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -12,7 +13,7 @@ import (
 // run may be waited for. A store that does not answer is asked again until ctx
 // ends. Returns ErrNotFound, a *RunError if the run cannot be read here, and
 // whatever else of the store cannot pass: see Follow.
-func (n *Node) Wait(ctx context.Context, run machine.RunID) (*machine.State, error) {
+func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, error) {
 	for {
 		if t := n.now(); t != nil {
 			state, here, err := t.Runs.Wait(ctx, run)
@@ -36,7 +37,7 @@ func (n *Node) Wait(ctx context.Context, run machine.RunID) (*machine.State, err
 // ends: an error of reading is returned only if it cannot pass. That is
 // ErrNotFound, ErrDamaged, a *RunError or another error about what is stored if
 // the run cannot be read here, a *SchemaError and a *LossError.
-func (n *Node) Follow(ctx context.Context, run machine.RunID, from int, fn func(first int, facts []story.Fact), opts journal.FollowOptions) (*machine.State, error) {
+func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(first int, facts []story.Fact), opts journal.FollowOptions) (*machine.State, error) {
 	hint, done := n.shared.Followers.Follow(run)
 	defer done()
 	opts.Hint = hint

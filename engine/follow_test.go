@@ -10,7 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -41,7 +41,7 @@ func TestFollowOutlastsTheStore(t *testing.T) {
 					t.Errorf("told %v", err)
 				}
 			}})
-			if err == nil && s.Status() != machine.RunSucceeded {
+			if err == nil && s.Status() != status.RunSucceeded {
 				err = fmt.Errorf("it is %s", s.Status())
 			}
 			ends <- err

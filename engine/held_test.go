@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -28,7 +29,7 @@ func TestMemoryIsHeldBack(t *testing.T) {
 			}
 			return sdk.Reply{}, false
 		}
-		var runs []machine.RunID
+		var runs []status.RunID
 		for range 20 {
 			runs = append(runs, w.queued())
 		}
@@ -44,7 +45,7 @@ func TestMemoryIsHeldBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if head.Owner == 0 && head.State == machine.RunQueued {
+			if head.Owner == 0 && head.State == status.RunQueued {
 				queued++
 			}
 		}
@@ -53,7 +54,7 @@ func TestMemoryIsHeldBack(t *testing.T) {
 		}
 		close(proceed)
 		for _, run := range runs {
-			w.wait(n, run, machine.RunSucceeded)
+			w.wait(n, run, status.RunSucceeded)
 		}
 		synctest.Wait()
 		if s := n.Status(); s.Held != 0 {
@@ -76,7 +77,7 @@ func TestCheckpointsHaveAPace(t *testing.T) {
 		})
 		n := w.start()
 		run := w.submit(n, "import", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		most := int(20*time.Second/(size*time.Second/call.CheckpointRate)) + 2
 		list := w.progressed(run)
 		if len(list) > most || len(list) < most/2 {

@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/story"
@@ -238,16 +239,16 @@ func (d *direct) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error
 type factLog struct {
 	engine.NoObserver
 	mu    sync.Mutex
-	facts map[machine.RunID][]story.Fact
+	facts map[status.RunID][]story.Fact
 	late  int
 	gaps  []string
 }
 
-func (s *factLog) Facts(run machine.RunID, first int, facts []story.Fact) {
+func (s *factLog) Facts(run status.RunID, first int, facts []story.Fact) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.facts == nil {
-		s.facts = map[machine.RunID][]story.Fact{}
+		s.facts = map[status.RunID][]story.Fact{}
 	}
 	if first > len(s.facts[run])+1 {
 		s.gaps = append(s.gaps, fmt.Sprintf("run %d: fact %d after %d", run, first, len(s.facts[run])))
@@ -255,7 +256,7 @@ func (s *factLog) Facts(run machine.RunID, first int, facts []story.Fact) {
 	s.facts[run] = append(s.facts[run][:min(first-1, len(s.facts[run]))], facts...)
 }
 
-func (s *factLog) LateReply(machine.RunID, machine.AttemptID) {
+func (s *factLog) LateReply(status.RunID, machine.AttemptID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.late++
@@ -380,7 +381,7 @@ func (w *world) vars(name string, assigned map[string]string) dsl.Value {
 }
 
 // submit starts a run of the workflow.
-func (w *world) submit(n *testNode, workflow string, assigned map[string]string) machine.RunID {
+func (w *world) submit(n *testNode, workflow string, assigned map[string]string) status.RunID {
 	w.t.Helper()
 	s, err := n.Submit(w.t.Context(), engine.Submission{Definition: w.def, Workflow: workflow, Vars: w.vars(workflow, assigned), By: "test"})
 	if err != nil {
@@ -393,7 +394,7 @@ func (w *world) submit(n *testNode, workflow string, assigned map[string]string)
 }
 
 // wait waits for a run and checks its state.
-func (w *world) wait(n *testNode, run machine.RunID, want machine.RunState) *machine.State {
+func (w *world) wait(n *testNode, run status.RunID, want status.RunState) *machine.State {
 	w.t.Helper()
 	// In a bubble time costs nothing and does not end: a run that is stuck must.
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*24*time.Hour)
@@ -410,7 +411,7 @@ func (w *world) wait(n *testNode, run machine.RunID, want machine.RunState) *mac
 }
 
 // check folds a run's journal and compares it with the run's row (S87, I10).
-func (w *world) check(run machine.RunID) *machine.State {
+func (w *world) check(run status.RunID) *machine.State {
 	w.t.Helper()
 	head, rows, err := store.LoadRun(context.WithoutCancel(w.t.Context()), w.mem, run)
 	if err != nil {
@@ -449,7 +450,7 @@ func (w *world) sealer() crypt.Sealer {
 }
 
 // transcript is a run's story for messages.
-func (w *world) transcript(run machine.RunID) string {
+func (w *world) transcript(run status.RunID) string {
 	w.story.mu.Lock()
 	defer w.story.mu.Unlock()
 	s := ""
@@ -460,7 +461,7 @@ func (w *world) transcript(run machine.RunID) string {
 }
 
 // kinds returns the kinds of a run's facts, for whole-story comparisons.
-func (w *world) kinds(run machine.RunID) []string {
+func (w *world) kinds(run status.RunID) []string {
 	w.story.mu.Lock()
 	defer w.story.mu.Unlock()
 	var kinds []string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
@@ -46,7 +47,7 @@ func TestVerbReachesTheOwner(t *testing.T) {
 		if d := time.Since(began); d > 200*time.Millisecond {
 			t.Errorf("answered after %s", d)
 		}
-		if s := w.check(run); s.Status() != machine.RunPaused {
+		if s := w.check(run); s.Status() != status.RunPaused {
 			t.Errorf("run is %v, want paused", s.Status())
 		}
 		// Twice is refused, by whoever asks and by whoever decides.
@@ -109,7 +110,7 @@ func TestAnswerFromTheInboxCounts(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		n, run := w.under("book")
 		w.post(run, store.MessageReply, found(t, w, 2, 1, "elsewhere"), time.Now())
-		s := w.wait(n, run, machine.RunSucceeded)
+		s := w.wait(n, run, status.RunSucceeded)
 		if got := output(t, s, "id"); got != "elsewhere" {
 			t.Errorf("output = %q", got)
 		}
@@ -132,7 +133,7 @@ func TestAnswerInTimeCountsAtATakeover(t *testing.T) {
 		w.post(run, store.MessageReply, found(t, w, 2, 1, "in time"), time.Now())
 		time.Sleep(time.Minute)
 		second := w.start()
-		s := w.wait(second, run, machine.RunSucceeded)
+		s := w.wait(second, run, status.RunSucceeded)
 		if got := output(t, s, "id"); got != "in time" {
 			t.Errorf("output = %q", got)
 		}
@@ -157,7 +158,7 @@ func TestLateAnswerFromTheInbox(t *testing.T) {
 		}
 		w.empty(run)
 		w.post(run, store.MessageReply, found(t, w, 2, 1, "done"), time.Now())
-		s := w.wait(n, run, machine.RunSucceeded)
+		s := w.wait(n, run, status.RunSucceeded)
 		if got := output(t, s, "id"); got != "done" {
 			t.Errorf("output = %q", got)
 		}
@@ -231,7 +232,7 @@ func TestVerbToARunAtRest(t *testing.T) {
 		})
 		first := w.start()
 		run := w.submit(first, "order", nil)
-		w.wait(first, run, machine.RunParked)
+		w.wait(first, run, status.RunParked)
 		first.drain(t)
 		w.store = w.mem
 		second := w.start()
@@ -247,7 +248,7 @@ func TestVerbToARunAtRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		within(t, 5*time.Second, "answer", func(ctx context.Context) error { return op.Answer(ctx, run, id) })
-		w.wait(second, run, machine.RunSucceeded)
+		w.wait(second, run, status.RunSucceeded)
 		_, rows, err := store.LoadRun(t.Context(), w.mem, run)
 		if err != nil {
 			t.Fatal(err)

@@ -10,12 +10,13 @@ import (
 
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
 
 // written returns the bytes of a run's journal.
-func (w *world) written(run machine.RunID) (sum int64) {
+func (w *world) written(run status.RunID) (sum int64) {
 	w.t.Helper()
 	_, rows, err := store.LoadRun(w.t.Context(), w.mem, run)
 	if err != nil {
@@ -34,13 +35,13 @@ func TestJournalIsCounted(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		n := w.start()
 		whole := w.submit(n, "order", nil)
-		w.wait(n, whole, machine.RunSucceeded)
+		w.wait(n, whole, status.RunSucceeded)
 		n.drain(t)
 
 		w.opts.Ceilings.Journal = w.written(whole) / 2
 		n = w.start()
 		run := w.submit(n, "order", nil)
-		if s := w.wait(n, run, machine.RunCompensated); s.Failure().Code != machine.CodeLimit {
+		if s := w.wait(n, run, status.RunCompensated); s.Failure().Code != machine.CodeLimit {
 			t.Errorf("with a ceiling of half its journal the run failed with %+v", s.Failure())
 		}
 		n.drain(t)
@@ -60,7 +61,7 @@ func TestJournalIsCounted(t *testing.T) {
 		hangs = false
 		w.opts.Ceilings.Journal = w.written(run)
 		second := w.start()
-		if s := w.wait(second, run, machine.RunCompensated); s.Failure().Code != machine.CodeLimit {
+		if s := w.wait(second, run, status.RunCompensated); s.Failure().Code != machine.CodeLimit {
 			t.Errorf("with a ceiling that the first engine reached the run failed with %+v", s.Failure())
 		}
 		second.drain(t)
@@ -86,7 +87,7 @@ func TestMemoryOfARunIsCounted(t *testing.T) {
 		if held := n.Status().Held; held < large || held > 2*large {
 			t.Errorf("a run with an output of %d bytes takes %d", large, held)
 		}
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		synctest.Wait()
 		if held := n.Status().Held; held != 0 {
 			t.Errorf("without runs %d bytes are taken", held)

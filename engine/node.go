@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/pointed"
@@ -251,7 +252,7 @@ func (n *Node) Engine() store.EngineID {
 // was a harmless duplicate; delivering again is safe. Returns ErrNotOwner if
 // another engine owns the run, ErrNotFound if there is no such run, ErrStopping
 // if this engine is not running, and a *RunError if the run is quarantined.
-func (n *Node) Deliver(ctx context.Context, run machine.RunID, e machine.Event) error {
+func (n *Node) Deliver(ctx context.Context, run status.RunID, e machine.Event) error {
 	t, err := n.present(ctx)
 	if err != nil {
 		return err
@@ -296,7 +297,7 @@ func (n *Node) slotFreed(key string) {
 }
 
 // Quarantined returns the runs that this node leaves alone, with the reason.
-func (n *Node) Quarantined() map[machine.RunID]error { return n.shared.Quarantined.All() }
+func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantined.All() }
 
 // TakeOver makes this engine the owner of every open run whose owner is gone
 // or that nobody owns, and goes on with them (S19, S49). It returns how many it
@@ -320,7 +321,7 @@ func (n *Node) TakeOver(ctx context.Context) (int, error) {
 // none. It is harmless for a run that this engine owns or that has ended.
 // Returns ErrNotOwner if its owner is alive, ErrNotFound if there is no such
 // run, a *RunError if it cannot be worked on here.
-func (n *Node) Adopt(ctx context.Context, run machine.RunID) error {
+func (n *Node) Adopt(ctx context.Context, run status.RunID) error {
 	t, err := n.present(ctx)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
@@ -30,7 +31,7 @@ func TestSagaSucceeds(t *testing.T) {
 		w.faulty()
 		n := w.start()
 		run := w.submit(n, "order", nil)
-		s := w.wait(n, run, machine.RunSucceeded)
+		s := w.wait(n, run, status.RunSucceeded)
 		if got := output(t, s, "id"); got != "id-book" {
 			t.Errorf("output id = %q, want id-book", got)
 		}
@@ -70,14 +71,14 @@ func TestEveryStepShowsBeforeAnythingRuns(t *testing.T) {
 			}
 			for _, s := range steps {
 				seen = append(seen, fmt.Sprintf("%s:%s=%v", call.Request.Step, s.Name, s.State))
-				if s.State == machine.StepRunning && s.CompleteBy.IsZero() {
+				if s.State == status.StepRunning && s.CompleteBy.IsZero() {
 					t.Errorf("%s is running without a complete-by", s.Name)
 				}
 			}
 			return nil
 		}
 		n := w.start()
-		w.wait(n, w.submit(n, "order", nil), machine.RunSucceeded)
+		w.wait(n, w.submit(n, "order", nil), status.RunSucceeded)
 		want := []string{
 			"reserve:reserve=running", "reserve:charge=pending", "reserve:book=pending",
 			"charge:reserve=succeeded", "charge:charge=running", "charge:book=pending",
@@ -101,7 +102,7 @@ func TestSagaIsUndone(t *testing.T) {
 		})
 		n := w.start()
 		run := w.submit(n, "order", nil)
-		s := w.wait(n, run, machine.RunCompensated)
+		s := w.wait(n, run, status.RunCompensated)
 		if f := s.Failure(); f.Step != "book" || f.Code != "no_carrier" {
 			t.Errorf("failure = %+v, want book no_carrier", f)
 		}
@@ -130,7 +131,7 @@ func TestTransientFailureIsRepeated(t *testing.T) {
 			return nil
 		})
 		n := w.start()
-		w.wait(n, w.submit(n, "order", nil), machine.RunSucceeded)
+		w.wait(n, w.submit(n, "order", nil), status.RunSucceeded)
 		calls := w.shop.called("charge")
 		if len(calls) != 3 || calls[0].key != calls[1].key || calls[1].key != calls[2].key {
 			t.Errorf("calls = %+v, want three with one key", calls)
@@ -158,7 +159,7 @@ func TestSilenceIsATimeout(t *testing.T) {
 		n := w.start()
 		start := time.Now()
 		run := w.submit(n, "order", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		for _, f := range w.story.facts[run] { // the Supervisor wakes for what it knows
 			if late := f.At.Sub(start.Add(10 * time.Second)); f.Status == "unknown" && (late < 0 || late > time.Millisecond) {
 				t.Errorf("the attempt was over %s after its complete-by", late)
@@ -195,7 +196,7 @@ func TestUnknownOutcomeParks(t *testing.T) {
 		})
 		n := w.start()
 		run := w.submit(n, "order", nil)
-		w.wait(n, run, machine.RunParked)
+		w.wait(n, run, status.RunParked)
 		if calls := w.shop.called("book"); len(calls) != 1 {
 			t.Errorf("book was called %d times, want once", len(calls))
 		}
@@ -221,7 +222,7 @@ func TestLateReplyIsCountedOnly(t *testing.T) {
 		}
 		n := w.start()
 		run := w.submit(n, "order", nil)
-		s := w.wait(n, run, machine.RunSucceeded)
+		s := w.wait(n, run, status.RunSucceeded)
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		if got := w.story.lateReplies(); got != 1 {
@@ -262,7 +263,7 @@ func TestInvalidReplies(t *testing.T) {
 				}
 				n := w.start()
 				run := w.submit(n, "order", nil)
-				w.wait(n, run, machine.RunSucceeded) // reserve is idempotent: repeated
+				w.wait(n, run, status.RunSucceeded) // reserve is idempotent: repeated
 				found := false
 				for _, f := range w.story.facts[run] {
 					found = found || f.Kind == story.FactAttemptFinished && f.Code == sdk.CodeBadReply
@@ -288,7 +289,7 @@ func TestLostAgentIsRepeated(t *testing.T) {
 			return reply, true
 		}
 		n := w.start()
-		w.wait(n, w.submit(n, "order", nil), machine.RunSucceeded)
+		w.wait(n, w.submit(n, "order", nil), status.RunSucceeded)
 		if calls := w.shop.called("charge"); len(calls) != 2 || calls[0].key != calls[1].key {
 			t.Errorf("calls = %+v, want two with one key", calls)
 		}
@@ -314,7 +315,7 @@ func TestDeferredCallSpendsNoAttempt(t *testing.T) {
 		n := w.start()
 		start := time.Now()
 		run := w.submit(n, "order", nil)
-		s := w.wait(n, run, machine.RunSucceeded)
+		s := w.wait(n, run, status.RunSucceeded)
 		if d := time.Since(start); d < 6*time.Second || d > 7*time.Second {
 			t.Errorf("took %s, want three pauses of 2 s", d)
 		}
@@ -369,7 +370,7 @@ func TestExpiryCountsOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		s := w.wait(n, run, machine.RunSucceeded)
+		s := w.wait(n, run, status.RunSucceeded)
 		if node := story.Node(s, nil, 1); node.Failures != 1 {
 			t.Errorf("failures = %d, want 1", node.Failures)
 		}
@@ -400,7 +401,7 @@ func TestEventsThatMeanNothing(t *testing.T) {
 		if err := n.Deliver(t.Context(), 12345, machine.TimePassed{}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("Deliver to a run that does not exist = %v, want ErrNotFound", err)
 		}
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if err := n.Deliver(t.Context(), run, machine.AttemptOK{Attempt: machine.AttemptID{Node: 0, Call: 1}}); err != nil {
 			t.Errorf("Deliver to a run that has ended = %v, want nil", err)
 		}
@@ -431,7 +432,7 @@ func TestPanicSetsOneRunAside(t *testing.T) {
 		}
 		run := sub.Run
 		other := w.submit(n, "order", nil)
-		w.wait(n, other, machine.RunSucceeded)
+		w.wait(n, other, status.RunSucceeded)
 		_, err = n.Wait(t.Context(), run)
 		var aside *journal.RunError
 		if !errors.As(err, &aside) || aside.Run != int64(run) || !strings.Contains(err.Error(), "a mistake") {
@@ -500,7 +501,7 @@ func TestFollow(t *testing.T) {
 						kinds = append(kinds, f.Kind)
 					}
 				}, journal.FollowOptions{})
-			if err != nil || s.Status() != machine.RunSucceeded {
+			if err != nil || s.Status() != status.RunSucceeded {
 				t.Errorf("Follow = %v, %v", s, err)
 			}
 			return kinds, start
@@ -517,7 +518,7 @@ func TestFollow(t *testing.T) {
 		if len(own) != len(all) || len(w.story.gaps) > 0 {
 			t.Errorf("the observer was told %d facts (%v), the journal tells %d", len(own), w.story.gaps, len(all))
 		}
-		if s, err := n.Follow(t.Context(), run, 0, nil, journal.FollowOptions{}); err != nil || s.Status() != machine.RunSucceeded {
+		if s, err := n.Follow(t.Context(), run, 0, nil, journal.FollowOptions{}); err != nil || s.Status() != status.RunSucceeded {
 			t.Errorf("Node.Follow = %v, %v", s, err)
 		}
 		n.drain(t)

@@ -6,6 +6,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -17,9 +18,9 @@ type Observer interface {
 	// the number of the first of them in the run's story, counted from 1, whether
 	// or not its kind was chosen (FactChooser). The list is the engine's: copy the
 	// facts that you keep.
-	Facts(run machine.RunID, first int, facts []story.Fact)
+	Facts(run status.RunID, first int, facts []story.Fact)
 	// LateReply reports a reply that came too late to count (S28).
-	LateReply(run machine.RunID, attempt machine.AttemptID)
+	LateReply(run status.RunID, attempt machine.AttemptID)
 	// Pass reports a pass of the Supervisor (S47).
 	Pass(p PassStats)
 	// Fenced reports that this engine lost its lease or was fenced off, and
@@ -57,10 +58,10 @@ type PassStats struct {
 type NoObserver struct{}
 
 // Facts does nothing.
-func (NoObserver) Facts(machine.RunID, int, []story.Fact) {}
+func (NoObserver) Facts(status.RunID, int, []story.Fact) {}
 
 // LateReply does nothing.
-func (NoObserver) LateReply(machine.RunID, machine.AttemptID) {}
+func (NoObserver) LateReply(status.RunID, machine.AttemptID) {}
 
 // Pass does nothing.
 func (NoObserver) Pass(PassStats) {}

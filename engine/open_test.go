@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -27,7 +27,7 @@ func TestRefusalAfterAnOpenOutcome(t *testing.T) {
 		}
 		store.mu.Unlock()
 		run := w.submit(n, "order", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if refused != 3 || store.bad.Load() != 0 {
 			t.Errorf("%d answers were lost, %d refusals are left, want 3 and none", refused, store.bad.Load())
 		}

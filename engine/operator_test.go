@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/sdk"
@@ -39,7 +40,7 @@ workflow "two" {
 				})
 				n := w.start()
 				run := w.submit(n, "two", nil)
-				w.wait(n, run, machine.RunParked)
+				w.wait(n, run, status.RunParked)
 				op := w.operator()
 				var refused *operator.RefusedError
 				if err := op.Try(t.Context(), run, machine.RetryRequested{Step: "none", By: "ann"}); !errors.As(err, &refused) {
@@ -52,7 +53,7 @@ workflow "two" {
 				if err := op.Answer(t.Context(), run, id); err != nil {
 					t.Errorf("Answer = %v", err)
 				}
-				w.wait(n, run, machine.RunSucceeded)
+				w.wait(n, run, status.RunSucceeded)
 				n.drain(t)
 			})
 		})

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A logBook keeps what is logged at level info and above, one line each.
@@ -52,7 +52,7 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 		w.shop.on("charge", func(context.Context, int) error { time.Sleep(5 * time.Second); return nil })
 		n := w.start()
 		for range 2 {
-			var runs []machine.RunID
+			var runs []status.RunID
 			for range 5 {
 				runs = append(runs, w.submit(n, "order", nil))
 			}
@@ -70,7 +70,7 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 			store.noRead.Store(nil)
 			store.down.Store(false)
 			for _, run := range runs {
-				w.wait(n, run, machine.RunSucceeded)
+				w.wait(n, run, status.RunSucceeded)
 			}
 			lines = book.taken()
 			if len(lines) != 1 || !strings.HasPrefix(lines[0], "INFO the store answers again after=2") {

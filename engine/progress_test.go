@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -71,7 +72,7 @@ func importer(t *testing.T, do func(ctx context.Context, call invoke.Call) (sdk.
 }
 
 // progressed returns the checkpoints in a run's journal.
-func (w *world) progressed(run machine.RunID) []string {
+func (w *world) progressed(run status.RunID) []string {
 	w.t.Helper()
 	var list []string
 	for _, rec := range w.records(run) {
@@ -110,7 +111,7 @@ func TestCheckpointsReachTheNextAttempt(t *testing.T) {
 		})
 		n := w.start()
 		run := w.submit(n, "import", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if want := []string{"none", "3 c", "100 fast"}; fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("attempts got %v, want %v", got, want)
 		}
@@ -135,7 +136,7 @@ func TestCheckpointsAreSealed(t *testing.T) {
 		w.cfg = func(c *engine.Config) { c.Sealer = sealer }
 		n := w.start()
 		run := w.submit(n, "import", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if list := w.progressed(run); len(list) != 1 || list[0] != "1 canary" {
 			t.Errorf("journal has %v, want the checkpoint", list)
 		}
@@ -163,7 +164,7 @@ func TestCheckpointAcrossIncarnations(t *testing.T) {
 		n := w.start()
 		run := w.submit(n, "once", nil)
 		time.Sleep(20 * time.Second)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		list := w.progressed(run)
 		if len(list) == 0 || list[0] != "7 seven" {
 			t.Errorf("journal has %v, want the checkpoint", list)
@@ -195,7 +196,7 @@ func TestHeartbeats(t *testing.T) {
 		n := w.start()
 		run := w.submit(n, "watched", nil)
 		start := time.Now()
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if took := time.Since(start).Round(time.Second); took < 155*time.Second || took > 165*time.Second {
 			t.Errorf("the run took %s, want 90 s, the silence of 10 s and 60 s", took)
 		}
@@ -221,7 +222,7 @@ func TestCheckpointAfterTheDeadline(t *testing.T) {
 		})
 		n := w.start()
 		run := w.submit(n, "import", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		synctest.Wait()
 		if list := w.progressed(run); len(list) != 0 {
 			t.Errorf("journal has %v, want nothing", list)
@@ -272,7 +273,7 @@ func TestLateAnswersAreKept(t *testing.T) {
 				}
 				n := w.start()
 				run := w.submit(n, "import", nil)
-				w.wait(n, run, machine.RunSucceeded)
+				w.wait(n, run, status.RunSucceeded)
 				time.Sleep(10 * time.Second)
 				kept, err := w.mem.LateReplies(t.Context(), run)
 				if err != nil || len(kept) != 1 {
@@ -334,7 +335,7 @@ func TestEvidenceIsTriedAgain(t *testing.T) {
 				w.store = store
 				n := w.start()
 				run := w.submit(n, "import", nil)
-				w.wait(n, run, machine.RunSucceeded)
+				w.wait(n, run, status.RunSucceeded)
 				time.Sleep(time.Minute)
 				n.drain(t)
 				kept, err := w.mem.LateReplies(t.Context(), run)
@@ -415,7 +416,7 @@ func TestAnswerAtAFormerOwner(t *testing.T) {
 }
 
 // steal makes another engine the owner of a run, by an empty row.
-func steal(t *testing.T, w *world, run machine.RunID, owner store.EngineID) {
+func steal(t *testing.T, w *world, run status.RunID, owner store.EngineID) {
 	t.Helper()
 	_, rows, err := store.LoadRun(t.Context(), w.mem, run)
 	if err != nil {
@@ -435,7 +436,7 @@ func steal(t *testing.T, w *world, run machine.RunID, owner store.EngineID) {
 }
 
 // emptyRow returns the data of a row without records that follows others.
-func emptyRow(t *testing.T, run machine.RunID, rows []store.Row, at time.Time) []byte {
+func emptyRow(t *testing.T, run status.RunID, rows []store.Row, at time.Time) []byte {
 	t.Helper()
 	e := journal.RowEncoder{Run: run}
 	if err := e.Follow(rows); err != nil {
@@ -502,7 +503,7 @@ func TestCheckpointAtAFormerOwner(t *testing.T) {
 		faults.down.Store(false)
 		time.Sleep(time.Second)
 		close(taken)
-		w.wait(next, run, machine.RunSucceeded)
+		w.wait(next, run, status.RunSucceeded)
 		mu.Lock()
 		if want := "[none none 51 last]"; fmt.Sprint(got) != want {
 			t.Errorf("attempts went on from %v, want %v", got, want)

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
@@ -39,7 +40,7 @@ func (s *auditStore) OpenWriter(ctx context.Context, e store.EngineID, n int) (s
 	return &auditWriter{w, s}, nil
 }
 
-func (s *auditStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+func (s *auditStore) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, error) {
 	s.mu.Lock()
 	s.loaded = append(s.loaded, len(runs))
 	s.mu.Unlock()
@@ -59,7 +60,7 @@ func (w *auditWriter) Commit(ctx context.Context, batch []store.Transition) ([]s
 }
 
 // turn returns the one transition that made a run what it is.
-func (s *auditStore) turn(t *testing.T, run machine.RunID, to machine.RunState) store.Transition {
+func (s *auditStore) turn(t *testing.T, run status.RunID, to status.RunState) store.Transition {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +77,7 @@ func (s *auditStore) turn(t *testing.T, run machine.RunID, to machine.RunState) 
 }
 
 // storyOf returns the names of a run's events, in order.
-func (w *world) storyOf(run machine.RunID) []string {
+func (w *world) storyOf(run status.RunID) []string {
 	w.t.Helper()
 	story, err := journal.Load(w.t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), run)
 	if err != nil {
@@ -128,7 +129,7 @@ workflow "patient" {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		failures := func(run machine.RunID) int {
+		failures := func(run status.RunID) int {
 			rows, err := w.mem.StepRows(t.Context(), run)
 			if err != nil || len(rows) != 1 {
 				t.Fatalf("step rows: %+v, %v", rows, err)
@@ -151,8 +152,8 @@ workflow "patient" {
 		audit := &auditStore{Full: store.Complete(w.mem)}
 		w.store = audit
 		third := w.start()
-		w.wait(third, run, machine.RunParked)
-		turn := audit.turn(t, run, machine.RunParked)
+		w.wait(third, run, status.RunParked)
+		turn := audit.turn(t, run, status.RunParked)
 		if len(turn.Alerts) != 1 || turn.Alerts[0].Kind != "parked" {
 			t.Errorf("alerts of the commit that parked the run: %+v, want one", turn.Alerts)
 		}
@@ -225,7 +226,7 @@ workflow "two" {
 		w.shop.on("strict", silent(100))
 		n := w.start()
 		run := w.submit(n, "two", nil)
-		w.wait(n, run, machine.RunCompensated)
+		w.wait(n, run, status.RunCompensated)
 		patient, strict := w.shop.called("patient"), w.shop.called("strict")
 		if len(patient) < 5 || len(strict) < 2 {
 			t.Fatalf("%d and %d calls, want two rounds and one more, and one round", len(patient), len(strict))
@@ -278,7 +279,7 @@ func TestSupervisorOnlyRequests(t *testing.T) {
 				t.Errorf("a Supervisor recorded %s", event)
 			}
 		}
-		if got := story.Node(w.check(run), nil, 1); got.Failures != 1 || got.Forward != machine.StepBackoff && got.Forward != machine.StepHeld {
+		if got := story.Node(w.check(run), nil, 1); got.Failures != 1 || got.Forward != status.StepBackoff && got.Forward != status.StepHeld {
 			t.Errorf("charge is %v after %d failures, want it to wait for another attempt after one", got.Forward, got.Failures)
 		}
 		if live, err := store.Complete(w.mem).Live(t.Context()); err != nil || len(live) != 0 {
@@ -289,7 +290,7 @@ func TestSupervisorOnlyRequests(t *testing.T) {
 		}
 		w.shop.on("charge", nil)
 		second := w.start()
-		w.wait(second, run, machine.RunSucceeded)
+		w.wait(second, run, status.RunSucceeded)
 		if got := w.shop.called("charge"); len(got) != 2 || got[0].key != got[1].key {
 			t.Errorf("charge = %+v, want it repeated under its key", got)
 		}
@@ -344,7 +345,7 @@ workflow "order" {
 				first := w.start()
 				began := time.Now()
 				run := w.submit(first, "order", nil)
-				w.wait(first, run, machine.RunCompensationFailed)
+				w.wait(first, run, status.RunCompensationFailed)
 				undos := func() int { return len(w.shop.called("undo " + w.shop.called("charge")[0].key)) }
 				if tt.calls > 0 && undos() != tt.calls {
 					t.Errorf("the undo was tried %d times, want %d", undos(), tt.calls)
@@ -352,7 +353,7 @@ workflow "order" {
 				if d := time.Since(began); tt.calls == 0 && (d < 2*time.Minute || d > 2*time.Minute+time.Second) {
 					t.Errorf("the undo was given up after %s, want its deadline of 2 min", d)
 				}
-				if turn := audit.turn(t, run, machine.RunCompensationFailed); len(turn.Alerts) != 1 ||
+				if turn := audit.turn(t, run, status.RunCompensationFailed); len(turn.Alerts) != 1 ||
 					turn.Alerts[0].Kind != "compensation_failed" || turn.Alerts[0].Code != tt.code {
 					t.Errorf("alerts beside the state: %+v", turn.Alerts)
 				}
@@ -368,7 +369,7 @@ workflow "order" {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)
-				w.wait(second, run, machine.RunCompensated)
+				w.wait(second, run, status.RunCompensated)
 				w.shop.wantEffects(t, map[string]string{"charge": "undone"})
 				second.drain(t)
 			})
@@ -385,18 +386,18 @@ func TestErrorAndAlertAreOneCommit(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flow  string
 		harm  func(*shop)
-		want  machine.RunState
+		want  status.RunState
 		alert store.Alert
 	}{
 		"the step": {
 			strings.Replace(orderFlow, `deadline = "1h"`, "deadline = \"1h\"\n  compensation { mode = \"manual\" }", 1),
 			func(s *shop) { s.on("charge", gone("card_declined")) },
-			machine.RunParked, store.Alert{Kind: "parked", Step: "charge", Code: "card_declined"},
+			status.RunParked, store.Alert{Kind: "parked", Step: "charge", Code: "card_declined"},
 		},
 		"its undo": {
 			orderFlow,
 			func(s *shop) { s.on("book", gone("no_carrier")); s.on("undo", gone("unavailable")) },
-			machine.RunCompensationFailed, store.Alert{Kind: "compensation_failed", Step: "charge", Code: "unavailable"},
+			status.RunCompensationFailed, store.Alert{Kind: "compensation_failed", Step: "charge", Code: "unavailable"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -451,7 +452,7 @@ func TestBatchAndPauseAreSettings(t *testing.T) {
 				n := w.start()
 				began := time.Now()
 				for _, s := range subs {
-					w.wait(n, s.Run, machine.RunSucceeded)
+					w.wait(n, s.Run, status.RunSucceeded)
 				}
 				audit.mu.Lock()
 				loaded := slices.Clone(audit.loaded)
@@ -544,7 +545,7 @@ func TestPendingIsRebuiltFromStreams(t *testing.T) {
 			return nil
 		})
 		n := w.start()
-		var runs []machine.RunID
+		var runs []status.RunID
 		for range 15 {
 			runs = append(runs, w.submit(n, "order", nil))
 		}
@@ -601,7 +602,7 @@ func (w *world) replayAll(t *testing.T) int {
 				t.Errorf("run %d: of %s its stream says %v, %d failures, until %v; the list %v, %d, %v",
 					row.Run, s.Name, node.State, node.Failures, node.CompleteBy, s.State, s.Failures, s.CompleteBy)
 			}
-			if s.State == machine.StepBackoff {
+			if s.State == status.StepBackoff {
 				waiting++
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
@@ -25,7 +25,7 @@ func (f invokerFunc) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, e
 }
 
 // of returns what has been told of a run so far.
-func (s *factLog) of(run machine.RunID) []story.Fact {
+func (s *factLog) of(run status.RunID) []story.Fact {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.facts[run])
@@ -123,7 +123,7 @@ func TestHeldStepIsQuiet(t *testing.T) {
 					t.Errorf("%d commits while the step is held\n%s", got, w.transcript(held))
 				}
 				other := w.submit(n, "one", nil) // it takes and frees a slot meanwhile
-				w.wait(n, other, machine.RunSucceeded)
+				w.wait(n, other, status.RunSucceeded)
 				time.Sleep(10 * time.Minute)
 				rows, err := w.mem.Rows(t.Context(), held, 0, 10000)
 				if err != nil {
@@ -163,7 +163,7 @@ func TestRefusalsBackOff(t *testing.T) {
 		n := w.start()
 		start := time.Now()
 		run := w.submit(n, "one", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if d := time.Since(start); d < 2*time.Minute || d > 4*time.Minute {
 			t.Errorf("twenty refusals took %s", d)
 		}
@@ -220,7 +220,7 @@ workflow "pay" {
 				w.cfg = func(c *engine.Config) { secrets(c); c.Sealer = sealer }
 				n := w.start()
 				run := w.submit(n, "pay", nil)
-				w.wait(n, run, machine.RunFailed) // nothing is in doubt, so nothing has to be looked up
+				w.wait(n, run, status.RunFailed) // nothing is in doubt, so nothing has to be looked up
 				for _, f := range w.story.of(run) {
 					if f.Kind == story.FactAttemptFinished && f.Code == sdk.CodeTimeout {
 						t.Errorf("an attempt that was not sent has timed out\n%s", w.transcript(run))
@@ -285,18 +285,18 @@ workflow "row" {
 			n := w.start()
 			for range 20 {
 				run := w.submit(n, workflow, nil)
-				w.wait(n, run, machine.RunSucceeded)
+				w.wait(n, run, status.RunSucceeded)
 				rows, err := w.mem.Rows(t.Context(), run, 0, 100)
 				if err != nil || len(rows) != 6 {
 					t.Fatalf("%d rows, %v, want the start and one for each end\n%s", len(rows), err, w.transcript(run))
 				}
 			}
-			var runs []machine.RunID
+			var runs []status.RunID
 			for range 20 {
 				runs = append(runs, w.submit(n, workflow, nil))
 			}
 			for _, run := range runs {
-				w.wait(n, run, machine.RunSucceeded)
+				w.wait(n, run, status.RunSucceeded)
 			}
 			n.drain(t)
 			if s.most != 1 || s.taken != 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -46,10 +47,10 @@ func TestRetention(t *testing.T) {
 		w.opts.Retention = time.Hour
 		a, b := w.start(), w.start()
 		old := w.submit(a, "order", nil)
-		w.wait(a, old, machine.RunSucceeded)
+		w.wait(a, old, status.RunSucceeded)
 		time.Sleep(40 * time.Minute)
 		young := w.submit(keeps, "order", nil)
-		w.wait(keeps, young, machine.RunSucceeded)
+		w.wait(keeps, young, status.RunSucceeded)
 		time.Sleep(15 * time.Minute)
 		w.check(old)
 		time.Sleep(15 * time.Minute)
@@ -93,7 +94,7 @@ func TestRetentionOfAStoreInTrouble(t *testing.T) {
 			t.Errorf("%d passes removed %d runs, want 5 in the third", passes, runs)
 		}
 		run := w.submit(n, "order", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		n.drain(t)
 	})
 }
@@ -123,7 +124,7 @@ func TestRemovedWhileCutOff(t *testing.T) {
 			t.Fatalf("Run = %v, want the engine to go on", err)
 		default:
 		}
-		w.wait(n, w.submit(n, "order", nil), machine.RunSucceeded)
+		w.wait(n, w.submit(n, "order", nil), status.RunSucceeded)
 		n.drain(t)
 		other.drain(t)
 	})
@@ -137,7 +138,7 @@ type partsStore struct {
 }
 
 // Retained knows of no run that was removed.
-func (s *partsStore) Retained(context.Context) (machine.RunID, error) { return 0, nil }
+func (s *partsStore) Retained(context.Context) (status.RunID, error) { return 0, nil }
 
 func (s *partsStore) Retain(context.Context, time.Time, int) (store.RetainStats, error) {
 	s.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -16,7 +16,7 @@ import (
 func TestRunName(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
-		id := machine.RunID(rnd.Int64()>>rnd.IntN(62) | 1)
+		id := status.RunID(rnd.Int64()>>rnd.IntN(62) | 1)
 		if got, ok := naming.ParseRunName(naming.RunName(id)); !ok || got != id {
 			t.Fatalf("%s is run %d, %v, want %d", naming.RunName(id), got, ok, id)
 		}
@@ -40,7 +40,7 @@ func TestSubmitUnderAGivenName(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		n := w.start()
 		run := w.submit(n, "order", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		ask := func(name string) engine.Submission {
 			return engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil), Name: name}
 		}

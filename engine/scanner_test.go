@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -93,12 +94,12 @@ func (s *countStore) Fence(ctx context.Context, dead store.EngineID) (bool, erro
 	return s.Full.Fence(ctx, dead)
 }
 
-func (s *countStore) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (s *countStore) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	s.note("Messages")
 	return s.Full.Messages(ctx, run, after, limit)
 }
 
-func (s *countStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+func (s *countStore) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, error) {
 	name := "LoadMany"
 	if len(runs) == 1 {
 		name = "Load"
@@ -130,7 +131,7 @@ func TestSurvivorsTakeOver(t *testing.T) {
 		})
 		first := w.start()
 		second, third := w.start(), w.start()
-		var runs []machine.RunID
+		var runs []status.RunID
 		for range 20 {
 			runs = append(runs, w.submit(first, "order", nil))
 		}
@@ -138,7 +139,7 @@ func TestSurvivorsTakeOver(t *testing.T) {
 		first.kill(t)
 		began := time.Now()
 		for _, run := range runs {
-			w.wait(second, run, machine.RunSucceeded)
+			w.wait(second, run, status.RunSucceeded)
 		}
 		if d := time.Since(began); d > w.opts.Lease+2*time.Second {
 			t.Errorf("took %s with a lease of %s", d, w.opts.Lease)
@@ -163,7 +164,7 @@ func TestLeavingHandsOverAtOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		first.drain(t)
 		began := time.Now()
-		w.wait(second, run, machine.RunSucceeded)
+		w.wait(second, run, status.RunSucceeded)
 		if d := time.Since(began); d > 2*time.Second {
 			t.Errorf("the rest took %s", d)
 		}
@@ -191,7 +192,7 @@ func TestIdleEngineIsQuiet(t *testing.T) {
 		// Work nobody hints at is found within the longest pause.
 		run := w.queued()
 		began := time.Now()
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if d := time.Since(began); d > 16*time.Second {
 			t.Errorf("found after %s", d)
 		}
@@ -203,7 +204,7 @@ func TestIdleEngineIsQuiet(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		began = time.Now()
 		run = w.queued()
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if d := time.Since(began); d > 100*time.Millisecond {
 			t.Errorf("found after %s although it was told", d)
 		}
@@ -262,7 +263,7 @@ func TestRunsOfNobodyAreClaimedOnce(t *testing.T) {
 		if err != nil || len(steps) != 3 {
 			t.Errorf("steps = %+v, %v, want all three", steps, err)
 		}
-		if head, _, err := store.LoadRun(t.Context(), w.mem, subs[0].Run); err != nil || head.State != machine.RunQueued || head.Owner != 0 {
+		if head, _, err := store.LoadRun(t.Context(), w.mem, subs[0].Run); err != nil || head.State != status.RunQueued || head.Owner != 0 {
 			t.Errorf("head = %+v, %v, want it queued and nobody's", head, err)
 		}
 		time.Sleep(10 * time.Minute) // waiting burns nothing
@@ -272,7 +273,7 @@ func TestRunsOfNobodyAreClaimedOnce(t *testing.T) {
 			nodes = append(nodes, w.start())
 		}
 		for _, s := range subs {
-			state := w.wait(nodes[0], s.Run, machine.RunSucceeded)
+			state := w.wait(nodes[0], s.Run, status.RunSucceeded)
 			for i := range 3 {
 				if f := story.Node(state, nil, i).Failures; f != 0 {
 					t.Errorf("run %d step %d shows %d failures", s.Run, i, f)
@@ -328,7 +329,7 @@ func TestClaimingLeavesRoomForOthers(t *testing.T) {
 		}
 		second := w.start()
 		for _, s := range subs {
-			w.wait(second, s.Run, machine.RunSucceeded)
+			w.wait(second, s.Run, status.RunSucceeded)
 		}
 		first.drain(t)
 		second.drain(t)
@@ -366,7 +367,7 @@ func TestOverdueRunOfALiveOwner(t *testing.T) {
 			_, err := second.Wait(ctx, run)
 			return err
 		})
-		w.wait(second, run, machine.RunSucceeded)
+		w.wait(second, run, status.RunSucceeded)
 		if d := time.Since(began); d > 10*time.Second {
 			t.Errorf("taken over after %s", d)
 		}
@@ -380,7 +381,7 @@ func TestOverdueRunOfALiveOwner(t *testing.T) {
 
 // expiredAtTakeover returns how many attempts without an answer the last takeover
 // of a run found past their complete-by, and how many of them it left open.
-func (w *world) expiredAtTakeover(run machine.RunID) (before, after int) {
+func (w *world) expiredAtTakeover(run status.RunID) (before, after int) {
 	w.t.Helper()
 	wf := w.def.Workflow("order")
 	state := machine.NewState()
@@ -412,7 +413,7 @@ func TestOverdueRunsBehindOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var last machine.RunID
+		var last status.RunID
 		for i := range 9 {
 			run := w.queued()
 			_, rows, err := store.LoadRun(t.Context(), w.mem, run)
@@ -509,7 +510,7 @@ func TestRunWithoutAgentIsLeftToOthers(t *testing.T) {
 		}
 		w.cfg, w.store = nil, w.mem
 		rich := w.start()
-		w.wait(rich, run, machine.RunSucceeded)
+		w.wait(rich, run, status.RunSucceeded)
 		poor.drain(t)
 		rich.drain(t)
 	})
@@ -538,7 +539,7 @@ func TestSuperviseOnce(t *testing.T) {
 			t.Errorf("SuperviseOnce = %+v, %v, want one run", p, err)
 		}
 		head, _, err := store.LoadRun(t.Context(), w.mem, run)
-		if err != nil || head.State != machine.RunCompensating && head.State != machine.RunParked {
+		if err != nil || head.State != status.RunCompensating && head.State != status.RunParked {
 			t.Errorf("head = %+v, %v, want what its deadline asks for", head, err)
 		}
 		if len(w.shop.calls) != calls {
@@ -584,7 +585,7 @@ func TestSuperviseOnceOverdueOwner(t *testing.T) {
 		if p, err := engine.SuperviseOnce(t.Context(), cfg); err != nil || p.Taken != 1 {
 			t.Errorf("SuperviseOnce = %+v, %v, want one run", p, err)
 		}
-		if head, _, err := store.LoadRun(t.Context(), w.mem, run); err != nil || head.State != machine.RunCompensating && head.State != machine.RunParked {
+		if head, _, err := store.LoadRun(t.Context(), w.mem, run); err != nil || head.State != status.RunCompensating && head.State != status.RunParked {
 			t.Errorf("head = %+v, %v, want what its deadline asks for", head, err)
 		}
 		if before, after := w.expiredAtTakeover(run); before != 1 || after != 0 {
@@ -592,7 +593,7 @@ func TestSuperviseOnceOverdueOwner(t *testing.T) {
 		}
 		w.shop.on("charge", nil)
 		next := w.start()
-		w.wait(next, run, machine.RunCompensated)
+		w.wait(next, run, status.RunCompensated)
 		next.drain(t)
 		stuck.drain(t)
 	})
@@ -617,7 +618,7 @@ func TestStoreClockAnHourAhead(t *testing.T) {
 				second := w.start()
 				began := time.Now()
 				run := w.submit(first, "order", nil)
-				w.wait(first, run, machine.RunSucceeded)
+				w.wait(first, run, status.RunSucceeded)
 				if d := time.Since(began); d < 10*time.Second || d > 12*time.Second {
 					t.Errorf("took %s, want one timeout of 10 s", d)
 				}
@@ -626,7 +627,7 @@ func TestStoreClockAnHourAhead(t *testing.T) {
 				w.shop.on("charge", nil)
 				first.kill(t)
 				began = time.Now()
-				w.wait(second, other, machine.RunSucceeded)
+				w.wait(second, other, status.RunSucceeded)
 				if d := time.Since(began); d > w.opts.Lease+2*time.Second {
 					t.Errorf("taken over after %s", d)
 				}
@@ -642,7 +643,7 @@ type forgetfulStore struct {
 	forget bool
 }
 
-func (s *forgetfulStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+func (s *forgetfulStore) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, error) {
 	loaded, err := s.faultStore.Load(ctx, runs...)
 	if s.forget {
 		for i := range loaded {
@@ -768,7 +769,7 @@ func TestFrozenSupervisorCostsOnePeriod(t *testing.T) {
 		first.kill(t)
 		w.shop.on("charge", nil)
 		began := time.Now()
-		w.wait(healthy, run, machine.RunSucceeded)
+		w.wait(healthy, run, status.RunSucceeded)
 		if d := time.Since(began); d > w.opts.Lease+4*time.Second {
 			t.Errorf("taken over after %s", d)
 		}
@@ -805,7 +806,7 @@ func TestTakeoverOfManyCostsNoGoroutines(t *testing.T) {
 		w.cfg = func(c *engine.Config) { c.Capacity = &seats{limit: 1} }
 		w.shop.on("charge", block)
 		first := w.start()
-		var runs []machine.RunID
+		var runs []status.RunID
 		for range 500 {
 			runs = append(runs, w.submit(first, "order", nil))
 		}

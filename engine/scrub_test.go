@@ -9,7 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -86,7 +86,7 @@ func TestWhatAgentsSayIsScrubbed(t *testing.T) {
 		}
 		n := w.start()
 		run := w.submit(n, "pay", map[string]string{"card": "canary-card"})
-		s := w.wait(n, run, machine.RunFailed)
+		s := w.wait(n, run, status.RunFailed)
 		if want := "charging (sensitive), (sensitive) and (sensitive)"; logged != want {
 			t.Errorf("what the agent logs is kept as %q, want %q", logged, want)
 		}

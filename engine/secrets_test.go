@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/story"
@@ -45,7 +45,7 @@ workflow "pay" {
 }`
 
 // stored returns every byte that a run and its definition have in the store.
-func (w *world) stored(run machine.RunID) []byte {
+func (w *world) stored(run status.RunID) []byte {
 	head, rows, err := store.LoadRun(w.t.Context(), w.mem, run)
 	if err != nil {
 		w.t.Fatal(err)
@@ -93,7 +93,7 @@ func TestSensitiveValuesStayInTheirPlace(t *testing.T) {
 		})
 		n := w.start()
 		run := w.submit(n, "pay", map[string]string{"card": "canary-card"})
-		s := w.wait(n, run, machine.RunFailed)
+		s := w.wait(n, run, status.RunFailed)
 		if !strings.Contains(note, "canary-card canary-default canary-token") {
 			t.Errorf("the agent got %s", note)
 		}
@@ -157,7 +157,7 @@ workflow "pay" {
 		}
 		n := w.start()
 		run := w.submit(n, "pay", map[string]string{"card": "canary-card"})
-		s := w.wait(n, run, machine.RunSucceeded)
+		s := w.wait(n, run, status.RunSucceeded)
 		if !strings.Contains(note, "receipt for canary-token") {
 			t.Errorf("the second agent got %s", note)
 		}
@@ -305,7 +305,7 @@ func TestMissingSecretHolds(t *testing.T) {
 			t.Errorf("the story does not say why the step is held:\n%s", text)
 		}
 		set.Store(true)
-		s := w.wait(n, run, machine.RunSucceeded)
+		s := w.wait(n, run, status.RunSucceeded)
 		if node := story.Node(s, nil, 0); node.Failures != 0 {
 			t.Errorf("failures = %d, want 0", node.Failures)
 		}
@@ -401,7 +401,7 @@ func TestTakeOverLeavesAloneWhatItCannotRead(t *testing.T) {
 		if n, err := second.TakeOver(t.Context()); n != 0 || err != nil {
 			t.Errorf("TakeOver = %d, %v, want 0", n, err)
 		}
-		for _, run := range []machine.RunID{sealed, open} {
+		for _, run := range []status.RunID{sealed, open} {
 			var missing *crypt.KeyError
 			if err := second.Quarantined()[run]; !errors.As(err, &missing) {
 				t.Errorf("trouble of run %d = %v, want a KeyError", run, err)
@@ -413,7 +413,7 @@ func TestTakeOverLeavesAloneWhatItCannotRead(t *testing.T) {
 		if n, err := third.TakeOver(t.Context()); n > 2 || err != nil { // its scanner may have been quicker
 			t.Errorf("TakeOver = %d, %v, want 2 or what the patrol left", n, err)
 		}
-		w.wait(third, open, machine.RunSucceeded)
+		w.wait(third, open, status.RunSucceeded)
 		if s, err := third.Wait(t.Context(), sealed); err != nil || !s.Status().Final() { // how does not matter: somebody could read it
 			t.Errorf("Wait = %v, %v, want an end", s, err)
 		}
@@ -454,7 +454,7 @@ func TestTakeOverLeavesAloneWhatItCannotCall(t *testing.T) {
 		if err := third.Adopt(t.Context(), run); err != nil {
 			t.Errorf("Adopt = %v", err)
 		}
-		w.wait(third, run, machine.RunSucceeded)
+		w.wait(third, run, status.RunSucceeded)
 		third.drain(t)
 	})
 }
@@ -508,7 +508,7 @@ func TestLeaseLostWhileACallIsPrepared(t *testing.T) {
 			t.Errorf("a call was sent %v after the lease was lost", calls[0].at)
 		}
 		store.noTick.Store(false)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if calls := w.shop.called("charge"); len(calls) != 1 {
 			t.Errorf("charge was called %d times, want once", len(calls))
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -16,7 +17,7 @@ import (
 // What tests of engines begin with: a run in some plight, and whoever speaks to it.
 
 // under starts an engine with a run of which the named call does not answer.
-func (w *world) under(call string) (*testNode, machine.RunID) {
+func (w *world) under(call string) (*testNode, status.RunID) {
 	w.t.Helper()
 	w.shop.on(call, block)
 	n := w.start()
@@ -26,7 +27,7 @@ func (w *world) under(call string) (*testNode, machine.RunID) {
 }
 
 // records returns the records in a run's journal.
-func (w *world) records(run machine.RunID) []machine.Record {
+func (w *world) records(run status.RunID) []machine.Record {
 	w.t.Helper()
 	story, err := journal.Load(context.WithoutCancel(w.t.Context()), w.mem, w.sealer(), journal.NewDefinitions(w.mem, w.sealer()), run)
 	if err != nil {
@@ -41,7 +42,7 @@ func (w *world) operator() *operator.Operator {
 }
 
 // post puts an event into a run's inbox as it is.
-func (w *world) post(run machine.RunID, kind store.MessageKind, e machine.Event, at time.Time) store.MessageID {
+func (w *world) post(run status.RunID, kind store.MessageKind, e machine.Event, at time.Time) store.MessageID {
 	w.t.Helper()
 	data, err := journal.EncodeMessage(w.sealer(), run, e)
 	if err != nil {
@@ -55,7 +56,7 @@ func (w *world) post(run machine.RunID, kind store.MessageKind, e machine.Event,
 }
 
 // empty checks that nothing waits in a run's inbox.
-func (w *world) empty(run machine.RunID) {
+func (w *world) empty(run status.RunID) {
 	w.t.Helper()
 	if left, err := w.mem.Messages(w.t.Context(), run, 0, 100); err != nil || len(left) > 0 {
 		w.t.Errorf("inbox = %+v, %v, want it empty", left, err)
@@ -74,7 +75,7 @@ func (w *world) poor() *testNode {
 }
 
 // ask says a verb and waits for the answer.
-func (w *world) ask(run machine.RunID, verb machine.Event) error {
+func (w *world) ask(run status.RunID, verb machine.Event) error {
 	w.t.Helper()
 	op := w.operator()
 	id, err := op.Ask(w.t.Context(), run, verb, "ann")
@@ -87,7 +88,7 @@ func (w *world) ask(run machine.RunID, verb machine.Event) error {
 }
 
 // queued returns a run that waits for any engine.
-func (w *world) queued() machine.RunID {
+func (w *world) queued() status.RunID {
 	w.t.Helper()
 	s, err := engine.Enqueue(w.t.Context(), engine.Config{Store: w.mem}, engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)})
 	if err != nil {
@@ -98,7 +99,7 @@ func (w *world) queued() machine.RunID {
 
 // orphaned returns a run of an engine that died when the named call had done as
 // the script says.
-func (w *world) orphaned(state machine.RunState, name string, f script) machine.RunID {
+func (w *world) orphaned(state status.RunState, name string, f script) status.RunID {
 	w.t.Helper()
 	w.shop.on(name, f)
 	n := w.start()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -21,14 +21,14 @@ func TestReplySizes(t *testing.T) {
 	sized := func(n int) string { return `{"id":"` + strings.Repeat("x", n-len(`{"id":""}`)) + `"}` }
 	for _, c := range []struct {
 		name, reply string
-		want        machine.RunState
+		want        status.RunState
 	}{
-		{"limit - 1", sized(limit - 1), machine.RunSucceeded},
-		{"limit", sized(limit), machine.RunSucceeded},
-		{"limit + 1", sized(limit + 1), machine.RunCompensated},
-		{"100 times the limit", sized(100 * limit), machine.RunCompensated},
-		{"deep", `{"id":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`, machine.RunCompensated},
-		{"deeper than any reader", strings.Repeat("[", 100_000), machine.RunCompensated},
+		{"limit - 1", sized(limit - 1), status.RunSucceeded},
+		{"limit", sized(limit), status.RunSucceeded},
+		{"limit + 1", sized(limit + 1), status.RunCompensated},
+		{"100 times the limit", sized(100 * limit), status.RunCompensated},
+		{"deep", `{"id":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`, status.RunCompensated},
+		{"deeper than any reader", strings.Repeat("[", 100_000), status.RunCompensated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestReplySizes(t *testing.T) {
 				n := w.start()
 				run := w.submit(n, "order", nil)
 				state := w.wait(n, run, c.want)
-				if c.want != machine.RunSucceeded && state.Failure().Code != sdk.CodeBadReply {
+				if c.want != status.RunSucceeded && state.Failure().Code != sdk.CodeBadReply {
 					t.Errorf("the run failed with %+v, want %s", state.Failure(), sdk.CodeBadReply)
 				}
 				n.drain(t)

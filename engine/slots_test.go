@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -94,13 +95,13 @@ func TestSlotsAreSharedInOrder(t *testing.T) {
 		})
 		n := w.start()
 		start := time.Now()
-		var runs []machine.RunID
+		var runs []status.RunID
 		for range 12 {
 			runs = append(runs, w.submit(n, "one", nil))
 		}
 		var ends []time.Time
 		for _, run := range runs {
-			st := w.wait(n, run, machine.RunSucceeded)
+			st := w.wait(n, run, status.RunSucceeded)
 			ends = append(ends, st.FinishedAt())
 			if node := story.Node(st, nil, 0); node.Failures != 0 {
 				t.Errorf("run %d: failures = %d", run, node.Failures)
@@ -129,7 +130,7 @@ func TestSlotSnatched(t *testing.T) {
 		n := w.start()
 		run := w.submit(n, "one", nil)
 		time.Sleep(time.Second)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		if calls := w.shop.called("reserve"); len(calls) != 1 {
 			t.Errorf("calls = %d", len(calls))
 		}
@@ -149,7 +150,7 @@ func TestOpenCircuitHolds(t *testing.T) {
 		n := w.start()
 		start := time.Now()
 		run := w.submit(n, "one", nil)
-		st := w.wait(n, run, machine.RunSucceeded)
+		st := w.wait(n, run, status.RunSucceeded)
 		if d := time.Since(start); d < 7*time.Second || d > 7500*time.Millisecond {
 			t.Errorf("took %s, want until the probe", d)
 		}
@@ -181,7 +182,7 @@ workflow "wide" {
 		}
 		n := w.start()
 		run := w.submit(n, "wide", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		_, rows, err := store.LoadRun(t.Context(), w.mem, run)
 		if err != nil || len(rows) > 20 {
 			t.Errorf("200 instances took %d rows, %v, want a few", len(rows), err)
@@ -196,7 +197,7 @@ workflow "wide" {
 		release := make(chan struct{})
 		w.shop.on("reserve", func(context.Context, int) error { <-release; return nil })
 		n = w.start()
-		var runs []machine.RunID
+		var runs []status.RunID
 		for range 100 {
 			runs = append(runs, w.submit(n, "one", nil))
 		}
@@ -205,7 +206,7 @@ workflow "wide" {
 		faults.mu.Unlock()
 		close(release)
 		for _, run := range runs {
-			w.wait(n, run, machine.RunSucceeded)
+			w.wait(n, run, status.RunSucceeded)
 		}
 		faults.mu.Lock()
 		batches := slices.Clone(faults.batches)
@@ -235,7 +236,7 @@ func TestManyRunsOnTwoEngines(t *testing.T) {
 				return
 			}
 			st, err := n.Wait(t.Context(), sub.Run)
-			if err != nil || st.Status() != machine.RunSucceeded {
+			if err != nil || st.Status() != status.RunSucceeded {
 				t.Errorf("run %d: %v, %v", i, st, err)
 			}
 		})

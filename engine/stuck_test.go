@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -73,7 +74,7 @@ func TestStuckShardLosesTheLease(t *testing.T) {
 		if took := time.Since(began); took < w.opts.Lease || took > 3*w.opts.Lease {
 			t.Errorf("the engine gave up after %s, want after its lease of %s", took, w.opts.Lease)
 		}
-		w.wait(b, run, machine.RunSucceeded)
+		w.wait(b, run, status.RunSucceeded)
 		if text := strings.Join(log.taken(), "\n"); !strings.Contains(text, "has kept its shard busy") || !strings.Contains(text, naming.RunName(run)) {
 			t.Errorf("the log does not say what the shard hung in:\n%s", text)
 		}
@@ -81,7 +82,7 @@ func TestStuckShardLosesTheLease(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		again := w.submit(a, "order", nil)
-		w.wait(a, again, machine.RunSucceeded)
+		w.wait(a, again, status.RunSucceeded)
 		close(stuck.free)
 		a.drain(t)
 		b.drain(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -147,7 +148,7 @@ func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, 
 }
 
 // assignID mints an internal id and fills in the names that depend on it.
-func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (machine.RunID, error) {
+func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.RunID, error) {
 	run, err := n.ids.Next(now)
 	if err != nil {
 		return 0, err

@@ -15,17 +15,18 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // S36, S37, S44: one pass tells every run that is due that time has passed,
 // and tells nothing else.
 func TestSupervisorScanTellsWhatIsDue(t *testing.T) {
-	var told []machine.RunID
+	var told []status.RunID
 	s := cluster.NewSupervisor(
-		func(context.Context) ([]machine.RunID, time.Duration, error) {
-			return []machine.RunID{3, 1, 2}, -1, nil
+		func(context.Context) ([]status.RunID, time.Duration, error) {
+			return []status.RunID{3, 1, 2}, -1, nil
 		},
-		func(_ context.Context, run machine.RunID, e machine.Event) error {
+		func(_ context.Context, run status.RunID, e machine.Event) error {
 			if e != (machine.TimePassed{}) {
 				t.Errorf("delivered %T, want TimePassed", e)
 			}
@@ -39,7 +40,7 @@ func TestSupervisorScanTellsWhatIsDue(t *testing.T) {
 	if n != 2 || err == nil || !strings.Contains(err.Error(), "run r-1") {
 		t.Errorf("Scan = %d, %v, want 2 and an error that names run 1", n, err)
 	}
-	if want := []machine.RunID{3, 1, 2}; !slices.Equal(told, want) {
+	if want := []status.RunID{3, 1, 2}; !slices.Equal(told, want) {
 		t.Errorf("told %v, want %v: one failure must not hide the others", told, want)
 	}
 }
@@ -54,7 +55,7 @@ func TestSupervisorPauseAdapts(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
 		defer cancel()
 		s := cluster.NewSupervisor(
-			func(context.Context) ([]machine.RunID, time.Duration, error) {
+			func(context.Context) ([]status.RunID, time.Duration, error) {
 				passes = append(passes, time.Since(start))
 				switch {
 				case len(passes) < 4:
@@ -62,11 +63,11 @@ func TestSupervisorPauseAdapts(t *testing.T) {
 				case time.Now().Before(due):
 					return nil, time.Until(due), nil
 				case time.Now().Equal(due):
-					return []machine.RunID{1}, -1, nil
+					return []status.RunID{1}, -1, nil
 				}
 				return nil, -1, nil
 			},
-			func(context.Context, machine.RunID, machine.Event) error { return nil },
+			func(context.Context, status.RunID, machine.Event) error { return nil },
 			cluster.SupervisorOptions{MinScan: 100 * time.Millisecond, MaxScan: 3 * time.Second})
 		if err := s.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Run = %v, want the context's end", err)

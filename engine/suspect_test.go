@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -143,9 +144,9 @@ func TestPoisonousRunIsParked(t *testing.T) {
 						continue
 					case <-timer.C:
 					}
-					w.wait(n, innocent, machine.RunSucceeded)
+					w.wait(n, innocent, status.RunSucceeded)
 					head, _, err := store.LoadRun(t.Context(), w.mem, poison)
-					if err != nil || head.State != machine.RunParked {
+					if err != nil || head.State != status.RunParked {
 						t.Fatalf("after %d deaths the run is %v, %v, want parked\n%s", deaths, head.State, err, w.transcript(poison))
 					}
 					if deaths <= store.MaxDeaths-1 {
@@ -165,7 +166,7 @@ func TestPoisonousRunIsParked(t *testing.T) {
 					n.kill(t)
 					break
 				}
-				suspects, err := w.mem.Suspects(t.Context(), 0, []machine.RunID{innocent, poison})
+				suspects, err := w.mem.Suspects(t.Context(), 0, []status.RunID{innocent, poison})
 				if err != nil || suspects[innocent].Deaths != 0 || suspects[poison].Deaths != store.MaxDeaths {
 					t.Errorf("the suspects are %v, %v", suspects, err)
 				}
@@ -175,7 +176,7 @@ func TestPoisonousRunIsParked(t *testing.T) {
 				w.cfg = nil
 				healthy := w.start()
 				time.Sleep(time.Minute)
-				if head, _, err := store.LoadRun(t.Context(), w.mem, poison); err != nil || head.State != machine.RunParked {
+				if head, _, err := store.LoadRun(t.Context(), w.mem, poison); err != nil || head.State != status.RunParked {
 					t.Errorf("an engine touched the run: it is %v, %v", head.State, err)
 				}
 				if err := healthy.Adopt(t.Context(), poison); err == nil || !strings.Contains(err.Error(), "engine explain") {
@@ -189,8 +190,8 @@ func TestPoisonousRunIsParked(t *testing.T) {
 				if err := operator.Answer(t.Context(), poison, id); err != nil {
 					t.Fatalf("retry: %v", err)
 				}
-				w.wait(healthy, poison, machine.RunSucceeded)
-				if suspects, err := w.mem.Suspects(t.Context(), 0, []machine.RunID{poison}); err != nil || len(suspects) > 0 {
+				w.wait(healthy, poison, status.RunSucceeded)
+				if suspects, err := w.mem.Suspects(t.Context(), 0, []status.RunID{poison}); err != nil || len(suspects) > 0 {
 					t.Errorf("the suspects are %v, %v", suspects, err)
 				}
 				close(over)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -45,8 +46,8 @@ workflow "beside" {
 		first := w.start()
 		rest := w.submit(first, "two", nil)
 		busy := w.submit(first, "beside", nil)
-		w.wait(first, rest, machine.RunParked)
-		w.wait(first, busy, machine.RunParked)
+		w.wait(first, rest, status.RunParked)
+		w.wait(first, busy, status.RunParked)
 		first.kill(t)
 		head, rows, err := store.LoadRun(t.Context(), w.mem, rest)
 		if err != nil || head.AtRest() { // its deadline is ahead
@@ -106,10 +107,10 @@ func TestTakeOverReadsTheInboxWhereThereIsOne(t *testing.T) {
 		w := newWorld(t, strings.Replace(orderFlow, `deadline = "1h"`, "deadline = \"1h\"\n  compensation { mode = \"manual\" }", 1))
 		w.shop.on("charge", func(context.Context, int) error { return &sdk.Failure{Code: "card_declined", Permanent: true} })
 		first := w.start()
-		var runs []machine.RunID
+		var runs []status.RunID
 		for range 20 {
 			run := w.submit(first, "order", nil)
-			w.wait(first, run, machine.RunParked)
+			w.wait(first, run, status.RunParked)
 			runs = append(runs, run)
 		}
 		first.kill(t)

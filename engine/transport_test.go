@@ -12,7 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -131,12 +131,12 @@ func TestAgentsBehindQueues(t *testing.T) {
 			wg.Go(func() { q.consume(ctx, w.shop.agent, time.Duration(5-i)*100*time.Millisecond, i%2 == 0) })
 		}
 		n := w.start()
-		var runs []machine.RunID
+		var runs []status.RunID
 		for range 20 {
 			runs = append(runs, w.submit(n, "order", nil))
 		}
 		for _, run := range runs {
-			s := w.wait(n, run, machine.RunSucceeded)
+			s := w.wait(n, run, status.RunSucceeded)
 			if got := output(t, s, "id"); got != "id-book" {
 				t.Errorf("output id = %q, want id-book", got)
 			}
@@ -145,7 +145,7 @@ func TestAgentsBehindQueues(t *testing.T) {
 			return &sdk.Failure{Code: "no_carrier", Message: "no carrier", Permanent: true}
 		})
 		for range 20 {
-			w.wait(n, w.submit(n, "order", nil), machine.RunCompensated)
+			w.wait(n, w.submit(n, "order", nil), status.RunCompensated)
 		}
 		for _, name := range []string{"reserve", "charge"} {
 			keys := map[string]bool{}

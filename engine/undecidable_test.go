@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -47,7 +48,7 @@ func TestUnreadableRunWithAMessageIsLeft(t *testing.T) {
 		w.store, w.opts = st, engine.Options{Address: "test"}
 		n := w.start()
 		run := w.submit(n, "order", nil)
-		w.wait(n, run, machine.RunSucceeded)
+		w.wait(n, run, status.RunSucceeded)
 		n.drain(t)
 		st.newer = run
 		w.post(run, store.MessageReply, machine.AttemptUnknown{Attempt: machine.AttemptID{Node: 1}, Code: "x"}, time.Time{})
@@ -75,10 +76,10 @@ func (s *countStore) mustRest(t *testing.T) {
 // A newerStore holds a run that a newer version wrote.
 type newerStore struct {
 	*countStore
-	newer machine.RunID
+	newer status.RunID
 }
 
-func (s *newerStore) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+func (s *newerStore) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, error) {
 	all, err := s.countStore.Load(ctx, runs...)
 	for _, l := range all {
 		if l.Head.Run == s.newer {
@@ -105,7 +106,7 @@ workflow "two" {
 		w.store, w.opts = &countStore{Full: store.Complete(w.mem)}, engine.Options{Address: "test"} // which does not hint
 		first := w.start()
 		run := w.submit(first, "two", nil)
-		w.wait(first, run, machine.RunParked)
+		w.wait(first, run, status.RunParked)
 		first.drain(t)
 		n := w.start()
 		time.Sleep(10 * time.Minute) // it was looked at by now
@@ -135,7 +136,7 @@ workflow "two" {
 		w.shop.on("bad", func(_ context.Context, n int) error { return &sdk.Failure{Code: "card_declined", Permanent: true} })
 		first := w.start()
 		run := w.submit(first, "two", nil)
-		w.wait(first, run, machine.RunParked)
+		w.wait(first, run, status.RunParked)
 		first.drain(t)
 
 		var all []engine.Submission

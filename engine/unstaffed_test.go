@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
@@ -17,7 +18,7 @@ import (
 )
 
 // agentAlerts counts the alerts that say that agents are missing.
-func (w *world) agentAlerts(run machine.RunID) []store.AlertRow {
+func (w *world) agentAlerts(run status.RunID) []store.AlertRow {
 	w.t.Helper()
 	all, err := w.mem.Alerts(w.t.Context(), run, 100)
 	if err != nil {
@@ -41,26 +42,26 @@ func TestVerbsNeedNoAgent(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		flow  string
-		setup func(w *world) machine.RunID
+		setup func(w *world) status.RunID
 		verbs []machine.Event
-		want  machine.RunState
-		ends  machine.RunState // once an engine has the agents
+		want  status.RunState
+		ends  status.RunState // once an engine has the agents
 	}{
 		{name: "cancel of a run with nothing to undo", setup: (*world).queued,
-			verbs: []machine.Event{machine.CancelRequested{By: "ann"}}, want: machine.RunCancelled, ends: machine.RunCancelled},
+			verbs: []machine.Event{machine.CancelRequested{By: "ann"}}, want: status.RunCancelled, ends: status.RunCancelled},
 		{name: "pause", setup: (*world).queued,
-			verbs: []machine.Event{machine.PauseRequested{By: "ann"}}, want: machine.RunPaused},
+			verbs: []machine.Event{machine.PauseRequested{By: "ann"}}, want: status.RunPaused},
 		{name: "pause and resume", setup: (*world).queued,
-			verbs: []machine.Event{machine.PauseRequested{By: "ann"}, machine.ResumeRequested{By: "ann"}}, want: machine.RunRunning, ends: machine.RunSucceeded},
-		{name: "pause of a run whose owner died", setup: func(w *world) machine.RunID { return w.orphaned(machine.RunRunning, "charge", block) },
-			verbs: []machine.Event{machine.PauseRequested{By: "ann"}}, want: machine.RunPaused},
-		{name: "cancel of a run with something to undo", setup: func(w *world) machine.RunID { return w.orphaned(machine.RunRunning, "charge", block) },
-			verbs: []machine.Event{machine.CancelRequested{By: "ann"}}, want: machine.RunCompensating, ends: machine.RunCancelled},
-		{name: "retry of a parked run", flow: parking, setup: func(w *world) machine.RunID { return w.orphaned(machine.RunParked, "charge", declined) },
-			verbs: []machine.Event{machine.RetryRequested{Step: "charge", By: "ann"}}, want: machine.RunRunning, ends: machine.RunSucceeded},
-		{name: "settle of a parked run", flow: parking, setup: func(w *world) machine.RunID {
-			return w.orphaned(machine.RunParked, "book", func(context.Context, int) error { return errors.New("who knows") })
-		}, verbs: []machine.Event{machine.SettleRequested{Step: "book", As: machine.SettleNotDone, Reason: "looked", By: "ann"}}, want: machine.RunParked},
+			verbs: []machine.Event{machine.PauseRequested{By: "ann"}, machine.ResumeRequested{By: "ann"}}, want: status.RunRunning, ends: status.RunSucceeded},
+		{name: "pause of a run whose owner died", setup: func(w *world) status.RunID { return w.orphaned(status.RunRunning, "charge", block) },
+			verbs: []machine.Event{machine.PauseRequested{By: "ann"}}, want: status.RunPaused},
+		{name: "cancel of a run with something to undo", setup: func(w *world) status.RunID { return w.orphaned(status.RunRunning, "charge", block) },
+			verbs: []machine.Event{machine.CancelRequested{By: "ann"}}, want: status.RunCompensating, ends: status.RunCancelled},
+		{name: "retry of a parked run", flow: parking, setup: func(w *world) status.RunID { return w.orphaned(status.RunParked, "charge", declined) },
+			verbs: []machine.Event{machine.RetryRequested{Step: "charge", By: "ann"}}, want: status.RunRunning, ends: status.RunSucceeded},
+		{name: "settle of a parked run", flow: parking, setup: func(w *world) status.RunID {
+			return w.orphaned(status.RunParked, "book", func(context.Context, int) error { return errors.New("who knows") })
+		}, verbs: []machine.Event{machine.SettleRequested{Step: "book", As: machine.SettleNotDone, Reason: "looked", By: "ann"}}, want: status.RunParked},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestVerbsNeedNoAgent(t *testing.T) {
 					t.Error("an agent was called")
 				}
 				w.shop.on("charge", nil)
-				if c.ends != machine.RunInvalid {
+				if c.ends != status.RunInvalid {
 					rich := w.start()
 					w.wait(rich, run, c.ends)
 					rich.drain(t)
@@ -107,7 +108,7 @@ func TestVerbsNeedNoAgent(t *testing.T) {
 func TestAnswerCountsBeforeAVerb(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		run := w.orphaned(machine.RunRunning, "charge", block)
+		run := w.orphaned(status.RunRunning, "charge", block)
 		w.post(run, store.MessageReply, found(t, w, 1, 1, "elsewhere"), time.Now())
 		poor := w.poor()
 		time.Sleep(time.Minute) // long past its complete-by
@@ -115,7 +116,7 @@ func TestAnswerCountsBeforeAVerb(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := w.check(run)
-		if got := story.Node(s, nil, 1).State; got != machine.StepSucceeded {
+		if got := story.Node(s, nil, 1).State; got != status.StepSucceeded {
 			t.Errorf("charge is %v, want what the answer says", got)
 		}
 		lost := w.post(run, store.MessageVerb, machine.PauseRequested{By: "bob"}, time.Time{})
@@ -136,10 +137,10 @@ func TestAnswerCountsBeforeAVerb(t *testing.T) {
 func TestRunWithoutAgentRaisesAnAlert(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		setup func(w *world) machine.RunID
+		setup func(w *world) status.RunID
 	}{
 		{"of nobody", (*world).queued},
-		{"whose owner died", func(w *world) machine.RunID { return w.orphaned(machine.RunRunning, "charge", block) }},
+		{"whose owner died", func(w *world) status.RunID { return w.orphaned(status.RunRunning, "charge", block) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -214,17 +215,17 @@ func TestDeadlineOfARunWithoutAgents(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		flow  string
-		setup func(w *world) machine.RunID
-		want  machine.RunState
+		setup func(w *world) status.RunID
+		want  status.RunState
 	}{
-		{"of nobody", oneMinute(""), (*world).queued, machine.RunFailed},
-		{"that is to be parked then", oneMinute(`compensation { mode = "manual" }`), (*world).queued, machine.RunParked},
-		{"that is paused", oneMinute(""), func(w *world) machine.RunID {
+		{"of nobody", oneMinute(""), (*world).queued, status.RunFailed},
+		{"that is to be parked then", oneMinute(`compensation { mode = "manual" }`), (*world).queued, status.RunParked},
+		{"that is paused", oneMinute(""), func(w *world) status.RunID {
 			run := w.queued()
 			w.post(run, store.MessageVerb, machine.PauseRequested{By: "ann"}, time.Time{})
 			return run
-		}, machine.RunFailed},
-		{"whose owner died", oneMinute(""), func(w *world) machine.RunID { return w.orphaned(machine.RunRunning, "charge", block) }, machine.RunCompensating},
+		}, status.RunFailed},
+		{"whose owner died", oneMinute(""), func(w *world) status.RunID { return w.orphaned(status.RunRunning, "charge", block) }, status.RunCompensating},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -236,7 +237,7 @@ func TestDeadlineOfARunWithoutAgents(t *testing.T) {
 				if s.Status() != c.want || s.Failure().Code != machine.CodeDeadlineExceeded {
 					t.Errorf("the run is %v (%s), want %v because of its deadline\n%s", s.Status(), s.Failure().Code, c.want, w.transcript(run))
 				}
-				if n := len(w.shop.called("reserve")); c.want != machine.RunCompensating && n > 0 {
+				if n := len(w.shop.called("reserve")); c.want != status.RunCompensating && n > 0 {
 					t.Errorf("an agent was called %d times", n)
 				}
 				rows, err := w.mem.Rows(t.Context(), run, 0, 100)

@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -227,7 +228,7 @@ func TestFlock(t *testing.T) {
 			state.Apply(rec)
 		}
 	}
-	if len(rows) != done+1 || state.Status() != machine.RunRunning {
+	if len(rows) != done+1 || state.Status() != status.RunRunning {
 		t.Errorf("%d rows make a run that is %s, want %d and a running one", len(rows), state.Status(), done+1)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -61,7 +61,7 @@ func TestCountsOfSteps(t *testing.T) {
 	theirs := testEngine(t, w, setup{store: n, d: naiveStore, invoker: echo{}, options: naiveOptions()})
 	at := func(r *running, inFlight int, window time.Duration) *book {
 		b := &book{}
-		res, err := r.load(ctx, load{workflow: "five", end: machine.RunSucceeded, inFlight: inFlight, warm: 300 * time.Millisecond, window: window})
+		res, err := r.load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: inFlight, warm: 300 * time.Millisecond, window: window})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,14 +108,14 @@ func TestNaive(t *testing.T) {
 	r := testEngine(t, linked(t), setup{store: n, d: d, invoker: echo{}, options: naiveOptions()})
 	const runs = 20
 	for range runs {
-		if err := r.once(ctx, "five", machine.RunSucceeded); err != nil {
+		if err := r.once(ctx, "five", status.RunSucceeded); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var ended, done, kept int
 	err = d.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM naive.run WHERE state = $1 AND finished_at IS NOT NULL AND length(data) > $3),
 		count(*) FILTER (WHERE state = $2 AND attempt = 1), count(*) FILTER (WHERE length(data) > $3) FROM naive.step`,
-		int(machine.RunSucceeded), int(machine.StepSucceeded), payload).Scan(&ended, &done, &kept)
+		int(status.RunSucceeded), int(status.StepSucceeded), payload).Scan(&ended, &done, &kept)
 	if err != nil {
 		t.Fatal(err)
 	}

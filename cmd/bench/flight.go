@@ -10,14 +10,16 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // done is how many steps of a run in flight have ended; the next is called.
 const done = 3
 
 // firstID is above the ids of finished rows, as those of young runs are.
-const firstID = machine.RunID(1) << 50
+const firstID = status.RunID(1) << 50
 
 // A flock makes runs in flight: their journals are what an engine's decisions
 // write, only that a thousand runs share a commit and no agent is asked.
@@ -78,7 +80,7 @@ func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	for from := writer * batch; from < n; from += writers * batch {
 		rows := make([][]store.Transition, done+1) // by seq
 		for i := from; i < min(from+batch, n); i++ {
-			one, err := f.run(firstID + machine.RunID(i))
+			one, err := f.run(firstID + status.RunID(i))
 			if err != nil {
 				return err
 			}
@@ -106,7 +108,7 @@ func landed(outcomes []store.Outcome, err error) error {
 }
 
 // run decides the beginning of one run and returns its rows.
-func (f *flock) run(run machine.RunID) ([]store.Transition, error) {
+func (f *flock) run(run status.RunID) ([]store.Transition, error) {
 	state := machine.NewState()
 	events := []machine.Event{machine.Started{RunID: run, Name: naming.RunName(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}
 	for node := range done {

@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A load is what an engine is kept busy with.
 type load struct {
 	workflow string
-	end      machine.RunState // of each run
+	end      status.RunState // of each run
 	inFlight int
 	warm     time.Duration // before anything counts
 	window   time.Duration // what is counted

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // minutes is how many minutes the long measurement has.
@@ -23,7 +23,7 @@ func (l *lab) long(ctx context.Context) (err error) {
 	}
 	var res result
 	err = l.prof.during(func() (err error) {
-		res, err = pg.load(ctx, load{workflow: "five", end: machine.RunSucceeded, inFlight: 256, warm: l.p.warm, window: l.p.minute, windows: minutes})
+		res, err = pg.load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, warm: l.p.warm, window: l.p.minute, windows: minutes})
 		return err
 	})
 	if err != nil {
@@ -60,7 +60,7 @@ func (l *lab) long(ctx context.Context) (err error) {
 // aged measures what has worked for minutes and what has just begun, in turn.
 // Nothing is vacuumed in between but by the server itself.
 func (l *lab) aged(ctx context.Context, old, young *running) error {
-	if _, err := young.load(ctx, load{workflow: "five", end: machine.RunSucceeded, inFlight: 256, window: l.p.each}); err != nil {
+	if _, err := young.load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, window: l.p.each}); err != nil {
 		return fmt.Errorf("warm up: %w", err) // its engine and its agent are new, too
 	}
 	for round := range l.p.rounds {
@@ -72,7 +72,7 @@ func (l *lab) aged(ctx context.Context, old, young *running) error {
 }
 
 func (l *lab) brief(ctx context.Context, round int, row string, pg *running) error {
-	res, err := pg.load(ctx, load{workflow: "five", end: machine.RunSucceeded, inFlight: 256, warm: l.p.warm, window: l.p.each})
+	res, err := pg.load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, warm: l.p.warm, window: l.p.each})
 	if err != nil {
 		return fmt.Errorf("%s: %w", row, err)
 	}

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // naiveConnections is how many connections the naive mode commits over.
@@ -158,7 +159,7 @@ func (n *naive) commit(t *store.Transition) error {
 	commits := 0
 	for _, starting := range []bool{false, true} {
 		for _, s := range t.Steps {
-			if (s.State == machine.StepRunning) != starting || t.Seq == 0 && !starting {
+			if (s.State == status.StepRunning) != starting || t.Seq == 0 && !starting {
 				continue
 			}
 			if err := c.step(t.Run, s, data); err != nil {
@@ -168,7 +169,7 @@ func (n *naive) commit(t *store.Transition) error {
 			commits++
 		}
 	}
-	if t.Seq > 0 && (t.State != machine.RunInvalid || commits == 0) {
+	if t.Seq > 0 && (t.State != status.RunInvalid || commits == 0) {
 		return c.run(t, data)
 	}
 	return nil
@@ -229,7 +230,7 @@ func (c *naiveConn) create(t *store.Transition, steps int) error {
 	})
 }
 
-func (c *naiveConn) step(run machine.RunID, s store.StepRow, data []byte) error {
+func (c *naiveConn) step(run status.RunID, s store.StepRow, data []byte) error {
 	return c.transact(func(ctx context.Context) error {
 		if _, err := c.update.ExecContext(ctx, int64(run), int64(s.Node), int64(s.State), s.Attempt, s.Failures, instant(s.CompleteBy), data); err != nil {
 			return fmt.Errorf("naive: step: %w", err)

@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/telemetry"
 )
@@ -105,7 +105,7 @@ func (r *running) submit(ctx context.Context, workflow string) (store.Submitted,
 }
 
 // once takes one run to its end.
-func (r *running) once(ctx context.Context, workflow string, end machine.RunState) error {
+func (r *running) once(ctx context.Context, workflow string, end status.RunState) error {
 	run, err := r.submit(ctx, workflow)
 	if err != nil {
 		return err

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // sagaCalls is how many calls a run of the workflow undone makes: four forward,
@@ -22,7 +22,7 @@ func (l *lab) saga(ctx context.Context) (err error) {
 	}
 	at := func(row string, inFlight int) subject {
 		return l.loaded(row, pg, inFlight > 1, sagaCalls,
-			load{workflow: "undone", end: machine.RunCompensated, inFlight: inFlight, warm: l.p.warm, window: l.p.each})
+			load{workflow: "undone", end: status.RunCompensated, inFlight: inFlight, warm: l.p.warm, window: l.p.each})
 	}
 	if err := l.inTurn(ctx, []subject{at("saga/1", 1), at("saga/256", 256)}); err != nil {
 		return err

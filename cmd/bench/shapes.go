@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A shape is a run that is large in one way, beside as many calls in small ones.
@@ -18,7 +18,7 @@ type shape struct {
 	row      string
 	what     string // its calls are
 	calls    int    // of a small run
-	end      machine.RunState
+	end      status.RunState
 	together bool // the large run makes all its calls at once, and so do the small ones
 	write    func(b *strings.Builder, name string, calls int)
 }
@@ -26,9 +26,9 @@ type shape struct {
 // The names of their workflows are those of the rows, with "small" in front.
 func shapes() []shape {
 	return []shape{
-		{"wide", "instances", 10, machine.RunSucceeded, true, wide},
-		{"long", "steps", steps, machine.RunSucceeded, false, long},
-		{"tried", "attempts", steps, machine.RunFailed, false, tried},
+		{"wide", "instances", 10, status.RunSucceeded, true, wide},
+		{"long", "steps", steps, status.RunSucceeded, false, long},
+		{"tried", "attempts", steps, status.RunFailed, false, tried},
 	}
 }
 
@@ -66,7 +66,7 @@ func (l *lab) shapes(ctx context.Context) (err error) {
 		subjects = append(subjects, l.shaped("small-"+s.row, pg, s, s.small(n), s.calls), l.shaped(s.row, pg, s, 1, n))
 	}
 	// Memory, pages and the agent's process are grown by the first, which counts for nobody.
-	if err := pg.runAll(ctx, "wide", machine.RunSucceeded, 1, true); err != nil {
+	if err := pg.runAll(ctx, "wide", status.RunSucceeded, 1, true); err != nil {
 		return err
 	}
 	if err := l.inTurn(ctx, subjects); err != nil {
@@ -101,7 +101,7 @@ func (l *lab) shaped(row string, r *running, s shape, runs, calls int) subject {
 }
 
 // runAll takes runs of a workflow to their end, all at once or one after the other.
-func (r *running) runAll(ctx context.Context, workflow string, end machine.RunState, runs int, together bool) error {
+func (r *running) runAll(ctx context.Context, workflow string, end status.RunState, runs int, together bool) error {
 	if !together {
 		for range runs {
 			if err := r.once(ctx, workflow, end); err != nil {

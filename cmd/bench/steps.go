@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
@@ -174,7 +174,7 @@ func (l *lab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 // engineAt is an engine with so many runs of five steps in flight.
 func (l *lab) engineAt(name string, r *running, inFlight int) subject {
 	return l.loaded(fmt.Sprintf("%s/%d", name, inFlight), r, name == "postgres" && inFlight == 256, steps,
-		load{workflow: "five", end: machine.RunSucceeded, inFlight: inFlight, warm: l.p.warm, window: l.p.each})
+		load{workflow: "five", end: status.RunSucceeded, inFlight: inFlight, warm: l.p.warm, window: l.p.each})
 }
 
 // loaded is an engine under a load, of which each run makes so many calls.

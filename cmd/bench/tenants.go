@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing/fstest"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 const (
@@ -37,7 +37,7 @@ func (l *lab) tenants(ctx context.Context) (err error) {
 		return err
 	}
 	closing.add(pg.stop)
-	quiet := load{workflow: "quiet", end: machine.RunSucceeded, inFlight: 1, warm: l.p.warm, window: l.p.each}
+	quiet := load{workflow: "quiet", end: status.RunSucceeded, inFlight: 1, warm: l.p.warm, window: l.p.each}
 	withGreedy := func(row string, greedy ...string) subject {
 		return subject{row, func(ctx context.Context, round int) error {
 			stop := pg.greedy(ctx, greedy)
@@ -66,7 +66,7 @@ func (r *running) greedy(ctx context.Context, workflows []string) (stop func() e
 		for range greedyRuns {
 			wg.Go(func() {
 				for !over.Load() && ctx.Err() == nil {
-					if err := r.once(ctx, workflow, machine.RunSucceeded); err != nil {
+					if err := r.once(ctx, workflow, status.RunSucceeded); err != nil {
 						failed <- err
 						return
 					}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -77,7 +77,7 @@ func (a *app) dbVerify(ctx context.Context, name string) error {
 		}
 		return a.printVerification(s, v)
 	}
-	for before := machine.RunID(0); ; {
+	for before := status.RunID(0); ; {
 		page, err := s.store.Runs(ctx, store.RunFilter{Before: before, Limit: verifyPage})
 		if err != nil {
 			return s.wrap("list runs", err)
@@ -94,7 +94,7 @@ func (a *app) dbVerify(ctx context.Context, name string) error {
 
 // verify checks the runs of a page.
 func (s *session) verify(ctx context.Context, v *verification, page []store.RunRow) error {
-	var ids []machine.RunID
+	var ids []status.RunID
 	for _, r := range page {
 		ids = append(ids, r.Run)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
@@ -48,7 +48,7 @@ func (a *app) detach(ctx context.Context, path string, o applyOptions) error {
 	if err != nil {
 		return err
 	}
-	row := store.RunRow{Head: store.Head{Name: sub.Name, State: machine.RunQueued}, WorkflowName: r.wf.Name}
+	row := store.RunRow{Head: store.Head{Name: sub.Name, State: status.RunQueued}, WorkflowName: r.wf.Name}
 	if row.Key, err = w.key(); err != nil {
 		return err
 	}

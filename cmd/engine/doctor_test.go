@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/memory"
@@ -71,8 +71,8 @@ func TestDoctorNamesSlowDecisions(t *testing.T) {
 	for i, kind := range []string{"parked", engine.AlertSlow, "late_reply"} {
 		name := []string{"one", "two", "three"}[i]
 		out, err := w.Commit(t.Context(), []store.Transition{{
-			Run: machine.RunID(i + 1), At: time.Now(), Workflow: ids["order"], Owner: &self, Names: &naming.Names{Name: name, Workflow: "order"}, Data: []byte{1},
-			State: machine.RunRunning, NextCheck: store.Never, Alerts: []store.Alert{{Kind: kind, Message: "it took 3s"}},
+			Run: status.RunID(i + 1), At: time.Now(), Workflow: ids["order"], Owner: &self, Names: &naming.Names{Name: name, Workflow: "order"}, Data: []byte{1},
+			State: status.RunRunning, NextCheck: store.Never, Alerts: []store.Alert{{Kind: kind, Message: "it took 3s"}},
 		}})
 		if err != nil || out[0].Err != nil {
 			t.Fatal(err, out)

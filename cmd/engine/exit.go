@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -19,11 +19,11 @@ const (
 
 // exitRun is the exit code of a run in a state, with left effects that
 // operators left in place.
-func exitRun(s machine.RunState, left int) int {
+func exitRun(s status.RunState, left int) int {
 	switch {
 	case s.NeedsHuman(), left > 0 && s.Final():
 		return exitHuman
-	case s == machine.RunSucceeded:
+	case s == status.RunSucceeded:
 		return exitOK
 	case s.Final():
 		return exitClean
@@ -36,7 +36,7 @@ func exitRun(s machine.RunState, left int) int {
 func exitOfFact(f story.Fact) int {
 	switch f.Kind {
 	case story.FactRunFinished, story.FactRunParked:
-		s, ok := machine.ParseRunState(f.Status)
+		s, ok := status.ParseRunState(f.Status)
 		if !ok {
 			return exitHuman
 		}

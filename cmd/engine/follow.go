@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -22,7 +23,7 @@ type followed struct {
 
 // follow shows the run's facts until it has ended or needs a human. A store
 // that does not answer is asked again.
-func (w *work) follow(ctx context.Context, s *session, node *engine.Node, run machine.RunID) followed {
+func (w *work) follow(ctx context.Context, s *session, node *engine.Node, run status.RunID) followed {
 	return w.following(ctx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
 		return node.Follow(ctx, run, from, fn, o)
 	})

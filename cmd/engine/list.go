@@ -11,7 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -129,7 +129,7 @@ func (a *app) runFilter(o listOptions) (store.RunFilter, error) {
 			f.States = append(f.States, attentionStates()...)
 			continue
 		}
-		s, ok := machine.ParseRunState(name)
+		s, ok := status.ParseRunState(name)
 		if !ok {
 			return f, failed("Invalid flag", "--status %q is no status of a run.%s They are: open, attention, %s.",
 				name, dsl.DidYouMean(name, append(stateNames(), "open", attention)), strings.Join(stateNames(), ", "))
@@ -156,10 +156,10 @@ func (a *app) sinceFlag(text string) (time.Time, error) {
 }
 
 // states lists every state of a run in order.
-func states() []machine.RunState {
-	var out []machine.RunState
-	for i := machine.RunQueued; i <= machine.RunCancelled; i++ {
-		if _, ok := machine.ParseRunState(i.String()); ok {
+func states() []status.RunState {
+	var out []status.RunState
+	for i := status.RunQueued; i <= status.RunCancelled; i++ {
+		if _, ok := status.ParseRunState(i.String()); ok {
 			out = append(out, i)
 		}
 	}
@@ -174,8 +174,8 @@ func stateNames() []string {
 	return out
 }
 
-func openStates() []machine.RunState {
-	var out []machine.RunState
+func openStates() []status.RunState {
+	var out []status.RunState
 	for _, s := range states() {
 		if !s.Final() {
 			out = append(out, s)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -16,8 +16,8 @@ import (
 const attention = "attention"
 
 // attentionStates are those that need it by themselves; withOverdue adds the rest.
-func attentionStates() []machine.RunState {
-	return []machine.RunState{machine.RunParked, machine.RunCompensationFailed}
+func attentionStates() []status.RunState {
+	return []status.RunState{status.RunParked, status.RunCompensationFailed}
 }
 
 // maxAlerts is how many alerts are looked through at most.
@@ -31,7 +31,7 @@ func (s *session) withOverdue(ctx context.Context, f store.RunFilter, runs []sto
 	if err != nil {
 		return nil, s.wrap("list alerts", err)
 	}
-	listed := map[machine.RunID]bool{}
+	listed := map[status.RunID]bool{}
 	for _, r := range runs {
 		listed[r.Run] = true
 	}

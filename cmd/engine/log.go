@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // logLevel reads --log. Without it only warnings and errors are shown.
@@ -55,7 +55,7 @@ func (a *app) logger() *slog.Logger {
 	if a.slog == nil {
 		a.logs = &sink{to: a.stderr}
 		level, _ := logLevel(a.log) // checked by prepare
-		a.runs = &shownRuns{names: map[machine.RunID]string{}}
+		a.runs = &shownRuns{names: map[status.RunID]string{}}
 		a.slog = slog.New(runHandler{slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level, ReplaceAttr: a.runs.public}), a.runs})
 	}
 	return a.slog

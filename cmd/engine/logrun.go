@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -16,7 +16,7 @@ import (
 // which one that is, alerts wait.
 type shownRuns struct {
 	mu      sync.Mutex // protects following fields
-	names   map[machine.RunID]string
+	names   map[status.RunID]string
 	shown   string // public name; "" = none
 	waiting bool   // a view is about to show a run
 	alerts  []func()
@@ -68,7 +68,7 @@ func (s *shownRuns) name(rows ...store.RunRow) {
 
 // nameOf is the public name of a run, as far as it is known. Commands know the
 // other one too.
-func (s *shownRuns) nameOf(run machine.RunID) string {
+func (s *shownRuns) nameOf(run status.RunID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if name, ok := s.names[run]; ok {
@@ -80,7 +80,7 @@ func (s *shownRuns) nameOf(run machine.RunID) string {
 // public replaces an internal run id by the public name if it is known; either
 // is good for `engine show`.
 func (s *shownRuns) public(_ []string, a slog.Attr) slog.Attr {
-	id, ok := a.Value.Any().(machine.RunID)
+	id, ok := a.Value.Any().(status.RunID)
 	if !ok {
 		return a
 	}
@@ -103,7 +103,7 @@ func (s *shownRuns) keep(run slog.Value, write func()) bool {
 		return true
 	}
 	name := run.String()
-	if id, ok := run.Any().(machine.RunID); ok {
+	if id, ok := run.Any().(status.RunID); ok {
 		name = s.names[id]
 	}
 	return !s.waiting && s.shown != "" && s.shown == name

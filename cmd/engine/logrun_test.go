@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -20,18 +20,18 @@ func TestAlertsBesideAView(t *testing.T) {
 
 	a.runs.name(store.RunRow{Head: store.Head{Run: 8, Name: "other"}})
 	a.runs.expect()
-	alert(machine.RunID(7))
+	alert(status.RunID(7))
 	alert("mine")
-	alert(machine.RunID(8))
+	alert(status.RunID(8))
 	if out.Len() > 0 {
 		t.Errorf("written before it is known which run is shown:\n%s", &out)
 	}
 	a.runs.follow(mine)
-	alert(machine.RunID(7))
+	alert(status.RunID(7))
 	alert("mine")
-	alert(machine.RunID(9))
+	alert(status.RunID(9))
 	log.With("part", "x").Warn("alert", "run", "mine")
-	log.Warn("something else", "run", machine.RunID(7))
+	log.Warn("something else", "run", status.RunID(7))
 	want := []string{"msg=alert run=other kind=parked", "msg=alert run=9 kind=parked", "msg=\"something else\" run=mine"}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != len(want) {

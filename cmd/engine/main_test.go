@@ -12,7 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/postgres"
 	"github.com/saga-engine/engine/engine/store/sqlite"
@@ -21,23 +21,23 @@ import (
 
 func TestExitRun(t *testing.T) {
 	for _, c := range []struct {
-		state machine.RunState
+		state status.RunState
 		left  int
 		want  int
 	}{
-		{machine.RunSucceeded, 0, exitOK},
-		{machine.RunSucceeded, 1, exitHuman},
-		{machine.RunFailed, 0, exitClean},
-		{machine.RunCompensated, 0, exitClean},
-		{machine.RunCompensated, 2, exitHuman},
-		{machine.RunCancelled, 0, exitClean},
-		{machine.RunCancelled, 1, exitHuman},
-		{machine.RunParked, 0, exitHuman},
-		{machine.RunCompensationFailed, 0, exitHuman},
-		{machine.RunRunning, 0, exitOpen},
-		{machine.RunCompensating, 1, exitOpen},
-		{machine.RunPaused, 0, exitOpen},
-		{machine.RunQueued, 0, exitOpen},
+		{status.RunSucceeded, 0, exitOK},
+		{status.RunSucceeded, 1, exitHuman},
+		{status.RunFailed, 0, exitClean},
+		{status.RunCompensated, 0, exitClean},
+		{status.RunCompensated, 2, exitHuman},
+		{status.RunCancelled, 0, exitClean},
+		{status.RunCancelled, 1, exitHuman},
+		{status.RunParked, 0, exitHuman},
+		{status.RunCompensationFailed, 0, exitHuman},
+		{status.RunRunning, 0, exitOpen},
+		{status.RunCompensating, 1, exitOpen},
+		{status.RunPaused, 0, exitOpen},
+		{status.RunQueued, 0, exitOpen},
 	} {
 		if got := exitRun(c.state, c.left); got != c.want {
 			t.Errorf("exitRun(%s, %d) = %d, want %d", c.state, c.left, got, c.want)

@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -30,14 +31,14 @@ func (all observers) FactKinds() story.FactKinds {
 }
 
 // Facts passes a run's new facts on.
-func (all observers) Facts(run machine.RunID, first int, facts []story.Fact) {
+func (all observers) Facts(run status.RunID, first int, facts []story.Fact) {
 	for _, o := range all {
 		o.Facts(run, first, facts)
 	}
 }
 
 // LateReply passes a late answer on.
-func (all observers) LateReply(run machine.RunID, attempt machine.AttemptID) {
+func (all observers) LateReply(run status.RunID, attempt machine.AttemptID) {
 	for _, o := range all {
 		o.LateReply(run, attempt)
 	}
@@ -77,7 +78,7 @@ type alertWatch struct {
 func (w alertWatch) FactKinds() story.FactKinds { return story.NewFactKinds(story.FactRunParked) }
 
 // Facts looks for what raises alerts.
-func (w alertWatch) Facts(_ machine.RunID, _ int, facts []story.Fact) {
+func (w alertWatch) Facts(_ status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		if facts[i].Kind == story.FactRunParked {
 			w.hook.wake()
@@ -87,7 +88,7 @@ func (w alertWatch) Facts(_ machine.RunID, _ int, facts []story.Fact) {
 }
 
 // LateReply raises an alert.
-func (w alertWatch) LateReply(machine.RunID, machine.AttemptID) { w.hook.wake() }
+func (w alertWatch) LateReply(status.RunID, machine.AttemptID) { w.hook.wake() }
 
 // agentEvents tells the log what happens to agents.
 type agentEvents struct {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
@@ -24,13 +24,13 @@ type others struct {
 	engine.NoObserver
 
 	mu    sync.Mutex // protects following fields
-	taken []machine.RunID
+	taken []status.RunID
 	calls map[otherCall]time.Time // complete-by
 }
 
 // An otherCall is a call that is out.
 type otherCall struct {
-	run          machine.RunID
+	run          status.RunID
 	step, action string
 	undo         bool
 }
@@ -43,7 +43,7 @@ func (o *others) FactKinds() story.FactKinds {
 }
 
 // Facts notes what was taken over and what is called.
-func (o *others) Facts(run machine.RunID, _ int, facts []story.Fact) {
+func (o *others) Facts(run status.RunID, _ int, facts []story.Fact) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range facts {
@@ -62,17 +62,17 @@ func (o *others) Facts(run machine.RunID, _ int, facts []story.Fact) {
 
 // fresh returns the runs that were taken over since the last time, without the
 // command's own.
-func (o *others) fresh(own machine.RunID) []machine.RunID {
+func (o *others) fresh(own status.RunID) []status.RunID {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	runs := slices.DeleteFunc(o.taken, func(run machine.RunID) bool { return run == own })
+	runs := slices.DeleteFunc(o.taken, func(run status.RunID) bool { return run == own })
 	o.taken = nil
 	return runs
 }
 
 // out returns the calls that are out of runs other than the command's own, the one
 // that may last longest first.
-func (o *others) out(own machine.RunID) (calls []otherCall, until time.Time) {
+func (o *others) out(own status.RunID) (calls []otherCall, until time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for c, by := range o.calls {
@@ -99,7 +99,7 @@ const mostNamed = 8
 
 // tellTaken names the runs that were taken over since the last time, each with the
 // step at which it stood. own is the command's run; 0 = not known yet.
-func (w *work) tellTaken(ctx context.Context, s *session, own machine.RunID) {
+func (w *work) tellTaken(ctx context.Context, s *session, own status.RunID) {
 	runs := w.others.fresh(own)
 	for _, run := range runs[:min(len(runs), mostNamed)] {
 		w.view.Note("Going on with " + w.takenText(ctx, s, run))
@@ -111,7 +111,7 @@ func (w *work) tellTaken(ctx context.Context, s *session, own machine.RunID) {
 
 // takenText names a run that was taken over. What cannot be read is left out: the
 // run goes on all the same.
-func (w *work) takenText(ctx context.Context, s *session, run machine.RunID) string {
+func (w *work) takenText(ctx context.Context, s *session, run status.RunID) string {
 	row, err := s.store.Find(ctx, strconv.FormatInt(int64(run), 10))
 	if err != nil {
 		w.a.logger().Debug("look up the name of a run", "run", naming.RunName(run), "error", err)
@@ -141,9 +141,9 @@ func standsAt(steps []store.StepView) string {
 	next := ""
 	for _, s := range steps {
 		switch s.State {
-		case machine.StepPending:
+		case status.StepPending:
 			next = cmp.Or(next, s.Name)
-		case machine.StepRunning, machine.StepHeld, machine.StepBackoff, machine.StepUndoing: // a for_each step only waits for its instances
+		case status.StepRunning, status.StepHeld, status.StepBackoff, status.StepUndoing: // a for_each step only waits for its instances
 			begun = append(begun, render.Clean(s.Name)+" ("+s.State.String()+")")
 		}
 	}
@@ -160,7 +160,7 @@ func standsAt(steps []store.StepView) string {
 
 // waitingFor says for which calls of other runs the command still waits, and for
 // how long at most; "" = for none.
-func (w *work) waitingFor(own machine.RunID) string {
+func (w *work) waitingFor(own status.RunID) string {
 	calls, until := w.others.out(own)
 	if len(calls) == 0 {
 		return ""

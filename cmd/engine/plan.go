@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -153,7 +153,7 @@ func (a *app) addRuns(ctx context.Context, r *request, p *planned) error {
 // holder returns the run that holds a unique key: one that is open, needs a
 // human or has succeeded; nil if the key is free.
 func (s *session) holder(ctx context.Context, workflow, key string) (*store.RunRow, error) {
-	holds := append(openStates(), machine.RunSucceeded)
+	holds := append(openStates(), status.RunSucceeded)
 	rows, err := s.store.Runs(ctx, store.RunFilter{Workflow: workflow, Key: key, States: holds, Limit: 1})
 	if err != nil {
 		return nil, s.wrap("look up the key", err)
@@ -165,4 +165,4 @@ func (s *session) holder(ctx context.Context, workflow, key string) (*store.RunR
 }
 
 // work reports whether apply would have something to do.
-func (p *planned) work() bool { return p.earlier == nil || p.earlier.State != machine.RunSucceeded }
+func (p *planned) work() bool { return p.earlier == nil || p.earlier.State != status.RunSucceeded }

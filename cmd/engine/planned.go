@@ -7,7 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 func (p *planned) write(w io.Writer) error {
@@ -103,7 +103,7 @@ func (p *planned) runText() string {
 		return "Run: new, at each apply."
 	case p.earlier == nil:
 		return fmt.Sprintf("Run %s: new.", key)
-	case p.earlier.State == machine.RunSucceeded:
+	case p.earlier.State == status.RunSucceeded:
 		return fmt.Sprintf("Run %s: done by %s.", key, p.earlier.Name)
 	}
 	return fmt.Sprintf("Run %s: goes on with %s (%s).", key, p.earlier.Name, p.earlier.State)

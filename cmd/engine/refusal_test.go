@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // refusedFlow has one workflow for each status that a run can rest in.
@@ -262,7 +262,7 @@ func statusOf(t *testing.T, dir, run string) string {
 		t.Fatal(err)
 	}
 	for _, r := range doc.Runs {
-		if _, known := machine.ParseRunState(r.Status); r.Run == run && known {
+		if _, known := status.ParseRunState(r.Status); r.Run == run && known {
 			return r.Status
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
@@ -24,11 +25,11 @@ type runLog struct {
 	log   *slog.Logger
 	lines chan runLine
 	lost  atomic.Int64
-	names map[machine.RunID]string // of runs on which a line was written; only in run
+	names map[status.RunID]string // of runs on which a line was written; only in run
 }
 
 type runLine struct {
-	run  machine.RunID
+	run  status.RunID
 	fact story.Fact
 }
 
@@ -42,7 +43,7 @@ const (
 var _ engine.Observer = (*runLog)(nil)
 
 func newRunLog(store store.Full, log *slog.Logger) *runLog {
-	return &runLog{store: store, log: log, lines: make(chan runLine, runLogLines), names: map[machine.RunID]string{}}
+	return &runLog{store: store, log: log, lines: make(chan runLine, runLogLines), names: map[status.RunID]string{}}
 }
 
 // runLogFacts are worth a line.
@@ -54,7 +55,7 @@ var runLogFacts = []story.FactKind{
 func (l *runLog) FactKinds() story.FactKinds { return story.NewFactKinds(runLogFacts...) }
 
 // Facts keeps those that are worth a line.
-func (l *runLog) Facts(run machine.RunID, _ int, facts []story.Fact) {
+func (l *runLog) Facts(run status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		if !slices.Contains(runLogFacts, facts[i].Kind) {
 			continue // others are told too
@@ -68,7 +69,7 @@ func (l *runLog) Facts(run machine.RunID, _ int, facts []story.Fact) {
 }
 
 // LateReply tells of an answer that came too late to count.
-func (l *runLog) LateReply(run machine.RunID, attempt machine.AttemptID) {
+func (l *runLog) LateReply(run status.RunID, attempt machine.AttemptID) {
 	l.log.Warn("late answer: it is kept and changes nothing", "run", naming.RunName(run), "call", attempt.Call)
 }
 

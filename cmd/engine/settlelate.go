@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -90,7 +91,7 @@ func (a *app) lateSettlement(ctx context.Context, s *session, r *shownRun, step 
 
 // undoSettlement judges late answers of a failed undo.
 func undoSettlement(n story.NodeView, of []late) (settlement, bool) {
-	if n.State != machine.StepUndoFailed {
+	if n.State != status.StepUndoFailed {
 		return settlement{}, false
 	}
 	for _, l := range of {
@@ -175,7 +176,7 @@ func doubts(n story.NodeView, of []late, about func(story.CallView) bool) doubt 
 		}
 	}
 	total := n.Attempts
-	if n.State == machine.StepUndoFailed {
+	if n.State == status.StepUndoFailed {
 		total = n.UndoAttempts
 	}
 	switch {

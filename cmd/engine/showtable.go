@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -75,7 +76,7 @@ func undoState(n story.NodeView) string {
 		return "left as is"
 	case n.NotUndoneByDeclaration:
 		return "none by declaration"
-	case n.State == machine.StepUndone, n.State == machine.StepUndoing, n.State == machine.StepUndoFailed:
+	case n.State == status.StepUndone, n.State == status.StepUndoing, n.State == status.StepUndoFailed:
 		s := n.UndoAction
 		if n.UndoAttempts > 1 {
 			s += fmt.Sprintf(" (%d tries)", n.UndoAttempts)
@@ -92,21 +93,21 @@ func nodeDetail(n story.NodeView) string {
 	if why := join(": ", n.Code, n.Message); why != "" {
 		parts = append(parts, why)
 	}
-	if n.State == machine.StepUndoFailed || n.State == machine.StepUndoing {
+	if n.State == status.StepUndoFailed || n.State == status.StepUndoing {
 		if why := join(": ", n.UndoCode, n.UndoMessage); why != "" {
 			parts = append(parts, "undo "+why)
 		}
 	}
-	if n.State == machine.StepHeld {
+	if n.State == status.StepHeld {
 		parts = append(parts, strings.TrimPrefix(heldText(machine.HeldAgent{Agent: n.HeldBy, Why: n.Why}), "agent "))
 	}
 	if !n.Deadline.IsZero() && !forwardOver(n) {
 		parts = append(parts, "step by "+stamp(n.Deadline))
 	}
-	if !n.UndoDeadline.IsZero() && n.State == machine.StepUndoing {
+	if !n.UndoDeadline.IsZero() && n.State == status.StepUndoing {
 		parts = append(parts, "undo by "+stamp(n.UndoDeadline))
 	}
-	if !n.Until.IsZero() && (n.State == machine.StepHeld || n.State == machine.StepBackoff) {
+	if !n.Until.IsZero() && (n.State == status.StepHeld || n.State == status.StepBackoff) {
 		parts = append(parts, "until "+stamp(n.Until))
 	}
 	return join("; ", parts...)
@@ -115,7 +116,7 @@ func nodeDetail(n story.NodeView) string {
 // forwardOver reports whether the deadline of a step's work means nothing any
 // more.
 func forwardOver(n story.NodeView) bool {
-	return !n.FinishedAt.IsZero() || n.State == machine.StepUndoing
+	return !n.FinishedAt.IsZero() || n.State == status.StepUndoing
 }
 
 func (r *shownRun) callTable() *render.Table {

@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
@@ -144,9 +145,9 @@ type saying struct {
 	message store.MessageID
 	seen    int // number of the run's last event before
 
-	answer bool             // the owner has answered: accepted
-	engine bool             // an engine lives
-	now    machine.RunState // the run's state after the answer
+	answer bool            // the owner has answered: accepted
+	engine bool            // an engine lives
+	now    status.RunState // the run's state after the answer
 	// unasked is why it is not known what the answer is, or what came of it.
 	unasked error
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
@@ -31,8 +31,8 @@ type work struct {
 	begun bool // the view knows the run
 	seen  int  // number of the last fact shown
 
-	own    machine.RunID // the command's run; 0 = not known yet
-	others *others       // what else this process works on
+	own    status.RunID // the command's run; 0 = not known yet
+	others *others      // what else this process works on
 }
 
 const (

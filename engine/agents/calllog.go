@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -22,7 +22,7 @@ type callTag struct {
 // A knownCall is a call that an agent recently had.
 type knownCall struct {
 	tag     callTag
-	run     machine.RunID
+	run     status.RunID
 	scrub   func(string) string
 	secrets []string  // which scrub takes out
 	process int64     // the number of the process that had it
@@ -106,7 +106,7 @@ func (b *callBook) stray() func(string) string {
 	return b.hush.redactor(time.Now(), texts)
 }
 
-func (b *callBook) find(tag callTag) (run machine.RunID, scrub func(string) string, ok bool) {
+func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for f := b.pages[tag.page()]; f != nil; f = f.after {

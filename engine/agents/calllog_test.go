@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -16,12 +16,12 @@ func TestCallBook(t *testing.T) {
 	var b callBook
 	flights := make([]*activeCall, 4*bookPages)
 	for i := range flights {
-		flights[i] = &activeCall{call: invoke.Call{Run: machine.RunID(i), Request: sdk.Request{Run: fmt.Sprintf("r-%d", i), Step: "pay", Attempt: 1}}}
+		flights[i] = &activeCall{call: invoke.Call{Run: status.RunID(i), Request: sdk.Request{Run: fmt.Sprintf("r-%d", i), Step: "pay", Attempt: 1}}}
 		b.begin(flights[i])
 	}
 	found := func(i int) bool {
 		run, _, ok := b.find(callTag{fmt.Sprintf("r-%d", i), "pay", 1})
-		if ok && run != machine.RunID(i) {
+		if ok && run != status.RunID(i) {
 			t.Fatalf("r-%d is run %d", i, run)
 		}
 		return ok

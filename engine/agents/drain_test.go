@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -319,7 +319,7 @@ func TestLogSink(t *testing.T) {
 	poll(t, "what belongs to no run", func() bool { return strings.Count(w.log.String(), "no run's") == 2 })
 	for n, attempt := range []int{1, 2} {
 		c := call(mock("m"), "log", `{"text":"the word is hunter2","level":"debug"}`, func(c *invoke.Call) {
-			c.Run, c.Scrub = machine.RunID(77+n), scrub
+			c.Run, c.Scrub = status.RunID(77+n), scrub
 			c.Request.Run, c.Request.Step, c.Request.Attempt = fmt.Sprint("r", n), `s["a"]`, attempt
 		})
 		w.mustInvoke(c)
@@ -336,7 +336,7 @@ func TestLogSink(t *testing.T) {
 		t.Fatalf("lines: %+v, want two", lines)
 	}
 	for n, l := range lines {
-		if l.Run != machine.RunID(77+n) || l.Step != `s["a"]` || l.Attempt != n+1 || l.Level != "debug" || l.Message != "the word is (sensitive) answer=42" || l.At.IsZero() {
+		if l.Run != status.RunID(77+n) || l.Step != `s["a"]` || l.Attempt != n+1 || l.Level != "debug" || l.Message != "the word is (sensitive) answer=42" || l.At.IsZero() {
 			t.Errorf("line %d: %+v", n, l)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -25,7 +25,7 @@ func TestPanicOfProcess(t *testing.T) {
 		lines = append(lines, l)
 	}})
 	reply, err := w.Invoke(t.Context(), call(mock("m"), "junk", `{"text":"the word is hunter2","panic":true}`, func(c *invoke.Call) {
-		c.Run, c.Scrub = machine.RunID(77), strings.NewReplacer("hunter2", "(sensitive)").Replace
+		c.Run, c.Scrub = status.RunID(77), strings.NewReplacer("hunter2", "(sensitive)").Replace
 	}))
 	if err == nil && reply.Code != sdk.CodeAgentLost {
 		t.Fatalf("reply: %+v", reply)

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -34,7 +34,7 @@ func (b *callBook) printedDuring(process int64, now time.Time, secrets []string)
 	}
 	keep(secrets)
 	var scrubs []func(string) string
-	index := map[machine.RunID]int{}
+	index := map[status.RunID]int{}
 	note := func(k knownCall) {
 		keep(k.secrets)
 		if k.scrub != nil && k.secrets == nil {

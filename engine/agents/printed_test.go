@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -20,7 +20,7 @@ func TestPrintedLines(t *testing.T) {
 	one, other := &life{birth: 1}, &life{birth: 2}
 	flightOf := func(l *life, run int, step, secret string) *activeCall {
 		return &activeCall{life: l, call: invoke.Call{
-			Run: machine.RunID(run), Request: sdk.Request{Run: fmt.Sprint("r", run), Step: step, Attempt: 1},
+			Run: status.RunID(run), Request: sdk.Request{Run: fmt.Sprint("r", run), Step: step, Attempt: 1},
 			Scrub: strings.NewReplacer(secret, "(sensitive)").Replace,
 		}}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -52,7 +53,7 @@ type Started interface {
 type Call struct {
 	Agent   AgentSpec
 	Request sdk.Request
-	Run     machine.RunID // internal id of the run; Request has the public one
+	Run     status.RunID // internal id of the run; Request has the public one
 	// OnProgress receives heartbeats and checkpoints while the call runs, in order. It
 	// is not called after Invoke has returned. It does not block. nil = they are ignored.
 	OnProgress func(Progress)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/crypt"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -79,7 +79,7 @@ const placeSize = 4 + 8 + 4 + 8 + crypt.TagSize
 
 // appendPlace appends the place of a row to b: its run, number, time and the check of
 // the row before.
-func appendPlace(b []byte, run machine.RunID, seq int32, at time.Time, before []byte) []byte {
+func appendPlace(b []byte, run status.RunID, seq int32, at time.Time, before []byte) []byte {
 	b = append(b, "row\x00"...)
 	b = binary.BigEndian.AppendUint64(b, uint64(run))
 	b = binary.BigEndian.AppendUint32(b, uint32(seq))
@@ -96,7 +96,7 @@ func checksum(place, body []byte) uint32 {
 // bind appends the check to the data of a row, and returns the link for the next row. It
 // may change data. The place is written behind the data for a moment: so nothing is
 // allocated if data has room.
-func (l Link) bind(sealer crypt.Sealer, run machine.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
+func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {
 		data[0] |= markSummed
@@ -121,7 +121,7 @@ type chain struct {
 
 // follow checks the next row. Without a key it cannot check tags and accepts them. The
 // error says how the row is wrong.
-func (c *chain) follow(sealer crypt.Sealer, run machine.RunID, row store.Row) error {
+func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) error {
 	if row.Seq != c.rows {
 		return faultMissing
 	}

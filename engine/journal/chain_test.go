@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -18,7 +19,7 @@ var historyTime = time.Date(2026, 3, 14, 10, 0, 0, 0, time.UTC)
 
 // history makes the rows of a run as an engine could write them: with one record, with
 // none, with several, and with a sensitive value if there is a key.
-func history(t *testing.T, sealer crypt.Sealer, run machine.RunID) []store.Row {
+func history(t *testing.T, sealer crypt.Sealer, run status.RunID) []store.Row {
 	t.Helper()
 	record := func(at time.Time) machine.Record {
 		vars := dsl.Value{}
@@ -58,7 +59,7 @@ func old(rows []store.Row) []store.Row {
 
 // verified returns the number of the first row that does not verify, and why; -1 =
 // all do.
-func verified(sealer crypt.Sealer, strict bool, run machine.RunID, rows []store.Row) (int, error) {
+func verified(sealer crypt.Sealer, strict bool, run status.RunID, rows []store.Row) (int, error) {
 	c := chain{strict: strict}
 	for i, r := range rows {
 		if err := c.follow(sealer, run, r); err != nil {

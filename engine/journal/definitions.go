@@ -7,7 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -19,8 +19,8 @@ type Definitions struct {
 	store  store.Catalogue
 	sealer crypt.Sealer // nil = definitions that hold sensitive values cannot be read
 
-	mu       sync.Mutex    // protects following fields
-	since    machine.RunID // the first run of which every row must be tagged; 0 = not asked yet
+	mu       sync.Mutex   // protects following fields
+	since    status.RunID // the first run of which every row must be tagged; 0 = not asked yet
 	byID     map[store.WorkflowID]*dsl.Workflow
 	byDigest map[string]map[string]store.WorkflowID
 }

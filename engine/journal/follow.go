@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
@@ -28,7 +29,7 @@ type FollowOptions struct {
 }
 
 // Follow is Node.Follow without a node, for commands that only watch.
-func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID, from int, fn func(first int, facts []story.Fact), opts FollowOptions) (*machine.State, error) {
+func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID, from int, fn func(first int, facts []story.Fact), opts FollowOptions) (*machine.State, error) {
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second
 	}
@@ -85,7 +86,7 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 
 // followError adds the run to an error of Follow. The error of an ended ctx is returned
 // unchanged.
-func followError(ctx context.Context, run machine.RunID, err error) error {
+func followError(ctx context.Context, run status.RunID, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/crypt"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -58,7 +58,7 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 		return nil
 	}
 	if mark == "" {
-		since := machine.RunID(1)
+		since := status.RunID(1)
 		runs, err := st.Runs(ctx, store.RunFilter{Limit: 1})
 		if err != nil {
 			return fmt.Errorf("ask whether there are runs: %w", err)
@@ -80,7 +80,7 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 // markPlace is the place that the mark of a state's history is sealed for.
 var markPlace = []byte("history\x00")
 
-func sealMark(sealer crypt.Sealer, since machine.RunID) (string, error) {
+func sealMark(sealer crypt.Sealer, since status.RunID) (string, error) {
 	sealed, err := sealer.Seal(markPlace, binary.BigEndian.AppendUint64(nil, uint64(since)))
 	if err != nil {
 		return "", fmt.Errorf("seal the mark of the history: %w", err)
@@ -89,7 +89,7 @@ func sealMark(sealer crypt.Sealer, since machine.RunID) (string, error) {
 }
 
 // openMark returns the first run of which every row must be tagged.
-func openMark(sealer crypt.Sealer, mark string) (machine.RunID, error) {
+func openMark(sealer crypt.Sealer, mark string) (status.RunID, error) {
 	sealed, err := hex.DecodeString(mark)
 	if err != nil {
 		return 0, fmt.Errorf("read the mark of the history: %w", err)
@@ -101,12 +101,12 @@ func openMark(sealer crypt.Sealer, mark string) (machine.RunID, error) {
 	if err != nil {
 		return 0, fmt.Errorf("open the mark of the history, which says since when rows are tagged: %w", err)
 	}
-	return machine.RunID(binary.BigEndian.Uint64(plain)), nil
+	return status.RunID(binary.BigEndian.Uint64(plain)), nil
 }
 
 // strict reports whether every row of a run must be tagged. Without a key it returns
 // false, because tags cannot be checked.
-func (d *Definitions) strict(ctx context.Context, run machine.RunID) (bool, error) {
+func (d *Definitions) strict(ctx context.Context, run status.RunID) (bool, error) {
 	if d.sealer == nil {
 		return false, nil
 	}

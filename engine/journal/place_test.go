@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -72,7 +73,7 @@ func TestRowsAreSealedForTheirPlace(t *testing.T) {
 		t.Error("the row is stored in the clear")
 	}
 	for _, tc := range []struct {
-		run  machine.RunID
+		run  status.RunID
 		seq  int32
 		open bool
 	}{{7, 3, true}, {8, 3, false}, {7, 4, false}} {

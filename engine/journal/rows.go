@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -18,7 +19,7 @@ import (
 const markLone = 16
 
 // rowPlace returns the place that the data of a journal row is sealed for: run and number.
-func rowPlace(run machine.RunID, seq int32) []byte {
+func rowPlace(run status.RunID, seq int32) []byte {
 	b := make([]byte, 0, 16)
 	b = append(b, "row\x00"...)
 	b = binary.BigEndian.AppendUint64(b, uint64(run))
@@ -31,7 +32,7 @@ func definitionPlace(digest string) []byte { return []byte("definition\x00" + di
 // EncodeRow returns the data of a journal row of this time, in newly allocated memory.
 // before is the link of the row before it, the zero link for the first row. The second
 // result is the link for the next row.
-func EncodeRow(sealer crypt.Sealer, scratch *Scratch, before Link, run machine.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, Link, error) {
+func EncodeRow(sealer crypt.Sealer, scratch *Scratch, before Link, run status.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, Link, error) {
 	data, err := scratch.encoder.Append(append(make([]byte, 0, 256), crypt.MarkPlain), records)
 	if err != nil {
 		return nil, Link{}, fmt.Errorf("encode records: %w", err)
@@ -76,7 +77,7 @@ func opaque(rec machine.Record) bool {
 // write rows without an engine.
 type RowEncoder struct {
 	Sealer crypt.Sealer // nil = a record with a sensitive value is refused
-	Run    machine.RunID
+	Run    status.RunID
 
 	next int32
 	last Link
@@ -108,7 +109,7 @@ func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, err
 // DecodeRow returns the records of a journal row. It does not check whether the row was
 // changed or moved: Verify does. A nil sealer opens only rows without sensitive
 // values; for others DecodeRow returns a *KeyError.
-func DecodeRow(sealer crypt.Sealer, run machine.RunID, row store.Row) ([]machine.Record, error) {
+func DecodeRow(sealer crypt.Sealer, run status.RunID, row store.Row) ([]machine.Record, error) {
 	plain, err := openRow(sealer, run, row)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func DecodeRow(sealer crypt.Sealer, run machine.RunID, row store.Row) ([]machine
 }
 
 // openRow returns the encoded records of a journal row.
-func openRow(sealer crypt.Sealer, run machine.RunID, row store.Row) ([]byte, error) {
+func openRow(sealer crypt.Sealer, run status.RunID, row store.Row) ([]byte, error) {
 	body, _, ok := cutCheck(row.Data)
 	if !ok {
 		return nil, fmt.Errorf("open row %d of run %d: its data is cut short", row.Seq, run)
@@ -145,13 +146,13 @@ func openRow(sealer crypt.Sealer, run machine.RunID, row store.Row) ([]byte, err
 }
 
 // messagePlace returns the place that the data of a message is sealed for: its run.
-func messagePlace(run machine.RunID) []byte {
+func messagePlace(run status.RunID) []byte {
 	return binary.BigEndian.AppendUint64([]byte("message\x00"), uint64(run))
 }
 
 // EncodeMessage makes the data of a message. If there is a key, every message that
 // carries a value is sealed: only the definition knows which values are sensitive.
-func EncodeMessage(sealer crypt.Sealer, run machine.RunID, e machine.Event) ([]byte, error) {
+func EncodeMessage(sealer crypt.Sealer, run status.RunID, e machine.Event) ([]byte, error) {
 	plain, err := wire.EncodeEvent(e)
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %w", err)
@@ -160,7 +161,7 @@ func EncodeMessage(sealer crypt.Sealer, run machine.RunID, e machine.Event) ([]b
 }
 
 // DecodeMessage undoes EncodeMessage.
-func DecodeMessage(sealer crypt.Sealer, run machine.RunID, data []byte) (machine.Event, error) {
+func DecodeMessage(sealer crypt.Sealer, run status.RunID, data []byte) (machine.Event, error) {
 	plain, err := crypt.Unwrap(sealer, messagePlace(run), data)
 	if err != nil {
 		return nil, fmt.Errorf("open message to run %s: %w", naming.RunName(run), err)

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
@@ -36,7 +37,7 @@ func (st *Run) Next() Link { return st.chain.Link }
 // slow one down.
 // Returns ErrNotFound; a *KeyError inside the error if it holds sensitive values and
 // the key is not known; a *RunError if what is stored cannot be read by this version.
-func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run machine.RunID) (Run, error) {
+func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID) (Run, error) {
 	head, rows, err := store.LoadRun(ctx, st, run)
 	if err != nil {
 		return Run{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)

@@ -3,7 +3,7 @@ package journal
 import (
 	"fmt"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -30,7 +30,7 @@ func (e *RunError) PublicName() string {
 	if e.Name != "" {
 		return e.Name
 	}
-	return naming.RunName(machine.RunID(e.Run))
+	return naming.RunName(status.RunID(e.Run))
 }
 
 // Unwrap returns the cause.

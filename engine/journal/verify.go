@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/engine/crypt"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -26,7 +26,7 @@ type Verified struct {
 // exists, by ascending id. A nil sealer checks no tags. It does not find a run that was
 // removed whole. It does not find missing last rows either, if the run's own row was
 // changed to fit (decision 0020).
-func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, runs []machine.RunID) ([]Verified, error) {
+func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, runs []status.RunID) ([]Verified, error) {
 	loaded, err := store.Load(ctx, runs...)
 	if err != nil {
 		return nil, fmt.Errorf("read the runs to verify: %w", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // wide returns a run of n instances that are all in flight, and the answer of
@@ -115,7 +116,7 @@ func BenchmarkWholeRun(b *testing.B) {
 		for i := range 5 {
 			s.Apply(machine.Decide(wf, s, machine.Input{At: noon, Event: machine.AttemptOK{Attempt: machine.AttemptID{Node: i, Call: 1}, Output: out}}))
 		}
-		if s.Status() != machine.RunSucceeded {
+		if s.Status() != status.RunSucceeded {
 			b.Fatal(s.Status())
 		}
 	}

@@ -14,10 +14,10 @@ const CodeLimit = "limit_exceeded"
 // them.
 const (
 	DefaultInstances   = 10_000
-	DefaultRecords     = 500_000
-	DefaultJournal     = 256 << 20
-	DefaultValues      = 64 << 20
-	DefaultCheckpoints = 64 << 20
+	defaultRecords     = 500_000
+	defaultJournal     = 256 << 20
+	defaultValues      = 64 << 20
+	defaultCheckpoints = 64 << 20
 )
 
 // Ceilings bound what one run may become. Decide alone looks at them: a record
@@ -46,16 +46,16 @@ func (c Ceilings) WithDefaults() Ceilings {
 		c.Instances = DefaultInstances
 	}
 	if c.Records == 0 {
-		c.Records = DefaultRecords
+		c.Records = defaultRecords
 	}
 	if c.Journal == 0 {
-		c.Journal = DefaultJournal
+		c.Journal = defaultJournal
 	}
 	if c.Values == 0 {
-		c.Values = DefaultValues
+		c.Values = defaultValues
 	}
 	if c.Checkpoints == 0 {
-		c.Checkpoints = DefaultCheckpoints
+		c.Checkpoints = defaultCheckpoints
 	}
 	return c
 }
@@ -127,21 +127,6 @@ func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
 		bytes += len(each.Values[k].JSON())
 	}
 	return d.grow("for_each", bytes)
-}
-
-// passesOver reports whether a checkpoint is not recorded any more, because the
-// run has reached a ceiling. It counts as a sign of life then. The first one of a
-// node is always recorded: it says that something was done.
-func (d *decider) passesOver(n *model.Node, kind model.CallKind) bool {
-	first := !n.Marked()
-	if kind == model.CallUndo {
-		first = n.UndoPoint == 0 && len(n.UndoBlob) == 0
-	}
-	if first {
-		return false
-	}
-	_, over := d.exceeded()
-	return over || d.s.checkpoints >= d.ceilings().Checkpoints
 }
 
 // nodeWeight is about what a node takes in memory beside its values.

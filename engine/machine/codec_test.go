@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -138,7 +139,7 @@ func TestCodecTablesFit(t *testing.T) {
 	}
 	var n uint64
 	for i := range model.RunFields { // the record's RunState reads the first bit
-		if !model.RunFields[i].Same(&model.Run{State: machine.RunRunning, Head: &model.NoHead, Trouble: &model.NoTrouble}, &model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}) {
+		if !model.RunFields[i].Same(&model.Run{State: status.RunRunning, Head: &model.NoHead, Trouble: &model.NoTrouble}, &model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}) {
 			n |= 1 << i
 		}
 	}
@@ -185,7 +186,7 @@ func TestCodecSize(t *testing.T) {
 		inv := rec.Commands()[0].(machine.Invoke)
 		rec = deliver(machine.AttemptOK{Attempt: inv.Attempt, Output: js(fmt.Sprintf(`{"n":%d,"out":"%s"}`, i, strings.Repeat("o", 84)))})
 	}
-	if s.Status() != machine.RunSucceeded {
+	if s.Status() != status.RunSucceeded {
 		t.Fatalf("got %s", s.Status())
 	}
 	if total/records > 200 {

@@ -4,6 +4,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A person who settled a step may have been wrong. The statement can be
@@ -13,7 +14,7 @@ import (
 // cannot be corrected, because the run goes on with them at once.
 
 // correct replaces what a person stated about a step.
-func (d *decider) correct(i int, ev SettleRequested) {
+func (d verbs) correct(i int, ev SettleRequested) {
 	n := d.get(i)
 	switch {
 	case ev.As == SettleUndone:
@@ -65,10 +66,10 @@ func sameOutcome(n *model.Node, ev SettleRequested) bool {
 
 // relying returns a step that has begun on the strength of a step's end; -1 =
 // there is none.
-func (d *decider) relying(step int) int {
+func (d verbs) relying(step int) int {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
-		if b.Calls > 0 || b.Expanded || b.Fwd.Attempt > 0 || b.Ended() && b.State != StepCancelled {
+		if b.Calls > 0 || b.Expanded || b.Fwd.Attempt > 0 || b.Ended() && b.State != status.StepCancelled {
 			return j
 		}
 	}
@@ -77,13 +78,13 @@ func (d *decider) relying(step int) int {
 
 // forget drops what expressions have made of results so far: one of them
 // changes.
-func (d *decider) forget() {
+func (d verbs) forget() {
 	d.s.cache = &cache{}
 	d.seen = seen{}
 }
 
 // correctOutput gives a settled step another output.
-func (d *decider) correctOutput(i int, ev SettleRequested, out dsl.Value) {
+func (d verbs) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Known, n.Output = true, d.s.keep(out)
 	n.Manual = ev.By
@@ -94,31 +95,31 @@ func (d *decider) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 
 // unready makes the dependents of a step start over that have not begun: what
 // they were made ready with has changed.
-func (d *decider) unready(step int) {
+func (d verbs) unready(step int) {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
 		if b.Ended() || b.Fwd.Ready == 0 {
 			continue
 		}
 		b = d.edit(j)
-		b.State = StepPending
+		b.State = status.StepPending
 		b.Fwd.Act, b.Fwd.Kind = model.Idle, model.CallNone
 		b.Fwd.Ready, b.Fwd.Deadline, b.Fwd.Until = 0, 0, 0
 		b.Queue, b.Hold = 0, 0
 		b.Prepared, b.Input, b.BizKey = false, model.Held{}, ""
-		d.reopen(j)
+		d.ending().reopen(j)
 	}
 }
 
 // takeBack makes a node of the forward part one of which nobody knows whether it
 // took effect, as it was before it was settled.
-func (d *decider) takeBack(i int) {
+func (d verbs) takeBack(i int) {
 	n := d.edit(i)
 	ended := n.Stated == model.StatedEnd
 	n.Stated = model.StatedNothing
 	n.Done, n.Known, n.Output = false, false, model.Held{}
 	n.Doubt = max(1, n.Doubt)
-	if !ended || n.State == StepFailed && d.run.Parked {
+	if !ended || n.State == status.StepFailed && d.run.Parked {
 		return
 	}
 	if n.Item {
@@ -133,21 +134,21 @@ func (d *decider) takeBack(i int) {
 		}
 		n.Fwd.Blame(doubtful(n))
 	}
-	n.State, n.Caught = StepFailed, model.Held{}
-	d.park(d.failure(i, n.Fwd.Blamed()))
+	n.State, n.Caught = status.StepFailed, model.Held{}
+	d.ending().park(d.forward().failure(i, n.Fwd.Blamed()))
 }
 
 // takeBackItem is takeBack for an instance whose step has not ended.
-func (d *decider) takeBackItem(i int) {
+func (d verbs) takeBackItem(i int) {
 	n := d.edit(i)
 	m := doubtful(n)
 	n.Fwd.Blame(m)
-	if n.State == StepFailed {
+	if n.State == status.StepFailed {
 		return
 	}
 	a := d.edit(n.Of())
-	if a.Bad++; a.Bad > d.tolerated(n.Of()) {
-		a.State, a.Fwd.Ended = StepFailed, d.at
+	if a.Bad++; a.Bad > d.forward().tolerated(n.Of()) {
+		a.State, a.Fwd.Ended = status.StepFailed, d.at
 		a.Queue, a.Hold = 0, 0
 		a.Fwd.Act = model.Idle
 		a.Fwd.Blame(m)
@@ -164,7 +165,7 @@ func doubtful(n *model.Node) model.Miss {
 
 // correctUndone corrects what is left behind while the run is being undone and
 // the step's undo has not been called.
-func (d *decider) correctUndone(i int, ev SettleRequested, out dsl.Value) {
+func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Manual = ev.By
 	was := n.Undo
@@ -186,5 +187,5 @@ func (d *decider) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 		return
 	}
 	d.awake(i)
-	d.endUndo(i, model.UndoNothing)
+	d.undoing().endUndo(i, model.UndoNothing)
 }

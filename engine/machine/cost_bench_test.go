@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // chain is a workflow of n steps in a row.
@@ -74,7 +75,7 @@ func BenchmarkFold(b *testing.B) {
 	b.Run("records", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if s, _ := foldRows(b, wf, rows); s.Status() != machine.RunRunning {
+			if s, _ := foldRows(b, wf, rows); s.Status() != status.RunRunning {
 				b.Fatal(s.Status())
 			}
 		}
@@ -83,7 +84,7 @@ func BenchmarkFold(b *testing.B) {
 		var scratch wire.Reader
 		b.ReportAllocs()
 		for b.Loop() {
-			if s := foldPlain(b, &scratch, wf, rows); s.Status() != machine.RunRunning {
+			if s := foldPlain(b, &scratch, wf, rows); s.Status() != status.RunRunning {
 				b.Fatal(s.Status())
 			}
 		}
@@ -132,7 +133,7 @@ func BenchmarkEvent(b *testing.B) {
 		for i := range 5 {
 			deliver(machine.AttemptOK{Attempt: machine.AttemptID{Node: i, Call: 1}, Output: outputs[i]})
 		}
-		if s.Status() != machine.RunSucceeded {
+		if s.Status() != status.RunSucceeded {
 			b.Fatal(s.Status())
 		}
 	}

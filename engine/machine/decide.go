@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // Decide returns what an event changes in a run: what ends, what starts, and which calls
@@ -22,14 +23,14 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 	ev, isStart := in.Event.(Started)
 	switch {
 	case s.run.ID == 0 && isStart && ev.RunID > 0:
-		d.accept(ev)
+		d.forward().accept(ev)
 	case s.run.ID == 0 || isStart || in.Event == nil:
 		return d.nothing()
 	case s.run.State.Final():
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
-			return d.engineLost(ev) // before time passes: reading the run may be what ended the engines
+			return d.verbs().engineLost(ev) // before time passes: reading the run may be what ended the engines
 		}
 		d.live()
 	}
@@ -40,55 +41,37 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 // live handles an event of a run that has not ended.
 func (d *decider) live() {
 	if ev, ok := d.in.Event.(AttemptDeferred); ok {
-		d.deferral(ev) // before complete-by is checked: a call that was not sent has no unknown outcome
+		d.answers().deferral(ev) // before complete-by is checked: a call that was not sent has no unknown outcome
 	}
-	d.pass()
+	d.clocks().pass()
 	switch ev := d.in.Event.(type) {
 	case AttemptOK:
-		d.answered(ev.Attempt, func(a *model.Attempt) { d.gotResult(ev, a) })
+		d.answers().answered(ev.Attempt, func(a *model.Attempt) { d.answers().gotResult(ev, a) })
 	case AttemptFailed:
-		d.answered(ev.Attempt, func(a *model.Attempt) { d.gotFailure(ev, a) })
+		d.answers().answered(ev.Attempt, func(a *model.Attempt) { d.answers().gotFailure(ev, a) })
 	case AttemptUnknown:
-		d.answered(ev.Attempt, func(a *model.Attempt) { d.gotUnknown(ev, a) })
+		d.answers().answered(ev.Attempt, func(a *model.Attempt) { d.answers().gotUnknown(ev, a) })
 	case AttemptNotDone:
-		d.answered(ev.Attempt, func(a *model.Attempt) { d.gotNotDone(ev, a) })
+		d.answers().answered(ev.Attempt, func(a *model.Attempt) { d.answers().gotNotDone(ev, a) })
 	case AttemptDeferred, TimePassed, SlotsFreed, Started:
 	case AttemptProgress:
-		d.progress(ev)
+		d.answers().progress(ev)
 	case TakenOver:
-		d.takenOver(ev)
+		d.verbs().takenOver(ev)
 	case CancelRequested:
-		d.cancelRequested(ev)
+		d.verbs().cancelRequested(ev)
 	case PauseRequested:
-		d.pauseRequested(ev)
+		d.verbs().pauseRequested(ev)
 	case ResumeRequested:
-		d.resumeRequested(ev)
+		d.verbs().resumeRequested(ev)
 	case RetryRequested:
-		d.retryRequested(ev)
+		d.verbs().retryRequested(ev)
 	case CompensateRequested:
-		d.compensateRequested(ev)
+		d.verbs().compensateRequested(ev)
 	case SettleRequested:
-		d.settleRequested(ev)
+		d.verbs().settleRequested(ev)
 	case Refused:
 	}
-}
-
-// answered calls f if the attempt is open; an answer to any other is late and
-// changes nothing (S28, S35).
-func (d *decider) answered(id AttemptID, f func(*model.Attempt)) {
-	if d.isOpen(id) {
-		f(d.edit(id.Node).Find(id.Call))
-		return
-	}
-	d.late = true
-}
-
-func (d *decider) isOpen(id AttemptID) bool {
-	if id.Node < 0 || id.Node >= d.count() {
-		return false
-	}
-	a := d.get(id.Node).Find(id.Call)
-	return a != nil && a.Status == model.AttemptOpen
 }
 
 // afterEnd handles an event of a finished run: nothing changes any more.
@@ -98,17 +81,17 @@ func (d *decider) afterEnd() Record {
 	case AttemptOK, AttemptFailed, AttemptUnknown, AttemptNotDone, AttemptDeferred:
 		r.late = true
 	case CancelRequested:
-		r.event = d.refusal("cancel", "the run has ended: "+d.run.State.String(), ev.By)
+		r.event = d.verbs().refusal("cancel", "the run has ended: "+d.run.State.String(), ev.By)
 	case PauseRequested:
-		r.event = d.refusal("pause", "the run has ended: "+d.run.State.String(), ev.By)
+		r.event = d.verbs().refusal("pause", "the run has ended: "+d.run.State.String(), ev.By)
 	case ResumeRequested:
-		r.event = d.refusal("resume", "the run has ended: "+d.run.State.String(), ev.By)
+		r.event = d.verbs().refusal("resume", "the run has ended: "+d.run.State.String(), ev.By)
 	case RetryRequested:
-		r.event = d.refusal("retry", "the run has ended: "+d.run.State.String(), ev.By)
+		r.event = d.verbs().refusal("retry", "the run has ended: "+d.run.State.String(), ev.By)
 	case CompensateRequested:
-		r.event = d.refusal("compensate", "the run has ended: "+d.run.State.String(), ev.By)
+		r.event = d.verbs().refusal("compensate", "the run has ended: "+d.run.State.String(), ev.By)
 	case SettleRequested:
-		r.event = d.refusal("settle", "the run has ended: "+d.run.State.String(), ev.By)
+		r.event = d.verbs().refusal("settle", "the run has ended: "+d.run.State.String(), ev.By)
 	}
 	r.final = true
 	return r
@@ -150,6 +133,17 @@ type decider struct {
 
 	seen seen // scope and settings that expressions of this decision use
 }
+
+// The parts of a decision. Each is the same decider with the methods of one concern.
+
+func (d *decider) slots() slots     { return slots{d} }
+func (d *decider) caller() caller   { return caller{d} }
+func (d *decider) answers() answers { return answers{d} }
+func (d *decider) clocks() clocks   { return clocks{d} }
+func (d *decider) forward() forward { return forward{d} }
+func (d *decider) undoing() undoing { return undoing{d} }
+func (d *decider) ending() ending   { return ending{d} }
+func (d *decider) verbs() verbs     { return verbs{d} }
 
 // A use is how many slots of an agent are taken.
 type use struct {
@@ -203,22 +197,22 @@ func (d *decider) name(i int) string { return model.NodeName(d.wf, i, d.get(i)) 
 
 // advance starts and ends whatever can start or end now, until nothing more can.
 func (d *decider) advance() {
-	d.drain()
-	d.wakeUp()
+	d.slots().drain()
+	d.forward().wakeUp()
 	for {
 		switch {
 		case d.ready.len() > 0:
-			d.begin(d.ready.next())
+			d.forward().begin(d.ready.next())
 		case d.launch.len() > 0:
-			d.call(d.launch.next())
+			d.caller().call(d.launch.next())
 		case d.fan.len() > 0:
-			d.fanOut(d.fan.next())
+			d.forward().fanOut(d.fan.next())
 		case d.passed.len() > 0:
-			d.passOn(d.passed.next())
+			d.undoing().passOn(d.passed.next())
 		case d.undo.len() > 0:
-			d.considerUndo(d.undo.next())
+			d.undoing().considerUndo(d.undo.next())
 		default:
-			d.settle()
+			d.ending().settle()
 			return
 		}
 	}
@@ -308,25 +302,25 @@ func (d *decider) liveNodes() int32 {
 }
 
 // runState derives the run's state from its flags.
-func (d *decider) runState() RunState {
+func (d *decider) runState() status.RunState {
 	r := &d.run
 	switch {
 	case r.Finished != 0:
 		return r.State
 	case r.Stuck:
-		return RunCompensationFailed
+		return status.RunCompensationFailed
 	case r.Lost():
-		return RunParked
+		return status.RunParked
 	case r.Parked:
-		return RunParked
+		return status.RunParked
 	case r.Paused:
-		return RunPaused
+		return status.RunPaused
 	case r.Phase == model.PhaseUndo:
-		return RunCompensating
+		return status.RunCompensating
 	case r.Begun:
-		return RunRunning
+		return status.RunRunning
 	}
-	return RunQueued
+	return status.RunQueued
 }
 
 // normal returns the event with times as the journal keeps them.
@@ -345,4 +339,24 @@ func normal(e Event) Event {
 		return TimePassed{}
 	}
 	return e
+}
+
+// alert tells an operator (S59).
+func (d *decider) alert(kind, step, code, message string) {
+	d.commands = append(d.commands, Alert{Kind: kind, Step: step, Code: code, Message: message})
+}
+
+// pivotOpen reports whether nobody knows yet if the point of no return has
+// been passed.
+func (d *decider) pivotOpen() bool {
+	if d.wf.Pivot < 0 || d.wf.Pivot >= int(d.run.Steps) || d.run.Passed {
+		return false
+	}
+	n := d.get(d.wf.Pivot)
+	return n.Effect() == status.EffectMaybe && n.Undo == model.UndoNone
+}
+
+// forwardOpen reports whether steps may begin.
+func (d *decider) forwardOpen() bool {
+	return d.run.Phase == model.PhaseForward && !d.run.Parked && d.run.Finished == 0
 }

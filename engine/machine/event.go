@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // An Event is something that happened to a run: a closed set of small
@@ -55,9 +56,9 @@ type AttemptID struct {
 
 // Started accepts a run: its first record (S14).
 type Started struct {
-	RunID     RunID  // internal id
-	Name      string // public id
-	Key       string // value of unique.key, or ""
+	RunID     status.RunID // internal id
+	Name      string       // public id
+	Key       string       // value of unique.key, or ""
 	Vars      dsl.Value
 	Trigger   string // "manual"
 	StartedBy string // who asked, for people

@@ -5,8 +5,12 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
+
+// clocks lets time pass: it expires deadlines and attempts.
+type clocks struct{ *decider }
 
 // Codes of failures that the machine itself reports.
 const (
@@ -19,7 +23,7 @@ const (
 
 // pass lets time pass to the event's time. Deadlines of the run expire first, then those
 // of steps, then attempts. If several have passed, the outermost one is reported.
-func (d *decider) pass() {
+func (d clocks) pass() {
 	d.passRun()
 	var due []int
 	due = d.s.limits.upTo(d.at, due)
@@ -42,9 +46,9 @@ func ascending(nodes []int) []int {
 }
 
 // passRun expires the run's own two deadlines (S57).
-func (d *decider) passRun() {
+func (d clocks) passRun() {
 	r := &d.run
-	if d.deadlineRuns() && r.Deadline <= d.at {
+	if d.run.DeadlineRuns() && r.Deadline <= d.at {
 		switch {
 		case r.Passed || r.Parked:
 			r.Overdue = true
@@ -53,9 +57,9 @@ func (d *decider) passRun() {
 			f := dsl.Failure{Code: CodeDeadlineExceeded, Message: "the run's deadline has passed"}
 			if d.wf.CompensationMode == dsl.ModeManual && !d.pivotOpen() {
 				r.Overdue = true
-				d.park(f)
+				d.ending().park(f)
 			} else {
-				d.turn(f)
+				d.undoing().turn(f)
 			}
 		}
 	}
@@ -63,27 +67,24 @@ func (d *decider) passRun() {
 		r.UndoExpired = true
 		for i := range d.count() {
 			if d.get(i).Und.Act != model.Idle || d.get(i).Undo == model.UndoActive && !d.get(i).Expanded {
-				d.closeAttempts(i, CodeDeadlineExceeded)
-				d.undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the compensation's deadline has passed"})
+				d.caller().closeAttempts(i, CodeDeadlineExceeded)
+				d.undoing().undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the compensation's deadline has passed"})
 			}
 		}
 	}
 }
 
-// deadlineRuns reports whether the run's deadline can still change the run.
-func (d *decider) deadlineRuns() bool { return d.run.DeadlineRuns() }
-
 // passDeadline expires the deadline of a step or of an undo. Nothing expires
 // forward while the run is parked.
-func (d *decider) passDeadline(i int) {
+func (d clocks) passDeadline(i int) {
 	n := d.get(i)
 	if n.Clearing {
-		d.passClearing(i)
+		d.undoing().passClearing(i)
 		return
 	}
 	if n.Undo != model.UndoNone {
-		d.closeAttempts(i, sdk.CodeTimeout)
-		d.undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the undo's deadline has passed"})
+		d.caller().closeAttempts(i, sdk.CodeTimeout)
+		d.undoing().undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the undo's deadline has passed"})
 		return
 	}
 	if d.run.Parked || d.run.Phase == model.PhaseUndo || d.run.Turning {
@@ -94,13 +95,13 @@ func (d *decider) passDeadline(i int) {
 		d.passAll(i, m)
 		return
 	}
-	d.closeAttempts(i, sdk.CodeTimeout)
-	d.missed(i, m)
+	d.caller().closeAttempts(i, sdk.CodeTimeout)
+	d.forward().missed(i, m)
 }
 
 // passAll expires the deadline of a for_each step: every instance that has not
 // ended is over; those whose catch does not take it make the step fail.
-func (d *decider) passAll(i int, m model.Miss) {
+func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1
 	a.Next = a.Count
@@ -108,33 +109,33 @@ func (d *decider) passAll(i int, m model.Miss) {
 	for k := a.First; k < a.First+a.Count; k++ {
 		n := d.edit(k)
 		if n.Ended() {
-			caught = caught && !(n.State == StepFailed && d.hopeless(k))
+			caught = caught && !(n.State == status.StepFailed && d.forward().hopeless(k))
 			continue
 		}
 		if n.Fwd.Ready == 0 {
 			a.Active++ // the instance never began: its end subtracts one all the same
 		}
-		d.closeAttempts(k, sdk.CodeTimeout)
-		d.abandon(k)
+		d.caller().closeAttempts(k, sdk.CodeTimeout)
+		d.undoing().abandon(k)
 		d.edit(k).Fwd.Blame(m)
-		if !d.catches(k, m) {
+		if !d.forward().catches(k, m) {
 			caught = false
 			a.Bad++
-			d.endForward(k, StepFailed)
+			d.forward().endForward(k, status.StepFailed)
 		}
 	}
 	d.frozen = 0
 	if caught {
-		d.aggregate(i)
+		d.forward().aggregate(i)
 		return
 	}
 	a.Fwd.Blame(m)
-	d.giveUp(i, m, true)
+	d.forward().giveUp(i, m, true)
 }
 
 // passAttempts ends the attempts of a node whose complete-by has passed, or of
 // which nothing was heard for too long: their outcome is unknown (S17, S18).
-func (d *decider) passAttempts(i int) {
+func (d clocks) passAttempts(i int) {
 	n := d.edit(i)
 	var over []model.Attempt
 	for k := range n.Attempts {
@@ -147,35 +148,10 @@ func (d *decider) passAttempts(i int) {
 			message = "no heartbeat in time"
 			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.Call)}})
 		}
-		d.closeUnknown(i, a, sdk.CodeTimeout, message)
+		d.caller().closeUnknown(i, a, sdk.CodeTimeout, message)
 		over = append(over, *a)
 	}
 	for _, a := range over {
-		d.ended(i, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: sdk.CodeTimeout, Message: a.Message()})
-	}
-}
-
-// closeAttempts ends all open attempts of a node. Their outcome is unknown.
-func (d *decider) closeAttempts(i int, code string) {
-	n := d.edit(i)
-	for k := range n.Attempts {
-		if a := &n.Attempts[k]; a.Status == model.AttemptOpen {
-			d.closeUnknown(i, a, code, "no answer in time")
-		}
-	}
-}
-
-// closeUnknown ends an attempt whose outcome is unknown. The agent may still work on it
-// until its complete-by and a safety margin after that.
-func (d *decider) closeUnknown(i int, a *model.Attempt, code, message string) {
-	n := d.edit(i)
-	a.Status, a.Ended, a.Said = model.AttemptUnknown, d.at, model.Said(code, message)
-	n.Quiet = max(n.Quiet, a.CompleteBy.Add(grace))
-	n.Tally(a.Kind)
-	if a.Kind == model.CallDo || a.Kind == model.CallLearn {
-		n.TimedOut = n.TimedOut || code == sdk.CodeTimeout
-	}
-	if a.Kind == model.CallUndo {
-		n.UndoDoubt++
+		d.answers().ended(i, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: sdk.CodeTimeout, Message: a.Message()})
 	}
 }

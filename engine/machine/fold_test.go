@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -198,7 +199,7 @@ func checkShared(t *testing.T) {
 		t.Fatal("what states share was changed")
 	}
 	for i := range model.Pristine {
-		if !reflect.DeepEqual(model.Pristine[i], model.Node{Step: int32(i), State: machine.StepPending, More: &model.NoMore}) {
+		if !reflect.DeepEqual(model.Pristine[i], model.Node{Step: int32(i), State: status.StepPending, More: &model.NoMore}) {
 			t.Fatalf("the step %d that states share was changed", i)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 func TestOutcomeOfAnAttempt(t *testing.T) {
@@ -56,7 +57,7 @@ func TestRetryWhatIsRepeated(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := start(t, flow(tc.step), "do a")
 			tc.fail(p)
-			if got := p.view("a").Forward == machine.StepBackoff; got != tc.repeats {
+			if got := p.view("a").Forward == status.StepBackoff; got != tc.repeats {
 				t.Errorf("repeated: got %v, want %v\n%s", got, tc.repeats, p.dump())
 			}
 		})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -27,7 +28,7 @@ func TestQueued(t *testing.T) {
 			p := startWith(t, wf, nobody)
 			p.is("queued")
 			for v := range story.Nodes(p.s, wf) {
-				if v.Attempts != 0 || v.Failures != 0 || v.Effect != machine.EffectNone || v.State == machine.StepRunning || !v.CompleteBy.IsZero() {
+				if v.Attempts != 0 || v.Failures != 0 || v.Effect != status.EffectNone || v.State == status.StepRunning || !v.CompleteBy.IsZero() {
 					t.Errorf("got %+v", v)
 				}
 			}
@@ -113,7 +114,7 @@ func TestQueuedVerbs(t *testing.T) {
 	// S53: what was paused in the queue does not return to it.
 	p = startWith(t, flow(do("a")), nobody)
 	p.event(machine.PauseRequested{By: "ann"}).is("paused").event(machine.ResumeRequested{By: "ann"})
-	if got := p.s.Status(); got == machine.RunQueued {
+	if got := p.s.Status(); got == status.RunQueued {
 		t.Errorf("resumed in the queue: %v", got)
 	}
 

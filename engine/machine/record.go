@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A Record is one step of a run's history: what happened and what was decided
@@ -86,17 +87,17 @@ func (r Record) Late() bool { return r.late }
 func (r Record) Commands() []Command { return r.commands }
 
 // RunState returns the run's state after the record, if the record changes it.
-func (r Record) RunState() (RunState, bool) {
+func (r Record) RunState() (status.RunState, bool) {
 	if r.run != nil && r.run.Mask&model.RunStateBit != 0 {
 		return r.run.To.State, true
 	}
-	return RunInvalid, false
+	return status.RunInvalid, false
 }
 
 // A StepRow is what the journal's `steps` column holds of one changed node.
 type StepRow struct {
 	Node       int
-	State      StepState
+	State      status.StepState
 	Failures   int       // attempts that ended without result; shown, never decides (S63)
 	Attempt    int       // attempts started, of the undo once it has begun
 	CompleteBy time.Time // of the open attempts, the latest; zero unless one is open

@@ -3,6 +3,7 @@ package machine
 import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -13,14 +14,14 @@ import (
 // cannot be done again under it.
 
 // mustClear reports whether the undo has to be called before the next attempt.
-func (d *decider) mustClear(n *model.Node) bool {
+func (d undoing) mustClear(n *model.Node) bool {
 	step := d.step(n)
-	return step.OnRerun == dsl.RerunUndoFirst && step.Undo != nil && n.Effect() != EffectNone
+	return step.OnRerun == dsl.RerunUndoFirst && step.Undo != nil && n.Effect() != status.EffectNone
 }
 
 // clearable reports whether what a node may have left behind can be undone
 // before another attempt, so that this is no repetition.
-func (d *decider) clearable(n *model.Node) bool {
+func (d undoing) clearable(n *model.Node) bool {
 	step := d.step(n)
 	if step.OnRerun != dsl.RerunUndoFirst || step.Undo == nil {
 		return false
@@ -29,16 +30,16 @@ func (d *decider) clearable(n *model.Node) bool {
 }
 
 // clear begins to clear a node, as soon as none of its attempts can be at work.
-func (d *decider) clear(i int) {
+func (d undoing) clear(i int) {
 	n := d.edit(i)
 	switch {
 	case n.Open(): // its answer may make this needless
-		n.Fwd.Act, n.State = model.Running, StepRunning
+		n.Fwd.Act, n.State = model.Running, status.StepRunning
 	case n.Quiet > d.at:
-		d.pause(i, n.Quiet)
+		d.forward().pause(i, n.Quiet)
 	default:
 		n.Clearing = true
-		n.State, n.Fwd.Act = StepBackoff, model.Idle
+		n.State, n.Fwd.Act = status.StepBackoff, model.Idle
 		n.Queue, n.Hold = 0, 0
 		n.Und = model.Track{Failures: n.Und.Failures, Total: n.Und.Total}
 		d.climb(i)
@@ -46,19 +47,19 @@ func (d *decider) clear(i int) {
 }
 
 // reconsider goes on with a clearing that had to wait or to ask.
-func (d *decider) reconsider(i int) {
+func (d undoing) reconsider(i int) {
 	n := d.get(i)
 	switch {
 	case n.Open():
 	case n.Quiet > d.at:
-		d.pause(i, n.Quiet)
+		d.forward().pause(i, n.Quiet)
 	default:
 		d.climb(i)
 	}
 }
 
 // abandon ends the clearing of a node, whatever has become of it.
-func (d *decider) abandon(i int) {
+func (d undoing) abandon(i int) {
 	if !d.get(i).Clearing {
 		return
 	}
@@ -70,13 +71,13 @@ func (d *decider) abandon(i int) {
 }
 
 // cleared ends a clearing that has succeeded.
-func (d *decider) cleared(i int) {
+func (d undoing) cleared(i int) {
 	d.edit(i).Wipe(true)
 	d.rerun(i)
 }
 
 // rerun starts the next attempt of a node that has nothing left behind.
-func (d *decider) rerun(i int) {
+func (d undoing) rerun(i int) {
 	d.abandon(i)
 	d.edit(i).Fwd.Kind = model.CallDo
 	d.launch.push(i)
@@ -84,18 +85,18 @@ func (d *decider) rerun(i int) {
 
 // clearingFails ends a clearing without success: there is no further attempt,
 // and an operator has to look unless a catch takes the step's own failure.
-func (d *decider) clearingFails(i int, m model.Miss) {
+func (d undoing) clearingFails(i int, m model.Miss) {
 	n := d.edit(i)
 	n.Und.Blame(m)
 	d.abandon(i)
 	first := n.Fwd.Blamed()
-	if d.catches(i, first) {
+	if d.forward().catches(i, first) {
 		return
 	}
-	f := d.failure(i, model.Miss{Kind: m.Kind, Code: m.Code, Message: "undo before another attempt: " + m.Message})
+	f := d.forward().failure(i, model.Miss{Kind: m.Kind, Code: m.Code, Message: "undo before another attempt: " + m.Message})
 	if !n.Item {
-		d.endForward(i, StepFailed)
-		d.park(f)
+		d.forward().endForward(i, status.StepFailed)
+		d.ending().park(f)
 		return
 	}
 	a := d.edit(n.Of())
@@ -103,35 +104,35 @@ func (d *decider) clearingFails(i int, m model.Miss) {
 	if a.Fwd.Miss == model.MissNone {
 		a.Fwd.Blame(first)
 	}
-	d.endForward(i, StepFailed)
-	if a.Bad > d.tolerated(n.Of()) && !a.Ended() {
-		d.endForward(n.Of(), StepFailed)
-		d.park(f)
+	d.forward().endForward(i, status.StepFailed)
+	if a.Bad > d.forward().tolerated(n.Of()) && !a.Ended() {
+		d.forward().endForward(n.Of(), status.StepFailed)
+		d.ending().park(f)
 	}
 }
 
 // outOfTime ends a clearing whose next try would come too late for the step: the
 // step has run out of time.
-func (d *decider) outOfTime(i int) {
+func (d undoing) outOfTime(i int) {
 	d.abandon(i)
 	m := noTime(d.get(i).Fwd.Blamed())
 	d.edit(i).Fwd.Blame(m)
-	if !d.catches(i, m) {
-		d.giveUp(i, m, true)
+	if !d.forward().catches(i, m) {
+		d.forward().giveUp(i, m, true)
 	}
 }
 
 // passClearing expires the deadline of a step that is being cleared, or of that
 // undo.
-func (d *decider) passClearing(i int) {
+func (d undoing) passClearing(i int) {
 	if d.run.Parked {
 		return
 	}
-	d.closeAttempts(i, sdk.CodeTimeout)
+	d.caller().closeAttempts(i, sdk.CodeTimeout)
 	if n := d.get(i); n.Fwd.Deadline == 0 || n.Fwd.Deadline > d.at {
 		d.undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the undo's deadline has passed"})
 		return
 	}
 	d.abandon(i)
-	d.missed(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the step's deadline has passed"})
+	d.forward().missed(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the step's deadline has passed"})
 }

@@ -18,7 +18,7 @@ var transient = []string{
 
 // repeatable reports whether a failure of the forward part may be repeated at
 // all, attempts and time permitting (S77).
-func (d *decider) repeatable(i int, m model.Miss) bool {
+func (d forward) repeatable(i int, m model.Miss) bool {
 	n := d.get(i)
 	step := d.step(n)
 	settings, err := d.settings(n)
@@ -26,7 +26,7 @@ func (d *decider) repeatable(i int, m model.Miss) bool {
 		return false
 	}
 	again := step.Do.Idempotent
-	if !again && d.clearable(n) { // what was done, or may have been, is undone first
+	if !again && d.undoing().clearable(n) { // what was done, or may have been, is undone first
 		again = true
 		if m.Kind == model.MissUnknown {
 			m.Kind = model.MissFailed
@@ -62,7 +62,7 @@ func MayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string
 // The ceiling is compared with the attempts of the present round (S64, S79).
 // late reports that only time is missing: the pause would end after complete-by, so no
 // attempt is planned.
-func (d *decider) repeat(i int) (planned, late bool) {
+func (d forward) repeat(i int) (planned, late bool) {
 	n := d.edit(i)
 	settings, err := d.settings(n)
 	if err != nil || !attemptsLeft(&n.Fwd, settings.Retry) {
@@ -94,7 +94,7 @@ func attemptsLeft(t *model.Track, r dsl.Retry) bool {
 
 // coolDown plans a new round of attempts after a long pause. A node that pauses holds no
 // slot (S41).
-func (d *decider) coolDown(i int) bool {
+func (d forward) coolDown(i int) bool {
 	n := d.edit(i)
 	settings, err := d.settings(n)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *decider) coolDown(i int) bool {
 
 // forwardBound is the earlier of the step's deadline and, before the pivot has
 // succeeded, the run's; 0 = no bound.
-func (d *decider) forwardBound(i int) model.Instant {
+func (d forward) forwardBound(i int) model.Instant {
 	n := d.get(i)
 	by := n.Fwd.Deadline
 	if n.Item {
@@ -131,7 +131,7 @@ func (d *decider) forwardBound(i int) model.Instant {
 
 // interval returns when the next attempt starts: after the backoff, or at the time that
 // the agent asked for if that is later.
-func (d *decider) interval(r dsl.Retry, n *model.Node, t *model.Track) model.Instant {
+func (d forward) interval(r dsl.Retry, n *model.Node, t *model.Track) model.Instant {
 	pause := growth(r, max(1, int(t.Attempt)))
 	if r.Jitter {
 		pause = time.Duration(float64(pause) * d.chance(n, t))
@@ -157,13 +157,13 @@ func growth(r dsl.Retry, attempts int) time.Duration {
 }
 
 // lookupPause is the pause between two lookups.
-func (d *decider) lookupPause(n *model.Node) time.Duration {
+func (d forward) lookupPause(n *model.Node) time.Duration {
 	return time.Duration(max(1, n.Fwd.Lookups+n.Und.Lookups)) * time.Second
 }
 
 // chance returns a number in [0, 1) for jitter. It depends only on run, step and attempt,
 // so that every replay gets the same number.
-func (d *decider) chance(n *model.Node, t *model.Track) float64 {
+func (d forward) chance(n *model.Node, t *model.Track) float64 {
 	h := uint64(14695981039346656037)
 	mix := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }
 	tries := t.Total

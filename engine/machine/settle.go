@@ -5,15 +5,16 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // settleRequested states what really happened where nobody knew.
-func (d *decider) settleRequested(ev SettleRequested) {
+func (d verbs) settleRequested(ev SettleRequested) {
 	all := d.pick(ev.Step, func(_ int, n *model.Node) bool { return !n.Expanded })
 	var open, settled []int
 	for _, i := range all {
 		n := d.get(i)
-		if n.Effect() == EffectMaybe && (n.Undo == model.UndoNone && n.Ended() || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed {
+		if n.Effect() == status.EffectMaybe && (n.Undo == model.UndoNone && n.Ended() || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed {
 			open = append(open, i)
 		} else if n.Correctable() {
 			settled = append(settled, i)
@@ -47,7 +48,7 @@ func (d *decider) settleRequested(ev SettleRequested) {
 // settleForward settles a step whose outcome is unknown while the run goes
 // forward. Stating that nothing was done undoes nothing by itself: where the
 // step may not be repeated the run stays parked for retry or compensate.
-func (d *decider) settleForward(i int, ev SettleRequested) {
+func (d verbs) settleForward(i int, ev SettleRequested) {
 	n := d.edit(i)
 	switch ev.As {
 	case SettleSucceeded:
@@ -61,7 +62,7 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 			return // a caught or tolerated failure stays what it is; only the effect is settled
 		}
 		d.forgive(i)
-		d.endForward(i, StepSucceeded)
+		d.forward().endForward(i, status.StepSucceeded)
 		d.goOn()
 	case SettleNotDone, SettleUndone:
 		n.Manual, n.Stated = ev.By, d.following(i)
@@ -78,11 +79,11 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 		switch {
 		case i == d.wf.Pivot && d.run.Turning:
 			d.run.Turning = false
-			d.turn(d.run.Failure)
+			d.undoing().turn(d.run.Failure)
 		case d.catchAfter(i, m):
 			d.goOn()
 		case n.Item:
-			d.aggregate(n.Of())
+			d.forward().aggregate(n.Of())
 			d.goOn()
 		}
 	default:
@@ -91,7 +92,7 @@ func (d *decider) settleForward(i int, ev SettleRequested) {
 }
 
 // following says what follows from a statement about a node's outcome.
-func (d *decider) following(i int) model.Statement {
+func (d verbs) following(i int) model.Statement {
 	if d.blocks(i) {
 		return model.StatedEnd
 	}
@@ -100,13 +101,13 @@ func (d *decider) following(i int) model.Statement {
 
 // blocks reports whether the run is parked and the node's failure is one that
 // nobody has dealt with.
-func (d *decider) blocks(i int) bool {
+func (d verbs) blocks(i int) bool {
 	n := d.get(i)
-	return d.run.Parked && n.State == StepFailed && !d.get(n.Of()).Well()
+	return d.run.Parked && n.State == status.StepFailed && !d.get(n.Of()).Well()
 }
 
 // forgive takes back the failure of an instance that turned out well.
-func (d *decider) forgive(i int) {
+func (d verbs) forgive(i int) {
 	n := d.edit(i)
 	n.Fwd.Blame(model.Miss{})
 	if !n.Item {
@@ -116,20 +117,20 @@ func (d *decider) forgive(i int) {
 	a.Bad--
 	a.Over--
 	a.Active++
-	if a.State == StepFailed && a.Bad <= d.tolerated(n.Of()) {
-		a.State, a.Fwd.Ended = StepWaiting, 0
+	if a.State == status.StepFailed && a.Bad <= d.forward().tolerated(n.Of()) {
+		a.State, a.Fwd.Ended = status.StepWaiting, 0
 		a.Fwd.Blame(model.Miss{})
 	}
 }
 
 // catchAfter lets the step's catch take a failure that has become definite.
-func (d *decider) catchAfter(i int, m model.Miss) bool {
+func (d verbs) catchAfter(i int, m model.Miss) bool {
 	n := d.get(i)
 	if d.step(n).Catch == nil {
 		return false
 	}
 	d.forgive(i)
-	if d.catches(i, m) {
+	if d.forward().catches(i, m) {
 		return true
 	}
 	n = d.edit(i)
@@ -139,34 +140,34 @@ func (d *decider) catchAfter(i int, m model.Miss) bool {
 		a.Bad++
 		a.Over++
 		a.Active--
-		if a.Bad > d.tolerated(n.Of()) {
-			a.State = StepFailed
+		if a.Bad > d.forward().tolerated(n.Of()) {
+			a.State = status.StepFailed
 		}
 	}
 	return false
 }
 
 // goOn unparks the run unless a failure is left that nobody dealt with.
-func (d *decider) goOn() {
+func (d verbs) goOn() {
 	for i := range d.count() {
 		n := d.get(i)
 		if n.Item {
-			if n.State == StepFailed && d.hopeless(i) {
+			if n.State == status.StepFailed && d.forward().hopeless(i) {
 				return
 			}
 			continue
 		}
-		if n.State == StepFailed {
+		if n.State == status.StepFailed {
 			return
 		}
 	}
-	d.unpark()
+	d.ending().unpark()
 }
 
 // settleUndo settles a failed undo, or the forward outcome it failed on.
-func (d *decider) settleUndo(i int, ev SettleRequested) {
+func (d verbs) settleUndo(i int, ev SettleRequested) {
 	n := d.edit(i)
-	unknown := n.Effect() == EffectMaybe && !n.Known
+	unknown := n.Effect() == status.EffectMaybe && !n.Known
 	switch {
 	case n.Correctable() && (ev.As == SettleSucceeded || ev.As == SettleNotDone && n.UndoDoubt == 0):
 		d.correct(i, ev)
@@ -174,13 +175,13 @@ func (d *decider) settleUndo(i int, ev SettleRequested) {
 		d.reviveUndo()
 		n.Manual = ev.By
 		d.awake(i)
-		d.endUndo(i, model.UndoDone)
+		d.undoing().endUndo(i, model.UndoDone)
 	case ev.As == SettleNotDone && unknown:
 		d.reviveUndo()
 		n.Manual = ev.By
 		n.Doubt, n.Point, n.Blob = 0, 0, nil
 		d.awake(i)
-		d.endUndo(i, model.UndoNothing)
+		d.undoing().endUndo(i, model.UndoNothing)
 	case ev.As == SettleNotDone && n.UndoDoubt > 0:
 		d.reviveUndo()
 		n.Manual, n.Stated = ev.By, model.StatedNothing // what is said of the undo relies on what was said of the step
@@ -207,7 +208,7 @@ func (d *decider) settleUndo(i int, ev SettleRequested) {
 // refuses the verb if it is of no use: if it does not fit the action's schema, or
 // if the step's undo cannot be evaluated with it. After the verb is accepted such
 // an undo would fail, and the output could not be corrected any more.
-func (d *decider) stated(i int, ev SettleRequested) (dsl.Value, bool) {
+func (d verbs) stated(i int, ev SettleRequested) (dsl.Value, bool) {
 	n := d.get(i)
 	out, err := d.step(n).Do.Output(ev.Output.JSON())
 	if err != nil {
@@ -233,7 +234,7 @@ func (r Refused) WantsOutput() bool {
 // undoWith tries to evaluate the input of a node's undo as if the node had this
 // output. Before the run turns back no failure is known for certain: then the
 // node's own is the most likely one.
-func (d *decider) undoWith(n *model.Node, out dsl.Value) error {
+func (d verbs) undoWith(n *model.Node, out dsl.Value) error {
 	step := d.step(n)
 	if step.Undo == nil || step.NoUndo || !step.Undo.UsesSelf || d.run.Passed || n.Of() == d.wf.Pivot {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -24,7 +25,7 @@ func (w *world) check(before *machine.State, rec machine.Record) error {
 	_, blind := rec.Event().(machine.EngineLost) // time does not pass before it
 	if st := s.Status(); !st.Final() {
 		due, isDue := s.NextDue()
-		seen := len(s.OpenAttempts(w.wf)) > 0 || isDue || len(s.Held()) > 0 || st == machine.RunPaused || st.NeedsHuman()
+		seen := len(s.OpenAttempts(w.wf)) > 0 || isDue || len(s.Held()) > 0 || st == status.RunPaused || st.NeedsHuman()
 		if !seen {
 			return fmt.Errorf("promise 4: a %s run is stuck unseen", st)
 		}
@@ -48,7 +49,7 @@ func (w *world) check(before *machine.State, rec machine.Record) error {
 	if before.Run().Passed && r.Phase == model.PhaseUndo && !r.NoUndo {
 		return errors.New("pivot: the run turned after its point of no return")
 	}
-	if v := w.wf.Pivot; v >= 0 && r.Phase == model.PhaseUndo && before.Run().Phase == model.PhaseForward && s.Nodes()[v].Effect() == machine.EffectMaybe {
+	if v := w.wf.Pivot; v >= 0 && r.Phase == model.PhaseUndo && before.Run().Phase == model.PhaseForward && s.Nodes()[v].Effect() == status.EffectMaybe {
 		return errors.New("pivot: the run turned while nobody knows whether the pivot took effect")
 	}
 	for i, n := range s.Nodes() {
@@ -185,7 +186,7 @@ func (w *world) checkNode(i int, n *model.Node) error {
 	if got := int(n.Fwd.Failures + n.Und.Failures); got != missed {
 		return fmt.Errorf("I9: failure count %d, but %d attempts ended without result", got, missed)
 	}
-	if row := machine.StepRowOf(i, n); row.State == machine.StepRunning && row.CompleteBy.IsZero() {
+	if row := machine.StepRowOf(i, n); row.State == status.StepRunning && row.CompleteBy.IsZero() {
 		return errors.New("S10: a running row without complete-by")
 	}
 	if n.Undo == model.UndoNone && !n.Ended() && !w.s.Run().Parked && !w.s.Run().Turning && n.Fwd.Ready != 0 && n.Fwd.Deadline != 0 && n.Fwd.Deadline <= model.ToInstant(w.now) {
@@ -211,7 +212,7 @@ func (w *world) checkInstances() error {
 			switch {
 			case n.Ended():
 				over++
-				if n.State == machine.StepFailed {
+				if n.State == status.StepFailed {
 					bad++
 				}
 			case n.Fwd.Ready != 0:
@@ -232,7 +233,7 @@ func (w *world) checkInstances() error {
 			return fmt.Errorf("%s: counters %d/%d/%d, instances %d/%d/%d", name, a.Bad, a.Over, a.Active, bad, over, active)
 		case set.MaxParallel > 0 && flying > set.MaxParallel:
 			return fmt.Errorf("%s: %d instances in flight, max_parallel is %d", name, flying, set.MaxParallel)
-		case a.State == machine.StepSucceeded && (bad > allowed || over != a.Count):
+		case a.State == status.StepSucceeded && (bad > allowed || over != a.Count):
 			return fmt.Errorf("%s: succeeded with %d failed, %d allowed, %d of %d over", name, bad, allowed, over, a.Count)
 		case bad > allowed && !a.Ended():
 			return fmt.Errorf("%s: goes on with %d failed, %d allowed", name, bad, allowed)
@@ -370,7 +371,7 @@ func (w *world) checkClearing(inv machine.Invoke, n *model.Node, fail failer, fl
 		return fail("S83: undone before another attempt though nobody said so")
 	case w.s.Run().Phase == model.PhaseUndo:
 		return fail("S83: cleared for another attempt after the turn")
-	case flying || n.Effect() == machine.EffectNone:
+	case flying || n.Effect() == status.EffectNone:
 		return fail("S83: an attempt may still take effect, or there is none")
 	case !step.Undo.Do.Idempotent && (w.undone[inv.IdempotencyKey] > 0 || undoing):
 		return fail("repeated although it may have been carried out and is not idempotent")
@@ -475,11 +476,11 @@ func (w *world) audit() error {
 		if undone > applied {
 			return fmt.Errorf("%s: undone %d times, done %d times", name, undone, applied)
 		}
-		if s.Status() == machine.RunSucceeded {
-			if undone > 0 && (step.OnRerun != dsl.RerunUndoFirst || n.State == machine.StepSucceeded) {
+		if s.Status() == status.RunSucceeded {
+			if undone > 0 && (step.OnRerun != dsl.RerunUndoFirst || n.State == status.StepSucceeded) {
 				return fmt.Errorf("I5: %s was undone in a run that succeeded", name)
 			}
-			if n.State == machine.StepSucceeded && applied != 1 && !step.Do.ReadOnly {
+			if n.State == status.StepSucceeded && applied != 1 && !step.Do.ReadOnly {
 				return fmt.Errorf("I5: %s succeeded and took effect %d times", name, applied)
 			}
 			continue
@@ -491,10 +492,10 @@ func (w *world) audit() error {
 	if left != s.LeftAsIs() {
 		return fmt.Errorf("promise 9: %d effects left by operators, counted %d", left, s.LeftAsIs())
 	}
-	if s.Status() == machine.RunFailed && s.Undone()+s.LeftAsIs() > 0 {
+	if s.Status() == status.RunFailed && s.Undone()+s.LeftAsIs() > 0 {
 		return errors.New("failed means that there was nothing to undo")
 	}
-	if s.Status() == machine.RunCancelled != s.Cancelled() {
+	if s.Status() == status.RunCancelled != s.Cancelled() {
 		return errors.New("cancelled exactly if cancel was asked")
 	}
 	if err := w.reload(); err != nil {

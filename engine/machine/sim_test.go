@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // TestPromises runs random workflows in random worlds and holds every promise
@@ -47,10 +47,10 @@ func TestPromises(t *testing.T) {
 	}
 	var next, failed atomic.Uint64
 	failed.Store(^uint64(0))
-	ends := make([]map[machine.RunState]int, runtime.GOMAXPROCS(0))
+	ends := make([]map[status.RunState]int, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
 	for k := range ends {
-		ends[k] = map[machine.RunState]int{}
+		ends[k] = map[status.RunState]int{}
 		wg.Go(func() {
 			for {
 				seed := from + next.Add(1)
@@ -72,7 +72,7 @@ func TestPromises(t *testing.T) {
 		return
 	}
 	checkShared(t)
-	total := map[machine.RunState]int{}
+	total := map[status.RunState]int{}
 	for _, m := range ends {
 		for state, n := range m {
 			total[state] += n
@@ -80,7 +80,7 @@ func TestPromises(t *testing.T) {
 	}
 	t.Logf("%d seeds: %v", seeds, total)
 	if seeds >= 1000 { // a world in which nothing interesting happens proves nothing
-		for _, state := range []machine.RunState{machine.RunSucceeded, machine.RunFailed, machine.RunCompensated, machine.RunCancelled} {
+		for _, state := range []status.RunState{status.RunSucceeded, status.RunFailed, status.RunCompensated, status.RunCancelled} {
 			if total[state] < int(seeds)/50 {
 				t.Errorf("only %d of %d runs ended %s: the simulation is void", total[state], seeds, state)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -134,7 +135,7 @@ func (w *world) turn() error {
 			w.pass(w.now.Add(time.Duration(w.c.n(5000)) * time.Millisecond)) // a Supervisor that lags
 		}
 		return w.deliver(machine.TimePassed{})
-	case w.s.Status() == machine.RunPaused:
+	case w.s.Status() == status.RunPaused:
 		return w.deliver(machine.ResumeRequested{By: "op", Extend: time.Duration(w.c.n(2)) * time.Minute})
 	case w.s.NeedsHuman():
 		if err := w.checkExplanation(); err != nil {
@@ -407,7 +408,7 @@ func (w *world) randomVerb() error {
 func (w *world) operate() error {
 	before := w.s.Records()
 	for i, n := range w.s.Nodes() {
-		doubt := n.Effect() == machine.EffectMaybe && (n.Undo == model.UndoNone && n.State == machine.StepFailed || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed && n.UndoDoubt > 0
+		doubt := n.Effect() == status.EffectMaybe && (n.Undo == model.UndoNone && n.State == status.StepFailed || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed && n.UndoDoubt > 0
 		if doubt && !w.c.chance(30) {
 			if err := w.settle(i); err != nil {
 				return err
@@ -417,7 +418,7 @@ func (w *world) operate() error {
 			}
 		}
 	}
-	if w.s.Status() == machine.RunCompensationFailed {
+	if w.s.Status() == status.RunCompensationFailed {
 		for i, n := range w.s.Nodes() {
 			if n.Undo != model.UndoFailed || n.Expanded {
 				continue
@@ -468,7 +469,7 @@ func (w *world) settle(i int) error {
 			w.pass(k.applyAt) // an operator looks when the dust has settled
 		}
 	}
-	if n.Undo == model.UndoFailed && n.UndoDoubt == 0 && n.Effect() == machine.EffectDone && n.Stated != model.StatedNothing {
+	if n.Undo == model.UndoFailed && n.UndoDoubt == 0 && n.Effect() == status.EffectDone && n.Stated != model.StatedNothing {
 		// Nothing about the undo is in doubt: "not done" would take back what was
 		// stated of the step.
 		return w.deliver(machine.CompensateRequested{By: "op", Step: story.Node(w.s, w.wf, i).Name, Retry: true})
@@ -478,7 +479,7 @@ func (w *world) settle(i int) error {
 	switch {
 	case n.Undo == model.UndoFailed && e.applied > 0 && e.undone >= e.applied:
 		ev.As = machine.SettleUndone
-	case n.Undo == model.UndoFailed && n.Effect() == machine.EffectDone:
+	case n.Undo == model.UndoFailed && n.Effect() == status.EffectDone:
 		ev.As = machine.SettleNotDone
 	case n.Undo != model.UndoFailed && e.applied > 0 && e.undone >= e.applied: // before another attempt, whether or not the run knows yet that this has ended
 		ev.As = machine.SettleUndone
@@ -646,7 +647,7 @@ func (w *world) noteWish(before *machine.State, ev machine.Event, rec machine.Re
 // that nothing was done.
 func (w *world) forgetParts(before *machine.State) {
 	for i, n := range w.s.Nodes() {
-		if n.Effect() == machine.EffectNone && i < len(before.Nodes()) && before.Nodes()[i].Effect() != machine.EffectNone {
+		if n.Effect() == status.EffectNone && i < len(before.Nodes()) && before.Nodes()[i].Effect() != status.EffectNone {
 			w.entry(w.forwardKey(i), i).parts = 0
 		}
 	}

@@ -8,20 +8,21 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
 // S9: every state has a name of its own that reads back.
 func TestStatesHaveNames(t *testing.T) {
-	for s := machine.RunState(0); s < 20; s++ {
-		if back, ok := machine.ParseRunState(s.String()); ok && back != s {
+	for s := status.RunState(0); s < 20; s++ {
+		if back, ok := status.ParseRunState(s.String()); ok && back != s {
 			t.Errorf("%d reads back as %d", s, back)
 		}
 	}
-	if machine.RunInvalid.String() != "RunState(0)" || machine.StepInvalid.String() != "StepState(0)" || machine.Effect(9).String() != "Effect(9)" {
+	if status.RunInvalid.String() != "RunState(0)" || status.StepInvalid.String() != "StepState(0)" || status.Effect(9).String() != "Effect(9)" {
 		t.Error("invalid values must show as such")
 	}
-	if _, ok := machine.ParseRunState("RunState(0)"); ok {
+	if _, ok := status.ParseRunState("RunState(0)"); ok {
 		t.Error("an invalid name must not parse")
 	}
 }
@@ -194,10 +195,10 @@ func TestRecordRows(t *testing.T) {
 		t.Errorf("got %+v", names)
 	}
 	rows := rec.Steps(s)
-	if len(rows) != 3 || rows[0].State != machine.StepWaiting || rows[1] != (machine.StepRow{Node: 1, State: machine.StepRunning, Attempt: 1, CompleteBy: noon.Add(second(30))}) {
+	if len(rows) != 3 || rows[0].State != status.StepWaiting || rows[1] != (machine.StepRow{Node: 1, State: status.StepRunning, Attempt: 1, CompleteBy: noon.Add(second(30))}) {
 		t.Errorf("got %+v", rows) // S10: what runs has a complete-by
 	}
-	if st, changed := rec.RunState(); !changed || st != machine.RunRunning {
+	if st, changed := rec.RunState(); !changed || st != status.RunRunning {
 		t.Errorf("got %v %v", st, changed)
 	}
 }

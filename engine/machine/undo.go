@@ -5,11 +5,12 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // considerUndo starts the undo of a node if everything that depended on the node is
 // undone and no attempt of the node can be at work any more.
-func (d *decider) considerUndo(i int) {
+func (d undoing) considerUndo(i int) {
 	n := d.get(i)
 	if n.Clearing {
 		d.reconsider(i)
@@ -33,7 +34,7 @@ func (d *decider) considerUndo(i int) {
 	}
 	step := d.step(n)
 	switch {
-	case n.Effect() == EffectNone:
+	case n.Effect() == status.EffectNone:
 		d.endUndo(i, model.UndoNothing)
 	case step.Undo == nil || step.NoUndo:
 		d.endUndo(i, model.UndoDeclared)
@@ -43,7 +44,7 @@ func (d *decider) considerUndo(i int) {
 		d.undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the compensation's deadline has passed"})
 	case n.Quiet > d.at:
 		d.edit(i).Und.Kind = model.CallUndo
-		d.pause(i, n.Quiet)
+		d.forward().pause(i, n.Quiet)
 	default:
 		d.climb(i)
 	}
@@ -51,7 +52,7 @@ func (d *decider) considerUndo(i int) {
 
 // orderAllows reports whether the undo of everything that depended on the step
 // has finished. Instances follow their step.
-func (d *decider) orderAllows(n *model.Node) bool {
+func (d undoing) orderAllows(n *model.Node) bool {
 	if a := d.get(n.Of()); a.Expanded && !n.Expanded && a.Undo == model.UndoPending {
 		return false
 	}
@@ -60,7 +61,7 @@ func (d *decider) orderAllows(n *model.Node) bool {
 
 // climb chooses the next way to undo the effect of a node, in this order: look the
 // outcome up, undo by key, learn the output and undo with it, or leave it to a person.
-func (d *decider) climb(i int) {
+func (d undoing) climb(i int) {
 	n := d.edit(i)
 	step := d.step(n)
 	n.Und.Act = model.Idle
@@ -79,7 +80,7 @@ func (d *decider) climb(i int) {
 		}
 	}
 	n.Undo = model.UndoActive
-	maybe := n.Effect() == EffectMaybe
+	maybe := n.Effect() == status.EffectMaybe
 	undo := step.Undo.Do
 	twice := n.UndoDoubt > 0 && !undo.Idempotent // an undo before another attempt was cut short
 	switch {
@@ -102,7 +103,7 @@ func (d *decider) climb(i int) {
 }
 
 // resumeUndo continues an undo once its obstacle has been removed.
-func (d *decider) resumeUndo(i int) {
+func (d undoing) resumeUndo(i int) {
 	n := d.edit(i)
 	n.Undo = model.UndoPending
 	n.Und.Act = model.Idle
@@ -112,7 +113,7 @@ func (d *decider) resumeUndo(i int) {
 
 // prepareUndo evaluates compensate.input. If that is impossible the undo has
 // failed.
-func (d *decider) prepareUndo(i int) bool {
+func (d undoing) prepareUndo(i int) bool {
 	n := d.get(i)
 	if n.UndoReady {
 		return true
@@ -128,7 +129,7 @@ func (d *decider) prepareUndo(i int) bool {
 }
 
 // undoMissed handles an attempt of an undo that failed or whose outcome is unknown.
-func (d *decider) undoMissed(i int, kind model.CallKind, m model.Miss) {
+func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
 	if n.Undo == model.UndoPending && !n.Open() { // the run turned while it was called before another attempt
 		d.undo.push(i)
@@ -146,7 +147,7 @@ func (d *decider) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	switch kind {
 	case model.CallUndoLookup:
 		if n.Und.Lookups++; n.Und.Lookups < maxLookups {
-			d.pauseUndo(i, d.lookupPause(n))
+			d.pauseUndo(i, d.forward().lookupPause(n))
 			return
 		}
 		d.undoFails(i, n.Und.Blamed())
@@ -160,7 +161,7 @@ func (d *decider) undoMissed(i int, kind model.CallKind, m model.Miss) {
 			n.Und.Kind = model.CallUndoLookup
 			n.Und.Act = model.Idle
 			if n.Quiet > d.at {
-				d.pause(i, n.Quiet)
+				d.forward().pause(i, n.Quiet)
 			} else {
 				d.launch.push(i)
 			}
@@ -172,10 +173,10 @@ func (d *decider) undoMissed(i int, kind model.CallKind, m model.Miss) {
 
 // undoLookupMissed handles a lookup of the forward key that did not find out the
 // outcome. The lookup is repeated up to maxLookups times. Then climb chooses the next way.
-func (d *decider) undoLookupMissed(i int) {
+func (d undoing) undoLookupMissed(i int) {
 	n := d.edit(i)
 	if n.Undo == model.UndoActive && n.Fwd.Lookups < maxLookups {
-		d.pauseUndo(i, d.lookupPause(n))
+		d.pauseUndo(i, d.forward().lookupPause(n))
 		return
 	}
 	d.resumeUndo(i)
@@ -183,18 +184,18 @@ func (d *decider) undoLookupMissed(i int) {
 
 // pauseUndo waits before the planned call of the undo track, at least until no
 // earlier attempt can be at work.
-func (d *decider) pauseUndo(i int, wait time.Duration) {
+func (d undoing) pauseUndo(i int, wait time.Duration) {
 	n := d.get(i)
-	d.pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
+	d.forward().pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
 }
 
 // repeatUndo plans the next attempt of an undo, or ends it.
-func (d *decider) repeatUndo(i int, m model.Miss, again bool) {
+func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry
-	until := d.interval(r, n, &n.Und)
+	until := d.forward().interval(r, n, &n.Und)
 	bound := model.Earliest(n.Und.Deadline, d.run.UndoDeadline)
-	if by := d.forwardBound(i); n.Clearing && again && by != 0 && until >= by {
+	if by := d.forward().forwardBound(i); n.Clearing && again && by != 0 && until >= by {
 		d.outOfTime(i)
 		return
 	}
@@ -202,12 +203,12 @@ func (d *decider) repeatUndo(i int, m model.Miss, again bool) {
 		d.undoFails(i, m)
 		return
 	}
-	d.pause(i, until)
+	d.forward().pause(i, until)
 }
 
 // undoFails ends an undo without success. It blocks the undo of its own
 // ancestors only.
-func (d *decider) undoFails(i int, m model.Miss) {
+func (d undoing) undoFails(i int, m model.Miss) {
 	n := d.edit(i)
 	if n.Clearing {
 		d.clearingFails(i, m)
@@ -223,7 +224,7 @@ func (d *decider) undoFails(i int, m model.Miss) {
 }
 
 // endUndo ends the undo of a node so that its ancestors may be undone.
-func (d *decider) endUndo(i int, how model.UndoState) {
+func (d undoing) endUndo(i int, how model.UndoState) {
 	n := d.edit(i)
 	if n.Clearing {
 		d.cleared(i)
@@ -252,7 +253,7 @@ func (d *decider) endUndo(i int, how model.UndoState) {
 }
 
 // strongest returns one undo state for all instances of a for_each step.
-func (d *decider) strongest(a *model.Node) model.UndoState {
+func (d undoing) strongest(a *model.Node) model.UndoState {
 	sum := model.UndoNothing
 	for k := a.First; k < a.First+a.Count; k++ {
 		sum = min(sum, d.get(k).Undo)
@@ -262,7 +263,7 @@ func (d *decider) strongest(a *model.Node) model.UndoState {
 
 // passOn tells the ancestors of a step that its undo has finished or was not
 // needed.
-func (d *decider) passOn(i int) {
+func (d undoing) passOn(i int) {
 	d.run.UndonePast++
 	for _, j := range d.wf.Steps[i].After {
 		b := d.edit(j)
@@ -270,24 +271,6 @@ func (d *decider) passOn(i int) {
 			d.undo.push(j)
 		}
 	}
-}
-
-// undoSettings are the limits of a step's undo, with defaults where none are
-// given: transient failures are repeated, 1s to 5m apart, until the deadline.
-func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
-	undo := d.step(n).Undo
-	if undo == nil || undo.Settings == nil {
-		return &undoDefaults
-	}
-	told := undoTold{n: n, output: n.Output, known: n.Known, timedOut: n.TimedOut, said: n.Fwd.Said, failure: d.run.Failure}
-	if d.seen.undoSettings == nil || d.seen.undo != told {
-		s, err := undo.Settings(d.undoScope(n))
-		if err != nil {
-			return &undoDefaults
-		}
-		d.seen.undo, d.seen.undoSettings = told, s
-	}
-	return d.seen.undoSettings
 }
 
 // undoDefaults are the limits of an undo for which none are stated. Nobody

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // Every usual change is one that runs make, to the letter and with a difference,
@@ -36,7 +37,7 @@ func TestUsualChangesAreUsual(t *testing.T) {
 					count("run", run.Template, run.Exact)
 				}
 				for i, p := range r.Delta().Nodes {
-					if ok, is := r.Event().(machine.AttemptOK); is && ok.Attempt.Node == p.Node && len(p.Attempts) == 1 && nodes[i].Template == 0 && p.Mask&model.NodeStateBit != 0 && p.To.State == machine.StepSucceeded {
+					if ok, is := r.Event().(machine.AttemptOK); is && ok.Attempt.Node == p.Node && len(p.Attempts) == 1 && nodes[i].Template == 0 && p.Mask&model.NodeStateBit != 0 && p.To.State == status.StepSucceeded {
 						t.Errorf("seed %d: a step ends and it is not usual: fields %b", seed, p.Mask)
 					}
 					count("node", nodes[i].Template, nodes[i].Exact)
@@ -153,7 +154,7 @@ func disturb(rng *rand.Rand, r *machine.Record) machine.Record {
 		}
 	case what == 2:
 		if ev, ok := event.(machine.Started); ok {
-			ev.RunID += machine.RunID(rng.IntN(2))
+			ev.RunID += status.RunID(rng.IntN(2))
 			ev.Key = []string{"", "other"}[rng.IntN(2)]
 			ev.Trigger, ev.StartedBy = ev.StartedBy, ev.Trigger
 			ev.Vars = []dsl.Value{{}, js(`{"other":1}`), ev.Vars}[rng.IntN(3)]
@@ -278,7 +279,7 @@ func TestCodecSizeOfSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := sameFold(s, fold); err != nil || s.Status() != machine.RunSucceeded {
+	if err := sameFold(s, fold); err != nil || s.Status() != status.RunSucceeded {
 		t.Errorf("%s: %v", s.Status(), err)
 	}
 }

@@ -7,17 +7,21 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
+
+// verbs handles what people ask of a run.
+type verbs struct{ *decider }
 
 // refuse answers a verb that does not apply; the record says so and changes
 // nothing else.
-func (d *decider) refuse(verb, by, format string, args ...any) {
+func (d verbs) refuse(verb, by, format string, args ...any) {
 	d.event = d.refusal(verb, fmt.Sprintf(format, args...), by)
 }
 
 // refusal keeps the number of the message that asked, so that the asker finds
 // the answer.
-func (d *decider) refusal(verb, reason, by string) Refused {
+func (d verbs) refusal(verb, reason, by string) Refused {
 	ask, _, _ := Asked(d.in.Event)
 	return Refused{Verb: verb, Reason: reason, By: by, Ask: ask}
 }
@@ -36,7 +40,7 @@ func noneFailed(of, step string) string {
 // takenOver notes the new owner. Attempts of the former owner stay open: what
 // is idempotent is called again at once with the same key, everything else
 // waits until nobody can be at work any more.
-func (d *decider) takenOver(ev TakenOver) {
+func (d verbs) takenOver(ev TakenOver) {
 	d.run.Owner = ev.By
 	if len(d.run.Holds) > 0 { // another engine, other circuits and slots
 		d.run.Holds = slices.Clone(d.run.Holds)
@@ -55,7 +59,7 @@ func (d *decider) takenOver(ev TakenOver) {
 
 // supersede plans another attempt beside one that the former owner started, if
 // the action bears it and the round has attempts left.
-func (d *decider) supersede(i int) {
+func (d verbs) supersede(i int) {
 	n := d.get(i)
 	t := n.Track()
 	if t.Act != model.Running {
@@ -65,12 +69,12 @@ func (d *decider) supersede(i int) {
 	switch t.Kind {
 	case model.CallDo:
 		settings, err := d.settings(n)
-		if n.Undo != model.UndoNone || d.run.Turning || d.halted() || err != nil || t.Rest > d.at ||
+		if n.Undo != model.UndoNone || d.run.Turning || d.slots().halted() || err != nil || t.Rest > d.at ||
 			!step.Do.Idempotent && !step.Do.ReadOnly || !attemptsLeft(t, settings.Retry) {
 			return
 		}
 	case model.CallLookup, model.CallUndoLookup: // asking twice harms nobody
-		d.needless(i, t.Kind)
+		d.caller().needless(i, t.Kind)
 	case model.CallLearn:
 		if !attemptsLeft(t, d.undoSettings(n).Retry) {
 			return
@@ -86,7 +90,7 @@ func (d *decider) supersede(i int) {
 }
 
 // cancelRequested asks the run to turn back, or to stop dead.
-func (d *decider) cancelRequested(ev CancelRequested) {
+func (d verbs) cancelRequested(ev CancelRequested) {
 	r := &d.run
 	switch {
 	case r.Phase == model.PhaseUndo && ev.NoCompensate:
@@ -105,11 +109,11 @@ func (d *decider) cancelRequested(ev CancelRequested) {
 	d.found()
 	r.Cancel, r.NoUndo = true, ev.NoCompensate
 	r.Failure = dsl.Failure{Code: CodeCancelled, Message: ev.Reason}
-	d.turn(r.Failure)
+	d.undoing().turn(r.Failure)
 }
 
 // turned says why a run has turned back already.
-func (d *decider) turned() string {
+func (d verbs) turned() string {
 	switch {
 	case d.run.Cancel:
 		return "the run is already being cancelled"
@@ -120,7 +124,7 @@ func (d *decider) turned() string {
 }
 
 // pauseRequested holds all dispatch; clocks go on.
-func (d *decider) pauseRequested(ev PauseRequested) {
+func (d verbs) pauseRequested(ev PauseRequested) {
 	switch {
 	case d.run.Parked || d.run.Stuck || d.run.Lost():
 		d.refuse("pause", ev.By, "the run is %s: nothing starts anyway", d.runState())
@@ -133,7 +137,7 @@ func (d *decider) pauseRequested(ev PauseRequested) {
 }
 
 // resumeRequested ends a pause, or gives a parked run a new deadline.
-func (d *decider) resumeRequested(ev ResumeRequested) {
+func (d verbs) resumeRequested(ev ResumeRequested) {
 	r := &d.run
 	switch {
 	case r.Paused:
@@ -143,7 +147,7 @@ func (d *decider) resumeRequested(ev ResumeRequested) {
 		d.extend(ev.Extend)
 		for i := range d.count() {
 			if !d.get(i).Ended() {
-				d.reopen(i)
+				d.ending().reopen(i)
 			}
 		}
 	case r.Parked && ev.Extend > 0 && r.Deadline == 0:
@@ -158,7 +162,7 @@ func (d *decider) resumeRequested(ev ResumeRequested) {
 }
 
 // extend gives the forward part a new deadline, if it has one; never an earlier.
-func (d *decider) extend(by time.Duration) {
+func (d verbs) extend(by time.Duration) {
 	if r := &d.run; by > 0 && r.Phase == model.PhaseForward && r.Deadline != 0 {
 		r.Deadline = max(r.Deadline, d.at.Add(by))
 		r.Overdue = r.Overdue && r.Deadline <= d.at
@@ -166,7 +170,7 @@ func (d *decider) extend(by time.Duration) {
 }
 
 // retryRequested gives failed steps of a parked run a fresh round (S60).
-func (d *decider) retryRequested(ev RetryRequested) {
+func (d verbs) retryRequested(ev RetryRequested) {
 	r := &d.run
 	if r.Lost() { // if it was parked for something else too, a second retry is about that
 		d.found()
@@ -183,8 +187,8 @@ func (d *decider) retryRequested(ev RetryRequested) {
 		return
 	}
 	failed := d.pick(ev.Step, func(i int, n *model.Node) bool {
-		tolerated := d.get(n.Of()).State != StepFailed && !d.hopeless(i) // by max_failures
-		return n.State == StepFailed && !n.Expanded && !tolerated
+		tolerated := d.get(n.Of()).State != status.StepFailed && !d.forward().hopeless(i) // by max_failures
+		return n.State == status.StepFailed && !n.Expanded && !tolerated
 	})
 	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {
 		d.refuse("retry", ev.By, "%s", noneFailed("step", ev.Step))
@@ -199,11 +203,11 @@ func (d *decider) retryRequested(ev RetryRequested) {
 	for _, i := range failed {
 		d.freshRound(i, ev.NewKey)
 	}
-	d.unpark()
+	d.ending().unpark()
 }
 
 // mayRetry refuses the verb where another attempt of a node could do harm.
-func (d *decider) mayRetry(i int, ev RetryRequested) bool {
+func (d verbs) mayRetry(i int, ev RetryRequested) bool {
 	n := d.get(i)
 	effect, do := n.Effect(), d.step(n).Do
 	switch {
@@ -211,11 +215,11 @@ func (d *decider) mayRetry(i int, ev RetryRequested) bool {
 		d.refuse("retry", ev.By, "the key of %s is set by idempotency_key: it cannot have a new one", d.name(i))
 	case n.UndoDoubt > 0 && !d.step(n).Undo.Do.Idempotent && !d.step(n).Undo.Do.Lookup:
 		d.refuse("retry", ev.By, "nobody knows whether the undo of %s took effect, and it is not idempotent: settle that first", d.name(i))
-	case ev.NewKey && effect != EffectNone:
+	case ev.NewKey && effect != status.EffectNone:
 		d.refuse("retry", ev.By, "%s may have taken effect under its present key: settle that first", d.name(i))
-	case effect == EffectMaybe && !do.Idempotent && !d.clearable(n):
+	case effect == status.EffectMaybe && !do.Idempotent && !d.undoing().clearable(n):
 		d.refuse("retry", ev.By, "nobody knows whether %s took effect, and its action is not idempotent: settle that first", d.name(i))
-	case effect == EffectDone && !do.Idempotent && !d.clearable(n):
+	case effect == status.EffectDone && !do.Idempotent && !d.undoing().clearable(n):
 		d.refuse("retry", ev.By, "%s has taken effect, and its action is not idempotent", d.name(i))
 	default:
 		return true
@@ -225,7 +229,7 @@ func (d *decider) mayRetry(i int, ev RetryRequested) bool {
 
 // freshRound makes a failed node start over, with all its attempts and a new
 // step deadline.
-func (d *decider) freshRound(i int, newKey bool) {
+func (d verbs) freshRound(i int, newKey bool) {
 	n := d.edit(i)
 	n.Stated = model.StatedNothing
 	n.Fwd.Attempt, n.Fwd.Rounds, n.Fwd.Lookups = 0, 0, 0
@@ -242,14 +246,14 @@ func (d *decider) freshRound(i int, newKey bool) {
 		a.Over--
 		a.Next = min(a.Next, i-a.First) // it takes its turn again
 		if a.Ended() {
-			a.State, a.Fwd.Ended = StepWaiting, 0
+			a.State, a.Fwd.Ended = status.StepWaiting, 0
 		}
 		a.Fwd.Blame(model.Miss{})
 		d.newDeadline(n.Of())
-		n.State, n.Fwd.Ready = StepPending, 0
+		n.State, n.Fwd.Ready = status.StepPending, 0
 		return
 	}
-	n.State = StepPending
+	n.State = status.StepPending
 	n.Fwd.Ready, n.Fwd.Deadline = 0, 0
 	if n.Prepared { // the input is stored; only the clock starts anew
 		n.Fwd.Ready = d.at
@@ -262,7 +266,7 @@ func (d *decider) freshRound(i int, newKey bool) {
 }
 
 // newDeadline starts a step's deadline anew.
-func (d *decider) newDeadline(i int) {
+func (d verbs) newDeadline(i int) {
 	n := d.edit(i)
 	n.Fwd.Ready, n.Fwd.Deadline = d.at, 0
 	if settings, err := d.settings(n); err == nil {
@@ -275,7 +279,7 @@ func (d *decider) newDeadline(i int) {
 // pick returns the nodes that a verb means: one step or instance by name,
 // all instances of a for_each step, or with "" every node, as far as they
 // qualify.
-func (d *decider) pick(name string, qualifies func(int, *model.Node) bool) []int {
+func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 	var found []int
 	for i := range d.count() {
 		n := d.get(i)
@@ -291,7 +295,7 @@ func (d *decider) pick(name string, qualifies func(int, *model.Node) bool) []int
 
 // compensateRequested starts the undo of a parked run; with a step it repeats
 // or skips a failed undo.
-func (d *decider) compensateRequested(ev CompensateRequested) {
+func (d verbs) compensateRequested(ev CompensateRequested) {
 	r := &d.run
 	if ev.Step == "" && !ev.Retry && !ev.Skip {
 		switch {
@@ -309,7 +313,7 @@ func (d *decider) compensateRequested(ev CompensateRequested) {
 				why = LostFailure(r)
 			}
 			d.found()
-			d.turn(why)
+			d.undoing().turn(why)
 		}
 		return
 	}
@@ -340,18 +344,18 @@ func (d *decider) compensateRequested(ev CompensateRequested) {
 			continue
 		}
 		d.awake(i)
-		d.endUndo(i, model.UndoLeft)
+		d.undoing().endUndo(i, model.UndoLeft)
 	}
 }
 
 // reviveUndo gives a run whose compensation had failed a new clock.
-func (d *decider) reviveUndo() {
+func (d verbs) reviveUndo() {
 	d.run.Stuck = false
-	d.newUndoDeadline()
+	d.undoing().newUndoDeadline()
 }
 
 // freshUndo makes a failed undo start over.
-func (d *decider) freshUndo(i int) {
+func (d verbs) freshUndo(i int) {
 	d.awake(i)
 	n := d.edit(i)
 	n.Undo = model.UndoPending
@@ -362,7 +366,7 @@ func (d *decider) freshUndo(i int) {
 }
 
 // awake takes the mark of a failed instance off its for_each step.
-func (d *decider) awake(i int) {
+func (d verbs) awake(i int) {
 	n := d.get(i)
 	if !n.Item {
 		return
@@ -373,4 +377,27 @@ func (d *decider) awake(i int) {
 		}
 	}
 	d.edit(n.Of()).Undo = model.UndoActive
+}
+
+// engineLost parks the run, once.
+func (d verbs) engineLost(ev EngineLost) Record {
+	if d.run.Lost() {
+		return d.nothing()
+	}
+	return Lost(d.at.Time(), ev, d.run.State)
+}
+
+// found lets a run go on with which engines died.
+func (d verbs) found() {
+	r := &d.run
+	if !r.Lost() {
+		return
+	}
+	r.LostAt, r.LostWhy = 0, ""
+	r.Begun = true // no run returns to the queue (S53)
+	for i := range d.count() {
+		if !d.get(i).Ended() {
+			d.ending().reopen(i)
+		}
+	}
 }

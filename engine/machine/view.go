@@ -6,11 +6,12 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
 // RunID returns the internal id; 0 before the first record.
-func (s *State) RunID() RunID { return s.run.ID }
+func (s *State) RunID() status.RunID { return s.run.ID }
 
 // Name returns the public id.
 func (s *State) Name() string { return s.run.Name }
@@ -32,7 +33,7 @@ func (s *State) StartedBy() string { return s.run.StartedBy }
 func (s *State) Owner() int32 { return s.run.Owner }
 
 // Status returns the run's state; RunInvalid before the first record.
-func (s *State) Status() RunState { return s.run.State }
+func (s *State) Status() status.RunState { return s.run.State }
 
 // StartedAt returns when the run was accepted.
 func (s *State) StartedAt() time.Time { return s.run.Started.Time() }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -33,7 +34,7 @@ func TestViewOfARun(t *testing.T) {
 	}
 	p.now = p.now.Add(second(3))
 	p.ok("b").is("succeeded")
-	if s.Status() != machine.RunSucceeded || !s.FinishedAt().Equal(noon.Add(second(3))) {
+	if s.Status() != status.RunSucceeded || !s.FinishedAt().Equal(noon.Add(second(3))) {
 		t.Errorf("got %s at %v", s.Status(), s.FinishedAt())
 	}
 }
@@ -41,7 +42,7 @@ func TestViewOfARun(t *testing.T) {
 func TestViewOfANode(t *testing.T) {
 	p := start(t, flow(do("a", each("k", "l")), do("b", after("a"))), "do a[k]", "do a[l]")
 	a := p.view("a")
-	if !a.Each || a.Count != 2 || a.Action != "shop.a" || a.UndoAction != "shop.una" || a.State != machine.StepWaiting {
+	if !a.Each || a.Count != 2 || a.Action != "shop.a" || a.UndoAction != "shop.una" || a.State != status.StepWaiting {
 		t.Errorf("got %+v", a)
 	}
 	k := p.view("a[k]")

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/pointed"
@@ -42,7 +43,7 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.V
 // owner, now or when there is one. A verb that does not apply to the run as it
 // is now is refused at once, with a *RefusedError, and nothing is said. Returns
 // ErrNotFound, a *KeyError, a *RunError.
-func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Event, by string) (store.MessageID, error) {
+func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event, by string) (store.MessageID, error) {
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
 	}
@@ -67,7 +68,7 @@ func (o *Operator) Ask(ctx context.Context, run machine.RunID, verb machine.Even
 
 // Try tells whether a verb would be accepted as the run stands now. Returns a
 // *RefusedError if it would not. Decide is pure, so nothing comes of it.
-func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Event) error {
+func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event) error {
 	story, err := journal.Load(ctx, o.Store, o.Sealer, o.Defs, run)
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func (o *Operator) Try(ctx context.Context, run machine.RunID, verb machine.Even
 // that it was accepted. A store that does not answer is asked again, as by
 // Follow. Returns a *RefusedError if it was refused in the end, as a verb is that
 // lost a race.
-func (o *Operator) Answer(ctx context.Context, run machine.RunID, id store.MessageID) error {
+func (o *Operator) Answer(ctx context.Context, run status.RunID, id store.MessageID) error {
 	ask := wait.Retry{Lasting: journal.Lasting}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		waiting := false

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // defaultRunLimit is how many runs Runs returns if its filter does not say.
@@ -33,17 +33,17 @@ type RunFilter struct {
 	Name string
 
 	// What people ask for.
-	States   []machine.RunState
+	States   []status.RunState
 	Workflow string
 	Key      string
 	Digest   string
-	Since    time.Time     // created at or after
-	Before   machine.RunID // with a smaller id, so that a list is read page by page; 0 = any
+	Since    time.Time    // created at or after
+	Before   status.RunID // with a smaller id, so that a list is read page by page; 0 = any
 
 	// What an engine asks for, to take runs over. Owners selects open runs by their
 	// owner.
 	Owners  Owners
-	After   machine.RunID // OwnerDead, OwnerNone: with a greater id, to read page by page
+	After   status.RunID  // OwnerDead, OwnerNone: with a greater id, to read page by page
 	Waiting bool          // OwnerDead: messages wait for the run
 	Asking  EngineID      // OwnerOther: the engine that asks, whose own runs are left out
 	Overdue time.Duration // OwnerOther: the next check passed more than this ago
@@ -71,7 +71,7 @@ func (f RunFilter) Max() int {
 }
 
 // LoadRun returns the head and all rows of one run. Returns ErrNotFound.
-func LoadRun(ctx context.Context, j Journal, run machine.RunID) (Head, []Row, error) {
+func LoadRun(ctx context.Context, j Journal, run status.RunID) (Head, []Row, error) {
 	loaded, err := j.Load(ctx, run)
 	switch {
 	case err != nil:
@@ -99,7 +99,7 @@ func (s Full) Find(ctx context.Context, name string) (RunRow, error) {
 }
 
 // Run returns the run with an internal id. Returns ErrNotFound.
-func (s Full) Run(ctx context.Context, run machine.RunID) (RunRow, error) {
+func (s Full) Run(ctx context.Context, run status.RunID) (RunRow, error) {
 	return s.Find(ctx, strconv.FormatInt(int64(run), 10))
 }
 
@@ -125,7 +125,7 @@ func (s Full) Member(ctx context.Context, engine EngineID) (Member, error) {
 }
 
 // Waits reports whether a message of a run is still in its inbox.
-func (s Full) Waits(ctx context.Context, run machine.RunID, id MessageID) (bool, error) {
+func (s Full) Waits(ctx context.Context, run status.RunID, id MessageID) (bool, error) {
 	m, err := s.Messages(ctx, run, id-1, 1)
 	return len(m) > 0 && m[0].ID == id, err
 }

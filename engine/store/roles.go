@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A Full store has all methods that engines and commands use: those of a Store, those of
@@ -61,13 +61,13 @@ type Passes interface {
 type Hands interface {
 	// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced
 	// if the engine was declared dead.
-	Hold(ctx context.Context, engine EngineID, runs []machine.RunID) error
+	Hold(ctx context.Context, engine EngineID, runs []status.RunID) error
 	// Suspects returns what is known against the given runs. Runs against which
 	// nothing is known, and that no other engine than self has in hand, are missing.
-	Suspects(ctx context.Context, self EngineID, runs []machine.RunID) (map[machine.RunID]Suspicion, error)
+	Suspects(ctx context.Context, self EngineID, runs []status.RunID) (map[status.RunID]Suspicion, error)
 	// Absolve forgets what is known against runs: they got on, or a person has said
 	// how they go on. It is harmless for any run.
-	Absolve(ctx context.Context, runs ...machine.RunID) error
+	Absolve(ctx context.Context, runs ...status.RunID) error
 }
 
 // MaxDeaths is how many engines may end with a run in hand. Then no engine touches
@@ -91,13 +91,13 @@ type Evidence interface {
 	// outcome) again is harmless.
 	KeepLate(ctx context.Context, l LateReply) error
 	// LateReplies returns the late answers of a run, oldest first.
-	LateReplies(ctx context.Context, run machine.RunID) ([]LateReply, error)
+	LateReplies(ctx context.Context, run status.RunID) ([]LateReply, error)
 	// KeepLogs keeps lines that agents logged. It keeps the last MaxLogLines of
 	// each run and removes older ones. Lines of runs that do not exist are ignored.
 	KeepLogs(ctx context.Context, lines []LogLine) error
 	// Logs returns up to limit lines of a run with an id greater than after, in
 	// order.
-	Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]LogLine, error)
+	Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]LogLine, error)
 	// Undelivered returns up to limit alerts that were not pushed yet to where people
 	// look, oldest first.
 	Undelivered(ctx context.Context, limit int) ([]AlertRow, error)
@@ -107,7 +107,7 @@ type Evidence interface {
 
 // A LateReply is an answer that came too late to count.
 type LateReply struct {
-	Run     machine.RunID
+	Run     status.RunID
 	Node    int32
 	Call    int32
 	Step    string // step name as people see it
@@ -121,7 +121,7 @@ type LateReply struct {
 // Step is empty for a printed line that may be about several calls of the run.
 type LogLine struct {
 	ID      int64 // set by the store, rising
-	Run     machine.RunID
+	Run     status.RunID
 	At      time.Time
 	Step    string
 	Attempt int
@@ -134,10 +134,10 @@ type LogLine struct {
 // engine that cannot work on a run raises its alert again after each restart.
 type Views interface {
 	// StepRows returns the view of a run's steps, by node number.
-	StepRows(ctx context.Context, run machine.RunID) ([]StepView, error)
+	StepRows(ctx context.Context, run status.RunID) ([]StepView, error)
 	// Alerts lists up to limit alerts of a run, or of all runs if run is 0,
 	// newest first.
-	Alerts(ctx context.Context, run machine.RunID, limit int) ([]AlertRow, error)
+	Alerts(ctx context.Context, run status.RunID, limit int) ([]AlertRow, error)
 }
 
 // A StepView is a step or instance as lists show it.
@@ -151,7 +151,7 @@ type StepView struct {
 type AlertRow struct {
 	Alert
 	ID       int64 // rising
-	Run      machine.RunID
+	Run      status.RunID
 	Name     string // public run id
 	Workflow string
 	Key      string // the run's unique key; "" = none
@@ -186,7 +186,7 @@ type Retainer interface {
 	// Retained returns the highest id up to which runs may have been removed, by any
 	// engine; 0 = no run was removed. It lets an engine tell a run that was removed from
 	// one that was lost.
-	Retained(ctx context.Context) (machine.RunID, error)
+	Retained(ctx context.Context) (status.RunID, error)
 }
 
 // RetainStats is what one call of Retain did.
@@ -203,26 +203,26 @@ type fallback struct{}
 
 func (fallback) Pass(context.Context, string, time.Duration) (bool, error) { return true, nil }
 
-func (fallback) Hold(context.Context, EngineID, []machine.RunID) error { return nil }
+func (fallback) Hold(context.Context, EngineID, []status.RunID) error { return nil }
 
-func (fallback) Suspects(context.Context, EngineID, []machine.RunID) (map[machine.RunID]Suspicion, error) {
+func (fallback) Suspects(context.Context, EngineID, []status.RunID) (map[status.RunID]Suspicion, error) {
 	return nil, nil
 }
 
-func (fallback) Absolve(context.Context, ...machine.RunID) error { return nil }
+func (fallback) Absolve(context.Context, ...status.RunID) error { return nil }
 
 func (fallback) KeepLate(context.Context, LateReply) error { return nil }
 
-func (fallback) LateReplies(context.Context, machine.RunID) ([]LateReply, error) { return nil, nil }
+func (fallback) LateReplies(context.Context, status.RunID) ([]LateReply, error) { return nil, nil }
 
 func (fallback) KeepLogs(context.Context, []LogLine) error { return nil }
 
-func (fallback) Logs(context.Context, machine.RunID, int64, int) ([]LogLine, error) { return nil, nil }
+func (fallback) Logs(context.Context, status.RunID, int64, int) ([]LogLine, error) { return nil, nil }
 
 func (fallback) Undelivered(context.Context, int) ([]AlertRow, error) { return nil, nil }
 
 func (fallback) Delivered(context.Context, []int64) error { return nil }
 
-func (fallback) StepRows(context.Context, machine.RunID) ([]StepView, error) { return nil, nil }
+func (fallback) StepRows(context.Context, status.RunID) ([]StepView, error) { return nil, nil }
 
-func (fallback) Alerts(context.Context, machine.RunID, int) ([]AlertRow, error) { return nil, nil }
+func (fallback) Alerts(context.Context, status.RunID, int) ([]AlertRow, error) { return nil, nil }

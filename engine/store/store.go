@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -105,13 +105,13 @@ type Tick struct {
 	// ended ones included, ascending. Ended runs whose owner is gone are nobody's.
 	// Runs at rest are left out after MaxDeaths (Suspects).
 	// After a full page the engine's next tick goes on behind it (Rotation).
-	Inbox []machine.RunID
+	Inbox []status.RunID
 	Dead  []EngineID
 }
 
 // A DueRun is a run and the bound that has passed.
 type DueRun struct {
-	Run       machine.RunID
+	Run       status.RunID
 	NextCheck time.Time
 }
 
@@ -126,10 +126,10 @@ type Journal interface {
 	// Load returns heads and all rows of runs, ascending by run; a run that does
 	// not exist is missing from the result. Many runs are read with few statements, so
 	// that a takeover costs what reading its runs costs. LoadRun asks for one run.
-	Load(ctx context.Context, runs ...machine.RunID) ([]Loaded, error)
+	Load(ctx context.Context, runs ...status.RunID) ([]Loaded, error)
 	// Rows returns up to limit journal rows of a run with seq >= from. It never
 	// slows a writer.
-	Rows(ctx context.Context, run machine.RunID, from int32, limit int) ([]Row, error)
+	Rows(ctx context.Context, run status.RunID, from int32, limit int) ([]Row, error)
 	// Runs returns the runs that a filter selects, in the order that RunFilter
 	// describes. It refuses a filter that no index serves. What it asks for people never
 	// locks or slows a writer (S86).
@@ -154,10 +154,10 @@ type Inbox interface {
 	Post(ctx context.Context, m Message) (MessageID, error)
 	// Messages returns up to limit messages of a run with an id greater than after,
 	// in order of arrival, which is that of their ids.
-	Messages(ctx context.Context, run machine.RunID, after MessageID, limit int) ([]Message, error)
+	Messages(ctx context.Context, run status.RunID, after MessageID, limit int) ([]Message, error)
 	// Discard removes messages of a run that has ended; those of an open run
 	// stay. What they said must have been kept elsewhere, if it matters.
-	Discard(ctx context.Context, run machine.RunID, ids []MessageID) error
+	Discard(ctx context.Context, run status.RunID, ids []MessageID) error
 }
 
 // MessageID numbers the messages of a store, rising. 0 = none.
@@ -166,7 +166,7 @@ type MessageID int64
 // A Message is one thing said to a run.
 type Message struct {
 	ID    MessageID // set by the store
-	Run   machine.RunID
+	Run   status.RunID
 	At    time.Time // store time it reached an engine; zero = now, by the store's clock
 	Kind  MessageKind
 	By    string // who says it, for people
@@ -212,17 +212,17 @@ func NothingLanded(err error) bool { return errors.Is(err, ErrFenced) }
 // A Transition is what one commit writes for one run: one journal row and what
 // the run's row becomes.
 type Transition struct {
-	Run       machine.RunID
-	Seq       int32            // the row's number, from 0; the optimistic lock
-	At        time.Time        // store time of its last record, kept to the microsecond: Data may rely on it
-	Workflow  WorkflowID       // Seq 0 only
-	State     machine.RunState // 0 = unchanged
-	Owner     *EngineID        // nil = unchanged
-	NextCheck time.Time        // zero = unchanged
-	Steps     []StepRow        // what changed, for the views
-	NewNodes  []NodeName       // instances added, for the views
-	Alerts    []Alert          // written with the row
-	Consumed  []MessageID      // messages that this row answers: they go if it lands
+	Run       status.RunID
+	Seq       int32           // the row's number, from 0; the optimistic lock
+	At        time.Time       // store time of its last record, kept to the microsecond: Data may rely on it
+	Workflow  WorkflowID      // Seq 0 only
+	State     status.RunState // 0 = unchanged
+	Owner     *EngineID       // nil = unchanged
+	NextCheck time.Time       // zero = unchanged
+	Steps     []StepRow       // what changed, for the views
+	NewNodes  []NodeName      // instances added, for the views
+	Alerts    []Alert         // written with the row
+	Consumed  []MessageID     // messages that this row answers: they go if it lands
 	// Heard guards a row that makes an engine the owner: it lands only if no more
 	// messages than this wait for the run, else its outcome is ErrStale. An engine
 	// that read the inbox and one that is asked something meanwhile cannot miss each
@@ -235,7 +235,7 @@ type Transition struct {
 // A StepRow is one step's or instance's state as the views show it.
 type StepRow struct {
 	Node       int32
-	State      machine.StepState
+	State      status.StepState
 	Failures   int
 	Attempt    int
 	CompleteBy time.Time // zero = none; never zero while running (S10)
@@ -270,17 +270,17 @@ type Outcome struct {
 
 // Submitted is what became of a submission.
 type Submitted struct {
-	Run    machine.RunID
+	Run    status.RunID
 	Name   string
 	Exists bool // the name or the key belongs to this earlier run; nothing was written
 }
 
 // A Head is a run's row.
 type Head struct {
-	Run        machine.RunID
+	Run        status.RunID
 	Name       string
 	Workflow   WorkflowID
-	State      machine.RunState
+	State      status.RunState
 	Owner      EngineID
 	Fence      int32 // seq of the record that made Owner the owner
 	NextCheck  time.Time

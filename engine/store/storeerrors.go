@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -56,7 +56,7 @@ type LossError struct {
 // Error says what is lost and what to do.
 func (e *LossError) Error() string {
 	if e.Run != 0 {
-		return fmt.Sprintf("the store lost committed rows of run %s: it holds %s where %s had been committed", naming.RunName(machine.RunID(e.Run)), e.Switch, e.Known)
+		return fmt.Sprintf("the store lost committed rows of run %s: it holds %s where %s had been committed", naming.RunName(status.RunID(e.Run)), e.Switch, e.Known)
 	}
 	at := e.Switch
 	if at == "" {

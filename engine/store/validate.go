@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -23,11 +23,11 @@ func (t *Transition) Validate() error {
 		return fmt.Errorf("engine: run %d: seq %d is negative", t.Run, t.Seq)
 	case t.At.IsZero():
 		return fmt.Errorf("engine: run %d seq %d: time is missing", t.Run, t.Seq)
-	case t.State != machine.RunInvalid && !validRunState(t.State):
+	case t.State != status.RunInvalid && !validRunState(t.State):
 		return fmt.Errorf("engine: run %d seq %d: no such run state: %v", t.Run, t.Seq, t.State)
 	case t.Owner != nil && *t.Owner < 0:
 		return fmt.Errorf("engine: run %d seq %d: owner %d is negative", t.Run, t.Seq, *t.Owner)
-	case t.Seq == 0 && (t.Workflow <= 0 || t.State == machine.RunInvalid || t.Owner == nil || t.NextCheck.IsZero()):
+	case t.Seq == 0 && (t.Workflow <= 0 || t.State == status.RunInvalid || t.Owner == nil || t.NextCheck.IsZero()):
 		return fmt.Errorf("engine: run %d: the first row must name workflow, state, owner and next check", t.Run)
 	case len(t.Data) == 0:
 		return fmt.Errorf("engine: run %d seq %d: row is empty", t.Run, t.Seq)
@@ -35,19 +35,19 @@ func (t *Transition) Validate() error {
 		return fmt.Errorf("engine: run %d seq %d: row of %d bytes exceeds %d", t.Run, t.Seq, len(t.Data), MaxRowBytes)
 	}
 	for _, s := range t.Steps {
-		if s.State < machine.StepPending || s.State > machine.StepUndoFailed {
+		if s.State < status.StepPending || s.State > status.StepUndoFailed {
 			return fmt.Errorf("engine: run %d seq %d: step %d: no such step state: %v", t.Run, t.Seq, s.Node, s.State)
 		}
-		if s.State == machine.StepRunning && s.CompleteBy.IsZero() {
+		if s.State == status.StepRunning && s.CompleteBy.IsZero() {
 			return fmt.Errorf("engine: run %d seq %d: step %d is running without a complete-by", t.Run, t.Seq, s.Node)
 		}
 	}
 	return nil
 }
 
-func validRunState(s machine.RunState) bool {
-	return s >= machine.RunQueued && s <= machine.RunCompensationFailed ||
-		s >= machine.RunSucceeded && s <= machine.RunCancelled
+func validRunState(s status.RunState) bool {
+	return s >= status.RunQueued && s <= status.RunCompensationFailed ||
+		s >= status.RunSucceeded && s <= status.RunCancelled
 }
 
 // Validate reports why no inbox may keep the message.

@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // An Explanation says why a run is where it is, what will move it next and
@@ -63,11 +64,11 @@ func (x *explainer) ended() {
 	r := x.s.Run()
 	at := x.when(r.Finished)
 	switch r.State {
-	case machine.RunSucceeded:
+	case status.RunSucceeded:
 		x.say("The run has succeeded at %s; nothing is left to do.", at)
-	case machine.RunFailed:
+	case status.RunFailed:
 		x.say("The run has failed at %s%s; nothing had to be undone.", at, because(r.Failure))
-	case machine.RunCompensated:
+	case status.RunCompensated:
 		x.say("The run was undone and ended at %s%s: %s undone.", at, because(r.Failure), effects(int(r.Undone)))
 	default:
 		why := because(r.Failure)
@@ -93,18 +94,18 @@ func (x *explainer) open() {
 		x.out.Next, _ = x.s.NextDue()
 	}
 	switch r.State {
-	case machine.RunQueued:
+	case status.RunQueued:
 		x.say("The run is queued: nothing of it has started.")
-	case machine.RunPaused:
+	case status.RunPaused:
 		x.say("The run was paused%s%s; nothing starts, but deadlines go on.", x.by(r.PausedBy, r.PausedAt), reason(r.PauseWhy))
 		x.remedy(machine.ResumeRequested{}, "resume %s", x.run())
-	case machine.RunParked:
+	case status.RunParked:
 		if r.Parked {
 			x.say("The run was parked at %s%s: nothing starts until a person says how it goes on.", x.when(r.ParkedAt), because(r.Failure))
 		}
-	case machine.RunCompensating:
+	case status.RunCompensating:
 		x.say("The run is being undone since %s%s.", x.when(r.UndoStarted), because(r.Failure))
-	case machine.RunCompensationFailed:
+	case status.RunCompensationFailed:
 		x.say("The run could not be undone altogether%s: an undo has failed, and a person has to say how it goes on.", because(r.Failure))
 	default:
 		x.say("The run is %s.", r.State)
@@ -189,7 +190,7 @@ func (x *explainer) blocked() string {
 	var names []string
 	for i, n := range x.s.Nodes() {
 		step := x.wf.Steps[n.Step]
-		if !n.Expanded && n.Undo == model.UndoPending && n.Effect() != machine.EffectNone && step.Undo != nil && !step.NoUndo {
+		if !n.Expanded && n.Undo == model.UndoPending && n.Effect() != status.EffectNone && step.Undo != nil && !step.NoUndo {
 			if len(names) == mostTold {
 				return strings.Join(names, ", ") + " and others"
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // step describes what a node does or waits for; "" if it is of no interest.
@@ -135,11 +136,11 @@ func (x *explainer) verbs() {
 	late := r.Deadline != 0 && r.Deadline <= model.ToInstant(x.now) && !r.Passed
 	told := 0
 	for i, n := range x.s.Nodes() {
-		if n.Expanded || n.State != machine.StepFailed && n.Undo != model.UndoFailed || told == mostTold {
+		if n.Expanded || n.State != status.StepFailed && n.Undo != model.UndoFailed || told == mostTold {
 			continue
 		}
 		before := len(x.out.Remedies)
-		if r.State == machine.RunParked {
+		if r.State == status.RunParked {
 			x.failed(i, n, late)
 		} else if n.Undo == model.UndoFailed {
 			x.undoFailed(i, n)
@@ -148,7 +149,7 @@ func (x *explainer) verbs() {
 			told++
 		}
 	}
-	if r.State != machine.RunParked {
+	if r.State != status.RunParked {
 		return
 	}
 	if len(x.out.Remedies) == 0 { // no step is to blame: a deadline, or a cancel
@@ -163,7 +164,7 @@ func (x *explainer) verbs() {
 func (x *explainer) failed(i int, n *model.Node, late bool) {
 	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
-	if n.Effect() == machine.EffectMaybe {
+	if n.Effect() == status.EffectMaybe {
 		x.say("It is not known whether %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
@@ -180,7 +181,7 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
 	switch {
-	case n.Effect() == machine.EffectMaybe && !n.Known:
+	case n.Effect() == status.EffectMaybe && !n.Known:
 		x.say("It is not known whether %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)

@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // Facts returns a record's part of the run's story, in the order in which people should
@@ -186,7 +187,7 @@ func (t *teller) attemptEnds(p pair) {
 func (t *teller) nodeEnds(p pair) {
 	if p.now.Ended() && !p.old.Ended() && !t.skips(FactStepFinished) {
 		f := Fact{Kind: FactStepFinished, Step: t.name(p), Action: model.ActionName(t.wf, p.now, model.CallDo), Status: p.now.State.String(), Attempt: int(p.now.Fwd.Total)}
-		if p.now.State == machine.StepFailed || p.now.State == machine.StepCaught {
+		if p.now.State == status.StepFailed || p.now.State == status.StepCaught {
 			f.Code, f.Message = p.now.Fwd.Code(), p.now.Fwd.Message()
 			f.NotRepeated = t.notRepeated(p.now)
 		}
@@ -338,11 +339,11 @@ func (t *teller) turns() {
 		t.say(Fact{Kind: FactRunParked, Status: a.State.String(), Code: f.Code, Message: f.Message})
 	}
 	if a.Parked && !b.Parked && !b.Lost() && !t.skips(FactRunParked) {
-		t.say(Fact{Kind: FactRunParked, Status: machine.RunParked.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message})
+		t.say(Fact{Kind: FactRunParked, Status: status.RunParked.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message})
 	}
 	if a.Stuck && !b.Stuck && !t.skips(FactRunParked) {
 		f := Fact{
-			Kind: FactRunParked, Status: machine.RunCompensationFailed.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message,
+			Kind: FactRunParked, Status: status.RunCompensationFailed.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message,
 			Undone: int(a.Undone), LeftAsIs: int(a.Left),
 		}
 		f.UndoFailures, f.UndoBlocked = undoFailures(t.wf, t.nodes())

@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A NodeView is what people see of a step or of one instance of it.
@@ -17,9 +18,9 @@ type NodeView struct {
 	Key      string
 	Each     bool // a for_each step itself; its instances have views of their own
 	Count    int  // of instances; -1 = not known yet
-	State    machine.StepState
-	Forward  machine.StepState // the state without regard to the undo
-	Effect   machine.Effect
+	State    status.StepState
+	Forward  status.StepState // the state without regard to the undo
+	Effect   status.Effect
 	Action   string // AGENT.ACTION
 	Attempt  int    // attempts of the present round
 	Attempts int    // attempts of all rounds
@@ -111,7 +112,7 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		UndoStartedAt: n.Und.Began.Time(), UndoFinishedAt: n.Und.Ended.Time(), UndoInput: n.UndoInput.V,
 		LeftAsIs: n.Undo == model.UndoLeft, NotUndoneByDeclaration: n.Undo == model.UndoDeclared,
 	}
-	if n.State == machine.StepCaught {
+	if n.State == status.StepCaught {
 		v.Output = n.Caught.V
 	}
 	if wf != nil && n.Of() < len(wf.Steps) {
@@ -196,7 +197,7 @@ func undoFailures(wf *dsl.Workflow, nodes []*model.Node) (failures []UndoFailure
 		case n.Expanded:
 		case n.Undo == model.UndoFailed:
 			failures = append(failures, UndoFailure{Step: model.NodeName(wf, i, n), Code: n.Und.Code(), Message: n.Und.Message()})
-		case n.Undo == model.UndoPending && n.Effect() != machine.EffectNone:
+		case n.Undo == model.UndoPending && n.Effect() != status.EffectNone:
 			if wf == nil || wf.Steps[n.Step].Undo != nil && !wf.Steps[n.Step].NoUndo {
 				blocked++
 			}

@@ -6,6 +6,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // NotRepeated says why a failed call was not repeated although its step may
@@ -24,7 +25,7 @@ const (
 // notRepeated says why the last failure of a node's forward part was not
 // repeated, by the rules of repeatable.
 func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
-	if step.Do == nil || s == nil || n.Expanded || n.State != machine.StepFailed && n.State != machine.StepCaught {
+	if step.Do == nil || s == nil || n.Expanded || n.State != status.StepFailed && n.State != status.StepCaught {
 		return ""
 	}
 	m := n.Fwd.Blamed()

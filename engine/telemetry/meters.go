@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -95,7 +96,7 @@ func (m *Meters) FactKinds() story.FactKinds {
 }
 
 // Facts counts events of runs and attempts.
-func (m *Meters) Facts(_ machine.RunID, _ int, facts []story.Fact) {
+func (m *Meters) Facts(_ status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		switch f := &facts[i]; f.Kind {
 		case story.FactRunCreated:
@@ -111,7 +112,7 @@ func (m *Meters) Facts(_ machine.RunID, _ int, facts []story.Fact) {
 }
 
 // LateReply counts an answer that came too late (S28).
-func (m *Meters) LateReply(machine.RunID, machine.AttemptID) { m.late.Inc() }
+func (m *Meters) LateReply(status.RunID, machine.AttemptID) { m.late.Inc() }
 
 // Pass records a pass of the Supervisor (S47).
 func (m *Meters) Pass(p engine.PassStats) {

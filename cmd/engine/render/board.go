@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -138,7 +138,7 @@ func (r *row) collapsed(b *board) bool {
 	case phaseRunning:
 		return r.attempt <= 1
 	case phaseEnded:
-		return r.status != machine.StepFailed.String() && r.status != machine.StepCaught.String() && r.status != machine.StepUndoFailed.String()
+		return r.status != status.StepFailed.String() && r.status != status.StepCaught.String() && r.status != status.StepUndoFailed.String()
 	}
 	return false
 }
@@ -334,7 +334,7 @@ func (b *board) undoing(step string) int {
 func (b *board) mayUndo(rows []*row) int {
 	n := 0
 	leaves(rows, func(r *row) {
-		effect := r.status == machine.StepSucceeded.String() || r.unknown || r.phase == phaseRunning ||
+		effect := r.status == status.StepSucceeded.String() || r.unknown || r.phase == phaseRunning ||
 			b.index[rowKey{r.name, true}] != nil
 		if r.undoable && effect {
 			n++

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -283,10 +283,10 @@ func level(f story.Fact) string {
 	switch {
 	case f.Kind == story.FactAttemptFinished && f.Status != "ok", f.Kind == story.FactRunTurned:
 		return "warn"
-	case f.Kind == story.FactStepFinished && f.Status == machine.StepFailed.String(),
-		f.Kind == story.FactUndoFinished && f.Status == machine.StepUndoFailed.String(),
+	case f.Kind == story.FactStepFinished && f.Status == status.StepFailed.String(),
+		f.Kind == story.FactUndoFinished && f.Status == status.StepUndoFailed.String(),
 		f.Kind == story.FactRunParked,
-		f.Kind == story.FactRunFinished && f.Status != machine.RunSucceeded.String():
+		f.Kind == story.FactRunFinished && f.Status != status.RunSucceeded.String():
 		return "error"
 	}
 	return "info"

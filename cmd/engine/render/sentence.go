@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -99,11 +99,11 @@ func runSentence(f story.Fact, why string) string {
 		return Clean(orText(f.Status, "operator")) + prefixed(" by ", Clean(f.By)) + prefixed(": ", why)
 	case story.FactRunFinished:
 		s := "run " + Clean(f.Status)
-		if f.Status == machine.RunSucceeded.String() {
+		if f.Status == status.RunSucceeded.String() {
 			return s
 		}
 		s += prefixed(": ", blame(f, why))
-		if f.Status != machine.RunFailed.String() {
+		if f.Status != status.RunFailed.String() {
 			s += fmt.Sprintf("; %d undone, %d left", f.Undone, f.LeftAsIs)
 		}
 		if f.Undeclared > 0 {
@@ -219,9 +219,9 @@ func attemptEnd(f story.Fact, why string) string {
 
 func stepEnd(f story.Fact, why string) string {
 	switch f.Status {
-	case machine.StepSucceeded.String():
+	case status.StepSucceeded.String():
 		return "succeeded in " + Took(f.Took) + tries(f.Attempt)
-	case machine.StepFailed.String(), machine.StepCaught.String():
+	case status.StepFailed.String(), status.StepCaught.String():
 		return f.Status + prefixed(": ", why) + tries(f.Attempt) + prefixed("; not repeated, because ", f.NotRepeated.Because(Clean(f.Action)))
 	}
 	return Clean(f.Status) + prefixed(": ", why)
@@ -229,9 +229,9 @@ func stepEnd(f story.Fact, why string) string {
 
 func undoEnd(f story.Fact, why string) string {
 	switch f.Status {
-	case machine.StepUndone.String():
+	case status.StepUndone.String():
 		return "undone in " + Took(f.Took) + tries(f.Attempt)
-	case machine.StepUndoFailed.String():
+	case status.StepUndoFailed.String():
 		return "undo failed" + prefixed(": ", why) + tries(f.Attempt)
 	}
 	return undoneText(f.Status) + prefixed(": ", why)

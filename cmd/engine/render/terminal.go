@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -417,15 +417,15 @@ func (t *Terminal) describeEnd(r *row) (symbol, detail, style string) {
 	}
 	why := reason(r.code, r.message)
 	switch r.status {
-	case machine.StepSucceeded.String():
+	case status.StepSucceeded.String():
 		return "✔", Took(r.took) + n, "32"
-	case machine.StepUndone.String():
+	case status.StepUndone.String():
 		return "↶", Took(r.took) + n, "32"
-	case machine.StepCaught.String():
+	case status.StepCaught.String():
 		return "✘", "caught" + prefixed("  ", why) + n, "33"
-	case machine.StepFailed.String():
+	case status.StepFailed.String():
 		return "✘", why + n, "31"
-	case machine.StepUndoFailed.String():
+	case status.StepUndoFailed.String():
 		return "✘", "undo failed" + prefixed("  ", why) + n, "31"
 	}
 	return "-", undoneText(r.status), "2"
@@ -454,7 +454,7 @@ func (t *Terminal) summary() styled {
 	b := t.board
 	if b.status != "" {
 		style := "31"
-		if b.status == machine.RunSucceeded.String() {
+		if b.status == status.RunSucceeded.String() {
 			style = "32"
 		}
 		text := t.verdict

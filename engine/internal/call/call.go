@@ -11,12 +11,13 @@ import (
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
 // A Spec is one call with everything it needs, copied from its run.
 type Spec struct {
-	Run    machine.RunID
+	Run    status.RunID
 	Name   string // public run id
 	Flow   *dsl.Workflow
 	Fence  int32 // number of the row that made this engine the owner

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A Caller makes the calls of landed records, and delivers their answers (S11, S12). It
@@ -27,7 +28,7 @@ type Caller struct {
 }
 
 type callID struct {
-	run     machine.RunID
+	run     status.RunID
 	attempt machine.AttemptID
 }
 
@@ -75,7 +76,7 @@ func (w *Caller) send(c *Call) bool {
 
 // Recall stops a call that is still being prepared. It reports whether the call is
 // certainly never sent: then its outcome is known.
-func (w *Caller) Recall(run machine.RunID, attempt machine.AttemptID) bool {
+func (w *Caller) Recall(run status.RunID, attempt machine.AttemptID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.calls[callID{run, attempt}]
@@ -99,7 +100,7 @@ func (w *Caller) end(c *Call) {
 }
 
 // Stop tells the agent that an answer is no longer wanted.
-func (w *Caller) Stop(run machine.RunID, attempt machine.AttemptID) {
+func (w *Caller) Stop(run status.RunID, attempt machine.AttemptID) {
 	w.mu.Lock()
 	c := w.calls[callID{run, attempt}]
 	var sent invoke.Started

@@ -19,6 +19,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -43,7 +44,7 @@ type Member interface {
 	// Deliver hands an answer to a run, in the order of the calls of Deliver. told, if
 	// it is not nil, is called once with the outcome, unless the membership ends first.
 	// Deliver does not block. It returns false if this membership has ended.
-	Deliver(run machine.RunID, a Answer, told func(error)) bool
+	Deliver(run status.RunID, a Answer, told func(error)) bool
 	// Done is closed when this membership has ended.
 	Done() <-chan struct{}
 }
@@ -56,7 +57,7 @@ type Store interface {
 
 // An Observer gets the answers that came too late.
 type Observer interface {
-	LateReply(run machine.RunID, attempt machine.AttemptID)
+	LateReply(run status.RunID, attempt machine.AttemptID)
 }
 
 // Config holds the parts and settings of a Caller. All fields but Sealer are required.

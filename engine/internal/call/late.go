@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -24,7 +25,7 @@ const (
 
 // A lateAnswer is an answer that came too late to count, not yet stored.
 type lateAnswer struct {
-	run     machine.RunID
+	run     status.RunID
 	step    string
 	attempt machine.AttemptID
 	event   machine.Event
@@ -37,7 +38,7 @@ type lateAnswer struct {
 // background. KeepLate ignores events that are no answers: calls that were not sent, and
 // signs of life. step is the step's name as people see it, at the store time when the
 // answer arrived.
-func (w *Caller) KeepLate(run machine.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
+func (w *Caller) KeepLate(run status.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
 	if _, _, ok := OutcomeOf(event); !ok {
 		return
 	}

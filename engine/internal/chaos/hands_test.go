@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -16,7 +16,7 @@ func (w *World) dieInHand(deaths int) {
 	x := w.StartEngine("x0", "")
 	w.awaitCalls(2)
 	w.Await("the first engine to have nothing in hand", time.Minute, func() bool {
-		known, err := w.store.Suspects(w.T.Context(), 0, []machine.RunID{w.Runs()[0].ID})
+		known, err := w.store.Suspects(w.T.Context(), 0, []status.RunID{w.Runs()[0].ID})
 		return err == nil && len(known) == 0
 	})
 	x.Kill()

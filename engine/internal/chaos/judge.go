@@ -13,13 +13,14 @@ import (
 	"github.com/saga-engine/engine/engine/internal/chaos/ledger"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
 // A Verdict holds the counts of the judge.
 type Verdict struct {
 	Runs, Attempts, Calls int
-	Ends                  map[machine.RunState]int
+	Ends                  map[status.RunState]int
 }
 
 // Judge checks the invariants I1 to I10 on everything that was accepted, and
@@ -34,7 +35,7 @@ func (w *World) Judge() Verdict {
 	if err != nil {
 		w.T.Fatalf("read the ledger: %v", err)
 	}
-	v := Verdict{Runs: len(runs), Ends: map[machine.RunState]int{}, Calls: len(snap.Calls)}
+	v := Verdict{Runs: len(runs), Ends: map[status.RunState]int{}, Calls: len(snap.Calls)}
 	w.learnKey()
 	j := &judge{w: w, entries: map[string]ledger.Entry{}, calls: map[string]int{}}
 	for _, e := range snap.Entries {
@@ -74,7 +75,7 @@ func (j *judge) fault(format string, args ...any) {
 }
 
 // run judges one run.
-func (j *judge) run(ctx context.Context, r Run) (machine.RunState, int) {
+func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
 	told, err := journal.Load(ctx, j.w.store, j.w.sealer, j.w.defs, r.ID)
 	if err != nil {
 		j.fault("%s: an accepted run is lost: %v (I1)", r.Name, err)
@@ -108,7 +109,7 @@ func (j *judge) run(ctx context.Context, r Run) (machine.RunState, int) {
 		}
 		j.effect(r, state, node)
 	}
-	if state.Status() == machine.RunCompensated {
+	if state.Status() == status.RunCompensated {
 		j.order(r, told.Flow, state)
 	}
 	j.alerts(ctx, r, parked)
@@ -147,18 +148,18 @@ func (j *judge) effect(r Run, state *machine.State, node story.NodeView) {
 	}
 	standing := known && e.Applied > e.Undone
 	switch state.Status() {
-	case machine.RunSucceeded:
-		if node.Forward == machine.StepSucceeded && (!standing || e.Applied != 1 && step.Honours()) {
+	case status.RunSucceeded:
+		if node.Forward == status.StepSucceeded && (!standing || e.Applied != 1 && step.Honours()) {
 			j.fault("%s succeeded, the effect of %s stands %d times (I5)", r.Name, node.Name, e.Applied-e.Undone)
 		}
 		if known && e.Undone > 0 {
 			j.fault("%s succeeded, but %s was undone (I5)", r.Name, node.Name)
 		}
-	case machine.RunCompensated, machine.RunFailed, machine.RunCancelled:
+	case status.RunCompensated, status.RunFailed, status.RunCancelled:
 		if standing && !node.LeftAsIs && !node.NotUndoneByDeclaration {
 			j.fault("%s is %v, but the effect of %s stands (I6, I7)", r.Name, state.Status(), node.Name)
 		}
-	case machine.RunParked, machine.RunCompensationFailed:
+	case status.RunParked, status.RunCompensationFailed:
 	default:
 		j.fault("%s is %v: neither ended nor listed as needing a person (I8)", r.Name, state.Status())
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // load submits the given number of short runs a second until stop is called. Nine of ten
@@ -78,7 +78,7 @@ type load struct {
 	batch int // runs each time
 	limit int // runs that may be open
 
-	open                    []machine.RunID
+	open                    []status.RunID
 	accepted, again, waited int
 }
 

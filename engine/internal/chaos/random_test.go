@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
 )
 
@@ -35,7 +36,7 @@ func TestRandomRuns(t *testing.T) {
 		w.AwaitRest(2 * time.Minute)
 		v = w.Judge()
 	}
-	if good := v.Ends[machine.RunSucceeded] + v.Ends[machine.RunCompensated] + v.Ends[machine.RunFailed]; good*10 < v.Runs*7 {
+	if good := v.Ends[status.RunSucceeded] + v.Ends[status.RunCompensated] + v.Ends[status.RunFailed]; good*10 < v.Runs*7 {
 		t.Errorf("void: %s: fewer than 70 %% came to an end", v)
 	}
 	t.Log(v)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // T13: kill -9 of an engine takes its agents with it, within two seconds.
@@ -49,14 +49,14 @@ func TestGracefulStop(t *testing.T) {
 	}
 	w.Note("a has stopped")
 	for _, r := range w.Runs() {
-		if head, err := w.head(r.ID); err != nil || head.State == machine.RunCancelled || head.State == machine.RunCompensating {
+		if head, err := w.head(r.ID); err != nil || head.State == status.RunCancelled || head.State == status.RunCompensating {
 			t.Errorf("%s is %v (%v): stopping an engine turned it", r.Name, head.State, err)
 		}
 	}
 	w.StartEngine("b", "")
 	w.AwaitRest(5 * time.Minute)
 	v := w.Judge()
-	if v.Ends[machine.RunSucceeded] != n {
+	if v.Ends[status.RunSucceeded] != n {
 		t.Errorf("%s: want %d succeeded", v, n)
 	}
 	report.count("T25 graceful stop", 1, v, began)

@@ -20,7 +20,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/chaos/ledger"
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/postgres"
 	"github.com/saga-engine/engine/engine/store/sqlite"
@@ -59,7 +59,7 @@ type World struct {
 
 // A Run is one accepted run.
 type Run struct {
-	ID   machine.RunID
+	ID   status.RunID
 	Name string
 	Flow Flow
 }
@@ -345,22 +345,22 @@ func (w *World) AwaitRest(limit time.Duration) {
 }
 
 // heads returns the rows of some runs.
-func (w *World) heads(runs []Run) (map[machine.RunID]store.Head, error) {
+func (w *World) heads(runs []Run) (map[status.RunID]store.Head, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
 	defer cancel()
-	ids := make([]machine.RunID, len(runs))
+	ids := make([]status.RunID, len(runs))
 	for i, r := range runs {
 		ids[i] = r.ID
 	}
 	found, err := w.store.Load(ctx, ids...)
-	heads := make(map[machine.RunID]store.Head, len(found))
+	heads := make(map[status.RunID]store.Head, len(found))
 	for _, l := range found {
 		heads[l.Head.Run] = l.Head
 	}
 	return heads, err
 }
 
-func (w *World) head(run machine.RunID) (store.Head, error) {
+func (w *World) head(run status.RunID) (store.Head, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
 	defer cancel()
 	head, _, err := store.LoadRun(ctx, w.store, run)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -18,8 +18,8 @@ import (
 // owned.
 type inheritance struct {
 	by   *taker
-	from store.EngineID          // the former membership; 0 = none
-	runs map[machine.RunID]int32 // with the number of their rows that are known to have landed
+	from store.EngineID         // the former membership; 0 = none
+	runs map[status.RunID]int32 // with the number of their rows that are known to have landed
 }
 
 // takeOver takes over the runs of the former membership of this node. If the store holds
@@ -69,12 +69,12 @@ func (t *inheritance) takeOver(ctx context.Context) error {
 
 // lost returns a *LossError if the store holds fewer rows of a run than had
 // landed.
-func (t *inheritance) lost(ctx context.Context, runs []machine.RunID) error {
+func (t *inheritance) lost(ctx context.Context, runs []status.RunID) error {
 	loaded, err := t.by.n.cfg.Store.Load(ctx, runs...)
 	if err != nil {
 		return fmt.Errorf("compare runs with the store: %w", err)
 	}
-	rows := map[machine.RunID]int{}
+	rows := map[status.RunID]int{}
 	for _, l := range loaded {
 		rows[l.Head.Run] = len(l.Rows)
 	}

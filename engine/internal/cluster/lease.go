@@ -8,7 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -44,7 +44,7 @@ func (t *Membership) scan() {
 // engine's other runs by the store's scan. The same scan renews the lease, on purpose: an
 // engine whose Supervisor hangs, or cannot reach the store, then loses its lease and its
 // runs to an engine whose Supervisor works.
-func (t *Membership) due(ctx context.Context) ([]machine.RunID, time.Duration, error) {
+func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, error) {
 	runs, lag := t.Runs.Timers.Take(t.n.shared.Clock.Now())
 	wait := time.Duration(-1)
 	t.mu.Lock()
@@ -89,7 +89,7 @@ func (t *Membership) due(ctx context.Context) ([]machine.RunID, time.Duration, e
 // see passes on the findings of a tick: messages go to their runs, runs of others go to
 // the scanner. It returns the own runs that may be due, and for how long the most overdue
 // of the runs outside of memory has been due.
-func (t *Membership) see(tick store.Tick, hinted bool) ([]machine.RunID, time.Duration) {
+func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {
 		t.n.shared.Backoffs.WakeResting()
@@ -105,7 +105,7 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]machine.RunID, time.Du
 		busy = true
 	}
 	var lag time.Duration
-	runs := make([]machine.RunID, 0, len(tick.Due))
+	runs := make([]status.RunID, 0, len(tick.Due))
 	for _, d := range tick.Due {
 		if t.Runs.Quarantined.Has(d.Run) {
 			continue
@@ -172,7 +172,7 @@ func (t *Membership) tick(ctx context.Context) (store.Tick, error) {
 
 // A stuckError says that a shard is busy with one task for too long. All its other runs wait.
 type stuckError struct {
-	run machine.RunID
+	run status.RunID
 	age time.Duration
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -36,8 +37,8 @@ type Config struct {
 // An Observer is told what happens to runs without an engine of their own. See
 // engine.Observer.
 type Observer interface {
-	Facts(run machine.RunID, first int, facts []story.Fact)
-	LateReply(run machine.RunID, attempt machine.AttemptID)
+	Facts(run status.RunID, first int, facts []story.Fact)
+	LateReply(run status.RunID, attempt machine.AttemptID)
 }
 
 // Options are the settings. See engine.Options.
@@ -64,12 +65,12 @@ type Pass struct {
 }
 
 // find returns the ids of the runs that a filter selects.
-func (n *Local) find(ctx context.Context, f store.RunFilter) ([]machine.RunID, error) {
+func (n *Local) find(ctx context.Context, f store.RunFilter) ([]status.RunID, error) {
 	rows, err := n.cfg.Store.Runs(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	runs := make([]machine.RunID, len(rows))
+	runs := make([]status.RunID, len(rows))
 	for i, r := range rows {
 		runs[i] = r.Run
 	}
@@ -80,13 +81,13 @@ func (n *Local) find(ctx context.Context, f store.RunFilter) ([]machine.RunID, e
 func overFor(err error) bool { return owner.OverFor(err) }
 
 // backOff quarantines a run that this engine cannot work on, and skips it for a while.
-func (n *Local) backOff(run machine.RunID, err *journal.RunError) {
+func (n *Local) backOff(run status.RunID, err *journal.RunError) {
 	n.noteQuarantined(run, err)
 	n.shared.Backoffs.Add(run, n.shared.Clock.Now(), n.cfg.Options.MaxScan)
 }
 
 // noteQuarantined notes why a run is quarantined, and logs it once.
-func (n *Local) noteQuarantined(run machine.RunID, err *journal.RunError) {
+func (n *Local) noteQuarantined(run status.RunID, err *journal.RunError) {
 	if n.shared.Quarantined.Note(run, err) {
 		n.cfg.Logger.Warn("run is left alone", "run", err.PublicName(), "error", err)
 	}
@@ -105,7 +106,7 @@ func (n *Local) rests(story owner.Story) bool {
 
 // removed reports whether retention may have removed a run that the store does not have.
 // Then an engine that was cut off for that long has lost nothing.
-func (n *Local) removed(ctx context.Context, run machine.RunID) (bool, error) {
+func (n *Local) removed(ctx context.Context, run status.RunID) (bool, error) {
 	retainer, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok {
 		return false, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/owner"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -70,7 +70,7 @@ func (n *Local) Join(ctx context.Context) (*Membership, error) {
 	t.Committer = commit.New(t.writers, commit.Options{MaxRows: o.MaxBatchRows, MaxBytes: o.MaxBatchBytes, RetryStore: o.RetryStore}, n.shared.Outage)
 	t.Runs = owner.New(n.shared, owner.Membership{
 		Engine: engine, Context: t.ctx, Committer: t.Committer,
-		Unable: func(ctx context.Context, run machine.RunID) { t.taker.unable(ctx, run) },
+		Unable: func(ctx context.Context, run status.RunID) { t.taker.unable(ctx, run) },
 	})
 	t.taker = &taker{
 		n: n, engine: engine, runs: t.Runs, ctx: t.ctx,
@@ -165,7 +165,7 @@ func (t *Membership) drain(ctx context.Context) {
 
 // InheritFrom has the membership take over the runs that a former one of the same node
 // owned, with the number of rows that are known to have landed of each.
-func (t *Membership) InheritFrom(former store.EngineID, runs map[machine.RunID]int32) {
+func (t *Membership) InheritFrom(former store.EngineID, runs map[status.RunID]int32) {
 	t.former.from, t.former.runs, t.scanner.former = former, runs, former
 }
 

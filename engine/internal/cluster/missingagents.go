@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -85,7 +86,7 @@ func (t *unstaffed) elsewhere(ctx context.Context) func(flow string) (bool, erro
 			return busy, nil
 		}
 		rows, err := t.n.cfg.Store.Runs(ctx, store.RunFilter{
-			Workflow: flow, States: []machine.RunState{machine.RunRunning, machine.RunWaiting, machine.RunCompensating}, Limit: 1000,
+			Workflow: flow, States: []status.RunState{status.RunRunning, status.RunWaiting, status.RunCompensating}, Limit: 1000,
 		})
 		if err != nil {
 			return false, fmt.Errorf("look for runs of workflow %q in progress: %w", flow, err)

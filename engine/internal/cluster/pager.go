@@ -5,14 +5,14 @@ import (
 	"sync"
 
 	"github.com/saga-engine/engine/engine/internal/owner"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A pager calls a function for page after page of runs, for a few pages at once.
 type pager struct {
 	ctx  context.Context // ends at the first error
 	stop context.CancelFunc
-	do   func(context.Context, []machine.RunID) (int, error)
+	do   func(context.Context, []status.RunID) (int, error)
 	room chan struct{}
 	wg   sync.WaitGroup
 
@@ -21,7 +21,7 @@ type pager struct {
 	err  error // the first
 }
 
-func newPager(ctx context.Context, do func(context.Context, []machine.RunID) (int, error)) *pager {
+func newPager(ctx context.Context, do func(context.Context, []status.RunID) (int, error)) *pager {
 	p := &pager{do: do, room: make(chan struct{}, owner.PagesAhead)}
 	p.ctx, p.stop = context.WithCancel(ctx)
 	return p
@@ -29,7 +29,7 @@ func newPager(ctx context.Context, do func(context.Context, []machine.RunID) (in
 
 // add starts a page once fewer than the allowed number are at work. After an error it
 // does nothing.
-func (p *pager) add(runs []machine.RunID) {
+func (p *pager) add(runs []status.RunID) {
 	select {
 	case p.room <- struct{}{}:
 	case <-p.ctx.Done():
@@ -42,7 +42,7 @@ func (p *pager) add(runs []machine.RunID) {
 }
 
 // now runs the function for a page, while other pages may be at work.
-func (p *pager) now(runs []machine.RunID) {
+func (p *pager) now(runs []status.RunID) {
 	n, err := p.do(p.ctx, runs)
 	p.mu.Lock()
 	defer p.mu.Unlock()

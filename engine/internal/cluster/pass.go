@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -46,6 +46,6 @@ func (t *Membership) TakeOver(ctx context.Context) (int, error) {
 }
 
 // Adopt is Node.Adopt.
-func (t *Membership) Adopt(ctx context.Context, run machine.RunID) error {
+func (t *Membership) Adopt(ctx context.Context, run status.RunID) error {
 	return t.taker.adopt(ctx, run)
 }

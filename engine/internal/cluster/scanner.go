@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -66,8 +66,8 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 }
 
 // unownedLocked returns the runs without an owner that this engine may claim.
-func (p *scanner) unownedLocked() []machine.RunID {
-	runs := make([]machine.RunID, 0, len(p.tick.Unowned))
+func (p *scanner) unownedLocked() []status.RunID {
+	runs := make([]status.RunID, 0, len(p.tick.Unowned))
 	for _, d := range p.tick.Unowned {
 		runs = append(runs, d.Run)
 	}
@@ -239,7 +239,7 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 		return 0, fmt.Errorf("find runs that are spoken to: %w", err)
 	}
 	now := p.n.shared.Clock.Now()
-	runs = slices.DeleteFunc(runs, func(run machine.RunID) bool { return p.n.shared.Backoffs.IgnoresMessages(run, now) })
+	runs = slices.DeleteFunc(runs, func(run status.RunID) bool { return p.n.shared.Backoffs.IgnoresMessages(run, now) })
 	return p.by.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
@@ -251,11 +251,11 @@ func (p *scanner) room() bool {
 
 // claim takes runs without an owner, in batches (S55, S75). Each engine begins at another
 // run, so that engines do not compete for the same ones.
-func (p *scanner) claim(ctx context.Context, runs []machine.RunID) (int, error) {
+func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 	batch := p.n.cfg.Options.ClaimBatch
 	if len(runs) > batch {
 		at := p.some(len(runs)/batch) * batch
-		runs = append(append([]machine.RunID(nil), runs[at:]...), runs[:at]...)
+		runs = append(append([]status.RunID(nil), runs[at:]...), runs[:at]...)
 	}
 	taken := 0
 	for len(runs) > 0 && p.room() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -24,10 +25,10 @@ type Supervisor struct {
 // A DueFunc returns the runs whose time has passed, and how long it is until
 // the next time that is already known; a negative wait = none is known. With
 // an error it may still return the runs it found.
-type DueFunc func(ctx context.Context) (runs []machine.RunID, wait time.Duration, err error)
+type DueFunc func(ctx context.Context) (runs []status.RunID, wait time.Duration, err error)
 
 // A DeliverFunc hands an event to a run. Delivering twice is harmless (S45).
-type DeliverFunc func(ctx context.Context, run machine.RunID, e machine.Event) error
+type DeliverFunc func(ctx context.Context, run status.RunID, e machine.Event) error
 
 // SupervisorOptions are the limits of a Supervisor's loop.
 type SupervisorOptions struct {

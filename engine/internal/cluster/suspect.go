@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -21,7 +22,7 @@ func lostWhy(deaths int) string {
 // park parks a run after too many engines died with it in hand. It does not decode the
 // run's journal, because that may be what ended them. It needs only the number of rows and
 // the time of the last one.
-func (t *taker) park(ctx context.Context, run machine.RunID, deaths int, how takeoverScope) error {
+func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how takeoverScope) error {
 	head, rows, err := store.LoadRun(ctx, t.n.cfg.Store, run)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -15,7 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -42,16 +42,16 @@ type taker struct {
 	unstaffed *unstaffed
 	ctx       context.Context // ends with the membership; only its Done and cause are used
 
-	mu     sync.Mutex                  // protects following fields
-	others map[machine.RunID]time.Time // runs left to engines that have them in hand, since when
-	again  bool                        // such a run was left: look again soon
+	mu     sync.Mutex                 // protects following fields
+	others map[status.RunID]time.Time // runs left to engines that have them in hand, since when
+	again  bool                       // such a run was left: look again soon
 }
 
 // take takes runs over, and returns how many it got. Before it reads any of them, the store
 // knows that this engine has them in hand (store.Hands). Runs without deaths are taken
 // together. Runs with which engines died are taken one by one, so that the next death
 // shows which run it was. Runs with which too many engines died are parked instead.
-func (t *taker) take(ctx context.Context, runs []machine.RunID, how takeoverScope) (int, error) {
+func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope) (int, error) {
 	if len(runs) == 0 {
 		return 0, nil
 	}
@@ -61,7 +61,7 @@ func (t *taker) take(ctx context.Context, runs []machine.RunID, how takeoverScop
 	}
 	hands, clean := t.runs.Hands, runs
 	if len(suspects) > 0 {
-		clean = slices.DeleteFunc(slices.Clone(runs), func(run machine.RunID) bool { _, suspect := suspects[run]; return suspect })
+		clean = slices.DeleteFunc(slices.Clone(runs), func(run status.RunID) bool { _, suspect := suspects[run]; return suspect })
 	}
 	leave, err := hands.Together(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (t *taker) take(ctx context.Context, runs []machine.RunID, how takeoverScop
 			err = t.park(ctx, run, x.Deaths, how)
 		default:
 			if leave, err = hands.Alone(ctx); err == nil {
-				n, err = t.takeTogether(ctx, []machine.RunID{run}, how, x.Deaths)
+				n, err = t.takeTogether(ctx, []status.RunID{run}, how, x.Deaths)
 				leave()
 			}
 		}
@@ -91,7 +91,7 @@ func (t *taker) take(ctx context.Context, runs []machine.RunID, how takeoverScop
 // leaves reports whether this engine leaves a run to another engine that has it in hand. It
 // does so for a lease and a scan. By then the other engine has taken the run over, or was
 // declared dead, or is stuck.
-func (t *taker) leaves(run machine.RunID) bool {
+func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +99,7 @@ func (t *taker) leaves(run machine.RunID) bool {
 	switch {
 	case !known:
 		if t.others == nil || len(t.others) >= owner.MaxLeft {
-			t.others = map[machine.RunID]time.Time{}
+			t.others = map[status.RunID]time.Time{}
 		}
 		t.others[run] = time.Now()
 	case time.Since(since) > o.Lease+o.MaxScan:
@@ -123,7 +123,7 @@ func (t *taker) looksAgain() bool {
 // each is committed or refused. It returns how many it got. A run that this engine cannot
 // work on is put into Quarantined and into the backoff set. A run that waits for a person
 // is put into the backoff set. deaths is how many engines died with each of the runs.
-func (t *taker) takeTogether(ctx context.Context, runs []machine.RunID, how takeoverScope, deaths int) (int, error) {
+func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeoverScope, deaths int) (int, error) {
 	n := t.n
 	if len(runs) == 0 {
 		return 0, nil
@@ -290,10 +290,10 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 	if how.owned {
 		owners = store.OwnerDead
 	}
-	pages := newPager(ctx, func(ctx context.Context, runs []machine.RunID) (int, error) { return t.take(ctx, runs, how) })
+	pages := newPager(ctx, func(ctx context.Context, runs []status.RunID) (int, error) { return t.take(ctx, runs, how) })
 	var err error
-	for after := machine.RunID(0); pages.ctx.Err() == nil; {
-		var runs []machine.RunID
+	for after := status.RunID(0); pages.ctx.Err() == nil; {
+		var runs []status.RunID
 		if runs, err = t.n.find(pages.ctx, store.RunFilter{Owners: owners, After: after, Limit: o.ClaimBatch}); err != nil {
 			err = fmt.Errorf("find runs without an owner: %w", err)
 			break
@@ -327,9 +327,9 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 }
 
 // withoutBackoff removes the runs that are in the backoff set.
-func (t *taker) withoutBackoff(runs []machine.RunID) []machine.RunID {
+func (t *taker) withoutBackoff(runs []status.RunID) []status.RunID {
 	now := t.n.shared.Clock.Now()
-	var out []machine.RunID
+	var out []status.RunID
 	for _, run := range runs {
 		if !t.n.shared.Backoffs.Stops(run, now) {
 			out = append(out, run)
@@ -339,7 +339,7 @@ func (t *taker) withoutBackoff(runs []machine.RunID) []machine.RunID {
 }
 
 // adopt is Node.Adopt.
-func (t *taker) adopt(ctx context.Context, run machine.RunID) error {
+func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	n := t.n
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
 	switch {
@@ -357,7 +357,7 @@ func (t *taker) adopt(ctx context.Context, run machine.RunID) error {
 			return fmt.Errorf("take over run %s: %w", naming.RunName(run), call.ErrNotOwner)
 		}
 	}
-	known, err := n.cfg.Store.Suspects(ctx, t.engine, []machine.RunID{run})
+	known, err := n.cfg.Store.Suspects(ctx, t.engine, []status.RunID{run})
 	if err != nil {
 		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
 	}
@@ -409,8 +409,8 @@ func (t *taker) adopt(ctx context.Context, run machine.RunID) error {
 }
 
 // unable decides on the messages of a run without an owner whose agents are missing here.
-func (t *taker) unable(ctx context.Context, run machine.RunID) {
-	_, err := t.take(ctx, []machine.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
+func (t *taker) unable(ctx context.Context, run status.RunID) {
+	_, err := t.take(ctx, []status.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 	if err != nil && ctx.Err() == nil && !overFor(err) {
 		t.n.shared.Outage.Failed(outage.Bystand, err, "run", naming.RunName(run))
 	} else if err == nil {

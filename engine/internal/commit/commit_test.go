@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/outage"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -48,7 +48,7 @@ func TestCommitsQueue(t *testing.T) {
 		go func() { ended <- c.Run(ctx, 0) }()
 		add := func(n int) {
 			for range n {
-				if err := c.Commit(ctx, &Item{Transition: store.Transition{Run: machine.RunID(1)}, To: &told}); err != nil {
+				if err := c.Commit(ctx, &Item{Transition: store.Transition{Run: status.RunID(1)}, To: &told}); err != nil {
 					t.Error(err)
 				}
 			}

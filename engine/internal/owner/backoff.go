@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // MaxLeft bounds the number of runs in a backoff set. Beyond it the set is emptied, and
@@ -20,7 +20,7 @@ type backoffSet struct {
 	restFor time.Duration
 
 	mu    sync.Mutex // protects following fields
-	runs  map[machine.RunID]backoff
+	runs  map[status.RunID]backoff
 	wakes uint64 // how often wakeResting was called
 }
 
@@ -41,7 +41,7 @@ type backoff struct {
 
 // Add puts a run into the backoff set for pause, or for twice as long as the last
 // time, up to 20 times pause.
-func (s *backoffSet) Add(run machine.RunID, now time.Time, pause time.Duration) {
+func (s *backoffSet) Add(run status.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := min(max(pause, 2*s.runs[run].pause), 20*pause)
@@ -50,7 +50,7 @@ func (s *backoffSet) Add(run machine.RunID, now time.Time, pause time.Duration) 
 
 // addForOthers puts a run into the backoff set because this engine claims no runs on its
 // own (Options.Alone).
-func (s *backoffSet) addForOthers(run machine.RunID, now time.Time, pause time.Duration) {
+func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.putLocked(run, backoff{until: now.Add(pause), others: true})
@@ -59,7 +59,7 @@ func (s *backoffSet) addForOthers(run machine.RunID, now time.Time, pause time.D
 // AddUnstaffed is Add for a run whose agents are missing. The run leaves the set at the
 // latest when an alert about it is due. Messages to it are decided all the same, unless
 // that was just tried in vain.
-func (s *backoffSet) AddUnstaffed(run machine.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
+func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.runs[run]
@@ -76,7 +76,7 @@ func (s *backoffSet) AddUnstaffed(run machine.RunID, now time.Time, pause time.D
 
 // Reported notes the number of rows that a run had when an alert about it was written. It
 // does nothing if the run is not in the backoff set.
-func (s *backoffSet) Reported(run machine.RunID, rows int) {
+func (s *backoffSet) Reported(run status.RunID, rows int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e, ok := s.runs[run]; ok {
@@ -87,14 +87,14 @@ func (s *backoffSet) Reported(run machine.RunID, rows int) {
 
 // ReportedAt returns how many rows a run had at the last alert about it; 0 = no alert is
 // known.
-func (s *backoffSet) ReportedAt(run machine.RunID) int {
+func (s *backoffSet) ReportedAt(run status.RunID) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runs[run].reported
 }
 
 // IgnoresMessages reports whether this engine skips messages to a run at store time now.
-func (s *backoffSet) IgnoresMessages(run machine.RunID, now time.Time) bool {
+func (s *backoffSet) IgnoresMessages(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	e := s.runs[run]
 	s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *backoffSet) Woken() uint64 {
 // Rest puts a run that waits for a person into the backoff set, until the run is due or
 // restFor has passed. It does nothing if WakeResting was called since Woken returned the
 // given number: this engine's view of the run may be out of date.
-func (s *backoffSet) Rest(run machine.RunID, until time.Time, woken uint64) {
+func (s *backoffSet) Rest(run status.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wakes != woken {
@@ -123,22 +123,22 @@ func (s *backoffSet) Rest(run machine.RunID, until time.Time, woken uint64) {
 	s.putLocked(run, backoff{until: until, rests: true, since: time.Now()})
 }
 
-func (s *backoffSet) putLocked(run machine.RunID, e backoff) {
+func (s *backoffSet) putLocked(run status.RunID, e backoff) {
 	if s.runs == nil || len(s.runs) >= MaxLeft {
-		s.runs = map[machine.RunID]backoff{}
+		s.runs = map[status.RunID]backoff{}
 	}
 	s.runs[run] = e
 }
 
 // Has reports whether a run is in the backoff set at store time now.
-func (s *backoffSet) Has(run machine.RunID, now time.Time) bool {
+func (s *backoffSet) Has(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hasLocked(s.runs[run], now)
 }
 
 // Stops reports whether a takeover skips a run at store time now.
-func (s *backoffSet) Stops(run machine.RunID, now time.Time) bool {
+func (s *backoffSet) Stops(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.runs[run]
@@ -157,10 +157,10 @@ func (s *backoffSet) Size() int {
 }
 
 // NewFirst sorts runs that are not in the set before those that are.
-func (s *backoffSet) NewFirst(runs []machine.RunID) []machine.RunID {
+func (s *backoffSet) NewFirst(runs []status.RunID) []status.RunID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var fresh, known []machine.RunID
+	var fresh, known []status.RunID
 	for _, run := range runs {
 		if _, ok := s.runs[run]; ok {
 			known = append(known, run)
@@ -172,7 +172,7 @@ func (s *backoffSet) NewFirst(runs []machine.RunID) []machine.RunID {
 }
 
 // Take takes a run out of the backoff set.
-func (s *backoffSet) Take(run machine.RunID) {
+func (s *backoffSet) Take(run status.RunID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.runs, run)
@@ -194,32 +194,32 @@ func (s *backoffSet) WakeResting() {
 // A Claimset lets one goroutine at a time work on a run.
 type Claimset struct {
 	mu   sync.Mutex // protects following field
-	runs map[machine.RunID]bool
+	runs map[status.RunID]bool
 }
 
 // begin puts the run into the set. It reports false if the run is in the set
 // already.
-func (c *Claimset) begin(run machine.RunID) bool {
+func (c *Claimset) begin(run status.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.runs[run] {
 		return false
 	}
 	if c.runs == nil {
-		c.runs = map[machine.RunID]bool{}
+		c.runs = map[status.RunID]bool{}
 	}
 	c.runs[run] = true
 	return true
 }
 
 // Has reports whether the run is in the set.
-func (c *Claimset) Has(run machine.RunID) bool {
+func (c *Claimset) Has(run status.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.runs[run]
 }
 
-func (c *Claimset) end(run machine.RunID) {
+func (c *Claimset) end(run status.RunID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.runs, run)

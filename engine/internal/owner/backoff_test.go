@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A message that comes while a run is looked at must not leave it in the backoff set:
@@ -20,7 +20,7 @@ func TestShelfRestsOnlyWhatWasNotSpokenTo(t *testing.T) {
 		{"a message came meanwhile", true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, run := &backoffSet{}, machine.RunID(1)
+			s, run := &backoffSet{}, status.RunID(1)
 			seen := s.Woken()
 			if c.hints {
 				s.WakeResting()

@@ -3,7 +3,7 @@ package owner
 import (
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -55,7 +55,7 @@ func (c check) raised() time.Time {
 }
 
 // newCheck returns the values on which the run's bound depends, after the records.
-func newCheck(r *ownedRun, before machine.RunState) check {
+func newCheck(r *ownedRun, before status.RunState) check {
 	due, has := r.state.NextDue()
 	return check{
 		due: due, hasDue: has, floor: r.wf.Shortest,

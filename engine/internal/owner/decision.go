@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -19,10 +20,10 @@ type decision struct {
 	f       *pendingCommit
 	todo    []*delivery // events in the order in which they are decided
 	records []machine.Record
-	bytes   int              // of the events that were decided
-	rebound bool             // the bound in the run's row has passed
-	before  machine.RunState // the run's status before the first of them
-	costly  *costlyDecision  // the first event, which the pool has to decide; nil = decided here
+	bytes   int             // of the events that were decided
+	rebound bool            // the bound in the run's row has passed
+	before  status.RunState // the run's status before the first of them
+	costly  *costlyDecision // the first event, which the pool has to decide; nil = decided here
 }
 
 // all decides the events in their order, as far as one row can hold them.

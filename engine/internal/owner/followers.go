@@ -4,24 +4,24 @@ import (
 	"sync"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // Followers wakes those who follow runs of this process, so that they need not
 // wait for their next look.
 type Followers struct {
 	mu    sync.Mutex // protects following field
-	hints map[machine.RunID]map[chan struct{}]bool
+	hints map[status.RunID]map[chan struct{}]bool
 }
 
 // Follow returns a channel that gets a hint when something of a run has become durable.
 // The caller calls the function in the end.
-func (f *Followers) Follow(run machine.RunID) (<-chan struct{}, func()) {
+func (f *Followers) Follow(run status.RunID) (<-chan struct{}, func()) {
 	hint := make(chan struct{}, 1)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.hints == nil {
-		f.hints = map[machine.RunID]map[chan struct{}]bool{}
+		f.hints = map[status.RunID]map[chan struct{}]bool{}
 	}
 	if f.hints[run] == nil {
 		f.hints[run] = map[chan struct{}]bool{}
@@ -38,7 +38,7 @@ func (f *Followers) Follow(run machine.RunID) (<-chan struct{}, func()) {
 }
 
 // Tell gives a hint to all that follow the run.
-func (f *Followers) Tell(run machine.RunID) {
+func (f *Followers) Tell(run status.RunID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for hint := range f.hints[run] {

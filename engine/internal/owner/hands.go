@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -32,10 +32,10 @@ type HandKeeper struct {
 	turn  chan struct{} // full = a takeover takes seats
 	seats chan struct{} // full = no other takeover is under way
 
-	mu      sync.Mutex            // protects following fields
-	runs    map[machine.RunID]int // in hand: how many hold each
-	wanted  uint64                // raised by every change
-	written uint64                // the change that the store knows of
+	mu      sync.Mutex           // protects following fields
+	runs    map[status.RunID]int // in hand: how many hold each
+	wanted  uint64               // raised by every change
+	written uint64               // the change that the store knows of
 	waiting []handWait
 }
 
@@ -48,7 +48,7 @@ type handWait struct {
 // newHandKeeper returns a keeper with nothing in hand. ctx ends with the membership.
 func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeeper {
 	return &HandKeeper{
-		n: n, engine: en, ctx: ctx, hint: make(chan struct{}, 1), runs: map[machine.RunID]int{},
+		n: n, engine: en, ctx: ctx, hint: make(chan struct{}, 1), runs: map[status.RunID]int{},
 		turn: make(chan struct{}, 1), seats: make(chan struct{}, 2*PagesAhead),
 	}
 }
@@ -93,7 +93,7 @@ func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err er
 
 // Hold takes runs in hand and returns once the store knows. The caller calls letGo,
 // also after an error.
-func (k *HandKeeper) Hold(ctx context.Context, runs ...machine.RunID) error {
+func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 	k.mu.Lock()
 	for _, run := range runs {
 		k.runs[run]++
@@ -115,7 +115,7 @@ func (k *HandKeeper) Hold(ctx context.Context, runs ...machine.RunID) error {
 
 // LetGo takes runs out of the hand. The store learns it with the next write. It does
 // nothing once the membership is over: what ended it may be what it had in hand.
-func (k *HandKeeper) LetGo(runs ...machine.RunID) {
+func (k *HandKeeper) LetGo(runs ...status.RunID) {
 	if k.ctx.Err() != nil {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
@@ -66,7 +67,7 @@ type Message struct {
 }
 
 // inboxChanged looks into the inbox of a run of this engine or of nobody.
-func (sh *shard) inboxChanged(ctx context.Context, id machine.RunID) {
+func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 	r := sh.runs[id]
 	if r == nil {
 		r = &ownedRun{id: id, phase: phaseLoading}
@@ -137,7 +138,7 @@ func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 }
 
 // Messages reads and decodes up to limit messages of a run.
-func (s *Scheduler) Messages(ctx context.Context, run machine.RunID, limit int) ([]Message, error) {
+func (s *Scheduler) Messages(ctx context.Context, run status.RunID, limit int) ([]Message, error) {
 	select {
 	case s.reads <- struct{}{}:
 		defer func() { <-s.reads }()
@@ -336,7 +337,7 @@ func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 }
 
 // lateReply makes the row that keeps a late answer that came as a message.
-func lateReply(run machine.RunID, wf *dsl.Workflow, state *machine.State, d *delivery) store.LateReply {
+func lateReply(run status.RunID, wf *dsl.Workflow, state *machine.State, d *delivery) store.LateReply {
 	step := ""
 	if wf != nil && d.Attempt.Node >= 0 && d.Attempt.Node < state.NodeCount() {
 		step = story.Node(state, wf, d.Attempt.Node).Name
@@ -419,7 +420,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 
 // decideUnable has the messages of a run without an owner decided, although its agents
 // are missing here.
-func (s *Scheduler) decideUnable(ctx context.Context, run machine.RunID) {
+func (s *Scheduler) decideUnable(ctx context.Context, run status.RunID) {
 	s.loads.Add(1)
 	go func() {
 		defer s.loads.Done()

@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -67,7 +68,7 @@ type Story struct {
 }
 
 // loadState reads a run without its records.
-func (n *Shared) loadState(ctx context.Context, run machine.RunID) (Story, error) {
+func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error) {
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
 	if err != nil {
 		return Story{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)

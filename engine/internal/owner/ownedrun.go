@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
@@ -28,7 +29,7 @@ const (
 // An ownedRun is a run in the memory of the engine that owns it. Only its
 // shard's goroutine uses it.
 type ownedRun struct {
-	id    machine.RunID
+	id    status.RunID
 	phase runPhase
 	err   error // in phaseQuarantined: why
 

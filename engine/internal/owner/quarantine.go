@@ -3,21 +3,21 @@ package owner
 import (
 	"sync"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // Quarantine remembers runs that cannot be worked on here.
 type Quarantine struct {
 	mu   sync.Mutex // protects following field
-	runs map[machine.RunID]error
+	runs map[status.RunID]error
 }
 
 // Note remembers why a run is left alone, and reports whether that is news.
-func (t *Quarantine) Note(run machine.RunID, err error) bool {
+func (t *Quarantine) Note(run status.RunID, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.runs == nil {
-		t.runs = map[machine.RunID]error{}
+		t.runs = map[status.RunID]error{}
 	}
 	old := t.runs[run]
 	t.runs[run] = err
@@ -25,17 +25,17 @@ func (t *Quarantine) Note(run machine.RunID, err error) bool {
 }
 
 // Gone forgets a run that is over.
-func (t *Quarantine) Gone(run machine.RunID) {
+func (t *Quarantine) Gone(run status.RunID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.runs, run)
 }
 
 // All returns the runs with the reasons.
-func (t *Quarantine) All() map[machine.RunID]error {
+func (t *Quarantine) All() map[status.RunID]error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	runs := make(map[machine.RunID]error, len(t.runs))
+	runs := make(map[status.RunID]error, len(t.runs))
 	for run, err := range t.runs {
 		runs[run] = err
 	}

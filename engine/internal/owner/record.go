@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -51,6 +52,6 @@ func settles(t *store.Transition) bool {
 		return true
 	}
 	return slices.ContainsFunc(t.Steps, func(s store.StepRow) bool {
-		return s.State >= machine.StepSucceeded && s.State != machine.StepUndoing
+		return s.State >= status.StepSucceeded && s.State != status.StepUndoing
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -21,7 +22,7 @@ import (
 const maxEvents = 256
 
 // accept queues an event for its run.
-func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
+func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 	r := sh.runs[id]
 	switch {
 	case r == nil && d.start != nil:
@@ -50,7 +51,7 @@ func (sh *shard) accept(ctx context.Context, id machine.RunID, d *delivery) {
 }
 
 // adopt makes this engine the owner of a run, if its owner is dead or late.
-func (sh *shard) adopt(ctx context.Context, id machine.RunID, a Adoption) {
+func (sh *shard) adopt(ctx context.Context, id status.RunID, a Adoption) {
 	r := sh.runs[id]
 	switch {
 	case r == nil:
@@ -261,10 +262,10 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		return
 	}
 	sh.s.Hands.letGoOf(r)
-	status := r.state.Status()
-	if status.Final() || status.NeedsHuman() {
+	current := r.state.Status()
+	if current.Final() || current.NeedsHuman() {
 		for i, w := range r.waiters {
-			if status.Final() && len(r.pending) == 0 && i == len(r.waiters)-1 {
+			if current.Final() && len(r.pending) == 0 && i == len(r.waiters)-1 {
 				w <- r.state // the shard forgets the run below, so the last waiter gets its state without a copy
 				continue
 			}
@@ -272,7 +273,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		}
 		r.waiters = nil
 	}
-	if status.Final() {
+	if current.Final() {
 		sh.s.Timers.set(r.id, time.Time{}, false)
 		if len(r.pending) == 0 {
 			if r.inbox.wanted {
@@ -291,7 +292,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		sh.release(ctx, r)
 		return
 	}
-	if sh.s.capacity != nil && status != machine.RunPaused && !r.unheard {
+	if sh.s.capacity != nil && current != status.RunPaused && !r.unheard {
 		sh.gate.wait(r)
 	}
 }
@@ -330,7 +331,7 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 
 // await returns a channel to which the run's final state is sent; nil = this shard does
 // not have the run. The error says why the run is quarantined.
-func (sh *shard) await(run machine.RunID) (chan *machine.State, error) {
+func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 	r := sh.runs[run]
 	switch {
 	case r == nil:

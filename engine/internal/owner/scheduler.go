@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -26,7 +27,7 @@ type Scheduler struct {
 	n        *Shared
 	engine   store.EngineID
 	done     <-chan struct{} // closed when this membership has ended
-	unable   func(ctx context.Context, run machine.RunID)
+	unable   func(ctx context.Context, run status.RunID)
 	shards   []*shard
 	capacity invoke.Capacity // what this membership takes of the engine's; nil = nothing is limited
 	commits  committer
@@ -51,7 +52,7 @@ type Membership struct {
 
 	// Unable is called, on a goroutine of its own, for a run without an owner for which
 	// messages wait and whose agents are missing here.
-	Unable func(ctx context.Context, run machine.RunID)
+	Unable func(ctx context.Context, run status.RunID)
 }
 
 // New returns a Scheduler. It starts no goroutine; Start does.
@@ -67,7 +68,7 @@ func New(n *Shared, m Membership) *Scheduler {
 	return s
 }
 
-func (s *Scheduler) shard(run machine.RunID) *shard {
+func (s *Scheduler) shard(run status.RunID) *shard {
 	return s.shards[uint64(run)%uint64(len(s.shards))]
 }
 
@@ -115,7 +116,7 @@ func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
 // deliver posts an event to its run. It reports false where this membership has
 // ended.
-func (s *Scheduler) deliver(run machine.RunID, d *delivery) bool {
+func (s *Scheduler) deliver(run status.RunID, d *delivery) bool {
 	return s.shard(run).give(task{run: run, d: d})
 }
 
@@ -123,7 +124,7 @@ func (s *Scheduler) deliver(run machine.RunID, d *delivery) bool {
 func (s *Scheduler) Conclude(c *call.Call) bool { return s.shard(c.Run).give(task{call: c}) }
 
 // Deliver implements call.Member.
-func (s *Scheduler) Deliver(run machine.RunID, a call.Answer, told func(error)) bool {
+func (s *Scheduler) Deliver(run status.RunID, a call.Answer, told func(error)) bool {
 	return s.deliver(run, &delivery{Answer: a, done: told})
 }
 
@@ -132,7 +133,7 @@ func (s *Scheduler) Done() <-chan struct{} { return s.done }
 
 // ask delivers an event and waits for what becomes of it. Returns call.ErrNotOwner
 // if this membership ends first: what became of it is then not known.
-func (s *Scheduler) ask(ctx context.Context, run machine.RunID, d *delivery) error {
+func (s *Scheduler) ask(ctx context.Context, run status.RunID, d *delivery) error {
 	answer := make(chan error, 1)
 	d.done = func(err error) { answer <- err }
 	s.deliver(run, d)
@@ -152,7 +153,7 @@ func (s *Scheduler) ask(ctx context.Context, run machine.RunID, d *delivery) err
 }
 
 // slotFreed tells a run that waits for an agent that it may try again.
-func (s *Scheduler) slotFreed(run machine.RunID, key string) {
+func (s *Scheduler) slotFreed(run status.RunID, key string) {
 	s.deliver(run, &delivery{
 		Answer:  call.Answer{Event: machine.SlotsFreed{}, Arrived: s.n.Clock.Now()},
 		decided: func() { s.Queue.told(key) },
@@ -162,13 +163,13 @@ func (s *Scheduler) slotFreed(run machine.RunID, key string) {
 // TimePassed tells a run that something of it is due. It does not wait for the
 // commit: a Supervisor that waited for one run would be late for the others,
 // and what gets lost is found by its next pass.
-func (s *Scheduler) TimePassed(_ context.Context, run machine.RunID, e machine.Event) error {
+func (s *Scheduler) TimePassed(_ context.Context, run status.RunID, e machine.Event) error {
 	s.deliver(run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 	return nil
 }
 
 // InboxChanged tells that messages wait for a run.
-func (s *Scheduler) InboxChanged(run machine.RunID) {
+func (s *Scheduler) InboxChanged(run status.RunID) {
 	sh := s.shard(run)
 	sh.post(func(ctx context.Context) { sh.inboxChanged(ctx, run) })
 }
@@ -199,9 +200,9 @@ func (s *Scheduler) Size() int {
 // Close gives back what the runs had reserved. It returns the runs that were owned, with
 // the number of their rows that are known to have landed. It is called after Stop. Runs of
 // shards that Stop has left behind are not in the result: only the store knows them.
-func (s *Scheduler) Close() map[machine.RunID]int32 {
+func (s *Scheduler) Close() map[status.RunID]int32 {
 	s.loads.Wait()
-	runs := map[machine.RunID]int32{}
+	runs := map[status.RunID]int32{}
 	for _, sh := range s.shards {
 		if !sh.left {
 			sh.close(runs)
@@ -223,7 +224,7 @@ func OverFor(err error) bool {
 }
 
 // Adopt has this engine become the owner of a run, if its owner is gone.
-func (s *Scheduler) Adopt(run machine.RunID, a Adoption) {
+func (s *Scheduler) Adopt(run status.RunID, a Adoption) {
 	sh := s.shard(run)
 	sh.give(task{run: run, fn: func(ctx context.Context) { sh.adopt(ctx, run, a) }})
 }
@@ -237,7 +238,7 @@ func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 
 // await sends where a run's state will be sent, once it has ended or needs a person;
 // see shard.await.
-func (s *Scheduler) await(run machine.RunID, answer chan<- place) {
+func (s *Scheduler) await(run status.RunID, answer chan<- place) {
 	sh := s.shard(run)
 	sh.post(func(context.Context) {
 		w, err := sh.await(run)
@@ -271,7 +272,7 @@ func (s *Scheduler) Start(ctx context.Context, last <-chan struct{}) {
 }
 
 // Tell delivers an event and waits for what becomes of it; see ask.
-func (s *Scheduler) Tell(ctx context.Context, run machine.RunID, e machine.Event) error {
+func (s *Scheduler) Tell(ctx context.Context, run status.RunID, e machine.Event) error {
 	return s.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 }
 
@@ -294,7 +295,7 @@ func (e *OpenOutcome) Unwrap() error { return e.err }
 
 // Wait waits for a run that is in this membership's memory, and reports
 // whether it was.
-func (s *Scheduler) Wait(ctx context.Context, run machine.RunID) (*machine.State, bool, error) {
+func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State, bool, error) {
 	answer := make(chan place, 1)
 	s.await(run, answer)
 	var waiter chan *machine.State

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -30,14 +31,14 @@ type shard struct {
 	left  bool          // it did not end in time; only the goroutine that ends the membership uses it
 
 	// Only the shard's goroutine uses the rest.
-	runs   map[machine.RunID]*ownedRun
+	runs   map[status.RunID]*ownedRun
 	decide *decider
 	gate   *gate
 	out    outbox
 }
 
 func newShard(s *Scheduler) *shard {
-	sh := &shard{taskQueue: taskQueue{hint: make(chan struct{}, 1)}, s: s, ended: make(chan struct{}), runs: map[machine.RunID]*ownedRun{}}
+	sh := &shard{taskQueue: taskQueue{hint: make(chan struct{}, 1)}, s: s, ended: make(chan struct{}), runs: map[status.RunID]*ownedRun{}}
 	sh.gate = &gate{n: s.n, capacity: s.capacity, queue: s.Queue}
 	sh.decide = &decider{n: s.n, engine: s.engine, capacity: s.capacity, starts: sh.gate, ready: sh.gate.ready, most: s.n.cfg.Options.MaxBatchBytes}
 	sh.out = outbox{to: s.commits, back: &sh.taskQueue, turn: &sh.turn}
@@ -103,7 +104,7 @@ func (sh *shard) quiet() <-chan struct{} {
 
 // close gives back what the shard's runs had reserved, and notes in owned, unless
 // that is nil, those that were owned.
-func (sh *shard) close(owned map[machine.RunID]int32) {
+func (sh *shard) close(owned map[status.RunID]int32) {
 	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
 		r := sh.runs[id]
 		var told []*delivery

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -47,8 +48,8 @@ type Config struct {
 
 // An Observer is told what happens to runs. See engine.Observer.
 type Observer interface {
-	Facts(run machine.RunID, first int, facts []story.Fact)
-	LateReply(run machine.RunID, attempt machine.AttemptID)
+	Facts(run status.RunID, first int, facts []story.Fact)
+	LateReply(run status.RunID, attempt machine.AttemptID)
 }
 
 // Options are the settings. See engine.Options.
@@ -85,7 +86,7 @@ func (n *Shared) Check(ctx context.Context, spec invoke.AgentSpec) error {
 }
 
 // Equipped returns a *RunError if one of a run's agents cannot be called here.
-func (n *Shared) Equipped(ctx context.Context, run machine.RunID, name string, specs map[string]invoke.AgentSpec) error {
+func (n *Shared) Equipped(ctx context.Context, run status.RunID, name string, specs map[string]invoke.AgentSpec) error {
 	for _, spec := range specs {
 		if err := n.Check(ctx, spec); err != nil {
 			return &journal.RunError{Run: int64(run), Name: name, Err: err, Hint: journal.HintFor(err)}

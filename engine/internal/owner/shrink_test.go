@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A shard's queue, the agenda and a line of runs give back what a burst took.
@@ -36,15 +37,15 @@ func TestQueuesShrink(t *testing.T) {
 	})
 	a, now := newTimers(), time.Now()
 	for i := range burst {
-		a.set(machine.RunID(i+1), now, true)
+		a.set(status.RunID(i+1), now, true)
 	}
 	if runs, _ := a.Take(now); len(runs) != burst || cap(a.items) > small {
 		t.Errorf("%d runs were due, and an empty agenda keeps room for %d", len(runs), cap(a.items))
 	}
 	q := newSlotQueue(plenty{}, nil)
-	q.tell = func(machine.RunID, string) {}
+	q.tell = func(status.RunID, string) {}
 	for i := range 3 {
-		q.wait(machine.RunID(i+1), invoke.AgentSpec{Key: "a"})
+		q.wait(status.RunID(i+1), invoke.AgentSpec{Key: "a"})
 	}
 	for range 3 {
 		q.told("a")

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A SlotQueue keeps, for each agent, the runs that wait for a slot, first come,
@@ -12,7 +12,7 @@ import (
 // run has decided, so that a hundred runs do not compete for one slot.
 type SlotQueue struct {
 	capacity invoke.Capacity // nil = no run ever waits
-	tell     func(run machine.RunID, key string)
+	tell     func(run status.RunID, key string)
 
 	mu    sync.Mutex // protects following fields
 	lines map[string]*waitList
@@ -20,12 +20,12 @@ type SlotQueue struct {
 
 type waitList struct {
 	spec    invoke.AgentSpec
-	runs    []machine.RunID
-	has     map[machine.RunID]bool
+	runs    []status.RunID
+	has     map[status.RunID]bool
 	telling bool // a run was told and has not decided yet
 }
 
-func newSlotQueue(capacity invoke.Capacity, tell func(machine.RunID, string)) *SlotQueue {
+func newSlotQueue(capacity invoke.Capacity, tell func(status.RunID, string)) *SlotQueue {
 	return &SlotQueue{capacity: capacity, tell: tell, lines: map[string]*waitList{}}
 }
 
@@ -72,11 +72,11 @@ func (q *SlotQueue) told(key string) {
 
 // wait puts a run in line for the agent, unless it is in line already. It notices a slot
 // that became free between the run's decision and now.
-func (q *SlotQueue) wait(run machine.RunID, spec invoke.AgentSpec) {
+func (q *SlotQueue) wait(run status.RunID, spec invoke.AgentSpec) {
 	q.mu.Lock()
 	l := q.lines[spec.Key]
 	if l == nil {
-		l = &waitList{spec: spec, has: map[machine.RunID]bool{}}
+		l = &waitList{spec: spec, has: map[status.RunID]bool{}}
 		q.lines[spec.Key] = l
 	}
 	if l.has[run] {

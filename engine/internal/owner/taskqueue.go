@@ -8,13 +8,13 @@ import (
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/lists"
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A task is something that a shard has to do: an event for a run, a transition
 // that has landed, a call that was answered, or anything else. Most of them need no closure.
 type task struct {
-	run  machine.RunID
+	run  status.RunID
 	d    *delivery
 	it   *commit.Item
 	call *call.Call // that was answered
@@ -22,7 +22,7 @@ type task struct {
 }
 
 // about returns the run that a task is about; 0 = none in particular.
-func (t *task) about() machine.RunID {
+func (t *task) about() status.RunID {
 	switch {
 	case t.it != nil:
 		return t.it.Transition.Run

@@ -7,7 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/lists"
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // Timers knows for each cached run a time before which nothing of it is due,
@@ -19,23 +19,23 @@ type Timers struct {
 
 	mu    sync.Mutex // protects following fields
 	items timerHeap
-	byRun map[machine.RunID]*timer
+	byRun map[status.RunID]*timer
 }
 
 type timer struct {
-	run   machine.RunID
+	run   status.RunID
 	at    time.Time // not later than the run is due
 	index int
 }
 
 func newTimers() *Timers {
-	return &Timers{Poke: make(chan struct{}, 1), byRun: map[machine.RunID]*timer{}}
+	return &Timers{Poke: make(chan struct{}, 1), byRun: map[status.RunID]*timer{}}
 }
 
 // set notes when the run is due next, or that it is not if due is false. A later
 // time than the one noted is not noted: a run that is woken too early sets it again,
 // and most runs have moved on long before.
-func (a *Timers) set(run machine.RunID, at time.Time, due bool) {
+func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 	a.mu.Lock()
 	it := a.byRun[run]
 	switch {
@@ -63,10 +63,10 @@ func (a *Timers) set(run machine.RunID, at time.Time, due bool) {
 // Take removes and returns the runs due at now, and for how long the first has
 // been. The shard that handles a run notes it again with its next time, so a run is
 // not returned twice for one time.
-func (a *Timers) Take(now time.Time) ([]machine.RunID, time.Duration) {
+func (a *Timers) Take(now time.Time) ([]status.RunID, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var runs []machine.RunID
+	var runs []status.RunID
 	var lag time.Duration
 	for len(a.items) > 0 && !a.items[0].at.After(now) {
 		it := heap.Pop(&a.items).(*timer)
@@ -78,7 +78,7 @@ func (a *Timers) Take(now time.Time) ([]machine.RunID, time.Duration) {
 }
 
 // Has reports whether the run's next time is noted.
-func (a *Timers) Has(run machine.RunID) bool {
+func (a *Timers) Has(run status.RunID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.byRun[run] != nil

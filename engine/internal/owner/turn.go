@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -16,7 +16,7 @@ type turn struct {
 }
 
 // start notes that a task begins, and that the one before it is over.
-func (t *turn) start(run machine.RunID) { t.next(run, time.Now().UnixNano()) }
+func (t *turn) start(run status.RunID) { t.next(run, time.Now().UnixNano()) }
 
 // end notes that the shard waits for work, or for the committer.
 func (t *turn) end() {
@@ -26,7 +26,7 @@ func (t *turn) end() {
 }
 
 // next begins a task at a time, in unix nanoseconds; 0 = there is none.
-func (t *turn) next(run machine.RunID, at int64) {
+func (t *turn) next(run status.RunID, at int64) {
 	if began := t.began.Load(); began != 0 {
 		over := at
 		if over == 0 {
@@ -39,17 +39,17 @@ func (t *turn) next(run machine.RunID, at int64) {
 }
 
 // takes returns for how long the task has been going on, and its run.
-func (t *turn) takes() (time.Duration, machine.RunID) {
+func (t *turn) takes() (time.Duration, status.RunID) {
 	at := t.began.Load()
 	if at == 0 {
 		return 0, 0
 	}
-	return time.Since(time.Unix(0, at)), machine.RunID(t.run.Load())
+	return time.Since(time.Unix(0, at)), status.RunID(t.run.Load())
 }
 
 // Longest returns for how long the slowest task of all shards has been going on,
 // and its run.
-func (s *Scheduler) Longest() (most time.Duration, run machine.RunID) {
+func (s *Scheduler) Longest() (most time.Duration, run status.RunID) {
 	for _, sh := range s.shards {
 		if d, about := sh.turn.takes(); d > most {
 			most, run = d, about

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -85,8 +86,8 @@ func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 
 // Moves reports whether an engine could go on with a run in this state, had it
 // the agents.
-func Moves(s machine.RunState) bool {
-	return !s.Final() && !s.NeedsHuman() && s != machine.RunPaused
+func Moves(s status.RunState) bool {
+	return !s.Final() && !s.NeedsHuman() && s != status.RunPaused
 }
 
 // DecideUnstaffed decides what is due of an unstaffed run, or was said to it. spoken: a

@@ -53,7 +53,7 @@ var cliFaults = []fault{
 	{
 		name: "a run that succeeded with an effect left in place needs a human",
 		in:   "cmd/engine.exitRun",
-		old:  "left > 0 && s.Final():", new: "left > 0 && s.Final() && s != machine.RunSucceeded:",
+		old:  "left > 0 && s.Final():", new: "left > 0 && s.Final() && s != status.RunSucceeded:",
 		by: catches("cmd/engine", "^TestExitRun$"),
 	},
 	{

@@ -39,8 +39,8 @@ var postgresFaults = []fault{
 	{
 		name: "a succeeded run keeps its key from a submission that goes alone",
 		in:   "engine/store/postgres.(*submission).claimKey",
-		old:  "storekit.HoldsKey(machine.RunState(state))",
-		new:  "storekit.HoldsKey(machine.RunState(state)) && !machine.RunState(state).Final()",
+		old:  "storekit.HoldsKey(status.RunState(state))",
+		new:  "storekit.HoldsKey(status.RunState(state)) && !status.RunState(state).Final()",
 		by:   catches("engine/store/postgres", "^TestSubmissionAloneFindsAHeldKey$"),
 	},
 	{

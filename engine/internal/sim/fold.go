@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -15,7 +16,7 @@ import (
 // A runLog is the state of a run, folded from its journal rows as they land. The judge uses
 // it instead of the states that engines keep in memory, which may be wrong.
 type runLog struct {
-	id       machine.RunID
+	id       status.RunID
 	name     string
 	flow     *dsl.Workflow
 	state    *machine.State
@@ -45,7 +46,7 @@ type attempt struct {
 // landed checks a run after each commit. The writer is the owner, and the store has not
 // declared it dead (I3). The run's row agrees with its journal (I10). The row's next
 // check is not later than the earliest due time (promise 13).
-func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run machine.RunID, seq int32) {
+func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run status.RunID, seq int32) {
 	ctx = context.WithoutCancel(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +85,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run ma
 	}
 }
 
-func (w *world) storyLocked(run machine.RunID) *runLog {
+func (w *world) storyLocked(run status.RunID) *runLog {
 	s := w.stories[run]
 	if s == nil {
 		s = &runLog{id: run, state: machine.NewState(), started: map[attempt]int{}, sent: map[attempt]int{}, heard: map[attempt]int{}, turns: map[string]int{}, answers: map[int64][]story.Fact{}, skipped: map[string]bool{}}

@@ -9,11 +9,12 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
 
 // judge compares the journal of every run with the ledger of the far side.
-func (w *world) judge(ctx context.Context, accepted map[string]machine.RunID) {
+func (w *world) judge(ctx context.Context, accepted map[string]status.RunID) {
 	names := map[string]bool{}
 	for _, s := range w.order {
 		if names[s.name] {
@@ -31,17 +32,17 @@ func (w *world) judge(ctx context.Context, accepted map[string]machine.RunID) {
 			continue
 		}
 		state := told.State
-		status := state.Status()
-		if !status.Final() && !status.NeedsHuman() {
-			w.fault("%s is %v after everything healed: stuck (I8)", name, status)
+		ended := state.Status()
+		if !ended.Final() && !ended.NeedsHuman() {
+			w.fault("%s is %v after everything healed: stuck (I8)", name, ended)
 		}
 		w.judgeStory(name, run, state, len(told.Records))
 		for _, key := range slices.Sorted(maps.Keys(w.remote.keys)) {
 			if e := w.remote.keys[key]; e.run == name {
-				w.judgeEffect(name, run, status, e, state, told.Flow)
+				w.judgeEffect(name, run, ended, e, state, told.Flow)
 			}
 		}
-		if status == machine.RunCompensated {
+		if ended == status.RunCompensated {
 			w.judgeOrder(name)
 		}
 		w.judgeAnswers(ctx, w.stories[run])
@@ -64,7 +65,7 @@ func (w *world) judgeAlerts(ctx context.Context, s *runLog) {
 	for _, a := range alerts {
 		got[a.Kind]++
 	}
-	for _, kind := range []string{machine.RunParked.String(), machine.RunCompensationFailed.String()} {
+	for _, kind := range []string{status.RunParked.String(), status.RunCompensationFailed.String()} {
 		// A person's verb may solve one problem and leave the run in that state because
 		// of another one. That raises an alert, too.
 		if n := s.turns[kind]; got[kind] < n || got[kind] > n+s.accepted {
@@ -100,7 +101,7 @@ func (w *world) judgeAnswers(ctx context.Context, s *runLog) {
 			w.fault("%s: message %d was answered, which nobody wrote", s.name, ask)
 		}
 	}
-	if s.state.Status() == machine.RunCancelled && len(s.answers) == 0 {
+	if s.state.Status() == status.RunCancelled && len(s.answers) == 0 {
 		w.fault("%s was cancelled, which nobody asked for (S68)", s.name)
 	}
 	left, err := w.store.Messages(ctx, s.id, 0, 10)
@@ -111,7 +112,7 @@ func (w *world) judgeAnswers(ctx context.Context, s *runLog) {
 
 // judgeStory checks that the whole journal, folded again from its first row, gives the
 // same facts as its rows gave when they landed (I10).
-func (w *world) judgeStory(name string, run machine.RunID, state *machine.State, records int) {
+func (w *world) judgeStory(name string, run status.RunID, state *machine.State, records int) {
 	s := w.stories[run]
 	switch {
 	case s == nil:
@@ -122,7 +123,7 @@ func (w *world) judgeStory(name string, run machine.RunID, state *machine.State,
 }
 
 // judgeEffect checks one key of the ledger against the run's end.
-func (w *world) judgeEffect(name string, run machine.RunID, status machine.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
+func (w *world) judgeEffect(name string, run status.RunID, ended status.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
 	i, ok := state.FindNode(wf, e.name)
 	if !ok {
 		w.fault("%s: the far side knows a step %s that the run does not have", name, e.name)
@@ -133,17 +134,17 @@ func (w *world) judgeEffect(name string, run machine.RunID, status machine.RunSt
 		w.fault("%s: %s took effect %d times (I4)", name, e.name, e.applied)
 	}
 	standing := e.applied > 0 && e.undone == 0
-	switch status {
-	case machine.RunSucceeded:
+	switch ended {
+	case status.RunSucceeded:
 		if e.applied > 0 && e.undone > 0 {
 			w.fault("%s succeeded, but %s was undone (I5)", name, e.name)
 		}
-		if view.Forward == machine.StepSucceeded && view.Action != "" && e.applied == 0 && e.calls > 0 && !isUndoKey(e) {
+		if view.Forward == status.StepSucceeded && view.Action != "" && e.applied == 0 && e.calls > 0 && !isUndoKey(e) {
 			w.fault("%s succeeded, but %s took no effect (I5)", name, e.name)
 		}
-	case machine.RunCompensated, machine.RunFailed, machine.RunCancelled:
+	case status.RunCompensated, status.RunFailed, status.RunCancelled:
 		if standing && !w.keeps(e.name) && !w.stories[run].stopped && !w.stories[run].skipped[e.name] {
-			w.fault("%s is %v, but the effect of %s stands (I6)", name, status, e.name)
+			w.fault("%s is %v, but the effect of %s stands (I6)", name, ended, e.name)
 		}
 	}
 }

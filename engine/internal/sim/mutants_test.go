@@ -86,7 +86,7 @@ var mutants = []mutant{
 		"				l.close()\n", "				_ = l\n", nil},
 	{"a slot that was given back is used by the next membership", "internal/owner/gate.go",
 		"if d.Slot.Of(g.capacity) && d.Slot.Take() {", "if d.Slot.Take() {", nil},
-	{"calls that may not be interrupted are told to stop", "machine/saga.go",
+	{"calls that may not be interrupted are told to stop", "machine/attempt.go",
 		"!do.ReadOnly && !do.Cancellable {", "false && do.ReadOnly {", nil},
 	{"an engine that lapsed does not join again", "internal/cluster/lease.go",
 		"if overFor(err) {\n\t\tt.end(err)\n\t\treturn store.Tick{}, err", "if overFor(err) {\n\t\treturn store.Tick{}, err", nil},

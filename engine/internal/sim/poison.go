@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -113,7 +114,7 @@ func (w *world) judgePoison(ctx context.Context) {
 	case err != nil:
 		w.fault("%s: it is lost: %v (I1)", poisonName, err)
 		return
-	case state.Status() != machine.RunParked || !state.Lost() || state.Failure().Code != machine.CodeEngineLost:
+	case state.Status() != status.RunParked || !state.Lost() || state.Failure().Code != machine.CodeEngineLost:
 		w.fault("%s is %v after %d engines were bitten, want parked with code %s", poisonName, state.Status(), w.bites, machine.CodeEngineLost)
 	}
 	// Another engine may wait next to each: it takes the run over when the owner has sent

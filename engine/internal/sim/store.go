@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
@@ -154,7 +154,7 @@ func (w *world) permit(n *node, may bool) bool {
 	return was
 }
 
-func (w *wire) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded, error) {
+func (w *wire) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, error) {
 	name := "load many"
 	if len(runs) == 1 {
 		name = "load"
@@ -162,21 +162,21 @@ func (w *wire) Load(ctx context.Context, runs ...machine.RunID) ([]store.Loaded,
 	return over(ctx, w, partOther, name, func() ([]store.Loaded, error) { return w.Full.Load(ctx, runs...) })
 }
 
-func (w *wire) Hold(ctx context.Context, e store.EngineID, runs []machine.RunID) error {
+func (w *wire) Hold(ctx context.Context, e store.EngineID, runs []status.RunID) error {
 	_, err := over(ctx, w, partOther, fmt.Sprintf("hold %v", runs), func() (nothing, error) { return nothing{}, w.Full.Hold(ctx, e, runs) })
 	return err
 }
 
-func (w *wire) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
-	return over(ctx, w, partOther, "suspects", func() (map[machine.RunID]store.Suspicion, error) { return w.Full.Suspects(ctx, self, runs) })
+func (w *wire) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
+	return over(ctx, w, partOther, "suspects", func() (map[status.RunID]store.Suspicion, error) { return w.Full.Suspects(ctx, self, runs) })
 }
 
-func (w *wire) Absolve(ctx context.Context, runs ...machine.RunID) error {
+func (w *wire) Absolve(ctx context.Context, runs ...status.RunID) error {
 	_, err := over(ctx, w, partOther, fmt.Sprintf("absolve %v", runs), func() (nothing, error) { return nothing{}, w.Full.Absolve(ctx, runs...) })
 	return err
 }
 
-func (w *wire) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (w *wire) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	return over(ctx, w, partOther, "messages", func() ([]store.Message, error) { return w.Full.Messages(ctx, run, after, limit) })
 }
 
@@ -184,7 +184,7 @@ func (w *wire) Post(ctx context.Context, m store.Message) (store.MessageID, erro
 	return over(ctx, w, partOther, "post", func() (store.MessageID, error) { return w.Full.Post(ctx, m) })
 }
 
-func (w *wire) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+func (w *wire) Discard(ctx context.Context, run status.RunID, ids []store.MessageID) error {
 	_, err := over(ctx, w, partOther, "discard", func() (nothing, error) { return nothing{}, w.Full.Discard(ctx, run, ids) })
 	return err
 }

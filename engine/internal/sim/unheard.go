@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
 // waiting returns the waiting verbs of the runs that get an owner in a batch.
-func (w *world) waiting(ctx context.Context, batch []store.Transition) map[machine.RunID][]int64 {
-	said := map[machine.RunID][]int64{}
+func (w *world) waiting(ctx context.Context, batch []store.Transition) map[status.RunID][]int64 {
+	said := map[status.RunID][]int64{}
 	for _, t := range batch {
 		if t.Owner == nil || *t.Owner == 0 || t.Seq == 0 {
 			continue
@@ -47,7 +48,7 @@ func (w *world) claimed(t store.Transition, verbs []int64) {
 
 // hasten sends a verb to a run that was just submitted and has no owner yet, like a
 // person who sees a mistake at once.
-func (w *world) hasten(ctx context.Context, run machine.RunID) {
+func (w *world) hasten(ctx context.Context, run status.RunID) {
 	if !w.conditions.detached || !w.conditions.verbs {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
@@ -18,7 +19,7 @@ import (
 // A question is a verb that a person sent to a run.
 type question struct {
 	id   store.MessageID
-	run  machine.RunID
+	run  status.RunID
 	verb string
 	by   string
 }
@@ -49,7 +50,7 @@ func (w *world) meddle(ctx context.Context) {
 }
 
 // rescue resumes what is paused and helps runs that need a person, for a while.
-func (w *world) rescue(ctx context.Context, accepted map[string]machine.RunID) {
+func (w *world) rescue(ctx context.Context, accepted map[string]status.RunID) {
 	for range 3 {
 		for i := range w.conditions.runs {
 			w.mu.Lock()
@@ -63,7 +64,7 @@ func (w *world) rescue(ctx context.Context, accepted map[string]machine.RunID) {
 	}
 }
 
-func (w *world) status(s *runLog) machine.RunState {
+func (w *world) status(s *runLog) status.RunState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return s.state.Status()
@@ -83,7 +84,7 @@ func (w *world) some() *runLog {
 }
 
 // ask sends a verb to a run.
-func (w *world) ask(ctx context.Context, run machine.RunID, name string, verb machine.Event) {
+func (w *world) ask(ctx context.Context, run status.RunID, name string, verb machine.Event) {
 	by := fmt.Sprintf("person-%d", w.draw(1000))
 	op := &operator.Operator{Store: w.store, Defs: journal.NewDefinitions(w.store, nil)}
 	id, err := op.Ask(ctx, run, signed(verb, by), by)
@@ -129,23 +130,23 @@ func signed(verb machine.Event, by string) machine.Event {
 // are true: it reads the far side's ledger when no call can be in flight any more.
 func (w *world) mend(ctx context.Context, s *runLog) {
 	w.mu.Lock()
-	status := s.state.Status()
+	ended := s.state.Status()
 	var doubtful, undone []story.NodeView
 	latest := w.latest
 	for v := range story.Nodes(s.state, w.flow) {
 		switch {
 		case v.Each:
-		case v.State == machine.StepUndoFailed:
+		case v.State == status.StepUndoFailed:
 			undone = append(undone, v)
-		case v.Effect == machine.EffectMaybe:
+		case v.Effect == status.EffectMaybe:
 			doubtful = append(doubtful, v)
 		}
 	}
 	w.mu.Unlock()
 	switch {
-	case status == machine.RunPaused:
+	case ended == status.RunPaused:
 		w.ask(ctx, s.id, "resume", machine.ResumeRequested{})
-	case !status.NeedsHuman():
+	case !ended.NeedsHuman():
 	case len(undone) > 0:
 		v := undone[w.draw(len(undone))]
 		if w.draw(3) == 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/story"
@@ -49,10 +50,10 @@ type world struct {
 	rng       *rand.Rand
 	healedAt  time.Time // zero = things still go wrong
 	idleAt    time.Time // when last every engine had ended or was ending, so that none took up runs
-	stories   map[machine.RunID]*runLog
-	order     []*runLog                       // by first row
-	fences    map[machine.RunID]map[int64]int // by fencing token: the engine that called under it
-	buried    map[store.EngineID]bool         // declared dead by the store
+	stories   map[status.RunID]*runLog
+	order     []*runLog                      // by first row
+	fences    map[status.RunID]map[int64]int // by fencing token: the engine that called under it
+	buried    map[store.EngineID]bool        // declared dead by the store
 	questions []question
 	faults    []string
 	log       bytes.Buffer // the trace
@@ -60,7 +61,7 @@ type world struct {
 	latest    time.Time // complete-by of any call
 	lates     int       // answers kept as evidence
 	obeyed    int       // times a run got an owner while verbs waited for it
-	poisonous machine.RunID
+	poisonous status.RunID
 	bites     int           // times an engine decided the poisonous run
 	over      chan struct{} // closed when all runs are judged: then hanging shards continue
 }
@@ -94,7 +95,7 @@ type Result struct {
 func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w := &world{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5a6a)),
-		stories: map[machine.RunID]*runLog{}, fences: map[machine.RunID]map[int64]int{}, buried: map[store.EngineID]bool{}, start: time.Now(),
+		stories: map[status.RunID]*runLog{}, fences: map[status.RunID]map[int64]int{}, buried: map[store.EngineID]bool{}, start: time.Now(),
 		over: make(chan struct{}),
 	}
 	defer close(w.over)
@@ -267,8 +268,8 @@ func (w *world) rest(ctx context.Context) {
 }
 
 // submitAll submits every run until it is accepted.
-func (w *world) submitAll(ctx context.Context) map[string]machine.RunID {
-	accepted := map[string]machine.RunID{}
+func (w *world) submitAll(ctx context.Context) map[string]status.RunID {
+	accepted := map[string]status.RunID{}
 	for i := range w.conditions.runs {
 		name := fmt.Sprintf("run-%d", i)
 		_ = wait.For(ctx, time.Duration(w.draw(2500))*time.Millisecond)
@@ -287,7 +288,7 @@ func (w *world) submitAll(ctx context.Context) map[string]machine.RunID {
 
 var errNobody = errors.New("sim: no engine is running")
 
-func (w *world) submit(ctx context.Context, name string) (machine.RunID, error) {
+func (w *world) submit(ctx context.Context, name string) (status.RunID, error) {
 	vars, diags := w.flow.Bind(nil)
 	if diags.HasErrors() {
 		w.fault("bind: %v", diags.Err())
@@ -314,7 +315,7 @@ func (w *world) submit(ctx context.Context, name string) (machine.RunID, error) 
 
 // watch waits until every run has ended or needs a person, and has no mail.
 // Nothing may be due for long meanwhile without being noticed (I8).
-func (w *world) watch(ctx context.Context, accepted map[string]machine.RunID) {
+func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
 		settled, paused := w.look(accepted)
 		if settled {
@@ -329,7 +330,7 @@ func (w *world) watch(ctx context.Context, accepted map[string]machine.RunID) {
 
 // look reports whether there is nothing to wait for, and which runs are paused
 // and not asked to resume.
-func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []*runLog) {
+func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	settled = w.containedLocked()
@@ -344,8 +345,8 @@ func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []
 		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 0, 1); err != nil || len(mail) > 0 {
 			settled = false
 		}
-		status := s.state.Status()
-		if status.Final() {
+		ended := s.state.Status()
+		if ended.Final() {
 			continue
 		}
 		due, ok := s.state.NextDue()
@@ -354,10 +355,10 @@ func (w *world) look(accepted map[string]machine.RunID) (settled bool, paused []
 			return true, nil
 		}
 		asked := w.askedLocked(s)
-		if status == machine.RunPaused && !asked {
+		if ended == status.RunPaused && !asked {
 			paused = append(paused, s)
 		}
-		settled = settled && status.NeedsHuman() && !asked
+		settled = settled && ended.NeedsHuman() && !asked
 	}
 	return settled, paused
 }

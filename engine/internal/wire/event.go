@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // Kinds of persisted events. Numbers are never reused.
@@ -134,7 +135,7 @@ func (e *encoder) verb(event machine.Event) error {
 func (d *decoder) event() machine.Event {
 	switch kind := d.uint(); kind {
 	case kindStarted:
-		return machine.Started{RunID: machine.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+		return machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
 	case kindAttemptOK:
 		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
 	case kindAttemptFailed:

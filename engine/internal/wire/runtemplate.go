@@ -3,6 +3,7 @@ package wire
 import (
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A runTemplate is a template of a change of the run: see template, which is one of a node.
@@ -92,7 +93,7 @@ func acceptDiffers(r *model.Run, at model.Instant, ev *machine.Started) uint64 {
 		differs bool
 		bit     uint64
 	}{
-		{r.State != machine.RunRunning, model.RunStateBit},
+		{r.State != status.RunRunning, model.RunStateBit},
 		{!r.Begun, model.RunBegunBit},
 		{r.ID != ev.RunID, model.RunIDBit},
 		{r.Name != ev.Name, model.RunNameBit},
@@ -112,7 +113,7 @@ func acceptDiffers(r *model.Run, at model.Instant, ev *machine.Started) uint64 {
 // setAccepted makes the fields in mask what acceptDiffers compares them with.
 func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *machine.Started) {
 	if mask&model.RunStateBit != 0 {
-		r.State = machine.RunRunning
+		r.State = status.RunRunning
 	}
 	if mask&model.RunBegunBit != 0 {
 		r.Begun = true
@@ -143,7 +144,7 @@ func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *machine.Starte
 // endedDiffers returns the fields in which a run is not as its success leaves it.
 func endedDiffers(r *model.Run, at model.Instant) uint64 {
 	var m uint64
-	if r.State != machine.RunSucceeded {
+	if r.State != status.RunSucceeded {
 		m |= model.RunStateBit
 	}
 	if r.Live != 0 {
@@ -158,7 +159,7 @@ func endedDiffers(r *model.Run, at model.Instant) uint64 {
 // setEnded makes the fields in mask what endedDiffers compares them with.
 func setEnded(r *model.Run, mask uint64, at model.Instant) {
 	if mask&model.RunStateBit != 0 {
-		r.State = machine.RunSucceeded
+		r.State = status.RunSucceeded
 	}
 	if mask&model.RunLiveBit != 0 {
 		r.Live = 0

@@ -2,7 +2,7 @@ package wire
 
 import (
 	"github.com/saga-engine/engine/engine/internal/model"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A codec says how one field of a run, node or attempt is written and read. Its number is its
@@ -79,7 +79,7 @@ func blameCodec(bit uint64, p func(*model.Node) *model.Track) codec[model.Node] 
 }
 
 var runCodec = []codec[model.Run]{
-	numberCodec(model.RunStateBit, func(r *model.Run) *machine.RunState { return &r.State }),
+	numberCodec(model.RunStateBit, func(r *model.Run) *status.RunState { return &r.State }),
 	numberCodec(model.RunDoneBit, func(r *model.Run) *int32 { return &r.Done }),
 	numberCodec(model.RunLiveBit, func(r *model.Run) *int32 { return &r.Live }),
 	booleanCodec(model.RunBegunBit, func(r *model.Run) *bool { return &r.Begun }),
@@ -89,7 +89,7 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { e.outputs(r.Outputs) },
 		get: func(d *decoder, r *model.Run) { r.Outputs = d.outputs() },
 	},
-	numberCodec(model.RunIDBit, func(r *model.Run) *machine.RunID { return &r.ID }),
+	numberCodec(model.RunIDBit, func(r *model.Run) *status.RunID { return &r.ID }),
 	textCodec(model.RunNameBit, func(r *model.Run) *string { return &r.Name }),
 	textCodec(model.RunKeyBit, func(r *model.Run) *string { return &r.Key }),
 	valueCodec(model.RunVarsBit, func(r *model.Run) *model.Held { return &r.Vars }),
@@ -147,7 +147,7 @@ var runCodec = []codec[model.Run]{
 }
 
 var nodeCodec = []codec[model.Node]{
-	numberCodec(model.NodeStateBit, func(n *model.Node) *machine.StepState { return &n.State }),
+	numberCodec(model.NodeStateBit, func(n *model.Node) *status.StepState { return &n.State }),
 	numberCodec(model.NodeFwdActBit, func(n *model.Node) *model.Activity { return &n.Fwd.Act }),
 	numberCodec(model.NodeDoubtBit, func(n *model.Node) *int32 { return &n.Doubt }),
 	booleanCodec(model.NodeDoneBit, func(n *model.Node) *bool { return &n.Done }),

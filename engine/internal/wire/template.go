@@ -3,6 +3,7 @@ package wire
 import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 
 	"github.com/saga-engine/engine/engine/internal/model"
 )
@@ -115,7 +116,7 @@ func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, 
 // it. Bits of fields that do not follow mean nothing.
 func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 	var m uint64
-	if n.State != machine.StepRunning {
+	if n.State != status.StepRunning {
 		m |= model.NodeStateBit
 	}
 	if n.Fwd.Act != model.Running {
@@ -151,7 +152,7 @@ func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 // setStart makes the fields in mask what startDiffers compares them with.
 func setStart(n *model.Node, mask uint64, at model.Instant, call int32) {
 	if mask&model.NodeStateBit != 0 {
-		n.State = machine.StepRunning
+		n.State = status.StepRunning
 	}
 	if mask&model.NodeFwdActBit != 0 {
 		n.Fwd.Act = model.Running
@@ -185,7 +186,7 @@ func setStart(n *model.Node, mask uint64, at model.Instant, call int32) {
 // endDiffers returns the fields in which a node is not as an end leaves it.
 func endDiffers(n *model.Node, at model.Instant, output dsl.Value) uint64 {
 	var m uint64
-	if n.State != machine.StepSucceeded {
+	if n.State != status.StepSucceeded {
 		m |= model.NodeStateBit
 	}
 	if n.Fwd.Act != model.Idle {
@@ -209,7 +210,7 @@ func endDiffers(n *model.Node, at model.Instant, output dsl.Value) uint64 {
 // setEnd makes the fields in mask what endDiffers compares them with.
 func setEnd(n *model.Node, mask uint64, at model.Instant, output dsl.Value) {
 	if mask&model.NodeStateBit != 0 {
-		n.State = machine.StepSucceeded
+		n.State = status.StepSucceeded
 	}
 	if mask&model.NodeFwdActBit != 0 {
 		n.Fwd.Act = model.Idle

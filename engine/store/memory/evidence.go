@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -26,7 +26,7 @@ type evidence struct {
 	delivered int   // how many of the first alerts were pushed
 }
 
-func (s *evidence) alertLocked(run machine.RunID, a store.AlertRow) {
+func (s *evidence) alertLocked(run status.RunID, a store.AlertRow) {
 	s.alertIDs++
 	a.ID, a.Run = s.alertIDs, run
 	s.alerts = append(s.alerts, alert{AlertRow: a})
@@ -59,7 +59,7 @@ func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 }
 
 // LateReplies returns the late answers of a run, oldest first.
-func (s *evidence) LateReplies(ctx context.Context, id machine.RunID) ([]store.LateReply, error) {
+func (s *evidence) LateReplies(ctx context.Context, id status.RunID) ([]store.LateReply, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 }
 
 // Logs returns up to limit lines of a run with an id greater than after.
-func (s *evidence) Logs(ctx context.Context, id machine.RunID, after int64, limit int) ([]store.LogLine, error) {
+func (s *evidence) Logs(ctx context.Context, id status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}

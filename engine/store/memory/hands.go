@@ -4,18 +4,18 @@ import (
 	"context"
 	"slices"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
 // A hands keeps which runs each engine has in hand.
 type hands struct {
 	*state
-	deaths map[machine.RunID]int // engines that died with the run in hand
+	deaths map[status.RunID]int // engines that died with the run in hand
 }
 
 // Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
-func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []machine.RunID) error {
+func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -29,12 +29,12 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []machine.RunI
 }
 
 // Suspects returns what is known against runs.
-func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
+func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	found := map[machine.RunID]store.Suspicion{}
+	found := map[status.RunID]store.Suspicion{}
 	for _, run := range runs {
 		x := store.Suspicion{Deaths: s.deaths[run]}
 		for id, m := range s.members {
@@ -48,7 +48,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []machin
 }
 
 // Absolve forgets what is known against runs.
-func (s *hands) Absolve(ctx context.Context, runs ...machine.RunID) error {
+func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -49,7 +49,7 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 
 // Messages returns up to limit messages of a run behind one of them, in order of
 // arrival.
-func (s *inboxRole) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (s *inboxRole) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (s *inboxRole) Messages(ctx context.Context, run machine.RunID, after store
 }
 
 // Discard removes messages of a run that has ended.
-func (s *inboxRole) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+func (s *inboxRole) Discard(ctx context.Context, run status.RunID, ids []store.MessageID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s *inboxRole) Discard(ctx context.Context, run machine.RunID, ids []store.
 }
 
 // consumeLocked removes messages of a run; those of others stay.
-func (s *inboxRole) consumeLocked(run machine.RunID, ids []store.MessageID) {
+func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 	if len(ids) == 0 {
 		return
 	}
@@ -91,8 +91,8 @@ func (s *inboxRole) consumeLocked(run machine.RunID, ids []store.MessageID) {
 // waitingLocked returns up to limit runs for which messages wait and that are
 // the engine's, or nobody's, in turn: ended ones whose owner is gone are
 // nobody's too.
-func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []machine.RunID {
-	var runs []machine.RunID
+func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []status.RunID {
+	var runs []status.RunID
 	after := s.turns.After(id)
 	for run := range s.inbox {
 		if run <= after {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -139,7 +139,7 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 		return store.ErrStale
 	case r != nil && int(t.Seq) > len(r.rows):
 		return fmt.Errorf("memory: run %d: row %d would leave a gap", t.Run, t.Seq)
-	case r != nil && t.State != machine.RunInvalid && !storekit.CanBecome(r.head.State, t.State):
+	case r != nil && t.State != status.RunInvalid && !storekit.CanBecome(r.head.State, t.State):
 		return fmt.Errorf("memory: run %d: %v cannot become %v", t.Run, r.head.State, t.State)
 	case t.Seq == 0:
 		if _, ok := s.flowLocked(t.Workflow); !ok {
@@ -159,7 +159,7 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 		token: token,
 		steps: storekit.AppendStepRows(nil, t.Steps),
 	})
-	if t.State != machine.RunInvalid {
+	if t.State != status.RunInvalid {
 		r.head.State, r.head.FinishedAt = t.State, time.Time{}
 		if t.State.Final() {
 			r.head.FinishedAt = micro(t.At)
@@ -171,7 +171,7 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	if !t.NextCheck.IsZero() {
 		r.head.NextCheck = micro(t.NextCheck)
 	}
-	if t.State != machine.RunInvalid || t.Owner != nil || !t.NextCheck.IsZero() {
+	if t.State != status.RunInvalid || t.Owner != nil || !t.NextCheck.IsZero() {
 		s.queueLocked(r)
 	}
 	for _, n := range t.NewNodes {
@@ -240,12 +240,12 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	return landedNow(t)
 }
 
-func (s *journal) existsLocked(id machine.RunID) store.Outcome {
+func (s *journal) existsLocked(id status.RunID) store.Outcome {
 	return store.Outcome{Submitted: store.Submitted{Run: id, Name: s.runs[id].head.Name, Exists: true}}
 }
 
 // Load returns heads and all rows of runs, ascending; those that do not exist are missing.
-func (s *journal) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
+func (s *journal) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ func (s *journal) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loade
 }
 
 // Rows returns up to limit rows with seq >= from.
-func (s *journal) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
+func (s *journal) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}

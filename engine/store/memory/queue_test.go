@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -21,7 +21,7 @@ func TestDueIsWhatAWalkFinds(t *testing.T) {
 	for step := range 5000 {
 		switch n := rng.IntN(10); {
 		case n < 3 || len(runs) == 0:
-			r := &run{head: store.Head{Run: machine.RunID(rng.Int64N(1 << 20)), State: machine.RunRunning, Owner: store.EngineID(rng.IntN(3)), NextCheck: at()}}
+			r := &run{head: store.Head{Run: status.RunID(rng.Int64N(1 << 20)), State: status.RunRunning, Owner: store.EngineID(rng.IntN(3)), NextCheck: at()}}
 			if s.runs[r.head.Run] != nil {
 				continue
 			}
@@ -30,11 +30,11 @@ func TestDueIsWhatAWalkFinds(t *testing.T) {
 			s.queueLocked(r)
 		case n < 5:
 			r := runs[rng.IntN(len(runs))]
-			r.head.State = machine.RunSucceeded
+			r.head.State = status.RunSucceeded
 			s.queueLocked(r)
 		case n < 6:
 			r := runs[rng.IntN(len(runs))]
-			r.head.State, r.head.Owner, r.head.NextCheck = machine.RunCompensating, store.EngineID(rng.IntN(3)), at()
+			r.head.State, r.head.Owner, r.head.NextCheck = status.RunCompensating, store.EngineID(rng.IntN(3)), at()
 			s.queueLocked(r)
 		default:
 			r := runs[rng.IntN(len(runs))]

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -136,7 +136,7 @@ type views struct {
 }
 
 // StepRows returns the view of a run's steps, by node number.
-func (s *views) StepRows(ctx context.Context, id machine.RunID) ([]store.StepView, error) {
+func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (s *views) StepRows(ctx context.Context, id machine.RunID) ([]store.StepVie
 }
 
 // Alerts lists alerts, newest first; run 0 means of all runs.
-func (s *views) Alerts(ctx context.Context, id machine.RunID, limit int) ([]store.AlertRow, error) {
+func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -13,12 +13,12 @@ import (
 type retention struct {
 	*state
 	*evidence
-	retained machine.RunID // the last run that Retain has looked at
-	removed  machine.RunID // the highest that it has removed
+	retained status.RunID // the last run that Retain has looked at
+	removed  status.RunID // the highest that it has removed
 }
 
 // Retained returns the highest id of a run that was removed.
-func (s *retention) Retained(ctx context.Context) (machine.RunID, error) {
+func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, err
 	}
@@ -32,7 +32,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		return stats, err
 	}
 	defer s.mu.Unlock()
-	gone := make(map[machine.RunID]bool)
+	gone := make(map[status.RunID]bool)
 	i, _ := slices.BinarySearch(s.order, s.retained+1)
 	for ; i < len(s.order) && stats.Runs+stats.Held < limit; i++ {
 		r := s.runs[s.order[i]]
@@ -56,7 +56,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	if len(gone) > 0 {
 		rows := len(s.alerts)
 		s.alerts = slices.DeleteFunc(s.alerts, func(a alert) bool { return gone[a.Run] })
-		s.order = slices.DeleteFunc(s.order, func(id machine.RunID) bool { return gone[id] })
+		s.order = slices.DeleteFunc(s.order, func(id status.RunID) bool { return gone[id] })
 		s.delivered = 0
 		stats.Rows += rows - len(s.alerts)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
@@ -30,7 +30,7 @@ func TestRetain(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	submit := func(run machine.RunID, names int, state machine.RunState, at time.Time) store.Submitted {
+	submit := func(run status.RunID, names int, state status.RunState, at time.Time) store.Submitted {
 		t.Helper()
 		sub, err := storetest.Submit(ctx, w, store.Transition{
 			Run: run, At: at, Workflow: ids["w"], State: state, Owner: &id, NextCheck: store.Never, Data: []byte("0"), Alerts: []store.Alert{{Kind: "parked"}},
@@ -40,10 +40,10 @@ func TestRetain(t *testing.T) {
 		}
 		return sub
 	}
-	for run, state := range map[machine.RunID]machine.RunState{1: machine.RunSucceeded, 2: machine.RunFailed, 3: machine.RunParked, 4: machine.RunSucceeded, 5: machine.RunCancelled} {
+	for run, state := range map[status.RunID]status.RunState{1: status.RunSucceeded, 2: status.RunFailed, 3: status.RunParked, 4: status.RunSucceeded, 5: status.RunCancelled} {
 		submit(run, int(run), state, at)
 	}
-	submit(6, 6, machine.RunSucceeded, at.Add(time.Hour))
+	submit(6, 6, status.RunSucceeded, at.Add(time.Hour))
 	if _, err := s.Post(ctx, store.Message{Run: 4, Kind: store.MessageReply}); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestRetain(t *testing.T) {
 			t.Errorf("call %d: %+v, err = %v, want %+v", i, got, err, want)
 		}
 	}
-	for _, run := range []machine.RunID{3, 4, 6} {
+	for _, run := range []status.RunID{3, 4, 6} {
 		if _, _, err := store.LoadRun(ctx, s, run); err != nil {
 			t.Errorf("run %d: %v, want it there", run, err)
 		}
@@ -68,14 +68,14 @@ func TestRetain(t *testing.T) {
 	if got, err := s.Undelivered(ctx, 10); err != nil || len(got) != 1 || got[0].ID != alerts[1].ID {
 		t.Errorf("undelivered = %+v, err = %v, want alert %d", got, err, alerts[1].ID)
 	}
-	for _, run := range []machine.RunID{1, 2, 5} {
+	for _, run := range []status.RunID{1, 2, 5} {
 		if _, _, err := store.LoadRun(ctx, s, run); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("load run %d: err = %v, want ErrNotFound", run, err)
 		}
 		if _, err := store.Complete(s).Find(ctx, fmt.Sprint("n", run)); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("find run %d: err = %v, want ErrNotFound", run, err)
 		}
-		if sub := submit(run+10, int(run), machine.RunRunning, at); sub.Exists {
+		if sub := submit(run+10, int(run), status.RunRunning, at); sub.Exists {
 			t.Errorf("submit under the names of run %d: %+v, want a new run", run, sub)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -45,14 +45,14 @@ type state struct {
 	closed  bool
 	members map[store.EngineID]*member
 	flows   []flow // by WorkflowID - 1
-	runs    map[machine.RunID]*run
-	names   map[string]machine.RunID
-	keys    map[key]machine.RunID
+	runs    map[status.RunID]*run
+	names   map[string]status.RunID
+	keys    map[key]status.RunID
 	alerts  []alert // by AlertRow.ID
-	inbox   map[machine.RunID][]store.Message
+	inbox   map[status.RunID][]store.Message
 
 	open  map[store.EngineID]*queue // of owners that have an open run
-	order []machine.RunID           // all runs, ascending
+	order []status.RunID            // all runs, ascending
 }
 
 type flow struct {
@@ -68,7 +68,7 @@ type member struct {
 	lease   time.Time
 	dead    bool
 	fence   map[int]bool // writers that may commit
-	hand    []machine.RunID
+	hand    []status.RunID
 }
 
 type run struct {
@@ -108,13 +108,13 @@ func New(o Options) *Store {
 	st := &state{
 		now:     o.Now,
 		members: make(map[store.EngineID]*member),
-		runs:    make(map[machine.RunID]*run),
-		names:   make(map[string]machine.RunID),
-		keys:    make(map[key]machine.RunID),
-		inbox:   make(map[machine.RunID][]store.Message),
+		runs:    make(map[status.RunID]*run),
+		names:   make(map[string]status.RunID),
+		keys:    make(map[key]status.RunID),
+		inbox:   make(map[status.RunID][]store.Message),
 		open:    make(map[store.EngineID]*queue),
 	}
-	inHand := &hands{state: st, deaths: make(map[machine.RunID]int)}
+	inHand := &hands{state: st, deaths: make(map[status.RunID]int)}
 	listeners := &hints{state: st}
 	posted := &inboxRole{state: st, hands: inHand, hints: listeners}
 	kept := &evidence{state: st}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // Sizes that every store accepts. It refuses larger ones.
@@ -23,7 +23,7 @@ type Names struct {
 }
 
 // Public returns the name of the run that is submitted under these names.
-func (n Names) Public(run machine.RunID) string {
+func (n Names) Public(run status.RunID) string {
 	if n.Name == "" {
 		return RunName(run)
 	}

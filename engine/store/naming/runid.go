@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // runIDEpoch is the zero of the time in run ids.
@@ -19,12 +19,12 @@ const runIDRandomBits = 22
 
 // FirstRunOf returns the lowest id that a run submitted at t can have: the ids
 // of all runs submitted before are lower.
-func FirstRunOf(t time.Time) machine.RunID {
-	return machine.RunID(max(0, t.Sub(runIDEpoch).Milliseconds()) << runIDRandomBits)
+func FirstRunOf(t time.Time) status.RunID {
+	return status.RunID(max(0, t.Sub(runIDEpoch).Milliseconds()) << runIDRandomBits)
 }
 
 // TimeOfRun returns when a run with this id was submitted, to the millisecond.
-func TimeOfRun(id machine.RunID) time.Time {
+func TimeOfRun(id status.RunID) time.Time {
 	return runIDEpoch.Add(time.Duration(id>>runIDRandomBits) * time.Millisecond)
 }
 
@@ -32,17 +32,17 @@ func TimeOfRun(id machine.RunID) time.Time {
 // across engines. Its zero value is ready. It is safe for concurrent use.
 type RunIDSource struct {
 	mu   sync.Mutex // protects following field
-	last machine.RunID
+	last status.RunID
 }
 
 // Next returns a new id for a run that is submitted at now. It is greater than all
 // ids that this source returned before, also if now is earlier than before.
-func (s *RunIDSource) Next(now time.Time) (machine.RunID, error) {
+func (s *RunIDSource) Next(now time.Time) (status.RunID, error) {
 	var b [4]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return 0, fmt.Errorf("make a run id: %w", err)
 	}
-	low := machine.RunID(binary.BigEndian.Uint32(b[:]) & (1<<runIDRandomBits - 1))
+	low := status.RunID(binary.BigEndian.Uint32(b[:]) & (1<<runIDRandomBits - 1))
 	id := FirstRunOf(now) | low
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // givenPrefix begins the names that engines give.
@@ -12,16 +12,16 @@ const givenPrefix = "r-"
 
 // RunName is the name of a run that was submitted without one. It is derived
 // from the internal id, so that no store need keep it.
-func RunName(run machine.RunID) string { return givenPrefix + strconv.FormatInt(int64(run), 36) }
+func RunName(run status.RunID) string { return givenPrefix + strconv.FormatInt(int64(run), 36) }
 
 // ParseRunName returns the id of which a text is the RunName, if it is one.
-func ParseRunName(name string) (machine.RunID, bool) {
+func ParseRunName(name string) (status.RunID, bool) {
 	digits, given := strings.CutPrefix(name, givenPrefix)
 	if !given {
 		return 0, false
 	}
 	id, err := strconv.ParseInt(digits, 36, 64)
-	run := machine.RunID(id)
+	run := status.RunID(id)
 	if err != nil || id <= 0 || RunName(run) != name {
 		return 0, false
 	}
@@ -30,10 +30,10 @@ func ParseRunName(name string) (machine.RunID, bool) {
 
 // ParseRunID returns the id that a text without a run of that name means: a
 // RunName, or the internal id in decimal.
-func ParseRunID(name string) (machine.RunID, bool) {
+func ParseRunID(name string) (status.RunID, bool) {
 	if run, ok := ParseRunName(name); ok {
 		return run, true
 	}
 	id, err := strconv.ParseInt(name, 10, 64)
-	return machine.RunID(id), err == nil
+	return status.RunID(id), err == nil
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
 )
@@ -54,7 +54,7 @@ func (s *pointed) Retain(ctx context.Context, before time.Time, limit int) (stor
 }
 
 // Retained passes the question on, if the store forgets anything.
-func (s *pointed) Retained(ctx context.Context) (machine.RunID, error) {
+func (s *pointed) Retained(ctx context.Context) (status.RunID, error) {
 	if r, ok := s.Full.Store.(store.Retainer); ok {
 		return r.Retained(ctx)
 	}
@@ -97,13 +97,13 @@ func (s *pointed) Leave(ctx context.Context, engine store.EngineID) error {
 	return s.Full.Leave(ctx, engine)
 }
 
-func (s *pointed) Hold(ctx context.Context, engine store.EngineID, runs []machine.RunID) error {
+func (s *pointed) Hold(ctx context.Context, engine store.EngineID, runs []status.RunID) error {
 	failpoint.Hit("store.Hold.before")
 	defer failpoint.Hit("store.Hold.after")
 	return s.Full.Hold(ctx, engine, runs)
 }
 
-func (s *pointed) Absolve(ctx context.Context, runs ...machine.RunID) error {
+func (s *pointed) Absolve(ctx context.Context, runs ...status.RunID) error {
 	failpoint.Hit("store.Absolve.before")
 	defer failpoint.Hit("store.Absolve.after")
 	return s.Full.Absolve(ctx, runs...)
@@ -121,7 +121,7 @@ func (s *pointed) Post(ctx context.Context, m store.Message) (store.MessageID, e
 	return s.Full.Post(ctx, m)
 }
 
-func (s *pointed) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+func (s *pointed) Discard(ctx context.Context, run status.RunID, ids []store.MessageID) error {
 	failpoint.Hit("store.Discard.before")
 	defer failpoint.Hit("store.Discard.after")
 	return s.Full.Discard(ctx, run, ids)

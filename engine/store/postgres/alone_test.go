@@ -4,14 +4,14 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // newAlone returns a commit of one submission, as it is when a batch could not
 // say what is in the submission's way.
-func newAlone(t *testing.T, b *bench, run machine.RunID, n naming.Names) *commit {
+func newAlone(t *testing.T, b *bench, run status.RunID, n naming.Names) *commit {
 	t.Helper()
 	w, ok := b.w.(*Writer)
 	if !ok {

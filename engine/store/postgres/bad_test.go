@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -59,8 +59,8 @@ func (b *bench) join(t *testing.T) {
 	})
 }
 
-func (b *bench) create(run machine.RunID) store.Transition {
-	return store.Transition{Run: run, At: at, Workflow: b.flow, State: machine.RunRunning, Owner: &b.id, NextCheck: store.Never, Data: []byte("0")}
+func (b *bench) create(run status.RunID) store.Transition {
+	return store.Transition{Run: run, At: at, Workflow: b.flow, State: status.RunRunning, Owner: &b.id, NextCheck: store.Never, Data: []byte("0")}
 }
 
 // commit lands one transition or returns why not.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -89,7 +89,7 @@ func (b *batch) addNames() {
 
 // moves reports whether a transition changes the row of a run that is there.
 func moves(t *store.Transition) bool {
-	return t.Seq > 0 && (t.State != machine.RunInvalid || t.Owner != nil || !t.NextCheck.IsZero())
+	return t.Seq > 0 && (t.State != status.RunInvalid || t.Owner != nil || !t.NextCheck.IsZero())
 }
 
 func byName(a, b *store.Transition) int {
@@ -175,7 +175,7 @@ func (b *batch) add(t *store.Transition) {
 
 // addState appends the state that a transition gives its run, or NULL.
 func addState(a *array, t *store.Transition) {
-	if t.State == machine.RunInvalid {
+	if t.State == status.RunInvalid {
 		a.null()
 		return
 	}

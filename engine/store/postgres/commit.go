@@ -9,7 +9,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
@@ -323,7 +323,7 @@ func (w *Writer) takes(ctx context.Context) bool {
 }
 
 // send sends the batch once. landed is nil if all landed.
-func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[machine.RunID]bool, err error) {
+func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[status.RunID]bool, err error) {
 	w := c.w
 	if err := w.connect(ctx); err != nil {
 		return false, nil, err
@@ -341,9 +341,9 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 		return land(ctx)
 	})
 	if err == nil && int(n) != len(w.batch.items) {
-		landed = make(map[machine.RunID]bool, n)
+		landed = make(map[status.RunID]bool, n)
 		for _, id := range ids {
-			landed[machine.RunID(id)] = true
+			landed[status.RunID(id)] = true
 		}
 	}
 	if err == nil && n > 0 {
@@ -358,7 +358,7 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 
 // settle turns an answer into outcomes. open says that an earlier sending of
 // the same batch may have landed.
-func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, landed map[machine.RunID]bool) error {
+func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
 	if landed == nil {
 		for i := from; i < to; i++ {
 			c.out[i] = store.Outcome{Landed: true}
@@ -402,7 +402,7 @@ func (c *commit) stands(ctx context.Context, i int) (bool, error) {
 	for try := 1; ; try++ {
 		err := c.w.connect(ctx)
 		if err == nil {
-			var writers map[machine.RunID]int64
+			var writers map[status.RunID]int64
 			if writers, err = c.writers(ctx); err == nil {
 				return writers[c.items[i].Run] == c.token, nil
 			}
@@ -419,9 +419,9 @@ func (c *commit) stands(ctx context.Context, i int) (bool, error) {
 }
 
 // writers reads under which token the rows of the batch stand.
-func (c *commit) writers(ctx context.Context) (map[machine.RunID]int64, error) {
+func (c *commit) writers(ctx context.Context) (map[status.RunID]int64, error) {
 	w := c.w
-	writers := make(map[machine.RunID]int64)
+	writers := make(map[status.RunID]int64)
 	err := w.answered(ctx, func(ctx context.Context) error {
 		rows, err := w.conn.QueryContext(ctx, journalWriters, w.batch.run.bytes(), w.batch.seq.bytes())
 		if err != nil {
@@ -433,7 +433,7 @@ func (c *commit) writers(ctx context.Context) (map[machine.RunID]int64, error) {
 			if err := rows.Scan(&run, &token); err != nil {
 				return err
 			}
-			writers[machine.RunID(run)] = token
+			writers[status.RunID(run)] = token
 		}
 		return rows.Err()
 	})

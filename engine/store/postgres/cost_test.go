@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -50,11 +50,11 @@ func benchSteps(b *testing.B, size int, keyed bool) {
 	}
 	defer wr.Close()
 	type flight struct {
-		run machine.RunID
+		run status.RunID
 		seq int32
 	}
 	var (
-		runs    machine.RunID
+		runs    status.RunID
 		flights = make([]flight, size)
 		batch   = make([]store.Transition, size)
 		data    = bytes.Repeat([]byte("x"), 100)
@@ -64,12 +64,12 @@ func benchSteps(b *testing.B, size int, keyed bool) {
 	transition := func(f flight, named bool) store.Transition {
 		t := store.Transition{Run: f.run, Seq: f.seq, At: now, Data: data}
 		running := func(n int32) store.StepRow {
-			return store.StepRow{Node: n, State: machine.StepRunning, Attempt: 1, CompleteBy: now.Add(time.Minute)}
+			return store.StepRow{Node: n, State: status.StepRunning, Attempt: 1, CompleteBy: now.Add(time.Minute)}
 		}
-		done := func(n int32) store.StepRow { return store.StepRow{Node: n, State: machine.StepSucceeded, Attempt: 1} }
+		done := func(n int32) store.StepRow { return store.StepRow{Node: n, State: status.StepSucceeded, Attempt: 1} }
 		switch f.seq {
 		case 0:
-			t.Workflow, t.State, t.Owner, t.NextCheck, t.Steps = flows["w"], machine.RunRunning, &id, now.Add(time.Minute), []store.StepRow{running(0)}
+			t.Workflow, t.State, t.Owner, t.NextCheck, t.Steps = flows["w"], status.RunRunning, &id, now.Add(time.Minute), []store.StepRow{running(0)}
 			if named {
 				n := naming.Names{Workflow: "w"}
 				if keyed {
@@ -78,7 +78,7 @@ func benchSteps(b *testing.B, size int, keyed bool) {
 				t.Names = &n
 			}
 		case stepsOf:
-			t.State, t.NextCheck, t.Steps = machine.RunSucceeded, store.Never, []store.StepRow{done(stepsOf - 1)}
+			t.State, t.NextCheck, t.Steps = status.RunSucceeded, store.Never, []store.StepRow{done(stepsOf - 1)}
 		default:
 			t.Steps = []store.StepRow{done(f.seq - 1), running(f.seq)}
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -47,7 +47,7 @@ BEGIN INSERT INTO public.seen VALUES (current_setting('synchronous_commit')); RE
 	if _, err := storetest.Submit(t.Context(), b.w, b.create(2), naming.Names{Workflow: "w", Name: "o-2"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Post(t.Context(), store.Message{Run: machine.RunID(1), Kind: store.MessageVerb, Data: []byte("x")}); err != nil {
+	if _, err := b.Post(t.Context(), store.Message{Run: status.RunID(1), Kind: store.MessageVerb, Data: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := db.QueryContext(t.Context(), `SELECT setting FROM public.seen`)

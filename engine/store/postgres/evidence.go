@@ -7,7 +7,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -70,7 +70,7 @@ func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 const maxLate = 1000
 
 // LateReplies returns the first 1,000 late answers of a run, oldest first.
-func (s *evidence) LateReplies(ctx context.Context, run machine.RunID) ([]store.LateReply, error) {
+func (s *evidence) LateReplies(ctx context.Context, run status.RunID) ([]store.LateReply, error) {
 	rows, err := s.look(ctx, lateList, int64(run), maxLate)
 	if err != nil {
 		return nil, wrap("read late answers", err)
@@ -135,7 +135,7 @@ func newest(lines []store.LogLine) []store.LogLine {
 	if len(lines) <= storekit.MaxLogLines {
 		return lines
 	}
-	count := make(map[machine.RunID]int)
+	count := make(map[status.RunID]int)
 	for _, l := range lines {
 		count[l.Run]++
 	}
@@ -150,7 +150,7 @@ func newest(lines []store.LogLine) []store.LogLine {
 }
 
 // Logs returns up to limit lines of a run with an id greater than after.
-func (s *evidence) Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]store.LogLine, error) {
+func (s *evidence) Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	rows, err := s.look(ctx, logList, int64(run), after, limit)
 	if err != nil {
 		return nil, wrap("read logs", err)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/pgtest"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
@@ -60,7 +60,7 @@ func (b *bench) mustTick(t *testing.T) {
 // alive and writable, is never written to.
 func TestSynchronousFailover(t *testing.T) {
 	primary, standby, b := replicated(t, true)
-	for run := machine.RunID(1); run <= 20; run++ {
+	for run := status.RunID(1); run <= 20; run++ {
 		if err := b.commit(t.Context(), b.create(run)); err != nil {
 			t.Fatal(err)
 		}

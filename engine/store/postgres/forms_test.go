@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -22,7 +22,7 @@ func (b *bench) writer(t *testing.T) *Writer {
 
 // forms are the ways in which a submission reaches the server, each made alone.
 // They return whether it landed, the run that was in its way, and an error.
-func (b *bench) forms(t *testing.T) map[string]func(store.Transition) (landed bool, met machine.RunID, err error) {
+func (b *bench) forms(t *testing.T) map[string]func(store.Transition) (landed bool, met status.RunID, err error) {
 	t.Helper()
 	w := b.writer(t)
 	prepared := func(tr store.Transition) *commit {
@@ -30,16 +30,16 @@ func (b *bench) forms(t *testing.T) map[string]func(store.Transition) (landed bo
 		w.batch.fill(c.items)
 		return c
 	}
-	send := func(tr store.Transition, ifNone bool) (bool, machine.RunID, error) {
+	send := func(tr store.Transition, ifNone bool) (bool, status.RunID, error) {
 		_, landed, err := prepared(tr).send(context.WithoutCancel(t.Context()), ifNone)
 		return err == nil && (landed == nil || landed[tr.Run]), 0, err
 	}
-	return map[string]func(store.Transition) (bool, machine.RunID, error){
-		"a batch": func(tr store.Transition) (bool, machine.RunID, error) { return send(tr, false) },
-		"a batch that is sent again": func(tr store.Transition) (bool, machine.RunID, error) {
+	return map[string]func(store.Transition) (bool, status.RunID, error){
+		"a batch": func(tr store.Transition) (bool, status.RunID, error) { return send(tr, false) },
+		"a batch that is sent again": func(tr store.Transition) (bool, status.RunID, error) {
 			return send(tr, true)
 		},
-		"a transaction of its own": func(tr store.Transition) (bool, machine.RunID, error) {
+		"a transaction of its own": func(tr store.Transition) (bool, status.RunID, error) {
 			s := submission{w: w, t: tr, name: tr.Names.Public(tr.Run), token: w.token()}
 			var sub store.Submitted
 			err := s.once(context.WithoutCancel(t.Context()), &sub)
@@ -57,9 +57,9 @@ func TestEveryFormWaitsForTheFence(t *testing.T) {
 	dsn := migrated(t)
 	db := raw(t, dsn)
 	b := newBench(t, dsn)
-	run := machine.RunID(0)
+	run := status.RunID(0)
 	forms := b.forms(t)
-	forms["a lone transition"] = func(tr store.Transition) (bool, machine.RunID, error) {
+	forms["a lone transition"] = func(tr store.Transition) (bool, status.RunID, error) {
 		tr.Names = nil
 		err := b.commit(context.WithoutCancel(t.Context()), tr)
 		return err == nil, 0, err

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/pgtest"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -47,9 +47,9 @@ func TestVolumeFull(t *testing.T) {
 	})
 	b := benchOn(t, s)
 	var (
-		run  machine.RunID
+		run  status.RunID
 		data = make([]byte, 2000)
-		kept []machine.RunID
+		kept []status.RunID
 	)
 	batch := func() []store.Transition {
 		var out []store.Transition

@@ -3,7 +3,7 @@ package postgres
 import (
 	"context"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -24,7 +24,7 @@ UNION ALL SELECT v.run_id, 0, true FROM engine.hand h CROSS JOIN LATERAL pg_cata
 type hands struct{ *access }
 
 // Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
-func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []machine.RunID) error {
+func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID) error {
 	res, err := s.db.ExecContext(ctx, handHold, int64(id), runArray(runs))
 	if err != nil {
 		return wrap("note runs in hand", err)
@@ -40,13 +40,13 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []machine.RunI
 }
 
 // Suspects returns what is known against runs.
-func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
+func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	rows, err := s.db.QueryContext(ctx, suspectList, runArray(runs), int64(self))
 	if err != nil {
 		return nil, wrap("look for suspect runs", err)
 	}
 	defer rows.Close()
-	found := map[machine.RunID]store.Suspicion{}
+	found := map[status.RunID]store.Suspicion{}
 	for rows.Next() {
 		var (
 			run    int64
@@ -56,9 +56,9 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []machin
 		if err := rows.Scan(&run, &deaths, &held); err != nil {
 			return nil, wrap("look for suspect runs", err)
 		}
-		x := found[machine.RunID(run)]
+		x := found[status.RunID(run)]
 		x.Deaths, x.Held = max(x.Deaths, deaths), x.Held || held
-		found[machine.RunID(run)] = x
+		found[status.RunID(run)] = x
 	}
 	if err := rows.Err(); err != nil {
 		return nil, wrap("look for suspect runs", err)
@@ -67,7 +67,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []machin
 }
 
 // Absolve forgets what is known against runs.
-func (s *hands) Absolve(ctx context.Context, runs ...machine.RunID) error {
+func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	if _, err := s.db.ExecContext(ctx, suspectAbsolve, runArray(runs)); err != nil {
 		return wrap("absolve runs", err)
 	}

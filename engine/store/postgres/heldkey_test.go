@@ -6,19 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
 // succeed submits a run under a key and ends it with success.
-func (b *bench) succeed(t *testing.T, run machine.RunID, key string) {
+func (b *bench) succeed(t *testing.T, run status.RunID, key string) {
 	t.Helper()
 	if _, err := storetest.Submit(t.Context(), b.w, b.create(run), naming.Names{Workflow: "w", Key: key}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.commit(t.Context(), store.Transition{Run: run, Seq: 1, At: at, State: machine.RunSucceeded, NextCheck: store.Never, Data: []byte("1")}); err != nil {
+	if err := b.commit(t.Context(), store.Transition{Run: run, Seq: 1, At: at, State: status.RunSucceeded, NextCheck: store.Never, Data: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -31,10 +31,10 @@ func TestHeldKeysCostFewQuestions(t *testing.T) {
 	dsn := migrated(t)
 	p, through := newProxy(t, dsn)
 	b := newBench(t, through)
-	asked := func(first machine.RunID) int {
+	asked := func(first status.RunID) int {
 		t.Helper()
 		batch := make([]store.Transition, 0, 2*held)
-		for i := range machine.RunID(2 * held) { // every second key is free
+		for i := range status.RunID(2 * held) { // every second key is free
 			c := b.create(first + i)
 			key := fmt.Sprintf("free-%d", first+i)
 			if i%2 == 0 {
@@ -54,7 +54,7 @@ func TestHeldKeysCostFewQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, o := range out {
-			if i%2 == 0 && (o.Landed || !o.Submitted.Exists || o.Submitted.Run != machine.RunID(i/2+1)) {
+			if i%2 == 0 && (o.Landed || !o.Submitted.Exists || o.Submitted.Run != status.RunID(i/2+1)) {
 				t.Errorf("held key %d: %+v, want the run that succeeded", i/2, o)
 			}
 			if i%2 == 1 && !o.Landed {
@@ -65,7 +65,7 @@ func TestHeldKeysCostFewQuestions(t *testing.T) {
 		defer p.mu.Unlock()
 		return p.answers - before
 	}
-	for i := range machine.RunID(held) {
+	for i := range status.RunID(held) {
 		b.succeed(t, i+1, fmt.Sprint("held-", i))
 	}
 	asked(1000) // prepares the statements

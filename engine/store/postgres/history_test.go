@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/engine/crypt"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -23,7 +23,7 @@ func TestLogOfChecks(t *testing.T) {
 	)
 	written := func(extra int) int64 {
 		b := benchOn(t, open(t, migrated(t)))
-		for run := machine.RunID(1); run <= runs; run++ {
+		for run := status.RunID(1); run <= runs; run++ {
 			if out, err := b.w.Commit(t.Context(), []store.Transition{b.create(run)}); err != nil || !out[0].Landed {
 				t.Fatalf("create: %+v, err = %v", out, err)
 			}
@@ -32,8 +32,8 @@ func TestLogOfChecks(t *testing.T) {
 		for seq := int32(1); seq <= rounds; seq++ {
 			batch := make([]store.Transition, runs)
 			for i := range batch {
-				batch[i] = store.Transition{Run: machine.RunID(i + 1), Seq: seq, At: at, Data: bytes.Repeat([]byte{7}, record+extra),
-					Steps: []store.StepRow{{Node: 1, State: machine.StepSucceeded, Attempt: 1}, {Node: 2, State: machine.StepRunning, Attempt: 1, CompleteBy: at}}}
+				batch[i] = store.Transition{Run: status.RunID(i + 1), Seq: seq, At: at, Data: bytes.Repeat([]byte{7}, record+extra),
+					Steps: []store.StepRow{{Node: 1, State: status.StepSucceeded, Attempt: 1}, {Node: 2, State: status.StepRunning, Attempt: 1, CompleteBy: at}}}
 			}
 			from := position(t, b)
 			if out, err := b.w.Commit(t.Context(), batch); err != nil || !out[runs-1].Landed {

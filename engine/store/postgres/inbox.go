@@ -9,7 +9,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -68,7 +68,7 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, err
 
 // Messages returns up to limit messages of a run behind one of them, in order of
 // arrival.
-func (s *inbox) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	rows, err := s.db.QueryContext(ctx, messageList, int64(run), int64(after), limit)
 	if err != nil {
 		return nil, wrap("read messages", err)
@@ -90,7 +90,7 @@ func (s *inbox) Messages(ctx context.Context, run machine.RunID, after store.Mes
 }
 
 // Discard removes messages of a run that has ended.
-func (s *inbox) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.MessageID) error {
 	list := make(pq.Int64Array, len(ids))
 	for i, id := range ids {
 		list[i] = int64(id)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -25,7 +25,7 @@ func TestBatchIsOneStatement(t *testing.T) {
 	dsn := migrated(t)
 	p, through := newProxy(t, dsn)
 	b := newBench(t, through)
-	run := machine.RunID(0)
+	run := status.RunID(0)
 	named := func(name, key string) store.Transition {
 		run++
 		c := b.create(run)
@@ -46,7 +46,7 @@ func TestBatchIsOneStatement(t *testing.T) {
 			if err := b.commit(t.Context(), first); err != nil {
 				t.Fatal(err)
 			}
-			if err := b.commit(t.Context(), store.Transition{Run: first.Run, Seq: 1, At: at, State: machine.RunCancelled, NextCheck: store.Never, Data: []byte("1")}); err != nil {
+			if err := b.commit(t.Context(), store.Transition{Run: first.Run, Seq: 1, At: at, State: status.RunCancelled, NextCheck: store.Never, Data: []byte("1")}); err != nil {
 				t.Fatal(err)
 			}
 			return named("", first.Names.Key)
@@ -92,8 +92,8 @@ func TestStressBatches(t *testing.T) {
 	db := raw(t, dsn)
 	type tale struct {
 		names naming.Names
-		run   machine.RunID // landed, or 0
-		told  machine.RunID // of this one instead
+		run   status.RunID // landed, or 0
+		told  status.RunID // of this one instead
 	}
 	var (
 		mu    sync.Mutex
@@ -107,12 +107,12 @@ func TestStressBatches(t *testing.T) {
 		b := newBench(t, dsn)
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(uint64(e), uint64(time.Now().UnixNano())))
-			run := machine.RunID(e+1) << 32
-			var mine []machine.RunID
+			run := status.RunID(e+1) << 32
+			var mine []status.RunID
 			for round := 0; ctx.Err() == nil; round++ {
 				var batch []store.Transition
 				for _, r := range mine { // frees keys
-					batch = append(batch, store.Transition{Run: r, Seq: 1, At: at, State: machine.RunCancelled, NextCheck: store.Never, Data: []byte("1")})
+					batch = append(batch, store.Transition{Run: r, Seq: 1, At: at, State: status.RunCancelled, NextCheck: store.Never, Data: []byte("1")})
 				}
 				mine = nil
 				for range 1 + rnd.IntN(12) {
@@ -172,8 +172,8 @@ func TestStressBatches(t *testing.T) {
 	})
 	wg.Wait()
 
-	landed := make(map[machine.RunID]naming.Names)
-	byName := make(map[string]machine.RunID)
+	landed := make(map[status.RunID]naming.Names)
+	byName := make(map[string]status.RunID)
 	told := 0
 	for _, x := range tales {
 		if x.run == 0 {
@@ -244,7 +244,7 @@ func TestOneRowIsRefused(t *testing.T) {
 			b := newBench(t, dsn)
 			db := raw(t, dsn)
 			var batch []store.Transition
-			for run := machine.RunID(1); run <= 20; run++ {
+			for run := status.RunID(1); run <= 20; run++ {
 				batch = append(batch, b.create(run))
 			}
 			batch[6].Names = &naming.Names{Name: "n", Workflow: "w", Key: "k"}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -50,7 +50,7 @@ type identity struct {
 
 // A mark is a row that the store has confirmed.
 type mark struct {
-	run   machine.RunID
+	run   status.RunID
 	seq   int32
 	token int64
 }

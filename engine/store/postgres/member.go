@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -137,11 +137,11 @@ func (s *members) tick(ctx context.Context, query string, args ...any) (t store.
 		case "dead":
 			t.Dead = append(t.Dead, store.EngineID(n))
 		case "due":
-			t.Due = append(t.Due, store.DueRun{Run: machine.RunID(n), NextCheck: at})
+			t.Due = append(t.Due, store.DueRun{Run: status.RunID(n), NextCheck: at})
 		case "inbox":
-			t.Inbox = append(t.Inbox, machine.RunID(n))
+			t.Inbox = append(t.Inbox, status.RunID(n))
 		case "unowned":
-			t.Unowned = append(t.Unowned, store.DueRun{Run: machine.RunID(n), NextCheck: at})
+			t.Unowned = append(t.Unowned, store.DueRun{Run: status.RunID(n), NextCheck: at})
 		}
 	}
 	if err := rows.Err(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/engine/internal/pgtest"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -321,7 +321,7 @@ func TestPooler(t *testing.T) {
 		b := benchOn(t, s)
 		wg.Go(func() {
 			for i := range 20 {
-				run := machine.RunID(1 + n*100 + i)
+				run := status.RunID(1 + n*100 + i)
 				if _, err := storetest.Submit(t.Context(), b.w, b.create(run), naming.Names{}); err != nil {
 					t.Errorf("submit: %v", err)
 					return

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/pgtest"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
@@ -80,7 +80,7 @@ func harnessAs(t *testing.T, dsn, role string) storetest.Harness {
 				}
 			})
 		},
-		Hold: func(t *testing.T, run machine.RunID, seq int32) (func(int), func()) { return hold(t, db, run, seq) },
+		Hold: func(t *testing.T, run status.RunID, seq int32) (func(int), func()) { return hold(t, db, run, seq) },
 		Cut:  func(*testing.T) { p.cut(func(k *link) bool { return k.writer }) },
 		Read: func(t *testing.T) func() {
 			t.Helper()
@@ -111,7 +111,7 @@ func must(t testing.TB, db *sql.DB, query string, args ...any) {
 
 // hold writes the row first, in a transaction that is rolled back in the end:
 // whoever appends it waits for that.
-func hold(t *testing.T, db *sql.DB, run machine.RunID, seq int32) (wait func(int), release func()) {
+func hold(t *testing.T, db *sql.DB, run status.RunID, seq int32) (wait func(int), release func()) {
 	t.Helper()
 	tx, err := db.BeginTx(context.WithoutCancel(t.Context()), nil)
 	if err != nil {

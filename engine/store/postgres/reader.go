@@ -13,7 +13,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -29,7 +29,7 @@ WHERE r.run_id = $1 ORDER BY j.seq`
 
 // Load returns heads and all rows of runs, ascending; those that do not exist are
 // missing. One run is read without preparing a statement, which costs a round trip.
-func (s *runs) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
+func (s *runs) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded, error) {
 	switch len(ids) {
 	case 0:
 		return nil, nil
@@ -39,7 +39,7 @@ func (s *runs) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, 
 	return s.loadMany(ctx, ids)
 }
 
-func (s *runs) loadOne(ctx context.Context, id machine.RunID) ([]store.Loaded, error) {
+func (s *runs) loadOne(ctx context.Context, id status.RunID) ([]store.Loaded, error) {
 	rows, err := s.db.QueryContext(ctx, runLoad, int64(id))
 	if err != nil {
 		return nil, wrap("load run", err)
@@ -81,7 +81,7 @@ UNION ALL SELECT run_id, seq, pg_catalog.timestamptz_send(at), data FROM engine.
 
 // loadMany reads many runs with one statement, which is prepared so that numbers and
 // data come in binary.
-func (s *runs) loadMany(ctx context.Context, ids []machine.RunID) ([]store.Loaded, error) {
+func (s *runs) loadMany(ctx context.Context, ids []status.RunID) ([]store.Loaded, error) {
 	if s.pooled.Load() { // a prepared statement may be unknown to the next session
 		rows, err := s.db.QueryContext(ctx, runLoadMany, runArray(ids))
 		if err != nil {
@@ -115,7 +115,7 @@ func (s *runs) loadMany(ctx context.Context, ids []machine.RunID) ([]store.Loade
 // foundRuns reads what runLoadMany finds and closes it.
 func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 	defer rows.Close()
-	found := make(map[machine.RunID]*store.Loaded)
+	found := make(map[status.RunID]*store.Loaded)
 	for rows.Next() {
 		var (
 			run int64
@@ -129,13 +129,13 @@ func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := found[machine.RunID(run)]
+		l := found[status.RunID(run)]
 		if l == nil {
 			l = &store.Loaded{}
-			found[machine.RunID(run)] = l
+			found[status.RunID(run)] = l
 		}
 		if row.Seq < 0 {
-			if l.Head, l.Waiting, err = unpackHead(machine.RunID(run), when, row.Data); err != nil {
+			if l.Head, l.Waiting, err = unpackHead(status.RunID(run), when, row.Data); err != nil {
 				return nil, err
 			}
 			continue
@@ -180,13 +180,13 @@ func moment(b []byte) (time.Time, error) {
 }
 
 // unpackHead decodes the head that runLoadMany packs, and whether messages wait.
-func unpackHead(run machine.RunID, created time.Time, b []byte) (h store.Head, waiting bool, err error) {
+func unpackHead(run status.RunID, created time.Time, b []byte) (h store.Head, waiting bool, err error) {
 	const fixed = 4 + 2 + 4 + 4 + 8 + 8 + 1
 	if len(b) < fixed {
 		return store.Head{}, false, fmt.Errorf("run %d: a head of %d bytes", run, len(b))
 	}
 	h = store.Head{
-		Run: run, Workflow: store.WorkflowID(binary.BigEndian.Uint32(b)), State: machine.RunState(binary.BigEndian.Uint16(b[4:])),
+		Run: run, Workflow: store.WorkflowID(binary.BigEndian.Uint32(b)), State: status.RunState(binary.BigEndian.Uint16(b[4:])),
 		Owner: store.EngineID(binary.BigEndian.Uint32(b[6:])), Fence: int32(binary.BigEndian.Uint32(b[10:])),
 		CreatedAt: created, Name: string(b[fixed:]),
 	}
@@ -212,9 +212,9 @@ func (h *headRow) fields() []any {
 	return []any{&h.flow, &h.state, &h.owner, &h.fence, &h.check, &h.created, &h.finished, &h.name}
 }
 
-func (h *headRow) head(id machine.RunID) store.Head {
+func (h *headRow) head(id status.RunID) store.Head {
 	head := store.Head{
-		Run: id, Name: h.name.String, Workflow: store.WorkflowID(h.flow), State: machine.RunState(h.state),
+		Run: id, Name: h.name.String, Workflow: store.WorkflowID(h.flow), State: status.RunState(h.state),
 		Owner: store.EngineID(h.owner), Fence: h.fence, NextCheck: store.Never, CreatedAt: h.created.UTC(),
 	}
 	if !h.name.Valid {
@@ -236,7 +236,7 @@ SELECT seq, at, data FROM engine.journal
 WHERE run_id = $1 AND seq >= $2 AND EXISTS (SELECT FROM engine.run WHERE run_id = $1) ORDER BY seq LIMIT $3`
 
 // Rows returns up to limit rows with seq >= from.
-func (s *runs) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
+func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
 	rows, err := s.look(ctx, rowList, int64(id), int64(from), limit)
 	if err != nil {
 		return nil, wrap("read rows", err)
@@ -290,7 +290,7 @@ func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	if err != nil {
 		return nil, err
 	}
-	var ids []machine.RunID
+	var ids []status.RunID
 	switch kind {
 	case storekit.KindList:
 		return s.listed(ctx, f)
@@ -361,7 +361,7 @@ func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
 	if err := row.Scan(append(head.fields(), &id, &r.WorkflowName, &r.Digest, &r.Key, &r.OwnerAlive)...); err != nil {
 		return store.RunRow{}, err
 	}
-	r.Head = head.head(machine.RunID(id))
+	r.Head = head.head(status.RunID(id))
 	return r, nil
 }
 
@@ -402,7 +402,7 @@ UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM engine.journal WHERE run_id = $
 ORDER BY what, ord`
 
 // StepRows returns the view of a run's steps, by node number.
-func (s *views) StepRows(ctx context.Context, id machine.RunID) ([]store.StepView, error) {
+func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
 	rows, err := s.look(ctx, stepSource, int64(id))
 	if err != nil {
 		return nil, wrap("read steps", err)
@@ -456,7 +456,7 @@ FROM `
 )
 
 // Alerts lists alerts, newest first; run 0 means of all runs.
-func (s *views) Alerts(ctx context.Context, id machine.RunID, limit int) ([]store.AlertRow, error) {
+func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, "list alerts", alertListOfRun, limit, int64(id))
 	}

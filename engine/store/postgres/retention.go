@@ -7,7 +7,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -74,18 +74,18 @@ type retention struct {
 	*access
 
 	mu     sync.Mutex // protects following fields, and lets one walk at a time
-	after  machine.RunID
-	noted  machine.RunID // the highest id that was noted
-	walked bool          // a walk has been to its end: what others left behind is swept up
+	after  status.RunID
+	noted  status.RunID // the highest id that was noted
+	walked bool         // a walk has been to its end: what others left behind is swept up
 }
 
 // Retained returns the highest id up to which runs may have been removed.
-func (s *retention) Retained(ctx context.Context) (machine.RunID, error) {
+func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	var last int64
 	if err := s.db.QueryRowContext(ctx, retainTold).Scan(&last); err != nil {
 		return 0, wrap("ask how far runs were removed", err)
 	}
-	return machine.RunID(last), nil
+	return status.RunID(last), nil
 }
 
 // Retain removes runs that finished before a time: their rows, names and keys at
@@ -98,7 +98,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	var (
 		stats store.RetainStats
 		found int
-		last  machine.RunID
+		last  status.RunID
 	)
 	if end > s.noted {
 		if _, err := s.db.ExecContext(ctx, retainNote, int64(end)); err != nil {
@@ -134,7 +134,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 
 // forget removes the runs of a window that ended before a time, with their names
 // and keys.
-func (s *retention) forget(ctx context.Context, after, last machine.RunID, before time.Time, stats *store.RetainStats) error {
+func (s *retention) forget(ctx context.Context, after, last status.RunID, before time.Time, stats *store.RetainStats) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return wrap("remove runs", err)
@@ -159,7 +159,7 @@ func (s *retention) forget(ctx context.Context, after, last machine.RunID, befor
 }
 
 // sweep removes what is kept beside runs of a window that are gone.
-func (s *retention) sweep(ctx context.Context, after, last machine.RunID, stats *store.RetainStats) error {
+func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
 	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)

@@ -14,7 +14,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/internal/pgtest"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
@@ -29,7 +29,7 @@ type yard struct {
 	id   store.EngineID
 	w    store.Writer
 	flow store.WorkflowID
-	last machine.RunID
+	last status.RunID
 }
 
 func newYard(t *testing.T) *yard {
@@ -71,14 +71,14 @@ func (y *yard) commit(tr store.Transition) {
 }
 
 // begin begins a run that was submitted at a time, with rows rows.
-func (y *yard) begin(at time.Time, rows int) machine.RunID {
+func (y *yard) begin(at time.Time, rows int) status.RunID {
 	y.Helper()
 	id := naming.FirstRunOf(at)
 	for id <= y.last && naming.TimeOfRun(y.last).Equal(naming.TimeOfRun(id)) {
 		id = y.last + 1
 	}
 	y.last = id
-	y.commit(store.Transition{Run: id, At: at, Workflow: y.flow, State: machine.RunRunning, Owner: &y.id, NextCheck: store.Never, Data: []byte{0}})
+	y.commit(store.Transition{Run: id, At: at, Workflow: y.flow, State: status.RunRunning, Owner: &y.id, NextCheck: store.Never, Data: []byte{0}})
 	for seq := 1; seq < rows; seq++ {
 		y.commit(store.Transition{Run: id, Seq: int32(seq), At: at, Data: []byte{byte(seq)}})
 	}
@@ -86,9 +86,9 @@ func (y *yard) begin(at time.Time, rows int) machine.RunID {
 }
 
 // end ends a run at a time.
-func (y *yard) end(id machine.RunID, seq int, at time.Time) {
+func (y *yard) end(id status.RunID, seq int, at time.Time) {
 	y.Helper()
-	y.commit(store.Transition{Run: id, Seq: int32(seq), At: at, State: machine.RunSucceeded, NextCheck: store.Never, Data: []byte{byte(seq)}})
+	y.commit(store.Transition{Run: id, Seq: int32(seq), At: at, State: status.RunSucceeded, NextCheck: store.Never, Data: []byte{byte(seq)}})
 }
 
 // retain removes what ended before a time, to the end.
@@ -102,7 +102,7 @@ func (y *yard) retain(before time.Time) store.RetainStats {
 }
 
 // wantRows checks how many rows of a run can be read, and that they are in order.
-func (y *yard) wantRows(id machine.RunID, n int) {
+func (y *yard) wantRows(id status.RunID, n int) {
 	y.Helper()
 	_, rows, err := store.LoadRun(context.WithoutCancel(y.Context()), y.s, id)
 	if err != nil || len(rows) != n {
@@ -326,7 +326,7 @@ func TestPartitionsBesideCommits(t *testing.T) {
 	y := newYard(t)
 	now := time.Now()
 	const runs = 50
-	ids := make([]machine.RunID, runs)
+	ids := make([]status.RunID, runs)
 	for i := range ids {
 		ids[i] = y.begin(now.Add(-48*time.Hour).Add(time.Duration(i)*time.Minute), 1)
 	}
@@ -396,7 +396,7 @@ func TestLargeTailIsCut(t *testing.T) {
 			must(t, y.db, `INSERT INTO engine.journal (run_id, seq, at, writer, data)
 				SELECT 1, s, now(), 1, decode((SELECT string_agg(md5((s * 100000 + n)::text), '') FROM generate_series(1, 65536) n), 'hex') FROM generate_series(1, 12) s`)
 			now := time.Now()
-			var want machine.RunID
+			var want status.RunID
 			if half {
 				want = naming.FirstRunOf(now.Add(1000 * time.Hour))
 				if err := y.s.limitTail(t.Context(), want); err != nil {
@@ -491,7 +491,7 @@ func TestKeyOfARemovedRun(t *testing.T) {
 	now := time.Now()
 	names := naming.Names{Name: "old", Workflow: "w", Key: "k"}
 	old := naming.FirstRunOf(now.Add(-48 * time.Hour))
-	create := store.Transition{Run: old, At: now, Workflow: y.flow, State: machine.RunRunning, Owner: &y.id, NextCheck: store.Never, Data: []byte{0}}
+	create := store.Transition{Run: old, At: now, Workflow: y.flow, State: status.RunRunning, Owner: &y.id, NextCheck: store.Never, Data: []byte{0}}
 	if _, err := storetest.Submit(t.Context(), y.w, create, names); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -71,7 +71,7 @@ const restName = "journal_rest_"
 // A part is a partition of the journal.
 type part struct {
 	name   string
-	lo, hi machine.RunID // from lo, below hi
+	lo, hi status.RunID // from lo, below hi
 	bytes  int64
 }
 
@@ -101,7 +101,7 @@ func (s *retention) parts(ctx context.Context) (parts []part, now time.Time, err
 // tend drops the partitions that end by a run, if few of their runs are left, and
 // sees that there is one ahead of the runs to come. Where another session does
 // so, that is as good.
-func (s *retention) tend(ctx context.Context, before time.Time, end machine.RunID) (int, error) {
+func (s *retention) tend(ctx context.Context, before time.Time, end status.RunID) (int, error) {
 	dropped, err := s.dropPartitions(ctx, before, end)
 	if errors.Is(err, errOthers) {
 		err = nil
@@ -109,7 +109,7 @@ func (s *retention) tend(ctx context.Context, before time.Time, end machine.RunI
 	return dropped, err
 }
 
-func (s *retention) dropPartitions(ctx context.Context, before time.Time, end machine.RunID) (dropped int, err error) {
+func (s *retention) dropPartitions(ctx context.Context, before time.Time, end status.RunID) (dropped int, err error) {
 	parts, now, err := s.parts(ctx)
 	if err != nil {
 		return 0, err
@@ -143,7 +143,7 @@ func onlyRest(parts []part) bool {
 }
 
 // fewLeft reports whether what is left of the runs below a bound can be moved.
-func (s *retention) fewLeft(ctx context.Context, below machine.RunID) (bool, error) {
+func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, error) {
 	var runs, rows, bytes int64
 	err := s.db.QueryRowContext(ctx, partLeftRuns, int64(below), maxMovedRuns+1).Scan(&runs)
 	if err == nil && runs <= maxMovedRuns {
@@ -157,7 +157,7 @@ func (s *retention) fewLeft(ctx context.Context, below machine.RunID) (bool, err
 
 // dropBelow drops the partitions below a bound after what is left of their runs
 // has been moved.
-func (s *retention) dropBelow(ctx context.Context, below machine.RunID) (dropped int, err error) {
+func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped int, err error) {
 	err = s.change(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, partQuiet, int64(below)); err != nil {
 			return err
@@ -176,7 +176,7 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 	if tail.lo > naming.FirstRunOf(now.Add(width/2)) {
 		return nil
 	}
-	var last, limited machine.RunID
+	var last, limited status.RunID
 	err := s.db.QueryRowContext(ctx, partLastRun, int64(tail.lo)).Scan(&last)
 	if err == nil {
 		err = s.db.QueryRowContext(ctx, partLimited).Scan(&limited)
@@ -213,12 +213,12 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 
 // cutAt is where a tail ends from now on: a whole number of widths since the zero
 // of run ids, beyond every run that is there and some time ahead.
-func cutAt(lo, last machine.RunID, now time.Time, width time.Duration, small bool) machine.RunID {
+func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool) status.RunID {
 	from := now
 	if !small {
 		from = now.Add(firstWidth)
 	}
-	for _, id := range []machine.RunID{lo, last} {
+	for _, id := range []status.RunID{lo, last} {
 		if t := naming.TimeOfRun(id); t.After(from) {
 			from = t
 		}
@@ -228,7 +228,7 @@ func cutAt(lo, last machine.RunID, now time.Time, width time.Duration, small boo
 }
 
 // limitTail says where the tail is to end.
-func (s *retention) limitTail(ctx context.Context, at machine.RunID) error {
+func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	err := s.change(ctx, nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, partLimit, int64(at))
 		return err

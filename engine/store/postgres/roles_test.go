@@ -14,7 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/pgtest"
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
@@ -119,7 +119,7 @@ func TestRolesAreLimited(t *testing.T) {
 	r := newRoles(t)
 	s := open(t, r.work)
 	b := benchOn(t, s)
-	run := machine.RunID(7)
+	run := status.RunID(7)
 	if _, err := storetest.Submit(t.Context(), b.w, b.create(run), naming.Names{Name: "n", Workflow: "w", Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestSearchPath(t *testing.T) {
 	must(t, db, `SELECT engine.journal_cut(100); SELECT engine.journal_quiet(100)`)
 	s := open(t, dsn)
 	b := benchOn(t, s)
-	for run := machine.RunID(1); run <= 3; run++ {
+	for run := status.RunID(1); run <= 3; run++ {
 		if _, err := storetest.Submit(t.Context(), b.w, b.create(run), naming.Names{Workflow: "w", Key: fmt.Sprint(run)}); err != nil {
 			t.Fatal(err)
 		}
@@ -368,7 +368,7 @@ func TestSearchPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	var batch []store.Transition
-	for run := machine.RunID(1); run <= 3; run++ {
+	for run := status.RunID(1); run <= 3; run++ {
 		batch = append(batch, store.Transition{Run: run, Seq: 1, At: at, Data: []byte("1")})
 	}
 	if out, err := b.w.Commit(t.Context(), batch); err != nil || !out[0].Landed {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -448,7 +448,7 @@ func brokenRule(err error) string {
 // A run without a name of its own has the same one in the views as everywhere.
 func TestNamesThatFollowFromIDs(t *testing.T) {
 	db := raw(t, migrated(t))
-	for _, id := range []machine.RunID{1, 35, 36, 1295, 1296, 1 << 40, 909_090_909_090_909, 1<<63 - 1} {
+	for _, id := range []status.RunID{1, 35, 36, 1295, 1296, 1 << 40, 909_090_909_090_909, 1<<63 - 1} {
 		var name string
 		if err := db.QueryRowContext(t.Context(), `SELECT engine.run_public($1)`, int64(id)).Scan(&name); err != nil || name != naming.RunName(id) {
 			t.Errorf("run %d is %q in the views, %q elsewhere, err = %v", id, name, naming.RunName(id), err)
@@ -464,10 +464,10 @@ func TestStateNames(t *testing.T) {
 		if err := db.QueryRowContext(t.Context(), `SELECT engine.run_state($1::int2), engine.step_state($1)`, i).Scan(&run, &step); err != nil {
 			t.Fatal(err)
 		}
-		if st, ok := machine.ParseRunState(machine.RunState(i).String()); ok != run.Valid || ok && run.String != st.String() {
-			t.Errorf("run state %d is %q in the view, %v in the machine", i, run.String, machine.RunState(i))
+		if st, ok := status.ParseRunState(status.RunState(i).String()); ok != run.Valid || ok && run.String != st.String() {
+			t.Errorf("run state %d is %q in the view, %v in the machine", i, run.String, status.RunState(i))
 		}
-		if s := machine.StepState(i); step.Valid != !strings.HasPrefix(s.String(), "StepState(") || step.Valid && step.String != s.String() {
+		if s := status.StepState(i); step.Valid != !strings.HasPrefix(s.String(), "StepState(") || step.Valid && step.String != s.String() {
 			t.Errorf("step state %d is %q in the view, %v in the machine", i, step.String, s)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
@@ -216,7 +216,7 @@ func (s *submission) found(ctx context.Context, sub *store.Submitted) error {
 	if noRows(err) {
 		return store.ErrExists
 	}
-	sub.Run, sub.Exists = machine.RunID(run), err == nil
+	sub.Run, sub.Exists = status.RunID(run), err == nil
 	return err
 }
 
@@ -240,7 +240,7 @@ func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held b
 	if err := s.w.conn.QueryRowContext(ctx, contextClaim, n.Workflow, n.Key, int64(s.t.Run)).Scan(&holder); err != nil {
 		return false, err
 	}
-	if machine.RunID(holder) == s.t.Run {
+	if status.RunID(holder) == s.t.Run {
 		return false, nil
 	}
 	var (
@@ -251,8 +251,8 @@ func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held b
 	if err != nil && !noRows(err) {
 		return false, err
 	}
-	if err == nil && storekit.HoldsKey(machine.RunState(state)) {
-		*sub = store.Submitted{Run: machine.RunID(holder), Name: name, Exists: true}
+	if err == nil && storekit.HoldsKey(status.RunState(state)) {
+		*sub = store.Submitted{Run: status.RunID(holder), Name: name, Exists: true}
 		return true, nil
 	}
 	_, err = s.w.conn.ExecContext(ctx, contextReplace, n.Workflow, n.Key, int64(s.t.Run))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 const (
@@ -39,12 +39,12 @@ const orphanScan = 1 << 16
 // A walk is the rest of a list of orphans whose first pages were handed out.
 type walk struct {
 	mu    sync.Mutex // protects following fields
-	after machine.RunID
-	rest  []machine.RunID
+	after status.RunID
+	rest  []status.RunID
 }
 
 // take returns up to limit runs of the list, if it goes on after the given run.
-func (w *walk) take(after machine.RunID, limit int) []machine.RunID {
+func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if after == 0 || after != w.after {
@@ -56,13 +56,13 @@ func (w *walk) take(after machine.RunID, limit int) []machine.RunID {
 }
 
 // keep remembers what is left of a list after its first page.
-func (w *walk) keep(page, list []machine.RunID) {
+func (w *walk) keep(page, list []status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.put(page, list)
 }
 
-func (w *walk) put(page, list []machine.RunID) {
+func (w *walk) put(page, list []status.RunID) {
 	w.after, w.rest = 0, nil
 	if len(page) > 0 && len(page) < len(list) {
 		w.after, w.rest = page[len(page)-1], list[len(page):]
@@ -80,7 +80,7 @@ type runs struct {
 // unowned is set, that are not at rest or have a message. A caller that asks page after
 // page, each after the last run of the one before, pays for one walk in many pages. A run
 // that became an orphan since that walk began may show only in the next walk.
-func (s *runs) orphaned(ctx context.Context, after machine.RunID, limit int, unowned bool) ([]machine.RunID, error) {
+func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	w := &s.abandoned
 	if unowned {
 		w = &s.orphans
@@ -89,8 +89,8 @@ func (s *runs) orphaned(ctx context.Context, after machine.RunID, limit int, uno
 }
 
 // walked returns a page of a walk over orphans, those of nobody included or not.
-func (s *runs) walked(ctx context.Context, w *walk, after machine.RunID, limit int, unowned bool) ([]machine.RunID, error) {
-	var out []machine.RunID
+func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
+	var out []status.RunID
 	for len(out) < limit {
 		page := w.take(after, limit-len(out))
 		if len(page) == 0 {
@@ -126,7 +126,7 @@ JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 
 // rename makes a list go on after another run than the last of its page.
-func (w *walk) rename(from, to machine.RunID) {
+func (w *walk) rename(from, to status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.after == from {
@@ -135,7 +135,7 @@ func (w *walk) rename(from, to machine.RunID) {
 }
 
 // runArray encodes run ids as an array argument.
-func runArray(ids []machine.RunID) pq.Int64Array {
+func runArray(ids []status.RunID) pq.Int64Array {
 	out := make(pq.Int64Array, len(ids))
 	for i, id := range ids {
 		out[i] = int64(id)
@@ -144,19 +144,19 @@ func runArray(ids []machine.RunID) pq.Int64Array {
 }
 
 // runIDs returns what a query of run ids finds.
-func (s *runs) runIDs(ctx context.Context, what, query string, args ...any) ([]machine.RunID, error) {
+func (s *runs) runIDs(ctx context.Context, what, query string, args ...any) ([]status.RunID, error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, wrap(what, err)
 	}
 	defer rows.Close()
-	var ids []machine.RunID
+	var ids []status.RunID
 	for rows.Next() {
 		var id int64
 		if err := rows.Scan(&id); err != nil {
 			return nil, wrap(what, err)
 		}
-		ids = append(ids, machine.RunID(id))
+		ids = append(ids, status.RunID(id))
 	}
 	if err := rows.Err(); err != nil {
 		return nil, wrap(what, err)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/storetest"
 )
 
@@ -18,9 +18,9 @@ func TestOrphanPages(t *testing.T) {
 	must(t, db, `INSERT INTO engine.member (address, lease_until, dead) VALUES ('a', now(), true), ('b', now() + interval '1 hour', false)`)
 	must(t, db, `INSERT INTO engine.run SELECT n, 1, CASE WHEN n % 2 = 0 THEN 2 ELSE 10 END, 1, 0, now() - (n % 1000) * interval '1 second', now(), CASE WHEN n % 2 <> 0 THEN now() END FROM generate_series(1, 2 * $1::int) n`, n)
 	s := open(t, dsn)
-	var got []machine.RunID
+	var got []status.RunID
 	pages := 0
-	for after := machine.RunID(0); ; pages++ {
+	for after := status.RunID(0); ; pages++ {
 		page, err := storetest.IDs(s.Runs(t.Context(), storetest.Orphans(after, 256)))
 		if err != nil {
 			t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
@@ -20,7 +20,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	cut := func() { cuts++ }
 	b := newBench(t, through)
 	for i := range rounds {
-		run, landed := machine.RunID(i+1), i%2 == 0
+		run, landed := status.RunID(i+1), i%2 == 0
 		p.loseNext(landed, cut)
 		sub, err := storetest.Submit(t.Context(), b.w, b.create(run), naming.Names{Name: fmt.Sprintf("r%d", i), Workflow: "w", Key: fmt.Sprint(i)})
 		if err != nil || sub.Exists || sub.Run != run {
@@ -35,7 +35,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	p.posts = true
 	p.mu.Unlock()
 	for i := range rounds {
-		run := machine.RunID(i + 1)
+		run := status.RunID(i + 1)
 		p.loseNext(i%2 == 0, cut)
 		if _, err := b.Post(t.Context(), store.Message{Run: run, Kind: store.MessageVerb}); err != nil {
 			t.Fatalf("post %d: %v", i, err)

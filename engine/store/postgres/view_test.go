@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
@@ -33,10 +33,10 @@ func wide(t *testing.T, dsn string, n int) (*Store, store.EngineID, store.Writer
 			t.Error(err)
 		}
 	})
-	create := store.Transition{Run: 1, At: at, Workflow: ids["w"], State: machine.RunRunning, Owner: &id, NextCheck: store.Never, Data: []byte("0")}
+	create := store.Transition{Run: 1, At: at, Workflow: ids["w"], State: status.RunRunning, Owner: &id, NextCheck: store.Never, Data: []byte("0")}
 	for i := range n {
 		create.NewNodes = append(create.NewNodes, store.NodeName{Node: int32(3 + i), Step: 2, Name: fmt.Sprintf("c[%q]", fmt.Sprint(i))})
-		create.Steps = append(create.Steps, store.StepRow{Node: int32(3 + i), State: machine.StepHeld})
+		create.Steps = append(create.Steps, store.StepRow{Node: int32(3 + i), State: status.StepHeld})
 	}
 	if _, err := storetest.Submit(t.Context(), w, create, naming.Names{Name: "order", Workflow: "w", Key: "k"}); err != nil {
 		t.Fatal(err)
@@ -51,12 +51,12 @@ func TestViews(t *testing.T) {
 	dsn := migrated(t)
 	s, id, w := wide(t, dsn, 2)
 	out, err := w.Commit(t.Context(), []store.Transition{{
-		Run: 1, Seq: 1, At: at, State: machine.RunParked, Data: []byte("1"),
+		Run: 1, Seq: 1, At: at, State: status.RunParked, Data: []byte("1"),
 		Steps: []store.StepRow{
-			{Node: 0, State: machine.StepBackoff, Attempt: 1, Failures: 1},
-			{Node: 0, State: machine.StepSucceeded, Attempt: 513, Failures: 200},
-			{Node: 1, State: machine.StepUndoFailed, Attempt: 65535, Failures: 255},
-			{Node: 4, State: machine.StepRunning, Attempt: 2, Failures: 1, CompleteBy: at.Add(time.Hour)},
+			{Node: 0, State: status.StepBackoff, Attempt: 1, Failures: 1},
+			{Node: 0, State: status.StepSucceeded, Attempt: 513, Failures: 200},
+			{Node: 1, State: status.StepUndoFailed, Attempt: 65535, Failures: 255},
+			{Node: 4, State: status.StepRunning, Attempt: 2, Failures: 1, CompleteBy: at.Add(time.Hour)},
 		},
 	}})
 	if err != nil || !out[0].Landed {
@@ -75,38 +75,38 @@ func TestViews(t *testing.T) {
 	n := 0
 	for ; rows.Next(); n++ {
 		var (
-			g                                    store.StepView
-			state, run, flow, key, status, older string
-			by                                   sql.NullTime
+			g                                      store.StepView
+			state, run, flow, key, runState, older string
+			by                                     sql.NullTime
 		)
-		if err := rows.Scan(&g.Node, &g.Name, &state, &g.Attempt, &g.Failures, &g.LockedBy, &by, &run, &flow, &key, &status, &older); err != nil {
+		if err := rows.Scan(&g.Node, &g.Name, &state, &g.Attempt, &g.Failures, &g.LockedBy, &by, &run, &flow, &key, &runState, &older); err != nil {
 			t.Fatal(err)
 		}
 		if by.Valid {
 			g.CompleteBy = by.Time.UTC()
 		}
-		for s := machine.StepPending; s <= machine.StepUndoFailed; s++ {
+		for s := status.StepPending; s <= status.StepUndoFailed; s++ {
 			if s.String() == state {
 				g.State = s
 			}
 		}
-		if g != want[n] || run != "order" || flow != "w" || key != "k" || status != "parked" || older != status {
-			t.Errorf("view shows %+v of %s %s %s %s, want %+v", g, run, flow, key, status, want[n])
+		if g != want[n] || run != "order" || flow != "w" || key != "k" || runState != "parked" || older != runState {
+			t.Errorf("view shows %+v of %s %s %s %s, want %+v", g, run, flow, key, runState, want[n])
 		}
 	}
 	if err := rows.Err(); err != nil || n != len(want) {
 		t.Errorf("%d rows, err = %v, want %d", n, err, len(want))
 	}
 	var (
-		run, flow, key, status, older, digest string
-		owner                                 store.EngineID
-		alive                                 bool
-		check, finished                       sql.NullTime
+		run, flow, key, runState, older, digest string
+		owner                                   store.EngineID
+		alive                                   bool
+		check, finished                         sql.NullTime
 	)
-	err = db.QueryRowContext(t.Context(), `SELECT run, workflow, key, status, state, locked_by, owner_alive, next_check, finished_at, digest FROM engine.runs`).
-		Scan(&run, &flow, &key, &status, &older, &owner, &alive, &check, &finished, &digest)
-	if err != nil || run != "order" || flow != "w" || key != "k" || status != "parked" || older != status || owner != id || !alive || check.Valid || finished.Valid || digest != "d" {
-		t.Errorf("runs shows %s %s %s %s %d %v %v %v %s, err = %v", run, flow, key, status, owner, alive, check, finished, digest, err)
+	err = db.QueryRowContext(t.Context(), `SELECT run, workflow, key, runState, state, locked_by, owner_alive, next_check, finished_at, digest FROM engine.runs`).
+		Scan(&run, &flow, &key, &runState, &older, &owner, &alive, &check, &finished, &digest)
+	if err != nil || run != "order" || flow != "w" || key != "k" || runState != "parked" || older != runState || owner != id || !alive || check.Valid || finished.Valid || digest != "d" {
+		t.Errorf("runs shows %s %s %s %s %d %v %v %v %s, err = %v", run, flow, key, runState, owner, alive, check, finished, digest, err)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestWideRun(t *testing.T) {
 	for seq := int32(1); seq <= 20; seq++ {
 		t1 := store.Transition{Run: 1, Seq: seq, At: at, Data: []byte("x")}
 		for i := range n / 20 {
-			t1.Steps = append(t1.Steps, store.StepRow{Node: int32(3 + int(seq-1)*n/20 + i), State: machine.StepSucceeded, Attempt: 1})
+			t1.Steps = append(t1.Steps, store.StepRow{Node: int32(3 + int(seq-1)*n/20 + i), State: status.StepSucceeded, Attempt: 1})
 		}
 		if out, err := w.Commit(t.Context(), []store.Transition{t1}); err != nil || !out[0].Landed {
 			t.Fatalf("commit: %+v, err = %v", out, err)
@@ -126,7 +126,7 @@ func TestWideRun(t *testing.T) {
 	}
 	start := time.Now()
 	got, err := s.StepRows(t.Context(), 1)
-	if err != nil || len(got) != n+3 || got[n].State != machine.StepSucceeded {
+	if err != nil || len(got) != n+3 || got[n].State != status.StepSucceeded {
 		t.Errorf("%d steps, err = %v, want %d", len(got), err, n+3)
 	}
 	rows := time.Since(start)

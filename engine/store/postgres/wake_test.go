@@ -7,7 +7,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
@@ -30,7 +30,7 @@ func awaitHint(t *testing.T, hints <-chan struct{}, why string) {
 	}
 }
 
-func post(t *testing.T, b *bench, run machine.RunID) {
+func post(t *testing.T, b *bench, run status.RunID) {
 	t.Helper()
 	if _, err := b.Post(t.Context(), store.Message{Run: run, Kind: store.MessageVerb}); err != nil {
 		t.Fatal(err)

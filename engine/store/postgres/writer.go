@@ -10,7 +10,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -209,7 +209,7 @@ var errReplaced = errors.New("postgres: the server that answered has been replac
 
 // confirm notes what has landed: one row is as good as all, since a history is
 // kept up to some point. landed is nil if all landed.
-func (w *Writer) confirm(token int64, items []store.Transition, landed map[machine.RunID]bool) error {
+func (w *Writer) confirm(token int64, items []store.Transition, landed map[status.RunID]bool) error {
 	t := &items[len(items)-1]
 	for i := range items {
 		if landed[items[i].Run] {

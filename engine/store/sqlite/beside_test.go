@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
@@ -37,7 +37,7 @@ func childSay(path string) int {
 	return 0
 }
 
-func submitToNobody(t testing.TB, s *Store, run machine.RunID) error {
+func submitToNobody(t testing.TB, s *Store, run status.RunID) error {
 	ids, err := s.PutDefinition(t.Context(), store.Definition{Digest: "d", Data: []byte("x"), Workflows: []store.DefinedWorkflow{{Name: "w", Steps: []string{"a", "b", "c"}}}})
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func submitToNobody(t testing.TB, s *Store, run machine.RunID) error {
 	id, w := join(t, s)
 	at, nobody := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), store.EngineID(0)
 	_, err = storetest.Submit(t.Context(), w, store.Transition{
-		Run: run, At: at, Workflow: ids["w"], State: machine.RunQueued, Owner: &nobody, NextCheck: at, Data: []byte("0"),
+		Run: run, At: at, Workflow: ids["w"], State: status.RunQueued, Owner: &nobody, NextCheck: at, Data: []byte("0"),
 	}, naming.Names{Workflow: "w", Name: fmt.Sprint("detached-", run)})
 	return errors.Join(err, w.Close(), s.Leave(t.Context(), id))
 }
@@ -61,7 +61,7 @@ func childRest(path string) int {
 	}
 	id, w := join(t, s)
 	submit(t, s, w, id, 1)
-	out, err := w.Commit(t.Context(), []store.Transition{{Run: 1, Seq: 1, At: time.Now(), State: machine.RunParked, NextCheck: store.Never, Data: []byte("1")}})
+	out, err := w.Commit(t.Context(), []store.Transition{{Run: 1, Seq: 1, At: time.Now(), State: status.RunParked, NextCheck: store.Never, Data: []byte("1")}})
 	if err != nil || !out[0].Landed {
 		fmt.Println("error:", out, err)
 		return 1
@@ -92,7 +92,7 @@ func TestAnotherProcessSpeaks(t *testing.T) {
 			}
 		}
 		tick, err := s.Tick(t.Context(), id, time.Hour, 10)
-		if err != nil || !slices.Equal(tick.Inbox, []machine.RunID{1}) || len(tick.Unowned) != 1 || tick.Unowned[0].Run != 2 || len(tick.Dead) != 0 {
+		if err != nil || !slices.Equal(tick.Inbox, []status.RunID{1}) || len(tick.Unowned) != 1 || tick.Unowned[0].Run != 2 || len(tick.Dead) != 0 {
 			t.Errorf("tick = %+v, err = %v, want run 1 with a message and run 2 of nobody", tick, err)
 		}
 		got, err := s.Messages(t.Context(), 1, 0, 10)
@@ -247,7 +247,7 @@ func TestCrashedHolderWithMessages(t *testing.T) {
 	if ok, err := s.Fence(t.Context(), dead); !ok || err != nil {
 		t.Errorf("fence: dead = %v, err = %v", ok, err)
 	}
-	if ids, err := storetest.IDs(s.Runs(t.Context(), storetest.Orphans(0, 10))); err != nil || !slices.Equal(ids, []machine.RunID{1}) {
+	if ids, err := storetest.IDs(s.Runs(t.Context(), storetest.Orphans(0, 10))); err != nil || !slices.Equal(ids, []status.RunID{1}) {
 		t.Errorf("orphans = %v, err = %v, want the run at rest, for its messages", ids, err)
 	}
 	take := store.Transition{Run: 1, Seq: 2, At: time.Now(), Owner: &id, Consumed: []store.MessageID{first, second}, Data: []byte("2")}
@@ -283,7 +283,7 @@ func TestBesideOwnsNothing(t *testing.T) {
 		t.Errorf("tick: %+v, err = %v, want the store's time", tick, err)
 	}
 	at := time.Now()
-	own := store.Transition{Run: 9, At: at, Workflow: 1, State: machine.RunRunning, Owner: &guest, NextCheck: at, Data: []byte("0")}
+	own := store.Transition{Run: 9, At: at, Workflow: 1, State: status.RunRunning, Owner: &guest, NextCheck: at, Data: []byte("0")}
 	if sub, err := storetest.Submit(ctx, w, own, naming.Names{}); !errors.Is(err, errBeside) {
 		t.Errorf("submit a run of its own: %+v, err = %v, want %v", sub, err, errBeside)
 	}

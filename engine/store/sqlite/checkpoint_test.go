@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestCheckpointsBesideCommits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, id, w := populate(t, path)
-	run := machine.RunID(2)
+	run := status.RunID(2)
 	// write commits until a checkpoint has begun and ended.
 	write := func() {
 		at := time.Now()
@@ -24,7 +24,7 @@ func TestCheckpointsBesideCommits(t *testing.T) {
 			before := s.written
 			s.mu.Unlock()
 			out, err := w.Commit(t.Context(), []store.Transition{{
-				Run: run, At: at, Workflow: 1, State: machine.RunRunning, Owner: &id, NextCheck: at, Data: make([]byte, 300_000),
+				Run: run, At: at, Workflow: 1, State: status.RunRunning, Owner: &id, NextCheck: at, Data: make([]byte, 300_000),
 			}})
 			if err != nil || !out[0].Landed {
 				t.Fatalf("commit: %+v, err = %v", out, err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -38,7 +38,7 @@ func TestAskedUntilKnown(t *testing.T) {
 			at := time.Now()
 			out, err := w.Commit(t.Context(), []store.Transition{
 				{Run: 1, Seq: 1, At: at, Data: []byte("1")},
-				{Run: 2, At: at, Workflow: 1, State: machine.RunRunning, Owner: &id, NextCheck: at, Data: []byte("0"), Names: &naming.Names{Name: "n", Workflow: "w", Key: "k"}},
+				{Run: 2, At: at, Workflow: 1, State: status.RunRunning, Owner: &id, NextCheck: at, Data: []byte("0"), Names: &naming.Names{Name: "n", Workflow: "w", Key: "k"}},
 			})
 			if err != nil || !out[0].Landed || !out[1].Landed || out[1].Submitted != (store.Submitted{Run: 2, Name: "n"}) {
 				t.Fatalf("commit: %+v, err = %v, want both landed", out, err)
@@ -46,7 +46,7 @@ func TestAskedUntilKnown(t *testing.T) {
 			if lost != 6 {
 				t.Errorf("%d answers were lost, want 6", lost)
 			}
-			for run, want := range map[machine.RunID]int{1: 2, 2: 1} {
+			for run, want := range map[status.RunID]int{1: 2, 2: 1} {
 				if _, rows, err := store.LoadRun(t.Context(), s, run); err != nil || len(rows) != want {
 					t.Errorf("run %d: %d rows, err = %v, want %d", run, len(rows), err, want)
 				}

@@ -3,7 +3,7 @@ package sqlite
 import (
 	"context"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -52,7 +52,7 @@ func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 }
 
 // LateReplies returns the late answers of a run, oldest first.
-func (s *evidence) LateReplies(ctx context.Context, run machine.RunID) ([]store.LateReply, error) {
+func (s *evidence) LateReplies(ctx context.Context, run status.RunID) ([]store.LateReply, error) {
 	var out []store.LateReply
 	err := s.query(ctx, "read late answers", lateList, []any{int64(run)}, func(r row) error {
 		var (
@@ -73,7 +73,7 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 		return nil
 	}
 	return s.write(ctx, "keep logs", func(tx *tx) error {
-		runs := make(map[machine.RunID]bool)
+		runs := make(map[status.RunID]bool)
 		for _, l := range lines {
 			if l.At.IsZero() {
 				l.At = now()
@@ -94,7 +94,7 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 }
 
 // Logs returns up to limit lines of a run with an id greater than after.
-func (s *evidence) Logs(ctx context.Context, run machine.RunID, after int64, limit int) ([]store.LogLine, error) {
+func (s *evidence) Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	var out []store.LogLine
 	err := s.query(ctx, "read logs", logList, []any{int64(run), after, limit}, func(r row) error {
 		var (
@@ -121,13 +121,13 @@ FROM alert a CROSS JOIN run r ON r.run_id = a.run_id CROSS JOIN workflow w ON w.
 )
 
 // alert writes one alert.
-func (x *tx) alert(run machine.RunID, at int64, a store.Alert) error {
+func (x *tx) alert(run status.RunID, at int64, a store.Alert) error {
 	_, err := x.exec(alertAdd, int64(run), at, naming.CleanText(a.Kind), naming.CleanText(a.Step), naming.CleanText(a.Code), naming.CleanText(a.Message))
 	return err
 }
 
 // Alerts lists alerts, newest first; run 0 means of all runs.
-func (s *views) Alerts(ctx context.Context, id machine.RunID, limit int) ([]store.AlertRow, error) {
+func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, alertListOfRun, limit, int64(id))
 	}
@@ -149,7 +149,7 @@ func (s *views) alerts(ctx context.Context, query string, args ...any) ([]store.
 			name    *string // NULL = the one that follows from the id
 		)
 		err := r.Scan(&a.ID, &run, &name, &a.Workflow, &a.Key, &at, &a.Kind, &a.Step, &a.Code, &a.Message)
-		a.Run, a.At = machine.RunID(run), fromMicros(at)
+		a.Run, a.At = status.RunID(run), fromMicros(at)
 		if a.Name = naming.RunName(a.Run); name != nil {
 			a.Name = *name
 		}

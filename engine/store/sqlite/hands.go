@@ -3,7 +3,7 @@ package sqlite
 import (
 	"context"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -24,7 +24,7 @@ SELECT coalesce((SELECT deaths FROM suspect WHERE run_id = ?1), 0), EXISTS (SELE
 type hands struct{ *file }
 
 // Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
-func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []machine.RunID) error {
+func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID) error {
 	return s.write(ctx, "note runs in hand", func(tx *tx) error {
 		var alive bool
 		if err := tx.row(memberAlive, int64(id)).Scan(&alive); err != nil {
@@ -46,13 +46,13 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []machine.RunI
 }
 
 // Suspects returns what is known against runs.
-func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []machine.RunID) (map[machine.RunID]store.Suspicion, error) {
+func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	some := false
 	err := s.query(ctx, "look for suspect runs", suspectAny, []any{int64(self)}, func(r row) error { return r.Scan(&some) })
 	if err != nil || !some {
 		return nil, err
 	}
-	found := map[machine.RunID]store.Suspicion{}
+	found := map[status.RunID]store.Suspicion{}
 	for _, run := range runs {
 		var x store.Suspicion
 		err := s.query(ctx, "look for suspect runs", suspectGet, []any{int64(run), int64(self)}, func(r row) error { return r.Scan(&x.Deaths, &x.Held) })
@@ -68,7 +68,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []machin
 
 // Absolve forgets what is known against runs. A store that was opened Beside does
 // it too.
-func (s *hands) Absolve(ctx context.Context, runs ...machine.RunID) error {
+func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	return s.writeUnowned(ctx, "absolve runs", func(tx *tx) error {
 		for _, run := range runs {
 			if _, err := tx.exec(suspectAbsolve, int64(run)); err != nil {

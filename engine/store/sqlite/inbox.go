@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -83,7 +83,7 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 
 // Messages returns up to limit messages of a run behind one of them, in order of
 // arrival.
-func (s *inbox) Messages(ctx context.Context, run machine.RunID, after store.MessageID, limit int) ([]store.Message, error) {
+func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	var out []store.Message
 	err := s.query(ctx, "read messages", inboxList, []any{int64(run), int64(after), limit}, func(r row) error {
 		var (
@@ -99,7 +99,7 @@ func (s *inbox) Messages(ctx context.Context, run machine.RunID, after store.Mes
 }
 
 // Discard removes messages of a run that has ended.
-func (s *inbox) Discard(ctx context.Context, run machine.RunID, ids []store.MessageID) error {
+func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.MessageID) error {
 	return s.write(ctx, "discard messages", func(tx *tx) error {
 		var ended bool
 		if err := tx.row(runEnded, int64(run)).Scan(&ended); err != nil || !ended {
@@ -110,7 +110,7 @@ func (s *inbox) Discard(ctx context.Context, run machine.RunID, ids []store.Mess
 }
 
 // consume removes messages of a run; those of others stay.
-func (x *tx) consume(run machine.RunID, ids []store.MessageID) error {
+func (x *tx) consume(run status.RunID, ids []store.MessageID) error {
 	for _, id := range ids {
 		if _, err := x.exec(inboxDrop, int64(id), int64(run)); err != nil {
 			return err

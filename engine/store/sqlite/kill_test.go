@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -52,9 +52,9 @@ func childWrite(path string) int {
 		return 1
 	}
 	id, w := join(t, s)
-	start := machine.RunID(time.Now().UnixNano())
+	start := status.RunID(time.Now().UnixNano())
 	var asked []store.Message
-	for i := machine.RunID(0); ; i++ {
+	for i := status.RunID(0); ; i++ {
 		run := start + i
 		submit(t, s, w, id, run)
 		fmt.Println(run, 0)
@@ -69,7 +69,7 @@ func childWrite(path string) int {
 		}
 		m, asked = asked[0], asked[1:]
 		out, err := w.Commit(ctx, []store.Transition{{
-			Run: m.Run, Seq: 1, At: time.Now(), State: machine.RunSucceeded, NextCheck: store.Never, Consumed: []store.MessageID{m.ID}, Data: []byte("1"),
+			Run: m.Run, Seq: 1, At: time.Now(), State: status.RunSucceeded, NextCheck: store.Never, Consumed: []store.MessageID{m.ID}, Data: []byte("1"),
 		}})
 		if err != nil || !out[0].Landed {
 			fmt.Println("error:", out, err)
@@ -201,13 +201,13 @@ func checkWhole(t *testing.T, path string, acknowledged map[string]bool) (waitin
 		if !ok || err != nil {
 			t.Fatalf("child printed %q", line)
 		}
-		_, rows, err := store.LoadRun(t.Context(), s, machine.RunID(run))
+		_, rows, err := store.LoadRun(t.Context(), s, status.RunID(run))
 		if err != nil || seq == "1" && len(rows) != 2 {
 			t.Errorf("run %s seq %s was acknowledged: %d rows, err = %v", id, seq, len(rows), err)
 		}
 		if seq == "asked" && len(rows) == 1 {
 			waiting++
-			if got, err := s.Messages(t.Context(), machine.RunID(run), 0, 10); err != nil || len(got) != 1 {
+			if got, err := s.Messages(t.Context(), status.RunID(run), 0, 10); err != nil || len(got) != 1 {
 				t.Errorf("run %s was asked and has not answered: messages = %+v, err = %v", id, got, err)
 			}
 		}

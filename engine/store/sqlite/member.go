@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -109,7 +109,7 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		return tx.each(inboxRuns, []any{int64(id), micros(t.Now), limit, int64(s.turns.After(id))}, func(r row) error {
 			var run int64
 			err := r.Scan(&run)
-			t.Inbox = append(t.Inbox, machine.RunID(run))
+			t.Inbox = append(t.Inbox, status.RunID(run))
 			return err
 		})
 	})
@@ -125,7 +125,7 @@ func (s *members) due(x *tx, owner store.EngineID, at time.Time, limit int) ([]s
 	err := x.each(runDue, []any{int64(owner), micros(at), limit}, func(r row) error {
 		var run, check int64
 		err := r.Scan(&run, &check)
-		due = append(due, store.DueRun{Run: machine.RunID(run), NextCheck: fromMicros(check)})
+		due = append(due, store.DueRun{Run: status.RunID(run), NextCheck: fromMicros(check)})
 		return err
 	})
 	return due, err

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
@@ -39,7 +39,7 @@ func join(t testing.TB, s *Store) (store.EngineID, store.Writer) {
 	return id, w
 }
 
-func submit(t testing.TB, s *Store, w store.Writer, id store.EngineID, run machine.RunID) {
+func submit(t testing.TB, s *Store, w store.Writer, id store.EngineID, run status.RunID) {
 	t.Helper()
 	ids, err := s.PutDefinition(t.Context(), store.Definition{
 		Digest: "d", Data: []byte("x"), Workflows: []store.DefinedWorkflow{{Name: "w", Steps: []string{"a", "b", "c"}}},
@@ -49,8 +49,8 @@ func submit(t testing.TB, s *Store, w store.Writer, id store.EngineID, run machi
 	}
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	_, err = storetest.Submit(t.Context(), w, store.Transition{
-		Run: run, At: at, Workflow: ids["w"], State: machine.RunRunning, Owner: &id, NextCheck: at, Data: []byte("0"),
-		Steps: []store.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: at.Add(time.Minute)}},
+		Run: run, At: at, Workflow: ids["w"], State: status.RunRunning, Owner: &id, NextCheck: at, Data: []byte("0"),
+		Steps: []store.StepRow{{Node: 0, State: status.StepRunning, Attempt: 1, CompleteBy: at.Add(time.Minute)}},
 	}, naming.Names{Workflow: "w", Name: fmt.Sprint("n-", run)})
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := open(t, path, Options{ReadOnly: true})
-	if h, rows, err := store.LoadRun(t.Context(), r, 1); err != nil || h.State != machine.RunRunning || len(rows) != 1 {
+	if h, rows, err := store.LoadRun(t.Context(), r, 1); err != nil || h.State != status.RunRunning || len(rows) != 1 {
 		t.Errorf("load = %+v, %d rows, err = %v", h, len(rows), err)
 	}
 	if live, err := store.Complete(r).Live(t.Context()); len(live) != 1 || err != nil {
@@ -167,7 +167,7 @@ func TestReadOnly(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	good := filepath.Join(t.TempDir(), "good.db")
 	s, id, w := populate(t, good)
-	for run := machine.RunID(2); run < 300; run++ {
+	for run := status.RunID(2); run < 300; run++ {
 		submit(t, s, w, id, run)
 	}
 	if err := s.Close(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -25,14 +25,14 @@ SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.f
 FROM run r JOIN journal j USING (run_id) LEFT JOIN run_name n USING (run_id) WHERE r.run_id = ?1 ORDER BY j.seq`
 
 // Load returns heads and all rows of runs, ascending; those that do not exist are missing.
-func (s *runs) Load(ctx context.Context, ids ...machine.RunID) ([]store.Loaded, error) {
+func (s *runs) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded, error) {
 	if len(ids) == 1 {
 		return s.loadOne(ctx, ids[0])
 	}
 	return s.loadMany(ctx, ids)
 }
 
-func (s *runs) loadOne(ctx context.Context, id machine.RunID) ([]store.Loaded, error) {
+func (s *runs) loadOne(ctx context.Context, id status.RunID) ([]store.Loaded, error) {
 	var (
 		head headRow
 		out  store.Loaded
@@ -68,7 +68,7 @@ FROM json_each(?1) e CROSS JOIN run r ON r.run_id = e.value LEFT JOIN run_name n
 )
 
 // loadMany reads many runs, a chunk at a time.
-func (s *runs) loadMany(ctx context.Context, runs []machine.RunID) ([]store.Loaded, error) {
+func (s *runs) loadMany(ctx context.Context, runs []status.RunID) ([]store.Loaded, error) {
 	runs = slices.Clone(runs)
 	slices.Sort(runs)
 	out := make([]store.Loaded, 0, len(runs))
@@ -82,7 +82,7 @@ func (s *runs) loadMany(ctx context.Context, runs []machine.RunID) ([]store.Load
 }
 
 // loadChunk appends what is stored of runs, which are sorted, to out.
-func (s *runs) loadChunk(ctx context.Context, runs []machine.RunID, out []store.Loaded) ([]store.Loaded, error) {
+func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.Loaded) ([]store.Loaded, error) {
 	ids, err := json.Marshal(runs)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *runs) loadChunk(ctx context.Context, runs []machine.RunID, out []store.
 			waiting bool
 		)
 		err := r.Scan(append(h.fields(), &id, &waiting)...)
-		out = append(out, store.Loaded{Head: h.head(machine.RunID(id)), Waiting: waiting})
+		out = append(out, store.Loaded{Head: h.head(status.RunID(id)), Waiting: waiting})
 		return err
 	})
 	if err != nil {
@@ -152,9 +152,9 @@ func (h *headRow) fields() []any {
 	return []any{&h.flow, &h.state, &h.owner, &h.fence, &h.check, &h.created, &h.finished, &h.name}
 }
 
-func (h *headRow) head(id machine.RunID) store.Head {
+func (h *headRow) head(id status.RunID) store.Head {
 	head := store.Head{
-		Run: id, Name: h.name.String, Workflow: store.WorkflowID(h.flow), State: machine.RunState(h.state),
+		Run: id, Name: h.name.String, Workflow: store.WorkflowID(h.flow), State: status.RunState(h.state),
 		Owner: store.EngineID(h.owner), Fence: h.fence, NextCheck: fromMicros(h.check), CreatedAt: fromMicros(h.created),
 	}
 	if !h.name.Valid {
@@ -171,7 +171,7 @@ const rowList = `
 SELECT j.seq, j.at, j.data FROM run r CROSS JOIN journal j ON j.run_id = r.run_id WHERE r.run_id = ?1 AND j.seq >= ?2 ORDER BY j.seq LIMIT ?3`
 
 // Rows returns up to limit rows with seq >= from.
-func (s *runs) Rows(ctx context.Context, id machine.RunID, from int32, limit int) ([]store.Row, error) {
+func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
 	var rows []store.Row
 	err := s.query(ctx, "read rows", rowList, []any{int64(id), from, limit}, func(r row) error {
 		var (
@@ -230,7 +230,7 @@ func (s *runs) runIDs(ctx context.Context, what, query string, args ...any) ([]s
 	err := s.query(ctx, what, query, args, func(r row) error {
 		var id int64
 		err := r.Scan(&id)
-		rows = append(rows, store.RunRow{Head: store.Head{Run: machine.RunID(id)}})
+		rows = append(rows, store.RunRow{Head: store.Head{Run: status.RunID(id)}})
 		return err
 	})
 	return rows, err
@@ -265,7 +265,7 @@ func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]s
 			run  store.RunRow
 		)
 		err := r.Scan(append(head.fields(), &id, &run.WorkflowName, &run.Digest, &run.Key, &run.OwnerAlive)...)
-		run.Head = head.head(machine.RunID(id))
+		run.Head = head.head(status.RunID(id))
 		out = append(out, run)
 		return err
 	})
@@ -299,7 +299,7 @@ UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM wide WHERE run_id = ?1
 ORDER BY what, ord`
 
 // StepRows returns the view of a run's steps, by node number.
-func (s *views) StepRows(ctx context.Context, id machine.RunID) ([]store.StepView, error) {
+func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
 	var (
 		nodes   []store.NodeName
 		changes []store.StepRow

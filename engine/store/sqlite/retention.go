@@ -6,22 +6,22 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
 // A retention removes old runs.
 type retention struct {
 	*file
-	retainMu sync.Mutex    // protects retained: one call at a time
-	retained machine.RunID // the last run that Retain has looked at
-	removed  atomic.Int64  // the highest that it has removed
+	retainMu sync.Mutex   // protects retained: one call at a time
+	retained status.RunID // the last run that Retain has looked at
+	removed  atomic.Int64 // the highest that it has removed
 }
 
 // Retained returns the highest id of a run that was removed. The caller
 // has held the file since it accepted the run, so no other process can have removed it.
-func (s *retention) Retained(context.Context) (machine.RunID, error) {
-	return machine.RunID(s.removed.Load()), nil
+func (s *retention) Retained(context.Context) (status.RunID, error) {
+	return status.RunID(s.removed.Load()), nil
 }
 
 const (
@@ -100,9 +100,9 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 
 // A retainedPage is a page of runs created before a time.
 type retainedPage struct {
-	runs   []machine.RunID // that may go
-	looked int             // how many of them were created before the time
-	last   machine.RunID
+	runs   []status.RunID // that may go
+	looked int            // how many of them were created before the time
+	last   status.RunID
 }
 
 // finished returns the next page of runs created before a time, and whether it
@@ -118,7 +118,7 @@ func (s *retention) finished(ctx context.Context, before time.Time, limit int) (
 			return err
 		}
 		n++
-		p.last, end = machine.RunID(id), created >= micros(before)
+		p.last, end = status.RunID(id), created >= micros(before)
 		if !end {
 			p.looked++
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storetest"
@@ -19,17 +19,17 @@ var retainBase = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 // kept submits a run with a row of every kind that is kept of one, and ends it
 // in a state, unless that is 0.
-func kept(t testing.TB, s *Store, w store.Writer, id store.EngineID, run machine.RunID, state machine.RunState, steps int) {
+func kept(t testing.TB, s *Store, w store.Writer, id store.EngineID, run status.RunID, state status.RunState, steps int) {
 	t.Helper()
 	ctx := t.Context()
 	first := store.Transition{
-		Run: run, At: retainBase, Workflow: 1, State: machine.RunRunning, Owner: &id, NextCheck: retainBase, Data: []byte("0"),
+		Run: run, At: retainBase, Workflow: 1, State: status.RunRunning, Owner: &id, NextCheck: retainBase, Data: []byte("0"),
 		Names: &naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)},
 	}
 	second := store.Transition{Run: run, Seq: 1, At: retainBase, State: state, NextCheck: store.Never, Data: []byte("1"), Alerts: []store.Alert{{Kind: "parked"}}}
 	for n := range int32(steps) {
 		second.NewNodes = append(second.NewNodes, store.NodeName{Node: 3 + n, Step: 2, Name: fmt.Sprint("c", n)})
-		second.Steps = append(second.Steps, store.StepRow{Node: 3 + n, State: machine.StepSucceeded, Attempt: 1})
+		second.Steps = append(second.Steps, store.StepRow{Node: 3 + n, State: status.StepSucceeded, Attempt: 1})
 	}
 	for _, tr := range []store.Transition{first, second} {
 		if out, err := w.Commit(ctx, []store.Transition{tr}); err != nil || !out[0].Landed {
@@ -46,7 +46,7 @@ func kept(t testing.TB, s *Store, w store.Writer, id store.EngineID, run machine
 
 // wantGone checks that whatever asks for a run finds nothing, and that its names
 // are free.
-func wantGone(t testing.TB, s *Store, w store.Writer, id store.EngineID, run machine.RunID) {
+func wantGone(t testing.TB, s *Store, w store.Writer, id store.EngineID, run status.RunID) {
 	t.Helper()
 	ctx := t.Context()
 	if _, _, err := store.LoadRun(ctx, s, run); !errors.Is(err, store.ErrNotFound) {
@@ -66,7 +66,7 @@ func wantGone(t testing.TB, s *Store, w store.Writer, id store.EngineID, run mac
 	if _, err := s.Post(ctx, store.Message{Run: run, Kind: store.MessageVerb}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("post to run %d: err = %v, want ErrNotFound", run, err)
 	}
-	again := store.Transition{Run: run + 1<<30, At: retainBase.AddDate(1, 0, 0), Workflow: 1, State: machine.RunRunning, Owner: &id, NextCheck: retainBase, Data: []byte("0")}
+	again := store.Transition{Run: run + 1<<30, At: retainBase.AddDate(1, 0, 0), Workflow: 1, State: status.RunRunning, Owner: &id, NextCheck: retainBase, Data: []byte("0")}
 	sub, err := storetest.Submit(ctx, w, again, naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)})
 	if err != nil || sub.Exists || sub.Run != again.Run {
 		t.Errorf("submit under the names of run %d: %+v, err = %v, want a new run", run, sub, err)
@@ -93,10 +93,10 @@ func TestRetain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, id, w := populate(t, path) // run 1 is open
 	ctx := t.Context()
-	for run := machine.RunID(2); run <= 9; run++ {
-		kept(t, s, w, id, run, []machine.RunState{machine.RunSucceeded, machine.RunFailed, machine.RunCompensated, machine.RunCancelled}[run%4], int(run))
+	for run := status.RunID(2); run <= 9; run++ {
+		kept(t, s, w, id, run, []status.RunState{status.RunSucceeded, status.RunFailed, status.RunCompensated, status.RunCancelled}[run%4], int(run))
 	}
-	kept(t, s, w, id, 10, machine.RunParked, 1)
+	kept(t, s, w, id, 10, status.RunParked, 1)
 	if _, err := s.Post(ctx, store.Message{Run: 9, Kind: store.MessageReply}); err != nil {
 		t.Fatal(err)
 	}
@@ -126,12 +126,12 @@ func TestRetain(t *testing.T) {
 	if want := (store.RetainStats{Runs: 7, Rows: 7*6 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + 4, Held: 3}); total != want {
 		t.Errorf("retain = %+v, want %+v", total, want)
 	}
-	for _, run := range []machine.RunID{1, 9, 10} {
+	for _, run := range []status.RunID{1, 9, 10} {
 		if _, rows, err := store.LoadRun(ctx, s, run); err != nil || len(rows) == 0 {
 			t.Errorf("run %d: %d rows, err = %v, want it there", run, len(rows), err)
 		}
 	}
-	for run := machine.RunID(2); run <= 8; run++ {
+	for run := status.RunID(2); run <= 8; run++ {
 		wantGone(t, s, w, id, run)
 	}
 	// Of 9 and 10 everything: run, name, key, two rows, two alerts, an answer and
@@ -149,8 +149,8 @@ func TestRetain(t *testing.T) {
 func TestRetainStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, id, w := populate(t, path)
-	for run := machine.RunID(2); run <= 4; run++ {
-		kept(t, s, w, id, run, machine.RunSucceeded, 200)
+	for run := status.RunID(2); run <= 4; run++ {
+		kept(t, s, w, id, run, status.RunSucceeded, 200)
 	}
 	s.mu.Lock()
 	s.commit = func(x *tx, what string) error {
@@ -171,7 +171,7 @@ func TestRetainStopped(t *testing.T) {
 	if n := left(t, path); n < 3*200 {
 		t.Fatalf("%d rows are left: the test has stopped nothing", n)
 	}
-	for run := machine.RunID(2); run <= 4; run++ {
+	for run := status.RunID(2); run <= 4; run++ {
 		wantGone(t, s, w, id, run)
 	}
 	if alerts, err := s.Undelivered(t.Context(), 10); err != nil || len(alerts) != 0 {
@@ -195,9 +195,9 @@ func TestRetainFreesSpace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, id, w := populate(t, path)
 	var pages []int
-	for round := range machine.RunID(5) {
-		for n := range machine.RunID(15) {
-			kept(t, s, w, id, 2+round*15+n, machine.RunSucceeded, 50)
+	for round := range status.RunID(5) {
+		for n := range status.RunID(15) {
+			kept(t, s, w, id, 2+round*15+n, status.RunSucceeded, 50)
 		}
 		var n int
 		if err := raw(t, path).QueryRowContext(t.Context(), "PRAGMA page_count").Scan(&n); err != nil {
@@ -218,13 +218,13 @@ func TestRetainFreesSpace(t *testing.T) {
 func TestRetainBesideYounger(t *testing.T) {
 	s, id, w := populate(t, filepath.Join(t.TempDir(), "state.db"))
 	young := store.Transition{
-		Run: 2, At: retainBase.Add(2 * time.Hour), Workflow: 1, State: machine.RunFailed, Owner: &id, NextCheck: store.Never, Data: []byte("0"),
+		Run: 2, At: retainBase.Add(2 * time.Hour), Workflow: 1, State: status.RunFailed, Owner: &id, NextCheck: store.Never, Data: []byte("0"),
 		Names: &naming.Names{},
 	}
 	if out, err := w.Commit(t.Context(), []store.Transition{young}); err != nil || !out[0].Landed {
 		t.Fatalf("commit: %+v, err = %v", out, err)
 	}
-	kept(t, s, w, id, 3, machine.RunFailed, 1)
+	kept(t, s, w, id, 3, status.RunFailed, 1)
 	if got, err := s.Retain(t.Context(), retainBase.Add(time.Hour), 100); err != nil || got.Runs != 1 || got.Held != 1 || got.More {
 		t.Errorf("retain = %+v, err = %v, want run 3 gone and run 1 held", got, err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"modernc.org/sqlite"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -133,13 +133,13 @@ func TestViews(t *testing.T) {
 	s, id, w := populate(t, path)
 	at := time.Date(2026, 11, 21, 9, 0, 0, 123000000, time.UTC)
 	batch := []store.Transition{{
-		Run: 1, Seq: 1, At: at, State: machine.RunParked, NextCheck: store.Never, Data: []byte("1"),
+		Run: 1, Seq: 1, At: at, State: status.RunParked, NextCheck: store.Never, Data: []byte("1"),
 		NewNodes: []store.NodeName{{Node: 3, Step: 2, Name: `c["x"]`}, {Node: 700, Step: 2, Name: `c["y"]`}},
 		Steps: []store.StepRow{
-			{Node: 0, State: machine.StepBackoff, Attempt: 1, Failures: 1},
-			{Node: 0, State: machine.StepSucceeded, Attempt: 513, Failures: 200},
-			{Node: 1, State: machine.StepUndoFailed, Attempt: 65535, Failures: 255},
-			{Node: 700, State: machine.StepRunning, Attempt: 2, Failures: 1, CompleteBy: at.Add(time.Hour)},
+			{Node: 0, State: status.StepBackoff, Attempt: 1, Failures: 1},
+			{Node: 0, State: status.StepSucceeded, Attempt: 513, Failures: 200},
+			{Node: 1, State: status.StepUndoFailed, Attempt: 65535, Failures: 255},
+			{Node: 700, State: status.StepRunning, Attempt: 2, Failures: 1, CompleteBy: at.Add(time.Hour)},
 		},
 	}}
 	if out, err := w.Commit(t.Context(), batch); err != nil || !out[0].Landed {
@@ -286,7 +286,7 @@ func TestMigrateFromTheSecond(t *testing.T) {
 		var steps []byte
 		for i := range n {
 			must(t, db, `INSERT INTO run_step VALUES (1, ?1, 0, ?2) ON CONFLICT DO NOTHING`, i, fmt.Sprint("s", i))
-			steps = storekit.AppendStepRows(steps, []store.StepRow{{Node: int32(i), State: machine.StepSucceeded, Attempt: seq + 1}})
+			steps = storekit.AppendStepRows(steps, []store.StepRow{{Node: int32(i), State: status.StepSucceeded, Attempt: seq + 1}})
 		}
 		must(t, db, row, seq, steps, []byte{byte(seq + 1)})
 	}
@@ -300,16 +300,16 @@ func TestMigrateFromTheSecond(t *testing.T) {
 		t.Fatalf("%d steps, err = %v, want 1000", len(steps), err)
 	}
 	for _, st := range steps {
-		if st.State != machine.StepSucceeded || st.Attempt != 5 {
+		if st.State != status.StepSucceeded || st.Attempt != 5 {
 			t.Errorf("step %+v, want it succeeded in attempt 5", st)
 		}
 	}
 	id, w := join(t, s)
-	next := store.Transition{Run: 1, Seq: 5, At: time.Now(), Owner: &id, Data: []byte{6}, Steps: []store.StepRow{{Node: 3, State: machine.StepFailed, Attempt: 6}}}
+	next := store.Transition{Run: 1, Seq: 5, At: time.Now(), Owner: &id, Data: []byte{6}, Steps: []store.StepRow{{Node: 3, State: status.StepFailed, Attempt: 6}}}
 	if out, err := w.Commit(t.Context(), []store.Transition{next}); err != nil || !out[0].Landed {
 		t.Errorf("commit: %+v, err = %v", out, err)
 	}
-	if steps, err := s.StepRows(t.Context(), 1); err != nil || steps[3].State != machine.StepFailed || steps[4].State != machine.StepSucceeded {
+	if steps, err := s.StepRows(t.Context(), 1); err != nil || steps[3].State != status.StepFailed || steps[4].State != status.StepSucceeded {
 		t.Errorf("step = %+v, err = %v, want it failed", steps[3], err)
 	}
 }
@@ -355,7 +355,7 @@ func widen(t testing.TB, w store.Writer, n int) {
 	next := store.Transition{Run: 1, Seq: 1, At: at, Data: []byte("1")}
 	for i := range int32(n) {
 		next.NewNodes = append(next.NewNodes, store.NodeName{Node: 3 + i, Step: 2, Name: fmt.Sprintf("c[%d]", i)})
-		next.Steps = append(next.Steps, store.StepRow{Node: 3 + i, State: machine.StepRunning, Attempt: 1, CompleteBy: at.Add(time.Hour)})
+		next.Steps = append(next.Steps, store.StepRow{Node: 3 + i, State: status.StepRunning, Attempt: 1, CompleteBy: at.Add(time.Hour)})
 	}
 	for seq := int32(1); ; seq++ {
 		if out, err := w.Commit(t.Context(), []store.Transition{next}); err != nil || !out[0].Landed {
@@ -366,7 +366,7 @@ func widen(t testing.TB, w store.Writer, n int) {
 		}
 		next = store.Transition{Run: 1, Seq: seq + 1, At: at, Data: []byte("1")}
 		for i := range seq % 8 {
-			next.Steps = append(next.Steps, store.StepRow{Node: 3 + (seq*8+i)%int32(n), State: machine.StepSucceeded, Attempt: 2})
+			next.Steps = append(next.Steps, store.StepRow{Node: 3 + (seq*8+i)%int32(n), State: status.StepSucceeded, Attempt: 2})
 		}
 	}
 }
@@ -376,7 +376,7 @@ func TestNamesThatFollowFromIDs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	open(t, path, Options{})
 	db := raw(t, path)
-	for _, id := range []machine.RunID{1, 35, 36, 1295, 1296, 1 << 40, 909_090_909_090_909, 1<<63 - 1} {
+	for _, id := range []status.RunID{1, 35, 36, 1295, 1296, 1 << 40, 909_090_909_090_909, 1<<63 - 1} {
 		must(t, db, `INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES (?1, 1, 2, 1, 0, 0, 0)`, int64(id))
 		var name string
 		if err := db.QueryRowContext(t.Context(), `SELECT run FROM run_public WHERE run_id = ?1`, int64(id)).Scan(&name); err != nil || name != naming.RunName(id) {
@@ -396,10 +396,10 @@ func TestStateNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if st, ok := machine.ParseRunState(machine.RunState(i).String()); ok != run.Valid || ok && run.String != st.String() {
-			t.Errorf("run state %d is %q in the view, %v in the machine", i, run.String, machine.RunState(i))
+		if st, ok := status.ParseRunState(status.RunState(i).String()); ok != run.Valid || ok && run.String != st.String() {
+			t.Errorf("run state %d is %q in the view, %v in the machine", i, run.String, status.RunState(i))
 		}
-		if s := machine.StepState(i); step.Valid != !strings.HasPrefix(s.String(), "StepState(") || step.Valid && step.String != s.String() {
+		if s := status.StepState(i); step.Valid != !strings.HasPrefix(s.String(), "StepState(") || step.Valid && step.String != s.String() {
 			t.Errorf("step state %d is %q in the view, %v in the machine", i, step.String, s)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -20,7 +20,7 @@ const benchSteps = 5
 
 // A flight is one run on its way through BenchmarkSteps.
 type flight struct {
-	run machine.RunID
+	run status.RunID
 	seq int32
 }
 
@@ -57,7 +57,7 @@ func BenchmarkRetain(b *testing.B) {
 		batch := make([]store.Transition, min(1000, b.N-first))
 		for seq := range int32(benchSteps + 1) {
 			for i := range batch {
-				batch[i] = benchTransition(flight{machine.RunID(first + i + 2), seq}, id, at, data)
+				batch[i] = benchTransition(flight{status.RunID(first + i + 2), seq}, id, at, data)
 			}
 			if _, err := w.Commit(b.Context(), batch); err != nil {
 				b.Fatal(err)
@@ -89,7 +89,7 @@ func BenchmarkRetain(b *testing.B) {
 func benchFly(b *testing.B, w store.Writer, id store.EngineID, flying int) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	data := make([]byte, 100)
-	minted := machine.RunID(1 << 40)
+	minted := status.RunID(1 << 40)
 	fly := make([]flight, flying)
 	batch := make([]store.Transition, 0, flying)
 	for i := range fly { // they begin one after the other, so that all stages are in every batch
@@ -142,14 +142,14 @@ func benchTransition(f flight, id store.EngineID, at time.Time, data []byte) sto
 	t := store.Transition{Run: f.run, Seq: f.seq, At: at, Data: data}
 	switch f.seq {
 	case 0:
-		t.Workflow, t.State, t.Owner, t.NextCheck = 1, machine.RunRunning, &id, at.Add(time.Hour)
+		t.Workflow, t.State, t.Owner, t.NextCheck = 1, status.RunRunning, &id, at.Add(time.Hour)
 		t.Names = &naming.Names{Workflow: "w"}
-		t.Steps = []store.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: at}}
+		t.Steps = []store.StepRow{{Node: 0, State: status.StepRunning, Attempt: 1, CompleteBy: at}}
 	case benchSteps:
-		t.State, t.NextCheck = machine.RunSucceeded, store.Never
-		t.Steps = []store.StepRow{{Node: f.seq - 1, State: machine.StepSucceeded, Attempt: 1}}
+		t.State, t.NextCheck = status.RunSucceeded, store.Never
+		t.Steps = []store.StepRow{{Node: f.seq - 1, State: status.StepSucceeded, Attempt: 1}}
 	default:
-		t.Steps = []store.StepRow{{Node: f.seq - 1, State: machine.StepSucceeded, Attempt: 1}, {Node: f.seq, State: machine.StepRunning, Attempt: 1, CompleteBy: at}}
+		t.Steps = []store.StepRow{{Node: f.seq - 1, State: status.StepSucceeded, Attempt: 1}, {Node: f.seq, State: status.StepRunning, Attempt: 1, CompleteBy: at}}
 	}
 	return t
 }

@@ -9,7 +9,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -309,7 +309,7 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 	}
 	if spoken {
 		// Nothing is written; the row may be there from an earlier sending.
-	} else if t.Seq > 0 && t.State == machine.RunInvalid && t.Owner == nil && t.NextCheck.IsZero() {
+	} else if t.Seq > 0 && t.State == status.RunInvalid && t.Owner == nil && t.NextCheck.IsZero() {
 		n, err = x.changed(journalNext, run, seq, at, x.token, steps, t.Data)
 	} else {
 		n, err = x.become(t, run, seq, at, steps)
@@ -353,7 +353,7 @@ func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64,
 	if t.Seq == 0 {
 		flow = int64(t.Workflow)
 	}
-	if t.State != machine.RunInvalid {
+	if t.State != status.RunInvalid {
 		state = int64(t.State)
 	}
 	if t.State.Final() {
@@ -532,13 +532,13 @@ func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 	err := x.row(runNameHolder, name).Scan(&run)
 	if errors.Is(err, sql.ErrNoRows) && n.Key != "" {
 		err = x.row(contextHolder, n.Workflow, n.Key).Scan(&run, &state, &found.Name)
-		if err == nil && !storekit.HoldsKey(machine.RunState(state)) {
+		if err == nil && !storekit.HoldsKey(status.RunState(state)) {
 			err = sql.ErrNoRows
 		}
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.Submitted{}, nil
 	}
-	found.Run = machine.RunID(run)
+	found.Run = status.RunID(run)
 	return found, err
 }

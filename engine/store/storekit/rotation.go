@@ -3,7 +3,7 @@ package storekit
 import (
 	"sync"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -13,12 +13,12 @@ import (
 // ready. It is safe for concurrent use.
 type Rotation struct {
 	mu    sync.Mutex // protects following field
-	after map[store.EngineID]machine.RunID
+	after map[store.EngineID]status.RunID
 }
 
 // After returns the run behind which the next page of an engine begins; 0 = it
 // is the first.
-func (r *Rotation) After(engine store.EngineID) machine.RunID {
+func (r *Rotation) After(engine store.EngineID) status.RunID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.after[engine]
@@ -26,7 +26,7 @@ func (r *Rotation) After(engine store.EngineID) machine.RunID {
 
 // Shown notes the page that an engine was shown, ascending, of at most limit
 // runs.
-func (r *Rotation) Shown(engine store.EngineID, page []machine.RunID, limit int) {
+func (r *Rotation) Shown(engine store.EngineID, page []status.RunID, limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(page) == 0 || len(page) < limit {
@@ -34,7 +34,7 @@ func (r *Rotation) Shown(engine store.EngineID, page []machine.RunID, limit int)
 		return
 	}
 	if r.after == nil {
-		r.after = map[store.EngineID]machine.RunID{}
+		r.after = map[store.EngineID]status.RunID{}
 	}
 	r.after[engine] = page[len(page)-1]
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -47,7 +47,7 @@ func DecodeStepRows(b []byte) ([]store.StepRow, error) {
 	for ; len(b) > 0; b = b[StepRowSize:] {
 		r := store.StepRow{
 			Node:     int32(binary.BigEndian.Uint32(b)),
-			State:    machine.StepState(b[4]),
+			State:    status.StepState(b[4]),
 			Failures: int(b[5]),
 			Attempt:  int(binary.BigEndian.Uint16(b[6:])),
 		}
@@ -70,11 +70,11 @@ func FoldSteps(nodes []store.NodeName, owner store.EngineID, changes []store.Ste
 	}
 	views := make([]store.StepView, 0, len(nodes))
 	for _, n := range nodes {
-		v := store.StepView{Name: n.Name, StepRow: store.StepRow{Node: n.Node, State: machine.StepPending}}
+		v := store.StepView{Name: n.Name, StepRow: store.StepRow{Node: n.Node, State: status.StepPending}}
 		if c, ok := last[n.Node]; ok {
 			v.StepRow = c
 		}
-		if v.State == machine.StepRunning {
+		if v.State == status.StepRunning {
 			v.LockedBy = owner
 		}
 		views = append(views, v)

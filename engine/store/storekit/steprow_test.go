@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -14,9 +14,9 @@ import (
 func TestStepRowsRoundTrip(t *testing.T) {
 	by := time.Date(2026, 11, 21, 9, 0, 0, 123456000, time.UTC)
 	rows := []store.StepRow{
-		{Node: 0, State: machine.StepPending},
-		{Node: 1 << 30, State: machine.StepRunning, Failures: 255, Attempt: 65535, CompleteBy: by},
-		{Node: 7, State: machine.StepUndoFailed, Failures: 3, Attempt: 4, CompleteBy: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{Node: 0, State: status.StepPending},
+		{Node: 1 << 30, State: status.StepRunning, Failures: 255, Attempt: 65535, CompleteBy: by},
+		{Node: 7, State: status.StepUndoFailed, Failures: 3, Attempt: 4, CompleteBy: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)},
 	}
 	b := AppendStepRows([]byte("x"), rows)
 	if len(b) != 1+len(rows)*StepRowSize || b[0] != 'x' {
@@ -40,11 +40,11 @@ func TestFoldSteps(t *testing.T) {
 	by := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	got := FoldSteps(
 		[]store.NodeName{{Node: 2, Step: 1, Name: `b["x"]`}, {Node: 0, Name: "a"}, {Node: 1, Step: 1, Name: "b"}}, 9,
-		[]store.StepRow{{Node: 0, State: machine.StepRunning, CompleteBy: by}, {Node: 2, State: machine.StepRunning, CompleteBy: by}, {Node: 0, State: machine.StepFailed, Failures: 1}, {Node: 55}})
+		[]store.StepRow{{Node: 0, State: status.StepRunning, CompleteBy: by}, {Node: 2, State: status.StepRunning, CompleteBy: by}, {Node: 0, State: status.StepFailed, Failures: 1}, {Node: 55}})
 	want := []store.StepView{
-		{Name: "a", StepRow: store.StepRow{Node: 0, State: machine.StepFailed, Failures: 1}},
-		{Name: "b", StepRow: store.StepRow{Node: 1, State: machine.StepPending}},
-		{Name: `b["x"]`, LockedBy: 9, StepRow: store.StepRow{Node: 2, State: machine.StepRunning, CompleteBy: by}},
+		{Name: "a", StepRow: store.StepRow{Node: 0, State: status.StepFailed, Failures: 1}},
+		{Name: "b", StepRow: store.StepRow{Node: 1, State: status.StepPending}},
+		{Name: `b["x"]`, LockedBy: 9, StepRow: store.StepRow{Node: 2, State: status.StepRunning, CompleteBy: by}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("steps = %+v, want %+v", got, want)

@@ -10,27 +10,27 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
 // CanBecome reports whether a run in state from may turn to state to: final
 // states absorb, except that a succeeded child may be undone by its parent,
 // and no run returns to the queue (S53).
-func CanBecome(from, to machine.RunState) bool {
+func CanBecome(from, to status.RunState) bool {
 	switch {
 	case from == to:
 		return true
 	case from.Final():
-		return from == machine.RunSucceeded && to == machine.RunCompensating
+		return from == status.RunSucceeded && to == status.RunCompensating
 	}
-	return to != machine.RunQueued
+	return to != status.RunQueued
 }
 
 // HoldsKey reports whether a run in this state keeps its unique key from
 // others: open, needing a human or succeeded (language.md, Uniqueness).
-func HoldsKey(s machine.RunState) bool {
-	return s != machine.RunFailed && s != machine.RunCompensated && s != machine.RunCancelled
+func HoldsKey(s status.RunState) bool {
+	return s != status.RunFailed && s != status.RunCompensated && s != status.RunCancelled
 }
 
 // ValidateBatch reports a batch that breaks the rules of Writer.Commit: sorted

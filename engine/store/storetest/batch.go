@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -17,7 +17,7 @@ var batchRules = []rule{
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 2)
 		named, keyed, derived, unnamed := w.named(a, "order-1", ""), w.named(a, "order-2", "k2"), w.named(a, "", "k3"), w.named(a, "", "")
-		batch := []store.Transition{next(ids[0], 1), end(ids[1], 1, machine.RunSucceeded), named, keyed, derived, unnamed, w.create(a)}
+		batch := []store.Transition{next(ids[0], 1), end(ids[1], 1, status.RunSucceeded), named, keyed, derived, unnamed, w.create(a)}
 		out := w.commit(a.writers[0], batch...)
 		names := []string{2: "order-1", 3: "order-2", 4: naming.RunName(derived.Run), 5: naming.RunName(unnamed.Run), 6: ""}
 		for i, o := range out {
@@ -67,8 +67,8 @@ var batchRules = []rule{
 	{name: "batch/a key is taken over from a run that freed it", why: "failed, compensated and cancelled runs are done with: the same order may be tried again", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		var batch []store.Transition
-		want := make(map[machine.RunID]machine.RunID) // the run that holds the key still
-		for n, s := range []machine.RunState{machine.RunFailed, machine.RunCompensated, machine.RunCancelled, machine.RunSucceeded, machine.RunParked, machine.RunCompensating, 0} {
+		want := make(map[status.RunID]status.RunID) // the run that holds the key still
+		for n, s := range []status.RunState{status.RunFailed, status.RunCompensated, status.RunCancelled, status.RunSucceeded, status.RunParked, status.RunCompensating, 0} {
 			first := w.named(a, "", fmt.Sprint("k", n))
 			w.land(a.writers[0], first)
 			if s != 0 {
@@ -117,7 +117,7 @@ var batchRules = []rule{
 		a := w.join(w.Store, 1)
 		plain, named := w.create(a), w.named(a, "first", "k1")
 		w.land(a.writers[0], plain, named)
-		for round, taken := range []machine.RunID{plain.Run, named.Run} {
+		for round, taken := range []status.RunID{plain.Run, named.Run} {
 			n := fmt.Sprint("n", round)
 			c := w.named(a, n, n)
 			c.Run = taken
@@ -133,7 +133,7 @@ var batchRules = []rule{
 	{name: "batch/what is refused leaves nothing and harms nobody", why: "a refused submission leaves neither run nor names, and costs its neighbours nothing (I1, S54)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		for name, spoil := range map[string]func(*store.Transition){
-			"illegal row":    func(t *store.Transition) { t.Steps = []store.StepRow{{State: machine.StepRunning}} },
+			"illegal row":    func(t *store.Transition) { t.Steps = []store.StepRow{{State: status.StepRunning}} },
 			"no such flow":   func(t *store.Transition) { t.Workflow = 9999 },
 			"name too long":  func(t *store.Transition) { t.Names.Name = strings.Repeat("x", naming.MaxNameLen+1) },
 			"key too long":   func(t *store.Transition) { t.Names.Key = strings.Repeat("k", naming.MaxKeyBytes+1) },
@@ -250,8 +250,8 @@ var batchRules = []rule{
 				})
 			}
 			wg.Wait()
-			landed := make(map[naming.Names][]machine.RunID)
-			seen := make(map[naming.Names]machine.RunID)
+			landed := make(map[naming.Names][]status.RunID)
+			seen := make(map[naming.Names]status.RunID)
 			for i := range callers {
 				if len(got[i]) != names+1 {
 					w.Fatalf("round %d: caller %d got %d outcomes", round, i, len(got[i]))
@@ -284,7 +284,7 @@ var batchRules = []rule{
 				}
 				w.wantRows(run, 1)
 				if id.Key != "" { // the next round races for freed keys
-					freed = append(freed, end(run, 1, machine.RunCancelled))
+					freed = append(freed, end(run, 1, status.RunCancelled))
 				}
 			}
 			w.land(actors[0].writers[0], sorted(freed)...)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -32,21 +32,21 @@ func Bench(b *testing.B, s store.Store) {
 			b.Error(err)
 		}
 	})
-	run := machine.RunID(1)
+	run := status.RunID(1)
 	for _, size := range []int{1, 64, 256} {
 		b.Run(fmt.Sprintf("rows=%d", size), func(b *testing.B) {
 			batch := make([]store.Transition, size)
 			for i := range batch {
 				batch[i] = store.Transition{
-					Run: run, At: base, Workflow: ids[flowName], State: machine.RunRunning, Owner: &id, NextCheck: base, Data: make([]byte, 100),
-					Steps: []store.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: base}},
+					Run: run, At: base, Workflow: ids[flowName], State: status.RunRunning, Owner: &id, NextCheck: base, Data: make([]byte, 100),
+					Steps: []store.StepRow{{Node: 0, State: status.StepRunning, Attempt: 1, CompleteBy: base}},
 				}
 				run++
 			}
 			benchCommit(b, w, batch)
 			for i := range batch { // from here on a step ends and the next begins
 				batch[i].State, batch[i].Owner, batch[i].NextCheck = 0, nil, time.Time{}
-				batch[i].Steps = []store.StepRow{{Node: 0, State: machine.StepSucceeded, Attempt: 1}, {Node: 1, State: machine.StepRunning, Attempt: 1, CompleteBy: base}}
+				batch[i].Steps = []store.StepRow{{Node: 0, State: status.StepSucceeded, Attempt: 1}, {Node: 1, State: status.StepRunning, Attempt: 1, CompleteBy: base}}
 			}
 			var took []time.Duration
 			b.ResetTimer()
@@ -82,7 +82,7 @@ func benchCommit(b *testing.B, w store.Writer, batch []store.Transition) {
 // second.
 func BenchLoad(b *testing.B, s store.Store) {
 	const runs, rows = 10_000, 5
-	ids := fill(b, s, "load", runs, rows, machine.RunInvalid)
+	ids := fill(b, s, "load", runs, rows, status.RunInvalid)
 	b.Run("many", func(b *testing.B) {
 		for b.Loop() {
 			got, err := s.Load(b.Context(), ids...)
@@ -107,7 +107,7 @@ func BenchLoad(b *testing.B, s store.Store) {
 // BenchOrphans measures one page of a thousand orphans in the midst of 100,000:
 // a takeover of them reads a hundred such pages.
 func BenchOrphans(b *testing.B, s store.Store) {
-	ids := fill(b, s, "orphans", 100_000, 1, machine.RunInvalid)
+	ids := fill(b, s, "orphans", 100_000, 1, status.RunInvalid)
 	if err := s.Leave(b.Context(), store.EngineID(ids[0]>>40)); err != nil {
 		b.Fatal(err)
 	}
@@ -123,10 +123,10 @@ func BenchOrphans(b *testing.B, s store.Store) {
 // none is due, next to no finished runs and then next to finished of them: the
 // scan must not see what has ended.
 func BenchTick(b *testing.B, s store.Store, finished int) {
-	fill(b, s, "open", 1000, 1, machine.RunInvalid)
+	fill(b, s, "open", 1000, 1, status.RunInvalid)
 	for _, n := range []int{0, finished} {
 		if n > 0 {
-			fill(b, s, "finished", n, 2, machine.RunSucceeded)
+			fill(b, s, "finished", n, 2, status.RunSucceeded)
 		}
 		b.Run(fmt.Sprintf("finished=%d", n), func(b *testing.B) {
 			id, err := s.Join(b.Context(), "bench", time.Hour, 1)
@@ -146,7 +146,7 @@ func BenchTick(b *testing.B, s store.Store, finished int) {
 // fill makes runs of an engine of their own, each with the given number of rows
 // of 100 bytes, the last of which ends it in the state, if one is given. A
 // store may be filled several times.
-func fill(b *testing.B, s store.Store, digest string, runs, rows int, state machine.RunState) []machine.RunID {
+func fill(b *testing.B, s store.Store, digest string, runs, rows int, state status.RunState) []status.RunID {
 	b.Helper()
 	ctx := b.Context()
 	flows, err := s.PutDefinition(ctx, store.Definition{Digest: digest, Data: []byte("x"), Workflows: []store.DefinedWorkflow{{Name: flowName, Steps: stepNames}}})
@@ -166,21 +166,21 @@ func fill(b *testing.B, s store.Store, digest string, runs, rows int, state mach
 			b.Error(err)
 		}
 	}()
-	var ids []machine.RunID
+	var ids []status.RunID
 	at := time.Now().Add(time.Hour)
 	for first := 0; first < runs; first += 1000 {
 		batch := make([]store.Transition, min(1000, runs-first))
 		for i := range batch {
-			run := machine.RunID(id)<<40 + machine.RunID(first+i) + 1
+			run := status.RunID(id)<<40 + status.RunID(first+i) + 1
 			ids = append(ids, run)
-			batch[i] = store.Transition{Run: run, At: base, Workflow: flows[flowName], State: machine.RunRunning, Owner: &id, NextCheck: at, Data: make([]byte, 100)}
+			batch[i] = store.Transition{Run: run, At: base, Workflow: flows[flowName], State: status.RunRunning, Owner: &id, NextCheck: at, Data: make([]byte, 100)}
 		}
 		for seq := range rows {
 			for i := range batch {
 				if batch[i].Seq = int32(seq); seq > 0 {
-					batch[i].State, batch[i].Owner, batch[i].NextCheck = machine.RunInvalid, nil, time.Time{}
+					batch[i].State, batch[i].Owner, batch[i].NextCheck = status.RunInvalid, nil, time.Time{}
 				}
-				if seq == rows-1 && state != machine.RunInvalid {
+				if seq == rows-1 && state != status.RunInvalid {
 					batch[i].State, batch[i].NextCheck = state, store.Never
 				}
 			}

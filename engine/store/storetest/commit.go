@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -27,7 +27,7 @@ var commitRules = []rule{
 		if want := []store.Row{{Seq: 0, At: c.At, Data: c.Data}, {Seq: 1, At: n.At, Data: n.Data}}; !reflect.DeepEqual(rows, want) {
 			w.Errorf("rows = %.200v, want %.200v", rows, want)
 		}
-		want := store.Head{Run: c.Run, Name: head.Name, Workflow: w.flow, State: machine.RunRunning, Owner: a.id, NextCheck: c.NextCheck, CreatedAt: c.At}
+		want := store.Head{Run: c.Run, Name: head.Name, Workflow: w.flow, State: status.RunRunning, Owner: a.id, NextCheck: c.NextCheck, CreatedAt: c.At}
 		if head != want {
 			w.Errorf("head = %+v, want %+v", head, want)
 		}
@@ -36,14 +36,14 @@ var commitRules = []rule{
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 3)
 		moved := next(ids[1], 1)
-		moved.State = machine.RunPaused
+		moved.State = status.RunPaused
 		w.land(a.writers[0], moved)
-		late := end(ids[1], 1, machine.RunSucceeded)
+		late := end(ids[1], 1, status.RunSucceeded)
 		out := w.commit(a.writers[0], next(ids[0], 1), late, next(ids[2], 1))
 		if !out[0].Landed || !out[2].Landed || out[1].Landed || !errors.Is(out[1].Err, store.ErrStale) {
 			w.Errorf("outcomes = %+v, want landed, ErrStale, landed", out)
 		}
-		if h, _ := w.load(ids[1]); h.State != machine.RunPaused || !h.FinishedAt.IsZero() {
+		if h, _ := w.load(ids[1]); h.State != status.RunPaused || !h.FinishedAt.IsZero() {
 			w.Errorf("the stale transition changed the run: %+v", h)
 		}
 		w.wantRows(ids[1], 2)
@@ -65,12 +65,12 @@ var commitRules = []rule{
 	{name: "commit/creates and changes share a batch", why: "one statement serves both shapes", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		id := w.started(a, 1)[0]
-		w.land(a.writers[0], end(id, 1, machine.RunSucceeded), w.create(a))
+		w.land(a.writers[0], end(id, 1, status.RunSucceeded), w.create(a))
 	}},
 	{name: "commit/a run may be created in its final state", why: "a run whose first decision fails it is one record", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		c := w.create(a)
-		c.State, c.NextCheck = machine.RunFailed, store.Never
+		c.State, c.NextCheck = status.RunFailed, store.Never
 		w.land(a.writers[0], c)
 		if h, _ := w.load(c.Run); !h.FinishedAt.Equal(c.At) {
 			w.Errorf("finished at %v, want %v", h.FinishedAt, c.At)
@@ -109,14 +109,14 @@ var commitRules = []rule{
 		a := w.join(w.Store, 1)
 		bad := map[string]func(*store.Transition){
 			"running without complete-by": func(t *store.Transition) {
-				t.Steps = []store.StepRow{{Node: 0, State: machine.StepSucceeded}, {Node: 1, State: machine.StepRunning, Attempt: 1}}
+				t.Steps = []store.StepRow{{Node: 0, State: status.StepSucceeded}, {Node: 1, State: status.StepRunning, Attempt: 1}}
 			},
 			"no such step state": func(t *store.Transition) { t.Steps = []store.StepRow{{State: 99}} },
 			"no such run state":  func(t *store.Transition) { t.State = 9 },
 			"negative owner":     func(t *store.Transition) { t.Owner = ptr(store.EngineID(-1)) },
 			"no data":            func(t *store.Transition) { t.Data = nil },
 			"oversized":          func(t *store.Transition) { t.Data = make([]byte, store.MaxRowBytes+1) },
-			"back to the queue":  func(t *store.Transition) { t.State = machine.RunQueued },
+			"back to the queue":  func(t *store.Transition) { t.State = status.RunQueued },
 		}
 		for name, spoil := range bad {
 			ids := w.started(a, 3)
@@ -134,11 +134,11 @@ var commitRules = []rule{
 	}},
 	{name: "commit/final states absorb", why: "a run that ended has been reported and paid for; only a succeeded child is undone by its parent (S53)", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		for _, final := range []machine.RunState{machine.RunSucceeded, machine.RunFailed, machine.RunCompensated, machine.RunCancelled} {
+		for _, final := range []status.RunState{status.RunSucceeded, status.RunFailed, status.RunCompensated, status.RunCancelled} {
 			ids := w.started(a, 2)
 			w.land(a.writers[0], end(ids[0], 1, final))
 			again := next(ids[0], 2)
-			again.State = machine.RunRunning
+			again.State = status.RunRunning
 			out := w.commit(a.writers[0], again, next(ids[1], 1))
 			if out[0].Landed || out[0].Err == nil || !out[1].Landed {
 				w.Errorf("%v to running: outcomes = %+v, want refused, landed", final, out)
@@ -148,11 +148,11 @@ var commitRules = []rule{
 			}
 		}
 		id := w.started(a, 1)[0]
-		w.land(a.writers[0], end(id, 1, machine.RunSucceeded))
+		w.land(a.writers[0], end(id, 1, status.RunSucceeded))
 		undo := next(id, 2)
-		undo.State, undo.NextCheck = machine.RunCompensating, base
+		undo.State, undo.NextCheck = status.RunCompensating, base
 		w.land(a.writers[0], undo)
-		if h, _ := w.load(id); h.State != machine.RunCompensating || !h.FinishedAt.IsZero() {
+		if h, _ := w.load(id); h.State != status.RunCompensating || !h.FinishedAt.IsZero() {
 			w.Errorf("undone child = %+v, want compensating and not finished", h)
 		}
 	}},

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -107,7 +107,7 @@ var evidenceRules = []rule{
 		if !slices.Equal(got, want) {
 			w.Errorf("logs = %+v\nwant %+v", got, want)
 		}
-		for run, n := range map[machine.RunID]int{ids[1]: 1, 77: 0} {
+		for run, n := range map[status.RunID]int{ids[1]: 1, 77: 0} {
 			if got, err := w.Other.Logs(w.ctx, run, 0, 10); err != nil || len(got) != n {
 				w.Errorf("logs of run %d = %+v, err = %v, want %d", run, got, err, n)
 			}

@@ -4,17 +4,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
 // Orphans asks for open runs without an owner, or of a member declared dead.
-func Orphans(after machine.RunID, limit int) store.RunFilter {
+func Orphans(after status.RunID, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead | store.OwnerNone, After: after, Limit: limit}
 }
 
 // Abandoned asks for open runs of a member declared dead.
-func Abandoned(after machine.RunID, limit int) store.RunFilter {
+func Abandoned(after status.RunID, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead, After: after, Limit: limit}
 }
 
@@ -30,8 +30,8 @@ func Overdue(self store.EngineID, grace time.Duration, limit int) store.RunFilte
 }
 
 // IDs returns the ids of what Runs found, in order.
-func IDs(rows []store.RunRow, err error) ([]machine.RunID, error) {
-	var ids []machine.RunID
+func IDs(rows []store.RunRow, err error) ([]status.RunID, error) {
+	var ids []status.RunID
 	for _, r := range rows {
 		ids = append(ids, r.Run)
 	}
@@ -41,7 +41,7 @@ func IDs(rows []store.RunRow, err error) ([]machine.RunID, error) {
 var filterRules = []rule{
 	{name: "filters/what no index serves is refused", why: "a filter that walks all runs would be noticed only in a store that has grown for months", run: func(w *world) {
 		for name, f := range map[string]store.RunFilter{
-			"a name and a state":                {Name: "n", States: []machine.RunState{machine.RunRunning}},
+			"a name and a state":                {Name: "n", States: []status.RunState{status.RunRunning}},
 			"a name and a page":                 {Name: "n", After: 1},
 			"owners and a workflow":             {Owners: store.OwnerDead, Workflow: flowName},
 			"runs without an owner alone":       {Owners: store.OwnerNone},

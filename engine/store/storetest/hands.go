@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -13,12 +13,12 @@ var handRules = []rule{
 	{name: "hands/a death counts once against each open run in hand", why: "the next engine must know which run may have ended the last one, and no other run", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		runs := w.started(a, 4)
-		w.land(a.writers[0], end(runs[3], 1, machine.RunSucceeded))
+		w.land(a.writers[0], end(runs[3], 1, status.RunSucceeded))
 		w.hold(a, runs[0])
 		w.hold(a, runs[1], runs[1], runs[2], runs[3], 1<<50) // replaces; the last is no run
 		w.wantSuspects(runs, nil)
 		w.bury(a)
-		once := map[machine.RunID]int{runs[1]: 1, runs[2]: 1}
+		once := map[status.RunID]int{runs[1]: 1, runs[2]: 1}
 		w.wantSuspects(runs, once)
 		if _, err := w.Other.Fence(w.ctx, a.id); err != nil {
 			w.Fatalf("fence again: %v", err)
@@ -26,11 +26,11 @@ var handRules = []rule{
 		w.wantSuspects(runs, once)
 		w.hold(b, runs[2])
 		w.bury(b)
-		w.wantSuspects(runs, map[machine.RunID]int{runs[1]: 1, runs[2]: 2})
+		w.wantSuspects(runs, map[status.RunID]int{runs[1]: 1, runs[2]: 2})
 		if err := w.Other.Absolve(w.ctx, runs[2], runs[0]); err != nil {
 			w.Fatalf("absolve: %v", err)
 		}
-		w.wantSuspects(runs, map[machine.RunID]int{runs[1]: 1})
+		w.wantSuspects(runs, map[status.RunID]int{runs[1]: 1})
 	}},
 	{name: "hands/an engine that leaves counts against nothing", why: "a deploy must not make runs suspect", run: func(w *world) {
 		a := w.join(w.Store, 1)
@@ -52,14 +52,14 @@ var handRules = []rule{
 		w.hold(b, runs[1])
 		for _, c := range []struct {
 			self store.EngineID
-			want map[machine.RunID]store.Suspicion
-		}{{a.id, map[machine.RunID]store.Suspicion{runs[1]: {Held: true}}}, {b.id, nil}} {
+			want map[status.RunID]store.Suspicion
+		}{{a.id, map[status.RunID]store.Suspicion{runs[1]: {Held: true}}}, {b.id, nil}} {
 			if got, err := w.Other.Suspects(w.ctx, c.self, runs); err != nil || !maps.Equal(got, c.want) {
 				w.Errorf("Suspects for engine %d = %v, %v, want %v", c.self, got, err, c.want)
 			}
 		}
 		w.bury(b)
-		if got, err := w.Other.Suspects(w.ctx, a.id, runs); err != nil || !maps.Equal(got, map[machine.RunID]store.Suspicion{runs[1]: {Deaths: 1}}) {
+		if got, err := w.Other.Suspects(w.ctx, a.id, runs); err != nil || !maps.Equal(got, map[status.RunID]store.Suspicion{runs[1]: {Deaths: 1}}) {
 			w.Errorf("Suspects after the death = %v, %v", got, err)
 		}
 	}},
@@ -80,7 +80,7 @@ var handRules = []rule{
 		runs := w.started(last, 2)
 		shunned, open := runs[0], runs[1]
 		parked := next(shunned, 1)
-		parked.State, parked.NextCheck = machine.RunParked, store.Never
+		parked.State, parked.NextCheck = status.RunParked, store.Never
 		w.land(last.writers[0], parked)
 		for _, run := range runs {
 			w.posted(run, 1)
@@ -90,16 +90,16 @@ var handRules = []rule{
 			w.hold(a, runs...)
 			w.bury(a)
 		}
-		if tick := w.tick(last); !slices.Equal(tick.Inbox, []machine.RunID{open}) {
+		if tick := w.tick(last); !slices.Equal(tick.Inbox, []status.RunID{open}) {
 			w.Errorf("the owner is shown messages for %v, want for %v only", tick.Inbox, open)
 		}
 		w.bury(last)
-		lists := func(when string, wanted []machine.RunID) {
+		lists := func(when string, wanted []status.RunID) {
 			w.Helper()
-			got := map[string]func() ([]machine.RunID, error){
-				"Orphans":   func() ([]machine.RunID, error) { return IDs(w.Store.Runs(w.ctx, Orphans(0, 10))) },
-				"Abandoned": func() ([]machine.RunID, error) { return IDs(w.Store.Runs(w.ctx, Abandoned(0, 10))) },
-				"Addressed": func() ([]machine.RunID, error) { return IDs(w.Store.Runs(w.ctx, Addressed(10))) },
+			got := map[string]func() ([]status.RunID, error){
+				"Orphans":   func() ([]status.RunID, error) { return IDs(w.Store.Runs(w.ctx, Orphans(0, 10))) },
+				"Abandoned": func() ([]status.RunID, error) { return IDs(w.Store.Runs(w.ctx, Abandoned(0, 10))) },
+				"Addressed": func() ([]status.RunID, error) { return IDs(w.Store.Runs(w.ctx, Addressed(10))) },
 			}
 			for _, name := range slices.Sorted(maps.Keys(got)) {
 				runs, err := got[name]()
@@ -109,7 +109,7 @@ var handRules = []rule{
 				}
 			}
 		}
-		lists("after the deaths", []machine.RunID{open})
+		lists("after the deaths", []status.RunID{open})
 		if err := w.Store.Absolve(w.ctx, shunned); err != nil {
 			w.Fatalf("absolve: %v", err)
 		}
@@ -121,7 +121,7 @@ var handRules = []rule{
 type suspects struct{ *frame }
 
 // hold notes what an engine has in hand.
-func (w suspects) hold(a actor, runs ...machine.RunID) {
+func (w suspects) hold(a actor, runs ...status.RunID) {
 	w.Helper()
 	if err := w.Store.Hold(w.ctx, a.id, runs); err != nil {
 		w.Fatalf("hold: %v", err)
@@ -129,10 +129,10 @@ func (w suspects) hold(a actor, runs ...machine.RunID) {
 }
 
 // wantSuspects checks what counts against runs.
-func (w suspects) wantSuspects(runs []machine.RunID, want map[machine.RunID]int) {
+func (w suspects) wantSuspects(runs []status.RunID, want map[status.RunID]int) {
 	w.Helper()
 	suspects, err := w.Other.Suspects(w.ctx, 0, runs)
-	got := map[machine.RunID]int{}
+	got := map[status.RunID]int{}
 	for run, x := range suspects {
 		if x.Deaths > 0 {
 			got[run] = x.Deaths

@@ -3,12 +3,12 @@ package storetest
 import (
 	"errors"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
 // heard is a transition that takes a run over after so many messages were read.
-func heard(a actor, run machine.RunID, seq, read int32) store.Transition {
+func heard(a actor, run status.RunID, seq, read int32) store.Transition {
 	t := next(run, seq)
 	t.Owner, t.Heard = &a.id, &read
 	return t

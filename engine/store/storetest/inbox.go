@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -52,7 +52,7 @@ var inboxRules = []rule{
 		if got, err := w.Store.Messages(w.ctx, ids[0], 0, 2); err != nil || len(got) != 2 || got[0].ID != want[0].ID {
 			w.Errorf("two messages = %+v, err = %v", got, err)
 		}
-		if h, _ := w.load(ids[0]); h.Owner != a.id || h.State != machine.RunRunning {
+		if h, _ := w.load(ids[0]); h.Owner != a.id || h.State != status.RunRunning {
 			w.Errorf("a message changed the run: %+v", h)
 		}
 	}},
@@ -147,9 +147,9 @@ var inboxRules = []rule{
 		own, foreign, dead := w.started(a, 4), w.started(b, 2), w.started(gone, 2)
 		free := next(own[1], 1)
 		free.Owner, free.NextCheck = ptr(store.EngineID(0)), store.Never
-		w.land(a.writers[0], free, end(own[2], 1, machine.RunSucceeded))
-		w.land(b.writers[0], end(foreign[1], 1, machine.RunFailed))
-		w.land(gone.writers[0], end(dead[0], 1, machine.RunFailed))
+		w.land(a.writers[0], free, end(own[2], 1, status.RunSucceeded))
+		w.land(b.writers[0], end(foreign[1], 1, status.RunFailed))
+		w.land(gone.writers[0], end(dead[0], 1, status.RunFailed))
 		for _, id := range slices.Concat(own[:3], foreign, dead) {
 			w.post(store.Message{Run: id, Kind: store.MessageVerb})
 			w.post(store.Message{Run: id, Kind: store.MessageReply})
@@ -164,8 +164,8 @@ var inboxRules = []rule{
 		if got, err := w.Store.Tick(w.ctx, a.id, time.Hour, 1); err != nil || len(got.Inbox) != 1 {
 			w.Errorf("tick with limit 1 = %+v, err = %v", got, err)
 		}
-		if got, err := IDs(w.Store.Runs(w.ctx, Orphans(0, 10))); err != nil || !slices.Equal(got, []machine.RunID{own[1], dead[1]}) {
-			w.Errorf("orphans = %v, err = %v, want %v", got, err, []machine.RunID{own[1], dead[1]})
+		if got, err := IDs(w.Store.Runs(w.ctx, Orphans(0, 10))); err != nil || !slices.Equal(got, []status.RunID{own[1], dead[1]}) {
+			w.Errorf("orphans = %v, err = %v, want %v", got, err, []status.RunID{own[1], dead[1]})
 		}
 		if got, err := IDs(w.Other.Runs(w.ctx, Abandoned(0, 10))); err != nil || !slices.Equal(got, dead[1:2]) {
 			w.Errorf("orphans of the dead = %v, err = %v, want %v", got, err, dead[1:2])
@@ -177,7 +177,7 @@ var inboxRules = []rule{
 		for i := range ids { // the oldest message is of the last run
 			w.post(store.Message{Run: ids[len(ids)-1-i], Kind: store.MessageVerb})
 		}
-		page := func(x actor) []machine.RunID {
+		page := func(x actor) []status.RunID {
 			w.Helper()
 			got, err := w.Store.Tick(w.ctx, x.id, time.Hour, 3)
 			if err != nil {
@@ -186,7 +186,7 @@ var inboxRules = []rule{
 			return got.Inbox
 		}
 		for range 2 {
-			for _, want := range [][]machine.RunID{ids[:3], ids[3:6], ids[6:]} {
+			for _, want := range [][]status.RunID{ids[:3], ids[3:6], ids[6:]} {
 				if got := page(a); !slices.Equal(got, want) {
 					w.Errorf("page = %v, want %v", got, want)
 				}
@@ -199,7 +199,7 @@ var inboxRules = []rule{
 	{name: "orphans/a run at rest with a message", why: "a verb to a run whose engine is gone needs an engine that answers: nothing else would ever look at it", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 3)
-		for i, to := range []machine.RunState{machine.RunParked, machine.RunCompensationFailed, machine.RunParked} {
+		for i, to := range []status.RunState{status.RunParked, status.RunCompensationFailed, status.RunParked} {
 			w.land(a.writers[0], end(ids[i], 1, to))
 		}
 		w.post(store.Message{Run: ids[1], Kind: store.MessageVerb})
@@ -270,7 +270,7 @@ func (w letters) post(m store.Message) store.MessageID {
 }
 
 // wantMessages checks which messages wait for a run.
-func (w letters) wantMessages(run machine.RunID, want ...store.MessageID) {
+func (w letters) wantMessages(run status.RunID, want ...store.MessageID) {
 	w.Helper()
 	got, err := w.Store.Messages(w.ctx, run, 0, 1000)
 	if err != nil {
@@ -294,7 +294,7 @@ func (w letters) wantMessages(run machine.RunID, want ...store.MessageID) {
 }
 
 // wantInbox checks which runs a tick says have messages, in any order.
-func (w letters) wantInbox(a actor, want ...machine.RunID) {
+func (w letters) wantInbox(a actor, want ...status.RunID) {
 	w.Helper()
 	got := w.tick(a).Inbox
 	slices.Sort(got)
@@ -320,7 +320,7 @@ var consumedRules = []rule{
 			w.Errorf("a message that was answered waits: %t, err = %v", waits, err)
 		}
 		// Beside a create and an end, of two runs at once.
-		t, u := next(ids[0], 2), end(ids[1], 2, machine.RunSucceeded)
+		t, u := next(ids[0], 2), end(ids[1], 2, status.RunSucceeded)
 		t.Consumed, u.Consumed = m[1:2], other
 		w.land(a.writers[0], t, u, w.create(a))
 		w.wantMessages(ids[0])
@@ -371,7 +371,7 @@ var consumedRules = []rule{
 		ids := w.started(a, 2)
 		m, n := w.posted(ids[0], 1), w.posted(ids[1], 1)
 		bad, good := next(ids[0], 1), next(ids[1], 1)
-		bad.State, bad.Consumed, good.Consumed = machine.RunQueued, m, n
+		bad.State, bad.Consumed, good.Consumed = status.RunQueued, m, n
 		out := w.commit(a.writers[0], bad, good)
 		if out[0].Landed || !out[1].Landed {
 			w.Errorf("outcomes = %+v, want refused, landed", out)
@@ -421,7 +421,7 @@ var consumedRules = []rule{
 			w.Errorf("discard of an open run: %v", err)
 		}
 		w.wantMessages(ids[1], ended...)
-		w.land(a.writers[0], end(ids[1], 1, machine.RunCancelled))
+		w.land(a.writers[0], end(ids[1], 1, status.RunCancelled))
 		w.wantInbox(a, ids[0], ids[1])
 		for range 2 {
 			if err := w.Other.Discard(w.ctx, ids[1], slices.Concat(ended[:2], open)); err != nil {
@@ -444,7 +444,7 @@ var consumedRules = []rule{
 }
 
 // posted puts n messages into a run's inbox.
-func (w letters) posted(run machine.RunID, n int) []store.MessageID {
+func (w letters) posted(run status.RunID, n int) []store.MessageID {
 	w.Helper()
 	var ids []store.MessageID
 	for i := range n {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -33,7 +33,7 @@ var ownerRules = []rule{
 			w.Errorf("after the bound: %+v, want %+v", got, want)
 		}
 		state := next(id, 2)
-		state.State = machine.RunCompensating
+		state.State = status.RunCompensating
 		w.land(a.writers[0], state)
 		want.State = state.State
 		if got, _ := w.load(id); got != want {
@@ -49,7 +49,7 @@ var ownerRules = []rule{
 	}},
 	{name: "owner/a run ends in the record that ends it", why: "finished_at stands iff the state is final", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		for _, s := range []machine.RunState{machine.RunSucceeded, machine.RunFailed, machine.RunCompensated, machine.RunCancelled} {
+		for _, s := range []status.RunState{status.RunSucceeded, status.RunFailed, status.RunCompensated, status.RunCancelled} {
 			id := w.started(a, 1)[0]
 			if h, _ := w.load(id); !h.FinishedAt.IsZero() {
 				w.Errorf("open run finished at %v", h.FinishedAt)
@@ -60,7 +60,7 @@ var ownerRules = []rule{
 				w.Errorf("head = %+v, want %v finished at %v", h, s, t.At)
 			}
 		}
-		for _, s := range []machine.RunState{machine.RunParked, machine.RunCompensationFailed} {
+		for _, s := range []status.RunState{status.RunParked, status.RunCompensationFailed} {
 			id := w.started(a, 1)[0]
 			w.land(a.writers[0], end(id, 1, s))
 			if h, _ := w.load(id); !h.FinishedAt.IsZero() {
@@ -130,7 +130,7 @@ var ownerRules = []rule{
 		if h, _ := w.load(id); h.Owner != 0 || h.Fence != 1 {
 			w.Errorf("owner = %d, fence = %d, want 0, 1", h.Owner, h.Fence)
 		}
-		if got, err := IDs(w.Other.Runs(w.ctx, Orphans(0, 10))); err != nil || !slices.Equal(got, []machine.RunID{id}) {
+		if got, err := IDs(w.Other.Runs(w.ctx, Orphans(0, 10))); err != nil || !slices.Equal(got, []status.RunID{id}) {
 			w.Errorf("orphans = %v, err = %v, want %d", got, err, id)
 		}
 	}},
@@ -184,7 +184,7 @@ var memberRules = []rule{
 		now := w.tick(a).Now
 		own := w.started(a, 5)
 		foreign := w.started(b, 1)
-		due := func(wr store.Writer, id machine.RunID, at time.Time) {
+		due := func(wr store.Writer, id status.RunID, at time.Time) {
 			t := next(id, 1)
 			t.NextCheck = at
 			w.land(wr, t)
@@ -193,7 +193,7 @@ var memberRules = []rule{
 		due(a.writers[0], own[1], now.Add(-time.Hour))
 		due(a.writers[0], own[2], now.Add(time.Hour))
 		due(a.writers[0], own[3], store.Never)
-		ended := end(own[4], 1, machine.RunSucceeded)
+		ended := end(own[4], 1, status.RunSucceeded)
 		ended.NextCheck = now.Add(-time.Hour)
 		w.land(a.writers[0], ended)
 		due(b.writers[0], foreign[0], now.Add(-time.Minute))
@@ -313,14 +313,14 @@ var memberRules = []rule{
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		ids := w.started(a, 25)
 		w.started(b, 3)
-		w.land(a.writers[0], end(ids[3], 1, machine.RunFailed))
+		w.land(a.writers[0], end(ids[3], 1, status.RunFailed))
 		w.Expire(w.T, a.id)
 		if got, err := IDs(w.Store.Runs(w.ctx, Orphans(0, 100))); len(got) != 0 || err != nil {
 			w.Errorf("orphans of a lapsed engine that is not fenced = %v, err = %v", got, err)
 		}
 		w.bury(a)
-		var got []machine.RunID
-		for after := machine.RunID(0); ; {
+		var got []status.RunID
+		for after := status.RunID(0); ; {
 			page, err := IDs(w.Store.Runs(w.ctx, Orphans(after, 10)))
 			if err != nil {
 				w.Fatal(err)
@@ -341,20 +341,20 @@ var memberRules = []rule{
 		a := w.join(w.Store, 1)
 		ids := w.started(a, 5)
 		for i, to := range []struct {
-			state machine.RunState
+			state status.RunState
 			check time.Time
 		}{
-			{machine.RunParked, store.Never},
-			{machine.RunParked, base.Add(time.Hour)}, // a step beside it still runs
-			{machine.RunCompensationFailed, store.Never},
-			{machine.RunPaused, store.Never},
+			{status.RunParked, store.Never},
+			{status.RunParked, base.Add(time.Hour)}, // a step beside it still runs
+			{status.RunCompensationFailed, store.Never},
+			{status.RunPaused, store.Never},
 		} {
 			t := next(ids[i], 1)
 			t.State, t.NextCheck = to.state, to.check
 			w.land(a.writers[0], t)
 		}
 		w.bury(a)
-		if got, err := IDs(w.Other.Runs(w.ctx, Orphans(0, 10))); err != nil || !slices.Equal(got, []machine.RunID{ids[1], ids[3], ids[4]}) {
+		if got, err := IDs(w.Other.Runs(w.ctx, Orphans(0, 10))); err != nil || !slices.Equal(got, []status.RunID{ids[1], ids[3], ids[4]}) {
 			w.Errorf("orphans = %v, err = %v, want %v without the first and the third", got, err, ids)
 		}
 		if h, _ := w.load(ids[0]); !h.AtRest() {
@@ -413,7 +413,7 @@ var memberRules = []rule{
 	{name: "leave/ends a membership at once", why: "a planned stop must not cost others a lease", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		ids := w.started(a, 2)
-		w.land(a.writers[0], end(ids[0], 1, machine.RunSucceeded))
+		w.land(a.writers[0], end(ids[0], 1, status.RunSucceeded))
 		if err := w.Store.Leave(w.ctx, a.id); err != nil {
 			w.Fatal(err)
 		}

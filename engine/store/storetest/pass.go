@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -75,7 +75,7 @@ var passRules = []rule{
 	{name: "overdue/of other live engines, past the grace", why: "an engine that lives but does not do its work is a failure too (S39, S58); one's own runs and those of the dead are found in other ways", run: func(w *world) {
 		a, b, c, gone := w.join(w.Store, 1), w.join(w.Other, 1), w.join(w.Other, 1), w.join(w.Other, 1)
 		now := w.tick(a).Now
-		late := func(x actor, run machine.RunID, by time.Duration) machine.RunID {
+		late := func(x actor, run status.RunID, by time.Duration) status.RunID {
 			t := next(run, 1)
 			t.NextCheck = now.Add(-by)
 			w.land(x.writers[0], t)
@@ -88,7 +88,7 @@ var passRules = []rule{
 		late(b, bs[0], 2*grace)
 		late(b, bs[1], grace/2) // not past the grace
 		late(b, bs[2], 4*grace)
-		ended := end(bs[3], 1, machine.RunFailed)
+		ended := end(bs[3], 1, status.RunFailed)
 		ended.NextCheck = now.Add(-time.Hour)
 		w.land(b.writers[0], ended)
 		free := next(bs[4], 1) // of nobody
@@ -96,7 +96,7 @@ var passRules = []rule{
 		w.land(b.writers[0], free)
 		late(c, cs[0], 3*grace)
 		w.Expire(w.T, gone.id)
-		want := []machine.RunID{bs[2], cs[0], bs[0]}
+		want := []status.RunID{bs[2], cs[0], bs[0]}
 		if got, err := IDs(w.Store.Runs(w.ctx, Overdue(a.id, grace, 10))); err != nil || !slices.Equal(got, want) {
 			w.Errorf("overdue = %v, err = %v, want %v", got, err, want)
 		}
@@ -160,7 +160,7 @@ var passRules = []rule{
 			w.bury(a)
 		}
 		b := w.join(w.Other, 1)
-		take := end(id, 1, machine.RunFailed)
+		take := end(id, 1, status.RunFailed)
 		take.Owner = &b.id
 		w.land(b.writers[0], take)
 		w.bury(a) // owns nothing now, and is forgotten
@@ -171,7 +171,7 @@ var passRules = []rule{
 	{name: "nobody/a run may be submitted to nobody", why: "a detached run waits for any engine, unclaimed and whole: names and key are its own at once (S54, S55)", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		c := w.create(a)
-		c.State, c.Owner, c.NextCheck = machine.RunQueued, ptr(store.EngineID(0)), base
+		c.State, c.Owner, c.NextCheck = status.RunQueued, ptr(store.EngineID(0)), base
 		n := naming.Names{Name: "detached", Workflow: flowName, Key: "k"}
 		if s := w.submit(a.writers[0], c, n); s.Exists || s.Run != c.Run {
 			w.Errorf("submitted = %+v, want run %d", s, c.Run)
@@ -190,7 +190,7 @@ var passRules = []rule{
 			}
 		}
 		r, err := w.Other.Find(w.ctx, "detached")
-		if err != nil || r.Owner != 0 || r.OwnerAlive || r.State != machine.RunQueued || r.Fence != 0 {
+		if err != nil || r.Owner != 0 || r.OwnerAlive || r.State != status.RunQueued || r.Fence != 0 {
 			w.Errorf("run = %+v, err = %v, want it queued without an owner", r, err)
 		}
 		if got, err := IDs(w.Other.Runs(w.ctx, Overdue(d.id, 0, 10))); err != nil || len(got) != 0 {
@@ -212,13 +212,13 @@ var passRules = []rule{
 		var open []store.Transition
 		for range runs {
 			c := w.create(first)
-			c.State, c.Owner, c.NextCheck = machine.RunQueued, ptr(store.EngineID(0)), base
+			c.State, c.Owner, c.NextCheck = status.RunQueued, ptr(store.EngineID(0)), base
 			open = append(open, c)
 		}
 		w.land(first.writers[0], open...)
 		var (
 			mu      sync.Mutex
-			claimed = make(map[machine.RunID]int)
+			claimed = make(map[status.RunID]int)
 			wg      sync.WaitGroup
 		)
 		for i := range engines {
@@ -237,7 +237,7 @@ var passRules = []rule{
 					var take []store.Transition
 					for _, d := range t.Unowned {
 						c := next(d.Run, 1)
-						c.State, c.Owner, c.NextCheck = machine.RunRunning, &x.id, base.Add(time.Hour)
+						c.State, c.Owner, c.NextCheck = status.RunRunning, &x.id, base.Add(time.Hour)
 						take = append(take, c)
 					}
 					out, err := x.writers[0].Commit(w.ctx, sorted(take))
@@ -283,13 +283,13 @@ var passRules = []rule{
 		big := next(named.Run, 1)
 		big.Data = make([]byte, 300_000)
 		w.land(a.writers[0], big)
-		w.land(a.writers[0], end(named.Run, 2, machine.RunSucceeded))
+		w.land(a.writers[0], end(named.Run, 2, status.RunSucceeded))
 		ids = append(ids, named.Run)
-		spoken := map[machine.RunID]bool{ids[3]: true, ids[700]: true, named.Run: true}
+		spoken := map[status.RunID]bool{ids[3]: true, ids[700]: true, named.Run: true}
 		for id := range spoken {
 			w.posted(id, 2)
 		}
-		ask := slices.Concat([]machine.RunID{77, 1 << 60}, ids, ids[:3])
+		ask := slices.Concat([]status.RunID{77, 1 << 60}, ids, ids[:3])
 		slices.Reverse(ask)
 		before := slices.Clone(ask)
 		got, err := w.Other.Load(w.ctx, ask...)
@@ -316,7 +316,7 @@ var passRules = []rule{
 				w.Errorf("run %d = %+v with %d rows, want %+v with %d", ids[i], l.Head, len(l.Rows), head, len(rows))
 			}
 		}
-		for name, none := range map[string][]machine.RunID{"nothing": nil, "what is not there": {77}} {
+		for name, none := range map[string][]status.RunID{"nothing": nil, "what is not there": {77}} {
 			if got, err := w.Store.Load(w.ctx, none...); err != nil || len(got) != 0 {
 				w.Errorf("%s: %+v, err = %v, want none", name, got, err)
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -15,7 +15,7 @@ var retainRules = []rule{
 	{name: "retain/what ended before is gone whole", need: retains, why: "a run that is half gone misleads its reader, and a name that is taken by nothing visible cannot be explained", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		old, key := w.whole(a, "old", "k1"), naming.Names{Name: "old", Workflow: flowName, Key: "k1"}
-		w.land(a.writers[0], end(old, 2, machine.RunSucceeded))
+		w.land(a.writers[0], end(old, 2, status.RunSucceeded))
 		stays := w.whole(a, "stays", "k2")
 		w.forgets(w.Other, base.Add(time.Hour), 1, 1)
 		w.gone(old, key.Name)
@@ -37,15 +37,15 @@ var retainRules = []rule{
 	{name: "retain/what is open, ended since or is spoken to stays", need: retains, why: "age counts from the end, and a message to a run is answered", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		open, parked, since, spoken, ended := w.whole(a, "open", ""), w.whole(a, "parked", ""), w.whole(a, "since", ""), w.whole(a, "spoken", ""), w.whole(a, "ended", "")
-		w.land(a.writers[0], end(parked, 2, machine.RunParked))
-		late := end(since, 2, machine.RunFailed)
+		w.land(a.writers[0], end(parked, 2, status.RunParked))
+		late := end(since, 2, status.RunFailed)
 		late.At = base.Add(time.Hour)
 		w.land(a.writers[0], late)
-		w.land(a.writers[0], end(spoken, 2, machine.RunSucceeded), end(ended, 2, machine.RunCancelled))
+		w.land(a.writers[0], end(spoken, 2, status.RunSucceeded), end(ended, 2, status.RunCancelled))
 		id := w.post(store.Message{Run: spoken, Kind: store.MessageVerb, By: "p", Data: []byte("x")})
 		w.forgets(w.Store, base.Add(time.Hour), 1, 4)
 		w.gone(ended, "ended")
-		for _, run := range []machine.RunID{open, parked, since, spoken} {
+		for _, run := range []status.RunID{open, parked, since, spoken} {
 			w.load(run)
 		}
 		if err := w.Store.Discard(w.ctx, spoken, []store.MessageID{id}); err != nil {
@@ -63,13 +63,13 @@ var retainRules = []rule{
 	{name: "retain/what is gone is not begun again", need: retains, why: "a message to a run that is just being removed must not be answered as if it was obeyed", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		ended, other, open := w.whole(a, "ended", ""), w.whole(a, "other", ""), w.started(a, 2)
-		w.land(a.writers[0], end(ended, 2, machine.RunSucceeded), end(other, 2, machine.RunSucceeded))
+		w.land(a.writers[0], end(ended, 2, status.RunSucceeded), end(other, 2, status.RunSucceeded))
 		w.forgets(w.Store, base.Add(time.Hour), 2, 2)
 		again := next(ended, 3)
-		again.State, again.Owner, again.NextCheck = machine.RunCompensating, &a.id, base.Add(time.Hour)
+		again.State, again.Owner, again.NextCheck = status.RunCompensating, &a.id, base.Add(time.Hour)
 		taken := next(other, 3)
 		taken.Owner = &a.id
-		batch := []store.Transition{again, taken, next(open[0], 1), end(open[1], 1, machine.RunFailed)}
+		batch := []store.Transition{again, taken, next(open[0], 1), end(open[1], 1, status.RunFailed)}
 		for _, o := range w.commit(a.writers[0], batch[:1]...) {
 			if o.Landed || !errors.Is(o.Err, store.ErrStale) {
 				w.Errorf("alone: %+v, want ErrStale", o)
@@ -117,12 +117,12 @@ var retainRules = []rule{
 			{"a key that is taken", named("", "taken"), false},
 		} {
 			ended := w.whole(a, "", "")
-			w.land(a.writers[0], end(ended, 2, machine.RunSucceeded))
+			w.land(a.writers[0], end(ended, 2, status.RunSucceeded))
 			if s, err := w.Harness.Store.(store.Retainer).Retain(w.ctx, base.Add(time.Hour), 1000); err != nil || s.Runs != 1 {
 				w.Fatalf("retain: %+v, err = %v, want one run to go", s, err)
 			}
 			again := next(ended, 3)
-			again.State, again.Owner, again.NextCheck = machine.RunCompensating, &a.id, base.Add(time.Hour)
+			again.State, again.Owner, again.NextCheck = status.RunCompensating, &a.id, base.Add(time.Hour)
 			out := w.commit(a.writers[0], c.other, again)
 			if out[0].Landed != c.lands {
 				w.Errorf("with %s: %+v, want landed %t", c.with, out[0], c.lands)
@@ -138,7 +138,7 @@ var retainRules = []rule{
 		ids := w.started(a, 25)
 		for i, id := range ids {
 			if i%5 != 0 {
-				w.land(a.writers[0], end(id, 1, machine.RunSucceeded))
+				w.land(a.writers[0], end(id, 1, status.RunSucceeded))
 			}
 		}
 		r, gone := w.Harness.Store.(store.Retainer), 0
@@ -173,7 +173,7 @@ var retainRules = []rule{
 			}
 		}
 		w.forgets(w.Other, base.Add(time.Hour), 0, 5)
-		w.land(a.writers[0], end(ids[0], 1, machine.RunFailed))
+		w.land(a.writers[0], end(ids[0], 1, status.RunFailed))
 		w.forgets(w.Store, base.Add(time.Hour), 1, 4)
 		w.land(a.writers[0], next(ids[5], 1))
 		w.wantRows(ids[5], 2)
@@ -186,7 +186,7 @@ func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 type aged struct{ letters }
 
 // whole begins a run of which everything is kept that can be.
-func (w aged) whole(a actor, name, key string) machine.RunID {
+func (w aged) whole(a actor, name, key string) status.RunID {
 	w.Helper()
 	t := w.create(a)
 	t.NewNodes = []store.NodeName{{Node: 3, Step: 2, Name: "ship[1]"}}
@@ -194,7 +194,7 @@ func (w aged) whole(a actor, name, key string) machine.RunID {
 		w.Fatalf("submit %s: it exists", name)
 	}
 	second := next(t.Run, 1)
-	second.Steps = []store.StepRow{{Node: 0, State: machine.StepSucceeded, Attempt: 1}}
+	second.Steps = []store.StepRow{{Node: 0, State: status.StepSucceeded, Attempt: 1}}
 	w.land(a.writers[0], second)
 	if err := w.Store.KeepLate(w.ctx, store.LateReply{Run: t.Run, Node: 1, Call: 1, Step: "charge", At: base, Outcome: "ok"}); err != nil {
 		w.Fatal(err)
@@ -216,7 +216,7 @@ func (w aged) forgets(s store.Full, before time.Time, gone, held int) {
 }
 
 // gone checks that nothing tells of a run.
-func (w aged) gone(run machine.RunID, name string) {
+func (w aged) gone(run status.RunID, name string) {
 	w.Helper()
 	for i, s := range []store.Store{w.Store, w.Other} {
 		if _, _, err := store.LoadRun(w.ctx, s, run); !errors.Is(err, store.ErrNotFound) {
@@ -246,7 +246,7 @@ func (w aged) gone(run machine.RunID, name string) {
 }
 
 // tail says what is kept beside a run; "" = nothing.
-func (w aged) tail(run machine.RunID) string {
+func (w aged) tail(run status.RunID) string {
 	w.Helper()
 	late, err1 := w.Store.LateReplies(w.ctx, run)
 	alerts, err2 := w.Store.Alerts(w.ctx, run, 10)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -36,7 +36,7 @@ type Harness struct {
 	// Hold keeps a client that appends row seq of a run waiting until release is
 	// called; wait returns once n of them wait. Nil where commits take turns in
 	// one process, so that none can be seen in flight.
-	Hold func(t *testing.T, run machine.RunID, seq int32) (wait func(n int), release func())
+	Hold func(t *testing.T, run status.RunID, seq int32) (wait func(n int), release func())
 	// Cut breaks the connections of Store's writers now, while the server goes on
 	// with what it has received. Nil where Hold is nil.
 	Cut func(t *testing.T)
@@ -92,7 +92,7 @@ type frame struct {
 	Store, Other store.Full      // those of the Harness
 	ctx          context.Context // of the case
 	flow         store.WorkflowID
-	runs         machine.RunID
+	runs         status.RunID
 }
 
 const (
@@ -157,18 +157,18 @@ func (w *frame) join(s store.Store, writers int) actor {
 func (w *frame) create(a actor) store.Transition {
 	w.runs++
 	return store.Transition{
-		Run: w.runs, At: base, Workflow: w.flow, State: machine.RunRunning,
+		Run: w.runs, At: base, Workflow: w.flow, State: status.RunRunning,
 		Owner: &a.id, NextCheck: base.Add(time.Hour), Data: []byte{1, 2, 3},
 	}
 }
 
 // next is a transition that changes nothing but the journal.
-func next(run machine.RunID, seq int32) store.Transition {
+func next(run status.RunID, seq int32) store.Transition {
 	return store.Transition{Run: run, Seq: seq, At: base.Add(time.Duration(seq) * time.Second), Data: []byte{byte(seq)}}
 }
 
 // end is a transition that ends a run.
-func end(run machine.RunID, seq int32, state machine.RunState) store.Transition {
+func end(run status.RunID, seq int32, state status.RunState) store.Transition {
 	t := next(run, seq)
 	t.State, t.NextCheck = state, store.Never
 	return t
@@ -224,10 +224,10 @@ func (w *frame) landLater(wr store.Writer, batch ...store.Transition) (landed fu
 }
 
 // started creates n runs owned by a.
-func (w *frame) started(a actor, n int) []machine.RunID {
+func (w *frame) started(a actor, n int) []status.RunID {
 	w.Helper()
 	var batch []store.Transition
-	var ids []machine.RunID
+	var ids []status.RunID
 	for range n {
 		t := w.create(a)
 		batch, ids = append(batch, t), append(ids, t.Run)
@@ -236,7 +236,7 @@ func (w *frame) started(a actor, n int) []machine.RunID {
 	return ids
 }
 
-func (w *frame) load(id machine.RunID) (store.Head, []store.Row) {
+func (w *frame) load(id status.RunID) (store.Head, []store.Row) {
 	w.Helper()
 	h, rows, err := store.LoadRun(w.ctx, w.Other, id)
 	if err != nil {
@@ -251,7 +251,7 @@ func (w *frame) load(id machine.RunID) (store.Head, []store.Row) {
 }
 
 // wantRows checks how many rows a run's journal holds.
-func (w *frame) wantRows(id machine.RunID, n int) {
+func (w *frame) wantRows(id status.RunID, n int) {
 	w.Helper()
 	if _, rows := w.load(id); len(rows) != n {
 		w.Fatalf("run %d has %d rows, want %d", id, len(rows), n)
@@ -315,7 +315,7 @@ func (w *frame) settles(wr store.Writer, batch []store.Transition) {
 }
 
 // wantNothing checks that a refused submission left neither run nor key.
-func (w *frame) wantNothing(id machine.RunID, key string) {
+func (w *frame) wantNothing(id status.RunID, key string) {
 	w.Helper()
 	if _, _, err := store.LoadRun(w.ctx, w.Store, id); !errors.Is(err, store.ErrNotFound) {
 		w.Errorf("run %d: err = %v, want ErrNotFound", id, err)
@@ -325,7 +325,7 @@ func (w *frame) wantNothing(id machine.RunID, key string) {
 	}
 }
 
-func (w *frame) wantSteps(id machine.RunID, want ...store.StepView) {
+func (w *frame) wantSteps(id status.RunID, want ...store.StepView) {
 	w.Helper()
 	got, err := w.Other.StepRows(w.ctx, id)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -30,7 +30,7 @@ import (
 // Each row's data says what it did, so that the journal alone can be judged.
 func Stress(t *testing.T, h Harness, d time.Duration) {
 	w := newWorld(t, h)
-	s := &stress{world: w, seed: uint64(time.Now().UnixNano()), landed: make(map[machine.RunID][]note), said: make(map[machine.RunID][]store.MessageID), named: make(map[machine.RunID]naming.Names)}
+	s := &stress{world: w, seed: uint64(time.Now().UnixNano()), landed: make(map[status.RunID][]note), said: make(map[status.RunID][]store.MessageID), named: make(map[status.RunID]naming.Names)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d", s.seed)
@@ -84,11 +84,11 @@ type stress struct {
 
 	mu     sync.Mutex // protects following fields
 	alive  []store.EngineID
-	runs   machine.RunID
-	landed map[machine.RunID][]note // what was reported as landed
-	known  []machine.RunID          // of landed
-	said   map[machine.RunID][]store.MessageID
-	named  map[machine.RunID]naming.Names // of those that landed under names
+	runs   status.RunID
+	landed map[status.RunID][]note // what was reported as landed
+	known  []status.RunID          // of landed
+	said   map[status.RunID][]store.MessageID
+	named  map[status.RunID]naming.Names // of those that landed under names
 	found  []claim
 	stale  int
 	fenced int
@@ -98,7 +98,7 @@ type stress struct {
 // A claim is what a submission was told that did not land.
 type claim struct {
 	names naming.Names
-	run   machine.RunID // that is said to have the name or to hold the key
+	run   status.RunID // that is said to have the name or to hold the key
 }
 
 // A note is what a row's data says: who wrote it, whether it took the run over,
@@ -153,7 +153,7 @@ func (s *stress) engines(ctx context.Context, n int) {
 
 // owned is what an engine believes of a run.
 type owned struct {
-	run machine.RunID
+	run status.RunID
 	seq int32 // of the last row
 }
 
@@ -227,16 +227,16 @@ func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand,
 		t.Data = said.encode()
 		switch rnd.IntN(12) {
 		case 0:
-			t.State, t.NextCheck = machine.RunSucceeded, store.Never
+			t.State, t.NextCheck = status.RunSucceeded, store.Never
 			if rnd.IntN(3) > 0 {
-				t.State = machine.RunCancelled // which frees a key
+				t.State = status.RunCancelled // which frees a key
 			}
 		case 1:
-			t.State, t.NextCheck = machine.RunCompensating, t.At.Add(time.Minute)
+			t.State, t.NextCheck = status.RunCompensating, t.At.Add(time.Minute)
 		case 2:
 			t.NextCheck = t.At.Add(time.Hour)
 		case 3:
-			t.Steps = []store.StepRow{{Node: 1, State: machine.StepRunning, Attempt: int(t.Seq), CompleteBy: t.At.Add(time.Minute)}}
+			t.Steps = []store.StepRow{{Node: 1, State: status.StepRunning, Attempt: int(t.Seq), CompleteBy: t.At.Add(time.Minute)}}
 		}
 		batch = append(batch, t)
 	}
@@ -246,10 +246,10 @@ func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand,
 		}
 		s.mu.Lock()
 		s.runs += 2
-		run := 1<<50 + s.runs + machine.RunID(n)
+		run := 1<<50 + s.runs + status.RunID(n)
 		s.mu.Unlock()
 		t := store.Transition{
-			Run: run, At: base, Workflow: s.flow, State: machine.RunRunning, Owner: &id, NextCheck: base.Add(time.Hour),
+			Run: run, At: base, Workflow: s.flow, State: status.RunRunning, Owner: &id, NextCheck: base.Add(time.Hour),
 			Data: note{by: id, id: rnd.Uint64()}.encode(),
 		}
 		if rnd.IntN(3) > 0 { // few enough names and keys that engines want the same ones at once
@@ -277,7 +277,7 @@ func (s *stress) people(ctx context.Context, n int) {
 		case <-tick.C:
 		}
 		s.mu.Lock()
-		var run machine.RunID
+		var run status.RunID
 		if len(s.known) > 0 {
 			run = s.known[len(s.known)-1-rnd.IntN(min(len(s.known), 20))]
 		}
@@ -342,7 +342,7 @@ func sorted(batch []store.Transition) []store.Transition {
 func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outcome) []owned {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seq := make(map[machine.RunID]int32)
+	seq := make(map[status.RunID]int32)
 	for i, t := range batch {
 		switch n, _ := decodeNote(t.Seq, t.Data); {
 		case out[i].Landed:
@@ -446,7 +446,7 @@ func (s *stress) judge() {
 // judgeNames checks that every run that landed under names has them, that what
 // others were told of it is true, and that no key is held twice.
 func (s *stress) judgeNames() {
-	held := make(map[string]machine.RunID)
+	held := make(map[string]status.RunID)
 	for run, n := range s.named {
 		r, err := store.Complete(s.Store).Find(s.ctx, n.Name)
 		if err != nil || r.Run != run || r.Key != n.Key {
@@ -474,7 +474,7 @@ func (s *stress) judgeNames() {
 
 // judgeMessages checks that each message of a run waits still, or was consumed
 // by one row, and returns how many were.
-func (s *stress) judgeMessages(run machine.RunID, ids []store.MessageID) (eaten int) {
+func (s *stress) judgeMessages(run status.RunID, ids []store.MessageID) (eaten int) {
 	waiting, err := s.Store.Messages(s.ctx, run, 0, 1<<20)
 	if err != nil {
 		s.Errorf("messages of run %d: %v", run, err)
@@ -503,7 +503,7 @@ func (s *stress) judgeMessages(run machine.RunID, ids []store.MessageID) (eaten 
 	return eaten
 }
 
-func (s *stress) judgeRun(run machine.RunID, reported []note) int {
+func (s *stress) judgeRun(run status.RunID, reported []note) int {
 	head, rows := s.load(run) // checks for gaps
 	var (
 		owner store.EngineID

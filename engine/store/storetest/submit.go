@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -54,7 +54,7 @@ var submitRules = []rule{
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		c := w.create(a)
 		w.submit(a.writers[0], c, naming.Names{Name: "n", Workflow: flowName, Key: "k"})
-		w.land(a.writers[0], end(c.Run, 1, machine.RunFailed))
+		w.land(a.writers[0], end(c.Run, 1, status.RunFailed))
 		d := w.create(b)
 		s := w.submit(b.writers[0], d, naming.Names{Name: "n", Workflow: flowName, Key: "other"})
 		if want := (store.Submitted{Run: c.Run, Name: "n", Exists: true}); s != want {
@@ -68,7 +68,7 @@ var submitRules = []rule{
 	}},
 	{name: "submit/a key is held while the run may still act or has acted", why: "one order, one run: open, needing a human and succeeded hold the key (I11)", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		for _, s := range []machine.RunState{0, machine.RunPaused, machine.RunCompensating, machine.RunParked, machine.RunCompensationFailed, machine.RunSucceeded} {
+		for _, s := range []status.RunState{0, status.RunPaused, status.RunCompensating, status.RunParked, status.RunCompensationFailed, status.RunSucceeded} {
 			n := naming.Names{Workflow: flowName, Key: "key-" + s.String()}
 			c := w.create(a)
 			w.submit(a.writers[0], c, n)
@@ -87,8 +87,8 @@ var submitRules = []rule{
 	{name: "submit/a run that left nothing behind frees its key", why: "failed, compensated and cancelled runs are done with: the same order may be tried again", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		n := naming.Names{Workflow: flowName, Key: "again"}
-		var runs []machine.RunID
-		for _, s := range []machine.RunState{machine.RunFailed, machine.RunCompensated, machine.RunCancelled} {
+		var runs []status.RunID
+		for _, s := range []status.RunState{status.RunFailed, status.RunCompensated, status.RunCancelled} {
 			c := w.create(a)
 			if got := w.submit(a.writers[0], c, n); got.Exists || got.Run != c.Run {
 				w.Fatalf("before %v: submitted = %+v, want a new run", s, got)
@@ -152,7 +152,7 @@ var submitRules = []rule{
 			w.wantRows(got[0].Run, 1)
 			// Every other round frees the key, to race for a freed one too.
 			if names.Key != "" {
-				w.land(actors[0].writers[0], end(got[0].Run, 1, machine.RunCancelled))
+				w.land(actors[0].writers[0], end(got[0].Run, 1, status.RunCancelled))
 			}
 		}
 		if rs, err := w.Other.Runs(w.ctx, store.RunFilter{Limit: 1000}); len(rs) != rounds || err != nil {
@@ -178,7 +178,7 @@ var submitRules = []rule{
 			if got[0].Exists == got[1].Exists || got[0].Run != got[1].Run {
 				w.Fatalf("round %d: submitted = %+v and %+v, want one new run", round, got[0], got[1])
 			}
-			w.land(a.writers[0], end(got[0].Run, 1, machine.RunCompensated))
+			w.land(a.writers[0], end(got[0].Run, 1, status.RunCompensated))
 		}
 	}},
 	{name: "submit/a collision of ids leaves no names", why: "both or neither: the caller mints a new id and needs the name free (S54)", run: func(w *world) {
@@ -200,7 +200,7 @@ var submitRules = []rule{
 			spoil func(*store.Transition)
 			names naming.Names
 		}{
-			"illegal row":    {func(t *store.Transition) { t.Steps = []store.StepRow{{State: machine.StepRunning}} }, naming.Names{Name: "n"}},
+			"illegal row":    {func(t *store.Transition) { t.Steps = []store.StepRow{{State: status.StepRunning}} }, naming.Names{Name: "n"}},
 			"no such flow":   {func(t *store.Transition) { t.Workflow = 9999 }, naming.Names{Name: "n"}},
 			"name too long":  {func(*store.Transition) {}, naming.Names{Name: strings.Repeat("x", naming.MaxNameLen+1)}},
 			"key too long":   {func(*store.Transition) {}, naming.Names{Name: "n", Key: strings.Repeat("k", naming.MaxKeyBytes+1)}},

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -20,7 +20,7 @@ var viewRules = []rule{
 		w.submit(a.writers[0], c, naming.Names{Workflow: flowName})
 		var want []store.StepView
 		for i, name := range stepNames {
-			want = append(want, store.StepView{Name: name, StepRow: store.StepRow{Node: int32(i), State: machine.StepPending}})
+			want = append(want, store.StepView{Name: name, StepRow: store.StepRow{Node: int32(i), State: status.StepPending}})
 		}
 		w.wantSteps(c.Run, want...)
 	}},
@@ -29,23 +29,23 @@ var viewRules = []rule{
 		id := w.started(a, 1)[0]
 		by := base.Add(90 * time.Second)
 		t := next(id, 1)
-		t.Steps = []store.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: by}}
+		t.Steps = []store.StepRow{{Node: 0, State: status.StepRunning, Attempt: 1, CompleteBy: by}}
 		w.land(a.writers[0], t)
 		w.wantSteps(id,
 			store.StepView{Name: "reserve", LockedBy: a.id, StepRow: t.Steps[0]},
-			store.StepView{Name: "charge", StepRow: store.StepRow{Node: 1, State: machine.StepPending}},
-			store.StepView{Name: "ship", StepRow: store.StepRow{Node: 2, State: machine.StepPending}})
+			store.StepView{Name: "charge", StepRow: store.StepRow{Node: 1, State: status.StepPending}},
+			store.StepView{Name: "ship", StepRow: store.StepRow{Node: 2, State: status.StepPending}})
 		t = next(id, 2)
 		t.Steps = []store.StepRow{
-			{Node: 0, State: machine.StepBackoff, Attempt: 1, Failures: 1},
-			{Node: 2, State: machine.StepRunning, Attempt: 300, Failures: 299, CompleteBy: by},
-			{Node: 0, State: machine.StepSucceeded, Attempt: 2, Failures: 1},
+			{Node: 0, State: status.StepBackoff, Attempt: 1, Failures: 1},
+			{Node: 2, State: status.StepRunning, Attempt: 300, Failures: 299, CompleteBy: by},
+			{Node: 0, State: status.StepSucceeded, Attempt: 2, Failures: 1},
 		}
 		w.land(a.writers[0], t)
 		w.wantSteps(id,
-			store.StepView{Name: "reserve", StepRow: store.StepRow{Node: 0, State: machine.StepSucceeded, Attempt: 2, Failures: 1}},
-			store.StepView{Name: "charge", StepRow: store.StepRow{Node: 1, State: machine.StepPending}},
-			store.StepView{Name: "ship", LockedBy: a.id, StepRow: store.StepRow{Node: 2, State: machine.StepRunning, Attempt: 300, Failures: 255, CompleteBy: by}})
+			store.StepView{Name: "reserve", StepRow: store.StepRow{Node: 0, State: status.StepSucceeded, Attempt: 2, Failures: 1}},
+			store.StepView{Name: "charge", StepRow: store.StepRow{Node: 1, State: status.StepPending}},
+			store.StepView{Name: "ship", LockedBy: a.id, StepRow: store.StepRow{Node: 2, State: status.StepRunning, Attempt: 300, Failures: 255, CompleteBy: by}})
 	}},
 	{name: "view/instances show from the record that adds them", need: hasViews, why: "a for_each has one row per instance (S14)", run: func(w *world) {
 		a := w.join(w.Store, 1)
@@ -53,23 +53,23 @@ var viewRules = []rule{
 		t := next(id, 1)
 		for i := range 300 {
 			t.NewNodes = append(t.NewNodes, store.NodeName{Node: int32(3 + i), Step: 1, Name: fmt.Sprintf("charge[%q]", fmt.Sprint(i))})
-			t.Steps = append(t.Steps, store.StepRow{Node: int32(3 + i), State: machine.StepHeld})
+			t.Steps = append(t.Steps, store.StepRow{Node: int32(3 + i), State: status.StepHeld})
 		}
 		w.land(a.writers[0], t)
 		u := next(id, 2)
-		u.Steps = []store.StepRow{{Node: 302, State: machine.StepSucceeded, Attempt: 1}}
+		u.Steps = []store.StepRow{{Node: 302, State: status.StepSucceeded, Attempt: 1}}
 		w.land(a.writers[0], u)
 		got, err := w.Other.StepRows(w.ctx, id)
 		if err != nil || len(got) != 303 {
 			w.Fatalf("%d steps, err = %v, want 303", len(got), err)
 		}
 		for i, g := range got[3:302] {
-			want := store.StepView{Name: fmt.Sprintf("charge[%q]", fmt.Sprint(i)), StepRow: store.StepRow{Node: int32(3 + i), State: machine.StepHeld}}
+			want := store.StepView{Name: fmt.Sprintf("charge[%q]", fmt.Sprint(i)), StepRow: store.StepRow{Node: int32(3 + i), State: status.StepHeld}}
 			if g != want {
 				w.Fatalf("step %d = %+v, want %+v", 3+i, g, want)
 			}
 		}
-		if g := got[302]; g.State != machine.StepSucceeded || g.Attempt != 1 {
+		if g := got[302]; g.State != status.StepSucceeded || g.Attempt != 1 {
 			w.Errorf("last step = %+v", g)
 		}
 	}},
@@ -78,13 +78,13 @@ var viewRules = []rule{
 		id := w.started(a, 1)[0]
 		w.land(a.writers[0], next(id, 1))
 		t := next(id, 1)
-		t.Steps = []store.StepRow{{Node: 0, State: machine.StepSucceeded}}
+		t.Steps = []store.StepRow{{Node: 0, State: status.StepSucceeded}}
 		t.NewNodes = []store.NodeName{{Node: 3, Step: 1, Name: "x"}}
 		t.Alerts = []store.Alert{{Kind: "parked"}}
 		if out := w.commit(a.writers[0], t); !errors.Is(out[0].Err, store.ErrStale) {
 			w.Fatalf("outcome = %+v, want ErrStale", out[0])
 		}
-		if got, err := w.Other.StepRows(w.ctx, id); err != nil || len(got) != 3 || got[0].State != machine.StepPending {
+		if got, err := w.Other.StepRows(w.ctx, id); err != nil || len(got) != 3 || got[0].State != status.StepPending {
 			w.Errorf("steps = %+v, err = %v", got, err)
 		}
 		if got, err := w.Other.Alerts(w.ctx, 0, 10); err != nil || len(got) != 0 {
@@ -96,14 +96,14 @@ var viewRules = []rule{
 		now := w.tick(a).Now
 		id := w.started(a, 1)[0]
 		t := next(id, 1)
-		t.Steps = []store.StepRow{{Node: 0, State: machine.StepRunning, Attempt: 1, CompleteBy: now.Add(-time.Minute)}}
+		t.Steps = []store.StepRow{{Node: 0, State: status.StepRunning, Attempt: 1, CompleteBy: now.Add(-time.Minute)}}
 		w.land(a.writers[0], t)
 		w.bury(a)
 		got, err := w.Other.StepRows(w.ctx, id)
-		if err != nil || got[0].State != machine.StepRunning || !got[0].CompleteBy.Equal(now.Add(-time.Minute)) || got[0].LockedBy != a.id {
+		if err != nil || got[0].State != status.StepRunning || !got[0].CompleteBy.Equal(now.Add(-time.Minute)) || got[0].LockedBy != a.id {
 			w.Errorf("steps = %+v, err = %v", got, err)
 		}
-		if r, err := w.Other.Find(w.ctx, fmt.Sprint(id)); err != nil || r.OwnerAlive || r.State != machine.RunRunning {
+		if r, err := w.Other.Find(w.ctx, fmt.Sprint(id)); err != nil || r.OwnerAlive || r.State != status.RunRunning {
 			w.Errorf("run = %+v, err = %v, want running without a live owner", r, err)
 		}
 	}},
@@ -175,7 +175,7 @@ var readRules = []rule{
 		if err != nil {
 			w.Fatal(err)
 		}
-		var runs []machine.RunID
+		var runs []status.RunID
 		for i := range 6 {
 			c := w.create(a)
 			c.At = base.Add(time.Duration(i) * time.Minute)
@@ -191,15 +191,15 @@ var readRules = []rule{
 			w.submit(a.writers[0], c, n)
 			runs = append(runs, c.Run)
 		}
-		w.land(a.writers[0], end(runs[4], 1, machine.RunSucceeded), end(runs[5], 1, machine.RunParked))
+		w.land(a.writers[0], end(runs[4], 1, status.RunSucceeded), end(runs[5], 1, status.RunParked))
 		for name, c := range map[string]struct {
 			f    store.RunFilter
 			want []int
 		}{
 			"all":            {store.RunFilter{}, []int{5, 4, 3, 2, 1, 0}},
 			"limit":          {store.RunFilter{Limit: 2}, []int{5, 4}},
-			"one state":      {store.RunFilter{States: []machine.RunState{machine.RunParked}}, []int{5}},
-			"two states":     {store.RunFilter{States: []machine.RunState{machine.RunParked, machine.RunSucceeded}}, []int{5, 4}},
+			"one state":      {store.RunFilter{States: []status.RunState{status.RunParked}}, []int{5}},
+			"two states":     {store.RunFilter{States: []status.RunState{status.RunParked, status.RunSucceeded}}, []int{5, 4}},
 			"workflow":       {store.RunFilter{Workflow: flowName}, []int{5, 4, 3, 2, 0}},
 			"other workflow": {store.RunFilter{Workflow: "refund"}, []int{1}},
 			"digest":         {store.RunFilter{Digest: "d2"}, []int{2, 1}},
@@ -207,15 +207,15 @@ var readRules = []rule{
 			"since":          {store.RunFilter{Since: base.Add(3 * time.Minute)}, []int{5, 4, 3}},
 			"before":         {store.RunFilter{Before: runs[3]}, []int{2, 1, 0}},
 			"key before":     {store.RunFilter{Key: "k", Before: runs[3]}, nil},
-			"open before":    {store.RunFilter{States: []machine.RunState{machine.RunRunning, machine.RunQueued, machine.RunParked}, Before: runs[2]}, []int{1, 0}},
-			"together":       {store.RunFilter{Workflow: flowName, Digest: digest, States: []machine.RunState{machine.RunRunning}, Limit: 1}, []int{3}},
+			"open before":    {store.RunFilter{States: []status.RunState{status.RunRunning, status.RunQueued, status.RunParked}, Before: runs[2]}, []int{1, 0}},
+			"together":       {store.RunFilter{Workflow: flowName, Digest: digest, States: []status.RunState{status.RunRunning}, Limit: 1}, []int{3}},
 			"nothing":        {store.RunFilter{Workflow: "none"}, nil},
 		} {
 			rs, err := w.Other.Runs(w.ctx, c.f)
 			if err != nil {
 				w.Fatalf("%s: %v", name, err)
 			}
-			var got, want []machine.RunID
+			var got, want []status.RunID
 			for _, r := range rs {
 				got = append(got, r.Run)
 			}
@@ -298,11 +298,11 @@ var readRules = []rule{
 			id := w.started(a, 1)[0]
 			wait, release := w.Hold(w.T, id, 1)
 			t := next(id, 1)
-			t.State = machine.RunPaused
+			t.State = status.RunPaused
 			landed := w.landLater(a.writers[0], t)
 			wait(1)
 			w.wantRows(id, 1)
-			if rs, err := w.Other.Runs(w.ctx, store.RunFilter{}); len(rs) != 1 || rs[0].State != machine.RunRunning || err != nil {
+			if rs, err := w.Other.Runs(w.ctx, store.RunFilter{}); len(rs) != 1 || rs[0].State != status.RunRunning || err != nil {
 				w.Errorf("runs = %+v, err = %v, want what was committed", rs, err)
 			}
 			if _, err := w.Other.StepRows(w.ctx, id); err != nil {

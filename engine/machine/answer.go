@@ -1,0 +1,303 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// answers handles what agents say about attempts.
+type answers struct{ *decider }
+
+// gotResult handles a valid reply (S16).
+func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
+	i := ev.Attempt.Node
+	kind := a.Kind
+	d.caller().close(a, model.AttemptOK, "", "")
+	switch kind {
+	case model.CallDo:
+		d.result(i, ev.Output, true)
+	case model.CallLookup:
+		d.result(i, ev.Output, !ev.Output.IsNull())
+	case model.CallLearn:
+		d.caller().needless(i, model.CallLearn)
+		n := d.edit(i)
+		n.Done, n.Known, n.Output = true, true, d.s.keep(ev.Output)
+		n.Und.Attempt = 0
+		d.undoing().resumeUndo(i)
+	case model.CallUndo, model.CallUndoLookup:
+		d.caller().needless(i, model.CallUndo)
+		d.undoing().endUndo(i, model.UndoDone)
+	}
+}
+
+// result records that the action of a node has taken effect. The first result
+// of any attempt settles the step, even if another engine owns the run by now.
+func (d answers) result(i int, output dsl.Value, known bool) {
+	d.caller().needless(i, model.CallDo)
+	d.undoing().abandon(i) // it has been done all along
+	n := d.edit(i)
+	if !d.step(n).Do.ReadOnly {
+		n.Done = true
+	}
+	n.Known, n.Output = known, d.s.keep(output)
+	d.grown += int64(len(output.JSON()))
+	n.TimedOut = false
+	d.caller().rest(i)
+	if n.Undo != model.UndoNone { // the run has turned: only the effect matters
+		if !n.Ended() {
+			d.forward().endForward(i, status.StepSucceeded)
+		}
+		d.undoing().resumeUndo(i)
+		return
+	}
+	if m, ok := d.postconditions(i); !ok {
+		d.forward().missed(i, m)
+		return
+	}
+	n.Fwd.Blame(model.Miss{})
+	d.forward().endForward(i, status.StepSucceeded)
+}
+
+// gotFailure handles a definite failure: the agent vouches that nothing was
+// done (S31).
+func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
+	d.caller().close(a, model.AttemptFailed, ev.Code, ev.Message)
+	n := d.edit(ev.Attempt.Node)
+	n.Tally(a.Kind)
+	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {
+		n.Doubt = max(0, n.Doubt-1) // what it vouches for began after the last checkpoint
+	}
+	d.wish(n, a.Kind, ev.RetryAfter)
+	m := model.Miss{Kind: model.MissFailed, Code: ev.Code, Message: ev.Message}
+	if ev.Permanent {
+		m.Kind = model.MissPermanent
+	}
+	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, m)
+}
+
+// wish notes how long the agent wants to be left alone.
+func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
+	if after <= 0 {
+		return
+	}
+	t := &n.Fwd
+	if n.Undo != model.UndoNone && kind != model.CallDo {
+		t = &n.Und
+	}
+	t.Rest = max(t.Rest, d.at.Add(after))
+}
+
+// gotUnknown handles an answer that leaves the outcome open.
+func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
+	d.caller().close(a, model.AttemptUnknown, ev.Code, ev.Message)
+	n := d.edit(ev.Attempt.Node)
+	n.Tally(a.Kind)
+	d.wish(n, a.Kind, ev.RetryAfter)
+	if a.Kind == model.CallUndo {
+		n.UndoDoubt++
+	}
+	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: ev.Code, Message: ev.Message})
+}
+
+// gotNotDone handles a lookup's answer that the key never had an effect. Other
+// purposes cannot be answered so.
+func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
+	i := ev.Attempt.Node
+	n := d.edit(i)
+	switch a.Kind {
+	case model.CallLookup:
+		d.caller().close(a, model.AttemptNotDone, "", "")
+		n.Doubt = 0
+		n.Fwd.Lookups = 0
+		n.Point, n.Blob = 0, nil
+		d.caller().rest(i)
+		if n.Clearing {
+			n.Wipe(n.Und.Total > 0)
+			d.undoing().rerun(i)
+			return
+		}
+		if n.Undo == model.UndoNone {
+			m := n.Fwd.Blamed()
+			m.Kind = model.MissFailed // now it is known that nothing was done
+			n.Fwd.Blame(m)
+			d.forward().follow(i, m)
+			return
+		}
+		if !n.Ended() {
+			d.forward().endForward(i, status.StepFailed)
+		}
+		d.undoing().resumeUndo(i)
+	case model.CallUndoLookup:
+		d.caller().close(a, model.AttemptNotDone, "", "")
+		n.UndoDoubt = 0
+		n.Und.Lookups = 0
+		n.Und.Kind = model.CallUndo
+		d.undoing().repeatUndo(i, n.Und.Blamed(), true)
+	default:
+		d.gotUnknown(AttemptUnknown{Attempt: ev.Attempt, Code: sdk.CodeBadReply, Message: "not_done is no answer to this call"}, a)
+	}
+}
+
+// ended handles a closed attempt without result.
+func (d answers) ended(i, call int, kind model.CallKind, m model.Miss) {
+	n := d.edit(i)
+	switch kind {
+	case model.CallDo:
+		d.endedDo(i, call, m)
+	case model.CallLookup:
+		if n.Undo == model.UndoNone {
+			d.caller().rest(i)
+			d.forward().lookupMissed(i)
+			return
+		}
+		n.Fwd.Lookups++
+		if !n.Ended() && !n.Clearing {
+			d.caller().rest(i)
+			d.forward().endForward(i, status.StepFailed)
+		}
+		d.undoing().undoLookupMissed(i)
+	default:
+		d.undoing().undoMissed(i, kind, m)
+	}
+}
+
+func (d answers) endedDo(i, call int, m model.Miss) {
+	n := d.edit(i)
+	if m.Kind == model.MissUnknown && d.step(n).Do.ReadOnly {
+		m.Kind = model.MissFailed // nothing can have happened
+	}
+	if n.Undo != model.UndoNone { // the run has turned; wait for the last of them
+		if !n.Open() {
+			d.caller().rest(i)
+			n.Fwd.Blame(m)
+			if !n.Ended() {
+				d.forward().endForward(i, status.StepFailed)
+			}
+			d.undo.push(i)
+		}
+		return
+	}
+	if n.Fwd.Act != model.Running {
+		return // a newer attempt is planned
+	}
+	if int(n.Newest(model.CallDo)) != call {
+		if n.Open() {
+			return // another one decides
+		}
+		if n.Fwd.Miss != model.MissNone {
+			m = n.Fwd.Blamed() // the newest has failed already and waited for this one
+		}
+	}
+	d.caller().rest(i)
+	d.forward().missed(i, m)
+}
+
+// deferral handles a call that was not sent: a definite outcome that spends no
+// attempt and leaves the effect as it was.
+func (d answers) deferral(ev AttemptDeferred) {
+	if !d.isOpen(ev.Attempt) {
+		d.late = true
+		return
+	}
+	i := ev.Attempt.Node
+	n := d.edit(i)
+	a := n.Find(ev.Attempt.Call)
+	d.caller().close(a, model.AttemptNotSent, "", ev.Why)
+	switch a.Kind {
+	case model.CallDo:
+		n.Fwd.Attempt, n.Fwd.Total = n.Fwd.Attempt-1, n.Fwd.Total-1
+		n.Doubt = max(0, n.Doubt-1)
+	case model.CallLearn:
+		n.Und.Attempt--
+		n.Doubt = max(0, n.Doubt-1)
+	case model.CallUndo:
+		n.Und.Attempt, n.Und.Total = n.Und.Attempt-1, n.Und.Total-1
+	}
+	if n.Undo != model.UndoNone && (a.Kind == model.CallDo || n.Undo == model.UndoPending) {
+		if !n.Open() { // the run has turned and this was awaited
+			d.caller().rest(i)
+			if !n.Ended() {
+				d.forward().endForward(i, status.StepCancelled)
+			}
+			d.undo.push(i)
+		}
+		return
+	}
+	if d.run.Turning && a.Kind == model.CallDo {
+		d.caller().rest(i)
+		d.undoing().resolvePivot(i)
+		return
+	}
+	agent := d.caller().agentOf(n, n.Track().Kind)
+	d.deferred = append(d.deferred, agent)
+	k := d.slots().wait(i, agent, model.ToInstant(ev.Until), ev.Why)
+	d.slots().refuseUntil(k, d.run.Holds[k].Until)
+}
+
+// progress keeps a checkpoint of a running call (S82). A heartbeat only says
+// that the call goes on, which matters where heartbeat_timeout asks for it.
+func (d answers) progress(ev AttemptProgress) {
+	if !d.isOpen(ev.Attempt) {
+		d.stray = true
+		return
+	}
+	n := d.edit(ev.Attempt.Node)
+	a := n.Find(ev.Attempt.Call)
+	d.caller().hear(n, a)
+	if ev.Blob == nil {
+		return
+	}
+	if d.passesOver(n, a.Kind) {
+		ev.Blob = nil
+		d.event = ev
+		return
+	}
+	d.secret = len(ev.Blob) > 0 && (model.Confidential(n.Input.V) || model.Confidential(n.UndoInput.V))
+	switch a.Kind {
+	case model.CallDo, model.CallLearn:
+		if !n.Marked() || ev.Number >= n.Point { // else an older attempt lags behind
+			n.Point, n.Blob = ev.Number, ev.Blob
+		}
+	case model.CallUndo:
+		if ev.Number >= n.UndoPoint {
+			n.UndoPoint, n.UndoBlob = ev.Number, ev.Blob
+		}
+	}
+}
+
+// answered calls f if the attempt is open; an answer to any other is late and
+// changes nothing (S28, S35).
+func (d answers) answered(id AttemptID, f func(*model.Attempt)) {
+	if d.isOpen(id) {
+		f(d.edit(id.Node).Find(id.Call))
+		return
+	}
+	d.late = true
+}
+
+func (d answers) isOpen(id AttemptID) bool {
+	if id.Node < 0 || id.Node >= d.count() {
+		return false
+	}
+	a := d.get(id.Node).Find(id.Call)
+	return a != nil && a.Status == model.AttemptOpen
+}
+
+// passesOver reports whether a checkpoint is not recorded any more, because the
+// run has reached a ceiling. It counts as a sign of life then. The first one of a
+// node is always recorded: it says that something was done.
+func (d answers) passesOver(n *model.Node, kind model.CallKind) bool {
+	first := !n.Marked()
+	if kind == model.CallUndo {
+		first = n.UndoPoint == 0 && len(n.UndoBlob) == 0
+	}
+	if first {
+		return false
+	}
+	_, over := d.exceeded()
+	return over || d.s.checkpoints >= d.ceilings().Checkpoints
+}

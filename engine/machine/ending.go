@@ -1,0 +1,184 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// ending parks a run, lets it go on, and ends it.
+type ending struct{ *decider }
+
+// park has the run wait for an operator (S59, S79). Nothing is undone.
+func (d ending) park(f dsl.Failure) {
+	r := &d.run
+	if r.Parked {
+		return
+	}
+	r.Parked, r.ParkedAt, r.Begun = true, d.at, true
+	if !r.Turning {
+		r.Failure = f
+	}
+	d.alert("parked", f.Step, f.Code, f.Message)
+}
+
+// unpark lets the forward part go on. Clocks of steps stood still meanwhile.
+func (d ending) unpark() {
+	r := &d.run
+	stood := d.at - r.ParkedAt
+	if r.Turning { // an operator goes on where a cancel had asked to turn back
+		r.Turning, r.Cancel, r.NoUndo = false, false, false
+	}
+	r.Parked, r.ParkedAt = false, 0
+	r.Failure = dsl.Failure{}
+	for i := range d.count() {
+		n := d.get(i)
+		if n.Ended() {
+			continue
+		}
+		if n.Fwd.Deadline != 0 && n.Fwd.Ready != d.at {
+			d.edit(i).Fwd.Deadline = max(n.Fwd.Deadline+stood, d.at.Add(time.Microsecond))
+		}
+		if n.Clearing {
+			d.edit(i).Und.Deadline = max(n.Und.Deadline+stood, d.at.Add(time.Microsecond))
+		}
+		d.reopen(i)
+	}
+}
+
+// reopen plans again what parking or a pause kept from starting.
+func (d ending) reopen(i int) {
+	n := d.get(i)
+	switch {
+	case n.Item:
+	case n.Expanded:
+		d.fan.push(i)
+	case n.State == status.StepPending && n.Fwd.Ready == 0 && int(n.Deps) == len(d.step(n).After):
+		d.ready.push(i)
+	}
+}
+
+// settle ends the run when nothing is left to do, or says that it is stuck.
+func (d ending) settle() {
+	r := &d.run
+	switch {
+	case r.Finished != 0:
+	case r.Phase == model.PhaseForward && r.Done == r.Steps:
+		if r.Parked { // what was in flight has brought it to a good end
+			r.Parked, r.ParkedAt, r.Failure = false, 0, dsl.Failure{}
+		}
+		d.evaluateOutputs()
+		d.finish(status.RunSucceeded)
+	case d.liveNodes() > 0:
+	case r.Phase == model.PhaseUndo && r.UndonePast == r.Steps:
+		d.finish(d.undoneState())
+	case r.Phase == model.PhaseUndo && !r.Stuck && !r.Held():
+		r.Stuck = true
+		d.alertStuck()
+	case r.Phase == model.PhaseForward && !r.Parked && !r.Held():
+		d.park(d.unresolved())
+	}
+}
+
+// alertStuck names the undo that has failed. The error that turned the run does not
+// help the person who has to clean up.
+func (d ending) alertStuck() {
+	f, more := d.run.Failure, 0 // if the deadline passed before any undo could begin
+	for i := range d.count() {
+		n := d.get(i)
+		switch {
+		case n.Expanded || n.Undo != model.UndoFailed:
+			continue
+		case more == 0:
+			f = dsl.Failure{Step: d.name(i), Code: n.Und.Code(), Message: n.Und.Message()}
+		}
+		more++
+	}
+	if more--; more > 0 {
+		f.Message = strings.TrimSpace(fmt.Sprintf("%s (and %d more)", f.Message, more))
+	}
+	d.alert("compensation_failed", f.Step, f.Code, f.Message)
+}
+
+// undoneState names the end of a run that turned back.
+func (d ending) undoneState() status.RunState {
+	switch {
+	case d.run.Cancel:
+		return status.RunCancelled
+	case d.run.Undone+d.run.Left > 0:
+		return status.RunCompensated
+	}
+	return status.RunFailed
+}
+
+// unresolved returns the failure of the first step that has failed and that
+// nobody has dealt with.
+func (d ending) unresolved() dsl.Failure {
+	for i := range d.count() {
+		n := d.get(i)
+		if n.State == status.StepFailed && (!n.Item || d.forward().hopeless(i)) {
+			return d.forward().failure(i, n.Fwd.Blamed())
+		}
+	}
+	return d.run.Failure
+}
+
+func (d ending) finish(state status.RunState) {
+	r := &d.run
+	r.State, r.Finished = state, d.at
+	r.Paused, r.Stuck = false, false
+	r.PausedAt, r.PausedBy, r.PauseWhy = 0, "", ""
+	r.LostAt, r.LostWhy = 0, ""
+}
+
+// evaluateOutputs computes the workflow's outputs. One that cannot be
+// evaluated is null with a note; the run keeps its status.
+func (d ending) evaluateOutputs() {
+	sum := int64(0)
+	for _, o := range d.wf.Outputs {
+		out := model.Output{Name: o.Name, Sensitive: o.Sensitive}
+		v, err := o.Value(d.scope(nil))
+		sum += int64(len(v.JSON()))
+		switch {
+		case err != nil:
+			out.Problem = err.Error()
+		case sum > d.ceilings().Values:
+			out.Problem = fmt.Sprintf("%s: with it the run's outputs would have %d bytes together; the ceiling is %d", CodeLimit, sum, d.ceilings().Values)
+			sum -= int64(len(v.JSON()))
+		default:
+			out.Value = d.s.keep(v)
+		}
+		d.run.Outputs = append(d.run.Outputs, out)
+	}
+}
+
+// Lost returns the record that parks a run with which engines died: what Decide
+// makes of an EngineLost on an open run. It needs nothing of the run but the state
+// that the run's row shows, because to read the journal may be what ends an engine.
+// at must not be before the run's last record. A run that needs a person already
+// keeps its state and raises no alert.
+//
+// Only the store keeps engines away from such a run (engine.Suspects). To the
+// machine it is a run that is held, as one that is paused: answers count and
+// clocks go on. A person's retry, cancel or compensate lets it go on.
+func Lost(at time.Time, ev EngineLost, was status.RunState) Record {
+	patch := model.RunPatch{Mask: model.RunLostBit, To: model.Run{
+		Head: &model.NoHead, Trouble: &model.Trouble{LostAt: model.ToInstant(at), LostWhy: ev.Why},
+	}}
+	r := Record{at: model.ToInstant(at), event: ev, run: &patch}
+	if !was.NeedsHuman() {
+		patch.Mask |= model.RunStateBit
+		patch.To.State = status.RunParked
+		r.commands = []Command{Alert{Kind: status.RunParked.String(), Code: CodeEngineLost, Message: ev.Why}}
+	}
+	return r
+}
+
+// LostFailure is why the run is parked, as people see it.
+func LostFailure(r *model.Run) dsl.Failure {
+	return dsl.Failure{Code: CodeEngineLost, Message: r.LostWhy}
+}

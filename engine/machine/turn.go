@@ -1,0 +1,144 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// undoing turns a run back and undoes what its steps have done. It also undoes a single
+// step before that step is called again (rerun.go).
+type undoing struct{ *decider }
+
+// DefaultCompensation is how long all undo work may take unless the workflow
+// says otherwise.
+const DefaultCompensation = 24 * time.Hour
+
+// turn makes the run go back: nothing new starts, calls in flight are awaited
+// (those that may be interrupted are asked to stop), and everything with an
+// effect is undone. While nobody knows
+// whether the pivot took effect, that has to be found out first.
+func (d undoing) turn(f dsl.Failure) {
+	r := &d.run
+	if r.Failure == (dsl.Failure{}) {
+		r.Failure = f
+	}
+	if d.pivotOpen() {
+		d.turnAtPivot()
+		return
+	}
+	r.Phase = model.PhaseUndo
+	r.Parked, r.Turning, r.Begun = false, false, true
+	r.UndoStarted = d.at
+	d.newUndoDeadline()
+	d.ready.reset()
+	d.launch.reset()
+	d.fan.reset()
+	for i := range d.count() {
+		d.turnNode(i)
+	}
+	for i, step := range d.wf.Steps {
+		if len(step.Before) == 0 {
+			d.undo.push(i)
+		}
+	}
+}
+
+// newUndoDeadline starts the compensation's own clock.
+func (d undoing) newUndoDeadline() {
+	limit := dsl.Limit{After: DefaultCompensation}
+	if d.wf.CompensationDeadline != nil {
+		if l, err := d.wf.CompensationDeadline(d.scope(nil)); err == nil {
+			limit = l
+		}
+	}
+	d.run.UndoExpired = false
+	d.run.UndoDeadline = 0
+	if at, ok := limit.From(d.at.Time()); ok {
+		d.run.UndoDeadline = model.ToInstant(at)
+	}
+}
+
+// turnNode stops the forward part of a node. An attempt in flight stays open:
+// its answer still decides the effect.
+func (d undoing) turnNode(i int) {
+	d.caller().retract(i)
+	n := d.edit(i)
+	if n.Clearing { // what its undo brings still counts
+		d.abandon(i)
+		n.Undo = model.UndoPending
+		n.State, n.Fwd.Ended = status.StepFailed, d.at
+		return
+	}
+	n.Undo = model.UndoPending
+	n.Queue, n.Hold = 0, 0
+	d.caller().stop(i)
+	if n.Open() {
+		n.Fwd.Act = model.Running
+		return
+	}
+	n.Fwd.Act = model.Idle
+	if !n.Ended() {
+		n.State, n.Fwd.Ended = status.StepCancelled, d.at
+	}
+}
+
+// turnAtPivot postpones a turn until the pivot's outcome is known.
+func (d undoing) turnAtPivot() {
+	d.run.Turning = true
+	n := d.get(d.wf.Pivot)
+	d.caller().stop(d.wf.Pivot)
+	if n.Fwd.Kind != model.CallLookup { // what it planned to repeat is off
+		d.caller().rest(d.wf.Pivot)
+		d.resolvePivot(d.wf.Pivot)
+	}
+}
+
+// resolvePivot goes on when an attempt of the pivot has ended without result
+// while a turn waits: the run turns if nothing can have happened, else it
+// parks and nothing is undone.
+func (d undoing) resolvePivot(i int) {
+	n := d.edit(i)
+	if n.Open() {
+		n.Fwd.Act = model.Running
+		return
+	}
+	switch {
+	case n.Effect() == status.EffectNone:
+		if !n.Ended() {
+			d.forward().endForward(i, status.StepFailed)
+		}
+		d.run.Turning = false
+		if d.wf.CompensationMode == dsl.ModeManual && !d.run.Cancel {
+			d.run.Overdue = true
+			d.ending().park(d.run.Failure)
+			return
+		}
+		d.turn(d.run.Failure)
+	case d.step(n).Do.Lookup && n.Fwd.Lookups < maxLookups && n.Fwd.Kind != model.CallLookup:
+		d.forward().lookUp(i)
+	default:
+		d.forward().endForward(i, status.StepFailed)
+		d.ending().park(d.forward().failure(i, n.Fwd.Blamed()))
+	}
+}
+
+// pivotPassed notes the point of no return. A turn that waited is off.
+func (d undoing) pivotPassed() {
+	r := &d.run
+	r.Passed = true
+	if !r.Turning {
+		return
+	}
+	r.Turning = false
+	if r.Cancel {
+		r.Cancel, r.NoUndo = false, false
+	} else {
+		r.Overdue = true
+		d.alert("overdue", "", r.Failure.Code, r.Failure.Message)
+	}
+	r.Failure = dsl.Failure{}
+	d.clocks().passRun() // the deadline may have passed while the turn waited
+}
