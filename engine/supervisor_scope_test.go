@@ -12,7 +12,7 @@ import (
 
 // watching are the imports of a Supervisor and of its passes over the runs of
 // others: nothing with which a process could be watched or started.
-var watching = []string{module + "/engine/internal/wait", "context", "errors", "fmt", "log/slog", "slices", "sync", "time", module + "/engine/machine", module + "/engine/store", module + "/engine/store/naming"}
+var watching = []string{module + "/engine/internal/wait", "context", "errors", "fmt", "log/slog", "slices", "sync", "time", module + "/engine/machine", module + "/engine/machine/status", module + "/engine/store", module + "/engine/store/naming"}
 
 // asks are the parts of a store that a Supervisor's passes use by themselves.
 var asks = []string{"Pass", "Runs"}

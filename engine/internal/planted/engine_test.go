@@ -643,7 +643,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a first checkpoint past the ceiling is recorded",
-		in:   "engine/machine.(*decider).passesOver",
+		in:   "engine/machine.answers.passesOver",
 		old:  "if first {\n\t\treturn false\n\t}", new: "_ = first",
 		by: catches("engine/machine", "^TestCheckpointsPastTheCeilingAreSignsOfLife$"),
 	},
