@@ -435,7 +435,7 @@ func (w *world) check(run status.RunID) *machine.State {
 			w.t.Errorf("time falls within the run: row %d at %v, row %d at %v", i-1, rows[i-1].At, i, row.At)
 		}
 	}
-	if due, ok := story.State.NextDue(); ok && !story.State.Lost() && !head.State.Final() && head.NextCheck.After(due) {
+	if due, ok := story.State.NextDue(); ok && !story.State.Run().Lost() && !head.State.Final() && head.NextCheck.After(due) {
 		w.t.Errorf("bound %v is later than what is due at %v", head.NextCheck, due)
 	}
 	return story.State

@@ -102,7 +102,7 @@ func TestSlotsAreSharedInOrder(t *testing.T) {
 		var ends []time.Time
 		for _, run := range runs {
 			st := w.wait(n, run, status.RunSucceeded)
-			ends = append(ends, st.FinishedAt())
+			ends = append(ends, st.Run().Finished.Time())
 			if node := story.Node(st, nil, 0); node.Failures != 0 {
 				t.Errorf("run %d: failures = %d", run, node.Failures)
 			}

@@ -153,7 +153,7 @@ func TestPoisonousRunIsParked(t *testing.T) {
 						t.Errorf("it was parked after %d deaths", deaths)
 					}
 					state := w.check(poison)
-					if !state.Lost() || state.Failure().Code != machine.CodeEngineLost {
+					if !state.Run().Lost() || state.Failure().Code != machine.CodeEngineLost {
 						t.Errorf("the journal says %+v", state.Failure())
 					}
 					alerts, err := w.mem.Alerts(t.Context(), 0, 10)

@@ -17,7 +17,7 @@ type outcome struct {
 
 // finish prints the result and turns it into the exit code.
 func (w *work) finish(end outcome) error {
-	code := exitRun(end.state.Status(), end.state.LeftAsIs())
+	code := exitRun(end.state.Status(), int(end.state.Run().Left))
 	if !w.a.json {
 		if err := w.a.printOutputs(story.Outputs(end.state)); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (w *work) finish(end outcome) error {
 // humanNote says why a run's exit code is exitHuman.
 func humanNote(name string, state *machine.State, explain string) string {
 	if state.Status().Final() {
-		return fmt.Sprintf("Run %s has ended, with %s left in place by an operator.", name, render.Count(state.LeftAsIs(), "effect"))
+		return fmt.Sprintf("Run %s has ended, with %s left in place by an operator.", name, render.Count(int(state.Run().Left), "effect"))
 	}
 	return fmt.Sprintf("Run %s needs a human. What to do: %s", name, explain)
 }

@@ -173,22 +173,22 @@ func (r *shownRun) heading() string {
 		field("Key", "%s", r.row.Key)
 	}
 	field("Definition", "%.12s", r.row.Digest)
-	field("Created", "%s by %s", stamp(r.state.StartedAt()), r.state.StartedBy())
+	field("Created", "%s by %s", stamp(r.state.Run().Started.Time()), r.state.Run().StartedBy)
 	if !r.state.Status().Final() {
 		field("Owner", "%s", r.ownerText())
 	}
-	if d := r.state.Deadline(); !d.IsZero() && !r.state.Status().Final() {
+	if d := r.state.Run().Deadline.Time(); !d.IsZero() && !r.state.Status().Final() {
 		field("Deadline", "%s", stamp(d))
 	}
-	if d := r.state.CompensationDeadline(); !d.IsZero() && !r.state.Status().Final() {
+	if d := r.state.Run().UndoDeadline.Time(); !d.IsZero() && !r.state.Status().Final() {
 		field("Undo by", "%s", stamp(d))
 	}
-	if f := r.state.FinishedAt(); !f.IsZero() {
-		field("Finished", "%s, after %s", stamp(f), render.Took(f.Sub(r.state.StartedAt())))
+	if f := r.state.Run().Finished.Time(); !f.IsZero() {
+		field("Finished", "%s, after %s", stamp(f), render.Took(f.Sub(r.state.Run().Started.Time())))
 	}
 	if f := r.state.Failure(); f != (dsl.Failure{}) {
 		field("Failure", "%s", strings.TrimPrefix(join(": ", f.Step, f.Code, f.Message), ": "))
-		field("Undone", "%d, %d left as is, %d not undone by declaration", r.state.Undone(), r.state.LeftAsIs(), r.state.NotUndoneByDeclaration())
+		field("Undone", "%d, %d left as is, %d not undone by declaration", int(r.state.Run().Undone), int(r.state.Run().Left), int(r.state.Run().Undeclared))
 		if kept := story.KeptByDeclaration(r.state, r.wf); len(kept) > 0 {
 			field("Kept", "%s: compensation = \"none\"", render.KeptText(kept))
 		}

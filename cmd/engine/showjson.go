@@ -15,23 +15,23 @@ import (
 func (r *shownRun) json(events bool, now func() time.Time) map[string]any {
 	m := runJSON(r.row)
 	f := r.state.Failure()
-	m["started_by"] = r.state.StartedBy()
+	m["started_by"] = r.state.Run().StartedBy
 	m["variables"] = render.Redact(r.state.Vars())
 	m["outputs"] = render.Outputs(story.Outputs(r.state))
-	m["undone"], m["left_as_is"] = r.state.Undone(), r.state.LeftAsIs()
-	m["not_undone_by_declaration"] = r.state.NotUndoneByDeclaration()
+	m["undone"], m["left_as_is"] = int(r.state.Run().Undone), int(r.state.Run().Left)
+	m["not_undone_by_declaration"] = int(r.state.Run().Undeclared)
 	if kept := story.KeptByDeclaration(r.state, r.wf); len(kept) > 0 {
 		m["kept_by_declaration"] = kept
 	}
-	m["overdue"] = r.state.Overdue()
-	m["exit_code"] = exitRun(r.state.Status(), r.state.LeftAsIs())
+	m["overdue"] = r.state.Run().Overdue
+	m["exit_code"] = exitRun(r.state.Status(), int(r.state.Run().Left))
 	if f.Code != "" {
 		m["failure"] = map[string]string{"step": f.Step, "code": f.Code, "message": f.Message}
 	}
-	if d := r.state.Deadline(); !d.IsZero() {
+	if d := r.state.Run().Deadline.Time(); !d.IsZero() {
 		m["run_deadline"] = d
 	}
-	if d := r.state.CompensationDeadline(); !d.IsZero() {
+	if d := r.state.Run().UndoDeadline.Time(); !d.IsZero() {
 		m["compensation_deadline"] = d
 	}
 	if failures, blocked := story.UndoFailures(r.state, r.wf); len(failures) > 0 {

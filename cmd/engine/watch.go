@@ -162,7 +162,7 @@ func (a *app) ended(row store.RunRow, state *machine.State) error {
 		if err := a.printOutputs(story.Outputs(state)); err != nil {
 			return err
 		}
-		switch exitRun(state.Status(), state.LeftAsIs()) {
+		switch exitRun(state.Status(), int(state.Run().Left)) {
 		case exitOpen:
 			a.note("Run %s is %s; it goes on without this command.", name, state.Status())
 		case exitHuman:
@@ -174,7 +174,7 @@ func (a *app) ended(row store.RunRow, state *machine.State) error {
 
 // asExit is the exit code of a run as an error; nil = 0.
 func asExit(state *machine.State) error {
-	if code := exitRun(state.Status(), state.LeftAsIs()); code != exitOK {
+	if code := exitRun(state.Status(), int(state.Run().Left)); code != exitOK {
 		return exitError(code)
 	}
 	return nil

@@ -73,7 +73,7 @@ func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	s.run.Records = records + 1
 	s.run.Last = at
 	if vars {
-		s.remember(s.run.Vars, model.Origin{Kind: model.OriginVars})
+		s.values.remember(s.run.Vars, model.Origin{Kind: model.OriginVars})
 	}
 	if steps := min(int(s.run.Steps), model.MaxNodes); len(s.nodes) < steps {
 		s.nodes = slices.Grow(s.nodes, steps-len(s.nodes))
@@ -150,10 +150,10 @@ func (s *State) index(i int, n *model.Node) (old *model.Node) {
 	}
 	s.values.bytes += n.Weight() - old.Weight()
 	if old.Output != n.Output {
-		s.remember(n.Output, model.Origin{Kind: model.OriginOutput, Node: int32(i)})
+		s.values.remember(n.Output, model.Origin{Kind: model.OriginOutput, Node: int32(i)})
 	}
 	if old.Input != n.Input {
-		s.remember(n.Input, model.Origin{Kind: model.OriginInput, Node: int32(i)})
+		s.values.remember(n.Input, model.Origin{Kind: model.OriginInput, Node: int32(i)})
 	}
 	return old
 }

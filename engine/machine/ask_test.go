@@ -84,21 +84,21 @@ func TestExtend(t *testing.T) {
 	p := start(t, flow(do("a"), manual, runDeadline(second(1000))), "do a")
 	p.fail("a", "declined", "alert parked")
 	p.event(machine.ResumeRequested{Extend: second(10)})
-	if got := p.s.Deadline().Sub(noon); got != second(1000) {
+	if got := p.s.Run().Deadline.Time().Sub(noon); got != second(1000) {
 		t.Errorf("got deadline after %v", got)
 	}
 	p.wait(second(1000), "alert overdue")
 	p.event(machine.RetryRequested{Extend: second(10)}, "do a")
-	if got := p.s.Deadline().Sub(noon); got != second(1010) || p.s.Overdue() {
-		t.Errorf("got deadline after %v, overdue %t", got, p.s.Overdue())
+	if got := p.s.Run().Deadline.Time().Sub(noon); got != second(1010) || p.s.Run().Overdue {
+		t.Errorf("got deadline after %v, overdue %t", got, p.s.Run().Overdue)
 	}
 
 	p = start(t, flow(do("a"), manual), "do a")
 	p.fail("a", "declined", "alert parked")
 	p.event(machine.ResumeRequested{Extend: second(10)}).refused("no deadline")
 	p.event(machine.RetryRequested{Extend: second(10)}, "do a")
-	if !p.s.Deadline().IsZero() {
-		t.Errorf("got deadline %v", p.s.Deadline())
+	if !p.s.Run().Deadline.Time().IsZero() {
+		t.Errorf("got deadline %v", p.s.Run().Deadline.Time())
 	}
 }
 
@@ -158,7 +158,7 @@ func TestCompensationDeadlineAfterARetry(t *testing.T) {
 	p.permanent("b", "gone", "alert compensation_failed")
 	p.wait(second(500)).is("compensation_failed")
 	p.event(machine.CompensateRequested{Step: "b", Retry: true, By: "ann"}, "undo b").is("compensating")
-	if got := p.s.CompensationDeadline().Sub(p.now); got != second(100) {
+	if got := p.s.Run().UndoDeadline.Time().Sub(p.now); got != second(100) {
 		t.Errorf("got %v", got)
 	}
 	p.now = p.now.Add(second(20))

@@ -245,7 +245,7 @@ func foldGolden(t *testing.T, path string, version byte) {
 // goldenState is what must stay readable for ever: what people see.
 func goldenState(s *machine.State) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s failure=%s/%s undone=%d", s.Name(), s.Status(), s.Failure().Step, s.Failure().Code, s.Undone())
+	fmt.Fprintf(&b, "%s %s failure=%s/%s undone=%d", s.Name(), s.Status(), s.Failure().Step, s.Failure().Code, int(s.Run().Undone))
 	if due, ok := s.NextDue(); ok {
 		fmt.Fprintf(&b, " due=%s", due.Format("15:04:05.000"))
 	}

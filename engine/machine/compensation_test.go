@@ -18,8 +18,8 @@ func TestFailureAndCompensationBackwards(t *testing.T) {
 	p.fail("c", "no_carrier", "undo b").is("compensating").failure("c no_carrier")
 	p.ok("b", "undo a").state("b undone", "a undoing")
 	p.ok("a").is("compensated")
-	if p.s.Undone() != 2 || p.s.LeftAsIs() != 0 {
-		t.Errorf("got %d undone, %d left", p.s.Undone(), p.s.LeftAsIs())
+	if int(p.s.Run().Undone) != 2 || int(p.s.Run().Left) != 0 {
+		t.Errorf("got %d undone, %d left", int(p.s.Run().Undone), int(p.s.Run().Left))
 	}
 }
 
@@ -41,8 +41,8 @@ func TestFailureAndCompensationPassesThroughWhatHasNothingToUndo(t *testing.T) {
 	p.ok("c", "do d")
 	p.fail("d", "declined", "undo a")
 	p.ok("a").is("compensated")
-	if p.s.NotUndoneByDeclaration() != 1 {
-		t.Errorf("got %d, want c listed as not undone by declaration", p.s.NotUndoneByDeclaration())
+	if int(p.s.Run().Undeclared) != 1 {
+		t.Errorf("got %d, want c listed as not undone by declaration", int(p.s.Run().Undeclared))
 	}
 }
 
@@ -155,7 +155,7 @@ func TestWhenAnUndoFails(t *testing.T) {
 	t.Run("permanent", func(t *testing.T) {
 		p := failed(t, do("a"))
 		p.permanent("a", "unavailable", "alert compensation_failed").is("compensation_failed").state("a undo_failed")
-		if !p.s.NeedsHuman() {
+		if !p.s.Run().State.NeedsHuman() {
 			t.Errorf("got %s", p.s.Status())
 		}
 		if _, due := p.s.NextDue(); due {
@@ -212,8 +212,8 @@ func TestWhenAnUndoFailsItBlocksItsAncestorsOnly(t *testing.T) {
 		q.t, q.s, q.twin, q.plain = t, p.s.Clone(), p.twin.Clone(), p.plain.Clone()
 		q.event(machine.CompensateRequested{Step: "b", Skip: true, By: "ann"}, "undo a")
 		q.ok("a").is("compensated")
-		if q.s.LeftAsIs() != 1 || q.s.Undone() != 3 {
-			t.Errorf("got %d left, %d undone", q.s.LeftAsIs(), q.s.Undone())
+		if int(q.s.Run().Left) != 1 || int(q.s.Run().Undone) != 3 {
+			t.Errorf("got %d left, %d undone", int(q.s.Run().Left), int(q.s.Run().Undone))
 		}
 	})
 	t.Run("settle", func(t *testing.T) {
@@ -276,8 +276,8 @@ func TestPivot(t *testing.T) {
 		p.ok("p", "do c")
 		p.event(machine.CancelRequested{NoCompensate: true})
 		p.fail("c", "aborted").is("cancelled")
-		if p.s.LeftAsIs() != 2 {
-			t.Errorf("got %d left as is, want a and p", p.s.LeftAsIs())
+		if int(p.s.Run().Left) != 2 {
+			t.Errorf("got %d left as is, want a and p", int(p.s.Run().Left))
 		}
 	})
 	t.Run("skipped it counts as not passed", func(t *testing.T) {

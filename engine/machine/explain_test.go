@@ -186,7 +186,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: explaining changed the state", c.name)
 		}
 		due, _ := p.s.NextDue()
-		if x.NeedsHuman != p.s.NeedsHuman() || !p.s.Status().Final() && !x.Next.Equal(due) {
+		if x.NeedsHuman != p.s.Run().State.NeedsHuman() || !p.s.Status().Final() && !x.Next.Equal(due) {
 			t.Errorf("%s: got %+v", c.name, x)
 		}
 		fmt.Fprintf(&got, "== %s\n%s\n", c.name, strings.Join(x.Sentences, "\n"))

@@ -19,3 +19,6 @@ func StepRowOf(i int, n *model.Node) StepRow { return stepRow(i, n) }
 
 // ValueBytes returns how many bytes of values the nodes hold together.
 func (s *State) ValueBytes() int64 { return s.values.bytes }
+
+// Checkpoints returns how many bytes of checkpoints were recorded, as Ceilings count them.
+func (s *State) Checkpoints() int64 { return s.checkpoints }

@@ -88,7 +88,7 @@ func TestFactsTellTheDeadlineOfTheDirection(t *testing.T) {
 	if v := p.view("a"); !v.Deadline.Equal(step) || !v.UndoDeadline.Equal(undo) {
 		t.Errorf("view: got %v and %v", v.Deadline, v.UndoDeadline)
 	}
-	if f, s := p.s.Deadline().Sub(noon), p.s.CompensationDeadline().Sub(noon); f != second(300) || s != 24*time.Hour {
+	if f, s := p.s.Run().Deadline.Time().Sub(noon), p.s.Run().UndoDeadline.Time().Sub(noon); f != second(300) || s != 24*time.Hour {
 		t.Errorf("run: got %v and %v", f, s)
 	}
 	if f := p.told(story.FactRunTurned, "b")[0]; f.CompensationDeadline.Sub(noon) != 24*time.Hour {

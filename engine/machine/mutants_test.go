@@ -79,7 +79,7 @@ var mutants = []mutant{
 		"\tcase model.CallLearn:", nil},
 	{"nobody is alarmed", "decide.go",
 		"d.commands = append(d.commands, Alert{", "_ = append(d.commands, Alert{", nil},
-	{"a backoff is never due", "view.go",
+	{"a backoff is never due", "state.go",
 		"at = model.Earliest(at, s.wakes.top())", "", nil},
 	{"a record forgets when an attempt must be complete", "../internal/wire/table.go",
 		"momentCodec(model.AttemptCompleteByBit, func(a *model.Attempt) *model.Instant { return &a.CompleteBy }),", "momentCodec(model.AttemptCompleteByBit, func(a *model.Attempt) *model.Instant { return new(model.Instant) }),", nil},

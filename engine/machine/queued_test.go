@@ -120,7 +120,7 @@ func TestQueuedVerbs(t *testing.T) {
 
 	p = startWith(t, flow(do("a"), do("b", after("a"))), nobody)
 	p.event(machine.CancelRequested{By: "ann"}).is("cancelled").failure("cancelled") // ends at once
-	if p.s.Undone()+p.s.LeftAsIs() != 0 {
+	if int(p.s.Run().Undone)+int(p.s.Run().Left) != 0 {
 		t.Error("something was undone in a run that did nothing")
 	}
 }

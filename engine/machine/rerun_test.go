@@ -146,8 +146,8 @@ func TestRerunUndoesFirst(t *testing.T) {
 			t.Errorf("got undo %d of %s", u.Number, u.ForwardKey)
 		}
 		p.ok("a").is("compensated")
-		if p.s.Undone() != 1 {
-			t.Errorf("got %d undone, want one", p.s.Undone())
+		if int(p.s.Run().Undone) != 1 {
+			t.Errorf("got %d undone, want one", int(p.s.Run().Undone))
 		}
 	})
 	t.Run("a checkpoint", func(t *testing.T) {
@@ -327,8 +327,8 @@ func TestRerunTurns(t *testing.T) {
 		p := begin(t, a())
 		p.event(machine.CancelRequested{NoCompensate: true})
 		p.fail("a", "flaky").is("cancelled")
-		if p.s.LeftAsIs() != 2 {
-			t.Errorf("got %d left as is", p.s.LeftAsIs())
+		if int(p.s.Run().Left) != 2 {
+			t.Errorf("got %d left as is", int(p.s.Run().Left))
 		}
 	})
 	t.Run("the run's deadline", func(t *testing.T) {

@@ -33,11 +33,11 @@ func (w *world) check(before *machine.State, rec machine.Record) error {
 			return fmt.Errorf("promise 13: NextDue %v is not after %v", due, w.now)
 		}
 	}
-	if need := s.NeedsHuman() && s.Status() != before.Status(); need {
+	if need := s.Run().State.NeedsHuman() && s.Status() != before.Status(); need {
 		w.asked++
 	}
-	alerts, want := w.alertsOf(rec), b2i(s.NeedsHuman() && s.Status() != before.Status())
-	if _, isTime := rec.Event().(machine.TimePassed); !isTime && s.NeedsHuman() && before.NeedsHuman() {
+	alerts, want := w.alertsOf(rec), b2i(s.Run().State.NeedsHuman() && s.Status() != before.Status())
+	if _, isTime := rec.Event().(machine.TimePassed); !isTime && s.Run().State.NeedsHuman() && before.Run().State.NeedsHuman() {
 		want = alerts & 1 // an operator's attempt may fail within the record: one more alert
 	}
 	if alerts != want {
@@ -489,13 +489,13 @@ func (w *world) audit() error {
 			return fmt.Errorf("I6: the run is %s, but the effect of %s is still there", s.Status(), name)
 		}
 	}
-	if left != s.LeftAsIs() {
-		return fmt.Errorf("promise 9: %d effects left by operators, counted %d", left, s.LeftAsIs())
+	if left != int(s.Run().Left) {
+		return fmt.Errorf("promise 9: %d effects left by operators, counted %d", left, int(s.Run().Left))
 	}
-	if s.Status() == status.RunFailed && s.Undone()+s.LeftAsIs() > 0 {
+	if s.Status() == status.RunFailed && int(s.Run().Undone)+int(s.Run().Left) > 0 {
 		return errors.New("failed means that there was nothing to undo")
 	}
-	if s.Status() == status.RunCancelled != s.Cancelled() {
+	if s.Status() == status.RunCancelled != s.Run().Cancel {
 		return errors.New("cancelled exactly if cancel was asked")
 	}
 	if err := w.reload(); err != nil {
@@ -528,7 +528,7 @@ func checkAlerts(rec machine.Record, before *machine.State) error {
 		story.FactRunCreated, story.FactStepHeld, story.FactAttemptStarted, story.FactAttemptProgress, story.FactAttemptFinished, story.FactRetryScheduled, story.FactStepFinished,
 		story.FactUndoStarted, story.FactUndoFinished, story.FactRunTurned, story.FactRunParked, story.FactRunTakenOver, story.FactVerb, story.FactRunFinished,
 	} {
-		if uint32(before.Records()*0x9e3779b9>>7)>>k&1 == 1 {
+		if uint32(int(before.Run().Records)*0x9e3779b9>>7)>>k&1 == 1 {
 			wanted = append(wanted, kind)
 		}
 	}

@@ -137,7 +137,7 @@ func (w *world) turn() error {
 		return w.deliver(machine.TimePassed{})
 	case w.s.Status() == status.RunPaused:
 		return w.deliver(machine.ResumeRequested{By: "op", Extend: time.Duration(w.c.n(2)) * time.Minute})
-	case w.s.NeedsHuman():
+	case w.s.Run().State.NeedsHuman():
 		if err := w.checkExplanation(); err != nil {
 			return err
 		}
@@ -328,7 +328,7 @@ func (w *world) meddle() error {
 	case 7:
 		return w.randomVerb()
 	case 8:
-		if w.s.Records()%2 == 0 { // engines die with the run, which is parked without being read
+		if int(w.s.Run().Records)%2 == 0 { // engines die with the run, which is parked without being read
 			return w.park()
 		}
 		return w.deliver(machine.SlotsFreed{})
@@ -352,7 +352,7 @@ func (w *world) meddle() error {
 func (w *world) park() error {
 	ev := machine.EngineLost{Deaths: 3, Why: "3 engines ended"}
 	decided := machine.Decide(w.wf, w.s, machine.Input{At: w.now, Event: ev, Slots: w.slots})
-	if blind := machine.Lost(later(w.now, w.s.Last()), ev, w.s.Status()); !w.s.Lost() && !w.s.Status().Final() {
+	if blind := machine.Lost(later(w.now, w.s.Last()), ev, w.s.Status()); !w.s.Run().Lost() && !w.s.Status().Final() {
 		a, err := wire.Encode([]machine.Record{decided})
 		if err != nil {
 			return err
@@ -406,7 +406,7 @@ func (w *world) randomVerb() error {
 // operate does what an operator does for a run that needs one. In a healed
 // world it brings the run to its end.
 func (w *world) operate() error {
-	before := w.s.Records()
+	before := int(w.s.Run().Records)
 	for i, n := range w.s.Nodes() {
 		doubt := n.Effect() == status.EffectMaybe && (n.Undo == model.UndoNone && n.State == status.StepFailed || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed && n.UndoDoubt > 0
 		if doubt && !w.c.chance(30) {
@@ -444,7 +444,7 @@ func (w *world) operate() error {
 			return err
 		}
 	}
-	if _, refused := w.lastRefusal(); !refused || w.s.Records() == before {
+	if _, refused := w.lastRefusal(); !refused || int(w.s.Run().Records) == before {
 		return nil
 	}
 	if w.turns < 1000 {

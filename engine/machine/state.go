@@ -17,11 +17,7 @@ type State struct {
 
 	private bool // nodes, and what they point to, are in no record, draft or other state
 
-	// Indexes, derived from nodes.
-	expiry lazyHeap   // of nodes with an open attempt, when the first is over
-	limits lazyHeap   // deadlines of steps and of undos
-	wakes  lazyHeap   // ends of backoffs and of waits for a quiet node
-	queues []lazyHeap // by hold: nodes that wait for an agent, in order
+	schedule
 	values known
 
 	checkpoints int64 // bytes of those that were recorded; see Ceilings
@@ -40,10 +36,7 @@ func (s *State) Clone() *State {
 		s.private = false
 	}
 	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone(), checkpoints: s.checkpoints}
-	c.expiry, c.limits, c.wakes = s.expiry.clone(), s.limits.clone(), s.wakes.clone()
-	for _, q := range s.queues {
-		c.queues = append(c.queues, q.clone())
-	}
+	c.schedule = s.schedule.clone()
 	return c
 }
 
@@ -54,4 +47,50 @@ type cache struct {
 	memo    dsl.Memo
 	results map[int]dsl.StepResult // results of finished for_each steps
 	pending bool                   // holds results of a record that is not applied yet
+}
+
+// A schedule holds indexes of a state's nodes by time. Apply maintains them.
+type schedule struct {
+	expiry lazyHeap   // of nodes with an open attempt, when the first is over
+	limits lazyHeap   // deadlines of steps and of undos
+	wakes  lazyHeap   // ends of backoffs and of waits for a quiet node
+	queues []lazyHeap // by hold: nodes that wait for an agent, in order
+}
+
+func (s *schedule) clone() schedule {
+	c := schedule{expiry: s.expiry.clone(), limits: s.limits.clone(), wakes: s.wakes.clone()}
+	for _, q := range s.queues {
+		c.queues = append(c.queues, q.clone())
+	}
+	return c
+}
+
+// due returns the earliest time at which time alone changes something of the run; 0 = none.
+func (s *schedule) due(r *model.Run) model.Instant {
+	if r.ID == 0 || r.Finished != 0 {
+		return 0
+	}
+	at := s.expiry.top()
+	if r.DeadlineRuns() {
+		at = model.Earliest(at, r.Deadline)
+	}
+	if r.Phase == model.PhaseUndo && !r.UndoExpired && !r.Stuck {
+		at = model.Earliest(at, r.UndoDeadline)
+	}
+	if r.Parked && r.Phase == model.PhaseForward {
+		return at
+	}
+	if !r.Turning {
+		at = model.Earliest(at, s.limits.top())
+	}
+	if r.Held() {
+		return at
+	}
+	at = model.Earliest(at, s.wakes.top())
+	for h := range s.queues {
+		if s.queues[h].top() != 0 {
+			at = model.Earliest(at, r.Holds[h].Until)
+		}
+	}
+	return at
 }

@@ -122,7 +122,7 @@ func TestExpressionErrorsInDeadlines(t *testing.T) {
 	p := start(t, wf, "do a")
 	p.ok("a", "do b")
 	p.fail("b", "declined", "undo a")
-	if got := p.s.CompensationDeadline().Sub(noon); got != machine.DefaultCompensation {
+	if got := p.s.Run().UndoDeadline.Time().Sub(noon); got != machine.DefaultCompensation {
 		t.Errorf("got %v, want the default", got)
 	}
 }

@@ -106,7 +106,7 @@ func TestUnknownOutcomesThatDoNotPark(t *testing.T) {
 	t.Run("compensation none", func(t *testing.T) {
 		p := start(t, flow(do("a", noUndo)), "do a")
 		p.unknown("a", "agent_lost").is("failed")
-		if p.s.NotUndoneByDeclaration() != 1 || p.s.LeftAsIs() != 0 {
+		if int(p.s.Run().Undeclared) != 1 || int(p.s.Run().Left) != 0 {
 			t.Error("want one effect not undone by declaration, none left by operators")
 		}
 	})

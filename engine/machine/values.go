@@ -105,9 +105,9 @@ func (s *State) resolve(h *model.Held, key string) {
 }
 
 // remember makes a value available for references.
-func (s *State) remember(h model.Held, o model.Origin) {
+func (k *known) remember(h model.Held, o model.Origin) {
 	if h.From.Kind != model.OriginInline || len(h.V.JSON()) < model.WorthSharing {
 		return
 	}
-	s.values.put(model.HashValue(h.V), o)
+	k.put(model.HashValue(h.V), o)
 }

@@ -14,7 +14,7 @@ func TestParkedNothingNewStarts(t *testing.T) {
 	p.fail("d", "flaky").state("d backoff")
 	p.wait(second(45)).state("d backoff").is("parked") // no forward limit expires
 	p.wait(second(5), "alert overdue").is("parked")
-	if !p.s.Overdue() {
+	if !p.s.Run().Overdue {
 		t.Error("want overdue")
 	}
 	p.event(machine.RetryRequested{}).refused("extend")
@@ -70,7 +70,7 @@ func TestParkedRunResume(t *testing.T) {
 	p.fail("a", "declined", "alert parked")
 	p.event(machine.ResumeRequested{}).refused("parked")
 	p.event(machine.ResumeRequested{Extend: second(500)}).is("parked")
-	if got := p.s.Deadline().Sub(noon); got != second(500) {
+	if got := p.s.Run().Deadline.Time().Sub(noon); got != second(500) {
 		t.Errorf("got deadline after %v", got)
 	}
 	p.event(machine.PauseRequested{}).refused("parked")
@@ -129,8 +129,8 @@ func TestCancel(t *testing.T) {
 		p.ok("a", "do b")
 		p.event(machine.CancelRequested{NoCompensate: true})
 		p.ok("b").is("cancelled").state("a succeeded", "b succeeded")
-		if p.s.LeftAsIs() != 2 {
-			t.Errorf("got %d left as is", p.s.LeftAsIs())
+		if int(p.s.Run().Left) != 2 {
+			t.Errorf("got %d left as is", int(p.s.Run().Left))
 		}
 	})
 	t.Run("queued ends at once", func(t *testing.T) {

@@ -16,50 +16,14 @@ func (s *State) RunID() status.RunID { return s.run.ID }
 // Name returns the public id.
 func (s *State) Name() string { return s.run.Name }
 
-// Key returns the value of unique.key, or "".
-func (s *State) Key() string { return s.run.Key }
-
-// Workflow returns the workflow's name.
-func (s *State) Workflow() string { return s.run.Workflow }
-
 // Vars returns the run's variables.
 func (s *State) Vars() dsl.Value { return s.run.Vars.V }
-
-// StartedBy returns who asked for the run.
-func (s *State) StartedBy() string { return s.run.StartedBy }
-
-// Owner returns the membership that took the run over last; 0 if the engine
-// that accepted it still has it.
-func (s *State) Owner() int32 { return s.run.Owner }
 
 // Status returns the run's state; RunInvalid before the first record.
 func (s *State) Status() status.RunState { return s.run.State }
 
-// StartedAt returns when the run was accepted.
-func (s *State) StartedAt() time.Time { return s.run.Started.Time() }
-
-// FinishedAt returns when the run ended; zero while it is open.
-func (s *State) FinishedAt() time.Time { return s.run.Finished.Time() }
-
-// Deadline returns the deadline of the forward part; zero = none.
-func (s *State) Deadline() time.Time { return s.run.Deadline.Time() }
-
-// CompensationDeadline returns the deadline of all undo work; zero = none, or
-// the run has not turned.
-func (s *State) CompensationDeadline() time.Time { return s.run.UndoDeadline.Time() }
-
 // Last returns the time of the last record.
 func (s *State) Last() time.Time { return s.run.Last.Time() }
-
-// Records returns how many records the state is the fold of.
-func (s *State) Records() int { return int(s.run.Records) }
-
-// NeedsHuman reports whether only a person can move the run on.
-func (s *State) NeedsHuman() bool { return s.run.State.NeedsHuman() }
-
-// Overdue reports whether the run's deadline has passed without turning the
-// run: it is parked, or past its pivot.
-func (s *State) Overdue() bool { return s.run.Overdue }
 
 // Failure returns the failure that turned or parked the run; zero = none.
 func (s *State) Failure() dsl.Failure {
@@ -68,23 +32,6 @@ func (s *State) Failure() dsl.Failure {
 	}
 	return s.run.Failure
 }
-
-// Lost reports whether engines died with the run, and nobody has said since how it
-// goes on.
-func (s *State) Lost() bool { return s.run.Lost() }
-
-// Cancelled reports whether the run turned because cancel was asked.
-func (s *State) Cancelled() bool { return s.run.Cancel }
-
-// Undone returns how many effects were undone.
-func (s *State) Undone() int { return int(s.run.Undone) }
-
-// LeftAsIs returns how many effects operators have left in place.
-func (s *State) LeftAsIs() int { return int(s.run.Left) }
-
-// NotUndoneByDeclaration returns how many effects stay because of
-// compensation = "none".
-func (s *State) NotUndoneByDeclaration() int { return int(s.run.Undeclared) }
 
 // Run returns the run's own data and Nodes those of its steps and instances, first the
 // steps in order of declaration, then the instances. They are for this module's packages,
@@ -98,38 +45,8 @@ func (s *State) Nodes() []*model.Node { return s.nodes }
 // There is none for a run that has ended, waits for a person, or waits for a
 // slot without a known time.
 func (s *State) NextDue() (time.Time, bool) {
-	at := s.nextDue()
+	at := s.due(&s.run)
 	return at.Time(), at != 0
-}
-
-func (s *State) nextDue() model.Instant {
-	r := &s.run
-	if r.ID == 0 || r.Finished != 0 {
-		return 0
-	}
-	at := s.expiry.top()
-	if r.DeadlineRuns() {
-		at = model.Earliest(at, r.Deadline)
-	}
-	if r.Phase == model.PhaseUndo && !r.UndoExpired && !r.Stuck {
-		at = model.Earliest(at, r.UndoDeadline)
-	}
-	if r.Parked && r.Phase == model.PhaseForward {
-		return at
-	}
-	if !r.Turning {
-		at = model.Earliest(at, s.limits.top())
-	}
-	if r.Held() {
-		return at
-	}
-	at = model.Earliest(at, s.wakes.top())
-	for h := range s.queues {
-		if s.queues[h].top() != 0 {
-			at = model.Earliest(at, r.Holds[h].Until)
-		}
-	}
-	return at
 }
 
 // A HeldAgent is an agent that some step of the run waits for.
@@ -249,9 +166,6 @@ func (s *State) Silence(id AttemptID) time.Duration {
 
 // Hopeless reports whether nobody can find out or undo what a node may have left behind.
 func (s *State) Hopeless(wf *dsl.Workflow, i int) bool { return hopeless(wf, s.nodes[i]) }
-
-// Checkpoints returns how many bytes of checkpoints were recorded, as Ceilings count them.
-func (s *State) Checkpoints() int64 { return s.checkpoints }
 
 // Weight estimates how many bytes of memory the state takes.
 func (s *State) Weight() int64 {

@@ -14,11 +14,11 @@ import (
 func TestViewOfARun(t *testing.T) {
 	p := start(t, flow(do("a"), do("b", after("a")), runDeadline(second(600))), "do a")
 	s := p.s
-	if s.RunID() != 42 || s.Name() != "o-42" || s.Key() != "k" || s.Workflow() != "order" || s.StartedBy() != "ann" || string(s.Vars().JSON()) != `{"x":1}` {
-		t.Errorf("got %d %s %s %s %s %s", s.RunID(), s.Name(), s.Key(), s.Workflow(), s.StartedBy(), s.Vars().JSON())
+	if s.RunID() != 42 || s.Name() != "o-42" || s.Run().Key != "k" || s.Run().Workflow != "order" || s.Run().StartedBy != "ann" || string(s.Vars().JSON()) != `{"x":1}` {
+		t.Errorf("got %d %s %s %s %s %s", s.RunID(), s.Name(), s.Run().Key, s.Run().Workflow, s.Run().StartedBy, s.Vars().JSON())
 	}
-	if !s.StartedAt().Equal(noon) || !s.Deadline().Equal(noon.Add(second(600))) || !s.FinishedAt().IsZero() || s.Records() != 1 || s.NodeCount() != 2 {
-		t.Errorf("got %v %v %v %d %d", s.StartedAt(), s.Deadline(), s.FinishedAt(), s.Records(), s.NodeCount())
+	if !s.Run().Started.Time().Equal(noon) || !s.Run().Deadline.Time().Equal(noon.Add(second(600))) || !s.Run().Finished.Time().IsZero() || int(s.Run().Records) != 1 || s.NodeCount() != 2 {
+		t.Errorf("got %v %v %v %d %d", s.Run().Started.Time(), s.Run().Deadline.Time(), s.Run().Finished.Time(), int(s.Run().Records), s.NodeCount())
 	}
 	open := s.OpenAttempts(p.wf)
 	if len(open) != 1 || open[0].Step != "a" || open[0].Agent != "shop" || open[0].Purpose != sdk.PurposeDo || !open[0].CompleteBy.Equal(noon.Add(second(30))) {
@@ -29,13 +29,13 @@ func TestViewOfARun(t *testing.T) {
 	}
 	p.ok("a", "do b")
 	p.event(machine.TakenOver{By: 7, From: 1})
-	if s.Owner() != 7 {
-		t.Errorf("got owner %d", s.Owner())
+	if s.Run().Owner != 7 {
+		t.Errorf("got owner %d", s.Run().Owner)
 	}
 	p.now = p.now.Add(second(3))
 	p.ok("b").is("succeeded")
-	if s.Status() != status.RunSucceeded || !s.FinishedAt().Equal(noon.Add(second(3))) {
-		t.Errorf("got %s at %v", s.Status(), s.FinishedAt())
+	if s.Status() != status.RunSucceeded || !s.Run().Finished.Time().Equal(noon.Add(second(3))) {
+		t.Errorf("got %s at %v", s.Status(), s.Run().Finished.Time())
 	}
 }
 

@@ -89,7 +89,7 @@ func (x *explainer) ended() {
 // open explains a run that is not over.
 func (x *explainer) open() {
 	r := x.s.Run()
-	x.out.NeedsHuman = x.s.NeedsHuman()
+	x.out.NeedsHuman = x.s.Run().State.NeedsHuman()
 	if !r.Lost() { // else no engine looks at the run, whatever is due
 		x.out.Next, _ = x.s.NextDue()
 	}

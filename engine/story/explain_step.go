@@ -126,7 +126,7 @@ func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 // verbs lists what a person can do about a run that needs one.
 func (x *explainer) verbs() {
 	r := x.s.Run()
-	if !x.s.NeedsHuman() {
+	if !x.s.Run().State.NeedsHuman() {
 		return
 	}
 	if r.Lost() {

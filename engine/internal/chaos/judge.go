@@ -90,7 +90,7 @@ func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
 	if state.Status() != head.State {
 		j.fault("%s: the journal says %v, the row %v (I10)", r.Name, state.Status(), head.State)
 	}
-	if due, ok := state.NextDue(); ok && !head.State.Final() && !state.Lost() && head.NextCheck.After(due) { // engines do not work on a run with the code engine_lost
+	if due, ok := state.NextDue(); ok && !head.State.Final() && !state.Run().Lost() && head.NextCheck.After(due) { // engines do not work on a run with the code engine_lost
 		j.fault("%s: the row's bound %v is later than what is due at %v (promise 13)", r.Name, head.NextCheck, due)
 	}
 	started, failures, parked := count(told.Flow, told.Records)

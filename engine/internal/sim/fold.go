@@ -80,7 +80,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 		w.judgeTakeoverLocked(s, row.Head)
 	}
 	s.row = row.Head
-	if due, ok := s.state.NextDue(); ok && !status.Final() && !s.state.Lost() && row.NextCheck.After(due) {
+	if due, ok := s.state.NextDue(); ok && !status.Final() && !s.state.Run().Lost() && row.NextCheck.After(due) {
 		w.faultLocked("%s: bound %v is later than what is due at %v (promise 13)", s.name, row.NextCheck, due)
 	}
 }
@@ -126,7 +126,7 @@ func (w *world) foldLocked(ctx context.Context, s *runLog) bool {
 }
 
 func (w *world) applyLocked(s *runLog, rec machine.Record) {
-	if s.state.Records() > 0 && rec.At().Before(s.state.Last()) {
+	if int(s.state.Run().Records) > 0 && rec.At().Before(s.state.Last()) {
 		w.faultLocked("%s: time falls from %v to %v within the run", s.name, s.state.Last(), rec.At())
 	}
 	if s.flow == nil {

@@ -99,7 +99,7 @@ func (w *world) containedLocked() bool {
 		return true
 	}
 	s := w.stories[w.poisonous]
-	return s != nil && s.state.NeedsHuman()
+	return s != nil && s.state.Run().State.NeedsHuman()
 }
 
 // judgePoison checks that the poisonous run was parked after some engines, and that
@@ -114,7 +114,7 @@ func (w *world) judgePoison(ctx context.Context) {
 	case err != nil:
 		w.fault("%s: it is lost: %v (I1)", poisonName, err)
 		return
-	case state.Status() != status.RunParked || !state.Lost() || state.Failure().Code != machine.CodeEngineLost:
+	case state.Status() != status.RunParked || !state.Run().Lost() || state.Failure().Code != machine.CodeEngineLost:
 		w.fault("%s is %v after %d engines were bitten, want parked with code %s", poisonName, state.Status(), w.bites, machine.CodeEngineLost)
 	}
 	// Another engine may wait next to each: it takes the run over when the owner has sent
