@@ -8,7 +8,7 @@ import (
 )
 
 // compiledArgument prepares an argument that was written.
-func (l *workflowLinker) compiledArgument(spec *argSpec, a arg) argument {
+func (l argumentLinker) compiledArgument(spec *argSpec, a arg) argument {
 	out := argument{spec: spec, name: a.name, path: []byte("/" + escapePointer(a.name)), c: a.expr.comp, at: toRange(a.expr.rng), preset: spec.preset()}
 	switch {
 	case len(a.expr.syn.Variables()) == 0: // perhaps with secret()

@@ -9,6 +9,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
+// An argumentLinker links the arguments of blocks: their types, values and evaluation.
+type argumentLinker struct{ *workflowLinker }
+
 // run evaluates an expression for a run.
 func (ev *evaluator) run(c *compiled, s *Scope, self int) (cty.Value, error) {
 	v, diags := ev.value(c, &runWorld{ev: ev, s: s, self: self})
@@ -43,7 +46,7 @@ func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, con
 		val, err := conv(*c.konst)
 		return func(*Scope) (T, error) { return val, err }
 	}
-	at, d := toRange(e.rng), l.directOf(e, anything)
+	at, d := toRange(e.rng), l.argumentLinker().directOf(e, anything)
 	return func(s *Scope) (T, error) {
 		if v, ok := d.scalar(&sight{ev: ev, s: s, self: self}); ok {
 			if out, err := conv(v); err == nil {
@@ -65,8 +68,8 @@ func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, con
 
 // valueFunc makes a ValueFunc from an expression; whole marks the result as
 // sensitive.
-func (l *workflowLinker) valueFunc(e *expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) ValueFunc {
-	eval := exprFunc(l, e, name, cty.DynamicPseudoType, func(v cty.Value) (Value, error) {
+func (l argumentLinker) valueFunc(e *expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) ValueFunc {
+	eval := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (Value, error) {
 		if accept != nil {
 			var err error
 			if v, err = accept(v); err != nil {
@@ -125,7 +128,7 @@ type arguments struct {
 
 // arguments checks what is written against what is taken. byKey says that
 // arguments which depend on self.output may be left out.
-func (l *workflowLinker) arguments(specs map[string]*argSpec, args []arg, at hcl.Range, title string, byKey bool) *arguments {
+func (l argumentLinker) arguments(specs map[string]*argSpec, args []arg, at hcl.Range, title string, byKey bool) *arguments {
 	out := &arguments{ev: l.ev, self: max(l.cur, 0)}
 	written := map[string]bool{}
 	for _, a := range args {
@@ -185,7 +188,7 @@ func upperFirst(s string) string {
 	return string(s[0]-'a'+'A') + s[1:]
 }
 
-func (l *workflowLinker) argument(spec *argSpec, a arg, title string) {
+func (l argumentLinker) argument(spec *argSpec, a arg, title string) {
 	v := l.check(a.expr)
 	if a.expr.bad {
 		return
@@ -202,7 +205,7 @@ func (l *workflowLinker) argument(spec *argSpec, a arg, title string) {
 
 // extraAttributes reports attributes of an object written out that the
 // argument's type does not have: the conversion would drop them silently.
-func (l *workflowLinker) extraAttributes(spec *argSpec, a arg) {
+func (l argumentLinker) extraAttributes(spec *argSpec, a arg) {
 	cons, ok := a.expr.syn.(*hclsyntax.ObjectConsExpr)
 	if !ok || !spec.typ.IsObjectType() {
 		return

@@ -47,7 +47,7 @@ const (
 
 // directOf compiles an expression of a definition; nil if the evaluator must
 // evaluate it.
-func (l *workflowLinker) directOf(e *expr, to *shape) *direct {
+func (l argumentLinker) directOf(e *expr, to *shape) *direct {
 	if l.undirected || e == nil || e.bad || e.comp == nil || e.comp.secrets {
 		return nil
 	}

@@ -8,14 +8,17 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
+// A graphDecoder orders the steps of a workflow by their dependencies.
+type graphDecoder struct{ *decoder }
+
 // resolve compiles every expression of the module and builds the graphs.
-func (d *decoder) resolve() {
+func (d graphDecoder) resolve() {
 	fileNames := &names{variables: d.m.variables, locals: d.m.locals}
 	for _, n := range sortedKeys(d.m.locals) {
-		d.local(d.m.locals[n], fileNames)
+		d.referenceDecoder().local(d.m.locals[n], fileNames)
 	}
 	for _, l := range d.m.ownLocals {
-		d.local(l, fileNames)
+		d.referenceDecoder().local(l, fileNames)
 	}
 	for _, v := range d.m.twinVariables {
 		d.validations(v, fileNames)
@@ -35,15 +38,15 @@ func (d *decoder) resolve() {
 	}
 }
 
-func (d *decoder) resolveAgent(a *agentDecl, ns *names) {
+func (d graphDecoder) resolveAgent(a *agentDecl, ns *names) {
 	d.limits(a)
 	for _, arg := range a.config {
-		d.compile(arg.expr, ns, allowVar|allowLocal|allowSecret)
+		d.referenceDecoder().compile(arg.expr, ns, allowVar|allowLocal|allowSecret)
 	}
 }
 
 // impliedAgents adds the agents that are used without a block.
-func (d *decoder) impliedAgents(w *workflowDecl) {
+func (d graphDecoder) impliedAgents(w *workflowDecl) {
 	use := func(name string, at hcl.Range) {
 		if name != "" && d.m.agents[name] == nil {
 			a := d.agent(&block{kind: "agent", label: name, def: at, attrs: map[string]*expr{}})
@@ -59,10 +62,10 @@ func (d *decoder) impliedAgents(w *workflowDecl) {
 	}
 }
 
-func (d *decoder) validations(v *variableDecl, ns *names) {
+func (d graphDecoder) validations(v *variableDecl, ns *names) {
 	for _, c := range v.validations {
-		d.compile(c.condition, ns, allowVar|allowLocal)
-		d.compile(c.message, ns, allowVar|allowLocal)
+		d.referenceDecoder().compile(c.condition, ns, allowVar|allowLocal)
+		d.referenceDecoder().compile(c.message, ns, allowVar|allowLocal)
 	}
 }
 
@@ -70,10 +73,10 @@ func (w *workflowDecl) names() *names {
 	return &names{variables: w.variables, locals: w.locals, steps: w.steps, index: w.index}
 }
 
-func (d *decoder) resolveWorkflow(w *workflowDecl) {
+func (d graphDecoder) resolveWorkflow(w *workflowDecl) {
 	ns := w.names()
 	for _, l := range w.ownLocals {
-		d.local(l, ns)
+		d.referenceDecoder().local(l, ns)
 	}
 	for _, n := range sortedKeys(w.variables) {
 		if v := w.variables[n]; !v.deployment {
@@ -83,17 +86,17 @@ func (d *decoder) resolveWorkflow(w *workflowDecl) {
 	for _, v := range w.twinVariables {
 		d.validations(v, ns)
 	}
-	d.compile(w.deadline, ns, allowRunLevel)
-	d.compile(w.compDeadline, ns, allowRunLevel)
-	d.compile(w.unique, ns, allowVar|allowLocal|allowRun)
+	d.referenceDecoder().compile(w.deadline, ns, allowRunLevel)
+	d.referenceDecoder().compile(w.compDeadline, ns, allowRunLevel)
+	d.referenceDecoder().compile(w.unique, ns, allowVar|allowLocal|allowRun)
 	for _, n := range sortedKeys(attrsOf(w.retry)) {
-		d.compile(w.retry.attrs[n], ns, allowRunLevel)
+		d.referenceDecoder().compile(w.retry.attrs[n], ns, allowRunLevel)
 	}
 	for _, s := range w.steps {
 		d.resolveStep(w, s, ns)
 	}
 	for _, o := range w.outputs {
-		d.compile(o.value, ns, allowForward)
+		d.referenceDecoder().compile(o.value, ns, allowForward)
 	}
 	d.pivotEdges(w, d.sortSteps(w))
 	for _, s := range w.steps {
@@ -110,12 +113,12 @@ func attrsOf(b *block) map[string]*expr {
 
 // resolveStep compiles the forward part of a step; every step it refers to is
 // a dependency.
-func (d *decoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
+func (d graphDecoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
 	whole := *ns
 	inst := *ns
 	inst.hasEach = s.each()
 	use := func(e *expr, ns *names, a allow) {
-		if c := d.compile(e, ns, a); c != nil {
+		if c := d.referenceDecoder().compile(e, ns, a); c != nil {
 			for _, i := range c.steps {
 				d.depend(s, i, w, c, e)
 			}
@@ -150,7 +153,7 @@ func (d *decoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
 	d.dependsOn(w, s)
 }
 
-func (d *decoder) depend(s *stepDecl, on int, w *workflowDecl, c *compiled, e *expr) {
+func (d graphDecoder) depend(s *stepDecl, on int, w *workflowDecl, c *compiled, e *expr) {
 	at, direct := c.direct[on]
 	if !direct {
 		at = e.rng
@@ -166,7 +169,7 @@ func (d *decoder) depend(s *stepDecl, on int, w *workflowDecl, c *compiled, e *e
 }
 
 // dependsOn reads depends_on: a list of whole steps.
-func (d *decoder) dependsOn(w *workflowDecl, s *stepDecl) {
+func (d graphDecoder) dependsOn(w *workflowDecl, s *stepDecl) {
 	e := s.attr("depends_on")
 	if e == nil || e.bad {
 		return
@@ -206,7 +209,7 @@ func (d *decoder) dependsOn(w *workflowDecl, s *stepDecl) {
 
 // sortSteps fills order; it reports cycles and returns false if
 // there are any.
-func (d *decoder) sortSteps(w *workflowDecl) bool {
+func (d graphDecoder) sortSteps(w *workflowDecl) bool {
 	w.order = nil
 	n := len(w.steps)
 	open := make([]int, n)
@@ -278,7 +281,7 @@ func (h *intHeap) pop() int {
 
 // reportCycle walks back from a step that could not be ordered until it meets
 // itself.
-func (d *decoder) reportCycle(w *workflowDecl, open []int) {
+func (d graphDecoder) reportCycle(w *workflowDecl, open []int) {
 	cur := 0
 	for i, n := range open {
 		if n > 0 {
@@ -321,7 +324,7 @@ func (d *decoder) reportCycle(w *workflowDecl, open []int) {
 
 // pivotEdges makes the pivot wait for every step that does not wait for it,
 // so that nothing runs beside it.
-func (d *decoder) pivotEdges(w *workflowDecl, sorted bool) {
+func (d graphDecoder) pivotEdges(w *workflowDecl, sorted bool) {
 	pivot := -1
 	for i, s := range w.steps {
 		if !s.pivot {
@@ -403,7 +406,7 @@ func (w *workflowDecl) waitsFor(i, on int) bool { return w.upstream(i)[on] }
 
 // resolveUndo compiles the compensate block. It may use the results of steps
 // that surely ran before, and is no dependency itself.
-func (d *decoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
+func (d graphDecoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
 	u := s.undo
 	if u == nil {
 		return
@@ -412,7 +415,7 @@ func (d *decoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
 	inst.hasEach, inst.inUndoOf = s.each(), s.name
 	var up map[int]bool
 	check := func(e *expr, a allow) {
-		c := d.compile(e, &inst, a)
+		c := d.referenceDecoder().compile(e, &inst, a)
 		if c == nil {
 			return
 		}
@@ -437,7 +440,7 @@ func (d *decoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
 	}
 }
 
-func (d *decoder) undoReference(w *workflowDecl, s *stepDecl, other int, c *compiled, e *expr) {
+func (d graphDecoder) undoReference(w *workflowDecl, s *stepDecl, other int, c *compiled, e *expr) {
 	at, direct := c.direct[other]
 	if !direct {
 		at = e.rng

@@ -167,7 +167,7 @@ func (l *linker) agent(d *agentDecl, bins map[string]AgentBinary) {
 	if b := d.block.one("config"); b != nil {
 		at = b.def
 	}
-	args := ctx.arguments(specs, d.config, at, "agent "+d.name, false)
+	args := ctx.argumentLinker().arguments(specs, d.config, at, "agent "+d.name, false)
 	if len(d.config) > 0 || len(specs) > 0 {
 		la.noun.Config = args.eval
 	}
@@ -255,6 +255,14 @@ type workflowLinker struct {
 	cur   int // step being linked; -1 = none
 }
 
+// The parts of a workflowLinker. Each is the same linker with the methods of one concern.
+
+func (l *workflowLinker) argumentLinker() argumentLinker { return argumentLinker{l} }
+func (l *workflowLinker) codeLinker() codeLinker         { return codeLinker{l} }
+func (l *workflowLinker) stepLinker() stepLinker         { return stepLinker{l} }
+func (l *workflowLinker) undoLinker() undoLinker         { return undoLinker{l} }
+func (l *workflowLinker) nullChecker() nullChecker       { return nullChecker{l} }
+
 type linkedStep struct {
 	decl     *stepDecl
 	action   *linkedAction // nil if unknown
@@ -273,17 +281,17 @@ func (l *linker) workflow(w *workflowDecl) *Workflow {
 		},
 	}
 	wl.shapes()
-	wl.validations()
+	wl.stepLinker().validations()
 	for _, loc := range w.ownLocals {
 		wl.check(loc.expr)
 	}
-	wl.limits()
+	wl.stepLinker().limits()
 	for i := range w.steps {
-		wl.step(i)
+		wl.stepLinker().step(i)
 	}
-	wl.outputs()
-	wl.soundness()
-	wl.out.Shortest = wl.shortest()
+	wl.stepLinker().outputs()
+	wl.undoLinker().soundness()
+	wl.out.Shortest = wl.stepLinker().shortest()
 	wl.out.Confidential = wl.confidential()
 	wl.out.bind = &bind{ev: ev, decls: w.variables, known: l.known, sources: l.m.sources, places: l.m.places}
 	return wl.out

@@ -12,6 +12,9 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
+// A codeLinker checks the error codes that steps name against those that actions declare.
+type codeLinker struct{ *workflowLinker }
+
 // codeOf converts a value to an error code.
 func codeOf(v cty.Value) (string, error) {
 	if v.ContainsMarked() {
@@ -53,7 +56,7 @@ type knownCodes struct {
 
 // codesOf collects the codes of a call: those that its action declares, that
 // its input names and that its conditions give.
-func (l *workflowLinker) codesOf(a *linkedAction, input []arg, conditions ...*conditionDecl) knownCodes {
+func (l codeLinker) codesOf(a *linkedAction, input []arg, conditions ...*conditionDecl) knownCodes {
 	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
 	for _, c := range a.schema.Errors {
 		if c.Code == schema.AnyCode {
@@ -72,7 +75,7 @@ func (l *workflowLinker) codesOf(a *linkedAction, input []arg, conditions ...*co
 
 // namedCodes adds the codes that the input of a generic agent names. Where the
 // schema does not say which argument holds them, it can be any.
-func (l *workflowLinker) namedCodes(k *knownCodes, a *linkedAction, input []arg) {
+func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []arg) {
 	declared := slices.ContainsFunc(a.schema.Inputs, func(f schema.Field) bool { return f.Codes })
 	for _, in := range input {
 		spec := a.in[in.name]
@@ -111,7 +114,7 @@ func (k *knownCodes) literals(e *expr) {
 
 // codes warns about error codes that cannot occur, which are most likely
 // spelled wrong.
-func (l *workflowLinker) codes(e *expr, k knownCodes, also ...string) {
+func (l codeLinker) codes(e *expr, k knownCodes, also ...string) {
 	if e == nil || e.bad || k.open {
 		return
 	}
@@ -143,7 +146,7 @@ type writtenCode struct {
 }
 
 // writtenCodes are the codes of a list as far as they are known before a run.
-func (l *workflowLinker) writtenCodes(e *expr) []writtenCode {
+func (l codeLinker) writtenCodes(e *expr) []writtenCode {
 	var out []writtenCode
 	add := func(v cty.Value, at hcl.Range) {
 		if raw, _ := v.Unmark(); raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() {
@@ -171,7 +174,7 @@ func (l *workflowLinker) writtenCodes(e *expr) []writtenCode {
 
 // workflowCodes looks at the codes of the workflow's own retry block, which
 // holds for all steps.
-func (l *workflowLinker) workflowCodes() {
+func (l codeLinker) workflowCodes() {
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {
 		if s.action == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // eachValue links for_each and returns what each is before a run.
-func (l *workflowLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
+func (l stepLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
 	key := cty.UnknownVal(cty.String).RefineNotNull()
 	each := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"key": key, "value": v}) }
 	e := d.attr("for_each")
@@ -49,9 +49,9 @@ func (l *workflowLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
 
 // forEach makes the function of a for_each. A map that is only referred to is
 // taken apart where it stands.
-func (l *workflowLinker) forEach(e *expr) func(*Scope) (Each, error) {
-	eval := exprFunc(l, e, "for_each", cty.DynamicPseudoType, eachOf)
-	d, ev, self := l.directOf(e, anything), l.ev, max(l.cur, 0)
+func (l stepLinker) forEach(e *expr) func(*Scope) (Each, error) {
+	eval := exprFunc(l.workflowLinker, e, "for_each", cty.DynamicPseudoType, eachOf)
+	d, ev, self := l.argumentLinker().directOf(e, anything), l.ev, max(l.cur, 0)
 	if d == nil || d.kind != directReference || e.comp.konst != nil {
 		return eval
 	}
@@ -80,7 +80,7 @@ func (d *direct) each(x *sight) (Each, bool) {
 	return out, true
 }
 
-func (l *workflowLinker) listHint(e *expr, ty cty.Type) {
+func (l stepLinker) listHint(e *expr, ty cty.Type) {
 	elem := cty.DynamicPseudoType
 	if ty.IsListType() {
 		elem = ty.ElementType()

@@ -2,7 +2,7 @@ package dsl
 
 // rerun links what a further attempt does with what earlier ones left behind,
 // and checks that the action can say what heartbeat_timeout and on_rerun need.
-func (l *workflowLinker) rerun(d *stepDecl, ls *linkedStep, noun *Step) {
+func (l stepLinker) rerun(d *stepDecl, ls *linkedStep, noun *Step) {
 	a := ls.action
 	if a == nil {
 		return
@@ -29,7 +29,7 @@ func (l *workflowLinker) rerun(d *stepDecl, ls *linkedStep, noun *Step) {
 
 // undoFirst checks that a step can be undone while it is not known what it has
 // done, and that its next attempt has a key of its own.
-func (l *workflowLinker) undoFirst(d *stepDecl, noun *Step, e *expr) {
+func (l stepLinker) undoFirst(d *stepDecl, noun *Step, e *expr) {
 	switch {
 	case noun.Pivot:
 		l.errorf(e.rng, "Not allowed on a pivot", "The pivot is one call that succeeds or not, so nothing of it is undone before another attempt.")

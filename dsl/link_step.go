@@ -16,8 +16,11 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
+// A stepLinker links one step: its action, settings, conditions and for_each.
+type stepLinker struct{ *workflowLinker }
+
 // validations checks the validation blocks of the variables.
-func (l *workflowLinker) validations() {
+func (l stepLinker) validations() {
 	for _, n := range sortedKeys(l.decl.variables) {
 		l.validation(l.decl.variables[n])
 	}
@@ -26,17 +29,17 @@ func (l *workflowLinker) validations() {
 	}
 }
 
-func (l *workflowLinker) validation(v *variableDecl) {
+func (l stepLinker) validation(v *variableDecl) {
 	for _, c := range v.validations {
-		exprFunc(l, c.condition, "condition", cty.Bool, boolOf)
-		exprFunc(l, c.message, "error_message", cty.String, stringOf)
+		exprFunc(l.workflowLinker, c.condition, "condition", cty.Bool, boolOf)
+		exprFunc(l.workflowLinker, c.message, "error_message", cty.String, stringOf)
 	}
 }
 
 // limits links what belongs to the workflow as a whole.
-func (l *workflowLinker) limits() {
-	l.out.Deadline = exprFunc(l, l.decl.deadline, "deadline", cty.String, limitOf)
-	l.out.CompensationDeadline = exprFunc(l, l.decl.compDeadline, "deadline", cty.String, limitOf)
+func (l stepLinker) limits() {
+	l.out.Deadline = exprFunc(l.workflowLinker, l.decl.deadline, "deadline", cty.String, limitOf)
+	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.compDeadline, "deadline", cty.String, limitOf)
 	for name, e := range attrsOf(l.decl.retry) {
 		if v := l.check(e); v.IsWhollyKnown() && !e.bad {
 			scratch := forwardDefaults(true)
@@ -49,7 +52,7 @@ func (l *workflowLinker) limits() {
 		if l.check(e).ContainsMarked() {
 			l.errorf(e.rng, "Sensitive value in key", "unique.key is stored in clear and shown, so it cannot hold a sensitive value.")
 		}
-		l.out.UniqueKey = exprFunc(l, e, "unique.key", cty.String, keyOf)
+		l.out.UniqueKey = exprFunc(l.workflowLinker, e, "unique.key", cty.String, keyOf)
 	}
 }
 
@@ -65,7 +68,7 @@ func keyOf(v cty.Value) (string, error) {
 	return s, err
 }
 
-func (l *workflowLinker) outputs() {
+func (l stepLinker) outputs() {
 	for _, o := range l.decl.outputs {
 		if o.value == nil {
 			continue
@@ -76,14 +79,14 @@ func (l *workflowLinker) outputs() {
 		}
 		l.out.Outputs = append(l.out.Outputs, Output{
 			Name: o.name, Description: o.description, Sensitive: o.sensitive,
-			Value: l.valueFunc(o.value, "output "+o.name, o.sensitive, nil),
+			Value: l.argumentLinker().valueFunc(o.value, "output "+o.name, o.sensitive, nil),
 		})
 	}
 }
 
 // mentionsSensitive finds what marks on unknown values cannot show: sensitive
 // outputs of the instances of a step.
-func (l *workflowLinker) mentionsSensitive(e *expr) bool {
+func (l stepLinker) mentionsSensitive(e *expr) bool {
 	if e.bad || e.comp == nil || len(calls(e.syn, "nonsensitive")) > 0 {
 		return false
 	}
@@ -118,7 +121,7 @@ func (l *workflowLinker) mentionsSensitive(e *expr) bool {
 }
 
 // step links one step.
-func (l *workflowLinker) step(i int) {
+func (l stepLinker) step(i int) {
 	d, ls := l.decl.steps[i], l.steps[i]
 	l.cur = i
 	defer func() { l.cur = -1 }()
@@ -133,7 +136,7 @@ func (l *workflowLinker) step(i int) {
 	}
 	l.world.each = l.eachValue(d, noun)
 	l.world.self = l.selfValue(i)
-	if when := exprFunc(l, d.attr("when"), "when", cty.Bool, boolOf); d.whenEach() {
+	if when := exprFunc(l.workflowLinker, d.attr("when"), "when", cty.Bool, boolOf); d.whenEach() {
 		noun.WhenEach = when
 	} else {
 		noun.When = when
@@ -144,11 +147,11 @@ func (l *workflowLinker) step(i int) {
 	l.stepAction(d, ls, noun)
 	noun.Catch = l.catch(d, ls)
 	l.onlyWithEach(d)
-	l.undo(d, ls, noun)
+	l.undoLinker().undo(d, ls, noun)
 	l.rerun(d, ls, noun)
 }
 
-func (l *workflowLinker) onlyWithEach(d *stepDecl) {
+func (l stepLinker) onlyWithEach(d *stepDecl) {
 	for _, name := range []string{"max_parallel", "max_failures"} {
 		if e := d.attr(name); e != nil && !d.each() {
 			l.errorf(e.rng, "Argument without for_each", "%s counts instances, so it needs for_each.", name)
@@ -157,7 +160,7 @@ func (l *workflowLinker) onlyWithEach(d *stepDecl) {
 }
 
 // stepAction links the forward call.
-func (l *workflowLinker) stepAction(d *stepDecl, ls *linkedStep, noun *Step) {
+func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, noun *Step) {
 	a := ls.action
 	if a == nil { // reported; the arguments may still be looked at
 		for _, x := range d.input {
@@ -170,18 +173,18 @@ func (l *workflowLinker) stepAction(d *stepDecl, ls *linkedStep, noun *Step) {
 	ls.readOnly = noun.Do.ReadOnly
 	repeatable := noun.Do.Idempotent || noun.Do.ReadOnly
 	noun.Retryable = retryable(a.schema.Errors)
-	noun.Input = l.arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).eval
+	noun.Input = l.argumentLinker().arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).eval
 	noun.Settings, ls.noun.static = l.settings(forwardDefaults(repeatable), l.stepSettings(d, repeatable))
-	codes := l.codesOf(a, d.input, slices.Concat(d.pre, d.post)...)
-	l.codes(d.block.one("retry").attr("on"), codes)
-	l.codes(d.block.one("retry").attr("not_on"), codes)
+	codes := l.codeLinker().codesOf(a, d.input, slices.Concat(d.pre, d.post)...)
+	l.codeLinker().codes(d.block.one("retry").attr("on"), codes)
+	l.codeLinker().codes(d.block.one("retry").attr("not_on"), codes)
 	if d.catch != nil {
-		l.codes(d.catch.attr("errors"), codes, allCodes)
+		l.codeLinker().codes(d.catch.attr("errors"), codes, allCodes)
 	}
 }
 
 // actionNoun merges the author's promises into the declared capabilities.
-func (l *workflowLinker) actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *Action {
+func (l stepLinker) actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *Action {
 	pick := func(promise *bool, declared bool) bool {
 		if promise != nil {
 			return *promise
@@ -282,7 +285,7 @@ func retryable(codes []schema.ErrorCode) func(string) bool {
 }
 
 // selfValue is self before a run.
-func (l *workflowLinker) selfValue(i int) cty.Value {
+func (l stepLinker) selfValue(i int) cty.Value {
 	in, out := cty.DynamicVal, cty.DynamicVal
 	if a := l.steps[i].action; a != nil {
 		in = markFields(unknownOf(l.ev.steps[i].in), a.schema.Inputs)
@@ -294,7 +297,7 @@ func (l *workflowLinker) selfValue(i int) cty.Value {
 	})
 }
 
-func (l *workflowLinker) idempotencyKey(d *stepDecl) func(*Scope) (string, error) {
+func (l stepLinker) idempotencyKey(d *stepDecl) func(*Scope) (string, error) {
 	e := d.attr("idempotency_key")
 	if e == nil {
 		return nil
@@ -305,19 +308,19 @@ func (l *workflowLinker) idempotencyKey(d *stepDecl) func(*Scope) (string, error
 	if l.check(e).ContainsMarked() {
 		l.errorf(e.rng, "Sensitive value in key", "idempotency_key is stored in clear and shown, so it cannot hold a sensitive value.")
 	}
-	return exprFunc(l, e, "idempotency_key", cty.String, keyOf)
+	return exprFunc(l.workflowLinker, e, "idempotency_key", cty.String, keyOf)
 }
 
-func (l *workflowLinker) conditions(decls []*conditionDecl, code string) []Condition {
+func (l stepLinker) conditions(decls []*conditionDecl, code string) []Condition {
 	var out []Condition
 	for _, c := range decls {
 		if c.condition == nil || c.message == nil {
 			continue
 		}
 		x := Condition{
-			Check:   exprFunc(l, c.condition, "condition", cty.Bool, boolOf),
-			Message: exprFunc(l, c.message, "error_message", cty.String, func(v cty.Value) (string, error) { return messageText(v), nil }),
-			Code:    exprFunc(l, c.code, "error_code", cty.String, codeOf),
+			Check:   exprFunc(l.workflowLinker, c.condition, "condition", cty.Bool, boolOf),
+			Message: exprFunc(l.workflowLinker, c.message, "error_message", cty.String, func(v cty.Value) (string, error) { return messageText(v), nil }),
+			Code:    exprFunc(l.workflowLinker, c.code, "error_code", cty.String, codeOf),
 		}
 		if x.Code == nil {
 			x.Code = func(*Scope) (string, error) { return code, nil }
@@ -327,11 +330,11 @@ func (l *workflowLinker) conditions(decls []*conditionDecl, code string) []Condi
 	return out
 }
 
-func (l *workflowLinker) catch(d *stepDecl, ls *linkedStep) *Catch {
+func (l stepLinker) catch(d *stepDecl, ls *linkedStep) *Catch {
 	if d.catch == nil || d.catch.attr("errors") == nil {
 		return nil
 	}
-	out := &Catch{Errors: exprFunc(l, d.catch.attr("errors"), "errors", cty.List(cty.String), stringsOf)}
+	out := &Catch{Errors: exprFunc(l.workflowLinker, d.catch.attr("errors"), "errors", cty.List(cty.String), stringsOf)}
 	e := d.catch.attr("output")
 	if e == nil {
 		return out
@@ -343,7 +346,7 @@ func (l *workflowLinker) catch(d *stepDecl, ls *linkedStep) *Catch {
 			l.substituteAttributes(cons, ty, ls.action)
 		}
 	}
-	out.Output = l.valueFunc(e, "output", false, func(v cty.Value) (cty.Value, error) {
+	out.Output = l.argumentLinker().valueFunc(e, "output", false, func(v cty.Value) (cty.Value, error) {
 		if v.IsKnown() && v.IsNull() {
 			return v, nil
 		}
@@ -361,7 +364,7 @@ func substituteType(ty cty.Type) cty.Type {
 	return cty.ObjectWithOptionalAttrs(ty.AttributeTypes(), attributeNames(ty))
 }
 
-func (l *workflowLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.Type, a *linkedAction) {
+func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.Type, a *linkedAction) {
 	for _, item := range cons.Items {
 		key, diags := evaluateOnce(item.KeyExpr, nil, l.allowance())
 		if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
@@ -376,7 +379,7 @@ func (l *workflowLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty
 
 // shortest is the shortest timeout or interval of the workflow; 0 where that
 // depends on the run.
-func (l *workflowLinker) shortest() time.Duration {
+func (l stepLinker) shortest() time.Duration {
 	best := time.Duration(-1)
 	add := func(d time.Duration) {
 		if d > 0 && (best < 0 || d < best) {

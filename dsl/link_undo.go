@@ -7,9 +7,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
+// An undoLinker links the undo of steps, and checks that everything with an effect has one.
+type undoLinker struct{ *workflowLinker }
+
 // undo links what undoes a step: its compensate block, else the action that
 // its own action names.
-func (l *workflowLinker) undo(d *stepDecl, ls *linkedStep, noun *Step) {
+func (l undoLinker) undo(d *stepDecl, ls *linkedStep, noun *Step) {
 	switch {
 	case d.undo != nil:
 		noun.Undo = l.writtenUndo(d, d.undo)
@@ -32,9 +35,9 @@ func (l *workflowLinker) undo(d *stepDecl, ls *linkedStep, noun *Step) {
 	}
 }
 
-func (l *workflowLinker) writtenUndo(d *stepDecl, u *undoDecl) *Undo {
+func (l undoLinker) writtenUndo(d *stepDecl, u *undoDecl) *Undo {
 	a := l.action(u.agent, u.action, u.actionAt)
-	settings, static := l.settings(undoDefaults(), undoSettings(u.block))
+	settings, static := l.stepLinker().settings(undoDefaults(), undoSettings(u.block))
 	if a == nil {
 		for _, x := range u.input {
 			l.check(x.expr)
@@ -42,11 +45,11 @@ func (l *workflowLinker) writtenUndo(d *stepDecl, u *undoDecl) *Undo {
 		return nil
 	}
 	l.out.Agents[u.agent] = a.agent.noun
-	codes := l.codesOf(a, u.input)
-	l.codes(u.block.one("retry").attr("on"), codes)
-	l.codes(u.block.one("retry").attr("not_on"), codes)
-	do := l.actionNoun(a, u.idempotent, nil, u.byKey, a.out)
-	args := l.arguments(a.in, u.input, u.inputAt, "action "+a.title(), do.ByKey)
+	codes := l.codeLinker().codesOf(a, u.input)
+	l.codeLinker().codes(u.block.one("retry").attr("on"), codes)
+	l.codeLinker().codes(u.block.one("retry").attr("not_on"), codes)
+	do := l.stepLinker().actionNoun(a, u.idempotent, nil, u.byKey, a.out)
+	args := l.argumentLinker().arguments(a.in, u.input, u.inputAt, "action "+a.title(), do.ByKey)
 	byKey := do.ByKey
 	return &Undo{
 		Do: do, UsesSelf: args.usesSelf, Retryable: retryable(a.schema.Errors), Settings: settings, static: static,
@@ -58,13 +61,13 @@ func outputKnown(s *Scope) bool { return s != nil && s.Self != nil && s.Self.Out
 
 // declaredUndo fills the arguments of compensated_by by name: from the
 // forward output, then from the forward input.
-func (l *workflowLinker) declaredUndo(d *stepDecl, ls *linkedStep) *Undo {
+func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) *Undo {
 	fwd := ls.action
 	a := l.action(d.agent, fwd.schema.CompensatedBy, d.actionAt)
 	if a == nil {
 		return nil
 	}
-	settings, static := l.settings(undoDefaults(), nil)
+	settings, static := l.stepLinker().settings(undoDefaults(), nil)
 	f := &filler{ev: l.ev, self: d.index, byKey: a.schema.ByKey}
 	ok := true
 	for _, name := range sortedKeys(a.in) {
@@ -96,7 +99,7 @@ func (l *workflowLinker) declaredUndo(d *stepDecl, ls *linkedStep) *Undo {
 		return nil
 	}
 	return &Undo{
-		Do: l.actionNoun(a, nil, nil, nil, a.out), Input: f.eval, UsesSelf: f.usesSelf,
+		Do: l.stepLinker().actionNoun(a, nil, nil, nil, a.out), Input: f.eval, UsesSelf: f.usesSelf,
 		Retryable: retryable(a.schema.Errors), Settings: settings, static: static, Declared: true,
 	}
 }
@@ -158,7 +161,7 @@ func attribute(v cty.Value, name string) cty.Value {
 }
 
 // soundness checks rules about the workflow as a whole.
-func (l *workflowLinker) soundness() {
+func (l undoLinker) soundness() {
 	d := l.decl
 	if d.deadline == nil {
 		l.warnf(d.where, "Workflow without deadline", "Workflow %q may take any time. Write deadline = \"...\" to have it undone when it takes longer.", d.name)
@@ -181,12 +184,12 @@ func (l *workflowLinker) soundness() {
 		l.fits(s)
 		l.promisedRetries(i, s)
 	}
-	l.nullReads()
-	l.workflowCodes()
+	l.nullChecker().nullReads()
+	l.codeLinker().workflowCodes()
 }
 
 // before fills in the reverse edges.
-func (l *workflowLinker) before() {
+func (l undoLinker) before() {
 	for _, s := range l.out.Steps {
 		for _, on := range s.After {
 			l.out.Steps[on].Before = append(l.out.Steps[on].Before, s.Index)
@@ -196,7 +199,7 @@ func (l *workflowLinker) before() {
 
 // undoable enforces that what changes something says how it is undone, or
 // that it is not.
-func (l *workflowLinker) undoable(i int, s *linkedStep, later map[int]bool) {
+func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 	d, noun := s.decl, l.out.Steps[i]
 	if s.action == nil || s.readOnly || d.noUndo || d.undo != nil || s.action.schema.CompensatedBy != "" {
 		return
@@ -214,7 +217,7 @@ func (l *workflowLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 
 // promisedRetries warns where a step asks for retries that its action allows
 // after a definite failure only.
-func (l *workflowLinker) promisedRetries(i int, s *linkedStep) {
+func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 	noun, asked := l.out.Steps[i], s.decl.block.one("retry").attr("max_attempts")
 	if asked == nil || noun.Do == nil || noun.Do.Idempotent || noun.Do.ReadOnly || noun.static == nil ||
 		noun.static.Retry.MaxAttempts == 1 || noun.OnRerun == RerunUndoFirst {
@@ -226,7 +229,7 @@ func (l *workflowLinker) promisedRetries(i int, s *linkedStep) {
 }
 
 // pivot enforces what makes the point of no return safe.
-func (l *workflowLinker) pivot(p int, later map[int]bool) {
+func (l undoLinker) pivot(p int, later map[int]bool) {
 	d := l.steps[p].decl
 	for _, x := range []struct {
 		name string
@@ -277,7 +280,7 @@ func catchesAll(d *stepDecl) bool {
 }
 
 // fits warns when attempts that were asked for can never start.
-func (l *workflowLinker) fits(s *linkedStep) {
+func (l undoLinker) fits(s *linkedStep) {
 	st := s.noun.static
 	d := s.decl
 	written := d.attr("timeout") != nil || d.block.one("retry").attr("max_attempts") != nil

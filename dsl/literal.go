@@ -10,6 +10,9 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
+// A literalDecoder reads arguments that must be constants.
+type literalDecoder struct{ *decoder }
+
 // literalString returns the only argument of a call if it is a plain string.
 func literalString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 	if len(call.Args) != 1 || call.ExpandFinal || len(call.Args[0].Variables()) > 0 || len(calls(call.Args[0])) > 0 {
@@ -22,7 +25,7 @@ func literalString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 	return v.AsString(), true
 }
 
-func (d *decoder) promise(b *block, name string) *bool {
+func (d literalDecoder) promise(b *block, name string) *bool {
 	if b.attr(name) == nil {
 		return nil
 	}
@@ -31,7 +34,7 @@ func (d *decoder) promise(b *block, name string) *bool {
 }
 
 // flag reads a literal bool.
-func (d *decoder) flag(b *block, name string, def bool) bool {
+func (d literalDecoder) flag(b *block, name string, def bool) bool {
 	e := b.attr(name)
 	if e == nil {
 		return def
@@ -47,7 +50,7 @@ func (d *decoder) flag(b *block, name string, def bool) bool {
 	return v.True()
 }
 
-func (d *decoder) literalText(e *expr, name string) (string, bool) {
+func (d literalDecoder) literalText(e *expr, name string) (string, bool) {
 	v, ok := d.literal(e, name)
 	if !ok {
 		return "", false
@@ -60,7 +63,7 @@ func (d *decoder) literalText(e *expr, name string) (string, bool) {
 }
 
 // text reads a description: a constant string, "" if absent.
-func (d *decoder) text(b *block, name string) string {
+func (d literalDecoder) text(b *block, name string) string {
 	e := b.attr(name)
 	if e == nil {
 		return ""
@@ -79,7 +82,7 @@ func (d *decoder) text(b *block, name string) string {
 
 // literal evaluates an attribute that must be written out: no references and
 // no functions.
-func (d *decoder) literal(e *expr, name string) (cty.Value, bool) {
+func (d literalDecoder) literal(e *expr, name string) (cty.Value, bool) {
 	if e.bad {
 		return cty.NilVal, false
 	}
@@ -100,7 +103,7 @@ func (d *decoder) literal(e *expr, name string) (cty.Value, bool) {
 
 // constant evaluates an attribute in which functions may stand, references
 // not.
-func (d *decoder) constant(e *expr, why string) (cty.Value, bool) {
+func (d literalDecoder) constant(e *expr, why string) (cty.Value, bool) {
 	if e.bad {
 		return cty.NilVal, false
 	}
@@ -124,7 +127,7 @@ func (d *decoder) constant(e *expr, why string) (cty.Value, bool) {
 }
 
 // typeOf reads a type constraint. In JSON it is a string.
-func (d *decoder) typeOf(e *expr) (cty.Type, *typeexpr.Defaults, bool) {
+func (d literalDecoder) typeOf(e *expr) (cty.Type, *typeexpr.Defaults, bool) {
 	if e.bad {
 		return cty.NilType, nil, false
 	}

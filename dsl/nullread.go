@@ -8,9 +8,12 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
+// A nullChecker finds expressions that read a value which may be null.
+type nullChecker struct{ *workflowLinker }
+
 // nullReads warns where the output of a step that may have none is read
 // without a guard: an attribute of null fails the reader.
-func (l *workflowLinker) nullReads() {
+func (l nullChecker) nullReads() {
 	for i, s := range l.steps {
 		d := s.decl
 		for _, name := range sortedKeys(d.block.attrs) {
@@ -39,7 +42,7 @@ func (l *workflowLinker) nullReads() {
 // coveredByWhen reports whether an attribute of a step is evaluated only where
 // the step's when is true. A when that mentions each is evaluated after
 // for_each and the settings.
-func (l *workflowLinker) coveredByWhen(d *stepDecl, attr string) bool {
+func (l nullChecker) coveredByWhen(d *stepDecl, attr string) bool {
 	return attr != "when" && (!d.whenEach() || attr == "idempotency_key")
 }
 
@@ -49,7 +52,7 @@ type nullReason struct {
 	text    string
 }
 
-func (l *workflowLinker) nullReasons(d *stepDecl) []nullReason {
+func (l nullChecker) nullReasons(d *stepDecl) []nullReason {
 	var out []nullReason
 	if d.attr("when") != nil {
 		out = append(out, nullReason{true, "is skipped when its condition is false"})
@@ -64,18 +67,18 @@ func (l *workflowLinker) nullReasons(d *stepDecl) []nullReason {
 }
 
 // attrText is the source of a step's attribute; "" if it is not written.
-func (l *workflowLinker) attrText(d *stepDecl, name string) string {
+func (l nullChecker) attrText(d *stepDecl, name string) string {
 	if d == nil || d.attr(name) == nil {
 		return ""
 	}
 	return l.sourceText(d.attr(name).rng)
 }
 
-func (l *workflowLinker) sourceText(r hcl.Range) string {
+func (l nullChecker) sourceText(r hcl.Range) string {
 	return string(withoutSpace([]byte(l.exactText(r))))
 }
 
-func (l *workflowLinker) exactText(r hcl.Range) string {
+func (l nullChecker) exactText(r hcl.Range) string {
 	src := l.sources[r.Filename]
 	if r.Start.Byte < 0 || r.End.Byte > len(src) || r.Start.Byte > r.End.Byte {
 		return ""
@@ -95,11 +98,11 @@ func withoutSpace(b []byte) []byte {
 	return out
 }
 
-func (l *workflowLinker) nullRead(e *expr, reader *stepDecl, covered bool) {
+func (l nullChecker) nullRead(e *expr, reader *stepDecl, covered bool) {
 	if e == nil || e.bad || e.comp == nil || len(e.comp.direct) == 0 {
 		return
 	}
-	v := &nullVisitor{l: l, reader: reader}
+	v := &nullVisitor{l: l.workflowLinker, reader: reader}
 	if covered {
 		if when := reader.attr("when"); when != nil && !when.bad && when.comp != nil {
 			v.guards = append(v.guards, v.tested(nil, when.syn, when.rng))
@@ -172,7 +175,7 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 // tested is the guard that a condition makes of the steps it tests: their
 // status, their error, or whether there is an output at all.
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
-	g := guard{node: n, steps: map[string]bool{}, when: v.l.sourceText(written)}
+	g := guard{node: n, steps: map[string]bool{}, when: v.l.nullChecker().sourceText(written)}
 	safe := calls(cond, "try", "can")
 	hclsyntax.VisitAll(cond, func(n hclsyntax.Node) hcl.Diagnostics {
 		r, ok := v.readOf(n)
@@ -216,12 +219,12 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 			return r, false
 		}
 		r.step, rest = wholeStep(index.Collection), n.Traversal
-		r.byEach = v.l.sourceText(index.Key.Range()) == "each.key"
+		r.byEach = v.l.nullChecker().sourceText(index.Key.Range()) == "each.key"
 	}
 	for k, part := range rest {
 		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && contains(stepFields, a.Name) {
 			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
-			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) { // written in JSON, with escapes
+			if r.text = v.l.nullChecker().exactText(r.at); !strings.Contains(r.text, "."+r.field) { // written in JSON, with escapes
 				r.text = "step." + r.step + "." + r.field
 			}
 			return r, true
@@ -265,7 +268,7 @@ func (v *nullVisitor) read(r stepRead) {
 		return
 	}
 	d := v.l.steps[i].decl
-	reasons := v.l.nullReasons(d)
+	reasons := v.l.nullChecker().nullReasons(d)
 	for _, g := range v.guards {
 		if g.all || g.steps[r.step] {
 			return
@@ -291,8 +294,8 @@ func (r stepRead) status() string {
 // sameWhen reports whether a condition is the one under which a step runs. One
 // that mentions each means the same only for the same keys.
 func (v *nullVisitor) sameWhen(d *stepDecl, text string, r stepRead) bool {
-	if text == "" || text != v.l.attrText(d, "when") {
+	if text == "" || text != v.l.nullChecker().attrText(d, "when") {
 		return false
 	}
-	return !d.whenEach() || r.byEach && v.l.attrText(d, "for_each") == v.l.attrText(v.reader, "for_each")
+	return !d.whenEach() || r.byEach && v.l.nullChecker().attrText(d, "for_each") == v.l.nullChecker().attrText(v.reader, "for_each")
 }

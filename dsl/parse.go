@@ -237,13 +237,13 @@ func (m *Module) build(r *reporter, source readSource, engineVersion string) {
 	}
 	var blocks []*block
 	for _, body := range bodies {
-		blocks = append(blocks, r.read(body, moduleSpec, "", body.MissingItemRange()).blocks...)
+		blocks = append(blocks, r.syntaxReader().read(body, moduleSpec, "", body.MissingItemRange()).blocks...)
 	}
 	d := &decoder{reporter: r, m: m, source: source, engineVersion: engineVersion}
 	m.funcs = functions(&m.reads)
 	d.module(blocks)
 	if !broken { // with a file missing, half of the names would seem unknown
-		d.resolve()
+		d.graphDecoder().resolve()
 	} else {
 		m.failed, m.partial = true, true
 	}
@@ -324,6 +324,6 @@ func (m *Module) loadValues(r *reporter, fsys fs.FS) {
 			return
 		}
 		m.sources[name] = src
-		m.auto = append(m.auto, r.parseVars(name, src)...)
+		m.auto = append(m.auto, r.variableReader().parseVars(name, src)...)
 	}
 }

@@ -10,6 +10,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
+// A referenceDecoder compiles expressions: it finds what they refer to, and refuses
+// references that are not allowed where they are.
+type referenceDecoder struct{ *decoder }
+
 // allow says what an expression may refer to.
 type allow uint16
 
@@ -94,7 +98,7 @@ func calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr
 
 // checkSyntax reports what is wrong with an expression by itself: functions
 // that do not exist, numbers too long; it makes long numbers exact.
-func (r *reporter) checkSyntax(e *expr) {
+func (r syntaxReader) checkSyntax(e *expr) {
 	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n := n.(type) {
 		case *hclsyntax.FunctionCallExpr:
@@ -115,7 +119,7 @@ func (r *reporter) checkSyntax(e *expr) {
 
 // checkNumber keeps literal numbers exact: the library rounds what it reads
 // to 512 bits, about 150 digits.
-func (r *reporter) checkNumber(e *expr, n *hclsyntax.LiteralValueExpr) {
+func (r syntaxReader) checkNumber(e *expr, n *hclsyntax.LiteralValueExpr) {
 	if n.Val.Type() != cty.Number || n.Val.IsNull() || !n.Val.IsKnown() {
 		return
 	}
@@ -135,7 +139,7 @@ func (r *reporter) checkNumber(e *expr, n *hclsyntax.LiteralValueExpr) {
 }
 
 // compile checks every reference of an expression and notes what it uses.
-func (d *decoder) compile(e *expr, ns *names, a allow) *compiled {
+func (d referenceDecoder) compile(e *expr, ns *names, a allow) *compiled {
 	if e == nil {
 		return nil
 	}
@@ -186,7 +190,7 @@ func (d *decoder) compile(e *expr, ns *names, a allow) *compiled {
 }
 
 // fold evaluates an expression that refers to nothing, once and for all.
-func (d *decoder) fold(e *expr, c *compiled) {
+func (d referenceDecoder) fold(e *expr, c *compiled) {
 	if e.bad || c.secrets || len(e.syn.Variables()) > 0 {
 		return
 	}
@@ -200,7 +204,7 @@ func (d *decoder) fold(e *expr, c *compiled) {
 }
 
 // reference checks one traversal; false means it was refused.
-func (d *decoder) reference(c *compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*localDecl) bool {
+func (d referenceDecoder) reference(c *compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*localDecl) bool {
 	rng := t.SourceRange()
 	root := t.RootName()
 	name, named := "", false
@@ -250,7 +254,7 @@ func (d *decoder) reference(c *compiled, t hcl.Traversal, ns *names, a allow, lo
 	return false
 }
 
-func (d *decoder) unknownRoot(root string, t hcl.Traversal, ns *names) {
+func (d referenceDecoder) unknownRoot(root string, t hcl.Traversal, ns *names) {
 	hint := ""
 	switch {
 	case ns.index != nil && has(ns.index, root):
@@ -270,7 +274,7 @@ func (d *decoder) unknownRoot(root string, t hcl.Traversal, ns *names) {
 
 func has[V any](m map[string]V, k string) bool { _, ok := m[k]; return ok }
 
-func (d *decoder) refVar(name string, at hcl.Range, ns *names, a allow) bool {
+func (d referenceDecoder) refVar(name string, at hcl.Range, ns *names, a allow) bool {
 	if a&allowVar == 0 {
 		d.unavailable(at, "var")
 		return false
@@ -287,7 +291,7 @@ func (d *decoder) refVar(name string, at hcl.Range, ns *names, a allow) bool {
 }
 
 // refLocal checks that what a local uses is available where it is used.
-func (d *decoder) refLocal(l *localDecl, at hcl.Range, ns *names, a allow, c *compiled) bool {
+func (d referenceDecoder) refLocal(l *localDecl, at hcl.Range, ns *names, a allow, c *compiled) bool {
 	lc := d.local(l, ns)
 	if lc == nil {
 		return false // part of a cycle, reported
@@ -303,7 +307,7 @@ func (d *decoder) refLocal(l *localDecl, at hcl.Range, ns *names, a allow, c *co
 }
 
 // refStep checks step.NAME... and the attribute after it.
-func (d *decoder) refStep(c *compiled, t hcl.Traversal, name string, at hcl.Range, ns *names, a allow) bool {
+func (d referenceDecoder) refStep(c *compiled, t hcl.Traversal, name string, at hcl.Range, ns *names, a allow) bool {
 	if a&allowStep == 0 {
 		d.unavailable(at, "step")
 		return false
@@ -356,7 +360,7 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-func (d *decoder) refField(c *compiled, root, name string, at hcl.Range, ns *names, a allow) bool {
+func (d referenceDecoder) refField(c *compiled, root, name string, at hcl.Range, ns *names, a allow) bool {
 	need := map[string]allow{"each": allowEach, "self": allowSelf, "failure": allowFailure, "run": allowRun}[root]
 	if a&need == 0 || root == "each" && !ns.hasEach {
 		d.unavailable(at, root)
@@ -385,7 +389,7 @@ func (d *decoder) refField(c *compiled, root, name string, at hcl.Range, ns *nam
 	return true
 }
 
-func (d *decoder) unavailable(at hcl.Range, root string) {
+func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 	where := map[string]string{
 		"each":    "inside a step that has for_each (not in settings of the step as a whole)",
 		"self":    "inside postcondition and compensate",
@@ -400,7 +404,7 @@ func (d *decoder) unavailable(at hcl.Range, root string) {
 
 // local compiles a local value, and those it uses first. It returns nil for
 // one that is part of a cycle.
-func (d *decoder) local(l *localDecl, ns *names) *compiled {
+func (d referenceDecoder) local(l *localDecl, ns *names) *compiled {
 	switch l.state {
 	case finished:
 		return l.expr.comp
@@ -422,7 +426,7 @@ func (d *decoder) local(l *localDecl, ns *names) *compiled {
 	return c
 }
 
-func (d *decoder) localCycle(l *localDecl, ns *names) {
+func (d referenceDecoder) localCycle(l *localDecl, ns *names) {
 	l.expr.bad = true
 	path := []string{"local." + l.name}
 	cur := l
@@ -455,7 +459,7 @@ func nextActive(l *localDecl, ns *names) *localDecl {
 }
 
 // secretCalls checks where secret() stands and what it names.
-func (d *decoder) secretCalls(c *compiled, a allow) bool {
+func (d referenceDecoder) secretCalls(c *compiled, a allow) bool {
 	all := calls(c.syn, "secret")
 	if len(all) == 0 {
 		return true
@@ -473,7 +477,7 @@ func (d *decoder) secretCalls(c *compiled, a allow) bool {
 			d.errorf(call.Range(), "secret() not allowed here", "%s", secretRule)
 		case !literal || !validSecretRef(ref):
 			d.errorf(call.Range(), "Invalid secret reference", "Write secret(\"env:NAME\") or secret(\"file:PATH\") with a plain string.")
-		case d.reservedSecret(ref):
+		case d.literalDecoder().reservedSecret(ref):
 			d.errorf(call.Range(), "Reserved variable", "secret(%q): %s.", ref, ReservedEnvRule)
 		default:
 			continue

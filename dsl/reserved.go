@@ -22,10 +22,10 @@ const ReservedEnvRule = "Variables named ENGINE_* and PG* open the engine's stat
 // reservedEnv refuses a variable of the engine in what is loaded. A definition
 // that was stored before this rule is still read: what it holds was recorded
 // then, and the engine gives its agents and secrets nothing more.
-func (d *decoder) reservedEnv(name string) bool { return !d.m.older && ReservedEnv(name) }
+func (d literalDecoder) reservedEnv(name string) bool { return !d.m.older && ReservedEnv(name) }
 
 // reservedSecret is reservedEnv for the reference of a secret.
-func (d *decoder) reservedSecret(ref string) bool {
+func (d literalDecoder) reservedSecret(ref string) bool {
 	name, env := strings.CutPrefix(ref, "env:")
 	return env && d.reservedEnv(name)
 }

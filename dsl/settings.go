@@ -185,12 +185,12 @@ type setting struct {
 
 // settings makes the Settings function. The second result holds the settings
 // if they do not depend on the run.
-func (l *workflowLinker) settings(base Settings, list []setting) (func(*Scope) (*Settings, error), *Settings) {
+func (l stepLinker) settings(base Settings, list []setting) (func(*Scope) (*Settings, error), *Settings) {
 	constant, broken := true, false
 	written := map[string]bool{}
 	for i, x := range list {
 		written[x.name] = true
-		list[i].d = l.directOf(x.e, anything)
+		list[i].d = l.argumentLinker().directOf(x.e, anything)
 		v := l.check(x.e)
 		if x.e.bad {
 			broken = true
@@ -260,7 +260,7 @@ func (r *Retry) settle(written map[string]bool) error {
 // stepSettings lists what a step says about its limits: retry merges
 // attribute by attribute, step over workflow. A workflow's max_attempts does
 // not reach actions that are not idempotent.
-func (l *workflowLinker) stepSettings(s *stepDecl, repeatable bool) []setting {
+func (l stepLinker) stepSettings(s *stepDecl, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sortedKeys(setters) {
 		if e := s.attr(name); e != nil {

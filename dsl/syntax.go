@@ -9,6 +9,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
+// A syntaxReader reads files, blocks and expressions, and reports what is wrong with them.
+type syntaxReader struct{ *reporter }
+
 // A block is one block of source, read by its spec. Missing parts are nil, so
 // that one error does not hide the others.
 type block struct {
@@ -72,7 +75,7 @@ func (b *block) all(kind string) []*block {
 }
 
 // read turns a body into a block by its spec and reports what does not fit.
-func (r *reporter) read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) *block {
+func (r syntaxReader) read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) *block {
 	b := &block{kind: kind, def: def, attrs: map[string]*expr{}}
 	if spec.free {
 		r.readFree(body, b)
@@ -111,7 +114,7 @@ func (r *reporter) read(body hcl.Body, spec *bodySpec, kind string, def hcl.Rang
 	return b
 }
 
-func (r *reporter) readFree(body hcl.Body, b *block) {
+func (r syntaxReader) readFree(body hcl.Body, b *block) {
 	attrs, diags := body.JustAttributes()
 	for _, d := range diags {
 		b.broken = true
@@ -134,7 +137,7 @@ func (r *reporter) readFree(body hcl.Body, b *block) {
 
 // checkName enforces one narrow grammar for names: they become keys, columns
 // of tables and labels of metrics.
-func (r *reporter) checkName(b *block) {
+func (r syntaxReader) checkName(b *block) {
 	if !validName(b.label) {
 		r.errorf(b.labelRange, "Invalid name",
 			"The name of a %s begins with a letter or _ and holds only letters, digits, _ and -, at most 100 of them.", b.kind)
@@ -157,7 +160,7 @@ func validName(s string) bool {
 
 // expr takes an expression over and checks the parts that depend on nothing
 // else: names of functions and the size of numbers.
-func (r *reporter) expr(e hcl.Expression, rng hcl.Range, typ bool) *expr {
+func (r syntaxReader) expr(e hcl.Expression, rng hcl.Range, typ bool) *expr {
 	out := &expr{rng: rng}
 	if syn, ok := e.(hclsyntax.Expression); ok {
 		out.syn, out.rng = syn, syn.Range()
@@ -179,7 +182,7 @@ func (r *reporter) expr(e hcl.Expression, rng hcl.Range, typ bool) *expr {
 // fromJSON converts an expression of the JSON form: strings are templates,
 // objects and arrays are constructors. It returns nil after reporting an
 // error, and the raw text of a string.
-func (r *reporter) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
+func (r syntaxReader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
 	rng := e.Range()
 	if pairs, diags := hcl.ExprMap(e); !diags.HasErrors() {
 		out := &hclsyntax.ObjectConsExpr{SrcRange: rng, OpenRange: e.StartRange()}

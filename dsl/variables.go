@@ -12,6 +12,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
+// A variableReader reads values that people give to variables.
+type variableReader struct{ *reporter }
+
 // An Assignment gives a value to a variable.
 type Assignment struct {
 	Name string
@@ -31,11 +34,11 @@ type Assignment struct {
 // variable. A name that ends in .json is read as JSON.
 func ParseVars(filename string, src []byte) ([]Assignment, Diagnostics) {
 	r := &reporter{sources: map[string][]byte{filename: src}}
-	out := r.parseVars(filename, src)
+	out := r.variableReader().parseVars(filename, src)
 	return out, r.finish()
 }
 
-func (r *reporter) parseVars(name string, src []byte) []Assignment {
+func (r variableReader) parseVars(name string, src []byte) []Assignment {
 	var f *hcl.File
 	var diags hcl.Diagnostics
 	scan, parse := prescan, func() { f, diags = hclsyntax.ParseConfig(src, name, hcl.InitialPos) }
@@ -52,7 +55,7 @@ func (r *reporter) parseVars(name string, src []byte) []Assignment {
 		return nil
 	}
 	b := &block{kind: "values"}
-	r.readFree(f.Body, b)
+	r.syntaxReader().readFree(f.Body, b)
 	var out []Assignment
 	for _, a := range b.args {
 		if a.expr.bad {
@@ -186,7 +189,7 @@ func (b *bind) declared(r *reporter, a Assignment) bool {
 	if b.known[a.Name] && a.Source != "--var" {
 		return false // for another workflow of the module
 	}
-	r.place(a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
+	r.variableReader().place(a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
 		a.source(), a.Name, DidYouMean(a.Name, sortedKeys(b.decls)))
 	return false
 }
@@ -199,7 +202,7 @@ func (a Assignment) source() string {
 }
 
 // place reports an error about an assignment at its place, if it has one.
-func (r *reporter) place(a Assignment, summary, format string, args ...any) {
+func (r variableReader) place(a Assignment, summary, format string, args ...any) {
 	r.push(Diagnostic{Severity: SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
 
@@ -215,7 +218,7 @@ func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.
 			if v.sensitive {
 				detail = fmt.Sprintf("%s gives variable %q a value that does not fit its type %s.", a.source(), v.name, v.typeText)
 			}
-			r.place(a, "Invalid value for variable", "%s", detail)
+			r.variableReader().place(a, "Invalid value for variable", "%s", detail)
 			return cty.NilVal, false
 		}
 		x = raw
@@ -233,11 +236,11 @@ func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.
 			v.name, hint, v.name, v.name)
 		return cty.NilVal, false
 	case x.IsNull() && !v.nullable:
-		r.place(a, "Invalid value for variable", "%s gives variable %q the value null, which it does not allow.", a.source(), v.name)
+		r.variableReader().place(a, "Invalid value for variable", "%s gives variable %q the value null, which it does not allow.", a.source(), v.name)
 		return cty.NilVal, false
 	}
 	if _, err := encodeValue(x, false); err != nil {
-		r.place(a, "Invalid value for variable", "%s gives variable %q a value that cannot be stored: %s.", a.source(), v.name, err)
+		r.variableReader().place(a, "Invalid value for variable", "%s gives variable %q a value that cannot be stored: %s.", a.source(), v.name, err)
 		return cty.NilVal, false
 	}
 	if v.sensitive {
@@ -273,7 +276,7 @@ func (b *bind) validate(r *reporter, vals map[string]cty.Value, last map[string]
 			w.next()
 			detail := b.message(w, c)
 			if a.Where.File != "" {
-				r.place(a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, toRange(c.where))
+				r.variableReader().place(a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, toRange(c.where))
 				continue
 			}
 			if a.Name != "" {

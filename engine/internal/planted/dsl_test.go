@@ -24,7 +24,7 @@ var dslFaults = []fault{
 	},
 	{
 		name: "a secret that is written into a workflow is a warning",
-		in:   "dsl.(*workflowLinker).arguments",
+		in:   "dsl.argumentLinker.arguments",
 		old:  "l.plainSecrets(spec, a, title)",
 		new:  "",
 		by:   catches("dsl", "^TestGolden$"),
@@ -51,24 +51,24 @@ var dslFaults = []fault{
 	{
 		name: "env() reads no variable of the engine",
 		in:   "dsl.(*decoder).recordExpr",
-		old:  `call.Name == "env" && d.reservedEnv(text)`, new: `false`,
+		old:  `call.Name == "env" && d.literalDecoder().reservedEnv(text)`, new: `false`,
 		by: catches("dsl", "^TestGolden$/^invalid/reserved_env$"),
 	},
 	{
 		name: "the env list of an agent names no variable of the engine",
 		in:   "dsl.(*decoder).envNames",
-		old:  "d.reservedEnv(n.AsString())", new: "false",
+		old:  "d.literalDecoder().reservedEnv(n.AsString())", new: "false",
 		by: catches("dsl", "^TestGolden$/^invalid/reserved_env$"),
 	},
 	{
 		name: "a secret is no variable of the engine",
-		in:   "dsl.(*decoder).secretCalls",
-		old:  "d.reservedSecret(ref)", new: "false",
+		in:   "dsl.referenceDecoder.secretCalls",
+		old:  "d.literalDecoder().reservedSecret(ref)", new: "false",
 		by: catches("dsl", "^TestGolden$/^invalid/reserved_env$"),
 	},
 	{
 		name: "a definition that is older than the rule for variables is still read",
-		in:   "dsl.(*decoder).reservedEnv",
+		in:   "dsl.literalDecoder.reservedEnv",
 		old:  "!d.m.older && ", new: "",
 		by: catches("dsl", "^TestDecodeReservedEnv$"),
 	},
@@ -122,7 +122,7 @@ var dslFaults = []fault{
 	},
 	{
 		name: "sensitive keys do not become names of instances",
-		in:   "dsl.(*workflowLinker).eachValue",
+		in:   "dsl.stepLinker.eachValue",
 		old:  "case len(marks) > 0:", new: "case len(marks) > 1:",
 		by: catches("dsl", "^TestGolden$"),
 	},
@@ -230,7 +230,7 @@ var dslFaults = []fault{
 	},
 	{
 		name: "a step whose key stays the same is not undone before another attempt",
-		in:   "dsl.(*workflowLinker).undoFirst",
+		in:   "dsl.stepLinker.undoFirst",
 		old:  `case d.attr("idempotency_key") != nil:`, new: `case d.attr("idempotency_key") != nil && noun.Pivot:`,
 		by: catches("dsl", "^TestGolden$"),
 	},
