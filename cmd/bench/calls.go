@@ -17,13 +17,13 @@ import (
 
 // calls measures calls of the mock agent without an engine's store: batched
 // over one stream, beside one stream for each.
-func (l *lab) calls(ctx context.Context) (err error) {
+func (l historyLab) calls(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
 	var subjects []subject
 	for _, callers := range []int{64, 1, 256} {
 		for _, unary := range []bool{true, false} {
-			c := &caller{l: l, callers: callers, row: "batched/" + strconv.Itoa(callers), procs: &processes{}}
+			c := &caller{l: l.lab, callers: callers, row: "batched/" + strconv.Itoa(callers), procs: &processes{}}
 			if unary {
 				c.row = "unary/" + strconv.Itoa(callers)
 			}
@@ -32,7 +32,7 @@ func (l *lab) calls(ctx context.Context) (err error) {
 			subjects = append(subjects, subject{c.row, c.measure})
 		}
 	}
-	if err := l.inTurn(ctx, subjects); err != nil {
+	if err := l.runLab().inTurn(ctx, subjects); err != nil {
 		return err
 	}
 	l.t.calls(l.book)

@@ -15,7 +15,7 @@ import (
 // cold measures `engine apply` from the start of its process to the start of
 // the first step and to its end: the real binary, in a state that no engine has
 // used since, with an agent that does not run yet.
-func (l *lab) cold(ctx context.Context) (err error) {
+func (l processLab) cold(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
 	dir, err := os.MkdirTemp("", "engine-bench-")
@@ -53,7 +53,7 @@ func (l *lab) cold(ctx context.Context) (err error) {
 }
 
 // binary returns the path of a binary that was built for the benchmark.
-func (l *lab) binary(name string) (string, error) {
+func (l processLab) binary(name string) (string, error) {
 	path, err := filepath.Abs(filepath.Join(l.bin, name))
 	if err == nil {
 		_, err = os.Stat(path)
@@ -66,7 +66,7 @@ func (l *lab) binary(name string) (string, error) {
 
 // apply runs the binary and returns when the first step had started, and when
 // it had ended.
-func (l *lab) apply(ctx context.Context, dir, dsn string) (first, end time.Duration, err error) {
+func (l processLab) apply(ctx context.Context, dir, dsn string) (first, end time.Duration, err error) {
 	path, err := l.binary("engine")
 	if err != nil {
 		return 0, 0, err

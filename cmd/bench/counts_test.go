@@ -61,7 +61,7 @@ func TestCountsOfSteps(t *testing.T) {
 	theirs := testEngine(t, w, setup{store: n, d: naiveStore, invoker: echo{}, options: naiveOptions()})
 	at := func(r *running, inFlight int, window time.Duration) *book {
 		b := &book{}
-		res, err := r.load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: inFlight, warm: 300 * time.Millisecond, window: window})
+		res, err := r.loader().load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: inFlight, warm: 300 * time.Millisecond, window: window})
 		if err != nil {
 			t.Fatal(err)
 		}

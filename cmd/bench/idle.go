@@ -26,7 +26,7 @@ type idling struct {
 }
 
 // startIdling starts the engine, and waits until it has settled.
-func (l *lab) startIdling(ctx context.Context) *idling {
+func (l processLab) startIdling(ctx context.Context) *idling {
 	i := &idling{}
 	i.err = func() error {
 		d, err := makeDatabase(ctx, l.dsn, "idle")
@@ -61,7 +61,7 @@ func (l *lab) startIdling(ctx context.Context) *idling {
 }
 
 // idle counts what the idle engine has asked since the other parts began.
-func (l *lab) idle(ctx context.Context) error {
+func (l processLab) idle(ctx context.Context) error {
 	i := l.idling
 	if i.err != nil {
 		return i.err
@@ -77,7 +77,7 @@ func (l *lab) idle(ctx context.Context) error {
 }
 
 // serve starts the real binary, which stop ends.
-func (l *lab) serve(ctx context.Context, dsn *url.URL) (stop func() error, err error) {
+func (l processLab) serve(ctx context.Context, dsn *url.URL) (stop func() error, err error) {
 	path, err := l.binary("engine")
 	if err != nil {
 		return nil, err

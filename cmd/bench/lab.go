@@ -28,6 +28,13 @@ type lab struct {
 	idling   *idling // nil = nobody wants to know
 }
 
+// The parts of a lab. Each is the same lab with the measurements of one kind.
+
+func (l *lab) runLab() runLab         { return runLab{l} }
+func (l *lab) serverLab() serverLab   { return serverLab{l} }
+func (l *lab) processLab() processLab { return processLab{l} }
+func (l *lab) historyLab() historyLab { return historyLab{l} }
+
 // A part is a group of measurements that can be asked for alone.
 type part struct {
 	name    string
@@ -36,17 +43,17 @@ type part struct {
 
 func parts() []part {
 	return []part{
-		{"steps", (*lab).steps},
-		{"saga", (*lab).saga},
-		{"shapes", (*lab).shapes},
-		{"tenants", (*lab).tenants},
-		{"calls", (*lab).calls},
-		{"long", (*lab).long},
-		{"queue", (*lab).queue},
-		{"recovery", (*lab).recovery},
-		{"memory", (*lab).memory},
-		{"cold", (*lab).cold},
-		{"idle", (*lab).idle},
+		{"steps", func(l *lab, ctx context.Context) error { return l.runLab().steps(ctx) }},
+		{"saga", func(l *lab, ctx context.Context) error { return l.runLab().saga(ctx) }},
+		{"shapes", func(l *lab, ctx context.Context) error { return l.runLab().shapes(ctx) }},
+		{"tenants", func(l *lab, ctx context.Context) error { return l.runLab().tenants(ctx) }},
+		{"calls", func(l *lab, ctx context.Context) error { return l.historyLab().calls(ctx) }},
+		{"long", func(l *lab, ctx context.Context) error { return l.historyLab().long(ctx) }},
+		{"queue", func(l *lab, ctx context.Context) error { return l.historyLab().queue(ctx) }},
+		{"recovery", func(l *lab, ctx context.Context) error { return l.historyLab().recovery(ctx) }},
+		{"memory", func(l *lab, ctx context.Context) error { return l.processLab().memory(ctx) }},
+		{"cold", func(l *lab, ctx context.Context) error { return l.processLab().cold(ctx) }},
+		{"idle", func(l *lab, ctx context.Context) error { return l.processLab().idle(ctx) }},
 	}
 }
 
@@ -76,7 +83,7 @@ func chosen(list string) ([]part, error) {
 // part that fails does not keep the others from being measured.
 func (l *lab) measure(ctx context.Context, wanted []part) (errs error) {
 	if slices.ContainsFunc(wanted, func(p part) bool { return p.name == "idle" }) {
-		l.idling = l.startIdling(ctx)
+		l.idling = l.processLab().startIdling(ctx)
 		defer func() { errs = errors.Join(errs, l.idling.closing.close()) }()
 	}
 	for _, p := range wanted {

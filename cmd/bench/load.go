@@ -11,6 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
+// A loader puts load on a running engine.
+type loader struct{ *running }
+
 // A load is what an engine is kept busy with.
 type load struct {
 	workflow string
@@ -62,7 +65,7 @@ func (r result) quantile(q float64) time.Duration {
 // load keeps a number of runs in flight: each is submitted, waited for, and
 // followed by the next. What ends within the windows counts, and the load is
 // the same before and after.
-func (r *running) load(ctx context.Context, l load) (result, error) {
+func (r loader) load(ctx context.Context, l load) (result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	sends, rows := r.store.commits.Load(), r.store.rows.Load()
@@ -119,7 +122,7 @@ type finish struct {
 
 // watch waits for the end of the windows and returns what was used in them,
 // and when they began.
-func (r *running) watch(ctx context.Context, l load) (out result, begin time.Time, err error) {
+func (r loader) watch(ctx context.Context, l load) (out result, begin time.Time, err error) {
 	if err := pause(ctx, l.warm); err != nil {
 		return out, begin, err
 	}
@@ -144,7 +147,7 @@ func (r *running) watch(ctx context.Context, l load) (out result, begin time.Tim
 	return out, begin, nil
 }
 
-func (r *running) mark(ctx context.Context) (m mark, err error) {
+func (r loader) mark(ctx context.Context) (m mark, err error) {
 	if m.usage, err = r.usage(ctx); err != nil {
 		return m, err
 	}

@@ -8,22 +8,25 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
+// A historyLab measures what grows with time: long runs, long queues, recovery, many calls.
+type historyLab struct{ *lab }
+
 // minutes is how many minutes the long measurement has.
 const minutes = 5
 
 // long measures five minutes without a pause, with autovacuum on: a store that
 // rots shows it in the last one. So does a machine that others work on as well;
 // therefore the aged store is then measured beside a new one, in turn.
-func (l *lab) long(ctx context.Context) (err error) {
+func (l historyLab) long(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
-	pg, err := l.postgres(ctx, "long", &closing)
+	pg, err := l.runLab().postgres(ctx, "long", &closing)
 	if err != nil {
 		return err
 	}
 	var res result
 	err = l.prof.during(func() (err error) {
-		res, err = pg.load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, warm: l.p.warm, window: l.p.minute, windows: minutes})
+		res, err = pg.loader().load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, warm: l.p.warm, window: l.p.minute, windows: minutes})
 		return err
 	})
 	if err != nil {
@@ -46,7 +49,7 @@ func (l *lab) long(ctx context.Context) (err error) {
 		return fmt.Errorf("count autovacuums: %w", err)
 	}
 	l.book.put(0, "long/256", "autovacuums", float64(vacuums))
-	young, err := l.postgres(ctx, "young", &closing)
+	young, err := l.runLab().postgres(ctx, "young", &closing)
 	if err != nil {
 		return err
 	}
@@ -59,8 +62,8 @@ func (l *lab) long(ctx context.Context) (err error) {
 
 // aged measures what has worked for minutes and what has just begun, in turn.
 // Nothing is vacuumed in between but by the server itself.
-func (l *lab) aged(ctx context.Context, old, young *running) error {
-	if _, err := young.load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, window: l.p.each}); err != nil {
+func (l historyLab) aged(ctx context.Context, old, young *running) error {
+	if _, err := young.loader().load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, window: l.p.each}); err != nil {
 		return fmt.Errorf("warm up: %w", err) // its engine and its agent are new, too
 	}
 	for round := range l.p.rounds {
@@ -71,8 +74,8 @@ func (l *lab) aged(ctx context.Context, old, young *running) error {
 	return nil
 }
 
-func (l *lab) brief(ctx context.Context, round int, row string, pg *running) error {
-	res, err := pg.load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, warm: l.p.warm, window: l.p.each})
+func (l historyLab) brief(ctx context.Context, round int, row string, pg *running) error {
+	res, err := pg.loader().load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, warm: l.p.warm, window: l.p.each})
 	if err != nil {
 		return fmt.Errorf("%s: %w", row, err)
 	}

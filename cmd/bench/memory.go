@@ -19,6 +19,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
+// A processLab measures what processes take: memory, time to start, load when idle.
+type processLab struct{ *lab }
+
 // A keeping is a way for runs to stay in an engine's memory.
 type keeping struct {
 	row, workflow string
@@ -27,7 +30,7 @@ type keeping struct {
 
 // memory measures what an engine keeps for each open run: one whose call is
 // under way, and idle ones.
-func (l *lab) memory(ctx context.Context) (err error) {
+func (l processLab) memory(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
 	d, err := makeDatabase(ctx, l.dsn, "memory")
@@ -50,7 +53,7 @@ func keepings() []keeping {
 
 // keptApart measures one way in a process of its own, where nothing else that
 // goes or stays falls into the measurement.
-func (l *lab) keptApart(ctx context.Context, d *database, k keeping) error {
+func (l processLab) keptApart(ctx context.Context, d *database, k keeping) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func keep(ctx context.Context, w *work, store store.Store, k keeping, n int) (f 
 	}
 	defer func() { err = errors.Join(err, r.stopNow()) }()
 	fill := func(n int) error {
-		if err := r.fill(ctx, k.workflow, n); err != nil {
+		if err := r.loader().fill(ctx, k.workflow, n); err != nil {
 			return err
 		}
 		return r.quiet(ctx)
@@ -123,7 +126,7 @@ func keep(ctx context.Context, w *work, store store.Store, k keeping, n int) (f 
 }
 
 // fill submits runs and does not wait for them.
-func (r *running) fill(ctx context.Context, workflow string, n int) error {
+func (r loader) fill(ctx context.Context, workflow string, n int) error {
 	var next atomic.Int64
 	errs := make([]error, 64)
 	var wg sync.WaitGroup

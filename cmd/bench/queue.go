@@ -14,7 +14,7 @@ import (
 // queue measures a queue of a million runs without an owner: how fast it grows
 // and whether its length slows that down, and how fast an engine takes runs from
 // it, with agents that have no room and with one that works.
-func (l *lab) queue(ctx context.Context) (err error) {
+func (l historyLab) queue(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
 	d, err := makeDatabase(ctx, l.dsn, "queue")
@@ -45,7 +45,7 @@ func (l *lab) queue(ctx context.Context) (err error) {
 
 // enqueue submits runs, as many at once as a program would that has a lot of
 // them, and returns how many it came to in its time.
-func (l *lab) enqueue(ctx context.Context, d *database) (int, error) {
+func (l historyLab) enqueue(ctx context.Context, d *database) (int, error) {
 	chunk := make([]engine.Submission, min(l.p.queued, 10_000))
 	for i := range chunk {
 		chunk[i] = engine.Submission{Definition: l.work.def, Workflow: "five", Vars: l.work.vars, By: "bench"}
@@ -74,7 +74,7 @@ func (l *lab) enqueue(ctx context.Context, d *database) (int, error) {
 }
 
 // claim has an engine take up runs for a while.
-func (l *lab) claim(ctx context.Context, d *database, row string, invoker invoke.Invoker) (err error) {
+func (l historyLab) claim(ctx context.Context, d *database, row string, invoker invoke.Invoker) (err error) {
 	began := time.Now()
 	r, err := start(ctx, l.work, setup{store: d.store, d: d, invoker: invoker})
 	if err != nil {

@@ -39,6 +39,8 @@ type running struct {
 	ended  chan error
 }
 
+func (r *running) loader() loader { return loader{r} }
+
 // start starts an engine in this process; its agent is a process of its own.
 func start(ctx context.Context, w *work, s setup) (*running, error) {
 	r := &running{work: w, store: &counted{Full: store.Complete(s.store)}, d: s.d, procs: &processes{}, ended: make(chan error, 1)}

@@ -10,9 +10,12 @@ import (
 	"time"
 )
 
+// A serverLab prepares the PostgreSQL server and its databases.
+type serverLab struct{ *lab }
+
 // tune keeps checkpoints out of measurements of seconds: with the defaults one
 // would begin every minute or so, in whichever measurement it falls.
-func (l *lab) tune(ctx context.Context) error {
+func (l serverLab) tune(ctx context.Context) error {
 	err := l.configure(ctx, `ALTER SYSTEM SET max_wal_size = '4GB'`, `ALTER SYSTEM SET min_wal_size = '1GB'`)
 	if err != nil {
 		return fmt.Errorf("tune the server: %w", err)
@@ -21,7 +24,7 @@ func (l *lab) tune(ctx context.Context) error {
 }
 
 // configure changes the server's settings.
-func (l *lab) configure(ctx context.Context, statements ...string) error {
+func (l serverLab) configure(ctx context.Context, statements ...string) error {
 	return l.onServer(func(db *sql.DB) error {
 		for _, s := range append(statements, `SELECT pg_reload_conf()`) {
 			if _, err := db.ExecContext(ctx, s); err != nil {
@@ -34,7 +37,7 @@ func (l *lab) configure(ctx context.Context, statements ...string) error {
 
 // still keeps autovacuum from cleaning up behind one measurement while another one
 // runs, on a server that is ours; settle does it in between. wake ends that.
-func (l *lab) still(ctx context.Context) (wake func() error, err error) {
+func (l serverLab) still(ctx context.Context) (wake func() error, err error) {
 	if !l.tuned {
 		return func() error { return nil }, nil
 	}
@@ -53,7 +56,7 @@ func (l *lab) still(ctx context.Context) (wake func() error, err error) {
 
 // settle cleans up the benchmark's databases, and has the server write everything
 // that waits to be written.
-func (l *lab) settle(ctx context.Context) error {
+func (l serverLab) settle(ctx context.Context) error {
 	names, err := l.databases(ctx)
 	if err != nil {
 		return err
@@ -71,7 +74,7 @@ func (l *lab) settle(ctx context.Context) error {
 }
 
 // databases returns the names of the databases that this process has made.
-func (l *lab) databases(ctx context.Context) (names []string, err error) {
+func (l serverLab) databases(ctx context.Context) (names []string, err error) {
 	err = l.onServer(func(db *sql.DB) (err error) {
 		rows, err := db.QueryContext(ctx, `SELECT datname FROM pg_database WHERE starts_with(datname, $1)`, databasePrefix())
 		if err != nil {
@@ -96,7 +99,7 @@ func (l *lab) databases(ctx context.Context) (names []string, err error) {
 // databasePrefix is what the names of this process's databases begin with.
 func databasePrefix() string { return fmt.Sprintf("engine_bench_%d_", os.Getpid()) }
 
-func (l *lab) vacuum(ctx context.Context, name string) (err error) {
+func (l serverLab) vacuum(ctx context.Context, name string) (err error) {
 	u, err := url.Parse(l.dsn)
 	if err != nil {
 		return errors.New("the DSN is not a URL") // the text may hold a password

@@ -43,7 +43,7 @@ func (s shape) small(large int) int {
 
 // shapes measures what a step costs in runs of thousands of them, beside short
 // runs that make as many calls in the same way: all at once, or one after the other.
-func (l *lab) shapes(ctx context.Context) (err error) {
+func (l runLab) shapes(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
 	n := l.p.large
@@ -66,7 +66,7 @@ func (l *lab) shapes(ctx context.Context) (err error) {
 		subjects = append(subjects, l.shaped("small-"+s.row, pg, s, s.small(n), s.calls), l.shaped(s.row, pg, s, 1, n))
 	}
 	// Memory, pages and the agent's process are grown by the first, which counts for nobody.
-	if err := pg.runAll(ctx, "wide", status.RunSucceeded, 1, true); err != nil {
+	if err := pg.loader().runAll(ctx, "wide", status.RunSucceeded, 1, true); err != nil {
 		return err
 	}
 	if err := l.inTurn(ctx, subjects); err != nil {
@@ -77,19 +77,19 @@ func (l *lab) shapes(ctx context.Context) (err error) {
 }
 
 // shaped measures so many runs of a workflow that has the name of the row.
-func (l *lab) shaped(row string, r *running, s shape, runs, calls int) subject {
+func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject {
 	all := runs * calls
 	return subject{row, func(ctx context.Context, round int) error {
-		before, err := r.mark(ctx)
+		before, err := r.loader().mark(ctx)
 		if err != nil {
 			return err
 		}
 		began := time.Now()
-		if err := r.runAll(ctx, row, s.end, runs, s.together); err != nil {
+		if err := r.loader().runAll(ctx, row, s.end, runs, s.together); err != nil {
 			return err
 		}
 		took := time.Since(began)
-		after, err := r.mark(ctx)
+		after, err := r.loader().mark(ctx)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (l *lab) shaped(row string, r *running, s shape, runs, calls int) subject {
 }
 
 // runAll takes runs of a workflow to their end, all at once or one after the other.
-func (r *running) runAll(ctx context.Context, workflow string, end status.RunState, runs int, together bool) error {
+func (r loader) runAll(ctx context.Context, workflow string, end status.RunState, runs int, together bool) error {
 	if !together {
 		for range runs {
 			if err := r.once(ctx, workflow, end); err != nil {
@@ -181,4 +181,28 @@ func tried(b *strings.Builder, name string, calls int) {
   }
 }
 `, name, calls)
+}
+
+// sagaCalls is how many calls a run of the workflow undone makes: four forward,
+// three back.
+const sagaCalls = 7
+
+// saga measures runs that turn back: the fourth of five steps fails, and three
+// are undone.
+func (l runLab) saga(ctx context.Context) (err error) {
+	var closing closers
+	defer func() { err = errors.Join(err, closing.close()) }()
+	pg, err := l.postgres(ctx, "saga", &closing)
+	if err != nil {
+		return err
+	}
+	at := func(row string, inFlight int) subject {
+		return l.loaded(row, pg, inFlight > 1, sagaCalls,
+			load{workflow: "undone", end: status.RunCompensated, inFlight: inFlight, warm: l.p.warm, window: l.p.each})
+	}
+	if err := l.inTurn(ctx, []subject{at("saga/1", 1), at("saga/256", 256)}); err != nil {
+		return err
+	}
+	l.t.saga(l.book)
+	return nil
 }

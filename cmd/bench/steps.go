@@ -13,6 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
+// A runLab measures runs: steps per second, times of single runs, kinds of workflows.
+type runLab struct{ *lab }
+
 // A subject is one thing that is measured in every round.
 type subject struct {
 	row     string
@@ -21,7 +24,7 @@ type subject struct {
 
 // steps measures the engine at work, beside pgbench and the naive mode, all in
 // turn.
-func (l *lab) steps(ctx context.Context) (err error) {
+func (l runLab) steps(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
 	dir, err := os.MkdirTemp("", "engine-bench-")
@@ -61,8 +64,8 @@ func (l *lab) steps(ctx context.Context) (err error) {
 // inTurn measures all subjects, round after round. Each begins behind a vacuum and a
 // checkpoint: nobody waits for what another one has left behind, and what is written
 // whole because it is touched for the first time since then is so for everybody.
-func (l *lab) inTurn(ctx context.Context, subjects []subject) (err error) {
-	wake, err := l.still(ctx)
+func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
+	wake, err := l.serverLab().still(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,7 +78,7 @@ func (l *lab) inTurn(ctx context.Context, subjects []subject) (err error) {
 			if !l.rows.MatchString(s.row) {
 				continue
 			}
-			if err := l.settle(ctx); err != nil {
+			if err := l.serverLab().settle(ctx); err != nil {
 				return err
 			}
 			if err := s.measure(ctx, round); err != nil {
@@ -87,7 +90,7 @@ func (l *lab) inTurn(ctx context.Context, subjects []subject) (err error) {
 }
 
 // yardstick makes the table of single-row updates, and warms it.
-func (l *lab) yardstick(ctx context.Context, dir string, closing *closers) (yardstick, *database, error) {
+func (l runLab) yardstick(ctx context.Context, dir string, closing *closers) (yardstick, *database, error) {
 	d, err := makeDatabase(ctx, l.dsn, "yardstick")
 	if err != nil {
 		return nil, nil, err
@@ -102,7 +105,7 @@ func (l *lab) yardstick(ctx context.Context, dir string, closing *closers) (yard
 }
 
 // naive starts an engine in naive mode.
-func (l *lab) naive(ctx context.Context, closing *closers) (*running, error) {
+func (l runLab) naive(ctx context.Context, closing *closers) (*running, error) {
 	d, err := makeDatabase(ctx, l.dsn, "naive")
 	if err != nil {
 		return nil, err
@@ -117,7 +120,7 @@ func (l *lab) naive(ctx context.Context, closing *closers) (*running, error) {
 }
 
 // postgres starts an engine on a database of its own.
-func (l *lab) postgres(ctx context.Context, name string, closing *closers) (*running, error) {
+func (l runLab) postgres(ctx context.Context, name string, closing *closers) (*running, error) {
 	d, err := makeDatabase(ctx, l.dsn, name)
 	if err != nil {
 		return nil, err
@@ -127,7 +130,7 @@ func (l *lab) postgres(ctx context.Context, name string, closing *closers) (*run
 }
 
 // sqlite starts an engine on a file in dir.
-func (l *lab) sqlite(ctx context.Context, dir string, closing *closers) (*running, error) {
+func (l runLab) sqlite(ctx context.Context, dir string, closing *closers) (*running, error) {
 	store, err := sqlite.Open(ctx, filepath.Join(dir, "state.db"), sqlite.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
@@ -136,7 +139,7 @@ func (l *lab) sqlite(ctx context.Context, dir string, closing *closers) (*runnin
 	return l.start(ctx, setup{store: store, options: engine.Options{Writers: 1}}, closing)
 }
 
-func (l *lab) start(ctx context.Context, s setup, closing *closers) (*running, error) {
+func (l runLab) start(ctx context.Context, s setup, closing *closers) (*running, error) {
 	r, err := start(ctx, l.work, s)
 	if err != nil {
 		return nil, err
@@ -146,7 +149,7 @@ func (l *lab) start(ctx context.Context, s setup, closing *closers) (*running, e
 }
 
 // pgbenchAt is the yardstick with so many clients, warmed up like an engine.
-func (l *lab) pgbenchAt(yard yardstick, d *database, clients int) subject {
+func (l runLab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 	row := fmt.Sprintf("pgbench/%d", clients)
 	return subject{row, func(ctx context.Context, round int) error {
 		if _, err := yard.rate(ctx, clients, l.p.warm); err != nil {
@@ -172,16 +175,16 @@ func (l *lab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 }
 
 // engineAt is an engine with so many runs of five steps in flight.
-func (l *lab) engineAt(name string, r *running, inFlight int) subject {
+func (l runLab) engineAt(name string, r *running, inFlight int) subject {
 	return l.loaded(fmt.Sprintf("%s/%d", name, inFlight), r, name == "postgres" && inFlight == 256, steps,
 		load{workflow: "five", end: status.RunSucceeded, inFlight: inFlight, warm: l.p.warm, window: l.p.each})
 }
 
 // loaded is an engine under a load, of which each run makes so many calls.
-func (l *lab) loaded(row string, r *running, profiled bool, calls int, ld load) subject {
+func (l runLab) loaded(row string, r *running, profiled bool, calls int, ld load) subject {
 	return subject{row, func(ctx context.Context, round int) error {
 		var res result
-		measure := func() (err error) { res, err = r.load(ctx, ld); return err }
+		measure := func() (err error) { res, err = r.loader().load(ctx, ld); return err }
 		var err error
 		if profiled {
 			err = l.prof.during(measure)

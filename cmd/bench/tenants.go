@@ -20,7 +20,7 @@ const (
 
 // tenants measures what a run of one workflow takes while the engine has nothing else
 // to do, and while three other workflows take all the computing time that they may.
-func (l *lab) tenants(ctx context.Context) (err error) {
+func (l runLab) tenants(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
 	w, err := linkSource(ctx, l.work.catalog, tenantsSource(), "quiet")
@@ -40,7 +40,7 @@ func (l *lab) tenants(ctx context.Context) (err error) {
 	quiet := load{workflow: "quiet", end: status.RunSucceeded, inFlight: 1, warm: l.p.warm, window: l.p.each}
 	withGreedy := func(row string, greedy ...string) subject {
 		return subject{row, func(ctx context.Context, round int) error {
-			stop := pg.greedy(ctx, greedy)
+			stop := pg.loader().greedy(ctx, greedy)
 			err := l.loaded(row, pg, false, steps, quiet).measure(ctx, round)
 			return errors.Join(err, stop())
 		}}
@@ -58,7 +58,7 @@ func (l *lab) tenants(ctx context.Context) (err error) {
 }
 
 // greedy keeps runs of workflows in flight. stop waits until the last of them has ended.
-func (r *running) greedy(ctx context.Context, workflows []string) (stop func() error) {
+func (r loader) greedy(ctx context.Context, workflows []string) (stop func() error) {
 	var over atomic.Bool
 	var wg sync.WaitGroup
 	failed := make(chan error, len(workflows)*greedyRuns)

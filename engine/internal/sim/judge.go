@@ -13,8 +13,11 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
+// judges looks at what has become of a world's runs, and notes each broken promise.
+type judges struct{ *world }
+
 // judge compares the journal of every run with the ledger of the far side.
-func (w *world) judge(ctx context.Context, accepted map[string]status.RunID) {
+func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 	names := map[string]bool{}
 	for _, s := range w.order {
 		if names[s.name] {
@@ -52,7 +55,7 @@ func (w *world) judge(ctx context.Context, accepted map[string]status.RunID) {
 
 // judgeAlerts checks that each turn of a run to a state that needs a person
 // gave one alert (I9, S59).
-func (w *world) judgeAlerts(ctx context.Context, s *runLog) {
+func (w judges) judgeAlerts(ctx context.Context, s *runLog) {
 	if s == nil {
 		return
 	}
@@ -76,7 +79,7 @@ func (w *world) judgeAlerts(ctx context.Context, s *runLog) {
 
 // judgeAnswers checks that each verb was answered once, to the person who sent it, and
 // that there is no answer without a verb.
-func (w *world) judgeAnswers(ctx context.Context, s *runLog) {
+func (w judges) judgeAnswers(ctx context.Context, s *runLog) {
 	if s == nil {
 		return
 	}
@@ -112,7 +115,7 @@ func (w *world) judgeAnswers(ctx context.Context, s *runLog) {
 
 // judgeStory checks that the whole journal, folded again from its first row, gives the
 // same facts as its rows gave when they landed (I10).
-func (w *world) judgeStory(name string, run status.RunID, state *machine.State, records int) {
+func (w judges) judgeStory(name string, run status.RunID, state *machine.State, records int) {
 	s := w.stories[run]
 	switch {
 	case s == nil:
@@ -123,7 +126,7 @@ func (w *world) judgeStory(name string, run status.RunID, state *machine.State, 
 }
 
 // judgeEffect checks one key of the ledger against the run's end.
-func (w *world) judgeEffect(name string, run status.RunID, ended status.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
+func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
 	i, ok := state.FindNode(wf, e.name)
 	if !ok {
 		w.fault("%s: the far side knows a step %s that the run does not have", name, e.name)
@@ -154,7 +157,7 @@ func (w *world) judgeEffect(name string, run status.RunID, ended status.RunState
 func isUndoKey(e *effect) bool { return e.when == 0 && e.undone == 0 }
 
 // keeps reports whether nothing undoes the step, by declaration.
-func (w *world) keeps(step string) bool {
+func (w judges) keeps(step string) bool {
 	for _, s := range w.plan.steps {
 		if s.none && (s.name == step || len(step) > len(s.name) && step[:len(s.name)+1] == s.name+"[") {
 			return true
@@ -165,7 +168,7 @@ func (w *world) keeps(step string) bool {
 
 // judgeOrder checks the order of undos: if the graph orders two steps, the later step was
 // undone first (I6).
-func (w *world) judgeOrder(name string) {
+func (w judges) judgeOrder(name string) {
 	effects := map[string]*effect{}
 	for _, e := range w.remote.keys {
 		if e.run == name && e.applied > 0 && e.undone > 0 {

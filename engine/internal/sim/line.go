@@ -15,7 +15,10 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A waitList is one engine's way to the far side.
+// registry notes which calls the far side has seen, and which engines are alive.
+type registry struct{ *world }
+
+// A line is one engine's way to the far side.
 type line struct {
 	world *world
 	node  *node
@@ -30,7 +33,7 @@ type answer struct {
 // is late, or is repeated later to the engine that owns the run at that time.
 func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	w := l.world
-	id, err := w.called(l.node, call)
+	id, err := w.registry().called(l.node, call)
 	if err != nil {
 		return sdk.Reply{}, err
 	}
@@ -47,7 +50,7 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 		go func() {
 			select {
 			case <-call.Stop:
-				w.interrupted(call.Request)
+				w.registry().interrupted(call.Request)
 				interrupt()
 			case <-work.Done():
 			}
@@ -74,7 +77,7 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 
 // interrupted checks a call that the agent is told to stop: only an action that
 // declares it may be interrupted. The outcome of any other would become unknown.
-func (w *world) interrupted(req sdk.Request) {
+func (w registry) interrupted(req sdk.Request) {
 	w.trace("told to stop %s %s %s", req.Run, req.Step, req.Action)
 	schema, err := w.remote.agent.Schema()
 	if a := schema.Actions[req.Action]; err != nil || req.Purpose != sdk.PurposeDo || !a.Cancellable && !a.ReadOnly {
@@ -89,7 +92,7 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 		return sdk.Reply{}, err
 	}
 	if w.draws(w.conditions.double) {
-		w.again(call, id, reply)
+		w.registry().again(call, id, reply)
 	}
 	switch {
 	case w.draws(w.conditions.loseReplies):
@@ -98,7 +101,7 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 	case w.draws(w.conditions.late):
 		<-ctx.Done()
 		if w.draw(2) == 0 { // its transport did not notice that the agent is gone
-			w.hear(l.node, call, id)
+			w.registry().hear(l.node, call, id)
 			return reply, nil
 		}
 		if call.OnLate != nil {
@@ -107,13 +110,13 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 		}
 		return sdk.Reply{}, ctx.Err()
 	}
-	w.hear(l.node, call, id)
+	w.registry().hear(l.node, call, id)
 	w.trace("e%d hears of %s %s: %d %s", l.node.n, call.Request.Run, call.Request.Step, reply.Outcome, reply.Code)
 	return reply, nil
 }
 
 // again delivers an answer once more, after a pause and through any engine.
-func (w *world) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply) {
+func (w registry) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply) {
 	if id.Call == 0 {
 		return
 	}
@@ -158,7 +161,7 @@ func (w *world) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply) {
 // hear records that an answer reached an engine before complete-by. It compares store time
 // with the complete-by of the open attempt: the complete-by in the request is by the
 // clock of the engine that sent it.
-func (w *world) hear(n *node, call invoke.Call, id machine.AttemptID) {
+func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stories[call.Run]
@@ -177,7 +180,7 @@ func (w *world) hear(n *node, call invoke.Call, id machine.AttemptID) {
 // called checks a call before it is sent: the engine's lease is good by its own clock,
 // complete-by has not passed, the journal has the attempt (commit before act), and no
 // other engine calls under the same fencing token (I2, I4). It returns the attempt.
-func (w *world) called(n *node, call invoke.Call) (machine.AttemptID, error) {
+func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	req, now := call.Request, time.Now()
@@ -236,19 +239,19 @@ func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) 
 
 // leased records how long an engine may count on its lease, and by how much its clock is
 // behind the store's.
-func (w *world) leased(n *node, until time.Time, lag time.Duration) {
+func (w registry) leased(n *node, until time.Time, lag time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n.lease, n.lag = until, lag+2*time.Microsecond // stores tell time in whole ones
 }
 
-func (w *world) bury(e store.EngineID) {
+func (w registry) bury(e store.EngineID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.buried[e] = true
 }
 
-func (w *world) isBuried(e store.EngineID) bool {
+func (w registry) isBuried(e store.EngineID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.buried[e]

@@ -65,7 +65,7 @@ func (n *node) bite() {
 
 // poison submits the poisonous run without an owner: an engine that accepts the run would
 // die of it.
-func (w *world) poison(ctx context.Context) {
+func (w judges) poison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
 	}
@@ -79,7 +79,7 @@ func (w *world) poison(ctx context.Context) {
 	for ctx.Err() == nil {
 		sub, cancel := context.WithTimeout(ctx, 5*time.Second)
 		s, err := engine.Enqueue(sub, engine.Config{
-			Store: &wire{store.Complete(w.store), w, w.client}, Options: engine.Options{Address: "client", Lease: w.conditions.lease, Writers: 1},
+			Store: &wire{store.Complete(w.store), w.world, w.client}, Options: engine.Options{Address: "client", Lease: w.conditions.lease, Writers: 1},
 		}, engine.Submission{Definition: w.def, Workflow: "poison", Vars: vars, Name: poisonName, By: "sim"})
 		cancel()
 		w.trace("submit %s: %d %v", poisonName, s.Run, err)
@@ -94,7 +94,7 @@ func (w *world) poison(ctx context.Context) {
 }
 
 // containedLocked reports whether the poisonous run is parked, or there is none.
-func (w *world) containedLocked() bool {
+func (w judges) containedLocked() bool {
 	if w.conditions.venom == harmless {
 		return true
 	}
@@ -104,7 +104,7 @@ func (w *world) containedLocked() bool {
 
 // judgePoison checks that the poisonous run was parked after some engines, and that
 // that none of its steps was called.
-func (w *world) judgePoison(ctx context.Context) {
+func (w judges) judgePoison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
 	}

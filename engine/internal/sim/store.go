@@ -83,7 +83,7 @@ func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, 
 		return w.Full.Tick(ctx, e, lease, limit)
 	})
 	if err == nil {
-		w.world.leased(w.node, asked.Add(lease), time.Since(read))
+		w.world.registry().leased(w.node, asked.Add(lease), time.Since(read))
 	}
 	return tick, err
 }
@@ -94,7 +94,7 @@ func (w *wire) Fence(ctx context.Context, dead store.EngineID) (bool, error) {
 	return over(ctx, w, partMembers, fmt.Sprintf("fence %d", dead), func() (bool, error) {
 		ok, err := w.Full.Fence(ctx, dead)
 		if ok && err == nil {
-			w.world.bury(dead)
+			w.world.registry().bury(dead)
 		}
 		return ok, err
 	})
@@ -104,7 +104,7 @@ func (w *wire) Leave(ctx context.Context, e store.EngineID) error {
 	_, err := over(ctx, w, partMembers, "leave", func() (nothing, error) {
 		err := w.Full.Leave(ctx, e)
 		if err == nil {
-			w.world.bury(e)
+			w.world.registry().bury(e)
 		}
 		return nothing{}, err
 	})
@@ -126,7 +126,7 @@ func (w *wire) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 			name = "abandoned"
 		}
 	case storekit.KindOverdue:
-		if !w.world.permit(w.node, false) {
+		if !w.world.registry().permit(w.node, false) {
 			w.world.fault("engine %d looks for what is overdue out of turn (S45)", w.node.n)
 		}
 		name = "overdue"
@@ -140,13 +140,13 @@ func (w *wire) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	may, err := over(ctx, w, partMembers, "pass "+name, func() (bool, error) { return w.Full.Pass(ctx, name, period) })
 	if may && err == nil {
-		w.world.permit(w.node, true)
+		w.world.registry().permit(w.node, true)
 	}
 	return may, err
 }
 
 // permit notes whether an engine may make a pass, and returns whether it might.
-func (w *world) permit(n *node, may bool) bool {
+func (w registry) permit(n *node, may bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	was := n.permit
@@ -191,13 +191,13 @@ func (w *wire) Discard(ctx context.Context, run status.RunID, ids []store.Messag
 
 func (w *wire) KeepLate(ctx context.Context, l store.LateReply) error {
 	_, err := over(ctx, w, partOther, "keep late", func() (nothing, error) {
-		w.world.late()
+		w.world.registry().late()
 		return nothing{}, w.Full.KeepLate(ctx, l)
 	})
 	return err
 }
 
-func (w *world) late() {
+func (w registry) late() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lates++
@@ -229,12 +229,12 @@ type wireWriter struct {
 
 func (w *wireWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	return over(ctx, w.wire, partOther, what(w.engine, batch), func() ([]store.Outcome, error) {
-		dead := w.wire.world.isBuried(w.engine)
-		waiting := w.wire.world.waiting(ctx, batch)
+		dead := w.wire.world.registry().isBuried(w.engine)
+		waiting := w.wire.world.registry().waiting(ctx, batch)
 		out, err := w.Writer.Commit(ctx, batch)
 		for i, o := range out {
 			if err == nil && o.Landed {
-				w.wire.world.claimed(batch[i], waiting[batch[i].Run])
+				w.wire.world.registry().claimed(batch[i], waiting[batch[i].Run])
 				w.wire.world.landed(ctx, w.engine, dead, batch[i].Run, batch[i].Seq)
 			}
 		}

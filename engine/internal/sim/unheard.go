@@ -9,7 +9,7 @@ import (
 )
 
 // waiting returns the waiting verbs of the runs that get an owner in a batch.
-func (w *world) waiting(ctx context.Context, batch []store.Transition) map[status.RunID][]int64 {
+func (w registry) waiting(ctx context.Context, batch []store.Transition) map[status.RunID][]int64 {
 	said := map[status.RunID][]int64{}
 	for _, t := range batch {
 		if t.Owner == nil || *t.Owner == 0 || t.Seq == 0 {
@@ -30,7 +30,7 @@ func (w *world) waiting(ctx context.Context, batch []store.Transition) map[statu
 
 // claimed records the verbs that waited for a run when it got its owner. No attempt may
 // start before each of them is answered (decision 19).
-func (w *world) claimed(t store.Transition, verbs []int64) {
+func (w registry) claimed(t store.Transition, verbs []int64) {
 	if t.Owner == nil || *t.Owner == 0 || t.Seq == 0 {
 		return
 	}
@@ -48,14 +48,14 @@ func (w *world) claimed(t store.Transition, verbs []int64) {
 
 // hasten sends a verb to a run that was just submitted and has no owner yet, like a
 // person who sees a mistake at once.
-func (w *world) hasten(ctx context.Context, run status.RunID) {
+func (w registry) hasten(ctx context.Context, run status.RunID) {
 	if !w.conditions.detached || !w.conditions.verbs {
 		return
 	}
 	switch w.draw(4) {
 	case 0:
-		w.ask(ctx, run, "cancel", machine.CancelRequested{})
+		w.people().ask(ctx, run, "cancel", machine.CancelRequested{})
 	case 1:
-		w.ask(ctx, run, "pause", machine.PauseRequested{})
+		w.people().ask(ctx, run, "pause", machine.PauseRequested{})
 	}
 }

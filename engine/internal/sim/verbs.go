@@ -16,6 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
+// people sends verbs to the runs of a world, and looks at the answers.
+type people struct{ *world }
+
 // A question is a verb that a person sent to a run.
 type question struct {
 	id   store.MessageID
@@ -26,7 +29,7 @@ type question struct {
 
 // meddle sends verbs to runs at random times, as people do, until the world has healed.
 // Then it resumes paused runs, so that they can end.
-func (w *world) meddle(ctx context.Context) {
+func (w people) meddle(ctx context.Context) {
 	for wait.For(ctx, time.Duration(300+w.draw(4000))*time.Millisecond) == nil && !w.isHealed() {
 		s := w.some()
 		if s == nil {
@@ -50,7 +53,7 @@ func (w *world) meddle(ctx context.Context) {
 }
 
 // rescue resumes what is paused and helps runs that need a person, for a while.
-func (w *world) rescue(ctx context.Context, accepted map[string]status.RunID) {
+func (w people) rescue(ctx context.Context, accepted map[string]status.RunID) {
 	for range 3 {
 		for i := range w.conditions.runs {
 			w.mu.Lock()
@@ -64,14 +67,14 @@ func (w *world) rescue(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-func (w *world) status(s *runLog) status.RunState {
+func (w people) status(s *runLog) status.RunState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return s.state.Status()
 }
 
 // some returns a run, nil if there is none.
-func (w *world) some() *runLog {
+func (w people) some() *runLog {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.order) == 0 {
@@ -84,7 +87,7 @@ func (w *world) some() *runLog {
 }
 
 // ask sends a verb to a run.
-func (w *world) ask(ctx context.Context, run status.RunID, name string, verb machine.Event) {
+func (w people) ask(ctx context.Context, run status.RunID, name string, verb machine.Event) {
 	by := fmt.Sprintf("person-%d", w.draw(1000))
 	op := &operator.Operator{Store: w.store, Defs: journal.NewDefinitions(w.store, nil)}
 	id, err := op.Ask(ctx, run, signed(verb, by), by)
@@ -128,7 +131,7 @@ func signed(verb machine.Event, by string) machine.Event {
 
 // mend sends a verb that helps a run that needs a person. Its statements about outcomes
 // are true: it reads the far side's ledger when no call can be in flight any more.
-func (w *world) mend(ctx context.Context, s *runLog) {
+func (w people) mend(ctx context.Context, s *runLog) {
 	w.mu.Lock()
 	ended := s.state.Status()
 	var doubtful, undone []story.NodeView
@@ -168,7 +171,7 @@ func (w *world) mend(ctx context.Context, s *runLog) {
 }
 
 // settle states the true outcome of a step.
-func (w *world) settle(ctx context.Context, s *runLog, v story.NodeView) {
+func (w people) settle(ctx context.Context, s *runLog, v story.NodeView) {
 	verb := machine.SettleRequested{Step: v.Name, As: machine.SettleNotDone}
 	if w.remote.did(v.IdempotencyKey) {
 		verb.As = machine.SettleSucceeded
@@ -185,7 +188,7 @@ func (w *world) settle(ctx context.Context, s *runLog, v story.NodeView) {
 }
 
 // askedLocked reports whether a verb was sent to a run that has not answered it yet.
-func (w *world) askedLocked(s *runLog) bool {
+func (w people) askedLocked(s *runLog) bool {
 	for _, q := range w.questions {
 		if q.run == s.id && len(s.answers[int64(q.id)]) == 0 {
 			return true

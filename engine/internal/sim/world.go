@@ -66,6 +66,12 @@ type world struct {
 	over      chan struct{} // closed when all runs are judged: then hanging shards continue
 }
 
+// The parts of a world. Each is the same world with the methods of one concern.
+
+func (w *world) judges() judges     { return judges{w} }
+func (w *world) people() people     { return people{w} }
+func (w *world) registry() registry { return registry{w} }
+
 // A node is one engine that crashes and comes back.
 type node struct {
 	w *world
@@ -126,21 +132,21 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	}
 	w.strikes(ctx)
 	if w.conditions.verbs {
-		w.wg.Go(func() { w.meddle(ctx) })
+		w.wg.Go(func() { w.people().meddle(ctx) })
 	}
-	w.wg.Go(func() { w.poison(ctx) })
+	w.wg.Go(func() { w.judges().poison(ctx) })
 	accepted := w.submitAll(ctx)
 	_ = wait.For(ctx, time.Until(w.start.Add(w.conditions.trouble)))
 	w.heal()
 	w.watch(ctx, accepted)
 	if w.conditions.verbs {
-		w.rescue(ctx, accepted)
+		w.people().rescue(ctx, accepted)
 	}
 	w.rest(ctx)
 	cancel()
 	w.wg.Wait()
 	_ = wait.For(context.WithoutCancel(ctx), time.Until(w.latest)+time.Second) // agents may outlive engines
-	w.judge(context.WithoutCancel(ctx), accepted)
+	w.judges().judge(context.WithoutCancel(ctx), accepted)
 	return Result{w.faults, w.tally(), w.log.Bytes()}, nil
 }
 
@@ -277,7 +283,7 @@ func (w *world) submitAll(ctx context.Context) map[string]status.RunID {
 			run, err := w.submit(ctx, name)
 			if err == nil {
 				accepted[name] = run
-				w.hasten(ctx, run)
+				w.registry().hasten(ctx, run)
 				break
 			}
 			_ = wait.For(ctx, 300*time.Millisecond)
@@ -322,7 +328,7 @@ func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 			return
 		}
 		for _, s := range paused {
-			w.ask(ctx, s.id, "resume", machine.ResumeRequested{})
+			w.people().ask(ctx, s.id, "resume", machine.ResumeRequested{})
 		}
 		_ = wait.For(ctx, time.Second)
 	}
@@ -333,7 +339,7 @@ func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	settled = w.containedLocked()
+	settled = w.judges().containedLocked()
 	if !slices.ContainsFunc(w.nodes, func(n *node) bool { return n.works }) {
 		w.idleAt = time.Now()
 	}
@@ -354,7 +360,7 @@ func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*
 			w.faultLocked("%s: something is due for %v and nobody has noticed (I8)", s.name, late)
 			return true, nil
 		}
-		asked := w.askedLocked(s)
+		asked := w.people().askedLocked(s)
 		if ended == status.RunPaused && !asked {
 			paused = append(paused, s)
 		}
