@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-func (a *app) agentsCommand() *cobra.Command {
+func agentsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "Show installed agents",
@@ -24,7 +24,7 @@ func (a *app) agentsCommand() *cobra.Command {
 		Short: "List agents: which binary wins, and what it shadows",
 		Args:  wants("[DIR]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.agentsList(cmd.Context(), argument(args, "."), f)
+			return a.keeper().agentsList(cmd.Context(), argument(args, "."), f)
 		},
 	}
 	schema := &cobra.Command{
@@ -35,7 +35,7 @@ JSON. The agent is looked for where a module in the working directory (--chdir)
 would find it.`,
 		Args: wants("NAME", "[ACTION]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.agentsSchema(cmd.Context(), args[0], argument(args[1:], ""), f)
+			return a.keeper().agentsSchema(cmd.Context(), args[0], argument(args[1:], ""), f)
 		},
 	}
 	f.add(list)
@@ -53,15 +53,15 @@ func argument(args []string, otherwise string) string {
 }
 
 // lockedCatalog is the catalogue of a module as its lock file limits it.
-func (a *app) lockedCatalog(dir string, f agentFlags) (*agents.Catalog, error) {
+func (a keeper) lockedCatalog(dir string, f agentFlags) (*agents.Catalog, error) {
 	lock, err := readLock(a.path(dir), dir)
 	if err != nil {
 		return nil, err
 	}
-	return a.catalog(a.path(dir), lock, f)
+	return a.opener().catalog(a.path(dir), lock, f)
 }
 
-func (a *app) agentsList(ctx context.Context, dir string, f agentFlags) error {
+func (a keeper) agentsList(ctx context.Context, dir string, f agentFlags) error {
 	catalog, err := a.lockedCatalog(dir, f)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func agentsJSON(all []agents.Listed) []map[string]any {
 	return out
 }
 
-func (a *app) agentsSchema(ctx context.Context, name, action string, f agentFlags) error {
+func (a keeper) agentsSchema(ctx context.Context, name, action string, f agentFlags) error {
 	catalog, err := a.lockedCatalog(".", f)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (a *app) agentsSchema(ctx context.Context, name, action string, f agentFlag
 		return failed("Unknown action", "Agent %s has no action %q.%s It has: %s.", name, action, dsl.DidYouMean(action, names), strings.Join(names, ", "))
 	}
 	if !a.json {
-		return a.printSchema(b, action)
+		return a.planner().printSchema(b, action)
 	}
 	if action != "" {
 		return a.printJSON(map[string]any{"name": b.Name, "version": b.Version, "action": action, "schema": b.Schema.Actions[action]})

@@ -21,6 +21,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
+// runner starts engines: apply, serve, supervise.
+type runner struct{ *app }
+
 type applyOptions struct {
 	workflow string
 	values   []givenValue
@@ -33,7 +36,7 @@ type applyOptions struct {
 	ceilings ceilings
 }
 
-func (a *app) applyCommand() *cobra.Command {
+func applyCommand(a *app) *cobra.Command {
 	var o applyOptions
 	cmd := &cobra.Command{
 		Use:   "apply PATH",
@@ -58,7 +61,7 @@ undo, 5 needs a human, 6 still open, 7 may have been accepted, 1 could not be
 done. After 4 the last line names the steps with compensation = "none" whose
 effects stay.`,
 		Args: wants("PATH"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.apply(cmd.Context(), args[0], o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runner().apply(cmd.Context(), args[0], o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.workflow, "workflow", "", "which workflow, if the module has several")
@@ -73,15 +76,15 @@ effects stay.`,
 	return cmd
 }
 
-func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
+func (a runner) apply(ctx context.Context, path string, o applyOptions) error {
 	if o.detach {
-		return a.detach(ctx, path, o)
+		return a.follower().detach(ctx, path, o)
 	}
 	view := a.newView()
-	if err := o.check(a); err != nil {
+	if err := o.check(a.app); err != nil {
 		return err
 	}
-	r, err := a.request(ctx, path, o.workflow, o.values, o.agents)
+	r, err := a.planner().request(ctx, path, o.workflow, o.values, o.agents)
 	if err != nil {
 		return err
 	}
@@ -99,8 +102,8 @@ func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
 	stops := make(chan os.Signal, 2)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
-	defer a.endOnSecondSignal(syscall.SIGHUP)()
-	w := &work{a: a, r: r, o: o, path: path, view: view, stops: stops, updates: make(chan func()), circuits: make(chan render.Circuit, 64), others: newOthers()}
+	defer a.follower().endOnSecondSignal(syscall.SIGHUP)()
+	w := &work{a: a.app, r: r, o: o, path: path, view: view, stops: stops, updates: make(chan func()), circuits: make(chan render.Circuit, 64), others: newOthers()}
 	end, err := w.run(ctx)
 	view.End()
 	a.restoreLog()
@@ -111,7 +114,7 @@ func (a *app) apply(ctx context.Context, path string, o applyOptions) error {
 }
 
 // noteUnlocked says that no lock file chose the agents.
-func (a *app) noteUnlocked(r *request) {
+func (a runner) noteUnlocked(r *request) {
 	if !r.locked && len(r.used) > 0 {
 		a.note("No lock file: using the agents that are installed. `engine init` locks their versions and checksums.")
 	}
@@ -137,7 +140,7 @@ func (o *applyOptions) check(a *app) error {
 }
 
 // newView chooses how progress is shown and sends log lines through it.
-func (a *app) newView() render.View {
+func (a runner) newView() render.View {
 	a.logger()
 	a.runs.expect()
 	if a.json {
@@ -164,7 +167,7 @@ func (a *app) newView() render.View {
 }
 
 // restoreLog sends log lines to stderr again.
-func (a *app) restoreLog() {
+func (a runner) restoreLog() {
 	if a.logs != nil {
 		a.logs.set(a.stderr)
 		a.runs.release()
@@ -172,7 +175,7 @@ func (a *app) restoreLog() {
 }
 
 // unicode reports whether the locale can show more than ASCII.
-func (a *app) unicode() bool {
+func (a runner) unicode() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := a.env(name); v != "" {
 			v = strings.ToUpper(v)
@@ -183,8 +186,8 @@ func (a *app) unicode() bool {
 }
 
 // confirm shows the plan and asks.
-func (a *app) confirm(ctx context.Context, r *request) error {
-	p, err := a.planOf(ctx, r)
+func (a runner) confirm(ctx context.Context, r *request) error {
+	p, err := a.planner().planOf(ctx, r)
 	if err != nil {
 		return err
 	}

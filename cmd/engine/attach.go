@@ -18,9 +18,12 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
+// attachment follows a run that another engine owns.
+type attachment struct{ *work }
+
 // attach checks that an earlier run is the one that is meant: the same
 // workflow, the same values. Another definition is only remarked.
-func (w *work) attach(ctx context.Context, s *session, row store.RunRow) error {
+func (w attachment) attach(ctx context.Context, s *session, row store.RunRow) error {
 	name := render.Clean(row.Name)
 	switch {
 	case row.WorkflowName != w.r.wf.Name:
@@ -47,7 +50,7 @@ func (w *work) attach(ctx context.Context, s *session, row store.RunRow) error {
 
 // differing names the variables that were given a value which is not the
 // recorded one.
-func (w *work) differing(recorded dsl.Value) []string {
+func (w attachment) differing(recorded dsl.Value) []string {
 	var now, then map[string]json.RawMessage
 	if json.Unmarshal(w.r.vars.JSON(), &now) != nil || json.Unmarshal(recorded.JSON(), &then) != nil {
 		return nil // both are objects, made by this engine
@@ -86,8 +89,8 @@ var errFree = errors.New("the state is free")
 // lookOn follows a run that the process which holds the embedded state works
 // on. done is false if that process has gone before the run ended. Returns
 // locked if there is no such run yet.
-func (w *work) lookOn(ctx context.Context, locked *sqlite.LockedError) (end outcome, done bool, err error) {
-	s, err := w.a.openBeside(ctx, w.r.module)
+func (w attachment) lookOn(ctx context.Context, locked *sqlite.LockedError) (end outcome, done bool, err error) {
+	s, err := w.a.opener().openBeside(ctx, w.r.module)
 	if err != nil {
 		return outcome{}, false, locked
 	}
@@ -143,7 +146,7 @@ func (w *work) lookOn(ctx context.Context, locked *sqlite.LockedError) (end outc
 }
 
 // find returns the run that this command means, if it exists.
-func (w *work) find(ctx context.Context, s *session) (*store.RunRow, error) {
+func (w attachment) find(ctx context.Context, s *session) (*store.RunRow, error) {
 	if w.o.runID != "" {
 		row, err := s.store.Find(ctx, w.o.runID)
 		if errors.Is(err, store.ErrNotFound) {
@@ -158,11 +161,11 @@ func (w *work) find(ctx context.Context, s *session) (*store.RunRow, error) {
 	if key == "" || err != nil {
 		return nil, err
 	}
-	return s.holder(ctx, w.r.wf.Name, key)
+	return s.people().holder(ctx, w.r.wf.Name, key)
 }
 
 // key evaluates the unique key of the run; "" = it has none.
-func (w *work) key() (string, error) {
+func (w attachment) key() (string, error) {
 	if w.r.wf.UniqueKey == nil {
 		return "", nil
 	}
@@ -174,7 +177,7 @@ func (w *work) key() (string, error) {
 }
 
 // awaitFree tries the lock of the embedded state until it is free.
-func (w *work) awaitFree(ctx context.Context, free context.CancelCauseFunc) {
+func (w attachment) awaitFree(ctx context.Context, free context.CancelCauseFunc) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -182,7 +185,7 @@ func (w *work) awaitFree(ctx context.Context, free context.CancelCauseFunc) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s, err := w.a.openWriter(ctx, w.r.module)
+			s, err := w.a.opener().openWriter(ctx, w.r.module)
 			if err == nil {
 				s.close()
 				free(errFree)

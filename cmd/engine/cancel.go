@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-func (a *app) cancelCommand() *cobra.Command {
+func cancelCommand(a *app) *cobra.Command {
 	var noCompensate, wait bool
 	var reason string
 	cmd := &cobra.Command{
@@ -31,7 +31,7 @@ as far as the workflow says, 5 the run needs a person or effects were left in pl
 			if err := checkReason(reason, needed); err != nil {
 				return err
 			}
-			return a.say(cmd.Context(), verb{name: "cancel", run: args[0], wait: wait,
+			return a.speaker().say(cmd.Context(), verb{name: "cancel", run: args[0], wait: wait,
 				event: func(_ context.Context, _ *session, _ *shownRun, by string) (machine.Event, error) {
 					return machine.CancelRequested{NoCompensate: noCompensate, By: by, Reason: reason}, nil
 				}})

@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-func (a *app) compensateCommand() *cobra.Command {
+func compensateCommand(a *app) *cobra.Command {
 	var step, reason string
 	var retry, skip bool
 	cmd := &cobra.Command{
@@ -34,7 +34,7 @@ them.`,
 			if err := checkReason(reason, needed); err != nil {
 				return err
 			}
-			return a.say(cmd.Context(), verb{name: "compensate", run: args[0], step: step,
+			return a.speaker().say(cmd.Context(), verb{name: "compensate", run: args[0], step: step,
 				event: func(_ context.Context, _ *session, _ *shownRun, by string) (machine.Event, error) {
 					return machine.CompensateRequested{Step: step, Retry: retry, Skip: skip, By: by, Reason: reason}, nil
 				}})

@@ -23,14 +23,14 @@ const (
 // completeRuns offers the names of runs to a command whose first argument is RUN.
 // A state that is not there or does not answer offers none, without a word: a
 // message would appear in the middle of what the user types.
-func (a *app) completeRuns(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (a viewer) completeRuns(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || a.prepare(cmd, nil) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	a.stderr = io.Discard
 	ctx, cancel := context.WithTimeout(cmd.Context(), completePatience)
 	defer cancel()
-	s, err := a.openReader(ctx, ".", ".")
+	s, err := a.opener().openReader(ctx, ".", ".")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -49,7 +49,7 @@ func (a *app) completeRuns(cmd *cobra.Command, args []string, typed string) ([]s
 }
 
 // takesRun gives the command the completion of its argument RUN.
-func (a *app) takesRun(cmd *cobra.Command) *cobra.Command {
-	cmd.ValidArgsFunction = a.completeRuns
+func takesRun(a *app, cmd *cobra.Command) *cobra.Command {
+	cmd.ValidArgsFunction = a.viewer().completeRuns
 	return cmd
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
-func (a *app) dbCommand() *cobra.Command {
+func dbCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",
 		Short: "Look after the database: its schema, and the history in it",
@@ -22,21 +22,21 @@ func (a *app) dbCommand() *cobra.Command {
 one transaction for each migration, under a lock. The embedded state file needs
 no migration: it is brought up when it is opened.`,
 			Args: wants(),
-			RunE: func(cmd *cobra.Command, _ []string) error { return a.dbMigrate(cmd.Context()) },
+			RunE: func(cmd *cobra.Command, _ []string) error { return a.keeper().dbMigrate(cmd.Context()) },
 		},
 		&cobra.Command{
 			Use:   "status",
 			Short: "Show the schema's version",
 			Args:  wants(),
-			RunE:  func(cmd *cobra.Command, _ []string) error { return a.dbStatus(cmd.Context()) },
+			RunE:  func(cmd *cobra.Command, _ []string) error { return a.keeper().dbStatus(cmd.Context()) },
 		},
-		a.dbVerifyCommand(),
+		dbVerifyCommand(a),
 	)
 	return cmd
 }
 
-func (a *app) dbMigrate(ctx context.Context) error {
-	t, err := a.target(a.path("."), ".")
+func (a keeper) dbMigrate(ctx context.Context) error {
+	t, err := a.speaker().target(a.path("."), ".")
 	if err != nil {
 		return err
 	}
@@ -57,13 +57,13 @@ func (a *app) dbMigrate(ctx context.Context) error {
 	return a.print("Migrated the schema from version %d to %d.\n", from, to)
 }
 
-func (a *app) dbStatus(ctx context.Context) error {
-	t, err := a.target(a.path("."), ".")
+func (a keeper) dbStatus(ctx context.Context) error {
+	t, err := a.speaker().target(a.path("."), ".")
 	if err != nil {
 		return err
 	}
 	if t.postgres == "" {
-		s, err := a.openReader(ctx, ".", ".")
+		s, err := a.opener().openReader(ctx, ".", ".")
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 // verifyPage is how many runs are read at once: all rows of each are in memory.
 const verifyPage = 32
 
-func (a *app) dbVerifyCommand() *cobra.Command {
+func dbVerifyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [RUN]",
 		Short: "Check that the history of runs is what engines wrote",
@@ -35,7 +35,7 @@ removed together with what the run's own row says of them.
 Exit code: 0 every history verifies, 1 one does not or could not be read.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.dbVerify(cmd.Context(), strings.Join(args, ""))
+			return a.keeper().dbVerify(cmd.Context(), strings.Join(args, ""))
 		},
 	}
 }
@@ -56,18 +56,18 @@ func (v *verification) add(runs []journal.Verified) {
 	}
 }
 
-func (a *app) dbVerify(ctx context.Context, name string) error {
-	s, err := a.openReader(ctx, ".", ".")
+func (a keeper) dbVerify(ctx context.Context, name string) error {
+	s, err := a.opener().openReader(ctx, ".", ".")
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	if err := s.rightKey(ctx); err != nil {
+	if err := s.people().rightKey(ctx); err != nil {
 		return err
 	}
 	var v verification
 	if name != "" {
-		row, err := a.findRun(ctx, s, name)
+		row, err := a.follower().findRun(ctx, s, name)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func problemOf(r journal.Verified) (row int, what string) {
 // next is what to do about a run whose history does not verify.
 const verifyNext = "No engine goes on with such a run. Compare it with a backup of the state, and look who can write to the state."
 
-func (a *app) printVerification(s *session, v verification) error {
+func (a keeper) printVerification(s *session, v verification) error {
 	if a.json {
 		bad := []map[string]any{}
 		for _, r := range v.bad {
@@ -153,7 +153,7 @@ func (a *app) printVerification(s *session, v verification) error {
 	return nil
 }
 
-func (a *app) printVerified(s *session, v verification) error {
+func (a keeper) printVerified(s *session, v verification) error {
 	if len(v.bad) > 0 {
 		table := render.Table{Head: []string{"RUN", "WHAT IS WRONG"}}
 		for _, r := range v.bad {

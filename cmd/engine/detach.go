@@ -19,57 +19,57 @@ import (
 
 // detach records a run, or finds the one there is, and leaves the work to an
 // engine that serves the state.
-func (a *app) detach(ctx context.Context, path string, o applyOptions) error {
-	if err := o.check(a); err != nil {
+func (a follower) detach(ctx context.Context, path string, o applyOptions) error {
+	if err := o.check(a.app); err != nil {
 		return err
 	}
-	r, err := a.request(ctx, path, o.workflow, o.values, o.agents)
+	r, err := a.planner().request(ctx, path, o.workflow, o.values, o.agents)
 	if err != nil {
 		return err
 	}
 	if o.confirm {
-		if err := a.confirm(ctx, r); err != nil {
+		if err := a.runner().confirm(ctx, r); err != nil {
 			return err
 		}
 	}
-	a.noteUnlocked(r)
+	a.runner().noteUnlocked(r)
 	s, err := a.openDetached(ctx, r.module)
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	a.notePlace(s)
-	w := &work{a: a, r: r, o: o, path: path, view: render.NewPlain(a.stderr, exitOfFact)}
+	w := &work{a: a.app, r: r, o: o, path: path, view: render.NewPlain(a.stderr, exitOfFact)}
 	defer w.view.End()
 	if err := w.inTime(ctx, s); err != nil {
 		return err
 	}
-	sub, err := w.record(ctx, s)
+	sub, err := w.leaving().record(ctx, s)
 	if err != nil {
 		return err
 	}
 	row := store.RunRow{Head: store.Head{Name: sub.Name, State: status.RunQueued}, WorkflowName: r.wf.Name}
-	if row.Key, err = w.key(); err != nil {
+	if row.Key, err = w.attachment().key(); err != nil {
 		return err
 	}
 	if sub.Exists {
 		if row, err = s.store.Find(ctx, sub.Name); err != nil {
 			return s.wrap("read run "+render.Clean(sub.Name)+", which exists already", err)
 		}
-		if err := w.attach(ctx, s, row); err != nil {
+		if err := w.attachment().attach(ctx, s, row); err != nil {
 			return err
 		}
 	}
-	return w.recorded(ctx, s, row, sub.Exists)
+	return w.leaving().recorded(ctx, s, row, sub.Exists)
 }
 
 // record leaves the run in the state. A signal ends it also while the state does
 // not answer. Whether the run has landed is then not known, and the error says so.
-func (w *work) record(ctx context.Context, s *session) (store.Submitted, error) {
+func (w leaving) record(ctx context.Context, s *session) (store.Submitted, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // from now on a signal ends the process
-	all, err := engine.EnqueueAll(ctx, w.a.visitor(s, w.o.ceilings.to(engine.Options{Lease: applyLease})), []engine.Submission{{
+	all, err := engine.EnqueueAll(ctx, w.a.opener().visitor(s, w.o.ceilings.to(engine.Options{Lease: applyLease})), []engine.Submission{{
 		Definition: w.r.def, Workflow: w.r.wf.Name, Vars: w.r.vars, Name: w.o.runID, By: userName(),
 	}})
 	sub := all[0]
@@ -90,7 +90,7 @@ const rereadPatience = 5 * time.Second
 
 // reread asks once more for a run that was sent and not answered, also after a
 // signal.
-func (w *work) reread(ctx context.Context, s *session, sub store.Submitted, why error) (store.Submitted, error) {
+func (w leaving) reread(ctx context.Context, s *session, sub store.Submitted, why error) (store.Submitted, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadPatience)
 	defer cancel()
 	row, err := s.store.Find(ctx, sub.Name)
@@ -101,7 +101,7 @@ func (w *work) reread(ctx context.Context, s *session, sub store.Submitted, why 
 }
 
 // unsure is the error about a run of which nobody knows whether it was accepted.
-func (w *work) unsure(s *session, run string, why error) error {
+func (w leaving) unsure(s *session, run string, why error) error {
 	return &unsureError{run: run, show: w.lookCommand("show", run), safe: w.o.runID != "" || w.r.wf.UniqueKey != nil, place: s.shown, err: why}
 }
 
@@ -134,17 +134,17 @@ func (e *unsureError) explain() (summary, detail string) {
 
 // openDetached opens the state to leave a run there: the embedded one also
 // beside the process that holds it.
-func (a *app) openDetached(ctx context.Context, m *module) (*session, error) {
-	s, err := a.openWriter(ctx, m)
+func (a follower) openDetached(ctx context.Context, m *module) (*session, error) {
+	s, err := a.opener().openWriter(ctx, m)
 	var locked *sqlite.LockedError
 	if !errors.As(err, &locked) {
 		return s, err
 	}
-	t, err := a.target(m.dir, m.shown)
+	t, err := a.speaker().target(m.dir, m.shown)
 	if err != nil {
 		return nil, err
 	}
-	s, err = a.openTo(ctx, t, toSpeak)
+	s, err = a.opener().openTo(ctx, t, toSpeak)
 	if s != nil {
 		s.held = true
 	}
@@ -152,7 +152,7 @@ func (a *app) openDetached(ctx context.Context, m *module) (*session, error) {
 }
 
 // recorded tells the run's name, and whether there is an engine to work on it.
-func (w *work) recorded(ctx context.Context, s *session, row store.RunRow, exists bool) error {
+func (w leaving) recorded(ctx context.Context, s *session, row store.RunRow, exists bool) error {
 	members, err := s.store.Live(ctx)
 	live := len(members)
 	if err != nil { // the run is recorded all the same
@@ -179,7 +179,7 @@ func (w *work) recorded(ctx context.Context, s *session, row store.RunRow, exist
 }
 
 // serveCommand is the command that works on what is recorded.
-func (w *work) serveCommand() string {
+func (w leaving) serveCommand() string {
 	cmd := "engine" + w.globals() + " serve"
 	if w.a.dsn == "" {
 		cmd += " " + quoteArg(w.path)

@@ -13,7 +13,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-func (a *app) doctorCommand() *cobra.Command {
+// keeper looks after the store and the agents: doctor, db, agents.
+type keeper struct{ *app }
+
+func doctorCommand(a *app) *cobra.Command {
 	var f agentFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -26,7 +29,7 @@ runs that need attention, and the settings of the database.
 
 Agents are looked for on this machine only. Exit code: 0 no errors, 1 errors.`,
 		Args: wants(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.keeper().doctor(cmd.Context(), f) },
 	}
 	f.add(cmd)
 	return cmd
@@ -53,9 +56,9 @@ func (c *checkup) say(name string, level health.Severity, hint, format string, a
 	c.found = append(c.found, health.Finding{Name: name, Level: level, Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-func (a *app) doctor(ctx context.Context, f agentFlags) error {
-	c := &checkup{a: a, flow: map[store.WorkflowID]*flowUse{}}
-	s, err := a.openReader(ctx, ".", ".")
+func (a keeper) doctor(ctx context.Context, f agentFlags) error {
+	c := &checkup{a: a.app, flow: map[store.WorkflowID]*flowUse{}}
+	s, err := a.opener().openReader(ctx, ".", ".")
 	if err != nil {
 		for _, d := range diagnose(err) {
 			c.say("state", health.Error, "", "%s. %s", d.Summary, d.Detail)
@@ -97,7 +100,7 @@ func (c *checkup) settings(ctx context.Context) error {
 
 // key looks whether what is sealed can be opened here.
 func (c *checkup) key(ctx context.Context) error {
-	err := c.s.rightKey(ctx)
+	err := c.s.people().rightKey(ctx)
 	var p *problem
 	if errors.As(err, &p) {
 		c.say("key", health.Error, "", "%s", p.diags[0].Detail)

@@ -114,7 +114,7 @@ func (c *checkup) runs(ctx context.Context) error {
 	if err != nil {
 		return c.s.wrap("list runs that need attention", err)
 	}
-	if found, err = c.s.withOverdue(ctx, filter, found); err != nil {
+	if found, err = c.s.history().withOverdue(ctx, filter, found); err != nil {
 		return err
 	}
 	if n := len(found); n > 0 { // the newest comes first
@@ -135,7 +135,7 @@ func (c *checkup) runs(ctx context.Context) error {
 
 // histories checks the history of open runs.
 func (c *checkup) histories(ctx context.Context) error {
-	if err := c.s.rightKey(ctx); err != nil {
+	if err := c.s.people().rightKey(ctx); err != nil {
 		return nil // said before: without the key there is nothing to check against
 	}
 	var v verification
@@ -212,7 +212,7 @@ func workflows(names []string) string {
 
 // plugins looks for the binaries that open runs are pinned to.
 func (c *checkup) plugins(ctx context.Context, f agentFlags) error {
-	catalog, err := c.a.catalog(c.a.path("."), nil, f)
+	catalog, err := c.a.opener().catalog(c.a.path("."), nil, f)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func exampleNames() []string {
 
 // writeExample writes the files of an example into dir and returns their
 // names. It overwrites nothing.
-func (a *app) writeExample(name, dir string) ([]string, error) {
+func (a author) writeExample(name, dir string) ([]string, error) {
 	from := path.Join("example", name)
 	entries, err := fs.ReadDir(examples, from)
 	if err != nil || strings.ContainsAny(name, `/\.`) {

@@ -18,7 +18,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-func (a *app) explainCommand() *cobra.Command {
+func explainCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain RUN",
 		Short: "Say why a run is not moving, and what will move it next and when",
@@ -26,17 +26,17 @@ func (a *app) explainCommand() *cobra.Command {
 move it next and when. If a person has to do something, it lists the commands that
 would be accepted now.`,
 		Args: wants("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.explainRun(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.reader().explainRun(cmd.Context(), args[0]) },
 	}
 }
 
-func (a *app) explainRun(ctx context.Context, name string) error {
-	s, err := a.openReader(ctx, ".", ".")
+func (a reader) explainRun(ctx context.Context, name string) error {
+	s, err := a.opener().openReader(ctx, ".", ".")
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	row, err := a.findRun(ctx, s, name)
+	row, err := a.follower().findRun(ctx, s, name)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 		return s.wrap("list engines", err)
 	}
 	x.live = slices.DeleteFunc(x.live, func(m store.Member) bool { return vanished(m.Address) })
-	if x.owner, err = s.ownerOf(ctx, row); err != nil {
+	if x.owner, err = s.history().ownerOf(ctx, row); err != nil {
 		return err
 	}
 	if x.alerts, err = s.store.Alerts(ctx, row.Run, 20); err != nil {
@@ -54,7 +54,7 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 	if x.inbox, err = s.store.Messages(ctx, row.Run, 0, maxInboxShown); err != nil {
 		return s.wrap("read the inbox", err)
 	}
-	r, err := s.fold(ctx, row)
+	r, err := s.people().fold(ctx, row)
 	var unreadable *journal.RunError
 	switch {
 	case errors.As(err, &unreadable):
@@ -63,7 +63,7 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 		return err
 	default:
 		x.Explanation = story.Explain(r.state, r.wf, a.now())
-		if err := x.lateAnswers(ctx, a, s, r); err != nil {
+		if err := x.lateAnswers(ctx, a.app, s, r); err != nil {
 			return err
 		}
 	}
@@ -72,11 +72,11 @@ func (a *app) explainRun(ctx context.Context, name string) error {
 		x.unable(ctx, s)
 	}
 	if r != nil && !row.State.Final() {
-		if err := x.agents(ctx, a, r); err != nil {
+		if err := x.agents(ctx, a.app, r); err != nil {
 			return err
 		}
 	}
-	return x.print(a)
+	return x.print(a.app)
 }
 
 // An explained is what the run says of itself and what only the store knows.
@@ -181,7 +181,7 @@ func (x *explained) agents(ctx context.Context, a *app, r *shownRun) error {
 	if r.row.OwnerAlive {
 		return nil // it is the owner's machine that matters
 	}
-	catalog, err := a.catalog(a.path("."), nil, agentFlags{})
+	catalog, err := a.opener().catalog(a.path("."), nil, agentFlags{})
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (x *explained) lateAnswers(ctx context.Context, a *app, s *session, r *show
 	if !x.NeedsHuman {
 		return nil
 	}
-	all, err := s.lateReplies(ctx, r)
+	all, err := s.history().lateReplies(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (x *explained) lateAnswers(ctx context.Context, a *app, s *session, r *show
 			continue
 		}
 		seen[step] = true
-		found, err := a.lateSettlement(ctx, s, r, step)
+		found, err := a.speaker().lateSettlement(ctx, s, r, step)
 		if err != nil {
 			continue // it says nothing that could be used: show lists it
 		}

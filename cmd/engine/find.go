@@ -11,9 +11,12 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
+// people finds the runs that people mean, and checks what they may ask of them.
+type people struct{ *session }
+
 // findRun finds the run that a command means by RUN: the one of that name, else
 // the newest one of that unique key.
-func (a *app) findRun(ctx context.Context, s *session, name string) (store.RunRow, error) {
+func (a follower) findRun(ctx context.Context, s *session, name string) (store.RunRow, error) {
 	row, err := s.store.Find(ctx, name)
 	if err == nil {
 		return row, nil
@@ -22,14 +25,14 @@ func (a *app) findRun(ctx context.Context, s *session, name string) (store.RunRo
 		return row, s.wrap("find the run", err)
 	}
 	if name == "" {
-		return row, s.unknownRun(ctx, name)
+		return row, s.people().unknownRun(ctx, name)
 	}
 	rows, err := s.store.Runs(ctx, store.RunFilter{Key: name, Limit: 10000})
 	if err != nil {
 		return row, s.wrap("find the run by its key", err)
 	}
 	if len(rows) == 0 {
-		return row, s.unknownRun(ctx, name)
+		return row, s.people().unknownRun(ctx, name)
 	}
 	var newest []string // run of each workflow
 	var seen []string
@@ -55,7 +58,7 @@ func (a *app) findRun(ctx context.Context, s *session, name string) (store.RunRo
 
 // unknownRun says that there is no such run, and which one may have been meant
 // among the newest.
-func (s *session) unknownRun(ctx context.Context, name string) error {
+func (s people) unknownRun(ctx context.Context, name string) error {
 	const among = 1000
 	rows, err := s.store.Runs(ctx, store.RunFilter{Limit: among})
 	if err != nil {

@@ -16,9 +16,12 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
+// author helps people write workflows: init, validate, fmt.
+type author struct{ *app }
+
 type fmtOptions struct{ check, diff, recursive, write bool }
 
-func (a *app) fmtCommand() *cobra.Command {
+func fmtCommand(a *app) *cobra.Command {
 	var o fmtOptions
 	cmd := &cobra.Command{
 		Use:   "fmt [PATH|-]",
@@ -33,9 +36,9 @@ input to standard output.`,
 				path = args[0]
 			}
 			if path == "-" {
-				return a.formatInput(o)
+				return a.author().formatInput(o)
 			}
-			return a.formatPath(path, o)
+			return a.author().formatPath(path, o)
 		},
 	}
 	f := cmd.Flags()
@@ -46,7 +49,7 @@ input to standard output.`,
 	return cmd
 }
 
-func (a *app) formatInput(o fmtOptions) error {
+func (a author) formatInput(o fmtOptions) error {
 	src, err := io.ReadAll(a.stdin)
 	if err != nil {
 		return fmt.Errorf("read standard input: %w", err)
@@ -72,7 +75,7 @@ func (a *app) formatInput(o fmtOptions) error {
 
 // source is a file for stdout: as it is where it goes to a program or a file, and
 // without what could steer the terminal where it goes to one.
-func (a *app) source(text []byte) string {
+func (a author) source(text []byte) string {
 	if _, _, ok := size(a.stdout); ok {
 		return render.Visible(string(text))
 	}
@@ -81,7 +84,7 @@ func (a *app) source(text []byte) string {
 
 // formatPath formats a file or the files of a directory. A file that cannot be
 // parsed is reported and does not keep the others from being formatted.
-func (a *app) formatPath(given string, o fmtOptions) error {
+func (a author) formatPath(given string, o fmtOptions) error {
 	files, err := a.formatFiles(given, o.recursive)
 	if err != nil {
 		return err
@@ -119,7 +122,7 @@ func (a *app) formatPath(given string, o fmtOptions) error {
 	return a.formatEnd(changed, diags, o)
 }
 
-func (a *app) formatEnd(changed []string, diags dsl.Diagnostics, o fmtOptions) error {
+func (a author) formatEnd(changed []string, diags dsl.Diagnostics, o fmtOptions) error {
 	if a.json {
 		fields := map[string]any{"changed": changed}
 		if len(diags) > 0 {
@@ -142,7 +145,7 @@ func (a *app) formatEnd(changed []string, diags dsl.Diagnostics, o fmtOptions) e
 
 // formatFiles lists the files to format. JSON files are left alone, hidden
 // directories too.
-func (a *app) formatFiles(given string, recursive bool) ([]string, error) {
+func (a author) formatFiles(given string, recursive bool) ([]string, error) {
 	info, err := os.Stat(a.path(given))
 	if err != nil {
 		return nil, failed("No such file or directory", "%s does not exist.", given)

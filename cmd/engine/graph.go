@@ -14,7 +14,7 @@ type graphOptions struct {
 	agents           agentFlags
 }
 
-func (a *app) graphCommand() *cobra.Command {
+func graphCommand(a *app) *cobra.Command {
 	var o graphOptions
 	cmd := &cobra.Command{
 		Use:   "graph PATH",
@@ -23,7 +23,7 @@ func (a *app) graphCommand() *cobra.Command {
 waits for it. With --undo an edge leads from an undo to one that waits for it;
 steps that are not undone pass the order through and are left out.`,
 		Args: wants("PATH"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.graph(cmd.Context(), args[0], o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.planner().graph(cmd.Context(), args[0], o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.workflow, "workflow", "", "which workflow, if the module has several")
@@ -33,7 +33,7 @@ steps that are not undone pass the order through and are left out.`,
 	return cmd
 }
 
-func (a *app) graph(ctx context.Context, path string, o graphOptions) error {
+func (a planner) graph(ctx context.Context, path string, o graphOptions) error {
 	if a.json {
 		o.format = "json"
 	}
@@ -42,7 +42,7 @@ func (a *app) graph(ctx context.Context, path string, o graphOptions) error {
 		return failed("Invalid flag", "--format must be dot, mermaid or json, not %q.%s", o.format,
 			dsl.DidYouMean(o.format, []string{"dot", "mermaid", "json"}))
 	}
-	l, err := a.link(ctx, path, o.agents)
+	l, err := a.opener().link(ctx, path, o.agents)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type initOptions struct {
 	agents   agentFlags
 }
 
-func (a *app) initCommand() *cobra.Command {
+func initCommand(a *app) *cobra.Command {
 	var o initOptions
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
@@ -32,7 +32,7 @@ belongs under version control. Where there is a lock file, other commands use
 exactly the agents it names.`,
 		Args: wants("[DIR]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.initModule(cmd.Context(), argument(args, "."), o)
+			return a.author().initModule(cmd.Context(), argument(args, "."), o)
 		},
 	}
 	f := cmd.Flags()
@@ -43,7 +43,7 @@ exactly the agents it names.`,
 	return cmd
 }
 
-func (a *app) initModule(ctx context.Context, dir string, o initOptions) error {
+func (a author) initModule(ctx context.Context, dir string, o initOptions) error {
 	if o.lockfile != "" && o.lockfile != "readonly" {
 		return failed("Invalid flag", "--lockfile can only be readonly, not %q.", o.lockfile)
 	}
@@ -55,7 +55,7 @@ func (a *app) initModule(ctx context.Context, dir string, o initOptions) error {
 		}
 		a.note("Wrote %s.", strings.Join(written, ", "))
 	}
-	m, err := a.parse(dir)
+	m, err := a.opener().parse(dir)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (a *app) initModule(ctx context.Context, dir string, o initOptions) error {
 	if err != nil {
 		return err
 	}
-	if l.catalog, err = a.catalog(m.dir, old, o.agents); err != nil {
+	if l.catalog, err = a.opener().catalog(m.dir, old, o.agents); err != nil {
 		return err
 	}
 	if old == nil {
@@ -130,7 +130,7 @@ func (l *linked) writeLock(old, lock dsl.Lock, readonly bool) error {
 	return nil
 }
 
-func (a *app) initDone(l *linked, written []string) error {
+func (a author) initDone(l *linked, written []string) error {
 	if a.json {
 		out := make([]map[string]any, len(l.used))
 		for i, u := range l.used {

@@ -29,7 +29,7 @@ func (f *agentFlags) add(cmd *cobra.Command) {
 
 // catalog returns the catalogue of agents for a module's directory and its lock
 // file. dir may be "": then no project is searched. lock may be nil.
-func (a *app) catalog(dir string, lock *dsl.Lock, f agentFlags) (*agents.Catalog, error) {
+func (a opener) catalog(dir string, lock *dsl.Lock, f agentFlags) (*agents.Catalog, error) {
 	search, diags := agents.DefaultSearch(a.env)
 	if diags.HasErrors() {
 		return nil, &problem{diags}
@@ -63,7 +63,7 @@ type usedAgent struct {
 
 // link parses and links the module at PATH. Its warnings are reported, its
 // errors returned.
-func (a *app) link(ctx context.Context, given string, f agentFlags) (*linked, error) {
+func (a opener) link(ctx context.Context, given string, f agentFlags) (*linked, error) {
 	l, err := a.check(ctx, given, f)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (a *app) link(ctx context.Context, given string, f agentFlags) (*linked, er
 
 // check parses and links the module at PATH and gathers everything that is
 // wrong with it.
-func (a *app) check(ctx context.Context, given string, f agentFlags) (*linked, error) {
+func (a opener) check(ctx context.Context, given string, f agentFlags) (*linked, error) {
 	m, err := a.parse(given)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ type listOptions struct {
 	alerts        bool
 }
 
-func (a *app) listCommand() *cobra.Command {
+func listCommand(a *app) *cobra.Command {
 	var o listOptions
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -38,9 +38,9 @@ compensation_failed, overdue, late_reply, set_aside and slow_decision.`,
 		Args: wants(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.alerts {
-				return a.listAlerts(cmd.Context(), o)
+				return a.reader().listAlerts(cmd.Context(), o)
 			}
-			return a.list(cmd.Context(), o)
+			return a.reader().list(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
@@ -53,12 +53,12 @@ compensation_failed, overdue, late_reply, set_aside and slow_decision.`,
 	return cmd
 }
 
-func (a *app) list(ctx context.Context, o listOptions) error {
+func (a reader) list(ctx context.Context, o listOptions) error {
 	filter, err := a.runFilter(o)
 	if err != nil {
 		return err
 	}
-	s, err := a.openReader(ctx, ".", ".")
+	s, err := a.opener().openReader(ctx, ".", ".")
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 		return s.wrap("list runs", err)
 	}
 	if slices.Contains(o.status, attention) {
-		if runs, err = s.withOverdue(ctx, filter, runs); err != nil {
+		if runs, err = s.history().withOverdue(ctx, filter, runs); err != nil {
 			return err
 		}
 	}
@@ -115,7 +115,7 @@ func runJSON(r store.RunRow) map[string]any {
 	return m
 }
 
-func (a *app) runFilter(o listOptions) (store.RunFilter, error) {
+func (a reader) runFilter(o listOptions) (store.RunFilter, error) {
 	f := store.RunFilter{Workflow: o.workflow, Key: o.key, Limit: o.limit}
 	if o.limit < 1 || o.limit > 10000 {
 		return f, failed("Invalid flag", "--limit must be between 1 and 10000, not %d.", o.limit)
@@ -142,7 +142,7 @@ func (a *app) runFilter(o listOptions) (store.RunFilter, error) {
 }
 
 // sinceFlag reads --since; zero = it is not given.
-func (a *app) sinceFlag(text string) (time.Time, error) {
+func (a reader) sinceFlag(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}

@@ -26,7 +26,7 @@ const maxAlerts = 10000
 // withOverdue adds the open runs that are past their deadline and have not
 // turned back for it, and those whose agents no engine has: an alert told of each
 // when it happened.
-func (s *session) withOverdue(ctx context.Context, f store.RunFilter, runs []store.RunRow) ([]store.RunRow, error) {
+func (s history) withOverdue(ctx context.Context, f store.RunFilter, runs []store.RunRow) ([]store.RunRow, error) {
 	alerts, err := s.store.Alerts(ctx, 0, maxAlerts)
 	if err != nil {
 		return nil, s.wrap("list alerts", err)
@@ -54,7 +54,7 @@ func (s *session) withOverdue(ctx context.Context, f store.RunFilter, runs []sto
 }
 
 // listAlerts lists what an operator was told.
-func (a *app) listAlerts(ctx context.Context, o listOptions) error {
+func (a reader) listAlerts(ctx context.Context, o listOptions) error {
 	if len(o.status) > 0 || o.key != "" {
 		return failed("Invalid flag", "--alerts goes with --workflow, --since and --limit only.")
 	}
@@ -65,7 +65,7 @@ func (a *app) listAlerts(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.openReader(ctx, ".", ".")
+	s, err := a.opener().openReader(ctx, ".", ".")
 	if err != nil {
 		return err
 	}

@@ -16,12 +16,15 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
+// viewer shows what runs have left: logs, outputs.
+type viewer struct{ *app }
+
 type logsOptions struct {
 	step   string
 	follow bool
 }
 
-func (a *app) logsCommand() *cobra.Command {
+func logsCommand(a *app) *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
 		Use:   "logs RUN",
@@ -33,7 +36,7 @@ The last %d lines of a run are kept.
 --follow goes on until the run has ended or needs a human; Ctrl-C ends it with
 exit code 6.`, storekit.MaxLogLines),
 		Args: wants("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.agentLogs(cmd.Context(), args[0], o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.viewer().agentLogs(cmd.Context(), args[0], o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.step, "step", "", "only of this step, or of this instance of one")
@@ -46,21 +49,21 @@ const (
 	logPause = 500 * time.Millisecond // between two looks
 )
 
-func (a *app) agentLogs(ctx context.Context, name string, o logsOptions) error {
+func (a viewer) agentLogs(ctx context.Context, name string, o logsOptions) error {
 	if o.follow && a.json {
 		return failed("Invalid flag", "--follow cannot be combined with --json.")
 	}
-	s, err := a.openReader(ctx, ".", ".")
+	s, err := a.opener().openReader(ctx, ".", ".")
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	row, err := a.findRun(ctx, s, name)
+	row, err := a.follower().findRun(ctx, s, name)
 	if err != nil {
 		return err
 	}
 	if o.step != "" {
-		r, err := s.fold(ctx, row)
+		r, err := s.people().fold(ctx, row)
 		if err != nil {
 			return err
 		}
@@ -115,11 +118,11 @@ func (s *session) logs(ctx context.Context, row store.RunRow, step string, after
 }
 
 // followLogs prints lines as they come, until nothing more can come.
-func (a *app) followLogs(ctx context.Context, s *session, row store.RunRow, step string) error {
+func (a viewer) followLogs(ctx context.Context, s *session, row store.RunRow, step string) error {
 	stops := make(chan os.Signal, 1)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
-	defer a.endOnSecondSignal(syscall.SIGHUP)()
+	defer a.follower().endOnSecondSignal(syscall.SIGHUP)()
 	ticker := time.NewTicker(logPause)
 	defer ticker.Stop()
 	after, over := int64(0), 0
@@ -155,7 +158,7 @@ func (a *app) followLogs(ctx context.Context, s *session, row store.RunRow, step
 const logLag = 4
 
 // printLog prints one line; what could steer a terminal is taken out.
-func (a *app) printLog(l store.LogLine) error {
+func (a viewer) printLog(l store.LogLine) error {
 	call := ""
 	if l.Step != "" { // else it may be about several calls
 		call = fmt.Sprintf("%s (attempt %d): ", l.Step, l.Attempt)

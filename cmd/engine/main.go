@@ -83,6 +83,18 @@ type app struct {
 	stream interface{ Diagnostics(dsl.Diagnostics) }
 }
 
+// The parts of an app. Each is the same app with what one group of commands does.
+
+func (a *app) opener() opener     { return opener{a} }
+func (a *app) author() author     { return author{a} }
+func (a *app) planner() planner   { return planner{a} }
+func (a *app) runner() runner     { return runner{a} }
+func (a *app) follower() follower { return follower{a} }
+func (a *app) reader() reader     { return reader{a} }
+func (a *app) viewer() viewer     { return viewer{a} }
+func (a *app) speaker() speaker   { return speaker{a} }
+func (a *app) keeper() keeper     { return keeper{a} }
+
 // finish reports what went wrong, once, and returns the exit code.
 func (a *app) finish(err error) int {
 	if err == nil {

@@ -64,7 +64,7 @@ func TestWithoutPassword(t *testing.T) {
 func TestPrintOutputsHides(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{stdout: &out}
-	err := a.printOutputs([]story.NamedValue{
+	err := a.viewer().printOutputs([]story.NamedValue{
 		{Name: "open", Value: dsl.NewValue([]byte(`"shown"`), nil, nil)},
 		{Name: "declared", Sensitive: true, Value: dsl.NewValue([]byte(`"hunter2"`), nil, nil)},
 		{Name: "part", Value: dsl.NewValue([]byte(`{"a":"hunter2"}`), []string{"/a"}, nil)},
@@ -145,7 +145,7 @@ func TestSecret(t *testing.T) {
 		{"env:", "", "env:NAME or file:PATH"},
 	} {
 		t.Run(c.ref, func(t *testing.T) {
-			got, err := a.secret(c.ref)
+			got, err := a.opener().secret(c.ref)
 			if got != c.want {
 				t.Errorf("secret = %q, want %q", got, c.want)
 			}

@@ -20,7 +20,7 @@ type module struct {
 }
 
 // locate finds the directory, and perhaps the file, that PATH names.
-func (a *app) locate(given string) (*module, error) {
+func (a opener) locate(given string) (*module, error) {
 	full := a.path(given)
 	info, err := os.Stat(full)
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *app) locate(given string) (*module, error) {
 
 // parse reads the module at PATH. The error is about reading it at all; what
 // is wrong in it is in diags.
-func (a *app) parse(given string) (*module, error) {
+func (a opener) parse(given string) (*module, error) {
 	m, err := a.locate(given)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-func (a *app) pauseCommand() *cobra.Command {
+func pauseCommand(a *app) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause RUN",
@@ -21,7 +21,7 @@ when the run is resumed.`,
 			if err := checkReason(reason, ""); err != nil {
 				return err
 			}
-			return a.say(cmd.Context(), verb{name: "pause", run: args[0],
+			return a.speaker().say(cmd.Context(), verb{name: "pause", run: args[0],
 				event: func(_ context.Context, _ *session, _ *shownRun, by string) (machine.Event, error) {
 					return machine.PauseRequested{By: by, Reason: reason}, nil
 				}})

@@ -13,6 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
+// planner says what a workflow would do: plan, graph.
+type planner struct{ *app }
+
 type planOptions struct {
 	workflow     string
 	values       []givenValue
@@ -20,7 +23,7 @@ type planOptions struct {
 	agents       agentFlags
 }
 
-func (a *app) planCommand() *cobra.Command {
+func planCommand(a *app) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
 		Use:   "plan PATH",
@@ -28,7 +31,7 @@ func (a *app) planCommand() *cobra.Command {
 		Long: `Shows the waves of steps that apply would run, how each is undone, and how long
 it may take. It changes nothing.`,
 		Args: wants("PATH"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.plan(cmd.Context(), args[0], o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.planner().plan(cmd.Context(), args[0], o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.workflow, "workflow", "", "which workflow, if the module has several")
@@ -47,8 +50,8 @@ type request struct {
 }
 
 // request links the module at PATH and binds values to its variables.
-func (a *app) request(ctx context.Context, path, workflow string, values []givenValue, f agentFlags) (*request, error) {
-	l, err := a.link(ctx, path, f)
+func (a planner) request(ctx context.Context, path, workflow string, values []givenValue, f agentFlags) (*request, error) {
+	l, err := a.opener().link(ctx, path, f)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +74,7 @@ func (a *app) request(ctx context.Context, path, workflow string, values []given
 	return r, nil
 }
 
-func (a *app) plan(ctx context.Context, path string, o planOptions) error {
+func (a planner) plan(ctx context.Context, path string, o planOptions) error {
 	r, err := a.request(ctx, path, o.workflow, o.values, o.agents)
 	if err != nil {
 		return err
@@ -103,7 +106,7 @@ type planned struct {
 	sameOpen int            // open runs of this definition
 }
 
-func (a *app) planOf(ctx context.Context, r *request) (*planned, error) {
+func (a planner) planOf(ctx context.Context, r *request) (*planned, error) {
 	scope := &dsl.Scope{Vars: r.vars, Run: dsl.RunInfo{Workflow: r.wf.Name, StartedAt: a.now()}}
 	p := &planned{label: r.label(), wf: r.wf, steps: plannedSteps(r.wf, scope), others: map[string]int{}}
 	p.times = estimate(r.wf, p.steps, scope)
@@ -118,8 +121,8 @@ func (a *app) planOf(ctx context.Context, r *request) (*planned, error) {
 }
 
 // addRuns looks up what runs there are already. No state means no runs.
-func (a *app) addRuns(ctx context.Context, r *request, p *planned) error {
-	t, err := a.target(r.dir, r.shown)
+func (a planner) addRuns(ctx context.Context, r *request, p *planned) error {
+	t, err := a.speaker().target(r.dir, r.shown)
 	if err != nil {
 		return err
 	}
@@ -128,7 +131,7 @@ func (a *app) addRuns(ctx context.Context, r *request, p *planned) error {
 			return nil
 		}
 	}
-	s, err := a.open(ctx, t, true)
+	s, err := a.opener().open(ctx, t, true)
 	if err != nil {
 		return err
 	}
@@ -145,14 +148,14 @@ func (a *app) addRuns(ctx context.Context, r *request, p *planned) error {
 		}
 	}
 	if p.key != "" {
-		p.earlier, err = s.holder(ctx, r.wf.Name, p.key)
+		p.earlier, err = s.people().holder(ctx, r.wf.Name, p.key)
 	}
 	return err
 }
 
 // holder returns the run that holds a unique key: one that is open, needs a
 // human or has succeeded; nil if the key is free.
-func (s *session) holder(ctx context.Context, workflow, key string) (*store.RunRow, error) {
+func (s people) holder(ctx context.Context, workflow, key string) (*store.RunRow, error) {
 	holds := append(openStates(), status.RunSucceeded)
 	rows, err := s.store.Runs(ctx, store.RunFilter{Workflow: workflow, Key: key, States: holds, Limit: 1})
 	if err != nil {

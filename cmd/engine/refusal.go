@@ -28,13 +28,13 @@ func (v verb) problem(ctx context.Context, a *app, s *session, row store.RunRow,
 	if now, err := s.store.Find(ctx, row.Name); err == nil {
 		row = now
 	}
-	next, err := s.nextCommands(ctx, a, row)
+	next, err := s.people().nextCommands(ctx, a, row)
 	if err != nil {
 		return err
 	}
 	lacks := ""
 	if refused.Output {
-		r, err := s.fold(ctx, row)
+		r, err := s.people().fold(ctx, row)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (v verb) remedy(reason string) string {
 const mostNext = 6
 
 // nextCommands says which commands would be accepted now.
-func (s *session) nextCommands(ctx context.Context, a *app, row store.RunRow) (string, error) {
+func (s people) nextCommands(ctx context.Context, a *app, row store.RunRow) (string, error) {
 	name := argOf(row)
 	if row.State.Final() {
 		return fmt.Sprintf("`engine show %s` tells its story.", name), nil
@@ -93,7 +93,7 @@ func (s *session) nextCommands(ctx context.Context, a *app, row store.RunRow) (s
 }
 
 // accepted lists what may be said to a run that moves by itself.
-func (s *session) accepted(ctx context.Context, row store.RunRow) ([]string, error) {
+func (s people) accepted(ctx context.Context, row store.RunRow) ([]string, error) {
 	op := &operator.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
 	var commands []string
 	for _, c := range []struct {

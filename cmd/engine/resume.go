@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-func (a *app) resumeCommand() *cobra.Command {
+func resumeCommand(a *app) *cobra.Command {
 	var reason string
 	var extend span
 	cmd := &cobra.Command{
@@ -26,7 +26,7 @@ gives a parked run a new deadline.`,
 			if err := checkReason(reason, ""); err != nil {
 				return err
 			}
-			return a.say(cmd.Context(), verb{name: "resume", run: args[0],
+			return a.speaker().say(cmd.Context(), verb{name: "resume", run: args[0],
 				event: func(_ context.Context, _ *session, _ *shownRun, by string) (machine.Event, error) {
 					return machine.ResumeRequested{Extend: time.Duration(extend), By: by, Reason: reason}, nil
 				}})

@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-func (a *app) retryCommand() *cobra.Command {
+func retryCommand(a *app) *cobra.Command {
 	var step, reason string
 	var newKey bool
 	var extend span
@@ -28,7 +28,7 @@ If the run's own deadline has passed, --extend says by how much from now.`,
 			if err := checkReason(reason, ""); err != nil {
 				return err
 			}
-			return a.say(cmd.Context(), verb{name: "retry", run: args[0], step: step,
+			return a.speaker().say(cmd.Context(), verb{name: "retry", run: args[0], step: step,
 				event: func(_ context.Context, _ *session, _ *shownRun, by string) (machine.Event, error) {
 					return machine.RetryRequested{Step: step, NewKey: newKey, Extend: time.Duration(extend), By: by, Reason: reason}, nil
 				}})

@@ -34,11 +34,11 @@ Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 	f.StringVar(&a.log, "log", "", "log to stderr: error, warn, info or debug (ENGINE_LOG)")
 	root.PersistentPreRunE = a.prepare
 	root.AddCommand(
-		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(),
-		a.serveCommand(), a.superviseCommand(),
-		a.listCommand(), a.takesRun(a.showCommand()), a.takesRun(a.explainCommand()), a.takesRun(a.watchCommand()), a.takesRun(a.logsCommand()),
-		a.takesRun(a.cancelCommand()), a.takesRun(a.pauseCommand()), a.takesRun(a.resumeCommand()), a.takesRun(a.retryCommand()), a.takesRun(a.compensateCommand()), a.takesRun(a.settleCommand()), a.doctorCommand(),
-		a.graphCommand(), a.agentsCommand(), a.dbCommand(), a.versionCommand(),
+		initCommand(a), validateCommand(a), fmtCommand(a), planCommand(a), applyCommand(a),
+		serveCommand(a), superviseCommand(a),
+		listCommand(a), takesRun(a, showCommand(a)), takesRun(a, explainCommand(a)), takesRun(a, watchCommand(a)), takesRun(a, logsCommand(a)),
+		takesRun(a, cancelCommand(a)), takesRun(a, pauseCommand(a)), takesRun(a, resumeCommand(a)), takesRun(a, retryCommand(a)), takesRun(a, compensateCommand(a)), takesRun(a, settleCommand(a)), doctorCommand(a),
+		graphCommand(a), agentsCommand(a), dbCommand(a), versionCommand(a),
 	)
 	root.InitDefaultCompletionCmd("completion")
 	return root

@@ -10,7 +10,7 @@ import (
 )
 
 // printSchema prints an agent's schema for people: all of it, or one action.
-func (a *app) printSchema(b agents.Binary, action string) error {
+func (a planner) printSchema(b agents.Binary, action string) error {
 	if action == "" {
 		if err := a.print("%s", render.Clean(join("  ", b.Name, b.Version, b.Schema.Doc))+"\n"); err != nil {
 			return err
@@ -30,7 +30,7 @@ func (a *app) printSchema(b agents.Binary, action string) error {
 	return nil
 }
 
-func (a *app) printAction(agent, name string, s schema.Action) error {
+func (a planner) printAction(agent, name string, s schema.Action) error {
 	title := agent + "." + name
 	if text := capabilities(s); text != "" {
 		title += " (" + text + ")"
@@ -80,7 +80,7 @@ func capabilities(s schema.Action) string {
 }
 
 // printFields prints inputs, outputs or the configuration as a table.
-func (a *app) printFields(what string, fields []schema.Field) error {
+func (a planner) printFields(what string, fields []schema.Field) error {
 	if len(fields) == 0 {
 		return nil
 	}

@@ -17,7 +17,7 @@ const maxSecret = 64 << 10
 // secret resolves a reference of secret(): "env:NAME", or "file:PATH" relative
 // to the working directory, without the line break at its end. Errors say what to
 // do, never a value; the reference is the caller's to name.
-func (a *app) secret(ref string) (string, error) {
+func (a opener) secret(ref string) (string, error) {
 	kind, name, _ := strings.Cut(ref, ":")
 	switch {
 	case kind == "env" && dsl.ReservedEnv(name):
@@ -33,7 +33,7 @@ func (a *app) secret(ref string) (string, error) {
 	return "", errors.New("a reference is env:NAME or file:PATH")
 }
 
-func (a *app) secretFile(name string) (string, error) {
+func (a opener) secretFile(name string) (string, error) {
 	f, err := openRegular(a.path(name))
 	if err != nil {
 		return "", err // it names the file
@@ -54,7 +54,7 @@ func (a *app) secretFile(name string) (string, error) {
 // mayRead refuses the files that open the state: the embedded state, its key, and
 // the environment of a process. It compares files, not names, so a link to one of
 // them is refused too.
-func (a *app) mayRead(f *os.File) error {
+func (a opener) mayRead(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ const leastLease = time.Second
 // have time to read it.
 const leastRetention = time.Minute
 
-func (a *app) serveCommand() *cobra.Command {
+func serveCommand(a *app) *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve [PATH…]",
@@ -58,7 +58,7 @@ SIGTERM or Ctrl-C stops in order: nothing more is started, running attempts may
 return until their complete-by, what is left is handed to the other engines; exit
 code 0. A second one leaves at once; exit code 6. SIGHUP is ignored.`,
 		Args: wants("[PATH…]"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.serve(cmd.Context(), args, o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runner().serve(cmd.Context(), args, o) },
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.concurrency, "concurrency", 0, "calls of agents in flight at most; 0 = as many as the agents take")
@@ -147,17 +147,17 @@ func (o *serveOptions) node() engine.Options {
 // pushes reports whether alerts are pushed anywhere.
 func (o *serveOptions) pushes() bool { return o.onAlert != "" || o.webhook != "" }
 
-func (a *app) serve(ctx context.Context, paths []string, o serveOptions) error {
+func (a runner) serve(ctx context.Context, paths []string, o serveOptions) error {
 	if a.log == "" {
 		a.log = "info" // what it does is all there is to see
 	}
 	a.serveLogger()
-	if err := o.check(a); err != nil {
+	if err := o.check(a.app); err != nil {
 		return err
 	}
 	home, shown := ".", "."
 	for i, p := range paths {
-		m, err := a.locate(p)
+		m, err := a.opener().locate(p)
 		if err != nil {
 			return err
 		}
@@ -170,15 +170,15 @@ func (a *app) serve(ctx context.Context, paths []string, o serveOptions) error {
 	if len(paths) == 0 {
 		home = a.path(".")
 	}
-	catalog, err := a.catalog(home, nil, o.agents) // runs name each binary by its checksum
+	catalog, err := a.opener().catalog(home, nil, o.agents) // runs name each binary by its checksum
 	if err != nil {
 		return err
 	}
-	t, err := a.target(home, shown)
+	t, err := a.speaker().target(home, shown)
 	if err != nil {
 		return err
 	}
-	s, err := a.open(ctx, t, false)
+	s, err := a.opener().open(ctx, t, false)
 	if err != nil {
 		return err
 	}
@@ -187,11 +187,11 @@ func (a *app) serve(ctx context.Context, paths []string, o serveOptions) error {
 }
 
 // serveOn works on an open state until a signal.
-func (a *app) serveOn(ctx context.Context, s *session, catalog *agents.Catalog, o serveOptions) error {
+func (a runner) serveOn(ctx context.Context, s *session, catalog *agents.Catalog, o serveOptions) error {
 	stops := make(chan os.Signal, 2)
 	stopOnSignals(stops)
 	defer quietSignals(stops)
-	defer a.endOnSecondSignal()()
+	defer a.follower().endOnSecondSignal()()
 	v, err := a.newServer(s, catalog, o)
 	if err != nil {
 		return err

@@ -41,20 +41,20 @@ func stopOnSignals(stops chan<- os.Signal) {
 func quietSignals(stops chan<- os.Signal) { signal.Stop(stops) }
 
 // newServer puts the parts together; nothing runs yet, but --http listens.
-func (a *app) newServer(s *session, catalog *agents.Catalog, o serveOptions) (*server, error) {
+func (a runner) newServer(s *session, catalog *agents.Catalog, o serveOptions) (*server, error) {
 	if o.address == "" {
 		o.address = processName()
 	}
 	v := &server{o: o, s: s, log: a.logger()}
 	v.logs = engine.NewLogKeeper(s.store, v.log)
-	v.pool = a.newPool(catalog, agentEvents{v.log, &v.stopping}, v.logs.Keep, &o.ceilings)
+	v.pool = a.opener().newPool(catalog, agentEvents{v.log, &v.stopping}, v.logs.Keep, &o.ceilings)
 	meters := telemetry.New(v.snapshot)
 	v.runs = newRunLog(s.store, v.log)
 	if o.pushes() {
 		v.hook = newHook(s.store, pusherFor(o, a.environ()), v.log, meters)
 	}
 	var err error
-	v.node, err = a.newNode(s, v.pool, nodeParts{
+	v.node, err = a.opener().newNode(s, v.pool, nodeParts{
 		capacity: limitCalls(v.pool, o.concurrency), observer: observers{meters, v.runs, alertWatch{hook: v.hook}}, options: o.node(),
 	})
 	if err == nil && o.http != "off" {

@@ -21,7 +21,7 @@ type settleOptions struct {
 	succeeded, notDone, undone, fromLate bool
 }
 
-func (a *app) settleCommand() *cobra.Command {
+func settleCommand(a *app) *cobra.Command {
 	var o settleOptions
 	cmd := &cobra.Command{
 		Use:   "settle RUN --step STEP",
@@ -41,9 +41,9 @@ The run goes on from there. --reason says how you know.`,
 			if err := o.check(cmd.Flags().Changed("output")); err != nil {
 				return err
 			}
-			return a.say(cmd.Context(), verb{name: "settle", run: args[0], step: o.step,
+			return a.speaker().say(cmd.Context(), verb{name: "settle", run: args[0], step: o.step,
 				event: func(ctx context.Context, s *session, r *shownRun, by string) (machine.Event, error) {
-					return a.settlement(ctx, s, r, o, by)
+					return a.speaker().settlement(ctx, s, r, o, by)
 				}})
 		},
 	}
@@ -77,7 +77,7 @@ func (o settleOptions) check(output bool) error {
 }
 
 // settlement makes the event.
-func (a *app) settlement(ctx context.Context, s *session, r *shownRun, o settleOptions, by string) (machine.Event, error) {
+func (a speaker) settlement(ctx context.Context, s *session, r *shownRun, o settleOptions, by string) (machine.Event, error) {
 	e := machine.SettleRequested{Step: o.step, By: by, Reason: o.reason}
 	switch {
 	case o.notDone:
@@ -124,7 +124,7 @@ const maxJSONFlag = 1 << 20
 
 // jsonFlag reads a flag's value: JSON, or @FILE. "" is an empty object, the
 // result of an action that has no outputs.
-func (a *app) jsonFlag(flag, text string) (dsl.Value, error) {
+func (a speaker) jsonFlag(flag, text string) (dsl.Value, error) {
 	data := []byte(text)
 	if len(text) > 1 && text[0] == '@' {
 		f, err := openRegular(a.path(text[1:]))

@@ -24,7 +24,7 @@ type late struct {
 
 // lateReplies reads a run's late answers, oldest first. Those that cannot be
 // read are there without their event.
-func (s *session) lateReplies(ctx context.Context, r *shownRun) ([]late, error) {
+func (s history) lateReplies(ctx context.Context, r *shownRun) ([]late, error) {
 	rows, err := s.store.LateReplies(ctx, r.row.Run)
 	if err != nil {
 		return nil, s.wrap("read late answers", err)
@@ -56,8 +56,8 @@ type settlement struct {
 // lateSettlement makes a settlement of a step out of its late answers. It makes none where
 // an answer says *unknown*, or where two answers contradict each other: then a person has
 // to judge.
-func (a *app) lateSettlement(ctx context.Context, s *session, r *shownRun, step string) (settlement, error) {
-	all, err := s.lateReplies(ctx, r)
+func (a speaker) lateSettlement(ctx context.Context, s *session, r *shownRun, step string) (settlement, error) {
+	all, err := s.history().lateReplies(ctx, r)
 	if err != nil {
 		return settlement{}, err
 	}

@@ -15,9 +15,12 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
+// reader shows runs: list, show, explain.
+type reader struct{ *app }
+
 type showOptions struct{ events, definition bool }
 
-func (a *app) showCommand() *cobra.Command {
+func showCommand(a *app) *cobra.Command {
 	var o showOptions
 	cmd := &cobra.Command{
 		Use:   "show RUN",
@@ -25,7 +28,7 @@ func (a *app) showCommand() *cobra.Command {
 		Long: `Shows a run by its name, or the newest run of a unique key. It reads the run's
 journal and disturbs nobody who works on the run.`,
 		Args: wants("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.showRun(cmd.Context(), args[0], o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.reader().showRun(cmd.Context(), args[0], o) },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.events, "events", false, "everything that happened, in order")
@@ -47,20 +50,22 @@ type shownRun struct {
 	source  map[string][]byte // with --definition
 }
 
-func (a *app) showRun(ctx context.Context, name string, o showOptions) error {
+func (s *shownRun) runTables() runTables { return runTables{s} }
+
+func (a reader) showRun(ctx context.Context, name string, o showOptions) error {
 	if o.events && o.definition {
 		return failed("Invalid flag", "--events and --definition cannot be combined.")
 	}
-	s, err := a.openReader(ctx, ".", ".")
+	s, err := a.opener().openReader(ctx, ".", ".")
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	row, err := a.findRun(ctx, s, name)
+	row, err := a.follower().findRun(ctx, s, name)
 	if err != nil {
 		return err
 	}
-	r, err := s.load(ctx, row)
+	r, err := s.history().load(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -82,8 +87,8 @@ func (a *app) showRun(ctx context.Context, name string, o showOptions) error {
 }
 
 // load reads a run and folds its journal.
-func (s *session) load(ctx context.Context, row store.RunRow) (*shownRun, error) {
-	r, err := s.fold(ctx, row)
+func (s history) load(ctx context.Context, row store.RunRow) (*shownRun, error) {
+	r, err := s.people().fold(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +117,7 @@ func factsOf(wf *dsl.Workflow, records []machine.Record) []story.Fact {
 	return facts
 }
 
-func (a *app) printSource(r *shownRun) error {
+func (a reader) printSource(r *shownRun) error {
 	if a.json {
 		files := map[string]string{}
 		for name, src := range r.source {
@@ -128,7 +133,7 @@ func (a *app) printSource(r *shownRun) error {
 	return nil
 }
 
-func (a *app) printEvents(r *shownRun) error {
+func (a reader) printEvents(r *shownRun) error {
 	table := render.Table{Head: []string{"SEQ", "TIME", "EVENT"}}
 	for i, f := range r.facts {
 		table.Add(strconv.Itoa(i+1), f.At.UTC().Format("2006-01-02 15:04:05.000Z"), render.Sentence(f, -1))
@@ -136,14 +141,14 @@ func (a *app) printEvents(r *shownRun) error {
 	return table.Write(a.stdout)
 }
 
-func (a *app) printRun(r *shownRun) error {
+func (a reader) printRun(r *shownRun) error {
 	if err := a.print("%s\n", r.heading()); err != nil {
 		return err
 	}
-	if err := r.stepTable().Write(a.stdout); err != nil {
+	if err := r.runTables().stepTable().Write(a.stdout); err != nil {
 		return err
 	}
-	calls := r.callTable()
+	calls := r.runTables().callTable()
 	if calls.Len() > 0 {
 		if err := a.print("\n"); err != nil {
 			return err
@@ -159,7 +164,7 @@ func (a *app) printRun(r *shownRun) error {
 		return err
 	}
 	a.show(render.OutputProblems(story.Outputs(r.state)))
-	return a.printOutputs(story.Outputs(r.state))
+	return a.viewer().printOutputs(story.Outputs(r.state))
 }
 
 // heading returns the lines above the table of steps: the run itself.
@@ -175,7 +180,7 @@ func (r *shownRun) heading() string {
 	field("Definition", "%.12s", r.row.Digest)
 	field("Created", "%s by %s", stamp(r.state.Run().Started.Time()), r.state.Run().StartedBy)
 	if !r.state.Status().Final() {
-		field("Owner", "%s", r.ownerText())
+		field("Owner", "%s", r.runTables().ownerText())
 	}
 	if d := r.state.Run().Deadline.Time(); !d.IsZero() && !r.state.Status().Final() {
 		field("Deadline", "%s", stamp(d))
@@ -208,7 +213,7 @@ func (r *shownRun) heading() string {
 	for _, line := range variableLines(r.state.Vars()) {
 		field("Variable", "%s", line)
 	}
-	for _, line := range r.inboxLines() {
+	for _, line := range r.runTables().inboxLines() {
 		field("Waiting", "%s", line)
 	}
 	for _, l := range r.late {

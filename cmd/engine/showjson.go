@@ -42,7 +42,7 @@ func (r *shownRun) json(events bool, now func() time.Time) map[string]any {
 		m["undo_failures"], m["undo_blocked"] = list, blocked
 	}
 	steps := []map[string]any{}
-	for _, n := range r.nodes() {
+	for _, n := range r.runTables().nodes() {
 		steps = append(steps, nodeJSON(n))
 	}
 	m["steps"] = steps
@@ -51,7 +51,7 @@ func (r *shownRun) json(events bool, now func() time.Time) map[string]any {
 		alerts = append(alerts, alertJSON(a))
 	}
 	m["alerts"] = alerts
-	r.addStore(m)
+	r.runTables().addStore(m)
 	if events {
 		m["events"] = r.events(now)
 	}

@@ -13,12 +13,15 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
+// history reads what the store knows of runs.
+type history struct{ *session }
+
 // maxInboxShown is how many waiting messages are counted.
 const maxInboxShown = 1000
 
 // ownerOf returns the engine that owns an open run, or did until it died; nil if
 // there is none, or nothing is known of it any more.
-func (s *session) ownerOf(ctx context.Context, row store.RunRow) (*store.Member, error) {
+func (s history) ownerOf(ctx context.Context, row store.RunRow) (*store.Member, error) {
 	if row.Owner == 0 || row.State.Final() {
 		return nil, nil
 	}
@@ -33,7 +36,7 @@ func (s *session) ownerOf(ctx context.Context, row store.RunRow) (*store.Member,
 }
 
 // alive reports whether the run's owner lives.
-func (r *shownRun) alive() bool { return r.owner != nil && r.owner.Left > 0 }
+func (r runTables) alive() bool { return r.owner != nil && r.owner.Left > 0 }
 
 // goneText says since when an engine is gone; nil = that is not known.
 func goneText(m *store.Member) string {
@@ -60,7 +63,7 @@ func missing(alerts []store.AlertRow, row store.RunRow) (store.AlertRow, bool) {
 }
 
 // ownerText says who works on a run that has not ended.
-func (r *shownRun) ownerText() string {
+func (r runTables) ownerText() string {
 	switch {
 	case r.alive():
 		return fmt.Sprintf("engine %d, %s, alive", r.owner.Engine, r.owner.Address)
@@ -73,7 +76,7 @@ func (r *shownRun) ownerText() string {
 }
 
 // inboxLines tell of the messages that wait for the run's owner.
-func (r *shownRun) inboxLines() []string {
+func (r runTables) inboxLines() []string {
 	const most = 5
 	var out []string
 	for i, m := range r.inbox {
@@ -143,7 +146,7 @@ func (l late) json() map[string]any {
 
 // addStore adds what only the store knows: who owns the run, what waits, what
 // came too late.
-func (r *shownRun) addStore(m map[string]any) {
+func (r runTables) addStore(m map[string]any) {
 	if !r.row.State.Final() {
 		owner := map[string]any{"engine": int32(r.row.Owner), "alive": r.alive()}
 		if r.owner != nil {

@@ -15,6 +15,9 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
+// runTables shows a run as tables.
+type runTables struct{ *shownRun }
+
 // join joins what is not empty.
 func join(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
@@ -35,7 +38,7 @@ func variableLines(v dsl.Value) []string {
 
 // nodes lists what is shown: every step, and the instances of those that have
 // been expanded right below them.
-func (r *shownRun) nodes() []story.NodeView {
+func (r runTables) nodes() []story.NodeView {
 	var steps []story.NodeView
 	parts := map[int][]story.NodeView{}
 	for n := range story.Nodes(r.state, r.wf) {
@@ -53,7 +56,7 @@ func (r *shownRun) nodes() []story.NodeView {
 	return out
 }
 
-func (r *shownRun) stepTable() *render.Table {
+func (r runTables) stepTable() *render.Table {
 	t := &render.Table{Head: []string{"STEP", "ACTION", "STATE", "EFFECT", "ATTEMPTS", "COMPLETE BY", "UNDO", "DETAIL"}}
 	for _, n := range r.nodes() {
 		if n.Each && n.Count > 0 {
@@ -119,7 +122,7 @@ func forwardOver(n story.NodeView) bool {
 	return !n.FinishedAt.IsZero() || n.State == status.StepUndoing
 }
 
-func (r *shownRun) callTable() *render.Table {
+func (r runTables) callTable() *render.Table {
 	t := &render.Table{Head: []string{"CALL OF", "PURPOSE", "TRY", "STATUS", "STARTED", "TOOK", "COMPLETE BY", "KEY", "DETAIL"}}
 	for _, n := range r.nodes() {
 		for _, c := range n.Calls {

@@ -8,9 +8,12 @@ import (
 	"github.com/saga-engine/engine/engine"
 )
 
+// leaving ends the command before its run has ended.
+type leaving struct{ *work }
+
 // interruptible calls fn, which a signal ends: nothing is shown yet that it
 // could stop in order.
-func (w *work) interruptible(ctx context.Context, fn func(context.Context) error) error {
+func (w leaving) interruptible(ctx context.Context, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -43,7 +46,7 @@ type engineRun struct {
 // leave stops the node and waits for its end: runs that others may go on with are
 // handed back. Calls of theirs that are out may still end; a signal leaves at
 // once.
-func (w *work) leave(ctx context.Context, s *session, e *engineRun) {
+func (w leaving) leave(ctx context.Context, s *session, e *engineRun) {
 	e.stop()
 	told := w.tellWaiting("")
 	ticker := time.NewTicker(time.Second)
@@ -63,7 +66,7 @@ func (w *work) leave(ctx context.Context, s *session, e *engineRun) {
 
 // tellWaiting says for which calls of other runs the command still waits, unless
 // that was said before. It returns for which.
-func (w *work) tellWaiting(told string) string {
+func (w leaving) tellWaiting(told string) string {
 	calls := w.waitingFor(w.own)
 	if calls != "" && calls != told {
 		w.view.Note(calls)
@@ -72,7 +75,7 @@ func (w *work) tellWaiting(told string) string {
 }
 
 // interrupt stops the node: first in order, then at once.
-func (w *work) interrupt(e *engineRun) {
+func (w leaving) interrupt(e *engineRun) {
 	if e.stopped {
 		e.node.StopNow()
 		return

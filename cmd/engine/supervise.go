@@ -21,7 +21,7 @@ type superviseOptions struct {
 	every time.Duration
 }
 
-func (a *app) superviseCommand() *cobra.Command {
+func superviseCommand(a *app) *cobra.Command {
 	var o superviseOptions
 	cmd := &cobra.Command{
 		Use:   "supervise --once|--every D [PATH]",
@@ -36,7 +36,7 @@ is for a cron job beside them, or where nothing runs for long. Without --dsn the
 state is the embedded file beside PATH, or in this directory.`,
 		Args: wants("[PATH]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.supervise(cmd.Context(), argument(args, "."), o)
+			return a.runner().supervise(cmd.Context(), argument(args, "."), o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.once, "once", false, "make one pass and exit")
@@ -44,7 +44,7 @@ state is the embedded file beside PATH, or in this directory.`,
 	return cmd
 }
 
-func (a *app) supervise(ctx context.Context, path string, o superviseOptions) error {
+func (a runner) supervise(ctx context.Context, path string, o superviseOptions) error {
 	switch {
 	case o.once && o.every != 0:
 		return failed("Invalid flags", "--once and --every cannot be combined.")
@@ -53,11 +53,11 @@ func (a *app) supervise(ctx context.Context, path string, o superviseOptions) er
 	case !o.once && o.every == 0:
 		return failed("Missing flag", "`engine supervise` needs --once for one pass, or --every D for one after another. What works on runs too is `engine serve`.")
 	}
-	m, err := a.locate(path)
+	m, err := a.opener().locate(path)
 	if err != nil {
 		return err
 	}
-	t, err := a.target(m.dir, m.shown)
+	t, err := a.speaker().target(m.dir, m.shown)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (a *app) supervise(ctx context.Context, path string, o superviseOptions) er
 			return noState(t)
 		}
 	}
-	s, err := a.open(ctx, t, false)
+	s, err := a.opener().open(ctx, t, false)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (a *app) supervise(ctx context.Context, path string, o superviseOptions) er
 	if o.every != 0 {
 		return a.superviseEvery(ctx, s, o.every)
 	}
-	p, err := engine.SuperviseOnce(ctx, a.visitor(s, engine.Options{Lease: onceLease, MaxScan: oncePeriod}))
+	p, err := engine.SuperviseOnce(ctx, a.opener().visitor(s, engine.Options{Lease: onceLease, MaxScan: oncePeriod}))
 	if err != nil {
 		return s.wrap("supervise", err)
 	}
@@ -86,14 +86,14 @@ func (a *app) supervise(ctx context.Context, path string, o superviseOptions) er
 
 // superviseEvery makes passes until a signal: a Supervisor in a process of its own
 // (S68). A pass that fails is told and made again, but for what the state has lost.
-func (a *app) superviseEvery(ctx context.Context, s *session, every time.Duration) error {
+func (a runner) superviseEvery(ctx context.Context, s *session, every time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // from now on a signal ends the process
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
-		p, err := engine.SuperviseOnce(ctx, a.visitor(s, engine.Options{Lease: onceLease, MaxScan: oncePeriod}))
+		p, err := engine.SuperviseOnce(ctx, a.opener().visitor(s, engine.Options{Lease: onceLease, MaxScan: oncePeriod}))
 		var loss *store.LossError
 		switch {
 		case ctx.Err() != nil:
@@ -121,7 +121,7 @@ const (
 )
 
 // supervised tells what a pass found.
-func (a *app) supervised(p engine.PassStats) error {
+func (a runner) supervised(p engine.PassStats) error {
 	switch {
 	case a.json:
 		return a.printJSON(map[string]any{

@@ -38,7 +38,7 @@ func TestSuperviseEveryStopsOnLoss(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	st.stop = cancel
-	err := a.superviseEvery(ctx, &session{store: store.Complete(st)}, time.Millisecond)
+	err := a.runner().superviseEvery(ctx, &session{store: store.Complete(st)}, time.Millisecond)
 	var loss *store.LossError
 	if !errors.As(err, &loss) || ctx.Err() != nil {
 		t.Errorf("error %v after %d joins, want a loss that ends the command", err, st.joins)

@@ -19,7 +19,7 @@ type target struct {
 
 // target resolves --dsn; dir is the module's directory as it is opened and
 // shown the same as the user wrote it.
-func (a *app) target(dir, shown string) (target, error) {
+func (a speaker) target(dir, shown string) (target, error) {
 	scheme, rest, _ := strings.Cut(a.dsn, ":")
 	switch {
 	case a.dsn == "":

@@ -53,7 +53,7 @@ func unknownOutcomes(def *dsl.Definition) map[string]map[string][]dsl.Rung {
 }
 
 // showUnknown prints what unknownOutcomes says.
-func (a *app) showUnknown(def *dsl.Definition) error {
+func (a viewer) showUnknown(def *dsl.Definition) error {
 	outcomes := unknownOutcomes(def)
 	told := false
 	for _, name := range def.Names() {

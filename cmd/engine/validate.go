@@ -14,7 +14,7 @@ type validateOptions struct {
 	agents agentFlags
 }
 
-func (a *app) validateCommand() *cobra.Command {
+func validateCommand(a *app) *cobra.Command {
 	var o validateOptions
 	cmd := &cobra.Command{
 		Use:   "validate [PATH…]",
@@ -26,7 +26,7 @@ and against their agents' schemas, and reports everything that is wrong.`,
 			if len(args) == 0 {
 				args = []string{"."}
 			}
-			return a.validate(cmd.Context(), args, o)
+			return a.author().validate(cmd.Context(), args, o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "warnings fail")
@@ -34,11 +34,11 @@ and against their agents' schemas, and reports everything that is wrong.`,
 	return cmd
 }
 
-func (a *app) validate(ctx context.Context, paths []string, o validateOptions) error {
+func (a author) validate(ctx context.Context, paths []string, o validateOptions) error {
 	all := dsl.Diagnostics{}
 	var defs []*dsl.Definition
 	for _, p := range paths {
-		l, err := a.check(ctx, p, o.agents)
+		l, err := a.opener().check(ctx, p, o.agents)
 		if err != nil {
 			all = append(all, diagnose(err)...)
 			continue
@@ -73,7 +73,7 @@ func (a *app) validate(ctx context.Context, paths []string, o validateOptions) e
 		return err
 	}
 	for _, def := range defs {
-		if err := a.showUnknown(def); err != nil {
+		if err := a.viewer().showUnknown(def); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func valueFlags(cmd *cobra.Command, to *[]givenValue) {
 
 // assignments gathers values in order of precedence, the weakest first:
 // ENGINE_VAR_x, *.auto.vars.hcl, then --var and --var-file as given.
-func (a *app) assignments(m *module, given []givenValue) ([]dsl.Assignment, error) {
+func (a planner) assignments(m *module, given []givenValue) ([]dsl.Assignment, error) {
 	var out []dsl.Assignment
 	env := a.environ()
 	sort.Strings(env)

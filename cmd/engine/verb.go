@@ -21,6 +21,9 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
+// speaker sends verbs to runs.
+type speaker struct{ *app }
+
 // answerPatience is how long a verb waits for the answer of the run's owner.
 const answerPatience = 10 * time.Second
 
@@ -65,16 +68,16 @@ func person() string {
 }
 
 // say puts a verb into the run's inbox and waits for its owner's answer.
-func (a *app) say(ctx context.Context, v verb) error {
+func (a speaker) say(ctx context.Context, v verb) error {
 	s, err := a.openSpeaker(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	if err := s.rightKey(ctx); err != nil {
+	if err := s.people().rightKey(ctx); err != nil {
 		return err
 	}
-	row, err := a.findRun(ctx, s, v.run)
+	row, err := a.follower().findRun(ctx, s, v.run)
 	if err != nil {
 		return err
 	}
@@ -82,7 +85,7 @@ func (a *app) say(ctx context.Context, v verb) error {
 		return failed("Run has ended", "%s There is nothing left to %s. `engine show %s` tells its story.",
 			endedText(row), v.name, argOf(row))
 	}
-	r, err := s.fold(ctx, row)
+	r, err := s.people().fold(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -96,16 +99,16 @@ func (a *app) say(ctx context.Context, v verb) error {
 	op := &operator.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
 	id, err := op.Ask(ctx, row.Run, event, person())
 	if err != nil {
-		return v.problem(ctx, a, s, row, err)
+		return v.problem(ctx, a.app, s, row, err)
 	}
 	said := saying{verb: v, row: row, message: id, seen: len(factsOf(r.wf, r.records))}
 	if err := said.answered(ctx, s, op); err != nil {
-		return v.problem(ctx, a, s, row, err)
+		return v.problem(ctx, a.app, s, row, err)
 	}
 	if v.wait {
-		return a.untilEnded(ctx, s, op, said)
+		return a.follower().untilEnded(ctx, s, op, said)
 	}
-	return said.print(a)
+	return said.print(a.app)
 }
 
 // endedText says how a run ended.
@@ -220,7 +223,7 @@ func (y *saying) text() string {
 
 // rightKey makes sure that what is said is sealed with the key of the state, so
 // that its engines can read it.
-func (s *session) rightKey(ctx context.Context) error {
+func (s people) rightKey(ctx context.Context) error {
 	pinned, err := s.store.Pin(ctx, journal.SettingKey, "")
 	switch {
 	case err != nil:
@@ -236,7 +239,7 @@ func (s *session) rightKey(ctx context.Context) error {
 }
 
 // fold reads a run and folds its journal, no more.
-func (s *session) fold(ctx context.Context, row store.RunRow) (*shownRun, error) {
+func (s people) fold(ctx context.Context, row store.RunRow) (*shownRun, error) {
 	told, err := journal.Load(ctx, s.store, s.sealer, s.defs, row.Run)
 	if err != nil {
 		return nil, s.wrap("read the run", err)
@@ -246,7 +249,7 @@ func (s *session) fold(ctx context.Context, row store.RunRow) (*shownRun, error)
 
 // openSpeaker opens the state of --dsn to speak to its runs, while engines
 // work on them. The embedded file must exist.
-func (a *app) openSpeaker(ctx context.Context) (*session, error) {
+func (a speaker) openSpeaker(ctx context.Context) (*session, error) {
 	t, err := a.target(a.path("."), ".")
 	if err != nil {
 		return nil, err
@@ -256,5 +259,5 @@ func (a *app) openSpeaker(ctx context.Context) (*session, error) {
 			return nil, noState(t)
 		}
 	}
-	return a.openTo(ctx, t, toSpeak)
+	return a.opener().openTo(ctx, t, toSpeak)
 }

@@ -85,7 +85,7 @@ func TestJSONFlag(t *testing.T) {
 		{"large", `"` + strings.Repeat("x", maxJSONFlag) + `"`, "", "larger than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := a.jsonFlag("--output", c.text)
+			got, err := a.speaker().jsonFlag("--output", c.text)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want one with %q", err, c.err)

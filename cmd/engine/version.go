@@ -10,7 +10,7 @@ import (
 // engineVersion is compared with a module's required_version.
 const engineVersion = "0.1.0"
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",

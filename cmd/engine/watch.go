@@ -18,7 +18,10 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-func (a *app) watchCommand() *cobra.Command {
+// follower follows runs until they end: watch, and apply where another engine runs.
+type follower struct{ *app }
+
+func watchCommand(a *app) *cobra.Command {
 	var from int
 	cmd := &cobra.Command{
 		Use:   "watch RUN",
@@ -33,17 +36,17 @@ that a program can go on where it was cut off.
 Exit code as for apply: 0 succeeded, 4 ended otherwise and undid all that the
 workflow lets it undo, 5 needs a human, 6 interrupted.`,
 		Args: wants("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args[0], from) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.follower().watch(cmd.Context(), args[0], from) },
 	}
 	cmd.Flags().IntVar(&from, "from-seq", 1, "number of the first event to show")
 	return cmd
 }
 
-func (a *app) watch(ctx context.Context, name string, from int) error {
+func (a follower) watch(ctx context.Context, name string, from int) error {
 	if from < 1 {
 		return failed("Invalid flag", "--from-seq must be at least 1, not %d.", from)
 	}
-	s, err := a.openReader(ctx, ".", ".")
+	s, err := a.opener().openReader(ctx, ".", ".")
 	if err != nil {
 		return err
 	}
@@ -57,7 +60,7 @@ func (a *app) watch(ctx context.Context, name string, from int) error {
 
 // untilEnded waits for the answer to a verb, and then shows what happens until the run has
 // ended. With --json it prints one object, in the end.
-func (a *app) untilEnded(ctx context.Context, s *session, op *operator.Operator, y saying) error {
+func (a follower) untilEnded(ctx context.Context, s *session, op *operator.Operator, y saying) error {
 	answered := func(ctx context.Context) error {
 		if y.answer {
 			return nil
@@ -67,10 +70,10 @@ func (a *app) untilEnded(ctx context.Context, s *session, op *operator.Operator,
 	if a.json {
 		end, err := a.lookAt(ctx, s, y.row, silent{}, 1, answered)
 		if err != nil {
-			return y.problem(ctx, a, s, y.row, err)
+			return y.problem(ctx, a.app, s, y.row, err)
 		}
 		y.now, y.answer = end.state.Status(), true
-		if err := y.print(a); err != nil {
+		if err := y.print(a.app); err != nil {
 			return err
 		}
 		return asExit(end.state)
@@ -78,19 +81,19 @@ func (a *app) untilEnded(ctx context.Context, s *session, op *operator.Operator,
 	a.note("%s", y.text())
 	y.row.State = y.now
 	if err := a.look(ctx, s, y.row, y.seen+1, answered); err != nil {
-		return y.problem(ctx, a, s, y.row, err)
+		return y.problem(ctx, a.app, s, y.row, err)
 	}
 	return nil
 }
 
 // look shows a run from its from-th event on, and ends with its exit code. It
 // calls first, if there is such a thing to wait for, before it follows.
-func (a *app) look(ctx context.Context, s *session, row store.RunRow, from int, first func(context.Context) error) error {
+func (a follower) look(ctx context.Context, s *session, row store.RunRow, from int, first func(context.Context) error) error {
 	wf, err := s.defs.Workflow(ctx, row.Workflow)
 	if err != nil {
 		return s.wrap("read the definition", err)
 	}
-	view := a.newView()
+	view := a.runner().newView()
 	a.runs.follow(row)
 	told := storyOf(wf, row, true)
 	told.Past = from == 1
@@ -100,7 +103,7 @@ func (a *app) look(ctx context.Context, s *session, row store.RunRow, from int, 
 	}
 	end, err := a.lookAt(ctx, s, row, view, from, first)
 	view.End()
-	a.restoreLog()
+	a.runner().restoreLog()
 	if err != nil {
 		return err
 	}
@@ -108,7 +111,7 @@ func (a *app) look(ctx context.Context, s *session, row store.RunRow, from int, 
 }
 
 // lookAt follows a run until it has ended, needs a human, or a signal comes.
-func (a *app) lookAt(ctx context.Context, s *session, row store.RunRow, view render.View, from int, first func(context.Context) error) (outcome, error) {
+func (a follower) lookAt(ctx context.Context, s *session, row store.RunRow, view render.View, from int, first func(context.Context) error) (outcome, error) {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE) // a reader that goes away ends nothing halfway
 	defer signal.Stop(pipes)
@@ -116,7 +119,7 @@ func (a *app) lookAt(ctx context.Context, s *session, row store.RunRow, view ren
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
 	defer a.endOnSecondSignal(syscall.SIGHUP)()
-	w := &work{a: a, view: view, updates: make(chan func()), seen: from - 1, begun: true}
+	w := &work{a: a.app, view: view, updates: make(chan func()), seen: from - 1, begun: true}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ends := make(chan followed, 1)
@@ -144,7 +147,7 @@ func (a *app) lookAt(ctx context.Context, s *session, row store.RunRow, view ren
 			}
 			return outcome{run: row.Name, state: f.state}, nil
 		case <-stops:
-			r, err := s.fold(ctx, row)
+			r, err := s.people().fold(ctx, row)
 			if err != nil {
 				return outcome{}, errors.Join(exitError(exitOpen), err)
 			}
@@ -156,10 +159,10 @@ func (a *app) lookAt(ctx context.Context, s *session, row store.RunRow, view ren
 }
 
 // ended prints what a run gave and turns it into the exit code.
-func (a *app) ended(row store.RunRow, state *machine.State) error {
+func (a follower) ended(row store.RunRow, state *machine.State) error {
 	name := render.Clean(row.Name)
 	if !a.json {
-		if err := a.printOutputs(story.Outputs(state)); err != nil {
+		if err := a.viewer().printOutputs(story.Outputs(state)); err != nil {
 			return err
 		}
 		switch exitRun(state.Status(), int(state.Run().Left)) {

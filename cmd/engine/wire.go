@@ -20,6 +20,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
+// opener opens what commands need: modules, agents, keys and the store.
+type opener struct{ *app }
+
 // keyVariable holds the key that encrypts sensitive values.
 const keyVariable = "ENGINE_ENCRYPTION_KEY"
 
@@ -38,11 +41,16 @@ type session struct {
 	held   bool // another process holds the embedded file
 }
 
+// The parts of a session. Each is the same session with the methods of one concern.
+
+func (s *session) history() history { return history{s} }
+func (s *session) people() people   { return people{s} }
+
 // openReader opens the state to look at it, while engines work on it. dir is
 // the directory of the module as it is opened, shown the same as the user
 // wrote it. The embedded file must exist.
-func (a *app) openReader(ctx context.Context, dir, shown string) (*session, error) {
-	t, err := a.target(a.path(dir), shown)
+func (a opener) openReader(ctx context.Context, dir, shown string) (*session, error) {
+	t, err := a.speaker().target(a.path(dir), shown)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +63,8 @@ func (a *app) openReader(ctx context.Context, dir, shown string) (*session, erro
 }
 
 // openBeside opens a module's state to look at it.
-func (a *app) openBeside(ctx context.Context, m *module) (*session, error) {
-	t, err := a.target(m.dir, m.shown)
+func (a opener) openBeside(ctx context.Context, m *module) (*session, error) {
+	t, err := a.speaker().target(m.dir, m.shown)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +80,8 @@ func noState(t target) error {
 }
 
 // openWriter opens the state to work on it and says where it is.
-func (a *app) openWriter(ctx context.Context, m *module) (*session, error) {
-	t, err := a.target(m.dir, m.shown)
+func (a opener) openWriter(ctx context.Context, m *module) (*session, error) {
+	t, err := a.speaker().target(m.dir, m.shown)
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +97,14 @@ const (
 	toWork                // work on it; the embedded one for this process alone
 )
 
-func (a *app) open(ctx context.Context, t target, readOnly bool) (*session, error) {
+func (a opener) open(ctx context.Context, t target, readOnly bool) (*session, error) {
 	if readOnly {
 		return a.openTo(ctx, t, toRead)
 	}
 	return a.openTo(ctx, t, toWork)
 }
 
-func (a *app) openTo(ctx context.Context, t target, to access) (*session, error) {
+func (a opener) openTo(ctx context.Context, t target, to access) (*session, error) {
 	s := &session{target: t}
 	if t.postgres == "" {
 		a.private = []string{t.path, t.path + ".key"}
@@ -128,7 +136,7 @@ func (a *app) openTo(ctx context.Context, t target, to access) (*session, error)
 // that of the file beside it, which is made for a new state when there is
 // neither. The first seals; that it is the one of the state is checked by the
 // engine before it writes.
-func (a *app) sealer(ctx context.Context, s *session, readOnly bool) (crypt.Sealer, error) {
+func (a opener) sealer(ctx context.Context, s *session, readOnly bool) (crypt.Sealer, error) {
 	var keys []crypt.Key
 	if text, ok := a.lookup(keyVariable); ok && text != "" {
 		key, err := crypt.ParseKey(text)
@@ -205,7 +213,7 @@ func (e *storeError) Unwrap() error { return e.err }
 
 // newPool makes the pool of agents that an engine calls. logs takes what they
 // log while they work on calls; limits bound the processes.
-func (a *app) newPool(catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *ceilings) *agents.Pool {
+func (a opener) newPool(catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *ceilings) *agents.Pool {
 	return agents.NewPool(agents.Options{
 		Catalog: catalog, Secrets: a.secret, LookupEnv: a.lookup, Observer: o, Logger: a.logger(), LogSink: logs,
 		MaxProcesses: limits.processes,
@@ -233,7 +241,7 @@ type nodeParts struct {
 }
 
 // newNode makes an engine over an open store.
-func (a *app) newNode(s *session, pool *agents.Pool, p nodeParts) (*engine.Node, error) {
+func (a opener) newNode(s *session, pool *agents.Pool, p nodeParts) (*engine.Node, error) {
 	if p.options.Address == "" {
 		p.options.Address = processName()
 	}
@@ -247,7 +255,7 @@ func (a *app) newNode(s *session, pool *agents.Pool, p nodeParts) (*engine.Node,
 }
 
 // visitor is the configuration of a command that runs no agents.
-func (a *app) visitor(s *session, o engine.Options) engine.Config {
+func (a opener) visitor(s *session, o engine.Options) engine.Config {
 	o.Address, o.Writers = processName(), 1
 	return engine.Config{Store: s.store, Sealer: s.sealer, Secrets: a.secret, Logger: a.logger(), Options: o}
 }

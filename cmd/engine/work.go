@@ -35,6 +35,11 @@ type work struct {
 	others *others      // what else this process works on
 }
 
+// The parts of a work. Each is the same work with the methods of one concern.
+
+func (w *work) attachment() attachment { return attachment{w} }
+func (w *work) leaving() leaving       { return leaving{w} }
+
 const (
 	tickEvery  = 250 * time.Millisecond // the view's clock
 	adoptEvery = 2 * time.Second        // between two attempts to get a run whose owner is gone
@@ -45,10 +50,10 @@ const (
 // looks on, and takes the state over when that process goes.
 func (w *work) run(ctx context.Context) (outcome, error) {
 	for {
-		s, err := w.a.openWriter(ctx, w.r.module)
+		s, err := w.a.opener().openWriter(ctx, w.r.module)
 		var locked *sqlite.LockedError
 		if errors.As(err, &locked) {
-			end, done, err := w.lookOn(ctx, locked)
+			end, done, err := w.attachment().lookOn(ctx, locked)
 			if err != nil || done {
 				return end, err
 			}
@@ -58,7 +63,7 @@ func (w *work) run(ctx context.Context) (outcome, error) {
 			return outcome{}, err
 		}
 		if !w.begun {
-			w.a.notePlace(s)
+			w.a.follower().notePlace(s)
 		}
 		end, err := w.with(ctx, s)
 		s.close()
@@ -66,24 +71,17 @@ func (w *work) run(ctx context.Context) (outcome, error) {
 	}
 }
 
-// notePlace says where the state is if nobody said where to keep it.
-func (a *app) notePlace(s *session) {
-	if s.implied {
-		a.note("State is kept in %s. Use --dsn for another place.", s.shown)
-	}
-}
-
 // with works on an open store.
 func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 	logs := engine.NewLogKeeper(s.store, w.a.logger())
-	pool := w.a.newPool(w.r.catalog, circuitObserver{w.circuits}, logs.Keep, &w.o.ceilings)
+	pool := w.a.opener().newPool(w.r.catalog, circuitObserver{w.circuits}, logs.Keep, &w.o.ceilings)
 	defer pool.Close()
 	defer keepLogs(ctx, logs)()
-	err := w.interruptible(ctx, func(ctx context.Context) error { return checkAgents(ctx, pool, w.r.wf, w.r.vars, w.starting) })
+	err := w.leaving().interruptible(ctx, func(ctx context.Context) error { return checkAgents(ctx, pool, w.r.wf, w.r.vars, w.starting) })
 	if err != nil {
 		return outcome{}, err
 	}
-	node, err := w.a.newNode(s, pool, nodeParts{
+	node, err := w.a.opener().newNode(s, pool, nodeParts{
 		capacity: pool, observer: w.others, options: w.o.ceilings.to(engine.Options{Lease: applyLease, Alone: w.o.only}),
 	})
 	if err != nil {
@@ -93,7 +91,7 @@ func (w *work) with(ctx context.Context, s *session) (outcome, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- node.Run(nodeCtx) }()
 	e := &engineRun{node: node, stop: stop, ended: ended}
-	defer w.leave(ctx, s, e)
+	defer w.leaving().leave(ctx, s, e)
 	select {
 	case <-node.Ready():
 	case err := <-ended:
@@ -113,7 +111,7 @@ func (w *work) starting(text string) {
 // drive submits the run and follows it.
 func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, error) {
 	var run store.RunRow
-	err := w.interruptible(ctx, func(ctx context.Context) (err error) {
+	err := w.leaving().interruptible(ctx, func(ctx context.Context) (err error) {
 		run, err = w.submit(ctx, s, e.node)
 		return err
 	})
@@ -149,11 +147,11 @@ func (w *work) drive(ctx context.Context, s *session, e *engineRun) (outcome, er
 			}
 			return w.last(ctx, s, run)
 		case <-w.stops:
-			w.interrupt(e)
+			w.leaving().interrupt(e)
 		case <-timeout:
 			w.timedOut()
 			if !e.stopped {
-				w.interrupt(e)
+				w.leaving().interrupt(e)
 			}
 		case err := <-adopts:
 			adopting = false
@@ -231,7 +229,7 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (store
 		Definition: w.r.def, Workflow: w.r.wf.Name, Vars: w.r.vars, Name: w.o.runID, By: userName(),
 	})
 	if err != nil && sub.Run != 0 {
-		sub, err = w.reread(ctx, s, sub, err)
+		sub, err = w.leaving().reread(ctx, s, sub, err)
 		if err != nil {
 			return store.RunRow{}, err
 		}
@@ -241,10 +239,10 @@ func (w *work) submit(ctx context.Context, s *session, node *engine.Node) (store
 	}
 	row, err := s.findAgain(ctx, sub.Name)
 	if err != nil {
-		return store.RunRow{}, w.unsure(s, sub.Name, err)
+		return store.RunRow{}, w.leaving().unsure(s, sub.Name, err)
 	}
 	if sub.Exists {
-		if err := w.attach(ctx, s, row); err != nil {
+		if err := w.attachment().attach(ctx, s, row); err != nil {
 			return store.RunRow{}, err
 		}
 	}
@@ -286,7 +284,7 @@ func (w *work) inTime(ctx context.Context, s *session) error {
 	if !limited || by.After(now) {
 		return nil
 	}
-	earlier, err := w.find(ctx, s)
+	earlier, err := w.attachment().find(ctx, s)
 	if err != nil || earlier != nil { // one that exists is followed, in time or not
 		return err
 	}

@@ -16,13 +16,13 @@ var cliFaults = []fault{
 	},
 	{
 		name: "no secret of a workflow is the key of the state",
-		in:   "cmd/engine.(*app).mayRead",
+		in:   "cmd/engine.opener.mayRead",
 		old:  "err == nil && os.SameFile(info, other)", new: "err == nil && false && os.SameFile(info, other)",
 		by: catches("cmd/engine", "^TestSecret$"),
 	},
 	{
 		name: "no secret of a workflow is what /proc shows",
-		in:   "cmd/engine.(*app).mayRead",
+		in:   "cmd/engine.opener.mayRead",
 		old:  `strings.HasPrefix(real, "/proc/")`, new: "false",
 		by: catches("cmd/engine", "^TestSecretOfProcess$"),
 	},
@@ -58,13 +58,13 @@ var cliFaults = []fault{
 	},
 	{
 		name: "supervise --every ends where the database has lost what was recorded",
-		in:   "cmd/engine.(*app).superviseEvery",
+		in:   "cmd/engine.runner.superviseEvery",
 		old:  "case errors.As(err, &loss):", new: "case errors.As(err, &loss) && every > time.Hour:",
 		by: catches("cmd/engine", "^TestSuperviseEveryStopsOnLoss$"),
 	},
 	{
 		name: "supervise --every goes on after a pass that failed",
-		in:   "cmd/engine.(*app).superviseEvery",
+		in:   "cmd/engine.runner.superviseEvery",
 		old:  `a.logger().Warn("supervise", "error", err)`, new: "return err",
 		by: catches("cmd/engine", "^TestSuperviseEveryStopsOnLoss$"),
 	},
@@ -154,7 +154,7 @@ var cliFaults = []fault{
 	},
 	{
 		name: "a workflow cannot read the engine's own settings as secrets",
-		in:   "cmd/engine.(*app).secret",
+		in:   "cmd/engine.opener.secret",
 		old:  `kind == "env" && dsl.ReservedEnv(name)`, new: `false`,
 		by: catches("cmd/engine", "^TestSecret$"),
 	},
@@ -172,7 +172,7 @@ var cliFaults = []fault{
 	},
 	{
 		name: "what an operator is told on the terminal holds no sensitive output",
-		in:   "cmd/engine.(*app).printOutputs",
+		in:   "cmd/engine.viewer.printOutputs",
 		old:  "if !v.Sensitive && len(v.Value.Sensitive()) == 0 {", new: "if !v.Sensitive {",
 		by: catches("cmd/engine", "^TestPrintOutputsHides$"),
 	},
@@ -196,13 +196,13 @@ var cliFaults = []fault{
 	},
 	{
 		name: "retry --extend reaches the run",
-		in:   "cmd/engine.(*app).retryCommand",
+		in:   "cmd/engine.retryCommand",
 		old:  "NewKey: newKey, Extend: time.Duration(extend),", new: "NewKey: newKey, Extend: 0 * time.Duration(extend),",
 		by: catches("cmd/engine", "^TestScriptSQLite$/^verb-overdue$"),
 	},
 	{
 		name: "an input that is at its end confirms nothing",
-		in:   "cmd/engine.(*app).confirm",
+		in:   "cmd/engine.runner.confirm",
 		old:  `if strings.TrimSpace(answer) != "yes" {`, new: `if strings.TrimSpace(answer) != "yes" && answer != "" {`,
 		by: catches("cmd/engine", "^TestScriptSQLite$/^apply-confirm$"),
 	},
