@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // An argumentLinker links the arguments of blocks: their types, values and evaluation.
@@ -102,7 +104,7 @@ type argument struct {
 	name   string
 	path   []byte    // JSON pointer
 	c      *compiled // nil: it was not written and has a default
-	at     Range
+	at     diag.Range
 	direct *direct // nil: the evaluator evaluates it
 	ready  *ready  // its value, if that is known
 	preset *ready  // its default; nil = none
@@ -135,7 +137,7 @@ func (l argumentLinker) arguments(specs map[string]*argSpec, args []arg, at hcl.
 		written[a.name] = true
 		spec, ok := specs[a.name]
 		if !ok {
-			l.errorf(a.where, "Unsupported argument", "%s has no argument %q.%s", upperFirst(title), a.name, DidYouMean(a.name, sortedKeys(specs)))
+			l.errorf(a.where, "Unsupported argument", "%s has no argument %q.%s", upperFirst(title), a.name, diag.DidYouMean(a.name, sortedKeys(specs)))
 			l.check(a.expr)
 			continue
 		}
@@ -217,7 +219,7 @@ func (l argumentLinker) extraAttributes(spec *argSpec, a arg) {
 		}
 		if name := key.AsString(); !spec.typ.HasAttribute(name) {
 			l.errorf(item.KeyExpr.Range(), "Unsupported attribute", "Argument %q has no attribute %q.%s", a.name, name,
-				DidYouMean(name, attributeNames(spec.typ)))
+				diag.DidYouMean(name, attributeNames(spec.typ)))
 		}
 	}
 }

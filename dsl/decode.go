@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // A decoder turns blocks into declarations.
@@ -319,7 +321,7 @@ func (d *decoder) mode(e *expr) Mode {
 			return ModeManual
 		}
 		d.errorf(e.rng, "Invalid value for mode", "mode is \"automatic\" or \"manual\".%s",
-			DidYouMean(v.AsString(), []string{"automatic", "manual"}))
+			diag.DidYouMean(v.AsString(), []string{"automatic", "manual"}))
 	} else if ok {
 		d.errorf(e.rng, "Invalid value for mode", "mode is \"automatic\" or \"manual\".")
 	}
@@ -387,7 +389,7 @@ func (d *decoder) rerun(e *expr) Rerun {
 		}
 	}
 	d.errorf(e.rng, "Invalid value for on_rerun", "on_rerun is \"continue\" or \"undo_first\".%s",
-		DidYouMean(text, []string{"continue", "undo_first"}))
+		diag.DidYouMean(text, []string{"continue", "undo_first"}))
 	return RerunDefault
 }
 

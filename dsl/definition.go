@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -16,7 +17,7 @@ import (
 // for concurrent use.
 type Definition struct {
 	// Warnings are the findings of Link that are not errors.
-	Warnings Diagnostics
+	Warnings diag.Diagnostics
 
 	module    *Module
 	digest    string
@@ -71,7 +72,7 @@ func (d *Definition) seal(agents map[string]AgentBinary) error {
 	m := d.module
 	s := stored{
 		Manifest: manifest{
-			Format: formatVersion, Language: LanguageVersion, File: m.file,
+			Format: formatVersion, Language: languageVersion, File: m.file,
 			Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, Agents: map[string]manifestAgent{},
 		},
 		Blobs: map[string][]byte{},
@@ -156,7 +157,7 @@ func Decode(data []byte) (*Definition, error) {
 // link makes the definition anew. A run finishes on what it began with, so a
 // definition that today's rules refuse is linked once more as an older one,
 // without the rules that came after it.
-func (s *stored) link(older bool) (*Definition, Diagnostics, error) {
+func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 	m := newModule(s.Manifest.File)
 	m.older = older
 	agents, err := s.fill(m)

@@ -6,6 +6,7 @@ import (
 	"testing/fstest"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -61,7 +62,7 @@ func ExampleRender() {
 `)}}
 	module, diags := dsl.Parse(files, dsl.ParseOptions{})
 	_, more := dsl.Link(module, chat())
-	if err := dsl.Render(os.Stdout, append(diags, more...).Errors()[:1], dsl.RenderOptions{}); err != nil {
+	if err := diag.Render(os.Stdout, append(diags, more...).Errors()[:1], diag.RenderOptions{}); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

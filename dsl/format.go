@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	hcljson "github.com/hashicorp/hcl/v2/json"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // Format returns src in the canonical layout: two blanks of indentation,
@@ -17,7 +19,7 @@ import (
 // end, of the kind that ends the first line. It changes nothing that has a meaning, and formatting twice is the same
 // as once. Source that cannot be parsed is returned as it is, with the reason.
 // A filename that ends in .json is laid out as JSON.
-func Format(src []byte, filename string) ([]byte, Diagnostics) {
+func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 	r := &reporter{sources: map[string][]byte{filename: src}}
 	if strings.HasSuffix(filename, ".json") {
 		return r.formatJSON(src, filename)
@@ -57,7 +59,7 @@ func (r *reporter) formattable(src []byte, filename string) *hclsyntax.Body {
 	return body
 }
 
-func (r *reporter) formatJSON(src []byte, filename string) ([]byte, Diagnostics) {
+func (r *reporter) formatJSON(src []byte, filename string) ([]byte, diag.Diagnostics) {
 	if d := prescanJSON(src, filename); d != nil {
 		r.hcl(hcl.Diagnostics{d})
 		return src, r.finish()

@@ -9,6 +9,8 @@ import (
 	"testing/fstest"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // corpus adds every source file of the golden archives.
@@ -45,7 +47,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("definition %v with diagnostics %v", def, diags)
 		}
 		var out bytes.Buffer
-		if err := Render(&out, diags, RenderOptions{Color: true, Width: 80}); err != nil {
+		if err := diag.Render(&out, diags, diag.RenderOptions{Color: true, Width: 80}); err != nil {
 			t.Fatal(err)
 		}
 		if def == nil {

@@ -11,6 +11,8 @@ import (
 	"testing/fstest"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
@@ -46,7 +48,7 @@ func usedAgents(m *Module) map[string]AgentBinary {
 	return out
 }
 
-func parseAndLink(fsys fs.FS) (*Definition, Diagnostics) {
+func parseAndLink(fsys fs.FS) (*Definition, diag.Diagnostics) {
 	m, diags := Parse(fsys, ParseOptions{Env: testEnv, EngineVersion: "0.3.0"})
 	def, more := Link(m, usedAgents(m))
 	return def, append(diags, more...)
@@ -80,7 +82,7 @@ func checkGolden(t *testing.T, path string, valid bool) {
 		t.Errorf("linked=%t errors=%t, want valid=%t", def != nil, diags.HasErrors(), valid)
 	}
 	var got bytes.Buffer
-	if err := Render(&got, diags, RenderOptions{}); err != nil {
+	if err := diag.Render(&got, diags, diag.RenderOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	compareGolden(t, path, a, "want", got.Bytes())

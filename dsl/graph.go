@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // A graphDecoder orders the steps of a workflow by their dependencies.
@@ -193,7 +195,7 @@ func (d graphDecoder) dependsOn(w *workflowDecl, s *stepDecl) {
 		i, ok := w.index[attr.Name]
 		if !ok {
 			d.errorf(item.rng, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
-				attr.Name, DidYouMean(attr.Name, sortedKeys(w.index)))
+				attr.Name, diag.DidYouMean(attr.Name, sortedKeys(w.index)))
 			continue
 		}
 		if attr.Name == s.name {

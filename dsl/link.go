@@ -10,16 +10,17 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // An AgentUse is an agent that a module uses: declared by a block, or implied
 // by an action that names it.
 type AgentUse struct {
-	Name       string // of the block, as in agent.NAME.ACTION
-	Plugin     string // of the binary engine-agent-PLUGIN
-	Constraint string // on its version; "" = any
-	Where      Range  // the plugin argument, else the block, else the first use
+	Name       string     // of the block, as in agent.NAME.ACTION
+	Plugin     string     // of the binary engine-agent-PLUGIN
+	Constraint string     // on its version; "" = any
+	Where      diag.Range // the plugin argument, else the block, else the first use
 	// Similar is, of an agent that is only implied, the declared one whose name
 	// is most like it: perhaps that was meant. "" = none is.
 	Similar string
@@ -45,7 +46,7 @@ func (m *Module) Agents() []AgentUse {
 		a := m.agents[n]
 		use := AgentUse{Name: a.name, Plugin: a.plugin, Constraint: a.constraint, Where: toRange(a.pluginAt)}
 		if a.implied {
-			use.Similar = Nearest(n, declared)
+			use.Similar = diag.Nearest(n, declared)
 		}
 		out = append(out, use)
 	}
@@ -55,17 +56,17 @@ func (m *Module) Agents() []AgentUse {
 // Link checks a module against the schemas of its agents, by name of the
 // agent block, and makes a definition of it. The definition is nil if there
 // are errors, or were any in Parse; the diagnostics do not repeat those.
-func Link(m *Module, agents map[string]AgentBinary) (*Definition, Diagnostics) {
+func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
 	l := &linker{reporter: &reporter{sources: m.sources, places: m.places}, m: m, agents: map[string]*linkedAgent{}}
 	var def *Definition
-	var diags Diagnostics
+	var diags diag.Diagnostics
 	if !l.bounded(func() { def, diags = l.link(m, agents) }) {
 		return nil, l.finish()
 	}
 	return def, diags
 }
 
-func (l *linker) link(m *Module, agents map[string]AgentBinary) (*Definition, Diagnostics) {
+func (l *linker) link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
 	if m.partial {
 		return nil, nil
 	}
@@ -227,7 +228,7 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	schema, ok := la.bin.Schema.Actions[name]
 	if !ok {
 		l.errorf(at, "Unknown action", "Agent %q (%s %s) has no action %q.%s",
-			agent, la.decl.plugin, la.bin.Version, name, DidYouMean(name, sortedKeys(la.bin.Schema.Actions)))
+			agent, la.decl.plugin, la.bin.Version, name, diag.DidYouMean(name, sortedKeys(la.bin.Schema.Actions)))
 		return nil
 	}
 	a := &linkedAction{agent: la, name: name, schema: schema}
@@ -347,7 +348,7 @@ func (l *workflowLinker) outputType(s *stepDecl, a *linkedAction) cty.Type {
 		want := s.outputType.AttributeType(n)
 		switch {
 		case !ok:
-			hint := DidYouMean(n, attributeNames(a.out))
+			hint := diag.DidYouMean(n, attributeNames(a.out))
 			if hint == "" && attrs["json"] == cty.DynamicPseudoType {
 				hint = fmt.Sprintf(" output_type describes the whole output; write object({ json = object({ %s = %s }) }).", n, typeText(want))
 			}
@@ -440,7 +441,7 @@ func (l *workflowLinker) explain(diags hcl.Diagnostics) {
 			l.hcl(hcl.Diagnostics{d})
 			continue
 		}
-		hint := DidYouMean(name, attributeNames(a.out))
+		hint := diag.DidYouMean(name, attributeNames(a.out))
 		if hint == "" && len(a.out.AttributeTypes()) > 0 {
 			hint = " Its outputs are " + quotedList(attributeNames(a.out)) + "."
 		} else if hint == "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -123,7 +124,7 @@ func (l codeLinker) codes(e *expr, k knownCodes, also ...string) {
 		if contains(known, c.code) {
 			continue
 		}
-		hint := DidYouMean(c.code, known)
+		hint := diag.DidYouMean(c.code, known)
 		switch own := compact(k.own); {
 		case c.code == allCodes:
 			hint = " Only catch takes it, for every code."

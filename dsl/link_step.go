@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -372,7 +373,7 @@ func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.
 		}
 		if name := key.AsString(); ty.IsObjectType() && !ty.HasAttribute(name) {
 			l.errorf(item.KeyExpr.Range(), "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name,
-				DidYouMean(name, attributeNames(ty)))
+				diag.DidYouMean(name, attributeNames(ty)))
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // An undoLinker links the undo of steps, and checks that everything with an effect has one.
@@ -172,7 +174,7 @@ func (l undoLinker) soundness() {
 		effects = effects || s.action == nil || !s.readOnly
 	}
 	if !effects {
-		l.add(SeverityInfo, d.where, "No step changes anything", "Workflow %q has no step with an effect on the outside, so nothing in it ever needs to be undone. It runs; a script would do as well.", d.name)
+		l.add(diag.SeverityInfo, d.where, "No step changes anything", "Workflow %q has no step with an effect on the outside, so nothing in it ever needs to be undone. It runs; a script would do as well.", d.name)
 	}
 	later := map[int]bool{}
 	if p := l.out.Pivot; p >= 0 && d.order != nil {

@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // A literalDecoder reads arguments that must be constants.
@@ -149,7 +151,7 @@ func (d literalDecoder) typeOf(e *expr) (cty.Type, *typeexpr.Defaults, bool) {
 	for _, x := range diags {
 		if strings.Contains(x.Detail, "is not a valid type specification") {
 			name := hcl.ExprAsKeyword(syn)
-			x.Detail += DidYouMean(name, []string{"string", "number", "bool", "list", "set", "map", "object", "tuple", "any"})
+			x.Detail += diag.DidYouMean(name, []string{"string", "number", "bool", "list", "set", "map", "object", "tuple", "any"})
 		}
 	}
 	d.hcl(diags)

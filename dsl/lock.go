@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // LockFile is the name of the lock file in a module's directory.
@@ -96,7 +98,7 @@ type lockBlock struct {
 
 // ReadLock reads a lock file; filename is for messages. Anything that it does
 // not understand is an error: a lock that is half read protects nothing.
-func ReadLock(src []byte, filename string) (Lock, Diagnostics) {
+func ReadLock(src []byte, filename string) (Lock, diag.Diagnostics) {
 	var f lockFile
 	r := readPlain(src, filename, &f)
 	var l Lock
@@ -160,7 +162,7 @@ type userConfigFile struct {
 }
 
 // ReadUserConfig reads a user's configuration file; filename is for messages.
-func ReadUserConfig(src []byte, filename string) (UserConfig, Diagnostics) {
+func ReadUserConfig(src []byte, filename string) (UserConfig, diag.Diagnostics) {
 	var f userConfigFile
 	r := readPlain(src, filename, &f)
 	conf := UserConfig{DevOverrides: map[string]string{}}

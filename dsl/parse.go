@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // ParseOptions choose what Parse reads.
@@ -66,7 +68,7 @@ type reads struct {
 // linked, to see what else is wrong, though not to a definition.
 //
 // fsys is read at its root only, and by file(). Nothing is read afterwards.
-func Parse(fsys fs.FS, opts ParseOptions) (*Module, Diagnostics) {
+func Parse(fsys fs.FS, opts ParseOptions) (*Module, diag.Diagnostics) {
 	m := newModule(opts.File)
 	r := &reporter{sources: m.sources, places: m.places}
 	if !r.bounded(func() {

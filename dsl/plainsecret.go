@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -43,8 +44,8 @@ func (l *workflowLinker) plainSecrets(spec *argSpec, a arg, title string) {
 	if n := len(p.found) - maxNamedSecrets; n > 0 {
 		p.found, rest = p.found[:maxNamedSecrets], fmt.Sprintf(" and %d more", n)
 	}
-	l.push(Diagnostic{
-		Severity: SeverityWarning, Range: toRange(a.where), hideSource: true,
+	l.push(diag.Diagnostic{
+		Severity: diag.SeverityWarning, Range: toRange(a.where), HideSource: true,
 		Summary: "Secret is written out",
 		Detail: fmt.Sprintf("%s: this looks like a secret: %s%s. Who can read the workflow or the state can read it. "+
 			`Write secret("env:NAME") or secret("file:PATH") instead: only the agent gets the value then.`,

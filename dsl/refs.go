@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // A referenceDecoder compiles expressions: it finds what they refer to, and refuses
@@ -104,7 +106,7 @@ func (r syntaxReader) checkSyntax(e *expr) {
 		case *hclsyntax.FunctionCallExpr:
 			if !isFunction(n.Name) {
 				e.bad = true
-				hint := DidYouMean(n.Name, functionNames())
+				hint := diag.DidYouMean(n.Name, functionNames())
 				if why, ok := impure[n.Name]; ok {
 					hint = " " + why
 				}
@@ -235,7 +237,7 @@ func (d referenceDecoder) reference(c *compiled, t hcl.Traversal, ns *names, a a
 			return false
 		case !ok:
 			d.errorf(rng, "Reference to undeclared local value", "There is no local value named %q.%s",
-				name, DidYouMean(name, sortedKeys(ns.locals)))
+				name, diag.DidYouMean(name, sortedKeys(ns.locals)))
 			return false
 		}
 		locals[name] = l
@@ -264,7 +266,7 @@ func (d referenceDecoder) unknownRoot(root string, t hcl.Traversal, ns *names) {
 	case has(ns.locals, root):
 		hint = fmt.Sprintf(" Did you mean \"local.%s\"?", root)
 	default:
-		hint = DidYouMean(root, []string{"var", "local", "step", "each", "self", "failure", "run"})
+		hint = diag.DidYouMean(root, []string{"var", "local", "step", "each", "self", "failure", "run"})
 	}
 	if len(t) == 1 && hint == "" {
 		hint = fmt.Sprintf(" A string is written in quotes: %q.", root)
@@ -282,7 +284,7 @@ func (d referenceDecoder) refVar(name string, at hcl.Range, ns *names, a allow) 
 	if has(ns.variables, name) {
 		return true
 	}
-	hint := DidYouMean(name, sortedKeys(ns.variables))
+	hint := diag.DidYouMean(name, sortedKeys(ns.variables))
 	if hint == "" && ns.steps == nil && ns.index == nil {
 		hint = " Only variables declared at the top of a file can be used here, not those of a workflow."
 	}
@@ -315,7 +317,7 @@ func (d referenceDecoder) refStep(c *compiled, t hcl.Traversal, name string, at 
 	i, ok := ns.index[name]
 	if !ok {
 		d.errorf(at, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
-			name, DidYouMean(name, sortedKeys(ns.index)))
+			name, diag.DidYouMean(name, sortedKeys(ns.index)))
 		return false
 	}
 	if _, seen := c.direct[i]; !seen {
@@ -340,7 +342,7 @@ func (d referenceDecoder) refStep(c *compiled, t hcl.Traversal, name string, at 
 	}
 	if len(t) > field {
 		if attr, ok := t[field].(hcl.TraverseAttr); ok && !contains(stepFields, attr.Name) {
-			hint := DidYouMean(attr.Name, stepFields)
+			hint := diag.DidYouMean(attr.Name, stepFields)
 			if hint == "" {
 				hint = fmt.Sprintf(" Results are under output: step.%s.output.%s.", name, attr.Name)
 			}
@@ -367,7 +369,7 @@ func (d referenceDecoder) refField(c *compiled, root, name string, at hcl.Range,
 		return false
 	}
 	if !contains(rootFields[root], name) {
-		d.errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, DidYouMean(name, rootFields[root]))
+		d.errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, diag.DidYouMean(name, rootFields[root]))
 		return false
 	}
 	switch root {

@@ -2,9 +2,9 @@ package dsl
 
 import "github.com/hashicorp/hcl/v2"
 
-// LanguageVersion is the version of the workflow language this package reads.
+// languageVersion is the version of the workflow language this package reads.
 // A definition records it.
-const LanguageVersion = "1"
+const languageVersion = "1"
 
 // A bodySpec lists what may stand inside a block. Every name of the language
 // is written here once.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // Defaults of the language.
@@ -146,7 +148,7 @@ func choose(v cty.Value, words map[string]func()) error {
 	}
 	set, ok := words[text]
 	if !ok {
-		hint := DidYouMean(text, sortedKeys(words))
+		hint := diag.DidYouMean(text, sortedKeys(words))
 		return fmt.Errorf("it must be one of %s%s", quotedList(sortedKeys(words)), strings.Replace(hint, " Did", "; did", 1))
 	}
 	set()

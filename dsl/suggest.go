@@ -5,44 +5,12 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/agext/levenshtein"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
-
-// Nearest returns the candidate most like name, or "" if none is close. A
-// candidate that equals name is no suggestion.
-func Nearest(name string, candidates []string) string {
-	best, bestDist := "", 4
-	if n := len(name); n < 4 {
-		bestDist = n // a short name is like nearly everything
-	}
-	sorted := append([]string(nil), candidates...)
-	sort.Strings(sorted)
-	for _, c := range sorted {
-		if d := levenshtein.Distance(name, c, nil); d > 0 && d < bestDist {
-			best, bestDist = c, d
-		}
-	}
-	if best == "" {
-		for _, c := range sorted { // a part of the right word is a near miss too
-			if len(name) >= 3 && (strings.HasPrefix(c, name) || strings.HasSuffix(c, "_"+name)) {
-				return c
-			}
-		}
-	}
-	return best
-}
-
-// DidYouMean returns a sentence to append to a message, with a blank in front,
-// or "" if no candidate is close to name.
-func DidYouMean(name string, candidates []string) string {
-	if s := Nearest(name, candidates); s != "" {
-		return fmt.Sprintf(" Did you mean %q?", s)
-	}
-	return ""
-}
 
 // suggestAttribute finds, for a diagnostic about an attribute that an object
 // does not have, the object's most similar attribute. hcl knows the type but
@@ -52,7 +20,7 @@ func suggestAttribute(d *hcl.Diagnostic) string {
 	if !ok {
 		return ""
 	}
-	if s := Nearest(name, attributeNames(ty)); s != "" {
+	if s := diag.Nearest(name, attributeNames(ty)); s != "" {
 		return fmt.Sprintf("Did you mean %q?", s)
 	}
 	if names := attributeNames(ty); len(names) > 0 && len(names) <= 12 {
@@ -113,11 +81,11 @@ func attributeNames(ty cty.Type) []string {
 
 // snippetValues describes the known values that the failed expression refers
 // to, without sensitive ones.
-func snippetValues(d *hcl.Diagnostic) []SnippetValue {
+func snippetValues(d *hcl.Diagnostic) []diag.SnippetValue {
 	if d.Expression == nil || d.EvalContext == nil {
 		return nil
 	}
-	var out []SnippetValue
+	var out []diag.SnippetValue
 	seen := map[string]bool{}
 	for _, t := range d.Expression.Variables() {
 		v, diags := t.TraverseAbs(d.EvalContext)
@@ -127,7 +95,7 @@ func snippetValues(d *hcl.Diagnostic) []SnippetValue {
 		}
 		seen[name] = true
 		if s := describe(v); s != "" {
-			out = append(out, SnippetValue{Traversal: name, Statement: s})
+			out = append(out, diag.SnippetValue{Traversal: name, Statement: s})
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Traversal < out[j].Traversal })

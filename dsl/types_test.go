@@ -9,6 +9,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -199,7 +200,7 @@ func TestLists(t *testing.T) {
 	if len(diags.Errors()) != 1 || len(diags.Warnings()) != 1 || len(diags) != 4 {
 		t.Errorf("diagnostics %v", diags)
 	}
-	if Diagnostics(diags.Warnings()).Err() != nil {
+	if diag.Diagnostics(diags.Warnings()).Err() != nil {
 		t.Error("warnings are no errors")
 	}
 	for d, want := range map[time.Duration]string{
@@ -218,7 +219,7 @@ func TestValueEqual(t *testing.T) {
 	if !a.Equal(NewValue([]byte(`{"a":1}`), []string{"/a"}, nil)) || a.Equal(jsonValue(`{"a":1}`)) || a.Equal(Value{}) || !(Value{}).Equal(jsonValue("null")) {
 		t.Error("equality")
 	}
-	if _, err := json.Marshal(Diagnostics{}); err != nil {
+	if _, err := json.Marshal(diag.Diagnostics{}); err != nil {
 		t.Error(err)
 	}
 }

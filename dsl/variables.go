@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // A variableReader reads values that people give to variables.
@@ -23,8 +25,8 @@ type Assignment struct {
 	// neither a type nor a default says which, a text that is a list or an
 	// object is taken as one, any other as a string.
 	Text   string
-	Source string // who says so: "--var", "ENGINE_VAR_x", "file.vars.hcl:3"
-	Where  Range  // place in a values file; zero for others
+	Source string     // who says so: "--var", "ENGINE_VAR_x", "file.vars.hcl:3"
+	Where  diag.Range // place in a values file; zero for others
 
 	expr hclsyntax.Expression // from a values file; nil = Text
 	src  []byte
@@ -32,7 +34,7 @@ type Assignment struct {
 
 // ParseVars reads a values file: attributes at its top level, one for each
 // variable. A name that ends in .json is read as JSON.
-func ParseVars(filename string, src []byte) ([]Assignment, Diagnostics) {
+func ParseVars(filename string, src []byte) ([]Assignment, diag.Diagnostics) {
 	r := &reporter{sources: map[string][]byte{filename: src}}
 	out := r.variableReader().parseVars(filename, src)
 	return out, r.finish()
@@ -147,7 +149,7 @@ type bind struct {
 // object. Of several assignments to a name the last one counts. It reports
 // names that are not declared, values that are missing, of the wrong type or
 // refused by a validation.
-func (w *Workflow) Bind(assigned []Assignment) (Value, Diagnostics) {
+func (w *Workflow) Bind(assigned []Assignment) (Value, diag.Diagnostics) {
 	b := w.bind
 	r := &reporter{sources: map[string][]byte{}, places: b.places}
 	for n, src := range b.sources {
@@ -169,7 +171,7 @@ func (w *Workflow) Bind(assigned []Assignment) (Value, Diagnostics) {
 			vals[name] = v
 		}
 	}
-	if !(Diagnostics(r.list)).HasErrors() {
+	if !(diag.Diagnostics(r.list)).HasErrors() {
 		b.validate(r, vals, last)
 	}
 	if diags := r.finish(); diags.HasErrors() {
@@ -190,7 +192,7 @@ func (b *bind) declared(r *reporter, a Assignment) bool {
 		return false // for another workflow of the module
 	}
 	r.variableReader().place(a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
-		a.source(), a.Name, DidYouMean(a.Name, sortedKeys(b.decls)))
+		a.source(), a.Name, diag.DidYouMean(a.Name, sortedKeys(b.decls)))
 	return false
 }
 
@@ -203,7 +205,7 @@ func (a Assignment) source() string {
 
 // place reports an error about an assignment at its place, if it has one.
 func (r variableReader) place(a Assignment, summary, format string, args ...any) {
-	r.push(Diagnostic{Severity: SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
+	r.push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
 
 func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.Value, bool) {

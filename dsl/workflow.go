@@ -42,7 +42,7 @@ type Mode uint8
 
 // The modes. The zero Mode is invalid in a linked workflow.
 const (
-	ModeInvalid Mode = iota
+	modeInvalid Mode = iota
 	ModeAutomatic
 	ModeManual
 )
@@ -226,7 +226,7 @@ type Strategy uint8
 
 // The strategies. The zero Strategy is invalid in linked settings.
 const (
-	StrategyInvalid Strategy = iota
+	strategyInvalid Strategy = iota
 	Exponential
 	Linear
 	Constant

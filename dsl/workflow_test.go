@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // TestDefaults: what a step that says nothing gets, and how retry merges.
@@ -140,10 +142,10 @@ workflow "w" {
 
 // TestDiagnosticJSON pins the shape, which is that of Terraform's validate.
 func TestDiagnosticJSON(t *testing.T) {
-	d := Diagnostic{
-		Severity: SeverityWarning, Summary: "S", Detail: "D.", Context: `in workflow "w"`,
-		Range:   Range{File: "a.hcl", Start: Pos{2, 3, 20}, End: Pos{2, 5, 22}},
-		Snippet: &Snippet{Context: `in workflow "w"`, Code: "  x = 1", StartLine: 2, HighlightStart: 2, HighlightEnd: 4},
+	d := diag.Diagnostic{
+		Severity: diag.SeverityWarning, Summary: "S", Detail: "D.", Context: `in workflow "w"`,
+		Range:   diag.Range{File: "a.hcl", Start: diag.Pos{Line: 2, Column: 3, Byte: 20}, End: diag.Pos{Line: 2, Column: 5, Byte: 22}},
+		Snippet: &diag.Snippet{Context: `in workflow "w"`, Code: "  x = 1", StartLine: 2, HighlightStart: 2, HighlightEnd: 4},
 	}
 	got, err := json.Marshal(d)
 	want := `{"severity":"warning","summary":"S","detail":"D.","range":{"filename":"a.hcl","start":{"line":2,"column":3,"byte":20},"end":{"line":2,"column":5,"byte":22}},` +
@@ -151,7 +153,7 @@ func TestDiagnosticJSON(t *testing.T) {
 	if err != nil || string(got) != want {
 		t.Errorf("%s, %v\nwant %s", got, err, want)
 	}
-	if got, err = json.Marshal(Diagnostic{Severity: SeverityError, Summary: "S"}); err != nil || string(got) != `{"severity":"error","summary":"S","detail":""}` {
+	if got, err = json.Marshal(diag.Diagnostic{Severity: diag.SeverityError, Summary: "S"}); err != nil || string(got) != `{"severity":"error","summary":"S","detail":""}` {
 		t.Errorf("%s, %v", got, err)
 	}
 }
@@ -159,20 +161,20 @@ func TestDiagnosticJSON(t *testing.T) {
 // TestRender: colour underlines the place, and nothing from a file can steer
 // the terminal.
 func TestRender(t *testing.T) {
-	d := Diagnostic{
-		Severity: SeverityError, Summary: "Bad\x1b[2J", Detail: "one two three four five",
-		Range:   Range{File: "a.hcl", Start: Pos{Line: 120}, End: Pos{Line: 120}},
-		Snippet: &Snippet{Code: "x = \x1b[31m\u202eevil", StartLine: 120, HighlightStart: 0, HighlightEnd: 1, Values: []SnippetValue{{"var.x", `is "y"`}}},
+	d := diag.Diagnostic{
+		Severity: diag.SeverityError, Summary: "Bad\x1b[2J", Detail: "one two three four five",
+		Range:   diag.Range{File: "a.hcl", Start: diag.Pos{Line: 120}, End: diag.Pos{Line: 120}},
+		Snippet: &diag.Snippet{Code: "x = \x1b[31m\u202eevil", StartLine: 120, HighlightStart: 0, HighlightEnd: 1, Values: []diag.SnippetValue{{Traversal: "var.x", Statement: `is "y"`}}},
 	}
 	for _, tt := range []struct {
-		o    RenderOptions
+		o    diag.RenderOptions
 		want string
 	}{
-		{RenderOptions{Width: 12}, "Error: Bad\ufffd[2J\n  on a.hcl line 120:\n 120: x = \ufffd[31m\ufffdevil\n      ^\n      # var.x is \"y\"\none two\nthree four\nfive\n"},
-		{RenderOptions{Color: true}, "\x1b[1;31mError:\x1b[0m \x1b[1mBad\ufffd[2J\x1b[0m\n  on a.hcl line 120:\n 120: \x1b[4mx\x1b[0m = \ufffd[31m\ufffdevil\n      # var.x is \"y\"\none two three four five\n"},
+		{diag.RenderOptions{Width: 12}, "Error: Bad\ufffd[2J\n  on a.hcl line 120:\n 120: x = \ufffd[31m\ufffdevil\n      ^\n      # var.x is \"y\"\none two\nthree four\nfive\n"},
+		{diag.RenderOptions{Color: true}, "\x1b[1;31mError:\x1b[0m \x1b[1mBad\ufffd[2J\x1b[0m\n  on a.hcl line 120:\n 120: \x1b[4mx\x1b[0m = \ufffd[31m\ufffdevil\n      # var.x is \"y\"\none two three four five\n"},
 	} {
 		var out bytes.Buffer
-		if err := Render(&out, Diagnostics{d}, tt.o); err != nil || out.String() != tt.want {
+		if err := diag.Render(&out, diag.Diagnostics{d}, tt.o); err != nil || out.String() != tt.want {
 			t.Errorf("%q, %v\nwant %q", out.String(), err, tt.want)
 		}
 	}
@@ -197,12 +199,12 @@ func TestRenderMarks(t *testing.T) {
 		if tt.marked == "" {
 			from = 0
 		}
-		d := Diagnostic{
-			Severity: SeverityError, Summary: "S",
-			Snippet: &Snippet{Code: tt.code, StartLine: tt.line, HighlightStart: from, HighlightEnd: from + len(tt.marked)},
+		d := diag.Diagnostic{
+			Severity: diag.SeverityError, Summary: "S",
+			Snippet: &diag.Snippet{Code: tt.code, StartLine: tt.line, HighlightStart: from, HighlightEnd: from + len(tt.marked)},
 		}
 		var out bytes.Buffer
-		if err := Render(&out, Diagnostics{d}, RenderOptions{}); err != nil || out.String() != "Error: S\n"+tt.want {
+		if err := diag.Render(&out, diag.Diagnostics{d}, diag.RenderOptions{}); err != nil || out.String() != "Error: S\n"+tt.want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, out.String(), tt.want)
 		}
 	}

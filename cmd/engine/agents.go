@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/agents"
 )
 
@@ -147,13 +147,13 @@ func (a keeper) agentsSchema(ctx context.Context, name, action string, f agentFl
 				names = append(names, l.Name)
 			}
 		}
-		return failed("Unknown agent", "%s.%s", upperFirst(err.Error()), dsl.DidYouMean(name, names))
+		return failed("Unknown agent", "%s.%s", upperFirst(err.Error()), diag.DidYouMean(name, names))
 	case err != nil:
 		return agentProblem(agents.Listed{Binary: agents.Binary{Found: agents.Found{Name: name}}, Err: err})
 	}
 	if _, ok := b.Schema.Actions[action]; action != "" && !ok {
 		names := sortedNames(b.Schema.Actions)
-		return failed("Unknown action", "Agent %s has no action %q.%s It has: %s.", name, action, dsl.DidYouMean(action, names), strings.Join(names, ", "))
+		return failed("Unknown action", "Agent %s has no action %q.%s It has: %s.", name, action, diag.DidYouMean(action, names), strings.Join(names, ", "))
 	}
 	if !a.json {
 		return a.planner().printSchema(b, action)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
 )
@@ -34,7 +35,7 @@ func startAgents(ctx context.Context, pool invoke.Checker, specs map[string]invo
 		all.Go(func() { errs[i] = pool.Check(ctx, specs[name]) })
 	}
 	all.Wait()
-	var problems dsl.Diagnostics
+	var problems diag.Diagnostics
 	for i, name := range names {
 		switch {
 		case errs[i] == nil:
@@ -42,7 +43,7 @@ func startAgents(ctx context.Context, pool invoke.Checker, specs map[string]invo
 			return ctx.Err()
 		default:
 			summary, detail := explainAgent(usedAgent{AgentUse: dsl.AgentUse{Name: name, Plugin: specs[name].Plugin}, err: errs[i]})
-			problems = append(problems, dsl.Diagnostic{Severity: dsl.SeverityError, Summary: summary, Detail: detail})
+			problems = append(problems, diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: detail})
 		}
 	}
 	if len(problems) > 0 {

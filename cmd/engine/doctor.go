@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
 )
@@ -115,7 +116,7 @@ func (c *checkup) key(ctx context.Context) error {
 // report prints what was found; errors among it make the exit code.
 func (c *checkup) report() error {
 	errs, warnings := 0, 0
-	var diags dsl.Diagnostics
+	var diags diag.Diagnostics
 	list := []map[string]any{}
 	table := render.Table{Head: []string{"LEVEL", "WHAT", "FOUND"}}
 	for _, f := range c.found {
@@ -124,7 +125,7 @@ func (c *checkup) report() error {
 		switch f.Level {
 		case health.Error:
 			errs++
-			diags = append(diags, dsl.Diagnostic{Severity: dsl.SeverityError, Summary: f.Name + ": " + f.Message, Detail: f.Hint})
+			diags = append(diags, diag.Diagnostic{Severity: diag.SeverityError, Summary: f.Name + ": " + f.Message, Detail: f.Hint})
 		case health.Warning:
 			warnings++
 		}

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // examples are what `init --example` can write.
@@ -38,7 +38,7 @@ func (a author) writeExample(name, dir string) ([]string, error) {
 	entries, err := fs.ReadDir(examples, from)
 	if err != nil || strings.ContainsAny(name, `/\.`) {
 		return nil, failed("Unknown example", "There is no example %q.%s Examples: %s.",
-			name, dsl.DidYouMean(name, exampleNames()), strings.Join(exampleNames(), ", "))
+			name, diag.DidYouMean(name, exampleNames()), strings.Join(exampleNames(), ", "))
 	}
 	if err := os.MkdirAll(a.path(dir), 0o755); err != nil {
 		return nil, fmt.Errorf("write the example: %w", err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -72,5 +72,5 @@ func (s people) unknownRun(ctx context.Context, name string) error {
 		}
 	}
 	return failed("Unknown run", "There is no run %q in %s, and none with that unique key.%s `engine list` shows the runs.",
-		name, s.shown, dsl.DidYouMean(name, names))
+		name, s.shown, diag.DidYouMean(name, names))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // author helps people write workflows: init, validate, fmt.
@@ -89,7 +90,7 @@ func (a author) formatPath(given string, o fmtOptions) error {
 	if err != nil {
 		return err
 	}
-	var diags dsl.Diagnostics
+	var diags diag.Diagnostics
 	changed := []string{}
 	for _, name := range files {
 		full := a.path(name)
@@ -122,7 +123,7 @@ func (a author) formatPath(given string, o fmtOptions) error {
 	return a.formatEnd(changed, diags, o)
 }
 
-func (a author) formatEnd(changed []string, diags dsl.Diagnostics, o fmtOptions) error {
+func (a author) formatEnd(changed []string, diags diag.Diagnostics, o fmtOptions) error {
 	if a.json {
 		fields := map[string]any{"changed": changed}
 		if len(diags) > 0 {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 type graphOptions struct {
@@ -40,7 +40,7 @@ func (a planner) graph(ctx context.Context, path string, o graphOptions) error {
 	draw := map[string]func(graph) string{"dot": graph.dot, "mermaid": graph.mermaid}[o.format]
 	if draw == nil && o.format != "json" {
 		return failed("Invalid flag", "--format must be dot, mermaid or json, not %q.%s", o.format,
-			dsl.DidYouMean(o.format, []string{"dot", "mermaid", "json"}))
+			diag.DidYouMean(o.format, []string{"dot", "mermaid", "json"}))
 	}
 	l, err := a.opener().link(ctx, path, o.agents)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/agents"
 )
 
@@ -87,7 +88,7 @@ func (a author) initModule(ctx context.Context, dir string, o initOptions) error
 // plugin that has none.
 func (l *linked) lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock, error) {
 	var lock dsl.Lock
-	var problems dsl.Diagnostics
+	var problems diag.Diagnostics
 	uses := map[string][]agents.Use{}
 	for _, use := range l.parsed.Agents() {
 		if len(uses[use.Plugin]) == 0 {
@@ -104,8 +105,8 @@ func (l *linked) lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock
 		}
 		if u.err = err; err != nil {
 			summary, detail := explainAgent(*u)
-			d := dsl.Diagnostic{Severity: dsl.SeverityError, Summary: summary, Detail: detail, Range: u.Where}
-			problems = append(problems, l.show(dsl.Diagnostics{d})...)
+			d := diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: detail, Range: u.Where}
+			problems = append(problems, l.show(diag.Diagnostics{d})...)
 		}
 	}
 	if problems.HasErrors() {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
@@ -51,7 +52,7 @@ type linked struct {
 	used    []usedAgent
 	catalog *agents.Catalog
 	locked  bool // a lock file chose the agents
-	all     dsl.Diagnostics
+	all     diag.Diagnostics
 }
 
 // A usedAgent is an agent of the module and the binary chosen for it.
@@ -116,10 +117,10 @@ func (a opener) check(ctx context.Context, given string, f agentFlags) (*linked,
 // origins warns of agents that came with the module: those that are used in place
 // of an installed one, and those that are not used because no lock file names
 // them.
-func (l *linked) origins() dsl.Diagnostics {
-	var out dsl.Diagnostics
+func (l *linked) origins() diag.Diagnostics {
+	var out diag.Diagnostics
 	warn := func(u usedAgent, summary, format string, args ...any) {
-		out = append(out, dsl.Diagnostic{Severity: dsl.SeverityWarning, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: u.Where})
+		out = append(out, diag.Diagnostic{Severity: diag.SeverityWarning, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: u.Where})
 	}
 	for _, u := range l.used {
 		if u.err != nil {
@@ -137,7 +138,7 @@ func (l *linked) origins() dsl.Diagnostics {
 }
 
 // explain says of each agent that is missing why.
-func (l *linked) explain(diags dsl.Diagnostics) dsl.Diagnostics {
+func (l *linked) explain(diags diag.Diagnostics) diag.Diagnostics {
 	out := slices.Clone(diags)
 	for _, u := range l.used {
 		if u.err == nil {
@@ -146,12 +147,12 @@ func (l *linked) explain(diags dsl.Diagnostics) dsl.Diagnostics {
 		summary, detail := explainAgent(u)
 		said := false
 		for i, d := range out {
-			if d.Severity == dsl.SeverityError && d.Range == u.Where && d.Summary == fmt.Sprintf("Agent %q not found", u.Name) {
+			if d.Severity == diag.SeverityError && d.Range == u.Where && d.Summary == fmt.Sprintf("Agent %q not found", u.Name) {
 				out[i].Summary, out[i].Detail, said = summary, detail, true
 			}
 		}
 		if !said {
-			out = append(out, dsl.Diagnostic{Severity: dsl.SeverityError, Summary: summary, Detail: detail, Range: u.Where})
+			out = append(out, diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: detail, Range: u.Where})
 		}
 	}
 	return out

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -132,7 +132,7 @@ func (a reader) runFilter(o listOptions) (store.RunFilter, error) {
 		s, ok := status.ParseRunState(name)
 		if !ok {
 			return f, failed("Invalid flag", "--status %q is no status of a run.%s They are: open, attention, %s.",
-				name, dsl.DidYouMean(name, append(stateNames(), "open", attention)), strings.Join(stateNames(), ", "))
+				name, diag.DidYouMean(name, append(stateNames(), "open", attention)), strings.Join(stateNames(), ", "))
 		}
 		f.States = append(f.States, s)
 	}

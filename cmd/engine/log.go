@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -25,7 +25,7 @@ func logLevel(name string) (slog.Level, error) {
 		return slog.LevelDebug, nil
 	}
 	return 0, failed("Invalid flag", "--log (or ENGINE_LOG) must be error, warn, info or debug, not %q.%s",
-		name, dsl.DidYouMean(name, []string{"error", "warn", "info", "debug"}))
+		name, diag.DidYouMean(name, []string{"error", "warn", "info", "debug"}))
 }
 
 // A sink is where log lines go: to stderr, or to a view that owns the screen.
@@ -94,10 +94,10 @@ func (a *app) envelope(groups []string, attr slog.Attr) slog.Attr {
 type logStream struct{ a *app }
 
 // Diagnostics writes them, one a line.
-func (s logStream) Diagnostics(diags dsl.Diagnostics) {
+func (s logStream) Diagnostics(diags diag.Diagnostics) {
 	for _, d := range diags {
 		level := slog.LevelError
-		if d.Severity == dsl.SeverityWarning {
+		if d.Severity == diag.SeverityWarning {
 			level = slog.LevelWarn
 		}
 		s.a.slog.Log(context.Background(), level, d.Error(), "diagnostic", d)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/cmd/internal/procs"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/sdk/heap"
 	"github.com/saga-engine/engine/sdk/private"
 )
@@ -80,7 +80,7 @@ type app struct {
 
 	// stream is set by a command whose JSON output is a stream: failures are
 	// written to it.
-	stream interface{ Diagnostics(dsl.Diagnostics) }
+	stream interface{ Diagnostics(diag.Diagnostics) }
 }
 
 // The parts of an app. Each is the same app with what one group of commands does.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -82,8 +83,8 @@ func TestDidYouMean(t *testing.T) {
 		{"frobnicate", ""},
 		{"", ""},
 	} {
-		if got := dsl.DidYouMean(c.name, names); got != c.want {
-			t.Errorf("dsl.DidYouMean(%q) = %q, want %q", c.name, got, c.want)
+		if got := diag.DidYouMean(c.name, names); got != c.want {
+			t.Errorf("diag.DidYouMean(%q) = %q, want %q", c.name, got, c.want)
 		}
 	}
 }
@@ -182,7 +183,7 @@ func TestDiagnose(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := diagnose(c.err)
-			if len(d) != 1 || d[0].Severity != dsl.SeverityError || d[0].Summary != c.summary || !strings.Contains(d[0].Detail, c.detail) || strings.Contains(d[0].Detail, "?.") {
+			if len(d) != 1 || d[0].Severity != diag.SeverityError || d[0].Summary != c.summary || !strings.Contains(d[0].Detail, c.detail) || strings.Contains(d[0].Detail, "?.") {
 				t.Errorf("diagnose = %+v, want %s: %s", d, c.summary, c.detail)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // A module is a parsed directory or file.
@@ -16,7 +17,7 @@ type module struct {
 	shown  string // the same as the user wrote it, for messages; "." = not shown
 	file   string // the one file, if PATH was a file
 	parsed *dsl.Module
-	diags  dsl.Diagnostics // of parsing, with names of files as shown
+	diags  diag.Diagnostics // of parsing, with names of files as shown
 }
 
 // locate finds the directory, and perhaps the file, that PATH names.
@@ -65,11 +66,11 @@ func (a opener) parse(given string) (*module, error) {
 
 // show gives the files in diagnostics the names that the user can open from
 // where the command was given.
-func (m *module) show(diags dsl.Diagnostics) dsl.Diagnostics {
+func (m *module) show(diags diag.Diagnostics) diag.Diagnostics {
 	if m.shown == "." || m.parsed == nil {
 		return diags
 	}
-	out := make(dsl.Diagnostics, len(diags))
+	out := make(diag.Diagnostics, len(diags))
 	for i, d := range diags {
 		if _, own := m.parsed.Sources()[d.Range.File]; own {
 			d.Range.File = path.Join(m.shown, d.Range.File)
@@ -104,7 +105,7 @@ func choose(def *dsl.Definition, name string) (*dsl.Workflow, error) {
 		if wf := def.Workflow(name); wf != nil {
 			return wf, nil
 		}
-		return nil, failed("Unknown workflow", "There is no workflow %q.%s", name, dsl.DidYouMean(name, names))
+		return nil, failed("Unknown workflow", "There is no workflow %q.%s", name, diag.DidYouMean(name, names))
 	case len(names) == 1:
 		return def.Workflow(names[0]), nil
 	case len(names) == 0:

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
@@ -25,9 +25,9 @@ import (
 // formatVersion is the version of the JSON that commands print.
 const formatVersion = "1.0"
 
-// A problem is diagnostics as an error. Unlike *dsl.DiagnosticsError it may
+// A problem is diagnostics as an error. Unlike *diag.DiagnosticsError it may
 // carry warnings beside the errors.
-type problem struct{ diags dsl.Diagnostics }
+type problem struct{ diags diag.Diagnostics }
 
 // Error returns the diagnostics, one a line.
 func (p *problem) Error() string {
@@ -40,14 +40,14 @@ func (p *problem) Error() string {
 
 // failed returns an error of one diagnostic.
 func failed(summary, format string, args ...any) error {
-	return &problem{dsl.Diagnostics{{Severity: dsl.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...)}}}
+	return &problem{diag.Diagnostics{{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...)}}}
 }
 
 // diagnose turns any error into diagnostics for people: what, where, and what
 // to do.
-func diagnose(err error) dsl.Diagnostics {
+func diagnose(err error) diag.Diagnostics {
 	var p *problem
-	var list *dsl.DiagnosticsError
+	var list *diag.DiagnosticsError
 	switch {
 	case errors.As(err, &p):
 		return p.diags
@@ -55,7 +55,7 @@ func diagnose(err error) dsl.Diagnostics {
 		return list.Diagnostics
 	}
 	summary, detail := explain(err)
-	return dsl.Diagnostics{{Severity: dsl.SeverityError, Summary: summary, Detail: detail}}
+	return diag.Diagnostics{{Severity: diag.SeverityError, Summary: summary, Detail: detail}}
 }
 
 // wrongKey is the title where there is a key, but another one is needed.
@@ -121,7 +121,7 @@ func explainSchema(e *store.SchemaError) (summary, detail string) {
 }
 
 // report writes diagnostics: for people to stderr, for programs to stdout.
-func (a *app) report(diags dsl.Diagnostics) {
+func (a *app) report(diags diag.Diagnostics) {
 	switch {
 	case a.stream != nil:
 		a.stream.Diagnostics(diags)
@@ -133,15 +133,15 @@ func (a *app) report(diags dsl.Diagnostics) {
 }
 
 // show writes diagnostics for people.
-func (a *app) show(diags dsl.Diagnostics) {
+func (a *app) show(diags diag.Diagnostics) {
 	if len(diags) == 0 {
 		return
 	}
-	o := dsl.RenderOptions{Color: a.color(a.stderr)}
+	o := diag.RenderOptions{Color: a.color(a.stderr)}
 	if columns, _, ok := size(a.stderr); ok {
 		o.Width = columns
 	}
-	_ = dsl.Render(a.stderr, diags, o) // stderr is gone: there is nobody to tell
+	_ = diag.Render(a.stderr, diags, o) // stderr is gone: there is nobody to tell
 }
 
 // printJSON writes an object with format_version to stdout.

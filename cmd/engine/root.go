@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // root builds the command tree.
@@ -88,7 +88,7 @@ func (a *app) group(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return failed("Unknown command", "%s has no command %q.%s Run `%s --help` for the list.",
-		cmd.CommandPath(), args[0], dsl.DidYouMean(args[0], names), cmd.CommandPath())
+		cmd.CommandPath(), args[0], diag.DidYouMean(args[0], names), cmd.CommandPath())
 }
 
 // wants checks the number of arguments; names describe them, a name in
@@ -128,5 +128,5 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	})
 	return failed("Unknown flag", "%s has no flag %q.%s Run `%s --help` for the list.",
-		cmd.CommandPath(), "--"+name, dsl.DidYouMean("--"+name, names), cmd.CommandPath())
+		cmd.CommandPath(), "--"+name, diag.DidYouMean("--"+name, names), cmd.CommandPath())
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 type validateOptions struct {
@@ -35,7 +36,7 @@ and against their agents' schemas, and reports everything that is wrong.`,
 }
 
 func (a author) validate(ctx context.Context, paths []string, o validateOptions) error {
-	all := dsl.Diagnostics{}
+	all := diag.Diagnostics{}
 	var defs []*dsl.Definition
 	for _, p := range paths {
 		l, err := a.opener().check(ctx, p, o.agents)

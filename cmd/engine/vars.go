@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // envPrefix starts the names of environment variables that give values.
@@ -64,7 +65,7 @@ func (a planner) assignments(m *module, given []givenValue) ([]dsl.Assignment, e
 		}
 	}
 	out = append(out, m.parsed.AutoVars()...)
-	var diags dsl.Diagnostics
+	var diags diag.Diagnostics
 	for _, g := range given {
 		if !g.file {
 			name, value, _ := strings.Cut(g.text, "=")

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -138,7 +138,7 @@ func (r *shownRun) knows(step string) error {
 		list = " It has: " + strings.Join(names, ", ") + "."
 	}
 	return failed("Unknown step", "Run %s (%s) has no step %q.%s%s `engine show %s` shows what its steps are in.",
-		render.Clean(r.row.Name), r.row.State, step, dsl.DidYouMean(step, names), render.Clean(list), argOf(r.row))
+		render.Clean(r.row.Name), r.row.State, step, diag.DidYouMean(step, names), render.Clean(list), argOf(r.row))
 }
 
 // A saying is a verb that is recorded.

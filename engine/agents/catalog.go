@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-version"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/sdk/plugin"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -452,7 +453,7 @@ func (c *Catalog) notFound(name, ver string) error {
 	for _, f := range all {
 		installed = append(installed, f.Name)
 	}
-	e.Similar = dsl.Nearest(name, installed)
+	e.Similar = diag.Nearest(name, installed)
 	for _, p := range c.search.places() {
 		if p.source == SourceDev {
 			continue

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-version"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // binaryPrefix is what the name of every agent's binary begins with.
@@ -251,7 +252,7 @@ func isDir(path string) bool {
 // data directory and the directory of the running binary. Flags and project
 // are the caller's to add. Warnings in the diagnostics are about the
 // configuration file.
-func DefaultSearch(getenv func(string) string) (SearchOptions, dsl.Diagnostics) {
+func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics) {
 	o := SearchOptions{UserDir: userDir(getenv)}
 	for _, d := range filepath.SplitList(getenv("ENGINE_PLUGIN_DIR")) {
 		if d != "" {
@@ -273,7 +274,7 @@ func DefaultSearch(getenv func(string) string) (SearchOptions, dsl.Diagnostics) 
 		return o, nil
 	}
 	if err != nil {
-		return o, dsl.Diagnostics{{Severity: dsl.SeverityError, Summary: "Cannot read the configuration file", Detail: err.Error()}}
+		return o, diag.Diagnostics{{Severity: diag.SeverityError, Summary: "Cannot read the configuration file", Detail: err.Error()}}
 	}
 	conf, diags := dsl.ReadUserConfig(src, path)
 	o.DevOverrides = conf.DevOverrides

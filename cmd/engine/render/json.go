@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -77,7 +78,7 @@ type line struct {
 	Undeclared int               `json:"not_undone_by_declaration,omitempty"`
 	Kept       []string          `json:"kept_by_declaration,omitempty"` // steps and instances
 	By         string            `json:"by,omitempty"`
-	Diagnostic *dsl.Diagnostic   `json:"diagnostic,omitempty"`
+	Diagnostic *diag.Diagnostic  `json:"diagnostic,omitempty"`
 
 	StepDeadline         *time.Time `json:"step_deadline,omitempty"`
 	UndoDeadline         *time.Time `json:"undo_deadline,omitempty"`
@@ -117,12 +118,12 @@ type output struct {
 }
 
 // OutputProblems warns of outputs that could not be evaluated.
-func OutputProblems(values []story.NamedValue) dsl.Diagnostics {
-	var out dsl.Diagnostics
+func OutputProblems(values []story.NamedValue) diag.Diagnostics {
+	var out diag.Diagnostics
 	for _, v := range values {
 		if v.Problem != "" {
-			out = append(out, dsl.Diagnostic{
-				Severity: dsl.SeverityWarning, Summary: fmt.Sprintf("Output %q could not be evaluated", v.Name),
+			out = append(out, diag.Diagnostic{
+				Severity: diag.SeverityWarning, Summary: fmt.Sprintf("Output %q could not be evaluated", v.Name),
 				Detail: "It is null. " + strings.TrimSuffix(v.Problem, ".") + ".",
 			})
 		}
@@ -223,19 +224,19 @@ func (j *JSON) Circuit(c Circuit) {
 
 // Note writes a remark as a diagnostic of severity info.
 func (j *JSON) Note(text string) {
-	j.Diagnostics(dsl.Diagnostics{{Severity: dsl.SeverityInfo, Summary: text}})
+	j.Diagnostics(diag.Diagnostics{{Severity: diag.SeverityInfo, Summary: text}})
 }
 
 // Diagnostics writes one object for each diagnostic.
-func (j *JSON) Diagnostics(diags dsl.Diagnostics) {
+func (j *JSON) Diagnostics(diags diag.Diagnostics) {
 	j.Version()
 	for i := range diags {
 		d := &diags[i]
 		l := line{Type: "diagnostic", Message: d.Severity.String() + ": " + Clean(d.Summary), Run: j.run, Diagnostic: d}
 		switch d.Severity {
-		case dsl.SeverityError:
+		case diag.SeverityError:
 			l.Level = "error"
-		case dsl.SeverityWarning:
+		case diag.SeverityWarning:
 			l.Level = "warn"
 		}
 		j.write(l, j.now())

@@ -32,7 +32,7 @@ var dslFaults = []fault{
 	{
 		name: "the warning of a secret does not show it",
 		in:   "dsl.snippet",
-		old:  "if d.hideSource {",
+		old:  "if d.HideSource {",
 		new:  "if false {",
 		by:   catches("dsl", "^TestGolden$"),
 	},
@@ -74,7 +74,7 @@ var dslFaults = []fault{
 	},
 	{
 		name: "a short name that is wrong gets no suggestion that is nothing like it",
-		in:   "dsl.Nearest",
+		in:   "dsl/diag.Nearest",
 		old:  "if n := len(name); n < 4 {", new: "if n := len(name); n < 0 {",
 		by: catches("dsl", "^TestGolden$"),
 	},

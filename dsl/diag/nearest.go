@@ -1,0 +1,42 @@
+package diag
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/agext/levenshtein"
+)
+
+// Nearest returns the candidate most like name, or "" if none is close. A
+// candidate that equals name is no suggestion.
+func Nearest(name string, candidates []string) string {
+	best, bestDist := "", 4
+	if n := len(name); n < 4 {
+		bestDist = n // a short name is like nearly everything
+	}
+	sorted := append([]string(nil), candidates...)
+	sort.Strings(sorted)
+	for _, c := range sorted {
+		if d := levenshtein.Distance(name, c, nil); d > 0 && d < bestDist {
+			best, bestDist = c, d
+		}
+	}
+	if best == "" {
+		for _, c := range sorted { // a part of the right word is a near miss too
+			if len(name) >= 3 && (strings.HasPrefix(c, name) || strings.HasSuffix(c, "_"+name)) {
+				return c
+			}
+		}
+	}
+	return best
+}
+
+// DidYouMean returns a sentence to append to a message, with a blank in front,
+// or "" if no candidate is close to name.
+func DidYouMean(name string, candidates []string) string {
+	if s := Nearest(name, candidates); s != "" {
+		return fmt.Sprintf(" Did you mean %q?", s)
+	}
+	return ""
+}

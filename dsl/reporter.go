@@ -1,0 +1,233 @@
+package dsl
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/saga-engine/engine/dsl/diag"
+)
+
+// A reporter collects findings and, in the end, adds to each what it takes to
+// show it.
+type reporter struct {
+	sources map[string][]byte
+	places  places
+	list    diag.Diagnostics
+	errors  int // in list
+	// whole is set where many errors end the check: see bounded.
+	whole bool
+	// effort bounds what the evaluations of a check cost together.
+	effort *Allowance
+}
+
+// The parts of reading that only report: of expressions, and of values of variables.
+
+func (r *reporter) syntaxReader() syntaxReader     { return syntaxReader{r} }
+func (r *reporter) variableReader() variableReader { return variableReader{r} }
+
+// maxErrors and maxFindings bound what is reported of a module. To look for
+// the name that was meant takes time for each error, and each finding shows
+// the line that it is about.
+const (
+	maxErrors   = 200
+	maxFindings = 2_000
+)
+
+var errTooMany = errors.New("too many errors")
+
+// full reports whether no further finding is wanted.
+func (r *reporter) full() bool {
+	if r.errors >= maxErrors && r.whole {
+		panic(errTooMany) // bounded says so
+	}
+	return r.errors >= maxErrors || len(r.list) >= maxFindings
+}
+
+func (r *reporter) push(d diag.Diagnostic) {
+	if d.Severity == diag.SeverityError {
+		if r.errors++; r.errors > maxErrors {
+			return
+		}
+	} else if len(r.list) >= maxFindings {
+		return
+	}
+	r.list = append(r.list, d)
+}
+
+// bounded runs a check, which ends with the error that is one too many.
+func (r *reporter) bounded(check func()) (whole bool) {
+	r.whole = true
+	defer func() {
+		r.whole = false
+		p := recover()
+		if p == nil {
+			return
+		}
+		if p != errTooMany {
+			panic(p)
+		}
+		whole = false
+		r.list = append(r.list, diag.Diagnostic{
+			Severity: diag.SeverityError, Summary: "Too many errors",
+			Detail: fmt.Sprintf("The check ended after %d errors. There may be more: mend these first.", maxErrors),
+		})
+	}()
+	check()
+	return true
+}
+
+// checkCost bounds what the expressions of a module cost while it is checked:
+// each of them is evaluated with what is known of it.
+const checkCost = 4 * maxCost
+
+func (r *reporter) allowance() *Allowance {
+	if r.effort == nil {
+		r.effort = NewAllowance(checkCost)
+	}
+	return r.effort
+}
+
+// invalid reports that the value of an argument cannot be used.
+func (r *reporter) invalid(rng hcl.Range, name string, err error) {
+	text := err.Error()
+	if !strings.HasSuffix(text, "?") {
+		text += "."
+	}
+	r.errorf(rng, "Invalid value for "+name, "%s: %s", name, text)
+}
+
+func (r *reporter) errorf(rng hcl.Range, summary, format string, args ...any) {
+	r.add(diag.SeverityError, rng, summary, format, args...)
+}
+
+func (r *reporter) warnf(rng hcl.Range, summary, format string, args ...any) {
+	r.add(diag.SeverityWarning, rng, summary, format, args...)
+}
+
+func (r *reporter) add(sev diag.Severity, rng hcl.Range, summary, format string, args ...any) {
+	if r.full() {
+		return
+	}
+	detail := format
+	if len(args) > 0 {
+		detail = fmt.Sprintf(format, args...)
+	}
+	r.push(diag.Diagnostic{Severity: sev, Summary: summary, Detail: detail, Range: toRange(rng)})
+}
+
+// hcl adds diagnostics of the hcl library, with suggestions for attributes of
+// objects, which the library does not make.
+func (r *reporter) hcl(diags hcl.Diagnostics) {
+	for _, d := range diags {
+		if r.full() {
+			return
+		}
+		sev := diag.SeverityError
+		if d.Severity == hcl.DiagWarning {
+			sev = diag.SeverityWarning
+		}
+		out := diag.Diagnostic{Severity: sev, Summary: d.Summary, Detail: d.Detail}
+		if d.Subject != nil {
+			out.Range = toRange(*d.Subject)
+		}
+		if s := suggestAttribute(d); s != "" {
+			out.Detail += " " + s
+		}
+		if values := snippetValues(d); len(values) > 0 {
+			out.Snippet = &diag.Snippet{Values: values}
+		}
+		r.push(out)
+	}
+}
+
+// finish sorts the findings, drops repeated ones and adds context and source
+// text.
+func (r *reporter) finish() diag.Diagnostics {
+	out := r.list.Sorted()
+	for i, d := range out {
+		out[i].Context = r.places.at(d.Range)
+		d.Context = out[i].Context
+		out[i].Snippet = snippet(r.sources[d.Range.File], d)
+	}
+	return out
+}
+
+// snippet cuts the first line of the range out of src; it keeps the values
+// that d.Snippet already holds. It returns nil where there is no source.
+func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
+	from, to := d.Range.Start.Byte, d.Range.End.Byte
+	if d.Range.File == "" || from > len(src) || len(src) == 0 {
+		return nil
+	}
+	to = min(max(to, from), len(src))
+	start := bytes.LastIndexByte(src[:from], '\n') + 1
+	end := len(src)
+	if i := bytes.IndexByte(src[from:], '\n'); i >= 0 {
+		end = from + i
+	}
+	start, end = window(src, start, from, end)
+	code := strings.TrimRight(string(src[start:end]), "\r")
+	s := &diag.Snippet{
+		Context: d.Context, Code: code, StartLine: d.Range.Start.Line,
+		HighlightStart: min(from-start, len(code)),
+		HighlightEnd:   min(to-start, len(code)),
+	}
+	if d.HideSource {
+		s.Code = s.Code[:s.HighlightEnd] + " …"
+	}
+	if d.Snippet != nil {
+		s.Values = d.Snippet.Values
+	}
+	return s
+}
+
+// maxLine is how much of a line is shown before and after the place.
+const maxLine = 500
+
+// window cuts a long line around a place.
+func window(src []byte, start, at, end int) (int, int) {
+	if at-start > maxLine {
+		for start = at - maxLine; start < at && !utf8.RuneStart(src[start]); start++ {
+		}
+	}
+	if end-at > maxLine {
+		for end = at + maxLine; end > at && !utf8.RuneStart(src[end]); end-- {
+		}
+	}
+	return start, end
+}
+
+func toRange(r hcl.Range) diag.Range {
+	return diag.Range{
+		File:  r.Filename,
+		Start: diag.Pos{Line: r.Start.Line, Column: r.Start.Column, Byte: r.Start.Byte},
+		End:   diag.Pos{Line: r.End.Line, Column: r.End.Column, Byte: r.End.Byte},
+	}
+}
+
+// places knows, for each file, which blocks enclose a position.
+type places map[string][]place
+
+type place struct {
+	start, end int // bytes
+	label      string
+}
+
+// at returns the enclosing blocks of a range, outermost first; "" if none.
+func (p places) at(r diag.Range) string {
+	var labels []string
+	for _, pl := range p[r.File] { // in order of start, so outer before inner
+		if pl.start <= r.Start.Byte && r.Start.Byte < pl.end {
+			labels = append(labels, pl.label)
+		}
+	}
+	if len(labels) == 0 {
+		return ""
+	}
+	return "in " + strings.Join(labels, ", ")
+}
