@@ -134,7 +134,7 @@ var pluginFaults = []fault{
 		name: "a failure whose code is the engine's own is an unknown outcome",
 		in:   "sdk.(*action).reply",
 		old:  "(!names.Valid(failure.Code) || names.Reserved(failure.Code))",
-		new:  "!ValidCode(failure.Code)",
+		new:  "!names.Valid(failure.Code)",
 		by:   catches("sdk", "^TestErrorsBecomeOutcomes$"),
 	},
 	{
