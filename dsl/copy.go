@@ -8,6 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/sdk/jsonscan"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -36,8 +37,8 @@ func canonical(sh *shape, raw []byte) (v Value, ok bool) {
 	if sh == nil {
 		return Value{}, false
 	}
-	c := copier{lexer: lexer{src: raw}, out: make([]byte, 0, len(raw))}
-	if !c.value(sh, false) || !c.end() {
+	c := copier{lexer: lex(raw), out: make([]byte, 0, len(raw))}
+	if !c.value(sh, false) || !c.End() {
 		return Value{}, false
 	}
 	slices.Sort(c.marks)
@@ -51,7 +52,7 @@ func (c *copier) value(sh *shape, hidden bool) bool {
 		return false
 	}
 	free := sh.kind == schema.KindAny
-	switch c.peek() {
+	switch c.Peek() {
 	case '"':
 		return (free || sh.kind == schema.KindString) && c.string()
 	case '{':
@@ -70,7 +71,7 @@ func (c *copier) value(sh *shape, hidden bool) bool {
 
 func (c *copier) literal(w string) bool {
 	c.out = append(c.out, w...)
-	return c.word(w)
+	return c.Word(w)
 }
 
 func (c *copier) string() bool {
@@ -97,7 +98,7 @@ func hasControl(b []byte) bool {
 }
 
 func (c *copier) numeral() bool {
-	raw, ok := c.number()
+	raw, ok := c.Number()
 	if !ok {
 		return false
 	}
@@ -136,24 +137,24 @@ func (c *copier) list(sh *shape) bool {
 	if c.depth++; c.depth > maxValueDepth {
 		return false
 	}
-	c.pos++
+	c.Pos++
 	c.out = append(c.out, '[')
 	for first := true; ; first = false {
-		if first && c.peek() == ']' {
+		if first && c.Peek() == ']' {
 			break
 		}
 		if !c.value(elem, true) {
 			return false
 		}
-		if c.peek() != ',' {
+		if c.Peek() != ',' {
 			break
 		}
-		c.pos++
+		c.Pos++
 		c.out = append(c.out, ',')
 	}
 	c.out = append(c.out, ']')
 	c.depth--
-	return c.take(']')
+	return c.Take(']')
 }
 
 func (c *copier) object(sh *shape, hidden bool) bool {
@@ -161,11 +162,11 @@ func (c *copier) object(sh *shape, hidden bool) bool {
 		return false
 	}
 	start, n := len(c.out), 0 // n counts what is kept
-	c.pos++
+	c.Pos++
 	c.out = append(c.out, '{')
 	ordered := true
 	var last []byte
-	for first := true; !first || c.peek() != '}'; first = false {
+	for first := true; !first || c.Peek() != '}'; first = false {
 		key, ok := c.key()
 		if !ok {
 			return false
@@ -186,10 +187,10 @@ func (c *copier) object(sh *shape, hidden bool) bool {
 		} else {
 			c.out = c.out[:at]
 		}
-		if c.peek() != ',' {
+		if c.Peek() != ',' {
 			break
 		}
-		c.pos++
+		c.Pos++
 	}
 	c.out = append(c.out, '}')
 	if !ordered || sh.kind == schema.KindObject && n < len(sh.fields) {
@@ -198,15 +199,15 @@ func (c *copier) object(sh *shape, hidden bool) bool {
 		}
 	}
 	c.depth--
-	return c.take('}')
+	return c.Take('}')
 }
 
 func (c *copier) key() (raw []byte, ok bool) {
-	if c.peek() != '"' {
+	if c.Peek() != '"' {
 		return nil, false
 	}
 	raw, plain, ok := c.text()
-	return raw, ok && plain && c.take(':')
+	return raw, ok && plain && c.Take(':')
 }
 
 // attribute copies the value of one attribute of an object or map; keep says
@@ -225,15 +226,15 @@ func (c *copier) attribute(sh *shape, name []byte, hidden bool) (keep, ok bool) 
 	if f.hidden() && !hidden {
 		c.mark(f.name)
 	}
-	if c.peek() == 'n' && (f.optional || f.filled) {
+	if c.Peek() == 'n' && (f.optional || f.filled) {
 		return true, f.optional && c.literal("null")
 	}
-	from, at := c.pos, len(c.out)
+	from, at := c.Pos, len(c.out)
 	n := len(c.path)
 	if f.shape.marked && !hidden {
 		c.path = append(append(c.path, '/'), escapePointer(f.name)...)
 	}
-	ok = c.value(f.shape, hidden || f.hidden()) && f.allows(bytes.TrimLeft(c.src[from:c.pos], " \t\r\n"), c.out[at:])
+	ok = c.value(f.shape, hidden || f.hidden()) && f.allows(bytes.TrimLeft(c.Src[from:c.Pos], " \t\r\n"), c.out[at:])
 	c.path = c.path[:n]
 	return true, ok
 }
@@ -271,13 +272,13 @@ func (s *shape) field(name []byte) *shapeField {
 // attributes notes the members of a canonical object.
 func (c *copier) attributes(object []byte) {
 	c.members = c.members[:0]
-	for l := (lexer{src: object, pos: 1}); l.peek() == '"'; {
-		from := l.pos
+	for l := (lexer{jsonscan.Scanner{Src: object, Pos: 1}}); l.Peek() == '"'; {
+		from := l.Pos
 		key, _, _ := l.text()
-		l.pos++
+		l.Pos++
 		l.skip()
-		c.members = append(c.members, member{key[1 : len(key)-1], object[from:l.pos]})
-		l.take(',')
+		c.members = append(c.members, member{key[1 : len(key)-1], object[from:l.Pos]})
+		l.Take(',')
 	}
 }
 

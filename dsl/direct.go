@@ -366,9 +366,9 @@ func (d *direct) value(x *sight, whole bool) (Value, bool) {
 
 // other copies a value from another document.
 func (c *copier) other(raw []byte, sh *shape, hidden bool) bool {
-	c.lexer = lexer{src: raw}
+	c.lexer = lex(raw)
 	c.out = slices.Grow(c.out, len(raw)+1)
-	return c.value(sh, hidden) && c.end()
+	return c.value(sh, hidden) && c.End()
 }
 
 func (d *direct) writeTemplate(x *sight, c *copier, hidden bool) bool {

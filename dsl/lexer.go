@@ -1,50 +1,23 @@
 package dsl
 
-import "bytes"
+import "github.com/saga-engine/engine/sdk/jsonscan"
 
-// A lexer walks over a JSON document without making anything of it. Its
-// methods report false for what is not JSON; why, is for the decoder to say.
-type lexer struct {
-	src []byte
-	pos int
-}
+// A lexer walks over a JSON document that is known to be JSON, so its text and skip check
+// less than those of a Scanner. Its methods report false for what they cannot use; the
+// decoder says what is wrong.
+type lexer struct{ jsonscan.Scanner }
 
-// peek returns the first byte that is not white space; 0 at the end.
-func (l *lexer) peek() byte {
-	for ; l.pos < len(l.src); l.pos++ {
-		switch c := l.src[l.pos]; c {
-		case ' ', '\t', '\n', '\r':
-		default:
-			return c
-		}
-	}
-	return 0
-}
-
-// take reads one byte, after white space.
-func (l *lexer) take(c byte) bool {
-	if l.peek() != c || l.pos >= len(l.src) {
-		return false
-	}
-	l.pos++
-	return true
-}
-
-// end reports whether nothing but white space is left.
-func (l *lexer) end() bool {
-	l.peek()
-	return l.pos == len(l.src)
-}
+func lex(src []byte) lexer { return lexer{jsonscan.Scanner{Src: src}} }
 
 // text reads a string and returns it with its quotes. plain says that it holds
 // nothing but printable ASCII and no escapes: that it is its own canonical form.
 func (l *lexer) text() (raw []byte, plain, ok bool) {
 	plain = true
-	for i := l.pos + 1; i < len(l.src); i++ {
-		switch c := l.src[i]; {
+	for i := l.Pos + 1; i < len(l.Src); i++ {
+		switch c := l.Src[i]; {
 		case c == '"':
-			raw = l.src[l.pos : i+1]
-			l.pos = i + 1
+			raw = l.Src[l.Pos : i+1]
+			l.Pos = i + 1
 			return raw, plain, true
 		case c == '\\':
 			plain = false
@@ -56,79 +29,35 @@ func (l *lexer) text() (raw []byte, plain, ok bool) {
 	return nil, false, false
 }
 
-// number reads a number as JSON's grammar has it.
-func (l *lexer) number() (raw []byte, ok bool) {
-	i, src := l.pos, l.src
-	digits := func() bool {
-		from := i
-		for i < len(src) && src[i]-'0' <= 9 {
-			i++
-		}
-		return i > from
-	}
-	if i < len(src) && src[i] == '-' {
-		i++
-	}
-	first := i
-	if !digits() || src[first] == '0' && i > first+1 {
-		return nil, false
-	}
-	if i < len(src) && src[i] == '.' {
-		if i++; !digits() {
-			return nil, false
-		}
-	}
-	if i < len(src) && src[i]|0x20 == 'e' {
-		if i++; i < len(src) && (src[i] == '+' || src[i] == '-') {
-			i++
-		}
-		if !digits() {
-			return nil, false
-		}
-	}
-	raw = src[l.pos:i]
-	l.pos = i
-	return raw, true
-}
-
-// word reads null, true or false.
-func (l *lexer) word(w string) bool {
-	if !bytes.HasPrefix(l.src[l.pos:], []byte(w)) {
-		return false
-	}
-	l.pos += len(w)
-	return true
-}
-
 // skip passes over one value of a document that is known to be JSON, and
 // returns it.
 func (l *lexer) skip() (raw []byte, ok bool) {
-	l.peek()
-	from, depth := l.pos, 0
-	for l.pos < len(l.src) {
-		switch c := l.src[l.pos]; c {
+	l.Peek()
+	from, depth := l.Pos, 0
+	for l.Pos < len(l.Src) {
+		switch c := l.Src[l.Pos]; c {
 		case '"':
 			if _, _, ok := l.text(); !ok {
 				return nil, false
 			}
 		case '{', '[':
 			depth++
-			l.pos++
+			l.Pos++
 		case '}', ']', ',':
 			if depth == 0 {
-				return l.src[from:l.pos], l.pos > from
+				return l.Src[from:l.Pos], l.Pos > from
 			}
 			if c != ',' {
 				depth--
 			}
-			l.pos++
+			l.Pos++
 		default:
-			l.pos++
+			l.Pos++
 			continue
 		}
 		if depth == 0 {
-			return l.src[from:l.pos], true
+			return l.Src[from:l.Pos], true
 		}
 	}
-	return l.src[from:l.pos], depth == 0 && l.pos > from
+	return l.Src[from:l.Pos], depth == 0 && l.Pos > from
 }

@@ -252,12 +252,12 @@ func (r *reference) instance(x *sight) (inst InstanceResult, ok bool) {
 
 // plainText returns the text of a JSON string that is written as it is.
 func plainText(raw []byte) (string, bool) {
-	l := lexer{src: raw}
-	if l.peek() != '"' {
+	l := lex(raw)
+	if l.Peek() != '"' {
 		return "", false
 	}
 	t, plain, ok := l.text()
-	if !plain || !ok || !l.end() {
+	if !plain || !ok || !l.End() {
 		return "", false
 	}
 	return string(t[1 : len(t)-1]), true
@@ -382,7 +382,7 @@ func (v Value) part(path []pathStep) (raw []byte, ok bool) {
 		} else if len(raw) >= farPart {
 			return nil, false
 		} else {
-			l := lexer{src: raw}
+			l := lex(raw)
 			raw, ok = l.part(p)
 		}
 		if !ok {
@@ -394,32 +394,32 @@ func (v Value) part(path []pathStep) (raw []byte, ok bool) {
 
 // part returns one attribute of an object or one element of a list.
 func (l *lexer) part(p pathStep) (raw []byte, ok bool) {
-	switch open := l.peek(); {
+	switch open := l.Peek(); {
 	case open == '{' && p.index < 0:
 	case open == '[' && p.index >= 0:
 	default:
 		return nil, false
 	}
-	l.pos++
+	l.Pos++
 	for i := 0; ; i++ {
 		found := i == p.index
 		if p.index < 0 {
-			if l.peek() != '"' {
+			if l.Peek() != '"' {
 				return nil, false
 			}
 			key, _, ok := l.text()
-			if !ok || !l.take(':') {
+			if !ok || !l.Take(':') {
 				return nil, false
 			}
 			found = string(key[1:len(key)-1]) == p.name
-		} else if l.peek() == ']' {
+		} else if l.Peek() == ']' {
 			return nil, false
 		}
 		raw, ok = l.skip()
 		if found || !ok {
 			return raw, ok
 		}
-		if !l.take(',') {
+		if !l.Take(',') {
 			return nil, false
 		}
 	}

@@ -69,8 +69,8 @@ func shapeOfFields(fields []schema.Field) *shape {
 		}
 		x := shapeField{name: f.Name, shape: s, optional: f.Optional, sensitive: f.Sensitive}
 		for _, raw := range f.Enum {
-			c := copier{lexer: lexer{src: raw}}
-			if !c.value(s, true) || !c.end() || string(c.out) != string(raw) {
+			c := copier{lexer: lex(raw)}
+			if !c.value(s, true) || !c.End() || string(c.out) != string(raw) {
 				return nil
 			}
 			x.enum = append(x.enum, string(c.out))

@@ -29,9 +29,9 @@ func (d *valueData) attribute(name string) (raw []byte, ok bool) {
 	index := d.index.Load()
 	if index == nil {
 		index = &[]member{}
-		for l := (lexer{src: d.json}); l.take('{') || l.take(','); {
+		for l := lex(d.json); l.Take('{') || l.Take(','); {
 			key, _, ok := l.text()
-			if !ok || !l.take(':') {
+			if !ok || !l.Take(':') {
 				break
 			}
 			raw, ok := l.skip()

@@ -42,7 +42,7 @@ var layers = []layer{
 	{"plugins/...", "built-in agents prove that the SDK suffices", []string{"sdk", "sdk/plugin", "sdk/sdktest", "plugins/..."},
 		[]string{"github.com/lib/pq"}},
 	{"dsl/diag", "a finding knows its place, not how it was found", nil, []string{"github.com/agext/levenshtein", "golang.org/x/text"}},
-	{"dsl/...", "the language knows neither runs nor stores", []string{"sdk", "sdk/schema", "dsl/..."},
+	{"dsl/...", "the language knows neither runs nor stores", []string{"sdk", "sdk/jsonscan", "sdk/schema", "dsl/..."},
 		[]string{"github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty", "github.com/zclconf/go-cty-yaml", "github.com/apparentlymart/go-cidr",
 			"github.com/agext/levenshtein", "github.com/google/uuid", "github.com/hashicorp/go-version", "golang.org/x/text", "golang.org/x/crypto"}},
 	{"engine/machine/status", "states have names, whatever leads from one to the next", nil, nil},

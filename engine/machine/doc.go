@@ -1,5 +1,5 @@
 // Package machine is the core of the engine: one pure function that moves a
-// run forward. Nothing in it reads a clock, rolls dice, blocks, or knows a
+// run forward. Nothing in it reads a clock, uses chance, blocks, or knows a
 // process, a database or a network.
 //
 //	event ──▶ Decide(workflow, state, event) ──▶ Record ──▶ State.Apply
@@ -23,6 +23,9 @@
 // In: a definition, a state and an event. Out: a record, and the state after it. The data
 // of a run are in package model, their bytes in wire, and texts for people in story. The
 // package may touch nothing but the state that it is given.
+//
+// One decision is the work of a decider. It has a part for each concern: slots, caller,
+// answers, clocks, forward, undoing, ending and verbs.
 //
 // A state is the fold of its run's records. Records hold what was decided, not
 // only what happened, so that a newer engine reads an old journal to the same

@@ -3,7 +3,7 @@
 //
 // In come the store's ticks; out go takeovers, claims and times that have passed, to the
 // owner package. A Membership begins when an engine joins the store, and ends when it
-// leaves or is declared dead. Its Supervisor renews the lease, tells own runs that time
+// leaves or is declared dead. Its taker takes runs over. Its Supervisor renews the lease, tells own runs that time
 // has passed and looks for runs that no engine works on (S36 to S47). The package calls
 // no agent.
 package cluster
