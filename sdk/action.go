@@ -19,7 +19,8 @@ type action struct {
 	errs    []error
 }
 
-// handler runs an action on decoded JSON; it returns the output's JSON tree.
+// A handler calls the author's function with the input struct, and returns the output
+// struct.
 type handler func(ctx context.Context, c *Call, in reflect.Value) (reflect.Value, error)
 
 // lookup is the function behind the lookup capability.

@@ -18,8 +18,8 @@ const (
 	maxMessage = 4 << 10
 )
 
-// A Call is what an action is told about the call besides its input. The zero
-// Call is good enough to try an action in a unit test.
+// A Call holds what an action gets in addition to its input. The zero Call is enough for a
+// unit test of an action.
 type Call struct {
 	IdempotencyKey string       // equal over all attempts of a step: hand it to the remote service
 	ForwardKey     string       // for an undo: IdempotencyKey of the call to undo
@@ -101,7 +101,7 @@ func (c *Call) ExcerptEnd(text string, n int) string {
 	return excerptEnd(text, n, c.input, c.config)
 }
 
-// emitter passes events on until it is closed; from then on it is silent.
+// An emitter passes events to the host until it is closed or the call's time is over.
 type emitter struct {
 	schema *schema.Action
 	until  time.Time

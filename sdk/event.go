@@ -1,6 +1,6 @@
 package sdk
 
-// An Event is what an agent says while it works: a Heartbeat or a Checkpoint.
+// An Event is a message of an agent during a call: a Heartbeat or a Checkpoint.
 type Event interface{ event() }
 
 // A Heartbeat says that the work goes on.

@@ -12,7 +12,7 @@ import (
 type Failure struct {
 	Code       string        // what the workflow branches on; snake_case, declared with Errors or RetryableErrors
 	Message    string        // for people; "" = the text of Err
-	Permanent  bool          // not to be repeated, whatever the workflow's retry says
+	Permanent  bool          // not to be repeated, even if the workflow's retry allows it
 	RetryAfter time.Duration // not to be repeated before this long; 0 = no wish
 	Err        error         // cause, or nil
 }

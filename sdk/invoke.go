@@ -111,8 +111,8 @@ func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Valu
 	return act, in, nil
 }
 
-// call runs the author's function and makes a reply of whatever comes of it,
-// exactly one.
+// call runs the author's function and makes exactly one reply of its result, its error or
+// its panic.
 func (act *action) call(ctx context.Context, c *Call, in reflect.Value, answer func(Reply)) {
 	var reply Reply
 	returned := false
@@ -135,8 +135,8 @@ func (act *action) call(ctx context.Context, c *Call, in reflect.Value, answer f
 	returned = true
 }
 
-// ask runs the author's lookup. One that fails has learned nothing, whatever it
-// says about it.
+// ask runs the author's lookup. If the lookup fails, the outcome stays unknown, even if
+// its error is a *Failure.
 func (act *action) ask(ctx context.Context, c *Call, in reflect.Value) Reply {
 	out, done, err := act.lookup.run(ctx, c, in)
 	if err == nil && !done {
@@ -184,9 +184,9 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 	return Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}
 }
 
-// over reports whether a call that was begun at start may not be answered any
-// more. The wall clock is asked too: a machine that slept has passed complete-by
-// without its timers noticing.
+// over reports whether a call that was begun at start may not be answered any more. It
+// also reads the wall clock: after a machine has slept, complete-by may have passed without
+// any timer of this process.
 func (r *Request) over(start time.Time, left time.Duration, now time.Time) bool {
 	return now.Sub(start) >= left || !now.Round(0).Before(r.CompleteBy)
 }

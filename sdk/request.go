@@ -46,8 +46,8 @@ const (
 	PurposeLookup          // ask what became of the key; do nothing
 )
 
-// A Reply is what an agent answers: a result, a definite failure, or that the
-// outcome is not known. The zero Reply is invalid.
+// A Reply is the answer of an agent: a result, a definite failure, or that the outcome is
+// unknown. The zero Reply is invalid.
 type Reply struct {
 	Outcome    Outcome
 	Output     json.RawMessage // Outcome Result: object of the action's outputs
@@ -69,8 +69,8 @@ const (
 	OutcomeNotDone         // only for PurposeLookup: the key never had an effect
 )
 
-// Codes that the SDK and the engine use themselves. Agents may answer with
-// the transient ones and with those they declare.
+// Codes of the SDK and the engine. Agents may answer with the transient and permanent ones
+// of this list, and with the codes that they declare.
 const (
 	CodeTimeout     = names.Timeout   // unknown: no reply by complete-by
 	CodeAgentLost   = names.AgentLost // unknown: the agent process died

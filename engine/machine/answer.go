@@ -79,7 +79,7 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, m)
 }
 
-// wish notes how long the agent wants to be left alone.
+// wish records that the agent asked for a pause before the next call (retry_after).
 func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
 	if after <= 0 {
 		return
@@ -196,8 +196,8 @@ func (d answers) endedDo(i, call int, m model.Miss) {
 	d.forward().missed(i, m)
 }
 
-// deferral handles a call that was not sent: a definite outcome that spends no
-// attempt and leaves the effect as it was.
+// deferral handles a call that was not sent. That is a definite outcome: the attempt does
+// not count, and the effect of the step is the same as before.
 func (d answers) deferral(ev AttemptDeferred) {
 	if !d.isOpen(ev.Attempt) {
 		d.late = true
@@ -238,8 +238,8 @@ func (d answers) deferral(ev AttemptDeferred) {
 	d.slots().refuseUntil(k, d.run.Holds[k].Until)
 }
 
-// progress keeps a checkpoint of a running call (S82). A heartbeat only says
-// that the call goes on, which matters where heartbeat_timeout asks for it.
+// progress records a checkpoint of a running call (S82). A heartbeat carries no data: it
+// only restarts heartbeat_timeout.
 func (d answers) progress(ev AttemptProgress) {
 	if !d.isOpen(ev.Attempt) {
 		d.stray = true
@@ -287,9 +287,9 @@ func (d answers) isOpen(id AttemptID) bool {
 	return a != nil && a.Status == model.AttemptOpen
 }
 
-// passesOver reports whether a checkpoint is not recorded any more, because the
-// run has reached a ceiling. It counts as a sign of life then. The first one of a
-// node is always recorded: it says that something was done.
+// passesOver reports whether a checkpoint is not recorded because the run has reached a
+// ceiling. Then it counts only as a heartbeat. The first checkpoint of a node is always
+// recorded, because it says that the step has an effect.
 func (d answers) passesOver(n *model.Node, kind model.CallKind) bool {
 	first := !n.Marked()
 	if kind == model.CallUndo {

@@ -13,12 +13,12 @@ import (
 // of an attempt: answers and clocks hand that on to forward and undoing.
 type caller struct{ *decider }
 
-// grace is how long past its complete-by an attempt that nobody heard of may
-// still be at work. No undo and no lookup starts before.
+// grace is how long after its complete-by an attempt without an answer may still be
+// running. No undo and no lookup of the step starts earlier.
 const grace = 2 * time.Second
 
-// maxLookups is how often a lookup is tried before the ladder goes on without
-// its answer.
+// maxLookups is how often a lookup is tried. After that the run continues without its
+// answer.
 const maxLookups = 3
 
 // close ends an attempt.
@@ -26,8 +26,8 @@ func (d caller) close(a *model.Attempt, status model.AttemptStatus, code, messag
 	a.Status, a.Ended, a.Said = status, d.at, model.Said(code, message)
 }
 
-// needless closes what is still open of a settled node. It may be at work
-// until its complete-by.
+// needless closes the open attempts of a node whose outcome is known. Such an attempt may
+// still be running until its complete-by.
 func (d caller) needless(i int, kind model.CallKind) {
 	n := d.edit(i)
 	for k := range n.Attempts {
@@ -38,7 +38,8 @@ func (d caller) needless(i int, kind model.CallKind) {
 	}
 }
 
-// rest ends what the working track was doing, without deciding what follows.
+// rest ends the present work of a node, forward or undo, and decides nothing about what
+// follows.
 func (d caller) rest(i int) {
 	n := d.edit(i)
 	n.Queue, n.Hold = 0, 0
@@ -48,8 +49,7 @@ func (d caller) rest(i int) {
 	}
 }
 
-// hear notes that an attempt is alive: the time for which it may be silent
-// starts anew.
+// hear records a sign of life of an attempt: its heartbeat_timeout starts again.
 func (d caller) hear(n *model.Node, a *model.Attempt) {
 	if a.Kind != model.CallDo && a.Kind != model.CallLearn {
 		return

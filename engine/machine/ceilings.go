@@ -7,7 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// CodeLimit is the code of a step that would take its run over a ceiling.
+// CodeLimit is the error code of a step that was not started because its run would then
+// exceed a ceiling.
 const CodeLimit = "limit_exceeded"
 
 // The ceilings of a run, unless an engine is set otherwise. docs/limits.md lists
@@ -20,15 +21,14 @@ const (
 	defaultCheckpoints = 64 << 20
 )
 
-// Ceilings bound what one run may become. Decide alone looks at them: a record
-// says what was decided, so that every engine folds it to the same state,
-// whatever its own ceilings are. Zero fields mean the defaults.
+// Ceilings limit the size of one run. Only Decide reads them. A record holds the result of
+// a decision, so that engines with other ceilings fold it to the same state. Zero fields
+// mean the defaults.
 //
-// A ceiling only stops what goes forward: a step that would pass one fails with
-// CodeLimit before its agent is called, and what follows is what follows any
-// failure. Calls in flight are awaited, their results are kept, and undos and
-// lookups start whatever the run has become. So a run that reaches a ceiling can
-// still be undone.
+// A ceiling stops only forward work. A step that would exceed one fails with CodeLimit
+// before its agent is called, and the run handles that as any failure. Calls in flight are
+// awaited and their results are kept. Undos and lookups start also above a ceiling, so that
+// the run can still be undone.
 type Ceilings struct {
 	Instances   int   // instances of all for_each steps of the run together
 	Records     int   // records of the run's history
@@ -37,7 +37,7 @@ type Ceilings struct {
 	Checkpoints int64 // bytes of all checkpoints that were recorded, each with checkpointCost
 }
 
-// checkpointCost is what a checkpoint counts beside its bytes.
+// checkpointCost is what each checkpoint counts in addition to its bytes.
 const checkpointCost = 64
 
 // WithDefaults returns the ceilings with the default in every field that is 0.
@@ -88,8 +88,8 @@ func limitMiss(name, format string, args ...any) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: fmt.Sprintf(format, args...) + " (--limit " + name + "=N sets another)"}
 }
 
-// exceeded reports whether the run has reached a ceiling, so that no step of it
-// may begin or go on with another attempt.
+// exceeded reports whether the run has reached a ceiling. Then no step of it may begin, or
+// make another attempt.
 func (d *decider) exceeded() (model.Miss, bool) {
 	c := d.ceilings()
 	switch {
@@ -129,5 +129,5 @@ func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
 	return d.grow("for_each", bytes)
 }
 
-// nodeWeight is about what a node takes in memory beside its values.
+// nodeWeight is about how many bytes of memory a node takes without its values.
 const nodeWeight = 700

@@ -195,7 +195,7 @@ func (d *decider) step(n *model.Node) *dsl.Step { return d.wf.Steps[n.Step] }
 // name returns a node's name as people write it.
 func (d *decider) name(i int) string { return model.NodeName(d.wf, i, d.get(i)) }
 
-// advance starts and ends whatever can start or end now, until nothing more can.
+// advance starts and ends all nodes that can start or end now, until no more can.
 func (d *decider) advance() {
 	d.slots().drain()
 	d.forward().wakeUp()
@@ -346,8 +346,7 @@ func (d *decider) alert(kind, step, code, message string) {
 	d.commands = append(d.commands, Alert{Kind: kind, Step: step, Code: code, Message: message})
 }
 
-// pivotOpen reports whether nobody knows yet if the point of no return has
-// been passed.
+// pivotOpen reports whether the outcome of the pivot, the point of no return, is unknown.
 func (d *decider) pivotOpen() bool {
 	if d.wf.Pivot < 0 || d.wf.Pivot >= int(d.run.Steps) || d.run.Passed {
 		return false

@@ -26,7 +26,8 @@ func (d ending) park(f dsl.Failure) {
 	d.alert("parked", f.Step, f.Code, f.Message)
 }
 
-// unpark lets the forward part go on. Clocks of steps stood still meanwhile.
+// unpark continues the forward part. Deadlines of steps move by the time for which the run
+// was parked.
 func (d ending) unpark() {
 	r := &d.run
 	stood := d.at - r.ParkedAt
@@ -50,7 +51,8 @@ func (d ending) unpark() {
 	}
 }
 
-// reopen plans again what parking or a pause kept from starting.
+// reopen plans the start of a node that could not start while the run was parked or
+// paused.
 func (d ending) reopen(i int) {
 	n := d.get(i)
 	switch {
@@ -62,7 +64,8 @@ func (d ending) reopen(i int) {
 	}
 }
 
-// settle ends the run when nothing is left to do, or says that it is stuck.
+// settle ends the run if no work is left. If no node can continue without a person, it
+// parks the run, or raises an alert if the compensation has failed.
 func (d ending) settle() {
 	r := &d.run
 	switch {
@@ -115,8 +118,8 @@ func (d ending) undoneState() status.RunState {
 	return status.RunFailed
 }
 
-// unresolved returns the failure of the first step that has failed and that
-// nobody has dealt with.
+// unresolved returns the failure of the first failed step that no catch, no max_failures
+// and no person has handled.
 func (d ending) unresolved() dsl.Failure {
 	for i := range d.count() {
 		n := d.get(i)

@@ -114,7 +114,7 @@ type AttemptProgress struct {
 	Blob    []byte // what a rerun needs to continue after the checkpoint
 }
 
-// TimePassed says that it is At; whatever is due expires. Only the Supervisor
+// TimePassed says that the time is Input.At: all that is due by then expires. Only the Supervisor
 // delivers it (S37, S44).
 type TimePassed struct{}
 

@@ -58,7 +58,7 @@ func (d undoing) reconsider(i int) {
 	}
 }
 
-// abandon ends the clearing of a node, whatever has become of it.
+// abandon ends the undo before another attempt of a node, in whichever state it is.
 func (d undoing) abandon(i int) {
 	if !d.get(i).Clearing {
 		return

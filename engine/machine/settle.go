@@ -8,7 +8,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// settleRequested states what really happened where nobody knew.
+// settleRequested handles the verb settle: a person states the outcome of a step or of an
+// undo whose outcome is unknown.
 func (d verbs) settleRequested(ev SettleRequested) {
 	all := d.pick(ev.Step, func(_ int, n *model.Node) bool { return !n.Expanded })
 	var open, settled []int
@@ -45,9 +46,9 @@ func (d verbs) settleRequested(ev SettleRequested) {
 	}
 }
 
-// settleForward settles a step whose outcome is unknown while the run goes
-// forward. Stating that nothing was done undoes nothing by itself: where the
-// step may not be repeated the run stays parked for retry or compensate.
+// settleForward settles a step whose outcome is unknown while the run goes forward. If the
+// person states that nothing was done, no catch takes the failure and the step is not
+// repeated: the run stays parked until a retry or compensate.
 func (d verbs) settleForward(i int, ev SettleRequested) {
 	n := d.edit(i)
 	switch ev.As {
@@ -99,14 +100,14 @@ func (d verbs) following(i int) model.Statement {
 	return model.StatedEffect
 }
 
-// blocks reports whether the run is parked and the node's failure is one that
-// nobody has dealt with.
+// blocks reports whether the run is parked and the failure of the node is not handled yet.
 func (d verbs) blocks(i int) bool {
 	n := d.get(i)
 	return d.run.Parked && n.State == status.StepFailed && !d.get(n.Of()).Well()
 }
 
-// forgive takes back the failure of an instance that turned out well.
+// forgive removes the failure of an instance that has succeeded after all, and counts it
+// as active again.
 func (d verbs) forgive(i int) {
 	n := d.edit(i)
 	n.Fwd.Blame(model.Miss{})
@@ -147,7 +148,7 @@ func (d verbs) catchAfter(i int, m model.Miss) bool {
 	return false
 }
 
-// goOn unparks the run unless a failure is left that nobody dealt with.
+// goOn unparks the run, unless another failure is not handled yet.
 func (d verbs) goOn() {
 	for i := range d.count() {
 		n := d.get(i)

@@ -16,10 +16,9 @@ type undoing struct{ *decider }
 // says otherwise.
 const DefaultCompensation = 24 * time.Hour
 
-// turn makes the run go back: nothing new starts, calls in flight are awaited
-// (those that may be interrupted are asked to stop), and everything with an
-// effect is undone. While nobody knows
-// whether the pivot took effect, that has to be found out first.
+// turn makes the run go back. No new step starts. Calls in flight are awaited; those
+// that may be interrupted are asked to stop. Then each step that has an effect is undone.
+// If the outcome of the pivot is unknown, the turn waits until it is known.
 func (d undoing) turn(f dsl.Failure) {
 	r := &d.run
 	if r.Failure == (dsl.Failure{}) {
@@ -61,8 +60,8 @@ func (d undoing) newUndoDeadline() {
 	}
 }
 
-// turnNode stops the forward part of a node. An attempt in flight stays open:
-// its answer still decides the effect.
+// turnNode stops the forward part of a node. An attempt in flight stays open, because its
+// answer says whether the node has an effect.
 func (d undoing) turnNode(i int) {
 	d.caller().retract(i)
 	n := d.edit(i)
@@ -96,9 +95,9 @@ func (d undoing) turnAtPivot() {
 	}
 }
 
-// resolvePivot goes on when an attempt of the pivot has ended without result
-// while a turn waits: the run turns if nothing can have happened, else it
-// parks and nothing is undone.
+// resolvePivot continues a turn that waits for the pivot, after an attempt of the pivot
+// has ended without a result. If the pivot cannot have had an effect the run turns. If
+// that stays unknown the run is parked, and nothing is undone.
 func (d undoing) resolvePivot(i int) {
 	n := d.edit(i)
 	if n.Open() {
@@ -125,7 +124,8 @@ func (d undoing) resolvePivot(i int) {
 	}
 }
 
-// pivotPassed notes the point of no return. A turn that waited is off.
+// pivotPassed records that the pivot has succeeded. If a turn waited for the pivot's
+// outcome, the run does not turn any more.
 func (d undoing) pivotPassed() {
 	r := &d.run
 	r.Passed = true

@@ -37,9 +37,9 @@ func noneFailed(of, step string) string {
 	return "no failed step " + step
 }
 
-// takenOver notes the new owner. Attempts of the former owner stay open: what
-// is idempotent is called again at once with the same key, everything else
-// waits until nobody can be at work any more.
+// takenOver records the new owner. Attempts of the former owner stay open. Idempotent
+// actions are called again at once with the same key. All other steps wait until the old
+// attempt cannot be running any more.
 func (d verbs) takenOver(ev TakenOver) {
 	d.run.Owner = ev.By
 	if len(d.run.Holds) > 0 { // another engine, other circuits and slots
@@ -57,8 +57,8 @@ func (d verbs) takenOver(ev TakenOver) {
 	}
 }
 
-// supersede plans another attempt beside one that the former owner started, if
-// the action bears it and the round has attempts left.
+// supersede plans another attempt while one that the former owner started is still open.
+// It does so only if two calls at once are safe and the step has attempts left.
 func (d verbs) supersede(i int) {
 	n := d.get(i)
 	t := n.Track()
@@ -89,7 +89,7 @@ func (d verbs) supersede(i int) {
 	d.launch.push(i)
 }
 
-// cancelRequested asks the run to turn back, or to stop dead.
+// cancelRequested makes the run turn back, or end without undoing anything.
 func (d verbs) cancelRequested(ev CancelRequested) {
 	r := &d.run
 	switch {
@@ -123,7 +123,7 @@ func (d verbs) turned() string {
 	return "the run is already being undone"
 }
 
-// pauseRequested holds all dispatch; clocks go on.
+// pauseRequested stops the start of calls. Deadlines continue to pass.
 func (d verbs) pauseRequested(ev PauseRequested) {
 	switch {
 	case d.run.Parked || d.run.Stuck || d.run.Lost():
@@ -161,7 +161,8 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 	}
 }
 
-// extend gives the forward part a new deadline, if it has one; never an earlier.
+// extend gives the forward part a later deadline. It does nothing if the run has none, or
+// if the new deadline would be earlier.
 func (d verbs) extend(by time.Duration) {
 	if r := &d.run; by > 0 && r.Phase == model.PhaseForward && r.Deadline != 0 {
 		r.Deadline = max(r.Deadline, d.at.Add(by))
@@ -169,7 +170,7 @@ func (d verbs) extend(by time.Duration) {
 	}
 }
 
-// retryRequested gives failed steps of a parked run a fresh round (S60).
+// retryRequested gives failed steps of a parked run all their attempts again (S60).
 func (d verbs) retryRequested(ev RetryRequested) {
 	r := &d.run
 	if r.Lost() { // if it was parked for something else too, a second retry is about that
@@ -348,7 +349,7 @@ func (d verbs) compensateRequested(ev CompensateRequested) {
 	}
 }
 
-// reviveUndo gives a run whose compensation had failed a new clock.
+// reviveUndo starts a new compensation deadline for a run whose compensation has failed.
 func (d verbs) reviveUndo() {
 	d.run.Stuck = false
 	d.undoing().newUndoDeadline()
@@ -365,7 +366,8 @@ func (d verbs) freshUndo(i int) {
 	d.undo.push(i)
 }
 
-// awake takes the mark of a failed instance off its for_each step.
+// awake makes the undo of a for_each step active again, if no other instance of it has a
+// failed undo.
 func (d verbs) awake(i int) {
 	n := d.get(i)
 	if !n.Item {

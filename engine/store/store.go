@@ -65,7 +65,8 @@ type DefinedWorkflow struct {
 	Steps []string // step names by index
 }
 
-// Members keeps who is alive. A lease in the past is the only sign of death.
+// Members keeps which engines are alive. A lease in the past is the only sign that an
+// engine is dead.
 type Members interface {
 	// Join registers a new membership with a fence row for each writer.
 	Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error)
@@ -143,10 +144,10 @@ type Loaded struct {
 	Waiting bool // messages wait for it
 }
 
-// An Inbox takes what is said to a run from outside of its owner: verbs of
-// people, answers that reached a former owner. A message is durable at once,
-// never in conflict, and needs neither the definition nor a decision. It goes
-// when a transition of the run consumes it (Transition.Consumed).
+// An Inbox keeps messages for a run that do not come from its owner: verbs of people, and
+// answers that reached a former owner. A message is durable at once. It conflicts with
+// nothing, because storing it needs no decision. It is removed when a transition of the run
+// consumes it (Transition.Consumed).
 type Inbox interface {
 	// Post puts a message into its run's inbox and wakes engines. A message
 	// whose Dedup is in the run's inbox already is not put there twice: the
@@ -163,7 +164,7 @@ type Inbox interface {
 // MessageID numbers the messages of a store, rising. 0 = none.
 type MessageID int64
 
-// A Message is one thing said to a run.
+// A Message is a verb or an answer for a run.
 type Message struct {
 	ID    MessageID // set by the store
 	Run   status.RunID
@@ -194,8 +195,8 @@ type Writer interface {
 	// Each transition is all or nothing. Where an answer is lost Commit sends the
 	// same batch under the same token again until it knows, or until it cannot go on.
 	//
-	// An error leaves the outcome of the batch open, whatever it says: each
-	// transition may have landed or not. Only an error for which NothingLanded
+	// Every error leaves the outcome of the batch open: each transition may have landed
+	// or not. Only an error for which NothingLanded
 	// reports true promises more. After an open outcome the caller sends the very
 	// same transitions again: one that had landed is then answered with ErrStale,
 	// or ErrExists at Seq 0, and the journal holds the row that was sent. Returns

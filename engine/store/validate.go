@@ -12,8 +12,8 @@ import (
 // larger rows. This is the last check: sizes are limited where bytes enter the engine.
 const MaxRowBytes = 64 << 20
 
-// Validate reports why no store may keep the transition, whatever its
-// constraints say: a state outside the set, a first row that does not say what
+// Validate reports why no store may keep the transition, also if its constraints would
+// allow it: a state outside the set, a first row that does not say what
 // the run becomes, a running step without a complete-by (S10).
 func (t *Transition) Validate() error {
 	switch {

@@ -18,8 +18,8 @@ type Words struct {
 	codes   bool
 }
 
-// Words returns what checks the field's texts; nil if the field takes any. The
-// error says what is wrong with the field itself.
+// Words returns the rules for the field's texts; nil if the field takes every text. The
+// error says that the field itself is wrong: its pattern, or its type.
 func (f Field) Words() (*Words, error) {
 	if f.Pattern == "" && !f.Codes {
 		return nil, nil
@@ -59,7 +59,7 @@ func (w *Words) CheckCode(text string) error {
 	return fmt.Errorf("%q cannot be an error code: want snake_case, and none of the engine's own", text)
 }
 
-// Check looks at all texts of a value that has the field's type.
+// Check checks all texts of a value that has the field's type.
 func (w *Words) Check(tree any) error {
 	if w == nil {
 		return nil

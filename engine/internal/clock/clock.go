@@ -1,7 +1,7 @@
 // Package clock tells the time of the store, and how long the engine's lease is good.
 //
 // In come the store's answers to ticks. Two engines of one store read nearly the same
-// time, whatever their own clocks say. The returned times never fall.
+// time, also if their own clocks differ. The returned times never fall.
 package clock
 
 import (

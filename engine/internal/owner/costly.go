@@ -160,8 +160,8 @@ func (p *DecisionPool) next() *costlyDecision {
 	return c
 }
 
-// make decides, and gives the shard what was decided: the record, or after the
-// limit an error. A decision that goes on after the limit is for nothing.
+// make decides, and posts the result to the shard: the record, or an error if the limit has
+// passed. A decision that goes on after the limit is for nothing.
 func (p *DecisionPool) make(c *costlyDecision) {
 	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
 	late := false // protected by mu

@@ -26,7 +26,7 @@ type decider struct {
 	most     int // bytes of events that one row may hold
 
 	// ready returns what the pool has decided about an event; nil = nothing. If the field
-	// is nil there is no pool, and each decision is made at once, whatever it costs.
+	// is nil there is no pool, and each decision is made at once, also if it costs much.
 	ready func(*ownedRun, *delivery, clock.Moment) *costlyDecision
 
 	scratch   machine.Scratch

@@ -30,8 +30,8 @@ func (n Names) Public(run status.RunID) string {
 	return n.Name
 }
 
-// Kept reports whether a store has to keep the names: most runs have one that
-// is derived, and no key.
+// Kept reports whether a store has to keep the names. Most runs have no key, and a name
+// that follows from their id.
 func (n Names) Kept() bool { return n.Name != "" || n.Key != "" }
 
 // Validate reports why the names cannot be kept. A run's name has a narrow
@@ -68,9 +68,8 @@ func validName(s string) bool {
 	return s != ""
 }
 
-// CleanText makes s storable as text everywhere: bytes that are not UTF-8, and
-// NUL, become U+FFFD. Views and alerts use it, so that what an agent says can
-// never keep a record from landing.
+// CleanText replaces NUL and bytes that are not UTF-8 by U+FFFD, so that every store can
+// keep s as text. Views and alerts use it: otherwise a text of an agent could stop a commit.
 func CleanText(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

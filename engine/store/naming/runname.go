@@ -28,8 +28,8 @@ func ParseRunName(name string) (status.RunID, bool) {
 	return run, true
 }
 
-// ParseRunID returns the id that a text without a run of that name means: a
-// RunName, or the internal id in decimal.
+// ParseRunID returns the id in a text that is no name of a run: a RunName, or the internal
+// id in decimal.
 func ParseRunID(name string) (status.RunID, bool) {
 	if run, ok := ParseRunName(name); ok {
 		return run, true
