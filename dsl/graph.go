@@ -325,7 +325,7 @@ func (d graphDecoder) reportCycle(w *workflowDecl, open []int) {
 }
 
 // pivotEdges makes the pivot wait for every step that does not wait for it,
-// so that nothing runs beside it.
+// so that no other step runs at the same time.
 func (d graphDecoder) pivotEdges(w *workflowDecl, sorted bool) {
 	pivot := -1
 	for i, s := range w.steps {

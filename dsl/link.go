@@ -409,7 +409,7 @@ func (l *workflowLinker) check(e *expr) cty.Value {
 }
 
 // checkReferences looks at the references of an expression that cannot be
-// evaluated, each by itself, so that one mistake does not hide the others.
+// evaluated, each alone, so that one mistake does not hide the others.
 // Those inside try() and can() may fail.
 func (l *workflowLinker) checkReferences(c *compiled) {
 	l.world.next()

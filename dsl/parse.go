@@ -293,7 +293,7 @@ func blockPlaces(body *hclsyntax.Body, out []place) []place {
 	return out
 }
 
-// loadValues reads the *.auto.vars.hcl files beside the module.
+// loadValues reads the *.auto.vars.hcl files next to the module.
 func (m *Module) loadValues(r *reporter, fsys fs.FS) {
 	dir := "."
 	if m.file != "" {

@@ -98,7 +98,7 @@ func calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr
 	return out
 }
 
-// checkSyntax reports what is wrong with an expression by itself: functions
+// checkSyntax reports what is wrong with an expression alone, without the values that it reads: functions
 // that do not exist, numbers too long; it makes long numbers exact.
 func (r syntaxReader) checkSyntax(e *expr) {
 	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {

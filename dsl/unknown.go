@@ -71,7 +71,7 @@ func (s *Step) caughtAlways() bool {
 }
 
 // pivotOrLater reports whether nothing is undone once the step has begun.
-// Nothing runs beside the pivot.
+// No other step runs at the same time as the pivot.
 func (w *Workflow) pivotOrLater(s *Step) bool {
 	if w.Pivot < 0 {
 		return false

@@ -133,7 +133,7 @@ func (v Value) Equal(w Value) bool {
 		slices.EqualFunc(v.Secrets(), w.Secrets(), func(a, b Secret) bool { return a.Path == b.Path && slices.Equal(a.Parts, b.Parts) })
 }
 
-// marks are what a value says beside its document.
+// marks are the marks of a value, which are not in its document.
 type marks struct {
 	Sensitive []string
 	Secrets   []Secret

@@ -48,7 +48,7 @@ type Enqueued struct {
 
 // EnqueueAll is Enqueue of many, over Options.Writers connections at once, in
 // batches as large as Options allow. It returns one result for each submission,
-// in order, whatever happened: a submission that is refused keeps no other from
+// in order: a submission that is refused keeps no other from
 // being stored, and where the store cannot be reached, each result says so. A
 // writer that cannot be opened leaves its work to the others.
 //

@@ -34,7 +34,7 @@ type FactChooser interface {
 	FactKinds() story.FactKinds
 }
 
-// factsFor returns the kinds of facts that an observer is told.
+// factsFor returns the kinds of facts that an observer takes.
 func factsFor(o Observer) story.FactKinds {
 	switch o := o.(type) {
 	case NoObserver:

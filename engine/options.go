@@ -58,7 +58,7 @@ type Options struct {
 	// names, their unique keys and all that is known of them, if the store is a
 	// Retainer. Default 0: for ever. The engines of a store should agree.
 	Retention time.Duration
-	// Alone leaves the runs of others alone, whatever becomes of their owners:
+	// Alone leaves the runs of others alone, also if their owners die:
 	// the engine works on what is submitted to it and what Adopt is called for.
 	Alone bool
 

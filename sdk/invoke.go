@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
-// InvokeOptions is what a host gives beside a request. Its zero value is usable.
+// InvokeOptions is what a host gives in addition to a request. Its zero value is usable.
 type InvokeOptions struct {
 	Logger  *slog.Logger // for the action; nil = slog.Default()
 	OnEvent func(Event)  // called for each event, one at a time, never after Invoke has returned

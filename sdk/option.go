@@ -67,7 +67,7 @@ func RetryableErrors(codes ...string) Option {
 // AnyErrors declares that the action may answer with codes that its input
 // names, such as a map from status to code. Give that input the word codes in
 // its agent tag, so that a workflow's codes can be checked against what it says.
-// Codes which are always the same are declared beside it with Errors or
+// Codes which are always the same are declared in addition, with Errors or
 // RetryableErrors.
 func AnyErrors() Option {
 	return func(a *action) {

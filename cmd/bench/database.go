@@ -21,7 +21,7 @@ import (
 type database struct {
 	dsn   *url.URL
 	store *postgres.Store
-	db    *sql.DB // for whatever an engine does not do
+	db    *sql.DB // for all that an engine does not do
 	admin *sql.DB
 	name  string
 	pid   int // of the server; 0 = not known yet

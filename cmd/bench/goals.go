@@ -67,7 +67,7 @@ func (g goal) holds(v float64) string {
 
 func (g goal) print(v float64) string { return fmt.Sprintf("%.*f", g.digits, v) }
 
-// goals prints what was set beside what was measured.
+// goals prints the targets next to the measurements.
 func (t *table) goals(b *book) {
 	const columns = "%-40s %-26s %9s %9s %10s %6s"
 	t.say("")

@@ -16,7 +16,7 @@ const minutes = 5
 
 // long measures five minutes without a pause, with autovacuum on: a store that
 // rots shows it in the last one. So does a machine that others work on as well;
-// therefore the aged store is then measured beside a new one, in turn.
+// therefore the aged store is then measured in turn with a new one.
 func (l historyLab) long(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()

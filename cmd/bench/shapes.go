@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A shape is a run that is large in one way, beside as many calls in small ones.
+// A shape is a run that is large in one way. Small runs with as many calls are its yardstick.
 type shape struct {
 	row      string
 	what     string // its calls are

@@ -22,7 +22,7 @@ type subject struct {
 	measure func(ctx context.Context, round int) error
 }
 
-// steps measures the engine at work, beside pgbench and the naive mode, all in
+// steps measures the engine at work, in turn with pgbench and the naive mode, all in
 // turn.
 func (l runLab) steps(ctx context.Context) (err error) {
 	var closing closers

@@ -24,7 +24,7 @@ func ratioCell(b *book, row, to, name, toName string) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// steps prints the engine's rows beside the yardsticks.
+// steps prints the engine's rows next to the yardsticks.
 func (t *table) steps(b *book, p plan, yard string) {
 	const columns = "%-14s %8s %10s %10s %10s %8s %8s %8s %8s %9s %8s %9s %9s %9s %10s"
 	t.say("")
@@ -87,7 +87,7 @@ func (t *table) calls(b *book) {
 	t.say("Through the engine's pool with its breaker and TLS, so many callers at once, %d bytes both ways.", payload)
 }
 
-// shapes prints large runs beside small ones.
+// shapes prints large runs next to small ones.
 func (t *table) shapes(b *book, p plan) {
 	const columns = "%-36s %9s %9s %9s %9s %9s %8s"
 	t.say("")

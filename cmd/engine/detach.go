@@ -133,7 +133,7 @@ func (e *unsureError) explain() (summary, detail string) {
 }
 
 // openDetached opens the state to leave a run there: the embedded one also
-// beside the process that holds it.
+// while another process holds it.
 func (a follower) openDetached(ctx context.Context, m *module) (*session, error) {
 	s, err := a.opener().openWriter(ctx, m)
 	var locked *sqlite.LockedError

@@ -212,7 +212,7 @@ func hintOf(err error) string {
 	return ""
 }
 
-// readLock reads the lock file beside the module; nil = there is none.
+// readLock reads the lock file next to the module; nil = there is none.
 func (m *module) readLock() (*dsl.Lock, error) { return readLock(m.dir, m.shown) }
 
 // readLock reads the lock file in dir, which messages call shown; nil = there is

@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// attention is the word of --status for whatever needs attention.
+// attention is the value of --status that selects runs which need a person.
 const attention = "attention"
 
 // attentionStates are those that need it by themselves; withOverdue adds the rest.

@@ -68,10 +68,10 @@ func (all observers) Fenced() {
 }
 
 // An alertWatch has a hook look at once when this engine has raised an alert.
-// What others raise it finds by itself, a little later.
+// It finds alerts of other engines in the store, a little later.
 type alertWatch struct {
 	engine.NoObserver
-	hook *hook // nil = nobody is told
+	hook *hook // nil = alerts are not pushed
 }
 
 // FactKinds lists what raises alerts.

@@ -18,7 +18,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// others is what an apply knows of the runs that it works on beside its own: which
+// others is what an apply knows of the runs that it works on in addition to its own: which
 // it has taken over and not told yet, and which calls of theirs are out.
 type others struct {
 	engine.NoObserver

@@ -92,7 +92,7 @@ func (s people) nextCommands(ctx context.Context, a *app, row store.RunRow) (str
 	return fmt.Sprintf("Accepted now: %s.", strings.Join(quoted, ", ")), nil
 }
 
-// accepted lists what may be said to a run that moves by itself.
+// accepted lists the verbs for a run that moves without a person.
 func (s people) accepted(ctx context.Context, row store.RunRow) ([]string, error) {
 	op := &operator.Operator{Store: s.store, Sealer: s.sealer, Defs: s.defs}
 	var commands []string

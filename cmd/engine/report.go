@@ -26,7 +26,7 @@ import (
 const formatVersion = "1.0"
 
 // A problem is diagnostics as an error. Unlike *diag.DiagnosticsError it may
-// carry warnings beside the errors.
+// carry warnings in addition to the errors.
 type problem struct{ diags diag.Diagnostics }
 
 // Error returns the diagnostics, one a line.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// stateFile is where the embedded store is, beside the module.
+// stateFile is the path of the embedded store, relative to the module.
 const stateFile = ".engine/state.db"
 
 // A target says where the state is.

@@ -148,7 +148,7 @@ func (e *downError) Unwrap() error { return e.err }
 // until the agent counts as one that cannot be called here.
 const startTries = 5
 
-// check starts a process, if none is ready, whatever happened before. A process
+// check starts a process if none is ready, also after failed starts. A process
 // that dies at its start says nothing about the agent, and still less about the
 // run for which it was started: a person may have killed it, or the machine was
 // out of memory. So another one is started at once.

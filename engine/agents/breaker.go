@@ -170,7 +170,7 @@ func (b *breaker) room() (n int, until time.Time, limited bool) {
 	return 0, time.Time{}, false
 }
 
-// status returns the state, how many failures it goes by and, if it is open, when
+// status returns the state, how many failures it counts and, if it is open, when
 // the next probe is let through.
 func (b *breaker) status() (state Circuit, failures int, until time.Time) {
 	state = b.state()

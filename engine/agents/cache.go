@@ -20,7 +20,7 @@ const cacheVersion = 1
 const maxCached = 4 << 20
 
 // A cache keeps descriptions of binaries by checksum, so that a binary is asked
-// once. It only saves time: whatever is wrong with it, the binary is asked.
+// once. It only saves time: if it cannot be used, the binary is asked.
 type cache struct {
 	dir    string // "" = nothing is kept
 	logger *slog.Logger

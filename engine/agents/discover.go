@@ -31,7 +31,7 @@ const (
 	SourceProject Source = "project"           // .engine/agents of the module
 	SourceEnv     Source = "ENGINE_PLUGIN_DIR" // a directory named in the environment
 	SourceUser    Source = "user"              // the user's data directory
-	SourceEngine  Source = "engine"            // beside the engine's binary
+	SourceEngine  Source = "engine"            // next to the engine's binary
 )
 
 // SearchOptions say where agents are looked for: an empty field is a place that

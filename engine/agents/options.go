@@ -132,7 +132,7 @@ func (o Options) backoff(n int) time.Duration {
 	return min(d, o.MaxBackoff)
 }
 
-// An Observer is told what happens to processes and breakers. Its methods are
+// An Observer gets what happens to processes and breakers. Its methods are
 // called without locks held, from several goroutines, and must not block.
 type Observer interface {
 	// CircuitChanged reports that a breaker has another state.

@@ -102,7 +102,7 @@ func (p *Pool) launch(f *activeCall) {
 	f.start()
 }
 
-// Check starts the agent, so that whatever would keep a run from calling it is
+// Check starts the agent, so that each reason that would keep a run from calling it is
 // known beforehand. It returns a *NotFoundError, *VersionError, *ChecksumError,
 // *SecretError, *ConfigError or *plugin.StartError, or ctx's error.
 func (p *Pool) Check(ctx context.Context, spec invoke.AgentSpec) error {

@@ -48,7 +48,7 @@ func (c *crowd) leave() []*agent {
 }
 
 // full reports whether there is no place for an agent without a process. Then it
-// is told when one is given back.
+// gets a hint when one is given back.
 func (c *crowd) full(a *agent) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

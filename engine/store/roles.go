@@ -86,7 +86,7 @@ type Suspicion struct {
 // pushed. The role is optional: without it late replies and log lines are dropped, and no
 // alert is pushed.
 type Evidence interface {
-	// KeepLate keeps a late answer and an alert of kind late_reply beside it.
+	// KeepLate keeps a late answer, and with it an alert of kind late_reply.
 	// It does not change the run (S28). Keeping the same one (run, node, call,
 	// outcome) again is harmless.
 	KeepLate(ctx context.Context, l LateReply) error

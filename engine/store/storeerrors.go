@@ -44,7 +44,7 @@ func (e *SchemaError) Error() string {
 // standby that lagged was promoted, or a backup was restored. What was committed
 // in between is gone, and calls that followed from it were made. Commit and Tick
 // return it from then on; the outcome of a batch they were called with is open.
-// No engine may go on by itself: it stops claiming and raises the alarm.
+// No engine may continue without a person: it stops claiming and raises an alert.
 type LossError struct {
 	Store    string // "postgres"
 	From, To int64  // timelines before and after; equal if a backup was restored

@@ -67,7 +67,7 @@ func (m Message) Validate() error {
 	return nil
 }
 
-// Alert returns the alert that every store keeps beside a late reply. All of
+// Alert returns the alert that every store keeps with a late reply. All of
 // it is text that can be stored.
 func (l LateReply) Alert() Alert {
 	return Alert{

@@ -15,7 +15,7 @@ import (
 
 const version = "0.1.0"
 
-// Codes that the agent answers with by itself.
+// Codes of the agent's own failures.
 const (
 	codeExit   = "exit_nonzero" // unknown: an exit code that errors does not list
 	codeKilled = "killed"       // unknown: ended by a signal

@@ -113,9 +113,9 @@ func (e egress) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// notPublic are the ranges, beside those that netip knows, that do not lead to a
-// public host: this network, shared and reserved addresses, tests, and those that
-// carry an IPv4 address to a translator.
+// notPublic are the ranges that do not lead to a public host, in addition to those that
+// netip knows: this network, shared and reserved addresses, tests, and those that carry an
+// IPv4 address to a translator.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),

@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Codes of definite failures that the SDK does not know by itself.
+// Codes of definite failures that the SDK does not have.
 const (
 	codeNotFound = "not_found"
 	codeConflict = "conflict"

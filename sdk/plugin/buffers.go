@@ -24,7 +24,7 @@ var _ mem.BufferPool = (*buffers)(nil)
 // batches serves all sessions.
 var batches buffers
 
-// Get returns a buffer of length n, with whatever is in it.
+// Get returns a buffer of length n. Its content is undefined.
 func (p *buffers) Get(n int) *[]byte {
 	if b, ok := p.pool.Get().(*[]byte); ok && cap(*b) >= n {
 		*b = (*b)[:n]

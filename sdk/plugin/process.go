@@ -72,7 +72,7 @@ func (p *Process) Schema() schema.Schema { return p.schema }
 // Pid returns the process id; it may be another process's once Done is closed.
 func (p *Process) Pid() int { return p.child.pidNumber() }
 
-// Done is closed when the process has ended, for whatever reason.
+// Done is closed when the process has ended, for any reason.
 func (p *Process) Done() <-chan struct{} { return p.child.exited }
 
 // Err returns nil while the process runs; then an error that is ErrExited and

@@ -26,7 +26,7 @@ const (
 // OpenOptions says otherwise.
 const DefaultPayloadLimit = 1 << 20
 
-// messageRoom is what a message may hold beside its payload.
+// messageRoom is how many bytes a message may have in addition to its payload.
 const messageRoom = 64 << 10
 
 // What may be on its way unread, in bytes: of one stream, of all of a process.

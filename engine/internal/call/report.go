@@ -29,7 +29,7 @@ func (c *Call) Report(a Answer) {
 	go c.insist(a, ErrNotOwner)
 }
 
-// Reported is told what became of the answer. It does not block.
+// Reported takes what became of the answer. It does not block.
 func (c *Call) Reported(a Answer, err error) {
 	if err == nil {
 		c.Finish()

@@ -44,7 +44,7 @@ type World struct {
 	far     *Process
 	URL     string // of the ledger
 	Ledger  ledger.Client
-	store   store.Full // beside the engines: to submit, to look, to judge
+	store   store.Full // not an engine's: to submit, to read, to judge
 	opened  openStore
 	sealer  crypt.Sealer // nil = no key is known
 	defs    *journal.Definitions
@@ -119,7 +119,7 @@ func newWorldOver(t testing.TB, bins *Binaries, opened openStore, dsn, dir strin
 	return w
 }
 
-// learnKey reads the key that a command has made beside the state file.
+// learnKey reads the key that a command has made next to the state file.
 func (w *World) learnKey() {
 	w.T.Helper()
 	path := strings.TrimPrefix(w.DSN, "sqlite:") + ".key"

@@ -34,7 +34,7 @@ type Config struct {
 	Options  Options
 }
 
-// An Observer is told what happens to runs without an engine of their own. See
+// An Observer gets what happens to runs that no engine owns. See
 // engine.Observer.
 type Observer interface {
 	Facts(run status.RunID, first int, facts []story.Fact)

@@ -95,7 +95,7 @@ func (n *Node) Track() *Track {
 	return &n.Und
 }
 
-// Lives reports whether the node will move by itself.
+// Lives reports whether the node will move without a person.
 func (n *Node) Lives() bool {
 	return n.Fwd.Act != Idle || n.Und.Act != Idle || n.Queue != 0 || n.Open()
 }

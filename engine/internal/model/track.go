@@ -27,7 +27,7 @@ const (
 	CallLearn      CallKind = 5 // the forward call once more, to learn its output before the undo
 )
 
-// Purpose returns what the agent is told about the call.
+// Purpose returns the purpose of the call, as the agent gets it.
 func (k CallKind) Purpose() sdk.Purpose {
 	switch k {
 	case CallDo, CallLearn:

@@ -53,14 +53,14 @@ func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeepe
 	}
 }
 
-// Together waits until no suspect is taken over, and begins a takeover beside which
-// others may be under way. leave ends it. Returns ctx's error.
+// Together waits until no suspect is taken over. Then it begins a takeover; others may run
+// at the same time. leave ends it. Returns ctx's error.
 func (k *HandKeeper) Together(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, 1)
 }
 
-// Alone waits until no takeover is under way, and begins one beside which no other
-// is.
+// Alone waits until no takeover is under way. Then it begins one; no other runs at the same
+// time.
 func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.seats))
 }

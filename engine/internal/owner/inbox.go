@@ -80,8 +80,7 @@ func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 	sh.readInbox(ctx, r)
 }
 
-// readInbox reads a run's messages beside the shard's goroutine, if there may be
-// some.
+// readInbox reads a run's messages on a goroutine of its own, if there may be any.
 func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	b, n := &r.inbox, sh.s.n
 	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {

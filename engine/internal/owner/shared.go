@@ -46,7 +46,7 @@ type Config struct {
 	Options  Options
 }
 
-// An Observer is told what happens to runs. See engine.Observer.
+// An Observer gets what happens to runs. See engine.Observer.
 type Observer interface {
 	Facts(run status.RunID, first int, facts []story.Fact)
 	LateReply(run status.RunID, attempt machine.AttemptID)

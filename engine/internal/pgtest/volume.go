@@ -14,7 +14,7 @@ import (
 var volumeSource []byte
 
 // StartOnVolume is Start of a cluster whose volume can be full: see Fill. It
-// needs a C compiler (cc) beside the server's binaries, and a system whose
+// needs a C compiler (cc) in addition to the server's binaries, and a system whose
 // loader knows LD_PRELOAD.
 func StartOnVolume(ctx context.Context) (*Cluster, error) {
 	c, err := prepare()

@@ -23,7 +23,7 @@ type wire struct {
 	node  *node
 }
 
-// A part of an engine that can stand still by itself.
+// A part of an engine that can be stopped alone.
 type part int
 
 const (

@@ -32,7 +32,7 @@ func (s *evidence) alertLocked(run status.RunID, a store.AlertRow) {
 	s.alerts = append(s.alerts, alert{AlertRow: a})
 }
 
-// KeepLate keeps a late answer and an alert beside it, once. Returns
+// KeepLate keeps a late answer and its alert, once. Returns
 // ErrNotFound if there is no such run.
 func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	if err := s.lock(ctx); err != nil {

@@ -49,7 +49,7 @@ type evidence struct {
 	*views
 }
 
-// KeepLate keeps a late answer and an alert beside it, once. Returns
+// KeepLate keeps a late answer and its alert, once. Returns
 // ErrNotFound if there is no such run.
 func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	at := sql.NullTime{Time: l.At.Truncate(time.Microsecond), Valid: !l.At.IsZero()}

@@ -30,7 +30,7 @@ import (
 
 // Options of a Store. Zero fields mean defaults.
 type Options struct {
-	// MaxConns is how many connections beside those of writers may be open; 0 =
+	// MaxConns is how many connections may be open in addition to those of writers; 0 =
 	// 8. Half of them, one at least, answer people's questions; the others, one at
 	// least, do the engine's work.
 	MaxConns int

@@ -158,7 +158,7 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 	return nil
 }
 
-// sweep removes what is kept beside runs of a window that are gone.
+// sweep removes steps, alerts, late answers and logs of runs of a window that are gone.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
 	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs} {
 		for {

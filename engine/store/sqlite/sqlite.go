@@ -31,10 +31,10 @@ import (
 
 // Options of a Store. Zero fields mean defaults.
 type Options struct {
-	// ReadOnly opens the file beside whatever process writes it. Methods that
+	// ReadOnly opens the file while another process may write it. Methods that
 	// write fail.
 	ReadOnly bool
-	// Beside opens the file beside whatever process holds it, as ReadOnly does,
+	// Beside opens the file while another process may hold it, as ReadOnly does,
 	// and lets this one say something: Post puts a message into an inbox, and a
 	// run without an owner may be submitted (PutDefinition, Pin, Join, Tick,
 	// OpenWriter, Commit, Leave). Each does so by a short transaction on a connection of its

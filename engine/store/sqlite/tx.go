@@ -206,7 +206,7 @@ func execCommit(x *tx, _ string) error {
 // now is store time: the machine's.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// query reads beside the writer and calls fn for each row.
+// query reads while the writer may write, and calls fn for each row.
 func (s *file) query(ctx context.Context, what, query string, args []any, fn func(row) error) error {
 	rows, err := s.read.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -128,7 +128,7 @@ func (s *Store) mayLand(items []store.Transition) error {
 	return nil
 }
 
-// validate reports why the transition cannot be kept, whatever is stored.
+// validate reports why the transition cannot be kept in any store.
 func validate(t *store.Transition) error {
 	err := t.Validate()
 	if err != nil || t.Names == nil {
