@@ -434,8 +434,9 @@ func (d *direct) writeParts(x *sight, c *copier, hidden bool) bool {
 	return true
 }
 
-// truth evaluates an operation. Both operands are wanted, also where one
-// decides: the other may be sensitive.
+// truth evaluates an operation whose result is a boolean. It evaluates both operands, also
+// if the first decides the result: if one of them has a mark, such as sensitive, truth
+// reports ok = false, and the general evaluator takes over.
 func (d *direct) truth(x *sight, c *copier) (v, ok bool) {
 	var buf [2][]byte
 	at := len(c.out)

@@ -91,7 +91,8 @@ func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []arg) {
 	}
 }
 
-// values adds the texts of a value; what is not known yet leaves the codes open.
+// values adds the texts of a value. If a part of the value is unknown before the run, the
+// list of codes counts as incomplete.
 func (k *knownCodes) values(v cty.Value) {
 	raw, _ := v.UnmarkDeep()
 	switch {

@@ -227,8 +227,8 @@ func replyShape(fields []schema.Field, declared, wanted cty.Type) *shape {
 	return narrowed(sh, shapeFrom(wanted))
 }
 
-// replyConverted is replyFunc by way of the evaluator's types: it converts,
-// and says what is wrong.
+// replyConverted is the general way of replyFunc: it converts the reply to the types of
+// the evaluator, and its errors say what is wrong.
 func replyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (Value, error) {
 	return func(raw []byte) (Value, error) {
 		if err := checkDepth(raw); err != nil {

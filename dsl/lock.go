@@ -210,8 +210,8 @@ func readPlain(src []byte, filename string, out any) *reporter {
 	return r
 }
 
-// plain reports whether a body holds values that are written out, and says
-// what is not: the library would evaluate it without any limit.
+// plain reports whether a body holds only literal values, and reports each that is not.
+// The library would evaluate other expressions without a limit of time and memory.
 func (r *reporter) plain(body *hclsyntax.Body) bool {
 	ok := true
 	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics { // the callback returns no errors

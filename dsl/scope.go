@@ -40,7 +40,7 @@ type Memo struct {
 
 type keptStep struct {
 	value cty.Value
-	load  load // what decoding it costs
+	load  load // the cost of decoding it, for the budget of an evaluation
 }
 
 // RunInfo is run.* in expressions.

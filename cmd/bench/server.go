@@ -35,8 +35,9 @@ func (l serverLab) configure(ctx context.Context, statements ...string) error {
 	})
 }
 
-// still keeps autovacuum from cleaning up behind one measurement while another one
-// runs, on a server that is ours; settle does it in between. wake ends that.
+// still turns autovacuum off on a server of our own, so that it does not clean up after
+// one measurement during the next. settle vacuums between measurements. wake turns
+// autovacuum on again.
 func (l serverLab) still(ctx context.Context) (wake func() error, err error) {
 	if !l.tuned {
 		return func() error { return nil }, nil

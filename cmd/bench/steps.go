@@ -61,9 +61,9 @@ func (l runLab) steps(ctx context.Context) (err error) {
 	return nil
 }
 
-// inTurn measures all subjects, round after round. Each begins behind a vacuum and a
-// checkpoint: nobody waits for what another one has left behind, and what is written
-// whole because it is touched for the first time since then is so for everybody.
+// inTurn measures all subjects, round after round. A vacuum and a checkpoint come before
+// each measurement. So no subject pays for work that another one has left, and each pays
+// the same for full-page writes after a checkpoint.
 func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
 	wake, err := l.serverLab().still(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ type times struct {
 	known     bool // some action has an estimate
 	worst     time.Duration
 	unbounded bool
-	passed    bool // the absolute deadline
+	passed    bool // the deadline is a point in time that has passed already
 	runtime   bool // some limits are known only when they are evaluated
 	deadline  dsl.Limit
 	// compensation is the deadline of all undo work; zero = known at run time.

@@ -56,7 +56,7 @@ func (a opener) parse(given string) (*module, error) {
 	}
 	called := given
 	if abs, err := filepath.Abs(m.dir); err == nil && m.shown == "." {
-		called = abs // "." says nothing
+		called = abs // "." would not name the module in messages
 	}
 	parsed, diags := dsl.Parse(files, dsl.ParseOptions{File: m.file, Dir: called, Env: a.lookup, EngineVersion: engineVersion})
 	m.parsed = parsed

@@ -74,7 +74,7 @@ type alertWatch struct {
 	hook *hook // nil = alerts are not pushed
 }
 
-// FactKinds lists what raises alerts.
+// FactKinds lists the kinds of facts that raise alerts.
 func (w alertWatch) FactKinds() story.FactKinds { return story.NewFactKinds(story.FactRunParked) }
 
 // Facts looks for what raises alerts.

@@ -52,7 +52,7 @@ func unknownOutcomes(def *dsl.Definition) map[string]map[string][]dsl.Rung {
 	return out
 }
 
-// showUnknown prints what unknownOutcomes says.
+// showUnknown prints, for each step, what follows an unknown outcome.
 func (a viewer) showUnknown(def *dsl.Definition) error {
 	outcomes := unknownOutcomes(def)
 	told := false

@@ -19,8 +19,7 @@ type webServer struct {
 	server   *http.Server
 }
 
-// checkListen refuses an address that other machines can reach, unless that is
-// what is wanted.
+// checkListen refuses an address that other machines can reach, unless remote allows it.
 func checkListen(address string, remote bool) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -45,7 +45,7 @@ type callBook struct {
 	pages  [bookPages]*activeCall // under way, linked by before and after
 	ended  [maxEnded]knownCall    // a ring
 	oldest int                    // of ended; those before it wrap around
-	hush   hush                   // what calls knew that have ended
+	hush   hush                   // sensitive strings of calls that have ended
 }
 
 // page is where a call with this tag stands: the ends of names differ mostly, be

@@ -35,7 +35,7 @@ type life struct {
 	calls     int       // under way, not counting those past their complete-by
 	listening int       // calls past their complete-by that are listened to
 	expired   int       // calls in a row that it did not answer in time
-	since     time.Time // when the first of them expired
+	since     time.Time // when the first of these expired calls passed its complete-by
 	answered  time.Time // when it answered last
 	missed    int       // signs of life in a row that are missing
 	draining  string    // why it is given no more calls; "" = it is given calls

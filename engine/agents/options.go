@@ -54,9 +54,9 @@ type Options struct {
 	// in that time is slow: it gets no more calls and is replaced, and ends when
 	// its calls have. Four missing in a row kill it. 0 = 10 s.
 	PingTimeout time.Duration
-	// SlowAfter is how many calls in a row must not be answered in time by a
-	// process, while another one of the agent answers, for it to be replaced
-	// too. 0 = 5, negative = never.
+	// SlowAfter is the number of calls in a row after which a process that does not
+	// answer in time is replaced, while another process of the agent answers. 0 = 5,
+	// negative = never.
 	SlowAfter int
 	// IdleAfter is how long an agent must have had no call for its processes to
 	// be ended; the next call starts them again. 0 = 5 min, negative = never.

@@ -23,9 +23,9 @@ type crowd struct {
 	waiting []*agent // those that found no place since one was free
 }
 
-// enter takes a place for a process. The further processes of an agent may take
-// half of the places, together with all others: the other half is for agents that
-// have no process, so that the instances of one agent keep no other from working.
+// enter takes a place for a process. further is true if the agent has a process already.
+// All further processes together may take half of the places. The other half is kept for
+// agents without a process, so that many instances of one agent cannot stop the others.
 func (c *crowd) enter(further bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

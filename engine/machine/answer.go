@@ -38,7 +38,7 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 // of any attempt settles the step, even if another engine owns the run by now.
 func (d answers) result(i int, output dsl.Value, known bool) {
 	d.caller().needless(i, model.CallDo)
-	d.undoing().abandon(i) // it has been done all along
+	d.undoing().abandon(i) // an undo before another attempt is not needed: this attempt has succeeded
 	n := d.edit(i)
 	if !d.step(n).Do.ReadOnly {
 		n.Done = true

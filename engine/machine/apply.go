@@ -86,7 +86,8 @@ func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	}
 }
 
-// cached keeps what was cached if the record that it was cached for has landed.
+// cached keeps the cache that was made while a record was decided, if that record has
+// landed.
 func (s *State) cached(landed *cache) {
 	switch {
 	case s.cache == nil || !s.cache.pending:

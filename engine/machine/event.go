@@ -122,8 +122,8 @@ type TimePassed struct{}
 // itself.
 type SlotsFreed struct{}
 
-// TakenOver says that an engine took over a run whose owner is gone. It
-// supersedes attempts without forgetting them.
+// TakenOver says that an engine took over a run whose owner is gone. Open attempts of the
+// former owner stay open: their answers still count. Other attempts may start as well.
 type TakenOver struct {
 	By   int32 // membership of the new owner
 	From int32 // membership of the former owner; 0 = nobody

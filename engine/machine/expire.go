@@ -99,8 +99,8 @@ func (d clocks) passDeadline(i int) {
 	d.forward().missed(i, m)
 }
 
-// passAll expires the deadline of a for_each step: every instance that has not
-// ended is over; those whose catch does not take it make the step fail.
+// passAll expires the deadline of a for_each step. All instances that have not ended end
+// with deadline_exceeded. The step fails if the catch of one of them does not take that.
 func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1

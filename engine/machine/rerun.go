@@ -46,7 +46,8 @@ func (d undoing) clear(i int) {
 	}
 }
 
-// reconsider goes on with a clearing that had to wait or to ask.
+// reconsider continues the undo before another attempt, after it had to wait for a time or
+// for the answer of a lookup.
 func (d undoing) reconsider(i int) {
 	n := d.get(i)
 	switch {
@@ -58,7 +59,7 @@ func (d undoing) reconsider(i int) {
 	}
 }
 
-// abandon ends the undo before another attempt of a node, in whichever state it is.
+// abandon ends the undo before another attempt of a node, if there is one, at any stage.
 func (d undoing) abandon(i int) {
 	if !d.get(i).Clearing {
 		return
@@ -70,7 +71,7 @@ func (d undoing) abandon(i int) {
 	n.Queue, n.Hold = 0, 0
 }
 
-// cleared ends a clearing that has succeeded.
+// cleared ends an undo before another attempt that has succeeded.
 func (d undoing) cleared(i int) {
 	d.edit(i).Wipe(true)
 	d.rerun(i)

@@ -28,8 +28,8 @@ type AgentSnapshot struct {
 	InFlight  int
 }
 
-// mostAgents is how many agents have values of their own. The values of the others add
-// up under otherAgents. So labels stay bounded.
+// mostAgents is how many agents have labels of their own. The values of all other agents
+// are added up under the label otherAgents. This limits the number of labels.
 const (
 	mostAgents  = 100
 	otherAgents = "other"

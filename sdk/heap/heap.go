@@ -28,11 +28,13 @@ const CommandLimit = 40 << 20
 // goDefault is the percentage that nobody has chosen.
 const goDefault = 100
 
-// Pace has the collector run only when room, in bytes, was allocated, or as many as
-// the heap holds, whichever is more: room is what the process may take beyond
-// what it holds, however small that is. It returns when ctx ends and leaves the
-// pace as it was. GOGC in the environment, or a percentage that the program has
-// set before, is obeyed instead. A memory limit holds as ever.
+// Pace makes the garbage collector run less often in a process with a small heap. A
+// collection begins after room bytes were allocated, or as many as the heap holds,
+// whichever is more. For example, with room = 64 MiB and a heap of 10 MiB it begins at
+// 74 MiB; Go's default would begin at 20 MiB.
+//
+// Pace returns when ctx ends, and leaves the pace as it is then. It does nothing if GOGC
+// is set, or if the program has set a percentage. A memory limit is still kept.
 func Pace(ctx context.Context, room int) {
 	if os.Getenv("GOGC") != "" {
 		return

@@ -35,7 +35,8 @@ func (s *Scanner) Peek() byte {
 	return 0
 }
 
-// Take reads one byte, after white space.
+// Take reads the byte c after white space. It reports false, and reads nothing, if another
+// byte is next.
 func (s *Scanner) Take(c byte) bool {
 	if s.Peek() != c || s.Pos >= len(s.Src) {
 		return false

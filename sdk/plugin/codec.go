@@ -384,7 +384,7 @@ type answers struct {
 	window int
 }
 
-// An answer is what an agent said of a call.
+// An answer is a message of an agent about a call.
 type answer struct {
 	id    uint64
 	event sdk.Event // nil = none that is known

@@ -117,7 +117,7 @@ const maxEvents = 256
 // A waiter brings what happens to a call of a session to the goroutine of the
 // one who made it.
 type waiter struct {
-	wake    chan struct{} // has room for one: something is there
+	wake    chan struct{} // with room for one: a message or an event waits
 	onEvent func(sdk.Event)
 
 	mu     sync.Mutex // protects following fields

@@ -126,7 +126,8 @@ func (l *lines) admit(line []byte) bool {
 	return ok
 }
 
-// take is admit, and returns how many lines were dropped that nobody was told of.
+// take does the work of admit. It also returns how many lines were dropped since the last
+// report of dropped lines.
 func (l *lines) take(line []byte) (ok bool, dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

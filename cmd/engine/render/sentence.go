@@ -237,7 +237,7 @@ func undoEnd(f story.Fact, why string) string {
 	return undoneText(f.Status) + prefixed(": ", why)
 }
 
-// undoneText says how an undo ended without being done.
+// undoneText says in words how a step was not undone; other states are shown as they are.
 func undoneText(status string) string {
 	switch status {
 	case "left_as_is":

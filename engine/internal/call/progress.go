@@ -20,7 +20,7 @@ import (
 // If another engine owns the run, checkpoints go into the run's inbox, one each postEvery
 // at most.
 type progressSender struct {
-	c *Call // whose signs of life they are
+	c *Call // the call that sends the progress
 
 	mu     sync.Mutex // protects following fields
 	member Member     // to which sent was given; nil = nothing is in flight

@@ -14,7 +14,8 @@ func (n *Node) Box() *Node {
 	return &b.Node
 }
 
-// Share makes a node of a draft one of a state.
+// Share makes a node of a draft a node of a state: what the draft did not change, by mask,
+// it shares with old.
 func (n *Node) Share(old *Node, mask uint64) {
 	if mask&MoreBits == 0 {
 		n.More = old.More

@@ -65,7 +65,7 @@ func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.seats))
 }
 
-// enter takes seats.
+// enter waits for its turn, and then takes seats one after the other.
 func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
 	select {
 	case k.turn <- struct{}{}:

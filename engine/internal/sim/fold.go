@@ -29,7 +29,7 @@ type runLog struct {
 	row      store.Head             // as it was after the last row that was looked at
 	heard    map[attempt]int        // answers that reached an engine before their complete-by
 	accepted int                    // verbs
-	turns    map[string]int         // times it came to need a person, by the alert that is due
+	turns    map[string]int         // how often the run came to need a person, by the kind of alert that is then due
 	answers  map[int64][]story.Fact // to verbs, by message
 	skipped  map[string]bool        // steps whose effect a person decided to leave
 	stopped  bool                   // a person asked to stop dead, without undo

@@ -19,7 +19,7 @@ const badAgent = "bad"
 // poisonName is the name of that run.
 const poisonName = "poison"
 
-// poisonSource is its workflow, after the others.
+// poisonSource is the workflow of that run. It is appended to the source of the others.
 const poisonSource = `
 agent "bad" {
   plugin = "far"

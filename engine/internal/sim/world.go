@@ -273,7 +273,7 @@ func (w *world) rest(ctx context.Context) {
 	}
 }
 
-// submitAll submits every run until it is accepted.
+// submitAll submits every run, again and again until it is accepted.
 func (w *world) submitAll(ctx context.Context) map[string]status.RunID {
 	accepted := map[string]status.RunID{}
 	for i := range w.conditions.runs {

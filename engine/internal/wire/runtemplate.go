@@ -141,7 +141,7 @@ func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *machine.Starte
 	}
 }
 
-// endedDiffers returns the fields in which a run is not as its success leaves it.
+// endedDiffers returns the fields in which a run differs from a run that has just succeeded.
 func endedDiffers(r *model.Run, at model.Instant) uint64 {
 	var m uint64
 	if r.State != status.RunSucceeded {

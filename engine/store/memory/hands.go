@@ -70,8 +70,8 @@ func (s *hands) blameLocked(m *member) {
 	m.hand = nil
 }
 
-// shunnedLocked reports whether no engine looks at a run until a person says how it
-// goes on.
+// shunnedLocked reports whether the run is at rest and MaxDeaths engines died with it in
+// hand. Then engines leave it alone until a person sends a verb.
 func (s *hands) shunnedLocked(r *run) bool {
 	return s.deaths[r.head.Run] >= store.MaxDeaths && r.head.AtRest()
 }

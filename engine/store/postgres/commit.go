@@ -276,8 +276,9 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 			return nil
 		}
 		if open {
-			// The server does not take it now, yet it may have before. This sending
-			// has waited for the earlier one, so that what stands there is final.
+			// The server refuses the row now, but it may have committed an earlier sending
+			// of it. This sending waited for the earlier one to end, so the table now
+			// shows the final outcome.
 			mine, err := c.stands(ctx, from)
 			if mine || err != nil {
 				c.out[from].Landed = mine

@@ -227,7 +227,8 @@ func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool
 	return naming.FirstRunOf(zero.Add((from.Sub(zero)/width + 2) * width))
 }
 
-// limitTail says where the tail is to end.
+// limitTail adds a constraint to the last partition: it holds only runs below at. The
+// constraint is not checked for the rows that are there (NOT VALID).
 func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	err := s.change(ctx, nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, partLimit, int64(at))
@@ -239,7 +240,8 @@ func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	return nil
 }
 
-// trustTail proves that the tail ends where it is to end, or takes that back.
+// trustTail validates the constraint of limitTail for all rows. If a row breaks it, the
+// constraint is dropped.
 func (s *retention) trustTail(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, partTrust)
 	if err == nil {

@@ -17,8 +17,8 @@ const (
 	// checkpointBytes is how much is committed between two checkpoints, as far as
 	// that can be told: SQLite does not say how long the WAL is.
 	checkpointBytes = 16 << 20
-	// autoCheckpoint is the number of pages after which a commit does it all the
-	// same.
+	// autoCheckpoint has SQLite make a checkpoint in a commit if the WAL has grown to
+	// 16,000 pages, because no other checkpoint was made in time.
 	autoCheckpoint = "wal_autocheckpoint(16000)"
 
 	// What a commit and each of its rows write, beside their data.

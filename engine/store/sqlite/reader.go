@@ -166,7 +166,7 @@ func (h *headRow) head(id status.RunID) store.Head {
 	return head
 }
 
-// Of a run that is gone rows may be left: retention takes them away in parts.
+// Rows of a removed run may still be in the table, because retention removes them in parts.
 const rowList = `
 SELECT j.seq, j.at, j.data FROM run r CROSS JOIN journal j ON j.run_id = r.run_id WHERE r.run_id = ?1 AND j.seq >= ?2 ORDER BY j.seq LIMIT ?3`
 

@@ -71,7 +71,7 @@ type file struct {
 	stmts  map[string]*sql.Stmt
 	tokens uint32
 	beside string                    // the file, if it was opened Beside; else ""
-	flows  map[store.WorkflowID]bool // that are known to be there
+	flows  map[store.WorkflowID]bool // workflows that are known to be in the file
 
 	stepRows []byte // reused by each transition
 	written  int    // bytes since the last checkpoint, about

@@ -522,7 +522,7 @@ func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Ou
 	return store.Outcome{Submitted: found}, nil
 }
 
-// held returns the run that has the name or holds the key; it Exists or not.
+// held returns the run that has the name or holds the key. Exists is false if there is none.
 func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 	var (
 		run   int64

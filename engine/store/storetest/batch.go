@@ -61,7 +61,7 @@ var batchRules = []rule{
 		if _, err := w.Other.Find(w.ctx, "new-2"); !errors.Is(err, store.ErrNotFound) {
 			w.Errorf("find the name of what was refused: err = %v, want ErrNotFound", err)
 		}
-		// Neither the name nor the key of what was refused is spoken for.
+		// The name and the key of the refused submission are still free.
 		w.land(a.writers[0], w.named(a, "new-2", "free-1"))
 	}},
 	{name: "batch/a key is taken over from a run that freed it", why: "failed, compensated and cancelled runs are done with: the same order may be tried again", run: func(w *world) {
