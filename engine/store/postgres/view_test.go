@@ -103,7 +103,7 @@ func TestViews(t *testing.T) {
 		alive                                   bool
 		check, finished                         sql.NullTime
 	)
-	err = db.QueryRowContext(t.Context(), `SELECT run, workflow, key, runState, state, locked_by, owner_alive, next_check, finished_at, digest FROM engine.runs`).
+	err = db.QueryRowContext(t.Context(), `SELECT run, workflow, key, status, state, locked_by, owner_alive, next_check, finished_at, digest FROM engine.runs`).
 		Scan(&run, &flow, &key, &runState, &older, &owner, &alive, &check, &finished, &digest)
 	if err != nil || run != "order" || flow != "w" || key != "k" || runState != "parked" || older != runState || owner != id || !alive || check.Valid || finished.Valid || digest != "d" {
 		t.Errorf("runs shows %s %s %s %s %d %v %v %v %s, err = %v", run, flow, key, runState, owner, alive, check, finished, digest, err)

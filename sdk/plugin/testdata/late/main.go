@@ -13,12 +13,12 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
-	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/plugin"
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
-func schema() schema.Schema {
+func offers() schema.Schema {
 	return schema.Schema{Name: "late", Version: "1.0.0", Actions: map[string]schema.Action{
 		"answer": {Outputs: []schema.Field{{Name: "id", Type: schema.Type{Kind: schema.KindString}}}},
 	}}
@@ -27,7 +27,7 @@ func schema() schema.Schema {
 func main() {
 	os.Stdout = os.NewFile(1, "stdout") // the SDK's package has put the log there
 	if len(os.Args) > 1 && os.Args[1] == "describe" {
-		if json.NewEncoder(os.Stdout).Encode(plugin.Description{Schema: schema(), ProtocolVersions: []int{1, 2}}) != nil {
+		if json.NewEncoder(os.Stdout).Encode(plugin.Description{Schema: offers(), ProtocolVersions: []int{1, 2}}) != nil {
 			os.Exit(1)
 		}
 		return
@@ -54,7 +54,7 @@ func (l *late) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientCon
 }
 
 func (l *late) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeReply, error) {
-	data, err := json.Marshal(schema())
+	data, err := json.Marshal(offers())
 	return &pb.DescribeReply{Schema: data}, err
 }
 
