@@ -9,9 +9,6 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// answers handles what agents say about attempts.
-type answers struct{ *decider }
-
 // gotResult handles a valid reply (S16).
 func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	i := ev.Attempt.Node
@@ -60,6 +57,21 @@ func (d answers) result(i int, output dsl.Value, known bool) {
 	}
 	n.Fwd.Blame(model.Miss{})
 	d.forward().endForward(i, status.StepSucceeded)
+}
+
+// postconditions checks what must hold after a result. A condition that cannot
+// be evaluated counts as failed.
+func (d answers) postconditions(i int) (model.Miss, bool) {
+	n := d.get(i)
+	for _, c := range d.step(n).Post {
+		if m, ok := checkCondition(c, d.selfScope(n), "postcondition"); !ok {
+			if m.Kind == model.MissExpression {
+				m.Kind, m.Code = model.MissCondition, "postcondition_failed"
+			}
+			return m, false
+		}
+	}
+	return model.Miss{}, true
 }
 
 // gotFailure handles a definite failure: the agent vouches that nothing was

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
@@ -15,29 +16,6 @@ var (
 	errEach     = errors.New("keys and values differ in number")
 	errEmptyKey = errors.New("the key is empty")
 )
-
-// A seen caches the scope that the expressions of one decision read, and the settings
-// that they return. Each is made once.
-type seen struct {
-	scope    dsl.Scope
-	ready    bool                     // scope is filled in
-	results  func(int) dsl.StepResult // reads from this decider
-	each     dsl.EachItem
-	step     int32         // whose settings these are
-	settings *dsl.Settings // nil = none yet
-
-	undo         undoTold
-	undoSettings *dsl.Settings // of the node in undo; nil = none yet
-}
-
-// An undoTold holds the values on which the limits of a node's undo may depend.
-type undoTold struct {
-	n               *model.Node
-	output          model.Held
-	known, timedOut bool
-	said            *model.Saying
-	failure         dsl.Failure
-}
 
 // scope is what the expressions of a node see; nil for the workflow's own. It is
 // the decision's only one, good until it is asked for again.
@@ -151,21 +129,6 @@ func instanceResult(n *model.Node) dsl.InstanceResult {
 	return r
 }
 
-// postconditions checks what must hold after a result. A condition that cannot
-// be evaluated counts as failed.
-func (d *decider) postconditions(i int) (model.Miss, bool) {
-	n := d.get(i)
-	for _, c := range d.step(n).Post {
-		if m, ok := checkCondition(c, d.selfScope(n), "postcondition"); !ok {
-			if m.Kind == model.MissExpression {
-				m.Kind, m.Code = model.MissCondition, "postcondition_failed"
-			}
-			return m, false
-		}
-	}
-	return model.Miss{}, true
-}
-
 // checkCondition evaluates one condition.
 func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bool) {
 	ok, err := c.Check(sc)
@@ -260,3 +223,15 @@ func idempotencyKey(id status.RunID, step, key, direction string, generation int
 	hex.Encode(text[:], sum[:16])
 	return string(text[:])
 }
+
+// undoDefaults are the limits of an undo for which none are stated. Nobody
+// changes them.
+var undoDefaults = dsl.Settings{
+	Timeout: defaultTimeout,
+	Retry: dsl.Retry{
+		MaxAttempts: dsl.Unbounded, Strategy: dsl.Exponential,
+		InitialInterval: time.Second, Multiplier: 2, MaxInterval: 5 * time.Minute, Jitter: true,
+	},
+}
+
+const defaultTimeout = 30 * time.Second
