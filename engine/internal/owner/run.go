@@ -118,9 +118,9 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	for _, c := range f.commands {
 		switch c := c.(type) {
 		case machine.Invoke:
-			n.Calls.Start(r.callSpec(c, sh.s.capacity))
+			n.Calls.StartCall(r.callSpec(c, sh.s.capacity))
 		case machine.Stop:
-			n.Calls.Stop(r.id, c.Attempt)
+			n.Calls.StopCall(r.id, c.Attempt)
 		case machine.Alert:
 			n.cfg.Logger.Warn("alert", "run", r.name(), "kind", c.Kind, "step", c.Step, "code", c.Code, "message", c.Message)
 		}
