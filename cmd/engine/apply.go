@@ -102,8 +102,8 @@ func (a runner) apply(ctx context.Context, path string, o applyOptions) error {
 	stops := make(chan os.Signal, 2)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
-	defer a.follower().endOnSecondSignal(syscall.SIGHUP)()
-	w := &work{a: a.app, r: r, o: o, path: path, view: view, stops: stops, updates: make(chan func()), circuits: make(chan render.Circuit, 64), others: newOthers()}
+	defer a.endOnSecondSignal(syscall.SIGHUP)()
+	w := &work{feed: newFeed(view, 0), a: a.app, r: r, o: o, path: path, stops: stops, circuits: make(chan render.Circuit, 64), others: newOthers()}
 	end, err := w.run(ctx)
 	view.End()
 	a.restoreLog()

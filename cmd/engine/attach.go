@@ -90,7 +90,7 @@ var errFree = errors.New("the state is free")
 // on. done is false if that process has gone before the run ended. Returns
 // locked if there is no such run yet.
 func (w attachment) lookOn(ctx context.Context, locked *sqlite.LockedError) (end outcome, done bool, err error) {
-	s, err := w.a.opener().openBeside(ctx, w.r.module)
+	s, err := w.a.opener().openBeside(ctx, w.r.dir, w.r.shown)
 	if err != nil {
 		return outcome{}, false, locked
 	}
@@ -185,7 +185,7 @@ func (w attachment) awaitFree(ctx context.Context, free context.CancelCauseFunc)
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s, err := w.a.opener().openWriter(ctx, w.r.module)
+			s, err := w.a.opener().openWriter(ctx, w.r.dir, w.r.shown)
 			if err == nil {
 				s.close()
 				free(errFree)

@@ -50,6 +50,8 @@ func (a viewer) completeRuns(cmd *cobra.Command, args []string, typed string) ([
 
 // takesRun gives the command the completion of its argument RUN.
 func takesRun(a *app, cmd *cobra.Command) *cobra.Command {
-	cmd.ValidArgsFunction = a.viewer().completeRuns
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return a.viewer().completeRuns(cmd, args, typed)
+	}
 	return cmd
 }

@@ -39,7 +39,7 @@ func (a follower) detach(ctx context.Context, path string, o applyOptions) error
 	}
 	defer s.close()
 	a.notePlace(s)
-	w := &work{a: a.app, r: r, o: o, path: path, view: render.NewPlain(a.stderr, exitOfFact)}
+	w := &work{feed: newFeed(render.NewPlain(a.stderr, exitOfFact), 0), a: a.app, r: r, o: o, path: path}
 	defer w.view.End()
 	if err := w.inTime(ctx, s); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (e *unsureError) explain() (summary, detail string) {
 // openDetached opens the state to leave a run there: the embedded one also
 // while another process holds it.
 func (a follower) openDetached(ctx context.Context, m *module) (*session, error) {
-	s, err := a.opener().openWriter(ctx, m)
+	s, err := a.opener().openWriter(ctx, m.dir, m.shown)
 	var locked *sqlite.LockedError
 	if !errors.As(err, &locked) {
 		return s, err

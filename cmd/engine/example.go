@@ -1,7 +1,6 @@
 package main
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,17 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/saga-engine/engine/cmd/engine/example"
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// examples are what `init --example` can write.
-//
-//go:embed example
-var examples embed.FS
-
 // exampleNames lists the examples.
 func exampleNames() []string {
-	entries, err := fs.ReadDir(examples, "example")
+	entries, err := fs.ReadDir(example.Files, ".")
 	if err != nil {
 		return nil
 	}
@@ -34,8 +29,7 @@ func exampleNames() []string {
 // writeExample writes the files of an example into dir and returns their
 // names. It overwrites nothing.
 func (a author) writeExample(name, dir string) ([]string, error) {
-	from := path.Join("example", name)
-	entries, err := fs.ReadDir(examples, from)
+	entries, err := fs.ReadDir(example.Files, name)
 	if err != nil || strings.ContainsAny(name, `/\.`) {
 		return nil, failed("Unknown example", "There is no example %q.%s Examples: %s.",
 			name, diag.DidYouMean(name, exampleNames()), strings.Join(exampleNames(), ", "))
@@ -45,14 +39,14 @@ func (a author) writeExample(name, dir string) ([]string, error) {
 	}
 	var written []string
 	for _, e := range entries {
-		data, err := fs.ReadFile(examples, path.Join(from, e.Name()))
+		data, err := fs.ReadFile(example.Files, path.Join(name, e.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("write the example: %w", err)
 		}
-		name := filepath.Join(dir, e.Name())
-		f, err := os.OpenFile(a.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		to := filepath.Join(dir, e.Name())
+		f, err := os.OpenFile(a.path(to), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if errors.Is(err, fs.ErrExist) {
-			return nil, failed("File exists", "%s is there already; choose an empty directory.", name)
+			return nil, failed("File exists", "%s is there already; choose an empty directory.", to)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("write the example: %w", err)
@@ -61,7 +55,7 @@ func (a author) writeExample(name, dir string) ([]string, error) {
 		if err := errors.Join(err, f.Close()); err != nil {
 			return nil, fmt.Errorf("write the example: %w", err)
 		}
-		written = append(written, filepath.ToSlash(name))
+		written = append(written, filepath.ToSlash(to))
 	}
 	return written, nil
 }

@@ -15,6 +15,21 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
+// tickEvery is how often a view's clock moves.
+const tickEvery = 250 * time.Millisecond
+
+// A feed gives a view the facts of a run. One goroutine alone, which reads updates,
+// calls the view: others send it functions.
+type feed struct {
+	view    render.View
+	updates chan func()
+	seen    int // number of the last fact shown
+}
+
+func newFeed(view render.View, seen int) *feed {
+	return &feed{view: view, updates: make(chan func()), seen: seen}
+}
+
 // followed is how following a run ended.
 type followed struct {
 	state *machine.State
@@ -31,7 +46,7 @@ func (w *work) follow(ctx context.Context, s *session, node *engine.Node, run st
 
 type followFunc func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error)
 
-func (w *work) following(ctx context.Context, s *session, fn followFunc) followed {
+func (w *feed) following(ctx context.Context, s *session, fn followFunc) followed {
 	state, err := fn(ctx, w.seen+1, func(first int, facts []story.Fact) {
 		w.do(ctx, func() {
 			w.view.Facts(first, facts)
@@ -46,7 +61,7 @@ func (w *work) following(ctx context.Context, s *session, fn followFunc) followe
 }
 
 // do has the loop call fn, and waits until it has.
-func (w *work) do(ctx context.Context, fn func()) {
+func (w *feed) do(ctx context.Context, fn func()) {
 	done := make(chan struct{})
 	select {
 	case w.updates <- func() { fn(); close(done) }:

@@ -167,7 +167,7 @@ func TestHookRetries(t *testing.T) {
 	server := httptest.NewServer(r)
 	defer server.Close()
 	o := newOutbox(alertRow(1, "o-1"), alertRow(2, "o-2"), alertRow(3, "o-3"))
-	runHook(t, testHook(o, pusherFor(serveOptions{webhook: server.URL + "/secret-token"}, nil)), o)
+	runHook(t, testHook(o, pusherFor("", server.URL+"/secret-token", nil)), o)
 	want := []string{"o-1 parked alert-1", "o-2 parked alert-2", "o-3 parked alert-3"}
 	if got := r.taken(); !slices.Equal(got, want) {
 		t.Errorf("pushed %q, want %q", got, want)
@@ -217,7 +217,7 @@ func TestHookGivesUpWhatIsRefused(t *testing.T) {
 			server := httptest.NewServer(r)
 			defer server.Close()
 			o := newOutbox(alertRow(1, "o-1"), alertRow(2, "o-2"))
-			h := testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil))
+			h := testHook(o, pusherFor("", server.URL, nil))
 			h.backoff = 2 * time.Millisecond
 			runHook(t, h, o)
 			if got := r.taken(); !slices.Equal(got, c.want) {
@@ -253,7 +253,7 @@ func TestHookAtLeastOnce(t *testing.T) {
 	defer server.Close()
 	o := newOutbox(alertRow(7, "o-7"))
 	o.markErr = context.DeadlineExceeded // the note is lost
-	runHook(t, testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil)), o)
+	runHook(t, testHook(o, pusherFor("", server.URL, nil)), o)
 	if got := r.taken(); len(got) != 2 || got[0] != got[1] {
 		t.Errorf("pushed %q, want the same alert twice", got)
 	}
@@ -268,11 +268,11 @@ func TestHookOneAtATime(t *testing.T) {
 	for i := range 50 {
 		o.alerts = append(o.alerts, alertRow(int64(i+1), "o"))
 	}
-	other := testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil))
+	other := testHook(o, pusherFor("", server.URL, nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { other.run(ctx); close(done) }()
-	runHook(t, testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil)), o)
+	runHook(t, testHook(o, pusherFor("", server.URL, nil)), o)
 	cancel()
 	<-done
 	if got := r.taken(); len(got) != 50 {
@@ -288,7 +288,7 @@ func TestHookLeavesOldOnes(t *testing.T) {
 	old := alertRow(1, "o-1")
 	old.At = time.Now().Add(-25 * time.Hour)
 	o := newOutbox(old, alertRow(2, "o-2"))
-	runHook(t, testHook(o, pusherFor(serveOptions{webhook: server.URL}, nil)), o)
+	runHook(t, testHook(o, pusherFor("", server.URL, nil)), o)
 	if got := r.taken(); len(got) != 1 || !strings.HasPrefix(got[0], "o-2 ") {
 		t.Errorf("pushed %q, want only that of o-2", got)
 	}
@@ -299,7 +299,7 @@ func TestWebhookKeepsItsSecret(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	address := server.URL
 	server.Close() // nobody listens
-	w := pusherFor(serveOptions{webhook: strings.Replace(address, "http://", "http://me:hunter2@", 1) + "/hunter2?t=hunter2"}, nil)
+	w := pusherFor("", strings.Replace(address, "http://", "http://me:hunter2@", 1)+"/hunter2?t=hunter2", nil)
 	err := w.push(t.Context(), alertRow(1, "o-1"), []byte("{}"))
 	if err == nil || strings.Contains(err.Error(), "hunter2") || strings.Contains(w.String(), "hunter2") {
 		t.Errorf("push to %s: %v", w, err)
@@ -323,7 +323,7 @@ func TestProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := pusherFor(serveOptions{onAlert: script("good", `cat > "$OUT/stdin"; env > "$OUT/env"`)}, environ)
+	p := pusherFor(script("good", `cat > "$OUT/stdin"; env > "$OUT/env"`), "", environ)
 	if err := p.push(t.Context(), a, body); err != nil {
 		t.Fatal(err)
 	}
@@ -350,13 +350,13 @@ func TestProgram(t *testing.T) {
 		}
 	}
 
-	bad := pusherFor(serveOptions{onAlert: script("bad", "echo pager is down >&2; exit 3")}, environ)
+	bad := pusherFor(script("bad", "echo pager is down >&2; exit 3"), "", environ)
 	if err := bad.push(t.Context(), a, body); err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "pager is down") {
 		t.Errorf("push = %v, want what it said", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	slow := pusherFor(serveOptions{onAlert: script("slow", "sleep 600 & sleep 600")}, environ)
+	slow := pusherFor(script("slow", "sleep 600 & sleep 600"), "", environ)
 	began := time.Now()
 	if err := slow.push(ctx, a, body); err == nil || !strings.Contains(err.Error(), "took too long") {
 		t.Errorf("push = %v, want that it took too long", err)

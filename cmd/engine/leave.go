@@ -15,7 +15,7 @@ const leaveWithin = 3 * time.Second
 // endOnSecondSignal makes a second signal end the process, also where the command
 // hangs and does not read the signal. The command has leaveWithin to end in order.
 // A third signal ends the process at once. The returned function undoes this.
-func (a follower) endOnSecondSignal(also ...os.Signal) (stop func()) {
+func (a *app) endOnSecondSignal(also ...os.Signal) (stop func()) {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, append(also, os.Interrupt, syscall.SIGTERM)...)
 	over := make(chan struct{})

@@ -122,7 +122,7 @@ func (a viewer) followLogs(ctx context.Context, s *session, row store.RunRow, st
 	stops := make(chan os.Signal, 1)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
-	defer a.follower().endOnSecondSignal(syscall.SIGHUP)()
+	defer a.endOnSecondSignal(syscall.SIGHUP)()
 	ticker := time.NewTicker(logPause)
 	defer ticker.Stop()
 	after, over := int64(0), 0

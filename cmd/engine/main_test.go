@@ -65,7 +65,7 @@ func TestWithoutPassword(t *testing.T) {
 func TestPrintOutputsHides(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{stdout: &out}
-	err := a.viewer().printOutputs([]story.NamedValue{
+	err := a.printOutputs([]story.NamedValue{
 		{Name: "open", Value: dsl.NewValue([]byte(`"shown"`), nil, nil)},
 		{Name: "declared", Sensitive: true, Value: dsl.NewValue([]byte(`"hunter2"`), nil, nil)},
 		{Name: "part", Value: dsl.NewValue([]byte(`{"a":"hunter2"}`), []string{"/a"}, nil)},

@@ -24,11 +24,11 @@ import (
 const webhookPatience = 10 * time.Second
 
 // pusherFor makes what --on-alert or --alert-webhook asks for.
-func pusherFor(o serveOptions, environ []string) pusher {
-	if o.onAlert != "" {
-		return program{path: o.onAlert, env: withoutSecrets(environ)}
+func pusherFor(onAlert, url string, environ []string) pusher {
+	if onAlert != "" {
+		return program{path: onAlert, env: withoutSecrets(environ)}
 	}
-	return webhook{url: o.webhook, client: &http.Client{
+	return webhook{url: url, client: &http.Client{
 		Timeout: webhookPatience,
 		// A redirect is not followed: the alert would go where nobody said.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

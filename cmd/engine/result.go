@@ -19,7 +19,7 @@ type outcome struct {
 func (w *work) finish(end outcome) error {
 	code := exitRun(end.state.Status(), int(end.state.Run().Left))
 	if !w.a.json {
-		if err := w.a.viewer().printOutputs(story.Outputs(end.state)); err != nil {
+		if err := w.a.printOutputs(story.Outputs(end.state)); err != nil {
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func (w *work) remark(format string, args ...any) {
 }
 
 // printOutputs writes a run's outputs to stdout.
-func (a viewer) printOutputs(values []story.NamedValue) error {
+func (a *app) printOutputs(values []story.NamedValue) error {
 	if len(values) == 0 {
 		return nil
 	}

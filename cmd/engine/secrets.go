@@ -33,6 +33,11 @@ func (a opener) secret(ref string) (string, error) {
 	return "", errors.New("a reference is env:NAME or file:PATH")
 }
 
+// secrets is secret as engines and agents take it.
+func (a opener) secrets() func(ref string) (string, error) {
+	return func(ref string) (string, error) { return a.secret(ref) }
+}
+
 func (a opener) secretFile(name string) (string, error) {
 	f, err := openRegular(a.path(name))
 	if err != nil {

@@ -191,7 +191,7 @@ func (a runner) serveOn(ctx context.Context, s *session, catalog *agents.Catalog
 	stops := make(chan os.Signal, 2)
 	stopOnSignals(stops)
 	defer quietSignals(stops)
-	defer a.follower().endOnSecondSignal()()
+	defer a.endOnSecondSignal()()
 	v, err := a.newServer(s, catalog, o)
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (a runner) newServer(s *session, catalog *agents.Catalog, o serveOptions) (
 	meters := telemetry.New(v.snapshot)
 	v.runs = newRunLog(s.store, v.log)
 	if o.pushes() {
-		v.hook = newHook(s.store, pusherFor(o, a.environ()), v.log, meters)
+		v.hook = newHook(s.store, pusherFor(o.onAlert, o.webhook, a.environ()), v.log, meters)
 	}
 	var err error
 	v.node, err = a.opener().newNode(s, v.pool, nodeParts{

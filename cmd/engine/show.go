@@ -164,7 +164,7 @@ func (a reader) printRun(r *shownRun) error {
 		return err
 	}
 	a.show(render.OutputProblems(story.Outputs(r.state)))
-	return a.viewer().printOutputs(story.Outputs(r.state))
+	return a.printOutputs(story.Outputs(r.state))
 }
 
 // heading returns the lines above the table of steps: the run itself.

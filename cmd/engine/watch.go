@@ -119,7 +119,7 @@ func (a follower) lookAt(ctx context.Context, s *session, row store.RunRow, view
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
 	defer a.endOnSecondSignal(syscall.SIGHUP)()
-	w := &work{a: a.app, view: view, updates: make(chan func()), seen: from - 1, begun: true}
+	w := newFeed(view, from-1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ends := make(chan followed, 1)
@@ -162,7 +162,7 @@ func (a follower) lookAt(ctx context.Context, s *session, row store.RunRow, view
 func (a follower) ended(row store.RunRow, state *machine.State) error {
 	name := render.Clean(row.Name)
 	if !a.json {
-		if err := a.viewer().printOutputs(story.Outputs(state)); err != nil {
+		if err := a.printOutputs(story.Outputs(state)); err != nil {
 			return err
 		}
 		switch exitRun(state.Status(), int(state.Run().Left)) {

@@ -63,8 +63,8 @@ func (a opener) openReader(ctx context.Context, dir, shown string) (*session, er
 }
 
 // openBeside opens a module's state to look at it.
-func (a opener) openBeside(ctx context.Context, m *module) (*session, error) {
-	t, err := a.speaker().target(m.dir, m.shown)
+func (a opener) openBeside(ctx context.Context, dir, shown string) (*session, error) {
+	t, err := a.speaker().target(dir, shown)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func noState(t target) error {
 }
 
 // openWriter opens the state to work on it and says where it is.
-func (a opener) openWriter(ctx context.Context, m *module) (*session, error) {
-	t, err := a.speaker().target(m.dir, m.shown)
+func (a opener) openWriter(ctx context.Context, dir, shown string) (*session, error) {
+	t, err := a.speaker().target(dir, shown)
 	if err != nil {
 		return nil, err
 	}
@@ -193,19 +193,19 @@ func (s *session) wrap(doing string, err error) error {
 	if errors.As(err, &locked) || errors.As(err, &schema) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &storeError{doing: doing, target: s.target, err: err}
+	return &storeError{doing: doing, shown: s.shown, err: err}
 }
 
 // A storeError is an error of the store, with what was done.
 type storeError struct {
-	doing  string
-	target target
-	err    error
+	doing string
+	shown string // the store, as messages call it
+	err   error
 }
 
 // Error names the store.
 func (e *storeError) Error() string {
-	return fmt.Sprintf("%s (%s): %v", e.doing, e.target.shown, e.err)
+	return fmt.Sprintf("%s (%s): %v", e.doing, e.shown, e.err)
 }
 
 // Unwrap returns the cause.
@@ -215,7 +215,7 @@ func (e *storeError) Unwrap() error { return e.err }
 // log while they work on calls; limits bound the processes.
 func (a opener) newPool(catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *ceilings) *agents.Pool {
 	return agents.NewPool(agents.Options{
-		Catalog: catalog, Secrets: a.secret, LookupEnv: a.lookup, Observer: o, Logger: a.logger(), LogSink: logs,
+		Catalog: catalog, Secrets: a.secrets(), LookupEnv: a.lookup, Observer: o, Logger: a.logger(), LogSink: logs,
 		MaxProcesses: limits.processes,
 		MaxMemory:    limits.agent.memory, MaxThreads: limits.agent.threads, MaxFiles: limits.agent.files,
 	})
@@ -249,7 +249,7 @@ func (a opener) newNode(s *session, pool *agents.Pool, p nodeParts) (*engine.Nod
 		p.options.Writers = 1
 	}
 	return engine.NewNode(engine.Config{
-		Store: s.store, Invoker: pool, Capacity: p.capacity, Sealer: s.sealer, Secrets: a.secret,
+		Store: s.store, Invoker: pool, Capacity: p.capacity, Sealer: s.sealer, Secrets: a.secrets(),
 		Observer: p.observer, Logger: a.logger(), Options: p.options,
 	})
 }
@@ -257,7 +257,7 @@ func (a opener) newNode(s *session, pool *agents.Pool, p nodeParts) (*engine.Nod
 // visitor is the configuration of a command that runs no agents.
 func (a opener) visitor(s *session, o engine.Options) engine.Config {
 	o.Address, o.Writers = processName(), 1
-	return engine.Config{Store: s.store, Sealer: s.sealer, Secrets: a.secret, Logger: a.logger(), Options: o}
+	return engine.Config{Store: s.store, Sealer: s.sealer, Secrets: a.secrets(), Logger: a.logger(), Options: o}
 }
 
 // processName is how people find this process: HOST:PID.

@@ -19,17 +19,15 @@ import (
 // work is one apply at work. Its loop runs in one goroutine, which alone calls
 // the view; others send it functions.
 type work struct {
+	*feed
 	a        *app
 	r        *request
 	o        applyOptions
 	path     string
-	view     render.View
 	stops    <-chan os.Signal
-	updates  chan func()
 	circuits chan render.Circuit
 
 	begun bool // the view knows the run
-	seen  int  // number of the last fact shown
 
 	own    status.RunID // the command's run; 0 = not known yet
 	others *others      // what else this process works on
@@ -40,17 +38,15 @@ type work struct {
 func (w *work) attachment() attachment { return attachment{w} }
 func (w *work) leaving() leaving       { return leaving{w} }
 
-const (
-	tickEvery  = 250 * time.Millisecond // the view's clock
-	adoptEvery = 2 * time.Second        // between two attempts to get a run whose owner is gone
-)
+// adoptEvery is the pause between two attempts to get a run whose owner is gone.
+const adoptEvery = 2 * time.Second
 
 // run works until the run has ended, needs a human, or the user stops it. If
 // another process holds the embedded state and already works on the run, it
 // looks on, and takes the state over when that process goes.
 func (w *work) run(ctx context.Context) (outcome, error) {
 	for {
-		s, err := w.a.opener().openWriter(ctx, w.r.module)
+		s, err := w.a.opener().openWriter(ctx, w.r.dir, w.r.shown)
 		var locked *sqlite.LockedError
 		if errors.As(err, &locked) {
 			end, done, err := w.attachment().lookOn(ctx, locked)
