@@ -146,8 +146,8 @@ func (c *checkup) histories(ctx context.Context) error {
 		}
 	}
 	for _, r := range v.bad {
-		var history *journal.HistoryError
-		if errors.As(r.Err, &history) {
+		var broken *journal.HistoryError
+		if errors.As(r.Err, &broken) {
 			_, what := problemOf(r)
 			c.say("history", health.Error, "`engine db verify` checks all runs. "+verifyNext, "The history of run %s does not verify. %s", r.Head.Name, what)
 		}

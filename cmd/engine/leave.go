@@ -27,13 +27,13 @@ func (a *app) endOnSecondSignal(also ...os.Signal) (stop func()) {
 }
 
 // leave ends the process after the second signal, unless over is closed first.
-func leave(signals <-chan os.Signal, over <-chan struct{}, after func(time.Duration) <-chan time.Time, exit func(int)) {
+func leave(signals <-chan os.Signal, over <-chan struct{}, after func(time.Duration) <-chan time.Time, end func(int)) {
 	var late <-chan time.Time
 	for n := 1; ; n++ {
 		select {
 		case <-signals:
 		case <-late:
-			exit(exitOpen)
+			end(exitOpen)
 			return
 		case <-over:
 			return
@@ -43,7 +43,7 @@ func leave(signals <-chan os.Signal, over <-chan struct{}, after func(time.Durat
 		case 2:
 			late = after(leaveWithin)
 		default:
-			exit(exitOpen)
+			end(exitOpen)
 			return
 		}
 	}

@@ -87,7 +87,7 @@ func (a viewer) agentLogs(ctx context.Context, name string, o logsOptions) error
 		}
 		return a.printJSON(map[string]any{"run": row.Name, "logs": list})
 	}
-	last, err := s.logs(ctx, row, o.step, 0, a.printLog)
+	last, err := s.logs(ctx, row, o.step, 0, func(l store.LogLine) error { return a.printLog(l) })
 	if err == nil && last == 0 {
 		a.note("No agent has logged anything for run %s.", row.Name)
 	}
@@ -127,7 +127,7 @@ func (a viewer) followLogs(ctx context.Context, s *session, row store.RunRow, st
 	defer ticker.Stop()
 	after, over := int64(0), 0
 	for {
-		last, err := s.logs(ctx, row, step, after, a.printLog)
+		last, err := s.logs(ctx, row, step, after, func(l store.LogLine) error { return a.printLog(l) })
 		if err != nil {
 			return err
 		}
