@@ -35,7 +35,7 @@ func startAgents(ctx context.Context, pool invoke.Checker, specs map[string]invo
 		all.Go(func() { errs[i] = pool.Check(ctx, specs[name]) })
 	}
 	all.Wait()
-	var problems diag.Diagnostics
+	var found diag.Diagnostics
 	for i, name := range names {
 		switch {
 		case errs[i] == nil:
@@ -43,11 +43,11 @@ func startAgents(ctx context.Context, pool invoke.Checker, specs map[string]invo
 			return ctx.Err()
 		default:
 			summary, detail := explainAgent(usedAgent{AgentUse: dsl.AgentUse{Name: name, Plugin: specs[name].Plugin}, err: errs[i]})
-			problems = append(problems, diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: detail})
+			found = append(found, diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: detail})
 		}
 	}
-	if len(problems) > 0 {
-		return &problem{problems}
+	if len(found) > 0 {
+		return problems(found)
 	}
 	return nil
 }

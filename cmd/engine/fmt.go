@@ -57,7 +57,7 @@ func (a author) formatInput(o fmtOptions) error {
 	}
 	out, diags := dsl.Format(src, "<stdin>")
 	if diags.HasErrors() {
-		return &problem{diags}
+		return problems(diags)
 	}
 	changed := !bytes.Equal(src, out)
 	switch {

@@ -61,7 +61,7 @@ func (a author) initModule(ctx context.Context, dir string, o initOptions) error
 		return err
 	}
 	if m.diags.HasErrors() {
-		return &problem{m.diags}
+		return problems(m.diags)
 	}
 	l := &linked{module: m}
 	old, err := m.readLock()
@@ -88,7 +88,7 @@ func (a author) initModule(ctx context.Context, dir string, o initOptions) error
 // plugin that has none.
 func (l *linked) lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock, error) {
 	var lock dsl.Lock
-	var problems diag.Diagnostics
+	var found diag.Diagnostics
 	uses := map[string][]agents.Use{}
 	for _, use := range l.parsed.Agents() {
 		if len(uses[use.Plugin]) == 0 {
@@ -106,11 +106,11 @@ func (l *linked) lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock
 		if u.err = err; err != nil {
 			summary, detail := explainAgent(*u)
 			d := diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: detail, Range: u.Where}
-			problems = append(problems, l.show(diag.Diagnostics{d})...)
+			found = append(found, l.show(diag.Diagnostics{d})...)
 		}
 	}
-	if problems.HasErrors() {
-		return dsl.Lock{}, &problem{problems}
+	if found.HasErrors() {
+		return dsl.Lock{}, problems(found)
 	}
 	return lock, ctx.Err()
 }

@@ -33,7 +33,7 @@ func (f *agentFlags) add(cmd *cobra.Command) {
 func (a opener) catalog(dir string, lock *dsl.Lock, f agentFlags) (*agents.Catalog, error) {
 	search, diags := agents.DefaultSearch(a.env)
 	if diags.HasErrors() {
-		return nil, &problem{diags}
+		return nil, problems(diags)
 	}
 	search.Modules = f.modules
 	if dir != "" {
@@ -70,7 +70,7 @@ func (a opener) link(ctx context.Context, given string, f agentFlags) (*linked, 
 		return nil, err
 	}
 	if l.def == nil || l.all.HasErrors() {
-		return nil, &problem{l.all}
+		return nil, problems(l.all)
 	}
 	if warnings := l.all.Warnings(); !a.json {
 		a.show(warnings)
@@ -227,7 +227,7 @@ func readLock(dir, shown string) (*dsl.Lock, error) {
 	}
 	lock, diags := dsl.ReadLock(src, path.Join(shown, dsl.LockFile))
 	if diags.HasErrors() {
-		return nil, &problem{diags}
+		return nil, problems(diags)
 	}
 	return &lock, nil
 }

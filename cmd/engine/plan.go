@@ -65,7 +65,7 @@ func (a planner) request(ctx context.Context, path, workflow string, values []gi
 	}
 	vars, diags := wf.Bind(assigned)
 	if diags.HasErrors() {
-		return nil, &problem{l.show(diags)}
+		return nil, problems(l.show(diags))
 	}
 	r := &request{linked: l, wf: wf, vars: vars, given: map[string]bool{}}
 	for _, v := range assigned {

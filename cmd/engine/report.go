@@ -38,6 +38,9 @@ func (p *problem) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// problems returns diagnostics as an error.
+func problems(diags diag.Diagnostics) error { return &problem{diags} }
+
 // failed returns an error of one diagnostic.
 func failed(summary, format string, args ...any) error {
 	return &problem{diag.Diagnostics{{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...)}}}

@@ -80,7 +80,7 @@ func (a planner) assignments(m *module, given []givenValue) ([]dsl.Assignment, e
 		out, diags = append(out, more...), append(diags, d...)
 	}
 	if diags.HasErrors() {
-		return nil, &problem{diags}
+		return nil, problems(diags)
 	}
 	return out, nil
 }
