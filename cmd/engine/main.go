@@ -1,3 +1,8 @@
+// Command engine runs durable workflows written in HCL.
+//
+// main.go makes the process ready, and root.go lists the commands. Each command is a
+// file below internal/commands. The other directories of internal are the rooms that
+// commands share: see docs/decisions/0031-rooms-of-the-command-line.md.
 package main
 
 import (
@@ -35,8 +40,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return runIn(ctx, environment{}, args, stdin, stdout, stderr)
 }
 
-// runIn executes one command line and returns its exit code. Everything else it
-// takes from the process is its signals, for apply and serve.
+// runIn executes one command line and returns its exit code. Beyond its arguments it
+// uses the signals of the process, for the commands that wait.
 func runIn(ctx context.Context, env environment, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &cli.App{
 		Stdin: stdin, Stdout: stdout, Stderr: stderr,

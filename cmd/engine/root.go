@@ -9,7 +9,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/commands/runs"
 )
 
-// root builds the command tree.
+// root builds the command tree. A new command is one file in a family of commands, and
+// a line here.
 func root(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "engine",
@@ -32,13 +33,33 @@ Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 	f.BoolVar(&a.JSON, "json", false, "output for programs")
 	f.StringVar(&a.LogLevel, "log", "", "log to stderr: error, warn, info or debug (ENGINE_LOG)")
 	root.PersistentPreRunE = a.Prepare
-	root.AddCommand(
-		author.Init(a), author.Validate(a), author.Fmt(a), author.Plan(a), operate.Apply(a),
-		operate.Serve(a), operate.Supervise(a),
-		runs.List(a), runs.TakesRun(a, runs.Show(a)), runs.TakesRun(a, runs.Explain(a)), runs.TakesRun(a, runs.Watch(a)), runs.TakesRun(a, runs.Logs(a)),
-		runs.TakesRun(a, runs.Cancel(a)), runs.TakesRun(a, runs.Pause(a)), runs.TakesRun(a, runs.Resume(a)), runs.TakesRun(a, runs.Retry(a)), runs.TakesRun(a, runs.Compensate(a)), runs.TakesRun(a, runs.Settle(a)), operate.Doctor(a),
-		author.Graph(a), author.Agents(a), operate.DB(a), operate.Version(a),
-	)
+	for _, command := range []func(*cli.App) *cobra.Command{
+		author.Init,
+		author.Validate,
+		author.Fmt,
+		author.Plan,
+		operate.Apply,
+		operate.Serve,
+		operate.Supervise,
+		runs.List,
+		runs.Show,
+		runs.Explain,
+		runs.Watch,
+		runs.Logs,
+		runs.Cancel,
+		runs.Pause,
+		runs.Resume,
+		runs.Retry,
+		runs.Compensate,
+		runs.Settle,
+		operate.Doctor,
+		author.Graph,
+		author.Agents,
+		operate.DB,
+		operate.Version,
+	} {
+		root.AddCommand(command(a))
+	}
 	root.InitDefaultCompletionCmd("completion")
 	return root
 }

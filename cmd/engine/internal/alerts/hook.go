@@ -13,10 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Hook pushes alerts to where people look: at least once, in order, and never
-// in the way of runs. Of all engines of a state one at a time pushes: who has
-// the permission for a watch keeps it until the watch is over, and when it dies
-// another one has the next.
+// A Hook pushes alerts to where people look: at least once, in order, and without
+// delaying runs. Of all engines of a state one at a time pushes. It has a permission for
+// one watch (one minute). When it dies, another engine gets the next permission.
 type Hook struct {
 	hint   chan struct{} // this engine has raised an alert
 	store  hookStore
@@ -64,6 +63,8 @@ const (
 	hookRefusals = 20 // times, over an hour and more, after which a refused alert no longer stands before the others
 )
 
+// NewHook makes a hook that pushes the alerts of a store to a pusher. Nothing runs
+// before Run is called.
 func NewHook(store hookStore, to pusher, log *slog.Logger, counts hookCounts) *Hook {
 	return &Hook{
 		hint: make(chan struct{}, 1), store: store, to: to, log: log, counts: counts, since: time.Now().Add(-hookOld), watch: hookWatch, patience: hookPatience,
@@ -91,7 +92,7 @@ func (h *Hook) Run(ctx context.Context) {
 		mine, err := h.store.Pass(ctx, "outbox", h.watch)
 		switch {
 		case err != nil:
-			h.log.Debug("ask to push alerts", "error", err) // a store that is away is told of by the engine
+			h.log.Debug("ask to push alerts", "error", err) // the engine itself logs that the store is away
 			rest(ctx, h.poll)
 		case !mine:
 			rest(ctx, h.poll)
@@ -101,8 +102,8 @@ func (h *Hook) Run(ctx context.Context) {
 	}
 }
 
-// stand is one watch: until its end nobody else pushes, so nothing is pushed
-// that may not be back by then.
+// stand is one watch. Until end no other engine pushes, so stand starts no push that
+// may last longer than that.
 func (h *Hook) stand(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
@@ -118,7 +119,8 @@ func (h *Hook) stand(ctx context.Context, end time.Time) {
 	}
 }
 
-// Wake has the outbox looked at soon. It does not block; a nil hook is fine.
+// Wake makes the hook read the outbox soon. It does not block. On a nil hook it does
+// nothing.
 func (h *Hook) Wake() {
 	if h == nil {
 		return
@@ -166,8 +168,8 @@ func (h *Hook) drain(ctx context.Context, end time.Time) (int, error) {
 				return sent, ctx.Err()
 			}
 			h.failures++
-			// What the receiver cannot take now is tried for ever; only what it does not
-			// want is not.
+			// An alert that the receiver cannot take now is pushed again for ever. One that
+			// it refuses is given up in the end.
 			if refused := (*refusedError)(nil); errors.As(err, &refused) {
 				h.refusals++
 			}
@@ -198,8 +200,8 @@ func (h *Hook) wait(failures int) time.Duration {
 	return min(d, h.backoff)
 }
 
-// one pushes an alert and notes that. Between the two the engine may die: then
-// it is pushed again.
+// one pushes an alert and records that. If the engine dies between the two, the alert
+// is pushed again.
 func (h *Hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if a.At.Before(h.since) {
 		h.log.Info("an alert from long before is not pushed", "alert", a.ID, "run", a.Name, "kind", a.Kind, "at", words.Stamp(a.At))
@@ -214,7 +216,7 @@ func (h *Hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
 
 func (h *Hook) push(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if least := h.patience / 3; time.Until(end) < least {
-		<-ctx.Done() // there may not be enough time left: the next watch begins with it
+		<-ctx.Done() // too little time may be left: the next watch begins with this alert
 		return ctx.Err()
 	}
 	body, err := alertBody(a)

@@ -24,14 +24,14 @@ import (
 // webhookPatience is how long an alert's receiver may take.
 const webhookPatience = 10 * time.Second
 
-// To makes what --on-alert or --alert-webhook asks for.
+// To makes the pusher of --on-alert, or of --alert-webhook if onAlert is "".
 func To(onAlert, url string, environ []string) pusher {
 	if onAlert != "" {
 		return program{path: onAlert, env: withoutSecrets(environ)}
 	}
 	return webhook{url: url, client: &http.Client{
 		Timeout: webhookPatience,
-		// A redirect is not followed: the alert would go where nobody said.
+		// No redirect is followed: the alert would go to an address that is not in the flags.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 )
 
+// Run brings a run of the workflow at path to its end. The error it returns is the
+// exit code of the run, if no other error came first.
 func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 	if o.Detach {
 		return detach(ctx, a, path, o)

@@ -18,8 +18,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// attach checks that an earlier run is the one that is meant: the same
-// workflow, the same values. Another definition is only remarked.
+// attach checks that an earlier run has the same workflow and the same values as this
+// command. If its definition differs, the view only shows a note.
 func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) error {
 	name := render.Clean(row.Name)
 	switch {
@@ -50,7 +50,7 @@ func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) 
 func differing(w *work, recorded dsl.Value) []string {
 	var now, then map[string]json.RawMessage
 	if json.Unmarshal(w.r.Vars.JSON(), &now) != nil || json.Unmarshal(recorded.JSON(), &then) != nil {
-		return nil // both are objects, made by this engine
+		return nil // cannot happen: this engine encoded both, as objects
 	}
 	var names []string
 	for _, name := range words.Sorted(w.r.Given) {
@@ -108,7 +108,7 @@ func inTime(ctx context.Context, w *work, s *session.Session) error {
 		return nil
 	}
 	earlier, err := earlierRun(ctx, w, s)
-	if err != nil || earlier != nil { // one that exists is followed, in time or not
+	if err != nil || earlier != nil { // a run that exists is followed also after its deadline
 		return err
 	}
 	return cli.Failed("Deadline has passed", "The deadline of workflow %q is %s, which is %s ago. Nothing was started.",

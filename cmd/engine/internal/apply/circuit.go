@@ -10,6 +10,8 @@ import (
 // circuitObserver tells the loop about circuit breakers.
 type circuitObserver struct{ to chan<- render.Circuit }
 
+var _ agents.Observer = circuitObserver{}
+
 // CircuitChanged passes the change on, unless nobody listens.
 func (o circuitObserver) CircuitChanged(c agents.CircuitChange) {
 	select {
@@ -23,5 +25,3 @@ func (circuitObserver) ProcessStarted(agents.ProcessInfo) {}
 
 // ProcessEnded does nothing.
 func (circuitObserver) ProcessEnded(agents.ProcessInfo, error) {}
-
-var _ agents.Observer = circuitObserver{}

@@ -19,21 +19,6 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// permanent reports whether asking the store again would bring the same error.
-func permanent(err error) bool {
-	var run *journal.RunError
-	var key *crypt.KeyError
-	return errors.As(err, &run) || errors.As(err, &key) || errors.Is(err, store.ErrNotFound)
-}
-
-// follow shows the run's facts until it has ended or needs a human. A store
-// that does not answer is asked again.
-func (w *work) follow(ctx context.Context, s *session.Session, node *engine.Node, run status.RunID) follow.Followed {
-	return w.Following(ctx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
-		return node.Follow(ctx, run, from, fn, o)
-	})
-}
-
 // adoptEvery is the pause between two attempts to get a run whose owner is gone.
 const adoptEvery = 2 * time.Second
 
@@ -158,6 +143,14 @@ func (w *work) drive(ctx context.Context, s *session.Session, e *engineRun) (fol
 	}
 }
 
+// follow shows the run's facts until it has ended or needs a human. A store
+// that does not answer is asked again.
+func (w *work) follow(ctx context.Context, s *session.Session, node *engine.Node, run status.RunID) follow.Followed {
+	return w.Following(ctx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
+		return node.Follow(ctx, run, from, fn, o)
+	})
+}
+
 // adopt makes the node the owner of a run whose owner is gone. A look at its
 // row comes first: it costs less than reading the run.
 func adopt(ctx context.Context, s *session.Session, node *engine.Node, run store.RunRow) error {
@@ -171,8 +164,8 @@ func adopt(ctx context.Context, s *session.Session, node *engine.Node, run store
 	return node.Adopt(ctx, run.Run)
 }
 
-// submit takes over what nobody works on, then starts the run or finds the one
-// there is.
+// submit takes over the open runs that no engine owns, and then starts the run, or
+// finds the one that exists.
 func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node) (store.RunRow, error) {
 	if err := inTime(ctx, w, s); err != nil {
 		return store.RunRow{}, err
@@ -224,4 +217,11 @@ func findAgain(ctx context.Context, s *session.Session, name string) (store.RunR
 		}
 		timer.Stop()
 	}
+}
+
+// permanent reports whether asking the store again would bring the same error.
+func permanent(err error) bool {
+	var run *journal.RunError
+	var key *crypt.KeyError
+	return errors.As(err, &run) || errors.As(err, &key) || errors.Is(err, store.ErrNotFound)
 }

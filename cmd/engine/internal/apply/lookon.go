@@ -16,9 +16,9 @@ import (
 // errFree ends looking on: the process that held the state has gone.
 var errFree = errors.New("the state is free")
 
-// lookOn follows a run that the process which holds the embedded state works
-// on. done is false if that process has gone before the run ended. Returns
-// locked if there is no such run yet.
+// lookOn follows the run while another process holds the embedded state and works on
+// it. done is false if that process has ended before the run. lookOn returns locked if
+// the run does not exist yet.
 func lookOn(ctx context.Context, w *work, locked *sqlite.LockedError) (end follow.Outcome, done bool, err error) {
 	s, err := session.OpenBeside(ctx, w.a, w.r.Dir, w.r.Shown)
 	if err != nil {
@@ -62,7 +62,7 @@ func lookOn(ctx context.Context, w *work, locked *sqlite.LockedError) (end follo
 				return follow.Outcome{}, false, nil
 			}
 			return follow.Outcome{}, false, f.Err
-		case <-w.stops: // nothing of ours is running: leave
+		case <-w.stops: // no attempt of this process is running: leave
 			end, err := w.last(ctx, s, *row)
 			return end, true, err
 		case <-timeout:

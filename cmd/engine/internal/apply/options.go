@@ -10,6 +10,12 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
+// applyLease is how long an apply counts as alive after its last sign of life.
+// It is shorter than that of serve: a person probably watches, and starts the command
+// again when it was killed.
+const applyLease = 10 * time.Second
+
+// Options are the flags of apply.
 type Options struct {
 	Workflow string
 	Values   []module.Value
@@ -33,15 +39,10 @@ func (o *Options) check(a *cli.App) error {
 		return cli.Failed("Invalid flag", "--detach waits for nothing and works on nothing: it cannot be combined with --wait-timeout or --only.")
 	}
 	if _, given := naming.ParseRunName(o.RunID); given {
-		return nil // if there is such a run, it is the one that is meant
+		return nil // the id of an existing run is a valid --run-id
 	}
 	if err := (naming.Names{Name: o.RunID}).Validate(); err != nil {
 		return cli.Failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))
 	}
 	return nil
 }
-
-// applyLease is how long an apply counts as alive after its last sign of life.
-// It is shorter than that of a server: a person is likely to look on, and will
-// start the command again when it was killed.
-const applyLease = 10 * time.Second

@@ -19,8 +19,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// others is what an apply knows of the runs that it works on in addition to its own: which
-// it has taken over and not told yet, and which calls of theirs are out.
+// others is what an apply knows of the runs that it works on in addition to its own:
+// runs that it has taken over and not yet named to the user, and their calls in flight.
 type others struct {
 	engine.NoObserver
 
@@ -29,7 +29,7 @@ type others struct {
 	calls map[otherCall]time.Time // complete-by
 }
 
-// An otherCall is a call that is out.
+// An otherCall is a call in flight of another run.
 type otherCall struct {
 	run          status.RunID
 	step, action string
@@ -38,7 +38,7 @@ type otherCall struct {
 
 func newOthers() *others { return &others{calls: map[otherCall]time.Time{}} }
 
-// FactKinds lists those that it needs.
+// FactKinds lists the kinds of facts that it needs.
 func (o *others) FactKinds() story.FactKinds {
 	return story.NewFactKinds(story.FactRunTakenOver, story.FactAttemptStarted, story.FactAttemptFinished)
 }
@@ -71,8 +71,8 @@ func (o *others) fresh(own status.RunID) []status.RunID {
 	return runs
 }
 
-// out returns the calls that are out of runs other than the command's own, the one
-// that may last longest first.
+// out returns the calls in flight of runs other than the command's own, and when the
+// last of them must have ended. The call that may last longest comes first.
 func (o *others) out(own status.RunID) (calls []otherCall, until time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

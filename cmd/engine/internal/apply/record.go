@@ -14,6 +14,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
+// rereadPatience is how long a run that was sent and not answered is looked for.
+const rereadPatience = 5 * time.Second
+
 // recordRun leaves the run in the state. A signal ends it also while the state does
 // not answer. Whether the run has landed is then not known, and the error says so.
 func recordRun(ctx context.Context, w *work, s *session.Session) (store.Submitted, error) {
@@ -36,9 +39,6 @@ func recordRun(ctx context.Context, w *work, s *session.Session) (store.Submitte
 	return reread(ctx, w, s, sub.Submitted, sub.Err)
 }
 
-// rereadPatience is how long a run that was sent and not answered is looked for.
-const rereadPatience = 5 * time.Second
-
 // reread asks once more for a run that was sent and not answered, also after a
 // signal.
 func reread(ctx context.Context, w *work, s *session.Session, sub store.Submitted, why error) (store.Submitted, error) {
@@ -51,7 +51,7 @@ func reread(ctx context.Context, w *work, s *session.Session, sub store.Submitte
 	return store.Submitted{}, unsure(w, s, sub.Name, why)
 }
 
-// unsure is the error about a run of which nobody knows whether it was accepted.
+// unsure is the error of a run that may have been accepted: the state did not answer.
 func unsure(w *work, s *session.Session, run string, why error) error {
 	return &cli.UnsureError{Run: run, Show: w.lookCommand("show", run), Safe: w.o.RunID != "" || w.r.Workflow.UniqueKey != nil, Place: s.Shown, Err: why}
 }

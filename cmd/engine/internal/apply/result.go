@@ -32,7 +32,7 @@ func (w *work) finish(end follow.Outcome) error {
 	return exit.Code(code)
 }
 
-// remark says something when the view has ended.
+// remark writes a line after the view has ended.
 func (w *work) remark(format string, args ...any) {
 	if j, ok := w.View.(*render.JSON); ok {
 		j.Note(fmt.Sprintf(format, args...))
@@ -62,8 +62,8 @@ func (w *work) lookCommand(name, run string) string {
 	return cmd + " " + name + " " + words.Quote(run)
 }
 
-// globals are the global flags to repeat. A DSN may hold a password, so only
-// that it has to be there is said.
+// globals are the global flags that a suggested command needs. A DSN of PostgreSQL may
+// hold a password, so it is shown as an ellipsis.
 func (w *work) globals() string {
 	s := ""
 	if w.a.Chdir != "" {

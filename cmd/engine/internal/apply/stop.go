@@ -10,8 +10,16 @@ import (
 	"github.com/saga-engine/engine/engine"
 )
 
-// interruptible calls fn, which a signal ends: nothing is shown yet that it
-// could stop in order.
+// An engineRun is a node and how to stop it.
+type engineRun struct {
+	node    *engine.Node
+	stop    context.CancelFunc
+	ended   chan error
+	stopped bool
+}
+
+// interruptible calls fn and cancels its context on a signal. The run is not followed
+// yet, so there is nothing to stop in order.
 func interruptible(ctx context.Context, w *work, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -32,14 +40,6 @@ func interruptible(ctx context.Context, w *work, fn func(context.Context) error)
 		}
 		return cli.Failed("Interrupted", "Nothing was started, as far as is known; applying again is safe where the run has a name or a unique key.")
 	}
-}
-
-// An engineRun is a node and how to stop it.
-type engineRun struct {
-	node    *engine.Node
-	stop    context.CancelFunc
-	ended   chan error
-	stopped bool
 }
 
 // leave stops the node and waits for its end: runs that others may go on with are
@@ -63,8 +63,8 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	}
 }
 
-// tellWaiting says for which calls of other runs the command still waits, unless
-// that was said before. It returns for which.
+// tellWaiting shows for which calls of other runs the command still waits, unless told
+// is the same text. It returns the text.
 func tellWaiting(w *work, told string) string {
 	calls := w.waitingFor(w.own)
 	if calls != "" && calls != told {

@@ -34,7 +34,7 @@ type work struct {
 	others *others      // what else this process works on
 }
 
-// starting says for people what takes the first tenths of a second.
+// starting shows text while agents start: that takes tenths of a second.
 func (w *work) starting(text string) {
 	if !w.a.JSON {
 		w.View.Note(text)
@@ -55,8 +55,8 @@ func (w *work) timedOut() {
 	w.View.Note(fmt.Sprintf("The run is still open after %s.", w.o.Wait))
 }
 
-// last shows what was recorded while the node stopped, and tells how the run
-// stands.
+// last shows the facts that were recorded while the node stopped, and returns the
+// run's state.
 func (w *work) last(ctx context.Context, s *session.Session, run store.RunRow) (follow.Outcome, error) {
 	told, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, run.Run)
 	if err != nil {

@@ -15,19 +15,17 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// UserName is who started the command, for people.
-func UserName() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return "unknown"
-}
+// Version is the version of the engine. A module's required_version is compared with it.
+const Version = "0.1.0"
+
+// KeyVariable holds the key that encrypts sensitive values.
+const KeyVariable = "ENGINE_ENCRYPTION_KEY"
 
 // An App is one invocation of the command.
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Lookup         func(string) (string, bool) // environment
+	Lookup         func(string) (string, bool) // an environment variable; false = it is not set
 	Environ        func() []string
 	Now            func() time.Time
 	Exit           func(code int) // ends the process at once
@@ -40,13 +38,21 @@ type App struct {
 	JSON     bool
 	LogLevel string
 
-	slog *slog.Logger // see logger
-	Runs *runNames    // what log lines know of runs; made with slog
-	Sink *sink
+	slog *slog.Logger // see Logger; nil = not made yet
+	Runs *runNames    // which runs log lines are about; made with slog
+	Sink *sink        // where log lines go; made with slog
 
-	// stream is set by a command whose JSON output is a stream: failures are
-	// written to it.
+	// Stream is set by a command whose JSON output is a stream. Failures are written
+	// to it.
 	Stream interface{ Diagnostics(diag.Diagnostics) }
+}
+
+// UserName is who started the command, for people.
+func UserName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "unknown"
 }
 
 // Finish reports what went wrong, once, and returns the exit code.
@@ -66,6 +72,7 @@ func (a *App) Finish(err error) int {
 	return exit.Failed
 }
 
+// Env returns an environment variable; "" = it is not set.
 func (a *App) Env(name string) string {
 	v, _ := a.Lookup(name)
 	return v
@@ -117,9 +124,3 @@ func (a *App) Group(cmd *cobra.Command, args []string) error {
 	return Failed("Unknown command", "%s has no command %q.%s Run `%s --help` for the list.",
 		cmd.CommandPath(), args[0], diag.DidYouMean(args[0], names), cmd.CommandPath())
 }
-
-// Version is compared with a module's required_version.
-const Version = "0.1.0"
-
-// KeyVariable holds the key that encrypts sensitive values.
-const KeyVariable = "ENGINE_ENCRYPTION_KEY"

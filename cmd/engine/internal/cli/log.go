@@ -61,8 +61,8 @@ func (a *App) Logger() *slog.Logger {
 	return a.slog
 }
 
-// ServeLogger makes the logger that of a server: with --json its lines are
-// objects on stdout, in the envelope of every stream.
+// ServeLogger makes the logger of a server. With --json its lines are objects on
+// stdout, with the same envelope as every stream.
 func (a *App) ServeLogger() {
 	a.Logger()
 	if !a.JSON {

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// runNames is what log lines know of runs: their public names, and which one
-// a view shows. An alert about that one is told by the view; before it is known
-// which one that is, alerts wait.
+// runNames keeps, for log lines, the public names of runs, and which run a view shows.
+// The view shows the alerts of that run itself, so the log leaves them out. Until it is
+// known which run that is, alerts wait.
 type runNames struct {
 	mu      sync.Mutex // protects following fields
 	names   map[status.RunID]string
@@ -22,7 +22,7 @@ type runNames struct {
 	alerts  []func()
 }
 
-// Expect makes alerts wait until follow or release is called.
+// Expect makes alerts wait until Follow or Release is called.
 func (s *runNames) Expect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *runNames) Release() {
 	s.flush()
 }
 
-// flush lets the alerts go that have waited; each decides anew.
+// flush writes the alerts that have waited, except those of the run that is shown.
 func (s *runNames) flush() {
 	s.mu.Lock()
 	alerts := s.alerts
@@ -66,8 +66,8 @@ func (s *runNames) Name(rows ...store.RunRow) {
 	}
 }
 
-// NameOf is the public name of a run, as far as it is known. Commands know the
-// other one too.
+// NameOf is the public name of a run, or its id if the name is not known. Commands
+// accept both.
 func (s *runNames) NameOf(run status.RunID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +77,8 @@ func (s *runNames) NameOf(run status.RunID) string {
 	return naming.RunName(run)
 }
 
-// public replaces an internal run id by the public name if it is known; either
-// is good for `engine show`.
+// public replaces an internal run id by the public name if it is known. `engine show`
+// accepts both.
 func (s *runNames) public(_ []string, a slog.Attr) slog.Attr {
 	id, ok := a.Value.Any().(status.RunID)
 	if !ok {
@@ -92,8 +92,8 @@ func (s *runNames) public(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// keep reports whether an alert is not to be written now: the view tells it,
-// or it waits, to be written by write.
+// keep reports whether an alert must not be written now: either the view shows it, or
+// keep has stored write, and flush calls it later.
 func (s *runNames) keep(run slog.Value, write func()) bool {
 	const most = 1000
 	s.mu.Lock()
@@ -109,13 +109,13 @@ func (s *runNames) keep(run slog.Value, write func()) bool {
 	return !s.waiting && s.shown != "" && s.shown == name
 }
 
-// A runHandler leaves out alerts that a view tells.
+// A runHandler leaves out alerts that a view shows.
 type runHandler struct {
 	slog.Handler
 	runs *runNames
 }
 
-// Handle writes the record unless it is an alert that the view tells.
+// Handle writes the record unless it is an alert that the view shows.
 func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == "alert" {
 		var run slog.Value
@@ -126,7 +126,7 @@ func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 			return true
 		})
 		again := r.Clone()
-		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) { // a log that cannot be written has nobody to tell
+		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) { // there is no other place to report it
 			return nil
 		}
 	}

@@ -23,7 +23,7 @@ func (a *App) report(diags diag.Diagnostics) {
 	case a.Stream != nil:
 		a.Stream.Diagnostics(diags)
 	case a.JSON:
-		_ = a.PrintJSON(map[string]any{"diagnostics": diags}) // nobody is left to be told
+		_ = a.PrintJSON(map[string]any{"diagnostics": diags}) // stdout is gone
 	default:
 		a.Show(diags)
 	}
@@ -38,7 +38,7 @@ func (a *App) Show(diags diag.Diagnostics) {
 	if columns, _, ok := Size(a.Stderr); ok {
 		o.Width = columns
 	}
-	_ = diag.Render(a.Stderr, diags, o) // stderr is gone: there is nobody to tell
+	_ = diag.Render(a.Stderr, diags, o) // stderr is gone
 }
 
 // PrintJSON writes an object with format_version to stdout.
@@ -68,11 +68,11 @@ func (a *App) Print(format string, args ...any) error {
 
 // Note writes one line about what is going on to stderr.
 func (a *App) Note(format string, args ...any) {
-	_, _ = fmt.Fprintln(a.Stderr, render.Clean(fmt.Sprintf(format, args...))) // stderr is gone: nobody to tell
+	_, _ = fmt.Fprintln(a.Stderr, render.Clean(fmt.Sprintf(format, args...))) // stderr is gone
 }
 
-// Live reports whether w is a screen that may be redrawn. Colours are another
-// matter: who wants none still wants to see progress.
+// Live reports whether w is a screen that may be redrawn. It does not depend on
+// --no-color: progress is useful without colours too.
 func (a *App) Live(w io.Writer) bool {
 	if a.Env("TERM") == "dumb" {
 		return false
@@ -92,8 +92,8 @@ func (a *App) Color(w io.Writer) bool {
 	return a.Live(w)
 }
 
-// Size returns the size of the screen that w is, if it is one. One that does
-// not tell is taken for 80 by 24.
+// Size returns the size of w if it is a screen. A screen that does not report its size
+// counts as 80 columns by 24 lines.
 func Size(w io.Writer) (columns, lines int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {

@@ -11,6 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
+// Run makes a checkup of the state, its engines and its open runs, and prints the
+// findings. An error among them makes the exit code 1.
 func Run(ctx context.Context, a *cli.App, f module.AgentFlags) error {
 	c := &checkup{a: a, flow: map[store.WorkflowID]*flowUse{}}
 	s, err := session.OpenReader(ctx, a, ".", ".")
@@ -39,7 +41,7 @@ func Run(ctx context.Context, a *cli.App, f module.AgentFlags) error {
 	return c.report()
 }
 
-// settings asks the store about itself.
+// settings adds what the store finds wrong with its own settings.
 func (c *checkup) settings(ctx context.Context) error {
 	e, ok := c.s.Store.Store.(health.Examiner)
 	if !ok {
@@ -53,7 +55,7 @@ func (c *checkup) settings(ctx context.Context) error {
 	return nil
 }
 
-// key looks whether what is sealed can be opened here.
+// key checks that this machine can decrypt the state.
 func (c *checkup) key(ctx context.Context) error {
 	err := c.s.RightKey(ctx)
 	var p *cli.Problem

@@ -80,7 +80,7 @@ func waits(n int) string {
 func (c *checkup) leases(ctx context.Context) error {
 	near := map[store.EngineID]store.Member{}
 	for _, m := range c.live {
-		if m.Left < leaseAlarm { // by the store's clock: this machine's may be an hour off
+		if m.Left < leaseAlarm { // by the store's clock, because this machine's may be wrong
 			near[m.Engine] = m
 		}
 	}
@@ -137,7 +137,7 @@ func (c *checkup) runs(ctx context.Context) error {
 // histories checks the history of open runs.
 func (c *checkup) histories(ctx context.Context) error {
 	if err := c.s.RightKey(ctx); err != nil {
-		return nil // said before: without the key there is nothing to check against
+		return nil // key has reported it: without the key nothing can be checked
 	}
 	var v history.Verification
 	runs := c.open[:min(len(c.open), maxVerified)]
@@ -179,8 +179,8 @@ func (c *checkup) definitions(ctx context.Context) error {
 	return nil
 }
 
-// redundancy looks for agents of which one instance carries a workflow: it may
-// die at any time, and being replaced takes a while (S84).
+// redundancy looks for agents with a single instance behind a workflow. When that
+// instance dies, its replacement takes a while (S84).
 func (c *checkup) redundancy(context.Context) error {
 	single := map[string][]string{} // workflows by agent
 	for _, use := range c.flow {

@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// A Ceilings is what --limit sets. docs/limits.md explains each.
+// Ceilings are what --limit sets. docs/limits.md explains each.
 type Ceilings struct {
 	run       machine.Ceilings
 	memory    int64 // 0 = the default

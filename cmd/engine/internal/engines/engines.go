@@ -13,32 +13,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// NewPool makes the pool of agents that an engine calls. logs takes what they
-// log while they work on calls; limits bound the processes.
-func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *Ceilings) *agents.Pool {
-	return agents.NewPool(agents.Options{
-		Catalog: catalog, Secrets: secrets(a), LookupEnv: a.Lookup, Observer: o, Logger: a.Logger(), LogSink: logs,
-		MaxProcesses: limits.processes,
-		MaxMemory:    limits.agent.memory, MaxThreads: limits.agent.threads, MaxFiles: limits.agent.files,
-	})
-}
-
-// KeepLogs stores what keeper takes, until stop is called: it waits until the
-// rest is stored.
-func KeepLogs(ctx context.Context, keeper *engine.LogKeeper) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = keeper.Run(ctx) // only that it was stopped; what it could not store it has told
-	}()
-	return func() { cancel(); <-done }
-}
-
-// Parts are the parts of an engine that commands differ in.
+// Parts are what differs between the engines of apply and serve.
 type Parts struct {
 	Capacity invoke.Capacity
-	Observer engine.Observer // nil = nobody
+	Observer engine.Observer // nil = none
 	Options  engine.Options  // Address "" = HOST:PID; Writers 0 = what the store wants
 }
 
@@ -60,6 +38,28 @@ func NewNode(a *cli.App, s *session.Session, pool *agents.Pool, p Parts) (*engin
 func Visitor(a *cli.App, s *session.Session, o engine.Options) engine.Config {
 	o.Address, o.Writers = ProcessName(), 1
 	return engine.Config{Store: s.Store, Sealer: s.Sealer, Secrets: secrets(a), Logger: a.Logger(), Options: o}
+}
+
+// NewPool makes the pool of agents that an engine calls. It passes to logs each line
+// that agents log during a call. limits bound the agents' processes.
+func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *Ceilings) *agents.Pool {
+	return agents.NewPool(agents.Options{
+		Catalog: catalog, Secrets: secrets(a), LookupEnv: a.Lookup, Observer: o, Logger: a.Logger(), LogSink: logs,
+		MaxProcesses: limits.processes,
+		MaxMemory:    limits.agent.memory, MaxThreads: limits.agent.threads, MaxFiles: limits.agent.files,
+	})
+}
+
+// KeepLogs stores the lines that keeper takes. stop ends this, and waits until the
+// last line is stored.
+func KeepLogs(ctx context.Context, keeper *engine.LogKeeper) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = keeper.Run(ctx) // the error says only that it was stopped; it has logged what it could not store
+	}()
+	return func() { cancel(); <-done }
 }
 
 // ProcessName is how people find this process: HOST:PID.

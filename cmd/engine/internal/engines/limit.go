@@ -22,6 +22,7 @@ type callLimit struct {
 
 var _ invoke.Capacity = (*callLimit)(nil)
 
+// LimitCalls bounds the calls that inner allows by most; 0 = no bound.
 func LimitCalls(inner invoke.Capacity, most int) *callLimit {
 	return &callLimit{inner: inner, most: most, refused: map[string]bool{}}
 }
@@ -62,13 +63,14 @@ func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
 // Release gives n slots back.
 func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
-	l.used -= n // first: who is told by the agents that a slot is free must find it so
+	l.used -= n // before inner: a listener that inner notifies must find the slot free
 	l.mu.Unlock()
 	l.inner.Release(spec, n)
 	l.back(0)
 }
 
-// back gives n slots back to the bound and tells those that found it reached.
+// back gives n slots back to the bound, and notifies the listeners of agents that
+// were refused a slot before.
 func (l *callLimit) back(n int) {
 	l.mu.Lock()
 	l.used -= n
@@ -86,7 +88,7 @@ func (l *callLimit) back(n int) {
 	}
 }
 
-// OnFree registers fn to be told of slots that may have become free.
+// OnFree registers fn. It is called with an agent's key when a slot may have become free.
 func (l *callLimit) OnFree(fn func(key string)) {
 	l.mu.Lock()
 	l.onFree = append(l.onFree, fn)

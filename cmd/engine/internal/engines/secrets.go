@@ -18,7 +18,7 @@ const maxSecret = 64 << 10
 
 // secret resolves a reference of secret(): "env:NAME", or "file:PATH" relative
 // to the working directory, without the line break at its end. Errors say what to
-// do, never a value; the reference is the caller's to name.
+// do, and never contain a value or the reference.
 func secret(a *cli.App, ref string) (string, error) {
 	kind, name, _ := strings.Cut(ref, ":")
 	switch {
@@ -35,7 +35,7 @@ func secret(a *cli.App, ref string) (string, error) {
 	return "", errors.New("a reference is env:NAME or file:PATH")
 }
 
-// secrets is secret as engines and agents take it.
+// secrets returns secret as a function, as engines and agents take it.
 func secrets(a *cli.App) func(ref string) (string, error) {
 	return func(ref string) (string, error) { return secret(a, ref) }
 }

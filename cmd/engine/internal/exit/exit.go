@@ -17,6 +17,13 @@ const (
 	Unsure  = 7 // run may have been accepted: the state did not answer
 )
 
+// A Code is an error that ends the command with this exit code. The command has
+// printed its message before.
+type Code int
+
+// Error makes a Code an error. It is never printed.
+func (e Code) Error() string { return "exit" }
+
 // OfRun is the exit code of a run in a state, with left effects that
 // operators left in place.
 func OfRun(s status.RunState, left int) int {
@@ -44,10 +51,3 @@ func OfFact(f story.Fact) int {
 	}
 	return -1
 }
-
-// An Code ends the command with a code; everything that was to be said
-// has been said.
-type Code int
-
-// Error exists for the interface; nobody prints it.
-func (e Code) Error() string { return "exit" }

@@ -22,6 +22,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
+// Run explains the run that name means, and prints that.
 func Run(ctx context.Context, a *cli.App, name string) error {
 	s, err := session.OpenReader(ctx, a, ".", ".")
 	if err != nil {
@@ -85,7 +86,7 @@ func (x *explained) say(format string, args ...any) {
 	x.Sentences = append(x.Sentences, fmt.Sprintf(format, args...))
 }
 
-// aside explains a run that cannot be read here.
+// quarantined explains a run that cannot be read here.
 func (x *explained) quarantined(err *journal.RunError) {
 	x.say("The run is %s, but what is stored of it cannot be read here: %s.", x.row.State, strings.TrimSuffix(err.Err.Error(), "."))
 	if journal.Newer(err) {
@@ -171,7 +172,7 @@ func (x *explained) next() string {
 // agents tells which agents of the run this machine does not have.
 func (x *explained) agents(ctx context.Context, a *cli.App, r *history.Run) error {
 	if r.Row.OwnerAlive {
-		return nil // it is the owner's machine that matters
+		return nil // the owner has them
 	}
 	catalog, err := module.Catalog(a, a.Path("."), nil, module.AgentFlags{})
 	if err != nil {
@@ -207,9 +208,9 @@ func (x *explained) lateAnswers(ctx context.Context, a *cli.App, s *session.Sess
 			continue
 		}
 		seen[step] = true
-		found, err := verbs.LateSettlement(ctx, a, s, r, step)
+		found, err := verbs.LateSettlement(ctx, s, r, step)
 		if err != nil {
-			continue // it says nothing that could be used: show lists it
+			continue // it settles nothing; show lists it
 		}
 		if op.Try(ctx, r.Row.Run, machine.SettleRequested{Step: step, As: found.As, Output: found.Output, Reason: "?"}) != nil {
 			continue // nothing is in doubt

@@ -22,18 +22,13 @@ type Feed struct {
 	Seen    int // number of the last fact shown
 }
 
+// NewFeed makes a feed for a view that has seen the first facts, as many as seen says.
 func NewFeed(view render.View, seen int) *Feed {
 	return &Feed{View: view, Updates: make(chan func()), Seen: seen}
 }
 
-// Followed is how following a run ended.
-type Followed struct {
-	State *machine.State
-	Err   error
-}
-
-type followFunc func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error)
-
+// Following shows the facts that fn finds after those already seen. It returns when fn
+// returns.
 func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc) Followed {
 	state, err := fn(ctx, w.Seen+1, func(first int, facts []story.Fact) {
 		w.Do(ctx, func() {
@@ -48,7 +43,18 @@ func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc)
 	return Followed{state, err}
 }
 
-// Do has the loop call fn, and waits until it has.
+// A followFunc calls fn for the facts of a run from the one with the number from on.
+// It returns the state of the run when that has ended, or needs a human.
+type followFunc func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error)
+
+// Followed is how following a run ended.
+type Followed struct {
+	State *machine.State
+	Err   error
+}
+
+// Do sends fn to the goroutine that reads Updates, and waits until it has called fn,
+// or ctx has ended.
 func (w *Feed) Do(ctx context.Context, fn func()) {
 	done := make(chan struct{})
 	select {

@@ -23,41 +23,15 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// StoryOf is what a view is told before a run's facts.
-func StoryOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
-	s := render.Story{Run: row.Name, Workflow: wf.Name, Key: row.Key, Attached: attached}
-	if attached {
-		s.Status, s.Past = row.State.String(), !row.State.Final()
-		if row.State.Final() {
-			s.Ended = row.FinishedAt
-		}
-	}
-	for _, step := range wf.Steps {
-		info := render.StepInfo{Name: step.Name, Action: graph.ActionName(step.Do), Undo: graph.UndoneBy(wf, step)}
-		for _, i := range step.After {
-			info.After = append(info.After, wf.Steps[i].Name)
-		}
-		s.Steps = append(s.Steps, info)
-	}
-	return s
-}
-
 // An Outcome is how the command's run stands when the command ends.
 type Outcome struct {
 	Run   string
 	State *machine.State
 }
 
-// HumanNote says why a run's exit code is exitHuman.
-func HumanNote(name string, state *machine.State, explain string) string {
-	if state.Status().Final() {
-		return fmt.Sprintf("Run %s has ended, with %s left in place by an operator.", name, render.Count(int(state.Run().Left), "effect"))
-	}
-	return fmt.Sprintf("Run %s needs a human. What to do: %s", name, explain)
-}
-
-// Look shows a run from its from-th event on, and ends with its exit code. It
-// calls first, if there is such a thing to wait for, before it follows.
+// Look shows a run from its from-th event on, until it has ended or needs a human, and
+// returns the run's exit code as an error. It calls first before it follows, if first
+// is not nil.
 func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
 	wf, err := s.Defs.Workflow(ctx, row.Workflow)
 	if err != nil {
@@ -80,10 +54,29 @@ func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 	return ended(a, row, end.State)
 }
 
+// StoryOf is what a view is told before a run's facts.
+func StoryOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
+	s := render.Story{Run: row.Name, Workflow: wf.Name, Key: row.Key, Attached: attached}
+	if attached {
+		s.Status, s.Past = row.State.String(), !row.State.Final()
+		if row.State.Final() {
+			s.Ended = row.FinishedAt
+		}
+	}
+	for _, step := range wf.Steps {
+		info := render.StepInfo{Name: step.Name, Action: graph.ActionName(step.Do), Undo: graph.UndoneBy(wf, step)}
+		for _, i := range step.After {
+			info.After = append(info.After, wf.Steps[i].Name)
+		}
+		s.Steps = append(s.Steps, info)
+	}
+	return s
+}
+
 // Follow follows a run until it has ended, needs a human, or a signal comes.
 func Follow(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, view render.View, from int, first func(context.Context) error) (Outcome, error) {
 	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE) // a reader that goes away ends nothing halfway
+	signal.Notify(pipes, syscall.SIGPIPE) // a closed pipe must not end the process
 	defer signal.Stop(pipes)
 	stops := make(chan os.Signal, 1)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -128,7 +121,7 @@ func Follow(ctx context.Context, a *cli.App, s *session.Session, row store.RunRo
 	}
 }
 
-// ended prints what a run gave and turns it into the exit code.
+// ended prints the outputs of a run and returns its exit code as an error.
 func ended(a *cli.App, row store.RunRow, state *machine.State) error {
 	name := render.Clean(row.Name)
 	if !a.JSON {
@@ -151,4 +144,12 @@ func AsExit(state *machine.State) error {
 		return exit.Code(code)
 	}
 	return nil
+}
+
+// HumanNote says why a run's exit code is exit.Human.
+func HumanNote(name string, state *machine.State, explain string) string {
+	if state.Status().Final() {
+		return fmt.Sprintf("Run %s has ended, with %s left in place by an operator.", name, render.Count(int(state.Run().Left), "effect"))
+	}
+	return fmt.Sprintf("Run %s needs a human. What to do: %s", name, explain)
 }

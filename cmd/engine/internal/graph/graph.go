@@ -15,6 +15,7 @@ type Graph struct {
 	Edges    []Edge
 }
 
+// A Node is a step in the drawing.
 type Node struct {
 	Name    string `json:"name"`
 	Action  string `json:"action"`
@@ -24,11 +25,13 @@ type Node struct {
 	Undo    string `json:"undo,omitempty"`
 }
 
+// An Edge leads from a step to one that waits for it.
 type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
+// New makes the drawing of a workflow.
 func New(wf *dsl.Workflow, undo bool) Graph {
 	g := Graph{Workflow: wf.Name, Nodes: []Node{}, Edges: []Edge{}}
 	shown := func(s *dsl.Step) bool { return !undo || UndoneBy(wf, s) }
@@ -109,6 +112,7 @@ func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 	return out
 }
 
+// ActionName is an action as messages call it: AGENT.ACTION.
 func ActionName(d *dsl.Action) string { return d.Agent + "." + d.Name }
 
 // caption is a node's second line.
@@ -123,6 +127,7 @@ func (n Node) caption() string {
 	return render.Clean(s)
 }
 
+// DOT writes the drawing in the language of Graphviz.
 func (g Graph) DOT() string {
 	quote := func(s string) string {
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(render.Clean(s)) + `"`
@@ -144,6 +149,7 @@ func (g Graph) DOT() string {
 	return b.String() + "}\n"
 }
 
+// Mermaid writes the drawing in the language of Mermaid.
 func (g Graph) Mermaid() string {
 	quote := func(s string) string {
 		return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(render.Clean(s))

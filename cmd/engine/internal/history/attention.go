@@ -14,9 +14,9 @@ import (
 // MaxAlerts is how many alerts are looked through at most.
 const MaxAlerts = 10000
 
-// WithOverdue adds the open runs that are past their deadline and have not
-// turned back for it, and those whose agents no engine has: an alert told of each
-// when it happened.
+// WithOverdue adds to runs the open runs that need a person although their state does
+// not say so: runs that are past their deadline and have not turned back, and runs
+// whose agents no engine has. It finds them by their alerts.
 func WithOverdue(ctx context.Context, s *session.Session, f store.RunFilter, runs []store.RunRow) ([]store.RunRow, error) {
 	alerts, err := s.Store.Alerts(ctx, 0, MaxAlerts)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Late is an answer that came too late to count, read.
+// A Late is a late reply of a run, decoded.
 type Late struct {
 	store.LateReply
 	Event   machine.Event // nil = it cannot be read
@@ -46,7 +46,7 @@ func LateReplies(ctx context.Context, s *session.Session, r *Run) ([]Late, error
 	return out, nil
 }
 
-// lateText tells of a late answer.
+// Text is one line about a late answer.
 func (l Late) Text() string {
 	s := fmt.Sprintf("%s %s: %s", words.Stamp(l.At), l.Step, l.OutcomeText())
 	if l.Purpose != "" && l.Purpose != story.PurposeDo {
@@ -55,6 +55,7 @@ func (l Late) Text() string {
 	return s
 }
 
+// OutcomeText says what the late answer reports, without time and step.
 func (l Late) OutcomeText() string {
 	message := ""
 	switch e := l.Event.(type) {
@@ -73,9 +74,8 @@ func (l Late) OutcomeText() string {
 	return what
 }
 
-// JSON is a late answer as programs see it. What it brought is shown where it
-// can be read; the values of sensitive outputs are not known to be such, so
-// none is.
+// JSON is a late answer as programs see it. It has no output: which values of it are
+// sensitive is not known.
 func (l Late) JSON() map[string]any {
 	m := map[string]any{"at": l.At, "step": l.Step, "call": l.Call, "outcome": l.Outcome, "readable": l.Err == nil}
 	for name, s := range map[string]string{"code": l.Code, "purpose": string(l.Purpose)} {

@@ -13,8 +13,6 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-func MemberText(m store.Member) string { return fmt.Sprintf("%d at %s", m.Engine, m.Address) }
-
 // OwnerOf returns the engine that owns an open run, or did until it died; nil if
 // there is none, or nothing is known of it any more.
 func OwnerOf(ctx context.Context, s *session.Session, row store.RunRow) (*store.Member, error) {
@@ -31,18 +29,22 @@ func OwnerOf(ctx context.Context, s *session.Session, row store.RunRow) (*store.
 	return &m, nil
 }
 
-// GoneText says since when an engine is gone; nil = that is not known.
+// MemberText names an engine: its id and its address.
+func MemberText(m store.Member) string { return fmt.Sprintf("%d at %s", m.Engine, m.Address) }
+
+// GoneText says since when an engine is gone; nil = the state no longer knows the engine.
 func GoneText(m *store.Member) string {
 	switch {
 	case m == nil:
 		return "gone"
-	case m.Left > 0: // see vanished
+	case m.Left > 0: // see Vanished
 		return fmt.Sprintf("gone: process %s has ended", m.Address)
 	}
 	return fmt.Sprintf("gone since %s, %s ago", words.Stamp(m.LeaseUntil), render.Span((-m.Left).Truncate(time.Second)))
 }
 
-// Missing is what was told of an open run whose agents no engine has.
+// Missing returns the newest alert which says that no engine has the agents of an
+// open run. It reports false if there is none, or if a living engine owns the run.
 func Missing(alerts []store.AlertRow, row store.RunRow) (store.AlertRow, bool) {
 	if row.State.Final() || row.OwnerAlive {
 		return store.AlertRow{}, false
@@ -55,6 +57,7 @@ func Missing(alerts []store.AlertRow, row store.RunRow) (store.AlertRow, bool) {
 	return store.AlertRow{}, false
 }
 
+// MessageText is one line about a message that waits in the inbox.
 func MessageText(m store.Message) string {
 	if m.Kind == store.MessageReply {
 		return words.Stamp(m.At) + " an agent's answer"

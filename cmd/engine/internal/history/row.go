@@ -15,6 +15,7 @@ func StatusText(r store.RunRow) string {
 	return r.State.String()
 }
 
+// RowJSON is the row of a run as programs see it.
 func RowJSON(r store.RunRow) map[string]any {
 	m := map[string]any{
 		"run": r.Name, "id": strconv.FormatInt(int64(r.Run), 10), "workflow": r.WorkflowName, "definition": r.Digest,

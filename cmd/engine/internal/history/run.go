@@ -15,7 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Run is everything there is to show.
+// A Run is what the state holds of one run. Read fills in the row, the workflow, the
+// state and the records; Load fills in the rest.
 type Run struct {
 	Row     store.RunRow
 	Flow    *dsl.Workflow
@@ -27,6 +28,15 @@ type Run struct {
 	Inbox   []store.Message
 	Owner   *store.Member     // nil = no known owner; it may be dead
 	Source  map[string][]byte // with --definition
+}
+
+// Read reads a run and folds its journal, no more.
+func Read(ctx context.Context, s *session.Session, row store.RunRow) (*Run, error) {
+	told, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, row.Run)
+	if err != nil {
+		return nil, s.Wrap("read the run", err)
+	}
+	return &Run{Row: row, Flow: told.Flow, State: told.State, Records: told.Records}, nil
 }
 
 // Load reads a run and folds its journal.
@@ -82,13 +92,4 @@ func (r *Run) Knows(step string) error {
 	}
 	return cli.Failed("Unknown step", "Run %s (%s) has no step %q.%s%s `engine show %s` shows what its steps are in.",
 		render.Clean(r.Row.Name), r.Row.State, step, diag.DidYouMean(step, names), render.Clean(list), Arg(r.Row))
-}
-
-// Read reads a run and folds its journal, no more.
-func Read(ctx context.Context, s *session.Session, row store.RunRow) (*Run, error) {
-	told, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, row.Run)
-	if err != nil {
-		return nil, s.Wrap("read the run", err)
-	}
-	return &Run{Row: row, Flow: told.Flow, State: told.State, Records: told.Records}, nil
 }

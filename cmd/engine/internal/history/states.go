@@ -4,6 +4,14 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
+// Attention is the value of --status that selects runs which need a person.
+const Attention = "attention"
+
+// AttentionStates are the states that need a person; WithOverdue adds the rest.
+func AttentionStates() []status.RunState {
+	return []status.RunState{status.RunParked, status.RunCompensationFailed}
+}
+
 // states lists every state of a run in order.
 func states() []status.RunState {
 	var out []status.RunState
@@ -15,6 +23,7 @@ func states() []status.RunState {
 	return out
 }
 
+// StateNames lists the names of all states of a run.
 func StateNames() []string {
 	var out []string
 	for _, s := range states() {
@@ -23,6 +32,7 @@ func StateNames() []string {
 	return out
 }
 
+// OpenStates lists the states of runs that have not ended.
 func OpenStates() []status.RunState {
 	var out []status.RunState
 	for _, s := range states() {
@@ -31,12 +41,4 @@ func OpenStates() []status.RunState {
 		}
 	}
 	return out
-}
-
-// Attention is the value of --status that selects runs which need a person.
-const Attention = "attention"
-
-// AttentionStates are those that need it by themselves; withOverdue adds the rest.
-func AttentionStates() []status.RunState {
-	return []status.RunState{status.RunParked, status.RunCompensationFailed}
 }

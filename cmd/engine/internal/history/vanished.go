@@ -8,7 +8,7 @@ import (
 
 // Vanished reports whether an engine's process is known to have ended, though its
 // lease has not: one of this machine that was left at once, as by a second Ctrl-C.
-// Of others, and of those that were given an address, nothing is known here.
+// It reports false for engines of other machines and for engines with --address.
 func Vanished(address string) bool {
 	at := strings.LastIndex(address, ":")
 	if at < 0 {

@@ -2,5 +2,5 @@
 
 package history
 
-// running is true: nobody can be asked.
+// running is always true here: this system has no cheap way to ask.
 func running(int) bool { return true }

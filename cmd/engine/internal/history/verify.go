@@ -60,5 +60,5 @@ func ProblemOf(r journal.Verified) (row int, what string) {
 	return -1, words.UpperFirst(r.Err.Error()) + "."
 }
 
-// next is what to do about a run whose history does not verify.
+// VerifyNext is what to do about a run whose history does not verify.
 const VerifyNext = "No engine goes on with such a run. Compare it with a backup of the state, and look who can write to the state."

@@ -14,6 +14,7 @@ type AgentFlags struct {
 	Modules    []string // directories of further modules whose own agents are searched
 }
 
+// Add adds --plugin-dir to a command.
 func (f *AgentFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.pluginDirs, "plugin-dir", nil, "directory of agents, searched first; may be repeated")
 }

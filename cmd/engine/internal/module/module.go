@@ -40,8 +40,8 @@ func Locate(a *cli.App, given string) (*Module, error) {
 	}, nil
 }
 
-// Parse reads the module at PATH. The error is about reading it at all; what
-// is wrong in it is in diags.
+// Parse reads the module at PATH. It returns an error if the module cannot be read;
+// Diags holds the findings in its text.
 func Parse(a *cli.App, given string) (*Module, error) {
 	m, err := Locate(a, given)
 	if err != nil {

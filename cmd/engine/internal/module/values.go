@@ -16,15 +16,16 @@ import (
 // envPrefix starts the names of environment variables that give values.
 const envPrefix = "ENGINE_VAR_"
 
+// A Value is one --var or --var-file as given.
+type Value struct {
+	text string
+	file bool
+}
+
 // A valueFlag collects --var and --var-file in the order in which they stand
 // on the command line: later ones win over earlier ones of either kind.
 type valueFlag struct {
 	to   *[]Value
-	file bool
-}
-
-type Value struct {
-	text string
 	file bool
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Plan run is what plan shows.
+// A Plan is what apply would do with a workflow.
 type Plan struct {
 	label    string
 	flow     *dsl.Workflow
@@ -24,10 +24,11 @@ type Plan struct {
 	times    times
 	key      string
 	earlier  *store.RunRow  // run that holds the key
-	others   map[string]int // open runs by definition, but for this one
+	others   map[string]int // number of open runs of other definitions, by digest
 	sameOpen int            // open runs of this definition
 }
 
+// New makes the plan of a request. It looks up the runs that exist, and changes nothing.
 func New(ctx context.Context, a *cli.App, r *module.Request) (*Plan, error) {
 	scope := &dsl.Scope{Vars: r.Vars, Run: dsl.RunInfo{Workflow: r.Workflow.Name, StartedAt: a.Now()}}
 	p := &Plan{label: r.Label(), flow: r.Workflow, steps: stepsOf(r.Workflow, scope), others: map[string]int{}}

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
+// Write writes the plan for people.
 func (p *Plan) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  workflow %q  definition %s%s\n", render.Clean(p.label), p.flow.Name, words.Short(p.flow.Digest), p.openText())

@@ -8,11 +8,6 @@ import (
 	"os"
 )
 
-func IsDir(p string) bool {
-	info, err := os.Stat(p)
-	return err == nil && info.IsDir()
-}
-
 // MaxSource is the largest size in bytes of a file that a person wrote: values,
 // locks, sources.
 const MaxSource = 1 << 20
@@ -74,6 +69,12 @@ func Read(name string, most int64) (data []byte, err error) {
 	return data, nil
 }
 
+// IsDir reports whether p is a directory that can be looked at.
+func IsDir(p string) bool {
+	info, err := os.Stat(p)
+	return err == nil && info.IsDir()
+}
+
 // A checkedFS is the directory of a module. Its links cannot leave the directory,
 // and it opens only regular files and directories.
 type checkedFS struct {
@@ -88,6 +89,8 @@ type rootFS interface {
 	fs.ReadLinkFS
 }
 
+// NewFS returns the file system of a directory that opens regular files only. Links
+// cannot lead out of the directory.
 func NewFS(root *os.Root) (fs.FS, error) {
 	inner, ok := root.FS().(rootFS)
 	if !ok {

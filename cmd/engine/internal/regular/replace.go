@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Replace writes a file anew beside the old one and puts it in its place,
-// so that a crash leaves one or the other.
+// Replace writes a new file and renames it to name. A crash leaves the old file or the
+// new one, never a part.
 func Replace(name string, data []byte) error {
 	info, err := os.Stat(name)
 	mode := fs.FileMode(0o644)

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 )
 
+// Options are the flags of serve.
 type Options struct {
 	Concurrency   int
 	Lease         time.Duration

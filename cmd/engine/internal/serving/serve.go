@@ -10,6 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
+// Serve works on the runs of a state until a signal. paths are the directories of
+// modules whose own agents are searched; the first one says where the embedded state is.
 func Serve(ctx context.Context, a *cli.App, paths []string, o Options) error {
 	if a.LogLevel == "" {
 		a.LogLevel = "info" // what it does is all there is to see

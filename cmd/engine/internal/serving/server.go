@@ -39,7 +39,7 @@ type server struct {
 // hangs up and a reader that goes away do not stop it.
 func stopOnSignals(stops chan<- os.Signal) {
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM)
-	ignored := make(chan os.Signal, 1) // caught, not ignored: agents would inherit that
+	ignored := make(chan os.Signal, 1) // caught and not ignored, because agents would inherit that
 	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGPIPE)
 }
 

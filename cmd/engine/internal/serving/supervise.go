@@ -18,11 +18,18 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
+const (
+	onceLease  = 30 * time.Second // also how overdue the run of a living engine must be
+	oncePeriod = time.Second      // pause between its scans during the pass
+)
+
+// SuperviseOptions are the flags of supervise.
 type SuperviseOptions struct {
 	Once  bool
 	Every time.Duration
 }
 
+// Supervise makes one pass of the Supervisor, or one after another until a signal.
 func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions) error {
 	switch {
 	case o.Once && o.Every != 0:
@@ -64,7 +71,8 @@ func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions)
 }
 
 // superviseEvery makes passes until a signal: a Supervisor in a process of its own
-// (S68). A pass that fails is told and made again, but for what the state has lost.
+// (S68). It logs a pass that fails and makes the next one. It ends if the state has lost
+// committed work.
 func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -94,12 +102,7 @@ func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every t
 	}
 }
 
-const (
-	onceLease  = 30 * time.Second // how overdue a living engine's run must be, too
-	oncePeriod = time.Second      // of its own scans, while it works
-)
-
-// supervised tells what a pass found.
+// supervised prints what a pass found.
 func supervised(a *cli.App, p engine.PassStats) error {
 	switch {
 	case a.JSON:

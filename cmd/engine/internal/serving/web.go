@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
-// A webServer answers machines that ask about this engine. It tells nothing
-// about runs and takes no orders.
+// A webServer answers requests of monitoring about this engine. It shows no runs and
+// changes nothing.
 type webServer struct {
 	listener net.Listener
 	server   *http.Server
@@ -47,7 +47,7 @@ func tell(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n") // who asked has gone
+	_, _ = io.WriteString(w, text+"\n") // the client has gone
 }
 
 // address is where it listens.
@@ -66,7 +66,7 @@ func (s *webServer) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if s.server.Shutdown(ctx) != nil {
-		_ = s.server.Close() // it had its moment
+		_ = s.server.Close() // the time for answers is over
 	}
 	_ = s.listener.Close() // closed already if it was served
 }

@@ -17,6 +17,30 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
+// An access says what a state is opened for.
+type access int
+
+const (
+	toRead  access = iota // read, while engines work on it
+	ToSpeak               // read, send verbs to its runs, and record new runs
+	toWork                // work on runs; one process alone can open an embedded state for this
+)
+
+// OpenReader opens the state to read it, while engines work on it. dir is the directory
+// of the module, and shown is dir as the user wrote it. An embedded file must exist.
+func OpenReader(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
+	t, err := Resolve(a, a.Path(dir), shown)
+	if err != nil {
+		return nil, err
+	}
+	if t.Postgres == "" {
+		if _, err := os.Stat(t.Path); errors.Is(err, fs.ErrNotExist) {
+			return nil, NoState(t)
+		}
+	}
+	return Open(ctx, a, t, true)
+}
+
 // OpenSpeaker opens the state of --dsn to speak to its runs, while engines
 // work on them. The embedded file must exist.
 func OpenSpeaker(ctx context.Context, a *cli.App) (*Session, error) {
@@ -32,37 +56,13 @@ func OpenSpeaker(ctx context.Context, a *cli.App) (*Session, error) {
 	return OpenTo(ctx, a, t, ToSpeak)
 }
 
-// OpenReader opens the state to look at it, while engines work on it. dir is
-// the directory of the module as it is opened, shown the same as the user
-// wrote it. The embedded file must exist.
-func OpenReader(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
-	t, err := Resolve(a, a.Path(dir), shown)
-	if err != nil {
-		return nil, err
-	}
-	if t.Postgres == "" {
-		if _, err := os.Stat(t.Path); errors.Is(err, fs.ErrNotExist) {
-			return nil, NoState(t)
-		}
-	}
-	return Open(ctx, a, t, true)
-}
-
-// OpenBeside opens a module's state to look at it.
+// OpenBeside opens the state of a module to read it, while another process holds it.
 func OpenBeside(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
 	t, err := Resolve(a, dir, shown)
 	if err != nil {
 		return nil, err
 	}
 	return Open(ctx, a, t, true)
-}
-
-// NoState says that there is no embedded state where it is looked for.
-func NoState(t Target) error {
-	if t.implied {
-		return cli.Failed("No state here", "There is no %s. Name the directory of the workflow with --chdir, or the state with --dsn.", t.Shown)
-	}
-	return cli.Failed("No such state", "There is no %s.", t.Shown)
 }
 
 // OpenWriter opens the state to work on it and says where it is.
@@ -74,15 +74,7 @@ func OpenWriter(ctx context.Context, a *cli.App, dir, shown string) (*Session, e
 	return Open(ctx, a, t, false)
 }
 
-// access says what a state is opened for.
-type access int
-
-const (
-	toRead  access = iota // look at it, while engines work on it
-	ToSpeak               // that, and say something to its runs, or leave a new one there
-	toWork                // work on it; the embedded one for this process alone
-)
-
+// Open opens the state at t to look at it (readOnly), or to work on it.
 func Open(ctx context.Context, a *cli.App, t Target, readOnly bool) (*Session, error) {
 	if readOnly {
 		return OpenTo(ctx, a, t, toRead)
@@ -90,6 +82,7 @@ func Open(ctx context.Context, a *cli.App, t Target, readOnly bool) (*Session, e
 	return OpenTo(ctx, a, t, toWork)
 }
 
+// OpenTo opens the state at t for one kind of access.
 func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, error) {
 	s := &Session{Target: t}
 	if t.Postgres == "" {
@@ -118,10 +111,9 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 	return s, nil
 }
 
-// sealer gathers the keys: that of the environment, and for the embedded store
-// that of the file beside it, which is made for a new state when there is
-// neither. The first seals; that it is the one of the state is checked by the
-// engine before it writes.
+// sealer gathers the keys: the key in the environment, and for an embedded state the
+// key in the file next to it. For a new state without either it makes that file. The
+// first key seals. The engine checks before it writes that this is the state's key.
 func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.Sealer, error) {
 	var keys []crypt.Key
 	if text, ok := a.Lookup(cli.KeyVariable); ok && text != "" {
@@ -153,8 +145,8 @@ func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.S
 	return crypt.NewSealer(keys...)
 }
 
-// unkeyed returns an error if the state was written with a key: then that of a
-// new file would not be the one.
+// unkeyed returns an error if the state was written with a key: a key in a new file
+// would be another one.
 func (s *Session) unkeyed(ctx context.Context) error {
 	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
 	if err != nil {
@@ -165,4 +157,12 @@ func (s *Session) unkeyed(ctx context.Context) error {
 	}
 	return cli.Failed("Encryption key is missing", "%s.key is not there, and %s was written with the key in it (%s). Restore the file, or set %s to that key. "+
 		"Without it the runs in this state cannot be read or finished; to begin anew, move the state file away.", s.Shown, s.Shown, pinned, cli.KeyVariable)
+}
+
+// NoState says that there is no embedded state where it is looked for.
+func NoState(t Target) error {
+	if t.implied {
+		return cli.Failed("No state here", "There is no %s. Name the directory of the workflow with --chdir, or the state with --dsn.", t.Shown)
+	}
+	return cli.Failed("No such state", "There is no %s.", t.Shown)
 }

@@ -12,15 +12,33 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// NotePlace says where the state is if nobody said where to keep it.
-func NotePlace(a *cli.App, s *Session) {
-	if s.implied {
-		a.Note("State is kept in %s. Use --dsn for another place.", s.Shown)
-	}
+// A Session is an open store and what it takes to read it.
+type Session struct {
+	Target
+	Store  store.Full
+	opened io.Closer
+	Sealer crypt.Sealer // nil = no key is known
+	Defs   *journal.Definitions
+	Held   bool // another process holds the embedded file
 }
 
-// RightKey makes sure that what is said is sealed with the key of the state, so
-// that its engines can read it.
+// Close closes the store. It returns no error: each write has reported its own.
+func (s *Session) Close() {
+	_ = s.opened.Close()
+}
+
+// Wrap adds to an error of the store what was being done.
+func (s *Session) Wrap(doing string, err error) error {
+	var locked *sqlite.LockedError
+	var schema *store.SchemaError
+	if errors.As(err, &locked) || errors.As(err, &schema) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &cli.StoreError{Doing: doing, Shown: s.Shown, Err: err}
+}
+
+// RightKey checks that the command has the key of the state, so that its engines can
+// read what the command seals. In a state without a key nothing is sealed.
 func (s *Session) RightKey(ctx context.Context) error {
 	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
 	switch {
@@ -36,27 +54,9 @@ func (s *Session) RightKey(ctx context.Context) error {
 	return nil
 }
 
-// A Session is an open store and what it takes to read it.
-type Session struct {
-	Target
-	Store  store.Full
-	opened io.Closer
-	Sealer crypt.Sealer // nil = no key is known
-	Defs   *journal.Definitions
-	Held   bool // another process holds the embedded file
-}
-
-// Close closes the store. What it could not write it has told the caller that wrote.
-func (s *Session) Close() {
-	_ = s.opened.Close()
-}
-
-// Wrap says what was done when the state gave an error.
-func (s *Session) Wrap(doing string, err error) error {
-	var locked *sqlite.LockedError
-	var schema *store.SchemaError
-	if errors.As(err, &locked) || errors.As(err, &schema) || errors.Is(err, context.Canceled) {
-		return err
+// NotePlace says where the state is kept if neither --dsn nor ENGINE_DSN says so.
+func NotePlace(a *cli.App, s *Session) {
+	if s.implied {
+		a.Note("State is kept in %s. Use --dsn for another place.", s.Shown)
 	}
-	return &cli.StoreError{Doing: doing, Shown: s.Shown, Err: err}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
+// PrintSource prints the source files that a run is pinned to.
 func PrintSource(a *cli.App, r *history.Run) error {
 	if a.JSON {
 		files := map[string]string{}
@@ -27,6 +28,7 @@ func PrintSource(a *cli.App, r *history.Run) error {
 	return nil
 }
 
+// PrintEvents prints what happened to a run, one event a line.
 func PrintEvents(a *cli.App, r *history.Run) error {
 	table := render.Table{Head: []string{"SEQ", "TIME", "EVENT"}}
 	for i, f := range r.Facts {
@@ -35,6 +37,7 @@ func PrintEvents(a *cli.App, r *history.Run) error {
 	return table.Write(a.Stdout)
 }
 
+// PrintRun prints the run itself, its steps, its calls and its outputs.
 func PrintRun(a *cli.App, r *history.Run) error {
 	if err := a.Print("%s\n", Heading(r)); err != nil {
 		return err

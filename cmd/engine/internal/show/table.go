@@ -16,38 +16,10 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-func heldText(h machine.HeldAgent) string {
-	s := "agent " + h.Agent
-	switch h.Why {
-	case "":
-	case "full":
-		s += ": no slot is free"
-	default:
-		s += ": " + h.Why
-	}
-	if !h.Until.IsZero() {
-		s += " until " + words.Stamp(h.Until)
-	}
-	return s
-}
-
-// runTables shows a run as tables.
+// runTables is a run as tables.
 type runTables struct{ *history.Run }
 
 func tablesOf(r *history.Run) runTables { return runTables{r} }
-
-// variableLines lists the run's variables, sensitive ones hidden.
-func variableLines(v dsl.Value) []string {
-	var doc map[string]json.RawMessage
-	if json.Unmarshal(render.Redact(v), &doc) != nil {
-		return nil
-	}
-	var out []string
-	for _, name := range words.Sorted(doc) {
-		out = append(out, name+" = "+render.Cut(render.Literal(doc[name], ""), 120))
-	}
-	return out
-}
 
 // nodes lists what is shown: every step, and the instances of those that have
 // been expanded right below them.
@@ -151,3 +123,31 @@ func (r runTables) callTable() *render.Table {
 }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
+
+func heldText(h machine.HeldAgent) string {
+	s := "agent " + h.Agent
+	switch h.Why {
+	case "":
+	case "full":
+		s += ": no slot is free"
+	default:
+		s += ": " + h.Why
+	}
+	if !h.Until.IsZero() {
+		s += " until " + words.Stamp(h.Until)
+	}
+	return s
+}
+
+// variableLines lists the run's variables, sensitive ones hidden.
+func variableLines(v dsl.Value) []string {
+	var doc map[string]json.RawMessage
+	if json.Unmarshal(render.Redact(v), &doc) != nil {
+		return nil
+	}
+	var out []string
+	for _, name := range words.Sorted(doc) {
+		out = append(out, name+" = "+render.Cut(render.Literal(doc[name], ""), 120))
+	}
+	return out
+}

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Outcome is what late answers say about a step.
-type Outcome struct {
+// A Settlement is what late answers say about a step.
+type Settlement struct {
 	As     machine.Settlement
 	Output dsl.Value
 }
@@ -24,10 +24,10 @@ type Outcome struct {
 // LateSettlement makes a settlement of a step out of its late answers. It makes none where
 // an answer says *unknown*, or where two answers contradict each other: then a person has
 // to judge.
-func LateSettlement(ctx context.Context, a *cli.App, s *session.Session, r *history.Run, step string) (Outcome, error) {
+func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, step string) (Settlement, error) {
 	all, err := history.LateReplies(ctx, s, r)
 	if err != nil {
-		return Outcome{}, err
+		return Settlement{}, err
 	}
 	name := words.Quote(render.Clean(r.Row.Name))
 	var of []history.Late
@@ -41,14 +41,14 @@ func LateSettlement(ctx context.Context, a *cli.App, s *session.Session, r *hist
 	}
 	switch {
 	case len(of) == 0:
-		return Outcome{}, cli.Failed("No late answer", "No late answer of step %q is known; the run is %s. `engine show %s` lists those there are; state what happened with --succeeded, --not-done or --undone.", step, r.Row.State, name)
+		return Settlement{}, cli.Failed("No late answer", "No late answer of step %q is known; the run is %s. `engine show %s` lists those there are; state what happened with --succeeded, --not-done or --undone.", step, r.Row.State, name)
 	case len(nodes) > 1:
-		return Outcome{}, cli.Failed("Several instances", "Late answers of several instances of %q are known. Name one, such as --step '%s'.", step, render.Clean(of[0].Step))
+		return Settlement{}, cli.Failed("Several instances", "Late answers of several instances of %q are known. Name one, such as --step '%s'.", step, render.Clean(of[0].Step))
 	}
 	n := story.Node(r.State, r.Flow, int(of[0].Node))
 	for _, l := range of {
 		if l.Err != nil {
-			return Outcome{}, s.Wrap("read the late answer", l.Err)
+			return Settlement{}, s.Wrap("read the late answer", l.Err)
 		}
 	}
 	if found, ok := undoSettlement(n, of); ok {
@@ -58,30 +58,30 @@ func LateSettlement(ctx context.Context, a *cli.App, s *session.Session, r *hist
 }
 
 // undoSettlement judges late answers of a failed undo.
-func undoSettlement(n story.NodeView, of []history.Late) (Outcome, bool) {
+func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	if n.State != status.StepUndoFailed {
-		return Outcome{}, false
+		return Settlement{}, false
 	}
 	for _, l := range of {
 		switch l.Event.(type) {
 		case machine.AttemptOK:
 			if l.Undo {
-				return Outcome{As: machine.SettleUndone}, true
+				return Settlement{As: machine.SettleUndone}, true
 			}
 		case machine.AttemptNotDone:
 			if l.Undo {
-				return Outcome{As: machine.SettleNotDone}, true
+				return Settlement{As: machine.SettleNotDone}, true
 			}
 		}
 	}
 	if doubts(n, of, func(c story.CallView) bool { return c.Purpose == story.PurposeUndo }) == settled {
-		return Outcome{As: machine.SettleNotDone}, true
+		return Settlement{As: machine.SettleNotDone}, true
 	}
-	return Outcome{}, false
+	return Settlement{}, false
 }
 
 // workSettlement judges late answers of a step's work.
-func workSettlement(n story.NodeView, of []history.Late) (Outcome, error) {
+func workSettlement(n story.NodeView, of []history.Late) (Settlement, error) {
 	var result *dsl.Value
 	for _, l := range of {
 		ok, is := l.Event.(machine.AttemptOK)
@@ -89,25 +89,25 @@ func workSettlement(n story.NodeView, of []history.Late) (Outcome, error) {
 			continue
 		}
 		if result != nil && !bytes.Equal(result.JSON(), ok.Output.JSON()) {
-			return Outcome{}, cli.Failed("Late answers differ", "Late answers of %s gave different results. State the right one with --succeeded --output JSON.", render.Clean(n.Name))
+			return Settlement{}, cli.Failed("Late answers differ", "Late answers of %s gave different results. State the right one with --succeeded --output JSON.", render.Clean(n.Name))
 		}
 		result = &ok.Output
 	}
 	if result != nil {
-		return Outcome{As: machine.SettleSucceeded, Output: dsl.NewValue(result.JSON(), nil, nil)}, nil
+		return Settlement{As: machine.SettleSucceeded, Output: dsl.NewValue(result.JSON(), nil, nil)}, nil
 	}
 	for _, l := range of {
 		if _, never := l.Event.(machine.AttemptNotDone); never && !l.Undo {
-			return Outcome{As: machine.SettleNotDone}, nil
+			return Settlement{As: machine.SettleNotDone}, nil
 		}
 	}
 	switch doubts(n, of, func(c story.CallView) bool { return c.Purpose == story.PurposeDo }) {
 	case settled:
-		return Outcome{As: machine.SettleNotDone}, nil
+		return Settlement{As: machine.SettleNotDone}, nil
 	case some:
-		return Outcome{}, cli.Failed("Late answers are not enough", "A late answer says that one attempt of %s did nothing, but what became of another is not known. State what happened with --succeeded, --not-done or --undone.", render.Clean(n.Name))
+		return Settlement{}, cli.Failed("Late answers are not enough", "A late answer says that one attempt of %s did nothing, but what became of another is not known. State what happened with --succeeded, --not-done or --undone.", render.Clean(n.Name))
 	}
-	return Outcome{}, cli.Failed("Late answers do not tell", "No late answer of %s says what happened. State it with --succeeded, --not-done or --undone.", render.Clean(n.Name))
+	return Settlement{}, cli.Failed("Late answers do not tell", "No late answer of %s says what happened. State it with --succeeded, --not-done or --undone.", render.Clean(n.Name))
 }
 
 // A doubt says how many of the attempts of unknown outcome late answers have

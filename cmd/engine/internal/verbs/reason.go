@@ -8,13 +8,13 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
+// maxReason bounds --reason: it is kept with the run for ever.
+const maxReason = 1000
+
 // ReasonFlag adds --reason.
 func ReasonFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "reason", "", "why, for people who look at the run later")
 }
-
-// maxReason bounds --reason: it is kept with the run for ever.
-const maxReason = 1000
 
 // CheckReason refuses a reason that is too long, or missing where what is done
 // leaves something behind that only a reason explains.

@@ -18,8 +18,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// problem turns what came of a verb into what a person can do about it: a refusal
-// names the run's status and the commands that would be accepted now.
+// problem turns the error of a verb into one for people. For a refusal it names the
+// run's status and the commands that would be accepted now.
 func (v Verb) problem(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, err error) error {
 	var refused *operator.RefusedError
 	var code exit.Code
@@ -124,8 +124,8 @@ func accepted(ctx context.Context, s *session.Session, row store.RunRow) ([]stri
 	return commands, nil
 }
 
-// outputWanted tells what to give as --output for a step, as a sentence with a
-// blank in front; "" = nothing is known of it.
+// outputWanted says which --output a step needs, as a sentence with a blank in front;
+// "" = the step, or the schema of its action, is not known.
 func outputWanted(r *history.Run, step string) string {
 	for n := range story.Nodes(r.State, r.Flow) {
 		if n.Step >= len(r.Flow.Steps) {

@@ -19,7 +19,7 @@ import (
 // answerPatience is how long a verb waits for the answer of the run's owner.
 const answerPatience = 10 * time.Second
 
-// A saying is a verb that is recorded.
+// A saying is a verb that is recorded in the inbox of a run.
 type saying struct {
 	Verb
 	row     store.RunRow
@@ -29,13 +29,14 @@ type saying struct {
 	answer bool            // the owner has answered: accepted
 	engine bool            // an engine lives
 	now    status.RunState // the run's state after the answer
-	// unasked is why it is not known what the answer is, or what came of it.
+	// unasked is the error that kept the command from reading the answer, or the run
+	// after it.
 	unasked error
 }
 
-// answered waits for the answer of the run's owner, as long as there is an
-// engine that could give one. The verb is recorded whatever comes of it: only a
-// refusal is an error.
+// answered waits for the answer of the run's owner if an engine is alive, for
+// answerPatience at most. Only a refusal is an error: in all other cases the verb is
+// recorded, and an engine acts on it later.
 func (y *saying) answered(ctx context.Context, s *session.Session, op *operator.Operator) error {
 	y.now = y.row.State
 	live, err := s.Store.Live(ctx)
@@ -69,7 +70,7 @@ func (y *saying) answered(ctx context.Context, s *session.Session, op *operator.
 	return nil
 }
 
-// print tells what came of it.
+// print prints the answer, or that there is none yet.
 func (y *saying) print(a *cli.App) error {
 	if a.JSON {
 		m := map[string]any{

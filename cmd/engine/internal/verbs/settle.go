@@ -10,11 +10,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
+// SettleOptions are the flags of settle.
 type SettleOptions struct {
 	Step, Output, Reason                 string
 	Succeeded, NotDone, Undone, FromLate bool
 }
 
+// Check refuses flags that cannot be combined. output reports whether --output is given.
 func (o SettleOptions) Check(output bool) error {
 	said := 0
 	for _, b := range []bool{o.Succeeded, o.NotDone, o.Undone, o.FromLate} {
@@ -33,8 +35,8 @@ func (o SettleOptions) Check(output bool) error {
 	return CheckReason(o.Reason, "settle")
 }
 
-// Settlement makes the event.
-func Settlement(ctx context.Context, a *cli.App, s *session.Session, r *history.Run, o SettleOptions, by string) (machine.Event, error) {
+// SettleEvent makes the event that the flags of settle ask for.
+func SettleEvent(ctx context.Context, a *cli.App, s *session.Session, r *history.Run, o SettleOptions, by string) (machine.Event, error) {
 	e := machine.SettleRequested{Step: o.Step, By: by, Reason: o.Reason}
 	switch {
 	case o.NotDone:
@@ -42,7 +44,7 @@ func Settlement(ctx context.Context, a *cli.App, s *session.Session, r *history.
 	case o.Undone:
 		e.As = machine.SettleUndone
 	case o.FromLate:
-		found, err := LateSettlement(ctx, a, s, r, o.Step)
+		found, err := LateSettlement(ctx, s, r, o.Step)
 		if err != nil {
 			return nil, err
 		}

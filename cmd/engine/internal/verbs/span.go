@@ -10,11 +10,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ExtendFlag adds --extend.
-func ExtendFlag(cmd *cobra.Command, to *Span) {
-	cmd.Flags().Var(to, "extend", "new deadline of the run, this long from now, such as 90s, 2h, 1d")
-}
-
 // A Span is a duration above zero as a flag, written as in a workflow.
 type Span time.Duration
 
@@ -55,3 +50,8 @@ var errSpan = errors.New("must be a duration above zero, such as 90s, 2h or 1d")
 
 // Type names the kind of value in help texts.
 func (s *Span) Type() string { return "duration" }
+
+// ExtendFlag adds --extend.
+func ExtendFlag(cmd *cobra.Command, to *Span) {
+	cmd.Flags().Var(to, "extend", "new deadline of the run, this long from now, such as 90s, 2h, 1d")
+}

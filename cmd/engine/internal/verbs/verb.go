@@ -22,15 +22,6 @@ type Verb struct {
 	Wait  bool // stay until the run has ended
 }
 
-// person is who speaks: USER@HOST.
-func person() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	return cli.UserName() + "@" + host
-}
-
 // Say puts a verb into the run's inbox and waits for its owner's answer.
 func Say(ctx context.Context, a *cli.App, v Verb) error {
 	s, err := session.OpenSpeaker(ctx, a)
@@ -73,4 +64,13 @@ func Say(ctx context.Context, a *cli.App, v Verb) error {
 		return untilEnded(ctx, a, s, op, said)
 	}
 	return said.print(a)
+}
+
+// person is who speaks: USER@HOST.
+func person() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return cli.UserName() + "@" + host
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 )
 
+// Sorted returns the keys of a map in order.
 func Sorted[V any](m map[string]V) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {
@@ -18,6 +19,7 @@ func Sorted[V any](m map[string]V) []string {
 	return out
 }
 
+// Stamp writes a time as commands show it: UTC, to the second.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // Short is the beginning of a digest.
@@ -28,6 +30,7 @@ func Short(digest string) string {
 	return digest[:4] + "…"
 }
 
+// UpperFirst makes the first letter a capital one.
 func UpperFirst(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]

@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
+// Agents is `engine agents`: which agents are installed, and their schemas.
 func Agents(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",

@@ -22,6 +22,7 @@ import (
 
 type fmtOptions struct{ check, diff, recursive, write bool }
 
+// Fmt is `engine fmt`: rewrites workflow files in the standard layout.
 func Fmt(a *cli.App) *cobra.Command {
 	var o fmtOptions
 	cmd := &cobra.Command{
@@ -74,8 +75,8 @@ func formatInput(a *cli.App, o fmtOptions) error {
 	return err
 }
 
-// screenText is a file for stdout: as it is where it goes to a program or a file, and
-// without what could steer the terminal where it goes to one.
+// screenText is the text of a file for stdout. On a terminal it leaves out escapes,
+// which could change what the terminal shows.
 func screenText(a *cli.App, text []byte) string {
 	if _, _, ok := cli.Size(a.Stdout); ok {
 		return render.Visible(string(text))

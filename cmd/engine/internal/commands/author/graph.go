@@ -17,6 +17,7 @@ type graphOptions struct {
 	agents           module.AgentFlags
 }
 
+// Graph is `engine graph`: draws a workflow.
 func Graph(a *cli.App) *cobra.Command {
 	var o graphOptions
 	cmd := &cobra.Command{

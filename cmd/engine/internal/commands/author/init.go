@@ -21,6 +21,7 @@ type initOptions struct {
 	agents   module.AgentFlags
 }
 
+// Init is `engine init`: finds the agents of a module and locks them.
 func Init(a *cli.App) *cobra.Command {
 	var o initOptions
 	cmd := &cobra.Command{

@@ -18,6 +18,7 @@ type planOptions struct {
 	agents       module.AgentFlags
 }
 
+// Plan is `engine plan`: shows what apply would do.
 func Plan(a *cli.App) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{

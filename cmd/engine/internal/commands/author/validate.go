@@ -19,6 +19,7 @@ type validateOptions struct {
 	agents module.AgentFlags
 }
 
+// Validate is `engine validate`: checks workflows without running them.
 func Validate(a *cli.App) *cobra.Command {
 	var o validateOptions
 	cmd := &cobra.Command{
@@ -85,7 +86,7 @@ func validate(ctx context.Context, a *cli.App, paths []string, o validateOptions
 	return nil
 }
 
-// mergedOutcomes is unknownOutcomes of all modules.
+// mergedOutcomes is plan.UnknownOutcomes of all modules.
 func mergedOutcomes(defs []*dsl.Definition) map[string]map[string][]dsl.Rung {
 	out := map[string]map[string][]dsl.Rung{}
 	for _, def := range defs {

@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 )
 
+// Apply is `engine apply`: brings a run to its end.
 func Apply(a *cli.App) *cobra.Command {
 	var o apply.Options
 	cmd := &cobra.Command{

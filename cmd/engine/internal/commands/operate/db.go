@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
+// DB is `engine db`: status, migration and verification of the state.
 func DB(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",

@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/serving"
 )
 
+// Serve is `engine serve`: works on the runs of a state until a signal.
 func Serve(a *cli.App) *cobra.Command {
 	var o serving.Options
 	cmd := &cobra.Command{

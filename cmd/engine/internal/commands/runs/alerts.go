@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// listAlerts lists what an operator was told.
+// listAlerts lists the alerts.
 func listAlerts(ctx context.Context, a *cli.App, o listOptions) error {
 	if len(o.status) > 0 || o.key != "" {
 		return cli.Failed("Invalid flag", "--alerts goes with --workflow, --since and --limit only.")

@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
+// Cancel is `engine cancel`: undoes a run, or stops it where it is.
 func Cancel(a *cli.App) *cobra.Command {
 	var noCompensate, wait bool
 	var reason string
@@ -45,5 +46,5 @@ as far as the workflow says, 5 the run needs a person or effects were left in pl
 	f.BoolVar(&noCompensate, "no-compensate", false, "leave what was done as it is")
 	f.BoolVar(&wait, "wait", false, "stay until the run has ended")
 	verbs.ReasonFlag(cmd, &reason)
-	return cmd
+	return takesRun(a, cmd)
 }

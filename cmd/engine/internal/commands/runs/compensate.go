@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
+// Compensate is `engine compensate`: makes a run undo its steps.
 func Compensate(a *cli.App) *cobra.Command {
 	var step, reason string
 	var retry, skip bool
@@ -49,5 +50,5 @@ them.`,
 	f.BoolVar(&retry, "retry", false, "try failed undos again")
 	f.BoolVar(&skip, "skip", false, "leave the effects of failed undos as they are")
 	verbs.ReasonFlag(cmd, &reason)
-	return cmd
+	return takesRun(a, cmd)
 }

@@ -51,8 +51,8 @@ func completeRuns(a *cli.App, cmd *cobra.Command, args []string, typed string) (
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// TakesRun gives the command the completion of its argument RUN.
-func TakesRun(a *cli.App, cmd *cobra.Command) *cobra.Command {
+// takesRun gives the command the completion of its argument RUN.
+func takesRun(a *cli.App, cmd *cobra.Command) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return completeRuns(a, cmd, args, typed)
 	}

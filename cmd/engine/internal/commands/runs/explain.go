@@ -7,8 +7,9 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/explain"
 )
 
+// Explain is `engine explain`: says why a run does not move.
 func Explain(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	return takesRun(a, &cobra.Command{
 		Use:   "explain RUN",
 		Short: "Say why a run is not moving, and what will move it next and when",
 		Long: `Says in one paragraph what a run does or waits for, who works on it, and what will
@@ -16,5 +17,5 @@ move it next and when. If a person has to do something, it lists the commands th
 would be accepted now.`,
 		Args: cli.Wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error { return explain.Run(cmd.Context(), a, args[0]) },
-	}
+	})
 }

@@ -26,6 +26,7 @@ type listOptions struct {
 	alerts        bool
 }
 
+// List is `engine list`: lists runs or alerts.
 func List(a *cli.App) *cobra.Command {
 	var o listOptions
 	cmd := &cobra.Command{

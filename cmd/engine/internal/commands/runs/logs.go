@@ -25,6 +25,7 @@ type logsOptions struct {
 	follow bool
 }
 
+// Logs is `engine logs`: shows what agents logged for a run.
 func Logs(a *cli.App) *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
@@ -42,13 +43,17 @@ exit code 6.`, storekit.MaxLogLines),
 	f := cmd.Flags()
 	f.StringVar(&o.step, "step", "", "only of this step, or of this instance of one")
 	f.BoolVar(&o.follow, "follow", false, "go on as lines come")
-	return cmd
+	return takesRun(a, cmd)
 }
 
 const (
 	logPage  = 500
 	logPause = 500 * time.Millisecond // between two looks
 )
+
+// logLag is how many looks in a row must find nothing new when a run is over:
+// lines are stored about a second after they were logged.
+const logLag = 4
 
 func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) error {
 	if o.follow && a.JSON {
@@ -153,10 +158,6 @@ func followLogs(ctx context.Context, a *cli.App, s *session.Session, row store.R
 		}
 	}
 }
-
-// logLag is how many looks in a row must find nothing new when a run is over:
-// lines are stored about a second after they were logged.
-const logLag = 4
 
 // printLog prints one line; what could steer a terminal is taken out.
 func printLog(a *cli.App, l store.LogLine) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
+// Pause is `engine pause`: keeps a run from starting steps.
 func Pause(a *cli.App) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
@@ -32,5 +33,5 @@ when the run is resumed.`,
 		},
 	}
 	verbs.ReasonFlag(cmd, &reason)
-	return cmd
+	return takesRun(a, cmd)
 }

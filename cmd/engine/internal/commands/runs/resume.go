@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
+// Resume is `engine resume`: ends a pause.
 func Resume(a *cli.App) *cobra.Command {
 	var reason string
 	var extend verbs.Span
@@ -34,5 +35,5 @@ gives a parked run a new deadline.`,
 	}
 	verbs.ExtendFlag(cmd, &extend)
 	verbs.ReasonFlag(cmd, &reason)
-	return cmd
+	return takesRun(a, cmd)
 }

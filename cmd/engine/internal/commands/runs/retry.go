@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
+// Retry is `engine retry`: repeats what failed.
 func Retry(a *cli.App) *cobra.Command {
 	var step, reason string
 	var newKey bool
@@ -43,5 +44,5 @@ If the run's own deadline has passed, --extend says by how much from now.`,
 	f.BoolVar(&newKey, "new-key", false, "call under another idempotency key")
 	verbs.ExtendFlag(cmd, &extend)
 	verbs.ReasonFlag(cmd, &reason)
-	return cmd
+	return takesRun(a, cmd)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
+// Settle is `engine settle`: states the outcome of a step.
 func Settle(a *cli.App) *cobra.Command {
 	var o verbs.SettleOptions
 	cmd := &cobra.Command{
@@ -34,7 +35,7 @@ The run goes on from there. --reason says how you know.`,
 			}
 			return verbs.Say(cmd.Context(), a, verbs.Verb{Name: "settle", Run: args[0], Step: o.Step,
 				Event: func(ctx context.Context, s *session.Session, r *history.Run, by string) (machine.Event, error) {
-					return verbs.Settlement(ctx, a, s, r, o, by)
+					return verbs.SettleEvent(ctx, a, s, r, o, by)
 				}})
 		},
 	}
@@ -46,5 +47,5 @@ The run goes on from there. --reason says how you know.`,
 	f.BoolVar(&o.Undone, "undone", false, "its effect has been undone")
 	f.BoolVar(&o.FromLate, "from-late-reply", false, "what the agent's late answer says")
 	verbs.ReasonFlag(cmd, &o.Reason)
-	return cmd
+	return takesRun(a, cmd)
 }

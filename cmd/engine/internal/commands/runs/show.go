@@ -13,6 +13,7 @@ import (
 
 type showOptions struct{ events, definition bool }
 
+// Show is `engine show`: shows everything about a run.
 func Show(a *cli.App) *cobra.Command {
 	var o showOptions
 	cmd := &cobra.Command{
@@ -26,7 +27,7 @@ journal and disturbs nobody who works on the run.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.events, "events", false, "everything that happened, in order")
 	f.BoolVar(&o.definition, "definition", false, "the source that the run is pinned to")
-	return cmd
+	return takesRun(a, cmd)
 }
 
 func showRun(ctx context.Context, a *cli.App, name string, o showOptions) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
 )
 
+// Watch is `engine watch`: shows a run until it has ended.
 func Watch(a *cli.App) *cobra.Command {
 	var from int
 	cmd := &cobra.Command{
@@ -29,7 +30,7 @@ workflow lets it undo, 5 needs a human, 6 interrupted.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return watch(cmd.Context(), a, args[0], from) },
 	}
 	cmd.Flags().IntVar(&from, "from-seq", 1, "number of the first event to show")
-	return cmd
+	return takesRun(a, cmd)
 }
 
 func watch(ctx context.Context, a *cli.App, name string, from int) error {
