@@ -13,43 +13,45 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A callTag is how the SDK tags what an agent logs while it works on a call.
+// A callTag is the tag that the SDK adds to what an agent logs during a call.
 type callTag struct {
 	run, step string // public names
 	attempt   int
 }
 
-// A knownCall is a call that an agent recently had.
+// A knownCall is a call that an agent had recently.
 type knownCall struct {
 	tag     callTag
 	run     status.RunID
 	scrub   func(string) string
-	secrets []string  // which scrub takes out
-	process int64     // the number of the process that had it
-	last    time.Time // when a printed line counts as printed during the call, at the latest; zero = always
+	secrets []string // secrets that scrub removes
+	process int64    // number of the process that had the call
+	// Lines that were printed before this time count as printed during the call; zero =
+	// always.
+	last time.Time
 }
 
-// maxEnded is how many calls are remembered after their end: what an agent logs
-// last may arrive after its reply.
+// maxEnded is how many calls are remembered after their end, because the last log lines of
+// an agent may arrive after its reply.
 const maxEnded = 256
 
-// bookPages is how many pages the calls under way are spread over.
+// bookPages is the number of lists over which the calls in progress are spread.
 const bookPages = 256
 
-// A callBook knows the calls of an agent by their tags. Only a run whose calls
-// an agent has can it write into the logs of. The zero callBook is ready. Calls
-// come and go by the ten thousand, and few are ever looked for: so they are
-// linked with each other, which takes no memory and little time.
+// A callBook finds the calls of an agent by their tags. An agent can write only into the
+// logs of runs whose calls it has. The zero callBook is ready to use. Tens of thousands of
+// calls begin and end, and few are ever searched for. So calls in progress are kept in
+// linked lists, which need no allocation and little time.
 type callBook struct {
 	mu     sync.Mutex             // protects following fields
-	pages  [bookPages]*activeCall // under way, linked by before and after
-	ended  [maxEnded]knownCall    // a ring
-	oldest int                    // of ended; those before it wrap around
+	pages  [bookPages]*activeCall // calls in progress, linked by before and after
+	ended  [maxEnded]knownCall    // calls that have ended, as a ring
+	oldest int                    // index in ended of the oldest call; the next call overwrites it
 	hush   hush                   // sensitive strings of calls that have ended
 }
 
-// page is where a call with this tag stands: the ends of names differ mostly, be
-// it those of runs or of one run's instances.
+// page returns the list for a call with this tag. It hashes the ends of the names, because
+// the names of runs and of instances differ mostly at the end.
 func (t *callTag) page() int {
 	h := uint(t.attempt)
 	for _, name := range [...]string{t.run, t.step} {
@@ -71,7 +73,7 @@ func (b *callBook) begin(f *activeCall) {
 	}
 }
 
-// end notes that the call has ended, and up to when the agent's process may still
+// end records that the call has ended. Until the time last the agent's process may still
 // print something about it; zero = for ever, because the process has ended.
 func (b *callBook) end(f *activeCall, last time.Time) {
 	b.mu.Lock()
@@ -90,8 +92,8 @@ func (b *callBook) end(f *activeCall, last time.Time) {
 	b.hush.add(time.Now(), f.call.Secrets)
 }
 
-// stray returns what takes out of a line what is sensitive in any call, for a line about
-// a call that is not known any more.
+// stray returns a function that removes the sensitive values of all calls from a line. It
+// is used for a line about a call that is not known any more.
 func (b *callBook) stray() func(string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +116,7 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 			return f.call.Run, f.call.Scrub, true
 		}
 	}
-	for i := range b.ended { // the latest first
+	for i := range b.ended { // the latest call first
 		k := &b.ended[(b.oldest+2*maxEnded-1-i)%maxEnded]
 		if k.tag == tag && k.tag != (callTag{}) {
 			return k.run, k.scrub, true
@@ -123,24 +125,24 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 	return 0, nil, false
 }
 
-// tagged is the handler of what agents log: what belongs to a call is scrubbed
-// of what that call was told in confidence, and also goes to the sink.
+// tagged is the slog.Handler for the log of an agent. It removes the secrets of a call from
+// a line that belongs to the call, and also passes the line to the sink.
 type tagged struct {
 	next    slog.Handler
 	book    *callBook
-	process int64               // the number of the process that logs; 0 = the engine logs
-	secrets []string            // of the agent's configuration
-	redact  func(string) string // takes them out
-	sink    func(store.LogLine) // nil = nowhere
+	process int64               // number of the process that logs; 0 = the engine logs
+	secrets []string            // secrets of the agent's configuration
+	redact  func(string) string // removes these secrets
+	sink    func(store.LogLine) // nil = there is no sink
 }
 
-// Enabled reports true for every level that the logger or the sink takes; the sink
-// takes all.
+// Enabled reports true for every level that the logger or the sink accepts. The sink
+// accepts all levels.
 func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.sink != nil || h.next.Enabled(ctx, level)
 }
 
-// Handle passes the record on to the logger and to the sink.
+// Handle passes a record to the logger and to the sink.
 func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	var tag callTag
 	printed := false
@@ -161,8 +163,8 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 		return h.handlePrinted(ctx, rec)
 	}
 	run, scrub, ok := h.book.find(tag)
-	// The call's secrets come first. They include those of the configuration, and one
-	// of them may contain one of those.
+	// The call's secrets must be removed first. They include the secrets of the
+	// configuration, and a secret of the call may contain a secret of the configuration.
 	switch {
 	case ok && scrub != nil:
 		rec = scrubbed(rec, scrub)
@@ -183,12 +185,12 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	return h.next.Handle(ctx, rec)
 }
 
-// scrubbed is the record without what is sensitive.
+// scrubbed returns the record without sensitive values.
 func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	out := slog.NewRecord(rec.Time, rec.Level, scrub(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
-		case "run", "step", "attempt": // ours
+		case "run", "step", "attempt": // attributes of the engine, not of the agent
 		default:
 			a = redactAttr(a, scrub)
 		}
@@ -198,21 +200,21 @@ func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	return out
 }
 
-// WithAttrs hands attributes on: they are ours, and the sink knows them.
+// WithAttrs passes attributes on. They are the engine's own, and the sink knows them.
 func (h *tagged) WithAttrs(attrs []slog.Attr) slog.Handler {
 	out := *h
 	out.next = h.next.WithAttrs(attrs)
 	return &out
 }
 
-// WithGroup hands the group on.
+// WithGroup passes the group on.
 func (h *tagged) WithGroup(name string) slog.Handler {
 	out := *h
 	out.next = h.next.WithGroup(name)
 	return &out
 }
 
-// number reads a number as JSON holds it.
+// number reads a number from JSON.
 func number(v slog.Value) int {
 	switch v.Kind() {
 	case slog.KindInt64:
@@ -223,7 +225,7 @@ func number(v slog.Value) int {
 	return 0
 }
 
-// lineOf is a record as one text: the message and what else it says.
+// lineOf returns a record as one line of text: the message and the attributes.
 func lineOf(rec slog.Record) string {
 	var b strings.Builder
 	b.WriteString(rec.Message)

@@ -8,41 +8,42 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// Limits that nobody needs to set.
+// Limits that have no setting.
 const (
-	// deadAfter is how many signs of life in a row must be missing before a
-	// process is killed. The first one that is missing drains it.
+	// deadAfter is how many signs of life in a row must be missing before a process is
+	// killed. After the first missing one it is drained.
 	deadAfter = 4
-	// maxOld is how many drained processes of an instance may go on with their
-	// calls; where there are more, the oldest is killed.
+	// maxOld is how many drained processes of an instance may continue with their calls. If
+	// there are more, the oldest is killed.
 	maxOld = 2
-	// listenFor is how long an answer is listened for that comes too late to
-	// count, and maxListening for how many calls of a process at once.
+	// listenFor is for how long an answer is waited for after complete-by, as evidence.
+	// maxListening is for how many calls of a process this is done at the same time.
 	listenFor    = 30 * time.Second
 	maxListening = 100
 )
 
-// A life is one process of an instance, from its start to its end. It is given
-// calls until it is drained: then it goes on with those that it has, each up to
-// its complete-by, and ends.
+// A life is one process of an instance, from its start to its end. It gets calls until it
+// is drained. Then it continues with the calls that it has, each until its complete-by, and
+// ends.
 type life struct {
 	instance *instance
-	birth    int64 // its number among the agent's processes, from 1
+	birth    int64 // number of the process among those of the agent, from 1
 	process  *plugin.Process
 	born     time.Time
 
 	// Protected by agent.mu.
-	calls     int       // under way, not counting those past their complete-by
-	listening int       // calls past their complete-by that are listened to
-	expired   int       // calls in a row that it did not answer in time
-	since     time.Time // when the first of these expired calls passed its complete-by
-	answered  time.Time // when it answered last
-	missed    int       // signs of life in a row that are missing
-	draining  string    // why it is given no more calls; "" = it is given calls
+	calls     int       // number of calls in progress, without those past their complete-by
+	listening int       // number of calls past their complete-by whose answer is still waited for
+	expired   int       // number of calls in a row that it did not answer in time
+	since     time.Time // time at which the first of these calls passed its complete-by
+	answered  time.Time // time of the last answer
+	missed    int       // number of signs of life in a row that were missing
+	draining  string    // why it gets no more calls; "" = it gets calls
 	empty     chan struct{}
 }
 
-// number is the process's among those of its agent; 0 = none.
+// number returns the number of the process among those of its agent; 0 = there is no
+// process.
 func (l *life) number() int64 {
 	if l == nil {
 		return 0
@@ -50,12 +51,12 @@ func (l *life) number() int64 {
 	return l.birth
 }
 
-// takesLocked reports whether calls can be sent.
+// takesLocked reports whether the process can get calls.
 func (l *life) takesLocked() bool { return l != nil && l.draining == "" && l.process.Err() == nil }
 
-// watch returns when the process has ended, or should: it asks for signs of
-// life, drains a process that gives none, and kills it if it gives none for
-// long; and it ends one that has had nothing to do for long.
+// watch returns when the process has ended or should end. It asks for signs of life. It
+// drains a process that gives none, and kills it if it gives none for long. It ends a
+// process that has had no call for long.
 func (l *life) watch(ctx context.Context) {
 	opts := l.instance.agent.pool.opts
 	pings := time.NewTicker(opts.PingInterval)
@@ -85,7 +86,7 @@ func (l *life) watch(ctx context.Context) {
 	}
 }
 
-// ping asks for a sign of life; it reports false if the process is dead.
+// ping asks for a sign of life. It reports false if the process is dead.
 func (l *life) ping(ctx context.Context) bool {
 	a := l.instance.agent
 	ping, cancel := context.WithTimeout(ctx, a.pool.opts.PingTimeout)
@@ -112,7 +113,7 @@ func (l *life) ping(ctx context.Context) bool {
 	return false
 }
 
-// drain gives the process no more calls and puts another one in its place.
+// drain gives the process no more calls, and starts another process in its place.
 func (l *life) drain(why string) {
 	i, a := l.instance, l.instance.agent
 	a.mu.Lock()
@@ -130,7 +131,7 @@ func (l *life) drain(why string) {
 		excess = i.old[0]
 	}
 	if pause == 0 {
-		i.startLocked() // false: the pool is closed, and with it everything ends
+		i.startLocked() // false: the pool is closed, and everything ends with it
 	}
 	a.mu.Unlock()
 	i.logger().Warn("agent is given no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)
@@ -164,7 +165,7 @@ func (l *life) retireLocked() {
 	i.agent.changedLocked()
 }
 
-// emptyLocked tells watch when a drained process has nothing left to do.
+// emptyLocked notifies watch when a drained process has no call left.
 func (l *life) emptyLocked() {
 	if l.draining == "" || l.calls > 0 {
 		return
@@ -183,14 +184,14 @@ func (l *life) leaveLocked(now time.Time) {
 	l.emptyLocked()
 }
 
-// expires notes that the process did not answer a call in time, and drains it
-// if that has been so for many in a row while another process of the agent
-// answered: then it is not the far side that is slow (S69). It returns for how
-// long the call is listened to.
+// expires records that the process did not answer a call in time. It drains the process if
+// that happened many times in a row while another process of the agent answered: then the
+// remote service is not the reason (S69). It returns for how long a late answer is waited
+// for.
 func (l *life) expires(f *activeCall) time.Duration {
 	a := l.instance.agent
 	a.mu.Lock()
-	if !f.counted { // its answer came at the same time, and was first
+	if !f.counted { // the answer came at the same time and was handled first
 		a.mu.Unlock()
 		return 0
 	}

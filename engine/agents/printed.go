@@ -10,21 +10,19 @@ import (
 )
 
 const (
-	// printDelay is how long a line that a process prints may take to arrive here.
-	// Lines and answers come on different ways: a line that was printed during a
-	// call may arrive after its answer.
+	// printDelay is how long a line that a process prints may take to arrive here. Lines
+	// and answers use different channels, so a line that was printed during a call may
+	// arrive after the answer.
 	printDelay = 500 * time.Millisecond
-	// maxPrinted is how many runs a printed line is kept for. A panic of a hundred
-	// lines during a thousand calls would push everything else out of the queue of
-	// lines that wait to be stored.
+	// maxPrinted is for how many runs a printed line is kept. Otherwise a panic with a
+	// hundred lines during a thousand calls would push all other lines out of the queue.
 	maxPrinted = 32
 )
 
-// printedDuring returns the calls that a line may be about that this process
-// printed, the calls under way first: one for each run that the line is kept for,
-// and scrub, which takes out what is sensitive in any of the calls or was so in one
-// that ended within a minute, and secrets. A run with several of these calls is named
-// without a step.
+// printedDuring returns the calls during which this process may have printed a line, calls
+// in progress first. It returns one call for each run for which the line is kept. A run
+// with several such calls is named without a step. scrub removes the given secrets, and the
+// sensitive values of these calls and of calls that ended within a minute.
 func (b *callBook) printedDuring(process int64, now time.Time, secrets []string) (calls []knownCall, scrub func(string) string) {
 	texts := map[string]bool{}
 	keep := func(secrets []string) {
@@ -41,7 +39,7 @@ func (b *callBook) printedDuring(process int64, now time.Time, secrets []string)
 			scrubs = append(scrubs, k.scrub)
 		}
 		switch n, known := index[k.run]; {
-		case k.run == 0: // a call of no run
+		case k.run == 0: // the call belongs to no run
 		case known && calls[n].tag != k.tag:
 			calls[n].tag = callTag{run: k.tag.run}
 		case !known && len(calls) < maxPrinted:
@@ -58,7 +56,7 @@ func (b *callBook) printedDuring(process int64, now time.Time, secrets []string)
 			}
 		}
 	}
-	for i := range b.ended { // the latest first
+	for i := range b.ended { // the latest call first
 		k := b.ended[(b.oldest+2*maxEnded-1-i)%maxEnded]
 		if k.process == process && (k.last.IsZero() || !now.After(k.last)) {
 			note(k)
@@ -74,9 +72,9 @@ func (b *callBook) printedDuring(process int64, now time.Time, secrets []string)
 	}
 }
 
-// handlePrinted keeps a line that does not say which call it is about for every
-// run that it may be about, and passes it on. A panic is such a line, and who
-// looks for its reason looks at the run.
+// handlePrinted handles a printed line that does not name its call. It keeps the line for
+// every run that it may belong to, and passes it on. A panic is such a line, and a person
+// looks for its reason in the log of the run.
 func (h *tagged) handlePrinted(ctx context.Context, rec slog.Record) error {
 	calls, scrub := h.book.printedDuring(h.process, time.Now(), h.secrets)
 	rec = scrubbed(rec, scrub)

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// DefaultMaxProcesses is how many agent processes an engine runs at once: one
-// takes about 17 MiB.
+// DefaultMaxProcesses is how many agent processes an engine runs at the same time. One
+// process takes about 17 MiB.
 const DefaultMaxProcesses = 64
 
-// A crowd counts the processes of all agents of a pool.
+// A crowd counts and limits the processes of all agents of a pool.
 type crowd struct {
 	most   int
 	wanted atomic.Bool // an agent waits for a place
-	making atomic.Bool // a goroutine looks for a process that can be ended
+	making atomic.Bool // a goroutine is looking for a process that can be ended
 
-	mu      sync.Mutex // protects following fields; no other lock is taken under it
+	mu      sync.Mutex // protects following fields; no other lock is taken while it is held
 	running int
-	waiting []*agent // those that found no place since one was free
+	waiting []*agent // agents that found no place since the last place became free
 }
 
 // enter takes a place for a process. further is true if the agent has a process already.
@@ -36,7 +36,7 @@ func (c *crowd) enter(further bool) bool {
 	return true
 }
 
-// leave gives a place back and returns the agents that wait for one.
+// leave gives a place back, and returns the agents that wait for one.
 func (c *crowd) leave() []*agent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,8 +47,8 @@ func (c *crowd) leave() []*agent {
 	return waiting
 }
 
-// full reports whether there is no place for an agent without a process. Then it
-// gets a hint when one is given back.
+// full reports whether there is no place for an agent without a process. If so, the agent
+// is notified when a place becomes free.
 func (c *crowd) full(a *agent) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,27 +62,26 @@ func (c *crowd) full(a *agent) bool {
 	return true
 }
 
-// A crowdedError says that an agent has no process because the engine runs as
-// many as it may. It says nothing about the agent.
+// A crowdedError says that an agent has no process because the engine runs the largest
+// allowed number. It says nothing about the agent.
 type crowdedError struct{ most int }
 
 func (e *crowdedError) Error() string {
 	return fmt.Sprintf("the engine runs %d agent processes, as many as it may", e.most)
 }
 
-// crowdedPause is how long an instance that found no place waits before it looks
-// again.
+// crowdedPause is how long an instance that found no place waits before it tries again.
 const crowdedPause = time.Second
 
-// wantRoom has a process ended that has no call, if an agent waits for a place.
-// It may be called with an agent's lock held.
+// wantRoom ends a process without calls if an agent waits for a place. It may be called
+// while an agent's lock is held.
 func (p *Pool) wantRoom() {
 	if p.crowd.wanted.Load() && !p.crowd.making.Swap(true) && !p.run(p.makeRoom) {
 		p.crowd.making.Store(false)
 	}
 }
 
-// makeRoom ends the processes of the agent that has had no call for longest.
+// makeRoom ends the processes of the agent that has been idle for the longest time.
 func (p *Pool) makeRoom() {
 	defer p.crowd.making.Store(false)
 	var idlest *agent
@@ -101,7 +100,7 @@ func (p *Pool) makeRoom() {
 	idlest.mu.Lock()
 	defer idlest.mu.Unlock()
 	if !idlest.restsLocked() {
-		return // it was called meanwhile
+		return // it got a call meanwhile
 	}
 	for _, i := range idlest.instances {
 		if i.life.takesLocked() && i.life.calls == 0 {
@@ -121,12 +120,12 @@ func (p *Pool) known() []*agent {
 	return agents
 }
 
-// restsLocked reports whether the agent has a process and no call.
+// restsLocked reports whether the agent has a process but no call.
 func (a *agent) restsLocked() bool {
 	return a.reserved == 0 && a.calls == 0 && a.leastBusyLocked() != nil
 }
 
-// left gives the place of a process back and lets those try that wait for one.
+// left gives the place of a process back. The instances that wait for a place try again.
 func (p *Pool) left() {
 	for _, a := range p.crowd.leave() {
 		a.mu.Lock()

@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// An UnlockedError says that the only file for an agent lies in the module's own
-// place, and that no lock file names it. The file was not run.
+// An UnlockedError says that the only file for an agent is in the module's own directory
+// and no lock file names it. The file was not run.
 type UnlockedError struct {
 	Name string
 	Path string
 }
 
-// Error says which file it is.
+// Error names the file.
 func (e *UnlockedError) Error() string {
 	return fmt.Sprintf("agent %q: %s came with the module, and no lock file names it, so it is not run", e.Name, e.Path)
 }
 
-// Hint says what to do.
+// Hint says what a person can do.
 func (e *UnlockedError) Hint() string {
 	return "if you trust the file, run `engine init`: it locks it"
 }
 
-// trusts reports whether a file may be run because of the place in which it was
-// found. Files in the module's own place come with a checkout, perhaps a
-// stranger's: of those only what the lock file names may be run. The other places
-// belong to the user or to the engine.
+// trusts reports whether a file may be run, judging by the place in which it was found.
+// Files in the module's own directory come with a checkout, perhaps from a stranger. Of
+// these, only files that the lock file names may be run. The other places belong to the
+// user or to the engine.
 func (c *Catalog) trusts(f Found) bool {
 	if f.Source != SourceProject {
 		return true
@@ -41,8 +41,8 @@ func (c *Catalog) trusts(f Found) bool {
 	return err == nil && strings.EqualFold(sum, locked.Hashes[Platform()])
 }
 
-// Displaced returns the installed binaries that an agent from the module's own
-// place keeps from being used; nil for a binary from another place.
+// Displaced returns the installed binaries that are not used because the agent comes from
+// the module's own directory; nil for a binary from another place.
 func (c *Catalog) Displaced(b Binary) []Found {
 	if b.Source != SourceProject {
 		return nil

@@ -2,8 +2,7 @@ package agents
 
 import "context"
 
-// watch makes sure that the end of ctx cuts its calls off, with one look-out for
-// all of them.
+// watch makes the end of ctx cut off its calls. One goroutine watches ctx for all of them.
 func (p *Pool) watch(ctx context.Context) {
 	done := ctx.Done()
 	p.mu.Lock()
@@ -28,7 +27,7 @@ func (p *Pool) watch(ctx context.Context) {
 	})
 }
 
-// watchLocked adds a call to those that are cut off when their ctx ends.
+// watchLocked adds a call to the list of calls that are cut off when their ctx ends.
 func (a *agent) watchLocked(f *activeCall) {
 	if f.ctx == nil {
 		return
@@ -39,7 +38,7 @@ func (a *agent) watchLocked(f *activeCall) {
 	a.watched = f
 }
 
-// unwatchLocked takes a call out again.
+// unwatchLocked removes a call from the list.
 func (a *agent) unwatchLocked(f *activeCall) {
 	if f.ctx == nil {
 		return
@@ -55,7 +54,7 @@ func (a *agent) unwatchLocked(f *activeCall) {
 	f.ctx, f.prev, f.next = nil, nil, nil
 }
 
-// watchedBy returns the calls of a ctx by its Done.
+// watchedBy returns the calls with a ctx, which is identified by its Done channel.
 func (a *agent) watchedBy(done <-chan struct{}) []*activeCall {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,23 +6,23 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A step with on_rerun = "undo_first" whose earlier attempts may have left
-// something behind is cleared before its next attempt: its undo is called while
-// the run still goes forward, by the rules of every undo, and then the step
-// starts anew under a key of the next generation. What was undone under a key
-// cannot be done again under it.
+// A step with on_rerun = "undo_first" may have left an effect behind in an earlier attempt.
+// Then its undo is called before the next attempt, while the run still goes forward. This
+// is called clearing. Clearing follows the same rules as any other undo. Afterwards the
+// step starts again with a new idempotency key, because an agent does not repeat an effect
+// that was undone under the old key.
 //
 // Here is when that is needed, and how it ends without a failure. Undo.go begins and
 // continues it. Nodeend.go ends it as failed.
 
-// mustClear reports whether the undo has to be called before the next attempt.
+// mustClear reports whether the undo must be called before the next attempt.
 func (d undoing) mustClear(n *model.Node) bool {
 	step := d.step(n)
 	return step.OnRerun == dsl.RerunUndoFirst && step.Undo != nil && n.Effect() != status.EffectNone
 }
 
-// clearable reports whether what a node may have left behind can be undone
-// before another attempt, so that this is no repetition.
+// clearable reports whether the possible effect of a node can be undone before another
+// attempt. Then another attempt is no repetition, even of an action that is not idempotent.
 func (d undoing) clearable(n *model.Node) bool {
 	step := d.step(n)
 	if step.OnRerun != dsl.RerunUndoFirst || step.Undo == nil {
@@ -31,7 +31,8 @@ func (d undoing) clearable(n *model.Node) bool {
 	return n.Known || step.Undo.Do.ByKey || !step.Undo.UsesSelf
 }
 
-// abandon ends the undo before another attempt of a node, if there is one, at any stage.
+// abandon stops the clearing of a node at whatever stage it is. It does nothing if the node
+// is not being cleared.
 func (d undoing) abandon(i int) {
 	if !d.get(i).Clearing {
 		return
@@ -43,13 +44,13 @@ func (d undoing) abandon(i int) {
 	n.Queue, n.Hold = 0, 0
 }
 
-// cleared ends an undo before another attempt that has succeeded.
+// cleared is called when the clearing of a node has succeeded. It starts the next attempt.
 func (d undoing) cleared(i int) {
 	d.edit(i).Wipe(true)
 	d.rerun(i)
 }
 
-// rerun starts the next attempt of a node that has nothing left behind.
+// rerun starts the next attempt of a node without effect.
 func (d undoing) rerun(i int) {
 	d.abandon(i)
 	d.edit(i).Fwd.Kind = model.CallDo

@@ -12,7 +12,7 @@ import (
 
 const version = "0.1.0"
 
-// callIn holds the inputs that every action has.
+// callIn holds the inputs that all actions have.
 type callIn struct {
 	URL               string            `agent:"url" doc:"Absolute, or relative to base_url."`
 	Query             map[string]string `agent:"query,optional" doc:"Added to the URL's own query."`
@@ -29,7 +29,7 @@ type readIn struct {
 	FollowRedirects bool `agent:"follow_redirects,optional" default:"true" doc:"Follow redirects to the same host."`
 }
 
-// writeIn is the input of the actions that change something.
+// writeIn is the input of the actions that change something at the service.
 type writeIn struct {
 	callIn
 	JSON        json.RawMessage   `agent:"json,optional" doc:"Body, sent as JSON. At most one of json, form and body."`
@@ -44,7 +44,7 @@ type requestIn struct {
 	Method string `agent:"method" doc:"Any method, such as PUT."`
 }
 
-// callOut is the output of every action.
+// callOut is the output of all actions.
 type callOut struct {
 	Status  int               `agent:"status"`
 	Headers map[string]string `agent:"headers" doc:"By lower-case name; several values are joined by a comma."`
@@ -53,19 +53,19 @@ type callOut struct {
 	Base64  bool              `agent:"base64" doc:"The body was no text: body holds it in base64."`
 }
 
-// agent is one process's state: what config {} said.
+// agent is the state of the agent's process, made of the config {} block.
 type agent struct {
 	conf   config
-	client *http.Client // without following redirects
+	client *http.Client // does not follow redirects: function do does
 }
 
-// newAgent puts the agent together.
+// newAgent declares the agent: its actions, inputs and error codes.
 func newAgent() *sdk.Agent {
 	a := sdk.New("http", version).Doc("Calls services over HTTP.")
 	h := &agent{}
 	sdk.Configure(a, h.configure)
-	// Only requests that change nothing may be interrupted: an interrupted POST,
-	// PUT, PATCH or DELETE has an unknown outcome.
+	// Only requests that change nothing may be interrupted. The outcome of an interrupted
+	// POST, PUT, PATCH or DELETE is unknown.
 	codes := []sdk.Option{sdk.Errors(codeNotFound, codeConflict), sdk.AnyErrors()}
 	with := func(opts ...sdk.Option) []sdk.Option { return slices.Concat(codes, opts) }
 
@@ -108,7 +108,7 @@ func (h *agent) request(ctx context.Context, c *sdk.Call, in requestIn) (callOut
 	return h.write(in.Method)(ctx, c, in.writeIn)
 }
 
-// timeout bounds a call below complete-by where config {} says so.
+// timeout shortens the time of a call to the timeout of config {}, if there is one.
 func (h *agent) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.conf.Timeout <= 0 {
 		return ctx, func() {}

@@ -20,7 +20,7 @@ type config struct {
 	Refuse string `agent:"refuse,optional" doc:"If not empty the agent refuses its configuration with this text."`
 }
 
-// script says what becomes of a call.
+// script says how the agent answers a call.
 type script struct {
 	Latency time.Duration `agent:"latency,optional" default:"0s" doc:"How long the call takes."`
 	Effect  string        `agent:"effect,optional" default:"before" enum:"before|after" doc:"Whether the effect happens before the latency or after it."`
@@ -30,7 +30,7 @@ type script struct {
 	Times   int           `agent:"times,optional" default:"0" doc:"Hang or crash only for the first calls of a key, this many; 0 = always."`
 }
 
-// failure is an answer that is no result.
+// failure describes an answer that is not a result.
 type failure struct {
 	Code       string        `agent:"code,optional" default:"unavailable"`
 	Message    string        `agent:"message,optional"`
@@ -52,22 +52,22 @@ type doIn struct {
 	Undo *script `agent:"undo,optional" doc:"What becomes of the call of undo for this one."`
 }
 
-// undoIn is the input of undo; by-key undos have optional inputs only.
+// undoIn is the input of undo. All inputs of an undo that works by key must be optional.
 type undoIn struct {
 	Undo *script `agent:"undo,optional" doc:"What becomes of the call."`
 }
 
-// valueOut is the output of everything that gives a value back.
+// valueOut is the output of all actions that return their input value.
 type valueOut struct {
 	Value any `agent:"value"`
 }
 
-// mock is one process's state.
+// mock is the state of the agent's process.
 type mock struct {
 	ledger *ledger
 }
 
-// newAgent puts the agent together.
+// newAgent declares the agent: its actions, inputs and configuration.
 func newAgent() *sdk.Agent {
 	a := sdk.New("mock", version).Doc("Does what its inputs say. For tests, examples and benchmarks.")
 	m := &mock{ledger: newLedger("")}
@@ -159,7 +159,9 @@ func (m *mock) junk(ctx context.Context, _ *sdk.Call, in junkIn) (sdk.None, erro
 		fmt.Fprintln(os.Stderr, in.Text)
 	}
 	if in.Panic {
-		go panic(in.Text) // the SDK would make an answer of a panic in this goroutine
+		// In a goroutine of its own: the SDK would turn a panic of this goroutine into an
+		// answer.
+		go panic(in.Text)
 		<-ctx.Done()
 	}
 	return sdk.None{}, nil
