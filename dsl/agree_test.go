@@ -175,12 +175,17 @@ func linkBoth(t *testing.T, src string) (with, without *Workflow) {
 		}
 		agents := usedAgents(m)
 		agents["kinds"] = kindsAgent()
-		l := &linker{reporter: &reporter{sources: m.sources, places: m.places}, m: m, agents: map[string]*linkedAgent{}, undirected: undirected}
-		def, _ := l.link(m, agents)
-		if def == nil {
-			return nil
+		linkAll := linkModule
+		if undirected {
+			linkAll = linkGeneral
 		}
-		return def.Workflow("w")
+		workflows, _ := linkAll(m, agents, &reporter{sources: m.sources, places: m.places})
+		for _, wf := range workflows {
+			if wf.Name == "w" {
+				return wf
+			}
+		}
+		return nil
 	}
 	return one(false), one(true)
 }
@@ -305,7 +310,7 @@ func (a *author) scope(wf *Workflow) func() *Scope {
 		vars += fmt.Sprintf("%q:%s", name, a.document(kind, 2))
 	}
 	all := a.value(vars + "}")
-	if whole, _ := all.marksAt(""); whole || !all.marked() { // as Bind does
+	if whole, _ := marksAt(all, ""); whole || len(all.Sensitive()) == 0 { // as Bind does
 		all = NewValue(all.JSON(), []string{"/pin"}, nil)
 	}
 	results := map[string]StepResult{

@@ -20,7 +20,7 @@ func (l argumentLinker) compiledArgument(spec *argSpec, a arg) argument {
 			out.ready = readyOf(a.name, v) // else the error is that of each evaluation
 		}
 	case isPlain(a.name):
-		out.direct = l.directOf(a.expr, shapeOf(spec.field.Type))
+		out.direct = l.direct(a.expr, shapeOf(spec.field.Type))
 	}
 	return out
 }
@@ -79,7 +79,7 @@ func (a *arguments) build(s *Scope, skipSelf bool) (Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil
 	}
-	e := valueEncoder{allowSecrets: true, out: make([]byte, 0, a.room)}
+	e := argumentWriter{valueEncoder{allowSecrets: true, out: make([]byte, 0, a.room)}}
 	e.out = append(e.out, '{')
 	var failed error
 	for i := range a.list {
@@ -131,14 +131,17 @@ func (a *arguments) evaluate(x *argument, s *Scope) (cty.Value, error) {
 	return v, nil
 }
 
+// An argumentWriter writes the object of all arguments.
+type argumentWriter struct{ valueEncoder }
+
 // next begins another attribute.
-func (e *valueEncoder) next() {
+func (e *argumentWriter) next() {
 	if e.out[len(e.out)-1] != '{' {
 		e.out = append(e.out, ',')
 	}
 }
 
-func (e *valueEncoder) ready(r *ready) {
+func (e *argumentWriter) ready(r *ready) {
 	if r.json == nil {
 		return
 	}
@@ -149,7 +152,7 @@ func (e *valueEncoder) ready(r *ready) {
 }
 
 // direct writes an argument without the evaluator; false leaves e as it was.
-func (e *valueEncoder) direct(x *argument, at sight) bool {
+func (e *argumentWriter) direct(x *argument, at sight) bool {
 	before, marks := len(e.out), len(e.sensitive)
 	e.next()
 	e.out = append(append(append(e.out, '"'), x.name...), '"', ':')

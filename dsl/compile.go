@@ -48,7 +48,7 @@ func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, con
 		val, err := conv(*c.konst)
 		return func(*Scope) (T, error) { return val, err }
 	}
-	at, d := toRange(e.rng), l.argumentLinker().directOf(e, anything)
+	at, d := toRange(e.rng), l.direct(e, anything)
 	return func(s *Scope) (T, error) {
 		if v, ok := d.scalar(&sight{ev: ev, s: s, self: self}); ok {
 			if out, err := conv(v); err == nil {
@@ -86,7 +86,7 @@ func (l argumentLinker) valueFunc(e *expr, name string, whole bool, accept func(
 	if accept != nil {
 		return eval
 	}
-	d, ev, self := l.directOf(e, anything), l.ev, max(l.cur, 0)
+	d, ev, self := l.direct(e, anything), l.ev, max(l.cur, 0)
 	if d == nil || e.comp.konst != nil {
 		return eval
 	}
@@ -142,7 +142,7 @@ func (l argumentLinker) arguments(specs map[string]*argSpec, args []arg, at hcl.
 			continue
 		}
 		l.argument(spec, a, title)
-		l.plainSecrets(spec, a, title)
+		plainSecrets(l.reporter, spec, a, title)
 		if a.expr.bad || a.expr.comp == nil {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 // an output that is sensitive, or its actions are given or return what their
 // schemas call sensitive. Locals of the file count even where they are not
 // used.
-func (l *workflowLinker) confidential() bool {
+func confidential(l *workflowLinker) bool {
 	d := l.decl
 	if blockHides(d.block) {
 		return true
@@ -35,11 +35,11 @@ func (l *workflowLinker) confidential() bool {
 		if u := s.decl.undo; u != nil {
 			undo, agent, given = u.action, u.agent, u.input
 		}
-		if s.action.hides(s.decl.input) {
+		if hides(s.action, s.decl.input) {
 			return true
 		}
 		if la := l.agents[agent]; la != nil && undo != "" {
-			if a := la.actions[undo]; a != nil && a.hides(given) {
+			if a := la.actions[undo]; a != nil && hides(a, given) {
 				return true
 			}
 		}
@@ -49,7 +49,7 @@ func (l *workflowLinker) confidential() bool {
 
 // hides reports whether an action returns something sensitive, or takes it in
 // one of the arguments given.
-func (a *linkedAction) hides(given []arg) bool {
+func hides(a *linkedAction, given []arg) bool {
 	if slices.ContainsFunc(a.schema.Outputs, fieldHides) {
 		return true
 	}

@@ -42,17 +42,7 @@ type localDecl struct {
 	where hcl.Range
 	expr  *expr
 	file  bool
-	state visit
 }
-
-// visit is the colour of a node in a depth-first search.
-type visit uint8
-
-const (
-	unseen visit = iota
-	active
-	finished
-)
 
 type conditionDecl struct {
 	where                    hcl.Range

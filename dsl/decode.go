@@ -14,16 +14,11 @@ import (
 // A decoder turns blocks into declarations.
 type decoder struct {
 	*reporter
+	lit           literalDecoder
 	m             *Module
 	source        readSource
 	engineVersion string
 }
-
-// The parts of a decoder. Each is the same decoder with the methods of one concern.
-
-func (d *decoder) referenceDecoder() referenceDecoder { return referenceDecoder{d} }
-func (d *decoder) graphDecoder() graphDecoder         { return graphDecoder{d} }
-func (d *decoder) literalDecoder() literalDecoder     { return literalDecoder{d} }
 
 // module reads the top level. What is needed to understand the rest (file()
 // and env(), then variables and locals) comes first.
@@ -128,7 +123,7 @@ func (d *decoder) recordExpr(e *expr) {
 				"%s() is read once, when the definition is loaded, so its argument must be a plain string.", call.Name)
 			continue
 		}
-		if call.Name == "env" && d.literalDecoder().reservedEnv(text) {
+		if call.Name == "env" && d.lit.reservedEnv(text) {
 			e.bad = true
 			d.errorf(call.Range(), "Reserved variable", "env(%q): %s.", text, ReservedEnvRule)
 			continue
@@ -149,7 +144,7 @@ func (d *decoder) engine(b *block) {
 	if e == nil {
 		return
 	}
-	text, ok := d.literalDecoder().literalText(e, "required_version")
+	text, ok := d.lit.literalText(e, "required_version")
 	if !ok {
 		return
 	}
@@ -183,12 +178,12 @@ func (d *decoder) variable(b *block, into map[string]*variableDecl, deployment b
 	}
 	v := &variableDecl{
 		name: b.label, where: b.def, deployment: deployment, typ: cty.DynamicPseudoType,
-		typeText: "any", nullable: true, description: d.literalDecoder().text(b, "description"),
+		typeText: "any", nullable: true, description: d.lit.text(b, "description"),
 	}
-	v.sensitive = d.literalDecoder().flag(b, "sensitive", false)
-	v.nullable = d.literalDecoder().flag(b, "nullable", true)
+	v.sensitive = d.lit.flag(b, "sensitive", false)
+	v.nullable = d.lit.flag(b, "nullable", true)
 	if e := b.attr("type"); e != nil {
-		if ty, defs, ok := d.literalDecoder().typeOf(e); ok {
+		if ty, defs, ok := d.lit.typeOf(e); ok {
 			v.typ, v.defaults, v.typed = ty, defs, true
 			v.typeText = typeexpr.TypeString(ty)
 		}
@@ -209,7 +204,7 @@ func (d *decoder) variable(b *block, into map[string]*variableDecl, deployment b
 // variableDefault evaluates a default: functions may stand in it, references
 // may not.
 func (d *decoder) variableDefault(v *variableDecl, e *expr) {
-	val, ok := d.literalDecoder().constant(e, "A default cannot refer to anything.")
+	val, ok := d.lit.constant(e, "A default cannot refer to anything.")
 	if !ok {
 		v.def = cty.NullVal(v.typ.WithoutOptionalAttributesDeep()) // not missing, only broken
 		return
@@ -253,7 +248,7 @@ func (d *decoder) localsBlock(b *block, into map[string]*localDecl, file bool) [
 func (d *decoder) workflow(b *block) *workflowDecl {
 	w := &workflowDecl{
 		name: b.label, where: b.def, block: b, mode: ModeAutomatic,
-		description: d.literalDecoder().text(b, "description"), deadline: b.attr("deadline"),
+		description: d.lit.text(b, "description"), deadline: b.attr("deadline"),
 		variables: map[string]*variableDecl{}, locals: map[string]*localDecl{}, index: map[string]int{}, outputAt: map[string]hcl.Range{},
 		retry: b.one("retry"), unique: b.one("unique").attr("key"),
 	}
@@ -304,7 +299,7 @@ func (d *decoder) output(w *workflowDecl, b *block) {
 	}
 	w.outputs = append(w.outputs, &outputDecl{
 		name: b.label, where: b.def, value: b.attr("value"),
-		description: d.literalDecoder().text(b, "description"), sensitive: d.literalDecoder().flag(b, "sensitive", false),
+		description: d.lit.text(b, "description"), sensitive: d.lit.flag(b, "sensitive", false),
 	})
 }
 
@@ -312,7 +307,7 @@ func (d *decoder) mode(e *expr) Mode {
 	if e == nil {
 		return ModeAutomatic
 	}
-	v, ok := d.literalDecoder().constant(e, "compensation.mode must be known before a run.")
+	v, ok := d.lit.constant(e, "compensation.mode must be known before a run.")
 	if ok && v.Type() == cty.String && !v.IsNull() {
 		switch v.AsString() {
 		case "automatic":
@@ -331,16 +326,16 @@ func (d *decoder) mode(e *expr) Mode {
 func (d *decoder) step(b *block) *stepDecl {
 	s := &stepDecl{name: b.label, where: b.def, block: b, after: map[int]hcl.Range{}, outputType: cty.NilType, inputAt: b.def}
 	s.agent, s.action, s.actionAt = d.action(b)
-	s.pivot = d.literalDecoder().flag(b, "pivot", false)
-	s.idempotent = d.literalDecoder().promise(b, "idempotent")
-	s.readOnly = d.literalDecoder().promise(b, "read_only")
+	s.pivot = d.lit.flag(b, "pivot", false)
+	s.idempotent = d.lit.promise(b, "idempotent")
+	s.readOnly = d.lit.promise(b, "read_only")
 	s.onRerun = d.rerun(b.attr("on_rerun"))
 	if c := b.one("input"); c != nil {
 		s.input, s.inputAt = c.args, c.def
 	}
 	if e := b.attr("output_type"); e != nil {
 		s.outputAt = e.rng
-		if ty, _, ok := d.literalDecoder().typeOf(e); ok {
+		if ty, _, ok := d.lit.typeOf(e); ok {
 			if ty.IsObjectType() {
 				s.outputType = ty
 			} else {
@@ -351,7 +346,7 @@ func (d *decoder) step(b *block) *stepDecl {
 	stated := false
 	if e := b.attr("compensation"); e != nil {
 		s.noUndo = true // also where the word is wrong: something was meant
-		text, ok := d.literalDecoder().literalText(e, "compensation")
+		text, ok := d.lit.literalText(e, "compensation")
 		stated = ok && text == "none"
 		if ok && !stated {
 			d.errorf(e.rng, "Invalid value for compensation",
@@ -379,7 +374,7 @@ func (d *decoder) rerun(e *expr) Rerun {
 	if e == nil {
 		return RerunDefault
 	}
-	text, ok := d.literalDecoder().literalText(e, "on_rerun")
+	text, ok := d.lit.literalText(e, "on_rerun")
 	if !ok {
 		return RerunDefault
 	}
@@ -396,8 +391,8 @@ func (d *decoder) rerun(e *expr) Rerun {
 func (d *decoder) undo(b *block) *undoDecl {
 	u := &undoDecl{where: b.def, block: b, inputAt: b.def}
 	u.agent, u.action, u.actionAt = d.action(b)
-	u.idempotent = d.literalDecoder().promise(b, "idempotent")
-	u.byKey = d.literalDecoder().promise(b, "by_key")
+	u.idempotent = d.lit.promise(b, "idempotent")
+	u.byKey = d.lit.promise(b, "by_key")
 	if c := b.one("input"); c != nil {
 		u.input, u.inputAt = c.args, c.def
 	}

@@ -18,7 +18,7 @@ func (d *decoder) agent(b *block) *agentDecl {
 	}
 	if e := b.attr("plugin"); e != nil {
 		a.pluginAt = e.rng
-		if s, ok := d.literalDecoder().literalText(e, "plugin"); ok {
+		if s, ok := d.lit.literalText(e, "plugin"); ok {
 			if !validName(s) {
 				d.errorf(e.rng, "Invalid name", "plugin is the NAME of a binary engine-agent-NAME.")
 			} else {
@@ -27,7 +27,7 @@ func (d *decoder) agent(b *block) *agentDecl {
 		}
 	}
 	if e := b.attr("version"); e != nil {
-		if s, ok := d.literalDecoder().literalText(e, "version"); ok {
+		if s, ok := d.lit.literalText(e, "version"); ok {
 			if _, err := version.NewConstraint(s); err != nil {
 				d.errorf(e.rng, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
 			} else {
@@ -47,7 +47,7 @@ func (d *decoder) agent(b *block) *agentDecl {
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (d *decoder) envNames(e *expr) []string {
-	v, ok := d.literalDecoder().literal(e, "env")
+	v, ok := d.lit.literal(e, "env")
 	if !ok {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (d *decoder) envNames(e *expr) []string {
 			d.errorf(e.rng, "Invalid value for env", "env is a list of names of environment variables.")
 			return nil
 		}
-		if d.literalDecoder().reservedEnv(n.AsString()) {
+		if d.lit.reservedEnv(n.AsString()) {
 			d.errorf(e.rng, "Reserved variable", "env holds %q: %s.", n.AsString(), ReservedEnvRule)
 			return nil
 		}
@@ -91,7 +91,7 @@ func (d *decoder) limits(a *agentDecl) {
 	d.whole(b.attr("trip_after"), "trip_after", 1, math.MaxInt32, &br.TripAfter)
 	if e := b.attr("failure_ratio"); e != nil {
 		br.MinCalls = 10
-		if v, ok := d.literalDecoder().constant(e, mustBeKnown("failure_ratio")); ok {
+		if v, ok := d.lit.constant(e, mustBeKnown("failure_ratio")); ok {
 			n, err := convert.Convert(v, cty.Number)
 			f := 0.0
 			if err == nil && !n.IsNull() && n.IsWhollyKnown() {
@@ -118,7 +118,7 @@ func (d *decoder) whole(e *expr, name string, lo, hi int, out *int) {
 	if e == nil {
 		return
 	}
-	if v, ok := d.literalDecoder().constant(e, mustBeKnown(name)); ok {
+	if v, ok := d.lit.constant(e, mustBeKnown(name)); ok {
 		n, err := wholeNumber(v, lo, hi)
 		if err != nil {
 			d.invalid(e.rng, name, err)
@@ -132,7 +132,7 @@ func (d *decoder) span(e *expr, name string, out *time.Duration) {
 	if e == nil {
 		return
 	}
-	if v, ok := d.literalDecoder().constant(e, mustBeKnown(name)); ok {
+	if v, ok := d.lit.constant(e, mustBeKnown(name)); ok {
 		t, err := spanOf(v)
 		if err != nil {
 			d.invalid(e.rng, name, err)

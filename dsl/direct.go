@@ -45,14 +45,14 @@ const (
 	directOperation
 )
 
-// directOf compiles an expression of a definition; nil if the evaluator must
-// evaluate it.
-func (l argumentLinker) directOf(e *expr, to *shape) *direct {
-	if l.undirected || e == nil || e.bad || e.comp == nil || e.comp.secrets {
+// directOf compiles an expression of a definition, which belongs to step self; nil if the
+// evaluator must evaluate it. effort bounds what the compilation may cost.
+func directOf(ev *evaluator, self int, e *expr, to *shape, effort *Allowance) *direct {
+	if e == nil || e.bad || e.comp == nil || e.comp.secrets {
 		return nil
 	}
 	nodes := 0
-	x := sight{ev: l.ev, self: max(l.cur, 0), locals: e.comp.locals, nodes: &nodes, effort: l.allowance()}
+	x := sight{ev: ev, self: self, locals: e.comp.locals, nodes: &nodes, effort: effort}
 	return x.direct(e.syn, to)
 }
 

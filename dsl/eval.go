@@ -16,11 +16,17 @@ import (
 // file level, with no steps).
 type evaluator struct {
 	funcs map[string]function.Function
-	vars  map[string]*variableDecl
+	vars  map[string]variableShape
 	steps []stepShape
 	// shared is set for the file level, whose expressions see the scopes of
 	// other workflows: nothing is kept in those.
 	shared bool
+}
+
+// A variableShape is what is known of a variable before a run.
+type variableShape struct {
+	typ       cty.Type
+	sensitive bool
 }
 
 // A stepShape is what is known of a step's result before a run.

@@ -22,9 +22,9 @@ import (
 func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 	r := &reporter{sources: map[string][]byte{filename: src}}
 	if strings.HasSuffix(filename, ".json") {
-		return r.formatJSON(src, filename)
+		return formatJSON(r, src, filename)
 	}
-	body := r.formattable(src, filename)
+	body := formattable(r, src, filename)
 	if body == nil {
 		return src, r.finish()
 	}
@@ -45,7 +45,7 @@ func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 const maxFormatPasses = 8
 
 // formattable parses source; nil after reporting why it cannot.
-func (r *reporter) formattable(src []byte, filename string) *hclsyntax.Body {
+func formattable(r *reporter, src []byte, filename string) *hclsyntax.Body {
 	if d := prescan(src, filename); d != nil {
 		r.hcl(hcl.Diagnostics{d})
 		return nil
@@ -59,7 +59,7 @@ func (r *reporter) formattable(src []byte, filename string) *hclsyntax.Body {
 	return body
 }
 
-func (r *reporter) formatJSON(src []byte, filename string) ([]byte, diag.Diagnostics) {
+func formatJSON(r *reporter, src []byte, filename string) ([]byte, diag.Diagnostics) {
 	if d := prescanJSON(src, filename); d != nil {
 		r.hcl(hcl.Diagnostics{d})
 		return src, r.finish()

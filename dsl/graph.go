@@ -11,16 +11,19 @@ import (
 )
 
 // A graphDecoder orders the steps of a workflow by their dependencies.
-type graphDecoder struct{ *decoder }
+type graphDecoder struct {
+	*decoder
+	refs referenceDecoder
+}
 
 // resolve compiles every expression of the module and builds the graphs.
 func (d graphDecoder) resolve() {
 	fileNames := &names{variables: d.m.variables, locals: d.m.locals}
 	for _, n := range sortedKeys(d.m.locals) {
-		d.referenceDecoder().local(d.m.locals[n], fileNames)
+		d.refs.local(d.m.locals[n], fileNames)
 	}
 	for _, l := range d.m.ownLocals {
-		d.referenceDecoder().local(l, fileNames)
+		d.refs.local(l, fileNames)
 	}
 	for _, v := range d.m.twinVariables {
 		d.validations(v, fileNames)
@@ -43,7 +46,7 @@ func (d graphDecoder) resolve() {
 func (d graphDecoder) resolveAgent(a *agentDecl, ns *names) {
 	d.limits(a)
 	for _, arg := range a.config {
-		d.referenceDecoder().compile(arg.expr, ns, allowVar|allowLocal|allowSecret)
+		d.refs.compile(arg.expr, ns, allowVar|allowLocal|allowSecret)
 	}
 }
 
@@ -66,8 +69,8 @@ func (d graphDecoder) impliedAgents(w *workflowDecl) {
 
 func (d graphDecoder) validations(v *variableDecl, ns *names) {
 	for _, c := range v.validations {
-		d.referenceDecoder().compile(c.condition, ns, allowVar|allowLocal)
-		d.referenceDecoder().compile(c.message, ns, allowVar|allowLocal)
+		d.refs.compile(c.condition, ns, allowVar|allowLocal)
+		d.refs.compile(c.message, ns, allowVar|allowLocal)
 	}
 }
 
@@ -78,7 +81,7 @@ func (w *workflowDecl) names() *names {
 func (d graphDecoder) resolveWorkflow(w *workflowDecl) {
 	ns := w.names()
 	for _, l := range w.ownLocals {
-		d.referenceDecoder().local(l, ns)
+		d.refs.local(l, ns)
 	}
 	for _, n := range sortedKeys(w.variables) {
 		if v := w.variables[n]; !v.deployment {
@@ -88,17 +91,17 @@ func (d graphDecoder) resolveWorkflow(w *workflowDecl) {
 	for _, v := range w.twinVariables {
 		d.validations(v, ns)
 	}
-	d.referenceDecoder().compile(w.deadline, ns, allowRunLevel)
-	d.referenceDecoder().compile(w.compDeadline, ns, allowRunLevel)
-	d.referenceDecoder().compile(w.unique, ns, allowVar|allowLocal|allowRun)
+	d.refs.compile(w.deadline, ns, allowRunLevel)
+	d.refs.compile(w.compDeadline, ns, allowRunLevel)
+	d.refs.compile(w.unique, ns, allowVar|allowLocal|allowRun)
 	for _, n := range sortedKeys(attrsOf(w.retry)) {
-		d.referenceDecoder().compile(w.retry.attrs[n], ns, allowRunLevel)
+		d.refs.compile(w.retry.attrs[n], ns, allowRunLevel)
 	}
 	for _, s := range w.steps {
 		d.resolveStep(w, s, ns)
 	}
 	for _, o := range w.outputs {
-		d.referenceDecoder().compile(o.value, ns, allowForward)
+		d.refs.compile(o.value, ns, allowForward)
 	}
 	d.pivotEdges(w, d.sortSteps(w))
 	for _, s := range w.steps {
@@ -120,7 +123,7 @@ func (d graphDecoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
 	inst := *ns
 	inst.hasEach = s.each()
 	use := func(e *expr, ns *names, a allow) {
-		if c := d.referenceDecoder().compile(e, ns, a); c != nil {
+		if c := d.refs.compile(e, ns, a); c != nil {
 			for _, i := range c.steps {
 				d.depend(s, i, w, c, e)
 			}
@@ -417,7 +420,7 @@ func (d graphDecoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
 	inst.hasEach, inst.inUndoOf = s.each(), s.name
 	var up map[int]bool
 	check := func(e *expr, a allow) {
-		c := d.referenceDecoder().compile(e, &inst, a)
+		c := d.refs.compile(e, &inst, a)
 		if c == nil {
 			return
 		}

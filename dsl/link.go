@@ -57,45 +57,19 @@ func (m *Module) Agents() []AgentUse {
 // agent block, and makes a definition of it. The definition is nil if there
 // are errors, or were any in Parse; the diagnostics do not repeat those.
 func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
-	l := &linker{reporter: &reporter{sources: m.sources, places: m.places}, m: m, agents: map[string]*linkedAgent{}}
-	var def *Definition
-	var diags diag.Diagnostics
-	if !l.bounded(func() { def, diags = l.link(m, agents) }) {
-		return nil, l.finish()
-	}
-	return def, diags
-}
-
-func (l *linker) link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
-	if m.partial {
-		return nil, nil
-	}
-	l.known = m.knownVariables()
-	if m.older {
-		l.effort = NewAllowance(math.MaxInt64) // it was checked when it was stored
-	}
-	l.fileLevel = &evaluator{funcs: m.funcs, vars: m.variables, shared: true}
-	for _, a := range m.twinAgents { // before those that the names stand for
-		if _, found := agents[a.name]; found && a.plugin == m.agents[a.name].plugin {
-			l.agent(a, agents)
-		}
-	}
-	for _, n := range sortedKeys(m.agents) {
-		l.agent(m.agents[n], agents)
-	}
-	def := &Definition{workflows: map[string]*Workflow{}, module: m}
-	for _, w := range m.workflows {
-		wf := l.workflow(w)
-		def.workflows[w.name] = wf
-		def.names = append(def.names, w.name)
-	}
-	diags := l.finish()
-	if m.failed || diags.HasErrors() {
+	r := &reporter{sources: m.sources, places: m.places}
+	workflows, diags := linkModule(m, agents, r)
+	if workflows == nil {
 		return nil, diags
 	}
+	def := &Definition{workflows: map[string]*Workflow{}, module: m}
+	for _, wf := range workflows {
+		def.workflows[wf.Name] = wf
+		def.names = append(def.names, wf.Name)
+	}
 	if err := def.seal(agents); err != nil {
-		l.errorf(hcl.Range{}, "Cannot store the definition", "%s.", err)
-		return nil, l.finish()
+		r.errorf(hcl.Range{}, "Cannot store the definition", "%s.", err)
+		return nil, r.finish()
 	}
 	for _, wf := range def.workflows {
 		wf.Digest = def.digest
@@ -104,6 +78,56 @@ func (l *linker) link(m *Module, agents map[string]AgentBinary) (*Definition, di
 	return def, diags
 }
 
+// linkModule links the workflows of a module. They are nil if there are errors, or were
+// any before. It reports to r, and returns what r has found.
+func linkModule(m *Module, agents map[string]AgentBinary, r *reporter) ([]*Workflow, diag.Diagnostics) {
+	return linkedBy(&linker{reporter: r, m: m, agents: map[string]*linkedAgent{}}, agents)
+}
+
+// linkGeneral is linkModule without the fast evaluator, for tests that compare the two.
+func linkGeneral(m *Module, agents map[string]AgentBinary, r *reporter) ([]*Workflow, diag.Diagnostics) {
+	return linkedBy(&linker{reporter: r, m: m, agents: map[string]*linkedAgent{}, undirected: true}, agents)
+}
+
+func linkedBy(l *linker, agents map[string]AgentBinary) (out []*Workflow, diags diag.Diagnostics) {
+	if !l.bounded(func() { out, diags = l.link(agents) }) {
+		return nil, l.finish()
+	}
+	return out, diags
+}
+
+// link links everything. It returns an empty list, which is not nil, for a module without
+// workflows.
+func (l *linker) link(agents map[string]AgentBinary) ([]*Workflow, diag.Diagnostics) {
+	m := l.m
+	if m.partial {
+		return nil, nil
+	}
+	l.known = knownVariables(m)
+	if m.older {
+		l.effort = NewAllowance(math.MaxInt64) // it was checked when it was stored
+	}
+	l.fileLevel = &evaluator{funcs: m.funcs, vars: variableShapes(m.variables), shared: true}
+	for _, a := range m.twinAgents { // before those that the names stand for
+		if _, found := agents[a.name]; found && a.plugin == m.agents[a.name].plugin {
+			l.agent(a, agents)
+		}
+	}
+	for _, n := range sortedKeys(m.agents) {
+		l.agent(m.agents[n], agents)
+	}
+	out := make([]*Workflow, 0, len(m.workflows))
+	for _, w := range m.workflows {
+		out = append(out, l.workflow(w))
+	}
+	diags := l.finish()
+	if m.failed || diags.HasErrors() {
+		return nil, diags
+	}
+	return out, diags
+}
+
+// A linker links one module.
 type linker struct {
 	*reporter
 	m         *Module
@@ -129,6 +153,15 @@ type linkedAction struct {
 	in     map[string]*argSpec
 	out    cty.Type
 	broken bool // the schema itself makes no sense
+}
+
+// direct compiles an expression for the fast evaluator; nil if the evaluator must evaluate
+// it.
+func (l *workflowLinker) direct(e *expr, to *shape) *direct {
+	if l.undirected {
+		return nil
+	}
+	return directOf(l.ev, max(l.cur, 0), e, to, l.allowance())
 }
 
 // title names the action with its plugin, for messages.
@@ -168,7 +201,7 @@ func (l *linker) agent(d *agentDecl, bins map[string]AgentBinary) {
 	if b := d.block.one("config"); b != nil {
 		at = b.def
 	}
-	args := ctx.argumentLinker().arguments(specs, d.config, at, "agent "+d.name, false)
+	args := argumentLinker{ctx}.arguments(specs, d.config, at, "agent "+d.name, false)
 	if len(d.config) > 0 || len(specs) > 0 {
 		la.noun.Config = args.eval
 	}
@@ -195,6 +228,15 @@ func (l *linker) fileContext() *workflowLinker {
 		linker: l, ev: l.fileLevel, cur: -1,
 		world: &checkWorld{ev: l.fileLevel, vars: unknownVars(l.m.variables), locals: map[*localDecl]keptLocal{}, effort: l.allowance()},
 	}
+}
+
+// variableShapes is what the evaluator has to know of variables.
+func variableShapes(decls map[string]*variableDecl) map[string]variableShape {
+	out := make(map[string]variableShape, len(decls))
+	for name, v := range decls {
+		out[name] = variableShape{typ: v.typ, sensitive: v.sensitive}
+	}
+	return out
 }
 
 // unknownVars is the object of all variables, of which only types are known.
@@ -256,23 +298,17 @@ type workflowLinker struct {
 	cur   int // step being linked; -1 = none
 }
 
-// The parts of a workflowLinker. Each is the same linker with the methods of one concern.
-
-func (l *workflowLinker) argumentLinker() argumentLinker { return argumentLinker{l} }
-func (l *workflowLinker) codeLinker() codeLinker         { return codeLinker{l} }
-func (l *workflowLinker) stepLinker() stepLinker         { return stepLinker{l} }
-func (l *workflowLinker) undoLinker() undoLinker         { return undoLinker{l} }
-func (l *workflowLinker) nullChecker() nullChecker       { return nullChecker{l} }
-
 type linkedStep struct {
 	decl     *stepDecl
 	action   *linkedAction // nil if unknown
 	noun     *Step
 	readOnly bool
+	// The settings of the step and of its undo; nil where they depend on the run.
+	static, undoStatic *Settings
 }
 
 func (l *linker) workflow(w *workflowDecl) *Workflow {
-	ev := &evaluator{funcs: l.m.funcs, vars: w.variables}
+	ev := &evaluator{funcs: l.m.funcs, vars: variableShapes(w.variables)}
 	wl := &workflowLinker{
 		linker: l, decl: w, ev: ev, cur: -1,
 		world: &checkWorld{ev: ev, vars: unknownVars(w.variables), locals: map[*localDecl]keptLocal{}, effort: l.allowance()},
@@ -282,24 +318,25 @@ func (l *linker) workflow(w *workflowDecl) *Workflow {
 		},
 	}
 	wl.shapes()
-	wl.stepLinker().validations()
+	stepLinker{wl}.validations()
 	for _, loc := range w.ownLocals {
 		wl.check(loc.expr)
 	}
-	wl.stepLinker().limits()
+	stepLinker{wl}.limits()
 	for i := range w.steps {
-		wl.stepLinker().step(i)
+		stepLinker{wl}.step(i)
 	}
-	wl.stepLinker().outputs()
-	wl.undoLinker().soundness()
-	wl.out.Shortest = wl.stepLinker().shortest()
-	wl.out.Confidential = wl.confidential()
-	wl.out.bind = &bind{ev: ev, decls: w.variables, known: l.known, sources: l.m.sources, places: l.m.places}
+	stepLinker{wl}.outputs()
+	undoLinker{wl}.soundness()
+	wl.out.Shortest = stepLinker{wl}.shortest()
+	wl.out.Confidential = confidential(wl)
+	b := &bind{ev: ev, decls: w.variables, known: l.known, sources: l.m.sources, places: l.m.places}
+	setBind(wl.out, b.values)
 	return wl.out
 }
 
 // knownVariables names all variables that any workflow declares.
-func (m *Module) knownVariables() map[string]bool {
+func knownVariables(m *Module) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range m.workflows {
 		for n := range w.variables {

@@ -51,7 +51,7 @@ func (l stepLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
 // taken apart where it stands.
 func (l stepLinker) forEach(e *expr) func(*Scope) (Each, error) {
 	eval := exprFunc(l.workflowLinker, e, "for_each", cty.DynamicPseudoType, eachOf)
-	d, ev, self := l.argumentLinker().directOf(e, anything), l.ev, max(l.cur, 0)
+	d, ev, self := l.direct(e, anything), l.ev, max(l.cur, 0)
 	if d == nil || d.kind != directReference || e.comp.konst != nil {
 		return eval
 	}
@@ -70,14 +70,8 @@ func (d *direct) each(x *sight) (Each, bool) {
 		return Each{}, false
 	}
 	c.attributes(c.out)
-	out := Each{Keys: make([]string, len(c.members)), Values: make([]Value, len(c.members))}
-	data := make([]valueData, len(c.members))
-	for i, m := range c.members {
-		from := len(m.key) + len(`"":`)
-		data[i].json = m.whole[from:len(m.whole):len(m.whole)]
-		out.Keys[i], out.Values[i] = string(m.key), Value{&data[i]}
-	}
-	return out, true
+	keys, values := splitMembers(c.members)
+	return Each{Keys: keys, Values: values}, true
 }
 
 func (l stepLinker) listHint(e *expr, ty cty.Type) {

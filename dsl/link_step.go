@@ -80,7 +80,7 @@ func (l stepLinker) outputs() {
 		}
 		l.out.Outputs = append(l.out.Outputs, Output{
 			Name: o.name, Description: o.description, Sensitive: o.sensitive,
-			Value: l.argumentLinker().valueFunc(o.value, "output "+o.name, o.sensitive, nil),
+			Value: argumentLinker{l.workflowLinker}.valueFunc(o.value, "output "+o.name, o.sensitive, nil),
 		})
 	}
 }
@@ -148,7 +148,7 @@ func (l stepLinker) step(i int) {
 	l.stepAction(d, ls, noun)
 	noun.Catch = l.catch(d, ls)
 	l.onlyWithEach(d)
-	l.undoLinker().undo(d, ls, noun)
+	undoLinker{l.workflowLinker}.undo(d, ls, noun)
 	l.rerun(d, ls, noun)
 }
 
@@ -167,25 +167,25 @@ func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, noun *Step) {
 		for _, x := range d.input {
 			l.check(x.expr)
 		}
-		noun.Settings, ls.noun.static = l.settings(forwardDefaults(true), l.stepSettings(d, true))
+		noun.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(true), stepSettings(l.decl, d, true))
 		return
 	}
-	noun.Do = l.actionNoun(a, d.idempotent, d.readOnly, nil, l.ev.steps[d.index].out)
+	noun.Do = actionNoun(a, d.idempotent, d.readOnly, nil, l.ev.steps[d.index].out)
 	ls.readOnly = noun.Do.ReadOnly
 	repeatable := noun.Do.Idempotent || noun.Do.ReadOnly
 	noun.Retryable = retryable(a.schema.Errors)
-	noun.Input = l.argumentLinker().arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).eval
-	noun.Settings, ls.noun.static = l.settings(forwardDefaults(repeatable), l.stepSettings(d, repeatable))
-	codes := l.codeLinker().codesOf(a, d.input, slices.Concat(d.pre, d.post)...)
-	l.codeLinker().codes(d.block.one("retry").attr("on"), codes)
-	l.codeLinker().codes(d.block.one("retry").attr("not_on"), codes)
+	noun.Input = argumentLinker{l.workflowLinker}.arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).eval
+	noun.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(repeatable), stepSettings(l.decl, d, repeatable))
+	codes := codeLinker{l.workflowLinker}.codesOf(a, d.input, slices.Concat(d.pre, d.post)...)
+	codeLinker{l.workflowLinker}.codes(d.block.one("retry").attr("on"), codes)
+	codeLinker{l.workflowLinker}.codes(d.block.one("retry").attr("not_on"), codes)
 	if d.catch != nil {
-		l.codeLinker().codes(d.catch.attr("errors"), codes, allCodes)
+		codeLinker{l.workflowLinker}.codes(d.catch.attr("errors"), codes, allCodes)
 	}
 }
 
 // actionNoun merges the author's promises into the declared capabilities.
-func (l stepLinker) actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *Action {
+func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *Action {
 	pick := func(promise *bool, declared bool) bool {
 		if promise != nil {
 			return *promise
@@ -347,7 +347,7 @@ func (l stepLinker) catch(d *stepDecl, ls *linkedStep) *Catch {
 			l.substituteAttributes(cons, ty, ls.action)
 		}
 	}
-	out.Output = l.argumentLinker().valueFunc(e, "output", false, func(v cty.Value) (cty.Value, error) {
+	out.Output = argumentLinker{l.workflowLinker}.valueFunc(e, "output", false, func(v cty.Value) (cty.Value, error) {
 		if v.IsKnown() && v.IsNull() {
 			return v, nil
 		}
@@ -388,26 +388,25 @@ func (l stepLinker) shortest() time.Duration {
 		}
 	}
 	for i, ls := range l.steps {
-		if ls.noun.static == nil {
+		if ls.static == nil {
 			return 0
 		}
-		add(ls.noun.static.Timeout)
-		add(ls.noun.static.HeartbeatTimeout)
-		add(ls.noun.static.Retry.InitialInterval)
-		add(ls.noun.static.Deadline.After)
-		if ls.noun.static.Retry.OnExhausted == ExhaustedCoolDown {
-			add(ls.noun.static.Retry.CoolDown)
+		add(ls.static.Timeout)
+		add(ls.static.HeartbeatTimeout)
+		add(ls.static.Retry.InitialInterval)
+		add(ls.static.Deadline.After)
+		if ls.static.Retry.OnExhausted == ExhaustedCoolDown {
+			add(ls.static.Retry.CoolDown)
 		}
-		u := l.out.Steps[i].Undo
-		if u == nil {
+		if l.out.Steps[i].Undo == nil {
 			continue
 		}
-		if u.static == nil {
+		if ls.undoStatic == nil {
 			return 0
 		}
-		add(u.static.Timeout)
-		add(u.static.Retry.InitialInterval)
-		add(u.static.Deadline.After)
+		add(ls.undoStatic.Timeout)
+		add(ls.undoStatic.Retry.InitialInterval)
+		add(ls.undoStatic.Deadline.After)
 	}
 	return max(best, 0)
 }

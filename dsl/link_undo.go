@@ -17,11 +17,11 @@ type undoLinker struct{ *workflowLinker }
 func (l undoLinker) undo(d *stepDecl, ls *linkedStep, noun *Step) {
 	switch {
 	case d.undo != nil:
-		noun.Undo = l.writtenUndo(d, d.undo)
+		noun.Undo, ls.undoStatic = l.writtenUndo(d, d.undo)
 	case d.noUndo || ls.action == nil || noun.Do.ReadOnly || ls.action.schema.CompensatedBy == "":
 		return
 	default:
-		noun.Undo = l.declaredUndo(d, ls)
+		noun.Undo, ls.undoStatic = l.declaredUndo(d, ls)
 	}
 	u := noun.Undo
 	if u == nil {
@@ -37,39 +37,41 @@ func (l undoLinker) undo(d *stepDecl, ls *linkedStep, noun *Step) {
 	}
 }
 
-func (l undoLinker) writtenUndo(d *stepDecl, u *undoDecl) *Undo {
+// writtenUndo links a compensate block. The second result is its settings, nil where they
+// depend on the run.
+func (l undoLinker) writtenUndo(d *stepDecl, u *undoDecl) (*Undo, *Settings) {
 	a := l.action(u.agent, u.action, u.actionAt)
-	settings, static := l.stepLinker().settings(undoDefaults(), undoSettings(u.block))
+	settings, static := settingsOf(l.workflowLinker, undoDefaults(), undoSettings(u.block))
 	if a == nil {
 		for _, x := range u.input {
 			l.check(x.expr)
 		}
-		return nil
+		return nil, nil
 	}
 	l.out.Agents[u.agent] = a.agent.noun
-	codes := l.codeLinker().codesOf(a, u.input)
-	l.codeLinker().codes(u.block.one("retry").attr("on"), codes)
-	l.codeLinker().codes(u.block.one("retry").attr("not_on"), codes)
-	do := l.stepLinker().actionNoun(a, u.idempotent, nil, u.byKey, a.out)
-	args := l.argumentLinker().arguments(a.in, u.input, u.inputAt, "action "+a.title(), do.ByKey)
+	codes := codeLinker{l.workflowLinker}.codesOf(a, u.input)
+	codeLinker{l.workflowLinker}.codes(u.block.one("retry").attr("on"), codes)
+	codeLinker{l.workflowLinker}.codes(u.block.one("retry").attr("not_on"), codes)
+	do := actionNoun(a, u.idempotent, nil, u.byKey, a.out)
+	args := argumentLinker{l.workflowLinker}.arguments(a.in, u.input, u.inputAt, "action "+a.title(), do.ByKey)
 	byKey := do.ByKey
 	return &Undo{
-		Do: do, UsesSelf: args.usesSelf, Retryable: retryable(a.schema.Errors), Settings: settings, static: static,
+		Do: do, UsesSelf: args.usesSelf, Retryable: retryable(a.schema.Errors), Settings: settings,
 		Input: func(s *Scope) (Value, error) { return args.build(s, byKey && !outputKnown(s)) },
-	}
+	}, static
 }
 
 func outputKnown(s *Scope) bool { return s != nil && s.Self != nil && s.Self.OutputKnown }
 
 // declaredUndo fills the arguments of compensated_by by name: from the
-// forward output, then from the forward input.
-func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) *Undo {
+// forward output, then from the forward input. The second result is its settings.
+func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) (*Undo, *Settings) {
 	fwd := ls.action
 	a := l.action(d.agent, fwd.schema.CompensatedBy, d.actionAt)
 	if a == nil {
-		return nil
+		return nil, nil
 	}
-	settings, static := l.stepLinker().settings(undoDefaults(), nil)
+	settings, static := settingsOf(l.workflowLinker, undoDefaults(), nil)
 	f := &filler{ev: l.ev, self: d.index, byKey: a.schema.ByKey}
 	ok := true
 	for _, name := range sortedKeys(a.in) {
@@ -98,12 +100,12 @@ func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) *Undo {
 		f.usesSelf = f.usesSelf || from == "output"
 	}
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	return &Undo{
-		Do: l.stepLinker().actionNoun(a, nil, nil, nil, a.out), Input: f.eval, UsesSelf: f.usesSelf,
-		Retryable: retryable(a.schema.Errors), Settings: settings, static: static, Declared: true,
-	}
+		Do: actionNoun(a, nil, nil, nil, a.out), Input: f.eval, UsesSelf: f.usesSelf,
+		Retryable: retryable(a.schema.Errors), Settings: settings, Declared: true,
+	}, static
 }
 
 // A filler builds the arguments of a declared undo.
@@ -186,8 +188,8 @@ func (l undoLinker) soundness() {
 		l.fits(s)
 		l.promisedRetries(i, s)
 	}
-	l.nullChecker().nullReads()
-	l.codeLinker().workflowCodes()
+	nullChecker{l.workflowLinker}.nullReads()
+	codeLinker{l.workflowLinker}.workflowCodes()
 }
 
 // before fills in the reverse edges.
@@ -221,8 +223,8 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 // after a definite failure only.
 func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 	noun, asked := l.out.Steps[i], s.decl.block.one("retry").attr("max_attempts")
-	if asked == nil || noun.Do == nil || noun.Do.Idempotent || noun.Do.ReadOnly || noun.static == nil ||
-		noun.static.Retry.MaxAttempts == 1 || noun.OnRerun == RerunUndoFirst {
+	if asked == nil || noun.Do == nil || noun.Do.Idempotent || noun.Do.ReadOnly || s.static == nil ||
+		s.static.Retry.MaxAttempts == 1 || noun.OnRerun == RerunUndoFirst {
 		return
 	}
 	l.warnf(asked.rng, "Unknown outcomes are not repeated",
@@ -256,7 +258,7 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 			continue
 		}
 		noun := l.out.Steps[i]
-		if st := noun.static; st != nil && st.Retry.MaxAttempts == Unbounded && noun.Do.Idempotent && s.decl.attr("deadline") == nil {
+		if st := s.static; st != nil && st.Retry.MaxAttempts == Unbounded && noun.Do.Idempotent && s.decl.attr("deadline") == nil {
 			continue
 		}
 		why := ""
@@ -283,7 +285,7 @@ func catchesAll(d *stepDecl) bool {
 
 // fits warns when attempts that were asked for can never start.
 func (l undoLinker) fits(s *linkedStep) {
-	st := s.noun.static
+	st := s.static
 	d := s.decl
 	written := d.attr("timeout") != nil || d.block.one("retry").attr("max_attempts") != nil
 	if st == nil || st.Deadline.After <= 0 || st.Retry.MaxAttempts < 2 || !written || st.Retry.MaxAttempts > 10_000 {
@@ -291,7 +293,7 @@ func (l undoLinker) fits(s *linkedStep) {
 	}
 	total, lost := st.Timeout, 0
 	for k := 1; k < st.Retry.MaxAttempts; k++ {
-		total += st.Retry.backoff(k)
+		total += longestPause(&st.Retry, k)
 		if total >= st.Deadline.After && lost == 0 {
 			lost = k + 1
 		}

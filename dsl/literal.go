@@ -13,7 +13,10 @@ import (
 )
 
 // A literalDecoder reads arguments that must be constants.
-type literalDecoder struct{ *decoder }
+type literalDecoder struct {
+	*reporter
+	m *Module
+}
 
 // literalString returns the only argument of a call if it is a plain string.
 func literalString(call *hclsyntax.FunctionCallExpr) (string, bool) {

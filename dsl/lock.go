@@ -203,7 +203,7 @@ func readPlain(src []byte, filename string, out any) *reporter {
 	if diags.HasErrors() {
 		return r
 	}
-	if body, ok := file.Body.(*hclsyntax.Body); ok && !r.plain(body) {
+	if body, ok := file.Body.(*hclsyntax.Body); ok && !plain(r, body) {
 		return r
 	}
 	r.hcl(gohcl.DecodeBody(file.Body, nil, out))
@@ -212,7 +212,7 @@ func readPlain(src []byte, filename string, out any) *reporter {
 
 // plain reports whether a body holds only literal values, and reports each that is not.
 // The library would evaluate other expressions without a limit of time and memory.
-func (r *reporter) plain(body *hclsyntax.Body) bool {
+func plain(r *reporter, body *hclsyntax.Body) bool {
 	ok := true
 	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics { // the callback returns no errors
 		switch n := n.(type) {

@@ -102,7 +102,7 @@ func (l nullChecker) nullRead(e *expr, reader *stepDecl, covered bool) {
 	if e == nil || e.bad || e.comp == nil || len(e.comp.direct) == 0 {
 		return
 	}
-	v := &nullVisitor{l: l.workflowLinker, reader: reader}
+	v := &nullVisitor{l: l, reader: reader}
 	if covered {
 		if when := reader.attr("when"); when != nil && !when.bad && when.comp != nil {
 			v.guards = append(v.guards, v.tested(nil, when.syn, when.rng))
@@ -114,7 +114,7 @@ func (l nullChecker) nullRead(e *expr, reader *stepDecl, covered bool) {
 // A nullVisitor finds reads of outputs outside of guards: try(), can(), and
 // conditions that test the step's status or repeat its when.
 type nullVisitor struct {
-	l      *workflowLinker
+	l      nullChecker
 	reader *stepDecl // nil: a local or an output
 	guards []guard
 	loops  []stepLoop
@@ -175,7 +175,7 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 // tested is the guard that a condition makes of the steps it tests: their
 // status, their error, or whether there is an output at all.
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
-	g := guard{node: n, steps: map[string]bool{}, when: v.l.nullChecker().sourceText(written)}
+	g := guard{node: n, steps: map[string]bool{}, when: v.l.sourceText(written)}
 	safe := calls(cond, "try", "can")
 	hclsyntax.VisitAll(cond, func(n hclsyntax.Node) hcl.Diagnostics {
 		r, ok := v.readOf(n)
@@ -219,12 +219,12 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 			return r, false
 		}
 		r.step, rest = wholeStep(index.Collection), n.Traversal
-		r.byEach = v.l.nullChecker().sourceText(index.Key.Range()) == "each.key"
+		r.byEach = v.l.sourceText(index.Key.Range()) == "each.key"
 	}
 	for k, part := range rest {
 		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && contains(stepFields, a.Name) {
 			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
-			if r.text = v.l.nullChecker().exactText(r.at); !strings.Contains(r.text, "."+r.field) { // written in JSON, with escapes
+			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) { // written in JSON, with escapes
 				r.text = "step." + r.step + "." + r.field
 			}
 			return r, true
@@ -268,7 +268,7 @@ func (v *nullVisitor) read(r stepRead) {
 		return
 	}
 	d := v.l.steps[i].decl
-	reasons := v.l.nullChecker().nullReasons(d)
+	reasons := v.l.nullReasons(d)
 	for _, g := range v.guards {
 		if g.all || g.steps[r.step] {
 			return
@@ -294,8 +294,8 @@ func (r stepRead) status() string {
 // sameWhen reports whether a condition is the one under which a step runs. One
 // that mentions each means the same only for the same keys.
 func (v *nullVisitor) sameWhen(d *stepDecl, text string, r stepRead) bool {
-	if text == "" || text != v.l.nullChecker().attrText(d, "when") {
+	if text == "" || text != v.l.attrText(d, "when") {
 		return false
 	}
-	return !d.whenEach() || r.byEach && v.l.nullChecker().attrText(d, "for_each") == v.l.nullChecker().attrText(v.reader, "for_each")
+	return !d.whenEach() || r.byEach && v.l.attrText(d, "for_each") == v.l.attrText(v.reader, "for_each")
 }

@@ -157,7 +157,7 @@ func (m *Module) load(r *reporter, fsys fs.FS, dir string) {
 	}
 	total := 0
 	for _, name := range names {
-		src, ok := r.readSource(fsys, name)
+		src, ok := readFile(r, fsys, name)
 		if !ok {
 			continue
 		}
@@ -169,9 +169,9 @@ func (m *Module) load(r *reporter, fsys fs.FS, dir string) {
 	}
 }
 
-// readSource reads at most one byte more than is allowed: a file of any size
+// readFile reads at most one byte more than is allowed: a file of any size
 // costs no more than that.
-func (r *reporter) readSource(fsys fs.FS, name string) ([]byte, bool) {
+func readFile(r *reporter, fsys fs.FS, name string) ([]byte, bool) {
 	src, err := readLimited(fsys, name)
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -239,13 +239,13 @@ func (m *Module) build(r *reporter, source readSource, engineVersion string) {
 	}
 	var blocks []*block
 	for _, body := range bodies {
-		blocks = append(blocks, r.syntaxReader().read(body, moduleSpec, "", body.MissingItemRange()).blocks...)
+		blocks = append(blocks, syntaxReader{r}.read(body, moduleSpec, "", body.MissingItemRange()).blocks...)
 	}
-	d := &decoder{reporter: r, m: m, source: source, engineVersion: engineVersion}
+	d := &decoder{reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
 	m.funcs = functions(&m.reads)
 	d.module(blocks)
 	if !broken { // with a file missing, half of the names would seem unknown
-		d.graphDecoder().resolve()
+		graphDecoder{d, referenceDecoder{d, map[*localDecl]visit{}}}.resolve()
 	} else {
 		m.failed, m.partial = true, true
 	}
@@ -317,7 +317,7 @@ func (m *Module) loadValues(r *reporter, fsys fs.FS) {
 			return
 		}
 		name := path.Join(dir, e.Name())
-		src, ok := r.readSource(fsys, name)
+		src, ok := readFile(r, fsys, name)
 		if !ok {
 			continue
 		}
@@ -326,6 +326,6 @@ func (m *Module) loadValues(r *reporter, fsys fs.FS) {
 			return
 		}
 		m.sources[name] = src
-		m.auto = append(m.auto, r.variableReader().parseVars(name, src)...)
+		m.auto = append(m.auto, variableReader{r}.parseVars(name, src)...)
 	}
 }

@@ -30,7 +30,7 @@ var (
 
 // plainSecrets warns of secrets that are written into the workflow: everybody who may
 // read the workflow, or the definition in the state, can read them.
-func (l *workflowLinker) plainSecrets(spec *argSpec, a arg, title string) {
+func plainSecrets(r *reporter, spec *argSpec, a arg, title string) {
 	if a.expr.bad || a.expr.syn == nil {
 		return
 	}
@@ -44,7 +44,7 @@ func (l *workflowLinker) plainSecrets(spec *argSpec, a arg, title string) {
 	if n := len(p.found) - maxNamedSecrets; n > 0 {
 		p.found, rest = p.found[:maxNamedSecrets], fmt.Sprintf(" and %d more", n)
 	}
-	l.push(diag.Diagnostic{
+	r.push(diag.Diagnostic{
 		Severity: diag.SeverityWarning, Range: toRange(a.where), HideSource: true,
 		Summary: "Secret is written out",
 		Detail: fmt.Sprintf("%s: this looks like a secret: %s%s. Who can read the workflow or the state can read it. "+

@@ -68,12 +68,12 @@ func (x *sight) reference(t hcl.Traversal) *reference {
 	first, rest := steps[0].name, steps[1:]
 	switch r.root {
 	case "var":
-		decl := x.ev.vars[first]
-		if decl == nil {
+		seen, ok := x.ev.vars[first]
+		if !ok {
 			return nil
 		}
-		r.sensitive = decl.sensitive
-		r.through(steps, cty.Object(map[string]cty.Type{first: decl.typ}))
+		r.sensitive = seen.sensitive
+		r.through(steps, cty.Object(map[string]cty.Type{first: seen.typ}))
 		return r
 	case "step":
 		r.step = -1
@@ -224,7 +224,7 @@ func (r *reference) instance(x *sight) (inst InstanceResult, ok bool) {
 	if x.s.Step == nil {
 		return inst, false
 	}
-	res := x.s.result(x.ev, r.step)
+	res := resultOf(x.s, x.ev, r.step)
 	if res.Each != r.each {
 		return inst, false
 	}
@@ -334,17 +334,17 @@ func (r *reference) ofRun(i *RunInfo) (finding, bool) {
 
 // within follows the path into a document.
 func (r *reference) within(v Value) (finding, bool) {
-	sensitive, ok := v.marksAt(r.ptr)
+	sensitive, ok := marksAt(v, r.ptr)
 	if !ok {
 		return finding{}, false
 	}
-	raw, ok := v.part(r.path)
+	raw, ok := partOf(v, r.path)
 	return finding{raw: raw, sensitive: sensitive}, ok
 }
 
 // marksAt reports whether the part at ptr is sensitive as a whole; ok is false
 // if it has marks of its own inside, or secrets.
-func (v Value) marksAt(ptr string) (sensitive, ok bool) {
+func marksAt(v Value, ptr string) (sensitive, ok bool) {
 	if !v.marked() {
 		return false, true
 	}
@@ -373,8 +373,8 @@ func below(ptr, outer string) bool {
 // dearer than decoding it once for the whole run.
 const farPart = 4 << 10
 
-// part returns a part of the document.
-func (v Value) part(path []pathStep) (raw []byte, ok bool) {
+// partOf returns a part of the document.
+func partOf(v Value, path []pathStep) (raw []byte, ok bool) {
 	raw = v.JSON()
 	for i, p := range path {
 		if i == 0 && p.index < 0 && len(raw) >= farPart {

@@ -14,7 +14,19 @@ import (
 
 // A referenceDecoder compiles expressions: it finds what they refer to, and refuses
 // references that are not allowed where they are.
-type referenceDecoder struct{ *decoder }
+type referenceDecoder struct {
+	*decoder
+	visits map[*localDecl]visit // of the search through local values
+}
+
+// A visit is how far a depth-first search has come with a local value.
+type visit uint8
+
+const (
+	unseen visit = iota
+	active
+	finished
+)
 
 // allow says what an expression may refer to.
 type allow uint16
@@ -407,14 +419,14 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 // local compiles a local value, and those it uses first. It returns nil for
 // one that is part of a cycle.
 func (d referenceDecoder) local(l *localDecl, ns *names) *compiled {
-	switch l.state {
+	switch d.visits[l] {
 	case finished:
 		return l.expr.comp
 	case active:
 		d.localCycle(l, ns)
 		return nil
 	}
-	l.state = active
+	d.visits[l] = active
 	a := allowVar | allowLocal
 	if !l.file {
 		a = allowForward
@@ -424,7 +436,7 @@ func (d referenceDecoder) local(l *localDecl, ns *names) *compiled {
 		scope = &names{variables: d.m.variables, locals: d.m.locals}
 	}
 	c := d.compile(l.expr, scope, a)
-	l.state = finished
+	d.visits[l] = finished
 	return c
 }
 
@@ -433,7 +445,7 @@ func (d referenceDecoder) localCycle(l *localDecl, ns *names) {
 	path := []string{"local." + l.name}
 	cur := l
 	for range len(ns.locals) + 1 {
-		next := nextActive(cur, ns)
+		next := d.nextActive(cur, ns)
 		if next == nil {
 			break
 		}
@@ -446,13 +458,13 @@ func (d referenceDecoder) localCycle(l *localDecl, ns *names) {
 	d.errorf(l.where, "Cycle in local values", "Local values depend on each other: %s.", strings.Join(path, " → "))
 }
 
-func nextActive(l *localDecl, ns *names) *localDecl {
+func (d referenceDecoder) nextActive(l *localDecl, ns *names) *localDecl {
 	for _, t := range l.expr.syn.Variables() {
 		if t.RootName() != "local" || len(t) < 2 {
 			continue
 		}
 		if attr, ok := t[1].(hcl.TraverseAttr); ok {
-			if n := ns.locals[attr.Name]; n != nil && n.state == active {
+			if n := ns.locals[attr.Name]; n != nil && d.visits[n] == active {
 				return n
 			}
 		}
@@ -479,7 +491,7 @@ func (d referenceDecoder) secretCalls(c *compiled, a allow) bool {
 			d.errorf(call.Range(), "secret() not allowed here", "%s", secretRule)
 		case !literal || !validSecretRef(ref):
 			d.errorf(call.Range(), "Invalid secret reference", "Write secret(\"env:NAME\") or secret(\"file:PATH\") with a plain string.")
-		case d.literalDecoder().reservedSecret(ref):
+		case d.lit.reservedSecret(ref):
 			d.errorf(call.Range(), "Reserved variable", "secret(%q): %s.", ref, ReservedEnvRule)
 		default:
 			continue

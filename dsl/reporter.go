@@ -25,11 +25,6 @@ type reporter struct {
 	effort *Allowance
 }
 
-// The parts of reading that only report: of expressions, and of values of variables.
-
-func (r *reporter) syntaxReader() syntaxReader     { return syntaxReader{r} }
-func (r *reporter) variableReader() variableReader { return variableReader{r} }
-
 // maxErrors and maxFindings bound what is reported of a module. To look for
 // the name that was meant takes time for each error, and each finding shows
 // the line that it is about.

@@ -185,14 +185,14 @@ type setting struct {
 	d    *direct
 }
 
-// settings makes the Settings function. The second result holds the settings
+// settingsOf makes the Settings function. The second result holds the settings
 // if they do not depend on the run.
-func (l stepLinker) settings(base Settings, list []setting) (func(*Scope) (*Settings, error), *Settings) {
+func settingsOf(l *workflowLinker, base Settings, list []setting) (func(*Scope) (*Settings, error), *Settings) {
 	constant, broken := true, false
 	written := map[string]bool{}
 	for i, x := range list {
 		written[x.name] = true
-		list[i].d = l.argumentLinker().directOf(x.e, anything)
+		list[i].d = l.direct(x.e, anything)
 		v := l.check(x.e)
 		if x.e.bad {
 			broken = true
@@ -225,7 +225,7 @@ func (l stepLinker) settings(base Settings, list []setting) (func(*Scope) (*Sett
 				return nil, fmt.Errorf("%s: %s: %w", toRange(x.e.rng), x.name, err)
 			}
 		}
-		return &out, out.Retry.settle(written)
+		return &out, orderIntervals(&out.Retry, written)
 	}
 	if !constant || broken {
 		return build, nil
@@ -242,9 +242,9 @@ func (l stepLinker) settings(base Settings, list []setting) (func(*Scope) (*Sett
 	return func(*Scope) (*Settings, error) { return static, nil }, static
 }
 
-// settle brings intervals that were written into order with those that were
+// orderIntervals brings intervals that were written into order with those that were
 // not.
-func (r *Retry) settle(written map[string]bool) error {
+func orderIntervals(r *Retry, written map[string]bool) error {
 	if r.InitialInterval <= r.MaxInterval {
 		return nil
 	}
@@ -262,7 +262,7 @@ func (r *Retry) settle(written map[string]bool) error {
 // stepSettings lists what a step says about its limits: retry merges
 // attribute by attribute, step over workflow. A workflow's max_attempts does
 // not reach actions that are not idempotent.
-func (l stepLinker) stepSettings(s *stepDecl, repeatable bool) []setting {
+func stepSettings(w *workflowDecl, s *stepDecl, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sortedKeys(setters) {
 		if e := s.attr(name); e != nil {
@@ -273,7 +273,7 @@ func (l stepLinker) stepSettings(s *stepDecl, repeatable bool) []setting {
 	for _, name := range sortedKeys(retrySetters) {
 		e := own[name]
 		if e == nil && (name != "max_attempts" || repeatable) {
-			e = attrsOf(l.decl.retry)[name]
+			e = attrsOf(w.retry)[name]
 		}
 		if e != nil {
 			list = append(list, setting{name: name, e: e, set: retrySetters[name]})
@@ -296,8 +296,8 @@ func undoSettings(b *block) []setting {
 	return list
 }
 
-// backoff is the longest pause after the given attempt (counted from 1).
-func (r *Retry) backoff(attempt int) time.Duration {
+// longestPause is the longest pause after the given attempt (counted from 1).
+func longestPause(r *Retry, attempt int) time.Duration {
 	d := float64(r.InitialInterval)
 	switch r.Strategy {
 	case Exponential:

@@ -120,10 +120,10 @@ workflow "w" {
     }
   }
 }`).Workflow("w")
-	if r := wf.Steps[0].static.Retry; r.InitialInterval != 2*time.Minute || r.MaxInterval != 2*time.Minute {
+	if r := settingsNow(t, wf.Steps[0]).Retry; r.InitialInterval != 2*time.Minute || r.MaxInterval != 2*time.Minute {
 		t.Errorf("%+v", r)
 	}
-	if r := wf.Steps[1].static.Retry; r.InitialInterval != 100*time.Millisecond || r.Strategy != Linear {
+	if r := settingsNow(t, wf.Steps[1]).Retry; r.InitialInterval != 100*time.Millisecond || r.Strategy != Linear {
 		t.Errorf("%+v", r)
 	}
 }
@@ -136,7 +136,7 @@ func TestPauses(t *testing.T) {
 	} {
 		r.Strategy = strategy
 		for k, w := range want {
-			if got := r.backoff(k + 1); got != w*time.Second {
+			if got := longestPause(&r, k+1); got != w*time.Second {
 				t.Errorf("strategy %d, after attempt %d: %v", strategy, k+1, got)
 			}
 		}

@@ -19,7 +19,7 @@ type Value struct{ d *valueData }
 type valueData struct {
 	json    []byte
 	marks   *marks                       // nil = none, as nearly always
-	decoded atomic.Pointer[decodedValue] // a cache; see evaluator.decodeVars
+	decoded atomic.Pointer[decodedValue] // a cache; see keepDecoded
 	index   atomic.Pointer[[]member]     // a cache; see attribute
 }
 
@@ -57,10 +57,44 @@ func (d *valueData) attribute(name string) (raw []byte, ok bool) {
 // variables or outputs.
 const maxIndex = 200
 
+// A decodedValue is the decoded form of a Value, as its owner wants it. The owner is a
+// pointer: another owner decodes to other types.
 type decodedValue struct {
-	owner *evaluator
+	owner any
 	value cty.Value
 	load  load // what decoding it costs
+}
+
+// keptDecoded returns what keepDecoded kept with a value for an owner; nil if there is
+// nothing.
+func keptDecoded(v Value, owner any) *decodedValue {
+	if v.d == nil {
+		return nil
+	}
+	if d := v.d.decoded.Load(); d != nil && d.owner == owner {
+		return d
+	}
+	return nil
+}
+
+// keepDecoded keeps the decoded form with a value. The zero Value keeps nothing.
+func keepDecoded(v Value, d *decodedValue) {
+	if v.d != nil {
+		v.d.decoded.Store(d)
+	}
+}
+
+// splitMembers makes a Value of each member of an object. They share the bytes of its
+// document.
+func splitMembers(members []member) (keys []string, values []Value) {
+	keys, values = make([]string, len(members)), make([]Value, len(members))
+	data := make([]valueData, len(members))
+	for i, m := range members {
+		from := len(m.key) + len(`"":`)
+		data[i].json = m.whole[from:len(m.whole):len(m.whole)]
+		keys[i], values[i] = string(m.key), Value{&data[i]}
+	}
+	return keys, values
 }
 
 // A Secret says that the string at Path (a JSON pointer, RFC 6901; "" is the

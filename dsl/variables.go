@@ -32,11 +32,20 @@ type Assignment struct {
 	src  []byte
 }
 
+// assignmentIn is an assignment in a values file, whose text is src.
+func assignmentIn(name string, at diag.Range, e hclsyntax.Expression, src []byte) Assignment {
+	return Assignment{Name: name, Source: at.String(), Where: at, expr: e, src: src}
+}
+
+// writtenValue returns the expression that a values file gives to a variable, and the text
+// of the file; nil for an assignment from elsewhere.
+func writtenValue(a Assignment) (hclsyntax.Expression, []byte) { return a.expr, a.src }
+
 // ParseVars reads a values file: attributes at its top level, one for each
 // variable. A name that ends in .json is read as JSON.
 func ParseVars(filename string, src []byte) ([]Assignment, diag.Diagnostics) {
 	r := &reporter{sources: map[string][]byte{filename: src}}
-	out := r.variableReader().parseVars(filename, src)
+	out := variableReader{r}.parseVars(filename, src)
 	return out, r.finish()
 }
 
@@ -57,7 +66,7 @@ func (r variableReader) parseVars(name string, src []byte) []Assignment {
 		return nil
 	}
 	b := &block{kind: "values"}
-	r.syntaxReader().readFree(f.Body, b)
+	syntaxReader{r.reporter}.readFree(f.Body, b)
 	var out []Assignment
 	for _, a := range b.args {
 		if a.expr.bad {
@@ -72,7 +81,7 @@ func (r variableReader) parseVars(name string, src []byte) []Assignment {
 			continue
 		}
 		at := toRange(a.where)
-		out = append(out, Assignment{Name: a.name, Source: at.String(), Where: at, expr: a.expr.syn, src: src})
+		out = append(out, assignmentIn(a.name, at, a.expr.syn, src))
 	}
 	return out
 }
@@ -96,8 +105,8 @@ func (v *variableDecl) convert(x cty.Value) (cty.Value, error) {
 
 // value evaluates one assignment.
 func (v *variableDecl) value(a Assignment) (cty.Value, error) {
-	if a.expr != nil {
-		x, diags := evaluateOnce(a.expr, nil, nil)
+	if e, _ := writtenValue(a); e != nil {
+		x, diags := evaluateOnce(e, nil, nil)
 		if diags.HasErrors() {
 			return cty.NilVal, errors.New(diags[0].Detail)
 		}
@@ -145,20 +154,16 @@ type bind struct {
 	places  places
 }
 
-// Bind gives values to all variables of the workflow and returns them as one
-// object. Of several assignments to a name the last one counts. It reports
-// names that are not declared, values that are missing, of the wrong type or
-// refused by a validation.
-func (w *Workflow) Bind(assigned []Assignment) (Value, diag.Diagnostics) {
-	b := w.bind
+// values is Workflow.Bind.
+func (b *bind) values(assigned []Assignment) (Value, diag.Diagnostics) {
 	r := &reporter{sources: map[string][]byte{}, places: b.places}
 	for n, src := range b.sources {
 		r.sources[n] = src
 	}
 	last := map[string]Assignment{}
 	for _, a := range assigned {
-		if a.src != nil {
-			r.sources[a.Where.File] = a.src
+		if _, src := writtenValue(a); src != nil {
+			r.sources[a.Where.File] = src
 		}
 		if b.declared(r, a) {
 			last[a.Name] = a
@@ -191,20 +196,20 @@ func (b *bind) declared(r *reporter, a Assignment) bool {
 	if b.known[a.Name] && a.Source != "--var" {
 		return false // for another workflow of the module
 	}
-	r.variableReader().place(a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
-		a.source(), a.Name, diag.DidYouMean(a.Name, sortedKeys(b.decls)))
+	placed(r, a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
+		sourceOf(a), a.Name, diag.DidYouMean(a.Name, sortedKeys(b.decls)))
 	return false
 }
 
-func (a Assignment) source() string {
+func sourceOf(a Assignment) string {
 	if a.Source == "" {
 		return "An assignment"
 	}
 	return a.Source
 }
 
-// place reports an error about an assignment at its place, if it has one.
-func (r variableReader) place(a Assignment, summary, format string, args ...any) {
+// placed reports an error about an assignment at its place, if it has one.
+func placed(r *reporter, a Assignment, summary, format string, args ...any) {
 	r.push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
 
@@ -216,11 +221,11 @@ func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.
 			raw, err = v.convert(raw)
 		}
 		if err != nil {
-			detail := fmt.Sprintf("%s gives variable %q a value that does not fit its type %s: %s.", a.source(), v.name, v.typeText, err)
+			detail := fmt.Sprintf("%s gives variable %q a value that does not fit its type %s: %s.", sourceOf(a), v.name, v.typeText, err)
 			if v.sensitive {
-				detail = fmt.Sprintf("%s gives variable %q a value that does not fit its type %s.", a.source(), v.name, v.typeText)
+				detail = fmt.Sprintf("%s gives variable %q a value that does not fit its type %s.", sourceOf(a), v.name, v.typeText)
 			}
-			r.variableReader().place(a, "Invalid value for variable", "%s", detail)
+			placed(r, a, "Invalid value for variable", "%s", detail)
 			return cty.NilVal, false
 		}
 		x = raw
@@ -238,11 +243,11 @@ func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.
 			v.name, hint, v.name, v.name)
 		return cty.NilVal, false
 	case x.IsNull() && !v.nullable:
-		r.variableReader().place(a, "Invalid value for variable", "%s gives variable %q the value null, which it does not allow.", a.source(), v.name)
+		placed(r, a, "Invalid value for variable", "%s gives variable %q the value null, which it does not allow.", sourceOf(a), v.name)
 		return cty.NilVal, false
 	}
 	if _, err := encodeValue(x, false); err != nil {
-		r.variableReader().place(a, "Invalid value for variable", "%s gives variable %q a value that cannot be stored: %s.", a.source(), v.name, err)
+		placed(r, a, "Invalid value for variable", "%s gives variable %q a value that cannot be stored: %s.", sourceOf(a), v.name, err)
 		return cty.NilVal, false
 	}
 	if v.sensitive {
@@ -278,11 +283,11 @@ func (b *bind) validate(r *reporter, vals map[string]cty.Value, last map[string]
 			w.next()
 			detail := b.message(w, c)
 			if a.Where.File != "" {
-				r.variableReader().place(a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, toRange(c.where))
+				placed(r, a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, toRange(c.where))
 				continue
 			}
 			if a.Name != "" {
-				detail += "\nThe value comes from " + a.source() + "."
+				detail += "\nThe value comes from " + sourceOf(a) + "."
 			}
 			r.hcl(hcl.Diagnostics{{
 				Severity: hcl.DiagError, Summary: "Invalid value for variable", Detail: detail,

@@ -2,6 +2,8 @@ package dsl
 
 import (
 	"time"
+
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // A Workflow is one workflow of a linked definition: immutable nouns with
@@ -34,7 +36,7 @@ type Workflow struct {
 	// in a run's row is not lowered below now plus this.
 	Shortest time.Duration
 
-	bind *bind
+	bind func([]Assignment) (Value, diag.Diagnostics)
 }
 
 // Mode says what a failure turns into: undo at once, or wait for a person.
@@ -118,8 +120,6 @@ type Step struct {
 	Post           []Condition
 	Settings       func(*Scope) (*Settings, error) // never nil; evaluated without each
 	Catch          *Catch
-
-	static *Settings // nil where they depend on the run
 }
 
 // Rerun says what another attempt of a step does with what earlier ones left
@@ -171,8 +171,6 @@ type Undo struct {
 	Retryable func(code string) bool
 	Settings  func(*Scope) (*Settings, error) // Timeout, Deadline and Retry only
 	Declared  bool                            // from the action's compensated_by
-
-	static *Settings // nil where they depend on the run
 }
 
 // A Condition is a precondition or postcondition.
@@ -275,3 +273,12 @@ type ValueFunc func(*Scope) (Value, error)
 
 // LimitFunc evaluates a deadline.
 type LimitFunc func(*Scope) (Limit, error)
+
+// Bind gives values to all variables of the workflow and returns them as one
+// object. Of several assignments to a name the last one counts. It reports
+// names that are not declared, values that are missing, of the wrong type or
+// refused by a validation.
+func (w *Workflow) Bind(assigned []Assignment) (Value, diag.Diagnostics) { return w.bind(assigned) }
+
+// setBind gives a workflow its Bind, which needs the declarations of its variables.
+func setBind(w *Workflow, bind func([]Assignment) (Value, diag.Diagnostics)) { w.bind = bind }

@@ -50,10 +50,8 @@ func (w *runWorld) variables() (cty.Value, error) {
 // decodeVars decodes the object of all variables to their declared types; the
 // result is kept with the Value, so that it is decoded once a run.
 func (ev *evaluator) decodeVars(m *meter, v Value) (cty.Value, error) {
-	if v.d != nil {
-		if c := v.d.decoded.Load(); c != nil && c.owner == ev {
-			return c.value, m.input(c.load)
-		}
+	if c := keptDecoded(v, ev); c != nil {
+		return c.value, m.input(c.load)
 	}
 	size := loadOf(v)
 	if err := m.input(size); err != nil {
@@ -69,31 +67,31 @@ func (ev *evaluator) decodeVars(m *meter, v Value) (cty.Value, error) {
 	if !raw.IsNull() && raw.Type().IsObjectType() {
 		given = raw.AsValueMap()
 	}
-	for name, decl := range ev.vars {
+	for name, seen := range ev.vars {
 		x, ok := given[name]
 		if !ok {
 			x = cty.NullVal(cty.DynamicPseudoType)
 		}
-		if c, err := conform(x, decl.typ); err == nil {
+		if c, err := conform(x, seen.typ); err == nil {
 			x = c
 		}
-		if decl.sensitive {
+		if seen.sensitive {
 			x = x.Mark(sensitiveMark{})
 		}
 		x = x.WithMarks(whole)
 		attrs[name] = x
 	}
 	out := cty.ObjectVal(attrs)
-	if v.d != nil && !ev.shared {
-		v.d.decoded.Store(&decodedValue{owner: ev, value: out, load: size})
+	if !ev.shared {
+		keepDecoded(v, &decodedValue{owner: ev, value: out, load: size})
 	}
 	return out, nil
 }
 
-func (w *runWorld) memo() *Memo { return w.s.memo(w.ev) }
+func (w *runWorld) memo() *Memo { return memoOf(w.s, w.ev) }
 
-// memo returns the memo of a run for an evaluator; nil if there is none.
-func (s *Scope) memo(ev *evaluator) *Memo {
+// memoOf returns the memo of a run for an evaluator; nil if there is none.
+func memoOf(s *Scope, ev *evaluator) *Memo {
 	if s == nil || s.Memo == nil || ev.shared {
 		return nil
 	}
@@ -103,13 +101,13 @@ func (s *Scope) memo(ev *evaluator) *Memo {
 	return s.Memo
 }
 
-// result asks for the result of a step. That of a finished step with instances
-// is kept: to put it together takes time for each of them.
-func (s *Scope) result(ev *evaluator, i int) StepResult {
+// resultOf asks a scope for the result of a step. It keeps the result of a finished step
+// with instances: to put it together takes time for each of them.
+func resultOf(s *Scope, ev *evaluator, i int) StepResult {
 	if !ev.steps[i].each {
 		return s.Step(i)
 	}
-	m := s.memo(ev)
+	m := memoOf(s, ev)
 	if m != nil {
 		if r, ok := m.results[i]; ok {
 			return r
@@ -135,7 +133,7 @@ func (w *runWorld) step(i int) (cty.Value, error) {
 	if w.s == nil || w.s.Step == nil {
 		return cty.NilVal, errors.New("no step is visible here")
 	}
-	r := w.s.result(w.ev, i)
+	r := resultOf(w.s, w.ev, i)
 	size := loadOfStep(r)
 	if err := w.meter().input(size); err != nil {
 		return cty.NilVal, err
