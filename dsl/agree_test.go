@@ -179,7 +179,7 @@ func linkBoth(t *testing.T, src string) (with, without *Workflow) {
 		if undirected {
 			linkAll = linkGeneral
 		}
-		workflows, _ := linkAll(m, agents, &reporter{sources: m.sources, places: m.places})
+		workflows, _ := linkAll(m.m, agents, &reporter{sources: m.m.sources, places: m.m.places})
 		for _, wf := range workflows {
 			if wf.Name == "w" {
 				return wf

@@ -157,14 +157,10 @@ func (e *argumentWriter) direct(x *argument, at sight) bool {
 	e.next()
 	e.out = append(append(append(e.out, '"'), x.name...), '"', ':')
 	from := len(e.out)
-	c := copier{out: e.out, path: x.path[:len(x.path):len(x.path)], marks: e.sensitive, depth: 1}
 	hidden := x.spec.field.Sensitive || x.spec.hide
-	if hidden {
-		c.marks = append(c.marks, string(c.path))
-	}
-	ok := x.direct.write(&at, &c, hidden) && x.spec.takes(c.out[from:])
-	e.out, e.sensitive = c.out, c.marks
-	if !ok {
+	var ok bool
+	e.out, e.sensitive, ok = x.direct.writeInto(&at, e.out, x.path[:len(x.path):len(x.path)], e.sensitive, hidden)
+	if !ok || !x.spec.takes(e.out[from:]) {
 		e.out, e.sensitive = e.out[:before], e.sensitive[:marks]
 	}
 	return ok

@@ -177,7 +177,7 @@ func TestAllowance(t *testing.T) {
 		t.Errorf("%v, spent %d, over %t", err, a.Spent(), a.Over())
 	}
 	var none *Allowance
-	if none.Over() || none.Spent() != 0 || !none.pay(1<<60) {
+	if none.Over() || none.Spent() != 0 {
 		t.Error("the nil allowance is no allowance")
 	}
 }

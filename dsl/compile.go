@@ -71,7 +71,7 @@ func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, con
 // valueFunc makes a ValueFunc from an expression; whole marks the result as
 // sensitive.
 func (l argumentLinker) valueFunc(e *expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) ValueFunc {
-	eval := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (Value, error) {
+	general := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (Value, error) {
 		if accept != nil {
 			var err error
 			if v, err = accept(v); err != nil {
@@ -84,17 +84,17 @@ func (l argumentLinker) valueFunc(e *expr, name string, whole bool, accept func(
 		return encodeValue(v, false)
 	})
 	if accept != nil {
-		return eval
+		return general
 	}
 	d, ev, self := l.direct(e, anything), l.ev, max(l.cur, 0)
 	if d == nil || e.comp.konst != nil {
-		return eval
+		return general
 	}
 	return func(s *Scope) (Value, error) {
 		if v, ok := d.value(&sight{ev: ev, s: s, self: self}, whole); ok {
 			return v, nil
 		}
-		return eval(s)
+		return general(s)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 type decoder struct {
 	*reporter
 	lit           literalDecoder
-	m             *Module
+	m             *module
 	source        readSource
 	engineVersion string
 }

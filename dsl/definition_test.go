@@ -204,7 +204,7 @@ workflow "w" {
 	if def, diags := Link(m, usedAgents(m)); def != nil || !diags.HasErrors() {
 		t.Fatal("today's rules take it")
 	}
-	def := &Definition{module: m}
+	def := &Definition{module: m.m}
 	if err := def.seal(usedAgents(m)); err != nil {
 		t.Fatal(err)
 	}

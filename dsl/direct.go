@@ -258,7 +258,7 @@ func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
 		if diags.HasErrors() || k.IsMarked() || k.Type() != cty.String || !k.IsKnown() || k.IsNull() || !isPlain(k.AsString()) {
 			return nil
 		}
-		if has(values, k.AsString()) {
+		if _, twice := values[k.AsString()]; twice {
 			return nil
 		}
 		values[k.AsString()] = item.ValueExpr
@@ -284,6 +284,17 @@ func (x *sight) operation(op *hclsyntax.Operation, to *shape, operands ...hclsyn
 		return d.of(x, anything, operands...)
 	}
 	return nil
+}
+
+// writeInto appends the value, which stands at path in its document, to out, and its marks
+// to marks. It may have written a part of it when it gives up, which it says by false.
+func (d *direct) writeInto(x *sight, out, path []byte, marks []string, hidden bool) ([]byte, []string, bool) {
+	c := copier{out: out, path: path, marks: marks, depth: 1}
+	if hidden {
+		c.marks = append(c.marks, string(c.path))
+	}
+	ok := d.write(x, &c, hidden)
+	return c.out, c.marks, ok
 }
 
 // write appends the value as canonical JSON; false if it gives up. c.path says

@@ -135,8 +135,8 @@ func TestFileStaysInside(t *testing.T) {
 		if diags.HasErrors() == tt.ok {
 			t.Errorf("file(%q): %v", tt.path, diags.Err())
 		}
-		if tt.ok && m.reads.Files[tt.path] != "hello" {
-			t.Errorf("file(%q) = %q", tt.path, m.reads.Files[tt.path])
+		if tt.ok && m.m.reads.Files[tt.path] != "hello" {
+			t.Errorf("file(%q) = %q", tt.path, m.m.reads.Files[tt.path])
 		}
 	}
 }

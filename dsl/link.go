@@ -34,7 +34,8 @@ type AgentBinary struct {
 }
 
 // Agents returns the agents the module uses, by name.
-func (m *Module) Agents() []AgentUse {
+func (mod *Module) Agents() []AgentUse {
+	m := mod.m
 	out := make([]AgentUse, 0, len(m.agents))
 	var declared []string
 	for _, n := range sortedKeys(m.agents) {
@@ -57,12 +58,12 @@ func (m *Module) Agents() []AgentUse {
 // agent block, and makes a definition of it. The definition is nil if there
 // are errors, or were any in Parse; the diagnostics do not repeat those.
 func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
-	r := &reporter{sources: m.sources, places: m.places}
-	workflows, diags := linkModule(m, agents, r)
+	r := &reporter{sources: m.m.sources, places: m.m.places}
+	workflows, diags := linkModule(m.m, agents, r)
 	if workflows == nil {
 		return nil, diags
 	}
-	def := &Definition{workflows: map[string]*Workflow{}, module: m}
+	def := &Definition{workflows: map[string]*Workflow{}, module: m.m}
 	for _, wf := range workflows {
 		def.workflows[wf.Name] = wf
 		def.names = append(def.names, wf.Name)
@@ -80,12 +81,12 @@ func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnosti
 
 // linkModule links the workflows of a module. They are nil if there are errors, or were
 // any before. It reports to r, and returns what r has found.
-func linkModule(m *Module, agents map[string]AgentBinary, r *reporter) ([]*Workflow, diag.Diagnostics) {
+func linkModule(m *module, agents map[string]AgentBinary, r *reporter) ([]*Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{reporter: r, m: m, agents: map[string]*linkedAgent{}}, agents)
 }
 
 // linkGeneral is linkModule without the fast evaluator, for tests that compare the two.
-func linkGeneral(m *Module, agents map[string]AgentBinary, r *reporter) ([]*Workflow, diag.Diagnostics) {
+func linkGeneral(m *module, agents map[string]AgentBinary, r *reporter) ([]*Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{reporter: r, m: m, agents: map[string]*linkedAgent{}, undirected: true}, agents)
 }
 
@@ -130,7 +131,7 @@ func (l *linker) link(agents map[string]AgentBinary) ([]*Workflow, diag.Diagnost
 // A linker links one module.
 type linker struct {
 	*reporter
-	m         *Module
+	m         *module
 	fileLevel *evaluator
 	agents    map[string]*linkedAgent
 	known     map[string]bool // variables of all workflows
@@ -336,7 +337,7 @@ func (l *linker) workflow(w *workflowDecl) *Workflow {
 }
 
 // knownVariables names all variables that any workflow declares.
-func knownVariables(m *Module) map[string]bool {
+func knownVariables(m *module) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range m.workflows {
 		for n := range w.variables {

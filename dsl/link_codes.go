@@ -122,7 +122,7 @@ func (l codeLinker) codes(e *expr, k knownCodes, also ...string) {
 	}
 	known := slices.Concat(k.own, engineCodes, also)
 	for _, c := range l.writtenCodes(e) {
-		if contains(known, c.code) {
+		if slices.Contains(known, c.code) {
 			continue
 		}
 		hint := diag.DidYouMean(c.code, known)

@@ -9,7 +9,7 @@ import (
 )
 
 // eachValue links for_each and returns what each is before a run.
-func (l stepLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
+func (l stepLinker) eachValue(d *stepDecl, out *Step) cty.Value {
 	key := cty.UnknownVal(cty.String).RefineNotNull()
 	each := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"key": key, "value": v}) }
 	e := d.attr("for_each")
@@ -20,7 +20,7 @@ func (l stepLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
 	v := l.check(e)
 	defer func() {
 		if len(l.list) == before { // else it was said already, better
-			noun.ForEach = l.forEach(e)
+			out.ForEach = l.forEach(e)
 		}
 	}()
 	if e.bad {
@@ -50,28 +50,31 @@ func (l stepLinker) eachValue(d *stepDecl, noun *Step) cty.Value {
 // forEach makes the function of a for_each. A map that is only referred to is
 // taken apart where it stands.
 func (l stepLinker) forEach(e *expr) func(*Scope) (Each, error) {
-	eval := exprFunc(l.workflowLinker, e, "for_each", cty.DynamicPseudoType, eachOf)
+	general := exprFunc(l.workflowLinker, e, "for_each", cty.DynamicPseudoType, eachOf)
 	d, ev, self := l.direct(e, anything), l.ev, max(l.cur, 0)
-	if d == nil || d.kind != directReference || e.comp.konst != nil {
-		return eval
+	if !d.refers() || e.comp.konst != nil {
+		return general
 	}
 	return func(s *Scope) (Each, error) {
-		if out, ok := d.each(&sight{ev: ev, s: s, self: self}); ok {
-			return out, nil
+		if keys, values, ok := d.each(&sight{ev: ev, s: s, self: self}); ok {
+			return Each{Keys: keys, Values: values}, nil
 		}
-		return eval(s)
+		return general(s)
 	}
 }
 
+// refers reports whether the expression is a reference and nothing else; false for nil.
+func (d *direct) refers() bool { return d != nil && d.kind == directReference }
+
 // each evaluates to instances. Their values share the bytes of one document.
-func (d *direct) each(x *sight) (Each, bool) {
+func (d *direct) each(x *sight) (keys []string, values []Value, ok bool) {
 	c := copier{}
 	if !d.write(x, &c, false) || len(c.marks) > 0 || c.out[0] != '{' {
-		return Each{}, false
+		return nil, nil, false
 	}
 	c.attributes(c.out)
-	keys, values := splitMembers(c.members)
-	return Each{Keys: keys, Values: values}, true
+	keys, values = splitMembers(c.members)
+	return keys, values, true
 }
 
 func (l stepLinker) listHint(e *expr, ty cty.Type) {

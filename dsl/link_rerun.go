@@ -2,7 +2,7 @@ package dsl
 
 // rerun links what a further attempt does with what earlier ones left behind,
 // and checks that the action can say what heartbeat_timeout and on_rerun need.
-func (l stepLinker) rerun(d *stepDecl, ls *linkedStep, noun *Step) {
+func (l stepLinker) rerun(d *stepDecl, ls *linkedStep, out *Step) {
 	a := ls.action
 	if a == nil {
 		return
@@ -19,11 +19,11 @@ func (l stepLinker) rerun(d *stepDecl, ls *linkedStep, noun *Step) {
 				"Action %s declares no checkpoints, so there is nothing from which another attempt could continue.", a.title())
 		}
 	case RerunUndoFirst:
-		l.undoFirst(d, noun, e)
+		l.undoFirst(d, out, e)
 	}
-	noun.OnRerun = d.onRerun
+	out.OnRerun = d.onRerun
 	if d.onRerun == RerunDefault && a.schema.Checkpoints {
-		noun.OnRerun = RerunContinue
+		out.OnRerun = RerunContinue
 	}
 }
 

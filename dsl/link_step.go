@@ -126,30 +126,30 @@ func (l stepLinker) step(i int) {
 	d, ls := l.decl.steps[i], l.steps[i]
 	l.cur = i
 	defer func() { l.cur = -1 }()
-	noun := &Step{
+	out := &Step{
 		Index: i, Name: d.name, Where: toRange(d.where).String(),
 		After: sortedInts(d.after), NoUndo: d.noUndo, Pivot: d.pivot,
 	}
-	ls.noun = noun
-	l.out.Steps = append(l.out.Steps, noun)
+	ls.noun = out
+	l.out.Steps = append(l.out.Steps, out)
 	if d.pivot {
 		l.out.Pivot = i
 	}
-	l.world.each = l.eachValue(d, noun)
+	l.world.each = l.eachValue(d, out)
 	l.world.self = l.selfValue(i)
 	if when := exprFunc(l.workflowLinker, d.attr("when"), "when", cty.Bool, boolOf); d.whenEach() {
-		noun.WhenEach = when
+		out.WhenEach = when
 	} else {
-		noun.When = when
+		out.When = when
 	}
-	noun.IdempotencyKey = l.idempotencyKey(d)
-	noun.Pre = l.conditions(d.pre, "precondition_failed")
-	noun.Post = l.conditions(d.post, "postcondition_failed")
-	l.stepAction(d, ls, noun)
-	noun.Catch = l.catch(d, ls)
+	out.IdempotencyKey = l.idempotencyKey(d)
+	out.Pre = l.conditions(d.pre, "precondition_failed")
+	out.Post = l.conditions(d.post, "postcondition_failed")
+	l.stepAction(d, ls, out)
+	out.Catch = l.catch(d, ls)
 	l.onlyWithEach(d)
-	undoLinker{l.workflowLinker}.undo(d, ls, noun)
-	l.rerun(d, ls, noun)
+	undoLinker{l.workflowLinker}.undo(d, ls, out)
+	l.rerun(d, ls, out)
 }
 
 func (l stepLinker) onlyWithEach(d *stepDecl) {
@@ -161,21 +161,21 @@ func (l stepLinker) onlyWithEach(d *stepDecl) {
 }
 
 // stepAction links the forward call.
-func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, noun *Step) {
+func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, out *Step) {
 	a := ls.action
 	if a == nil { // reported; the arguments may still be looked at
 		for _, x := range d.input {
 			l.check(x.expr)
 		}
-		noun.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(true), stepSettings(l.decl, d, true))
+		out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(true), stepSettings(l.decl, d, true))
 		return
 	}
-	noun.Do = actionNoun(a, d.idempotent, d.readOnly, nil, l.ev.steps[d.index].out)
-	ls.readOnly = noun.Do.ReadOnly
-	repeatable := noun.Do.Idempotent || noun.Do.ReadOnly
-	noun.Retryable = retryable(a.schema.Errors)
-	noun.Input = argumentLinker{l.workflowLinker}.arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).eval
-	noun.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(repeatable), stepSettings(l.decl, d, repeatable))
+	out.Do = actionNoun(a, d.idempotent, d.readOnly, nil, l.ev.steps[d.index].out)
+	ls.readOnly = out.Do.ReadOnly
+	repeatable := out.Do.Idempotent || out.Do.ReadOnly
+	out.Retryable = retryable(a.schema.Errors)
+	out.Input = argumentLinker{l.workflowLinker}.arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).eval
+	out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(repeatable), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker{l.workflowLinker}.codesOf(a, d.input, slices.Concat(d.pre, d.post)...)
 	codeLinker{l.workflowLinker}.codes(d.block.one("retry").attr("on"), codes)
 	codeLinker{l.workflowLinker}.codes(d.block.one("retry").attr("not_on"), codes)

@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
@@ -14,16 +15,16 @@ type undoLinker struct{ *workflowLinker }
 
 // undo links what undoes a step: its compensate block, else the action that
 // its own action names.
-func (l undoLinker) undo(d *stepDecl, ls *linkedStep, noun *Step) {
+func (l undoLinker) undo(d *stepDecl, ls *linkedStep, out *Step) {
 	switch {
 	case d.undo != nil:
-		noun.Undo, ls.undoStatic = l.writtenUndo(d, d.undo)
-	case d.noUndo || ls.action == nil || noun.Do.ReadOnly || ls.action.schema.CompensatedBy == "":
+		out.Undo, ls.undoStatic = l.writtenUndo(d, d.undo)
+	case d.noUndo || ls.action == nil || out.Do.ReadOnly || ls.action.schema.CompensatedBy == "":
 		return
 	default:
-		noun.Undo, ls.undoStatic = l.declaredUndo(d, ls)
+		out.Undo, ls.undoStatic = l.declaredUndo(d, ls)
 	}
-	u := noun.Undo
+	u := out.Undo
 	if u == nil {
 		return
 	}
@@ -204,7 +205,7 @@ func (l undoLinker) before() {
 // undoable enforces that what changes something says how it is undone, or
 // that it is not.
 func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
-	d, noun := s.decl, l.out.Steps[i]
+	d, out := s.decl, l.out.Steps[i]
 	if s.action == nil || s.readOnly || d.noUndo || d.undo != nil || s.action.schema.CompensatedBy != "" {
 		return
 	}
@@ -212,7 +213,7 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 		return
 	}
 	if len(l.decl.index) == 1 { // twins may be meant to go
-		noun.NoUndo = true
+		out.NoUndo = true
 		return
 	}
 	l.errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
@@ -222,9 +223,9 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 // promisedRetries warns where a step asks for retries that its action allows
 // after a definite failure only.
 func (l undoLinker) promisedRetries(i int, s *linkedStep) {
-	noun, asked := l.out.Steps[i], s.decl.block.one("retry").attr("max_attempts")
-	if asked == nil || noun.Do == nil || noun.Do.Idempotent || noun.Do.ReadOnly || s.static == nil ||
-		s.static.Retry.MaxAttempts == 1 || noun.OnRerun == RerunUndoFirst {
+	out, asked := l.out.Steps[i], s.decl.block.one("retry").attr("max_attempts")
+	if asked == nil || out.Do == nil || out.Do.Idempotent || out.Do.ReadOnly || s.static == nil ||
+		s.static.Retry.MaxAttempts == 1 || out.OnRerun == RerunUndoFirst {
 		return
 	}
 	l.warnf(asked.rng, "Unknown outcomes are not repeated",
@@ -257,13 +258,13 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 		if s.action == nil || s.readOnly || catchesAll(s.decl) {
 			continue
 		}
-		noun := l.out.Steps[i]
-		if st := s.static; st != nil && st.Retry.MaxAttempts == Unbounded && noun.Do.Idempotent && s.decl.attr("deadline") == nil {
+		out := l.out.Steps[i]
+		if st := s.static; st != nil && st.Retry.MaxAttempts == Unbounded && out.Do.Idempotent && s.decl.attr("deadline") == nil {
 			continue
 		}
 		why := ""
 		switch {
-		case !noun.Do.Idempotent:
+		case !out.Do.Idempotent:
 			why = fmt.Sprintf(" %s is not idempotent, so it cannot be repeated without end.", s.action.short())
 		case s.decl.attr("deadline") != nil:
 			why = " Its deadline would make it fail."
@@ -280,7 +281,7 @@ func catchesAll(d *stepDecl) bool {
 	if e == nil || e.bad {
 		return false
 	}
-	return contains(literals(e), "*")
+	return slices.Contains(literals(e), "*")
 }
 
 // fits warns when attempts that were asked for can never start.

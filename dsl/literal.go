@@ -15,7 +15,7 @@ import (
 // A literalDecoder reads arguments that must be constants.
 type literalDecoder struct {
 	*reporter
-	m *Module
+	m *module
 }
 
 // literalString returns the only argument of a call if it is a plain string.

@@ -222,7 +222,7 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 		r.byEach = v.l.sourceText(index.Key.Range()) == "each.key"
 	}
 	for k, part := range rest {
-		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && contains(stepFields, a.Name) {
+		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && slices.Contains(stepFields, a.Name) {
 			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
 			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) { // written in JSON, with escapes
 				r.text = "step." + r.step + "." + r.field

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"path"
 	"sort"
 	"strings"
@@ -32,7 +33,10 @@ type ParseOptions struct {
 
 // A Module is the parsed source of a directory. It is immutable and safe for
 // concurrent use.
-type Module struct {
+type Module struct{ m *module }
+
+// A module is the declarations of a module.
+type module struct {
 	files   map[string][]byte // that make up the module
 	sources map[string][]byte // all that were read, for messages
 	reads   reads
@@ -69,6 +73,12 @@ type reads struct {
 //
 // fsys is read at its root only, and by file(). Nothing is read afterwards.
 func Parse(fsys fs.FS, opts ParseOptions) (*Module, diag.Diagnostics) {
+	m, diags := parseFiles(fsys, opts)
+	return &Module{m}, diags
+}
+
+// parseFiles reads the files of a module.
+func parseFiles(fsys fs.FS, opts ParseOptions) (*module, diag.Diagnostics) {
 	m := newModule(opts.File)
 	r := &reporter{sources: m.sources, places: m.places}
 	if !r.bounded(func() {
@@ -84,8 +94,26 @@ func Parse(fsys fs.FS, opts ParseOptions) (*Module, diag.Diagnostics) {
 	return m, diags
 }
 
-func newModule(file string) *Module {
-	return &Module{
+// parseStored reads the files of a stored definition, which holds what file() and env()
+// answer. older leaves out the rules that were made after it was stored.
+func parseStored(file string, files map[string][]byte, answers reads, older bool) (*module, diag.Diagnostics) {
+	m := newModule(file)
+	m.older, m.reads = older, answers
+	for name, src := range files {
+		m.files[name], m.sources[name] = src, src
+	}
+	r := &reporter{sources: m.sources, places: m.places}
+	if older {
+		r.effort = NewAllowance(math.MaxInt64) // it was checked when it was stored
+	}
+	m.build(r, storedSource{&m.reads}, "")
+	diags := r.finish()
+	m.failed = m.failed || diags.HasErrors()
+	return m, diags
+}
+
+func newModule(file string) *module {
+	return &module{
 		file:    file,
 		files:   map[string][]byte{},
 		sources: map[string][]byte{},
@@ -97,12 +125,12 @@ func newModule(file string) *Module {
 // Sources returns every file that was read, by name; one that is too large is
 // there without its text. The caller must not
 // change it.
-func (m *Module) Sources() map[string][]byte { return m.sources }
+func (m *Module) Sources() map[string][]byte { return m.m.sources }
 
 // Workflows returns the names of the workflows, in order of file and position.
 func (m *Module) Workflows() []string {
-	out := make([]string, 0, len(m.workflows))
-	for _, w := range m.workflows {
+	out := make([]string, 0, len(m.m.workflows))
+	for _, w := range m.m.workflows {
 		if !w.twin {
 			out = append(out, w.name)
 		}
@@ -112,7 +140,7 @@ func (m *Module) Workflows() []string {
 
 // AutoVars returns the values of the module's *.auto.vars.hcl files; later
 // files come later.
-func (m *Module) AutoVars() []Assignment { return append([]Assignment(nil), m.auto...) }
+func (m *Module) AutoVars() []Assignment { return append([]Assignment(nil), m.m.auto...) }
 
 // isModuleFile reports whether a file of the directory belongs to the module.
 func isModuleFile(name string) bool {
@@ -126,7 +154,7 @@ func isAutoVars(name string) bool {
 }
 
 // load reads the files of the module.
-func (m *Module) load(r *reporter, fsys fs.FS, dir string) {
+func (m *module) load(r *reporter, fsys fs.FS, dir string) {
 	var names []string
 	if m.file != "" {
 		names = []string{path.Clean(m.file)}
@@ -221,7 +249,7 @@ func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 
 // build turns the files into declarations. It is the same for a directory and
 // for a stored definition.
-func (m *Module) build(r *reporter, source readSource, engineVersion string) {
+func (m *module) build(r *reporter, source readSource, engineVersion string) {
 	names := make([]string, 0, len(m.files))
 	for n := range m.files {
 		names = append(names, n)
@@ -252,7 +280,7 @@ func (m *Module) build(r *reporter, source readSource, engineVersion string) {
 }
 
 // parseFile measures and parses one file and notes where its blocks are.
-func (m *Module) parseFile(r *reporter, name string) (hcl.Body, bool) {
+func (m *module) parseFile(r *reporter, name string) (hcl.Body, bool) {
 	src := m.files[name]
 	if strings.HasSuffix(name, ".json") {
 		if d := prescanJSON(src, name); d != nil {
@@ -294,7 +322,7 @@ func blockPlaces(body *hclsyntax.Body, out []place) []place {
 }
 
 // loadValues reads the *.auto.vars.hcl files next to the module.
-func (m *Module) loadValues(r *reporter, fsys fs.FS) {
+func (m *module) loadValues(r *reporter, fsys fs.FS) {
 	dir := "."
 	if m.file != "" {
 		dir = path.Dir(m.file)

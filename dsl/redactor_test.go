@@ -29,8 +29,8 @@ func TestRedactor(t *testing.T) {
 
 // What is left of a sensitive text where a text was cut is replaced as well.
 func TestRedactorOfCutTexts(t *testing.T) {
-	const secret = "s3cr\"t-of-the-shop"
-	redact := Redactor([]string{secret, "aaaaaaab", "geheim-ä"})
+	const hidden = "s3cr\"t-of-the-shop"
+	redact := Redactor([]string{hidden, "aaaaaaab", "geheim-ä"})
 	for text, want := range map[string]string{
 		"it said s3cr\"t-of":                  "it said (sensitive)",
 		"it said s3cr\"t-of…":                 "it said (sensitive)…",
@@ -41,7 +41,7 @@ func TestRedactorOfCutTexts(t *testing.T) {
 		"baaaaaaaaaa":                         "baaa(sensitive)",
 		"it said s3c":                         "it said s3c",
 		"s3cr is no cut text":                 "s3cr is no cut text",
-		"all of it: " + secret:                "all of it: (sensitive)",
+		"all of it: " + hidden:                "all of it: (sensitive)",
 		"":                                    "",
 	} {
 		if got := redact(text); got != want {

@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -339,7 +340,7 @@ func (d referenceDecoder) refStep(c *compiled, t hcl.Traversal, name string, at 
 	field := 2
 	if s.each() {
 		if len(t) > 2 {
-			if attr, ok := t[2].(hcl.TraverseAttr); ok && contains(stepFields, attr.Name) {
+			if attr, ok := t[2].(hcl.TraverseAttr); ok && slices.Contains(stepFields, attr.Name) {
 				d.errorf(at, "Missing key of step", "Step %q has for_each: step.%s is a map with one entry a key. Write step.%s[KEY].%s.",
 					name, name, name, attr.Name)
 				return false
@@ -353,7 +354,7 @@ func (d referenceDecoder) refStep(c *compiled, t hcl.Traversal, name string, at 
 		}
 	}
 	if len(t) > field {
-		if attr, ok := t[field].(hcl.TraverseAttr); ok && !contains(stepFields, attr.Name) {
+		if attr, ok := t[field].(hcl.TraverseAttr); ok && !slices.Contains(stepFields, attr.Name) {
 			hint := diag.DidYouMean(attr.Name, stepFields)
 			if hint == "" {
 				hint = fmt.Sprintf(" Results are under output: step.%s.output.%s.", name, attr.Name)
@@ -365,22 +366,13 @@ func (d referenceDecoder) refStep(c *compiled, t hcl.Traversal, name string, at 
 	return true
 }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
 func (d referenceDecoder) refField(c *compiled, root, name string, at hcl.Range, ns *names, a allow) bool {
 	need := map[string]allow{"each": allowEach, "self": allowSelf, "failure": allowFailure, "run": allowRun}[root]
 	if a&need == 0 || root == "each" && !ns.hasEach {
 		d.unavailable(at, root)
 		return false
 	}
-	if !contains(rootFields[root], name) {
+	if !slices.Contains(rootFields[root], name) {
 		d.errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, diag.DidYouMean(name, rootFields[root]))
 		return false
 	}
