@@ -46,8 +46,10 @@ type meter struct {
 	over         *overrun
 }
 
+// A spent is a part of what a meter has taken.
 type spent struct{ cost, memory int64 }
 
+// add adds what was spent elsewhere.
 func (s *spent) add(x spent) { s.cost, s.memory = s.cost+x.cost, s.memory+x.memory }
 
 // since returns what was spent since then, without local values.
@@ -91,6 +93,7 @@ func (m *meter) check() {
 	}
 }
 
+// diagnostics is the overrun as the error of an expression.
 func (o *overrun) diagnostics(at hcl.Range) hcl.Diagnostics {
 	return exprError(at, "Expression too expensive", o.detail)
 }
@@ -100,6 +103,7 @@ const meterName = "\x00meter"
 
 var meterType = cty.Capsule("meter", reflect.TypeFor[meter]())
 
+// variable is the meter as a value of an evaluation context, where meterOf finds it.
 func (m *meter) variable() cty.Value { return cty.CapsuleVal(meterType, m) }
 
 // meterOf finds the meter of the evaluation that a context belongs to.

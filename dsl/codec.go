@@ -27,6 +27,7 @@ type secretMark struct{ parts *[]SecretPart }
 // text is noticed when the value is encoded: a secret is passed on whole.
 const placeholder = "\ue000secret\ue000"
 
+// secretValue is a secret during evaluation: a placeholder with a mark that holds its parts.
 func secretValue(parts []SecretPart) cty.Value {
 	return cty.StringVal(placeholder).WithMarks(cty.NewValueMarks(secretMark{&parts}, sensitiveMark{}))
 }
@@ -155,6 +156,7 @@ func (d *valueDecoder) plain(doc any, ptr string) (cty.Value, error) {
 	return cty.NilVal, errors.New("unexpected JSON value")
 }
 
+// escapePointer writes a name as a part of a JSON pointer.
 func escapePointer(s string) string {
 	if !strings.ContainsAny(s, "~/") {
 		return s

@@ -9,6 +9,7 @@ import (
 // Declarations are what the blocks of a module say, checked as far as that is
 // possible without the agents. Link turns them into a Workflow.
 
+// An agentDecl is an agent block, or an agent that an action only names.
 type agentDecl struct {
 	name, plugin, constraint string
 	where                    hcl.Range
@@ -21,6 +22,7 @@ type agentDecl struct {
 	config                   []arg
 }
 
+// A variableDecl is a variable block.
 type variableDecl struct {
 	name, description string
 	where             hcl.Range
@@ -37,6 +39,7 @@ type variableDecl struct {
 	validations       []*conditionDecl
 }
 
+// A localDecl is one local value.
 type localDecl struct {
 	name  string
 	where hcl.Range
@@ -44,11 +47,13 @@ type localDecl struct {
 	file  bool
 }
 
+// A conditionDecl is a precondition, postcondition or validation block.
 type conditionDecl struct {
 	where                    hcl.Range
 	condition, message, code *expr
 }
 
+// A workflowDecl is a workflow block with all that is inside of it.
 type workflowDecl struct {
 	name, description string
 	where             hcl.Range
@@ -70,6 +75,7 @@ type workflowDecl struct {
 	order             []int // nil where there is a cycle
 }
 
+// An outputDecl is an output block.
 type outputDecl struct {
 	name, description string
 	where             hcl.Range
@@ -77,6 +83,7 @@ type outputDecl struct {
 	sensitive         bool
 }
 
+// A stepDecl is a step block.
 type stepDecl struct {
 	index      int
 	name       string
@@ -101,6 +108,7 @@ type stepDecl struct {
 	undo       *undoDecl
 }
 
+// An undoDecl is a compensate block.
 type undoDecl struct {
 	where         hcl.Range
 	block         *block
@@ -112,6 +120,7 @@ type undoDecl struct {
 	byKey         *bool
 }
 
+// attr returns an argument of the step's block; nil if it is not written.
 func (s *stepDecl) attr(name string) *expr { return s.block.attr(name) }
 
 // each reports whether the step has for_each.

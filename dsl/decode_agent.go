@@ -14,7 +14,7 @@ import (
 func (d *decoder) agent(b *block) *agentDecl {
 	a := &agentDecl{
 		name: b.label, plugin: b.label, where: b.def, pluginAt: b.def, block: b, instances: 1,
-		breaker: Breaker{TripAfter: 5, Window: minute, Cooldown: 30 * second, Probes: 1},
+		breaker: Breaker{TripAfter: 5, Window: time.Minute, Cooldown: 30 * time.Second, Probes: 1},
 	}
 	if e := b.attr("plugin"); e != nil {
 		a.pluginAt = e.rng

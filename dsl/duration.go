@@ -14,17 +14,16 @@ import (
 )
 
 const (
-	second = time.Second
-	minute = time.Minute
-	day    = 24 * time.Hour
+	day = 24 * time.Hour
 	// maxSpan keeps sums of durations far from overflow.
 	maxSpan = 100 * 366 * day
 )
 
-var (
-	errSpan  = errors.New(`a duration is a string such as "500ms", "90s", "36h" or "2d"`)
-	errLimit = errors.New(`a deadline is a duration such as "90s", "36h" or "2d", or a time such as "2030-01-31T18:00:00Z"`)
-)
+// errSpan says how a duration is written.
+var errSpan = errors.New(`a duration is a string such as "500ms", "90s", "36h" or "2d"`)
+
+// errLimit says how a deadline is written.
+var errLimit = errors.New(`a deadline is a duration such as "90s", "36h" or "2d", or a time such as "2030-01-31T18:00:00Z"`)
 
 // parseSpan reads a positive duration such as "90s", "1h30m" or "2d12h".
 func parseSpan(s string) (time.Duration, error) {
@@ -90,15 +89,16 @@ func spanText(d time.Duration) string {
 	case d >= day:
 		return unitText(d, day, "d", time.Hour, "h")
 	case d >= time.Hour:
-		return unitText(d, time.Hour, "h", minute, "m")
-	case d >= minute:
-		return unitText(d, minute, "m", second, "s")
-	case d >= 10*second:
-		return fmt.Sprintf("%ds", d/second)
+		return unitText(d, time.Hour, "h", time.Minute, "m")
+	case d >= time.Minute:
+		return unitText(d, time.Minute, "m", time.Second, "s")
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%ds", d/time.Second)
 	}
 	return d.String()
 }
 
+// unitText writes a duration in two units; the smaller one only if it is not zero.
 func unitText(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
 	out := fmt.Sprintf("%d%s", d/big, bigName)
 	if rest := d % big / small; rest > 0 {
@@ -190,6 +190,7 @@ func wholeNumber(v cty.Value, lo, hi int) (int, error) {
 	return int(n), nil
 }
 
+// numberOf converts a known value to a number.
 func numberOf(v cty.Value) (*big.Float, error) {
 	v, _ = v.UnmarkDeep()
 	n, err := convertScalar(v, cty.Number)

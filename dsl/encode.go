@@ -38,6 +38,7 @@ func (e *valueEncoder) finish() Value {
 	return NewValue(e.out, e.sensitive, e.secrets)
 }
 
+// errValueSize is the error of a value larger than maxValueSize.
 var errValueSize = fmt.Errorf("the value is larger than %d MiB", maxValueSize>>20)
 
 func (e *valueEncoder) value(v cty.Value, hidden bool) error {

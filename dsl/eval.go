@@ -259,6 +259,7 @@ func shortened(diags hcl.Diagnostics) hcl.Diagnostics {
 	return diags
 }
 
+// exprError is one error about a place in the source.
 func exprError(at hcl.Range, summary, detail string) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Subject: &at, Summary: summary, Detail: detail}}
 }

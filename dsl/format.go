@@ -20,6 +20,12 @@ import (
 // as once. Source that cannot be parsed is returned as it is, with the reason.
 // A filename that ends in .json is laid out as JSON.
 func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
+	return formatSource(src, filename)
+}
+
+// formatSource lays a source out; see dsl.Format. Of source that cannot be parsed it returns
+// the text as it is, and the reason.
+func formatSource(src []byte, filename string) ([]byte, diag.Diagnostics) {
 	r := &reporter{sources: map[string][]byte{filename: src}}
 	if strings.HasSuffix(filename, ".json") {
 		return formatJSON(r, src, filename)

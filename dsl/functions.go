@@ -45,11 +45,13 @@ func functions(rd *reads) map[string]function.Function {
 	return f
 }
 
+// isFunction reports whether there is a function of that name.
 func isFunction(name string) bool {
 	_, ok := pure[name]
 	return ok || name == "file" || name == "env" || name == "secret"
 }
 
+// functionNames returns the names of all functions.
 func functionNames() []string {
 	return append(sortedKeys(pure), "file", "env", "secret")
 }

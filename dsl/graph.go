@@ -109,6 +109,7 @@ func (d graphDecoder) resolveWorkflow(w *workflowDecl) {
 	}
 }
 
+// attrsOf returns the arguments of a block; nil for a block that is not written.
 func attrsOf(b *block) map[string]*expr {
 	if b == nil {
 		return nil
@@ -463,6 +464,7 @@ func (d graphDecoder) undoReference(w *workflowDecl, s *stepDecl, other int, c *
 		"%q %s %q. Undo may use self, failure, var, local and earlier steps only.", name, relation, s.name)
 }
 
+// sortedInts returns the keys of a map in ascending order.
 func sortedInts[V any](m map[int]V) []int {
 	out := make([]int, 0, len(m))
 	for i := range m {

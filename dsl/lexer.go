@@ -7,6 +7,7 @@ import "github.com/saga-engine/engine/sdk/jsonscan"
 // decoder says what is wrong.
 type lexer struct{ jsonscan.Scanner }
 
+// lex returns a lexer at the beginning of a document.
 func lex(src []byte) lexer { return lexer{jsonscan.Scanner{Src: src}} }
 
 // text reads a string and returns it with its quotes. plain says that it holds

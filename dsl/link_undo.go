@@ -118,11 +118,13 @@ type filler struct {
 	fields   []fill
 }
 
+// A fill is one argument of a declared undo, and which value of the step it gets.
 type fill struct {
 	spec *argSpec
 	from string // "output", "input" or "" for the default only
 }
 
+// eval evaluates the arguments, as a ValueFunc does. It needs a Scope with Self.
 func (f *filler) eval(s *Scope) (Value, error) {
 	if s == nil || s.Self == nil {
 		return Value{}, errNoScope

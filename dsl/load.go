@@ -7,6 +7,7 @@ import "errors"
 // that it costs the same on every engine.
 type load struct{ bytes, nodes int64 }
 
+// loadOf measures a stored value.
 func loadOf(v Value) load {
 	raw := v.JSON()
 	return load{int64(len(raw)), jsonNodes(raw)}
@@ -26,6 +27,7 @@ func loadOfStep(r StepResult) load {
 	return out
 }
 
+// plus adds two loads.
 func (l load) plus(x load) load { return load{l.bytes + x.bytes, l.nodes + x.nodes} }
 
 // input pays for a load.

@@ -14,6 +14,7 @@ import (
 // after the point together.
 const maxDigits = 1000
 
+// errDigits is the error of a number that is too long.
 var errDigits = errors.New("a number may have at most 1000 digits")
 
 const log2of10 = 3.3219280948873626

@@ -39,6 +39,7 @@ func prescanTemplate(src []byte, file string, start hcl.Pos) *hcl.Diagnostic {
 	return scanTokens(tokens)
 }
 
+// tooBig is the finding about a file that is larger than maxSource.
 func tooBig(file string) *hcl.Diagnostic {
 	at := hcl.Range{Filename: file, Start: hcl.InitialPos, End: hcl.InitialPos}
 	return &hcl.Diagnostic{

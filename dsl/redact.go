@@ -50,6 +50,7 @@ func ResolveSecrets(v Value, lookup func(ref string) (string, error)) ([]byte, e
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
+// parseDocument decodes JSON, with numbers as they are written.
 func parseDocument(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber() // keeps every digit
@@ -96,6 +97,7 @@ func setPointer(doc any, ptr, text string) (any, error) {
 	return doc, nil
 }
 
+// unescapePointer reads a part of a JSON pointer as a name.
 func unescapePointer(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
 }

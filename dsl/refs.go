@@ -49,6 +49,7 @@ const (
 	allowForward  = allowRunLevel | allowStep
 )
 
+// secretRule says where secret() may be written.
 const secretRule = "secret() may stand only in an agent's config and in the input of a step or of its undo, alone or inside a string."
 
 // A compiled expression knows what it refers to, so that only that is put
@@ -82,6 +83,7 @@ type names struct {
 	inUndoOf  string // name of the step, inside compensate
 }
 
+// sortedKeys returns the keys of a map in ascending order.
 func sortedKeys[V any](m map[string]V) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {

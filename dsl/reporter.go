@@ -43,6 +43,7 @@ func (r *reporter) full() bool {
 	return r.errors >= maxErrors || len(r.list) >= maxFindings
 }
 
+// push adds a finding that is complete but for its source line. It drops what is over the limits.
 func (r *reporter) push(d diag.Diagnostic) {
 	if d.Severity == diag.SeverityError {
 		if r.errors++; r.errors > maxErrors {
@@ -80,6 +81,7 @@ func (r *reporter) bounded(check func()) (whole bool) {
 // each of them is evaluated with what is known of it.
 const checkCost = 4 * maxCost
 
+// allowance returns the account of all evaluations of the check.
 func (r *reporter) allowance() *Allowance {
 	if r.effort == nil {
 		r.effort = NewAllowance(checkCost)
@@ -96,14 +98,17 @@ func (r *reporter) invalid(rng hcl.Range, name string, err error) {
 	r.errorf(rng, "Invalid value for "+name, "%s: %s", name, text)
 }
 
+// errorf adds an error.
 func (r *reporter) errorf(rng hcl.Range, summary, format string, args ...any) {
 	r.add(diag.SeverityError, rng, summary, format, args...)
 }
 
+// warnf adds a warning.
 func (r *reporter) warnf(rng hcl.Range, summary, format string, args ...any) {
 	r.add(diag.SeverityWarning, rng, summary, format, args...)
 }
 
+// add adds a finding. The format is not used as one if there are no args.
 func (r *reporter) add(sev diag.Severity, rng hcl.Range, summary, format string, args ...any) {
 	if r.full() {
 		return
@@ -197,6 +202,7 @@ func window(src []byte, start, at, end int) (int, int) {
 	return start, end
 }
 
+// toRange converts a place of the hcl library.
 func toRange(r hcl.Range) diag.Range {
 	return diag.Range{
 		File:  r.Filename,
@@ -208,6 +214,7 @@ func toRange(r hcl.Range) diag.Range {
 // places knows, for each file, which blocks enclose a position.
 type places map[string][]place
 
+// A place is the extent of one block, and how messages name it.
 type place struct {
 	start, end int // bytes
 	label      string

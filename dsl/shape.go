@@ -60,6 +60,7 @@ func shapeOf(t schema.Type) *shape {
 	return nil
 }
 
+// shapeOfFields returns the shape of an object with the fields of a schema; nil if it has none.
 func shapeOfFields(fields []schema.Field) *shape {
 	out := &shape{kind: schema.KindObject, fields: make([]shapeField, 0, len(fields))}
 	for _, f := range fields {

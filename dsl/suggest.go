@@ -67,6 +67,7 @@ func missingAttribute(d *hcl.Diagnostic) (string, cty.Type, bool) {
 	return "", cty.NilType, false
 }
 
+// attributeNames returns the names of an object's attributes in ascending order; nil for any other type.
 func attributeNames(ty cty.Type) []string {
 	if !ty.IsObjectType() {
 		return nil

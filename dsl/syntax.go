@@ -42,6 +42,7 @@ type expr struct {
 	comp *compiled
 }
 
+// attr returns an argument; nil if it is not written, or the block is nil.
 func (b *block) attr(name string) *expr {
 	if b == nil {
 		return nil
@@ -62,6 +63,7 @@ func (b *block) one(kind string) *block {
 	return nil
 }
 
+// all returns the inner blocks of a kind.
 func (b *block) all(kind string) []*block {
 	var out []*block
 	if b != nil {
@@ -114,6 +116,7 @@ func (r syntaxReader) read(body hcl.Body, spec *bodySpec, kind string, def hcl.R
 	return b
 }
 
+// readFree reads a body whose arguments may have any name.
 func (r syntaxReader) readFree(body hcl.Body, b *block) {
 	attrs, diags := body.JustAttributes()
 	for _, d := range diags {
@@ -145,6 +148,7 @@ func (r syntaxReader) checkName(b *block) {
 	}
 }
 
+// validName reports whether a name is within the grammar that checkName enforces.
 func validName(s string) bool {
 	if s == "" || len(s) > 100 {
 		return false

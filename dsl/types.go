@@ -43,6 +43,7 @@ func typeFrom(t schema.Type) (cty.Type, error) {
 	return cty.NilType, fmt.Errorf("unknown type %q", t.Kind)
 }
 
+// objectFrom translates the fields of an agent's schema to an object type.
 func objectFrom(fields []schema.Field) (cty.Type, error) {
 	attrs := map[string]cty.Type{}
 	var optional []string
@@ -82,6 +83,8 @@ func markFields(v cty.Value, fields []schema.Field) cty.Value {
 	return cty.ObjectVal(attrs).WithMarks(marks)
 }
 
+// markType marks the sensitive parts of a value of a schema's type. A sensitive part below a
+// list or a map marks the whole value.
 func markType(v cty.Value, t schema.Type) cty.Value {
 	switch {
 	case t.Kind == schema.KindObject:
@@ -92,6 +95,7 @@ func markType(v cty.Value, t schema.Type) cty.Value {
 	return v
 }
 
+// hasSensitive reports whether a type has a sensitive field anywhere below.
 func hasSensitive(t schema.Type) bool {
 	if t.Elem != nil {
 		return hasSensitive(*t.Elem)
@@ -168,6 +172,7 @@ func argSpecs(fields []schema.Field) (map[string]*argSpec, error) {
 	return out, nil
 }
 
+// parse decodes JSON of the schema, such as a default, to the type of the argument.
 func (s *argSpec) parse(raw []byte) (cty.Value, error) {
 	v, err := decodeJSON(raw)
 	if err != nil {
@@ -176,6 +181,8 @@ func (s *argSpec) parse(raw []byte) (cty.Value, error) {
 	return conform(v, s.typ)
 }
 
+// required reports whether a value has to be written: the argument is neither optional nor has
+// it a default.
 func (s *argSpec) required() bool { return !s.field.Optional && s.def == cty.NilVal }
 
 var errRequired = errors.New("a value is required, this is null")
@@ -209,6 +216,7 @@ func (s *argSpec) accept(v cty.Value) (cty.Value, error) {
 	return out, nil
 }
 
+// checkEnum refuses a known value that the schema does not list.
 func (s *argSpec) checkEnum(v cty.Value) error {
 	raw, marks := v.UnmarkDeep()
 	if len(s.enum) == 0 || !raw.IsWhollyKnown() || isSecret(marks) {
@@ -264,6 +272,7 @@ func (s *argSpec) checkWords(v cty.Value) error {
 	return nil
 }
 
+// checkWord checks one text against the pattern of the field, and one against its codes.
 func (s *argSpec) checkWord(text, code string) error {
 	if err := s.words.CheckPattern(text); err != nil {
 		return err
@@ -271,6 +280,7 @@ func (s *argSpec) checkWord(text, code string) error {
 	return s.words.CheckCode(code)
 }
 
+// isSecret reports whether marks include that of a secret, whose text is not known yet.
 func isSecret(marks cty.ValueMarks) bool {
 	for m := range marks {
 		if _, ok := m.(secretMark); ok {

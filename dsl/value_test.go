@@ -348,7 +348,7 @@ func TestResolveSecretPlaces(t *testing.T) {
 
 // nonsensitive() does not turn a secret into text.
 func TestSecretStaysSecret(t *testing.T) {
-	v, err := nonsensitiveFunc.Call([]cty.Value{secretValue([]SecretPart{{Ref: "env:A"}})})
+	v, err := functions(&reads{})["nonsensitive"].Call([]cty.Value{secretValue([]SecretPart{{Ref: "env:A"}})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,11 @@ func writtenValue(a Assignment) (hclsyntax.Expression, []byte) { return a.expr, 
 // ParseVars reads a values file: attributes at its top level, one for each
 // variable. A name that ends in .json is read as JSON.
 func ParseVars(filename string, src []byte) ([]Assignment, diag.Diagnostics) {
+	return parseValues(filename, src)
+}
+
+// parseValues reads a values file.
+func parseValues(filename string, src []byte) ([]Assignment, diag.Diagnostics) {
 	r := &reporter{sources: map[string][]byte{filename: src}}
 	out := variableReader{r}.parseVars(filename, src)
 	return out, r.finish()

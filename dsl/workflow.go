@@ -134,6 +134,7 @@ const (
 	RerunUndoFirst       // what may have been done is undone, then the step starts anew under a new key
 )
 
+// rerunNames are the choices as they are written.
 var rerunNames = map[Rerun]string{RerunContinue: "continue", RerunUndoFirst: "undo_first"}
 
 // String returns the choice as it is written; "" for RerunDefault.

@@ -38,6 +38,7 @@ func (w *runWorld) meter() *meter {
 	return &w.used
 }
 
+// errNoScope is the error of an expression that needs a Scope and has none.
 var errNoScope = errors.New("no values are available here")
 
 func (w *runWorld) variables() (cty.Value, error) {
@@ -167,8 +168,10 @@ func (ev *evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
 	return cty.ObjectVal(attrs), nil
 }
 
+// errorType is the type of step.NAME.error.
 var errorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String})
 
+// instanceValue is step.NAME, or one of its instances, in a run.
 func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	output, err := decodeOutput(r.Output, out)
 	if err != nil {
@@ -186,6 +189,8 @@ func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	}), nil
 }
 
+// decodeOutput decodes an output to its type. An output that does not fit it keeps its own
+// type.
 func decodeOutput(v Value, ty cty.Type) (cty.Value, error) {
 	raw, err := decodeValue(v)
 	if err != nil {
@@ -253,6 +258,7 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 	return cty.NilVal, fmt.Errorf("%s has no value here", name)
 }
 
+// selfValue is self in a run.
 func selfValue(s *Self, shape stepShape) (cty.Value, error) {
 	in, err := decodeOutput(s.Input, shape.in)
 	if err != nil {
