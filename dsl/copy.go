@@ -8,7 +8,6 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/sdk/jsonscan"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -272,12 +271,13 @@ func (s *shape) field(name []byte) *shapeField {
 // attributes notes the members of a canonical object.
 func (c *copier) attributes(object []byte) {
 	c.members = c.members[:0]
-	for l := (lexer{jsonscan.Scanner{Src: object, Pos: 1}}); l.Peek() == '"'; {
+	l := lex(object)
+	for l.Pos = 1; l.Peek() == '"'; {
 		from := l.Pos
 		key, _, _ := l.text()
 		l.Pos++
 		l.skip()
-		c.members = append(c.members, member{key[1 : len(key)-1], object[from:l.Pos]})
+		c.members = append(c.members, member{key: key[1 : len(key)-1], whole: object[from:l.Pos]})
 		l.Take(',')
 	}
 }

@@ -267,7 +267,7 @@ func (m *module) build(r *reporter, source readSource, engineVersion string) {
 	}
 	var blocks []*block
 	for _, body := range bodies {
-		blocks = append(blocks, syntaxReader{r}.read(body, moduleSpec, "", body.MissingItemRange()).blocks...)
+		blocks = append(blocks, syntaxReader{reporter: r}.read(body, moduleSpec, "", body.MissingItemRange()).blocks...)
 	}
 	d := &decoder{reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
 	m.funcs = functions(&m.reads)

@@ -169,17 +169,17 @@ func (r *reference) through(path []pathStep, ty cty.Type) {
 func pathStepOf(s hcl.Traverser) (pathStep, bool) {
 	switch s := s.(type) {
 	case hcl.TraverseAttr:
-		return pathStep{s.Name, -1}, true
+		return pathStep{name: s.Name, index: -1}, true
 	case hcl.TraverseIndex:
 		if !s.Key.IsKnown() || s.Key.IsNull() || s.Key.IsMarked() {
 			return pathStep{}, false
 		}
 		if s.Key.Type() == cty.String {
-			return pathStep{s.Key.AsString(), -1}, true
+			return pathStep{name: s.Key.AsString(), index: -1}, true
 		}
 		if s.Key.Type() == cty.Number {
 			if n, acc := s.Key.AsBigFloat().Int64(); acc == 0 && n >= 0 && n < 1<<31 {
-				return pathStep{"", int(n)}, true
+				return pathStep{index: int(n)}, true
 			}
 		}
 	}

@@ -114,6 +114,7 @@ var (
 		},
 	}
 
+	// moduleSpec lists what may stand at the top of a file.
 	moduleSpec = &bodySpec{blocks: []blockSpec{
 		{name: "engine", many: true, body: &bodySpec{attrs: []attrSpec{{name: "required_version", literal: true}}}},
 		{name: "agent", label: true, many: true, body: agentSpec},

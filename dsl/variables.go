@@ -71,7 +71,7 @@ func (r variableReader) parseVars(name string, src []byte) []Assignment {
 		return nil
 	}
 	b := &block{kind: "values"}
-	syntaxReader{r.reporter}.readFree(f.Body, b)
+	syntaxReader{reporter: r.reporter}.readFree(f.Body, b)
 	var out []Assignment
 	for _, a := range b.args {
 		if a.expr.bad {
